@@ -1,0 +1,29 @@
+# docker build -t trainer . && docker run trainer launch --config_file configs/quickstart_full.yaml
+# (--shm-size is not needed: ranks talk over sockets.) tools/check_dockerfile.sh proves these steps without Docker.
+FROM debian:12 AS build
+# pip's setting, for networks with a mirror: --build-arg PIP_INDEX_URL=…
+ARG PIP_INDEX_URL
+ENV TRAINER_DEPS=/opt/trainer/deps
+WORKDIR /src
+# Set-up first: this layer is kept until the pinned packages change.
+COPY tools/setup.sh tools/fetch_wheels.py tools/wheels.txt tools/
+RUN tools/setup.sh && rm -rf ~/.cache/trainer/downloads
+COPY . .
+RUN cmake --preset release && cmake --build --preset release
+
+FROM debian:12
+RUN apt-get update && \
+    apt-get install -y --no-install-recommends libfmt9 libsentencepiece0 libspdlog1.10 libyaml-cpp0.7 && \
+    rm -rf /var/lib/apt/lists/* && \
+    useradd --create-home trainer
+# The programs find these libraries by the path they were linked with.
+COPY --from=build /opt/trainer/deps/torch/lib /opt/trainer/deps/torch/lib
+COPY --from=build /opt/trainer/deps/nvidia /opt/trainer/deps/nvidia
+COPY --from=build /src/build/release/bin/trainer /src/build/release/bin/trainer-worker /opt/trainer/bin/
+ENV PATH=/opt/trainer/bin:$PATH
+USER trainer
+WORKDIR /home/trainer
+COPY --chown=trainer:trainer configs configs
+COPY --chown=trainer:trainer data/samples data/samples
+ENTRYPOINT ["trainer"]
+CMD ["--help"]

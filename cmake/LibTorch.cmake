@@ -1,0 +1,32 @@
+# Imported targets for the libtorch inside the PyPI wheel, which tools/setup.sh unpacks. (find_package(Torch) from the
+# wheel insists on a CUDA toolkit.) A CPU program links torch_cpu and c10 only.
+set(TRAINER_DEPS "$ENV{TRAINER_DEPS}" CACHE PATH "Folder with the unpacked wheels (torch/, nvidia/), made by tools/setup.sh")
+if(NOT TRAINER_DEPS)
+  if(NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
+    set(TRAINER_DEPS "$ENV{XDG_CACHE_HOME}/trainer/deps")
+  else()
+    set(TRAINER_DEPS "$ENV{HOME}/.cache/trainer/deps")
+  endif()
+endif()
+set(torch_root "${TRAINER_DEPS}/torch")
+if(NOT EXISTS "${torch_root}/lib/libtorch_cpu.so")
+  message(FATAL_ERROR "libtorch is not at ${torch_root}: run tools/setup.sh, or set TRAINER_DEPS to the folder it made.")
+endif()
+
+add_library(c10 SHARED IMPORTED)
+set_target_properties(c10 PROPERTIES IMPORTED_LOCATION "${torch_root}/lib/libc10.so")
+add_library(torch_cpu SHARED IMPORTED)
+set_target_properties(torch_cpu PROPERTIES IMPORTED_LOCATION "${torch_root}/lib/libtorch_cpu.so")
+target_include_directories(torch_cpu SYSTEM INTERFACE "${torch_root}/include" "${torch_root}/include/torch/csrc/api/include")
+target_link_libraries(torch_cpu INTERFACE c10 Threads::Threads)
+# Its include folder brings a newer fmt than the system library: used header-only there, so the two never meet.
+target_compile_definitions(torch_cpu INTERFACE FMT_HEADER_ONLY=1)
+# libtorch_cpu needs two small CUDA libraries at load time, which it finds by its own RPATH.
+target_link_options(torch_cpu INTERFACE -Wl,--allow-shlib-undefined)
+
+# One precompiled header for every file that uses torch: 8 s a file becomes 2 s. GCC crashes when it is made with -O1 and
+# used with -O3 (models/nn), so presets with -O3 files start from -O2; all define NDEBUG, as libtorch was built with it.
+file(WRITE "${CMAKE_BINARY_DIR}/torch_pch.cpp" "")
+add_library(torch_pch STATIC "${CMAKE_BINARY_DIR}/torch_pch.cpp")
+target_link_libraries(torch_pch PRIVATE torch_cpu trainer_flags) # the flags must be those of its users
+target_precompile_headers(torch_pch PRIVATE ${PROJECT_SOURCE_DIR}/cmake/torch_pch.h)

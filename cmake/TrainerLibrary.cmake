@@ -1,0 +1,27 @@
+# trainer_library(NAME SOURCES a.cpp … [DEPENDS layer …] [LIBRARIES external …] [TORCH])
+# One static library per folder. DEPENDS names the layers below it: the only place where the arrows of the architecture
+# are stated (tools/check_layers.py holds every #include against them).
+function(trainer_library name)
+  cmake_parse_arguments(ARG "TORCH" "" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PUBLIC ${ARG_DEPENDS} ${ARG_LIBRARIES} fmt::fmt PRIVATE trainer_flags)
+  if(ARG_TORCH)
+    target_link_libraries(${name} PUBLIC torch_cpu)
+    target_precompile_headers(${name} REUSE_FROM torch_pch)
+  endif()
+endfunction()
+
+# trainer_test(NAME SOURCES a_test.cpp … DEPENDS layer … [TORCH])
+function(trainer_test name)
+  cmake_parse_arguments(ARG "TORCH" "" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} ${ARG_LIBRARIES} GTest::gtest_main trainer_flags)
+  target_compile_definitions(${name} PRIVATE TRAINER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(ARG_TORCH)
+    target_link_libraries(${name} PRIVATE torch_cpu)
+    target_precompile_headers(${name} REUSE_FROM torch_pch)
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 
+    PROPERTIES TIMEOUT 300 ENVIRONMENT OMP_NUM_THREADS=1)
+endfunction()

@@ -1,0 +1,13 @@
+// The normalisation table inside a SentencePiece model.
+#pragma once
+
+#include <string_view>
+
+namespace trainer::data {
+
+/// Checks a `precompiled_charsmap`: a double-array trie (u32 byte size, then its units) from character sequences to
+/// offsets of NUL-ended replacements, which follow it. SentencePiece walks the trie without looking at its bounds.
+/// Source of the layout: darts-clone's double array. Errors: Malformed.
+void check_charsmap(std::string_view charsmap);
+
+}  // namespace trainer::data

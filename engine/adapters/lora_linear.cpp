@@ -1,0 +1,74 @@
+#include "engine/adapters/lora_linear.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/mm.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "models/nn/saved.h"
+
+namespace trainer::adapters {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+at::Tensor dropped(const at::Tensor& x, const nn::DropoutRule& rule, const nn::LayoutPtr& rows) {
+  if (!rule.active()) return x;
+  at::Tensor out = at::empty_like(x);
+  nn::apply_dropout(x, rule, *rows, out, false);
+  return out;
+}
+
+struct AddLowRank : torch::autograd::Function<AddLowRank> {
+  struct State {
+    double scale;
+    nn::DropoutRule rule;
+    nn::LayoutPtr rows;
+  };
+
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& base, const at::Tensor& x_in, const at::Tensor& a,
+                            const at::Tensor& b, double scale, const nn::DropoutRule& rule, const nn::LayoutPtr& rows) {
+    const at::Tensor x = x_in.contiguous();
+    const at::Tensor hidden = at::mm(dropped(x, rule, rows), a.t());  // [T, r]
+    ctx->save_for_backward({x, hidden, a, b});
+    nn::keep<State>(ctx, {scale, rule, rows});
+    return at::addmm(base, hidden, b.t(), 1, scale);
+  }
+
+  static variable_list backward(AutogradContext* ctx, variable_list grads) {
+    const auto saved = ctx->get_saved_variables();
+    const auto &x = saved[0], &hidden = saved[1], &a = saved[2], &b = saved[3];
+    const State& state = nn::kept<State>(ctx);
+    const at::Tensor grad = grads[0].contiguous();
+    const at::Tensor db = at::mm(grad.t(), hidden).mul_(state.scale);
+    const at::Tensor dhidden = at::mm(grad, b).mul_(state.scale);  // [T, r]
+    const at::Tensor da = at::mm(dhidden.t(), dropped(x, state.rule, state.rows));
+    at::Tensor dx;
+    if (ctx->needs_input_grad(1)) dx = dropped(at::mm(dhidden, a), state.rule, state.rows);
+    const at::Tensor none;
+    return {grads[0], dx, da, db, none, none, none};
+  }
+};
+
+}  // namespace
+
+at::Tensor add_low_rank(const at::Tensor& base, const at::Tensor& x, const at::Tensor& a, const at::Tensor& b, double scale,
+                        const nn::DropoutRule& rule, const nn::LayoutPtr& rows) {
+  return AddLowRank::apply(base, x, a, b, scale, rule, rows);
+}
+
+LoraLinear::LoraLinear(const nn::Linear& base, const LoraShape& shape) : Linear(base), shape_(shape) {
+  a_ = add_parameter("lora_A.weight", {shape.r, in()}, shape.a);
+  b_ = add_parameter("lora_B.weight", {out(), shape.r}, shape.b);
+  a_->linear = b_->linear = true;
+}
+
+at::Tensor LoraLinear::project(const at::Tensor& x_in, const nn::LayoutPtr& rows, const nn::Pass& pass) const {
+  const at::Tensor x = x_in.to(pass.compute);
+  return add_low_rank(Linear::project(x, rows, pass), x, a_->value.to(pass.compute), b_->value.to(pass.compute), shape_.scale,
+                      pass.dropout(path() + ".lora_dropout", shape_.dropout), rows);
+}
+
+}  // namespace trainer::adapters

@@ -1,0 +1,177 @@
+#include "engine/base/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "engine/base/file_descriptor.h"
+
+namespace trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+const char* advice(int error) {
+  switch (error) {
+    case ENOSPC:
+      return "the disk is full: free some space or use another folder";
+    case EDQUOT:
+      return "your quota is used up: delete files or use another folder";
+    case EACCES:
+    case EPERM:
+      return "no permission: use another folder, or change its owner or mode";
+    case EROFS:
+      return "the file system is read-only: use another folder";
+    case ENOENT:
+      return "the folder is gone or was never there: check the path";
+    case ENOTDIR:
+      return "a part of the path is a file: check the path";
+    case ENAMETOOLONG:
+      return "use a shorter path";
+    case EMFILE:
+    case ENFILE:
+      return "too many open files: raise the limit with `ulimit -n`";
+    case EIO:
+      return "the disk reports an error: check it, or use another one";
+    case ESTALE:
+      return "the network file system lost the folder: check the mount";
+    case EEXIST:
+    case ENOTEMPTY:
+      return "something else is there: move it away";
+    default:
+      return "check the folder, then run again";
+  }
+}
+
+InputError input_error(const fs::path& path, std::string_view why) {
+  return InputError("cannot read {}: {}", path.string(), why);
+}
+
+fs::path folder_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+/// Removes what was begun, unless it was kept.
+class RemoveUnlessKept {
+ public:
+  explicit RemoveUnlessKept(std::string path) : path_(std::move(path)) {}
+  ~RemoveUnlessKept() {
+    if (!path_.empty()) unlink(path_.c_str());
+  }
+  void keep() { path_.clear(); }
+
+ private:
+  std::string path_;
+};
+
+/// Waits until a file's content or a folder's entries are on disk.
+void sync_path(const fs::path& path) {
+  FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) throw machine_error("open", path, errno);
+  // Some network file systems cannot sync a folder and say EINVAL; their rename is synchronous.
+  if (fsync(file.get()) != 0 && errno != EINVAL) throw machine_error("sync to disk", path, errno);
+}
+
+void sync_tree(const fs::path& folder) {
+  try {
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+      if (entry.is_regular_file() || entry.is_directory()) sync_path(entry.path());
+    }
+  } catch (const fs::filesystem_error& error) {
+    throw machine_error("list", folder, error.code().value());
+  }
+  sync_path(folder);
+}
+
+/// Puts `temp` in the place of the folder `final` and deletes the old one.
+void replace_folder(const fs::path& temp, const fs::path& final) {
+  fs::path old = temp;
+  if (renameat2(AT_FDCWD, temp.c_str(), AT_FDCWD, final.c_str(), RENAME_EXCHANGE) != 0) {
+    if (errno != EINVAL && errno != ENOSYS) throw machine_error("publish", final, errno);
+    // This file system cannot exchange two folders (NFS): for a moment neither has the final name.
+    old += ".old";
+    if (rename(final.c_str(), old.c_str()) != 0) throw machine_error("move away", final, errno);
+    if (rename(temp.c_str(), final.c_str()) != 0) {
+      const int error = errno;
+      rename(old.c_str(), final.c_str());
+      throw machine_error("publish", final, error);
+    }
+  }
+  sync_path(folder_of(final));
+  std::error_code ignored;  // the new one is published: a leftover of the old one harms nobody
+  fs::remove_all(old, ignored);
+}
+
+}  // namespace
+
+void write_all(int fd, std::string_view content, const fs::path& path) {
+  while (!content.empty()) {
+    ssize_t count = write(fd, content.data(), content.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw machine_error("write", path, errno);
+    content.remove_prefix(static_cast<size_t>(count));
+  }
+}
+
+MachineError machine_error(std::string_view action, const fs::path& path, int error) {
+  return MachineError("cannot {} {}: {}\n  {}", action, path.string(), std::strerror(error), advice(error));
+}
+
+std::string read_file(const fs::path& path, int64_t limit) {
+  FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a named pipe must not block us
+  if (!file) throw input_error(path, std::strerror(errno));
+  struct stat about {};
+  if (fstat(file.get(), &about) != 0) throw input_error(path, std::strerror(errno));
+  if (!S_ISREG(about.st_mode)) throw input_error(path, S_ISDIR(about.st_mode) ? "it is a folder" : "it is no file");
+  if (about.st_size > limit) {
+    throw input_error(path, fmt::format("it has {} bytes, at most {} are allowed", about.st_size, limit));
+  }
+  std::string content(static_cast<size_t>(about.st_size), '\0');
+  size_t size = 0;
+  while (size < content.size()) {
+    ssize_t count = read(file.get(), content.data() + size, content.size() - size);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw input_error(path, std::strerror(errno));
+    if (count == 0) break;  // it shrank meanwhile
+    size += static_cast<size_t>(count);
+  }
+  content.resize(size);
+  return content;
+}
+
+void publish_file(const fs::path& path, std::string_view content) {
+  const fs::path temp = folder_of(path) / fmt::format(".{}.{}.tmp", path.filename().string(), getpid());
+  FileDescriptor file(open(temp.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666));
+  if (!file) throw machine_error("write", path, errno);
+  RemoveUnlessKept begun(temp);
+  write_all(file.get(), content, path);
+  if (fsync(file.get()) != 0) throw machine_error("sync to disk", path, errno);
+  if (close(file.release()) != 0) throw machine_error("write", path, errno);
+  if (rename(temp.c_str(), path.c_str()) != 0) throw machine_error("publish", path, errno);
+  begun.keep();
+  sync_path(folder_of(path));
+}
+
+void publish_folder(const fs::path& temp, const fs::path& final) {
+  sync_tree(temp);
+  if (rename(temp.c_str(), final.c_str()) == 0) return sync_path(folder_of(final));
+  if (errno != ENOTEMPTY && errno != EEXIST) throw machine_error("publish", final, errno);
+  replace_folder(temp, final);
+}
+
+void check_writable(const fs::path& folder) {
+  fs::path existing = folder;
+  std::error_code ignored;
+  while (!fs::exists(existing, ignored) && existing != folder_of(existing)) existing = folder_of(existing);
+  std::string probe = (existing / ".trainer-probe.XXXXXX").string();
+  FileDescriptor file(mkostemp(probe.data(), O_CLOEXEC));
+  if (!file) throw machine_error("write into", folder, errno);
+  unlink(probe.c_str());
+}
+
+}  // namespace trainer

@@ -1,0 +1,31 @@
+// One run at a time in an output folder.
+#pragma once
+
+#include <filesystem>
+
+#include "engine/base/file_descriptor.h"
+
+namespace trainer {
+
+/// Holds `folder`/.lock, creating the folder when it doesn't exist. The kernel lets go when the process dies in any
+/// way, so a stale lock file never blocks. A folder that was created here and is still empty at the end is removed
+/// again. Errors: MachineError when another process holds it (named), or when the folder can't be written to.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::filesystem::path& folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+  /// True when somebody has put a file into the folder besides the lock.
+  bool folder_is_used() const;
+
+ private:
+  void acquire();
+
+  std::filesystem::path folder_;
+  std::filesystem::path first_created_;  // the topmost folder made here; "" when all were there
+  FileDescriptor file_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,72 @@
+#include "engine/checkpoint/export.h"
+
+#include <map>
+#include <optional>
+
+#include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/grad_mode.h>
+
+#include "engine/base/crc32c.h"
+#include "engine/base/errors.h"
+#include "engine/tensorfile/safetensors_file.h"
+#include "engine/tensorfile/safetensors_writer.h"
+
+namespace trainer::checkpoint {
+namespace {
+
+uint32_t checksum(const at::Tensor& tensor) { return crc32c(tensor.const_data_ptr(), tensor.nbytes()); }
+
+}  // namespace
+
+at::Tensor gather(const parallel::LogicalTensor& tensor, dist::Comm& comm) {
+  if (tensor.replicated) return tensor.value.view(tensor.shape);
+  const at::Tensor whole = at::zeros({tensor.numel()}, tensor.value.options());
+  whole.narrow(0, tensor.begin, tensor.end - tensor.begin).copy_(tensor.value);
+  // Summed as integers: everyone else's part is zero, and no float is touched (-0.0 + 0.0 would lose its sign).
+  comm.all_reduce(whole.view(whole.element_size() == 2 ? at::kByte : at::kInt));
+  return whole.view(tensor.shape);
+}
+
+void export_weights(parallel::ParallelModel& model, const std::filesystem::path& path,
+                    const std::function<std::string(const parallel::LogicalTensor&)>& name) {
+  const at::NoGradGuard no_grad;
+  dist::Comm& comm = model.comm();
+  const auto tensors = model.logical_tensors();
+  std::map<std::string, const parallel::LogicalTensor*> chosen;  // by name: the file's order, as all are fp32
+  std::vector<tensorfile::TensorSpec> specs;
+  for (const auto& tensor : tensors)
+    if (const std::string given = name(tensor); !given.empty()) {
+      chosen[given] = &tensor;
+      specs.push_back({given, tensor.value.scalar_type(), tensor.shape});
+    }
+  std::optional<tensorfile::SafetensorsWriter> writer;
+  std::map<std::string, uint32_t> written;
+  std::string problem;
+  const auto on_rank_0 = [&](const std::function<void()>& work) {
+    if (comm.rank() != 0 || !problem.empty()) return;
+    try {
+      work();
+    } catch (const Error& error) {
+      problem = error.what();  // told to the others below: they are in the same collectives until then
+    }
+  };
+  on_rank_0([&] { writer.emplace(path, specs); });
+  for (const auto& [given, tensor] : chosen) {
+    const at::Tensor whole = gather(*tensor, comm).contiguous();
+    on_rank_0([&] {
+      writer->write(given, whole);
+      written[given] = checksum(whole);
+    });
+  }
+  on_rank_0([&] {
+    writer->finish();
+    const tensorfile::SafetensorsFile file(path);
+    for (const auto& [given, expected] : written)
+      if (checksum(file.tensor(given)) != expected)
+        throw MachineError("{}: {} does not read back as it was written. Check the disk.", path.string(), given);
+  });
+  for (const std::string& text : comm.gather_text(problem))
+    if (!text.empty()) throw MachineError("{}", text);
+}
+
+}  // namespace trainer::checkpoint

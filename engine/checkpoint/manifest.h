@@ -1,0 +1,56 @@
+// What a checkpoint holds: the table of contents that makes it readable by any strategy and number of ranks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace trainer::checkpoint {
+
+/// Elements [begin, end) of a flattened tensor, stored as one tensor of a file.
+struct SavedPiece {
+  std::string file;   // beside the manifest
+  std::string entry;  // the tensor's name in that file
+  int64_t begin = 0, end = 0;
+  uint32_t crc32c = 0;  // of its bytes
+};
+
+/// A parameter or a piece of optimiser state, over all ranks.
+struct SavedTensor {
+  std::string kind;  // "parameter", "exp_avg", …
+  std::string name;  // Hugging Face's name of the parameter
+  std::vector<int64_t> shape;
+  std::vector<SavedPiece> pieces;
+};
+
+/// Where the run stood.
+struct Progress {
+  int64_t step = 0;             // updates done
+  int64_t consumed = 0;         // samples consumed: the cursor of the order
+  int64_t global_batch = 0;     // samples an update
+  int64_t optimizer_steps = 0;
+  double loss_since_log = 0;    // sum of losses since the last logged step …
+  int64_t updates_since_log = 0;  // … and how many updates that was
+  int64_t tokens = 0;           // target and source tokens consumed
+};
+
+struct Manifest {
+  Progress progress;
+  int64_t world_size = 0;
+  int64_t seed = 0;
+  int64_t samples = 0;      // in an epoch
+  std::string strategy;     // for people
+  std::string optimizer;
+  std::vector<SavedTensor> tensors;
+};
+
+std::string to_json(const Manifest& manifest);
+
+/// Reads `folder`/manifest.json. Errors: InputError for a file that is no manifest, or of a newer version.
+Manifest read_manifest(const std::string& folder);
+
+/// The entries of one rank as text, and put together: how rank 0 learns what the others wrote.
+std::string pieces_to_text(const std::vector<SavedTensor>& tensors);
+void merge_pieces(const std::string& text, std::vector<SavedTensor>& into);
+
+}  // namespace trainer::checkpoint

@@ -1,0 +1,16 @@
+#include "engine/cli/command.h"
+
+namespace trainer::cli {
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> table{
+      {"config", "asks what to train and how, and writes the configuration file", run_config},
+      {"check", "finds what is wrong with a configuration and its files, without starting a run", run_check},
+      {"launch", "runs it", run_launch},
+      {"explain", "prints every option with its value and where that came from", run_explain},
+      {"tokenize", "text to ids and back; `tokenize train` makes a tokenizer from text", run_tokenize},
+  };
+  return table;
+}
+
+}  // namespace trainer::cli

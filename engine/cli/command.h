@@ -1,0 +1,26 @@
+// The commands of `trainer`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace trainer::cli {
+
+using Arguments = std::vector<std::string>;
+
+struct Command {
+  const char* name;
+  const char* help;  // one line
+  int (*run)(const Arguments& arguments);  // what stands behind the name; returns the exit code
+};
+
+/// All commands, in the order `trainer --help` shows them.
+const std::vector<Command>& commands();
+
+int run_config(const Arguments& arguments);
+int run_launch(const Arguments& arguments);
+int run_check(const Arguments& arguments);
+int run_explain(const Arguments& arguments);
+int run_tokenize(const Arguments& arguments);
+
+}  // namespace trainer::cli

@@ -1,0 +1,68 @@
+#include "engine/cli/program.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "engine/base/edit_distance.h"
+#include "engine/base/errors.h"
+#include "engine/base/log.h"
+
+namespace trainer::cli {
+namespace {
+
+void print_help() {
+  fmt::print("trainer {} trains transformer models from one YAML file.\n\nUsage: trainer COMMAND [OPTIONS]\n\n",
+             TRAINER_VERSION);
+  for (const Command& command : commands()) fmt::print("  {:<10}{}\n", command.name, command.help);
+  fmt::print("\n`trainer COMMAND --help` says more about a command.\n");
+}
+
+[[noreturn]] void fail_unknown(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Command& command : commands()) names.emplace_back(command.name);
+  throw ConfigError("there is no command '{}'{}; `trainer --help` lists them", name, did_you_mean(name, names));
+}
+
+int dispatch(const Arguments& arguments) {
+  if (arguments.empty()) {
+    print_help();
+    return kUsageFailure;
+  }
+  const std::string& name = arguments.front();
+  if (name == "--help" || name == "-h" || name == "help") {
+    print_help();
+    return kDone;
+  }
+  if (name == "--version") {
+    fmt::print("trainer {}\n", TRAINER_VERSION);
+    return kDone;
+  }
+  for (const Command& command : commands()) {
+    if (name == command.name) return command.run(Arguments(arguments.begin() + 1, arguments.end()));
+  }
+  fail_unknown(name);
+}
+
+}  // namespace
+
+int run(const Arguments& arguments) {
+  log::open(log::Level::kInfo, "");
+  try {
+    return dispatch(arguments);
+  } catch (const InternalError& error) {
+    fmt::print(stderr, "{}\nThis is a bug in trainer: please report it, with this message and the configuration.\n",
+               error.what());
+    return error.code();
+  } catch (const Error& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return error.code();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "unexpected: {}\nThis is a bug in trainer: please report it, with this message and the "
+                       "configuration.\n", error.what());
+    return kInternalFailure;
+  }
+}
+
+}  // namespace trainer::cli

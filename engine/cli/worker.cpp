@@ -1,0 +1,54 @@
+#include "engine/cli/worker.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "engine/base/errors.h"
+#include "engine/base/files.h"
+
+namespace trainer::cli {
+namespace {
+
+/// A file in memory that holds `text`, read from the start, and survives exec.
+int memory_file(const std::string& text) {
+  const int fd = memfd_create("plan", 0);
+  if (fd < 0) throw machine_error("create", "a file in memory", errno);
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t wrote = write(fd, text.data() + done, text.size() - done);
+    if (wrote < 0) throw machine_error("write", "a file in memory", errno);
+    done += static_cast<std::size_t>(wrote);
+  }
+  lseek(fd, 0, SEEK_SET);
+  return fd;
+}
+
+}  // namespace
+
+std::string worker_path() {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  const auto path = self.parent_path() / "trainer-worker";
+  if (error || access(path.c_str(), X_OK) != 0) {
+    throw MachineError("trainer-worker is not beside trainer ({}): build it, or copy it there", path.string());
+  }
+  return path;
+}
+
+void become_worker(const Arguments& arguments, const config::Plan* plan) {
+  const std::string path = worker_path();
+  if (plan) setenv(kPlanVariable, std::to_string(memory_file(config::to_text(*plan))).c_str(), 1);
+  std::vector<char*> words{const_cast<char*>(path.c_str())};
+  for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
+  words.push_back(nullptr);
+  std::fflush(nullptr);
+  execv(path.c_str(), words.data());
+  throw machine_error("run", path, errno);
+}
+
+}  // namespace trainer::cli

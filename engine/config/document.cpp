@@ -1,0 +1,60 @@
+#include "engine/config/document.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace trainer::config {
+
+std::string to_string(const Mark& mark) {
+  if (!mark.source) return "default";
+  return mark.line > 0 ? fmt::format("{}:{}:{}", *mark.source, mark.line, mark.column) : *mark.source;
+}
+
+Node Node::scalar(std::string text, bool quoted) {
+  Node node;
+  node.kind = Kind::kScalar;
+  node.text = std::move(text);
+  node.quoted = quoted;
+  return node;
+}
+
+Node Node::list(const std::vector<std::string>& texts) {
+  Node node;
+  node.kind = Kind::kList;
+  for (const std::string& text : texts) node.items.push_back(scalar(text, true));
+  return node;
+}
+
+Node Node::map() {
+  Node node;
+  node.kind = Kind::kMap;
+  return node;
+}
+
+const Node* Node::find(const std::string& key) const {
+  for (const Member& member : members) {
+    if (member.key == key) return &member.value;
+  }
+  return nullptr;
+}
+
+Node& Node::operator[](const std::string& key) {
+  for (Member& member : members) {
+    if (member.key == key) return member.value;
+  }
+  return members.emplace_back(Member{key, Node(), Mark()}).value;
+}
+
+void Node::erase(const std::string& key) {
+  std::erase_if(members, [&](const Member& member) { return member.key == key; });
+}
+
+bool same(const Node& a, const Node& b) {
+  if (a.kind != b.kind || a.text != b.text) return false;
+  if (!std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(), same)) return false;
+  return std::equal(a.members.begin(), a.members.end(), b.members.begin(), b.members.end(),
+                    [](const Member& x, const Member& y) { return x.key == y.key && same(x.value, y.value); });
+}
+
+}  // namespace trainer::config

@@ -1,0 +1,24 @@
+// Where configuration files are, and reading one.
+#pragma once
+
+#include <string>
+
+#include "engine/config/document.h"
+#include "engine/config/problems.h"
+
+namespace trainer::config {
+
+/// Errors: ConfigError when the file can't be read or is no YAML.
+Node read_yaml_file(const std::string& file, Problems& problems);
+
+/// The file that is used when none is named: $TRAINER_CONFIG, ours, else Accelerate's, whichever is there first.
+struct DefaultFile {
+  std::string path;  // "": there is none
+  std::string note;  // what to say on screen about it
+};
+DefaultFile find_default_file();
+
+/// ~/.config/trainer/default_config.yaml, or $TRAINER_CONFIG: what a bare `trainer config` writes.
+std::string own_default_file();
+
+}  // namespace trainer::config

@@ -1,0 +1,30 @@
+// The Plan: what the configuration means once defaults, files, environment and flags are resolved.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/config/sections.h"
+
+namespace trainer::config {
+
+/// Every option with its final value, and where that value came from. Nothing below `config` knows YAML dialects.
+/// All paths are absolute.
+struct Plan {
+  Config config;
+  std::map<std::string, std::string> origins;  // "training.learning_rate" -> "job.yaml:12:18" | "flag" | "default" ...
+  std::vector<std::string> warnings;           // settings that have no effect, and the like
+  std::string source;                          // the configuration file, for messages
+
+  int64_t world_size() const { return config.num_processes; }
+};
+
+/// The plan as one YAML document that `parse_plan` reads back: how the launcher hands it to its ranks.
+std::string to_text(const Plan& plan);
+Plan parse_plan(const std::string& text);
+
+/// The configuration with the origin of each value behind it: `config.resolved.yaml`, and what `trainer explain` prints.
+std::string resolved_text(const Plan& plan);
+
+}  // namespace trainer::config

@@ -1,0 +1,170 @@
+#include "engine/config/reader.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+#include "engine/config/tables.h"
+
+namespace trainer::config {
+namespace {
+
+/// The path of an option called `name` in any section, or "".
+std::string find_elsewhere(const Entries& entries, const std::string& name, const std::string& prefix = "") {
+  for (const Entry& entry : entries) {
+    if (entry.foreign == Foreign::kNot && !entry.children && entry.has_key(name)) return prefix + entry.name;
+    if (!entry.children) continue;
+    if (auto path = find_elsewhere(*entry.children, name, prefix + entry.name + "."); !path.empty()) return path;
+  }
+  return "";
+}
+
+std::string unknown_key(const Entries& entries, const std::string& path, const std::string& key) {
+  std::vector<std::string> names;
+  for (const Entry& entry : entries) {
+    names.push_back(entry.name);
+    names.insert(names.end(), entry.aliases.begin(), entry.aliases.end());
+  }
+  const std::string elsewhere = find_elsewhere(root_table(), key);
+  const std::string hint = elsewhere.empty() ? did_you_mean(key, names) : fmt::format(" (did you mean '{}'?)", elsewhere);
+  return fmt::format("{} is not an option{}", shown(path), hint);
+}
+
+class Reader {
+ public:
+  Reader(const std::filesystem::path& folder, Draft& draft) : folder_(folder), draft_(draft) {}
+
+  void read(const Entries& entries, const Node& map, void* section, const std::string& prefix) {
+    std::set<const Entry*> seen;
+    for (const Member& member : map.members) {
+      const std::string path = prefix + member.key;
+      auto entry = std::find_if(entries.begin(), entries.end(), [&](const Entry& e) { return e.has_key(member.key); });
+      if (entry == entries.end()) {
+        draft_.problems.add(member.mark, path, unknown_key(entries, path, member.key));
+      } else if (!seen.insert(&*entry).second) {
+        draft_.problems.add(member.mark, prefix + entry->name,
+                            fmt::format("{} is the same option as {}, which is given too", path, entry->name));
+      } else {
+        read_entry(*entry, member, section, prefix + entry->name);
+      }
+    }
+  }
+
+ private:
+  void read_entry(const Entry& entry, const Member& member, void* section, const std::string& path) {
+    const Node& node = member.value;
+    if (entry.foreign != Foreign::kNot) {
+      Node& kept = draft_.foreign[path] = node;
+      if (entry.foreign != Foreign::kTranslated) kept.mark = member.mark;
+    } else if (node.is_null()) {  // as if it were not written; what an earlier document said goes too
+      if (entry.clear) entry.clear(section);
+    } else if (entry.children) {
+      read_section(entry, node, section, path);
+    } else {
+      read_option(entry, node, section, path);
+    }
+  }
+
+  void read_section(const Entry& entry, const Node& node, void* section, const std::string& path) {
+    if (!node.is_map()) {
+      draft_.problems.add(node.mark, path, fmt::format("{} must be a group of keys; is {}", path, described(node)));
+      return;
+    }
+    draft_.origins[path] = node.mark;
+    read(*entry.children, node, entry.open(section), path + ".");
+  }
+
+  void read_option(const Entry& entry, const Node& node, void* section, const std::string& path) {
+    if (const std::string why = entry.read(node, section); !why.empty()) {
+      draft_.problems.add(node.mark, path, fmt::format("{} {}", path, why));
+      return;
+    }
+    draft_.origins[path] = node.mark;
+    if (!entry.path || folder_.empty()) return;
+    for (std::string* text : entry.texts(section)) {
+      const auto& words = entry.keywords;
+      if (std::find(words.begin(), words.end(), *text) == words.end()) *text = absolute_path(*text, folder_);
+    }
+  }
+
+  const std::filesystem::path& folder_;
+  Draft& draft_;
+};
+
+/// `text` with its ${…} replaced; says why that can't be done in `why`.
+std::string expanded(const std::string& text, std::string& why) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t start = text.find("${", at);
+    if (start == std::string::npos) return out + text.substr(at);
+    out += text.substr(at, start - at);
+    if (!out.empty() && out.back() == '$') {  // $${ is how a text says ${
+      out += "{";
+      at = start + 2;
+      continue;
+    }
+    const std::size_t end = text.find('}', start);
+    if (end == std::string::npos) {
+      why = "'${' is never closed by '}'; a text that means it writes '$${'";
+      return text;
+    }
+    const std::string inside = text.substr(start + 2, end - start - 2);
+    const std::size_t fallback = inside.find(":-");
+    const std::string name = inside.substr(0, fallback);
+    const char* value = name.empty() ? nullptr : std::getenv(name.c_str());
+    const bool given = value && (*value || fallback == std::string::npos);
+    if (!given && fallback == std::string::npos) {
+      why = fmt::format("the environment variable '{}' is not set; ${{{}:-default}} gives it a default", shown(name),
+                        shown(name));
+      return text;
+    }
+    out += given ? value : inside.substr(fallback + 2);
+    at = end + 1;
+  }
+  return out;
+}
+
+}  // namespace
+
+Mark Draft::mark(const std::string& path) const {
+  auto it = origins.find(path);
+  return it == origins.end() ? Mark() : it->second;
+}
+
+void apply(const Node& document, const std::filesystem::path& folder, Draft& draft) {
+  if (document.is_null()) return;
+  if (!document.is_map()) {
+    draft.problems.add(document.mark, "", fmt::format("must be lines of 'key: value'; is {}", described(document)));
+    return;
+  }
+  Reader(folder, draft).read(root_table(), document, &draft.config, "");
+}
+
+void expand_environment(Node& node, Problems& problems) {
+  if (node.is_scalar() && node.text.find("${") != std::string::npos) {
+    std::string why;
+    node.text = expanded(node.text, why);
+    if (!why.empty()) problems.add(node.mark, "", why);
+  }
+  for (Node& item : node.items) expand_environment(item, problems);
+  for (Member& member : node.members) expand_environment(member.value, problems);
+}
+
+std::string absolute_path(const std::string& text, const std::filesystem::path& folder) {
+  if (text.empty()) return text;
+  std::filesystem::path path = text;
+  const char* home = std::getenv("HOME");
+  if (home && (text == "~" || text.starts_with("~/"))) path = home + text.substr(1);
+  path = std::filesystem::absolute(folder / path).lexically_normal();
+  return path.has_filename() || path == path.root_path() ? path.string() : path.parent_path().string();
+}
+
+void walk(const Entries& entries, const void* section, const Visit& visit, const std::string& prefix) {
+  for (const Entry& entry : entries) {
+    const std::string path = prefix + entry.name;
+    if (!visit(path, entry, section) || !entry.children) continue;
+    if (const void* child = entry.find(section)) walk(*entry.children, child, visit, path + ".");
+  }
+}
+
+}  // namespace trainer::config

@@ -1,0 +1,41 @@
+// Puts documents over the defaults, one after the other, and remembers where each value came from.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/config/problems.h"
+#include "engine/config/schema.h"
+
+namespace trainer::config {
+
+/// A configuration while it is put together.
+struct Draft {
+  Config config;
+  std::map<std::string, Mark> origins;  // options that a document set, by path: "training.learning_rate"
+  std::map<std::string, Node> foreign;  // foreign keys that a document set
+  Problems problems;
+  std::vector<std::string> warnings;
+
+  bool is_set(const std::string& path) const { return origins.contains(path); }
+  Mark mark(const std::string& path) const;
+};
+
+/// Puts what `document` says over `draft`. Relative paths are made absolute by `folder`; an empty one leaves them.
+void apply(const Node& document, const std::filesystem::path& folder, Draft& draft);
+
+/// Replaces ${VAR} and ${VAR:-default} in every scalar; $${ stands for ${.
+void expand_environment(Node& document, Problems& problems);
+
+/// `text` as an absolute path: ~/ is the home folder, the rest is relative to `folder`.
+std::string absolute_path(const std::string& text, const std::filesystem::path& folder);
+
+/// Calls `visit(path, entry, section)` for every option below `section`, foreign keys too; for a section too, before
+/// what is in it. Returning false from a section skips it. Absent optional sections are skipped.
+using Visit = std::function<bool(const std::string& path, const Entry& entry, const void* section)>;
+void walk(const Entries& entries, const void* section, const Visit& visit, const std::string& prefix = "");
+
+}  // namespace trainer::config

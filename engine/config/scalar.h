@@ -1,0 +1,24 @@
+// What the text of a scalar means, whichever YAML dialect wrote it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace trainer::config {
+
+std::string lower(std::string text);
+
+/// Accelerate's table, any case: y yes t true on 1, n no f false off 0.
+std::optional<bool> parse_bool(const std::string& text);
+
+/// Decimal digits, or a number without fraction in any other form (1e8, 1_000, 2.0). Not 010, which YAML 1.1 takes for 8.
+std::optional<int64_t> parse_int(const std::string& text);
+
+/// A finite decimal number.
+std::optional<double> parse_double(const std::string& text);
+
+/// The shortest decimal that reads back to exactly `value`, with the dot YAML 1.1 wants: "5.0e-05".
+std::string double_text(double value);
+
+}  // namespace trainer::config

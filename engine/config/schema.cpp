@@ -1,0 +1,116 @@
+#include "engine/config/schema.h"
+
+#include <algorithm>
+
+#include "engine/config/json_text.h"
+
+namespace trainer::config {
+namespace {
+
+std::string trimmed(const std::string& text) {
+  const auto first = text.find_first_not_of(" \t");
+  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+std::vector<std::string> split_at_commas(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t start = 0; start <= text.size();) {
+    const std::size_t end = std::min(text.find(',', start), text.size());
+    if (auto part = trimmed(text.substr(start, end - start)); !part.empty()) parts.push_back(part);
+    start = end + 1;
+  }
+  return parts;
+}
+
+/// The choice that `text` spells, or "".
+std::string chosen(const std::string& text, const std::vector<std::string>& choices) {
+  auto has = [&](const std::string& choice) { return std::find(choices.begin(), choices.end(), choice) != choices.end(); };
+  for (const std::string& choice : choices) {
+    if (lower(choice) == lower(text)) return choice;
+  }
+  const auto truth = parse_bool(text);
+  const std::string word = truth ? (*truth ? "true" : "false") : "";
+  return truth && has(word) ? word : "";
+}
+
+Entry foreign_entry(std::string name, Foreign foreign) {
+  Entry entry;
+  entry.name = std::move(name);
+  entry.foreign = foreign;
+  return entry;
+}
+
+}  // namespace
+
+bool Entry::has_key(const std::string& key) const {
+  return name == key || std::find(aliases.begin(), aliases.end(), key) != aliases.end();
+}
+
+void restrict_texts(Entry& entry, std::vector<std::string> choices, std::string also) {
+  const bool may_be_empty = std::erase(choices, "") > 0;
+  entry.kind.words = fmt::format("one of {}", fmt::join(choices, ", ")) + (also.empty() ? "" : ", or " + also);
+  entry.kind.choices = also.empty() ? choices : std::vector<std::string>{};
+  entry.keywords = choices;
+  entry.read = [inner = entry.read, texts = entry.texts, kind = entry.kind, choices = std::move(choices),
+                also = std::move(also), may_be_empty](const Node& node, void* section) {
+    Node checked = node;
+    auto check = [&](Node& scalar) -> std::string {
+      if (may_be_empty && scalar.is_scalar() && scalar.text.empty()) return "";
+      const std::string choice = scalar.is_scalar() ? chosen(scalar.text, choices) : "";
+      if (!choice.empty()) scalar.text = choice;
+      if (!choice.empty() || (!also.empty() && scalar.is_scalar())) return "";
+      return fmt::format("must be {}; is {}{}", kind.words, described(scalar), did_you_mean(scalar.text, choices));
+    };
+    if (checked.is_scalar()) {
+      if (auto why = check(checked); !why.empty()) return why;
+    }
+    for (Node& item : checked.items) {
+      if (auto why = check(item); !why.empty()) return why;
+    }
+    return inner(checked, section);
+  };
+}
+
+void make_json(Entry& entry, std::function<std::string&(void*)> text) {
+  entry.kind = {"a group of keys", {}};
+  entry.read = [text](const Node& node, void* section) -> std::string {
+    if (!node.is_map()) return fmt::format("must be a group of keys; is {}", described(node));
+    std::string& json = text(section);
+    Node merged = json.empty() ? Node::map() : from_json(json);
+    for (const Member& member : node.members) merged[member.key] = member.value;
+    json = to_json(merged);
+    return "";
+  };
+  entry.write = [text](const void* section) {
+    const std::string& json = text(const_cast<void*>(section));
+    return json.empty() ? Node() : from_json(json);
+  };
+}
+
+void make_comma_list(Entry& entry, std::function<std::vector<std::string>&(void*)> list) {
+  entry.kind = {"names, separated by commas", {}};
+  entry.read = [list](const Node& node, void* section) {
+    if (!node.is_scalar()) return decode(node, list(section));
+    list(section) = split_at_commas(node.text);
+    return std::string();
+  };
+  entry.write = [list](const void* section) {
+    return Node::scalar(fmt::format("{}", fmt::join(list(const_cast<void*>(section)), ",")), true);
+  };
+}
+
+ForeignKey no_effect(std::string name) { return {foreign_entry(std::move(name), Foreign::kNoEffect)}; }
+
+ForeignKey unsupported(std::string name, std::vector<std::string> harmless) {
+  ForeignKey key{foreign_entry(std::move(name), Foreign::kUnsupported)};
+  key.entry.harmless = std::move(harmless);
+  return key;
+}
+
+ForeignKey translated(std::string name, std::string help) {
+  ForeignKey key{foreign_entry(std::move(name), Foreign::kTranslated)};
+  key.entry.help = std::move(help);
+  return key;
+}
+
+}  // namespace trainer::config

@@ -1,0 +1,293 @@
+// Declares an option once. Reading, writing, flags, --set, the wizard, the reference page and the origins walk the same
+// tables, so an option cannot exist in one of them and be missing from another.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "engine/config/codec.h"
+#include "engine/config/sections.h"
+
+namespace trainer::config {
+
+struct Entry;
+using Entries = std::vector<Entry>;
+
+/// Keys that other programs know and no field of ours holds.
+enum class Foreign {
+  kNot,          // an option of ours
+  kNoEffect,     // accepted whatever it says, and reported as having no effect
+  kUnsupported,  // refused when it asks for something
+  kTranslated,   // engine/config/rules.cpp turns it into one of our options
+};
+
+/// All that is known about one option, its types erased. `void*` is the section struct.
+struct Entry {
+  std::string name;
+  std::string help;
+  std::string question;              // the wizard asks it
+  std::vector<std::string> aliases;  // further keys that are read
+  Kind kind;
+  bool accelerate = false;  // stands in Accelerate's part of the file
+  bool path = false;        // relative to the file it is written in
+  bool omitted = false;     // its default is not written into files
+
+  std::string condition;                       // "optim is sgd": elsewhere it has no effect
+  std::function<bool(const Config&)> applies;  // null: always
+  std::string no_effect;                       // why it never has one
+  std::vector<std::string> harmless;           // values that ask for nothing, so that no warning is due
+
+  std::function<std::string(const Node&, void*)> read;          // "" or why not
+  std::function<Node(const void*)> write;
+  Node initial;                                                 // its default
+  std::vector<std::function<std::string(const void*)>> checks;  // "" or why its value is out of range
+  std::function<std::string(const void*)> unsupported;          // "" or what this version lacks
+  std::function<std::vector<std::string*>(void*)> texts;        // the strings in it
+  std::vector<std::string> keywords;                            // texts that are no path
+
+  // A sub-section.
+  const Entries* children = nullptr;
+  std::function<void*(void*)> open;               // the member, made when it is optional and absent
+  std::function<const void*(const void*)> find;   // the member, or null when it is absent
+  std::function<void(void*)> clear;               // optional: makes it absent
+
+  // A foreign key.
+  Foreign foreign = Foreign::kNot;
+  std::optional<Node> written;        // what Accelerate's wizard writes
+  std::string instead;                // what to do about it
+
+  bool has_key(const std::string& key) const;
+};
+
+/// Typed face of an Entry while its table is written.
+template <class S, class T>
+class Field {
+ public:
+  using Member = T S::*;
+
+  Field(std::string name, Member member) : member_(member) { entry.name = std::move(name); }
+
+  Field&& help(std::string text) && { return set(entry.help, std::move(text)); }
+  /// Makes the wizard ask for this option.
+  Field&& ask(std::string question) && { return set(entry.question, std::move(question)); }
+  /// The key stands in the part of the file that Accelerate reads.
+  Field&& accelerate() && { return set(entry.accelerate, true); }
+  /// The text is a path, relative to the file it is written in.
+  Field&& path() && { return set(entry.path, true); }
+  /// Accelerate leaves it out of its files where it has the default.
+  Field&& omitted() && { return set(entry.omitted, true); }
+  /// It is accepted and checked, but never has an effect.
+  Field&& no_effect(std::string reason) && { return set(entry.no_effect, std::move(reason)); }
+
+  /// Accepts another key in files.
+  Field&& alias(std::string name) && {
+    entry.aliases.push_back(std::move(name));
+    return std::move(*this);
+  }
+
+  /// It has an effect only under this condition: elsewhere the wizard skips it, the reference says so, and a file that
+  /// sets it draws a warning.
+  Field&& when(std::string condition, std::function<bool(const Config&)> applies) && {
+    entry.condition = std::move(condition);
+    entry.applies = std::move(applies);
+    return std::move(*this);
+  }
+
+  /// Values that ask for nothing where the option has no effect.
+  Field&& harmless(std::vector<std::string> values) && {
+    entry.harmless = std::move(values);
+    return std::move(*this);
+  }
+
+  Field&& at_least(T low) && {
+    return check([low](const T& value) { return value >= low ? "" : fmt::format("must be at least {}; is {}", low, value); });
+  }
+  Field&& at_most(T high) && {
+    return check([high](const T& value) { return value <= high ? "" : fmt::format("must be at most {}; is {}", high, value); });
+  }
+  Field&& above(T low) && {
+    return check([low](const T& value) { return value > low ? "" : fmt::format("must be above {}; is {}", low, value); });
+  }
+  Field&& below(T high) && {
+    return check([high](const T& value) { return value < high ? "" : fmt::format("must be below {}; is {}", high, value); });
+  }
+
+  /// Texts: the ones that are accepted, in any case; truths in any spelling when `choices` has true or false.
+  /// "" among them: it may be empty. `also` says what else is accepted ("a folder"); empty: nothing else.
+  Field&& one_of(std::vector<std::string> choices, std::string also = "") &&;
+
+  /// The values of an enum that this version can do; the others are refused, unless the option has no effect anyway.
+  Field&& supported(std::vector<T> values, std::string reason = "") && {
+    entry.kind.choices.clear();
+    for (const T& value : values) entry.kind.choices.push_back(name_of(value));
+    entry.unsupported = [values, reason, member = member_](const void* section) -> std::string {
+      const T& value = static_cast<const S*>(section)->*member;
+      std::vector<std::string> names;
+      for (const T& known : values) {
+        if (known == value) return "";
+        names.push_back(name_of(known));
+      }
+      return fmt::format("{} is not supported by this version{}; {} is", name_of(value),
+                         reason.empty() ? "" : " (" + reason + ")", fmt::join(names, " or "));
+    };
+    return std::move(*this);
+  }
+
+  Entry entry;
+
+ private:
+  template <class V>
+  Field&& set(V& place, V value) {
+    place = std::move(value);
+    return std::move(*this);
+  }
+  Field&& set(std::string& place, std::string value) {
+    place = std::move(value);
+    return std::move(*this);
+  }
+  template <class F>
+  Field&& check(F why) {
+    entry.checks.push_back([why, member = member_](const void* section) -> std::string {
+      return why(static_cast<const S*>(section)->*member);
+    });
+    return std::move(*this);
+  }
+
+  Member member_;
+};
+
+/// An option held by `member`.
+template <class S, class T>
+Field<S, T> option(std::string name, T S::*member) {
+  Field<S, T> field(std::move(name), member);
+  field.entry.kind = kind_of<T>();
+  field.entry.read = [member](const Node& node, void* section) {
+    return decode(node, static_cast<S*>(section)->*member);
+  };
+  field.entry.write = [member](const void* section) { return encode(static_cast<const S*>(section)->*member); };
+  field.entry.texts = [member](void* section) -> std::vector<std::string*> {
+    T& value = static_cast<S*>(section)->*member;
+    std::vector<std::string*> texts;
+    if constexpr (std::is_same_v<T, std::string>) texts.push_back(&value);
+    if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+      for (std::string& text : value) texts.push_back(&text);
+    }
+    return texts;
+  };
+  return field;
+}
+
+/// A sub-section that is always there.
+template <class S, class T>
+Field<S, T> section(std::string name, T S::*member, const Entries& children) {
+  Field<S, T> field(std::move(name), member);
+  field.entry.children = &children;
+  field.entry.open = [member](void* section) -> void* { return &(static_cast<S*>(section)->*member); };
+  field.entry.find = [member](const void* section) -> const void* { return &(static_cast<const S*>(section)->*member); };
+  return field;
+}
+
+/// A sub-section that is absent unless the file has it.
+template <class S, class T>
+Field<S, std::optional<T>> section(std::string name, std::optional<T> S::*member, const Entries& children) {
+  Field<S, std::optional<T>> field(std::move(name), member);
+  field.entry.children = &children;
+  field.entry.open = [member](void* section) -> void* {
+    auto& place = static_cast<S*>(section)->*member;
+    return place ? &*place : &place.emplace();
+  };
+  field.entry.find = [member](const void* section) -> const void* {
+    const auto& place = static_cast<const S*>(section)->*member;
+    return place ? &*place : nullptr;
+  };
+  field.entry.clear = [member](void* section) { (static_cast<S*>(section)->*member).reset(); };
+  return field;
+}
+
+/// Free-form keys, held as JSON text.
+template <class S>
+Field<S, std::string> json(std::string name, std::string S::*member) {
+  Field<S, std::string> field(std::move(name), member);
+  make_json(field.entry, [member](void* section) -> std::string& { return static_cast<S*>(section)->*member; });
+  return field;
+}
+void make_json(Entry& entry, std::function<std::string&(void*)> text);
+
+/// A comma-separated text, as Accelerate writes lists; a YAML list is read too.
+template <class S>
+Field<S, std::vector<std::string>> comma_list(std::string name, std::vector<std::string> S::*member) {
+  auto field = option(std::move(name), member);
+  make_comma_list(field.entry, [member](void* section) -> std::vector<std::string>& {
+    return static_cast<S*>(section)->*member;
+  });
+  return field;
+}
+void make_comma_list(Entry& entry, std::function<std::vector<std::string>&(void*)> list);
+
+/// A key that no field of ours holds. `harmless`: values that ask for nothing, beside false, 0 and nothing at all.
+struct ForeignKey {
+  Entry entry;
+  ForeignKey&& written(Node value) && {
+    entry.written = std::move(value);
+    return std::move(*this);
+  }
+  ForeignKey&& accelerate() && {
+    entry.accelerate = true;
+    return std::move(*this);
+  }
+  ForeignKey&& instead(std::string advice) && {
+    entry.instead = std::move(advice);
+    return std::move(*this);
+  }
+};
+ForeignKey no_effect(std::string name);
+ForeignKey unsupported(std::string name, std::vector<std::string> harmless = {});
+ForeignKey translated(std::string name, std::string help);
+
+void restrict_texts(Entry& entry, std::vector<std::string> choices, std::string also);
+
+template <class S, class T>
+Field<S, T>&& Field<S, T>::one_of(std::vector<std::string> choices, std::string also) && {
+  restrict_texts(entry, std::move(choices), std::move(also));
+  return std::move(*this);
+}
+
+/// Becomes any field of an aggregate, to count them. Not LoraConfig, which stands in an optional only: std::optional
+/// could be made from either and would be ambiguous.
+struct AnyField {
+  template <class T>
+    requires(!std::is_same_v<T, LoraConfig>)
+  operator T() const;
+};
+
+template <class S, class... Fields>
+constexpr std::size_t count_fields() {
+  if constexpr (requires { S{Fields{}..., AnyField{}}; }) {
+    return count_fields<S, Fields..., AnyField>();
+  } else {
+    return sizeof...(Fields);
+  }
+}
+
+/// The table of section S. A field of S without an entry does not compile.
+template <class S, class... Items>
+Entries table(Items... items) {
+  constexpr std::size_t foreign = (std::size_t{0} + ... + std::size_t{std::is_same_v<Items, ForeignKey>});
+  static_assert(sizeof...(Items) - foreign == count_fields<S>(), "every field of a section has one entry in its table");
+  Entries entries;
+  entries.reserve(sizeof...(Items));
+  (entries.push_back(std::move(items.entry)), ...);
+  const S defaults{};
+  for (Entry& entry : entries) {
+    if (entry.write) entry.initial = entry.write(&defaults);
+  }
+  return entries;
+}
+
+}  // namespace trainer::config

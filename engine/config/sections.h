@@ -1,0 +1,180 @@
+// The sections of the configuration file as plain structs. The initialisers are the defaults; the tables in
+// engine/config/tables/ say everything else about each option (help, choices, ranges, aliases, questions).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace trainer::config {
+
+enum class DistributedType { kNo, kMultiCpu, kMultiGpu, kFsdp };
+enum class MixedPrecision { kNo, kBf16, kFp16 };
+enum class ShardingStrategy { kFullShard, kShardGradOp, kNoShard, kHybridShard, kHybridShardZero2 };
+enum class WrapPolicy { kTransformerBased, kSizeBased, kNoWrap };
+enum class BackwardPrefetch { kPre, kPost, kNone };
+enum class StateDictType { kFull, kLocal, kSharded };
+enum class Task { kCausalLm, kSeq2SeqLm, kSequenceClassification, kImageClassification };
+enum class DataFormat { kAuto, kDelimited, kCsv, kTsv, kJson, kJsonl, kText };
+enum class Schedule { kLinear, kCosine, kConstant, kConstantWithWarmup };
+enum class OptimizerName { kAdamW, kAdamWFused, kSgd };
+enum class LoraBias { kNone, kAll, kLoraOnly };
+
+/// `fsdp_config`: how parameters, gradients and optimiser state are spread over ranks.
+struct FsdpConfig {
+  int64_t version = 1;
+  ShardingStrategy sharding_strategy = ShardingStrategy::kFullShard;
+  WrapPolicy auto_wrap_policy = WrapPolicy::kTransformerBased;
+  std::vector<std::string> transformer_layer_cls_to_wrap;  // empty: the model's own block class
+  int64_t min_num_params = 100'000'000;
+  BackwardPrefetch backward_prefetch = BackwardPrefetch::kPre;
+  bool forward_prefetch = false;
+  StateDictType state_dict_type = StateDictType::kFull;
+  bool offload_params = false;
+  bool use_orig_params = true;
+  bool cpu_ram_efficient_loading = true;
+  bool sync_module_states = true;
+  bool activation_checkpointing = false;
+};
+
+/// `model`: a Hugging Face folder, or config.json's keys in place.
+struct ModelConfig {
+  std::string path;    // folder with config.json and weights
+  std::string config;  // JSON text of `model.config`; "" when `path` is given
+  std::string dtype = "auto";
+};
+
+/// `tokenizer`: where the tokenizer files are.
+struct TokenizerConfig {
+  std::string path;  // folder or spiece.model; "" means model.path
+};
+
+struct ValidationConfig {
+  double fraction = 0.0;
+  std::string path;
+};
+
+/// One source of samples.
+struct DataSource {
+  std::vector<std::string> path;  // files, folders, globs
+  DataFormat format = DataFormat::kAuto;
+  std::string delimiter = "@";
+  std::string split_at = "last";  // first | last: which delimiter divides a line
+  std::vector<std::string> columns;
+  std::string encoding = "utf-8";
+};
+
+/// `data`: the samples, and how a sample becomes model input.
+struct DataConfig {
+  Task task = Task::kSeq2SeqLm;
+  DataSource train;
+  ValidationConfig validation;
+  std::string source = "source";  // a column, or a template "{sentence}"
+  std::string target = "target";
+  int64_t max_source_length = 512;
+  int64_t max_target_length = 128;
+  int64_t max_samples = 0;  // 0: all
+  bool packing = true;
+  bool shuffle = true;
+};
+
+/// A list of names, or (exactly one string) a regular expression or "all-linear", as PEFT reads `target_modules`.
+struct NamesOrPattern {
+  std::vector<std::string> names;
+  std::string pattern;
+  bool empty() const { return names.empty() && pattern.empty(); }
+};
+
+/// `lora`: PEFT's LoraConfig, same names and defaults.
+struct LoraConfig {
+  std::string path;  // an adapter folder to start from
+  std::string peft_type = "LORA";
+  std::string task_type;  // "" or checked against data.task
+  bool inference_mode = false;
+  int64_t r = 8;
+  double lora_alpha = 8;
+  double lora_dropout = 0.0;
+  NamesOrPattern target_modules;  // empty: the model type's default
+  NamesOrPattern exclude_modules;
+  std::vector<std::string> modules_to_save;
+  LoraBias bias = LoraBias::kNone;
+  bool use_rslora = false;
+  bool fan_in_fan_out = false;
+  std::string init_lora_weights = "true";  // true | false | gaussian
+};
+
+/// `training`: TrainingArguments' names and defaults.
+struct TrainingConfig {
+  int64_t per_device_train_batch_size = 8;
+  int64_t per_device_eval_batch_size = 8;
+  int64_t gradient_accumulation_steps = 1;
+  int64_t global_batch_size = 0;  // 0: per_device_train_batch_size * gradient_accumulation_steps * ranks
+  double num_train_epochs = 3.0;
+  int64_t max_steps = -1;
+  double learning_rate = 5e-5;
+  Schedule lr_scheduler_type = Schedule::kLinear;
+  double warmup_steps = 0;  // below 1: a ratio of all updates
+  double weight_decay = 0.0;
+  double max_grad_norm = 1.0;  // 0: no clipping
+  OptimizerName optim = OptimizerName::kAdamWFused;
+  double adam_beta1 = 0.9;
+  double adam_beta2 = 0.999;
+  double adam_epsilon = 1e-8;
+  double sgd_momentum = 0.0;
+  bool gradient_checkpointing = false;
+  bool dropout = true;            // false: every dropout of the model is off
+  double ddp_bucket_cap_mb = 25;
+};
+
+/// `checkpoint`: when to save, and where to go on from.
+struct CheckpointConfig {
+  int64_t save_steps = 500;  // 0: only at the end
+  int64_t save_total_limit = 0;  // 0: keep all
+  std::string resume_from_checkpoint = "auto";  // auto | true | false | a folder
+  bool save_on_signal = true;
+};
+
+/// `evaluation`: what is measured on the validation samples.
+struct EvaluationConfig {
+  int64_t eval_steps = 0;  // 0: at the end of each epoch when there are validation samples
+  std::vector<std::string> metrics{"loss"};  // loss, accuracy
+  bool generate = false;
+  int64_t max_new_tokens = 0;  // 0: data.max_target_length
+  int64_t show_predictions = 8;
+};
+
+/// `logging`.
+struct LoggingConfig {
+  int64_t logging_steps = 10;
+  std::vector<std::string> report_to;
+};
+
+/// The whole file: Accelerate's keys at the top, our sections below them.
+struct Config {
+  std::string compute_environment = "LOCAL_MACHINE";
+  DistributedType distributed_type = DistributedType::kNo;
+  MixedPrecision mixed_precision = MixedPrecision::kNo;
+  int64_t num_processes = 0;  // 0: not given
+  int64_t num_machines = 1;
+  int64_t machine_rank = 0;
+  std::string main_process_ip;
+  int64_t main_process_port = 0;
+  bool use_cpu = false;
+  bool debug = false;
+  int64_t num_cpu_threads_per_process = 0;  // 0: one
+  FsdpConfig fsdp_config;
+
+  int64_t seed = 42;
+  std::string output_dir = "trainer_output";
+  ModelConfig model;
+  TokenizerConfig tokenizer;
+  DataConfig data;
+  std::optional<LoraConfig> lora;  // absent: every weight is trained
+  TrainingConfig training;
+  CheckpointConfig checkpoint;
+  EvaluationConfig evaluation;
+  LoggingConfig logging;
+};
+
+}  // namespace trainer::config

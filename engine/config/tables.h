@@ -1,0 +1,26 @@
+// The tables of all sections; each is made on first use and lives as long as the program.
+#pragma once
+
+#include "engine/config/schema.h"
+
+namespace trainer::config {
+
+const Entries& root_table();  // of Config; the others hang below it
+const Entries& fsdp_table();
+const Entries& model_table();
+const Entries& tokenizer_table();
+const Entries& source_table();
+const Entries& validation_table();
+const Entries& data_table();
+const Entries& lora_table();
+const Entries& training_table();
+const Entries& checkpoint_table();
+const Entries& evaluation_table();
+const Entries& logging_table();
+
+/// Conditions that several tables use.
+inline bool validates(const Config& config) {
+  return config.data.validation.fraction > 0 || !config.data.validation.path.empty();
+}
+
+}  // namespace trainer::config

@@ -1,0 +1,61 @@
+// What happens beside training: checkpoints, evaluation, logging.
+#include "engine/config/tables.h"
+
+namespace trainer::config {
+
+const Entries& checkpoint_table() {
+  using C = CheckpointConfig;
+  auto saves = [](const Config& c) { return c.checkpoint.save_steps > 0; };
+  static const Entries entries = table<C>(
+      option("save_steps", &C::save_steps).help("Updates between checkpoints. 0: only at the end.").at_least(0),
+      option("save_total_limit", &C::save_total_limit)
+          .help("Checkpoints that are kept; older ones are deleted. 0: all.")
+          .at_least(0)
+          .when("save_steps is above 0", saves),
+      option("resume_from_checkpoint", &C::resume_from_checkpoint)
+          .help("auto: the newest in output_dir if there is one; true: it must be there; false: start afresh; or a "
+                "checkpoint folder.")
+          .one_of({"auto", "true", "false"}, "a checkpoint folder")
+          .path(),
+      option("save_on_signal", &C::save_on_signal).help("Saves before it stops on SIGTERM or Ctrl-C."));
+  return entries;
+}
+
+const Entries& evaluation_table() {
+  using C = EvaluationConfig;
+  auto generates = [](const Config& c) { return c.evaluation.generate; };
+  static const Entries entries = table<C>(
+      option("eval_steps", &C::eval_steps)
+          .help("Updates between evaluations. 0: at the end of each epoch.")
+          .at_least(0)
+          .when("there are validation samples", validates),
+      option("metrics", &C::metrics)
+          .help("What is measured; accuracy compares generated text with the label.")
+          .one_of({"loss", "accuracy"})
+          .when("there are validation samples", validates),
+      option("generate", &C::generate)
+          .alias("predict_with_generate")
+          .help("Writes predictions for the validation samples, and shows some beside their labels."),
+      option("max_new_tokens", &C::max_new_tokens)
+          .alias("generation_max_length")
+          .help("Tokens of a prediction. 0: data.max_target_length.")
+          .at_least(0)
+          .when("evaluation.generate is true", generates),
+      option("show_predictions", &C::show_predictions)
+          .help("Predictions shown at the end.")
+          .at_least(0)
+          .when("evaluation.generate is true", generates));
+  return entries;
+}
+
+const Entries& logging_table() {
+  using C = LoggingConfig;
+  static const Entries entries = table<C>(
+      option("logging_steps", &C::logging_steps).help("Updates between lines of metrics.jsonl.").at_least(1),
+      option("report_to", &C::report_to)
+          .help("Where metrics go beside metrics.jsonl.")
+          .one_of({"none", "tensorboard"}));
+  return entries;
+}
+
+}  // namespace trainer::config

@@ -1,0 +1,202 @@
+// YAML text to Node, by yaml-cpp's events: its own tree keeps the first of duplicate keys silently, follows cycles and
+// has no limits.
+#include <istream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+#include "engine/base/errors.h"
+#include "engine/config/document.h"
+#include "engine/config/problems.h"
+
+namespace trainer::config {
+namespace {
+
+int size_of(const Node& node) {
+  int size = 1;
+  for (const Node& item : node.items) size += size_of(item);
+  for (const Member& member : node.members) size += size_of(member.value);
+  return size;
+}
+
+class Builder : public YAML::EventHandler {
+ public:
+  Builder(const std::string& text, std::string source, Problems& problems)
+      : text_(text), source_(std::make_shared<const std::string>(std::move(source))), problems_(problems) {}
+
+  Node take() { return std::move(root_); }
+
+  [[noreturn]] void fail(const YAML::Mark& mark, const std::string& message) const {
+    throw ConfigError("{}: {}", to_string(mark_of(mark)), message);
+  }
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(mark, anchor, Node()); }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    refuse_tag(mark, tag);
+    const bool quoted = tag == "!";
+    if (quoted) check_closed(mark);
+    const bool null = !quoted && (value.empty() || value == "~" || value == "null" || value == "Null" || value == "NULL");
+    add(mark, anchor, null ? Node() : Node::scalar(value, quoted));
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    auto it = anchors_.find(anchor);
+    if (it == anchors_.end()) fail(mark, "this alias (*name) stands inside what it refers to");
+    count(mark, size_of(it->second));
+    add(mark, 0, it->second);
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    start(mark, tag, anchor, Node::Kind::kList);
+  }
+  void OnSequenceEnd() override { end(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    start(mark, tag, anchor, Node::Kind::kMap);
+  }
+  void OnMapEnd() override { end(); }
+
+ private:
+  /// A list or map that is not complete yet.
+  struct Open {
+    Node node;
+    YAML::anchor_t anchor;
+    bool has_key = false;
+    std::string key;
+    Mark key_mark;
+    bool duplicate = false;
+    std::set<std::string> keys;
+  };
+
+  Mark mark_of(const YAML::Mark& mark) const { return {source_, mark.line + 1, mark.column + 1}; }
+
+  void count(const YAML::Mark& mark, int nodes) {
+    nodes_ += nodes;
+    if (nodes_ > kMaxNodes) fail(mark, fmt::format("more than {} values: not a configuration", kMaxNodes));
+  }
+
+  void refuse_tag(const YAML::Mark& mark, const std::string& tag) const {
+    if (!tag.empty() && tag != "?" && tag != "!") fail(mark, fmt::format("YAML tags are not supported ({})", shown(tag)));
+  }
+
+  /// yaml-cpp takes a quote that is never closed as closed by the end of the file.
+  void check_closed(const YAML::Mark& mark) const {
+    auto at = static_cast<std::size_t>(std::max(mark.pos, 0));
+    while (at < text_.size() && text_[at] == '&') {  // an anchor comes first
+      at = text_.find_first_of(" \t\n", at);
+      at = at == std::string::npos ? text_.size() : text_.find_first_not_of(" \t\n", at);
+    }
+    if (at >= text_.size() || (text_[at] != '\'' && text_[at] != '"')) return;
+    const char quote = text_[at++];
+    for (; at < text_.size(); ++at) {
+      if (quote == '"' && text_[at] == '\\') {
+        ++at;
+      } else if (text_[at] == quote) {
+        if (quote == '"' || at + 1 >= text_.size() || text_[at + 1] != '\'') return;
+        ++at;
+      }
+    }
+    fail(mark, "this quote is never closed");
+  }
+
+  void start(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Node::Kind kind) {
+    refuse_tag(mark, tag);
+    if (static_cast<int>(open_.size()) >= kMaxDepth) {
+      fail(mark, fmt::format("nested more than {} deep: not a configuration", kMaxDepth));
+    }
+    expect_value(mark);
+    Node node;
+    node.kind = kind;
+    node.mark = mark_of(mark);
+    count(mark, 1);
+    open_.push_back({std::move(node), anchor, false, "", {}, false, {}});
+  }
+
+  void end() {
+    Open done = std::move(open_.back());
+    open_.pop_back();
+    place(done.anchor, std::move(done.node));
+  }
+
+  void add(const YAML::Mark& mark, YAML::anchor_t anchor, Node node) {
+    count(mark, 1);
+    node.mark = mark_of(mark);
+    if (!open_.empty() && open_.back().node.is_map() && !open_.back().has_key) {
+      take_key(mark, anchor, node);
+    } else {
+      place(anchor, std::move(node));
+    }
+  }
+
+  void expect_value(const YAML::Mark& mark) const {
+    if (!open_.empty() && open_.back().node.is_map() && !open_.back().has_key) fail(mark, "a key must be plain text");
+  }
+
+  void take_key(const YAML::Mark& mark, YAML::anchor_t anchor, const Node& key) {
+    if (!key.is_scalar() || anchor != 0) fail(mark, "a key must be plain text");
+    Open& map = open_.back();
+    map.has_key = true;
+    map.key = key.text;
+    map.key_mark = key.mark;
+    map.duplicate = !map.keys.insert(key.text).second;
+    if (map.duplicate) problems_.add(key.mark, "", fmt::format("'{}' is given twice", shown(key.text)));
+  }
+
+  void place(YAML::anchor_t anchor, Node node) {
+    if (anchor != 0) anchors_[anchor] = node;
+    if (open_.empty()) {
+      root_ = std::move(node);
+      return;
+    }
+    Open& parent = open_.back();
+    if (parent.node.is_list()) {
+      parent.node.items.push_back(std::move(node));
+      return;
+    }
+    if (!parent.duplicate) parent.node.members.push_back({parent.key, std::move(node), parent.key_mark});
+    parent.has_key = false;
+  }
+
+  const std::string& text_;
+  std::shared_ptr<const std::string> source_;
+  Problems& problems_;
+  std::vector<Open> open_;
+  std::map<YAML::anchor_t, Node> anchors_;  // complete ones
+  Node root_;
+  int nodes_ = 0;
+};
+
+}  // namespace
+
+Node parse_yaml(const std::string& text, const std::string& source, Problems& problems) {
+  if (text.size() > kMaxBytes) {
+    throw ConfigError("{}: is {} bytes long, and no configuration is longer than {}", source, text.size(), kMaxBytes);
+  }
+  if (const auto nul = text.find('\0'); nul != std::string::npos) {
+    throw ConfigError("{}: holds a zero byte at offset {}: not a text file", source, nul);
+  }
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  const std::string body = text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size()) : text;
+  Builder builder(body, source, problems);
+  try {
+    std::istringstream in(body);
+    YAML::Parser parser(in);
+    if (!parser.HandleNextDocument(builder)) return Node();
+    Node root = builder.take();
+    if (parser.HandleNextDocument(builder)) throw ConfigError("{}: holds more than one YAML document (---)", source);
+    return root;
+  } catch (const YAML::Exception& error) {
+    throw ConfigError("{}:{}:{}: not YAML: {}", source, error.mark.line + 1, error.mark.column + 1, error.msg);
+  }
+}
+
+}  // namespace trainer::config

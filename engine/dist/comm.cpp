@@ -1,0 +1,68 @@
+#include "engine/dist/comm.h"
+
+#include <cstring>
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+
+namespace trainer::dist {
+namespace {
+
+struct Done : Pending {
+  void wait() override {}
+};
+
+class SoloComm : public Comm {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  std::unique_ptr<Pending> all_gather(const at::Tensor& full, const at::Tensor& shard) override {
+    full.copy_(shard);
+    return std::make_unique<Done>();
+  }
+  void all_reduce(const at::Tensor&, Reduce) override {}
+  void barrier() override {}
+};
+
+}  // namespace
+
+at::Tensor Comm::reduce_scatter(const at::Tensor& full) {
+  all_reduce(full);
+  const int64_t share = full.numel() / size();
+  return full.narrow(0, rank() * share, share);
+}
+
+double Comm::sum(double value) {
+  const at::Tensor one = at::full({1}, value, at::kDouble);
+  all_reduce(one);
+  return one.item<double>();
+}
+
+double Comm::max(double value) {
+  const at::Tensor one = at::full({1}, value, at::kDouble);
+  all_reduce(one, Reduce::kMax);
+  return one.item<double>();
+}
+
+std::vector<std::string> Comm::gather_text(const std::string& mine) {
+  const auto longest = static_cast<int64_t>(max(static_cast<double>(mine.size())));
+  const int64_t row = longest + static_cast<int64_t>(sizeof(int64_t));
+  const at::Tensor shard = at::zeros({row}, at::kByte), full = at::empty({row * size()}, at::kByte);
+  const auto length = static_cast<int64_t>(mine.size());
+  std::memcpy(shard.data_ptr<uint8_t>(), &length, sizeof length);
+  std::memcpy(shard.data_ptr<uint8_t>() + sizeof length, mine.data(), mine.size());
+  all_gather(full, shard)->wait();
+  std::vector<std::string> all;
+  for (int r = 0; r < size(); ++r) {
+    const auto* const at = full.const_data_ptr<uint8_t>() + r * row;
+    int64_t n = 0;
+    std::memcpy(&n, at, sizeof n);
+    all.emplace_back(reinterpret_cast<const char*>(at + sizeof n), static_cast<size_t>(n));
+  }
+  return all;
+}
+
+std::unique_ptr<Comm> solo_comm() { return std::make_unique<SoloComm>(); }
+
+}  // namespace trainer::dist

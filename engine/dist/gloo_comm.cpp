@@ -1,0 +1,101 @@
+// c10d hides its Gloo backend behind this; the wheel is built with it.
+#define USE_C10D_GLOO
+
+#include "engine/dist/gloo_comm.h"
+
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "engine/base/errors.h"
+#include "engine/dist/link_store.h"
+
+namespace trainer::dist {
+namespace {
+
+/// Runs a collective; c10d's exceptions become ours. A lost connection is the only thing that fails here in practice.
+template <class F>
+auto translated(const char* what, const F& f) {
+  try {
+    return f();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    throw PeerError("{} failed: another rank was lost.\n  {}", what, text.substr(0, text.find('\n')));
+  }
+}
+
+class WorkPending : public Pending {
+ public:
+  explicit WorkPending(c10::intrusive_ptr<c10d::Work> work) : work_(std::move(work)) {}
+  void wait() override {
+    translated("a gather", [&] { return work_->wait(); });
+  }
+
+ private:
+  c10::intrusive_ptr<c10d::Work> work_;
+};
+
+class GlooComm : public Comm {
+ public:
+  GlooComm(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size) : rank_(rank), size_(size) {
+    translated("the meeting of the ranks", [&] {
+      auto options = c10d::ProcessGroupGloo::Options::create();
+      options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
+      options->threads = 1;  // collectives run in the order they were called
+      auto gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, options);
+      group_ = c10::make_intrusive<c10d::ProcessGroup>(store, rank, size);
+      group_->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, gloo);
+      gloo_ = gloo;
+      return 0;
+    });
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  std::unique_ptr<Pending> all_gather(const at::Tensor& full, const at::Tensor& shard) override {
+    return translated("a gather", [&] {
+      at::Tensor to = full, from = shard;
+      return std::make_unique<WorkPending>(gloo_->_allgather_base(to, from));
+    });
+  }
+
+  void all_reduce(const at::Tensor& tensor, Reduce op) override {
+    translated("a reduction", [&] {
+      std::vector<at::Tensor> tensors{tensor};
+      c10d::AllreduceOptions options;
+      options.reduceOp = op == Reduce::kSum ? c10d::ReduceOp::SUM : c10d::ReduceOp::MAX;
+      return gloo_->allreduce(tensors, options)->wait();
+    });
+  }
+
+  void barrier() override {
+    translated("a barrier", [&] { return gloo_->barrier()->wait(); });
+  }
+
+  c10d::ProcessGroup& group() { return *group_; }
+
+ private:
+  int rank_, size_;
+  c10::intrusive_ptr<c10d::ProcessGroup> group_;
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
+};
+
+}  // namespace
+
+std::unique_ptr<Comm> gloo_comm(Link& link, int rank, int size) {
+  return gloo_comm(c10::make_intrusive<LinkStore>(link, "gloo/"), rank, size);
+}
+
+std::unique_ptr<Comm> gloo_comm(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size) {
+  return std::make_unique<GlooComm>(store, rank, size);
+}
+
+c10d::ProcessGroup& process_group(Comm& comm) {
+  auto* const gloo = dynamic_cast<GlooComm*>(&comm);
+  if (gloo == nullptr) throw InternalError("this communicator has no c10d group");
+  return gloo->group();
+}
+
+}  // namespace trainer::dist

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "engine/base/link.h"
+#include "engine/dist/comm.h"
+
+#include <c10/util/intrusive_ptr.h>
+
+namespace c10d {
+class ProcessGroup;
+class Store;
+}  // namespace c10d
+
+namespace trainer::dist {
+
+/// The ranks of one machine over c10d's Gloo, on the loopback interface only. Ranks meet through the supervisor's link.
+/// Collective. Errors: PeerError.
+std::unique_ptr<Comm> gloo_comm(Link& link, int rank, int size);
+/// The same, where ranks meet through another store.
+std::unique_ptr<Comm> gloo_comm(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size);
+
+/// c10d's group behind a communicator, for c10d's own Reducer; throws InternalError when there is none.
+c10d::ProcessGroup& process_group(Comm& comm);
+
+}  // namespace trainer::dist

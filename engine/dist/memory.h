@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+
+namespace trainer::dist {
+
+/// Counts the bytes of all tensors of this process from now on: wraps libtorch's CPU allocator. Call once, early.
+void count_tensor_memory();
+
+/// Bytes held by tensors now, and the most there have been since the last reset.
+int64_t tensor_bytes();
+int64_t peak_tensor_bytes();
+void reset_peak_tensor_bytes();
+
+/// The most physical memory this process has held, in bytes.
+int64_t peak_resident_bytes();
+
+}  // namespace trainer::dist

@@ -1,0 +1,77 @@
+#include "engine/launch/failure.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+
+#include "engine/base/errors.h"
+
+namespace trainer::launch {
+namespace {
+
+const char* meaning_of(int signal) {
+  switch (signal) {
+    case SIGKILL:
+      return "often the out-of-memory killer: see `dmesg`; a smaller per_device_train_batch_size needs less memory";
+    case SIGINT:
+    case SIGTERM:
+    case SIGHUP:
+      return "somebody stopped this rank alone: send the signal to the launcher to save and stop";
+    case SIGBUS:
+      return "a file it had mapped was cut short or its disk failed, or this is a bug of ours";
+    case SIGILL:
+      return "this processor lacks an instruction that the program uses, or this is a bug of ours";
+    case SIGXCPU:
+    case SIGXFSZ:
+      return "a limit of this account was reached: see `ulimit -a`";
+    default:
+      return "a crash: please report it with the rank's log";
+  }
+}
+
+/// The exit code of the run for one that a rank left without a report.
+int code_of_silent_exit(int status) {
+  constexpr int kLoaderFailed = 127;
+  if (status == kLoaderFailed) return kMachineFailure;
+  return status >= kInternalFailure && status <= kGaveUp ? status : kInternalFailure;
+}
+
+}  // namespace
+
+std::string signal_name(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
+}
+
+Failure failure_of_status(int status, bool done) {
+  Failure failure;
+  if (WIFSIGNALED(status)) {
+    const int signal = WTERMSIG(status);
+    failure.code = 128 + signal;
+    failure.message = fmt::format("killed by signal {} ({})\n  {}", signal, signal_name(signal), meaning_of(signal));
+  } else if (WEXITSTATUS(status) != 0) {
+    failure.code = code_of_silent_exit(WEXITSTATUS(status));
+    failure.message = fmt::format("ended with exit code {} without saying why", WEXITSTATUS(status));
+  } else if (!done) {
+    failure.code = kInternalFailure;
+    failure.message = "ended before the run did, with exit code 0";
+  }
+  return failure;
+}
+
+const Failure& Failures::cause() const {
+  auto real = std::find_if(failures_.begin(), failures_.end(),
+                           [](const Failure& failure) { return failure.code != kPeerFailure; });
+  return real != failures_.end() ? *real : failures_.front();
+}
+
+bool Failures::is_shared() const {
+  const Failure& first = cause();
+  return std::count_if(failures_.begin(), failures_.end(), [&](const Failure& failure) {
+           return failure.code == first.code && failure.message == first.message;
+         }) > 1;
+}
+
+}  // namespace trainer::launch

@@ -1,0 +1,43 @@
+// What ended a run: the failures of its ranks, and which of them was the cause.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace trainer::launch {
+
+/// One rank's failure, as it reported it or as its death shows it.
+struct Failure {
+  int rank = -1;
+  int64_t step = -1;  // -1: before the first one
+  std::string phase{};
+  int code = 0;  // the exit code of the run if this is the cause
+  std::string message{};
+};
+
+/// The failure that a process's wait status shows; a code of 0 means that it did not fail. `done`: it had reported the
+/// end of the run.
+Failure failure_of_status(int status, bool done);
+
+/// "SIGKILL" for 9.
+std::string signal_name(int signal);
+
+/// The failures in the order they became known.
+class Failures {
+ public:
+  void add(Failure failure) { failures_.push_back(std::move(failure)); }
+  bool empty() const { return failures_.empty(); }
+
+  /// The first that isn't just about a lost peer: ranks that lose their peer often speak before the lost one's death
+  /// is seen. The first of all when all are. There must be one.
+  const Failure& cause() const;
+
+  /// True when several ranks failed with the cause's words: it is about something they share, such as a file.
+  bool is_shared() const;
+
+ private:
+  std::vector<Failure> failures_;
+};
+
+}  // namespace trainer::launch

@@ -1,0 +1,138 @@
+#include "engine/launch/outcome.h"
+
+#include <unistd.h>
+
+#include <charconv>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/base/errors.h"
+#include "engine/base/files.h"
+#include "engine/launch/failure.h"
+
+namespace trainer::launch {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMostLines = 6;
+constexpr size_t kMostLineLength = 400;
+
+/// N of "checkpoint-N"; -1 for other names.
+int64_t checkpoint_step(std::string_view name) {
+  constexpr std::string_view kPrefix = "checkpoint-";
+  if (!name.starts_with(kPrefix)) return -1;
+  name.remove_prefix(kPrefix.size());
+  int64_t step = -1;
+  auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), step);
+  return error == std::errc() && stop == name.data() + name.size() ? step : -1;
+}
+
+/// The lines of a text without empty ones, at most `most`.
+std::vector<std::string> lines_of(std::string_view text, size_t most) {
+  std::vector<std::string> lines;
+  while (!text.empty() && lines.size() < most) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    if (line.find_first_not_of(" \t\r") != std::string_view::npos) lines.emplace_back(line.substr(0, kMostLineLength));
+  }
+  return lines;
+}
+
+std::string where(const Outcome& outcome) {
+  std::string text = "trainer: ";
+  if (outcome.rank >= 0) text += fmt::format("rank {}, ", outcome.rank);
+  if (outcome.step >= 0) {
+    text += fmt::format("step {}, ", outcome.step);
+    if (!outcome.phase.empty()) text.replace(text.size() - 2, 2, fmt::format(" ({}), ", outcome.phase));
+  } else if (outcome.rank >= 0) {
+    text += "before the first step, ";
+  }
+  if (text.ends_with(", ")) text.replace(text.size() - 2, 2, ": ");
+  return text;
+}
+
+std::string kept_line(const Kept& kept, const std::string& output_dir) {
+  if (kept.wrote_nothing) return "  kept: nothing was written to " + output_dir;
+  if (kept.checkpoint.empty()) return "  kept: no checkpoint yet in " + output_dir;
+  return fmt::format("  kept: {}; {}", kept.checkpoint,
+                     kept.resumes ? "the same command goes on from it"
+                                  : "set checkpoint.resume_from_checkpoint: auto to go on from it");
+}
+
+std::string cause_name(int code) {
+  switch (code) {
+    case kDone:
+      return "done";
+    case kInternalFailure:
+      return "internal";
+    case kUsageFailure:
+      return "configuration";
+    case kInputFailure:
+      return "input";
+    case kMachineFailure:
+      return "machine";
+    case kNumericFailure:
+      return "numeric";
+    case kPeerFailure:
+      return "peer";
+    case kGaveUp:
+      return "gave_up";
+    case kInterrupted:
+      return "interrupted";
+    case kStopRequested:
+      return "stop_requested";
+    default:
+      return "killed_by_" + signal_name(code - 128);
+  }
+}
+
+}  // namespace
+
+std::string newest_checkpoint(const fs::path& output_dir) {
+  std::string newest;
+  int64_t newest_step = -1;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(output_dir, error)) {
+    const int64_t step = checkpoint_step(entry.path().filename().string());
+    if (step <= newest_step || !entry.is_directory(error)) continue;
+    newest_step = step;
+    newest = entry.path().string();
+  }
+  return newest;
+}
+
+std::string closing_block(const Outcome& outcome, const Kept& kept, const std::string& output_dir) {
+  if (outcome.code == kDone) return "";
+  const bool is_bug = outcome.code == kInternalFailure;
+  std::vector<std::string> lines = lines_of(outcome.message, kMostLines - (is_bug ? 2 : 1));
+  if (lines.empty()) lines.emplace_back("failed without a message");
+  std::string block = where(outcome) + lines.front() + "\n";
+  for (size_t i = 1; i < lines.size(); ++i) {
+    if (!lines[i].starts_with(' ')) block += "  ";
+    block += lines[i] + "\n";
+  }
+  if (is_bug) block += "  this is a bug of ours: please report it with " + output_dir + "/logs\n";
+  return block + kept_line(kept, output_dir) + "\n";
+}
+
+void write_outcome(const Outcome& outcome, const Kept& kept, const fs::path& output_dir) {
+  char host[65] = "";
+  gethostname(host, sizeof(host) - 1);
+  nlohmann::ordered_json json;
+  json["code"] = outcome.code;
+  json["cause"] = cause_name(outcome.code);
+  json["message"] = outcome.message;
+  json["host"] = host;
+  json["rank"] = outcome.rank >= 0 ? nlohmann::ordered_json(outcome.rank) : nlohmann::ordered_json();
+  json["step"] = outcome.step >= 0 ? nlohmann::ordered_json(outcome.step) : nlohmann::ordered_json();
+  json["checkpoint"] = kept.checkpoint.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(kept.checkpoint);
+  json["retryable"] = outcome.code == kPeerFailure || (outcome.code > 128 && outcome.code != kInterrupted);
+  // A message may quote a damaged file: what is no UTF-8 is replaced.
+  publish_file(output_dir / "outcome.json",
+               json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace trainer::launch

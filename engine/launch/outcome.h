@@ -1,0 +1,34 @@
+// How a run ended, for people (one block, last on the screen) and for programs (outcome.json).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace trainer::launch {
+
+struct Outcome {
+  int code = 0;         // the exit code
+  int rank = -1;        // the rank that was the cause; -1: none, or all of them
+  int64_t step = -1;    // -1: before the first one
+  std::string phase;    // what it was doing, in a word; may be ""
+  std::string message;  // what and why; further lines are indented
+};
+
+/// What is kept and how to go on.
+struct Kept {
+  std::string checkpoint;  // the newest one; "" when there is none
+  bool resumes = true;     // the same command goes on from it
+  bool wrote_nothing = false;
+};
+
+/// The checkpoint-N of the largest N in `output_dir`; "" when there is none.
+std::string newest_checkpoint(const std::filesystem::path& output_dir);
+
+/// The closing block, of at most 6 lines; "" when all went well.
+std::string closing_block(const Outcome& outcome, const Kept& kept, const std::string& output_dir);
+
+/// Writes `output_dir`/outcome.json. Errors: MachineError.
+void write_outcome(const Outcome& outcome, const Kept& kept, const std::filesystem::path& output_dir);
+
+}  // namespace trainer::launch

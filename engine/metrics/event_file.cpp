@@ -1,0 +1,129 @@
+#include "engine/metrics/event_file.h"
+
+#include <fcntl.h>
+
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "engine/base/files.h"
+#include "engine/base/crc32c.h"
+
+namespace trainer::metrics {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "event files are little-endian");
+
+template <class Value>
+std::string bytes_of(Value value) {
+  std::string bytes(sizeof(value), '\0');
+  std::memcpy(bytes.data(), &value, sizeof(value));
+  return bytes;
+}
+
+// Protobuf's wire format: a key of field number and wire type, then the value.
+enum WireType : int { kVarint = 0, kFixed64 = 1, kLength = 2, kFixed32 = 5 };
+
+std::string varint(uint64_t value) {
+  std::string bytes;
+  for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(value | 0x80);
+  return bytes + static_cast<char>(value);
+}
+
+std::string key(int field, WireType type) {
+  return varint(static_cast<uint64_t>(field) << 3 | type);
+}
+std::string field_int(int field, int64_t value) {
+  return key(field, kVarint) + varint(static_cast<uint64_t>(value));
+}
+std::string field_double(int field, double value) {
+  return key(field, kFixed64) + bytes_of(value);
+}
+std::string field_float(int field, float value) {
+  return key(field, kFixed32) + bytes_of(value);
+}
+std::string field_bytes(int field, std::string_view value) {
+  return key(field, kLength) + varint(value.size()) + std::string(value);
+}
+
+/// Spread out because a checksum over data that holds checksums is weak.
+uint32_t masked(uint32_t crc) {
+  return std::rotr(crc, 15) + 0xA282EAD8;
+}
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::string file_name(double wall_time) {
+  std::array<char, 256> host{};
+  if (gethostname(host.data(), host.size() - 1) != 0) host = {"localhost"};
+  // The last number tells files apart that one process begins within a second.
+  static int64_t count = 0;
+  return fmt::format("events.out.tfevents.{:010}.{}.{}.{}", static_cast<int64_t>(wall_time), host.data(), getpid(),
+                     count++);
+}
+
+}  // namespace
+
+std::string version_event(double wall_time) {
+  return field_double(1, wall_time) + field_bytes(3, "brain.Event:2");
+}
+
+std::string restart_event(double wall_time, int64_t step) {
+  constexpr int64_t kStart = 1;
+  return field_double(1, wall_time) + field_int(2, step) + field_bytes(7, field_int(1, kStart));
+}
+
+std::string scalar_event(double wall_time, int64_t step, std::string_view tag, float value) {
+  const std::string summary = field_bytes(1, field_bytes(1, tag) + field_float(2, value));
+  return field_double(1, wall_time) + field_int(2, step) + field_bytes(5, summary);
+}
+
+std::string framed(std::string_view event) {
+  const std::string length = bytes_of(uint64_t{event.size()});
+  return length + bytes_of(masked(crc32c(length.data(), length.size()))) + std::string(event) + bytes_of(masked(crc32c(event.data(), event.size())));
+}
+
+EventFile::EventFile(const std::filesystem::path& folder, int64_t resume_step) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw machine_error("create", folder, error.value());
+  const double wall_time = now();
+  path_ = folder / file_name(wall_time);
+  file_.reset(open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666));
+  if (!file_) throw machine_error("write", path_, errno);
+  const int64_t first_step = resume_step > 0 ? resume_step + 1 : 0;
+  write_all(file_.get(), framed(version_event(wall_time)) + framed(restart_event(wall_time, first_step)), path_);
+}
+
+void EventFile::write(const StepRecord& record) {
+  const std::array<std::pair<const char*, double>, 7> scalars{{
+      {"train/loss", record.loss},
+      {"train/grad_norm", record.grad_norm},
+      {"train/learning_rate", record.learning_rate},
+      {"train/epoch", record.epoch},
+      {"train/tokens_per_second", record.tokens_per_second},
+      {"train/step_seconds", record.step_seconds},
+      {"train/memory_bytes", static_cast<double>(record.memory_bytes)},
+  }};
+  std::string events;
+  for (const auto& [tag, value] : scalars)
+    events += framed(scalar_event(now(), record.step, tag, static_cast<float>(value)));
+  write_all(file_.get(), events, path_);
+}
+
+void EventFile::write(const EvaluationRecord& record) {
+  constexpr std::string_view kPrefix = "eval_";
+  std::string events;
+  for (const auto& [name, value] : record.values) {
+    const std::string tag = "eval/" + (name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name);
+    events += framed(scalar_event(now(), record.step, tag, static_cast<float>(value)));
+  }
+  write_all(file_.get(), events, path_);
+}
+
+}  // namespace trainer::metrics

@@ -1,0 +1,110 @@
+#include "engine/metrics/metrics_log.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/base/files.h"
+#include "engine/base/log.h"
+
+namespace trainer::metrics {
+namespace {
+
+/// Builds one line, members in the order they are added.
+class JsonLine {
+ public:
+  JsonLine& add(const std::string& name, int64_t value) { return add_raw(name, fmt::format("{}", value)); }
+  JsonLine& add(const std::string& name, const std::string& text) {
+    return add_raw(name, nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  }
+  JsonLine& add(const std::string& name, double value) {
+    if (!std::isfinite(value)) {
+      add_raw(name, "null");
+      return add(name + "_text", std::string(std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf"));
+    }
+    std::string text = fmt::format("{:.17g}", value);
+    if (text.find_first_of(".e") == std::string::npos) text += ".0";  // so that readers see a real number in every line
+    return add_raw(name, text);
+  }
+  std::string take() { return "{" + members_ + "}\n"; }
+
+ private:
+  JsonLine& add_raw(const std::string& name, const std::string& json) {
+    members_ += fmt::format("{}\"{}\":{}", members_.empty() ? "" : ",", name, json);
+    return *this;
+  }
+  std::string members_;
+};
+
+/// The step of a line, or -1 when it is none of ours.
+int64_t step_of(std::string_view line) {
+  const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
+  if (!json.is_object()) return -1;
+  const auto step = json.find("step");
+  return step != json.end() && step->is_number_unsigned() ? step->get<int64_t>() : -1;
+}
+
+/// The lines up to `last_step`.
+std::string lines_until(std::string_view content, int64_t last_step, const std::filesystem::path& path) {
+  std::string kept;
+  int64_t strange = 0;
+  while (!content.empty()) {
+    const size_t end = content.find('\n');
+    if (end == std::string_view::npos) break;  // half-written: the process was killed inside a write
+    const std::string_view line = content.substr(0, end);
+    content.remove_prefix(end + 1);
+    const int64_t step = step_of(line);
+    if (step < 0) ++strange;
+    if (step >= 0 && step <= last_step) kept.append(line).push_back('\n');
+  }
+  if (strange > 0) log::warning("{}: {} lines that are no records were dropped", path.string(), strange);
+  return kept;
+}
+
+}  // namespace
+
+std::string to_json_line(const StepRecord& record) {
+  return JsonLine()
+      .add("step", record.step)
+      .add("epoch", record.epoch)
+      .add("loss", record.loss)
+      .add("grad_norm", record.grad_norm)
+      .add("learning_rate", record.learning_rate)
+      .add("tokens", record.tokens)
+      .add("tokens_per_second", record.tokens_per_second)
+      .add("step_seconds", record.step_seconds)
+      .add("data_wait_seconds", record.data_wait_seconds)
+      .add("memory_bytes", record.memory_bytes)
+      .add("tensor_bytes", record.tensor_bytes)
+      .add("order_digest", record.order_digest)
+      .take();
+}
+
+std::string to_json_line(const EvaluationRecord& record) {
+  JsonLine line;
+  line.add("step", record.step).add("epoch", record.epoch);
+  for (const auto& [name, value] : record.values) line.add(name, value);
+  return line.take();
+}
+
+MetricsLog::MetricsLog(const std::filesystem::path& path, int64_t resume_step) : path_(path) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path_, ignored)) {
+    const std::string content = resume_step > 0 ? read_file(path_, std::numeric_limits<int64_t>::max()) : "";
+    const std::string kept = lines_until(content, resume_step, path_);
+    if (resume_step <= 0 || kept.size() != content.size()) publish_file(path_, kept);
+  }
+  file_.reset(open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (!file_) throw machine_error("write", path_, errno);
+}
+
+void MetricsLog::append(const std::string& line) {
+  write_all(file_.get(), line, path_);
+}
+
+}  // namespace trainer::metrics

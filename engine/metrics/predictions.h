@@ -1,0 +1,25 @@
+// What the model said beside what is true.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace trainer::metrics {
+
+struct Prediction {
+  std::string input, prediction, label;
+
+  bool correct() const { return prediction == label; }
+};
+
+/// A table, one prediction a line, that fits into `width` columns (14 or more): input, prediction, label, and a mark
+/// before each line.
+std::string prediction_table(const std::vector<Prediction>& predictions, size_t width);
+
+/// Publishes the file with one JSON object a line: `input`, `prediction`, `label`. Bytes that are no UTF-8 become
+/// U+FFFD. Errors: MachineError; an older file is then untouched.
+void write_predictions(const std::filesystem::path& path, const std::vector<Prediction>& predictions);
+
+}  // namespace trainer::metrics

@@ -1,0 +1,97 @@
+#include "engine/metrics/progress.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "engine/metrics/terminal_text.h"
+
+namespace trainer::metrics {
+namespace {
+
+constexpr std::chrono::milliseconds kBetweenDraws{100};
+
+bool can_redraw(int fd) {
+  const char* terminal = std::getenv("TERM");
+  return isatty(fd) == 1 && terminal != nullptr && std::string_view(terminal) != "dumb";
+}
+
+}  // namespace
+
+Progress::Progress(int64_t first_step, int64_t total_steps, int fd, Clock now)
+    : first_step_(first_step), fd_(fd), now_(std::move(now)), on_terminal_(can_redraw(fd)) {
+  state_.step = first_step;
+  state_.total_steps = total_steps;
+  start_ = now_();
+  last_drawn_ = start_ - kBetweenDraws;
+}
+
+Progress::~Progress() {
+  finish();
+}
+
+void Progress::advance(int64_t step) {
+  state_.step = step;
+  redraw_if_due();
+}
+
+void Progress::set_activity(const std::string& activity) {
+  state_.activity = activity;
+  redraw_if_due();
+}
+
+void Progress::report(const StepRecord& record) {
+  state_.step = record.step;
+  state_.last = record;
+  if (on_terminal_) return redraw_if_due();
+  update_time_left();
+  write(progress_line(state_) + "\n");
+}
+
+void Progress::report(const EvaluationRecord& record) {
+  print(evaluation_line(record, state_.total_steps));
+}
+
+void Progress::print(const std::string& line) {
+  write((on_terminal_ ? kClearLine : "") + line + "\n");
+  if (drawn_) redraw();
+}
+
+void Progress::finish() {
+  if (!drawn_) return;
+  redraw();
+  write("\n");
+  drawn_ = false;
+}
+
+void Progress::redraw_if_due() {
+  if (on_terminal_ && now_() - last_drawn_ >= kBetweenDraws) redraw();
+}
+
+void Progress::redraw() {
+  update_time_left();
+  last_drawn_ = now_();
+  drawn_ = true;
+  // One column stays free: terminals differ in what they do when the last one is written.
+  write(kClearLine + progress_bar(state_, terminal_width(fd_) - 1));
+}
+
+void Progress::update_time_left() {
+  const int64_t done = state_.step - first_step_;
+  if (done <= 0) return;
+  const double elapsed = std::chrono::duration<double>(now_() - start_).count();
+  state_.seconds_left = elapsed / static_cast<double>(done) * static_cast<double>(state_.total_steps - state_.step);
+}
+
+void Progress::write(const std::string& text) const {
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const ssize_t count = ::write(fd_, rest.data(), rest.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return;
+    rest.remove_prefix(static_cast<size_t>(count));
+  }
+}
+
+}  // namespace trainer::metrics

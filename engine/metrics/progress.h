@@ -1,0 +1,58 @@
+// Progress on the screen.
+#pragma once
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "engine/metrics/progress_bar.h"
+#include "engine/metrics/records.h"
+
+namespace trainer::metrics {
+
+/// Shows how far the run is: on a terminal a bar in the last line, redrawn at most ten times a second; elsewhere a
+/// plain line for each logged update. Belongs to one rank and one thread. What else is written to the terminal
+/// meanwhile should begin with `kClearLine`, as the lines of engine/base/log.h do; the bar comes back below it. Never
+/// fails: a closed screen must not end a run.
+class Progress {
+ public:
+  using Clock = std::function<std::chrono::steady_clock::time_point()>;
+  static constexpr const char* kClearLine = "\r\x1b[K";
+
+  /// The run goes from `first_step`, the one of the checkpoint or 0, to `total_steps`.
+  Progress(int64_t first_step, int64_t total_steps, int fd = STDERR_FILENO, Clock now = std::chrono::steady_clock::now);
+  /// Leaves the last state on the screen and the cursor in a line of its own.
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// An update is done. Cheap: most calls draw nothing.
+  void advance(int64_t step);
+  /// What is being done besides updates ("evaluating 3/20"); "" when it is over.
+  void set_activity(const std::string& activity);
+  void report(const StepRecord& record);
+  void report(const EvaluationRecord& record);
+  /// A line above the bar.
+  void print(const std::string& line);
+  /// The run is over: the bar stays as it is.
+  void finish();
+
+ private:
+  void redraw_if_due();
+  void redraw();
+  void update_time_left();
+  void write(const std::string& text) const;
+
+  const int64_t first_step_;
+  const int fd_;
+  const Clock now_;
+  const bool on_terminal_;
+  ProgressState state_;
+  std::chrono::steady_clock::time_point start_, last_drawn_;
+  bool drawn_ = false;  // a bar stands in the last line
+};
+
+}  // namespace trainer::metrics

@@ -1,0 +1,33 @@
+// What a run reports about itself.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace trainer::metrics {
+
+/// One logged update, merged over all ranks.
+struct StepRecord {
+  int64_t step = 0;    // updates done, this one included
+  double epoch = 0.0;  // passes over the data done, with fraction
+  double loss = 0.0;
+  double grad_norm = 0.0;  // before clipping
+  double learning_rate = 0.0;
+  int64_t tokens = 0;  // real ones, no padding
+  double tokens_per_second = 0.0;
+  double step_seconds = 0.0;
+  double data_wait_seconds = 0.0;
+  int64_t memory_bytes = 0;  // resident, of the largest rank
+  int64_t tensor_bytes = 0;  // peak of all tensors, of the largest rank
+  std::string order_digest;  // of the ids of the samples seen
+};
+
+/// One evaluation, merged over all ranks.
+struct EvaluationRecord {
+  int64_t step = 0;
+  double epoch = 0.0;
+  std::map<std::string, double> values;  // "eval_loss", "eval_accuracy", …
+};
+
+}  // namespace trainer::metrics

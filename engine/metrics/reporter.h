@@ -1,0 +1,44 @@
+// All that a run reports, in one place.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "engine/config/sections.h"
+#include "engine/metrics/event_file.h"
+#include "engine/metrics/metrics_log.h"
+#include "engine/metrics/progress.h"
+#include "engine/metrics/records.h"
+
+namespace trainer::metrics {
+
+/// Hands records to metrics.jsonl, to the screen, and to what `logging.report_to` names. Exists on rank 0 only.
+/// Errors: MachineError when a file can't be written.
+class Reporter {
+ public:
+  /// `output_dir` exists. `resume_step` is the step of the loaded checkpoint, 0 for a new run.
+  Reporter(const config::LoggingConfig& logging, const std::filesystem::path& output_dir, int64_t resume_step,
+           int64_t total_steps);
+
+  /// A logged update: every `logging.logging_steps`.
+  void report(const StepRecord& record) { report_to_all(record); }
+  void report(const EvaluationRecord& record) { report_to_all(record); }
+
+  /// For what is only shown: each update, evaluation's progress, messages above the bar.
+  Progress& progress() { return progress_; }
+
+ private:
+  template <class Record>
+  void report_to_all(const Record& record) {
+    log_.write(record);
+    if (events_) events_->write(record);
+    progress_.report(record);
+  }
+
+  MetricsLog log_;
+  std::optional<EventFile> events_;
+  Progress progress_;
+};
+
+}  // namespace trainer::metrics

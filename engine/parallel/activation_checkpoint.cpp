@@ -1,0 +1,87 @@
+#include "engine/parallel/activation_checkpoint.h"
+
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/grad_mode.h>
+
+#include "models/nn/saved.h"
+
+namespace trainer::parallel {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+struct Region {
+  nn::Module::Forward forward;
+  nn::Pass pass;
+  size_t inputs;
+  std::vector<bool> defined;  // which inputs are
+};
+
+// Note [Recomputation]
+// All inputs of the block and all its trained leaves are inputs of this one function: its backward runs the block again
+// on detached inputs and returns the gradients of all of them. Dropout draws the same masks again by its counters.
+struct Recompute : torch::autograd::Function<Recompute> {
+  static variable_list forward(AutogradContext* ctx, at::TensorList inputs_and_leaves, const Region& region) {
+    const at::NoGradGuard no_grad;
+    ctx->save_for_backward(inputs_and_leaves.vec());
+    nn::keep(ctx, region);
+    return region.forward(spread(region, {inputs_and_leaves.begin(), inputs_and_leaves.end()}), region.pass);
+  }
+
+  static variable_list backward(AutogradContext* ctx, variable_list grads) {
+    const auto& region = nn::kept<Region>(ctx);
+    const auto saved = ctx->get_saved_variables();
+    std::vector<at::Tensor> given, wanted;
+    for (size_t i = 0; i < saved.size(); ++i) {
+      const bool leaf = i >= region.inputs;
+      given.push_back(leaf ? saved[i] : saved[i].detach().set_requires_grad(saved[i].requires_grad()));
+      if (given.back().requires_grad()) wanted.push_back(given.back());
+    }
+    const at::AutoGradMode with_grad(true);
+    const auto outputs = region.forward(spread(region, given), region.pass);
+    std::vector<at::Tensor> roots, root_grads;
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (outputs[i].defined() && outputs[i].requires_grad()) roots.push_back(outputs[i]), root_grads.push_back(grads[i]);
+    const auto found = torch::autograd::grad(roots, wanted, root_grads, /*retain_graph=*/false, /*create_graph=*/false,
+                                             /*allow_unused=*/true);
+    variable_list all;
+    size_t next = 0;
+    for (const at::Tensor& tensor : given) all.push_back(tensor.requires_grad() ? found[next++] : at::Tensor());
+    all.emplace_back();  // nothing for the region
+    return all;
+  }
+
+  /// The block's inputs with the undefined ones back in place.
+  static nn::Tensors spread(const Region& region, const std::vector<at::Tensor>& tensors) {
+    nn::Tensors inputs;
+    size_t next = 0;
+    for (const bool is_defined : region.defined) inputs.push_back(is_defined ? tensors[next++] : at::Tensor());
+    return inputs;
+  }
+};
+
+nn::Tensors recompute(nn::Module& block, const nn::Tensors& inputs, const nn::Pass& pass, const nn::Module::Forward& next) {
+  if (!at::GradMode::is_enabled()) return next(inputs, pass);
+  Region region{next, pass, 0, {}};
+  std::vector<at::Tensor> all;
+  for (const at::Tensor& input : inputs) {
+    region.defined.push_back(input.defined());
+    if (input.defined()) all.push_back(input), ++region.inputs;
+  }
+  for (const nn::ParameterPtr& p : block.all_parameters())
+    if (p->trainable) all.push_back(p->value);
+  return Recompute::apply(at::TensorList(all), region);
+}
+
+}  // namespace
+
+void checkpoint_activations(models::Model& model) {
+  for (nn::Module* block : model.blocks())
+    block->wrap([block](const nn::Tensors& x, const nn::Pass& pass, const nn::Module::Forward& next) {
+      return recompute(*block, x, pass, next);
+    });
+}
+
+}  // namespace trainer::parallel

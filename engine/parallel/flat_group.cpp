@@ -1,0 +1,120 @@
+#include "engine/parallel/flat_group.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <c10/core/CPUAllocator.h>
+#include <torch/csrc/autograd/grad_mode.h>
+
+namespace trainer::parallel {
+namespace {
+
+constexpr int64_t kAlignment = 32;  // elements: shards of at least 128 bytes, so that every rank's piece starts aligned
+
+// Note [Freeing under live views]
+// The views of a unit and the graph of autograd keep the storage of `full` alive. Its memory goes and comes back inside
+// that storage, so all of them see the values again after the next gather.
+void free_storage(const at::Tensor& tensor) {
+  auto* const storage = tensor.storage().unsafeGetStorageImpl();
+  storage->set_data_ptr_noswap(c10::GetAllocator(c10::DeviceType::CPU)->allocate(0));
+  storage->set_nbytes(0);
+}
+
+void allocate_storage(const at::Tensor& tensor) {
+  auto* const storage = tensor.storage().unsafeGetStorageImpl();
+  const size_t bytes = tensor.numel() * tensor.element_size();
+  storage->set_data_ptr_noswap(c10::GetAllocator(c10::DeviceType::CPU)->allocate(bytes));
+  storage->set_nbytes(bytes);
+}
+
+int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+}  // namespace
+
+FlatGroup::FlatGroup(GroupKind kind, std::vector<nn::ParameterPtr> parameters, dist::Comm& comm)
+    : kind_(kind), parameters_(std::move(parameters)), comm_(comm) {
+  int64_t total = 0;
+  for (const nn::ParameterPtr& p : parameters_) {
+    offsets_.push_back(total);
+    total += p->numel();
+  }
+  const int64_t share = round_up((total + comm.size() - 1) / comm.size(), kAlignment);
+  shard_ = at::zeros({share}, kind.kept);
+  full_ = at::empty({share * comm.size()}, kind.seen);
+  if (kind.trainable) shard_grad_ = at::zeros({share}, at::kFloat);
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    // variable_data: a version counter of its own, or autograd would refuse the backward after the next gather.
+    at::Tensor leaf = full_.narrow(0, offsets_[i], parameters_[i]->numel()).view(parameters_[i]->shape).variable_data();
+    parameters_[i]->value = leaf.set_requires_grad(kind.trainable);
+    views_.push_back(parameters_[i]->value);
+  }
+  free();
+}
+
+FlatGroup::Piece FlatGroup::piece_of(size_t i) const {
+  const int64_t first = shard_.numel() * comm_.rank(), last = first + shard_.numel();
+  const int64_t begin = std::clamp(first - offsets_[i], int64_t{0}, parameters_[i]->numel());
+  const int64_t end = std::clamp(last - offsets_[i], int64_t{0}, parameters_[i]->numel());
+  return {begin, end, offsets_[i] + begin - first};
+}
+
+void FlatGroup::load(const WeightSource& source) {
+  for (size_t i = 0; i < parameters_.size(); ++i)
+    if (const Piece piece = piece_of(i); piece.end > piece.begin)
+      source.read(*parameters_[i], piece.begin, piece.end, shard_.narrow(0, piece.at, piece.end - piece.begin));
+}
+
+void FlatGroup::start_gather() {
+  if (state_ != State::kSharded) return;
+  const at::NoGradGuard no_grad;
+  allocate_storage(full_);
+  sent_ = shard_.to(kind_.seen);
+  pending_ = comm_.all_gather(full_, sent_);
+  state_ = State::kGathering;
+}
+
+void FlatGroup::wait_gathered() {
+  start_gather();
+  if (state_ == State::kGathered) return;
+  pending_->wait();
+  pending_.reset();
+  sent_ = at::Tensor();
+  state_ = State::kGathered;
+}
+
+void FlatGroup::free() {
+  if (state_ == State::kGathering) wait_gathered();
+  if (state_ == State::kSharded) return;
+  free_storage(full_);
+  state_ = State::kSharded;
+}
+
+void FlatGroup::begin_grads() {
+  if (!kind_.trainable || grads_.defined()) return;
+  grads_ = at::zeros_like(full_);
+  for (size_t i = 0; i < views_.size(); ++i)
+    views_[i].mutable_grad() = grads_.narrow(0, offsets_[i], views_[i].numel()).view(parameters_[i]->shape);
+}
+
+void FlatGroup::reduce_grads() {
+  if (!grads_.defined()) return;
+  const at::NoGradGuard no_grad;
+  shard_grad_.add_(comm_.reduce_scatter(grads_.to(at::kFloat)));  // summed in fp32 whatever the layers compute in
+  for (at::Tensor& view : views_) view.mutable_grad() = at::Tensor();
+  grads_ = at::Tensor();
+}
+
+void FlatGroup::append_logical_tensors(std::vector<LogicalTensor>& to) const {
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const nn::Parameter& p = *parameters_[i];
+    const Piece piece = piece_of(i);
+    LogicalTensor tensor{p.name, p.aliases, p.shape, p.trainable, piece.begin, piece.end, false, {}, {}};
+    const int64_t at = std::max<int64_t>(piece.at, 0), length = piece.end - piece.begin;
+    tensor.value = shard_.narrow(0, length > 0 ? at : 0, length);
+    if (kind_.trainable) tensor.grad = shard_grad_.narrow(0, length > 0 ? at : 0, length);
+    to.push_back(std::move(tensor));
+  }
+}
+
+}  // namespace trainer::parallel

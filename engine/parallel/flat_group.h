@@ -1,0 +1,68 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/dist/comm.h"
+#include "engine/parallel/logical_tensor.h"
+#include "engine/parallel/parallel_model.h"
+#include "engine/parallel/weight_source.h"
+#include "models/nn/parameter.h"
+
+namespace trainer::parallel {
+
+/// What may share one flat buffer.
+struct GroupKind {
+  at::ScalarType kept, seen;  // dtype of the shard, and of what layers compute with
+  bool trainable;
+  bool operator==(const GroupKind&) const = default;
+};
+
+/// Parameters of one unit that are kept, gathered and reduced together.
+///   shard    [n]      this rank's piece, in the kept dtype (fp32 when trained); the parameters lie end to end, the last
+///                     shard is padded
+///   full     [n * R]  the unsharded buffer in the seen dtype; its memory exists only between gather() and free()
+///   views             each parameter's leaf: what layers compute with, over `full`
+///   grads    [n * R]  gradients of the views; exist only during the unit's backward
+///   shard_grad [n]    this rank's piece of the summed gradients, fp32
+class FlatGroup {
+ public:
+  FlatGroup(GroupKind kind, std::vector<nn::ParameterPtr> parameters, dist::Comm& comm);
+
+  void load(const WeightSource& source);
+
+  /// Starts gathering into `full`; wait_gathered() ends it. Both do nothing when it is there already. Collective.
+  void start_gather();
+  void wait_gathered();
+  void free();
+  bool gathered() const { return state_ == State::kGathered; }
+
+  /// Gives every view a zero gradient over `grads`.
+  void begin_grads();
+  /// Collective. Adds this rank's piece of the sum over ranks to shard_grad, and frees `grads`. Once a backward.
+  void reduce_grads();
+
+  bool trainable() const { return kind_.trainable; }
+  std::vector<at::Tensor>& views() { return views_; }
+  void append_logical_tensors(std::vector<LogicalTensor>& to) const;
+  int64_t full_bytes() const { return full_.numel() * full_.element_size(); }
+
+ private:
+  enum class State { kSharded, kGathering, kGathered };
+  struct Piece {
+    int64_t begin, end, at;  // elements [begin, end) of the parameter lie at `at` in the shard
+  };
+  Piece piece_of(size_t parameter) const;
+
+  GroupKind kind_;
+  std::vector<nn::ParameterPtr> parameters_;
+  std::vector<int64_t> offsets_;  // of each parameter in `full`
+  dist::Comm& comm_;
+  State state_ = State::kGathered;
+  at::Tensor shard_, full_, grads_, shard_grad_;
+  at::Tensor sent_;  // the shard in the seen dtype, while a gather runs
+  std::unique_ptr<dist::Pending> pending_;
+  std::vector<at::Tensor> views_;
+};
+
+}  // namespace trainer::parallel

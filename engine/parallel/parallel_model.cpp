@@ -1,0 +1,101 @@
+#include "engine/parallel/parallel_model.h"
+
+#include <cmath>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/argmax.h>
+#include <ATen/ops/full.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/grad_mode.h>
+
+namespace trainer::parallel {
+namespace {
+
+double sum_of_squares(const at::Tensor& flat) {
+  const auto* const x = flat.const_data_ptr<float>();
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < flat.numel(); ++i) sum += static_cast<double>(x[i]) * x[i];
+  return sum;
+}
+
+}  // namespace
+
+ParallelModel::ParallelModel(std::unique_ptr<models::Model> model, dist::Comm& comm, Precision precision)
+    : model_(std::move(model)), comm_(comm), precision_(precision) {}
+
+double ParallelModel::update(const std::vector<models::Batch>& micro_batches, int64_t target_tokens, const nn::Pass& given) {
+  nn::Pass pass = given;
+  pass.compute = precision_.compute;
+  double total = 0;
+  for (size_t i = 0; i < micro_batches.size(); ++i) {
+    const bool last = i + 1 == micro_batches.size();
+    begin_forward();
+    const at::Tensor loss = model_->loss_sum(micro_batches[i], pass);
+    total += loss.item<double>();
+    begin_backward(last);
+    torch::autograd::backward({loss / static_cast<double>(target_tokens)}, {});
+    end_backward(last);
+    end_forward();
+  }
+  return total;
+}
+
+double ParallelModel::evaluate(const models::Batch& batch, const nn::Pass& given) {
+  const at::NoGradGuard no_grad;
+  nn::Pass pass = given;
+  pass.training = false;
+  pass.compute = precision_.compute;
+  begin_forward();
+  const double loss = model_->loss_sum(batch, pass).item<double>();
+  end_forward();
+  return loss;
+}
+
+std::vector<std::vector<int64_t>> ParallelModel::generate(const models::Batch& batch, int64_t max_new_tokens, const nn::Pass& given) {
+  const at::NoGradGuard no_grad;
+  nn::Pass pass = given;
+  pass.training = false;
+  pass.compute = precision_.compute;
+  nn::DecodeCache cache;
+  cache.capacity = max_new_tokens;
+  const int64_t samples = batch.source->samples();
+  std::vector<std::vector<int64_t>> out(samples);
+  std::vector<bool> ended(samples, false);
+  begin_forward();
+  model_->begin_decoding(batch, pass, cache);
+  at::Tensor tokens = at::full({samples}, model_->start_token(), at::kLong);
+  for (int64_t step = 0; step < max_new_tokens; ++step) {
+    tokens = at::argmax(model_->decode(tokens, pass), -1);
+    bool going = false;
+    for (int64_t s = 0; s < samples; ++s) {
+      const int64_t token = tokens.const_data_ptr<int64_t>()[s];
+      if (token == model_->end_token()) ended[s] = true;
+      if (!ended[s]) out[s].push_back(token);
+      going = going || !ended[s];
+    }
+    if (comm_.max(going ? 1 : 0) == 0) break;
+  }
+  end_forward();
+  return out;
+}
+
+double ParallelModel::clip_grad_norm(double max_norm) {
+  const auto tensors = logical_tensors();
+  double mine = 0, everywhere = 0;
+  for (const LogicalTensor& tensor : tensors)
+    if (tensor.grad.defined()) (tensor.replicated ? everywhere : mine) += sum_of_squares(tensor.grad);
+  const double norm = std::sqrt(comm_.sum(mine) + everywhere);
+  const double scale = max_norm / (norm + 1e-6);
+  if (max_norm > 0 && scale < 1)
+    for (const LogicalTensor& tensor : tensors)
+      if (tensor.grad.defined()) tensor.grad.mul_(scale);
+  return norm;
+}
+
+void ParallelModel::zero_grad() {
+  for (const LogicalTensor& tensor : logical_tensors())
+    if (tensor.grad.defined()) tensor.grad.zero_();
+}
+
+}  // namespace trainer::parallel

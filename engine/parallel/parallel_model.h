@@ -1,0 +1,70 @@
+// A model spread over ranks. The trainer sees only this; which strategy it is makes no difference to it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/dist/comm.h"
+#include "engine/parallel/logical_tensor.h"
+#include "engine/parallel/weight_source.h"
+#include "models/model.h"
+
+namespace trainer::parallel {
+
+/// The dtypes of a run: parameters that train are kept in fp32, linear layers compute in `compute`.
+struct Precision {
+  at::ScalarType compute = at::kFloat;
+
+  /// The dtype a frozen weight is kept in: never wider than what it is computed with.
+  at::ScalarType frozen(const nn::Parameter& parameter, at::ScalarType stored) const {
+    return parameter.linear && compute != at::kFloat ? compute : stored;
+  }
+  /// The dtype layers see a trainable weight in.
+  at::ScalarType seen(const nn::Parameter& parameter) const { return parameter.linear ? compute : at::kFloat; }
+};
+
+class ParallelModel {
+ public:
+  ParallelModel(std::unique_ptr<models::Model> model, dist::Comm& comm, Precision precision);
+  virtual ~ParallelModel() = default;
+
+  /// Collective. Forward and backward of this rank's micro-batches (the same number on every rank; some may be empty).
+  /// Leaves in the gradients: d(sum of losses of all ranks / `target_tokens`). Returns this rank's sum of losses.
+  /// `pass.training` says whether dropout is drawn.
+  double update(const std::vector<models::Batch>& micro_batches, int64_t target_tokens, const nn::Pass& pass);
+
+  /// Collective. This rank's sum of losses, without gradients.
+  double evaluate(const models::Batch& batch, const nn::Pass& pass);
+
+  /// Collective. Greedy decoding: the new tokens of each sample, up to and without the end token.
+  /// All ranks decode as long as any does, so that they make the same number of forward calls.
+  std::vector<std::vector<int64_t>> generate(const models::Batch& batch, int64_t max_new_tokens, const nn::Pass& pass);
+
+  /// Collective. The L2 norm of all gradients, which are scaled down to `max_norm` where they exceed it (0: never).
+  double clip_grad_norm(double max_norm);
+  void zero_grad();
+
+  /// Every parameter, in the order of the model; gradients as of the last update.
+  virtual std::vector<LogicalTensor> logical_tensors() = 0;
+  /// Collective, once before the first update: values as of `source`.
+  virtual void load(const WeightSource& source) = 0;
+
+  models::Model& model() { return *model_; }
+  dist::Comm& comm() { return comm_; }
+  const Precision& precision() const { return precision_; }
+
+ protected:
+  /// Around everything that runs the model's forward.
+  virtual void begin_forward() {}
+  virtual void end_forward() {}
+  /// Before and after the backward of one micro-batch; `last` of its update.
+  virtual void begin_backward(bool last) {}
+  virtual void end_backward(bool last) {}
+
+ private:
+  std::unique_ptr<models::Model> model_;
+  dist::Comm& comm_;
+  Precision precision_;
+};
+
+}  // namespace trainer::parallel

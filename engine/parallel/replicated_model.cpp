@@ -1,0 +1,41 @@
+#include "engine/parallel/replicated_model.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros_like.h>
+
+namespace trainer::parallel {
+
+ReplicatedModel::ReplicatedModel(std::unique_ptr<models::Model> model, dist::Comm& comm, Precision precision, double bucket_megabytes)
+    : ParallelModel(std::move(model), comm, precision), bucket_megabytes_(bucket_megabytes) {}
+
+void ReplicatedModel::load(const WeightSource& source) {
+  std::vector<at::Tensor> trained;
+  for (const nn::ParameterPtr& p : model().all_parameters()) {
+    const auto dtype = p->trainable ? at::kFloat : precision().frozen(*p, source.dtype(*p));
+    at::Tensor value = at::empty(p->shape, dtype);
+    source.read(*p, 0, p->numel(), value.view(-1));
+    p->value = value.set_requires_grad(p->trainable);
+    if (p->trainable) trained.push_back(p->value);
+  }
+  if (comm().size() > 1 && !trained.empty()) {
+    reducer_ = std::make_unique<dist::BucketReducer>(trained, comm(), bucket_megabytes_);
+  } else {
+    for (at::Tensor& value : trained) value.mutable_grad() = at::zeros_like(value);
+  }
+}
+
+std::vector<LogicalTensor> ReplicatedModel::logical_tensors() {
+  std::vector<LogicalTensor> all;
+  for (const nn::ParameterPtr& p : model().all_parameters()) {
+    LogicalTensor tensor{p->name, p->aliases, p->shape, p->trainable, 0, p->numel(), true, p->value.detach().view(-1), {}};
+    if (p->value.grad().defined()) tensor.grad = p->value.grad().view(-1);
+    all.push_back(std::move(tensor));
+  }
+  return all;
+}
+
+void ReplicatedModel::begin_backward(bool last) {
+  if (last && reducer_) reducer_->reduce_next_backward();
+}
+
+}  // namespace trainer::parallel

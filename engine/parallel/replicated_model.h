@@ -1,0 +1,24 @@
+#pragma once
+
+#include "engine/dist/bucket_reducer.h"
+#include "engine/parallel/parallel_model.h"
+
+namespace trainer::parallel {
+
+/// The whole model on every rank; gradients are summed over ranks (DDP). With one rank, nothing is communicated.
+class ReplicatedModel : public ParallelModel {
+ public:
+  ReplicatedModel(std::unique_ptr<models::Model> model, dist::Comm& comm, Precision precision, double bucket_megabytes);
+
+  std::vector<LogicalTensor> logical_tensors() override;
+  void load(const WeightSource& source) override;
+
+ protected:
+  void begin_backward(bool last) override;
+
+ private:
+  double bucket_megabytes_;
+  std::unique_ptr<dist::BucketReducer> reducer_;  // null with one rank
+};
+
+}  // namespace trainer::parallel

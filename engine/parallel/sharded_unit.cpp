@@ -1,0 +1,85 @@
+#include "engine/parallel/sharded_unit.h"
+
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+namespace trainer::parallel {
+namespace {
+
+class LeafHook : public torch::autograd::PostAccumulateGradHook {
+ public:
+  explicit LeafHook(std::function<void()> then) : then_(std::move(then)) {}
+  void operator()(const torch::autograd::Variable&) override { then_(); }
+
+ private:
+  std::function<void()> then_;
+};
+
+}  // namespace
+
+ShardedUnit::ShardedUnit(std::string name, const std::vector<nn::ParameterPtr>& parameters, dist::Comm& comm,
+                         const Precision& precision, const WeightSource& source)
+    : name_(std::move(name)) {
+  std::vector<std::pair<GroupKind, std::vector<nn::ParameterPtr>>> kinds;
+  for (const nn::ParameterPtr& p : parameters) {
+    const auto frozen = precision.frozen(*p, source.dtype(*p));
+    const GroupKind kind{p->trainable ? at::kFloat : frozen, p->trainable ? precision.seen(*p) : frozen, p->trainable};
+    auto found = std::find_if(kinds.begin(), kinds.end(), [&](const auto& k) { return k.first == kind; });
+    if (found == kinds.end()) found = kinds.insert(kinds.end(), {kind, {}});
+    found->second.push_back(p);
+  }
+  for (auto& [kind, members] : kinds) groups_.emplace_back(kind, std::move(members), comm);
+  for (FlatGroup& group : groups_) {
+    if (!group.trainable()) continue;
+    for (const at::Tensor& leaf : group.views()) {
+      torch::autograd::impl::set_post_acc_grad_hooks(leaf, std::make_unique<LeafHook>([this] { leaf_done(); }));
+      ++leaves_;
+    }
+  }
+}
+
+void ShardedUnit::load(const WeightSource& source) {
+  for (FlatGroup& group : groups_) group.load(source);
+}
+
+void ShardedUnit::start_gather() {
+  for (FlatGroup& group : groups_) group.start_gather();
+}
+
+void ShardedUnit::wait_gathered() {
+  for (FlatGroup& group : groups_) group.wait_gathered();
+}
+
+void ShardedUnit::free() {
+  for (FlatGroup& group : groups_) group.free();
+}
+
+void ShardedUnit::begin_backward() {
+  wait_gathered();
+  if (in_backward_) return;
+  in_backward_ = true;
+  leaves_left_ = leaves_;
+  for (FlatGroup& group : groups_) group.begin_grads();
+}
+
+void ShardedUnit::leaf_done() {
+  if (--leaves_left_ == 0) finish_backward();
+}
+
+void ShardedUnit::finish_backward() {
+  if (!in_backward_) return;
+  in_backward_ = false;
+  for (FlatGroup& group : groups_) group.reduce_grads();
+}
+
+void ShardedUnit::append_logical_tensors(std::vector<LogicalTensor>& to) const {
+  for (const FlatGroup& group : groups_) group.append_logical_tensors(to);
+}
+
+int64_t ShardedUnit::full_bytes() const {
+  int64_t bytes = 0;
+  for (const FlatGroup& group : groups_) bytes += group.full_bytes();
+  return bytes;
+}
+
+}  // namespace trainer::parallel

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "engine/parallel/flat_group.h"
+#include "models/nn/module.h"
+
+namespace trainer::parallel {
+
+/// A part of the model that is gathered, used and freed together: a wrapped block, or the root for what is left.
+class ShardedUnit {
+ public:
+  /// Splits `parameters` into flat groups. Weights have their dtype from `source`, values come with load().
+  ShardedUnit(std::string name, const std::vector<nn::ParameterPtr>& parameters, dist::Comm& comm, const Precision& precision,
+              const WeightSource& source);
+
+  void load(const WeightSource& source);
+  void start_gather();
+  void wait_gathered();
+  void free();
+
+  /// Before this unit's backward: values and zero gradients are there; from now on its leaves are counted.
+  void begin_backward();
+  /// Reduces if the last leaf has not done so already. Collective.
+  void finish_backward();
+
+  void append_logical_tensors(std::vector<LogicalTensor>& to) const;
+  const std::string& name() const { return name_; }
+  int64_t full_bytes() const;
+
+ private:
+  void leaf_done();
+
+  std::string name_;
+  std::vector<FlatGroup> groups_;
+  int64_t leaves_ = 0, leaves_left_ = 0;
+  bool in_backward_ = false;
+};
+
+}  // namespace trainer::parallel

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "models/nn/parameter.h"
+
+namespace trainer::parallel {
+
+/// Where weights start: a model folder, a seed, an adapter folder.
+class WeightSource {
+ public:
+  virtual ~WeightSource() = default;
+  /// The dtype the weight is stored in there.
+  virtual at::ScalarType dtype(const nn::Parameter& parameter) const = 0;
+  /// Writes elements [begin, end) of the flattened weight into `out` [end - begin], converting to its dtype.
+  virtual void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const = 0;
+};
+
+}  // namespace trainer::parallel

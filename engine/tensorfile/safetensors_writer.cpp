@@ -1,0 +1,79 @@
+#include "engine/tensorfile/safetensors_writer.h"
+
+#include <fcntl.h>
+
+#include <bit>
+#include <cerrno>
+#include <set>
+
+#include "engine/base/errors.h"
+#include "engine/base/files.h"
+
+namespace trainer::tensorfile {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
+
+std::vector<TensorInfo> planned(const std::vector<TensorSpec>& specs) {
+  std::vector<TensorInfo> tensors;
+  std::set<std::string> names;
+  for (const TensorSpec& spec : specs) {
+    const Dtype* dtype = find_dtype(spec.dtype);
+    require(dtype != nullptr, "safetensors files have no dtype for tensor {}", shown_name(spec.name));
+    require(names.insert(spec.name).second, "tensor {} is to be written twice", shown_name(spec.name));
+    require(spec.name != "__metadata__", "a tensor must not be named __metadata__");
+    tensors.push_back({spec.name, dtype, spec.shape});
+  }
+  lay_out(tensors);
+  return tensors;
+}
+
+}  // namespace
+
+SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorSpec>& tensors,
+                                     Metadata metadata)
+    : path_(path), header_{std::move(metadata), planned(tensors)} {
+  header_.metadata["format"] = "pt";
+  const std::string json = format_header(header_);
+  require(json.size() <= kMaxHeaderBytes, "the header of {} would have {} bytes", path_.string(), json.size());
+  file_.reset(open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666));
+  if (!file_) throw machine_error("write", path_, errno);
+  const uint64_t length = json.size();
+  try {
+    write_all(file_.get(), {reinterpret_cast<const char*>(&length), sizeof(length)}, path_);
+    write_all(file_.get(), json, path_);
+  } catch (...) {
+    unlink(path_.c_str());
+    throw;
+  }
+}
+
+SafetensorsWriter::~SafetensorsWriter() {
+  if (file_) unlink(path_.c_str());
+}
+
+void SafetensorsWriter::write(const std::string& name, const at::Tensor& tensor) {
+  require(next_ < order().size(), "{} is written, but all {} tensors are", shown_name(name), order().size());
+  const TensorInfo& info = order()[next_];
+  require(name == info.name, "{} is written, but {} comes next", shown_name(name), shown_name(info.name));
+  require(tensor.sizes().vec() == info.shape && tensor.scalar_type() == info.dtype->type,
+          "{} was declared as {} {}, but is {} {}", shown_name(name), info.dtype->name, shape_text(info.shape),
+          c10::toString(tensor.scalar_type()), shape_text(tensor.sizes().vec()));
+  const at::Tensor values = tensor.cpu().contiguous();
+  if (info.bytes > 0)
+    write_all(file_.get(), {static_cast<const char*>(values.const_data_ptr()), static_cast<size_t>(info.bytes)}, path_);
+  ++next_;
+}
+
+void SafetensorsWriter::finish() {
+  require(next_ == order().size(), "{} of {} tensors of {} were written", next_, order().size(), path_.string());
+  if (fsync(file_.get()) != 0) throw machine_error("sync to disk", path_, errno);
+  const int fd = file_.release();
+  if (close(fd) != 0) {
+    const int error = errno;
+    unlink(path_.c_str());
+    throw machine_error("write", path_, error);
+  }
+}
+
+}  // namespace trainer::tensorfile

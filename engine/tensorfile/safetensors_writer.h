@@ -1,0 +1,52 @@
+// Writing safetensors files, one tensor at a time.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "engine/base/file_descriptor.h"
+#include "engine/tensorfile/header.h"
+
+namespace trainer::tensorfile {
+
+/// A tensor that is going to be written.
+struct TensorSpec {
+  std::string name;
+  at::ScalarType dtype;
+  std::vector<int64_t> shape;
+};
+
+/// Writes a safetensors file, byte for byte as the safetensors package would, without ever holding more than one
+/// tensor: what will come is declared first, then written in `order()`. The file appears at once and grows; publishing
+/// it under its final name is the caller's. A writer that is destroyed before `finish` removes the file. Errors:
+/// MachineError when the disk or the folder doesn't play along; InternalError for tensors other than declared.
+class SafetensorsWriter {
+ public:
+  /// `metadata` is written besides {"format": "pt"}.
+  SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorSpec>& tensors, Metadata metadata = {});
+  ~SafetensorsWriter();
+  SafetensorsWriter(const SafetensorsWriter&) = delete;
+  SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
+
+  /// All tensors in the order in which they must be written.
+  const std::vector<TensorInfo>& order() const { return header_.tensors; }
+
+  /// Writes the next tensor; `name` must be its name.
+  void write(const std::string& name, const at::Tensor& tensor);
+
+  /// Ends the file, when all tensors are written; it is on disk when this returns.
+  void finish();
+
+ private:
+  std::filesystem::path path_;
+  Header header_;
+  FileDescriptor file_;
+  size_t next_ = 0;  // into order()
+};
+
+}  // namespace trainer::tensorfile

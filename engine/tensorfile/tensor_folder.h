@@ -1,0 +1,37 @@
+// The weights of a Hugging Face model folder.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/tensorfile/safetensors_file.h"
+
+namespace trainer::tensorfile {
+
+/// All weights of a model folder: `model.safetensors`, or the shards that `model.safetensors.index.json` names. Every
+/// file is opened and checked; no weights are read before they are asked for.
+/// Errors: InputError that says what is missing or broken. Pickled weights (`pytorch_model.bin`) are never read.
+class TensorFolder {
+ public:
+  explicit TensorFolder(const std::filesystem::path& folder);
+
+  const std::filesystem::path& path() const { return folder_; }
+  /// Sorted.
+  std::vector<std::string> names() const;
+  /// The file that holds tensor `name`, or null when there is no such tensor.
+  const SafetensorsFile* find(const std::string& name) const;
+
+ private:
+  void open_single(const std::filesystem::path& file);
+  void open_shards(const std::filesystem::path& index);
+  [[noreturn]] void complain_of_no_weights() const;
+
+  std::filesystem::path folder_;
+  std::vector<std::unique_ptr<SafetensorsFile>> files_;
+  std::map<std::string, const SafetensorsFile*> files_by_name_;  // of tensors
+};
+
+}  // namespace trainer::tensorfile

@@ -1,0 +1,218 @@
+#include "engine/train/trainer.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cmath>
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
+
+#include "engine/base/errors.h"
+#include "engine/base/files.h"
+#include "engine/base/log.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/dist/memory.h"
+#include "engine/train/save_model.h"
+#include "engine/train/stop_request.h"
+
+namespace trainer::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+size_t terminal_width() {
+  winsize size{};
+  constexpr size_t kDefault = 100;
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kDefault;
+}
+
+/// The folder to resume from, or "".
+std::string resume_folder(const config::Config& config) {
+  const std::string& choice = config.checkpoint.resume_from_checkpoint;
+  const auto newest = checkpoint::newest_checkpoint(config.output_dir);
+  if (choice == "false") {
+    if (newest)
+      throw ConfigError("output_dir {} holds checkpoints of an earlier run (the newest is {}), and checkpoint.resume_from_checkpoint is "
+                        "false.\n  Choose another output_dir or remove them; nothing was touched.",
+                        config.output_dir, newest->folder.filename().string());
+    return "";
+  }
+  if (choice == "true" && !newest)
+    throw InputError("checkpoint.resume_from_checkpoint is true, but {} holds no checkpoint.\n  Use 'auto' to start anew when there is none.",
+                     config.output_dir);
+  if (choice == "auto" || choice == "true") return newest ? newest->folder.string() : "";
+  return choice;
+}
+
+}  // namespace
+
+Trainer::Trainer(const config::Plan& plan, Inputs& inputs, config::LoraConfig lora, std::unique_ptr<parallel::ParallelModel> model,
+                 Report report)
+    : plan_(plan), config_(plan.config), inputs_(inputs), lora_(std::move(lora)), model_(std::move(model)), report_(std::move(report)) {
+  optimizer_ = optim::make_optimizer(config_.training, model_->logical_tensors());
+  resume();
+  const config::TrainingConfig& t = config_.training;
+  const dist::Comm& comm = model_->comm();
+  batches_.emplace(inputs_.datasets.train, config_.seed, config_.data.shuffle, progress_.global_batch, t.per_device_train_batch_size,
+                   comm.rank(), comm.size());
+  total_steps_ = t.max_steps > 0 ? t.max_steps : progress_.step + batches_->updates().left(progress_.consumed, t.num_train_epochs);
+  schedule_.emplace(t.lr_scheduler_type, t.learning_rate, t.warmup_steps, total_steps_);
+  if (speaks()) reporter_.emplace(config_.logging, config_.output_dir, progress_.step, total_steps_);
+}
+
+void Trainer::resume() {
+  const std::string folder = resume_folder(config_);
+  progress_.global_batch = chosen_global_batch(0);
+  if (folder.empty()) return;
+  report_(0, "resuming");
+  const checkpoint::Manifest manifest = checkpoint::load(folder, {*model_, *optimizer_});
+  if (manifest.samples != inputs_.datasets.train.size())
+    throw InputError("{}: saved while training on {} samples; the data now has {}.\n  Resume with the data it was saved with, or start anew "
+                     "in another output_dir.", folder, manifest.samples, inputs_.datasets.train.size());
+  if (manifest.seed != config_.seed)
+    throw InputError("{}: saved with seed {}; the configuration says {}.\n  The order of the samples depends on it: resume with seed {}.",
+                     folder, manifest.seed, config_.seed, manifest.seed);
+  progress_ = manifest.progress;
+  progress_.global_batch = chosen_global_batch(manifest.progress.global_batch);
+  last_saved_ = last_evaluated_ = progress_.step;
+  if (speaks()) log::info("resuming from {} (step {})", folder, progress_.step);
+}
+
+int64_t Trainer::chosen_global_batch(int64_t of_checkpoint) const {
+  const config::TrainingConfig& t = config_.training;
+  if (t.global_batch_size > 0) return t.global_batch_size;
+  if (of_checkpoint > 0) return of_checkpoint;
+  return t.per_device_train_batch_size * t.gradient_accumulation_steps * model_->comm().size();
+}
+
+Ending Trainer::run() {
+  while (progress_.step < total_steps_) {
+    const auto start = Clock::now();
+    const StepResult result = train_step();
+    seconds_since_log_ += seconds_since(start);
+    log_step(result);
+    if (evaluation_due()) evaluate(false);
+    if (due(config_.checkpoint.save_steps)) save_checkpoint();
+    if (result.stop) {
+      if (config_.checkpoint.save_on_signal) save_checkpoint();
+      return Ending::kStopped;
+    }
+  }
+  finish();
+  return Ending::kDone;
+}
+
+Trainer::StepResult Trainer::train_step() {
+  const int64_t step = progress_.step;
+  const auto start = Clock::now();
+  const UpdateBatch batch = batches_->next(progress_.consumed);
+  const double data_seconds = seconds_since(start);
+  report_(step, "forward and backward");
+  nn::Pass pass;
+  pass.seed = static_cast<uint64_t>(config_.seed);
+  pass.training = config_.training.dropout;
+  const double mine = model_->update(batch.micro_batches, batch.target_tokens, pass);
+  // One collective for all that ranks must agree on: the loss, and whether anyone was asked to stop.
+  const at::Tensor shared = at::tensor({mine, stop_signal() != 0 ? 1.0 : 0.0}, at::kDouble);
+  model_->comm().all_reduce(shared);
+  const double loss = shared[0].item<double>() / static_cast<double>(batch.target_tokens);
+  const double grad_norm = model_->clip_grad_norm(config_.training.max_grad_norm);
+  if (!std::isfinite(loss) || !std::isfinite(grad_norm))
+    throw NumericError("the {} is {} at step {} (samples {} to {} of the run's order, digest {}).\n  The weights are those of step {}. "
+                       "Lower training.learning_rate, or look at these samples.",
+                       std::isfinite(loss) ? "gradient norm" : "loss", std::isfinite(loss) ? grad_norm : loss, step + 1,
+                       batch.positions.begin, batch.positions.end - 1, batch.digest, step);
+  report_(step, "optimizer step");
+  const double learning_rate = schedule_->at(step);
+  optimizer_->step(model_->logical_tensors(), learning_rate);
+  model_->zero_grad();
+  progress_.step += 1;
+  progress_.consumed = batch.positions.end;
+  progress_.tokens += batch.tokens;
+  progress_.loss_since_log += loss;
+  progress_.updates_since_log += 1;
+  return {loss, grad_norm, learning_rate, batch.tokens, batch.digest, data_seconds, shared[1].item<double>() > 0};
+}
+
+void Trainer::log_step(const StepResult& result) {
+  tokens_since_log_ += result.tokens;
+  data_seconds_since_log_ += result.data_seconds;
+  ++steps_timed_;
+  if (reporter_) reporter_->progress().advance(progress_.step);
+  if (!due(config_.logging.logging_steps) && progress_.step != total_steps_) return;
+  const auto memory = static_cast<int64_t>(model_->comm().max(static_cast<double>(dist::peak_resident_bytes())));
+  const auto tensors = static_cast<int64_t>(model_->comm().max(static_cast<double>(dist::peak_tensor_bytes())));
+  if (reporter_)
+    reporter_->report(metrics::StepRecord{
+        progress_.step, batches_->updates().epochs_at(progress_.consumed),
+        progress_.loss_since_log / static_cast<double>(progress_.updates_since_log), result.grad_norm, result.learning_rate,
+        progress_.tokens, static_cast<double>(tokens_since_log_) / seconds_since_log_, seconds_since_log_ / static_cast<double>(steps_timed_),
+        data_seconds_since_log_ / static_cast<double>(steps_timed_), memory, tensors, result.digest});
+  progress_.loss_since_log = 0;
+  progress_.updates_since_log = 0;
+  seconds_since_log_ = data_seconds_since_log_ = 0;
+  tokens_since_log_ = steps_timed_ = 0;
+}
+
+bool Trainer::evaluation_due() const {
+  if (inputs_.datasets.validation.empty() || progress_.step == total_steps_) return false;  // finish() evaluates
+  if (config_.evaluation.eval_steps > 0) return due(config_.evaluation.eval_steps);
+  return progress_.consumed % inputs_.datasets.train.size() == 0;
+}
+
+void Trainer::evaluate(bool at_end) {
+  report_(progress_.step, "evaluating");
+  const config::EvaluationConfig& options = config_.evaluation;
+  const auto& metrics = options.metrics;
+  const bool wants_accuracy = std::find(metrics.begin(), metrics.end(), "accuracy") != metrics.end();
+  const evaluation::Request request{inputs_.datasets.validation, *inputs_.tokenizer, options, config_.training.per_device_eval_batch_size,
+                                    options.max_new_tokens > 0 ? options.max_new_tokens : config_.data.max_target_length,
+                                    wants_accuracy || (at_end && options.generate), [this](const std::string& activity) {
+                                      if (reporter_) reporter_->progress().set_activity(activity);
+                                    }};
+  const evaluation::Result result = evaluation::evaluate(*model_, request);
+  last_evaluated_ = progress_.step;
+  if (!reporter_) return;
+  reporter_->report(metrics::EvaluationRecord{progress_.step, batches_->updates().epochs_at(progress_.consumed), result.values});
+  if (!at_end || result.predictions.empty()) return;
+  reporter_->progress().finish();
+  if (options.generate) metrics::write_predictions(std::filesystem::path(config_.output_dir) / "predictions.jsonl", result.predictions);
+  const auto shown = std::min<size_t>(result.predictions.size(), options.show_predictions);
+  fmt::print("\n{}", metrics::prediction_table({result.predictions.begin(), result.predictions.begin() + shown}, terminal_width()));
+  const data::MajorityClass majority = data::majority_class(inputs_.datasets.validation);
+  fmt::print("\naccuracy {:.1f} % on {} held-out samples; always answering '{}' would score {:.1f} %\n",
+             100 * result.values.at("eval_accuracy"), result.predictions.size(), majority.label, 100 * majority.share);
+}
+
+void Trainer::save_checkpoint() {
+  if (last_saved_ == progress_.step) return;
+  report_(progress_.step, "saving");
+  checkpoint::Manifest about;
+  about.progress = progress_;
+  about.seed = config_.seed;
+  about.samples = inputs_.datasets.train.size();
+  about.strategy = config_.distributed_type == config::DistributedType::kFsdp ? "FSDP" : "replicated";
+  about.optimizer = config_.training.optim == config::OptimizerName::kSgd ? "sgd" : "adamw";
+  checkpoint::save(config_.output_dir, about, {*model_, *optimizer_}, [this](const std::filesystem::path& folder) {
+    if (config_.lora) save_model(*model_, plan_, lora_, *inputs_.tokenizer, folder);
+  });
+  last_saved_ = progress_.step;
+  if (speaks()) checkpoint::rotate(config_.output_dir, config_.checkpoint.save_total_limit);
+  model_->comm().barrier();
+}
+
+void Trainer::finish() {
+  save_checkpoint();
+  report_(progress_.step, "saving the model");
+  save_model(*model_, plan_, lora_, *inputs_.tokenizer, config_.output_dir);
+  if (!inputs_.datasets.validation.empty()) evaluate(true);
+  if (!reporter_) return;
+  reporter_->progress().finish();
+  fmt::print("done: {} steps; {} saved in {}\n", progress_.step, config_.lora ? "adapter" : "model", config_.output_dir);
+}
+
+}  // namespace trainer::train

@@ -1,0 +1,72 @@
+// The training loop.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "engine/checkpoint/manifest.h"
+#include "engine/config/plan.h"
+#include "engine/evaluation/evaluate.h"
+#include "engine/metrics/reporter.h"
+#include "engine/optim/optimizer.h"
+#include "engine/optim/schedule.h"
+#include "engine/parallel/parallel_model.h"
+#include "engine/train/batch_stream.h"
+#include "engine/train/build.h"
+
+namespace trainer::train {
+
+/// How a run ended.
+enum class Ending { kDone, kStopped };
+
+class Trainer {
+ public:
+  /// Told where this rank stands, for the supervisor's messages.
+  using Report = std::function<void(int64_t step, const char* phase)>;
+
+  /// Collective. Resumes if the plan and the output folder say so.
+  Trainer(const config::Plan& plan, Inputs& inputs, config::LoraConfig lora, std::unique_ptr<parallel::ParallelModel> model, Report report);
+
+  /// Collective. Trains, evaluates, saves.
+  Ending run();
+
+ private:
+  struct StepResult {
+    double loss, grad_norm, learning_rate;
+    int64_t tokens;
+    std::string digest;
+    double data_seconds;
+    bool stop;
+  };
+
+  void resume();
+  int64_t chosen_global_batch(int64_t of_checkpoint) const;
+  StepResult train_step();
+  void log_step(const StepResult& result);
+  void evaluate(bool at_end);
+  void save_checkpoint();
+  void finish();
+  bool evaluation_due() const;
+  bool due(int64_t every) const { return every > 0 && progress_.step % every == 0; }
+  bool speaks() const { return model_->comm().rank() == 0; }
+
+  const config::Plan& plan_;
+  const config::Config& config_;
+  Inputs& inputs_;
+  config::LoraConfig lora_;
+  std::unique_ptr<parallel::ParallelModel> model_;
+  Report report_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  checkpoint::Progress progress_;
+  std::optional<BatchStream> batches_;
+  std::optional<optim::LearningRate> schedule_;
+  int64_t total_steps_ = 0;
+  int64_t last_saved_ = -1, last_evaluated_ = -1;
+  std::optional<metrics::Reporter> reporter_;  // rank 0 only
+  double seconds_since_log_ = 0, data_seconds_since_log_ = 0;
+  int64_t tokens_since_log_ = 0, steps_timed_ = 0;
+};
+
+}  // namespace trainer::train

@@ -1,0 +1,68 @@
+#include <filesystem>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "engine/base/errors.h"
+#include "engine/base/files.h"
+#include "engine/config/plan.h"
+#include "engine/tensorfile/safetensors_writer.h"
+#include "engine/train/build.h"
+#include "engine/worker/commands.h"
+
+#include <ATen/ops/empty.h>
+#include <torch/csrc/autograd/grad_mode.h>
+
+namespace trainer::worker {
+namespace {
+
+models::Batch batch_of(const nlohmann::json& sample) {
+  const auto source = sample.at("source").get<std::vector<int64_t>>(), labels = sample.at("labels").get<std::vector<int64_t>>();
+  auto source_rows = std::make_shared<nn::Layout>(), target_rows = std::make_shared<nn::Layout>();
+  source_rows->append(static_cast<int64_t>(source.size()), 0);
+  target_rows->append(static_cast<int64_t>(labels.size()), 0);
+  models::Batch batch{at::empty({source_rows->tokens()}, at::kLong), at::empty({target_rows->tokens()}, at::kLong), source_rows, target_rows,
+                      target_rows->tokens()};
+  std::copy(source.begin(), source.end(), batch.source_ids.data_ptr<int64_t>());
+  std::copy(labels.begin(), labels.end(), batch.labels.data_ptr<int64_t>());
+  return batch;
+}
+
+}  // namespace
+
+int dump_logits_command(const std::vector<std::string>& args) {
+  std::string model_folder, adapter, samples_file, output;
+  CLI::App app{"Logits of teacher forcing, for comparison with other programs"};
+  app.add_option("--model", model_folder)->required();
+  app.add_option("--adapter", adapter);
+  app.add_option("--samples", samples_file)->required();
+  app.add_option("--output", output)->required();
+  try {
+    app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
+  } catch (const CLI::ParseError& error) {
+    throw ConfigError("dump-logits: {}", error.what());
+  }
+  config::Plan plan;
+  plan.config.model.path = model_folder;
+  if (!adapter.empty()) plan.config.lora.emplace().path = adapter;
+  train::Blueprint blueprint = train::make_blueprint(plan);
+  const auto comm = dist::solo_comm();
+  const auto model = train::make_parallel(plan, blueprint, *comm);
+  const auto json = nlohmann::json::parse(read_file(samples_file), nullptr, false);
+  if (!json.is_object() || !json.contains("samples")) throw InputError("{}: expected {{\"samples\": […]}}.", samples_file);
+  const at::NoGradGuard no_grad;
+  std::vector<tensorfile::TensorSpec> specs;
+  std::map<std::string, at::Tensor> logits;
+  for (size_t i = 0; i < json["samples"].size(); ++i) {
+    const std::string name = fmt::format("logits_{}", i);
+    logits[name] = model->model().logits(batch_of(json["samples"][i]), {}).contiguous();
+    specs.push_back({name, at::kFloat, logits[name].sizes().vec()});
+  }
+  tensorfile::SafetensorsWriter writer(output, specs);
+  const auto order = writer.order();
+  for (const auto& info : order) writer.write(info.name, logits.at(info.name));
+  writer.finish();
+  return kDone;
+}
+
+}  // namespace trainer::worker

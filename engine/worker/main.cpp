@@ -1,0 +1,26 @@
+// trainer-worker: the half of the program that needs libtorch or a tokenizer.
+#include <cstdio>
+#include <map>
+
+#include "data/tokenize_command.h"
+#include "engine/base/errors.h"
+#include "engine/worker/commands.h"
+
+int main(int argc, char** argv) {
+  using namespace trainer;
+  const std::vector<std::string> args(argv + std::min(argc, 2), argv + argc);
+  const std::string command = argc > 1 ? argv[1] : "";
+  try {
+    if (command == "rank") return worker::rank_command();
+    if (command == "check") return worker::check_command();
+    if (command == "tokenize") return data::tokenize_command(args);
+    if (command == "dump-logits") return worker::dump_logits_command(args);
+    throw ConfigError("trainer-worker has no command '{}'. It is called by `trainer`.", command);
+  } catch (const Error& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return error.code();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "internal error: {}\nPlease report this.\n", error.what());
+    return kInternalFailure;
+  }
+}

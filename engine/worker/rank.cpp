@@ -1,0 +1,103 @@
+#include <sys/prctl.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <new>
+
+#include <ATen/Parallel.h>
+
+#include "engine/base/errors.h"
+#include "engine/base/files.h"
+#include "engine/base/link.h"
+#include "engine/base/log.h"
+#include "engine/config/plan.h"
+#include "engine/dist/gloo_comm.h"
+#include "engine/dist/memory.h"
+#include "engine/train/build.h"
+#include "engine/train/stop_request.h"
+#include "engine/train/trainer.h"
+#include "engine/worker/commands.h"
+
+namespace trainer::worker {
+namespace {
+
+int environment_number(const char* name) {
+  const char* const text = std::getenv(name);
+  if (text == nullptr) throw InternalError("{} is not set: a rank is started by `trainer launch`", name);
+  return std::atoi(text);
+}
+
+void open_log(const std::string& output_dir, int rank) {
+  const auto folder = std::filesystem::path(output_dir) / "logs";
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw machine_error("create", folder, error.value());
+  log::open(rank == 0 ? log::Level::kInfo : log::Level::kError, rank == 0 ? "" : fmt::format("rank {}", rank),
+            (folder / fmt::format("rank-{}.log", rank)).string());
+}
+
+train::Ending run(Link& link, int64_t& step, std::string& phase) {
+  const int rank = environment_number("RANK"), ranks = environment_number("WORLD_SIZE");
+  const auto report = [&](int64_t at, const char* doing) {
+    step = at;
+    phase = doing;
+    link.report_step(at, doing);
+  };
+  report(-1, "starting");
+  const config::Plan plan = config::parse_plan(link.plan());
+  at::set_num_threads(environment_number("OMP_NUM_THREADS"));
+  at::set_num_interop_threads(1);
+  dist::count_tensor_memory();
+  report(-1, "reading the model");
+  train::Blueprint blueprint = train::make_blueprint(plan);
+  report(-1, "reading the data");
+  train::Inputs inputs = train::load_inputs(plan, blueprint.model->vocabulary());
+  report(-1, "meeting the other ranks");
+  const auto comm = ranks > 1 ? dist::gloo_comm(link, rank, ranks) : dist::solo_comm();
+  comm->barrier();  // every rank could read its inputs: from here on the output folder is written to
+  open_log(plan.config.output_dir, rank);
+  if (rank == 0) {
+    publish_file(std::filesystem::path(plan.config.output_dir) / "config.resolved.yaml", config::to_text(plan));
+    if (const std::string warning = train::precision_warning(plan); !warning.empty()) log::warning("{}", warning);
+  }
+  report(-1, "loading the weights");
+  config::LoraConfig lora = blueprint.lora;
+  auto model = train::make_parallel(plan, blueprint, *comm);
+  train::Trainer trainer(plan, inputs, std::move(lora), std::move(model), report);
+  const train::Ending ending = trainer.run();
+  comm->barrier();
+  return ending;
+}
+
+}  // namespace
+
+int rank_command() {
+  train::note_stop_signals();
+  const auto link = Link::from_environment();
+  if (!link) throw ConfigError("`trainer-worker rank` is started by `trainer launch`.");
+  int64_t step = -1;
+  std::string phase;
+  const auto failed = [&](ExitCode code, const std::string& message) {
+    link->report_failure(code, step, message);
+    std::_Exit(code);  // no destructors: they would wait for ranks that are gone
+  };
+  try {
+    const train::Ending ending = run(*link, step, phase);
+    if (ending == train::Ending::kStopped) return train::stop_signal() == SIGINT ? kInterrupted : kStopRequested;
+    link->report_done();
+    return kDone;
+  } catch (const Error& error) {
+    failed(error.code(), error.what());
+  } catch (const std::bad_alloc&) {
+    failed(kMachineFailure, fmt::format("out of memory while {}.\n  Lower training.per_device_train_batch_size, or set "
+                                        "training.gradient_checkpointing: true.", phase));
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    const bool memory = text.find("can't allocate memory") != std::string::npos;
+    failed(memory ? kMachineFailure : kInternalFailure, text.substr(0, text.find('\n')));
+  }
+  return kInternalFailure;
+}
+
+}  // namespace trainer::worker

@@ -1,0 +1,46 @@
+#pragma once
+
+#include "models/nn/module.h"
+
+namespace trainer::nn {
+
+/// y = x W^T (+ b), in the pass's compute dtype. weight [out, in], as Hugging Face stores nn.Linear.
+/// Adapters derive from it and take its place.
+class Linear : public Module {
+ public:
+  Linear(int64_t in, int64_t out, bool bias, Init init);
+  /// A linear over another layer's weight (a tied head).
+  explicit Linear(const ParameterPtr& tied);
+
+  /// x [T, in] → [T, out]; `rows` is the layout of the T tokens.
+  at::Tensor operator()(const at::Tensor& x, const LayoutPtr& rows, const Pass& pass);
+
+  /// A parameter looked up by name each time: it may be swapped.
+  ParameterPtr weight() const { return find("weight"); }
+  ParameterPtr bias() const { return find("bias"); }  // null: none
+  int64_t in() const { return weight()->shape[1]; }
+  int64_t out() const { return weight()->shape[0]; }
+
+ protected:
+  /// Shares the parameters of `base`: for a module that takes its place.
+  explicit Linear(const Linear& base);
+  virtual at::Tensor project(const at::Tensor& x, const LayoutPtr& rows, const Pass& pass) const;
+  Tensors forward(const Tensors& inputs, const Pass& pass) override { return {project(inputs[0], pass.rows, pass)}; }
+
+ private:
+  ParameterPtr find(const char* name) const;
+};
+
+/// rows of weight [V, D] in fp32; ids [T] int64.
+class Embedding : public Module {
+ public:
+  Embedding(int64_t count, int64_t width, Init init);
+  explicit Embedding(const ParameterPtr& tied);
+  at::Tensor operator()(const at::Tensor& ids, const Pass& pass);
+  ParameterPtr weight() const { return parameters().front().second; }
+
+ protected:
+  Tensors forward(const Tensors& inputs, const Pass& pass) override;
+};
+
+}  // namespace trainer::nn

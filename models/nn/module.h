@@ -1,0 +1,114 @@
+// The tree of layers. Small on purpose: names, parameters, children, and points around forward where sharding and
+// activation checkpointing attach.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/nn/parameter.h"
+#include "models/nn/pass.h"
+
+namespace trainer::nn {
+
+using Tensors = std::vector<at::Tensor>;
+
+class Module {
+ public:
+  using Forward = std::function<Tensors(const Tensors&, const Pass&)>;
+  /// Runs instead of forward; `next` is what it wraps.
+  using Wrapper = std::function<Tensors(const Tensors&, const Pass&, const Forward& next)>;
+  struct Child {
+    std::string name;
+    std::shared_ptr<Module> module;
+  };
+
+  explicit Module(std::string class_name) : class_name_(std::move(class_name)) {}
+  virtual ~Module() = default;
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  /// Calls forward through whatever wraps this module, the last wrapper outermost.
+  Tensors operator()(const Tensors& inputs, const Pass& pass);
+
+  /// Hugging Face's class name ("T5Block"): what `fsdp_transformer_layer_cls_to_wrap` names.
+  const std::string& class_name() const { return class_name_; }
+  /// Dotted path from the root ("encoder.block.0"); set by name_tree().
+  const std::string& path() const { return path_; }
+  std::vector<Child>& children() { return children_; }
+  const std::vector<std::pair<std::string, ParameterPtr>>& parameters() const { return parameters_; }
+
+  void wrap(Wrapper wrapper) { wrappers_.push_back(std::move(wrapper)); }
+  bool wrapped() const { return !wrappers_.empty(); }
+
+  /// Visits this module and all below it, parents first.
+  void visit(const std::function<void(Module&)>& visitor);
+  /// Gives every module its path and every parameter its name and aliases. Call again when the tree has changed.
+  void name_tree();
+  /// The parameters of this tree, each once, in the order of the tree.
+  std::vector<ParameterPtr> all_parameters();
+
+  /// Replaces the parameter `name` of this module itself (untying it, or sharing another's).
+  void set_parameter(const std::string& name, ParameterPtr parameter);
+
+ protected:
+  virtual Tensors forward(const Tensors& inputs, const Pass& pass) = 0;
+
+  ParameterPtr add_parameter(std::string name, std::vector<int64_t> shape, Init init);
+  void share_parameter(std::string name, ParameterPtr parameter);
+
+ private:
+  template <class>
+  friend class Slot;
+  void name_below(const std::string& path);
+
+  std::string class_name_, path_;
+  std::vector<Child> children_;
+  std::vector<std::pair<std::string, ParameterPtr>> parameters_;
+  std::vector<Wrapper> wrappers_;
+};
+
+/// A child held by its place in the parent, so that adapters may swap the module in it.
+template <class T>
+class Slot {
+ public:
+  template <class... Args>
+  Slot(Module& parent, std::string name, Args&&... args) : parent_(parent), index_(parent.children_.size()) {
+    parent.children_.push_back({std::move(name), std::make_shared<T>(std::forward<Args>(args)...)});
+  }
+  T& operator*() const { return static_cast<T&>(*parent_.children_[index_].module); }
+  T* operator->() const { return &**this; }
+
+ private:
+  Module& parent_;
+  size_t index_;
+};
+
+/// A numbered list of children ("block.0", "block.1", …).
+template <class T>
+class List : public Module {
+ public:
+  List() : Module("ModuleList") {}
+  template <class... Args>
+  T& add(Args&&... args) {
+    auto item = std::make_shared<T>(std::forward<Args>(args)...);
+    T& added = *item;
+    children().push_back({std::to_string(children().size()), std::move(item)});
+    return added;
+  }
+  int64_t size() { return static_cast<int64_t>(children().size()); }
+  T& operator[](int64_t i) { return static_cast<T&>(*children()[i].module); }
+
+ protected:
+  Tensors forward(const Tensors&, const Pass&) override;
+};
+
+[[noreturn]] void refuse_list_call();
+template <class T>
+Tensors List<T>::forward(const Tensors&, const Pass&) {
+  refuse_list_call();
+}
+
+}  // namespace trainer::nn

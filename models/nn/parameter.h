@@ -1,0 +1,37 @@
+// A weight of a model: what it is (name, shape, how it starts), apart from where its values live.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace trainer::nn {
+
+/// How a weight starts when no file holds it.
+struct Init {
+  enum Kind { kConstant, kNormal, kUniform } kind = kConstant;
+  double scale = 0;  // the constant, the standard deviation, or the bound of U(-scale, scale)
+};
+
+/// One weight. Models are built without values, so that a rank may hold only its piece: `value` is set by whoever
+/// spreads the model over ranks (engine/parallel), and is what the layers compute with.
+struct Parameter {
+  std::vector<int64_t> shape;
+  Init init;
+  bool linear = false;  // a linear layer's weight: computed with in the run's compute dtype, all others in fp32
+  bool trainable = true;
+  std::string name;                  // full, Hugging Face's; the first one in the order of the tree
+  std::vector<std::string> aliases;  // further names of the same weight (tied weights)
+  std::string copy_of;               // the weight whose values it starts with, when a tied one became its own
+  at::Tensor value;
+
+  int64_t numel() const { return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>()); }
+};
+using ParameterPtr = std::shared_ptr<Parameter>;
+
+}  // namespace trainer::nn

@@ -1,0 +1,39 @@
+// What a forward pass must know besides its tensors.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "models/nn/dropout.h"
+#include "models/nn/layout.h"
+
+namespace trainer::nn {
+
+/// Keys and values of the tokens decoded so far, one entry a decoder block; filled as decoding goes on.
+struct DecodeCache {
+  struct Block {
+    at::Tensor self_k, self_v;    // [samples, capacity, H*d]
+    at::Tensor cross_k, cross_v;  // [source tokens, H*d]
+  };
+  std::vector<Block> blocks;
+  int64_t decoded = 0;  // tokens already in the cache
+  int64_t capacity = 0;
+};
+
+struct Pass {
+  bool training = false;             // dropout is drawn
+  uint64_t seed = 0;                 // of the run
+  at::ScalarType compute = at::kFloat;  // dtype of linear layers and of what flows between them
+  LayoutPtr source, target;          // rows of the encoder's and the decoder's tokens
+  LayoutPtr rows;                    // of a single layer's input, when it is called through its wrappers
+  DecodeCache* cache = nullptr;      // generation only
+
+  /// The rule of the dropout at `place` ("<module path>.<what>") with rate `p`; inactive outside training.
+  DropoutRule dropout(std::string_view place, double p) const {
+    return training && p > 0 ? dropout_rule(philox_key(seed, place), p) : DropoutRule{};
+  }
+};
+
+}  // namespace trainer::nn

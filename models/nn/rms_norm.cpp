@@ -1,0 +1,86 @@
+#include "models/nn/rms_norm.h"
+
+#include <cmath>
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "models/nn/kernel.h"
+#include "models/nn/saved.h"
+
+namespace trainer::nn {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+TRAINER_KERNEL void forward_rows(const float* x, const float* weight, float eps, int64_t rows, int64_t width, float* out, float* scales) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* const row = x + r * width;
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < width; ++i) sum += row[i] * row[i];
+    const float scale = 1.0F / std::sqrt(sum / static_cast<float>(width) + eps);
+    scales[r] = scale;
+#pragma omp simd
+    for (int64_t i = 0; i < width; ++i) out[r * width + i] = row[i] * scale * weight[i];
+  }
+}
+
+// dx = s (w g - x s^2 mean(w g x)), dweight += g x s.
+TRAINER_KERNEL void backward_rows(const float* grad, const float* x, const float* weight, const float* scales, int64_t rows,
+                                  int64_t width, float* dx, float* dweight) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const float *const g = grad + r * width, *const row = x + r * width;
+    const float s = scales[r];
+    float dot = 0;
+#pragma omp simd reduction(+ : dot)
+    for (int64_t i = 0; i < width; ++i) dot += g[i] * weight[i] * row[i];
+    const float pull = dot * s * s / static_cast<float>(width);
+#pragma omp simd
+    for (int64_t i = 0; i < width; ++i) dx[r * width + i] = s * (g[i] * weight[i] - row[i] * pull);
+    if (dweight == nullptr) continue;
+#pragma omp simd
+    for (int64_t i = 0; i < width; ++i) dweight[i] += g[i] * row[i] * s;
+  }
+}
+
+struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_in, const at::Tensor& weight, double eps,
+                            at::ScalarType out_dtype) {
+    const auto x = x_in.contiguous();
+    const int64_t width = x.size(-1), rows = x.numel() / width;
+    at::Tensor out = at::empty_like(x), scales = at::empty({rows}, x.options());
+    at::parallel_for(0, rows, 64, [&](int64_t first, int64_t last) {
+      forward_rows(x.const_data_ptr<float>() + first * width, weight.const_data_ptr<float>(), static_cast<float>(eps), last - first,
+                   width, out.data_ptr<float>() + first * width, scales.data_ptr<float>() + first);
+    });
+    ctx->save_for_backward({x, weight, scales});
+    return out.to(out_dtype);
+  }
+
+  static variable_list backward(AutogradContext* ctx, variable_list grads) {
+    const auto saved = ctx->get_saved_variables();
+    const auto &x = saved[0], &weight = saved[1], &scales = saved[2];
+    const auto grad = grads[0].to(at::kFloat).contiguous();
+    const int64_t width = x.size(-1), rows = x.numel() / width;
+    at::Tensor dx = at::empty_like(x);
+    at::Tensor dweight = ctx->needs_input_grad(1) ? at::zeros_like(weight) : at::Tensor();
+    // One thread over the rows: the sum over rows in dweight keeps one order, so results do not depend on threads.
+    backward_rows(grad.const_data_ptr<float>(), x.const_data_ptr<float>(), weight.const_data_ptr<float>(),
+                  scales.const_data_ptr<float>(), rows, width, dx.data_ptr<float>(),
+                  dweight.defined() ? dweight.data_ptr<float>() : nullptr);
+    return {dx, dweight, at::Tensor(), at::Tensor()};
+  }
+};
+
+}  // namespace
+
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, at::ScalarType out_dtype) {
+  return RmsNormFunction::apply(x, weight, eps, out_dtype);
+}
+
+}  // namespace trainer::nn

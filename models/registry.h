@@ -1,0 +1,25 @@
+// Which family builds a model: by `model_type` of config.json.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/model.h"
+
+namespace trainer::models {
+
+/// Builds the model that config.json's text describes, without values. `origin` names the text in messages.
+/// `strict`: unknown keys are errors (for a configuration written by hand), else ignored.
+/// Throws InputError (ConfigError when strict) for a family or a value it does not know.
+struct BuildRequest {
+  std::string config_json, origin;
+  bool head_is_separate = false;  // the weights hold an output head of their own, different from the embedding
+  bool strict = false;
+};
+std::unique_ptr<Model> build_model(const BuildRequest& request);
+
+/// The families this build knows, for messages.
+std::vector<std::string> model_types();
+
+}  // namespace trainer::models

@@ -1,0 +1,87 @@
+#include "models/t5/attention.h"
+
+#include <cmath>
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
+
+#include "models/nn/attention.h"
+#include "models/t5/position_bias.h"
+
+namespace trainer::models::t5 {
+namespace {
+
+nn::Init normal(const T5Config& c, double fan) { return {nn::Init::kNormal, c.initializer_factor / std::sqrt(fan)}; }
+
+}  // namespace
+
+T5Attention::T5Attention(const T5Config& c, Kind kind, bool owns_position_bias, int64_t block)
+    : Module("T5Attention"),
+      config_(c),
+      kind_(kind),
+      block_(block),
+      q_(*this, "q", c.d_model, c.inner(), false, normal(c, static_cast<double>(c.d_model * c.d_kv))),
+      k_(*this, "k", c.d_model, c.inner(), false, normal(c, static_cast<double>(c.d_model))),
+      v_(*this, "v", c.d_model, c.inner(), false, normal(c, static_cast<double>(c.d_model))),
+      o_(*this, "o", c.inner(), c.d_model, false, normal(c, static_cast<double>(c.inner()))) {
+  if (owns_position_bias)
+    relative_attention_bias_.emplace(*this, "relative_attention_bias", c.relative_attention_num_buckets, c.num_heads,
+                                     normal(c, static_cast<double>(c.d_model)));
+}
+
+at::Tensor T5Attention::operator()(const at::Tensor& x, const at::Tensor& position_bias, const at::Tensor& memory,
+                                   const nn::Pass& pass) {
+  return Module::operator()({x, position_bias, memory}, pass)[0];
+}
+
+nn::Tensors T5Attention::forward(const nn::Tensors& in, const nn::Pass& pass) {
+  return {pass.cache != nullptr && kind_ != kEncoderSelf ? attend_decoding(in[0], in[1], in[2], pass) : attend(in[0], in[1], in[2], pass)};
+}
+
+at::Tensor T5Attention::position_bias(int64_t length, const nn::Pass& pass) {
+  const auto buckets = position_buckets(std::max<int64_t>(length, 1), kind_ == kEncoderSelf, config_.relative_attention_num_buckets,
+                                        config_.relative_attention_max_distance);
+  return (**relative_attention_bias_)(at::tensor(buckets, at::kLong), pass);
+}
+
+at::Tensor T5Attention::attend(const at::Tensor& x, const at::Tensor& position_bias, const at::Tensor& memory, const nn::Pass& pass) {
+  const nn::LayoutPtr& queries = kind_ == kEncoderSelf ? pass.source : pass.target;
+  const nn::LayoutPtr& keys = kind_ == kDecoderSelf ? pass.target : pass.source;
+  const at::Tensor& seen = kind_ == kCross ? memory : x;
+  nn::AttentionOptions options{config_.num_heads, kind_ == kDecoderSelf};
+  options.dropout = pass.dropout(path(), config_.dropout_rate);
+  const at::Tensor q = (*q_)(x, queries, pass), k = (*k_)(seen, keys, pass), v = (*v_)(seen, keys, pass);
+  return (*o_)(nn::packed_attention(q, k, v, position_bias, queries, keys, options), queries, pass);
+}
+
+// One new token a sample. Own keys are kept in rows of `capacity` a sample, so that a sample's keys stay together.
+at::Tensor T5Attention::attend_decoding(const at::Tensor& x, const at::Tensor& position_bias, const at::Tensor& memory,
+                                        const nn::Pass& pass) {
+  nn::DecodeCache& cache = *pass.cache;
+  nn::DecodeCache::Block& kept = cache.blocks[block_];
+  nn::AttentionOptions options{config_.num_heads};
+  options.query_offset = cache.decoded;
+  const nn::LayoutPtr& rows = pass.target;
+  const at::Tensor q = (*q_)(x, rows, pass);
+  if (kind_ == kCross) {
+    if (!kept.cross_k.defined()) {
+      kept.cross_k = (*k_)(memory, pass.source, pass);
+      kept.cross_v = (*v_)(memory, pass.source, pass);
+    }
+    return (*o_)(nn::packed_attention(q, kept.cross_k, kept.cross_v, {}, rows, pass.source, options), rows, pass);
+  }
+  const at::Tensor k = (*k_)(x, rows, pass), v = (*v_)(x, rows, pass);
+  const int64_t samples = x.size(0), width = k.size(1);
+  if (!kept.self_k.defined()) {
+    kept.self_k = at::empty({samples, cache.capacity, width}, k.options());
+    kept.self_v = at::empty({samples, cache.capacity, width}, v.options());
+  }
+  kept.self_k.select(1, cache.decoded).copy_(k);
+  kept.self_v.select(1, cache.decoded).copy_(v);
+  auto keys = std::make_shared<nn::Layout>();
+  for (int64_t s = 0; s < samples; ++s) keys->spans.push_back({s * cache.capacity, cache.decoded + 1});
+  const at::Tensor all_k = kept.self_k.view({-1, width}), all_v = kept.self_v.view({-1, width});
+  return (*o_)(nn::packed_attention(q, all_k, all_v, position_bias, rows, keys, options), rows, pass);
+}
+
+}  // namespace trainer::models::t5

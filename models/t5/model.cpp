@@ -1,0 +1,130 @@
+#include "models/t5/model.h"
+
+#include <cmath>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty_like.h>
+#include <nlohmann/json.hpp>
+
+namespace trainer::models::t5 {
+
+T5Stack::T5Stack(const T5Config& c, bool decoder, const nn::ParameterPtr& shared)
+    : Module("T5Stack"),
+      decoder_(decoder),
+      dropout_(c.dropout_rate),
+      embed_tokens_(*this, "embed_tokens", shared),
+      block_(*this, "block"),
+      final_layer_norm_(*this, "final_layer_norm", c.d_model, c.layer_norm_epsilon) {
+  for (int64_t i = 0; i < (decoder ? c.num_decoder_layers : c.num_layers); ++i) block_->add(c, decoder, i);
+}
+
+at::Tensor T5Stack::operator()(const at::Tensor& ids, const at::Tensor& memory, const nn::Pass& pass) {
+  return Module::operator()({ids, memory}, pass)[0];
+}
+
+nn::Tensors T5Stack::forward(const nn::Tensors& in, const nn::Pass& pass) {
+  const nn::LayoutPtr& rows = decoder_ ? pass.target : pass.source;
+  at::Tensor x = nn::dropout((*embed_tokens_)(in[0], pass), pass.dropout(path() + ".embed_tokens", dropout_), rows);
+  at::Tensor bias;
+  for (int64_t i = 0; i < block_->size(); ++i) {
+    const auto out = (*block_)[i]({x, bias, in[1]}, pass);
+    x = out[0], bias = out[1];
+  }
+  return {nn::dropout((*final_layer_norm_)(x, pass), pass.dropout(path() + ".final_layer_norm", dropout_), rows)};
+}
+
+T5Model::T5Model(const T5Config& c)
+    : Model("T5ForConditionalGeneration"),
+      config_(c),
+      shared_(*this, "shared", c.vocab_size, c.d_model, nn::Init{nn::Init::kNormal, c.initializer_factor}),
+      encoder_(*this, "encoder", c, false, shared_->weight()),
+      decoder_(*this, "decoder", c, true, shared_->weight()),
+      lm_head_(c.tied_head ? nn::Slot<nn::Linear>(*this, "lm_head", shared_->weight())
+                           : nn::Slot<nn::Linear>(*this, "lm_head", c.d_model, c.vocab_size, false,
+                                                  nn::Init{nn::Init::kNormal, c.initializer_factor})) {
+  name_tree();
+}
+
+at::Tensor T5Model::logits(const Batch& batch, const nn::Pass& given) {
+  nn::Pass pass = given;
+  pass.source = batch.source, pass.target = batch.target;
+  return (*this)({batch.source_ids, decoder_inputs(batch)}, pass)[0];
+}
+
+nn::Tensors T5Model::forward(const nn::Tensors& in, const nn::Pass& pass) {
+  const at::Tensor memory = (*encoder_)(in[0], {}, pass);
+  return {head((*decoder_)(in[1], memory, pass), pass)};
+}
+
+at::Tensor T5Model::head(const at::Tensor& hidden, const nn::Pass& pass) {
+  return (*lm_head_)(config_.scale_outputs ? hidden * std::pow(static_cast<double>(config_.d_model), -0.5) : hidden, pass.target, pass);
+}
+
+at::Tensor T5Model::decoder_inputs(const Batch& batch) const {
+  const at::Tensor labels = batch.labels.contiguous();
+  at::Tensor ids = at::empty_like(labels);
+  const auto* const from = labels.const_data_ptr<int64_t>();
+  auto* const to = ids.data_ptr<int64_t>();
+  for (const nn::Span& span : batch.target->spans)
+    for (int64_t i = 0; i < span.length; ++i) {
+      const int64_t before = i == 0 ? config_.decoder_start_token_id : from[span.begin + i - 1];
+      to[span.begin + i] = before < 0 ? config_.pad_token_id : before;
+    }
+  return ids;
+}
+
+void T5Model::begin_decoding(const Batch& batch, nn::Pass& pass, nn::DecodeCache& cache) {
+  pass.source = batch.source;
+  auto target = std::make_shared<nn::Layout>();
+  for (int64_t s = 0; s < batch.source->samples(); ++s) target->append(1, 0);
+  pass.target = target;
+  pass.cache = &cache;
+  cache.blocks.assign(config_.num_decoder_layers, {});
+  cache.decoded = 0;
+  memory_ = (*encoder_)(batch.source_ids, {}, pass);
+}
+
+at::Tensor T5Model::decode(const at::Tensor& tokens, nn::Pass& pass) {
+  at::Tensor next = head((*decoder_)(tokens, memory_, pass), pass);
+  ++pass.cache->decoded;
+  return next;
+}
+
+std::vector<nn::Module*> T5Model::blocks() {
+  std::vector<nn::Module*> all;
+  for (T5Stack* stack : {&*encoder_, &*decoder_})
+    for (int64_t i = 0; i < stack->blocks().size(); ++i) all.push_back(&stack->blocks()[i]);
+  return all;
+}
+
+std::string T5Model::config_json() const {
+  const T5Config& c = config_;
+  const nlohmann::json json = {{"architectures", {class_name()}},
+                               {"model_type", "t5"},
+                               {"vocab_size", c.vocab_size},
+                               {"d_model", c.d_model},
+                               {"d_kv", c.d_kv},
+                               {"d_ff", c.d_ff},
+                               {"num_layers", c.num_layers},
+                               {"num_decoder_layers", c.num_decoder_layers},
+                               {"num_heads", c.num_heads},
+                               {"relative_attention_num_buckets", c.relative_attention_num_buckets},
+                               {"relative_attention_max_distance", c.relative_attention_max_distance},
+                               {"dropout_rate", c.dropout_rate},
+                               {"layer_norm_epsilon", c.layer_norm_epsilon},
+                               {"initializer_factor", c.initializer_factor},
+                               {"feed_forward_proj", c.feed_forward_proj},
+                               {"is_encoder_decoder", true},
+                               {"use_cache", true},
+                               {"pad_token_id", c.pad_token_id},
+                               {"eos_token_id", c.eos_token_id},
+                               {"decoder_start_token_id", c.decoder_start_token_id},
+                               {"tie_word_embeddings", c.tied_head},
+                               {"scale_decoder_outputs", c.scale_outputs},
+                               {"dtype", "float32"}};
+  return json.dump(2) + "\n";
+}
+
+std::unique_ptr<Model> build(const BuildRequest& request) { return std::make_unique<T5Model>(parse_config(request)); }
+
+}  // namespace trainer::models::t5

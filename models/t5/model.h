@@ -1,0 +1,59 @@
+// T5ForConditionalGeneration (v1.0 and v1.1), by Hugging Face's weight names.
+#pragma once
+
+#include "models/model.h"
+#include "models/t5/block.h"
+
+namespace trainer::models::t5 {
+
+class T5Stack : public nn::Module {
+ public:
+  T5Stack(const T5Config& config, bool decoder, const nn::ParameterPtr& shared);
+  /// ids [T] → [T, D] in the compute dtype, after the final norm and its dropout.
+  at::Tensor operator()(const at::Tensor& ids, const at::Tensor& memory, const nn::Pass& pass);
+  nn::List<T5Block>& blocks() { return *block_; }
+
+ protected:
+  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+
+ private:
+  bool decoder_;
+  double dropout_;
+  nn::Slot<nn::Embedding> embed_tokens_;
+  nn::Slot<nn::List<T5Block>> block_;
+  nn::Slot<T5LayerNorm> final_layer_norm_;
+};
+
+class T5Model : public Model {
+ public:
+  explicit T5Model(const T5Config& config);
+
+  at::Tensor logits(const Batch& batch, const nn::Pass& pass) override;
+  void begin_decoding(const Batch& batch, nn::Pass& pass, nn::DecodeCache& cache) override;
+  at::Tensor decode(const at::Tensor& tokens, nn::Pass& pass) override;
+  int64_t start_token() const override { return config_.decoder_start_token_id; }
+  int64_t end_token() const override { return config_.eos_token_id; }
+  int64_t vocabulary() const override { return config_.vocab_size; }
+  std::vector<nn::Module*> blocks() override;
+  std::vector<std::string> default_lora_targets() const override { return {"q", "v"}; }
+  std::string output_head() const override { return "lm_head"; }
+  std::string config_json() const override;
+
+ protected:
+  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+
+ private:
+  at::Tensor head(const at::Tensor& hidden, const nn::Pass& pass);
+  /// Shift right inside every sample; the first token is the start token, -100 becomes padding.
+  at::Tensor decoder_inputs(const Batch& batch) const;
+
+  T5Config config_;
+  nn::Slot<nn::Embedding> shared_;
+  nn::Slot<T5Stack> encoder_, decoder_;
+  nn::Slot<nn::Linear> lm_head_;
+  at::Tensor memory_;  // the encoder's output while decoding
+};
+
+std::unique_ptr<Model> build(const BuildRequest& request);
+
+}  // namespace trainer::models::t5

@@ -1,0 +1,184 @@
+#include "engine/base/files.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "engine/base/folder_lock.h"
+
+namespace trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Files : public testing::Test {
+ protected:
+  Files() {
+    std::string pattern = (fs::temp_directory_path() / "files_test.XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+  }
+  ~Files() override { fs::remove_all(folder_); }
+
+  void write(const fs::path& path, const std::string& content) { std::ofstream(path) << content; }
+
+  size_t entries(const fs::path& folder) {
+    return static_cast<size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+  }
+
+  fs::path folder_;
+};
+
+template <class ErrorClass, class Action>
+std::string message_of(Action action) {
+  try {
+    action();
+  } catch (const ErrorClass& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "no such error was thrown";
+  return "";
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// Runs `action` in a process of its own, in which no file may grow beyond `bytes`; true when it returned true.
+template <class Action>
+bool with_file_size_limit(rlim_t bytes, Action action) {
+  const pid_t child = fork();
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_IGN);  // then write says EFBIG, or writes a part first
+    const rlimit limit{bytes, bytes};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    _exit(action() ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status == 0;
+}
+
+TEST_F(Files, ReadsWhatWasPublished) {
+  std::string content(100'000, 'x');
+  content[5] = '\0';
+  publish_file(folder_ / "a", content);
+  EXPECT_EQ(read_file(folder_ / "a"), content);
+  publish_file(folder_ / "a", "new");
+  EXPECT_EQ(read_file(folder_ / "a"), "new");
+  EXPECT_EQ(entries(folder_), 1u);
+}
+
+TEST_F(Files, ReadErrorsSayWhy) {
+  EXPECT_TRUE(has(message_of<InputError>([&] { read_file(folder_ / "none"); }), "none: No such file"));
+  EXPECT_TRUE(has(message_of<InputError>([&] { read_file(folder_); }), "it is a folder"));
+  write(folder_ / "long", "12345");
+  EXPECT_TRUE(has(message_of<InputError>([&] { read_file(folder_ / "long", 4); }), "5 bytes, at most 4"));
+  EXPECT_EQ(read_file(folder_ / "long", 5), "12345");
+  ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  EXPECT_TRUE(has(message_of<InputError>([&] { read_file(folder_ / "pipe"); }), "it is no file"));
+}
+
+TEST_F(Files, PublishErrorsNameThePathAndAWayOut) {
+  const std::string message = message_of<MachineError>([&] { publish_file(folder_ / "gone" / "a", "x"); });
+  EXPECT_TRUE(has(message, (folder_ / "gone" / "a").string())) << message;
+  EXPECT_TRUE(has(message, "check the path")) << message;
+}
+
+TEST_F(Files, AFailedPublishLeavesTheOldFileAlone) {
+  publish_file(folder_ / "a", "old");
+  EXPECT_TRUE(with_file_size_limit(1000, [&] {
+    try {
+      publish_file(folder_ / "a", std::string(5000, 'x'));
+    } catch (const MachineError&) {
+      return true;
+    }
+    return false;
+  }));
+  EXPECT_EQ(read_file(folder_ / "a"), "old");
+  EXPECT_EQ(entries(folder_), 1u);
+}
+
+TEST_F(Files, AFileTakesTheUsersMask) {
+  const mode_t before = umask(0027);
+  publish_file(folder_ / "a", "x");
+  umask(before);
+  struct stat about {};
+  ASSERT_EQ(stat((folder_ / "a").c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777, 0640u);
+}
+
+TEST_F(Files, PublishesAFolderAndReplacesOne) {
+  fs::create_directories(folder_ / "temp" / "inner");
+  write(folder_ / "temp" / "inner" / "a", "1");
+  publish_folder(folder_ / "temp", folder_ / "final");
+  EXPECT_EQ(read_file(folder_ / "final" / "inner" / "a"), "1");
+  EXPECT_FALSE(fs::exists(folder_ / "temp"));
+
+  fs::create_directories(folder_ / "temp");
+  write(folder_ / "temp" / "b", "2");
+  publish_folder(folder_ / "temp", folder_ / "final");
+  EXPECT_EQ(read_file(folder_ / "final" / "b"), "2");
+  EXPECT_FALSE(fs::exists(folder_ / "final" / "inner"));
+  EXPECT_EQ(entries(folder_), 1u);
+}
+
+TEST_F(Files, AFolderIsNotPublishedOverAFile) {
+  fs::create_directories(folder_ / "temp");
+  write(folder_ / "final", "mine");
+  EXPECT_THROW(publish_folder(folder_ / "temp", folder_ / "final"), MachineError);
+  EXPECT_EQ(read_file(folder_ / "final"), "mine");
+  EXPECT_TRUE(fs::exists(folder_ / "temp"));
+}
+
+TEST_F(Files, CheckWritableLeavesNothing) {
+  check_writable(folder_);
+  check_writable(folder_ / "not" / "yet" / "there");
+  EXPECT_EQ(entries(folder_), 0u);
+  write(folder_ / "file", "");
+  EXPECT_THROW(check_writable(folder_ / "file" / "below"), MachineError);
+  EXPECT_THROW(check_writable("/proc/1"), MachineError);
+}
+
+TEST_F(Files, OneRunAtATimeInAFolder) {
+  write(folder_ / "mine", "");
+  {
+    FolderLock lock(folder_);
+    const std::string message = message_of<MachineError>([&] { FolderLock second(folder_); });
+    EXPECT_TRUE(has(message, "output folder in use: " + folder_.string())) << message;
+    EXPECT_TRUE(has(message, "process " + std::to_string(getpid()))) << message;
+  }
+  EXPECT_EQ(entries(folder_), 1u);
+  FolderLock again(folder_);
+}
+
+TEST_F(Files, AStaleLockIsTakenOver) {
+  write(folder_ / ".lock", "process 1 on elsewhere");
+  FolderLock lock(folder_);
+  EXPECT_TRUE(has(message_of<MachineError>([&] { FolderLock second(folder_); }), std::to_string(getpid())));
+}
+
+TEST_F(Files, AnUnusedFolderOfTheLockIsRemoved) {
+  {
+    FolderLock lock(folder_ / "a" / "b");
+    EXPECT_FALSE(lock.folder_is_used());
+  }
+  EXPECT_EQ(entries(folder_), 0u);
+  {
+    FolderLock lock(folder_ / "a" / "b");
+    write(folder_ / "a" / "b" / "result", "");
+    EXPECT_TRUE(lock.folder_is_used());
+  }
+  EXPECT_TRUE(fs::exists(folder_ / "a" / "b" / "result"));
+  EXPECT_EQ(entries(folder_ / "a" / "b"), 1u);
+  { FolderLock lock(folder_ / "a" / "b"); }
+  EXPECT_TRUE(fs::exists(folder_ / "a" / "b"));
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,113 @@
+// The plan's text, and the tables as a whole.
+#include "engine/config/reader.h"
+#include "engine/config/reference.h"
+#include "engine/config/tables.h"
+#include "engine/config/tree.h"
+#include "given.h"
+
+namespace trainer::config {
+namespace {
+
+using PlanText = Given;
+
+/// A value of the option's kind that is not its default.
+Node other_value(const Entry& entry) {
+  for (const std::string& choice : entry.kind.choices) {
+    const bool is_default = choice == entry.initial.text || same(entry.initial, Node::list({choice}));
+    if (!is_default) return Node::scalar(choice, true);
+  }
+  if (entry.name == "fsdp_version") return Node::scalar("2");
+  if (entry.kind.words == kind_of<bool>().words) return Node::scalar(entry.initial.text == "true" ? "false" : "true");
+  if (entry.kind.words == kind_of<int64_t>().words) return Node::scalar("1234567");
+  if (entry.kind.words == kind_of<double>().words) return Node::scalar(double_text(1.0 / 3));
+  if (entry.kind.words == "a group of keys") {
+    Node map = Node::map();
+    map["model_type"] = Node::scalar("t5", true);
+    return map;
+  }
+  if (entry.initial.is_list()) return Node::list({"q", "no: \n'x'"});
+  return Node::scalar("some, 'text'", true);
+}
+
+/// Sets every option to something else than its default.
+void change_all(const Entries& entries, void* section) {
+  for (const Entry& entry : entries) {
+    if (entry.foreign != Foreign::kNot) continue;
+    if (entry.children) {
+      change_all(*entry.children, entry.open(section));
+    } else if (entry.kind.choices.size() != 1) {  // those have no other value yet
+      const Node value = other_value(entry);
+      ASSERT_EQ(entry.read(value, section), "") << entry.name;
+      ASSERT_FALSE(same(entry.write(section), entry.initial)) << entry.name;
+    }
+  }
+}
+
+TEST_F(PlanText, EveryOptionSurvives) {
+  Plan plan;
+  change_all(root_table(), &plan.config);
+  plan.source = "a b.yaml";
+  plan.warnings = {"first: 'x'", "second\nline"};
+  plan.origins = {{"seed", "f.yaml:1:2"}, {"lora.r", "--set"}};
+  const Plan read = parse_plan(to_text(plan));
+  EXPECT_TRUE(same(to_node(read.config), to_node(plan.config))) << to_text(plan);
+  EXPECT_EQ(read.source, plan.source);
+  EXPECT_EQ(read.warnings, plan.warnings);
+  EXPECT_EQ(read.origins, plan.origins);
+  EXPECT_EQ(read.config.training.learning_rate, 1.0 / 3);
+  EXPECT_EQ(to_text(read), to_text(plan));
+}
+
+TEST_F(PlanText, DefaultsSurvive) {
+  const Plan plan = resolve(kLeast);
+  EXPECT_EQ(to_text(parse_plan(to_text(plan))), to_text(plan));
+  EXPECT_FALSE(parse_plan(to_text(plan)).config.lora);
+}
+
+TEST_F(PlanText, ADamagedPlanIsOurBug) {
+  EXPECT_THROW(parse_plan("source: x\n"), InternalError);
+  std::string text = to_text(resolve(kLeast));
+  EXPECT_THROW(parse_plan(text.replace(text.find("\n  seed:", text.find("\nconfig:")), 8, "\n  sead:")), InternalError);
+}
+
+TEST_F(PlanText, TheResolvedFileIsAConfigurationAgain) {
+  const Plan plan = resolve(kLeast + "lora: {r: 4}\n");
+  const std::string text = resolved_text(plan);
+  EXPECT_NE(text.find("  r: 4  # "), std::string::npos);
+  EXPECT_NE(text.find("seed: 42  # default\n"), std::string::npos);
+  Plan again = resolve(text);
+  EXPECT_TRUE(same(to_node(again.config), to_node(plan.config)));
+}
+
+TEST(Tables, EveryDefaultIsAcceptable) {
+  Config config;
+  config.lora.emplace();
+  config.num_processes = 1;
+  walk(root_table(), &config, [](const std::string& path, const Entry& entry, const void* section) {
+    for (const auto& check : entry.checks) EXPECT_EQ(check(section), "") << path;
+    EXPECT_EQ(entry.unsupported ? entry.unsupported(section) : "", "") << path;
+    return true;
+  });
+}
+
+TEST(Tables, EveryOptionHasHelpAndNoKeyMeansTwoThings) {
+  Config config;
+  config.lora.emplace();
+  std::set<std::string> seen;
+  walk(root_table(), &config, [&](const std::string& path, const Entry& entry, const void*) {
+    EXPECT_TRUE(entry.foreign != Foreign::kNot || !entry.help.empty()) << path;
+    const std::string prefix = path.substr(0, path.size() - entry.name.size());
+    EXPECT_TRUE(seen.insert(path).second) << path;
+    for (const std::string& alias : entry.aliases) EXPECT_TRUE(seen.insert(prefix + alias).second) << alias;
+    return true;
+  });
+}
+
+TEST(Tables, TheReferencePageIsUpToDate) {
+  std::ifstream in(TRAINER_SOURCE_DIR "/configs/README.md");
+  const std::string page(std::istreambuf_iterator<char>(in), {});
+  EXPECT_EQ(page, reference_page()) << "run: trainer config reference > configs/README.md";
+}
+
+}  // namespace
+}  // namespace trainer::config

@@ -1,0 +1,154 @@
+// What files, environment and flags come to.
+#include "given.h"
+
+namespace trainer::config {
+namespace {
+
+using Resolve = Given;
+
+TEST_F(Resolve, TheLeastFile) {
+  const Plan plan = resolve(kLeast);
+  EXPECT_EQ(plan.world_size(), 1);
+  EXPECT_EQ(plan.config.model.path, (folder_ / "m").string());
+  EXPECT_EQ(plan.config.tokenizer.path, plan.config.model.path);
+  EXPECT_EQ(plan.config.output_dir, (folder_ / "trainer_output").string());
+  EXPECT_EQ(plan.config.training.learning_rate, 5e-5);
+  EXPECT_FALSE(plan.config.lora);
+  EXPECT_TRUE(plan.warnings.empty());
+}
+
+TEST_F(Resolve, AllProblemsAtOnce) {
+  EXPECT_EQ(problems("distributed_type: FSDP\n"
+                     "num_procesess: 2\n"
+                     "seed: -1\n"
+                     "fsdp_config:\n"
+                     "  sharding_strategy: FULL\n"
+                     "  fsdp_wrap: NO_WRAP\n"
+                     "model:\n"
+                     "  path: m\n"
+                     "  config: {model_type: t5}\n"
+                     "data:\n"
+                     "  train: {path: [a, [b]], format: xml}\n"
+                     "lora: {r: 0, lora_alhpa: 3}\n"
+                     "training:\n"
+                     "  learning_rate: fast\n"
+                     "  save_steps: 3\n"
+                     "  num_train_epochs: [1]\n"
+                     "evaluation: 3\n"
+                     "learning_rate: 1\n"
+                     "evaluaton: {}\n"),
+            "f.yaml: num_processes is required when distributed_type is FSDP\n"
+            "f.yaml:2:1: num_procesess is not an option (did you mean 'num_processes'?)\n"
+            "f.yaml:3:7: seed must be at least 0; is -1\n"
+            "f.yaml:5:22: fsdp_config.fsdp_sharding_strategy must be one of FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, "
+            "HYBRID_SHARD, HYBRID_SHARD_ZERO2; is 'FULL'\n"
+            "f.yaml:6:3: fsdp_config.fsdp_wrap is not an option\n"
+            "f.yaml:9:11: model.path and model.config exclude each other: give one of them\n"
+            "f.yaml:11:17: data.train.path must be a list of texts; one of its items is a list\n"
+            "f.yaml:11:35: data.train.format must be one of auto, delimited, csv, tsv, json, jsonl, text; is 'xml'\n"
+            "f.yaml:12:11: lora.r must be at least 1; is 0\n"
+            "f.yaml:12:14: lora.lora_alhpa is not an option (did you mean 'lora_alpha'?)\n"
+            "f.yaml:14:18: training.learning_rate must be a number; is 'fast'\n"
+            "f.yaml:15:3: training.save_steps is not an option (did you mean 'checkpoint.save_steps'?)\n"
+            "f.yaml:16:21: training.num_train_epochs must be a number; is a list\n"
+            "f.yaml:17:13: evaluation must be a group of keys; is '3'\n"
+            "f.yaml:18:1: learning_rate is not an option (did you mean 'training.learning_rate'?)\n"
+            "f.yaml:19:1: evaluaton is not an option (did you mean 'evaluation'?)");
+}
+
+TEST_F(Resolve, EmptyAndOtherDocuments) {
+  EXPECT_EQ(problems(""),
+            "f.yaml: distributed_type is required: NO, MULTI_CPU or FSDP\n"
+            "f.yaml: model.path (a Hugging Face folder) or model.config (built from scratch) is required\n"
+            "f.yaml: data.train.path is required");
+  EXPECT_EQ(problems("- a\n").substr(0, 58), "f.yaml: distributed_type is required: NO, MULTI_CPU or FSD");
+  EXPECT_NE(problems("- a\n").find("f.yaml:1:1: must be lines of 'key: value'; is a list"), std::string::npos);
+  EXPECT_THROW(resolve_plan({(folder_ / "none.yaml").string(), "", {}}), ConfigError);
+}
+
+TEST_F(Resolve, LaterSourcesWin) {
+  const std::string file = write("f.yaml", kLeast + "training: {learning_rate: 1, weight_decay: 1, max_grad_norm: 1}\n");
+  const std::string job = write("job.yaml", "training: {weight_decay: 2, max_grad_norm: 2}\nmixed_precision: bf16\n");
+  setenv("ACCELERATE_MIXED_PRECISION", "no", 1);
+  const Plan plan = resolve_plan({file, job, {{"training.max_grad_norm", "3", "--set"}}});
+  EXPECT_EQ(plan.config.training.learning_rate, 1);
+  EXPECT_EQ(plan.config.training.weight_decay, 2);
+  EXPECT_EQ(plan.config.training.max_grad_norm, 3);
+  EXPECT_EQ(plan.config.mixed_precision, MixedPrecision::kNo);
+  EXPECT_EQ(without_folder(plan.origins.at("training.learning_rate")), "f.yaml:5:27");
+  EXPECT_EQ(without_folder(plan.origins.at("training.weight_decay")), "job.yaml:1:26");
+  EXPECT_EQ(plan.origins.at("training.max_grad_norm"), "--set");
+  EXPECT_EQ(plan.origins.at("mixed_precision"), "environment ACCELERATE_MIXED_PRECISION");
+  EXPECT_EQ(plan.origins.at("seed"), "default");
+  EXPECT_EQ(plan.origins.at("tokenizer.path"), "model.path");
+}
+
+TEST_F(Resolve, AWrongValueThatIsReplacedIsNoProblem) {
+  EXPECT_EQ(problems(kLeast + "training: {learning_rate: -1}\n", {{"training.learning_rate", "1", "--set"}}), "");
+}
+
+TEST_F(Resolve, ProblemsOfFlagsNameTheFlag) {
+  EXPECT_EQ(problems(kLeast, {{"training.lerning_rate", "1", "--set"}, {"seed", "x", "--seed"}}),
+            "--set: training.lerning_rate is not an option (did you mean 'learning_rate'?)\n"
+            "--seed: seed must be an integer; is 'x'");
+  EXPECT_EQ(problems(kLeast, {{"training", "3", "--set"}}), "--set: training must be a group of keys; is '3'");
+  EXPECT_EQ(problems(kLeast, {{"", "3", "--set"}}), "--set:  is not an option");
+  EXPECT_EQ(problems(kLeast, {{"seed.x", "3", "--set"}}), "--set: seed must be an integer; is a group of keys");
+}
+
+TEST_F(Resolve, FlagsMayHoldYaml) {
+  const Plan plan = resolve(kLeast + "lora: {r: 4}\n", {{"lora.target_modules", "[q, v]", "--set"}, {"data.source", "{a}: {b}", "--set"}});
+  EXPECT_EQ(plan.config.lora->target_modules.names, (std::vector<std::string>{"q", "v"}));
+  EXPECT_EQ(plan.config.lora->r, 4);
+  EXPECT_EQ(plan.config.data.source, "{a}: {b}");
+  EXPECT_FALSE(resolve(kLeast + "lora: {r: 4}\n", {{"lora", "null", "--set"}}).config.lora);
+  EXPECT_TRUE(resolve(kLeast + "lora: {}\n").config.lora);
+}
+
+TEST_F(Resolve, PathsAreRelativeToTheirFile) {
+  std::filesystem::create_directories(folder_ / "sub");
+  const std::string file = write("f.yaml", kLeast + "output_dir: runs/a/\ntokenizer: {path: /t/x}\n");
+  const std::string job = write("sub/job.yaml", "data: {train: {path: [../b.txt, '*.csv']}}\n");
+  const Plan plan = resolve_plan({file, job, {{"model.path", "here", "--set"}}});
+  EXPECT_EQ(plan.config.output_dir, (folder_ / "runs/a").string());
+  EXPECT_EQ(plan.config.tokenizer.path, "/t/x");
+  EXPECT_EQ(plan.config.data.train.path,
+            (std::vector<std::string>{(folder_ / "b.txt").string(), (folder_ / "sub/*.csv").string()}));
+  EXPECT_EQ(plan.config.model.path, (std::filesystem::current_path() / "here").string());
+  EXPECT_EQ(plan.config.checkpoint.resume_from_checkpoint, "auto");
+  EXPECT_EQ(resolve(kLeast + "checkpoint: {resume_from_checkpoint: checkpoint-3}\n").config.checkpoint.resume_from_checkpoint,
+            (folder_ / "checkpoint-3").string());
+  EXPECT_EQ(resolve(kLeast + "checkpoint: {resume_from_checkpoint: No}\n").config.checkpoint.resume_from_checkpoint, "false");
+}
+
+TEST_F(Resolve, EnvironmentVariables) {
+  setenv("CONFIG_TEST_A", "aa", 1);
+  setenv("CONFIG_TEST_EMPTY", "", 1);
+  unsetenv("CONFIG_TEST_NONE");
+  const std::string data = "distributed_type: NO\nuse_cpu: true\nmodel: {path: m}\ndata: {train: {path: a}, source: '";
+  EXPECT_EQ(resolve(data + "x${CONFIG_TEST_A}y${CONFIG_TEST_NONE:-z}'}\n").config.data.source, "xaayz");
+  EXPECT_EQ(resolve(data + "${CONFIG_TEST_EMPTY}|${CONFIG_TEST_EMPTY:-d}|${CONFIG_TEST_NONE:-}'}\n").config.data.source, "|d|");
+  EXPECT_EQ(resolve(data + "$${A} $5 {b}'}\n").config.data.source, "${A} $5 {b}");
+  EXPECT_EQ(problems(data + "${CONFIG_TEST_NONE}'}\n"),
+            "f.yaml:4:34: the environment variable 'CONFIG_TEST_NONE' is not set; ${CONFIG_TEST_NONE:-default} gives it a "
+            "default");
+  EXPECT_EQ(problems(data + "${CONFIG_TEST_A'}\n"),
+            "f.yaml:4:34: '${' is never closed by '}'; a text that means it writes '$${'");
+  setenv("CONFIG_TEST_N", "7", 1);
+  EXPECT_EQ(resolve(kLeast + "seed: ${CONFIG_TEST_N}\n").config.seed, 7);
+}
+
+TEST_F(Resolve, NullMeansNotWritten) {
+  const Plan plan = resolve(kLeast + "num_processes:\nlora: ~\ntraining: null\nmain_process_ip: null\n");
+  EXPECT_FALSE(plan.config.lora);
+  EXPECT_EQ(plan.origins.at("num_processes"), "default");
+}
+
+TEST_F(Resolve, KeysGivenTwice) {
+  EXPECT_EQ(problems(kLeast + "seed: 1\nseed: 2\n"), "f.yaml:6:1: 'seed' is given twice");
+  EXPECT_EQ(problems(kLeast + "fsdp_config: {sharding_strategy: 1, fsdp_sharding_strategy: 1}\n"),
+            "f.yaml:5:37: fsdp_config.fsdp_sharding_strategy is the same option as fsdp_sharding_strategy, which is given too");
+}
+
+}  // namespace
+}  // namespace trainer::config

@@ -1,0 +1,175 @@
+#include "data/readers/readers.h"
+
+#include <gtest/gtest.h>
+
+#include "data/readers/paths.h"
+#include "data/utf8.h"
+#include "tests/data/support.h"
+
+namespace trainer::data {
+namespace {
+
+using config::DataFormat;
+using config::DataSource;
+using Fields = std::vector<std::pair<std::string, std::string>>;
+
+/// All records of a text as `format`.
+std::vector<Record> read(const std::string& text, DataSource source, const std::string& name = "file") {
+  TempFolder folder;
+  source.path = {folder.write(name, text)};
+  std::vector<Record> records;
+  read_records(source, [&](Record&& record) {
+    EXPECT_EQ(record.file, source.path[0]);
+    records.push_back(std::move(record));
+  });
+  return records;
+}
+
+std::string failure(const std::string& text, const DataSource& source, const std::string& name = "file") {
+  return error_of<InputError>([&] { read(text, source, name); });
+}
+
+TEST(Delimited, SplitsAtTheLastOrFirstDelimiter) {
+  auto records =
+      read("a@b@positive\r\nc@neutral\r\n\r\n", {.format = DataFormat::kDelimited, .columns = {"sentence", "label"}});
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0].fields, (Fields{{"sentence", "a@b"}, {"label", "positive"}}));
+  EXPECT_EQ(records[1].line, 2);
+  records = read("a::b::c", {.format = DataFormat::kDelimited, .delimiter = "::", .split_at = "first"});
+  EXPECT_EQ(records[0].fields, (Fields{{"source", "a"}, {"target", "b::c"}}));
+}
+
+TEST(Delimited, NamesTheLineWithoutDelimiter) {
+  std::string message = failure("a@b\n\nno label here\n", {.format = DataFormat::kDelimited});
+  contains(message, "file:3: no '@'");
+  contains(message, "no label here");
+  contains(error_of<ConfigError>([] { read("a@b", {.format = DataFormat::kDelimited, .columns = {"a"}}); }),
+           "2 columns");
+}
+
+TEST(Csv, ReadsQuotesNewlinesAndBlankLines) {
+  auto records = read("\xEF\xBB\xBFid,text\r\n1,\"a, \"\"b\"\"\r\nc\"\r\n\r\n2,plain \"quote\"\n3,\n4,\"\"",
+                      {.format = DataFormat::kCsv});
+  ASSERT_EQ(records.size(), 4u);
+  EXPECT_EQ(records[0].fields, (Fields{{"id", "1"}, {"text", "a, \"b\"\r\nc"}}));
+  EXPECT_EQ(records[0].line, 2);
+  EXPECT_EQ(records[1].fields, (Fields{{"id", "2"}, {"text", "plain \"quote\""}}));
+  EXPECT_EQ(records[1].line, 5);
+  EXPECT_EQ(*records[2].find("text"), "");
+  EXPECT_EQ(*records[3].find("text"), "");
+}
+
+TEST(Csv, ColumnsReplaceTheLineOfNames) {
+  DataSource source{.format = DataFormat::kTsv, .columns = {"a", "b"}};
+  EXPECT_EQ(read("1\t2\n3\t4", source).size(), 2u);
+  EXPECT_EQ(read("a\tb\n3\t4", source).size(), 1u);  // the names are there all the same
+}
+
+TEST(Csv, RefusesMalformedFiles) {
+  DataSource csv{.format = DataFormat::kCsv};
+  contains(failure("a,b\n1,2\n1,2,3\n", csv), "file:3: 3 fields where 2 columns");
+  contains(failure("a,b\n\"x\n\ny,2\n", csv), "file:2: a quoted field begins here");
+  contains(failure("a,b\n\"x\"y,2\n", csv), "file:2: text follows the closing quote");
+  contains(failure("a,a\n1,2\n", csv), "file:1: two columns");
+  contains(failure("a,\n1,2\n", csv), "file:1: a column has no name");
+  contains(failure("a,b\n", csv), "no records");
+  contains(failure("", csv), "no records");
+}
+
+TEST(Json, ReadsAnArrayAndKeepsLines) {
+  auto records = read("\n[\n {\"a\": \"x\\n[\\\"]}\", \"n\": 1.5},\n\n {\"a\": null, \"b\": [1, {\"c\": 2}]}\n]\n",
+                      {.format = DataFormat::kJson});
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0].fields, (Fields{{"a", "x\n[\"]}"}, {"n", "1.5"}}));
+  EXPECT_EQ(records[0].line, 3);
+  EXPECT_EQ(records[1].fields, (Fields{{"a", ""}, {"b", "[1,{\"c\":2}]"}}));
+  EXPECT_EQ(records[1].line, 5);
+}
+
+TEST(Json, RefusesMalformedFiles) {
+  DataSource json{.format = DataFormat::kJson};
+  contains(failure("{\"a\": 1}", json), "must be an array");
+  contains(failure("[{\"a\": 1},\n {\"a\" 2}]", json), "file:2:7: not valid JSON");
+  contains(failure("[{\"a\": 1}\n", json), "ends without");
+  contains(failure("[{\"a\": 1},]", json), "element of the array is missing");
+  contains(failure("[{\"a\": 1}] x", json), "text follows");
+  contains(failure("[1]", json), "must be an object");
+  contains(failure("[]", json), "no records");
+  contains(failure("[{\"a\": " + std::string(100000, '[') + std::string(100000, ']') + "}]", json), "nested deeper");
+  contains(failure("[{\"a\": 1e999}]", json), "file:1: a number is too large");
+}
+
+TEST(Jsonl, ReadsLinesAndNamesTheBadOne) {
+  DataSource jsonl{.format = DataFormat::kJsonl};
+  EXPECT_EQ(read("{\"a\": \"\\u00e9\"}\r\n\r\n{\"a\": true}", jsonl)[1].fields, (Fields{{"a", "true"}}));
+  contains(failure("{\"a\": 1}\n{\"a\": \"x}\n", jsonl), "file:2:");
+  contains(failure("{\"a\": \"\\ud800\"}\n", jsonl), "not valid JSON");
+  contains(failure("{\"a\": 1}\n[2]\n", jsonl), "file:2: a record must be an object");
+}
+
+TEST(Text, GivesOneColumn) {
+  auto records = read("one\n \t\ntwo\r\n", {.format = DataFormat::kText});
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[1].fields, (Fields{{"text", "two"}}));
+  EXPECT_EQ(records[1].where(), records[1].file + ":3");
+}
+
+TEST(Encoding, IsCheckedAndConverted) {
+  DataSource text{.format = DataFormat::kText};
+  contains(failure("good\ncaf\xE9\n", text), "file:2: byte 0xe9 is not UTF-8");
+  contains(failure("\xFF\xFE"
+                   "a",
+                   text),
+           "UTF-16");
+  text.encoding = "latin-1";
+  EXPECT_EQ(*read("caf\xE9", text)[0].find("text"), "caf\u00e9");
+}
+
+TEST(Utf8, KnowsItsEdges) {
+  for (const char* good :
+       {"", "a", "\u0080", "\u07ff", "\u0800", "\ud7ff", "\ue000", "\uffff", "\U00010000", "\U0010ffff"}) {
+    EXPECT_TRUE(is_utf8(good)) << good;
+  }
+  for (const char* bad : {"\x80", "\xc0\x80", "\xc1\xbf", "\xc3", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xe2\x82",
+                          "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff"}) {
+    EXPECT_EQ(find_invalid_utf8(std::string("ab") + bad), 2u);
+  }
+}
+
+TEST(Lines, AreBounded) {
+  contains(failure("ok\n" + std::string(kMaxLineBytes + 1, 'x'), {.format = DataFormat::kText}),
+           "file:2: a line of 16777217 bytes");
+}
+
+TEST(Paths, AreExpandedInOrder) {
+  TempFolder folder;
+  std::string b = folder.write("d/b.txt", "2"), a = folder.write("d/a.txt", "1");
+  folder.write("d/.hidden.txt", "x");
+  folder.write("d/readme.md", "x");
+  std::string single = folder.write("z.csv", "h\n1");
+  DataSource source{.path = {single, (folder / "d").string(), (folder / "d/?.txt").string()}};
+  EXPECT_EQ(expand_paths(source), (std::vector<std::string>{single, a, b, a, b}));
+}
+
+TEST(Paths, SayWhatIsMissing) {
+  TempFolder folder;
+  folder.write("train.csv", "x");
+  auto fail = [&](const std::string& name) {
+    return error_of<InputError>([&] { expand_paths({.path = {(folder / name).string()}}); });
+  };
+  contains(fail("trian.csv"), "did you mean 'train.csv'?");
+  contains(fail("gone/x.csv"), "there is no folder");
+  contains(fail("*.json"), "no file matches");
+  std::filesystem::create_directory(folder / "empty");
+  contains(fail("empty"), "no data files");
+}
+
+TEST(Format, IsToldByTheEnding) {
+  EXPECT_EQ(format_of("x.CSV", DataFormat::kAuto), DataFormat::kCsv);
+  EXPECT_EQ(format_of("x.ndjson", DataFormat::kAuto), DataFormat::kJsonl);
+  EXPECT_EQ(format_of("x.csv", DataFormat::kText), DataFormat::kText);
+  contains(error_of<InputError>([] { format_of("x.bin", DataFormat::kAuto); }), "Set `format`");
+}
+
+}  // namespace
+}  // namespace trainer::data

@@ -1,0 +1,145 @@
+#include "data/tokenizer.h"
+
+#include <nlohmann/json.hpp>
+
+#include <gtest/gtest.h>
+
+#include "tests/data/model_maker.h"
+#include "tests/data/support.h"
+
+namespace trainer::data {
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+const std::string kGolden = TRAINER_SOURCE_DIR "/tests/golden/tokenizer/";
+
+std::unique_ptr<Tokenizer> open(const std::string& path) {
+  return open_tokenizer({.path = path}, "");
+}
+
+void compare_with_vectors(const std::string& folder) {
+  auto tokenizer = open(folder);
+  std::ifstream lines(folder + "/vectors.jsonl");
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    auto vector = nlohmann::json::parse(line);
+    auto text = vector["text"].get<std::string>();
+    EXPECT_EQ(tokenizer->encode(text), vector["ids"].get<Ids>()) << text;
+    EXPECT_EQ(tokenizer->decode(vector["ids"].get<Ids>()), vector["decoded"].get<std::string>()) << text;
+  }
+  EXPECT_GE(count, 15);
+}
+
+TEST(Tokenizer, GivesTheReferencesIdsForUnigram) {
+  compare_with_vectors(kGolden + "unigram");
+}
+
+TEST(Tokenizer, GivesTheReferencesIdsForBpe) {
+  compare_with_vectors(kGolden + "bpe");
+}
+
+TEST(Tokenizer, KnowsItsIds) {
+  auto tokenizer = open(kGolden + "unigram");
+  EXPECT_EQ(tokenizer->size(), 340);
+  EXPECT_EQ(tokenizer->pad_id(), 0);
+  EXPECT_EQ(tokenizer->eos_id(), 1);
+  EXPECT_EQ(tokenizer->unk_id(), 2);
+  EXPECT_EQ(tokenizer->id_of("<extra_id_0>"), 339);
+  EXPECT_EQ(tokenizer->id_of("<extra_id_99>"), 240);
+  EXPECT_EQ(tokenizer->id_of("</s>"), 1);
+  EXPECT_EQ(tokenizer->id_of("<unk>"), 2);
+  EXPECT_EQ(tokenizer->id_of("no such piece"), std::nullopt);
+  for (int32_t id = 0; id < tokenizer->size(); ++id) EXPECT_EQ(tokenizer->id_of(tokenizer->piece_of(id)), id);
+  EXPECT_EQ(tokenizer->encode("", false), Ids{});
+}
+
+TEST(Tokenizer, DecodesWithSpecialTokens) {
+  auto tokenizer = open(kGolden + "unigram");
+  Ids ids = tokenizer->encode("the <extra_id_0> ship");
+  EXPECT_EQ(tokenizer->decode(ids, false), "the<extra_id_0> ship</s>");
+  EXPECT_EQ(tokenizer->decode(ids, true), "the ship");
+  EXPECT_EQ(tokenizer->decode(Ids{-100, 340, INT32_MAX, INT32_MIN, 1}, true), "");  // a model's embedding may be larger
+}
+
+TEST(Tokenizer, CountsExtraIdsAsConfigured) {
+  TempFolder folder;
+  folder.write("spiece.model", small_model());
+  EXPECT_EQ(open(folder.string())->size(), 107);  // nothing but the name tells: T5's defaults
+  folder.write("config.json", R"({"model_type": "albert"})");
+  EXPECT_EQ(open(folder.string())->size(), 7);
+  folder.write("config.json", R"({"model_type": "t5"})");
+  EXPECT_EQ(open(folder.string())->size(), 107);
+  folder.write(
+      "tokenizer_config.json",
+      R"({"tokenizer_class": "T5TokenizerFast", "extra_ids": 3, "model_max_length": 1000000000000000019884624838656})");
+  EXPECT_EQ(open(folder.string())->id_of("<extra_id_2>"), 7);
+  EXPECT_EQ(open(folder.string())->size(), 10);
+}
+
+TEST(Tokenizer, ReadsAddedTokens) {
+  TempFolder folder;
+  folder.write("spiece.model", small_model());
+  folder.write("tokenizer_config.json", R"({"extra_ids": 0, "eos_token": {"content": "</s>"},
+      "added_tokens_decoder": {"9": {"content": "<sep>", "lstrip": false, "rstrip": true, "special": true}}})");
+  auto tokenizer = open(folder.string());
+  EXPECT_EQ(tokenizer->size(), 10);
+  EXPECT_EQ(tokenizer->encode("a<sep> b"), (Ids{3, 4, 9, 3, 5, 1}));
+  EXPECT_EQ(tokenizer->piece_of(8), "");  // a gap
+  EXPECT_EQ(tokenizer->decode(Ids{8, 4}), "a");
+}
+
+TEST(Tokenizer, RefusesBrokenSettings) {
+  TempFolder folder;
+  folder.write("spiece.model", small_model());
+  auto fail = [&](const std::string& config) {
+    folder.write("tokenizer_config.json", config);
+    return error_of<InputError>([&] { open(folder.string()); });
+  };
+  contains(fail("{\n\"extra_ids\": }"), "tokenizer_config.json:2:14: not valid JSON");
+  contains(fail("[]"), "JSON object is expected");
+  contains(fail(R"({"extra_ids": -1})"), "extra_ids is -1");
+  contains(fail(R"({"extra_ids": 18446744073709551615})"), "extra_ids is 18446744073709551615");
+  contains(fail(R"({"added_tokens_decoder": {"99999999999": {"content": "x"}}})"), "no token");
+}
+
+TEST(Tokenizer, SaysWhatIsMissing) {
+  TempFolder folder;
+  auto fail = [&] { return error_of<InputError>([&] { open_tokenizer({}, folder.string()); }); };
+  contains(fail(), "but nothing.");
+  folder.write("config.json", "{}");
+  contains(fail(), "but config.json.");
+  folder.write("tokenizer.json", "{}");
+  contains(fail(), "only as tokenizer.json");
+  contains(error_of<InputError>([] { open("/no/such/folder"); }), "no such folder");
+  contains(error_of<ConfigError>([] { open(""); }), "tokenizer.path");
+}
+
+TEST(Tokenizer, MustFitTheModel) {
+  auto tokenizer = open(kGolden + "bpe");
+  check_fits(*tokenizer, tokenizer->size());
+  std::string message = error_of<InputError>([&] { check_fits(*tokenizer, tokenizer->size() - 1); });
+  contains(message, std::to_string(tokenizer->size()) + " ids");
+  contains(message, std::to_string(tokenizer->size() - 1) + " rows");
+}
+
+TEST(Tokenizer, FilesAreCopied) {
+  TempFolder folder;
+  auto tokenizer = open(kGolden + "bpe");
+  copy_files(*tokenizer, folder.string());
+  EXPECT_EQ(open(folder.string())->encode("Sales rose."), tokenizer->encode("Sales rose."));
+  EXPECT_FALSE(std::filesystem::exists(folder / "vectors.jsonl"));
+}
+
+TEST(Tokenizer, ReadsALargeBpeModel) {
+  std::string folder = TRAINER_SOURCE_DIR "/../shared/data/bpe_sentencepiece";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not here";
+  auto tokenizer = open(folder);
+  // It has no </s>: transformers' T5Tokenizer adds one behind the extra ids.
+  EXPECT_EQ(tokenizer->size(), 32101);
+  EXPECT_EQ(tokenizer->encode("hello <extra_id_0> world"), (Ids{8974, 31073, 32099, 1121, 32100}));
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode("hello world")), "hello world");
+}
+
+}  // namespace
+}  // namespace trainer::data

@@ -1,0 +1,189 @@
+// A rank for the supervisor's tests. What it does is told by FAKE_<rank>, else FAKE: "verb" or "verb:argument".
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "engine/base/errors.h"
+#include "engine/base/link.h"
+
+namespace {
+
+using trainer::Link;
+namespace fs = std::filesystem;
+
+volatile sig_atomic_t stop_signal = 0;
+
+std::string variable(const std::string& name) {
+  const char* text = std::getenv(name.c_str());
+  return text != nullptr ? text : "";
+}
+
+struct Worker {
+  int rank = std::stoi(variable("RANK"));
+  int world_size = std::stoi(variable("WORLD_SIZE"));
+  fs::path notes = variable("FAKE_NOTES");
+  std::string argument;
+  std::unique_ptr<Link> link = Link::from_environment();
+
+  void note(const std::string& name, const std::string& text) {
+    const fs::path path = notes / fmt::format("{}-{}", name, rank);
+    std::ofstream(path.string() + ".tmp") << text;
+    fs::rename(path.string() + ".tmp", path);
+  }
+
+  /// All ranks meet here, through the store.
+  void barrier() {
+    if (link->add("barrier", 1) == world_size) link->set("open", "yes");
+    link->wait({"open"}, std::chrono::seconds(30));
+  }
+};
+
+int finish(Worker& worker) {
+  worker.barrier();
+  worker.link->report_step(1, "forward");
+  worker.link->report_done();
+  return 0;
+}
+
+/// Starts a process that would outlive it.
+void start_child(Worker& worker) {
+  if (fork() != 0) return;
+  worker.note("child", std::to_string(getpid()));
+  for (;;) pause();
+}
+
+int leave_child(Worker& worker) {
+  start_child(worker);
+  while (!fs::exists(worker.notes / fmt::format("child-{}", worker.rank))) usleep(1000);
+  return finish(worker);
+}
+
+int exit_silently(Worker& worker) {
+  worker.barrier();
+  for (int line = 1; line <= 30; ++line) fmt::print(stderr, "line {}\n", line);
+  return std::stoi(worker.argument);
+}
+
+int kill_itself(Worker& worker) {
+  worker.link->report_step(5, "backward");
+  worker.barrier();
+  const int signal = std::stoi(worker.argument);
+  ::signal(signal, SIG_DFL);  // a sanitizer would catch some
+  raise(signal);
+  return 0;
+}
+
+int report_failure(Worker& worker) {
+  worker.link->report_failure(std::stoi(worker.argument), -1, "the model is broken\n  why: it is");
+  return std::stoi(worker.argument);
+}
+
+/// Speaks of its lost peer before anything else is known.
+int lose_peer(Worker& worker) {
+  worker.link->report_failure(trainer::kPeerFailure, 5, "lost a peer");
+  worker.barrier();
+  return trainer::kPeerFailure;
+}
+
+int hang(Worker& worker) {
+  for (int signal : {SIGTERM, SIGINT}) {
+    if (worker.argument == "stubborn") ::signal(signal, SIG_IGN);
+  }
+  if (worker.argument == "parent") start_child(worker);
+  fmt::print(stderr, "hanging\n");
+  worker.barrier();
+  worker.note("ready", "");
+  for (;;) pause();
+}
+
+/// Saves and stops when asked to.
+int train(Worker& worker) {
+  for (int signal : {SIGTERM, SIGINT}) ::signal(signal, [](int number) { stop_signal = number; });
+  worker.link->report_step(7, "forward");
+  worker.barrier();
+  worker.note("ready", "");
+  while (stop_signal == 0) usleep(1000);
+  worker.note("signal", std::to_string(stop_signal));
+  fs::create_directories(fs::path(variable("FAKE_OUTPUT")) / "checkpoint-7");
+  return 128 + stop_signal;
+}
+
+int show_environment(Worker& worker) {
+  for (const char* name :
+       {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "OMP_NUM_THREADS", "MKL_NUM_THREADS"}) {
+    fmt::print("{}={}\n", name, variable(name));
+  }
+  fmt::print("plan={}\n", worker.link->plan().find("tests.yaml") != std::string::npos ? "mine" : "another's");
+  fmt::print("link passed on={}\n", variable(trainer::kLinkVariable).empty() ? "no" : "yes");
+  std::fflush(stdout);
+  return finish(worker);
+}
+
+int use_store(Worker& worker) {
+  Link& link = *worker.link;
+  const std::string mine = std::to_string(worker.rank);
+  link.set("from/" + mine, std::string(300'000, 'x') + mine);  // more than a socket holds
+  for (int rank = 0; rank < worker.world_size; ++rank) {
+    const std::string other = std::to_string(rank);
+    trainer::require(link.get("from/" + other) == std::string(300'000, 'x') + other, "the value of {}", rank);
+  }
+  try {
+    link.wait({"never"}, Link::Milliseconds(20));
+    trainer::require(false, "a wait for nothing ended");
+  } catch (const trainer::PeerError&) {
+  }
+  worker.barrier();
+  if (link.compare_set("winner", "", mine) == mine) link.add("winners", 1);
+  link.add("sum", worker.rank);
+  worker.link->add("counted", 1);
+  while (link.add("counted", 0) < worker.world_size) usleep(1000);
+  trainer::require(link.get("winners") == "1", "{} winners", link.get("winners"));
+  trainer::require(link.get("sum") == std::to_string(worker.world_size * (worker.world_size - 1) / 2), "a wrong sum");
+  trainer::require(!link.erase("never") && !link.check({"never"}) && link.num_keys() == worker.world_size + 6,
+                   "{} keys", link.num_keys());
+  link.report_done();
+  return 0;
+}
+
+/// Sends bytes that are no message.
+int babble(Worker& worker) {
+  const std::string bytes(100, '\xff');
+  return write(std::stoi(worker.argument), bytes.data(), bytes.size()) > 0 ? hang(worker) : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2 || std::string(argv[1]) != "rank") return 99;
+  const std::string link_number = variable(trainer::kLinkVariable);
+  Worker worker;
+  std::string behaviour = variable("FAKE_" + std::to_string(worker.rank));
+  if (behaviour.empty()) behaviour = variable("FAKE");
+  const std::string verb = behaviour.substr(0, behaviour.find(':'));
+  worker.argument = verb == behaviour ? "" : behaviour.substr(verb.size() + 1);
+  if (verb == "babble") worker.argument = link_number;
+  worker.note("pid", std::to_string(getpid()));
+  const std::map<std::string, std::function<int(Worker&)>> verbs{
+      {"finish", finish},       {"exit", exit_silently},
+      {"kill", kill_itself},    {"fail", report_failure},
+      {"lose_peer", lose_peer}, {"hang", hang},
+      {"train", train},         {"environment", show_environment},
+      {"use_store", use_store}, {"leave_child", leave_child},
+      {"babble", babble},
+  };
+  try {
+    return verbs.at(verb)(worker);
+  } catch (const std::exception& error) {
+    worker.link->report_failure(trainer::kInternalFailure, -1, error.what());
+    return trainer::kInternalFailure;
+  }
+}

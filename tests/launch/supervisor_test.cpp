@@ -1,0 +1,336 @@
+#include "engine/launch/supervisor.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/base/errors.h"
+#include "engine/base/files.h"
+
+namespace trainer::launch {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+
+/// Runs a supervisor in a process of its own, with ranks that do as `behaviours` says.
+class SupervisorTest : public testing::Test {
+ protected:
+  SupervisorTest() {
+    std::string pattern = (fs::temp_directory_path() / "supervisor_test.XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+    fs::create_directories(folder_ / "notes");
+    plan_.source = "tests.yaml";
+    plan_.config.output_dir = output().string();
+    plan_.config.num_processes = 2;
+  }
+  ~SupervisorTest() override {
+    if (pid_ > 0) {
+      kill(pid_, SIGKILL);
+      waitpid(pid_, nullptr, 0);
+    }
+    fs::remove_all(folder_);
+  }
+
+  fs::path output() const { return folder_ / "output"; }
+
+  void start(const std::map<std::string, std::string>& behaviours) {
+    pid_ = fork();
+    if (pid_ != 0) return;
+    dup2(open((folder_ / "stdout").c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600), STDOUT_FILENO);
+    dup2(open((folder_ / "stderr").c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600), STDERR_FILENO);
+    for (const auto& [name, value] : behaviours) setenv(name.c_str(), value.c_str(), 1);
+    setenv("FAKE_NOTES", (folder_ / "notes").c_str(), 1);
+    setenv("FAKE_OUTPUT", output().c_str(), 1);
+    try {
+      _exit(run(plan_, worker_, patience_));
+    } catch (const Error& error) {
+      fmt::print(stderr, "{}\n", error.what());
+      std::fflush(stderr);
+      _exit(error.code());
+    }
+  }
+
+  /// Waits for the end; the exit code, or 128 + the signal that killed the supervisor itself.
+  int finish() {
+    int status = 0;
+    waitpid(std::exchange(pid_, -1), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+  int run_with(const std::map<std::string, std::string>& behaviours) {
+    start(behaviours);
+    return finish();
+  }
+
+  void wait_for_note(const std::string& name) {
+    while (!fs::exists(folder_ / "notes" / name)) usleep(1000);
+  }
+
+  std::string screen() { return read_file(folder_ / "stderr"); }
+  bool on_screen(const std::string& text) { return screen().find(text) != std::string::npos; }
+
+  /// The closing block: from the last line that starts with "trainer:".
+  std::string block() {
+    const std::string text = "\n" + screen();
+    return text.substr(text.rfind("\ntrainer:") + 1);
+  }
+  size_t block_lines() {
+    const std::string text = block();
+    return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+  }
+
+  /// Whether any process that has left a note of its number still runs. The kernel may need a moment to end one.
+  bool anyone_left() {
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder_ / "notes")) {
+      const std::string name = entry.path().filename();
+      if (!name.starts_with("pid") && !name.starts_with("child")) continue;
+      for (int i = 0; is_running(std::stoi(read_file(entry.path()))); ++i, usleep(1000)) {
+        if (i == 5000) return true;
+      }
+    }
+    return false;
+  }
+
+  /// A killed process that nobody has waited for yet counts as gone.
+  static bool is_running(pid_t pid) {
+    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+    std::string text;
+    std::getline(stat, text);
+    const size_t name_end = text.rfind(')');
+    return name_end != std::string::npos && text[name_end + 2] != 'Z';
+  }
+
+  nlohmann::json outcome() { return nlohmann::json::parse(read_file(output() / "outcome.json")); }
+
+  fs::path folder_;
+  config::Plan plan_;
+  Patience patience_;
+  std::string worker_ = FAKE_WORKER;
+  pid_t pid_ = -1;
+};
+
+TEST_F(SupervisorTest, ARunThatGoesWellIsSilent) {
+  fs::create_directories(output() / "checkpoint-1");
+  EXPECT_EQ(run_with({{"FAKE", "finish"}}), 0);
+  EXPECT_EQ(screen(), "");
+  EXPECT_FALSE(anyone_left());
+  EXPECT_EQ(outcome()["code"], 0);
+  EXPECT_EQ(outcome()["cause"], "done");
+  EXPECT_FALSE(fs::exists(output() / ".lock"));
+}
+
+TEST_F(SupervisorTest, RanksFindTheirPlaceAndThePlan) {
+  EXPECT_EQ(run_with({{"FAKE_0", "environment"}, {"FAKE", "finish"}, {"RANK", "77"}, {"OMP_NUM_THREADS", "9"}}), 0);
+  EXPECT_EQ(read_file(folder_ / "stdout"),
+            "RANK=0\nLOCAL_RANK=0\nWORLD_SIZE=2\nLOCAL_WORLD_SIZE=2\nOMP_NUM_THREADS=1\nMKL_NUM_THREADS=1\n"
+            "plan=mine\nlink passed on=no\n");
+}
+
+TEST_F(SupervisorTest, OnlyRankZeroWritesToTheScreen) {
+  plan_.config.num_processes = 3;
+  EXPECT_EQ(run_with({{"FAKE", "environment"}}), 0);
+  const std::string text = read_file(folder_ / "stdout");
+  EXPECT_EQ(text.find("RANK="), text.rfind("\nRANK=") + 1);
+  EXPECT_EQ(text.find("RANK=1"), std::string::npos);
+}
+
+TEST_F(SupervisorTest, RanksShareTheStore) {
+  plan_.config.num_processes = 5;
+  EXPECT_EQ(run_with({{"FAKE", "use_store"}}), 0) << screen();
+}
+
+TEST_F(SupervisorTest, SixtyFourRanksStart) {
+  plan_.config.num_processes = 64;
+  EXPECT_EQ(run_with({{"FAKE", "finish"}}), 0) << screen();
+  EXPECT_FALSE(anyone_left());
+}
+
+TEST_F(SupervisorTest, AKilledRankEndsTheRun) {
+  fs::create_directories(output() / "checkpoint-4");
+  fs::create_directories(output() / "checkpoint-12");
+  fs::create_directories(output() / "checkpoint-13.tmp");
+  EXPECT_EQ(run_with({{"FAKE_0", "hang:stubborn"}, {"FAKE_1", "kill:9"}}), 128 + SIGKILL);
+  EXPECT_FALSE(anyone_left());
+  EXPECT_TRUE(block().starts_with("trainer: rank 1, step 5 (backward): killed by signal 9 (SIGKILL)\n")) << screen();
+  EXPECT_NE(block().find("out-of-memory"), std::string::npos);
+  EXPECT_NE(block().find("checkpoint-12; the same command"), std::string::npos) << block();
+  EXPECT_LE(block_lines(), 6u);
+  EXPECT_EQ(outcome()["code"], 137);
+  EXPECT_EQ(outcome()["cause"], "killed_by_SIGKILL");
+  EXPECT_EQ(outcome()["rank"], 1);
+  EXPECT_EQ(outcome()["step"], 5);
+  EXPECT_EQ(outcome()["checkpoint"], (output() / "checkpoint-12").string());
+  EXPECT_EQ(outcome()["retryable"], true);
+}
+
+TEST_F(SupervisorTest, CrashesAreNamed) {
+  for (auto [signal, name] : {std::pair{SIGSEGV, "SIGSEGV"}, {SIGABRT, "SIGABRT"}, {SIGTERM, "SIGTERM"}}) {
+    EXPECT_EQ(run_with({{"FAKE_1", "hang"}, {"FAKE_0", "kill:" + std::to_string(signal)}}), 128 + signal);
+    EXPECT_NE(block().find(fmt::format("({})", name)), std::string::npos) << screen();
+    EXPECT_FALSE(anyone_left());
+  }
+}
+
+TEST_F(SupervisorTest, AReportedFailureIsTheMessage) {
+  EXPECT_EQ(run_with({{"FAKE_0", "hang"}, {"FAKE_1", "fail:5"}}), 5);
+  EXPECT_EQ(block(),
+            "trainer: rank 1, before the first step: the model is broken\n  why: it is\n"
+            "  kept: nothing was written to " +
+                output().string() + "\n");
+  EXPECT_FALSE(fs::exists(output()));
+  EXPECT_FALSE(anyone_left());
+}
+
+TEST_F(SupervisorTest, WhatAllRanksSayIsSaidOnce) {
+  plan_.config.num_processes = 3;
+  EXPECT_EQ(run_with({{"FAKE", "fail:3"}}), 3);
+  EXPECT_EQ(screen(),
+            "trainer: the model is broken\n  why: it is\n  kept: nothing was written to " + output().string() + "\n");
+}
+
+TEST_F(SupervisorTest, ALostPeerDoesNotHideTheCause) {
+  patience_.cause = milliseconds(30'000);  // ends early: nobody is left
+  plan_.config.num_processes = 3;
+  EXPECT_EQ(run_with({{"FAKE", "lose_peer"}, {"FAKE_2", "kill:9"}}), 137);
+  EXPECT_TRUE(block().starts_with("trainer: rank 2, step 5")) << screen();
+}
+
+TEST_F(SupervisorTest, LostPeersAreTheCauseWhenThereIsNoOther) {
+  EXPECT_EQ(run_with({{"FAKE", "lose_peer"}}), 6);
+  EXPECT_NE(block().find("lost a peer"), std::string::npos);
+}
+
+TEST_F(SupervisorTest, ARankMayNotEndEarly) {
+  EXPECT_EQ(run_with({{"FAKE_0", "hang"}, {"FAKE_1", "exit:0"}}), 1);
+  EXPECT_NE(block().find("rank 1, before the first step: ended before the run did"), std::string::npos) << screen();
+  EXPECT_NE(block().find("please report"), std::string::npos);
+}
+
+TEST_F(SupervisorTest, TheLastWordsOfASilentRankAreShown) {
+  plan_.config.num_processes = 3;
+  EXPECT_EQ(run_with({{"FAKE", "hang"}, {"FAKE_1", "exit:4"}}), 4);
+  EXPECT_TRUE(on_screen("the last lines of rank 1:\n  line 11\n")) << screen();
+  EXPECT_TRUE(on_screen("  line 30\ntrainer: rank 1"));
+  EXPECT_FALSE(on_screen("the last lines of rank 2"));  // it was killed by us
+  EXPECT_NE(block().find("exit code 4 without saying why"), std::string::npos);
+}
+
+TEST_F(SupervisorTest, BytesThatAreNoMessageEndTheRun) {
+  EXPECT_EQ(run_with({{"FAKE_0", "hang"}, {"FAKE_1", "babble"}}), 1);
+  EXPECT_NE(block().find("rank 1, before the first step: malformed message"), std::string::npos) << screen();
+  EXPECT_FALSE(anyone_left());
+}
+
+TEST_F(SupervisorTest, WhatARankStartedEndsWithIt) {
+  EXPECT_EQ(run_with({{"FAKE_0", "hang:parent"}, {"FAKE_1", "kill:9"}}), 137);
+  EXPECT_FALSE(anyone_left());
+}
+
+TEST_F(SupervisorTest, WhatARankLeavesBehindEndsToo) {
+  EXPECT_EQ(run_with({{"FAKE", "leave_child"}}), 0) << screen();
+  EXPECT_FALSE(anyone_left());
+}
+
+TEST_F(SupervisorTest, StopSignalsLetTheRanksSave) {
+  for (auto [signal, code, name] :
+       {std::tuple{SIGTERM, 143, "SIGTERM"}, {SIGINT, 130, "SIGINT"}, {SIGHUP, 143, "SIGHUP"}}) {
+    fs::remove_all(folder_ / "notes");
+    fs::create_directories(folder_ / "notes");
+    start({{"FAKE", "train"}});
+    wait_for_note("ready-0");
+    wait_for_note("ready-1");
+    kill(pid_, signal);
+    EXPECT_EQ(finish(), code);
+    // A SIGHUP reaches the ranks as SIGTERM, so that they need to know two signals only.
+    EXPECT_EQ(read_file(folder_ / "notes" / "signal-1"), std::to_string(code - 128));
+    EXPECT_TRUE(on_screen(fmt::format("trainer: {}: saving, then stopping", name))) << screen();
+    EXPECT_TRUE(block().starts_with(fmt::format("trainer: step 7: stopped on {}\n  kept: ", name))) << block();
+    EXPECT_NE(block().find("checkpoint-7; the same command"), std::string::npos) << block();
+    EXPECT_EQ(outcome()["cause"], code == 130 ? "interrupted" : "stop_requested");
+    EXPECT_FALSE(anyone_left());
+    fs::remove(folder_ / "stderr");
+  }
+}
+
+TEST_F(SupervisorTest, RanksMayAgreeToStopByThemselves) {
+  start({{"FAKE", "train"}});
+  for (const char* rank : {"0", "1"}) {
+    wait_for_note(std::string("ready-") + rank);
+    kill(std::stoi(read_file(folder_ / "notes" / (std::string("pid-") + rank))), SIGTERM);
+  }
+  EXPECT_EQ(finish(), 143);
+}
+
+TEST_F(SupervisorTest, PatienceEnds) {
+  patience_.stop = milliseconds(100);
+  start({{"FAKE_0", "train"}, {"FAKE_1", "hang:stubborn"}});
+  wait_for_note("ready-0");
+  wait_for_note("ready-1");
+  kill(pid_, SIGTERM);
+  EXPECT_EQ(finish(), 143);
+  EXPECT_NE(block().find("save abandoned: not finished after 0.1 s"), std::string::npos) << screen();
+  EXPECT_FALSE(anyone_left());
+}
+
+TEST_F(SupervisorTest, ASecondSignalKillsAtOnce) {
+  start({{"FAKE", "hang:stubborn"}});
+  wait_for_note("ready-0");
+  wait_for_note("ready-1");
+  kill(pid_, SIGINT);
+  while (!on_screen("saving, then stopping")) usleep(1000);
+  kill(pid_, SIGINT);
+  EXPECT_EQ(finish(), 130);
+  EXPECT_NE(block().find("second signal: not saving"), std::string::npos) << screen();
+  EXPECT_FALSE(anyone_left());
+}
+
+TEST_F(SupervisorTest, ARankThatIsNotReadyToSaveJustStops) {
+  start({{"FAKE_0", "hang"}, {"FAKE_1", "hang:stubborn"}});
+  wait_for_note("ready-0");
+  wait_for_note("ready-1");
+  kill(pid_, SIGTERM);
+  EXPECT_EQ(finish(), 143);
+  EXPECT_NE(block().find("not saving: the ranks were not ready yet"), std::string::npos) << screen();
+}
+
+TEST_F(SupervisorTest, RanksDieWithTheSupervisor) {
+  start({{"FAKE", "hang:stubborn"}});
+  wait_for_note("ready-0");
+  wait_for_note("ready-1");
+  kill(pid_, SIGKILL);
+  EXPECT_EQ(finish(), 128 + SIGKILL);
+  EXPECT_FALSE(anyone_left());
+}
+
+TEST_F(SupervisorTest, AnOutputFolderInUseStopsASecondRun) {
+  start({{"FAKE", "train"}});
+  wait_for_note("ready-0");
+  const pid_t first = std::exchange(pid_, -1);
+  EXPECT_EQ(run_with({{"FAKE", "finish"}}), 4);
+  EXPECT_TRUE(on_screen("output folder in use: " + output().string())) << screen();
+  EXPECT_TRUE(on_screen(fmt::format("process {}", first))) << screen();
+  wait_for_note("ready-1");
+  kill(first, SIGTERM);
+  pid_ = first;
+  EXPECT_EQ(finish(), 143);
+}
+
+TEST_F(SupervisorTest, AWorkerThatIsNotThereIsAMachineError) {
+  worker_ = (folder_ / "no-such-worker").string();
+  EXPECT_EQ(run_with({{"FAKE", "finish"}}), 4);
+  EXPECT_TRUE(on_screen("cannot start " + worker_)) << screen();
+  EXPECT_FALSE(fs::exists(output()));
+}
+
+}  // namespace
+}  // namespace trainer::launch

@@ -1,0 +1,31 @@
+#include "tests/support/ranks.h"
+
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+
+#include "engine/dist/gloo_comm.h"
+
+namespace trainer::testing {
+
+void run_ranks(int count, const std::function<void(dist::Comm&)>& body) {
+  if (count == 1) return body(*dist::solo_comm());
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < count; ++rank)
+    ranks.emplace_back([&, rank] {
+      try {
+        const auto comm = dist::gloo_comm(store, rank, count);
+        body(*comm);
+        comm->barrier();
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << "rank " << rank << ": " << error.what();
+        std::abort();  // the others would wait for it for ever
+      }
+    });
+  for (std::thread& rank : ranks) rank.join();
+}
+
+}  // namespace trainer::testing

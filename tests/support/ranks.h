@@ -1,0 +1,12 @@
+#pragma once
+
+#include <functional>
+
+#include "engine/dist/comm.h"
+
+namespace trainer::testing {
+
+/// Runs `body` as `count` ranks that talk over Gloo, each in a thread of its own. An exception of any fails the test.
+void run_ranks(int count, const std::function<void(dist::Comm&)>& body);
+
+}  // namespace trainer::testing

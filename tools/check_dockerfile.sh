@@ -1,0 +1,168 @@
+#!/usr/bin/env bash
+# Proves the Dockerfile where no Docker engine is at hand: runs its steps in a bare root per stage, made by debootstrap,
+# then the entry point with --help and, if given, with this script's arguments, all as the Dockerfile's user.
+#   sudo tools/check_dockerfile.sh launch --config_file configs/quickstart_full.yaml
+# Knows the instructions and forms that our Dockerfile uses, and stops at any other.
+set -euo pipefail
+
+fail() { printf 'error: %s\n' "$@" >&2; exit 1; }
+
+# Mounts and processes live in namespaces of their own, so nothing of them outlives this script.
+if [ "${1:-}" != --in-namespace ]; then
+  [ "$(id -u)" -eq 0 ] || fail "This needs root: it makes root folders and enters them."
+  command -v debootstrap >/dev/null || fail "debootstrap is missing: apt-get install debootstrap"
+  work=$(mktemp -d "${TMPDIR:-/var/tmp}/check_dockerfile.XXXXXX")
+  trap 'rm -rf --one-file-system "$work"' EXIT
+  unshare --mount --pid --fork --kill-child "$0" --in-namespace "$work" "$@"
+  exit
+fi
+work=$2
+shift 2
+here=$(cd "$(dirname "$0")/.." && pwd)
+
+# --- a bare root ------------------------------------------------------------------------------------------------------
+
+# This machine's own mirrors of a Debian release: lines of "URI CODENAME".
+mirrors() { # SUITE
+  apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(COMPONENT)' 'Created-By: Packages' 2>/dev/null |
+    awk -v suite="$1" '$3 == "main" && $2 ~ "^" suite "(-updates|-security)?$" {print $1, $2}' | sort -u
+}
+
+# What a Docker engine on this network would be told too: mirrors, name servers, proxies, certificates, pip's settings.
+share_network_settings() { # ROOT SUITE
+  local list file
+  list=$(mirrors "$2" | sed 's/^/deb /; s/$/ main/')
+  [ -z "$list" ] || echo "$list" >"$1/etc/apt/sources.list"
+  apt-config dump | grep -E '^Acquire::(http|https|ForceIPv4|Check-)' >"$1/etc/apt/apt.conf.d/99host" || true
+  for file in /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/ssl/certs/ca-certificates.crt; do
+    [ ! -e "$file" ] || cp -L "$file" "$1$file"
+  done
+}
+
+bare_root() { # IMAGE → prints its folder, made once
+  local suite root
+  case $1 in
+    debian:12 | debian:12-slim | debian:bookworm*) suite=bookworm ;;
+    debian:13 | debian:13-slim | debian:trixie*) suite=trixie ;;
+    *) fail "FROM $1: this script can make Debian 12 and 13 only." ;;
+  esac
+  root=$work/base-$suite
+  if [ ! -d "$root" ]; then
+    echo "   debootstrap $suite" >&2
+    # Certificates are there from the start, so that this machine's own can take their place.
+    # shellcheck disable=SC2046 # no mirror of its own: debootstrap's default
+    debootstrap --variant=minbase --include=ca-certificates "$suite" "$root" \
+      $(mirrors "$suite" | awk -v suite="$suite" '$2 == suite {print $1; exit}') >"$work/debootstrap.log" 2>&1 ||
+      fail "debootstrap failed:" "$(tail -5 "$work/debootstrap.log")"
+    share_network_settings "$root" "$suite"
+  fi
+  echo "$root"
+}
+
+# --- the instructions -------------------------------------------------------------------------------------------------
+
+declare -A stages=()
+root='' user=root workdir=/ environment=() entry_point=()
+
+expand() { # TEXT: with the variables of ENV and ARG
+  env -i "${environment[@]}" sh -c 'eval "printf %s \"$0\""' "$1"
+}
+
+in_root() { # COMMAND…: as the stage's user, in its folder, with its variables only
+  local home proxies=() name
+  home=$(awk -F: -v user="$user" '$1 == user {print $6}' "$root/etc/passwd")
+  for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do
+    [ -z "${!name:-}" ] || proxies+=("$name=${!name}")
+  done
+  chroot --userspec="$user" "$root" /usr/bin/env -i HOME="$home" "${proxies[@]}" "${environment[@]}" \
+    /bin/sh -c 'cd "$0" && exec "$@"' "$workdir" "$@"
+}
+
+do_from() { # IMAGE [AS NAME]
+  local base
+  base=${stages[$1]:-$(bare_root "$1")}
+  root=$work/stage-${#stages[@]} user=root workdir=/ entry_point=()
+  environment=(PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin)
+  cp -a "$base" "$root"
+  mount -t proc proc "$root/proc"
+  mount --rbind /dev "$root/dev"
+  mount --rbind -o ro /sys "$root/sys"
+  stages[${3:-${#stages[@]}}]=$root
+}
+
+do_copy() { # [--from=STAGE] [--chown=OWNER] SOURCE… TARGET
+  local from=$work/context owner='' target source name
+  while [[ $1 == --* ]]; do
+    case $1 in
+      --from=*) from=${stages[${1#*=}]} ;;
+      --chown=*) owner=${1#*=} ;;
+      *) fail "COPY $1: not known to this script" ;;
+    esac
+    shift
+  done
+  target=$(expand "${!#}")
+  [[ $target == /* ]] || target=$workdir/$target
+  [ $# -eq 2 ] || [[ $target == */ ]] || fail "COPY of several needs a target that ends with /"
+  for source in "${@:1:$#-1}"; do
+    name=$target
+    if [ -d "$from/$source" ]; then
+      mkdir -p "$root$name"
+      cp -dR --preserve=mode,timestamps "$from/$source/." "$root$name"
+    else
+      [[ $target != */ ]] || name=$target$(basename "$source")
+      mkdir -p "$(dirname "$root$name")"
+      cp -dR --preserve=mode,timestamps "$from/$source" "$root$name"
+    fi
+    [ -z "$owner" ] || chroot "$root" chown -R "$owner" "$name"
+  done
+}
+
+do_arg() { # NAME[=DEFAULT]: this script's own environment takes the place of --build-arg
+  local name=${1%%=*}
+  if [ -n "${!name:-}" ]; then
+    environment+=("$name=${!name}")
+  elif [[ $1 == *=* ]]; then
+    environment+=("$(expand "$1")")
+  fi
+}
+
+json_words() { python3 -c 'import json, sys; print(*json.loads(sys.argv[1]), sep="\n")' "$1"; }
+
+step() { # INSTRUCTION REST
+  local words pair
+  read -r -a words <<<"$2"
+  case $1 in
+    FROM) do_from "${words[@]}" ;;
+    ARG) do_arg "$2" ;;
+    ENV) for pair in "${words[@]}"; do environment+=("$(expand "$pair")"); done ;;
+    WORKDIR) workdir=$(expand "$2") && mkdir -p "$root$workdir" ;;
+    USER) user=$(expand "$2") ;;
+    COPY) do_copy "${words[@]}" ;;
+    RUN) in_root /bin/sh -c "$2" ;;
+    ENTRYPOINT) mapfile -t entry_point < <(json_words "$2") ;;
+    CMD) json_words "$2" >/dev/null ;;
+    *) fail "$1: not known to this script" ;;
+  esac
+}
+
+# --- all of it --------------------------------------------------------------------------------------------------------
+
+mkdir "$work/context"
+sed -E '/^(#|$)/d; s|^/?|./|' "$here/.dockerignore" >"$work/ignored"
+tar -C "$here" --anchored --exclude-from="$work/ignored" -cf - . | tar -C "$work/context" -xf -
+
+# Steps come through descriptor 3, so that no command can read them as its input.
+while read -r -u 3 instruction rest; do
+  echo "==> $instruction $rest"
+  step "$instruction" "$rest" </dev/null
+done 3< <(sed -E '/^[[:space:]]*(#|$)/d' "$here/Dockerfile" | sed -E ':join; /\\$/ {N; s/\\\n[[:space:]]*//; b join}')
+
+[ "${#entry_point[@]}" -gt 0 ] || fail "The Dockerfile has no ENTRYPOINT."
+[ "$user" != root ] || fail "The Dockerfile's last stage runs as root."
+echo "==> ${entry_point[*]} --help, as $user"
+in_root "${entry_point[@]}" --help </dev/null
+if [ $# -gt 0 ]; then
+  echo "==> ${entry_point[*]} $*, as $user"
+  in_root "${entry_point[@]}" "$@" </dev/null
+fi
+echo "The Dockerfile's steps work."

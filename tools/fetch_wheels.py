@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+"""Puts the libraries named in wheels.txt where the build looks for them. Python's standard library only.
+
+Downloads go to $XDG_CACHE_HOME/trainer/downloads and are checked against the pinned SHA-256; a broken one goes on where
+it stopped. What the build needs is unpacked to $TRAINER_DEPS (default: $XDG_CACHE_HOME/trainer/deps), all or nothing.
+Where to download from, proxy and certificates are pip's settings and the environment's, so a machine that can
+`pip download` can do this. A wheel put into the downloads folder by hand is as good as a downloaded one.
+"""
+
+import ast
+import errno
+import fcntl
+import fnmatch
+import functools
+import hashlib
+import html.parser
+import http.client
+import os
+import pathlib
+import shutil
+import ssl
+import subprocess
+import sys
+import time
+import typing
+import urllib.error
+import urllib.parse
+import urllib.request
+import zipfile
+
+CHUNK = 1 << 20
+ATTEMPTS = 5
+STAMP = ".stamp"
+
+
+class Failure(Exception):
+    """Something the user can act on; printed without a traceback."""
+
+
+class Wheel(typing.NamedTuple):
+    name: str
+    version: str
+    file: str
+    sha256: str
+    members: list
+
+    def wants(self, member):
+        return not member.endswith("/") and any(fnmatch.fnmatchcase(member, glob) for glob in self.members)
+
+
+def read_wheels(path):
+    lines = (line.split() for line in path.read_text().splitlines() if line.strip() and not line.startswith("#"))
+    return [Wheel(name, version, file, sha256, members.split(",")) for name, version, file, sha256, members in lines]
+
+
+# --- where from: pip's settings ---------------------------------------------------------------------------------------
+
+
+def pip_settings():
+    """pip's settings for `pip download`, from its files and PIP_ variables, the stronger ones last."""
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "config", "list"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    if answer.returncode != 0:
+        raise Failure(f"{sys.executable} has no working pip, whose settings say where to download from.\n"
+                      f"{answer.stderr.strip()}\nInstall python3-pip, or put a Python that has pip first in PATH.")
+    by_section = {"global": {}, "download": {}, ":env:": {}}
+    for line in answer.stdout.splitlines():
+        key, _, value = line.partition("=")
+        section, _, name = key.rpartition(".")
+        if section in by_section:
+            by_section[section][name] = ast.literal_eval(value)
+    return {**by_section["global"], **by_section["download"], **by_section[":env:"]}
+
+
+def index_urls(settings):
+    from pip._internal.models.index import PyPI  # pip's built-in default, for machines with no settings of their own
+    main = [] if settings.get("no-index") in ("1", "true", "yes") else [settings.get("index-url", PyPI.simple_url)]
+    return main + settings.get("extra-index-url", "").split()
+
+
+def make_opener(settings):
+    """Opens URLs with pip's certificates, proxy and passwords; what pip leaves out comes from the environment."""
+    bundle = settings.get("cert") or os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE")
+    is_folder = bool(bundle) and os.path.isdir(bundle)
+    context = ssl.create_default_context(capath=bundle if is_folder else None, cafile=None if is_folder else bundle)
+    if settings.get("client-cert"):
+        context.load_cert_chain(settings["client-cert"])
+    proxy = settings.get("proxy")
+    passwords = urllib.request.HTTPPasswordMgrWithPriorAuth()
+    for url in map(urllib.parse.urlsplit, index_urls(settings)):
+        if url.username:
+            user, word = urllib.parse.unquote(url.username), urllib.parse.unquote(url.password or "")
+            host = f"{url.scheme}://{url.netloc.rpartition('@')[2]}"
+            passwords.add_password(None, host, user, word, is_authenticated=True)
+    return urllib.request.build_opener(
+        urllib.request.ProxyHandler({"http": proxy, "https": proxy} if proxy else None),
+        urllib.request.HTTPSHandler(context=context), urllib.request.HTTPBasicAuthHandler(passwords))
+
+
+def without_password(url):
+    parts = urllib.parse.urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+class Links(html.parser.HTMLParser):
+    def __init__(self, page):
+        super().__init__()
+        self.found = []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.found += [value for key, value in attributes if tag == "a" and key == "href" and value]
+
+
+class Source:
+    """Finds and opens wheels the way pip would; made only when something must be downloaded."""
+
+    def __init__(self):
+        self.settings = pip_settings()
+        self.opener = make_opener(self.settings)
+        self.timeout = float(self.settings.get("default-timeout") or self.settings.get("timeout") or 30)
+
+    def open(self, url, headers=()):
+        return self.opener.open(urllib.request.Request(url, headers=dict(headers)), timeout=self.timeout)
+
+    def find(self, wheel):
+        """A wheel's URL, from the first of the index pages that lists it."""
+        for folder in self.settings.get("find-links", "").split():
+            if pathlib.Path(folder, wheel.file).is_file():
+                return pathlib.Path(folder, wheel.file).resolve().as_uri()
+        pages = [without_password(url).rstrip("/") + f"/{wheel.name}/" for url in index_urls(self.settings)]
+        problems = []
+        for page in pages:
+            try:
+                with self.open(page, {"Accept": "text/html"}) as answer:
+                    links = Links(answer.read().decode()).found
+            except (OSError, http.client.HTTPException) as problem:
+                problems.append(f"{page}: {problem}")
+                continue
+            for link in links:
+                url = urllib.parse.urldefrag(urllib.parse.urljoin(page, link)).url
+                if urllib.parse.unquote(url.rpartition("/")[2]) == wheel.file:
+                    return url
+            problems.append(f"{page}: does not list {wheel.file}")
+        raise Failure("\n".join([
+            f"no download address for {wheel.name} {wheel.version}.", *(problems or ["pip's no-index is set"]),
+            "Check the network; behind a proxy or with a mirror, set https_proxy or pip's settings",
+            f"(pip config set global.index-url URL); or put {wheel.file} into the downloads folder by hand."]))
+
+
+# --- downloading ------------------------------------------------------------------------------------------------------
+
+
+def sha256_of(path):
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while chunk := file.read(CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def need_space(folder, size, what):
+    free = shutil.disk_usage(folder).free
+    if free < size:
+        raise Failure(f"no room for {what}: {size / 1e6:.0f} MB needed, {free / 1e6:.0f} MB free in {folder}.\n"
+                      "Make room, or choose another disk with XDG_CACHE_HOME or TRAINER_DEPS.")
+
+
+class Progress:
+    """How far a download is: one moving line on a terminal, a line every tenth elsewhere."""
+
+    def __init__(self, label, total):
+        self.label, self.total, self.shown = label, total, 0
+        self.step = 1 if sys.stdout.isatty() else 10 if total > 100e6 else 100
+
+    def at(self, done):
+        percent = 100 * done // self.total if self.total else 0
+        if percent // self.step == self.shown:
+            return
+        self.shown = percent // self.step
+        line = f"  {self.label}: {percent:3d} % of {self.total / 1e6:.0f} MB"
+        ends = "\n" if self.step > 1 or done >= self.total else ""
+        print(f"\r{line}" if self.step == 1 else line, end=ends, flush=True)
+
+
+def receive(source, url, part, label):
+    """Appends to `part` what it lacks of `url`; true when it is whole. A server without ranges starts it anew."""
+    have = part.stat().st_size if part.exists() else 0
+    try:
+        answer = source.open(url, {"Range": f"bytes={have}-"} if have else {})
+    except urllib.error.HTTPError as problem:
+        if problem.code == 416:  # `part` is already as long as the file, or longer: its hash decides
+            return True
+        raise
+    with answer:
+        have = have if answer.status == 206 else 0
+        length = answer.headers.get("Content-Length")
+        total = have + int(length) if length else 0
+        need_space(part.parent, total - have, part.name)
+        progress = Progress(label, total)
+        with open(part, "ab" if have else "wb") as file:
+            while chunk := answer.read(CHUNK):
+                file.write(chunk)
+                have += len(chunk)
+                progress.at(have)
+    return have >= total
+
+
+def download(source, wheel, part):
+    url = source.find(wheel)
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            if receive(source, url, part, f"{wheel.name} {wheel.version}"):
+                return
+            problem = "the connection closed early"
+        except (http.client.HTTPException, OSError) as caught:
+            if getattr(caught, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+                raise
+            problem = caught
+        if attempt < ATTEMPTS:
+            print(f"\n  {problem}; going on in {attempt} s", flush=True)
+            time.sleep(attempt)
+    raise Failure(f"{wheel.file} could not be downloaded from {without_password(url)}: {problem}\n"
+                  f"What has arrived is kept in {part}; run this again to go on.")
+
+
+def obtain(wheel, downloads, source):
+    """The path of the wheel with the pinned hash, downloaded unless it is there."""
+    path, part = downloads / wheel.file, downloads / (wheel.file + ".part")
+    for attempt in (1, 2):
+        if not path.exists():
+            print(f"Downloading {wheel.name} {wheel.version}", flush=True)
+            download(source(), wheel, part)
+            part.replace(path)
+        found = sha256_of(path)
+        if found == wheel.sha256:
+            return path
+        path.unlink()
+        message = f"{path} is not what was published:\n  SHA-256 expected {wheel.sha256}\n  SHA-256 found    {found}\n"
+        if attempt == 1:
+            print(f"{message}It is deleted and downloaded anew.", flush=True)
+    raise Failure(f"{message}It came so twice, and is deleted. Something on the way from the package index changes files:\n"
+                  "look at pip's settings (`pip config list`) and the proxy, or put the file there by hand.")
+
+
+# --- unpacking --------------------------------------------------------------------------------------------------------
+
+
+def pins(wheels):
+    return hashlib.sha256(repr(wheels).encode()).hexdigest()
+
+
+def is_ready(deps, wheels):
+    """True when the stamp names these wheels and every file it lists is there in its size."""
+    try:
+        first, *lines = (deps / STAMP).read_text().splitlines()
+        return first == pins(wheels) and all(
+            (deps / name).stat().st_size == int(size) for size, name in (line.split(" ", 1) for line in lines))
+    except (OSError, ValueError):
+        return False
+
+
+def unpack(wheels, paths, deps):
+    """Makes `deps` anew beside its place and moves it there when it is complete."""
+    fresh, old = deps.with_name(deps.name + ".new"), deps.with_name(deps.name + ".old")
+    shutil.rmtree(fresh, ignore_errors=True)
+    shutil.rmtree(old, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    stamp = [pins(wheels)]
+    for wheel, path in zip(wheels, paths):
+        with zipfile.ZipFile(path) as archive:
+            members = [member for member in archive.infolist() if wheel.wants(member.filename)]
+            need_space(fresh, sum(member.file_size for member in members), f"the files of {wheel.name}")
+            print(f"Unpacking {wheel.name}: {sum(member.file_size for member in members) / 1e6:.0f} MB", flush=True)
+            for member in members:
+                archive.extract(member, fresh)
+                stamp.append(f"{member.file_size} {member.filename}")
+    (fresh / STAMP).write_text("\n".join(stamp) + "\n")
+    if deps.exists():
+        deps.rename(old)
+    fresh.rename(deps)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def main():
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "trainer"
+    deps = pathlib.Path(os.environ.get("TRAINER_DEPS") or cache / "deps").absolute()
+    wheels = read_wheels(pathlib.Path(__file__).with_name("wheels.txt"))
+    if is_ready(deps, wheels):
+        return
+    if deps.exists() and not (deps / STAMP).exists() and any(deps.iterdir()):
+        raise Failure(f"{deps} holds files this script did not put there.\n"
+                      "Name another folder with TRAINER_DEPS, or empty this one.")
+    downloads = cache / "downloads"
+    downloads.mkdir(parents=True, exist_ok=True)
+    with open(downloads / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # a second set-up waits here and finds the work done
+        if is_ready(deps, wheels):
+            return
+        source = functools.cache(Source)
+        unpack(wheels, [obtain(wheel, downloads, source) for wheel in wheels], deps)
+    print(f"Libraries are in {deps}", flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except Failure as failure:
+        sys.exit(f"error: {failure}")
+    except OSError as failure:
+        full = failure.errno in (errno.ENOSPC, errno.EDQUOT)
+        what = "The disk is full: make room, or choose another" if full else "Set-up must write to the cache folder: choose one"
+        sys.exit(f"error: {failure}\n{what} with XDG_CACHE_HOME or TRAINER_DEPS.")
+    except KeyboardInterrupt:
+        sys.exit("\nInterrupted. Run this again to go on where it stopped.")

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Installs what a build needs and does nothing when it is there: Debian's or Ubuntu's packages (as root or with sudo),
+# then the libraries of tools/wheels.txt into the cache folder. Tried on Debian 12 and Ubuntu 24.04.
+set -euo pipefail
+
+packages=(
+  g++ cmake ninja-build ccache mold pkg-config python3 python3-pip ca-certificates
+  libyaml-cpp-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev libsentencepiece-dev
+  libgloo-dev # headers only: torch's Gloo backend wants them
+  libgtest-dev libgmock-dev
+)
+
+fail() { printf 'error: %s\n' "$@" >&2; exit 1; }
+
+missing_packages() {
+  local installed
+  installed=$(dpkg-query --show --showformat '${db:Status-Status} ${Package}\n' "${packages[@]}" 2>/dev/null || true)
+  for package in "${packages[@]}"; do
+    grep -qxF "installed $package" <<<"$installed" || printf '%s ' "$package"
+  done
+}
+
+install_packages() { # NAME…
+  local as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || fail "These packages are missing, and there is neither root nor sudo to install them:" "$*"
+    as_root=(sudo)
+  fi
+  echo "Installing Debian packages: $*"
+  "${as_root[@]}" apt-get update -q || fail "apt-get update failed: see its message above (no network, or a proxy?)."
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" ||
+    fail "apt-get could not install: $*" "See its message above. On Ubuntu they are in the component 'universe'."
+}
+
+[ "$(uname -s) $(uname -m)" = "Linux x86_64" ] || fail "This is $(uname -s) $(uname -m); the libraries are for Linux x86_64."
+command -v apt-get >/dev/null || fail "This script knows Debian 12 and Ubuntu 24.04. Elsewhere install the like of: ${packages[*]}" \
+  "and then run tools/fetch_wheels.py."
+
+missing=$(missing_packages)
+# shellcheck disable=SC2086 # one word a package
+[ -z "$missing" ] || install_packages $missing
+python3 "$(dirname "$0")/fetch_wheels.py"
