@@ -10,7 +10,7 @@ using Arguments = std::vector<std::string>;
 
 struct Command {
   const char* name;
-  const char* help;  // one line
+  const char* help;                        // one line
   int (*run)(const Arguments& arguments);  // what stands behind the name; returns the exit code
 };
 

@@ -64,13 +64,16 @@ void write_configuration(const Wanted& wanted) {
 }  // namespace
 
 int run_config(const Arguments& arguments) {
-  CLI::App app("Asks what to train and how, and writes the configuration file. `trainer config reference` prints a page "
-               "with every option.", "config");
+  CLI::App app(
+      "Asks what to train and how, and writes the configuration file. `trainer config reference` prints a page "
+      "with every option.",
+      "config");
   Wanted wanted;
   std::string page;
   app.add_option("page", page, "reference: print the page instead of asking")->check(CLI::IsMember({"reference"}));
   app.add_option("--config_file", wanted.file, "File to write; one that is there supplies the defaults");
-  app.add_option("--answers", wanted.answers, "YAML file with the answers, by the names of the options; nothing is asked");
+  app.add_option("--answers", wanted.answers,
+                 "YAML file with the answers, by the names of the options; nothing is asked");
   app.add_flag("--yes,-y", wanted.yes, "Keeps every default without asking");
   if (!parse(app, arguments)) return 0;
   if (page == "reference") {

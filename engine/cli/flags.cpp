@@ -27,7 +27,9 @@ bool is_whole(const std::string& file) {
   return config::read_yaml_file(file, ignored).find("distributed_type") != nullptr;
 }
 
-std::string flag_name(const std::string& path) { return "--" + path.substr(path.rfind('.') + 1); }
+std::string flag_name(const std::string& path) {
+  return "--" + path.substr(path.rfind('.') + 1);
+}
 
 }  // namespace
 
@@ -53,7 +55,8 @@ bool parse(CLI::App& app, const Arguments& arguments) {
 
 PlanFlags::PlanFlags(CLI::App& app) : app_(app) {
   app.add_option("job", job_file_, "YAML file with the sections that Accelerate doesn't know")->type_name("JOB.yaml");
-  app.add_option("--config_file", config_file_, "Accelerate's YAML file, with our sections or without")->type_name("FILE");
+  app.add_option("--config_file", config_file_, "Accelerate's YAML file, with our sections or without")
+      ->type_name("FILE");
   app.add_option("--set", sets_, "Sets one option: section.key=value; may be given several times")
       ->type_name("KEY=VALUE")
       ->expected(1)
@@ -72,7 +75,8 @@ void PlanFlags::add_option_flags(CLI::App& app) {
     std::string& value = values_[path];
     const bool truth = entry.kind.words == "true or false";
     const std::string help = entry.help + (entry.kind.choices.empty() ? "" : fmt::format(" ({})", entry.kind.words));
-    CLI::Option* flag = top && truth ? app.add_flag(flag_name(path), value, help) : app.add_option(flag_name(path), value, help);
+    CLI::Option* flag =
+        top && truth ? app.add_flag(flag_name(path), value, help) : app.add_option(flag_name(path), value, help);
     flag->group(entry.foreign == config::Foreign::kUnsupported ? "" : top ? "Options" : "FSDP");
     return false;
   });

@@ -59,8 +59,10 @@ int run(const Arguments& arguments) {
     fmt::print(stderr, "{}\n", error.what());
     return error.code();
   } catch (const std::exception& error) {
-    fmt::print(stderr, "unexpected: {}\nThis is a bug in trainer: please report it, with this message and the "
-                       "configuration.\n", error.what());
+    fmt::print(stderr,
+               "unexpected: {}\nThis is a bug in trainer: please report it, with this message and the "
+               "configuration.\n",
+               error.what());
     return kInternalFailure;
   }
 }

@@ -86,7 +86,8 @@ std::size_t index_of(const std::vector<std::string>& choices, const std::string&
 
 std::optional<std::string> LinePrompter::ask(const std::string& question, const std::string& current,
                                              const std::vector<std::string>& choices) {
-  out_ << question << (current.empty() || !choices.empty() ? "" : " [" + current + "]") << (choices.empty() ? ": " : "\n");
+  out_ << question << (current.empty() || !choices.empty() ? "" : " [" + current + "]")
+       << (choices.empty() ? ": " : "\n");
   for (std::size_t i = 0; i < choices.size(); ++i) out_ << fmt::format("  {}  {}\n", i + 1, choices[i]);
   if (!choices.empty()) out_ << "[" << current << "]: ";
   out_ << std::flush;
@@ -104,7 +105,9 @@ std::optional<std::string> LinePrompter::ask(const std::string& question, const 
   return numbered ? choices[static_cast<std::size_t>(*number) - 1] : answer;
 }
 
-void LinePrompter::say(const std::string& line) { out_ << line << "\n" << std::flush; }
+void LinePrompter::say(const std::string& line) {
+  out_ << line << "\n" << std::flush;
+}
 
 std::optional<std::string> MenuPrompter::ask(const std::string& question, const std::string& current,
                                              const std::vector<std::string>& choices) {

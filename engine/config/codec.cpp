@@ -3,16 +3,22 @@
 namespace trainer::config {
 namespace {
 
-std::string must_be(const char* what, const Node& node) { return fmt::format("must be {}; is {}", what, described(node)); }
+std::string must_be(const char* what, const Node& node) {
+  return fmt::format("must be {}; is {}", what, described(node));
+}
 
 }  // namespace
 
 std::string described(const Node& node) {
   switch (node.kind) {
-    case Node::Kind::kNull: return "empty";
-    case Node::Kind::kList: return "a list";
-    case Node::Kind::kMap: return "a group of keys";
-    case Node::Kind::kScalar: break;
+    case Node::Kind::kNull:
+      return "empty";
+    case Node::Kind::kList:
+      return "a list";
+    case Node::Kind::kMap:
+      return "a group of keys";
+    case Node::Kind::kScalar:
+      break;
   }
   return "'" + shown(node.text) + "'";
 }
@@ -66,11 +72,23 @@ std::string decode(const Node& node, NamesOrPattern& value) {
   return why;
 }
 
-Node encode(bool value) { return Node::scalar(value ? "true" : "false"); }
-Node encode(int64_t value) { return Node::scalar(std::to_string(value)); }
-Node encode(double value) { return Node::scalar(double_text(value)); }
-Node encode(const std::string& value) { return Node::scalar(value, true); }
-Node encode(const std::vector<std::string>& value) { return Node::list(value); }
+Node encode(bool value) {
+  return Node::scalar(value ? "true" : "false");
+}
+Node encode(int64_t value) {
+  return Node::scalar(std::to_string(value));
+}
+Node encode(double value) {
+  std::string text = double_text(value);
+  if (text.ends_with(".0")) text.resize(text.size() - 2);  // a number either way
+  return Node::scalar(text);
+}
+Node encode(const std::string& value) {
+  return Node::scalar(value, true);
+}
+Node encode(const std::vector<std::string>& value) {
+  return Node::list(value);
+}
 Node encode(const NamesOrPattern& value) {
   return value.pattern.empty() ? encode(value.names) : encode(value.pattern);
 }

@@ -43,17 +43,29 @@ template <class T>
 Kind kind_of();
 
 template <>
-inline Kind kind_of<bool>() { return {"true or false", {}}; }
+inline Kind kind_of<bool>() {
+  return {"true or false", {}};
+}
 template <>
-inline Kind kind_of<int64_t>() { return {"an integer", {}}; }
+inline Kind kind_of<int64_t>() {
+  return {"an integer", {}};
+}
 template <>
-inline Kind kind_of<double>() { return {"a number", {}}; }
+inline Kind kind_of<double>() {
+  return {"a number", {}};
+}
 template <>
-inline Kind kind_of<std::string>() { return {"text", {}}; }
+inline Kind kind_of<std::string>() {
+  return {"text", {}};
+}
 template <>
-inline Kind kind_of<std::vector<std::string>>() { return {"a list of texts", {}}; }
+inline Kind kind_of<std::vector<std::string>>() {
+  return {"a list of texts", {}};
+}
 template <>
-inline Kind kind_of<NamesOrPattern>() { return {"a list of names, a regular expression, or all-linear", {}}; }
+inline Kind kind_of<NamesOrPattern>() {
+  return {"a list of names, a regular expression, or all-linear", {}};
+}
 
 template <NamedEnum E>
 Kind kind_of() {

@@ -29,7 +29,7 @@ struct Node {
   std::vector<Node> items;      // lists
   std::vector<Member> members;  // maps, in the order written
   Mark mark;
-  std::string comment;          // written behind the value
+  std::string comment;  // written behind the value
 
   static Node scalar(std::string text, bool quoted = false);
   static Node list(const std::vector<std::string>& texts);

@@ -13,7 +13,8 @@ bool asks_nothing(const Node& node, const std::vector<std::string>& harmless) {
   if (node.is_scalar()) {
     const std::string text = lower(node.text);
     if (text.empty() || text == "none" || parse_bool(text) == false) return true;
-    return std::any_of(harmless.begin(), harmless.end(), [&](const std::string& value) { return lower(value) == text; });
+    return std::any_of(harmless.begin(), harmless.end(),
+                       [&](const std::string& value) { return lower(value) == text; });
   }
   return std::all_of(node.items.begin(), node.items.end(), [&](const Node& n) { return asks_nothing(n, harmless); }) &&
          std::all_of(node.members.begin(), node.members.end(),
@@ -29,8 +30,8 @@ class Checker {
       return entry.foreign == Foreign::kNot ? check(path, entry, section) : check_foreign(path, entry);
     });
     if (without_effect_.empty()) return;
-    draft_.warnings.push_back(fmt::format("{}: these keys have no effect here: {}", source_,
-                                          fmt::join(without_effect_, ", ")));
+    draft_.warnings.push_back(
+        fmt::format("{}: these keys have no effect here: {}", source_, fmt::join(without_effect_, ", ")));
   }
 
  private:
@@ -43,8 +44,8 @@ class Checker {
     }
     if (!applies) {
       if (set && !is_default(entry, section)) {
-        draft_.warnings.push_back(fmt::format("{}: {} has no effect unless {}", to_string(draft_.mark(path)), path,
-                                              entry.condition));
+        draft_.warnings.push_back(
+            fmt::format("{}: {} has no effect unless {}", to_string(draft_.mark(path)), path, entry.condition));
       }
       return false;
     }
@@ -91,6 +92,8 @@ class Checker {
 
 }  // namespace
 
-void check_options(Draft& draft) { Checker(draft).run(); }
+void check_options(Draft& draft) {
+  Checker(draft).run();
+}
 
 }  // namespace trainer::config

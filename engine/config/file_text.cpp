@@ -28,7 +28,8 @@ class Builder {
   explicit Builder(const Config& config) : config_(config) {}
 
   /// `before` may be null: the section is new.
-  Node build(const Entries& entries, const void* section, const void* before, const Node& previous, bool accelerate) const {
+  Node build(const Entries& entries, const void* section, const void* before, const Node& previous,
+             bool accelerate) const {
     Node map = Node::map();
     for (const Entry& entry : entries) {
       const Node* old = find_key(previous, entry);
@@ -48,7 +49,8 @@ class Builder {
   }
 
  private:
-  Node build_section(const Entry& entry, const void* section, const void* before, const Node* old, bool accelerate) const {
+  Node build_section(const Entry& entry, const void* section, const void* before, const Node* old,
+                     bool accelerate) const {
     const void* child = entry.find(section);
     const bool applies = !entry.applies || entry.applies(config_);
     if (!child || (!applies && !old)) return Node();
@@ -63,7 +65,8 @@ class Builder {
     if (old && before && same(value, entry.write(before))) return *old;
     const bool applies = !entry.applies || entry.applies(config_);
     const bool is_default = same(value, entry.initial);
-    if (ours || entry.omitted) return is_default && (entry.omitted || entry.question.empty() || !applies) ? Node() : value;
+    if (ours || entry.omitted)
+      return is_default && (entry.omitted || entry.question.empty() || !applies) ? Node() : value;
     return value;
   }
 
@@ -89,16 +92,19 @@ class Builder {
 }  // namespace
 
 std::string file_text(const Config& config, const Config& before, const Node& previous) {
-  const Node all = Builder(config).build(root_table(), &config, &before, previous.is_map() ? previous : Node::map(), false);
+  const Node all =
+      Builder(config).build(root_table(), &config, &before, previous.is_map() ? previous : Node::map(), false);
   Node accelerate = Node::map();
   Node ours = Node::map();
   for (const Member& member : all.members) {
-    auto entry = std::find_if(root_table().begin(), root_table().end(), [&](const Entry& e) { return e.name == member.key; });
+    auto entry =
+        std::find_if(root_table().begin(), root_table().end(), [&](const Entry& e) { return e.name == member.key; });
     (entry->accelerate ? accelerate : ours).members.push_back(member);
   }
   sort_keys(accelerate);
   std::string text = to_yaml(accelerate);
-  if (!ours.members.empty()) text += "# What to train, and how. Accelerate itself does not know these sections.\n" + to_yaml(ours);
+  if (!ours.members.empty())
+    text += "# What to train, and how. Accelerate itself does not know these sections.\n" + to_yaml(ours);
   return text;
 }
 

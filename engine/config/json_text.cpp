@@ -12,7 +12,8 @@ using Json = nlohmann::ordered_json;
 
 Json json_of(const Node& node) {
   switch (node.kind) {
-    case Node::Kind::kNull: return nullptr;
+    case Node::Kind::kNull:
+      return nullptr;
     case Node::Kind::kList: {
       Json list = Json::array();
       for (const Node& item : node.items) list.push_back(json_of(item));
@@ -23,7 +24,8 @@ Json json_of(const Node& node) {
       for (const Member& member : node.members) map[member.key] = json_of(member.value);
       return map;
     }
-    case Node::Kind::kScalar: break;
+    case Node::Kind::kScalar:
+      break;
   }
   if (node.quoted) return node.text;
   if (node.text.size() > 1) {  // YAML's own words; the single letters and digits of parse_bool mean themselves here

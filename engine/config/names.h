@@ -16,7 +16,9 @@ template <class E>
 struct EnumNames;
 
 template <class E>
-concept NamedEnum = requires { EnumNames<E>::values; };
+concept NamedEnum = requires {
+  EnumNames<E>::values;
+};
 
 template <NamedEnum E>
 std::string name_of(E value) {
@@ -32,9 +34,9 @@ struct EnumNames<DistributedType> {
   static constexpr std::pair<E, std::string_view> values[] = {
       {E::kNo, "NO"}, {E::kMultiCpu, "MULTI_CPU"}, {E::kMultiGpu, "MULTI_GPU"}, {E::kFsdp, "FSDP"}};
   static constexpr std::pair<E, std::string_view> others[] = {{E::kNo, "false"}};  // NO, as YAML 1.1 reads it
-  static constexpr std::string_view later[] = {"DEEPSPEED",   "MEGATRON_LM", "DATA_PARALLEL",  "MULTI_NPU",
-                                               "MULTI_MLU",   "MULTI_SDAA",  "MULTI_MUSA",     "MULTI_XPU",
-                                               "MULTI_HPU",   "XLA",         "MULTI_NEURON",   "MODEL_PARALLEL"};
+  static constexpr std::string_view later[] = {"DEEPSPEED", "MEGATRON_LM", "DATA_PARALLEL", "MULTI_NPU",
+                                               "MULTI_MLU", "MULTI_SDAA",  "MULTI_MUSA",    "MULTI_XPU",
+                                               "MULTI_HPU", "XLA",         "MULTI_NEURON",  "MODEL_PARALLEL"};
 };
 
 template <>
@@ -64,9 +66,8 @@ struct EnumNames<ShardingStrategy> {
 template <>
 struct EnumNames<WrapPolicy> {
   using E = WrapPolicy;
-  static constexpr std::pair<E, std::string_view> values[] = {{E::kTransformerBased, "TRANSFORMER_BASED_WRAP"},
-                                                              {E::kSizeBased, "SIZE_BASED_WRAP"},
-                                                              {E::kNoWrap, "NO_WRAP"}};
+  static constexpr std::pair<E, std::string_view> values[] = {
+      {E::kTransformerBased, "TRANSFORMER_BASED_WRAP"}, {E::kSizeBased, "SIZE_BASED_WRAP"}, {E::kNoWrap, "NO_WRAP"}};
 };
 
 template <>
@@ -111,7 +112,7 @@ struct EnumNames<Schedule> {
                                                               {E::kConstant, "constant"},
                                                               {E::kConstantWithWarmup, "constant_with_warmup"}};
   static constexpr std::string_view later[] = {
-      "cosine_with_restarts", "polynomial",          "inverse_sqrt", "reduce_lr_on_plateau", "cosine_with_min_lr",
+      "cosine_with_restarts",      "polynomial",          "inverse_sqrt", "reduce_lr_on_plateau", "cosine_with_min_lr",
       "cosine_warmup_with_min_lr", "warmup_stable_decay", "greedy"};
 };
 
@@ -120,7 +121,7 @@ struct EnumNames<OptimizerName> {
   using E = OptimizerName;
   static constexpr std::pair<E, std::string_view> values[] = {
       {E::kAdamWFused, "adamw_torch_fused"}, {E::kAdamW, "adamw_torch"}, {E::kSgd, "sgd"}};
-  static constexpr std::string_view later[] = {"adafactor",  "adagrad",       "rmsprop",      "lion_32bit", "lion_8bit",
+  static constexpr std::string_view later[] = {"adafactor",  "adagrad",        "rmsprop",     "lion_32bit", "lion_8bit",
                                                "adamw_8bit", "adamw_bnb_8bit", "paged_adamw", "lomo",       "ademamix"};
 };
 

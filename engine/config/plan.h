@@ -24,7 +24,8 @@ struct Plan {
 std::string to_text(const Plan& plan);
 Plan parse_plan(const std::string& text);
 
-/// The configuration with the origin of each value behind it: `config.resolved.yaml`, and what `trainer explain` prints.
+/// The configuration with the origin of each value behind it: `config.resolved.yaml`, and what `trainer explain`
+/// prints.
 std::string resolved_text(const Plan& plan);
 
 }  // namespace trainer::config

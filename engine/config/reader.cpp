@@ -26,7 +26,8 @@ std::string unknown_key(const Entries& entries, const std::string& path, const s
     names.insert(names.end(), entry.aliases.begin(), entry.aliases.end());
   }
   const std::string elsewhere = find_elsewhere(root_table(), key);
-  const std::string hint = elsewhere.empty() ? did_you_mean(key, names) : fmt::format(" (did you mean '{}'?)", elsewhere);
+  const std::string hint =
+      elsewhere.empty() ? did_you_mean(key, names) : fmt::format(" (did you mean '{}'?)", elsewhere);
   return fmt::format("{} is not an option{}", shown(path), hint);
 }
 

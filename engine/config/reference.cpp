@@ -22,11 +22,17 @@ std::string default_text(const Entry& entry) {
   return node.is_null() || node.text.empty() ? "" : "`" + node.text + "`";
 }
 
+std::string path_words(const Entry& entry) {
+  if (!entry.keywords.empty()) return entry.kind.words;
+  return entry.initial.is_list() ? "a path, or a list of them" : "a path";
+}
+
 std::string row(const Entry& entry) {
   std::string help = entry.help;
   if (!entry.condition.empty()) help += fmt::format(" Only when {}.", entry.condition);
   if (!entry.no_effect.empty()) help += fmt::format(" No effect: {}.", entry.no_effect);
-  const std::string words = entry.foreign == Foreign::kNot ? entry.kind.words : "";
+  if (entry.unsupported) help += fmt::format(" This version can do {}.", fmt::join(entry.kind.choices, ", "));
+  const std::string words = entry.foreign != Foreign::kNot ? "" : entry.path ? path_words(entry) : entry.kind.words;
   return fmt::format("| `{}` | {} | {} | {} |\n", entry.name, cell(words), cell(default_text(entry)), cell(help));
 }
 
@@ -58,8 +64,10 @@ void add_sections(const Entries& entries, const std::string& prefix, std::string
 std::string reference_page() {
   std::string page =
       "# Every option of the configuration file\n\n"
-      "Made by `trainer config reference`; don't edit. Keys at the top are Accelerate's, then ours; an option can also be "
-      "set by `--set section.key=value`.\n`${VAR}` and `${VAR:-default}` are replaced from the environment. Relative paths "
+      "Made by `trainer config reference`; don't edit. Keys at the top are Accelerate's, then ours; an option can also "
+      "be "
+      "set by `--set section.key=value`.\n`${VAR}` and `${VAR:-default}` are replaced from the environment. Relative "
+      "paths "
       "are relative to the file they stand in.\n";
   add_section(root_table(), "Top of the file", "Accelerate's keys, and two of ours.", page);
   add_sections(root_table(), "", page);

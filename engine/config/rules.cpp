@@ -10,7 +10,8 @@ namespace {
 /// What rules say: a problem at the place of `path`, unless something is wrong with that already.
 class Judge {
  public:
-  Judge(Draft& draft, std::string source) : draft_(draft), source_(std::make_shared<const std::string>(std::move(source))) {}
+  Judge(Draft& draft, std::string source)
+      : draft_(draft), source_(std::make_shared<const std::string>(std::move(source))) {}
 
   template <class... Args>
   void refuse(const std::string& path, fmt::format_string<Args...> format, Args&&... args) {
@@ -56,14 +57,16 @@ void check_ranks(const Config& config, Judge& judge) {
     judge.refuse("distributed_type", "distributed_type is required: NO, MULTI_CPU or FSDP");
   } else if (config.distributed_type == DistributedType::kNo) {
     if (given && config.num_processes > 1) {
-      judge.refuse("num_processes", "num_processes is {}, but distributed_type NO runs one process: use MULTI_CPU or FSDP",
+      judge.refuse("num_processes",
+                   "num_processes is {}, but distributed_type NO runs one process: use MULTI_CPU or FSDP",
                    config.num_processes);
     }
   } else if (!given) {
     judge.refuse("num_processes", "num_processes is required when distributed_type is {}",
                  name_of(config.distributed_type));
   }
-  const bool wants_gpu = config.distributed_type == DistributedType::kNo || config.distributed_type == DistributedType::kFsdp;
+  const bool wants_gpu =
+      config.distributed_type == DistributedType::kNo || config.distributed_type == DistributedType::kFsdp;
   if (wants_gpu && !config.use_cpu) {
     judge.warn("use_cpu", "use_cpu is false, but this version has no GPU support: training runs on the CPU");
   }
@@ -78,22 +81,26 @@ void check_model(const Config& config, Judge& judge) {
     judge.refuse("model.config", "model.path and model.config exclude each other: give one of them");
   }
   if (built && !path && config.tokenizer.path.empty()) {
-    judge.refuse("tokenizer.path", "tokenizer.path is required with model.config; `trainer tokenize train` makes one from text");
+    judge.refuse("tokenizer.path",
+                 "tokenizer.path is required with model.config; `trainer tokenize train` makes one from text");
   }
 }
 
 void check_data(const Config& config, Judge& judge) {
   if (config.data.train.path.empty()) judge.refuse("data.train.path", "data.train.path is required");
   if (config.data.validation.fraction > 0 && !config.data.validation.path.empty()) {
-    judge.refuse("data.validation.fraction", "data.validation.fraction and data.validation.path exclude each other: give "
-                                             "one of them");
+    judge.refuse("data.validation.fraction",
+                 "data.validation.fraction and data.validation.path exclude each other: give "
+                 "one of them");
   }
-  if (config.data.train.delimiter.empty()) judge.refuse("data.train.delimiter", "data.train.delimiter must not be empty");
+  if (config.data.train.delimiter.empty())
+    judge.refuse("data.train.delimiter", "data.train.delimiter must not be empty");
 }
 
 void check_lora(const LoraConfig& lora, const Config& config, Judge& judge) {
   if (lower(lora.peft_type) != "lora") {
-    judge.refuse("lora.peft_type", "lora.peft_type {} is not supported by this version; LORA is", shown(lora.peft_type));
+    judge.refuse("lora.peft_type", "lora.peft_type {} is not supported by this version; LORA is",
+                 shown(lora.peft_type));
   }
   if (lora.inference_mode) {
     judge.refuse("lora.inference_mode", "lora.inference_mode is true, which leaves nothing to train: set it to false");
@@ -111,23 +118,26 @@ void check_batch(const Config& config, Judge& judge) {
   const double product =
       double(training.per_device_train_batch_size) * double(training.gradient_accumulation_steps) * double(ranks);
   if (product == double(training.global_batch_size)) return;
-  judge.refuse("training.global_batch_size",
-               "training.global_batch_size is {}, but per_device_train_batch_size {} x gradient_accumulation_steps {} x {} "
-               "ranks is {}: leave out gradient_accumulation_steps",
-               training.global_batch_size, training.per_device_train_batch_size, training.gradient_accumulation_steps, ranks,
-               product);
+  judge.refuse(
+      "training.global_batch_size",
+      "training.global_batch_size is {}, but per_device_train_batch_size {} x gradient_accumulation_steps {} x {} "
+      "ranks is {}: leave out gradient_accumulation_steps",
+      training.global_batch_size, training.per_device_train_batch_size, training.gradient_accumulation_steps, ranks,
+      product);
 }
 
 void check_evaluation(const Config& config, Judge& judge) {
   const auto& metrics = config.evaluation.metrics;
   if (config.evaluation.generate && !validates(config)) {
-    judge.refuse("evaluation.generate", "evaluation.generate needs validation samples: give data.validation.fraction or "
-                                        "data.validation.path");
+    judge.refuse("evaluation.generate",
+                 "evaluation.generate needs validation samples: give data.validation.fraction or "
+                 "data.validation.path");
   }
   const bool accuracy = std::find(metrics.begin(), metrics.end(), "accuracy") != metrics.end();
   if (accuracy && !config.evaluation.generate && validates(config)) {
-    judge.refuse("evaluation.metrics", "evaluation.metrics: accuracy compares generated text with labels and needs "
-                                       "evaluation.generate: true");
+    judge.refuse("evaluation.metrics",
+                 "evaluation.metrics: accuracy compares generated text with labels and needs "
+                 "evaluation.generate: true");
   }
 }
 
@@ -143,9 +153,10 @@ void translate_reshard(Draft& draft) {
   // 1 is both a truth and Accelerate's code of FULL_SHARD, and means the same.
   ShardingStrategy strategy = truth.value_or(true) ? ShardingStrategy::kFullShard : ShardingStrategy::kShardGradOp;
   if (named && !decode(node, strategy).empty()) {
-    draft.problems.add(node.mark, path,
-                       fmt::format("fsdp_config.fsdp_reshard_after_forward must be true, false or a sharding strategy; is {}",
-                                   described(node)));
+    draft.problems.add(
+        node.mark, path,
+        fmt::format("fsdp_config.fsdp_reshard_after_forward must be true, false or a sharding strategy; is {}",
+                    described(node)));
     return;
   }
   const bool both = draft.is_set(path) && strategy != fsdp.sharding_strategy;
@@ -156,9 +167,10 @@ void translate_reshard(Draft& draft) {
     return;
   }
   if (fsdp.version == 1 && named && strategy != ShardingStrategy::kFullShard) {
-    draft.warnings.push_back(fmt::format("{}: fsdp_reshard_after_forward names the strategy {}, which is used; Accelerate "
-                                         "itself would ignore it and use FULL_SHARD",
-                                         to_string(node.mark), name_of(strategy)));
+    draft.warnings.push_back(
+        fmt::format("{}: fsdp_reshard_after_forward names the strategy {}, which is used; Accelerate "
+                    "itself would ignore it and use FULL_SHARD",
+                    to_string(node.mark), name_of(strategy)));
   }
   fsdp.sharding_strategy = strategy;
   draft.origins[path] = node.mark;

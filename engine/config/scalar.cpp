@@ -54,7 +54,8 @@ std::optional<int64_t> parse_int(const std::string& text) {
   if (text.empty() || text.size() > kLongestNumber) return std::nullopt;
   const std::string number = bare_number(text);
   const std::size_t first = number.starts_with("-") ? 1 : 0;
-  if (number.size() > first + 1 && number[first] == '0' && std::isdigit(static_cast<unsigned char>(number[first + 1]))) {
+  if (number.size() > first + 1 && number[first] == '0' &&
+      std::isdigit(static_cast<unsigned char>(number[first + 1]))) {
     return std::nullopt;
   }
   if (auto value = whole<int64_t>(number)) return value;

@@ -12,7 +12,8 @@ std::string lower(std::string text);
 /// Accelerate's table, any case: y yes t true on 1, n no f false off 0.
 std::optional<bool> parse_bool(const std::string& text);
 
-/// Decimal digits, or a number without fraction in any other form (1e8, 1_000, 2.0). Not 010, which YAML 1.1 takes for 8.
+/// Decimal digits, or a number without fraction in any other form (1e8, 1_000, 2.0). Not 010, which YAML 1.1 takes
+/// for 8.
 std::optional<int64_t> parse_int(const std::string& text);
 
 /// A finite decimal number.

@@ -24,7 +24,9 @@ std::vector<std::string> split_at_commas(const std::string& text) {
 
 /// The choice that `text` spells, or "".
 std::string chosen(const std::string& text, const std::vector<std::string>& choices) {
-  auto has = [&](const std::string& choice) { return std::find(choices.begin(), choices.end(), choice) != choices.end(); };
+  auto has = [&](const std::string& choice) {
+    return std::find(choices.begin(), choices.end(), choice) != choices.end();
+  };
   for (const std::string& choice : choices) {
     if (lower(choice) == lower(text)) return choice;
   }
@@ -99,7 +101,9 @@ void make_comma_list(Entry& entry, std::function<std::vector<std::string>&(void*
   };
 }
 
-ForeignKey no_effect(std::string name) { return {foreign_entry(std::move(name), Foreign::kNoEffect)}; }
+ForeignKey no_effect(std::string name) {
+  return {foreign_entry(std::move(name), Foreign::kNoEffect)};
+}
 
 ForeignKey unsupported(std::string name, std::vector<std::string> harmless) {
   ForeignKey key{foreign_entry(std::move(name), Foreign::kUnsupported)};

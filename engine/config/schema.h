@@ -43,7 +43,7 @@ struct Entry {
   std::string no_effect;                       // why it never has one
   std::vector<std::string> harmless;           // values that ask for nothing, so that no warning is due
 
-  std::function<std::string(const Node&, void*)> read;          // "" or why not
+  std::function<std::string(const Node&, void*)> read;  // "" or why not
   std::function<Node(const void*)> write;
   Node initial;                                                 // its default
   std::vector<std::function<std::string(const void*)>> checks;  // "" or why its value is out of range
@@ -53,14 +53,14 @@ struct Entry {
 
   // A sub-section.
   const Entries* children = nullptr;
-  std::function<void*(void*)> open;               // the member, made when it is optional and absent
-  std::function<const void*(const void*)> find;   // the member, or null when it is absent
-  std::function<void(void*)> clear;               // optional: makes it absent
+  std::function<void*(void*)> open;              // the member, made when it is optional and absent
+  std::function<const void*(const void*)> find;  // the member, or null when it is absent
+  std::function<void(void*)> clear;              // optional: makes it absent
 
   // A foreign key.
   Foreign foreign = Foreign::kNot;
-  std::optional<Node> written;        // what Accelerate's wizard writes
-  std::string instead;                // what to do about it
+  std::optional<Node> written;  // what Accelerate's wizard writes
+  std::string instead;          // what to do about it
 
   bool has_key(const std::string& key) const;
 };
@@ -106,16 +106,20 @@ class Field {
   }
 
   Field&& at_least(T low) && {
-    return check([low](const T& value) { return value >= low ? "" : fmt::format("must be at least {}; is {}", low, value); });
+    return check(
+        [low](const T& value) { return value >= low ? "" : fmt::format("must be at least {}; is {}", low, value); });
   }
   Field&& at_most(T high) && {
-    return check([high](const T& value) { return value <= high ? "" : fmt::format("must be at most {}; is {}", high, value); });
+    return check(
+        [high](const T& value) { return value <= high ? "" : fmt::format("must be at most {}; is {}", high, value); });
   }
   Field&& above(T low) && {
-    return check([low](const T& value) { return value > low ? "" : fmt::format("must be above {}; is {}", low, value); });
+    return check(
+        [low](const T& value) { return value > low ? "" : fmt::format("must be above {}; is {}", low, value); });
   }
   Field&& below(T high) && {
-    return check([high](const T& value) { return value < high ? "" : fmt::format("must be below {}; is {}", high, value); });
+    return check(
+        [high](const T& value) { return value < high ? "" : fmt::format("must be below {}; is {}", high, value); });
   }
 
   /// Texts: the ones that are accepted, in any case; truths in any spelling when `choices` has true or false.
@@ -189,7 +193,9 @@ Field<S, T> section(std::string name, T S::*member, const Entries& children) {
   Field<S, T> field(std::move(name), member);
   field.entry.children = &children;
   field.entry.open = [member](void* section) -> void* { return &(static_cast<S*>(section)->*member); };
-  field.entry.find = [member](const void* section) -> const void* { return &(static_cast<const S*>(section)->*member); };
+  field.entry.find = [member](const void* section) -> const void* {
+    return &(static_cast<const S*>(section)->*member);
+  };
   return field;
 }
 
@@ -223,9 +229,8 @@ void make_json(Entry& entry, std::function<std::string&(void*)> text);
 template <class S>
 Field<S, std::vector<std::string>> comma_list(std::string name, std::vector<std::string> S::*member) {
   auto field = option(std::move(name), member);
-  make_comma_list(field.entry, [member](void* section) -> std::vector<std::string>& {
-    return static_cast<S*>(section)->*member;
-  });
+  make_comma_list(field.entry,
+                  [member](void* section) -> std::vector<std::string>& { return static_cast<S*>(section)->*member; });
   return field;
 }
 void make_comma_list(Entry& entry, std::function<std::vector<std::string>&(void*)> list);
@@ -262,8 +267,7 @@ Field<S, T>&& Field<S, T>::one_of(std::vector<std::string> choices, std::string 
 /// could be made from either and would be ambiguous.
 struct AnyField {
   template <class T>
-    requires(!std::is_same_v<T, LoraConfig>)
-  operator T() const;
+  requires(!std::is_same_v<T, LoraConfig>) operator T() const;
 };
 
 template <class S, class... Fields>

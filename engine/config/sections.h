@@ -123,21 +123,21 @@ struct TrainingConfig {
   double adam_epsilon = 1e-8;
   double sgd_momentum = 0.0;
   bool gradient_checkpointing = false;
-  bool dropout = true;            // false: every dropout of the model is off
+  bool dropout = true;  // false: every dropout of the model is off
   double ddp_bucket_cap_mb = 25;
 };
 
 /// `checkpoint`: when to save, and where to go on from.
 struct CheckpointConfig {
-  int64_t save_steps = 500;  // 0: only at the end
-  int64_t save_total_limit = 0;  // 0: keep all
+  int64_t save_steps = 500;                     // 0: only at the end
+  int64_t save_total_limit = 0;                 // 0: keep all
   std::string resume_from_checkpoint = "auto";  // auto | true | false | a folder
   bool save_on_signal = true;
 };
 
 /// `evaluation`: what is measured on the validation samples.
 struct EvaluationConfig {
-  int64_t eval_steps = 0;  // 0: at the end of each epoch when there are validation samples
+  int64_t eval_steps = 0;                    // 0: at the end of each epoch when there are validation samples
   std::vector<std::string> metrics{"loss"};  // loss, accuracy
   bool generate = false;
   int64_t max_new_tokens = 0;  // 0: data.max_target_length

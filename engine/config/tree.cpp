@@ -24,6 +24,8 @@ Node node_of(const Entries& entries, const void* section, const Comment& comment
 
 }  // namespace
 
-Node to_node(const Config& config, const Comment& comment) { return node_of(root_table(), &config, comment, ""); }
+Node to_node(const Config& config, const Comment& comment) {
+  return node_of(root_table(), &config, comment, "");
+}
 
 }  // namespace trainer::config

@@ -132,7 +132,8 @@ class Wizard {
     Node& size = model["vocab_size"];
     int64_t value = 32128;  // T5's own
     if (!size.is_null()) decode(size, value);
-    while (auto answer = answer_to("How large is its vocabulary? (`trainer tokenize train` says it)", std::to_string(value))) {
+    while (auto answer =
+               answer_to("How large is its vocabulary? (`trainer tokenize train` says it)", std::to_string(value))) {
       const auto wanted = parse_int(*answer);
       if (wanted && *wanted > 0) {
         value = *wanted;
@@ -175,6 +176,8 @@ Prefill read_prefill(const std::string& file) {
   return {read_raw(file, {}).config, read_yaml_file(file, problems)};
 }
 
-void apply_answers(const std::string& file, Config& config) { config = read_raw(file, config).config; }
+void apply_answers(const std::string& file, Config& config) {
+  config = read_raw(file, config).config;
+}
 
 }  // namespace trainer::config

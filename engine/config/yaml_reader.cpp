@@ -43,7 +43,8 @@ class Builder : public YAML::EventHandler {
     refuse_tag(mark, tag);
     const bool quoted = tag == "!";
     if (quoted) check_closed(mark);
-    const bool null = !quoted && (value.empty() || value == "~" || value == "null" || value == "Null" || value == "NULL");
+    const bool null =
+        !quoted && (value.empty() || value == "~" || value == "null" || value == "Null" || value == "NULL");
     add(mark, anchor, null ? Node() : Node::scalar(value, quoted));
   }
 
@@ -85,7 +86,8 @@ class Builder : public YAML::EventHandler {
   }
 
   void refuse_tag(const YAML::Mark& mark, const std::string& tag) const {
-    if (!tag.empty() && tag != "?" && tag != "!") fail(mark, fmt::format("YAML tags are not supported ({})", shown(tag)));
+    if (!tag.empty() && tag != "?" && tag != "!")
+      fail(mark, fmt::format("YAML tags are not supported ({})", shown(tag)));
   }
 
   /// yaml-cpp takes a quote that is never closed as closed by the end of the file.

@@ -10,7 +10,9 @@
 namespace trainer::config {
 namespace {
 
-bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+bool is_control(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+}
 
 /// Text that YAML 1.1 would read as a number: digits and what may stand between them.
 bool looks_like_number(const std::string& text) {
@@ -24,7 +26,8 @@ bool looks_like_number(const std::string& text) {
 
 bool is_reserved(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  static const std::vector<std::string> words{"y", "n", "yes", "no", "on", "off", "true", "false", "null", "~", "=", "<<"};
+  static const std::vector<std::string> words{"y",    "n",     "yes",  "no", "on", "off",
+                                              "true", "false", "null", "~",  "=",  "<<"};
   return std::find(words.begin(), words.end(), text) != words.end();
 }
 

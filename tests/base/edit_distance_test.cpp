@@ -21,7 +21,9 @@ TEST(EditDistance, FindsTheNearestOrNone) {
   EXPECT_EQ(nearest(std::string(1'000'000, 'x'), names), "");
 }
 
-TEST(EditDistance, AShortNameIsNotReplacedByAnUnrelatedOne) { EXPECT_EQ(nearest("x", {"r", "ab"}), ""); }
+TEST(EditDistance, AShortNameIsNotReplacedByAnUnrelatedOne) {
+  EXPECT_EQ(nearest("x", {"r", "ab"}), "");
+}
 
 TEST(EditDistance, Sentence) {
   EXPECT_EQ(did_you_mean("sed", {"seed"}), " (did you mean 'seed'?)");

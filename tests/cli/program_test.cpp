@@ -40,7 +40,8 @@ class Program : public testing::Test {
     fs::create_directories(folder_);
     fs::create_hard_link(TRAINER, folder_ / "trainer");
     setenv("HOME", folder_.c_str(), 1);
-    for (const char* name : {"TRAINER_CONFIG", "HF_HOME", "XDG_CACHE_HOME", "ACCELERATE_MIXED_PRECISION", "ACCELERATE_USE_CPU"}) {
+    for (const char* name :
+         {"TRAINER_CONFIG", "HF_HOME", "XDG_CACHE_HOME", "ACCELERATE_MIXED_PRECISION", "ACCELERATE_USE_CPU"}) {
       unsetenv(name);
     }
   }
@@ -57,8 +58,8 @@ class Program : public testing::Test {
   }
 
   Outcome run(const std::string& arguments, const std::string& input = "") {
-    const std::string command = fmt::format("cd {0} && ./trainer {1} < {2} > out.txt 2> err.txt", folder_.string(), arguments,
-                                            write("in.txt", input));
+    const std::string command = fmt::format("cd {0} && ./trainer {1} < {2} > out.txt 2> err.txt", folder_.string(),
+                                            arguments, write("in.txt", input));
     const int status = std::system(command.c_str());
     return {WEXITSTATUS(status), read_all(folder_ / "out.txt"), read_all(folder_ / "err.txt")};
   }
@@ -73,11 +74,13 @@ TEST_F(Program, HelpAndVersion) {
   EXPECT_EQ(run("--version").out.substr(0, 8), "trainer ");
   const Outcome help = run("--help");
   EXPECT_EQ(help.code, 0);
-  for (const char* name : {"config", "check", "launch", "explain", "tokenize"}) EXPECT_NE(help.out.find(name), std::string::npos);
+  for (const char* name : {"config", "check", "launch", "explain", "tokenize"})
+    EXPECT_NE(help.out.find(name), std::string::npos);
   const Outcome launch = run("launch --help");
   EXPECT_EQ(launch.code, 0);
-  for (const char* flag : {"--num_processes", "--fsdp_sharding_strategy", "--fsdp_transformer_layer_cls_to_wrap", "--set", "--cpu",
-                           "--machine_rank", "--num_cpu_threads_per_process", "--mixed_precision", "--debug"}) {
+  for (const char* flag :
+       {"--num_processes", "--fsdp_sharding_strategy", "--fsdp_transformer_layer_cls_to_wrap", "--set", "--cpu",
+        "--machine_rank", "--num_cpu_threads_per_process", "--mixed_precision", "--debug"}) {
     EXPECT_NE(launch.out.find(flag), std::string::npos) << flag;
   }
   EXPECT_EQ(run("").code, 2);
@@ -107,29 +110,34 @@ TEST_F(Program, ProblemsAreTheWholeMessage) {
 
 TEST_F(Program, FlagsAreSpelledEitherWay) {
   write("f.yaml", kJob);
-  const Outcome outcome = run("explain --config-file=f.yaml --num-processes 3 --use-fsdp --cpu --fsdp-min-num-params 5 --debug "
-                              "--fsdp_transformer_layer_cls_to_wrap A,B --set training.learning_rate=1e-3 --set 'data.source={x}'");
+  const Outcome outcome =
+      run("explain --config-file=f.yaml --num-processes 3 --use-fsdp --cpu --fsdp-min-num-params 5 --debug "
+          "--fsdp_transformer_layer_cls_to_wrap A,B --set training.learning_rate=1e-3 --set 'data.source={x}'");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  for (const char* line : {"num_processes: 3  # --num_processes\n", "distributed_type: FSDP  # --use_fsdp\n", "use_cpu: true  # --cpu\n",
-                           "  fsdp_min_num_params: 5  # --fsdp_min_num_params\n", "debug: true  # --debug\n",
-                           "  fsdp_transformer_layer_cls_to_wrap: A,B  # --fsdp_transformer_layer_cls_to_wrap\n",
-                           "  learning_rate: 0.001  # --set\n", "seed: 42  # default\n"}) {
+  for (const char* line :
+       {"num_processes: 3  # --num_processes\n", "distributed_type: FSDP  # --use_fsdp\n", "use_cpu: true  # --cpu\n",
+        "  fsdp_min_num_params: 5  # --fsdp_min_num_params\n", "debug: true  # --debug\n",
+        "  fsdp_transformer_layer_cls_to_wrap: A,B  # --fsdp_transformer_layer_cls_to_wrap\n",
+        "  learning_rate: 0.001  # --set\n", "seed: 42  # default\n"}) {
     EXPECT_NE(outcome.out.find(line), std::string::npos) << line << "in\n" << outcome.out;
   }
-  EXPECT_EQ(outcome.err.find("warning: --fsdp_min_num_params: fsdp_config.fsdp_min_num_params has no effect unless"), 0u)
+  EXPECT_EQ(outcome.err.find("warning: --fsdp_min_num_params: fsdp_config.fsdp_min_num_params has no effect unless"),
+            0u)
       << outcome.err;
 }
 
 TEST_F(Program, WhichFileIsUsed) {
   EXPECT_EQ(run("explain").code, 2);
   EXPECT_NE(run("explain").err.find("trainer config"), std::string::npos);
-  const std::string accelerate = write(".cache/huggingface/accelerate/default_config.yaml", "distributed_type: MULTI_CPU\nnum_processes: 7\n");
+  const std::string accelerate =
+      write(".cache/huggingface/accelerate/default_config.yaml", "distributed_type: MULTI_CPU\nnum_processes: 7\n");
   write("job.yaml", "model: {path: m}\ndata: {train: {path: a}}\n");
   Outcome outcome = run("explain job.yaml");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.err, "using Accelerate's file " + accelerate + "\n");
   EXPECT_NE(outcome.out.find("num_processes: 7"), std::string::npos);
-  const std::string own = write(".config/trainer/default_config.yaml", "distributed_type: MULTI_CPU\nnum_processes: 5\n");
+  const std::string own =
+      write(".config/trainer/default_config.yaml", "distributed_type: MULTI_CPU\nnum_processes: 5\n");
   EXPECT_EQ(run("explain job.yaml").err, "using " + own + "\n");
   setenv("TRAINER_CONFIG", accelerate.c_str(), 1);
   EXPECT_EQ(run("explain job.yaml").err, "using " + accelerate + " ($TRAINER_CONFIG)\n");
@@ -161,16 +169,19 @@ TEST_F(Program, LaunchStartsTheRanks) {
 }
 
 TEST_F(Program, WizardFromLines) {
-  const std::string input = "3\n2\n1\n1\nT5Block\n\nruns\n1\nm\na.txt\n2\n@\nsentence, label\n0.2\nsentence\nlabel\nmaybe\nyes\n";
+  const std::string input =
+      "3\n2\n1\n1\nT5Block\n\nruns\n1\nm\na.txt\n2\n@\nsentence, label\n0.2\nsentence\nlabel\nmaybe\nyes\n";
   const Outcome outcome = run("config --config_file sub/new.yaml", input);
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("please answer yes or no"), std::string::npos);
-  EXPECT_NE(outcome.out.find("configuration saved at sub/new.yaml\nrun it with: trainer launch --config_file sub/new.yaml\n"),
-            std::string::npos)
+  EXPECT_NE(
+      outcome.out.find("configuration saved at sub/new.yaml\nrun it with: trainer launch --config_file sub/new.yaml\n"),
+      std::string::npos)
       << outcome.out;
   const Outcome explained = run("explain --config_file sub/new.yaml");
   EXPECT_EQ(explained.code, 0) << explained.err;
-  for (const char* line : {"distributed_type: FSDP", "num_processes: 2", "    format: delimited", "    fraction: 0.2", "  r: 8"}) {
+  for (const char* line :
+       {"distributed_type: FSDP", "num_processes: 2", "    format: delimited", "    fraction: 0.2", "  r: 8"}) {
     EXPECT_NE(explained.out.find(line), std::string::npos) << line;
   }
 }
@@ -220,7 +231,9 @@ class Terminal : public Program {
     return std::exchange(shown_, "");
   }
 
-  void type(const std::string& keys) { ASSERT_EQ(::write(terminal_, keys.data(), keys.size()), static_cast<ssize_t>(keys.size())); }
+  void type(const std::string& keys) {
+    ASSERT_EQ(::write(terminal_, keys.data(), keys.size()), static_cast<ssize_t>(keys.size()));
+  }
 
   bool echoes() const {
     termios settings{};

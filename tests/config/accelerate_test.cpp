@@ -1,5 +1,5 @@
 // Accelerate's files: its keys, codes, traps and spellings.
-#include "given.h"
+#include "tests/config/given.h"
 
 namespace trainer::config {
 namespace {
@@ -55,7 +55,8 @@ TEST_F(Accelerate, ItsOwnFile) {
   EXPECT_EQ(without_folder(plan.warnings[0]),
             "f.yaml: these keys have no effect here: fsdp_offload_params, fsdp_state_dict_type, fsdp_forward_prefetch, "
             "fsdp_use_orig_params, fsdp_cpu_ram_efficient_loading, fsdp_sync_module_states, downcast_bf16, "
-            "enable_cpu_affinity, main_training_function, rdzv_backend, same_network, tpu_env, tpu_use_cluster, tpu_use_sudo");
+            "enable_cpu_affinity, main_training_function, rdzv_backend, same_network, tpu_env, tpu_use_cluster, "
+            "tpu_use_sudo");
 }
 
 TEST_F(Accelerate, WordsThatYamlTakesForTruths) {
@@ -68,8 +69,10 @@ TEST_F(Accelerate, WordsThatYamlTakesForTruths) {
 }
 
 TEST_F(Accelerate, PrefixesCasesAndCodes) {
-  const FsdpConfig config = fsdp("sharding_strategy: 1, auto_wrap_policy: no_wrap, fsdp_min_num_params: 1e8, "
-                                 "backward_prefetch: 2, state_dict_type: 3, fsdp_version: 2").config.fsdp_config;
+  const FsdpConfig config = fsdp(
+                                "sharding_strategy: 1, auto_wrap_policy: no_wrap, fsdp_min_num_params: 1e8, "
+                                "backward_prefetch: 2, state_dict_type: 3, fsdp_version: 2")
+                                .config.fsdp_config;
   EXPECT_EQ(config.sharding_strategy, ShardingStrategy::kFullShard);
   EXPECT_EQ(config.auto_wrap_policy, WrapPolicy::kNoWrap);
   EXPECT_EQ(config.min_num_params, 100'000'000);
@@ -80,42 +83,49 @@ TEST_F(Accelerate, PrefixesCasesAndCodes) {
 }
 
 TEST_F(Accelerate, StrategiesOfLaterVersionsAreRefused) {
-  EXPECT_EQ(fsdp_problems("fsdp_sharding_strategy: 2"),
-            "f.yaml:6:39: fsdp_config.fsdp_sharding_strategy SHARD_GRAD_OP is not supported by this version; FULL_SHARD is");
+  EXPECT_EQ(
+      fsdp_problems("fsdp_sharding_strategy: 2"),
+      "f.yaml:6:39: fsdp_config.fsdp_sharding_strategy SHARD_GRAD_OP is not supported by this version; FULL_SHARD is");
   EXPECT_EQ(fsdp_problems("auto_wrap_policy: SIZE_BASED_WRAP"),
             "f.yaml:6:33: fsdp_config.fsdp_auto_wrap_policy SIZE_BASED_WRAP is not supported by this version; "
             "TRANSFORMER_BASED_WRAP or NO_WRAP is");
 }
 
 TEST_F(Accelerate, TheStrategyUnderTheOtherKeyIsHonoured) {
-  EXPECT_EQ(fsdp_problems("fsdp_reshard_after_forward: SHARD_GRAD_OP"),
-            "f.yaml:6:43: fsdp_config.fsdp_sharding_strategy SHARD_GRAD_OP is not supported by this version; FULL_SHARD is");
+  EXPECT_EQ(
+      fsdp_problems("fsdp_reshard_after_forward: SHARD_GRAD_OP"),
+      "f.yaml:6:43: fsdp_config.fsdp_sharding_strategy SHARD_GRAD_OP is not supported by this version; FULL_SHARD is");
   EXPECT_EQ(fsdp_problems("fsdp_reshard_after_forward: false, fsdp_version: 2").substr(0, 12), "f.yaml:6:43:");
   EXPECT_EQ(fsdp_problems("fsdp_reshard_after_forward: true, fsdp_version: 2"), "");
-  EXPECT_EQ(fsdp_problems("fsdp_reshard_after_forward: maybe"),
-            "f.yaml:6:43: fsdp_config.fsdp_reshard_after_forward must be true, false or a sharding strategy; is 'maybe'");
+  EXPECT_EQ(
+      fsdp_problems("fsdp_reshard_after_forward: maybe"),
+      "f.yaml:6:43: fsdp_config.fsdp_reshard_after_forward must be true, false or a sharding strategy; is 'maybe'");
   EXPECT_EQ(fsdp_warnings("fsdp_sharding_strategy: FULL_SHARD, fsdp_reshard_after_forward: NO_SHARD"),
             "f.yaml:6:79: fsdp_reshard_after_forward has no effect beside fsdp_sharding_strategy\n");
 }
 
 TEST_F(Accelerate, StrategiesOfOtherHardware) {
   const std::string file = "num_processes: 2\n" + kOurs + "distributed_type: ";
-  EXPECT_EQ(problems(file + "MULTI_GPU\n"),
-            "f.yaml:4:19: distributed_type MULTI_GPU is not supported by this version (it needs GPU support; with --cpu or "
-            "use_cpu: true it runs as MULTI_CPU); NO or MULTI_CPU or FSDP is");
+  EXPECT_EQ(
+      problems(file + "MULTI_GPU\n"),
+      "f.yaml:4:19: distributed_type MULTI_GPU is not supported by this version (it needs GPU support; with --cpu or "
+      "use_cpu: true it runs as MULTI_CPU); NO or MULTI_CPU or FSDP is");
   EXPECT_EQ(warnings(file + "MULTI_GPU\n", {{"use_cpu", "true", "--cpu"}}),
             "f.yaml:4:19: distributed_type MULTI_GPU runs as MULTI_CPU, because use_cpu is true\n");
   EXPECT_EQ(problems(file + "DEEPSPEED\n"), "f.yaml:4:19: distributed_type DEEPSPEED is not supported by this version");
-  EXPECT_EQ(problems(file + "FSPD\n"),
-            "f.yaml:4:19: distributed_type must be one of NO, MULTI_CPU, MULTI_GPU, FSDP; is 'FSPD' (did you mean 'FSDP'?)");
+  EXPECT_EQ(
+      problems(file + "FSPD\n"),
+      "f.yaml:4:19: distributed_type must be one of NO, MULTI_CPU, MULTI_GPU, FSDP; is 'FSPD' (did you mean 'FSDP'?)");
 }
 
 TEST_F(Accelerate, OtherEnginesAreRefusedWhereTheyAskForSomething) {
-  const std::string harmless = "deepspeed_config: {}\ndynamo_backend: 'NO'\ndynamo_config: {dynamo_backend: NO, dynamo_mode: default}\n"
-                               "megatron_lm_config:\ntpu_name: null\nparallelism_config: {parallelism_config_tp_size: 1}\n";
+  const std::string harmless =
+      "deepspeed_config: {}\ndynamo_backend: 'NO'\ndynamo_config: {dynamo_backend: NO, dynamo_mode: default}\n"
+      "megatron_lm_config:\ntpu_name: null\nparallelism_config: {parallelism_config_tp_size: 1}\n";
   EXPECT_EQ(problems(kLeast + harmless), "");
-  EXPECT_EQ(problems(kLeast + "deepspeed_config: {zero_stage: 2}\ndynamo_backend: INDUCTOR\ntpu_use_cluster: true\nfp16: false\n"
-                              "parallelism_config: {parallelism_config_tp_size: 2}\n"),
+  EXPECT_EQ(problems(kLeast +
+                     "deepspeed_config: {zero_stage: 2}\ndynamo_backend: INDUCTOR\ntpu_use_cluster: true\nfp16: false\n"
+                     "parallelism_config: {parallelism_config_tp_size: 2}\n"),
             "f.yaml:5:1: deepspeed_config is not supported by this version\n"
             "f.yaml:6:1: dynamo_backend is not supported by this version\n"
             "f.yaml:7:1: tpu_use_cluster is not supported by this version\n"
@@ -123,11 +133,13 @@ TEST_F(Accelerate, OtherEnginesAreRefusedWhereTheyAskForSomething) {
 }
 
 TEST_F(Accelerate, HalfPrecision) {
-  const std::string why = " is not supported by this version (on a CPU fp16 loses small gradients and is slower; it needs GPU "
-                          "support); no or bf16 is";
+  const std::string why =
+      " is not supported by this version (on a CPU fp16 loses small gradients and is slower; it needs GPU "
+      "support); no or bf16 is";
   EXPECT_EQ(problems(kLeast + "mixed_precision: FP16\n"), "f.yaml:5:18: mixed_precision fp16" + why);
   EXPECT_EQ(problems(kLeast + "fp16: true\n"), "f.yaml:5:7: mixed_precision fp16" + why);
-  EXPECT_EQ(problems(kLeast + "mixed_precision: fp8\n"), "f.yaml:5:18: mixed_precision fp8 is not supported by this version");
+  EXPECT_EQ(problems(kLeast + "mixed_precision: fp8\n"),
+            "f.yaml:5:18: mixed_precision fp8 is not supported by this version");
   EXPECT_EQ(resolve(kLeast + "mixed_precision: BF16\n").config.mixed_precision, MixedPrecision::kBf16);
 }
 

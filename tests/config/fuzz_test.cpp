@@ -1,7 +1,7 @@
 // Damaged files: never a crash, and never another error than ConfigError.
 #include <random>
 
-#include "given.h"
+#include "tests/config/given.h"
 
 namespace trainer::config {
 namespace {
@@ -39,11 +39,21 @@ std::string damaged(std::string text, std::mt19937& random) {
     const std::size_t at = random() % text.size();
     const std::size_t length = std::min<std::size_t>(text.size() - at, 1 + random() % 12);
     switch (random() % 5) {
-      case 0: text[at] = letters[random() % letters.size()]; break;
-      case 1: text.insert(at, 1 + random() % 3, letters[random() % letters.size()]); break;
-      case 2: text.erase(at, length); break;
-      case 3: text.insert(random() % text.size(), text.substr(at, length * 4)); break;
-      default: text.resize(at); break;
+      case 0:
+        text[at] = letters[random() % letters.size()];
+        break;
+      case 1:
+        text.insert(at, 1 + random() % 3, letters[random() % letters.size()]);
+        break;
+      case 2:
+        text.erase(at, length);
+        break;
+      case 3:
+        text.insert(random() % text.size(), text.substr(at, length * 4));
+        break;
+      default:
+        text.resize(at);
+        break;
     }
   }
   return text;

@@ -3,7 +3,7 @@
 #include "engine/config/reference.h"
 #include "engine/config/tables.h"
 #include "engine/config/tree.h"
-#include "given.h"
+#include "tests/config/given.h"
 
 namespace trainer::config {
 namespace {

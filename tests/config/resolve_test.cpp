@@ -1,5 +1,5 @@
 // What files, environment and flags come to.
-#include "given.h"
+#include "tests/config/given.h"
 
 namespace trainer::config {
 namespace {
@@ -67,7 +67,8 @@ TEST_F(Resolve, EmptyAndOtherDocuments) {
 }
 
 TEST_F(Resolve, LaterSourcesWin) {
-  const std::string file = write("f.yaml", kLeast + "training: {learning_rate: 1, weight_decay: 1, max_grad_norm: 1}\n");
+  const std::string file =
+      write("f.yaml", kLeast + "training: {learning_rate: 1, weight_decay: 1, max_grad_norm: 1}\n");
   const std::string job = write("job.yaml", "training: {weight_decay: 2, max_grad_norm: 2}\nmixed_precision: bf16\n");
   setenv("ACCELERATE_MIXED_PRECISION", "no", 1);
   const Plan plan = resolve_plan({file, job, {{"training.max_grad_norm", "3", "--set"}}});
@@ -97,7 +98,8 @@ TEST_F(Resolve, ProblemsOfFlagsNameTheFlag) {
 }
 
 TEST_F(Resolve, FlagsMayHoldYaml) {
-  const Plan plan = resolve(kLeast + "lora: {r: 4}\n", {{"lora.target_modules", "[q, v]", "--set"}, {"data.source", "{a}: {b}", "--set"}});
+  const Plan plan = resolve(kLeast + "lora: {r: 4}\n",
+                            {{"lora.target_modules", "[q, v]", "--set"}, {"data.source", "{a}: {b}", "--set"}});
   EXPECT_EQ(plan.config.lora->target_modules.names, (std::vector<std::string>{"q", "v"}));
   EXPECT_EQ(plan.config.lora->r, 4);
   EXPECT_EQ(plan.config.data.source, "{a}: {b}");
@@ -116,9 +118,11 @@ TEST_F(Resolve, PathsAreRelativeToTheirFile) {
             (std::vector<std::string>{(folder_ / "b.txt").string(), (folder_ / "sub/*.csv").string()}));
   EXPECT_EQ(plan.config.model.path, (std::filesystem::current_path() / "here").string());
   EXPECT_EQ(plan.config.checkpoint.resume_from_checkpoint, "auto");
-  EXPECT_EQ(resolve(kLeast + "checkpoint: {resume_from_checkpoint: checkpoint-3}\n").config.checkpoint.resume_from_checkpoint,
-            (folder_ / "checkpoint-3").string());
-  EXPECT_EQ(resolve(kLeast + "checkpoint: {resume_from_checkpoint: No}\n").config.checkpoint.resume_from_checkpoint, "false");
+  EXPECT_EQ(
+      resolve(kLeast + "checkpoint: {resume_from_checkpoint: checkpoint-3}\n").config.checkpoint.resume_from_checkpoint,
+      (folder_ / "checkpoint-3").string());
+  EXPECT_EQ(resolve(kLeast + "checkpoint: {resume_from_checkpoint: No}\n").config.checkpoint.resume_from_checkpoint,
+            "false");
 }
 
 TEST_F(Resolve, EnvironmentVariables) {
@@ -127,11 +131,13 @@ TEST_F(Resolve, EnvironmentVariables) {
   unsetenv("CONFIG_TEST_NONE");
   const std::string data = "distributed_type: NO\nuse_cpu: true\nmodel: {path: m}\ndata: {train: {path: a}, source: '";
   EXPECT_EQ(resolve(data + "x${CONFIG_TEST_A}y${CONFIG_TEST_NONE:-z}'}\n").config.data.source, "xaayz");
-  EXPECT_EQ(resolve(data + "${CONFIG_TEST_EMPTY}|${CONFIG_TEST_EMPTY:-d}|${CONFIG_TEST_NONE:-}'}\n").config.data.source, "|d|");
+  EXPECT_EQ(resolve(data + "${CONFIG_TEST_EMPTY}|${CONFIG_TEST_EMPTY:-d}|${CONFIG_TEST_NONE:-}'}\n").config.data.source,
+            "|d|");
   EXPECT_EQ(resolve(data + "$${A} $5 {b}'}\n").config.data.source, "${A} $5 {b}");
-  EXPECT_EQ(problems(data + "${CONFIG_TEST_NONE}'}\n"),
-            "f.yaml:4:34: the environment variable 'CONFIG_TEST_NONE' is not set; ${CONFIG_TEST_NONE:-default} gives it a "
-            "default");
+  EXPECT_EQ(
+      problems(data + "${CONFIG_TEST_NONE}'}\n"),
+      "f.yaml:4:34: the environment variable 'CONFIG_TEST_NONE' is not set; ${CONFIG_TEST_NONE:-default} gives it a "
+      "default");
   EXPECT_EQ(problems(data + "${CONFIG_TEST_A'}\n"),
             "f.yaml:4:34: '${' is never closed by '}'; a text that means it writes '$${'");
   setenv("CONFIG_TEST_N", "7", 1);
@@ -147,7 +153,8 @@ TEST_F(Resolve, NullMeansNotWritten) {
 TEST_F(Resolve, KeysGivenTwice) {
   EXPECT_EQ(problems(kLeast + "seed: 1\nseed: 2\n"), "f.yaml:6:1: 'seed' is given twice");
   EXPECT_EQ(problems(kLeast + "fsdp_config: {sharding_strategy: 1, fsdp_sharding_strategy: 1}\n"),
-            "f.yaml:5:37: fsdp_config.fsdp_sharding_strategy is the same option as fsdp_sharding_strategy, which is given too");
+            "f.yaml:5:37: fsdp_config.fsdp_sharding_strategy is the same option as fsdp_sharding_strategy, which is "
+            "given too");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // What options mean for each other.
-#include "given.h"
+#include "tests/config/given.h"
 
 namespace trainer::config {
 namespace {
@@ -7,7 +7,8 @@ namespace {
 using Rules = Given;
 
 const std::string kMultiCpu =
-    "distributed_type: MULTI_CPU\nnum_processes: 2\nmodel: {path: m}\ndata: {train: {path: a}, validation: {fraction: 0.1}}\n";
+    "distributed_type: MULTI_CPU\nnum_processes: 2\nmodel: {path: m}\ndata: {train: {path: a}, validation: {fraction: "
+    "0.1}}\n";
 
 TEST_F(Rules, Ranks) {
   EXPECT_EQ(problems(kLeast + "num_processes: 2\n"),
@@ -22,14 +23,17 @@ TEST_F(Rules, Ranks) {
 }
 
 TEST_F(Rules, TheDeviceIsSaid) {
-  EXPECT_EQ(warnings("distributed_type: FSDP\nnum_processes: 2\nuse_cpu: false\nmodel: {path: m}\ndata: {train: {path: a}}\n"),
-            "f.yaml:3:10: use_cpu is false, but this version has no GPU support: training runs on the CPU\n");
+  EXPECT_EQ(
+      warnings(
+          "distributed_type: FSDP\nnum_processes: 2\nuse_cpu: false\nmodel: {path: m}\ndata: {train: {path: a}}\n"),
+      "f.yaml:3:10: use_cpu is false, but this version has no GPU support: training runs on the CPU\n");
   EXPECT_EQ(warnings(kMultiCpu), "");
 }
 
 TEST_F(Rules, Model) {
   const std::string base = "distributed_type: NO\nuse_cpu: true\ndata: {train: {path: a}}\n";
-  EXPECT_EQ(problems(base), "f.yaml: model.path (a Hugging Face folder) or model.config (built from scratch) is required");
+  EXPECT_EQ(problems(base),
+            "f.yaml: model.path (a Hugging Face folder) or model.config (built from scratch) is required");
   EXPECT_EQ(problems(base + "model: {config: {model_type: t5}}\n"),
             "f.yaml: tokenizer.path is required with model.config; `trainer tokenize train` makes one from text");
   const Plan plan = resolve(base + "model: {config: {model_type: t5, d_model: 8}}\ntokenizer: {path: t}\n",
@@ -38,10 +42,16 @@ TEST_F(Rules, Model) {
 }
 
 TEST_F(Rules, Batch) {
-  EXPECT_EQ(problems(kMultiCpu + "training: {global_batch_size: 10, gradient_accumulation_steps: 2, per_device_train_batch_size: 4}\n"),
-            "f.yaml:5:31: training.global_batch_size is 10, but per_device_train_batch_size 4 x gradient_accumulation_steps 2 "
-            "x 2 ranks is 16: leave out gradient_accumulation_steps");
-  EXPECT_EQ(problems(kMultiCpu + "training: {global_batch_size: 16, gradient_accumulation_steps: 2, per_device_train_batch_size: 4}\n"), "");
+  EXPECT_EQ(
+      problems(kMultiCpu +
+               "training: {global_batch_size: 10, gradient_accumulation_steps: 2, per_device_train_batch_size: 4}\n"),
+      "f.yaml:5:31: training.global_batch_size is 10, but per_device_train_batch_size 4 x gradient_accumulation_steps "
+      "2 "
+      "x 2 ranks is 16: leave out gradient_accumulation_steps");
+  EXPECT_EQ(
+      problems(kMultiCpu +
+               "training: {global_batch_size: 16, gradient_accumulation_steps: 2, per_device_train_batch_size: 4}\n"),
+      "");
   EXPECT_EQ(problems(kMultiCpu + "training: {global_batch_size: 10}\n"), "");
 }
 
@@ -50,7 +60,9 @@ TEST_F(Rules, Lora) {
             "f.yaml:5:19: lora.task_type CAUSAL_LM doesn't fit data.task seq2seq_lm\n"
             "f.yaml:5:46: lora.inference_mode is true, which leaves nothing to train: set it to false\n"
             "f.yaml:5:63: lora.peft_type IA3 is not supported by this version; LORA is");
-  EXPECT_EQ(problems(kMultiCpu + "lora: {task_type: seq_2_seq_lm, peft_type: lora, init_lora_weights: True, target_modules: q}\n"), "");
+  EXPECT_EQ(problems(kMultiCpu +
+                     "lora: {task_type: seq_2_seq_lm, peft_type: lora, init_lora_weights: True, target_modules: q}\n"),
+            "");
   EXPECT_EQ(problems(kMultiCpu + "lora: {use_dora: true, rank_pattern: {q: 4}, alpha_pattern: {}, revision: x}\n"),
             "f.yaml:5:8: lora.use_dora is not supported by this version\n"
             "f.yaml:5:24: lora.rank_pattern is not supported by this version");
@@ -59,9 +71,11 @@ TEST_F(Rules, Lora) {
 
 TEST_F(Rules, Evaluation) {
   EXPECT_EQ(problems(kLeast + "evaluation: {generate: true}\n"),
-            "f.yaml:5:24: evaluation.generate needs validation samples: give data.validation.fraction or data.validation.path");
+            "f.yaml:5:24: evaluation.generate needs validation samples: give data.validation.fraction or "
+            "data.validation.path");
   EXPECT_EQ(problems(kMultiCpu + "evaluation: {metrics: [loss, accuracy]}\n"),
-            "f.yaml:5:23: evaluation.metrics: accuracy compares generated text with labels and needs evaluation.generate: true");
+            "f.yaml:5:23: evaluation.metrics: accuracy compares generated text with labels and needs "
+            "evaluation.generate: true");
   EXPECT_EQ(problems(kMultiCpu + "evaluation: {metrics: [los]}\n"),
             "f.yaml:5:23: evaluation.metrics must be one of loss, accuracy; is 'los' (did you mean 'loss'?)");
 }
@@ -69,7 +83,8 @@ TEST_F(Rules, Evaluation) {
 TEST_F(Rules, WhatThisVersionLacks) {
   EXPECT_EQ(problems("distributed_type: NO\nuse_cpu: true\nmodel: {path: m}\n"
                      "data: {task: causal_lm, train: {path: a, format: parquet}}\n"
-                     "logging: {report_to: [tensorboard, wandb]}\ntraining: {optim: adafactor, lr_scheduler_type: polynomial, fp16: true}\n"),
+                     "logging: {report_to: [tensorboard, wandb]}\ntraining: {optim: adafactor, lr_scheduler_type: "
+                     "polynomial, fp16: true}\n"),
             "f.yaml:4:14: data.task causal_lm is not supported by this version; seq2seq_lm is\n"
             "f.yaml:4:50: data.train.format parquet is not supported by this version\n"
             "f.yaml:5:22: logging.report_to must be one of none, tensorboard; is 'wandb'\n"
@@ -79,14 +94,16 @@ TEST_F(Rules, WhatThisVersionLacks) {
 }
 
 TEST_F(Rules, WhatHasNoEffectIsSaid) {
-  EXPECT_EQ(warnings(kLeast + "training: {sgd_momentum: 0.5, max_steps: 3, num_train_epochs: 2, ddp_bucket_cap_mb: 1}\n"
-                              "evaluation: {max_new_tokens: 4, eval_steps: 3}\nfsdp_config: {fsdp_sharding_strategy: NO_SHARD}\n"),
-            "f.yaml:7:14: fsdp_config has no effect unless distributed_type is FSDP\n"
-            "f.yaml:5:63: training.num_train_epochs has no effect unless max_steps is not given\n"
-            "f.yaml:5:26: training.sgd_momentum has no effect unless optim is sgd\n"
-            "f.yaml:5:85: training.ddp_bucket_cap_mb has no effect unless distributed_type is MULTI_CPU\n"
-            "f.yaml:6:45: evaluation.eval_steps has no effect unless there are validation samples\n"
-            "f.yaml:6:30: evaluation.max_new_tokens has no effect unless evaluation.generate is true\n");
+  EXPECT_EQ(
+      warnings(kLeast +
+               "training: {sgd_momentum: 0.5, max_steps: 3, num_train_epochs: 2, ddp_bucket_cap_mb: 1}\n"
+               "evaluation: {max_new_tokens: 4, eval_steps: 3}\nfsdp_config: {fsdp_sharding_strategy: NO_SHARD}\n"),
+      "f.yaml:7:14: fsdp_config has no effect unless distributed_type is FSDP\n"
+      "f.yaml:5:63: training.num_train_epochs has no effect unless max_steps is not given\n"
+      "f.yaml:5:26: training.sgd_momentum has no effect unless optim is sgd\n"
+      "f.yaml:5:85: training.ddp_bucket_cap_mb has no effect unless distributed_type is MULTI_CPU\n"
+      "f.yaml:6:45: evaluation.eval_steps has no effect unless there are validation samples\n"
+      "f.yaml:6:30: evaluation.max_new_tokens has no effect unless evaluation.generate is true\n");
 }
 
 TEST_F(Rules, ReportToNoneIsNothing) {

@@ -3,7 +3,7 @@
 
 #include <deque>
 
-#include "given.h"
+#include "tests/config/given.h"
 
 namespace trainer::config {
 namespace {
@@ -32,8 +32,30 @@ const char* const kFolder = "a folder with config.json and weights";
 const char* const kScratch = "a small T5, built from scratch";
 
 TEST_F(Wizard, AWholeRun) {
-  Script script({"FSDP", "2", "FULL_SHARD", "TRANSFORMER_BASED_WRAP", "T5Block", "bf16", "runs/a", kFolder, "/models/t5", "a.txt",
-                 "delimited", "@", "sentence,label", "0.1", "sentence", "label", "yes", "8", "32", "0.1", "q,v", "4", "2", "1e-3"});
+  Script script({"FSDP",
+                 "2",
+                 "FULL_SHARD",
+                 "TRANSFORMER_BASED_WRAP",
+                 "T5Block",
+                 "bf16",
+                 "runs/a",
+                 kFolder,
+                 "/models/t5",
+                 "a.txt",
+                 "delimited",
+                 "@",
+                 "sentence,label",
+                 "0.1",
+                 "sentence",
+                 "label",
+                 "yes",
+                 "8",
+                 "32",
+                 "0.1",
+                 "q,v",
+                 "4",
+                 "2",
+                 "1e-3"});
   Config config;
   config.use_cpu = true;
   ask_questions(config, script);
@@ -88,14 +110,14 @@ TEST_F(Wizard, AWholeRun) {
             "  target: label\n"
             "lora:\n"
             "  r: 8\n"
-            "  lora_alpha: 32.0\n"
+            "  lora_alpha: 32\n"
             "  lora_dropout: 0.1\n"
             "  target_modules:\n"
             "  - q\n"
             "  - v\n"
             "training:\n"
             "  per_device_train_batch_size: 4\n"
-            "  num_train_epochs: 2.0\n"
+            "  num_train_epochs: 2\n"
             "  learning_rate: 0.001\n");
   const Plan plan = resolve(text);
   EXPECT_EQ(plan.config.lora->target_modules.names, (std::vector<std::string>{"q", "v"}));
@@ -122,7 +144,8 @@ TEST_F(Wizard, WrongAnswersAreToldAndAskedForAgain) {
             "How should training be distributed? [NO]\n"
             "  distributed_type must be one of NO, MULTI_CPU, MULTI_GPU, FSDP; is 'FSPD' (did you mean 'FSDP'?)\n"
             "How should training be distributed? [NO]\n"
-            "  distributed_type MULTI_GPU is not supported by this version (it needs GPU support; with --cpu or use_cpu: true "
+            "  distributed_type MULTI_GPU is not supported by this version (it needs GPU support; with --cpu or "
+            "use_cpu: true "
             "it runs as MULTI_CPU); NO or MULTI_CPU or FSDP is\n"
             "How should training be distributed? [NO]\n"
             "How many processes should be used for distributed training? [1]\n"
@@ -133,7 +156,8 @@ TEST_F(Wizard, WrongAnswersAreToldAndAskedForAgain) {
             "What should be your sharding strategy? [FULL_SHARD]\n"
             "  fsdp_sharding_strategy HYBRID_SHARD_ZERO2 is not supported by this version; FULL_SHARD is\n"
             "What should be your sharding strategy? [FULL_SHARD]\n"
-            "  fsdp_sharding_strategy must be one of FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD, HYBRID_SHARD_ZERO2; is "
+            "  fsdp_sharding_strategy must be one of FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD, "
+            "HYBRID_SHARD_ZERO2; is "
             "'NO_WRAP'\n"
             "What should be your sharding strategy? [FULL_SHARD]\n");
   EXPECT_EQ(config.num_processes, 3);
@@ -155,8 +179,9 @@ TEST_F(Wizard, WhatIsThereIsKept) {
   Script script({"", "", "", "runs"});
   ask_questions(config, script);
   const std::string text = file_text(config, prefill.config, prefill.document);
-  for (const char* line : {"num_processes: ${WIZARD_TEST_N}\n", "gpu_ids: 0,1\n", "rdzv_backend: c10d\n", "  path: ${HOME}/m\n",
-                           "  max_samples: 9\n", "  r: 4\n", "  target_modules: .*q\n", "output_dir: runs\n", "use_dora: false\n"}) {
+  for (const char* line :
+       {"num_processes: ${WIZARD_TEST_N}\n", "gpu_ids: 0,1\n", "rdzv_backend: c10d\n", "  path: ${HOME}/m\n",
+        "  max_samples: 9\n", "  r: 4\n", "  target_modules: .*q\n", "output_dir: runs\n", "use_dora: false\n"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << "in\n" << text;
   }
   EXPECT_EQ(file_text(prefill.config, prefill.config, prefill.document).find("fsdp_config"), std::string::npos);

@@ -47,7 +47,11 @@ TEST(Yaml, AliasesAreCopies) {
 }
 
 TEST(Yaml, ByteOrderMarkAndWindowsLineEnds) {
-  EXPECT_EQ(parse("\xEF\xBB\xBF" "a: 'b'\r\nc: d\r\n").find("c")->text, "d");
+  EXPECT_EQ(parse("\xEF\xBB\xBF"
+                  "a: 'b'\r\nc: d\r\n")
+                .find("c")
+                ->text,
+            "d");
 }
 
 TEST(Yaml, RefusesWhatIsNoConfiguration) {
@@ -55,7 +59,8 @@ TEST(Yaml, RefusesWhatIsNoConfiguration) {
   EXPECT_EQ(why_not("a: 'b\nc: d\n"), "f.yaml:1:4: this quote is never closed");
   EXPECT_EQ(why_not("a: \"b\\\"\nc: d\n"), "f.yaml:1:4: this quote is never closed");
   EXPECT_EQ(why_not("a: &x [*x]\n"), "f.yaml:1:8: this alias (*name) stands inside what it refers to");
-  EXPECT_EQ(why_not("a: !!python/object x\n"), "f.yaml:1:4: YAML tags are not supported (tag:yaml.org,2002:python/object)");
+  EXPECT_EQ(why_not("a: !!python/object x\n"),
+            "f.yaml:1:4: YAML tags are not supported (tag:yaml.org,2002:python/object)");
   EXPECT_EQ(why_not("{a: 1}: 2\n"), "f.yaml:1:1: a key must be plain text");
   EXPECT_EQ(why_not("a: 1\n---\nb: 2\n"), "f.yaml: holds more than one YAML document (---)");
   EXPECT_EQ(why_not(std::string("a: \0", 4)), "f.yaml: holds a zero byte at offset 3: not a text file");
@@ -64,7 +69,8 @@ TEST(Yaml, RefusesWhatIsNoConfiguration) {
 
 TEST(Yaml, RefusesWhatWouldCostTooMuch) {
   EXPECT_NE(why_not(std::string(5 << 20, '[')), "");
-  EXPECT_EQ(why_not("a: " + std::string(100, '[') + std::string(100, ']')), "f.yaml:1:35: nested more than 32 deep: not a configuration");
+  EXPECT_EQ(why_not("a: " + std::string(100, '[') + std::string(100, ']')),
+            "f.yaml:1:35: nested more than 32 deep: not a configuration");
   EXPECT_NE(why_not(std::string(1 << 19, '[')), "");
   EXPECT_NE(why_not(repeated("- ", 100'000)), "");
   EXPECT_NE(why_not("a: [" + repeated("x,", 30'000) + "]"), "");
@@ -77,11 +83,12 @@ TEST(Yaml, RefusesWhatWouldCostTooMuch) {
 }
 
 TEST(Yaml, WritingAndReadingAreInverse) {
-  const std::vector<std::string> hard{"", " ", "no", "NO", "y", "1e8", "1_000", "0x1f", "12:30:00", "null", "~", "=", "-", "- a",
-                                      "-a", "a: b", "a #b", "#a", "a:", "'", "\"", "it's", "a\nb", "\t", "\x01\x7f", "[a]", "{a}",
-                                      "*a", "&a", "!a", "%a", "@a", "`a", ",a", "?", "? a", ":", ": a", "---", "...", "|", ">-",
-                                      "ü", "日本", "\\", "a\\nb", "-1", "+1", ".5", ".inf", "192.168.1.1", "C:\\x", " a", "a ",
-                                      "\x04", "\r", "a\r\nb"};
+  const std::vector<std::string> hard{
+      "",         " ",    "no",          "NO",    "y",    "1e8", "1_000", "0x1f", "12:30:00", "null",  "~",    "=",
+      "-",        "- a",  "-a",          "a: b",  "a #b", "#a",  "a:",    "'",    "\"",       "it's",  "a\nb", "\t",
+      "\x01\x7f", "[a]",  "{a}",         "*a",    "&a",   "!a",  "%a",    "@a",   "`a",       ",a",    "?",    "? a",
+      ":",        ": a",  "---",         "...",   "|",    ">-",  "ü",     "日本", "\\",       "a\\nb", "-1",   "+1",
+      ".5",       ".inf", "192.168.1.1", "C:\\x", " a",   "a ",  "\x04",  "\r",   "a\r\nb"};
   Node root = Node::map();
   for (std::size_t i = 0; i < hard.size(); ++i) root[fmt::format("k{}", i)] = Node::scalar(hard[i], true);
   root["list"] = Node::list(hard);
@@ -118,7 +125,8 @@ TEST(Scalar, Integers) {
   EXPECT_EQ(parse_int("1_000"), 1000);
   EXPECT_EQ(parse_int("2.0"), 2);
   EXPECT_EQ(parse_int("9223372036854775807"), INT64_MAX);
-  for (const char* text : {"", "1.5", "010", "0x10", "1e30", "9223372036854775808", "1 2", "_1", "--1", "+-1", "nan", "inf"}) {
+  for (const char* text :
+       {"", "1.5", "010", "0x10", "1e30", "9223372036854775808", "1 2", "_1", "--1", "+-1", "nan", "inf"}) {
     EXPECT_EQ(parse_int(text), std::nullopt) << text;
   }
 }
@@ -129,12 +137,14 @@ TEST(Scalar, NumbersKeepEveryBit) {
   }
   EXPECT_EQ(double_text(5e-5), "5.0e-05");
   EXPECT_EQ(double_text(3), "3.0");
-  for (const char* text : {"", "fast", ".inf", "nan", "1e999", "1,5"}) EXPECT_EQ(parse_double(text), std::nullopt) << text;
+  for (const char* text : {"", "fast", ".inf", "nan", "1e999", "1,5"})
+    EXPECT_EQ(parse_double(text), std::nullopt) << text;
 }
 
 TEST(Json, FollowsWhatIsWritten) {
   const Node node = parse("{model_type: t5, n: 2, eps: 1e-6, tie: no, text: '2', one: 1.0, none: ~, l: [a, 1, true]}");
-  EXPECT_EQ(to_json(node), R"({"model_type":"t5","n":2,"eps":1e-06,"tie":false,"text":"2","one":1.0,"none":null,"l":["a",1,true]})");
+  EXPECT_EQ(to_json(node),
+            R"({"model_type":"t5","n":2,"eps":1e-06,"tie":false,"text":"2","one":1.0,"none":null,"l":["a",1,true]})");
   EXPECT_EQ(to_json(from_json(to_json(node))), to_json(node));
   EXPECT_THROW(from_json("{"), ConfigError);
 }

@@ -11,6 +11,8 @@
 namespace trainer::data {
 namespace {
 
+using namespace std::string_view_literals;
+
 /// Changes bytes of a text at random places.
 class Mutator {
  public:
@@ -38,7 +40,7 @@ class Mutator {
 
  private:
   void change(std::string& text, size_t at) {
-    static const std::string kTricky("\"'{}[],:\\@\r\n\t\0\xff\xc3\xef\x80\x7f-e0", 24);
+    static constexpr std::string_view kTricky("\"'{}[],:\\@\r\n\t\0\xff\xc3\xef\x80\x7f-e0"sv);
     switch (below(7)) {
       case 0:
         text[at] = static_cast<char>(text[at] ^ (1 << below(8)));

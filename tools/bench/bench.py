@@ -249,7 +249,9 @@ def print_table(title: str, unit: str, results: dict[str, list[Result]], value, 
         if ours and name != "trainer":
             ratios = [a / b if more_is_better else b / a for a, b in zip(ours, values)]
             row += f"  {statistics.median(ratios):.2f}x  {min(ratios):.2f}x  {max(ratios):.2f}x"
-        print(row + ("  void: too noisy" if name != "trainer" and spread(values) > NOISE else ""))
+        if name != "trainer":
+            row += "  void: too few runs" if len(values) < 3 else "  void: too noisy" if spread(values) > NOISE else ""
+        print(row)
 
 
 def print_losses(results: dict[str, list[Result]]) -> None:

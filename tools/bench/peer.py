@@ -115,7 +115,7 @@ def main() -> None:
         optimizer.step()
         scheduler.step()
         optimizer.zero_grad()
-        loss, norm = loss.item(), float(norm)
+        loss, norm = accelerator.reduce(loss.detach(), "mean").item(), float(norm)
         seconds, start = time.perf_counter() - start, time.perf_counter()
         if log is not None:
             used = samples[step * global_batch : (step + 1) * global_batch]

@@ -3,7 +3,9 @@
 namespace trainer::config {
 namespace {
 
-bool delimited(const Config& config) { return config.data.train.format == DataFormat::kDelimited; }
+bool delimited(const Config& config) {
+  return config.data.train.format == DataFormat::kDelimited;
+}
 
 }  // namespace
 

@@ -33,8 +33,9 @@ const Entries& lora_table() {
       option("use_rslora", &C::use_rslora).help("Scales by lora_alpha / sqrt(r)."),
       option("fan_in_fan_out", &C::fan_in_fan_out).help("The weights are stored transposed, as GPT-2's are."),
       option("init_lora_weights", &C::init_lora_weights)
-          .help("true: as PEFT does; gaussian: A from a normal distribution; false: adapters that change the output from "
-                "the start.")
+          .help(
+              "true: as PEFT does; gaussian: A from a normal distribution; false: adapters that change the output from "
+              "the start.")
           .one_of({"true", "false", "gaussian"}),
 
       // The rest of PEFT's LoraConfig.

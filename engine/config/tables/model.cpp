@@ -6,8 +6,9 @@ const Entries& model_table() {
   using C = ModelConfig;
   static const Entries entries = table<C>(
       option("path", &C::path).help("Hugging Face folder with config.json and weights. Instead of config.").path(),
-      json("config", &C::config).help("The keys of a config.json: the model is built from scratch, its weights drawn from "
-                                      "seed. Instead of path."),
+      json("config", &C::config)
+          .help("The keys of a config.json: the model is built from scratch, its weights drawn from "
+                "seed. Instead of path."),
       option("dtype", &C::dtype)
           .help("What frozen weights are stored in; trained ones are fp32. auto: as they are in the file.")
           .one_of({"auto", "float32", "bfloat16", "float16"}));

@@ -4,12 +4,22 @@
 namespace trainer::config {
 namespace {
 
-bool several_machines(const Config& config) { return config.num_machines > 1; }
-bool fsdp(const Config& config) { return config.distributed_type == DistributedType::kFsdp; }
-bool several_ranks(const Config& config) { return config.distributed_type != DistributedType::kNo; }
+bool several_machines(const Config& config) {
+  return config.num_machines > 1;
+}
+bool fsdp(const Config& config) {
+  return config.distributed_type == DistributedType::kFsdp;
+}
+bool several_ranks(const Config& config) {
+  return config.distributed_type != DistributedType::kNo;
+}
 
-Node text(const char* value) { return Node::scalar(value, true); }
-Node bare(const char* value) { return Node::scalar(value); }
+Node text(const char* value) {
+  return Node::scalar(value, true);
+}
+Node bare(const char* value) {
+  return Node::scalar(value);
+}
 
 }  // namespace
 
@@ -77,8 +87,7 @@ const Entries& root_table() {
 
       // Keys that Accelerate's files have and that mean nothing here.
       no_effect("downcast_bf16").accelerate().written(text("no")),
-      no_effect("enable_cpu_affinity").accelerate().written(bare("false")),
-      no_effect("gpu_ids").accelerate(),
+      no_effect("enable_cpu_affinity").accelerate().written(bare("false")), no_effect("gpu_ids").accelerate(),
       no_effect("main_training_function").accelerate().written(bare("main")),
       no_effect("rdzv_backend").accelerate().written(bare("static")),
       no_effect("same_network").accelerate().written(bare("true")),

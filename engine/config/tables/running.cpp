@@ -24,37 +24,37 @@ const Entries& checkpoint_table() {
 const Entries& evaluation_table() {
   using C = EvaluationConfig;
   auto generates = [](const Config& c) { return c.evaluation.generate; };
-  static const Entries entries = table<C>(
-      option("eval_steps", &C::eval_steps)
-          .help("Updates between evaluations. 0: at the end of each epoch.")
-          .at_least(0)
-          .when("there are validation samples", validates),
-      option("metrics", &C::metrics)
-          .help("What is measured; accuracy compares generated text with the label.")
-          .one_of({"loss", "accuracy"})
-          .when("there are validation samples", validates),
-      option("generate", &C::generate)
-          .alias("predict_with_generate")
-          .help("Writes predictions for the validation samples, and shows some beside their labels."),
-      option("max_new_tokens", &C::max_new_tokens)
-          .alias("generation_max_length")
-          .help("Tokens of a prediction. 0: data.max_target_length.")
-          .at_least(0)
-          .when("evaluation.generate is true", generates),
-      option("show_predictions", &C::show_predictions)
-          .help("Predictions shown at the end.")
-          .at_least(0)
-          .when("evaluation.generate is true", generates));
+  static const Entries entries =
+      table<C>(option("eval_steps", &C::eval_steps)
+                   .help("Updates between evaluations. 0: at the end of each epoch.")
+                   .at_least(0)
+                   .when("there are validation samples", validates),
+               option("metrics", &C::metrics)
+                   .help("What is measured; accuracy compares generated text with the label.")
+                   .one_of({"loss", "accuracy"})
+                   .when("there are validation samples", validates),
+               option("generate", &C::generate)
+                   .alias("predict_with_generate")
+                   .help("Writes predictions for the validation samples, and shows some beside their labels."),
+               option("max_new_tokens", &C::max_new_tokens)
+                   .alias("generation_max_length")
+                   .help("Tokens of a prediction. 0: data.max_target_length.")
+                   .at_least(0)
+                   .when("evaluation.generate is true", generates),
+               option("show_predictions", &C::show_predictions)
+                   .help("Predictions shown at the end.")
+                   .at_least(0)
+                   .when("evaluation.generate is true", generates));
   return entries;
 }
 
 const Entries& logging_table() {
   using C = LoggingConfig;
-  static const Entries entries = table<C>(
-      option("logging_steps", &C::logging_steps).help("Updates between lines of metrics.jsonl.").at_least(1),
-      option("report_to", &C::report_to)
-          .help("Where metrics go beside metrics.jsonl.")
-          .one_of({"none", "tensorboard"}));
+  static const Entries entries =
+      table<C>(option("logging_steps", &C::logging_steps).help("Updates between lines of metrics.jsonl.").at_least(1),
+               option("report_to", &C::report_to)
+                   .help("Where metrics go beside metrics.jsonl.")
+                   .one_of({"none", "tensorboard"}));
   return entries;
 }
 

@@ -73,8 +73,8 @@ const Entries& training_table() {
       // Names of TrainingArguments that say here something else, or nothing.
       unsupported("auto_find_batch_size"), unsupported("label_smoothing_factor"), unsupported("neftune_noise_alpha"),
       unsupported("torch_compile"), unsupported("bf16").instead("mixed_precision: bf16 does it"),
-      unsupported("fp16").instead("mixed_precision says it"),
-      unsupported("deepspeed"), unsupported("fsdp").instead("distributed_type: FSDP does it"));
+      unsupported("fp16").instead("mixed_precision says it"), unsupported("deepspeed"),
+      unsupported("fsdp").instead("distributed_type: FSDP does it"));
   return entries;
 }
 

@@ -1,0 +1,194 @@
+// One rank = DDP = FSDP, on the same global batches with dropout on: first loss, gradients, ten losses.
+#include <cmath>
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/norm.h>
+#include <torch/csrc/autograd/grad_mode.h>
+
+#include "data/dataset.h"
+#include "engine/base/files.h"
+#include "engine/checkpoint/export.h"
+#include "engine/train/batch_stream.h"
+#include "tests/support/golden_case.h"
+#include "tests/support/ranks.h"
+
+namespace trainer::testing {
+namespace {
+
+constexpr double kGradientTolerance = 1e-6, kLossesTolerance = 1e-5;  // fp32 against fp32 in another order
+constexpr int64_t kSamples = 37, kUpdates = 10;
+
+data::Dataset random_samples() {
+  data::Dataset samples;
+  uint32_t state = 7;
+  const auto draw = [&](int32_t low, int32_t high) {
+    state = state * 1664525 + 1013904223;
+    return low + static_cast<int32_t>((state >> 8) % static_cast<uint32_t>(high - low));
+  };
+  for (int64_t i = 0; i < kSamples; ++i) {
+    std::vector<int32_t> source(draw(1, 24)), target(draw(1, 7));
+    for (int32_t& id : source) id = draw(2, 53);
+    for (int32_t& id : target) id = draw(2, 53);
+    source.push_back(1), target.push_back(1);
+    samples.add(source, target, i);
+  }
+  return samples;
+}
+
+struct Setting {
+  std::string golden = "v1_0";
+  config::DistributedType type = config::DistributedType::kNo;
+  int ranks = 1;
+  bool lora = false;
+  bool recompute = false;
+  bool bf16 = false;
+  int64_t per_device = 100;  // samples of a micro-batch at most
+  int64_t global_batch = 8;
+};
+
+struct Outcome {
+  std::vector<double> losses, norms;
+  std::map<std::string, at::Tensor> first_gradients;
+};
+
+/// A model from the seed, of the golden case's shape but with dropout.
+config::Plan plan_of(const Setting& s) {
+  config::Plan plan;
+  config::Config& c = plan.config;
+  nlohmann::json model = nlohmann::json::parse(read_file(GoldenCase(s.golden).plan.config.model.path + "/config.json"));
+  model["dropout_rate"] = 0.2;
+  c.model.config = model.dump();
+  c.distributed_type = s.type;
+  c.num_processes = s.ranks;
+  c.training.gradient_checkpointing = s.recompute;
+  c.training.ddp_bucket_cap_mb = 0.01;  // several buckets even here
+  if (s.bf16) c.mixed_precision = config::MixedPrecision::kBf16;
+  if (s.lora) {
+    c.lora.emplace();
+    c.lora->r = 4;
+    c.lora->lora_dropout = 0.2;
+    c.lora->init_lora_weights = "false";  // B is not zero, so A has gradients from the start
+  }
+  return plan;
+}
+
+Outcome train(const Setting& s, const data::Dataset& samples, dist::Comm& comm) {
+  const config::Plan plan = plan_of(s);
+  const auto model = make_model(plan, comm);
+  const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors());
+  const train::BatchStream batches(samples, 3, true, s.global_batch, s.per_device, comm.rank(), comm.size());
+  Outcome outcome;
+  int64_t consumed = 0;
+  for (int64_t i = 0; i < kUpdates; ++i) {
+    const train::UpdateBatch batch = batches.next(consumed);
+    nn::Pass pass;
+    pass.training = true;
+    pass.seed = 11;
+    const double loss = model->update(batch.micro_batches, batch.target_tokens, pass);
+    outcome.losses.push_back(comm.sum(loss) / static_cast<double>(batch.target_tokens));
+    if (i == 0)
+      for (const auto& tensor : model->logical_tensors())
+        if (tensor.trainable) {
+          auto grad = tensor;
+          grad.value = tensor.grad;
+          outcome.first_gradients[tensor.name] = checkpoint::gather(grad, comm).clone();
+        }
+    outcome.norms.push_back(model->clip_grad_norm(1.0));
+    optimizer->step(model->logical_tensors(), 5e-3);
+    model->zero_grad();
+    consumed = batch.positions.end;
+  }
+  return outcome;
+}
+
+Outcome outcome_of(const Setting& s) {
+  const data::Dataset samples = random_samples();
+  Outcome outcome;
+  run_ranks(s.ranks, [&](dist::Comm& comm) {
+    Outcome mine = train(s, samples, comm);
+    if (comm.rank() == 0) outcome = std::move(mine);
+  });
+  return outcome;
+}
+
+void expect_same(const Outcome& found, const Outcome& reference, double gradient_tolerance = kGradientTolerance,
+                 double losses_tolerance = kLossesTolerance) {
+  EXPECT_NEAR(found.losses[0] / reference.losses[0], 1.0, gradient_tolerance);
+  double all = 0;
+  for (const auto& [name, gradient] : reference.first_gradients) all += std::pow(gradient.norm().item<double>(), 2);
+  ASSERT_EQ(found.first_gradients.size(), reference.first_gradients.size());
+  for (const auto& [name, gradient] : reference.first_gradients)
+    EXPECT_LE((found.first_gradients.at(name) - gradient).norm().item<double>(),
+              gradient_tolerance * gradient.norm().item<double>() + 1e-8 * std::sqrt(all))
+        << name;
+  for (int64_t i = 0; i < kUpdates; ++i)
+    EXPECT_NEAR(found.losses[i] / reference.losses[i], 1.0, losses_tolerance) << "update " << i;
+}
+
+using config::DistributedType;
+
+class Strategies : public ::testing::TestWithParam<Setting> {};
+
+TEST_P(Strategies, SameLossesAndGradientsAsOneRank) {
+  Setting alone = GetParam();
+  alone.type = DistributedType::kNo;
+  alone.ranks = 1;
+  alone.recompute = false;
+  alone.per_device = 100;
+  expect_same(outcome_of(GetParam()), outcome_of(alone));
+}
+
+std::vector<Setting> all_settings() {
+  std::vector<Setting> all;
+  for (const char* golden : {"v1_0", "v1_1"})
+    for (const bool lora : {false, true}) {
+      all.push_back({golden, DistributedType::kNo, 1, lora, false, false, 2, 8});          // accumulation: 4 of 2
+      all.push_back({golden, DistributedType::kNo, 1, lora, true, false, 100, 8});         // recomputation
+      all.push_back({golden, DistributedType::kMultiCpu, 2, lora, false, false, 100, 8});
+      all.push_back({golden, DistributedType::kMultiCpu, 2, lora, false, false, 2, 7});    // does not divide, accumulates
+      all.push_back({golden, DistributedType::kFsdp, 1, lora, false, false, 100, 8});
+      all.push_back({golden, DistributedType::kFsdp, 2, lora, false, false, 100, 8});
+      all.push_back({golden, DistributedType::kFsdp, 3, lora, false, false, 100, 7});
+      all.push_back({golden, DistributedType::kFsdp, 3, lora, true, false, 2, 8});
+      all.push_back({golden, DistributedType::kFsdp, 3, lora, false, false, 100, 2});      // a rank without samples
+    }
+  return all;
+}
+
+std::string name_of(const Setting& s) {
+  const char* type = s.type == DistributedType::kNo ? "One" : s.type == DistributedType::kFsdp ? "Fsdp" : "Ddp";
+  return fmt::format("{}_{}{}_{}{}_batch{}of{}", s.golden, type, s.ranks, s.lora ? "lora" : "full", s.recompute ? "_recompute" : "",
+                     s.global_batch, s.per_device);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Strategies, ::testing::ValuesIn(all_settings()), [](const auto& info) { return name_of(info.param); });
+
+TEST(Strategies, DropoutIsOn) {
+  Setting s;
+  const Outcome with = outcome_of(s);
+  const data::Dataset samples = random_samples();
+  const auto comm = dist::solo_comm();
+  const auto model = make_model(plan_of(s), *comm);
+  const train::UpdateBatch batch = train::BatchStream(samples, 3, true, 8, 100, 0, 1).next(0);
+  const double without = model->update(batch.micro_batches, batch.target_tokens, {}) / static_cast<double>(batch.target_tokens);
+  EXPECT_GT(std::abs(with.losses[0] - without) / without, 1e-3);
+}
+
+TEST(Strategies, Bf16IsTheSameUnderEveryStrategyWithinItsRounding) {
+  // Gathers and products are in bf16; only the order of sums differs between strategies.
+  Setting alone;
+  alone.bf16 = true;
+  Setting sharded = alone, replicated = alone;
+  sharded.type = DistributedType::kFsdp;
+  replicated.type = DistributedType::kMultiCpu;
+  sharded.ranks = replicated.ranks = 2;
+  const Outcome reference = outcome_of(alone);
+  expect_same(outcome_of(sharded), reference, 2e-2, 2e-2);
+  expect_same(outcome_of(replicated), reference, 2e-2, 2e-2);
+}
+
+}  // namespace
+}  // namespace trainer::testing
