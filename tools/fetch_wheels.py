@@ -239,7 +239,7 @@ def obtain(wheel, downloads, source):
         message = f"{path} is not what was published:\n  SHA-256 expected {wheel.sha256}\n  SHA-256 found    {found}\n"
         if attempt == 1:
             print(f"{message}It is deleted and downloaded anew.", flush=True)
-    raise Failure(f"{message}It came so twice, and is deleted. Something on the way from the package index changes files:\n"
+    raise Failure(f"{message}It came so twice, and is deleted. Something on the way here changes files:\n"
                   "look at pip's settings (`pip config list`) and the proxy, or put the file there by hand.")
 
 
@@ -309,7 +309,7 @@ if __name__ == "__main__":
         sys.exit(f"error: {failure}")
     except OSError as failure:
         full = failure.errno in (errno.ENOSPC, errno.EDQUOT)
-        what = "The disk is full: make room, or choose another" if full else "Set-up must write to the cache folder: choose one"
+        what = "The disk is full: make room, or choose another" if full else "Choose a cache folder that can be written"
         sys.exit(f"error: {failure}\n{what} with XDG_CACHE_HOME or TRAINER_DEPS.")
     except KeyboardInterrupt:
         sys.exit("\nInterrupted. Run this again to go on where it stopped.")

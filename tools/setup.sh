@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what a build needs and does nothing when it is there: Debian's or Ubuntu's packages (as root or with sudo),
-# then the libraries of tools/wheels.txt into the cache folder. Tried on Debian 12 and Ubuntu 24.04.
+# then the libraries of tools/wheels.txt into the cache folder. For Debian 12 and Ubuntu 24.04.
 set -euo pipefail
 
 packages=(

@@ -5,7 +5,7 @@ All sentences are made here from words of our own by fixed rules, so the files c
 
 reports.txt  Is the news better, worse or the same? The answer takes two words: more sales are better, more leaks are
              worse, fewer leaks are better. A side remark ("while the wind rose") says nothing about the news.
-topics.txt   Is it about a shop, a ship or a garden?
+topics.txt   Other sentences of the same kind, another question: is it about a shop, a ship or a garden?
 """
 
 import pathlib
@@ -67,7 +67,7 @@ class Draw:
 def report(draw, kind, news):
     """A sentence about a `kind` of place that brings `news`: better, worse or same."""
     places, wanted, unwanted = PLACES[kind]
-    is_wanted = draw.random() < 0.75
+    is_wanted = draw.random() < 0.8
     if news == "same":
         verbs = LEVEL
     else:
@@ -77,7 +77,7 @@ def report(draw, kind, news):
         place=draw.one_of(places),
         verb=draw.one_of(verbs),
         when=draw.one_of(WHEN),
-        remark=", " + draw.one_of(REMARKS) if draw.random() < 0.15 else "",
+        remark=", " + draw.one_of(REMARKS) if draw.random() < 0.12 else "",
     )
     return sentence[0].upper() + sentence[1:] + "."
 

@@ -2,11 +2,8 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/addmm.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/mm.h>
 #include <torch/csrc/autograd/custom_function.h>
-
-#include "models/nn/saved.h"
 
 namespace trainer::adapters {
 namespace {
@@ -14,39 +11,33 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-at::Tensor dropped(const at::Tensor& x, const nn::DropoutRule& rule, const nn::LayoutPtr& rows) {
-  if (!rule.active()) return x;
-  at::Tensor out = at::empty_like(x);
-  nn::apply_dropout(x, rule, *rows, out, false);
-  return out;
+/// x itself when there is no mask.
+at::Tensor dropped(const at::Tensor& x, const at::Tensor& mask, double scale) {
+  return mask.defined() ? nn::apply_mask(x, mask, static_cast<float>(scale)) : x;
 }
 
 struct AddLowRank : torch::autograd::Function<AddLowRank> {
-  struct State {
-    double scale;
-    nn::DropoutRule rule;
-    nn::LayoutPtr rows;
-  };
-
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& base, const at::Tensor& x_in, const at::Tensor& a,
                             const at::Tensor& b, double scale, const nn::DropoutRule& rule, const nn::LayoutPtr& rows) {
     const at::Tensor x = x_in.contiguous();
-    const at::Tensor hidden = at::mm(dropped(x, rule, rows), a.t());  // [T, r]
-    ctx->save_for_backward({x, hidden, a, b});
-    nn::keep<State>(ctx, {scale, rule, rows});
+    const at::Tensor mask = rule.active() ? nn::dropout_mask(rule, *rows, x.size(1)) : at::Tensor();
+    const at::Tensor hidden = at::mm(dropped(x, mask, rule.scale), a.t());  // [T, r]
+    ctx->save_for_backward({x, hidden, a, b, mask});
+    ctx->saved_data["scale"] = scale;
+    ctx->saved_data["kept"] = static_cast<double>(rule.scale);
     return at::addmm(base, hidden, b.t(), 1, scale);
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
     const auto saved = ctx->get_saved_variables();
-    const auto &x = saved[0], &hidden = saved[1], &a = saved[2], &b = saved[3];
-    const State& state = nn::kept<State>(ctx);
+    const auto &x = saved[0], &hidden = saved[1], &a = saved[2], &b = saved[3], &mask = saved[4];
+    const double scale = ctx->saved_data["scale"].toDouble(), kept = ctx->saved_data["kept"].toDouble();
     const at::Tensor grad = grads[0].contiguous();
-    const at::Tensor db = at::mm(grad.t(), hidden).mul_(state.scale);
-    const at::Tensor dhidden = at::mm(grad, b).mul_(state.scale);  // [T, r]
-    const at::Tensor da = at::mm(dhidden.t(), dropped(x, state.rule, state.rows));
+    const at::Tensor db = at::mm(grad.t(), hidden).mul_(scale);
+    const at::Tensor dhidden = at::mm(grad, b).mul_(scale);  // [T, r]
+    const at::Tensor da = at::mm(dhidden.t(), dropped(x, mask, kept));
     at::Tensor dx;
-    if (ctx->needs_input_grad(1)) dx = dropped(at::mm(dhidden, a), state.rule, state.rows);
+    if (ctx->needs_input_grad(1)) dx = dropped(at::mm(dhidden, a), mask, kept);
     const at::Tensor none;
     return {grads[0], dx, da, db, none, none, none};
   }

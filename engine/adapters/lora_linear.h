@@ -25,8 +25,7 @@ class LoraLinear : public nn::Linear {
   nn::ParameterPtr a_, b_;
 };
 
-/// scale * dropout(x) A^T B^T added to `base` [T, out]; x [T, in]. Keeps x and the [T, r] product; the mask is drawn
-/// again in backward.
+/// scale * dropout(x) A^T B^T added to `base` [T, out]; x [T, in]. Keeps x, the [T, r] product and the mask's bits.
 at::Tensor add_low_rank(const at::Tensor& base, const at::Tensor& x, const at::Tensor& a, const at::Tensor& b, double scale,
                         const nn::DropoutRule& rule, const nn::LayoutPtr& rows);
 

@@ -29,9 +29,13 @@ std::string Problems::text() const {
   }
   auto position = [&](const Problem* p) { return std::tuple(order_of(p->mark), p->mark.line, p->mark.column); };
   std::stable_sort(sorted.begin(), sorted.end(), [&](auto* a, auto* b) { return position(a) < position(b); });
+  constexpr std::size_t kMost = 50;
   std::string out;
   for (const Problem* problem : sorted) {
     if (!out.empty()) out += '\n';
+    if (problem == sorted[std::min(kMost, sorted.size() - 1)] && sorted.size() > kMost + 1) {
+      return out + fmt::format("… and {} more", sorted.size() - kMost);
+    }
     out += problem->mark.source ? to_string(problem->mark) + ": " + problem->message : problem->message;
   }
   return out;

@@ -41,26 +41,34 @@ class JsonLine {
   std::string members_;
 };
 
-/// The step of a line, or -1 when it is none of ours.
-int64_t step_of(std::string_view line) {
-  const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
-  if (!json.is_object()) return -1;
+struct Line {
+  int64_t step = -1;  // -1: no line of ours
+  bool is_evaluation = false;
+};
+
+Line read_line(std::string_view text) {
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object()) return {};
   const auto step = json.find("step");
-  return step != json.end() && step->is_number_unsigned() ? step->get<int64_t>() : -1;
+  if (step == json.end() || !step->is_number_unsigned()) return {};
+  return {step->get<int64_t>(), !json.contains("order_digest")};
 }
 
-/// The lines up to `last_step`.
-std::string lines_until(std::string_view content, int64_t last_step, const std::filesystem::path& path) {
+/// The lines up to `last_step`; without its evaluation when that comes again.
+std::string lines_until(std::string_view content, int64_t last_step, bool evaluates_again,
+                        const std::filesystem::path& path) {
   std::string kept;
   int64_t strange = 0;
   while (!content.empty()) {
     const size_t end = content.find('\n');
     if (end == std::string_view::npos) break;  // half-written: the process was killed inside a write
-    const std::string_view line = content.substr(0, end);
+    const std::string_view text = content.substr(0, end);
     content.remove_prefix(end + 1);
-    const int64_t step = step_of(line);
-    if (step < 0) ++strange;
-    if (step >= 0 && step <= last_step) kept.append(line).push_back('\n');
+    const Line line = read_line(text);
+    if (line.step < 0) ++strange;
+    if (line.step < 0 || line.step > last_step) continue;
+    if (evaluates_again && line.is_evaluation && line.step == last_step) continue;
+    kept.append(text).push_back('\n');
   }
   if (strange > 0) log::warning("{}: {} lines that are no records were dropped", path.string(), strange);
   return kept;
@@ -92,11 +100,11 @@ std::string to_json_line(const EvaluationRecord& record) {
   return line.take();
 }
 
-MetricsLog::MetricsLog(const std::filesystem::path& path, int64_t resume_step) : path_(path) {
+MetricsLog::MetricsLog(const std::filesystem::path& path, int64_t resume_step, bool at_end) : path_(path) {
   std::error_code ignored;
   if (std::filesystem::exists(path_, ignored)) {
     const std::string content = resume_step > 0 ? read_file(path_, std::numeric_limits<int64_t>::max()) : "";
-    const std::string kept = lines_until(content, resume_step, path_);
+    const std::string kept = lines_until(content, resume_step, at_end, path_);
     if (resume_step <= 0 || kept.size() != content.size()) publish_file(path_, kept);
   }
   file_.reset(open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));

@@ -22,8 +22,9 @@ class MetricsLog {
  public:
   /// Goes on behind `resume_step`, the step of the checkpoint that was loaded: lines of later steps, a half-written
   /// last line and what is no line of ours are dropped, and before and after a crash the file is either the old or the
-  /// new one. With 0, a new run, the file starts empty.
-  MetricsLog(const std::filesystem::path& path, int64_t resume_step);
+  /// new one. With 0, a new run, the file starts empty. `at_end`: the run resumes behind its last step, where it only
+  /// evaluates once more; then that step's evaluation is dropped too.
+  MetricsLog(const std::filesystem::path& path, int64_t resume_step, bool at_end = false);
 
   void write(const StepRecord& record) { append(to_json_line(record)); }
   void write(const EvaluationRecord& record) { append(to_json_line(record)); }

@@ -58,7 +58,7 @@ train::Ending run(Link& link, int64_t& step, std::string& phase) {
   comm->barrier();  // every rank could read its inputs: from here on the output folder is written to
   open_log(plan.config.output_dir, rank);
   if (rank == 0) {
-    publish_file(std::filesystem::path(plan.config.output_dir) / "config.resolved.yaml", config::to_text(plan));
+    publish_file(std::filesystem::path(plan.config.output_dir) / "config.resolved.yaml", config::resolved_text(plan));
     if (const std::string warning = train::precision_warning(plan); !warning.empty()) log::warning("{}", warning);
   }
   report(-1, "loading the weights");

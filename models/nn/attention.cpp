@@ -55,9 +55,9 @@ TRAINER_KERNEL void softmax_row(float* row, int64_t n, int64_t visible) {
   for (int64_t j = visible; j < n; ++j) row[j] = 0;
 }
 
-TRAINER_KERNEL void drop_row(const float* p, const uint16_t* draws, uint32_t threshold, float scale, int64_t n, float* out) {
+TRAINER_KERNEL void multiply_row(const float* p, const float* keep, int64_t n, float* out) {
 #pragma omp simd
-  for (int64_t j = 0; j < n; ++j) out[j] = draws[j] >= threshold ? p[j] * scale : 0.0F;
+  for (int64_t j = 0; j < n; ++j) out[j] = p[j] * keep[j];
 }
 
 /// In place: the gradient of scores from the gradient of probabilities, ds = p (dp - sum(p dp)).
@@ -107,10 +107,12 @@ const float* dropped(const State& s, int64_t sample, const Cell& c, const float*
   const DropoutRule& rule = s.options.dropout;
   if (!rule.active()) return p;
   out.resize(c.lq * c.lk);
-  std::vector<uint16_t> draws((c.lk + kPhiloxChunk - 1) / kPhiloxChunk * kPhiloxChunk);
+  std::vector<uint8_t> bits(mask_bytes(c.lk));
+  std::vector<float> keep(c.lk);
   for (int64_t i = 0; i < c.lq; ++i) {
-    dropout_draws(rule, s.queries->positions[sample], i, c.head, c.lk, draws.data());
-    drop_row(p + i * c.lk, draws.data(), rule.threshold, rule.scale, c.lk, out.data() + i * c.lk);
+    draw_mask_row(rule.key, rule.threshold, s.queries->positions[sample], i, c.head, c.lk, bits.data());
+    expand_mask_row(bits.data(), rule.scale, c.lk, keep.data());
+    multiply_row(p + i * c.lk, keep.data(), c.lk, out.data() + i * c.lk);
   }
   return out.data();
 }

@@ -17,85 +17,83 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-// One row: out = base + (draw >= threshold ? x * scale : 0).
+// One row: out = x * keep (+ base), `keep` being the scale or 0.
 template <class T, class B>
-inline __attribute__((always_inline)) void mask_row(const T* x, const uint16_t* draws, uint32_t threshold, float scale, const B* base,
-                                                    int64_t n, B* out) {
+inline __attribute__((always_inline)) void scale_row(const T* x, const float* keep, const B* base, int64_t n, B* out) {
+  if (base == nullptr) {
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) {
-    const float kept = draws[i] >= threshold ? static_cast<float>(x[i]) * scale : 0.0F;
-    out[i] = static_cast<B>(base != nullptr ? static_cast<float>(base[i]) + kept : kept);
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<B>(static_cast<float>(x[i]) * keep[i]);
+  } else {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<B>(static_cast<float>(x[i]) * keep[i] + static_cast<float>(base[i]));
   }
 }
 
-TRAINER_KERNEL void mask_row_f32(const float* x, const uint16_t* draws, uint32_t threshold, float scale, const float* base, int64_t n,
-                                 float* out) {
-  if (base != nullptr)
-    mask_row(x, draws, threshold, scale, base, n, out);
-  else
-    mask_row<float, float>(x, draws, threshold, scale, nullptr, n, out);
+TRAINER_KERNEL void scale_row_f32(const float* x, const float* keep, const float* base, int64_t n, float* out) {
+  scale_row(x, keep, base, n, out);
+}
+TRAINER_KERNEL void scale_row_bf16(const at::BFloat16* x, const float* keep, const float* base, int64_t n, float* out) {
+  scale_row(x, keep, base, n, out);
 }
 
 template <class T, class B>
-void mask_one(const T* x, const uint16_t* draws, const DropoutRule& rule, const B* base, int64_t n, B* out) {
+void scale_one(const T* x, const float* keep, const B* base, int64_t n, B* out) {
   if constexpr (std::is_same_v<T, float> && std::is_same_v<B, float>)
-    mask_row_f32(x, draws, rule.threshold, rule.scale, base, n, out);
+    scale_row_f32(x, keep, base, n, out);
+  else if constexpr (std::is_same_v<T, at::BFloat16> && std::is_same_v<B, float>)
+    scale_row_bf16(x, keep, base, n, out);
   else
-    mask_row(x, draws, rule.threshold, rule.scale, base, n, out);
+    scale_row(x, keep, base, n, out);
 }
 
-/// out [T, D] = base + dropout(x), base may be null or `out` itself.
+/// out [T, D] = base + mask * x * scale; base may be null.
 template <class T, class B>
-void mask_rows(const T* x, const DropoutRule& rule, const Layout& layout, int64_t width, const B* base, B* out) {
-  at::parallel_for(0, layout.samples(), 1, [&](int64_t first, int64_t last) {
-    std::vector<uint16_t> draws((width + kPhiloxChunk - 1) / kPhiloxChunk * kPhiloxChunk);
-    for (int64_t s = first; s < last; ++s) {
-      const Span span = layout.spans[s];
-      for (int64_t token = 0; token < span.length; ++token) {
-        const int64_t at = (span.begin + token) * width;
-        dropout_draws(rule, layout.positions[s], token, 0, width, draws.data());
-        mask_one(x + at, draws.data(), rule, base != nullptr ? base + at : nullptr, width, out + at);
-      }
+void scale_rows(const at::Tensor& x, const at::Tensor& mask, float scale, const at::Tensor& base, at::Tensor& out) {
+  const int64_t width = x.size(-1), bytes = mask.size(1);
+  const T* const from = x.const_data_ptr<T>();
+  const B* const add = base.defined() ? base.const_data_ptr<B>() : nullptr;
+  B* const to = out.data_ptr<B>();
+  at::parallel_for(0, mask.size(0), 16, [&](int64_t first, int64_t last) {
+    std::vector<float> keep(width);
+    for (int64_t row = first; row < last; ++row) {
+      expand_mask_row(mask.const_data_ptr<uint8_t>() + row * bytes, scale, width, keep.data());
+      scale_one(from + row * width, keep.data(), add != nullptr ? add + row * width : nullptr, width, to + row * width);
     }
   });
 }
 
-void masked(const at::Tensor& x, const DropoutRule& rule, const Layout& layout, const at::Tensor* base, at::Tensor& out) {
-  const int64_t width = x.dim() == 0 ? 1 : x.size(-1);
+void scaled(const at::Tensor& x, const at::Tensor& mask, float scale, const at::Tensor& base, at::Tensor& out) {
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, x.scalar_type(), "dropout", [&] {
-    using T = scalar_t;
     if (out.scalar_type() == at::kFloat)
-      mask_rows<T, float>(x.const_data_ptr<T>(), rule, layout, width, base ? base->const_data_ptr<float>() : nullptr,
-                          out.data_ptr<float>());
+      scale_rows<scalar_t, float>(x, mask, scale, base, out);
     else
-      mask_rows<T, T>(x.const_data_ptr<T>(), rule, layout, width, base ? base->const_data_ptr<T>() : nullptr, out.data_ptr<T>());
+      scale_rows<scalar_t, scalar_t>(x, mask, scale, base, out);
   });
 }
 
 /// Also covers plain dropout: there is no `residual` then.
 struct DropoutAdd : Function<DropoutAdd> {
   struct State {
-    DropoutRule rule;
-    LayoutPtr layout;
+    float scale;
     at::ScalarType dtype;
     bool has_residual;
   };
 
   static at::Tensor forward(AutogradContext* ctx, const std::optional<at::Tensor>& residual, const at::Tensor& x,
                             const DropoutRule& rule, const LayoutPtr& layout) {
-    keep<State>(ctx, {rule, layout, x.scalar_type(), residual.has_value()});
+    const at::Tensor mask = dropout_mask(rule, *layout, x.size(-1));
+    ctx->save_for_backward({mask});
+    keep<State>(ctx, {rule.scale, x.scalar_type(), residual.has_value()});
     const auto source = x.contiguous();
     const auto base = residual ? residual->contiguous() : at::Tensor();
     at::Tensor out = at::empty_like(base.defined() ? base : source);
-    masked(source, rule, *layout, base.defined() ? &base : nullptr, out);
+    scaled(source, mask, rule.scale, base, out);
     return out;
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
     const auto& state = kept<State>(ctx);
-    const auto grad = grads[0].contiguous();
-    at::Tensor dx = at::empty_like(grad);
-    masked(grad, state.rule, *state.layout, nullptr, dx);
+    const auto dx = apply_mask(grads[0].contiguous(), ctx->get_saved_variables()[0], state.scale);
     return {state.has_residual ? grads[0] : at::Tensor(), dx.to(state.dtype), at::Tensor(), at::Tensor()};
   }
 };
@@ -115,8 +113,14 @@ at::Tensor dropout_add(const at::Tensor& residual, const at::Tensor& x, const Dr
   return rule.active() ? DropoutAdd::apply(std::optional<at::Tensor>(residual), x, rule, layout) : residual + x;
 }
 
-void apply_dropout(const at::Tensor& x, const DropoutRule& rule, const Layout& layout, at::Tensor& out, bool accumulate) {
-  masked(x, rule, layout, accumulate ? &out : nullptr, out);
+at::Tensor dropout_mask(const DropoutRule& rule, const Layout& layout, int64_t width) {
+  return draw_mask(rule.key, rule.threshold, layout, width);
+}
+
+at::Tensor apply_mask(const at::Tensor& x, const at::Tensor& mask, float scale) {
+  at::Tensor out = at::empty_like(x);
+  scaled(x, mask, scale, at::Tensor(), out);
+  return out;
 }
 
 }  // namespace trainer::nn

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "models/nn/layout.h"
+#include "models/nn/mask.h"
 #include "models/nn/philox.h"
 
 namespace trainer::nn {
@@ -21,19 +22,15 @@ struct DropoutRule {
 /// The rule for rate `p` in [0, 1); inactive when p is 0.
 DropoutRule dropout_rule(PhiloxKey key, double p);
 
-/// dropout(x), x [T, D] any float dtype; the rows are those of `layout`. Backward draws the mask again.
+/// dropout(x), x [T, D] any float dtype; the rows are those of `layout`. Keeps one bit an element for its backward.
 at::Tensor dropout(const at::Tensor& x, const DropoutRule& rule, const LayoutPtr& layout);
 
-/// residual + dropout(x) in one pass; residual [T, D] fp32, x [T, D] any float dtype. Saves nothing.
+/// residual + dropout(x) in one pass; residual [T, D] fp32, x [T, D] any float dtype. Keeps one bit an element.
 at::Tensor dropout_add(const at::Tensor& residual, const at::Tensor& x, const DropoutRule& rule, const LayoutPtr& layout);
 
-/// out = mask * x * scale (or out += …), without autograd: for fused backward passes. x, out [T, D] contiguous.
-void apply_dropout(const at::Tensor& x, const DropoutRule& rule, const Layout& layout, at::Tensor& out, bool accumulate);
-
-/// The draws of one row: `out` holds round_up(n, 128) numbers. `head` separates the heads of attention probabilities.
-inline void dropout_draws(const DropoutRule& rule, int64_t position, int64_t token, int64_t head, int64_t n, uint16_t* out) {
-  philox_u16(rule.key, static_cast<uint64_t>(position), static_cast<uint32_t>(token), static_cast<uint32_t>(head) << 20,
-             (n + kPhiloxChunk - 1) / kPhiloxChunk, out);
-}
+/// The kept bits of x's elements (mask.h), for fused functions that use them more than once.
+at::Tensor dropout_mask(const DropoutRule& rule, const Layout& layout, int64_t width);
+/// mask * x * scale, without autograd.
+at::Tensor apply_mask(const at::Tensor& x, const at::Tensor& mask, float scale);
 
 }  // namespace trainer::nn

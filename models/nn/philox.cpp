@@ -1,13 +1,16 @@
 #include "models/nn/philox.h"
 
-#include "models/nn/kernel.h"
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 namespace trainer::nn {
 namespace {
 
 constexpr uint32_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
 constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
-constexpr int kRounds = 10, kLanes = 16;
+constexpr int kRounds = 10;
+constexpr uint32_t kLanes = 16;
 
 uint64_t splitmix(uint64_t x) {
   x += 0x9E3779B97F4A7C15;
@@ -38,35 +41,67 @@ void philox_words(PhiloxKey key, const uint32_t counter[4], uint32_t out[4]) {
   out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
 }
 
-// The lanes of a chunk side by side, so that each line of a round is one vector instruction.
-TRAINER_KERNEL void philox_u16(PhiloxKey key, uint64_t position, uint32_t row, uint32_t first, int64_t chunks,
-                               uint16_t* out) {
+namespace {
+
+void chunk_plain(PhiloxKey key, const uint32_t start[4], uint16_t* out) {
+  for (uint32_t lane = 0; lane < kLanes; ++lane) {
+    const uint32_t counter[4] = {start[0], start[1], start[2], start[3] + lane};
+    uint32_t words[4];
+    philox_words(key, counter, words);
+    for (int w = 0; w < 4; ++w) {
+      out[w * 32 + 2 * lane] = static_cast<uint16_t>(words[w]);
+      out[w * 32 + 2 * lane + 1] = static_cast<uint16_t>(words[w] >> 16);
+    }
+  }
+}
+
+#if defined(__x86_64__)
+/// Low and high halves of the 16 products of c with a 32-bit multiplier.
+struct Products {
+  __m512i low, high;
+};
+__attribute__((target("avx512f"))) inline Products multiply(__m512i c, __m512i multiplier) {
+  constexpr __mmask16 kOdd = 0xAAAA;
+  const __m512i even = _mm512_mul_epu32(c, multiplier), odd = _mm512_mul_epu32(_mm512_srli_epi64(c, 32), multiplier);
+  return {_mm512_mask_blend_epi32(kOdd, even, _mm512_slli_epi64(odd, 32)),
+          _mm512_mask_blend_epi32(kOdd, _mm512_srli_epi64(even, 32), odd)};
+}
+
+/// The 16 lanes of a chunk in one register a word. The words in memory, as 16-bit numbers, are the layout of a chunk.
+__attribute__((target("avx512f"))) void chunk_avx512(PhiloxKey key, const uint32_t start[4], uint16_t* out) {
+  const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  const __m512i m0 = _mm512_set1_epi64(kMultiplier0), m1 = _mm512_set1_epi64(kMultiplier1);
+  __m512i c0 = _mm512_set1_epi32(static_cast<int>(start[0])), c1 = _mm512_set1_epi32(static_cast<int>(start[1]));
+  __m512i c2 = _mm512_set1_epi32(static_cast<int>(start[2]));
+  __m512i c3 = _mm512_add_epi32(_mm512_set1_epi32(static_cast<int>(start[3])), lanes);
+  for (int round = 0; round < kRounds; ++round) {
+    const Products p0 = multiply(c0, m0), p1 = multiply(c2, m1);
+    const __m512i k0 = _mm512_set1_epi32(static_cast<int>(key.low + round * kWeyl0));
+    const __m512i k1 = _mm512_set1_epi32(static_cast<int>(key.high + round * kWeyl1));
+    c0 = _mm512_xor_si512(_mm512_xor_si512(p1.high, c1), k0);
+    c1 = p1.low;
+    c2 = _mm512_xor_si512(_mm512_xor_si512(p0.high, c3), k1);
+    c3 = p0.low;
+  }
+  _mm512_storeu_si512(out, c0);
+  _mm512_storeu_si512(out + 32, c1);
+  _mm512_storeu_si512(out + 64, c2);
+  _mm512_storeu_si512(out + 96, c3);
+}
+#endif
+
+}  // namespace
+
+void philox_u16(PhiloxKey key, uint64_t position, uint32_t row, uint32_t first, int64_t chunks, uint16_t* out) {
+  auto* chunk_of = chunk_plain;
+#if defined(__x86_64__)
+  static const bool has_avx512 = __builtin_cpu_supports("avx512f") != 0;
+  if (has_avx512) chunk_of = chunk_avx512;
+#endif
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-    uint32_t c0[kLanes], c1[kLanes], c2[kLanes], c3[kLanes];
-    for (int l = 0; l < kLanes; ++l) {
-      c0[l] = static_cast<uint32_t>(position);
-      c1[l] = static_cast<uint32_t>(position >> 32);
-      c2[l] = row;
-      c3[l] = first + static_cast<uint32_t>(chunk) * kLanes + l;
-    }
-    for (int round = 0; round < kRounds; ++round) {
-      const uint32_t k0 = key.low + round * kWeyl0, k1 = key.high + round * kWeyl1;
-#pragma omp simd
-      for (int l = 0; l < kLanes; ++l) {
-        const uint64_t p0 = uint64_t{kMultiplier0} * c0[l], p1 = uint64_t{kMultiplier1} * c2[l];
-        c0[l] = static_cast<uint32_t>(p1 >> 32) ^ c1[l] ^ k0;
-        c1[l] = static_cast<uint32_t>(p1);
-        c2[l] = static_cast<uint32_t>(p0 >> 32) ^ c3[l] ^ k1;
-        c3[l] = static_cast<uint32_t>(p0);
-      }
-    }
-    uint16_t* const to = out + chunk * kPhiloxChunk;
-    const uint32_t* const words[4] = {c0, c1, c2, c3};
-    for (int w = 0; w < 4; ++w)
-      for (int l = 0; l < kLanes; ++l) {
-        to[w * 32 + 2 * l] = static_cast<uint16_t>(words[w][l]);
-        to[w * 32 + 2 * l + 1] = static_cast<uint16_t>(words[w][l] >> 16);
-      }
+    const uint32_t start[4] = {static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32), row,
+                               first + static_cast<uint32_t>(chunk) * kLanes};
+    chunk_of(key, start, out + chunk * kPhiloxChunk);
   }
 }
 

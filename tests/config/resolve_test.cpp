@@ -66,6 +66,14 @@ TEST_F(Resolve, EmptyAndOtherDocuments) {
   EXPECT_THROW(resolve_plan({(folder_ / "none.yaml").string(), "", {}}), ConfigError);
 }
 
+TEST_F(Resolve, NoMoreThanCanBeRead) {
+  std::string text = kLeast;
+  for (int i = 0; i < 60; ++i) text += fmt::format("unknown{}: 1\n", i);
+  const std::string found = problems(text);
+  EXPECT_EQ(std::count(found.begin(), found.end(), '\n'), 50);
+  EXPECT_TRUE(found.ends_with("\n… and 10 more"));
+}
+
 TEST_F(Resolve, LaterSourcesWin) {
   const std::string file =
       write("f.yaml", kLeast + "training: {learning_rate: 1, weight_decay: 1, max_grad_norm: 1}\n");

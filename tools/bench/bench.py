@@ -57,7 +57,8 @@ class Result:
     @property
     def tokens_per_second(self) -> float:
         counted = self.records[WARM_UP:] or self.records[-1:]
-        return sum(r["tokens"] for r in counted) / sum(r["step_seconds"] for r in counted)
+        tokens = sum(r["tokens_per_second"] * r["step_seconds"] for r in counted)
+        return tokens / sum(r["step_seconds"] for r in counted)
 
 
 # --- the two programs ---

@@ -1,0 +1,141 @@
+"""A run that is killed again and again and launched again ends as if nothing had happened, bit for bit."""
+
+import os
+import signal
+import unittest
+
+from support import EndToEnd, last_step, read_lines, results, snapshot, until
+
+SINGLE = {}
+DATA_PARALLEL = {"distributed_type": "MULTI_CPU", "num_processes": 2}
+SHARDED = {"distributed_type": "FSDP", "num_processes": 2}
+ACCUMULATED = {"training": {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2}}
+GENERATED = {"evaluation": {"metrics": ["loss", "accuracy"], "generate": True}}
+LORA = {"r": 4, "lora_alpha": 8, "lora_dropout": 0.1, "target_modules": ["q", "v"]}
+
+
+def after_step(step):
+    """Its line has just appeared in metrics.jsonl."""
+    return lambda output: last_step(output) >= step
+
+
+def while_saving(step):
+    """Its checkpoint is being written, or has just been published."""
+    return lambda output: (output / f".checkpoint-{step}.partial").exists() or (output / f"checkpoint-{step}").exists()
+
+
+def while_exporting(name):
+    """The final weights are being written, or have just been published."""
+    return lambda output: (output / f".{name}.partial").exists() or (output / name).exists()
+
+
+class Killed(EndToEnd):
+    def check(self, kills, *changes):
+        """`kills`: the moments, and who dies: the launcher or a rank's number."""
+        expected, output = self.folder / "expected", self.folder / "output"
+        self.launch(self.job("expected", *changes))
+        self.assertEqual(last_step(expected), 12)
+        config = self.job("output", *changes)
+        for moment, victim in kills:
+            run = self.start(config)
+            self.kill(run, moment, victim, output)
+        self.launch(config)
+        self.assert_same_run(output, expected)
+        self.assert_nothing_runs()
+        self.assertEqual([path.name for path in output.rglob("*.partial")], [])
+        self.assertEqual(sorted(path.name for path in output.iterdir()), sorted(path.name for path in expected.iterdir()))
+
+    def kill(self, run, moment, victim, output):
+        rank = None if victim == "launcher" else until(lambda: run.ranks().get(victim))
+        until(lambda: moment(output) or run.ended())
+        if rank is None:
+            run.kill()  # the next one is launched at once, while the ranks are dying
+        elif not run.ended():
+            os.kill(rank, signal.SIGKILL)
+            self.assertEqual(run.wait().code, 137, run.err)
+
+    def test_single(self):
+        self.check([(after_step(1), 0), (while_saving(3), "launcher"), (after_step(4), 0), (while_saving(9), 0),
+                    (while_exporting("model.safetensors"), "launcher")], SINGLE, GENERATED)
+
+    def test_data_parallel(self):
+        self.check([(after_step(2), 1), (while_saving(3), 0), (after_step(5), "launcher"), (after_step(8), 1)],
+                   DATA_PARALLEL, {"checkpoint": {"save_total_limit": 2}})
+
+    def test_sharded(self):
+        self.check([(after_step(1), "launcher"), (while_saving(3), 1), (after_step(7), 0), (while_saving(9), "launcher"),
+                    (while_saving(12), "launcher")], SHARDED, ACCUMULATED)
+
+    def test_sharded_adapters(self):
+        # Logged every second update while checkpoints come every third: a mean goes on across the cut.
+        self.check([(after_step(2), 0), (while_saving(3), "launcher"), (after_step(8), 1),
+                    (while_exporting("adapter_model.safetensors"), "launcher")],
+                   SHARDED, {"model": {"config": None, "path": str(self.base_model())}, "lora": LORA,
+                             "logging": {"logging_steps": 2}})
+
+
+class Elsewhere(EndToEnd):
+    def test_two_shards_go_on_as_one_process_and_as_two_copies(self):
+        """The global batch of 8 comes from the checkpoint: one process alone would take 4."""
+        expected, output = self.folder / "expected", self.folder / "output"
+        self.launch(self.job("expected", SHARDED))
+        for strategy, moment in ((SHARDED, after_step(4)), (SINGLE, after_step(7))):
+            run = self.start(self.job("output", strategy))
+            until(lambda: moment(output) or run.ended())
+            run.kill()
+        self.launch(self.job("output", DATA_PARALLEL))
+        got, wanted = results(output), results(expected)
+        self.assertEqual([(line["step"], line.get("order_digest")) for line in got],
+                         [(line["step"], line.get("order_digest")) for line in wanted])
+        for one, other in zip(got, wanted):
+            self.assertEqual(one.keys(), other.keys())
+            for name in one.keys() & {"loss", "grad_norm", "eval_loss"}:
+                self.assertAlmostEqual(one[name], other[name], delta=1e-5 * max(1, abs(other[name])), msg=f"{name} {one}")
+
+
+class Choices(EndToEnd):
+    def test_false_refuses_to_overwrite(self):
+        config = self.job("output", {"training": {"max_steps": 3}})
+        self.launch(config)
+        before = snapshot(self.folder / "output")
+        run = self.launch(config, "--set", "checkpoint.resume_from_checkpoint=false", code=2)
+        self.assertIn("resume_from_checkpoint", run.err)
+        self.assertEqual(self.kept(), {name: before[name] for name in self.kept()})
+        self.assertEqual(set(self.kept()), {name for name in before if not self.may_change(name)})
+
+    def may_change(self, name):
+        return name.startswith("logs/") or name in ("outcome.json", "config.resolved.yaml")
+
+    def kept(self):
+        return {name: digest for name, digest in snapshot(self.folder / "output").items() if not self.may_change(name)}
+
+    def test_true_needs_a_checkpoint(self):
+        run = self.launch(self.job("output"), "--set", "checkpoint.resume_from_checkpoint=true", code=3)
+        self.assertIn("holds no checkpoint", run.err)
+
+    def test_path(self):
+        self.launch(self.job("expected"))
+        source = self.folder / "expected/checkpoint-6"
+        self.launch(self.job("output"), "--set", f"checkpoint.resume_from_checkpoint={source}")
+        expected = [line for line in results(self.folder / "expected") if line["step"] > 6]
+        self.assertEqual(results(self.folder / "output"), expected)
+        self.assertEqual((self.folder / "output/model.safetensors").read_bytes(),
+                         (self.folder / "expected/model.safetensors").read_bytes())
+
+    def test_path_that_is_not_there(self):
+        run = self.launch(self.job("output"), "--set", f"checkpoint.resume_from_checkpoint={self.folder}/nowhere", code=3)
+        self.assertIn("nowhere", run.err)
+
+    def test_finished_run_stays_as_it_is(self):
+        config = self.job("output", SHARDED, GENERATED)
+        self.launch(config)
+        output = self.folder / "output"
+        lines = read_lines(output)
+        before = self.kept()
+        self.launch(config)
+        self.assertEqual(read_lines(output), lines)
+        self.assertEqual(self.kept(), before)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,143 @@
+#include "models/nn/attention.h"
+
+#include <limits>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/index.h>
+#include <ATen/ops/masked_fill.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/stack.h>
+#include <gtest/gtest.h>
+
+#include "tests/nn/reference.h"
+
+namespace trainer::testing {
+namespace {
+
+struct Case {
+  std::string name;
+  nn::LayoutPtr queries, keys;
+  int64_t head_width = 5;
+  bool with_bias = true;
+  nn::AttentionOptions options;
+};
+
+/// One sample and head at a time, every score by the formula.
+at::Tensor plain(const Case& c, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias) {
+  const int64_t d = c.head_width;
+  std::vector<at::Tensor> samples;
+  for (int64_t s = 0; s < c.queries->samples(); ++s) {
+    const nn::Span from = c.queries->spans[s], to = c.keys->spans[s];
+    const at::Tensor i = at::arange(from.length).add(c.options.query_offset).unsqueeze(1), j = at::arange(to.length).unsqueeze(0);
+    std::vector<at::Tensor> heads;
+    for (int64_t h = 0; h < c.options.heads; ++h) {
+      const auto part = [&](const at::Tensor& t, nn::Span span) { return t.narrow(0, span.begin, span.length).narrow(1, h * d, d); };
+      at::Tensor scores = at::matmul(part(q, from), part(k, to).t()) * c.options.scale;
+      if (bias.defined()) scores = scores + bias.select(1, h).index({j - i + (bias.size(0) - 1) / 2});
+      if (c.options.causal) scores = scores.masked_fill(j > i, -std::numeric_limits<double>::infinity());
+      at::Tensor p = at::softmax(scores, -1);
+      if (c.options.dropout.active()) {
+        std::vector<at::Tensor> rows;
+        for (int64_t row = 0; row < from.length; ++row)
+          rows.push_back(mask_row(c.options.dropout, c.queries->positions[s], row, h, to.length));
+        p = p * at::stack(rows);
+      }
+      heads.push_back(at::matmul(p, part(v, to)));
+    }
+    samples.push_back(at::cat(heads, 1));
+  }
+  return samples.empty() ? q * 0 + (k.sum() + v.sum() + (bias.defined() ? bias.sum() : k.sum())) * 0 : at::cat(samples);
+}
+
+void check(const Case& c, at::ScalarType dtype) {
+  const int64_t width = c.options.heads * c.head_width;
+  std::vector<at::Tensor> inputs{random_tensor({c.queries->tokens(), width}, 1, dtype), random_tensor({c.keys->tokens(), width}, 2, dtype),
+                                 random_tensor({c.keys->tokens(), width}, 3, dtype)};
+  if (c.with_bias) {
+    const int64_t length = std::max({c.queries->longest() + c.options.query_offset, c.keys->longest(), int64_t{1}});
+    inputs.push_back(random_tensor({2 * length + 3, c.options.heads}, 4));  // wider than needed: its middle counts
+  }
+  const auto bias = [&](const auto& in) { return in.size() > 3 ? in[3] : at::Tensor(); };
+  expect_same([&](const auto& in) { return nn::packed_attention(in[0], in[1], in[2], bias(in), c.queries, c.keys, c.options); },
+              [&](const auto& in) { return plain(c, in[0], in[1], in[2], bias(in)); }, inputs, tolerance_of(dtype), c.name);
+}
+
+std::vector<Case> all_cases() {
+  const auto rule = nn::dropout_rule(nn::philox_key(5, "attention"), 0.3);
+  const nn::LayoutPtr rows = layout_of({3, 1, 7}, {4, 11, 2}), others = layout_of({5, 9, 2}, {4, 11, 2}), none = layout_of({});
+  std::vector<Case> all{
+      {"self", rows, rows, 5, true, {3, false, 1.0, 0, {}}},
+      {"scaled without bias", rows, rows, 5, false, {3, false, 0.37, 0, {}}},
+      {"causal", rows, rows, 5, true, {3, true, 1.0, 0, {}}},
+      {"cross", rows, others, 8, false, {2, false, 1.0, 0, {}}},
+      {"cross with bias", rows, others, 8, true, {2, false, 1.0, 0, {}}},
+      {"one head of one", rows, rows, 1, true, {1, true, 1.0, 0, {}}},
+      {"dropout", rows, rows, 5, true, {3, false, 1.0, 0, rule}},
+      {"causal with dropout", rows, rows, 5, true, {3, true, 0.5, 0, rule}},
+      {"cross with dropout", rows, others, 64, false, {2, false, 0.125, 0, rule}},
+      {"keys of two chunks", layout_of({2}, {7}), layout_of({150}, {7}), 4, true, {2, false, 0.5, 0, rule}},
+      {"offset", layout_of({2, 2}), layout_of({6, 6}), 5, true, {3, true, 1.0, 4, {}}},
+      {"no samples", none, none, 5, true, {3, true, 1.0, 0, rule}}};
+  return all;
+}
+
+TEST(PackedAttention, IsThePlainComposition) {
+  for (const Case& c : all_cases()) check(c, at::kFloat);
+}
+
+TEST(PackedAttention, IsThePlainCompositionInBf16) {
+  for (const Case& c : all_cases()) check(c, at::kBFloat16);
+}
+
+TEST(PackedAttention, ASampleSeesOnlyItself) {
+  const nn::DropoutRule rule = nn::dropout_rule(nn::philox_key(5, "attention"), 0.3);
+  const nn::AttentionOptions options{2, false, 0.5, 0, rule};
+  const at::Tensor bias = random_tensor({21, 2}, 9);
+  const std::vector<int64_t> lengths{4, 6, 3}, positions{8, 1, 30};
+  std::vector<at::Tensor> rows, alone;
+  nn::Layout layout;
+  for (size_t i : {2, 0, 1}) {
+    rows.push_back(random_tensor({lengths[i], 12}, i));
+    layout.append(lengths[i], positions[i]);
+    const nn::LayoutPtr own = layout_of({lengths[i]}, {positions[i]});
+    alone.push_back(nn::packed_attention(rows.back(), rows.back(), rows.back(), bias, own, own, options));
+  }
+  const auto all = std::make_shared<nn::Layout>(layout);
+  const at::Tensor x = at::cat(rows);
+  EXPECT_TRUE(at::equal(nn::packed_attention(x, x, x, bias, all, all, options), at::cat(alone)));
+}
+
+TEST(PackedAttention, ADecodingStepIsTheLastRowOfTheFullPass) {
+  constexpr int64_t kLength = 6, kHeads = 3, kWidth = 15;
+  const nn::LayoutPtr full = layout_of({kLength, kLength});
+  const at::Tensor q = random_tensor({2 * kLength, kWidth}, 1), k = random_tensor({2 * kLength, kWidth}, 2),
+                   v = random_tensor({2 * kLength, kWidth}, 3), bias = random_tensor({2 * kLength - 1, kHeads}, 4);
+  const at::Tensor whole = nn::packed_attention(q, k, v, bias, full, full, {kHeads, true, 1.0, 0, {}}).view({2, kLength, kWidth});
+  for (int64_t step = 0; step < kLength; ++step) {
+    const auto until = [&](const at::Tensor& t) { return t.view({2, kLength, kWidth}).narrow(1, 0, step + 1).reshape({-1, kWidth}); };
+    const at::Tensor last = q.view({2, kLength, kWidth}).select(1, step).contiguous();
+    // The bias of this length, as the decoder makes it for each step.
+    const at::Tensor shorter = bias.narrow(0, kLength - 1 - step, 2 * step + 1);
+    const at::Tensor out = nn::packed_attention(last, until(k), until(v), shorter, layout_of({1, 1}), layout_of({step + 1, step + 1}),
+                                                {kHeads, true, 1.0, step, {}});
+    EXPECT_TRUE(at::allclose(out, whole.select(1, step), 1e-5, 1e-6)) << "step " << step;
+  }
+}
+
+TEST(PackedAttention, LargeScoresDoNotOverflow) {
+  const nn::LayoutPtr rows = layout_of({3});
+  const at::Tensor x = 100 * random_tensor({3, 8}, 1), v = random_tensor({3, 8}, 2);
+  const Case c{"large", rows, rows, 8, false, {1, false, 1.0, 0, {}}};
+  const at::Tensor out = nn::packed_attention(x, x, v, {}, rows, rows, c.options);
+  const auto wide = [](const at::Tensor& t) { return t.to(at::kDouble); };
+  EXPECT_TRUE(at::allclose(wide(out), plain(c, wide(x), wide(x), wide(v), {}), 1e-4, 1e-5));
+}
+
+}  // namespace
+}  // namespace trainer::testing

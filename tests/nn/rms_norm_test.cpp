@@ -1,0 +1,36 @@
+#include "models/nn/rms_norm.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/rsqrt.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "tests/nn/reference.h"
+
+namespace trainer::testing {
+namespace {
+
+at::Tensor plain(const at::Tensor& x, const at::Tensor& weight, double eps) {
+  return x * (x * x).mean(-1, true).add(eps).rsqrt() * weight;
+}
+
+TEST(RmsNorm, IsThePlainComposition) {
+  const std::vector<std::vector<int64_t>> shapes{{1, 1}, {5, 3}, {130, 17}, {3, 1000}, {0, 8}};
+  for (const auto& shape : shapes)
+    for (const double eps : {1e-6, 0.5})
+      for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
+        expect_same([&](const auto& in) { return nn::rms_norm(in[0], in[1], eps, dtype); },
+                    [&](const auto& in) { return plain(in[0], in[1], eps); },
+                    {random_tensor(shape, 1), random_tensor({shape[1]}, 2)}, tolerance_of(dtype),
+                    std::to_string(shape[0]) + " x " + std::to_string(shape[1]));
+}
+
+TEST(RmsNorm, AFrozenWeightGetsNoGradient) {
+  const at::Tensor x = random_tensor({4, 6}, 1).set_requires_grad(true), weight = random_tensor({6}, 2);
+  torch::autograd::backward({nn::rms_norm(x, weight, 1e-6, at::kFloat).sum()}, {});
+  EXPECT_TRUE(x.grad().defined());
+  EXPECT_FALSE(weight.grad().defined());
+}
+
+}  // namespace
+}  // namespace trainer::testing
