@@ -146,8 +146,8 @@ void check_same_model(const fs::path& folder, const std::vector<Live>& tensors, 
   std::string text;
   for (size_t i = 0; i < std::min(kShown, problems.size()); ++i) text += "\n  " + problems[i];
   if (problems.size() > kShown) text += fmt::format(" … and {} more", problems.size() - kShown);
-  throw InputError("{}: a checkpoint of another model or another kind of training:{}\n  Use another output_dir, or "
-                   "checkpoint.resume_from_checkpoint: false.", folder.string(), text);
+  throw InputError("{}: a checkpoint of another model or another kind of training:{}\n  Use another output_dir.",
+                   folder.string(), text);
 }
 
 }  // namespace

@@ -32,6 +32,9 @@ class Comm {
   virtual void all_reduce(const at::Tensor& tensor, Reduce op = Reduce::kSum) = 0;
   /// Collective. Returns when every rank has called it.
   virtual void barrier() = 0;
+  /// Collective. `bytes` of zeroed memory that every rank sees, as a flat byte tensor: what one rank writes, the others
+  /// read after a barrier. Undefined when the ranks cannot share memory.
+  virtual at::Tensor shared_memory(int64_t bytes) = 0;
 
   /// Collective. This rank's part [n] of the sum over ranks of `full` [n * size()]; `full` is overwritten.
   /// (Over Gloo an all-reduce and a slice are twice as fast as its reduce-scatter.)

@@ -8,6 +8,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/dist/link_store.h"
+#include "engine/dist/shared_memory.h"
 
 namespace trainer::dist {
 namespace {
@@ -38,7 +39,8 @@ class WorkPending : public Pending {
 
 class GlooComm : public Comm {
  public:
-  GlooComm(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size) : rank_(rank), size_(size) {
+  GlooComm(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, bool share_memory)
+      : rank_(rank), size_(size), share_memory_(share_memory) {
     translated("the meeting of the ranks", [&] {
       auto options = c10d::ProcessGroupGloo::Options::create();
       options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
@@ -74,10 +76,13 @@ class GlooComm : public Comm {
     translated("a barrier", [&] { return gloo_->barrier()->wait(); });
   }
 
+  at::Tensor shared_memory(int64_t bytes) override { return share_memory_ ? map_shared_memory(*this, bytes) : at::Tensor(); }
+
   c10d::ProcessGroup& group() { return *group_; }
 
  private:
   int rank_, size_;
+  bool share_memory_;
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
 };
@@ -85,11 +90,12 @@ class GlooComm : public Comm {
 }  // namespace
 
 std::unique_ptr<Comm> gloo_comm(Link& link, int rank, int size) {
-  return gloo_comm(c10::make_intrusive<LinkStore>(link, "gloo/"), rank, size);
+  constexpr bool kOneMachine = true;  // a supervisor starts ranks on its own machine only
+  return gloo_comm(c10::make_intrusive<LinkStore>(link, "gloo/"), rank, size, kOneMachine);
 }
 
-std::unique_ptr<Comm> gloo_comm(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size) {
-  return std::make_unique<GlooComm>(store, rank, size);
+std::unique_ptr<Comm> gloo_comm(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, bool share_memory) {
+  return std::make_unique<GlooComm>(store, rank, size, share_memory);
 }
 
 c10d::ProcessGroup& process_group(Comm& comm) {

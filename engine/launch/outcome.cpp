@@ -54,9 +54,10 @@ std::string where(const Outcome& outcome) {
   return text;
 }
 
-std::string kept_line(const Kept& kept, const std::string& output_dir) {
+std::string kept_line(int code, const Kept& kept, const std::string& output_dir) {
   if (kept.wrote_nothing) return "  kept: nothing was written to " + output_dir;
   if (kept.checkpoint.empty()) return "  kept: no checkpoint yet in " + output_dir;
+  if (code == kUsageFailure || code == kInputFailure) return "  kept: " + kept.checkpoint;  // first mend what is wrong
   return fmt::format("  kept: {}; {}", kept.checkpoint,
                      kept.resumes ? "the same command goes on from it"
                                   : "set checkpoint.resume_from_checkpoint: auto to go on from it");
@@ -115,7 +116,7 @@ std::string closing_block(const Outcome& outcome, const Kept& kept, const std::s
     block += lines[i] + "\n";
   }
   if (is_bug) block += "  this is a bug of ours: please report it with " + output_dir + "/logs\n";
-  return block + kept_line(kept, output_dir) + "\n";
+  return block + kept_line(outcome.code, kept, output_dir) + "\n";
 }
 
 void write_outcome(const Outcome& outcome, const Kept& kept, const fs::path& output_dir) {

@@ -40,8 +40,10 @@ FlatGroup::FlatGroup(GroupKind kind, std::vector<nn::ParameterPtr> parameters, d
     total += p->numel();
   }
   const int64_t share = round_up((total + comm.size() - 1) / comm.size(), kAlignment);
-  shard_ = at::zeros({share}, kind.kept);
-  full_ = at::empty({share * comm.size()}, kind.seen);
+  shared_ = comm.shared_memory(share * comm.size() * static_cast<int64_t>(c10::elementSize(kind.kept)));
+  if (shared_.defined()) shared_ = shared_.view(kind.kept);
+  shard_ = shared_.defined() ? shared_.narrow(0, comm.rank() * share, share) : at::zeros({share}, kind.kept);
+  full_ = full_is_shared() ? shared_ : at::empty({share * comm.size()}, kind.seen);
   if (kind.trainable) shard_grad_ = at::zeros({share}, at::kFloat);
   for (size_t i = 0; i < parameters_.size(); ++i) {
     // variable_data: a version counter of its own, or autograd would refuse the backward after the next gather.
@@ -69,6 +71,11 @@ void FlatGroup::start_gather() {
   if (state_ != State::kSharded) return;
   const at::NoGradGuard no_grad;
   allocate_storage(full_);
+  if (shared_.defined()) {
+    full_.copy_(shared_);
+    state_ = State::kGathered;
+    return;
+  }
   sent_ = shard_.to(kind_.seen);
   pending_ = comm_.all_gather(full_, sent_);
   state_ = State::kGathering;
@@ -85,7 +92,7 @@ void FlatGroup::wait_gathered() {
 
 void FlatGroup::free() {
   if (state_ == State::kGathering) wait_gathered();
-  if (state_ == State::kSharded) return;
+  if (state_ == State::kSharded || full_is_shared()) return;
   free_storage(full_);
   state_ = State::kSharded;
 }

@@ -21,7 +21,9 @@ struct GroupKind {
 /// Parameters of one unit that are kept, gathered and reduced together.
 ///   shard    [n]      this rank's piece, in the kept dtype (fp32 when trained); the parameters lie end to end, the last
 ///                     shard is padded
-///   full     [n * R]  the unsharded buffer in the seen dtype; its memory exists only between gather() and free()
+///   full     [n * R]  the unsharded buffer in the seen dtype; its memory exists only between gather and free()
+///   shared   [n * R]  where ranks share memory: all their shards end to end. Then nothing needs to be sent: `full` is
+///                     `shared` itself, or a cast of it where the layers compute in another dtype
 ///   views             each parameter's leaf: what layers compute with, over `full`
 ///   grads    [n * R]  gradients of the views; exist only during the unit's backward
 ///   shard_grad [n]    this rank's piece of the summed gradients, fp32
@@ -45,6 +47,8 @@ class FlatGroup {
   bool trainable() const { return kind_.trainable; }
   std::vector<at::Tensor>& views() { return views_; }
   void append_logical_tensors(std::vector<LogicalTensor>& to) const;
+  /// Whether other ranks read this rank's shard in place, so that updates need barriers around them.
+  bool shares_memory() const { return shared_.defined(); }
   int64_t full_bytes() const { return full_.numel() * full_.element_size(); }
 
  private:
@@ -53,13 +57,14 @@ class FlatGroup {
     int64_t begin, end, at;  // elements [begin, end) of the parameter lie at `at` in the shard
   };
   Piece piece_of(size_t parameter) const;
+  bool full_is_shared() const { return shared_.defined() && kind_.kept == kind_.seen; }
 
   GroupKind kind_;
   std::vector<nn::ParameterPtr> parameters_;
   std::vector<int64_t> offsets_;  // of each parameter in `full`
   dist::Comm& comm_;
   State state_ = State::kGathered;
-  at::Tensor shard_, full_, grads_, shard_grad_;
+  at::Tensor shared_, shard_, full_, grads_, shard_grad_;
   at::Tensor sent_;  // the shard in the seen dtype, while a gather runs
   std::unique_ptr<dist::Pending> pending_;
   std::vector<at::Tensor> views_;

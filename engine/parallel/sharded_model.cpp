@@ -47,6 +47,7 @@ void ShardedModel::load(const WeightSource& source) {
   std::reverse(units_.begin(), units_.end());
   units_.push_back(make_unit("the root", model()));
   root_ = units_.back().get();
+  shares_memory_ = std::any_of(units_.begin(), units_.end(), [](const auto& unit) { return unit->shares_memory(); });
   for (size_t i = 0; i < wrapped.size(); ++i)
     wrapped[i]->wrap([this, i](const nn::Tensors& x, const nn::Pass& pass, const nn::Module::Forward& next) {
       return run_unit(i, x, pass, next);
@@ -96,9 +97,16 @@ void ShardedModel::before_unit_backward(size_t index) {
   if (options_.backward_prefetch == config::BackwardPrefetch::kPre && index > 0) units_[index - 1]->start_gather();
 }
 
-void ShardedModel::begin_forward() { root_->wait_gathered(); }
+// Note [Barriers around shared weights]
+// Where ranks read each other's shards in place, all updates must be written before anyone reads them, and all must have
+// read them before anyone writes the next.
+void ShardedModel::begin_forward() {
+  if (shares_memory_) comm().barrier();
+  root_->wait_gathered();
+}
 
 void ShardedModel::end_forward() {
+  if (shares_memory_) comm().barrier();
   for (const auto& unit : units_) unit->free();
 }
 

@@ -32,6 +32,7 @@ class ShardedModel : public ParallelModel {
   config::FsdpConfig options_;
   std::vector<std::unique_ptr<ShardedUnit>> units_;  // in forward order; the root is the last
   ShardedUnit* root_ = nullptr;
+  bool shares_memory_ = false;
 };
 
 }  // namespace trainer::parallel

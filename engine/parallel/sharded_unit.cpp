@@ -1,5 +1,7 @@
 #include "engine/parallel/sharded_unit.h"
 
+#include <algorithm>
+
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -74,6 +76,10 @@ void ShardedUnit::finish_backward() {
 
 void ShardedUnit::append_logical_tensors(std::vector<LogicalTensor>& to) const {
   for (const FlatGroup& group : groups_) group.append_logical_tensors(to);
+}
+
+bool ShardedUnit::shares_memory() const {
+  return std::any_of(groups_.begin(), groups_.end(), [](const FlatGroup& g) { return g.trainable() && g.shares_memory(); });
 }
 
 int64_t ShardedUnit::full_bytes() const {

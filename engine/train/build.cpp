@@ -8,6 +8,7 @@
 #include "engine/parallel/activation_checkpoint.h"
 #include "engine/parallel/replicated_model.h"
 #include "engine/parallel/sharded_model.h"
+#include "engine/parallel/wrap_policy.h"
 #include "models/registry.h"
 
 namespace trainer::train {
@@ -55,6 +56,8 @@ Blueprint make_blueprint(const config::Plan& plan) {
   Blueprint blueprint;
   add_base(plan, blueprint);
   add_adapters(plan, blueprint);
+  if (plan.config.distributed_type == config::DistributedType::kFsdp)  // a class that isn't there is found before anything is written
+    parallel::units_to_wrap(*blueprint.model, plan.config.fsdp_config);
   return blueprint;
 }
 

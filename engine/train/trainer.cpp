@@ -30,7 +30,8 @@ size_t terminal_width() {
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kDefault;
 }
 
-/// The folder to resume from, or "".
+}  // namespace
+
 std::string resume_folder(const config::Config& config) {
   const std::string& choice = config.checkpoint.resume_from_checkpoint;
   const auto newest = checkpoint::newest_checkpoint(config.output_dir);
@@ -47,8 +48,6 @@ std::string resume_folder(const config::Config& config) {
   if (choice == "auto" || choice == "true") return newest ? newest->folder.string() : "";
   return choice;
 }
-
-}  // namespace
 
 Trainer::Trainer(const config::Plan& plan, Inputs& inputs, config::LoraConfig lora, std::unique_ptr<parallel::ParallelModel> model,
                  Report report)
@@ -76,6 +75,7 @@ void Trainer::resume() {
   if (manifest.seed != config_.seed)
     throw InputError("{}: saved with seed {}; the configuration says {}.\n  The order of the samples depends on it: resume with seed {}.",
                      folder, manifest.seed, config_.seed, manifest.seed);
+  model_->comm().barrier();  // nothing is written before every rank has read its part
   progress_ = manifest.progress;
   progress_.global_batch = chosen_global_batch(manifest.progress.global_batch);
   last_saved_ = last_evaluated_ = progress_.step;
@@ -111,7 +111,7 @@ Trainer::StepResult Trainer::train_step() {
   const auto start = Clock::now();
   const UpdateBatch batch = batches_->next(progress_.consumed);
   const double data_seconds = seconds_since(start);
-  report_(step, "forward and backward");
+  report_(step + 1, "forward and backward");
   nn::Pass pass;
   pass.seed = static_cast<uint64_t>(config_.seed);
   pass.training = config_.training.dropout;
@@ -122,11 +122,11 @@ Trainer::StepResult Trainer::train_step() {
   const double loss = shared[0].item<double>() / static_cast<double>(batch.target_tokens);
   const double grad_norm = model_->clip_grad_norm(config_.training.max_grad_norm);
   if (!std::isfinite(loss) || !std::isfinite(grad_norm))
-    throw NumericError("the {} is {} at step {} (samples {} to {} of the run's order, digest {}).\n  The weights are those of step {}. "
+    throw NumericError("the {} is {} (samples {} to {} of the run's order, digest {}).\n  The weights are those of step {}. "
                        "Lower training.learning_rate, or look at these samples.",
-                       std::isfinite(loss) ? "gradient norm" : "loss", std::isfinite(loss) ? grad_norm : loss, step + 1,
+                       std::isfinite(loss) ? "gradient norm" : "loss", std::abs(std::isfinite(loss) ? grad_norm : loss),  // no "-nan"
                        batch.positions.begin, batch.positions.end - 1, batch.digest, step);
-  report_(step, "optimizer step");
+  report_(step + 1, "optimizer step");
   const double learning_rate = schedule_->at(step);
   optimizer_->step(model_->logical_tensors(), learning_rate);
   model_->zero_grad();

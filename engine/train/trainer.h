@@ -21,6 +21,9 @@ namespace trainer::train {
 /// How a run ended.
 enum class Ending { kDone, kStopped };
 
+/// The checkpoint to resume from, or "" to start anew. Errors: ConfigError, InputError when output_dir forbids the choice.
+std::string resume_folder(const config::Config& config);
+
 class Trainer {
  public:
   /// Told where this rank stands, for the supervisor's messages.

@@ -53,18 +53,18 @@ train::Ending run(Link& link, int64_t& step, std::string& phase) {
   train::Blueprint blueprint = train::make_blueprint(plan);
   report(-1, "reading the data");
   train::Inputs inputs = train::load_inputs(plan, blueprint.model->vocabulary());
+  train::resume_folder(plan.config);
   report(-1, "meeting the other ranks");
   const auto comm = ranks > 1 ? dist::gloo_comm(link, rank, ranks) : dist::solo_comm();
   comm->barrier();  // every rank could read its inputs: from here on the output folder is written to
   open_log(plan.config.output_dir, rank);
-  if (rank == 0) {
-    publish_file(std::filesystem::path(plan.config.output_dir) / "config.resolved.yaml", config::resolved_text(plan));
-    if (const std::string warning = train::precision_warning(plan); !warning.empty()) log::warning("{}", warning);
-  }
+  if (const std::string warning = train::precision_warning(plan); rank == 0 && !warning.empty()) log::warning("{}", warning);
   report(-1, "loading the weights");
   config::LoraConfig lora = blueprint.lora;
   auto model = train::make_parallel(plan, blueprint, *comm);
   train::Trainer trainer(plan, inputs, std::move(lora), std::move(model), report);
+  // Not before: what cannot be resumed leaves the earlier run's file as it is.
+  if (rank == 0) publish_file(std::filesystem::path(plan.config.output_dir) / "config.resolved.yaml", config::resolved_text(plan));
   const train::Ending ending = trainer.run();
   comm->barrier();
   return ending;

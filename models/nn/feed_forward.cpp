@@ -25,7 +25,7 @@ struct Point {
 template <Activation kind>
 inline __attribute__((always_inline)) Point activation_at(float x) {
   if constexpr (kind == Activation::kRelu) {
-    return {x > 0 ? x : 0, x > 0 ? 1.0F : 0.0F};
+    return {x < 0 ? 0 : x, x > 0 ? 1.0F : 0.0F};
   } else if constexpr (kind == Activation::kGeluNew) {
     constexpr float kScale = 0.7978845608F, kCubic = 0.044715F;  // sqrt(2 / pi)
     const float t = fast_tanh(kScale * (x + kCubic * x * x * x));

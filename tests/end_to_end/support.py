@@ -262,9 +262,9 @@ class EndToEnd(unittest.TestCase):
         until(lambda: not processes(self.mark))
 
     def assert_same_run(self, output, expected):
-        """The same figures and the same final weights, bit for bit."""
+        """The same figures, final weights and predictions, bit for bit."""
         self.assertEqual(results(output), results(expected))
-        for name in ("model.safetensors", "adapter_model.safetensors"):
+        for name in ("model.safetensors", "adapter_model.safetensors", "predictions.jsonl"):
             self.assertEqual((output / name).exists(), (expected / name).exists(), name)
             if (expected / name).exists():
                 self.assertEqual((output / name).read_bytes(), (expected / name).read_bytes(), name)

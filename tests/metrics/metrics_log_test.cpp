@@ -85,6 +85,17 @@ TEST_F(MetricsLogTest, AResumedRunDropsWhatCameAfterItsCheckpoint) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
 }
 
+TEST_F(MetricsLogTest, AtTheEndTheLastEvaluationComesAgain) {
+  const std::string step = to_json_line(StepRecord{.step = 2, .order_digest = "0"});
+  const std::string early = to_json_line(EvaluationRecord{1, 0.5, {{"eval_loss", 2.0}}});
+  const std::string last = to_json_line(EvaluationRecord{2, 1.0, {{"eval_loss", 1.0}}});
+  publish_file(path_, early + step + last);
+  resume(2);
+  EXPECT_EQ(content(), early + step + last);
+  MetricsLog(path_, 2, /*at_end=*/true);
+  EXPECT_EQ(content(), early + step);
+}
+
 TEST_F(MetricsLogTest, DropsAHalfWrittenLastLine) {
   const std::string line = to_json_line(StepRecord{.step = 1});
   for (size_t cut : {size_t{1}, size_t{9}, line.size() / 2, line.size() - 1}) {

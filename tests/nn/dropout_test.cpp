@@ -34,7 +34,7 @@ TEST(Dropout, KeepsTheRateAndTheExpectation) {
 
 TEST(Dropout, IsThePlainCompositionWithTheDefinedMask) {
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
-    for (const int64_t width : {1, 37, 128, 200})
+    for (const int64_t width : {1, 37, 128, 200, 1100})
       for (const auto& lengths : std::vector<std::vector<int64_t>>{{3, 1, 4}, {1}, {}}) {
         const nn::LayoutPtr rows = layout_of(lengths, lengths.size() == 3 ? std::vector<int64_t>{9, 2, int64_t{3} << 33} : std::vector<int64_t>{});
         const nn::DropoutRule rule = rule_of(0.3);
@@ -102,15 +102,15 @@ TEST(Dropout, OfRateZeroIsTheInputItself) {
   EXPECT_TRUE(nn::dropout(x, rule_of(0), layout_of({3})).is_same(x));
 }
 
-TEST(Dropout, ApplyWritesOrAccumulates) {
-  const nn::LayoutPtr rows = layout_of({2, 3});
+TEST(Dropout, ItsBitsAreTheMask) {
+  const nn::LayoutPtr rows = layout_of({2, 3}, {7, 4});
   const nn::DropoutRule rule = rule_of(0.3);
-  const at::Tensor x = random_tensor({5, 33}, 1), before = random_tensor({5, 33}, 2), expected = nn::dropout(x, rule, rows);
-  at::Tensor out = before.clone();
-  nn::apply_dropout(x, rule, *rows, out, true);
-  EXPECT_TRUE(at::equal(out, before + expected));
-  nn::apply_dropout(x, rule, *rows, out, false);
-  EXPECT_TRUE(at::equal(out, expected));
+  for (const int64_t width : {1, 16, 33, 1100}) {
+    const at::Tensor bits = nn::dropout_mask(rule, *rows, width), x = random_tensor({5, width}, 1);
+    EXPECT_EQ(bits.sizes(), at::IntArrayRef({5, nn::mask_bytes(width)}));
+    EXPECT_TRUE(at::equal(nn::apply_mask(at::ones({5, width}), bits, 1).to(at::kDouble), mask_of(rule, *rows, width).ne(0).to(at::kDouble)));
+    EXPECT_TRUE(at::equal(nn::apply_mask(x, bits, rule.scale), nn::dropout(x, rule, rows)));
+  }
 }
 
 }  // namespace

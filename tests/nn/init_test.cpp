@@ -82,7 +82,9 @@ TEST(Init, SlicesAgreeWithTheWhole) {
         EXPECT_EQ(drawn(parameter, begin, end), std::vector<float>(whole.begin() + begin, whole.begin() + end)) << begin << " to " << end;
     const int64_t far = int64_t{5} << 33;  // the counter has more than 32 bits
     EXPECT_EQ(drawn(parameter, far + 3, far + 4)[0], drawn(parameter, far, far + 8)[3]);
-    if (init.kind != Init::kConstant) EXPECT_NE(drawn(parameter, far, far + 4), drawn(parameter, 0, 4));
+    if (init.kind != Init::kConstant) {
+      EXPECT_NE(drawn(parameter, far, far + 4), drawn(parameter, 0, 4));
+    }
   }
 }
 

@@ -47,6 +47,7 @@ struct Setting {
   bool bf16 = false;
   int64_t per_device = 100;  // samples of a micro-batch at most
   int64_t global_batch = 8;
+  bool share_memory = true;  // between ranks
 };
 
 struct Outcome {
@@ -107,10 +108,13 @@ Outcome train(const Setting& s, const data::Dataset& samples, dist::Comm& comm) 
 Outcome outcome_of(const Setting& s) {
   const data::Dataset samples = random_samples();
   Outcome outcome;
-  run_ranks(s.ranks, [&](dist::Comm& comm) {
-    Outcome mine = train(s, samples, comm);
-    if (comm.rank() == 0) outcome = std::move(mine);
-  });
+  run_ranks(
+      s.ranks,
+      [&](dist::Comm& comm) {
+        Outcome mine = train(s, samples, comm);
+        if (comm.rank() == 0) outcome = std::move(mine);
+      },
+      s.share_memory);
   return outcome;
 }
 
@@ -154,14 +158,16 @@ std::vector<Setting> all_settings() {
       all.push_back({golden, DistributedType::kFsdp, 3, lora, false, false, 100, 7});
       all.push_back({golden, DistributedType::kFsdp, 3, lora, true, false, 2, 8});
       all.push_back({golden, DistributedType::kFsdp, 3, lora, false, false, 100, 2});      // a rank without samples
+      all.push_back({golden, DistributedType::kFsdp, 2, lora, false, false, 2, 8, false});
+      all.push_back({golden, DistributedType::kFsdp, 3, lora, true, false, 100, 7, false});
     }
   return all;
 }
 
 std::string name_of(const Setting& s) {
   const char* type = s.type == DistributedType::kNo ? "One" : s.type == DistributedType::kFsdp ? "Fsdp" : "Ddp";
-  return fmt::format("{}_{}{}_{}{}_batch{}of{}", s.golden, type, s.ranks, s.lora ? "lora" : "full", s.recompute ? "_recompute" : "",
-                     s.global_batch, s.per_device);
+  return fmt::format("{}_{}{}_{}{}_batch{}of{}{}", s.golden, type, s.ranks, s.lora ? "lora" : "full", s.recompute ? "_recompute" : "",
+                     s.global_batch, s.per_device, s.share_memory ? "" : "_sent");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Strategies, ::testing::ValuesIn(all_settings()), [](const auto& info) { return name_of(info.param); });

@@ -10,14 +10,14 @@
 
 namespace trainer::testing {
 
-void run_ranks(int count, const std::function<void(dist::Comm&)>& body) {
+void run_ranks(int count, const std::function<void(dist::Comm&)>& body, bool share_memory) {
   if (count == 1) return body(*dist::solo_comm());
   const auto store = c10::make_intrusive<c10d::HashStore>();
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < count; ++rank)
     ranks.emplace_back([&, rank] {
       try {
-        const auto comm = dist::gloo_comm(store, rank, count);
+        const auto comm = dist::gloo_comm(store, rank, count, share_memory);
         body(*comm);
         comm->barrier();
       } catch (const std::exception& error) {

@@ -7,6 +7,7 @@
 namespace trainer::testing {
 
 /// Runs `body` as `count` ranks that talk over Gloo, each in a thread of its own. An exception of any fails the test.
-void run_ranks(int count, const std::function<void(dist::Comm&)>& body);
+/// `share_memory` false: as if they were on different machines.
+void run_ranks(int count, const std::function<void(dist::Comm&)>& body, bool share_memory = true);
 
 }  // namespace trainer::testing
