@@ -3,9 +3,11 @@
 #include <sys/resource.h>
 
 #include <atomic>
+#include <cstring>
 
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
+#include <c10/core/alignment.h>
 
 namespace trainer::dist {
 namespace {
@@ -19,36 +21,40 @@ void add(int64_t bytes) {
   }
 }
 
-/// What a counted block must remember until it is freed.
-struct Counted {
-  at::DataPtr inner;
-  int64_t bytes;
-};
+/// Before each block stands its size. As wide as the alignment that libtorch expects of its allocator.
+constexpr size_t kHeader = c10::gAlignment;
 
-void release(void* context) {
-  auto* const counted = static_cast<Counted*>(context);
-  g_held.fetch_sub(counted->bytes, std::memory_order_relaxed);
-  delete counted;
+at::Allocator* g_inner = nullptr;  // libtorch's own; a deleter is a plain function and can hold nothing
+
+void release(void* block) {
+  if (block == nullptr) return;
+  auto* const start = static_cast<char*>(block) - kHeader;
+  int64_t bytes = 0;
+  std::memcpy(&bytes, start, sizeof bytes);
+  g_held.fetch_sub(bytes, std::memory_order_relaxed);
+  g_inner->raw_deallocate(start);
 }
 
 class CountingAllocator : public at::Allocator {
  public:
-  explicit CountingAllocator(at::Allocator& inner) : inner_(inner) {}
-  at::DataPtr allocate(size_t bytes) override {
-    auto* const counted = new Counted{inner_.allocate(bytes), static_cast<int64_t>(bytes)};
-    add(counted->bytes);
-    return {counted->inner.get(), counted, &release, counted->inner.device()};
+  at::DataPtr allocate(size_t size) override {
+    const auto device = at::Device(c10::DeviceType::CPU);
+    if (size == 0) return {nullptr, nullptr, &release, device};
+    auto* const start = static_cast<char*>(g_inner->raw_allocate(size + kHeader));
+    const auto bytes = static_cast<int64_t>(size);
+    std::memcpy(start, &bytes, sizeof bytes);
+    add(bytes);
+    return {start + kHeader, start + kHeader, &release, device};
   }
-  void copy_data(void* to, const void* from, std::size_t bytes) const override { inner_.copy_data(to, from, bytes); }
-
- private:
-  at::Allocator& inner_;
+  at::DeleterFnPtr raw_deleter() const override { return &release; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override { std::memcpy(to, from, bytes); }
 };
 
 }  // namespace
 
 void count_tensor_memory() {
-  static CountingAllocator counting(*c10::GetAllocator(c10::DeviceType::CPU));
+  static CountingAllocator counting;
+  g_inner = c10::GetAllocator(c10::DeviceType::CPU);
   constexpr uint8_t kAboveTheDefault = 10;
   c10::SetAllocator(c10::DeviceType::CPU, &counting, kAboveTheDefault);
 }

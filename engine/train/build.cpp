@@ -1,5 +1,7 @@
 #include "engine/train/build.h"
 
+#include <filesystem>
+
 #include "engine/adapters/inject.h"
 #include "engine/adapters/lora_config.h"
 #include "engine/base/errors.h"
@@ -18,6 +20,11 @@ parallel::Precision precision_of(const config::Plan& plan) {
   return {plan.config.mixed_precision == config::MixedPrecision::kBf16 ? at::kBFloat16 : at::kFloat};
 }
 
+std::string origin_of(const config::Plan& plan, const std::string& option) {
+  const auto found = plan.origins.find(option);
+  return found == plan.origins.end() ? plan.source : found->second;
+}
+
 /// The base model and where its weights come from.
 void add_base(const config::Plan& plan, Blueprint& blueprint) {
   const config::ModelConfig& options = plan.config.model;
@@ -27,6 +34,11 @@ void add_base(const config::Plan& plan, Blueprint& blueprint) {
     return;
   }
   const std::string file = options.path + "/config.json";
+  if (!std::filesystem::exists(file))
+    throw InputError("{}: model.path: {} {}.\n  It must be a Hugging Face model folder: config.json, model.safetensors and the tokenizer's "
+                     "files. To train from scratch, use model.config instead.",
+                     origin_of(plan, "model.path"), options.path,
+                     std::filesystem::exists(options.path) ? "has no config.json" : "does not exist");
   const std::string text = read_file(file, int64_t{1} << 20);
   auto folder = std::make_unique<checkpoint::FolderSource>(options.path);
   blueprint.model = models::build_model({text, file, folder->differ("shared.weight", "lm_head.weight"), /*strict=*/false});

@@ -1,0 +1,153 @@
+// Learning rates, optimisers and their state.
+#include <cmath>
+#include <fstream>
+#include <mutex>
+
+#include <gtest/gtest.h>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/full.h>
+
+#include "tests/support/golden_case.h"
+#include "tests/support/ranks.h"
+
+namespace trainer::testing {
+namespace {
+
+using config::OptimizerName;
+using config::Schedule;
+
+TEST(LearningRate, IsThatOfTransformers) {
+  std::ifstream in(std::string(TRAINER_SOURCE_DIR) + "/tests/golden/tables.json");
+  const std::map<std::string, Schedule> names{{"linear", Schedule::kLinear},
+                                              {"cosine", Schedule::kCosine},
+                                              {"constant", Schedule::kConstant},
+                                              {"constant_with_warmup", Schedule::kConstantWithWarmup}};
+  const auto tables = nlohmann::json::parse(in);
+  ASSERT_EQ(tables["schedules"].size(), 16U);
+  for (const auto& table : tables["schedules"]) {
+    const std::string name = table["lr_scheduler_type"];
+    const int64_t warmup = table["warmup_steps"];
+    const optim::LearningRate rate(names.at(name), 0.5, static_cast<double>(warmup), table["updates"]);
+    int64_t update = 0;
+    for (const double factor : table["factors"])
+      EXPECT_NEAR(rate.at(update++), 0.5 * factor, 1e-12) << name << ", warm-up " << warmup << ", update " << update - 1;
+  }
+}
+
+TEST(LearningRate, AWarmUpBelowOneIsARatioRoundedUp) {
+  const optim::LearningRate ratio(Schedule::kLinear, 1, 0.11, 25), steps(Schedule::kLinear, 1, 3, 25);
+  for (int64_t update = 0; update < 25; ++update) EXPECT_EQ(ratio.at(update), steps.at(update)) << update;
+}
+
+TEST(WeightDecay, SkipsBiasesAndNormsByName) {
+  for (const char* name : {"encoder.block.0.layer.0.SelfAttention.q.weight", "shared.weight", "lm_head.weight", "decoder.wo.weight",
+                           "model.normal.weight", "encoder.block.0.layer.0.SelfAttention.q.lora_A.weight"})
+    EXPECT_TRUE(optim::decays(name)) << name;
+  for (const char* name : {"encoder.block.0.layer.0.layer_norm.weight", "encoder.final_layer_norm.weight", "h.0.attn.c_attn.bias",
+                           "bert.embeddings.LayerNorm.weight", "model.layers.3.input_layernorm.weight", "model.norm.weight", "norm.weight",
+                           "blocks.1.q_norm.weight", "vit.RMSNorm.weight",
+                           "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"})
+    EXPECT_FALSE(optim::decays(name)) << name;
+}
+
+/// One weight of one element, and one that never decays.
+struct TwoWeights {
+  std::vector<parallel::LogicalTensor> tensors;
+
+  explicit TwoWeights(double start) {
+    for (const char* name : {"a.weight", "a.bias"})
+      tensors.push_back({name, {}, {1}, true, 0, 1, true, at::full({1}, start, at::kFloat), at::full({1}, 0.0, at::kFloat)});
+    tensors.push_back({"frozen.weight", {}, {1}, false, 0, 1, true, at::full({1}, start, at::kFloat), {}});
+  }
+  void gradient(double value) {
+    for (auto& tensor : tensors)
+      if (tensor.trainable) tensor.grad.fill_(value);
+  }
+  double value(size_t i) const { return tensors[i].value.item<double>(); }
+};
+
+TEST(Sgd, WithMomentumByHand) {
+  config::TrainingConfig options;
+  options.optim = OptimizerName::kSgd;
+  options.sgd_momentum = 0.9;
+  options.weight_decay = 0.1;
+  TwoWeights weights(1);
+  const auto optimizer = optim::make_optimizer(options, weights.tensors);
+  weights.gradient(0.5);
+  optimizer->step(weights.tensors, 0.1);
+  EXPECT_NEAR(weights.value(0), 0.94, 1e-6);  // v = 0.5 + 0.1 * 1
+  EXPECT_NEAR(weights.value(1), 0.95, 1e-6);  // no decay
+  weights.gradient(0.2);
+  optimizer->step(weights.tensors, 0.1);
+  EXPECT_NEAR(weights.value(0), 0.8566, 1e-6);  // v = 0.9 * 0.6 + 0.2 + 0.1 * 0.94
+  EXPECT_NEAR(weights.value(1), 0.885, 1e-6);   // v = 0.9 * 0.5 + 0.2
+  EXPECT_EQ(weights.value(2), 1);
+  EXPECT_EQ(optimizer->steps(), 2);
+  ASSERT_EQ(optimizer->state().size(), 2U);
+  EXPECT_EQ(optimizer->state()[0].kind, "momentum");
+  EXPECT_NEAR(optimizer->state()[0].value.item<double>(), 0.834, 1e-6);
+}
+
+TEST(Sgd, WithoutMomentumHasNoState) {
+  config::TrainingConfig options;
+  options.optim = OptimizerName::kSgd;
+  TwoWeights weights(1);
+  const auto optimizer = optim::make_optimizer(options, weights.tensors);
+  EXPECT_TRUE(optimizer->state().empty());
+  weights.gradient(-2);
+  optimizer->step(weights.tensors, 0.25);
+  EXPECT_NEAR(weights.value(0), 1.5, 1e-6);
+}
+
+TEST(AdamW, OfBothKindsByHand) {
+  for (const auto kind : {OptimizerName::kAdamW, OptimizerName::kAdamWFused}) {
+    config::TrainingConfig options;
+    options.optim = kind;
+    options.weight_decay = 0.1;
+    options.adam_beta1 = 0.8, options.adam_beta2 = 0.9, options.adam_epsilon = 1e-3;
+    TwoWeights weights(1);
+    const auto optimizer = optim::make_optimizer(options, weights.tensors);
+    double m = 0, v = 0, decayed = 1, plain = 1;
+    int step = 0;
+    for (const double g : {0.5, -0.1, 0.02}) {
+      weights.gradient(g);
+      optimizer->step(weights.tensors, 0.05);
+      ++step;
+      m = 0.8 * m + 0.2 * g, v = 0.9 * v + 0.1 * g * g;
+      const double move = 0.05 * (m / (1 - std::pow(0.8, step))) / (std::sqrt(v / (1 - std::pow(0.9, step))) + 1e-3);
+      decayed = decayed * (1 - 0.05 * 0.1) - move, plain -= move;
+      EXPECT_NEAR(weights.value(0), decayed, 1e-6) << "step " << step;
+      EXPECT_NEAR(weights.value(1), plain, 1e-6) << "step " << step;
+    }
+    EXPECT_EQ(weights.value(2), 1);
+  }
+}
+
+TEST(AdamW, StateUnderFsdpIsOfThePieceOnly) {
+  constexpr int kRanks = 3;
+  for (const char* name : {"v1_0", "v1_0/lora_qv"}) {
+    config::Plan plan = GoldenCase(name).plan;
+    plan.config.distributed_type = config::DistributedType::kFsdp;
+    std::mutex mutex;
+    std::map<std::string, int64_t> held, whole;  // elements of a tensor's state over all ranks
+    run_ranks(kRanks, [&](dist::Comm& comm) {
+      const auto model = make_model(plan, comm);
+      const auto tensors = model->logical_tensors();
+      const auto optimizer = optim::make_optimizer(plan.config.training, tensors);
+      const std::lock_guard lock(mutex);
+      for (const auto& tensor : tensors)
+        if (tensor.trainable) whole[tensor.name] = tensor.numel();
+      for (const auto& state : optimizer->state()) {
+        EXPECT_TRUE(state.kind == "exp_avg" || state.kind == "exp_avg_sq");
+        EXPECT_EQ(state.value.scalar_type(), at::kFloat);
+        held[state.parameter] += state.value.numel();
+      }
+    });
+    EXPECT_EQ(held.size(), whole.size());
+    for (const auto& [parameter, numel] : whole) EXPECT_EQ(held[parameter], 2 * numel) << parameter;
+  }
+}
+
+}  // namespace
+}  // namespace trainer::testing
