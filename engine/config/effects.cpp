@@ -40,7 +40,7 @@ class Checker {
     const bool applies = !entry.applies || entry.applies(draft_.config);
     if (set && !entry.children) {
       for (const auto& why : entry.checks) complain(path, why(section));
-      if (!entry.no_effect.empty()) note_no_effect(path, draft_.mark(path));
+      if (!entry.no_effect.empty() && !is_harmless(entry, entry.write(section))) note_no_effect(path, draft_.mark(path));
     }
     if (!applies) {
       if (set && !is_default(entry, section)) {
@@ -75,9 +75,12 @@ class Checker {
   bool is_default(const Entry& entry, const void* section) const {
     if (entry.children) return false;
     const Node value = entry.write(section);
+    return is_harmless(entry, value) || same(value, entry.initial);
+  }
+
+  static bool is_harmless(const Entry& entry, const Node& value) {
     const auto& harmless = entry.harmless;
-    if (value.is_scalar() && std::find(harmless.begin(), harmless.end(), value.text) != harmless.end()) return true;
-    return same(value, entry.initial);
+    return value.is_scalar() && std::find(harmless.begin(), harmless.end(), value.text) != harmless.end();
   }
 
   void note_no_effect(const std::string& path, const Mark& mark) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/dist/comm.h"
@@ -14,10 +15,11 @@ namespace trainer::parallel {
 /// The dtypes of a run: parameters that train are kept in fp32, linear layers compute in `compute`.
 struct Precision {
   at::ScalarType compute = at::kFloat;
+  std::optional<at::ScalarType> frozen_as = std::nullopt;  // what frozen weights are kept in; none: as they are stored
 
   /// The dtype a frozen weight is kept in: never wider than what it is computed with.
   at::ScalarType frozen(const nn::Parameter& parameter, at::ScalarType stored) const {
-    return parameter.linear && compute != at::kFloat ? compute : stored;
+    return parameter.linear && compute != at::kFloat ? compute : frozen_as.value_or(stored);
   }
   /// The dtype layers see a trainable weight in.
   at::ScalarType seen(const nn::Parameter& parameter) const { return parameter.linear ? compute : at::kFloat; }

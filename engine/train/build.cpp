@@ -17,7 +17,13 @@ namespace trainer::train {
 namespace {
 
 parallel::Precision precision_of(const config::Plan& plan) {
-  return {plan.config.mixed_precision == config::MixedPrecision::kBf16 ? at::kBFloat16 : at::kFloat};
+  parallel::Precision precision;
+  if (plan.config.mixed_precision == config::MixedPrecision::kBf16) precision.compute = at::kBFloat16;
+  const std::string& dtype = plan.config.model.dtype;
+  if (dtype == "float32") precision.frozen_as = at::kFloat;
+  if (dtype == "bfloat16") precision.frozen_as = at::kBFloat16;
+  if (dtype == "float16") precision.frozen_as = at::kHalf;
+  return precision;
 }
 
 std::string origin_of(const config::Plan& plan, const std::string& option) {

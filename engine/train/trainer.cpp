@@ -46,6 +46,8 @@ std::string resume_folder(const config::Config& config) {
     throw InputError("checkpoint.resume_from_checkpoint is true, but {} holds no checkpoint.\n  Use 'auto' to start anew when there is none.",
                      config.output_dir);
   if (choice == "auto" || choice == "true") return newest ? newest->folder.string() : "";
+  if (!std::filesystem::exists(std::filesystem::path(choice) / "manifest.json"))
+    throw InputError("checkpoint.resume_from_checkpoint: {} is no checkpoint: it has no manifest.json.", choice);
   return choice;
 }
 

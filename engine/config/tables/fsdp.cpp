@@ -52,7 +52,7 @@ const Entries& fsdp_table() {
       option("fsdp_forward_prefetch", &C::forward_prefetch)
           .alias("forward_prefetch")
           .help("Gathers the next unit in the forward pass ahead of time.")
-          .no_effect("the forward order is known after the first step"),
+          .no_effect("ranks of one machine read each other's shards in place"),
       option("fsdp_use_orig_params", &C::use_orig_params)
           .alias("use_orig_params")
           .help("Lets parameters of one unit differ in what is trained.")

@@ -1,0 +1,257 @@
+// LoRA: which layers get it, what it computes, its configuration file.
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/matmul.h>
+
+#include "engine/adapters/inject.h"
+#include "engine/adapters/lora_config.h"
+#include "engine/adapters/lora_linear.h"
+#include "engine/adapters/target.h"
+#include "engine/base/errors.h"
+#include "models/registry.h"
+#include "tests/nn/reference.h"
+#include "tests/support/golden_case.h"
+#include "tests/support/ranks.h"
+#include "tests/support/temporary_folder.h"
+
+namespace trainer::testing {
+namespace {
+
+std::unique_ptr<models::Model> small_model(const char* feed_forward = "gated-gelu") {
+  const nlohmann::json config = {{"model_type", "t5"}, {"vocab_size", 9}, {"d_model", 4},   {"d_kv", 2},
+                                 {"d_ff", 6},          {"num_heads", 2},  {"num_layers", 2}, {"num_decoder_layers", 1},
+                                 {"feed_forward_proj", feed_forward},     {"tie_word_embeddings", false}};
+  return models::build_model({config.dump(), "test", false, true});
+}
+
+config::LoraConfig with_names(std::vector<std::string> names) {
+  config::LoraConfig options;
+  options.target_modules.names = std::move(names);
+  return options;
+}
+
+config::LoraConfig with_pattern(std::string pattern) {
+  config::LoraConfig options;
+  options.target_modules.pattern = std::move(pattern);
+  return options;
+}
+
+size_t matched(const config::LoraConfig& options) { return adapters::lora_targets(*small_model(), options).size(); }
+
+// The model: 2 encoder blocks (q k v o, wi_0 wi_1 wo), 1 decoder block (twice q k v o, wi_0 wi_1 wo), lm_head.
+TEST(LoraTargets, NamesMatchWholePartsFromTheEnd) {
+  EXPECT_EQ(matched(with_names({"q"})), 4U);
+  EXPECT_EQ(matched(with_names({"q", "wo", "lm_head"})), 8U);
+  EXPECT_EQ(matched(with_names({"SelfAttention.q"})), 3U);
+  EXPECT_EQ(matched(with_names({"o"})), 4U);  // not wo
+  EXPECT_EQ(adapters::lora_targets(*small_model(), with_names({"encoder.block.1.layer.0.SelfAttention.v"})),
+            (std::vector<std::string>{"encoder.block.1.layer.0.SelfAttention.v"}));
+  for (const char* name : {"Attention.q", "block.0", "DenseReluDense", "shared", "", ".q", "q."})
+    EXPECT_THROW(matched(with_names({name})), ConfigError) << name;
+}
+
+TEST(LoraTargets, APatternMatchesTheWholePath) {
+  EXPECT_EQ(matched(with_pattern("encoder\\..*\\.(q|v)")), 4U);
+  EXPECT_EQ(matched(with_pattern(".*wi_[01]")), 6U);
+  EXPECT_EQ(matched(with_pattern("lm_head")), 1U);
+  EXPECT_THROW(matched(with_pattern("q")), ConfigError);
+  EXPECT_THROW(matched(with_pattern("(q")), ConfigError);
+}
+
+TEST(LoraTargets, AllLinearIsAllButTheHead) {
+  const auto targets = adapters::lora_targets(*small_model(), with_pattern("all-linear"));
+  EXPECT_EQ(targets.size(), 2U * 7 + 11);
+  EXPECT_EQ(std::count(targets.begin(), targets.end(), "lm_head"), 0);
+}
+
+TEST(LoraTargets, NothingNamedMeansTheFamilysDefaults) { EXPECT_EQ(matched({}), 8U); }
+
+TEST(LoraTargets, ExclusionsAndSavedModulesGoFirst) {
+  config::LoraConfig options = with_names({"q", "v"});
+  options.exclude_modules.names = {"EncDecAttention.q"};
+  EXPECT_EQ(matched(options), 7U);
+  options.exclude_modules = {};
+  options.exclude_modules.pattern = "decoder\\..*";
+  EXPECT_EQ(matched(options), 4U);
+  options.exclude_modules = {};
+  options.modules_to_save = {"SelfAttention"};  // and all inside it
+  EXPECT_EQ(matched(options), 2U);
+  options.modules_to_save = {"decoder"};
+  EXPECT_EQ(matched(options), 4U);
+}
+
+TEST(LoraTargets, NoMatchListsTheCandidates) {
+  try {
+    matched(with_names({"query", "value"}));
+    FAIL();
+  } catch (const ConfigError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("query, value"), std::string::npos) << text;
+    EXPECT_NE(text.find("k, lm_head, o, q, v, wi_0, wi_1, wo"), std::string::npos) << text;
+  }
+}
+
+TEST(LoraTargets, ModulesToSaveMustExist) {
+  config::LoraConfig options;
+  options.modules_to_save = {"lm_heads"};
+  EXPECT_THROW(adapters::modules_to_save(*small_model(), options), ConfigError);
+  options.modules_to_save = {"classifier", "lm_head"};  // PEFT adds the first by itself
+  EXPECT_EQ(adapters::modules_to_save(*small_model(), options).size(), 1U);
+}
+
+TEST(Lora, OnlyAdaptersAndSavedModulesTrain) {
+  const auto model = small_model();
+  config::LoraConfig options = with_names({"q"});
+  options.modules_to_save = {"final_layer_norm"};
+  EXPECT_EQ(adapters::inject_lora(*model, options), 4);
+  size_t adapters = 0, saved = 0;
+  for (const nn::ParameterPtr& p : model->all_parameters()) {
+    const bool adapter = p->name.find(".lora_") != std::string::npos, norm = p->name.find("final_layer_norm") != std::string::npos;
+    EXPECT_EQ(p->trainable, adapter || norm) << p->name;
+    adapters += adapter, saved += norm;
+    if (p->name.ends_with("SelfAttention.q.lora_A.weight")) EXPECT_EQ(p->shape, (std::vector<int64_t>{8, 4}));
+    if (p->name.ends_with("SelfAttention.q.lora_B.weight")) EXPECT_EQ(p->shape, (std::vector<int64_t>{4, 8}));
+  }
+  EXPECT_EQ(adapters, 8U);
+  EXPECT_EQ(saved, 2U);
+}
+
+TEST(Lora, IsThePlainComposition) {
+  const double scale = 1.7;
+  for (const double p : {0.0, 0.3})
+    for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
+      for (const auto& lengths : std::vector<std::vector<int64_t>>{{3, 1, 4}, {}}) {
+        const nn::LayoutPtr rows = layout_of(lengths);
+        const nn::DropoutRule rule = nn::dropout_rule(nn::philox_key(5, "q.lora_dropout"), p);
+        const at::Tensor mask = mask_of(rule, *rows, 37);
+        expect_same([&](const auto& in) { return adapters::add_low_rank(in[0], in[1], in[2], in[3], scale, rule, rows); },
+                    [&](const auto& in) { return in[0] + at::matmul(at::matmul(in[1] * mask, in[2].t()), in[3].t()) * scale; },
+                    {random_tensor({rows->tokens(), 11}, 1, dtype), random_tensor({rows->tokens(), 37}, 2, dtype),
+                     random_tensor({3, 37}, 3, dtype), random_tensor({11, 3}, 4, dtype)},
+                    2 * tolerance_of(dtype), "dropout " + std::to_string(p));
+      }
+}
+
+TEST(Lora, ALayerAddsItsBranchToItsBase) {
+  nn::Linear base(5, 4, true, {});
+  adapters::LoraLinear layer(base, {2, 0.5, 0.25, {}, {}});
+  layer.name_tree();
+  uint64_t seed = 0;
+  for (const auto& [name, parameter] : layer.parameters()) parameter->value = random_tensor(parameter->shape, ++seed);
+  const auto value = [&](const char* wanted) {
+    for (const auto& [name, parameter] : layer.parameters())
+      if (name == wanted) return parameter->value;
+    return at::Tensor();
+  };
+  nn::Pass pass;
+  pass.training = true;
+  pass.seed = 3;
+  const nn::LayoutPtr rows = layout_of({3, 2}, {8, 2});
+  const at::Tensor x = random_tensor({5, 5}, 9);
+  const at::Tensor plain = at::matmul(x, value("weight").t()) + value("bias");
+  const at::Tensor dropped = nn::dropout(x, pass.dropout(".lora_dropout", 0.25), rows);
+  const auto branch = [&](const at::Tensor& in) { return 0.5 * at::matmul(at::matmul(in, value("lora_A.weight").t()), value("lora_B.weight").t()); };
+  EXPECT_LT(relative_error(layer(x, rows, pass), plain + branch(dropped)), 1e-6);
+  pass.training = false;
+  EXPECT_LT(relative_error(layer(x, rows, pass), plain + branch(x)), 1e-6);
+}
+
+TEST(Lora, TheFrozenBaseHasNoGradients) {
+  for (const auto type : {config::DistributedType::kNo, config::DistributedType::kMultiCpu, config::DistributedType::kFsdp}) {
+    GoldenCase golden("v1_0/lora_qv");
+    golden.plan.config.distributed_type = type;
+    run_ranks(type == config::DistributedType::kNo ? 1 : 2, [&](dist::Comm& comm) {
+      const auto model = make_model(golden.plan, comm);
+      model->update({golden.batches[0]}, golden.batches[0].target_tokens, {});
+      double norm = 0;
+      for (const auto& tensor : model->logical_tensors()) {
+        EXPECT_EQ(tensor.grad.defined(), tensor.trainable) << tensor.name;
+        if (tensor.trainable) norm += tensor.grad.abs().sum().item<double>();
+      }
+      EXPECT_GT(norm, 0);
+      for (const nn::ParameterPtr& p : model->model().all_parameters())
+        if (!p->trainable) EXPECT_FALSE(p->value.requires_grad() || p->value.grad().defined()) << p->name;
+    });
+  }
+}
+
+TEST(Lora, ASavedTiedHeadBecomesItsOwn) {
+  config::Plan plan = GoldenCase("v1_0").plan;
+  plan.config.lora.emplace().modules_to_save = {"lm_head"};
+  const auto comm = dist::solo_comm();
+  const auto model = make_model(plan, *comm);
+  const auto find = [&](const std::string& name) {
+    const auto all = model->logical_tensors();
+    const auto found = std::find_if(all.begin(), all.end(), [&](const auto& t) { return t.name == name; });
+    EXPECT_NE(found, all.end()) << name;
+    return *found;
+  };
+  const auto shared = find("shared.weight"), head = find("lm_head.weight");
+  EXPECT_FALSE(shared.trainable);
+  EXPECT_TRUE(head.trainable);
+  EXPECT_EQ(std::count(shared.aliases.begin(), shared.aliases.end(), "lm_head.weight"), 0);
+  EXPECT_TRUE(at::equal(shared.value, head.value));  // it starts as the copy
+  const at::Tensor before = shared.value.clone();
+  const models::Batch batch = make_batch({{5, 8, 1}}, {{2, 3, 1}});
+  model->update({batch}, batch.target_tokens, {});
+  optim::make_optimizer(plan.config.training, model->logical_tensors())->step(model->logical_tensors(), 0.1);
+  EXPECT_TRUE(at::equal(find("shared.weight").value, before));
+  EXPECT_FALSE(at::equal(find("lm_head.weight").value, before));
+}
+
+class AdapterConfig : public ::testing::Test {
+ protected:
+  config::LoraConfig read(const std::string& text) {
+    std::ofstream(folder_.path() / "adapter_config.json") << text;
+    return adapters::read_adapter_config(folder_.path().string(), {});
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(AdapterConfig, ComesBackAsItWasWritten) {
+  config::LoraConfig options;
+  options.r = 5;
+  options.lora_alpha = 12.5;
+  options.use_rslora = true;
+  options.target_modules.names = {"q", "wo"};
+  options.exclude_modules.pattern = "decoder.*";
+  options.modules_to_save = {"lm_head"};
+  const config::LoraConfig found = read(adapters::adapter_config_json(options, "t5", "SEQ_2_SEQ_LM", {"q", "v"}));
+  EXPECT_EQ(found.r, 5);
+  EXPECT_EQ(found.lora_alpha, 12.5);
+  EXPECT_TRUE(found.use_rslora);
+  EXPECT_EQ(found.target_modules.names, options.target_modules.names);
+  EXPECT_EQ(found.exclude_modules.pattern, "decoder.*");
+  EXPECT_EQ(found.modules_to_save, options.modules_to_save);
+}
+
+TEST_F(AdapterConfig, NamesWhatPeftNeeds) {
+  config::LoraConfig options;
+  options.lora_dropout = 0.1;
+  const auto file = nlohmann::json::parse(adapters::adapter_config_json(options, "base", "SEQ_2_SEQ_LM", {"q", "v"}));
+  EXPECT_EQ(file["peft_type"], "LORA");
+  EXPECT_EQ(file["task_type"], "SEQ_2_SEQ_LM");
+  EXPECT_EQ(file["target_modules"], nlohmann::json({"q", "v"}));
+  EXPECT_TRUE(file["lora_alpha"].is_number_integer());
+  EXPECT_EQ(file["lora_dropout"], 0.1);
+  EXPECT_TRUE(file["modules_to_save"].is_null());
+  EXPECT_EQ(file["init_lora_weights"], true);
+}
+
+TEST_F(AdapterConfig, WhatItCannotTrainIsRefused) {
+  EXPECT_NO_THROW(read(R"({"peft_type": "LORA", "use_dora": false, "rank_pattern": {}, "layers_to_transform": null, "bias": "none"})"));
+  for (const char* text :
+       {"", "[]", "{", "null", "{}", R"({"peft_type": "IA3"})", R"({"peft_type": null})", R"({"peft_type": "LORA", "use_dora": true})",
+        R"({"peft_type": "LORA", "rank_pattern": {"q": 4}})", R"({"peft_type": "LORA", "alpha_pattern": {"q": 4}})",
+        R"({"peft_type": "LORA", "target_parameters": ["x"]})", R"({"peft_type": "LORA", "layers_to_transform": [1]})",
+        R"({"peft_type": "LORA", "bias": "all"})", R"({"peft_type": "LORA", "r": "8"})", R"({"peft_type": "LORA", "target_modules": [1]})",
+        R"({"peft_type": "LORA", "r": 0})", R"({"peft_type": "LORA", "r": -4})", R"({"peft_type": "LORA", "r": 1e30})"})
+    EXPECT_THROW(read(text), InputError) << text;
+}
+
+}  // namespace
+}  // namespace trainer::testing

@@ -1,0 +1,333 @@
+// Checkpoints under any strategy, damaged ones, rotation, export.
+#include "engine/checkpoint/checkpoint.h"
+
+#include <fstream>
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include <ATen/TensorOperators.h>
+#include <torch/csrc/autograd/grad_mode.h>
+
+#include "engine/base/errors.h"
+#include "engine/base/files.h"
+#include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/checkpoint/export.h"
+#include "tests/support/golden_case.h"
+#include "tests/support/ranks.h"
+#include "tests/support/temporary_folder.h"
+
+namespace trainer::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using config::DistributedType;
+
+struct Strategy {
+  DistributedType type = DistributedType::kNo;
+  int ranks = 1;
+};
+const Strategy kStrategies[] = {
+    {}, {DistributedType::kMultiCpu, 2}, {DistributedType::kFsdp, 2}, {DistributedType::kFsdp, 3}};
+
+/// Bytes of every trained parameter and all optimiser state, gathered.
+using Contents = std::map<std::string, std::string>;
+
+std::string bytes_of(const at::Tensor& tensor) {
+  const at::Tensor flat = tensor.contiguous();
+  return {static_cast<const char*>(flat.const_data_ptr()), flat.nbytes()};
+}
+
+/// A model from a seed and its optimiser, as one rank has them.
+struct Run {
+  std::unique_ptr<parallel::ParallelModel> model;
+  std::unique_ptr<optim::Optimizer> optimizer;
+
+  Run(config::Plan plan, Strategy strategy, int64_t seed, dist::Comm& comm) {
+    plan.config.distributed_type = strategy.type;
+    plan.config.num_processes = strategy.ranks;
+    plan.config.seed = seed;
+    model = make_model(plan, comm);
+    optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors());
+  }
+
+  void train(int updates) {
+    for (int i = 0; i < updates; ++i) {
+      const models::Batch batch = make_batch({{5, 8, 1}, {7, 1}}, {{2, 3, 1}, {6, 1}});
+      model->update({batch}, 5 * model->comm().size(), {});
+      optimizer->step(model->logical_tensors(), 1e-2);
+      model->zero_grad();
+    }
+  }
+
+  checkpoint::RunState state() { return {*model, *optimizer}; }
+
+  void save(const fs::path& folder, int64_t step) {
+    checkpoint::Manifest about;
+    about.progress.step = step;
+    about.progress.consumed = 37;
+    about.progress.loss_since_log = 0.1;
+    about.samples = 20;
+    checkpoint::save(folder, about, state(), [](const fs::path&) {});
+  }
+
+  Contents contents() {
+    const at::NoGradGuard no_grad;
+    Contents all;
+    std::map<std::string, parallel::LogicalTensor> by_name;
+    for (const auto& tensor : model->logical_tensors()) {
+      if (!tensor.trainable) continue;
+      by_name[tensor.name] = tensor;
+      all["parameter/" + tensor.name] = bytes_of(checkpoint::gather(tensor, model->comm()));
+    }
+    for (const auto& piece : optimizer->state()) {
+      parallel::LogicalTensor tensor = by_name.at(piece.parameter);
+      tensor.value = piece.value;
+      all[piece.kind + "/" + piece.parameter] = bytes_of(checkpoint::gather(tensor, model->comm()));
+    }
+    return all;
+  }
+};
+
+config::Plan plan_of(const std::string& golden, bool lora) {
+  config::Plan plan;
+  plan.config.model.config = read_file(GoldenCase(golden).plan.config.model.path + "/config.json");
+  if (lora) {
+    plan.config.lora.emplace().init_lora_weights = "false";
+    plan.config.lora->modules_to_save = {"lm_head"};
+  }
+  return plan;
+}
+
+TEST(Checkpoint, OfAnyStrategyLoadsUnderAnyOther) {
+  for (const bool lora : {false, true})
+    for (const Strategy& from : kStrategies) {
+      const TemporaryFolder folder;
+      Contents saved;
+      run_ranks(from.ranks, [&](dist::Comm& comm) {
+        Run run(plan_of("v1_0", lora), from, 1, comm);
+        run.train(2);
+        const auto tensors = run.model->logical_tensors();
+        tensors.back().value.fill_(-0.0);  // its sign must survive too
+        run.save(folder.path(), 2);
+        const Contents contents = run.contents();
+        if (comm.rank() == 0) saved = contents;
+      });
+      for (const Strategy& to : kStrategies)
+        run_ranks(to.ranks, [&](dist::Comm& comm) {
+          Run run(plan_of("v1_0", lora), to, 2, comm);
+          EXPECT_NE(run.contents(), saved);
+          const auto manifest = checkpoint::load(checkpoint::checkpoint_path(folder.path(), 2), run.state());
+          const Contents loaded = run.contents();
+          EXPECT_EQ(loaded.size(), saved.size());
+          for (const auto& [name, bytes] : saved) EXPECT_TRUE(loaded.at(name) == bytes) << name;
+          EXPECT_EQ(run.optimizer->steps(), 2);
+          EXPECT_EQ(manifest.world_size, from.ranks);
+          EXPECT_EQ(manifest.progress.consumed, 37);
+          EXPECT_EQ(manifest.progress.loss_since_log, 0.1);
+        });
+    }
+}
+
+TEST(Checkpoint, ExportOfShardsIsTheSameFile) {
+  const TemporaryFolder folder;
+  run_ranks(1, [&](dist::Comm& comm) {
+    Run run(plan_of("v1_0", false), {}, 1, comm);
+    run.train(1);
+    run.save(folder.path(), 1);
+  });
+  std::map<int, std::string> files;
+  for (const Strategy& strategy : {Strategy{}, Strategy{DistributedType::kFsdp, 3}}) {
+    const fs::path file = folder.path() / std::to_string(strategy.ranks);
+    run_ranks(strategy.ranks, [&](dist::Comm& comm) {
+      Run run(plan_of("v1_0", false), strategy, 2, comm);
+      checkpoint::load(checkpoint::checkpoint_path(folder.path(), 1), run.state());
+      checkpoint::export_weights(*run.model, file, [](const parallel::LogicalTensor& tensor) { return tensor.name; });
+    });
+    files[strategy.ranks] = read_file(file.string());
+  }
+  EXPECT_TRUE(files[1] == files[3]);
+  EXPECT_GT(files[1].size(), 10'000U);
+}
+
+/// A checkpoint of a very small model, to be damaged.
+class Damaged : public ::testing::Test {
+ protected:
+  Damaged() : comm_(dist::solo_comm()) {
+    plan_.config.model.config =
+        R"({"model_type": "t5", "vocab_size": 9, "d_model": 4, "d_kv": 2, "d_ff": 6, "num_layers": 1, "num_heads": 2})";
+    Run run(plan_, {}, 1, *comm_);
+    run.train(1);
+    run.save(folder_.path(), 3);
+    checkpoint_ = checkpoint::checkpoint_path(folder_.path(), 3);
+  }
+
+  /// The message of the InputError that loading ends with.
+  std::string problem(const config::Plan& plan) {
+    Run run(plan, {}, 2, *comm_);
+    try {
+      checkpoint::load(checkpoint_, run.state());
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  void write(const std::string& name, const std::string& bytes) { std::ofstream(checkpoint_ / name, std::ios::binary) << bytes; }
+
+  config::Plan plan_;
+  std::unique_ptr<dist::Comm> comm_;
+  TemporaryFolder folder_;
+  fs::path checkpoint_;
+};
+
+TEST_F(Damaged, AWholeOneLoads) { EXPECT_EQ(problem(plan_), ""); }
+
+TEST_F(Damaged, AChangedByteIsFound) {
+  const std::string file = read_file((checkpoint_ / "rank-00000.safetensors").string());
+  std::string damaged = file;
+  damaged.back() ^= 1;
+  write("rank-00000.safetensors", damaged);
+  EXPECT_NE(problem(plan_).find("is damaged"), std::string::npos) << problem(plan_);
+  write("rank-00000.safetensors", file.substr(0, file.size() - 1));
+  EXPECT_NE(problem(plan_), "");
+}
+
+TEST_F(Damaged, AMissingShardIsNamed) {
+  fs::remove(checkpoint_ / "rank-00000.safetensors");
+  EXPECT_NE(problem(plan_).find("rank-00000.safetensors"), std::string::npos) << problem(plan_);
+}
+
+TEST_F(Damaged, AnotherModelIsRefused) {
+  config::Plan wider = plan_, deeper = plan_, adapted = plan_, other_optimizer = plan_;
+  wider.config.model.config.replace(wider.config.model.config.find("\"d_ff\": 6"), 9, "\"d_ff\": 8");
+  deeper.config.model.config.replace(deeper.config.model.config.find("\"num_layers\": 1"), 15, "\"num_layers\": 2");
+  adapted.config.lora.emplace();
+  other_optimizer.config.training.optim = config::OptimizerName::kSgd;
+  EXPECT_NE(problem(wider).find("DenseReluDense.wi.weight has another shape"), std::string::npos) << problem(wider);
+  EXPECT_NE(problem(deeper).find("block.1"), std::string::npos) << problem(deeper);
+  EXPECT_NE(problem(adapted).find("lora_A"), std::string::npos) << problem(adapted);
+  EXPECT_NE(problem(other_optimizer).find("this run trains"), std::string::npos) << problem(other_optimizer);
+}
+
+TEST_F(Damaged, AManifestCutAnywhereIsRefused) {
+  const std::string manifest = read_file((checkpoint_ / "manifest.json").string());
+  for (size_t size = 0; size + 2 < manifest.size(); size += manifest.size() / 40) {
+    write("manifest.json", manifest.substr(0, size));
+    EXPECT_NE(problem(plan_), "") << size << " bytes";
+  }
+  fs::remove(checkpoint_ / "manifest.json");
+  EXPECT_THROW(problem(plan_), Error);
+}
+
+/// A small generator of our own: the same mutations everywhere.
+struct Dice {
+  uint64_t state;
+  uint64_t operator()(uint64_t below) {
+    state = state * 6364136223846793005 + 1442695040888963407;
+    return (state >> 33) % below;
+  }
+};
+
+/// Replaces, removes or doubles one value somewhere in the tree.
+void mutate(nlohmann::json& node, Dice& dice) {
+  if (node.is_structured() && !node.empty() && dice(4) != 0) {
+    auto child = node.begin();
+    std::advance(child, static_cast<int64_t>(dice(node.size())));
+    if (dice(6) != 0) return mutate(*child, dice);
+    if (node.is_array() && dice(2) == 0) {
+      const nlohmann::json copy = *child;
+      node.push_back(copy);
+    } else {
+      node.erase(child);
+    }
+    return;
+  }
+  static const nlohmann::json kValues[] = {nullptr, true,     0,     1,  -1, 7, INT64_MAX, INT64_MIN, UINT64_MAX, 0.5, 1e300, "", "..", "/etc/passwd",
+                                           "parameter", "rank-00000.safetensors", "parameter/shared.weight", nlohmann::json::array(), nlohmann::json::array({9, 4}),
+                                           nlohmann::json::array({int64_t{1} << 40, int64_t{1} << 40}), nlohmann::json::object()};
+  if (node.is_number_integer() && dice(3) == 0)
+    node = node.get<int64_t>() + static_cast<int64_t>(dice(7)) - 3;
+  else
+    node = kValues[dice(std::size(kValues))];
+}
+
+TEST_F(Damaged, AMutatedManifestIsRefusedOrHarmless) {
+  const std::string text = read_file((checkpoint_ / "manifest.json").string());
+  const nlohmann::json whole = nlohmann::json::parse(text);
+  Dice dice{12};
+  int refused = 0, harmless = 0, others = 0;
+  Run run(plan_, {}, 2, *comm_);
+  for (int round = 0; round < 3000; ++round) {
+    std::string mutated;
+    if (round % 2 == 0) {
+      nlohmann::json manifest = whole;
+      for (uint64_t i = 0; i <= dice(2); ++i) mutate(manifest, dice);
+      mutated = manifest.dump();
+    } else {
+      mutated = text;
+      const size_t at = dice(mutated.size());
+      switch (dice(3)) {
+        case 0: mutated[at] = static_cast<char>(dice(256)); break;
+        case 1: mutated.erase(at, 1 + dice(40)); break;
+        default: mutated.insert(at, text.substr(dice(text.size()), 1 + dice(40)));
+      }
+    }
+    write("manifest.json", mutated);
+    try {
+      checkpoint::load(checkpoint_, run.state());
+      ++harmless;
+    } catch (const InputError&) {
+      ++refused;
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << "round " << round << ": " << error.what();
+      if (++others == 3) break;
+    }
+  }
+  EXPECT_GT(refused, 1000);
+  EXPECT_GT(harmless, 10);  // else the mutations were too coarse
+}
+
+TEST(CheckpointFolder, RotationKeepsTheNewestAndIgnoresWhatIsNone) {
+  const TemporaryFolder folder;
+  const auto make = [&](const std::string& name, bool manifest = true) {
+    fs::create_directory(folder.path() / name);
+    if (manifest) std::ofstream(folder.path() / name / "manifest.json") << "{}";
+  };
+  for (const char* name : {"checkpoint-9", "checkpoint-10", "checkpoint-100", "checkpoint-12x", "checkpoint-", ".checkpoint-300.partial", "other"})
+    make(name);
+  make("checkpoint-200", false);
+  const auto steps = [&] {
+    std::vector<int64_t> all;
+    for (const auto& found : checkpoint::find_checkpoints(folder.path())) all.push_back(found.step);
+    return all;
+  };
+  EXPECT_EQ(steps(), (std::vector<int64_t>{9, 10, 100}));
+  EXPECT_EQ(checkpoint::newest_checkpoint(folder.path())->step, 100);
+  checkpoint::rotate(folder.path(), 0);
+  EXPECT_EQ(steps().size(), 3U);
+  checkpoint::rotate(folder.path(), 2);
+  EXPECT_EQ(steps(), (std::vector<int64_t>{10, 100}));
+  checkpoint::rotate(folder.path(), 1);
+  checkpoint::rotate(folder.path(), 1);
+  EXPECT_EQ(steps(), (std::vector<int64_t>{100}));
+  EXPECT_FALSE(fs::exists(folder.path() / "checkpoint-10"));
+  checkpoint::remove_partial(folder.path());
+  EXPECT_FALSE(fs::exists(folder.path() / ".checkpoint-300.partial"));
+  for (const char* name : {"checkpoint-12x", "checkpoint-200", "other"}) EXPECT_TRUE(fs::exists(folder.path() / name)) << name;
+  EXPECT_FALSE(checkpoint::newest_checkpoint(folder.path() / "absent"));
+}
+
+TEST(CheckpointFolder, ASaveRemovesWhatAKilledOneLeft) {
+  const TemporaryFolder folder;
+  const auto comm = dist::solo_comm();
+  Run run(plan_of("v1_0", true), {}, 1, *comm);
+  fs::create_directory(checkpoint::partial_path(folder.path(), 5));
+  std::ofstream(checkpoint::partial_path(folder.path(), 5) / "manifest.json") << "half";
+  run.save(folder.path(), 5);
+  EXPECT_FALSE(fs::exists(checkpoint::partial_path(folder.path(), 5)));
+  EXPECT_EQ(checkpoint::newest_checkpoint(folder.path())->step, 5);
+}
+
+}  // namespace
+}  // namespace trainer::testing
