@@ -69,7 +69,7 @@ void Trainer::resume() {
   const std::string folder = resume_folder(config_);
   progress_.global_batch = chosen_global_batch(0);
   if (folder.empty()) return;
-  report_(0, "resuming");
+  report_(-1, "resuming");
   const checkpoint::Manifest manifest = checkpoint::load(folder, {*model_, *optimizer_});
   if (manifest.samples != inputs_.datasets.train.size())
     throw InputError("{}: saved while training on {} samples; the data now has {}.\n  Resume with the data it was saved with, or start anew "
@@ -203,6 +203,7 @@ void Trainer::save_checkpoint() {
     if (config_.lora) save_model(*model_, plan_, lora_, *inputs_.tokenizer, folder);
   });
   last_saved_ = progress_.step;
+  if (speaks()) checkpoint::remove_partial(config_.output_dir);  // also what an interrupted removal left
   if (speaks()) checkpoint::rotate(config_.output_dir, config_.checkpoint.save_total_limit);
   model_->comm().barrier();
 }
