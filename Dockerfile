@@ -1,5 +1,6 @@
-# docker build -t trainer . && docker run trainer launch --config_file configs/quickstart_full.yaml
-# (--shm-size is not needed: ranks talk over sockets.) tools/check_dockerfile.sh proves these steps without Docker.
+# docker build -t trainer . && docker run -v $PWD:/home/trainer/work trainer launch --config_file work/my.yaml
+# (--shm-size is not needed: shared weights lie in anonymous memory.) tools/check_dockerfile.sh proves these steps, and
+# runs the main job, without Docker.
 FROM debian:12 AS build
 # pip's setting, for networks with a mirror: --build-arg PIP_INDEX_URL=…
 ARG PIP_INDEX_URL

@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
 # Proves the Dockerfile where no Docker engine is at hand: runs its steps in a bare root per stage, made by debootstrap,
-# then the entry point with --help and, if given, with this script's arguments, all as the Dockerfile's user.
-#   sudo tools/check_dockerfile.sh launch --config_file configs/quickstart_full.yaml
+# then the entry point with --help and, if given, with this script's arguments (several commands with "--" between them),
+# all as the Dockerfile's user. The main job:
+#   sudo tools/check_dockerfile.sh \
+#     tokenize train --input data/samples/reports.txt --format delimited --vocab_size 400 --output runs/quickstart/tokenizer \
+#     -- launch --config_file configs/quickstart_full.yaml
 # Knows the instructions and forms that our Dockerfile uses, and stops at any other.
 set -euo pipefail
 
@@ -159,10 +162,18 @@ done 3< <(sed -E '/^[[:space:]]*(#|$)/d' "$here/Dockerfile" | sed -E ':join; /\\
 
 [ "${#entry_point[@]}" -gt 0 ] || fail "The Dockerfile has no ENTRYPOINT."
 [ "$user" != root ] || fail "The Dockerfile's last stage runs as root."
-echo "==> ${entry_point[*]} --help, as $user"
-in_root "${entry_point[@]}" --help </dev/null
-if [ $# -gt 0 ]; then
+call() {
   echo "==> ${entry_point[*]} $*, as $user"
   in_root "${entry_point[@]}" "$@" </dev/null
-fi
+}
+call --help
+words=()
+for word in "$@" --; do
+  if [ "$word" != -- ]; then
+    words+=("$word")
+  elif [ "${#words[@]}" -gt 0 ]; then
+    call "${words[@]}"
+    words=()
+  fi
+done
 echo "The Dockerfile's steps work."
