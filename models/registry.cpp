@@ -27,13 +27,14 @@ at::Tensor Model::loss_sum(const Batch& batch, const nn::Pass& pass) {
 
 std::unique_ptr<Model> build_model(const BuildRequest& request) {
   const auto json = nlohmann::json::parse(request.config_json, nullptr, false);
-  if (!json.is_object()) throw InputError("{}: not a JSON object. Expected a Hugging Face config.json.", request.origin);
+  if (!json.is_object())
+    throw InputError("{}: not a JSON object. Expected a Hugging Face config.json.", request.origin);
   const auto type = json.find("model_type");
   const std::string name = type != json.end() && type->is_string() ? type->get<std::string>() : "";
   for (const Family& family : kFamilies)
     if (name == family.model_type) return family.build(request);
-  const auto message = fmt::format("{}: model_type is '{}', which this version does not train. Known: {}.", request.origin, name,
-                                   fmt::join(model_types(), ", "));
+  const auto message = fmt::format("{}: model_type is '{}', which this version does not train. Known: {}.",
+                                   request.origin, name, fmt::join(model_types(), ", "));
   if (request.strict) throw ConfigError(message);
   throw InputError(message);
 }

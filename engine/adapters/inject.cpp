@@ -12,8 +12,11 @@ namespace {
 LoraShape shape_of(const config::LoraConfig& options, int64_t in) {
   const auto r = static_cast<double>(options.r);
   const double bound = 1.0 / std::sqrt(static_cast<double>(in));  // Kaiming-uniform with a = sqrt(5)
-  LoraShape shape{options.r, options.lora_alpha / (options.use_rslora ? std::sqrt(r) : r), options.lora_dropout,
-                  {nn::Init::kUniform, bound}, {nn::Init::kConstant, 0}};
+  LoraShape shape{options.r,
+                  options.lora_alpha / (options.use_rslora ? std::sqrt(r) : r),
+                  options.lora_dropout,
+                  {nn::Init::kUniform, bound},
+                  {nn::Init::kConstant, 0}};
   if (options.init_lora_weights == "gaussian") shape.a = {nn::Init::kNormal, 1.0 / r};
   if (options.init_lora_weights == "false") shape.b = {nn::Init::kUniform, 1.0 / std::sqrt(r)};
   return shape;
@@ -54,6 +57,8 @@ int64_t inject_lora(models::Model& model, const config::LoraConfig& options) {
   return static_cast<int64_t>(targets.size());
 }
 
-std::string adapter_name(const std::string& parameter_name) { return "base_model.model." + parameter_name; }
+std::string adapter_name(const std::string& parameter_name) {
+  return "base_model.model." + parameter_name;
+}
 
 }  // namespace trainer::adapters

@@ -36,19 +36,21 @@ const char* bias_name(config::LoraBias bias) {
 /// Variants that change the forward pass: refused rather than ignored.
 void refuse_variants(const json& file, const std::string& where) {
   for (const char* key : {"use_dora", "use_qalora", "use_bdlora", "lora_bias"})
-    if (file.contains(key) && file[key] == true) throw InputError("{}: {} is true; this version trains plain LoRA only.", where, key);
-  for (const char* key : {"alora_invocation_tokens", "target_parameters", "trainable_token_indices", "layer_replication",
-                          "layers_to_transform", "megatron_config"})
+    if (file.contains(key) && file[key] == true)
+      throw InputError("{}: {} is true; this version trains plain LoRA only.", where, key);
+  for (const char* key : {"alora_invocation_tokens", "target_parameters", "trainable_token_indices",
+                          "layer_replication", "layers_to_transform", "megatron_config"})
     if (file.contains(key) && !file[key].is_null())
       throw InputError("{}: {} is set; this version trains plain LoRA only.", where, key);
   for (const char* key : {"rank_pattern", "alpha_pattern"})
-    if (file.contains(key) && !file[key].empty()) throw InputError("{}: {} is set; this version uses one rank for all layers.", where, key);
+    if (file.contains(key) && !file[key].empty())
+      throw InputError("{}: {} is set; this version uses one rank for all layers.", where, key);
 }
 
 }  // namespace
 
-std::string adapter_config_json(const config::LoraConfig& o, const std::string& base_model, const std::string& task_type,
-                                const std::vector<std::string>& default_targets) {
+std::string adapter_config_json(const config::LoraConfig& o, const std::string& base_model,
+                                const std::string& task_type, const std::vector<std::string>& default_targets) {
   config::NamesOrPattern targets = o.target_modules;
   if (targets.empty()) targets.names = default_targets;
   const json file = {{"peft_type", "LORA"},
@@ -58,7 +60,9 @@ std::string adapter_config_json(const config::LoraConfig& o, const std::string& 
                      {"revision", nullptr},
                      {"inference_mode", true},
                      {"r", o.r},
-                     {"lora_alpha", o.lora_alpha == static_cast<double>(static_cast<int64_t>(o.lora_alpha)) ? json(static_cast<int64_t>(o.lora_alpha)) : json(o.lora_alpha)},
+                     {"lora_alpha", o.lora_alpha == static_cast<double>(static_cast<int64_t>(o.lora_alpha))
+                                        ? json(static_cast<int64_t>(o.lora_alpha))
+                                        : json(o.lora_alpha)},
                      {"lora_dropout", o.lora_dropout},
                      {"target_modules", names_or_pattern(targets)},
                      {"exclude_modules", names_or_pattern(o.exclude_modules)},
@@ -84,13 +88,15 @@ config::LoraConfig read_adapter_config(const std::string& folder, config::LoraCo
       throw InputError("{}: peft_type is '{}'; this version trains LORA.", where, file.value("peft_type", ""));
     refuse_variants(file, where);
     options.r = file.value("r", options.r);
+    if (options.r < 1) throw InputError("{}: r is {}; it must be at least 1.", where, file.value("r", json()).dump());
     options.lora_alpha = file.value("lora_alpha", options.lora_alpha);
     options.use_rslora = file.value("use_rslora", false);
     options.target_modules = to_names(file.value("target_modules", json()));
     options.exclude_modules = to_names(file.value("exclude_modules", json()));
     const json saved = file.value("modules_to_save", json());
     if (saved.is_array()) options.modules_to_save = saved.get<std::vector<std::string>>();
-    if (file.value("bias", "none") != "none") throw InputError("{}: bias is '{}'; this version trains none.", where, file.value("bias", ""));
+    if (file.value("bias", "none") != "none")
+      throw InputError("{}: bias is '{}'; this version trains none.", where, file.value("bias", ""));
   } catch (const json::exception& error) {
     throw InputError("{}: a value has the wrong type: {}", where, error.what());
   }

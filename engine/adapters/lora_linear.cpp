@@ -45,8 +45,8 @@ struct AddLowRank : torch::autograd::Function<AddLowRank> {
 
 }  // namespace
 
-at::Tensor add_low_rank(const at::Tensor& base, const at::Tensor& x, const at::Tensor& a, const at::Tensor& b, double scale,
-                        const nn::DropoutRule& rule, const nn::LayoutPtr& rows) {
+at::Tensor add_low_rank(const at::Tensor& base, const at::Tensor& x, const at::Tensor& a, const at::Tensor& b,
+                        double scale, const nn::DropoutRule& rule, const nn::LayoutPtr& rows) {
   return AddLowRank::apply(base, x, a, b, scale, rule, rows);
 }
 
@@ -58,8 +58,8 @@ LoraLinear::LoraLinear(const nn::Linear& base, const LoraShape& shape) : Linear(
 
 at::Tensor LoraLinear::project(const at::Tensor& x_in, const nn::LayoutPtr& rows, const nn::Pass& pass) const {
   const at::Tensor x = x_in.to(pass.compute);
-  return add_low_rank(Linear::project(x, rows, pass), x, a_->value.to(pass.compute), b_->value.to(pass.compute), shape_.scale,
-                      pass.dropout(path() + ".lora_dropout", shape_.dropout), rows);
+  return add_low_rank(Linear::project(x, rows, pass), x, a_->value.to(pass.compute), b_->value.to(pass.compute),
+                      shape_.scale, pass.dropout(path() + ".lora_dropout", shape_.dropout), rows);
 }
 
 }  // namespace trainer::adapters

@@ -12,7 +12,8 @@ struct LoraShape {
 };
 
 /// A linear layer with a low-rank branch beside it: y = x W^T + scale * dropout(x) A^T B^T.
-/// A [r, in] and B [out, r] are trained in fp32, W is shared with the layer it takes the place of. Source: Hu et al. 2021.
+/// A [r, in] and B [out, r] are trained in fp32, W is shared with the layer it takes the place of. Source: Hu et al.
+/// 2021.
 class LoraLinear : public nn::Linear {
  public:
   LoraLinear(const nn::Linear& base, const LoraShape& shape);
@@ -26,7 +27,7 @@ class LoraLinear : public nn::Linear {
 };
 
 /// scale * dropout(x) A^T B^T added to `base` [T, out]; x [T, in]. Keeps x, the [T, r] product and the mask's bits.
-at::Tensor add_low_rank(const at::Tensor& base, const at::Tensor& x, const at::Tensor& a, const at::Tensor& b, double scale,
-                        const nn::DropoutRule& rule, const nn::LayoutPtr& rows);
+at::Tensor add_low_rank(const at::Tensor& base, const at::Tensor& x, const at::Tensor& a, const at::Tensor& b,
+                        double scale, const nn::DropoutRule& rule, const nn::LayoutPtr& rows);
 
 }  // namespace trainer::adapters

@@ -13,7 +13,8 @@ namespace trainer::adapters {
 namespace {
 
 bool ends_with_name(const std::string& path, const std::string& name) {
-  return path == name || (path.size() > name.size() && path.ends_with(name) && path[path.size() - name.size() - 1] == '.');
+  return path == name ||
+         (path.size() > name.size() && path.ends_with(name) && path[path.size() - name.size() - 1] == '.');
 }
 
 bool matches_pattern(const std::string& path, const std::string& pattern, const char* option) {
@@ -26,7 +27,8 @@ bool matches_pattern(const std::string& path, const std::string& pattern, const 
 
 bool matches(const std::string& path, const config::NamesOrPattern& wanted, const char* option) {
   if (!wanted.pattern.empty()) return matches_pattern(path, wanted.pattern, option);
-  return std::any_of(wanted.names.begin(), wanted.names.end(), [&](const auto& name) { return ends_with_name(path, name); });
+  return std::any_of(wanted.names.begin(), wanted.names.end(),
+                     [&](const auto& name) { return ends_with_name(path, name); });
 }
 
 /// m itself, or anything inside it, at any depth: PEFT's rule for modules_to_save.
@@ -35,7 +37,9 @@ bool inside(const std::string& path, const std::string& module) {
   return dotted.find("." + module + ".") != std::string::npos;
 }
 
-std::string last_part(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+std::string last_part(const std::string& path) {
+  return path.substr(path.rfind('.') + 1);
+}
 
 }  // namespace
 
@@ -55,9 +59,10 @@ std::vector<std::string> lora_targets(models::Model& model, const config::LoraCo
     if (all_linear ? path != model.output_head() : matches(path, wanted, "target_modules")) targets.push_back(path);
   });
   if (!targets.empty()) return targets;
-  throw ConfigError("lora.target_modules: {} matches no linear layer of the model.\n  Its linear layers are called {}.",
-                    wanted.pattern.empty() ? fmt::format("[{}]", fmt::join(wanted.names, ", ")) : "'" + wanted.pattern + "'",
-                    fmt::join(candidates, ", "));
+  throw ConfigError(
+      "lora.target_modules: {} matches no linear layer of the model.\n  Its linear layers are called {}.",
+      wanted.pattern.empty() ? fmt::format("[{}]", fmt::join(wanted.names, ", ")) : "'" + wanted.pattern + "'",
+      fmt::join(candidates, ", "));
 }
 
 std::vector<nn::Module*> modules_to_save(models::Model& model, const config::LoraConfig& options) {

@@ -11,18 +11,19 @@ namespace trainer {
 /// Exit codes of every command.
 enum ExitCode : int {
   kDone = 0,
-  kInternalFailure = 1,   ///< our bug
-  kUsageFailure = 2,      ///< usage or configuration; nothing was started
-  kInputFailure = 3,      ///< bad input file: data, tokenizer, model, checkpoint
-  kMachineFailure = 4,    ///< this machine: port, disk, permission, memory, device
-  kNumericFailure = 5,    ///< non-finite or diverged
-  kPeerFailure = 6,       ///< a peer or the network
-  kGaveUp = 7,            ///< restarts spent or no progress: do not requeue
-  kInterrupted = 130,     ///< Ctrl-C; saved
-  kStopRequested = 143,   ///< asked to stop; saved, requeue
+  kInternalFailure = 1,  ///< our bug
+  kUsageFailure = 2,     ///< usage or configuration; nothing was started
+  kInputFailure = 3,     ///< bad input file: data, tokenizer, model, checkpoint
+  kMachineFailure = 4,   ///< this machine: port, disk, permission, memory, device
+  kNumericFailure = 5,   ///< non-finite or diverged
+  kPeerFailure = 6,      ///< a peer or the network
+  kGaveUp = 7,           ///< restarts spent or no progress: do not requeue
+  kInterrupted = 130,    ///< Ctrl-C; saved
+  kStopRequested = 143,  ///< asked to stop; saved, requeue
 };
 
-/// The base of all errors of ours. `what()` is the whole message: at most 6 lines, saying what, where, why and how to go on.
+/// The base of all errors of ours. `what()` is the whole message: at most 6 lines, saying what, where, why and how to
+/// go on.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
@@ -32,14 +33,13 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
-#define TRAINER_ERROR_CLASS(Name, code)                                            \
-  class Name : public Error {                                                      \
-   public:                                                                         \
-    explicit Name(const std::string& message) : Error(code, message) {}            \
-    template <class... Args>                                                       \
-      requires(sizeof...(Args) > 0)                                                \
-    explicit Name(fmt::format_string<Args...> format, Args&&... args)              \
-        : Error(code, fmt::format(format, std::forward<Args>(args)...)) {}         \
+#define TRAINER_ERROR_CLASS(Name, code)                                                             \
+  class Name : public Error {                                                                       \
+   public:                                                                                          \
+    explicit Name(const std::string& message) : Error(code, message) {}                             \
+    template <class... Args>                                                                        \
+    requires(sizeof...(Args) > 0) explicit Name(fmt::format_string<Args...> format, Args&&... args) \
+        : Error(code, fmt::format(format, std::forward<Args>(args)...)) {}                          \
   }
 
 TRAINER_ERROR_CLASS(InternalError, kInternalFailure);

@@ -19,10 +19,14 @@ std::shared_ptr<spdlog::logger>& logger() {
 
 spdlog::level::level_enum level_of(Level level) {
   switch (level) {
-    case Level::kDebug: return spdlog::level::debug;
-    case Level::kInfo: return spdlog::level::info;
-    case Level::kWarning: return spdlog::level::warn;
-    case Level::kError: return spdlog::level::err;
+    case Level::kDebug:
+      return spdlog::level::debug;
+    case Level::kInfo:
+      return spdlog::level::info;
+    case Level::kWarning:
+      return spdlog::level::warn;
+    case Level::kError:
+      return spdlog::level::err;
   }
   return spdlog::level::info;
 }
@@ -45,6 +49,8 @@ void open(Level least, const std::string& prefix, const std::string& file) {
   logger()->flush_on(spdlog::level::info);
 }
 
-void write(Level level, std::string_view message) { logger()->log(level_of(level), "{}", message); }
+void write(Level level, std::string_view message) {
+  logger()->log(level_of(level), "{}", message);
+}
 
 }  // namespace trainer::log

@@ -3,8 +3,8 @@
 #include <map>
 
 #include <ATen/ops/empty.h>
-#include <nlohmann/json.hpp>
 #include <torch/csrc/autograd/grad_mode.h>
+#include <nlohmann/json.hpp>
 
 #include "engine/base/crc32c.h"
 #include "engine/base/errors.h"
@@ -36,7 +36,8 @@ std::vector<Live> live_tensors(const std::vector<parallel::LogicalTensor>& tenso
     by_name[tensor.name] = &tensor;
     all.push_back({kParameter, &tensor, tensor.value});
   }
-  for (const optim::StateTensor& state : optimizer.state()) all.push_back({state.kind, by_name.at(state.parameter), state.value});
+  for (const optim::StateTensor& state : optimizer.state())
+    all.push_back({state.kind, by_name.at(state.parameter), state.value});
   return all;
 }
 
@@ -51,13 +52,15 @@ SavedPiece piece_to_write(const Live& live, const dist::Comm& comm) {
   return piece;
 }
 
-std::vector<SavedTensor> write_pieces(const fs::path& folder, const std::vector<Live>& tensors, const dist::Comm& comm) {
+std::vector<SavedTensor> write_pieces(const fs::path& folder, const std::vector<Live>& tensors,
+                                      const dist::Comm& comm) {
   std::vector<SavedTensor> written;
   std::vector<tensorfile::TensorSpec> specs;
   std::map<std::string, at::Tensor> values;
   for (const Live& live : tensors) {
     SavedPiece piece = piece_to_write(live, comm);
-    const at::Tensor value = live.value.narrow(0, piece.begin - live.tensor->begin, piece.end - piece.begin).contiguous();
+    const at::Tensor value =
+        live.value.narrow(0, piece.begin - live.tensor->begin, piece.end - piece.begin).contiguous();
     piece.crc32c = crc32c(value.const_data_ptr(), value.nbytes());
     SavedTensor saved{live.kind, live.tensor->name, live.tensor->shape, {}};
     if (piece.end > piece.begin) {
@@ -87,13 +90,14 @@ void together(dist::Comm& comm, const std::function<void()>& work) {
 }
 
 std::string trainer_state_json(const Manifest& m) {
-  const nlohmann::json state = {{"global_step", m.progress.step},
-                                {"epoch", static_cast<double>(m.progress.consumed) / static_cast<double>(std::max<int64_t>(1, m.samples))},
-                                {"train_batch_size", m.progress.global_batch},
-                                {"num_input_tokens_seen", m.progress.tokens},
-                                {"is_local_process_zero", true},
-                                {"is_world_process_zero", true},
-                                {"log_history", nlohmann::json::array()}};
+  const nlohmann::json state = {
+      {"global_step", m.progress.step},
+      {"epoch", static_cast<double>(m.progress.consumed) / static_cast<double>(std::max<int64_t>(1, m.samples))},
+      {"train_batch_size", m.progress.global_batch},
+      {"num_input_tokens_seen", m.progress.tokens},
+      {"is_local_process_zero", true},
+      {"is_world_process_zero", true},
+      {"log_history", nlohmann::json::array()}};
   return state.dump(2) + "\n";
 }
 
@@ -116,12 +120,17 @@ class Loader {
   at::Tensor checked(const SavedPiece& piece) {
     auto& file = files_[piece.file];
     if (!file) file = std::make_unique<tensorfile::SafetensorsFile>(folder_ / piece.file);
-    const at::Tensor stored = file->read(piece.entry, 0, piece.end - piece.begin);
+    const int64_t there = file->info(piece.entry).numel(), wanted = piece.end - piece.begin;
+    if (there != wanted)
+      throw InputError("{}: {} has {} elements; the manifest says {}.", (folder_ / piece.file).string(), piece.entry,
+                       there, wanted);
+    const at::Tensor stored = file->read(piece.entry, 0, wanted);
     const uint32_t found = crc32c(stored.const_data_ptr(), stored.nbytes());
     if (found != piece.crc32c)
-      throw InputError("{}: {} is damaged (checksum {:08x}, written as {:08x}).\n  Resume from an earlier checkpoint: "
-                       "checkpoint.resume_from_checkpoint: FOLDER.",
-                       (folder_ / piece.file).string(), piece.entry, found, piece.crc32c);
+      throw InputError(
+          "{}: {} is damaged (checksum {:08x}, written as {:08x}).\n  Resume from an earlier checkpoint: "
+          "checkpoint.resume_from_checkpoint: FOLDER.",
+          (folder_ / piece.file).string(), piece.entry, found, piece.crc32c);
     return stored;
   }
 
@@ -130,7 +139,8 @@ class Loader {
 };
 
 /// Errors: InputError that names the first differences.
-void check_same_model(const fs::path& folder, const std::vector<Live>& tensors, const std::map<std::string, const SavedTensor*>& saved) {
+void check_same_model(const fs::path& folder, const std::vector<Live>& tensors,
+                      const std::map<std::string, const SavedTensor*>& saved) {
   std::vector<std::string> problems;
   for (const Live& live : tensors) {
     const auto found = saved.find(live.entry());
@@ -152,7 +162,8 @@ void check_same_model(const fs::path& folder, const std::vector<Live>& tensors, 
 
 }  // namespace
 
-void save(const fs::path& output_dir, Manifest about, const RunState& state, const std::function<void(const fs::path&)>& also) {
+void save(const fs::path& output_dir, Manifest about, const RunState& state,
+          const std::function<void(const fs::path&)>& also) {
   dist::Comm& comm = state.model.comm();
   const fs::path partial = partial_path(output_dir, about.progress.step);
   about.world_size = comm.size();

@@ -17,8 +17,8 @@ struct RunState {
   optim::Optimizer& optimizer;
 };
 
-/// Collective. Writes the trained parameters and the optimiser state, each rank its own pieces, and publishes the folder
-/// atomically: a crash at any moment leaves this checkpoint whole or not at all, and the earlier ones untouched.
+/// Collective. Writes the trained parameters and the optimiser state, each rank its own pieces, and publishes the
+/// folder atomically: a crash at any moment leaves this checkpoint whole or not at all, and the earlier ones untouched.
 /// `also` is called on every rank with the growing folder, to put further files into it. Errors: MachineError.
 void save(const std::filesystem::path& output_dir, Manifest about, const RunState& state,
           const std::function<void(const std::filesystem::path& folder)>& also);

@@ -31,7 +31,9 @@ void remove_folder(const fs::path& folder) {
 
 }  // namespace
 
-fs::path checkpoint_path(const fs::path& output_dir, int64_t step) { return output_dir / (std::string(kPrefix) + std::to_string(step)); }
+fs::path checkpoint_path(const fs::path& output_dir, int64_t step) {
+  return output_dir / (std::string(kPrefix) + std::to_string(step));
+}
 
 fs::path partial_path(const fs::path& output_dir, int64_t step) {
   return output_dir / (std::string(kPartialPrefix) + std::to_string(step) + ".partial");

@@ -14,7 +14,9 @@
 namespace trainer::checkpoint {
 namespace {
 
-uint32_t checksum(const at::Tensor& tensor) { return crc32c(tensor.const_data_ptr(), tensor.nbytes()); }
+uint32_t checksum(const at::Tensor& tensor) {
+  return crc32c(tensor.const_data_ptr(), tensor.nbytes());
+}
 
 }  // namespace
 

@@ -27,7 +27,8 @@ SavedTensor tensor_from(const json& from) {
   SavedTensor tensor{from.at("kind"), from.at("name"), from.at("shape"), {}};
   for (const json& p : from.at("pieces")) {
     SavedPiece piece{p.at("file"), p.at("entry"), p.at("begin"), p.at("end"), p.at("crc32c")};
-    if (piece.file.find('/') != std::string::npos) throw InputError("piece of {} lies outside the checkpoint: '{}'", tensor.name, piece.file);
+    if (piece.file.find('/') != std::string::npos)
+      throw InputError("piece of {} lies outside the checkpoint: '{}'", tensor.name, piece.file);
     tensor.pieces.push_back(std::move(piece));
   }
   return tensor;
@@ -43,7 +44,8 @@ void check_complete(const SavedTensor& tensor) {
     if (piece.begin != next || piece.end < piece.begin) break;
     next = piece.end;
   }
-  if (next != numel) throw InputError("{} of {} is incomplete: elements {} of {} are there", tensor.kind, tensor.name, next, numel);
+  if (next != numel)
+    throw InputError("{} of {} is incomplete: elements {} of {} are there", tensor.kind, tensor.name, next, numel);
 }
 
 json progress_json(const Progress& p) {
@@ -61,8 +63,8 @@ json progress_json(const Progress& p) {
 std::string to_json(const Manifest& m) {
   json tensors = json::array();
   for (const SavedTensor& tensor : m.tensors) tensors.push_back(to_json(tensor));
-  const json all = {{"format", kFormat},          {"version", kVersion},   {"progress", progress_json(m.progress)},
-                    {"world_size", m.world_size}, {"seed", m.seed},        {"samples_per_epoch", m.samples},
+  const json all = {{"format", kFormat},          {"version", kVersion},      {"progress", progress_json(m.progress)},
+                    {"world_size", m.world_size}, {"seed", m.seed},           {"samples_per_epoch", m.samples},
                     {"strategy", m.strategy},     {"optimizer", m.optimizer}, {"tensors", std::move(tensors)}};
   return all.dump(1) + "\n";
 }
@@ -70,14 +72,20 @@ std::string to_json(const Manifest& m) {
 Manifest read_manifest(const std::string& folder) {
   const std::string path = folder + "/manifest.json";
   const json all = json::parse(read_file(path), nullptr, false);
-  if (!all.is_object() || all.value("format", "") != kFormat) throw InputError("{}: not the manifest of a checkpoint.", path);
+  if (!all.is_object() || all.value("format", json()) != kFormat)
+    throw InputError("{}: not the manifest of a checkpoint.", path);
   try {
     if (all.at("version").get<int64_t>() > kVersion)
       throw InputError("written by a newer version (format {}; this one reads {})", all.at("version").dump(), kVersion);
     const json& p = all.at("progress");
-    Manifest m{{p.at("step"), p.at("consumed_samples"), p.at("global_batch_size"), p.at("optimizer_steps"), p.at("loss_since_log"),
-                p.at("updates_since_log"), p.at("tokens")},
-               all.at("world_size"), all.at("seed"), all.at("samples_per_epoch"), all.at("strategy"), all.at("optimizer"), {}};
+    Manifest m{{p.at("step"), p.at("consumed_samples"), p.at("global_batch_size"), p.at("optimizer_steps"),
+                p.at("loss_since_log"), p.at("updates_since_log"), p.at("tokens")},
+               all.at("world_size"),
+               all.at("seed"),
+               all.at("samples_per_epoch"),
+               all.at("strategy"),
+               all.at("optimizer"),
+               {}};
     for (const json& tensor : all.at("tensors")) {
       m.tensors.push_back(tensor_from(tensor));
       check_complete(m.tensors.back());

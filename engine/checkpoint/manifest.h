@@ -25,21 +25,21 @@ struct SavedTensor {
 
 /// Where the run stood.
 struct Progress {
-  int64_t step = 0;             // updates done
-  int64_t consumed = 0;         // samples consumed: the cursor of the order
-  int64_t global_batch = 0;     // samples an update
+  int64_t step = 0;          // updates done
+  int64_t consumed = 0;      // samples consumed: the cursor of the order
+  int64_t global_batch = 0;  // samples an update
   int64_t optimizer_steps = 0;
-  double loss_since_log = 0;    // sum of losses since the last logged step …
+  double loss_since_log = 0;      // sum of losses since the last logged step …
   int64_t updates_since_log = 0;  // … and how many updates that was
-  int64_t tokens = 0;           // target and source tokens consumed
+  int64_t tokens = 0;             // target and source tokens consumed
 };
 
 struct Manifest {
   Progress progress;
   int64_t world_size = 0;
   int64_t seed = 0;
-  int64_t samples = 0;      // in an epoch
-  std::string strategy;     // for people
+  int64_t samples = 0;   // in an epoch
+  std::string strategy;  // for people
   std::string optimizer;
   std::vector<SavedTensor> tensors;
 };

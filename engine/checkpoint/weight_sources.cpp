@@ -26,7 +26,8 @@ std::string listed(const std::vector<std::string>& problems) {
   return text;
 }
 
-std::string shape_problem(const std::string& name, const std::vector<int64_t>& here, const std::vector<int64_t>& there) {
+std::string shape_problem(const std::string& name, const std::vector<int64_t>& here,
+                          const std::vector<int64_t>& there) {
   return fmt::format("{} is [{}] there; the model's is [{}]", name, fmt::join(there, ", "), fmt::join(here, ", "));
 }
 
@@ -40,7 +41,9 @@ at::ScalarType type_of(const tensorfile::SafetensorsFile& file, const std::strin
 
 }  // namespace
 
-bool is_adapter(const std::string& name) { return name.find(".lora_") != std::string::npos; }
+bool is_adapter(const std::string& name) {
+  return name.find(".lora_") != std::string::npos;
+}
 
 void SeedSource::read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const {
   nn::Parameter drawn = parameter;
@@ -85,10 +88,12 @@ void FolderSource::check(models::Model& model) const {
     }
     const auto& info = folder_.find(name)->info(name);
     if (info.shape != p->shape) problems.push_back(shape_problem(name, p->shape, info.shape));
-    if (!at::isFloatingType(info.dtype->type)) problems.push_back(fmt::format("{} holds {}, not a float type", name, info.dtype->name));
+    if (!at::isFloatingType(info.dtype->type))
+      problems.push_back(fmt::format("{} holds {}, not a float type", name, info.dtype->name));
   }
   if (!problems.empty())
-    throw InputError("{}: its weights are not those of the model in its config.json:{}", folder_.path().string(), listed(problems));
+    throw InputError("{}: its weights are not those of the model in its config.json:{}", folder_.path().string(),
+                     listed(problems));
 }
 
 bool FolderSource::differ(const std::string& one, const std::string& other) const {
@@ -99,7 +104,9 @@ bool FolderSource::differ(const std::string& one, const std::string& other) cons
 AdapterSource::AdapterSource(const std::string& folder, const parallel::WeightSource& base)
     : file_(folder + "/adapter_model.safetensors"), base_(base) {}
 
-bool AdapterSource::has(const nn::Parameter& parameter) const { return file_.find(adapters::adapter_name(parameter.name)) != nullptr; }
+bool AdapterSource::has(const nn::Parameter& parameter) const {
+  return file_.find(adapters::adapter_name(parameter.name)) != nullptr;
+}
 
 at::ScalarType AdapterSource::dtype(const nn::Parameter& parameter) const {
   return has(parameter) ? type_of(file_, adapters::adapter_name(parameter.name)) : base_.dtype(parameter);
@@ -124,7 +131,8 @@ void AdapterSource::check(models::Model& model) const {
   }
   for (const std::string& name : file_.names())
     if (taken.count(name) == 0) problems.push_back(fmt::format("{} has no place in the model", name));
-  if (!problems.empty()) throw InputError("{}: this adapter does not fit the model:{}", file_.path().string(), listed(problems));
+  if (!problems.empty())
+    throw InputError("{}: this adapter does not fit the model:{}", file_.path().string(), listed(problems));
 }
 
 const parallel::WeightSource& SeededAdapterSource::of(const nn::Parameter& parameter) const {

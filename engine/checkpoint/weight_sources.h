@@ -64,7 +64,9 @@ class SeededAdapterSource : public parallel::WeightSource {
  public:
   SeededAdapterSource(uint64_t seed, const parallel::WeightSource& base) : seeded_(seed), base_(base) {}
   at::ScalarType dtype(const nn::Parameter& p) const override { return of(p).dtype(p); }
-  void read(const nn::Parameter& p, int64_t begin, int64_t end, const at::Tensor& out) const override { of(p).read(p, begin, end, out); }
+  void read(const nn::Parameter& p, int64_t begin, int64_t end, const at::Tensor& out) const override {
+    of(p).read(p, begin, end, out);
+  }
 
  private:
   const parallel::WeightSource& of(const nn::Parameter& parameter) const;

@@ -40,7 +40,8 @@ class Checker {
     const bool applies = !entry.applies || entry.applies(draft_.config);
     if (set && !entry.children) {
       for (const auto& why : entry.checks) complain(path, why(section));
-      if (!entry.no_effect.empty() && !is_harmless(entry, entry.write(section))) note_no_effect(path, draft_.mark(path));
+      if (!entry.no_effect.empty() && !is_harmless(entry, entry.write(section)))
+        note_no_effect(path, draft_.mark(path));
     }
     if (!applies) {
       if (set && !is_default(entry, section)) {

@@ -21,7 +21,8 @@ class Problems {
   /// True when something was said about `path` or an option inside it.
   bool about(const std::string& path) const;
 
-  /// One line each (the first 50), in the order of the files: "job.yaml:3:1: training.learning_rate must be a number; is 'fast'".
+  /// One line each (the first 50), in the order of the files: "job.yaml:3:1: training.learning_rate must be a number;
+  /// is 'fast'".
   std::string text() const;
   /// Throws ConfigError with `text()` if there are any.
   void throw_if_any() const;

@@ -19,7 +19,9 @@ class SumHook : public c10d::CommHookInterface {
     std::vector<at::Tensor> tensors{bucket.getBufferRef()};
     return group_->allreduce(tensors)->getFuture();
   }
-  at::Tensor parseHookResult(const c10::IValue& result) override { return c10d::detail::parseCppCommHookResult(result); }
+  at::Tensor parseHookResult(const c10::IValue& result) override {
+    return c10d::detail::parseCppCommHookResult(result);
+  }
 
  private:
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
@@ -46,13 +48,16 @@ BucketReducer::BucketReducer(std::vector<at::Tensor> parameters, Comm& comm, dou
   auto buckets = reverse_buckets(parameters, bytes);
   state_->reducer = std::make_unique<c10d::Reducer>(
       std::move(parameters), std::move(buckets), group, std::vector<bool>(count, false), bytes,
-      /*find_unused_parameters=*/false, /*gradient_as_bucket_view=*/true, std::unordered_map<size_t, std::string>{}, bytes,
+      /*find_unused_parameters=*/false, /*gradient_as_bucket_view=*/true, std::unordered_map<size_t, std::string>{},
+      bytes,
       /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false, std::vector<int64_t>{});
   state_->reducer->register_comm_hook(std::make_unique<SumHook>(group));
 }
 
 BucketReducer::~BucketReducer() = default;
 
-void BucketReducer::reduce_next_backward() { state_->reducer->prepare_for_backward({}); }
+void BucketReducer::reduce_next_backward() {
+  state_->reducer->prepare_for_backward({});
+}
 
 }  // namespace trainer::dist

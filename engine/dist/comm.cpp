@@ -64,6 +64,8 @@ std::vector<std::string> Comm::gather_text(const std::string& mine) {
   return all;
 }
 
-std::unique_ptr<Comm> solo_comm() { return std::make_unique<SoloComm>(); }
+std::unique_ptr<Comm> solo_comm() {
+  return std::make_unique<SoloComm>();
+}
 
 }  // namespace trainer::dist

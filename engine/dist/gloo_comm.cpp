@@ -76,7 +76,9 @@ class GlooComm : public Comm {
     translated("a barrier", [&] { return gloo_->barrier()->wait(); });
   }
 
-  at::Tensor shared_memory(int64_t bytes) override { return share_memory_ ? map_shared_memory(*this, bytes) : at::Tensor(); }
+  at::Tensor shared_memory(int64_t bytes) override {
+    return share_memory_ ? map_shared_memory(*this, bytes) : at::Tensor();
+  }
 
   c10d::ProcessGroup& group() { return *group_; }
 

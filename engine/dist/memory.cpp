@@ -59,11 +59,19 @@ void count_tensor_memory() {
   c10::SetAllocator(c10::DeviceType::CPU, &counting, kAboveTheDefault);
 }
 
-void add_tensor_bytes(int64_t bytes) { add(bytes); }
+void add_tensor_bytes(int64_t bytes) {
+  add(bytes);
+}
 
-int64_t tensor_bytes() { return g_held; }
-int64_t peak_tensor_bytes() { return g_peak; }
-void reset_peak_tensor_bytes() { g_peak = g_held.load(); }
+int64_t tensor_bytes() {
+  return g_held;
+}
+int64_t peak_tensor_bytes() {
+  return g_peak;
+}
+void reset_peak_tensor_bytes() {
+  g_peak = g_held.load();
+}
 
 int64_t peak_resident_bytes() {
   rusage usage{};

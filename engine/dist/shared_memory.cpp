@@ -21,8 +21,9 @@ FileDescriptor create(int64_t bytes) {
   FileDescriptor memory(memfd_create("trainer shared weights", MFD_CLOEXEC));
   if (memory.get() < 0) return memory;
   if (const int error = posix_fallocate(memory.get(), 0, bytes); error != 0)
-    throw MachineError("cannot reserve {} MiB of shared memory: {}.\n  Use fewer ranks on this machine, or a smaller model.",
-                       bytes >> 20, std::strerror(error));
+    throw MachineError(
+        "cannot reserve {} MiB of shared memory: {}.\n  Use fewer ranks on this machine, or a smaller model.",
+        bytes >> 20, std::strerror(error));
   return memory;
 }
 
@@ -32,18 +33,23 @@ at::Tensor map_shared_memory(Comm& comm, int64_t bytes) {
   FileDescriptor memory = comm.rank() == 0 ? create(bytes) : FileDescriptor();
   const auto paths = comm.gather_text(fmt::format("/proc/{}/fd/{}", getpid(), memory.get()));
   if (comm.rank() != 0) memory = FileDescriptor(open(paths[0].c_str(), O_RDWR | O_CLOEXEC));
-  void* const at = memory.get() < 0 ? MAP_FAILED : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
-  const bool all_have_it = comm.max(at == MAP_FAILED ? 1 : 0) == 0;  // also: rank 0 keeps it open until all have opened it
+  void* const at =
+      memory.get() < 0 ? MAP_FAILED : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
+  const bool all_have_it =
+      comm.max(at == MAP_FAILED ? 1 : 0) == 0;  // also: rank 0 keeps it open until all have opened it
   if (!all_have_it) {
     if (at != MAP_FAILED) munmap(at, bytes);
     return {};
   }
   const int64_t share = bytes / comm.size();
   add_tensor_bytes(share);
-  return at::from_blob(at, {bytes}, [bytes, share](void* p) {
-    munmap(p, bytes);
-    add_tensor_bytes(-share);
-  }, at::kByte);
+  return at::from_blob(
+      at, {bytes},
+      [bytes, share](void* p) {
+        munmap(p, bytes);
+        add_tensor_bytes(-share);
+      },
+      at::kByte);
 }
 
 }  // namespace trainer::dist

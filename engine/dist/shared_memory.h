@@ -5,8 +5,8 @@
 namespace trainer::dist {
 
 /// Collective. Anonymous memory of rank 0 that the other ranks of this machine map too: no name, so nothing is left
-/// behind however the ranks end. Undefined (on every rank) when one of them cannot map it. Each rank counts its share of
-/// the bytes. Errors: MachineError when there is not enough memory.
+/// behind however the ranks end. Undefined (on every rank) when one of them cannot map it. Each rank counts its share
+/// of the bytes. Errors: MachineError when there is not enough memory.
 at::Tensor map_shared_memory(Comm& comm, int64_t bytes);
 
 }  // namespace trainer::dist

@@ -11,7 +11,9 @@
 namespace trainer::evaluation {
 namespace {
 
-int64_t same_index(int64_t position) { return position; }
+int64_t same_index(int64_t position) {
+  return position;
+}
 
 std::string trimmed(const std::string& text) {
   const auto first = text.find_first_not_of(" \t\r\n");
@@ -19,7 +21,8 @@ std::string trimmed(const std::string& text) {
 }
 
 /// This rank's generated texts, by sample.
-nlohmann::json decode_batch(parallel::ParallelModel& model, const Request& request, data::Range samples, const models::Batch& batch) {
+nlohmann::json decode_batch(parallel::ParallelModel& model, const Request& request, data::Range samples,
+                            const models::Batch& batch) {
   nlohmann::json found = nlohmann::json::array();
   const auto generated = model.generate(batch, request.max_new_tokens, {});
   for (int64_t i = 0; i < samples.size(); ++i) {
@@ -34,7 +37,8 @@ void merge_predictions(const std::vector<std::string>& by_rank, const Request& r
   for (const std::string& text : by_rank)
     for (const auto& entry : nlohmann::json::parse(text)) {
       const int64_t index = entry[0];
-      result.predictions[index] = {request.samples.source_text(index), entry[1], trimmed(request.samples.target_text(index))};
+      result.predictions[index] = {request.samples.source_text(index), entry[1],
+                                   trimmed(request.samples.target_text(index))};
     }
 }
 
@@ -55,10 +59,13 @@ Result evaluate(parallel::ParallelModel& model, const Request& request) {
   }
   request.progress("");
   Result result;
-  result.values["eval_loss"] = comm.sum(loss) / static_cast<double>(batching::count_tokens(request.samples, all, same_index).target);
+  result.values["eval_loss"] =
+      comm.sum(loss) / static_cast<double>(batching::count_tokens(request.samples, all, same_index).target);
   if (!request.generate) return result;
-  merge_predictions(comm.gather_text(decoded.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)), request, result);
-  const auto correct = std::count_if(result.predictions.begin(), result.predictions.end(), [](const auto& p) { return p.correct(); });
+  merge_predictions(comm.gather_text(decoded.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)), request,
+                    result);
+  const auto correct =
+      std::count_if(result.predictions.begin(), result.predictions.end(), [](const auto& p) { return p.correct(); });
   result.values["eval_accuracy"] = static_cast<double>(correct) / static_cast<double>(request.samples.size());
   return result;
 }

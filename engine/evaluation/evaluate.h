@@ -15,7 +15,7 @@
 namespace trainer::evaluation {
 
 struct Result {
-  std::map<std::string, double> values;         // "eval_loss", "eval_accuracy"
+  std::map<std::string, double> values;          // "eval_loss", "eval_accuracy"
   std::vector<metrics::Prediction> predictions;  // of all samples, in their order; rank 0 only
 };
 
@@ -23,9 +23,9 @@ struct Request {
   const data::Dataset& samples;
   const data::Tokenizer& tokenizer;
   const config::EvaluationConfig& options;
-  int64_t batch_size;      // per rank
+  int64_t batch_size;  // per rank
   int64_t max_new_tokens;
-  bool generate;           // decode every sample, for accuracy and predictions
+  bool generate;                                     // decode every sample, for accuracy and predictions
   std::function<void(const std::string&)> progress;  // told what is being done
 };
 

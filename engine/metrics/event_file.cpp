@@ -9,8 +9,8 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/base/files.h"
 #include "engine/base/crc32c.h"
+#include "engine/base/files.h"
 
 namespace trainer::metrics {
 namespace {
@@ -85,7 +85,8 @@ std::string scalar_event(double wall_time, int64_t step, std::string_view tag, f
 
 std::string framed(std::string_view event) {
   const std::string length = bytes_of(uint64_t{event.size()});
-  return length + bytes_of(masked(crc32c(length.data(), length.size()))) + std::string(event) + bytes_of(masked(crc32c(event.data(), event.size())));
+  return length + bytes_of(masked(crc32c(length.data(), length.size()))) + std::string(event) +
+         bytes_of(masked(crc32c(event.data(), event.size())));
 }
 
 EventFile::EventFile(const std::filesystem::path& folder, int64_t resume_step) {

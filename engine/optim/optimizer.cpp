@@ -39,7 +39,8 @@ class AdamW : public Optimizer {
     for (const size_t place : group.places) m.push_back(exp_avg_[place]), v.push_back(exp_avg_sq_[place]);
     if (fused_) {
       std::vector<at::Tensor> step(group.values.size(), at::full({}, static_cast<double>(steps()), at::kFloat)), no_max;
-      at::_fused_adamw_(group.values, group.grads, m, v, no_max, step, learning_rate, beta1_, beta2_, group.weight_decay, epsilon_,
+      at::_fused_adamw_(group.values, group.grads, m, v, no_max, step, learning_rate, beta1_, beta2_,
+                        group.weight_decay, epsilon_,
                         /*amsgrad=*/false, /*maximize=*/false);
       return;
     }
@@ -117,12 +118,16 @@ void Optimizer::step(const std::vector<parallel::LogicalTensor>& tensors, double
     if (!group->values.empty()) update(*group, learning_rate);
 }
 
-std::unique_ptr<Optimizer> make_optimizer(const config::TrainingConfig& options, const std::vector<parallel::LogicalTensor>& tensors) {
+std::unique_ptr<Optimizer> make_optimizer(const config::TrainingConfig& options,
+                                          const std::vector<parallel::LogicalTensor>& tensors) {
   const auto trained = trained_among(tensors);
   switch (options.optim) {
-    case config::OptimizerName::kSgd: return std::make_unique<Sgd>(options, trained);
-    case config::OptimizerName::kAdamW: return std::make_unique<AdamW>(options, trained, false);
-    case config::OptimizerName::kAdamWFused: return std::make_unique<AdamW>(options, trained, true);
+    case config::OptimizerName::kSgd:
+      return std::make_unique<Sgd>(options, trained);
+    case config::OptimizerName::kAdamW:
+      return std::make_unique<AdamW>(options, trained, false);
+    case config::OptimizerName::kAdamWFused:
+      return std::make_unique<AdamW>(options, trained, true);
   }
   return nullptr;
 }

@@ -46,7 +46,8 @@ class Optimizer {
 };
 
 /// The optimiser of a run, with zero state for the trained ones among `tensors`.
-std::unique_ptr<Optimizer> make_optimizer(const config::TrainingConfig& options, const std::vector<parallel::LogicalTensor>& tensors);
+std::unique_ptr<Optimizer> make_optimizer(const config::TrainingConfig& options,
+                                          const std::vector<parallel::LogicalTensor>& tensors);
 
 /// Whether weight decay applies, by the rule of the Hugging Face Trainer: not to biases and norms, told by their names.
 /// (T5's relative_attention_bias counts as a bias there, and so here.)

@@ -17,12 +17,14 @@ double LearningRate::at(int64_t update) const {
   if (update < warmup_) return base_ * static_cast<double>(update) / static_cast<double>(std::max<int64_t>(1, warmup_));
   const auto left = static_cast<double>(std::max<int64_t>(1, total_ - warmup_));
   switch (schedule_) {
-    case config::Schedule::kLinear: return base_ * std::max(0.0, static_cast<double>(total_ - update) / left);
+    case config::Schedule::kLinear:
+      return base_ * std::max(0.0, static_cast<double>(total_ - update) / left);
     case config::Schedule::kCosine: {
       const double progress = static_cast<double>(update - warmup_) / left;
       return base_ * std::max(0.0, 0.5 * (1.0 + std::cos(std::numbers::pi * progress)));
     }
-    default: return base_;
+    default:
+      return base_;
   }
 }
 

@@ -43,7 +43,8 @@ struct Recompute : torch::autograd::Function<Recompute> {
     const auto outputs = region.forward(spread(region, given), region.pass);
     std::vector<at::Tensor> roots, root_grads;
     for (size_t i = 0; i < outputs.size(); ++i)
-      if (outputs[i].defined() && outputs[i].requires_grad()) roots.push_back(outputs[i]), root_grads.push_back(grads[i]);
+      if (outputs[i].defined() && outputs[i].requires_grad())
+        roots.push_back(outputs[i]), root_grads.push_back(grads[i]);
     const auto found = torch::autograd::grad(roots, wanted, root_grads, /*retain_graph=*/false, /*create_graph=*/false,
                                              /*allow_unused=*/true);
     variable_list all;
@@ -62,7 +63,8 @@ struct Recompute : torch::autograd::Function<Recompute> {
   }
 };
 
-nn::Tensors recompute(nn::Module& block, const nn::Tensors& inputs, const nn::Pass& pass, const nn::Module::Forward& next) {
+nn::Tensors recompute(nn::Module& block, const nn::Tensors& inputs, const nn::Pass& pass,
+                      const nn::Module::Forward& next) {
   if (!at::GradMode::is_enabled()) return next(inputs, pass);
   Region region{next, pass, 0, {}};
   std::vector<at::Tensor> all;

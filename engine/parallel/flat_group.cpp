@@ -28,7 +28,9 @@ void allocate_storage(const at::Tensor& tensor) {
   storage->set_nbytes(bytes);
 }
 
-int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+int64_t round_up(int64_t n, int64_t to) {
+  return (n + to - 1) / to * to;
+}
 
 }  // namespace
 
@@ -107,9 +109,11 @@ void FlatGroup::begin_grads() {
 void FlatGroup::reduce_grads() {
   if (!grads_.defined()) return;
   const at::NoGradGuard no_grad;
-  shard_grad_.add_(comm_.reduce_scatter(grads_.to(at::kFloat)));  // summed in fp32 whatever the layers compute in
+  const at::Tensor summed = grads_.to(at::kFloat);  // summed in fp32 whatever the layers compute in
+  shard_grad_.add_(comm_.reduce_scatter(summed));
   for (at::Tensor& view : views_) view.mutable_grad() = at::Tensor();
   grads_ = at::Tensor();
+  free_storage(summed);  // not by its last reference: Gloo's thread may keep one until after the next unit has begun
 }
 
 void FlatGroup::append_logical_tensors(std::vector<LogicalTensor>& to) const {

@@ -19,7 +19,8 @@ struct GroupKind {
 };
 
 /// Parameters of one unit that are kept, gathered and reduced together.
-///   shard    [n]      this rank's piece, in the kept dtype (fp32 when trained); the parameters lie end to end, the last
+///   shard    [n]      this rank's piece, in the kept dtype (fp32 when trained); the parameters lie end to end, the
+///   last
 ///                     shard is padded
 ///   full     [n * R]  the unsharded buffer in the seen dtype; its memory exists only between gather and free()
 ///   shared   [n * R]  where ranks share memory: all their shards end to end. Then nothing needs to be sent: `full` is

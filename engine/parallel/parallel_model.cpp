@@ -24,7 +24,8 @@ double sum_of_squares(const at::Tensor& flat) {
 ParallelModel::ParallelModel(std::unique_ptr<models::Model> model, dist::Comm& comm, Precision precision)
     : model_(std::move(model)), comm_(comm), precision_(precision) {}
 
-double ParallelModel::update(const std::vector<models::Batch>& micro_batches, int64_t target_tokens, const nn::Pass& given) {
+double ParallelModel::update(const std::vector<models::Batch>& micro_batches, int64_t target_tokens,
+                             const nn::Pass& given) {
   nn::Pass pass = given;
   pass.compute = precision_.compute;
   double total = 0;
@@ -52,7 +53,8 @@ double ParallelModel::evaluate(const models::Batch& batch, const nn::Pass& given
   return loss;
 }
 
-std::vector<std::vector<int64_t>> ParallelModel::generate(const models::Batch& batch, int64_t max_new_tokens, const nn::Pass& given) {
+std::vector<std::vector<int64_t>> ParallelModel::generate(const models::Batch& batch, int64_t max_new_tokens,
+                                                          const nn::Pass& given) {
   const at::NoGradGuard no_grad;
   nn::Pass pass = given;
   pass.training = false;

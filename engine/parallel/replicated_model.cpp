@@ -5,7 +5,8 @@
 
 namespace trainer::parallel {
 
-ReplicatedModel::ReplicatedModel(std::unique_ptr<models::Model> model, dist::Comm& comm, Precision precision, double bucket_megabytes)
+ReplicatedModel::ReplicatedModel(std::unique_ptr<models::Model> model, dist::Comm& comm, Precision precision,
+                                 double bucket_megabytes)
     : ParallelModel(std::move(model), comm, precision), bucket_megabytes_(bucket_megabytes) {}
 
 void ReplicatedModel::load(const WeightSource& source) {
@@ -27,7 +28,8 @@ void ReplicatedModel::load(const WeightSource& source) {
 std::vector<LogicalTensor> ReplicatedModel::logical_tensors() {
   std::vector<LogicalTensor> all;
   for (const nn::ParameterPtr& p : model().all_parameters()) {
-    LogicalTensor tensor{p->name, p->aliases, p->shape, p->trainable, 0, p->numel(), true, p->value.detach().view(-1), {}};
+    LogicalTensor tensor{p->name, p->aliases, p->shape, p->trainable, 0, p->numel(), true, p->value.detach().view(-1),
+                         {}};
     if (p->value.grad().defined()) tensor.grad = p->value.grad().view(-1);
     all.push_back(std::move(tensor));
   }

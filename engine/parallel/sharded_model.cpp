@@ -11,16 +11,17 @@
 
 namespace trainer::parallel {
 
-/// The identity, on a unit's outputs: its backward runs just before the unit's own. (An identity on the inputs would not
-/// do: under LoRA the first block's inputs need no gradient, so it would never run.)
+/// The identity, on a unit's outputs: its backward runs just before the unit's own. (An identity on the inputs would
+/// not do: under LoRA the first block's inputs need no gradient, so it would never run.)
 struct UnitBackward : torch::autograd::Function<UnitBackward> {
-  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* ctx, at::TensorList outputs, ShardedModel* model,
-                                                int64_t index) {
+  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* ctx, at::TensorList outputs,
+                                                ShardedModel* model, int64_t index) {
     ctx->saved_data["model"] = reinterpret_cast<int64_t>(model);
     ctx->saved_data["index"] = index;
     return outputs.vec();
   }
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* ctx, torch::autograd::variable_list grads) {
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* ctx,
+                                                 torch::autograd::variable_list grads) {
     auto* const model = reinterpret_cast<ShardedModel*>(ctx->saved_data["model"].toInt());
     model->before_unit_backward(static_cast<size_t>(ctx->saved_data["index"].toInt()));
     grads.resize(grads.size() + 2);  // nothing for `model` and `index`
@@ -28,7 +29,8 @@ struct UnitBackward : torch::autograd::Function<UnitBackward> {
   }
 };
 
-ShardedModel::ShardedModel(std::unique_ptr<models::Model> model, dist::Comm& comm, Precision precision, config::FsdpConfig options)
+ShardedModel::ShardedModel(std::unique_ptr<models::Model> model, dist::Comm& comm, Precision precision,
+                           config::FsdpConfig options)
     : ParallelModel(std::move(model), comm, precision), options_(std::move(options)) {}
 
 void ShardedModel::load(const WeightSource& source) {
@@ -66,7 +68,8 @@ std::vector<LogicalTensor> ShardedModel::logical_tensors() {
   return all;
 }
 
-nn::Tensors ShardedModel::run_unit(size_t index, const nn::Tensors& inputs, const nn::Pass& pass, const nn::Module::Forward& next) {
+nn::Tensors ShardedModel::run_unit(size_t index, const nn::Tensors& inputs, const nn::Pass& pass,
+                                   const nn::Module::Forward& next) {
   ShardedUnit& unit = *units_[index];
   unit.wait_gathered();
   if (options_.forward_prefetch && index + 2 < units_.size()) units_[index + 1]->start_gather();
@@ -98,8 +101,8 @@ void ShardedModel::before_unit_backward(size_t index) {
 }
 
 // Note [Barriers around shared weights]
-// Where ranks read each other's shards in place, all updates must be written before anyone reads them, and all must have
-// read them before anyone writes the next.
+// Where ranks read each other's shards in place, all updates must be written before anyone reads them, and all must
+// have read them before anyone writes the next.
 void ShardedModel::begin_forward() {
   if (shares_memory_) comm().barrier();
   root_->wait_gathered();
@@ -110,7 +113,9 @@ void ShardedModel::end_forward() {
   for (const auto& unit : units_) unit->free();
 }
 
-void ShardedModel::begin_backward(bool) { root_->begin_backward(); }
+void ShardedModel::begin_backward(bool) {
+  root_->begin_backward();
+}
 
 void ShardedModel::end_backward(bool) {
   for (const auto& unit : units_) unit->finish_backward();

@@ -79,7 +79,8 @@ void ShardedUnit::append_logical_tensors(std::vector<LogicalTensor>& to) const {
 }
 
 bool ShardedUnit::shares_memory() const {
-  return std::any_of(groups_.begin(), groups_.end(), [](const FlatGroup& g) { return g.trainable() && g.shares_memory(); });
+  return std::any_of(groups_.begin(), groups_.end(),
+                     [](const FlatGroup& g) { return g.trainable() && g.shares_memory(); });
 }
 
 int64_t ShardedUnit::full_bytes() const {

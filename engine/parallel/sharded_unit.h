@@ -13,8 +13,8 @@ namespace trainer::parallel {
 class ShardedUnit {
  public:
   /// Splits `parameters` into flat groups. Weights have their dtype from `source`, values come with load().
-  ShardedUnit(std::string name, const std::vector<nn::ParameterPtr>& parameters, dist::Comm& comm, const Precision& precision,
-              const WeightSource& source);
+  ShardedUnit(std::string name, const std::vector<nn::ParameterPtr>& parameters, dist::Comm& comm,
+              const Precision& precision, const WeightSource& source);
 
   void load(const WeightSource& source);
   void start_gather();

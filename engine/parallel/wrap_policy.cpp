@@ -14,7 +14,8 @@ std::vector<nn::Module*> units_to_wrap(models::Model& model, const config::FsdpC
   std::vector<std::string> wanted = options.transformer_layer_cls_to_wrap;
   if (wanted.empty())
     for (const nn::Module* block : model.blocks())
-      if (std::find(wanted.begin(), wanted.end(), block->class_name()) == wanted.end()) wanted.push_back(block->class_name());
+      if (std::find(wanted.begin(), wanted.end(), block->class_name()) == wanted.end())
+        wanted.push_back(block->class_name());
   std::vector<nn::Module*> units;
   std::set<std::string> classes;
   model.visit([&](nn::Module& module) {
@@ -24,8 +25,8 @@ std::vector<nn::Module*> units_to_wrap(models::Model& model, const config::FsdpC
   });
   for (const std::string& name : wanted)
     if (classes.count(name) == 0)
-      throw ConfigError("fsdp_config.fsdp_transformer_layer_cls_to_wrap: the model has no class {}.\n  It has: {}.", name,
-                        fmt::join(classes, ", "));
+      throw ConfigError("fsdp_config.fsdp_transformer_layer_cls_to_wrap: the model has no class {}.\n  It has: {}.",
+                        name, fmt::join(classes, ", "));
   return units;
 }
 

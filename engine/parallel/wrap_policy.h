@@ -8,8 +8,8 @@
 
 namespace trainer::parallel {
 
-/// The modules that become FSDP units, in the order of the tree. Errors: ConfigError that lists the model's classes when
-/// a named class is not among them.
+/// The modules that become FSDP units, in the order of the tree. Errors: ConfigError that lists the model's classes
+/// when a named class is not among them.
 std::vector<nn::Module*> units_to_wrap(models::Model& model, const config::FsdpConfig& options);
 
 }  // namespace trainer::parallel

@@ -4,8 +4,8 @@
 
 namespace trainer::train {
 
-BatchStream::BatchStream(const data::Dataset& samples, int64_t seed, bool shuffle, int64_t global_batch, int64_t per_device, int rank,
-                         int ranks)
+BatchStream::BatchStream(const data::Dataset& samples, int64_t seed, bool shuffle, int64_t global_batch,
+                         int64_t per_device, int rank, int ranks)
     : samples_(samples),
       order_(seed, samples.size(), shuffle),
       updates_(samples.size(), global_batch),

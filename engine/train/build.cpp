@@ -41,13 +41,16 @@ void add_base(const config::Plan& plan, Blueprint& blueprint) {
   }
   const std::string file = options.path + "/config.json";
   if (!std::filesystem::exists(file))
-    throw InputError("{}: model.path: {} {}.\n  It must be a Hugging Face model folder: config.json, model.safetensors and the tokenizer's "
-                     "files. To train from scratch, use model.config instead.",
-                     origin_of(plan, "model.path"), options.path,
-                     std::filesystem::exists(options.path) ? "has no config.json" : "does not exist");
+    throw InputError(
+        "{}: model.path: {} {}.\n  It must be a Hugging Face model folder: config.json, model.safetensors and the "
+        "tokenizer's "
+        "files. To train from scratch, use model.config instead.",
+        origin_of(plan, "model.path"), options.path,
+        std::filesystem::exists(options.path) ? "has no config.json" : "does not exist");
   const std::string text = read_file(file, int64_t{1} << 20);
   auto folder = std::make_unique<checkpoint::FolderSource>(options.path);
-  blueprint.model = models::build_model({text, file, folder->differ("shared.weight", "lm_head.weight"), /*strict=*/false});
+  blueprint.model =
+      models::build_model({text, file, folder->differ("shared.weight", "lm_head.weight"), /*strict=*/false});
   folder->check(*blueprint.model);
   blueprint.sources.push_back(std::move(folder));
 }
@@ -74,7 +77,8 @@ Blueprint make_blueprint(const config::Plan& plan) {
   Blueprint blueprint;
   add_base(plan, blueprint);
   add_adapters(plan, blueprint);
-  if (plan.config.distributed_type == config::DistributedType::kFsdp)  // a class that isn't there is found before anything is written
+  if (plan.config.distributed_type ==
+      config::DistributedType::kFsdp)  // a class that isn't there is found before anything is written
     parallel::units_to_wrap(*blueprint.model, plan.config.fsdp_config);
   return blueprint;
 }
@@ -87,14 +91,18 @@ Inputs load_inputs(const config::Plan& plan, int64_t vocabulary) {
   return inputs;
 }
 
-std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan, Blueprint& blueprint, dist::Comm& comm) {
+std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan, Blueprint& blueprint,
+                                                       dist::Comm& comm) {
   const config::Config& c = plan.config;
-  if (c.training.gradient_checkpointing || c.fsdp_config.activation_checkpointing) parallel::checkpoint_activations(*blueprint.model);
+  if (c.training.gradient_checkpointing || c.fsdp_config.activation_checkpointing)
+    parallel::checkpoint_activations(*blueprint.model);
   std::unique_ptr<parallel::ParallelModel> model;
   if (c.distributed_type == config::DistributedType::kFsdp)
-    model = std::make_unique<parallel::ShardedModel>(std::move(blueprint.model), comm, precision_of(plan), c.fsdp_config);
+    model =
+        std::make_unique<parallel::ShardedModel>(std::move(blueprint.model), comm, precision_of(plan), c.fsdp_config);
   else
-    model = std::make_unique<parallel::ReplicatedModel>(std::move(blueprint.model), comm, precision_of(plan), c.training.ddp_bucket_cap_mb);
+    model = std::make_unique<parallel::ReplicatedModel>(std::move(blueprint.model), comm, precision_of(plan),
+                                                        c.training.ddp_bucket_cap_mb);
   model->load(blueprint.source());
   return model;
 }

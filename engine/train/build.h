@@ -24,7 +24,7 @@ struct Inputs {
 struct Blueprint {
   std::unique_ptr<models::Model> model;
   std::vector<std::unique_ptr<parallel::WeightSource>> sources;  // each over the one before it
-  config::LoraConfig lora;      // as resolved with an adapter folder; meaningful when the plan has lora
+  config::LoraConfig lora;  // as resolved with an adapter folder; meaningful when the plan has lora
   int64_t adapted_layers = 0;
 
   const parallel::WeightSource& source() const { return *sources.back(); }
@@ -35,7 +35,8 @@ Blueprint make_blueprint(const config::Plan& plan);
 Inputs load_inputs(const config::Plan& plan, int64_t vocabulary);
 
 /// Collective. The model spread over the ranks as the plan says, with its values.
-std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan, Blueprint& blueprint, dist::Comm& comm);
+std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan, Blueprint& blueprint,
+                                                       dist::Comm& comm);
 
 /// What the numeric format of the plan means on this machine; a reason to think again, or "".
 std::string precision_warning(const config::Plan& plan);

@@ -24,8 +24,8 @@ void export_published(parallel::ParallelModel& model, const fs::path& path, cons
 
 }  // namespace
 
-void save_model(parallel::ParallelModel& model, const config::Plan& plan, const config::LoraConfig& lora, const data::Tokenizer& tokenizer,
-                const fs::path& folder) {
+void save_model(parallel::ParallelModel& model, const config::Plan& plan, const config::LoraConfig& lora,
+                const data::Tokenizer& tokenizer, const fs::path& folder) {
   const bool speaks = model.comm().rank() == 0;
   if (plan.config.lora) {
     export_published(model, folder / "adapter_model.safetensors", [](const parallel::LogicalTensor& tensor) {
@@ -33,10 +33,12 @@ void save_model(parallel::ParallelModel& model, const config::Plan& plan, const 
     });
     if (speaks)
       publish_file(folder / "adapter_config.json",
-                   adapters::adapter_config_json(lora, plan.config.model.path, "SEQ_2_SEQ_LM", model.model().default_lora_targets()));
+                   adapters::adapter_config_json(lora, plan.config.model.path, "SEQ_2_SEQ_LM",
+                                                 model.model().default_lora_targets()));
     return;
   }
-  export_published(model, folder / "model.safetensors", [](const parallel::LogicalTensor& tensor) { return tensor.name; });
+  export_published(model, folder / "model.safetensors",
+                   [](const parallel::LogicalTensor& tensor) { return tensor.name; });
   if (!speaks) return;
   publish_file(folder / "config.json", model.model().config_json());
   data::copy_files(tokenizer, folder);

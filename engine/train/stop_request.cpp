@@ -7,7 +7,9 @@ namespace {
 
 volatile std::sig_atomic_t g_signal = 0;  // all a signal handler may touch
 
-void note(int signal) { g_signal = signal; }
+void note(int signal) {
+  g_signal = signal;
+}
 
 }  // namespace
 
@@ -19,6 +21,8 @@ void note_stop_signals() {
   sigaction(SIGINT, &action, nullptr);
 }
 
-int stop_signal() { return g_signal; }
+int stop_signal() {
+  return g_signal;
+}
 
 }  // namespace trainer::train

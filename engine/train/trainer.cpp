@@ -22,7 +22,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 size_t terminal_width() {
   winsize size{};
@@ -37,30 +39,40 @@ std::string resume_folder(const config::Config& config) {
   const auto newest = checkpoint::newest_checkpoint(config.output_dir);
   if (choice == "false") {
     if (newest)
-      throw ConfigError("output_dir {} holds checkpoints of an earlier run (the newest is {}), and checkpoint.resume_from_checkpoint is "
-                        "false.\n  Choose another output_dir or remove them; nothing was touched.",
-                        config.output_dir, newest->folder.filename().string());
+      throw ConfigError(
+          "output_dir {} holds checkpoints of an earlier run (the newest is {}), and checkpoint.resume_from_checkpoint "
+          "is "
+          "false.\n  Choose another output_dir or remove them; nothing was touched.",
+          config.output_dir, newest->folder.filename().string());
     return "";
   }
   if (choice == "true" && !newest)
-    throw InputError("checkpoint.resume_from_checkpoint is true, but {} holds no checkpoint.\n  Use 'auto' to start anew when there is none.",
-                     config.output_dir);
+    throw InputError(
+        "checkpoint.resume_from_checkpoint is true, but {} holds no checkpoint.\n  Use 'auto' to start anew when there "
+        "is none.",
+        config.output_dir);
   if (choice == "auto" || choice == "true") return newest ? newest->folder.string() : "";
   if (!std::filesystem::exists(std::filesystem::path(choice) / "manifest.json"))
     throw InputError("checkpoint.resume_from_checkpoint: {} is no checkpoint: it has no manifest.json.", choice);
   return choice;
 }
 
-Trainer::Trainer(const config::Plan& plan, Inputs& inputs, config::LoraConfig lora, std::unique_ptr<parallel::ParallelModel> model,
-                 Report report)
-    : plan_(plan), config_(plan.config), inputs_(inputs), lora_(std::move(lora)), model_(std::move(model)), report_(std::move(report)) {
+Trainer::Trainer(const config::Plan& plan, Inputs& inputs, config::LoraConfig lora,
+                 std::unique_ptr<parallel::ParallelModel> model, Report report)
+    : plan_(plan),
+      config_(plan.config),
+      inputs_(inputs),
+      lora_(std::move(lora)),
+      model_(std::move(model)),
+      report_(std::move(report)) {
   optimizer_ = optim::make_optimizer(config_.training, model_->logical_tensors());
   resume();
   const config::TrainingConfig& t = config_.training;
   const dist::Comm& comm = model_->comm();
-  batches_.emplace(inputs_.datasets.train, config_.seed, config_.data.shuffle, progress_.global_batch, t.per_device_train_batch_size,
-                   comm.rank(), comm.size());
-  total_steps_ = t.max_steps > 0 ? t.max_steps : progress_.step + batches_->updates().left(progress_.consumed, t.num_train_epochs);
+  batches_.emplace(inputs_.datasets.train, config_.seed, config_.data.shuffle, progress_.global_batch,
+                   t.per_device_train_batch_size, comm.rank(), comm.size());
+  total_steps_ =
+      t.max_steps > 0 ? t.max_steps : progress_.step + batches_->updates().left(progress_.consumed, t.num_train_epochs);
   schedule_.emplace(t.lr_scheduler_type, t.learning_rate, t.warmup_steps, total_steps_);
   if (speaks()) reporter_.emplace(config_.logging, config_.output_dir, progress_.step, total_steps_);
 }
@@ -72,11 +84,16 @@ void Trainer::resume() {
   report_(-1, "resuming");
   const checkpoint::Manifest manifest = checkpoint::load(folder, {*model_, *optimizer_});
   if (manifest.samples != inputs_.datasets.train.size())
-    throw InputError("{}: saved while training on {} samples; the data now has {}.\n  Resume with the data it was saved with, or start anew "
-                     "in another output_dir.", folder, manifest.samples, inputs_.datasets.train.size());
+    throw InputError(
+        "{}: saved while training on {} samples; the data now has {}.\n  Resume with the data it was saved with, or "
+        "start anew "
+        "in another output_dir.",
+        folder, manifest.samples, inputs_.datasets.train.size());
   if (manifest.seed != config_.seed)
-    throw InputError("{}: saved with seed {}; the configuration says {}.\n  The order of the samples depends on it: resume with seed {}.",
-                     folder, manifest.seed, config_.seed, manifest.seed);
+    throw InputError(
+        "{}: saved with seed {}; the configuration says {}.\n  The order of the samples depends on it: resume with "
+        "seed {}.",
+        folder, manifest.seed, config_.seed, manifest.seed);
   model_->comm().barrier();  // nothing is written before every rank has read its part
   progress_ = manifest.progress;
   progress_.global_batch = chosen_global_batch(manifest.progress.global_batch);
@@ -124,10 +141,11 @@ Trainer::StepResult Trainer::train_step() {
   const double loss = shared[0].item<double>() / static_cast<double>(batch.target_tokens);
   const double grad_norm = model_->clip_grad_norm(config_.training.max_grad_norm);
   if (!std::isfinite(loss) || !std::isfinite(grad_norm))
-    throw NumericError("the {} is {} (samples {} to {} of the run's order, digest {}).\n  The weights are those of step {}. "
-                       "Lower training.learning_rate, or look at these samples.",
-                       std::isfinite(loss) ? "gradient norm" : "loss", std::abs(std::isfinite(loss) ? grad_norm : loss),  // no "-nan"
-                       batch.positions.begin, batch.positions.end - 1, batch.digest, step);
+    throw NumericError(
+        "the {} is {} (samples {} to {} of the run's order, digest {}).\n  The weights are those of step {}. "
+        "Lower training.learning_rate, or look at these samples.",
+        std::isfinite(loss) ? "gradient norm" : "loss", std::abs(std::isfinite(loss) ? grad_norm : loss),  // no "-nan"
+        batch.positions.begin, batch.positions.end - 1, batch.digest, step);
   report_(step + 1, "optimizer step");
   const double learning_rate = schedule_->at(step);
   optimizer_->step(model_->logical_tensors(), learning_rate);
@@ -151,8 +169,9 @@ void Trainer::log_step(const StepResult& result) {
   if (reporter_)
     reporter_->report(metrics::StepRecord{
         progress_.step, batches_->updates().epochs_at(progress_.consumed),
-        progress_.loss_since_log / static_cast<double>(progress_.updates_since_log), result.grad_norm, result.learning_rate,
-        progress_.tokens, static_cast<double>(tokens_since_log_) / seconds_since_log_, seconds_since_log_ / static_cast<double>(steps_timed_),
+        progress_.loss_since_log / static_cast<double>(progress_.updates_since_log), result.grad_norm,
+        result.learning_rate, progress_.tokens, static_cast<double>(tokens_since_log_) / seconds_since_log_,
+        seconds_since_log_ / static_cast<double>(steps_timed_),
         data_seconds_since_log_ / static_cast<double>(steps_timed_), memory, tensors, result.digest});
   progress_.loss_since_log = 0;
   progress_.updates_since_log = 0;
@@ -171,20 +190,28 @@ void Trainer::evaluate(bool at_end) {
   const config::EvaluationConfig& options = config_.evaluation;
   const auto& metrics = options.metrics;
   const bool wants_accuracy = std::find(metrics.begin(), metrics.end(), "accuracy") != metrics.end();
-  const evaluation::Request request{inputs_.datasets.validation, *inputs_.tokenizer, options, config_.training.per_device_eval_batch_size,
-                                    options.max_new_tokens > 0 ? options.max_new_tokens : config_.data.max_target_length,
-                                    wants_accuracy || (at_end && options.generate), [this](const std::string& activity) {
-                                      if (reporter_) reporter_->progress().set_activity(activity);
-                                    }};
+  const evaluation::Request request{
+      inputs_.datasets.validation,
+      *inputs_.tokenizer,
+      options,
+      config_.training.per_device_eval_batch_size,
+      options.max_new_tokens > 0 ? options.max_new_tokens : config_.data.max_target_length,
+      wants_accuracy || (at_end && options.generate),
+      [this](const std::string& activity) {
+        if (reporter_) reporter_->progress().set_activity(activity);
+      }};
   const evaluation::Result result = evaluation::evaluate(*model_, request);
   last_evaluated_ = progress_.step;
   if (!reporter_) return;
-  reporter_->report(metrics::EvaluationRecord{progress_.step, batches_->updates().epochs_at(progress_.consumed), result.values});
+  reporter_->report(
+      metrics::EvaluationRecord{progress_.step, batches_->updates().epochs_at(progress_.consumed), result.values});
   if (!at_end || result.predictions.empty()) return;
   reporter_->progress().finish();
-  if (options.generate) metrics::write_predictions(std::filesystem::path(config_.output_dir) / "predictions.jsonl", result.predictions);
+  if (options.generate)
+    metrics::write_predictions(std::filesystem::path(config_.output_dir) / "predictions.jsonl", result.predictions);
   const auto shown = std::min<size_t>(result.predictions.size(), options.show_predictions);
-  fmt::print("\n{}", metrics::prediction_table({result.predictions.begin(), result.predictions.begin() + shown}, terminal_width()));
+  fmt::print("\n{}", metrics::prediction_table({result.predictions.begin(), result.predictions.begin() + shown},
+                                               terminal_width()));
   const data::MajorityClass majority = data::majority_class(inputs_.datasets.validation);
   fmt::print("\naccuracy {:.1f} % on {} held-out samples; always answering '{}' would score {:.1f} %\n",
              100 * result.values.at("eval_accuracy"), result.predictions.size(), majority.label, 100 * majority.share);
@@ -215,7 +242,8 @@ void Trainer::finish() {
   if (!inputs_.datasets.validation.empty()) evaluate(true);
   if (!reporter_) return;
   reporter_->progress().finish();
-  fmt::print("done: {} steps; {} saved in {}\n", progress_.step, config_.lora ? "adapter" : "model", config_.output_dir);
+  fmt::print("done: {} steps; {} saved in {}\n", progress_.step, config_.lora ? "adapter" : "model",
+             config_.output_dir);
 }
 
 }  // namespace trainer::train

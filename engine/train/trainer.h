@@ -21,7 +21,8 @@ namespace trainer::train {
 /// How a run ended.
 enum class Ending { kDone, kStopped };
 
-/// The checkpoint to resume from, or "" to start anew. Errors: ConfigError, InputError when output_dir forbids the choice.
+/// The checkpoint to resume from, or "" to start anew. Errors: ConfigError, InputError when output_dir forbids the
+/// choice.
 std::string resume_folder(const config::Config& config);
 
 class Trainer {
@@ -30,7 +31,8 @@ class Trainer {
   using Report = std::function<void(int64_t step, const char* phase)>;
 
   /// Collective. Resumes if the plan and the output folder say so.
-  Trainer(const config::Plan& plan, Inputs& inputs, config::LoraConfig lora, std::unique_ptr<parallel::ParallelModel> model, Report report);
+  Trainer(const config::Plan& plan, Inputs& inputs, config::LoraConfig lora,
+          std::unique_ptr<parallel::ParallelModel> model, Report report);
 
   /// Collective. Trains, evaluates, saves.
   Ending run();

@@ -42,14 +42,19 @@ Sizes sizes_of(models::Model& model) {
   return sizes;
 }
 
-void line(const char* name, const std::string& text) { fmt::print("{:<12} {}\n", name, text); }
+void line(const char* name, const std::string& text) {
+  fmt::print("{:<12} {}\n", name, text);
+}
 
 void print_model(const config::Plan& plan, train::Blueprint& blueprint) {
   const Sizes sizes = sizes_of(*blueprint.model);
-  line("model", fmt::format("{}, {} parameters, {} trained ({:.2f} %)", blueprint.model->class_name(), metrics::human_count(sizes.parameters),
-                            metrics::human_count(sizes.trained), 100.0 * sizes.trained / sizes.parameters));
+  line("model", fmt::format("{}, {} parameters, {} trained ({:.2f} %)", blueprint.model->class_name(),
+                            metrics::human_count(sizes.parameters), metrics::human_count(sizes.trained),
+                            100.0 * sizes.trained / sizes.parameters));
   if (!sizes.tied.empty()) line("tied", fmt::format("{}", fmt::join(sizes.tied, ", ")));
-  if (plan.config.lora) line("lora", fmt::format("r {}, alpha {}, on {} layers", blueprint.lora.r, blueprint.lora.lora_alpha, blueprint.adapted_layers));
+  if (plan.config.lora)
+    line("lora", fmt::format("r {}, alpha {}, on {} layers", blueprint.lora.r, blueprint.lora.lora_alpha,
+                             blueprint.adapted_layers));
 }
 
 /// Weights, gradients and optimiser state of one rank, and the largest unit that is whole at a time.
@@ -74,26 +79,30 @@ void print_sharding(const config::Plan& plan, models::Model& model) {
     std::vector<std::string> units;
     for (const auto& [name, count] : classes) units.push_back(fmt::format("{} {}", count, name));
     const int64_t whole = kFloatBytes * (sizes.parameters - in_units + 2 * largest);
-    line("fsdp units", fmt::format("{} and the root; whole at a time: the root and 2 units, {}", fmt::join(units, ", "), metrics::human_bytes(whole)));
+    line("fsdp units", fmt::format("{} and the root; whole at a time: the root and 2 units, {}", fmt::join(units, ", "),
+                                   metrics::human_bytes(whole)));
     bytes += whole;
   }
-  line("memory", fmt::format("{} a rank for weights, gradients and optimiser state; activations come on top", metrics::human_bytes(bytes)));
+  line("memory", fmt::format("{} a rank for weights, gradients and optimiser state; activations come on top",
+                             metrics::human_bytes(bytes)));
 }
 
 void print_data(const config::Plan& plan, const train::Inputs& inputs) {
   const data::Dataset &train = inputs.datasets.train, &validation = inputs.datasets.validation;
-  line("data", fmt::format("{} samples, {} tokens (longest source {}, target {}; {} cut off); {} for validation", train.size(),
-                           metrics::human_count(train.tokens()), train.longest_source(), train.longest_target(), train.truncated(),
-                           validation.size()));
+  line("data", fmt::format("{} samples, {} tokens (longest source {}, target {}; {} cut off); {} for validation",
+                           train.size(), metrics::human_count(train.tokens()), train.longest_source(),
+                           train.longest_target(), train.truncated(), validation.size()));
   const config::TrainingConfig& t = plan.config.training;
-  const int64_t batch = t.global_batch_size > 0 ? t.global_batch_size
-                                                : t.per_device_train_batch_size * t.gradient_accumulation_steps * plan.world_size();
+  const int64_t batch = t.global_batch_size > 0
+                            ? t.global_batch_size
+                            : t.per_device_train_batch_size * t.gradient_accumulation_steps * plan.world_size();
   const data::Updates updates(train.size(), batch);
   const int64_t total = t.max_steps > 0 ? t.max_steps : updates.total(t.num_train_epochs);
   const optim::LearningRate schedule(t.lr_scheduler_type, t.learning_rate, t.warmup_steps, total);
-  line("updates", fmt::format("{} of {} samples ({} an epoch) on {} ranks", total, batch, updates.per_epoch(), plan.world_size()));
-  line("learning rate", fmt::format("{:.3g} at the first update, {:.3g} half way, {:.3g} at the last", schedule.at(0), schedule.at(total / 2),
-                                    schedule.at(total - 1)));
+  line("updates",
+       fmt::format("{} of {} samples ({} an epoch) on {} ranks", total, batch, updates.per_epoch(), plan.world_size()));
+  line("learning rate", fmt::format("{:.3g} at the first update, {:.3g} half way, {:.3g} at the last", schedule.at(0),
+                                    schedule.at(total / 2), schedule.at(total - 1)));
 }
 
 }  // namespace

@@ -17,12 +17,13 @@ namespace trainer::worker {
 namespace {
 
 models::Batch batch_of(const nlohmann::json& sample) {
-  const auto source = sample.at("source").get<std::vector<int64_t>>(), labels = sample.at("labels").get<std::vector<int64_t>>();
+  const auto source = sample.at("source").get<std::vector<int64_t>>(),
+             labels = sample.at("labels").get<std::vector<int64_t>>();
   auto source_rows = std::make_shared<nn::Layout>(), target_rows = std::make_shared<nn::Layout>();
   source_rows->append(static_cast<int64_t>(source.size()), 0);
   target_rows->append(static_cast<int64_t>(labels.size()), 0);
-  models::Batch batch{at::empty({source_rows->tokens()}, at::kLong), at::empty({target_rows->tokens()}, at::kLong), source_rows, target_rows,
-                      target_rows->tokens()};
+  models::Batch batch{at::empty({source_rows->tokens()}, at::kLong), at::empty({target_rows->tokens()}, at::kLong),
+                      source_rows, target_rows, target_rows->tokens()};
   std::copy(source.begin(), source.end(), batch.source_ids.data_ptr<int64_t>());
   std::copy(labels.begin(), labels.end(), batch.labels.data_ptr<int64_t>());
   return batch;
@@ -49,7 +50,8 @@ int dump_logits_command(const std::vector<std::string>& args) {
   const auto comm = dist::solo_comm();
   const auto model = train::make_parallel(plan, blueprint, *comm);
   const auto json = nlohmann::json::parse(read_file(samples_file), nullptr, false);
-  if (!json.is_object() || !json.contains("samples")) throw InputError("{}: expected {{\"samples\": […]}}.", samples_file);
+  if (!json.is_object() || !json.contains("samples"))
+    throw InputError("{}: expected {{\"samples\": […]}}.", samples_file);
   const at::NoGradGuard no_grad;
   std::vector<tensorfile::TensorSpec> specs;
   std::map<std::string, at::Tensor> logits;

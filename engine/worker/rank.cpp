@@ -58,13 +58,15 @@ train::Ending run(Link& link, int64_t& step, std::string& phase) {
   const auto comm = ranks > 1 ? dist::gloo_comm(link, rank, ranks) : dist::solo_comm();
   comm->barrier();  // every rank could read its inputs: from here on the output folder is written to
   open_log(plan.config.output_dir, rank);
-  if (const std::string warning = train::precision_warning(plan); rank == 0 && !warning.empty()) log::warning("{}", warning);
+  if (const std::string warning = train::precision_warning(plan); rank == 0 && !warning.empty())
+    log::warning("{}", warning);
   report(-1, "loading the weights");
   config::LoraConfig lora = blueprint.lora;
   auto model = train::make_parallel(plan, blueprint, *comm);
   train::Trainer trainer(plan, inputs, std::move(lora), std::move(model), report);
   // Not before: what cannot be resumed leaves the earlier run's file as it is.
-  if (rank == 0) publish_file(std::filesystem::path(plan.config.output_dir) / "config.resolved.yaml", config::resolved_text(plan));
+  if (rank == 0)
+    publish_file(std::filesystem::path(plan.config.output_dir) / "config.resolved.yaml", config::resolved_text(plan));
   const train::Ending ending = trainer.run();
   comm->barrier();
   return ending;
@@ -91,7 +93,8 @@ int rank_command() {
     failed(error.code(), error.what());
   } catch (const std::bad_alloc&) {
     failed(kMachineFailure, fmt::format("out of memory while {}.\n  Lower training.per_device_train_batch_size, or set "
-                                        "training.gradient_checkpointing: true.", phase));
+                                        "training.gradient_checkpointing: true.",
+                                        phase));
   } catch (const std::exception& error) {
     const std::string text = error.what();
     const bool memory = text.find("can't allocate memory") != std::string::npos;

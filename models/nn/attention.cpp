@@ -14,8 +14,9 @@
 #include "models/nn/saved.h"
 
 // The BLAS that libtorch exports; column-major.
-extern "C" void sgemm_(const char* transa, const char* transb, const int* m, const int* n, const int* k, const float* alpha,
-                       const float* a, const int* lda, const float* b, const int* ldb, const float* beta, float* c, const int* ldc);
+extern "C" void sgemm_(const char* transa, const char* transb, const int* m, const int* n, const int* k,
+                       const float* alpha, const float* a, const int* lda, const float* b, const int* ldb,
+                       const float* beta, float* c, const int* ldc);
 
 namespace trainer::nn {
 namespace {
@@ -30,8 +31,8 @@ struct Matrix {
 };
 
 /// c [m, n] (row stride ldc) = alpha * op(a) op(b) + beta * c, all row-major.
-void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha, Matrix a, Matrix b, float beta, float* c,
-          int64_t ldc) {
+void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha, Matrix a, Matrix b,
+          float beta, float* c, int64_t ldc) {
   if (m == 0 || n == 0) return;
   const char ta = transpose_b ? 'T' : 'N', tb = transpose_a ? 'T' : 'N';  // row-major: compute c^T = op(b)^T op(a)^T
   const int mm = static_cast<int>(n), nn = static_cast<int>(m), kk = static_cast<int>(k);
@@ -88,7 +89,8 @@ void for_each_cell(const State& s, const F& f) {
     for (int64_t cell = first; cell < last; ++cell) {
       const int64_t sample = cell / heads, head = cell % heads;
       const Span q = s.queries->spans[sample], k = s.keys->spans[sample];
-      f(sample, Cell{head, q.length, k.length, q.begin, k.begin, s.probabilities_at[sample] + head * q.length * k.length});
+      f(sample,
+        Cell{head, q.length, k.length, q.begin, k.begin, s.probabilities_at[sample] + head * q.length * k.length});
     }
   });
 }
@@ -128,20 +130,24 @@ void add_bias(const State& s, const Cell& c, const at::Tensor& by_head, float* s
 }
 
 struct PackedAttention : torch::autograd::Function<PackedAttention> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& q_in, const at::Tensor& k_in, const at::Tensor& v_in,
-                            const std::optional<at::Tensor>& given_bias, const LayoutPtr& queries, const LayoutPtr& keys,
-                            const AttentionOptions& options) {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& q_in, const at::Tensor& k_in,
+                            const at::Tensor& v_in, const std::optional<at::Tensor>& given_bias,
+                            const LayoutPtr& queries, const LayoutPtr& keys, const AttentionOptions& options) {
     const at::Tensor bias = given_bias.value_or(at::Tensor());
     State state{queries, keys, options, q_in.scalar_type(), {}};
-    const auto q = q_in.to(at::kFloat).contiguous(), k = k_in.to(at::kFloat).contiguous(), v = v_in.to(at::kFloat).contiguous();
+    const auto q = q_in.to(at::kFloat).contiguous(), k = k_in.to(at::kFloat).contiguous(),
+               v = v_in.to(at::kFloat).contiguous();
     const auto by_head = bias.defined() ? bias.t().contiguous() : bias;  // [H, distances]
     const int64_t width = q.size(1), d = width / options.heads;
     at::Tensor probabilities = at::empty({place_probabilities(state)}, q.options());
     at::Tensor out = at::empty({q.size(0), width}, q.options());
     for_each_cell(state, [&](int64_t sample, const Cell& c) {
       float* const p = probabilities.data_ptr<float>() + c.p_begin;
-      const auto at = [&](const at::Tensor& t, int64_t row) { return Matrix{t.const_data_ptr<float>() + row * width + c.head * d, width}; };
-      gemm(false, true, c.lq, c.lk, d, static_cast<float>(options.scale), at(q, c.q_begin), at(k, c.k_begin), 0, p, c.lk);
+      const auto at = [&](const at::Tensor& t, int64_t row) {
+        return Matrix{t.const_data_ptr<float>() + row * width + c.head * d, width};
+      };
+      gemm(false, true, c.lq, c.lk, d, static_cast<float>(options.scale), at(q, c.q_begin), at(k, c.k_begin), 0, p,
+           c.lk);
       if (by_head.defined()) add_bias(state, c, by_head, p);
       for (int64_t i = 0; i < c.lq; ++i)
         softmax_row(p + i * c.lk, c.lk, options.causal ? std::min(c.lk, i + options.query_offset + 1) : c.lk);
@@ -159,17 +165,21 @@ struct PackedAttention : torch::autograd::Function<PackedAttention> {
     const auto saved = ctx->get_saved_variables();
     const State& state = kept<State>(ctx);
     const AttentionOptions& options = state.options;
-    const auto q = saved[0].to(at::kFloat).contiguous(), k = saved[1].to(at::kFloat).contiguous(), v = saved[2].to(at::kFloat).contiguous();
+    const auto q = saved[0].to(at::kFloat).contiguous(), k = saved[1].to(at::kFloat).contiguous(),
+               v = saved[2].to(at::kFloat).contiguous();
     const auto &bias = saved[3], &probabilities = saved[4];
     const auto grad = grads[0].to(at::kFloat).contiguous();
     const int64_t width = q.size(1), d = width / options.heads;
     at::Tensor dq = at::empty_like(q), dk = at::zeros_like(k), dv = at::zeros_like(v);
     const bool bias_grad = bias.defined() && ctx->needs_input_grad(3);
     // Per sample and head, summed in a fixed order afterwards: independent of threads.
-    at::Tensor dbias = bias_grad ? at::zeros({state.queries->samples(), options.heads, bias.size(0)}, q.options()) : at::Tensor();
+    at::Tensor dbias =
+        bias_grad ? at::zeros({state.queries->samples(), options.heads, bias.size(0)}, q.options()) : at::Tensor();
     for_each_cell(state, [&](int64_t sample, const Cell& c) {
       const float* const p = probabilities.const_data_ptr<float>() + c.p_begin;
-      const auto at = [&](const at::Tensor& t, int64_t row) { return Matrix{t.const_data_ptr<float>() + row * width + c.head * d, width}; };
+      const auto at = [&](const at::Tensor& t, int64_t row) {
+        return Matrix{t.const_data_ptr<float>() + row * width + c.head * d, width};
+      };
       const auto to = [&](at::Tensor& t, int64_t row) { return t.data_ptr<float>() + row * width + c.head * d; };
       std::vector<float> scratch, ds(c.lq * c.lk);
       const float* const used = dropped(state, sample, c, p, scratch);
@@ -191,7 +201,13 @@ struct PackedAttention : torch::autograd::Function<PackedAttention> {
         for (int64_t j = 0; j < c.lk; ++j) row[middle + j - i - options.query_offset] += ds[i * c.lk + j];
     });
     const auto none = at::Tensor();
-    return {dq.to(state.dtype), dk.to(state.dtype), dv.to(state.dtype), bias_grad ? dbias.sum(0).t() : none, none, none, none};
+    return {dq.to(state.dtype),
+            dk.to(state.dtype),
+            dv.to(state.dtype),
+            bias_grad ? dbias.sum(0).t() : none,
+            none,
+            none,
+            none};
   }
 };
 
@@ -199,7 +215,8 @@ struct PackedAttention : torch::autograd::Function<PackedAttention> {
 
 at::Tensor packed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias,
                             const LayoutPtr& queries, const LayoutPtr& keys, const AttentionOptions& options) {
-  return PackedAttention::apply(q, k, v, bias.defined() ? std::optional<at::Tensor>(bias) : std::nullopt, queries, keys, options);
+  return PackedAttention::apply(q, k, v, bias.defined() ? std::optional<at::Tensor>(bias) : std::nullopt, queries, keys,
+                                options);
 }
 
 }  // namespace trainer::nn

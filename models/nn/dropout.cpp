@@ -25,7 +25,8 @@ inline __attribute__((always_inline)) void scale_row(const T* x, const float* ke
     for (int64_t i = 0; i < n; ++i) out[i] = static_cast<B>(static_cast<float>(x[i]) * keep[i]);
   } else {
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<B>(static_cast<float>(x[i]) * keep[i] + static_cast<float>(base[i]));
+    for (int64_t i = 0; i < n; ++i)
+      out[i] = static_cast<B>(static_cast<float>(x[i]) * keep[i] + static_cast<float>(base[i]));
   }
 }
 
@@ -109,7 +110,8 @@ at::Tensor dropout(const at::Tensor& x, const DropoutRule& rule, const LayoutPtr
   return rule.active() ? DropoutAdd::apply(std::optional<at::Tensor>(), x, rule, layout) : x;
 }
 
-at::Tensor dropout_add(const at::Tensor& residual, const at::Tensor& x, const DropoutRule& rule, const LayoutPtr& layout) {
+at::Tensor dropout_add(const at::Tensor& residual, const at::Tensor& x, const DropoutRule& rule,
+                       const LayoutPtr& layout) {
   return rule.active() ? DropoutAdd::apply(std::optional<at::Tensor>(residual), x, rule, layout) : residual + x;
 }
 

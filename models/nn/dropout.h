@@ -26,7 +26,8 @@ DropoutRule dropout_rule(PhiloxKey key, double p);
 at::Tensor dropout(const at::Tensor& x, const DropoutRule& rule, const LayoutPtr& layout);
 
 /// residual + dropout(x) in one pass; residual [T, D] fp32, x [T, D] any float dtype. Keeps one bit an element.
-at::Tensor dropout_add(const at::Tensor& residual, const at::Tensor& x, const DropoutRule& rule, const LayoutPtr& layout);
+at::Tensor dropout_add(const at::Tensor& residual, const at::Tensor& x, const DropoutRule& rule,
+                       const LayoutPtr& layout);
 
 /// The kept bits of x's elements (mask.h), for fused functions that use them more than once.
 at::Tensor dropout_mask(const DropoutRule& rule, const Layout& layout, int64_t width);

@@ -41,7 +41,8 @@ inline __attribute__((always_inline)) Point activation_at(float x) {
 
 /// out = act(gate) * up * keep; `up` and `keep` null mean 1.
 template <Activation kind, class T>
-inline __attribute__((always_inline)) void forward_row(const T* gate, const T* up, const float* keep, int64_t n, T* out) {
+inline __attribute__((always_inline)) void forward_row(const T* gate, const T* up, const float* keep, int64_t n,
+                                                       T* out) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) {
     const float factor = (keep == nullptr ? 1.0F : keep[i]) * (up == nullptr ? 1.0F : static_cast<float>(up[i]));
@@ -50,8 +51,8 @@ inline __attribute__((always_inline)) void forward_row(const T* gate, const T* u
 }
 
 template <Activation kind, class T>
-inline __attribute__((always_inline)) void backward_row(const T* grad, const T* gate, const T* up, const float* keep, int64_t n,
-                                                        T* dgate, T* dup) {
+inline __attribute__((always_inline)) void backward_row(const T* grad, const T* gate, const T* up, const float* keep,
+                                                        int64_t n, T* dgate, T* dup) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) {
     const float g = static_cast<float>(grad[i]) * (keep == nullptr ? 1.0F : keep[i]);
@@ -67,8 +68,8 @@ struct Rows {
   TRAINER_KERNEL static void forward(const float* gate, const float* up, const float* keep, int64_t n, float* out) {
     forward_row<kind>(gate, up, keep, n, out);
   }
-  TRAINER_KERNEL static void backward(const float* grad, const float* gate, const float* up, const float* keep, int64_t n, float* dgate,
-                                      float* dup) {
+  TRAINER_KERNEL static void backward(const float* grad, const float* gate, const float* up, const float* keep,
+                                      int64_t n, float* dgate, float* dup) {
     backward_row<kind>(grad, gate, up, keep, n, dgate, dup);
   }
   template <class T>
@@ -85,10 +86,14 @@ struct Rows {
 template <class F>
 void with_rows(Activation activation, const F& f) {
   switch (activation) {
-    case Activation::kRelu: return f(Rows<Activation::kRelu>());
-    case Activation::kGelu: return f(Rows<Activation::kGelu>());
-    case Activation::kGeluNew: return f(Rows<Activation::kGeluNew>());
-    case Activation::kSilu: return f(Rows<Activation::kSilu>());
+    case Activation::kRelu:
+      return f(Rows<Activation::kRelu>());
+    case Activation::kGelu:
+      return f(Rows<Activation::kGelu>());
+    case Activation::kGeluNew:
+      return f(Rows<Activation::kGeluNew>());
+    case Activation::kSilu:
+      return f(Rows<Activation::kSilu>());
   }
 }
 
@@ -98,7 +103,8 @@ void for_each_row(int64_t rows, int64_t width, const at::Tensor& mask, float sca
   at::parallel_for(0, rows, 16, [&](int64_t first, int64_t last) {
     std::vector<float> keep(mask.defined() ? width : 0);
     for (int64_t row = first; row < last; ++row) {
-      if (mask.defined()) expand_mask_row(mask.const_data_ptr<uint8_t>() + row * mask.size(1), scale, width, keep.data());
+      if (mask.defined())
+        expand_mask_row(mask.const_data_ptr<uint8_t>() + row * mask.size(1), scale, width, keep.data());
       f(row * width, mask.defined() ? keep.data() : nullptr);
     }
   });
@@ -144,7 +150,8 @@ struct Activate : torch::autograd::Function<Activate> {
       scalar_t *const dg = dgate.data_ptr<scalar_t>(), *const du = dup.defined() ? dup.data_ptr<scalar_t>() : nullptr;
       with_rows(state.activation, [&](auto rows) {
         for_each_row(gate.size(0), width, mask, state.scale, [&](int64_t at, const float* keep) {
-          rows.backward(gr + at, g + at, u != nullptr ? u + at : nullptr, keep, width, dg + at, du != nullptr ? du + at : nullptr);
+          rows.backward(gr + at, g + at, u != nullptr ? u + at : nullptr, keep, width, dg + at,
+                        du != nullptr ? du + at : nullptr);
         });
       });
     });
@@ -154,11 +161,13 @@ struct Activate : torch::autograd::Function<Activate> {
 
 /// dropout(relu(x)): an element passes its gradient when it was positive and kept, which is one bit.
 struct ReluDropout : torch::autograd::Function<ReluDropout> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_in, const DropoutRule& rule, const LayoutPtr& layout) {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_in, const DropoutRule& rule,
+                            const LayoutPtr& layout) {
     const auto x = x_in.contiguous();
     const int64_t width = x.size(1), bytes = mask_bytes(width);
     at::Tensor out = at::empty_like(x);
-    at::Tensor mask = rule.active() ? dropout_mask(rule, *layout, width) : at::Tensor(), passes = at::empty({x.size(0), bytes}, at::kByte);
+    at::Tensor mask = rule.active() ? dropout_mask(rule, *layout, width) : at::Tensor(),
+               passes = at::empty({x.size(0), bytes}, at::kByte);
     AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, x.scalar_type(), "relu_dropout", [&] {
       const scalar_t* const from = x.const_data_ptr<scalar_t>();
       scalar_t* const to = out.data_ptr<scalar_t>();

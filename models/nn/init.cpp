@@ -13,7 +13,9 @@ namespace {
 constexpr int64_t kGroup = 4;  // elements drawn by one counter
 
 /// In (0, 1].
-float unit(uint32_t bits) { return (static_cast<float>(bits >> 8) + 1.0F) * 0x1p-24F; }
+float unit(uint32_t bits) {
+  return (static_cast<float>(bits >> 8) + 1.0F) * 0x1p-24F;
+}
 
 void draw_group(const Init& init, PhiloxKey key, int64_t group, float out[kGroup]) {
   const uint32_t counter[4] = {static_cast<uint32_t>(group), static_cast<uint32_t>(group >> 32), 0, 0};

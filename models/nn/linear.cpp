@@ -10,7 +10,9 @@ Linear::Linear(int64_t in, int64_t out, bool bias, Init init) : Module("Linear")
   if (bias) add_parameter("bias", {out}, {Init::kConstant, 0})->linear = true;
 }
 
-Linear::Linear(const ParameterPtr& tied) : Module("Linear") { share_parameter("weight", tied); }
+Linear::Linear(const ParameterPtr& tied) : Module("Linear") {
+  share_parameter("weight", tied);
+}
 
 Linear::Linear(const Linear& base) : Module("Linear") {
   for (const auto& [name, parameter] : base.parameters()) share_parameter(name, parameter);
@@ -35,9 +37,13 @@ ParameterPtr Linear::find(const char* name) const {
   return nullptr;
 }
 
-Embedding::Embedding(int64_t count, int64_t width, Init init) : Module("Embedding") { add_parameter("weight", {count, width}, init); }
+Embedding::Embedding(int64_t count, int64_t width, Init init) : Module("Embedding") {
+  add_parameter("weight", {count, width}, init);
+}
 
-Embedding::Embedding(const ParameterPtr& tied) : Module("Embedding") { share_parameter("weight", tied); }
+Embedding::Embedding(const ParameterPtr& tied) : Module("Embedding") {
+  share_parameter("weight", tied);
+}
 
 at::Tensor Embedding::operator()(const at::Tensor& ids, const Pass& pass) {
   return wrapped() ? Module::operator()({ids}, pass)[0] : forward({ids}, pass)[0];

@@ -61,7 +61,8 @@ void pack(int64_t begin, int64_t n, uint8_t* bits, const Keep& keep) {
 
 }  // namespace
 
-void draw_mask_row(PhiloxKey key, uint32_t threshold, int64_t position, int64_t token, int64_t head, int64_t width, uint8_t* bits) {
+void draw_mask_row(PhiloxKey key, uint32_t threshold, int64_t position, int64_t token, int64_t head, int64_t width,
+                   uint8_t* bits) {
   constexpr int64_t kDraws = 8 * kPhiloxChunk;
   uint16_t draws[kDraws];
   for (int64_t begin = 0; begin < width; begin += kDraws) {
@@ -85,7 +86,8 @@ at::Tensor draw_mask(PhiloxKey key, uint32_t threshold, const Layout& layout, in
   at::parallel_for(0, layout.samples(), 1, [&](int64_t first, int64_t last) {
     for (int64_t s = first; s < last; ++s)
       for (int64_t token = 0; token < layout.spans[s].length; ++token)
-        draw_mask_row(key, threshold, layout.positions[s], token, 0, width, bits + (layout.spans[s].begin + token) * bytes);
+        draw_mask_row(key, threshold, layout.positions[s], token, 0, width,
+                      bits + (layout.spans[s].begin + token) * bytes);
   });
   return mask;
 }

@@ -1,4 +1,5 @@
-// Which elements of [T, D] are kept: one bit each, so that a backward costs 1/32 of an activation and draws nothing again.
+// Which elements of [T, D] are kept: one bit each, so that a backward costs 1/32 of an activation and draws nothing
+// again.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,10 +10,13 @@
 namespace trainer::nn {
 
 /// Bytes of one row of bits; rows are padded to whole chunks of draws.
-constexpr int64_t mask_bytes(int64_t width) { return (width + kPhiloxChunk - 1) / kPhiloxChunk * (kPhiloxChunk / 8); }
+constexpr int64_t mask_bytes(int64_t width) {
+  return (width + kPhiloxChunk - 1) / kPhiloxChunk * (kPhiloxChunk / 8);
+}
 
 /// Bits of one row: set where the 16-bit draw is at least `threshold`. `head` separates draws of the same token.
-void draw_mask_row(PhiloxKey key, uint32_t threshold, int64_t position, int64_t token, int64_t head, int64_t width, uint8_t* bits);
+void draw_mask_row(PhiloxKey key, uint32_t threshold, int64_t position, int64_t token, int64_t head, int64_t width,
+                   uint8_t* bits);
 
 /// The bits of every row of `layout`: uint8 [T, mask_bytes(width)].
 at::Tensor draw_mask(PhiloxKey key, uint32_t threshold, const Layout& layout, int64_t width);

@@ -45,7 +45,8 @@ std::vector<ParameterPtr> Module::all_parameters() {
 }
 
 void Module::set_parameter(const std::string& name, ParameterPtr parameter) {
-  const auto found = std::find_if(parameters_.begin(), parameters_.end(), [&](const auto& p) { return p.first == name; });
+  const auto found =
+      std::find_if(parameters_.begin(), parameters_.end(), [&](const auto& p) { return p.first == name; });
   require(found != parameters_.end(), "{} has no parameter {}", path_, name);
   found->second = std::move(parameter);
 }
@@ -62,6 +63,8 @@ void Module::share_parameter(std::string name, ParameterPtr parameter) {
   parameters_.emplace_back(std::move(name), std::move(parameter));
 }
 
-void refuse_list_call() { throw InternalError("a module list has no forward"); }
+void refuse_list_call() {
+  throw InternalError("a module list has no forward");
+}
 
 }  // namespace trainer::nn

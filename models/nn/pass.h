@@ -23,12 +23,12 @@ struct DecodeCache {
 };
 
 struct Pass {
-  bool training = false;             // dropout is drawn
-  uint64_t seed = 0;                 // of the run
+  bool training = false;                // dropout is drawn
+  uint64_t seed = 0;                    // of the run
   at::ScalarType compute = at::kFloat;  // dtype of linear layers and of what flows between them
-  LayoutPtr source, target;          // rows of the encoder's and the decoder's tokens
-  LayoutPtr rows;                    // of a single layer's input, when it is called through its wrappers
-  DecodeCache* cache = nullptr;      // generation only
+  LayoutPtr source, target;             // rows of the encoder's and the decoder's tokens
+  LayoutPtr rows;                       // of a single layer's input, when it is called through its wrappers
+  DecodeCache* cache = nullptr;         // generation only
 
   /// The rule of the dropout at `place` ("<module path>.<what>") with rate `p`; inactive outside training.
   DropoutRule dropout(std::string_view place, double p) const {

@@ -17,7 +17,8 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-TRAINER_KERNEL void forward_rows(const float* x, const float* weight, float eps, int64_t rows, int64_t width, float* out, float* scales) {
+TRAINER_KERNEL void forward_rows(const float* x, const float* weight, float eps, int64_t rows, int64_t width,
+                                 float* out, float* scales) {
   for (int64_t r = 0; r < rows; ++r) {
     const float* const row = x + r * width;
     float sum = 0;
@@ -31,8 +32,8 @@ TRAINER_KERNEL void forward_rows(const float* x, const float* weight, float eps,
 }
 
 // dx = s (w g - x s^2 mean(w g x)), dweight += g x s.
-TRAINER_KERNEL void backward_rows(const float* grad, const float* x, const float* weight, const float* scales, int64_t rows,
-                                  int64_t width, float* dx, float* dweight) {
+TRAINER_KERNEL void backward_rows(const float* grad, const float* x, const float* weight, const float* scales,
+                                  int64_t rows, int64_t width, float* dx, float* dweight) {
   for (int64_t r = 0; r < rows; ++r) {
     const float *const g = grad + r * width, *const row = x + r * width;
     const float s = scales[r];
@@ -55,8 +56,8 @@ struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
     const int64_t width = x.size(-1), rows = x.numel() / width;
     at::Tensor out = at::empty_like(x), scales = at::empty({rows}, x.options());
     at::parallel_for(0, rows, 64, [&](int64_t first, int64_t last) {
-      forward_rows(x.const_data_ptr<float>() + first * width, weight.const_data_ptr<float>(), static_cast<float>(eps), last - first,
-                   width, out.data_ptr<float>() + first * width, scales.data_ptr<float>() + first);
+      forward_rows(x.const_data_ptr<float>() + first * width, weight.const_data_ptr<float>(), static_cast<float>(eps),
+                   last - first, width, out.data_ptr<float>() + first * width, scales.data_ptr<float>() + first);
     });
     ctx->save_for_backward({x, weight, scales});
     return out.to(out_dtype);

@@ -11,7 +11,9 @@
 namespace trainer::models::t5 {
 namespace {
 
-nn::Init normal(const T5Config& c, double fan) { return {nn::Init::kNormal, c.initializer_factor / std::sqrt(fan)}; }
+nn::Init normal(const T5Config& c, double fan) {
+  return {nn::Init::kNormal, c.initializer_factor / std::sqrt(fan)};
+}
 
 }  // namespace
 
@@ -35,16 +37,19 @@ at::Tensor T5Attention::operator()(const at::Tensor& x, const at::Tensor& positi
 }
 
 nn::Tensors T5Attention::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  return {pass.cache != nullptr && kind_ != kEncoderSelf ? attend_decoding(in[0], in[1], in[2], pass) : attend(in[0], in[1], in[2], pass)};
+  return {pass.cache != nullptr && kind_ != kEncoderSelf ? attend_decoding(in[0], in[1], in[2], pass)
+                                                         : attend(in[0], in[1], in[2], pass)};
 }
 
 at::Tensor T5Attention::position_bias(int64_t length, const nn::Pass& pass) {
-  const auto buckets = position_buckets(std::max<int64_t>(length, 1), kind_ == kEncoderSelf, config_.relative_attention_num_buckets,
-                                        config_.relative_attention_max_distance);
+  const auto buckets =
+      position_buckets(std::max<int64_t>(length, 1), kind_ == kEncoderSelf, config_.relative_attention_num_buckets,
+                       config_.relative_attention_max_distance);
   return (**relative_attention_bias_)(at::tensor(buckets, at::kLong), pass);
 }
 
-at::Tensor T5Attention::attend(const at::Tensor& x, const at::Tensor& position_bias, const at::Tensor& memory, const nn::Pass& pass) {
+at::Tensor T5Attention::attend(const at::Tensor& x, const at::Tensor& position_bias, const at::Tensor& memory,
+                               const nn::Pass& pass) {
   const nn::LayoutPtr& queries = kind_ == kEncoderSelf ? pass.source : pass.target;
   const nn::LayoutPtr& keys = kind_ == kDecoderSelf ? pass.target : pass.source;
   const at::Tensor& seen = kind_ == kCross ? memory : x;

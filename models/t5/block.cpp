@@ -34,7 +34,8 @@ T5LayerAttention::T5LayerAttention(const T5Config& c, T5Attention::Kind kind, bo
     : Module(kind == T5Attention::kCross ? "T5LayerCrossAttention" : "T5LayerSelfAttention"),
       kind_(kind),
       dropout_(c.dropout_rate),
-      attention_(*this, kind == T5Attention::kCross ? "EncDecAttention" : "SelfAttention", c, kind, owns_position_bias, block),
+      attention_(*this, kind == T5Attention::kCross ? "EncDecAttention" : "SelfAttention", c, kind, owns_position_bias,
+                 block),
       layer_norm_(*this, "layer_norm", c.d_model, c.layer_norm_epsilon) {}
 
 at::Tensor T5LayerAttention::operator()(const at::Tensor& x, const at::Tensor& position_bias, const at::Tensor& memory,
@@ -52,7 +53,8 @@ T5DenseReluDense::T5DenseReluDense(const T5Config& c)
       activation_(c.activation),
       dropout_(c.dropout_rate),
       wi_(*this, c.gated ? "wi_0" : "wi", c.d_model, c.d_ff, false, normal(c, c.d_model)),
-      up_(c.gated ? std::optional<nn::Slot<nn::Linear>>(std::in_place, *this, "wi_1", c.d_model, c.d_ff, false, normal(c, c.d_model))
+      up_(c.gated ? std::optional<nn::Slot<nn::Linear>>(std::in_place, *this, "wi_1", c.d_model, c.d_ff, false,
+                                                        normal(c, c.d_model))
                   : std::nullopt),
       wo_(*this, "wo", c.d_ff, c.d_model, false, normal(c, c.d_ff)) {}
 
@@ -80,8 +82,10 @@ T5Block::T5Block(const T5Config& c, bool decoder, int64_t index)
     : Module("T5Block"),
       decoder_(decoder),
       owns_position_bias_(index == 0),
-      self_attention_(*this, "layer.0", c, decoder ? T5Attention::kDecoderSelf : T5Attention::kEncoderSelf, index == 0, index),
-      cross_attention_(decoder ? std::optional<nn::Slot<T5LayerAttention>>(std::in_place, *this, "layer.1", c, T5Attention::kCross, false, index)
+      self_attention_(*this, "layer.0", c, decoder ? T5Attention::kDecoderSelf : T5Attention::kEncoderSelf, index == 0,
+                      index),
+      cross_attention_(decoder ? std::optional<nn::Slot<T5LayerAttention>>(std::in_place, *this, "layer.1", c,
+                                                                           T5Attention::kCross, false, index)
                                : std::nullopt),
       feed_forward_(*this, decoder ? "layer.2" : "layer.1", c) {}
 

@@ -47,7 +47,8 @@ class Reader {
     value = json_[key].get<std::string>();
   }
   void wrong(const char* key, const std::string& wanted) {
-    problems_.push_back(fmt::format("{} must be {}; is {}", key, wanted, json_.contains(key) ? json_[key].dump() : "absent"));
+    problems_.push_back(
+        fmt::format("{} must be {}; is {}", key, wanted, json_.contains(key) ? json_[key].dump() : "absent"));
   }
   /// Keys nobody asked for.
   void refuse_unknown() {
@@ -99,9 +100,10 @@ void read_ties(Reader& reader, const BuildRequest& request, T5Config& c) {
 
 /// Keys of every Hugging Face config that change nothing here.
 void skip_common(Reader& reader) {
-  for (const char* key : {"model_type", "architectures", "transformers_version", "dtype", "torch_dtype", "is_encoder_decoder", "use_cache",
-                          "_name_or_path", "n_positions", "output_past", "task_specific_params", "classifier_dropout", "dense_act_fn",
-                          "is_gated_act", "tokenizer_class", "name_or_path", "id2label", "label2id"})
+  for (const char* key :
+       {"model_type", "architectures", "transformers_version", "dtype", "torch_dtype", "is_encoder_decoder",
+        "use_cache", "_name_or_path", "n_positions", "output_past", "task_specific_params", "classifier_dropout",
+        "dense_act_fn", "is_gated_act", "tokenizer_class", "name_or_path", "id2label", "label2id"})
     reader.has(key);
 }
 

@@ -10,7 +10,8 @@ namespace trainer::models::t5 {
 
 /// config.json of T5 (v1.0, v1.1, mT5): Hugging Face's names and defaults.
 struct T5Config {
-  int64_t vocab_size = 32128, d_model = 512, d_kv = 64, d_ff = 2048, num_layers = 6, num_decoder_layers = 6, num_heads = 8;
+  int64_t vocab_size = 32128, d_model = 512, d_kv = 64, d_ff = 2048, num_layers = 6, num_decoder_layers = 6,
+          num_heads = 8;
   int64_t relative_attention_num_buckets = 32, relative_attention_max_distance = 128;
   double dropout_rate = 0.1, layer_norm_epsilon = 1e-6, initializer_factor = 1.0;
   std::string feed_forward_proj = "relu";

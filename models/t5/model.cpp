@@ -57,7 +57,8 @@ nn::Tensors T5Model::forward(const nn::Tensors& in, const nn::Pass& pass) {
 }
 
 at::Tensor T5Model::head(const at::Tensor& hidden, const nn::Pass& pass) {
-  return (*lm_head_)(config_.scale_outputs ? hidden * std::pow(static_cast<double>(config_.d_model), -0.5) : hidden, pass.target, pass);
+  return (*lm_head_)(config_.scale_outputs ? hidden * std::pow(static_cast<double>(config_.d_model), -0.5) : hidden,
+                     pass.target, pass);
 }
 
 at::Tensor T5Model::decoder_inputs(const Batch& batch) const {
@@ -125,6 +126,8 @@ std::string T5Model::config_json() const {
   return json.dump(2) + "\n";
 }
 
-std::unique_ptr<Model> build(const BuildRequest& request) { return std::make_unique<T5Model>(parse_config(request)); }
+std::unique_ptr<Model> build(const BuildRequest& request) {
+  return std::make_unique<T5Model>(parse_config(request));
+}
 
 }  // namespace trainer::models::t5

@@ -26,9 +26,14 @@ using config::DistributedType;
 struct Strategy {
   DistributedType type = DistributedType::kNo;
   int ranks = 1;
+  bool share_memory = true;
 };
 const Strategy kStrategies[] = {
-    {}, {DistributedType::kMultiCpu, 2}, {DistributedType::kFsdp, 2}, {DistributedType::kFsdp, 3}};
+    {}, {DistributedType::kMultiCpu, 2}, {DistributedType::kFsdp, 2}, {DistributedType::kFsdp, 3, false}};
+
+void run_as(const Strategy& strategy, const std::function<void(dist::Comm&)>& body) {
+  run_ranks(strategy.ranks, body, strategy.share_memory);
+}
 
 /// Bytes of every trained parameter and all optimiser state, gathered.
 using Contents = std::map<std::string, std::string>;
@@ -39,11 +44,11 @@ std::string bytes_of(const at::Tensor& tensor) {
 }
 
 /// A model from a seed and its optimiser, as one rank has them.
-struct Run {
+struct TrainedRun {
   std::unique_ptr<parallel::ParallelModel> model;
   std::unique_ptr<optim::Optimizer> optimizer;
 
-  Run(config::Plan plan, Strategy strategy, int64_t seed, dist::Comm& comm) {
+  TrainedRun(config::Plan plan, Strategy strategy, int64_t seed, dist::Comm& comm) {
     plan.config.distributed_type = strategy.type;
     plan.config.num_processes = strategy.ranks;
     plan.config.seed = seed;
@@ -99,48 +104,53 @@ config::Plan plan_of(const std::string& golden, bool lora) {
   return plan;
 }
 
+void expect_loads_under_all(bool lora, const Strategy& from) {
+  const TemporaryFolder folder;
+  Contents saved;
+  run_as(from, [&](dist::Comm& comm) {
+    TrainedRun run(plan_of("v1_0", lora), from, 1, comm);
+    run.train(2);
+    const auto tensors = run.model->logical_tensors();
+    tensors.back().value.fill_(-0.0);  // its sign must survive too
+    run.save(folder.path(), 2);
+    const Contents contents = run.contents();
+    if (comm.rank() == 0) saved = contents;
+  });
+  for (const Strategy& to : kStrategies)
+    run_as(to, [&](dist::Comm& comm) {
+      TrainedRun run(plan_of("v1_0", lora), to, 2, comm);
+      EXPECT_NE(run.contents(), saved);
+      const auto manifest = checkpoint::load(checkpoint::checkpoint_path(folder.path(), 2), run.state());
+      const Contents loaded = run.contents();
+      EXPECT_EQ(loaded.size(), saved.size());
+      for (const auto& [name, bytes] : saved) EXPECT_TRUE(loaded.at(name) == bytes) << name;
+      EXPECT_EQ(run.optimizer->steps(), 2);
+      EXPECT_EQ(manifest.world_size, from.ranks);
+      EXPECT_EQ(manifest.progress.consumed, 37);
+      EXPECT_EQ(manifest.progress.loss_since_log, 0.1);
+    });
+}
+
 TEST(Checkpoint, OfAnyStrategyLoadsUnderAnyOther) {
-  for (const bool lora : {false, true})
-    for (const Strategy& from : kStrategies) {
-      const TemporaryFolder folder;
-      Contents saved;
-      run_ranks(from.ranks, [&](dist::Comm& comm) {
-        Run run(plan_of("v1_0", lora), from, 1, comm);
-        run.train(2);
-        const auto tensors = run.model->logical_tensors();
-        tensors.back().value.fill_(-0.0);  // its sign must survive too
-        run.save(folder.path(), 2);
-        const Contents contents = run.contents();
-        if (comm.rank() == 0) saved = contents;
-      });
-      for (const Strategy& to : kStrategies)
-        run_ranks(to.ranks, [&](dist::Comm& comm) {
-          Run run(plan_of("v1_0", lora), to, 2, comm);
-          EXPECT_NE(run.contents(), saved);
-          const auto manifest = checkpoint::load(checkpoint::checkpoint_path(folder.path(), 2), run.state());
-          const Contents loaded = run.contents();
-          EXPECT_EQ(loaded.size(), saved.size());
-          for (const auto& [name, bytes] : saved) EXPECT_TRUE(loaded.at(name) == bytes) << name;
-          EXPECT_EQ(run.optimizer->steps(), 2);
-          EXPECT_EQ(manifest.world_size, from.ranks);
-          EXPECT_EQ(manifest.progress.consumed, 37);
-          EXPECT_EQ(manifest.progress.loss_since_log, 0.1);
-        });
-    }
+  for (const Strategy& from : kStrategies) expect_loads_under_all(false, from);
+}
+
+TEST(Checkpoint, OfAdaptersLoadsUnderAnyOther) {
+  expect_loads_under_all(true, kStrategies[3]);
 }
 
 TEST(Checkpoint, ExportOfShardsIsTheSameFile) {
   const TemporaryFolder folder;
-  run_ranks(1, [&](dist::Comm& comm) {
-    Run run(plan_of("v1_0", false), {}, 1, comm);
+  run_as({}, [&](dist::Comm& comm) {
+    TrainedRun run(plan_of("v1_0", false), {}, 1, comm);
     run.train(1);
     run.save(folder.path(), 1);
   });
   std::map<int, std::string> files;
   for (const Strategy& strategy : {Strategy{}, Strategy{DistributedType::kFsdp, 3}}) {
     const fs::path file = folder.path() / std::to_string(strategy.ranks);
-    run_ranks(strategy.ranks, [&](dist::Comm& comm) {
-      Run run(plan_of("v1_0", false), strategy, 2, comm);
+    run_as(strategy, [&](dist::Comm& comm) {
+      TrainedRun run(plan_of("v1_0", false), strategy, 2, comm);
       checkpoint::load(checkpoint::checkpoint_path(folder.path(), 1), run.state());
       checkpoint::export_weights(*run.model, file, [](const parallel::LogicalTensor& tensor) { return tensor.name; });
     });
@@ -156,7 +166,7 @@ class Damaged : public ::testing::Test {
   Damaged() : comm_(dist::solo_comm()) {
     plan_.config.model.config =
         R"({"model_type": "t5", "vocab_size": 9, "d_model": 4, "d_kv": 2, "d_ff": 6, "num_layers": 1, "num_heads": 2})";
-    Run run(plan_, {}, 1, *comm_);
+    TrainedRun run(plan_, {}, 1, *comm_);
     run.train(1);
     run.save(folder_.path(), 3);
     checkpoint_ = checkpoint::checkpoint_path(folder_.path(), 3);
@@ -164,7 +174,7 @@ class Damaged : public ::testing::Test {
 
   /// The message of the InputError that loading ends with.
   std::string problem(const config::Plan& plan) {
-    Run run(plan, {}, 2, *comm_);
+    TrainedRun run(plan, {}, 2, *comm_);
     try {
       checkpoint::load(checkpoint_, run.state());
     } catch (const InputError& error) {
@@ -173,7 +183,9 @@ class Damaged : public ::testing::Test {
     return "";
   }
 
-  void write(const std::string& name, const std::string& bytes) { std::ofstream(checkpoint_ / name, std::ios::binary) << bytes; }
+  void write(const std::string& name, const std::string& bytes) {
+    std::ofstream(checkpoint_ / name, std::ios::binary) << bytes;
+  }
 
   config::Plan plan_;
   std::unique_ptr<dist::Comm> comm_;
@@ -181,7 +193,9 @@ class Damaged : public ::testing::Test {
   fs::path checkpoint_;
 };
 
-TEST_F(Damaged, AWholeOneLoads) { EXPECT_EQ(problem(plan_), ""); }
+TEST_F(Damaged, AWholeOneLoads) {
+  EXPECT_EQ(problem(plan_), "");
+}
 
 TEST_F(Damaged, AChangedByteIsFound) {
   const std::string file = read_file((checkpoint_ / "rank-00000.safetensors").string());
@@ -217,7 +231,7 @@ TEST_F(Damaged, AManifestCutAnywhereIsRefused) {
     EXPECT_NE(problem(plan_), "") << size << " bytes";
   }
   fs::remove(checkpoint_ / "manifest.json");
-  EXPECT_THROW(problem(plan_), Error);
+  EXPECT_NE(problem(plan_), "");
 }
 
 /// A small generator of our own: the same mutations everywhere.
@@ -243,9 +257,27 @@ void mutate(nlohmann::json& node, Dice& dice) {
     }
     return;
   }
-  static const nlohmann::json kValues[] = {nullptr, true,     0,     1,  -1, 7, INT64_MAX, INT64_MIN, UINT64_MAX, 0.5, 1e300, "", "..", "/etc/passwd",
-                                           "parameter", "rank-00000.safetensors", "parameter/shared.weight", nlohmann::json::array(), nlohmann::json::array({9, 4}),
-                                           nlohmann::json::array({int64_t{1} << 40, int64_t{1} << 40}), nlohmann::json::object()};
+  static const nlohmann::json kValues[] = {nullptr,
+                                           true,
+                                           0,
+                                           1,
+                                           -1,
+                                           7,
+                                           INT64_MAX,
+                                           INT64_MIN,
+                                           UINT64_MAX,
+                                           0.5,
+                                           1e300,
+                                           "",
+                                           "..",
+                                           "/etc/passwd",
+                                           "parameter",
+                                           "rank-00000.safetensors",
+                                           "parameter/shared.weight",
+                                           nlohmann::json::array(),
+                                           nlohmann::json::array({9, 4}),
+                                           nlohmann::json::array({int64_t{1} << 40, int64_t{1} << 40}),
+                                           nlohmann::json::object()};
   if (node.is_number_integer() && dice(3) == 0)
     node = node.get<int64_t>() + static_cast<int64_t>(dice(7)) - 3;
   else
@@ -257,8 +289,8 @@ TEST_F(Damaged, AMutatedManifestIsRefusedOrHarmless) {
   const nlohmann::json whole = nlohmann::json::parse(text);
   Dice dice{12};
   int refused = 0, harmless = 0, others = 0;
-  Run run(plan_, {}, 2, *comm_);
-  for (int round = 0; round < 3000; ++round) {
+  TrainedRun run(plan_, {}, 2, *comm_);
+  for (int round = 0; round < 2000; ++round) {
     std::string mutated;
     if (round % 2 == 0) {
       nlohmann::json manifest = whole;
@@ -268,9 +300,14 @@ TEST_F(Damaged, AMutatedManifestIsRefusedOrHarmless) {
       mutated = text;
       const size_t at = dice(mutated.size());
       switch (dice(3)) {
-        case 0: mutated[at] = static_cast<char>(dice(256)); break;
-        case 1: mutated.erase(at, 1 + dice(40)); break;
-        default: mutated.insert(at, text.substr(dice(text.size()), 1 + dice(40)));
+        case 0:
+          mutated[at] = static_cast<char>(dice(256));
+          break;
+        case 1:
+          mutated.erase(at, 1 + dice(40));
+          break;
+        default:
+          mutated.insert(at, text.substr(dice(text.size()), 1 + dice(40)));
       }
     }
     write("manifest.json", mutated);
@@ -284,7 +321,7 @@ TEST_F(Damaged, AMutatedManifestIsRefusedOrHarmless) {
       if (++others == 3) break;
     }
   }
-  EXPECT_GT(refused, 1000);
+  EXPECT_GT(refused, 500);
   EXPECT_GT(harmless, 10);  // else the mutations were too coarse
 }
 
@@ -294,7 +331,8 @@ TEST(CheckpointFolder, RotationKeepsTheNewestAndIgnoresWhatIsNone) {
     fs::create_directory(folder.path() / name);
     if (manifest) std::ofstream(folder.path() / name / "manifest.json") << "{}";
   };
-  for (const char* name : {"checkpoint-9", "checkpoint-10", "checkpoint-100", "checkpoint-12x", "checkpoint-", ".checkpoint-300.partial", "other"})
+  for (const char* name : {"checkpoint-9", "checkpoint-10", "checkpoint-100", "checkpoint-12x", "checkpoint-",
+                           ".checkpoint-300.partial", "other"})
     make(name);
   make("checkpoint-200", false);
   const auto steps = [&] {
@@ -314,14 +352,15 @@ TEST(CheckpointFolder, RotationKeepsTheNewestAndIgnoresWhatIsNone) {
   EXPECT_FALSE(fs::exists(folder.path() / "checkpoint-10"));
   checkpoint::remove_partial(folder.path());
   EXPECT_FALSE(fs::exists(folder.path() / ".checkpoint-300.partial"));
-  for (const char* name : {"checkpoint-12x", "checkpoint-200", "other"}) EXPECT_TRUE(fs::exists(folder.path() / name)) << name;
+  for (const char* name : {"checkpoint-12x", "checkpoint-200", "other"})
+    EXPECT_TRUE(fs::exists(folder.path() / name)) << name;
   EXPECT_FALSE(checkpoint::newest_checkpoint(folder.path() / "absent"));
 }
 
 TEST(CheckpointFolder, ASaveRemovesWhatAKilledOneLeft) {
   const TemporaryFolder folder;
   const auto comm = dist::solo_comm();
-  Run run(plan_of("v1_0", true), {}, 1, *comm);
+  TrainedRun run(plan_of("v1_0", true), {}, 1, *comm);
   fs::create_directory(checkpoint::partial_path(folder.path(), 5));
   std::ofstream(checkpoint::partial_path(folder.path(), 5) / "manifest.json") << "half";
   run.save(folder.path(), 5);

@@ -69,7 +69,9 @@ TEST_P(Collectives, SumsAndMaximaOfHostValues) {
 
 TEST_P(Collectives, TextsOfAnyLengthAndContentAreGathered) {
   run([&](dist::Comm& comm) {
-    const auto text_of = [](int rank) { return rank == 1 ? std::string() : std::string("a\0\xff b", 5) + std::string(rank * 5000, 'x'); };
+    const auto text_of = [](int rank) {
+      return rank == 1 ? std::string() : std::string("a\0\xff b", 5) + std::string(rank * 5000, 'x');
+    };
     const auto all = comm.gather_text(text_of(comm.rank()));
     ASSERT_EQ(all.size(), static_cast<size_t>(comm.size()));
     for (int r = 0; r < comm.size(); ++r) EXPECT_EQ(all[r], text_of(r)) << "rank " << r;
@@ -86,7 +88,8 @@ TEST_P(Collectives, ABarrierWaitsForAll) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, Collectives, ::testing::Values(1, 2, 3), [](const auto& info) { return std::to_string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Ranks, Collectives, ::testing::Values(1, 2, 3),
+                         [](const auto& info) { return std::to_string(info.param); });
 
 }  // namespace
 }  // namespace trainer::testing

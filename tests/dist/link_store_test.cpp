@@ -58,7 +58,9 @@ class Supervisor {
   std::vector<std::thread> servers_;
 };
 
-std::vector<uint8_t> bytes(const std::string& text) { return {text.begin(), text.end()}; }
+std::vector<uint8_t> bytes(const std::string& text) {
+  return {text.begin(), text.end()};
+}
 
 TEST(LinkStore, DoesWhatTorchExpectsOfAStore) {
   Supervisor supervisor(2);

@@ -73,7 +73,8 @@ class SupervisorTest : public testing::Test {
   }
 
   void wait_for_note(const std::string& name) {
-    constexpr int kTries = 60'000;  // of a millisecond: long enough for any machine, short enough to fail instead of hang
+    constexpr int kTries =
+        60'000;  // of a millisecond: long enough for any machine, short enough to fail instead of hang
     for (int i = 0; i < kTries && !fs::exists(folder_ / "notes" / name); ++i) usleep(1000);
     ASSERT_TRUE(fs::exists(folder_ / "notes" / name)) << "the worker never got there: " << name;
   }

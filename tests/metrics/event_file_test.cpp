@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "engine/base/files.h"
 #include "engine/base/crc32c.h"
+#include "engine/base/files.h"
 
 namespace trainer::metrics {
 namespace {

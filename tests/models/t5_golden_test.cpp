@@ -70,7 +70,8 @@ TEST_P(T5Golden, TenUpdatesOfAdamWHaveTheSameLosses) {
     options.optim = kind;
     model = make_model(golden.plan, *comm);
     const auto optimizer = optim::make_optimizer(options, model->logical_tensors());
-    const optim::LearningRate schedule(config::Schedule::kLinear, training["learning_rate"], training["warmup_steps"], training["updates"]);
+    const optim::LearningRate schedule(config::Schedule::kLinear, training["learning_rate"], training["warmup_steps"],
+                                       training["updates"]);
     for (size_t i = 0; i < training["losses"].size(); ++i) {
       const size_t batch = training["batch_order"][i];
       const double loss = update(batch) / static_cast<double>(golden.batches[batch].target_tokens);
@@ -94,7 +95,8 @@ TEST_P(T5Golden, GreedyDecodingGivesTheSameTokens) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, T5Golden, ::testing::Values("v1_0", "v1_1", "v1_0/lora_qv", "v1_0/lora_all", "v1_1/lora_saved_head"),
+INSTANTIATE_TEST_SUITE_P(Cases, T5Golden,
+                         ::testing::Values("v1_0", "v1_1", "v1_0/lora_qv", "v1_0/lora_all", "v1_1/lora_saved_head"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '/', '_');
@@ -132,13 +134,15 @@ TEST_P(T5Bf16, ErrorIsNotMuchAboveAutocasts) {
   for (int64_t i = 0; i < batch.target->samples(); ++i) {
     const nn::Span span = batch.target->spans[i];
     const auto exact = golden.tensors.tensor("logits_" + std::to_string(i)).to(at::kDouble);
-    logits_difference += std::pow((logits.narrow(0, span.begin, span.length).to(at::kDouble) - exact).norm().item<double>(), 2);
+    logits_difference +=
+        std::pow((logits.narrow(0, span.begin, span.length).to(at::kDouble) - exact).norm().item<double>(), 2);
     logits_size += std::pow(exact.norm().item<double>(), 2);
   }
   EXPECT_LE(std::sqrt(logits_difference / logits_size), kFactor * autocast["logits"].get<double>());
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, T5Bf16, ::testing::Values("bf16_v1_0", "bf16_v1_1"), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Cases, T5Bf16, ::testing::Values("bf16_v1_0", "bf16_v1_1"),
+                         [](const auto& info) { return info.param; });
 
 nlohmann::json golden_tables() {
   std::ifstream in(std::string(TRAINER_SOURCE_DIR) + "/tests/golden/tables.json");
@@ -150,7 +154,9 @@ TEST(T5PositionBias, BucketsAreThoseOfTransformers) {
   for (const auto& table : tables["position_buckets"]) {
     int64_t distance = table["first_position"];
     for (const int64_t expected : table["buckets"].get<std::vector<int64_t>>()) {
-      EXPECT_EQ(models::t5::position_bucket(distance, table["bidirectional"], table["num_buckets"], table["max_distance"]), expected)
+      EXPECT_EQ(
+          models::t5::position_bucket(distance, table["bidirectional"], table["num_buckets"], table["max_distance"]),
+          expected)
           << "distance " << distance;
       ++distance;
     }

@@ -34,10 +34,13 @@ at::Tensor plain(const Case& c, const at::Tensor& q, const at::Tensor& k, const 
   std::vector<at::Tensor> samples;
   for (int64_t s = 0; s < c.queries->samples(); ++s) {
     const nn::Span from = c.queries->spans[s], to = c.keys->spans[s];
-    const at::Tensor i = at::arange(from.length).add(c.options.query_offset).unsqueeze(1), j = at::arange(to.length).unsqueeze(0);
+    const at::Tensor i = at::arange(from.length).add(c.options.query_offset).unsqueeze(1),
+                     j = at::arange(to.length).unsqueeze(0);
     std::vector<at::Tensor> heads;
     for (int64_t h = 0; h < c.options.heads; ++h) {
-      const auto part = [&](const at::Tensor& t, nn::Span span) { return t.narrow(0, span.begin, span.length).narrow(1, h * d, d); };
+      const auto part = [&](const at::Tensor& t, nn::Span span) {
+        return t.narrow(0, span.begin, span.length).narrow(1, h * d, d);
+      };
       at::Tensor scores = at::matmul(part(q, from), part(k, to).t()) * c.options.scale;
       if (bias.defined()) scores = scores + bias.select(1, h).index({j - i + (bias.size(0) - 1) / 2});
       if (c.options.causal) scores = scores.masked_fill(j > i, -std::numeric_limits<double>::infinity());
@@ -57,20 +60,23 @@ at::Tensor plain(const Case& c, const at::Tensor& q, const at::Tensor& k, const 
 
 void check(const Case& c, at::ScalarType dtype) {
   const int64_t width = c.options.heads * c.head_width;
-  std::vector<at::Tensor> inputs{random_tensor({c.queries->tokens(), width}, 1, dtype), random_tensor({c.keys->tokens(), width}, 2, dtype),
+  std::vector<at::Tensor> inputs{random_tensor({c.queries->tokens(), width}, 1, dtype),
+                                 random_tensor({c.keys->tokens(), width}, 2, dtype),
                                  random_tensor({c.keys->tokens(), width}, 3, dtype)};
   if (c.with_bias) {
     const int64_t length = std::max({c.queries->longest() + c.options.query_offset, c.keys->longest(), int64_t{1}});
     inputs.push_back(random_tensor({2 * length + 3, c.options.heads}, 4));  // wider than needed: its middle counts
   }
   const auto bias = [&](const auto& in) { return in.size() > 3 ? in[3] : at::Tensor(); };
-  expect_same([&](const auto& in) { return nn::packed_attention(in[0], in[1], in[2], bias(in), c.queries, c.keys, c.options); },
-              [&](const auto& in) { return plain(c, in[0], in[1], in[2], bias(in)); }, inputs, tolerance_of(dtype), c.name);
+  expect_same(
+      [&](const auto& in) { return nn::packed_attention(in[0], in[1], in[2], bias(in), c.queries, c.keys, c.options); },
+      [&](const auto& in) { return plain(c, in[0], in[1], in[2], bias(in)); }, inputs, tolerance_of(dtype), c.name);
 }
 
 std::vector<Case> all_cases() {
   const auto rule = nn::dropout_rule(nn::philox_key(5, "attention"), 0.3);
-  const nn::LayoutPtr rows = layout_of({3, 1, 7}, {4, 11, 2}), others = layout_of({5, 9, 2}, {4, 11, 2}), none = layout_of({});
+  const nn::LayoutPtr rows = layout_of({3, 1, 7}, {4, 11, 2}), others = layout_of({5, 9, 2}, {4, 11, 2}),
+                      none = layout_of({});
   std::vector<Case> all{
       {"self", rows, rows, 5, true, {3, false, 1.0, 0, {}}},
       {"scaled without bias", rows, rows, 5, false, {3, false, 0.37, 0, {}}},
@@ -118,14 +124,17 @@ TEST(PackedAttention, ADecodingStepIsTheLastRowOfTheFullPass) {
   const nn::LayoutPtr full = layout_of({kLength, kLength});
   const at::Tensor q = random_tensor({2 * kLength, kWidth}, 1), k = random_tensor({2 * kLength, kWidth}, 2),
                    v = random_tensor({2 * kLength, kWidth}, 3), bias = random_tensor({2 * kLength - 1, kHeads}, 4);
-  const at::Tensor whole = nn::packed_attention(q, k, v, bias, full, full, {kHeads, true, 1.0, 0, {}}).view({2, kLength, kWidth});
+  const at::Tensor whole =
+      nn::packed_attention(q, k, v, bias, full, full, {kHeads, true, 1.0, 0, {}}).view({2, kLength, kWidth});
   for (int64_t step = 0; step < kLength; ++step) {
-    const auto until = [&](const at::Tensor& t) { return t.view({2, kLength, kWidth}).narrow(1, 0, step + 1).reshape({-1, kWidth}); };
+    const auto until = [&](const at::Tensor& t) {
+      return t.view({2, kLength, kWidth}).narrow(1, 0, step + 1).reshape({-1, kWidth});
+    };
     const at::Tensor last = q.view({2, kLength, kWidth}).select(1, step).contiguous();
     // The bias of this length, as the decoder makes it for each step.
     const at::Tensor shorter = bias.narrow(0, kLength - 1 - step, 2 * step + 1);
-    const at::Tensor out = nn::packed_attention(last, until(k), until(v), shorter, layout_of({1, 1}), layout_of({step + 1, step + 1}),
-                                                {kHeads, true, 1.0, step, {}});
+    const at::Tensor out = nn::packed_attention(last, until(k), until(v), shorter, layout_of({1, 1}),
+                                                layout_of({step + 1, step + 1}), {kHeads, true, 1.0, step, {}});
     EXPECT_TRUE(at::allclose(out, whole.select(1, step), 1e-5, 1e-6)) << "step " << step;
   }
 }

@@ -20,7 +20,8 @@ at::Tensor labels_of(const std::vector<int64_t>& values) {
 at::Tensor plain(const at::Tensor& logits, const at::Tensor& labels) {
   at::Tensor sum = logits.sum() * 0;
   for (int64_t row = 0; row < labels.size(0); ++row)
-    if (const int64_t label = labels[row].item<int64_t>(); label != -100) sum = sum + at::logsumexp(logits[row], 0) - logits[row][label];
+    if (const int64_t label = labels[row].item<int64_t>(); label != -100)
+      sum = sum + at::logsumexp(logits[row], 0) - logits[row][label];
   return sum;
 }
 

@@ -15,7 +15,9 @@
 namespace trainer::testing {
 namespace {
 
-nn::DropoutRule rule_of(double p, const char* place = "layer") { return nn::dropout_rule(nn::philox_key(5, place), p); }
+nn::DropoutRule rule_of(double p, const char* place = "layer") {
+  return nn::dropout_rule(nn::philox_key(5, place), p);
+}
 
 TEST(Dropout, KeepsTheRateAndTheExpectation) {
   constexpr int64_t kTokens = 1000, kWidth = 1000;
@@ -36,11 +38,13 @@ TEST(Dropout, IsThePlainCompositionWithTheDefinedMask) {
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
     for (const int64_t width : {1, 37, 128, 200, 1100})
       for (const auto& lengths : std::vector<std::vector<int64_t>>{{3, 1, 4}, {1}, {}}) {
-        const nn::LayoutPtr rows = layout_of(lengths, lengths.size() == 3 ? std::vector<int64_t>{9, 2, int64_t{3} << 33} : std::vector<int64_t>{});
+        const nn::LayoutPtr rows = layout_of(
+            lengths, lengths.size() == 3 ? std::vector<int64_t>{9, 2, int64_t{3} << 33} : std::vector<int64_t>{});
         const nn::DropoutRule rule = rule_of(0.3);
         const at::Tensor mask = mask_of(rule, *rows, width);
-        expect_same([&](const auto& in) { return nn::dropout(in[0], rule, rows); }, [&](const auto& in) { return in[0] * mask; },
-                    {random_tensor({rows->tokens(), width}, 1, dtype)}, tolerance_of(dtype), "width " + std::to_string(width));
+        expect_same([&](const auto& in) { return nn::dropout(in[0], rule, rows); },
+                    [&](const auto& in) { return in[0] * mask; }, {random_tensor({rows->tokens(), width}, 1, dtype)},
+                    tolerance_of(dtype), "width " + std::to_string(width));
       }
 }
 
@@ -51,10 +55,12 @@ TEST(Dropout, AddIsThePlainComposition) {
         const nn::LayoutPtr rows = layout_of(lengths);
         const nn::DropoutRule rule = rule_of(p);
         const at::Tensor mask = mask_of(rule, *rows, 37);
-        const at::Tensor residual = random_tensor({rows->tokens(), 37}, 1), x = random_tensor({rows->tokens(), 37}, 2, dtype);
+        const at::Tensor residual = random_tensor({rows->tokens(), 37}, 1),
+                         x = random_tensor({rows->tokens(), 37}, 2, dtype);
         EXPECT_EQ(nn::dropout_add(residual, x, rule, rows).scalar_type(), at::kFloat);
         expect_same([&](const auto& in) { return nn::dropout_add(in[0], in[1], rule, rows); },
-                    [&](const auto& in) { return in[0] + in[1] * mask; }, {residual, x}, tolerance_of(dtype), "dropout_add");
+                    [&](const auto& in) { return in[0] + in[1] * mask; }, {residual, x}, tolerance_of(dtype),
+                    "dropout_add");
       }
 }
 
@@ -63,7 +69,8 @@ TEST(Dropout, OnATransposedInputToo) {
   const nn::DropoutRule rule = rule_of(0.4);
   const at::Tensor x = random_tensor({7, 5}, 1).t();
   EXPECT_TRUE(at::equal(nn::dropout(x, rule, rows), nn::dropout(x.contiguous(), rule, rows)));
-  EXPECT_TRUE(at::equal(nn::dropout_add(x, x, rule, rows), nn::dropout_add(x.contiguous(), x.contiguous(), rule, rows)));
+  EXPECT_TRUE(
+      at::equal(nn::dropout_add(x, x, rule, rows), nn::dropout_add(x.contiguous(), x.contiguous(), rule, rows)));
 }
 
 TEST(Dropout, MaskOfASampleDependsOnItsPositionOnly) {
@@ -91,9 +98,12 @@ TEST(Dropout, MasksDifferByPlacePositionAndToken) {
     return nn::dropout(ones, rule_of(0.5, place), layout_of({2}, {position})).ne(0);
   };
   const at::Tensor mask = dropped("a", 1);
-  const auto same = [](const at::Tensor& a, const at::Tensor& b) { return a.eq(b).to(at::kDouble).mean().item<double>(); };
+  const auto same = [](const at::Tensor& a, const at::Tensor& b) {
+    return a.eq(b).to(at::kDouble).mean().item<double>();
+  };
   EXPECT_EQ(same(mask, dropped("a", 1)), 1);
-  for (const at::Tensor& other : {dropped("b", 1), dropped("a", 2), dropped("a", 1 + (int64_t{1} << 32))}) EXPECT_NEAR(same(mask, other), 0.5, 0.12);
+  for (const at::Tensor& other : {dropped("b", 1), dropped("a", 2), dropped("a", 1 + (int64_t{1} << 32))})
+    EXPECT_NEAR(same(mask, other), 0.5, 0.12);
   EXPECT_NEAR(same(mask[0], mask[1]), 0.5, 0.16);
 }
 
@@ -108,7 +118,8 @@ TEST(Dropout, ItsBitsAreTheMask) {
   for (const int64_t width : {1, 16, 33, 1100}) {
     const at::Tensor bits = nn::dropout_mask(rule, *rows, width), x = random_tensor({5, width}, 1);
     EXPECT_EQ(bits.sizes(), at::IntArrayRef({5, nn::mask_bytes(width)}));
-    EXPECT_TRUE(at::equal(nn::apply_mask(at::ones({5, width}), bits, 1).to(at::kDouble), mask_of(rule, *rows, width).ne(0).to(at::kDouble)));
+    EXPECT_TRUE(at::equal(nn::apply_mask(at::ones({5, width}), bits, 1).to(at::kDouble),
+                          mask_of(rule, *rows, width).ne(0).to(at::kDouble)));
     EXPECT_TRUE(at::equal(nn::apply_mask(x, bits, rule.scale), nn::dropout(x, rule, rows)));
   }
 }

@@ -21,10 +21,14 @@ const char* const kNames[] = {"relu", "gelu", "gelu_new", "silu"};
 
 at::Tensor plain(const at::Tensor& x, Activation activation) {
   switch (activation) {
-    case Activation::kRelu: return at::relu(x);
-    case Activation::kGelu: return at::gelu(x);
-    case Activation::kGeluNew: return at::gelu(x, "tanh");
-    case Activation::kSilu: return at::silu(x);
+    case Activation::kRelu:
+      return at::relu(x);
+    case Activation::kGelu:
+      return at::gelu(x);
+    case Activation::kGeluNew:
+      return at::gelu(x, "tanh");
+    case Activation::kSilu:
+      return at::silu(x);
   }
   return {};
 }
@@ -46,7 +50,9 @@ std::vector<Case> all_cases() {
   return all;
 }
 
-nn::DropoutRule rule_of(double p) { return p > 0 ? nn::dropout_rule(nn::philox_key(5, "ff"), p) : nn::DropoutRule{}; }
+nn::DropoutRule rule_of(double p) {
+  return p > 0 ? nn::dropout_rule(nn::philox_key(5, "ff"), p) : nn::DropoutRule{};
+}
 
 at::Tensor mask_for(const Case& c, const nn::DropoutRule& rule) {
   return rule.active() ? mask_of(rule, *c.rows, c.width) : at::full({}, 1.0, at::kDouble);
@@ -63,7 +69,8 @@ TEST(FeedForward, ActivationsAreThePlainComposition) {
       const at::Tensor mask = mask_for(c, rule);
       expect_same([&](const auto& in) { return nn::activate(in[0], kAll[i], rule, c.rows); },
                   [&](const auto& in) { return plain(in[0], kAll[i]) * mask; },
-                  {3 * random_tensor({c.rows->tokens(), c.width}, 1).to(c.dtype)}, tolerance_of(c.dtype), name_of(c, i));
+                  {3 * random_tensor({c.rows->tokens(), c.width}, 1).to(c.dtype)}, tolerance_of(c.dtype),
+                  name_of(c, i));
     }
 }
 
@@ -74,7 +81,8 @@ TEST(FeedForward, GatedActivationsAreThePlainComposition) {
       const at::Tensor mask = mask_for(c, rule);
       expect_same([&](const auto& in) { return nn::activate_gated(in[0], in[1], kAll[i], rule, c.rows); },
                   [&](const auto& in) { return plain(in[0], kAll[i]) * in[1] * mask; },
-                  {3 * random_tensor({c.rows->tokens(), c.width}, 1).to(c.dtype), random_tensor({c.rows->tokens(), c.width}, 2, c.dtype)},
+                  {3 * random_tensor({c.rows->tokens(), c.width}, 1).to(c.dtype),
+                   random_tensor({c.rows->tokens(), c.width}, 2, c.dtype)},
                   tolerance_of(c.dtype), "gated " + name_of(c, i));
     }
 }
@@ -84,14 +92,16 @@ TEST(FeedForward, LargeInputsSaturate) {
   for (size_t i = 0; i < 4; ++i)
     for (const float x : {-1e4F, -100.0F, -30.0F, 30.0F, 100.0F, 1e4F}) {
       const at::Tensor in = at::full({1, 1}, x), exact = plain(in.to(at::kDouble), kAll[i]);
-      EXPECT_NEAR(nn::activate(in, kAll[i], {}, rows).item<double>(), exact.item<double>(), 1e-6 * std::max(1.0, exact.item<double>()))
+      EXPECT_NEAR(nn::activate(in, kAll[i], {}, rows).item<double>(), exact.item<double>(),
+                  1e-6 * std::max(1.0, exact.item<double>()))
           << kNames[i] << "(" << x << ")";
     }
 }
 
 TEST(FeedForward, NotANumberIsNotHidden) {
   const at::Tensor nan = at::full({1, 9}, std::numeric_limits<float>::quiet_NaN());
-  for (size_t i = 0; i < 4; ++i) EXPECT_TRUE(nn::activate(nan, kAll[i], {}, layout_of({1})).isnan().all().item<bool>()) << kNames[i];
+  for (size_t i = 0; i < 4; ++i)
+    EXPECT_TRUE(nn::activate(nan, kAll[i], {}, layout_of({1})).isnan().all().item<bool>()) << kNames[i];
 }
 
 }  // namespace

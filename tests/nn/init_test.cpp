@@ -79,7 +79,8 @@ TEST(Init, SlicesAgreeWithTheWhole) {
     const auto whole = drawn(parameter, 0, 40);
     for (int64_t begin = 0; begin <= 40; ++begin)
       for (int64_t end = begin; end <= 40; ++end)
-        EXPECT_EQ(drawn(parameter, begin, end), std::vector<float>(whole.begin() + begin, whole.begin() + end)) << begin << " to " << end;
+        EXPECT_EQ(drawn(parameter, begin, end), std::vector<float>(whole.begin() + begin, whole.begin() + end))
+            << begin << " to " << end;
     const int64_t far = int64_t{5} << 34;  // the counter has more than 32 bits
     EXPECT_EQ(drawn(parameter, far + 3, far + 4)[0], drawn(parameter, far, far + 8)[3]);
     if (init.kind != Init::kConstant) {

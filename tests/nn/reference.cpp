@@ -35,9 +35,12 @@ at::Tensor random_tensor(at::IntArrayRef shape, uint64_t seed, at::ScalarType dt
 at::Tensor mask_row(const nn::DropoutRule& rule, int64_t position, int64_t token, int64_t head, int64_t n) {
   at::Tensor mask = at::empty({n}, at::kDouble);
   for (int64_t i = 0; i < n; ++i) {
-    // Element i of a row: chunks of 128 numbers; in a chunk first word 0 of 16 counters, then word 1, …; low half first.
-    const auto chunk = static_cast<uint32_t>(i / 128), word = static_cast<uint32_t>(i % 128 / 32), lane = static_cast<uint32_t>(i % 32 / 2);
-    const uint32_t counter[4] = {static_cast<uint32_t>(position), static_cast<uint32_t>(static_cast<uint64_t>(position) >> 32),
+    // Element i of a row: chunks of 128 numbers; in a chunk first word 0 of 16 counters, then word 1, …; low half
+    // first.
+    const auto chunk = static_cast<uint32_t>(i / 128), word = static_cast<uint32_t>(i % 128 / 32),
+               lane = static_cast<uint32_t>(i % 32 / 2);
+    const uint32_t counter[4] = {static_cast<uint32_t>(position),
+                                 static_cast<uint32_t>(static_cast<uint64_t>(position) >> 32),
                                  static_cast<uint32_t>(token), (static_cast<uint32_t>(head) << 20) + 16 * chunk + lane};
     uint32_t words[4];
     nn::philox_words(rule.key, counter, words);
@@ -55,8 +58,8 @@ at::Tensor mask_of(const nn::DropoutRule& rule, const nn::Layout& layout, int64_
   return rows.empty() ? at::empty({0, width}, at::kDouble) : at::stack(rows);
 }
 
-void expect_same(const Operation& fused, const Operation& plain, const std::vector<at::Tensor>& inputs, double tolerance,
-                 const std::string& what) {
+void expect_same(const Operation& fused, const Operation& plain, const std::vector<at::Tensor>& inputs,
+                 double tolerance, const std::string& what) {
   std::vector<at::Tensor> ours, exact;
   for (const at::Tensor& input : inputs) {
     ours.push_back(input.detach().clone().set_requires_grad(true));

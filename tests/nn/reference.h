@@ -24,14 +24,17 @@ at::Tensor mask_of(const nn::DropoutRule& rule, const nn::Layout& layout, int64_
 
 using Operation = std::function<at::Tensor(const std::vector<at::Tensor>&)>;
 
-/// Runs `fused` on `inputs` and `plain` on the same values in fp64, and both backward from the same gradient: the outputs
-/// and the gradients of all inputs may differ by `tolerance`, relative in norm. Gradients have their inputs' dtypes.
-void expect_same(const Operation& fused, const Operation& plain, const std::vector<at::Tensor>& inputs, double tolerance,
-                 const std::string& what);
+/// Runs `fused` on `inputs` and `plain` on the same values in fp64, and both backward from the same gradient: the
+/// outputs and the gradients of all inputs may differ by `tolerance`, relative in norm. Gradients have their inputs'
+/// dtypes.
+void expect_same(const Operation& fused, const Operation& plain, const std::vector<at::Tensor>& inputs,
+                 double tolerance, const std::string& what);
 
 constexpr double kFloatTolerance = 2e-6;  // some tens of roundings of 6e-8
 constexpr double kBf16Tolerance = 5e-3;   // one rounding to 8 bits is 2e-3 on average
 
-inline double tolerance_of(at::ScalarType dtype) { return dtype == at::kBFloat16 ? kBf16Tolerance : kFloatTolerance; }
+inline double tolerance_of(at::ScalarType dtype) {
+  return dtype == at::kBFloat16 ? kBf16Tolerance : kFloatTolerance;
+}
 
 }  // namespace trainer::testing

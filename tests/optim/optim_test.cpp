@@ -31,7 +31,8 @@ TEST(LearningRate, IsThatOfTransformers) {
     const optim::LearningRate rate(names.at(name), 0.5, static_cast<double>(warmup), table["updates"]);
     int64_t update = 0;
     for (const double factor : table["factors"])
-      EXPECT_NEAR(rate.at(update++), 0.5 * factor, 1e-12) << name << ", warm-up " << warmup << ", update " << update - 1;
+      EXPECT_NEAR(rate.at(update++), 0.5 * factor, 1e-12)
+          << name << ", warm-up " << warmup << ", update " << update - 1;
   }
 }
 
@@ -41,13 +42,15 @@ TEST(LearningRate, AWarmUpBelowOneIsARatioRoundedUp) {
 }
 
 TEST(WeightDecay, SkipsBiasesAndNormsByName) {
-  for (const char* name : {"encoder.block.0.layer.0.SelfAttention.q.weight", "shared.weight", "lm_head.weight", "decoder.wo.weight",
-                           "model.normal.weight", "encoder.block.0.layer.0.SelfAttention.q.lora_A.weight"})
+  for (const char* name :
+       {"encoder.block.0.layer.0.SelfAttention.q.weight", "shared.weight", "lm_head.weight", "decoder.wo.weight",
+        "model.normal.weight", "encoder.block.0.layer.0.SelfAttention.q.lora_A.weight"})
     EXPECT_TRUE(optim::decays(name)) << name;
-  for (const char* name : {"encoder.block.0.layer.0.layer_norm.weight", "encoder.final_layer_norm.weight", "h.0.attn.c_attn.bias",
-                           "bert.embeddings.LayerNorm.weight", "model.layers.3.input_layernorm.weight", "model.norm.weight", "norm.weight",
-                           "blocks.1.q_norm.weight", "vit.RMSNorm.weight",
-                           "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"})
+  for (const char* name :
+       {"encoder.block.0.layer.0.layer_norm.weight", "encoder.final_layer_norm.weight", "h.0.attn.c_attn.bias",
+        "bert.embeddings.LayerNorm.weight", "model.layers.3.input_layernorm.weight", "model.norm.weight", "norm.weight",
+        "blocks.1.q_norm.weight", "vit.RMSNorm.weight",
+        "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"})
     EXPECT_FALSE(optim::decays(name)) << name;
 }
 
@@ -57,7 +60,8 @@ struct TwoWeights {
 
   explicit TwoWeights(double start) {
     for (const char* name : {"a.weight", "a.bias"})
-      tensors.push_back({name, {}, {1}, true, 0, 1, true, at::full({1}, start, at::kFloat), at::full({1}, 0.0, at::kFloat)});
+      tensors.push_back(
+          {name, {}, {1}, true, 0, 1, true, at::full({1}, start, at::kFloat), at::full({1}, 0.0, at::kFloat)});
     tensors.push_back({"frozen.weight", {}, {1}, false, 0, 1, true, at::full({1}, start, at::kFloat), {}});
   }
   void gradient(double value) {

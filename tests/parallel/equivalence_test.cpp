@@ -149,15 +149,15 @@ std::vector<Setting> all_settings() {
   std::vector<Setting> all;
   for (const char* golden : {"v1_0", "v1_1"})
     for (const bool lora : {false, true}) {
-      all.push_back({golden, DistributedType::kNo, 1, lora, false, false, 2, 8});          // accumulation: 4 of 2
-      all.push_back({golden, DistributedType::kNo, 1, lora, true, false, 100, 8});         // recomputation
+      all.push_back({golden, DistributedType::kNo, 1, lora, false, false, 2, 8});   // accumulation: 4 of 2
+      all.push_back({golden, DistributedType::kNo, 1, lora, true, false, 100, 8});  // recomputation
       all.push_back({golden, DistributedType::kMultiCpu, 2, lora, false, false, 100, 8});
-      all.push_back({golden, DistributedType::kMultiCpu, 2, lora, false, false, 2, 7});    // does not divide, accumulates
+      all.push_back({golden, DistributedType::kMultiCpu, 2, lora, false, false, 2, 7});  // does not divide, accumulates
       all.push_back({golden, DistributedType::kFsdp, 1, lora, false, false, 100, 8});
       all.push_back({golden, DistributedType::kFsdp, 2, lora, false, false, 100, 8});
       all.push_back({golden, DistributedType::kFsdp, 3, lora, false, false, 100, 7});
       all.push_back({golden, DistributedType::kFsdp, 3, lora, true, false, 2, 8});
-      all.push_back({golden, DistributedType::kFsdp, 3, lora, false, false, 100, 2});      // a rank without samples
+      all.push_back({golden, DistributedType::kFsdp, 3, lora, false, false, 100, 2});  // a rank without samples
       all.push_back({golden, DistributedType::kFsdp, 2, lora, false, false, 2, 8, false});
       all.push_back({golden, DistributedType::kFsdp, 3, lora, true, false, 100, 7, false});
     }
@@ -166,11 +166,12 @@ std::vector<Setting> all_settings() {
 
 std::string name_of(const Setting& s) {
   const char* type = s.type == DistributedType::kNo ? "One" : s.type == DistributedType::kFsdp ? "Fsdp" : "Ddp";
-  return fmt::format("{}_{}{}_{}{}_batch{}of{}{}", s.golden, type, s.ranks, s.lora ? "lora" : "full", s.recompute ? "_recompute" : "",
-                     s.global_batch, s.per_device, s.share_memory ? "" : "_sent");
+  return fmt::format("{}_{}{}_{}{}_batch{}of{}{}", s.golden, type, s.ranks, s.lora ? "lora" : "full",
+                     s.recompute ? "_recompute" : "", s.global_batch, s.per_device, s.share_memory ? "" : "_sent");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Strategies, ::testing::ValuesIn(all_settings()), [](const auto& info) { return name_of(info.param); });
+INSTANTIATE_TEST_SUITE_P(All, Strategies, ::testing::ValuesIn(all_settings()),
+                         [](const auto& info) { return name_of(info.param); });
 
 TEST(Strategies, DropoutIsOn) {
   Setting s;
@@ -179,7 +180,8 @@ TEST(Strategies, DropoutIsOn) {
   const auto comm = dist::solo_comm();
   const auto model = make_model(plan_of(s), *comm);
   const train::UpdateBatch batch = train::BatchStream(samples, 3, true, 8, 100, 0, 1).next(0);
-  const double without = model->update(batch.micro_batches, batch.target_tokens, {}) / static_cast<double>(batch.target_tokens);
+  const double without =
+      model->update(batch.micro_batches, batch.target_tokens, {}) / static_cast<double>(batch.target_tokens);
   EXPECT_GT(std::abs(with.losses[0] - without) / without, 1e-3);
 }
 

@@ -10,7 +10,9 @@
 namespace trainer::testing {
 namespace {
 
-std::string folder_of(const std::string& name) { return std::string(TRAINER_SOURCE_DIR) + "/tests/golden/t5/" + name; }
+std::string folder_of(const std::string& name) {
+  return std::string(TRAINER_SOURCE_DIR) + "/tests/golden/t5/" + name;
+}
 
 nlohmann::json read_json(const std::string& path) {
   std::ifstream in(path);
@@ -38,13 +40,15 @@ std::string GoldenCase::gradient_name(const std::string& parameter) const {
   return (lora() ? "gradient.base_model.model." : "gradient.") + parameter;
 }
 
-models::Batch make_batch(const std::vector<std::vector<int64_t>>& sources, const std::vector<std::vector<int64_t>>& labels, int64_t first) {
+models::Batch make_batch(const std::vector<std::vector<int64_t>>& sources,
+                         const std::vector<std::vector<int64_t>>& labels, int64_t first) {
   auto source = std::make_shared<nn::Layout>(), target = std::make_shared<nn::Layout>();
   for (size_t i = 0; i < sources.size(); ++i) {
     source->append(static_cast<int64_t>(sources[i].size()), first + static_cast<int64_t>(i));
     target->append(static_cast<int64_t>(labels[i].size()), first + static_cast<int64_t>(i));
   }
-  models::Batch batch{at::empty({source->tokens()}, at::kLong), at::empty({target->tokens()}, at::kLong), source, target, 0};
+  models::Batch batch{at::empty({source->tokens()}, at::kLong), at::empty({target->tokens()}, at::kLong), source,
+                      target, 0};
   auto *to_source = batch.source_ids.data_ptr<int64_t>(), *to_label = batch.labels.data_ptr<int64_t>();
   for (size_t i = 0; i < sources.size(); ++i) {
     to_source = std::copy(sources[i].begin(), sources[i].end(), to_source);

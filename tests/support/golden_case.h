@@ -30,7 +30,8 @@ struct GoldenCase {
 };
 
 /// Samples as one batch; sample i stands at position first + i of the run.
-models::Batch make_batch(const std::vector<std::vector<int64_t>>& sources, const std::vector<std::vector<int64_t>>& labels, int64_t first = 0);
+models::Batch make_batch(const std::vector<std::vector<int64_t>>& sources,
+                         const std::vector<std::vector<int64_t>>& labels, int64_t first = 0);
 
 /// The model of a plan over `comm`, with its values.
 std::unique_ptr<parallel::ParallelModel> make_model(const config::Plan& plan, dist::Comm& comm);

@@ -61,7 +61,9 @@ const Entries& data_table() {
       option("max_source_length", &C::max_source_length).help("Tokens of an input; longer ones are cut.").at_least(1),
       option("max_target_length", &C::max_target_length).help("Tokens of a target; longer ones are cut.").at_least(1),
       option("max_samples", &C::max_samples).help("Uses only the first samples. 0: all.").at_least(0),
-      option("packing", &C::packing).help("Lays samples one behind the other instead of padding them.").harmless({"true"})
+      option("packing", &C::packing)
+          .help("Lays samples one behind the other instead of padding them.")
+          .harmless({"true"})
           .no_effect("nothing is ever padded"),
       option("shuffle", &C::shuffle).help("A new order every epoch, from seed. false: the file's order."));
   return entries;
