@@ -102,7 +102,8 @@ struct DropoutAdd : Function<DropoutAdd> {
 }  // namespace
 
 DropoutRule dropout_rule(PhiloxKey key, double p) {
-  const auto threshold = static_cast<uint32_t>(std::lround(p * 65536.0));
+  constexpr int64_t kMost = 65535;  // a draw has 16 bits: at the highest rate one draw in 65536 is still kept
+  const auto threshold = static_cast<uint32_t>(std::min<int64_t>(std::lround(p * 65536.0), kMost));
   return {key, threshold, static_cast<float>(65536.0 / (65536.0 - threshold))};
 }
 
