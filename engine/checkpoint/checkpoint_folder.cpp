@@ -56,8 +56,11 @@ std::optional<Found> newest_checkpoint(const fs::path& output_dir) {
 
 void remove_partial(const fs::path& output_dir) {
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(output_dir, error))
-    if (entry.path().filename().string().starts_with(kPartialPrefix)) fs::remove_all(entry.path(), error);
+  for (const auto& entry : fs::directory_iterator(output_dir, error)) {
+    const std::string name = entry.path().filename().string();
+    const bool unpublished = name.starts_with(".") && name.ends_with(".tmp");  // of publish_file
+    if (unpublished || name.starts_with(kPartialPrefix)) fs::remove_all(entry.path(), error);
+  }
 }
 
 void rotate(const fs::path& output_dir, int64_t limit) {

@@ -22,7 +22,7 @@ std::filesystem::path partial_path(const std::filesystem::path& output_dir, int6
 std::vector<Found> find_checkpoints(const std::filesystem::path& output_dir);
 std::optional<Found> newest_checkpoint(const std::filesystem::path& output_dir);
 
-/// Removes what a killed save left behind.
+/// Removes what a killed save left behind, unpublished files too.
 void remove_partial(const std::filesystem::path& output_dir);
 /// Keeps the newest `limit` (0: all). Never removes the newest.
 void rotate(const std::filesystem::path& output_dir, int64_t limit);

@@ -237,6 +237,7 @@ void Trainer::save_checkpoint() {
 
 void Trainer::finish() {
   save_checkpoint();
+  if (speaks()) checkpoint::remove_partial(config_.output_dir);  // what a killed export left
   report_(progress_.step, "saving the model");
   save_model(*model_, plan_, lora_, *inputs_.tokenizer, config_.output_dir);
   if (!inputs_.datasets.validation.empty()) evaluate(true);
