@@ -8,7 +8,6 @@
 
 #include "data/dataset.h"
 #include "data/tokenizer.h"
-#include "engine/config/sections.h"
 #include "engine/metrics/predictions.h"
 #include "engine/parallel/parallel_model.h"
 
@@ -22,7 +21,6 @@ struct Result {
 struct Request {
   const data::Dataset& samples;
   const data::Tokenizer& tokenizer;
-  const config::EvaluationConfig& options;
   int64_t batch_size;  // per rank
   int64_t max_new_tokens;
   bool generate;                                     // decode every sample, for accuracy and predictions

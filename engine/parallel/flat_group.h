@@ -50,7 +50,6 @@ class FlatGroup {
   void append_logical_tensors(std::vector<LogicalTensor>& to) const;
   /// Whether other ranks read this rank's shard in place, so that updates need barriers around them.
   bool shares_memory() const { return shared_.defined(); }
-  int64_t full_bytes() const { return full_.numel() * full_.element_size(); }
 
  private:
   enum class State { kSharded, kGathering, kGathered };

@@ -83,10 +83,4 @@ bool ShardedUnit::shares_memory() const {
                      [](const FlatGroup& g) { return g.trainable() && g.shares_memory(); });
 }
 
-int64_t ShardedUnit::full_bytes() const {
-  int64_t bytes = 0;
-  for (const FlatGroup& group : groups_) bytes += group.full_bytes();
-  return bytes;
-}
-
 }  // namespace trainer::parallel

@@ -29,7 +29,6 @@ class ShardedUnit {
   void append_logical_tensors(std::vector<LogicalTensor>& to) const;
   const std::string& name() const { return name_; }
   bool shares_memory() const;
-  int64_t full_bytes() const;
 
  private:
   void leaf_done();

@@ -43,8 +43,7 @@ void add_base(const config::Plan& plan, Blueprint& blueprint) {
   if (!std::filesystem::exists(file))
     throw InputError(
         "{}: model.path: {} {}.\n  It must be a Hugging Face model folder: config.json, model.safetensors and the "
-        "tokenizer's "
-        "files. To train from scratch, use model.config instead.",
+        "tokenizer's files. To train from scratch, use model.config instead.",
         origin_of(plan, "model.path"), options.path,
         std::filesystem::exists(options.path) ? "has no config.json" : "does not exist");
   const std::string text = read_file(file, int64_t{1} << 20);
@@ -77,8 +76,8 @@ Blueprint make_blueprint(const config::Plan& plan) {
   Blueprint blueprint;
   add_base(plan, blueprint);
   add_adapters(plan, blueprint);
-  if (plan.config.distributed_type ==
-      config::DistributedType::kFsdp)  // a class that isn't there is found before anything is written
+  // A class that isn't there is found before anything is written.
+  if (plan.config.distributed_type == config::DistributedType::kFsdp)
     parallel::units_to_wrap(*blueprint.model, plan.config.fsdp_config);
   return blueprint;
 }

@@ -1,11 +1,9 @@
 #include "engine/train/trainer.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cmath>
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
 
 #include "engine/base/errors.h"
@@ -14,6 +12,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/dist/memory.h"
+#include "engine/metrics/terminal_text.h"
 #include "engine/train/save_model.h"
 #include "engine/train/stop_request.h"
 
@@ -26,12 +25,6 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-size_t terminal_width() {
-  winsize size{};
-  constexpr size_t kDefault = 100;
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kDefault;
-}
-
 }  // namespace
 
 std::string resume_folder(const config::Config& config) {
@@ -41,8 +34,7 @@ std::string resume_folder(const config::Config& config) {
     if (newest)
       throw ConfigError(
           "output_dir {} holds checkpoints of an earlier run (the newest is {}), and checkpoint.resume_from_checkpoint "
-          "is "
-          "false.\n  Choose another output_dir or remove them; nothing was touched.",
+          "is false.\n  Choose another output_dir or remove them; nothing was touched.",
           config.output_dir, newest->folder.filename().string());
     return "";
   }
@@ -86,8 +78,7 @@ void Trainer::resume() {
   if (manifest.samples != inputs_.datasets.train.size())
     throw InputError(
         "{}: saved while training on {} samples; the data now has {}.\n  Resume with the data it was saved with, or "
-        "start anew "
-        "in another output_dir.",
+        "start anew in another output_dir.",
         folder, manifest.samples, inputs_.datasets.train.size());
   if (manifest.seed != config_.seed)
     throw InputError(
@@ -97,7 +88,7 @@ void Trainer::resume() {
   model_->comm().barrier();  // nothing is written before every rank has read its part
   progress_ = manifest.progress;
   progress_.global_batch = chosen_global_batch(manifest.progress.global_batch);
-  last_saved_ = last_evaluated_ = progress_.step;
+  last_saved_ = progress_.step;
   if (speaks()) log::info("resuming from {} (step {})", folder, progress_.step);
 }
 
@@ -193,7 +184,6 @@ void Trainer::evaluate(bool at_end) {
   const evaluation::Request request{
       inputs_.datasets.validation,
       *inputs_.tokenizer,
-      options,
       config_.training.per_device_eval_batch_size,
       options.max_new_tokens > 0 ? options.max_new_tokens : config_.data.max_target_length,
       wants_accuracy || (at_end && options.generate),
@@ -201,7 +191,6 @@ void Trainer::evaluate(bool at_end) {
         if (reporter_) reporter_->progress().set_activity(activity);
       }};
   const evaluation::Result result = evaluation::evaluate(*model_, request);
-  last_evaluated_ = progress_.step;
   if (!reporter_) return;
   reporter_->report(
       metrics::EvaluationRecord{progress_.step, batches_->updates().epochs_at(progress_.consumed), result.values});
@@ -211,7 +200,7 @@ void Trainer::evaluate(bool at_end) {
     metrics::write_predictions(std::filesystem::path(config_.output_dir) / "predictions.jsonl", result.predictions);
   const auto shown = std::min<size_t>(result.predictions.size(), options.show_predictions);
   fmt::print("\n{}", metrics::prediction_table({result.predictions.begin(), result.predictions.begin() + shown},
-                                               terminal_width()));
+                                               metrics::terminal_width(STDOUT_FILENO)));
   const data::MajorityClass majority = data::majority_class(inputs_.datasets.validation);
   fmt::print("\naccuracy {:.1f} % on {} held-out samples; always answering '{}' would score {:.1f} %\n",
              100 * result.values.at("eval_accuracy"), result.predictions.size(), majority.label, 100 * majority.share);
@@ -230,14 +219,13 @@ void Trainer::save_checkpoint() {
     if (config_.lora) save_model(*model_, plan_, lora_, *inputs_.tokenizer, folder);
   });
   last_saved_ = progress_.step;
-  if (speaks()) checkpoint::remove_partial(config_.output_dir);  // also what an interrupted removal left
   if (speaks()) checkpoint::rotate(config_.output_dir, config_.checkpoint.save_total_limit);
   model_->comm().barrier();
 }
 
 void Trainer::finish() {
   save_checkpoint();
-  if (speaks()) checkpoint::remove_partial(config_.output_dir);  // what a killed export left
+  if (speaks()) checkpoint::remove_partial(config_.output_dir);  // what a killed export or removal left
   report_(progress_.step, "saving the model");
   save_model(*model_, plan_, lora_, *inputs_.tokenizer, config_.output_dir);
   if (!inputs_.datasets.validation.empty()) evaluate(true);

@@ -68,7 +68,7 @@ class Trainer {
   std::optional<BatchStream> batches_;
   std::optional<optim::LearningRate> schedule_;
   int64_t total_steps_ = 0;
-  int64_t last_saved_ = -1, last_evaluated_ = -1;
+  int64_t last_saved_ = -1;
   std::optional<metrics::Reporter> reporter_;  // rank 0 only
   double seconds_since_log_ = 0, data_seconds_since_log_ = 0;
   int64_t tokens_since_log_ = 0, steps_timed_ = 0;

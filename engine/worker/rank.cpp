@@ -1,5 +1,3 @@
-#include <sys/prctl.h>
-
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>

@@ -62,7 +62,7 @@ inline __attribute__((always_inline)) void backward_row(const T* grad, const T* 
   }
 }
 
-/// The rows of one activation, in the two dtypes that matter for each instruction set.
+/// The rows of one activation: fp32 for each instruction set, other dtypes once.
 template <Activation kind>
 struct Rows {
   TRAINER_KERNEL static void forward(const float* gate, const float* up, const float* keep, int64_t n, float* out) {
