@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "data/range.h"
 
@@ -22,11 +24,22 @@ class Permutation {
   uint64_t key_, size_;
 };
 
-/// The samples of a run, epoch after epoch: position p of the run is in epoch p / size.
+/// What an order is made of.
+struct OrderOptions {
+  int64_t seed = 0;
+  bool shuffle = true;           // false: every epoch is in the order of the files
+  std::vector<int64_t> sources;  // samples of each source, which lie one behind the other
+  std::vector<double> weights;   // how often each source is drawn, in proportion; empty: every sample once an epoch
+  std::function<int64_t(int64_t sample)> length;  // when given, samples of like length come together
+};
+
+/// The samples of a run, epoch after epoch: position p of the run is in epoch p / size. With weights an epoch is as
+/// many draws as there are samples, and a source that is drawn more often than it has samples begins anew.
 class Order {
  public:
-  /// `size` > 0 samples; without `shuffle` every epoch is in the order of the files.
-  Order(int64_t seed, int64_t size, bool shuffle);
+  /// Errors: InternalError for no samples, or weights that don't fit the sources.
+  explicit Order(OrderOptions options);
+  Order(int64_t seed, int64_t size, bool shuffle) : Order(OrderOptions{seed, shuffle, {size}, {}, {}}) {}
 
   /// The sample, in [0, size), at `position` >= 0 of the run.
   int64_t sample(int64_t position) const;
@@ -35,8 +48,15 @@ class Order {
   int64_t epoch(int64_t position) const { return position / size_; }
 
  private:
-  int64_t seed_, size_;
-  bool shuffle_;
+  int64_t plain(int64_t position) const;
+  int64_t mixed(int64_t position) const;
+  int64_t by_length(int64_t position) const;
+
+  OrderOptions options_;
+  int64_t size_ = 0;
+  std::vector<int64_t> quotas_;  // draws of each source in a block
+  mutable int64_t window_ = -1;  // which window `sorted_` holds
+  mutable std::vector<int64_t> sorted_;
 };
 
 /// 64 bits over the samples at `positions`, in their order, as 16 hexadecimal digits.

@@ -8,10 +8,12 @@
 
 #include <CLI/CLI.hpp>
 
-#include "data/json_text.h"
+#include "data/json/json_text.h"
+#include "data/megatron/indexed_file.h"
 #include "data/readers/readers.h"
-#include "data/tokenizer.h"
-#include "data/tokenizer_trainer.h"
+#include "data/tokenizers/tokenizer.h"
+#include "data/tokenizers/tokenizer_trainer.h"
+#include "data/write_corpus.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 
@@ -31,13 +33,20 @@ struct IdsArguments {
   bool decode = false;
 };
 
-void add_train_options(CLI::App& app, TrainArguments& arguments) {
+void add_source_options(CLI::App& app, config::DataSource& source) {
   static const std::map<std::string, config::DataFormat> kFormats = {
       {"auto", config::DataFormat::kAuto}, {"delimited", config::DataFormat::kDelimited},
       {"csv", config::DataFormat::kCsv},   {"tsv", config::DataFormat::kTsv},
       {"json", config::DataFormat::kJson}, {"jsonl", config::DataFormat::kJsonl},
       {"text", config::DataFormat::kText},
   };
+  app.add_option("--format", source.format, "auto, delimited, csv, tsv, json, jsonl or text")
+      ->transform(CLI::CheckedTransformer(kFormats).description(""));
+  app.add_option("--delimiter", source.delimiter, "For --format delimited")->capture_default_str();
+  app.add_option("--encoding", source.encoding)->check(CLI::IsMember({"utf-8", "latin-1"}))->capture_default_str();
+}
+
+void add_train_options(CLI::App& app, TrainArguments& arguments) {
   app.add_option("--input", arguments.source.path, "Files, folders or globs; the text of every column is learnt from")
       ->required();
   app.add_option("--output", arguments.output, "Folder for spiece.model and tokenizer_config.json")->required();
@@ -50,12 +59,17 @@ void add_train_options(CLI::App& app, TrainArguments& arguments) {
   app.add_option("--extra_ids", arguments.training.extra_ids, "T5's <extra_id_N> after the pieces")
       ->check(CLI::Range(0, 100'000))
       ->capture_default_str();
-  app.add_option("--format", arguments.source.format, "auto, delimited, csv, tsv, json, jsonl or text")
-      ->transform(CLI::CheckedTransformer(kFormats).description(""));
-  app.add_option("--delimiter", arguments.source.delimiter, "For --format delimited")->capture_default_str();
-  app.add_option("--encoding", arguments.source.encoding)
-      ->check(CLI::IsMember({"utf-8", "latin-1"}))
-      ->capture_default_str();
+  add_source_options(app, arguments.source);
+}
+
+void add_corpus_options(CLI::App& app, CorpusRequest& request) {
+  app.add_option("--input", request.source.path,
+                 "Files, folders or globs to write as token ids, one document a record");
+  app.add_option("--output", request.output,
+                 "PREFIX of the PREFIX.bin and PREFIX.idx to write, as Megatron reads them");
+  app.add_option("--text-column", request.text_column, "The column with the text")->capture_default_str();
+  app.add_flag("--append-eod", request.append_eod, "Puts the end-of-sequence token behind each document");
+  add_source_options(app, request.source);
 }
 
 void report(const TokenizerTraining& training, const std::string& path, size_t texts) {
@@ -94,42 +108,51 @@ std::vector<int32_t> parse_ids(std::string_view line, const std::string& file, i
 /// Every line counts here, blank ones too, so that line n of the output belongs to line n of the file.
 void run_ids(const IdsArguments& arguments) {
   auto tokenizer = open_tokenizer({.path = arguments.tokenizer}, "");
-  TextFile file = open_text(arguments.file, "utf-8");
-  std::string_view rest = file.text;
-  for (int64_t number = 1; !rest.empty(); ++number) {
-    size_t end = std::min(rest.find('\n'), rest.size());
-    std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (line.ends_with('\r')) line.remove_suffix(1);
+  TextInput input(open_bytes(arguments.file), arguments.file, "utf-8");
+  LineEnd line_end;
+  for (Piece piece; input.cut(line_end, piece);) {
+    const std::string_view line = without_line_end(input.text_of(piece));
     if (arguments.decode) {
-      fmt::print("{}\n", tokenizer->decode(parse_ids(line, file.path, number)));
+      fmt::print("{}\n", tokenizer->decode(parse_ids(line, arguments.file, piece.line)));
     } else {
       fmt::print("[{}]\n", fmt::join(tokenizer->encode(line), ", "));
     }
   }
 }
 
+void run_corpus(const CorpusRequest& request, const std::string& tokenizer) {
+  const CorpusSummary summary = write_corpus(request, *open_tokenizer({.path = tokenizer}, ""));
+  fmt::print("{}.bin and .idx: {} documents, {} tokens.\n", corpus_prefix(request.output), summary.documents,
+             summary.tokens);
+  if (summary.without_tokens > 0) fmt::print("{} records without text were left out.\n", summary.without_tokens);
+}
+
 }  // namespace
 
 int tokenize_command(const std::vector<std::string>& args) {
-  CLI::App app("Train a tokenizer, or show the ids of a text.", "trainer tokenize");
+  CLI::App app("Train a tokenizer, write texts as token ids, or show the ids of a text.", "trainer tokenize");
   TrainArguments train;
   IdsArguments ids;
+  CorpusRequest corpus;
   CLI::App* train_app = app.add_subcommand("train", "Train a SentencePiece tokenizer laid out for T5");
   add_train_options(*train_app, train);
   app.add_option("--tokenizer", ids.tokenizer, "Folder with a tokenizer");
   app.add_option("--ids", ids.file, "Prints the ids of each line of this file as a JSON array");
   app.add_flag("--decode", ids.decode, "The file has arrays of ids: prints their texts");
+  add_corpus_options(app, corpus);
   try {
     app.parse(std::vector<std::string>(args.rbegin(), args.rend()));  // it wants them reversed
-    if (!*train_app && (ids.tokenizer.empty() || ids.file.empty())) {
-      throw CLI::RequiredError("`train`, or --tokenizer FOLDER with --ids FILE");
+    const bool writes = !corpus.output.empty() && !corpus.source.path.empty();
+    if (!*train_app && (ids.tokenizer.empty() || ids.file.empty() == !writes)) {
+      throw CLI::RequiredError("`train`, or --tokenizer FOLDER with --ids FILE or with --input FILES --output PREFIX");
     }
   } catch (const CLI::ParseError& error) {
     return app.exit(error, std::cout, std::cerr) == 0 ? kDone : kUsageFailure;
   }
   if (*train_app) {
     run_train(train);
+  } else if (ids.file.empty()) {
+    run_corpus(corpus, ids.tokenizer);
   } else {
     run_ids(ids);
   }

@@ -9,39 +9,66 @@
 
 namespace trainer::models {
 
+/// What a model is trained to do.
+enum class Task { kCausalLm, kSeq2SeqLm, kSequenceClassification, kImageClassification };
+
 /// Samples as tensors, without padding. Rows of `source_ids` [T] int64 are laid out by `source`, of `labels` [U] int64
-/// by `target`; label -100 counts nothing.
+/// by `target`; label -100 counts nothing. The label of a row is what the model should say there:
+///   sequence to sequence   the target's tokens, U rows of their own
+///   causal                 the token that follows each one of the source: U = T, `target` is `source`
+///   classification         the class of each sample: U = samples
 struct Batch {
   at::Tensor source_ids, labels;
   nn::LayoutPtr source, target;
   int64_t target_tokens = 0;  // labels that count
+  at::Tensor pixels;          // [samples, features] fp32 in [0, 1], for images, which have no source_ids
 };
 
 class Model : public nn::Module {
  public:
-  using Module::Module;
+  Model(std::string class_name, Task task) : Module(std::move(class_name)), task_(task) {}
 
-  /// Teacher forcing: the logits of every label, [U, V] in the compute dtype.
+  Task task() const { return task_; }
+  bool classifies() const { return task_ == Task::kSequenceClassification || task_ == Task::kImageClassification; }
+
+  /// The logits of every label, [U, V] in the compute dtype; V: tokens or classes. Text is by teacher forcing.
   virtual at::Tensor logits(const Batch& batch, const nn::Pass& pass) = 0;
   /// Sum over labels of the cross-entropy, a scalar in fp32.
-  at::Tensor loss_sum(const Batch& batch, const nn::Pass& pass);
+  virtual at::Tensor loss_sum(const Batch& batch, const nn::Pass& pass);
 
-  /// Starts decoding for the samples of `batch` (its labels are not used): runs what is run once a sample.
-  virtual void begin_decoding(const Batch& batch, nn::Pass& pass, nn::DecodeCache& cache) = 0;
+  /// Starts decoding for the samples of `batch` (its labels are not used): runs what is run once a sample. Returns the
+  /// tokens [samples] to begin with: a start token, or the last one of each prompt. Not for models that classify.
+  virtual at::Tensor begin_decoding(const Batch& batch, nn::Pass& pass, nn::DecodeCache& cache);
   /// The logits [samples, V] that follow `tokens` [samples], the next token of each.
-  virtual at::Tensor decode(const at::Tensor& tokens, nn::Pass& pass) = 0;
-  virtual int64_t start_token() const = 0;
-  virtual int64_t end_token() const = 0;
+  virtual at::Tensor decode(const at::Tensor& tokens, nn::Pass& pass);
+  /// Tokens that end a text; the first one is the usual one.
+  virtual std::vector<int64_t> end_tokens() const { return {}; }
+
+  /// Rows of the input embedding; 0 for images.
   virtual int64_t vocabulary() const = 0;
+  /// Tokens a sample may have at most; 0: any number.
+  virtual int64_t max_positions() const { return 0; }
+  /// Numbers of an image; 0 for text.
+  virtual int64_t features() const { return 0; }
+  /// Names of the classes, in the order of their numbers; empty: not a classifier, or none are given.
+  virtual std::vector<std::string> labels() const { return {}; }
 
   /// The transformer blocks in forward order: default FSDP units and checkpointed regions.
   virtual std::vector<nn::Module*> blocks() = 0;
   /// PEFT's default LoRA targets of this family.
   virtual std::vector<std::string> default_lora_targets() const = 0;
-  /// The module PEFT's "all-linear" leaves out: the output head.
+  /// The module PEFT's "all-linear" leaves out: the output head; "" when there is none.
   virtual std::string output_head() const = 0;
+  /// What Hugging Face's base model (without a head) leaves out of its weights' names: "model.", "transformer.",
+  /// "bert."; "" where there is no such prefix.
+  virtual std::string base_prefix() const { return ""; }
+  /// Whether a weight may be missing in a folder, and then starts anew: a classification head on a pre-trained model.
+  virtual bool may_start_anew(const std::string& parameter) const { return false; }
   /// config.json of a saved folder.
   virtual std::string config_json() const = 0;
+
+ private:
+  Task task_;
 };
 
 }  // namespace trainer::models

@@ -1,10 +1,19 @@
 #include "models/registry.h"
 
+#include <algorithm>
+
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "engine/base/errors.h"
+#include "models/bert/model.h"
+#include "models/gpt2/model.h"
+#include "models/llama/model.h"
+#include "models/mistral/model.h"
+#include "models/mlp/model.h"
 #include "models/nn/cross_entropy.h"
+#include "models/qwen2/model.h"
+#include "models/qwen3/model.h"
 #include "models/t5/model.h"
 
 namespace trainer::models {
@@ -13,16 +22,59 @@ namespace {
 struct Family {
   const char* model_type;
   std::unique_ptr<Model> (*build)(const BuildRequest& request);
+  std::vector<Task> tasks;
 };
 
-constexpr Family kFamilies[] = {
-    {"t5", t5::build},
-};
+const std::vector<Family>& families() {
+  using enum Task;
+  static const std::vector<Family> all{
+      {"bert", bert::build, {kSequenceClassification}},
+      {"gpt2", gpt2::build, {kCausalLm, kSequenceClassification}},
+      {"mlp", mlp::build, {kImageClassification}},
+      {"t5", t5::build, {kSeq2SeqLm}},
+      {"llama", llama::build, {kCausalLm, kSequenceClassification}},
+      {"mistral", mistral::build, {kCausalLm, kSequenceClassification}},
+      {"qwen2", qwen2::build, {kCausalLm, kSequenceClassification}},
+      {"qwen3", qwen3::build, {kCausalLm, kSequenceClassification}},
+  };
+  return all;
+}
+
+const char* name_of(Task task) {
+  switch (task) {
+    case Task::kCausalLm:
+      return "causal_lm";
+    case Task::kSeq2SeqLm:
+      return "seq2seq_lm";
+    case Task::kSequenceClassification:
+      return "sequence_classification";
+    case Task::kImageClassification:
+      return "image_classification";
+  }
+  return "";
+}
+
+std::unique_ptr<Model> build_family(const Family& family, const BuildRequest& request) {
+  if (std::find(family.tasks.begin(), family.tasks.end(), request.task) != family.tasks.end())
+    return family.build(request);
+  std::vector<const char*> can;
+  for (const Task task : family.tasks) can.push_back(name_of(task));
+  throw ConfigError("data.task is {}, but {} is a {}, which is trained here for {}.", name_of(request.task),
+                    request.origin, family.model_type, fmt::join(can, " or "));
+}
 
 }  // namespace
 
 at::Tensor Model::loss_sum(const Batch& batch, const nn::Pass& pass) {
-  return nn::cross_entropy_sum(logits(batch, pass), batch.labels);
+  return nn::cross_entropy_sum(logits(batch, pass), batch.labels, pass.label_smoothing);
+}
+
+at::Tensor Model::begin_decoding(const Batch&, nn::Pass&, nn::DecodeCache&) {
+  throw InternalError("{} does not generate text", class_name());
+}
+
+at::Tensor Model::decode(const at::Tensor&, nn::Pass&) {
+  throw InternalError("{} does not generate text", class_name());
 }
 
 std::unique_ptr<Model> build_model(const BuildRequest& request) {
@@ -31,8 +83,8 @@ std::unique_ptr<Model> build_model(const BuildRequest& request) {
     throw InputError("{}: not a JSON object. Expected a Hugging Face config.json.", request.origin);
   const auto type = json.find("model_type");
   const std::string name = type != json.end() && type->is_string() ? type->get<std::string>() : "";
-  for (const Family& family : kFamilies)
-    if (name == family.model_type) return family.build(request);
+  for (const Family& family : families())
+    if (name == family.model_type) return build_family(family, request);
   const auto message = fmt::format("{}: model_type is '{}', which this version does not train. Known: {}.",
                                    request.origin, name, fmt::join(model_types(), ", "));
   if (request.strict) throw ConfigError(message);
@@ -41,7 +93,7 @@ std::unique_ptr<Model> build_model(const BuildRequest& request) {
 
 std::vector<std::string> model_types() {
   std::vector<std::string> names;
-  for (const Family& family : kFamilies) names.emplace_back(family.model_type);
+  for (const Family& family : families()) names.emplace_back(family.model_type);
   return names;
 }
 

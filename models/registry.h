@@ -16,6 +16,8 @@ struct BuildRequest {
   std::string config_json, origin;
   bool head_is_separate = false;  // the weights hold an output head of their own, different from the embedding
   bool strict = false;
+  Task task = Task::kSeq2SeqLm;
+  std::vector<std::string> labels{};  // classification: names of the classes; empty: those of the configuration
 };
 std::unique_ptr<Model> build_model(const BuildRequest& request);
 

@@ -1,4 +1,5 @@
-#include "data/readers/readers.h"
+#include "data/readers/bad_record.h"
+#include "data/readers/record_reader.h"
 #include "engine/base/errors.h"
 
 namespace trainer::data {
@@ -13,28 +14,54 @@ std::string excerpt(std::string_view line) {
   return std::string(line.substr(0, end)) + "…";
 }
 
-std::vector<std::string> two_columns(const config::DataSource& source) {
-  if (source.columns.empty()) return {"source", "target"};
-  if (source.columns.size() == 2) return source.columns;
-  throw ConfigError("columns: a delimited file has 2 columns, but {} names are given.", source.columns.size());
-}
+class DelimitedReader : public RecordReader {
+ public:
+  DelimitedReader(TextInput input, const config::DataSource& source, std::vector<std::string> columns)
+      : input_(std::move(input)),
+        columns_(std::move(columns)),
+        delimiter_(source.delimiter),
+        at_first_(source.split_at == "first") {}
+
+  bool next(Record& record) override {
+    for (Piece piece; input_.cut(line_end_, piece);) {
+      std::string_view line = without_line_end(input_.text_of(piece));
+      if (trimmed(line).empty()) continue;
+      divide(line, piece, record);
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  void divide(std::string_view line, const Piece& piece, Record& record) const {
+    size_t at = at_first_ ? line.find(delimiter_) : line.rfind(delimiter_);
+    if (at == std::string_view::npos) {
+      throw BadRecord(Fault::kNoDelimiter, fmt::format("{}:{}", input_.path(), piece.line),
+                      "no '{}' in the line \"{}\".\nEvery line must be {}{}{}; see `delimiter`.", delimiter_,
+                      excerpt(line), columns_[0], delimiter_, columns_[1]);
+    }
+    record.line = piece.line;
+    record.fields.emplace_back(columns_[0], trimmed(line.substr(0, at)));
+    record.fields.emplace_back(columns_[1], trimmed(line.substr(at + delimiter_.size())));
+  }
+
+  TextInput input_;
+  LineEnd line_end_;
+  std::vector<std::string> columns_;
+  std::string delimiter_;
+  bool at_first_;
+};
 
 }  // namespace
 
-void read_delimited(const TextFile& file, const config::DataSource& source, const RecordSink& sink) {
+Reader delimited_reader(TextInput input, const config::DataSource& source) {
   if (source.delimiter.empty()) throw ConfigError("delimiter: it must not be empty.");
-  std::vector<std::string> columns = two_columns(source);
-  for_each_line(file, [&](int64_t number, std::string_view line) {
-    size_t at = source.split_at == "first" ? line.find(source.delimiter) : line.rfind(source.delimiter);
-    if (at == std::string_view::npos) {
-      throw InputError("{}:{}: no '{}' in the line \"{}\".\nEvery line must be {}{}{}; see `delimiter`.", file.path,
-                       number, source.delimiter, excerpt(line), columns[0], source.delimiter, columns[1]);
-    }
-    Record record{{}, file.path, number};
-    record.fields.emplace_back(columns[0], trimmed(line.substr(0, at)));
-    record.fields.emplace_back(columns[1], trimmed(line.substr(at + source.delimiter.size())));
-    sink(std::move(record));
-  });
+  std::vector<std::string> columns = source.columns;
+  if (columns.empty()) columns = {"source", "target"};
+  if (columns.size() != 2) {
+    throw ConfigError("columns: a delimited file has 2 columns, but {} names are given.", columns.size());
+  }
+  return std::make_unique<DelimitedReader>(std::move(input), source, std::move(columns));
 }
 
 }  // namespace trainer::data

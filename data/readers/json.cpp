@@ -1,122 +1,240 @@
-#include "data/json_text.h"
-#include "data/readers/readers.h"
+#include "data/readers/bad_record.h"
+#include "data/readers/json_object.h"
+#include "data/readers/record_reader.h"
 #include "engine/base/errors.h"
 
 namespace trainer::data {
 namespace {
 
-/// A value as text: strings as they are, null as nothing, the rest as JSON writes it.
-std::string text_of(const nlohmann::json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  return value.is_null() ? "" : value.dump();
-}
-
-void emit(const nlohmann::json& value, const std::string& path, int64_t line, const RecordSink& sink) {
-  if (!value.is_object()) {
-    throw InputError("{}:{}: a record must be an object {{\"column\": \"text\", …}}, but this is {} {}.", path, line,
-                     value.is_array() ? "an" : "a", value.type_name());
+void take_object(std::string_view text, const TextInput& input, const Piece& piece, Record& record) {
+  try {
+    read_object(text, record);
+  } catch (const JsonFault& fault) {
+    throw BadRecord(fault.fault, input.place(piece, fault.offset), "{}.", fault.why);
   }
-  Record record{{}, path, line};
-  for (const auto& [name, field] : value.items()) record.fields.emplace_back(name, text_of(field));
-  sink(std::move(record));
+  record.line = piece.line;
 }
 
-/// Finds the elements of a top-level array without parsing them, so that each is parsed alone and has a line.
-class ArrayScanner {
+class JsonlReader : public RecordReader {
  public:
-  explicit ArrayScanner(const TextFile& file) : file_(file), text_(file.text) {
-    skip_space();
-    if (peek() != '[')
-      fail("a JSON file must be an array of objects [{…}, …]; for one object on each line set `format: jsonl`");
-    ++at_;
-    skip_space();
-    if (peek() == ']') close();
-  }
+  explicit JsonlReader(TextInput input) : input_(std::move(input)) {}
 
-  /// The next element; empty after the last one.
-  std::string_view next() {
-    if (closed_) return {};
-    size_t start = at_;
-    element_line_ = line_;
-    element_column_ = static_cast<int64_t>(start - (text_.rfind('\n', start) + 1)) + 1;  // npos + 1 is 0
-    skip_element();
-    std::string_view element = text_.substr(start, at_ - start);
-    if (element.empty()) fail("an element of the array is missing");
-    skip_space();
-    if (peek() == ']') {
-      close();
-    } else if (peek() == ',') {
-      ++at_;
-      skip_space();
-    } else {
-      fail("the array ends without a ']'");
+  bool next(Record& record) override {
+    for (Piece piece; input_.cut(line_end_, piece);) {
+      std::string_view line = without_line_end(input_.text_of(piece));
+      if (trimmed(line).empty()) continue;
+      take_object(line, input_, piece, record);
+      return true;
     }
-    return element;
+    return false;
   }
-
-  // Where that element begins.
-  int64_t line() const { return element_line_; }
-  int64_t column() const { return element_column_; }
 
  private:
-  /// Steps to the ',' or ']' that ends the element, or to the end of the text.
-  void skip_element() {
-    int depth = 0;
-    for (bool in_string = false; at_ < text_.size(); ++at_) {
-      char c = text_[at_];
-      if (c == '\n') ++line_;
-      if (in_string) {
-        if (c == '\\' && at_ + 1 < text_.size() && text_[at_ + 1] != '\n') ++at_;
-        if (c == '"') in_string = false;
-      } else if (c == '"') {
-        in_string = true;
-      } else if (c == '[' || c == '{') {
-        ++depth;
-      } else if (depth == 0 && (c == ',' || c == ']')) {
-        return;
-      } else if (c == ']' || c == '}') {
-        --depth;
+  TextInput input_;
+  LineEnd line_end_;
+};
+
+/// Pieces are JSON values; only their brackets and quotes are looked at.
+class ValueEnd : public PieceEnd {
+ public:
+  void begin() override {
+    depth_ = 0;
+    in_string_ = escaped_ = false;
+  }
+
+  size_t find(std::string_view text, size_t from) override {
+    for (size_t at = from; at < text.size(); ++at) {
+      if (in_string_) {
+        if (!escaped_) at += plain_length(text.substr(at));
+        if (at == text.size()) break;
+        if (step_in_string(text[at]) && depth_ == 0) return at + 1;
+      } else if (depth_ == 0 && kBehindValues.find(text[at]) != std::string_view::npos) {
+        return at;
+      } else if (step(text[at]) && depth_ == 0) {
+        return at + 1;
       }
     }
+    return std::string_view::npos;
   }
 
-  void close() {
-    closed_ = true;
-    ++at_;
-    skip_space();
-    if (at_ < text_.size()) fail("text follows the end of the array");
+  /// True where a value has no end so far.
+  bool open() const { return depth_ > 0 || in_string_; }
+
+ private:
+  static constexpr std::string_view kBehindValues = ",:]} \t\r\n";
+
+  /// True when `c` ends a string.
+  bool step_in_string(char c) {
+    if (escaped_) {
+      escaped_ = false;
+    } else if (c == '\\') {
+      escaped_ = true;
+    } else if (c == '"') {
+      in_string_ = false;
+      return true;
+    }
+    return false;
   }
 
-  void skip_space() {
-    for (; at_ < text_.size() && std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos; ++at_) {
-      if (text_[at_] == '\n') ++line_;
+  /// True when `c` ends an object or array.
+  bool step(char c) {
+    if (c == '"') in_string_ = true;
+    if (c == '[' || c == '{') ++depth_;
+    if (c != ']' && c != '}') return false;
+    --depth_;
+    return true;
+  }
+
+  int64_t depth_ = 0;
+  bool in_string_ = false, escaped_ = false;
+};
+
+/// Cuts the array's elements off before they are parsed, so that a bad one doesn't spoil those behind it.
+class JsonReader : public RecordReader {
+ public:
+  explicit JsonReader(TextInput input) : input_(std::move(input)) {}
+
+  bool next(Record& record) override {
+    input_.finish(value_end_);
+    if (state_ == State::kStart) open();
+    while (state_ != State::kEnd && !to_element()) close_array();
+    if (state_ == State::kEnd) return false;
+    state_ = State::kBehindElement;
+    Piece piece;
+    input_.cut(value_end_, piece);
+    if (value_end_.open()) fail("the array ends without a ']'");
+    take_object(input_.text_of(piece), input_, piece, record);
+    return true;
+  }
+
+ private:
+  enum class State { kStart, kBeforeElements, kBehindElement, kEnd };
+
+  void open() {
+    input_.skip_space();
+    int c = input_.peek();
+    if (c == -1) {
+      state_ = State::kEnd;
+    } else if (c == '[') {
+      input_.skip(1);
+      state_ = State::kBeforeElements;
+    } else if (c == '{') {
+      input_.skip(1);
+      within_object_ = true;
+      find_array(true);
+    } else {
+      fail(kWhatIsRead);
     }
   }
 
-  char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
+  /// Steps to the next element; false behind the end of the array.
+  bool to_element() {
+    input_.skip_space();
+    if (take(']')) return false;
+    if (state_ == State::kBehindElement) {
+      if (input_.peek() == -1) fail("the array ends without a ']'");
+      if (!take(',')) fail("',' or ']' is expected behind an element of the array");
+      input_.skip_space();
+    }
+    int c = input_.peek();
+    if (c == -1) fail("the array ends without a ']'");
+    if (std::string_view(",:]}").find(static_cast<char>(c)) != std::string_view::npos) {
+      fail("an element of the array is missing");
+    }
+    return true;
+  }
 
-  [[noreturn]] void fail(std::string_view why) const { throw InputError("{}:{}: {}.", file_.path, line_, why); }
+  void close_array() {
+    if (within_object_) return find_array(false);
+    state_ = State::kEnd;
+    expect_end("array");
+  }
 
-  const TextFile& file_;
-  std::string_view text_;
-  size_t at_ = 0;
-  int64_t line_ = 1, element_line_ = 1, element_column_ = 1;
-  bool closed_ = false;
+  /// What `parse` makes of the value that begins here, which is no record: the file can't be read without it.
+  template <class Parse>
+  auto parse_piece(Parse parse) {
+    Piece piece;
+    try {
+      input_.cut(value_end_, piece);
+      if (value_end_.open()) fail("the file ends within a value");
+      return parse(input_.text_of(piece));
+    } catch (const BadRecord& bad) {
+      throw InputError("{}", bad.what());
+    } catch (const JsonFault& fault) {
+      throw InputError("{}: {}.", input_.place(piece, fault.offset), fault.why);
+    }
+  }
+
+  /// Steps through the members of the object to the array of its elements, or to its end.
+  void find_array(bool first) {
+    for (;; first = false) {
+      input_.skip_space();
+      if (take('}')) return close_object();
+      if (!first && !take(',')) fail("',' or '}' is expected behind a value of the object");
+      input_.skip_space();
+      if (input_.peek() != '"') fail("a key in quotes is expected");
+      std::string key = parse_piece([](std::string_view text) { return read_string(text); });
+      input_.skip_space();
+      if (!take(':')) fail("':' is expected behind a key");
+      input_.skip_space();
+      if (is_array_of_objects()) {
+        if (!key_.empty()) fail(fmt::format("'{}' and '{}' are both arrays of objects; only one can be read", key_, key));
+        key_ = key;
+        state_ = State::kBeforeElements;
+        return input_.skip(1);
+      }
+      if (input_.peek() == -1) fail("the object ends without a '}'");
+      parse_piece([](std::string_view text) { return check_json(text); });
+    }
+  }
+
+  bool is_array_of_objects() {
+    if (input_.peek() != '[') return false;
+    size_t ahead = 1;
+    while (ahead < kMaxRecordBytes && is_space(input_.peek(ahead))) ++ahead;
+    return input_.peek(ahead) == '{';
+  }
+
+  void close_object() {
+    if (key_.empty()) fail(kWhatIsRead);
+    state_ = State::kEnd;
+    expect_end("object");
+  }
+
+  void expect_end(std::string_view what) {
+    input_.skip_space();
+    if (input_.peek() != -1) fail(fmt::format("text follows the end of the {}", what));
+  }
+
+  bool take(char c) {
+    if (input_.peek() != c) return false;
+    input_.skip(1);
+    return true;
+  }
+
+  static bool is_space(int c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+
+  [[noreturn]] void fail(std::string_view why) const { throw InputError("{}: {}.", input_.place(), why); }
+
+  static constexpr std::string_view kWhatIsRead =
+      "a JSON file must be an array of objects [{…}, …], or an object with one such array; for one object on each line "
+      "set `format: jsonl`";
+
+  TextInput input_;
+  ValueEnd value_end_;
+  State state_ = State::kStart;
+  bool within_object_ = false;
+  std::string key_;  // of the array that is read
 };
 
 }  // namespace
 
-void read_json(const TextFile& file, const config::DataSource&, const RecordSink& sink) {
-  ArrayScanner scanner(file);
-  for (std::string_view element = scanner.next(); !element.empty(); element = scanner.next()) {
-    emit(parse_json(element, file.path, scanner.line(), scanner.column()), file.path, scanner.line(), sink);
-  }
+Reader json_reader(TextInput input) {
+  return std::make_unique<JsonReader>(std::move(input));
 }
 
-void read_jsonl(const TextFile& file, const config::DataSource&, const RecordSink& sink) {
-  for_each_line(file, [&](int64_t number, std::string_view line) {
-    emit(parse_json(line, file.path, number), file.path, number, sink);
-  });
+Reader jsonl_reader(TextInput input) {
+  return std::make_unique<JsonlReader>(std::move(input));
 }
 
 }  // namespace trainer::data

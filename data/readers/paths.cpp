@@ -9,6 +9,8 @@
 
 #include "engine/base/edit_distance.h"
 #include "engine/base/errors.h"
+#include "engine/config/document/scalar.h"
+#include "engine/config/names.h"
 
 namespace trainer::data {
 namespace {
@@ -16,13 +18,18 @@ namespace {
 namespace fs = std::filesystem;
 using config::DataFormat;
 
+std::string ending_of(const fs::path& path) {
+  return config::lower(path.extension().string());
+}
+
 std::optional<DataFormat> format_by_ending(const fs::path& path) {
   static const std::map<std::string, DataFormat> kFormats = {
-      {".csv", DataFormat::kCsv},     {".tsv", DataFormat::kTsv},      {".json", DataFormat::kJson},
-      {".jsonl", DataFormat::kJsonl}, {".ndjson", DataFormat::kJsonl}, {".txt", DataFormat::kText},
+      {".csv", DataFormat::kCsv},         {".tsv", DataFormat::kTsv},      {".json", DataFormat::kJson},
+      {".jsonl", DataFormat::kJsonl},     {".ndjson", DataFormat::kJsonl}, {".txt", DataFormat::kText},
+      {".parquet", DataFormat::kParquet},
   };
-  std::string ending = path.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::string ending = ending_of(path);
+  if (ending == ".gz" || ending == ".zst" || ending == ".zstd") ending = ending_of(path.stem());
   auto found = kFormats.find(ending);
   return found == kFormats.end() ? std::nullopt : std::optional(found->second);
 }
@@ -45,6 +52,16 @@ std::vector<std::string> names_in(const fs::path& folder) {
                    did_you_mean(fs::path(path).filename().string(), names_in(parent)));
 }
 
+void expect_one_format(const fs::path& folder, const std::vector<std::string>& files) {
+  for (const std::string& file : files) {
+    DataFormat first = *format_by_ending(files[0]), format = *format_by_ending(file);
+    if (format == first) continue;
+    throw InputError("{}: the folder has files of two formats, like {} ({}) and {} ({}).\nGive a glob such as {}/*{}, or a "
+                     "list of both.", folder.string(), fs::path(files[0]).filename().string(), config::name_of(first),
+                     fs::path(file).filename().string(), config::name_of(format), folder.string(), ending_of(files[0]));
+  }
+}
+
 std::vector<std::string> files_of_folder(const fs::path& folder, DataFormat format) {
   std::vector<std::string> files;
   for (const std::string& name : names_in(folder)) {
@@ -53,8 +70,11 @@ std::vector<std::string> files_of_folder(const fs::path& folder, DataFormat form
     std::error_code error;
     if (wanted && fs::is_regular_file(path, error)) files.push_back(path.string());
   }
-  if (files.empty())
-    throw InputError("{}: the folder has no data files (.csv .tsv .json .jsonl .txt).", folder.string());
+  if (files.empty()) {
+    throw InputError("{}: the folder has no data files (.csv .tsv .json .jsonl .txt, also with .gz or .zst).",
+                     folder.string());
+  }
+  if (format == DataFormat::kAuto) expect_one_format(folder, files);
   return files;
 }
 
@@ -71,23 +91,32 @@ std::vector<std::string> files_of_glob(const std::string& pattern) {
   return files;
 }
 
+std::vector<std::string> files_of(const std::string& path, DataFormat format) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return files_of_folder(path, format);
+  if (fs::exists(path, error)) return {path};
+  if (path.find_first_of("*?[") != std::string::npos) return files_of_glob(path);
+  fail_missing(path);
+}
+
 }  // namespace
+
+std::vector<SourceEntry> find_sources(const config::DataSource& source) {
+  std::vector<SourceEntry> entries;
+  for (const std::string& path : source.path) {
+    SourceEntry entry{path};
+    for (const std::string& file : files_of(path, source.format)) {
+      entry.files.push_back({file, format_of(file, source.format)});
+    }
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
 
 std::vector<std::string> expand_paths(const config::DataSource& source) {
   std::vector<std::string> files;
-  for (const std::string& path : source.path) {
-    std::error_code error;
-    std::vector<std::string> found;
-    if (fs::is_directory(path, error)) {
-      found = files_of_folder(path, source.format);
-    } else if (fs::exists(path, error)) {
-      found = {path};
-    } else if (path.find_first_of("*?[") != std::string::npos) {
-      found = files_of_glob(path);
-    } else {
-      fail_missing(path);
-    }
-    files.insert(files.end(), found.begin(), found.end());
+  for (const SourceEntry& entry : find_sources(source)) {
+    for (const SourceFile& file : entry.files) files.push_back(file.path);
   }
   return files;
 }

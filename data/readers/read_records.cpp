@@ -1,49 +1,106 @@
-#include "data/readers/paths.h"
+#include <algorithm>
+
 #include "data/readers/readers.h"
 #include "engine/base/errors.h"
+#include "engine/config/names.h"
 
 namespace trainer::data {
-namespace {
 
 using config::DataFormat;
 
-void read_one(const TextFile& file, DataFormat format, const config::DataSource& source, const RecordSink& sink) {
+Reader make_reader(TextInput input, DataFormat format, const config::DataSource& source) {
   switch (format) {
     case DataFormat::kDelimited:
-      return read_delimited(file, source, sink);
+      return delimited_reader(std::move(input), source);
     case DataFormat::kCsv:
-      return read_separated(file, ',', source, sink);
+      return separated_reader(std::move(input), ',', source);
     case DataFormat::kTsv:
-      return read_separated(file, '\t', source, sink);
+      return separated_reader(std::move(input), '\t', source);
     case DataFormat::kJson:
-      return read_json(file, source, sink);
+      return json_reader(std::move(input));
     case DataFormat::kJsonl:
-      return read_jsonl(file, source, sink);
+      return jsonl_reader(std::move(input));
     case DataFormat::kText:
-      return read_text(file, source, sink);
+      return text_reader(std::move(input), source);
+    case DataFormat::kParquet:
+      refuse_parquet(input.path());
+    case DataFormat::kMnist:
+    case DataFormat::kMegatron:
     case DataFormat::kAuto:
       break;
   }
-  throw InternalError("no reader for format {}", static_cast<int>(format));
+  throw InternalError("no reader for format {}", config::name_of(format));
 }
 
-}  // namespace
+std::vector<std::string> ReadSummary::notes() const {
+  std::vector<std::string> notes = bad.notes();
+  if (duplicates > 0) notes.push_back(fmt::format("left out as deduplicate says: {} × a record seen before", duplicates));
+  return notes;
+}
 
-void read_records(const config::DataSource& source, const RecordSink& sink) {
-  std::vector<std::string> paths = expand_paths(source);
-  if (paths.empty()) throw ConfigError("data: no path is given.");
-  int64_t records = 0;
-  auto count_and_pass = [&](Record&& record) {
-    ++records;
-    sink(std::move(record));
-  };
-  for (const std::string& path : paths) {
-    read_one(open_text(path, source.encoding), format_of(path, source.format), source, count_and_pass);
+RecordStream::RecordStream(const config::DataSource& source) : source_(source), entries_(find_sources(source)) {
+  if (entries_.empty()) throw ConfigError("data: no path is given.");
+  summary_.entry_records.resize(entries_.size());
+  summary_.bad = BadRecords(source.on_bad_sample);
+}
+
+bool RecordStream::next(Record& record) {
+  while (reader_ || open_next()) {
+    record.clear();
+    try {
+      if (read(record)) return true;
+    } catch (const BadRecord& bad) {
+      has_records_ = true;
+      summary_.bad.take(bad);
+    }
   }
-  if (records == 0) {
-    throw InputError("{}: no records{}.", paths[0],
-                     paths.size() > 1 ? fmt::format(", nor in {} more files", paths.size() - 1) : "");
+  check_end();
+  return false;
+}
+
+bool RecordStream::open_next() {
+  while (entry_ < entries_.size() && file_ == entries_[entry_].files.size()) {
+    ++entry_;
+    file_ = 0;
   }
+  if (entry_ == entries_.size()) return false;
+  const SourceFile& file = entries_[entry_].files[file_++];
+  path_ = file.path;
+  reader_ = make_reader(TextInput(open_bytes(path_), path_, source_.encoding), file.format, source_);
+  has_records_ = false;
+  return true;
+}
+
+/// Reads one record of the open file; false when there is none, or it is to be left out.
+bool RecordStream::read(Record& record) {
+  if (!reader_->next(record)) {
+    reader_.reset();
+    if (!has_records_) throw BadRecord(Fault::kNoRecords, path_, "no records are in this file.");
+    return false;
+  }
+  has_records_ = true;
+  if (source_.deduplicate && !seen_.add(record)) {
+    ++summary_.duplicates;
+    return false;
+  }
+  record.file = path_;
+  record.entry = entry_;
+  ++summary_.records;
+  ++summary_.entry_records[entry_];
+  return true;
+}
+
+void RecordStream::check_end() const {
+  if (summary_.records > 0) return;
+  std::vector<std::string> notes = summary_.notes();
+  notes.resize(std::min<size_t>(notes.size(), 4));
+  throw InputError("{}: no record can be used.\n{}", source_.path[0], fmt::join(notes, "\n"));
+}
+
+ReadSummary read_records(const config::DataSource& source, const RecordSink& sink) {
+  RecordStream stream(source);
+  for (Record record; stream.next(record);) sink(std::move(record));
+  return stream.summary();
 }
 
 }  // namespace trainer::data

@@ -1,31 +1,58 @@
-// One reader per format. Each calls `sink` for every record of `file`, in the file's order.
-// Errors of all: InputError with file and line.
+// Files become records.
 #pragma once
 
+#include <string>
+#include <vector>
+
+#include "data/readers/bad_record.h"
+#include "data/readers/duplicates.h"
+#include "data/readers/paths.h"
 #include "data/readers/record.h"
-#include "data/readers/text_file.h"
+#include "data/readers/record_reader.h"
 #include "engine/config/sections.h"
 
 namespace trainer::data {
 
-/// `left<delimiter>right` on each line, divided at the first or last delimiter; spaces around the parts don't count.
-/// The columns are `source.columns`, by default `source` and `target`.
-void read_delimited(const TextFile& file, const config::DataSource& source, const RecordSink& sink);
+/// What a reading of a source came to.
+struct ReadSummary {
+  int64_t records = 0;                 // given
+  std::vector<int64_t> entry_records;  // the same, for each entry of `path`
+  int64_t duplicates = 0;              // left out by `deduplicate`
+  BadRecords bad;                      // left out by `on_bad_sample: skip`
 
-/// Comma- or tab-separated values with quotes (RFC 4180). The first line names the columns; with `source.columns` there
-/// is no such line, or it repeats those names.
-void read_separated(const TextFile& file, char separator, const config::DataSource& source, const RecordSink& sink);
+  /// What was left out and how much of it, for the user.
+  std::vector<std::string> notes() const;
+};
 
-/// One array of objects.
-void read_json(const TextFile& file, const config::DataSource& source, const RecordSink& sink);
+/// All records of a source, file by file in their order. Only one record is held at a time.
+class RecordStream {
+ public:
+  /// Errors: ConfigError, InputError.
+  explicit RecordStream(const config::DataSource& source);
 
-/// One object on each line.
-void read_jsonl(const TextFile& file, const config::DataSource& source, const RecordSink& sink);
+  /// Reads the next good record; false behind the last one. Errors: InputError, with file and line; also at the end,
+  /// when no record was given.
+  bool next(Record& record);
 
-/// Each line is a record with one column, `text` or the one name in `source.columns`.
-void read_text(const TextFile& file, const config::DataSource& source, const RecordSink& sink);
+  /// Of what was read so far.
+  const ReadSummary& summary() const { return summary_; }
 
-/// Reads all files of `source` in their order, each by its format. Errors: InputError, also when there is no record.
-void read_records(const config::DataSource& source, const RecordSink& sink);
+ private:
+  bool open_next();
+  bool read(Record& record);
+  void check_end() const;
+
+  config::DataSource source_;
+  std::vector<SourceEntry> entries_;
+  size_t entry_ = 0, file_ = 0;  // of the next file
+  Reader reader_;                // of the file before that
+  std::string path_;
+  bool has_records_ = false;  // the current file, good or bad ones
+  RecordSet seen_;
+  ReadSummary summary_;
+};
+
+/// Calls `sink` for every record of `source`. Errors: ConfigError, InputError; also when there is no record.
+ReadSummary read_records(const config::DataSource& source, const RecordSink& sink);
 
 }  // namespace trainer::data

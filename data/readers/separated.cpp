@@ -1,123 +1,183 @@
 #include <algorithm>
 #include <set>
 
-#include "data/readers/readers.h"
+#include "data/readers/bad_record.h"
+#include "data/readers/record_reader.h"
 #include "engine/base/errors.h"
 
 namespace trainer::data {
 namespace {
 
 using Row = std::vector<std::string>;
+constexpr size_t kNone = std::string_view::npos;
 
-/// Cuts text into rows of fields.
-class RowReader {
+/// Pieces are rows: a line end inside of quotes ends none.
+class RowEnd : public PieceEnd {
  public:
-  RowReader(const TextFile& file, char separator) : file_(file), text_(file.text), separator_(separator) {}
+  explicit RowEnd(char separator) : separator_(separator) {}
 
-  /// Reads the next row that isn't blank into `row`; false at the end.
-  bool next(Row& row) {
-    while (at_ < text_.size()) {
-      row.clear();
-      row_line_ = line_;
-      bool quoted = false;
-      size_t start = at_;
-      while (!take_field(row, quoted)) {
+  void begin() override {
+    state_ = State::kFieldStart;
+    lines_ = 0;
+  }
+
+  size_t find(std::string_view text, size_t from) override {
+    if (state_ == State::kFieldStart || state_ == State::kPlain) {  // most rows have no quotes
+      size_t newline = text.find('\n', from);
+      std::string_view line = text.substr(from, newline == kNone ? kNone : newline - from);
+      if (line.find('"') == kNone) {
+        if (!line.empty()) state_ = line.back() == separator_ ? State::kFieldStart : State::kPlain;
+        return newline == kNone ? kNone : newline + 1;
       }
-      if (at_ - start > kMaxLineBytes)
-        fail(fmt::format("a record of {} bytes; at most {} are read", at_ - start, kMaxLineBytes));
-      bool blank = row.size() == 1 && !quoted && trimmed(row[0]).empty();
-      if (!blank) return true;
+    }
+    for (size_t at = from; at < text.size();) {
+      if (state_ == State::kQuoted) {
+        at = step_over_quoted(text, at);
+      } else if (step(text[at++])) {
+        return at;
+      }
+    }
+    return kNone;
+  }
+
+  /// True where a quoted field has no end so far.
+  bool quoted() const { return state_ == State::kQuoted; }
+  /// How many lines below the start of the row the last quoted field begins.
+  int64_t quote_line() const { return quote_line_; }
+
+ private:
+  enum class State { kFieldStart, kPlain, kQuoted, kQuoteSeen };
+
+  /// True when `c` ends the row.
+  bool step(char c) {
+    if (c == '"' && (state_ == State::kFieldStart || state_ == State::kQuoteSeen)) {  // two quotes stand for one
+      if (state_ == State::kFieldStart) quote_line_ = lines_;
+      state_ = State::kQuoted;
+    } else {
+      state_ = c == separator_ ? State::kFieldStart : State::kPlain;
+    }
+    return c == '\n';
+  }
+
+  size_t step_over_quoted(std::string_view text, size_t at) {
+    size_t quote = text.find('"', at);
+    std::string_view inside = text.substr(at, quote == kNone ? kNone : quote - at);
+    lines_ += std::count(inside.begin(), inside.end(), '\n');
+    if (quote == kNone) return text.size();
+    state_ = State::kQuoteSeen;
+    return quote + 1;
+  }
+
+  char separator_;
+  State state_ = State::kFieldStart;
+  int64_t lines_ = 0, quote_line_ = 0;
+};
+
+class SeparatedReader : public RecordReader {
+ public:
+  SeparatedReader(TextInput input, char separator, Row columns)
+      : input_(std::move(input)),
+        row_end_(separator),
+        separator_(separator),
+        names_(std::move(columns)),
+        may_repeat_names_(!names_.empty()) {}
+
+  bool next(Record& record) override {
+    if (names_.empty() && !read_names()) return false;
+    bool first = std::exchange(may_repeat_names_, false);
+    if (!read_row()) return false;
+    if (first && row_ == names_ && !read_row()) return false;
+    if (row_.size() != names_.size()) {
+      throw BadRecord(Fault::kRagged, place(), "{} fields where {} columns are named.", row_.size(), names_.size());
+    }
+    record.line = line_;
+    for (size_t i = 0; i < names_.size(); ++i) record.fields.emplace_back(names_[i], std::move(row_[i]));
+    return true;
+  }
+
+ private:
+  std::string place() const { return fmt::format("{}:{}", input_.path(), line_); }
+
+  bool read_names() {
+    try {
+      if (!read_row()) return false;
+    } catch (const BadRecord& bad) {  // nothing can be read without it
+      throw InputError("{}", bad.what());
+    }
+    std::set<std::string> seen;
+    for (const std::string& name : row_) {
+      if (trimmed(name).empty()) {
+        throw InputError("{}: a column has no name; without a line of names, give `columns`.", place());
+      }
+      if (!seen.insert(name).second) throw InputError("{}: two columns have the name '{}'.", place(), name);
+    }
+    names_ = row_;
+    return true;
+  }
+
+  /// Reads the next row that isn't blank into row_; false at the end.
+  bool read_row() {
+    while (cut()) {
+      line_ = piece_.line;
+      std::string_view text = without_line_end(input_.text_of(piece_));
+      if (trimmed(text).empty() && text.find(separator_) == kNone) continue;
+      divide(text);
+      return true;
     }
     return false;
   }
 
-  /// Where the last row begins.
-  int64_t line() const { return row_line_; }
-
-  [[noreturn]] void fail(const std::string& why) const { throw InputError("{}:{}: {}.", file_.path, row_line_, why); }
-
- private:
-  /// Appends one field and steps over what ends it; true when that ends the row.
-  bool take_field(Row& row, bool& quoted) {
-    std::string field;
-    if (at_ < text_.size() && text_[at_] == '"') {
-      quoted = true;
-      take_quoted(field);
-    } else {
-      size_t end = std::min({text_.find(separator_, at_), text_.find('\n', at_), text_.size()});
-      field = text_.substr(at_, end - at_);
-      at_ = end;
-      bool at_row_end = at_ == text_.size() || text_[at_] == '\n';
-      if (at_row_end && field.ends_with('\r')) field.pop_back();
+  bool cut() {
+    bool is_there = input_.cut(row_end_, piece_);
+    if (row_end_.quoted()) {
+      throw InputError("{}:{}: a quoted field begins here and never ends.", input_.path(),
+                       piece_.line + row_end_.quote_line());
     }
-    row.push_back(std::move(field));
-    return take_end();
+    return is_there;
   }
 
-  void take_quoted(std::string& field) {
-    for (++at_;; ++at_) {
-      size_t quote = text_.find('"', at_);
-      if (quote == std::string_view::npos) fail("a quoted field begins here and never ends");
-      std::string_view part = text_.substr(at_, quote - at_);
-      line_ += std::count(part.begin(), part.end(), '\n');
-      field += part;
-      at_ = quote + 1;
-      if (at_ >= text_.size() || text_[at_] != '"') return;
-      field += '"';  // two quotes stand for one
+  void divide(std::string_view text) {
+    row_.clear();
+    for (size_t at = 0;; ++at) {
+      std::string& field = row_.emplace_back();
+      if (at < text.size() && text[at] == '"') {
+        at = take_quoted(text, at + 1, field);
+      } else {
+        size_t end = std::min(text.find(separator_, at), text.size());
+        field = text.substr(at, end - at);
+        at = end;
+      }
+      if (at == text.size()) return;
     }
   }
 
-  bool take_end() {
-    if (text_.substr(at_).starts_with("\r\n")) ++at_;
-    if (at_ == text_.size()) return true;
-    char end = text_[at_];
-    if (end != '\n' && end != separator_) fail("text follows the closing quote of a field");
-    ++at_;
-    if (end == '\n') ++line_;
-    return end == '\n';
+  /// Returns the place behind the field.
+  size_t take_quoted(std::string_view text, size_t at, std::string& field) const {
+    for (;;) {
+      size_t quote = text.find('"', at);
+      require(quote != kNone, "a row ends inside of quotes");
+      field += text.substr(at, quote - at);
+      at = quote + 1;
+      if (at == text.size() || text[at] == separator_) return at;
+      if (text[at] != '"') throw BadRecord(Fault::kStrayQuote, place(), "text follows the closing quote of a field.");
+      field += '"';
+      ++at;
+    }
   }
 
-  const TextFile& file_;
-  std::string_view text_;
+  TextInput input_;
+  RowEnd row_end_;
   char separator_;
-  size_t at_ = 0;
-  int64_t line_ = 1, row_line_ = 1;
+  Piece piece_;  // the row as it is in the file
+  Row names_, row_;
+  bool may_repeat_names_;
+  int64_t line_ = 1;
 };
-
-/// The columns' names, from the configuration or the first line. Leaves in `row` the first row of data, or nothing.
-Row read_header(RowReader& reader, const Row& configured, Row& row) {
-  bool is_there = reader.next(row);
-  if (!configured.empty()) {
-    if (!is_there || row == configured) row.clear();
-    return configured;
-  }
-  Row names = std::move(row);
-  row.clear();
-  std::set<std::string> seen;
-  for (const std::string& name : names) {
-    if (trimmed(name).empty()) reader.fail("a column has no name; without a line of names, give `columns`");
-    if (!seen.insert(name).second) reader.fail(fmt::format("two columns have the name '{}'", name));
-  }
-  return names;
-}
-
-Record make_record(const RowReader& reader, const std::string& path, const Row& names, Row&& row) {
-  if (row.size() != names.size()) {
-    reader.fail(fmt::format("{} fields where {} columns are named", row.size(), names.size()));
-  }
-  Record record{{}, path, reader.line()};
-  for (size_t i = 0; i < names.size(); ++i) record.fields.emplace_back(names[i], std::move(row[i]));
-  return record;
-}
 
 }  // namespace
 
-void read_separated(const TextFile& file, char separator, const config::DataSource& source, const RecordSink& sink) {
-  RowReader reader(file, separator);
-  Row row;
-  Row names = read_header(reader, source.columns, row);
-  if (!row.empty()) sink(make_record(reader, file.path, names, std::move(row)));
-  while (reader.next(row)) sink(make_record(reader, file.path, names, std::move(row)));
+Reader separated_reader(TextInput input, char separator, const config::DataSource& source) {
+  return std::make_unique<SeparatedReader>(std::move(input), separator, source.columns);
 }
 
 }  // namespace trainer::data

@@ -1,26 +1,19 @@
 #include "engine/adapters/inject.h"
 
-#include <cmath>
-#include <set>
+#include <algorithm>
 
-#include "engine/adapters/lora_linear.h"
+#include "engine/adapters/inject_ia3.h"
+#include "engine/adapters/inject_lora.h"
+#include "engine/adapters/inject_prompt.h"
+#include "engine/adapters/model_facts.h"
 #include "engine/adapters/target.h"
+#include "engine/base/errors.h"
 
 namespace trainer::adapters {
 namespace {
 
-LoraShape shape_of(const config::LoraConfig& options, int64_t in) {
-  const auto r = static_cast<double>(options.r);
-  const double bound = 1.0 / std::sqrt(static_cast<double>(in));  // Kaiming-uniform with a = sqrt(5)
-  LoraShape shape{options.r,
-                  options.lora_alpha / (options.use_rslora ? std::sqrt(r) : r),
-                  options.lora_dropout,
-                  {nn::Init::kUniform, bound},
-                  {nn::Init::kConstant, 0}};
-  if (options.init_lora_weights == "gaussian") shape.a = {nn::Init::kNormal, 1.0 / r};
-  if (options.init_lora_weights == "false") shape.b = {nn::Init::kUniform, 1.0 / std::sqrt(r)};
-  return shape;
-}
+constexpr const char* kPrompt = "prompt_embeddings";
+constexpr const char* kParts[] = {".lora_", ".ia3_l", ".prompt_encoder.", ".prompt_embeddings"};
 
 void unfreeze(nn::Module& module) {
   for (const auto& [name, parameter] : module.parameters()) {
@@ -36,29 +29,52 @@ void unfreeze(nn::Module& module) {
   }
 }
 
+/// PEFT trains the head of a classifier too, by the names that transformers gives it.
+void add_head(const models::Model& model, config::LoraConfig& options) {
+  if (model.task() != models::Task::kSequenceClassification) return;
+  for (const char* head : {"classifier", "score"})
+    if (std::count(options.modules_to_save.begin(), options.modules_to_save.end(), head) == 0)
+      options.modules_to_save.emplace_back(head);
+}
+
+bool is_prompt(const config::LoraConfig& options) {
+  return options.peft_type == "PROMPT_TUNING" || options.peft_type == "P_TUNING";
+}
+
 }  // namespace
 
-int64_t inject_lora(models::Model& model, const config::LoraConfig& options) {
-  const auto targets = lora_targets(model, options);
-  const std::set<std::string> wanted(targets.begin(), targets.end());
+Injected inject(models::Model& model, config::LoraConfig& options, const Encode& encode) {
+  add_head(model, options);
   const auto saved = modules_to_save(model, options);
   for (const nn::ParameterPtr& parameter : model.all_parameters()) parameter->trainable = false;
   for (nn::Module* module : saved) module->visit(unfreeze);
-  if (options.bias == config::LoraBias::kAll)  // by PEFT's test, which takes T5's relative_attention_bias too
-    for (const nn::ParameterPtr& parameter : model.all_parameters())
-      if (parameter->name.find("bias") != std::string::npos) parameter->trainable = true;
-  model.visit([&](nn::Module& parent) {
-    for (nn::Module::Child& child : parent.children())
-      if (wanted.count(child.module->path()) != 0)
-        child.module = std::make_shared<LoraLinear>(static_cast<nn::Linear&>(*child.module),
-                                                    shape_of(options, static_cast<nn::Linear&>(*child.module).in()));
-  });
-  model.name_tree();
-  return static_cast<int64_t>(targets.size());
+  if (options.peft_type == "LORA") return inject_lora(model, options);
+  if (options.peft_type == "IA3") return inject_ia3(model, options);
+  if (is_prompt(options)) return inject_prompt(model, options, encode);
+  throw ConfigError("lora.peft_type {} is not supported; LORA, IA3, PROMPT_TUNING and P_TUNING are", options.peft_type);
 }
 
-std::string adapter_name(const std::string& parameter_name) {
-  return "base_model.model." + parameter_name;
+bool is_adapter(const std::string& name) {
+  return std::any_of(std::begin(kParts), std::end(kParts),
+                     [&](const char* part) { return name.find(part) != std::string::npos; });
+}
+
+std::map<std::string, std::string> adapter_names(models::Model& model, const config::LoraConfig& options) {
+  // PEFT puts a model of its own around the layers that it changes, and none around a prompt's model.
+  const std::string root = is_prompt(options) ? "base_model." : "base_model.model.";
+  std::map<std::string, std::string> names;
+  model.visit([&](nn::Module& module) {
+    const auto& parameters = module.parameters();
+    const bool adapted = std::any_of(parameters.begin(), parameters.end(),
+                                     [](const auto& p) { return is_adapter("." + p.first); });
+    const std::string path = module.path().empty() ? "" : module.path() + ".";
+    for (const auto& [name, parameter] : parameters) {
+      const bool of_base = adapted && !is_adapter("." + name);
+      const std::string in_file = name == kPrompt ? kPrompt : root + path + (of_base ? "base_layer." : "") + name;
+      names.emplace(parameter->name, in_file);
+    }
+  });
+  return names;
 }
 
 }  // namespace trainer::adapters

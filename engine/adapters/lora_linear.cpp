@@ -33,11 +33,11 @@ struct AddLowRank : torch::autograd::Function<AddLowRank> {
     const auto &x = saved[0], &hidden = saved[1], &a = saved[2], &b = saved[3], &mask = saved[4];
     const double scale = ctx->saved_data["scale"].toDouble(), kept = ctx->saved_data["kept"].toDouble();
     const at::Tensor grad = grads[0].contiguous();
-    const at::Tensor db = at::mm(grad.t(), hidden).mul_(scale);
     const at::Tensor dhidden = at::mm(grad, b).mul_(scale);  // [T, r]
-    const at::Tensor da = at::mm(dhidden.t(), dropped(x, mask, kept));
-    at::Tensor dx;
+    at::Tensor dx, da, db;
     if (ctx->needs_input_grad(1)) dx = dropped(at::mm(dhidden, a), mask, kept);
+    if (ctx->needs_input_grad(2)) da = at::mm(dhidden.t(), dropped(x, mask, kept));
+    if (ctx->needs_input_grad(3)) db = at::mm(grad.t(), hidden).mul_(scale);
     const at::Tensor none;
     return {grads[0], dx, da, db, none, none, none};
   }
@@ -54,12 +54,31 @@ LoraLinear::LoraLinear(const nn::Linear& base, const LoraShape& shape) : Linear(
   a_ = add_parameter("lora_A.weight", {shape.r, in()}, shape.a);
   b_ = add_parameter("lora_B.weight", {out(), shape.r}, shape.b);
   a_->linear = b_->linear = true;
+  if (!shape.subtracts_start) return;
+  start_a_ = add_parameter("lora_start_A.weight", {shape.r, in()}, {});
+  start_b_ = add_parameter("lora_start_B.weight", {out(), shape.r}, {});
+  start_a_->linear = start_b_->linear = true;
+  start_a_->trainable = start_b_->trainable = false;
+}
+
+at::Tensor LoraLinear::base(const at::Tensor& x, const nn::LayoutPtr& rows, const nn::Pass& pass) const {
+  const at::Tensor y = Linear::project(x, rows, pass);
+  if (start_a_ == nullptr) return y;
+  return add_low_rank(y, x, start_a_->value.to(pass.compute), start_b_->value.to(pass.compute), -shape_.scale, {}, rows);
+}
+
+at::Tensor LoraLinear::add_branch(const at::Tensor& base, const at::Tensor& x, const nn::DropoutRule& rule,
+                                  const nn::LayoutPtr& rows, const nn::Pass& pass) const {
+  return add_low_rank(base, x, a_->value.to(pass.compute), b_->value.to(pass.compute), shape_.scale, rule, rows);
+}
+
+nn::DropoutRule LoraLinear::dropout(const nn::Pass& pass) const {
+  return pass.dropout(path() + ".lora_dropout", shape_.dropout);
 }
 
 at::Tensor LoraLinear::project(const at::Tensor& x_in, const nn::LayoutPtr& rows, const nn::Pass& pass) const {
   const at::Tensor x = x_in.to(pass.compute);
-  return add_low_rank(Linear::project(x, rows, pass), x, a_->value.to(pass.compute), b_->value.to(pass.compute),
-                      shape_.scale, pass.dropout(path() + ".lora_dropout", shape_.dropout), rows);
+  return add_branch(base(x, rows, pass), x, dropout(pass), rows, pass);
 }
 
 }  // namespace trainer::adapters

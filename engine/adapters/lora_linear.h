@@ -9,6 +9,7 @@ struct LoraShape {
   double scale = 1;    // lora_alpha / r, or lora_alpha / sqrt(r)
   double dropout = 0;  // on the adapter's input
   nn::Init a, b;
+  bool subtracts_start = false;  // see Note [Decomposed start]
 };
 
 /// A linear layer with a low-rank branch beside it: y = x W^T + scale * dropout(x) A^T B^T.
@@ -18,12 +19,26 @@ class LoraLinear : public nn::Linear {
  public:
   LoraLinear(const nn::Linear& base, const LoraShape& shape);
 
+  const LoraShape& shape() const { return shape_; }
+  const nn::ParameterPtr& a() const { return a_; }
+  const nn::ParameterPtr& b() const { return b_; }
+  /// A and B as they started; null unless the shape subtracts them.
+  const nn::ParameterPtr& start_a() const { return start_a_; }
+  const nn::ParameterPtr& start_b() const { return start_b_; }
+
  protected:
   at::Tensor project(const at::Tensor& x, const nn::LayoutPtr& rows, const nn::Pass& pass) const override;
 
+  /// The layer without what is learnt, bias included; x [T, in] in the compute dtype.
+  at::Tensor base(const at::Tensor& x, const nn::LayoutPtr& rows, const nn::Pass& pass) const;
+  /// The learnt branch added to `base` [T, out].
+  at::Tensor add_branch(const at::Tensor& base, const at::Tensor& x, const nn::DropoutRule& rule,
+                        const nn::LayoutPtr& rows, const nn::Pass& pass) const;
+  nn::DropoutRule dropout(const nn::Pass& pass) const;
+
  private:
   LoraShape shape_;
-  nn::ParameterPtr a_, b_;
+  nn::ParameterPtr a_, b_, start_a_, start_b_;
 };
 
 /// scale * dropout(x) A^T B^T added to `base` [T, out]; x [T, in]. Keeps x, the [T, r] product and the mask's bits.

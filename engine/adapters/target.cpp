@@ -1,11 +1,11 @@
 #include "engine/adapters/target.h"
 
 #include <algorithm>
-#include <regex>
 #include <set>
 
 #include <fmt/ranges.h>
 
+#include "engine/adapters/pattern.h"
 #include "engine/base/errors.h"
 #include "models/nn/linear.h"
 
@@ -17,18 +17,28 @@ bool ends_with_name(const std::string& path, const std::string& name) {
          (path.size() > name.size() && path.ends_with(name) && path[path.size() - name.size() - 1] == '.');
 }
 
-bool matches_pattern(const std::string& path, const std::string& pattern, const char* option) {
-  try {
-    return std::regex_match(path, std::regex(pattern, std::regex::ECMAScript));
-  } catch (const std::regex_error& error) {
-    throw ConfigError("lora.{}: '{}' is not a regular expression: {}.", option, pattern, error.what());
-  }
-}
-
 bool matches(const std::string& path, const config::NamesOrPattern& wanted, const char* option) {
-  if (!wanted.pattern.empty()) return matches_pattern(path, wanted.pattern, option);
+  if (!wanted.pattern.empty()) return matches_whole(path, wanted.pattern, option);
   return std::any_of(wanted.names.begin(), wanted.names.end(),
                      [&](const auto& name) { return ends_with_name(path, name); });
+}
+
+/// The number of the block that `path` is in; -1: it is in none.
+int64_t block_of(const std::string& path, const config::LoraConfig& options) {
+  if (options.layers_pattern.empty()) return number_at_start(path, ".*?\\.[^.]*\\.(\\d+)\\.", "layers_pattern");
+  for (const std::string& pattern : options.layers_pattern) {
+    const int64_t number = number_at_start(path, "(?:^|.*?\\.)" + pattern + "\\.(\\d+)\\.", "layers_pattern");
+    if (number >= 0) return number;
+  }
+  return -1;
+}
+
+/// Whether layers_to_transform lets a layer through. One that is named by its whole path always passes, as in PEFT.
+bool in_chosen_block(const std::string& path, const config::LoraConfig& options) {
+  const auto& names = options.target_modules.names;
+  const auto& blocks = options.layers_to_transform;
+  if (blocks.empty() || std::count(names.begin(), names.end(), path) != 0) return true;
+  return std::count(blocks.begin(), blocks.end(), block_of(path, options)) != 0;
 }
 
 /// m itself, or anything inside it, at any depth: PEFT's rule for modules_to_save.
@@ -43,26 +53,32 @@ std::string last_part(const std::string& path) {
 
 }  // namespace
 
-std::vector<std::string> lora_targets(models::Model& model, const config::LoraConfig& options) {
-  config::NamesOrPattern wanted = options.target_modules;
-  if (wanted.empty()) wanted.names = model.default_lora_targets();
+std::vector<std::string> target_layers(models::Model& model, const config::LoraConfig& options) {
+  const config::NamesOrPattern& wanted = options.target_modules;
   const bool all_linear = wanted.pattern == "all-linear";
   std::vector<std::string> targets;
   std::set<std::string> candidates;
   model.visit([&](nn::Module& module) {
-    if (dynamic_cast<nn::Linear*>(&module) == nullptr) return;
+    const bool linear = dynamic_cast<nn::Linear*>(&module) != nullptr;
+    if (!linear && dynamic_cast<nn::Embedding*>(&module) == nullptr) return;
     const std::string& path = module.path();
     candidates.insert(last_part(path));
     const auto saved = [&](const auto& name) { return inside(path, name); };
     if (std::any_of(options.modules_to_save.begin(), options.modules_to_save.end(), saved)) return;
     if (!options.exclude_modules.empty() && matches(path, options.exclude_modules, "exclude_modules")) return;
-    if (all_linear ? path != model.output_head() : matches(path, wanted, "target_modules")) targets.push_back(path);
+    if (all_linear ? linear && path != model.output_head()
+                   : matches(path, wanted, "target_modules") && in_chosen_block(path, options))
+      targets.push_back(path);
   });
   if (!targets.empty()) return targets;
-  throw ConfigError(
-      "lora.target_modules: {} matches no linear layer of the model.\n  Its linear layers are called {}.",
-      wanted.pattern.empty() ? fmt::format("[{}]", fmt::join(wanted.names, ", ")) : "'" + wanted.pattern + "'",
-      fmt::join(candidates, ", "));
+  throw ConfigError("lora.target_modules: {} matches no layer of the model{}.\n  Its layers are called {}.",
+                    wanted.pattern.empty() ? fmt::format("[{}]", fmt::join(wanted.names, ", "))
+                                           : "'" + wanted.pattern + "'",
+                    options.layers_to_transform.empty()
+                        ? ""
+                        : fmt::format(" in the blocks [{}] of layers_to_transform",
+                                      fmt::join(options.layers_to_transform, ", ")),
+                    fmt::join(candidates, ", "));
 }
 
 std::vector<nn::Module*> modules_to_save(models::Model& model, const config::LoraConfig& options) {

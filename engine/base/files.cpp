@@ -150,10 +150,14 @@ void publish_file(const fs::path& path, std::string_view content) {
   if (!file) throw machine_error("write", path, errno);
   RemoveUnlessKept begun(temp);
   write_all(file.get(), content, path);
-  if (fsync(file.get()) != 0) throw machine_error("sync to disk", path, errno);
   if (close(file.release()) != 0) throw machine_error("write", path, errno);
-  if (rename(temp.c_str(), path.c_str()) != 0) throw machine_error("publish", path, errno);
+  publish_written(temp, path);
   begun.keep();
+}
+
+void publish_written(const fs::path& temp, const fs::path& path) {
+  sync_path(temp);
+  if (rename(temp.c_str(), path.c_str()) != 0) throw machine_error("publish", path, errno);
   sync_path(folder_of(path));
 }
 

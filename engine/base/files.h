@@ -17,6 +17,9 @@ std::string read_file(const std::filesystem::path& path, int64_t limit = int64_t
 /// Errors: MachineError; the old file is then untouched and nothing is left beside it.
 void publish_file(const std::filesystem::path& path, std::string_view content);
 
+/// Makes the finished file `temp`, of the same folder, the file `path`, as publish_file does. Errors: MachineError.
+void publish_written(const std::filesystem::path& temp, const std::filesystem::path& path);
+
 /// Writes all of `content` to the open file `fd`; `path` is for the message. Errors: MachineError.
 void write_all(int fd, std::string_view content, const std::filesystem::path& path);
 

@@ -1,6 +1,7 @@
 #include "engine/base/utf8.h"
 
 #include <cstdint>
+#include <cstring>
 
 namespace trainer {
 namespace {
@@ -27,7 +28,14 @@ size_t sequence_length(std::string_view text) {
 }  // namespace
 
 size_t find_invalid_utf8(std::string_view text) {
+  constexpr uint64_t kHighBits = 0x8080808080808080;
   for (size_t i = 0; i < text.size();) {
+    uint64_t word = kHighBits;
+    if (text.size() - i >= sizeof word) std::memcpy(&word, text.data() + i, sizeof word);
+    if ((word & kHighBits) == 0) {  // eight characters of ASCII
+      i += sizeof word;
+      continue;
+    }
     size_t length = sequence_length(text.substr(i));
     if (length == 0) return i;
     i += length;

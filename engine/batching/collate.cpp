@@ -5,34 +5,59 @@
 #include <ATen/ops/empty.h>
 
 namespace trainer::batching {
+namespace {
 
-models::Batch collate(const data::Dataset& dataset, data::Range positions,
-                      const std::function<int64_t(int64_t)>& index_of) {
-  auto source = std::make_shared<nn::Layout>(), target = std::make_shared<nn::Layout>();
-  const TokenCount count = count_tokens(dataset, positions, index_of);
-  models::Batch batch{at::empty({count.source}, at::kLong), at::empty({count.target}, at::kLong), source, target,
-                      count.target};
-  auto* to_source = batch.source_ids.data_ptr<int64_t>();
-  auto* to_label = batch.labels.data_ptr<int64_t>();
-  for (int64_t position = positions.begin; position < positions.end; ++position) {
-    const data::Sample sample = dataset.sample(index_of(position));
-    source->append(static_cast<int64_t>(sample.source.size()), position);
-    target->append(static_cast<int64_t>(sample.target.size()), position);
-    to_source = std::copy(sample.source.begin(), sample.source.end(), to_source);
-    to_label = std::copy(sample.target.begin(), sample.target.end(), to_label);
+/// Documents of one sample that do not see each other are samples of their own to a model: their positions must differ
+/// for their dropout to differ.
+constexpr int64_t kPartStride = int64_t{1} << 40;
+
+void append_source(const data::Sample& sample, int64_t position, nn::Layout& layout) {
+  const auto length = static_cast<int64_t>(sample.source.size());
+  if (sample.parts.size() < 2) return layout.append(length, position);
+  for (size_t i = 0; i < sample.parts.size(); ++i) {
+    const int64_t end = i + 1 < sample.parts.size() ? sample.parts[i + 1] : length;
+    layout.append(end - sample.parts[i], position + static_cast<int64_t>(i) * kPartStride);
   }
-  return batch;
 }
 
-TokenCount count_tokens(const data::Dataset& dataset, data::Range positions,
-                        const std::function<int64_t(int64_t)>& index_of) {
-  TokenCount count;
-  for (int64_t position = positions.begin; position < positions.end; ++position) {
-    const data::Sample sample = dataset.sample(index_of(position));
-    count.source += static_cast<int64_t>(sample.source.size());
-    count.target += static_cast<int64_t>(sample.target.size());
+at::Tensor to_tensor(const std::vector<int64_t>& values) {
+  at::Tensor tensor = at::empty({static_cast<int64_t>(values.size())}, at::kLong);
+  std::copy(values.begin(), values.end(), tensor.data_ptr<int64_t>());
+  return tensor;
+}
+
+/// Bytes become numbers in [0, 1].
+at::Tensor to_pixels(const std::vector<uint8_t>& bytes, int64_t features) {
+  at::Tensor tensor = at::empty({static_cast<int64_t>(bytes.size()) / features, features}, at::kFloat);
+  std::transform(bytes.begin(), bytes.end(), tensor.data_ptr<float>(),
+                 [](uint8_t byte) { return static_cast<float>(byte) / 255.0F; });
+  return tensor;
+}
+
+}  // namespace
+
+models::Batch collate(const data::Samples& samples, std::span<const int64_t> positions,
+                      const std::function<int64_t(int64_t)>& index_of) {
+  auto source = std::make_shared<nn::Layout>(), target = std::make_shared<nn::Layout>();
+  const bool next = samples.label_kind() == data::LabelKind::kNext;
+  std::vector<int64_t> ids, labels;
+  std::vector<uint8_t> pixels;
+  data::Sample sample;
+  for (const int64_t position : positions) {
+    samples.read(index_of(position), sample);
+    pixels.insert(pixels.end(), sample.pixels.begin(), sample.pixels.end());
+    ids.insert(ids.end(), sample.source.begin(), sample.source.end());
+    labels.insert(labels.end(), sample.labels.begin(), sample.labels.end());
+    if (samples.features() > 0)
+      source->append(1, position);
+    else
+      append_source(sample, position, *source);
+    if (!next) target->append(static_cast<int64_t>(sample.labels.size()), position);
   }
-  return count;
+  const auto learnt = std::count_if(labels.begin(), labels.end(), [](int64_t label) { return label != -100; });
+  models::Batch batch{to_tensor(ids), to_tensor(labels), source, next ? source : target, learnt};
+  if (samples.features() > 0) batch.pixels = to_pixels(pixels, samples.features());
+  return batch;
 }
 
 }  // namespace trainer::batching

@@ -6,6 +6,7 @@
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
+#include "engine/adapters/adapter_file.h"
 #include "engine/base/crc32c.h"
 #include "engine/base/errors.h"
 #include "engine/tensorfile/safetensors_file.h"
@@ -29,18 +30,14 @@ at::Tensor gather(const parallel::LogicalTensor& tensor, dist::Comm& comm) {
   return whole.view(tensor.shape);
 }
 
-void export_weights(parallel::ParallelModel& model, const std::filesystem::path& path,
-                    const std::function<std::string(const parallel::LogicalTensor&)>& name) {
+void export_tensors(dist::Comm& comm, const std::filesystem::path& path, const std::vector<Exported>& tensors) {
   const at::NoGradGuard no_grad;
-  dist::Comm& comm = model.comm();
-  const auto tensors = model.logical_tensors();
-  std::map<std::string, const parallel::LogicalTensor*> chosen;  // by name: the file's order, as all are fp32
+  std::map<std::string, const Exported*> ordered;  // by name: the file's order, as all are fp32
   std::vector<tensorfile::TensorSpec> specs;
-  for (const auto& tensor : tensors)
-    if (const std::string given = name(tensor); !given.empty()) {
-      chosen[given] = &tensor;
-      specs.push_back({given, tensor.value.scalar_type(), tensor.shape});
-    }
+  for (const Exported& tensor : tensors) {
+    ordered[tensor.name] = &tensor;
+    specs.push_back({tensor.name, tensor.dtype, tensor.shape});
+  }
   std::optional<tensorfile::SafetensorsWriter> writer;
   std::map<std::string, uint32_t> written;
   std::string problem;
@@ -53,22 +50,50 @@ void export_weights(parallel::ParallelModel& model, const std::filesystem::path&
     }
   };
   on_rank_0([&] { writer.emplace(path, specs); });
-  for (const auto& [given, tensor] : chosen) {
-    const at::Tensor whole = gather(*tensor, comm).contiguous();
+  for (const auto& [name, tensor] : ordered) {
+    const at::Tensor whole = tensor->whole().contiguous();
     on_rank_0([&] {
-      writer->write(given, whole);
-      written[given] = checksum(whole);
+      writer->write(name, whole);
+      written[name] = checksum(whole);
     });
   }
   on_rank_0([&] {
     writer->finish();
     const tensorfile::SafetensorsFile file(path);
-    for (const auto& [given, expected] : written)
-      if (checksum(file.tensor(given)) != expected)
-        throw MachineError("{}: {} does not read back as it was written. Check the disk.", path.string(), given);
+    for (const auto& [name, expected] : written)
+      if (checksum(file.tensor(name)) != expected)
+        throw MachineError("{}: {} does not read back as it was written. Check the disk.", path.string(), name);
   });
   for (const std::string& text : comm.gather_text(problem))
     if (!text.empty()) throw MachineError("{}", text);
+}
+
+void export_weights(parallel::ParallelModel& model, const std::filesystem::path& path,
+                    const std::function<std::string(const parallel::LogicalTensor&)>& name) {
+  const auto tensors = model.logical_tensors();
+  std::vector<Exported> chosen;
+  for (const auto& tensor : tensors)
+    if (std::string given = name(tensor); !given.empty())
+      chosen.push_back({std::move(given), tensor.shape, tensor.value.scalar_type(),
+                        [&] { return gather(tensor, model.comm()); }});
+  export_tensors(model.comm(), path, chosen);
+}
+
+void export_adapter(parallel::ParallelModel& model, const config::LoraConfig& options,
+                    const std::filesystem::path& path) {
+  const auto tensors = model.logical_tensors();
+  std::map<std::string, const parallel::LogicalTensor*> by_name;
+  for (const auto& tensor : tensors) by_name[tensor.name] = &tensor;
+  const auto file = adapters::adapter_file(model.model(), options);
+  std::vector<Exported> chosen;
+  for (const adapters::FileTensor& entry : file)
+    chosen.push_back({entry.name, entry.shape, at::kFloat, [&] {
+                        std::vector<at::Tensor> parts;
+                        for (const std::string& name : entry.parameters)
+                          parts.push_back(gather(*by_name.at(name), model.comm()));
+                        return entry.make(parts);
+                      }});
+  export_tensors(model.comm(), path, chosen);
 }
 
 }  // namespace trainer::checkpoint

@@ -1,14 +1,15 @@
 #include "engine/checkpoint/weight_sources.h"
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 #include <fmt/ranges.h>
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
+#include <torch/csrc/autograd/grad_mode.h>
 
-#include "engine/adapters/inject.h"
 #include "engine/base/errors.h"
 #include "engine/tensorfile/dtype.h"
 #include "models/nn/init.h"
@@ -41,10 +42,6 @@ at::ScalarType type_of(const tensorfile::SafetensorsFile& file, const std::strin
 
 }  // namespace
 
-bool is_adapter(const std::string& name) {
-  return name.find(".lora_") != std::string::npos;
-}
-
 void SeedSource::read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const {
   nn::Parameter drawn = parameter;
   if (!drawn.copy_of.empty()) drawn.name = drawn.copy_of;
@@ -62,7 +59,19 @@ std::string FolderSource::find(const nn::Parameter& parameter) const {
   names.insert(names.end(), parameter.aliases.begin(), parameter.aliases.end());
   if (!parameter.copy_of.empty()) names.push_back(parameter.copy_of);
   for (const std::string& name : names)
-    if (folder_.find(name) != nullptr) return name;
+    if (const std::string found = find(name); !found.empty()) return found;
+  return "";
+}
+
+std::string FolderSource::find(const std::string& name) const {
+  std::vector<std::string> names{name};
+  if (!base_prefix_.empty() && name.starts_with(base_prefix_)) names.push_back(name.substr(base_prefix_.size()));
+  for (const auto& [ours, theirs] : {std::pair{".weight", ".gamma"}, std::pair{".bias", ".beta"}})
+    if (const auto norm = std::string("LayerNorm") + ours; name.ends_with(norm))
+      for (size_t i = 0, count = names.size(); i < count; ++i)
+        names.push_back(names[i].substr(0, names[i].size() - std::strlen(ours)) + theirs);
+  for (const std::string& candidate : names)
+    if (folder_.find(candidate) != nullptr) return candidate;
   return "";
 }
 
@@ -71,19 +80,22 @@ at::ScalarType FolderSource::dtype(const nn::Parameter& parameter) const {
   return name.empty() ? at::kFloat : type_of(*folder_.find(name), name);
 }
 
-void FolderSource::read(const nn::Parameter& parameter, int64_t begin, int64_t, const at::Tensor& out) const {
+void FolderSource::read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const {
   const std::string name = find(parameter);
-  require(!name.empty(), "weight {} was not checked", parameter.name);
+  if (name.empty()) return anew_.read(parameter, begin, end, out);  // check() has agreed
   copy_from(*folder_.find(name), name, begin, out);
 }
 
-void FolderSource::check(models::Model& model) const {
-  std::vector<std::string> problems;
+std::vector<std::string> FolderSource::check(models::Model& model) const {
+  std::vector<std::string> problems, anew;
   for (const nn::ParameterPtr& p : model.all_parameters()) {
-    if (is_adapter(p->name)) continue;
+    if (adapters::is_adapter(p->name)) continue;
     const std::string name = find(*p);
     if (name.empty()) {
-      problems.push_back(fmt::format("{} is missing", p->name));
+      if (model.may_start_anew(p->name))
+        anew.push_back(p->name);
+      else
+        problems.push_back(fmt::format("{} is missing", p->name));
       continue;
     }
     const auto& info = folder_.find(name)->info(name);
@@ -94,34 +106,46 @@ void FolderSource::check(models::Model& model) const {
   if (!problems.empty())
     throw InputError("{}: its weights are not those of the model in its config.json:{}", folder_.path().string(),
                      listed(problems));
+  return anew;
 }
 
-bool FolderSource::differ(const std::string& one, const std::string& other) const {
-  const auto *a = folder_.find(one), *b = folder_.find(other);
-  return a != nullptr && b != nullptr && !at::equal(a->tensor(one), b->tensor(other));
+bool FolderSource::head_is_separate(models::Model& model) const {
+  const std::string head = model.output_head() + ".weight", own = find(head);
+  for (const nn::ParameterPtr& p : model.all_parameters()) {
+    if (std::find(p->aliases.begin(), p->aliases.end(), head) == p->aliases.end()) continue;
+    const std::string shared = find(p->name);
+    if (own.empty() || shared.empty() || own == shared) continue;
+    return !at::equal(folder_.find(own)->tensor(own), folder_.find(shared)->tensor(shared));
+  }
+  return false;
 }
 
-AdapterSource::AdapterSource(const std::string& folder, const parallel::WeightSource& base)
-    : file_(folder + "/adapter_model.safetensors"), base_(base) {}
+AdapterSource::AdapterSource(const std::string& folder, const parallel::WeightSource& base,
+                             std::map<std::string, std::string> names)
+    : file_(folder + "/adapter_model.safetensors"), base_(base), names_(std::move(names)) {}
+
+const std::string& AdapterSource::name_of(const nn::Parameter& parameter) const {
+  return names_.at(parameter.name);
+}
 
 bool AdapterSource::has(const nn::Parameter& parameter) const {
-  return file_.find(adapters::adapter_name(parameter.name)) != nullptr;
+  return file_.find(name_of(parameter)) != nullptr;
 }
 
 at::ScalarType AdapterSource::dtype(const nn::Parameter& parameter) const {
-  return has(parameter) ? type_of(file_, adapters::adapter_name(parameter.name)) : base_.dtype(parameter);
+  return has(parameter) ? type_of(file_, name_of(parameter)) : base_.dtype(parameter);
 }
 
 void AdapterSource::read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const {
   if (!has(parameter)) return base_.read(parameter, begin, end, out);
-  copy_from(file_, adapters::adapter_name(parameter.name), begin, out);
+  copy_from(file_, name_of(parameter), begin, out);
 }
 
 void AdapterSource::check(models::Model& model) const {
   std::vector<std::string> problems;
   std::set<std::string> taken;
   for (const nn::ParameterPtr& p : model.all_parameters()) {
-    const std::string name = adapters::adapter_name(p->name);
+    const std::string& name = name_of(*p);
     if (has(*p)) {
       taken.insert(name);
       if (file_.info(name).shape != p->shape) problems.push_back(shape_problem(name, p->shape, file_.info(name).shape));
@@ -136,7 +160,23 @@ void AdapterSource::check(models::Model& model) const {
 }
 
 const parallel::WeightSource& SeededAdapterSource::of(const nn::Parameter& parameter) const {
-  return is_adapter(parameter.name) ? static_cast<const parallel::WeightSource&>(seeded_) : base_;
+  return adapters::is_adapter(parameter.name) ? static_cast<const parallel::WeightSource&>(seeded_) : base_;
+}
+
+at::ScalarType DerivedSource::dtype(const nn::Parameter& parameter) const {
+  return starts_.count(parameter.name) != 0 ? at::kFloat : base_.dtype(parameter);
+}
+
+void DerivedSource::read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const {
+  const auto start = starts_.find(parameter.name);
+  if (start == starts_.end()) return base_.read(parameter, begin, end, out);
+  const at::NoGradGuard no_grad;
+  const auto whole = [this](const nn::Parameter& wanted) {
+    const at::Tensor values = at::empty(wanted.shape, at::kFloat);
+    read(wanted, 0, wanted.numel(), values.view(-1));
+    return values;
+  };
+  out.copy_(start->second(whole).contiguous().view(-1).narrow(0, begin, end - begin));
 }
 
 }  // namespace trainer::checkpoint

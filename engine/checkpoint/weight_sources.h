@@ -1,9 +1,11 @@
 // Where a run's weights start.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 
+#include "engine/adapters/inject.h"
 #include "engine/parallel/weight_source.h"
 #include "engine/tensorfile/tensor_folder.h"
 #include "models/model.h"
@@ -21,30 +23,38 @@ class SeedSource : public parallel::WeightSource {
   uint64_t seed_;
 };
 
-/// Weights of a Hugging Face model folder, by name or by an alias.
+/// Weights of a Hugging Face model folder: by name or by an alias, with the base model's prefix or without it, and by
+/// the names that norms had in TensorFlow. What a model may lack there is drawn from the seed.
 class FolderSource : public parallel::WeightSource {
  public:
-  explicit FolderSource(const std::string& folder) : folder_(folder) {}
+  /// `base_prefix`: the model's.
+  FolderSource(const std::string& folder, std::string base_prefix, uint64_t seed)
+      : folder_(folder), base_prefix_(std::move(base_prefix)), anew_(seed) {}
   at::ScalarType dtype(const nn::Parameter& parameter) const override;
   void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const override;
 
-  /// Whether the folder holds every weight of `model` (adapters aside) in its shape.
+  /// Makes sure that the folder holds every weight of `model` (adapters aside) in its shape. Returns the names of those
+  /// that it lacks and that may start anew.
   /// Errors: InputError that names the first differences.
-  void check(models::Model& model) const;
-  /// True when the folder has both weights and their values differ: the head is not tied to the embedding.
-  bool differ(const std::string& one, const std::string& other) const;
+  std::vector<std::string> check(models::Model& model) const;
+  /// Whether the output head that `model` ties to its embedding has other values than that in the folder.
+  bool head_is_separate(models::Model& model) const;
 
  private:
-  /// The name the folder knows the weight by, or "".
+  /// The name the folder knows a weight by, or "".
   std::string find(const nn::Parameter& parameter) const;
+  std::string find(const std::string& name) const;
 
   tensorfile::TensorFolder folder_;
+  std::string base_prefix_;
+  SeedSource anew_;
 };
 
 /// The weights of an adapter folder (PEFT's names) over those of `base`.
 class AdapterSource : public parallel::WeightSource {
  public:
-  AdapterSource(const std::string& folder, const parallel::WeightSource& base);
+  /// `names`: what the folder calls parameters (adapters::adapter_names).
+  AdapterSource(const std::string& folder, const parallel::WeightSource& base, std::map<std::string, std::string> names);
   at::ScalarType dtype(const nn::Parameter& parameter) const override;
   void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const override;
 
@@ -54,9 +64,11 @@ class AdapterSource : public parallel::WeightSource {
 
  private:
   bool has(const nn::Parameter& parameter) const;
+  const std::string& name_of(const nn::Parameter& parameter) const;
 
   tensorfile::SafetensorsFile file_;
   const parallel::WeightSource& base_;
+  std::map<std::string, std::string> names_;
 };
 
 /// Adapters from the seed, all other weights from `base`.
@@ -75,7 +87,17 @@ class SeededAdapterSource : public parallel::WeightSource {
   const parallel::WeightSource& base_;
 };
 
-/// Whether a parameter belongs to an adapter, by its name.
-bool is_adapter(const std::string& parameter_name);
+/// Adapters that are made out of other weights, which `base` has as it has all others.
+class DerivedSource : public parallel::WeightSource {
+ public:
+  DerivedSource(adapters::Starts starts, const parallel::WeightSource& base)
+      : starts_(std::move(starts)), base_(base) {}
+  at::ScalarType dtype(const nn::Parameter& parameter) const override;
+  void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const override;
+
+ private:
+  adapters::Starts starts_;
+  const parallel::WeightSource& base_;
+};
 
 }  // namespace trainer::checkpoint

@@ -1,6 +1,7 @@
 #include "engine/base/log.h"
 #include "engine/cli/flags.h"
 #include "engine/cli/worker.h"
+#include "engine/cli/worker_child.h"
 #include "engine/launch/supervisor.h"
 
 namespace trainer::cli {
@@ -24,6 +25,8 @@ int run_launch(const Arguments& arguments) {
   if (!flags.parse(arguments)) return 0;
   const config::Plan plan = resolve(flags);
   for (const std::string& warning : config::spoken_warnings(plan)) log::warning("warning: {}", warning);
+  // Before the ranks meet: they would wait for each other, and for the slowest disk, inside a collective.
+  if (const int code = run_prepare(plan); code != 0) return code;
   return launch::run(plan, worker_path());
 }
 

@@ -11,6 +11,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/config/handover.h"
 
 namespace trainer::cli {
 namespace {
@@ -28,21 +29,32 @@ int memory_file(const std::string& text) {
   return fd;
 }
 
-}  // namespace
-
-std::string worker_path() {
+std::string path_beside(const char* name) {
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
-  const auto path = self.parent_path() / "trainer-worker";
+  const auto path = self.parent_path() / name;
   if (error || access(path.c_str(), X_OK) != 0) {
-    throw MachineError("trainer-worker is not beside trainer ({}): build it, or copy it there", path.string());
+    throw MachineError("{} is not beside trainer ({}): build it, or copy it there", name, path.string());
   }
   return path;
 }
 
+}  // namespace
+
+std::string worker_path() {
+  return path_beside("trainer-worker");
+}
+
+std::string prepare_path() {
+  return path_beside("trainer-prepare");
+}
+
 void become_worker(const Arguments& arguments, const config::Plan* plan) {
-  const std::string path = worker_path();
-  if (plan) setenv(kPlanVariable, std::to_string(memory_file(config::to_text(*plan))).c_str(), 1);
+  become_program(worker_path(), arguments, plan);
+}
+
+void become_program(const std::string& path, const Arguments& arguments, const config::Plan* plan) {
+  if (plan) setenv(config::kPlanVariable, std::to_string(memory_file(config::to_text(*plan))).c_str(), 1);
   std::vector<char*> words{const_cast<char*>(path.c_str())};
   for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);

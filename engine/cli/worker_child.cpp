@@ -1,10 +1,12 @@
 #include "engine/cli/worker_child.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 
 #include "engine/base/errors.h"
@@ -14,10 +16,10 @@
 namespace trainer::cli {
 namespace {
 
-/// In the child: becomes the worker, or ends.
-[[noreturn]] void become(const Arguments& arguments, const config::Plan* plan) {
+/// In the child: becomes the program, or ends.
+[[noreturn]] void become(std::string (*path)(), const Arguments& arguments, const config::Plan* plan) {
   try {
-    become_worker(arguments, plan);
+    become_program(path(), arguments, plan);
   } catch (const Error& error) {
     _exit(error.code());
   } catch (...) {
@@ -49,6 +51,16 @@ std::string read_to_end(int fd) {
   return text;
 }
 
+int run_program(std::string (*path)(), const Arguments& arguments, const config::Plan& plan) {
+  path();  // an error of its own, before anything is started
+  const pid_t child = fork_here();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    become(path, arguments, &plan);
+  }
+  return exit_code_of(child);
+}
+
 }  // namespace
 
 std::optional<std::string> ask_worker(const Arguments& arguments, const config::Plan* plan) {
@@ -60,7 +72,7 @@ std::optional<std::string> ask_worker(const Arguments& arguments, const config::
     dup2(nowhere, STDIN_FILENO);
     dup2(ends[1], STDOUT_FILENO);
     dup2(nowhere, STDERR_FILENO);
-    become(arguments, plan);
+    become(worker_path, arguments, plan);
   }
   close(ends[1]);
   std::string text = read_to_end(ends[0]);
@@ -69,10 +81,11 @@ std::optional<std::string> ask_worker(const Arguments& arguments, const config::
 }
 
 int run_worker(const Arguments& arguments, const config::Plan& plan) {
-  worker_path();
-  const pid_t child = fork_here();
-  if (child == 0) become(arguments, &plan);
-  return exit_code_of(child);
+  return run_program(worker_path, arguments, plan);
+}
+
+int run_prepare(const config::Plan& plan) {
+  return run_program(prepare_path, {}, plan);
 }
 
 }  // namespace trainer::cli

@@ -16,4 +16,7 @@ std::optional<std::string> ask_worker(const Arguments& arguments, const config::
 /// Errors: MachineError when it isn't there.
 int run_worker(const Arguments& arguments, const config::Plan& plan);
 
+/// Runs trainer-prepare on the plan, sharing the screen, to its end. Returns its exit code. Errors: MachineError.
+int run_prepare(const config::Plan& plan);
+
 }  // namespace trainer::cli

@@ -1,6 +1,7 @@
 // Between a value of a section and its node in a document, one overload a type.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,23 @@ inline Kind kind_of<NamesOrPattern>() {
   return {Type::kTexts, "a list of names, a regular expression, or all-linear", {}};
 }
 
+template <>
+inline Kind kind_of<std::vector<double>>() {
+  return {Type::kTexts, "a list of numbers", {}};
+}
+template <>
+inline Kind kind_of<std::vector<int64_t>>() {
+  return {Type::kTexts, "a list of integers", {}};
+}
+template <>
+inline Kind kind_of<std::map<std::string, int64_t>>() {
+  return {Type::kGroup, "a group of patterns, each with an integer", {}};
+}
+template <>
+inline Kind kind_of<std::map<std::string, double>>() {
+  return {Type::kGroup, "a group of patterns, each with a number", {}};
+}
+
 template <NamedEnum E>
 Kind kind_of() {
   Kind kind;
@@ -121,6 +139,60 @@ std::string decode(const Node& node, Auto<T>& value) {
 template <class T>
 Node encode(const Auto<T>& value) {
   return value.given ? encode(value.value) : Node::scalar("auto", true);
+}
+
+/// A single number is read as a list of one.
+template <class N>
+std::string decode_numbers(const Node& node, std::vector<N>& value) {
+  std::vector<N> parsed;
+  const auto take = [&](const Node& item) { return decode(item, parsed.emplace_back()); };
+  std::string why = node.is_list() || node.is_null() ? "" : take(node);
+  for (const Node& item : node.items) {
+    if (!why.empty()) break;
+    why = take(item);
+  }
+  if (!why.empty()) return fmt::format("must be {}; {}", kind_of<std::vector<N>>().words, why);
+  value = std::move(parsed);
+  return "";
+}
+inline std::string decode(const Node& node, std::vector<double>& value) {
+  return decode_numbers(node, value);
+}
+inline std::string decode(const Node& node, std::vector<int64_t>& value) {
+  return decode_numbers(node, value);
+}
+
+template <class N>
+std::string decode(const Node& node, std::map<std::string, N>& value) {
+  if (!node.is_map())
+    return fmt::format("must be {}; is {}", kind_of<std::map<std::string, N>>().words, described(node));
+  std::map<std::string, N> parsed;
+  for (const Member& member : node.members) {
+    const std::string why = decode(member.value, parsed[member.key]);
+    if (!why.empty()) return fmt::format("{} {}", shown(member.key), why);
+  }
+  value = std::move(parsed);
+  return "";
+}
+
+template <class N>
+Node encode_numbers(const std::vector<N>& values) {
+  Node list = Node::list({});
+  for (const N value : values) list.items.push_back(encode(value));
+  return list;
+}
+inline Node encode(const std::vector<double>& value) {
+  return encode_numbers(value);
+}
+inline Node encode(const std::vector<int64_t>& value) {
+  return encode_numbers(value);
+}
+
+template <class N>
+Node encode(const std::map<std::string, N>& value) {
+  Node map = Node::map();
+  for (const auto& [key, number] : value) map[key] = encode(number);
+  return map;
 }
 
 template <NamedEnum E>

@@ -115,9 +115,37 @@ template <>
 struct EnumNames<DataFormat> {
   using E = DataFormat;
   static constexpr std::pair<E, std::string_view> values[] = {
-      {E::kAuto, "auto"}, {E::kDelimited, "delimited"}, {E::kCsv, "csv"},  {E::kTsv, "tsv"},
-      {E::kJson, "json"}, {E::kJsonl, "jsonl"},         {E::kText, "text"}};
-  static constexpr std::string_view later[] = {"megatron", "mnist", "parquet"};
+      {E::kAuto, "auto"},   {E::kDelimited, "delimited"}, {E::kCsv, "csv"},   {E::kTsv, "tsv"},
+      {E::kJson, "json"},   {E::kJsonl, "jsonl"},         {E::kText, "text"}, {E::kParquet, "parquet"},
+      {E::kMnist, "mnist"}, {E::kMegatron, "megatron"}};
+};
+
+template <>
+struct EnumNames<OnBadSample> {
+  using E = OnBadSample;
+  static constexpr std::pair<E, std::string_view> values[] = {{E::kError, "error"}, {E::kSkip, "skip"}};
+};
+
+template <>
+struct EnumNames<TooLong> {
+  using E = TooLong;
+  static constexpr std::pair<E, std::string_view> values[] = {
+      {E::kCut, "cut"}, {E::kDrop, "drop"}, {E::kError, "error"}};
+};
+
+template <>
+struct EnumNames<Dialogue> {
+  using E = Dialogue;
+  static constexpr std::pair<E, std::string_view> values[] = {{E::kNone, "none"},         {E::kMessages, "messages"},
+                                                              {E::kShareGpt, "sharegpt"}, {E::kAlpaca, "alpaca"},
+                                                              {E::kPrompt, "prompt"},     {E::kPlay, "play"}};
+};
+
+template <>
+struct EnumNames<Learn> {
+  using E = Learn;
+  static constexpr std::pair<E, std::string_view> values[] = {
+      {E::kAll, "all"}, {E::kAssistant, "assistant"}, {E::kLastTurn, "last_turn"}};
 };
 
 template <>
@@ -127,26 +155,31 @@ struct EnumNames<Schedule> {
                                                               {E::kCosine, "cosine"},
                                                               {E::kConstant, "constant"},
                                                               {E::kConstantWithWarmup, "constant_with_warmup"},
+                                                              {E::kCosineWithRestarts, "cosine_with_restarts"},
+                                                              {E::kCosineWithMinLr, "cosine_with_min_lr"},
+                                                              {E::kPolynomial, "polynomial"},
+                                                              {E::kInverseSqrt, "inverse_sqrt"},
+                                                              {E::kWarmupStableDecay, "warmup_stable_decay"},
                                                               {E::kWarmupLr, "warmup_lr"},
                                                               {E::kWarmupDecayLr, "warmup_decay_lr"},
                                                               {E::kWarmupCosineLr, "warmup_cosine_lr"}};
   static constexpr std::pair<E, std::string_view> others[] = {
       {E::kWarmupLr, "WarmupLR"}, {E::kWarmupDecayLr, "WarmupDecayLR"}, {E::kWarmupCosineLr, "WarmupCosineLR"}};
-  static constexpr std::string_view later[] = {
-      "cosine_with_restarts",      "polynomial",          "inverse_sqrt", "reduce_lr_on_plateau", "cosine_with_min_lr",
-      "cosine_warmup_with_min_lr", "warmup_stable_decay", "greedy"};
+  static constexpr std::string_view later[] = {"reduce_lr_on_plateau", "cosine_warmup_with_min_lr", "greedy"};
 };
 
 template <>
 struct EnumNames<OptimizerName> {
   using E = OptimizerName;
-  static constexpr std::pair<E, std::string_view> values[] = {
-      {E::kAdamWFused, "adamw_torch_fused"}, {E::kAdamW, "adamw_torch"}, {E::kSgd, "sgd"}};
-  static constexpr std::string_view later[] = {"adafactor",
-                                               "adagrad",
-                                               "rmsprop",
-                                               "lion_32bit",
-                                               "ademamix",
+  static constexpr std::pair<E, std::string_view> values[] = {{E::kAdamWFused, "adamw_torch_fused"},
+                                                              {E::kAdamW, "adamw_torch"},
+                                                              {E::kSgd, "sgd"},
+                                                              {E::kAdafactor, "adafactor"},
+                                                              {E::kLion, "lion"},
+                                                              {E::kRmsprop, "rmsprop"},
+                                                              {E::kAdagrad, "adagrad"}};
+  static constexpr std::pair<E, std::string_view> others[] = {{E::kLion, "lion_32bit"}};
+  static constexpr std::string_view later[] = {"ademamix",
                                                "adamw_hf",
                                                "adamw_torch_xla",
                                                "adamw_apex_fused",

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "engine/config/ds_config.h"
+#include "engine/config/hub_folder.h"
 #include "engine/config/tables.h"
 
 namespace trainer::config {
@@ -128,7 +129,10 @@ class Reader {
     if (!entry.path || folder_.empty()) return;
     for (std::string* text : entry.texts(section)) {
       const auto& words = entry.keywords;
-      if (std::find(words.begin(), words.end(), *text) == words.end()) *text = absolute_path(*text, folder_);
+      if (std::find(words.begin(), words.end(), *text) != words.end()) continue;
+      const std::string path = absolute_path(*text, folder_);
+      const std::string of_hub = entry.hub && !std::filesystem::exists(path) ? hub_folder(*text) : "";
+      *text = of_hub.empty() ? path : of_hub;
     }
   }
 

@@ -33,6 +33,14 @@ std::map<std::string, std::string> all_origins(const Draft& draft) {
   return origins;
 }
 
+/// Defaults that depend on the task: text to go on from has one column and nothing beside it to predict.
+void default_by_task(Draft& draft) {
+  DataConfig& data = draft.config.data;
+  if (data.task == Task::kSeq2SeqLm) return;
+  if (!draft.is_set("data.source")) data.source = "text";
+  if (!draft.is_set("data.target")) data.target = data.task == Task::kSequenceClassification ? "label" : "";
+}
+
 }  // namespace
 
 Plan resolve_plan(const Sources& sources) {
@@ -46,6 +54,7 @@ Plan resolve_plan(const Sources& sources) {
 
   const std::string main_file = sources.file.empty() ? sources.job_file : sources.file;
   translate(draft);
+  default_by_task(draft);
   check_options(draft);
   check_rules(draft, main_file, sources.job_file.empty() ? main_file : sources.job_file);
   draft.problems.throw_if_any();

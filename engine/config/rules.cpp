@@ -93,6 +93,7 @@ void model(const Config& config, Judge& judge) {
 }
 
 void tokenizer(const Config& config, Judge& judge) {
+  if (config.data.task == Task::kImageClassification) return;
   if (config.model.config.empty() || !config.model.path.empty() || !config.tokenizer.path.empty()) return;
   judge.refuse("tokenizer.path",
                "tokenizer.path is required with model.config; `trainer tokenize train` makes one from text");
@@ -102,6 +103,40 @@ void data(const Config& config, Judge& judge) {
   if (config.data.train.path.empty()) judge.refuse("data.train.path", "data.train.path is required");
   if (config.data.train.delimiter.empty())
     judge.refuse("data.train.delimiter", "data.train.delimiter must not be empty");
+  if (config.data.megatron.reset_position_ids && !config.data.megatron.reset_attention_mask) {
+    judge.refuse("data.megatron.reset_position_ids",
+                 "data.megatron.reset_position_ids needs data.megatron.reset_attention_mask: true: tokens of two "
+                 "documents with equal positions would see each other");
+  }
+}
+
+/// What a sample is must fit where it comes from.
+void task(const Config& config, Judge& judge) {
+  const DataConfig& d = config.data;
+  const bool causal = d.task == Task::kCausalLm, images = d.task == Task::kImageClassification;
+  const auto refuse_task = [&](const std::string& option, const std::string& value, const char* wanted) {
+    judge.refuse(option, "{} is {}, which needs data.task: {}; it is {}", option, value, wanted, name_of(d.task));
+  };
+  if (d.train.format == DataFormat::kMegatron && !causal) refuse_task("data.train.format", "megatron", "causal_lm");
+  if ((d.train.format == DataFormat::kMnist) != images)
+    judge.refuse("data.task",
+                 "data.task is {}, but data.train.format is {}: image_classification and mnist go together",
+                 name_of(d.task), name_of(d.train.format));
+  if (d.dialogue != Dialogue::kNone && !causal) refuse_task("data.dialogue", name_of(d.dialogue), "causal_lm");
+  if (d.dialogue != Dialogue::kNone && d.group_texts)
+    judge.refuse("data.group_texts", "data.group_texts is for plain texts; data.dialogue is {}", name_of(d.dialogue));
+  if (d.target.empty() && !causal && !images)
+    judge.refuse("data.target", "data.target is empty: {} needs something to predict", name_of(d.task));
+}
+
+void weights(const Config& config, Judge& judge) {
+  const DataSource& train = config.data.train;
+  if (train.weights.empty()) return;
+  if (train.weights.size() != train.path.size())
+    judge.refuse("data.train.weights", "data.train.weights has {} numbers, but data.train.path has {} entries",
+                 train.weights.size(), train.path.size());
+  for (const double weight : train.weights)
+    if (!(weight > 0)) judge.refuse("data.train.weights", "data.train.weights must be above 0; one is {}", weight);
 }
 
 void validation(const Config& config, Judge& judge) {
@@ -162,7 +197,9 @@ void generation(const Config& config, Judge& judge) {
 void accuracy(const Config& config, Judge& judge) {
   const auto& metrics = config.evaluation.metrics;
   const bool accuracy = std::find(metrics.begin(), metrics.end(), "accuracy") != metrics.end();
-  if (accuracy && !config.evaluation.generate && validates(config)) {
+  const bool classes =
+      config.data.task == Task::kSequenceClassification || config.data.task == Task::kImageClassification;
+  if (accuracy && !classes && !config.evaluation.generate && validates(config)) {
     judge.refuse("evaluation.metrics",
                  "evaluation.metrics: accuracy compares generated text with labels and needs "
                  "evaluation.generate: true");
@@ -181,12 +218,14 @@ const std::vector<Rule>& rules() {
       {"model-given", "A model is loaded from a folder or built from a configuration.", model},
       {"tokenizer-given", "A model built from scratch brings no tokenizer.", tokenizer},
       {"data-given", "There is nothing to learn from without samples.", data},
+      {"task-fits-data", "What a sample is must fit where it comes from.", task},
+      {"weights-fit-paths", "A mixture has one weight for each of its sources.", weights},
       {"one-validation", "Validation samples are a part of the training samples or have files of their own.",
        validation},
       {"lora-fits", "Adapters must be of a known kind, trainable, and made for the task.", lora},
       {"batch-product", "The global batch is what all ranks take in all forward passes of an update.", batch},
       {"generation-has-samples", "Text is generated for validation samples.", generation},
-      {"accuracy-has-text", "Accuracy compares generated text with labels.", accuracy},
+      {"accuracy-has-text", "Accuracy compares generated text, or the class, with the label.", accuracy},
   };
   return all;
 }

@@ -38,6 +38,7 @@ struct Entry {
   Kind kind;
   bool accelerate = false;  // stands in Accelerate's part of the file
   bool path = false;        // relative to the file it is written in
+  bool hub = false;         // or a name of the Hugging Face Hub
   bool omitted = false;     // its default is not written into files
 
   std::string condition;                       // "optim is sgd": elsewhere it has no effect
@@ -90,6 +91,11 @@ class Field {
   }
   /// The text is a path, relative to the file it is written in.
   Field&& path() && { return set(entry.path, true); }
+  /// A path, or a name of the Hugging Face Hub that its cache on this machine holds.
+  Field&& path_or_hub_name() && {
+    entry.path = entry.hub = true;
+    return std::move(*this);
+  }
   /// Accelerate leaves it out of its files where it has the default.
   Field&& omitted() && { return set(entry.omitted, true); }
   /// It is accepted and checked, but never has an effect.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,18 +18,29 @@ enum class WrapPolicy { kTransformerBased, kSizeBased, kNoWrap };
 enum class BackwardPrefetch { kPre, kPost, kNone };
 enum class StateDictType { kFull, kLocal, kSharded };
 enum class Task { kCausalLm, kSeq2SeqLm, kSequenceClassification, kImageClassification };
-enum class DataFormat { kAuto, kDelimited, kCsv, kTsv, kJson, kJsonl, kText };
+enum class DataFormat { kAuto, kDelimited, kCsv, kTsv, kJson, kJsonl, kText, kParquet, kMnist, kMegatron };
+enum class OnBadSample { kError, kSkip };
+enum class TooLong { kCut, kDrop, kError };
+/// How a record holds a dialogue; kNone: it is none, but a source and a target.
+enum class Dialogue { kNone, kMessages, kShareGpt, kAlpaca, kPrompt, kPlay };
+/// Which part of a causal sample is learnt.
+enum class Learn { kAll, kAssistant, kLastTurn };
 enum class Schedule {
   kLinear,
   kCosine,
   kConstant,
   kConstantWithWarmup,
+  kCosineWithRestarts,
+  kCosineWithMinLr,
+  kPolynomial,
+  kInverseSqrt,
+  kWarmupStableDecay,
   // DeepSpeed's
   kWarmupLr,
   kWarmupDecayLr,
   kWarmupCosineLr
 };
-enum class OptimizerName { kAdamW, kAdamWFused, kSgd };
+enum class OptimizerName { kAdamW, kAdamWFused, kSgd, kAdafactor, kLion, kRmsprop, kAdagrad };
 enum class LoraBias { kNone, kAll, kLoraOnly };
 
 /// `fsdp_config`: how parameters, gradients and optimiser state are spread over ranks.
@@ -116,11 +128,24 @@ struct ValidationConfig {
 /// One source of samples.
 struct DataSource {
   std::vector<std::string> path;  // files, folders, globs
+  std::vector<double> weights;    // one for each `path`: how often its samples are drawn; empty: all once
   DataFormat format = DataFormat::kAuto;
   std::string delimiter = "@";
   std::string split_at = "last";  // first | last: which delimiter divides a line
   std::vector<std::string> columns;
   std::string encoding = "utf-8";
+  OnBadSample on_bad_sample = OnBadSample::kError;
+  bool deduplicate = false;  // of records with the same columns only the first is kept
+};
+
+/// `data.megatron`: how samples are cut from `.bin/.idx` files, by Megatron's names.
+struct MegatronDataConfig {
+  int64_t sequence_length = 1024;
+  std::string split = "969,30,1";  // of training, validation and test
+  int64_t eod_id = -1;             // the token between documents; -1: the tokenizer's end-of-sequence id
+  bool eod_mask_loss = false;
+  bool reset_position_ids = false;
+  bool reset_attention_mask = false;
 };
 
 /// `data`: the samples, and how a sample becomes model input.
@@ -132,7 +157,21 @@ struct DataConfig {
   std::string target = "target";
   int64_t max_source_length = 512;
   int64_t max_target_length = 128;
-  int64_t max_samples = 0;  // 0: all
+  int64_t max_length = 1024;  // of a causal sample, or of a text to classify
+  int64_t max_samples = 0;    // 0: all
+  int64_t min_length = 1;     // tokens; shorter samples are left out
+  TooLong on_too_long = TooLong::kCut;
+  bool group_texts = false;         // causal: texts one behind the other, cut into samples of max_length
+  std::vector<std::string> labels;  // names of the classes; empty: those of the model, or of the samples, sorted
+  Dialogue dialogue = Dialogue::kNone;
+  std::string messages;       // the column with the turns; "" is the format's own name for it
+  std::string system;         // a system message for dialogues that have none
+  std::string character;      // plays: whose speeches are learnt
+  std::string chat_template;  // "": the tokenizer's own; a file; or the name of a built-in one
+  Learn learn = Learn::kAssistant;
+  MegatronDataConfig megatron;
+  int64_t preprocessing_num_workers = 0;  // threads that tokenise; 0: all cores
+  std::string cache_dir;                  // "": $XDG_CACHE_HOME/trainer/data
   bool packing = true;
   bool shuffle = true;
 };
@@ -159,16 +198,43 @@ struct LoraConfig {
   LoraBias bias = LoraBias::kNone;
   bool use_rslora = false;
   bool fan_in_fan_out = false;
-  std::string init_lora_weights = "true";  // true | false | gaussian
+  std::string init_lora_weights = "true";  // true | false | gaussian | pissa | pissa_niter_N | olora
+  bool use_dora = false;
+  std::vector<int64_t> layers_to_transform;  // empty: all
+  std::vector<std::string> layers_pattern;
+  std::map<std::string, int64_t> rank_pattern;  // by a pattern of the layer's path
+  std::map<std::string, double> alpha_pattern;
+  // IA3
+  NamesOrPattern feedforward_modules;  // empty: the model type's default
+  bool init_ia3_weights = true;
+  // PREFIX_TUNING, PROMPT_TUNING, P_TUNING
+  int64_t num_virtual_tokens = 0;
+  bool prefix_projection = false;
+  int64_t encoder_hidden_size = 0;                      // 0: the model's width
+  std::string encoder_reparameterization_type = "MLP";  // MLP | LSTM
+  int64_t encoder_num_layers = 2;
+  double encoder_dropout = 0.0;
+  std::string prompt_tuning_init = "RANDOM";  // RANDOM | TEXT | SAMPLE_VOCAB
+  std::string prompt_tuning_init_text;
 };
 
 /// `training.lr_scheduler_kwargs`: what a schedule needs beside warmup_steps.
 struct ScheduleConfig {
-  double warmup_min_lr = 0;         // warmup_lr, warmup_decay_lr
-  std::string warmup_type = "log";  // log | linear: DeepSpeed's schedules
-  int64_t total_num_steps = 0;      // warmup_decay_lr, warmup_cosine_lr; 0: all updates of the run
-  double warmup_min_ratio = 0;      // warmup_cosine_lr
-  double cos_min_ratio = 1e-4;      // warmup_cosine_lr
+  double warmup_min_lr = 0;           // warmup_lr, warmup_decay_lr
+  std::string warmup_type = "log";    // log | linear: DeepSpeed's schedules
+  int64_t total_num_steps = 0;        // warmup_decay_lr, warmup_cosine_lr; 0: all updates of the run
+  double warmup_min_ratio = 0;        // warmup_cosine_lr
+  double cos_min_ratio = 1e-4;        // warmup_cosine_lr
+  double num_cycles = 0;              // 0: the schedule's own default
+  double lr_end = 1e-7;               // polynomial
+  double power = 1.0;                 // polynomial
+  int64_t timescale = 0;              // inverse_sqrt; 0: warmup_steps, or 10000
+  double min_lr = -1;                 // cosine_with_min_lr; -1: not given
+  double min_lr_rate = -1;            // cosine_with_min_lr; -1: not given
+  int64_t num_decay_steps = -1;       // warmup_stable_decay; -1: not given
+  int64_t num_stable_steps = -1;      // warmup_stable_decay; -1: what is left
+  std::string decay_type = "cosine";  // warmup_stable_decay: cosine | linear | 1-sqrt
+  double min_lr_ratio = 0;            // warmup_stable_decay
 };
 
 /// `training`: TrainingArguments' names and defaults.
@@ -190,6 +256,12 @@ struct TrainingConfig {
   double adam_beta2 = 0.999;
   double adam_epsilon = 1e-8;
   double sgd_momentum = 0.0;
+  std::string optim_args;        // "key=value, …": what an optimiser needs beside the options here
+  double loraplus_lr_ratio = 0;  // LoRA+: how much faster B is learnt than A; 0: equally
+  double label_smoothing_factor = 0;
+  bool group_by_length = false;  // samples of like length in one update
+  bool auto_find_batch_size = false;
+  int64_t max_tokens = 0;  // of a rank in one forward pass; 0: per_device_train_batch_size decides
   bool gradient_checkpointing = false;
   bool dropout = true;  // false: every dropout of the model is off
   double ddp_bucket_cap_mb = 25;
@@ -209,6 +281,9 @@ struct EvaluationConfig {
   std::vector<std::string> metrics{"loss"};  // loss, accuracy
   bool generate = false;
   int64_t max_new_tokens = 0;  // 0: data.max_target_length
+  double temperature = 0;      // 0: always the most likely token
+  int64_t top_k = 0;           // 0: all
+  double top_p = 1;
   int64_t show_predictions = 8;
 };
 

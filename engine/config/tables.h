@@ -18,6 +18,7 @@ const Entries& model_table();
 const Entries& tokenizer_table();
 const Entries& source_table();
 const Entries& validation_table();
+const Entries& megatron_data_table();
 const Entries& data_table();
 const Entries& lora_table();
 const Entries& training_table();

@@ -1,12 +1,14 @@
 #include "engine/evaluation/evaluate.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "data/shares.h"
 #include "engine/batching/collate.h"
+#include "engine/batching/prompts.h"
 
 namespace trainer::evaluation {
 namespace {
@@ -20,16 +22,52 @@ std::string trimmed(const std::string& text) {
   return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
 }
 
-/// This rank's generated texts, by sample.
-nlohmann::json decode_batch(parallel::ParallelModel& model, const Request& request, data::Range samples,
-                            const models::Batch& batch) {
-  nlohmann::json found = nlohmann::json::array();
-  const auto generated = model.generate(batch, request.max_new_tokens, {});
-  for (int64_t i = 0; i < samples.size(); ++i) {
-    const std::vector<int32_t> ids(generated[i].begin(), generated[i].end());
-    found.push_back({samples.begin + i, trimmed(request.tokenizer.decode(ids))});
+std::vector<int64_t> positions_of(data::Range range) {
+  std::vector<int64_t> positions(static_cast<size_t>(range.size()));
+  std::iota(positions.begin(), positions.end(), range.begin);
+  return positions;
+}
+
+/// What one rank found out: the sum of its losses, and [sample, predicted text] for its samples.
+struct Found {
+  double loss = 0;
+  nlohmann::json predictions = nlohmann::json::array();
+};
+
+void classify(parallel::ParallelModel& model, const Request& request, const std::vector<int64_t>& samples,
+              Found& found) {
+  const auto result = model.classify(batching::collate(request.samples, samples, same_index), {});
+  found.loss += result.loss;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const auto number = static_cast<size_t>(result.classes[i]);
+    found.predictions.push_back(
+        {samples[i], number < request.labels.size() ? request.labels[number] : std::to_string(number)});
   }
-  return found;
+}
+
+/// Replies to the samples' prompts, or the whole targets.
+void write_texts(parallel::ParallelModel& model, const Request& request, const std::vector<int64_t>& samples,
+                 Found& found) {
+  const batching::Prompts prompts(request.samples);
+  const bool next = request.samples.label_kind() == data::LabelKind::kNext;
+  const models::Batch batch = batching::collate(next ? prompts : request.samples, samples, same_index);
+  const auto generated = model.generate(batch, request.max_new_tokens, {}, request.sampling);
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const std::vector<int32_t> ids(generated[i].begin(), generated[i].end());
+    found.predictions.push_back({samples[i], trimmed(request.tokenizer->decode(ids))});
+  }
+}
+
+/// The reply that a causal sample was made of, as the tokenizer writes it back.
+std::string label_text(const Request& request, int64_t index, const std::string& kept) {
+  if (request.samples.label_kind() != data::LabelKind::kNext) return trimmed(kept);
+  data::Sample sample;
+  request.samples.read(index, sample);
+  std::vector<int32_t> reply;
+  for (auto at = static_cast<size_t>(batching::prompt_length(sample)) - 1;
+       at < sample.labels.size() && sample.labels[at] != -100; ++at)
+    reply.push_back(sample.labels[at]);
+  return trimmed(request.tokenizer->decode(reply));
 }
 
 void merge_predictions(const std::vector<std::string>& by_rank, const Request& request, Result& result) {
@@ -37,9 +75,15 @@ void merge_predictions(const std::vector<std::string>& by_rank, const Request& r
   for (const std::string& text : by_rank)
     for (const auto& entry : nlohmann::json::parse(text)) {
       const int64_t index = entry[0];
-      result.predictions[index] = {request.samples.source_text(index), entry[1],
-                                   trimmed(request.samples.target_text(index))};
+      const data::SampleText kept = request.samples.text(index);
+      result.predictions[index] = {kept.source, entry[1], label_text(request, index, kept.target)};
     }
+}
+
+int64_t count_learnt(const data::Samples& samples) {
+  int64_t learnt = 0;
+  for (int64_t i = 0; i < samples.size(); ++i) learnt += samples.lengths(i).learnt;
+  return learnt;
 }
 
 }  // namespace
@@ -48,21 +92,23 @@ Result evaluate(parallel::ParallelModel& model, const Request& request) {
   dist::Comm& comm = model.comm();
   const data::Range all{0, request.samples.size()};
   const auto batches = data::micro_batches(all, comm.rank(), comm.size(), request.batch_size);
-  double loss = 0;
-  nlohmann::json decoded = nlohmann::json::array();
+  const bool classifies = model.model().classifies(), predicts = classifies || request.generate;
+  Found found;
   for (size_t i = 0; i < batches.size(); ++i) {
     request.progress(fmt::format("evaluating {}/{}", i + 1, batches.size()));
-    const models::Batch batch = batching::collate(request.samples, batches[i], same_index);
-    loss += model.evaluate(batch, {});
-    if (request.generate)
-      for (auto& entry : decode_batch(model, request, batches[i], batch)) decoded.push_back(std::move(entry));
+    const std::vector<int64_t> samples = positions_of(batches[i]);
+    if (classifies)
+      classify(model, request, samples, found);
+    else
+      found.loss += model.evaluate(batching::collate(request.samples, samples, same_index), {});
+    if (predicts && !classifies) write_texts(model, request, samples, found);
   }
   request.progress("");
   Result result;
-  result.values["eval_loss"] =
-      comm.sum(loss) / static_cast<double>(batching::count_tokens(request.samples, all, same_index).target);
-  if (!request.generate) return result;
-  merge_predictions(comm.gather_text(decoded.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)), request,
+  result.values["eval_loss"] = comm.sum(found.loss) / static_cast<double>(count_learnt(request.samples));
+  if (!predicts) return result;
+  using Json = nlohmann::json;
+  merge_predictions(comm.gather_text(found.predictions.dump(-1, ' ', false, Json::error_handler_t::replace)), request,
                     result);
   const auto correct =
       std::count_if(result.predictions.begin(), result.predictions.end(), [](const auto& p) { return p.correct(); });

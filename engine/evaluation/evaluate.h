@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset.h"
-#include "data/tokenizer.h"
+#include "data/samples.h"
+#include "data/tokenizers/tokenizer.h"
 #include "engine/metrics/predictions.h"
 #include "engine/parallel/parallel_model.h"
 
@@ -19,15 +19,18 @@ struct Result {
 };
 
 struct Request {
-  const data::Dataset& samples;
-  const data::Tokenizer& tokenizer;
-  int64_t batch_size;  // per rank
+  const data::Samples& samples;
+  const data::Tokenizer* tokenizer;        // null for images
+  const std::vector<std::string>& labels;  // of the classes of a classifier
+  int64_t batch_size;                      // per rank
   int64_t max_new_tokens;
-  bool generate;                                     // decode every sample, for accuracy and predictions
+  parallel::Sampling sampling;
+  bool generate;  // text: write a reply to every sample, for accuracy and predictions
   std::function<void(const std::string&)> progress;  // told what is being done
 };
 
-/// Collective. Every sample counts once, whatever the ranks and the batch size; the loss is per target token.
+/// Collective. Every sample counts once, whatever the ranks and the batch size; the loss is per label that counts. A
+/// classifier is always measured for accuracy, from the same forward pass as the loss.
 Result evaluate(parallel::ParallelModel& model, const Request& request);
 
 }  // namespace trainer::evaluation

@@ -87,6 +87,7 @@ std::string to_json_line(const StepRecord& record) {
       .add("tokens_per_second", record.tokens_per_second)
       .add("step_seconds", record.step_seconds)
       .add("data_wait_seconds", record.data_wait_seconds)
+      .add("efficiency", record.efficiency)
       .add("memory_bytes", record.memory_bytes)
       .add("tensor_bytes", record.tensor_bytes)
       .add("order_digest", record.order_digest)

@@ -24,6 +24,8 @@ class AdamW : public Optimizer {
     }
   }
 
+  const char* name() const override { return "adamw"; }
+
   std::vector<StateTensor> state() override {
     std::vector<StateTensor> all;
     for (size_t i = 0; i < names_.size(); ++i) {
@@ -71,6 +73,8 @@ class Sgd : public Optimizer {
       velocity_.push_back(at::zeros_like(tensor.value));
     }
   }
+
+  const char* name() const override { return "sgd"; }
 
   std::vector<StateTensor> state() override {
     std::vector<StateTensor> all;
@@ -135,7 +139,7 @@ std::unique_ptr<Optimizer> make_optimizer(const config::TrainingConfig& options,
 bool decays(const std::string& name) {
   std::string lower = name;
   std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  for (const char* part : {"bias", "layernorm", "layer_norm", "rmsnorm", "_norm."})
+  for (const char* part : {"bias", "layernorm", "layer_norm", "rmsnorm", "_norm.", ".ln_"})
     if (lower.find(part) != std::string::npos) return false;
   return ("." + lower + ".").find(".norm.") == std::string::npos;
 }

@@ -26,6 +26,8 @@ class Optimizer {
 
   /// All state, in the order of the parameters; the values are the optimiser's own, so that loading copies into them.
   virtual std::vector<StateTensor> state() = 0;
+  /// What checkpoints call it ("adamw"): state of one optimiser is not another's.
+  virtual const char* name() const = 0;
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }
 

@@ -1,12 +1,14 @@
 #include "engine/parallel/parallel_model.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/argmax.h>
-#include <ATen/ops/full.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/grad_mode.h>
+
+#include "models/nn/cross_entropy.h"
 
 namespace trainer::parallel {
 namespace {
@@ -24,9 +26,10 @@ double value_of(const at::Tensor& scalar) {
   return scalar.is_meta() ? 0 : scalar.item<double>();
 }
 
-/// The tokens in `tokens` [samples]; the end token in a dry run.
-int64_t token_of(const at::Tensor& tokens, int64_t sample, int64_t end) {
-  return tokens.is_meta() ? end : tokens.const_data_ptr<int64_t>()[sample];
+/// Whether `token` ends a text.
+bool ends(const models::Model& model, int64_t token) {
+  const std::vector<int64_t> ends = model.end_tokens();
+  return std::find(ends.begin(), ends.end(), token) != ends.end();
 }
 
 }  // namespace
@@ -52,37 +55,52 @@ double ParallelModel::update(const std::vector<models::Batch>& micro_batches, in
   return total;
 }
 
-double ParallelModel::evaluate(const models::Batch& batch, const nn::Pass& given) {
-  const at::NoGradGuard no_grad;
+nn::Pass ParallelModel::without_gradients(const nn::Pass& given) const {
   nn::Pass pass = given;
   pass.training = false;
+  pass.label_smoothing = 0;
   pass.compute = precision_.compute;
+  return pass;
+}
+
+double ParallelModel::evaluate(const models::Batch& batch, const nn::Pass& given) {
+  const at::NoGradGuard no_grad;
   begin_forward();
-  const double loss = value_of(model_->loss_sum(batch, pass));
+  const double loss = value_of(model_->loss_sum(batch, without_gradients(given)));
   end_forward();
   return loss;
 }
 
-std::vector<std::vector<int64_t>> ParallelModel::generate(const models::Batch& batch, int64_t max_new_tokens,
-                                                          const nn::Pass& given) {
+ParallelModel::Classes ParallelModel::classify(const models::Batch& batch, const nn::Pass& given) {
   const at::NoGradGuard no_grad;
-  nn::Pass pass = given;
-  pass.training = false;
-  pass.compute = precision_.compute;
+  begin_forward();
+  const at::Tensor logits = model_->logits(batch, without_gradients(given));
+  Classes found{value_of(nn::cross_entropy_sum(logits, batch.labels)), {}};
+  const at::Tensor classes = at::argmax(logits, -1);
+  end_forward();
+  if (!classes.is_meta())
+    found.classes.assign(classes.const_data_ptr<int64_t>(), classes.const_data_ptr<int64_t>() + classes.numel());
+  return found;
+}
+
+std::vector<std::vector<int64_t>> ParallelModel::generate(const models::Batch& batch, int64_t max_new_tokens,
+                                                          const nn::Pass& given, const Sampling& sampling) {
+  const at::NoGradGuard no_grad;
+  nn::Pass pass = without_gradients(given);
   nn::DecodeCache cache;
   cache.capacity = max_new_tokens;
   const int64_t samples = batch.source->samples();
   std::vector<std::vector<int64_t>> out(samples);
   std::vector<bool> ended(samples, false);
   begin_forward();
-  model_->begin_decoding(batch, pass, cache);
-  at::Tensor tokens = at::full({samples}, model_->start_token(), at::TensorOptions(at::kLong).device(comm_.device()));
+  at::Tensor tokens = model_->begin_decoding(batch, pass, cache);
   for (int64_t step = 0; step < max_new_tokens; ++step) {
-    tokens = at::argmax(model_->decode(tokens, pass), -1);
+    tokens = next_tokens(model_->decode(tokens, pass), sampling, batch.source->positions, step);
     bool going = false;
     for (int64_t s = 0; s < samples; ++s) {
-      const int64_t token = token_of(tokens, s, model_->end_token());
-      if (token == model_->end_token()) ended[s] = true;
+      const bool dry = tokens.is_meta();
+      const int64_t token = dry ? 0 : tokens.const_data_ptr<int64_t>()[s];
+      if (dry || ends(*model_, token)) ended[s] = true;
       if (!ended[s]) out[s].push_back(token);
       going = going || !ended[s];
     }

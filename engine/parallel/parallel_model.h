@@ -7,6 +7,7 @@
 
 #include "engine/dist/comm.h"
 #include "engine/parallel/logical_tensor.h"
+#include "engine/parallel/sampling.h"
 #include "engine/parallel/weight_source.h"
 #include "models/model.h"
 
@@ -38,9 +39,17 @@ class ParallelModel {
   /// Collective. This rank's sum of losses, without gradients.
   double evaluate(const models::Batch& batch, const nn::Pass& pass);
 
-  /// Collective. Greedy decoding: the new tokens of each sample, up to and without the end token.
+  /// Collective. The class that a classifier gives each sample of this rank, and its sum of losses.
+  struct Classes {
+    double loss = 0;
+    std::vector<int64_t> classes;
+  };
+  Classes classify(const models::Batch& batch, const nn::Pass& pass);
+
+  /// Collective. The new tokens of each sample, up to and without the end token, chosen as `sampling` says.
   /// All ranks decode as long as any does, so that they make the same number of forward calls.
-  std::vector<std::vector<int64_t>> generate(const models::Batch& batch, int64_t max_new_tokens, const nn::Pass& pass);
+  std::vector<std::vector<int64_t>> generate(const models::Batch& batch, int64_t max_new_tokens, const nn::Pass& pass,
+                                             const Sampling& sampling = {});
 
   /// Collective. The L2 norm of all gradients, which are scaled down to `max_norm` where they exceed it (0: never).
   double clip_grad_norm(double max_norm);
@@ -64,6 +73,8 @@ class ParallelModel {
   virtual void end_backward(bool last) {}
 
  private:
+  nn::Pass without_gradients(const nn::Pass& given) const;
+
   std::unique_ptr<models::Model> model_;
   dist::Comm& comm_;
   Precision precision_;

@@ -6,8 +6,8 @@
 
 namespace trainer::parallel {
 
-/// Parameters, gradients and optimiser state spread over ranks (FSDP). Under FULL_SHARD a unit's values exist whole only
-/// around its forward and its backward; under SHARD_GRAD_OP from its forward to the end of its backward.
+/// Parameters, gradients and optimiser state spread over ranks (FSDP). Under FULL_SHARD a unit's values exist whole
+/// only around its forward and its backward; under SHARD_GRAD_OP from its forward to the end of its backward.
 class ShardedModel : public ParallelModel {
  public:
   ShardedModel(std::unique_ptr<models::Model> model, dist::Comm& comm, Precision precision, config::FsdpConfig options);

@@ -1,15 +1,16 @@
 #include "engine/train/batch_stream.h"
 
 #include "engine/batching/collate.h"
+#include "engine/train/update_plan.h"
 
 namespace trainer::train {
 
-BatchStream::BatchStream(const data::Dataset& samples, int64_t seed, bool shuffle, int64_t global_batch,
-                         int64_t per_device, int rank, int ranks)
+BatchStream::BatchStream(const data::Samples& samples, const config::Config& config, int64_t global_batch, int rank,
+                         int ranks)
     : samples_(samples),
-      order_(seed, samples.size(), shuffle),
+      options_(config.training),
+      order_(order_of(config, samples)),
       updates_(samples.size(), global_batch),
-      per_device_(per_device),
       rank_(rank),
       ranks_(ranks) {}
 
@@ -17,11 +18,14 @@ UpdateBatch BatchStream::next(int64_t consumed) const {
   const auto index_of = [this](int64_t position) { return order_.sample(position); };
   UpdateBatch update;
   update.positions = updates_.next(consumed);
-  for (const data::Range& range : data::micro_batches(update.positions, rank_, ranks_, per_device_))
-    update.micro_batches.push_back(batching::collate(samples_, range, index_of));
-  const auto count = batching::count_tokens(samples_, update.positions, index_of);
-  update.target_tokens = count.target;
-  update.tokens = count.source + count.target;
+  const data::PackingPlan plan = plan_update(options_, samples_, order_, update.positions, ranks_);
+  for (const auto& positions : plan[static_cast<size_t>(rank_)])
+    update.micro_batches.push_back(batching::collate(samples_, positions, index_of));
+  for (int64_t p = update.positions.begin; p < update.positions.end; ++p) {
+    update.target_tokens += samples_.lengths(index_of(p)).learnt;
+    update.tokens += samples_.tokens(index_of(p));
+  }
+  update.efficiency = data::packing_efficiency(plan, [&](int64_t p) { return samples_.tokens(index_of(p)); });
   update.digest = data::order_digest(order_, update.positions);
   return update;
 }

@@ -2,11 +2,14 @@
 
 #include <filesystem>
 
+#include <fmt/ranges.h>
+#include "engine/adapters/adapter_config.h"
 #include "engine/adapters/inject.h"
-#include "engine/adapters/lora_config.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/log.h"
 #include "engine/checkpoint/weight_sources.h"
+#include "engine/config/hub_folder.h"
 #include "engine/parallel/activation_checkpoint.h"
 #include "engine/parallel/replicated_model.h"
 #include "engine/parallel/sharded_model.h"
@@ -16,31 +19,61 @@
 namespace trainer::train {
 namespace {
 
+constexpr int64_t kMaxConfig = int64_t{1} << 20;
+
 std::string origin_of(const config::Plan& plan, const std::string& option) {
   const auto found = plan.origins.find(option);
   return found == plan.origins.end() ? plan.source : found->second;
 }
 
-/// The base model and where its weights come from.
-void add_base(const config::Plan& plan, Blueprint& blueprint) {
-  const config::ModelConfig& options = plan.config.model;
-  if (options.path.empty()) {
-    blueprint.model = models::build_model({options.config, plan.source + ": model.config", false, /*strict=*/true});
-    blueprint.sources.push_back(std::make_unique<checkpoint::SeedSource>(plan.config.seed));
-    return;
+models::Task task_of(config::Task task) {
+  switch (task) {
+    case config::Task::kCausalLm:
+      return models::Task::kCausalLm;
+    case config::Task::kSequenceClassification:
+      return models::Task::kSequenceClassification;
+    case config::Task::kImageClassification:
+      return models::Task::kImageClassification;
+    case config::Task::kSeq2SeqLm:
+      break;
   }
-  const std::string file = options.path + "/config.json";
+  return models::Task::kSeq2SeqLm;
+}
+
+std::string config_file(const config::Plan& plan) {
+  const std::string& path = plan.config.model.path;
+  const std::string file = path + "/config.json";
   if (!std::filesystem::exists(file))
     throw InputError(
         "{}: model.path: {} {}.\n  It must be a Hugging Face model folder: config.json, model.safetensors and the "
-        "tokenizer's files. To train from scratch, use model.config instead.",
-        origin_of(plan, "model.path"), options.path,
-        std::filesystem::exists(options.path) ? "has no config.json" : "does not exist");
-  const std::string text = read_file(file, int64_t{1} << 20);
-  auto folder = std::make_unique<checkpoint::FolderSource>(options.path);
-  blueprint.model =
-      models::build_model({text, file, folder->differ("shared.weight", "lm_head.weight"), /*strict=*/false});
-  folder->check(*blueprint.model);
+        "tokenizer's files. To train from scratch, use model.config instead.\n  {}",
+        origin_of(plan, "model.path"), path, std::filesystem::exists(path) ? "has no config.json" : "does not exist",
+        config::hub_hint(path));
+  return file;
+}
+
+/// The base model and where its weights come from.
+void add_base(const config::Plan& plan, const std::vector<std::string>& labels, Blueprint& blueprint) {
+  const config::ModelConfig& options = plan.config.model;
+  models::BuildRequest request;
+  request.task = task_of(plan.config.data.task);
+  request.labels = labels;
+  if (options.path.empty()) {
+    request.config_json = options.config;
+    request.origin = plan.source + ": model.config";
+    request.strict = true;
+    blueprint.model = models::build_model(request);
+    blueprint.sources.push_back(std::make_unique<checkpoint::SeedSource>(plan.config.seed));
+    return;
+  }
+  request.origin = config_file(plan);
+  request.config_json = read_file(request.origin, kMaxConfig);
+  blueprint.model = models::build_model(request);
+  auto folder =
+      std::make_unique<checkpoint::FolderSource>(options.path, blueprint.model->base_prefix(), plan.config.seed);
+  request.head_is_separate = folder->head_is_separate(*blueprint.model);
+  if (request.head_is_separate) blueprint.model = models::build_model(request);
+  blueprint.started_anew = folder->check(*blueprint.model);
   blueprint.sources.push_back(std::move(folder));
 }
 
@@ -49,22 +82,27 @@ void add_adapters(const config::Plan& plan, Blueprint& blueprint) {
   blueprint.lora = *plan.config.lora;
   const std::string& start = blueprint.lora.path;
   if (!start.empty()) blueprint.lora = adapters::read_adapter_config(start, blueprint.lora);
-  blueprint.adapted_layers = adapters::inject_lora(*blueprint.model, blueprint.lora);
-  const parallel::WeightSource& base = blueprint.source();
-  if (start.empty()) {
-    blueprint.sources.push_back(std::make_unique<checkpoint::SeededAdapterSource>(plan.config.seed, base));
-    return;
-  }
-  auto adapter = std::make_unique<checkpoint::AdapterSource>(start, base);
+  const adapters::Encode encode = [tokenizer = plan.config.tokenizer,
+                                   path = plan.config.model.path](const std::string& text) {
+    return data::open_tokenizer(tokenizer, path)->encode(text);
+  };
+  const adapters::Injected injected = adapters::inject(*blueprint.model, blueprint.lora, encode);
+  blueprint.adapted_layers = injected.layers;
+  const auto add = [&](auto source) { blueprint.sources.push_back(std::move(source)); };
+  add(std::make_unique<checkpoint::SeededAdapterSource>(plan.config.seed, blueprint.source()));
+  if (!injected.starts.empty()) add(std::make_unique<checkpoint::DerivedSource>(injected.starts, blueprint.source()));
+  if (start.empty()) return;
+  auto adapter = std::make_unique<checkpoint::AdapterSource>(start, blueprint.source(),
+                                                             adapters::adapter_names(*blueprint.model, blueprint.lora));
   adapter->check(*blueprint.model);
-  blueprint.sources.push_back(std::move(adapter));
+  add(std::move(adapter));
 }
 
 }  // namespace
 
-Blueprint make_blueprint(const config::Plan& plan) {
+Blueprint make_blueprint(const config::Plan& plan, const std::vector<std::string>& labels) {
   Blueprint blueprint;
-  add_base(plan, blueprint);
+  add_base(plan, labels, blueprint);
   add_adapters(plan, blueprint);
   // A class that isn't there is found before anything is written.
   if (plan.config.distributed_type == config::DistributedType::kFsdp)
@@ -72,17 +110,26 @@ Blueprint make_blueprint(const config::Plan& plan) {
   return blueprint;
 }
 
-Inputs load_inputs(const config::Plan& plan, int64_t vocabulary) {
-  Inputs inputs;
-  inputs.tokenizer = data::open_tokenizer(plan.config.tokenizer, plan.config.model.path);
-  data::check_fits(*inputs.tokenizer, vocabulary);
-  inputs.datasets = data::load_datasets(plan.config.data, *inputs.tokenizer, plan.config.seed);
-  return inputs;
+void check_inputs(const config::Plan& plan, const models::Model& model, const prepare::Inputs& inputs) {
+  if (inputs.tokenizer) data::check_fits(*inputs.tokenizer, model.vocabulary());
+  const data::Samples& train = *inputs.datasets.train;
+  if (train.features() != model.features())
+    throw ConfigError("model: it takes {}, but the samples of data.train.path are {}.",
+                      model.features() > 0 ? fmt::format("images of {} numbers", model.features()) : "text",
+                      train.features() > 0 ? fmt::format("images of {} numbers", train.features()) : "text");
+  if (model.max_positions() == 0) return;
+  for (const data::Samples* samples : {&train, &*inputs.datasets.validation})
+    for (int64_t i = 0; i < samples->size(); ++i)
+      if (samples->lengths(i).source > model.max_positions())
+        throw ConfigError("data.max_length is {}, and sample {} has {} tokens; the model takes at most {}.",
+                          plan.config.data.max_length, i, samples->lengths(i).source, model.max_positions());
 }
 
 std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan, Blueprint& blueprint,
                                                        dist::Comm& comm) {
   const config::Config& c = plan.config;
+  if (!blueprint.started_anew.empty())
+    log::warning("{}: {} not there: drawn from the seed", c.model.path, fmt::join(blueprint.started_anew, ", "));
   if (c.training.gradient_checkpointing || c.fsdp_config.activation_checkpointing)
     parallel::checkpoint_activations(*blueprint.model);
   std::unique_ptr<parallel::ParallelModel> model;

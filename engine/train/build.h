@@ -3,22 +3,15 @@
 
 #include <memory>
 
-#include "data/dataset.h"
-#include "data/tokenizer.h"
 #include "engine/config/plan.h"
 #include "engine/dist/comm.h"
 #include "engine/optim/optimizer.h"
 #include "engine/parallel/parallel_model.h"
 #include "engine/parallel/weight_source.h"
+#include "engine/prepare/inputs.h"
 #include "models/model.h"
 
 namespace trainer::train {
-
-/// What a run learns from. Nothing is written.
-struct Inputs {
-  std::unique_ptr<data::Tokenizer> tokenizer;
-  data::Datasets datasets;
-};
 
 /// A model without values, with its adapters in place, and where its values come from.
 struct Blueprint {
@@ -26,13 +19,18 @@ struct Blueprint {
   std::vector<std::unique_ptr<parallel::WeightSource>> sources;  // each over the one before it
   config::LoraConfig lora;  // as resolved with an adapter folder; meaningful when the plan has lora
   int64_t adapted_layers = 0;
+  std::vector<std::string> started_anew;  // weights that the model's folder lacks, as a new head
 
   const parallel::WeightSource& source() const { return *sources.back(); }
 };
 
-/// Errors of both: ConfigError, InputError.
-Blueprint make_blueprint(const config::Plan& plan);
-Inputs load_inputs(const config::Plan& plan, int64_t vocabulary);
+/// Errors: ConfigError, InputError.
+/// `labels`: of the classes, when the plan trains a classifier.
+Blueprint make_blueprint(const config::Plan& plan, const std::vector<std::string>& labels = {});
+
+/// Whether the model can take these inputs: every id of the tokenizer has a row in its embedding, no sample is longer
+/// than it can be, images have its size. Errors: ConfigError, InputError with both values.
+void check_inputs(const config::Plan& plan, const models::Model& model, const prepare::Inputs& inputs);
 
 /// Collective. The model spread over the ranks as the plan says, with its values.
 std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan, Blueprint& blueprint,

@@ -26,11 +26,16 @@ at::Tensor dry_ids(int64_t count) {
   return at::empty({count}, at::TensorOptions(at::kLong).device(at::kMeta));
 }
 
-models::Batch dry_batch(const BatchLengths& lengths) {
+models::Batch dry_batch(const BatchLengths& lengths, data::LabelKind kind, int64_t features) {
   auto source = std::make_shared<nn::Layout>(), target = std::make_shared<nn::Layout>();
   for (const int64_t length : lengths.source) source->append(length, 0);
   for (const int64_t length : lengths.target) target->append(length, 0);
-  return {dry_ids(source->tokens()), dry_ids(target->tokens()), source, target, target->tokens()};
+  if (kind == data::LabelKind::kNext) target = source;
+  models::Batch batch{dry_ids(features > 0 ? 0 : source->tokens()), dry_ids(target->tokens()), source, target,
+                      lengths.learnt};
+  if (features > 0)
+    batch.pixels = at::empty({source->samples(), features}, at::TensorOptions(at::kFloat).device(at::kMeta));
+  return batch;
 }
 
 template <class F>
@@ -47,7 +52,7 @@ dist::DryBytes training_peak(parallel::ParallelModel& model, const config::Confi
   pass.training = config.training.dropout;
   dist::DryBytes most = dist::dry_bytes();
   for (const BatchLengths& lengths : longest.batches) {
-    const models::Batch batch = dry_batch(lengths);
+    const models::Batch batch = dry_batch(lengths, longest.kind, model.model().features());
     // All micro-batches of an update are in memory before the first one runs.
     const at::Tensor others = dry_ids(longest.tokens_of_update - batch.source_ids.numel() - batch.labels.numel());
     const dist::DryBytes peak = peak_of([&] { model.update({batch}, 1, pass); });
@@ -59,7 +64,7 @@ dist::DryBytes training_peak(parallel::ParallelModel& model, const config::Confi
 int64_t evaluation_peak(parallel::ParallelModel& model, const Workload& workload) {
   int64_t most = 0;
   for (const BatchLengths& lengths : workload.evaluation.batches) {
-    const models::Batch batch = dry_batch(lengths);
+    const models::Batch batch = dry_batch(lengths, workload.evaluation.kind, model.model().features());
     const dist::DryBytes peak = peak_of([&] {
       model.evaluate(batch, {});
       if (workload.new_tokens > 0) model.generate(batch, workload.new_tokens, {});
@@ -84,11 +89,12 @@ Workload workload_of(const config::Plan& plan, const data::Datasets& datasets) {
   const config::Config& c = plan.config;
   Workload workload;
   workload.share_memory = c.num_machines == 1;
-  workload.training = longest_training_batches(c, datasets.train, plan.world_size());
-  if (datasets.validation.empty()) return workload;
-  workload.evaluation = longest_evaluation_batches(c, datasets.validation, plan.world_size());
+  workload.training = longest_training_batches(c, *datasets.train, plan.world_size());
+  if (datasets.validation->empty()) return workload;
+  workload.evaluation = longest_evaluation_batches(c, *datasets.validation, plan.world_size());
   const auto& metrics = c.evaluation.metrics;
-  if (c.evaluation.generate || std::find(metrics.begin(), metrics.end(), "accuracy") != metrics.end())
+  const bool classes = datasets.validation->label_kind() == data::LabelKind::kClass;
+  if (!classes && (c.evaluation.generate || std::find(metrics.begin(), metrics.end(), "accuracy") != metrics.end()))
     workload.new_tokens = c.evaluation.max_new_tokens > 0 ? c.evaluation.max_new_tokens : c.data.max_target_length;
   return workload;
 }

@@ -1,7 +1,6 @@
 #include "engine/train/save_model.h"
 
-#include "engine/adapters/inject.h"
-#include "engine/adapters/lora_config.h"
+#include "engine/adapters/adapter_config.h"
 #include "engine/base/files.h"
 #include "engine/checkpoint/export.h"
 
@@ -9,11 +8,11 @@ namespace trainer::train {
 namespace fs = std::filesystem;
 namespace {
 
-/// Collective. Exports to a hidden file and renames it: a reader sees the old file or the new one.
-template <class Name>
-void export_published(parallel::ParallelModel& model, const fs::path& path, const Name& name) {
+/// Collective. `write`s a hidden file and renames it: a reader sees the old file or the new one.
+template <class Write>
+void export_published(parallel::ParallelModel& model, const fs::path& path, const Write& write) {
   const fs::path growing = path.parent_path() / ("." + path.filename().string() + ".partial");
-  checkpoint::export_weights(model, growing, name);
+  write(growing);
   if (model.comm().rank() == 0) {
     std::error_code error;
     fs::rename(growing, path, error);
@@ -25,23 +24,22 @@ void export_published(parallel::ParallelModel& model, const fs::path& path, cons
 }  // namespace
 
 void save_model(parallel::ParallelModel& model, const config::Plan& plan, const config::LoraConfig& lora,
-                const data::Tokenizer& tokenizer, const fs::path& folder) {
+                const data::Tokenizer* tokenizer, const fs::path& folder) {
   const bool speaks = model.comm().rank() == 0;
   if (plan.config.lora) {
-    export_published(model, folder / "adapter_model.safetensors", [](const parallel::LogicalTensor& tensor) {
-      return tensor.trainable ? adapters::adapter_name(tensor.name) : "";
-    });
+    export_published(model, folder / "adapter_model.safetensors",
+                     [&](const fs::path& path) { checkpoint::export_adapter(model, lora, path); });
     if (speaks)
       publish_file(folder / "adapter_config.json",
-                   adapters::adapter_config_json(lora, plan.config.model.path, "SEQ_2_SEQ_LM",
-                                                 model.model().default_lora_targets()));
+                   adapters::adapter_config_json(lora, model.model(), plan.config.model.path));
     return;
   }
-  export_published(model, folder / "model.safetensors",
-                   [](const parallel::LogicalTensor& tensor) { return tensor.name; });
+  export_published(model, folder / "model.safetensors", [&](const fs::path& path) {
+    checkpoint::export_weights(model, path, [](const parallel::LogicalTensor& tensor) { return tensor.name; });
+  });
   if (!speaks) return;
   publish_file(folder / "config.json", model.model().config_json());
-  data::copy_files(tokenizer, folder);
+  if (tokenizer != nullptr) data::copy_files(*tokenizer, folder);
 }
 
 }  // namespace trainer::train

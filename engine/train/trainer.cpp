@@ -13,6 +13,7 @@
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/dist/memory.h"
 #include "engine/metrics/terminal_text.h"
+#include "engine/prepare/run_length.h"
 #include "engine/train/save_model.h"
 #include "engine/train/stop_request.h"
 
@@ -49,7 +50,7 @@ std::string resume_folder(const config::Config& config) {
   return choice;
 }
 
-Trainer::Trainer(const config::Plan& plan, Inputs& inputs, config::LoraConfig lora,
+Trainer::Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::LoraConfig lora,
                  std::unique_ptr<parallel::ParallelModel> model, Report report)
     : plan_(plan),
       config_(plan.config),
@@ -61,8 +62,7 @@ Trainer::Trainer(const config::Plan& plan, Inputs& inputs, config::LoraConfig lo
   resume();
   const config::TrainingConfig& t = config_.training;
   const dist::Comm& comm = model_->comm();
-  batches_.emplace(inputs_.datasets.train, config_.seed, config_.data.shuffle, progress_.global_batch,
-                   t.per_device_train_batch_size, comm.rank(), comm.size());
+  batches_.emplace(train(), config_, progress_.global_batch, comm.rank(), comm.size());
   total_steps_ =
       t.max_steps > 0 ? t.max_steps : progress_.step + batches_->updates().left(progress_.consumed, t.num_train_epochs);
   schedule_.emplace(t.lr_scheduler_type, t.learning_rate, t.warmup_steps, total_steps_, t.lr_scheduler_kwargs);
@@ -75,11 +75,11 @@ void Trainer::resume() {
   if (folder.empty()) return;
   report_(-1, "resuming");
   const checkpoint::Manifest manifest = checkpoint::load(folder, {*model_, *optimizer_});
-  if (manifest.samples != inputs_.datasets.train.size())
+  if (manifest.samples != train().size())
     throw InputError(
         "{}: saved while training on {} samples; the data now has {}.\n  Resume with the data it was saved with, or "
         "start anew in another output_dir.",
-        folder, manifest.samples, inputs_.datasets.train.size());
+        folder, manifest.samples, train().size());
   if (manifest.seed != config_.seed)
     throw InputError(
         "{}: saved with seed {}; the configuration says {}.\n  The order of the samples depends on it: resume with "
@@ -94,9 +94,8 @@ void Trainer::resume() {
 
 int64_t Trainer::chosen_global_batch(int64_t of_checkpoint) const {
   const config::TrainingConfig& t = config_.training;
-  if (t.global_batch_size > 0) return t.global_batch_size;
-  if (of_checkpoint > 0) return of_checkpoint;
-  return t.per_device_train_batch_size * t.gradient_accumulation_steps * model_->comm().size();
+  if (t.global_batch_size == 0 && of_checkpoint > 0) return of_checkpoint;
+  return prepare::global_batch(t, model_->comm().size());
 }
 
 Ending Trainer::run() {
@@ -125,6 +124,7 @@ Trainer::StepResult Trainer::train_step() {
   nn::Pass pass;
   pass.seed = static_cast<uint64_t>(config_.seed);
   pass.training = config_.training.dropout;
+  pass.label_smoothing = config_.training.label_smoothing_factor;
   const double mine = model_->update(batch.micro_batches, batch.target_tokens, pass);
   // One collective for all that ranks must agree on: the loss, and whether anyone was asked to stop.
   const at::Tensor shared = at::tensor({mine, stop_signal() != 0 ? 1.0 : 0.0}, at::kDouble);
@@ -146,11 +146,19 @@ Trainer::StepResult Trainer::train_step() {
   progress_.tokens += batch.tokens;
   progress_.loss_since_log += loss;
   progress_.updates_since_log += 1;
-  return {loss, grad_norm, learning_rate, batch.tokens, batch.digest, data_seconds, shared[1].item<double>() > 0};
+  return {loss,
+          grad_norm,
+          learning_rate,
+          batch.tokens,
+          batch.efficiency,
+          batch.digest,
+          data_seconds,
+          shared[1].item<double>() > 0};
 }
 
 void Trainer::log_step(const StepResult& result) {
   tokens_since_log_ += result.tokens;
+  paid_since_log_ += static_cast<double>(result.tokens) / result.efficiency;
   data_seconds_since_log_ += result.data_seconds;
   ++steps_timed_;
   if (reporter_) reporter_->progress().advance(progress_.step);
@@ -163,17 +171,19 @@ void Trainer::log_step(const StepResult& result) {
         progress_.loss_since_log / static_cast<double>(progress_.updates_since_log), result.grad_norm,
         result.learning_rate, progress_.tokens, static_cast<double>(tokens_since_log_) / seconds_since_log_,
         seconds_since_log_ / static_cast<double>(steps_timed_),
-        data_seconds_since_log_ / static_cast<double>(steps_timed_), memory, tensors, result.digest});
+        data_seconds_since_log_ / static_cast<double>(steps_timed_),
+        paid_since_log_ > 0 ? static_cast<double>(tokens_since_log_) / paid_since_log_ : 1, memory, tensors,
+        result.digest});
   progress_.loss_since_log = 0;
   progress_.updates_since_log = 0;
-  seconds_since_log_ = data_seconds_since_log_ = 0;
+  seconds_since_log_ = data_seconds_since_log_ = paid_since_log_ = 0;
   tokens_since_log_ = steps_timed_ = 0;
 }
 
 bool Trainer::evaluation_due() const {
-  if (inputs_.datasets.validation.empty() || progress_.step == total_steps_) return false;  // finish() evaluates
+  if (validation().empty() || progress_.step == total_steps_) return false;  // finish() evaluates
   if (config_.evaluation.eval_steps > 0) return due(config_.evaluation.eval_steps);
-  return progress_.consumed % inputs_.datasets.train.size() == 0;
+  return progress_.consumed % train().size() == 0;
 }
 
 void Trainer::evaluate(bool at_end) {
@@ -182,10 +192,12 @@ void Trainer::evaluate(bool at_end) {
   const auto& metrics = options.metrics;
   const bool wants_accuracy = std::find(metrics.begin(), metrics.end(), "accuracy") != metrics.end();
   const evaluation::Request request{
-      inputs_.datasets.validation,
-      *inputs_.tokenizer,
+      validation(),
+      inputs_.tokenizer.get(),
+      inputs_.datasets.labels,
       config_.training.per_device_eval_batch_size,
       options.max_new_tokens > 0 ? options.max_new_tokens : config_.data.max_target_length,
+      {options.temperature, options.top_k, options.top_p, static_cast<uint64_t>(config_.seed)},
       wants_accuracy || (at_end && options.generate),
       [this](const std::string& activity) {
         if (reporter_) reporter_->progress().set_activity(activity);
@@ -201,7 +213,8 @@ void Trainer::evaluate(bool at_end) {
   const auto shown = std::min<size_t>(result.predictions.size(), options.show_predictions);
   fmt::print("\n{}", metrics::prediction_table({result.predictions.begin(), result.predictions.begin() + shown},
                                                metrics::terminal_width(STDOUT_FILENO)));
-  const data::MajorityClass majority = data::majority_class(inputs_.datasets.validation);
+  if (!wants_accuracy && !model_->model().classifies()) return;
+  const data::MajorityClass majority = data::majority_class(validation());
   fmt::print("\naccuracy {:.1f} % on {} held-out samples; always answering '{}' would score {:.1f} %\n",
              100 * result.values.at("eval_accuracy"), result.predictions.size(), majority.label, 100 * majority.share);
 }
@@ -212,11 +225,11 @@ void Trainer::save_checkpoint() {
   checkpoint::Manifest about;
   about.progress = progress_;
   about.seed = config_.seed;
-  about.samples = inputs_.datasets.train.size();
+  about.samples = train().size();
   about.strategy = config_.distributed_type == config::DistributedType::kFsdp ? "FSDP" : "replicated";
-  about.optimizer = config_.training.optim == config::OptimizerName::kSgd ? "sgd" : "adamw";
+  about.optimizer = optimizer_->name();
   checkpoint::save(config_.output_dir, about, {*model_, *optimizer_}, [this](const std::filesystem::path& folder) {
-    if (config_.lora) save_model(*model_, plan_, lora_, *inputs_.tokenizer, folder);
+    if (config_.lora) save_model(*model_, plan_, lora_, inputs_.tokenizer.get(), folder);
   });
   last_saved_ = progress_.step;
   if (speaks()) checkpoint::rotate(config_.output_dir, config_.checkpoint.save_total_limit);
@@ -227,8 +240,8 @@ void Trainer::finish() {
   save_checkpoint();
   if (speaks()) checkpoint::remove_partial(config_.output_dir);  // what a killed export or removal left
   report_(progress_.step, "saving the model");
-  save_model(*model_, plan_, lora_, *inputs_.tokenizer, config_.output_dir);
-  if (!inputs_.datasets.validation.empty()) evaluate(true);
+  save_model(*model_, plan_, lora_, inputs_.tokenizer.get(), config_.output_dir);
+  if (!validation().empty()) evaluate(true);
   if (!reporter_) return;
   reporter_->progress().finish();
   fmt::print("done: {} steps; {} saved in {}\n", progress_.step, config_.lora ? "adapter" : "model",

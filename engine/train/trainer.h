@@ -31,7 +31,7 @@ class Trainer {
   using Report = std::function<void(int64_t step, const char* phase)>;
 
   /// Collective. Resumes if the plan and the output folder say so.
-  Trainer(const config::Plan& plan, Inputs& inputs, config::LoraConfig lora,
+  Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::LoraConfig lora,
           std::unique_ptr<parallel::ParallelModel> model, Report report);
 
   /// Collective. Trains, evaluates, saves.
@@ -41,6 +41,7 @@ class Trainer {
   struct StepResult {
     double loss, grad_norm, learning_rate;
     int64_t tokens;
+    double efficiency;
     std::string digest;
     double data_seconds;
     bool stop;
@@ -55,11 +56,13 @@ class Trainer {
   void finish();
   bool evaluation_due() const;
   bool due(int64_t every) const { return every > 0 && progress_.step % every == 0; }
+  const data::Samples& train() const { return *inputs_.datasets.train; }
+  const data::Samples& validation() const { return *inputs_.datasets.validation; }
   bool speaks() const { return model_->comm().rank() == 0; }
 
   const config::Plan& plan_;
   const config::Config& config_;
-  Inputs& inputs_;
+  prepare::Inputs& inputs_;
   config::LoraConfig lora_;
   std::unique_ptr<parallel::ParallelModel> model_;
   Report report_;
@@ -71,6 +74,7 @@ class Trainer {
   int64_t last_saved_ = -1;
   std::optional<metrics::Reporter> reporter_;  // rank 0 only
   double seconds_since_log_ = 0, data_seconds_since_log_ = 0;
+  double paid_since_log_ = 0;  // tokens / efficiency
   int64_t tokens_since_log_ = 0, steps_timed_ = 0;
 };
 

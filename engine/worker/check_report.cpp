@@ -87,14 +87,15 @@ LengthReport length_report(const std::vector<int64_t>& lengths) {
 }
 
 DataReport data_report(const data::Datasets& datasets) {
-  const data::Dataset& train = datasets.train;
+  const data::Samples& train = *datasets.train;
   std::vector<int64_t> sources, targets;
   for (int64_t i = 0; i < train.size(); ++i) {
-    const data::Sample sample = train.sample(i);
-    sources.push_back(static_cast<int64_t>(sample.source.size()));
-    targets.push_back(static_cast<int64_t>(sample.target.size()));
+    const data::Lengths lengths = train.lengths(i);
+    sources.push_back(lengths.source);
+    if (train.label_kind() == data::LabelKind::kTarget) targets.push_back(lengths.labels);
+    if (train.label_kind() == data::LabelKind::kNext) targets.push_back(lengths.learnt);
   }
-  return {train.size(),           train.tokens(),        train.truncated(), datasets.validation.size(),
+  return {train.size(),           data::token_count(train), train.cut(), datasets.validation->size(),
           length_report(sources), length_report(targets)};
 }
 
@@ -103,7 +104,7 @@ RunReport run_report(const config::Plan& plan, int64_t samples) {
   RunReport run;
   run.ranks = plan.world_size();
   run.per_device = t.per_device_train_batch_size;
-  run.length = train::run_length(plan.config, samples, run.ranks);
+  run.length = prepare::run_length(plan.config, samples, run.ranks);
   run.accumulation = data::micro_batch_count(run.length.global_batch, run.ranks, run.per_device);
   run.epochs = static_cast<double>(run.length.updates) / static_cast<double>(run.length.updates_per_epoch);
   const optim::LearningRate schedule(t.lr_scheduler_type, t.learning_rate, t.warmup_steps, run.length.updates,
@@ -118,15 +119,16 @@ RunReport run_report(const config::Plan& plan, int64_t samples) {
 }  // namespace
 
 CheckReport check_report(const config::Plan& plan) {
-  train::Blueprint blueprint = train::make_blueprint(plan);
-  const train::Inputs inputs = train::load_inputs(plan, blueprint.model->vocabulary());
+  const prepare::Inputs inputs = prepare::load_inputs(plan);
+  train::Blueprint blueprint = train::make_blueprint(plan, inputs.datasets.labels);
+  train::check_inputs(plan, *blueprint.model, inputs);
   CheckReport report;
   report.model = model_report(*blueprint.model);
   report.lora_options = blueprint.lora;
   report.lora = lora_report(*blueprint.model);
   report.units = unit_report(plan, blueprint);
   report.data = data_report(inputs.datasets);
-  report.run = run_report(plan, inputs.datasets.train.size());
+  report.run = run_report(plan, inputs.datasets.train->size());
   train::Workload workload = train::workload_of(plan, inputs.datasets);
   report.memory = train::plan_memory(plan, std::move(blueprint), workload);
   report.longest = std::move(workload.training);

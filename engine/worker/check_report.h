@@ -7,6 +7,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "engine/config/plan.h"
+#include "engine/prepare/run_length.h"
 #include "engine/train/longest_batches.h"
 #include "engine/train/memory_plan.h"
 
@@ -50,7 +51,7 @@ struct DataReport {
 
 struct RunReport {
   int64_t ranks = 0, per_device = 0, accumulation = 0;
-  train::RunLength length;
+  prepare::RunLength length;
   double epochs = 0;
   struct Rate {
     int64_t percent = 0, update = 0;  // of the run; updates count from 1

@@ -12,6 +12,7 @@
 #include "engine/config/plan.h"
 #include "engine/dist/gloo_comm.h"
 #include "engine/dist/memory.h"
+#include "engine/train/batch_size.h"
 #include "engine/train/build.h"
 #include "engine/train/stop_request.h"
 #include "engine/train/trainer.h"
@@ -43,14 +44,15 @@ train::Ending run(Link& link, int64_t& step, std::string& phase) {
     link.report_step(at, doing);
   };
   report(-1, "starting");
-  const config::Plan plan = config::parse_plan(link.plan());
+  config::Plan plan = config::parse_plan(link.plan());
   at::set_num_threads(environment_number("OMP_NUM_THREADS"));
   at::set_num_interop_threads(1);
   dist::count_tensor_memory();
-  report(-1, "reading the model");
-  train::Blueprint blueprint = train::make_blueprint(plan);
   report(-1, "reading the data");
-  train::Inputs inputs = train::load_inputs(plan, blueprint.model->vocabulary());
+  prepare::Inputs inputs = prepare::load_inputs(plan);
+  report(-1, "reading the model");
+  train::Blueprint blueprint = train::make_blueprint(plan, inputs.datasets.labels);
+  train::check_inputs(plan, *blueprint.model, inputs);
   train::resume_folder(plan.config);
   report(-1, "meeting the other ranks");
   const auto comm = ranks > 1 ? dist::gloo_comm(link, rank, ranks) : dist::solo_comm();
@@ -58,6 +60,10 @@ train::Ending run(Link& link, int64_t& step, std::string& phase) {
   open_log(plan.config.output_dir, rank);
   if (const std::string warning = train::precision_warning(plan); rank == 0 && !warning.empty())
     log::warning("{}", warning);
+  if (plan.config.training.auto_find_batch_size) {
+    report(-1, "finding the batch size");
+    train::find_batch_size(plan, inputs, *comm);
+  }
   report(-1, "loading the weights");
   config::LoraConfig lora = blueprint.lora;
   auto model = train::make_parallel(plan, blueprint, *comm);

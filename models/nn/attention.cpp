@@ -10,13 +10,9 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "models/nn/fast_math.h"
+#include "models/nn/gemm.h"
 #include "models/nn/kernel.h"
 #include "models/nn/saved.h"
-
-// The BLAS that libtorch exports; column-major.
-extern "C" void sgemm_(const char* transa, const char* transb, const int* m, const int* n, const int* k,
-                       const float* alpha, const float* a, const int* lda, const float* b, const int* ldb,
-                       const float* beta, float* c, const int* ldc);
 
 namespace trainer::nn {
 namespace {
@@ -24,41 +20,45 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// A row-major matrix inside a larger one: element (r, c) is data[r * stride + c].
-struct Matrix {
-  const float* data;
-  int64_t stride;
+// Note [Attention by blocks]
+// A block is some query rows of one head of one sample, and every key that one of them sees. Its scores live in a
+// scratch of a thread for as long as the block is worked on, so memory grows with the keys of one sample and not with
+// their square; backward makes them again. Blocks begin at fixed rows of a sample and are summed in one order, so a
+// result does not depend on threads or on what else is in the batch.
+constexpr int64_t kBlockRows = 64;
+
+/// Keys [first, end) of a sample.
+struct Range {
+  int64_t first, end;
+  int64_t size() const { return end - first; }
 };
 
-/// c [m, n] (row stride ldc) = alpha * op(a) op(b) + beta * c, all row-major.
-void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha, Matrix a, Matrix b,
-          float beta, float* c, int64_t ldc) {
-  if (m == 0 || n == 0) return;
-  const char ta = transpose_b ? 'T' : 'N', tb = transpose_a ? 'T' : 'N';  // row-major: compute c^T = op(b)^T op(a)^T
-  const int mm = static_cast<int>(n), nn = static_cast<int>(m), kk = static_cast<int>(k);
-  const int lda = static_cast<int>(b.stride), ldb = static_cast<int>(a.stride), ld = static_cast<int>(ldc);
-  sgemm_(&ta, &tb, &mm, &nn, &kk, &alpha, b.data, &lda, a.data, &ldb, &beta, c, &ld);
-}
-
-/// In place over one row of scores; entries from `visible` on are masked.
-TRAINER_KERNEL void softmax_row(float* row, int64_t n, int64_t visible) {
+/// In place over one row of scores: softmax over `visible`, and 0 outside it.
+TRAINER_KERNEL void softmax_row(float* row, int64_t n, Range visible) {
+  const int64_t first = visible.first, end = visible.end;
+  for (int64_t j = 0; j < first; ++j) row[j] = 0;
+  for (int64_t j = end; j < n; ++j) row[j] = 0;
   float largest = -std::numeric_limits<float>::infinity();
 #pragma omp simd reduction(max : largest)
-  for (int64_t j = 0; j < visible; ++j) largest = row[j] > largest ? row[j] : largest;
+  for (int64_t j = first; j < end; ++j) largest = row[j] > largest ? row[j] : largest;
 #pragma omp simd
-  for (int64_t j = 0; j < visible; ++j) row[j] = fast_exp(row[j] - largest);
+  for (int64_t j = first; j < end; ++j) row[j] = fast_exp(row[j] - largest);
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
-  for (int64_t j = 0; j < visible; ++j) sum += row[j];
+  for (int64_t j = first; j < end; ++j) sum += row[j];
   const float inverse = 1.0F / sum;
 #pragma omp simd
-  for (int64_t j = 0; j < visible; ++j) row[j] *= inverse;
-  for (int64_t j = visible; j < n; ++j) row[j] = 0;
+  for (int64_t j = first; j < end; ++j) row[j] *= inverse;
 }
 
-TRAINER_KERNEL void multiply_row(const float* p, const float* keep, int64_t n, float* out) {
+TRAINER_KERNEL void multiply(const float* a, const float* b, int64_t n, float* out) {
 #pragma omp simd
-  for (int64_t j = 0; j < n; ++j) out[j] = p[j] * keep[j];
+  for (int64_t j = 0; j < n; ++j) out[j] = a[j] * b[j];
+}
+
+TRAINER_KERNEL void add(const float* a, int64_t n, float* out) {
+#pragma omp simd
+  for (int64_t j = 0; j < n; ++j) out[j] += a[j];
 }
 
 /// In place: the gradient of scores from the gradient of probabilities, ds = p (dp - sum(p dp)).
@@ -74,140 +74,191 @@ struct State {
   LayoutPtr queries, keys;
   AttentionOptions options;
   at::ScalarType dtype;
-  std::vector<int64_t> probabilities_at;  // per sample: where its [H, Lq, Lk] probabilities begin
+
+  int64_t kv_heads() const { return options.kv_heads > 0 ? options.kv_heads : options.heads; }
+  int64_t group() const { return options.heads / kv_heads(); }
 };
 
-/// What a sample and a head need, found once.
+/// fp32 values: q [Tq, H*d], k and v [Tk, kv_heads*d], bias by head [H, distances] or undefined.
+struct Inputs {
+  at::Tensor q, k, v, bias;
+  int64_t width = q.size(1), kv_width = k.size(1);
+};
+
+Inputs inputs_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias) {
+  const auto plain = [](const at::Tensor& t) { return t.to(at::kFloat).contiguous(); };
+  return {plain(q), plain(k), plain(v), bias.defined() ? bias.t().contiguous() : bias};
+}
+
+/// One head of one sample.
 struct Cell {
-  int64_t head, lq, lk, q_begin, k_begin, p_begin;
+  int64_t sample, head, kv_head, d;
+  Span q, k;
+
+  int64_t before() const { return k.length - q.length; }  // position of the first query among the keys
+};
+
+struct Block {
+  int64_t row, rows;  // queries [row, row + rows) of the sample
+  Range keys;         // what one of them sees
+};
+
+/// The keys that query `row` of the cell sees.
+Range visible(const State& s, const Cell& c, int64_t row) {
+  const int64_t position = row + c.before(), window = s.options.window;
+  const int64_t first = window > 0 ? position - window + 1 : 0;
+  const int64_t end = s.options.causal ? position + 1 : window > 0 ? position + window : c.k.length;
+  const int64_t last = std::clamp<int64_t>(end, 0, c.k.length);
+  return {std::clamp<int64_t>(first, 0, last), last};
+}
+
+/// What a thread works in; it grows to the largest block.
+struct Scratch {
+  std::vector<float> p, ds, keep, used, row;
+  std::vector<uint8_t> bits;
 };
 
 template <class F>
-void for_each_cell(const State& s, const at::Tensor& q, const F& f) {
-  const int64_t heads = s.options.heads;
-  at::parallel_for(0, rows_to_compute(q, s.queries->samples() * heads), 1, [&](int64_t first, int64_t last) {
-    for (int64_t cell = first; cell < last; ++cell) {
-      const int64_t sample = cell / heads, head = cell % heads;
-      const Span q = s.queries->spans[sample], k = s.keys->spans[sample];
-      f(sample,
-        Cell{head, q.length, k.length, q.begin, k.begin, s.probabilities_at[sample] + head * q.length * k.length});
+void for_each_block(const State& s, const Cell& c, const F& f) {
+  for (int64_t row = 0; row < c.q.length; row += kBlockRows) {
+    const int64_t rows = std::min(kBlockRows, c.q.length - row);
+    f(Block{row, rows, {visible(s, c, row).first, visible(s, c, row + rows - 1).end}});
+  }
+}
+
+/// Calls f(cell, scratch) for every sample and head; the heads of one key head go to one thread, in order, when
+/// `together` says so.
+template <class F>
+void for_each_cell(const State& s, const Inputs& in, bool together, const F& f) {
+  const int64_t each = together ? s.kv_heads() : s.options.heads, inner = s.options.heads / each;
+  at::parallel_for(0, rows_to_compute(in.q, s.queries->samples() * each), 1, [&](int64_t first, int64_t last) {
+    Scratch scratch;
+    for (int64_t i = first * inner; i < last * inner; ++i) {
+      const int64_t sample = i / s.options.heads, head = i % s.options.heads;
+      f(Cell{sample, head, head / s.group(), in.width / s.options.heads, s.queries->spans[sample],
+             s.keys->spans[sample]},
+        scratch);
     }
   });
 }
 
-int64_t place_probabilities(State& s) {
-  int64_t total = 0;
-  for (int64_t i = 0; i < s.queries->samples(); ++i) {
-    s.probabilities_at.push_back(total);
-    total += s.options.heads * s.queries->spans[i].length * s.keys->spans[i].length;
-  }
-  return total;
+/// Where the rows of a block, or of its keys, begin in a tensor of all rows.
+int64_t query_at(const Inputs& in, const Cell& c, const Block& b) {
+  return (c.q.begin + b.row) * in.width + c.head * c.d;
+}
+int64_t key_at(const Inputs& in, const Cell& c, const Block& b) {
+  return (c.k.begin + b.keys.first) * in.kv_width + c.kv_head * c.d;
 }
 
-/// Probabilities after dropout, [Lq, Lk] in `out`; returns `p` itself when dropout is off.
-const float* dropped(const State& s, int64_t sample, const Cell& c, const float* p, std::vector<float>& out) {
+/// Calls f(row of the block, index of the distance that its first key has in a bias of `distances`).
+template <class F>
+void for_each_bias_row(const Cell& c, const Block& b, int64_t distances, const F& f) {
+  for (int64_t i = 0; i < b.rows; ++i) f(i, (distances - 1) / 2 + b.keys.first - (b.row + i + c.before()));
+}
+
+/// scratch.p [rows, keys] of the block.
+void find_probabilities(const State& s, const Inputs& in, const Cell& c, const Block& b, Scratch& scratch) {
+  const int64_t n = b.keys.size();
+  scratch.p.resize(b.rows * n);
+  gemm(Transposed::kSecond, b.rows, n, c.d, static_cast<float>(s.options.scale),
+       {in.q.const_data_ptr<float>() + query_at(in, c, b), in.width},
+       {in.k.const_data_ptr<float>() + key_at(in, c, b), in.kv_width}, 0, scratch.p.data(), n);
+  if (in.bias.defined()) {
+    const int64_t distances = in.bias.size(1);
+    const float* const bias = in.bias.const_data_ptr<float>() + c.head * distances;
+    for_each_bias_row(c, b, distances, [&](int64_t i, int64_t at) { add(bias + at, n, scratch.p.data() + i * n); });
+  }
+  for (int64_t i = 0; i < b.rows; ++i) {
+    const Range seen = visible(s, c, b.row + i);
+    softmax_row(scratch.p.data() + i * n, n, {seen.first - b.keys.first, seen.end - b.keys.first});
+  }
+}
+
+/// Dropout: scratch.keep [rows, keys] is drawn (0 where nothing is seen), and scratch.used becomes p * keep.
+/// Returns what the values are weighted with: scratch.p itself when dropout is off.
+const float* drop(const State& s, const Cell& c, const Block& b, Scratch& scratch) {
   const DropoutRule& rule = s.options.dropout;
-  if (!rule.active()) return p;
-  out.resize(c.lq * c.lk);
-  std::vector<uint8_t> bits(mask_bytes(c.lk));
-  std::vector<float> keep(c.lk);
-  for (int64_t i = 0; i < c.lq; ++i) {
-    draw_mask_row(rule.key, rule.threshold, s.queries->positions[sample], i, c.head, c.lk, bits.data());
-    expand_mask_row(bits.data(), rule.scale, c.lk, keep.data());
-    multiply_row(p + i * c.lk, keep.data(), c.lk, out.data() + i * c.lk);
+  if (!rule.active()) return scratch.p.data();
+  const int64_t n = b.keys.size();
+  scratch.bits.resize(mask_bytes(b.keys.end));
+  scratch.row.resize(b.keys.end);
+  scratch.keep.assign(b.rows * n, 0);
+  for (int64_t i = 0; i < b.rows; ++i) {
+    const Range seen = visible(s, c, b.row + i);
+    draw_mask_row(rule.key, rule.threshold, s.queries->positions[c.sample], b.row + i, c.head, seen.end,
+                  scratch.bits.data());
+    expand_mask_row(scratch.bits.data(), rule.scale, seen.end, scratch.row.data());
+    std::copy(scratch.row.begin() + seen.first, scratch.row.begin() + seen.end,
+              scratch.keep.begin() + i * n + seen.first - b.keys.first);
   }
-  return out.data();
+  scratch.used.resize(b.rows * n);
+  multiply(scratch.p.data(), scratch.keep.data(), b.rows * n, scratch.used.data());
+  return scratch.used.data();
 }
 
-void add_bias(const State& s, const Cell& c, const at::Tensor& by_head, float* scores) {
-  const int64_t distances = by_head.size(1), middle = (distances - 1) / 2;
-  const float* const bias = by_head.const_data_ptr<float>() + c.head * distances;
-  for (int64_t i = 0; i < c.lq; ++i) {
-    const float* const shifted = bias + middle - (i + s.options.query_offset);
-#pragma omp simd
-    for (int64_t j = 0; j < c.lk; ++j) scores[i * c.lk + j] += shifted[j];
-  }
+struct Gradients {
+  at::Tensor q, k, v, bias;  // bias per sample and head [samples, H, distances]: summed in a fixed order afterwards
+};
+
+void attend(const State& s, const Inputs& in, const Cell& c, const Block& b, Scratch& scratch, float* out) {
+  find_probabilities(s, in, c, b, scratch);
+  const float* const used = drop(s, c, b, scratch);
+  gemm(Transposed::kNone, b.rows, c.d, b.keys.size(), 1, {used, b.keys.size()},
+       {in.v.const_data_ptr<float>() + key_at(in, c, b), in.kv_width}, 0, out + query_at(in, c, b), in.width);
+}
+
+/// Adds the block's share of every gradient.
+void attend_backward(const State& s, const Inputs& in, const at::Tensor& grad, const Cell& c, const Block& b,
+                     Scratch& scratch, Gradients& to) {
+  const int64_t n = b.keys.size(), query = query_at(in, c, b), key = key_at(in, c, b);
+  const auto scale = static_cast<float>(s.options.scale);
+  const Matrix g{grad.const_data_ptr<float>() + query, in.width};
+  find_probabilities(s, in, c, b, scratch);
+  const float* const used = drop(s, c, b, scratch);
+  gemm(Transposed::kFirst, n, c.d, b.rows, 1, {used, n}, g, 1, to.v.data_ptr<float>() + key, in.kv_width);
+  scratch.ds.resize(b.rows * n);
+  float* const ds = scratch.ds.data();
+  gemm(Transposed::kSecond, b.rows, n, c.d, 1, g, {in.v.const_data_ptr<float>() + key, in.kv_width}, 0, ds, n);
+  if (s.options.dropout.active()) multiply(ds, scratch.keep.data(), b.rows * n, ds);
+  for (int64_t i = 0; i < b.rows; ++i) softmax_backward_row(scratch.p.data() + i * n, ds + i * n, n);
+  gemm(Transposed::kNone, b.rows, c.d, n, scale, {ds, n}, {in.k.const_data_ptr<float>() + key, in.kv_width}, 0,
+       to.q.data_ptr<float>() + query, in.width);
+  gemm(Transposed::kFirst, n, c.d, b.rows, scale, {ds, n}, {in.q.const_data_ptr<float>() + query, in.width}, 1,
+       to.k.data_ptr<float>() + key, in.kv_width);
+  if (!to.bias.defined()) return;
+  const int64_t distances = to.bias.size(2);
+  float* const dbias = to.bias.data_ptr<float>() + (c.sample * s.options.heads + c.head) * distances;
+  for_each_bias_row(c, b, distances, [&](int64_t i, int64_t at) { add(ds + i * n, n, dbias + at); });
 }
 
 struct PackedAttention : torch::autograd::Function<PackedAttention> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& q_in, const at::Tensor& k_in,
-                            const at::Tensor& v_in, const std::optional<at::Tensor>& given_bias,
-                            const LayoutPtr& queries, const LayoutPtr& keys, const AttentionOptions& options) {
-    const at::Tensor bias = given_bias.value_or(at::Tensor());
-    State state{queries, keys, options, q_in.scalar_type(), {}};
-    const auto q = q_in.to(at::kFloat).contiguous(), k = k_in.to(at::kFloat).contiguous(),
-               v = v_in.to(at::kFloat).contiguous();
-    const auto by_head = bias.defined() ? bias.t().contiguous() : bias;  // [H, distances]
-    const int64_t width = q.size(1), d = width / options.heads;
-    at::Tensor probabilities = at::empty({place_probabilities(state)}, q.options());
-    at::Tensor out = at::empty({q.size(0), width}, q.options());
-    for_each_cell(state, q, [&](int64_t sample, const Cell& c) {
-      float* const p = probabilities.data_ptr<float>() + c.p_begin;
-      const auto at = [&](const at::Tensor& t, int64_t row) {
-        return Matrix{t.const_data_ptr<float>() + row * width + c.head * d, width};
-      };
-      gemm(false, true, c.lq, c.lk, d, static_cast<float>(options.scale), at(q, c.q_begin), at(k, c.k_begin), 0, p,
-           c.lk);
-      if (by_head.defined()) add_bias(state, c, by_head, p);
-      for (int64_t i = 0; i < c.lq; ++i)
-        softmax_row(p + i * c.lk, c.lk, options.causal ? std::min(c.lk, i + options.query_offset + 1) : c.lk);
-      std::vector<float> scratch;
-      const float* const used = dropped(state, sample, c, p, scratch);
-      gemm(false, false, c.lq, d, c.lk, 1, {used, c.lk}, at(v, c.k_begin), 0,
-           out.data_ptr<float>() + c.q_begin * width + c.head * d, width);
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                            const std::optional<at::Tensor>& bias, const State& state) {
+    const Inputs in = inputs_of(q, k, v, bias.value_or(at::Tensor()));
+    at::Tensor out = at::empty_like(in.q);
+    for_each_cell(state, in, false, [&](const Cell& cell, Scratch& scratch) {
+      for_each_block(state, cell,
+                     [&](const Block& block) { attend(state, in, cell, block, scratch, out.data_ptr<float>()); });
     });
-    ctx->save_for_backward({q_in, k_in, v_in, bias, probabilities});
-    keep(ctx, std::move(state));
-    return out.to(q_in.scalar_type());
+    ctx->save_for_backward({q, k, v, bias.value_or(at::Tensor())});
+    keep(ctx, state);
+    return out.to(q.scalar_type());
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
     const auto saved = ctx->get_saved_variables();
     const State& state = kept<State>(ctx);
-    const AttentionOptions& options = state.options;
-    const auto q = saved[0].to(at::kFloat).contiguous(), k = saved[1].to(at::kFloat).contiguous(),
-               v = saved[2].to(at::kFloat).contiguous();
-    const auto &bias = saved[3], &probabilities = saved[4];
+    const Inputs in = inputs_of(saved[0], saved[1], saved[2], saved[3]);
     const auto grad = grads[0].to(at::kFloat).contiguous();
-    const int64_t width = q.size(1), d = width / options.heads;
-    at::Tensor dq = at::empty_like(q), dk = at::zeros_like(k), dv = at::zeros_like(v);
-    const bool bias_grad = bias.defined() && ctx->needs_input_grad(3);
-    // Per sample and head, summed in a fixed order afterwards: independent of threads.
-    at::Tensor dbias =
-        bias_grad ? at::zeros({state.queries->samples(), options.heads, bias.size(0)}, q.options()) : at::Tensor();
-    for_each_cell(state, q, [&](int64_t sample, const Cell& c) {
-      const float* const p = probabilities.const_data_ptr<float>() + c.p_begin;
-      const auto at = [&](const at::Tensor& t, int64_t row) {
-        return Matrix{t.const_data_ptr<float>() + row * width + c.head * d, width};
-      };
-      const auto to = [&](at::Tensor& t, int64_t row) { return t.data_ptr<float>() + row * width + c.head * d; };
-      std::vector<float> scratch, ds(c.lq * c.lk);
-      const float* const used = dropped(state, sample, c, p, scratch);
-      gemm(true, false, c.lk, d, c.lq, 1, {used, c.lk}, at(grad, c.q_begin), 0, to(dv, c.k_begin), width);
-      gemm(false, true, c.lq, c.lk, d, 1, at(grad, c.q_begin), at(v, c.k_begin), 0, ds.data(), c.lk);
-      if (options.dropout.active()) {  // the same mask on the way back
-        std::vector<float> masked;
-        const float* const back = dropped(state, sample, c, ds.data(), masked);
-        std::copy(back, back + c.lq * c.lk, ds.data());
-      }
-      for (int64_t i = 0; i < c.lq; ++i) softmax_backward_row(p + i * c.lk, ds.data() + i * c.lk, c.lk);
-      const auto scale = static_cast<float>(options.scale);
-      gemm(false, false, c.lq, d, c.lk, scale, {ds.data(), c.lk}, at(k, c.k_begin), 0, to(dq, c.q_begin), width);
-      gemm(true, false, c.lk, d, c.lq, scale, {ds.data(), c.lk}, at(q, c.q_begin), 0, to(dk, c.k_begin), width);
-      if (!bias_grad) return;
-      const int64_t distances = bias.size(0), middle = (distances - 1) / 2;
-      float* const row = dbias.data_ptr<float>() + (sample * options.heads + c.head) * distances;
-      for (int64_t i = 0; i < c.lq; ++i)
-        for (int64_t j = 0; j < c.lk; ++j) row[middle + j - i - options.query_offset] += ds[i * c.lk + j];
+    Gradients to{at::empty_like(in.q), at::zeros_like(in.k), at::zeros_like(in.v), {}};
+    if (in.bias.defined() && ctx->needs_input_grad(3))
+      to.bias = at::zeros({state.queries->samples(), state.options.heads, in.bias.size(1)}, in.q.options());
+    for_each_cell(state, in, true, [&](const Cell& cell, Scratch& scratch) {
+      for_each_block(state, cell,
+                     [&](const Block& block) { attend_backward(state, in, grad, cell, block, scratch, to); });
     });
-    const auto none = at::Tensor();
-    return {dq.to(state.dtype),
-            dk.to(state.dtype),
-            dv.to(state.dtype),
-            bias_grad ? dbias.sum(0).t() : none,
-            none,
-            none,
-            none};
+    return {to.q.to(state.dtype), to.k.to(state.dtype), to.v.to(state.dtype),
+            to.bias.defined() ? to.bias.sum(0).t() : at::Tensor(), at::Tensor()};
   }
 };
 
@@ -215,8 +266,8 @@ struct PackedAttention : torch::autograd::Function<PackedAttention> {
 
 at::Tensor packed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias,
                             const LayoutPtr& queries, const LayoutPtr& keys, const AttentionOptions& options) {
-  return PackedAttention::apply(q, k, v, bias.defined() ? std::optional<at::Tensor>(bias) : std::nullopt, queries, keys,
-                                options);
+  return PackedAttention::apply(q, k, v, bias.defined() ? std::optional<at::Tensor>(bias) : std::nullopt,
+                                State{queries, keys, options, q.scalar_type()});
 }
 
 }  // namespace trainer::nn

@@ -4,8 +4,9 @@
 
 namespace trainer::nn {
 
-/// Sum over rows of -log softmax(logits)[label], in fp32; rows whose label is -100 count nothing.
-/// logits [U, V] any float dtype, labels [U] int64. The gradient has the logits' dtype.
-at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels);
+/// Sum over rows of (1 - e) * -log p[label] + e * mean(-log p), p = softmax(logits) and e = `label_smoothing`, in fp32;
+/// rows whose label is -100 count nothing. logits [U, V] any float dtype, labels [U] int64. Keeps the logits; the
+/// gradient, in their dtype, is the only other tensor of their size. Throws InternalError for a label beyond V.
+at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels, double label_smoothing = 0);
 
 }  // namespace trainer::nn

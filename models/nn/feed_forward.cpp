@@ -33,6 +33,13 @@ inline __attribute__((always_inline)) Point activation_at(float x) {
   } else if constexpr (kind == Activation::kSilu) {
     const float s = 1.0F / (1.0F + fast_exp(-x));
     return {x * s, s * (1 + x * (1 - s))};
+  } else if constexpr (kind == Activation::kQuickGelu) {
+    constexpr float kSlope = 1.702F;
+    const float s = 1.0F / (1.0F + fast_exp(-kSlope * x));
+    return {x * s, s * (1 + kSlope * x * (1 - s))};
+  } else if constexpr (kind == Activation::kTanh) {
+    const float t = fast_tanh(x);
+    return {t, 1 - t * t};
   } else {
     const float cdf = 0.5F * (1 + std::erf(x * 0.7071067812F));
     return {x * cdf, cdf + x * 0.3989422804F * fast_exp(-0.5F * x * x)};
@@ -94,6 +101,10 @@ void with_rows(Activation activation, const F& f) {
       return f(Rows<Activation::kGeluNew>());
     case Activation::kSilu:
       return f(Rows<Activation::kSilu>());
+    case Activation::kQuickGelu:
+      return f(Rows<Activation::kQuickGelu>());
+    case Activation::kTanh:
+      return f(Rows<Activation::kTanh>());
   }
 }
 
@@ -198,7 +209,32 @@ struct ReluDropout : torch::autograd::Function<ReluDropout> {
   }
 };
 
+// Hugging Face's names (its table ACT2FN) of what we have.
+constexpr std::pair<std::string_view, Activation> kNames[] = {{"relu", Activation::kRelu},
+                                                              {"gelu", Activation::kGelu},
+                                                              {"gelu_python", Activation::kGelu},
+                                                              {"gelu_new", Activation::kGeluNew},
+                                                              {"gelu_fast", Activation::kGeluNew},
+                                                              {"gelu_pytorch_tanh", Activation::kGeluNew},
+                                                              {"gelu_python_tanh", Activation::kGeluNew},
+                                                              {"silu", Activation::kSilu},
+                                                              {"swish", Activation::kSilu},
+                                                              {"quick_gelu", Activation::kQuickGelu},
+                                                              {"tanh", Activation::kTanh}};
+
 }  // namespace
+
+std::optional<Activation> activation_of(std::string_view name) {
+  for (const auto& [known, activation] : kNames)
+    if (known == name) return activation;
+  return std::nullopt;
+}
+
+std::string activation_names() {
+  std::string names;
+  for (const auto& [known, activation] : kNames) names.append(names.empty() ? "" : ", ").append(known);
+  return names;
+}
 
 at::Tensor activate(const at::Tensor& x, Activation activation, const DropoutRule& rule, const LayoutPtr& layout) {
   if (activation == Activation::kRelu) return ReluDropout::apply(x, rule, layout);

@@ -25,8 +25,9 @@ struct LinearOfKept : torch::autograd::Function<LinearOfKept> {
 
 }  // namespace
 
-Linear::Linear(int64_t in, int64_t out, bool bias, Init init) : Module("Linear") {
-  add_parameter("weight", {out, in}, init)->linear = true;
+Linear::Linear(int64_t in, int64_t out, bool bias, Init init, Stored stored)
+    : Module(stored == Stored::kOutIn ? "Linear" : "Conv1D"), stored_(stored) {
+  add_parameter("weight", stored == Stored::kOutIn ? std::vector{out, in} : std::vector{in, out}, init)->linear = true;
   if (bias) add_parameter("bias", {out}, {Init::kConstant, 0})->linear = true;
 }
 
@@ -34,7 +35,7 @@ Linear::Linear(const ParameterPtr& tied) : Module("Linear") {
   share_parameter("weight", tied);
 }
 
-Linear::Linear(const Linear& base) : Module("Linear") {
+Linear::Linear(const Linear& base) : Module(base.class_name()), stored_(base.stored_) {
   for (const auto& [name, parameter] : base.parameters()) share_parameter(name, parameter);
 }
 
@@ -46,12 +47,17 @@ at::Tensor Linear::operator()(const at::Tensor& x, const LayoutPtr& rows, const 
 }
 
 at::Tensor Linear::project(const at::Tensor& x, const LayoutPtr&, const Pass& pass) const {
-  const at::Tensor in = x.to(pass.compute), w = weight()->value;
+  const at::Tensor in = x.to(pass.compute), w = matrix();
   const ParameterPtr b = bias();
   const auto added = b ? std::optional<at::Tensor>(b->value.to(pass.compute)) : std::nullopt;
   if (w.scalar_type() == pass.compute || w.requires_grad()) return at::linear(in, w.to(pass.compute), added);
   const at::Tensor out = LinearOfKept::apply(in, w);
   return added ? out + *added : out;
+}
+
+at::Tensor Linear::matrix() const {
+  const at::Tensor& value = weight()->value;
+  return stored_ == Stored::kOutIn ? value : value.t();
 }
 
 ParameterPtr Linear::find(const char* name) const {

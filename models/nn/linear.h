@@ -4,11 +4,12 @@
 
 namespace trainer::nn {
 
-/// y = x W^T (+ b), in the pass's compute dtype. weight [out, in], as Hugging Face stores nn.Linear.
-/// Adapters derive from it and take its place.
+/// y = x W^T (+ b), in the pass's compute dtype. weight [out, in], as Hugging Face stores nn.Linear; [in, out] as it
+/// stores GPT-2's Conv1D. Adapters derive from it and take its place.
 class Linear : public Module {
  public:
-  Linear(int64_t in, int64_t out, bool bias, Init init);
+  enum class Stored { kOutIn, kInOut };
+  Linear(int64_t in, int64_t out, bool bias, Init init, Stored stored = Stored::kOutIn);
   /// A linear over another layer's weight (a tied head).
   explicit Linear(const ParameterPtr& tied);
 
@@ -18,8 +19,11 @@ class Linear : public Module {
   /// A parameter looked up by name each time: it may be swapped.
   ParameterPtr weight() const { return find("weight"); }
   ParameterPtr bias() const { return find("bias"); }  // null: none
-  int64_t in() const { return weight()->shape[1]; }
-  int64_t out() const { return weight()->shape[0]; }
+  int64_t in() const { return weight()->shape[stored_ == Stored::kOutIn ? 1 : 0]; }
+  int64_t out() const { return weight()->shape[stored_ == Stored::kOutIn ? 0 : 1]; }
+  Stored stored() const { return stored_; }
+  /// The weight's value as [out, in], however it is stored.
+  at::Tensor matrix() const;
 
  protected:
   /// Shares the parameters of `base`: for a module that takes its place.
@@ -29,6 +33,8 @@ class Linear : public Module {
 
  private:
   ParameterPtr find(const char* name) const;
+
+  Stored stored_ = Stored::kOutIn;
 };
 
 /// rows of weight [V, D] in fp32; ids [T] int64.

@@ -14,18 +14,20 @@ namespace trainer::nn {
 /// What decoding keeps from token to token: keys and values, one entry a decoder block; filled as decoding goes on.
 struct DecodeCache {
   struct Block {
-    at::Tensor self_k, self_v;    // [samples, capacity, H*d]
+    at::Tensor self_k, self_v;    // [samples, capacity, heads of keys * d]
     at::Tensor cross_k, cross_v;  // [source tokens, H*d]
   };
   std::vector<Block> blocks;
   at::Tensor memory;    // the encoder's output [source tokens, D]
   int64_t decoded = 0;  // tokens already in the cache
   int64_t capacity = 0;
+  std::vector<int64_t> lengths;  // decoder only: tokens of each sample in the cache, its prompt's among them
 };
 
 struct Pass {
   bool training = false;                // dropout is drawn
   uint64_t seed = 0;                    // of the run
+  double label_smoothing = 0;           // share of the loss that asks for all tokens alike; 0 in evaluation
   at::ScalarType compute = at::kFloat;  // dtype of linear layers and of what flows between them
   LayoutPtr source, target;             // rows of the encoder's and the decoder's tokens
   LayoutPtr rows;                       // of a single layer's input, when it is called through its wrappers

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -9,7 +10,6 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "models/nn/kernel.h"
-#include "models/nn/saved.h"
 
 namespace trainer::nn {
 namespace {
@@ -17,19 +17,26 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-TRAINER_KERNEL void forward_rows(const float* x, const float* weight, float eps, int64_t rows, int64_t width,
-                                 float* out, float* scales) {
-  for (int64_t r = 0; r < rows; ++r) {
-    const float* const row = x + r * width;
-    float sum = 0;
+/// The rows of a result in T; `twice`: rounded to T before the weight too.
+template <class T, bool twice>
+struct Rows {
+  TRAINER_KERNEL static void forward(const float* x, const float* weight, float eps, int64_t rows, int64_t width,
+                                     T* out, float* scales) {
+    for (int64_t r = 0; r < rows; ++r) {
+      const float* const row = x + r * width;
+      float sum = 0;
 #pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < width; ++i) sum += row[i] * row[i];
-    const float scale = 1.0F / std::sqrt(sum / static_cast<float>(width) + eps);
-    scales[r] = scale;
+      for (int64_t i = 0; i < width; ++i) sum += row[i] * row[i];
+      const float scale = 1.0F / std::sqrt(sum / static_cast<float>(width) + eps);
+      scales[r] = scale;
 #pragma omp simd
-    for (int64_t i = 0; i < width; ++i) out[r * width + i] = row[i] * scale * weight[i];
+      for (int64_t i = 0; i < width; ++i) {
+        const float plain = row[i] * scale;
+        out[r * width + i] = static_cast<T>((twice ? static_cast<float>(static_cast<T>(plain)) : plain) * weight[i]);
+      }
+    }
   }
-}
+};
 
 // dx = s (w g - x s^2 mean(w g x)), dweight += g x s.
 TRAINER_KERNEL void backward_rows(const float* grad, const float* x, const float* weight, const float* scales,
@@ -51,22 +58,26 @@ TRAINER_KERNEL void backward_rows(const float* grad, const float* x, const float
 
 struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_in, const at::Tensor& weight, double eps,
-                            at::ScalarType out_dtype) {
-    const auto x = x_in.contiguous();
+                            at::ScalarType out_dtype, RmsRounding rounding) {
+    const auto x = x_in.to(at::kFloat).contiguous();
     const int64_t width = x.size(-1), rows = x.numel() / width;
-    at::Tensor out = at::empty_like(x), scales = at::empty({rows}, x.options());
-    at::parallel_for(0, rows_to_compute(x, rows), 64, [&](int64_t first, int64_t last) {
-      forward_rows(x.const_data_ptr<float>() + first * width, weight.const_data_ptr<float>(), static_cast<float>(eps),
-                   last - first, width, out.data_ptr<float>() + first * width, scales.data_ptr<float>() + first);
+    at::Tensor out = at::empty_like(x, x.options().dtype(out_dtype)), scales = at::empty({rows}, x.options());
+    AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, out_dtype, "rms_norm", [&] {
+      const auto forward =
+          rounding == RmsRounding::kOnce ? Rows<scalar_t, false>::forward : Rows<scalar_t, true>::forward;
+      at::parallel_for(0, rows_to_compute(x, rows), 64, [&](int64_t first, int64_t last) {
+        forward(x.const_data_ptr<float>() + first * width, weight.const_data_ptr<float>(), static_cast<float>(eps),
+                last - first, width, out.data_ptr<scalar_t>() + first * width, scales.data_ptr<float>() + first);
+      });
     });
-    ctx->save_for_backward({x, weight, scales});
-    return out.to(out_dtype);
+    ctx->save_for_backward({x_in, weight, scales});
+    return out;
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
     const auto saved = ctx->get_saved_variables();
-    const auto &x = saved[0], &weight = saved[1], &scales = saved[2];
-    const auto grad = grads[0].to(at::kFloat).contiguous();
+    const auto &weight = saved[1], &scales = saved[2];
+    const auto x = saved[0].to(at::kFloat).contiguous(), grad = grads[0].to(at::kFloat).contiguous();
     const int64_t width = x.size(-1), rows = x.numel() / width;
     at::Tensor dx = at::empty_like(x);
     at::Tensor dweight = ctx->needs_input_grad(1) ? at::zeros_like(weight) : at::Tensor();
@@ -74,14 +85,15 @@ struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
     backward_rows(grad.const_data_ptr<float>(), x.const_data_ptr<float>(), weight.const_data_ptr<float>(),
                   scales.const_data_ptr<float>(), rows_to_compute(x, rows), width, dx.data_ptr<float>(),
                   dweight.defined() ? dweight.data_ptr<float>() : nullptr);
-    return {dx, dweight, at::Tensor(), at::Tensor()};
+    return {dx.to(saved[0].scalar_type()), dweight, at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
 
 }  // namespace
 
-at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, at::ScalarType out_dtype) {
-  return RmsNormFunction::apply(x, weight.to(at::kFloat), eps, out_dtype);
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, at::ScalarType out_dtype,
+                    RmsRounding rounding) {
+  return RmsNormFunction::apply(x, weight.to(at::kFloat), eps, out_dtype, rounding);
 }
 
 }  // namespace trainer::nn

@@ -65,7 +65,6 @@ at::Tensor T5Attention::attend_decoding(const at::Tensor& x, const at::Tensor& p
   nn::DecodeCache& cache = *pass.cache;
   nn::DecodeCache::Block& kept = cache.blocks[block_];
   nn::AttentionOptions options{config_.num_heads};
-  options.query_offset = cache.decoded;
   const nn::LayoutPtr& rows = pass.target;
   const at::Tensor q = (*q_)(x, rows, pass);
   if (kind_ == kCross) {

@@ -4,6 +4,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
 #include <nlohmann/json.hpp>
 
 namespace trainer::models::t5 {
@@ -34,7 +35,7 @@ nn::Tensors T5Stack::forward(const nn::Tensors& in, const nn::Pass& pass) {
 }
 
 T5Model::T5Model(const T5Config& c)
-    : Model("T5ForConditionalGeneration"),
+    : Model("T5ForConditionalGeneration", Task::kSeq2SeqLm),
       config_(c),
       shared_(*this, "shared", c.vocab_size, c.d_model, nn::Init{nn::Init::kNormal, c.initializer_factor}),
       encoder_(*this, "encoder", c, false, shared_->weight()),
@@ -75,7 +76,7 @@ at::Tensor T5Model::decoder_inputs(const Batch& batch) const {
   return ids;
 }
 
-void T5Model::begin_decoding(const Batch& batch, nn::Pass& pass, nn::DecodeCache& cache) {
+at::Tensor T5Model::begin_decoding(const Batch& batch, nn::Pass& pass, nn::DecodeCache& cache) {
   pass.source = batch.source;
   auto target = std::make_shared<nn::Layout>();
   for (int64_t s = 0; s < batch.source->samples(); ++s) target->append(1, 0);
@@ -84,6 +85,7 @@ void T5Model::begin_decoding(const Batch& batch, nn::Pass& pass, nn::DecodeCache
   cache.blocks.assign(config_.num_decoder_layers, {});
   cache.decoded = 0;
   cache.memory = (*encoder_)(batch.source_ids, {}, pass);
+  return at::full({batch.source->samples()}, config_.decoder_start_token_id, batch.source_ids.options());
 }
 
 at::Tensor T5Model::decode(const at::Tensor& tokens, nn::Pass& pass) {

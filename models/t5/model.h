@@ -29,10 +29,9 @@ class T5Model : public Model {
   explicit T5Model(const T5Config& config);
 
   at::Tensor logits(const Batch& batch, const nn::Pass& pass) override;
-  void begin_decoding(const Batch& batch, nn::Pass& pass, nn::DecodeCache& cache) override;
+  at::Tensor begin_decoding(const Batch& batch, nn::Pass& pass, nn::DecodeCache& cache) override;
   at::Tensor decode(const at::Tensor& tokens, nn::Pass& pass) override;
-  int64_t start_token() const override { return config_.decoder_start_token_id; }
-  int64_t end_token() const override { return config_.eos_token_id; }
+  std::vector<int64_t> end_tokens() const override { return {config_.eos_token_id}; }
   int64_t vocabulary() const override { return config_.vocab_size; }
   std::vector<nn::Module*> blocks() override;
   std::vector<std::string> default_lora_targets() const override { return {"q", "v"}; }

@@ -1,6 +1,10 @@
 #include "engine/batching/collate.h"
 
+#include "engine/batching/prompts.h"
+
 #include <gtest/gtest.h>
+
+#include "tests/support/memory_samples.h"
 
 namespace trainer::batching {
 namespace {
@@ -9,16 +13,18 @@ std::vector<int64_t> values_of(const at::Tensor& tensor) {
   return {tensor.const_data_ptr<int64_t>(), tensor.const_data_ptr<int64_t>() + tensor.numel()};
 }
 
-struct Collate : testing::Test {
+struct Collate : ::testing::Test {
   Collate() {
     const std::vector<std::vector<int32_t>> sources{{2, 3, 1}, {4, 1}, {5, 6, 7, 1}}, targets{{8, 1}, {9, 10, 1}, {1}};
-    for (size_t i = 0; i < sources.size(); ++i) samples.add(sources[i], targets[i], static_cast<int64_t>(i));
+    for (size_t i = 0; i < sources.size(); ++i) samples.add(sources[i], targets[i]);
   }
-  data::Dataset samples;
+  testing::MemorySamples samples;
 };
 
+const std::vector<int64_t> kTwo{7, 8};
+
 TEST_F(Collate, TokensLieEndToEndInTheOrderOfPositions) {
-  const models::Batch batch = collate(samples, {7, 9}, [](int64_t position) { return position == 7 ? 2 : 0; });
+  const models::Batch batch = collate(samples, kTwo, [](int64_t position) { return position == 7 ? 2 : 0; });
   EXPECT_EQ(values_of(batch.source_ids), (std::vector<int64_t>{5, 6, 7, 1, 2, 3, 1}));
   EXPECT_EQ(values_of(batch.labels), (std::vector<int64_t>{1, 8, 1}));
   EXPECT_EQ(batch.target_tokens, 3);
@@ -31,17 +37,56 @@ TEST_F(Collate, TokensLieEndToEndInTheOrderOfPositions) {
 }
 
 TEST_F(Collate, AnEmptyRangeIsAnEmptyBatch) {
-  const models::Batch batch = collate(samples, {4, 4}, [](int64_t) { return 0; });
+  const models::Batch batch = collate(samples, {}, [](int64_t) { return 0; });
   EXPECT_EQ(batch.source_ids.numel(), 0);
   EXPECT_EQ(batch.labels.numel(), 0);
   EXPECT_EQ(batch.source->samples(), 0);
   EXPECT_EQ(batch.target_tokens, 0);
 }
 
-TEST_F(Collate, CountsTokens) {
-  const TokenCount count = count_tokens(samples, {0, 3}, [](int64_t position) { return position; });
-  EXPECT_EQ(count.source, 9);
-  EXPECT_EQ(count.target, 6);
+TEST(CollateCausal, LabelsShareTheRowsOfTheSource) {
+  testing::MemorySamples samples(data::LabelKind::kNext);
+  samples.add({5, 6, 7}, {-100, 7, 1});
+  samples.add({8, 9}, {9, -100});
+  const std::vector<int64_t> both{0, 1};
+  const models::Batch batch = collate(samples, both, [](int64_t position) { return position; });
+  EXPECT_EQ(batch.target, batch.source);
+  EXPECT_EQ(values_of(batch.labels), (std::vector<int64_t>{-100, 7, 1, 9, -100}));
+  EXPECT_EQ(batch.target_tokens, 3);
+}
+
+/// Two documents in one sample.
+class TwoParts : public testing::MemorySamples {
+ public:
+  using MemorySamples::MemorySamples;
+  void read(int64_t index, data::Sample& sample) const override {
+    MemorySamples::read(index, sample);
+    sample.parts = {0, 2};
+  }
+};
+
+TEST(CollateCausal, DocumentsOfASampleDoNotSeeEachOther) {
+  TwoParts samples(data::LabelKind::kNext);
+  samples.add({5, 6, 7}, {6, 7, 1});
+  const std::vector<int64_t> one{3};
+  const models::Batch batch = collate(samples, one, [](int64_t) { return 0; });
+  ASSERT_EQ(batch.source->samples(), 2);
+  EXPECT_EQ(batch.source->spans[1].begin, 2);
+  EXPECT_EQ(batch.source->spans[1].length, 1);
+  EXPECT_NE(batch.source->positions[0], batch.source->positions[1]);  // their dropout differs
+}
+
+TEST(Prompts, EndWhereTheLastReplyBegins) {
+  testing::MemorySamples samples(data::LabelKind::kNext);
+  samples.add({1, 2, 3, 4, 5, 6}, {2, -100, -100, 5, 6, -100});  // the replies are 2, and 5 6
+  samples.add({1, 2, 3}, {2, 3, 4});
+  data::Sample prompt;
+  const Prompts prompts(samples);
+  prompts.read(0, prompt);
+  EXPECT_EQ(prompt.source, (std::vector<int32_t>{1, 2, 3, 4}));
+  prompts.read(1, prompt);
+  EXPECT_EQ(prompt.source, (std::vector<int32_t>{1}));
+  EXPECT_EQ(prompts.lengths(0).source, 4);
 }
 
 }  // namespace

@@ -72,6 +72,17 @@ TEST_F(Rules, Lora) {
   EXPECT_EQ(resolve(kMultiCpu + "lora: {target_modules: q}\n").config.lora->target_modules.pattern, "q");
 }
 
+TEST_F(Rules, MegatronData) {
+  auto given = [](const std::string& options) {
+    return "distributed_type: NO\nuse_cpu: true\nmodel: {path: m}\ndata: {task: causal_lm, megatron: {" + options +
+           "}, train: {path: a, format: megatron}}\n";
+  };
+  EXPECT_EQ(problems(given("reset_position_ids: true")),
+            "f.yaml:4:56: data.megatron.reset_position_ids needs data.megatron.reset_attention_mask: true: tokens of "
+            "two documents with equal positions would see each other");
+  EXPECT_EQ(problems(given("reset_position_ids: true, reset_attention_mask: true")), "");
+}
+
 TEST_F(Rules, Evaluation) {
   EXPECT_EQ(problems(kLeast + "evaluation: {generate: true}\n"),
             "f.yaml:5:24: evaluation.generate needs validation samples: give data.validation.fraction or "

@@ -1,10 +1,10 @@
-// Mutated files: every reader either reads them or throws InputError; nothing crashes. Draws are fixed.
+// Mutated tokenizer files: they are either read or refused by an InputError; nothing crashes. Draws are fixed.
+// What reads records is fuzzed by tests/fuzz/records_fuzzer.cpp.
 #include <random>
 
 #include <gtest/gtest.h>
 
-#include "data/readers/readers.h"
-#include "data/tokenizer.h"
+#include "data/tokenizers/tokenizer.h"
 #include "tests/data/model_maker.h"
 #include "tests/data/support.h"
 
@@ -68,58 +68,6 @@ class Mutator {
 
   std::mt19937_64 random_;
 };
-
-using Reader = void (*)(const TextFile&, const config::DataSource&, const RecordSink&);
-
-/// How many of `rounds` mutations of `text` were read as data.
-int fuzz(Reader reader, const std::string& text, int rounds) {
-  Mutator mutator(7);
-  int good = 0;
-  for (int i = 0; i < rounds; ++i) {
-    try {
-      TextFile file = make_text("file", mutator.mutate(text));
-      reader(file, config::DataSource(), [&](Record&& record) {
-        EXPECT_GE(record.line, 1);
-        EXPECT_FALSE(record.fields.empty() && record.file.empty());
-      });
-      ++good;
-    } catch (const InputError& error) {
-      EXPECT_EQ(std::string(error.what()).rfind("file", 0), 0u) << error.what();
-    }
-  }
-  return good;
-}
-
-constexpr int kRounds = 20000;
-
-void expect_some_of_both(int good) {
-  EXPECT_GT(good, kRounds / 50);
-  EXPECT_LT(good, kRounds);
-}
-
-TEST(Fuzz, Delimited) {
-  expect_some_of_both(fuzz(read_delimited, "a b@yes\r\nc d e@no\ncaf\u00e9@yes\n", kRounds));
-}
-
-TEST(Fuzz, Csv) {
-  Reader csv = [](const TextFile& file, const config::DataSource& source, const RecordSink& sink) {
-    read_separated(file, ',', source, sink);
-  };
-  expect_some_of_both(fuzz(csv, "id,text\r\n1,\"a, \"\"b\"\"\r\nc\"\n2,caf\u00e9\n3,\n", kRounds));
-}
-
-TEST(Fuzz, Json) {
-  expect_some_of_both(
-      fuzz(read_json, R"([{"a": "x\n\"]", "b": [1, {"c": -2.5e3}]}, {"a": null, "b": true}])", kRounds));
-}
-
-TEST(Fuzz, Jsonl) {
-  expect_some_of_both(fuzz(read_jsonl, "{\"a\": \"\\u00e9\\ud83d\\ude00\"}\n{\"a\": 12, \"b\": [{}]}\n", kRounds));
-}
-
-TEST(Fuzz, Text) {
-  expect_some_of_both(fuzz(read_text, "one line\r\n\ncaf\u00e9 \U0001f6a2\n", kRounds));
-}
 
 /// Uses a tokenizer file, if it is accepted.
 bool try_tokenizer(const TempFolder& folder, const std::string& model, const std::string& config) {

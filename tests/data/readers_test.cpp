@@ -96,7 +96,30 @@ TEST(Json, RefusesMalformedFiles) {
   contains(failure("[1]", json), "must be an object");
   contains(failure("[]", json), "no records");
   contains(failure("[{\"a\": " + std::string(100000, '[') + std::string(100000, ']') + "}]", json), "nested deeper");
-  contains(failure("[{\"a\": 1e999}]", json), "file:1: a number is too large");
+}
+
+TEST(Json, ReadsTheArrayOfAnObject) {
+  auto records = read("{\"version\": [1, {\"a\": 2}], \"data\": [{\"a\": 1},\n{\"a\": 2}], \"empty\": [], \"info\": {\"b\": []}}",
+                      {.format = DataFormat::kJson});
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[1].fields, (Fields{{"a", "2"}}));
+  EXPECT_EQ(records[1].line, 2);
+}
+
+TEST(Json, KeepsValuesAsTheyAreWritten) {
+  Record record =
+      read("{\"a\": 1.50, \"b\": 1e999, \"c\": 12345678901234567890123, \"d\": \"5\", \"e\": 5, \"f\": null, \"g\": "
+           "{ \"z\" : [ true , \"\\u00e9 \" ] , \"y\" : { } }}",
+           {.format = DataFormat::kJsonl})[0];
+  EXPECT_EQ(record.fields, (Fields{{"a", "1.50"},
+                                   {"b", "1e999"},
+                                   {"c", "12345678901234567890123"},
+                                   {"d", "5"},
+                                   {"e", "5"},
+                                   {"f", ""},
+                                   {"g", "{\"z\":[true,\"\\u00e9 \"],\"y\":{}}"}}));
+  EXPECT_FALSE(record.is_json("d"));
+  EXPECT_TRUE(record.is_json("e") && record.is_json("f") && record.is_json("g"));
 }
 
 TEST(Jsonl, ReadsLinesAndNamesTheBadOne) {
@@ -104,7 +127,7 @@ TEST(Jsonl, ReadsLinesAndNamesTheBadOne) {
   EXPECT_EQ(read("{\"a\": \"\\u00e9\"}\r\n\r\n{\"a\": true}", jsonl)[1].fields, (Fields{{"a", "true"}}));
   contains(failure("{\"a\": 1}\n{\"a\": \"x}\n", jsonl), "file:2:");
   contains(failure("{\"a\": \"\\ud800\"}\n", jsonl), "not valid JSON");
-  contains(failure("{\"a\": 1}\n[2]\n", jsonl), "file:2: a record must be an object");
+  contains(failure("{\"a\": 1}\n[2]\n", jsonl), "file:2:1: a record must be an object");
 }
 
 TEST(Text, GivesOneColumn) {
@@ -116,13 +139,19 @@ TEST(Text, GivesOneColumn) {
 
 TEST(Encoding, IsCheckedAndConverted) {
   DataSource text{.format = DataFormat::kText};
-  contains(failure("good\ncaf\xE9\n", text), "file:2: byte 0xe9 is not UTF-8");
+  contains(failure("good\ncaf\xE9\n", text), "file:2:4: byte 0xe9 is not UTF-8");
   contains(failure("\xFF\xFE"
                    "a",
                    text),
            "UTF-16");
   text.encoding = "latin-1";
   EXPECT_EQ(*read("caf\xE9", text)[0].find("text"), "caf\u00e9");
+}
+
+TEST(Encoding, PlacesAreThoseOfTheFile) {
+  contains(failure("{\"\xE9\xE9\": x}", {.format = DataFormat::kJsonl, .encoding = "latin-1"}), "file:1:8: not valid JSON");
+  contains(failure("\xEF\xBB\xBFna\xEFve", {.format = DataFormat::kText}), "file:1:3: byte 0xef");
+  contains(failure("[{\"a\": \"\n\"}]", {.format = DataFormat::kJson}), "file:1:9: not valid JSON: a control character");
 }
 
 TEST(Utf8, KnowsItsEdges) {
@@ -137,8 +166,54 @@ TEST(Utf8, KnowsItsEdges) {
 }
 
 TEST(Lines, AreBounded) {
-  contains(failure("ok\n" + std::string(kMaxLineBytes + 1, 'x'), {.format = DataFormat::kText}),
-           "file:2: a line of 16777217 bytes");
+  contains(failure("ok\n" + std::string(kMaxRecordBytes + 1, 'x'), {.format = DataFormat::kText}),
+           "file:2: a record of more than 16 MiB");
+}
+
+TEST(BadRecords, AreSkippedAndCounted) {
+  TempFolder folder;
+  const std::string a = folder.write("a.jsonl", "{\"a\": 1}\n[]\n{\"a\"}\n\xFF\n{\"a\": 2}\n3\n"), b = folder.write("b.jsonl", "");
+  const DataSource source{.path = {a, b, a}, .on_bad_sample = config::OnBadSample::kSkip};
+  std::vector<size_t> entries;
+  const ReadSummary summary = read_records(source, [&](Record&& record) { entries.push_back(record.entry); });
+  EXPECT_EQ(entries, (std::vector<size_t>{0, 0, 2, 2}));
+  EXPECT_EQ(summary.records, 4);
+  EXPECT_EQ(summary.entry_records, (std::vector<int64_t>{2, 0, 2}));
+  EXPECT_EQ(summary.bad.count(), 9);
+  EXPECT_EQ(summary.notes(), (std::vector<std::string>{
+                                 "left out as on_bad_sample says: 2 × not UTF-8; the first: " + a + ":4:1",
+                                 "left out as on_bad_sample says: 2 × not valid JSON; the first: " + a + ":3:5",
+                                 "left out as on_bad_sample says: 4 × not a JSON object; the first: " + a + ":2:1",
+                                 "left out as on_bad_sample says: 1 × a file without records; the first: " + b,
+                             }));
+}
+
+TEST(Duplicates, AreLeftOut) {
+  const DataSource source{.format = DataFormat::kJsonl, .deduplicate = true};
+  auto records = read("{\"a\": \"1\", \"b\": \"2\"}\n{\"b\": \"2\", \"a\": \"1\"}\n{\"a\": \"2\", \"b\": \"1\"}\n"
+                      "{\"a\": 1, \"b\": \"2\"}\n{\"a\": \"1\", \"b\": \"2\"}\n{\"a\": \"12\"}\n",
+                      source);
+  std::vector<int64_t> lines;
+  for (const Record& record : records) lines.push_back(record.line);
+  EXPECT_EQ(lines, (std::vector<int64_t>{1, 3, 4, 6}));
+}
+
+TEST(Duplicates, TakeFewBytes) {
+  RecordSet set;
+  constexpr int64_t kCount = 200000;
+  Record record{{{"n", ""}}};
+  for (int64_t i = 0; i < kCount; ++i) {
+    record.fields[0].second = std::to_string(i);
+    ASSERT_TRUE(set.add(record));
+    if (i > kCount / 2 && i % 1000 == 0) {
+      EXPECT_LE(set.memory(), 25 * set.size());
+    }
+  }
+  EXPECT_EQ(set.size(), kCount);
+  for (int64_t i = 0; i < kCount; i += 997) {
+    record.fields[0].second = std::to_string(i);
+    EXPECT_FALSE(set.add(record));
+  }
 }
 
 TEST(Paths, AreExpandedInOrder) {
@@ -149,6 +224,22 @@ TEST(Paths, AreExpandedInOrder) {
   std::string single = folder.write("z.csv", "h\n1");
   DataSource source{.path = {single, (folder / "d").string(), (folder / "d/?.txt").string()}};
   EXPECT_EQ(expand_paths(source), (std::vector<std::string>{single, a, b, a, b}));
+}
+
+TEST(Paths, OfAFolderHaveOneFormat) {
+  TempFolder folder;
+  folder.write("a.jsonl", "{}");
+  folder.write("b.JSONL.gz", "{}");
+  folder.write("c.ndjson.zst", "{}");
+  const DataSource source{.path = {folder.string()}};
+  auto entries = find_sources(source);
+  ASSERT_EQ(entries.size(), 1u);
+  ASSERT_EQ(entries[0].files.size(), 3u);
+  EXPECT_EQ(entries[0].files[2].format, DataFormat::kJsonl);
+  folder.write("d.csv", "a");
+  const std::string message = error_of<InputError>([&] { find_sources(source); });
+  contains(message, "two formats, like a.jsonl (jsonl) and d.csv (csv)");
+  contains(message, "/*.jsonl");
 }
 
 TEST(Paths, SayWhatIsMissing) {

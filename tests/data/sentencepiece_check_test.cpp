@@ -1,10 +1,10 @@
-#include "data/sentencepiece_check.h"
+#include "data/tokenizers/sentencepiece_check.h"
 
 #include <cmath>
 
 #include <gtest/gtest.h>
 
-#include "data/sentencepiece_tokenizer.h"
+#include "data/tokenizers/sentencepiece_tokenizer.h"
 #include "tests/data/model_maker.h"
 #include "tests/data/support.h"
 

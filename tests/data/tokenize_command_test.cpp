@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "data/tokenizer.h"
+#include "data/tokenizers/tokenizer.h"
 #include "tests/data/support.h"
 
 namespace trainer::data {

@@ -1,4 +1,4 @@
-#include "data/tokenizer.h"
+#include "data/tokenizers/tokenizer.h"
 
 #include <nlohmann/json.hpp>
 

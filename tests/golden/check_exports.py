@@ -13,14 +13,16 @@ import sys
 
 import peft
 import torch
+import transformers
 from safetensors.torch import load_file
-from transformers import T5ForConditionalGeneration
 
 
-def load_model(folder: pathlib.Path) -> T5ForConditionalGeneration:
-    """A folder that lacks a weight or has one too many is refused: transformers itself only warns."""
-    model, report = T5ForConditionalGeneration.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager",
-                                                               output_loading_info=True)
+def load_model(folder: pathlib.Path) -> transformers.PreTrainedModel:
+    """The class that config.json names. A folder that lacks a weight or has one too many is refused: transformers
+    itself only warns."""
+    architecture = json.loads((folder / "config.json").read_text())["architectures"][0]
+    model, report = getattr(transformers, architecture).from_pretrained(
+        folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
     problems = {kind: sorted(map(str, names)) for kind, names in report.items() if names}
     if problems:
         sys.exit(f"{folder} does not load cleanly: {problems}")
@@ -38,10 +40,13 @@ def load_adapter(base: pathlib.Path, folder: pathlib.Path) -> peft.PeftModel:
 
 
 def logits_of(model: torch.nn.Module, sample: dict) -> torch.Tensor:
-    """[U, V] of one sample alone, so without padding."""
-    source, labels = torch.tensor([sample["source"]]), torch.tensor([sample["labels"]])
+    """[U, V] of one sample alone, so without padding; of a classifier [1, classes]."""
+    inputs = {"input_ids": torch.tensor([sample["source"]])}
+    if model.config.is_encoder_decoder:
+        inputs["labels"] = torch.tensor([sample["labels"]])
     with torch.no_grad():
-        return model.eval()(input_ids=source, labels=labels, use_cache=False).logits[0]
+        logits = model.eval()(**inputs).logits
+    return logits[0] if logits.dim() == 3 else logits
 
 
 def largest_error(model: torch.nn.Module, samples: list[dict], ours: dict[str, torch.Tensor]) -> float:

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/arange.h>
@@ -10,10 +11,12 @@
 #include <ATen/ops/index.h>
 #include <ATen/ops/masked_fill.h>
 #include <ATen/ops/matmul.h>
-#include <ATen/ops/ones.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include "tests/nn/reference.h"
 
@@ -26,6 +29,8 @@ struct Case {
   int64_t head_width = 5;
   bool with_bias = true;
   nn::AttentionOptions options;
+
+  int64_t kv_heads() const { return options.kv_heads > 0 ? options.kv_heads : options.heads; }
 };
 
 /// One sample and head at a time, every score by the formula.
@@ -34,16 +39,19 @@ at::Tensor plain(const Case& c, const at::Tensor& q, const at::Tensor& k, const 
   std::vector<at::Tensor> samples;
   for (int64_t s = 0; s < c.queries->samples(); ++s) {
     const nn::Span from = c.queries->spans[s], to = c.keys->spans[s];
-    const at::Tensor i = at::arange(from.length).add(c.options.query_offset).unsqueeze(1),
+    const at::Tensor i = at::arange(from.length).add(to.length - from.length).unsqueeze(1),
                      j = at::arange(to.length).unsqueeze(0);
     std::vector<at::Tensor> heads;
     for (int64_t h = 0; h < c.options.heads; ++h) {
-      const auto part = [&](const at::Tensor& t, nn::Span span) {
-        return t.narrow(0, span.begin, span.length).narrow(1, h * d, d);
+      const auto part = [&](const at::Tensor& t, nn::Span span, int64_t head) {
+        return t.narrow(0, span.begin, span.length).narrow(1, head * d, d);
       };
-      at::Tensor scores = at::matmul(part(q, from), part(k, to).t()) * c.options.scale;
+      const int64_t kv_head = h / (c.options.heads / c.kv_heads());
+      at::Tensor scores = at::matmul(part(q, from, h), part(k, to, kv_head).t()) * c.options.scale;
       if (bias.defined()) scores = scores + bias.select(1, h).index({j - i + (bias.size(0) - 1) / 2});
-      if (c.options.causal) scores = scores.masked_fill(j > i, -std::numeric_limits<double>::infinity());
+      constexpr double kNever = -std::numeric_limits<double>::infinity();
+      if (c.options.causal) scores = scores.masked_fill(j > i, kNever);
+      if (c.options.window > 0) scores = scores.masked_fill((j - i).abs() >= c.options.window, kNever);
       at::Tensor p = at::softmax(scores, -1);
       if (c.options.dropout.active()) {
         std::vector<at::Tensor> rows;
@@ -51,7 +59,7 @@ at::Tensor plain(const Case& c, const at::Tensor& q, const at::Tensor& k, const 
           rows.push_back(mask_row(c.options.dropout, c.queries->positions[s], row, h, to.length));
         p = p * at::stack(rows);
       }
-      heads.push_back(at::matmul(p, part(v, to)));
+      heads.push_back(at::matmul(p, part(v, to, kv_head)));
     }
     samples.push_back(at::cat(heads, 1));
   }
@@ -59,12 +67,12 @@ at::Tensor plain(const Case& c, const at::Tensor& q, const at::Tensor& k, const 
 }
 
 void check(const Case& c, at::ScalarType dtype) {
-  const int64_t width = c.options.heads * c.head_width;
+  const int64_t width = c.options.heads * c.head_width, kv_width = c.kv_heads() * c.head_width;
   std::vector<at::Tensor> inputs{random_tensor({c.queries->tokens(), width}, 1, dtype),
-                                 random_tensor({c.keys->tokens(), width}, 2, dtype),
-                                 random_tensor({c.keys->tokens(), width}, 3, dtype)};
+                                 random_tensor({c.keys->tokens(), kv_width}, 2, dtype),
+                                 random_tensor({c.keys->tokens(), kv_width}, 3, dtype)};
   if (c.with_bias) {
-    const int64_t length = std::max({c.queries->longest() + c.options.query_offset, c.keys->longest(), int64_t{1}});
+    const int64_t length = std::max({c.queries->longest(), c.keys->longest(), int64_t{1}});
     inputs.push_back(random_tensor({2 * length + 3, c.options.heads}, 4));  // wider than needed: its middle counts
   }
   const auto bias = [&](const auto& in) { return in.size() > 3 ? in[3] : at::Tensor(); };
@@ -76,20 +84,36 @@ void check(const Case& c, at::ScalarType dtype) {
 std::vector<Case> all_cases() {
   const auto rule = nn::dropout_rule(nn::philox_key(5, "attention"), 0.3);
   const nn::LayoutPtr rows = layout_of({3, 1, 7}, {4, 11, 2}), others = layout_of({5, 9, 2}, {4, 11, 2}),
-                      none = layout_of({});
+                      none = layout_of({}), some = layout_of({0, 4, 0, 0, 2, 0}, {3, 1, 8, 2, 9, 0});
   std::vector<Case> all{
-      {"self", rows, rows, 5, true, {3, false, 1.0, 0, {}}},
-      {"scaled without bias", rows, rows, 5, false, {3, false, 0.37, 0, {}}},
-      {"causal", rows, rows, 5, true, {3, true, 1.0, 0, {}}},
-      {"cross", rows, others, 8, false, {2, false, 1.0, 0, {}}},
-      {"cross with bias", rows, others, 8, true, {2, false, 1.0, 0, {}}},
-      {"one head of one", rows, rows, 1, true, {1, true, 1.0, 0, {}}},
-      {"dropout", rows, rows, 5, true, {3, false, 1.0, 0, rule}},
-      {"causal with dropout", rows, rows, 5, true, {3, true, 0.5, 0, rule}},
-      {"cross with dropout", rows, others, 64, false, {2, false, 0.125, 0, rule}},
-      {"keys of two chunks", layout_of({2}, {7}), layout_of({150}, {7}), 4, true, {2, false, 0.5, 0, rule}},
-      {"offset", layout_of({2, 2}), layout_of({6, 6}), 5, true, {3, true, 1.0, 4, {}}},
-      {"no samples", none, none, 5, true, {3, true, 1.0, 0, rule}}};
+      {"self", rows, rows, 5, true, {3, false, 1.0, {}}},
+      {"scaled without bias", rows, rows, 5, false, {3, false, 0.37, {}}},
+      {"causal", rows, rows, 5, true, {3, true, 1.0, {}}},
+      {"cross", rows, others, 8, false, {2, false, 1.0, {}}},
+      {"cross with bias", rows, others, 8, true, {2, false, 1.0, {}}},
+      {"one head of one", rows, rows, 1, true, {1, true, 1.0, {}}},
+      {"dropout", rows, rows, 5, true, {3, false, 1.0, rule}},
+      {"causal with dropout", rows, rows, 5, true, {3, true, 0.5, rule}},
+      {"cross with dropout", rows, others, 64, false, {2, false, 0.125, rule}},
+      {"keys of two chunks", layout_of({2}, {7}), layout_of({150}, {7}), 4, true, {2, false, 0.5, rule}},
+      {"offset", layout_of({2, 2}), layout_of({6, 6}), 5, true, {3, true, 1.0, {}}},
+      {"no samples", none, none, 5, true, {3, true, 1.0, rule}},
+      {"grouped heads", rows, rows, 5, true, {6, true, 0.5, {}, 2}},
+      {"grouped heads with dropout", rows, others, 5, false, {4, false, 0.5, rule, 1}},
+      {"window", rows, rows, 5, true, {2, true, 0.5, {}, 0, 3}},
+      {"window on both sides", rows, rows, 5, false, {2, false, 0.5, rule, 0, 2}},
+      {"window of the token itself", rows, rows, 5, false, {2, true, 0.5, {}, 0, 1}},
+      {"window with an offset", layout_of({2, 1}), layout_of({9, 3}), 5, false, {2, true, 0.5, rule, 1, 4}},
+      {"empty samples", some, some, 5, true, {2, true, 0.5, rule, 1}}};
+  // Longer than one block of rows, and than a few.
+  const nn::LayoutPtr one = layout_of({65, 64}, {3, 9}), more = layout_of({200, 7, 129}, {8, 0, 2});
+  for (const nn::LayoutPtr& long_rows : {one, more}) {
+    all.push_back({"long", long_rows, long_rows, 8, true, {2, false, 0.4, {}}});
+    all.push_back({"long causal", long_rows, long_rows, 8, true, {4, true, 0.4, rule, 2}});
+    all.push_back({"long with a window", long_rows, long_rows, 8, false, {2, true, 0.4, rule, 0, 50}});
+    all.push_back({"long with a window on both sides", long_rows, long_rows, 8, false, {2, false, 0.4, {}, 1, 30}});
+  }
+  all.push_back({"long cross", layout_of({70, 3, 130}), more, 8, false, {2, false, 0.4, rule}});
   return all;
 }
 
@@ -103,7 +127,7 @@ TEST(PackedAttention, IsThePlainCompositionInBf16) {
 
 TEST(PackedAttention, ASampleSeesOnlyItself) {
   const nn::DropoutRule rule = nn::dropout_rule(nn::philox_key(5, "attention"), 0.3);
-  const nn::AttentionOptions options{2, false, 0.5, 0, rule};
+  const nn::AttentionOptions options{2, false, 0.5, rule};
   const at::Tensor bias = random_tensor({21, 2}, 9);
   const std::vector<int64_t> lengths{4, 6, 3}, positions{8, 1, 30};
   std::vector<at::Tensor> rows, alone;
@@ -119,13 +143,43 @@ TEST(PackedAttention, ASampleSeesOnlyItself) {
   EXPECT_TRUE(at::equal(nn::packed_attention(x, x, x, bias, all, all, options), at::cat(alone)));
 }
 
+TEST(PackedAttention, BatchesAndThreadsChangeNoBit) {
+  const nn::AttentionOptions options{4, true, 0.5, nn::dropout_rule(nn::philox_key(5, "attention"), 0.1), 2, 150};
+  const auto run = [&](const nn::LayoutPtr& rows, std::vector<at::Tensor> in) {
+    for (at::Tensor& t : in) t = t.detach().clone().set_requires_grad(true);
+    const at::Tensor out = nn::packed_attention(in[0], in[1], in[2], {}, rows, rows, options);
+    auto all = torch::autograd::grad({out}, in, {at::ones_like(out)});
+    all.push_back(out);
+    return all;
+  };
+  const std::vector<at::Tensor> in{random_tensor({320, 64}, 1), random_tensor({320, 32}, 2),
+                                   random_tensor({320, 32}, 3)};
+  std::vector<at::Tensor> last_rows;
+  for (const at::Tensor& t : in) last_rows.push_back(t.narrow(0, 20, 300));
+  const auto together = run(layout_of({20, 300}, {4, 7}), in), alone = run(layout_of({300}, {7}), last_rows);
+  const int threads = at::get_num_threads();
+  at::set_num_threads(threads == 1 ? 2 : 1);
+  const auto otherwise = run(layout_of({20, 300}, {4, 7}), in);
+  at::set_num_threads(threads);
+  for (size_t i = 0; i < together.size(); ++i) {
+    EXPECT_TRUE(at::equal(together[i].narrow(0, 20, 300), alone[i])) << i;
+    EXPECT_TRUE(at::equal(together[i], otherwise[i])) << i;
+  }
+}
+
+TEST(PackedAttention, WithoutKeysNothingIsFound) {
+  const at::Tensor q = random_tensor({3, 8}, 1), none = random_tensor({0, 8}, 2);
+  const at::Tensor out = nn::packed_attention(q, none, none, {}, layout_of({3}), layout_of({0}), {2});
+  EXPECT_TRUE(at::equal(out, at::zeros_like(out)));
+}
+
 TEST(PackedAttention, ADecodingStepIsTheLastRowOfTheFullPass) {
   constexpr int64_t kLength = 6, kHeads = 3, kWidth = 15;
   const nn::LayoutPtr full = layout_of({kLength, kLength});
   const at::Tensor q = random_tensor({2 * kLength, kWidth}, 1), k = random_tensor({2 * kLength, kWidth}, 2),
                    v = random_tensor({2 * kLength, kWidth}, 3), bias = random_tensor({2 * kLength - 1, kHeads}, 4);
   const at::Tensor whole =
-      nn::packed_attention(q, k, v, bias, full, full, {kHeads, true, 1.0, 0, {}}).view({2, kLength, kWidth});
+      nn::packed_attention(q, k, v, bias, full, full, {kHeads, true, 1.0, {}}).view({2, kLength, kWidth});
   for (int64_t step = 0; step < kLength; ++step) {
     const auto until = [&](const at::Tensor& t) {
       return t.view({2, kLength, kWidth}).narrow(1, 0, step + 1).reshape({-1, kWidth});
@@ -134,7 +188,7 @@ TEST(PackedAttention, ADecodingStepIsTheLastRowOfTheFullPass) {
     // The bias of this length, as the decoder makes it for each step.
     const at::Tensor shorter = bias.narrow(0, kLength - 1 - step, 2 * step + 1);
     const at::Tensor out = nn::packed_attention(last, until(k), until(v), shorter, layout_of({1, 1}),
-                                                layout_of({step + 1, step + 1}), {kHeads, true, 1.0, step, {}});
+                                                layout_of({step + 1, step + 1}), {kHeads, true, 1.0, {}});
     EXPECT_TRUE(at::allclose(out, whole.select(1, step), 1e-5, 1e-6)) << "step " << step;
   }
 }
@@ -142,7 +196,7 @@ TEST(PackedAttention, ADecodingStepIsTheLastRowOfTheFullPass) {
 TEST(PackedAttention, LargeScoresDoNotOverflow) {
   const nn::LayoutPtr rows = layout_of({3});
   const at::Tensor x = 100 * random_tensor({3, 8}, 1), v = random_tensor({3, 8}, 2);
-  const Case c{"large", rows, rows, 8, false, {1, false, 1.0, 0, {}}};
+  const Case c{"large", rows, rows, 8, false, {1, false, 1.0, {}}};
   const at::Tensor out = nn::packed_attention(x, x, v, {}, rows, rows, c.options);
   const auto wide = [](const at::Tensor& t) { return t.to(at::kDouble); };
   EXPECT_TRUE(at::allclose(wide(out), plain(c, wide(x), wide(x), wide(v), {}), 1e-4, 1e-5));

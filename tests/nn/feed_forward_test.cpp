@@ -6,7 +6,9 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/relu.h>
+#include <ATen/ops/sigmoid.h>
 #include <ATen/ops/silu.h>
+#include <ATen/ops/tanh.h>
 #include <gtest/gtest.h>
 
 #include "tests/nn/reference.h"
@@ -16,8 +18,9 @@ namespace {
 
 using nn::Activation;
 
-constexpr Activation kAll[] = {Activation::kRelu, Activation::kGelu, Activation::kGeluNew, Activation::kSilu};
-const char* const kNames[] = {"relu", "gelu", "gelu_new", "silu"};
+constexpr Activation kAll[] = {Activation::kRelu, Activation::kGelu,      Activation::kGeluNew,
+                               Activation::kSilu, Activation::kQuickGelu, Activation::kTanh};
+const char* const kNames[] = {"relu", "gelu", "gelu_new", "silu", "quick_gelu", "tanh"};
 
 at::Tensor plain(const at::Tensor& x, Activation activation) {
   switch (activation) {
@@ -29,6 +32,10 @@ at::Tensor plain(const at::Tensor& x, Activation activation) {
       return at::gelu(x, "tanh");
     case Activation::kSilu:
       return at::silu(x);
+    case Activation::kQuickGelu:
+      return x * at::sigmoid(1.702 * x);
+    case Activation::kTanh:
+      return at::tanh(x);
   }
   return {};
 }
@@ -64,7 +71,7 @@ std::string name_of(const Case& c, size_t activation) {
 
 TEST(FeedForward, ActivationsAreThePlainComposition) {
   for (const Case& c : all_cases())
-    for (size_t i = 0; i < 4; ++i) {
+    for (size_t i = 0; i < std::size(kAll); ++i) {
       const nn::DropoutRule rule = rule_of(c.p);
       const at::Tensor mask = mask_for(c, rule);
       expect_same([&](const auto& in) { return nn::activate(in[0], kAll[i], rule, c.rows); },
@@ -76,7 +83,7 @@ TEST(FeedForward, ActivationsAreThePlainComposition) {
 
 TEST(FeedForward, GatedActivationsAreThePlainComposition) {
   for (const Case& c : all_cases())
-    for (size_t i = 0; i < 4; ++i) {
+    for (size_t i = 0; i < std::size(kAll); ++i) {
       const nn::DropoutRule rule = rule_of(c.p);
       const at::Tensor mask = mask_for(c, rule);
       expect_same([&](const auto& in) { return nn::activate_gated(in[0], in[1], kAll[i], rule, c.rows); },
@@ -87,9 +94,17 @@ TEST(FeedForward, GatedActivationsAreThePlainComposition) {
     }
 }
 
+TEST(FeedForward, ActivationsAreKnownByHuggingFacesNames) {
+  for (size_t i = 0; i < std::size(kAll); ++i) EXPECT_EQ(nn::activation_of(kNames[i]), kAll[i]);
+  EXPECT_EQ(nn::activation_of("gelu_pytorch_tanh"), Activation::kGeluNew);
+  EXPECT_EQ(nn::activation_of("swish"), Activation::kSilu);
+  EXPECT_EQ(nn::activation_of("mish"), std::nullopt);
+  EXPECT_NE(nn::activation_names().find("gelu_new, "), std::string::npos);
+}
+
 TEST(FeedForward, LargeInputsSaturate) {
   const nn::LayoutPtr rows = layout_of({1});
-  for (size_t i = 0; i < 4; ++i)
+  for (size_t i = 0; i < std::size(kAll); ++i)
     for (const float x : {-1e4F, -100.0F, -30.0F, 30.0F, 100.0F, 1e4F}) {
       const at::Tensor in = at::full({1, 1}, x), exact = plain(in.to(at::kDouble), kAll[i]);
       EXPECT_NEAR(nn::activate(in, kAll[i], {}, rows).item<double>(), exact.item<double>(),
@@ -100,7 +115,7 @@ TEST(FeedForward, LargeInputsSaturate) {
 
 TEST(FeedForward, NotANumberIsNotHidden) {
   const at::Tensor nan = at::full({1, 9}, std::numeric_limits<float>::quiet_NaN());
-  for (size_t i = 0; i < 4; ++i)
+  for (size_t i = 0; i < std::size(kAll); ++i)
     EXPECT_TRUE(nn::activate(nan, kAll[i], {}, layout_of({1})).isnan().all().item<bool>()) << kNames[i];
 }
 

@@ -26,6 +26,31 @@ TEST(RmsNorm, IsThePlainComposition) {
                     std::to_string(shape[0]) + " x " + std::to_string(shape[1]));
 }
 
+TEST(RmsNorm, HeadsOfOneTensorAreRows) {
+  const at::Tensor x = random_tensor({7, 12}, 1, at::kBFloat16), weight = random_tensor({4}, 2);
+  expect_same(
+      [&](const auto& in) {
+        return nn::rms_norm(in[0].view({21, 4}), in[1], 1e-6, at::kBFloat16).view({7, 12});
+      },
+      [&](const auto& in) {
+        return plain(in[0].view({7, 3, 4}), in[1], 1e-6).reshape({7, 12});
+      },
+      {x, weight}, kBf16Tolerance, "three heads");
+}
+
+// LlamaRMSNorm of transformers: weight * normalised.to(dtype of its input).
+TEST(RmsNorm, RoundsBeforeTheWeightAsLlamaDoes) {
+  const at::Tensor x = random_tensor({9, 33}, 1, at::kBFloat16), weight = random_tensor({33}, 2, at::kBFloat16);
+  const at::Tensor wide = x.to(at::kFloat);
+  const at::Tensor llama = weight * (wide * (wide * wide).mean(-1, true).add(1e-5).rsqrt()).to(at::kBFloat16);
+  const auto ours = [&](nn::RmsRounding rounding) { return nn::rms_norm(x, weight, 1e-5, at::kBFloat16, rounding); };
+  EXPECT_TRUE(at::equal(ours(nn::RmsRounding::kBeforeWeight), llama));
+  EXPECT_FALSE(at::equal(ours(nn::RmsRounding::kOnce), llama));
+  expect_same(
+      [&](const auto& in) { return nn::rms_norm(in[0], in[1], 1e-5, at::kBFloat16, nn::RmsRounding::kBeforeWeight); },
+      [&](const auto& in) { return plain(in[0], in[1], 1e-5); }, {x, weight}, kBf16Tolerance, "rounded");
+}
+
 TEST(RmsNorm, AFrozenWeightGetsNoGradient) {
   const at::Tensor x = random_tensor({4, 6}, 1).set_requires_grad(true), weight = random_tensor({6}, 2);
   torch::autograd::backward({nn::rms_norm(x, weight, 1e-6, at::kFloat).sum()}, {});

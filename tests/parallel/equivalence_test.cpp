@@ -13,6 +13,7 @@
 #include "engine/checkpoint/export.h"
 #include "engine/train/batch_stream.h"
 #include "tests/support/golden_case.h"
+#include "tests/support/memory_samples.h"
 #include "tests/support/ranks.h"
 
 namespace trainer::testing {
@@ -21,8 +22,8 @@ namespace {
 constexpr double kGradientTolerance = 1e-6, kLossesTolerance = 1e-5;  // fp32 against fp32 in another order
 constexpr int64_t kSamples = 37, kUpdates = 10;
 
-data::Dataset random_samples() {
-  data::Dataset samples;
+MemorySamples random_samples() {
+  MemorySamples samples;
   uint32_t state = 7;
   const auto draw = [&](int32_t low, int32_t high) {
     state = state * 1664525 + 1013904223;
@@ -33,9 +34,16 @@ data::Dataset random_samples() {
     for (int32_t& id : source) id = draw(2, 53);
     for (int32_t& id : target) id = draw(2, 53);
     source.push_back(1), target.push_back(1);
-    samples.add(source, target, i);
+    samples.add(std::move(source), std::move(target));
   }
   return samples;
+}
+
+config::Config stream_config(int64_t per_device) {
+  config::Config config;
+  config.seed = 3;
+  config.training.per_device_train_batch_size = per_device;
+  return config;
 }
 
 struct Setting {
@@ -78,11 +86,11 @@ config::Plan plan_of(const Setting& s) {
   return plan;
 }
 
-Outcome train(const Setting& s, const data::Dataset& samples, dist::Comm& comm) {
+Outcome train(const Setting& s, const data::Samples& samples, dist::Comm& comm) {
   const config::Plan plan = plan_of(s);
   const auto model = make_model(plan, comm);
   const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors());
-  const train::BatchStream batches(samples, 3, true, s.global_batch, s.per_device, comm.rank(), comm.size());
+  const train::BatchStream batches(samples, stream_config(s.per_device), s.global_batch, comm.rank(), comm.size());
   Outcome outcome;
   int64_t consumed = 0;
   for (int64_t i = 0; i < kUpdates; ++i) {
@@ -108,7 +116,7 @@ Outcome train(const Setting& s, const data::Dataset& samples, dist::Comm& comm) 
 }
 
 Outcome outcome_of(const Setting& s) {
-  const data::Dataset samples = random_samples();
+  const MemorySamples samples = random_samples();
   Outcome outcome;
   run_ranks(
       s.ranks,
@@ -184,10 +192,10 @@ INSTANTIATE_TEST_SUITE_P(All, Strategies, ::testing::ValuesIn(all_settings()),
 TEST(Strategies, DropoutIsOn) {
   Setting s;
   const Outcome with = outcome_of(s);
-  const data::Dataset samples = random_samples();
+  const MemorySamples samples = random_samples();
   const auto comm = dist::solo_comm();
   const auto model = make_model(plan_of(s), *comm);
-  const train::UpdateBatch batch = train::BatchStream(samples, 3, true, 8, 100, 0, 1).next(0);
+  const train::UpdateBatch batch = train::BatchStream(samples, stream_config(100), 8, 0, 1).next(0);
   const double without =
       model->update(batch.micro_batches, batch.target_tokens, {}) / static_cast<double>(batch.target_tokens);
   EXPECT_GT(std::abs(with.losses[0] - without) / without, 1e-3);

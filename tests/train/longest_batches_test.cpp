@@ -6,7 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/prepare/run_length.h"
 #include "engine/train/batch_stream.h"
+#include "tests/support/memory_samples.h"
 
 namespace trainer::train {
 namespace {
@@ -16,11 +18,11 @@ int64_t sum(const std::vector<int64_t>& of) {
 }
 
 /// Lengths without a pattern, one sample of them much longer than the others.
-data::Dataset samples(int64_t count) {
-  data::Dataset dataset;
+testing::MemorySamples samples(int64_t count) {
+  testing::MemorySamples dataset;
   for (int64_t i = 0; i < count; ++i) {
-    const std::vector<int32_t> source(i == 17 ? 200 : 5 + i * 7919 % 31, 1), target(1 + i * 104729 % 13, 1);
-    dataset.add(source, target, i);
+    dataset.add(std::vector<int32_t>(i == 17 ? 200 : 5 + i * 7919 % 31, 1),
+                std::vector<int32_t>(1 + i * 104729 % 13, 1));
   }
   return dataset;
 }
@@ -39,12 +41,11 @@ struct Seen {
   int64_t source = 0, target = 0, both = 0, update = 0;
 };
 
-Seen seen_by_ranks(const config::Config& config, const data::Dataset& dataset, int ranks) {
+Seen seen_by_ranks(const config::Config& config, const data::Samples& dataset, int ranks) {
   Seen seen;
-  const RunLength length = run_length(config, dataset.size(), ranks);
+  const prepare::RunLength length = prepare::run_length(config, dataset.size(), ranks);
   for (int rank = 0; rank < ranks; ++rank) {
-    const BatchStream stream(dataset, config.seed, config.data.shuffle, length.global_batch,
-                             config.training.per_device_train_batch_size, rank, ranks);
+    const BatchStream stream(dataset, config, length.global_batch, rank, ranks);
     int64_t consumed = 0;
     for (int64_t i = 0; i < length.updates; ++i) {
       const UpdateBatch update = stream.next(consumed);
@@ -63,7 +64,7 @@ Seen seen_by_ranks(const config::Config& config, const data::Dataset& dataset, i
 }
 
 TEST(LongestBatches, AreThoseThatTheRunSees) {
-  const data::Dataset dataset = samples(103);
+  const testing::MemorySamples dataset = samples(103);
   for (const auto& [per_device, accumulation, ranks] : {std::array{4, 1, 1}, {8, 1, 2}, {3, 4, 2}, {200, 1, 3}}) {
     SCOPED_TRACE(testing::Message() << per_device << " x " << accumulation << " x " << ranks);
     const config::Config config = config_of(per_device, accumulation);
@@ -84,7 +85,7 @@ TEST(LongestBatches, AreThoseThatTheRunSees) {
 TEST(LongestBatches, OfAnEvaluationTakeTheSamplesInTheirOrder) {
   config::Config config;
   config.training.per_device_eval_batch_size = 10;
-  const data::Dataset dataset = samples(40);
+  const testing::MemorySamples dataset = samples(40);
   const LongestBatches found = longest_evaluation_batches(config, dataset, 1);
   const auto with_longest = std::find_if(found.batches.begin(), found.batches.end(), [](const BatchLengths& batch) {
     return std::count(batch.source.begin(), batch.source.end(), 200) == 1;
@@ -98,7 +99,7 @@ TEST(LongestBatches, OfAnEvaluationTakeTheSamplesInTheirOrder) {
 TEST(LongestBatches, OnlyOfTheUpdatesThatAreMade) {
   config::Config config = config_of(4, 1);
   config.training.max_steps = 1;
-  const data::Dataset dataset = samples(103);
+  const testing::MemorySamples dataset = samples(103);
   const LongestBatches found = longest_training_batches(config, dataset, 1);
   EXPECT_EQ(found.updates_seen, 1);
   ASSERT_EQ(found.batches.size(), 1U);

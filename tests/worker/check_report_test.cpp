@@ -88,10 +88,10 @@ TEST(CheckReport, NamesTheAdaptedLayersWithTheirShapes) {
 TEST(CheckReport, KnowsTheDataAndTheUpdates) {
   const config::Plan plan = plan_of(false);
   const CheckReport report = check_report(plan);
-  const train::Inputs inputs = train::load_inputs(plan, 512);
-  EXPECT_EQ(report.data.samples, inputs.datasets.train.size());
-  EXPECT_EQ(report.data.validation_samples, inputs.datasets.validation.size());
-  EXPECT_EQ(report.data.cut_off, inputs.datasets.train.truncated());
+  const prepare::Inputs inputs = prepare::load_inputs(plan);
+  EXPECT_EQ(report.data.samples, inputs.datasets.train->size());
+  EXPECT_EQ(report.data.validation_samples, inputs.datasets.validation->size());
+  EXPECT_EQ(report.data.cut_off, inputs.datasets.train->cut());
   EXPECT_GT(report.data.cut_off, 0);
   EXPECT_EQ(report.data.source.longest, 20);
   for (const LengthReport& lengths : {report.data.source, report.data.target}) {

@@ -16,6 +16,9 @@ const Entries& source_table() {
           .help("A file, a folder, a glob, or a list of them. Required.")
           .ask("Which file holds the training samples?")
           .path(),
+      option("weights", &C::weights)
+          .help("How often the samples of each `path` are drawn, in proportion: one number for each. Empty: every "
+                "sample once an epoch."),
       option("format", &C::format)
           .help("How samples stand in the file; auto goes by the ending of its name.")
           .ask("In which format?"),
@@ -30,7 +33,28 @@ const Entries& source_table() {
       option("columns", &C::columns)
           .help("Names of the columns of a file without a header; of a delimited one source and target if not given.")
           .ask("What are the names of the columns, separated by commas? (empty: the file's own)"),
-      option("encoding", &C::encoding).help("Encoding of the text.").one_of({"utf-8", "latin-1"}));
+      option("encoding", &C::encoding).help("Encoding of the text.").one_of({"utf-8", "latin-1"}),
+      option("on_bad_sample", &C::on_bad_sample)
+          .help("What becomes of a record that can't be used: error stops with file and line; skip leaves it out and "
+                "says at the end how many there were."),
+      option("deduplicate", &C::deduplicate).help("Of records with the same columns only the first is kept."));
+  return entries;
+}
+
+const Entries& megatron_data_table() {
+  using C = MegatronDataConfig;
+  static const Entries entries = table<C>(
+      option("sequence_length", &C::sequence_length).help("Tokens of a sample.").at_least(1),
+      option("split", &C::split).help("Proportions of training, validation and test documents, as Megatron's --split."),
+      option("eod_id", &C::eod_id)
+          .help("The token between documents. -1: the tokenizer's end-of-sequence token.")
+          .at_least(-1),
+      option("eod_mask_loss", &C::eod_mask_loss)
+          .help("What follows the token between documents, the first of another one, is not learnt."),
+      option("reset_position_ids", &C::reset_position_ids)
+          .help("Positions start again with every document. Needs reset_attention_mask."),
+      option("reset_attention_mask", &C::reset_attention_mask)
+          .help("Tokens see only their own document. Here positions start again with it too."));
   return entries;
 }
 
@@ -48,19 +72,79 @@ const Entries& validation_table() {
 
 const Entries& data_table() {
   using C = DataConfig;
+  auto seq2seq = [](const Config& c) { return c.data.task == Task::kSeq2SeqLm; };
+  auto not_seq2seq = [](const Config& c) {
+    return c.data.task == Task::kCausalLm || c.data.task == Task::kSequenceClassification;
+  };
+  auto causal = [](const Config& c) { return c.data.task == Task::kCausalLm; };
+  auto classes = [](const Config& c) { return c.data.task == Task::kSequenceClassification; };
+  auto dialogue = [](const Config& c) { return c.data.dialogue != Dialogue::kNone; };
+  auto play = [](const Config& c) { return c.data.dialogue == Dialogue::kPlay; };
+  auto megatron = [](const Config& c) { return c.data.train.format == DataFormat::kMegatron; };
   static const Entries entries = table<C>(
-      option("task", &C::task).help("What a sample is.").supported({Task::kSeq2SeqLm}),
+      option("task", &C::task).help("What a sample is."),
       section("train", &C::train, source_table()).help("The training samples."),
       section("validation", &C::validation, validation_table()).help("The validation samples."),
       option("source", &C::source)
-          .help("The input: a column, or a template such as \"{sentence}\".")
+          .help("The input: a column, or a template such as \"{sentence}\". Where it is not given: source for "
+                "seq2seq_lm, else text.")
           .ask("Which column is the input?"),
       option("target", &C::target)
-          .help("What is to be predicted: a column, or a template.")
+          .help("What is to be predicted: a column, or a template. Where it is not given: target for seq2seq_lm, label "
+                "for sequence_classification, and for causal_lm nothing: all of the source is learnt.")
           .ask("Which column is to be predicted?"),
-      option("max_source_length", &C::max_source_length).help("Tokens of an input; longer ones are cut.").at_least(1),
+      option("max_source_length", &C::max_source_length)
+          .help("Tokens of an input; longer ones are cut.")
+          .at_least(1)
+          .when("data.task is seq2seq_lm", seq2seq),
       option("max_target_length", &C::max_target_length).help("Tokens of a target; longer ones are cut.").at_least(1),
+      option("max_length", &C::max_length)
+          .help("Tokens of a sample.")
+          .at_least(1)
+          .when("data.task is causal_lm or sequence_classification", not_seq2seq),
       option("max_samples", &C::max_samples).help("Uses only the first samples. 0: all.").at_least(0),
+      option("min_length", &C::min_length).help("Samples with fewer tokens are left out.").at_least(0),
+      option("on_too_long", &C::on_too_long)
+          .help(
+              "What becomes of a sample with more tokens than it may have: cut shortens it, drop leaves it out, error "
+              "stops with file and line."),
+      option("group_texts", &C::group_texts)
+          .help("Lays texts one behind the other and cuts them into samples of max_length tokens, for pre-training.")
+          .when("data.task is causal_lm", causal),
+      option("labels", &C::labels)
+          .help("Names of the classes, in the order of their numbers. Empty: those of the model's config.json, or else "
+                "those in the samples, sorted.")
+          .when("data.task is sequence_classification", classes),
+      option("dialogue", &C::dialogue)
+          .help("How a record holds a dialogue: messages (role and content), sharegpt (from and value), alpaca "
+                "(instruction, input, output), prompt (prompt, completion), or play (SPEAKER: lines of a text).")
+          .when("data.task is causal_lm", causal),
+      option("messages", &C::messages)
+          .help("The column that holds the turns. Empty: messages or conversations.")
+          .when("data.dialogue is given", dialogue),
+      option("system", &C::system)
+          .help("A system message for dialogues that have none.")
+          .when("data.dialogue is given", dialogue),
+      option("character", &C::character)
+          .help("The speaker whose speeches are learnt. Empty: everyone's.")
+          .when("data.dialogue is play", play),
+      option("chat_template", &C::chat_template)
+          .help("How a dialogue becomes text: a file with a Jinja template, or a built-in one: chatml, llama2, llama3, "
+                "mistral, alpaca. Empty: the tokenizer's own.")
+          .when("data.dialogue is given", dialogue),
+      option("learn", &C::learn)
+          .help("Whose turns are in the loss: the assistant's, all, or the last one only.")
+          .when("data.dialogue is given", dialogue),
+      section("megatron", &C::megatron, megatron_data_table())
+          .help("How samples are cut from .bin and .idx files.")
+          .when("data.train.format is megatron", megatron),
+      option("preprocessing_num_workers", &C::preprocessing_num_workers)
+          .help("Threads that tokenise. 0: one for each core.")
+          .at_least(0),
+      option("cache_dir", &C::cache_dir)
+          .help("Where tokenised samples are kept for the next run. Empty: $XDG_CACHE_HOME/trainer/data, else "
+                "~/.cache/trainer/data.")
+          .path(),
       option("packing", &C::packing)
           .help("Lays samples one behind the other instead of padding them.")
           .harmless({"true"})

@@ -4,11 +4,17 @@ namespace trainer::config {
 
 const Entries& lora_table() {
   using C = LoraConfig;
+  auto ia3 = [](const Config& c) { return c.lora && c.lora->peft_type == "IA3"; };
+  auto prompts = [](const Config& c) {
+    return c.lora && (c.lora->peft_type == "PREFIX_TUNING" || c.lora->peft_type == "PROMPT_TUNING" ||
+                      c.lora->peft_type == "P_TUNING");
+  };
   static const Entries entries = table<C>(
       option("path", &C::path).help("An adapter folder to start from.").path(),
       option("peft_type", &C::peft_type)
           .help("The kind of adapter.")
-          .one_of({"LORA"}, "another type of PEFT's, which is refused"),
+          .one_of({"LORA", "IA3", "PREFIX_TUNING", "PROMPT_TUNING", "P_TUNING"},
+                  "another type of PEFT's, which is refused"),
       option("task_type", &C::task_type)
           .help("PEFT's name of the task; must fit data.task.")
           .one_of({"", "CAUSAL_LM", "SEQ_2_SEQ_LM", "SEQ_CLS", "TOKEN_CLS", "QUESTION_ANS", "FEATURE_EXTRACTION"}),
@@ -35,32 +41,71 @@ const Entries& lora_table() {
       option("init_lora_weights", &C::init_lora_weights)
           .help(
               "true: as PEFT does; gaussian: A from a normal distribution; false: adapters that change the output from "
-              "the start.")
-          .one_of({"true", "false", "gaussian"}),
+              "the start; pissa (pissa_niter_N) and olora: from the weight's own decomposition."),
+      option("use_dora", &C::use_dora).help("DoRA: a weight's direction and length are learnt apart."),
+      option("layers_to_transform", &C::layers_to_transform)
+          .help("Numbers of the blocks whose layers get an adapter. Empty: all."),
+      option("layers_pattern", &C::layers_pattern)
+          .help("Names of the lists that layers_to_transform counts in, such as layers or h."),
+      option("rank_pattern", &C::rank_pattern).help("Other ranks for layers whose path ends with a pattern."),
+      option("alpha_pattern", &C::alpha_pattern).help("The same for lora_alpha."),
+      option("feedforward_modules", &C::feedforward_modules)
+          .help("Those of target_modules whose input is scaled, not their output. Empty: the usual ones.")
+          .when("lora.peft_type is IA3", ia3),
+      option("init_ia3_weights", &C::init_ia3_weights)
+          .help("false: random, for tests.")
+          .when("lora.peft_type is IA3", ia3),
+      option("num_virtual_tokens", &C::num_virtual_tokens)
+          .help("Tokens of the prompt that is learnt.")
+          .at_least(0)
+          .when("lora.peft_type is PREFIX_TUNING, PROMPT_TUNING or P_TUNING", prompts),
+      option("prefix_projection", &C::prefix_projection)
+          .help("The prefix comes out of a small network.")
+          .when("lora.peft_type is PREFIX_TUNING", prompts),
+      option("encoder_hidden_size", &C::encoder_hidden_size)
+          .help("Width of the network that makes the prompt. 0: the model's.")
+          .at_least(0)
+          .when("lora.peft_type is PREFIX_TUNING or P_TUNING", prompts),
+      option("encoder_reparameterization_type", &C::encoder_reparameterization_type)
+          .help("The network of P_TUNING.")
+          .one_of({"MLP", "LSTM"})
+          .when("lora.peft_type is P_TUNING", prompts),
+      option("encoder_num_layers", &C::encoder_num_layers)
+          .help("Layers of the LSTM.")
+          .at_least(1)
+          .when("lora.peft_type is P_TUNING", prompts),
+      option("encoder_dropout", &C::encoder_dropout)
+          .help("Dropout of the LSTM.")
+          .at_least(0.0)
+          .below(1.0)
+          .when("lora.peft_type is P_TUNING", prompts),
+      option("prompt_tuning_init", &C::prompt_tuning_init)
+          .help("How the prompt starts: random, or as the embedding of a text or of random words.")
+          .one_of({"RANDOM", "TEXT", "SAMPLE_VOCAB"})
+          .when("lora.peft_type is PROMPT_TUNING", prompts),
+      option("prompt_tuning_init_text", &C::prompt_tuning_init_text)
+          .help("The text it starts with.")
+          .when("lora.peft_type is PROMPT_TUNING", prompts),
 
       // The rest of PEFT's LoraConfig.
       no_effect("auto_mapping", "PEFT fills it in itself"), no_effect("base_model_name_or_path", "model.path says it"),
       no_effect("megatron_core", "it belongs to megatron_config"), no_effect("peft_version", "it is a record only"),
       no_effect("qalora_group_size", "it belongs to use_qalora"), no_effect("revision", "model.path is a folder"),
       unsupported("alora_invocation_tokens", "this version has plain LoRA and rsLoRA"),
-      unsupported("alpha_pattern", "all adapters have the same lora_alpha"),
       unsupported("arrow_config", "this version has plain LoRA and rsLoRA"),
       unsupported("corda_config", "this version has plain LoRA and rsLoRA"),
       no_effect("ensure_weight_tying", "modules that are tied stay tied"),
       unsupported("eva_config", "this version has plain LoRA and rsLoRA"),
       unsupported("kasa_config", "this version has plain LoRA and rsLoRA"),
       unsupported("layer_replication", "this version has plain LoRA and rsLoRA"),
-      unsupported("layers_pattern", "target_modules may be a regular expression that names the layers"),
-      unsupported("layers_to_transform", "target_modules may be a regular expression that names the layers"),
       unsupported("loftq_config", "weights are not quantised"), unsupported("lora_bias", "adapters have no bias"),
       unsupported("lora_ga_config", "this version has plain LoRA and rsLoRA"),
       unsupported("megatron_config", "this version has plain LoRA and rsLoRA"),
       unsupported("monteclora_config", "this version has plain LoRA and rsLoRA"),
-      unsupported("rank_pattern", "all adapters have the same r"),
       unsupported("target_parameters", "this version has plain LoRA and rsLoRA"),
       unsupported("trainable_token_indices", "this version has plain LoRA and rsLoRA"),
       unsupported("use_bdlora", "this version has plain LoRA and rsLoRA"),
-      unsupported("use_dora", "plain LoRA and rsLoRA are"), unsupported("use_qalora", "weights are not quantised"),
+      unsupported("use_qalora", "weights are not quantised"),
       unsupported("velora_config", "this version has plain LoRA and rsLoRA"));
   return entries;
 }

@@ -34,7 +34,7 @@ const Entries& evaluation_table() {
                    .at_least(0)
                    .when("there are validation samples", validates),
                option("metrics", &C::metrics)
-                   .help("What is measured; accuracy compares generated text with the label.")
+                   .help("What is measured; accuracy compares generated text, or the class, with the label.")
                    .one_of({"loss", "accuracy"})
                    .when("there are validation samples", validates),
                option("generate", &C::generate)
@@ -44,6 +44,19 @@ const Entries& evaluation_table() {
                    .alias("generation_max_length")
                    .help("Tokens of a prediction. 0: data.max_target_length.")
                    .at_least(0)
+                   .when("evaluation.generate is true", generates),
+               option("temperature", &C::temperature)
+                   .help("How freely a prediction's tokens are drawn. 0: always the most likely one.")
+                   .at_least(0.0)
+                   .when("evaluation.generate is true", generates),
+               option("top_k", &C::top_k)
+                   .help("Draws among the k most likely tokens. 0: all.")
+                   .at_least(0)
+                   .when("evaluation.generate is true", generates),
+               option("top_p", &C::top_p)
+                   .help("Draws among the fewest tokens that have this probability together.")
+                   .above(0.0)
+                   .at_most(1.0)
                    .when("evaluation.generate is true", generates),
                option("show_predictions", &C::show_predictions)
                    .help("Predictions shown at the end.")

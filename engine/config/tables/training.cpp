@@ -76,6 +76,27 @@ const Entries& training_table() {
           .above(0.0)
           .when("optim is AdamW", adam),
       option("sgd_momentum", &C::sgd_momentum).help("Momentum.").at_least(0.0).below(1.0).when("optim is sgd", sgd),
+      option("optim_args", &C::optim_args)
+          .help("What an optimiser needs beside these options, as \"key=value, key=value\" with torch's names."),
+      option("loraplus_lr_ratio", &C::loraplus_lr_ratio)
+          .help("LoRA+: the learning rate of B is so many times that of A. 0: the same.")
+          .at_least(0.0)
+          .when("lora is given", [](const Config& c) { return c.lora.has_value(); }),
+      option("label_smoothing_factor", &C::label_smoothing_factor)
+          .help("The part of the target's probability that is spread over all tokens or classes.")
+          .at_least(0.0)
+          .below(1.0),
+      option("group_by_length", &C::group_by_length)
+          .help("Puts samples of like length into the same update. Nothing is padded either way: it evens out the work "
+                "of ranks."),
+      option("auto_find_batch_size", &C::auto_find_batch_size)
+          .help("Finds the largest per_device_train_batch_size whose longest batches fit into memory, and keeps the "
+                "global batch by accumulation."),
+      option("max_tokens", &C::max_tokens)
+          .help(
+              "Tokens of a rank in one forward pass: as many samples as fit, whatever per_device_train_batch_size. 0: "
+              "that decides.")
+          .at_least(0),
       option("gradient_checkpointing", &C::gradient_checkpointing)
           .alias("activation_checkpointing")
           .help("Recomputes a block in the backward pass instead of keeping its activations."),
@@ -96,38 +117,81 @@ const Entries& schedule_table() {
            schedule == Schedule::kWarmupCosineLr;
   };
   auto cosine = [](const Config& c) { return c.training.lr_scheduler_type == Schedule::kWarmupCosineLr; };
-  const char* const later = "the schedules that need it are not supported by this version";
+  auto is = [](Schedule schedule) {
+    return [schedule](const Config& c) { return c.training.lr_scheduler_type == schedule; };
+  };
+  auto waves = [](const Config& c) {
+    const Schedule schedule = c.training.lr_scheduler_type;
+    return schedule == Schedule::kCosine || schedule == Schedule::kCosineWithRestarts ||
+           schedule == Schedule::kCosineWithMinLr || schedule == Schedule::kWarmupStableDecay;
+  };
   auto rises = [=](const Config& c) { return in_deepspeed(c) && !cosine(c); };
   auto ends = [=](const Config& c) { return in_deepspeed(c) && c.training.lr_scheduler_type != Schedule::kWarmupLr; };
-  static const Entries entries = table<C>(
-      option("warmup_min_lr", &C::warmup_min_lr)
-          .help("Learning rate before the warm-up.")
-          .at_least(0.0)
-          .when("lr_scheduler_type is warmup_lr or warmup_decay_lr", rises),
-      option("warmup_type", &C::warmup_type)
-          .help("How the learning rate rises.")
-          .one_of({"log", "linear"})
-          .when("lr_scheduler_type is one of DeepSpeed's", in_deepspeed),
-      option("total_num_steps", &C::total_num_steps)
-          .help("The update at which it has come down. 0: the last one.")
-          .at_least(0)
-          .when("lr_scheduler_type is warmup_decay_lr or warmup_cosine_lr", ends),
-      option("warmup_min_ratio", &C::warmup_min_ratio)
-          .help("Part of learning_rate before the warm-up.")
-          .at_least(0.0)
-          .at_most(1.0)
-          .when("lr_scheduler_type is warmup_cosine_lr", cosine),
-      option("cos_min_ratio", &C::cos_min_ratio)
-          .help("Part of learning_rate at the end.")
-          .at_least(0.0)
-          .at_most(1.0)
-          .when("lr_scheduler_type is warmup_cosine_lr", cosine),
+  auto warmup_has_type = [=](const Config& c) { return in_deepspeed(c) || is(Schedule::kWarmupStableDecay)(c); };
+  static const Entries entries =
+      table<C>(option("warmup_min_lr", &C::warmup_min_lr)
+                   .help("Learning rate before the warm-up.")
+                   .at_least(0.0)
+                   .when("lr_scheduler_type is warmup_lr or warmup_decay_lr", rises),
+               option("warmup_type", &C::warmup_type)
+                   .help("How the learning rate rises.")
+                   .one_of({"log", "linear", "cosine", "1-sqrt"})
+                   .when("lr_scheduler_type is one of DeepSpeed's, or warmup_stable_decay", warmup_has_type),
+               option("total_num_steps", &C::total_num_steps)
+                   .help("The update at which it has come down. 0: the last one.")
+                   .at_least(0)
+                   .when("lr_scheduler_type is warmup_decay_lr or warmup_cosine_lr", ends),
+               option("warmup_min_ratio", &C::warmup_min_ratio)
+                   .help("Part of learning_rate before the warm-up.")
+                   .at_least(0.0)
+                   .at_most(1.0)
+                   .when("lr_scheduler_type is warmup_cosine_lr", cosine),
+               option("cos_min_ratio", &C::cos_min_ratio)
+                   .help("Part of learning_rate at the end.")
+                   .at_least(0.0)
+                   .at_most(1.0)
+                   .when("lr_scheduler_type is warmup_cosine_lr", cosine),
 
-      // transformers'
-      unsupported("num_cycles", "cosine goes down once").harmless({"0.5"}), unsupported("lr_end", later),
-      unsupported("power", later), unsupported("timescale", later), unsupported("min_lr", later),
-      unsupported("min_lr_rate", later), unsupported("min_lr_ratio", later), unsupported("warmup_lr_rate", later),
-      unsupported("decay_type", later), unsupported("num_decay_steps", later), unsupported("num_stable_steps", later));
+               // transformers'
+               option("num_cycles", &C::num_cycles)
+                   .help("Waves of a cosine; 0: the schedule's own number (0.5, of cosine_with_restarts 1).")
+                   .at_least(0.0)
+                   .when("lr_scheduler_type is one of the cosines or warmup_stable_decay", waves),
+               option("lr_end", &C::lr_end)
+                   .help("Learning rate at the end.")
+                   .at_least(0.0)
+                   .when("lr_scheduler_type is polynomial", is(Schedule::kPolynomial)),
+               option("power", &C::power)
+                   .help("Power of the polynomial.")
+                   .above(0.0)
+                   .when("lr_scheduler_type is polynomial", is(Schedule::kPolynomial)),
+               option("timescale", &C::timescale)
+                   .help("How slowly the learning rate falls. 0: warmup_steps, or 10000.")
+                   .at_least(0)
+                   .when("lr_scheduler_type is inverse_sqrt", is(Schedule::kInverseSqrt)),
+               option("min_lr", &C::min_lr)
+                   .help("Learning rate at the end. -1: min_lr_rate says it.")
+                   .when("lr_scheduler_type is cosine_with_min_lr", is(Schedule::kCosineWithMinLr)),
+               option("min_lr_rate", &C::min_lr_rate)
+                   .help("The same as a part of learning_rate.")
+                   .at_most(1.0)
+                   .when("lr_scheduler_type is cosine_with_min_lr", is(Schedule::kCosineWithMinLr)),
+               option("num_decay_steps", &C::num_decay_steps)
+                   .help("Updates in which the learning rate comes down.")
+                   .when("lr_scheduler_type is warmup_stable_decay", is(Schedule::kWarmupStableDecay)),
+               option("num_stable_steps", &C::num_stable_steps)
+                   .help("Updates at the full learning rate. -1: what is left.")
+                   .when("lr_scheduler_type is warmup_stable_decay", is(Schedule::kWarmupStableDecay)),
+               option("decay_type", &C::decay_type)
+                   .help("How it comes down.")
+                   .one_of({"cosine", "linear", "1-sqrt"})
+                   .when("lr_scheduler_type is warmup_stable_decay", is(Schedule::kWarmupStableDecay)),
+               option("min_lr_ratio", &C::min_lr_ratio)
+                   .help("Part of learning_rate at the end.")
+                   .at_least(0.0)
+                   .at_most(1.0)
+                   .when("lr_scheduler_type is warmup_stable_decay", is(Schedule::kWarmupStableDecay)),
+               unsupported("warmup_lr_rate", "it belongs to cosine_warmup_with_min_lr, which is not supported"));
   return entries;
 }
 

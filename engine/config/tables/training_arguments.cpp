@@ -47,7 +47,6 @@ Entries learning() {
   const char* const padding = "nothing is ever padded, so that lengths need no order";
   const char* const text = "text is generated greedily";
   return foreign_table(
-      unsupported("optim_args", "say adam_beta1, adam_beta2, adam_epsilon or sgd_momentum"),
       unsupported("optim_target_modules", "no optimiser of this version is for some modules only"),
       unsupported("adafactor", "adamw_torch and sgd are the optimisers of this version").of<bool>(),
       unsupported("average_tokens_across_devices",
@@ -55,9 +54,7 @@ Entries learning() {
                   "of them; leave it out")
           .harmless({"true"})
           .of<bool>(),
-      unsupported("label_smoothing_factor", "the loss is plain cross-entropy"),
       unsupported("neftune_noise_alpha", "embeddings get no noise"),
-      unsupported("auto_find_batch_size", "`trainer check` says how much memory a batch size needs").of<bool>(),
       unsupported("dataloader_drop_last", "the last samples of an epoch make a smaller update; leave it out")
           .of<bool>(),
       unsupported("past_index", "no model here takes its own past").harmless({"-1"}),
@@ -66,8 +63,7 @@ Entries learning() {
       group("accelerator_config", "Accelerate's data loading.", accelerator_table()),
       unsupported("split_batches", "per_device_train_batch_size counts the samples of one rank").of<bool>(),
       no_effect("dispatch_batches", "every rank reads its own samples").of<bool>(),
-      no_effect("group_by_length", padding).of<bool>(), no_effect("sortish_sampler", padding).of<bool>(),
-      no_effect("length_column_name", padding).harmless({"length"}),
+      no_effect("sortish_sampler", padding).of<bool>(), no_effect("length_column_name", padding).harmless({"length"}),
       no_effect("ignore_data_skip", "a resumed run goes on with the sample that comes next; that costs no time")
           .of<bool>(),
       no_effect("remove_unused_columns", "data.source and data.target say which columns are read")

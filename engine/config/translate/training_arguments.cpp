@@ -108,7 +108,7 @@ class Arguments {
     const GivenKey key = given("train_sampling_strategy");
     if (word(key) == "sequential") translation_.set(key, "data.shuffle", encode(false));
     if (word(key) == "group_by_length" || word(key) == "batch_rebalance")
-      translation_.no_effect(key, "nothing is ever padded, so that lengths need no order");
+      translation_.set(key, "training.group_by_length", encode(true));
   }
 
   void logging() {

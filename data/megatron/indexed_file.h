@@ -1,0 +1,36 @@
+// A corpus of tokens as Megatron stores it: PREFIX.bin and PREFIX.idx.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "data/megatron/sequence_index.h"
+#include "engine/base/mapped_file.h"
+
+namespace trainer::data {
+
+/// `path` without an ending .bin or .idx: Megatron names a corpus so.
+std::string corpus_prefix(const std::string& path);
+
+/// Both files of a corpus, memory-mapped.
+class IndexedFile {
+ public:
+  /// `path`: the prefix, or one of the two files.
+  /// Errors: InputError when a file is missing (with what is there instead) or wrong.
+  explicit IndexedFile(const std::string& path);
+
+  const std::string& prefix() const { return prefix_; }
+  const SequenceIndex& index() const { return index_; }
+
+  /// Tokens [offset, offset + tokens.size()) of a sequence.
+  /// Errors: InputError for a token that is no id in [0, vocabulary), with its place.
+  void read(int64_t sequence, int64_t offset, std::span<int32_t> tokens, int64_t vocabulary = int64_t{1} << 31) const;
+
+ private:
+  std::string prefix_;
+  MappedFile bin_, idx_;
+  SequenceIndex index_;
+};
+
+}  // namespace trainer::data

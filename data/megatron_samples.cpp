@@ -1,0 +1,58 @@
+#include "data/megatron_samples.h"
+
+#include <algorithm>
+
+#include "engine/base/errors.h"
+
+namespace trainer::data {
+namespace {
+
+Blend blend_of(const config::DataSource& source) {
+  if (source.weights.empty()) return parse_blend(source.path);
+  return {source.path, source.weights};
+}
+
+}  // namespace
+
+MegatronSamples::MegatronSamples(const config::MegatronDataConfig& config, const GptRequest& request,
+                                 const GptSampleRules& rules)
+    : config_(config) {
+  GptSampleRules own{config_, rules.eod_id, rules.pad_id, rules.vocabulary};  // GptDataset keeps a reference
+  dataset_ = std::make_unique<GptDataset>(request, own);
+}
+
+void MegatronSamples::read(int64_t index, Sample& sample) const {
+  GptSample read = dataset_->sample(index);
+  sample.source = std::move(read.tokens);
+  sample.labels = std::move(read.labels);
+  sample.parts.assign(read.starts.begin(), read.starts.end());
+  sample.pixels = {};
+}
+
+Lengths MegatronSamples::lengths(int64_t index) const {
+  const int64_t length = config_.sequence_length;
+  if (!config_.eod_mask_loss && index + 1 < size()) return {length, length, length};
+  const GptSample read = dataset_->sample(index);
+  const auto learnt = std::count_if(read.labels.begin(), read.labels.end(), [](int32_t l) { return l != -100; });
+  return {static_cast<int64_t>(read.tokens.size()), static_cast<int64_t>(read.labels.size()), learnt};
+}
+
+Datasets open_megatron(const DatasetsRequest& request, const Tokenizer& tokenizer) {
+  const config::DataConfig& c = request.config;
+  const int64_t eod = c.megatron.eod_id >= 0 ? c.megatron.eod_id : tokenizer.eos_id();
+  const GptSampleRules rules{c.megatron, static_cast<int32_t>(eod), -1, tokenizer.size()};
+  GptRequest train{blend_of(c.train), Split::kTrain, {}, request.seed};
+  if (request.train_samples > 0) train.samples = request.train_samples;
+  Datasets datasets;
+  datasets.train = std::make_shared<MegatronSamples>(c.megatron, train, rules);
+  GptRequest validation{blend_of(c.train), Split::kValidation, {}, request.seed};
+  if (!c.validation.path.empty()) validation = {{{c.validation.path}, {}}, Split::kTrain, {}, request.seed};
+  const bool validates = !c.validation.path.empty() || c.validation.fraction > 0;
+  if (validates)
+    datasets.validation = std::make_shared<MegatronSamples>(c.megatron, validation, rules);
+  else
+    datasets.validation = std::make_shared<NoSamples>();
+  return datasets;
+}
+
+}  // namespace trainer::data

@@ -1,0 +1,28 @@
+// Samples cut from Megatron's .bin and .idx files.
+#pragma once
+
+#include "data/datasets.h"
+#include "data/megatron/gpt_dataset.h"
+
+namespace trainer::data {
+
+class MegatronSamples : public Samples {
+ public:
+  MegatronSamples(const config::MegatronDataConfig& config, const GptRequest& request, const GptSampleRules& rules);
+
+  int64_t size() const override { return dataset_->size(); }
+  void read(int64_t index, Sample& sample) const override;
+  /// Every token but padding and, where asked, ends of documents is learnt: known only once it is read.
+  Lengths lengths(int64_t index) const override;
+  LabelKind label_kind() const override { return LabelKind::kNext; }
+  bool ordered() const override { return true; }
+
+ private:
+  config::MegatronDataConfig config_;
+  std::unique_ptr<GptDataset> dataset_;
+};
+
+/// Training and validation samples of `data.train.path`, as data.megatron.split divides them.
+Datasets open_megatron(const DatasetsRequest& request, const Tokenizer& tokenizer);
+
+}  // namespace trainer::data

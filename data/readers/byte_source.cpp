@@ -1,0 +1,140 @@
+#include "data/readers/byte_source.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "engine/base/errors.h"
+#include "engine/base/file_descriptor.h"
+
+namespace trainer::data {
+namespace {
+
+using namespace std::string_view_literals;
+
+class FileBytes : public ByteSource {
+ public:
+  explicit FileBytes(std::string path) : path_(std::move(path)) {
+    file_ = FileDescriptor(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe must not make it wait
+    if (!file_) fail();
+    struct stat about {};
+    if (fstat(file_.get(), &about) != 0) fail();
+    if (!S_ISREG(about.st_mode)) throw InputError("{}: not a regular file.", path_);
+    posix_fadvise(file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+  }
+
+  size_t read(char* to, size_t size) override {
+    for (;;) {
+      ssize_t count = ::read(file_.get(), to, size);
+      if (count >= 0) return static_cast<size_t>(count);
+      if (errno != EINTR) fail();
+    }
+  }
+
+ private:
+  [[noreturn]] void fail() const { throw InputError("{}: cannot read it: {}.", path_, std::strerror(errno)); }
+
+  std::string path_;
+  FileDescriptor file_;
+};
+
+/// Some bytes, then those of another source.
+class TextBytes : public ByteSource {
+ public:
+  explicit TextBytes(std::string text, Bytes rest = nullptr) : text_(std::move(text)), rest_(std::move(rest)) {}
+
+  size_t read(char* to, size_t size) override {
+    if (at_ == text_.size()) return rest_ ? rest_->read(to, size) : 0;
+    size = std::min(size, text_.size() - at_);
+    std::memcpy(to, text_.data() + at_, size);
+    at_ += size;
+    return size;
+  }
+
+ private:
+  std::string text_;
+  size_t at_ = 0;
+  Bytes rest_;
+};
+
+/// The first bytes, as many as tell kinds of files apart.
+std::string read_head(ByteSource& bytes) {
+  std::string head(8, '\0');
+  size_t length = 0;
+  while (length < head.size()) {
+    size_t count = bytes.read(head.data() + length, head.size() - length);
+    if (count == 0) break;
+    length += count;
+  }
+  head.resize(length);
+  return head;
+}
+
+bool is_zstd(std::string_view head) {
+  if (head.starts_with("\x28\xB5\x2F\xFD")) return true;
+  return head.size() >= 4 && (head[0] & 0xF0) == 0x50 && head.substr(1, 3) == "\x2A\x4D\x18";  // a frame to skip
+}
+
+void refuse_others(std::string_view head, const std::string& path) {
+  if (head.starts_with("PAR1\x15")) refuse_parquet(path);  // PAR1 alone may be the name of a column
+  struct Kind {
+    std::string_view head, name, how;
+  };
+  static constexpr Kind kKinds[] = {
+      {"\xFF\xFE\0\0"sv, "UTF-32 text", "Convert it with `iconv -f UTF-32LE -t UTF-8`"},
+      {"\0\0\xFE\xFF"sv, "UTF-32 text", "Convert it with `iconv -f UTF-32BE -t UTF-8`"},
+      {"\xFF\xFE", "UTF-16 text (little-endian)", "Convert it with `iconv -f UTF-16 -t UTF-8`"},
+      {"\xFE\xFF", "UTF-16 text (big-endian)", "Convert it with `iconv -f UTF-16 -t UTF-8`"},
+      {"PK\3\4", "a zip archive", "Unpack it with `unzip`"},
+      {"BZh91AY&", "packed with bzip2", "Unpack it with `bunzip2`, or pack it with gzip or zstd"},
+      {"\xFD" "7zXZ", "packed with xz", "Unpack it with `unxz`, or pack it with gzip or zstd"},
+      {"\x04\x22\x4D\x18", "packed with lz4", "Unpack it with `unlz4`, or pack it with gzip or zstd"},
+      {"7z\xBC\xAF", "a 7z archive", "Unpack it with `7z x`"},
+      {"ARROW1\0\0"sv, "an Arrow file", "Convert it to JSON lines"},
+  };
+  for (const Kind& kind : kKinds) {
+    if (head.starts_with(kind.head)) {
+      throw InputError("{}: this is {}, which is not read.\n{}.", path, kind.name, kind.how);
+    }
+  }
+}
+
+}  // namespace
+
+void refuse_parquet(const std::string& path) {
+  throw InputError(
+      "{0}: Parquet is not read by this version. Convert it to JSON lines:\n"
+      "  duckdb -c \"COPY (SELECT * FROM '{0}') TO 'train.jsonl' (FORMAT json)\"\n"
+      "or: python3 -c \"import pandas; pandas.read_parquet('{0}').to_json('train.jsonl', orient='records', "
+      "lines=True, force_ascii=False)\"",
+      path);
+}
+
+Bytes bytes_of(std::string text) {
+  return std::make_unique<TextBytes>(std::move(text));
+}
+
+Bytes unpacked(Bytes bytes, const std::string& path) {
+  std::string head = read_head(*bytes);
+  bool gzip = head.starts_with("\x1F\x8B"), zstd = is_zstd(head);
+  if (gzip || zstd) {
+    Bytes whole = std::make_unique<TextBytes>(std::move(head), std::move(bytes));
+    bytes = gzip ? unpack_gzip(std::move(whole)) : unpack_zstd(std::move(whole));
+    try {
+      head = read_head(*bytes);
+    } catch (const BrokenBytes& error) {
+      throw InputError("{}:1: {}.", path, error.what());
+    }
+  }
+  refuse_others(head, path);
+  return std::make_unique<TextBytes>(std::move(head), std::move(bytes));
+}
+
+Bytes open_bytes(const std::string& path) {
+  return unpacked(std::make_unique<FileBytes>(path), path);
+}
+
+}  // namespace trainer::data

@@ -1,0 +1,93 @@
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "data/readers/byte_source.h"
+#include "engine/base/errors.h"
+
+namespace trainer::data {
+namespace {
+
+class GzipBytes : public ByteSource {
+ public:
+  explicit GzipBytes(Bytes packed) : packed_(std::move(packed)), input_(64 << 10) {
+    constexpr int kGzipOnly = 16;
+    if (inflateInit2(&stream_, MAX_WBITS + kGzipOnly) != Z_OK) throw MachineError("no memory to unpack gzip data.");
+  }
+  ~GzipBytes() override { inflateEnd(&stream_); }
+  GzipBytes(const GzipBytes&) = delete;
+
+  size_t read(char* to, size_t size) override {
+    size = std::min(size, size_t{1} << 30);  // zlib counts in 32 bits
+    stream_.next_out = reinterpret_cast<Bytef*>(to);
+    stream_.avail_out = room_ = static_cast<uInt>(size);
+    while (stream_.avail_out == room_) {
+      if (stream_.avail_in == 0 && !refill()) {
+        if (within_member_) throw BrokenBytes("the gzip data end too early: the file is cut off");
+        return 0;
+      }
+      if (!within_member_ && !begin_member()) continue;
+      unpack_some();
+    }
+    return room_ - stream_.avail_out;
+  }
+
+ private:
+  bool refill() {
+    stream_.next_in = reinterpret_cast<Bytef*>(input_.data());
+    stream_.avail_in = static_cast<uInt>(packed_->read(input_.data(), input_.size()));
+    return stream_.avail_in > 0;
+  }
+
+  /// False when all that is at hand is zeros behind the last member, with which files are padded.
+  bool begin_member() {
+    for (; members_ > 0 && stream_.avail_in > 0 && *stream_.next_in == 0; ++stream_.next_in) {
+      --stream_.avail_in;
+      padded_ = true;
+    }
+    if (stream_.avail_in == 0) return false;
+    if (members_ > 0 && (padded_ || *stream_.next_in != 0x1F)) fail_behind();
+    inflateReset(&stream_);
+    within_member_ = true;
+    ++members_;
+    return true;
+  }
+
+  void unpack_some() {
+    int status = inflate(&stream_, Z_NO_FLUSH);
+    if (status == Z_STREAM_END) {
+      within_member_ = false;
+    } else if (status == Z_MEM_ERROR) {
+      throw MachineError("no memory to unpack gzip data.");
+    } else if (status == Z_DATA_ERROR && stream_.avail_out < room_) {
+      // What is before the damage is read first; the next call comes back here.
+    } else if (status != Z_OK && status != Z_BUF_ERROR) {  // the latter: it needs more input
+      std::string why = stream_.msg ? stream_.msg : "";
+      if (why == "incorrect header check" && members_ > 1) fail_behind();
+      if (why == "incorrect data check") why = "the checksum (CRC) is another one";
+      if (why == "incorrect length check") why = "the length is another one";
+      throw BrokenBytes("the gzip data are damaged: " + (why.empty() ? "a dictionary is asked for" : why));
+    }
+  }
+
+  [[noreturn]] static void fail_behind() {
+    throw BrokenBytes("something that is no gzip data follows the end of the gzip data");
+  }
+
+  Bytes packed_;
+  std::vector<char> input_;
+  z_stream stream_{};
+  uInt room_ = 0;  // for the output of this call
+  int64_t members_ = 0;
+  bool within_member_ = false, padded_ = false;
+};
+
+}  // namespace
+
+Bytes unpack_gzip(Bytes packed) {
+  return std::make_unique<GzipBytes>(std::move(packed));
+}
+
+}  // namespace trainer::data

@@ -1,0 +1,45 @@
+// One reader per format.
+#pragma once
+
+#include <memory>
+
+#include "data/readers/record.h"
+#include "data/readers/text_input.h"
+#include "engine/config/sections.h"
+
+namespace trainer::data {
+
+/// Reads the records of one file, in the file's order.
+class RecordReader {
+ public:
+  virtual ~RecordReader() = default;
+
+  /// Reads the next record's fields and line into `record`, which is clear; false at the end of the file.
+  /// Errors: BadRecord: this record can't be used, the next call goes on behind it. InputError: the rest of the file
+  /// can't be read.
+  virtual bool next(Record& record) = 0;
+};
+
+using Reader = std::unique_ptr<RecordReader>;
+
+/// `left<delimiter>right` on each line, divided at the first or last delimiter; spaces around the parts don't count.
+/// The columns are `source.columns`, by default `source` and `target`. Errors: ConfigError.
+Reader delimited_reader(TextInput input, const config::DataSource& source);
+
+/// Comma- or tab-separated values with quotes (RFC 4180). The first line names the columns; with `source.columns` there
+/// is no such line, or it repeats those names.
+Reader separated_reader(TextInput input, char separator, const config::DataSource& source);
+
+/// One array of objects, or an object with exactly one such array among its values.
+Reader json_reader(TextInput input);
+
+/// One object on each line.
+Reader jsonl_reader(TextInput input);
+
+/// Each line is a record with one column, `text` or the one name in `source.columns`. Errors: ConfigError.
+Reader text_reader(TextInput input, const config::DataSource& source);
+
+/// The reader for `format`. Errors: ConfigError for settings that don't fit it.
+Reader make_reader(TextInput input, config::DataFormat format, const config::DataSource& source);
+
+}  // namespace trainer::data

@@ -1,0 +1,14 @@
+// Reading, tokenising and storing all records of a source, in parallel.
+#pragma once
+
+#include <filesystem>
+
+#include "data/prepare.h"
+
+namespace trainer::data {
+
+/// Writes the token store of `request` into the folder `folder`. Memory does not grow with the files.
+/// Errors: InputError with file and line; MachineError.
+void make_store(const PrepareRequest& request, const Tokenizer& tokenizer, const std::filesystem::path& folder);
+
+}  // namespace trainer::data

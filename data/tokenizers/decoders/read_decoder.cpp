@@ -1,0 +1,45 @@
+#include "data/tokenizers/decoders/decoder.h"
+
+namespace trainer::data {
+namespace {
+
+class DecoderSequence : public Decoder {
+ public:
+  explicit DecoderSequence(const JsonView& view) {
+    for (const JsonView& item : view.at("decoders").items()) {
+      if (auto stage = read_decoder(item)) stages_.push_back(std::move(stage));
+    }
+  }
+  void apply(std::vector<std::string>& pieces) const override {
+    for (const auto& stage : stages_) stage->apply(pieces);
+  }
+
+ private:
+  std::vector<std::unique_ptr<Decoder>> stages_;
+};
+
+using Read = std::unique_ptr<Decoder> (*)(const JsonView&);
+
+std::unique_ptr<Decoder> read_sequence(const JsonView& view) {
+  return std::make_unique<DecoderSequence>(view);
+}
+
+}  // namespace
+
+std::unique_ptr<Decoder> read_decoder(const JsonView& view) {
+  if (view.is_null()) return nullptr;
+  Read read = view.at("type").choice<Read>({
+      {"ByteLevel", [](const JsonView&) { return make_byte_level_decoder(); }},
+      {"ByteFallback", [](const JsonView&) { return make_byte_fallback(); }},
+      {"Fuse", [](const JsonView&) { return make_fuse(); }},
+      {"Metaspace", read_metaspace_decoder},
+      {"WordPiece", read_word_piece_decoder},
+      {"BPEDecoder", read_bpe_decoder},
+      {"Replace", read_replace_decoder},
+      {"Strip", read_strip_decoder},
+      {"Sequence", read_sequence},
+  });
+  return read(view);
+}
+
+}  // namespace trainer::data

@@ -1,0 +1,28 @@
+// The tokenizers of Hugging Face's library `tokenizers`: a normaliser, a pre-tokenizer, a model, a post-processor and a
+// decoder, each of several kinds.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "data/tokenizers/tokenizer.h"
+#include "data/tokenizers/tokenizer_files.h"
+
+namespace trainer::data {
+
+/// Opens a tokenizer.json with the JSON files beside it. Gives the ids, offsets and texts of `tokenizers`.
+/// Errors: InputError with the path of all that is wrong in it.
+std::unique_ptr<Tokenizer> open_tokenizer_json(const std::filesystem::path& file);
+
+/// Opens the vocabulary files `vocab.json` and `merges.txt`, or `vocab.txt`, with the JSON files beside them.
+/// Errors: InputError.
+std::unique_ptr<Tokenizer> open_vocab_files(const std::filesystem::path& vocab_file);
+
+/// The tokenizer that `root`, the content of `file`, and `settings` describe. Errors: InputError.
+std::unique_ptr<Tokenizer> make_json_tokenizer(const nlohmann::json& root, const std::filesystem::path& file,
+                                               TokenizerSettings settings);
+
+}  // namespace trainer::data

@@ -1,0 +1,82 @@
+// A value in a JSON file that a user brought, and all that is wrong with it.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace trainer::data {
+
+/// What is wrong with a JSON file, each with the path of the value.
+class JsonProblems {
+ public:
+  void add(const std::string& path, const std::string& problem);
+  bool empty() const { return count_ == 0; }
+  /// Errors: InputError that names `file` and the first problems, when there are any.
+  void throw_if_any(const std::string& file) const;
+
+ private:
+  static constexpr size_t kShown = 4;
+  std::vector<std::string> lines_;
+  size_t count_ = 0;
+};
+
+/// A view of one value. A getter that does not find what it wants notes a problem and returns some value of the type.
+class JsonView {
+ public:
+  JsonView(const nlohmann::json& value, JsonProblems& problems) : value_(&value), problems_(&problems) {}
+
+  /// The member `key`; a null value when there is none.
+  JsonView at(std::string_view key) const;
+  /// The members of a list; none of a null value.
+  std::vector<JsonView> items() const;
+  bool is_null() const { return value_->is_null(); }
+  bool is_text() const { return value_->is_string(); }
+  bool is_list() const { return value_->is_array(); }
+  bool is_object() const { return value_->is_object(); }
+
+  // With a fallback for a missing or null value; without, it is needed.
+  std::string text(std::optional<std::string> fallback = {}) const;
+  bool flag(std::optional<bool> fallback = {}) const;
+  int64_t integer(int64_t least, int64_t most, std::optional<int64_t> fallback = {}) const;
+  double number() const;
+  /// A text of one character.
+  char32_t character() const;
+
+  /// The value of the text in `choices`.
+  template <class T>
+  T choice(std::initializer_list<std::pair<std::string_view, T>> choices, std::optional<T> fallback = {}) const {
+    if (fallback && is_null()) return *fallback;
+    std::string given = text();
+    std::string names;
+    for (const auto& [name, value] : choices) {
+      if (name == given) return value;
+      names += (names.empty() ? "" : ", ") + std::string(name);
+    }
+    if (is_text()) problem("\"" + given + "\" is not supported; supported are " + names);
+    return choices.begin()->second;
+  }
+
+  void problem(const std::string& what) const { problems_->add(path_, what); }
+  /// Whether the file has had no problem so far.
+  bool is_clean() const { return problems_->empty(); }
+  const nlohmann::json& value() const { return *value_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  JsonView(const nlohmann::json& value, JsonProblems& problems, std::string path)
+      : value_(&value), problems_(&problems), path_(std::move(path)) {}
+  void expected(std::string_view what) const;
+
+  const nlohmann::json* value_;
+  JsonProblems* problems_;
+  std::string path_;
+};
+
+}  // namespace trainer::data

@@ -1,0 +1,12 @@
+// Binary data in JSON.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace trainer::data {
+
+/// Decodes base64 with padding (RFC 4648, section 4) into `bytes`; false when `text` is none.
+bool decode_base64(std::string_view text, std::string& bytes);
+
+}  // namespace trainer::data

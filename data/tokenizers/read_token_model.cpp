@@ -1,0 +1,152 @@
+#include "data/tokenizers/read_token_model.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+namespace trainer::data {
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kMaxId = 1 << 24;  // ids are rows of an embedding
+
+/// The pieces of `vocab`, an object of ids by piece.
+VocabList read_vocab(const JsonView& view, int64_t& largest_id) {
+  VocabList vocab;
+  if (!view.is_object()) {
+    view.problem("an object of ids by piece is expected");
+    return vocab;
+  }
+  vocab.reserve(view.value().size());
+  for (const auto& [piece, id] : view.value().items()) {
+    bool fits = id.is_number_unsigned() && id.get<uint64_t>() < kMaxId;
+    if (fits) {
+      vocab.emplace_back(piece, id.get<int64_t>());
+      largest_id = std::max(largest_id, vocab.back().second);
+    } else {
+      view.problem(fmt::format("\"{}\" has the id {}; one from 0 to {} is expected", piece, id.dump(), kMaxId - 1));
+    }
+  }
+  return vocab;
+}
+
+/// A merge: ["a", "b"], or "a b" in older files.
+std::pair<std::string, std::string> read_merge(const json& merge, bool& good) {
+  if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
+    return {merge[0].get<std::string>(), merge[1].get<std::string>()};
+  }
+  std::string both = merge.is_string() ? merge.get<std::string>() : "";
+  size_t space = both.find(' ');
+  good = good && space != std::string::npos && both.find(' ', space + 1) == std::string::npos;
+  return good ? std::pair(both.substr(0, space), both.substr(space + 1)) : std::pair<std::string, std::string>();
+}
+
+std::vector<std::pair<std::string, std::string>> read_merges(const JsonView& view) {
+  std::vector<std::pair<std::string, std::string>> merges;
+  if (!view.is_list()) {
+    view.problem("a list of merges is expected");
+    return merges;
+  }
+  merges.reserve(view.value().size());
+  for (size_t i = 0; i < view.value().size(); ++i) {
+    bool good = true;
+    merges.push_back(read_merge(view.value()[i], good));
+    if (!good) view.problem(fmt::format("merge {} is not a pair of pieces", i));
+  }
+  return merges;
+}
+
+ReadTokenModel read_bpe(const JsonView& view) {
+  ReadTokenModel result;
+  BpeOptions options;
+  options.vocab = read_vocab(view.at("vocab"), result.largest_id);
+  options.merges = read_merges(view.at("merges"));
+  result.unk_token = view.at("unk_token").text("");
+  if (!result.unk_token.empty()) options.unk_token = result.unk_token;
+  options.continuing_subword_prefix = view.at("continuing_subword_prefix").text("");
+  options.end_of_word_suffix = view.at("end_of_word_suffix").text("");
+  options.fuse_unk = view.at("fuse_unk").flag(false);
+  options.byte_fallback = view.at("byte_fallback").flag(false);
+  options.ignore_merges = view.at("ignore_merges").flag(false);
+  JsonView dropout = view.at("dropout");
+  if (!dropout.is_null() && dropout.number() != 0) {
+    dropout.problem("dropout of merges makes other ids each time, which is not supported; set it to null");
+  }
+  if (view.is_clean()) result.model = make_bpe(std::move(options));
+  return result;
+}
+
+ReadTokenModel read_unigram(const JsonView& view) {
+  ReadTokenModel result;
+  UnigramOptions options;
+  JsonView vocab = view.at("vocab");
+  if (!vocab.is_list()) {
+    vocab.problem("a list of pieces with scores is expected");
+    return result;
+  }
+  options.pieces.reserve(vocab.value().size());
+  for (const json& entry : vocab.value()) {
+    if (entry.is_array() && entry.size() == 2 && entry[0].is_string() && entry[1].is_number()) {
+      options.pieces.emplace_back(entry[0].get<std::string>(), entry[1].get<double>());
+    } else {
+      vocab.problem(fmt::format("entry {} is not a piece and its score", options.pieces.size()));
+      options.pieces.emplace_back();
+    }
+  }
+  auto pieces = static_cast<int64_t>(options.pieces.size());
+  if (pieces > kMaxId) vocab.problem(fmt::format("it has {} pieces; {} are read", pieces, kMaxId));
+  if (JsonView unk = view.at("unk_id"); !unk.is_null()) {
+    options.unk_id = unk.integer(0, std::max<int64_t>(pieces - 1, 0));
+    if (pieces > 0) result.unk_token = options.pieces[static_cast<size_t>(*options.unk_id)].first;
+  }
+  options.byte_fallback = view.at("byte_fallback").flag(false);
+  result.largest_id = pieces - 1;
+  if (view.is_clean()) result.model = make_unigram(std::move(options));
+  return result;
+}
+
+ReadTokenModel read_word_piece(const JsonView& view) {
+  ReadTokenModel result;
+  WordPieceOptions options;
+  options.vocab = read_vocab(view.at("vocab"), result.largest_id);
+  options.unk_token = result.unk_token = view.at("unk_token").text("[UNK]");
+  options.continuing_subword_prefix = view.at("continuing_subword_prefix").text("##");
+  options.max_input_chars_per_word = view.at("max_input_chars_per_word").integer(0, INT32_MAX, 100);
+  if (view.is_clean()) result.model = make_word_piece(std::move(options));
+  return result;
+}
+
+ReadTokenModel read_word_level(const JsonView& view) {
+  ReadTokenModel result;
+  WordLevelOptions options;
+  options.vocab = read_vocab(view.at("vocab"), result.largest_id);
+  options.unk_token = result.unk_token = view.at("unk_token").text("<unk>");
+  if (view.is_clean()) result.model = make_word_level(std::move(options));
+  return result;
+}
+
+using Read = ReadTokenModel (*)(const JsonView&);
+
+/// Older files do not say the type.
+Read guess(const JsonView& view) {
+  if (!view.at("merges").is_null()) return read_bpe;
+  if (view.at("vocab").is_list()) return read_unigram;
+  return view.at("continuing_subword_prefix").is_null() ? read_word_level : read_word_piece;
+}
+
+}  // namespace
+
+ReadTokenModel read_token_model(const JsonView& view) {
+  if (!view.is_object()) {
+    view.problem("an object is expected");
+    return {};
+  }
+  if (view.at("type").is_null()) return guess(view)(view);
+  return view.at("type").choice<Read>(
+      {{"BPE", read_bpe}, {"Unigram", read_unigram}, {"WordPiece", read_word_piece}, {"WordLevel", read_word_level}})(
+      view);
+}
+
+}  // namespace trainer::data

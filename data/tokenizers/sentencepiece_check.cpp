@@ -1,0 +1,149 @@
+#include "data/tokenizers/sentencepiece_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "data/tokenizers/charsmap_check.h"
+#include "data/tokenizers/wire_format.h"
+#include "engine/base/errors.h"
+#include "engine/base/utf8.h"
+
+namespace trainer::data {
+namespace {
+
+constexpr size_t kMaxPieces = 4'000'000;
+constexpr size_t kMaxPieceBytes = 512;    // its trie is built by recursion over the bytes of a piece
+constexpr size_t kMaxNestedSymbols = 32;  // user-defined pieces that are prefixes of one another; its buffer holds 64
+constexpr size_t kMaxSelfTestBytes = 1 << 20;
+constexpr float kMaxScore = 1e8f;  // sums of scores stay finite and comparable
+
+enum PieceType : uint64_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
+enum ModelType : uint64_t { kUnigram = 1, kBpe = 2 };
+
+struct Piece {
+  std::string_view text;
+  float score = 0;
+  uint64_t type = kNormal;
+};
+
+Piece read_piece(std::string_view message) {
+  Piece piece;
+  for (WireReader reader(message); reader.next();) {
+    switch (reader.field()) {
+      case 1:
+        piece.text = reader.bytes();
+        break;
+      case 2:
+        piece.score = reader.fixed32();
+        break;
+      case 3:
+        piece.type = reader.varint();
+        break;
+      default:
+        break;
+    }
+  }
+  return piece;
+}
+
+/// What is wrong with a piece; "" when nothing is.
+std::string fault(const Piece& piece) {
+  if (piece.text.empty()) return "is empty";
+  if (piece.text.size() > kMaxPieceBytes) {
+    return fmt::format("has {} bytes (at most {} are read)", piece.text.size(), kMaxPieceBytes);
+  }
+  if (!is_utf8(piece.text)) return "is not UTF-8";
+  if (piece.text.find('\0') != std::string_view::npos) return "contains a NUL byte";
+  if (!std::isfinite(piece.score) || std::abs(piece.score) > kMaxScore)
+    return fmt::format("has the score {}", piece.score);
+  if (piece.type < kNormal || piece.type > kByte) return fmt::format("has the unknown type {}", piece.type);
+  return "";
+}
+
+/// Refuses long chains of user-defined symbols that are prefixes of each other.
+void check_nesting(std::vector<std::string_view> symbols) {
+  std::sort(symbols.begin(), symbols.end());
+  std::vector<std::string_view> prefixes;  // of the symbol at hand, each a prefix of the next
+  for (std::string_view symbol : symbols) {
+    while (!prefixes.empty() && !symbol.starts_with(prefixes.back())) prefixes.pop_back();
+    prefixes.push_back(symbol);
+    if (prefixes.size() > kMaxNestedSymbols) throw Malformed{"it has too many user-defined symbols that begin alike"};
+  }
+}
+
+class ModelCheck {
+ public:
+  void run(std::string_view model) {
+    for (WireReader reader(model); reader.next();) {
+      switch (reader.field()) {
+        case 1:
+          add_piece(read_piece(reader.bytes()));
+          break;
+        case 2:
+          read_trainer_spec(reader.bytes());
+          break;
+        case 3:
+        case 5:
+          check_normalizer(reader.bytes());
+          break;  // 5 is the denormaliser
+        case 4:
+          if (reader.bytes().size() > kMaxSelfTestBytes) throw Malformed{"its self-test is too long"};
+          break;
+        default:
+          break;
+      }
+    }
+    check_whole();
+  }
+
+ private:
+  void add_piece(const Piece& piece) {
+    std::string wrong = fault(piece);
+    if (!wrong.empty()) throw Malformed{fmt::format("piece {} {}", count_, wrong)};
+    if (++count_ > kMaxPieces) throw Malformed{fmt::format("it has more than {} pieces", kMaxPieces)};
+    if (piece.type == kNormal) ++normal_;
+    if (piece.type == kUnknown) ++unknown_;
+    if (piece.type == kUserDefined) symbols_.push_back(piece.text);
+  }
+
+  void read_trainer_spec(std::string_view message) {
+    for (WireReader reader(message); reader.next();) {
+      if (reader.field() == 3) model_type_ = reader.varint();
+    }
+  }
+
+  static void check_normalizer(std::string_view message) {
+    for (WireReader reader(message); reader.next();) {
+      if (reader.field() == 2 && !reader.bytes().empty()) check_charsmap(reader.bytes());
+    }
+  }
+
+  void check_whole() {
+    if (count_ == 0) throw Malformed{"it has no pieces"};
+    if (model_type_ != kUnigram && model_type_ != kBpe) {
+      throw Malformed{fmt::format("its model type is {}; 1 (unigram) and 2 (BPE) are supported", model_type_)};
+    }
+    if (unknown_ != 1) throw Malformed{fmt::format("it has {} pieces for unknown text instead of one", unknown_)};
+    if (normal_ == 0) throw Malformed{"it has no ordinary pieces"};
+    check_nesting(std::move(symbols_));
+  }
+
+  size_t count_ = 0, normal_ = 0, unknown_ = 0;
+  uint64_t model_type_ = kUnigram;  // the format's default
+  std::vector<std::string_view> symbols_;
+};
+
+}  // namespace
+
+void check_sentencepiece_model(std::string_view model, const std::string& path) {
+  try {
+    ModelCheck().run(model);
+  } catch (const Malformed& problem) {
+    throw InputError("{}: not a usable SentencePiece model: {}.\nCopy the file again from where it came from.", path,
+                     problem.why);
+  }
+}
+
+}  // namespace trainer::data

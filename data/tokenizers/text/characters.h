@@ -1,0 +1,60 @@
+// What the stages of a tokenizer ask about characters. Texts are valid UTF-8 here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "data/tokenizers/models/chars.h"
+
+namespace trainer::data {
+
+/// A character and how many bytes it takes.
+struct Char {
+  char32_t code;
+  uint32_t length;
+};
+
+inline Char char_at(std::string_view text, size_t at) {
+  uint32_t length = char_length(text, at);
+  return {code_point(text, at, length), length};
+}
+
+/// The character that ends at `end` (> 0).
+inline Char char_before(std::string_view text, size_t end) {
+  size_t begin = end - 1;
+  while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
+  auto length = static_cast<uint32_t>(end - begin);
+  return {code_point(text, begin, length), length};
+}
+
+void append_char(std::string& text, char32_t code);
+
+inline bool is_ascii(std::string_view text) {
+  unsigned char all = 0;
+  for (char byte : text) all |= static_cast<unsigned char>(byte);
+  return all < 0x80;
+}
+
+/// Unicode's property White_Space.
+bool is_white_space(char32_t code);
+/// Letters, marks, decimal digits, letter-like numbers and connectors: what \w is (UTS #18, annex C).
+bool is_word_char(char32_t code);
+bool is_mark(char32_t code);
+bool is_nonspacing_mark(char32_t code);
+/// Any of ASCII's punctuation and symbols, or of Unicode's categories P.
+bool is_punctuation(char32_t code);
+/// Unicode's categories N.
+bool is_numeric(char32_t code);
+/// Control, format, surrogate and private-use characters.
+bool is_other(char32_t code);
+
+/// Appends the lower-case form of one character: one character, but two for U+0130.
+void append_lower(std::string& text, char32_t code);
+
+/// `text` with every ill-formed sequence replaced by U+FFFD, as Python's errors="replace" does (one for each maximal
+/// part of a sequence); nothing when `text` is UTF-8 already.
+/// @returns whether anything was replaced; then `repaired` holds the text.
+bool repair_utf8(std::string_view text, std::string& repaired);
+
+}  // namespace trainer::data

@@ -1,0 +1,111 @@
+#include "data/tokenizers/text/pattern.h"
+
+#include <fmt/format.h>
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include "data/tokenizers/models/chars.h"
+#include "data/tokenizers/text/pattern_syntax.h"
+#include "engine/base/errors.h"
+
+namespace trainer::data {
+namespace {
+
+constexpr size_t kMaxExpression = 64 << 10;
+constexpr uint32_t kMatchLimit = 10'000'000;   // steps of backtracking in one match
+constexpr uint32_t kHeapLimit = 64 << 10;      // KiB
+constexpr size_t kJitStack = 1 << 20;
+
+template <auto kFree>
+struct Free {
+  template <class T>
+  void operator()(T* value) const { kFree(value); }
+};
+using Code = std::unique_ptr<pcre2_code, Free<pcre2_code_free>>;
+
+/// What one thread needs to match.
+struct Scratch {
+  std::unique_ptr<pcre2_match_data, Free<pcre2_match_data_free>> data{pcre2_match_data_create(1, nullptr)};
+  std::unique_ptr<pcre2_match_context, Free<pcre2_match_context_free>> context{pcre2_match_context_create(nullptr)};
+  std::unique_ptr<pcre2_jit_stack, Free<pcre2_jit_stack_free>> stack{
+      pcre2_jit_stack_create(32 << 10, kJitStack, nullptr)};
+
+  Scratch() {
+    if (!data || !context || !stack) throw std::bad_alloc();
+    pcre2_set_match_limit(context.get(), kMatchLimit);
+    pcre2_set_heap_limit(context.get(), kHeapLimit);
+    pcre2_jit_stack_assign(context.get(), nullptr, stack.get());
+  }
+};
+
+std::string message_of(int error) {
+  unsigned char text[256] = "";
+  pcre2_get_error_message(error, text, sizeof text);
+  return reinterpret_cast<const char*>(text);
+}
+
+Code compile(std::string_view expression, uint32_t options, std::string_view written) {
+  int error = 0;
+  size_t offset = 0;
+  std::unique_ptr<pcre2_compile_context, Free<pcre2_compile_context_free>> context(
+      pcre2_compile_context_create(nullptr));
+  pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
+  Code code(pcre2_compile(reinterpret_cast<const unsigned char*>(expression.data()), expression.size(),
+                          options | PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &offset, context.get()));
+  if (!code) {
+    std::string_view before = expression.substr(0, offset);
+    throw Malformed{fmt::format("the regular expression `{}` is not valid behind `{}`: {}", written, before,
+                                message_of(error))};
+  }
+  pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);  // without it, matching is only slower
+  return code;
+}
+
+}  // namespace
+
+struct Pattern::Compiled {
+  Code code;
+  std::string literal;  // what is to be found when there is no code
+};
+
+Pattern Pattern::regex(std::string_view expression) {
+  if (expression.size() > kMaxExpression) {
+    throw Malformed{fmt::format("a regular expression of {} bytes is too long", expression.size())};
+  }
+  std::string translated = from_oniguruma(expression);
+  return Pattern(std::make_shared<Compiled>(Compiled{compile(translated, PCRE2_MULTILINE, expression), ""}));
+}
+
+Pattern Pattern::literal(std::string_view text) {
+  if (text.empty()) return regex("");
+  return Pattern(std::make_shared<Compiled>(Compiled{nullptr, std::string(text)}));
+}
+
+bool Pattern::find(std::string_view text, size_t from, size_t& begin, size_t& end) const {
+  if (!compiled_->code) {
+    begin = text.find(compiled_->literal, from);
+    end = begin + compiled_->literal.size();
+    return begin != std::string_view::npos;
+  }
+  thread_local Scratch scratch;
+  auto subject = reinterpret_cast<const unsigned char*>(text.data() ? text.data() : "");
+  auto match = [&](uint32_t options) {
+    return pcre2_match(compiled_->code.get(), subject, text.size(), from, options | PCRE2_NO_UTF_CHECK,
+                       scratch.data.get(), scratch.context.get());
+  };
+  int result = match(0);
+  if (result == PCRE2_ERROR_JIT_STACKLIMIT) result = match(PCRE2_NO_JIT);  // which takes memory from the heap
+  if (result == PCRE2_ERROR_NOMATCH) return false;
+  if (result < 0) throw InputError("a text cannot be split by the tokenizer's regular expression: {}.", message_of(result));
+  const size_t* places = pcre2_get_ovector_pointer(scratch.data.get());
+  begin = std::max(places[0], from);  // \K could move it back
+  end = std::max(places[1], begin);
+  return true;
+}
+
+size_t Pattern::next_start(std::string_view text, size_t from) {
+  return from < text.size() ? from + char_length(text, from) : from + 1;
+}
+
+}  // namespace trainer::data

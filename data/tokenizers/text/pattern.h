@@ -1,0 +1,45 @@
+// The regular expressions of tokenizer.json.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "data/tokenizers/wire_format.h"
+
+namespace trainer::data {
+
+/// A compiled expression over UTF-8. Safe to use from several threads.
+class Pattern {
+ public:
+  /// `expression` as Oniguruma's Ruby syntax reads it. Errors: Malformed, with the position of what is wrong.
+  static Pattern regex(std::string_view expression);
+  /// Finds exactly `text`.
+  static Pattern literal(std::string_view text);
+
+  /// Calls `found(begin, end)` for each match in `text` (valid UTF-8), from the left, not overlapping. An empty match
+  /// right behind the last one is none. Errors: InputError when matching takes too long.
+  template <class Found>
+  void for_each_match(std::string_view text, Found&& found) const {
+    size_t last_end = std::string_view::npos;
+    for (size_t from = 0, begin = 0, end = 0; from <= text.size() && find(text, from, begin, end);) {
+      if (begin == end && end == last_end) {
+        from = next_start(text, from);
+      } else {
+        from = last_end = end;
+        found(begin, end);
+      }
+    }
+  }
+
+ private:
+  struct Compiled;
+  explicit Pattern(std::shared_ptr<const Compiled> compiled) : compiled_(std::move(compiled)) {}
+  bool find(std::string_view text, size_t from, size_t& begin, size_t& end) const;
+  static size_t next_start(std::string_view text, size_t from);
+
+  std::shared_ptr<const Compiled> compiled_;
+};
+
+}  // namespace trainer::data

@@ -1,0 +1,12 @@
+// `pattern` of stages in tokenizer.json: {"String": "…"} or {"Regex": "…"}.
+#pragma once
+
+#include "data/tokenizers/json_view.h"
+#include "data/tokenizers/text/pattern.h"
+
+namespace trainer::data {
+
+/// What cannot be read is noted in `view`'s problems.
+Pattern read_pattern(const JsonView& view);
+
+}  // namespace trainer::data

@@ -1,0 +1,73 @@
+// Text to token ids and back.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/config/sections.h"
+
+namespace trainer::data {
+
+/// Tokens and the bytes of the text they stand for; what a post-processor adds stands for none (begin == end).
+struct TokenOffsets {
+  std::vector<int32_t> ids;
+  std::vector<size_t> begins, ends;
+};
+
+/// Turns text into token ids as the model's own tokenizer does. Safe to use from several threads.
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  /// The ids of `text`, with the special tokens that this tokenizer puts around a text when `add_special`: T5's `</s>`
+  /// behind, LLaMA's `<s>` in front, BERT's `[CLS]` and `[SEP]`, none of GPT-2. What is not UTF-8 in `text` is read as
+  /// U+FFFD.
+  virtual std::vector<int32_t> encode(std::string_view text, bool add_special = true) const = 0;
+
+  /// The same with offsets into `text`; where that is not UTF-8, into the text with U+FFFD.
+  virtual TokenOffsets encode_with_offsets(std::string_view text, bool add_special = true) const;
+
+  /// The text of `ids`. Ids outside the vocabulary have none and are left out; so are pad, eos, unk and all added
+  /// special tokens when `skip_special`.
+  virtual std::string decode(std::span<const int32_t> ids, bool skip_special = true) const = 0;
+
+  /// One more than the largest id that `encode` can give.
+  virtual int64_t size() const = 0;
+
+  /// The id of a piece or special token; nothing when there is none of that name.
+  virtual std::optional<int32_t> id_of(std::string_view piece) const = 0;
+
+  /// The piece or special token of an id. Errors: InternalError when the id is not in [0, size).
+  virtual std::string piece_of(int32_t id) const = 0;
+
+  virtual int32_t pad_id() const = 0;  ///< -1 when the tokenizer has none
+  virtual int32_t bos_id() const { return -1; }  ///< likewise
+  virtual int32_t eos_id() const = 0;
+  virtual int32_t unk_id() const = 0;
+
+  /// The chat template (Jinja) of that name that came with the tokenizer; null when there is none.
+  virtual const std::string* chat_template(std::string_view name = "default") const { return nullptr; }
+
+  /// The files that make up this tokenizer, to be copied into a saved model's folder.
+  virtual const std::vector<std::filesystem::path>& files() const = 0;
+};
+
+/// The tokenizer in `config.path`, or in `model_path` when that is empty.
+/// In a folder tokenizer.json comes first, then spiece.model or tokenizer.model, then vocab.json or vocab.txt.
+/// Errors: InputError that names the folder, what is in it and what to do; InputError for a broken file.
+std::unique_ptr<Tokenizer> open_tokenizer(const config::TokenizerConfig& config, const std::string& model_path);
+
+/// Checks that every id of the tokenizer has a row in an embedding of `vocab_size` rows.
+/// Errors: InputError with both sizes.
+void check_fits(const Tokenizer& tokenizer, int64_t vocab_size);
+
+/// Copies the tokenizer's files into a folder that exists. Errors: MachineError.
+void copy_files(const Tokenizer& tokenizer, const std::filesystem::path& folder);
+
+}  // namespace trainer::data

@@ -1,0 +1,63 @@
+#include "engine/adapters/adapter_file.h"
+
+#include <set>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+
+#include "engine/adapters/inject.h"
+#include "engine/adapters/lora_linear.h"
+#include "engine/adapters/prompt_encoder.h"
+
+namespace trainer::adapters {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+at::Tensor as_it_is(const Tensors& parts) {
+  return parts[0];
+}
+
+/// [A; A0] and [B, -B0].
+void add_doubled(const LoraLinear& layer, const std::map<std::string, std::string>& names,
+                 std::vector<FileTensor>& file) {
+  const int64_t r = 2 * layer.shape().r;
+  file.push_back({names.at(layer.a()->name), {r, layer.in()}, {layer.a()->name, layer.start_a()->name},
+                  [](const Tensors& parts) { return at::cat({parts[0], parts[1].to(parts[0].scalar_type())}, 0); }});
+  file.push_back({names.at(layer.b()->name), {layer.out(), r}, {layer.b()->name, layer.start_b()->name},
+                  [](const Tensors& parts) { return at::cat({parts[0], -parts[1].to(parts[0].scalar_type())}, 1); }});
+}
+
+void add_prompt(const PromptEncoder& encoder, std::vector<FileTensor>& file) {
+  std::vector<std::string> local, full;
+  for (const auto& [name, parameter] : encoder.parameters()) local.push_back(name), full.push_back(parameter->name);
+  const PromptEncoderShape shape = encoder.shape();
+  file.push_back({"prompt_embeddings", {shape.tokens, shape.width}, full, [shape, local](const Tensors& parts) {
+                    std::map<std::string, at::Tensor> weights;
+                    for (size_t i = 0; i < parts.size(); ++i) weights[local[i]] = parts[i];
+                    return encode_prompt(shape, weights);
+                  }});
+}
+
+}  // namespace
+
+std::vector<FileTensor> adapter_file(models::Model& model, const config::LoraConfig& options) {
+  const auto names = adapter_names(model, options);
+  std::vector<FileTensor> file;
+  std::set<std::string> done;
+  model.visit([&](nn::Module& module) {
+    if (auto* encoder = dynamic_cast<PromptEncoder*>(&module)) {
+      add_prompt(*encoder, file);
+      for (const auto& [name, parameter] : encoder->parameters()) done.insert(parameter->name);
+    }
+    auto* lora = dynamic_cast<LoraLinear*>(&module);
+    if (lora == nullptr || !lora->shape().subtracts_start) return;
+    add_doubled(*lora, names, file);
+    done.insert({lora->a()->name, lora->b()->name});
+  });
+  for (const nn::ParameterPtr& p : model.all_parameters())
+    if (p->trainable && done.count(p->name) == 0) file.push_back({names.at(p->name), p->shape, {p->name}, as_it_is});
+  return file;
+}
+
+}  // namespace trainer::adapters

@@ -1,0 +1,148 @@
+#include "engine/adapters/inject_lora.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <set>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/addmm.h>
+
+#include "engine/adapters/decomposition.h"
+#include "engine/adapters/dora_linear.h"
+#include "engine/adapters/lora_embedding.h"
+#include "engine/adapters/pattern.h"
+#include "engine/adapters/target.h"
+#include "engine/base/errors.h"
+
+namespace trainer::adapters {
+namespace {
+
+/// The value of the first key that matches the end of `path`, in the order of the alphabet; else `otherwise`.
+template <class T>
+T by_pattern(const std::map<std::string, T>& patterns, const std::string& path, T otherwise, const char* option) {
+  for (const auto& [pattern, value] : patterns)
+    if (matches_end(path, pattern, option)) return value;
+  return otherwise;
+}
+
+LoraShape shape_of(const config::LoraConfig& options, const std::string& path) {
+  LoraShape shape;
+  shape.r = by_pattern(options.rank_pattern, path, options.r, "rank_pattern");
+  const double alpha = by_pattern(options.alpha_pattern, path, options.lora_alpha, "alpha_pattern");
+  const auto r = static_cast<double>(shape.r);
+  shape.scale = alpha / (options.use_rslora ? std::sqrt(r) : r);
+  shape.dropout = options.lora_dropout;
+  return shape;
+}
+
+/// A's and B's values for a linear layer.
+void start_linear(LoraShape& shape, const config::LoraConfig& options, const nn::Linear& base) {
+  const double bound = 1.0 / std::sqrt(static_cast<double>(base.in()));  // Kaiming-uniform with a = sqrt(5)
+  const auto r = static_cast<double>(shape.r);
+  const std::string& init = options.init_lora_weights;
+  shape.a = {nn::Init::kUniform, bound};
+  shape.b = {nn::Init::kConstant, 0};
+  if (init == "gaussian") shape.a = {nn::Init::kNormal, 1.0 / r};
+  if (init == "false") shape.b = {nn::Init::kUniform, 1.0 / std::sqrt(r)};
+  shape.subtracts_start = is_decomposed(init);
+  if (shape.subtracts_start && shape.r > std::min(base.in(), base.out()))
+    throw ConfigError("lora.r is {}, but {} is [{}, {}]: init_lora_weights {} needs a rank of at most {}", shape.r,
+                      base.path(), base.out(), base.in(), init, std::min(base.in(), base.out()));
+}
+
+/// For an embedding, which every init starts alike; "false" leaves both random.
+void start_embedding(LoraShape& shape, const config::LoraConfig& options) {
+  shape.a = options.init_lora_weights == "false" ? nn::Init{nn::Init::kNormal, 1} : nn::Init{nn::Init::kConstant, 0};
+  shape.b = {nn::Init::kNormal, 1};
+}
+
+std::shared_ptr<nn::Module> adapted(nn::Module& module, const config::LoraConfig& options) {
+  LoraShape shape = shape_of(options, module.path());
+  if (auto* linear = dynamic_cast<nn::Linear*>(&module)) {
+    start_linear(shape, options, *linear);
+    if (options.use_dora) return std::make_shared<DoraLinear>(*linear, shape);
+    return std::make_shared<LoraLinear>(*linear, shape);
+  }
+  if (options.use_dora)
+    throw ConfigError("lora.use_dora: {} is an embedding; this version has DoRA for linear layers only", module.path());
+  start_embedding(shape, options);
+  return std::make_shared<LoraEmbedding>(static_cast<nn::Embedding&>(module), shape);
+}
+
+at::Tensor matrix_of(const nn::Linear& layer, const ReadWeight& read) {
+  const at::Tensor w = read(*layer.weight());
+  return layer.stored() == nn::Linear::Stored::kOutIn ? w : w.t().contiguous();
+}
+
+/// A, B and what is subtracted of them: all four out of one decomposition, which is made once.
+void start_decomposed(const std::shared_ptr<LoraLinear>& layer, const std::string& init, Starts& starts) {
+  auto made = std::make_shared<LowRank>();
+  const auto make = [layer, init, made](const ReadWeight& read) -> const LowRank& {
+    if (!made->a.defined())
+      *made = decompose(matrix_of(*layer, read), init, layer->shape().r, layer->shape().scale, layer->path());
+    return *made;
+  };
+  for (const auto& parameter : {layer->a(), layer->start_a()})
+    starts[parameter->name] = [make](const ReadWeight& read) { return make(read).a; };
+  for (const auto& parameter : {layer->b(), layer->start_b()})
+    starts[parameter->name] = [make](const ReadWeight& read) { return make(read).b; };
+}
+
+/// The magnitude starts as the length that the rows have.
+void start_magnitude(const std::shared_ptr<DoraLinear>& layer, Starts& starts) {
+  starts[layer->magnitude()->name] = [layer](const ReadWeight& read) {
+    const at::Tensor w = matrix_of(*layer, read);
+    if (layer->shape().subtracts_start) return row_lengths(w, read(*layer->a()), read(*layer->b()), 0);
+    return row_lengths(w, read(*layer->a()), read(*layer->b()), layer->shape().scale);
+  };
+}
+
+/// By PEFT's rule: every parameter that is called "bias", or those of the layers with adapters.
+void unfreeze_biases(models::Model& model, const config::LoraConfig& options) {
+  const bool all = options.bias == config::LoraBias::kAll;
+  if (options.bias == config::LoraBias::kNone) return;
+  model.visit([&](nn::Module& module) {
+    if (!all && dynamic_cast<LoraLinear*>(&module) == nullptr) return;
+    for (const auto& [name, parameter] : module.parameters())
+      if (name == "bias") parameter->trainable = true;
+  });
+}
+
+}  // namespace
+
+Injected inject_lora(models::Model& model, config::LoraConfig& options) {
+  if (options.target_modules.empty()) options.target_modules.names = model.default_lora_targets();
+  const auto targets = target_layers(model, options);
+  const std::set<std::string> wanted(targets.begin(), targets.end());
+  Injected injected;
+  std::vector<std::shared_ptr<LoraLinear>> layers;
+  model.visit([&](nn::Module& parent) {
+    for (nn::Module::Child& child : parent.children()) {
+      if (wanted.count(child.module->path()) == 0) continue;
+      child.module = adapted(*child.module, options);
+      if (auto layer = std::dynamic_pointer_cast<LoraLinear>(child.module)) layers.push_back(std::move(layer));
+      ++injected.layers;
+    }
+  });
+  model.name_tree();
+  unfreeze_biases(model, options);
+  for (const auto& layer : layers) {
+    if (layer->shape().subtracts_start) start_decomposed(layer, options.init_lora_weights, injected.starts);
+    if (auto dora = std::dynamic_pointer_cast<DoraLinear>(layer)) start_magnitude(dora, injected.starts);
+  }
+  return injected;
+}
+
+config::LoraConfig as_saved(config::LoraConfig options) {
+  if (!is_decomposed(options.init_lora_weights)) return options;
+  const double alpha = options.use_rslora ? std::numbers::sqrt2 : 2;  // so that the scale stays
+  options.r *= 2;
+  options.lora_alpha *= alpha;
+  for (auto& [pattern, value] : options.rank_pattern) value *= 2;
+  for (auto& [pattern, value] : options.alpha_pattern) value *= alpha;
+  options.init_lora_weights = "true";
+  return options;
+}
+
+}  // namespace trainer::adapters

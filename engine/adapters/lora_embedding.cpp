@@ -1,0 +1,21 @@
+#include "engine/adapters/lora_embedding.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/mm.h>
+
+namespace trainer::adapters {
+
+LoraEmbedding::LoraEmbedding(const nn::Embedding& base, const LoraShape& shape)
+    : Embedding(base.weight()), scale_(shape.scale) {
+  const auto& size = base.weight()->shape;
+  a_ = add_parameter("lora_embedding_A", {shape.r, size[0]}, shape.a);
+  b_ = add_parameter("lora_embedding_B", {size[1], shape.r}, shape.b);
+}
+
+nn::Tensors LoraEmbedding::forward(const nn::Tensors& in, const nn::Pass& pass) {
+  const at::Tensor row = at::embedding(a_->value.t(), in[0]);  // [T, r]
+  return {Embedding::forward(in, pass)[0] + at::mm(row, b_->value.t()) * scale_};
+}
+
+}  // namespace trainer::adapters

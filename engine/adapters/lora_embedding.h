@@ -1,0 +1,21 @@
+#pragma once
+
+#include "engine/adapters/lora_linear.h"
+
+namespace trainer::adapters {
+
+/// An embedding with a low-rank table beside it: row i is W[i] + scale * A[:, i] B^T. A [r, count] starts as zero, B
+/// [width, r] from a normal distribution; there is no dropout.
+class LoraEmbedding : public nn::Embedding {
+ public:
+  LoraEmbedding(const nn::Embedding& base, const LoraShape& shape);
+
+ protected:
+  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+
+ private:
+  double scale_;
+  nn::ParameterPtr a_, b_;
+};
+
+}  // namespace trainer::adapters

@@ -1,0 +1,63 @@
+#include "engine/adapters/model_facts.h"
+
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/base/errors.h"
+
+namespace trainer::adapters {
+namespace {
+
+using nlohmann::json;
+
+int64_t first_of(const json& config, std::initializer_list<const char*> keys) {
+  for (const char* key : keys)
+    if (config.contains(key) && config[key].is_number_integer()) return config[key];
+  throw ConfigError("lora.peft_type: prompts need {} in the model's config.json, which has none", *keys.begin());
+}
+
+}  // namespace
+
+std::string task_type(models::Task task) {
+  switch (task) {
+    case models::Task::kCausalLm:
+      return "CAUSAL_LM";
+    case models::Task::kSeq2SeqLm:
+      return "SEQ_2_SEQ_LM";
+    case models::Task::kSequenceClassification:
+      return "SEQ_CLS";
+    case models::Task::kImageClassification:
+      return "";
+  }
+  return "";
+}
+
+Ia3Layers default_ia3_layers(const models::Model& model) {
+  static const std::map<std::string, Ia3Layers> known{
+      {"t5", {{"k", "v", "wo"}, {"wo"}}},
+      {"gpt2", {{"c_attn", "mlp.c_proj"}, {"mlp.c_proj"}}},
+      {"bert", {{"key", "value", "output.dense"}, {"output.dense"}}},
+      {"llama", {{"k_proj", "v_proj", "down_proj"}, {"down_proj"}}},
+      {"mistral", {{"k_proj", "v_proj", "down_proj"}, {"down_proj"}}},
+      {"qwen2", {{"q_proj", "v_proj", "down_proj"}, {"down_proj"}}},
+      {"qwen3", {{"q_proj", "v_proj", "down_proj"}, {"down_proj"}}},
+  };
+  const std::string type = json::parse(model.config_json()).value("model_type", "");
+  const auto found = known.find(type);
+  if (found == known.end())
+    throw ConfigError("lora.target_modules is required: PEFT has no usual layers for IA3 in a model of type '{}'", type);
+  return found->second;
+}
+
+PromptSizes prompt_sizes(const models::Model& model) {
+  const json config = json::parse(model.config_json());
+  PromptSizes sizes;
+  sizes.width = first_of(config, {"hidden_size", "n_embd", "d_model"});
+  sizes.heads = first_of(config, {"num_attention_heads", "n_head", "num_heads"});
+  sizes.layers = first_of(config, {"num_hidden_layers", "n_layer", "num_layers"});
+  sizes.submodules = model.task() == models::Task::kSeq2SeqLm ? 2 : 1;
+  return sizes;
+}
+
+}  // namespace trainer::adapters

@@ -1,0 +1,28 @@
+#include "engine/adapters/prompt_embedding.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/clamp_min.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/lt.h>
+#include <ATen/ops/where.h>
+
+namespace trainer::adapters {
+
+PromptEmbedding::PromptEmbedding(const nn::Embedding& base, int64_t tokens) : Embedding(base.weight()) {
+  prompt_ = add_parameter("prompt_embeddings", {tokens, base.weight()->shape[1]}, {nn::Init::kNormal, 1});
+}
+
+PromptEmbedding::PromptEmbedding(const nn::Embedding& base, const PromptEncoderShape& encoder)
+    : Embedding(base.weight()) {
+  encoder_.emplace(*this, "prompt_encoder", encoder);
+}
+
+nn::Tensors PromptEmbedding::forward(const nn::Tensors& in, const nn::Pass& pass) {
+  const at::Tensor& ids = in[0];
+  const at::Tensor words = Embedding::forward({at::clamp_min(ids, 0)}, pass)[0];
+  const at::Tensor prompt = prompt_ ? prompt_->value : (**encoder_)(pass);
+  const at::Tensor virtual_rows = at::embedding(prompt, at::clamp_min(-ids - 1, 0));
+  return {at::where(at::lt(ids, 0).unsqueeze(1), virtual_rows, words)};
+}
+
+}  // namespace trainer::adapters

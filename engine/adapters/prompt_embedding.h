@@ -1,0 +1,28 @@
+#pragma once
+
+#include <optional>
+
+#include "engine/adapters/prompt_encoder.h"
+#include "models/nn/linear.h"
+
+namespace trainer::adapters {
+
+/// An embedding that gives row k of a learnt prompt for the id -(k + 1), and its own rows for the others. The prompt
+/// [tokens, width] is a weight ("prompt_embeddings"), or made by a network ("prompt_encoder"). Source: Lester et al.
+/// 2021.
+class PromptEmbedding : public nn::Embedding {
+ public:
+  PromptEmbedding(const nn::Embedding& base, int64_t tokens);
+  PromptEmbedding(const nn::Embedding& base, const PromptEncoderShape& encoder);
+
+  const nn::ParameterPtr& prompt() const { return prompt_; }  // null: made by the network
+
+ protected:
+  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+
+ private:
+  nn::ParameterPtr prompt_;
+  std::optional<nn::Slot<PromptEncoder>> encoder_;
+};
+
+}  // namespace trainer::adapters

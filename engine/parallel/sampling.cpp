@@ -1,0 +1,61 @@
+#include "engine/parallel/sampling.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <ATen/ops/argmax.h>
+#include <ATen/ops/empty.h>
+
+#include "models/nn/philox.h"
+
+namespace trainer::parallel {
+namespace {
+
+/// Uniform in [0, 1).
+double uniform(uint64_t seed, int64_t position, int64_t step) {
+  const auto p = static_cast<uint64_t>(position);
+  const uint32_t counter[4] = {static_cast<uint32_t>(p), static_cast<uint32_t>(p >> 32), static_cast<uint32_t>(step),
+                               0};
+  uint32_t words[4];
+  nn::philox_words(nn::philox_key(seed, "sampling"), counter, words);
+  return static_cast<double>(words[0]) * 0x1p-32;
+}
+
+/// The first of `order` up to which the probabilities sum to `part` of their whole.
+size_t count_with_part(const std::vector<int64_t>& order, const std::vector<double>& weight, size_t among,
+                       double part) {
+  double all = 0, sum = 0;
+  for (size_t i = 0; i < among; ++i) all += weight[static_cast<size_t>(order[i])];
+  for (size_t i = 0; i < among; ++i)
+    if ((sum += weight[static_cast<size_t>(order[i])]) >= part * all) return i + 1;
+  return among;
+}
+
+int64_t draw_token(const float* logits, int64_t count, const Sampling& sampling, double u) {
+  const float largest = *std::max_element(logits, logits + count);
+  std::vector<double> weight(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i)
+    weight[static_cast<size_t>(i)] = std::exp((static_cast<double>(logits[i]) - largest) / sampling.temperature);
+  std::vector<int64_t> order(static_cast<size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return logits[a] > logits[b]; });
+  size_t among = sampling.top_k > 0 ? std::min(order.size(), static_cast<size_t>(sampling.top_k)) : order.size();
+  if (sampling.top_p < 1) among = count_with_part(order, weight, among, sampling.top_p);
+  return order[count_with_part(order, weight, among, std::max(u, 1e-300)) - 1];
+}
+
+}  // namespace
+
+at::Tensor next_tokens(const at::Tensor& logits, const Sampling& sampling, const std::vector<int64_t>& positions,
+                       int64_t step) {
+  if (sampling.temperature <= 0 || logits.is_meta()) return at::argmax(logits, -1);
+  const at::Tensor rows = logits.to(at::kCPU, at::kFloat).contiguous();
+  const at::Tensor tokens = at::empty({rows.size(0)}, at::kLong);
+  for (int64_t s = 0; s < rows.size(0); ++s)
+    tokens.data_ptr<int64_t>()[s] = draw_token(rows.const_data_ptr<float>() + s * rows.size(1), rows.size(1), sampling,
+                                               uniform(sampling.seed, positions[static_cast<size_t>(s)], step));
+  return tokens.to(logits.device());
+}
+
+}  // namespace trainer::parallel

@@ -1,0 +1,22 @@
+#include "engine/prepare/run_length.h"
+
+#include "data/shares.h"
+
+namespace trainer::prepare {
+
+int64_t global_batch(const config::TrainingConfig& t, int64_t ranks) {
+  if (t.global_batch_size > 0) return t.global_batch_size;
+  return t.per_device_train_batch_size * t.gradient_accumulation_steps * ranks;
+}
+
+RunLength run_length(const config::Config& config, int64_t samples, int64_t ranks) {
+  const config::TrainingConfig& t = config.training;
+  RunLength length;
+  length.global_batch = global_batch(t, ranks);
+  const data::Updates updates(samples, length.global_batch);
+  length.updates_per_epoch = updates.per_epoch();
+  length.updates = t.max_steps > 0 ? t.max_steps : updates.total(t.num_train_epochs);
+  return length;
+}
+
+}  // namespace trainer::prepare

@@ -1,0 +1,70 @@
+#include "models/bert/layer.h"
+
+#include <cmath>
+
+#include "models/nn/self_attention.h"
+
+namespace trainer::models::bert {
+
+nn::Init normal(const BertConfig& c) {
+  return {nn::Init::kNormal, c.initializer_range};
+}
+
+BertSelfAttention::BertSelfAttention(const BertConfig& c)
+    : Module("BertSelfAttention"),
+      config_(c),
+      query_(*this, "query", c.hidden_size, c.hidden_size, true, normal(c)),
+      key_(*this, "key", c.hidden_size, c.hidden_size, true, normal(c)),
+      value_(*this, "value", c.hidden_size, c.hidden_size, true, normal(c)) {}
+
+nn::Tensors BertSelfAttention::forward(const nn::Tensors& in, const nn::Pass& pass) {
+  const nn::LayoutPtr& rows = pass.source;
+  const at::Tensor x = in[0].to(pass.compute);
+  const at::Tensor q = (*query_)(x, rows, pass), k = (*key_)(x, rows, pass), v = (*value_)(x, rows, pass);
+  nn::SelfAttentionOptions options{config_.num_attention_heads, config_.num_attention_heads};
+  options.causal = false;
+  options.scale = 1 / std::sqrt(static_cast<double>(config_.head_dim()));
+  options.dropout = pass.dropout(path(), config_.attention_probs_dropout_prob);
+  return {nn::self_attention(q, k, v, rows, options, pass, 0)};
+}
+
+BertResidual::BertResidual(const BertConfig& c, const char* class_name, int64_t in)
+    : Module(class_name),
+      dropout_(c.hidden_dropout_prob),
+      dense_(*this, "dense", in, c.hidden_size, true, normal(c)),
+      layer_norm_(*this, "LayerNorm", c.hidden_size, c.layer_norm_eps) {}
+
+nn::Tensors BertResidual::forward(const nn::Tensors& in, const nn::Pass& pass) {
+  const nn::LayoutPtr& rows = pass.source;
+  const at::Tensor part = (*dense_)(in[0], rows, pass);
+  return {(*layer_norm_)(nn::dropout_add(in[1], part, pass.dropout(path(), dropout_), rows), pass)};
+}
+
+BertAttention::BertAttention(const BertConfig& c)
+    : Module("BertAttention"), self_(*this, "self", c), output_(*this, "output", c, "BertSelfOutput", c.hidden_size) {}
+
+nn::Tensors BertAttention::forward(const nn::Tensors& in, const nn::Pass& pass) {
+  return {(*output_)((*self_)(in[0], pass), in[0], pass)};
+}
+
+BertIntermediate::BertIntermediate(const BertConfig& c)
+    : Module("BertIntermediate"),
+      activation_(c.activation),
+      dense_(*this, "dense", c.hidden_size, c.intermediate_size, true, normal(c)) {}
+
+nn::Tensors BertIntermediate::forward(const nn::Tensors& in, const nn::Pass& pass) {
+  return {nn::activate((*dense_)(in[0], pass.source, pass), activation_, {}, pass.source)};
+}
+
+BertLayer::BertLayer(const BertConfig& c)
+    : Module("BertLayer"),
+      attention_(*this, "attention", c),
+      intermediate_(*this, "intermediate", c),
+      output_(*this, "output", c, "BertOutput", c.intermediate_size) {}
+
+nn::Tensors BertLayer::forward(const nn::Tensors& in, const nn::Pass& pass) {
+  const at::Tensor x = (*attention_)(in[0], pass);
+  return {(*output_)((*intermediate_)(x, pass), x, pass)};
+}
+
+}  // namespace trainer::models::bert

@@ -1,0 +1,87 @@
+// One block of BERT. The modules are those of transformers, by name and nesting: files and wrap policies name them.
+#pragma once
+
+#include "models/bert/config.h"
+#include "models/nn/layer_norm_module.h"
+#include "models/nn/linear.h"
+
+namespace trainer::models::bert {
+
+/// Every token attends to all of its sample.
+class BertSelfAttention : public nn::Module {
+ public:
+  explicit BertSelfAttention(const BertConfig& config);
+  /// x [T, D] → [T, D].
+  at::Tensor operator()(const at::Tensor& x, const nn::Pass& pass) { return Module::operator()({x}, pass)[0]; }
+
+ protected:
+  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+
+ private:
+  BertConfig config_;
+  nn::Slot<nn::Linear> query_, key_, value_;
+};
+
+/// How a part's result joins the residual stream: norm(residual + dropout(dense x)). "BertSelfOutput", "BertOutput".
+class BertResidual : public nn::Module {
+ public:
+  BertResidual(const BertConfig& config, const char* class_name, int64_t in);
+  /// x [T, in], residual [T, D] fp32 → [T, D] fp32.
+  at::Tensor operator()(const at::Tensor& x, const at::Tensor& residual, const nn::Pass& pass) {
+    return Module::operator()({x, residual}, pass)[0];
+  }
+
+ protected:
+  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+
+ private:
+  double dropout_;
+  nn::Slot<nn::Linear> dense_;
+  nn::Slot<nn::LayerNorm> layer_norm_;
+};
+
+class BertAttention : public nn::Module {
+ public:
+  explicit BertAttention(const BertConfig& config);
+  at::Tensor operator()(const at::Tensor& x, const nn::Pass& pass) { return Module::operator()({x}, pass)[0]; }
+
+ protected:
+  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+
+ private:
+  nn::Slot<BertSelfAttention> self_;
+  nn::Slot<BertResidual> output_;
+};
+
+/// act(dense x).
+class BertIntermediate : public nn::Module {
+ public:
+  explicit BertIntermediate(const BertConfig& config);
+  at::Tensor operator()(const at::Tensor& x, const nn::Pass& pass) { return Module::operator()({x}, pass)[0]; }
+
+ protected:
+  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+
+ private:
+  nn::Activation activation_;
+  nn::Slot<nn::Linear> dense_;
+};
+
+/// h = norm(x + dropout(attention x)), then norm(h + dropout(feed-forward h)). x [T, D] fp32.
+class BertLayer : public nn::Module {
+ public:
+  explicit BertLayer(const BertConfig& config);
+
+ protected:
+  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+
+ private:
+  nn::Slot<BertAttention> attention_;
+  nn::Slot<BertIntermediate> intermediate_;
+  nn::Slot<BertResidual> output_;
+};
+
+/// Of every linear layer and embedding.
+nn::Init normal(const BertConfig& config);
+
+}  // namespace trainer::models::bert

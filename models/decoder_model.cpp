@@ -1,0 +1,102 @@
+#include "models/decoder_model.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/index_select.h>
+
+#include "models/nn/cross_entropy.h"
+
+namespace trainer::models {
+namespace {
+
+/// Some rows of a batch, and how they lie there by sample.
+struct Rows {
+  at::Tensor numbers;  // [R]
+  nn::LayoutPtr layout;
+};
+
+/// The rows of `layout` that `wanted` picks, by number.
+template <class F>
+Rows pick_rows(const nn::Layout& layout, at::Device device, const F& wanted) {
+  std::vector<int64_t> numbers;
+  auto picked = std::make_shared<nn::Layout>();
+  for (int64_t s = 0; s < layout.samples(); ++s) {
+    const nn::Span span = layout.spans[s];
+    const auto before = static_cast<int64_t>(numbers.size());
+    for (int64_t row = span.begin; row < span.begin + span.length; ++row)
+      if (wanted(s, row)) numbers.push_back(row);
+    picked->append(static_cast<int64_t>(numbers.size()) - before, layout.positions[s]);
+  }
+  at::Tensor on_cpu = at::empty({static_cast<int64_t>(numbers.size())}, at::kLong);
+  std::copy(numbers.begin(), numbers.end(), on_cpu.data_ptr<int64_t>());
+  return {on_cpu.to(device), std::move(picked)};
+}
+
+bool is_last(const nn::Layout& layout, int64_t sample, int64_t row) {
+  return row + 1 == layout.spans[sample].begin + layout.spans[sample].length;
+}
+
+}  // namespace
+
+nn::Tensors DecoderModel::forward(const nn::Tensors& in, const nn::Pass& pass) {
+  const at::Tensor states = hidden(in[0], pass);
+  const bool all = in.size() < 2 || !in[1].defined();
+  return {head(all ? states : at::index_select(states, 0, in[1]), pass.rows, pass)};
+}
+
+at::Tensor DecoderModel::logits_of(const Batch& batch, const at::Tensor& rows, const nn::LayoutPtr& layout,
+                                   const nn::Pass& given) {
+  nn::Pass pass = given;
+  pass.source = batch.source;
+  pass.target = batch.target;
+  pass.rows = layout;
+  return (*this)({batch.source_ids, rows}, pass)[0];
+}
+
+at::Tensor DecoderModel::logits(const Batch& batch, const nn::Pass& pass) {
+  if (!classifies()) return logits_of(batch, {}, batch.source, pass);
+  const Rows last = pick_rows(*batch.source, batch.source_ids.device(),
+                              [&](int64_t sample, int64_t row) { return is_last(*batch.source, sample, row); });
+  return logits_of(batch, last.numbers, last.layout, pass);
+}
+
+at::Tensor DecoderModel::loss_sum(const Batch& batch, const nn::Pass& pass) {
+  if (classifies() || batch.target_tokens == batch.labels.numel()) return Model::loss_sum(batch, pass);
+  if (batch.labels.is_meta()) {  // which rows count is not known, but how many
+    auto rows = std::make_shared<nn::Layout>();
+    rows->append(batch.target_tokens, 0);
+    const at::Tensor some = at::empty({batch.target_tokens}, batch.labels.options());
+    return nn::cross_entropy_sum(logits_of(batch, some, rows, pass), some, pass.label_smoothing);
+  }
+  const at::Tensor labels = batch.labels.contiguous();
+  const auto* const label = labels.const_data_ptr<int64_t>();
+  const Rows learnt =
+      pick_rows(*batch.source, labels.device(), [&](int64_t, int64_t row) { return label[row] != -100; });
+  return nn::cross_entropy_sum(logits_of(batch, learnt.numbers, learnt.layout, pass),
+                               at::index_select(labels, 0, learnt.numbers), pass.label_smoothing);
+}
+
+at::Tensor DecoderModel::begin_decoding(const Batch& batch, nn::Pass& pass, nn::DecodeCache& cache) {
+  const nn::Layout& prompts = *batch.source;
+  const auto before_last = [&](int64_t sample, int64_t row) { return !is_last(prompts, sample, row); };
+  const auto last = [&](int64_t sample, int64_t row) { return is_last(prompts, sample, row); };
+  const Rows first = pick_rows(prompts, batch.source_ids.device(), before_last);
+  cache.lengths.assign(prompts.samples(), 0);
+  cache.capacity += prompts.longest();
+  pass.cache = &cache;
+  pass.source = pass.target = pass.rows = first.layout;
+  hidden(at::index_select(batch.source_ids, 0, first.numbers), pass);
+  for (int64_t s = 0; s < prompts.samples(); ++s) cache.lengths[s] = first.layout->spans[s].length;
+  auto next = std::make_shared<nn::Layout>();
+  for (int64_t s = 0; s < prompts.samples(); ++s) next->append(1, prompts.positions[s]);
+  pass.source = pass.target = pass.rows = next;
+  return at::index_select(batch.source_ids, 0, pick_rows(prompts, batch.source_ids.device(), last).numbers);
+}
+
+at::Tensor DecoderModel::decode(const at::Tensor& tokens, nn::Pass& pass) {
+  at::Tensor next = head(hidden(tokens, pass), pass.source, pass);
+  for (int64_t& length : pass.cache->lengths) ++length;
+  return next;
+}
+
+}  // namespace trainer::models

@@ -1,0 +1,68 @@
+#include "models/gpt2/block.h"
+
+#include <cmath>
+
+#include "models/nn/self_attention.h"
+
+namespace trainer::models::gpt2 {
+namespace {
+
+constexpr auto kStored = nn::Linear::Stored::kInOut;  // transformers' Conv1D
+
+nn::Init normal(const GPT2Config& c) {
+  return {nn::Init::kNormal, c.initializer_range};
+}
+
+/// Of what is added to the residual stream, which two layers a block do.
+nn::Init normal_residual(const GPT2Config& c) {
+  return {nn::Init::kNormal, c.initializer_range / std::sqrt(2.0 * static_cast<double>(c.n_layer))};
+}
+
+}  // namespace
+
+GPT2Attention::GPT2Attention(const GPT2Config& c, int64_t layer)
+    : Module("GPT2Attention"),
+      config_(c),
+      layer_(layer),
+      c_attn_(*this, "c_attn", c.n_embd, 3 * c.n_embd, true, normal(c), kStored),
+      c_proj_(*this, "c_proj", c.n_embd, c.n_embd, true, normal_residual(c), kStored) {}
+
+nn::Tensors GPT2Attention::forward(const nn::Tensors& in, const nn::Pass& pass) {
+  const nn::LayoutPtr& rows = pass.source;
+  const auto qkv = (*c_attn_)(in[0], rows, pass).split(config_.n_embd, 1);
+  nn::SelfAttentionOptions options{config_.n_head, config_.n_head};
+  options.causal = true;
+  if (config_.scale_attn_weights) options.scale /= std::sqrt(static_cast<double>(config_.head_dim()));
+  if (config_.scale_attn_by_inverse_layer_idx) options.scale /= static_cast<double>(layer_ + 1);
+  options.dropout = pass.dropout(path(), config_.attn_pdrop);
+  return {(*c_proj_)(nn::self_attention(qkv[0], qkv[1], qkv[2], rows, options, pass, layer_), rows, pass)};
+}
+
+GPT2MLP::GPT2MLP(const GPT2Config& c)
+    : Module("GPT2MLP"),
+      activation_(c.activation),
+      c_fc_(*this, "c_fc", c.n_embd, c.n_inner, true, normal(c), kStored),
+      c_proj_(*this, "c_proj", c.n_inner, c.n_embd, true, normal_residual(c), kStored) {}
+
+nn::Tensors GPT2MLP::forward(const nn::Tensors& in, const nn::Pass& pass) {
+  const nn::LayoutPtr& rows = pass.source;
+  return {(*c_proj_)(nn::activate((*c_fc_)(in[0], rows, pass), activation_, {}, rows), rows, pass)};
+}
+
+GPT2Block::GPT2Block(const GPT2Config& c, int64_t layer)
+    : Module("GPT2Block"),
+      dropout_(c.resid_pdrop),
+      ln_1_(*this, "ln_1", c.n_embd, c.layer_norm_epsilon),
+      attn_(*this, "attn", c, layer),
+      ln_2_(*this, "ln_2", c.n_embd, c.layer_norm_epsilon),
+      mlp_(*this, "mlp", c) {}
+
+nn::Tensors GPT2Block::forward(const nn::Tensors& in, const nn::Pass& pass) {
+  const auto add = [&](const at::Tensor& x, const at::Tensor& part, const std::string& place) {
+    return nn::dropout_add(x, part, pass.dropout(place, dropout_), pass.source);
+  };
+  const at::Tensor x = add(in[0], (*attn_)((*ln_1_)(in[0], pass), pass), attn_->path() + ".resid_dropout");
+  return {add(x, (*mlp_)((*ln_2_)(x, pass), pass), mlp_->path() + ".dropout")};
+}
+
+}  // namespace trainer::models::gpt2

@@ -1,0 +1,60 @@
+#include "models/gpt2/model.h"
+
+#include <ATen/TensorOperators.h>
+
+#include "models/nn/position_ids.h"
+
+namespace trainer::models::gpt2 {
+namespace {
+
+nn::Init normal(const GPT2Config& c) {
+  return {nn::Init::kNormal, c.initializer_range};
+}
+
+nn::Slot<nn::Linear> make_head(GPT2WithHead& model, const GPT2Config& c, GPT2Stack& stack) {
+  if (c.task == Task::kSequenceClassification)
+    return {model, "score", c.n_embd, static_cast<int64_t>(c.labels.size()), false, normal(c)};
+  if (c.tied_head) return {model, "lm_head", stack.embedding().weight()};
+  return {model, "lm_head", c.n_embd, c.vocab_size, false, normal(c)};
+}
+
+}  // namespace
+
+GPT2Stack::GPT2Stack(const GPT2Config& c)
+    : Module("GPT2Model"),
+      config_(c),
+      wte_(*this, "wte", c.vocab_size, c.n_embd, normal(c)),
+      wpe_(*this, "wpe", c.n_positions, c.n_embd, normal(c)),
+      h_(*this, "h"),
+      ln_f_(*this, "ln_f", c.n_embd, c.layer_norm_epsilon) {
+  for (int64_t i = 0; i < c.n_layer; ++i) h_->add(c, i);
+}
+
+nn::Tensors GPT2Stack::forward(const nn::Tensors& in, const nn::Pass& pass) {
+  const at::Tensor positions =
+      nn::position_ids(*pass.source, pass.cache, config_.n_positions, "n_positions", in[0].device());
+  at::Tensor x = nn::dropout((*wte_)(in[0], pass) + (*wpe_)(positions, pass),
+                             pass.dropout(path() + ".drop", config_.embd_pdrop), pass.source);
+  for (int64_t i = 0; i < h_->size(); ++i) x = (*h_)[i]({x}, pass)[0];
+  return {(*ln_f_)(x, pass)};
+}
+
+GPT2WithHead::GPT2WithHead(const GPT2Config& c)
+    : DecoderModel(c.class_name(), c.task),
+      config_(c),
+      transformer_(*this, "transformer", c),
+      head_(make_head(*this, c, *transformer_)) {
+  name_tree();
+}
+
+std::vector<nn::Module*> GPT2WithHead::blocks() {
+  std::vector<nn::Module*> all;
+  for (int64_t i = 0; i < transformer_->blocks().size(); ++i) all.push_back(&transformer_->blocks()[i]);
+  return all;
+}
+
+std::unique_ptr<Model> build(const BuildRequest& request) {
+  return std::make_unique<GPT2WithHead>(parse_config(request));
+}
+
+}  // namespace trainer::models::gpt2

@@ -1,0 +1,58 @@
+// GPT-2, to predict tokens or to classify samples, by Hugging Face's weight names.
+#pragma once
+
+#include "models/decoder_model.h"
+#include "models/gpt2/block.h"
+
+namespace trainer::models::gpt2 {
+
+/// "GPT2Model": everything below the head.
+class GPT2Stack : public nn::Module {
+ public:
+  explicit GPT2Stack(const GPT2Config& config);
+  /// ids [T] → [T, D] fp32, after the final norm.
+  at::Tensor operator()(const at::Tensor& ids, const nn::Pass& pass) { return Module::operator()({ids}, pass)[0]; }
+  nn::Embedding& embedding() { return *wte_; }
+  nn::List<GPT2Block>& blocks() { return *h_; }
+
+ protected:
+  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+
+ private:
+  GPT2Config config_;
+  nn::Slot<nn::Embedding> wte_, wpe_;
+  nn::Slot<nn::List<GPT2Block>> h_;
+  nn::Slot<nn::LayerNorm> ln_f_;
+};
+
+/// "GPT2LMHeadModel" or "GPT2ForSequenceClassification".
+class GPT2WithHead : public DecoderModel {
+ public:
+  explicit GPT2WithHead(const GPT2Config& config);
+
+  std::vector<int64_t> end_tokens() const override { return config_.eos; }
+  int64_t vocabulary() const override { return config_.vocab_size; }
+  int64_t max_positions() const override { return config_.n_positions; }
+  std::vector<std::string> labels() const override { return config_.labels; }
+  std::vector<nn::Module*> blocks() override;
+  std::vector<std::string> default_lora_targets() const override { return {"c_attn"}; }
+  std::string output_head() const override { return classifies() ? "score" : "lm_head"; }
+  std::string base_prefix() const override { return "transformer."; }
+  bool may_start_anew(const std::string& parameter) const override { return parameter == "score.weight"; }
+  std::string config_json() const override { return gpt2::config_json(config_); }
+
+ protected:
+  at::Tensor hidden(const at::Tensor& ids, const nn::Pass& pass) override { return (*transformer_)(ids, pass); }
+  at::Tensor head(const at::Tensor& hidden, const nn::LayoutPtr& rows, const nn::Pass& pass) override {
+    return (*head_)(hidden, rows, pass);
+  }
+
+ private:
+  GPT2Config config_;
+  nn::Slot<GPT2Stack> transformer_;
+  nn::Slot<nn::Linear> head_;
+};
+
+std::unique_ptr<Model> build(const BuildRequest& request);
+
+}  // namespace trainer::models::gpt2

@@ -1,0 +1,63 @@
+#include "models/llama/attention.h"
+
+#include <cmath>
+
+#include "models/nn/rms_norm.h"
+#include "models/nn/rope.h"
+#include "models/nn/self_attention.h"
+
+namespace trainer::models::llama {
+namespace {
+
+nn::Init normal(const Config& c) {
+  return {nn::Init::kNormal, c.initializer_range};
+}
+
+}  // namespace
+
+RmsNorm::RmsNorm(const Config& c, int64_t width) : Module(c.dialect.prefix + "RMSNorm"), eps_(c.rms_norm_eps) {
+  add_parameter("weight", {width}, {nn::Init::kConstant, 1});
+}
+
+at::Tensor RmsNorm::operator()(const at::Tensor& x, const nn::Pass& pass) {
+  return wrapped() ? Module::operator()({x}, pass)[0] : forward({x}, pass)[0];
+}
+
+nn::Tensors RmsNorm::forward(const nn::Tensors& in, const nn::Pass& pass) {
+  return {nn::rms_norm(in[0].to(at::kFloat), parameters().front().second->value, eps_, pass.compute)};
+}
+
+Attention::Attention(const Config& c, int64_t layer)
+    : Module(c.dialect.prefix + "Attention"),
+      config_(c),
+      layer_(layer),
+      q_proj_(*this, "q_proj", c.hidden_size, c.heads * c.head_dim, c.qkv_bias, normal(c)),
+      k_proj_(*this, "k_proj", c.hidden_size, c.kv_heads * c.head_dim, c.qkv_bias, normal(c)),
+      v_proj_(*this, "v_proj", c.hidden_size, c.kv_heads * c.head_dim, c.qkv_bias, normal(c)),
+      o_proj_(*this, "o_proj", c.heads * c.head_dim, c.hidden_size, c.output_bias, normal(c)) {
+  if (!c.dialect.qk_norm) return;
+  q_norm_.emplace(*this, "q_norm", c, c.head_dim);
+  k_norm_.emplace(*this, "k_norm", c, c.head_dim);
+}
+
+at::Tensor Attention::placed(const at::Tensor& x, const std::optional<nn::Slot<RmsNorm>>& norm, const at::Tensor& rope,
+                             const nn::Pass& pass) const {
+  if (!norm) return nn::rotate(x, rope);
+  return nn::rotate((**norm)(x.view({x.size(0), -1, config_.head_dim}), pass).view(x.sizes()), rope);
+}
+
+nn::Tensors Attention::forward(const nn::Tensors& in, const nn::Pass& pass) {
+  const at::Tensor &x = in[0], &rope = in[1];
+  const nn::LayoutPtr& rows = pass.source;
+  const at::Tensor q = placed((*q_proj_)(x, rows, pass), q_norm_, rope, pass);
+  const at::Tensor k = placed((*k_proj_)(x, rows, pass), k_norm_, rope, pass);
+  const at::Tensor v = (*v_proj_)(x, rows, pass);
+  nn::SelfAttentionOptions options{config_.heads, config_.kv_heads};
+  options.causal = true;
+  options.window = config_.windowed[layer_] ? config_.sliding_window : 0;
+  options.scale = 1 / std::sqrt(static_cast<double>(config_.head_dim));
+  options.dropout = pass.dropout(path(), config_.attention_dropout);
+  return {(*o_proj_)(nn::self_attention(q, k, v, rows, options, pass, layer_), rows, pass)};
+}
+
+}  // namespace trainer::models::llama

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <optional>
+
+#include "models/llama/config.h"
+#include "models/nn/linear.h"
+
+namespace trainer::models::llama {
+
+/// "LlamaRMSNorm" and its like.
+class RmsNorm : public nn::Module {
+ public:
+  RmsNorm(const Config& config, int64_t width);
+  /// x [..., width] → the compute dtype.
+  at::Tensor operator()(const at::Tensor& x, const nn::Pass& pass);
+
+ protected:
+  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+
+ private:
+  double eps_;
+};
+
+/// Causal attention over turned queries and keys; several heads of queries may share one of keys.
+class Attention : public nn::Module {
+ public:
+  Attention(const Config& config, int64_t layer);
+  /// x [T, D], rope [T, head_dim] → [T, D].
+  at::Tensor operator()(const at::Tensor& x, const at::Tensor& rope, const nn::Pass& pass) {
+    return Module::operator()({x, rope}, pass)[0];
+  }
+
+ protected:
+  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+
+ private:
+  /// x [T, heads * head_dim], normalised by head where the family does so, and turned.
+  at::Tensor placed(const at::Tensor& x, const std::optional<nn::Slot<RmsNorm>>& norm, const at::Tensor& rope,
+                    const nn::Pass& pass) const;
+
+  Config config_;
+  int64_t layer_;
+  nn::Slot<nn::Linear> q_proj_, k_proj_, v_proj_, o_proj_;
+  std::optional<nn::Slot<RmsNorm>> q_norm_, k_norm_;
+};
+
+}  // namespace trainer::models::llama

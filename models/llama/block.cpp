@@ -1,0 +1,39 @@
+#include "models/llama/block.h"
+
+#include <ATen/TensorOperators.h>
+
+namespace trainer::models::llama {
+namespace {
+
+nn::Init normal(const Config& c) {
+  return {nn::Init::kNormal, c.initializer_range};
+}
+
+}  // namespace
+
+Mlp::Mlp(const Config& c)
+    : Module(c.dialect.prefix + "MLP"),
+      activation_(c.activation),
+      gate_proj_(*this, "gate_proj", c.hidden_size, c.intermediate_size, c.mlp_bias, normal(c)),
+      up_proj_(*this, "up_proj", c.hidden_size, c.intermediate_size, c.mlp_bias, normal(c)),
+      down_proj_(*this, "down_proj", c.intermediate_size, c.hidden_size, c.mlp_bias, normal(c)) {}
+
+nn::Tensors Mlp::forward(const nn::Tensors& in, const nn::Pass& pass) {
+  const nn::LayoutPtr& rows = pass.source;
+  const at::Tensor gate = (*gate_proj_)(in[0], rows, pass), up = (*up_proj_)(in[0], rows, pass);
+  return {(*down_proj_)(nn::activate_gated(gate, up, activation_, {}, rows), rows, pass)};
+}
+
+DecoderLayer::DecoderLayer(const Config& c, int64_t layer)
+    : Module(c.dialect.prefix + "DecoderLayer"),
+      self_attn_(*this, "self_attn", c, layer),
+      mlp_(*this, "mlp", c),
+      input_layernorm_(*this, "input_layernorm", c, c.hidden_size),
+      post_attention_layernorm_(*this, "post_attention_layernorm", c, c.hidden_size) {}
+
+nn::Tensors DecoderLayer::forward(const nn::Tensors& in, const nn::Pass& pass) {
+  const at::Tensor x = in[0] + (*self_attn_)((*input_layernorm_)(in[0], pass), in[1], pass);
+  return {x + (*mlp_)((*post_attention_layernorm_)(x, pass), pass)};
+}
+
+}  // namespace trainer::models::llama

@@ -1,0 +1,171 @@
+#include "models/llama/config.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "models/class_names.h"
+
+namespace trainer::models::llama {
+namespace {
+
+constexpr const char* kFull = "full_attention";
+constexpr const char* kSliding = "sliding_attention";
+
+void read_heads(nn::ConfigReader& reader, Config& c) {
+  reader.number("num_attention_heads", 1, c.heads);
+  c.kv_heads = reader.is_null("num_key_value_heads") || c.dialect.kv_heads == 0 ? c.heads : c.dialect.kv_heads;
+  reader.number("num_key_value_heads", 1, c.kv_heads);
+  if (c.heads % c.kv_heads != 0)
+    reader.problem(fmt::format("num_attention_heads must be a multiple of num_key_value_heads; they are {} and {}",
+                               c.heads, c.kv_heads));
+  c.head_dim = c.dialect.head_dim;
+  if (!reader.has("head_dim") && c.head_dim == 0) {
+    c.head_dim = c.hidden_size / c.heads;
+    if (c.hidden_size % c.heads != 0)
+      reader.problem(fmt::format("hidden_size must be a multiple of num_attention_heads; they are {} and {}",
+                                 c.hidden_size, c.heads));
+  }
+  reader.number("head_dim", 2, c.head_dim);
+  if (c.head_dim % 2 != 0) reader.problem(fmt::format("the heads' width must be even; is {}", c.head_dim));
+}
+
+void read_biases(nn::ConfigReader& reader, Config& c) {
+  using enum Dialect::Bias;
+  c.qkv_bias = c.dialect.attention_bias == kAlwaysQkv;
+  if (c.dialect.attention_bias == kByKey) reader.flag("attention_bias", c.qkv_bias), c.output_bias = c.qkv_bias;
+  if (c.dialect.mlp_bias_key) reader.flag("mlp_bias", c.mlp_bias);
+}
+
+/// Which layers look back on only the last `sliding_window` tokens.
+void read_windows(nn::ConfigReader& reader, Config& c) {
+  using enum Dialect::Window;
+  c.windowed.assign(c.layers, false);
+  if (c.dialect.window == kNone) return;
+  const bool by_layer = c.dialect.window == kByLayer;
+  bool used = !by_layer;
+  if (by_layer) reader.flag("use_sliding_window", used), reader.number("max_window_layers", 0, c.max_window_layers);
+  c.sliding_window = reader.is_null("sliding_window") ? 0 : 4096;
+  reader.number("sliding_window", 1, c.sliding_window);
+  if (!used) c.sliding_window = 0;
+  for (int64_t i = 0; i < c.layers; ++i)
+    c.windowed[i] = c.sliding_window > 0 && (!by_layer || i >= c.max_window_layers);
+  std::vector<std::string> kinds;
+  if (by_layer) reader.texts("layer_types", kinds);
+  if (kinds.empty()) return;
+  const bool known = std::all_of(kinds.begin(), kinds.end(), [&](const std::string& kind) {
+    return kind == kFull || (kind == kSliding && c.sliding_window > 0);
+  });
+  if (!known || static_cast<int64_t>(kinds.size()) != c.layers)
+    return reader.wrong(
+        "layer_types",
+        fmt::format("{} times '{}', or '{}' where use_sliding_window is true and sliding_window a number", c.layers,
+                    kFull, kSliding));
+  for (int64_t i = 0; i < c.layers; ++i) c.windowed[i] = kinds[i] == kSliding;
+}
+
+void read_token(nn::ConfigReader& reader, const char* key, std::vector<int64_t>& ids) {
+  if (reader.is_null(key)) ids.clear();
+  reader.tokens(key, ids);
+}
+
+void read_tokens(nn::ConfigReader& reader, Config& c) {
+  c.bos = c.dialect.bos, c.eos = c.dialect.eos;
+  read_token(reader, "bos_token_id", c.bos);
+  read_token(reader, "eos_token_id", c.eos);
+  if (reader.has("pad_token_id") && reader.value("pad_token_id") != -1)  // -1: none, in the oldest LLaMA folders
+    read_token(reader, "pad_token_id", c.pad);
+}
+
+void read_activation(nn::ConfigReader& reader, Config& c) {
+  reader.text("hidden_act", c.hidden_act);
+  if (const auto known = nn::activation_of(c.hidden_act))
+    c.activation = *known;
+  else
+    reader.wrong("hidden_act", "one of " + nn::activation_names());
+}
+
+/// A key left out is a matter of family: transformers' own default.
+void read_sizes(nn::ConfigReader& reader, Config& c) {
+  c.vocab_size = c.dialect.vocab_size;
+  c.intermediate_size = c.dialect.intermediate_size;
+  c.max_positions = c.dialect.max_positions;
+  reader.number("vocab_size", 1, c.vocab_size);
+  reader.number("hidden_size", 1, c.hidden_size);
+  reader.number("intermediate_size", 1, c.intermediate_size);
+  reader.number("num_hidden_layers", 1, c.layers);
+  reader.number("max_position_embeddings", 1, c.max_positions);
+  reader.number("rms_norm_eps", 0.0, 1.0, c.rms_norm_eps);
+  reader.number("initializer_range", 0.0, 1e6, c.initializer_range);
+  reader.number("attention_dropout", 0.0, 0.99, c.attention_dropout);
+}
+
+nlohmann::json one_or_list(const std::vector<int64_t>& ids) {
+  if (ids.empty()) return nullptr;
+  return ids.size() == 1 ? nlohmann::json(ids[0]) : nlohmann::json(ids);
+}
+
+void add_dialect(const Config& c, nlohmann::json& json) {
+  if (c.dialect.attention_bias == Dialect::Bias::kByKey) json["attention_bias"] = c.qkv_bias;
+  if (c.dialect.mlp_bias_key) json["mlp_bias"] = c.mlp_bias;
+  if (c.dialect.window == Dialect::Window::kNone) return;
+  json["sliding_window"] = c.sliding_window > 0 ? nlohmann::json(c.sliding_window) : nlohmann::json();
+  if (c.dialect.window != Dialect::Window::kByLayer) return;
+  json["use_sliding_window"] = c.sliding_window > 0;
+  json["max_window_layers"] = c.max_window_layers;
+  json["layer_types"] = nlohmann::json::array();
+  for (const bool windowed : c.windowed) json["layer_types"].push_back(windowed ? kSliding : kFull);
+}
+
+}  // namespace
+
+Config parse_config(const BuildRequest& request, const Dialect& dialect) {
+  nn::ConfigReader reader(request.config_json, request.origin, dialect.name, request.strict);
+  Config c;
+  c.dialect = dialect;
+  c.task = request.task;
+  read_sizes(reader, c);
+  read_heads(reader, c);
+  read_biases(reader, c);
+  read_windows(reader, c);
+  read_tokens(reader, c);
+  read_activation(reader, c);
+  c.rope = nn::read_rope(reader, c.max_positions, c.head_dim);
+  reader.flag("tie_word_embeddings", c.tied_head);
+  c.tied_head = c.tied_head && !request.head_is_separate;
+  if (c.classifies()) c.labels = read_class_names(reader, request);
+  reader.skip({"pretraining_tp"});
+  reader.skip_common();
+  reader.finish();
+  return c;
+}
+
+std::string config_json(const Config& c) {
+  nlohmann::json json = {{"architectures", {c.class_name()}},
+                         {"model_type", c.dialect.model_type},
+                         {"vocab_size", c.vocab_size},
+                         {"hidden_size", c.hidden_size},
+                         {"intermediate_size", c.intermediate_size},
+                         {"num_hidden_layers", c.layers},
+                         {"num_attention_heads", c.heads},
+                         {"num_key_value_heads", c.kv_heads},
+                         {"head_dim", c.head_dim},
+                         {"hidden_act", c.hidden_act},
+                         {"max_position_embeddings", c.max_positions},
+                         {"initializer_range", c.initializer_range},
+                         {"rms_norm_eps", c.rms_norm_eps},
+                         {"attention_dropout", c.attention_dropout},
+                         {"rope_parameters", nn::rope_json(c.rope)},
+                         {"tie_word_embeddings", c.tied_head},
+                         {"use_cache", true},
+                         {"bos_token_id", one_or_list(c.bos)},
+                         {"eos_token_id", one_or_list(c.eos)},
+                         {"pad_token_id", one_or_list(c.pad)},
+                         {"dtype", "float32"}};
+  add_dialect(c, json);
+  write_class_names(json, c.labels);
+  return json.dump(2) + "\n";
+}
+
+}  // namespace trainer::models::llama

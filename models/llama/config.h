@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/nn/feed_forward.h"
+#include "models/nn/rope_options.h"
+#include "models/registry.h"
+
+namespace trainer::models::llama {
+
+/// What sets the families of LLaMA's architecture apart: the keys of their config.json and what a missing one means.
+struct Dialect {
+  enum class Bias { kNever, kAlwaysQkv, kByKey };     // kByKey: `attention_bias`, of q, k, v and o
+  enum class Window { kNone, kAllLayers, kByLayer };  // kByLayer: `use_sliding_window`, `layer_types`
+
+  std::string model_type = "llama", name = "LLaMA";
+  std::string prefix = "Llama";  // of class names
+  Bias attention_bias = Bias::kByKey;
+  bool mlp_bias_key = true;  // `mlp_bias` is known
+  bool qk_norm = false;      // queries and keys are normalised by head, before they turn
+  Window window = Window::kNone;
+  int64_t vocab_size = 32000, intermediate_size = 11008, max_positions = 2048;
+  int64_t kv_heads = 0;  // 0: as many as heads
+  int64_t head_dim = 0;  // 0: hidden_size / heads
+  std::vector<int64_t> bos{1}, eos{2};
+};
+
+/// config.json of a model of LLaMA's architecture.
+struct Config {
+  Dialect dialect;
+  Task task = Task::kCausalLm;
+  std::vector<std::string> labels;  // of the classes
+  int64_t vocab_size = 0, hidden_size = 4096, intermediate_size = 0, layers = 32, heads = 32, kv_heads = 0,
+          head_dim = 0, max_positions = 0;
+  std::string hidden_act = "silu";
+  nn::Activation activation = nn::Activation::kSilu;  // hidden_act
+  double rms_norm_eps = 1e-6, initializer_range = 0.02, attention_dropout = 0;
+  bool qkv_bias = false, output_bias = false, mlp_bias = false;
+  bool tied_head = false;      // lm_head shares the embedding
+  int64_t sliding_window = 0;  // tokens a windowed layer looks back on, itself among them; 0: none
+  int64_t max_window_layers = 28;
+  std::vector<bool> windowed;  // by layer
+  std::vector<int64_t> bos, eos, pad;
+  nn::RopeOptions rope;
+
+  bool classifies() const { return task == Task::kSequenceClassification; }
+  std::string class_name() const {
+    return dialect.prefix + (classifies() ? "ForSequenceClassification" : "ForCausalLM");
+  }
+};
+
+/// Throws InputError (ConfigError when the request is strict) that names every value it cannot use.
+Config parse_config(const BuildRequest& request, const Dialect& dialect);
+
+/// config.json as transformers 5 writes it; older versions are not served.
+std::string config_json(const Config& config);
+
+}  // namespace trainer::models::llama

@@ -1,0 +1,55 @@
+#include "models/llama/model.h"
+
+#include "models/nn/rope.h"
+
+namespace trainer::models::llama {
+namespace {
+
+nn::Init normal(const Config& c) {
+  return {nn::Init::kNormal, c.initializer_range};
+}
+
+nn::Slot<nn::Linear> make_head(LlamaModel& model, const Config& c, Decoder& decoder) {
+  if (c.classifies()) return {model, "score", c.hidden_size, static_cast<int64_t>(c.labels.size()), false, normal(c)};
+  if (c.tied_head) return {model, "lm_head", decoder.embedding().weight()};
+  return {model, "lm_head", c.hidden_size, c.vocab_size, false, normal(c)};
+}
+
+}  // namespace
+
+Decoder::Decoder(const Config& c)
+    : Module(c.dialect.prefix + "Model"),
+      config_(c),
+      embed_tokens_(*this, "embed_tokens", c.vocab_size, c.hidden_size, normal(c)),
+      layers_(*this, "layers"),
+      norm_(*this, "norm", c, c.hidden_size) {
+  for (int64_t i = 0; i < c.layers; ++i) layers_->add(c, i);
+}
+
+nn::Tensors Decoder::forward(const nn::Tensors& in, const nn::Pass& pass) {
+  at::Tensor x = (*embed_tokens_)(in[0], pass);
+  const at::Tensor rope = nn::rope_table(config_.rope, config_.head_dim, *pass.source, pass.cache, x.device());
+  for (int64_t i = 0; i < layers_->size(); ++i) x = (*layers_)[i]({x, rope}, pass)[0];
+  return {(*norm_)(x, pass)};
+}
+
+LlamaModel::LlamaModel(const Config& c)
+    : DecoderModel(c.class_name(), c.task), config_(c), model_(*this, "model", c), head_(make_head(*this, c, *model_)) {
+  name_tree();
+}
+
+std::vector<nn::Module*> LlamaModel::blocks() {
+  std::vector<nn::Module*> all;
+  for (int64_t i = 0; i < model_->layers().size(); ++i) all.push_back(&model_->layers()[i]);
+  return all;
+}
+
+std::unique_ptr<Model> build(const BuildRequest& request, const Dialect& dialect) {
+  return std::make_unique<LlamaModel>(parse_config(request, dialect));
+}
+
+std::unique_ptr<Model> build(const BuildRequest& request) {
+  return build(request, Dialect{});
+}
+
+}  // namespace trainer::models::llama

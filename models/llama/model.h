@@ -1,0 +1,65 @@
+// LLaMA 1 to 3 and the families of its architecture (Mistral, Qwen2, Qwen3), by Hugging Face's weight names.
+#pragma once
+
+#include "models/decoder_model.h"
+#include "models/llama/block.h"
+
+namespace trainer::models::llama {
+
+/// "LlamaModel" and its like: everything below the head.
+class Decoder : public nn::Module {
+ public:
+  explicit Decoder(const Config& config);
+  /// ids [T] → [T, D] in the compute dtype, after the final norm.
+  at::Tensor operator()(const at::Tensor& ids, const nn::Pass& pass) { return Module::operator()({ids}, pass)[0]; }
+  nn::Embedding& embedding() { return *embed_tokens_; }
+  nn::List<DecoderLayer>& layers() { return *layers_; }
+
+ protected:
+  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+
+ private:
+  Config config_;
+  nn::Slot<nn::Embedding> embed_tokens_;
+  nn::Slot<nn::List<DecoderLayer>> layers_;
+  nn::Slot<RmsNorm> norm_;
+};
+
+/// "LlamaForCausalLM" or "LlamaForSequenceClassification", and their like.
+class LlamaModel : public DecoderModel {
+ public:
+  explicit LlamaModel(const Config& config);
+
+  std::vector<int64_t> end_tokens() const override { return config_.eos; }
+  int64_t vocabulary() const override { return config_.vocab_size; }
+  /// "dynamic" positions are made for texts of any length.
+  int64_t max_positions() const override {
+    return config_.rope.kind == nn::RopeOptions::kDynamic ? 0 : config_.max_positions;
+  }
+  std::vector<std::string> labels() const override { return config_.labels; }
+  std::vector<nn::Module*> blocks() override;
+  std::vector<std::string> default_lora_targets() const override { return {"q_proj", "v_proj"}; }
+  std::string output_head() const override { return classifies() ? "score" : "lm_head"; }
+  std::string base_prefix() const override { return "model."; }
+  bool may_start_anew(const std::string& parameter) const override { return parameter == "score.weight"; }
+  std::string config_json() const override { return llama::config_json(config_); }
+
+ protected:
+  at::Tensor hidden(const at::Tensor& ids, const nn::Pass& pass) override { return (*model_)(ids, pass); }
+  at::Tensor head(const at::Tensor& hidden, const nn::LayoutPtr& rows, const nn::Pass& pass) override {
+    return (*head_)(hidden, rows, pass);
+  }
+
+ private:
+  Config config_;
+  nn::Slot<Decoder> model_;
+  nn::Slot<nn::Linear> head_;
+};
+
+/// A model of a family of LLaMA's architecture.
+std::unique_ptr<Model> build(const BuildRequest& request, const Dialect& dialect);
+
+/// LLaMA itself.
+std::unique_ptr<Model> build(const BuildRequest& request);
+
+}  // namespace trainer::models::llama

@@ -1,0 +1,20 @@
+// Products of small matrices inside larger ones, for kernels: on the calling thread's data, without autograd.
+#pragma once
+
+#include <cstdint>
+
+namespace trainer::nn {
+
+/// A row-major matrix inside a larger one: element (r, c) is data[r * stride + c].
+struct Matrix {
+  const float* data;
+  int64_t stride;
+};
+
+enum class Transposed { kNone, kFirst, kSecond };
+
+/// c [m, n] = alpha * a b + beta * c over k terms, with `a` or `b` transposed; beta 0 never reads c.
+void gemm(Transposed which, int64_t m, int64_t n, int64_t k, float alpha, Matrix a, Matrix b, float beta, float* c,
+          int64_t c_stride);
+
+}  // namespace trainer::nn

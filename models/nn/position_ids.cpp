@@ -1,0 +1,24 @@
+#include "models/nn/position_ids.h"
+
+#include <algorithm>
+
+#include <ATen/ops/empty.h>
+
+#include "engine/base/errors.h"
+#include "models/nn/self_attention.h"
+
+namespace trainer::nn {
+
+at::Tensor position_ids(const Layout& rows, const DecodeCache* cache, int64_t count, const char* key,
+                        at::Device device) {
+  const std::vector<int64_t> positions = row_positions(rows, cache);
+  const auto last = std::max_element(positions.begin(), positions.end());
+  if (last != positions.end() && *last >= count)
+    throw InputError("a sample has {} tokens, but this model knows {} positions ({}): shorten it.", *last + 1, count,
+                     key);
+  const at::Tensor ids = at::empty({static_cast<int64_t>(positions.size())}, at::kLong);
+  std::copy(positions.begin(), positions.end(), ids.data_ptr<int64_t>());
+  return ids.to(device);
+}
+
+}  // namespace trainer::nn

@@ -1,0 +1,137 @@
+#include "tests/adapters/peft_case.h"
+
+#include <fstream>
+
+#include <ATen/ops/empty.h>
+
+#include "engine/adapters/adapter_config.h"
+#include "engine/adapters/inject.h"
+#include "engine/adapters/inject_prompt.h"
+#include "engine/base/files.h"
+#include "engine/batching/virtual_tokens.h"
+#include "engine/checkpoint/weight_sources.h"
+#include "engine/parallel/replicated_model.h"
+#include "engine/parallel/sharded_model.h"
+#include "models/registry.h"
+
+namespace trainer::testing {
+namespace {
+
+const std::string kGolden = std::string(TRAINER_SOURCE_DIR) + "/tests/golden/";
+
+nlohmann::json read_json(const std::string& path) {
+  std::ifstream in(path);
+  return nlohmann::json::parse(in);
+}
+
+/// The weights of a model made by a network are in expected.safetensors, as an adapter folder has only their prompt.
+class EncoderSource : public parallel::WeightSource {
+ public:
+  EncoderSource(const tensorfile::SafetensorsFile& file, const parallel::WeightSource& base)
+      : file_(file), base_(base) {}
+  at::ScalarType dtype(const nn::Parameter& p) const override { return base_.dtype(p); }
+  void read(const nn::Parameter& p, int64_t begin, int64_t end, const at::Tensor& out) const override {
+    const size_t at = p.name.find("prompt_encoder.");
+    if (at == std::string::npos) return base_.read(p, begin, end, out);
+    out.copy_(file_.read(p.name.substr(at), begin, end));
+  }
+
+ private:
+  const tensorfile::SafetensorsFile& file_;
+  const parallel::WeightSource& base_;
+};
+
+/// What read_adapter_config() refuses to train on.
+config::LoraConfig network_options(const nlohmann::json& file) {
+  config::LoraConfig options;
+  options.peft_type = file["peft_type"];
+  options.num_virtual_tokens = file["num_virtual_tokens"];
+  options.encoder_hidden_size = file["encoder_hidden_size"];
+  options.encoder_reparameterization_type = file["encoder_reparameterization_type"];
+  return options;
+}
+
+at::Tensor as_tensor(const std::vector<int64_t>& values) {
+  const at::Tensor tensor = at::empty({static_cast<int64_t>(values.size())}, at::kLong);
+  std::copy(values.begin(), values.end(), tensor.data_ptr<int64_t>());
+  return tensor;
+}
+
+}  // namespace
+
+PeftCase::PeftCase(const std::string& name)
+    : expected(read_json(kGolden + "peft/" + name + "/expected.json")),
+      tensors(kGolden + "peft/" + name + "/expected.safetensors"),
+      folder_(kGolden + "peft/" + name) {
+  base_ = kGolden + expected["base"].get<std::string>();
+  const std::string task = expected["task"];
+  task_ = task == "CAUSAL_LM"      ? models::Task::kCausalLm
+          : task == "SEQ_2_SEQ_LM" ? models::Task::kSeq2SeqLm
+                                   : models::Task::kSequenceClassification;
+  const nlohmann::json file = read_json(folder_ + "/adapter_config.json");
+  options = file["peft_type"] == "P_TUNING" ? network_options(file) : adapters::read_adapter_config(folder_, {});
+  const nlohmann::json samples = task_ == models::Task::kSeq2SeqLm
+                                     ? read_json(base_ + "/batches.json")["batches"][0]["samples"]
+                                     : read_json(base_ + "/batch.json")["samples"];
+  for (const auto& sample : samples) sources_.push_back(sample["source"]), labels_.push_back(sample["labels"]);
+}
+
+std::unique_ptr<models::Model> PeftCase::base() const {
+  models::BuildRequest request;
+  request.origin = base_ + "/config.json";
+  request.config_json = read_file(request.origin, int64_t{1} << 20);
+  request.head_is_separate = base_.ends_with("v1_1");
+  request.task = task_;
+  return models::build_model(request);
+}
+
+std::unique_ptr<parallel::ParallelModel> PeftCase::make(dist::Comm& comm, config::DistributedType type,
+                                                        bool from_folder) {
+  auto model = base();
+  const checkpoint::FolderSource weights(base_, model->base_prefix(), 1);
+  weights.check(*model);
+  const adapters::Injected injected = adapters::inject(*model, options);
+  const checkpoint::SeededAdapterSource seeded(1, weights);
+  const checkpoint::DerivedSource derived(injected.starts, seeded);
+  const EncoderSource network(tensors, derived);
+  std::unique_ptr<checkpoint::AdapterSource> adapter;
+  if (from_folder && options.peft_type != "P_TUNING") {
+    adapter = std::make_unique<checkpoint::AdapterSource>(folder_, derived, adapters::adapter_names(*model, options));
+    adapter->check(*model);
+  }
+  std::unique_ptr<parallel::ParallelModel> spread;
+  if (type == config::DistributedType::kFsdp)
+    spread = std::make_unique<parallel::ShardedModel>(std::move(model), comm, parallel::Precision{},
+                                                      config::FsdpConfig{});
+  else
+    spread = std::make_unique<parallel::ReplicatedModel>(std::move(model), comm, parallel::Precision{}, 0.01);
+  spread->load(adapter ? static_cast<const parallel::WeightSource&>(*adapter) : network);
+  return spread;
+}
+
+models::Batch PeftCase::batch(size_t first, size_t step) const {
+  auto source = std::make_shared<nn::Layout>(), target = std::make_shared<nn::Layout>();
+  std::vector<int64_t> ids, labels;
+  models::Batch batch;
+  for (size_t i = first; i < sources_.size(); i += step) {
+    source->append(static_cast<int64_t>(sources_[i].size()), static_cast<int64_t>(i));
+    target->append(static_cast<int64_t>(labels_[i].size()), static_cast<int64_t>(i));
+    ids.insert(ids.end(), sources_[i].begin(), sources_[i].end());
+    labels.insert(labels.end(), labels_[i].begin(), labels_[i].end());
+  }
+  batch.source_ids = as_tensor(ids);
+  batch.labels = as_tensor(labels);
+  batch.source = source;
+  batch.target = causal() ? source : target;
+  for (const int64_t label : labels) batch.target_tokens += label >= 0;
+  return batching::with_virtual_tokens(batch, adapters::virtual_tokens(options));
+}
+
+nn::Span PeftCase::rows_of(const models::Batch& batch, size_t sample) const {
+  nn::Span span = batch.target->spans[sample];
+  if (!causal()) return span;
+  const int64_t front = adapters::virtual_tokens(options);
+  return {span.begin + front, span.length - front};
+}
+
+}  // namespace trainer::testing

@@ -1,0 +1,206 @@
+// Adapters of every kind against values from PEFT (tests/golden/make_peft.py), under every strategy.
+#include <cmath>
+#include <fstream>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/abs.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/norm.h>
+#include <torch/csrc/autograd/grad_mode.h>
+
+#include "engine/adapters/adapter_config.h"
+#include "engine/adapters/inject.h"
+#include "engine/checkpoint/export.h"
+#include "tests/adapters/peft_case.h"
+#include "tests/support/ranks.h"
+#include "tests/support/temporary_folder.h"
+
+namespace trainer::testing {
+namespace {
+
+using config::DistributedType;
+
+constexpr double kTolerance = 1e-5;  // against another program in fp32
+
+bool starts_decomposed(const PeftCase& golden) {
+  return golden.options.init_lora_weights == "pissa" || golden.options.init_lora_weights == "olora";
+}
+
+class Peft : public ::testing::TestWithParam<std::string> {
+ protected:
+  Peft() : golden(GetParam()) {}
+  PeftCase golden;
+};
+
+TEST_P(Peft, LogitsAreThoseOfPeft) {
+  const auto comm = dist::solo_comm();
+  const auto model = golden.make(*comm, DistributedType::kNo, true);
+  const at::NoGradGuard no_grad;
+  const models::Batch batch = golden.batch();
+  const at::Tensor logits = model->model().logits(batch, {});
+  for (size_t i = 0; i < batch.source->spans.size(); ++i) {
+    const nn::Span span = golden.rows_of(batch, i);
+    const at::Tensor expected = golden.tensors.tensor("logits_" + std::to_string(i)).to(at::kDouble);
+    const at::Tensor found = logits.narrow(0, span.begin, span.length).to(at::kDouble);
+    EXPECT_LT((found - expected).norm().item<double>(), kTolerance * expected.norm().item<double>()) << "sample " << i;
+  }
+}
+
+/// What expected.safetensors calls a gradient.
+std::string gradient_name(const std::string& parameter, const std::map<std::string, std::string>& names) {
+  const size_t at = parameter.find("prompt_e");
+  if (at == std::string::npos) return "gradient." + names.at(parameter);
+  const std::string inside = parameter.substr(at);
+  return "gradient." + (inside == "prompt_embeddings" ? "prompt_encoder.embedding.weight" : inside);
+}
+
+/// The sign of a singular vector is anyone's choice: it changes that of the gradient, and nothing else.
+void expect_gradient(const at::Tensor& found, const at::Tensor& expected, double all, bool any_sign,
+                     const std::string& name) {
+  const at::Tensor a = any_sign ? at::abs(found) : found, b = any_sign ? at::abs(expected) : expected;
+  EXPECT_LE((a - b).norm().item<double>(), 10 * kTolerance * b.norm().item<double>() + 1e-8 * all) << name;
+}
+
+void check_update(PeftCase& golden, dist::Comm& comm, DistributedType type) {
+  const auto model = golden.make(comm, type, true);
+  const auto names = adapters::adapter_names(model->model(), golden.options);
+  const int64_t tokens = golden.expected["target_tokens"];
+  const double loss = model->update({golden.batch(comm.rank(), comm.size())}, tokens, {});
+  EXPECT_NEAR(comm.sum(loss) / golden.expected["loss_sum"].get<double>(), 1.0, kTolerance);
+  double all = 0;
+  std::map<std::string, at::Tensor> gradients;
+  for (const auto& tensor : model->logical_tensors()) {
+    ASSERT_EQ(tensor.grad.defined(), tensor.trainable) << tensor.name;
+    if (!tensor.trainable) continue;
+    auto grad = tensor;
+    grad.value = tensor.grad;
+    gradients[tensor.name] = checkpoint::gather(grad, comm).clone();
+    all += std::pow(gradients[tensor.name].norm().item<double>(), 2);
+  }
+  std::set<std::string> seen;
+  for (const auto& [name, gradient] : gradients) {
+    const std::string known = gradient_name(name, names);
+    seen.insert(known);
+    expect_gradient(gradient, golden.tensors.tensor(known), std::sqrt(all), starts_decomposed(golden), name);
+  }
+  for (const std::string& name : golden.tensors.names())
+    if (name.starts_with("gradient.")) {
+      EXPECT_EQ(seen.count(name), 1U) << name;
+    }
+}
+
+TEST_P(Peft, GradientsAreThoseOfPeftUnderEveryStrategy) {
+  for (const auto type : {DistributedType::kNo, DistributedType::kMultiCpu, DistributedType::kFsdp}) {
+    SCOPED_TRACE(static_cast<int>(type));
+    run_ranks(type == DistributedType::kNo ? 1 : 2, [&](dist::Comm& comm) {
+      PeftCase own(GetParam());
+      check_update(own, comm, type);
+    });
+  }
+}
+
+TEST_P(Peft, TheFolderIsTheOneOfPeft) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "adapter_model.safetensors";
+  run_ranks(2, [&](dist::Comm& comm) {
+    PeftCase own(GetParam());
+    const auto model = own.make(comm, DistributedType::kFsdp, true);
+    checkpoint::export_adapter(*model, own.options, path);
+    if (comm.rank() == 0)
+      std::ofstream(folder.path() / "adapter_config.json")
+          << adapters::adapter_config_json(own.options, model->model(), "base");
+  });
+  const tensorfile::SafetensorsFile ours(path), theirs(golden.folder() + "/adapter_model.safetensors");
+  std::set<std::string> left;
+  for (const std::string& name : ours.names()) left.insert(name);
+  for (const std::string& name : theirs.names()) {
+    if (name.find("embed_tokens.base_layer") != std::string::npos) continue;  // of the base, which is as it was
+    ASSERT_EQ(left.erase(name), 1U) << name;
+    if (starts_decomposed(golden) && name.find("magnitude") == std::string::npos) continue;  // the next test
+    const at::Tensor expected = theirs.tensor(name);
+    ASSERT_EQ(ours.tensor(name).sizes(), expected.sizes()) << name;
+    EXPECT_LE((ours.tensor(name) - expected).norm().item<double>(), 1e-6 * expected.norm().item<double>()) << name;
+  }
+  EXPECT_TRUE(left.empty()) << *left.begin();
+  std::ifstream our_config(folder.path() / "adapter_config.json"), their_config(golden.folder() + "/adapter_config.json");
+  const auto written = nlohmann::json::parse(our_config), known = nlohmann::json::parse(their_config);
+  for (const auto& [key, value] : written.items()) {
+    ASSERT_TRUE(known.contains(key)) << key;
+    const bool doubled = starts_decomposed(golden) && (key == "r" || key == "lora_alpha");
+    const bool free = key == "base_model_name_or_path" || key == "init_lora_weights" || key == "init_ia3_weights";
+    if (doubled) {
+      EXPECT_EQ(value, 2 * known[key].get<int64_t>()) << key;
+    } else if (!free) {
+      EXPECT_EQ(value, known[key]) << key;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, Peft,
+                         ::testing::Values("patterns", "dora", "embeddings", "pissa", "olora", "pissa_dora",
+                                           "gpt2_bias", "gpt2_lora_only", "gpt2_pissa", "gpt2_classes", "ia3",
+                                           "gpt2_ia3", "prompt", "gpt2_prompt", "gpt2_classes_prompt", "mlp",
+                                           "gpt2_lstm"),
+                         [](const auto& info) { return info.param; });
+
+/// The parameter whose name ends so.
+at::Tensor value_of(parallel::ParallelModel& model, const std::string& end) {
+  for (const auto& tensor : model.logical_tensors())
+    if (tensor.name.ends_with(end)) return tensor.value.view(tensor.shape);
+  throw std::runtime_error(end);
+}
+
+TEST(Decomposed, WhatIsSavedFitsTheWeightsAsTheyWere) {
+  for (const char* name : {"pissa", "olora", "gpt2_pissa"}) {
+    PeftCase golden(name);
+    const auto comm = dist::solo_comm();
+    const auto model = golden.make(*comm, DistributedType::kNo, false);
+    const std::string layer = golden.causal() ? "h.0.attn.c_attn." : "decoder.block.1.layer.1.EncDecAttention.v.";
+    const at::Tensor a = value_of(*model, layer + "lora_A.weight"), b = value_of(*model, layer + "lora_B.weight");
+    const at::Tensor start = at::mm(b, a);
+    a.mul_(1.5);  // "training"
+    const TemporaryFolder folder;
+    const auto path = folder.path() / "adapter_model.safetensors";
+    checkpoint::export_adapter(*model, golden.options, path);
+    const tensorfile::SafetensorsFile file(path);
+    const std::string in_file = golden.causal() ? "base_model.model.transformer." + layer : "base_model.model." + layer;
+    const at::Tensor saved = at::mm(file.tensor(in_file + "lora_B.weight"), file.tensor(in_file + "lora_A.weight"));
+    EXPECT_EQ(file.tensor(in_file + "lora_A.weight").size(0), 2 * golden.options.r);
+    EXPECT_LT((saved - 0.5 * start).norm().item<double>(), 1e-5 * start.norm().item<double>()) << name;
+  }
+}
+
+TEST(Dropout, IsTheSameUnderEveryStrategy) {
+  for (const char* name : {"dora", "pissa_dora", "gpt2_bias", "gpt2_pissa"}) {
+    SCOPED_TRACE(name);
+    std::map<std::string, at::Tensor> alone;
+    for (const auto type : {DistributedType::kNo, DistributedType::kMultiCpu, DistributedType::kFsdp})
+      run_ranks(type == DistributedType::kNo ? 1 : 2, [&](dist::Comm& comm) {
+        PeftCase golden(name);
+        golden.options.lora_dropout = 0.3;
+        const auto model = golden.make(comm, type, true);
+        nn::Pass pass;
+        pass.training = true;
+        pass.seed = 4;
+        model->update({golden.batch(comm.rank(), comm.size())}, 10, pass);
+        for (const auto& tensor : model->logical_tensors()) {
+          if (!tensor.trainable) continue;
+          auto grad = tensor;
+          grad.value = tensor.grad;
+          const at::Tensor found = checkpoint::gather(grad, comm).clone();
+          if (type == DistributedType::kNo)
+            alone[tensor.name] = found;
+          else
+            EXPECT_LE((found - alone.at(tensor.name)).norm().item<double>(), 2e-6 * found.norm().item<double>() + 1e-8)
+                << tensor.name;
+        }
+      });
+  }
+}
+
+}  // namespace
+}  // namespace trainer::testing

@@ -1,0 +1,50 @@
+#include "engine/config/hub_folder.h"
+
+#include <cstdlib>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/temporary_folder.h"
+
+namespace trainer::config {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct HubFolder : ::testing::Test {
+  testing::TemporaryFolder home;
+
+  HubFolder() { setenv("HF_HUB_CACHE", home.path().c_str(), 1); }
+  ~HubFolder() override { unsetenv("HF_HUB_CACHE"); }
+
+  void add(const std::string& model, const std::string& commit) const {
+    fs::create_directories(home.path() / model / "snapshots" / commit);
+    fs::create_directories(home.path() / model / "refs");
+    std::ofstream(home.path() / model / "refs" / "main") << commit;
+  }
+};
+
+TEST_F(HubFolder, IsTheSnapshotThatMainNames) {
+  add("models--meta-llama--Llama-3", "abc123");
+  fs::create_directories(home.path() / "models--meta-llama--Llama-3" / "snapshots" / "older");
+  EXPECT_EQ(hub_folder("meta-llama/Llama-3"), home.path() / "models--meta-llama--Llama-3" / "snapshots" / "abc123");
+  add("models--gpt2", "f00");
+  EXPECT_EQ(hub_folder("gpt2"), home.path() / "models--gpt2" / "snapshots" / "f00");
+}
+
+TEST_F(HubFolder, IsNothingForWhatIsNotThere) {
+  add("models--a--b", "1");
+  fs::remove_all(home.path() / "models--a--b" / "snapshots");
+  for (const char* name : {"a/b", "a/c", "", "/a/b", "./a", "../a", "a/b/c", "a b", "a/"})
+    EXPECT_EQ(hub_folder(name), "") << name;
+}
+
+TEST_F(HubFolder, HintSaysWhatToFetch) {
+  const std::string hint = hub_hint("/work/google/flan-t5-base");
+  EXPECT_NE(hint.find("hf download google/flan-t5-base"), std::string::npos) << hint;
+  EXPECT_NE(hint.find(home.path().string()), std::string::npos) << hint;
+}
+
+}  // namespace
+}  // namespace trainer::config

@@ -1,0 +1,224 @@
+#include "data/datasets.h"
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "data/token_samples.h"
+#include "tests/data/byte_tokenizer.h"
+#include "tests/data/support.h"
+
+namespace trainer::data {
+namespace {
+
+/// Prepared samples of these tests.
+std::string cache() {
+  static const TempFolder folder;
+  return folder.string();
+}
+
+config::DataConfig config_for(const std::string& path) {
+  config::DataConfig config;
+  config.cache_dir = cache();
+  config.train = {.path = {path}, .format = config::DataFormat::kDelimited, .columns = {"sentence", "label"}};
+  config.source = "{sentence}";
+  config.target = "label";
+  return config;
+}
+
+Datasets load_datasets(const config::DataConfig& config, const Tokenizer& tokenizer, int64_t seed) {
+  return open_datasets({config, seed}, &tokenizer);
+}
+
+Sample sample_of(const Samples& samples, int64_t index) {
+  Sample sample;
+  samples.read(index, sample);
+  return sample;
+}
+
+int64_t record_of(const Samples& samples, int64_t index) {
+  return dynamic_cast<const TokenSamples&>(samples).record(index);
+}
+
+std::string numbered_lines(int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += fmt::format("sentence {}@{}\n", i, i % 4 == 0 ? "no" : "yes");
+  return text;
+}
+
+TEST(OpenDatasets, TokenisesBothSides) {
+  TempFolder folder;
+  config::DataConfig config = config_for(folder.write("a.txt", "ab@c\nd@ef\n"));
+  Datasets datasets = load_datasets(config, ByteTokenizer(), 1);
+  ASSERT_EQ(datasets.train->size(), 2);
+  EXPECT_TRUE(datasets.validation->empty());
+  EXPECT_EQ(sample_of(*datasets.train, 0).source, (std::vector<int32_t>{'a', 'b', 1}));
+  EXPECT_EQ(sample_of(*datasets.train, 0).labels, (std::vector<int32_t>{'c', 1}));
+  EXPECT_EQ(sample_of(*datasets.train, 1).source, (std::vector<int32_t>{'d', 1}));
+  EXPECT_EQ(sample_of(*datasets.train, 1).labels, (std::vector<int32_t>{'e', 'f', 1}));
+  EXPECT_EQ(token_count(*datasets.train), 10);
+  EXPECT_EQ(datasets.train->text(0).source, "");  // kept for validation only
+}
+
+TEST(OpenDatasets, CutsLongTextsBeforeTheEnd) {
+  TempFolder folder;
+  config::DataConfig config = config_for(folder.write("a.txt", "abcdef@ghi\nabc@g\n"));
+  config.max_source_length = 4;
+  config.max_target_length = 3;
+  const auto train = load_datasets(config, ByteTokenizer(), 1).train;
+  EXPECT_EQ(sample_of(*train, 0).source, (std::vector<int32_t>{'a', 'b', 'c', 1}));
+  EXPECT_EQ(sample_of(*train, 0).labels, (std::vector<int32_t>{'g', 'h', 1}));
+  EXPECT_EQ(sample_of(*train, 1).source.size(), 4u);
+  EXPECT_EQ(train->cut(), 1);
+}
+
+TEST(OpenDatasets, LeavesOutWhatIsTooLongOrTooShort) {
+  TempFolder folder;
+  config::DataConfig config = config_for(folder.write("a.txt", "abcdef@ghi\nabc@g\na@b\n"));
+  config.max_source_length = 4;
+  config.min_length = 3;
+  config.on_too_long = config::TooLong::kDrop;
+  const Datasets datasets = load_datasets(config, ByteTokenizer(), 1);
+  EXPECT_EQ(datasets.train->size(), 1);
+  EXPECT_EQ(datasets.notes.size(), 2u);
+  config.on_too_long = config::TooLong::kError;
+  contains(error_of<InputError>([&] { load_datasets(config, ByteTokenizer(), 1); }), "a.txt:1: 7 tokens, where 4");
+}
+
+TEST(OpenDatasets, CausalSamplesLearnTheTargetAndTheEnd) {
+  TempFolder folder;
+  config::DataConfig config = config_for(folder.write("a.txt", "ab@cd\n"));
+  config.task = config::Task::kCausalLm;
+  Sample sample = sample_of(*load_datasets(config, ByteTokenizer(), 1).train, 0);
+  EXPECT_EQ(sample.source, (std::vector<int32_t>{'a', 'b', 'c', 'd', 1}));
+  EXPECT_EQ(sample.labels, (std::vector<int32_t>{-100, 'c', 'd', 1, -100}));
+  config.target = "";
+  const auto train = load_datasets(config, ByteTokenizer(), 1).train;
+  EXPECT_EQ(sample_of(*train, 0).labels, (std::vector<int32_t>{'b', 1, -100}));
+  EXPECT_EQ(train->lengths(0).learnt, 2);
+}
+
+TEST(OpenDatasets, GroupedTextsAreCutIntoEqualLengths) {
+  TempFolder folder;
+  config::DataConfig config = config_for(folder.write("a.txt", "abc@x\nde@x\nfghi@x\n"));
+  config.task = config::Task::kCausalLm;
+  config.target = "";
+  config.group_texts = true;
+  config.max_length = 5;
+  const auto train = load_datasets(config, ByteTokenizer(), 1).train;
+  ASSERT_EQ(train->size(), 3);  // 4 + 3 + 5 tokens
+  EXPECT_EQ(sample_of(*train, 0).source, (std::vector<int32_t>{'a', 'b', 'c', 1, 'd'}));
+  EXPECT_EQ(sample_of(*train, 1).source, (std::vector<int32_t>{'e', 1, 'f', 'g', 'h'}));
+  EXPECT_EQ(sample_of(*train, 2).source, (std::vector<int32_t>{'i', 1}));
+}
+
+TEST(OpenDatasets, ClassesAreNumberedByTheirNames) {
+  TempFolder folder;
+  config::DataConfig config = config_for(folder.write("a.txt", "a@no\nb@yes\nc@no\n"));
+  config.task = config::Task::kSequenceClassification;
+  Datasets datasets = load_datasets(config, ByteTokenizer(), 1);
+  EXPECT_EQ(datasets.labels, (std::vector<std::string>{"no", "yes"}));
+  EXPECT_EQ(sample_of(*datasets.train, 1).labels, (std::vector<int32_t>{1}));
+  config.labels = {"yes", "no", "maybe"};
+  datasets = load_datasets(config, ByteTokenizer(), 1);
+  EXPECT_EQ(sample_of(*datasets.train, 1).labels, (std::vector<int32_t>{0}));
+  ASSERT_EQ(datasets.notes.size(), 1u);
+  contains(datasets.notes[0], "no sample has the label maybe");
+  config.labels = {"yes", "maybe"};
+  contains(error_of<InputError>([&] { load_datasets(config, ByteTokenizer(), 1); }), "a.txt:1: the label 'no' is none");
+}
+
+TEST(OpenDatasets, HoldsOutTheAskedFraction) {
+  TempFolder folder;
+  config::DataConfig config = config_for(folder.write("a.txt", numbered_lines(103)));
+  config.validation.fraction = 0.1;
+  Datasets datasets = load_datasets(config, ByteTokenizer(), 5);
+  EXPECT_EQ(datasets.validation->size(), 10);
+  EXPECT_EQ(datasets.train->size(), 93);
+  std::set<int64_t> records;
+  for (int64_t i = 0; i < datasets.validation->size(); ++i) {
+    int64_t record = record_of(*datasets.validation, i);
+    EXPECT_TRUE(is_validation(5, record, 103, 0.1));
+    EXPECT_EQ(datasets.validation->text(i).source, fmt::format("sentence {}", record));
+    records.insert(record);
+  }
+  for (int64_t i = 0; i < datasets.train->size(); ++i) records.insert(record_of(*datasets.train, i));
+  EXPECT_EQ(records.size(), 103u);
+}
+
+TEST(OpenDatasets, TakesValidationFromItsOwnFile) {
+  TempFolder folder;
+  config::DataConfig config = config_for(folder.write("a.txt", numbered_lines(20)));
+  config.validation = {.fraction = 0.5, .path = folder.write("b.txt", numbered_lines(8))};
+  config.max_samples = 15;
+  Datasets datasets = load_datasets(config, ByteTokenizer(), 5);
+  EXPECT_EQ(datasets.train->size(), 15);
+  ASSERT_EQ(datasets.validation->size(), 8);
+  MajorityClass majority = majority_class(*datasets.validation);
+  EXPECT_EQ(majority.label, "yes");
+  EXPECT_DOUBLE_EQ(majority.share, 0.75);
+}
+
+TEST(OpenDatasets, RefusesUselessData) {
+  TempFolder folder;
+  auto fail = [&](const std::string& text, double fraction) {
+    config::DataConfig config = config_for(folder.write("a.txt", text));
+    config.validation.fraction = fraction;
+    return error_of<InputError>([&] { load_datasets(config, ByteTokenizer(), 1); });
+  };
+  contains(fail("a@b\nc@\n", 0), "a.txt:2: the text for `data.target` is empty");
+  contains(fail("a@b\n@c\n", 0), "a.txt:2: the text for `data.source` is empty");
+  contains(fail("a@b\n", 0.9), "none is left to train on");
+  contains(fail("\n\n", 0), "no records");
+}
+
+TEST(Validation, IsAPureFunctionOfSeedAndRecord) {
+  for (int64_t records : {1, 2, 10, 999, 4846}) {
+    for (double fraction : {0.0, 0.001, 0.1, 0.25, 1.0}) {
+      int64_t count = 0, moved = 0;
+      for (int64_t i = 0; i < records; ++i) {
+        count += is_validation(1, i, records, fraction);
+        moved += is_validation(1, i, records, fraction) != is_validation(2, i, records, fraction);
+      }
+      EXPECT_EQ(count, validation_count(records, fraction)) << records << " " << fraction;
+      bool has_choice = count > 5 && count < records;
+      EXPECT_TRUE(moved > 0 || !has_choice) << "seeds agree";
+    }
+  }
+  EXPECT_EQ(validation_count(4846, 0.1), 485);
+}
+
+TEST(FinancialPhrasebank, LoadsWhole) {
+  std::string path = TRAINER_SOURCE_DIR "/../shared/data/financial_phrasebank/Sentences_50Agree.txt";
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not here";
+  config::DataConfig config = config_for(path);
+  config.validation.fraction = 0.1;
+  Datasets datasets = load_datasets(config, ByteTokenizer(), 42);
+  EXPECT_EQ(datasets.train->size() + datasets.validation->size(), 4846);
+  std::set<std::string> labels;
+  for (int64_t i = 0; i < datasets.validation->size(); ++i) labels.insert(datasets.validation->text(i).target);
+  EXPECT_EQ(labels, (std::set<std::string>{"negative", "neutral", "positive"}));
+  EXPECT_EQ(majority_class(*datasets.validation).label, "neutral");
+  EXPECT_NEAR(majority_class(*datasets.validation).share, 0.594, 0.06);
+}
+
+TEST(Samples, HaveThreeLabelsAndNoSentenceTwice) {
+  for (auto [name, majority] : {std::pair("reports.txt", "same"), std::pair("topics.txt", "garden")}) {
+    config::DataConfig config = config_for(TRAINER_SOURCE_DIR "/data/samples/" + std::string(name));
+    config.validation.fraction = 1.0 - 1.0 / 900;
+    const auto dataset = load_datasets(config, ByteTokenizer(), 1).validation;
+    std::set<std::string> sentences, labels;
+    for (int64_t i = 0; i < dataset->size(); ++i) {
+      sentences.insert(dataset->text(i).source);
+      labels.insert(dataset->text(i).target);
+    }
+    EXPECT_EQ(static_cast<int64_t>(sentences.size()), dataset->size());
+    EXPECT_EQ(dataset->size(), 899);
+    EXPECT_EQ(labels.size(), 3u);
+    EXPECT_EQ(majority_class(*dataset).label, majority);
+    EXPECT_LT(majority_class(*dataset).share, 0.5);
+  }
+}
+
+}  // namespace
+}  // namespace trainer::data

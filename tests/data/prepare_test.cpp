@@ -1,0 +1,158 @@
+// The cache of tokenised samples: whole or not there, and made anew when anything it depends on changes.
+#include "data/prepare.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <set>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "tests/data/byte_tokenizer.h"
+#include "tests/data/support.h"
+
+namespace trainer::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Prepare : ::testing::Test {
+  TempFolder folder;
+  config::DataConfig config;
+
+  Prepare() {
+    config.cache_dir = (folder / "cache").string();
+    config.train = {.path = {folder.write("a.txt", "ab@c\nd@ef\n")}, .format = config::DataFormat::kDelimited};
+    config.train.columns = {"source", "target"};
+  }
+  std::shared_ptr<const TokenStore> run() const { return prepare({config, config.train}, ByteTokenizer()); }
+
+  /// Folders of finished stores.
+  std::set<std::string> stores() const {
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(config.cache_dir))
+      if (entry.is_directory() && entry.path().filename() != "hashes") names.insert(entry.path().filename());
+    return names;
+  }
+  /// A file whose preparation takes long.
+  void write_long_file() const {
+    std::string text;
+    for (int i = 0; i < 400'000; ++i) text += fmt::format("some words of sentence {}@label\n", i);
+    folder.write("a.txt", text);
+  }
+};
+
+TEST_F(Prepare, IsDoneOnce) {
+  EXPECT_EQ(run()->size(), 2);
+  ASSERT_EQ(stores().size(), 1u);
+  const auto written = fs::last_write_time(fs::path(config.cache_dir) / *stores().begin() / "tokens");
+  EXPECT_EQ(run()->size(), 2);
+  ASSERT_EQ(stores().size(), 1u);
+  EXPECT_EQ(fs::last_write_time(fs::path(config.cache_dir) / *stores().begin() / "tokens"), written);
+}
+
+TEST_F(Prepare, IsDoneAnewWhenTheContentOrAnOptionChanges) {
+  run();
+  folder.write("a.txt", "ab@c\nd@eg\n");  // of the same size
+  EXPECT_EQ(run()->sample(1).second[1], 'g');
+  EXPECT_EQ(stores().size(), 2u);
+  config.max_source_length = 2;
+  run();
+  EXPECT_EQ(stores().size(), 3u);
+  config.shuffle = false;  // changes the order, not the samples
+  run();
+  EXPECT_EQ(stores().size(), 3u);
+}
+
+TEST_F(Prepare, TheSameContentElsewhereIsTheSame) {
+  run();
+  config.train.path = {folder.write("b.txt", "ab@c\nd@ef\n")};
+  run();
+  EXPECT_EQ(stores().size(), 1u);
+}
+
+TEST_F(Prepare, ABrokenStoreIsMadeAgain) {
+  run();
+  const fs::path store = fs::path(config.cache_dir) / *stores().begin();
+  fs::resize_file(store / "tokens", 4);
+  EXPECT_EQ(run()->sample(1).second[1], 'f');
+  std::ofstream(store / "about.json") << "{";
+  EXPECT_EQ(run()->size(), 2);
+}
+
+TEST_F(Prepare, AKilledPreparationLeavesNothingThatIsUsed) {
+  write_long_file();
+  const pid_t child = fork();
+  if (child == 0) {
+    run();
+    _exit(0);
+  }
+  while (!fs::exists(config.cache_dir)) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  kill(child, SIGKILL);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(run()->size(), 400'000);
+  EXPECT_EQ(stores().size(), 1u);
+}
+
+TEST_F(Prepare, TwoAtOnceMakeOneStore) {
+  write_long_file();
+  const pid_t child = fork();
+  if (child == 0) _exit(run()->size() == 400'000 ? 0 : 1);
+  EXPECT_EQ(run()->size(), 400'000);
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(stores().size(), 1u);
+}
+
+TEST_F(Prepare, AFullDiskLeavesNothing) {
+  write_long_file();
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit small{1 << 20, 1 << 20};  // files can't grow beyond: as if the disk were full
+    setrlimit(RLIMIT_FSIZE, &small);
+    try {
+      run();
+    } catch (const MachineError&) {
+      _exit(stores().empty() ? 0 : 2);
+    }
+    _exit(1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(run()->size(), 400'000);
+}
+
+TEST_F(Prepare, AnErrorNamesTheFirstBadRecordWhateverTheThreads) {
+  std::string text;
+  for (int i = 0; i < 5000; ++i) text += i == 1234 || i == 3456 ? "x@\n" : "x@y\n";
+  config.train.path = {folder.write("bad.txt", text)};
+  config.preprocessing_num_workers = 4;
+  for (int i = 0; i < 5; ++i) contains(error_of<InputError>([&] { run(); }), "bad.txt:1235");
+  config.train.on_bad_sample = config::OnBadSample::kSkip;
+  EXPECT_EQ(run()->size(), 4998);
+  EXPECT_EQ(run()->facts().notes.size(), 1u);
+}
+
+TEST_F(Prepare, ThreadsDoNotChangeTheResult) {
+  write_long_file();
+  config.preprocessing_num_workers = 1;
+  const auto one = run();
+  const TempFolder other;
+  config.cache_dir = other.string();
+  config.preprocessing_num_workers = 5;
+  const auto five = run();
+  ASSERT_EQ(one->size(), five->size());
+  for (int64_t i = 0; i < one->size(); i += 997)
+    EXPECT_TRUE(std::equal(one->sample(i).source.begin(), one->sample(i).source.end(), five->sample(i).source.begin()));
+}
+
+}  // namespace
+}  // namespace trainer::data

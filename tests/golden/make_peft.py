@@ -1,0 +1,124 @@
+"""Writes peft/: what PEFT computes with its kinds of adapters on the tiny models of t5/ and gpt2/. README.md lists the
+files."""
+
+import json
+import pathlib
+import warnings
+
+import peft
+import torch
+from golden_t5 import FOLDER as T5
+from golden_t5 import load as load_t5
+from golden_t5 import padded as padded_pairs
+from golden_t5 import write_json, write_tensors
+from golden_folder import GOLDEN, padded
+from torch.nn.functional import cross_entropy
+from transformers import GPT2ForSequenceClassification, GPT2LMHeadModel
+
+FOLDER = GOLDEN / "peft"
+V1_0, V1_1, GPT2, CLASSES = T5 / "v1_0", T5 / "v1_1", GOLDEN / "gpt2" / "causal", GOLDEN / "gpt2" / "classes"
+TEXT, PAIRS, CLASS = "CAUSAL_LM", "SEQ_2_SEQ_LM", "SEQ_CLS"
+LORA = dict(r=3, lora_alpha=5, init_lora_weights=False)
+
+# name: folder of the base, task, configuration
+CASES = {
+    "patterns": (V1_0, PAIRS, peft.LoraConfig(
+        **LORA, target_modules=["q", "v", "wo"], layers_to_transform=[0, 2], layers_pattern="block",
+        rank_pattern={"wo": 2, "decoder.block.2.*q": 5}, alpha_pattern={"SelfAttention.v": 7}, use_rslora=True,
+        exclude_modules=["EncDecAttention.v"])),
+    "dora": (V1_0, PAIRS, peft.LoraConfig(**LORA, target_modules=["k", "wi"], use_dora=True)),
+    "embeddings": (V1_1, PAIRS, peft.LoraConfig(**LORA, target_modules=["embed_tokens", "q"])),
+    "pissa": (V1_0, PAIRS, peft.LoraConfig(r=3, lora_alpha=5, init_lora_weights="pissa")),
+    "olora": (V1_0, PAIRS, peft.LoraConfig(r=3, lora_alpha=5, init_lora_weights="olora")),
+    "pissa_dora": (V1_0, PAIRS, peft.LoraConfig(r=3, lora_alpha=5, init_lora_weights="pissa", use_dora=True)),
+    "gpt2_bias": (GPT2, TEXT, peft.LoraConfig(**LORA, bias="all", fan_in_fan_out=True)),
+    "gpt2_lora_only": (GPT2, TEXT, peft.LoraConfig(
+        **LORA, bias="lora_only", fan_in_fan_out=True, target_modules=["attn.c_proj", "c_fc"], use_dora=True)),
+    "gpt2_pissa": (GPT2, TEXT, peft.LoraConfig(r=3, lora_alpha=5, init_lora_weights="pissa", fan_in_fan_out=True)),
+    "gpt2_classes": (CLASSES, CLASS, peft.LoraConfig(**LORA, target_modules=["c_attn"], fan_in_fan_out=True)),
+    "ia3": (V1_0, PAIRS, peft.IA3Config()),
+    "gpt2_ia3": (GPT2, TEXT, peft.IA3Config(fan_in_fan_out=True)),
+    "prompt": (V1_1, PAIRS, peft.PromptTuningConfig(num_virtual_tokens=4)),
+    "gpt2_prompt": (GPT2, TEXT, peft.PromptTuningConfig(num_virtual_tokens=3)),
+    "gpt2_classes_prompt": (CLASSES, CLASS, peft.PromptTuningConfig(num_virtual_tokens=2)),
+    "mlp": (V1_0, PAIRS, peft.PromptEncoderConfig(num_virtual_tokens=3, encoder_hidden_size=7)),
+    "gpt2_lstm": (GPT2, TEXT, peft.PromptEncoderConfig(num_virtual_tokens=3, encoder_hidden_size=5,
+                                                       encoder_reparameterization_type="LSTM")),
+}
+
+
+def load(base: pathlib.Path, task: str) -> torch.nn.Module:
+    if task == PAIRS:
+        return load_t5(base)
+    kind = GPT2LMHeadModel if task == TEXT else GPT2ForSequenceClassification
+    return kind.from_pretrained(base, dtype=torch.float32, attn_implementation="eager").eval()
+
+
+def read_samples(base: pathlib.Path, task: str) -> list[dict]:
+    if task == PAIRS:
+        return json.loads((base / "batches.json").read_text())["batches"][0]["samples"]
+    return json.loads((base / "batch.json").read_text())["samples"]
+
+
+def rows_of(model: torch.nn.Module, samples: list[dict], task: str) -> list[torch.Tensor]:
+    """The logits [U, V] of each sample."""
+    if task == PAIRS:
+        logits = model(**padded_pairs(samples), use_cache=False).logits
+        return [logits[i, : len(sample["labels"])] for i, sample in enumerate(samples)]
+    logits = model(**padded(samples)).logits
+    if task == CLASS:
+        return [logits[i : i + 1] for i in range(len(samples))]
+    first = logits.shape[1] - padded(samples)["input_ids"].shape[1]  # the prompt's rows are nobody's
+    return [logits[i, first : first + len(sample["source"])] for i, sample in enumerate(samples)]
+
+
+def saved_name(name: str) -> str:
+    """What the adapter file calls a parameter of the PEFT model."""
+    name = name.replace(".modules_to_save.default", "").replace("prompt_encoder.default.", "prompt_encoder.")
+    if name.endswith(".lora_magnitude_vector.default.weight"):
+        name = name.removesuffix(".weight")
+    return name.replace(".default", "")
+
+
+def make(name: str, base: pathlib.Path, task: str, settings: peft.PeftConfig) -> None:
+    torch.manual_seed(len(name))
+    folder, samples = FOLDER / name, read_samples(base, task)
+    settings.task_type = task
+    model = peft.get_peft_model(load(base, task), settings).eval()
+    trained = {n: p for n, p in model.named_parameters() if p.requires_grad}
+    if "pissa" not in name and "olora" not in name:  # whose starts are what is tested
+        with torch.no_grad():
+            for parameter in trained.values():
+                parameter.add_(0.1 * torch.randn_like(parameter))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.save_pretrained(folder)
+    (folder / "README.md").unlink()
+    (folder / "adapter_model.safetensors").chmod(0o644)
+    saved = json.loads((folder / "adapter_config.json").read_text())
+    saved["base_model_name_or_path"] = None
+    for key in ("target_modules", "exclude_modules", "feedforward_modules"):
+        if isinstance(saved.get(key), list):
+            saved[key].sort()
+    (folder / "adapter_config.json").write_text(json.dumps(saved, indent=2, sort_keys=True))
+
+    rows, labels = rows_of(model, samples, task), [torch.tensor(sample["labels"]) for sample in samples]
+    loss_sum = sum(cross_entropy(r, wanted, reduction="sum") for r, wanted in zip(rows, labels))
+    count = sum(int((wanted != -100).sum()) for wanted in labels)
+    (loss_sum / count).backward()
+    tensors = {f"logits_{i}": row.detach().clone() for i, row in enumerate(rows)}
+    for n, parameter in trained.items():
+        gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+        tensors["gradient." + saved_name(n)] = gradient.clone()
+        if "prompt_encoder" in n:
+            tensors[saved_name(n)] = parameter.detach().clone()
+    write_tensors(folder / "expected.safetensors", tensors)
+    write_json(folder / "expected.json", {"base": str(base.relative_to(GOLDEN)), "task": task,
+                                          "loss_sum": loss_sum.item(), "target_tokens": count})
+    print(name, loss_sum.item() / count)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    for name, (base, task, settings) in CASES.items():
+        make(name, base, task, settings)

@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""Compares the program's tokenizers with `tokenizers` on many strings: ids, and the text decoded from them.
+
+Needs tokenizers==0.23.3. compare_tokenizers.py [--strings N] [--seed N] TRAINER_BINARY [FOLDER …]
+FOLDERs have a tokenizer.json, or GPT-2's files (default: those of json/ here). First every character that Unicode 14 knows, alone between two
+letters; characters that differ there (libraries know different versions of Unicode) are named, and left out of what
+follows: N (a million) strings, half of them of real texts, half random ones of all planes, marks, emoji, controls, long runs
+and added tokens. Exit status 1 when one of these differs.
+"""
+
+import argparse
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import unicodedata
+
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent.parent
+CHUNK = 50_000
+SPACES = "  \t\u00a0\u2003\u3000\u2028\u0085\u200b\u1680"
+MARKS = "\u0300\u0301\u0302\u0323\u0327\u05b0\u093f\u0e31\u20e3\ufe0f\u200d\u200c\u1160\u11a8"
+EMOJI = ["\U0001f468\u200d\U0001f469\u200d\U0001f467", "\U0001f1e9\U0001f1ea", "\U0001f44d\U0001f3fd", "\U0001f6a2", "\u2764\ufe0f"]
+
+
+def real_lines():
+    """Lines of the samples here and, where they are, of the shared data."""
+    files = sorted((ROOT / "data" / "samples").glob("*.txt"))
+    files += sorted(path for path in (ROOT.parent / "shared" / "data").glob("*/*") if path.suffix in (".txt", ".json", ".csv")
+                    and path.name not in ("vocab.json", "merges.txt", "tokenizer.json"))
+    lines = []
+    for path in files:
+        lines += path.read_text(encoding="utf-8", errors="replace").splitlines()
+    return [line.replace("\r", "").replace("\n", "") for line in lines if line.strip()]
+
+
+def one_line(text):
+    """Strings go to the program a line each: without line feeds, and without a carriage return at the end."""
+    return text.replace("\n", " ").rstrip("\r")
+
+
+class Strings:
+    def __init__(self, tokenizer, excluded, seed):
+        self.random = random.Random(seed)
+        self.lines = real_lines()
+        self.words = sorted({word for line in self.lines for word in line.split()})
+        self.added = [token.content for token in tokenizer.get_added_tokens_decoder().values()]
+        known = [c for c in range(1, 0x110000) if unicodedata.category(chr(c)) not in ("Cn", "Cs")]
+        self.chars = [chr(c) for c in known if chr(c) not in excluded and c != 10]
+        self.low = [c for c in self.chars if ord(c) < 0x3000]
+        self.excluded = excluded
+
+    def piece(self):
+        pick, kind = self.random.choice, self.random.randrange(14)
+        if kind < 4:
+            return pick(self.words)
+        if kind < 6:
+            return pick(SPACES) * self.random.randrange(1, 4)
+        if kind == 6:
+            return "".join(pick(self.chars) for _ in range(self.random.randrange(1, 6)))
+        if kind == 7:
+            return "".join(pick(self.low) for _ in range(self.random.randrange(1, 8)))
+        if kind == 8:
+            return pick("aeonAEO\u00e9\uac00\u1100\u0915") + "".join(pick(MARKS) for _ in range(self.random.randrange(1, 4)))
+        if kind == 9:
+            return pick(EMOJI)
+        if kind == 10:
+            return str(self.random.randrange(10 ** self.random.randrange(1, 12)))
+        if kind == 11:
+            return "".join(pick(".,;:!?'\"()[]{}<>@#$%^&*-_=+/\\|~`") for _ in range(self.random.randrange(1, 4)))
+        if kind == 12 and self.added:
+            return pick(self.added)
+        return pick(["a", "\u00e9", "\u4e2d", "=", "\U0001f6a2", "ab", "\r", "\x01"]) * self.random.randrange(1, 60)
+
+    def random_one(self):
+        glue = self.random.choice(["", "", " "])
+        return one_line(glue.join(self.piece() for _ in range(self.random.randrange(1, 9))))
+
+    def real_one(self):
+        line = self.random.choice(self.lines)
+        begin = self.random.randrange(len(line))
+        text = line[begin:begin + self.random.randrange(1, 160)]
+        return one_line("".join(c for c in text if c not in self.excluded))
+
+    def batch(self, count):
+        return [self.random_one() if i % 2 else self.real_one() for i in range(count)]
+
+
+class Program:
+    def __init__(self, binary, folder):
+        self.command = [binary, "tokenize", "--tokenizer", folder, "--ids"]
+
+    def run(self, lines, *options):
+        with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8", newline="") as file:
+            file.write("".join(line + "\n" for line in lines))
+            file.flush()
+            done = subprocess.run([*self.command, file.name, *options], capture_output=True, check=True)
+        return done.stdout.decode("utf-8").split("\n")[:-1]
+
+
+def load(folder):
+    """The tokenizer in a folder: tokenizer.json, or GPT-2's vocab.json and merges.txt."""
+    if (folder / "tokenizer.json").exists():
+        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        return tokenizer
+    tokenizer = Tokenizer(models.BPE.from_file(str(folder / "vocab.json"), str(folder / "merges.txt")))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens(["<|endoftext|>"])
+    return tokenizer
+
+
+def differences(tokenizer, program, strings):
+    """The strings whose ids or decoded texts differ, each with what differs."""
+    theirs = [encoding.ids for encoding in tokenizer.encode_batch_fast(strings)]
+    ours = [json.loads(line) for line in program.run(strings)]
+    found = [(text, a, b) for text, a, b in zip(strings, ours, theirs, strict=True) if a != b]
+    theirs_text = tokenizer.decode_batch(theirs)
+    plain = [i for i, text in enumerate(theirs_text) if "\n" not in text]
+    ours_text = program.run([json.dumps(theirs[i]) for i in plain], "--decode")
+    found += [(strings[i], text, theirs_text[i]) for i, text in zip(plain, ours_text, strict=True) if text != theirs_text[i]]
+    return found
+
+
+def ranges(chars):
+    runs = []
+    for code in sorted(map(ord, chars)):
+        if runs and runs[-1][1] == code - 1:
+            runs[-1][1] = code
+        else:
+            runs.append([code, code])
+    return " ".join(f"{a:X}-{b:X}" if a != b else f"{a:X}" for a, b in runs)
+
+
+def compare(binary, folder, count, seed):
+    tokenizer = load(pathlib.Path(folder))
+    program = Program(binary, folder)
+    known = [chr(c) for c in range(1, 0x110000) if c != 10 and unicodedata.category(chr(c)) not in ("Cn", "Cs", "Co")]
+    alone = {f"x{c}y": c for c in known}
+    excluded = set()
+    for start in range(0, len(known), CHUNK):
+        batch = [f"x{c}y" for c in known[start:start + CHUNK]]
+        excluded |= {alone[text] for text, _, _ in differences(tokenizer, program, batch)}
+    print(f"{folder}: {len(known)} characters, {len(excluded)} differ: {ranges(excluded)}", flush=True)
+    strings = Strings(tokenizer, excluded, seed)
+    compared = different = 0
+    for start in range(0, count, CHUNK):
+        batch = strings.batch(min(CHUNK, count - start))
+        found = differences(tokenizer, program, batch)
+        compared += len(batch)
+        different += len(found)
+        for text, ours, theirs in found[:3]:
+            print(f"  {text!r}\n    here: {ours}\n    tokenizers: {theirs}")
+    print(f"{folder}: {compared} strings, {different} differences", flush=True)
+    return different
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--strings", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("binary")
+    parser.add_argument("folders", nargs="*", default=sorted(str(path.parent) for path in HERE.glob("json/*/tokenizer.json")))
+    arguments = parser.parse_args()
+    sys.exit(any([compare(arguments.binary, folder, arguments.strings, arguments.seed) for folder in arguments.folders]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+// LLaMA, Mistral, Qwen2 and Qwen3 against values from transformers (tests/golden/make_llama.py): several samples packed
+// into one batch here, each alone there.
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/argmax.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/norm.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/grad_mode.h>
+
+#include "tests/models/family_case.h"
+
+namespace trainer::testing {
+namespace {
+
+using models::Task;
+
+constexpr double kTolerance = 1e-5;  // against another program in fp32
+
+/// What transformers says about a model and its batch. A tensor is stored whole ("logits_0", "gradient.<weight>") or as
+/// a sketch ("sketch.logits_0").
+struct Expected {
+  const nlohmann::json& scalars;
+  const tensorfile::SafetensorsFile& tensors;
+  std::string prefix;  // of the tensors' names
+};
+
+/// As make_llama.py makes it: the norm, then projections on cosine waves, over the flat tensor in fp64.
+std::vector<double> sketch(const at::Tensor& tensor, int64_t size) {
+  const at::Tensor flat = tensor.detach().to(at::kDouble).contiguous().view(-1);
+  const auto* const values = flat.const_data_ptr<double>();
+  std::vector<double> found{flat.norm().item<double>()};
+  for (int64_t k = 0; k + 1 < size; ++k) {
+    double sum = 0;
+    for (int64_t i = 0; i < flat.numel(); ++i)
+      sum += values[i] * std::cos(static_cast<double>(i + 1) * (0.37 + 0.61 * static_cast<double>(k)));
+    found.push_back(sum);
+  }
+  return found;
+}
+
+/// `floor`: what rounding leaves where a true gradient is 0.
+void expect_tensor(const Expected& expected, const std::string& name, const at::Tensor& found, double floor) {
+  if (expected.tensors.find(expected.prefix + name) != nullptr) {
+    const at::Tensor wanted = expected.tensors.tensor(expected.prefix + name).to(at::kDouble);
+    ASSERT_EQ(found.sizes(), wanted.sizes()) << name;
+    const double error = (found.to(at::kDouble) - wanted).norm().item<double>();
+    EXPECT_LE(error, kTolerance * wanted.norm().item<double>() + floor) << name;
+    return;
+  }
+  const at::Tensor wanted = expected.tensors.tensor(expected.prefix + "sketch." + name);
+  const auto* const values = wanted.const_data_ptr<double>();
+  const std::vector<double> ours = sketch(found, wanted.numel());
+  for (size_t i = 0; i < ours.size(); ++i)
+    EXPECT_NEAR(ours[i], values[i], 2 * (kTolerance * values[0] + floor)) << name << ", projection " << i;
+}
+
+void expect_logits(models::Model& model, const models::Batch& batch, const Expected& expected) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor logits = model.logits(batch, {});
+  for (int64_t i = 0; i < batch.target->samples(); ++i) {
+    const nn::Span span = batch.target->spans[i];
+    expect_tensor(expected, "logits_" + std::to_string(i), logits.narrow(0, span.begin, span.length), 0);
+  }
+}
+
+void expect_gradients(models::Model& model, const models::Batch& batch, const Expected& expected) {
+  const at::Tensor loss = model.loss_sum(batch, {});
+  ASSERT_EQ(batch.target_tokens, expected.scalars["target_tokens"].get<int64_t>());
+  EXPECT_NEAR(loss.item<double>() / expected.scalars["loss_sum"].get<double>(), 1.0, kTolerance);
+  torch::autograd::backward({loss / static_cast<double>(batch.target_tokens)}, {});
+  double all = 0;
+  for (const nn::ParameterPtr& p : model.all_parameters()) all += std::pow(p->value.grad().norm().item<double>(), 2);
+  for (const nn::ParameterPtr& p : model.all_parameters())
+    expect_tensor(expected, "gradient." + p->name, p->value.grad(), 1e-8 * std::sqrt(all));
+  size_t stored = 0;
+  for (const std::string& name : expected.tensors.names())
+    stored += name.starts_with(expected.prefix + "gradient.") || name.starts_with(expected.prefix + "sketch.gradient.");
+  EXPECT_EQ(model.all_parameters().size(), stored);
+}
+
+/// The greedy continuation of every sample, up to and with an end token.
+std::vector<std::vector<int64_t>> continued(models::Model& model, const models::Batch& batch, int64_t new_tokens) {
+  const at::NoGradGuard no_grad;
+  nn::Pass pass;
+  nn::DecodeCache cache;
+  cache.capacity = new_tokens;
+  const std::vector<int64_t> ends = model.end_tokens();
+  std::vector<std::vector<int64_t>> texts(batch.source->samples());
+  at::Tensor next = model.begin_decoding(batch, pass, cache);
+  for (int64_t step = 0; step < new_tokens; ++step) {
+    next = at::argmax(model.decode(next, pass), -1);
+    for (size_t s = 0; s < texts.size(); ++s)
+      if (texts[s].empty() || std::find(ends.begin(), ends.end(), texts[s].back()) == ends.end())
+        texts[s].push_back(next.const_data_ptr<int64_t>()[s]);
+  }
+  return texts;
+}
+
+void expect_golden(models::Model& model, const models::Batch& batch, const Expected& expected) {
+  expect_logits(model, batch, expected);
+  expect_gradients(model, batch, expected);
+  if (!expected.scalars.contains("generation")) return;
+  const auto& generation = expected.scalars["generation"];
+  EXPECT_EQ(continued(model, batch, generation["max_new_tokens"]),
+            generation["tokens"].get<std::vector<std::vector<int64_t>>>());
+}
+
+Task task_of(const std::string& name) {
+  return name.ends_with("_classifier") ? Task::kSequenceClassification : Task::kCausalLm;
+}
+
+class LlamaGolden : public ::testing::TestWithParam<std::string> {
+ protected:
+  LlamaGolden() : golden("llama/" + GetParam(), task_of(GetParam())) {}
+  FamilyCase golden;
+};
+
+TEST_P(LlamaGolden, IsWhatTransformersSays) {
+  const auto model = golden.build(golden.config);
+  expect_golden(*model, golden.all(), {golden.expected, golden.tensors, ""});
+  EXPECT_EQ(model->class_name(), golden.config["architectures"][0].get<std::string>());
+}
+
+// Old key names and new ones alike are written in new ones.
+TEST_P(LlamaGolden, SavedConfigurationIsTheSameModel) {
+  const std::string saved = golden.build(golden.config)->config_json();
+  const auto model = golden.build(nlohmann::json::parse(saved));
+  EXPECT_EQ(model->config_json(), saved);
+  expect_golden(*model, golden.all(), {golden.expected, golden.tensors, ""});
+}
+
+TEST_P(LlamaGolden, DropoutIsOfTheSampleNotOfTheBatch) {
+  const at::NoGradGuard no_grad;
+  golden.config["attention_dropout"] = 0.3;
+  const auto model = golden.build(golden.config);
+  nn::Pass pass;
+  pass.training = true;
+  pass.seed = 5;
+  const at::Tensor together = model->logits(golden.all(), pass);
+  const at::Tensor apart =
+      at::cat({model->logits(golden.samples(0, 1), pass), model->logits(golden.samples(1, 4), pass)});
+  EXPECT_LT(distance(apart, together), 1e-6);
+  EXPECT_GT(distance(model->logits(golden.all(), {}), together), 0.01);
+}
+
+TEST_P(LlamaGolden, WorksWithoutValues) {  // Note [Dry run]
+  const auto model = golden.build(golden.config);
+  for (const nn::ParameterPtr& p : model->all_parameters())
+    p->value = at::empty(p->shape, at::TensorOptions(at::kFloat).device(at::kMeta)).set_requires_grad(true);
+  models::Batch batch = golden.all();
+  batch.source_ids = batch.source_ids.to(at::kMeta), batch.labels = batch.labels.to(at::kMeta);
+  torch::autograd::backward({model->loss_sum(batch, {})}, {});
+  for (const nn::ParameterPtr& p : model->all_parameters()) EXPECT_EQ(p->value.grad().sizes(), p->shape) << p->name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, LlamaGolden,
+                         ::testing::Values("llama", "mistral", "qwen2", "qwen3", "mistral_classifier",
+                                           "qwen3_classifier"),
+                         [](const auto& info) { return info.param; });
+
+class RopeGolden : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(RopeGolden, IsWhatTransformersSays) {
+  const FamilyCase golden("llama/rope", Task::kCausalLm);
+  const nlohmann::json& scalars = golden.expected[GetParam()];
+  nlohmann::json config = golden.config;
+  config.update(scalars["config"]);
+  const auto model = golden.build(config), again = golden.build(nlohmann::json::parse(model->config_json()));
+  expect_golden(*model, golden.all(), {scalars, golden.tensors, GetParam() + "."});
+  expect_golden(*again, golden.all(), {scalars, golden.tensors, GetParam() + "."});
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, RopeGolden,
+                         ::testing::Values("default", "linear", "dynamic", "yarn", "yarn_mscale", "yarn_factor",
+                                           "longrope", "llama3", "proportional"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace trainer::testing

@@ -1,0 +1,60 @@
+#include "models/nn/layer_norm.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/native_layer_norm.h>
+#include <ATen/ops/rsqrt.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "tests/nn/reference.h"
+
+namespace trainer::testing {
+namespace {
+
+at::Tensor plain(const at::Tensor& x, const at::Tensor& weight, double eps) {
+  const at::Tensor apart = x - x.mean(-1, true);
+  return apart * (apart * apart).mean(-1, true).add(eps).rsqrt() * weight;
+}
+
+TEST(LayerNorm, IsThePlainComposition) {
+  const std::vector<std::vector<int64_t>> shapes{{1, 2}, {5, 3}, {130, 17}, {3, 1000}, {0, 8}};
+  for (const auto& shape : shapes)
+    for (const double eps : {1e-12, 1e-5, 0.5})
+      for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
+        expect_same([&](const auto& in) { return nn::layer_norm(in[0], in[1], in[2], eps, dtype); },
+                    [&](const auto& in) { return plain(in[0], in[1], eps) + in[2]; },
+                    {3 + random_tensor(shape, 1), random_tensor({shape[1]}, 2), random_tensor({shape[1]}, 3)},
+                    shape[1] == 2 ? 1e-4 : 2 * tolerance_of(dtype),
+                    std::to_string(shape[0]) + " x " + std::to_string(shape[1]));
+}
+
+TEST(LayerNorm, IsTorchsOne) {
+  const at::Tensor x = random_tensor({11, 96}, 1), weight = random_tensor({96}, 2), bias = random_tensor({96}, 3);
+  const at::Tensor theirs = std::get<0>(at::native_layer_norm(x, {96}, weight, bias, 1e-5));
+  EXPECT_LT((nn::layer_norm(x, weight, bias, 1e-5, at::kFloat) - theirs).abs().max().item<float>(), 2e-6F);
+}
+
+TEST(LayerNorm, MayHaveNoBias) {
+  expect_same([&](const auto& in) { return nn::layer_norm(in[0], in[1], {}, 1e-5, at::kFloat); },
+              [&](const auto& in) { return plain(in[0], in[1], 1e-5); },
+              {random_tensor({4, 9}, 1), random_tensor({9}, 2)}, kFloatTolerance, "no bias");
+}
+
+TEST(LayerNorm, AFrozenWeightGetsNoGradient) {
+  const at::Tensor x = random_tensor({4, 6}, 1).set_requires_grad(true), weight = random_tensor({6}, 2, at::kBFloat16),
+                   bias = random_tensor({6}, 3);
+  torch::autograd::backward({nn::layer_norm(x, weight, bias, 1e-6, at::kFloat).sum()}, {});
+  EXPECT_TRUE(x.grad().defined());
+  EXPECT_FALSE(weight.grad().defined());
+  EXPECT_FALSE(bias.grad().defined());
+}
+
+TEST(LayerNorm, AFarMeanDoesNotCancel) {
+  const at::Tensor x = 1000 + random_tensor({2, 64}, 1), weight = at::full({64}, 1.0F);
+  const at::Tensor exact = plain(x.to(at::kDouble), weight.to(at::kDouble), 1e-5);
+  EXPECT_LT((nn::layer_norm(x, weight, {}, 1e-5, at::kFloat) - exact).abs().max().item<double>(), 1e-3);
+}
+
+}  // namespace
+}  // namespace trainer::testing
