@@ -12,6 +12,12 @@ Blend blend_of(const config::DataSource& source) {
   return {source.path, source.weights};
 }
 
+/// The id for padding, when it is for nothing else.
+int32_t pad_of(const Tokenizer& tokenizer) {
+  const int32_t pad = tokenizer.pad_id();
+  return pad == tokenizer.eos_id() || pad == tokenizer.bos_id() || pad == tokenizer.unk_id() ? -1 : pad;
+}
+
 }  // namespace
 
 MegatronSamples::MegatronSamples(const config::MegatronDataConfig& config, const GptRequest& request,
@@ -39,19 +45,22 @@ Lengths MegatronSamples::lengths(int64_t index) const {
 
 Datasets open_megatron(const DatasetsRequest& request, const Tokenizer& tokenizer) {
   const config::DataConfig& c = request.config;
-  const int64_t eod = c.megatron.eod_id >= 0 ? c.megatron.eod_id : tokenizer.eos_id();
-  const GptSampleRules rules{c.megatron, static_cast<int32_t>(eod), -1, tokenizer.size()};
-  GptRequest train{blend_of(c.train), Split::kTrain, {}, request.seed};
+  const bool own_file = !c.validation.path.empty(), part = c.validation.fraction > 0;
+  config::MegatronDataConfig options = c.megatron;
+  if (part) options.split = fmt::format("{},{},0", 1 - c.validation.fraction, c.validation.fraction);
+  const int64_t eod = options.eod_id >= 0 ? options.eod_id : tokenizer.eos_id();
+  const GptSampleRules rules{options, static_cast<int32_t>(eod), pad_of(tokenizer), tokenizer.size()};
+  GptRequest train{blend_of(c.train), own_file ? Split::kWhole : Split::kTrain, {}, request.seed};
   if (request.train_samples > 0) train.samples = request.train_samples;
   Datasets datasets;
-  datasets.train = std::make_shared<MegatronSamples>(c.megatron, train, rules);
-  GptRequest validation{blend_of(c.train), Split::kValidation, {}, request.seed};
-  if (!c.validation.path.empty()) validation = {{{c.validation.path}, {}}, Split::kTrain, {}, request.seed};
-  const bool validates = !c.validation.path.empty() || c.validation.fraction > 0;
-  if (validates)
-    datasets.validation = std::make_shared<MegatronSamples>(c.megatron, validation, rules);
-  else
-    datasets.validation = std::make_shared<NoSamples>();
+  datasets.train = std::make_shared<MegatronSamples>(options, train, rules);
+  datasets.validation = std::make_shared<NoSamples>();
+  if (own_file)
+    datasets.validation = std::make_shared<MegatronSamples>(
+        options, GptRequest{{{c.validation.path}, {}}, Split::kWhole, {}, request.seed}, rules);
+  else if (part)
+    datasets.validation = std::make_shared<MegatronSamples>(
+        options, GptRequest{blend_of(c.train), Split::kValidation, {}, request.seed}, rules);
   return datasets;
 }
 

@@ -22,7 +22,8 @@ class MegatronSamples : public Samples {
   std::unique_ptr<GptDataset> dataset_;
 };
 
-/// Training and validation samples of `data.train.path`, as data.megatron.split divides them.
+/// Samples of the corpora of `data.train.path`: the training part of data.megatron.split, or with `data.validation` all
+/// but what that says.
 Datasets open_megatron(const DatasetsRequest& request, const Tokenizer& tokenizer);
 
 }  // namespace trainer::data

@@ -10,7 +10,7 @@
 
 namespace trainer::data {
 
-/// Told now and then how far a preparation is: the part of the files that was read (below 0: not known) and samples.
+/// Told now and then how far a preparation is: the part of the files' bytes that was read, and samples made of it.
 using PrepareProgress = std::function<void(double part, int64_t samples)>;
 
 struct PrepareRequest {

@@ -4,6 +4,7 @@
 #include <map>
 #include <thread>
 
+#include "data/chat/play_records.h"
 #include "data/ordered_workers.h"
 #include "data/readers/readers.h"
 #include "data/sample_maker.h"
@@ -26,7 +27,7 @@ struct MadeChunk {
   std::vector<MadeRecord> records;
   std::vector<std::string> places;  // of each record
   std::vector<size_t> sources;      // which path each is from
-  int64_t skipped = 0;  // records that could not be made into samples
+  int64_t skipped = 0;              // records that could not be made into samples
   std::string first_skipped;
   int64_t first = 0;
 };
@@ -89,7 +90,10 @@ class StoreMaker {
       chunk = Chunk{{}, next, 0};
     };
     try {
-      read(chunk, push);
+      if (request_.config.dialogue == config::Dialogue::kPlay)
+        read(PlayRecords(request_.source, request_.config.character), chunk, push);
+      else
+        read(RecordStream(request_.source), chunk, push);
     } catch (...) {
       const std::exception_ptr error = std::current_exception();
       push();
@@ -103,16 +107,17 @@ class StoreMaker {
   }
 
  private:
-  template <class Push>
-  void read(Chunk& chunk, const Push& push) {
-    RecordStream stream(request_.source);
+  template <class Stream, class Push>
+  void read(Stream stream, Chunk& chunk, const Push& push) {
     Record record;
     int64_t so_far = 0;
     while ((request_.max_records == 0 || so_far < request_.max_records) && stream.next(record)) {
       ++so_far;
       for (const auto& [name, text] : record.fields) chunk.bytes += text.size();
       chunk.records.push_back(std::move(record));
-      if (chunk.records.size() >= kChunkRecords || chunk.bytes >= kChunkBytes) push();
+      if (chunk.records.size() < kChunkRecords && chunk.bytes < kChunkBytes) continue;
+      part_ = stream.part();
+      push();
     }
     summary_ = stream.summary();
   }
@@ -152,7 +157,7 @@ class StoreMaker {
     }
     skipped_ += made.skipped;
     if (first_skipped_.empty()) first_skipped_ = made.first_skipped;
-    if (request_.progress) request_.progress(-1, facts_.samples);
+    if (request_.progress) request_.progress(part_, facts_.samples);
   }
 
   void store(MadeSample& sample, int64_t record, const std::string& place) {
@@ -200,6 +205,7 @@ class StoreMaker {
   size_t source_ = 0;
   int64_t skipped_ = 0;
   std::string first_skipped_;
+  double part_ = 0;  // of the files that was read
 };
 
 }  // namespace

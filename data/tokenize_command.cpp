@@ -49,14 +49,18 @@ void add_source_options(CLI::App& app, config::DataSource& source) {
 void add_train_options(CLI::App& app, TrainArguments& arguments) {
   app.add_option("--input", arguments.source.path, "Files, folders or globs; the text of every column is learnt from")
       ->required();
-  app.add_option("--output", arguments.output, "Folder for spiece.model and tokenizer_config.json")->required();
+  app.add_option("--output", arguments.output, "Folder for the tokenizer's files")->required();
   app.add_option("--vocab_size", arguments.training.vocab_size, "At most so many pieces, without the extra ids")
       ->required()
       ->check(CLI::Range(4, 4'000'000));
-  app.add_option("--model_type", arguments.training.model_type)
-      ->check(CLI::IsMember({"unigram", "bpe"}))
-      ->capture_default_str();
-  app.add_option("--extra_ids", arguments.training.extra_ids, "T5's <extra_id_N> after the pieces")
+  static const std::map<std::string, TokenizerLayout> kLayouts = {
+      {"t5", TokenizerLayout::kT5}, {"llama", TokenizerLayout::kLlama}, {"bert", TokenizerLayout::kBert}};
+  app.add_option("--layout", arguments.training.layout,
+                 "t5 (spiece.model), llama (tokenizer.model) or bert (vocab.txt); t5 if not given")
+      ->transform(CLI::CheckedTransformer(kLayouts).description(""));
+  app.add_option("--model_type", arguments.training.model_type, "unigram or bpe; unigram for t5, else bpe")
+      ->check(CLI::IsMember({"unigram", "bpe"}));
+  app.add_option("--extra_ids", arguments.training.extra_ids, "<extra_id_N> after the pieces, for t5")
       ->check(CLI::Range(0, 100'000))
       ->capture_default_str();
   add_source_options(app, arguments.source);
@@ -72,11 +76,11 @@ void add_corpus_options(CLI::App& app, CorpusRequest& request) {
   add_source_options(app, request.source);
 }
 
-void report(const TokenizerTraining& training, const std::string& path, size_t texts) {
-  int64_t size = open_tokenizer({.path = path}, "")->size();
-  int64_t pieces = size - training.extra_ids;
-  fmt::print("{}: {} pieces and {} extra ids, learnt from {} texts. A model needs vocab_size {} or more.\n", path,
-             pieces, training.extra_ids, texts, size);
+void report(const TokenizerTraining& training, const fs::path& path, size_t texts) {
+  const int64_t size = open_tokenizer({.path = path.parent_path()}, "")->size();
+  const int64_t extra = training.layout == TokenizerLayout::kT5 ? training.extra_ids : 0, pieces = size - extra;
+  fmt::print("{}: {} pieces{}, learnt from {} texts. A model needs vocab_size {} or more.\n", path.string(), pieces,
+             extra > 0 ? fmt::format(" and {} extra ids", extra) : "", texts, size);
   if (pieces < training.vocab_size) fmt::print("The texts do not hold {} pieces.\n", training.vocab_size);
 }
 
@@ -87,13 +91,12 @@ void run_train(const TrainArguments& arguments) {
   read_records(arguments.source, [&](Record&& record) {
     for (auto& [column, text] : record.fields) texts.push_back(std::move(text));
   });
-  std::string model = train_tokenizer(texts, arguments.training);
+  const std::vector<TokenizerFile> files = train_tokenizer(texts, arguments.training);
   std::error_code error;
   fs::create_directories(output, error);
   if (error) throw machine_error("create", output, error.value());
-  publish_file(output / "tokenizer_config.json", tokenizer_config_json(arguments.training));
-  publish_file(output / "spiece.model", model);
-  report(arguments.training, (output / "spiece.model").string(), texts.size());
+  for (auto file = files.rbegin(); file != files.rend(); ++file) publish_file(output / file->name, file->content);
+  report(arguments.training, output / files.front().name, texts.size());
 }
 
 std::vector<int32_t> parse_ids(std::string_view line, const std::string& file, int64_t number) {
@@ -134,7 +137,7 @@ int tokenize_command(const std::vector<std::string>& args) {
   TrainArguments train;
   IdsArguments ids;
   CorpusRequest corpus;
-  CLI::App* train_app = app.add_subcommand("train", "Train a SentencePiece tokenizer laid out for T5");
+  CLI::App* train_app = app.add_subcommand("train", "Train a tokenizer in the layout of T5, LLaMA or BERT");
   add_train_options(*train_app, train);
   app.add_option("--tokenizer", ids.tokenizer, "Folder with a tokenizer");
   app.add_option("--ids", ids.file, "Prints the ids of each line of this file as a JSON array");

@@ -29,6 +29,9 @@ class Model : public nn::Module {
   Model(std::string class_name, Task task) : Module(std::move(class_name)), task_(task) {}
 
   Task task() const { return task_; }
+  /// How many tokens of a learnt prompt stand in front of every sample (models/virtual_tokens.h).
+  int64_t virtual_tokens() const { return virtual_tokens_; }
+  void set_virtual_tokens(int64_t count) { virtual_tokens_ = count; }
   bool classifies() const { return task_ == Task::kSequenceClassification || task_ == Task::kImageClassification; }
 
   /// The logits of every label, [U, V] in the compute dtype; V: tokens or classes. Text is by teacher forcing.
@@ -69,6 +72,7 @@ class Model : public nn::Module {
 
  private:
   Task task_;
+  int64_t virtual_tokens_ = 0;
 };
 
 }  // namespace trainer::models

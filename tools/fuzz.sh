@@ -9,7 +9,7 @@ fail() { printf 'error: %s\n' "$@" >&2; exit 1; }
 
 seconds=${1:-60}
 [[ $# -le 1 && $seconds =~ ^[0-9]+$ ]] || { sed -n '2,4s/^# //p' "$0" >&2; exit 2; }
-kinds=(yaml json config idx indexed_file records)
+kinds=(yaml json config idx indexed_file records tokenizer template)
 folder=build/fuzz
 
 command -v clang++ >/dev/null || fail "The fuzzers need clang with libFuzzer, which a build does not: apt-get install clang"

@@ -21,7 +21,7 @@ struct SamplePiece {
 /// What the samples of one corpus depend on.
 struct GptIndexRequest {
   SequenceRange sequences;
-  int64_t sequence_length = 0;     // tokens of a sample, one more is read for the last label
+  int64_t sequence_length = 0;       // tokens of a sample, one more is read for the last label
   std::optional<int64_t> samples{};  // so many epochs that there are as many; nothing: one epoch
   int64_t seed = 0;
   bool drop_last_partial = true;  // false: a last, shorter sample

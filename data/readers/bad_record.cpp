@@ -48,8 +48,8 @@ int64_t BadRecords::count() const {
 std::vector<std::string> BadRecords::notes() const {
   std::vector<std::string> notes;
   for (const auto& [fault, kind] : kinds_) {
-    notes.push_back(fmt::format("left out as on_bad_sample says: {} × {}; the first: {}", kind.count, words_of(fault),
-                                kind.first));
+    notes.push_back(
+        fmt::format("left out as on_bad_sample says: {} × {}; the first: {}", kind.count, words_of(fault), kind.first));
   }
   return notes;
 }

@@ -17,7 +17,7 @@ using namespace std::string_view_literals;
 
 class FileBytes : public ByteSource {
  public:
-  explicit FileBytes(std::string path) : path_(std::move(path)) {
+  FileBytes(std::string path, int64_t* counter) : path_(std::move(path)), counter_(counter) {
     file_ = FileDescriptor(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe must not make it wait
     if (!file_) fail();
     struct stat about {};
@@ -29,6 +29,7 @@ class FileBytes : public ByteSource {
   size_t read(char* to, size_t size) override {
     for (;;) {
       ssize_t count = ::read(file_.get(), to, size);
+      if (count > 0 && counter_ != nullptr) *counter_ += count;
       if (count >= 0) return static_cast<size_t>(count);
       if (errno != EINTR) fail();
     }
@@ -38,6 +39,7 @@ class FileBytes : public ByteSource {
   [[noreturn]] void fail() const { throw InputError("{}: cannot read it: {}.", path_, std::strerror(errno)); }
 
   std::string path_;
+  int64_t* counter_;
   FileDescriptor file_;
 };
 
@@ -90,7 +92,9 @@ void refuse_others(std::string_view head, const std::string& path) {
       {"\xFE\xFF", "UTF-16 text (big-endian)", "Convert it with `iconv -f UTF-16 -t UTF-8`"},
       {"PK\3\4", "a zip archive", "Unpack it with `unzip`"},
       {"BZh91AY&", "packed with bzip2", "Unpack it with `bunzip2`, or pack it with gzip or zstd"},
-      {"\xFD" "7zXZ", "packed with xz", "Unpack it with `unxz`, or pack it with gzip or zstd"},
+      {"\xFD"
+       "7zXZ",
+       "packed with xz", "Unpack it with `unxz`, or pack it with gzip or zstd"},
       {"\x04\x22\x4D\x18", "packed with lz4", "Unpack it with `unlz4`, or pack it with gzip or zstd"},
       {"7z\xBC\xAF", "a 7z archive", "Unpack it with `7z x`"},
       {"ARROW1\0\0"sv, "an Arrow file", "Convert it to JSON lines"},
@@ -133,8 +137,8 @@ Bytes unpacked(Bytes bytes, const std::string& path) {
   return std::make_unique<TextBytes>(std::move(head), std::move(bytes));
 }
 
-Bytes open_bytes(const std::string& path) {
-  return unpacked(std::make_unique<FileBytes>(path), path);
+Bytes open_bytes(const std::string& path, int64_t* counter) {
+  return unpacked(std::make_unique<FileBytes>(path, counter), path);
 }
 
 }  // namespace trainer::data

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -27,8 +28,9 @@ class ByteSource {
 using Bytes = std::unique_ptr<ByteSource>;
 
 /// The bytes of the file `path`, unpacked when they begin as gzip or zstd data do, whatever its name.
+/// `counter`, if given, grows by the bytes taken from the disk, packed as they are there; it must outlive the source.
 /// Errors: InputError when it can't be opened, is no file with bytes, or begins as a file that can't be read.
-Bytes open_bytes(const std::string& path);
+Bytes open_bytes(const std::string& path, int64_t* counter = nullptr);
 
 /// The bytes of `text`.
 Bytes bytes_of(std::string text);

@@ -22,8 +22,9 @@ class GzipBytes : public ByteSource {
   size_t read(char* to, size_t size) override {
     size = std::min(size, size_t{1} << 30);  // zlib counts in 32 bits
     stream_.next_out = reinterpret_cast<Bytef*>(to);
-    stream_.avail_out = room_ = static_cast<uInt>(size);
-    while (stream_.avail_out == room_) {
+    stream_.avail_out = static_cast<uInt>(size);
+    while (stream_.avail_out == size) {
+      if (!damage_.empty()) throw BrokenBytes(damage_);
       if (stream_.avail_in == 0 && !refill()) {
         if (within_member_) throw BrokenBytes("the gzip data end too early: the file is cut off");
         return 0;
@@ -31,7 +32,7 @@ class GzipBytes : public ByteSource {
       if (!within_member_ && !begin_member()) continue;
       unpack_some();
     }
-    return room_ - stream_.avail_out;
+    return size - stream_.avail_out;
   }
 
  private:
@@ -61,15 +62,17 @@ class GzipBytes : public ByteSource {
       within_member_ = false;
     } else if (status == Z_MEM_ERROR) {
       throw MachineError("no memory to unpack gzip data.");
-    } else if (status == Z_DATA_ERROR && stream_.avail_out < room_) {
-      // What is before the damage is read first; the next call comes back here.
     } else if (status != Z_OK && status != Z_BUF_ERROR) {  // the latter: it needs more input
-      std::string why = stream_.msg ? stream_.msg : "";
-      if (why == "incorrect header check" && members_ > 1) fail_behind();
-      if (why == "incorrect data check") why = "the checksum (CRC) is another one";
-      if (why == "incorrect length check") why = "the length is another one";
-      throw BrokenBytes("the gzip data are damaged: " + (why.empty() ? "a dictionary is asked for" : why));
+      set_damage(stream_.msg ? stream_.msg : "a dictionary is asked for");
     }
+  }
+
+  /// What comes before the damage is given first.
+  void set_damage(std::string why) {
+    if (why == "incorrect header check" && members_ > 1) fail_behind();
+    if (why == "incorrect data check") why = "the checksum (CRC) is another one";
+    if (why == "incorrect length check") why = "the length is another one";
+    damage_ = "the gzip data are damaged: " + why;
   }
 
   [[noreturn]] static void fail_behind() {
@@ -79,7 +82,7 @@ class GzipBytes : public ByteSource {
   Bytes packed_;
   std::vector<char> input_;
   z_stream stream_{};
-  uInt room_ = 0;  // for the output of this call
+  std::string damage_;
   int64_t members_ = 0;
   bool within_member_ = false, padded_ = false;
 };

@@ -178,7 +178,8 @@ class JsonReader : public RecordReader {
       if (!take(':')) fail("':' is expected behind a key");
       input_.skip_space();
       if (is_array_of_objects()) {
-        if (!key_.empty()) fail(fmt::format("'{}' and '{}' are both arrays of objects; only one can be read", key_, key));
+        if (!key_.empty())
+          fail(fmt::format("'{}' and '{}' are both arrays of objects; only one can be read", key_, key));
         key_ = key;
         state_ = State::kBeforeElements;
         return input_.skip(1);

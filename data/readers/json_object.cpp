@@ -169,7 +169,8 @@ class Parser {
       if (text) text->append(text_, at_, plain);
       at_ += plain;
       if (take('"')) return;
-      if (!take('\\')) fail(at_ == text_.size() ? "the text ends within a string" : "a control character in a string", at_);
+      if (!take('\\'))
+        fail(at_ == text_.size() ? "the text ends within a string" : "a control character in a string", at_);
       escape(text);
     }
   }
@@ -248,7 +249,8 @@ class Parser {
   }
 
   void skip_space() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\r' || text_[at_] == '\n')) {
+    while (at_ < text_.size() &&
+           (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\r' || text_[at_] == '\n')) {
       ++at_;
     }
   }

@@ -56,9 +56,11 @@ void expect_one_format(const fs::path& folder, const std::vector<std::string>& f
   for (const std::string& file : files) {
     DataFormat first = *format_by_ending(files[0]), format = *format_by_ending(file);
     if (format == first) continue;
-    throw InputError("{}: the folder has files of two formats, like {} ({}) and {} ({}).\nGive a glob such as {}/*{}, or a "
-                     "list of both.", folder.string(), fs::path(files[0]).filename().string(), config::name_of(first),
-                     fs::path(file).filename().string(), config::name_of(format), folder.string(), ending_of(files[0]));
+    throw InputError(
+        "{}: the folder has files of two formats, like {} ({}) and {} ({}).\nGive a glob such as {}/*{}, or a "
+        "list of both.",
+        folder.string(), fs::path(files[0]).filename().string(), config::name_of(first),
+        fs::path(file).filename().string(), config::name_of(format), folder.string(), ending_of(files[0]));
   }
 }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 
 #include "data/readers/readers.h"
 #include "engine/base/errors.h"
@@ -34,14 +35,28 @@ Reader make_reader(TextInput input, DataFormat format, const config::DataSource&
 
 std::vector<std::string> ReadSummary::notes() const {
   std::vector<std::string> notes = bad.notes();
-  if (duplicates > 0) notes.push_back(fmt::format("left out as deduplicate says: {} × a record seen before", duplicates));
+  if (duplicates > 0)
+    notes.push_back(fmt::format("left out as deduplicate says: {} × a record seen before", duplicates));
   return notes;
 }
+
+namespace {
+
+/// Bytes of a file; 0 where that can't be said.
+int64_t size_of(const std::string& path) {
+  std::error_code ignored;
+  const auto size = std::filesystem::file_size(path, ignored);
+  return ignored ? 0 : static_cast<int64_t>(size);
+}
+
+}  // namespace
 
 RecordStream::RecordStream(const config::DataSource& source) : source_(source), entries_(find_sources(source)) {
   if (entries_.empty()) throw ConfigError("data: no path is given.");
   summary_.entry_records.resize(entries_.size());
   summary_.bad = BadRecords(source.on_bad_sample);
+  for (const SourceEntry& entry : entries_)
+    for (const SourceFile& file : entry.files) bytes_ += size_of(file.path);
 }
 
 bool RecordStream::next(Record& record) {
@@ -66,7 +81,7 @@ bool RecordStream::open_next() {
   if (entry_ == entries_.size()) return false;
   const SourceFile& file = entries_[entry_].files[file_++];
   path_ = file.path;
-  reader_ = make_reader(TextInput(open_bytes(path_), path_, source_.encoding), file.format, source_);
+  reader_ = make_reader(TextInput(open_bytes(path_, &bytes_read_), path_, source_.encoding), file.format, source_);
   has_records_ = false;
   return true;
 }

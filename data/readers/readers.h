@@ -34,6 +34,9 @@ class RecordStream {
   /// when no record was given.
   bool next(Record& record);
 
+  /// The part of the files' bytes that was read, from 0 to 1.
+  double part() const { return bytes_ > 0 ? static_cast<double>(bytes_read_) / static_cast<double>(bytes_) : 0; }
+
   /// Of what was read so far.
   const ReadSummary& summary() const { return summary_; }
 
@@ -49,6 +52,7 @@ class RecordStream {
   std::string path_;
   bool has_records_ = false;  // the current file, good or bad ones
   RecordSet seen_;
+  int64_t bytes_ = 0, bytes_read_ = 0;  // of all files
   ReadSummary summary_;
 };
 

@@ -105,8 +105,8 @@ std::string TextInput::place_of_byte(const Piece& piece, size_t offset) const {
   std::string_view before = piece.bytes.substr(0, offset);
   int64_t line = piece.line + std::count(before.begin(), before.end(), '\n');
   size_t newline = before.rfind('\n');
-  size_t column = newline == std::string_view::npos ? static_cast<size_t>(piece.column) + before.size()
-                                                    : before.size() - newline;
+  size_t column =
+      newline == std::string_view::npos ? static_cast<size_t>(piece.column) + before.size() : before.size() - newline;
   return fmt::format("{}:{}:{}", path_, line, column);
 }
 

@@ -34,8 +34,8 @@ class LineEnd : public PieceEnd {
 
 /// Bytes of a file as they are there, and where they begin.
 struct Piece {
-  std::string_view bytes;          // valid until the next call to the TextInput
-  int64_t line = 1, column = 1;    // from 1; columns count bytes
+  std::string_view bytes;        // valid until the next call to the TextInput
+  int64_t line = 1, column = 1;  // from 1; columns count bytes
 };
 
 /// Reads a text in UTF-8 or Latin-1. A byte order mark doesn't count as text.

@@ -75,7 +75,8 @@ void AddedTokens::split_piece(const ByteTrie& trie, std::string_view text, uint3
     while (token.lstrip && begin > rest && is_white_space(char_before(text, begin).code)) {
       begin -= char_before(text, begin).length;
     }
-    while (token.rstrip && end < text.size() && is_white_space(char_at(text, end).code)) end += char_at(text, end).length;
+    while (token.rstrip && end < text.size() && is_white_space(char_at(text, end).code))
+      end += char_at(text, end).length;
     push(rest, begin, -1);
     push(begin, end, id);
     rest = end;

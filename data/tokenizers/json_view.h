@@ -49,10 +49,9 @@ class JsonView {
   /// A text of one character.
   char32_t character() const;
 
-  /// The value of the text in `choices`.
+  /// The value of the text in `choices`; nothing, noted as a problem, when it is not there.
   template <class T>
-  T choice(std::initializer_list<std::pair<std::string_view, T>> choices, std::optional<T> fallback = {}) const {
-    if (fallback && is_null()) return *fallback;
+  std::optional<T> choice(std::initializer_list<std::pair<std::string_view, T>> choices) const {
     std::string given = text();
     std::string names;
     for (const auto& [name, value] : choices) {
@@ -60,7 +59,7 @@ class JsonView {
       names += (names.empty() ? "" : ", ") + std::string(name);
     }
     if (is_text()) problem("\"" + given + "\" is not supported; supported are " + names);
-    return choices.begin()->second;
+    return std::nullopt;
   }
 
   void problem(const std::string& what) const { problems_->add(path_, what); }

@@ -8,11 +8,13 @@ MetaspaceOptions read_metaspace_options(const JsonView& view) {
   MetaspaceOptions options;
   options.replacement.clear();
   append_char(options.replacement, view.at("replacement").character());
-  options.prepend = view.at("prepend_scheme")
-                        .choice<PrependScheme>({{"always", PrependScheme::kAlways},
-                                                {"first", PrependScheme::kFirst},
-                                                {"never", PrependScheme::kNever}},
-                                               PrependScheme::kAlways);
+  if (JsonView scheme = view.at("prepend_scheme"); !scheme.is_null()) {
+    options.prepend = scheme
+                          .choice<PrependScheme>({{"always", PrependScheme::kAlways},
+                                                  {"first", PrependScheme::kFirst},
+                                                  {"never", PrependScheme::kNever}})
+                          .value_or(PrependScheme::kAlways);
+  }
   if (!view.at("add_prefix_space").flag(true)) options.prepend = PrependScheme::kNever;
   options.split = view.at("split").flag(true);
   return options;

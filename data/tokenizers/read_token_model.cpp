@@ -1,6 +1,8 @@
 #include "data/tokenizers/read_token_model.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <set>
 
 #include <fmt/format.h>
@@ -21,7 +23,7 @@ VocabList read_vocab(const JsonView& view, int64_t& largest_id) {
   }
   vocab.reserve(view.value().size());
   for (const auto& [piece, id] : view.value().items()) {
-    bool fits = id.is_number_unsigned() && id.get<uint64_t>() < kMaxId;
+    bool fits = id.is_number_integer() && id.get<int64_t>() >= 0 && id.get<int64_t>() < kMaxId;
     if (fits) {
       vocab.emplace_back(piece, id.get<int64_t>());
       largest_id = std::max(largest_id, vocab.back().second);
@@ -78,6 +80,30 @@ ReadTokenModel read_bpe(const JsonView& view) {
   return result;
 }
 
+/// A score as `tokenizers` reads it: all digits as one number, divided by a power of ten, which rounds twice. Paths of
+/// almost equal scores (a long run of one letter) are decided by that.
+double as_library_reads(double score) {
+  char text[32];
+  const char* end = std::to_chars(text, text + sizeof text, std::abs(score), std::chars_format::scientific).ptr;
+  uint64_t digits = 0;
+  int exponent = 0;
+  for (const char* at = text; at < end; ++at) {
+    if (*at == 'e') {
+      int written = 0;
+      std::from_chars(at[1] == '+' ? at + 2 : at + 1, end, written);
+      exponent += written;
+      break;
+    }
+    if (*at == '.') {
+      exponent = static_cast<int>(-(std::find(at, end, 'e') - at - 1));
+    } else {
+      digits = 10 * digits + static_cast<uint64_t>(*at - '0');
+    }
+  }
+  if (exponent < -300 || exponent > 0) return score;
+  return std::copysign(static_cast<double>(digits) / std::pow(10.0, -exponent), score);
+}
+
 ReadTokenModel read_unigram(const JsonView& view) {
   ReadTokenModel result;
   UnigramOptions options;
@@ -89,7 +115,7 @@ ReadTokenModel read_unigram(const JsonView& view) {
   options.pieces.reserve(vocab.value().size());
   for (const json& entry : vocab.value()) {
     if (entry.is_array() && entry.size() == 2 && entry[0].is_string() && entry[1].is_number()) {
-      options.pieces.emplace_back(entry[0].get<std::string>(), entry[1].get<double>());
+      options.pieces.emplace_back(entry[0].get<std::string>(), as_library_reads(entry[1].get<double>()));
     } else {
       vocab.problem(fmt::format("entry {} is not a piece and its score", options.pieces.size()));
       options.pieces.emplace_back();
@@ -144,9 +170,9 @@ ReadTokenModel read_token_model(const JsonView& view) {
     return {};
   }
   if (view.at("type").is_null()) return guess(view)(view);
-  return view.at("type").choice<Read>(
-      {{"BPE", read_bpe}, {"Unigram", read_unigram}, {"WordPiece", read_word_piece}, {"WordLevel", read_word_level}})(
-      view);
+  auto read = view.at("type").choice<Read>(
+      {{"BPE", read_bpe}, {"Unigram", read_unigram}, {"WordPiece", read_word_piece}, {"WordLevel", read_word_level}});
+  return read ? (*read)(view) : ReadTokenModel{};
 }
 
 }  // namespace trainer::data

@@ -78,7 +78,8 @@ class SentencePieceTokenizer : public Tokenizer {
         continue;
       }
       const std::string& guard = start > 0 ? guard_ : kNoGuard;
-      auto pieces = processor_.EncodeAsImmutableProto(guard + std::string(part.text)).pieces();
+      auto proto = processor_.EncodeAsImmutableProto(guard + std::string(part.text));  // owns its pieces
+      auto pieces = proto.pieces();
       for (size_t i = guard.empty() ? 0 : guard_size(); i < pieces.size(); ++i) {
         push(static_cast<int32_t>(pieces[i].id()), start + pieces[i].begin() - guard.size(),
              start + pieces[i].end() - guard.size());

@@ -7,6 +7,7 @@
 #include "data/tokenizers/sentencepiece_tokenizer.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/config/hub_folder.h"
 
 namespace trainer::data {
 namespace {
@@ -49,8 +50,8 @@ std::unique_ptr<Tokenizer> open_tokenizer(const config::TokenizerConfig& config,
   std::error_code error;
   if (fs::is_regular_file(path, error)) return open_file(path);
   if (!fs::is_directory(path, error)) {
-    throw InputError("{}: no such folder; `tokenizer.path` or `model.path` must name one with a tokenizer.",
-                     path.string());
+    throw InputError("{}: no such folder; `tokenizer.path` or `model.path` must name one with a tokenizer.\n  {}",
+                     path.string(), config::hub_hint(path.string()));
   }
   for (const char* name : {"tokenizer.json", "spiece.model", "tokenizer.model", "vocab.json", "vocab.txt"}) {
     if (fs::exists(path / name, error)) return open_file(path / name);

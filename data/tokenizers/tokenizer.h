@@ -46,7 +46,7 @@ class Tokenizer {
   /// The piece or special token of an id. Errors: InternalError when the id is not in [0, size).
   virtual std::string piece_of(int32_t id) const = 0;
 
-  virtual int32_t pad_id() const = 0;  ///< -1 when the tokenizer has none
+  virtual int32_t pad_id() const = 0;            ///< -1 when the tokenizer has none
   virtual int32_t bos_id() const { return -1; }  ///< likewise
   virtual int32_t eos_id() const = 0;
   virtual int32_t unk_id() const = 0;

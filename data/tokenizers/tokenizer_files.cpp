@@ -203,9 +203,9 @@ TokenizerSettings read_tokenizer_settings(const fs::path& model_file) {
 
 std::vector<fs::path> tokenizer_files_in(const fs::path& folder) {
   std::vector<fs::path> files;
-  for (const char* name : {"spiece.model", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json",
-                           "added_tokens.json", "tokenizer.json", "vocab.json", "merges.txt", "vocab.txt",
-                           "chat_template.jinja"}) {
+  for (const char* name :
+       {"spiece.model", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+        "tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "chat_template.jinja"}) {
     if (fs::is_regular_file(folder / name)) files.push_back(folder / name);
   }
   return files;

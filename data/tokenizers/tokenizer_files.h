@@ -12,8 +12,8 @@
 
 namespace trainer::data {
 
-/// What `tokenizer_config.json`, `special_tokens_map.json`, `added_tokens.json`, `chat_template.jinja` and, for the kind
-/// of model, `config.json` and `generation_config.json` say.
+/// What `tokenizer_config.json`, `special_tokens_map.json`, `added_tokens.json`, `chat_template.jinja` and, for the
+/// kind of model, `config.json` and `generation_config.json` say.
 struct TokenizerSettings {
   std::string tokenizer_class;                             // "" when it is not said
   int64_t extra_ids = 0;                                   // T5's sentinels: configured, or 100 for a T5
@@ -22,7 +22,7 @@ struct TokenizerSettings {
   std::map<int32_t, AddedToken> added;                     // tokens with explicit ids
   int32_t eos_id = -1;                                     // as the model's files say
   std::optional<bool> add_bos, add_eos;                    // whether they are put around a text, when it is said
-  bool legacy = true;                                      // a space is put in front of each part between special tokens
+  bool legacy = true;  // a space is put in front of each part between special tokens
   bool add_prefix_space = false, lowercase = true, split_ideographs = true;
   std::optional<bool> strip_accents;
   std::map<std::string, std::string, std::less<>> chat_templates;  // by name; "default" is the one without

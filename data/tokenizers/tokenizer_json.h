@@ -22,13 +22,13 @@ struct TokenizerStages {
   std::unique_ptr<TokenModel> model;
   std::unique_ptr<PostProcessor> post_processor;
   std::unique_ptr<Decoder> decoder;
-  AddedTokens added;  ///< not yet prepared
+  AddedTokens added;        ///< not yet prepared
   int64_t largest_id = -1;  ///< of the model
   std::string unk_token;    ///< the model's; "" when it has none
 };
 
-/// Makes the stages that `root`, the content of `file`, describes. `truncation` and `padding` are the caller's affair and
-/// are not read. Errors: InputError with the path of all that is wrong in it.
+/// Makes the stages that `root`, the content of `file`, describes. `truncation` and `padding` are the caller's affair
+/// and are not read. Errors: InputError with the path of all that is wrong in it.
 TokenizerStages read_tokenizer_json(const nlohmann::json& root, const std::string& file);
 
 }  // namespace trainer::data

@@ -1,7 +1,11 @@
 #include "data/tokenizers/tokenizer_trainer.h"
 
+#include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 
+#include <algorithm>
+#include <cctype>
+#include <set>
 #include <unordered_map>
 
 #include <nlohmann/json.hpp>
@@ -31,29 +35,33 @@ std::string reason(const std::string& message) {
   return bracket == std::string::npos ? message : message.substr(bracket + 2);
 }
 
-}  // namespace
+using Settings = std::unordered_map<std::string, std::string>;
 
-std::string train_tokenizer(const std::vector<std::string>& texts, const TokenizerTraining& training) {
-  if (texts.empty()) throw InputError("there is no text to train a tokenizer from.");
-  const std::unordered_map<std::string, std::string> settings = {
-      {"model_type", training.model_type},
+Settings settings_of(const TokenizerTraining& training) {
+  const bool t5 = training.layout == TokenizerLayout::kT5;
+  Settings settings = {
+      {"model_type", !training.model_type.empty() ? training.model_type
+                     : t5                         ? "unigram"
+                                                  : "bpe"},
       {"vocab_size", std::to_string(training.vocab_size)},
-      {"pad_id", "0"},
-      {"eos_id", "1"},
-      {"unk_id", "2"},
-      {"bos_id", "-1"},
-      {"pad_piece", "<pad>"},
-      {"eos_piece", "</s>"},
-      {"unk_piece", "<unk>"},
       {"character_coverage", "0.9999"},
       {"max_sentence_length", std::to_string(1 << 24)},  // by default, longer lines are left out without a word
       {"num_threads", "1"},                              // sums of several threads differ in their last bits
       {"hard_vocab_limit", "false"},                     // a short text may hold fewer pieces
       {"minloglevel", "2"},
   };
+  const Settings of_t5{{"pad_id", "0"},        {"eos_id", "1"},       {"unk_id", "2"},       {"bos_id", "-1"},
+                       {"pad_piece", "<pad>"}, {"eos_piece", "</s>"}, {"unk_piece", "<unk>"}};
+  const Settings of_llama{
+      {"unk_id", "0"}, {"bos_id", "1"}, {"eos_id", "2"}, {"pad_id", "-1"}, {"byte_fallback", "true"}};
+  settings.merge(Settings(t5 ? of_t5 : training.layout == TokenizerLayout::kLlama ? of_llama : Settings{}));
+  return settings;
+}
+
+std::string train_model(const std::vector<std::string>& texts, const TokenizerTraining& training) {
   TextIterator iterator(texts);
   std::string model;
-  auto status = sentencepiece::SentencePieceTrainer::Train(settings, &iterator, &model);
+  auto status = sentencepiece::SentencePieceTrainer::Train(settings_of(training), &iterator, &model);
   if (!status.ok()) {
     throw InputError("cannot train a tokenizer of {} pieces from {} texts: {}", training.vocab_size, texts.size(),
                      reason(status.ToString()));
@@ -61,12 +69,93 @@ std::string train_tokenizer(const std::vector<std::string>& texts, const Tokeniz
   return model;
 }
 
-std::string tokenizer_config_json(const TokenizerTraining& training) {
-  nlohmann::ordered_json config = {
-      {"eos_token", "</s>"},  {"extra_ids", training.extra_ids},  {"pad_token", "<pad>"},
-      {"unk_token", "<unk>"}, {"tokenizer_class", "T5Tokenizer"},
+size_t characters_in(std::string_view text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+/// Words in lower case with spaces around punctuation, as BERT cuts them.
+std::string as_bert_reads(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x80 && std::ispunct(byte) != 0)
+      out.append({' ', c, ' '});
+    else
+      out += byte < 0x80 ? static_cast<char>(std::tolower(byte)) : c;
+  }
+  return out;
+}
+
+/// SentencePiece marks where a word begins, WordPiece where it goes on.
+std::string vocabulary_for_bert(const std::string& model, int64_t most) {
+  constexpr std::string_view kWord = "\xe2\x96\x81";
+  sentencepiece::SentencePieceProcessor processor;
+  const auto status = processor.LoadFromSerializedProto(model);
+  require(status.ok(), "the model just trained is broken: {}", status.ToString());
+  std::vector<std::string> lines{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+  std::set<std::string> seen(lines.begin(), lines.end());
+  const auto add = [&](const std::string& line) {
+    if (static_cast<int64_t>(lines.size()) < most && seen.insert(line).second) lines.push_back(line);
   };
+  std::vector<std::string> begins, others;
+  for (int id = 0; id < processor.GetPieceSize(); ++id) {
+    if (processor.IsUnknown(id) || processor.IsControl(id)) continue;
+    const std::string& piece = processor.IdToPiece(id);
+    if (piece == kWord) continue;
+    if (piece.starts_with(kWord))
+      begins.push_back(piece.substr(kWord.size()));
+    else
+      others.push_back(piece);
+  }
+  for (const std::string& piece : others)  // single characters both ways, so that no word is unknown
+    if (characters_in(piece) == 1) add(piece), add("##" + piece);
+  for (const std::string& piece : begins) add(piece);
+  for (const std::string& piece : others) add("##" + piece);
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+std::string config_text(const nlohmann::ordered_json& config) {
   return config.dump(2) + "\n";
+}
+
+}  // namespace
+
+std::vector<TokenizerFile> train_tokenizer(const std::vector<std::string>& texts, const TokenizerTraining& training) {
+  if (texts.empty()) throw InputError("there is no text to train a tokenizer from.");
+  const std::string name = "tokenizer_config.json";
+  switch (training.layout) {
+    case TokenizerLayout::kT5:
+      return {{"spiece.model", train_model(texts, training)},
+              {name, config_text({{"eos_token", "</s>"},
+                                  {"extra_ids", training.extra_ids},
+                                  {"pad_token", "<pad>"},
+                                  {"unk_token", "<unk>"},
+                                  {"tokenizer_class", "T5Tokenizer"}})}};
+    case TokenizerLayout::kLlama:
+      return {{"tokenizer.model", train_model(texts, training)},
+              {name, config_text({{"add_bos_token", true},
+                                  {"add_eos_token", false},
+                                  {"bos_token", "<s>"},
+                                  {"eos_token", "</s>"},
+                                  {"unk_token", "<unk>"},
+                                  {"legacy", false},
+                                  {"tokenizer_class", "LlamaTokenizer"}})}};
+    case TokenizerLayout::kBert:
+      break;
+  }
+  std::vector<std::string> words;
+  for (const std::string& text : texts) words.push_back(as_bert_reads(text));
+  return {{"vocab.txt", vocabulary_for_bert(train_model(words, training), training.vocab_size)},
+          {name, config_text({{"do_lower_case", true},
+                              {"cls_token", "[CLS]"},
+                              {"mask_token", "[MASK]"},
+                              {"pad_token", "[PAD]"},
+                              {"sep_token", "[SEP]"},
+                              {"unk_token", "[UNK]"},
+                              {"tokenizer_class", "BertTokenizer"}})}};
 }
 
 }  // namespace trainer::data

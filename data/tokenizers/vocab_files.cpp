@@ -54,7 +54,7 @@ json read_merges(const fs::path& path) {
 /// An entry of `added_tokens` for each token that is not there.
 void add_special(json& root, std::initializer_list<std::string> tokens) {
   for (const std::string& token : tokens) {
-    json entry = {{"id", 0},         {"content", token}, {"single_word", false}, {"lstrip", token == "<mask>"},
+    json entry = {{"id", 0},         {"content", token},    {"single_word", false}, {"lstrip", token == "<mask>"},
                   {"rstrip", false}, {"normalized", false}, {"special", true}};
     if (!token.empty()) root["added_tokens"].push_back(entry);
   }
@@ -68,8 +68,11 @@ json id_pair(const json& vocab, const std::string& token) {
 /// GPT-2's byte-level BPE, or one of its kin.
 json byte_level_bpe(const fs::path& vocab_file, const TokenizerSettings& settings) {
   json byte_level = {{"type", "ByteLevel"}, {"add_prefix_space", settings.add_prefix_space}, {"trim_offsets", false}};
-  json root = {{"model", {{"type", "BPE"}}}, {"pre_tokenizer", byte_level}, {"post_processor", byte_level},
-               {"decoder", byte_level},      {"added_tokens", json::array()}};
+  json root = {{"model", {{"type", "BPE"}}},
+               {"pre_tokenizer", byte_level},
+               {"post_processor", byte_level},
+               {"decoder", byte_level},
+               {"added_tokens", json::array()}};
   json& model = root["model"];
   model["vocab"] = parse_json(read_file(vocab_file, kMaxFileBytes), vocab_file.string());
   model["merges"] = read_merges(vocab_file.parent_path() / "merges.txt");
@@ -90,10 +93,9 @@ json byte_level_bpe(const fs::path& vocab_file, const TokenizerSettings& setting
   add_special(root, {"<|endoftext|>"});
   if (settings.add_bos.value_or(false)) {
     std::string bos = settings.bos_token.empty() ? "<|endoftext|>" : settings.bos_token;
-    root["post_processor"] = {
-        {"type", "TemplateProcessing"},
-        {"single", {{{"SpecialToken", {{"id", bos}}}}, {{"Sequence", {{"id", "A"}}}}}},
-        {"special_tokens", {{bos, {{"ids", {id_pair(model["vocab"], bos)[1]}}}}}}};
+    root["post_processor"] = {{"type", "TemplateProcessing"},
+                              {"single", {{{"SpecialToken", {{"id", bos}}}}, {{"Sequence", {{"id", "A"}}}}}},
+                              {"special_tokens", {{bos, {{"ids", {id_pair(model["vocab"], bos)[1]}}}}}}};
   }
   return root;
 }
@@ -120,6 +122,18 @@ json word_piece(const fs::path& vocab_file, const TokenizerSettings& settings) {
   return root;
 }
 
+/// Other classes have such files too, but use them in other ways.
+void check_class(const fs::path& vocab_file, const std::string& name, std::initializer_list<const char*> known) {
+  bool is_known = name.empty() ||
+                  std::any_of(known.begin(), known.end(), [&](const char* front) { return name.starts_with(front); });
+  if (is_known) return;
+  throw InputError(
+      "{}: how a {} (tokenizer_class in tokenizer_config.json) uses this vocabulary is not known here.\n"
+      "Put its tokenizer.json into the folder: AutoTokenizer.from_pretrained(folder).save_pretrained(folder) writes "
+      "it.",
+      vocab_file.string(), name);
+}
+
 }  // namespace
 
 std::unique_ptr<Tokenizer> open_vocab_files(const fs::path& vocab_file) {
@@ -128,10 +142,12 @@ std::unique_ptr<Tokenizer> open_vocab_files(const fs::path& vocab_file) {
     if (name.empty()) name = value;
   };
   if (vocab_file.extension() == ".txt") {
+    check_class(vocab_file, settings.tokenizer_class, {"Bert", "DistilBert", "Electra"});
     default_to(settings.unk_token, "[UNK]");
     default_to(settings.pad_token, "[PAD]");
     return make_json_tokenizer(word_piece(vocab_file, settings), vocab_file, settings);
   }
+  check_class(vocab_file, settings.tokenizer_class, {"GPT2", "Qwen2", "Roberta"});
   json root = byte_level_bpe(vocab_file, settings);
   bool roberta = settings.tokenizer_class.starts_with("Roberta");
   default_to(settings.eos_token, roberta ? "</s>" : "<|endoftext|>");

@@ -69,16 +69,17 @@ json lora_json(const config::LoraConfig& o, models::Model& model) {
 }
 
 json ia3_json(const config::LoraConfig& o, models::Model& model) {
-  return {{"target_modules", names_or_pattern(o.target_modules)},
-          {"exclude_modules", names_or_pattern(o.exclude_modules)},
-          {"feedforward_modules", o.feedforward_modules.empty() ? json::array()
-                                                                : names_or_pattern(o.feedforward_modules)},
-          {"fan_in_fan_out", has_conv1d(model)},
-          {"init_ia3_weights", o.init_ia3_weights}};
+  return {
+      {"target_modules", names_or_pattern(o.target_modules)},
+      {"exclude_modules", names_or_pattern(o.exclude_modules)},
+      {"feedforward_modules", o.feedforward_modules.empty() ? json::array() : names_or_pattern(o.feedforward_modules)},
+      {"fan_in_fan_out", has_conv1d(model)},
+      {"init_ia3_weights", o.init_ia3_weights}};
 }
 
 json prompt_json(const config::LoraConfig& o, models::Model& model, const std::string& base_model) {
-  const PromptSizes sizes = prompt_sizes(model);
+  const bool prefix = o.peft_type == "PREFIX_TUNING";
+  const PromptSizes sizes = prefix ? prefix_sizes(model) : prompt_sizes(model);
   json file = {{"num_virtual_tokens", o.num_virtual_tokens},
                {"token_dim", sizes.width},
                {"num_transformer_submodules", sizes.submodules},
@@ -89,6 +90,12 @@ json prompt_json(const config::LoraConfig& o, models::Model& model, const std::s
     file["encoder_hidden_size"] = o.encoder_hidden_size > 0 ? o.encoder_hidden_size : sizes.width;
     file["encoder_num_layers"] = o.encoder_num_layers;
     file["encoder_dropout"] = o.encoder_dropout;
+    return file;
+  }
+  if (prefix) {
+    file["encoder_hidden_size"] = o.encoder_hidden_size > 0 ? o.encoder_hidden_size : sizes.width;
+    file["prefix_projection"] = o.prefix_projection;
+    file["init_weights"] = nullptr;
     return file;
   }
   const bool text = o.prompt_tuning_init == "TEXT";
@@ -169,6 +176,8 @@ void read_lora(const json& file, const std::string& where, config::LoraConfig& o
 void read_prompt(const json& file, const std::string& where, config::LoraConfig& o) {
   o.num_virtual_tokens = file.value("num_virtual_tokens", int64_t{0});
   o.prompt_tuning_init = "RANDOM";  // the values are in the folder
+  o.prefix_projection = false;
+  o.encoder_hidden_size = 0;
   if (o.num_virtual_tokens < 1 || o.num_virtual_tokens > int64_t{1} << 20)
     throw InputError("{}: num_virtual_tokens is {}; it must be at least 1.", where,
                      file.value("num_virtual_tokens", json()).dump());
@@ -205,14 +214,15 @@ config::LoraConfig read_adapter_config(const std::string& folder, config::LoraCo
     options.modules_to_save = to_list<std::string>(file, "modules_to_save");
     if (options.peft_type == "LORA")
       read_lora(file, where, options);
-    else if (options.peft_type == "PROMPT_TUNING")
-      read_prompt(file, where, options);
-    else if (options.peft_type == "P_TUNING" || options.peft_type == "PREFIX_TUNING")
+    else if (options.peft_type == "P_TUNING" || file.value("prefix_projection", false))
       throw InputError("{}: an adapter of {} holds what its network made, not the network: it can't be trained on.",
                        where, options.peft_type);
+    else if (options.peft_type == "PROMPT_TUNING" || options.peft_type == "PREFIX_TUNING")
+      read_prompt(file, where, options);
     else if (options.peft_type != "IA3")
-      throw InputError("{}: peft_type is '{}'; this version trains on adapters of LORA, IA3 and PROMPT_TUNING.", where,
-                       options.peft_type);
+      throw InputError(
+          "{}: peft_type is '{}'; this version trains on adapters of LORA, IA3, PREFIX_TUNING and PROMPT_TUNING.",
+          where, options.peft_type);
   } catch (const json::exception& error) {
     throw InputError("{}: a value has the wrong type: {}", where, error.what());
   }

@@ -7,6 +7,7 @@
 
 #include "engine/adapters/inject.h"
 #include "engine/adapters/lora_linear.h"
+#include "engine/adapters/prefix_encoder.h"
 #include "engine/adapters/prompt_encoder.h"
 
 namespace trainer::adapters {
@@ -22,20 +23,28 @@ at::Tensor as_it_is(const Tensors& parts) {
 void add_doubled(const LoraLinear& layer, const std::map<std::string, std::string>& names,
                  std::vector<FileTensor>& file) {
   const int64_t r = 2 * layer.shape().r;
-  file.push_back({names.at(layer.a()->name), {r, layer.in()}, {layer.a()->name, layer.start_a()->name},
-                  [](const Tensors& parts) { return at::cat({parts[0], parts[1].to(parts[0].scalar_type())}, 0); }});
-  file.push_back({names.at(layer.b()->name), {layer.out(), r}, {layer.b()->name, layer.start_b()->name},
-                  [](const Tensors& parts) { return at::cat({parts[0], -parts[1].to(parts[0].scalar_type())}, 1); }});
+  file.push_back(
+      {names.at(layer.a()->name), {r, layer.in()}, {layer.a()->name, layer.start_a()->name}, [](const Tensors& parts) {
+         return at::cat({parts[0], parts[1].to(parts[0].scalar_type())}, 0);
+       }});
+  file.push_back(
+      {names.at(layer.b()->name), {layer.out(), r}, {layer.b()->name, layer.start_b()->name}, [](const Tensors& parts) {
+         return at::cat({parts[0], -parts[1].to(parts[0].scalar_type())}, 1);
+       }});
 }
 
-void add_prompt(const PromptEncoder& encoder, std::vector<FileTensor>& file) {
+using Encode = std::function<at::Tensor(const std::map<std::string, at::Tensor>& weights)>;
+
+/// What `encode` makes of the weights of `network`, which are not in the file themselves.
+void add_encoded(const nn::Module& network, std::vector<int64_t> shape, const Encode& encode,
+                 std::vector<FileTensor>& file, std::set<std::string>& done) {
   std::vector<std::string> local, full;
-  for (const auto& [name, parameter] : encoder.parameters()) local.push_back(name), full.push_back(parameter->name);
-  const PromptEncoderShape shape = encoder.shape();
-  file.push_back({"prompt_embeddings", {shape.tokens, shape.width}, full, [shape, local](const Tensors& parts) {
+  for (const auto& [name, parameter] : network.parameters()) local.push_back(name), full.push_back(parameter->name);
+  done.insert(full.begin(), full.end());
+  file.push_back({"prompt_embeddings", std::move(shape), full, [encode, local](const Tensors& parts) {
                     std::map<std::string, at::Tensor> weights;
                     for (size_t i = 0; i < parts.size(); ++i) weights[local[i]] = parts[i];
-                    return encode_prompt(shape, weights);
+                    return encode(weights);
                   }});
 }
 
@@ -47,8 +56,14 @@ std::vector<FileTensor> adapter_file(models::Model& model, const config::LoraCon
   std::set<std::string> done;
   model.visit([&](nn::Module& module) {
     if (auto* encoder = dynamic_cast<PromptEncoder*>(&module)) {
-      add_prompt(*encoder, file);
-      for (const auto& [name, parameter] : encoder->parameters()) done.insert(parameter->name);
+      const PromptEncoderShape shape = encoder->shape();
+      const auto encode = [shape](const auto& weights) { return encode_prompt(shape, weights); };
+      add_encoded(module, {shape.tokens, shape.width}, encode, file, done);
+    }
+    if (auto* encoder = dynamic_cast<PrefixEncoder*>(&module)) {
+      const PrefixShape shape = encoder->shape();
+      const auto encode = [shape](const auto& weights) { return encode_prefix(shape, weights); };
+      add_encoded(module, {shape.tokens, shape.numbers()}, encode, file, done);
     }
     auto* lora = dynamic_cast<LoraLinear*>(&module);
     if (lora == nullptr || !lora->shape().subtracts_start) return;

@@ -17,8 +17,8 @@ struct FileTensor {
   std::function<at::Tensor(const std::vector<at::Tensor>&)> make;
 };
 
-/// What an adapter file holds for a model with adapters: every trained parameter as it is, except for a decomposed start
-/// (see Note [Decomposed start]) and for a prompt that a network makes, of which the prompt is kept only.
+/// What an adapter file holds for a model with adapters: every trained parameter as it is, except for a decomposed
+/// start (see Note [Decomposed start]) and for a prompt that a network makes, of which the prompt is kept only.
 std::vector<FileTensor> adapter_file(models::Model& model, const config::LoraConfig& options);
 
 }  // namespace trainer::adapters

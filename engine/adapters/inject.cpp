@@ -4,8 +4,10 @@
 
 #include "engine/adapters/inject_ia3.h"
 #include "engine/adapters/inject_lora.h"
+#include "engine/adapters/inject_prefix.h"
 #include "engine/adapters/inject_prompt.h"
 #include "engine/adapters/model_facts.h"
+#include "engine/adapters/prefix_encoder.h"
 #include "engine/adapters/target.h"
 #include "engine/base/errors.h"
 
@@ -29,6 +31,12 @@ void unfreeze(nn::Module& module) {
   }
 }
 
+/// The weights of a prefix that is learnt itself are the whole file.
+bool is_whole_prefix(nn::Module& module) {
+  const auto* encoder = dynamic_cast<PrefixEncoder*>(&module);
+  return encoder != nullptr && !encoder->shape().projected;
+}
+
 /// PEFT trains the head of a classifier too, by the names that transformers gives it.
 void add_head(const models::Model& model, config::LoraConfig& options) {
   if (model.task() != models::Task::kSequenceClassification) return;
@@ -38,7 +46,8 @@ void add_head(const models::Model& model, config::LoraConfig& options) {
 }
 
 bool is_prompt(const config::LoraConfig& options) {
-  return options.peft_type == "PROMPT_TUNING" || options.peft_type == "P_TUNING";
+  return options.peft_type == "PROMPT_TUNING" || options.peft_type == "P_TUNING" ||
+         options.peft_type == "PREFIX_TUNING";
 }
 
 }  // namespace
@@ -50,8 +59,10 @@ Injected inject(models::Model& model, config::LoraConfig& options, const Encode&
   for (nn::Module* module : saved) module->visit(unfreeze);
   if (options.peft_type == "LORA") return inject_lora(model, options);
   if (options.peft_type == "IA3") return inject_ia3(model, options);
+  if (options.peft_type == "PREFIX_TUNING") return inject_prefix(model, options);
   if (is_prompt(options)) return inject_prompt(model, options, encode);
-  throw ConfigError("lora.peft_type {} is not supported; LORA, IA3, PROMPT_TUNING and P_TUNING are", options.peft_type);
+  throw ConfigError("lora.peft_type {} is not supported; LORA, IA3, PREFIX_TUNING, PROMPT_TUNING and P_TUNING are",
+                    options.peft_type);
 }
 
 bool is_adapter(const std::string& name) {
@@ -65,12 +76,13 @@ std::map<std::string, std::string> adapter_names(models::Model& model, const con
   std::map<std::string, std::string> names;
   model.visit([&](nn::Module& module) {
     const auto& parameters = module.parameters();
-    const bool adapted = std::any_of(parameters.begin(), parameters.end(),
-                                     [](const auto& p) { return is_adapter("." + p.first); });
+    const bool adapted =
+        std::any_of(parameters.begin(), parameters.end(), [](const auto& p) { return is_adapter("." + p.first); });
     const std::string path = module.path().empty() ? "" : module.path() + ".";
     for (const auto& [name, parameter] : parameters) {
       const bool of_base = adapted && !is_adapter("." + name);
-      const std::string in_file = name == kPrompt ? kPrompt : root + path + (of_base ? "base_layer." : "") + name;
+      const std::string in_file =
+          name == kPrompt || is_whole_prefix(module) ? kPrompt : root + path + (of_base ? "base_layer." : "") + name;
       names.emplace(parameter->name, in_file);
     }
   });

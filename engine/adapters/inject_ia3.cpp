@@ -36,8 +36,7 @@ Injected inject_ia3(models::Model& model, config::LoraConfig& options) {
       const std::string& path = child.module->path();
       if (wanted.count(path) == 0) continue;
       auto* linear = dynamic_cast<nn::Linear*>(child.module.get());
-      if (linear == nullptr)
-        throw ConfigError("lora.target_modules: {} is an embedding, which IA3 can't scale", path);
+      if (linear == nullptr) throw ConfigError("lora.target_modules: {} is an embedding, which IA3 can't scale", path);
       const Ia3Side side = is_feedforward(path, options.feedforward_modules) ? Ia3Side::kInput : Ia3Side::kOutput;
       child.module = std::make_shared<Ia3Linear>(*linear, side, init);
       ++injected.layers;

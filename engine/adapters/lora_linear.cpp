@@ -64,7 +64,8 @@ LoraLinear::LoraLinear(const nn::Linear& base, const LoraShape& shape) : Linear(
 at::Tensor LoraLinear::base(const at::Tensor& x, const nn::LayoutPtr& rows, const nn::Pass& pass) const {
   const at::Tensor y = Linear::project(x, rows, pass);
   if (start_a_ == nullptr) return y;
-  return add_low_rank(y, x, start_a_->value.to(pass.compute), start_b_->value.to(pass.compute), -shape_.scale, {}, rows);
+  return add_low_rank(y, x, start_a_->value.to(pass.compute), start_b_->value.to(pass.compute), -shape_.scale, {},
+                      rows);
 }
 
 at::Tensor LoraLinear::add_branch(const at::Tensor& base, const at::Tensor& x, const nn::DropoutRule& rule,

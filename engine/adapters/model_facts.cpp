@@ -46,7 +46,8 @@ Ia3Layers default_ia3_layers(const models::Model& model) {
   const std::string type = json::parse(model.config_json()).value("model_type", "");
   const auto found = known.find(type);
   if (found == known.end())
-    throw ConfigError("lora.target_modules is required: PEFT has no usual layers for IA3 in a model of type '{}'", type);
+    throw ConfigError("lora.target_modules is required: PEFT has no usual layers for IA3 in a model of type '{}'",
+                      type);
   return found->second;
 }
 
@@ -57,6 +58,18 @@ PromptSizes prompt_sizes(const models::Model& model) {
   sizes.heads = first_of(config, {"num_attention_heads", "n_head", "num_heads"});
   sizes.layers = first_of(config, {"num_hidden_layers", "n_layer", "num_layers"});
   sizes.submodules = model.task() == models::Task::kSeq2SeqLm ? 2 : 1;
+  return sizes;
+}
+
+PromptSizes prefix_sizes(const models::Model& model) {
+  const json config = json::parse(model.config_json());
+  PromptSizes sizes = prompt_sizes(model);
+  const auto has = [&](const char* key) { return config.contains(key) && config[key].is_number_integer(); };
+  const int64_t head =
+      has("head_dim") || has("d_kv") ? first_of(config, {"head_dim", "d_kv"}) : sizes.width / sizes.heads;
+  if (has("num_key_value_heads")) sizes.heads = config["num_key_value_heads"];
+  sizes.width = sizes.heads * head;
+  if (has("num_decoder_layers")) sizes.layers = std::max<int64_t>(sizes.layers, config["num_decoder_layers"]);
   return sizes;
 }
 

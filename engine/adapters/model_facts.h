@@ -24,5 +24,8 @@ struct PromptSizes {
   int64_t submodules = 1;  // 2 for sequence to sequence: PEFT stores a prompt for the decoder too, and doesn't use it
 };
 PromptSizes prompt_sizes(const models::Model& model);
+/// Those of a prefix: the width and heads of a block's keys, and the blocks that get one. Where PEFT's own guess
+/// doesn't fit the model (heads whose width isn't the model's share, more blocks in the decoder), they are what would.
+PromptSizes prefix_sizes(const models::Model& model);
 
 }  // namespace trainer::adapters

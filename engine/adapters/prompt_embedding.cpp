@@ -4,7 +4,6 @@
 #include <ATen/ops/clamp_min.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/lt.h>
-#include <ATen/ops/where.h>
 
 namespace trainer::adapters {
 
@@ -22,7 +21,8 @@ nn::Tensors PromptEmbedding::forward(const nn::Tensors& in, const nn::Pass& pass
   const at::Tensor words = Embedding::forward({at::clamp_min(ids, 0)}, pass)[0];
   const at::Tensor prompt = prompt_ ? prompt_->value : (**encoder_)(pass);
   const at::Tensor virtual_rows = at::embedding(prompt, at::clamp_min(-ids - 1, 0));
-  return {at::where(at::lt(ids, 0).unsqueeze(1), virtual_rows, words)};
+  const at::Tensor is_virtual = at::lt(ids, 0).unsqueeze(1).to(at::kFloat);
+  return {words * (1 - is_virtual) + virtual_rows * is_virtual};
 }
 
 }  // namespace trainer::adapters

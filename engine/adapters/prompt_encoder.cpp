@@ -4,13 +4,17 @@
 
 #include <ATen/ops/linear.h>
 #include <ATen/ops/lstm.h>
-#include <ATen/ops/relu.h>
+#include <ATen/ops/threshold.h>
 #include <ATen/ops/zeros.h>
 
 namespace trainer::adapters {
 namespace {
 
 using Weights = std::map<std::string, at::Tensor>;
+
+at::Tensor rectified(const at::Tensor& x) {
+  return at::threshold(x, 0, 0);  // the operator that has shapes in a dry run
+}
 
 at::Tensor linear(const at::Tensor& x, const Weights& weights, const std::string& name) {
   return at::linear(x, weights.at(name + ".weight"), weights.at(name + ".bias"));
@@ -41,9 +45,9 @@ at::Tensor lstm(const PromptEncoderShape& shape, const at::Tensor& x, const Weig
 at::Tensor encode_prompt(const PromptEncoderShape& shape, const Weights& weights) {
   at::Tensor x = weights.at("embedding.weight");
   if (shape.lstm) x = lstm(shape, x, weights);
-  x = at::relu(linear(x, weights, "mlp_head.0"));
+  x = rectified(linear(x, weights, "mlp_head.0"));
   x = linear(x, weights, "mlp_head.2");
-  return shape.lstm ? x : linear(at::relu(x), weights, "mlp_head.4");
+  return shape.lstm ? x : linear(rectified(x), weights, "mlp_head.4");
 }
 
 PromptEncoder::PromptEncoder(const PromptEncoderShape& shape) : Module("PromptEncoder"), shape_(shape) {

@@ -16,8 +16,8 @@ struct PromptEncoderShape {
 /// The prompt [tokens, width] that the network's weights make, by their names in PromptEncoder.
 at::Tensor encode_prompt(const PromptEncoderShape& shape, const std::map<std::string, at::Tensor>& weights);
 
-/// The small network of P-tuning, whose output is the prompt: it is learnt in place of the prompt itself. Source: Liu et
-/// al. 2021.
+/// The small network of P-tuning, whose output is the prompt: it is learnt in place of the prompt itself. Source: Liu
+/// et al. 2021.
 class PromptEncoder : public nn::Module {
  public:
   explicit PromptEncoder(const PromptEncoderShape& shape);

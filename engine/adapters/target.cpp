@@ -71,14 +71,13 @@ std::vector<std::string> target_layers(models::Model& model, const config::LoraC
       targets.push_back(path);
   });
   if (!targets.empty()) return targets;
-  throw ConfigError("lora.target_modules: {} matches no layer of the model{}.\n  Its layers are called {}.",
-                    wanted.pattern.empty() ? fmt::format("[{}]", fmt::join(wanted.names, ", "))
-                                           : "'" + wanted.pattern + "'",
-                    options.layers_to_transform.empty()
-                        ? ""
-                        : fmt::format(" in the blocks [{}] of layers_to_transform",
-                                      fmt::join(options.layers_to_transform, ", ")),
-                    fmt::join(candidates, ", "));
+  throw ConfigError(
+      "lora.target_modules: {} matches no layer of the model{}.\n  Its layers are called {}.",
+      wanted.pattern.empty() ? fmt::format("[{}]", fmt::join(wanted.names, ", ")) : "'" + wanted.pattern + "'",
+      options.layers_to_transform.empty()
+          ? ""
+          : fmt::format(" in the blocks [{}] of layers_to_transform", fmt::join(options.layers_to_transform, ", ")),
+      fmt::join(candidates, ", "));
 }
 
 std::vector<nn::Module*> modules_to_save(models::Model& model, const config::LoraConfig& options) {

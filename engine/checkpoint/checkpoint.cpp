@@ -22,10 +22,9 @@ constexpr const char* kParameter = "parameter";
 /// This rank's piece of a saved tensor, where it lives.
 struct Live {
   std::string kind;
-  const parallel::LogicalTensor* tensor;
-  at::Tensor value;  // [end - begin] of the tensor's piece
+  parallel::LogicalTensor tensor;
 
-  std::string entry() const { return kind + "/" + tensor->name; }
+  std::string entry() const { return kind + "/" + tensor.name; }
 };
 
 std::vector<Live> live_tensors(const std::vector<parallel::LogicalTensor>& tensors, optim::Optimizer& optimizer) {
@@ -34,16 +33,16 @@ std::vector<Live> live_tensors(const std::vector<parallel::LogicalTensor>& tenso
   for (const auto& tensor : tensors) {
     if (!tensor.trainable) continue;  // frozen weights are where they came from
     by_name[tensor.name] = &tensor;
-    all.push_back({kParameter, &tensor, tensor.value});
+    all.push_back({kParameter, tensor});
   }
   for (const optim::StateTensor& state : optimizer.state())
-    all.push_back({state.kind, by_name.at(state.parameter), state.value});
+    all.push_back({state.kind, state.logical(*by_name.at(state.parameter))});
   return all;
 }
 
 /// The part of its piece that this rank writes: all of it, or a share where every rank has the whole.
 SavedPiece piece_to_write(const Live& live, const dist::Comm& comm) {
-  const parallel::LogicalTensor& t = *live.tensor;
+  const parallel::LogicalTensor& t = live.tensor;
   SavedPiece piece{fmt::format("rank-{:05d}.safetensors", comm.rank()), live.entry(), t.begin, t.end, 0};
   if (t.replicated) {
     piece.begin = t.numel() * comm.rank() / comm.size();
@@ -60,9 +59,9 @@ std::vector<SavedTensor> write_pieces(const fs::path& folder, const std::vector<
   for (const Live& live : tensors) {
     SavedPiece piece = piece_to_write(live, comm);
     const at::Tensor value =
-        live.value.narrow(0, piece.begin - live.tensor->begin, piece.end - piece.begin).contiguous();
+        live.tensor.value.narrow(0, piece.begin - live.tensor.begin, piece.end - piece.begin).contiguous();
     piece.crc32c = crc32c(value.const_data_ptr(), value.nbytes());
-    SavedTensor saved{live.kind, live.tensor->name, live.tensor->shape, {}};
+    SavedTensor saved{live.kind, live.tensor.name, live.tensor.shape, {}};
     if (piece.end > piece.begin) {
       specs.push_back({live.entry(), value.scalar_type(), {value.numel()}});
       values[live.entry()] = value;
@@ -107,12 +106,12 @@ class Loader {
   explicit Loader(const fs::path& folder) : folder_(folder) {}
 
   void fill(const Live& live, const SavedTensor& saved) {
-    const parallel::LogicalTensor& t = *live.tensor;
+    const parallel::LogicalTensor& t = live.tensor;
     for (const SavedPiece& piece : saved.pieces) {
       const int64_t begin = std::max(piece.begin, t.begin), end = std::min(piece.end, t.end);
       if (begin >= end) continue;
       const at::Tensor stored = checked(piece);
-      live.value.narrow(0, begin - t.begin, end - begin).copy_(stored.narrow(0, begin - piece.begin, end - begin));
+      t.value.narrow(0, begin - t.begin, end - begin).copy_(stored.narrow(0, begin - piece.begin, end - begin));
     }
   }
 
@@ -138,6 +137,15 @@ class Loader {
   std::map<std::string, std::unique_ptr<tensorfile::SafetensorsFile>> files_;
 };
 
+void check_same_optimizer(const fs::path& folder, const std::string& saved, const std::string& wanted) {
+  if (saved == wanted) return;
+  throw InputError(
+      "{}: saved while training with the optimiser {}; the configuration says {} (training.optim).\n  What one has "
+      "kept "
+      "is of no use to the other: resume with the first, or start anew in another output_dir.",
+      folder.string(), saved, wanted);
+}
+
 /// Errors: InputError that names the first differences.
 void check_same_model(const fs::path& folder, const std::vector<Live>& tensors,
                       const std::map<std::string, const SavedTensor*>& saved) {
@@ -146,7 +154,7 @@ void check_same_model(const fs::path& folder, const std::vector<Live>& tensors,
     const auto found = saved.find(live.entry());
     if (found == saved.end())
       problems.push_back(fmt::format("{} is not in the checkpoint", live.entry()));
-    else if (found->second->shape != live.tensor->shape)
+    else if (found->second->shape != live.tensor.shape)
       problems.push_back(fmt::format("{} has another shape there", live.entry()));
   }
   if (saved.size() > tensors.size() && problems.empty())
@@ -167,6 +175,7 @@ void save(const fs::path& output_dir, Manifest about, const RunState& state,
   dist::Comm& comm = state.model.comm();
   const fs::path partial = partial_path(output_dir, about.progress.step);
   about.world_size = comm.size();
+  about.optimizer = state.optimizer.name();
   about.progress.optimizer_steps = state.optimizer.steps();
   together(comm, [&] {
     if (comm.rank() != 0) return;
@@ -190,6 +199,7 @@ void save(const fs::path& output_dir, Manifest about, const RunState& state,
 Manifest load(const fs::path& folder, const RunState& state) {
   const at::NoGradGuard no_grad;
   Manifest manifest = read_manifest(folder.string());
+  check_same_optimizer(folder, manifest.optimizer, state.optimizer.name());
   const auto tensors = state.model.logical_tensors();
   const auto live = live_tensors(tensors, state.optimizer);
   std::map<std::string, const SavedTensor*> saved;

@@ -54,7 +54,8 @@ class FolderSource : public parallel::WeightSource {
 class AdapterSource : public parallel::WeightSource {
  public:
   /// `names`: what the folder calls parameters (adapters::adapter_names).
-  AdapterSource(const std::string& folder, const parallel::WeightSource& base, std::map<std::string, std::string> names);
+  AdapterSource(const std::string& folder, const parallel::WeightSource& base,
+                std::map<std::string, std::string> names);
   at::ScalarType dtype(const nn::Parameter& parameter) const override;
   void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const override;
 

@@ -1,8 +1,27 @@
+#include <algorithm>
+
+#include "engine/cli/flags.h"
 #include "engine/cli/worker.h"
 
 namespace trainer::cli {
+namespace {
+
+/// `--show N`: the first samples of a configuration, as a run would be given them.
+int show_samples(const Arguments& arguments) {
+  CLI::App app("Shows the first samples of a configuration, as a run is given them.", "tokenize --show");
+  PlanFlags flags(app);
+  int64_t count = 3;
+  app.add_option("--show", count)->check(CLI::Range(1, 1'000'000));
+  if (!flags.parse(arguments)) return 0;
+  const config::Plan plan = flags.resolve();
+  become_program(prepare_path(), {"show", std::to_string(count)}, &plan);
+}
+
+}  // namespace
 
 int run_tokenize(const Arguments& arguments) {
+  const auto is_show = [](const std::string& word) { return word == "--show" || word.starts_with("--show="); };
+  if (std::any_of(arguments.begin(), arguments.end(), is_show)) return show_samples(arguments);
   Arguments words{"tokenize"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   become_worker(words);

@@ -41,6 +41,12 @@ void default_by_task(Draft& draft) {
   if (!draft.is_set("data.target")) data.target = data.task == Task::kSequenceClassification ? "label" : "";
 }
 
+/// Lion's two means have other lengths than Adam's.
+void default_by_optimizer(Draft& draft) {
+  TrainingConfig& training = draft.config.training;
+  if (training.optim == OptimizerName::kLion && !draft.is_set("training.adam_beta2")) training.adam_beta2 = 0.99;
+}
+
 }  // namespace
 
 Plan resolve_plan(const Sources& sources) {
@@ -55,6 +61,7 @@ Plan resolve_plan(const Sources& sources) {
   const std::string main_file = sources.file.empty() ? sources.job_file : sources.file;
   translate(draft);
   default_by_task(draft);
+  default_by_optimizer(draft);
   check_options(draft);
   check_rules(draft, main_file, sources.job_file.empty() ? main_file : sources.job_file);
   draft.problems.throw_if_any();

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <fmt/ranges.h>
+
 #include "engine/config/judge.h"
+#include "engine/config/optim_args.h"
 #include "engine/config/tables.h"
 
 namespace trainer::config {
@@ -155,13 +158,69 @@ std::string task_of(const std::string& task_type) {
   return "";
 }
 
+/// Which layers get an adapter, by PEFT's own demands.
+void adapted_layers(const LoraConfig& lora, Judge& judge) {
+  const std::string& pattern = lora.target_modules.pattern;
+  const auto needs_list = [&](const char* option, bool given) {
+    if (given && !pattern.empty())
+      judge.refuse(std::string("lora.") + option,
+                   "lora.{} goes with a list of target_modules; lora.target_modules is the pattern {}: say it there",
+                   option, shown(pattern));
+  };
+  needs_list("layers_to_transform", !lora.layers_to_transform.empty());
+  needs_list("layers_pattern", !lora.layers_pattern.empty());
+  if (!lora.layers_pattern.empty() && lora.layers_to_transform.empty())
+    judge.refuse("lora.layers_pattern", "lora.layers_pattern needs lora.layers_to_transform: the numbers it counts");
+  for (const auto& [layers, rank] : lora.rank_pattern)
+    if (rank < 1) judge.refuse("lora.rank_pattern", "lora.rank_pattern: {} is {}; a rank is at least 1", layers, rank);
+  const auto& targets = lora.target_modules.names;
+  if (lora.peft_type != "IA3" || targets.empty()) return;
+  for (const std::string& name : lora.feedforward_modules.names)
+    if (std::count(targets.begin(), targets.end(), name) == 0)
+      judge.refuse("lora.feedforward_modules", "lora.feedforward_modules has {}, which lora.target_modules [{}] lacks",
+                   name, fmt::join(targets, ", "));
+}
+
+/// How adapters start.
+void adapter_init(const LoraConfig& lora, Judge& judge) {
+  const std::string& init = lora.init_lora_weights;
+  for (const char* known : {"true", "false", "gaussian", "pissa", "olora"})
+    if (init == known) return;
+  constexpr std::string_view kIterations = "pissa_niter_";
+  const std::string count = init.starts_with(kIterations) ? init.substr(kIterations.size()) : "";
+  const bool digits = std::all_of(count.begin(), count.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (!count.empty() && count.size() < 4 && digits) return;
+  judge.refuse("lora.init_lora_weights",
+               "lora.init_lora_weights {} is not supported; true, false, gaussian, pissa, pissa_niter_N (N below 1000) "
+               "and olora are",
+               shown(init));
+}
+
+void prompts(const LoraConfig& lora, Judge& judge) {
+  const bool prompt =
+      lora.peft_type == "PROMPT_TUNING" || lora.peft_type == "P_TUNING" || lora.peft_type == "PREFIX_TUNING";
+  if (prompt && lora.path.empty() && lora.num_virtual_tokens < 1)
+    judge.refuse("lora.num_virtual_tokens", "lora.num_virtual_tokens is required when lora.peft_type is {}",
+                 lora.peft_type);
+  if (lora.peft_type == "PROMPT_TUNING" && lora.prompt_tuning_init == "TEXT" && lora.prompt_tuning_init_text.empty())
+    judge.refuse("lora.prompt_tuning_init_text",
+                 "lora.prompt_tuning_init_text is required when lora.prompt_tuning_init is TEXT");
+  if (lora.peft_type == "P_TUNING" && lora.encoder_dropout > 0)
+    judge.refuse("lora.encoder_dropout",
+                 "lora.encoder_dropout is {}: the prompt's network has no dropout in this version; 0 is supported",
+                 lora.encoder_dropout);
+}
+
 void lora(const Config& config, Judge& judge) {
   if (!config.lora) return;
   const LoraConfig& lora = *config.lora;
-  if (lower(lora.peft_type) != "lora") {
-    judge.refuse("lora.peft_type", "lora.peft_type {} is not supported by this version; LORA is",
-                 shown(lora.peft_type));
-  }
+  const std::vector<std::string> known{"LORA", "IA3", "PREFIX_TUNING", "PROMPT_TUNING", "P_TUNING"};
+  if (std::count(known.begin(), known.end(), lora.peft_type) == 0)
+    judge.refuse("lora.peft_type", "lora.peft_type {} is not supported by this version; {} are", shown(lora.peft_type),
+                 fmt::join(known, ", "));
+  adapted_layers(lora, judge);
+  adapter_init(lora, judge);
+  prompts(lora, judge);
   if (lora.inference_mode) {
     judge.refuse("lora.inference_mode", "lora.inference_mode is true, which leaves nothing to train: set it to false");
   }
@@ -184,6 +243,29 @@ void batch(const Config& config, Judge& judge) {
       "ranks is {}: leave out gradient_accumulation_steps",
       training.global_batch_size, training.per_device_train_batch_size, training.gradient_accumulation_steps, ranks,
       product);
+}
+
+void schedule(const Config& config, Judge& judge) {
+  const TrainingConfig& t = config.training;
+  const ScheduleConfig& more = t.lr_scheduler_kwargs;
+  if (t.lr_scheduler_type == Schedule::kPolynomial && more.lr_end >= t.learning_rate)
+    judge.refuse("training.lr_scheduler_kwargs.lr_end", "lr_end is {}, but learning_rate is {}: it must end below",
+                 more.lr_end, t.learning_rate);
+  if (t.lr_scheduler_type == Schedule::kCosineWithMinLr && (more.min_lr >= 0) == (more.min_lr_rate >= 0))
+    judge.refuse("training.lr_scheduler_kwargs.min_lr",
+                 "cosine_with_min_lr needs one of min_lr and min_lr_rate in lr_scheduler_kwargs; {} are given",
+                 more.min_lr >= 0 ? "both" : "none");
+  if (t.lr_scheduler_type == Schedule::kWarmupStableDecay && more.num_decay_steps < 0)
+    judge.refuse("training.lr_scheduler_kwargs.num_decay_steps",
+                 "warmup_stable_decay needs num_decay_steps in lr_scheduler_kwargs");
+}
+
+void optimizer(const Config& config, Judge& judge) {
+  try {
+    read_optim_args(config.training);
+  } catch (const ConfigError& error) {
+    judge.refuse("training.optim_args", "training.optim_args: {}", error.what());
+  }
 }
 
 void generation(const Config& config, Judge& judge) {
@@ -224,6 +306,8 @@ const std::vector<Rule>& rules() {
        validation},
       {"lora-fits", "Adapters must be of a known kind, trainable, and made for the task.", lora},
       {"batch-product", "The global batch is what all ranks take in all forward passes of an update.", batch},
+      {"schedule-is-whole", "A schedule has what its formula needs.", schedule},
+      {"optim-args-fit", "An optimiser takes the arguments it has, in their ranges.", optimizer},
       {"generation-has-samples", "Text is generated for validation samples.", generation},
       {"accuracy-has-text", "Accuracy compares generated text, or the class, with the label.", accuracy},
   };
@@ -242,6 +326,7 @@ void complete(Config& config) {
   config.deepspeed_config.reset();
   config.megatron_lm_config.reset();
   if (config.num_processes == 0) config.num_processes = 1;
+  if (!config.lora || config.lora->peft_type != "LORA") config.training.loraplus_lr_ratio = 0;
   if (config.tokenizer.path.empty()) config.tokenizer.path = config.model.path;
 }
 

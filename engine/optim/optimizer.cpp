@@ -1,102 +1,16 @@
 #include "engine/optim/optimizer.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/_fused_adamw.h>
-#include <ATen/ops/full.h>
-#include <ATen/ops/zeros_like.h>
+#include <ATen/ops/full_like.h>
 #include <torch/csrc/autograd/grad_mode.h>
+
+#include "engine/base/errors.h"
+#include "engine/optim/optimizers.h"
+#include "engine/optim/parameter_rules.h"
 
 namespace trainer::optim {
 namespace {
-
-/// AdamW (Loshchilov & Hutter 2019) as torch computes it; `fused` in one pass over memory.
-class AdamW : public Optimizer {
- public:
-  AdamW(const config::TrainingConfig& o, const std::vector<parallel::LogicalTensor>& trained, bool fused)
-      : Optimizer(o.weight_decay), beta1_(o.adam_beta1), beta2_(o.adam_beta2), epsilon_(o.adam_epsilon), fused_(fused) {
-    for (const auto& tensor : trained) {
-      names_.push_back(tensor.name);
-      exp_avg_.push_back(at::zeros_like(tensor.value));
-      exp_avg_sq_.push_back(at::zeros_like(tensor.value));
-    }
-  }
-
-  const char* name() const override { return "adamw"; }
-
-  std::vector<StateTensor> state() override {
-    std::vector<StateTensor> all;
-    for (size_t i = 0; i < names_.size(); ++i) {
-      all.push_back({"exp_avg", names_[i], exp_avg_[i]});
-      all.push_back({"exp_avg_sq", names_[i], exp_avg_sq_[i]});
-    }
-    return all;
-  }
-
- protected:
-  void update(Group& group, double learning_rate) override {
-    std::vector<at::Tensor> m, v;
-    for (const size_t place : group.places) m.push_back(exp_avg_[place]), v.push_back(exp_avg_sq_[place]);
-    if (fused_) {
-      std::vector<at::Tensor> step(group.values.size(), at::full({}, static_cast<double>(steps()), at::kFloat)), no_max;
-      at::_fused_adamw_(group.values, group.grads, m, v, no_max, step, learning_rate, beta1_, beta2_,
-                        group.weight_decay, epsilon_,
-                        /*amsgrad=*/false, /*maximize=*/false);
-      return;
-    }
-    const double correction1 = 1 - std::pow(beta1_, steps()), correction2 = 1 - std::pow(beta2_, steps());
-    for (size_t i = 0; i < group.values.size(); ++i) {
-      const at::Tensor &x = group.values[i], &g = group.grads[i];
-      x.mul_(1 - learning_rate * group.weight_decay);
-      m[i].lerp_(g, 1 - beta1_);
-      v[i].mul_(beta2_).addcmul_(g, g, 1 - beta2_);
-      x.addcdiv_(m[i], v[i].sqrt().div_(std::sqrt(correction2)).add_(epsilon_), -learning_rate / correction1);
-    }
-  }
-
- private:
-  double beta1_, beta2_, epsilon_;
-  bool fused_;
-  std::vector<std::string> names_;
-  std::vector<at::Tensor> exp_avg_, exp_avg_sq_;
-};
-
-class Sgd : public Optimizer {
- public:
-  Sgd(const config::TrainingConfig& o, const std::vector<parallel::LogicalTensor>& trained)
-      : Optimizer(o.weight_decay), momentum_(o.sgd_momentum) {
-    if (momentum_ == 0) return;
-    for (const auto& tensor : trained) {
-      names_.push_back(tensor.name);
-      velocity_.push_back(at::zeros_like(tensor.value));
-    }
-  }
-
-  const char* name() const override { return "sgd"; }
-
-  std::vector<StateTensor> state() override {
-    std::vector<StateTensor> all;
-    for (size_t i = 0; i < names_.size(); ++i) all.push_back({"momentum", names_[i], velocity_[i]});
-    return all;
-  }
-
- protected:
-  void update(Group& group, double learning_rate) override {
-    for (size_t i = 0; i < group.values.size(); ++i) {
-      at::Tensor g = group.grads[i];
-      if (group.weight_decay != 0) g = g.add(group.values[i], group.weight_decay);
-      if (momentum_ != 0) g = velocity_[group.places[i]].mul_(momentum_).add_(g);
-      group.values[i].add_(g, -learning_rate);
-    }
-  }
-
- private:
-  double momentum_;
-  std::vector<std::string> names_;
-  std::vector<at::Tensor> velocity_;
-};
 
 std::vector<parallel::LogicalTensor> trained_among(const std::vector<parallel::LogicalTensor>& tensors) {
   std::vector<parallel::LogicalTensor> trained;
@@ -106,42 +20,76 @@ std::vector<parallel::LogicalTensor> trained_among(const std::vector<parallel::L
 
 }  // namespace
 
+parallel::LogicalTensor StateTensor::logical(const parallel::LogicalTensor& of) const {
+  parallel::LogicalTensor tensor = of;
+  tensor.value = value;
+  if (shape.empty()) return tensor;
+  tensor.shape = shape;
+  tensor.begin = 0, tensor.end = tensor.numel();
+  tensor.replicated = true;
+  return tensor;
+}
+
+Optimizer::Optimizer(const config::TrainingConfig& options)
+    : weight_decay_(options.weight_decay),
+      learning_rate_(options.learning_rate),
+      lora_plus_(options.loraplus_lr_ratio) {}
+
+std::vector<at::Tensor> Optimizer::add_state(const char* kind, const Trained& trained, double start) {
+  std::vector<at::Tensor> values;
+  for (const auto& tensor : trained) {
+    values.push_back(at::full_like(tensor.value, start));
+    state_.push_back({kind, tensor.name, values.back(), {}});
+  }
+  return values;
+}
+
+std::vector<Optimizer::Group> Optimizer::groups_of(const Trained& trained) const {
+  std::vector<UpdateRule> rules;
+  std::vector<Group> groups;
+  for (size_t i = 0; i < trained.size(); ++i) {
+    if (trained[i].value.numel() == 0) continue;  // another rank's
+    const UpdateRule rule = lora_plus_ > 0 ? lora_plus_rule(trained[i], lora_plus_, learning_rate_)
+                                           : UpdateRule{decays(trained[i].name), 1};
+    const size_t at = static_cast<size_t>(std::find(rules.begin(), rules.end(), rule) - rules.begin());
+    if (at == rules.size()) {
+      rules.push_back(rule);
+      groups.push_back({rule.decays ? weight_decay_ : 0, rule.rate, {}, {}, {}});
+    }
+    groups[at].values.push_back(trained[i].value);
+    groups[at].grads.push_back(trained[i].grad);
+    groups[at].places.push_back(i);
+  }
+  return groups;
+}
+
 void Optimizer::step(const std::vector<parallel::LogicalTensor>& tensors, double learning_rate) {
   const at::NoGradGuard no_grad;
   ++steps_;
-  Group with_decay{{}, {}, weight_decay_, {}}, without{};
-  const auto trained = trained_among(tensors);
-  for (size_t i = 0; i < trained.size(); ++i) {
-    if (trained[i].value.numel() == 0) continue;  // another rank's
-    Group& group = decays(trained[i].name) ? with_decay : without;
-    group.values.push_back(trained[i].value);
-    group.grads.push_back(trained[i].grad);
-    group.places.push_back(i);
-  }
-  for (Group* group : {&with_decay, &without})
-    if (!group->values.empty()) update(*group, learning_rate);
+  const Trained trained = trained_among(tensors);
+  prepare(trained);
+  for (Group& group : groups_of(trained)) update(group, learning_rate * group.rate);
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const config::TrainingConfig& options,
-                                          const std::vector<parallel::LogicalTensor>& tensors) {
+                                          const std::vector<parallel::LogicalTensor>& tensors, dist::Comm& comm) {
   const auto trained = trained_among(tensors);
   switch (options.optim) {
-    case config::OptimizerName::kSgd:
-      return std::make_unique<Sgd>(options, trained);
     case config::OptimizerName::kAdamW:
-      return std::make_unique<AdamW>(options, trained, false);
     case config::OptimizerName::kAdamWFused:
-      return std::make_unique<AdamW>(options, trained, true);
+      return make_adamw(options, trained);
+    case config::OptimizerName::kSgd:
+      return make_sgd(options, trained);
+    case config::OptimizerName::kAdafactor:
+      return make_adafactor(options, trained, comm);
+    case config::OptimizerName::kLion:
+      return make_lion(options, trained);
+    case config::OptimizerName::kRmsprop:
+      return make_rmsprop(options, trained);
+    case config::OptimizerName::kAdagrad:
+      return make_adagrad(options, trained);
   }
-  return nullptr;
-}
-
-bool decays(const std::string& name) {
-  std::string lower = name;
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  for (const char* part : {"bias", "layernorm", "layer_norm", "rmsnorm", "_norm.", ".ln_"})
-    if (lower.find(part) != std::string::npos) return false;
-  return ("." + lower + ".").find(".norm.") == std::string::npos;
+  throw InternalError("no optimiser has the number {}", static_cast<int>(options.optim));
 }
 
 }  // namespace trainer::optim

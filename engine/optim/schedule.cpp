@@ -42,15 +42,55 @@ double LearningRate::at(int64_t update) const {
 
 double LearningRate::of_transformers(int64_t update) const {
   if (schedule_ == Schedule::kConstant) return base_;
+  if (schedule_ == Schedule::kWarmupStableDecay) return base_ * stable_and_decay(update);
   if (update < warmup_) return base_ * ratio(update, warmup_);
+  const double progress = ratio(update - warmup_, total_ - warmup_);
   switch (schedule_) {
     case Schedule::kLinear:
       return base_ * std::max(0.0, ratio(total_ - update, total_ - warmup_));
     case Schedule::kCosine:
-      return base_ * std::max(0.0, half_cosine(ratio(update - warmup_, total_ - warmup_)));
+      return base_ * std::max(0.0, half_cosine(2 * cycles(0.5) * progress));
+    case Schedule::kCosineWithRestarts:
+      return progress >= 1 ? 0 : base_ * std::max(0.0, half_cosine(std::fmod(cycles(1) * progress, 1.0)));
+    case Schedule::kCosineWithMinLr: {
+      const double least = more_.min_lr_rate >= 0 ? more_.min_lr_rate : std::max(0.0, more_.min_lr) / base_;
+      return base_ * std::max(0.0, half_cosine(2 * cycles(0.5) * progress) * (1 - least) + least);
+    }
+    case Schedule::kPolynomial:
+      if (update > total_) return more_.lr_end;
+      return (base_ - more_.lr_end) * std::pow(1 - progress, more_.power) + more_.lr_end;
+    case Schedule::kInverseSqrt: {
+      const int64_t scale = more_.timescale > 0 ? more_.timescale : warmup_ > 0 ? warmup_ : 10'000;
+      return base_ / std::sqrt(static_cast<double>(update + scale - warmup_) / static_cast<double>(scale));
+    }
     default:
       return base_;
   }
+}
+
+double LearningRate::cycles(double otherwise) const {
+  return more_.num_cycles > 0 ? more_.num_cycles : otherwise;
+}
+
+/// The part of the full rate in warmup_stable_decay.
+double LearningRate::stable_and_decay(int64_t update) const {
+  const double least = more_.min_lr_ratio;
+  if (update < warmup_) {
+    const double progress = ratio(update, warmup_);
+    const double risen = more_.warmup_type == "cosine"   ? 1 - half_cosine(progress)
+                         : more_.warmup_type == "1-sqrt" ? 1 - std::sqrt(1 - progress)
+                                                         : progress;
+    return std::max(0.0, risen * (1 - least) + least);
+  }
+  const int64_t decay = more_.num_decay_steps;
+  const int64_t stable = more_.num_stable_steps >= 0 ? more_.num_stable_steps : total_ - warmup_ - decay;
+  if (update < warmup_ + stable) return 1;
+  if (update >= warmup_ + stable + decay) return least;
+  const double progress = ratio(update - warmup_ - stable, decay);
+  const double left = more_.decay_type == "linear"   ? 1 - progress
+                      : more_.decay_type == "1-sqrt" ? 1 - std::sqrt(progress)
+                                                     : half_cosine(2 * cycles(0.5) * progress);
+  return std::max(0.0, left * (1 - least) + least);
 }
 
 /// DeepSpeed's schedules start to count after the first update, so the first two have the same rate, but for a cosine,

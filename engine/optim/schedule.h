@@ -16,6 +16,8 @@ class LearningRate {
 
  private:
   double of_transformers(int64_t update) const;
+  double stable_and_decay(int64_t update) const;
+  double cycles(double otherwise) const;
   double of_deepspeed(int64_t update) const;
   double cosine_of_deepspeed(int64_t update) const;
   double warmed_up(int64_t step) const;

@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
+#include "models/nn/prefix.h"
 #include "models/nn/saved.h"
 
 namespace trainer::parallel {
@@ -15,19 +16,28 @@ using torch::autograd::variable_list;
 struct Region {
   nn::Module::Forward forward;
   nn::Pass pass;
-  size_t inputs;
+  size_t inputs;              // defined ones, and what the pass holds that gradients flow to
   std::vector<bool> defined;  // which inputs are
 };
 
+/// The tensors of `prefix`, in order.
+std::vector<at::Tensor*> parts_of(nn::Prefix& prefix) {
+  std::vector<at::Tensor*> parts;
+  for (auto* list : {&prefix.keys, &prefix.values})
+    for (at::Tensor& part : *list) parts.push_back(&part);
+  return parts;
+}
+
 // Note [Recomputation]
-// All inputs of the block and all its trained leaves are inputs of this one function: its backward runs the block again
-// on detached inputs and returns the gradients of all of them. Dropout draws the same masks again by its counters.
+// All inputs of the block, a prefix of the pass, and all its trained leaves are inputs of this one function: its
+// backward runs the block again on detached inputs and returns the gradients of all of them. Dropout draws the same
+// masks again by its counters.
 struct Recompute : torch::autograd::Function<Recompute> {
   static variable_list forward(AutogradContext* ctx, at::TensorList inputs_and_leaves, const Region& region) {
     const at::NoGradGuard no_grad;
     ctx->save_for_backward(inputs_and_leaves.vec());
     nn::keep(ctx, region);
-    return region.forward(spread(region, {inputs_and_leaves.begin(), inputs_and_leaves.end()}), region.pass);
+    return run(region, {inputs_and_leaves.begin(), inputs_and_leaves.end()});
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
@@ -40,7 +50,7 @@ struct Recompute : torch::autograd::Function<Recompute> {
       if (given.back().requires_grad()) wanted.push_back(given.back());
     }
     const at::AutoGradMode with_grad(true);
-    const auto outputs = region.forward(spread(region, given), region.pass);
+    const auto outputs = run(region, given);
     std::vector<at::Tensor> roots, root_grads;
     for (size_t i = 0; i < outputs.size(); ++i)
       if (outputs[i].defined() && outputs[i].requires_grad())
@@ -54,12 +64,18 @@ struct Recompute : torch::autograd::Function<Recompute> {
     return all;
   }
 
-  /// The block's inputs with the undefined ones back in place.
-  static nn::Tensors spread(const Region& region, const std::vector<at::Tensor>& tensors) {
+  /// The block on `tensors`, the undefined inputs back in place.
+  static nn::Tensors run(const Region& region, const std::vector<at::Tensor>& tensors) {
     nn::Tensors inputs;
     size_t next = 0;
     for (const bool is_defined : region.defined) inputs.push_back(is_defined ? tensors[next++] : at::Tensor());
-    return inputs;
+    nn::Pass pass = region.pass;
+    if (pass.prefix) {
+      auto prefix = std::make_shared<nn::Prefix>(*pass.prefix);
+      for (at::Tensor* part : parts_of(*prefix)) *part = tensors[next++];
+      pass.prefix = std::move(prefix);
+    }
+    return region.forward(inputs, pass);
   }
 };
 
@@ -71,6 +87,10 @@ nn::Tensors recompute(nn::Module& block, const nn::Tensors& inputs, const nn::Pa
   for (const at::Tensor& input : inputs) {
     region.defined.push_back(input.defined());
     if (input.defined()) all.push_back(input), ++region.inputs;
+  }
+  if (pass.prefix) {
+    nn::Prefix prefix = *pass.prefix;
+    for (const at::Tensor* part : parts_of(prefix)) all.push_back(*part), ++region.inputs;
   }
   for (const nn::ParameterPtr& p : block.all_parameters())
     if (p->trainable) all.push_back(p->value);

@@ -9,6 +9,7 @@
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include "models/nn/cross_entropy.h"
+#include "models/virtual_tokens.h"
 
 namespace trainer::parallel {
 namespace {
@@ -45,7 +46,7 @@ double ParallelModel::update(const std::vector<models::Batch>& micro_batches, in
   for (size_t i = 0; i < micro_batches.size(); ++i) {
     const bool last = i + 1 == micro_batches.size();
     begin_forward();
-    const at::Tensor loss = model_->loss_sum(micro_batches[i], pass);
+    const at::Tensor loss = model_->loss_sum(given_to_model(micro_batches[i]), pass);
     total += value_of(loss);
     begin_backward(last);
     torch::autograd::backward({loss / static_cast<double>(target_tokens)}, {});
@@ -53,6 +54,10 @@ double ParallelModel::update(const std::vector<models::Batch>& micro_batches, in
     end_forward();
   }
   return total;
+}
+
+models::Batch ParallelModel::given_to_model(const models::Batch& batch) const {
+  return models::with_virtual_tokens(batch, model_->virtual_tokens());
 }
 
 nn::Pass ParallelModel::without_gradients(const nn::Pass& given) const {
@@ -66,7 +71,7 @@ nn::Pass ParallelModel::without_gradients(const nn::Pass& given) const {
 double ParallelModel::evaluate(const models::Batch& batch, const nn::Pass& given) {
   const at::NoGradGuard no_grad;
   begin_forward();
-  const double loss = value_of(model_->loss_sum(batch, without_gradients(given)));
+  const double loss = value_of(model_->loss_sum(given_to_model(batch), without_gradients(given)));
   end_forward();
   return loss;
 }
@@ -74,7 +79,7 @@ double ParallelModel::evaluate(const models::Batch& batch, const nn::Pass& given
 ParallelModel::Classes ParallelModel::classify(const models::Batch& batch, const nn::Pass& given) {
   const at::NoGradGuard no_grad;
   begin_forward();
-  const at::Tensor logits = model_->logits(batch, without_gradients(given));
+  const at::Tensor logits = model_->logits(given_to_model(batch), without_gradients(given));
   Classes found{value_of(nn::cross_entropy_sum(logits, batch.labels)), {}};
   const at::Tensor classes = at::argmax(logits, -1);
   end_forward();
@@ -93,7 +98,7 @@ std::vector<std::vector<int64_t>> ParallelModel::generate(const models::Batch& b
   std::vector<std::vector<int64_t>> out(samples);
   std::vector<bool> ended(samples, false);
   begin_forward();
-  at::Tensor tokens = model_->begin_decoding(batch, pass, cache);
+  at::Tensor tokens = model_->begin_decoding(given_to_model(batch), pass, cache);
   for (int64_t step = 0; step < max_new_tokens; ++step) {
     tokens = next_tokens(model_->decode(tokens, pass), sampling, batch.source->positions, step);
     bool going = false;

@@ -73,6 +73,7 @@ class ParallelModel {
   virtual void end_backward(bool last) {}
 
  private:
+  models::Batch given_to_model(const models::Batch& batch) const;
   nn::Pass without_gradients(const nn::Pass& given) const;
 
   std::unique_ptr<models::Model> model_;

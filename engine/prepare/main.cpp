@@ -1,15 +1,21 @@
-// trainer-prepare: tokenises the samples of a plan into the cache that the ranks read, before they start.
+// trainer-prepare [show N]: tokenises the samples of a plan into the cache that the ranks read, before they start; with
+// `show`, prints the first ones.
+#include <unistd.h>
+
 #include <cstdio>
+#include <cstdlib>
+#include <string_view>
 
 #include "engine/base/errors.h"
 #include "engine/base/log.h"
 #include "engine/config/handover.h"
 #include "engine/prepare/inputs.h"
 #include "engine/prepare/prepare_bar.h"
+#include "engine/prepare/show_samples.h"
 
 namespace {
 
-int prepare_plan() {
+int prepare_plan(int64_t show) {
   using namespace trainer;
   log::open(log::Level::kInfo, "");
   const config::Plan plan = config::inherited_plan();
@@ -19,15 +25,16 @@ int prepare_plan() {
     inputs = prepare::load_inputs(plan, [&](double part, int64_t samples) { bar.show(part, samples); });
   }
   for (const std::string& note : inputs.datasets.notes) log::warning("warning: data: {}", note);
+  if (show > 0) fmt::print("{}", prepare::show_samples(inputs, show, isatty(STDOUT_FILENO) == 1));
   return kDone;
 }
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   using namespace trainer;
   try {
-    return prepare_plan();
+    return prepare_plan(argc == 3 && std::string_view(argv[1]) == "show" ? std::atoll(argv[2]) : 0);
   } catch (const Error& error) {
     fmt::print(stderr, "{}\n", error.what());
     return error.code();

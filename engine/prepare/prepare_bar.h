@@ -18,7 +18,7 @@ class PrepareBar {
   PrepareBar(const PrepareBar&) = delete;
   PrepareBar& operator=(const PrepareBar&) = delete;
 
-  /// `part` of the files was read, below 0: not known; `samples` were made of it.
+  /// `part` of the files was read, `samples` were made of it.
   void show(double part, int64_t samples);
 
  private:
@@ -29,7 +29,7 @@ class PrepareBar {
   Clock::time_point start_, last_;
 };
 
-/// "tokenising  43 %  120,000 samples  8,100 a second  0:12 left"; without what is not known.
+/// "tokenising  43 %  120,000 samples  8,100 a second  0:12 left".
 std::string prepare_line(double part, int64_t samples, double seconds);
 
 }  // namespace trainer::prepare

@@ -1,7 +1,6 @@
 #include "engine/train/batch_size.h"
 
 #include "engine/base/errors.h"
-#include "engine/base/free_memory.h"
 #include "engine/base/log.h"
 #include "engine/prepare/run_length.h"
 #include "engine/train/memory_plan.h"
@@ -45,10 +44,9 @@ int64_t largest_batch_size(const config::Plan& plan, const prepare::Inputs& inpu
   return good;
 }
 
-void find_batch_size(config::Plan& plan, const prepare::Inputs& inputs, dist::Comm& comm) {
+void find_batch_size(config::Plan& plan, const prepare::Inputs& inputs, dist::Comm& comm, int64_t free_bytes) {
   config::TrainingConfig& t = plan.config.training;
-  const int64_t asked = t.per_device_train_batch_size, free_bytes = free_memory() / plan.config.num_processes;
-  comm.barrier();  // all ranks have looked before one of them takes memory
+  const int64_t asked = t.per_device_train_batch_size;
   const int64_t mine = largest_batch_size(plan, inputs, free_bytes);
   const auto found = -static_cast<int64_t>(comm.max(-static_cast<double>(mine)));
   if (found < 1)

@@ -12,7 +12,7 @@ namespace trainer::train {
 int64_t largest_batch_size(const config::Plan& plan, const prepare::Inputs& inputs, int64_t free_bytes);
 
 /// Collective. Sets the plan's per_device_train_batch_size to what fits on every rank, and keeps its global batch.
-/// Errors: MachineError when no sample fits.
-void find_batch_size(config::Plan& plan, const prepare::Inputs& inputs, dist::Comm& comm);
+/// `free_bytes`: what this rank may take. Errors: MachineError when no sample fits.
+void find_batch_size(config::Plan& plan, const prepare::Inputs& inputs, dist::Comm& comm, int64_t free_bytes);
 
 }  // namespace trainer::train

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 #include "engine/adapters/adapter_config.h"
 #include "engine/adapters/inject.h"
+#include "engine/adapters/inject_prompt.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/base/log.h"
@@ -88,6 +89,7 @@ void add_adapters(const config::Plan& plan, Blueprint& blueprint) {
   };
   const adapters::Injected injected = adapters::inject(*blueprint.model, blueprint.lora, encode);
   blueprint.adapted_layers = injected.layers;
+  blueprint.model->set_virtual_tokens(adapters::virtual_tokens(blueprint.lora));
   const auto add = [&](auto source) { blueprint.sources.push_back(std::move(source)); };
   add(std::make_unique<checkpoint::SeededAdapterSource>(plan.config.seed, blueprint.source()));
   if (!injected.starts.empty()) add(std::make_unique<checkpoint::DerivedSource>(injected.starts, blueprint.source()));
@@ -118,11 +120,12 @@ void check_inputs(const config::Plan& plan, const models::Model& model, const pr
                       model.features() > 0 ? fmt::format("images of {} numbers", model.features()) : "text",
                       train.features() > 0 ? fmt::format("images of {} numbers", train.features()) : "text");
   if (model.max_positions() == 0) return;
+  const int64_t most = model.max_positions() - model.virtual_tokens();
   for (const data::Samples* samples : {&train, &*inputs.datasets.validation})
     for (int64_t i = 0; i < samples->size(); ++i)
-      if (samples->lengths(i).source > model.max_positions())
+      if (samples->lengths(i).source > most)
         throw ConfigError("data.max_length is {}, and sample {} has {} tokens; the model takes at most {}.",
-                          plan.config.data.max_length, i, samples->lengths(i).source, model.max_positions());
+                          plan.config.data.max_length, i, samples->lengths(i).source, most);
 }
 
 std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan, Blueprint& blueprint,

@@ -110,7 +110,7 @@ MemoryPlan plan_memory(const config::Plan& plan, Blueprint blueprint, const Work
   for (const parallel::LogicalTensor& tensor : model->logical_tensors())
     if (tensor.grad.defined()) memory.gradients += static_cast<int64_t>(tensor.grad.nbytes());
   memory.weights = held() - memory.gradients;
-  const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors());
+  const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), *comm);
   memory.optimizer = held() - memory.held();
   const dist::DryBytes training = training_peak(*model, plan.config, workload.training);
   memory.communication = training.communication;

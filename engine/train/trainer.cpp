@@ -58,7 +58,7 @@ Trainer::Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::Lora
       lora_(std::move(lora)),
       model_(std::move(model)),
       report_(std::move(report)) {
-  optimizer_ = optim::make_optimizer(config_.training, model_->logical_tensors());
+  optimizer_ = optim::make_optimizer(config_.training, model_->logical_tensors(), model_->comm());
   resume();
   const config::TrainingConfig& t = config_.training;
   const dist::Comm& comm = model_->comm();
@@ -227,7 +227,6 @@ void Trainer::save_checkpoint() {
   about.seed = config_.seed;
   about.samples = train().size();
   about.strategy = config_.distributed_type == config::DistributedType::kFsdp ? "FSDP" : "replicated";
-  about.optimizer = optimizer_->name();
   checkpoint::save(config_.output_dir, about, {*model_, *optimizer_}, [this](const std::filesystem::path& folder) {
     if (config_.lora) save_model(*model_, plan_, lora_, inputs_.tokenizer.get(), folder);
   });

@@ -7,6 +7,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/free_memory.h"
 #include "engine/base/link.h"
 #include "engine/base/log.h"
 #include "engine/config/plan.h"
@@ -62,7 +63,9 @@ train::Ending run(Link& link, int64_t& step, std::string& phase) {
     log::warning("{}", warning);
   if (plan.config.training.auto_find_batch_size) {
     report(-1, "finding the batch size");
-    train::find_batch_size(plan, inputs, *comm);
+    const int64_t free_bytes = free_memory() / plan.config.num_processes;
+    comm->barrier();  // all ranks have looked before one of them takes memory
+    train::find_batch_size(plan, inputs, *comm, free_bytes);
   }
   report(-1, "loading the weights");
   config::LoraConfig lora = blueprint.lora;

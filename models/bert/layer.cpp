@@ -10,9 +10,10 @@ nn::Init normal(const BertConfig& c) {
   return {nn::Init::kNormal, c.initializer_range};
 }
 
-BertSelfAttention::BertSelfAttention(const BertConfig& c)
+BertSelfAttention::BertSelfAttention(const BertConfig& c, int64_t layer)
     : Module("BertSelfAttention"),
       config_(c),
+      layer_(layer),
       query_(*this, "query", c.hidden_size, c.hidden_size, true, normal(c)),
       key_(*this, "key", c.hidden_size, c.hidden_size, true, normal(c)),
       value_(*this, "value", c.hidden_size, c.hidden_size, true, normal(c)) {}
@@ -25,7 +26,7 @@ nn::Tensors BertSelfAttention::forward(const nn::Tensors& in, const nn::Pass& pa
   options.causal = false;
   options.scale = 1 / std::sqrt(static_cast<double>(config_.head_dim()));
   options.dropout = pass.dropout(path(), config_.attention_probs_dropout_prob);
-  return {nn::self_attention(q, k, v, rows, options, pass, 0)};
+  return {nn::self_attention(q, k, v, rows, options, pass, layer_)};
 }
 
 BertResidual::BertResidual(const BertConfig& c, const char* class_name, int64_t in)
@@ -40,8 +41,10 @@ nn::Tensors BertResidual::forward(const nn::Tensors& in, const nn::Pass& pass) {
   return {(*layer_norm_)(nn::dropout_add(in[1], part, pass.dropout(path(), dropout_), rows), pass)};
 }
 
-BertAttention::BertAttention(const BertConfig& c)
-    : Module("BertAttention"), self_(*this, "self", c), output_(*this, "output", c, "BertSelfOutput", c.hidden_size) {}
+BertAttention::BertAttention(const BertConfig& c, int64_t layer)
+    : Module("BertAttention"),
+      self_(*this, "self", c, layer),
+      output_(*this, "output", c, "BertSelfOutput", c.hidden_size) {}
 
 nn::Tensors BertAttention::forward(const nn::Tensors& in, const nn::Pass& pass) {
   return {(*output_)((*self_)(in[0], pass), in[0], pass)};
@@ -56,9 +59,9 @@ nn::Tensors BertIntermediate::forward(const nn::Tensors& in, const nn::Pass& pas
   return {nn::activate((*dense_)(in[0], pass.source, pass), activation_, {}, pass.source)};
 }
 
-BertLayer::BertLayer(const BertConfig& c)
+BertLayer::BertLayer(const BertConfig& c, int64_t layer)
     : Module("BertLayer"),
-      attention_(*this, "attention", c),
+      attention_(*this, "attention", c, layer),
       intermediate_(*this, "intermediate", c),
       output_(*this, "output", c, "BertOutput", c.intermediate_size) {}
 

@@ -10,7 +10,7 @@ namespace trainer::models::bert {
 /// Every token attends to all of its sample.
 class BertSelfAttention : public nn::Module {
  public:
-  explicit BertSelfAttention(const BertConfig& config);
+  BertSelfAttention(const BertConfig& config, int64_t layer);
   /// x [T, D] → [T, D].
   at::Tensor operator()(const at::Tensor& x, const nn::Pass& pass) { return Module::operator()({x}, pass)[0]; }
 
@@ -19,6 +19,7 @@ class BertSelfAttention : public nn::Module {
 
  private:
   BertConfig config_;
+  int64_t layer_;
   nn::Slot<nn::Linear> query_, key_, value_;
 };
 
@@ -42,7 +43,7 @@ class BertResidual : public nn::Module {
 
 class BertAttention : public nn::Module {
  public:
-  explicit BertAttention(const BertConfig& config);
+  BertAttention(const BertConfig& config, int64_t layer);
   at::Tensor operator()(const at::Tensor& x, const nn::Pass& pass) { return Module::operator()({x}, pass)[0]; }
 
  protected:
@@ -70,7 +71,7 @@ class BertIntermediate : public nn::Module {
 /// h = norm(x + dropout(attention x)), then norm(h + dropout(feed-forward h)). x [T, D] fp32.
 class BertLayer : public nn::Module {
  public:
-  explicit BertLayer(const BertConfig& config);
+  BertLayer(const BertConfig& config, int64_t layer);
 
  protected:
   nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;

@@ -35,15 +35,15 @@ BertEmbeddings::BertEmbeddings(const BertConfig& c)
       layer_norm_(*this, "LayerNorm", c.hidden_size, c.layer_norm_eps) {}
 
 nn::Tensors BertEmbeddings::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  const at::Tensor positions = nn::position_ids(*pass.source, nullptr, config_.max_position_embeddings,
-                                                "max_position_embeddings", in[0].device());
+  const at::Tensor positions =
+      nn::position_ids(*pass.source, pass, config_.max_position_embeddings, "max_position_embeddings", in[0].device());
   const at::Tensor type = (*token_type_embeddings_)(at::zeros({1}, in[0].options()), pass);  // [1, D]: for every token
   const at::Tensor x = (*word_embeddings_)(in[0], pass) + type + (*position_embeddings_)(positions, pass);
   return {nn::dropout((*layer_norm_)(x, pass), pass.dropout(path(), config_.hidden_dropout_prob), pass.source)};
 }
 
 BertEncoder::BertEncoder(const BertConfig& c) : Module("BertEncoder"), layer_(*this, "layer") {
-  for (int64_t i = 0; i < c.num_hidden_layers; ++i) layer_->add(c);
+  for (int64_t i = 0; i < c.num_hidden_layers; ++i) layer_->add(c, i);
 }
 
 nn::Tensors BertEncoder::forward(const nn::Tensors& in, const nn::Pass& pass) {

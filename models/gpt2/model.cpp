@@ -31,8 +31,7 @@ GPT2Stack::GPT2Stack(const GPT2Config& c)
 }
 
 nn::Tensors GPT2Stack::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  const at::Tensor positions =
-      nn::position_ids(*pass.source, pass.cache, config_.n_positions, "n_positions", in[0].device());
+  const at::Tensor positions = nn::position_ids(*pass.source, pass, config_.n_positions, "n_positions", in[0].device());
   at::Tensor x = nn::dropout((*wte_)(in[0], pass) + (*wpe_)(positions, pass),
                              pass.dropout(path() + ".drop", config_.embd_pdrop), pass.source);
   for (int64_t i = 0; i < h_->size(); ++i) x = (*h_)[i]({x}, pass)[0];

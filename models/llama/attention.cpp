@@ -7,13 +7,6 @@
 #include "models/nn/self_attention.h"
 
 namespace trainer::models::llama {
-namespace {
-
-nn::Init normal(const Config& c) {
-  return {nn::Init::kNormal, c.initializer_range};
-}
-
-}  // namespace
 
 RmsNorm::RmsNorm(const Config& c, int64_t width) : Module(c.dialect.prefix + "RMSNorm"), eps_(c.rms_norm_eps) {
   add_parameter("weight", {width}, {nn::Init::kConstant, 1});
@@ -24,17 +17,17 @@ at::Tensor RmsNorm::operator()(const at::Tensor& x, const nn::Pass& pass) {
 }
 
 nn::Tensors RmsNorm::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  return {nn::rms_norm(in[0].to(at::kFloat), parameters().front().second->value, eps_, pass.compute)};
+  return {nn::rms_norm(in[0], parameters().front().second->value, eps_, pass.compute)};
 }
 
 Attention::Attention(const Config& c, int64_t layer)
     : Module(c.dialect.prefix + "Attention"),
       config_(c),
       layer_(layer),
-      q_proj_(*this, "q_proj", c.hidden_size, c.heads * c.head_dim, c.qkv_bias, normal(c)),
-      k_proj_(*this, "k_proj", c.hidden_size, c.kv_heads * c.head_dim, c.qkv_bias, normal(c)),
-      v_proj_(*this, "v_proj", c.hidden_size, c.kv_heads * c.head_dim, c.qkv_bias, normal(c)),
-      o_proj_(*this, "o_proj", c.heads * c.head_dim, c.hidden_size, c.output_bias, normal(c)) {
+      q_proj_(*this, "q_proj", c.hidden_size, c.heads * c.head_dim, c.qkv_bias, c.init()),
+      k_proj_(*this, "k_proj", c.hidden_size, c.kv_heads * c.head_dim, c.qkv_bias, c.init()),
+      v_proj_(*this, "v_proj", c.hidden_size, c.kv_heads * c.head_dim, c.qkv_bias, c.init()),
+      o_proj_(*this, "o_proj", c.heads * c.head_dim, c.hidden_size, c.output_bias, c.init()) {
   if (!c.dialect.qk_norm) return;
   q_norm_.emplace(*this, "q_norm", c, c.head_dim);
   k_norm_.emplace(*this, "k_norm", c, c.head_dim);
@@ -43,7 +36,7 @@ Attention::Attention(const Config& c, int64_t layer)
 at::Tensor Attention::placed(const at::Tensor& x, const std::optional<nn::Slot<RmsNorm>>& norm, const at::Tensor& rope,
                              const nn::Pass& pass) const {
   if (!norm) return nn::rotate(x, rope);
-  return nn::rotate((**norm)(x.view({x.size(0), -1, config_.head_dim}), pass).view(x.sizes()), rope);
+  return nn::rotate((**norm)(x.unflatten(1, {-1, config_.head_dim}), pass).view(x.sizes()), rope);
 }
 
 nn::Tensors Attention::forward(const nn::Tensors& in, const nn::Pass& pass) {

@@ -3,20 +3,13 @@
 #include <ATen/TensorOperators.h>
 
 namespace trainer::models::llama {
-namespace {
-
-nn::Init normal(const Config& c) {
-  return {nn::Init::kNormal, c.initializer_range};
-}
-
-}  // namespace
 
 Mlp::Mlp(const Config& c)
     : Module(c.dialect.prefix + "MLP"),
       activation_(c.activation),
-      gate_proj_(*this, "gate_proj", c.hidden_size, c.intermediate_size, c.mlp_bias, normal(c)),
-      up_proj_(*this, "up_proj", c.hidden_size, c.intermediate_size, c.mlp_bias, normal(c)),
-      down_proj_(*this, "down_proj", c.intermediate_size, c.hidden_size, c.mlp_bias, normal(c)) {}
+      gate_proj_(*this, "gate_proj", c.hidden_size, c.intermediate_size, c.mlp_bias, c.init()),
+      up_proj_(*this, "up_proj", c.hidden_size, c.intermediate_size, c.mlp_bias, c.init()),
+      down_proj_(*this, "down_proj", c.intermediate_size, c.hidden_size, c.mlp_bias, c.init()) {}
 
 nn::Tensors Mlp::forward(const nn::Tensors& in, const nn::Pass& pass) {
   const nn::LayoutPtr& rows = pass.source;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/nn/feed_forward.h"
+#include "models/nn/parameter.h"
 #include "models/nn/rope_options.h"
 #include "models/registry.h"
 
@@ -45,6 +46,8 @@ struct Config {
   std::vector<int64_t> bos, eos, pad;
   nn::RopeOptions rope;
 
+  /// How linear layers and embeddings start.
+  nn::Init init() const { return {nn::Init::kNormal, initializer_range}; }
   bool classifies() const { return task == Task::kSequenceClassification; }
   std::string class_name() const {
     return dialect.prefix + (classifies() ? "ForSequenceClassification" : "ForCausalLM");

@@ -5,14 +5,10 @@
 namespace trainer::models::llama {
 namespace {
 
-nn::Init normal(const Config& c) {
-  return {nn::Init::kNormal, c.initializer_range};
-}
-
 nn::Slot<nn::Linear> make_head(LlamaModel& model, const Config& c, Decoder& decoder) {
-  if (c.classifies()) return {model, "score", c.hidden_size, static_cast<int64_t>(c.labels.size()), false, normal(c)};
+  if (c.classifies()) return {model, "score", c.hidden_size, static_cast<int64_t>(c.labels.size()), false, c.init()};
   if (c.tied_head) return {model, "lm_head", decoder.embedding().weight()};
-  return {model, "lm_head", c.hidden_size, c.vocab_size, false, normal(c)};
+  return {model, "lm_head", c.hidden_size, c.vocab_size, false, c.init()};
 }
 
 }  // namespace
@@ -20,7 +16,7 @@ nn::Slot<nn::Linear> make_head(LlamaModel& model, const Config& c, Decoder& deco
 Decoder::Decoder(const Config& c)
     : Module(c.dialect.prefix + "Model"),
       config_(c),
-      embed_tokens_(*this, "embed_tokens", c.vocab_size, c.hidden_size, normal(c)),
+      embed_tokens_(*this, "embed_tokens", c.vocab_size, c.hidden_size, c.init()),
       layers_(*this, "layers"),
       norm_(*this, "norm", c, c.hidden_size) {
   for (int64_t i = 0; i < c.layers; ++i) layers_->add(c, i);
@@ -28,7 +24,7 @@ Decoder::Decoder(const Config& c)
 
 nn::Tensors Decoder::forward(const nn::Tensors& in, const nn::Pass& pass) {
   at::Tensor x = (*embed_tokens_)(in[0], pass);
-  const at::Tensor rope = nn::rope_table(config_.rope, config_.head_dim, *pass.source, pass.cache, x.device());
+  const at::Tensor rope = nn::rope_table(config_.rope, config_.head_dim, *pass.source, pass, x.device());
   for (int64_t i = 0; i < layers_->size(); ++i) x = (*layers_)[i]({x, rope}, pass)[0];
   return {(*norm_)(x, pass)};
 }

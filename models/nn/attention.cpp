@@ -3,6 +3,7 @@
 #include <limits>
 
 #include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
@@ -23,8 +24,9 @@ using torch::autograd::variable_list;
 // Note [Attention by blocks]
 // A block is some query rows of one head of one sample, and every key that one of them sees. Its scores live in a
 // scratch of a thread for as long as the block is worked on, so memory grows with the keys of one sample and not with
-// their square; backward makes them again. Blocks begin at fixed rows of a sample and are summed in one order, so a
-// result does not depend on threads or on what else is in the batch.
+// their square; backward makes them again. (A sample that is one block with few keys keeps its probabilities: that too
+// is linear in the tokens, and making them again would cost a tenth to a half of the time.) Blocks begin at fixed rows
+// of a sample and are summed in one order, so a result does not depend on threads or on what else is in the batch.
 constexpr int64_t kBlockRows = 64;
 
 /// Keys [first, end) of a sample.
@@ -74,6 +76,8 @@ struct State {
   LayoutPtr queries, keys;
   AttentionOptions options;
   at::ScalarType dtype;
+  std::vector<int64_t> kept_at{};  // per sample: where its probabilities are kept; -1: nowhere. Empty: none are
+  int64_t kept = 0;                // of all samples together
 
   int64_t kv_heads() const { return options.kv_heads > 0 ? options.kv_heads : options.heads; }
   int64_t group() const { return options.heads / kv_heads(); }
@@ -114,9 +118,20 @@ Range visible(const State& s, const Cell& c, int64_t row) {
 
 /// What a thread works in; it grows to the largest block.
 struct Scratch {
-  std::vector<float> p, ds, keep, used, row;
+  std::vector<float> probabilities, ds, keep, used, row;
   std::vector<uint8_t> bits;
+  float* p = nullptr;  // the block's [rows, keys]: in `probabilities`, or where they are kept
 };
+
+/// Plans where the probabilities of short samples are kept.
+void plan_kept(State& s) {
+  for (int64_t i = 0; i < s.queries->samples(); ++i) {
+    const int64_t q = s.queries->spans[i].length, k = s.keys->spans[i].length;
+    const bool is_short = q <= kBlockRows && k <= kBlockRows;
+    s.kept_at.push_back(is_short ? s.kept : -1);
+    if (is_short) s.kept += s.options.heads * q * k;
+  }
+}
 
 template <class F>
 void for_each_block(const State& s, const Cell& c, const F& f) {
@@ -156,21 +171,32 @@ void for_each_bias_row(const Cell& c, const Block& b, int64_t distances, const F
   for (int64_t i = 0; i < b.rows; ++i) f(i, (distances - 1) / 2 + b.keys.first - (b.row + i + c.before()));
 }
 
+/// Points scratch.p to where the block's probabilities are, or are to be; true when they are kept there.
+bool place_probabilities(const State& s, const Cell& c, const Block& b, const at::Tensor& kept, Scratch& scratch) {
+  const int64_t at = s.kept_at.empty() ? -1 : s.kept_at[c.sample];
+  if (at >= 0) {
+    scratch.p = kept.data_ptr<float>() + at + c.head * c.q.length * c.k.length;
+    return true;
+  }
+  scratch.probabilities.resize(b.rows * b.keys.size());
+  scratch.p = scratch.probabilities.data();
+  return false;
+}
+
 /// scratch.p [rows, keys] of the block.
 void find_probabilities(const State& s, const Inputs& in, const Cell& c, const Block& b, Scratch& scratch) {
   const int64_t n = b.keys.size();
-  scratch.p.resize(b.rows * n);
   gemm(Transposed::kSecond, b.rows, n, c.d, static_cast<float>(s.options.scale),
        {in.q.const_data_ptr<float>() + query_at(in, c, b), in.width},
-       {in.k.const_data_ptr<float>() + key_at(in, c, b), in.kv_width}, 0, scratch.p.data(), n);
+       {in.k.const_data_ptr<float>() + key_at(in, c, b), in.kv_width}, 0, scratch.p, n);
   if (in.bias.defined()) {
     const int64_t distances = in.bias.size(1);
     const float* const bias = in.bias.const_data_ptr<float>() + c.head * distances;
-    for_each_bias_row(c, b, distances, [&](int64_t i, int64_t at) { add(bias + at, n, scratch.p.data() + i * n); });
+    for_each_bias_row(c, b, distances, [&](int64_t i, int64_t at) { add(bias + at, n, scratch.p + i * n); });
   }
   for (int64_t i = 0; i < b.rows; ++i) {
     const Range seen = visible(s, c, b.row + i);
-    softmax_row(scratch.p.data() + i * n, n, {seen.first - b.keys.first, seen.end - b.keys.first});
+    softmax_row(scratch.p + i * n, n, {seen.first - b.keys.first, seen.end - b.keys.first});
   }
 }
 
@@ -178,7 +204,7 @@ void find_probabilities(const State& s, const Inputs& in, const Cell& c, const B
 /// Returns what the values are weighted with: scratch.p itself when dropout is off.
 const float* drop(const State& s, const Cell& c, const Block& b, Scratch& scratch) {
   const DropoutRule& rule = s.options.dropout;
-  if (!rule.active()) return scratch.p.data();
+  if (!rule.active()) return scratch.p;
   const int64_t n = b.keys.size();
   scratch.bits.resize(mask_bytes(b.keys.end));
   scratch.row.resize(b.keys.end);
@@ -192,7 +218,7 @@ const float* drop(const State& s, const Cell& c, const Block& b, Scratch& scratc
               scratch.keep.begin() + i * n + seen.first - b.keys.first);
   }
   scratch.used.resize(b.rows * n);
-  multiply(scratch.p.data(), scratch.keep.data(), b.rows * n, scratch.used.data());
+  multiply(scratch.p, scratch.keep.data(), b.rows * n, scratch.used.data());
   return scratch.used.data();
 }
 
@@ -200,7 +226,9 @@ struct Gradients {
   at::Tensor q, k, v, bias;  // bias per sample and head [samples, H, distances]: summed in a fixed order afterwards
 };
 
-void attend(const State& s, const Inputs& in, const Cell& c, const Block& b, Scratch& scratch, float* out) {
+void attend(const State& s, const Inputs& in, const Cell& c, const Block& b, const at::Tensor& kept, Scratch& scratch,
+            float* out) {
+  place_probabilities(s, c, b, kept, scratch);
   find_probabilities(s, in, c, b, scratch);
   const float* const used = drop(s, c, b, scratch);
   gemm(Transposed::kNone, b.rows, c.d, b.keys.size(), 1, {used, b.keys.size()},
@@ -209,18 +237,18 @@ void attend(const State& s, const Inputs& in, const Cell& c, const Block& b, Scr
 
 /// Adds the block's share of every gradient.
 void attend_backward(const State& s, const Inputs& in, const at::Tensor& grad, const Cell& c, const Block& b,
-                     Scratch& scratch, Gradients& to) {
+                     const at::Tensor& kept, Scratch& scratch, Gradients& to) {
   const int64_t n = b.keys.size(), query = query_at(in, c, b), key = key_at(in, c, b);
   const auto scale = static_cast<float>(s.options.scale);
   const Matrix g{grad.const_data_ptr<float>() + query, in.width};
-  find_probabilities(s, in, c, b, scratch);
+  if (!place_probabilities(s, c, b, kept, scratch)) find_probabilities(s, in, c, b, scratch);
   const float* const used = drop(s, c, b, scratch);
   gemm(Transposed::kFirst, n, c.d, b.rows, 1, {used, n}, g, 1, to.v.data_ptr<float>() + key, in.kv_width);
   scratch.ds.resize(b.rows * n);
   float* const ds = scratch.ds.data();
   gemm(Transposed::kSecond, b.rows, n, c.d, 1, g, {in.v.const_data_ptr<float>() + key, in.kv_width}, 0, ds, n);
   if (s.options.dropout.active()) multiply(ds, scratch.keep.data(), b.rows * n, ds);
-  for (int64_t i = 0; i < b.rows; ++i) softmax_backward_row(scratch.p.data() + i * n, ds + i * n, n);
+  for (int64_t i = 0; i < b.rows; ++i) softmax_backward_row(scratch.p + i * n, ds + i * n, n);
   gemm(Transposed::kNone, b.rows, c.d, n, scale, {ds, n}, {in.k.const_data_ptr<float>() + key, in.kv_width}, 0,
        to.q.data_ptr<float>() + query, in.width);
   gemm(Transposed::kFirst, n, c.d, b.rows, scale, {ds, n}, {in.q.const_data_ptr<float>() + query, in.width}, 1,
@@ -233,15 +261,15 @@ void attend_backward(const State& s, const Inputs& in, const at::Tensor& grad, c
 
 struct PackedAttention : torch::autograd::Function<PackedAttention> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                            const std::optional<at::Tensor>& bias, const State& state) {
+                            const std::optional<at::Tensor>& bias, State state) {
     const Inputs in = inputs_of(q, k, v, bias.value_or(at::Tensor()));
-    at::Tensor out = at::empty_like(in.q);
+    at::Tensor out = at::empty_like(in.q), kept = at::empty({state.kept}, in.q.options());
     for_each_cell(state, in, false, [&](const Cell& cell, Scratch& scratch) {
       for_each_block(state, cell,
-                     [&](const Block& block) { attend(state, in, cell, block, scratch, out.data_ptr<float>()); });
+                     [&](const Block& block) { attend(state, in, cell, block, kept, scratch, out.data_ptr<float>()); });
     });
-    ctx->save_for_backward({q, k, v, bias.value_or(at::Tensor())});
-    keep(ctx, state);
+    ctx->save_for_backward({q, k, v, bias.value_or(at::Tensor()), kept});
+    keep(ctx, std::move(state));
     return out.to(q.scalar_type());
   }
 
@@ -255,7 +283,7 @@ struct PackedAttention : torch::autograd::Function<PackedAttention> {
       to.bias = at::zeros({state.queries->samples(), state.options.heads, in.bias.size(1)}, in.q.options());
     for_each_cell(state, in, true, [&](const Cell& cell, Scratch& scratch) {
       for_each_block(state, cell,
-                     [&](const Block& block) { attend_backward(state, in, grad, cell, block, scratch, to); });
+                     [&](const Block& block) { attend_backward(state, in, grad, cell, block, saved[4], scratch, to); });
     });
     return {to.q.to(state.dtype), to.k.to(state.dtype), to.v.to(state.dtype),
             to.bias.defined() ? to.bias.sum(0).t() : at::Tensor(), at::Tensor()};
@@ -266,8 +294,12 @@ struct PackedAttention : torch::autograd::Function<PackedAttention> {
 
 at::Tensor packed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias,
                             const LayoutPtr& queries, const LayoutPtr& keys, const AttentionOptions& options) {
+  State state{queries, keys, options, q.scalar_type()};
+  const bool has_backward =
+      q.requires_grad() || k.requires_grad() || v.requires_grad() || (bias.defined() && bias.requires_grad());
+  if (at::GradMode::is_enabled() && has_backward) plan_kept(state);
   return PackedAttention::apply(q, k, v, bias.defined() ? std::optional<at::Tensor>(bias) : std::nullopt,
-                                State{queries, keys, options, q.scalar_type()});
+                                std::move(state));
 }
 
 }  // namespace trainer::nn

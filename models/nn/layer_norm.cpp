@@ -83,6 +83,7 @@ struct LayerNormFunction : torch::autograd::Function<LayerNormFunction> {
                    means.data_ptr<float>() + first, scales.data_ptr<float>() + first);
     });
     ctx->save_for_backward({x, weight, means, scales});
+    ctx->saved_data["bias"] = bias.has_value();  // an input that isn't given has no number
     return out.to(out_dtype);
   }
 
@@ -93,7 +94,8 @@ struct LayerNormFunction : torch::autograd::Function<LayerNormFunction> {
     const int64_t width = x.size(-1), rows = x.numel() / width;
     at::Tensor dx = at::empty_like(x);
     at::Tensor dweight = ctx->needs_input_grad(1) ? at::zeros_like(weight) : at::Tensor(),
-               dbias = ctx->needs_input_grad(2) ? at::zeros_like(weight) : at::Tensor();
+               dbias =
+                   ctx->saved_data["bias"].toBool() && ctx->needs_input_grad(2) ? at::zeros_like(weight) : at::Tensor();
     // One thread over the rows: the sums over rows keep one order, so results do not depend on threads.
     backward_rows(grad.const_data_ptr<float>(), x.const_data_ptr<float>(), weight.const_data_ptr<float>(),
                   means.const_data_ptr<float>(), scales.const_data_ptr<float>(), rows_to_compute(x, rows), width,

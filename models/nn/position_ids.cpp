@@ -9,9 +9,8 @@
 
 namespace trainer::nn {
 
-at::Tensor position_ids(const Layout& rows, const DecodeCache* cache, int64_t count, const char* key,
-                        at::Device device) {
-  const std::vector<int64_t> positions = row_positions(rows, cache);
+at::Tensor position_ids(const Layout& rows, const Pass& pass, int64_t count, const char* key, at::Device device) {
+  const std::vector<int64_t> positions = row_positions(rows, pass);
   const auto last = std::max_element(positions.begin(), positions.end());
   if (last != positions.end() && *last >= count)
     throw InputError("a sample has {} tokens, but this model knows {} positions ({}): shorten it.", *last + 1, count,

@@ -8,9 +8,8 @@
 namespace trainer::nn {
 
 /// Which row of a table of learned positions each row of tokens takes: [T] int64 on `device`. Positions begin at 0 with
-/// every sample, after what `cache` (may be null) holds of it.
+/// every sample, after the pass's prefix and what its cache holds of the sample.
 /// Throws InputError when a sample is longer than the table's `count` rows, which the configuration calls `key`.
-at::Tensor position_ids(const Layout& rows, const DecodeCache* cache, int64_t count, const char* key,
-                        at::Device device);
+at::Tensor position_ids(const Layout& rows, const Pass& pass, int64_t count, const char* key, at::Device device);
 
 }  // namespace trainer::nn

@@ -11,6 +11,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "models/nn/kernel.h"
+#include "models/nn/self_attention.h"
 
 namespace trainer::nn {
 namespace {
@@ -84,11 +85,9 @@ void blend_llama3(const RopeOptions& o, std::vector<float>& inverse) {
 /// result does not depend on packing. (transformers takes the longest of the batch, and for "dynamic" the longest seen
 /// before.) While decoding, keys stay as they were turned: a token counts the tokens up to itself, and those of a
 /// prompt all of the prompt, whose last token is not in the first pass.
-int64_t length_of(const Layout& rows, const DecodeCache* cache, int64_t sample) {
-  const int64_t length = rows.spans[sample].length;
-  if (cache == nullptr) return length;
-  const int64_t before = cache->lengths[sample];
-  return before == 0 ? length + 1 : before + length;
+int64_t length_of(const Layout& rows, const Pass& pass, int64_t sample) {
+  const int64_t length = positions_before(pass, sample) + rows.spans[sample].length;
+  return pass.cache != nullptr && pass.cache->lengths[sample] == 0 ? length + 1 : length;
 }
 
 void fill_rows(const RopeFrequencies& frequencies, int64_t position, int64_t rows, float* out) {
@@ -175,14 +174,14 @@ RopeFrequencies rope_frequencies(const RopeOptions& o, int64_t head_dim, int64_t
   return f;
 }
 
-at::Tensor rope_table(const RopeOptions& options, int64_t head_dim, const Layout& rows, const DecodeCache* cache,
+at::Tensor rope_table(const RopeOptions& options, int64_t head_dim, const Layout& rows, const Pass& pass,
                       at::Device device) {
   at::Tensor table = at::empty({rows.tokens(), head_dim}, at::TensorOptions(at::kFloat).device(device));
   auto* const out = table.data_ptr<float>();
   at::parallel_for(0, rows_to_compute(table, rows.samples()), 1, [&](int64_t first, int64_t last) {
     for (int64_t s = first; s < last; ++s)
-      fill_rows(rope_frequencies(options, head_dim, length_of(rows, cache, s)),
-                cache == nullptr ? 0 : cache->lengths[s], rows.spans[s].length, out + rows.spans[s].begin * head_dim);
+      fill_rows(rope_frequencies(options, head_dim, length_of(rows, pass, s)), positions_before(pass, s),
+                rows.spans[s].length, out + rows.spans[s].begin * head_dim);
   });
   return table;
 }

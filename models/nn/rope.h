@@ -19,9 +19,9 @@ struct RopeFrequencies {
 /// For a sample of `length` tokens, in fp32 as transformers computes them.
 RopeFrequencies rope_frequencies(const RopeOptions& options, int64_t head_dim, int64_t length);
 
-/// Cosines and, behind them, sines of every row: [T, head_dim] fp32. Positions begin anew with every sample, after what
-/// `cache` (null: nothing) holds of it. One table serves all layers of a pass.
-at::Tensor rope_table(const RopeOptions& options, int64_t head_dim, const Layout& rows, const DecodeCache* cache,
+/// Cosines and, behind them, sines of every row: [T, head_dim] fp32. Positions begin anew with every sample, after the
+/// pass's prefix and what its cache holds of the sample. One table serves all layers of a pass.
+at::Tensor rope_table(const RopeOptions& options, int64_t head_dim, const Layout& rows, const Pass& pass,
                       at::Device device);
 
 /// x [T, heads * head_dim] turned by table [T, head_dim]: element j of a head's first half is paired with element j of

@@ -87,7 +87,7 @@ void read_llama3(ConfigReader& reader, RopeOptions& o) {
 /// Only "proportional" turns a part of a head: transformers' LLaMA and its like turn whole ones otherwise.
 void read_part(ConfigReader& reader, RopeOptions& o) {
   reader.number("partial_rotary_factor", 0.0, 1.0, o.turned);
-  if (o.kind != RopeOptions::kProportional && o.turned != 1)
+  if (reader.has("partial_rotary_factor") && o.kind != RopeOptions::kProportional && o.turned != 1)
     reader.wrong("partial_rotary_factor", "1 unless rope_type is proportional");
 }
 

@@ -1,34 +1,30 @@
 #include "models/nn/self_attention.h"
 
-#include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
 #include "engine/base/errors.h"
+#include "models/nn/prefix.h"
 
 namespace trainer::nn {
 namespace {
 
-int64_t already_there(const DecodeCache* cache, int64_t sample) {
-  return cache == nullptr || cache->lengths.empty() ? 0 : cache->lengths.at(sample);
-}
-
-/// Puts each sample's new rows behind what `kept` [samples, capacity, width] holds of it.
-void append(at::Tensor& kept, const at::Tensor& rows, const Layout& layout, const DecodeCache& cache) {
-  if (!kept.defined()) kept = at::empty({layout.samples(), cache.capacity, rows.size(1)}, rows.options());
+/// Puts each sample's new rows behind the first `front` and what else `kept` [samples, front + capacity, width] holds.
+void append(at::Tensor& kept, const at::Tensor& rows, const Layout& layout, int64_t front, const DecodeCache& cache) {
   for (int64_t s = 0; s < layout.samples(); ++s) {
     const Span span = layout.spans[s];
     if (cache.lengths.at(s) + span.length > cache.capacity)
       throw InternalError(fmt::format("sample {} has {} tokens in a decoding cache of {}: {} more do not fit", s,
                                       cache.lengths[s], cache.capacity, span.length));
-    kept.select(0, s).narrow(0, cache.lengths[s], span.length).copy_(rows.narrow(0, span.begin, span.length));
+    kept.select(0, s).narrow(0, front + cache.lengths[s], span.length).copy_(rows.narrow(0, span.begin, span.length));
   }
 }
 
-/// Where the keys of each sample lie in the cache's rows [samples * capacity, width], the new ones among them.
-LayoutPtr cached_keys(const Layout& rows, const DecodeCache& cache) {
+/// Where the keys of each sample lie in the cache's rows [samples * (front + capacity), width], the new ones among
+/// them.
+LayoutPtr cached_keys(const Layout& rows, int64_t front, const DecodeCache& cache) {
   auto keys = std::make_shared<Layout>();
   for (int64_t s = 0; s < rows.samples(); ++s)
-    keys->spans.push_back({s * cache.capacity, cache.lengths[s] + rows.spans[s].length});
+    keys->spans.push_back({s * (front + cache.capacity), front + cache.lengths[s] + rows.spans[s].length});
   keys->positions = rows.positions;
   return keys;
 }
@@ -39,20 +35,31 @@ at::Tensor self_attention(const at::Tensor& q, const at::Tensor& k, const at::Te
                           const SelfAttentionOptions& options, const Pass& pass, int64_t block) {
   const AttentionOptions attention{options.heads,   options.causal,   options.scale,
                                    options.dropout, options.kv_heads, options.window};
-  if (pass.cache == nullptr) return packed_attention(q, k, v, {}, rows, rows, attention);
+  if (pass.cache == nullptr) {
+    const KeysAndValues seen = with_prefix({k, v, rows}, pass, block);
+    return packed_attention(q, seen.k, seen.v, {}, rows, seen.rows, attention);
+  }
+  const int64_t front = prefix_tokens(pass);
   DecodeCache& cache = *pass.cache;
   if (static_cast<int64_t>(cache.blocks.size()) <= block) cache.blocks.resize(block + 1);
   DecodeCache::Block& kept = cache.blocks[block];
-  append(kept.self_k, k, *rows, cache);
-  append(kept.self_v, v, *rows, cache);
-  return packed_attention(q, kept.self_k.flatten(0, 1), kept.self_v.flatten(0, 1), {}, rows, cached_keys(*rows, cache),
-                          attention);
+  make_room(kept, {k, v, rows}, rows->samples(), pass, block);
+  append(kept.self_k, k, *rows, front, cache);
+  append(kept.self_v, v, *rows, front, cache);
+  return packed_attention(q, kept.self_k.flatten(0, 1), kept.self_v.flatten(0, 1), {}, rows,
+                          cached_keys(*rows, front, cache), attention);
 }
 
-std::vector<int64_t> row_positions(const Layout& rows, const DecodeCache* cache) {
+int64_t positions_before(const Pass& pass, int64_t sample) {
+  const bool cached = pass.cache != nullptr && !pass.cache->lengths.empty();
+  return prefix_tokens(pass) + (cached ? pass.cache->lengths.at(sample) : 0);
+}
+
+std::vector<int64_t> row_positions(const Layout& rows, const Pass& pass) {
   std::vector<int64_t> positions(rows.tokens());
   for (int64_t s = 0; s < rows.samples(); ++s)
-    for (int64_t i = 0; i < rows.spans[s].length; ++i) positions[rows.spans[s].begin + i] = already_there(cache, s) + i;
+    for (int64_t i = 0; i < rows.spans[s].length; ++i)
+      positions[rows.spans[s].begin + i] = positions_before(pass, s) + i;
   return positions;
 }
 

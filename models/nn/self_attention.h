@@ -17,13 +17,16 @@ struct SelfAttentionOptions {
 };
 
 /// Attention of q [T, heads*d] to k and v [T, kv_heads*d], rows by `rows`, rotary positions already applied →
-/// [T, heads*d] in q's dtype. While decoding (pass.cache with lengths) it puts k and v behind what the cache holds of
-/// each sample for `block`, and attends to all of that; the lengths are moved on by the caller, after the last block.
-/// Throws InternalError when a sample does not fit into the cache's capacity.
+/// [T, heads*d] in q's dtype. A prefix (pass.prefix) stands before each sample's keys. While decoding (pass.cache with
+/// lengths) it puts k and v behind what the cache holds of each sample for `block`, and attends to all of that; the
+/// lengths are moved on by the caller, after the last block. Throws InternalError when a sample does not fit into the
+/// cache's capacity.
 at::Tensor self_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const LayoutPtr& rows,
                           const SelfAttentionOptions& options, const Pass& pass, int64_t block);
 
-/// Position of every row within its sample, what `cache` (may be null) already holds of the sample counted: [T].
-std::vector<int64_t> row_positions(const Layout& rows, const DecodeCache* cache);
+/// Positions that come before the rows of a sample: of the prefix, and of what the cache already holds of the sample.
+int64_t positions_before(const Pass& pass, int64_t sample);
+/// Position of every row within its sample, those before it counted: [T].
+std::vector<int64_t> row_positions(const Layout& rows, const Pass& pass);
 
 }  // namespace trainer::nn

@@ -2,10 +2,10 @@
 
 #include <cmath>
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
 
 #include "models/nn/attention.h"
+#include "models/nn/prefix.h"
 #include "models/t5/position_bias.h"
 
 namespace trainer::models::t5 {
@@ -55,8 +55,10 @@ at::Tensor T5Attention::attend(const at::Tensor& x, const at::Tensor& position_b
   const at::Tensor& seen = kind_ == kCross ? memory : x;
   nn::AttentionOptions options{config_.num_heads, kind_ == kDecoderSelf};
   options.dropout = pass.dropout(path(), config_.dropout_rate);
-  const at::Tensor q = (*q_)(x, queries, pass), k = (*k_)(seen, keys, pass), v = (*v_)(seen, keys, pass);
-  return (*o_)(nn::packed_attention(q, k, v, position_bias, queries, keys, options), queries, pass);
+  const at::Tensor q = (*q_)(x, queries, pass);
+  nn::KeysAndValues all{(*k_)(seen, keys, pass), (*v_)(seen, keys, pass), keys};
+  if (kind_ == kDecoderSelf) all = nn::with_prefix(std::move(all), pass, block_);
+  return (*o_)(nn::packed_attention(q, all.k, all.v, position_bias, queries, all.rows, options), queries, pass);
 }
 
 // One new token a sample. Own keys are kept in rows of `capacity` a sample, so that a sample's keys stay together.
@@ -76,14 +78,12 @@ at::Tensor T5Attention::attend_decoding(const at::Tensor& x, const at::Tensor& p
   }
   const at::Tensor k = (*k_)(x, rows, pass), v = (*v_)(x, rows, pass);
   const int64_t samples = x.size(0), width = k.size(1);
-  if (!kept.self_k.defined()) {
-    kept.self_k = at::empty({samples, cache.capacity, width}, k.options());
-    kept.self_v = at::empty({samples, cache.capacity, width}, v.options());
-  }
-  kept.self_k.select(1, cache.decoded).copy_(k);
-  kept.self_v.select(1, cache.decoded).copy_(v);
+  const int64_t before = nn::prefix_tokens(pass) + cache.decoded;
+  nn::make_room(kept, {k, v, rows}, samples, pass, block_);
+  kept.self_k.select(1, before).copy_(k);
+  kept.self_v.select(1, before).copy_(v);
   auto keys = std::make_shared<nn::Layout>();
-  for (int64_t s = 0; s < samples; ++s) keys->spans.push_back({s * cache.capacity, cache.decoded + 1});
+  for (int64_t s = 0; s < samples; ++s) keys->spans.push_back({s * kept.self_k.size(1), before + 1});
   const at::Tensor all_k = kept.self_k.view({-1, width}), all_v = kept.self_v.view({-1, width});
   return (*o_)(nn::packed_attention(q, all_k, all_v, position_bias, rows, keys, options), rows, pass);
 }

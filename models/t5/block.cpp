@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "models/nn/prefix.h"
 #include "models/nn/rms_norm.h"
 
 namespace trainer::models::t5 {
@@ -91,7 +92,8 @@ T5Block::T5Block(const T5Config& c, bool decoder, int64_t index)
 
 nn::Tensors T5Block::forward(const nn::Tensors& in, const nn::Pass& pass) {
   const bool decoding = decoder_ && pass.cache != nullptr;
-  const int64_t length = decoding ? pass.cache->decoded + 1 : (decoder_ ? pass.target : pass.source)->longest();
+  const int64_t own = decoding ? pass.cache->decoded + 1 : (decoder_ ? pass.target : pass.source)->longest();
+  const int64_t length = nn::prefix_tokens(pass) + own;
   const at::Tensor bias = owns_position_bias_ ? self_attention_->attention().position_bias(length, pass) : in[1];
   at::Tensor x = (*self_attention_)(in[0], bias, {}, pass);
   if (cross_attention_) x = (**cross_attention_)(x, {}, in[2], pass);

@@ -1,4 +1,4 @@
-// LoRA: which layers get it, what it computes, its configuration file.
+// Adapters: which layers get one, what they compute, their configuration file.
 #include <fstream>
 
 #include <gtest/gtest.h>
@@ -7,8 +7,9 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/matmul.h>
 
+#include "engine/adapters/adapter_config.h"
+#include "engine/adapters/decomposition.h"
 #include "engine/adapters/inject.h"
-#include "engine/adapters/lora_config.h"
 #include "engine/adapters/lora_linear.h"
 #include "engine/adapters/target.h"
 #include "engine/base/errors.h"
@@ -48,7 +49,7 @@ config::LoraConfig with_pattern(std::string pattern) {
 }
 
 size_t matched(const config::LoraConfig& options) {
-  return adapters::lora_targets(*small_model(), options).size();
+  return adapters::target_layers(*small_model(), options).size();
 }
 
 // The model: 2 encoder blocks (q k v o, wi_0 wi_1 wo), 1 decoder block (twice q k v o, wi_0 wi_1 wo), lm_head.
@@ -57,9 +58,9 @@ TEST(LoraTargets, NamesMatchWholePartsFromTheEnd) {
   EXPECT_EQ(matched(with_names({"q", "wo", "lm_head"})), 8U);
   EXPECT_EQ(matched(with_names({"SelfAttention.q"})), 3U);
   EXPECT_EQ(matched(with_names({"o"})), 4U);  // not wo
-  EXPECT_EQ(adapters::lora_targets(*small_model(), with_names({"encoder.block.1.layer.0.SelfAttention.v"})),
+  EXPECT_EQ(adapters::target_layers(*small_model(), with_names({"encoder.block.1.layer.0.SelfAttention.v"})),
             (std::vector<std::string>{"encoder.block.1.layer.0.SelfAttention.v"}));
-  for (const char* name : {"Attention.q", "block.0", "DenseReluDense", "shared", "", ".q", "q."})
+  for (const char* name : {"Attention.q", "block.0", "DenseReluDense", "", ".q", "q."})
     EXPECT_THROW(matched(with_names({name})), ConfigError) << name;
 }
 
@@ -72,13 +73,75 @@ TEST(LoraTargets, APatternMatchesTheWholePath) {
 }
 
 TEST(LoraTargets, AllLinearIsAllButTheHead) {
-  const auto targets = adapters::lora_targets(*small_model(), with_pattern("all-linear"));
+  const auto targets = adapters::target_layers(*small_model(), with_pattern("all-linear"));
   EXPECT_EQ(targets.size(), 2U * 7 + 11);
   EXPECT_EQ(std::count(targets.begin(), targets.end(), "lm_head"), 0);
 }
 
 TEST(LoraTargets, NothingNamedMeansTheFamilysDefaults) {
-  EXPECT_EQ(matched({}), 8U);
+  config::LoraConfig options;
+  EXPECT_EQ(adapters::inject(*small_model(), options).layers, 8);
+  EXPECT_EQ(options.target_modules.names, (std::vector<std::string>{"q", "v"}));
+  options = {};
+  options.peft_type = "IA3";
+  EXPECT_EQ(adapters::inject(*small_model(), options).layers, 11);  // k and v of four attentions, wo of three blocks
+  EXPECT_EQ(options.feedforward_modules.names, (std::vector<std::string>{"wo"}));
+}
+
+TEST(LoraTargets, LayersToTransformPicksBlocksByTheFirstNumber) {
+  config::LoraConfig options = with_names({"q", "wo"});
+  options.layers_to_transform = {1};
+  EXPECT_EQ(matched(options), 2U);  // of the encoder's second block
+  options.layers_pattern = {"block"};
+  EXPECT_EQ(matched(options), 2U);
+  options.layers_pattern = {"h", "layer"};  // numbers of the parts of a block
+  EXPECT_EQ(matched(options), 3U);          // two wo of the encoder, the decoder's EncDecAttention.q
+  options.target_modules.names = {"encoder.block.0.layer.0.SelfAttention.q"};  // a whole path passes anyway
+  EXPECT_EQ(matched(options), 1U);
+  options = with_names({"q"});
+  options.layers_to_transform = {7};
+  EXPECT_THROW(matched(options), ConfigError);
+}
+
+TEST(LoraTargets, EmbeddingsByNameOnly) {
+  EXPECT_EQ(matched(with_names({"embed_tokens"})), 2U);
+  EXPECT_EQ(matched(with_pattern(".*\\.embed_tokens|shared")), 3U);
+}
+
+TEST(Lora, PatternsSetRankAndAlphaByTheEndOfThePath) {
+  const auto model = small_model();
+  config::LoraConfig options = with_names({"q", "v"});
+  options.rank_pattern = {{"v", 2}, {"block.1.*q", 3}};
+  adapters::inject(*model, options);
+  std::map<std::string, int64_t> ranks;
+  for (const nn::ParameterPtr& p : model->all_parameters())
+    if (p->name.ends_with(".lora_A.weight")) ranks[p->name] = p->shape[0];
+  EXPECT_EQ(ranks["encoder.block.1.layer.0.SelfAttention.q.lora_A.weight"], 3);
+  EXPECT_EQ(ranks["encoder.block.0.layer.0.SelfAttention.q.lora_A.weight"], 8);
+  EXPECT_EQ(ranks["decoder.block.0.layer.1.EncDecAttention.v.lora_A.weight"], 2);
+}
+
+TEST(Decomposition, PissaIsTheBestApproximationAndOloraSpansTheColumns) {
+  const double scale = 2.5;
+  const at::Tensor w = random_tensor({9, 6}, 1);
+  const auto rest = [&](const adapters::LowRank& part, double times) {
+    return (w - times * at::matmul(part.b, part.a)).norm().item<double>();
+  };
+  const auto pissa = adapters::decompose(w, "pissa", 2, scale, "x");
+  const auto random = adapters::decompose(w, "pissa_niter_16", 2, scale, "x");
+  EXPECT_LT(rest(pissa, scale), w.norm().item<double>());
+  EXPECT_NEAR(rest(random, scale) / rest(pissa, scale), 1.0, 1e-3);
+  EXPECT_LE(rest(pissa, scale), rest(adapters::decompose(w, "pissa_niter_0", 2, scale, "x"), scale));
+  EXPECT_LT(rest(adapters::decompose(w, "pissa", 6, scale, "x"), scale), 1e-5);
+  const auto olora = adapters::decompose(w, "olora", 6, scale, "x");
+  EXPECT_LT(rest(olora, 1), 1e-5);
+  EXPECT_LT((at::matmul(olora.b.t(), olora.b).trace() - 6).abs().item<double>(), 1e-5);
+}
+
+TEST(Decomposition, RefusesARankThatTheLayerHasnt) {
+  config::LoraConfig options = with_names({"q"});
+  options.init_lora_weights = "pissa";
+  EXPECT_THROW(adapters::inject(*small_model(), options), ConfigError);  // 8, of [4, 4]
 }
 
 TEST(LoraTargets, ExclusionsAndSavedModulesGoFirst) {
@@ -102,7 +165,9 @@ TEST(LoraTargets, NoMatchListsTheCandidates) {
   } catch (const ConfigError& error) {
     const std::string text = error.what();
     EXPECT_NE(text.find("query, value"), std::string::npos) << text;
-    EXPECT_NE(text.find("k, lm_head, o, q, v, wi_0, wi_1, wo"), std::string::npos) << text;
+    EXPECT_NE(text.find("embed_tokens, k, lm_head, o, q, relative_attention_bias, shared, v, wi_0, wi_1, wo"),
+              std::string::npos)
+        << text;
   }
 }
 
@@ -118,7 +183,7 @@ TEST(Lora, OnlyAdaptersAndSavedModulesTrain) {
   const auto model = small_model();
   config::LoraConfig options = with_names({"q"});
   options.modules_to_save = {"final_layer_norm"};
-  EXPECT_EQ(adapters::inject_lora(*model, options), 4);
+  EXPECT_EQ(adapters::inject(*model, options).layers, 4);
   size_t adapters = 0, saved = 0;
   for (const nn::ParameterPtr& p : model->all_parameters()) {
     const bool adapter = p->name.find(".lora_") != std::string::npos,
@@ -218,7 +283,8 @@ TEST(Lora, ASavedTiedHeadBecomesItsOwn) {
   const at::Tensor before = shared.value.clone();
   const models::Batch batch = make_batch({{5, 8, 1}}, {{2, 3, 1}});
   model->update({batch}, batch.target_tokens, {});
-  optim::make_optimizer(plan.config.training, model->logical_tensors())->step(model->logical_tensors(), 0.1);
+  optim::make_optimizer(plan.config.training, model->logical_tensors(), model->comm())
+      ->step(model->logical_tensors(), 0.1);
   EXPECT_TRUE(at::equal(find("shared.weight").value, before));
   EXPECT_FALSE(at::equal(find("lm_head.weight").value, before));
 }
@@ -240,7 +306,7 @@ TEST_F(AdapterConfig, ComesBackAsItWasWritten) {
   options.target_modules.names = {"q", "wo"};
   options.exclude_modules.pattern = "decoder.*";
   options.modules_to_save = {"lm_head"};
-  const config::LoraConfig found = read(adapters::adapter_config_json(options, "t5", "SEQ_2_SEQ_LM", {"q", "v"}));
+  const config::LoraConfig found = read(adapters::adapter_config_json(options, *small_model(), "t5"));
   EXPECT_EQ(found.r, 5);
   EXPECT_EQ(found.lora_alpha, 12.5);
   EXPECT_TRUE(found.use_rslora);
@@ -252,7 +318,9 @@ TEST_F(AdapterConfig, ComesBackAsItWasWritten) {
 TEST_F(AdapterConfig, NamesWhatPeftNeeds) {
   config::LoraConfig options;
   options.lora_dropout = 0.1;
-  const auto file = nlohmann::json::parse(adapters::adapter_config_json(options, "base", "SEQ_2_SEQ_LM", {"q", "v"}));
+  const auto model = small_model();
+  adapters::inject(*model, options);
+  const auto file = nlohmann::json::parse(adapters::adapter_config_json(options, *model, "base"));
   EXPECT_EQ(file["peft_type"], "LORA");
   EXPECT_EQ(file["task_type"], "SEQ_2_SEQ_LM");
   EXPECT_EQ(file["target_modules"], nlohmann::json({"q", "v"}));
@@ -263,15 +331,36 @@ TEST_F(AdapterConfig, NamesWhatPeftNeeds) {
 }
 
 TEST_F(AdapterConfig, WhatItCannotTrainIsRefused) {
-  EXPECT_NO_THROW(read(
-      R"({"peft_type": "LORA", "use_dora": false, "rank_pattern": {}, "layers_to_transform": null, "bias": "none"})"));
   for (const char* text :
-       {"", "[]", "{", "null", "{}", R"({"peft_type": "IA3"})", R"({"peft_type": null})",
-        R"({"peft_type": "LORA", "use_dora": true})", R"({"peft_type": "LORA", "rank_pattern": {"q": 4}})",
-        R"({"peft_type": "LORA", "alpha_pattern": {"q": 4}})", R"({"peft_type": "LORA", "target_parameters": ["x"]})",
-        R"({"peft_type": "LORA", "layers_to_transform": [1]})", R"({"peft_type": "LORA", "bias": "all"})",
-        R"({"peft_type": "LORA", "r": "8"})", R"({"peft_type": "LORA", "target_modules": [1]})",
-        R"({"peft_type": "LORA", "r": 0})", R"({"peft_type": "LORA", "r": -4})", R"({"peft_type": "LORA", "r": 1e30})"})
+       {R"({"peft_type": "LORA", "use_dora": false, "rank_pattern": {}, "layers_to_transform": null, "bias": "none"})",
+        R"({"peft_type": "LORA", "use_dora": true, "rank_pattern": {"q": 4}, "layers_to_transform": 1, "bias": "all"})",
+        R"({"peft_type": "LORA", "init_lora_weights": "eva"})", R"({"peft_type": "IA3", "feedforward_modules": []})",
+        R"({"peft_type": "PROMPT_TUNING", "num_virtual_tokens": 3})",
+        R"({"peft_type": "PREFIX_TUNING", "num_virtual_tokens": 3})"})
+    EXPECT_NO_THROW(read(text)) << text;
+  for (const char* text : {"",
+                           "[]",
+                           "{",
+                           "null",
+                           "{}",
+                           R"({"peft_type": "ADALORA"})",
+                           R"({"peft_type": null})",
+                           R"({"peft_type": "P_TUNING", "num_virtual_tokens": 3})",
+                           R"({"peft_type": "PREFIX_TUNING"})",
+                           R"({"peft_type": "PREFIX_TUNING", "num_virtual_tokens": 3, "prefix_projection": true})",
+                           R"({"peft_type": "PROMPT_TUNING", "num_virtual_tokens": 0})",
+                           R"({"peft_type": "LORA", "use_qalora": true})",
+                           R"({"peft_type": "LORA", "rank_pattern": {"q": 0}})",
+                           R"({"peft_type": "LORA", "rank_pattern": [4]})",
+                           R"({"peft_type": "LORA", "init_lora_weights": "corda"})",
+                           R"({"peft_type": "LORA", "target_parameters": ["x"]})",
+                           R"({"peft_type": "LORA", "layers_to_transform": ["x"]})",
+                           R"({"peft_type": "LORA", "bias": "some"})",
+                           R"({"peft_type": "LORA", "r": "8"})",
+                           R"({"peft_type": "LORA", "target_modules": [1]})",
+                           R"({"peft_type": "LORA", "r": 0})",
+                           R"({"peft_type": "LORA", "r": -4})",
+                           R"({"peft_type": "LORA", "r": 1e30})"})
     EXPECT_THROW(read(text), InputError) << text;
 }
 

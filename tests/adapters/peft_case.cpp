@@ -8,11 +8,12 @@
 #include "engine/adapters/inject.h"
 #include "engine/adapters/inject_prompt.h"
 #include "engine/base/files.h"
-#include "engine/batching/virtual_tokens.h"
 #include "engine/checkpoint/weight_sources.h"
+#include "engine/parallel/activation_checkpoint.h"
 #include "engine/parallel/replicated_model.h"
 #include "engine/parallel/sharded_model.h"
 #include "models/registry.h"
+#include "models/virtual_tokens.h"
 
 namespace trainer::testing {
 namespace {
@@ -41,13 +42,26 @@ class EncoderSource : public parallel::WeightSource {
   const parallel::WeightSource& base_;
 };
 
+/// Weights have no values in a dry run.
+class DrySource : public parallel::WeightSource {
+ public:
+  at::ScalarType dtype(const nn::Parameter&) const override { return at::kFloat; }
+  void read(const nn::Parameter&, int64_t, int64_t, const at::Tensor&) const override {}
+};
+
+/// Whether the folder holds what a network made, not the network.
+bool comes_from_network(const nlohmann::json& file) {
+  return file["peft_type"] == "P_TUNING" || file.value("prefix_projection", false);
+}
+
 /// What read_adapter_config() refuses to train on.
 config::LoraConfig network_options(const nlohmann::json& file) {
   config::LoraConfig options;
   options.peft_type = file["peft_type"];
   options.num_virtual_tokens = file["num_virtual_tokens"];
   options.encoder_hidden_size = file["encoder_hidden_size"];
-  options.encoder_reparameterization_type = file["encoder_reparameterization_type"];
+  options.encoder_reparameterization_type = file.value("encoder_reparameterization_type", "MLP");
+  options.prefix_projection = file.value("prefix_projection", false);
   return options;
 }
 
@@ -69,7 +83,8 @@ PeftCase::PeftCase(const std::string& name)
           : task == "SEQ_2_SEQ_LM" ? models::Task::kSeq2SeqLm
                                    : models::Task::kSequenceClassification;
   const nlohmann::json file = read_json(folder_ + "/adapter_config.json");
-  options = file["peft_type"] == "P_TUNING" ? network_options(file) : adapters::read_adapter_config(folder_, {});
+  from_network_ = comes_from_network(file);
+  options = from_network_ ? network_options(file) : adapters::read_adapter_config(folder_, {});
   const nlohmann::json samples = task_ == models::Task::kSeq2SeqLm
                                      ? read_json(base_ + "/batches.json")["batches"][0]["samples"]
                                      : read_json(base_ + "/batch.json")["samples"];
@@ -86,7 +101,7 @@ std::unique_ptr<models::Model> PeftCase::base() const {
 }
 
 std::unique_ptr<parallel::ParallelModel> PeftCase::make(dist::Comm& comm, config::DistributedType type,
-                                                        bool from_folder) {
+                                                        bool from_folder, bool checkpointed) {
   auto model = base();
   const checkpoint::FolderSource weights(base_, model->base_prefix(), 1);
   weights.check(*model);
@@ -95,17 +110,21 @@ std::unique_ptr<parallel::ParallelModel> PeftCase::make(dist::Comm& comm, config
   const checkpoint::DerivedSource derived(injected.starts, seeded);
   const EncoderSource network(tensors, derived);
   std::unique_ptr<checkpoint::AdapterSource> adapter;
-  if (from_folder && options.peft_type != "P_TUNING") {
+  if (checkpointed) parallel::checkpoint_activations(*model);
+  if (from_folder && !from_network_) {
     adapter = std::make_unique<checkpoint::AdapterSource>(folder_, derived, adapters::adapter_names(*model, options));
     adapter->check(*model);
   }
   std::unique_ptr<parallel::ParallelModel> spread;
   if (type == config::DistributedType::kFsdp)
-    spread = std::make_unique<parallel::ShardedModel>(std::move(model), comm, parallel::Precision{},
-                                                      config::FsdpConfig{});
+    spread =
+        std::make_unique<parallel::ShardedModel>(std::move(model), comm, parallel::Precision{}, config::FsdpConfig{});
   else
     spread = std::make_unique<parallel::ReplicatedModel>(std::move(model), comm, parallel::Precision{}, 0.01);
-  spread->load(adapter ? static_cast<const parallel::WeightSource&>(*adapter) : network);
+  if (comm.device() == at::kMeta)
+    spread->load(DrySource());
+  else
+    spread->load(adapter ? static_cast<const parallel::WeightSource&>(*adapter) : network);
   return spread;
 }
 
@@ -124,7 +143,7 @@ models::Batch PeftCase::batch(size_t first, size_t step) const {
   batch.source = source;
   batch.target = causal() ? source : target;
   for (const int64_t label : labels) batch.target_tokens += label >= 0;
-  return batching::with_virtual_tokens(batch, adapters::virtual_tokens(options));
+  return models::with_virtual_tokens(batch, adapters::virtual_tokens(options));
 }
 
 nn::Span PeftCase::rows_of(const models::Batch& batch, size_t sample) const {

@@ -25,8 +25,9 @@ class PeftCase {
   /// A model without values and without adapters.
   std::unique_ptr<models::Model> base() const;
   /// The model with its adapter, spread over `comm` as `type` says. `from_folder`: with the adapter's values, else as a
-  /// new adapter starts.
-  std::unique_ptr<parallel::ParallelModel> make(dist::Comm& comm, config::DistributedType type, bool from_folder);
+  /// new adapter starts. `checkpointed`: its blocks run again in backward.
+  std::unique_ptr<parallel::ParallelModel> make(dist::Comm& comm, config::DistributedType type, bool from_folder,
+                                                bool checkpointed = false);
   /// The samples first, first + step, …, with the placeholders of a prompt.
   models::Batch batch(size_t first = 0, size_t step = 1) const;
   /// Row of batch()'s source or target at which sample i's logits begin, and how many there are.
@@ -35,6 +36,7 @@ class PeftCase {
  private:
   std::string folder_, base_;
   models::Task task_;
+  bool from_network_ = false;
   std::vector<std::vector<int64_t>> sources_, labels_;
 };
 

@@ -47,8 +47,10 @@ class Program : public testing::Test {
     return (folder_ / name).string();
   }
 
-  void write_worker(const std::string& script) {
-    fs::permissions(write("trainer-worker", "#!/bin/sh\n" + script), fs::perms::owner_all);
+  void write_worker(const std::string& script) { write_program("trainer-worker", script); }
+  void write_prepare(const std::string& script) { write_program("trainer-prepare", script); }
+  void write_program(const std::string& name, const std::string& script) {
+    fs::permissions(write(name, "#!/bin/sh\n" + script), fs::perms::owner_all);
   }
 
   Outcome run(const std::string& arguments, const std::string& input = "") {

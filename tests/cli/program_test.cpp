@@ -191,9 +191,21 @@ TEST_F(Program, TheWorkerGetsPlanAndArguments) {
 TEST_F(Program, LaunchStartsTheRanks) {
   write("f.yaml", kJob);
   write_worker("echo \"rank $RANK of $WORLD_SIZE\" >> " + (folder_ / "seen").string() + "\nexit 5\n");
+  write_prepare("exit 0\n");
   const Outcome outcome = run("launch --config_file f.yaml");
   EXPECT_EQ(outcome.code, 5) << outcome.err;
   EXPECT_NE(read_all(folder_ / "seen").find("of 2"), std::string::npos);
+}
+
+TEST_F(Program, LaunchStartsNoRankWhenTheDataCannotBePrepared) {
+  write("f.yaml", kJob);
+  write_worker("touch " + (folder_ / "seen").string() + "\n");
+  EXPECT_EQ(run("launch --config_file f.yaml").code, 4);  // nothing to prepare with
+  write_prepare("echo what is wrong >&2\nexit 3\n");
+  const Outcome outcome = run("launch --config_file f.yaml");
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_EQ(outcome.err, "what is wrong\n");
+  EXPECT_FALSE(fs::exists(folder_ / "seen"));
 }
 
 }  // namespace

@@ -22,9 +22,10 @@ Node other_value(const Entry& entry) {
   if (entry.kind.type == Type::kNumber) return Node::scalar(double_text(1.0 / 3));
   if (entry.kind.type == Type::kGroup) {
     Node map = Node::map();
-    map["model_type"] = Node::scalar("t5", true);
+    map[".*q"] = Node::scalar("5");
     return map;
   }
+  if (entry.kind.words.ends_with("numbers") || entry.kind.words.ends_with("integers")) return Node::list({"3", "7"});
   if (entry.initial.is_list()) return Node::list({"q", "no: \n'x'"});
   return Node::scalar("some, 'text'", true);
 }

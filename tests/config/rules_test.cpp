@@ -59,17 +59,48 @@ TEST_F(Rules, Batch) {
 }
 
 TEST_F(Rules, Lora) {
-  EXPECT_EQ(problems(kMultiCpu + "lora: {task_type: CAUSAL_LM, inference_mode: true, peft_type: IA3}\n"),
+  EXPECT_EQ(problems(kMultiCpu + "lora: {task_type: CAUSAL_LM, inference_mode: true, peft_type: ADALORA}\n"),
             "f.yaml:5:19: lora.task_type CAUSAL_LM doesn't fit data.task seq2seq_lm\n"
             "f.yaml:5:46: lora.inference_mode is true, which leaves nothing to train: set it to false\n"
-            "f.yaml:5:63: lora.peft_type IA3 is not supported by this version; LORA is");
+            "f.yaml:5:63: lora.peft_type ADALORA is not supported by this version; LORA, IA3, PREFIX_TUNING, "
+            "PROMPT_TUNING, P_TUNING are");
   EXPECT_EQ(problems(kMultiCpu +
                      "lora: {task_type: seq_2_seq_lm, peft_type: lora, init_lora_weights: True, target_modules: q}\n"),
             "");
-  EXPECT_EQ(problems(kMultiCpu + "lora: {use_dora: true, rank_pattern: {q: 4}, alpha_pattern: {}, revision: x}\n"),
-            "f.yaml:5:8: lora.use_dora: true is not supported: plain LoRA and rsLoRA are\n"
-            "f.yaml:5:24: lora.rank_pattern: {q: 4} is not supported: all adapters have the same r");
+  EXPECT_EQ(problems(kMultiCpu + "lora: {use_dora: true, rank_pattern: {q: 4}, alpha_pattern: {}, revision: x}\n"), "");
   EXPECT_EQ(resolve(kMultiCpu + "lora: {target_modules: q}\n").config.lora->target_modules.pattern, "q");
+}
+
+TEST_F(Rules, LoraLayers) {
+  EXPECT_EQ(problems(kMultiCpu + "lora: {target_modules: [q], layers_to_transform: [0, 1], layers_pattern: [h]}\n"),
+            "");
+  EXPECT_EQ(
+      problems(kMultiCpu + "lora: {target_modules: q, layers_to_transform: [1]}\n"),
+      "f.yaml:5:48: lora.layers_to_transform goes with a list of target_modules; lora.target_modules is the pattern "
+      "q: say it there");
+  EXPECT_EQ(problems(kMultiCpu + "lora: {layers_pattern: [h], rank_pattern: {q: 0}}\n"),
+            "f.yaml:5:24: lora.layers_pattern needs lora.layers_to_transform: the numbers it counts\n"
+            "f.yaml:5:43: lora.rank_pattern: q is 0; a rank is at least 1");
+  EXPECT_EQ(problems(kMultiCpu + "lora: {peft_type: ia3, target_modules: [k, wo], feedforward_modules: [wi]}\n"),
+            "f.yaml:5:70: lora.feedforward_modules has wi, which lora.target_modules [k, wo] lacks");
+}
+
+TEST_F(Rules, LoraInit) {
+  for (const char* init : {"pissa", "pissa_niter_4", "olora", "gaussian", "false"})
+    EXPECT_EQ(problems(kMultiCpu + "lora: {init_lora_weights: " + init + "}\n"), "") << init;
+  for (const char* init : {"eva", "pissa_niter_", "pissa_niter_x", "pissa_niter_1000", "loftq"})
+    EXPECT_NE(problems(kMultiCpu + "lora: {init_lora_weights: " + init + "}\n"), "") << init;
+}
+
+TEST_F(Rules, Prompts) {
+  EXPECT_EQ(problems(kMultiCpu + "lora: {peft_type: PROMPT_TUNING, prompt_tuning_init: TEXT}\n"),
+            "f.yaml: lora.num_virtual_tokens is required when lora.peft_type is PROMPT_TUNING\n"
+            "f.yaml: lora.prompt_tuning_init_text is required when lora.prompt_tuning_init is TEXT");
+  EXPECT_EQ(problems(kMultiCpu + "lora: {peft_type: PREFIX_TUNING, prefix_projection: true}\n"),
+            "f.yaml: lora.num_virtual_tokens is required when lora.peft_type is PREFIX_TUNING");
+  EXPECT_EQ(problems(kMultiCpu + "lora: {peft_type: P_TUNING, num_virtual_tokens: 3, encoder_dropout: 0.1}\n"),
+            "f.yaml:5:69: lora.encoder_dropout is 0.1: the prompt's network has no dropout in this version; 0 is "
+            "supported");
 }
 
 TEST_F(Rules, MegatronData) {
@@ -95,15 +126,41 @@ TEST_F(Rules, Evaluation) {
 }
 
 TEST_F(Rules, WhatThisVersionLacks) {
-  EXPECT_EQ(problems("distributed_type: NO\nuse_cpu: true\nmodel: {path: m}\n"
-                     "data: {task: causal_lm, train: {path: a, format: parquet}}\n"
-                     "logging: {report_to: [tensorboard, wandb]}\ntraining: {optim: adafactor, lr_scheduler_type: "
-                     "polynomial}\n"),
-            "f.yaml:4:14: data.task causal_lm is not supported by this version; seq2seq_lm is\n"
-            "f.yaml:4:50: data.train.format parquet is not supported by this version\n"
-            "f.yaml:5:22: logging.report_to must be one of none, tensorboard; is 'wandb'\n"
-            "f.yaml:6:19: training.optim adafactor is not supported by this version\n"
-            "f.yaml:6:49: training.lr_scheduler_type polynomial is not supported by this version");
+  EXPECT_EQ(
+      problems("distributed_type: NO\nuse_cpu: true\nmodel: {path: m}\ndata: {train: {path: a}}\n"
+               "logging: {report_to: [tensorboard, wandb]}\ntraining: {optim: lomo, lr_scheduler_type: greedy}\n"),
+      "f.yaml:5:22: logging.report_to must be one of none, tensorboard; is 'wandb'\n"
+      "f.yaml:6:19: training.optim lomo is not supported by this version\n"
+      "f.yaml:6:44: training.lr_scheduler_type greedy is not supported by this version");
+}
+
+TEST_F(Rules, ATaskFitsItsData) {
+  const auto of_data = [&](const std::string& data, const std::string& model = "{path: m}") {
+    return problems("distributed_type: NO\nuse_cpu: true\nmodel: " + model + "\ndata: " + data + "\n");
+  };
+  EXPECT_EQ(of_data("{task: causal_lm, train: {path: a}}"), "");
+  EXPECT_EQ(of_data("{task: causal_lm, train: {path: a, format: megatron}}"), "");
+  EXPECT_EQ(of_data("{train: {path: a, format: megatron}}"),
+            "f.yaml:4:33: data.train.format is megatron, which needs data.task: causal_lm; it is seq2seq_lm");
+  EXPECT_EQ(of_data("{task: image_classification, train: {path: a, format: mnist}}", "{config: {model_type: mlp}}"),
+            "");
+  EXPECT_EQ(of_data("{task: image_classification, train: {path: a}}"),
+            "f.yaml:4:14: data.task is image_classification, but data.train.format is auto: image_classification and "
+            "mnist go together");
+  EXPECT_EQ(of_data("{dialogue: messages, train: {path: a}}"),
+            "f.yaml:4:18: data.dialogue is messages, which needs data.task: causal_lm; it is seq2seq_lm");
+  EXPECT_EQ(of_data("{task: sequence_classification, target: '', train: {path: a}}"),
+            "f.yaml:4:47: data.target is empty: sequence_classification needs something to predict");
+  EXPECT_EQ(of_data("{task: causal_lm, train: {path: [a, b], weights: [1]}}"),
+            "f.yaml:4:58: data.train.weights has 1 numbers, but data.train.path has 2 entries");
+  EXPECT_EQ(of_data("{task: causal_lm, train: {path: [a, b], weights: [1, -1]}}"),
+            "f.yaml:4:58: data.train.weights must be above 0; one is -1");
+}
+
+TEST_F(Rules, AScheduleHasWhatItNeeds) {
+  EXPECT_EQ(problems(kLeast + "training: {lr_scheduler_type: warmup_stable_decay}\n"),
+            "f.yaml: training.lr_scheduler_kwargs.num_decay_steps: warmup_stable_decay needs num_decay_steps in "
+            "lr_scheduler_kwargs");
 }
 
 TEST_F(Rules, WhatHasNoEffectIsSaid) {

@@ -49,8 +49,8 @@ TEST(BadFiles, SayWhatIsWrongAndWhere) {
   const std::vector<fs::path> files = bad_files();
   EXPECT_GE(files.size(), 50u);
   for (const fs::path& file : files) {
-    const std::string said = "error: " + outcome(file, config::OnBadSample::kError) +
-                             "skip: " + outcome(file, config::OnBadSample::kSkip);
+    const std::string said =
+        "error: " + outcome(file, config::OnBadSample::kError) + "skip: " + outcome(file, config::OnBadSample::kSkip);
     const fs::path expected = file.string() + ".expected";
     if (std::getenv("WRITE_EXPECTED") != nullptr) std::ofstream(expected) << said;
     EXPECT_EQ(said, read_all(expected)) << file;

@@ -99,18 +99,19 @@ TEST(Json, RefusesMalformedFiles) {
 }
 
 TEST(Json, ReadsTheArrayOfAnObject) {
-  auto records = read("{\"version\": [1, {\"a\": 2}], \"data\": [{\"a\": 1},\n{\"a\": 2}], \"empty\": [], \"info\": {\"b\": []}}",
-                      {.format = DataFormat::kJson});
+  auto records =
+      read("{\"version\": [1, {\"a\": 2}], \"data\": [{\"a\": 1},\n{\"a\": 2}], \"empty\": [], \"info\": {\"b\": []}}",
+           {.format = DataFormat::kJson});
   ASSERT_EQ(records.size(), 2u);
   EXPECT_EQ(records[1].fields, (Fields{{"a", "2"}}));
   EXPECT_EQ(records[1].line, 2);
 }
 
 TEST(Json, KeepsValuesAsTheyAreWritten) {
-  Record record =
-      read("{\"a\": 1.50, \"b\": 1e999, \"c\": 12345678901234567890123, \"d\": \"5\", \"e\": 5, \"f\": null, \"g\": "
-           "{ \"z\" : [ true , \"\\u00e9 \" ] , \"y\" : { } }}",
-           {.format = DataFormat::kJsonl})[0];
+  Record record = read(
+      "{\"a\": 1.50, \"b\": 1e999, \"c\": 12345678901234567890123, \"d\": \"5\", \"e\": 5, \"f\": null, \"g\": "
+      "{ \"z\" : [ true , \"\\u00e9 \" ] , \"y\" : { } }}",
+      {.format = DataFormat::kJsonl})[0];
   EXPECT_EQ(record.fields, (Fields{{"a", "1.50"},
                                    {"b", "1e999"},
                                    {"c", "12345678901234567890123"},
@@ -149,9 +150,11 @@ TEST(Encoding, IsCheckedAndConverted) {
 }
 
 TEST(Encoding, PlacesAreThoseOfTheFile) {
-  contains(failure("{\"\xE9\xE9\": x}", {.format = DataFormat::kJsonl, .encoding = "latin-1"}), "file:1:8: not valid JSON");
+  contains(failure("{\"\xE9\xE9\": x}", {.format = DataFormat::kJsonl, .encoding = "latin-1"}),
+           "file:1:8: not valid JSON");
   contains(failure("\xEF\xBB\xBFna\xEFve", {.format = DataFormat::kText}), "file:1:3: byte 0xef");
-  contains(failure("[{\"a\": \"\n\"}]", {.format = DataFormat::kJson}), "file:1:9: not valid JSON: a control character");
+  contains(failure("[{\"a\": \"\n\"}]", {.format = DataFormat::kJson}),
+           "file:1:9: not valid JSON: a control character");
 }
 
 TEST(Utf8, KnowsItsEdges) {
@@ -172,7 +175,8 @@ TEST(Lines, AreBounded) {
 
 TEST(BadRecords, AreSkippedAndCounted) {
   TempFolder folder;
-  const std::string a = folder.write("a.jsonl", "{\"a\": 1}\n[]\n{\"a\"}\n\xFF\n{\"a\": 2}\n3\n"), b = folder.write("b.jsonl", "");
+  const std::string a = folder.write("a.jsonl", "{\"a\": 1}\n[]\n{\"a\"}\n\xFF\n{\"a\": 2}\n3\n"),
+                    b = folder.write("b.jsonl", "");
   const DataSource source{.path = {a, b, a}, .on_bad_sample = config::OnBadSample::kSkip};
   std::vector<size_t> entries;
   const ReadSummary summary = read_records(source, [&](Record&& record) { entries.push_back(record.entry); });
@@ -190,9 +194,10 @@ TEST(BadRecords, AreSkippedAndCounted) {
 
 TEST(Duplicates, AreLeftOut) {
   const DataSource source{.format = DataFormat::kJsonl, .deduplicate = true};
-  auto records = read("{\"a\": \"1\", \"b\": \"2\"}\n{\"b\": \"2\", \"a\": \"1\"}\n{\"a\": \"2\", \"b\": \"1\"}\n"
-                      "{\"a\": 1, \"b\": \"2\"}\n{\"a\": \"1\", \"b\": \"2\"}\n{\"a\": \"12\"}\n",
-                      source);
+  auto records = read(
+      "{\"a\": \"1\", \"b\": \"2\"}\n{\"b\": \"2\", \"a\": \"1\"}\n{\"a\": \"2\", \"b\": \"1\"}\n"
+      "{\"a\": 1, \"b\": \"2\"}\n{\"a\": \"1\", \"b\": \"2\"}\n{\"a\": \"12\"}\n",
+      source);
   std::vector<int64_t> lines;
   for (const Record& record : records) lines.push_back(record.line);
   EXPECT_EQ(lines, (std::vector<int64_t>{1, 3, 4, 6}));

@@ -40,7 +40,8 @@ std::string zstd(const std::string& text) {
 std::vector<std::string> texts(const std::string& name, const std::string& content) {
   TempFolder folder;
   std::vector<std::string> texts;
-  read_records({.path = {folder.write(name, content)}}, [&](Record&& record) { texts.push_back(record.fields[0].second); });
+  read_records({.path = {folder.write(name, content)}},
+               [&](Record&& record) { texts.push_back(record.fields[0].second); });
   return texts;
 }
 
@@ -134,7 +135,8 @@ std::pair<std::string, std::string> read_endless(DataFormat format, std::string 
   auto endless = std::make_unique<Lines>(std::string(64 << 10, 'x'), bytes);
   config::DataSource source;
   if (format == DataFormat::kCsv) source.columns = {"a"};
-  Reader reader = make_reader(TextInput(std::make_unique<Joined>(std::move(start), std::move(endless)), "f", "utf-8"), format, source);
+  Reader reader = make_reader(TextInput(std::make_unique<Joined>(std::move(start), std::move(endless)), "f", "utf-8"),
+                              format, source);
   Record record;
   std::string first = error_of<BadRecord>([&] { reader->next(record); });
   try {

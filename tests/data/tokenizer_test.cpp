@@ -110,7 +110,7 @@ TEST(Tokenizer, SaysWhatIsMissing) {
   folder.write("config.json", "{}");
   contains(fail(), "but config.json.");
   folder.write("tokenizer.json", "{}");
-  contains(fail(), "only as tokenizer.json");
+  contains(fail(), "this tokenizer cannot be used");
   contains(error_of<InputError>([] { open("/no/such/folder"); }), "no such folder");
   contains(error_of<ConfigError>([] { open(""); }), "tokenizer.path");
 }
@@ -129,6 +129,23 @@ TEST(Tokenizer, FilesAreCopied) {
   copy_files(*tokenizer, folder.string());
   EXPECT_EQ(open(folder.string())->encode("Sales rose."), tokenizer->encode("Sales rose."));
   EXPECT_FALSE(std::filesystem::exists(folder / "vectors.jsonl"));
+}
+
+TEST(Tokenizer, PutsTheStartInFrontForLlama) {
+  TempFolder folder;
+  folder.write("tokenizer.model", piece("<unk>", 0, 2) + piece("<s>", 0, 3) + piece("</s>", 0, 3) +
+                                      piece("\u2581", -3, 1) + piece("a", -2, 1) + piece("\u2581a", -1, 1));
+  auto legacy = open(folder.string());
+  EXPECT_EQ(legacy->bos_id(), 1);
+  EXPECT_EQ(legacy->encode("a</s>a"), (Ids{1, 5, 2, 5}));
+  EXPECT_EQ(legacy->encode("a", false), (Ids{5}));
+  folder.write("tokenizer_config.json", R"({"legacy": false, "add_bos_token": false, "add_eos_token": true})");
+  auto other = open(folder.string());
+  EXPECT_EQ(other->encode("a</s>a a"), (Ids{5, 2, 4, 5, 2}));
+  TokenOffsets tokens = other->encode_with_offsets("a</s>a a");
+  EXPECT_EQ(tokens.ids, (Ids{5, 2, 4, 5, 2}));
+  EXPECT_EQ(tokens.begins, (std::vector<size_t>{0, 1, 5, 6, 8}));
+  EXPECT_EQ(tokens.ends, (std::vector<size_t>{1, 5, 6, 8, 8}));
 }
 
 TEST(Tokenizer, ReadsALargeBpeModel) {

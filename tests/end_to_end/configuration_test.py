@@ -3,8 +3,10 @@
 tests/config/bad holds a broken file for each way to get it wrong, and beside it what `trainer check` must say. After a
 change of messages: WRITE_EXPECTED=1 TRAINER_BIN=… python3 -m unittest configuration_test.BadFiles, then read the diff."""
 
+import json
 import os
 import shutil
+import struct
 import subprocess
 import unittest
 
@@ -111,7 +113,8 @@ class Examples(EndToEnd):
 
     def test_all_are_here(self):
         tested = {"single.yaml", "ddp.yaml", "tutorial_fsdp.yaml", "tutorial_job.yaml", "quickstart_full.yaml",
-                  "quickstart_lora.yaml", "phrasebank_full.yaml", "phrasebank_lora.yaml"}
+                  "quickstart_lora.yaml", "phrasebank_full.yaml", "phrasebank_lora.yaml", "mnist_ddp.yaml",
+                  "bert_classification.yaml", "llama_pretraining.yaml", "roleplay.yaml"}
         self.assertEqual({path.name for path in CONFIGS.glob("*.yaml")}, tested)
 
     def test_single(self):
@@ -137,6 +140,63 @@ class Examples(EndToEnd):
                          flags=("--set", f"tokenizer.path={self.tokenizer}"))
         shutil.rmtree(self.folder / "output")
         self.run_example(CONFIGS / "phrasebank_lora.yaml", environment=here)
+
+    def make_tokenizer(self, layout, vocab_size, *files):
+        folder = self.folder / f"{layout}-tokenizer"
+        subprocess.run([TRAINER, "tokenize", "train", "--layout", layout, "--input", *files, "--format", "text", "--output",
+                        folder, "--vocab_size", str(vocab_size)], check=True, capture_output=True)
+        return folder
+
+    def test_bert(self):
+        tokenizer = self.make_tokenizer("bert", 600, REPOSITORY / "data/samples/topics.txt")
+        output = self.run_example(CONFIGS / "bert_classification.yaml", flags=("--set", f"tokenizer.path={tokenizer}"))
+        config = json.loads((output / "config.json").read_text())
+        self.assertEqual(config["id2label"], {"0": "garden", "1": "ship", "2": "shop"})
+        self.assertIn("eval_accuracy", read_lines(output)[-1])
+        self.assertTrue((output / "vocab.txt").exists())
+
+    def test_llama_pretraining(self):
+        text = REPOSITORY / "data/samples/topics.txt"
+        tokenizer = self.make_tokenizer("llama", 400, text)
+        corpus = self.folder / "corpus"
+        subprocess.run([TRAINER, "tokenize", "--tokenizer", tokenizer, "--input", text, "--format", "text",
+                        "--append-eod", "--output", corpus], check=True, capture_output=True)
+        output = self.run_example(CONFIGS / "llama_pretraining.yaml", environment={"CORPUS": str(corpus)},
+                                  flags=("--set", f"tokenizer.path={tokenizer}", "--set",
+                                         "data.megatron.sequence_length=64"))
+        self.assertTrue((output / "tokenizer.model").exists())
+
+    def test_mnist(self):
+        folder = self.folder / "mnist"
+        folder.mkdir()
+        count = 400
+        pixels = bytes(((image % 10) * 25 + column) % 256 for image in range(count) for column in range(784))
+        (folder / "train-images-idx3-ubyte").write_bytes(struct.pack(">IIII", 0x803, count, 28, 28) + pixels)
+        (folder / "train-labels-idx1-ubyte").write_bytes(
+            struct.pack(">II", 0x801, count) + bytes(image % 10 for image in range(count)))
+        output = self.run_example(CONFIGS / "mnist_ddp.yaml", environment={"MNIST": str(folder)})
+        self.assertIn("eval_accuracy", read_lines(output)[-1])
+        (folder / "train-labels-idx1-ubyte").unlink()
+        missing = trainer("launch", "--config_file", CONFIGS / "mnist_ddp.yaml", folder=self.folder, MNIST=str(folder))
+        self.assertEqual(missing.returncode, 3)
+        self.assertIn(str(folder / "train-labels-idx1-ubyte"), missing.stderr)
+
+    def test_roleplay(self):
+        speeches = [f"{'KING' if i % 2 else 'FOOL'}:\nMy lord, this is speech number {i},\nand a second line.\n"
+                    for i in range(60)]
+        play = self.folder / "play.txt"
+        play.write_text("\n".join(speeches))
+        tokenizer = self.make_tokenizer("llama", 300, play)
+        words = ("--set", f"tokenizer.path={tokenizer}", "--set", "data.validation.fraction=0.2")
+        here = {"PLAY": str(play), "CHARACTER": "FOOL"}
+        shown = trainer("tokenize", "--show", "2", "--config_file", CONFIGS / "roleplay.yaml", *words,
+                        folder=self.folder, **here)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertIn("\u27e6", shown.stdout)  # the part that is learnt is marked
+        output = self.run_example(CONFIGS / "roleplay.yaml", environment=here, flags=words)
+        first = json.loads((output / "predictions.jsonl").read_text().splitlines()[0])
+        self.assertIn("KING", first["input"])
+        self.assertTrue(first["label"].startswith("My lord, this is speech"), first)
 
     def test_tutorial_runs_as_accelerate_wrote_it(self):
         words = [CONFIGS / "tutorial_fsdp.yaml", CONFIGS / "tutorial_job.yaml"]

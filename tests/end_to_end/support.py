@@ -198,6 +198,10 @@ class EndToEnd(unittest.TestCase):
         cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="trainer-end-to-end-"))
         cls.shared.chmod(0o755)  # one test runs the program as somebody else
         cls.addClassCleanup(shutil.rmtree, cls.shared, ignore_errors=True)
+        os.environ["XDG_CACHE_HOME"] = str(cls.shared / "cache")  # tokenised samples
+        os.environ["HF_HUB_CACHE"] = str(cls.shared / "hub")
+        (cls.shared / "cache").mkdir(mode=0o777)
+        (cls.shared / "cache").chmod(0o777)
         cls.tokenizer = cls.shared / "tokenizer"
         subprocess.run([TRAINER, "tokenize", "train", "--input", SAMPLES, "--format", "delimited", "--output",
                         cls.tokenizer, "--vocab_size", "280"], check=True, capture_output=True)

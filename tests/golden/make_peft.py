@@ -1,8 +1,9 @@
-"""Writes peft/: what PEFT computes with its kinds of adapters on the tiny models of t5/ and gpt2/. README.md lists the
+"""Writes peft/: what PEFT computes with its kinds of adapters on the tiny models of its neighbours. README.md lists the
 files."""
 
 import json
 import pathlib
+import sys
 import warnings
 
 import peft
@@ -13,17 +14,18 @@ from golden_t5 import padded as padded_pairs
 from golden_t5 import write_json, write_tensors
 from golden_folder import GOLDEN, padded
 from torch.nn.functional import cross_entropy
-from transformers import GPT2ForSequenceClassification, GPT2LMHeadModel
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
 FOLDER = GOLDEN / "peft"
 V1_0, V1_1, GPT2, CLASSES = T5 / "v1_0", T5 / "v1_1", GOLDEN / "gpt2" / "causal", GOLDEN / "gpt2" / "classes"
+QWEN3, MISTRAL, BERT = GOLDEN / "llama" / "qwen3", GOLDEN / "llama" / "mistral", GOLDEN / "bert" / "named"
 TEXT, PAIRS, CLASS = "CAUSAL_LM", "SEQ_2_SEQ_LM", "SEQ_CLS"
 LORA = dict(r=3, lora_alpha=5, init_lora_weights=False)
 
 # name: folder of the base, task, configuration
 CASES = {
     "patterns": (V1_0, PAIRS, peft.LoraConfig(
-        **LORA, target_modules=["q", "v", "wo"], layers_to_transform=[0, 2], layers_pattern="block",
+        **LORA, target_modules=["q", "v", "wo"], layers_to_transform=[0, 2], layers_pattern=["block"],
         rank_pattern={"wo": 2, "decoder.block.2.*q": 5}, alpha_pattern={"SelfAttention.v": 7}, use_rslora=True,
         exclude_modules=["EncDecAttention.v"])),
     "dora": (V1_0, PAIRS, peft.LoraConfig(**LORA, target_modules=["k", "wi"], use_dora=True)),
@@ -44,13 +46,22 @@ CASES = {
     "mlp": (V1_0, PAIRS, peft.PromptEncoderConfig(num_virtual_tokens=3, encoder_hidden_size=7)),
     "gpt2_lstm": (GPT2, TEXT, peft.PromptEncoderConfig(num_virtual_tokens=3, encoder_hidden_size=5,
                                                        encoder_reparameterization_type="LSTM")),
+    # T5's heads are not its width's share, and its decoder has more layers than its encoder: PEFT must be told
+    "prefix": (V1_0, PAIRS, peft.PrefixTuningConfig(num_virtual_tokens=4, token_dim=18, num_layers=3)),
+    "prefix_network": (V1_1, PAIRS, peft.PrefixTuningConfig(
+        num_virtual_tokens=2, token_dim=18, num_layers=3, prefix_projection=True, encoder_hidden_size=5)),
+    "gpt2_prefix": (GPT2, TEXT, peft.PrefixTuningConfig(num_virtual_tokens=3, prefix_projection=True)),
+    "qwen3_prefix": (QWEN3, TEXT, peft.PrefixTuningConfig(num_virtual_tokens=3)),
+    "mistral_prefix": (MISTRAL, TEXT, peft.PrefixTuningConfig(num_virtual_tokens=2)),
+    "bert_prefix": (BERT, CLASS, peft.PrefixTuningConfig(num_virtual_tokens=3)),
 }
+MOST_LOGITS = 1000  # of a sample that is kept
 
 
 def load(base: pathlib.Path, task: str) -> torch.nn.Module:
     if task == PAIRS:
         return load_t5(base)
-    kind = GPT2LMHeadModel if task == TEXT else GPT2ForSequenceClassification
+    kind = AutoModelForCausalLM if task == TEXT else AutoModelForSequenceClassification
     return kind.from_pretrained(base, dtype=torch.float32, attn_implementation="eager").eval()
 
 
@@ -65,9 +76,9 @@ def rows_of(model: torch.nn.Module, samples: list[dict], task: str) -> list[torc
     if task == PAIRS:
         logits = model(**padded_pairs(samples), use_cache=False).logits
         return [logits[i, : len(sample["labels"])] for i, sample in enumerate(samples)]
+    if task == CLASS:  # one by one: transformers finds the last token of a padded prompt by its ids, which it hasn't
+        return [model(input_ids=torch.tensor([sample["source"]])).logits for sample in samples]
     logits = model(**padded(samples)).logits
-    if task == CLASS:
-        return [logits[i : i + 1] for i in range(len(samples))]
     first = logits.shape[1] - padded(samples)["input_ids"].shape[1]  # the prompt's rows are nobody's
     return [logits[i, first : first + len(sample["source"])] for i, sample in enumerate(samples)]
 
@@ -106,7 +117,7 @@ def make(name: str, base: pathlib.Path, task: str, settings: peft.PeftConfig) ->
     loss_sum = sum(cross_entropy(r, wanted, reduction="sum") for r, wanted in zip(rows, labels))
     count = sum(int((wanted != -100).sum()) for wanted in labels)
     (loss_sum / count).backward()
-    tensors = {f"logits_{i}": row.detach().clone() for i, row in enumerate(rows)}
+    tensors = {f"logits_{i}": row.detach().clone() for i, row in enumerate(rows) if row.numel() < MOST_LOGITS}
     for n, parameter in trained.items():
         gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
         tensors["gradient." + saved_name(n)] = gradient.clone()
@@ -120,5 +131,5 @@ def make(name: str, base: pathlib.Path, task: str, settings: peft.PeftConfig) ->
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    for name, (base, task, settings) in CASES.items():
-        make(name, base, task, settings)
+    for name in sys.argv[1:] or CASES:
+        make(name, *CASES[name])

@@ -12,6 +12,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
+#include "engine/dist/dry_memory.h"
 #include "tests/models/family_case.h"
 
 namespace trainer::testing {
@@ -149,6 +150,7 @@ TEST_P(LlamaGolden, DropoutIsOfTheSampleNotOfTheBatch) {
 }
 
 TEST_P(LlamaGolden, WorksWithoutValues) {  // Note [Dry run]
+  dist::count_dry_memory();
   const auto model = golden.build(golden.config);
   for (const nn::ParameterPtr& p : model->all_parameters())
     p->value = at::empty(p->shape, at::TensorOptions(at::kFloat).device(at::kMeta)).set_requires_grad(true);
@@ -156,6 +158,21 @@ TEST_P(LlamaGolden, WorksWithoutValues) {  // Note [Dry run]
   batch.source_ids = batch.source_ids.to(at::kMeta), batch.labels = batch.labels.to(at::kMeta);
   torch::autograd::backward({model->loss_sum(batch, {})}, {});
   for (const nn::ParameterPtr& p : model->all_parameters()) EXPECT_EQ(p->value.grad().sizes(), p->shape) << p->name;
+}
+
+// Nothing of it is run before its only token.
+TEST_P(LlamaGolden, PromptsMayHaveOneToken) {
+  const auto model = golden.build(golden.config);
+  if (model->classifies()) return;
+  models::Batch prompt = golden.samples(2, 3);
+  prompt.source_ids = prompt.source_ids.slice(0, 0, 1);
+  auto rows = std::make_shared<nn::Layout>();
+  rows->append(1, 0);
+  prompt.source = rows;
+  prompt.target = prompt.source;
+  const at::NoGradGuard no_grad;
+  const int64_t likeliest = at::argmax(model->logits(prompt, {})).item<int64_t>();
+  EXPECT_EQ(continued(*model, prompt, 1)[0][0], likeliest);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, LlamaGolden,

@@ -77,7 +77,7 @@ TEST_F(MlpGolden, LogitsAndGradientsAreThoseOfTorch) {
 TEST_F(MlpGolden, TwentyUpdatesOfSgdHaveTheSameLosses) {
   config::TrainingConfig options;
   options.optim = config::OptimizerName::kSgd;
-  const auto optimizer = optim::make_optimizer(options, model->logical_tensors());
+  const auto optimizer = optim::make_optimizer(options, model->logical_tensors(), model->comm());
   ASSERT_EQ(expected["losses"].size(), 20U);
   for (int64_t update = 0; update < 20; ++update) {
     const models::Batch images = batch(update);

@@ -69,7 +69,7 @@ TEST_P(T5Golden, TenUpdatesOfAdamWHaveTheSameLosses) {
   for (const auto kind : {config::OptimizerName::kAdamWFused, config::OptimizerName::kAdamW}) {
     options.optim = kind;
     model = make_model(golden.plan, *comm);
-    const auto optimizer = optim::make_optimizer(options, model->logical_tensors());
+    const auto optimizer = optim::make_optimizer(options, model->logical_tensors(), model->comm());
     const optim::LearningRate schedule(config::Schedule::kLinear, training["learning_rate"], training["warmup_steps"],
                                        training["updates"]);
     for (size_t i = 0; i < training["losses"].size(); ++i) {

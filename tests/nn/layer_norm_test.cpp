@@ -18,15 +18,14 @@ at::Tensor plain(const at::Tensor& x, const at::Tensor& weight, double eps) {
 }
 
 TEST(LayerNorm, IsThePlainComposition) {
-  const std::vector<std::vector<int64_t>> shapes{{1, 2}, {5, 3}, {130, 17}, {3, 1000}, {0, 8}};
+  const std::vector<std::vector<int64_t>> shapes{{5, 3}, {130, 17}, {3, 1000}, {0, 8}};
   for (const auto& shape : shapes)
     for (const double eps : {1e-12, 1e-5, 0.5})
       for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
         expect_same([&](const auto& in) { return nn::layer_norm(in[0], in[1], in[2], eps, dtype); },
                     [&](const auto& in) { return plain(in[0], in[1], eps) + in[2]; },
                     {3 + random_tensor(shape, 1), random_tensor({shape[1]}, 2), random_tensor({shape[1]}, 3)},
-                    shape[1] == 2 ? 1e-4 : 2 * tolerance_of(dtype),
-                    std::to_string(shape[0]) + " x " + std::to_string(shape[1]));
+                    2 * tolerance_of(dtype), std::to_string(shape[0]) + " x " + std::to_string(shape[1]));
 }
 
 TEST(LayerNorm, IsTorchsOne) {

@@ -1,3 +1,4 @@
+#include "models/nn/prefix.h"
 #include "models/nn/self_attention.h"
 
 #include <ATen/TensorOperators.h>
@@ -51,7 +52,8 @@ TEST(SelfAttention, DecodingStepByStepIsTheWholeSample) {
     };
     step(prompts);
     for (int i = 0; i < 4; ++i) step({1, 1, 1});
-    EXPECT_THROW(step({0, 0, 1}), InternalError);  // 12 tokens in a cache of 11
+    const Rows more = cut(all, *whole, {0, 0, 0}, {0, 0, 1});  // 12 tokens in a cache of 11
+    EXPECT_THROW(nn::self_attention(more.q, more.k, more.v, layout_of({0, 0, 1}), options, pass, 1), InternalError);
   }
 }
 
@@ -68,9 +70,13 @@ TEST(SelfAttention, WithoutSamplesNothingHappens) {
 TEST(SelfAttention, PositionsGoOnWhereTheCacheEnds) {
   const nn::LayoutPtr layout = layout_of({3, 0, 2});
   const nn::Layout& rows = *layout;
-  EXPECT_EQ(nn::row_positions(rows, nullptr), (std::vector<int64_t>{0, 1, 2, 0, 1}));
-  const nn::DecodeCache cache{.lengths = {5, 1, 7}};
-  EXPECT_EQ(nn::row_positions(rows, &cache), (std::vector<int64_t>{5, 6, 7, 7, 8}));
+  EXPECT_EQ(nn::row_positions(rows, {}), (std::vector<int64_t>{0, 1, 2, 0, 1}));
+  nn::DecodeCache cache{.lengths = {5, 1, 7}};
+  nn::Pass pass;
+  pass.cache = &cache;
+  EXPECT_EQ(nn::row_positions(rows, pass), (std::vector<int64_t>{5, 6, 7, 7, 8}));
+  pass.prefix = std::make_shared<nn::Prefix>(nn::Prefix{.tokens = 3});
+  EXPECT_EQ(nn::row_positions(rows, pass), (std::vector<int64_t>{8, 9, 10, 10, 11}));
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/optim/optimizer.h"
+#include "engine/optim/parameter_rules.h"
 #include "engine/tensorfile/safetensors_file.h"
 
 namespace trainer::testing {

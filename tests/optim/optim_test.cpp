@@ -8,6 +8,8 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/full.h>
 
+#include "engine/config/names.h"
+#include "engine/optim/parameter_rules.h"
 #include "tests/support/golden_case.h"
 #include "tests/support/ranks.h"
 
@@ -45,6 +47,40 @@ config::ScheduleConfig schedule_config(const nlohmann::json& params) {
   config.warmup_min_ratio = params.value("warmup_min_ratio", config.warmup_min_ratio);
   config.cos_min_ratio = params.value("cos_min_ratio", config.cos_min_ratio);
   return config;
+}
+
+/// lr_scheduler_kwargs as a file of transformers has them.
+config::ScheduleConfig kwargs_of(const nlohmann::json& json) {
+  config::ScheduleConfig more;
+  more.num_cycles = json.value("num_cycles", more.num_cycles);
+  more.lr_end = json.value("lr_end", more.lr_end);
+  more.power = json.value("power", more.power);
+  more.timescale = json.value("timescale", more.timescale);
+  more.min_lr = json.value("min_lr", more.min_lr);
+  more.min_lr_rate = json.value("min_lr_rate", more.min_lr_rate);
+  more.num_decay_steps = json.value("num_decay_steps", more.num_decay_steps);
+  more.num_stable_steps = json.value("num_stable_steps", more.num_stable_steps);
+  more.warmup_type = json.value("warmup_type", more.warmup_type);
+  more.decay_type = json.value("decay_type", more.decay_type);
+  more.min_lr_ratio = json.value("min_lr_ratio", more.min_lr_ratio);
+  return more;
+}
+
+TEST(LearningRate, IsThatOfTransformersForEverySchedule) {
+  std::ifstream in(std::string(TRAINER_SOURCE_DIR) + "/tests/golden/schedules.json");
+  const auto golden = nlohmann::json::parse(in);
+  ASSERT_EQ(golden.size(), 19U);
+  for (const auto& table : golden) {
+    const std::string name = table["name"];
+    const auto schedule =
+        std::find_if(std::begin(config::EnumNames<Schedule>::values), std::end(config::EnumNames<Schedule>::values),
+                     [&](const auto& known) { return known.second == name; });
+    ASSERT_NE(schedule, std::end(config::EnumNames<Schedule>::values)) << name;
+    const optim::LearningRate rate(schedule->first, 2e-3, table["warmup"], table["total"], kwargs_of(table["kwargs"]));
+    int64_t update = 0;
+    for (const double expected : table["rates"])
+      EXPECT_NEAR(rate.at(update++), expected, 1e-12) << name << table["kwargs"] << ", update " << update - 1;
+  }
 }
 
 TEST(LearningRate, IsThatOfDeepSpeed) {
@@ -88,9 +124,9 @@ TEST(WeightDecay, SkipsBiasesAndNormsByName) {
     EXPECT_TRUE(optim::decays(name)) << name;
   for (const char* name :
        {"encoder.block.0.layer.0.layer_norm.weight", "encoder.final_layer_norm.weight", "h.0.attn.c_attn.bias",
-        "bert.embeddings.LayerNorm.weight", "model.layers.3.input_layernorm.weight", "model.norm.weight", "norm.weight",
-        "blocks.1.q_norm.weight", "vit.RMSNorm.weight",
-        "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"})
+        "bert.embeddings.LayerNorm.weight", "transformer.h.0.ln_1.weight", "transformer.ln_f.weight",
+        "model.layers.3.input_layernorm.weight", "model.norm.weight", "norm.weight", "blocks.1.q_norm.weight",
+        "vit.RMSNorm.weight", "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"})
     EXPECT_FALSE(optim::decays(name)) << name;
 }
 
@@ -117,7 +153,8 @@ TEST(Sgd, WithMomentumByHand) {
   options.sgd_momentum = 0.9;
   options.weight_decay = 0.1;
   TwoWeights weights(1);
-  const auto optimizer = optim::make_optimizer(options, weights.tensors);
+  const auto comm = dist::solo_comm();
+  const auto optimizer = optim::make_optimizer(options, weights.tensors, *comm);
   weights.gradient(0.5);
   optimizer->step(weights.tensors, 0.1);
   EXPECT_NEAR(weights.value(0), 0.94, 1e-6);  // v = 0.5 + 0.1 * 1
@@ -137,7 +174,8 @@ TEST(Sgd, WithoutMomentumHasNoState) {
   config::TrainingConfig options;
   options.optim = OptimizerName::kSgd;
   TwoWeights weights(1);
-  const auto optimizer = optim::make_optimizer(options, weights.tensors);
+  const auto comm = dist::solo_comm();
+  const auto optimizer = optim::make_optimizer(options, weights.tensors, *comm);
   EXPECT_TRUE(optimizer->state().empty());
   weights.gradient(-2);
   optimizer->step(weights.tensors, 0.25);
@@ -151,7 +189,8 @@ TEST(AdamW, OfBothKindsByHand) {
     options.weight_decay = 0.1;
     options.adam_beta1 = 0.8, options.adam_beta2 = 0.9, options.adam_epsilon = 1e-3;
     TwoWeights weights(1);
-    const auto optimizer = optim::make_optimizer(options, weights.tensors);
+    const auto comm = dist::solo_comm();
+    const auto optimizer = optim::make_optimizer(options, weights.tensors, *comm);
     double m = 0, v = 0, decayed = 1, plain = 1;
     int step = 0;
     for (const double g : {0.5, -0.1, 0.02}) {
@@ -178,7 +217,7 @@ TEST(AdamW, StateUnderFsdpIsOfThePieceOnly) {
     run_ranks(kRanks, [&](dist::Comm& comm) {
       const auto model = make_model(plan, comm);
       const auto tensors = model->logical_tensors();
-      const auto optimizer = optim::make_optimizer(plan.config.training, tensors);
+      const auto optimizer = optim::make_optimizer(plan.config.training, tensors, comm);
       const std::lock_guard lock(mutex);
       for (const auto& tensor : tensors)
         if (tensor.trainable) whole[tensor.name] = tensor.numel();

@@ -8,9 +8,10 @@
 #include <ATen/ops/norm.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
-#include "data/dataset.h"
+#include "data/samples.h"
 #include "engine/base/files.h"
 #include "engine/checkpoint/export.h"
+#include "engine/config/names.h"
 #include "engine/train/batch_stream.h"
 #include "tests/support/golden_case.h"
 #include "tests/support/memory_samples.h"
@@ -57,6 +58,7 @@ struct Setting {
   int64_t global_batch = 8;
   bool share_memory = true;  // between ranks
   config::ShardingStrategy strategy = config::ShardingStrategy::kFullShard;
+  config::OptimizerName optim = config::OptimizerName::kAdamWFused;
 };
 
 struct Outcome {
@@ -75,6 +77,7 @@ config::Plan plan_of(const Setting& s) {
   c.num_processes = s.ranks;
   c.fsdp_config.sharding_strategy = s.strategy;
   c.training.gradient_checkpointing = s.recompute;
+  c.training.optim = s.optim;
   c.training.ddp_bucket_cap_mb = 0.01;  // several buckets even here
   if (s.bf16) c.mixed_precision = config::MixedPrecision::kBf16;
   if (s.lora) {
@@ -89,7 +92,7 @@ config::Plan plan_of(const Setting& s) {
 Outcome train(const Setting& s, const data::Samples& samples, dist::Comm& comm) {
   const config::Plan plan = plan_of(s);
   const auto model = make_model(plan, comm);
-  const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors());
+  const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), comm);
   const train::BatchStream batches(samples, stream_config(s.per_device), s.global_batch, comm.rank(), comm.size());
   Outcome outcome;
   int64_t consumed = 0;
@@ -188,6 +191,21 @@ std::string name_of(const Setting& s) {
 
 INSTANTIATE_TEST_SUITE_P(All, Strategies, ::testing::ValuesIn(all_settings()),
                          [](const auto& info) { return name_of(info.param); });
+
+TEST(Strategies, AreTheSameWithEveryOptimizer) {
+  for (const auto& [optim, optim_name] : config::EnumNames<config::OptimizerName>::values) {
+    SCOPED_TRACE(optim_name);
+    Setting alone;
+    alone.optim = optim;
+    const Outcome reference = outcome_of(alone);
+    for (const auto& [type, ranks] : {std::pair{DistributedType::kMultiCpu, 2}, std::pair{DistributedType::kFsdp, 2},
+                                      std::pair{DistributedType::kFsdp, 3}}) {
+      Setting spread = alone;
+      spread.type = type, spread.ranks = ranks;
+      expect_same(outcome_of(spread), reference);
+    }
+  }
+}
 
 TEST(Strategies, DropoutIsOn) {
   Setting s;

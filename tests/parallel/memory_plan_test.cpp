@@ -30,6 +30,7 @@ struct Setting {
   bool dropout = true;
   std::string dtype = "auto";  // of frozen weights
   config::ShardingStrategy strategy = config::ShardingStrategy::kFullShard;
+  config::OptimizerName optim = config::OptimizerName::kAdamWFused;
 
   int64_t ranks() const { return type == config::DistributedType::kNo ? 1 : 2; }
 };
@@ -78,6 +79,7 @@ config::Plan plan_of(const Setting& s) {
   c.fsdp_config.sharding_strategy = s.strategy;
   c.training.gradient_checkpointing = s.checkpointing;
   c.training.dropout = s.dropout;
+  c.training.optim = s.optim;
   c.model.dtype = s.dtype;
   if (s.lora) c.lora.emplace().lora_dropout = 0.1;
   if (s.bf16) c.mixed_precision = config::MixedPrecision::kBf16;
@@ -118,7 +120,7 @@ Measured measure(const Setting& s, dist::Comm& comm, const std::string& folder) 
   };
   const config::Plan plan = plan_of(s);
   const auto model = make_model(plan, comm);
-  const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors());
+  const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), comm);
   Measured m;
   m.held = dist::tensor_bytes() - before;
   nn::Pass pass;
@@ -146,10 +148,16 @@ Measured measure(const Setting& s, dist::Comm& comm, const std::string& folder) 
   return m;
 }
 
-/// What each rank measured.
-std::vector<Measured> measured_by(const Setting& s) {
-  return in_processes<Measured>(static_cast<int>(s.ranks()), s.shared,
-                                [&](dist::Comm& comm, const std::string& folder) { return measure(s, comm, folder); });
+/// The most of what the ranks measured.
+Measured most_measured(const Setting& s) {
+  Measured most;
+  for (const Measured& rank :
+       in_processes<Measured>(static_cast<int>(s.ranks()), s.shared,
+                              [&](dist::Comm&comm, const std::string&folder) { return measure(s, comm, folder); }))
+    most = {std::max(most.held, rank.held), std::max(most.training, rank.training),
+            std::max(most.evaluation, rank.evaluation), std::max(most.saving, rank.saving),
+            std::max(most.resident, rank.resident)};
+  return most;
 }
 
 constexpr const char* kTableHead =
@@ -188,11 +196,7 @@ TEST(MemoryPlan, IsNearWhatRunsHold) {
     SCOPED_TRACE(s.name);
     const config::Plan plan = plan_of(s);
     const train::MemoryPlan memory = train::plan_memory(plan, train::make_blueprint(plan), workload_of(s));
-    Measured most;
-    for (const Measured& rank : measured_by(s))
-      most = {std::max(most.held, rank.held), std::max(most.training, rank.training),
-              std::max(most.evaluation, rank.evaluation), std::max(most.saving, rank.saving),
-              std::max(most.resident, rank.resident)};
+    const Measured most = most_measured(s);
     const auto near = [](const char* what, int64_t planned, int64_t measured) {
       EXPECT_NEAR(static_cast<double>(planned), static_cast<double>(measured), kTolerance * measured) << what;
     };
@@ -207,6 +211,19 @@ TEST(MemoryPlan, IsNearWhatRunsHold) {
   }
   std::printf("%s%s", kTableHead, table.c_str());
   if (writes) write_table(table);
+}
+
+TEST(MemoryPlan, KnowsStateThatIsNotLaidOutLikeItsParameter) {
+  for (Setting s : {Setting{"single", kNo}, Setting{"FSDP", kFsdp}}) {
+    SCOPED_TRACE(s.name);
+    s.optim = config::OptimizerName::kAdafactor;
+    const config::Plan plan = plan_of(s);
+    const train::MemoryPlan memory = train::plan_memory(plan, train::make_blueprint(plan), workload_of(s));
+    const Measured most = most_measured(s);
+    EXPECT_LT(memory.optimizer, memory.weights / 2);
+    EXPECT_NEAR(static_cast<double>(memory.held()), static_cast<double>(most.held), kTolerance * most.held);
+    EXPECT_NEAR(static_cast<double>(memory.training()), static_cast<double>(most.training), kTolerance * most.training);
+  }
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ Measured measure(const config::Plan& plan, dist::Comm& comm) {
   const int64_t before = dist::tensor_bytes();
   Measured m;
   const auto model = make_model(plan, comm);
-  const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors());
+  const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), comm);
   m.loaded = dist::tensor_bytes() - before;
   // The same work on every rank, and little of it.
   const models::Batch batch = make_batch({{5, 9, 1}}, {{11, 1}});

@@ -1,10 +1,12 @@
 #include "data/tokenizers/models/token_model.h"
 
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <map>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -22,7 +24,9 @@ namespace {
 using nlohmann::json;
 using Tokens = std::vector<Token>;
 
-std::string string_or_empty(const json& value) { return value.is_null() ? "" : value.get<std::string>(); }
+std::string string_or_empty(const json& value) {
+  return value.is_null() ? "" : value.get<std::string>();
+}
 
 VocabList vocab_of(const json& vocab) {
   VocabList list;
@@ -200,8 +204,13 @@ TEST(TokenModels, RefuseVocabulariesThatContradictThemselves) {
   EXPECT_EQ(bpe({{"a", 0}, {"b", 1}}, {{"a", "b"}}, "##"),
             "The merge 1 of 'a' and 'b': the second is shorter than continuing_subword_prefix '##'.");
   EXPECT_EQ(message_of([] { make_unigram({{{"a", 0}}, 1, false}); }), "unk_id is 1, but the vocabulary has 1 pieces.");
-  EXPECT_EQ(message_of([] { make_unigram({{{"a", 0}}, -1, false}); }), "unk_id is -1, but the vocabulary has 1 pieces.");
-  EXPECT_EQ(message_of([] { make_unigram({{{"a", std::nan("")}}, 0, false}); }),
+  EXPECT_EQ(message_of([] {
+              make_unigram({{{"a", 0}}, -1, false});
+            }),
+            "unk_id is -1, but the vocabulary has 1 pieces.");
+  EXPECT_EQ(message_of([] {
+              make_unigram({{{"a", std::nan("")}}, 0, false});
+            }),
             "The score of the piece 'a' is nan, which is no number.");
 }
 

@@ -66,7 +66,7 @@ Seen seen_by_ranks(const config::Config& config, const data::Samples& dataset, i
 TEST(LongestBatches, AreThoseThatTheRunSees) {
   const testing::MemorySamples dataset = samples(103);
   for (const auto& [per_device, accumulation, ranks] : {std::array{4, 1, 1}, {8, 1, 2}, {3, 4, 2}, {200, 1, 3}}) {
-    SCOPED_TRACE(testing::Message() << per_device << " x " << accumulation << " x " << ranks);
+    SCOPED_TRACE(::testing::Message() << per_device << " x " << accumulation << " x " << ranks);
     const config::Config config = config_of(per_device, accumulation);
     const LongestBatches found = longest_training_batches(config, dataset, ranks);
     const Seen seen = seen_by_ranks(config, dataset, ranks);
@@ -78,7 +78,7 @@ TEST(LongestBatches, AreThoseThatTheRunSees) {
     EXPECT_EQ(longest.target, seen.target);
     EXPECT_EQ(longest.both, seen.both);
     EXPECT_EQ(found.tokens_of_update, seen.update);
-    EXPECT_EQ(found.updates_seen, run_length(config, dataset.size(), ranks).updates);
+    EXPECT_EQ(found.updates_seen, prepare::run_length(config, dataset.size(), ranks).updates);
   }
 }
 
@@ -92,7 +92,7 @@ TEST(LongestBatches, OfAnEvaluationTakeTheSamplesInTheirOrder) {
   });
   ASSERT_NE(with_longest, found.batches.end());
   std::vector<int64_t> expected;
-  for (int64_t i = 10; i < 20; ++i) expected.push_back(static_cast<int64_t>(dataset.sample(i).source.size()));
+  for (int64_t i = 10; i < 20; ++i) expected.push_back(static_cast<int64_t>(dataset.lengths(i).source));
   EXPECT_EQ(with_longest->source, expected);
 }
 

@@ -10,6 +10,7 @@
 #include "engine/metrics/terminal_text.h"
 #include "engine/optim/schedule.h"
 #include "engine/train/build.h"
+#include "tests/support/temporary_folder.h"
 
 namespace trainer::worker {
 namespace {
@@ -31,6 +32,8 @@ config::Plan plan_of(bool lora) {
   c.data.target = "label";
   c.data.max_source_length = 20;
   c.data.validation.fraction = 0.1;
+  static const testing::TemporaryFolder cache;
+  c.data.cache_dir = cache.path().string();
   c.training.per_device_train_batch_size = 4;
   c.training.gradient_accumulation_steps = 3;
   c.training.warmup_steps = 10;

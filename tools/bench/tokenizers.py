@@ -3,7 +3,8 @@
   speed   each kind of tokenizer over tinyshakespeare and FinancialPhraseBank, line by line
   length  one line without spaces: twice the length, how much more time
 
-Times are of the processor, so that other work on the machine counts little. Runs in an environment with tokenizers==0.23.3 (README.md) and needs the target `encode_bench`. Ids must be the same.
+Times are of the processor, so that other work on the machine counts little. Ids must be the same. Runs in an
+environment with tokenizers==0.23.3 (README.md) and needs the target `encode_bench`.
 """
 
 import argparse
@@ -95,7 +96,8 @@ class Native:
     """encode_bench with one tokenizer and one file."""
 
     def __init__(self, program: pathlib.Path, folder: pathlib.Path, file: pathlib.Path):
-        self.process = subprocess.Popen([program, folder, file], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([program, folder, file], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True)
 
     def round(self) -> tuple[float, int, int]:
         print(file=self.process.stdin, flush=True)
@@ -180,7 +182,7 @@ def length(arguments: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["speed", "length"])
-    parser.add_argument("--program", type=pathlib.Path, default=ROOT / "build" / "release" / "encode_bench")
+    parser.add_argument("--program", type=pathlib.Path, default=ROOT / "build" / "release" / "bin" / "encode_bench")
     parser.add_argument("--data", type=pathlib.Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--only", default="", help="part of the name of a kind")

@@ -28,7 +28,7 @@ std::unique_ptr<Decoder> read_sequence(const JsonView& view) {
 
 std::unique_ptr<Decoder> read_decoder(const JsonView& view) {
   if (view.is_null()) return nullptr;
-  Read read = view.at("type").choice<Read>({
+  auto read = view.at("type").choice<Read>({
       {"ByteLevel", [](const JsonView&) { return make_byte_level_decoder(); }},
       {"ByteFallback", [](const JsonView&) { return make_byte_fallback(); }},
       {"Fuse", [](const JsonView&) { return make_fuse(); }},
@@ -39,7 +39,7 @@ std::unique_ptr<Decoder> read_decoder(const JsonView& view) {
       {"Strip", read_strip_decoder},
       {"Sequence", read_sequence},
   });
-  return read(view);
+  return read ? (*read)(view) : nullptr;
 }
 
 }  // namespace trainer::data

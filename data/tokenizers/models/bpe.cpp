@@ -24,8 +24,8 @@ std::vector<Merges::Rule> rules_of(const BpeOptions& options, const Vocabulary& 
     int32_t id = vocab.find_id(piece);
     if (id >= 0) return id;
     const auto& [left, right] = options.merges[rank];
-    throw InputError("The merge {} of '{}' and '{}' needs the piece '{}', which is not in the vocabulary.", rank + 1, left,
-                     right, piece);
+    throw InputError("The merge {} of '{}' and '{}' needs the piece '{}', which is not in the vocabulary.", rank + 1,
+                     left, right, piece);
   };
   for (size_t rank = 0; rank < options.merges.size(); ++rank) {
     const auto& [left, right] = options.merges[rank];
@@ -54,9 +54,7 @@ class Bpe final : public TokenModel {
     make_seams();
   }
 
-  void encode(std::string_view text, std::vector<Token>& out) const override {
-    encode_as<kChars>(text, out);
-  }
+  void encode(std::string_view text, std::vector<Token>& out) const override { encode_as<kChars>(text, out); }
   void encode_bytes(std::string_view bytes, std::vector<Token>& out) const override {
     if (!all_bytes_) return TokenModel::encode_bytes(bytes, out);
     encode_as<kBytes>(bytes, out);
@@ -303,6 +301,8 @@ void Bpe::merge(std::span<Symbol> symbols, uint32_t begin, size_t text_size, std
 
 }  // namespace
 
-std::unique_ptr<TokenModel> make_bpe(BpeOptions options) { return std::make_unique<Bpe>(options); }
+std::unique_ptr<TokenModel> make_bpe(BpeOptions options) {
+  return std::make_unique<Bpe>(options);
+}
 
 }  // namespace trainer::data

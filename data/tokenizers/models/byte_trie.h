@@ -13,7 +13,8 @@ namespace trainer::data {
 /// two cache lines; the first byte is looked up directly.
 class ByteTrie {
  public:
-  /// Pieces and their values (not negative), in any order; of equal pieces the last counts. Empty pieces are never found.
+  /// Pieces and their values (not negative), in any order; of equal pieces the last counts. Empty pieces are never
+  /// found.
   explicit ByteTrie(std::vector<std::pair<std::string_view, int32_t>> pieces);
 
   /// Calls `found(length, value)` for each piece that `text` begins with, the shortest first.

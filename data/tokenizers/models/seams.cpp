@@ -34,9 +34,8 @@ Seams::Seams(std::span<const Piece> pieces, const Merges& merges) : Seams() {
   // Parts are shorter than what they become, so by length every part is complete before it is used.
   std::vector<const Merges::Rule*> rules;
   for (const Merges::Rule& rule : merges.rules()) rules.push_back(&rule);
-  std::stable_sort(rules.begin(), rules.end(), [&](const auto* a, const auto* b) {
-    return ways[a->result].bytes < ways[b->result].bytes;
-  });
+  std::stable_sort(rules.begin(), rules.end(),
+                   [&](const auto* a, const auto* b) { return ways[a->result].bytes < ways[b->result].bytes; });
   std::vector<uint64_t> seams(kBits / 64, 0);
   for (const Merges::Rule* rule : rules) {
     const Ways& left = ways[rule->left];

@@ -27,8 +27,9 @@ class TokenModel {
   /// @throws InputError when the text needs an unknown token that the model has not.
   virtual void encode(std::string_view text, std::vector<Token>& out) const = 0;
 
-  /// As encode() of `bytes` spelt in the byte-level alphabet (byte_alphabet.h), with places in `bytes` themselves, which
-  /// need not be valid UTF-8. BPE does it without the spelling: the quick way for a ByteLevel pre-tokenizer that is last.
+  /// As encode() of `bytes` spelt in the byte-level alphabet (byte_alphabet.h), with places in `bytes` themselves,
+  /// which need not be valid UTF-8. BPE does it without the spelling: the quick way for a ByteLevel pre-tokenizer that
+  /// is last.
   virtual void encode_bytes(std::string_view bytes, std::vector<Token>& out) const;
 
   /// The id of exactly this piece, if the model has it.

@@ -29,6 +29,8 @@ class WordLevel final : public TokenModel {
 
 }  // namespace
 
-std::unique_ptr<TokenModel> make_word_level(WordLevelOptions options) { return std::make_unique<WordLevel>(options); }
+std::unique_ptr<TokenModel> make_word_level(WordLevelOptions options) {
+  return std::make_unique<WordLevel>(options);
+}
 
 }  // namespace trainer::data

@@ -72,6 +72,8 @@ class WordPiece final : public TokenModel {
 
 }  // namespace
 
-std::unique_ptr<TokenModel> make_word_piece(WordPieceOptions options) { return std::make_unique<WordPiece>(options); }
+std::unique_ptr<TokenModel> make_word_piece(WordPieceOptions options) {
+  return std::make_unique<WordPiece>(options);
+}
 
 }  // namespace trainer::data

@@ -30,7 +30,7 @@ std::unique_ptr<Normalizer> read_sequence(const JsonView& view) {
 
 std::unique_ptr<Normalizer> read_normalizer(const JsonView& view) {
   if (view.is_null()) return nullptr;
-  Read read = view.at("type").choice<Read>({
+  auto read = view.at("type").choice<Read>({
       {"NFC", [](const JsonView&) { return make_unicode_form(true, false); }},
       {"NFD", [](const JsonView&) { return make_unicode_form(false, false); }},
       {"NFKC", [](const JsonView&) { return make_unicode_form(true, true); }},
@@ -46,7 +46,7 @@ std::unique_ptr<Normalizer> read_normalizer(const JsonView& view) {
       {"Precompiled", read_precompiled},
       {"Sequence", read_sequence},
   });
-  return read(view);
+  return read ? (*read)(view) : nullptr;
 }
 
 }  // namespace trainer::data

@@ -76,8 +76,9 @@ class Nmt : public Normalizer {
 
  private:
   static bool is_space(char32_t code) {
-    return code == 9 || code == 10 || code == 12 || code == 13 || code == 0x1680 || (code >= 0x200B && code <= 0x200F) ||
-           code == 0x2028 || code == 0x2029 || code == 0x2581 || code == 0xFEFF || code == 0xFFFD;
+    return code == 9 || code == 10 || code == 12 || code == 13 || code == 0x1680 ||
+           (code >= 0x200B && code <= 0x200F) || code == 0x2028 || code == 0x2029 || code == 0x2581 || code == 0xFEFF ||
+           code == 0xFFFD;
   }
 };
 

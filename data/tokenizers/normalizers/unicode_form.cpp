@@ -27,8 +27,8 @@ char32_t compose_pair(char32_t first, char32_t second) {
 
 /// The full decomposition of `text`, marks in canonical order.
 std::vector<Step> decomposed(std::string_view text, bool compatible) {
-  auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE |
-                                                (compatible ? UTF8PROC_COMPAT : 0));
+  auto options =
+      static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | (compatible ? UTF8PROC_COMPAT : 0));
   std::vector<Step> steps;
   steps.reserve(text.size());
   size_t sorted = 0;  // steps before this one are in order
@@ -42,8 +42,9 @@ std::vector<Step> decomposed(std::string_view text, bool compatible) {
     at += c.length;
     utf8proc_int32_t parts[32];
     int boundary = 0;
-    auto count = c.code < 0x80 ? 0 : utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c.code), parts, 32, options,
-                                                             &boundary);
+    auto count = c.code < 0x80
+                     ? 0
+                     : utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c.code), parts, 32, options, &boundary);
     if (count <= 0 || count > 32) {
       parts[0] = static_cast<utf8proc_int32_t>(c.code);
       count = 1;

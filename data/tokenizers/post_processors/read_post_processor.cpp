@@ -104,11 +104,12 @@ using Read = std::unique_ptr<PostProcessor> (*)(const JsonView&);
 
 std::unique_ptr<PostProcessor> read_post_processor(const JsonView& view) {
   if (view.is_null()) return nullptr;
-  return view.at("type").choice<Read>({{"TemplateProcessing", read_template},
-                                       {"ByteLevel", read_byte_level},
-                                       {"BertProcessing", read_cls_sep},
-                                       {"RobertaProcessing", read_roberta},
-                                       {"Sequence", read_sequence}})(view);
+  auto read = view.at("type").choice<Read>({{"TemplateProcessing", read_template},
+                                            {"ByteLevel", read_byte_level},
+                                            {"BertProcessing", read_cls_sep},
+                                            {"RobertaProcessing", read_roberta},
+                                            {"Sequence", read_sequence}});
+  return read ? (*read)(view) : nullptr;
 }
 
 std::unique_ptr<PostProcessor> surround(std::vector<int32_t> front, std::vector<int32_t> behind) {

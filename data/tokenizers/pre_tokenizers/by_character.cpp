@@ -26,12 +26,14 @@ class BertPreTokenizer : public PreTokenizer {
 
 class Punctuation : public PreTokenizer {
  public:
-  explicit Punctuation(const JsonView& view)
-      : behavior_(read_split_behavior(view.at("behavior"), SplitBehavior::kIsolated)) {}
+  explicit Punctuation(const JsonView& view) {
+    JsonView behavior = view.at("behavior");
+    if (!behavior.is_null()) behavior_ = read_split_behavior(behavior);
+  }
   void apply(Pieces& pieces) const override { split_at(pieces, behavior_, is_punctuation); }
 
  private:
-  SplitBehavior behavior_;
+  SplitBehavior behavior_ = SplitBehavior::kIsolated;
 };
 
 class Digits : public PreTokenizer {

@@ -13,9 +13,8 @@ class ByteLevel : public PreTokenizer {
   void apply(Pieces& pieces) const override {
     if (add_prefix_space_) prefix_spaces(pieces);
     if (use_regex_) {
-      split_pieces(pieces, SplitBehavior::kIsolated, [](std::string_view text, Splitter& splitter) {
-        split_by(words(), false, text, splitter);
-      });
+      split_pieces(pieces, SplitBehavior::kIsolated,
+                   [](std::string_view text, Splitter& splitter) { split_by(words(), false, text, splitter); });
     }
     if (leave_bytes_) return;
     pieces.rewrite([&](const Piece& piece, Rewrite& out) { spell_bytes(pieces.text, piece.begin, piece.end, out); });

@@ -14,7 +14,8 @@ class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
   virtual void apply(Pieces& pieces) const = 0;
-  /// Whether it asks where a piece comes from in a text that was changed before (`changed`), which must be aligned then.
+  /// Whether it asks where a piece comes from in a text that was changed before (`changed`), which must be aligned
+  /// then.
   virtual bool needs_origins(bool changed) const { return false; }
   /// Tells the last stage that the model can spell bytes as characters itself (TokenModel::encode_bytes).
   /// @returns whether it leaves that to the model from now on.

@@ -16,9 +16,8 @@ class PreTokenizerSequence : public PreTokenizer {
     for (const auto& stage : stages_) stage->apply(pieces);
   }
   bool needs_origins(bool changed) const override {
-    return std::any_of(stages_.begin(), stages_.end(), [&](const auto& stage) {
-      return stage->needs_origins(changed || stage != stages_.front());
-    });
+    return std::any_of(stages_.begin(), stages_.end(),
+                       [&](const auto& stage) { return stage->needs_origins(changed || stage != stages_.front()); });
   }
   bool leave_bytes() override { return !stages_.empty() && stages_.back()->leave_bytes(); }
 
@@ -36,7 +35,7 @@ std::unique_ptr<PreTokenizer> read_sequence(const JsonView& view) {
 
 std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonView& view) {
   if (view.is_null()) return nullptr;
-  Read read = view.at("type").choice<Read>({
+  auto read = view.at("type").choice<Read>({
       {"ByteLevel", read_byte_level},
       {"Metaspace", read_metaspace},
       {"Split", read_split},
@@ -49,7 +48,7 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonView& view) {
       {"BertPreTokenizer", [](const JsonView&) { return make_bert_pre_tokenizer(); }},
       {"Sequence", read_sequence},
   });
-  return read(view);
+  return read ? (*read)(view) : nullptr;
 }
 
 }  // namespace trainer::data

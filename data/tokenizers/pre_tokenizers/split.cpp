@@ -29,13 +29,14 @@ std::unique_ptr<PreTokenizer> read_split(const JsonView& view) {
   return std::make_unique<Split>(view);
 }
 
-SplitBehavior read_split_behavior(const JsonView& view, std::optional<SplitBehavior> fallback) {
-  return view.choice<SplitBehavior>({{"Removed", SplitBehavior::kRemoved},
-                                     {"Isolated", SplitBehavior::kIsolated},
-                                     {"MergedWithPrevious", SplitBehavior::kMergedWithPrevious},
-                                     {"MergedWithNext", SplitBehavior::kMergedWithNext},
-                                     {"Contiguous", SplitBehavior::kContiguous}},
-                                    fallback);
+SplitBehavior read_split_behavior(const JsonView& view) {
+  return view
+      .choice<SplitBehavior>({{"Removed", SplitBehavior::kRemoved},
+                              {"Isolated", SplitBehavior::kIsolated},
+                              {"MergedWithPrevious", SplitBehavior::kMergedWithPrevious},
+                              {"MergedWithNext", SplitBehavior::kMergedWithNext},
+                              {"Contiguous", SplitBehavior::kContiguous}})
+      .value_or(SplitBehavior::kIsolated);
 }
 
 }  // namespace trainer::data

@@ -1,14 +1,12 @@
 // `behavior` of stages that split.
 #pragma once
 
-#include <optional>
-
 #include "data/tokenizers/json_view.h"
 #include "data/tokenizers/text/pieces.h"
 
 namespace trainer::data {
 
 /// What cannot be read is noted in `view`'s problems.
-SplitBehavior read_split_behavior(const JsonView& view, std::optional<SplitBehavior> fallback = {});
+SplitBehavior read_split_behavior(const JsonView& view);
 
 }  // namespace trainer::data

@@ -1,5 +1,8 @@
 #include "data/tokenizers/text/pattern.h"
 
+#include <algorithm>
+#include <new>
+
 #include <fmt/format.h>
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -13,14 +16,16 @@ namespace trainer::data {
 namespace {
 
 constexpr size_t kMaxExpression = 64 << 10;
-constexpr uint32_t kMatchLimit = 10'000'000;   // steps of backtracking in one match
-constexpr uint32_t kHeapLimit = 64 << 10;      // KiB
+constexpr uint32_t kMatchLimit = 4'000'000;  // steps of backtracking in one match
+constexpr uint32_t kHeapLimit = 64 << 10;    // KiB
 constexpr size_t kJitStack = 1 << 20;
 
 template <auto kFree>
 struct Free {
   template <class T>
-  void operator()(T* value) const { kFree(value); }
+  void operator()(T* value) const {
+    kFree(value);
+  }
 };
 using Code = std::unique_ptr<pcre2_code, Free<pcre2_code_free>>;
 
@@ -55,8 +60,8 @@ Code compile(std::string_view expression, uint32_t options, std::string_view wri
                           options | PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &offset, context.get()));
   if (!code) {
     std::string_view before = expression.substr(0, offset);
-    throw Malformed{fmt::format("the regular expression `{}` is not valid behind `{}`: {}", written, before,
-                                message_of(error))};
+    throw Malformed{
+        fmt::format("the regular expression `{}` is not valid behind `{}`: {}", written, before, message_of(error))};
   }
   pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);  // without it, matching is only slower
   return code;
@@ -97,7 +102,8 @@ bool Pattern::find(std::string_view text, size_t from, size_t& begin, size_t& en
   int result = match(0);
   if (result == PCRE2_ERROR_JIT_STACKLIMIT) result = match(PCRE2_NO_JIT);  // which takes memory from the heap
   if (result == PCRE2_ERROR_NOMATCH) return false;
-  if (result < 0) throw InputError("a text cannot be split by the tokenizer's regular expression: {}.", message_of(result));
+  if (result < 0)
+    throw InputError("a text cannot be split by the tokenizer's regular expression: {}.", message_of(result));
   const size_t* places = pcre2_get_ovector_pointer(scratch.data.get());
   begin = std::max(places[0], from);  // \K could move it back
   end = std::max(places[1], begin);

@@ -23,8 +23,8 @@ class Translation {
 
  private:
   [[noreturn]] void refuse(std::string_view what) const {
-    throw Malformed{fmt::format("the regular expression `{}` has, after {} bytes, {}, which is not supported", in_, at_,
-                                what)};
+    throw Malformed{
+        fmt::format("the regular expression `{}` has, after {} bytes, {}, which is not supported", in_, at_, what)};
   }
 
   bool next_is(std::string_view text) const { return in_.substr(at_).starts_with(text); }
@@ -129,9 +129,9 @@ class Translation {
 
   /// `\p{Han}` is the script itself here, but its extensions too in PCRE2.
   void property(char kind) {
-    static constexpr std::string_view kScripts[] = {"Han",   "Hiragana", "Katakana", "Hangul", "Latin",  "Cyrillic",
-                                                    "Greek", "Arabic",   "Hebrew",   "Thai",   "Bengali", "Devanagari",
-                                                    "Tamil", "Telugu",   "Common",   "Armenian", "Georgian"};
+    static constexpr std::string_view kScripts[] = {
+        "Han",  "Hiragana", "Katakana",   "Hangul", "Latin",  "Cyrillic", "Greek",    "Arabic",  "Hebrew",
+        "Thai", "Bengali",  "Devanagari", "Tamil",  "Telugu", "Common",   "Armenian", "Georgian"};
     size_t close = in_.find('}', at_);
     if (close == std::string_view::npos) refuse("a property without end");
     std::string_view name = in_.substr(at_ + 3, close - at_ - 3);

@@ -21,9 +21,7 @@ struct Pieces {
   AlignedText text;
   std::vector<Piece> list;
 
-  std::string_view view(const Piece& piece) const {
-    return text.view().substr(piece.begin, piece.end - piece.begin);
-  }
+  std::string_view view(const Piece& piece) const { return text.view().substr(piece.begin, piece.end - piece.begin); }
 
   /// Writes the text anew: `write(piece, out)` writes what becomes of each piece that is no added token.
   template <class Write>

@@ -1,3 +1,4 @@
+#include "engine/config/optim_args.h"
 #include "engine/config/tables.h"
 
 namespace trainer::config {
@@ -14,8 +15,12 @@ const Entries& training_table() {
   using C = TrainingConfig;
   auto by_epochs = [](const Config& c) { return c.training.max_steps <= 0; };
   auto warms_up = [](const Config& c) { return c.training.lr_scheduler_type != Schedule::kConstant; };
-  auto adam = [](const Config& c) { return c.training.optim != OptimizerName::kSgd; };
+  auto adam = [](const Config& c) {
+    return c.training.optim == OptimizerName::kAdamW || c.training.optim == OptimizerName::kAdamWFused;
+  };
+  auto two_betas = [=](const Config& c) { return adam(c) || c.training.optim == OptimizerName::kLion; };
   auto sgd = [](const Config& c) { return c.training.optim == OptimizerName::kSgd; };
+  auto trains_lora = [](const Config& c) { return c.lora && c.lora->peft_type == "LORA"; };
   auto ddp = [](const Config& c) { return c.distributed_type == DistributedType::kMultiCpu; };
   static const Entries ours = table<C>(
       option("per_device_train_batch_size", &C::per_device_train_batch_size)
@@ -65,23 +70,26 @@ const Entries& training_table() {
           .help("Decay of the first moment.")
           .at_least(0.0)
           .below(1.0)
-          .when("optim is AdamW", adam),
+          .when("optim is AdamW or lion", two_betas),
       option("adam_beta2", &C::adam_beta2)
-          .help("Decay of the second moment.")
+          .help("Decay of the second moment; of lion's only one, where it is 0.99 unless it is given.")
           .at_least(0.0)
           .below(1.0)
-          .when("optim is AdamW", adam),
+          .when("optim is AdamW or lion", two_betas),
       option("adam_epsilon", &C::adam_epsilon)
           .help("Added to the root of the second moment.")
           .above(0.0)
           .when("optim is AdamW", adam),
       option("sgd_momentum", &C::sgd_momentum).help("Momentum.").at_least(0.0).below(1.0).when("optim is sgd", sgd),
       option("optim_args", &C::optim_args)
-          .help("What an optimiser needs beside these options, as \"key=value, key=value\" with torch's names."),
+          .help("What an optimiser needs beside these options, as \"key=value, key=value\" with torch's names: of sgd "
+                "momentum, dampening and nesterov, of rmsprop momentum, alpha, eps and centered, of adagrad lr_decay "
+                "and eps.")
+          .when("optim is sgd, rmsprop or adagrad", [](const Config& c) { return takes_optim_args(c.training.optim); }),
       option("loraplus_lr_ratio", &C::loraplus_lr_ratio)
           .help("LoRA+: the learning rate of B is so many times that of A. 0: the same.")
           .at_least(0.0)
-          .when("lora is given", [](const Config& c) { return c.lora.has_value(); }),
+          .when("lora.peft_type is LORA", trains_lora),
       option("label_smoothing_factor", &C::label_smoothing_factor)
           .help("The part of the target's probability that is spread over all tokens or classes.")
           .at_least(0.0)

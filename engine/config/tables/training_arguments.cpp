@@ -48,7 +48,7 @@ Entries learning() {
   const char* const text = "text is generated greedily";
   return foreign_table(
       unsupported("optim_target_modules", "no optimiser of this version is for some modules only"),
-      unsupported("adafactor", "adamw_torch and sgd are the optimisers of this version").of<bool>(),
+      unsupported("adafactor", "an older spelling of optim: adafactor").of<bool>(),
       unsupported("average_tokens_across_devices",
                   "the loss is always divided by the target tokens of all ranks, so that it is the same on any number "
                   "of them; leave it out")

@@ -38,7 +38,7 @@ void translate_adam(Draft& draft, DsDocument& ds) {
   const DsOptimizerParams& params = ds.config().optimizer.params;
   const bool decoupled = is_adamw || params.adam_w_mode;
   const OptimizerName now = draft.config.training.optim;
-  const OptimizerName adam = now == OptimizerName::kSgd ? OptimizerName::kAdamWFused : now;  // both are AdamW
+  const OptimizerName adam = now == OptimizerName::kAdamW ? now : OptimizerName::kAdamWFused;  // both are AdamW
   translation.set(ds.key(kType), "training.optim", encode(adam));
   translate_betas(draft, ds);
   ds.set(kIn + "eps", "training.adam_epsilon");

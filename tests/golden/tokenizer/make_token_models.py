@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Makes token_models.json: small vocabularies of each model type and what `tokenizers` makes of some texts.
 
-Needs tokenizers==0.23.3. Each case is {"type", "options", "texts": [[text, [[id, begin, end], ...]], ...]}; null in place
-of the tokens where it gives an error. `--random N` makes N random vocabularies of each type instead and writes them to
-`--output`, which the test reads when TOKEN_MODELS_GOLDEN names it.
+Needs tokenizers==0.23.3. Each case is {"type", "options", "texts": [[text, [[id, begin, end], ...]], ...]}; null in
+place of the tokens where it gives an error. `--random N` makes N random vocabularies of each type instead and writes
+them to `--output`, which the test reads when TOKEN_MODELS_GOLDEN names it.
 """
 
 import argparse
@@ -63,38 +63,43 @@ def filled(case, texts):
 
 RUN = [["a", "a"], ["aa", "aa"], ["aaaa", "a"], ["aa", "a"]]
 RUN_VOCAB = ["<unk>", "a", "b", "aa", "aaaa", "aaaaa", "aaa"]
-RUNS = ["", "a", "aa", "aaa", "aaaa", "aaaaa", "aaaaaa", "aaaaaaa", "a" * 30, "a" * 41, "a" * 63, "ab" * 30, "aab" * 25,
-        "b" + "a" * 99 + "b"]
-WORDS = ["un", "related", "low", "lower", "newest", "unrelated", "x", "lowx", "xx", "xlow xx", "é", "lowé", "éé", "日本",
-         "lo\u0301w", "😀", "a😀b", "\u2581low\u2581lower", "low" * 40, "é" * 30, "\x00", "\n", "<unk>", "low<unk>x"]
+RUNS = ["", "a", "aa", "aaa", "aaaa", "aaaaa", "aaaaaa", "aaaaaaa", "a" * 30, "a" * 41, "ab" * 24, "aab" * 17,
+        "b" + "a" * 60 + "b"]
+WORDS = ["un", "related", "low", "lower", "newest", "unrelated", "x", "lowx", "xx", "xlow xx", "é", "lowé", "éé",
+         "日本", "lo\u0301w", "😀", "a😀b", "\u2581low\u2581lower", "low" * 16, "é" * 24, "\x00", "\n",
+         "<unk>", "low<unk>x"]
 LOW = ["<unk>", "l", "o", "w", "e", "r", "\u2581", "lo", "low", "er", "\u2581low", "lower"]
 LOW_MERGES = [["l", "o"], ["lo", "w"], ["e", "r"], ["\u2581", "low"], ["low", "er"]]
 BYTE_SOME = BYTES[:0xC3] + ["<0xF0>", "<0xE6>"]
-AFFIX = ["a", "b", "c", "##a", "##b", "##c", "a</w>", "##b</w>", "##c</w>", "ab", "abc</w>", "##bc</w>", "ab</w>", "<unk>"]
+AFFIX = ["a", "b", "c", "##a", "##b", "##c", "a</w>", "##b</w>", "##c</w>", "ab", "abc</w>", "##bc</w>", "ab</w>",
+         "<unk>"]
 AFFIX_MERGES = [["a", "##b"], ["ab", "##c</w>"], ["##b", "##c</w>"], ["a", "##b</w>"]]
-AFFIX_TEXTS = ["", "a", "b", "ab", "abc", "abcabc", "aabbcc", "xa", "ax", "xyx", "abx", "cba", "é", "a" * 60]
-PIECES = [["<unk>", 0.0], ["a", 0.0], ["b", 0.0], ["c", 0.0], ["d", 0.0], ["cd", 1.0], ["ab", 2.0], ["abc", 5.0], ["abcd", 10.0]]
-LOW_PIECES = [["<unk>", 0.0], ["\u2581", -2.0], ["\u2581low", -5.5], ["low", -6.25], ["er", -4.0], ["l", -7.0], ["o", -7.5],
-              ["w", -8.0], ["e", -6.0], ["r", -6.5], ["é", -9.0], ["low", -6.25], ["日本", -9.5]]
-UNIGRAM_TEXTS = WORDS + ["abcd", "abcdacdxx", "axxb", "xxabxx", "ddabc", "<unk>", "a<unk>x", "abc" * 40]
+AFFIX_TEXTS = ["", "a", "b", "ab", "abc", "abcabc", "aabbcc", "xa", "ax", "xyx", "abx", "cba", "é", "a" * 48]
+PIECES = [["<unk>", 0.0], ["a", 0.0], ["b", 0.0], ["c", 0.0], ["d", 0.0], ["cd", 1.0], ["ab", 2.0], ["abc", 5.0],
+          ["abcd", 10.0]]
+LOW_PIECES = [["<unk>", 0.0], ["\u2581", -2.0], ["\u2581low", -5.5], ["low", -6.25], ["er", -4.0], ["l", -7.0],
+              ["o", -7.5], ["w", -8.0], ["e", -6.0], ["r", -6.5], ["é", -9.0], ["low", -6.25], ["日本", -9.5]]
+UNIGRAM_TEXTS = WORDS + ["abcd", "abcdacdxx", "axxb", "xxabxx", "ddabc", "<unk>", "a<unk>x", "abc" * 16]
 BERT = ["[PAD]", "[UNK]", "un", "##related", "low", "##er", "##est", "new", "##l", "##o", "##w", "l", "##é", "日", "##本",
         "##low", "x", "#", "##"]
 
 
 def cases():
     for options in ({}, {"unk_token": "<unk>"}, {"unk_token": "<unk>", "fuse_unk": True}, {"unk_token": "[none]"}):
-        yield filled(bpe(RUN_VOCAB, RUN, **options), RUNS + ["xa", "axxa", "xxx", "a" * 50 + "xx" + "a" * 50])
+        yield filled(bpe(RUN_VOCAB, RUN, **options), RUNS + ["xa", "axxa", "xxx", "a" * 45 + "xx" + "a" * 45])
         yield filled(bpe(LOW, LOW_MERGES, **options), WORDS)
     for extra in (BYTES, BYTE_SOME):
         for fuse in (False, True):
             yield filled(bpe(LOW + extra, LOW_MERGES, unk_token="<unk>", fuse_unk=fuse, byte_fallback=True), WORDS)
     yield filled(bpe(LOW + BYTES, LOW_MERGES, byte_fallback=True), WORDS)
     yield filled(bpe(LOW, LOW_MERGES[:2], ignore_merges=True), WORDS)
-    yield filled(bpe({"a": 7, "b": 2, "ab": 90000, "ba": 5}, [["a", "b"], ["b", "a"], ["a", "b"]]), ["ab", "ba", "aba", "bab" * 40])
+    holes = {"a": 7, "b": 2, "ab": 90000, "ba": 5}
+    yield filled(bpe(holes, [["a", "b"], ["b", "a"], ["a", "b"]]), ["ab", "ba", "aba", "bab" * 16])
     for options in ({"continuing_subword_prefix": "##"}, {"end_of_word_suffix": "</w>"},
                     {"continuing_subword_prefix": "##", "end_of_word_suffix": "</w>"}):
-        both = len(options) == 2
-        merges = AFFIX_MERGES if both else [["a", "##b"]] if "continuing_subword_prefix" in options else [["a", "b"], ["ab", "</w>"]]
+        merges = [["a", "b"], ["ab", "</w>"]]
+        if "continuing_subword_prefix" in options:
+            merges = AFFIX_MERGES if len(options) == 2 else [["a", "##b"]]
         vocab = AFFIX + ["</w>"]
         yield filled(bpe(vocab, merges, unk_token="<unk>", **options), AFFIX_TEXTS)
         yield filled(bpe(vocab + BYTES, merges, byte_fallback=True, **options), AFFIX_TEXTS)
@@ -105,7 +110,8 @@ def cases():
             yield filled(unigram(pieces + [[piece, -3.0] for piece in extra], byte_fallback=True), UNIGRAM_TEXTS)
     yield filled(unigram(PIECES, unk_id=3), UNIGRAM_TEXTS)
     yield filled(word_piece(BERT), WORDS + ["##low", "#low", "##", "newest", "newlow"])
-    yield filled(word_piece(BERT, continuing_subword_prefix="", max_input_chars_per_word=5), WORDS + ["xxxxx", "xxxxxx", "ééééé"])
+    yield filled(word_piece(BERT, continuing_subword_prefix="", max_input_chars_per_word=5),
+                 WORDS + ["xxxxx", "xxxxxx", "ééééé"])
     yield filled(word_piece(BERT[2:]), WORDS)
     yield filled(word_piece(BERT, unk_token="x", max_input_chars_per_word=0), ["", "low"])
     yield filled(word_level(["<unk>", "low", "é"], "<unk>"), WORDS)

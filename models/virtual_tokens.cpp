@@ -1,8 +1,8 @@
-#include "engine/batching/virtual_tokens.h"
+#include "models/virtual_tokens.h"
 
 #include <ATen/ops/empty.h>
 
-namespace trainer::batching {
+namespace trainer::models {
 namespace {
 
 nn::LayoutPtr longer(const nn::Layout& layout, int64_t count) {
@@ -28,7 +28,7 @@ at::Tensor with_front(const at::Tensor& values, const nn::Layout& layout, int64_
 
 }  // namespace
 
-models::Batch with_virtual_tokens(models::Batch batch, int64_t count) {
+Batch with_virtual_tokens(Batch batch, int64_t count) {
   if (count == 0) return batch;
   const nn::LayoutPtr before = batch.source;
   const bool causal = batch.target == batch.source;
@@ -40,4 +40,4 @@ models::Batch with_virtual_tokens(models::Batch batch, int64_t count) {
   return batch;
 }
 
-}  // namespace trainer::batching
+}  // namespace trainer::models

@@ -1,0 +1,14 @@
+// Chat templates by their names.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trainer::data {
+
+/// The template of that name; null when there is none.
+const char* built_in_template(std::string_view name);
+std::vector<std::string> built_in_template_names();
+
+}  // namespace trainer::data

@@ -1,0 +1,38 @@
+// The template of a run: found, read, and rendered for dialogues.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "data/chat/jinja/template.h"
+#include "data/readers/record.h"
+#include "data/tokenizers/tokenizer.h"
+
+namespace trainer::data {
+
+/// Safe to use from several threads.
+class ChatTemplate {
+ public:
+  /// `option`: a file, the name of a built-in template, or "" for the tokenizer's own. The tokenizer's special tokens
+  /// are the template's variables. Errors: ConfigError for an unknown one, InputError with file and line for one that
+  /// can't be used.
+  ChatTemplate(const std::string& option, const Tokenizer& tokenizer);
+
+  /// The text of the first `count` turns; `prompt`: with what asks for a reply. `record` is for messages.
+  /// Errors: InputError when the template refuses them.
+  jinja::Printed render(const nlohmann::ordered_json& turns, size_t count, bool prompt, const Record& record) const;
+
+  bool has_generation() const { return template_.has_generation(); }
+  const std::string& name() const { return name_; }
+  /// The text of the token that ends a sequence; "" when there is none.
+  const std::string& eos() const { return eos_; }
+
+ private:
+  std::string name_;
+  jinja::Template template_;
+  jinja::Variables tokens_;
+  std::string eos_;
+};
+
+}  // namespace trainer::data

@@ -1,0 +1,54 @@
+// Reads expressions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "data/chat/jinja/syntax.h"
+#include "data/chat/jinja/token_stream.h"
+
+namespace trainer::data::jinja {
+
+class ExpressionParser {
+ public:
+  explicit ExpressionParser(TokenStream& tokens) : tokens_(tokens) {}
+
+  ExpressionPtr expression() { return condition(); }
+  /// One, or several with commas between, which make a tuple. `conditions`: `a if b` may stand there.
+  ExpressionPtr tuple(bool conditions = true, bool in_parentheses = false);
+  /// `name | filter | filter` without the name; the innermost has no value.
+  ExpressionPtr filters();
+  std::vector<std::string> names();
+
+ private:
+  ExpressionPtr condition();
+  ExpressionPtr any_of();
+  ExpressionPtr all_of();
+  ExpressionPtr negation();
+  ExpressionPtr comparison();
+  ExpressionPtr sum();
+  ExpressionPtr joined();
+  ExpressionPtr product();
+  ExpressionPtr power();
+  ExpressionPtr unary(bool with_filters = true);
+  ExpressionPtr primary();
+  ExpressionPtr postfix(ExpressionPtr left);
+  ExpressionPtr with_filters(ExpressionPtr left);
+  ExpressionPtr constant_or_name();
+  ExpressionPtr list();
+  ExpressionPtr dict();
+  ExpressionPtr dotted(ExpressionPtr left);
+  ExpressionPtr subscript(ExpressionPtr left);
+  ExpressionPtr call(ExpressionPtr left);
+  ExpressionPtr filter(ExpressionPtr left);
+  ExpressionPtr test(ExpressionPtr left);
+  std::vector<Argument> call_arguments();
+  ExpressionPtr make(Expression::Kind kind, std::string name = "");
+  void add(Expression& parent, ExpressionPtr part);
+  void add(Expression& parent, std::vector<Argument> arguments);
+
+  TokenStream& tokens_;
+  int depth_ = 0;
+};
+
+}  // namespace trainer::data::jinja

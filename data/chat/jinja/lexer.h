@@ -1,0 +1,36 @@
+// A template's text cut into tokens.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trainer::data::jinja {
+
+struct Token {
+  enum class Kind {
+    kText,
+    kPrintBegin,
+    kPrintEnd,
+    kBlockBegin,
+    kBlockEnd,
+    kName,
+    kString,
+    kInteger,
+    kFloat,
+    kOperator,
+    kEnd
+  };
+  Kind kind = Kind::kEnd;
+  std::string text;  // of a string: what it stands for
+  int line = 1;
+
+  bool is(Kind other, std::string_view value) const { return kind == other && text == value; }
+};
+
+/// Cuts `source` as Jinja does with trim_blocks and lstrip_blocks: the line end behind a tag or comment goes, and so do
+/// the blanks in front of one that begins its line. Comments are left out; the last token is kEnd.
+/// Errors: Failure.
+std::vector<Token> tokens_of(std::string_view source);
+
+}  // namespace trainer::data::jinja

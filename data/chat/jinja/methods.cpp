@@ -1,0 +1,172 @@
+// What stands behind the dot of a text, list or dict and is called.
+#include <algorithm>
+
+#include "data/chat/jinja/builtins.h"
+#include "data/chat/jinja/operations.h"
+#include "data/chat/jinja/text.h"
+#include "data/chat/jinja/write.h"
+
+namespace trainer::data::jinja {
+namespace {
+
+using Kind = Sequence::Kind;
+
+constexpr std::string_view kTextMethods[] = {"strip",      "lstrip",   "rstrip",  "split", "rsplit", "splitlines",
+                                             "startswith", "endswith", "replace", "upper", "lower",  "title",
+                                             "capitalize", "find",     "count",   "join",  "isdigit"};
+constexpr std::string_view kDictMethods[] = {"items", "keys", "values", "get"};
+constexpr std::string_view kListMethods[] = {"index", "count"};
+constexpr std::string_view kChanging[] = {"append", "extend",  "insert", "pop",     "remove",    "clear",
+                                          "sort",   "reverse", "update", "popitem", "setdefault"};
+
+template <size_t kSize>
+bool has(const std::string_view (&names)[kSize], std::string_view name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+const std::string& wanted_text(const std::optional<Value>& given) {
+  if (!given || !given->is<Text>()) throw BadOperation("a text is expected");
+  return given->text();
+}
+
+std::optional<std::string> text_or_none(const std::optional<Value>& given) {
+  if (!given || given->is<None>()) return {};
+  return wanted_text(given);
+}
+
+Value list_of(const std::vector<std::string>& parts, Budget& budget) {
+  budget.make(parts.size() * (sizeof(Value) + sizeof(std::string)));
+  return make_sequence({parts.begin(), parts.end()});
+}
+
+/// startswith, endswith: one text, or a tuple of them.
+bool begins_or_ends(const std::string& text, const std::optional<Value>& with, bool begins) {
+  if (with && with->is_sequence(Kind::kTuple)) {
+    const auto& all = with->as<SequencePtr>()->items;
+    return std::any_of(all.begin(), all.end(), [&](const Value& one) { return begins_or_ends(text, one, begins); });
+  }
+  const std::string& part = wanted_text(with);
+  return begins ? text.starts_with(part) : text.ends_with(part);
+}
+
+std::string joined(const std::string& separator, const std::optional<Value>& list, Budget& budget) {
+  if (!list) throw BadOperation("`join` needs a list");
+  std::string out;
+  bool first = true;
+  for (const Value& part : items_of(*list, budget)) {
+    if (!first) out += separator;
+    first = false;
+    const std::string& text = wanted_text(part);
+    budget.make(separator.size() + text.size());
+    out += text;
+  }
+  return out;
+}
+
+int64_t find_in(const std::string& text, const std::string& part) {
+  const size_t found = text.find(part);
+  return found == std::string::npos ? -1 : static_cast<int64_t>(length(std::string_view(text).substr(0, found)));
+}
+
+int64_t count_in(const std::string& text, const std::string& part) {
+  if (part.empty()) return static_cast<int64_t>(length(text)) + 1;
+  int64_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++count;
+  return count;
+}
+
+bool is_digits(const std::string& text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+void pay_replace(const std::string& text, const std::string& from, const std::string& to, Budget& budget) {
+  const size_t pieces = from.empty() ? text.size() + 1 : text.size() / from.size();
+  if (to.size() > from.size() || from.empty())
+    budget.make(
+        static_cast<size_t>(std::min<double>(1e18, static_cast<double>(pieces) * static_cast<double>(to.size()))) /
+        (from.empty() ? 1 : 8));
+}
+
+Value text_method(const std::string& text, std::string_view name, Arguments& a, Budget& budget) {
+  budget.make(text.size());
+  if (name == "strip" || name == "lstrip" || name == "rstrip") {
+    const auto set = text_or_none(a.take(0, "chars"));
+    return std::string(stripped(text, name != "rstrip", name != "lstrip", set));
+  }
+  if (name == "split" || name == "rsplit") {
+    const auto separator = text_or_none(a.take(0, "sep"));
+    return list_of(split(text, separator, a.whole(1, "maxsplit", -1), name == "rsplit"), budget);
+  }
+  if (name == "splitlines") return list_of(lines(text), budget);
+  if (name == "startswith" || name == "endswith") return begins_or_ends(text, a.take(0, "prefix"), name[0] == 's');
+  if (name == "replace") {
+    const std::string from = wanted_text(a.take(0, "old")), to = wanted_text(a.take(1, "new"));
+    pay_replace(text, from, to, budget);
+    return replaced(text, from, to, a.whole(2, "count", -1));
+  }
+  if (name == "upper") return upper(text);
+  if (name == "lower") return lower(text);
+  if (name == "title") return titled(text, false);
+  if (name == "capitalize") return capitalized(text);
+  if (name == "isdigit") return is_digits(text);
+  if (name == "join") return joined(text, a.take(0, "iterable"), budget);
+  const std::string part = wanted_text(a.take(0, "sub"));
+  return name == "find" ? find_in(text, part) : count_in(text, part);
+}
+
+Value dict_method(const Dict& dict, std::string_view name, Arguments& a, Budget& budget) {
+  budget.make(dict.items.size() * sizeof(Value));
+  if (name == "get") {
+    const auto key = a.take(0, "key"), fallback = a.take(1, "default");
+    if (!key) throw BadOperation("`get` needs a key");
+    const Value* found = find(dict, *key);
+    return found ? *found : fallback.value_or(None{});
+  }
+  std::vector<Value> out;
+  for (const auto& [key, item] : dict.items) {
+    if (name == "items")
+      out.push_back(make_sequence({key, item}, Kind::kTuple));
+    else
+      out.push_back(name == "keys" ? key : item);
+  }
+  return make_sequence(std::move(out), Kind::kView);
+}
+
+Value list_method(const Sequence& list, std::string_view name, Arguments& a, Budget& budget) {
+  const auto wanted = a.take(0, "value");
+  if (!wanted) throw BadOperation("`{}` needs a value", name);
+  int64_t count = 0;
+  for (size_t i = 0; i < list.items.size(); ++i) {
+    if (!equal(list.items[i], *wanted, budget)) continue;
+    if (name == "index") return static_cast<int64_t>(i);
+    ++count;
+  }
+  if (name == "index") throw BadOperation("the value is not in the list");
+  return count;
+}
+
+bool is_plain_list(const Value& object) {
+  return object.is_sequence(Kind::kList) || object.is_sequence(Kind::kTuple);
+}
+
+}  // namespace
+
+bool is_method(const Value& object, std::string_view name) {
+  if (object.is<Text>()) return has(kTextMethods, name);
+  if (object.is<DictPtr>()) return has(kDictMethods, name) || has(kChanging, name);
+  return is_plain_list(object) && (has(kListMethods, name) || has(kChanging, name));
+}
+
+std::optional<Value> call_method(const Value& object, std::string_view name, Arguments& arguments, Budget& budget) {
+  if (!is_method(object, name)) return {};
+  if (!object.is<Text>() && has(kChanging, name))
+    throw BadOperation("`{}` would change a {}, which templates may not do; use `+` or a namespace", name,
+                       object.type());
+  Value out = object.is<Text>()      ? text_method(object.text(), name, arguments, budget)
+              : object.is<DictPtr>() ? dict_method(*object.as<DictPtr>(), name, arguments, budget)
+                                     : list_method(*object.as<SequencePtr>(), name, arguments, budget);
+  arguments.finish();
+  return out;
+}
+
+}  // namespace trainer::data::jinja

@@ -1,0 +1,32 @@
+// What operators and brackets do.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "data/chat/jinja/budget.h"
+#include "data/chat/jinja/value.h"
+
+namespace trainer::data::jinja {
+
+/// + - * / // % **. Errors: BadOperation.
+Value binary(std::string_view sign, const Value& left, const Value& right, Budget& budget);
+Value negative(const Value& value);
+bool contains(const Value& container, const Value& item, Budget& budget);
+/// What the functions of value.h say, paid for.
+bool equal(const Value& left, const Value& right, Budget& budget);
+int compare(const Value& left, const Value& right, Budget& budget);
+/// == != < <= > >= in, `not in`.
+bool compare_by(std::string_view sign, const Value& left, const Value& right, Budget& budget);
+
+/// `object.name` and `object['name']`: a key, a namespace's field, what `loop` knows; else undefined.
+Value attribute(const Value& object, std::string_view name);
+/// `object[key]`.
+Value item(const Value& object, const Value& key, Budget& budget);
+/// `object[start:stop:step]`; each may be None.
+Value slice(const Value& object, const Value& start, const Value& stop, const Value& step, Budget& budget);
+
+/// What a `for` goes over. Uses up a lazy sequence. Errors: BadOperation for what has no items.
+std::vector<Value> items_of(const Value& value, Budget& budget);
+
+}  // namespace trainer::data::jinja

@@ -1,0 +1,79 @@
+// A template as a tree.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/chat/jinja/value.h"
+
+namespace trainer::data::jinja {
+
+struct Expression;
+using ExpressionPtr = std::unique_ptr<Expression>;
+
+struct Argument {
+  std::string name;  // "" where it is given by its place
+  ExpressionPtr value;
+};
+
+struct Expression {
+  enum class Kind {
+    kConstant,   // constant
+    kName,       // name
+    kAttribute,  // parts[0].name
+    kItem,       // parts[0][parts[1]]
+    kSlice,      // parts[0][parts[1]:parts[2]:parts[3]], each of these may be null
+    kCall,       // parts[0](arguments)
+    kFilter,     // parts[0] | name(arguments); parts[0] is null where a block is filtered
+    kTest,       // parts[0] is name(arguments)
+    kNot,
+    kNegative,
+    kPositive,
+    kAnd,
+    kOr,
+    kBinary,     // parts[0] name parts[1]
+    kJoin,       // parts, with ~ between
+    kCompare,    // parts, with operators between
+    kCondition,  // parts[0] if parts[1] else parts[2], which may be null
+    kList,
+    kTuple,
+    kDict,  // key, item, key, item, …
+  };
+
+  Kind kind;
+  int line = 0;
+  int depth = 1;  // of the tree below it, with itself
+  std::string name{};
+  Value constant{};
+  std::vector<ExpressionPtr> parts{};
+  std::vector<Argument> arguments{};
+  std::vector<std::string> operators{};
+};
+
+struct Statement;
+using Block = std::vector<Statement>;
+
+/// `if` and `elif`: what is done when the condition holds.
+struct Branch {
+  ExpressionPtr condition;  // null: `else`
+  Block body;
+};
+
+struct Statement {
+  enum class Kind { kText, kPrint, kIf, kFor, kSet, kSetBlock, kMacro, kBreak, kContinue, kGeneration };
+
+  Kind kind;
+  int line = 0;
+  std::string name{};                     // the text; the macro's name; the namespace's of `set name.field`
+  std::string field{};                    // of a namespace
+  std::vector<std::string> targets{};     // names that are set; a macro's parameters
+  std::vector<ExpressionPtr> defaults{};  // of the last parameters
+  ExpressionPtr value{};                  // what is printed, set or gone over; the filter of a block
+  ExpressionPtr condition{};              // of a `for`
+  Block body{};
+  std::vector<Branch> branches{};
+  Block otherwise{};  // `else` of a `for`
+};
+
+}  // namespace trainer::data::jinja

@@ -1,0 +1,131 @@
+// The values of the template language: Python's, as far as templates use them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace trainer::data::jinja {
+
+class Value;
+struct Macro;
+struct Scope;
+
+/// What a name or key stands for that isn't there; `what` names it, for messages.
+struct Undefined {
+  std::shared_ptr<const std::string> what;
+};
+struct None {};
+
+/// Items in an order. A lazy one is what filters such as `map` give: it is used up by going over it.
+struct Sequence {
+  enum class Kind { kList, kTuple, kRange, kView, kLazy };
+  Kind kind = Kind::kList;
+  std::vector<Value> items;
+  int depth = 1;
+  int64_t size = 1;
+};
+
+/// Keys in the order they were put in.
+struct Dict {
+  std::vector<std::pair<Value, Value>> items;
+  int depth = 1;
+  int64_t size = 1;
+};
+
+/// The one value that changes: `set ns.name = …`. Whoever renders empties it at the end, so that cycles are gone.
+struct Namespace {
+  std::map<std::string, Value> fields;
+};
+
+/// `loop` in a `for`.
+struct Loop {
+  std::shared_ptr<const Sequence> items;
+  size_t index = 0;
+};
+
+/// A function of the language itself.
+struct Function {
+  const char* name;
+};
+
+using Text = std::shared_ptr<const std::string>;
+using SequencePtr = std::shared_ptr<Sequence>;
+using DictPtr = std::shared_ptr<Dict>;
+using NamespacePtr = std::shared_ptr<Namespace>;
+using LoopPtr = std::shared_ptr<const Loop>;
+using MacroPtr = std::shared_ptr<const Macro>;
+using Data = std::variant<Undefined, None, bool, int64_t, double, Text, SequencePtr, DictPtr, NamespacePtr, LoopPtr,
+                          MacroPtr, Function>;
+
+class Value {
+ public:
+  Value() : data_(Undefined{}) {}
+  Value(None none) : data_(none) {}
+  Value(bool truth) : data_(truth) {}
+  Value(int64_t number) : data_(number) {}
+  Value(double number) : data_(number) {}
+  Value(std::string text) : data_(std::make_shared<const std::string>(std::move(text))) {}
+  Value(const char* text) : Value(std::string(text)) {}
+  Value(Text text) : data_(std::move(text)) {}
+  Value(SequencePtr items) : data_(std::move(items)) {}
+  Value(DictPtr items) : data_(std::move(items)) {}
+  Value(NamespacePtr fields) : data_(std::move(fields)) {}
+  Value(LoopPtr loop) : data_(std::move(loop)) {}
+  Value(MacroPtr macro) : data_(std::move(macro)) {}
+  Value(Function function) : data_(function) {}
+
+  static Value undefined(std::string what);
+
+  template <class T>
+  bool is() const {
+    return std::holds_alternative<T>(data_);
+  }
+  template <class T>
+  const T& as() const {
+    return std::get<T>(data_);
+  }
+  const std::string& text() const { return *as<Text>(); }
+  bool is_number() const { return is<bool>() || is<int64_t>() || is<double>(); }
+  bool is_whole() const { return is<bool>() || is<int64_t>(); }
+  /// Of a bool or an integer.
+  int64_t whole() const { return is<bool>() ? int64_t{as<bool>()} : as<int64_t>(); }
+  /// Of any number.
+  double number() const { return is<double>() ? as<double>() : static_cast<double>(whole()); }
+  bool is_sequence(Sequence::Kind kind) const { return is<SequencePtr>() && as<SequencePtr>()->kind == kind; }
+
+  /// The name of its type in Python.
+  std::string_view type() const;
+
+ private:
+  Data data_;
+};
+
+/// A list of `items`. Errors: BadOperation when it is nested too deep.
+Value make_sequence(std::vector<Value> items, Sequence::Kind kind = Sequence::Kind::kList);
+/// A dict; of equal keys the last one's value stays. Errors: BadOperation, also for a key that can't be one.
+Value make_dict(std::vector<std::pair<Value, Value>> items);
+/// How deep lists and dicts are nested in `value`.
+int depth_of(const Value& value);
+/// The work to go over all of it: items, those within them too, and 16 bytes of a text.
+int64_t size_of(const Value& value);
+/// The value of `key`; null when there is none.
+const Value* find(const Dict& dict, const Value& key);
+const Value* find(const Dict& dict, std::string_view key);
+
+bool truth(const Value& value);
+bool equal(const Value& left, const Value& right);
+/// Below 0, 0 or above 0. Errors: BadOperation for values that have no order among them.
+int compare(const Value& left, const Value& right);
+
+Value from_json(const nlohmann::json& json);
+Value from_json(const nlohmann::ordered_json& json);
+
+}  // namespace trainer::data::jinja

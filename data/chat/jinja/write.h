@@ -1,0 +1,25 @@
+// Values as text.
+#pragma once
+
+#include <string>
+
+#include "data/chat/jinja/budget.h"
+#include "data/chat/jinja/value.h"
+
+namespace trainer::data::jinja {
+
+/// As `{{ value }}` prints it: Python's str. Errors: BadOperation for what has no text that means anything.
+std::string text_of(const Value& value, Budget& budget);
+
+struct JsonStyle {
+  bool ascii = false;
+  bool sorted = false;
+  std::string indent;        // of one level
+  bool spread = false;       // on lines of their own
+  std::string comma, colon;  // between items, behind a key
+};
+
+/// As Python's json.dumps writes it. Errors: BadOperation for what JSON has not.
+std::string json_of(const Value& value, const JsonStyle& style, Budget& budget);
+
+}  // namespace trainer::data::jinja

@@ -1,0 +1,64 @@
+#include "engine/adapters/inject_prefix.h"
+
+#include "engine/adapters/model_facts.h"
+#include "engine/adapters/prefix_encoder.h"
+#include "engine/base/errors.h"
+#include "models/nn/prefix.h"
+
+namespace trainer::adapters {
+namespace {
+
+/// The module that all blocks with a prefix are in, and what gives their tokens positions.
+nn::Module& blocks_owner(models::Model& model) {
+  std::string path = model.base_prefix();
+  if (!path.empty()) path.pop_back();
+  if (model.task() == models::Task::kSeq2SeqLm) path += path.empty() ? "decoder" : ".decoder";
+  nn::Module* found = nullptr;
+  model.visit([&](nn::Module& module) {
+    if (module.path() == path) found = &module;
+  });
+  require(found != nullptr && found != &model, "no module {} for the prefix", path);
+  return *found;
+}
+
+// Note [The prefix of a decoder]
+// For a model with an encoder, PEFT writes a token's numbers down twice, one time behind the other, and gives each
+// block of the decoder four runs of them: keys, values, and those of the attention to the encoder, which it drops. So
+// block i has the runs 4i and 4i + 1 of the doubled ones: blocks far apart share theirs, and of an even number of
+// layers half of the runs are used. We do the same, so that adapters mean the same.
+nn::Prefix spread(const at::Tensor& numbers, const PrefixShape& shape, int64_t submodules) {
+  const std::vector<at::Tensor> runs = numbers.split(shape.width, 1);
+  const auto count = static_cast<int64_t>(runs.size());
+  nn::Prefix prefix{shape.tokens, {}, {}};
+  for (int64_t layer = 0; layer < shape.layers; ++layer) {
+    const int64_t first = 2 * submodules * layer;
+    prefix.keys.push_back(runs[static_cast<size_t>(first % count)]);
+    prefix.values.push_back(runs[static_cast<size_t>((first + 1) % count)]);
+  }
+  return prefix;
+}
+
+}  // namespace
+
+Injected inject_prefix(models::Model& model, config::LoraConfig& options) {
+  if (options.num_virtual_tokens < 1)
+    throw ConfigError("lora.num_virtual_tokens is {}: a prefix needs at least 1", options.num_virtual_tokens);
+  if (model.task() == models::Task::kImageClassification)
+    throw ConfigError("lora.peft_type: a prefix needs a model with self-attention, for text");
+  const PromptSizes sizes = prefix_sizes(model);
+  const PrefixShape shape{options.prefix_projection, options.num_virtual_tokens, sizes.layers, sizes.width,
+                          options.encoder_hidden_size > 0 ? options.encoder_hidden_size : sizes.width};
+  nn::Module& owner = blocks_owner(model);
+  auto encoder = std::make_shared<PrefixEncoder>(shape);
+  owner.children().push_back({"prompt_encoder", encoder});
+  owner.wrap([&network = *encoder, submodules = sizes.submodules](const nn::Tensors& x, const nn::Pass& pass,
+                                                                  const nn::Module::Forward& next) {
+    nn::Pass with = pass;
+    with.prefix = std::make_shared<nn::Prefix>(spread(network(pass), network.shape(), submodules));
+    return next(x, with);
+  });
+  model.name_tree();
+  return {sizes.layers, {}};
+}
+
+}  // namespace trainer::adapters

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "models/nn/module.h"
+
+namespace trainer::adapters {
+
+struct PrefixShape {
+  bool projected = false;  // else the numbers are learnt themselves
+  int64_t tokens = 0, layers = 0;
+  int64_t width = 0;  // of the keys, and of the values, of a token in one layer
+  int64_t hidden = 0;
+
+  int64_t numbers() const { return 2 * layers * width; }  // of a token
+};
+
+/// The prefix [tokens, numbers] that the weights make, by their names in PrefixEncoder.
+at::Tensor encode_prefix(const PrefixShape& shape, const std::map<std::string, at::Tensor>& weights);
+
+/// What the keys and values of a prefix come from: a weight, or a small network. Source: Li and Liang 2021.
+class PrefixEncoder : public nn::Module {
+ public:
+  explicit PrefixEncoder(const PrefixShape& shape);
+
+  at::Tensor operator()(const nn::Pass& pass) { return Module::operator()({}, pass)[0]; }
+  const PrefixShape& shape() const { return shape_; }
+
+ protected:
+  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+
+ private:
+  PrefixShape shape_;
+};
+
+}  // namespace trainer::adapters

@@ -1,0 +1,61 @@
+// `training.optim_args` and what else depends on the optimiser.
+#include "engine/config/optim_args.h"
+
+#include "tests/config/given.h"
+
+namespace trainer::config {
+namespace {
+
+using OptimArgsOption = Given;
+
+TEST_F(OptimArgsOption, IsReadByTorchsNames) {
+  TrainingConfig training;
+  training.optim = OptimizerName::kRmsprop;
+  training.optim_args = " momentum = 0.5,alpha=0.9 , centered=True";
+  const OptimArgs args = read_optim_args(training);
+  EXPECT_EQ(args.values, (std::map<std::string, double>{{"momentum", 0.5}, {"alpha", 0.9}, {"centered", 1}}));
+  EXPECT_EQ(args.get("eps", 7), 7);
+}
+
+TEST_F(OptimArgsOption, IsCheckedByTheOptimizer) {
+  const auto refused = [&](const std::string& training) { return problems(kLeast + "training: {" + training + "}\n"); };
+  EXPECT_EQ(refused("optim: sgd, optim_args: \"momentum=0.9, dampening=0\""), "");
+  EXPECT_EQ(refused("optim: sgd    , optim_args: \"momentun=0.9\""),
+            "f.yaml:5:40: training.optim_args: sgd has no momentun: it has momentum, dampening, nesterov");
+  EXPECT_EQ(refused("optim: rmsprop, optim_args: \"alpha=-1\""),
+            "f.yaml:5:40: training.optim_args: alpha is -1, but must be a number of at least 0");
+  EXPECT_EQ(refused("optim: rmsprop, optim_args: centered=2"),
+            "f.yaml:5:40: training.optim_args: centered is 2, but must be true or false");
+  EXPECT_EQ(refused("optim: adagrad, optim_args: eps"), "f.yaml:5:40: training.optim_args: eps is no key=value");
+  EXPECT_EQ(refused("optim: adagrad, optim_args: \"eps=1, eps=2\""),
+            "f.yaml:5:40: training.optim_args: eps is given twice");
+  EXPECT_EQ(refused("optim: adagrad, optim_args: weight_decay=1"),
+            "f.yaml:5:40: training.optim_args: training.weight_decay is the option for weight_decay");
+  EXPECT_EQ(refused("optim: sgd    , optim_args: nesterov=true"),
+            "f.yaml:5:40: training.optim_args: nesterov needs momentum above 0 and no dampening; they are 0 and 0");
+  EXPECT_EQ(refused("optim: sgd    , optim_args: momentum=0.5, sgd_momentum: 0.9"),
+            "f.yaml:5:40: training.optim_args: momentum is 0.5, but training.sgd_momentum is 0.9");
+}
+
+TEST_F(OptimArgsOption, HasNoEffectOnOthers) {
+  EXPECT_EQ(warnings(kLeast + "training: {optim: adafactor, optim_args: clip_threshold=2, adam_beta2: 0.5}\n"),
+            "f.yaml:5:72: training.adam_beta2 has no effect unless optim is AdamW or lion\n"
+            "f.yaml:5:42: training.optim_args has no effect unless optim is sgd, rmsprop or adagrad\n");
+}
+
+TEST_F(OptimArgsOption, LionHasABetaOfItsOwnUnlessItIsGiven) {
+  EXPECT_EQ(resolve(kLeast + "training: {optim: lion}\n").config.training.adam_beta2, 0.99);
+  EXPECT_EQ(resolve(kLeast + "training: {optim: lion_32bit, adam_beta2: 0.999}\n").config.training.adam_beta2, 0.999);
+  EXPECT_EQ(resolve(kLeast).config.training.adam_beta2, 0.999);
+}
+
+TEST_F(OptimArgsOption, LoraPlusIsForLora) {
+  const std::string ratio = "training: {loraplus_lr_ratio: 4}\n";
+  EXPECT_EQ(resolve(kLeast + ratio + "lora: {}\n").config.training.loraplus_lr_ratio, 4);
+  EXPECT_EQ(resolve(kLeast + ratio).config.training.loraplus_lr_ratio, 0);
+  EXPECT_EQ(warnings(kLeast + ratio),
+            "f.yaml:5:31: training.loraplus_lr_ratio has no effect unless lora.peft_type is LORA\n");
+}
+
+}  // namespace
+}  // namespace trainer::config

@@ -1,0 +1,46 @@
+// Any bytes as a tokenizer.json and, behind a NUL, a text: a tokenizer that gives ids it knows, places within the text
+// and the same ids with and without them; or an InputError.
+#include "data/json/json_text.h"
+#include "data/tokenizers/json_tokenizer.h"
+#include "data/tokenizers/text/characters.h"
+#include "engine/base/errors.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace trainer::data {
+namespace {
+
+constexpr size_t kMaxText = 64;  // a hostile expression may take long for each byte
+
+void check_tokens(const Tokenizer& tokenizer, std::string_view text) {
+  std::string repaired;
+  size_t size = repair_utf8(text, repaired) ? repaired.size() : text.size();
+  TokenOffsets tokens = tokenizer.encode_with_offsets(text, false);
+  for (size_t i = 0; i < tokens.ids.size(); ++i) {
+    check(tokens.ids[i] >= 0 && tokens.ids[i] < tokenizer.size(), "ids are of the vocabulary");
+    check(tokens.begins[i] <= tokens.ends[i] && tokens.ends[i] <= size, "places are within the text");
+  }
+  check(tokenizer.encode(text, false) == tokens.ids, "the same ids without places");
+  tokenizer.decode(tokens.ids, false);
+  tokenizer.decode(tokenizer.encode(text, true), true);
+}
+
+void fuzz(std::string_view input) {
+  size_t end = std::min(input.find('\0'), input.size());
+  std::string_view text = input.substr(std::min(end + 1, input.size())).substr(0, kMaxText);
+  try {
+    auto tokenizer = make_json_tokenizer(parse_json(input.substr(0, end), "f"), "f", {});
+    check_tokens(*tokenizer, text);
+    for (std::string_view more : {"It's  a<s>\u00e9\u0301 12\n", "\u2581\ufb01 \U0001f44d\U0001f3fd the"}) {
+      check_tokens(*tokenizer, more);
+    }
+  } catch (const InputError&) {
+  }
+}
+
+}  // namespace
+}  // namespace trainer::data
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
+  trainer::data::fuzz(std::string_view(reinterpret_cast<const char*>(data), size));
+  return 0;
+}

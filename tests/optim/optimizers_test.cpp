@@ -1,0 +1,165 @@
+// Every optimiser against torch, transformers and PEFT, however its tensors are spread over ranks.
+#include <algorithm>
+#include <fstream>
+#include <mutex>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "engine/config/names.h"
+#include "engine/optim/optimizer.h"
+#include "engine/optim/parameter_rules.h"
+#include "tests/support/ranks.h"
+
+namespace trainer::testing {
+namespace {
+
+using nlohmann::json;
+using optim::Trained;
+using Values = std::map<std::string, std::vector<double>>;
+
+json golden() {
+  std::ifstream in(std::string(TRAINER_SOURCE_DIR) + "/tests/golden/optimizers.json");
+  return json::parse(in);
+}
+
+enum class Spread { kCopied, kSharded };
+
+at::Tensor piece_of(const json& numbers, int64_t begin, int64_t end) {
+  const auto all = numbers.get<std::vector<float>>();
+  return at::tensor(std::vector<float>(all.begin() + begin, all.begin() + end), at::kFloat);
+}
+
+/// The tensors of the golden file as one rank holds them. Sharded, they lie end to end and are cut anywhere.
+Trained tensors_of(const json& file, Spread spread, const dist::Comm& comm) {
+  int64_t whole = 0, at = 0;
+  for (const auto& [name, numbers] : file["start"].items()) whole += static_cast<int64_t>(numbers.size());
+  const int64_t low = whole * comm.rank() / comm.size(), high = whole * (comm.rank() + 1) / comm.size();
+  Trained tensors;
+  for (const auto& [name, numbers] : file["start"].items()) {
+    const auto numel = static_cast<int64_t>(numbers.size());
+    parallel::LogicalTensor tensor{name, {}, file["shapes"][name], true, 0, numel, true, {}, {}};
+    if (spread == Spread::kSharded) {
+      tensor.replicated = false;
+      tensor.begin = std::clamp<int64_t>(low - at, 0, numel);
+      tensor.end = std::clamp<int64_t>(high - at, 0, numel);
+    }
+    tensor.value = piece_of(numbers, tensor.begin, tensor.end);
+    tensor.grad = at::zeros_like(tensor.value);
+    at += numel;
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+config::TrainingConfig options_of(const json& run) {
+  config::TrainingConfig options;
+  options.optim_args = run["optim_args"];
+  options.weight_decay = run["weight_decay"];
+  for (const auto& [optim, name] : config::EnumNames<config::OptimizerName>::values)
+    if (name == run["optim"].get<std::string>()) options.optim = optim;
+  return options;
+}
+
+void train(const json& file, const json& run, dist::Comm& comm, const Trained& tensors) {
+  const auto optimizer = optim::make_optimizer(options_of(run), tensors, comm);
+  const double highest = file["learning_rate"], updates = file["updates"];
+  double update = 0;
+  for (const json& gradients : file["gradients"]) {
+    for (const auto& tensor : tensors) tensor.grad.copy_(piece_of(gradients[tensor.name], tensor.begin, tensor.end));
+    optimizer->step(tensors, highest * ++update / updates);
+  }
+}
+
+Values trained_values(const json& file, const json& run, Spread spread, int ranks) {
+  Values values;
+  for (const auto& [name, numbers] : file["start"].items()) values[name].resize(numbers.size(), -1e9);
+  std::mutex mutex;
+  run_ranks(ranks, [&](dist::Comm& comm) {
+    const Trained tensors = tensors_of(file, spread, comm);
+    train(file, run, comm, tensors);
+    const std::lock_guard lock(mutex);
+    for (const auto& tensor : tensors)
+      std::copy_n(tensor.value.const_data_ptr<float>(), tensor.value.numel(),
+                  values[tensor.name].begin() + tensor.begin);
+  });
+  return values;
+}
+
+void expect_golden(Spread spread, int ranks) {
+  const json file = golden();
+  ASSERT_EQ(file["runs"].size(), 20U);
+  for (const json& run : file["runs"]) {
+    const Values values = trained_values(file, run, spread, ranks);
+    for (const auto& [name, numbers] : run["values"].items())
+      for (size_t i = 0; i < numbers.size(); ++i)
+        ASSERT_NEAR(values.at(name)[i], numbers[i].get<double>(), 1e-6 * std::max(1.0, std::abs(values.at(name)[i])))
+            << run["optim"] << " " << run["optim_args"] << ", weight decay " << run["weight_decay"] << ", " << ranks
+            << " ranks: " << name << "[" << i << "]";
+  }
+}
+
+TEST(Optimizers, AreThoseOfTorch) {
+  expect_golden(Spread::kCopied, 1);
+}
+
+TEST(Optimizers, AreTheSameOnCopies) {
+  expect_golden(Spread::kCopied, 2);
+}
+
+TEST(Optimizers, AreTheSameOnShardsCutAnywhere) {
+  for (const int ranks : {1, 2, 3, 5}) expect_golden(Spread::kSharded, ranks);
+}
+
+TEST(Adafactor, HoldsRowsAndColumnsWholeOnEveryRank) {
+  const json file = golden();
+  run_ranks(3, [&](dist::Comm& comm) {
+    config::TrainingConfig options;
+    options.optim = config::OptimizerName::kAdafactor;
+    const Trained tensors = tensors_of(file, Spread::kSharded, comm);
+    const auto optimizer = optim::make_optimizer(options, tensors, comm);
+    ASSERT_EQ(optimizer->state().size(), 8U);  // three of rows and columns, two of single numbers
+    for (const optim::StateTensor& state : optimizer->state()) {
+      const auto of = std::find_if(tensors.begin(), tensors.end(), [&](auto& t) { return t.name == state.parameter; });
+      const parallel::LogicalTensor whole = state.logical(*of);
+      EXPECT_EQ(whole.end - whole.begin, state.value.numel());
+      EXPECT_EQ(whole.replicated, state.kind != "exp_avg_sq");
+      if (state.parameter != "b.weight") continue;
+      EXPECT_EQ(whole.shape, (std::vector<int64_t>{3, state.kind == "exp_avg_sq_row" ? 4 : 5}));
+    }
+  });
+}
+
+TEST(LoraPlus, HasTheRatesAndDecaysOfPeft) {
+  const json peft = golden()["lora_plus"];
+  const double rate = peft["learning_rate"];
+  ASSERT_EQ(peft["parameters"].size(), 9U);
+  for (const json& parameter : peft["parameters"]) {
+    parallel::LogicalTensor tensor;
+    tensor.name = parameter["name"];
+    tensor.shape = parameter["shape"].get<std::vector<int64_t>>();
+    const optim::UpdateRule rule = optim::lora_plus_rule(tensor, peft["ratio"], rate);
+    EXPECT_NEAR(rule.rate * rate, parameter["lr"].get<double>(), 1e-15) << tensor.name;
+    EXPECT_EQ(rule.decays, parameter["weight_decay"].get<double>() > 0) << tensor.name;
+  }
+}
+
+TEST(LoraPlus, MovesBFaster) {
+  config::TrainingConfig options;
+  options.optim = config::OptimizerName::kSgd;
+  options.loraplus_lr_ratio = 8;
+  const auto comm = dist::solo_comm();
+  Trained tensors;
+  for (const char* name : {"q.lora_A.weight", "q.lora_B.weight"})
+    tensors.push_back({name, {}, {1, 1}, true, 0, 1, true, at::tensor({0.0F}), at::tensor({1.0F})});
+  optim::make_optimizer(options, tensors, *comm)->step(tensors, 0.5);
+  EXPECT_EQ(tensors[0].value.item<float>(), -0.5F);
+  EXPECT_EQ(tensors[1].value.item<float>(), -4.0F);
+}
+
+}  // namespace
+}  // namespace trainer::testing
