@@ -1,5 +1,6 @@
 #include "engine/adapters/model_facts.h"
 
+#include <algorithm>
 #include <map>
 
 #include <nlohmann/json.hpp>

@@ -25,9 +25,9 @@ int run_launch(const Arguments& arguments) {
   if (!flags.parse(arguments)) return 0;
   const config::Plan plan = resolve(flags);
   for (const std::string& warning : config::spoken_warnings(plan)) log::warning("warning: {}", warning);
+  prepare_path();
   // Before the ranks meet: they would wait for each other, and for the slowest disk, inside a collective.
-  if (const int code = run_prepare(plan); code != 0) return code;
-  return launch::run(plan, worker_path());
+  return launch::run(plan, worker_path(), {}, [&plan] { return run_prepare(plan); });
 }
 
 }  // namespace trainer::cli

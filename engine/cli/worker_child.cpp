@@ -9,6 +9,8 @@
 #include <csignal>
 #include <cstdio>
 
+#include <fmt/format.h>
+
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/cli/worker.h"
@@ -84,8 +86,23 @@ int run_worker(const Arguments& arguments, const config::Plan& plan) {
   return run_program(worker_path, arguments, plan);
 }
 
-int run_prepare(const config::Plan& plan) {
-  return run_program(prepare_path, {}, plan);
+launch::Preparation run_prepare(const config::Plan& plan) {
+  prepare_path();  // an error of its own, before anything is started
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw machine_error("open", "a pipe", errno);
+  const pid_t child = fork_here();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    dup2(ends[1], STDOUT_FILENO);  // why it fails, if it does
+    become(prepare_path, {}, &plan);
+  }
+  close(ends[1]);
+  std::string said = read_to_end(ends[0]);
+  close(ends[0]);
+  while (said.ends_with('\n')) said.pop_back();
+  const int code = exit_code_of(child);
+  if (code > 128 && said.empty()) said = fmt::format("tokenising was ended by signal {}", code - 128);
+  return {code, said};
 }
 
 }  // namespace trainer::cli

@@ -6,6 +6,7 @@
 
 #include "engine/cli/command.h"
 #include "engine/config/plan.h"
+#include "engine/launch/supervisor.h"
 
 namespace trainer::cli {
 
@@ -16,7 +17,7 @@ std::optional<std::string> ask_worker(const Arguments& arguments, const config::
 /// Errors: MachineError when it isn't there.
 int run_worker(const Arguments& arguments, const config::Plan& plan);
 
-/// Runs trainer-prepare on the plan, sharing the screen, to its end. Returns its exit code. Errors: MachineError.
-int run_prepare(const config::Plan& plan);
+/// Runs trainer-prepare on the plan to its end, its progress on the screen. Errors: MachineError.
+launch::Preparation run_prepare(const config::Plan& plan);
 
 }  // namespace trainer::cli

@@ -64,12 +64,14 @@ std::string hub_folder(const std::string& name) {
 }
 
 std::string hub_hint(const std::string& path) {
-  const fs::path folder = fs::path(path).lexically_normal();
-  const std::string name = folder.filename().string(), organisation = folder.parent_path().filename().string();
+  // Relative paths were made absolute: with an organisation in the name, even the last folder but one is not there.
+  const fs::path folder = fs::path(path).lexically_normal(), above = folder.parent_path();
+  std::error_code ignored;
+  const std::string organisation = fs::exists(above, ignored) ? "" : above.filename().string() + "/";
   return fmt::format(
-      "A name of the Hugging Face Hub is looked for in {} (models--{}--{} say), and nothing is downloaded here: "
-      "`hf download {}/{}` on a machine with a network puts it there.",
-      hub_cache().string(), organisation, name, organisation, name);
+      "If it is a name of the Hugging Face Hub: nothing is downloaded here; `hf download {}{}` on a machine with a "
+      "network puts it into {}.",
+      organisation, folder.filename().string(), hub_cache().string());
 }
 
 }  // namespace trainer::config

@@ -183,7 +183,7 @@ void adapted_layers(const LoraConfig& lora, Judge& judge) {
 
 /// How adapters start.
 void adapter_init(const LoraConfig& lora, Judge& judge) {
-  const std::string& init = lora.init_lora_weights;
+  const std::string init = lower(lora.init_lora_weights);
   for (const char* known : {"true", "false", "gaussian", "pissa", "olora"})
     if (init == known) return;
   constexpr std::string_view kIterations = "pissa_niter_";

@@ -385,10 +385,15 @@ void report(const Outcome& outcome, const config::Config& config, const FolderLo
 
 }  // namespace
 
-int run(const config::Plan& plan, const std::string& worker_path, const Patience& patience) {
+int run(const config::Plan& plan, const std::string& worker_path, const Patience& patience, const Prepare& prepare) {
   FolderLock output(plan.config.output_dir);
   std::error_code ignored;  // there may be none
   std::filesystem::remove(std::filesystem::path(plan.config.output_dir) / "outcome.json", ignored);
+  if (const Preparation prepared = prepare ? prepare() : Preparation{}; prepared.code != kDone) {
+    const Outcome failed{prepared.code, -1, -1, "preparing the data", prepared.message};
+    report(failed, plan.config, output);
+    return failed.code;
+  }
   Supervisor supervisor(plan, worker_path, patience);
   supervisor.start();
   const Outcome outcome = supervisor.watch();

@@ -1,5 +1,6 @@
 // trainer-prepare [show N]: tokenises the samples of a plan into the cache that the ranks read, before they start; with
-// `show`, prints the first ones.
+// `show`, prints the first ones. What is wrong goes to standard output, where the launcher takes it from, but with
+// `show` to the screen.
 #include <unistd.h>
 
 #include <cstdio>
@@ -33,13 +34,15 @@ int prepare_plan(int64_t show) {
 
 int main(int argc, char** argv) {
   using namespace trainer;
+  const bool shows = argc == 3 && std::string_view(argv[1]) == "show";
+  FILE* const to = shows ? stderr : stdout;
   try {
-    return prepare_plan(argc == 3 && std::string_view(argv[1]) == "show" ? std::atoll(argv[2]) : 0);
+    return prepare_plan(shows ? std::atoll(argv[2]) : 0);
   } catch (const Error& error) {
-    fmt::print(stderr, "{}\n", error.what());
+    fmt::print(to, "{}\n", error.what());
     return error.code();
   } catch (const std::exception& error) {
-    fmt::print(stderr, "internal error: {}\nPlease report this.\n", error.what());
+    fmt::print(to, "internal error: {}\nPlease report this.\n", error.what());
     return kInternalFailure;
   }
 }

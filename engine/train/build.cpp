@@ -120,12 +120,23 @@ void check_inputs(const config::Plan& plan, const models::Model& model, const pr
                       model.features() > 0 ? fmt::format("images of {} numbers", model.features()) : "text",
                       train.features() > 0 ? fmt::format("images of {} numbers", train.features()) : "text");
   if (model.max_positions() == 0) return;
-  const int64_t most = model.max_positions() - model.virtual_tokens();
+  const bool prefix = plan.config.lora && plan.config.lora->peft_type == "PREFIX_TUNING";
+  const int64_t most = model.max_positions() - (prefix ? plan.config.lora->num_virtual_tokens : model.virtual_tokens());
   for (const data::Samples* samples : {&train, &*inputs.datasets.validation})
     for (int64_t i = 0; i < samples->size(); ++i)
       if (samples->lengths(i).source > most)
         throw ConfigError("data.max_length is {}, and sample {} has {} tokens; the model takes at most {}.",
                           plan.config.data.max_length, i, samples->lengths(i).source, most);
+}
+
+Setup set_up(const config::Plan& plan, const std::function<void(const char*)>& doing) {
+  Setup setup;
+  doing("reading the data");
+  setup.inputs = prepare::load_inputs(plan);
+  doing("reading the model");  // after the data, whose classes its head may be for
+  setup.blueprint = make_blueprint(plan, setup.inputs.datasets.labels);
+  check_inputs(plan, *setup.blueprint.model, setup.inputs);
+  return setup;
 }
 
 std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan, Blueprint& blueprint,

@@ -1,6 +1,7 @@
 // The one place that turns a plan into objects.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "engine/config/plan.h"
@@ -27,6 +28,14 @@ struct Blueprint {
 /// Errors: ConfigError, InputError.
 /// `labels`: of the classes, when the plan trains a classifier.
 Blueprint make_blueprint(const config::Plan& plan, const std::vector<std::string>& labels = {});
+
+/// Both, fitting each other. `doing` is told what is being read.
+struct Setup {
+  Blueprint blueprint;
+  prepare::Inputs inputs;
+};
+Setup set_up(
+    const config::Plan& plan, const std::function<void(const char*)>& doing = [](const char*) {});
 
 /// Whether the model can take these inputs: every id of the tokenizer has a row in its embedding, no sample is longer
 /// than it can be, images have its size. Errors: ConfigError, InputError with both values.

@@ -119,9 +119,9 @@ RunReport run_report(const config::Plan& plan, int64_t samples) {
 }  // namespace
 
 CheckReport check_report(const config::Plan& plan) {
-  const prepare::Inputs inputs = prepare::load_inputs(plan);
-  train::Blueprint blueprint = train::make_blueprint(plan, inputs.datasets.labels);
-  train::check_inputs(plan, *blueprint.model, inputs);
+  train::Setup setup = train::set_up(plan);
+  train::Blueprint& blueprint = setup.blueprint;
+  const prepare::Inputs& inputs = setup.inputs;
   CheckReport report;
   report.model = model_report(*blueprint.model);
   report.lora_options = blueprint.lora;

@@ -49,11 +49,9 @@ train::Ending run(Link& link, int64_t& step, std::string& phase) {
   at::set_num_threads(environment_number("OMP_NUM_THREADS"));
   at::set_num_interop_threads(1);
   dist::count_tensor_memory();
-  report(-1, "reading the data");
-  prepare::Inputs inputs = prepare::load_inputs(plan);
-  report(-1, "reading the model");
-  train::Blueprint blueprint = train::make_blueprint(plan, inputs.datasets.labels);
-  train::check_inputs(plan, *blueprint.model, inputs);
+  train::Setup setup = train::set_up(plan, [&](const char* doing) { report(-1, doing); });
+  train::Blueprint& blueprint = setup.blueprint;
+  prepare::Inputs& inputs = setup.inputs;
   train::resume_folder(plan.config);
   report(-1, "meeting the other ranks");
   const auto comm = ranks > 1 ? dist::gloo_comm(link, rank, ranks) : dist::solo_comm();

@@ -152,15 +152,14 @@ TEST_F(Rules, ATaskFitsItsData) {
   EXPECT_EQ(of_data("{task: sequence_classification, target: '', train: {path: a}}"),
             "f.yaml:4:47: data.target is empty: sequence_classification needs something to predict");
   EXPECT_EQ(of_data("{task: causal_lm, train: {path: [a, b], weights: [1]}}"),
-            "f.yaml:4:58: data.train.weights has 1 numbers, but data.train.path has 2 entries");
+            "f.yaml:4:56: data.train.weights has 1 numbers, but data.train.path has 2 entries");
   EXPECT_EQ(of_data("{task: causal_lm, train: {path: [a, b], weights: [1, -1]}}"),
-            "f.yaml:4:58: data.train.weights must be above 0; one is -1");
+            "f.yaml:4:56: data.train.weights must be above 0; one is -1");
 }
 
 TEST_F(Rules, AScheduleHasWhatItNeeds) {
   EXPECT_EQ(problems(kLeast + "training: {lr_scheduler_type: warmup_stable_decay}\n"),
-            "f.yaml: training.lr_scheduler_kwargs.num_decay_steps: warmup_stable_decay needs num_decay_steps in "
-            "lr_scheduler_kwargs");
+            "f.yaml: warmup_stable_decay needs num_decay_steps in lr_scheduler_kwargs");
 }
 
 TEST_F(Rules, WhatHasNoEffectIsSaid) {

@@ -103,7 +103,7 @@ class BadModel(BadInput):
         self.refused(INPUT, {"tokenizer": {"path": str(path)}}, says=["spiece.model"])
 
     def test_adapters_without_a_target(self):
-        self.refused(CONFIGURATION, {"lora": {"target_modules": ["query"]}}, says=["query", "k, lm_head, o, q, v"])
+        self.refused(CONFIGURATION, {"lora": {"target_modules": ["query"]}}, says=["query", "k, lm_head, o, q, relative_attention_bias, shared, v, wi, wo"])
 
     def test_unknown_class_to_wrap(self):
         self.refused(CONFIGURATION, SHARDED, {"fsdp_config": {"fsdp_transformer_layer_cls_to_wrap": "BertLayer"}},

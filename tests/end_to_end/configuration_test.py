@@ -21,6 +21,7 @@ def trainer(*words, folder, **environment):
     """The finished process. The terminal's and the user's own settings are kept out."""
     clean = {key: value for key, value in os.environ.items()
              if not key.startswith(("ACCELERATE_", "FSDP_", "TRAINER_", "MEGATRON_", "PARALLELISM_"))}
+    clean["HF_HUB_CACHE"] = "/hub"
     return subprocess.run([TRAINER, *map(str, words)], cwd=folder, env={**clean, **environment}, text=True,
                           errors="backslashreplace", stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE,
                           check=False)

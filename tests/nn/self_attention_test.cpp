@@ -1,5 +1,5 @@
-#include "models/nn/prefix.h"
 #include "models/nn/self_attention.h"
+#include "models/nn/prefix.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/allclose.h>
