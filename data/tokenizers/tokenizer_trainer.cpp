@@ -52,8 +52,16 @@ Settings settings_of(const TokenizerTraining& training) {
   };
   const Settings of_t5{{"pad_id", "0"},        {"eos_id", "1"},       {"unk_id", "2"},       {"bos_id", "-1"},
                        {"pad_piece", "<pad>"}, {"eos_piece", "</s>"}, {"unk_piece", "<unk>"}};
-  const Settings of_llama{
-      {"unk_id", "0"}, {"bos_id", "1"}, {"eos_id", "2"}, {"pad_id", "-1"}, {"byte_fallback", "true"}};
+  const Settings of_llama{{"unk_id", "0"},
+                          {"bos_id", "1"},
+                          {"eos_id", "2"},
+                          {"pad_id", "-1"},
+                          {"byte_fallback", "true"},
+                          {"split_digits", "true"},
+                          // A text comes back as it was, line breaks and all.
+                          {"normalization_rule_name", "identity"},
+                          {"remove_extra_whitespaces", "false"},
+                          {"allow_whitespace_only_pieces", "true"}};
   settings.merge(Settings(t5 ? of_t5 : training.layout == TokenizerLayout::kLlama ? of_llama : Settings{}));
   return settings;
 }
