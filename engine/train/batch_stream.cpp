@@ -21,11 +21,15 @@ UpdateBatch BatchStream::next(int64_t consumed) const {
   const data::PackingPlan plan = plan_update(options_, samples_, order_, update.positions, ranks_);
   for (const auto& positions : plan[static_cast<size_t>(rank_)])
     update.micro_batches.push_back(batching::collate(samples_, positions, index_of));
+  std::vector<int64_t> tokens;  // of each position: a corpus may have to read a sample to know
   for (int64_t p = update.positions.begin; p < update.positions.end; ++p) {
-    update.target_tokens += samples_.lengths(index_of(p)).learnt;
-    update.tokens += samples_.tokens(index_of(p));
+    const int64_t index = index_of(p);
+    update.target_tokens += samples_.lengths(index).learnt;
+    tokens.push_back(samples_.tokens(index));
+    update.tokens += tokens.back();
   }
-  update.efficiency = data::packing_efficiency(plan, [&](int64_t p) { return samples_.tokens(index_of(p)); });
+  update.efficiency = data::packing_efficiency(
+      plan, [&](int64_t p) { return tokens[static_cast<size_t>(p - update.positions.begin)]; });
   update.digest = data::order_digest(order_, update.positions);
   return update;
 }
