@@ -49,11 +49,7 @@ BertConfig parse_config(const BuildRequest& request) {
   read_sizes(reader, c);
   read_rates(reader, c);
   refuse_other_kinds(reader);
-  reader.text("hidden_act", c.hidden_act);
-  if (const auto known = nn::activation_of(c.hidden_act))
-    c.activation = *known;
-  else
-    reader.wrong("hidden_act", "one of " + nn::activation_names());
+  reader.activation("hidden_act", c.hidden_act, c.activation);
   reader.number("initializer_range", 0.0, 1e6, c.initializer_range);
   reader.number("layer_norm_eps", 0.0, 1.0, c.layer_norm_eps);
   reader.number("pad_token_id", 0, c.pad_token_id);

@@ -25,14 +25,6 @@ void read_sizes(nn::ConfigReader& reader, GPT2Config& c) {
     reader.problem(fmt::format("n_embd must be a multiple of n_head; they are {} and {}", c.n_embd, c.n_head));
 }
 
-void read_activation(nn::ConfigReader& reader, GPT2Config& c) {
-  reader.text("activation_function", c.activation_function);
-  if (const auto known = nn::activation_of(c.activation_function))
-    c.activation = *known;
-  else
-    reader.wrong("activation_function", "one of " + nn::activation_names());
-}
-
 void read_attention(nn::ConfigReader& reader, GPT2Config& c) {
   reader.flag("scale_attn_weights", c.scale_attn_weights);
   reader.flag("scale_attn_by_inverse_layer_idx", c.scale_attn_by_inverse_layer_idx);
@@ -59,7 +51,7 @@ GPT2Config parse_config(const BuildRequest& request) {
   GPT2Config c;
   c.task = request.task;
   read_sizes(reader, c);
-  read_activation(reader, c);
+  reader.activation("activation_function", c.activation_function, c.activation);
   read_attention(reader, c);
   for (auto [key, rate] : {std::pair{"resid_pdrop", &c.resid_pdrop}, std::pair{"embd_pdrop", &c.embd_pdrop},
                            std::pair{"attn_pdrop", &c.attn_pdrop}})

@@ -78,14 +78,6 @@ void read_tokens(nn::ConfigReader& reader, Config& c) {
     read_token(reader, "pad_token_id", c.pad);
 }
 
-void read_activation(nn::ConfigReader& reader, Config& c) {
-  reader.text("hidden_act", c.hidden_act);
-  if (const auto known = nn::activation_of(c.hidden_act))
-    c.activation = *known;
-  else
-    reader.wrong("hidden_act", "one of " + nn::activation_names());
-}
-
 /// A key left out is a matter of family: transformers' own default.
 void read_sizes(nn::ConfigReader& reader, Config& c) {
   c.vocab_size = c.dialect.vocab_size;
@@ -130,7 +122,7 @@ Config parse_config(const BuildRequest& request, const Dialect& dialect) {
   read_biases(reader, c);
   read_windows(reader, c);
   read_tokens(reader, c);
-  read_activation(reader, c);
+  reader.activation("hidden_act", c.hidden_act, c.activation);
   c.rope = nn::read_rope(reader, c.max_positions, c.head_dim);
   reader.flag("tie_word_embeddings", c.tied_head);
   c.tied_head = c.tied_head && !request.head_is_separate;

@@ -40,11 +40,7 @@ MlpConfig parse_config(const BuildRequest& request) {
   read_hidden_sizes(reader, c);
   read_labels(reader, request, c);
   reader.number("dropout", 0.0, 0.99, c.dropout);
-  reader.text("activation", c.activation);
-  if (const auto known = nn::activation_of(c.activation))
-    c.function = *known;
-  else
-    reader.wrong("activation", "one of " + nn::activation_names());
+  reader.activation("activation", c.activation, c.function);
   reader.skip_common();
   reader.finish();
   return c;

@@ -71,6 +71,14 @@ void ConfigReader::flag(const std::string& key, bool& value) {
   value = this->value(key).get<bool>();
 }
 
+void ConfigReader::activation(const std::string& key, std::string& name, Activation& value) {
+  text(key, name);
+  if (const auto known = activation_of(name))
+    value = *known;
+  else
+    wrong(key, "one of " + activation_names());
+}
+
 void ConfigReader::text(const std::string& key, std::string& value) {
   if (!has(key)) return;
   if (!this->value(key).is_string()) return wrong(key, "text");

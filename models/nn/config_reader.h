@@ -9,6 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "models/nn/feed_forward.h"
+
 namespace trainer::nn {
 
 /// Reads the keys of a Hugging Face config.json and collects what is wrong, so that finish() can say all of it at once.
@@ -32,6 +34,8 @@ class ConfigReader {
   void numbers(const std::string& key, std::vector<double>& values);
   void flag(const std::string& key, bool& value);
   void text(const std::string& key, std::string& value);
+  /// The name of an activation, and which one that is.
+  void activation(const std::string& key, std::string& name, Activation& value);
   /// One token id or a list of them.
   void tokens(const std::string& key, std::vector<int64_t>& values);
   /// A list of text.
