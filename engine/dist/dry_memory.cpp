@@ -10,7 +10,7 @@ namespace trainer::dist {
 namespace {
 
 thread_local bool t_communication = false;
-DryBytes g_now, g_peak;  // a dry run has one thread
+thread_local DryBytes t_now, t_peak;  // a dry run has one thread, and ranks may be threads
 
 /// What stands behind a storage instead of memory.
 struct Counted {
@@ -18,9 +18,9 @@ struct Counted {
   bool communication;
 
   void add(int64_t sign) const {
-    g_now.all += sign * bytes;
-    if (communication) g_now.communication += sign * bytes;
-    if (g_now.all > g_peak.all) g_peak = g_now;
+    t_now.all += sign * bytes;
+    if (communication) t_now.communication += sign * bytes;
+    if (t_now.all > t_peak.all) t_peak = t_now;
   }
 };
 
@@ -73,15 +73,15 @@ void count_dry_memory() {
 }
 
 DryBytes dry_bytes() {
-  return g_now;
+  return t_now;
 }
 
 DryBytes peak_dry_bytes() {
-  return g_peak;
+  return t_peak;
 }
 
 void reset_peak_dry_bytes() {
-  g_peak = g_now;
+  t_peak = t_now;
 }
 
 at::DataPtr dry_allocation(int64_t bytes, int64_t counted) {

@@ -15,7 +15,7 @@ struct DryBytes {
   int64_t communication = 0;  // of these, allocated within a CommunicationMemory
 };
 
-/// Counts the meta tensors of this thread's process from the first call on.
+/// Counts meta tensors from the first call on, each thread its own.
 void count_dry_memory();
 
 DryBytes dry_bytes();
