@@ -40,15 +40,17 @@ std::vector<Live> live_tensors(const std::vector<parallel::LogicalTensor>& tenso
   return all;
 }
 
-/// The part of its piece that this rank writes: all of it, or a share where every rank has the whole.
+/// What this rank writes of its piece: all of it, or a share where several ranks have the same.
 SavedPiece piece_to_write(const Live& live, const dist::Comm& comm) {
   const parallel::LogicalTensor& t = live.tensor;
-  SavedPiece piece{fmt::format("rank-{:05d}.safetensors", comm.rank()), live.entry(), t.begin, t.end, 0};
-  if (t.replicated) {
-    piece.begin = t.numel() * comm.rank() / comm.size();
-    piece.end = t.numel() * (comm.rank() + 1) / comm.size();
-  }
-  return piece;
+  const int64_t length = t.end - t.begin;
+  const int64_t copies = t.replicated ? comm.size() : t.copies, copy = t.replicated ? comm.rank() : t.copy;
+  return {fmt::format("rank-{:05d}.safetensors", comm.rank()),
+          live.entry(),
+          t.part,
+          t.begin + length * copy / copies,
+          t.begin + length * (copy + 1) / copies,
+          0};
 }
 
 std::vector<SavedTensor> write_pieces(const fs::path& folder, const std::vector<Live>& tensors,
@@ -100,6 +102,18 @@ std::string trainer_state_json(const Manifest& m) {
   return state.dump(2) + "\n";
 }
 
+/// Calls f(place in part a, place in part b, elements) for every stretch of the whole that both have.
+template <class F>
+void for_each_common(const std::vector<nn::Run>& a, const std::vector<nn::Run>& b, const F& f) {
+  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    const int64_t begin = std::max(a[i].whole, b[j].whole);
+    const int64_t a_end = a[i].whole + a[i].count, b_end = b[j].whole + b[j].count;
+    const int64_t end = std::min(a_end, b_end);
+    if (begin < end) f(a[i].part + begin - a[i].whole, b[j].part + begin - b[j].whole, end - begin);
+    (a_end <= b_end ? i : j) += 1;
+  }
+}
+
 /// Reads the saved pieces that overlap this rank's and copies them in.
 class Loader {
  public:
@@ -107,11 +121,14 @@ class Loader {
 
   void fill(const Live& live, const SavedTensor& saved) {
     const parallel::LogicalTensor& t = live.tensor;
+    const auto wanted = nn::runs_of(t.part, t.shape, t.begin, t.end);
     for (const SavedPiece& piece : saved.pieces) {
-      const int64_t begin = std::max(piece.begin, t.begin), end = std::min(piece.end, t.end);
-      if (begin >= end) continue;
-      const at::Tensor stored = checked(piece);
-      t.value.narrow(0, begin - t.begin, end - begin).copy_(stored.narrow(0, begin - piece.begin, end - begin));
+      const auto there = nn::runs_of(piece.part, t.shape, piece.begin, piece.end);
+      at::Tensor stored;
+      for_each_common(wanted, there, [&](int64_t mine, int64_t its, int64_t count) {
+        if (!stored.defined()) stored = checked(piece);
+        t.value.narrow(0, mine - t.begin, count).copy_(stored.narrow(0, its - piece.begin, count));
+      });
     }
   }
 

@@ -24,7 +24,9 @@ uint32_t checksum(const at::Tensor& tensor) {
 at::Tensor gather(const parallel::LogicalTensor& tensor, dist::Comm& comm) {
   if (tensor.replicated) return tensor.value.view(tensor.shape);
   const at::Tensor whole = at::zeros({tensor.numel()}, tensor.value.options());
-  whole.narrow(0, tensor.begin, tensor.end - tensor.begin).copy_(tensor.value);
+  if (tensor.copy == 0)
+    for (const nn::Run& run : nn::runs_of(tensor.part, tensor.shape, tensor.begin, tensor.end))
+      whole.narrow(0, run.whole, run.count).copy_(tensor.value.narrow(0, run.part - tensor.begin, run.count));
   // Summed as integers: everyone else's part is zero, and no float is touched (-0.0 + 0.0 would lose its sign).
   comm.all_reduce(whole.view(whole.element_size() == 2 ? at::kByte : at::kInt));
   return whole.view(tensor.shape);

@@ -16,17 +16,41 @@ using nlohmann::json;
 constexpr const char* kFormat = "trainer checkpoint";
 constexpr int64_t kVersion = 1;
 
+json to_json(const nn::Part& part) {
+  json ranges = json::array();
+  for (const nn::Range& range : part.ranges) ranges.push_back({range.begin, range.end});
+  return {{"dim", part.dim}, {"ranges", std::move(ranges)}};
+}
+
+/// Errors: InputError when it is no part of a tensor of that shape.
+nn::Part part_from(const json& from, const nn::Shape& whole) {
+  nn::Part part{from.at("dim"), {}};
+  int64_t last = 0;
+  for (const json& range : from.at("ranges")) part.ranges.push_back({range.at(0), range.at(1)});
+  bool fits = part.dim >= 0 && part.dim < static_cast<int64_t>(whole.size()) && !part.ranges.empty();
+  for (const nn::Range& range : part.ranges) {
+    fits = fits && range.begin >= last && range.end > range.begin;
+    last = range.end;
+  }
+  if (!fits || last > whole[static_cast<size_t>(part.dim)])
+    throw InputError("{} is no part of a tensor of shape {}", from.dump(), json(whole).dump());
+  return part;
+}
+
 json to_json(const SavedTensor& tensor) {
   json pieces = json::array();
-  for (const SavedPiece& p : tensor.pieces)
+  for (const SavedPiece& p : tensor.pieces) {
     pieces.push_back({{"file", p.file}, {"entry", p.entry}, {"begin", p.begin}, {"end", p.end}, {"crc32c", p.crc32c}});
+    if (!p.part.whole()) pieces.back()["part"] = to_json(p.part);
+  }
   return {{"kind", tensor.kind}, {"name", tensor.name}, {"shape", tensor.shape}, {"pieces", std::move(pieces)}};
 }
 
 SavedTensor tensor_from(const json& from) {
   SavedTensor tensor{from.at("kind"), from.at("name"), from.at("shape"), {}};
   for (const json& p : from.at("pieces")) {
-    SavedPiece piece{p.at("file"), p.at("entry"), p.at("begin"), p.at("end"), p.at("crc32c")};
+    SavedPiece piece{p.at("file"), p.at("entry"), {}, p.at("begin"), p.at("end"), p.at("crc32c")};
+    if (p.contains("part")) piece.part = part_from(p.at("part"), tensor.shape);
     if (piece.file.find('/') != std::string::npos)
       throw InputError("piece of {} lies outside the checkpoint: '{}'", tensor.name, piece.file);
     tensor.pieces.push_back(std::move(piece));
@@ -38,11 +62,15 @@ SavedTensor tensor_from(const json& from) {
 void check_complete(const SavedTensor& tensor) {
   int64_t numel = 1, next = 0;
   for (const int64_t size : tensor.shape) numel *= size;
-  auto pieces = tensor.pieces;
-  std::sort(pieces.begin(), pieces.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
-  for (const SavedPiece& piece : pieces) {
-    if (piece.begin != next || piece.end < piece.begin) break;
-    next = piece.end;
+  std::vector<nn::Run> runs;
+  for (const SavedPiece& piece : tensor.pieces) {
+    const auto its = nn::runs_of(piece.part, tensor.shape, piece.begin, piece.end);
+    runs.insert(runs.end(), its.begin(), its.end());
+  }
+  std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) { return a.whole < b.whole; });
+  for (const nn::Run& run : runs) {
+    if (run.whole != next) break;
+    next += run.count;
   }
   if (next != numel)
     throw InputError("{} of {} is incomplete: elements {} of {} are there", tensor.kind, tensor.name, next, numel);

@@ -5,12 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "models/nn/part.h"
+
 namespace trainer::checkpoint {
 
-/// Elements [begin, end) of a flattened tensor, stored as one tensor of a file.
+/// Elements [begin, end) of a flattened part of a tensor, stored as one tensor of a file.
 struct SavedPiece {
   std::string file;   // beside the manifest
   std::string entry;  // the tensor's name in that file
+  nn::Part part;
   int64_t begin = 0, end = 0;
   uint32_t crc32c = 0;  // of its bytes
 };

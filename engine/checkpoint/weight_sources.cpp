@@ -172,8 +172,8 @@ void DerivedSource::read(const nn::Parameter& parameter, int64_t begin, int64_t 
   if (start == starts_.end()) return base_.read(parameter, begin, end, out);
   const at::NoGradGuard no_grad;
   const auto whole = [this](const nn::Parameter& wanted) {
-    const at::Tensor values = at::empty(wanted.shape, at::kFloat);
-    read(wanted, 0, wanted.numel(), values.view(-1));
+    const at::Tensor values = at::empty(wanted.whole_shape(), at::kFloat);
+    read(wanted, 0, values.numel(), values.view(-1));
     return values;
   };
   out.copy_(start->second(whole).contiguous().view(-1).narrow(0, begin, end - begin));

@@ -44,6 +44,12 @@ std::string source_name(const std::string& origin) {
 
 }  // namespace
 
+int64_t Plan::data_ranks() const {
+  if (!config.parallelism_config) return world_size();
+  const ParallelismConfig& p = *config.parallelism_config;
+  return std::max<int64_t>(1, world_size() / (p.tp_size * p.cp_size * p.sp_size * p.pp_size));
+}
+
 std::string to_text(const Plan& plan) {
   Node root = Node::map();
   root["source"] = Node::scalar(plan.source, true);

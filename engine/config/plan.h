@@ -28,6 +28,8 @@ struct Plan {
   std::string source;                // the configuration file, for messages
 
   int64_t world_size() const { return config.num_processes; }
+  /// Ranks that see different samples; the others share the work on the same ones.
+  int64_t data_ranks() const;
 };
 
 /// The plan as one YAML document that `parse_plan` reads back: how the launcher hands it to its ranks.

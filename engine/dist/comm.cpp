@@ -6,6 +6,8 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
+#include "engine/base/errors.h"
+
 namespace trainer::dist {
 namespace {
 
@@ -23,7 +25,13 @@ class SoloComm : public Comm {
   }
   void all_reduce(const at::Tensor&, Reduce) override {}
   void barrier() override {}
+  std::unique_ptr<Pending> send(const at::Tensor&, int) override { throw alone(); }
+  std::unique_ptr<Pending> receive(const at::Tensor&, int) override { throw alone(); }
   at::Tensor shared_memory(int64_t bytes) override { return at::zeros({bytes}, at::kByte); }
+  std::unique_ptr<Comm> group(const std::string&, const std::vector<int>&) override { return solo_comm(); }
+
+ private:
+  static InternalError alone() { return InternalError("a rank that is alone has nobody to send to"); }
 };
 
 }  // namespace
@@ -32,6 +40,12 @@ at::Tensor Comm::reduce_scatter(const at::Tensor& full) {
   all_reduce(full);
   const int64_t share = full.numel() / size();
   return full.narrow(0, rank() * share, share);
+}
+
+void Comm::broadcast(const at::Tensor& tensor, int from) {
+  if (rank() != from) tensor.zero_();
+  // Summed as integers: all others hold zeros, and no float is touched (-0.0 + 0.0 would lose its sign).
+  all_reduce(tensor.view(tensor.element_size() == 8 ? at::kLong : tensor.element_size() == 4 ? at::kInt : at::kByte));
 }
 
 double Comm::sum(double value) {

@@ -32,12 +32,22 @@ class Comm {
   virtual std::unique_ptr<Pending> all_gather(const at::Tensor& full, const at::Tensor& shard) = 0;
   /// Collective. Reduces `tensor` in place, the same bits on every rank.
   virtual void all_reduce(const at::Tensor& tensor, Reduce op = Reduce::kSum) = 0;
+  /// Sends `tensor` to the rank `to`, which calls receive() with as many elements of the same dtype. Between two ranks
+  /// they are matched in the order of their calls. `tensor` must stay as it is until wait().
+  virtual std::unique_ptr<Pending> send(const at::Tensor& tensor, int to) = 0;
+  virtual std::unique_ptr<Pending> receive(const at::Tensor& tensor, int from) = 0;
   /// Collective. Returns when every rank has called it.
   virtual void barrier() = 0;
   /// Collective. `bytes` of zeroed memory that every rank sees, as a flat byte tensor: what one rank writes, the others
   /// read after a barrier. Undefined when the ranks cannot share memory.
   virtual at::Tensor shared_memory(int64_t bytes) = 0;
+  /// Collective, over the ranks named only, which all name the same. A communicator of their own, in which they are
+  /// numbered in this order; it may live longer than this one. `name`: of the group, another one for each group that a
+  /// rank is in.
+  virtual std::unique_ptr<Comm> group(const std::string& name, const std::vector<int>& ranks) = 0;
 
+  /// Collective. Gives every rank the `tensor` of the rank `from`.
+  void broadcast(const at::Tensor& tensor, int from);
   /// Collective. This rank's part [n] of the sum over ranks of `full` [n * size()]; `full` is overwritten.
   /// (Over Gloo an all-reduce and a slice are twice as fast as its reduce-scatter.)
   at::Tensor reduce_scatter(const at::Tensor& full);

@@ -1,5 +1,7 @@
 #include "engine/dist/dry_comm.h"
 
+#include <algorithm>
+
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/from_blob.h>
 
@@ -34,7 +36,16 @@ class DryComm : public Comm {
   void all_reduce(const at::Tensor& tensor, Reduce) override {
     if (size_ > 1) last_ = tensor;
   }
+  std::unique_ptr<Pending> send(const at::Tensor&, int) override { return std::make_unique<DryGather>(at::Tensor()); }
+  std::unique_ptr<Pending> receive(const at::Tensor&, int) override {
+    return std::make_unique<DryGather>(at::Tensor());
+  }
   void barrier() override {}
+
+  std::unique_ptr<Comm> group(const std::string&, const std::vector<int>& ranks) override {
+    const auto mine = std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin();
+    return dry_comm(static_cast<int>(mine), static_cast<int>(ranks.size()), share_memory_);
+  }
 
   /// As map_shared_memory: a rank counts its share.
   at::Tensor shared_memory(int64_t bytes) override {

@@ -3,6 +3,10 @@
 
 #include "engine/dist/gloo_comm.h"
 
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
@@ -40,7 +44,7 @@ class WorkPending : public Pending {
 class GlooComm : public Comm {
  public:
   GlooComm(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, bool share_memory)
-      : rank_(rank), size_(size), share_memory_(share_memory) {
+      : store_(store), rank_(rank), size_(size), share_memory_(share_memory) {
     translated("the meeting of the ranks", [&] {
       auto options = c10d::ProcessGroupGloo::Options::create();
       options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
@@ -72,6 +76,27 @@ class GlooComm : public Comm {
     });
   }
 
+  std::unique_ptr<Pending> send(const at::Tensor& tensor, int to) override {
+    return translated("a send", [&] {
+      std::vector<at::Tensor> tensors{tensor};
+      return std::make_unique<WorkPending>(gloo_->send(tensors, to, /*tag=*/0));
+    });
+  }
+
+  std::unique_ptr<Pending> receive(const at::Tensor& tensor, int from) override {
+    return translated("a receive", [&] {
+      std::vector<at::Tensor> tensors{tensor};
+      return std::make_unique<WorkPending>(gloo_->recv(tensors, from, /*tag=*/0));
+    });
+  }
+
+  std::unique_ptr<Comm> group(const std::string& name, const std::vector<int>& ranks) override {
+    if (ranks.size() == 1) return solo_comm();
+    const auto mine = std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin();
+    const auto store = c10::make_intrusive<c10d::PrefixStore>(fmt::format("{}-{}/", name, ranks.front()), store_);
+    return gloo_comm(store, static_cast<int>(mine), static_cast<int>(ranks.size()), share_memory_);
+  }
+
   void barrier() override {
     translated("a barrier", [&] { return gloo_->barrier()->wait(); });
   }
@@ -83,6 +108,7 @@ class GlooComm : public Comm {
   c10d::ProcessGroup& group() { return *group_; }
 
  private:
+  c10::intrusive_ptr<c10d::Store> store_;
   int rank_, size_;
   bool share_memory_;
   c10::intrusive_ptr<c10d::ProcessGroup> group_;

@@ -89,7 +89,7 @@ int64_t count_learnt(const data::Samples& samples) {
 }  // namespace
 
 Result evaluate(parallel::ParallelModel& model, const Request& request) {
-  dist::Comm& comm = model.comm();
+  dist::Comm& comm = model.mesh().data();
   const data::Range all{0, request.samples.size()};
   const auto batches = data::micro_batches(all, comm.rank(), comm.size(), request.batch_size);
   const bool classifies = model.model().classifies(), predicts = classifies || request.generate;

@@ -25,6 +25,7 @@ parallel::LogicalTensor StateTensor::logical(const parallel::LogicalTensor& of) 
   tensor.value = value;
   if (shape.empty()) return tensor;
   tensor.shape = shape;
+  tensor.part = {};
   tensor.begin = 0, tensor.end = tensor.numel();
   tensor.replicated = true;
   return tensor;

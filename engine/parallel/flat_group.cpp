@@ -37,20 +37,20 @@ int64_t round_up(int64_t n, int64_t to) {
 
 }  // namespace
 
-FlatGroup::FlatGroup(GroupKind kind, std::vector<nn::ParameterPtr> parameters, dist::Comm& comm)
-    : kind_(kind), parameters_(std::move(parameters)), comm_(comm) {
-  const auto on_device = at::TensorOptions().device(comm.device());
+FlatGroup::FlatGroup(GroupKind kind, std::vector<nn::ParameterPtr> parameters, const dist::Mesh& mesh)
+    : kind_(kind), parameters_(std::move(parameters)), mesh_(mesh), comm_(mesh.shard()) {
+  const auto on_device = at::TensorOptions().device(comm_.device());
   int64_t total = 0;
   for (const nn::ParameterPtr& p : parameters_) {
     offsets_.push_back(total);
     total += p->numel();
   }
-  const int64_t share = round_up((total + comm.size() - 1) / comm.size(), kAlignment);
-  shared_ = comm.shared_memory(share * comm.size() * static_cast<int64_t>(c10::elementSize(kind.kept)));
+  const int64_t share = round_up((total + comm_.size() - 1) / comm_.size(), kAlignment);
+  shared_ = comm_.shared_memory(share * comm_.size() * static_cast<int64_t>(c10::elementSize(kind.kept)));
   if (shared_.defined()) shared_ = shared_.view(kind.kept);
-  shard_ = shared_.defined() ? shared_.narrow(0, comm.rank() * share, share)
+  shard_ = shared_.defined() ? shared_.narrow(0, comm_.rank() * share, share)
                              : at::zeros({share}, on_device.dtype(kind.kept));
-  full_ = full_is_shared() ? shared_ : at::empty({share * comm.size()}, on_device.dtype(kind.seen));
+  full_ = full_is_shared() ? shared_ : at::empty({share * comm_.size()}, on_device.dtype(kind.seen));
   if (kind.trainable) shard_grad_ = at::zeros({share}, on_device.dtype(at::kFloat));
   for (size_t i = 0; i < parameters_.size(); ++i) {
     // variable_data: a version counter of its own, or autograd would refuse the backward after the next gather.
@@ -71,7 +71,7 @@ FlatGroup::Piece FlatGroup::piece_of(size_t i) const {
 void FlatGroup::load(const WeightSource& source) {
   for (size_t i = 0; i < parameters_.size(); ++i)
     if (const Piece piece = piece_of(i); piece.end > piece.begin)
-      source.read(*parameters_[i], piece.begin, piece.end, shard_.narrow(0, piece.at, piece.end - piece.begin));
+      source.read_part(*parameters_[i], piece.begin, piece.end, shard_.narrow(0, piece.at, piece.end - piece.begin));
 }
 
 void FlatGroup::start_gather() {
@@ -118,7 +118,9 @@ void FlatGroup::reduce_grads() {
   const at::NoGradGuard no_grad;
   const dist::CommunicationMemory communication;
   const at::Tensor summed = grads_.to(at::kFloat);  // summed in fp32 whatever the layers compute in
-  shard_grad_.add_(comm_.reduce_scatter(summed));
+  const at::Tensor mine = comm_.reduce_scatter(summed);
+  if (mesh_.replicate().size() > 1) mesh_.replicate().all_reduce(mine);
+  shard_grad_.add_(mine);
   for (at::Tensor& view : views_) view.mutable_grad() = at::Tensor();
   grads_ = at::Tensor();
   free_storage(summed);  // not by its last reference: Gloo's thread may keep one until after the next unit has begun
@@ -128,7 +130,14 @@ void FlatGroup::append_logical_tensors(std::vector<LogicalTensor>& to) const {
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const nn::Parameter& p = *parameters_[i];
     const Piece piece = piece_of(i);
-    LogicalTensor tensor{p.name, p.aliases, p.shape, p.trainable, piece.begin, piece.end, false, {}, {}};
+    LogicalTensor tensor{p.name, p.aliases, p.whole_shape(), p.trainable, piece.begin, piece.end};
+    tensor.part = p.part;
+    tensor.copies = mesh_.replicate().size();
+    tensor.copy = mesh_.replicate().rank();
+    if (p.part.whole()) {  // the ranks that share the layers hold the same of it
+      tensor.copies *= mesh_.tensor().size();
+      tensor.copy = tensor.copy * mesh_.tensor().size() + mesh_.tensor().rank();
+    }
     const int64_t at = std::max<int64_t>(piece.at, 0), length = piece.end - piece.begin;
     tensor.value = shard_.narrow(0, length > 0 ? at : 0, length);
     if (kind_.trainable) tensor.grad = shard_grad_.narrow(0, length > 0 ? at : 0, length);

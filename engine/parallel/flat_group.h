@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/dist/comm.h"
+#include "engine/dist/mesh.h"
 #include "engine/parallel/logical_tensor.h"
 #include "engine/parallel/parallel_model.h"
 #include "engine/parallel/weight_source.h"
@@ -30,7 +30,7 @@ struct GroupKind {
 ///   shard_grad [n]    this rank's piece of the summed gradients, fp32
 class FlatGroup {
  public:
-  FlatGroup(GroupKind kind, std::vector<nn::ParameterPtr> parameters, dist::Comm& comm);
+  FlatGroup(GroupKind kind, std::vector<nn::ParameterPtr> parameters, const dist::Mesh& mesh);
 
   void load(const WeightSource& source);
 
@@ -62,7 +62,8 @@ class FlatGroup {
   GroupKind kind_;
   std::vector<nn::ParameterPtr> parameters_;
   std::vector<int64_t> offsets_;  // of each parameter in `full`
-  dist::Comm& comm_;
+  const dist::Mesh& mesh_;
+  dist::Comm& comm_;  // of the ranks that share the shards
   State state_ = State::kGathered;
   at::Tensor shared_, shard_, full_, grads_, shard_grad_;
   at::Tensor sent_;  // the shard in the seen dtype, while a gather runs

@@ -35,8 +35,8 @@ bool ends(const models::Model& model, int64_t token) {
 
 }  // namespace
 
-ParallelModel::ParallelModel(std::unique_ptr<models::Model> model, dist::Comm& comm, Precision precision)
-    : model_(std::move(model)), comm_(comm), precision_(precision) {}
+ParallelModel::ParallelModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision)
+    : model_(std::move(model)), mesh_(std::move(mesh)), precision_(precision) {}
 
 double ParallelModel::update(const std::vector<models::Batch>& micro_batches, int64_t target_tokens,
                              const nn::Pass& given) {
@@ -109,7 +109,7 @@ std::vector<std::vector<int64_t>> ParallelModel::generate(const models::Batch& b
       if (!ended[s]) out[s].push_back(token);
       going = going || !ended[s];
     }
-    if (comm_.max(going ? 1 : 0) == 0) break;
+    if (comm().max(going ? 1 : 0) == 0) break;
   }
   end_forward();
   return out;
@@ -119,8 +119,9 @@ double ParallelModel::clip_grad_norm(double max_norm) {
   const auto tensors = logical_tensors();
   double mine = 0, everywhere = 0;
   for (const LogicalTensor& tensor : tensors)
-    if (tensor.grad.defined()) (tensor.replicated ? everywhere : mine) += sum_of_squares(tensor.grad);
-  const double norm = std::sqrt(comm_.sum(mine) + everywhere);
+    if (tensor.grad.defined() && tensor.copy == 0)
+      (tensor.replicated ? everywhere : mine) += sum_of_squares(tensor.grad);
+  const double norm = std::sqrt(comm().sum(mine) + everywhere);
   const double scale = max_norm / (norm + 1e-6);
   if (max_norm > 0 && scale < 1)
     for (const LogicalTensor& tensor : tensors)

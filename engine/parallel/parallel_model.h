@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/dist/comm.h"
+#include "engine/dist/mesh.h"
 #include "engine/parallel/logical_tensor.h"
 #include "engine/parallel/sampling.h"
 #include "engine/parallel/weight_source.h"
@@ -28,28 +28,29 @@ struct Precision {
 
 class ParallelModel {
  public:
-  ParallelModel(std::unique_ptr<models::Model> model, dist::Comm& comm, Precision precision);
+  ParallelModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision);
   virtual ~ParallelModel() = default;
 
   /// Collective. Forward and backward of this rank's micro-batches (the same number on every rank; some may be empty).
-  /// Leaves in the gradients: d(sum of losses of all ranks / `target_tokens`). Returns this rank's sum of losses.
+  /// Leaves in the gradients: d(sum of losses of all ranks / `target_tokens`). Returns the sum of losses of this rank's
+  /// samples, as every rank does that works on the same ones.
   /// `pass.training` says whether dropout is drawn.
-  double update(const std::vector<models::Batch>& micro_batches, int64_t target_tokens, const nn::Pass& pass);
+  virtual double update(const std::vector<models::Batch>& micro_batches, int64_t target_tokens, const nn::Pass& pass);
 
   /// Collective. This rank's sum of losses, without gradients.
-  double evaluate(const models::Batch& batch, const nn::Pass& pass);
+  virtual double evaluate(const models::Batch& batch, const nn::Pass& pass);
 
   /// Collective. The class that a classifier gives each sample of this rank, and its sum of losses.
   struct Classes {
     double loss = 0;
     std::vector<int64_t> classes;
   };
-  Classes classify(const models::Batch& batch, const nn::Pass& pass);
+  virtual Classes classify(const models::Batch& batch, const nn::Pass& pass);
 
   /// Collective. The new tokens of each sample, up to and without the end token, chosen as `sampling` says.
   /// All ranks decode as long as any does, so that they make the same number of forward calls.
-  std::vector<std::vector<int64_t>> generate(const models::Batch& batch, int64_t max_new_tokens, const nn::Pass& pass,
-                                             const Sampling& sampling = {});
+  virtual std::vector<std::vector<int64_t>> generate(const models::Batch& batch, int64_t max_new_tokens,
+                                                     const nn::Pass& pass, const Sampling& sampling = {});
 
   /// Collective. The L2 norm of all gradients, which are scaled down to `max_norm` where they exceed it (0: never).
   double clip_grad_norm(double max_norm);
@@ -61,10 +62,16 @@ class ParallelModel {
   virtual void load(const WeightSource& source) = 0;
 
   models::Model& model() { return *model_; }
-  dist::Comm& comm() { return comm_; }
+  const dist::Mesh& mesh() const { return *mesh_; }
+  /// All ranks of the run.
+  dist::Comm& comm() { return mesh_->world(); }
   const Precision& precision() const { return precision_; }
 
  protected:
+  /// `batch` with the learnt prompt's tokens in front of every sample.
+  models::Batch given_to_model(const models::Batch& batch) const;
+  /// `given` for a forward pass that is not learnt from.
+  nn::Pass without_gradients(const nn::Pass& given) const;
   /// Around everything that runs the model's forward.
   virtual void begin_forward() {}
   virtual void end_forward() {}
@@ -73,11 +80,8 @@ class ParallelModel {
   virtual void end_backward(bool last) {}
 
  private:
-  models::Batch given_to_model(const models::Batch& batch) const;
-  nn::Pass without_gradients(const nn::Pass& given) const;
-
   std::unique_ptr<models::Model> model_;
-  dist::Comm& comm_;
+  dist::MeshPtr mesh_;
   Precision precision_;
 };
 

@@ -5,16 +5,16 @@
 
 namespace trainer::parallel {
 
-ReplicatedModel::ReplicatedModel(std::unique_ptr<models::Model> model, dist::Comm& comm, Precision precision,
+ReplicatedModel::ReplicatedModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision,
                                  double bucket_megabytes)
-    : ParallelModel(std::move(model), comm, precision), bucket_megabytes_(bucket_megabytes) {}
+    : ParallelModel(std::move(model), std::move(mesh), precision), bucket_megabytes_(bucket_megabytes) {}
 
 void ReplicatedModel::load(const WeightSource& source) {
   std::vector<at::Tensor> trained;
   for (const nn::ParameterPtr& p : model().all_parameters()) {
     const auto dtype = p->trainable ? at::kFloat : precision().frozen(*p, source.dtype(*p));
     at::Tensor value = at::empty(p->shape, at::TensorOptions(dtype).device(comm().device()));
-    source.read(*p, 0, p->numel(), value.view(-1));
+    source.read_part(*p, 0, p->numel(), value.view(-1));
     p->value = value.set_requires_grad(p->trainable);
     if (p->trainable) trained.push_back(p->value);
   }
@@ -22,15 +22,23 @@ void ReplicatedModel::load(const WeightSource& source) {
   // The reducer makes these gradients views of its buckets. (Those it does not find it would let stand beside the
   // buckets in the first update that accumulates: twice the memory.)
   const bool dry = comm().device() == at::kMeta;
-  if (comm().size() > 1 && !trained.empty() && !dry)
-    reducer_ = std::make_unique<dist::BucketReducer>(trained, comm(), bucket_megabytes_);
+  if (mesh().data().size() > 1 && !trained.empty() && !dry)
+    reducer_ = std::make_unique<dist::BucketReducer>(trained, mesh().data(), bucket_megabytes_);
 }
 
 std::vector<LogicalTensor> ReplicatedModel::logical_tensors() {
   std::vector<LogicalTensor> all;
   for (const nn::ParameterPtr& p : model().all_parameters()) {
-    LogicalTensor tensor{p->name, p->aliases, p->shape, p->trainable, 0, p->numel(), true, p->value.detach().view(-1),
-                         {}};
+    LogicalTensor tensor{p->name, p->aliases, p->whole_shape(), p->trainable, 0, p->numel()};
+    tensor.value = p->value.detach().view(-1);
+    tensor.part = p->part;
+    tensor.copies = mesh().data().size();
+    tensor.copy = mesh().data().rank();
+    if (p->part.whole()) {  // the ranks that share the layers hold the same of it
+      tensor.copies *= mesh().tensor().size();
+      tensor.copy = tensor.copy * mesh().tensor().size() + mesh().tensor().rank();
+    }
+    tensor.replicated = tensor.copies == comm().size();
     if (p->value.grad().defined()) tensor.grad = p->value.grad().view(-1);
     all.push_back(std::move(tensor));
   }

@@ -8,7 +8,8 @@ namespace trainer::parallel {
 /// The whole model on every rank; gradients are summed over ranks (DDP). With one rank, nothing is communicated.
 class ReplicatedModel : public ParallelModel {
  public:
-  ReplicatedModel(std::unique_ptr<models::Model> model, dist::Comm& comm, Precision precision, double bucket_megabytes);
+  ReplicatedModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision,
+                  double bucket_megabytes);
 
   std::vector<LogicalTensor> logical_tensors() override;
   void load(const WeightSource& source) override;

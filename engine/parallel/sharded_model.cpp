@@ -29,9 +29,9 @@ struct UnitBackward : torch::autograd::Function<UnitBackward> {
   }
 };
 
-ShardedModel::ShardedModel(std::unique_ptr<models::Model> model, dist::Comm& comm, Precision precision,
+ShardedModel::ShardedModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision,
                            config::FsdpConfig options)
-    : ParallelModel(std::move(model), comm, precision), options_(std::move(options)) {}
+    : ParallelModel(std::move(model), std::move(mesh), precision), options_(std::move(options)) {}
 
 void ShardedModel::load(const WeightSource& source) {
   const std::vector<nn::Module*> wrapped = units_to_wrap(model(), options_);
@@ -40,7 +40,7 @@ void ShardedModel::load(const WeightSource& source) {
     std::vector<nn::ParameterPtr> own;
     for (const nn::ParameterPtr& p : module.all_parameters())
       if (taken.insert(p).second) own.push_back(p);
-    auto unit = std::make_unique<ShardedUnit>(name, own, comm(), precision(), source);
+    auto unit = std::make_unique<ShardedUnit>(name, own, mesh(), precision(), source);
     unit->load(source);
     return unit;
   };

@@ -10,7 +10,8 @@ namespace trainer::parallel {
 /// only around its forward and its backward; under SHARD_GRAD_OP from its forward to the end of its backward.
 class ShardedModel : public ParallelModel {
  public:
-  ShardedModel(std::unique_ptr<models::Model> model, dist::Comm& comm, Precision precision, config::FsdpConfig options);
+  ShardedModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision,
+               config::FsdpConfig options);
 
   std::vector<LogicalTensor> logical_tensors() override;
   void load(const WeightSource& source) override;

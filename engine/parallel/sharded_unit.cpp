@@ -19,7 +19,7 @@ class LeafHook : public torch::autograd::PostAccumulateGradHook {
 
 }  // namespace
 
-ShardedUnit::ShardedUnit(std::string name, const std::vector<nn::ParameterPtr>& parameters, dist::Comm& comm,
+ShardedUnit::ShardedUnit(std::string name, const std::vector<nn::ParameterPtr>& parameters, const dist::Mesh& mesh,
                          const Precision& precision, const WeightSource& source)
     : name_(std::move(name)) {
   std::vector<std::pair<GroupKind, std::vector<nn::ParameterPtr>>> kinds;
@@ -30,7 +30,7 @@ ShardedUnit::ShardedUnit(std::string name, const std::vector<nn::ParameterPtr>& 
     if (found == kinds.end()) found = kinds.insert(kinds.end(), {kind, {}});
     found->second.push_back(p);
   }
-  for (auto& [kind, members] : kinds) groups_.emplace_back(kind, std::move(members), comm);
+  for (auto& [kind, members] : kinds) groups_.emplace_back(kind, std::move(members), mesh);
   for (FlatGroup& group : groups_) {
     if (!group.trainable()) continue;
     for (const at::Tensor& leaf : group.views()) {

@@ -13,7 +13,7 @@ namespace trainer::parallel {
 class ShardedUnit {
  public:
   /// Splits `parameters` into flat groups. Weights have their dtype from `source`, values come with load().
-  ShardedUnit(std::string name, const std::vector<nn::ParameterPtr>& parameters, dist::Comm& comm,
+  ShardedUnit(std::string name, const std::vector<nn::ParameterPtr>& parameters, const dist::Mesh& mesh,
               const Precision& precision, const WeightSource& source);
 
   void load(const WeightSource& source);

@@ -12,8 +12,14 @@ class WeightSource {
   virtual ~WeightSource() = default;
   /// The dtype the weight is stored in there.
   virtual at::ScalarType dtype(const nn::Parameter& parameter) const = 0;
-  /// Writes elements [begin, end) of the flattened weight into `out` [end - begin], converting to its dtype.
+  /// Writes elements [begin, end) of the whole flattened weight into `out` [end - begin], converting to its dtype.
   virtual void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const = 0;
+
+  /// The same for elements [begin, end) of the part that this rank has of it (parameter.part).
+  void read_part(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const {
+    for (const nn::Run& run : nn::runs_of(parameter.part, parameter.whole_shape(), begin, end))
+      read(parameter, run.whole, run.whole + run.count, out.narrow(0, run.part - begin, run.count));
+  }
 };
 
 }  // namespace trainer::parallel

@@ -38,7 +38,7 @@ Inputs load_inputs(const config::Plan& plan, const data::PrepareProgress& progre
   data::DatasetsRequest request{c.data, c.seed};
   request.progress = progress;
   if (c.training.max_steps > 0)
-    request.train_samples = c.training.max_steps * global_batch(c.training, plan.world_size());
+    request.train_samples = c.training.max_steps * global_batch(c.training, plan.data_ranks());
   if (c.data.task == config::Task::kSequenceClassification) request.model_labels = labels_of_model(c.model);
   if (c.data.task != config::Task::kImageClassification)
     inputs.tokenizer = data::open_tokenizer(c.tokenizer, c.model.path);

@@ -14,7 +14,7 @@ constexpr double kUsable = 0.9;
 
 config::Plan with_batch_size(config::Plan plan, int64_t per_device) {
   config::TrainingConfig& t = plan.config.training;
-  t.global_batch_size = prepare::global_batch(t, plan.world_size());
+  t.global_batch_size = prepare::global_batch(t, plan.data_ranks());
   // Evaluation gives the same numbers whatever its batch size: where training has to do with less, so can it.
   if (per_device < t.per_device_train_batch_size)
     t.per_device_eval_batch_size = std::min(t.per_device_eval_batch_size, per_device);
@@ -55,7 +55,7 @@ void find_batch_size(config::Plan& plan, const prepare::Inputs& inputs, dist::Co
         "FSDP, gradient_checkpointing, a smaller data.max_length, or a machine with more memory.",
         free_bytes >> 20, memory_with(plan, inputs, 1) >> 20);
   // A run that is resumed keeps the global batch of its checkpoint.
-  if (resume_folder(plan.config).empty()) t.global_batch_size = prepare::global_batch(t, plan.world_size());
+  if (resume_folder(plan.config).empty()) t.global_batch_size = prepare::global_batch(t, plan.data_ranks());
   t.per_device_train_batch_size = found;
   if (found == asked) return;
   t.per_device_eval_batch_size = std::min(t.per_device_eval_batch_size, found);

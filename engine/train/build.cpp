@@ -146,15 +146,29 @@ std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan,
     log::warning("{}: {} not there: drawn from the seed", c.model.path, fmt::join(blueprint.started_anew, ", "));
   if (c.training.gradient_checkpointing || c.fsdp_config.activation_checkpointing)
     parallel::checkpoint_activations(*blueprint.model);
+  const auto mesh = std::make_shared<dist::Mesh>(comm, degrees_of(plan));
   std::unique_ptr<parallel::ParallelModel> model;
   if (c.distributed_type == config::DistributedType::kFsdp)
     model =
-        std::make_unique<parallel::ShardedModel>(std::move(blueprint.model), comm, precision_of(plan), c.fsdp_config);
+        std::make_unique<parallel::ShardedModel>(std::move(blueprint.model), mesh, precision_of(plan), c.fsdp_config);
   else
-    model = std::make_unique<parallel::ReplicatedModel>(std::move(blueprint.model), comm, precision_of(plan),
+    model = std::make_unique<parallel::ReplicatedModel>(std::move(blueprint.model), mesh, precision_of(plan),
                                                         c.training.ddp_bucket_cap_mb);
   model->load(blueprint.source());
   return model;
+}
+
+dist::Degrees degrees_of(const config::Plan& plan) {
+  const config::Config& c = plan.config;
+  const config::ParallelismConfig given = c.parallelism_config.value_or(config::ParallelismConfig{});
+  dist::Degrees degrees;
+  degrees.tensor = given.tp_size;
+  degrees.context = given.cp_size;
+  degrees.pipeline = given.pp_size;
+  if (c.distributed_type == config::DistributedType::kFsdp)
+    degrees.shard = given.dp_shard_size > 1 ? given.dp_shard_size : plan.data_ranks() / given.dp_replicate_size;
+  degrees.replicate = plan.data_ranks() / degrees.shard;
+  return degrees;
 }
 
 parallel::Precision precision_of(const config::Plan& plan) {

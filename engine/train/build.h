@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "engine/config/plan.h"
-#include "engine/dist/comm.h"
+#include "engine/dist/mesh.h"
 #include "engine/optim/optimizer.h"
 #include "engine/parallel/parallel_model.h"
 #include "engine/parallel/weight_source.h"
@@ -44,6 +44,9 @@ void check_inputs(const config::Plan& plan, const models::Model& model, const pr
 /// Collective. The model spread over the ranks as the plan says, with its values.
 std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan, Blueprint& blueprint,
                                                        dist::Comm& comm);
+
+/// How many ranks there are along each axis.
+dist::Degrees degrees_of(const config::Plan& plan);
 
 /// The dtypes of the plan.
 parallel::Precision precision_of(const config::Plan& plan);

@@ -89,9 +89,9 @@ Workload workload_of(const config::Plan& plan, const data::Datasets& datasets) {
   const config::Config& c = plan.config;
   Workload workload;
   workload.share_memory = c.num_machines == 1;
-  workload.training = longest_training_batches(c, *datasets.train, plan.world_size());
+  workload.training = longest_training_batches(c, *datasets.train, plan.data_ranks());
   if (datasets.validation->empty()) return workload;
-  workload.evaluation = longest_evaluation_batches(c, *datasets.validation, plan.world_size());
+  workload.evaluation = longest_evaluation_batches(c, *datasets.validation, plan.data_ranks());
   const auto& metrics = c.evaluation.metrics;
   const bool classes = datasets.validation->label_kind() == data::LabelKind::kClass;
   if (!classes && (c.evaluation.generate || std::find(metrics.begin(), metrics.end(), "accuracy") != metrics.end()))

@@ -61,8 +61,8 @@ Trainer::Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::Lora
   optimizer_ = optim::make_optimizer(config_.training, model_->logical_tensors(), model_->comm());
   resume();
   const config::TrainingConfig& t = config_.training;
-  const dist::Comm& comm = model_->comm();
-  batches_.emplace(train(), config_, progress_.global_batch, comm.rank(), comm.size());
+  const dist::Comm& data = model_->mesh().data();
+  batches_.emplace(train(), config_, progress_.global_batch, data.rank(), data.size());
   total_steps_ =
       t.max_steps > 0 ? t.max_steps : progress_.step + batches_->updates().left(progress_.consumed, t.num_train_epochs);
   schedule_.emplace(t.lr_scheduler_type, t.learning_rate, t.warmup_steps, total_steps_, t.lr_scheduler_kwargs);
@@ -95,7 +95,7 @@ void Trainer::resume() {
 int64_t Trainer::chosen_global_batch(int64_t of_checkpoint) const {
   const config::TrainingConfig& t = config_.training;
   if (t.global_batch_size == 0 && of_checkpoint > 0) return of_checkpoint;
-  return prepare::global_batch(t, model_->comm().size());
+  return prepare::global_batch(t, model_->mesh().data().size());
 }
 
 Ending Trainer::run() {
@@ -126,8 +126,11 @@ Trainer::StepResult Trainer::train_step() {
   pass.training = config_.training.dropout;
   pass.label_smoothing = config_.training.label_smoothing_factor;
   const double mine = model_->update(batch.micro_batches, batch.target_tokens, pass);
-  // One collective for all that ranks must agree on: the loss, and whether anyone was asked to stop.
-  const at::Tensor shared = at::tensor({mine, stop_signal() != 0 ? 1.0 : 0.0}, at::kDouble);
+  // One collective for all that ranks must agree on: the loss, and whether anyone was asked to stop. Ranks that share
+  // the work on the same samples have the same loss, of which one counts.
+  const dist::Mesh& mesh = model_->mesh();
+  const bool counts = mesh.tensor().rank() + mesh.context().rank() + mesh.pipeline().rank() == 0;
+  const at::Tensor shared = at::tensor({counts ? mine : 0.0, stop_signal() != 0 ? 1.0 : 0.0}, at::kDouble);
   model_->comm().all_reduce(shared);
   const double loss = shared[0].item<double>() / static_cast<double>(batch.target_tokens);
   const double grad_norm = model_->clip_grad_norm(config_.training.max_grad_norm);

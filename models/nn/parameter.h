@@ -10,6 +10,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "models/nn/part.h"
+
 namespace trainer::nn {
 
 /// How a weight starts when no file holds it.
@@ -21,7 +23,7 @@ struct Init {
 /// One weight. Models are built without values, so that a rank may hold only its piece: `value` is set by whoever
 /// spreads the model over ranks (engine/parallel), and is what the layers compute with.
 struct Parameter {
-  std::vector<int64_t> shape;
+  Shape shape;  // of what this rank computes with
   Init init;
   bool linear = false;  // a linear layer's weight: computed with in the run's compute dtype, all others in fp32
   bool trainable = true;
@@ -29,7 +31,16 @@ struct Parameter {
   std::vector<std::string> aliases;  // further names of the same weight (tied weights)
   std::string copy_of;               // the weight whose values it starts with, when a tied one became its own
   at::Tensor value;
+  Part part;       // which part of Hugging Face's tensor it is
+  Shape of_shape;  // that one's shape, when it is not all of it
 
+  /// Keeps only `its_part` of this weight, which was whole.
+  void keep(const Part& its_part) {
+    of_shape = shape;
+    part = its_part;
+    shape = part_shape(part, of_shape);
+  }
+  const Shape& whole_shape() const { return part.whole() ? shape : of_shape; }
   int64_t numel() const { return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>()); }
 };
 using ParameterPtr = std::shared_ptr<Parameter>;

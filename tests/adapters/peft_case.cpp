@@ -117,10 +117,13 @@ std::unique_ptr<parallel::ParallelModel> PeftCase::make(dist::Comm& comm, config
   }
   std::unique_ptr<parallel::ParallelModel> spread;
   if (type == config::DistributedType::kFsdp)
-    spread =
-        std::make_unique<parallel::ShardedModel>(std::move(model), comm, parallel::Precision{}, config::FsdpConfig{});
+    spread = std::make_unique<parallel::ShardedModel>(
+        std::move(model), std::make_shared<dist::Mesh>(comm, dist::Degrees{.shard = comm.size()}),
+        parallel::Precision{}, config::FsdpConfig{});
   else
-    spread = std::make_unique<parallel::ReplicatedModel>(std::move(model), comm, parallel::Precision{}, 0.01);
+    spread = std::make_unique<parallel::ReplicatedModel>(
+        std::move(model), std::make_shared<dist::Mesh>(comm, dist::Degrees{.replicate = comm.size()}),
+        parallel::Precision{}, 0.01);
   if (comm.device() == at::kMeta)
     spread->load(DrySource());
   else

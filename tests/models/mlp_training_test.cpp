@@ -37,7 +37,8 @@ class MlpGolden : public ::testing::Test {
     auto built = models::build_model({.config_json = golden_text("mlp/config.json"),
                                       .origin = "golden",
                                       .task = models::Task::kImageClassification});
-    model = std::make_unique<parallel::ReplicatedModel>(std::move(built), *comm, parallel::Precision{}, 25);
+    model = std::make_unique<parallel::ReplicatedModel>(
+        std::move(built), std::make_shared<dist::Mesh>(*comm, dist::Degrees{}), parallel::Precision{}, 25);
     model->load(FileSource(folder + "model.safetensors"));
   }
 
