@@ -22,5 +22,6 @@ int run_launch(const Arguments& arguments);
 int run_check(const Arguments& arguments);
 int run_explain(const Arguments& arguments);
 int run_tokenize(const Arguments& arguments);
+int run_selftest(const Arguments& arguments);
 
 }  // namespace trainer::cli

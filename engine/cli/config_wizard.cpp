@@ -10,6 +10,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/temporary_folder.h"
 #include "engine/cli/problem_report.h"
 #include "engine/cli/terminal.h"
 #include "engine/cli/worker.h"
@@ -112,29 +113,9 @@ bool wants_trial(config::Prompter& prompter) {
   }
 }
 
-/// A folder that is gone when its owner is.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "trainer-trial-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw machine_error("create", name, errno);
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 /// Two updates into a folder that is deleted afterwards.
 void try_out(const std::string& file) {
-  const TemporaryFolder folder;
+  const TemporaryFolder folder("trainer-trial");
   config::Sources sources{file, "", {}};
   const std::pair<const char*, std::string> overrides[] = {
       {"output_dir", folder.path() / "run"}, {"training.max_steps", "2"},

@@ -4,6 +4,7 @@
 #include "engine/dist/gloo_comm.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -93,7 +94,8 @@ class GlooComm : public Comm {
   std::unique_ptr<Comm> group(const std::string& name, const std::vector<int>& ranks) override {
     if (ranks.size() == 1) return solo_comm();
     const auto mine = std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin();
-    const auto store = c10::make_intrusive<c10d::PrefixStore>(fmt::format("{}-{}/", name, ranks.front()), store_);
+    const auto store =
+        c10::make_intrusive<c10d::PrefixStore>(fmt::format("{}-{}-{}/", name, ranks.front(), groups_[name]++), store_);
     return gloo_comm(store, static_cast<int>(mine), static_cast<int>(ranks.size()), share_memory_);
   }
 
@@ -109,6 +111,7 @@ class GlooComm : public Comm {
 
  private:
   c10::intrusive_ptr<c10d::Store> store_;
+  std::map<std::string, int> groups_;  // made so far by each name: a later one must not find the keys of an earlier one
   int rank_, size_;
   bool share_memory_;
   c10::intrusive_ptr<c10d::ProcessGroup> group_;

@@ -47,8 +47,11 @@ struct Rank {
 
 class Supervisor {
  public:
-  Supervisor(const config::Plan& plan, const std::string& worker_path, const Patience& patience)
-      : plan_(plan), plan_text_(config::to_text(plan)), worker_path_(worker_path), patience_(patience) {}
+  Supervisor(const config::Plan& plan, const std::string& worker_path, const std::vector<std::string>& words,
+             const Patience& patience)
+      : plan_(plan), plan_text_(config::to_text(plan)), words_{worker_path}, patience_(patience) {
+    words_.insert(words_.end(), words.begin(), words.end());
+  }
   ~Supervisor();
 
   void start();
@@ -83,7 +86,7 @@ class Supervisor {
 
   const config::Plan& plan_;
   const std::string plan_text_;
-  const std::string worker_path_;
+  std::vector<std::string> words_;  // the program of a rank and its arguments
   const Patience patience_;
   SignalQueue signals_;
   std::vector<Rank> ranks_;
@@ -111,7 +114,7 @@ Command Supervisor::command(int rank) const {
   const std::string threads = std::to_string(std::max<int64_t>(1, plan_.config.num_cpu_threads_per_process));
   const std::string number = std::to_string(rank);
   const std::string world_size = std::to_string(plan_.world_size());
-  return {.words = {worker_path_, "rank"},
+  return {.words = words_,
           .environment = {{"RANK", number},
                           {"LOCAL_RANK", number},
                           {"WORLD_SIZE", world_size},
@@ -385,7 +388,8 @@ void report(const Outcome& outcome, const config::Config& config, const FolderLo
 
 }  // namespace
 
-int run(const config::Plan& plan, const std::string& worker_path, const Patience& patience, const Prepare& prepare) {
+int run(const config::Plan& plan, const std::string& worker_path, const Patience& patience, const Prepare& prepare,
+        const std::vector<std::string>& words) {
   FolderLock output(plan.config.output_dir);
   std::error_code ignored;  // there may be none
   std::filesystem::remove(std::filesystem::path(plan.config.output_dir) / "outcome.json", ignored);
@@ -394,7 +398,7 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
     report(failed, plan.config, output);
     return failed.code;
   }
-  Supervisor supervisor(plan, worker_path, patience);
+  Supervisor supervisor(plan, worker_path, words, patience);
   supervisor.start();
   const Outcome outcome = supervisor.watch();
   supervisor.show_last_words();

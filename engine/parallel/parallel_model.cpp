@@ -118,9 +118,13 @@ std::vector<std::vector<int64_t>> ParallelModel::generate(const models::Batch& b
 double ParallelModel::clip_grad_norm(double max_norm) {
   const auto tensors = logical_tensors();
   double mine = 0, everywhere = 0;
-  for (const LogicalTensor& tensor : tensors)
-    if (tensor.grad.defined() && tensor.copy == 0)
-      (tensor.replicated ? everywhere : mine) += sum_of_squares(tensor.grad);
+  for (const LogicalTensor& tensor : tensors) {
+    if (!tensor.grad.defined()) continue;
+    if (tensor.replicated)
+      everywhere += sum_of_squares(tensor.grad);
+    else if (tensor.copy == 0)
+      mine += sum_of_squares(tensor.grad);
+  }
   const double norm = std::sqrt(comm().sum(mine) + everywhere);
   const double scale = max_norm / (norm + 1e-6);
   if (max_norm > 0 && scale < 1)

@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
   const std::string command = argc > 1 ? argv[1] : "";
   try {
     if (command == "rank") return worker::rank_command();
+    if (command == "selftest") return worker::selftest_command(args);
     if (command == "check") return worker::check_command(args);
     if (command == "tokenize") return data::tokenize_command(args);
     if (command == "describe-model") return worker::describe_model_command(args);

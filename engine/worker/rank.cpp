@@ -18,15 +18,10 @@
 #include "engine/train/stop_request.h"
 #include "engine/train/trainer.h"
 #include "engine/worker/commands.h"
+#include "engine/worker/environment.h"
 
 namespace trainer::worker {
 namespace {
-
-int environment_number(const char* name) {
-  const char* const text = std::getenv(name);
-  if (text == nullptr) throw InternalError("{} is not set: a rank is started by `trainer launch`", name);
-  return std::atoi(text);
-}
 
 void open_log(const std::string& output_dir, int rank) {
   const auto folder = std::filesystem::path(output_dir) / "logs";

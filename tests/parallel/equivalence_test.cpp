@@ -8,13 +8,13 @@
 #include <ATen/ops/norm.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
+#include "data/memory_samples.h"
 #include "data/samples.h"
 #include "engine/base/files.h"
 #include "engine/checkpoint/export.h"
 #include "engine/config/names.h"
 #include "engine/train/batch_stream.h"
 #include "tests/support/golden_case.h"
-#include "tests/support/memory_samples.h"
 #include "tests/support/ranks.h"
 
 namespace trainer::testing {
@@ -23,8 +23,8 @@ namespace {
 constexpr double kGradientTolerance = 1e-6, kLossesTolerance = 1e-5;  // fp32 against fp32 in another order
 constexpr int64_t kSamples = 37, kUpdates = 10;
 
-MemorySamples random_samples() {
-  MemorySamples samples;
+data::MemorySamples random_samples() {
+  data::MemorySamples samples;
   uint32_t state = 7;
   const auto draw = [&](int32_t low, int32_t high) {
     state = state * 1664525 + 1013904223;
@@ -119,7 +119,7 @@ Outcome train(const Setting& s, const data::Samples& samples, dist::Comm& comm) 
 }
 
 Outcome outcome_of(const Setting& s) {
-  const MemorySamples samples = random_samples();
+  const data::MemorySamples samples = random_samples();
   Outcome outcome;
   run_ranks(
       s.ranks,
@@ -210,7 +210,7 @@ TEST(Strategies, AreTheSameWithEveryOptimizer) {
 TEST(Strategies, DropoutIsOn) {
   Setting s;
   const Outcome with = outcome_of(s);
-  const MemorySamples samples = random_samples();
+  const data::MemorySamples samples = random_samples();
   const auto comm = dist::solo_comm();
   const auto model = make_model(plan_of(s), *comm);
   const train::UpdateBatch batch = train::BatchStream(samples, stream_config(100), 8, 0, 1).next(0);

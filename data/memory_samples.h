@@ -1,4 +1,4 @@
-// Samples made by a test.
+// Samples that stand in memory.
 #pragma once
 
 #include <algorithm>
@@ -6,30 +6,30 @@
 
 #include "data/samples.h"
 
-namespace trainer::testing {
+namespace trainer::data {
 
-class MemorySamples : public data::Samples {
+class MemorySamples : public Samples {
  public:
-  explicit MemorySamples(data::LabelKind kind = data::LabelKind::kTarget) : kind_(kind) {}
+  explicit MemorySamples(LabelKind kind = LabelKind::kTarget) : kind_(kind) {}
 
   void add(std::vector<int32_t> source, std::vector<int32_t> labels) {
     samples_.push_back({std::move(source), std::move(labels), {}, {}});
   }
 
   int64_t size() const override { return static_cast<int64_t>(samples_.size()); }
-  void read(int64_t index, data::Sample& sample) const override { sample = at(index); }
-  data::Lengths lengths(int64_t index) const override {
+  void read(int64_t index, Sample& sample) const override { sample = at(index); }
+  Lengths lengths(int64_t index) const override {
     const auto& labels = at(index).labels;
     const auto learnt = std::count_if(labels.begin(), labels.end(), [](int32_t label) { return label != -100; });
     return {static_cast<int64_t>(at(index).source.size()), static_cast<int64_t>(labels.size()), learnt};
   }
-  data::LabelKind label_kind() const override { return kind_; }
+  LabelKind label_kind() const override { return kind_; }
 
  private:
-  const data::Sample& at(int64_t index) const { return samples_.at(static_cast<size_t>(index)); }
+  const Sample& at(int64_t index) const { return samples_.at(static_cast<size_t>(index)); }
 
-  data::LabelKind kind_;
-  std::vector<data::Sample> samples_;
+  LabelKind kind_;
+  std::vector<Sample> samples_;
 };
 
-}  // namespace trainer::testing
+}  // namespace trainer::data

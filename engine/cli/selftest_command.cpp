@@ -1,0 +1,39 @@
+#include <filesystem>
+#include <random>
+
+#include "engine/base/temporary_folder.h"
+#include "engine/cli/command.h"
+#include "engine/cli/flags.h"
+#include "engine/cli/worker.h"
+#include "engine/launch/supervisor.h"
+
+namespace trainer::cli {
+
+int run_selftest(const Arguments& arguments) {
+  CLI::App app(
+      "Trains tiny models under every strategy on this machine and compares losses and gradients with one rank.",
+      "selftest");
+  int64_t ranks = 4, random = 0;
+  uint64_t seed = std::random_device()();
+  bool all = false;
+  std::string only;
+  app.add_option("--num_processes", ranks, "ranks to use; strategies that need more are left out")
+      ->check(CLI::Range(1, 64));
+  app.add_flag("--all", all, "every combination; without it, a few in which every two choices meet");
+  app.add_option("--random", random, "instead, this many cases of random sizes")->check(CLI::Range(1, 1'000'000));
+  app.add_option("--only", only, "cases whose name contains this text");
+  app.add_option("--seed", seed, "of the random cases, to repeat them");
+  if (!parse(app, arguments)) return 0;
+  Arguments words{"selftest", all || !only.empty() ? "all" : "pairwise"};
+  if (random > 0) words = {"selftest", "random", std::to_string(seed), std::to_string(random)};
+  words.push_back(only);
+  config::Plan plan;
+  plan.source = "selftest";
+  plan.config.distributed_type = config::DistributedType::kMultiCpu;
+  plan.config.num_processes = ranks;
+  const TemporaryFolder output("trainer-selftest");
+  plan.config.output_dir = output.path();
+  return launch::run(plan, worker_path(), {}, {}, words);
+}
+
+}  // namespace trainer::cli

@@ -1,0 +1,212 @@
+#include "engine/selftest/matrix.h"
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <set>
+
+#include <fmt/format.h>
+
+namespace trainer::selftest {
+namespace {
+
+using config::DistributedType;
+using config::ShardingStrategy;
+
+/// Sizes of a transformer. What must be a multiple is given as a factor.
+struct Sizes {
+  int64_t vocabulary = 53, layers = 3, heads = 4, kv_heads = 2, head = 6, hidden = 20, inner = 28;
+};
+
+TinyModel t5(const Sizes& s, bool gated) {
+  return {
+      "T5",
+      config::Task::kSeq2SeqLm,
+      fmt::format(R"({{"model_type": "t5", "vocab_size": {}, "d_model": {}, "d_kv": {}, "d_ff": {}, "num_layers": {},
+            "num_heads": {}, "dropout_rate": 0.2, "feed_forward_proj": "{}", "tie_word_embeddings": {}}})",
+                  s.vocabulary, s.hidden, s.head, s.inner, s.layers, s.heads, gated ? "gated-gelu" : "relu", !gated),
+      true,
+      false,
+      s.vocabulary};
+}
+
+TinyModel gpt2(const Sizes& s) {
+  return {
+      "GPT-2",
+      config::Task::kCausalLm,
+      fmt::format(R"({{"model_type": "gpt2", "vocab_size": {}, "n_embd": {}, "n_inner": {}, "n_layer": {}, "n_head": {},
+            "n_positions": 64, "resid_pdrop": 0.2, "embd_pdrop": 0.2, "attn_pdrop": 0.2}})",
+                  s.vocabulary, s.heads * s.head, s.inner, s.layers, s.heads),
+      true,
+      true,
+      s.vocabulary};
+}
+
+TinyModel llama(const Sizes& s) {
+  return {"LLaMA",
+          config::Task::kCausalLm,
+          fmt::format(R"({{"model_type": "llama", "vocab_size": {}, "hidden_size": {}, "intermediate_size": {},
+            "num_hidden_layers": {}, "num_attention_heads": {}, "num_key_value_heads": {}, "head_dim": {},
+            "attention_dropout": 0.2}})",
+                      s.vocabulary, s.hidden, s.inner, s.layers, s.heads, s.kv_heads, s.head),
+          true,
+          true,
+          s.vocabulary};
+}
+
+TinyModel bert(const Sizes& s) {
+  return {"BERT",
+          config::Task::kSequenceClassification,
+          fmt::format(R"({{"model_type": "bert", "vocab_size": {}, "hidden_size": {}, "intermediate_size": {},
+            "num_hidden_layers": {}, "num_attention_heads": {}, "max_position_embeddings": 64,
+            "hidden_dropout_prob": 0.2, "attention_probs_dropout_prob": 0.2, "id2label": {{"0": "a", "1": "b", "2": "c"}}}})",
+                      s.vocabulary, s.heads * s.head, s.inner + 1, s.layers, s.heads),
+          false,
+          false,
+          s.vocabulary};
+}
+
+Strategy sharded(const char* name, int ranks, ShardingStrategy sharding, bool share_memory = true) {
+  return {fmt::format("FSDP {} {}{}", name, ranks, share_memory ? "" : " sent"),
+          ranks,
+          DistributedType::kFsdp,
+          sharding,
+          {},
+          share_memory};
+}
+
+Strategy meshed(std::string name, int ranks, DistributedType type, config::ParallelismConfig degrees) {
+  Strategy strategy{std::move(name), ranks, type};
+  strategy.degrees = std::move(degrees);
+  return strategy;
+}
+
+bool can(const TinyModel& model, const Strategy& strategy) {
+  return (strategy.degrees.tp_size == 1 || model.splits) && (strategy.degrees.pp_size == 1 || model.stages);
+}
+
+/// The choices of a setting, as numbers: model, LoRA, strategy, micro-batches, recomputation.
+using Choices = std::array<size_t, 5>;
+
+struct Candidate {
+  Choices choices;
+  Setting setting;
+};
+
+std::vector<Candidate> candidates(int ranks) {
+  std::vector<Candidate> all;
+  const auto models = tiny_models();
+  const auto ways = strategies(ranks);
+  for (size_t m = 0; m < models.size(); ++m)
+    for (size_t lora = 0; lora < 2; ++lora)
+      for (size_t way = 0; way < ways.size(); ++way)
+        for (size_t micro = 0; micro < 2; ++micro)
+          for (size_t recompute = 0; recompute < 2; ++recompute)
+            if (can(models[m], ways[way]))
+              all.push_back({{m, lora, way, micro, recompute},
+                             {models[m], ways[way], lora == 1, micro == 0 ? 1 : 4, recompute == 1, false}});
+  return all;
+}
+
+using Pair = std::array<size_t, 4>;  // choice a with its value, choice b with its value
+
+std::vector<Pair> pairs_of(const Choices& choices) {
+  std::vector<Pair> pairs;
+  for (size_t a = 0; a < choices.size(); ++a)
+    for (size_t b = a + 1; b < choices.size(); ++b) pairs.push_back({a, choices[a], b, choices[b]});
+  return pairs;
+}
+
+}  // namespace
+
+std::vector<TinyModel> tiny_models() {
+  Sizes odd_heads;
+  odd_heads.heads = 3;
+  return {t5({}, false), gpt2({}), llama({}), bert(odd_heads)};
+}
+
+std::vector<Strategy> strategies(int ranks) {
+  const auto full = ShardingStrategy::kFullShard, zero2 = ShardingStrategy::kShardGradOp;
+  std::vector<Strategy> all{
+      {"one rank"},
+      {"DDP 2", 2, DistributedType::kMultiCpu},
+      {"DDP 3", 3, DistributedType::kMultiCpu},
+      sharded("FULL_SHARD", 2, full),
+      sharded("FULL_SHARD", 3, full, false),
+      sharded("FULL_SHARD", 4, full),
+      sharded("SHARD_GRAD_OP", 2, zero2, false),
+      sharded("SHARD_GRAD_OP", 3, zero2),
+      sharded("NO_SHARD", 2, ShardingStrategy::kNoShard),
+      meshed("FSDP HYBRID_SHARD 2x2", 4, DistributedType::kFsdp, {.dp_replicate_size = 2, .dp_shard_size = 2}),
+      meshed("TP 2", 2, DistributedType::kMultiCpu, {.tp_size = 2}),
+      meshed("TP 2 x DDP 2", 4, DistributedType::kMultiCpu, {.tp_size = 2}),
+      meshed("TP 2 x FSDP 2", 4, DistributedType::kFsdp, {.dp_shard_size = 2, .tp_size = 2}),
+      meshed("PP 2", 2, DistributedType::kMultiCpu, {.pp_size = 2}),
+      meshed("PP 3", 3, DistributedType::kMultiCpu, {.pp_size = 3}),
+      meshed("PP 2 x DDP 2", 4, DistributedType::kMultiCpu, {.pp_size = 2}),
+      meshed("TP 2 x PP 2", 4, DistributedType::kMultiCpu, {.tp_size = 2, .pp_size = 2}),
+  };
+  std::erase_if(all, [&](const Strategy& strategy) { return strategy.ranks > ranks; });
+  return all;
+}
+
+std::vector<Setting> full_matrix(int ranks) {
+  std::vector<Setting> all;
+  for (Candidate& candidate : candidates(ranks)) all.push_back(std::move(candidate.setting));
+  for (size_t i = 0, count = all.size(); i < count; ++i)
+    if (all[i].micro_batches == 1 && !all[i].recompute) {
+      all.push_back(all[i]);
+      all.back().bf16 = true;
+    }
+  return all;
+}
+
+std::vector<Setting> pairwise_matrix(int ranks) {
+  std::vector<Candidate> left = candidates(ranks);
+  std::set<Pair> missing;
+  for (const Candidate& candidate : left)
+    for (const Pair& pair : pairs_of(candidate.choices)) missing.insert(pair);
+  std::vector<Setting> chosen;
+  while (!missing.empty()) {  // always the one that brings most pairs that have not met
+    const auto news = [&](const Candidate& c) {
+      const auto pairs = pairs_of(c.choices);
+      return std::count_if(pairs.begin(), pairs.end(), [&](const Pair& pair) { return missing.count(pair) != 0; });
+    };
+    const auto best =
+        std::max_element(left.begin(), left.end(), [&](const auto& a, const auto& b) { return news(a) < news(b); });
+    for (const Pair& pair : pairs_of(best->choices)) missing.erase(pair);
+    chosen.push_back(std::move(best->setting));
+    left.erase(best);
+  }
+  return chosen;
+}
+
+std::vector<Setting> random_settings(int ranks, uint64_t seed, int64_t count) {
+  std::mt19937_64 draws(seed);
+  const auto draw = [&](int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(draws() % static_cast<uint64_t>(high - low + 1));
+  };
+  const auto ways = strategies(ranks);
+  std::vector<Setting> all;
+  while (static_cast<int64_t>(all.size()) < count) {
+    Sizes s;
+    s.kv_heads = 2 * draw(1, 2);
+    s.heads = s.kv_heads * draw(1, 3);
+    s.head = 2 * draw(1, 5);
+    s.hidden = draw(3, 40);
+    s.inner = 2 * draw(1, 30);
+    s.layers = draw(3, 5);
+    s.vocabulary = draw(40, 90);
+    const std::array<TinyModel, 5> models{t5(s, false), t5(s, true), gpt2(s), llama(s), bert(s)};
+    Setting setting{models[static_cast<size_t>(draw(0, 4))],
+                    ways[static_cast<size_t>(draw(1, std::ssize(ways) - 1))],
+                    draw(0, 1) == 1,
+                    draw(1, 4),
+                    draw(0, 1) == 1,
+                    false};
+    if (can(setting.model, setting.strategy)) all.push_back(std::move(setting));
+  }
+  return all;
+}
+
+}  // namespace trainer::selftest

@@ -1,0 +1,94 @@
+#include "engine/selftest/outcome.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <ATen/TensorOperators.h>
+
+#include "engine/checkpoint/export.h"
+#include "engine/optim/optimizer.h"
+#include "engine/train/batch_stream.h"
+#include "engine/train/build.h"
+
+namespace trainer::selftest {
+namespace {
+
+constexpr int kUpdates = 10;
+constexpr double kLearningRate = 5e-3;
+
+std::map<std::string, at::Tensor> gathered_gradients(parallel::ParallelModel& model) {
+  std::map<std::string, at::Tensor> gradients;
+  for (const parallel::LogicalTensor& tensor : model.logical_tensors()) {
+    if (!tensor.trainable) continue;
+    parallel::LogicalTensor gradient = tensor;
+    gradient.value = tensor.grad;
+    gradients[tensor.name] = checkpoint::gather(gradient, model.comm()).clone();
+  }
+  return gradients;
+}
+
+double length(const at::Tensor& tensor) {
+  return tensor.to(at::kDouble).norm().item<double>();
+}
+
+double relative(double found, double expected) {
+  const double difference = std::abs(found / expected - 1);
+  return std::isfinite(difference) ? difference : std::numeric_limits<double>::infinity();
+}
+
+}  // namespace
+
+Outcome train(const Setting& setting, const data::Samples& samples, dist::Comm& comm) {
+  const config::Plan plan = plan_of(setting);
+  train::Blueprint blueprint = train::make_blueprint(plan);
+  const auto model = train::make_parallel(plan, blueprint, comm);
+  const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), comm);
+  dist::Comm& data = model->mesh().data();
+  const train::BatchStream batches(samples, plan.config, kGlobalBatch, data.rank(), data.size());
+  nn::Pass pass;
+  pass.training = true;
+  pass.seed = 11;
+  Outcome outcome;
+  int64_t consumed = 0;
+  for (int i = 0; i < kUpdates; ++i) {
+    const train::UpdateBatch batch = batches.next(consumed);
+    const double loss = model->update(batch.micro_batches, batch.target_tokens, pass);
+    outcome.losses.push_back(data.sum(loss) / static_cast<double>(batch.target_tokens));
+    if (i == 0) outcome.gradients = gathered_gradients(*model);
+    model->clip_grad_norm(1.0);
+    optimizer->step(model->logical_tensors(), kLearningRate);
+    model->zero_grad();
+    consumed = batch.positions.end;
+  }
+  return outcome;
+}
+
+Difference difference(const Outcome& found, const Outcome& reference, bool bf16) {
+  Difference worst;
+  worst.bf16 = bf16;
+  worst.first_loss = relative(found.losses[0], reference.losses[0]);
+  for (size_t i = 0; i < reference.losses.size(); ++i)
+    worst.losses = std::max(worst.losses, relative(found.losses[i], reference.losses[i]));
+  double all = 0;
+  for (const auto& [name, gradient] : reference.gradients) all += std::pow(length(gradient), 2);
+  all = std::sqrt(all);
+  for (const auto& [name, gradient] : reference.gradients) {
+    const auto its = found.gradients.find(name);
+    const bool there = its != found.gradients.end() && its->second.sizes() == gradient.sizes();
+    // Beside the gradient's own size that of all: relative error means nothing where a true gradient is 0.
+    const double apart =
+        there ? length(its->second - gradient) / (length(gradient) + 1e-2 * all) : std::numeric_limits<double>::infinity();
+    if (apart <= worst.gradients) continue;
+    worst.gradients = apart;
+    worst.worst_gradient = name;
+  }
+  return worst;
+}
+
+bool Difference::fits() const {
+  if (bf16) return std::max({first_loss, gradients, losses}) <= 2e-2;
+  return first_loss <= 1e-6 && gradients <= 1e-6 && losses <= 1e-5;
+}
+
+}  // namespace trainer::selftest

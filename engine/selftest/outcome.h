@@ -1,0 +1,36 @@
+// What training a setting gave, and how far that is from what it should have given.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "data/samples.h"
+#include "engine/dist/comm.h"
+#include "engine/selftest/setting.h"
+
+namespace trainer::selftest {
+
+struct Outcome {
+  std::vector<double> losses;                   // of each update
+  std::map<std::string, at::Tensor> gradients;  // of the first update, whole, by Hugging Face's names
+};
+
+/// Collective. Ten updates of the setting's model on `samples`, from the seed, with dropout. `comm` has the setting's
+/// number of ranks.
+Outcome train(const Setting& setting, const data::Samples& samples, dist::Comm& comm);
+
+/// Relative differences, and how large they may be (design: fp32 against fp32 in another order of sums; bf16 within its
+/// rounding).
+struct Difference {
+  double first_loss = 0, gradients = 0, losses = 0;
+  std::string worst_gradient;  // its name
+  bool bf16 = false;
+
+  bool fits() const;
+};
+Difference difference(const Outcome& found, const Outcome& reference, bool bf16);
+
+}  // namespace trainer::selftest

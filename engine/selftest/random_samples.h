@@ -1,0 +1,11 @@
+// Samples for the self-test: random tokens of odd lengths.
+#pragma once
+
+#include "data/memory_samples.h"
+#include "engine/selftest/setting.h"
+
+namespace trainer::selftest {
+
+data::MemorySamples random_samples(const TinyModel& model);
+
+}  // namespace trainer::selftest

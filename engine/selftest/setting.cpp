@@ -1,0 +1,45 @@
+#include "engine/selftest/setting.h"
+
+#include <fmt/format.h>
+
+namespace trainer::selftest {
+
+std::string Setting::name() const {
+  return fmt::format("{} {} {} x{}{}{}", model.name, lora ? "LoRA" : "full", strategy.name, micro_batches,
+                     recompute ? " recompute" : "", bf16 ? " bf16" : "");
+}
+
+Setting Setting::reference() const {
+  Setting alone = *this;
+  alone.strategy = {"one rank"};
+  alone.micro_batches = 1;
+  alone.recompute = false;
+  return alone;
+}
+
+config::Plan plan_of(const Setting& s) {
+  config::Plan plan;
+  plan.source = "selftest";
+  config::Config& c = plan.config;
+  c.seed = 3;
+  c.model.config = s.model.config;
+  c.data.task = s.model.task;
+  c.distributed_type = s.strategy.type;
+  c.num_processes = s.strategy.ranks;
+  c.parallelism_config = s.strategy.degrees;
+  c.fsdp_config.sharding_strategy = s.strategy.sharding;
+  c.training.gradient_checkpointing = s.recompute;
+  c.training.ddp_bucket_cap_mb = 0.01;  // several buckets even here
+  const int64_t share = (kGlobalBatch + plan.data_ranks() - 1) / plan.data_ranks();
+  c.training.per_device_train_batch_size = (share + s.micro_batches - 1) / s.micro_batches;
+  if (s.bf16) c.mixed_precision = config::MixedPrecision::kBf16;
+  if (s.lora) {
+    c.lora.emplace();
+    c.lora->r = 3;
+    c.lora->lora_dropout = 0.2;
+    c.lora->init_lora_weights = "false";  // B is not zero, so A has gradients from the start
+  }
+  return plan;
+}
+
+}  // namespace trainer::selftest
