@@ -14,13 +14,13 @@ RUN cmake --preset release && cmake --build --preset release
 
 FROM debian:12
 RUN apt-get update && \
-    apt-get install -y --no-install-recommends libfmt9 libpcre2-8-0 libsentencepiece0 libspdlog1.10 libutf8proc2 libxxhash0 libyaml-cpp0.7 libzstd1 zlib1g && \
+    apt-get install -y --no-install-recommends libfmt9 libopenmpi3 libpcre2-8-0 libsentencepiece0 libspdlog1.10 libutf8proc2 libxxhash0 libyaml-cpp0.7 libzstd1 openmpi-bin zlib1g && \
     rm -rf /var/lib/apt/lists/* && \
     useradd --create-home trainer
 # The programs find these libraries by the path they were linked with.
 COPY --from=build /opt/trainer/deps/torch/lib /opt/trainer/deps/torch/lib
 COPY --from=build /opt/trainer/deps/nvidia /opt/trainer/deps/nvidia
-COPY --from=build /src/build/release/bin/trainer /src/build/release/bin/trainer-prepare /src/build/release/bin/trainer-worker /opt/trainer/bin/
+COPY --from=build /src/build/release/bin/trainer /src/build/release/bin/trainer-prepare /src/build/release/bin/trainer-worker /src/build/release/bin/libtrainer_mpi.so /opt/trainer/bin/
 ENV PATH=/opt/trainer/bin:$PATH
 USER trainer
 WORKDIR /home/trainer

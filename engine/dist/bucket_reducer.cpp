@@ -6,7 +6,7 @@
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
-#include "engine/dist/gloo_comm.h"
+#include "engine/dist/backend_comm.h"
 
 namespace trainer::dist {
 namespace {

@@ -6,7 +6,6 @@
 #include <c10/util/intrusive_ptr.h>
 
 namespace c10d {
-class ProcessGroup;
 class Store;
 }  // namespace c10d
 
@@ -18,8 +17,5 @@ std::unique_ptr<Comm> gloo_comm(Link& link, int rank, int size);
 /// The same, where ranks meet through another store; `share_memory` false: as if they were on different machines.
 std::unique_ptr<Comm> gloo_comm(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                 bool share_memory = true);
-
-/// c10d's group behind a communicator, for c10d's own Reducer; throws InternalError when there is none.
-c10d::ProcessGroup& process_group(Comm& comm);
 
 }  // namespace trainer::dist

@@ -1,11 +1,14 @@
 #include "engine/dist/comm.h"
 
 #include <atomic>
+#include <numeric>
+#include <vector>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
 #include "tests/support/ranks.h"
@@ -19,12 +22,10 @@ class Collectives : public ::testing::TestWithParam<int> {
 };
 
 TEST_P(Collectives, RanksKnowWhoTheyAre) {
-  std::atomic<int> seen{0};
   run([&](dist::Comm& comm) {
     EXPECT_EQ(comm.size(), GetParam());
-    seen += 1 << comm.rank();
+    EXPECT_EQ(comm.sum(1 << comm.rank()), (1 << GetParam()) - 1);
   });
-  EXPECT_EQ(seen, (1 << GetParam()) - 1);
 }
 
 TEST_P(Collectives, GatherPutsShardsInTheOrderOfRanks) {
@@ -80,15 +81,69 @@ TEST_P(Collectives, TextsOfAnyLengthAndContentAreGathered) {
 }
 
 TEST_P(Collectives, ABarrierWaitsForAll) {
-  std::atomic<int> arrived{0};
   run([&](dist::Comm& comm) {
+    const at::Tensor memory = comm.shared_memory(sizeof(int));
+    const std::atomic_ref<int> arrived(*reinterpret_cast<int*>(memory.mutable_data_ptr()));
     ++arrived;
     comm.barrier();
-    EXPECT_EQ(arrived, comm.size());
+    EXPECT_EQ(arrived.load(), comm.size());
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, Collectives, ::testing::Values(1, 2, 3),
+TEST_P(Collectives, EveryTypeIsReduced) {
+  run([&](dist::Comm& comm) {
+    const int64_t n = comm.size();
+    for (const at::ScalarType dtype :
+         {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kInt, at::kLong, at::kByte, at::kChar}) {
+      SCOPED_TRACE(c10::toString(dtype));
+      const at::Tensor x = at::arange(7).add(comm.rank()).to(dtype), y = x.clone();
+      comm.all_reduce(x, dist::Reduce::kSum);
+      EXPECT_TRUE(at::equal(x, (at::arange(7) * n + n * (n - 1) / 2).to(dtype)));
+      comm.all_reduce(y, dist::Reduce::kMax);
+      EXPECT_TRUE(at::equal(y, at::arange(7).add(n - 1).to(dtype)));
+    }
+  });
+}
+
+TEST_P(Collectives, BroadcastGivesOneRanksBits) {
+  run([&](dist::Comm& comm) {
+    const int last = comm.size() - 1;
+    const at::Tensor x = comm.rank() == last ? at::full({3}, -0.0) : at::full({3}, 5.0);
+    comm.broadcast(x, last);
+    EXPECT_TRUE(at::equal(x.view(at::kInt), at::full({3}, -0.0).view(at::kInt)));
+  });
+}
+
+TEST_P(Collectives, NeighboursExchangeInTheOrderOfTheirCalls) {
+  run([&](dist::Comm& comm) {
+    const int n = comm.size(), next = (comm.rank() + 1) % n, before = (comm.rank() + n - 1) % n;
+    if (n == 1) return;
+    const at::Tensor large = at::full({300000}, 1.0 * comm.rank()), small = at::full({2}, comm.rank() + 0.5);
+    const at::Tensor got_large = at::empty({300000}), got_small = at::empty({2});
+    const auto a = comm.send(large, next), b = comm.send(small, next);
+    comm.receive(got_large, before)->wait();
+    comm.receive(got_small, before)->wait();
+    a->wait();
+    b->wait();
+    EXPECT_TRUE(at::equal(got_large, at::full({300000}, 1.0 * before)));
+    EXPECT_TRUE(at::equal(got_small, at::full({2}, before + 0.5)));
+  });
+}
+
+TEST_P(Collectives, AGroupHasItsOwnNumbersAndTraffic) {
+  run([&](dist::Comm& comm) {
+    const int n = comm.size();
+    std::vector<int> ranks;
+    for (int rank = comm.rank() % 2; rank < n; rank += 2) ranks.insert(ranks.begin(), rank);  // the last one first
+    const auto group = comm.group("half", ranks);
+    EXPECT_EQ(group->size(), static_cast<int>(ranks.size()));
+    EXPECT_EQ(ranks[static_cast<size_t>(group->rank())], comm.rank());
+    EXPECT_EQ(group->sum(comm.rank()), std::accumulate(ranks.begin(), ranks.end(), 0));
+    EXPECT_EQ(comm.sum(1), n);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Collectives, ::testing::Values(1, 2, 3, 4),
                          [](const auto& info) { return std::to_string(info.param); });
 
 }  // namespace

@@ -1,0 +1,81 @@
+#include "engine/dist/backend_comm.h"
+
+#include <algorithm>
+
+#include "engine/dist/shared_memory.h"
+
+namespace trainer::dist {
+namespace {
+
+class WorkPending : public Pending {
+ public:
+  explicit WorkPending(c10::intrusive_ptr<c10d::Work> work) : work_(std::move(work)) {}
+  void wait() override {
+    translated("a transfer", [&] { return work_->wait(); });
+  }
+
+ private:
+  c10::intrusive_ptr<c10d::Work> work_;
+};
+
+}  // namespace
+
+BackendComm::BackendComm(c10::intrusive_ptr<c10d::Backend> backend, c10d::ProcessGroup::BackendType type,
+                         bool share_memory)
+    : backend_(std::move(backend)),
+      group_(c10::make_intrusive<c10d::ProcessGroup>(backend_->getRank(), backend_->getSize())),
+      share_memory_(share_memory) {
+  group_->setBackend(c10::DeviceType::CPU, type, backend_);
+}
+
+std::unique_ptr<Pending> BackendComm::all_gather(const at::Tensor& full, const at::Tensor& shard) {
+  return translated("a gather", [&] {
+    at::Tensor to = full, from = shard;
+    return std::make_unique<WorkPending>(backend_->_allgather_base(to, from));
+  });
+}
+
+void BackendComm::all_reduce(const at::Tensor& tensor, Reduce op) {
+  translated("a reduction", [&] {
+    std::vector<at::Tensor> tensors{tensor};
+    c10d::AllreduceOptions options;
+    options.reduceOp = op == Reduce::kSum ? c10d::ReduceOp::SUM : c10d::ReduceOp::MAX;
+    return backend_->allreduce(tensors, options)->wait();
+  });
+}
+
+std::unique_ptr<Pending> BackendComm::send(const at::Tensor& tensor, int to) {
+  return translated("a send", [&] {
+    std::vector<at::Tensor> tensors{tensor};
+    return std::make_unique<WorkPending>(backend_->send(tensors, to, /*tag=*/0));
+  });
+}
+
+std::unique_ptr<Pending> BackendComm::receive(const at::Tensor& tensor, int from) {
+  return translated("a receive", [&] {
+    std::vector<at::Tensor> tensors{tensor};
+    return std::make_unique<WorkPending>(backend_->recv(tensors, from, /*tag=*/0));
+  });
+}
+
+void BackendComm::barrier() {
+  translated("a barrier", [&] { return backend_->barrier()->wait(); });
+}
+
+at::Tensor BackendComm::shared_memory(int64_t bytes) {
+  return share_memory_ ? map_shared_memory(*this, bytes) : at::Tensor();
+}
+
+std::unique_ptr<Comm> BackendComm::group(const std::string& name, const std::vector<int>& ranks) {
+  if (ranks.size() == 1) return solo_comm();
+  const auto mine = std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin();
+  return make_group(name, ranks, static_cast<int>(mine));
+}
+
+c10d::ProcessGroup& process_group(Comm& comm) {
+  auto* const over_backend = dynamic_cast<BackendComm*>(&comm);
+  if (over_backend == nullptr) throw InternalError("this communicator has no c10d group");
+  return over_backend->process_group();
+}
+
+}  // namespace trainer::dist

@@ -1,0 +1,59 @@
+#include "engine/dist/mpi_comm.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "engine/base/mpi_seat.h"
+#include "engine/dist/backend_comm.h"
+
+namespace trainer::dist {
+namespace {
+
+class MpiComm : public BackendComm {
+ public:
+  MpiComm(c10::intrusive_ptr<c10d::Backend> backend, bool share_memory)
+      : BackendComm(std::move(backend), c10d::ProcessGroup::BackendType::MPI, share_memory) {}
+
+ protected:
+  std::unique_ptr<Comm> make_group(const std::string&, const std::vector<int>& ranks, int) override {
+    auto group = translated("a group", [&] { return backend().split(nullptr, ranks, nullptr); });
+    return std::make_unique<MpiComm>(std::move(group), shares_memory());
+  }
+};
+
+using World = c10d::Backend*();
+
+World* load_library() {
+  const auto path = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "libtrainer_mpi.so";
+  // Global: Open MPI loads parts of its own that look for its symbols.
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  auto* const world = library != nullptr ? reinterpret_cast<World*>(dlsym(library, "trainer_mpi_world")) : nullptr;
+  if (world == nullptr)
+    throw MachineError(
+        "training.ddp_backend is mpi, but {} cannot be loaded: {}\n  It is built where Open MPI is "
+        "installed (apt-get install libopenmpi-dev openmpi-bin); gloo needs nothing.",
+        path.string(), dlerror());
+  return world;
+}
+
+}  // namespace
+
+std::unique_ptr<Comm> mpi_comm(int rank, int size) {
+  static World* const world = load_library();
+  take_mpi_seat(rank);
+  return translated("MPI's start", [&]() -> std::unique_ptr<Comm> {
+    const auto backend = c10::intrusive_ptr<c10d::Backend>::reclaim(world());
+    if (backend->getRank() != rank || backend->getSize() != size)
+      throw MachineError(
+          "MPI started this process as rank {} of {}, and it is rank {} of {}.\n  Is mpirun that of the Open MPI which "
+          "libtrainer_mpi.so was built with?",
+          backend->getRank(), backend->getSize(), rank, size);
+    constexpr bool kOneMachine = true;  // a supervisor starts ranks on its own machine only
+    return std::make_unique<MpiComm>(backend, kOneMachine);
+  });
+}
+
+}  // namespace trainer::dist
