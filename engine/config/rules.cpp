@@ -12,6 +12,12 @@
 namespace trainer::config {
 namespace {
 
+/// Devices of a process, each of which takes a micro-batch.
+int64_t devices_of(const Config& config) {
+  const bool several = config.distributed_type == DistributedType::kDataParallel;
+  return several ? std::max<int64_t>(1, std::ssize(config.devices)) : 1;
+}
+
 void one_machine(const Config& config, Judge& judge) {
   if (config.num_machines > 1) {
     judge.refuse("num_machines", "num_machines is {}: more than one machine is not supported by this version",
@@ -33,20 +39,32 @@ std::pair<std::string, std::string> type_as_given(const Config& config, const Ju
 void ranks(const Config& config, Judge& judge) {
   if (judge.failed("distributed_type")) return;
   const bool given = judge.is_set("num_processes");
-  const bool alone = config.distributed_type == DistributedType::kNo;
+  const bool devices = config.distributed_type == DistributedType::kDataParallel;
+  const bool alone = config.distributed_type == DistributedType::kNo || devices;
   if (alone && given && config.num_processes > 1) {
     judge.refuse("num_processes",
-                 "num_processes is {}, but distributed_type NO runs one process: use MULTI_CPU or FSDP",
-                 config.num_processes);
+                 "num_processes is {}, but distributed_type {} runs one process: use MULTI_CPU or FSDP",
+                 config.num_processes, name_of(config.distributed_type));
   } else if (!alone && !given) {
     const auto [key, value] = type_as_given(config, judge);
     judge.refuse("num_processes", "num_processes is required when {} is {}", key, value);
   }
 }
 
+void devices(const Config& config, Judge& judge) {
+  if (config.distributed_type != DistributedType::kDataParallel) return;
+  if (config.devices.empty())
+    judge.refuse("devices", "devices is required when distributed_type is DATA_PARALLEL: as [cpu, cpu]");
+  for (const std::string& name : config.devices)
+    if (name != "cpu")
+      judge.refuse("devices", "devices: {} is not supported by this build, which has no GPU support; cpu is",
+                   shown(name));
+}
+
 void device(const Config& config, Judge& judge) {
   if (judge.failed("use_cpu")) return;
   if (config.use_cpu || config.distributed_type == DistributedType::kMultiCpu) return;
+  if (config.distributed_type == DistributedType::kDataParallel) return;  // `devices` says where
   if (config.distributed_type == DistributedType::kNo) {  // Accelerate too trains on the CPU where there is no GPU
     if (std::filesystem::exists("/dev/nvidia0")) {
       judge.warn("use_cpu", "use_cpu is false, but this build has no GPU support: training runs on the CPU");
@@ -233,7 +251,7 @@ void lora(const Config& config, Judge& judge) {
 void batch(const Config& config, Judge& judge) {
   const TrainingConfig& training = config.training;
   if (training.global_batch_size == 0 || !judge.is_set("training.gradient_accumulation_steps")) return;
-  const int64_t ranks = std::max<int64_t>(1, config.num_processes);
+  const int64_t ranks = std::max<int64_t>(1, config.num_processes) * devices_of(config);
   const double product =
       double(training.per_device_train_batch_size) * double(training.gradient_accumulation_steps) * double(ranks);
   if (product == double(training.global_batch_size)) return;
@@ -295,6 +313,7 @@ const std::vector<Rule>& rules() {
       {"one-machine", "This version runs on one machine of your own.", one_machine},
       {"distribution-given", "How ranks share the work is never guessed.", distribution},
       {"ranks-fit-distribution", "One process for NO; a number of ranks for everything else.", ranks},
+      {"devices-given", "DATA_PARALLEL runs one process on several devices, which the file names.", devices},
       {"device-is-there", "What asks for GPUs never runs on a CPU unless the file or --cpu says so.", device},
       {"mesh-fits-ranks", "The sizes of the mesh multiply to the number of ranks.", mesh},
       {"model-given", "A model is loaded from a folder or built from a configuration.", model},
@@ -327,6 +346,9 @@ void complete(Config& config) {
   config.megatron_lm_config.reset();
   if (config.num_processes == 0) config.num_processes = 1;
   if (!config.lora || config.lora->peft_type != "LORA") config.training.loraplus_lr_ratio = 0;
+  TrainingConfig& t = config.training;
+  if (devices_of(config) > 1 && t.global_batch_size == 0)
+    t.global_batch_size = t.per_device_train_batch_size * t.gradient_accumulation_steps * devices_of(config);
   if (config.tokenizer.path.empty()) config.tokenizer.path = config.model.path;
 }
 

@@ -304,6 +304,7 @@ struct Config {
   std::string main_process_ip;
   int64_t main_process_port = 0;
   bool use_cpu = false;
+  std::vector<std::string> devices;  // DATA_PARALLEL: of the one process
   bool debug = false;
   int64_t num_cpu_threads_per_process = 0;  // 0: one
   FsdpConfig fsdp_config;

@@ -77,8 +77,9 @@ Difference difference(const Outcome& found, const Outcome& reference, bool bf16)
     const auto its = found.gradients.find(name);
     const bool there = its != found.gradients.end() && its->second.sizes() == gradient.sizes();
     // Beside the gradient's own size that of all: relative error means nothing where a true gradient is 0.
+    const double size = length(gradient) + 1e-2 * all;
     const double apart =
-        there ? length(its->second - gradient) / (length(gradient) + 1e-2 * all) : std::numeric_limits<double>::infinity();
+        there ? relative(length(its->second - gradient) + size, size) : std::numeric_limits<double>::infinity();
     if (apart <= worst.gradients) continue;
     worst.gradients = apart;
     worst.worst_gradient = name;

@@ -16,6 +16,7 @@ struct Strategy {
   config::DistributedType type = config::DistributedType::kNo;
   config::ShardingStrategy sharding = config::ShardingStrategy::kFullShard;
   config::ParallelismConfig degrees;
+  std::vector<std::string> devices;
   bool share_memory = true;  // false: as if the ranks were on different machines
 };
 

@@ -12,6 +12,7 @@
 #include "engine/checkpoint/weight_sources.h"
 #include "engine/config/hub_folder.h"
 #include "engine/parallel/activation_checkpoint.h"
+#include "engine/parallel/data_parallel_model.h"
 #include "engine/parallel/replicated_model.h"
 #include "engine/parallel/sharded_model.h"
 #include "engine/parallel/wrap_policy.h"
@@ -100,6 +101,22 @@ void add_adapters(const config::Plan& plan, Blueprint& blueprint) {
   add(std::move(adapter));
 }
 
+void recompute_if_asked(const config::Config& c, models::Model& model) {
+  if (c.training.gradient_checkpointing || c.fsdp_config.activation_checkpointing)
+    parallel::checkpoint_activations(model);
+}
+
+std::unique_ptr<parallel::ParallelModel> make_data_parallel(const config::Plan& plan, Blueprint& blueprint,
+                                                            dist::MeshPtr mesh) {
+  std::vector<std::unique_ptr<models::Model>> replicas;
+  for (size_t i = 1; i < plan.config.devices.size(); ++i) {
+    replicas.push_back(make_blueprint(plan, blueprint.model->labels()).model);
+    recompute_if_asked(plan.config, *replicas.back());
+  }
+  return std::make_unique<parallel::DataParallelModel>(std::move(blueprint.model), std::move(replicas), std::move(mesh),
+                                                       precision_of(plan));
+}
+
 }  // namespace
 
 Blueprint make_blueprint(const config::Plan& plan, const std::vector<std::string>& labels) {
@@ -144,13 +161,14 @@ std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan,
   const config::Config& c = plan.config;
   if (!blueprint.started_anew.empty())
     log::warning("{}: {} not there: drawn from the seed", c.model.path, fmt::join(blueprint.started_anew, ", "));
-  if (c.training.gradient_checkpointing || c.fsdp_config.activation_checkpointing)
-    parallel::checkpoint_activations(*blueprint.model);
+  recompute_if_asked(c, *blueprint.model);
   const auto mesh = std::make_shared<dist::Mesh>(comm, degrees_of(plan));
   std::unique_ptr<parallel::ParallelModel> model;
   if (c.distributed_type == config::DistributedType::kFsdp)
     model =
         std::make_unique<parallel::ShardedModel>(std::move(blueprint.model), mesh, precision_of(plan), c.fsdp_config);
+  else if (c.distributed_type == config::DistributedType::kDataParallel)
+    model = make_data_parallel(plan, blueprint, mesh);
   else
     model = std::make_unique<parallel::ReplicatedModel>(std::move(blueprint.model), mesh, precision_of(plan),
                                                         c.training.ddp_bucket_cap_mb);

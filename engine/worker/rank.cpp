@@ -13,6 +13,7 @@
 #include "engine/config/plan.h"
 #include "engine/dist/gloo_comm.h"
 #include "engine/dist/memory.h"
+#include "engine/parallel/data_parallel_model.h"
 #include "engine/train/batch_size.h"
 #include "engine/train/build.h"
 #include "engine/train/stop_request.h"
@@ -63,6 +64,11 @@ train::Ending run(Link& link, int64_t& step, std::string& phase) {
   report(-1, "loading the weights");
   config::LoraConfig lora = blueprint.lora;
   auto model = train::make_parallel(plan, blueprint, *comm);
+  if (const auto* const several = dynamic_cast<parallel::DataParallelModel*>(model.get()))
+    log::info(
+        "DATA_PARALLEL: {0} devices in one process. In every update {1} KiB of gradients are added up on the first one "
+        "after the backward pass, where MULTI_CPU with num_processes: {0} sends them while it runs.",
+        plan.config.devices.size(), several->gradient_bytes() >> 10);
   train::Trainer trainer(plan, inputs, std::move(lora), std::move(model), report);
   // Not before: what cannot be resumed leaves the earlier run's file as it is.
   if (rank == 0)

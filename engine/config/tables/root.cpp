@@ -16,8 +16,11 @@ bool deepspeed(const Config& config) {
 bool megatron(const Config& config) {
   return config.distributed_type == DistributedType::kMegatronLm;
 }
+bool data_parallel(const Config& config) {
+  return config.distributed_type == DistributedType::kDataParallel;
+}
 bool several_ranks(const Config& config) {
-  return config.distributed_type != DistributedType::kNo;
+  return config.distributed_type != DistributedType::kNo && !data_parallel(config);
 }
 
 Node text(const char* value) {
@@ -44,7 +47,8 @@ const Entries& root_table() {
           .help("How ranks share the work: one process, data parallel, fully sharded, or as DeepSpeed's or Megatron's "
                 "configuration says.")
           .supported({DistributedType::kNo, DistributedType::kMultiCpu, DistributedType::kMultiGpu,
-                      DistributedType::kFsdp, DistributedType::kDeepspeed, DistributedType::kMegatronLm}),
+                      DistributedType::kFsdp, DistributedType::kDeepspeed, DistributedType::kMegatronLm,
+                      DistributedType::kDataParallel}),
       option("num_processes", &C::num_processes)
           .accelerate()
           .help("Ranks, over all machines. Required unless distributed_type is NO.")
@@ -83,6 +87,9 @@ const Entries& root_table() {
           .ask("Do you want to run your training on CPU only (even if a GPU / Apple Silicon / Ascend NPU device is "
                "available)?")
           .help("Trains on the CPU even where there is a GPU. This version always does."),
+      option("devices", &C::devices)
+          .help("Devices of the one process of DATA_PARALLEL, as [cpu, cpu]. Each takes a part of every batch.")
+          .when("distributed_type is DATA_PARALLEL", data_parallel),
       section("fsdp_config", &C::fsdp_config, fsdp_table())
           .accelerate()
           .help("How FSDP shards the model.")

@@ -1,0 +1,91 @@
+#include "engine/parallel/data_parallel_model.h"
+
+#include <exception>
+#include <thread>
+
+#include <ATen/TensorOperators.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/grad_mode.h>
+
+#include "engine/base/errors.h"
+
+namespace trainer::parallel {
+namespace {
+
+std::vector<nn::ParameterPtr> trained_of(models::Model& model) {
+  std::vector<nn::ParameterPtr> trained = model.all_parameters();
+  std::erase_if(trained, [](const nn::ParameterPtr& p) { return !p->trainable; });
+  return trained;
+}
+
+/// Runs work(0) … work(count - 1), each in a thread of its own but the first. Errors: the first one of any.
+void run_together(size_t count, const std::function<void(size_t)>& work) {
+  std::vector<std::exception_ptr> errors(count);
+  const auto guarded = [&](size_t i) {
+    try {
+      work(i);
+    } catch (...) {
+      errors[i] = std::current_exception();
+    }
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i < count; ++i) threads.emplace_back(guarded, i);
+  guarded(0);
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+}
+
+}  // namespace
+
+DataParallelModel::DataParallelModel(std::unique_ptr<models::Model> model,
+                                     std::vector<std::unique_ptr<models::Model>> replicas, dist::MeshPtr mesh,
+                                     Precision precision)
+    : ReplicatedModel(std::move(model), std::move(mesh), precision, /*bucket_megabytes=*/0),
+      replicas_(std::move(replicas)) {}
+
+void DataParallelModel::load(const WeightSource& source) {
+  ReplicatedModel::load(source);
+  trained_.push_back(trained_of(model()));
+  const auto own = model().all_parameters();
+  for (const auto& replica : replicas_) {
+    const auto its = replica->all_parameters();
+    require(its.size() == own.size(), "a replica has {} parameters, the model {}", its.size(), own.size());
+    for (size_t i = 0; i < own.size(); ++i) its[i]->value = own[i]->value.detach().set_requires_grad(own[i]->trainable);
+    trained_.push_back(trained_of(*replica));
+  }
+}
+
+double DataParallelModel::update(const std::vector<models::Batch>& micro_batches, int64_t target_tokens,
+                                 const nn::Pass& given) {
+  nn::Pass pass = given;
+  pass.compute = precision().compute;
+  const size_t count = trained_.size();
+  std::vector<double> losses(micro_batches.size());
+  run_together(count, [&](size_t r) {
+    models::Model& replica = r == 0 ? model() : *replicas_[r - 1];
+    for (size_t i = r; i < micro_batches.size(); i += count) {
+      const at::Tensor loss = replica.loss_sum(given_to_model(micro_batches[i]), pass);
+      losses[i] = loss.is_meta() ? 0 : loss.item<double>();
+      torch::autograd::backward({loss / static_cast<double>(target_tokens)}, {});
+    }
+  });
+  const at::NoGradGuard no_grad;
+  for (size_t r = 1; r < count; ++r)  // always in this order: sums are the same in every run
+    for (size_t i = 0; i < trained_[r].size(); ++i) {
+      at::Tensor& grad = trained_[r][i]->value.mutable_grad();
+      if (grad.defined()) trained_[0][i]->value.mutable_grad().add_(grad);
+      grad = at::Tensor();
+    }
+  double total = 0;
+  for (const double loss : losses) total += loss;
+  return total;
+}
+
+int64_t DataParallelModel::gradient_bytes() const {
+  int64_t bytes = 0;
+  for (const nn::ParameterPtr& p : trained_.front()) bytes += static_cast<int64_t>(p->value.nbytes());
+  return bytes * static_cast<int64_t>(replicas_.size());
+}
+
+}  // namespace trainer::parallel

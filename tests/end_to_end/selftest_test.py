@@ -1,0 +1,27 @@
+"""`trainer selftest`: every strategy gives the numbers of one rank, in ranks that are processes."""
+
+import subprocess
+import unittest
+
+import support
+
+
+class Pairwise(unittest.TestCase):
+    def run_selftest(self, *arguments):
+        return subprocess.run([support.TRAINER, "selftest", *arguments], capture_output=True, text=True)
+
+    def test_every_strategy_gives_the_numbers_of_one_rank(self):
+        done = self.run_selftest("--num_processes", "4")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("give the numbers of one rank", done.stdout)
+        for strategy in ("DATA_PARALLEL 3", "DDP 3", "FSDP FULL_SHARD 4", "FSDP HYBRID_SHARD 2x2", "TP 2 x FSDP 2", "PP 3", "TP 2 x PP 2"):
+            self.assertIn(strategy, done.stdout)
+
+    def test_sizes_drawn_by_a_seed(self):
+        done = self.run_selftest("--random", "12", "--seed", "7")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("seed 7", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
