@@ -1,7 +1,6 @@
 #include "engine/base/link.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -12,25 +11,9 @@
 #include <utility>
 
 #include "engine/base/errors.h"
+#include "engine/base/signals_blocked.h"
 
 namespace trainer {
-namespace {
-
-/// The receiver must not take signals: they belong to the rank's own handlers on its main thread.
-class AllSignalsBlocked {
- public:
-  AllSignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
-
-}  // namespace
 
 std::unique_ptr<Link> Link::from_environment() {
   const char* text = std::getenv(kLinkVariable);
@@ -46,7 +29,7 @@ std::unique_ptr<Link> Link::from_environment() {
 }
 
 Link::Link(int fd) : fd_(fd) {
-  AllSignalsBlocked inherited_by_the_thread;
+  const AllSignalsBlocked inherited_by_the_thread;
   receiver_ = std::thread([this] { receive_replies(); });
 }
 

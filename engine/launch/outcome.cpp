@@ -63,6 +63,19 @@ std::string kept_line(int code, const Kept& kept, const std::string& output_dir)
                                   : "set checkpoint.resume_from_checkpoint: auto to go on from it");
 }
 
+nlohmann::ordered_json to_json(const RankState& state) {
+  nlohmann::ordered_json json;
+  json["rank"] = state.rank;
+  json["step"] = state.step >= 0 ? nlohmann::ordered_json(state.step) : nlohmann::ordered_json();
+  json["phase"] = state.phase;
+  json["unit"] = unit_of(state);
+  json["collective"] = collective_of(state);
+  json["waits"] = state.waits();
+  json["seconds_waited"] = state.waited;
+  json["seconds_without_beat"] = state.silent;
+  return json;
+}
+
 std::string cause_name(int code) {
   switch (code) {
     case kDone:
@@ -131,6 +144,8 @@ void write_outcome(const Outcome& outcome, const Kept& kept, const fs::path& out
   json["step"] = outcome.step >= 0 ? nlohmann::ordered_json(outcome.step) : nlohmann::ordered_json();
   json["checkpoint"] = kept.checkpoint.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(kept.checkpoint);
   json["retryable"] = outcome.code == kPeerFailure || (outcome.code > 128 && outcome.code != kInterrupted);
+  for (const RankState& state : outcome.ranks)
+    if (state.beats > 0) json["ranks"].push_back(to_json(state));
   // A message may quote a damaged file: what is no UTF-8 is replaced.
   publish_file(output_dir / "outcome.json",
                json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");

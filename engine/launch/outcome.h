@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <string>
 
+#include "engine/launch/verdict.h"
+
 namespace trainer::launch {
 
 struct Outcome {
@@ -13,6 +15,7 @@ struct Outcome {
   int64_t step = -1;    // -1: before the first one
   std::string phase;    // what it was doing, in a word; may be ""
   std::string message;  // what and why; further lines are indented
+  RankStates ranks{};   // where each rank of this machine was; empty when all went well
 };
 
 /// What is kept and how to go on.

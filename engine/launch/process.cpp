@@ -27,6 +27,7 @@ struct Prepared {
   sigset_t mask{};
   pid_t parent = 0;
   bool on_terminal = false;
+  int inherited = -1;
 };
 
 std::vector<std::string> merged_environment(const std::map<std::string, std::string>& added) {
@@ -75,6 +76,7 @@ void make_pipe(const std::string& program, FileDescriptor& read_end, FileDescrip
     dup2(prepared.child_errors.get(), STDERR_FILENO);
   }
   fcntl(prepared.child_link.get(), F_SETFD, 0);
+  if (prepared.inherited >= 0) fcntl(prepared.inherited, F_SETFD, 0);
   sigprocmask(SIG_SETMASK, &prepared.mask, nullptr);
   execve(prepared.argv[0], prepared.argv.data(), prepared.envp.data());
   const int error = errno;
@@ -91,6 +93,7 @@ Process start_process(const Command& command, const sigset_t& mask) {
   prepared.mask = mask;
   prepared.parent = getpid();
   prepared.on_terminal = command.on_terminal;
+  prepared.inherited = command.inherited;
   prepared.nothing.reset(open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!prepared.nothing) throw machine_error("open", "/dev/null", errno);
   int pair[2];

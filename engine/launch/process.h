@@ -16,6 +16,7 @@ struct Command {
   std::vector<std::string> words;                  // program and arguments
   std::map<std::string, std::string> environment;  // added to ours
   bool on_terminal = false;                        // shares our output; otherwise only its errors are kept
+  int inherited = -1;                              // a file descriptor of ours that it gets under the same number
 };
 
 struct Process {

@@ -9,7 +9,7 @@
 
 namespace trainer::launch {
 
-/// While it lives, SIGINT, SIGTERM, SIGHUP and SIGCHLD interrupt nothing: they wait in a queue behind a file
+/// While it lives, SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGCHLD interrupt nothing: they wait in a queue behind a file
 /// descriptor. Stop signals that the caller ignores (`nohup`, a background job of a script) stay ignored. SIGPIPE is
 /// ignored, so that a closed terminal or log reader ends nothing. All is as before afterwards. For a program with one
 /// thread.

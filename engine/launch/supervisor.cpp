@@ -22,6 +22,7 @@
 #include "engine/launch/rank_line.h"
 #include "engine/launch/signals.h"
 #include "engine/launch/store.h"
+#include "engine/launch/watchdog.h"
 
 namespace trainer::launch {
 namespace {
@@ -49,7 +50,11 @@ class Supervisor {
  public:
   Supervisor(const config::Plan& plan, const std::string& worker_path, const std::vector<std::string>& words,
              const Patience& patience)
-      : plan_(plan), plan_text_(config::to_text(plan)), words_{worker_path}, patience_(patience) {
+      : plan_(plan),
+        plan_text_(config::to_text(plan)),
+        words_{worker_path},
+        patience_(patience),
+        watchdog_(0, static_cast<int>(plan.world_size()), static_cast<int>(plan.world_size()), patience.watch) {
     words_.insert(words_.end(), words.begin(), words.end());
   }
   ~Supervisor();
@@ -74,6 +79,10 @@ class Supervisor {
   void take_message(Rank& rank, const LinkMessage& message);
   void send(const std::vector<Store::Answer>& answers);
 
+  std::optional<Failure> look();
+  void look_after_ranks();
+  void show_ranks();
+
   void fail(Rank& rank, Failure failure);
   void end_soon();
   void kill_all();
@@ -91,7 +100,9 @@ class Supervisor {
   SignalQueue signals_;
   std::vector<Rank> ranks_;
   Store store_;
+  Watchdog watchdog_;
   Failures failures_;
+  RankStates failed_ranks_;  // where all were when the first failure became known
   std::vector<int> silent_;  // ranks that died without a report, before we killed any
 
   // Why and when the ranks have to end.
@@ -120,8 +131,10 @@ Command Supervisor::command(int rank) const {
                           {"WORLD_SIZE", world_size},
                           {"LOCAL_WORLD_SIZE", world_size},
                           {"OMP_NUM_THREADS", threads},
-                          {"MKL_NUM_THREADS", threads}},
-          .on_terminal = rank == 0};
+                          {"MKL_NUM_THREADS", threads},
+                          {kBoardVariable, std::to_string(watchdog_.board_fd())}},
+          .on_terminal = rank == 0,
+          .inherited = watchdog_.board_fd()};
 }
 
 void Supervisor::start() {
@@ -167,12 +180,11 @@ void Supervisor::wait_for_events() {
 }
 
 int Supervisor::milliseconds_to_next_deadline() const {
-  std::optional<Clock::time_point> next = store_.next_deadline();
-  for (const auto& deadline : {stop_deadline_, cause_deadline_}) {
-    if (deadline && (!next || *deadline < *next)) next = deadline;
+  Clock::time_point next = watchdog_.next_look();
+  for (const auto& deadline : {store_.next_deadline(), stop_deadline_, cause_deadline_}) {
+    if (deadline && *deadline < next) next = *deadline;
   }
-  if (!next) return -1;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now()).count();
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
   return static_cast<int>(std::clamp<int64_t>(left, 0, 3'600'000));
 }
 
@@ -181,6 +193,8 @@ void Supervisor::take_signals() {
   for (int signal : signals_.take()) {
     if (signal == SIGCHLD)
       child_ended = true;
+    else if (signal == SIGQUIT)
+      show_ranks();
     else
       stop(signal);
   }
@@ -208,6 +222,7 @@ void Supervisor::pass_deadlines() {
   std::vector<Store::Answer> answers;
   store_.expire(now, answers);
   send(answers);
+  if (now >= watchdog_.next_look()) look_after_ranks();
   if (cause_deadline_ && now >= *cause_deadline_) {
     cause_deadline_.reset();
     kill_all();
@@ -318,8 +333,37 @@ void Supervisor::send(const std::vector<Store::Answer>& answers) {
   }
 }
 
+std::optional<Failure> Supervisor::look() {
+  std::vector<Watchdog::Subject> subjects;
+  for (const Rank& rank : ranks_) subjects.push_back({rank.pid, rank.alive && !rank.done});
+  return watchdog_.look(subjects);
+}
+
+void Supervisor::look_after_ranks() {
+  const std::optional<Failure> failure = look();
+  if (const std::string notice = watchdog_.take_notice(); !notice.empty()) say(notice);
+  if (!failure || killed_ || stopping_ || !failures_.empty()) return;  // it is ending anyway
+  failed_ranks_ = watchdog_.states();
+  failures_.add(*failure);
+  end_soon();
+}
+
+void Supervisor::show_ranks() {
+  look();
+  say(fmt::format("trainer: where the ranks are\n{}", table_of(watchdog_.states())));
+}
+
 void Supervisor::fail(Rank& rank, Failure failure) {
   if (killed_) return;
+  // A lost peer may have been lost because one has gone astray: then that is the cause.
+  if (failures_.empty()) {
+    const std::optional<Failure> seen = look();
+    failed_ranks_ = watchdog_.states();
+    if (seen && seen->code == kInternalFailure) failures_.add(*seen);
+  }
+  const RankState* const state = watchdog_.state(rank.number);
+  if (const bool knows_why = rank.reported && failure.code != kPeerFailure; !knows_why && state->beats > 0)
+    failure.message += fmt::format("\n  it {}", doing_of(*state, Tense::kPast));
   failure.rank = rank.number;
   failure.step = rank.step;
   failure.phase = rank.phase;
@@ -343,7 +387,7 @@ Outcome Supervisor::outcome() const {
   if (!failures_.empty() && !(only_lost_peers && !not_saved_.empty())) {
     const Failure& cause = failures_.cause();
     const bool names_rank = plan_.world_size() > 1 && !failures_.is_shared();
-    return {cause.code, names_rank ? cause.rank : -1, cause.step, cause.phase, cause.message};
+    return {cause.code, names_rank ? cause.rank : -1, cause.step, cause.phase, cause.message, failed_ranks_};
   }
   const bool finished = std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.done; });
   return stopping_ && !(finished && not_saved_.empty()) ? stopped_outcome() : Outcome{};

@@ -14,6 +14,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/link.h"
+#include "engine/base/rank_board.h"
 
 namespace {
 
@@ -154,6 +155,30 @@ int use_store(Worker& worker) {
   return 0;
 }
 
+/// Calls two collectives; the second is of as many elements as told. "stop": then it is stopped.
+int call(Worker& worker) {
+  const auto board = trainer::RankBoard::from_environment(worker.rank);
+  board->set_place(3, "forward");
+  const int all = board->add_group("among all ranks", {0, 1});
+  board->end(all, board->begin(all, trainer::CollectiveKind::kBarrier, 0, "", ""));
+  if (worker.argument == "stop") raise(SIGSTOP);
+  const int64_t elements = std::stoll(worker.argument);
+  board->wait(all, board->begin(all, trainer::CollectiveKind::kAllGather, elements, "Float", "block.1"));
+  worker.note("called", "");
+  for (;;) pause();
+}
+
+/// Waits in a collective until its peer has died, and speaks of that first.
+int call_then_lose_peer(Worker& worker) {
+  const auto board = trainer::RankBoard::from_environment(worker.rank);
+  board->set_place(3, "forward");
+  const int all = board->add_group("among all ranks", {0, 1});
+  board->wait(all, board->begin(all, trainer::CollectiveKind::kAllGather, std::stoll(worker.argument), "Float", "b"));
+  worker.barrier();
+  worker.link->report_failure(trainer::kPeerFailure, 3, "a gather failed: another rank was lost.");
+  return trainer::kPeerFailure;
+}
+
 /// Sends bytes that are no message.
 int babble(Worker& worker) {
   const std::string bytes(100, '\xff');
@@ -173,12 +198,19 @@ int main(int argc, char** argv) {
   if (verb == "babble") worker.argument = link_number;
   worker.note("pid", std::to_string(getpid()));
   const std::map<std::string, std::function<int(Worker&)>> verbs{
-      {"finish", finish},       {"exit", exit_silently},
-      {"kill", kill_itself},    {"fail", report_failure},
-      {"lose_peer", lose_peer}, {"hang", hang},
-      {"train", train},         {"environment", show_environment},
-      {"use_store", use_store}, {"leave_child", leave_child},
+      {"finish", finish},
+      {"exit", exit_silently},
+      {"kill", kill_itself},
+      {"fail", report_failure},
+      {"lose_peer", lose_peer},
+      {"hang", hang},
+      {"train", train},
+      {"environment", show_environment},
+      {"use_store", use_store},
+      {"leave_child", leave_child},
       {"babble", babble},
+      {"call", call},
+      {"call_then_lose_peer", call_then_lose_peer},
   };
   try {
     return verbs.at(verb)(worker);

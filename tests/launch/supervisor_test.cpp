@@ -213,6 +213,70 @@ TEST_F(SupervisorTest, LostPeersAreTheCauseWhenThereIsNoOther) {
   EXPECT_NE(block().find("lost a peer"), std::string::npos);
 }
 
+TEST_F(SupervisorTest, RanksThatCallDifferentCollectivesEndTheRun) {
+  EXPECT_EQ(run_with({{"FAKE_0", "call:8"}, {"FAKE_1", "call:16"}}), 1);
+  EXPECT_TRUE(
+      block().starts_with("trainer: step 3 (forward): ranks 0 and 1 called different collectives\n"
+                          "  rank 0 (step 3, forward): all-gather 2 of 8 Float among all ranks (block.1)\n"
+                          "  rank 1 (step 3, forward): all-gather 2 of 16 Float among all ranks (block.1)\n"))
+      << screen();
+  EXPECT_NE(block().find("please report"), std::string::npos);
+  EXPECT_LE(block_lines(), 6u);
+  EXPECT_FALSE(anyone_left());
+}
+
+TEST_F(SupervisorTest, ThatTheyWereLostToEachOtherDoesNotHideThatTheyDiffered) {
+  EXPECT_EQ(run_with({{"FAKE_0", "call_then_lose_peer:8"}, {"FAKE_1", "call_then_lose_peer:16"}}), 1);
+  EXPECT_NE(block().find("ranks 0 and 1 called different collectives"), std::string::npos) << screen();
+}
+
+TEST_F(SupervisorTest, AStoppedRankEndsTheRun) {
+  fs::create_directories(output() / "checkpoint-1");  // else there is no outcome.json
+  patience_.watch.frozen = 1;
+  EXPECT_EQ(run_with({{"FAKE_0", "call:8"}, {"FAKE_1", "call:stop"}}), 6);
+  EXPECT_TRUE(block().starts_with("trainer: rank 1, step 3 (forward): its process has stood still")) << screen();
+  EXPECT_NE(block().find("SIGSTOP"), std::string::npos) << screen();
+  EXPECT_NE(block().find("rank 0 waits in all-gather 2 of 8 Float"), std::string::npos) << screen();
+  EXPECT_LE(block_lines(), 6u);
+  EXPECT_FALSE(anyone_left());
+  const nlohmann::json ranks = outcome()["ranks"];
+  EXPECT_EQ(ranks[0]["waits"], true);
+  EXPECT_EQ(ranks[0]["unit"], "block.1");
+  EXPECT_EQ(ranks[1]["collective"], "barrier 1 among all ranks");
+  EXPECT_EQ(ranks[1]["step"], 3);
+  EXPECT_GE(ranks[1]["seconds_without_beat"], 1);
+}
+
+TEST_F(SupervisorTest, ARankThatDoesNotComeEndsTheRunInTheEnd) {
+  fs::create_directories(output() / "checkpoint-1");  // else there is no outcome.json
+  patience_.watch.late = 1;
+  EXPECT_EQ(run_with({{"FAKE_0", "call:8"}, {"FAKE_1", "finish"}}), 6);
+  EXPECT_NE(block().find("others have waited for it"), std::string::npos) << screen();
+  EXPECT_EQ(outcome()["rank"], 1);
+}
+
+TEST_F(SupervisorTest, AWaitIsToldBeforeItEndsTheRun) {
+  patience_.watch.tell = 0.5;
+  start({{"FAKE_0", "call:8"}, {"FAKE_1", "hang"}});
+  wait_for_note("called-0");
+  while (!on_screen("rank 1: others have waited for it")) usleep(1000);
+  kill(pid_, SIGKILL);
+  EXPECT_EQ(finish(), 128 + SIGKILL);
+}
+
+TEST_F(SupervisorTest, QuitShowsWhereTheRanksAre) {
+  start({{"FAKE", "call:8"}});
+  wait_for_note("called-0");
+  wait_for_note("called-1");
+  kill(pid_, SIGQUIT);
+  while (!on_screen("rank 1 (step 3, forward): waits in all-gather 2 of 8 Float among all ranks (block.1)")) {
+    ASSERT_EQ(kill(pid_, 0), 0);
+    usleep(1000);
+  }
+  kill(pid_, SIGKILL);
+  finish();
+}
+
 TEST_F(SupervisorTest, ARankMayNotEndEarly) {
   EXPECT_EQ(run_with({{"FAKE_0", "hang"}, {"FAKE_1", "exit:0"}}), 1);
   EXPECT_NE(block().find("rank 1, before the first step: ended before the run did"), std::string::npos) << screen();

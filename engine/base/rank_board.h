@@ -1,0 +1,124 @@
+// What each rank shows of itself: a piece of memory that the supervisor reads whenever it likes. Writing costs no
+// system call, so every collective is shown. See [Note Watching ranks] in engine/launch/watchdog.h.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "engine/base/published.h"
+
+namespace trainer {
+
+/// The environment variable with the number of the file that holds the boards of a machine's ranks, one behind the
+/// other in the order of LOCAL_RANK.
+inline constexpr const char* kBoardVariable = "TRAINER_BOARD_FD";
+
+enum class CollectiveKind : uint8_t { kMeeting, kAllGather, kSum, kMax, kBarrier, kSharedMemory, kTransfer };
+
+/// Text of at most N bytes within a value that is copied as bytes; more is cut.
+template <size_t N>
+struct ShortText {
+  char bytes[N] = {};
+
+  ShortText() = default;
+  ShortText(std::string_view text) { std::copy_n(text.data(), std::min(text.size(), N), bytes); }
+  std::string_view view() const { return {bytes, static_cast<size_t>(std::find(bytes, bytes + N, '\0') - bytes)}; }
+};
+
+/// One call of a collective.
+struct Collective {
+  uint64_t number = 0;     // within its group, counted from 1
+  uint64_t signature = 0;  // of this call and all before it in the group: two ranks that differ in one differ for good
+  int64_t elements = 0;
+  CollectiveKind kind{};
+  ShortText<15> dtype;
+  ShortText<80> what;  // the unit it is for; may be ""
+};
+
+/// The ranks that call collectives together. Two that send to each other are a group for each direction.
+struct CollectiveGroup {
+  static constexpr int kMostRanks = 1024;  // of a run; ranks beyond are not shown as members
+
+  ShortText<96> name;  // completes "an all-gather": "among all ranks"
+  std::array<uint64_t, kMostRanks / 64> members{};
+
+  void add_member(int rank) {
+    if (rank < kMostRanks) members[static_cast<size_t>(rank) / 64] |= uint64_t{1} << (rank % 64);
+  }
+  bool has_member(int rank) const {
+    return rank < kMostRanks && (members[static_cast<size_t>(rank) / 64] >> (rank % 64) & 1) != 0;
+  }
+};
+
+/// The memory of one rank's board.
+struct BoardMemory {
+  static constexpr size_t kGroups = 24, kRecent = 32;
+
+  struct Place {
+    int64_t step = -1;
+    ShortText<56> phase;
+  };
+  struct Wait {
+    int64_t group = 0;
+    uint64_t number = 0;  // 0: it does not wait
+  };
+  struct Group {
+    Published<CollectiveGroup> group;
+    std::atomic<uint64_t> last{0}, done{0};  // the numbers of the newest call, and of the newest one that has returned
+    std::array<Published<Collective>, kRecent> recent;
+  };
+
+  std::atomic<uint64_t> beats{0};  // grows as long as the process runs at all
+  Published<Place> place;
+  Published<Wait> wait;
+  std::atomic<uint32_t> group_count{0};
+  std::array<Group, kGroups> groups;
+};
+
+/// A rank's own board. Every member may be called from any thread.
+class RankBoard {
+ public:
+  /// The one named by TRAINER_BOARD_FD; one that nobody reads when this process was not started by our supervisor.
+  static std::shared_ptr<RankBoard> from_environment(int local_rank);
+
+  explicit RankBoard(std::shared_ptr<BoardMemory> memory);
+  ~RankBoard();
+  RankBoard(const RankBoard&) = delete;
+  RankBoard& operator=(const RankBoard&) = delete;
+
+  void set_place(int64_t step, std::string_view phase);
+  int64_t step() const { return step_.load(std::memory_order_relaxed); }
+
+  /// A number for begin(); -1, which they take too, when there is no room for one more.
+  int add_group(std::string_view name, const std::vector<int>& members);
+
+  /// A call of a collective begins; its number. The same on every member, `what` too (except in transfers).
+  uint64_t begin(int group, CollectiveKind kind, int64_t elements, std::string_view dtype, std::string_view what);
+  /// The rank can do nothing else until this one has returned.
+  void wait(int group, uint64_t number);
+  void end(int group, uint64_t number);
+
+ private:
+  void beat();
+
+  const std::shared_ptr<BoardMemory> memory_;
+  std::atomic<int64_t> step_{-1};
+  std::mutex mutex_;  // guards what follows, and writing
+  std::array<uint64_t, BoardMemory::kGroups> signatures_{};
+  BoardMemory::Wait wait_;
+
+  std::mutex end_mutex_;
+  std::condition_variable ended_;
+  bool ends_ = false;
+  std::thread heart_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,63 @@
+// Where a rank was when its supervisor last looked at its board.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/base/rank_board.h"
+
+namespace trainer::launch {
+
+struct GroupState {
+  CollectiveGroup group;
+  uint64_t last = 0, done = 0;       // the newest call, and the newest that has returned
+  std::vector<Collective> recent{};  // in the order of their numbers, the last of them `last`
+
+  const Collective* call(uint64_t number) const;
+  bool is_same_group(const GroupState& other) const {
+    return group.name.view() == other.group.name.view() && group.members == other.group.members;
+  }
+};
+
+struct RankState {
+  int rank = 0;
+  pid_t pid = 0;
+  bool running = true;  // neither has it ended nor reported its end
+  uint64_t beats = 0;   // 0: it has not got to its board yet
+  int64_t step = -1;    // -1: before the first one
+  std::string phase{};
+  std::vector<GroupState> groups{};
+  int waits_in = -1;  // index of the group it waits in; -1: it does not wait
+  uint64_t waits_for = 0;
+  double waited = 0, silent = 0;  // seconds that the supervisor has seen it wait there, or without a beat
+
+  bool waits() const { return waits_in >= 0; }
+  const GroupState& wait_group() const { return groups[static_cast<size_t>(waits_in)]; }
+  const Collective* wait_call() const { return waits() ? wait_group().call(waits_for) : nullptr; }
+  /// Its state of the same group; null when it has not got to making it.
+  const GroupState* find(const GroupState& group) const;
+};
+
+/// "all-gather 57 of 4096 float32 among all ranks (unit decoder.block.3)".
+std::string text_of(const Collective& call, const GroupState& group);
+
+/// The collective it is in, or else the one it was in last; "" when it has not called any.
+std::string collective_of(const RankState& state);
+/// The unit that one is for; may be "".
+std::string unit_of(const RankState& state);
+
+/// "rank 1 (step 12, evaluating)".
+std::string name_of(const RankState& state);
+
+enum class Tense { kPresent, kPast };
+
+/// Completes "it": "waits in all-gather 57 …", "computes, after …".
+std::string doing_of(const RankState& state, Tense tense = Tense::kPresent);
+
+/// "rank 1" or "ranks 0, 1 and 3".
+std::string text_of(const std::vector<int>& ranks);
+
+}  // namespace trainer::launch

@@ -1,0 +1,79 @@
+#include "engine/launch/watchdog.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace trainer::launch {
+namespace {
+
+constexpr std::chrono::milliseconds kLookEvery{500};
+constexpr double kMostSeconds = 1;  // that one look may count for: more have passed only if we did not run ourselves
+
+bool waits_as_before(const RankState& now, const RankState& before) {
+  return now.waits() && now.waits_in == before.waits_in && now.waits_for == before.waits_for;
+}
+
+}  // namespace
+
+Watchdog::Watchdog(int first_rank, int ranks, int world_size, const WatchPatience& patience)
+    : first_rank_(first_rank),
+      world_size_(world_size),
+      patience_(patience),
+      boards_(ranks),
+      states_(static_cast<size_t>(ranks)),
+      next_look_(Clock::now() + kLookEvery) {
+  for (int r = 0; r < ranks; ++r) states_[static_cast<size_t>(r)].rank = first_rank + r;
+}
+
+const RankState* Watchdog::state(int rank) const {
+  const int local = rank - first_rank_;
+  return local >= 0 && local < static_cast<int>(states_.size()) ? &states_[static_cast<size_t>(local)] : nullptr;
+}
+
+void Watchdog::refresh(const std::vector<Subject>& subjects, double seconds) {
+  for (size_t r = 0; r < states_.size(); ++r) {
+    const RankState before = std::move(states_[r]);
+    RankState& now = states_[r] = boards_.read(static_cast<int>(r), before.rank);
+    now.pid = subjects.at(r).pid;
+    now.running = subjects.at(r).running;
+    if (now.running && now.beats == before.beats) now.silent = before.silent + seconds;
+    if (now.running && waits_as_before(now, before)) now.waited = before.waited + seconds;
+  }
+}
+
+std::optional<Failure> Watchdog::look(const std::vector<Subject>& subjects) {
+  const Clock::time_point now = Clock::now();
+  const double passed = last_look_ ? std::chrono::duration<double>(now - *last_look_).count() : 0;
+  last_look_ = now;
+  next_look_ = now + kLookEvery;
+  refresh(subjects, std::min(passed, kMostSeconds));
+  if (auto failure = differing(states_)) return failure;
+  if (auto failure = frozen(states_, world_size_, patience_.frozen)) return failure;
+  if (auto failure = stuck(states_, patience_.stuck)) return failure;
+  if (auto failure = late(states_, patience_.late)) return failure;
+  const auto waiting = late(states_, patience_.tell);
+  if (waiting && !told_)
+    notice_ = fmt::format("trainer: {}{}\n", waiting->rank >= 0 ? fmt::format("rank {}: ", waiting->rank) : "",
+                          waiting->message);
+  told_ = waiting.has_value();
+  return std::nullopt;
+}
+
+std::string Watchdog::take_notice() {
+  return std::exchange(notice_, "");
+}
+
+std::string table_of(const RankStates& ranks) {
+  std::string text;
+  for (const RankState& state : ranks) {
+    const std::string seconds = state.waited > 0 ? fmt::format(", for {:.0f} s", state.waited) : "";
+    const std::string silent = state.silent > 1 ? fmt::format("; no beat for {:.0f} s", state.silent) : "";
+    text +=
+        fmt::format("  {}: {}{}{}\n", name_of(state), state.running ? doing_of(state) : "has ended", seconds, silent);
+  }
+  return text;
+}
+
+}  // namespace trainer::launch

@@ -1,0 +1,176 @@
+#include "engine/launch/verdict.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/base/errors.h"
+
+namespace trainer::launch {
+namespace {
+
+/// A rank in its third step, with calls in the group of all ranks.
+class FakeRank {
+ public:
+  FakeRank(int rank, int ranks) {
+    state_.rank = rank;
+    state_.beats = 1;
+    state_.step = 3;
+    state_.phase = "forward";
+    state_.groups.push_back(group("among all ranks", ranks));
+  }
+
+  FakeRank& call(CollectiveKind kind, int64_t elements = 8, std::string_view what = "block.1", size_t in = 0) {
+    GroupState& group = state_.groups[in];
+    Collective call{
+        .number = group.last + 1, .elements = elements, .kind = kind, .dtype = std::string_view("Float"), .what = what};
+    const uint64_t before = group.recent.empty() ? 0 : group.recent.back().signature;
+    call.signature = before * 31 + static_cast<uint64_t>(kind) * 1000 + static_cast<uint64_t>(elements) + what.back();
+    group.recent.push_back(call);
+    group.done = group.last = call.number;
+    return *this;
+  }
+  FakeRank& wait(double seconds, size_t in = 0) {
+    state_.waits_in = static_cast<int>(in);
+    state_.waits_for = state_.groups[in].last;
+    --state_.groups[in].done;
+    state_.waited = seconds;
+    return *this;
+  }
+  FakeRank& also_in(std::string_view name, int ranks) {
+    state_.groups.push_back(group(name, ranks));
+    return *this;
+  }
+  FakeRank& silent(double seconds) {
+    state_.silent = seconds;
+    return *this;
+  }
+  FakeRank& ended() {
+    state_.running = false;
+    return *this;
+  }
+  operator RankState() const { return state_; }
+
+ private:
+  static GroupState group(std::string_view name, int ranks) {
+    GroupState group;
+    group.group.name = name;
+    for (int r = 0; r < ranks; ++r) group.group.add_member(r);
+    return group;
+  }
+
+  RankState state_;
+};
+
+constexpr auto kGather = CollectiveKind::kAllGather;
+constexpr auto kSum = CollectiveKind::kSum;
+
+TEST(Differing, RanksAtDifferentNumbersOfTheSameCallsAreWell) {
+  EXPECT_FALSE(differing({FakeRank(0, 2).call(kGather).call(kSum).call(kGather), FakeRank(1, 2).call(kGather)}));
+  EXPECT_FALSE(differing({FakeRank(0, 2), FakeRank(1, 2).call(kGather)}));
+}
+
+TEST(Differing, TheRankThatCallsAnotherKindIsNamedByTheMajority) {
+  const auto failure =
+      differing({FakeRank(0, 3).call(kGather).call(kGather), FakeRank(1, 3).call(kGather).call(kSum, 64, "block.2"),
+                 FakeRank(2, 3).call(kGather).call(kGather)});
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, kInternalFailure);
+  EXPECT_EQ(failure->rank, 1);
+  EXPECT_EQ(failure->step, 3);
+  EXPECT_EQ(failure->message,
+            "ranks 0 and 1 called different collectives\n"
+            "  rank 0 (step 3, forward): all-gather 2 of 8 Float among all ranks (block.1)\n"
+            "  rank 1 (step 3, forward): all-reduce (sum) 2 of 64 Float among all ranks (block.2)");
+}
+
+TEST(Differing, OfTwoRanksNeitherIsAccused) {
+  const auto failure = differing({FakeRank(0, 2).call(kSum, 8), FakeRank(1, 2).call(kSum, 16)});
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->rank, -1);
+}
+
+TEST(Differing, AnotherUnitIsAnotherCall) {
+  EXPECT_TRUE(differing({FakeRank(0, 2).call(kGather, 8, "block.1"), FakeRank(1, 2).call(kGather, 8, "block.2")}));
+}
+
+TEST(Differing, TheFirstDifferenceIsToldNotTheLast) {
+  const auto failure = differing({FakeRank(0, 2).call(kSum, 1).call(kGather, 5).call(kGather, 6),
+                                  FakeRank(1, 2).call(kSum, 2).call(kGather, 6).call(kGather, 7)});
+  ASSERT_TRUE(failure);
+  EXPECT_NE(failure->message.find("all-reduce (sum) 1 of 2 Float"), std::string::npos) << failure->message;
+}
+
+TEST(Frozen, AProcessThatStandsStillEndsTheRun) {
+  const auto failure =
+      frozen({FakeRank(0, 2).call(kGather).call(kGather).wait(11), FakeRank(1, 2).call(kGather).silent(12)}, 2, 10);
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, kPeerFailure);
+  EXPECT_EQ(failure->rank, 1);
+  EXPECT_NE(failure->message.find("stood still for 12 s"), std::string::npos) << failure->message;
+  EXPECT_NE(failure->message.find("rank 0 waits in all-gather 2"), std::string::npos) << failure->message;
+}
+
+TEST(Frozen, AShortSilenceAPauseOfAllAndAnEndAreNone) {
+  EXPECT_FALSE(frozen({FakeRank(0, 2), FakeRank(1, 2).silent(9)}, 2, 10));
+  EXPECT_FALSE(frozen({FakeRank(0, 2).silent(20), FakeRank(1, 2).silent(20)}, 2, 10));
+  EXPECT_FALSE(frozen({FakeRank(0, 2), FakeRank(1, 2).silent(20).ended()}, 2, 10));
+  EXPECT_FALSE(frozen({FakeRank(0, 1).silent(20)}, 1, 10));
+}
+
+TEST(Frozen, AloneOnItsMachineItKeepsOthersWaiting) {
+  EXPECT_TRUE(frozen({FakeRank(0, 2).silent(20)}, 2, 10));
+}
+
+TEST(Stuck, RanksThatWaitForEachOtherInDifferentGroups) {
+  const auto failure =
+      stuck({FakeRank(0, 2).also_in("among the tensor ranks 0, 1", 2).call(kGather).wait(3),
+             FakeRank(1, 2).also_in("among the tensor ranks 0, 1", 2).call(kSum, 8, "q", 1).wait(3, 1)},
+            2);
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, kInternalFailure);
+  EXPECT_EQ(failure->message,
+            "the ranks wait for each other, and none can go on\n"
+            "  rank 0 waits in all-gather 1 of 8 Float among all ranks (block.1)\n"
+            "  rank 1 waits in all-reduce (sum) 1 of 8 Float among the tensor ranks 0, 1 (q)");
+}
+
+TEST(Stuck, NotWhileOneComputesOrACollectiveIsUnderWay) {
+  EXPECT_FALSE(stuck({FakeRank(0, 2).call(kGather).wait(30), FakeRank(1, 2)}, 2));
+  EXPECT_FALSE(stuck({FakeRank(0, 2).call(kGather).wait(30), FakeRank(1, 2).call(kGather).wait(30)}, 2));
+  EXPECT_FALSE(stuck({FakeRank(0, 2).also_in("b", 2).call(kGather).wait(3),
+                      FakeRank(1, 2).also_in("b", 2).call(kSum, 8, "q", 1).wait(1, 1)},
+                     2));
+}
+
+TEST(Stuck, NotWhenARankOfAnotherMachineMayCome) {
+  EXPECT_FALSE(stuck({FakeRank(0, 4).call(kGather).wait(30), FakeRank(1, 4).call(kGather).wait(30)}, 2));
+}
+
+TEST(Late, TheMissingRankIsNamedAndWhatItDoes) {
+  const auto failure = late({FakeRank(0, 3).call(kGather).call(kSum).wait(1801), FakeRank(1, 3).call(kGather),
+                             FakeRank(2, 3).call(kGather).call(kSum).wait(1801)},
+                            1800);
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, kPeerFailure);
+  EXPECT_EQ(failure->rank, 1);
+  EXPECT_EQ(failure->message,
+            "others have waited for it for 1801 s\n"
+            "  it computes after all-gather 1 of 8 Float among all ranks (block.1)\n"
+            "  ranks 0 and 2 wait in all-reduce (sum) 2 of 8 Float among all ranks (block.1)");
+}
+
+TEST(Late, AnEndedRankNeverComes) {
+  const auto failure = late({FakeRank(0, 2).call(kGather).wait(1801), FakeRank(1, 2).ended()}, 1800);
+  ASSERT_TRUE(failure);
+  EXPECT_NE(failure->message.find("it has ended"), std::string::npos) << failure->message;
+}
+
+TEST(Late, RanksOfOtherMachinesAreLookedForThere) {
+  const auto failure = late({FakeRank(0, 4).call(kGather).wait(1801), FakeRank(1, 4).call(kGather).wait(1801)}, 1800);
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->rank, -1);
+  EXPECT_NE(failure->message.find("look at those of others"), std::string::npos) << failure->message;
+  EXPECT_NE(failure->message.find("ranks 0 and 1 wait in"), std::string::npos) << failure->message;
+}
+
+}  // namespace
+}  // namespace trainer::launch
