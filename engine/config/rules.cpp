@@ -78,14 +78,30 @@ void device(const Config& config, Judge& judge) {
                key, value);
 }
 
+/// Copies of the model times the ranks that share one are all ranks. One of the two sizes may be left out.
+void copies_fit_ranks(const Config& config, Judge& judge) {
+  const ParallelismConfig& mesh = *config.parallelism_config;
+  const int64_t ranks = std::max<int64_t>(1, config.num_processes);
+  const int64_t product = mesh.dp_replicate_size * mesh.dp_shard_size;
+  if (product == 1 || product == ranks) return;
+  if (mesh.dp_shard_size > 1) {
+    judge.refuse("parallelism_config.parallelism_config_dp_shard_size",
+                 "the sizes of parallelism_config multiply to {}, but num_processes is {}: make them equal", product,
+                 ranks);
+  } else if (ranks % product != 0) {
+    judge.refuse("parallelism_config.parallelism_config_dp_replicate_size",
+                 "parallelism_config_dp_replicate_size is {}, but num_processes is {}: it must be a multiple", product,
+                 ranks);
+  }
+}
+
 void mesh(const Config& config, Judge& judge) {
   if (!config.parallelism_config) return;
   const ParallelismConfig& mesh = *config.parallelism_config;
   const std::pair<const char*, int64_t> later[] = {{"parallelism_config_tp_size", mesh.tp_size},
                                                    {"parallelism_config_pp_size", mesh.pp_size},
                                                    {"parallelism_config_cp_size", mesh.cp_size},
-                                                   {"parallelism_config_sp_size", mesh.sp_size},
-                                                   {"parallelism_config_dp_replicate_size", mesh.dp_replicate_size}};
+                                                   {"parallelism_config_sp_size", mesh.sp_size}};
   bool supported = true;
   for (const auto& [key, size] : later) {
     if (size <= 1) continue;
@@ -96,11 +112,7 @@ void mesh(const Config& config, Judge& judge) {
                  "{} is {}: this version either shards a model over all ranks or copies it to all; 1 is supported",
                  asked, value);
   }
-  if (supported && mesh.dp_shard_size > 1 && mesh.dp_shard_size != std::max<int64_t>(1, config.num_processes)) {
-    judge.refuse("parallelism_config.parallelism_config_dp_shard_size",
-                 "the sizes of parallelism_config multiply to {}, but num_processes is {}: make them equal",
-                 mesh.dp_shard_size, config.num_processes);
-  }
+  if (supported) copies_fit_ranks(config, judge);
 }
 
 void model(const Config& config, Judge& judge) {

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include <ATen/ops/from_blob.h>
 
@@ -29,7 +31,13 @@ FileDescriptor create(int64_t bytes) {
 
 }  // namespace
 
+bool may_share_memory() {
+  const char* const given = std::getenv("TRAINER_SHARE_MEMORY");
+  return given == nullptr || std::string_view(given) != "0";
+}
+
 at::Tensor map_shared_memory(Comm& comm, int64_t bytes) {
+  if (!may_share_memory()) return {};
   FileDescriptor memory = comm.rank() == 0 ? create(bytes) : FileDescriptor();
   const auto paths = comm.gather_text(fmt::format("/proc/{}/fd/{}", getpid(), memory.get()));
   if (comm.rank() != 0) memory = FileDescriptor(open(paths[0].c_str(), O_RDWR | O_CLOEXEC));

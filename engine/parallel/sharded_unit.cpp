@@ -5,6 +5,8 @@
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include "engine/base/errors.h"
+
 namespace trainer::parallel {
 namespace {
 
@@ -65,7 +67,10 @@ void ShardedUnit::begin_backward() {
 }
 
 void ShardedUnit::leaf_done() {
-  if (--leaves_left_ == 0) finish_backward();
+  if (!in_backward_) throw InternalError("a gradient of {} came after they were reduced", name_);
+  if (--leaves_left_ > 0) return;
+  finish_backward();
+  if (when_reduced_) when_reduced_();
 }
 
 void ShardedUnit::finish_backward() {

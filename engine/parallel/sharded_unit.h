@@ -20,6 +20,8 @@ class ShardedUnit {
   void start_gather();
   void wait_gathered();
   void free();
+  /// Called whenever this unit's gradients are complete and reduced.
+  void when_reduced(std::function<void()> then) { when_reduced_ = std::move(then); }
 
   /// Before this unit's backward: values and zero gradients are there; from now on its leaves are counted.
   void begin_backward();
@@ -37,6 +39,7 @@ class ShardedUnit {
   std::vector<FlatGroup> groups_;
   int64_t leaves_ = 0, leaves_left_ = 0;
   bool in_backward_ = false;
+  std::function<void()> when_reduced_;
 };
 
 }  // namespace trainer::parallel

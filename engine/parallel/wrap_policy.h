@@ -1,6 +1,5 @@
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "engine/config/sections.h"
@@ -8,8 +7,15 @@
 
 namespace trainer::parallel {
 
-/// The modules that become FSDP units, in the order of the tree. Errors: ConfigError that lists the model's classes
-/// when a named class is not among them.
-std::vector<nn::Module*> units_to_wrap(models::Model& model, const config::FsdpConfig& options);
+/// A module, and the parameters that are gathered and freed with it.
+struct UnitPlan {
+  nn::Module* module = nullptr;
+  std::vector<nn::ParameterPtr> parameters;
+};
+
+/// The FSDP units of a model: those within another one before it, the model itself with what is left as the last. A
+/// weight that is used outside a module too (a tied embedding) belongs to the unit around all its uses. Errors:
+/// ConfigError that lists the model's classes when a named class is not among them.
+std::vector<UnitPlan> plan_units(models::Model& model, const config::FsdpConfig& options);
 
 }  // namespace trainer::parallel

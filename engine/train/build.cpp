@@ -117,6 +117,16 @@ std::unique_ptr<parallel::ParallelModel> make_data_parallel(const config::Plan& 
                                                        precision_of(plan));
 }
 
+/// Into how many copies of the model FSDP spreads the ranks that see different samples. Under the HYBRID strategies
+/// each machine has one, so that only gradients cross the network.
+int64_t model_copies(const config::Plan& plan) {
+  const config::Config& c = plan.config;
+  const int64_t given = c.parallelism_config ? c.parallelism_config->dp_replicate_size : 1;
+  const bool hybrid = c.fsdp_config.sharding_strategy == config::ShardingStrategy::kHybridShard ||
+                      c.fsdp_config.sharding_strategy == config::ShardingStrategy::kHybridShardZero2;
+  return given == 1 && hybrid ? c.num_machines : given;
+}
+
 }  // namespace
 
 Blueprint make_blueprint(const config::Plan& plan, const std::vector<std::string>& labels) {
@@ -125,7 +135,7 @@ Blueprint make_blueprint(const config::Plan& plan, const std::vector<std::string
   add_adapters(plan, blueprint);
   // A class that isn't there is found before anything is written.
   if (plan.config.distributed_type == config::DistributedType::kFsdp)
-    parallel::units_to_wrap(*blueprint.model, plan.config.fsdp_config);
+    parallel::plan_units(*blueprint.model, plan.config.fsdp_config);
   return blueprint;
 }
 
@@ -183,8 +193,9 @@ dist::Degrees degrees_of(const config::Plan& plan) {
   degrees.tensor = given.tp_size;
   degrees.context = given.cp_size;
   degrees.pipeline = given.pp_size;
-  if (c.distributed_type == config::DistributedType::kFsdp)
-    degrees.shard = given.dp_shard_size > 1 ? given.dp_shard_size : plan.data_ranks() / given.dp_replicate_size;
+  if (c.distributed_type == config::DistributedType::kFsdp &&
+      c.fsdp_config.sharding_strategy != config::ShardingStrategy::kNoShard)
+    degrees.shard = given.dp_shard_size > 1 ? given.dp_shard_size : plan.data_ranks() / model_copies(plan);
   degrees.replicate = plan.data_ranks() / degrees.shard;
   return degrees;
 }

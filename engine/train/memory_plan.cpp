@@ -7,6 +7,7 @@
 #include "engine/checkpoint/export.h"
 #include "engine/dist/dry_comm.h"
 #include "engine/dist/dry_memory.h"
+#include "engine/dist/shared_memory.h"
 
 namespace trainer::train {
 namespace {
@@ -88,7 +89,7 @@ int64_t saving_peak(parallel::ParallelModel& model, bool adapters_only) {
 Workload workload_of(const config::Plan& plan, const data::Datasets& datasets) {
   const config::Config& c = plan.config;
   Workload workload;
-  workload.share_memory = c.num_machines == 1;
+  workload.share_memory = c.num_machines == 1 && dist::may_share_memory();
   workload.training = longest_training_batches(c, *datasets.train, plan.data_ranks());
   if (datasets.validation->empty()) return workload;
   workload.evaluation = longest_evaluation_batches(c, *datasets.validation, plan.data_ranks());

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "engine/adapters/lora_linear.h"
 #include "engine/optim/schedule.h"
@@ -37,18 +36,13 @@ std::vector<LoraTarget> lora_report(models::Model& model) {
   return targets;
 }
 
-/// As ShardedModel makes them: a nested unit takes its parameters first, and the root what is left.
 std::vector<UnitReport> unit_report(const config::Plan& plan, train::Blueprint& blueprint) {
   if (plan.config.distributed_type != config::DistributedType::kFsdp) return {};
   const parallel::Precision precision = train::precision_of(plan);
-  std::vector<nn::Module*> modules = parallel::units_to_wrap(*blueprint.model, plan.config.fsdp_config);
-  modules.insert(modules.begin(), blueprint.model.get());
-  std::set<nn::ParameterPtr> taken;
   std::vector<UnitReport> units;
-  for (auto module = modules.rbegin(); module != modules.rend(); ++module) {
-    UnitReport unit{(*module)->path(), (*module)->class_name(), 0, 0};
-    for (const nn::ParameterPtr& p : (*module)->all_parameters()) {
-      if (!taken.insert(p).second) continue;
+  for (const auto& [module, parameters] : parallel::plan_units(*blueprint.model, plan.config.fsdp_config)) {
+    UnitReport unit{module->path(), module->class_name(), 0, 0};
+    for (const nn::ParameterPtr& p : parameters) {
       const auto kept = p->trainable ? at::kFloat : precision.frozen(*p, blueprint.source().dtype(*p));
       unit.parameters += p->numel();
       unit.bytes += p->numel() * static_cast<int64_t>(c10::elementSize(kept));
@@ -56,7 +50,6 @@ std::vector<UnitReport> unit_report(const config::Plan& plan, train::Blueprint& 
     units.push_back(std::move(unit));
   }
   units.back().name = "the root";
-  std::reverse(units.begin(), units.end() - 1);
   return units;
 }
 

@@ -31,17 +31,22 @@ T5Attention::T5Attention(const T5Config& c, Kind kind, bool owns_position_bias, 
                                      normal(c, static_cast<double>(c.d_model)));
 }
 
-at::Tensor T5Attention::operator()(const at::Tensor& x, const at::Tensor& position_bias, const at::Tensor& memory,
-                                   const nn::Pass& pass) {
-  return Module::operator()({x, position_bias, memory}, pass)[0];
+nn::Tensors T5Attention::operator()(const at::Tensor& x, const at::Tensor& position_bias, const at::Tensor& memory,
+                                    const nn::Pass& pass) {
+  return Module::operator()({x, position_bias, memory}, pass);
 }
 
 nn::Tensors T5Attention::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  return {pass.cache != nullptr && kind_ != kEncoderSelf ? attend_decoding(in[0], in[1], in[2], pass)
-                                                         : attend(in[0], in[1], in[2], pass)};
+  const at::Tensor bias = relative_attention_bias_ ? own_position_bias(pass) : in[1];
+  return {pass.cache != nullptr && kind_ != kEncoderSelf ? attend_decoding(in[0], bias, in[2], pass)
+                                                         : attend(in[0], bias, in[2], pass),
+          bias};
 }
 
-at::Tensor T5Attention::position_bias(int64_t length, const nn::Pass& pass) {
+at::Tensor T5Attention::own_position_bias(const nn::Pass& pass) {
+  const bool decoding = kind_ == kDecoderSelf && pass.cache != nullptr;
+  const nn::LayoutPtr& rows = kind_ == kEncoderSelf ? pass.source : pass.target;
+  const int64_t length = nn::prefix_tokens(pass) + (decoding ? pass.cache->decoded + 1 : rows->longest());
   const auto buckets =
       position_buckets(std::max<int64_t>(length, 1), kind_ == kEncoderSelf, config_.relative_attention_num_buckets,
                        config_.relative_attention_max_distance);

@@ -11,17 +11,17 @@ class T5Attention : public nn::Module {
   enum Kind { kEncoderSelf, kDecoderSelf, kCross };
   T5Attention(const T5Config& config, Kind kind, bool owns_position_bias, int64_t block);
 
-  /// x [Tq, D], position_bias [distances, H] (undefined: none), memory [Tk, D] (cross-attention only) → [Tq, D].
-  at::Tensor operator()(const at::Tensor& x, const at::Tensor& position_bias, const at::Tensor& memory,
-                        const nn::Pass& pass);
-
-  /// The bias of the distances -(length - 1) … length - 1: [2 length - 1, H].
-  at::Tensor position_bias(int64_t length, const nn::Pass& pass);
+  /// x [Tq, D], position_bias [distances, H] (undefined: none), memory [Tk, D] (cross-attention only) → [Tq, D], and
+  /// the position_bias used: its own where it owns one.
+  nn::Tensors operator()(const at::Tensor& x, const at::Tensor& position_bias, const at::Tensor& memory,
+                         const nn::Pass& pass);
 
  protected:
   nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
 
  private:
+  /// The bias of the distances -(length - 1) … length - 1: [2 length - 1, H].
+  at::Tensor own_position_bias(const nn::Pass& pass);
   at::Tensor attend(const at::Tensor& x, const at::Tensor& position_bias, const at::Tensor& memory,
                     const nn::Pass& pass);
   at::Tensor attend_decoding(const at::Tensor& x, const at::Tensor& position_bias, const at::Tensor& memory,

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "models/nn/prefix.h"
 #include "models/nn/rms_norm.h"
 
 namespace trainer::models::t5 {
@@ -39,14 +38,14 @@ T5LayerAttention::T5LayerAttention(const T5Config& c, T5Attention::Kind kind, bo
                  block),
       layer_norm_(*this, "layer_norm", c.d_model, c.layer_norm_epsilon) {}
 
-at::Tensor T5LayerAttention::operator()(const at::Tensor& x, const at::Tensor& position_bias, const at::Tensor& memory,
-                                        const nn::Pass& pass) {
-  return Module::operator()({x, position_bias, memory}, pass)[0];
+nn::Tensors T5LayerAttention::operator()(const at::Tensor& x, const at::Tensor& position_bias, const at::Tensor& memory,
+                                         const nn::Pass& pass) {
+  return Module::operator()({x, position_bias, memory}, pass);
 }
 
 nn::Tensors T5LayerAttention::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  const at::Tensor attended = (*attention_)((*layer_norm_)(in[0], pass), in[1], in[2], pass);
-  return {nn::dropout_add(in[0], attended, pass.dropout(path(), dropout_), rows_of(*this, pass))};
+  const nn::Tensors attended = (*attention_)((*layer_norm_)(in[0], pass), in[1], in[2], pass);
+  return {nn::dropout_add(in[0], attended[0], pass.dropout(path(), dropout_), rows_of(*this, pass)), attended[1]};
 }
 
 T5DenseReluDense::T5DenseReluDense(const T5Config& c)
@@ -81,8 +80,6 @@ nn::Tensors T5LayerFF::forward(const nn::Tensors& in, const nn::Pass& pass) {
 
 T5Block::T5Block(const T5Config& c, bool decoder, int64_t index)
     : Module("T5Block"),
-      decoder_(decoder),
-      owns_position_bias_(index == 0),
       self_attention_(*this, "layer.0", c, decoder ? T5Attention::kDecoderSelf : T5Attention::kEncoderSelf, index == 0,
                       index),
       cross_attention_(decoder ? std::optional<nn::Slot<T5LayerAttention>>(std::in_place, *this, "layer.1", c,
@@ -91,13 +88,9 @@ T5Block::T5Block(const T5Config& c, bool decoder, int64_t index)
       feed_forward_(*this, decoder ? "layer.2" : "layer.1", c) {}
 
 nn::Tensors T5Block::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  const bool decoding = decoder_ && pass.cache != nullptr;
-  const int64_t own = decoding ? pass.cache->decoded + 1 : (decoder_ ? pass.target : pass.source)->longest();
-  const int64_t length = nn::prefix_tokens(pass) + own;
-  const at::Tensor bias = owns_position_bias_ ? self_attention_->attention().position_bias(length, pass) : in[1];
-  at::Tensor x = (*self_attention_)(in[0], bias, {}, pass);
-  if (cross_attention_) x = (**cross_attention_)(x, {}, in[2], pass);
-  return {(*feed_forward_)(x, pass), bias};
+  const nn::Tensors attended = (*self_attention_)(in[0], in[1], {}, pass);
+  const at::Tensor x = cross_attention_ ? (**cross_attention_)(attended[0], {}, in[2], pass)[0] : attended[0];
+  return {(*feed_forward_)(x, pass), attended[1]};
 }
 
 }  // namespace trainer::models::t5

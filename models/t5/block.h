@@ -21,9 +21,9 @@ class T5LayerNorm : public nn::Module {
 class T5LayerAttention : public nn::Module {
  public:
   T5LayerAttention(const T5Config& config, T5Attention::Kind kind, bool owns_position_bias, int64_t block);
-  at::Tensor operator()(const at::Tensor& x, const at::Tensor& position_bias, const at::Tensor& memory,
-                        const nn::Pass& pass);
-  T5Attention& attention() { return *attention_; }
+  /// Inputs and outputs as T5Attention's.
+  nn::Tensors operator()(const at::Tensor& x, const at::Tensor& position_bias, const at::Tensor& memory,
+                         const nn::Pass& pass);
 
  protected:
   nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
@@ -77,7 +77,6 @@ class T5Block : public nn::Module {
   nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
 
  private:
-  bool decoder_, owns_position_bias_;
   nn::Slot<T5LayerAttention> self_attention_;
   std::optional<nn::Slot<T5LayerAttention>> cross_attention_;
   nn::Slot<T5LayerFF> feed_forward_;

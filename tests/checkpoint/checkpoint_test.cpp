@@ -28,9 +28,13 @@ struct Strategy {
   DistributedType type = DistributedType::kNo;
   int ranks = 1;
   bool share_memory = true;
+  int64_t copies = 1;  // of the model, each spread over some of the ranks
 };
-const Strategy kStrategies[] = {
-    {}, {DistributedType::kMultiCpu, 2}, {DistributedType::kFsdp, 2}, {DistributedType::kFsdp, 3, false}};
+const Strategy kStrategies[] = {{},
+                                {DistributedType::kMultiCpu, 2},
+                                {DistributedType::kFsdp, 2},
+                                {DistributedType::kFsdp, 3, false},
+                                {DistributedType::kFsdp, 4, true, 2}};
 
 void run_as(const Strategy& strategy, const std::function<void(dist::Comm&)>& body) {
   run_ranks(strategy.ranks, body, strategy.share_memory);
@@ -52,6 +56,7 @@ struct TrainedRun {
   TrainedRun(config::Plan plan, Strategy strategy, int64_t seed, dist::Comm& comm) {
     plan.config.distributed_type = strategy.type;
     plan.config.num_processes = strategy.ranks;
+    if (strategy.copies > 1) plan.config.parallelism_config.emplace().dp_replicate_size = strategy.copies;
     plan.config.seed = seed;
     model = make_model(plan, comm);
     optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), comm);

@@ -92,10 +92,21 @@ TEST_F(Accelerate, StrategiesThatComeToAnotherOnOneMachine) {
   EXPECT_EQ(plan.translated[0].text, "distributed_type: MULTI_GPU, because nothing is sharded");
 }
 
-TEST_F(Accelerate, PoliciesOfLaterVersionsAreRefused) {
-  EXPECT_EQ(fsdp_problems("auto_wrap_policy: SIZE_BASED_WRAP"),
-            "f.yaml:6:33: fsdp_config.fsdp_auto_wrap_policy SIZE_BASED_WRAP is not supported by this version; "
-            "TRANSFORMER_BASED_WRAP or NO_WRAP is");
+TEST_F(Accelerate, CopiesOfShardsAreAskedForBySizes) {
+  const auto with = [&](const std::string& strategy, int ranks, const std::string& sizes) {
+    return fmt::format(
+        "distributed_type: FSDP\nnum_processes: {}\nuse_cpu: true\n{}fsdp_config: {{sharding_strategy: {}}}\n"
+        "parallelism_config: {{{}}}\n",
+        ranks, kOurs, strategy, sizes);
+  };
+  const std::string replicate = "parallelism_config_dp_replicate_size: ", shard = "parallelism_config_dp_shard_size: ";
+  const Plan plan = resolve(with("HYBRID_SHARD_ZERO2", 4, replicate + "2, " + shard + "2"));
+  EXPECT_EQ(plan.config.fsdp_config.sharding_strategy, ShardingStrategy::kHybridShardZero2);
+  EXPECT_EQ(problems(with("HYBRID_SHARD", 6, replicate + "3")), "");
+  EXPECT_EQ(problems(with("HYBRID_SHARD", 6, shard + "2, " + replicate + "2")),
+            "f.yaml:7:56: the sizes of parallelism_config multiply to 4, but num_processes is 6: make them equal");
+  EXPECT_EQ(problems(with("FULL_SHARD", 6, replicate + "4")),
+            "f.yaml:7:60: parallelism_config_dp_replicate_size is 4, but num_processes is 6: it must be a multiple");
 }
 
 TEST_F(Accelerate, TheStrategyUnderTheOtherKeyIsHonoured) {

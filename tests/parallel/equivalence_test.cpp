@@ -59,6 +59,10 @@ struct Setting {
   bool share_memory = true;  // between ranks
   config::ShardingStrategy strategy = config::ShardingStrategy::kFullShard;
   config::OptimizerName optim = config::OptimizerName::kAdamWFused;
+  int64_t copies = 1;  // of the model, by dp_replicate_size
+  config::BackwardPrefetch prefetch = config::BackwardPrefetch::kPre;
+  int64_t min_num_params = 0;        // of a unit by size; 0: by class
+  std::vector<std::string> classes;  // of units
 };
 
 struct Outcome {
@@ -76,6 +80,14 @@ config::Plan plan_of(const Setting& s) {
   c.distributed_type = s.type;
   c.num_processes = s.ranks;
   c.fsdp_config.sharding_strategy = s.strategy;
+  c.fsdp_config.backward_prefetch = s.prefetch;
+  c.fsdp_config.forward_prefetch = s.prefetch == config::BackwardPrefetch::kPost;
+  c.fsdp_config.transformer_layer_cls_to_wrap = s.classes;
+  if (s.min_num_params > 0) {
+    c.fsdp_config.auto_wrap_policy = config::WrapPolicy::kSizeBased;
+    c.fsdp_config.min_num_params = s.min_num_params;
+  }
+  if (s.copies > 1) c.parallelism_config.emplace().dp_replicate_size = s.copies;
   c.training.gradient_checkpointing = s.recompute;
   c.training.optim = s.optim;
   c.training.ddp_bucket_cap_mb = 0.01;  // several buckets even here
@@ -147,6 +159,8 @@ void expect_same(const Outcome& found, const Outcome& reference, double gradient
 
 using config::DistributedType;
 constexpr auto kShardGradOp = config::ShardingStrategy::kShardGradOp;
+constexpr auto kHybrid = config::ShardingStrategy::kHybridShard;
+constexpr auto kHybridZero2 = config::ShardingStrategy::kHybridShardZero2;
 
 class Strategies : public ::testing::TestWithParam<Setting> {};
 
@@ -179,6 +193,28 @@ std::vector<Setting> all_settings() {
       all.push_back({golden, DistributedType::kFsdp, 3, lora, true, false, 2, 7, true, kShardGradOp});
       all.push_back({golden, DistributedType::kFsdp, 2, lora, false, false, 100, 8, false, kShardGradOp});
     }
+  for (const bool lora : {false, true}) {
+    const auto add = [&](int ranks, bool recompute, int64_t per_device, int64_t global_batch, bool share) -> Setting& {
+      return all.emplace_back(
+          Setting{"v1_1", DistributedType::kFsdp, ranks, lora, recompute, false, per_device, global_batch, share});
+    };
+    all.push_back({"v1_0", DistributedType::kMultiCpu, 3, lora, true, false, 1, 7});
+    all.push_back({"v1_0", DistributedType::kMultiCpu, 4, lora, false, false, 100, 3});  // a rank without samples
+    add(4, false, 100, 7, false);
+    // Copies of shards.
+    add(4, false, 100, 7, true).strategy = kHybrid, all.back().copies = 2;
+    add(4, true, 1, 7, false).strategy = kHybrid, all.back().copies = 2;
+    add(4, false, 2, 8, false).strategy = kHybridZero2, all.back().copies = 2;
+    add(3, false, 100, 7, false).strategy = kHybrid, all.back().copies = 3;
+    // Units by size, within each other, and gathered at other times.
+    add(2, false, 2, 7, false).min_num_params = 300;
+    add(3, true, 100, 7, true).min_num_params = 300;
+    const std::vector<std::string> nested{"T5Block", "T5Attention", "T5LayerFF", "*.block.1.layer.0.SelfAttention.q"};
+    add(2, false, 2, 7, false).classes = nested, all.back().prefetch = config::BackwardPrefetch::kPost;
+    add(3, true, 2, 7, false).classes = nested;
+    add(2, false, 2, 7, false).classes = nested, all.back().prefetch = config::BackwardPrefetch::kNone,
+                        all.back().strategy = kShardGradOp;
+  }
   return all;
 }
 
@@ -186,7 +222,9 @@ std::string name_of(const Setting& s) {
   const char* type = s.type == DistributedType::kNo ? "One" : s.type == DistributedType::kFsdp ? "Fsdp" : "Ddp";
   return fmt::format("{}_{}{}_{}{}_batch{}of{}{}", s.golden, type, s.ranks, s.lora ? "lora" : "full",
                      s.recompute ? "_recompute" : "", s.global_batch, s.per_device, s.share_memory ? "" : "_sent") +
-         (s.strategy == kShardGradOp ? "_grad_op" : "");
+         (s.strategy == kShardGradOp || s.strategy == kHybridZero2 ? "_grad_op" : "") +
+         (s.copies > 1 ? fmt::format("_{}copies", s.copies) : "") + (s.min_num_params > 0 ? "_by_size" : "") +
+         (s.classes.empty() ? "" : "_nested");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Strategies, ::testing::ValuesIn(all_settings()),

@@ -2,6 +2,7 @@
 
   bench.py start    wall time from the command to its first finished update, tiny T5 with LoRA, two ranks
   bench.py lora     real (non-padding) tokens a second and peak memory of the LoRA job, padded and tuned peer
+  bench.py fsdp     the same of full training, sharded by both: FULL_SHARD beside torch's own fully_shard
 
 Runs with any Python 3.10 or newer; the peer runs in the one given with --python. README.md says how to make it.
 """
@@ -40,6 +41,7 @@ class Job:
     ranks: int
     strategy: str      # of trainer: NO, MULTI_CPU or FSDP
     dropout: float = 0.1
+    lora: bool = True  # else every weight is trained
 
     @property
     def threads(self) -> int:
@@ -53,12 +55,18 @@ class Result:
     records: list[dict]
     largest_process: int     # bytes, peak
     all_processes: int       # bytes, sum of peaks: shared pages count in each
+    together: int            # bytes, the most of all processes at a time: shared pages count once
 
     @property
     def tokens_per_second(self) -> float:
         counted = self.records[WARM_UP:] or self.records[-1:]
         tokens = sum(r["tokens_per_second"] * r["step_seconds"] for r in counted)
         return tokens / sum(r["step_seconds"] for r in counted)
+
+    @property
+    def updates_per_second(self) -> float:
+        counted = self.records[WARM_UP:] or self.records[-1:]
+        return len(counted) / sum(r["step_seconds"] for r in counted)
 
 
 # --- the two programs ---
@@ -90,6 +98,8 @@ def trainer_yaml(job: Job, output: pathlib.Path) -> str:
         "checkpoint": {"resume_from_checkpoint": False},
         "logging": {"logging_steps": 1},
     }
+    if not job.lora:
+        del config["lora"]
     if job.strategy == "FSDP":
         config["fsdp_config"] = {"fsdp_sharding_strategy": "FULL_SHARD",
                                  "fsdp_auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
@@ -114,7 +124,7 @@ def peer_command(arguments: argparse.Namespace, job: Job, folder: pathlib.Path, 
     return [str(arguments.python.parent / "accelerate"), "launch", "--config_file", str(folder / "accelerate.json"),
             "--num_cpu_threads_per_process", str(job.threads), str(HERE / "peer.py"), "--model", str(job.model),
             "--data", str(job.data), "--output", str(folder / "out"), "--steps", str(job.steps),
-            "--batch", str(job.batch), "--dropout", str(job.dropout), *options]
+            "--batch", str(job.batch), "--dropout", str(job.dropout), *([] if job.lora else ["--full"]), *options]
 
 
 # --- running one and watching it ---
@@ -144,6 +154,15 @@ def peak_memory(process: int) -> int:
     return int(status.split("VmHWM:")[1].split()[0]) * 1024 if "VmHWM:" in status else 0
 
 
+def shared_out(process: int) -> int:
+    """Bytes, a page that several processes share counted in parts; 0 when the process is gone."""
+    try:
+        rollup = pathlib.Path(f"/proc/{process}/smaps_rollup").read_text()
+    except OSError:
+        return 0
+    return int(rollup.split("\nPss:")[1].split()[0]) * 1024 if "\nPss:" in rollup else 0
+
+
 def read_records(path: pathlib.Path) -> list[dict]:
     """Complete lines that are updates."""
     if not path.exists():
@@ -167,7 +186,7 @@ def tail(screen: pathlib.Path) -> str:
 
 def run(command: list[str], folder: pathlib.Path, limit: float) -> Result:
     metrics, screen = folder / "out" / "metrics.jsonl", folder / "screen.txt"
-    first, peaks, last_look = None, {}, 0.0
+    first, peaks, together, last_look = None, {}, 0, 0.0
     with open(screen, "wb") as sink, contextlib.ExitStack() as at_exit:
         start = time.monotonic()
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, start_new_session=True,
@@ -179,8 +198,10 @@ def run(command: list[str], folder: pathlib.Path, limit: float) -> Result:
                 first = time.monotonic() - start
             if now - last_look > 0.2:
                 last_look = now
-                for member in process_group(process.pid):
+                members = process_group(process.pid)
+                for member in members:
                     peaks[member] = max(peaks.get(member, 0), peak_memory(member))
+                together = max(together, sum(map(shared_out, members)))
             if now > limit:
                 sys.exit(f"ran for more than {limit:.0f} s: {shlex.join(command)}\n{tail(screen)}")
             time.sleep(POLL_SECONDS)
@@ -188,7 +209,8 @@ def run(command: list[str], folder: pathlib.Path, limit: float) -> Result:
     records = read_records(metrics)
     if process.returncode != 0 or not records:
         sys.exit(f"exit {process.returncode}, {len(records)} updates: {shlex.join(command)}\n{tail(screen)}")
-    return Result(seconds if first is None else first, seconds, records, max(peaks.values()), sum(peaks.values()))
+    return Result(seconds if first is None else first, seconds, records, max(peaks.values()), sum(peaks.values()),
+                  together)
 
 
 def run_pairs(arguments: argparse.Namespace, programs: dict, job: Job, work: pathlib.Path) -> dict[str, list[Result]]:
@@ -282,6 +304,17 @@ def lora(arguments: argparse.Namespace, job: Job, work: pathlib.Path) -> None:
     print_losses(results)
 
 
+def fsdp(arguments: argparse.Namespace, job: Job, work: pathlib.Path) -> None:
+    job.lora = False
+    peers = {"fully_shard": ["--padding", "dynamic", "--strategy", "fsdp2"]}
+    results = run_pairs(arguments, programs(arguments, job, peers), job, work)
+    print_table("real tokens a second, source and target", "tokens/s", results, lambda r: r.tokens_per_second, True)
+    print_table("updates a second", "1/s", results, lambda r: r.updates_per_second, True)
+    print_table("peak memory of the largest process", "MB", results, lambda r: r.largest_process / 1e6, False)
+    print_table("most memory of all processes at a time", "MB", results, lambda r: r.together / 1e6, False)
+    print_losses(results)
+
+
 def programs(arguments: argparse.Namespace, job: Job, peers: dict[str, list[str]]) -> dict:
     """Name -> what writes a run's files into a folder and returns its command."""
     chosen = {}
@@ -303,16 +336,16 @@ def make_model(arguments: argparse.Namespace, work: pathlib.Path) -> pathlib.Pat
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["start", "lora"])
+    parser.add_argument("what", choices=["start", "lora", "fsdp"])
     parser.add_argument("--python", type=pathlib.Path, default=pathlib.Path(sys.executable), help="the peer's")
     parser.add_argument("--trainer", type=pathlib.Path, default=ROOT / "build" / "release" / "bin" / "trainer")
     parser.add_argument("--data", type=pathlib.Path, default=DATA, help="lines sentence@label")
     parser.add_argument("--model", type=pathlib.Path, help="folder to use or to make; default: a temporary one")
-    parser.add_argument("--shape", choices=["tiny", "t5-small", "t5-base"], help="default: tiny, for lora t5-small")
+    parser.add_argument("--shape", choices=["tiny", "t5-small", "t5-base"], help="default: for start tiny, else t5-small")
     parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--steps", type=int, help="updates of a run; default 1, for lora 12")
+    parser.add_argument("--steps", type=int, help="updates of a run; default: for start 1, else 12")
     parser.add_argument("--batch", type=int, default=8, help="samples of a rank")
-    parser.add_argument("--ranks", type=int, help="default 2, for lora 1")
+    parser.add_argument("--ranks", type=int, help="default: for lora 1, else 2")
     parser.add_argument("--strategy", choices=["NO", "MULTI_CPU", "FSDP"], help="trainer's; default: NO, FSDP")
     parser.add_argument("--dropout", type=float, default=0.1, help="with 0 the losses of both can be compared")
     parser.add_argument("--peer-fsdp", action="store_true", help="also the peer sharded by torch's FSDP2")
@@ -322,7 +355,7 @@ def parse_arguments() -> argparse.Namespace:
     is_start = arguments.what == "start"
     arguments.shape = arguments.shape or ("tiny" if is_start else "t5-small")
     arguments.steps = arguments.steps or (1 if is_start else 12)
-    arguments.ranks = arguments.ranks or (2 if is_start else 1)
+    arguments.ranks = arguments.ranks or (1 if arguments.what == "lora" else 2)
     arguments.strategy = arguments.strategy or ("NO" if arguments.ranks == 1 else "FSDP")
     return arguments
 
@@ -337,7 +370,7 @@ def main() -> None:
                   arguments.strategy, arguments.dropout)
         print(f"job: {arguments.shape}, {job.ranks} ranks x {job.batch} samples, {job.threads} threads a rank, "
               f"{job.steps} updates, dropout {job.dropout}, trainer runs {job.strategy}")
-        {"start": start, "lora": lora}[arguments.what](arguments, job, work)
+        {"start": start, "lora": lora, "fsdp": fsdp}[arguments.what](arguments, job, work)
 
 
 if __name__ == "__main__":

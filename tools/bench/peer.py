@@ -25,6 +25,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--output", type=pathlib.Path, required=True)
     parser.add_argument("--padding", choices=["max", "dynamic"], default="dynamic")
     parser.add_argument("--strategy", choices=["ddp", "fsdp2"], default="ddp", help="of several ranks")
+    parser.add_argument("--full", action="store_true", help="trains every weight, without LoRA")
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--batch", type=int, default=8, help="samples of a rank")
     parser.add_argument("--learning-rate", type=float, default=1e-3)
@@ -69,12 +70,14 @@ def collator(arguments: argparse.Namespace):
 def build_model(arguments: argparse.Namespace, accelerator: Accelerator) -> torch.nn.Module:
     model = T5ForConditionalGeneration.from_pretrained(arguments.model, dtype=torch.float32,
                                                        dropout_rate=arguments.dropout)
-    model = get_peft_model(model, LoraConfig(task_type="SEQ_2_SEQ_LM", r=8, lora_alpha=32,
-                                             lora_dropout=arguments.dropout, target_modules=["q", "v"]))
+    base = model
+    if not arguments.full:
+        model = get_peft_model(model, LoraConfig(task_type="SEQ_2_SEQ_LM", r=8, lora_alpha=32,
+                                                 lora_dropout=arguments.dropout, target_modules=["q", "v"]))
+        base = model.get_base_model()
     if arguments.strategy == "fsdp2" and accelerator.num_processes > 1:
         # Accelerate 1.15 shards on accelerators only; torch itself does it on a CPU.
         from torch.distributed.fsdp import fully_shard
-        base = model.get_base_model()
         for block in [*base.encoder.block, *base.decoder.block]:
             fully_shard(block)
         fully_shard(model)

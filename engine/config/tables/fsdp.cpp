@@ -19,8 +19,9 @@ const Entries& fsdp_table() {
           .alias("sharding_strategy")
           .env("FSDP_SHARDING_STRATEGY")
           .help("FULL_SHARD spreads parameters, gradients and optimiser state over the ranks. SHARD_GRAD_OP keeps the "
-                "parameters gathered between a forward and its backward. NO_SHARD is MULTI_CPU; on one machine "
-                "HYBRID_SHARD is FULL_SHARD and HYBRID_SHARD_ZERO2 is SHARD_GRAD_OP.")
+                "parameters gathered between a forward and its backward. HYBRID_SHARD and HYBRID_SHARD_ZERO2 do "
+                "so within each machine (or by parallelism_config's dp_shard_size and dp_replicate_size), and the "
+                "copies add up their gradients. NO_SHARD is MULTI_CPU.")
           .ask("What should be your sharding strategy?"),
       translated("fsdp_reshard_after_forward",
                  "Names the strategy in version 1; in version 2 true means FULL_SHARD and false SHARD_GRAD_OP.")
@@ -39,20 +40,21 @@ const Entries& fsdp_table() {
           .alias("auto_wrap_policy")
           .env("FSDP_AUTO_WRAP_POLICY")
           .help("Which layers are gathered and freed as one unit.")
-          .ask("What should be your auto wrap policy?")
-          .supported({WrapPolicy::kTransformerBased, WrapPolicy::kNoWrap}),
+          .ask("What should be your auto wrap policy?"),
       comma_list("fsdp_transformer_layer_cls_to_wrap", &C::transformer_layer_cls_to_wrap)
           .alias("transformer_layer_cls_to_wrap")
           .env("FSDP_TRANSFORMER_CLS_TO_WRAP")
           .omitted()
-          .help("Class names of the layers that become units (case-sensitive). Empty: the model's own block.")
+          .help(
+              "Class names of the layers that become units (case-sensitive), which may lie within each other; an entry "
+              "with a dot or a star is a pattern of paths (encoder.block.*). Empty: the model's own block.")
           .ask("Specify the comma-separated list of transformer layer class names (case-sensitive) to wrap ,e.g, "
                ":`BertLayer`, `GPTJBlock`, `T5Block`, `BertLayer,BertEmbeddings,BertSelfOutput` ...?")
           .when("fsdp_auto_wrap_policy is TRANSFORMER_BASED_WRAP", transformer),
       option("fsdp_min_num_params", &C::min_num_params)
           .alias("min_num_params")
           .env("FSDP_MIN_NUM_PARAMS")
-          .help("Smallest unit, in parameters.")
+          .help("Smallest unit, in parameters, as torch's size_based_auto_wrap_policy counts; 0: no units.")
           .ask("What should be your FSDP's minimum number of parameters for Default Auto Wrapping Policy?")
           .at_least(0)
           .when("fsdp_auto_wrap_policy is SIZE_BASED_WRAP", size_based),
@@ -75,9 +77,8 @@ const Entries& fsdp_table() {
       option("fsdp_forward_prefetch", &C::forward_prefetch)
           .alias("forward_prefetch")
           .env("FSDP_FORWARD_PREFETCH")
-          .help("Gathers the next unit in the forward pass ahead of time.")
-          .harmless({"false"})
-          .no_effect("ranks of one machine read each other's shards in place"),
+          .help("Gathers the next unit in the forward pass ahead of time. (Nothing is gathered where ranks read each "
+                "other's shards in place.)"),
       option("fsdp_use_orig_params", &C::use_orig_params)
           .alias("use_orig_params")
           .env("FSDP_USE_ORIG_PARAMS")
@@ -109,7 +110,7 @@ const Entries& fsdp_table() {
       unsupported("fsdp_ignored_modules", "every parameter is sharded")
           .alias("ignored_modules")
           .env("FSDP_IGNORED_MODULES"),
-      no_effect("limit_all_gathers", "never more than two units are gathered at a time")
+      no_effect("limit_all_gathers", "beside the unit in use, those around it and the next one, none is gathered")
           .flag("")
           .harmless({"true"})
           .of<bool>(),

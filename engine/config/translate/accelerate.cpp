@@ -71,6 +71,12 @@ ShardingStrategy on_one_machine(ShardingStrategy strategy) {
   return strategy;
 }
 
+/// Whether the sizes of the mesh ask for more than one copy of the model.
+bool has_copies(const Config& config) {
+  const auto& mesh = config.parallelism_config;
+  return mesh && (mesh->dp_replicate_size > 1 || mesh->dp_shard_size > 1);
+}
+
 }  // namespace
 
 void translate_accelerate(Draft& draft) {
@@ -89,7 +95,7 @@ void translate_strategy(Draft& draft) {
   if (strategy == ShardingStrategy::kNoShard) {
     config.distributed_type = DistributedType::kMultiGpu;
     draft.translated.push_back({kStrategy, given, origin, "distributed_type: MULTI_GPU, because nothing is sharded"});
-  } else if (config.num_machines <= 1 && on_one_machine(strategy) != strategy) {
+  } else if (config.num_machines <= 1 && !has_copies(config) && on_one_machine(strategy) != strategy) {
     strategy = on_one_machine(strategy);
     draft.translated.push_back(
         {kStrategy, given, origin,
