@@ -3,10 +3,13 @@
 #include <climits>
 #include <stdexcept>
 
+#include "engine/dist/mpi/exchange.h"
 #include "engine/dist/mpi/mpi_types.h"
 
 namespace trainer::dist {
 namespace {
+
+constexpr int64_t kLargeBytes = 64 << 10;  // from here on the time goes into copying, not into messages
 
 int count_of(const at::Tensor& tensor) {
   if (!tensor.is_contiguous() || !tensor.is_cpu())
@@ -55,17 +58,25 @@ c10::intrusive_ptr<c10d::Backend> MpiBackend::split(const c10::intrusive_ptr<c10
 c10::intrusive_ptr<c10d::Work> MpiBackend::start(c10d::OpType type, std::vector<at::Tensor> tensors,
                                                  std::function<int(MPI_Request*)> call, const char* name) {
   const auto work = c10::make_intrusive<MpiWork>(getRank(), type, std::move(tensors));
-  MpiThread::instance().start(work, [call = std::move(call), name] {
-    MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(call(&request), name);
-    return request;
-  });
+  MpiThread::instance().start(work, {[call = std::move(call), name] {
+                                MPI_Request request = MPI_REQUEST_NULL;
+                                check_mpi(call(&request), name);
+                                return std::vector{request};
+                              }});
   return work;
 }
 
 c10::intrusive_ptr<c10d::Work> MpiBackend::allreduce(std::vector<at::Tensor>& tensors,
                                                      const c10d::AllreduceOptions& options) {
   const at::Tensor tensor = only(tensors);
+  if (static_cast<int64_t>(tensor.nbytes()) >= kLargeBytes) {
+    count_of(tensor);
+    const auto work = c10::make_intrusive<MpiWork>(getRank(), c10d::OpType::ALLREDUCE, tensors);
+    MpiThread::instance().start(
+        work, reduce_by_exchange({comm_, getRank(), getSize(), static_cast<char*>(tensor.data_ptr()), tensor.numel(),
+                                  tensor.element_size(), tensor.scalar_type(), options.reduceOp}));
+    return work;
+  }
   return start(
       c10d::OpType::ALLREDUCE, tensors,
       [comm = comm_, at = tensor.data_ptr(), count = count_of(tensor), dtype = tensor.scalar_type(),

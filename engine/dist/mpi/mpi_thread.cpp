@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <future>
+#include <set>
 #include <stdexcept>
 #include <string>
 
@@ -84,19 +85,28 @@ void MpiThread::run(const std::function<void()>& call) {
   done.get_future().get();
 }
 
-void MpiThread::start(const MpiWorkPtr& work, std::function<MPI_Request()> operation) {
+void MpiThread::start(const MpiWorkPtr& work, std::vector<MpiStage> stages) {
+  const auto operation = std::make_shared<Operation>(Operation{work, std::move(stages)});
   {
     const std::lock_guard lock(mutex_);
-    jobs_.push_back([this, work, operation = std::move(operation)] {
-      try {
-        requests_.push_back(operation());
-        works_.push_back(work);
-      } catch (...) {
-        work->complete(std::current_exception());
-      }
-    });
+    jobs_.push_back([this, operation] { go_on(operation); });
   }
   changed_.notify_one();
+}
+
+/// Begins the next stages up to one that has to wait for MPI; after the last one the work is done.
+void MpiThread::go_on(const std::shared_ptr<Operation>& operation) {
+  try {
+    while (operation->pending == 0 && operation->begun < operation->stages.size()) {
+      const auto requests = operation->stages[operation->begun++]();
+      operation->pending = requests.size();
+      requests_.insert(requests_.end(), requests.begin(), requests.end());
+      operations_.insert(operations_.end(), requests.size(), operation);
+    }
+  } catch (...) {
+    return operation->work->complete(std::current_exception());
+  }
+  if (operation->pending == 0) operation->work->complete(nullptr);
 }
 
 void MpiThread::serve() {
@@ -137,17 +147,22 @@ bool MpiThread::complete_some() {
     fail_all(std::current_exception());
     return true;
   }
-  std::vector<MpiWorkPtr> done;
-  for (int i = 0; i < count; ++i) done.push_back(std::exchange(works_[static_cast<size_t>(indices[i])], nullptr));
-  std::erase_if(works_, [](const MpiWorkPtr& work) { return !work; });
-  std::erase_if(requests_, [](MPI_Request request) { return request == MPI_REQUEST_NULL; });
-  for (const MpiWorkPtr& work : done) work->complete(nullptr);
+  std::vector<std::shared_ptr<Operation>> ready;
+  for (int i = 0; i < count; ++i) {
+    auto operation = std::exchange(operations_[static_cast<size_t>(indices[i])], nullptr);
+    if (--operation->pending == 0) ready.push_back(std::move(operation));
+  }
+  std::erase(operations_, nullptr);
+  std::erase(requests_, MPI_REQUEST_NULL);
+  for (const auto& operation : ready) go_on(operation);
   return count > 0;
 }
 
 void MpiThread::fail_all(const std::exception_ptr& failure) {
   requests_.clear();
-  for (const MpiWorkPtr& work : std::exchange(works_, {})) work->complete(failure);
+  std::set<std::shared_ptr<Operation>> all(operations_.begin(), operations_.end());
+  operations_.clear();
+  for (const auto& operation : all) operation->work->complete(failure);
 }
 
 }  // namespace trainer::dist

@@ -5,6 +5,7 @@
 
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -32,6 +33,9 @@ class MpiWork : public c10d::Work {
 
 using MpiWorkPtr = c10::intrusive_ptr<MpiWork>;
 
+/// A step of an operation: the requests it makes. It begins when those of the step before are complete.
+using MpiStage = std::function<std::vector<MPI_Request>()>;
+
 /// Starts operations in the order they are asked for, and completes them in any: all of MPI's calls are non-blocking,
 /// so a rank that waits in one group never holds up another. MPI needs no thread support for that. It is initialised
 /// at first use and finalised at exit(); a rank that fails leaves by _Exit(), as finalising would wait for the others.
@@ -41,13 +45,21 @@ class MpiThread {
 
   /// Runs `call` on the thread and waits for its end; throws what it throws.
   void run(const std::function<void()>& call);
-  /// Starts an operation, and completes `work` when MPI has.
-  void start(const MpiWorkPtr& work, std::function<MPI_Request()> operation);
+  /// Starts an operation, and completes `work` when its last stage is complete.
+  void start(const MpiWorkPtr& work, std::vector<MpiStage> stages);
 
  private:
   MpiThread();
+  struct Operation {
+    MpiWorkPtr work;
+    std::vector<MpiStage> stages;
+    size_t begun = 0;    // stages
+    size_t pending = 0;  // requests of the last one begun
+  };
+
   void finish();
   void serve();
+  void go_on(const std::shared_ptr<Operation>& operation);
   std::vector<std::function<void()>> take_jobs(int idle);
   bool complete_some();
   void fail_all(const std::exception_ptr& failure);
@@ -59,7 +71,7 @@ class MpiThread {
 
   // The thread's own.
   std::vector<MPI_Request> requests_;
-  std::vector<MpiWorkPtr> works_;
+  std::vector<std::shared_ptr<Operation>> operations_;  // of each request
 
   std::thread thread_;
 };
