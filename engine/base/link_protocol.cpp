@@ -43,7 +43,7 @@ LinkMessage decode_body(std::string_view body) {
   Fields fields(body);
   LinkMessage message;
   auto op = fields.take<uint8_t>();
-  if (op > static_cast<uint8_t>(LinkOp::kReply)) throw PeerError("malformed message: unknown operation {}", op);
+  if (op > static_cast<uint8_t>(LinkOp::kEnd)) throw PeerError("malformed message: unknown operation {}", op);
   message.op = static_cast<LinkOp>(op);
   message.id = fields.take<uint32_t>();
   message.code = fields.take<int32_t>();
@@ -60,7 +60,7 @@ LinkMessage decode_body(std::string_view body) {
 
 }  // namespace
 
-std::string encode_frame(const LinkMessage& message) {
+std::string encode_frame(const LinkMessage& message, uint32_t most) {
   std::string frame(sizeof(uint32_t), '\0');
   put(frame, static_cast<uint8_t>(message.op));
   put(frame, message.id);
@@ -72,8 +72,7 @@ std::string encode_frame(const LinkMessage& message) {
     frame += text;
   }
   size_t size = frame.size() - sizeof(uint32_t);
-  require(size <= kMaxLinkFrame, "a message of {} bytes to or from the supervisor; at most {} are allowed", size,
-          kMaxLinkFrame);
+  require(size <= most, "a message of {} bytes to or from the supervisor; at most {} are allowed", size, most);
   auto length = static_cast<uint32_t>(size);
   std::memcpy(frame.data(), &length, sizeof(length));
   return frame;
@@ -84,7 +83,7 @@ std::optional<LinkMessage> FrameReader::next() {
   uint32_t length;
   if (waiting.size() < sizeof(length)) return std::nullopt;
   std::memcpy(&length, waiting.data(), sizeof(length));
-  if (length > kMaxLinkFrame) throw PeerError("malformed message: a frame of {} bytes", length);
+  if (length > most_) throw PeerError("malformed message: a frame of {} bytes", length);
   if (waiting.size() - sizeof(length) < length) return std::nullopt;
   LinkMessage message = decode_body(waiting.substr(sizeof(length), length));
   begin_ += sizeof(length) + length;

@@ -1,4 +1,4 @@
-// The messages between a rank and its supervisor, and their frames.
+// The messages between a rank and its supervisor, and between supervisors, and their frames.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,10 @@ namespace trainer {
 
 /// The environment variable with the number of a rank's end of the link.
 inline constexpr const char* kLinkVariable = "TRAINER_LINK_FD";
+
+/// The environment variable with the address at which ranks of other machines reach this one; not set where there is
+/// one machine.
+inline constexpr const char* kAddressVariable = "TRAINER_ADDRESS";
 
 /// What a message is about; the comment names the fields it uses.
 enum class LinkOp : uint8_t {
@@ -27,6 +31,22 @@ enum class LinkOp : uint8_t {
   kFailure,     // number step, code exit code, strings {message}; no reply
   kDone,        // no reply
   kReply,       // code a LinkStatus; a refusal has strings {reason}
+
+  // Between the supervisors of several machines: G is a guest, H machine 0, their host. See [Note Several machines].
+  kHello,      // G: strings {protocol, nonce}; not sealed
+  kChallenge,  // H: strings {protocol, nonce}; not sealed. All that follow are.
+  kIntroduce,  // G: an Introduction
+  kWelcome,    // H: this machine may take part; strings {the host's name}
+  kLook,       // H: everybody is here; strings {name, content} of a file in the output folder
+  kSeen,       // G: code 0 when it sees that file; strings {its folder, why not}
+  kReady,      // G: its preparation: code, strings {message}
+  kGo,         // H: everybody is prepared: start ranks
+  kPing,       // both
+  kCarry,      // number rank, strings {frame}: G: a request of its rank, H: the reply to it
+  kRankFails,  // G: a Failure
+  kStop,       // both: number a signal; code 1: at once
+  kFinished,   // G: its ranks have ended: code, number step, strings {why nothing was saved}
+  kEnd,        // H: an Outcome, or why a machine may not join: code, strings {message}
 };
 
 enum LinkStatus : int32_t { kLinkOk = 0, kLinkTimedOut = 1, kLinkRefused = 2 };
@@ -40,22 +60,28 @@ struct LinkMessage {
   std::vector<std::string> strings{};
 };
 
-inline constexpr uint32_t kMaxLinkFrame = 16u << 20;  // bytes after the length field
+inline constexpr uint32_t kMaxLinkFrame = 16u << 20;                       // bytes after the length field
+inline constexpr uint32_t kMaxMachineFrame = kMaxLinkFrame + (64u << 10);  // a rank's frame, carried to another machine
 
 /// A frame: its length (u32), then op (u8), id (u32), code (i32), number (i64), and the strings (u32 count; u32 length
-/// and bytes each). Byte order is the host's: both ends are on one machine.
-/// Errors: InternalError for a message larger than kMaxLinkFrame.
-std::string encode_frame(const LinkMessage& message);
+/// and bytes each). Byte order is the host's: both ends are on one kind of machine.
+/// Errors: InternalError for a message of more than `most` bytes.
+std::string encode_frame(const LinkMessage& message, uint32_t most = kMaxLinkFrame);
 
 /// Cuts a stream of bytes into messages. No length in it is trusted.
 class FrameReader {
  public:
+  explicit FrameReader(uint32_t most = kMaxLinkFrame) : most_(most) {}
+  /// Frames of up to so many bytes are messages.
+  void allow(uint32_t most) { most_ = most; }
+
   void append(std::string_view bytes) { buffer_.append(bytes); }
 
   /// The next whole message, if there is one. Errors: PeerError for bytes that are no message.
   std::optional<LinkMessage> next();
 
  private:
+  uint32_t most_;
   std::string buffer_;
   size_t begin_ = 0;  // bytes before this were handed out
 };

@@ -2,11 +2,12 @@
 
 #include <optional>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "engine/base/errors.h"
 #include "engine/cli/explain_option.h"
 #include "engine/cli/flags.h"
+#include "engine/config/environment.h"
 
 namespace trainer::cli {
 namespace {
@@ -52,6 +53,9 @@ int run_explain(const Arguments& arguments) {
   }
   if (options.empty()) {
     fmt::print("{}", config::resolved_text(flags.resolve()));
+    const std::vector<std::string> variables = config::vendor_variables();
+    if (!variables.empty())
+      fmt::print("# Passed on to the ranks from the environment: {}\n", fmt::join(variables, " "));
   } else {
     explain_options(options, flags);
   }

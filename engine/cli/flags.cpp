@@ -127,7 +127,7 @@ Arguments PlanFlags::with_values(const Arguments& arguments) const {
   return out;
 }
 
-config::Sources PlanFlags::sources() const {
+Asked PlanFlags::asked() const {
   if (words_.size() > 1) {
     throw ConfigError("'{}' and '{}': only one JOB.yaml can be given; Accelerate's own file goes behind --config_file",
                       config::shown(words_[0]), config::shown(words_[1]));
@@ -157,11 +157,13 @@ config::Sources PlanFlags::sources() const {
     if (equals == std::string::npos || equals == 0) throw ConfigError("--set {}: must be section.key=value", set);
     asked.set(set.substr(0, equals), set.substr(equals + 1), "--set");
   }
-  return sources;
+  return asked;
 }
 
 config::Plan PlanFlags::resolve() const {
-  return config::resolve_plan(sources());
+  const Asked given = asked();
+  join_timeout_ = given.join_timeout;
+  return config::resolve_plan(given.sources);
 }
 
 }  // namespace trainer::cli

@@ -1,6 +1,7 @@
 // Command-line flags, on CLI11.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "engine/cli/command.h"
+#include "engine/cli/launch_flags.h"
 #include "engine/config/resolve.h"
 
 namespace trainer::cli {
@@ -28,6 +30,8 @@ class PlanFlags {
   /// The plan they ask for. Says on standard error which file is used when none was named.
   /// Errors: those of resolve_plan.
   config::Plan resolve() const;
+  /// For all machines of the run to come together; known once `resolve` was called.
+  std::chrono::seconds join_timeout() const { return join_timeout_; }
 
   /// The positional arguments. The one that stays when `resolve` is called is JOB.yaml.
   std::vector<std::string>& words() { return words_; }
@@ -36,9 +40,10 @@ class PlanFlags {
 
  private:
   Arguments with_values(const Arguments& arguments) const;
-  config::Sources sources() const;
+  Asked asked() const;
 
   CLI::App& app_;
+  mutable std::chrono::seconds join_timeout_{0};
   std::string config_file_;
   std::vector<std::string> words_, sets_;
   std::map<std::string, std::vector<std::string>> values_;  // by flag; as long as the App lives

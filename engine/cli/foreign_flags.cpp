@@ -33,7 +33,7 @@ void set_ranks_per_machine(const std::string& value, const LaunchFlag& flag, Ask
   } else if (ranks < 1) {
     asked.refuse(flag.name, fmt::format("must be a number, auto, cpu or gpu; is '{}'", config::shown(value)));
   } else {
-    asked.ranks_per_machine = config::Override{"num_processes", std::to_string(ranks), flag.name};
+    asked.sources.ranks_per_machine = config::Override{"num_processes", std::to_string(ranks), flag.name};
   }
 }
 
@@ -57,6 +57,34 @@ void set_meeting_point(const std::string& value, const LaunchFlag& flag, Asked& 
   if (host.starts_with("[") && host.ends_with("]")) host = host.substr(1, host.size() - 2);
   if (!host.empty()) asked.set("main_process_ip", host, flag.name);
   if (colon != std::string::npos) asked.set("main_process_port", value.substr(colon + 1), flag.name);
+}
+
+void set_join_timeout(const std::string& value, const LaunchFlag& flag, Asked& asked) {
+  constexpr int64_t kMost = 30 * 24 * 3600;
+  const auto seconds = config::parse_int(value);
+  if (!seconds || *seconds < 1 || *seconds > kMost)
+    return asked.refuse(flag.name, fmt::format("the time for all machines to come together must be 1 to {} seconds; is "
+                                               "'{}'",
+                                               kMost, config::shown(value)));
+  asked.join_timeout = std::chrono::seconds(*seconds);
+}
+
+/// "join_timeout=900,read_timeout=60": the first is ours, others are the business of torchrun's meeting point.
+void set_meeting_options(const std::string& value, const LaunchFlag& flag, Asked& asked) {
+  bool idle = false;
+  for (std::size_t start = 0; start < value.size();) {
+    const std::size_t end = std::min(value.find(',', start), value.size());
+    const std::string pair = value.substr(start, end - start);
+    const std::size_t equals = pair.find('=');
+    const std::string key = pair.substr(0, equals);
+    const bool ours = equals != std::string::npos && (key == "join_timeout" || key == "timeout");
+    if (ours) set_join_timeout(pair.substr(equals + 1), flag, asked);
+    idle |= !ours;
+    start = end + 1;
+  }
+  if (idle)
+    asked.sources.without_effect.push_back(
+        {flag.name.substr(2), value, flag.name, "of these, only join_timeout and timeout mean something here"});
 }
 
 void set_deepspeed_file(const std::string& value, const LaunchFlag& flag, Asked& asked) {
@@ -136,7 +164,8 @@ std::vector<LaunchFlag> foreign_flags() {
       secret("--aws_secret_access_key", accelerate, "TEXT", "it is for SageMaker"),
 
       // torchrun's and torch.distributed.launch's.
-      acts("--nproc_per_node", torchrun, "N", "num_processes: ranks of each machine; a number, auto, cpu or gpu.",
+      acts("--nproc_per_node", torchrun, "N",
+           "Ranks of each machine: a number, auto, cpu or gpu. num_processes counts those of all.",
            set_ranks_per_machine, {"--npus_per_node", "--num_gpus"}),
       acts("--nnodes", torchrun, "N", "num_machines", set_machines, {"--num_nodes"}),
       sets("--node_rank", torchrun, "N", "machine_rank", "machine_rank"),
@@ -146,7 +175,9 @@ std::vector<LaunchFlag> foreign_flags() {
       acts("--standalone", torchrun, "", "num_machines=1", choose<kMachines, kOne>),
       acts("--deepspeed", Group::kDeepspeed, "FILE", "A ds_config.json, as training.deepspeed.", set_deepspeed_file),
       idle("--rdzv_id", torchrun, "TEXT", meeting, {"none"}),
-      idle("--rdzv_conf", torchrun, "TEXT", meeting, {""}),
+      acts("--join_timeout", torchrun, "N", "Seconds in which all machines must have come together (600).",
+           set_join_timeout),
+      acts("--rdzv_conf", torchrun, "K=V", "join_timeout=N: as --join_timeout.", set_meeting_options),
       idle("--local_addr", torchrun, "HOST", meeting),
       idle("--role", torchrun, "TEXT", "all ranks have one role", {"default"}),
       idle("--max_restarts", torchrun, "N",

@@ -2,6 +2,7 @@
 #include "engine/cli/flags.h"
 #include "engine/cli/worker.h"
 #include "engine/cli/worker_child.h"
+#include "engine/config/environment.h"
 #include "engine/launch/supervisor.h"
 
 namespace trainer::cli {
@@ -25,9 +26,10 @@ int run_launch(const Arguments& arguments) {
   if (!flags.parse(arguments)) return 0;
   const config::Plan plan = resolve(flags);
   for (const std::string& warning : config::spoken_warnings(plan)) log::warning("warning: {}", warning);
+  if (const std::string reading = config::machine_reading(plan); !reading.empty()) log::info("{}", reading);
   prepare_path();
   // Before the ranks meet: they would wait for each other, and for the slowest disk, inside a collective.
-  return launch::run(plan, worker_path(), {}, [&plan] { return run_prepare(plan); });
+  return launch::run(plan, worker_path(), {.join = flags.join_timeout()}, [&plan] { return run_prepare(plan); });
 }
 
 }  // namespace trainer::cli

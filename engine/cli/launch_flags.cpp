@@ -113,14 +113,8 @@ void ask(const LaunchFlag& flag, const std::string& value, Asked& asked) {
 }
 
 void finish(Asked& asked) {
-  std::vector<config::Override>& given = asked.sources.overrides;
-  if (const auto& ranks = asked.ranks_per_machine) {
-    auto machines = std::find_if(given.begin(), given.end(), [](const auto& o) { return o.path == "num_machines"; });
-    const int64_t count = machines == given.end() ? 1 : config::parse_int(machines->value).value_or(1);
-    asked.set("num_processes", std::to_string(config::parse_int(ranks->value).value_or(1) * count), ranks->source);
-  }
   std::map<std::string, const config::Override*> first;
-  for (const config::Override& flag : given) {
+  for (const config::Override& flag : asked.sources.overrides) {
     const auto [other, is_new] = first.emplace(flag.path, &flag);
     if (is_new || config::lower(other->second->value) == config::lower(flag.value)) continue;
     asked.refuse(flag.source,

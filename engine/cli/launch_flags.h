@@ -2,6 +2,7 @@
 // the file.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,7 +19,7 @@ enum class Group { kCommon, kAccelerate, kFsdp, kDeepspeed, kMegatron, kParallel
 /// What flags ask for, collected.
 struct Asked {
   config::Sources sources;
-  std::optional<config::Override> ranks_per_machine;  // of --nproc_per_node
+  std::chrono::seconds join_timeout{600};  // for all machines to come together
 
   void set(const std::string& path, const std::string& value, const std::string& flag);
   void refuse(const std::string& flag, const std::string& message, const char* rule = "");
@@ -51,7 +52,7 @@ std::vector<LaunchFlag> foreign_flags();
 /// Puts one flag that was given into `asked`.
 void ask(const LaunchFlag& flag, const std::string& value, Asked& asked);
 
-/// What can be said when all flags are in: ranks per machine, and flags that contradict each other.
+/// What can be said when all flags are in: flags that contradict each other.
 void finish(Asked& asked);
 
 /// The help of a command that takes these flags, grouped.

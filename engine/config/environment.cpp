@@ -1,7 +1,11 @@
 #include "engine/config/environment.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 
 #include "engine/config/override.h"
 #include "engine/config/tables.h"
@@ -33,9 +37,63 @@ void set(const std::string& path, const std::string& value, const std::string& v
   if (!value.empty()) apply_override({path, value, kEnvironmentSource + variable}, draft);
 }
 
+/// Variables by which schedulers tell machines apart.
+struct MachineVariable {
+  const char* variable;
+  const char* option;
+};
+constexpr MachineVariable kMachineVariables[] = {{"WORLD_SIZE", "num_machines"},
+                                                 {"RANK", "machine_rank"},
+                                                 {"MASTER_ADDR", "main_process_ip"},
+                                                 {"MASTER_PORT", "main_process_port"}};
+
+void apply_machines(Draft& draft, bool ranks_given) {
+  const std::string machines = value_of("WORLD_SIZE"), rank = value_of("RANK");
+  if (machines.empty() || rank.empty() || !value_of("LOCAL_RANK").empty()) return;
+  if (parse_int(machines) == 1) return;
+  if (!ranks_given && !draft.is_set("num_processes")) {
+    draft.warnings.push_back(fmt::format(
+        "environment: WORLD_SIZE {} and RANK {} are not used, because it is not known how many ranks a machine runs: "
+        "give --nproc_per_node, or num_processes in the file",
+        machines, rank));
+    return;
+  }
+  for (const auto& [variable, option] : kMachineVariables) {
+    const std::string value = value_of(variable);
+    set(option, value, variable, draft);
+    if (!value.empty())
+      draft.translated.push_back({variable, value, std::string(kEnvironmentSource) + variable,
+                                  fmt::format("{}: {}, because LOCAL_RANK is not set", option, value)});
+  }
+}
+
 }  // namespace
 
-void apply_environment(Draft& draft) {
+std::string machine_reading(const Plan& plan) {
+  const auto origin = plan.origins.find("num_machines");
+  if (origin == plan.origins.end() || origin->second != std::string(kEnvironmentSource) + "WORLD_SIZE") return "";
+  std::string variables;
+  for (const auto& [variable, option] : kMachineVariables) {
+    if (const std::string value = value_of(variable); !value.empty())
+      variables += fmt::format("{}{}={}", variables.empty() ? "" : " ", variable, value);
+  }
+  const int64_t ranks = plan.config.num_processes / plan.config.num_machines;
+  return fmt::format("environment: {} without LOCAL_RANK: read as machine {} of {}, with {} rank{} each", variables,
+                     plan.config.machine_rank, plan.config.num_machines, ranks, ranks == 1 ? "" : "s");
+}
+
+std::vector<std::string> vendor_variables() {
+  std::vector<std::string> found;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    for (const std::string_view prefix : {"NCCL_", "HCCL_", "GLOO_", "UCX_", "FI_", "TORCH_NCCL_"})
+      if (text.starts_with(prefix)) found.emplace_back(text);
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+void apply_environment(Draft& draft, bool ranks_given) {
   for (const Choice& choice : kChoices) {
     const std::string value = value_of(choice.variable);
     if (parse_bool(value) == true) set("distributed_type", choice.type, choice.variable, draft);
@@ -45,11 +103,13 @@ void apply_environment(Draft& draft) {
     const std::string value = value_of(entry.variable);
     if (!leaves_open(value, entry)) set(path, value, entry.variable, draft);
   });
+  apply_machines(draft, ranks_given);
 }
 
 std::vector<std::string> known_variables() {
   std::vector<std::string> names;
   for (const Choice& choice : kChoices) names.emplace_back(choice.variable);
+  for (const MachineVariable& machine : kMachineVariables) names.emplace_back(machine.variable);
   each_entry(root_table(), [&](const std::string&, const Entry& entry) {
     if (!entry.variable.empty()) names.push_back(entry.variable);
   });

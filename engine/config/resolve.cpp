@@ -1,6 +1,8 @@
 #include "engine/config/resolve.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <memory>
 
 #include "engine/base/errors.h"
 #include "engine/config/environment.h"
@@ -33,6 +35,22 @@ std::map<std::string, std::string> all_origins(const Draft& draft) {
   return origins;
 }
 
+/// `--nproc_per_node`: the machines must be known first.
+void apply_ranks_per_machine(const Sources& sources, Draft& draft) {
+  if (!sources.ranks_per_machine || draft.problems.about("num_machines")) return;
+  const Override& given = *sources.ranks_per_machine;
+  const int64_t total = parse_int(given.value).value_or(1) * std::max<int64_t>(1, draft.config.num_machines);
+  for (const Override& other : sources.overrides) {
+    if (other.path != "num_processes" || parse_int(other.value) == total) continue;
+    draft.problems.add({std::make_shared<const std::string>(given.source), 0, 0}, "num_processes",
+                       fmt::format("sets num_processes to {}, and {} sets it to {}: give one of them", total,
+                                   other.source, shown(other.value)),
+                       "one-value");
+    return;
+  }
+  apply_override({"num_processes", std::to_string(total), given.source}, draft);
+}
+
 /// Defaults that depend on the task: text to go on from has one column and nothing beside it to predict.
 void default_by_task(Draft& draft) {
   DataConfig& data = draft.config.data;
@@ -53,8 +71,12 @@ Plan resolve_plan(const Sources& sources) {
   Draft draft;
   apply_file(sources.file, draft);
   apply_file(sources.job_file, draft);
-  apply_environment(draft);
+  const bool ranks_given =
+      sources.ranks_per_machine || std::any_of(sources.overrides.begin(), sources.overrides.end(),
+                                               [](const Override& o) { return o.path == "num_processes"; });
+  apply_environment(draft, ranks_given);
   for (const Override& given : sources.overrides) apply_override(given, draft);
+  apply_ranks_per_machine(sources, draft);
   for (const Problem& p : sources.problems) draft.problems.add(p.mark, p.path, p.message, p.rule);
   draft.without_effect = sources.without_effect;
 

@@ -1,6 +1,7 @@
 // From files, environment and flags to the Plan.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,9 @@ struct Sources {
   std::string file;      // "" : none
   std::string job_file;  // "" : none
   std::vector<Override> overrides;
-  std::vector<Problem> problems{};     // flags that say nothing acceptable
-  std::vector<Note> without_effect{};  // flags that are accepted and change nothing
+  std::optional<Override> ranks_per_machine{};  // num_processes is this many times num_machines
+  std::vector<Problem> problems{};              // flags that say nothing acceptable
+  std::vector<Note> without_effect{};           // flags that are accepted and change nothing
 };
 
 /// Errors: ConfigProblems with everything that is wrong, one line each; ConfigError too when a file can't be read.

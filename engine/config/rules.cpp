@@ -18,13 +18,6 @@ int64_t devices_of(const Config& config) {
   return several ? std::max<int64_t>(1, std::ssize(config.devices)) : 1;
 }
 
-void one_machine(const Config& config, Judge& judge) {
-  if (config.num_machines > 1) {
-    judge.refuse("num_machines", "num_machines is {}: more than one machine is not supported by this version",
-                 config.num_machines);
-  }
-}
-
 void distribution(const Config& config, Judge& judge) {
   if (!judge.is_set("distributed_type")) {
     judge.refuse("distributed_type", "distributed_type is required: NO, MULTI_CPU or FSDP");
@@ -59,6 +52,27 @@ void devices(const Config& config, Judge& judge) {
     if (name != "cpu")
       judge.refuse("devices", "devices: {} is not supported by this build, which has no GPU support; cpu is",
                    shown(name));
+}
+
+void machines(const Config& config, Judge& judge) {
+  if (config.num_machines <= 1 || judge.failed("num_machines")) return;
+  if (config.distributed_type == DistributedType::kNo && judge.is_set("distributed_type")) {
+    judge.refuse("num_machines", "num_machines is {}, but distributed_type NO runs one process: use MULTI_CPU or FSDP",
+                 config.num_machines);
+    return;
+  }
+  if (config.machine_rank >= config.num_machines)
+    judge.refuse("machine_rank", "machine_rank is {}, but num_machines is {}: machines are numbered from 0",
+                 config.machine_rank, config.num_machines);
+  if (config.main_process_ip.empty())
+    judge.refuse("main_process_ip", "main_process_ip is required when num_machines is {}: the address of machine 0",
+                 config.num_machines);
+  if (config.num_processes % config.num_machines != 0)
+    judge.refuse(
+        "num_processes",
+        "num_processes is {} on {} machines: it counts the ranks of all of them, and every machine runs equally "
+        "many (--nproc_per_node counts those of one)",
+        config.num_processes, config.num_machines);
 }
 
 void device(const Config& config, Judge& judge) {
@@ -322,10 +336,10 @@ void accuracy(const Config& config, Judge& judge) {
 
 const std::vector<Rule>& rules() {
   static const std::vector<Rule> all{
-      {"one-machine", "This version runs on one machine of your own.", one_machine},
       {"distribution-given", "How ranks share the work is never guessed.", distribution},
       {"ranks-fit-distribution", "One process for NO; a number of ranks for everything else.", ranks},
       {"devices-given", "DATA_PARALLEL runs one process on several devices, which the file names.", devices},
+      {"machines-fit", "Every machine has a number, knows machine 0's address, and runs equally many ranks.", machines},
       {"device-is-there", "What asks for GPUs never runs on a CPU unless the file or --cpu says so.", device},
       {"mesh-fits-ranks", "The sizes of the mesh multiply to the number of ranks.", mesh},
       {"model-given", "A model is loaded from a folder or built from a configuration.", model},

@@ -1,5 +1,6 @@
 #include "engine/config/tree.h"
 
+#include "engine/config/reader.h"
 #include "engine/config/tables.h"
 
 namespace trainer::config {
@@ -27,6 +28,18 @@ Node node_of(const Entries& entries, const void* section, const Comment& comment
 
 Node to_node(const Config& config, const Comment& comment) {
   return node_of(root_table(), &config, comment, "");
+}
+
+std::vector<std::pair<std::string, std::string>> values_without_paths(const Config& config) {
+  std::vector<std::pair<std::string, std::string>> values;
+  walk(root_table(), &config, [&](const std::string& path, const Entry& entry, const void* section) {
+    if (entry.foreign != Foreign::kNot) return false;
+    if (entry.children || entry.path) return true;
+    const Node node = entry.write(section);
+    values.emplace_back(path, node.is_scalar() ? node.text : to_yaml(node));
+    return true;
+  });
+  return values;
 }
 
 }  // namespace trainer::config

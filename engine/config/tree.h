@@ -1,11 +1,18 @@
 // A Config as a document.
 #pragma once
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "engine/config/schema.h"
 
 namespace trainer::config {
 
 /// Every option with its value. `comment(path)`, where given, is written behind each.
 Node to_node(const Config& config, const std::function<std::string(const std::string& path)>& comment = {});
+
+/// The options that are no paths, each with its value as text: what must be the same on all machines of a run.
+std::vector<std::pair<std::string, std::string>> values_without_paths(const Config& config);
 
 }  // namespace trainer::config

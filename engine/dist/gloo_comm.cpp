@@ -3,6 +3,7 @@
 
 #include "engine/dist/gloo_comm.h"
 
+#include <cstdlib>
 #include <map>
 
 #include <fmt/format.h>
@@ -11,16 +12,23 @@
 
 #include "engine/dist/backend_comm.h"
 #include "engine/dist/link_store.h"
+#include "engine/dist/shared_memory.h"
 
 namespace trainer::dist {
 namespace {
 
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
+/// Where the other ranks reach this one, and nobody from outside when all are on this machine.
+std::string own_address() {
+  const char* const among_machines = std::getenv(kAddressVariable);
+  return among_machines != nullptr ? among_machines : "127.0.0.1";
+}
+
 c10::intrusive_ptr<c10d::Backend> make_gloo(const StorePtr& store, int rank, int size) {
   return translated("the meeting of the ranks", [&] {
     auto options = c10d::ProcessGroupGloo::Options::create();
-    options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
+    options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(own_address()));
     options->threads = 1;  // collectives run in the order they were called
     return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, options);
   });
@@ -46,8 +54,7 @@ class GlooComm : public BackendComm {
 }  // namespace
 
 std::unique_ptr<Comm> gloo_comm(Link& link, int rank, int size) {
-  constexpr bool kOneMachine = true;  // a supervisor starts ranks on its own machine only
-  return gloo_comm(c10::make_intrusive<LinkStore>(link, "gloo/"), rank, size, kOneMachine);
+  return gloo_comm(c10::make_intrusive<LinkStore>(link, "gloo/"), rank, size, ranks_share_a_machine());
 }
 
 std::unique_ptr<Comm> gloo_comm(const StorePtr& store, int rank, int size, bool share_memory) {

@@ -11,7 +11,8 @@ class Store;
 
 namespace trainer::dist {
 
-/// The ranks of one machine over c10d's Gloo, on the loopback interface only. Ranks meet through the supervisor's link.
+/// Ranks over c10d's Gloo: on the loopback interface only, or where kAddressVariable names an address of this machine,
+/// there, without shared memory. Ranks meet through the supervisor's link.
 /// Collective. Errors: PeerError.
 std::unique_ptr<Comm> gloo_comm(Link& link, int rank, int size);
 /// The same, where ranks meet through another store; `share_memory` false: as if they were on different machines.

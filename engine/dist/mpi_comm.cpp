@@ -8,6 +8,7 @@
 
 #include "engine/base/mpi_seat.h"
 #include "engine/dist/backend_comm.h"
+#include "engine/dist/shared_memory.h"
 
 namespace trainer::dist {
 namespace {
@@ -51,8 +52,7 @@ std::unique_ptr<Comm> mpi_comm(int rank, int size) {
           "MPI started this process as rank {} of {}, and it is rank {} of {}.\n  Is mpirun that of the Open MPI which "
           "libtrainer_mpi.so was built with?",
           backend->getRank(), backend->getSize(), rank, size);
-    constexpr bool kOneMachine = true;  // a supervisor starts ranks on its own machine only
-    return std::make_unique<MpiComm>(backend, kOneMachine);
+    return std::make_unique<MpiComm>(backend, ranks_share_a_machine());
   });
 }
 

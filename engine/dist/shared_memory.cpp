@@ -13,6 +13,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/file_descriptor.h"
+#include "engine/base/link_protocol.h"
 #include "engine/dist/memory.h"
 
 namespace trainer::dist {
@@ -58,6 +59,10 @@ at::Tensor map_shared_memory(Comm& comm, int64_t bytes) {
         add_tensor_bytes(-share);
       },
       at::kByte);
+}
+
+bool ranks_share_a_machine() {
+  return std::getenv(kAddressVariable) == nullptr;
 }
 
 }  // namespace trainer::dist

@@ -13,4 +13,7 @@ bool may_share_memory();
 /// of the bytes. Errors: MachineError when there is not enough memory.
 at::Tensor map_shared_memory(Comm& comm, int64_t bytes);
 
+/// True when this run has one machine, so that its ranks can share memory. The supervisor says so.
+bool ranks_share_a_machine();
+
 }  // namespace trainer::dist

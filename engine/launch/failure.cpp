@@ -64,7 +64,10 @@ Failure failure_of_status(int status, bool done) {
 const Failure& Failures::cause() const {
   auto real = std::find_if(failures_.begin(), failures_.end(),
                            [](const Failure& failure) { return failure.code != kPeerFailure; });
-  return real != failures_.end() ? *real : failures_.front();
+  if (real != failures_.end()) return *real;
+  auto machine =
+      std::find_if(failures_.begin(), failures_.end(), [](const Failure& failure) { return failure.rank < 0; });
+  return machine != failures_.end() ? *machine : failures_.front();
 }
 
 bool Failures::is_shared() const {

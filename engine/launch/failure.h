@@ -9,11 +9,12 @@ namespace trainer::launch {
 
 /// One rank's failure, as it reported it or as its death shows it.
 struct Failure {
-  int rank = -1;
+  int rank = -1;      // -1: a machine was lost
   int64_t step = -1;  // -1: before the first one
   std::string phase{};
   int code = 0;  // the exit code of the run if this is the cause
   std::string message{};
+  std::string machine{};  // the rank's, where there are several
 };
 
 /// The failure that a process's wait status shows; a code of 0 means that it did not fail. `done`: it had reported the
@@ -30,7 +31,7 @@ class Failures {
   bool empty() const { return failures_.empty(); }
 
   /// The first that isn't just about a lost peer: ranks that lose their peer often speak before the lost one's death
-  /// is seen. The first of all when all are. There must be one.
+  /// is seen. When all are, a lost machine, else the first of all. There must be one.
   const Failure& cause() const;
 
   /// True when several ranks failed with the cause's words: it is about something they share, such as a file.

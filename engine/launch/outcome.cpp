@@ -44,6 +44,7 @@ std::vector<std::string> lines_of(std::string_view text, size_t most) {
 std::string where(const Outcome& outcome) {
   std::string text = "trainer: ";
   if (outcome.rank >= 0) text += fmt::format("rank {}, ", outcome.rank);
+  if (!outcome.machine.empty()) text.replace(text.size() - 2, 2, fmt::format(" on {}, ", outcome.machine));
   if (outcome.step >= 0) {
     text += fmt::format("step {}, ", outcome.step);
     if (!outcome.phase.empty()) text.replace(text.size() - 2, 2, fmt::format(" ({}), ", outcome.phase));
@@ -141,6 +142,7 @@ void write_outcome(const Outcome& outcome, const Kept& kept, const fs::path& out
   json["message"] = outcome.message;
   json["host"] = host;
   json["rank"] = outcome.rank >= 0 ? nlohmann::ordered_json(outcome.rank) : nlohmann::ordered_json();
+  if (!outcome.machine.empty()) json["machine"] = outcome.machine;
   json["step"] = outcome.step >= 0 ? nlohmann::ordered_json(outcome.step) : nlohmann::ordered_json();
   json["checkpoint"] = kept.checkpoint.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(kept.checkpoint);
   json["retryable"] = outcome.code == kPeerFailure || (outcome.code > 128 && outcome.code != kInterrupted);

@@ -16,6 +16,7 @@ struct Outcome {
   std::string phase;    // what it was doing, in a word; may be ""
   std::string message;  // what and why; further lines are indented
   RankStates ranks{};   // where each rank of this machine was; empty when all went well
+  std::string machine;  // the rank's, where there are several: "machine 1 (node-b, 10.0.0.2)"
 };
 
 /// What is kept and how to go on.

@@ -16,21 +16,23 @@
 #include "engine/base/errors.h"
 #include "engine/base/folder_lock.h"
 #include "engine/launch/failure.h"
+#include "engine/launch/letters.h"
+#include "engine/launch/line.h"
+#include "engine/launch/machines.h"
+#include "engine/launch/meeting.h"
 #include "engine/launch/outcome.h"
 #include "engine/launch/output_tail.h"
+#include "engine/launch/place.h"
 #include "engine/launch/process.h"
-#include "engine/launch/rank_line.h"
+#include "engine/launch/screen.h"
+#include "engine/launch/secret.h"
 #include "engine/launch/signals.h"
 #include "engine/launch/store.h"
+#include "engine/launch/together.h"
 #include "engine/launch/watchdog.h"
 
 namespace trainer::launch {
 namespace {
-
-/// A line of ours on the screen, over an unfinished progress bar.
-void say(const std::string& text) {
-  fmt::print(stderr, "{}{}", isatty(STDERR_FILENO) ? "\r\x1b[K" : "", text);
-}
 
 /// What the supervisor knows of one rank.
 struct Rank {
@@ -41,22 +43,23 @@ struct Rank {
   bool reported = false;  // it reported a failure
   int64_t step = -1;
   std::string phase;
-  RankLine line;
+  Line line;
   FileDescriptor errors;
   OutputTail last_words;
 };
 
 class Supervisor {
  public:
-  Supervisor(const config::Plan& plan, const std::string& worker_path, const std::vector<std::string>& words,
-             const Patience& patience)
+  Supervisor(const config::Plan& plan, const std::vector<std::string>& words, const Patience& patience,
+             Machines& machines, SignalQueue& signals)
       : plan_(plan),
         plan_text_(config::to_text(plan)),
-        words_{worker_path},
+        words_(words),
         patience_(patience),
-        watchdog_(0, static_cast<int>(plan.world_size()), static_cast<int>(plan.world_size()), patience.watch) {
-    words_.insert(words_.end(), words.begin(), words.end());
-  }
+        place_(place_of(plan)),
+        signals_(signals),
+        machines_(machines),
+        watchdog_(place_.first_rank(), place_.ranks, static_cast<int>(plan.world_size()), patience.watch) {}
   ~Supervisor();
 
   void start();
@@ -78,14 +81,28 @@ class Supervisor {
   void read_line(Rank& rank);
   void take_message(Rank& rank, const LinkMessage& message);
   void send(const std::vector<Store::Answer>& answers);
+  Rank& rank_of(int number) { return ranks_.at(static_cast<size_t>(number - place_.first_rank())); }
+  bool is_ours(int rank) const { return place_.machine_of(rank) == place_.machine; }
+
+  void hear_machines();
+  void take_letter(Machine& machine, const LinkMessage& letter);
+  void deliver(Machine& machine, const LinkMessage& carried);
+  void lose(const Machine& machine);
+  void say_finished();
+  bool has_to_stay() const;
 
   std::optional<Failure> look();
   void look_after_ranks();
   void show_ranks();
 
   void fail(Rank& rank, Failure failure);
+  void add_own(Failure failure);
+  void add(Failure failure);
+  void stop_all(int signal);
   void end_soon();
   void kill_all();
+  void end_all();
+  std::string own_name() const;
   Outcome outcome() const;
   Outcome stopped_outcome() const;
   int64_t last_step() const;
@@ -95,9 +112,11 @@ class Supervisor {
 
   const config::Plan& plan_;
   const std::string plan_text_;
-  std::vector<std::string> words_;  // the program of a rank and its arguments
+  const std::vector<std::string> words_;  // the program of a rank and its arguments
   const Patience patience_;
-  SignalQueue signals_;
+  const Place place_;
+  SignalQueue& signals_;
+  Machines& machines_;
   std::vector<Rank> ranks_;
   Store store_;
   Watchdog watchdog_;
@@ -112,6 +131,9 @@ class Supervisor {
   bool killed_ = false;    // the rest of the deaths are our doing
   std::optional<Clock::time_point> stop_deadline_;
   std::optional<Clock::time_point> cause_deadline_;
+  bool said_finished_ = false;      // the host knows that our ranks have ended
+  std::optional<Outcome> verdict_;  // of the run, by the host; of several machines only
+  std::optional<Clock::time_point> verdict_deadline_;
 };
 
 Supervisor::~Supervisor() {
@@ -123,37 +145,37 @@ Supervisor::~Supervisor() {
 
 Command Supervisor::command(int rank) const {
   const std::string threads = std::to_string(std::max<int64_t>(1, plan_.config.num_cpu_threads_per_process));
-  const std::string number = std::to_string(rank);
-  const std::string world_size = std::to_string(plan_.world_size());
-  return {.words = words_,
-          .environment = {{"RANK", number},
-                          {"LOCAL_RANK", number},
-                          {"WORLD_SIZE", world_size},
-                          {"LOCAL_WORLD_SIZE", world_size},
-                          {"OMP_NUM_THREADS", threads},
-                          {"MKL_NUM_THREADS", threads},
-                          {kBoardVariable, std::to_string(watchdog_.board_fd())}},
-          .on_terminal = rank == 0,
-          .inherited = watchdog_.board_fd()};
+  Command command{.words = words_,
+                  .environment = {{"RANK", std::to_string(rank)},
+                                  {"LOCAL_RANK", std::to_string(rank - place_.first_rank())},
+                                  {"WORLD_SIZE", std::to_string(plan_.world_size())},
+                                  {"LOCAL_WORLD_SIZE", std::to_string(place_.ranks)},
+                                  {"OMP_NUM_THREADS", threads},
+                                  {"MKL_NUM_THREADS", threads},
+                                  {kBoardVariable, std::to_string(watchdog_.board_fd())}},
+                  .on_terminal = rank == 0,
+                  .inherited = watchdog_.board_fd()};
+  if (!place_.is_alone()) command.environment[kAddressVariable] = machines_.own_address();
+  return command;
 }
 
 void Supervisor::start() {
-  require(plan_.world_size() >= 1, "a plan for {} processes", plan_.world_size());
-  ranks_.reserve(static_cast<size_t>(plan_.world_size()));
-  for (int number = 0; number < plan_.world_size(); ++number) {
+  ranks_.reserve(static_cast<size_t>(place_.ranks));
+  for (int number = place_.first_rank(); number < place_.first_rank() + place_.ranks; ++number) {
     Process process = start_process(command(number), signals_.mask_before());
     Rank& rank = ranks_.emplace_back();
     rank.number = number;
     rank.pid = process.pid;
-    rank.line = RankLine(std::move(process.link));
+    rank.line = Line(std::move(process.link));
     rank.errors = std::move(process.errors);
   }
 }
 
 Outcome Supervisor::watch() {
-  while (any_alive()) {
+  while (any_alive() || has_to_stay()) {
     wait_for_events();
     take_signals();
+    hear_machines();
     for (Rank& rank : ranks_) {
       if (!rank.alive) continue;
       rank.line.flush();
@@ -161,8 +183,17 @@ Outcome Supervisor::watch() {
       read_errors(rank);
     }
     pass_deadlines();
+    if (!any_alive()) say_finished();
   }
-  return outcome();
+  if (!place_.is_alone() && place_.is_host() && !verdict_) end_all();
+  return verdict_ ? *verdict_ : outcome();
+}
+
+/// Whether others decide about our end, or we about theirs, although our own ranks have ended.
+bool Supervisor::has_to_stay() const {
+  if (place_.is_alone() || verdict_ || (verdict_deadline_ && Clock::now() >= *verdict_deadline_)) return false;
+  return std::any_of(machines_.others().begin(), machines_.others().end(),
+                     [&](const Machine& machine) { return machine.line.is_open() && !machine.ended; });
 }
 
 void Supervisor::wait_for_events() {
@@ -174,6 +205,7 @@ void Supervisor::wait_for_events() {
     }
     if (rank.errors) events.push_back({rank.errors.get(), POLLIN, 0});
   }
+  machines_.add_events(events);
   if (poll(events.data(), events.size(), milliseconds_to_next_deadline()) < 0 && errno != EINTR) {
     throw MachineError("cannot wait for the ranks: {}", std::strerror(errno));
   }
@@ -181,7 +213,8 @@ void Supervisor::wait_for_events() {
 
 int Supervisor::milliseconds_to_next_deadline() const {
   Clock::time_point next = watchdog_.next_look();
-  for (const auto& deadline : {store_.next_deadline(), stop_deadline_, cause_deadline_}) {
+  for (const auto& deadline :
+       {store_.next_deadline(), stop_deadline_, cause_deadline_, verdict_deadline_, machines_.next_deadline()}) {
     if (deadline && *deadline < next) next = *deadline;
   }
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
@@ -196,22 +229,28 @@ void Supervisor::take_signals() {
     else if (signal == SIGQUIT)
       show_ranks();
     else
-      stop(signal);
+      stop_all(signal);
   }
   if (child_ended) reap();
 }
 
+/// Somebody sent us a signal: every machine hears of it. A second one comes from a person who doesn't want to wait.
+void Supervisor::stop_all(int signal) {
+  const bool again = stop_signal_ != 0;
+  machines_.send_all({.op = LinkOp::kStop, .code = again ? 1 : 0, .number = signal});
+  if (!again) return stop(signal);
+  if (not_saved_.empty()) not_saved_ = "second signal: not saving";
+  kill_all();
+}
+
 void Supervisor::stop(int signal) {
-  if (stop_signal_ != 0) {
-    if (not_saved_.empty()) not_saved_ = "second signal: not saving";
-    return kill_all();
-  }
+  if (stop_signal_ != 0) return;
   stop_signal_ = signal;
   stopping_ = true;
   stop_deadline_ = Clock::now() + patience_.stop;
   if (!failures_.empty()) return;  // the run is ending anyway
-  say(fmt::format("trainer: {}: {} (once more to stop at once)\n", signal_name(signal),
-                  plan_.config.checkpoint.save_on_signal ? "saving, then stopping" : "stopping after this step"));
+  say("trainer: {}: {} (once more to stop at once)\n", signal_name(signal),
+      plan_.config.checkpoint.save_on_signal ? "saving, then stopping" : "stopping after this step");
   for (const Rank& rank : ranks_) {
     if (rank.alive) kill(rank.pid, signal == SIGINT ? SIGINT : SIGTERM);
   }
@@ -320,6 +359,8 @@ void Supervisor::take_message(Rank& rank, const LinkMessage& message) {
     case LinkOp::kReply:
       return;
     default:
+      if (!place_.is_host())
+        return machines_.send(0, {.op = LinkOp::kCarry, .number = rank.number, .strings = {encode_frame(message)}});
       std::vector<Store::Answer> answers;
       store_.handle(rank.number, message, Clock::now(), answers);
       return send(answers);
@@ -327,9 +368,13 @@ void Supervisor::take_message(Rank& rank, const LinkMessage& message) {
 }
 
 void Supervisor::send(const std::vector<Store::Answer>& answers) {
-  for (const Store::Answer& answer : answers) {
-    RankLine& line = ranks_[static_cast<size_t>(answer.rank)].line;
-    if (line.is_open()) line.send(answer.message);
+  for (const auto& [rank, message] : answers) {
+    if (!is_ours(rank)) {
+      machines_.send(place_.machine_of(rank),
+                     {.op = LinkOp::kCarry, .number = rank, .strings = {encode_frame(message)}});
+    } else if (Line& line = rank_of(rank).line; line.is_open()) {
+      line.send(message);
+    }
   }
 }
 
@@ -341,16 +386,95 @@ std::optional<Failure> Supervisor::look() {
 
 void Supervisor::look_after_ranks() {
   const std::optional<Failure> failure = look();
-  if (const std::string notice = watchdog_.take_notice(); !notice.empty()) say(notice);
+  if (const std::string notice = watchdog_.take_notice(); !notice.empty()) say("{}", notice);
   if (!failure || killed_ || stopping_ || !failures_.empty()) return;  // it is ending anyway
   failed_ranks_ = watchdog_.states();
-  failures_.add(*failure);
-  end_soon();
+  add_own(*failure);
 }
 
 void Supervisor::show_ranks() {
   look();
-  say(fmt::format("trainer: where the ranks are\n{}", table_of(watchdog_.states())));
+  say("trainer: where the ranks are\n{}", table_of(watchdog_.states()));
+}
+
+void Supervisor::hear_machines() {
+  machines_.serve();
+  for (Machine& machine : machines_.others()) {
+    while (!machine.inbox.empty()) {
+      const LinkMessage letter = std::move(machine.inbox.front());
+      machine.inbox.pop_front();
+      take_letter(machine, letter);
+    }
+    if (!machine.lost.empty() && !machine.ended) lose(machine);
+    if (!machine.lost.empty()) machine.ended = true;
+  }
+}
+
+void Supervisor::take_letter(Machine& machine, const LinkMessage& letter) {
+  const auto text = [&](size_t i) { return i < letter.strings.size() ? letter.strings[i] : std::string(); };
+  const bool from_host = machine.number == 0;
+  if (letter.op == LinkOp::kCarry) {
+    deliver(machine, letter);
+  } else if (letter.op == LinkOp::kStop) {
+    if (!from_host) machines_.send_all(letter);
+    stop(letter.number == SIGINT ? SIGINT : SIGTERM);
+    if (letter.code != 0) not_saved_ = "second signal: not saving";
+    if (letter.code != 0) kill_all();
+  } else if (letter.op == LinkOp::kRankFails && !from_host) {
+    add(read_failure(letter, machine.name));
+  } else if (letter.op == LinkOp::kFinished && !from_host) {
+    machine.ended = true;
+    const bool stopped = letter.code == kInterrupted || letter.code == kStopRequested;
+    stopping_ |= stopped;
+    if (stopped && not_saved_.empty()) not_saved_ = text(0);
+    if (stopped ? !text(0).empty() : letter.code != kDone) end_soon();
+  } else if (letter.op == LinkOp::kEnd && from_host) {
+    verdict_ = read_outcome(letter);
+    machine.ended = true;
+    machine.line.close();
+    kill_all();
+  }
+}
+
+/// What a rank of a guest asks of the store, or what the store answers to one of ours.
+void Supervisor::deliver(Machine& machine, const LinkMessage& carried) {
+  const int64_t rank = carried.number;
+  const bool known = rank >= 0 && rank < plan_.world_size();
+  const int runs_on = known ? place_.machine_of(static_cast<int>(rank)) : -1;
+  FrameReader frames;
+  frames.append(carried.strings.empty() ? std::string_view() : carried.strings.front());
+  std::optional<LinkMessage> message;
+  try {
+    message = frames.next();
+  } catch (const PeerError&) {
+  }
+  if (!message || runs_on != (place_.is_host() ? machine.number : place_.machine)) {
+    machine.lost = "it broke the protocol";
+    return machine.line.close();
+  }
+  if (place_.is_host()) {
+    std::vector<Store::Answer> answers;
+    store_.handle(static_cast<int>(rank), *message, Clock::now(), answers);
+    send(answers);
+  } else if (Line& line = rank_of(static_cast<int>(rank)).line; line.is_open()) {
+    line.send(*message);
+  }
+}
+
+void Supervisor::lose(const Machine& machine) {
+  if (killed_ || verdict_) return;
+  add({.step = last_step(),
+       .code = kPeerFailure,
+       .message =
+           fmt::format("{} was lost: {}\n  its power, its network, or its `trainer launch` failed; see its screen",
+                       machine.name, machine.lost)});
+}
+
+/// Guest: lets the host know, once, how our ranks have ended.
+void Supervisor::say_finished() {
+  if (place_.is_host() || said_finished_ || verdict_) return;
+  said_finished_ = true;
+  machines_.send(0, {.op = LinkOp::kFinished, .code = outcome().code, .number = last_step(), .strings = {not_saved_}});
 }
 
 void Supervisor::fail(Rank& rank, Failure failure) {
@@ -359,7 +483,7 @@ void Supervisor::fail(Rank& rank, Failure failure) {
   if (failures_.empty()) {
     const std::optional<Failure> seen = look();
     failed_ranks_ = watchdog_.states();
-    if (seen && seen->code == kInternalFailure) failures_.add(*seen);
+    if (seen && seen->code == kInternalFailure) add_own(*seen);
   }
   const RankState* const state = watchdog_.state(rank.number);
   if (const bool knows_why = rank.reported && failure.code != kPeerFailure; !knows_why && state->beats > 0)
@@ -367,12 +491,29 @@ void Supervisor::fail(Rank& rank, Failure failure) {
   failure.rank = rank.number;
   failure.step = rank.step;
   failure.phase = rank.phase;
+  add_own(std::move(failure));
+}
+
+/// A failure on this machine; the host hears of it.
+void Supervisor::add_own(Failure failure) {
+  if (!place_.is_alone() && failure.rank >= 0) failure.machine = own_name();
+  if (!place_.is_host()) machines_.send(0, to_message(failure));
+  add(std::move(failure));
+}
+
+void Supervisor::add(Failure failure) {
+  if (killed_) return;
   failures_.add(std::move(failure));
   end_soon();
 }
 
+/// Gives a better cause time to arrive: a lost peer may be another machine's, whose word takes longer.
 void Supervisor::end_soon() {
-  if (!cause_deadline_) cause_deadline_ = Clock::now() + patience_.cause;
+  const bool only_lost_peers =
+      !failures_.empty() && failures_.cause().code == kPeerFailure && failures_.cause().rank >= 0;
+  const auto patience = only_lost_peers && !place_.is_alone() ? patience_.distant : patience_.cause;
+  const Clock::time_point deadline = Clock::now() + patience;
+  if (!cause_deadline_ || deadline < *cause_deadline_) cause_deadline_ = deadline;
 }
 
 void Supervisor::kill_all() {
@@ -380,6 +521,21 @@ void Supervisor::kill_all() {
   for (const Rank& rank : ranks_) {
     if (rank.alive) kill_group(rank.pid);
   }
+  if (place_.is_alone() || verdict_) return;
+  if (place_.is_host()) return end_all();
+  if (!verdict_deadline_) verdict_deadline_ = Clock::now() + patience_.distant;
+}
+
+/// Host: the run has ended, and this is how, on every machine.
+void Supervisor::end_all() {
+  verdict_ = outcome();
+  machines_.part(to_message(*verdict_));
+}
+
+std::string Supervisor::own_name() const {
+  char host[65] = "";
+  gethostname(host, sizeof(host) - 1);
+  return fmt::format("machine {} ({}, {})", place_.machine, host, machines_.own_address());
 }
 
 Outcome Supervisor::outcome() const {
@@ -387,7 +543,13 @@ Outcome Supervisor::outcome() const {
   if (!failures_.empty() && !(only_lost_peers && !not_saved_.empty())) {
     const Failure& cause = failures_.cause();
     const bool names_rank = plan_.world_size() > 1 && !failures_.is_shared();
-    return {cause.code, names_rank ? cause.rank : -1, cause.step, cause.phase, cause.message, failed_ranks_};
+    return {.code = cause.code,
+            .rank = names_rank ? cause.rank : -1,
+            .step = cause.step,
+            .phase = cause.phase,
+            .message = cause.message,
+            .ranks = failed_ranks_,
+            .machine = names_rank ? cause.machine : ""};
   }
   const bool finished = std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.done; });
   return stopping_ && !(finished && not_saved_.empty()) ? stopped_outcome() : Outcome{};
@@ -410,43 +572,93 @@ int64_t Supervisor::last_step() const {
 
 void Supervisor::show_last_words() const {
   for (int number : silent_) {
-    const OutputTail& tail = ranks_[static_cast<size_t>(number)].last_words;
+    const OutputTail& tail = ranks_[static_cast<size_t>(number - place_.first_rank())].last_words;
     if (tail.lines().empty()) continue;
-    say(fmt::format("the last lines of rank {}:\n  {}\n", number, fmt::join(tail.lines(), "\n  ")));
+    say("the last lines of rank {}:\n  {}\n", number, fmt::join(tail.lines(), "\n  "));
   }
 }
 
-/// Tells the world how it ended. What can't be written is only warned of: it must not hide the cause.
-void report(const Outcome& outcome, const config::Config& config, const FolderLock& output) {
+/// Tells the world how it ended. What can't be written is only warned of: it must not hide the cause. Without `output`
+/// another machine writes.
+void report(const Outcome& outcome, const config::Config& config, const FolderLock* output) {
   const std::string& resume = config.checkpoint.resume_from_checkpoint;
   Kept kept{.checkpoint = newest_checkpoint(config.output_dir),
             .resumes = resume == "auto" || resume == "true",
-            .wrote_nothing = !output.folder_is_used()};
+            .wrote_nothing = output != nullptr && !output->folder_is_used()};
   try {
-    if (!kept.wrote_nothing) write_outcome(outcome, kept, config.output_dir);
+    if (output != nullptr && !kept.wrote_nothing) write_outcome(outcome, kept, config.output_dir);
   } catch (const MachineError& error) {
-    say(fmt::format("{}\n", error.what()));
+    say("{}\n", error.what());
   }
-  if (outcome.code != kDone) say(closing_block(outcome, kept, config.output_dir));
+  if (outcome.code != kDone) say("{}", closing_block(outcome, kept, config.output_dir));
+}
+
+Outcome unprepared(const Preparation& prepared) {
+  return {.code = prepared.code, .phase = "preparing the data", .message = prepared.message};
+}
+
+Outcome run_ranks(const config::Plan& plan, const std::vector<std::string>& words, const Patience& patience,
+                  Machines& machines, SignalQueue& signals) {
+  Supervisor supervisor(plan, words, patience, machines, signals);
+  supervisor.start();
+  const Outcome outcome = supervisor.watch();
+  supervisor.show_last_words();
+  return outcome;
+}
+
+Outcome run_alone(const config::Plan& plan, const std::vector<std::string>& words, const Patience& patience,
+                  const Prepare& prepare) {
+  const Preparation prepared = prepare ? prepare() : Preparation{};
+  if (prepared.code != kDone) return unprepared(prepared);
+  Machines none;
+  SignalQueue signals;
+  return run_ranks(plan, words, patience, none, signals);
+}
+
+Outcome run_with_others(const config::Plan& plan, const std::vector<std::string>& words, const Patience& patience,
+                        const Prepare& prepare) {
+  const config::Config& config = plan.config;
+  const Place place = place_of(plan);
+  const Appointment appointment{
+      .place = place,
+      .host = config.main_process_ip,
+      .port = config.main_process_port != 0 ? static_cast<int>(config.main_process_port) : kDefaultPort,
+      .patience = patience.join,
+      .silence = patience.silence,
+      .secret = take_secret()};
+  SignalQueue signals;
+  try {
+    Machines machines = meet(appointment, introduce(plan, words.front()), signals);
+    check_shared_folder(config.output_dir, place, machines, signals);
+    const Preparation prepared = prepare_together(
+        prepare ? prepare : [] { return Preparation{}; }, place, machines, signals);
+    if (prepared.code != kDone) return unprepared(prepared);
+    return run_ranks(plan, words, patience, machines, signals);
+  } catch (const StoppedBeforeStart& stopped) {
+    return {.code = 128 + stopped.signal,
+            .message = fmt::format("stopped on {}, before the ranks were started", signal_name(stopped.signal))};
+  } catch (const Error& error) {
+    if (error.code() == kUsageFailure) throw;  // a list of problems, which is shown whole
+    return {.code = error.code(), .message = error.what()};
+  }
 }
 
 }  // namespace
 
 int run(const config::Plan& plan, const std::string& worker_path, const Patience& patience, const Prepare& prepare,
         const std::vector<std::string>& words) {
-  FolderLock output(plan.config.output_dir);
-  std::error_code ignored;  // there may be none
-  std::filesystem::remove(std::filesystem::path(plan.config.output_dir) / "outcome.json", ignored);
-  if (const Preparation prepared = prepare ? prepare() : Preparation{}; prepared.code != kDone) {
-    const Outcome failed{prepared.code, -1, -1, "preparing the data", prepared.message};
-    report(failed, plan.config, output);
-    return failed.code;
+  std::vector<std::string> command{worker_path};
+  command.insert(command.end(), words.begin(), words.end());
+  const Place place = place_of(plan);
+  std::optional<FolderLock> output;
+  if (place.is_host()) {
+    output.emplace(plan.config.output_dir);
+    std::error_code ignored;  // there may be none
+    std::filesystem::remove(std::filesystem::path(plan.config.output_dir) / "outcome.json", ignored);
   }
-  Supervisor supervisor(plan, worker_path, words, patience);
-  supervisor.start();
-  const Outcome outcome = supervisor.watch();
-  supervisor.show_last_words();
-  report(outcome, plan.config, output);
+  const Outcome outcome = place.is_alone() ? run_alone(plan, command, patience, prepare)
+                                           : run_with_others(plan, command, patience, prepare);
+  report(outcome, plan.config, output ? &*output : nullptr);
   return outcome.code;
 }
 

@@ -57,7 +57,7 @@ train::Ending run(Link& link, int64_t& step, std::string& phase) {
     log::warning("{}", warning);
   if (plan.config.training.auto_find_batch_size) {
     report(-1, "finding the batch size");
-    const int64_t free_bytes = free_memory() / plan.config.num_processes;
+    const int64_t free_bytes = free_memory() / environment_number("LOCAL_WORLD_SIZE");
     comm->barrier();  // all ranks have looked before one of them takes memory
     train::find_batch_size(plan, inputs, *comm, free_bytes);
   }

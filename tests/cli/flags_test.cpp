@@ -167,14 +167,16 @@ TEST(LaunchFlags, StandAloneAsAcceleratesDo) {
   }
 }
 
+std::string ranks_of_each(const Asked& asked) {
+  return asked.sources.ranks_per_machine ? asked.sources.ranks_per_machine->value : "";
+}
+
 TEST(LaunchFlags, RanksOfEachMachine) {
-  EXPECT_EQ(overrides(asked({{"--nproc_per_node", "4"}})), "num_processes=4 by --nproc_per_node\n");
-  EXPECT_EQ(overrides(asked({{"--nnodes", "3:3"}, {"--nproc_per_node", "4"}})),
-            "num_machines=3 by --nnodes\nnum_processes=12 by --nproc_per_node\n");
-  EXPECT_EQ(overrides(asked({{"--npus_per_node", "2"}, {"--num_machines", "2"}})),
-            "num_machines=2 by --num_machines\nnum_processes=4 by --nproc_per_node\n");
-  EXPECT_GE(std::stoi(asked({{"--nproc_per_node", "cpu"}}).sources.overrides.at(0).value), 1);
-  EXPECT_GE(std::stoi(asked({{"--nproc_per_node", "auto"}}).sources.overrides.at(0).value), 1);
+  EXPECT_EQ(ranks_of_each(asked({{"--nproc_per_node", "4"}})), "4");
+  EXPECT_EQ(ranks_of_each(asked({{"--npus_per_node", "2"}, {"--num_machines", "2"}})), "2");
+  EXPECT_EQ(overrides(asked({{"--nnodes", "3:3"}, {"--nproc_per_node", "4"}})), "num_machines=3 by --nnodes\n");
+  EXPECT_GE(std::stoi(ranks_of_each(asked({{"--nproc_per_node", "cpu"}}))), 1);
+  EXPECT_GE(std::stoi(ranks_of_each(asked({{"--nproc_per_node", "auto"}}))), 1);
   for (const char* bad : {"0", "-1", "many", ""}) {
     EXPECT_EQ(problems(asked({{"--nproc_per_node", bad}})),
               fmt::format("--nproc_per_node: must be a number, auto, cpu or gpu; is '{}'\n", bad));
@@ -195,17 +197,22 @@ TEST(LaunchFlags, MachinesAndWhereTheyMeet) {
   EXPECT_EQ(overrides(asked({{"--standalone", "true"}})), "num_machines=1 by --standalone\n");
 }
 
+TEST(LaunchFlags, HowLongMachinesWaitForEachOther) {
+  EXPECT_EQ(asked({}).join_timeout.count(), 600);
+  EXPECT_EQ(asked({{"--join_timeout", "30"}}).join_timeout.count(), 30);
+  const Asked torchruns = asked({{"--rdzv_conf", "join_timeout=45,read_timeout=60"}});
+  EXPECT_EQ(torchruns.join_timeout.count(), 45);
+  EXPECT_EQ(torchruns.sources.without_effect.size(), 1u);
+  EXPECT_EQ(problems(asked({{"--join_timeout", "soon"}})),
+            "--join_timeout: the time for all machines to come together must be 1 to 2592000 seconds; is 'soon'\n");
+}
+
 TEST(LaunchFlags, TwoValuesOfOneOption) {
   EXPECT_EQ(problems(asked({{"--use_fsdp", "true"}, {"--multi_gpu", "true"}})),
             "--multi_gpu: sets distributed_type to MULTI_GPU, and --use_fsdp sets it to FSDP: give one of them\n");
-  EXPECT_EQ(problems(asked({{"--num_processes", "3"}, {"--nproc_per_node", "2"}})),
-            "--nproc_per_node: sets num_processes to 2, and --num_processes sets it to 3: give one of them\n");
-  EXPECT_EQ(problems(asked({{"--num_processes", "2"},
-                            {"--nproc_per_node", "2"},
-                            {"--use_fsdp", "true"},
-                            {"--multi_gpu", "false"},
-                            {"--cpu", "yes"}})),
-            "");
+  EXPECT_EQ(
+      problems(asked({{"--num_processes", "2"}, {"--use_fsdp", "true"}, {"--multi_gpu", "false"}, {"--cpu", "yes"}})),
+      "");
 }
 
 TEST(LaunchFlags, HonouredIdleAndRefused) {

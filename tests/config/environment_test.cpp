@@ -51,6 +51,46 @@ TEST_F(Environment, LaterSourcesWin) {
   }
 }
 
+TEST_F(Environment, MachinesAreNumberedAsSchedulersDo) {
+  const std::map<std::string, std::string> variables{
+      {"WORLD_SIZE", "2"}, {"RANK", "1"}, {"MASTER_ADDR", "head"}, {"MASTER_PORT", "23456"}};
+  for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
+  const Plan plan = resolve(kFsdp);
+  EXPECT_EQ(plan.config.num_machines, 2);
+  EXPECT_EQ(plan.config.machine_rank, 1);
+  EXPECT_EQ(plan.config.main_process_ip, "head");
+  EXPECT_EQ(plan.config.main_process_port, 23456);
+  EXPECT_EQ(plan.config.num_processes, 2);
+  EXPECT_EQ(plan.origins.at("machine_rank"), "environment RANK");
+  EXPECT_EQ(
+      machine_reading(plan),
+      "environment: WORLD_SIZE=2 RANK=1 MASTER_ADDR=head MASTER_PORT=23456 without LOCAL_RANK: read as machine 1 of "
+      "2, with 1 rank each");
+  EXPECT_EQ(resolve(kFsdp, {{"machine_rank", "0", "--node_rank"}}).config.machine_rank, 0) << "a flag wins";
+
+  const std::string alone = kLeast;
+  EXPECT_EQ(resolve(alone).config.num_machines, 1);
+  EXPECT_NE(warnings(alone).find("WORLD_SIZE 2 and RANK 1 are not used"), std::string::npos);
+  setenv("LOCAL_RANK", "0", 1);
+  EXPECT_EQ(resolve(kFsdp).config.num_machines, 1) << "these count ranks";
+  EXPECT_EQ(machine_reading(resolve(kFsdp)), "");
+  unsetenv("LOCAL_RANK");
+  setenv("WORLD_SIZE", "1", 1);
+  EXPECT_EQ(resolve(kFsdp).config.num_machines, 1);
+  EXPECT_EQ(warnings(kFsdp), "");
+  for (const auto& [name, value] : variables) unsetenv(name.c_str());
+}
+
+TEST_F(Environment, WhatLibrariesReadIsListed) {
+  setenv("NCCL_DEBUG", "INFO", 1);
+  setenv("GLOO_SOCKET_IFNAME", "eth0", 1);
+  const std::vector<std::string> found = vendor_variables();
+  EXPECT_EQ(std::count(found.begin(), found.end(), "NCCL_DEBUG=INFO"), 1);
+  EXPECT_EQ(std::count(found.begin(), found.end(), "GLOO_SOCKET_IFNAME=eth0"), 1);
+  unsetenv("NCCL_DEBUG");
+  unsetenv("GLOO_SOCKET_IFNAME");
+}
+
 TEST_F(Environment, StrategiesAreChosen) {
   const std::string text = "num_processes: 2\nuse_cpu: true\nmodel: {path: m}\ndata: {train: {path: a.txt}}\n";
   EXPECT_NE(problems(text).find("distributed_type is required"), std::string::npos);

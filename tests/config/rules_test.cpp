@@ -14,13 +14,37 @@ TEST_F(Rules, Ranks) {
   EXPECT_EQ(problems(kLeast + "num_processes: 2\n"),
             "f.yaml:5:16: num_processes is 2, but distributed_type NO runs one process: use MULTI_CPU or FSDP");
   EXPECT_EQ(problems(kLeast + "num_processes: 1\n"), "");
-  EXPECT_EQ(problems(kMultiCpu + "num_machines: 2\n"),
-            "f.yaml:5:15: num_machines is 2: more than one machine is not supported by this version");
   EXPECT_EQ(problems(kMultiCpu + "compute_environment: AMAZON_SAGEMAKER\n"),
             "f.yaml:5:22: compute_environment AMAZON_SAGEMAKER is not supported: run `trainer launch` inside the "
             "job, with a file for LOCAL_MACHINE");
   EXPECT_EQ(problems(kMultiCpu, {{"num_processes", "0", "--num_processes"}}),
             "--num_processes: num_processes must be at least 1; is 0");
+}
+
+TEST_F(Rules, Machines) {
+  const std::string two = kMultiCpu + "num_machines: 2\n";
+  EXPECT_EQ(problems(two), "f.yaml: main_process_ip is required when num_machines is 2: the address of machine 0");
+  EXPECT_EQ(problems(two + "main_process_ip: 10.0.0.1\n"), "");
+  EXPECT_EQ(problems(two + "main_process_ip: 10.0.0.1\nmachine_rank: 2\n"),
+            "f.yaml:7:15: machine_rank is 2, but num_machines is 2: machines are numbered from 0");
+  EXPECT_EQ(problems(kMultiCpu + "num_machines: 4\nmain_process_ip: a\n"),
+            "f.yaml:2:16: num_processes is 2 on 4 machines: it counts the ranks of all of them, and every machine runs "
+            "equally many (--nproc_per_node counts those of one)");
+  EXPECT_EQ(problems(kLeast + "num_machines: 2\n"),
+            "f.yaml:5:15: num_machines is 2, but distributed_type NO runs one process: use MULTI_CPU or FSDP");
+}
+
+TEST_F(Rules, RanksOfEachMachine) {
+  const auto ranks = [&](const std::string& text, std::vector<Override> flags) {
+    flags.push_back({"main_process_ip", "a", "--master_addr"});
+    const Override per_machine{"num_processes", "3", "--nproc_per_node"};
+    return resolve_plan({write("f.yaml", text), "", flags, per_machine}).config.num_processes;
+  };
+  EXPECT_EQ(ranks(kMultiCpu, {}), 3);
+  EXPECT_EQ(ranks(kMultiCpu, {{"num_machines", "2", "--nnodes"}}), 6);
+  EXPECT_EQ(ranks(kMultiCpu + "num_machines: 2\n", {}), 6) << "the file's machines";
+  EXPECT_EQ(ranks(kMultiCpu + "num_machines: 2\n", {{"num_processes", "6", "--num_processes"}}), 6);
+  EXPECT_THROW(ranks(kMultiCpu, {{"num_processes", "2", "--num_processes"}}), ConfigError);
 }
 
 TEST_F(Rules, WhatAsksForGpusNeverRunsOnACpuUnasked) {

@@ -129,6 +129,14 @@ int show_environment(Worker& worker) {
   return finish(worker);
 }
 
+int note_environment(Worker& worker) {
+  std::string text;
+  for (const char* name : {"LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "TRAINER_ADDRESS", "TRAINER_SECRET"})
+    text += fmt::format("{}={}\n", name, variable(name));
+  worker.note("environment", text);
+  return finish(worker);
+}
+
 int use_store(Worker& worker) {
   Link& link = *worker.link;
   const std::string mine = std::to_string(worker.rank);
@@ -211,6 +219,7 @@ int main(int argc, char** argv) {
       {"babble", babble},
       {"call", call},
       {"call_then_lose_peer", call_then_lose_peer},
+      {"note_environment", note_environment},
   };
   try {
     return verbs.at(verb)(worker);

@@ -70,7 +70,7 @@ const Entries& root_table() {
       option("main_process_port", &C::main_process_port)
           .accelerate()
           .omitted()
-          .help("Port on machine 0.")
+          .help("Port on machine 0. 0: 29500.")
           .at_least(0)
           .at_most(65535)
           .when("num_machines is above 1", several_machines),
@@ -137,7 +137,7 @@ const Entries& root_table() {
           .accelerate()
           .written(bare("static"))
           .harmless({"static"}),
-      no_effect("same_network", "there is one machine")
+      no_effect("same_network", "main_process_ip says where machines meet")
           .flag("--same_network")
           .accelerate()
           .written(bare("true"))

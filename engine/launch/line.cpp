@@ -1,19 +1,22 @@
-#include "engine/launch/rank_line.h"
+#include "engine/launch/line.h"
 
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <cstring>
 
 namespace trainer::launch {
 
-std::vector<LinkMessage> RankLine::receive() {
+std::vector<LinkMessage> Line::receive() {
   std::vector<LinkMessage> messages;
   char bytes[64 << 10];
-  while (is_open()) {
+  constexpr int kMostAtOnce = 64;  // whoever floods us must not keep us from the others
+  for (int i = 0; is_open() && i < kMostAtOnce; ++i) {
     ssize_t count = recv(fd(), bytes, sizeof(bytes), MSG_DONTWAIT);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) break;
     if (count <= 0) {
+      why_closed_ = count == 0 ? "it closed the connection" : std::strerror(errno);
       close();
       break;
     }
@@ -23,18 +26,18 @@ std::vector<LinkMessage> RankLine::receive() {
   return messages;
 }
 
-void RankLine::send(const LinkMessage& message) {
-  unsent_ += encode_frame(message);
+void Line::send(const LinkMessage& message) {
+  unsent_ += encode_frame(message, kMaxMachineFrame);
   flush();
 }
 
-void RankLine::flush() {
+void Line::flush() {
   while (has_unsent()) {
     ssize_t count = ::send(fd(), unsent_.data(), unsent_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) return;
     if (count < 0)
-      unsent_.clear();  // the rank is gone, and its death is about to be seen; receive() may still find words
+      unsent_.clear();  // the other end is gone, which is about to be seen; receive() may still find words
     else
       unsent_.erase(0, static_cast<size_t>(count));
   }

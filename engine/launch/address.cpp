@@ -1,0 +1,180 @@
+#include "engine/launch/address.h"
+
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <set>
+
+#include <fmt/ranges.h>
+
+#include "engine/base/errors.h"
+
+namespace trainer::launch {
+namespace {
+
+Address copy_of(const sockaddr* raw, socklen_t size) {
+  Address address;
+  address.size = size;
+  std::memcpy(&address.bytes, raw, size);
+  return address;
+}
+
+Address address_by(int (*call)(int, sockaddr*, socklen_t*), int socket) {
+  Address address;
+  address.size = sizeof(address.bytes);
+  if (call(socket, reinterpret_cast<sockaddr*>(&address.bytes), &address.size) != 0)
+    throw PeerError("a connection has no address: {}", std::strerror(errno));
+  return address;
+}
+
+void set_option(const FileDescriptor& socket, int level, int option, int value) {
+  // What a kernel doesn't know costs only sharpness: our own pings notice too.
+  setsockopt(socket.get(), level, option, &value, sizeof(value));
+}
+
+std::string service(const Address& address) {
+  char text[NI_MAXSERV];
+  const int flags = NI_NUMERICHOST | NI_NUMERICSERV;
+  return getnameinfo(address.raw(), address.size, nullptr, 0, text, sizeof(text), flags) == 0 ? text : "?";
+}
+
+FileDescriptor new_socket(const Address& address) {
+  FileDescriptor socket(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) throw MachineError("cannot make a socket for {}: {}", address.text(), std::strerror(errno));
+  return socket;
+}
+
+MachineError listen_error(const Address& address, int error) {
+  if (error == EADDRNOTAVAIL)
+    return MachineError(
+        "cannot listen on {}: no interface of this machine has that address\n  main_process_ip is the "
+        "address of machine 0: on another machine, give another machine_rank (--node_rank)",
+        address.text());
+  if (error == EADDRINUSE)
+    return MachineError(
+        "cannot listen on {}: the port is in use\n  end the program that has it (`ss -ltnp`), or give "
+        "another main_process_port to all machines",
+        address.text());
+  return MachineError("cannot listen on {}: {}", address.text(), std::strerror(error));
+}
+
+}  // namespace
+
+bool Address::is_loopback() const {
+  if (bytes.ss_family == AF_INET) {
+    const auto number = ntohl(reinterpret_cast<const sockaddr_in*>(&bytes)->sin_addr.s_addr);
+    return number >> 24 == 127;
+  }
+  const in6_addr& number = reinterpret_cast<const sockaddr_in6*>(&bytes)->sin6_addr;
+  return IN6_IS_ADDR_LOOPBACK(&number) || (IN6_IS_ADDR_V4MAPPED(&number) && number.s6_addr[12] == 127);
+}
+
+std::string Address::host() const {
+  char text[NI_MAXHOST];
+  return getnameinfo(raw(), size, text, sizeof(text), nullptr, 0, NI_NUMERICHOST) == 0 ? text : "?";
+}
+
+std::string Address::text() const {
+  return fmt::format("{}:{}", bytes.ss_family == AF_INET6 ? "[" + host() + "]" : host(), service(*this));
+}
+
+std::string endpoint_text(const std::string& host, int port) {
+  return fmt::format("{}:{}", host.find(':') != std::string::npos ? "[" + host + "]" : host, port);
+}
+
+std::vector<Address> resolve(const std::string& host, int port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+  if (error != 0) {
+    throw PeerError("the address {} (main_process_ip) is not known here: {}", host,
+                    error == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(error));
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
+  std::vector<Address> addresses;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next)
+    addresses.push_back(copy_of(one->ai_addr, one->ai_addrlen));
+  return addresses;
+}
+
+Address own_address(int socket) {
+  return address_by(getsockname, socket);
+}
+
+Address other_address(int socket) {
+  return address_by(getpeername, socket);
+}
+
+Address address_for_ranks(int socket) {
+  const Address own = own_address(socket);
+  const char* const named = std::getenv("GLOO_SOCKET_IFNAME");
+  const std::string name = named != nullptr ? named : "";
+  return name.empty() ? own : address_of_interface(name.substr(0, name.find(',')), own);
+}
+
+Address address_of_interface(const std::string& name, const Address& like) {
+  ifaddrs* found = nullptr;
+  if (getifaddrs(&found) != 0) throw MachineError("cannot list the network interfaces: {}", std::strerror(errno));
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(found, freeifaddrs);
+  std::set<std::string> others;
+  for (const ifaddrs* one = found; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != like.bytes.ss_family) continue;
+    if (name != one->ifa_name) {
+      others.insert(one->ifa_name);
+      continue;
+    }
+    return copy_of(one->ifa_addr, like.bytes.ss_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+  }
+  throw MachineError(
+      "GLOO_SOCKET_IFNAME is {}, and this machine has no such interface with an IPv{} address; it has {}", name,
+      like.bytes.ss_family == AF_INET ? 4 : 6, fmt::join(others, ", "));
+}
+
+FileDescriptor listen_on(const Address& address) {
+  FileDescriptor socket = new_socket(address);
+  set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);
+  if (address.bytes.ss_family == AF_INET6) set_option(socket, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  if (bind(socket.get(), address.raw(), address.size) != 0 || listen(socket.get(), SOMAXCONN) != 0)
+    throw listen_error(address, errno);
+  return socket;
+}
+
+FileDescriptor connect_to(const Address& address, int patience_ms) {
+  FileDescriptor socket = new_socket(address);
+  int error = connect(socket.get(), address.raw(), address.size) == 0 ? 0 : errno;
+  if (error == EINPROGRESS) {
+    pollfd event{socket.get(), POLLOUT, 0};
+    socklen_t size = sizeof(error);
+    if (poll(&event, 1, patience_ms) != 1) {
+      error = ETIMEDOUT;
+    } else if (getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) {
+      error = errno;
+    }
+  }
+  if (error != 0) throw PeerError("{}: {}", address.text(), std::strerror(error));
+  // A port that nobody listens on may be given to ourselves, and TCP then connects a socket with itself.
+  if (own_address(socket.get()).text() == other_address(socket.get()).text())
+    throw PeerError("{}: nobody listens", address.text());
+  return socket;
+}
+
+void watch_over(const FileDescriptor& socket) {
+  set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, 2);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 5000);
+}
+
+}  // namespace trainer::launch

@@ -1,0 +1,32 @@
+// A machine that looks for machine 0.
+#pragma once
+
+#include "engine/launch/address.h"
+#include "engine/launch/meeting.h"
+
+namespace trainer::launch {
+
+class Guest {
+ public:
+  Guest(const Appointment& appointment, const Introduction& own, SignalQueue& signals)
+      : appointment_(appointment), own_(own), signals_(signals) {}
+
+  /// See meet().
+  Machines join();
+
+ private:
+  /// Nobody is there yet, or nobody who answers: another try may go better.
+  struct NotYet {
+    std::string why;
+  };
+
+  Machines try_once();
+  FileDescriptor connect();
+  LinkMessage answer(MachineLine& line);
+
+  const Appointment& appointment_;
+  const Introduction& own_;
+  SignalQueue& signals_;
+};
+
+}  // namespace trainer::launch

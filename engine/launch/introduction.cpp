@@ -1,0 +1,130 @@
+#include "engine/launch/introduction.h"
+
+#include <elf.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <set>
+
+#include "engine/base/errors.h"
+#include "engine/base/files.h"
+#include "engine/base/mapped_file.h"
+#include "engine/config/tree.h"
+
+namespace trainer::launch {
+namespace {
+
+constexpr std::size_t kHead = 2;  // strings before the settings
+
+/// What each machine has for itself.
+bool may_differ(const std::string& path) {
+  static const std::set<std::string> own{"machine_rank", "main_process_ip", "num_cpu_threads_per_process"};
+  return own.contains(path);
+}
+
+const Setting* find(const Introduction& introduction, const std::string& path) {
+  auto found = std::find_if(introduction.settings.begin(), introduction.settings.end(),
+                            [&](const Setting& setting) { return setting.path == path; });
+  return found == introduction.settings.end() ? nullptr : &*found;
+}
+
+std::string shown(const Setting* setting) {
+  if (setting == nullptr) return "absent";
+  return fmt::format("{} ({})", setting->value.empty() ? "''" : setting->value.substr(0, 100), setting->origin);
+}
+
+/// A value of `T` at `offset`; zeros where the file ends before.
+template <class T>
+T read_at(std::string_view bytes, std::size_t offset) {
+  T value{};
+  if (offset <= bytes.size() && bytes.size() - offset >= sizeof(T))
+    std::memcpy(&value, bytes.data() + offset, sizeof(T));
+  return value;
+}
+
+/// The build id among the notes of a segment.
+std::string build_id_in(std::string_view notes) {
+  const auto padded = [](std::size_t size) { return (size + 3) / 4 * 4; };
+  for (std::size_t at = 0; at + sizeof(Elf64_Nhdr) <= notes.size();) {
+    const auto head = read_at<Elf64_Nhdr>(notes, at);
+    const std::size_t content = at + sizeof(head) + padded(head.n_namesz);
+    const std::size_t end = content + padded(head.n_descsz);
+    if (end > notes.size()) break;
+    if (head.n_type == NT_GNU_BUILD_ID) {
+      std::string text;
+      for (const unsigned char byte : notes.substr(content, head.n_descsz)) text += fmt::format("{:02x}", byte);
+      return text;
+    }
+    at = end;
+  }
+  return "";
+}
+
+}  // namespace
+
+Introduction introduce(const config::Plan& plan, const std::string& worker_path) {
+  char host[65] = "";
+  gethostname(host, sizeof(host) - 1);
+  Introduction introduction{.machine = static_cast<int>(plan.config.machine_rank),
+                            .machines = static_cast<int>(plan.config.num_machines),
+                            .name = host,
+                            .build = build_id(worker_path)};
+  for (const auto& [path, value] : config::values_without_paths(plan.config))
+    introduction.settings.push_back({path, value, plan.origins.contains(path) ? plan.origins.at(path) : ""});
+  return introduction;
+}
+
+LinkMessage to_message(const Introduction& introduction) {
+  LinkMessage message{.op = LinkOp::kIntroduce, .code = introduction.machine, .number = introduction.machines};
+  message.strings = {introduction.name, introduction.build};
+  for (const Setting& setting : introduction.settings)
+    message.strings.insert(message.strings.end(), {setting.path, setting.value, setting.origin});
+  return message;
+}
+
+Introduction introduction_of(const LinkMessage& message) {
+  const std::vector<std::string>& strings = message.strings;
+  if (message.op != LinkOp::kIntroduce || strings.size() < kHead || (strings.size() - kHead) % 3 != 0 ||
+      message.number < 1 || message.number > INT32_MAX)
+    throw PeerError("malformed message: no introduction");
+  Introduction introduction{
+      .machine = message.code, .machines = static_cast<int>(message.number), .name = strings[0], .build = strings[1]};
+  for (std::size_t i = kHead; i < strings.size(); i += 3)
+    introduction.settings.push_back({strings[i], strings[i + 1], strings[i + 2]});
+  return introduction;
+}
+
+std::vector<std::string> differences(const Introduction& host, const Introduction& guest) {
+  std::vector<std::string> lines;
+  const auto differs = [&](const std::string& what, const std::string& here, const std::string& there) {
+    lines.push_back(fmt::format("{}: {} on machine 0, {} on machine {}", what, here, there, guest.machine));
+  };
+  if (host.build != guest.build)
+    differs("the build of trainer-worker", host.build.substr(0, 12), guest.build.substr(0, 12));
+  for (const Setting& here : host.settings) {
+    const Setting* const there = find(guest, here.path);
+    if (!may_differ(here.path) && (there == nullptr || there->value != here.value))
+      differs(here.path, shown(&here), shown(there));
+  }
+  for (const Setting& there : guest.settings)
+    if (!may_differ(there.path) && find(host, there.path) == nullptr)
+      differs(there.path, shown(nullptr), shown(&there));
+  return lines;
+}
+
+std::string build_id(const std::string& program) {
+  const MappedFile file(program);
+  const std::string_view bytes = file.bytes();
+  const auto head = read_at<Elf64_Ehdr>(bytes, 0);
+  if (std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64) return "";
+  for (std::size_t i = 0; i < head.e_phnum; ++i) {
+    const auto segment = read_at<Elf64_Phdr>(bytes, head.e_phoff + i * sizeof(Elf64_Phdr));
+    if (segment.p_type != PT_NOTE || segment.p_offset > bytes.size()) continue;
+    if (std::string id = build_id_in(bytes.substr(segment.p_offset, segment.p_filesz)); !id.empty()) return id;
+  }
+  return "";
+}
+
+}  // namespace trainer::launch

@@ -1,0 +1,54 @@
+#include "engine/launch/letters.h"
+
+#include <charconv>
+
+#include "engine/base/errors.h"
+
+namespace trainer::launch {
+namespace {
+
+std::string text(const LinkMessage& message, std::size_t i) {
+  return i < message.strings.size() ? message.strings[i] : "";
+}
+
+int number(const std::string& text) {
+  int value = -1;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+}  // namespace
+
+LinkMessage to_message(const Failure& failure) {
+  return {.op = LinkOp::kRankFails,
+          .code = failure.code,
+          .number = failure.step,
+          .strings = {failure.message, failure.phase, std::to_string(failure.rank)}};
+}
+
+Failure read_failure(const LinkMessage& message, const std::string& machine) {
+  return {.rank = number(text(message, 2)),
+          .step = message.number,
+          .phase = text(message, 1),
+          .code = message.code > 0 ? message.code : kInternalFailure,
+          .message = text(message, 0),
+          .machine = machine};
+}
+
+LinkMessage to_message(const Outcome& outcome) {
+  return {.op = LinkOp::kEnd,
+          .code = outcome.code,
+          .number = outcome.step,
+          .strings = {outcome.message, outcome.phase, std::to_string(outcome.rank), outcome.machine}};
+}
+
+Outcome read_outcome(const LinkMessage& message) {
+  return {.code = message.code,
+          .rank = number(text(message, 2)),
+          .step = message.number,
+          .phase = text(message, 1),
+          .message = text(message, 0),
+          .machine = text(message, 3)};
+}
+
+}  // namespace trainer::launch

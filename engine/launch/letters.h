@@ -1,0 +1,17 @@
+// Failures and outcomes as messages between machines.
+#pragma once
+
+#include "engine/base/link_protocol.h"
+#include "engine/launch/failure.h"
+#include "engine/launch/outcome.h"
+
+namespace trainer::launch {
+
+LinkMessage to_message(const Failure& failure);
+/// `machine` is the name of the one that sent it. Fields that are missing are empty.
+Failure read_failure(const LinkMessage& message, const std::string& machine);
+
+LinkMessage to_message(const Outcome& outcome);
+Outcome read_outcome(const LinkMessage& message);
+
+}  // namespace trainer::launch

@@ -1,0 +1,37 @@
+#include "engine/launch/seal.h"
+
+#include "engine/base/errors.h"
+#include "engine/launch/secret.h"
+
+namespace trainer::launch {
+
+LinkMessage Seal::put_on(LinkMessage message) {
+  std::string hash = hash_of(message);
+  ++count_;
+  message.strings.push_back(std::move(hash));
+  return message;
+}
+
+LinkMessage Seal::take_off(LinkMessage message) {
+  if (message.strings.empty()) throw PeerError("a message without a seal");
+  const std::string found = std::move(message.strings.back());
+  message.strings.pop_back();
+  if (!equal_secretly(found, hash_of(message))) throw PeerError("a message with a broken seal");
+  ++count_;
+  return message;
+}
+
+std::string Seal::hash_of(const LinkMessage& message) const {
+  std::string text(reinterpret_cast<const char*>(&count_), sizeof(count_));
+  text += encode_frame(message, kMaxMachineFrame);
+  return keyed_hash(key_, text);
+}
+
+Seals make_seals(const std::string& secret, const std::string& guest_nonce, const std::string& host_nonce) {
+  // The nonces have one length, so that no two pairs of them make the same text.
+  const std::string both = guest_nonce + host_nonce;
+  return {Seal(keyed_hash(secret, "trainer: guest to host" + both)),
+          Seal(keyed_hash(secret, "trainer: host to guest" + both))};
+}
+
+}  // namespace trainer::launch

@@ -1,0 +1,35 @@
+// Messages that nobody without the key can make, change, repeat, leave out or put in another order unseen.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/base/link_protocol.h"
+
+namespace trainer::launch {
+
+/// One direction of a connection. Each message carries, as its last string, the keyed hash of its number in the
+/// direction and of its other content.
+class Seal {
+ public:
+  explicit Seal(std::string key) : key_(std::move(key)) {}
+
+  /// `message` with its seal.
+  LinkMessage put_on(LinkMessage message);
+  /// `message` without its seal. Errors: PeerError when it is broken.
+  LinkMessage take_off(LinkMessage message);
+
+ private:
+  std::string hash_of(const LinkMessage& message) const;
+
+  std::string key_;
+  uint64_t count_ = 0;
+};
+
+/// The seals of a connection whose two ends know `secret` and have drawn a nonce each.
+struct Seals {
+  Seal by_guest, by_host;
+};
+Seals make_seals(const std::string& secret, const std::string& guest_nonce, const std::string& host_nonce);
+
+}  // namespace trainer::launch

@@ -1,0 +1,228 @@
+#include "engine/launch/together.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <csignal>
+#include <thread>
+
+#include "engine/base/errors.h"
+#include "engine/base/files.h"
+#include "engine/launch/meeting.h"
+#include "engine/launch/secret.h"
+
+namespace trainer::launch {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Serves the lines until `done`. Errors: PeerError when a machine is lost.
+template <class F>
+void serve_until(Machines& machines, SignalQueue& signals, int more, const F& done) {
+  for (;;) {
+    machines.serve();
+    for (Machine& machine : machines.others()) {
+      if (machine.inbox.empty() && !machine.lost.empty() && !machine.ended)
+        throw PeerError("{} was lost before the ranks were started: {}", machine.name, machine.lost);
+    }
+    if (done()) return;
+    std::vector<pollfd> events;
+    machines.add_events(events);
+    if (more >= 0) events.push_back({more, POLLIN, 0});
+    wait_for(std::move(events), machines.next_deadline().value_or(Clock::now()), signals);
+  }
+}
+
+/// Host: one message of every other machine, in their order.
+std::vector<LinkMessage> collect(LinkOp op, Machines& machines, SignalQueue& signals) {
+  std::vector<LinkMessage> messages;
+  for (Machine& machine : machines.others()) {
+    serve_until(machines, signals, -1, [&] { return !machine.inbox.empty(); });
+    if (machine.inbox.front().op != op) throw PeerError("{} broke the protocol", machine.name);
+    messages.push_back(std::move(machine.inbox.front()));
+    machine.inbox.pop_front();
+  }
+  return messages;
+}
+
+/// Guest: the host's next message. Errors: what the host ended the run with.
+LinkMessage hear_host(LinkOp op, Machines& machines, SignalQueue& signals) {
+  Machine& host = machines.numbered(0);
+  serve_until(machines, signals, -1, [&] { return !host.inbox.empty(); });
+  LinkMessage message = std::move(host.inbox.front());
+  host.inbox.pop_front();
+  if (message.op == LinkOp::kEnd) throw_ending(message);
+  if (message.op != op) throw PeerError("{} broke the protocol", host.name);
+  return message;
+}
+
+/// "" when `folder` has the file.
+std::string why_unseen(const fs::path& folder, const LinkMessage& look) {
+  // A file system over a network may show a new file late.
+  constexpr int kTries = 50;
+  std::string why = "it broke the protocol";
+  if (look.strings.size() != 2 || look.strings[0].find('/') != std::string::npos) return why;
+  for (int i = 0; i < kTries; ++i) {
+    if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    try {
+      if (read_file(folder / look.strings[0], 4096) == look.strings[1]) return "";
+      why = "the file there is another";
+    } catch (const InputError& error) {
+      why = error.what();
+    }
+  }
+  return why;
+}
+
+/// Runs `prepare` in a process of its own: it may take long, and the lines must be served.
+class Preparing {
+ public:
+  explicit Preparing(const Prepare& prepare) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) throw machine_error("open", "a pipe", errno);
+    end_.reset(ends[0]);
+    FileDescriptor other(ends[1]);
+    const pid_t parent = getpid();
+    child_ = fork();
+    if (child_ < 0) throw machine_error("start", "the preparation", errno);
+    if (child_ == 0) run(prepare, other.get(), parent);
+  }
+  ~Preparing() {
+    if (child_ <= 0) return;
+    kill(child_, SIGTERM);
+    waitpid(child_, nullptr, 0);
+  }
+
+  int fd() const { return end_.get(); }
+
+  /// Reads what is there; true at the end.
+  bool has_ended() {
+    pollfd event{fd(), POLLIN, 0};
+    char bytes[4096];
+    while (poll(&event, 1, 0) == 1) {
+      const ssize_t count = read(fd(), bytes, sizeof(bytes));
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) return true;
+      said_.append(bytes, static_cast<std::size_t>(count));
+    }
+    return false;
+  }
+
+  Preparation result() {
+    int status = 0;
+    waitpid(std::exchange(child_, 0), &status, 0);
+    const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (code != kDone && said_.empty()) said_ = fmt::format("preparing the data ended with exit code {}", code);
+    return {code, said_};
+  }
+
+ private:
+  [[noreturn]] static void run(const Prepare& prepare, int fd, pid_t parent) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(kMachineFailure);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    Preparation result;
+    try {
+      result = prepare();
+    } catch (const Error& error) {
+      result = {error.code(), error.what()};
+    } catch (const std::exception& error) {
+      result = {kInternalFailure, error.what()};
+    }
+    for (std::size_t sent = 0; sent < result.message.size();) {
+      const ssize_t count = write(fd, result.message.data() + sent, result.message.size() - sent);
+      if (count <= 0) break;
+      sent += static_cast<std::size_t>(count);
+    }
+    _exit(result.code);
+  }
+
+  FileDescriptor end_;
+  pid_t child_ = 0;
+  std::string said_;
+};
+
+/// Tells the guests about an error of ours, or of one of them, and goes on with it.
+template <class F>
+auto telling_all(Machines& machines, const F& f) {
+  try {
+    return f();
+  } catch (const StoppedBeforeStart& stopped) {
+    machines.part({.op = LinkOp::kEnd, .code = 128 + stopped.signal});
+    throw;
+  } catch (const Error& error) {
+    machines.part({.op = LinkOp::kEnd, .code = error.code(), .strings = {error.what()}});
+    throw;
+  }
+}
+
+void show_folder(const fs::path& folder, Machines& machines, SignalQueue& signals) {
+  const std::string content = random_bytes(16);
+  std::string name = ".machines-";
+  for (const unsigned char byte : content.substr(0, 4)) name += fmt::format("{:02x}", byte);
+  const fs::path file = folder / name;
+  publish_file(file, content);
+  machines.send_all({.op = LinkOp::kLook, .strings = {name, content}});
+  std::vector<LinkMessage> answers;
+  try {
+    answers = collect(LinkOp::kSeen, machines, signals);
+  } catch (...) {
+    fs::remove(file);
+    throw;
+  }
+  fs::remove(file);
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    if (answers[i].code == kDone) continue;
+    const auto& strings = answers[i].strings;
+    throw MachineError(
+        "{} does not see machine 0's output_dir {}: {}\n  its own is {}\n  the ranks of all machines save "
+        "into one folder: put output_dir on a file system that they share, at the same place",
+        machines.others()[i].name, folder.string(), strings.size() > 1 ? strings[1] : "",
+        strings.empty() ? "" : strings[0]);
+  }
+}
+
+}  // namespace
+
+void check_shared_folder(const fs::path& folder, const Place& place, Machines& machines, SignalQueue& signals) {
+  if (place.is_host()) return telling_all(machines, [&] { show_folder(folder, machines, signals); });
+  const LinkMessage look = hear_host(LinkOp::kLook, machines, signals);
+  const std::string why = why_unseen(folder, look);
+  machines.send(
+      0, {.op = LinkOp::kSeen, .code = why.empty() ? kDone : kMachineFailure, .strings = {folder.string(), why}});
+}
+
+Preparation prepare_together(const Prepare& prepare, const Place& place, Machines& machines, SignalQueue& signals) {
+  const auto own = [&] {
+    Preparing preparing(prepare);
+    serve_until(machines, signals, preparing.fd(), [&] { return preparing.has_ended(); });
+    return preparing.result();
+  };
+  if (!place.is_host()) {
+    const Preparation done = own();
+    machines.send(0, {.op = LinkOp::kReady, .code = done.code, .strings = {done.message}});
+    hear_host(LinkOp::kGo, machines, signals);
+    return {};
+  }
+  return telling_all(machines, [&]() -> Preparation {
+    Preparation failed = own();
+    const std::vector<LinkMessage> answers = collect(LinkOp::kReady, machines, signals);
+    for (std::size_t i = 0; i < answers.size() && failed.code == kDone; ++i) {
+      if (answers[i].code == kDone) continue;
+      failed = {answers[i].code, fmt::format("{}: {}", machines.others()[i].name,
+                                             answers[i].strings.empty() ? "" : answers[i].strings.front())};
+    }
+    if (failed.code == kDone) {
+      machines.send_all({.op = LinkOp::kGo});
+    } else {
+      machines.part({.op = LinkOp::kEnd, .code = failed.code, .strings = {failed.message}});
+    }
+    return failed;
+  });
+}
+
+}  // namespace trainer::launch

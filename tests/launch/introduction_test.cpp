@@ -1,0 +1,97 @@
+// What must be the same on all machines of a run.
+#include "engine/launch/introduction.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/base/errors.h"
+#include "engine/launch/address.h"
+
+namespace trainer::launch {
+namespace {
+
+config::Plan plan() {
+  config::Plan plan;
+  plan.config.num_machines = 2;
+  plan.config.num_processes = 4;
+  plan.config.output_dir = "/runs/a";
+  plan.origins["seed"] = "f.yaml:3:7";
+  return plan;
+}
+
+Introduction introduction(const config::Plan& plan) {
+  return introduction_of(to_message(introduce(plan, FAKE_WORKER)));
+}
+
+TEST(Introduction, SurvivesTheWay) {
+  config::Plan second = plan();
+  second.config.machine_rank = 1;
+  const Introduction found = introduction(second);
+  EXPECT_EQ(found.machine, 1);
+  EXPECT_EQ(found.machines, 2);
+  EXPECT_EQ(found.build.size(), 40u) << "the linker's build id: " << found.build;
+  EXPECT_GT(found.settings.size(), 100u);
+}
+
+TEST(Introduction, PathsAndTheMachineItselfMayDiffer) {
+  config::Plan second = plan();
+  second.config.machine_rank = 1;
+  second.config.main_process_ip = "head";
+  second.config.output_dir = "/mnt/runs/a";
+  second.config.model.path = "/mnt/m";
+  EXPECT_EQ(differences(introduction(plan()), introduction(second)), std::vector<std::string>());
+}
+
+TEST(Introduction, EverythingElseIsTold) {
+  config::Plan second = plan();
+  second.config.machine_rank = 1;
+  second.config.seed = 43;
+  second.config.num_processes = 6;
+  second.config.lora.emplace();
+  Introduction guest = introduction(second);
+  guest.build = std::string(40, '0');
+  const std::vector<std::string> lines = differences(introduction(plan()), guest);
+  const auto has = [&](const std::string& start) {
+    return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) { return line.starts_with(start); });
+  };
+  EXPECT_TRUE(has("the build of trainer-worker: "));
+  EXPECT_TRUE(has("seed: 42 (f.yaml:3:7) on machine 0, 43 (f.yaml:3:7) on machine 1"));
+  EXPECT_TRUE(has("num_processes: 4 () on machine 0, 6 () on machine 1"));
+  EXPECT_TRUE(has("lora.r: absent on machine 0, 8 () on machine 1"));
+}
+
+TEST(Introduction, WhatIsNoneIsRefused) {
+  const LinkMessage good = to_message(introduce(plan(), FAKE_WORKER));
+  for (auto spoil : {+[](LinkMessage& m) { m.op = LinkOp::kReady; }, +[](LinkMessage& m) { m.strings.clear(); },
+                     +[](LinkMessage& m) { m.strings.pop_back(); }, +[](LinkMessage& m) { m.number = 0; },
+                     +[](LinkMessage& m) { m.number = int64_t{1} << 40; }}) {
+    LinkMessage bad = good;
+    spoil(bad);
+    EXPECT_THROW(introduction_of(bad), PeerError);
+  }
+}
+
+TEST(Addresses, NumbersOfBothKinds) {
+  const Address four = resolve("127.0.0.1", 80).at(0), six = resolve("::1", 80).at(0);
+  EXPECT_EQ(four.text(), "127.0.0.1:80");
+  EXPECT_EQ(six.text(), "[::1]:80");
+  EXPECT_TRUE(four.is_loopback());
+  EXPECT_TRUE(six.is_loopback());
+  EXPECT_FALSE(resolve("10.0.0.1", 80).at(0).is_loopback());
+  EXPECT_FALSE(resolve("fd00::1", 80).at(0).is_loopback());
+  EXPECT_EQ(endpoint_text("fd00::1", 80), "[fd00::1]:80");
+  EXPECT_EQ(endpoint_text("head", 80), "head:80");
+  EXPECT_THROW(resolve("no such name", 80), PeerError);
+  EXPECT_EQ(address_of_interface("lo", four).host(), "127.0.0.1");
+  EXPECT_THROW(address_of_interface("none0", four), MachineError);
+}
+
+TEST(Addresses, OnlyOurOwnAreListenedOn) {
+  EXPECT_THROW(listen_on(resolve("192.0.2.1", 0).at(0)), MachineError);
+  const FileDescriptor listener = listen_on(resolve("127.0.0.1", 0).at(0));
+  const Address bound = own_address(listener.get());
+  EXPECT_THROW(listen_on(bound), MachineError);
+  EXPECT_TRUE(connect_to(bound, 1000));
+}
+
+}  // namespace
+}  // namespace trainer::launch

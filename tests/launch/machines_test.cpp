@@ -1,0 +1,338 @@
+// Two machines on one: two supervisors that meet on 127.0.0.1, with ranks that do as they are told.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/base/errors.h"
+#include "engine/base/files.h"
+#include "engine/launch/address.h"
+#include "engine/launch/line.h"
+#include "engine/launch/supervisor.h"
+
+namespace trainer::launch {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+
+class TwoMachines : public testing::Test {
+ protected:
+  TwoMachines() {
+    std::string pattern = (fs::temp_directory_path() / "machines_test.XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+    fs::create_directories(folder_ / "notes");
+    plan_.source = "tests.yaml";
+    plan_.config.output_dir = output().string();
+    plan_.config.num_processes = 4;
+    plan_.config.num_machines = 2;
+    plan_.config.main_process_ip = "127.0.0.1";
+    plan_.config.main_process_port = free_port();
+    environment_["TRAINER_SECRET"] = "a secret";
+  }
+  ~TwoMachines() override {
+    for (const pid_t pid : pids_) {
+      if (pid <= 0) continue;
+      kill(pid, SIGCONT);
+      kill(pid, SIGKILL);
+      waitpid(pid, nullptr, 0);
+    }
+    fs::remove_all(folder_);
+  }
+
+  static int64_t free_port() {
+    const FileDescriptor listener = listen_on(resolve("127.0.0.1", 0).at(0));
+    const std::string text = own_address(listener.get()).text();
+    return std::stoll(text.substr(text.rfind(':') + 1));
+  }
+
+  fs::path output() const { return folder_ / "output"; }
+
+  /// Starts machine `number` with `behaviours`; what plan_, patience_ and environment_ hold now is its own.
+  void start(int number, const std::map<std::string, std::string>& behaviours) {
+    plan_.config.machine_rank = number;
+    pids_[number] = fork();
+    if (pids_[number] != 0) return;
+    const fs::path screen = folder_ / fmt::format("screen-{}", number);
+    dup2(open(screen.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600), STDERR_FILENO);
+    for (const auto& [name, value] : environment_) setenv(name.c_str(), value.c_str(), 1);
+    for (const auto& [name, value] : behaviours) setenv(name.c_str(), value.c_str(), 1);
+    setenv("FAKE_NOTES", (folder_ / "notes").c_str(), 1);
+    setenv("FAKE_OUTPUT", output().c_str(), 1);
+    try {
+      _exit(run(plan_, FAKE_WORKER, patience_, prepare_));
+    } catch (const Error& error) {
+      fmt::print(stderr, "{}\n", error.what());
+      std::fflush(stderr);
+      _exit(error.code());
+    }
+  }
+
+  int finish(int number) {
+    int status = 0;
+    waitpid(std::exchange(pids_[number], -1), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+  std::pair<int, int> run_both(const std::map<std::string, std::string>& behaviours) {
+    start(1, behaviours);
+    start(0, behaviours);
+    const int first = finish(0);
+    return {first, finish(1)};
+  }
+
+  void wait_for(const std::function<bool()>& condition) {
+    constexpr int kTries = 60'000;  // of a millisecond: long enough for any machine
+    for (int i = 0; i < kTries; ++i, usleep(1000)) {
+      if (condition()) return;
+    }
+    FAIL() << screen(0) << screen(1);
+  }
+  void wait_for_all_ranks(const std::string& note) {
+    for (int rank = 0; rank < 4; ++rank)
+      wait_for([&] { return fs::exists(folder_ / "notes" / fmt::format("{}-{}", note, rank)); });
+  }
+
+  std::string screen(int number) {
+    const fs::path path = folder_ / fmt::format("screen-{}", number);
+    return fs::exists(path) ? read_file(path) : "";
+  }
+  bool said(int number, const std::string& text) { return screen(number).find(text) != std::string::npos; }
+
+  bool anyone_left() {
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder_ / "notes")) {
+      if (!entry.path().filename().string().starts_with("pid")) continue;
+      for (int i = 0; is_running(std::stoi(read_file(entry.path()))); ++i, usleep(1000)) {
+        if (i == 5000) return true;
+      }
+    }
+    return false;
+  }
+  static bool is_running(pid_t pid) {
+    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+    std::string text;
+    std::getline(stat, text);
+    const size_t name_end = text.rfind(')');
+    return name_end != std::string::npos && text[name_end + 2] != 'Z';
+  }
+
+  fs::path folder_;
+  config::Plan plan_;
+  Patience patience_{.join = std::chrono::seconds(60)};
+  Prepare prepare_;
+  std::map<std::string, std::string> environment_;
+  pid_t pids_[2] = {-1, -1};
+};
+
+using Codes = std::pair<int, int>;
+
+TEST_F(TwoMachines, ShareOneStoreAndEndWell) {
+  EXPECT_EQ(run_both({{"FAKE", "use_store"}}), Codes(0, 0)) << screen(0) << screen(1);
+  EXPECT_TRUE(said(0, "waiting for machine 1 of 2 at 127.0.0.1:")) << screen(0);
+  EXPECT_TRUE(said(1, "machine 1 of 2: looking for machine 0 at 127.0.0.1:")) << screen(1);
+  EXPECT_FALSE(said(0, "warning")) << screen(0);
+  EXPECT_FALSE(anyone_left());
+}
+
+TEST_F(TwoMachines, RanksFindTheirPlace) {
+  EXPECT_EQ(run_both({{"FAKE", "note_environment"}}), Codes(0, 0)) << screen(0) << screen(1);
+  EXPECT_EQ(read_file(folder_ / "notes/environment-3"),
+            "LOCAL_RANK=1\nWORLD_SIZE=4\nLOCAL_WORLD_SIZE=2\nTRAINER_ADDRESS=127.0.0.1\nTRAINER_SECRET=\n");
+}
+
+TEST_F(TwoMachines, AFailureEndsBothWithOneCause) {
+  EXPECT_EQ(run_both({{"FAKE", "hang"}, {"FAKE_3", "fail:5"}}), Codes(5, 5)) << screen(0) << screen(1);
+  for (const int number : {0, 1}) {
+    EXPECT_TRUE(said(number, "trainer: rank 3 on machine 1 (")) << screen(number);
+    EXPECT_TRUE(said(number, ", 127.0.0.1), before the first step: the model is broken")) << screen(number);
+  }
+  EXPECT_FALSE(anyone_left());
+}
+
+TEST_F(TwoMachines, AFailureOnTheHostEndsBothToo) {
+  fs::create_directories(output() / "checkpoint-1");
+  EXPECT_EQ(run_both({{"FAKE", "lose_peer"}, {"FAKE_0", "kill:9"}}), Codes(137, 137)) << screen(0) << screen(1);
+  EXPECT_TRUE(said(1, "trainer: rank 0 on machine 0 (")) << screen(1);
+  EXPECT_EQ(nlohmann::json::parse(read_file(output() / "outcome.json"))["code"], 137);
+  EXPECT_FALSE(anyone_left());
+}
+
+TEST_F(TwoMachines, AMachineThatDiesIsNamed) {
+  for (const int victim : {1, 0}) {
+    fs::remove_all(folder_ / "notes");
+    fs::create_directories(folder_ / "notes");
+    start(0, {{"FAKE", "hang:stubborn"}});
+    start(1, {{"FAKE", "hang:stubborn"}});
+    wait_for_all_ranks("ready");
+    kill(pids_[victim], SIGKILL);
+    EXPECT_EQ(finish(1 - victim), 6) << screen(1 - victim);
+    EXPECT_TRUE(said(1 - victim, fmt::format("trainer: machine {} (", victim))) << screen(1 - victim);
+    EXPECT_TRUE(said(1 - victim, "was lost: ")) << screen(1 - victim);
+    EXPECT_EQ(finish(victim), 137);
+    EXPECT_FALSE(anyone_left());
+  }
+}
+
+TEST_F(TwoMachines, AMachineThatIsSilentIsLost) {
+  patience_.silence = milliseconds(2500);
+  start(0, {{"FAKE", "hang:stubborn"}});
+  start(1, {{"FAKE", "hang:stubborn"}});
+  wait_for_all_ranks("ready");
+  kill(pids_[1], SIGSTOP);
+  EXPECT_EQ(finish(0), 6) << screen(0);
+  EXPECT_TRUE(said(0, "was lost: it was silent for 2.5 s")) << screen(0);
+  kill(pids_[1], SIGCONT);
+  EXPECT_EQ(finish(1), 6) << screen(1);  // it has heard the verdict, or that the host is gone
+  EXPECT_FALSE(anyone_left());
+}
+
+TEST_F(TwoMachines, AStopSignalAtEitherStopsBoth) {
+  for (const int asked : {0, 1}) {
+    fs::remove_all(folder_ / "notes");
+    fs::create_directories(folder_ / "notes");
+    start(0, {{"FAKE", "train"}});
+    start(1, {{"FAKE", "train"}});
+    wait_for_all_ranks("ready");
+    kill(pids_[asked], SIGTERM);
+    EXPECT_EQ(finish(0), 143) << screen(0);
+    EXPECT_EQ(finish(1), 143) << screen(1);
+    for (const int number : {0, 1}) EXPECT_TRUE(said(number, "checkpoint-7")) << screen(number);
+    for (int rank = 0; rank < 4; ++rank) EXPECT_TRUE(fs::exists(folder_ / fmt::format("notes/signal-{}", rank)));
+  }
+  EXPECT_FALSE(anyone_left());
+}
+
+TEST_F(TwoMachines, ASecondSignalKillsBothAtOnce) {
+  start(0, {{"FAKE", "hang:stubborn"}});
+  start(1, {{"FAKE", "hang:stubborn"}});
+  wait_for_all_ranks("ready");
+  kill(pids_[1], SIGTERM);
+  wait_for([&] { return said(0, "once more to stop at once") && said(1, "once more to stop at once"); });
+  kill(pids_[1], SIGTERM);
+  EXPECT_EQ(finish(0), 143) << screen(0);
+  EXPECT_EQ(finish(1), 143) << screen(1);
+  EXPECT_FALSE(anyone_left());
+}
+
+TEST_F(TwoMachines, AnotherSecretIsRefusedOnBothSides) {
+  start(0, {{"FAKE", "finish"}});
+  environment_["TRAINER_SECRET"] = "another";
+  start(1, {{"FAKE", "finish"}});
+  EXPECT_EQ(finish(0), 6) << screen(0);
+  EXPECT_EQ(finish(1), 6) << screen(1);
+  EXPECT_TRUE(said(0, "127.0.0.1 came with another secret")) << screen(0);
+  EXPECT_TRUE(said(1, "has another secret")) << screen(1);
+  EXPECT_FALSE(fs::exists(output()));
+}
+
+TEST_F(TwoMachines, DifferencesAreToldBeforeAnyRankStarts) {
+  start(0, {{"FAKE", "finish"}});
+  plan_.config.seed = 1;
+  plan_.config.training.learning_rate = 1;
+  start(1, {{"FAKE", "finish"}});
+  EXPECT_EQ(finish(0), 2) << screen(0);
+  EXPECT_EQ(finish(1), 2) << screen(1);
+  for (const int number : {0, 1}) {
+    EXPECT_TRUE(said(number, "the machines are not alike:\n  seed: 42 () on machine 0, 1 () on machine 1\n"))
+        << screen(number);
+    EXPECT_TRUE(said(number, "  training.learning_rate: ")) << screen(number);
+  }
+  EXPECT_TRUE(fs::is_empty(folder_ / "notes"));
+}
+
+TEST_F(TwoMachines, AnOutputFolderOfItsOwnIsRefused) {
+  start(0, {{"FAKE", "finish"}});
+  plan_.config.output_dir = (folder_ / "elsewhere").string();
+  start(1, {{"FAKE", "finish"}});
+  EXPECT_EQ(finish(0), 4) << screen(0);
+  EXPECT_EQ(finish(1), 4) << screen(1);
+  for (const int number : {0, 1}) EXPECT_TRUE(said(number, "does not see machine 0's output_dir")) << screen(number);
+  EXPECT_FALSE(fs::exists(output()));
+}
+
+TEST_F(TwoMachines, ThePreparationOfOneMayFail) {
+  prepare_ = [] { return Preparation{}; };
+  start(0, {{"FAKE", "finish"}});
+  prepare_ = [] { return Preparation{3, "no such file: a.txt"}; };
+  start(1, {{"FAKE", "finish"}});
+  EXPECT_EQ(finish(0), 3) << screen(0);
+  EXPECT_EQ(finish(1), 3) << screen(1);
+  for (const int number : {0, 1}) EXPECT_TRUE(said(number, "no such file: a.txt")) << screen(number);
+  EXPECT_TRUE(fs::is_empty(folder_ / "notes"));
+}
+
+TEST_F(TwoMachines, WhoDoesNotComeIsNamed) {
+  patience_.join = milliseconds(300);
+  start(0, {{"FAKE", "finish"}});
+  EXPECT_EQ(finish(0), 6) << screen(0);
+  EXPECT_TRUE(said(0, "machine 1 of 2 did not come to 127.0.0.1:")) << screen(0);
+  start(1, {{"FAKE", "finish"}});
+  EXPECT_EQ(finish(1), 6) << screen(1);
+  EXPECT_TRUE(said(1, "machine 0 was not reached at 127.0.0.1:")) << screen(1);
+}
+
+TEST_F(TwoMachines, WaitingCanBeStopped) {
+  start(0, {{"FAKE", "finish"}});
+  wait_for([&] { return said(0, "waiting for machine 1"); });
+  kill(pids_[0], SIGTERM);
+  EXPECT_EQ(finish(0), 143) << screen(0);
+}
+
+TEST_F(TwoMachines, StrangersDisturbNobody) {
+  start(0, {{"FAKE", "use_store"}});
+  wait_for([&] { return said(0, "waiting for machine 1"); });
+  const Address address = resolve("127.0.0.1", static_cast<int>(plan_.config.main_process_port)).at(0);
+  std::vector<FileDescriptor> strangers;
+  const std::vector<std::string> greetings{
+      "GET / HTTP/1.1\r\n\r\n",
+      std::string(100, '\xff'),
+      std::string(100, '\0'),
+      "",
+      encode_frame({.op = LinkOp::kSet, .strings = {"key", "value"}}),
+      encode_frame({.op = LinkOp::kHello, .strings = {"trainer machines 1", "short"}})};
+  for (const std::string& greeting : greetings) {
+    strangers.push_back(connect_to(address, 1000));
+    EXPECT_EQ(::send(strangers.back().get(), greeting.data(), greeting.size(), 0),
+              static_cast<ssize_t>(greeting.size()));
+  }
+  start(1, {{"FAKE", "use_store"}});
+  EXPECT_EQ(finish(0), 0) << screen(0);
+  EXPECT_EQ(finish(1), 0) << screen(1);
+  EXPECT_TRUE(said(0, "is no machine of this run")) << screen(0);
+}
+
+TEST_F(TwoMachines, ANumberIsTakenOnce) {
+  plan_.config.num_machines = 4;
+  start(0, {{"FAKE", "finish"}});
+  start(1, {{"FAKE", "finish"}});
+  wait_for([&] { return said(0, ") of 4 is here"); });
+  const pid_t first = std::exchange(pids_[1], -1);
+  start(1, {{"FAKE", "finish"}});
+  EXPECT_EQ(finish(1), 6) << screen(1);
+  EXPECT_TRUE(said(1, "is here already: every machine needs its own --node_rank")) << screen(1);
+  pids_[1] = first;
+}
+
+TEST_F(TwoMachines, WhatListensMayBeNoTrainer) {
+  const FileDescriptor listener =
+      listen_on(resolve("127.0.0.1", static_cast<int>(plan_.config.main_process_port)).at(0));
+  start(1, {{"FAKE", "finish"}});
+  FileDescriptor guest;
+  wait_for([&] { return (guest = FileDescriptor(accept(listener.get(), nullptr, nullptr))).get() >= 0; });
+  const std::string answer = "HTTP/1.1 400 Bad Request\r\n\r\n";
+  EXPECT_EQ(::send(guest.get(), answer.data(), answer.size(), 0), static_cast<ssize_t>(answer.size()));
+  EXPECT_EQ(finish(1), 6) << screen(1);
+  EXPECT_TRUE(said(1, "is no trainer")) << screen(1);
+}
+
+}  // namespace
+}  // namespace trainer::launch
