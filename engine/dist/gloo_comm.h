@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "engine/base/link.h"
 #include "engine/dist/comm.h"
 
@@ -18,5 +20,9 @@ std::unique_ptr<Comm> gloo_comm(Link& link, int rank, int size);
 /// The same, where ranks meet through another store; `share_memory` false: as if they were on different machines.
 std::unique_ptr<Comm> gloo_comm(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                 bool share_memory = true);
+
+/// True when an exception's message tells that Gloo lost its connection to another rank: where c10d's own Reducer calls
+/// Gloo, during a backward pass, nobody of ours is in between to translate it.
+bool tells_of_lost_rank(const std::string& message);
 
 }  // namespace trainer::dist

@@ -103,6 +103,8 @@ int rank_command() {
                                         phase));
   } catch (const std::exception& error) {
     const std::string text = error.what();
+    if (dist::tells_of_lost_rank(text))
+      failed(kPeerFailure, fmt::format("another rank was lost.\n  {}", text.substr(0, text.find('\n'))));
     const bool memory = text.find("can't allocate memory") != std::string::npos;
     failed(memory ? kMachineFailure : kInternalFailure, text.substr(0, text.find('\n')));
   }

@@ -76,10 +76,11 @@ class OneAddress(Machines):
         self.assertIn("read as machine 1 of 2, with 2 ranks each", runs[1].err + runs[1].out)
 
     def test_stop_is_saved_and_resumed(self):
-        medium = {"training": {"max_steps": 150}, "evaluation": None, "checkpoint": {"save_steps": 0}}
+        medium = {"training": {"max_steps": 40}, "evaluation": None, "data": {"validation": None},
+                  "checkpoint": {"save_steps": 0}}
         config = self.job("output", medium, SHARDED)
         runs = self.start_both(config, "127.0.0.1", free_port())
-        until(lambda: last_step(self.folder / "output") >= 5)
+        until(lambda: last_step(self.folder / "output") >= 3)
         os.kill(runs[1].pid, signal.SIGTERM)
         self.finish(runs, 143)
         step = last_step(self.folder / "output")

@@ -76,14 +76,16 @@ const Entries& deepspeed_table() {
       option("deepspeed_multinode_launcher", &C::multinode_launcher)
           .help("What starts ranks on other machines.")
           .one_of({"pdsh", "standard", "openmpi", "mvapich", "mpich", "nossh", "slurm"})
-          .no_effect("one machine needs none"),
-      option("deepspeed_hostfile", &C::hostfile).help("List of machines.").no_effect("one machine needs none"),
+          .no_effect("each machine is started by a command of its own"),
+      option("deepspeed_hostfile", &C::hostfile)
+          .help("List of machines.")
+          .no_effect("each machine is started by a command of its own"),
       option("deepspeed_exclusion_filter", &C::exclusion_filter)
           .help("Machines to leave out.")
-          .no_effect("one machine needs none"),
+          .no_effect("each machine is started by a command of its own"),
       option("deepspeed_inclusion_filter", &C::inclusion_filter)
           .help("Machines to take.")
-          .no_effect("one machine needs none"));
+          .no_effect("each machine is started by a command of its own"));
   return entries;
 }
 
