@@ -54,14 +54,14 @@ def write_job(arguments: argparse.Namespace, way: str, folder: pathlib.Path, dat
 
 
 @contextlib.contextmanager
-def slow_loopback(rate: str, delay: str):
+def slow_loopback(rate: str):
     """A namespace in which what ranks send each other is held up."""
     inside = ["ip", "netns", "exec", NAMESPACE]
     subprocess.run(["ip", "netns", "add", NAMESPACE], check=True)
     try:
         subprocess.run([*inside, "ip", "link", "set", "lo", "up"], check=True)
-        subprocess.run([*inside, "tc", "qdisc", "add", "dev", "lo", "root", "netem", "rate", rate, "delay", delay,
-                        "limit", "100000"], check=True)
+        subprocess.run([*inside, "tc", "qdisc", "add", "dev", "lo", "root", "tbf", "rate", rate, "burst", "256kb",
+                        "latency", "200ms"], check=True)
         yield inside
     finally:
         subprocess.run(["ip", "netns", "delete", NAMESPACE], check=True)
@@ -83,7 +83,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trainer", type=pathlib.Path, default=ROOT / "build" / "release" / "bin" / "trainer")
     parser.add_argument("--rate", default="1gbit", help="of the link, as tc takes it")
-    parser.add_argument("--delay", default="100us", help="of the link, as tc takes it")
     parser.add_argument("--width", type=int, default=1024)
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--batch", type=int, default=512, help="samples of a rank")
@@ -91,10 +90,10 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=5)
     arguments = parser.parse_args()
     print(f"2 ranks, MLP of {arguments.layers} x {arguments.width}, {arguments.batch} samples a rank, "
-          f"link {arguments.rate} {arguments.delay}, load {os.getloadavg()[0]:.1f}", flush=True)
+          f"link {arguments.rate}, load {os.getloadavg()[0]:.1f}", flush=True)
     ratios = []
     with tempfile.TemporaryDirectory(prefix="trainer-overlap-data-") as temporary, \
-            slow_loopback(arguments.rate, arguments.delay) as inside:
+            slow_loopback(arguments.rate) as inside:
         data = pathlib.Path(temporary)
         write_images(data, 2 * arguments.batch)
         for pair in range(arguments.pairs):
