@@ -4,8 +4,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/index_select.h>
 
-#include "models/nn/cross_entropy.h"
-
 namespace trainer::models {
 namespace {
 
@@ -66,14 +64,14 @@ at::Tensor DecoderModel::loss_sum(const Batch& batch, const nn::Pass& pass) {
     auto rows = std::make_shared<nn::Layout>();
     rows->append(batch.target_tokens, 0);
     const at::Tensor some = at::empty({batch.target_tokens}, batch.labels.options());
-    return nn::cross_entropy_sum(logits_of(batch, some, rows, pass), some, pass.label_smoothing);
+    return loss_of(logits_of(batch, some, rows, pass), some, pass);
   }
   const at::Tensor labels = batch.labels.contiguous();
   const auto* const label = labels.const_data_ptr<int64_t>();
   const Rows learnt =
       pick_rows(*batch.source, labels.device(), [&](int64_t, int64_t row) { return label[row] != -100; });
-  return nn::cross_entropy_sum(logits_of(batch, learnt.numbers, learnt.layout, pass),
-                               at::index_select(labels, 0, learnt.numbers), pass.label_smoothing);
+  return loss_of(logits_of(batch, learnt.numbers, learnt.layout, pass), at::index_select(labels, 0, learnt.numbers),
+                 pass);
 }
 
 at::Tensor DecoderModel::begin_decoding(const Batch& batch, nn::Pass& pass, nn::DecodeCache& cache) {

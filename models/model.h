@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "models/nn/module.h"
+#include "models/nn/peers.h"
+#include "models/tensor_plan.h"
 
 namespace trainer::models {
 
@@ -34,7 +36,8 @@ class Model : public nn::Module {
   void set_virtual_tokens(int64_t count) { virtual_tokens_ = count; }
   bool classifies() const { return task_ == Task::kSequenceClassification || task_ == Task::kImageClassification; }
 
-  /// The logits of every label, [U, V] in the compute dtype; V: tokens or classes. Text is by teacher forcing.
+  /// The logits of every label, [U, V] in the compute dtype; V: tokens or classes. Text is by teacher forcing. Where
+  /// ranks share the vocabulary: of this rank's tokens (all_logits).
   virtual at::Tensor logits(const Batch& batch, const nn::Pass& pass) = 0;
   /// Sum over labels of the cross-entropy, a scalar in fp32.
   virtual at::Tensor loss_sum(const Batch& batch, const nn::Pass& pass);
@@ -42,7 +45,7 @@ class Model : public nn::Module {
   /// Starts decoding for the samples of `batch` (its labels are not used): runs what is run once a sample. Returns the
   /// tokens [samples] to begin with: a start token, or the last one of each prompt. Not for models that classify.
   virtual at::Tensor begin_decoding(const Batch& batch, nn::Pass& pass, nn::DecodeCache& cache);
-  /// The logits [samples, V] that follow `tokens` [samples], the next token of each.
+  /// The logits [samples, V] that follow `tokens` [samples], the next token of each; of this rank's tokens, as above.
   virtual at::Tensor decode(const at::Tensor& tokens, nn::Pass& pass);
   /// Tokens that end a text; the first one is the usual one.
   virtual std::vector<int64_t> end_tokens() const { return {}; }
@@ -62,6 +65,13 @@ class Model : public nn::Module {
   virtual std::vector<std::string> default_lora_targets() const = 0;
   /// The module PEFT's "all-linear" leaves out: the output head; "" when there is none.
   virtual std::string output_head() const = 0;
+  /// How several ranks may share each layer (engine/parallel/tensor_parallel.h).
+  virtual TensorPlan tensor_plan() const { return {}; }
+  /// From now on logits are those of `mine` of the vocabulary; peers have the others.
+  void share_vocabulary(nn::SharedVocabulary shared) { shared_ = std::move(shared); }
+  /// The logits of the whole vocabulary, from what logits() or decode() gave. Collective of the peers; no gradients.
+  at::Tensor all_logits(const at::Tensor& logits) const { return shared_.peers ? shared_.gather(logits) : logits; }
+
   /// What Hugging Face's base model (without a head) leaves out of its weights' names: "model.", "transformer.",
   /// "bert."; "" where there is no such prefix.
   virtual std::string base_prefix() const { return ""; }
@@ -70,9 +80,14 @@ class Model : public nn::Module {
   /// config.json of a saved folder.
   virtual std::string config_json() const = 0;
 
+ protected:
+  /// The loss of logits [U, V] of this model for `labels` [U]; a scalar.
+  at::Tensor loss_of(const at::Tensor& logits, const at::Tensor& labels, const nn::Pass& pass) const;
+
  private:
   Task task_;
   int64_t virtual_tokens_ = 0;
+  nn::SharedVocabulary shared_;  // without peers: this rank has all of it
 };
 
 }  // namespace trainer::models

@@ -66,7 +66,11 @@ std::unique_ptr<Model> build_family(const Family& family, const BuildRequest& re
 }  // namespace
 
 at::Tensor Model::loss_sum(const Batch& batch, const nn::Pass& pass) {
-  return nn::cross_entropy_sum(logits(batch, pass), batch.labels, pass.label_smoothing);
+  return loss_of(logits(batch, pass), batch.labels, pass);
+}
+
+at::Tensor Model::loss_of(const at::Tensor& logits, const at::Tensor& labels, const nn::Pass& pass) const {
+  return nn::cross_entropy_sum(logits, labels, pass.label_smoothing, shared_.peers ? &shared_ : nullptr);
 }
 
 at::Tensor Model::begin_decoding(const Batch&, nn::Pass&, nn::DecodeCache&) {

@@ -22,13 +22,13 @@ at::Tensor as_it_is(const Tensors& parts) {
 /// [A; A0] and [B, -B0].
 void add_doubled(const LoraLinear& layer, const std::map<std::string, std::string>& names,
                  std::vector<FileTensor>& file) {
-  const int64_t r = 2 * layer.shape().r;
+  const int64_t r = 2 * layer.shape().r, in = layer.a()->whole_shape()[1], out = layer.b()->whole_shape()[0];
   file.push_back(
-      {names.at(layer.a()->name), {r, layer.in()}, {layer.a()->name, layer.start_a()->name}, [](const Tensors& parts) {
+      {names.at(layer.a()->name), {r, in}, {layer.a()->name, layer.start_a()->name}, [](const Tensors& parts) {
          return at::cat({parts[0], parts[1].to(parts[0].scalar_type())}, 0);
        }});
   file.push_back(
-      {names.at(layer.b()->name), {layer.out(), r}, {layer.b()->name, layer.start_b()->name}, [](const Tensors& parts) {
+      {names.at(layer.b()->name), {out, r}, {layer.b()->name, layer.start_b()->name}, [](const Tensors& parts) {
          return at::cat({parts[0], -parts[1].to(parts[0].scalar_type())}, 1);
        }});
 }
@@ -71,7 +71,8 @@ std::vector<FileTensor> adapter_file(models::Model& model, const config::LoraCon
     done.insert({lora->a()->name, lora->b()->name});
   });
   for (const nn::ParameterPtr& p : model.all_parameters())
-    if (p->trainable && done.count(p->name) == 0) file.push_back({names.at(p->name), p->shape, {p->name}, as_it_is});
+    if (p->trainable && done.count(p->name) == 0)
+      file.push_back({names.at(p->name), p->whole_shape(), {p->name}, as_it_is});
   return file;
 }
 

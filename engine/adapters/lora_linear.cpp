@@ -74,7 +74,7 @@ at::Tensor LoraLinear::add_branch(const at::Tensor& base, const at::Tensor& x, c
 }
 
 nn::DropoutRule LoraLinear::dropout(const nn::Pass& pass) const {
-  return pass.dropout(path() + ".lora_dropout", shape_.dropout);
+  return pass.dropout(path() + ".lora_dropout", shape_.dropout, first_in());
 }
 
 at::Tensor LoraLinear::project(const at::Tensor& x_in, const nn::LayoutPtr& rows, const nn::Pass& pass) const {

@@ -92,28 +92,40 @@ void device(const Config& config, Judge& judge) {
                key, value);
 }
 
-/// Copies of the model times the ranks that share one are all ranks. One of the two sizes may be left out.
-void copies_fit_ranks(const Config& config, Judge& judge) {
+/// What is given must be all ranks once it says into how many shards a copy of the model is cut; before that, the other
+/// ranks are further shards or copies, so it must divide them.
+void sizes_fit_ranks(const Config& config, Judge& judge) {
   const ParallelismConfig& mesh = *config.parallelism_config;
+  const std::pair<const char*, int64_t> sizes[] = {{"parallelism_config_dp_shard_size", mesh.dp_shard_size},
+                                                   {"parallelism_config_dp_replicate_size", mesh.dp_replicate_size},
+                                                   {"parallelism_config_tp_size", mesh.tp_size},
+                                                   {"parallelism_config_pp_size", mesh.pp_size}};
   const int64_t ranks = std::max<int64_t>(1, config.num_processes);
-  const int64_t product = mesh.dp_replicate_size * mesh.dp_shard_size;
-  if (product == 1 || product == ranks) return;
-  if (mesh.dp_shard_size > 1) {
-    judge.refuse("parallelism_config.parallelism_config_dp_shard_size",
-                 "the sizes of parallelism_config multiply to {}, but num_processes is {}: make them equal", product,
-                 ranks);
+  int64_t product = 1;
+  std::string key;
+  for (const auto& [name, size] : sizes) {
+    product *= size;
+    if (size > 1 && key.empty()) key = name;
+  }
+  const std::string path = "parallelism_config." + key;
+  if (mesh.dp_shard_size > 1 && product != ranks) {
+    judge.refuse(path, "the sizes of parallelism_config multiply to {}, but num_processes is {}: make them equal",
+                 product, ranks);
   } else if (ranks % product != 0) {
-    judge.refuse("parallelism_config.parallelism_config_dp_replicate_size",
-                 "parallelism_config_dp_replicate_size is {}, but num_processes is {}: it must be a multiple", product,
-                 ranks);
+    const auto [asked, value] = judge.asked_by(path, key, std::to_string(product));
+    if (value == std::to_string(product))
+      judge.refuse(path, "{} is {}, but num_processes is {}: it must be a multiple", asked, value, ranks);
+    else
+      judge.refuse(path,
+                   "the sizes of parallelism_config multiply to {}, but num_processes is {}: it must be a multiple",
+                   product, ranks);
   }
 }
 
 void mesh(const Config& config, Judge& judge) {
   if (!config.parallelism_config) return;
   const ParallelismConfig& mesh = *config.parallelism_config;
-  const std::pair<const char*, int64_t> later[] = {{"parallelism_config_tp_size", mesh.tp_size},
-                                                   {"parallelism_config_pp_size", mesh.pp_size},
+  const std::pair<const char*, int64_t> later[] = {{"parallelism_config_pp_size", mesh.pp_size},
                                                    {"parallelism_config_cp_size", mesh.cp_size},
                                                    {"parallelism_config_sp_size", mesh.sp_size}};
   bool supported = true;
@@ -126,7 +138,7 @@ void mesh(const Config& config, Judge& judge) {
                  "{} is {}: this version either shards a model over all ranks or copies it to all; 1 is supported",
                  asked, value);
   }
-  if (supported) copies_fit_ranks(config, judge);
+  if (supported) sizes_fit_ranks(config, judge);
 }
 
 void model(const Config& config, Judge& judge) {
@@ -277,7 +289,9 @@ void lora(const Config& config, Judge& judge) {
 void batch(const Config& config, Judge& judge) {
   const TrainingConfig& training = config.training;
   if (training.global_batch_size == 0 || !judge.is_set("training.gradient_accumulation_steps")) return;
-  const int64_t ranks = std::max<int64_t>(1, config.num_processes) * devices_of(config);
+  const ParallelismConfig mesh = config.parallelism_config.value_or(ParallelismConfig{});
+  const int64_t data_ranks = std::max<int64_t>(1, config.num_processes / (mesh.tp_size * mesh.pp_size));
+  const int64_t ranks = data_ranks * devices_of(config);
   const double product =
       double(training.per_device_train_batch_size) * double(training.gradient_accumulation_steps) * double(ranks);
   if (product == double(training.global_batch_size)) return;

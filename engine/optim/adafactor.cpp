@@ -30,25 +30,27 @@ struct Block {
   at::Tensor of(const at::Tensor& piece) const { return piece.narrow(0, offset, rows * width).view({rows, width}); }
 };
 
-/// Elements [begin, end) of a tensor, cut into blocks.
-std::vector<Block> blocks_of(const Matrices& m, int64_t begin, int64_t end) {
+/// This rank's piece of a tensor, cut into blocks.
+std::vector<Block> blocks_of(const Matrices& m, const parallel::LogicalTensor& tensor) {
   std::vector<Block> blocks;
-  for (int64_t at = begin; at < end;) {
-    const int64_t row = at / m.columns, column = at % m.columns, left = end - at;
-    Block block{at - begin, row, 1, row / m.rows * m.columns + column, std::min(left, m.columns - column)};
-    if (block.width == m.columns)
-      block.rows = std::min({left / m.columns, m.rows - row % m.rows, std::max<int64_t>(1, kBlock / m.columns)});
-    at += block.rows * block.width;
-    blocks.push_back(block);
-  }
+  for (const nn::Run& run : nn::runs_of(tensor.part, tensor.shape, tensor.begin, tensor.end))
+    for (int64_t at = run.whole, end = run.whole + run.count; at < end;) {
+      const int64_t row = at / m.columns, column = at % m.columns, left = end - at;
+      Block block{run.part - tensor.begin + at - run.whole, row, 1, row / m.rows * m.columns + column,
+                  std::min(left, m.columns - column)};
+      if (block.width == m.columns)
+        block.rows = std::min({left / m.columns, m.rows - row % m.rows, std::max<int64_t>(1, kBlock / m.columns)});
+      at += block.rows * block.width;
+      blocks.push_back(block);
+    }
   return blocks;
 }
 
 /// Note [Adafactor over ranks]
 /// A rank holds a flat piece of a tensor, but the means of rows and columns are of the whole. They are few, so that
 /// every rank keeps all of them: partial sums of all tensors are added up in one collective, and in a second one what
-/// the size of the updates is told by. A tensor that every rank holds whole is counted by the first one only, unless
-/// all are: then nothing is sent.
+/// the size of the updates is told by. A piece that several ranks hold is counted by the first one only, unless
+/// every rank holds all: then nothing is sent.
 class Adafactor : public Optimizer {
  public:
   Adafactor(const config::TrainingConfig& o, const Trained& trained, dist::Comm& comm) : Optimizer(o), comm_(comm) {
@@ -88,9 +90,7 @@ class Adafactor : public Optimizer {
 
  private:
   at::TensorOptions options(at::ScalarType type) const { return at::TensorOptions(comm_.device()).dtype(type); }
-  bool counts(const parallel::LogicalTensor& tensor) const {
-    return !spread_ || !tensor.replicated || comm_.rank() == 0;
-  }
+  bool counts(const parallel::LogicalTensor& tensor) const { return !spread_ || tensor.copy == 0; }
 
   Matrices add_means(const parallel::LogicalTensor& tensor) {
     std::vector<int64_t> row_shape(tensor.shape.begin(), tensor.shape.end() - 1), column_shape = row_shape;
@@ -130,7 +130,7 @@ class Adafactor : public Optimizer {
 
   static void add_sums(const parallel::LogicalTensor& tensor, const Matrices& m, const at::Tensor& row,
                        const at::Tensor& column) {
-    for (const Block& block : blocks_of(m, tensor.begin, tensor.end)) {
+    for (const Block& block : blocks_of(m, tensor)) {
       const at::Tensor squares = block.of(tensor.grad).square().add_(kEpsilon);
       row.narrow(0, block.row, block.rows).add_(squares.sum(1));
       column.narrow(0, block.column, block.width).add_(squares.sum(0));
@@ -149,7 +149,7 @@ class Adafactor : public Optimizer {
     const at::Tensor rows = m.row.view({-1, m.rows});
     const at::Tensor by_row = rows.div(rows.mean({1}, /*keepdim=*/true)).rsqrt_().view(-1),
                      by_column = m.column.rsqrt();
-    for (const Block& block : blocks_of(m, tensor.begin, tensor.end))
+    for (const Block& block : blocks_of(m, tensor))
       block.of(tensor.grad)
           .mul_(by_row.narrow(0, block.row, block.rows).unsqueeze(1))
           .mul_(by_column.narrow(0, block.column, block.width));

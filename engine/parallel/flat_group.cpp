@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include "engine/dist/dry_memory.h"
+#include "engine/parallel/tensor_parallel.h"
 
 namespace trainer::parallel {
 namespace {
@@ -120,10 +121,19 @@ void FlatGroup::reduce_grads() {
   const at::Tensor summed = grads_.to(at::kFloat);  // summed in fp32 whatever the layers compute in
   const at::Tensor mine = comm_.reduce_scatter(summed);
   if (mesh_.replicate().size() > 1) mesh_.replicate().all_reduce(mine);
+  sum_shares(shares_in(mine), mesh_.tensor());
   shard_grad_.add_(mine);
   for (at::Tensor& view : views_) view.mutable_grad() = at::Tensor();
   grads_ = at::Tensor();
   free_storage(summed);  // not by its last reference: Gloo's thread may keep one until after the next unit has begun
+}
+
+std::vector<at::Tensor> FlatGroup::shares_in(const at::Tensor& mine) const {
+  std::vector<at::Tensor> shares;
+  for (size_t i = 0; i < parameters_.size(); ++i)
+    if (const Piece piece = piece_of(i); parameters_[i]->summed && piece.end > piece.begin)
+      shares.push_back(mine.narrow(0, piece.at, piece.end - piece.begin));
+  return shares;
 }
 
 void FlatGroup::append_logical_tensors(std::vector<LogicalTensor>& to) const {

@@ -15,6 +15,8 @@ namespace trainer::parallel {
 struct GroupKind {
   at::ScalarType kept, seen;  // dtype of the shard, and of what layers compute with
   bool trainable;
+  bool
+      uneven;  // cut into parts of different sizes: on the ranks that share layers, all other shards are laid out alike
   bool operator==(const GroupKind&) const = default;
 };
 
@@ -57,6 +59,8 @@ class FlatGroup {
     int64_t begin, end, at;  // elements [begin, end) of the parameter lie at `at` in the shard
   };
   Piece piece_of(size_t parameter) const;
+  /// The parts of `mine`, this rank's piece, whose gradients are shares.
+  std::vector<at::Tensor> shares_in(const at::Tensor& mine) const;
   bool full_is_shared() const { return shared_.defined() && kind_.kept == kind_.seen; }
 
   GroupKind kind_;

@@ -100,7 +100,7 @@ std::vector<std::vector<int64_t>> ParallelModel::generate(const models::Batch& b
   begin_forward();
   at::Tensor tokens = model_->begin_decoding(given_to_model(batch), pass, cache);
   for (int64_t step = 0; step < max_new_tokens; ++step) {
-    tokens = next_tokens(model_->decode(tokens, pass), sampling, batch.source->positions, step);
+    tokens = next_tokens(model_->all_logits(model_->decode(tokens, pass)), sampling, batch.source->positions, step);
     bool going = false;
     for (int64_t s = 0; s < samples; ++s) {
       const bool dry = tokens.is_meta();

@@ -3,6 +3,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros_like.h>
 
+#include "engine/parallel/tensor_parallel.h"
+
 namespace trainer::parallel {
 
 ReplicatedModel::ReplicatedModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision,
@@ -47,6 +49,14 @@ std::vector<LogicalTensor> ReplicatedModel::logical_tensors() {
 
 void ReplicatedModel::begin_backward(bool last) {
   if (last && reducer_) reducer_->reduce_next_backward();
+}
+
+void ReplicatedModel::end_backward(bool last) {
+  if (!last) return;
+  std::vector<at::Tensor> shares;  // reduced over the data ranks by now
+  for (const nn::ParameterPtr& p : model().all_parameters())
+    if (p->trainable && p->summed && p->value.grad().defined()) shares.push_back(p->value.grad());
+  sum_shares(shares, mesh().tensor());
 }
 
 }  // namespace trainer::parallel

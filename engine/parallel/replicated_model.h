@@ -16,6 +16,7 @@ class ReplicatedModel : public ParallelModel {
 
  protected:
   void begin_backward(bool last) override;
+  void end_backward(bool last) override;
 
  private:
   double bucket_megabytes_;

@@ -19,6 +19,12 @@ class LeafHook : public torch::autograd::PostAccumulateGradHook {
   std::function<void()> then_;
 };
 
+bool cut_unevenly(const nn::Parameter& parameter, int64_t ranks) {
+  int64_t whole = 1;
+  for (const int64_t size : parameter.whole_shape()) whole *= size;
+  return !parameter.part.whole() && parameter.numel() * ranks != whole;
+}
+
 }  // namespace
 
 ShardedUnit::ShardedUnit(std::string name, const std::vector<nn::ParameterPtr>& parameters, const dist::Mesh& mesh,
@@ -27,7 +33,8 @@ ShardedUnit::ShardedUnit(std::string name, const std::vector<nn::ParameterPtr>& 
   std::vector<std::pair<GroupKind, std::vector<nn::ParameterPtr>>> kinds;
   for (const nn::ParameterPtr& p : parameters) {
     const auto frozen = precision.frozen(*p, source.dtype(*p));
-    const GroupKind kind{p->trainable ? at::kFloat : frozen, p->trainable ? precision.seen(*p) : frozen, p->trainable};
+    const GroupKind kind{p->trainable ? at::kFloat : frozen, p->trainable ? precision.seen(*p) : frozen, p->trainable,
+                         cut_unevenly(*p, mesh.tensor().size())};
     auto found = std::find_if(kinds.begin(), kinds.end(), [&](const auto& k) { return k.first == kind; });
     if (found == kinds.end()) found = kinds.insert(kinds.end(), {kind, {}});
     found->second.push_back(p);

@@ -15,6 +15,7 @@
 #include "engine/parallel/data_parallel_model.h"
 #include "engine/parallel/replicated_model.h"
 #include "engine/parallel/sharded_model.h"
+#include "engine/parallel/tensor_parallel.h"
 #include "engine/parallel/wrap_policy.h"
 #include "models/registry.h"
 
@@ -127,6 +128,18 @@ int64_t model_copies(const config::Plan& plan) {
   return given == 1 && hybrid ? c.num_machines : given;
 }
 
+/// Whether the ranks of the plan can share the layers of the model, its adapters included.
+void check_shared_layers(const config::Plan& plan, models::Model& model) {
+  const int64_t ranks = degrees_of(plan).tensor;
+  parallel::check_layers_split(model, ranks);
+  const auto& lora = plan.config.lora;
+  if (ranks == 1 || !lora) return;
+  if (lora->peft_type != "LORA" || lora->use_dora)
+    throw ConfigError("{}: {} is not supported where ranks share layers (parallelism_config_tp_size is {}); LORA is.",
+                      origin_of(plan, lora->use_dora ? "lora.use_dora" : "lora.peft_type"),
+                      lora->use_dora ? "lora.use_dora" : "lora.peft_type " + lora->peft_type, ranks);
+}
+
 }  // namespace
 
 Blueprint make_blueprint(const config::Plan& plan, const std::vector<std::string>& labels) {
@@ -136,6 +149,7 @@ Blueprint make_blueprint(const config::Plan& plan, const std::vector<std::string
   // A class that isn't there is found before anything is written.
   if (plan.config.distributed_type == config::DistributedType::kFsdp)
     parallel::plan_units(*blueprint.model, plan.config.fsdp_config);
+  check_shared_layers(plan, *blueprint.model);
   return blueprint;
 }
 
@@ -173,6 +187,7 @@ std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan,
     log::warning("{}: {} not there: drawn from the seed", c.model.path, fmt::join(blueprint.started_anew, ", "));
   recompute_if_asked(c, *blueprint.model);
   const auto mesh = std::make_shared<dist::Mesh>(comm, degrees_of(plan));
+  parallel::split_layers(*blueprint.model, mesh);
   std::unique_ptr<parallel::ParallelModel> model;
   if (c.distributed_type == config::DistributedType::kFsdp)
     model =

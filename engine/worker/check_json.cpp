@@ -75,7 +75,14 @@ json run_json(const RunReport& run) {
   json rates = json::array();
   for (const auto& rate : run.learning_rate)
     rates.push_back({{"percent", rate.percent}, {"update", rate.update}, {"value", rate.value}});
+  const dist::Degrees& mesh = run.degrees;
   return {{"ranks", run.ranks},
+          {"mesh",
+           {{"replicate", mesh.replicate},
+            {"shard", mesh.shard},
+            {"context", mesh.context},
+            {"tensor", mesh.tensor},
+            {"pipeline", mesh.pipeline}}},
           {"per_device", run.per_device},
           {"accumulation", run.accumulation},
           {"global_batch", run.length.global_batch},

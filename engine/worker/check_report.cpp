@@ -96,9 +96,11 @@ RunReport run_report(const config::Plan& plan, int64_t samples) {
   const config::TrainingConfig& t = plan.config.training;
   RunReport run;
   run.ranks = plan.world_size();
+  run.data_ranks = plan.data_ranks();
+  run.degrees = train::degrees_of(plan);
   run.per_device = t.per_device_train_batch_size;
-  run.length = prepare::run_length(plan.config, samples, run.ranks);
-  run.accumulation = data::micro_batch_count(run.length.global_batch, run.ranks, run.per_device);
+  run.length = prepare::run_length(plan.config, samples, run.data_ranks);
+  run.accumulation = data::micro_batch_count(run.length.global_batch, run.data_ranks, run.per_device);
   run.epochs = static_cast<double>(run.length.updates) / static_cast<double>(run.length.updates_per_epoch);
   const optim::LearningRate schedule(t.lr_scheduler_type, t.learning_rate, t.warmup_steps, run.length.updates,
                                      t.lr_scheduler_kwargs);

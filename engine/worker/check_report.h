@@ -50,7 +50,8 @@ struct DataReport {
 };
 
 struct RunReport {
-  int64_t ranks = 0, per_device = 0, accumulation = 0;
+  int64_t ranks = 0, data_ranks = 0, per_device = 0, accumulation = 0;
+  dist::Degrees degrees;
   prepare::RunLength length;
   double epochs = 0;
   struct Rate {

@@ -149,15 +149,15 @@ std::string longest_batch(const train::LongestBatches& longest) {
                      sum(most->source), sum(most->target));
 }
 
-void add_memory(Page& page, const CheckReport& report, const config::Config& config) {
+void add_memory(Page& page, const CheckReport& report) {
   const train::MemoryPlan& m = report.memory;
-  const bool sharded = config.distributed_type == config::DistributedType::kFsdp;
   const auto part = [&](const char* name, int64_t bytes, const std::string& about = "") {
     page.line(fmt::format("{:<16}{:>9}{}{}", name, human_bytes(bytes), about.empty() ? "" : "   ", about));
   };
   page.section("memory");
   page.line(report.run.ranks == 1 ? "tensors, at most:" : "tensors of one rank, at most:");
-  part("weights", m.weights, sharded ? fmt::format("this rank's 1/{}", report.run.ranks) : "");
+  const int64_t split = report.run.degrees.shard * report.run.degrees.tensor;
+  part("weights", m.weights, split > 1 ? fmt::format("this rank's 1/{}", split) : "");
   part("gradients", m.gradients);
   part("optimizer", m.optimizer);
   part("activations", m.activations, longest_batch(report.longest));
@@ -205,10 +205,24 @@ void add_data(Page& page, const DataReport& data) {
   }
 }
 
+/// How the ranks share the work, where they do so in more ways than one.
+void add_mesh(Page& page, const RunReport& run) {
+  const dist::Degrees& mesh = run.degrees;
+  const std::pair<int64_t, const char*> axes[] = {{mesh.tensor, "share each layer"},
+                                                  {mesh.context, "share each sequence"},
+                                                  {mesh.pipeline, "share the stack of layers"},
+                                                  {mesh.shard, "share one copy of the weights"},
+                                                  {mesh.replicate, "hold copies, and see different samples"}};
+  if (run.data_ranks == run.ranks) return;
+  page.section("ranks");
+  for (const auto& [size, what] : axes)
+    if (size > 1) page.line(fmt::format("{:>3} {}", size, what));
+}
+
 void add_run(Page& page, const RunReport& run) {
   page.section("updates");
   std::string batch = fmt::format("{} each: ", counted(run.length.global_batch, "sample", "samples"));
-  if (run.ranks > 1) batch += fmt::format("{} ranks x ", run.ranks);
+  if (run.data_ranks > 1) batch += fmt::format("{} ranks x ", run.data_ranks);
   if (run.accumulation > 1) batch += fmt::format("{} accumulated x ", run.accumulation);
   page.line(fmt::format("{}up to {}", batch, run.per_device));
   page.line(fmt::format("{} an epoch, {} in {:g} epochs", run.length.updates_per_epoch, run.length.updates,
@@ -249,10 +263,11 @@ std::string to_text(const CheckReport& report, const config::Plan& plan) {
   add_lora(page, report);
   add_units(page, report.units);
   page.gap();
-  add_memory(page, report, plan.config);
+  add_memory(page, report);
   page.gap();
   add_data(page, report.data);
   page.gap();
+  add_mesh(page, report.run);
   add_run(page, report.run);
   add_notes(page, plan);
   return page.text();

@@ -29,12 +29,13 @@ GPT2Attention::GPT2Attention(const GPT2Config& c, int64_t layer)
 
 nn::Tensors GPT2Attention::forward(const nn::Tensors& in, const nn::Pass& pass) {
   const nn::LayoutPtr& rows = pass.source;
-  const auto qkv = (*c_attn_)(in[0], rows, pass).split(config_.n_embd, 1);
-  nn::SelfAttentionOptions options{config_.n_head, config_.n_head};
+  const auto qkv = (*c_attn_)(in[0], rows, pass).chunk(3, 1);
+  const int64_t heads = qkv[0].size(1) / config_.head_dim();
+  nn::SelfAttentionOptions options{heads, heads};
   options.causal = true;
   if (config_.scale_attn_weights) options.scale /= std::sqrt(static_cast<double>(config_.head_dim()));
   if (config_.scale_attn_by_inverse_layer_idx) options.scale /= static_cast<double>(layer_ + 1);
-  options.dropout = pass.dropout(path(), config_.attn_pdrop);
+  options.dropout = pass.dropout(path(), config_.attn_pdrop, c_attn_->first_out() / config_.head_dim());
   return {(*c_proj_)(nn::self_attention(qkv[0], qkv[1], qkv[2], rows, options, pass, layer_), rows, pass)};
 }
 

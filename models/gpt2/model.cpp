@@ -52,6 +52,15 @@ std::vector<nn::Module*> GPT2WithHead::blocks() {
   return all;
 }
 
+TensorPlan GPT2WithHead::tensor_plan() const {
+  return {.divided = {{"n_head", config_.n_head}, {"n_inner", config_.n_inner}},
+          .regions = {{"attn"}, {"mlp"}},
+          .columns = {{.layer = "c_attn", .fused = 3}, {"c_fc"}},
+          .rows = {"c_proj"},
+          .embeddings = {"wte"},
+          .head = classifies() ? "" : "lm_head"};
+}
+
 std::unique_ptr<Model> build(const BuildRequest& request) {
   return std::make_unique<GPT2WithHead>(parse_config(request));
 }

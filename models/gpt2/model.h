@@ -38,6 +38,7 @@ class GPT2WithHead : public DecoderModel {
   std::vector<std::string> default_lora_targets() const override { return {"c_attn"}; }
   std::string output_head() const override { return classifies() ? "score" : "lm_head"; }
   std::string base_prefix() const override { return "transformer."; }
+  TensorPlan tensor_plan() const override;
   bool may_start_anew(const std::string& parameter) const override { return parameter == "score.weight"; }
   std::string config_json() const override { return gpt2::config_json(config_); }
 

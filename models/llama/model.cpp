@@ -40,6 +40,17 @@ std::vector<nn::Module*> LlamaModel::blocks() {
   return all;
 }
 
+TensorPlan LlamaModel::tensor_plan() const {
+  return {.divided = {{"num_attention_heads", config_.heads},
+                      {"num_key_value_heads", config_.kv_heads},
+                      {"intermediate_size", config_.intermediate_size}},
+          .regions = {{"self_attn"}, {"mlp"}},
+          .columns = {{"q_proj"}, {"k_proj"}, {"v_proj"}, {"gate_proj"}, {"up_proj"}},
+          .rows = {"o_proj", "down_proj"},
+          .embeddings = {"embed_tokens"},
+          .head = classifies() ? "" : "lm_head"};
+}
+
 std::unique_ptr<Model> build(const BuildRequest& request, const Dialect& dialect) {
   return std::make_unique<LlamaModel>(parse_config(request, dialect));
 }

@@ -41,6 +41,7 @@ class LlamaModel : public DecoderModel {
   std::vector<std::string> default_lora_targets() const override { return {"q_proj", "v_proj"}; }
   std::string output_head() const override { return classifies() ? "score" : "lm_head"; }
   std::string base_prefix() const override { return "model."; }
+  TensorPlan tensor_plan() const override;
   bool may_start_anew(const std::string& parameter) const override { return parameter == "score.weight"; }
   std::string config_json() const override { return llama::config_json(config_); }
 

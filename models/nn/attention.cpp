@@ -211,7 +211,7 @@ const float* drop(const State& s, const Cell& c, const Block& b, Scratch& scratc
   scratch.keep.assign(b.rows * n, 0);
   for (int64_t i = 0; i < b.rows; ++i) {
     const Range seen = visible(s, c, b.row + i);
-    draw_mask_row(rule.key, rule.threshold, s.queries->positions[c.sample], b.row + i, c.head, seen.end,
+    draw_mask_row(rule.key, rule.threshold, s.queries->positions[c.sample], b.row + i, rule.first + c.head, 0, seen.end,
                   scratch.bits.data());
     expand_mask_row(scratch.bits.data(), rule.scale, seen.end, scratch.row.data());
     std::copy(scratch.row.begin() + seen.first, scratch.row.begin() + seen.end,

@@ -4,14 +4,17 @@
 
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "engine/base/errors.h"
 #include "models/nn/fast_math.h"
 #include "models/nn/kernel.h"
+#include "models/nn/saved.h"
 
 namespace trainer::nn {
 namespace {
@@ -71,17 +74,51 @@ double sum_by_chunks(const float* x, int64_t n, const F& sum_of_chunk) {
   return sum;
 }
 
+/// The tokens whose logits are here, and how many there are in all.
+struct Vocabulary {
+  int64_t begin, whole;
+  std::shared_ptr<const Peers> peers;  // who have the others; null: nobody
+
+  /// The place of `label` among the logits here; -1: it is a peer's.
+  int64_t place(int64_t label, int64_t width) const {
+    return label >= begin && label < begin + width ? label - begin : -1;
+  }
+};
+
+/// What the loss of a row is made of. The members but the first are sums, over peers too.
+struct RowSums {
+  double largest = 0, exp = 0, label = 0, all = 0;  // of the logits; e^(x - largest); the label's; all of them
+  static constexpr int64_t kNumbers = 4;
+};
+
+RowSums row_sums(const float* x, int64_t n, int64_t place, bool smooth) {
+  const float shift = largest_of(x, n);
+  RowSums sums{shift,
+               sum_by_chunks(x, n, [&](const float* part, int64_t size) { return sum_of_exp(part, shift, size); })};
+  if (place >= 0) sums.label = x[place];
+  if (smooth) sums.all = sum_by_chunks(x, n, sum_of);
+  return sums;
+}
+
+/// Collective of the peers. Makes the sums of this rank's logits, [U, kNumbers], those of all.
+void add_up(const Peers& peers, const at::Tensor& sums) {
+  const at::Tensor own = sums.select(1, 0), largest = own.clone();
+  peers.max(largest);
+  const at::Tensor others = sums.narrow(1, 1, RowSums::kNumbers - 1).contiguous();
+  others.select(1, 0).mul_((own - largest).exp_());
+  peers.sum(others);
+  sums.narrow(1, 1, RowSums::kNumbers - 1).copy_(others);
+  own.copy_(largest);
+}
+
 struct RowLoss {
   float log_sum, loss;  // log of the sum of e^x; what the row adds to the loss
 };
 
-RowLoss row_loss(const float* x, int64_t n, int64_t label, double smoothing) {
-  const float shift = largest_of(x, n);
-  const double sum =
-      sum_by_chunks(x, n, [&](const float* part, int64_t size) { return sum_of_exp(part, shift, size); });
-  const double log_sum = shift + std::log(sum);
-  double loss = (1 - smoothing) * (log_sum - x[label]);
-  if (smoothing > 0) loss += smoothing * (log_sum - sum_by_chunks(x, n, sum_of) / static_cast<double>(n));
+RowLoss row_loss(const RowSums& sums, int64_t vocabulary, double smoothing) {
+  const double log_sum = sums.largest + std::log(sums.exp);
+  double loss = (1 - smoothing) * (log_sum - sums.label);
+  if (smoothing > 0) loss += smoothing * (log_sum - sums.all / static_cast<double>(vocabulary));
   return {static_cast<float>(log_sum), static_cast<float>(loss)};
 }
 
@@ -116,29 +153,36 @@ void check_labels(const at::Tensor& labels, int64_t classes) {
 
 /// Keeps the logits and a number a row; the gradient is the only other tensor of the logits' size.
 struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
+  struct State {
+    double smoothing;
+    Vocabulary vocabulary;
+  };
+
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& logits_in, const at::Tensor& labels_in,
-                            double smoothing) {
+                            double smoothing, const Vocabulary& vocabulary) {
     const auto logits = logits_in.contiguous(), labels = labels_in.contiguous();
-    check_labels(labels, logits.size(1));
-    const int64_t width = logits.size(1);
+    check_labels(labels, vocabulary.whole);
+    const int64_t width = logits.size(1), rows = logits.size(0);
     const auto options = logits.options().dtype(at::kFloat);
-    at::Tensor log_sums = at::empty({logits.size(0)}, options), sum = at::empty({}, options);
-    std::vector<double> losses(rows_to_compute(logits, logits.size(0)));
+    at::Tensor log_sums = at::empty({rows}, options), sum = at::empty({}, options);
+    const at::Tensor sums = at::zeros({rows, RowSums::kNumbers}, options.dtype(at::kDouble));
+    auto* const of_rows = static_cast<RowSums*>(sums.data_ptr());
     AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, logits.scalar_type(), "cross_entropy", [&] {
       for_each_row<scalar_t>(logits, labels, [&](int64_t row, int64_t label, const float* x, std::vector<float>&) {
-        if (label == kIgnored) return;
-        const RowLoss found = row_loss(x, width, label, smoothing);
-        log_sums.data_ptr<float>()[row] = found.log_sum;
-        losses[row] = found.loss;
+        if (label != kIgnored) of_rows[row] = row_sums(x, width, vocabulary.place(label, width), smoothing > 0);
       });
     });
-    if (!sum.is_meta()) {
-      double total = 0;
-      for (const double loss : losses) total += loss;
-      *sum.data_ptr<float>() = static_cast<float>(total);
+    if (vocabulary.peers) add_up(*vocabulary.peers, sums);
+    double total = 0;
+    for (int64_t row = 0; row < rows_to_compute(logits, rows); ++row) {
+      if (labels.const_data_ptr<int64_t>()[row] == kIgnored) continue;
+      const RowLoss found = row_loss(of_rows[row], vocabulary.whole, smoothing);
+      log_sums.data_ptr<float>()[row] = found.log_sum;
+      total += found.loss;
     }
+    if (!sum.is_meta()) *sum.data_ptr<float>() = static_cast<float>(total);
     ctx->save_for_backward({logits, labels, log_sums});
-    ctx->saved_data["smoothing"] = smoothing;
+    keep<State>(ctx, {smoothing, vocabulary});
     return sum;
   }
 
@@ -146,8 +190,10 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
     const auto saved = ctx->get_saved_variables();
     const auto &logits = saved[0], &labels = saved[1], &log_sums = saved[2];
     const int64_t width = logits.size(1);
-    const auto smoothing = static_cast<float>(ctx->saved_data["smoothing"].toDouble());
-    const float everywhere = smoothing / static_cast<float>(width);
+    const State& state = kept<State>(ctx);
+    const Vocabulary& vocabulary = state.vocabulary;
+    const auto smoothing = static_cast<float>(state.smoothing);
+    const float everywhere = smoothing / static_cast<float>(vocabulary.whole);
     at::Tensor slope = at::empty_like(logits);
     AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, logits.scalar_type(), "cross_entropy", [&] {
       for_each_row<scalar_t>(logits, labels, [&](int64_t row, int64_t label, const float* x, std::vector<float>& out) {
@@ -158,18 +204,21 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
         }
         const float scale = *grads[0].const_data_ptr<float>();
         slope_row(x, log_sums.const_data_ptr<float>()[row], scale, everywhere, width, out.data());
-        out[label] -= scale * (1 - smoothing);
+        if (const int64_t place = vocabulary.place(label, width); place >= 0) out[place] -= scale * (1 - smoothing);
         narrow(out.data(), width, to);
       });
     });
-    return {slope, at::Tensor(), at::Tensor()};
+    return {slope, at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
 
 }  // namespace
 
-at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels, double label_smoothing) {
-  return CrossEntropy::apply(logits, labels, label_smoothing);
+at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels, double label_smoothing,
+                             const SharedVocabulary* shared) {
+  return CrossEntropy::apply(logits, labels, label_smoothing,
+                             shared == nullptr ? Vocabulary{0, logits.size(1), nullptr}
+                                               : Vocabulary{shared->mine.begin, shared->whole, shared->peers});
 }
 
 }  // namespace trainer::nn

@@ -117,7 +117,7 @@ at::Tensor dropout_add(const at::Tensor& residual, const at::Tensor& x, const Dr
 }
 
 at::Tensor dropout_mask(const DropoutRule& rule, const Layout& layout, const at::Tensor& x) {
-  return draw_mask(rule.key, rule.threshold, layout, x.size(-1), x.device());
+  return draw_mask(rule.key, rule.threshold, layout, rule.first, x.size(-1), x.device());
 }
 
 at::Tensor apply_mask(const at::Tensor& x, const at::Tensor& mask, float scale) {

@@ -16,6 +16,7 @@ struct DropoutRule {
   PhiloxKey key{};
   uint32_t threshold = 0;
   float scale = 1.0F;
+  int64_t first = 0;  // the number of the first element, or head, where ranks share the elements of a token
 
   bool active() const { return threshold > 0; }
 };

@@ -48,7 +48,7 @@ at::Tensor Linear::operator()(const at::Tensor& x, const LayoutPtr& rows, const 
 
 at::Tensor Linear::project(const at::Tensor& x, const LayoutPtr&, const Pass& pass) const {
   const at::Tensor in = x.to(pass.compute), w = matrix();
-  const ParameterPtr b = bias();
+  const ParameterPtr b = adds_bias_ ? bias() : nullptr;
   const auto added = b ? std::optional<at::Tensor>(b->value.to(pass.compute)) : std::nullopt;
   if (w.scalar_type() == pass.compute || w.requires_grad()) return at::linear(in, w.to(pass.compute), added);
   const at::Tensor out = LinearOfKept::apply(in, w);
@@ -58,6 +58,11 @@ at::Tensor Linear::project(const at::Tensor& x, const LayoutPtr&, const Pass& pa
 at::Tensor Linear::matrix() const {
   const at::Tensor& value = weight()->value;
   return stored_ == Stored::kOutIn ? value : value.t();
+}
+
+int64_t Linear::first_of(int64_t dim) const {
+  const ParameterPtr w = weight();
+  return w->part.whole() || w->part.dim != dim ? 0 : w->part.ranges.front().begin;
 }
 
 ParameterPtr Linear::find(const char* name) const {

@@ -22,6 +22,11 @@ class Linear : public Module {
   int64_t in() const { return weight()->shape[stored_ == Stored::kOutIn ? 1 : 0]; }
   int64_t out() const { return weight()->shape[stored_ == Stored::kOutIn ? 0 : 1]; }
   Stored stored() const { return stored_; }
+  /// The number of this rank's first input, or output, where ranks share the layer; else 0.
+  int64_t first_in() const { return first_of(stored_ == Stored::kOutIn ? 1 : 0); }
+  int64_t first_out() const { return first_of(stored_ == Stored::kOutIn ? 0 : 1); }
+  /// From now on forward leaves the bias out: someone else adds it.
+  void leave_bias_out() { adds_bias_ = false; }
   /// The weight's value as [out, in], however it is stored.
   at::Tensor matrix() const;
 
@@ -33,8 +38,10 @@ class Linear : public Module {
 
  private:
   ParameterPtr find(const char* name) const;
+  int64_t first_of(int64_t dim) const;
 
   Stored stored_ = Stored::kOutIn;
+  bool adds_bias_ = true;
 };
 
 /// rows of weight [V, D] in fp32; ids [T] int64.

@@ -63,14 +63,18 @@ void pack(int64_t begin, int64_t n, uint8_t* bits, const Keep& keep) {
 
 }  // namespace
 
-void draw_mask_row(PhiloxKey key, uint32_t threshold, int64_t position, int64_t token, int64_t head, int64_t width,
-                   uint8_t* bits) {
+void draw_mask_row(PhiloxKey key, uint32_t threshold, int64_t position, int64_t token, int64_t head, int64_t first,
+                   int64_t width, uint8_t* bits) {
   constexpr int64_t kDraws = 8 * kPhiloxChunk;
-  uint16_t draws[kDraws];
+  uint16_t drawn[kDraws + kPhiloxChunk];
+  const int64_t skipped = first % kPhiloxChunk;  // of the first chunk
+  const uint16_t* const draws = drawn + skipped;
   for (int64_t begin = 0; begin < width; begin += kDraws) {
     const int64_t n = std::min(kDraws, mask_bytes(width - begin) * 8);
-    const auto first = (static_cast<uint32_t>(head) << 20) + static_cast<uint32_t>(begin / kPhiloxChunk) * 16;
-    philox_u16(key, static_cast<uint64_t>(position), static_cast<uint32_t>(token), first, n / kPhiloxChunk, draws);
+    const auto counter =
+        (static_cast<uint32_t>(head) << 20) + static_cast<uint32_t>((first + begin) / kPhiloxChunk) * 16;
+    philox_u16(key, static_cast<uint64_t>(position), static_cast<uint32_t>(token), counter,
+               n / kPhiloxChunk + (skipped > 0 ? 1 : 0), drawn);
 #if defined(__x86_64__)
     if (has_avx512()) {
       pack_draws_avx512(draws, threshold, n, bits + begin / 8);
@@ -81,14 +85,15 @@ void draw_mask_row(PhiloxKey key, uint32_t threshold, int64_t position, int64_t 
   }
 }
 
-at::Tensor draw_mask(PhiloxKey key, uint32_t threshold, const Layout& layout, int64_t width, at::Device device) {
+at::Tensor draw_mask(PhiloxKey key, uint32_t threshold, const Layout& layout, int64_t first_element, int64_t width,
+                     at::Device device) {
   const int64_t bytes = mask_bytes(width);
   at::Tensor mask = at::empty({layout.tokens(), bytes}, at::TensorOptions(at::kByte).device(device));
   auto* const bits = mask.data_ptr<uint8_t>();
   at::parallel_for(0, rows_to_compute(mask, layout.samples()), 1, [&](int64_t first, int64_t last) {
     for (int64_t s = first; s < last; ++s)
       for (int64_t token = 0; token < layout.spans[s].length; ++token)
-        draw_mask_row(key, threshold, layout.positions[s], token, 0, width,
+        draw_mask_row(key, threshold, layout.positions[s], token, 0, first_element, width,
                       bits + (layout.spans[s].begin + token) * bytes);
   });
   return mask;

@@ -31,8 +31,9 @@ struct Parameter {
   std::vector<std::string> aliases;  // further names of the same weight (tied weights)
   std::string copy_of;               // the weight whose values it starts with, when a tied one became its own
   at::Tensor value;
-  Part part;       // which part of Hugging Face's tensor it is
-  Shape of_shape;  // that one's shape, when it is not all of it
+  Part part;            // which part of Hugging Face's tensor it is
+  Shape of_shape;       // that one's shape, when it is not all of it
+  bool summed = false;  // its gradient is a share of a sum over the ranks that share its layer
 
   /// Keeps only `its_part` of this weight, which was whole.
   void keep(const Part& its_part) {

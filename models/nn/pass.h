@@ -37,9 +37,13 @@ struct Pass {
   DecodeCache* cache = nullptr;          // generation only
   std::shared_ptr<const Prefix> prefix;  // of every sample (models/nn/prefix.h); mostly none
 
-  /// The rule of the dropout at `place` ("<module path>.<what>") with rate `p`; inactive outside training.
-  DropoutRule dropout(std::string_view place, double p) const {
-    return training && p > 0 ? dropout_rule(philox_key(seed, place), p) : DropoutRule{};
+  /// The rule of the dropout at `place` ("<module path>.<what>") with rate `p`; inactive outside training. `first`: the
+  /// number of the first element, or head, where ranks share them.
+  DropoutRule dropout(std::string_view place, double p, int64_t first = 0) const {
+    if (!training || p <= 0) return {};
+    DropoutRule rule = dropout_rule(philox_key(seed, place), p);
+    rule.first = first;
+    return rule;
   }
 };
 

@@ -58,9 +58,9 @@ at::Tensor T5Attention::attend(const at::Tensor& x, const at::Tensor& position_b
   const nn::LayoutPtr& queries = kind_ == kEncoderSelf ? pass.source : pass.target;
   const nn::LayoutPtr& keys = kind_ == kDecoderSelf ? pass.target : pass.source;
   const at::Tensor& seen = kind_ == kCross ? memory : x;
-  nn::AttentionOptions options{config_.num_heads, kind_ == kDecoderSelf};
-  options.dropout = pass.dropout(path(), config_.dropout_rate);
   const at::Tensor q = (*q_)(x, queries, pass);
+  nn::AttentionOptions options{q.size(1) / config_.d_kv, kind_ == kDecoderSelf};
+  options.dropout = pass.dropout(path(), config_.dropout_rate, q_->first_out() / config_.d_kv);
   nn::KeysAndValues all{(*k_)(seen, keys, pass), (*v_)(seen, keys, pass), keys};
   if (kind_ == kDecoderSelf) all = nn::with_prefix(std::move(all), pass, block_);
   return (*o_)(nn::packed_attention(q, all.k, all.v, position_bias, queries, all.rows, options), queries, pass);
@@ -71,9 +71,9 @@ at::Tensor T5Attention::attend_decoding(const at::Tensor& x, const at::Tensor& p
                                         const nn::Pass& pass) {
   nn::DecodeCache& cache = *pass.cache;
   nn::DecodeCache::Block& kept = cache.blocks[block_];
-  nn::AttentionOptions options{config_.num_heads};
   const nn::LayoutPtr& rows = pass.target;
   const at::Tensor q = (*q_)(x, rows, pass);
+  const nn::AttentionOptions options{q.size(1) / config_.d_kv};
   if (kind_ == kCross) {
     if (!kept.cross_k.defined()) {
       kept.cross_k = (*k_)(memory, pass.source, pass);

@@ -59,7 +59,7 @@ T5DenseReluDense::T5DenseReluDense(const T5Config& c)
       wo_(*this, "wo", c.d_ff, c.d_model, false, normal(c, c.d_ff)) {}
 
 nn::Tensors T5DenseReluDense::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  const nn::DropoutRule rule = pass.dropout(path(), dropout_);
+  const nn::DropoutRule rule = pass.dropout(path(), dropout_, wi_->first_out());
   const nn::LayoutPtr& rows = rows_of(*this, pass);
   const at::Tensor hidden = (*wi_)(in[0], rows, pass);
   return {(*wo_)(up_ ? nn::activate_gated(hidden, (**up_)(in[0], rows, pass), activation_, rule, rows)

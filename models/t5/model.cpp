@@ -101,6 +101,15 @@ std::vector<nn::Module*> T5Model::blocks() {
   return all;
 }
 
+TensorPlan T5Model::tensor_plan() const {
+  return {.divided = {{"num_heads", config_.num_heads}, {"d_ff", config_.d_ff}},
+          .regions = {{"SelfAttention"}, {"EncDecAttention", {0, 2}}, {"DenseReluDense"}},
+          .columns = {{"q"}, {"k"}, {"v"}, {"relative_attention_bias"}, {"wi"}, {"wi_0"}, {"wi_1"}},
+          .rows = {"o", "wo"},
+          .embeddings = {"embed_tokens"},
+          .head = "lm_head"};
+}
+
 std::string T5Model::config_json() const {
   const T5Config& c = config_;
   const nlohmann::json json = {{"architectures", {class_name()}},

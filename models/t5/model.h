@@ -36,6 +36,7 @@ class T5Model : public Model {
   std::vector<nn::Module*> blocks() override;
   std::vector<std::string> default_lora_targets() const override { return {"q", "v"}; }
   std::string output_head() const override { return "lm_head"; }
+  TensorPlan tensor_plan() const override;
   std::string config_json() const override;
 
  protected:

@@ -169,8 +169,8 @@ TEST_F(Accelerate, OtherEnginesAreRefusedWhereTheyAskForSomething) {
   EXPECT_EQ(
       problems(kLeast + "dynamo_backend: INDUCTOR\ntpu_use_cluster: true\nfp16: false\n"
                         "parallelism_config: {parallelism_config_tp_size: 2}\n"),
-      "f.yaml:8:50: parallelism_config_tp_size is 2: this version either shards a model over all ranks or copies it "
-      "to all; 1 is supported");
+      "f.yaml:8:50: the sizes of parallelism_config multiply to 2, but num_processes is 1: it must be a multiple of "
+      "that");
 }
 
 TEST_F(Accelerate, WhatItDoesNotReadEither) {

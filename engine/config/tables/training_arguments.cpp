@@ -99,7 +99,7 @@ Entries computing() {
       unsupported("tpu_num_cores", "this build can't use TPUs; leave it out"),
       no_effect("tpu_metrics_debug", tpu).of<bool>(), unsupported("mp_parameters", "it is SageMaker's"),
       unsupported("sharded_ddp", "say distributed_type: FSDP"),
-      unsupported("tp_size", "this version either shards a model over all ranks or copies it to all").harmless({"1"}),
+      unsupported("tp_size", "say parallelism_config_tp_size in parallelism_config").harmless({"1"}),
       unsupported("parallelism_config", "say parallelism_config at the top of the file"),
       no_effect("ddp_find_unused_parameters", "every parameter that is trained is used in every update").of<bool>(),
       no_effect("ddp_broadcast_buffers", "no model here has buffers that training changes").of<bool>(),

@@ -1,0 +1,393 @@
+// Ranks that share each layer = one rank, on the same global batches with dropout on: first loss, gradients, ten
+// losses, checkpoints, exports, evaluation and generation.
+#include <cmath>
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/norm.h>
+#include <torch/csrc/autograd/grad_mode.h>
+
+#include "data/memory_samples.h"
+#include "engine/base/errors.h"
+#include "engine/base/files.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/checkpoint/export.h"
+#include "engine/dist/dry_comm.h"
+#include "engine/train/batch_stream.h"
+#include "engine/train/build.h"
+#include "tests/support/golden_case.h"
+#include "tests/support/ranks.h"
+#include "tests/support/temporary_folder.h"
+
+namespace trainer::testing {
+namespace {
+
+using config::DistributedType;
+
+constexpr double kGradientTolerance = 1e-6, kLossesTolerance = 1e-5;  // fp32 against fp32 in another order
+constexpr int64_t kSamples = 23, kUpdates = 10, kVocabulary = 53;     // not a multiple of any number of ranks
+
+/// Sizes that two and three ranks can share, and no multiples of the chunks that dropout is drawn in.
+const std::map<std::string, const char*>& families() {
+  static const std::map<std::string, const char*> known{
+      {"llama", R"({"model_type": "llama", "vocab_size": 53, "hidden_size": 48, "intermediate_size": 42,
+          "num_hidden_layers": 2, "num_attention_heads": 12, "num_key_value_heads": 6, "attention_dropout": 0.2,
+          "attention_bias": true, "mlp_bias": true, "initializer_range": 0.1})"},
+      {"qwen3", R"({"model_type": "qwen3", "vocab_size": 53, "hidden_size": 20, "intermediate_size": 30,
+          "num_hidden_layers": 2, "num_attention_heads": 6, "num_key_value_heads": 6, "head_dim": 6,
+          "attention_dropout": 0.2, "tie_word_embeddings": true, "initializer_range": 0.1})"},
+      {"gpt2", R"({"model_type": "gpt2", "vocab_size": 53, "n_positions": 40, "n_embd": 30, "n_layer": 2, "n_head": 6,
+          "n_inner": 66, "resid_pdrop": 0.2, "embd_pdrop": 0.2, "attn_pdrop": 0.2, "initializer_range": 0.1})"},
+      {"t5", R"({"model_type": "t5", "vocab_size": 53, "d_model": 20, "d_kv": 5, "d_ff": 150, "num_layers": 2,
+          "num_heads": 6, "dropout_rate": 0.2, "initializer_factor": 0.5, "decoder_start_token_id": 0})"},
+      {"t5_v1_1", R"({"model_type": "t5", "vocab_size": 53, "d_model": 20, "d_kv": 5, "d_ff": 42, "num_layers": 2,
+          "num_heads": 6, "dropout_rate": 0.2, "initializer_factor": 0.5, "feed_forward_proj": "gated-gelu",
+          "tie_word_embeddings": false, "decoder_start_token_id": 0})"},
+  };
+  return known;
+}
+
+bool has_encoder(const std::string& family) {
+  return family.starts_with("t5");
+}
+
+data::MemorySamples random_samples(const std::string& family) {
+  const bool causal = !has_encoder(family);
+  data::MemorySamples samples(causal ? data::LabelKind::kNext : data::LabelKind::kTarget);
+  uint32_t state = 7;
+  const auto draw = [&](int32_t low, int32_t high) {
+    state = state * 1664525 + 1013904223;
+    return low + static_cast<int32_t>((state >> 8) % static_cast<uint32_t>(high - low));
+  };
+  for (int64_t i = 0; i < kSamples; ++i) {
+    std::vector<int32_t> source(static_cast<size_t>(draw(2, 20)));
+    for (int32_t& id : source) id = draw(0, kVocabulary);
+    std::vector<int32_t> labels(causal ? source.size() : static_cast<size_t>(draw(1, 6)));
+    for (int32_t& id : labels) id = draw(0, kVocabulary);
+    if (causal) labels[0] = -100;  // as where a prompt isn't learnt
+    samples.add(std::move(source), std::move(labels));
+  }
+  return samples;
+}
+
+struct Setting {
+  std::string family = "llama";
+  int tensor = 1;
+  DistributedType type = DistributedType::kMultiCpu;
+  int data = 1;  // ranks that see different samples
+  bool lora = false;
+  bool recompute = false;
+  int64_t per_device = 100;  // samples of a micro-batch at most
+  double label_smoothing = 0;
+  bool bf16 = false;
+  config::OptimizerName optim = config::OptimizerName::kAdamWFused;
+
+  int ranks() const { return tensor * data; }
+};
+
+config::Plan plan_of(const Setting& s) {
+  config::Plan plan;
+  config::Config& c = plan.config;
+  c.model.config = families().at(s.family);
+  c.data.task = has_encoder(s.family) ? config::Task::kSeq2SeqLm : config::Task::kCausalLm;
+  c.distributed_type = s.ranks() == 1 ? DistributedType::kNo : s.type;
+  c.num_processes = s.ranks();
+  c.parallelism_config.emplace().tp_size = s.tensor;
+  c.training.gradient_checkpointing = s.recompute;
+  c.training.optim = s.optim;
+  c.training.ddp_bucket_cap_mb = 0.01;
+  if (s.bf16) c.mixed_precision = config::MixedPrecision::kBf16;
+  if (s.lora) {
+    c.lora.emplace();
+    c.lora->r = 4;
+    c.lora->lora_alpha = 2;
+    c.lora->lora_dropout = 0.2;
+    c.lora->init_lora_weights = "false";  // B is not zero, so A has gradients from the start
+    // Layers that are entered, layers that are left, embeddings and heads; a bias behind a sum is trained too.
+    c.lora->target_modules.names = s.family == "gpt2"    ? std::vector<std::string>{"c_attn", "c_proj", "wte"}
+                                   : s.family == "llama" ? std::vector<std::string>{"q_proj", "o_proj", "down_proj"}
+                                   : s.family == "qwen3" ? std::vector<std::string>{"k_proj", "up_proj", "embed_tokens"}
+                                                         : std::vector<std::string>{"q", "o", "wo", "lm_head"};
+    if (!has_encoder(s.family)) c.lora->bias = config::LoraBias::kAll;
+  }
+  return plan;
+}
+
+config::Config stream_config(int64_t per_device) {
+  config::Config config;
+  config.seed = 3;
+  config.training.per_device_train_batch_size = per_device;
+  return config;
+}
+
+nn::Pass training_pass(const Setting& s) {
+  nn::Pass pass;
+  pass.training = true;
+  pass.seed = 11;
+  pass.label_smoothing = s.label_smoothing;
+  return pass;
+}
+
+struct Outcome {
+  std::vector<double> losses, norms;
+  std::map<std::string, at::Tensor> first_gradients, weights;
+  double evaluated = 0;
+  std::vector<std::vector<int64_t>> texts;
+};
+
+std::map<std::string, at::Tensor> gathered(parallel::ParallelModel& model, bool gradients) {
+  const at::NoGradGuard no_grad;
+  std::map<std::string, at::Tensor> all;
+  for (parallel::LogicalTensor tensor : model.logical_tensors()) {
+    if (!tensor.trainable) continue;
+    if (gradients) tensor.value = tensor.grad;
+    all[tensor.name] = checkpoint::gather(tensor, model.comm()).clone();
+  }
+  return all;
+}
+
+/// The same samples on every rank: each generates for all of them.
+void evaluate(parallel::ParallelModel& model, const data::Samples& samples, Outcome& outcome) {
+  const models::Batch batch = train::BatchStream(samples, stream_config(100), 6, 0, 1).next(0).micro_batches.front();
+  outcome.evaluated = model.evaluate(batch, {});
+  outcome.texts = model.generate(batch, 5, {});
+  parallel::Sampling sampling;
+  sampling.temperature = 1;
+  for (auto& text : model.generate(batch, 5, {}, sampling)) outcome.texts.push_back(std::move(text));
+}
+
+Outcome train(const Setting& s, const data::Samples& samples, dist::Comm& comm) {
+  const config::Plan plan = plan_of(s);
+  const auto model = make_model(plan, comm);
+  const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), comm);
+  dist::Comm& data = model->mesh().data();
+  const train::BatchStream batches(samples, stream_config(s.per_device), 8, data.rank(), data.size());
+  Outcome outcome;
+  int64_t consumed = 0;
+  for (int64_t i = 0; i < kUpdates; ++i) {
+    const train::UpdateBatch batch = batches.next(consumed);
+    const double loss = model->update(batch.micro_batches, batch.target_tokens, training_pass(s));
+    outcome.losses.push_back(data.sum(loss) / static_cast<double>(batch.target_tokens));
+    if (i == 0) outcome.first_gradients = gathered(*model, true);
+    outcome.norms.push_back(model->clip_grad_norm(1.0));
+    optimizer->step(model->logical_tensors(), 5e-3);
+    model->zero_grad();
+    consumed = batch.positions.end;
+  }
+  outcome.weights = gathered(*model, false);
+  evaluate(*model, samples, outcome);
+  return outcome;
+}
+
+Outcome outcome_of(const Setting& s) {
+  const data::MemorySamples samples = random_samples(s.family);
+  Outcome outcome;
+  run_ranks(s.ranks(), [&](dist::Comm& comm) {
+    Outcome mine = train(s, samples, comm);
+    if (comm.rank() == 0) outcome = std::move(mine);
+  });
+  return outcome;
+}
+
+void expect_same(const Outcome& found, const Outcome& reference, double gradient_tolerance = kGradientTolerance,
+                 double losses_tolerance = kLossesTolerance) {
+  EXPECT_NEAR(found.losses[0] / reference.losses[0], 1.0, gradient_tolerance);
+  EXPECT_NEAR(found.norms[0] / reference.norms[0], 1.0, gradient_tolerance);
+  double all = 0;
+  for (const auto& [name, gradient] : reference.first_gradients) all += std::pow(gradient.norm().item<double>(), 2);
+  ASSERT_EQ(found.first_gradients.size(), reference.first_gradients.size());
+  for (const auto& [name, gradient] : reference.first_gradients)
+    EXPECT_LE((found.first_gradients.at(name) - gradient).norm().item<double>(),
+              gradient_tolerance * gradient.norm().item<double>() + 1e-8 * std::sqrt(all))
+        << name;
+  for (int64_t i = 0; i < kUpdates; ++i)
+    EXPECT_NEAR(found.losses[i] / reference.losses[i], 1.0, losses_tolerance) << "update " << i;
+  EXPECT_NEAR(found.evaluated / reference.evaluated, 1.0, losses_tolerance);
+}
+
+class TensorParallel : public ::testing::TestWithParam<Setting> {};
+
+TEST_P(TensorParallel, SameNumbersAsOneRank) {
+  Setting alone = GetParam();
+  alone.tensor = alone.data = 1;
+  alone.recompute = false;
+  alone.per_device = 100;
+  const Outcome found = outcome_of(GetParam()), reference = outcome_of(alone);
+  expect_same(found, reference);
+  EXPECT_EQ(found.texts, reference.texts);
+}
+
+std::vector<Setting> all_settings() {
+  constexpr auto kDdp = DistributedType::kMultiCpu, kFsdp = DistributedType::kFsdp;
+  std::vector<Setting> all;
+  for (const auto& [family, json] : families())
+    for (const bool lora : {false, true}) {
+      all.push_back({family, 2, kDdp, 1, lora});
+      all.push_back({family, 3, kDdp, 1, lora, true, 2});   // recomputes, accumulates
+      all.push_back({family, 2, kDdp, 2, lora, false, 1});  // accumulates: 4 of 1
+      all.push_back({family, 2, kFsdp, 2, lora, false, 100, 0.1});
+      all.push_back({family, 2, kFsdp, 2, lora, true, 1});
+    }
+  return all;
+}
+
+std::string name_of(const Setting& s) {
+  return fmt::format("{}_Tensor{}_{}{}_{}{}_by{}{}", s.family, s.tensor,
+                     s.type == DistributedType::kFsdp ? "Fsdp" : "Ddp", s.data, s.lora ? "lora" : "full",
+                     s.recompute ? "_recompute" : "", s.per_device, s.label_smoothing > 0 ? "_smooth" : "");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TensorParallel, ::testing::ValuesIn(all_settings()),
+                         [](const auto& info) { return name_of(info.param); });
+
+TEST(TensorParallel, DropoutIsOn) {
+  for (const auto& [family, json] : families()) {
+    Setting with{family}, without{family};
+    const data::MemorySamples samples = random_samples(family);
+    const auto comm = dist::solo_comm();
+    const auto model = make_model(plan_of(with), *comm);
+    const train::UpdateBatch batch = train::BatchStream(samples, stream_config(100), 8, 0, 1).next(0);
+    const double drawn = model->update(batch.micro_batches, batch.target_tokens, training_pass(with));
+    const double plain = model->update(batch.micro_batches, batch.target_tokens, {});
+    EXPECT_GT(std::abs(drawn - plain) / plain, 1e-4) << family;
+  }
+}
+
+TEST(TensorParallel, IsTheSameWithAdafactorWhichLooksAtWholeTensors) {
+  Setting alone{"gpt2"};
+  alone.optim = config::OptimizerName::kAdafactor;
+  const Outcome reference = outcome_of(alone);
+  for (const auto type : {DistributedType::kMultiCpu, DistributedType::kFsdp}) {
+    Setting spread = alone;
+    spread.tensor = spread.data = 2;
+    spread.type = type;
+    // It divides by roots of mean squares, tiny ones among them, which enlarges what was rounded otherwise.
+    expect_same(outcome_of(spread), reference, kGradientTolerance, 1e-4);
+  }
+}
+
+TEST(TensorParallel, Bf16IsTheSameWithinItsRounding) {
+  Setting alone, spread;
+  alone.bf16 = spread.bf16 = true;
+  spread.tensor = 2;
+  expect_same(outcome_of(spread), outcome_of(alone), 2e-2, 2e-2);
+}
+
+/// Bytes of the trained weights and all state of the optimiser.
+using Contents = std::map<std::string, std::string>;
+
+std::string bytes_of(const at::Tensor& tensor) {
+  const at::Tensor flat = tensor.contiguous();
+  return {static_cast<const char*>(flat.const_data_ptr()), flat.nbytes()};
+}
+
+Contents contents_of(parallel::ParallelModel& model, optim::Optimizer& optimizer) {
+  const at::NoGradGuard no_grad;
+  Contents all;
+  std::map<std::string, parallel::LogicalTensor> by_name;
+  for (const auto& tensor : model.logical_tensors()) {
+    if (!tensor.trainable) continue;
+    by_name[tensor.name] = tensor;
+    all["parameter/" + tensor.name] = bytes_of(checkpoint::gather(tensor, model.comm()));
+  }
+  for (const auto& piece : optimizer.state()) {
+    const parallel::LogicalTensor tensor = piece.logical(by_name.at(piece.parameter));
+    all[piece.kind + "/" + piece.parameter] = bytes_of(checkpoint::gather(tensor, model.comm()));
+  }
+  return all;
+}
+
+/// Trains twice and saves, or loads; what there is then.
+Contents with_checkpoint(const Setting& s, const std::filesystem::path& folder, bool save) {
+  const data::MemorySamples samples = random_samples(s.family);
+  Contents contents;
+  run_ranks(s.ranks(), [&](dist::Comm& comm) {
+    config::Plan plan = plan_of(s);
+    if (!save) plan.config.seed += 1;
+    const auto model = make_model(plan, comm);
+    const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), comm);
+    dist::Comm& data = model->mesh().data();
+    const train::BatchStream batches(samples, stream_config(100), 8, data.rank(), data.size());
+    for (int i = 0; i < 2 && save; ++i) {
+      const train::UpdateBatch batch = batches.next(0);
+      model->update(batch.micro_batches, batch.target_tokens, training_pass(s));
+      optimizer->step(model->logical_tensors(), 1e-2);
+      model->zero_grad();
+    }
+    checkpoint::Manifest about;
+    about.progress.step = 2;
+    if (save)
+      checkpoint::save(folder, about, {*model, *optimizer}, [](const std::filesystem::path&) {});
+    else
+      checkpoint::load(checkpoint::checkpoint_path(folder, 2), {*model, *optimizer});
+    Contents mine = contents_of(*model, *optimizer);
+    if (comm.rank() == 0) contents = std::move(mine);
+  });
+  return contents;
+}
+
+TEST(TensorParallel, CheckpointsLoadUnderAnyOtherSplit) {
+  for (const bool lora : {false, true}) {
+    const Setting alone{"gpt2", 1, DistributedType::kMultiCpu, 1, lora},
+        both{"gpt2", 2, DistributedType::kFsdp, 2, lora}, three{"gpt2", 3, DistributedType::kMultiCpu, 1, lora};
+    for (const Setting& from : {alone, both}) {
+      const TemporaryFolder folder;
+      const Contents saved = with_checkpoint(from, folder.path(), true);
+      for (const Setting& to : {alone, both, three}) EXPECT_EQ(with_checkpoint(to, folder.path(), false), saved);
+    }
+  }
+}
+
+std::string exported(const Setting& s) {
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "model.safetensors").string();
+  run_ranks(s.ranks(), [&](dist::Comm& comm) {
+    const config::Plan plan = plan_of(s);
+    const auto model = make_model(plan, comm);
+    if (s.lora)
+      checkpoint::export_adapter(*model, *plan.config.lora, file);
+    else
+      checkpoint::export_weights(*model, file, [](const parallel::LogicalTensor& tensor) { return tensor.name; });
+  });
+  return read_file(file, int64_t{1} << 30);
+}
+
+TEST(TensorParallel, ExportsTheWholeModel) {
+  for (const auto& [family, json] : families())
+    for (const bool lora : {false, true}) {
+      const std::string whole = exported({family, 1, DistributedType::kMultiCpu, 1, lora});
+      EXPECT_TRUE(exported({family, 2, DistributedType::kFsdp, 2, lora}) == whole) << family;
+      EXPECT_TRUE(exported({family, 3, DistributedType::kMultiCpu, 1, lora}) == whole) << family;
+    }
+}
+
+std::string refusal_of(const config::Plan& plan) {
+  try {
+    train::make_blueprint(plan);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(TensorParallel, RefusesWhatRanksCannotShare) {
+  Setting four{"llama", 4};
+  EXPECT_EQ(refusal_of(plan_of(four)),
+            "parallelism_config.parallelism_config_tp_size is 4, but of LlamaForCausalLM:\n"
+            "  num_key_value_heads is 6, which 4 ranks cannot share evenly\n"
+            "  intermediate_size is 42, which 4 ranks cannot share evenly\n"
+            "  Choose a size that divides them.");
+  config::Plan other = plan_of({"llama", 2, DistributedType::kMultiCpu, 1, true});
+  other.source = "job.yaml";
+  EXPECT_EQ(refusal_of(other), "");
+  other.config.lora->use_dora = true;
+  EXPECT_EQ(refusal_of(other),
+            "job.yaml: lora.use_dora is not supported where ranks share layers (parallelism_config_tp_size is 2); "
+            "LORA is.");
+}
+
+}  // namespace
+}  // namespace trainer::testing
