@@ -83,7 +83,19 @@ json progress_json(const Progress& p) {
           {"optimizer_steps", p.optimizer_steps},
           {"loss_since_log", p.loss_since_log},
           {"updates_since_log", p.updates_since_log},
-          {"tokens", p.tokens}};
+          {"tokens", p.tokens},
+          {"loss_scale",
+           {{"scale", p.loss_scale.scale},
+            {"clean_updates", p.loss_scale.clean},
+            {"hysteresis_left", p.loss_scale.hysteresis_left},
+            {"skipped_updates", p.loss_scale.skipped}}}};
+}
+
+/// Manifests of earlier versions have none.
+optim::LossScaleState loss_scale_from(const json& progress) {
+  if (!progress.contains("loss_scale")) return {};
+  const json& from = progress.at("loss_scale");
+  return {from.at("scale"), from.at("clean_updates"), from.at("hysteresis_left"), from.at("skipped_updates")};
 }
 
 }  // namespace
@@ -107,7 +119,7 @@ Manifest read_manifest(const std::string& folder) {
       throw InputError("written by a newer version (format {}; this one reads {})", all.at("version").dump(), kVersion);
     const json& p = all.at("progress");
     Manifest m{{p.at("step"), p.at("consumed_samples"), p.at("global_batch_size"), p.at("optimizer_steps"),
-                p.at("loss_since_log"), p.at("updates_since_log"), p.at("tokens")},
+                p.at("loss_since_log"), p.at("updates_since_log"), p.at("tokens"), loss_scale_from(p)},
                all.at("world_size"),
                all.at("seed"),
                all.at("samples_per_epoch"),

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/optim/loss_scale.h"
 #include "models/nn/part.h"
 
 namespace trainer::checkpoint {
@@ -32,9 +33,10 @@ struct Progress {
   int64_t consumed = 0;      // samples consumed: the cursor of the order
   int64_t global_batch = 0;  // samples an update
   int64_t optimizer_steps = 0;
-  double loss_since_log = 0;      // sum of losses since the last logged step …
-  int64_t updates_since_log = 0;  // … and how many updates that was
-  int64_t tokens = 0;             // target and source tokens consumed
+  double loss_since_log = 0;         // sum of losses since the last logged step …
+  int64_t updates_since_log = 0;     // … and how many updates that was
+  int64_t tokens = 0;                // target and source tokens consumed
+  optim::LossScaleState loss_scale;  // of fp16
 };
 
 struct Manifest {

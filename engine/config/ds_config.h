@@ -6,8 +6,16 @@
 
 namespace trainer::config {
 
-/// `fp16` and `bf16`.
-struct DsPrecision {
+/// `fp16`.
+struct DsFp16 {
+  Auto<bool> enabled;
+  Auto<int64_t> initial_scale_power, loss_scale_window, hysteresis;
+  bool consecutive_hysteresis = false;
+  Auto<double> min_loss_scale;
+};
+
+/// `bf16`.
+struct DsBf16 {
   Auto<bool> enabled;
 };
 
@@ -61,7 +69,8 @@ struct DsConfig {
   Auto<int64_t> train_micro_batch_size_per_gpu;
   Auto<int64_t> gradient_accumulation_steps;
   Auto<double> gradient_clipping;
-  DsPrecision fp16, bf16;
+  DsFp16 fp16;
+  DsBf16 bf16;
   DsZero zero_optimization;
   DsOptimizer optimizer;
   DsScheduler scheduler;

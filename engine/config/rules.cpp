@@ -303,6 +303,19 @@ void batch(const Config& config, Judge& judge) {
       product);
 }
 
+void local_sgd(const Config& config, Judge& judge) {
+  const int64_t steps = config.training.local_sgd_steps;
+  if (steps == 0 || judge.failed("distributed_type")) return;
+  const bool ddp =
+      config.distributed_type == DistributedType::kMultiCpu || config.distributed_type == DistributedType::kMultiGpu;
+  if (ddp && !config.parallelism_config) return;
+  const auto [key, value] = type_as_given(config, judge);
+  judge.refuse("training.local_sgd_steps",
+               "training.local_sgd_steps is {}, but {} is {}{}: ranks that train alone need the whole model each, as "
+               "under MULTI_CPU",
+               steps, key, value, ddp ? " with a parallelism_config" : "");
+}
+
 void schedule(const Config& config, Judge& judge) {
   const TrainingConfig& t = config.training;
   const ScheduleConfig& more = t.lr_scheduler_kwargs;
@@ -365,6 +378,7 @@ const std::vector<Rule>& rules() {
        validation},
       {"lora-fits", "Adapters must be of a known kind, trainable, and made for the task.", lora},
       {"batch-product", "The global batch is what all ranks take in all forward passes of an update.", batch},
+      {"local-sgd-has-copies", "Ranks that train alone for a while hold the whole model each.", local_sgd},
       {"schedule-is-whole", "A schedule has what its formula needs.", schedule},
       {"optim-args-fit", "An optimiser takes the arguments it has, in their ranges.", optimizer},
       {"generation-has-samples", "Text is generated for validation samples.", generation},

@@ -237,6 +237,16 @@ struct ScheduleConfig {
   double min_lr_ratio = 0;            // warmup_stable_decay
 };
 
+/// `training.loss_scaling`: of mixed_precision fp16, by DeepSpeed's names; the defaults are those of
+/// torch.amp.GradScaler.
+struct LossScalingConfig {
+  int64_t initial_scale_power = 16;     // the scale starts at 2 to this power
+  int64_t loss_scale_window = 2000;     // updates without an overflow after which it doubles
+  int64_t hysteresis = 1;               // overflows after which it is halved
+  bool consecutive_hysteresis = false;  // an update without an overflow makes them count anew
+  double min_loss_scale = 1;
+};
+
 /// `training`: TrainingArguments' names and defaults.
 struct TrainingConfig {
   int64_t per_device_train_batch_size = 8;
@@ -265,6 +275,9 @@ struct TrainingConfig {
   bool gradient_checkpointing = false;
   bool dropout = true;  // false: every dropout of the model is off
   double ddp_bucket_cap_mb = 25;
+  int64_t local_sgd_steps = 0;  // updates that ranks make alone before their weights are averaged; 0: never alone
+  LossScalingConfig loss_scaling;
+  bool check_first_steps = true;
 };
 
 /// `checkpoint`: when to save, and where to go on from.

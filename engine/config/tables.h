@@ -24,6 +24,7 @@ const Entries& lora_table();
 const Entries& training_table();
 const Entries& training_arguments_table();  // the keys of `training` that other programs know
 const Entries& accelerator_table();
+const Entries& loss_scaling_table();
 const Entries& schedule_table();
 const Entries& checkpoint_table();
 const Entries& evaluation_table();

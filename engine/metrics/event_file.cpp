@@ -114,6 +114,8 @@ void EventFile::write(const StepRecord& record) {
   std::string events;
   for (const auto& [tag, value] : scalars)
     events += framed(scalar_event(now(), record.step, tag, static_cast<float>(value)));
+  if (record.loss_scale > 0)
+    events += framed(scalar_event(now(), record.step, "train/loss_scale", static_cast<float>(record.loss_scale)));
   write_all(file_.get(), events, path_);
 }
 

@@ -77,8 +77,8 @@ std::string lines_until(std::string_view content, int64_t last_step, bool evalua
 }  // namespace
 
 std::string to_json_line(const StepRecord& record) {
-  return JsonLine()
-      .add("step", record.step)
+  JsonLine line;
+  line.add("step", record.step)
       .add("epoch", record.epoch)
       .add("loss", record.loss)
       .add("grad_norm", record.grad_norm)
@@ -90,8 +90,9 @@ std::string to_json_line(const StepRecord& record) {
       .add("efficiency", record.efficiency)
       .add("memory_bytes", record.memory_bytes)
       .add("tensor_bytes", record.tensor_bytes)
-      .add("order_digest", record.order_digest)
-      .take();
+      .add("order_digest", record.order_digest);
+  if (record.loss_scale > 0) line.add("loss_scale", record.loss_scale).add("skipped_updates", record.skipped_updates);
+  return line.take();
 }
 
 std::string to_json_line(const EvaluationRecord& record) {

@@ -18,10 +18,12 @@ struct StepRecord {
   double tokens_per_second = 0.0;
   double step_seconds = 0.0;
   double data_wait_seconds = 0.0;
-  double efficiency = 1.0;   // real tokens for each that the ranks have time for
-  int64_t memory_bytes = 0;  // resident, of the largest rank
-  int64_t tensor_bytes = 0;  // peak of all tensors, of the largest rank
-  std::string order_digest;  // of the ids of the samples seen
+  double efficiency = 1.0;      // real tokens for each that the ranks have time for
+  int64_t memory_bytes = 0;     // resident, of the largest rank
+  int64_t tensor_bytes = 0;     // peak of all tensors, of the largest rank
+  std::string order_digest;     // of the ids of the samples seen
+  double loss_scale = 0;        // of the next update, in fp16; 0: losses are not scaled
+  int64_t skipped_updates = 0;  // of the run so far, as their gradients overflowed fp16
 };
 
 /// One evaluation, merged over all ranks.

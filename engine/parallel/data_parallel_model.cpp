@@ -67,7 +67,7 @@ double DataParallelModel::update(const std::vector<models::Batch>& micro_batches
     for (size_t i = r; i < micro_batches.size(); i += count) {
       const at::Tensor loss = replica.loss_sum(given_to_model(micro_batches[i]), pass);
       losses[i] = loss.is_meta() ? 0 : loss.item<double>();
-      torch::autograd::backward({loss / static_cast<double>(target_tokens)}, {});
+      torch::autograd::backward({to_backward(loss, target_tokens)}, {});
     }
   });
   const at::NoGradGuard no_grad;

@@ -14,14 +14,6 @@
 namespace trainer::parallel {
 namespace {
 
-double sum_of_squares(const at::Tensor& flat) {
-  const auto* const x = flat.const_data_ptr<float>();
-  double sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < flat.numel(); ++i) sum += static_cast<double>(x[i]) * x[i];
-  return sum;
-}
-
 /// The value of a scalar; 0 in a dry run.
 double value_of(const at::Tensor& scalar) {
   return scalar.is_meta() ? 0 : scalar.item<double>();
@@ -49,11 +41,15 @@ double ParallelModel::update(const std::vector<models::Batch>& micro_batches, in
     const at::Tensor loss = model_->loss_sum(given_to_model(micro_batches[i]), pass);
     total += value_of(loss);
     begin_backward(last);
-    torch::autograd::backward({loss / static_cast<double>(target_tokens)}, {});
+    torch::autograd::backward({to_backward(loss, target_tokens)}, {});
     end_backward(last);
     end_forward();
   }
   return total;
+}
+
+at::Tensor ParallelModel::to_backward(const at::Tensor& loss_sum, int64_t target_tokens) const {
+  return loss_sum / (static_cast<double>(target_tokens) / loss_scale_);
 }
 
 models::Batch ParallelModel::given_to_model(const models::Batch& batch) const {
@@ -115,6 +111,14 @@ std::vector<std::vector<int64_t>> ParallelModel::generate(const models::Batch& b
   return out;
 }
 
+double ParallelModel::sum_of_squares(const at::Tensor& flat) {
+  const auto* const x = flat.const_data_ptr<float>();
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < flat.numel(); ++i) sum += static_cast<double>(x[i]) * x[i];
+  return sum;
+}
+
 double ParallelModel::clip_grad_norm(double max_norm) {
   const auto tensors = logical_tensors();
   double mine = 0, everywhere = 0;
@@ -125,11 +129,16 @@ double ParallelModel::clip_grad_norm(double max_norm) {
     else if (tensor.copy == 0)
       mine += sum_of_squares(tensor.grad);
   }
-  const double norm = std::sqrt(comm().sum(mine) + everywhere);
-  const double scale = max_norm / (norm + 1e-6);
-  if (max_norm > 0 && scale < 1)
-    for (const LogicalTensor& tensor : tensors)
-      if (tensor.grad.defined()) tensor.grad.mul_(scale);
+  // What all ranks hold is checked once more by the sum, so that they can't disagree on whether it is finite.
+  return unscale_and_clip(std::sqrt(comm().sum(std::isfinite(everywhere) ? mine : everywhere) + everywhere), max_norm);
+}
+
+double ParallelModel::unscale_and_clip(double scaled_norm, double max_norm) {
+  const double norm = scaled_norm / loss_scale_, clip = max_norm / (norm + 1e-6);
+  const double factor = (max_norm > 0 && clip < 1 ? clip : 1.0) / loss_scale_;
+  if (factor != 1 && std::isfinite(norm))
+    for (const LogicalTensor& tensor : logical_tensors())
+      if (tensor.grad.defined()) tensor.grad.mul_(factor);
   return norm;
 }
 

@@ -24,7 +24,7 @@ void ReplicatedModel::load(const WeightSource& source) {
   // The reducer makes these gradients views of its buckets. (Those it does not find it would let stand beside the
   // buckets in the first update that accumulates: twice the memory.)
   const bool dry = comm().device() == at::kMeta;
-  if (mesh().data().size() > 1 && !trained.empty() && !dry)
+  if (mesh().data().size() > 1 && exchanges_gradients() && !trained.empty() && !dry)
     reducer_ = std::make_unique<dist::BucketReducer>(trained, mesh().data(), bucket_megabytes_);
 }
 

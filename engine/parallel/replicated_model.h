@@ -15,6 +15,8 @@ class ReplicatedModel : public ParallelModel {
   void load(const WeightSource& source) override;
 
  protected:
+  /// Whether gradients are summed over ranks.
+  virtual bool exchanges_gradients() const { return true; }
   void begin_backward(bool last) override;
   void end_backward(bool last) override;
 

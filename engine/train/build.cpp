@@ -13,6 +13,7 @@
 #include "engine/config/hub_folder.h"
 #include "engine/parallel/activation_checkpoint.h"
 #include "engine/parallel/data_parallel_model.h"
+#include "engine/parallel/local_sgd_model.h"
 #include "engine/parallel/replicated_model.h"
 #include "engine/parallel/sharded_model.h"
 #include "engine/parallel/tensor_parallel.h"
@@ -194,6 +195,9 @@ std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan,
         std::make_unique<parallel::ShardedModel>(std::move(blueprint.model), mesh, precision_of(plan), c.fsdp_config);
   else if (c.distributed_type == config::DistributedType::kDataParallel)
     model = make_data_parallel(plan, blueprint, mesh);
+  else if (c.training.local_sgd_steps > 0)
+    model = std::make_unique<parallel::LocalSgdModel>(std::move(blueprint.model), mesh, precision_of(plan),
+                                                      c.training.local_sgd_steps);
   else
     model = std::make_unique<parallel::ReplicatedModel>(std::move(blueprint.model), mesh, precision_of(plan),
                                                         c.training.ddp_bucket_cap_mb);
@@ -218,6 +222,7 @@ dist::Degrees degrees_of(const config::Plan& plan) {
 parallel::Precision precision_of(const config::Plan& plan) {
   parallel::Precision precision;
   if (plan.config.mixed_precision == config::MixedPrecision::kBf16) precision.compute = at::kBFloat16;
+  if (plan.config.mixed_precision == config::MixedPrecision::kFp16) precision.compute = at::kHalf;
   const std::string& dtype = plan.config.model.dtype;
   if (dtype == "float32") precision.frozen_as = at::kFloat;
   if (dtype == "bfloat16") precision.frozen_as = at::kBFloat16;
@@ -226,10 +231,26 @@ parallel::Precision precision_of(const config::Plan& plan) {
 }
 
 std::string precision_warning(const config::Plan& plan) {
-  if (plan.config.mixed_precision != config::MixedPrecision::kBf16) return "";
-  if (__builtin_cpu_supports("avx512bf16")) return "";  // every CPU with amx_bf16 has it too
-  return "mixed_precision bf16: this CPU has no bf16 instructions (avx512_bf16), so bf16 is emulated and slower than "
-         "'no'. Results are the same as where it is fast.";
+  const config::MixedPrecision precision = plan.config.mixed_precision;
+  const bool fp16 = precision == config::MixedPrecision::kFp16;
+  if (precision == config::MixedPrecision::kNo) return "";
+  if (fp16 ? __builtin_cpu_supports("avx512fp16") : __builtin_cpu_supports("avx512bf16")) return "";
+  return fmt::format(
+      "mixed_precision {0}: this CPU has no {0} instructions (avx512_{0}), so {0} is emulated and slower than 'no'. "
+      "Results are the same as where it is fast.",
+      fp16 ? "fp16" : "bf16");
+}
+
+std::string overflow_warning(const config::Plan& plan, models::Model& model) {
+  if (plan.config.mixed_precision != config::MixedPrecision::kFp16) return "";
+  const auto parameters = model.all_parameters();
+  const auto wide = [](const nn::ParameterPtr& p) { return p->fp32_under_fp16; };
+  const auto first = std::find_if(parameters.begin(), parameters.end(), wide);
+  if (first == parameters.end()) return "";
+  return fmt::format(
+      "mixed_precision fp16: {} is known to overflow it. {} of its layers compute in fp32 ({} and its like); bf16, in "
+      "which it was trained, needs no such care.",
+      model.class_name(), std::count_if(first, parameters.end(), wide), (*first)->name);
 }
 
 }  // namespace trainer::train

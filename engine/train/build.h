@@ -54,4 +54,7 @@ parallel::Precision precision_of(const config::Plan& plan);
 /// What the numeric format of the plan means on this machine; a reason to think again, or "".
 std::string precision_warning(const config::Plan& plan);
 
+/// What must be known about training this model in fp16, or "".
+std::string overflow_warning(const config::Plan& plan, models::Model& model);
+
 }  // namespace trainer::train

@@ -59,6 +59,7 @@ Trainer::Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::Lora
       model_(std::move(model)),
       report_(std::move(report)) {
   optimizer_ = optim::make_optimizer(config_.training, model_->logical_tensors(), model_->comm());
+  if (config_.mixed_precision == config::MixedPrecision::kFp16) loss_scale_.emplace(config_.training.loss_scaling);
   resume();
   const config::TrainingConfig& t = config_.training;
   const dist::Comm& data = model_->mesh().data();
@@ -66,6 +67,7 @@ Trainer::Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::Lora
   total_steps_ =
       t.max_steps > 0 ? t.max_steps : progress_.step + batches_->updates().left(progress_.consumed, t.num_train_epochs);
   schedule_.emplace(t.lr_scheduler_type, t.learning_rate, t.warmup_steps, total_steps_, t.lr_scheduler_kwargs);
+  if (config_.training.check_first_steps) first_steps_.emplace(*model_);
   if (speaks()) reporter_.emplace(config_.logging, config_.output_dir, progress_.step, total_steps_);
 }
 
@@ -88,6 +90,7 @@ void Trainer::resume() {
   model_->comm().barrier();  // nothing is written before every rank has read its part
   progress_ = manifest.progress;
   progress_.global_batch = chosen_global_batch(manifest.progress.global_batch);
+  if (loss_scale_ && progress_.loss_scale.scale > 0) loss_scale_->set_state(progress_.loss_scale);
   last_saved_ = progress_.step;
   if (speaks()) log::info("resuming from {} (step {})", folder, progress_.step);
 }
@@ -116,15 +119,17 @@ Ending Trainer::run() {
 }
 
 Trainer::StepResult Trainer::train_step() {
-  const int64_t step = progress_.step;
+  const int64_t step = progress_.step, skipped_before = progress_.loss_scale.skipped;
   const auto start = Clock::now();
   const UpdateBatch batch = batches_->next(progress_.consumed);
   const double data_seconds = seconds_since(start);
   report_(step + 1, "forward and backward");
+  if (first_steps_) first_steps_->check_batch(batch);
   nn::Pass pass;
   pass.seed = static_cast<uint64_t>(config_.seed);
   pass.training = config_.training.dropout;
   pass.label_smoothing = config_.training.label_smoothing_factor;
+  if (loss_scale_) model_->set_loss_scale(loss_scale_->scale());
   const double mine = model_->update(batch.micro_batches, batch.target_tokens, pass);
   // One collective for all that ranks must agree on: the loss, and whether anyone was asked to stop. Ranks that share
   // the work on the same samples have the same loss, of which one counts.
@@ -134,21 +139,17 @@ Trainer::StepResult Trainer::train_step() {
   model_->comm().all_reduce(shared);
   const double loss = shared[0].item<double>() / static_cast<double>(batch.target_tokens);
   const double grad_norm = model_->clip_grad_norm(config_.training.max_grad_norm);
-  if (!std::isfinite(loss) || !std::isfinite(grad_norm))
-    throw NumericError(
-        "the {} is {} (samples {} to {} of the run's order, digest {}).\n  The weights are those of step {}. "
-        "Lower training.learning_rate, or look at these samples.",
-        std::isfinite(loss) ? "gradient norm" : "loss", std::abs(std::isfinite(loss) ? grad_norm : loss),  // no "-nan"
-        batch.positions.begin, batch.positions.end - 1, batch.digest, step);
+  const bool good = gradients_are_good(loss, grad_norm, batch);
   report_(step + 1, "optimizer step");
-  const double learning_rate = schedule_->at(step);
-  optimizer_->step(model_->logical_tensors(), learning_rate);
-  model_->zero_grad();
+  const double learning_rate = schedule_->at(step - skipped_before);
+  make_update(good, learning_rate);
   progress_.step += 1;
   progress_.consumed = batch.positions.end;
   progress_.tokens += batch.tokens;
-  progress_.loss_since_log += loss;
-  progress_.updates_since_log += 1;
+  if (std::isfinite(loss)) {  // a skipped update's may not be
+    progress_.loss_since_log += loss;
+    progress_.updates_since_log += 1;
+  }
   return {loss,
           grad_norm,
           learning_rate,
@@ -157,6 +158,45 @@ Trainer::StepResult Trainer::train_step() {
           batch.digest,
           data_seconds,
           shared[1].item<double>() > 0};
+}
+
+void Trainer::make_update(bool good, double learning_rate) {
+  if (good) {
+    if (first_steps_) first_steps_->see_gradients();
+    optimizer_->step(model_->logical_tensors(), learning_rate);
+  }
+  model_->after_update(progress_.step + 1);
+  model_->zero_grad();
+  if (!good || !first_steps_) return;
+  if (const std::string warning = first_steps_->see_update(learning_rate); speaks() && !warning.empty())
+    log::warning("{}", warning);
+  if (first_steps_->done()) first_steps_.reset();
+}
+
+bool Trainer::gradients_are_good(double loss, double grad_norm, const UpdateBatch& batch) {
+  const bool finite = std::isfinite(loss) && std::isfinite(grad_norm);
+  if (!finite && !(loss_scale_ && loss_scale_->can_shrink())) {
+    const std::string where = std::isfinite(loss) ? not_finite(*model_) : "";
+    throw NumericError(
+        "the {} is {} (samples {} to {} of the run's order, digest {}{}).\n  The weights are those of step {}. "
+        "Lower training.learning_rate, or look at these samples{}.",
+        std::isfinite(loss) ? "gradient norm" : "loss", std::abs(std::isfinite(loss) ? grad_norm : loss),  // no "-nan"
+        batch.positions.begin, batch.positions.end - 1, batch.digest, where.empty() ? "" : "; in " + where,
+        progress_.step,
+        loss_scale_ ? fmt::format(", or use mixed_precision bf16: the loss scale of fp16 is as small as it may be ({})",
+                                  loss_scale_->scale())
+                    : "");
+  }
+  if (!loss_scale_) return true;
+  const double before = loss_scale_->scale();
+  loss_scale_->update(!finite);
+  progress_.loss_scale = loss_scale_->state();
+  if (!finite && reporter_)
+    reporter_->progress().print(
+        fmt::format("step {}: gradients overflowed fp16, the update is skipped; loss scale {} "
+                    "→ {}",
+                    progress_.step + 1, before, loss_scale_->scale()));
+  return finite;
 }
 
 void Trainer::log_step(const StepResult& result) {
@@ -176,7 +216,7 @@ void Trainer::log_step(const StepResult& result) {
         seconds_since_log_ / static_cast<double>(steps_timed_),
         data_seconds_since_log_ / static_cast<double>(steps_timed_),
         paid_since_log_ > 0 ? static_cast<double>(tokens_since_log_) / paid_since_log_ : 1, memory, tensors,
-        result.digest});
+        result.digest, loss_scale_ ? loss_scale_->scale() : 0, progress_.loss_scale.skipped});
   progress_.loss_since_log = 0;
   progress_.updates_since_log = 0;
   seconds_since_log_ = data_seconds_since_log_ = paid_since_log_ = 0;
@@ -191,6 +231,7 @@ bool Trainer::evaluation_due() const {
 
 void Trainer::evaluate(bool at_end) {
   report_(progress_.step, "evaluating");
+  model_->bring_together({});
   const config::EvaluationConfig& options = config_.evaluation;
   const auto& metrics = options.metrics;
   const bool wants_accuracy = std::find(metrics.begin(), metrics.end(), "accuracy") != metrics.end();
@@ -225,6 +266,9 @@ void Trainer::evaluate(bool at_end) {
 void Trainer::save_checkpoint() {
   if (last_saved_ == progress_.step) return;
   report_(progress_.step, "saving");
+  std::vector<at::Tensor> state;
+  for (const optim::StateTensor& tensor : optimizer_->state()) state.push_back(tensor.value);
+  model_->bring_together(state);
   checkpoint::Manifest about;
   about.progress = progress_;
   about.seed = config_.seed;

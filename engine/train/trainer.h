@@ -10,11 +10,13 @@
 #include "engine/config/plan.h"
 #include "engine/evaluation/evaluate.h"
 #include "engine/metrics/reporter.h"
+#include "engine/optim/loss_scale.h"
 #include "engine/optim/optimizer.h"
 #include "engine/optim/schedule.h"
 #include "engine/parallel/parallel_model.h"
 #include "engine/train/batch_stream.h"
 #include "engine/train/build.h"
+#include "engine/train/first_steps.h"
 
 namespace trainer::train {
 
@@ -50,6 +52,11 @@ class Trainer {
   void resume();
   int64_t chosen_global_batch(int64_t of_checkpoint) const;
   StepResult train_step();
+  /// After an update's gradients are known: true when they are to be used, false when they overflowed fp16, after which
+  /// the loss scale is smaller. Errors: NumericError when they are not finite for another reason.
+  bool gradients_are_good(double loss, double grad_norm, const UpdateBatch& batch);
+  /// Changes the weights, if the gradients are good for it.
+  void make_update(bool good, double learning_rate);
   void log_step(const StepResult& result);
   void evaluate(bool at_end);
   void save_checkpoint();
@@ -67,6 +74,8 @@ class Trainer {
   std::unique_ptr<parallel::ParallelModel> model_;
   Report report_;
   std::unique_ptr<optim::Optimizer> optimizer_;
+  std::optional<FirstSteps> first_steps_;       // until all is seen
+  std::optional<optim::LossScale> loss_scale_;  // fp16 only
   checkpoint::Progress progress_;
   std::optional<BatchStream> batches_;
   std::optional<optim::LearningRate> schedule_;

@@ -15,6 +15,7 @@ int check_command(const std::vector<std::string>& args) {
   if (std::string warning = train::precision_warning(plan); !warning.empty())
     plan.warnings.push_back(std::move(warning));
   const CheckReport report = check_report(plan);
+  if (!report.warning.empty()) plan.warnings.push_back(report.warning);
   if (json) {
     fmt::print("{}\n", to_json(report, plan).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return kDone;

@@ -119,6 +119,7 @@ CheckReport check_report(const config::Plan& plan) {
   const prepare::Inputs& inputs = setup.inputs;
   CheckReport report;
   report.model = model_report(*blueprint.model);
+  report.warning = train::overflow_warning(plan, *blueprint.model);
   report.lora_options = blueprint.lora;
   report.lora = lora_report(*blueprint.model);
   report.units = unit_report(plan, blueprint);

@@ -70,6 +70,7 @@ struct CheckReport {
   train::LongestBatches longest;
   DataReport data;
   RunReport run;
+  std::string warning;  // about the model in the plan's precision; "": none
 };
 
 /// Reads everything a run would read. Errors: those of the plan's inputs.

@@ -53,8 +53,8 @@ train::Ending run(Link& link, int64_t& step, std::string& phase) {
   const auto comm = ranks > 1 ? dist::gloo_comm(link, rank, ranks) : dist::solo_comm();
   comm->barrier();  // every rank could read its inputs: from here on the output folder is written to
   open_log(plan.config.output_dir, rank);
-  if (const std::string warning = train::precision_warning(plan); rank == 0 && !warning.empty())
-    log::warning("{}", warning);
+  for (const std::string& warning : {train::precision_warning(plan), train::overflow_warning(plan, *blueprint.model)})
+    if (rank == 0 && !warning.empty()) log::warning("{}", warning);
   if (plan.config.training.auto_find_batch_size) {
     report(-1, "finding the batch size");
     const int64_t free_bytes = free_memory() / environment_number("LOCAL_WORLD_SIZE");

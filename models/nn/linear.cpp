@@ -39,11 +39,14 @@ Linear::Linear(const Linear& base) : Module(base.class_name()), stored_(base.sto
   for (const auto& [name, parameter] : base.parameters()) share_parameter(name, parameter);
 }
 
-at::Tensor Linear::operator()(const at::Tensor& x, const LayoutPtr& rows, const Pass& pass) {
+at::Tensor Linear::operator()(const at::Tensor& x, const LayoutPtr& rows, const Pass& given) {
+  const at::ScalarType compute = weight()->computed_in(given.compute);
+  if (!wrapped() && compute == given.compute) return project(x, rows, given);
+  Pass pass = given;
+  pass.compute = compute;
   if (!wrapped()) return project(x, rows, pass);
-  Pass with_rows = pass;
-  with_rows.rows = rows;
-  return Module::operator()({x}, with_rows)[0];
+  pass.rows = rows;
+  return Module::operator()({x}, pass)[0];
 }
 
 at::Tensor Linear::project(const at::Tensor& x, const LayoutPtr&, const Pass& pass) const {

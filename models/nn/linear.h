@@ -4,8 +4,8 @@
 
 namespace trainer::nn {
 
-/// y = x W^T (+ b), in the pass's compute dtype. weight [out, in], as Hugging Face stores nn.Linear; [in, out] as it
-/// stores GPT-2's Conv1D. Adapters derive from it and take its place.
+/// y = x W^T (+ b), in the pass's compute dtype (but see Parameter::fp32_under_fp16). weight [out, in], as Hugging Face
+/// stores nn.Linear; [in, out] as it stores GPT-2's Conv1D. Adapters derive from it and take its place.
 class Linear : public Module {
  public:
   enum class Stored { kOutIn, kInOut };

@@ -27,6 +27,7 @@ struct Parameter {
   Init init;
   bool linear = false;  // a linear layer's weight: computed with in the run's compute dtype, all others in fp32
   bool trainable = true;
+  bool fp32_under_fp16 = false;      // a linear layer's whose results overflow fp16: computed with in fp32 there
   std::string name;                  // full, Hugging Face's; the first one in the order of the tree
   std::vector<std::string> aliases;  // further names of the same weight (tied weights)
   std::string copy_of;               // the weight whose values it starts with, when a tied one became its own
@@ -40,6 +41,10 @@ struct Parameter {
     of_shape = shape;
     part = its_part;
     shape = part_shape(part, of_shape);
+  }
+  /// The dtype that it is computed with where linear layers compute in `compute`.
+  at::ScalarType computed_in(at::ScalarType compute) const {
+    return fp32_under_fp16 && compute == at::kHalf ? at::kFloat : compute;
   }
   const Shape& whole_shape() const { return part.whole() ? shape : of_shape; }
   int64_t numel() const { return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>()); }

@@ -56,7 +56,9 @@ T5DenseReluDense::T5DenseReluDense(const T5Config& c)
       up_(c.gated ? std::optional<nn::Slot<nn::Linear>>(std::in_place, *this, "wi_1", c.d_model, c.d_ff, false,
                                                         normal(c, c.d_model))
                   : std::nullopt),
-      wo_(*this, "wo", c.d_ff, c.d_model, false, normal(c, c.d_ff)) {}
+      wo_(*this, "wo", c.d_ff, c.d_model, false, normal(c, c.d_ff)) {
+  wo_->weight()->fp32_under_fp16 = true;  // T5 was trained in bf16: what it makes here can be larger than 65504
+}
 
 nn::Tensors T5DenseReluDense::forward(const nn::Tensors& in, const nn::Pass& pass) {
   const nn::DropoutRule rule = pass.dropout(path(), dropout_, wi_->first_out());

@@ -291,9 +291,7 @@ TEST_F(Deepspeed, Schedulers) {
 }
 
 TEST_F(Deepspeed, Precision) {
-  EXPECT_EQ(problems(file(R"({"fp16": {"enabled": true}})")),
-            "ds.json:1:22: mixed_precision fp16 is not supported by this version (on a CPU fp16 loses small gradients "
-            "and is slower; it needs GPU support); no or bf16 is (because of ds_config.fp16.enabled: true)");
+  EXPECT_EQ(resolve(file(R"({"fp16": {"enabled": true}})")).config.mixed_precision, MixedPrecision::kFp16);
   EXPECT_EQ(problems(file(R"({"fp16": {"enabled": true}, "bf16": {"enabled": true}})")),
             "ds.json:1:49: ds_config.bf16.enabled and ds_config.fp16.enabled (ds.json:1:22) exclude each other: give "
             "one of them");
@@ -302,6 +300,32 @@ TEST_F(Deepspeed, Precision) {
             "them, or both the same value");
   EXPECT_EQ(resolve(file(R"({"fp16": {"enabled": false}})", "mixed_precision: bf16\n")).config.mixed_precision,
             MixedPrecision::kBf16);
+}
+
+TEST_F(Deepspeed, LossScalingIsDeepspeedsUnlessItSaysOtherwise) {
+  const LossScalingConfig of_torch,
+      defaults = resolve(file(R"({"fp16": {"enabled": true}})")).config.training.loss_scaling;
+  EXPECT_EQ(of_torch.loss_scale_window, 2000);
+  EXPECT_EQ(of_torch.hysteresis, 1);
+  EXPECT_EQ(defaults.initial_scale_power, 16);
+  EXPECT_EQ(defaults.loss_scale_window, 1000);
+  EXPECT_EQ(defaults.hysteresis, 2);
+  EXPECT_EQ(defaults.min_loss_scale, 1);
+  const LossScalingConfig given =
+      resolve(file(R"({"fp16": {"enabled": true, "loss_scale": 0, "initial_scale_power": 12, "loss_scale_window": 500,
+ "hysteresis": "auto", "consecutive_hysteresis": true, "min_loss_scale": 0.5}})"))
+          .config.training.loss_scaling;
+  EXPECT_EQ(given.initial_scale_power, 12);
+  EXPECT_EQ(given.loss_scale_window, 500);
+  EXPECT_EQ(given.hysteresis, 1);
+  EXPECT_TRUE(given.consecutive_hysteresis);
+  EXPECT_EQ(given.min_loss_scale, 0.5);
+  EXPECT_EQ(problems(file(R"({"fp16": {"enabled": true, "loss_scale": 128}})")),
+            "ds.json:1:28: ds_config.fp16.loss_scale: 128 is not supported: the scale follows overflows; "
+            "initial_scale_power says where it starts");
+  EXPECT_EQ(problems(file(R"({"amp": {"enabled": true, "opt_level": "O1"}})")),
+            "ds.json:1:2: ds_config.amp: {enabled: true, opt_level: O1} is not supported: it is NVIDIA's apex; say "
+            "fp16.enabled or bf16.enabled");
 }
 
 TEST_F(Deepspeed, KeysBesideAFileMustSayTheSame) {

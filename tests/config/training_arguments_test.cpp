@@ -27,12 +27,28 @@ TEST_F(TrainingArguments, WhatIsRefusedOnceItIsAskedFor) {
   for (const Entry& entry : training_arguments_table()) {
     if (entry.foreign == Foreign::kUnsupported) refused.push_back(entry.name);
   }
-  EXPECT_EQ(refused,
-            (std::vector<std::string>{"optim_target_modules", "adafactor", "average_tokens_across_devices",
-                                      "neftune_noise_alpha", "dataloader_drop_last", "past_index", "max_seq_length",
-                                      "max_length", "split_batches", "generation_num_beams", "generation_config",
-                                      "use_mps_device", "tpu_num_cores", "mp_parameters", "sharded_ddp", "tp_size",
-                                      "parallelism_config", "load_best_model_at_end", "push_to_hub"}));
+  EXPECT_EQ(refused, (std::vector<std::string>{"optim_target_modules",
+                                               "adafactor",
+                                               "average_tokens_across_devices",
+                                               "neftune_noise_alpha",
+                                               "dataloader_drop_last",
+                                               "past_index",
+                                               "max_seq_length",
+                                               "max_length",
+                                               "split_batches",
+                                               "generation_num_beams",
+                                               "generation_config",
+                                               "fp16_opt_level",
+                                               "fp16_backend",
+                                               "half_precision_backend",
+                                               "use_mps_device",
+                                               "tpu_num_cores",
+                                               "mp_parameters",
+                                               "sharded_ddp",
+                                               "tp_size",
+                                               "parallelism_config",
+                                               "load_best_model_at_end",
+                                               "push_to_hub"}));
   EXPECT_EQ(
       problems(kLeast + "training: {average_tokens_across_devices: false, generation_num_beams: 4, "
                         "accelerator_config: {split_batches: true, even_batches: true}}\n"),

@@ -4,7 +4,7 @@ import os
 import signal
 import unittest
 
-from support import EndToEnd, last_step, results, snapshot, until
+from support import EndToEnd, last_step, read_lines, results, snapshot, until
 
 SINGLE = {}
 DATA_PARALLEL = {"distributed_type": "MULTI_CPU", "num_processes": 2}
@@ -79,7 +79,40 @@ class Killed(EndToEnd):
                              "logging": {"logging_steps": 2}})
 
 
+    def test_sharded_in_fp16(self):
+        """The scale begins far too high: some updates are skipped, before and after the cut."""
+        output = self.folder / "output"
+        self.check([(after_step(2), 1), (while_saving(6), "launcher")], SHARDED,
+                   {"mixed_precision": "fp16",
+                    "training": {"loss_scaling": {"initial_scale_power": 27, "loss_scale_window": 2}}})
+        lines = [line for line in read_lines(output) if "loss_scale" in line]
+        self.assertEqual(len(lines), 12)
+        self.assertEqual(lines[0]["loss_scale"], 2.0 ** 26)
+        self.assertEqual(lines[0]["skipped_updates"], 1)
+        # The schedule waits for skipped updates: the rate of the first one is that of the second.
+        self.assertEqual(lines[0]["learning_rate"], lines[1]["learning_rate"])
+        self.assertGreater(lines[-1]["learning_rate"], 0)
+        self.assertLess(lines[-1]["skipped_updates"], 12)
+        self.assertLess(lines[-1]["loss"], lines[0]["loss"])
+
+    def test_local_sgd(self):
+        self.check([(after_step(2), 0), (while_saving(6), "launcher"), (after_step(7), 1)], DATA_PARALLEL,
+                   {"training": {"local_sgd_steps": 2}})
+
+
 class Elsewhere(EndToEnd):
+    def test_the_schedule_is_the_same_on_any_number_of_ranks(self):
+        """Complaint 21: a schedule that is stepped by every process ends too soon."""
+        rates = []
+        for ranks, strategy in ((1, SINGLE), (2, DATA_PARALLEL), (3, {**SHARDED, "num_processes": 3})):
+            name = f"on{ranks}"
+            self.launch(self.job(name, strategy, {"training": {"global_batch_size": 6, "max_steps": -1,
+                                                               "num_train_epochs": 1, "warmup_steps": 2}}))
+            rates.append([line["learning_rate"] for line in read_lines(self.folder / name) if "learning_rate" in line])
+        self.assertEqual(len(rates[0]), 9)  # 50 samples by 6
+        self.assertEqual(rates[1], rates[0])
+        self.assertEqual(rates[2], rates[0])
+
     def test_two_shards_go_on_as_one_process_and_as_two_copies(self):
         """The global batch of 8 comes from the checkpoint: one process alone would take 4."""
         expected, output = self.folder / "expected", self.folder / "output"

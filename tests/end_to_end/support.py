@@ -37,7 +37,8 @@ JOB = {
 }
 
 # What a line of metrics.jsonl says about the training; the rest is about the machine.
-RESULTS = ("step", "epoch", "loss", "grad_norm", "learning_rate", "tokens", "order_digest")
+RESULTS = ("step", "epoch", "loss", "grad_norm", "learning_rate", "tokens", "order_digest", "loss_scale",
+           "skipped_updates")
 
 
 def merged(base, changes):

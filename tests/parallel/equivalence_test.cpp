@@ -63,6 +63,7 @@ struct Setting {
   config::BackwardPrefetch prefetch = config::BackwardPrefetch::kPre;
   int64_t min_num_params = 0;        // of a unit by size; 0: by class
   std::vector<std::string> classes;  // of units
+  bool fp16 = false;
 };
 
 struct Outcome {
@@ -92,6 +93,7 @@ config::Plan plan_of(const Setting& s) {
   c.training.optim = s.optim;
   c.training.ddp_bucket_cap_mb = 0.01;  // several buckets even here
   if (s.bf16) c.mixed_precision = config::MixedPrecision::kBf16;
+  if (s.fp16) c.mixed_precision = config::MixedPrecision::kFp16;
   if (s.lora) {
     c.lora.emplace();
     c.lora->r = 4;
@@ -107,6 +109,7 @@ Outcome train(const Setting& s, const data::Samples& samples, dist::Comm& comm) 
   const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), comm);
   const train::BatchStream batches(samples, stream_config(s.per_device), s.global_batch, comm.rank(), comm.size());
   Outcome outcome;
+  if (s.fp16) model->set_loss_scale(1024);
   int64_t consumed = 0;
   for (int64_t i = 0; i < kUpdates; ++i) {
     const train::UpdateBatch batch = batches.next(consumed);
@@ -257,17 +260,23 @@ TEST(Strategies, DropoutIsOn) {
   EXPECT_GT(std::abs(with.losses[0] - without) / without, 1e-3);
 }
 
-TEST(Strategies, Bf16IsTheSameUnderEveryStrategyWithinItsRounding) {
-  // Gathers and products are in bf16; only the order of sums differs between strategies.
-  Setting alone;
-  alone.bf16 = true;
-  Setting sharded = alone, replicated = alone;
-  sharded.type = DistributedType::kFsdp;
-  replicated.type = DistributedType::kMultiCpu;
-  sharded.ranks = replicated.ranks = 2;
-  const Outcome reference = outcome_of(alone);
-  expect_same(outcome_of(sharded), reference, 2e-2, 2e-2);
-  expect_same(outcome_of(replicated), reference, 2e-2, 2e-2);
+TEST(Strategies, HalfPrecisionsAreTheSameUnderEveryStrategyWithinTheirRounding) {
+  // Gathers and products are in them; only the order of sums differs between strategies.
+  for (const bool fp16 : {false, true}) {
+    SCOPED_TRACE(fp16 ? "fp16" : "bf16");
+    const double tolerance = fp16 ? 4e-3 : 2e-2;
+    Setting alone;
+    alone.bf16 = !fp16;
+    alone.fp16 = fp16;
+    Setting sharded = alone, replicated = alone, accumulated = alone;
+    sharded.type = DistributedType::kFsdp;
+    replicated.type = DistributedType::kMultiCpu;
+    sharded.ranks = replicated.ranks = 2;
+    accumulated.per_device = 2;
+    const Outcome reference = outcome_of(alone);
+    for (const Setting& s : {sharded, replicated, accumulated})
+      expect_same(outcome_of(s), reference, tolerance, tolerance);
+  }
 }
 
 }  // namespace

@@ -21,21 +21,23 @@ ForeignKey whole(ForeignKey key, std::vector<std::string> keys) {
 }
 
 const Entries& fp16_table() {
-  const char* const why = "there is no loss scaling";
-  static const Entries entries = table<DsPrecision>(
-      option("enabled", &DsPrecision::enabled), no_effect("auto_cast", why).harmless({"auto"}),
-      no_effect("loss_scale", why), no_effect("initial_scale_power", why).harmless({"16", "auto"}),
-      no_effect("loss_scale_window", why).harmless({"1000", "auto"}),
-      no_effect("hysteresis", why).harmless({"2", "auto"}), no_effect("consecutive_hysteresis", why).of<bool>(),
-      no_effect("min_loss_scale", why).harmless({"1", "auto"}),
-      unsupported("fp16_master_weights_and_grads", "trained weights are kept in fp32"));
+  using C = DsFp16;
+  static const Entries entries = table<C>(
+      option("enabled", &C::enabled), option("initial_scale_power", &C::initial_scale_power).at_least(0).at_most(126),
+      option("loss_scale_window", &C::loss_scale_window).at_least(1), option("hysteresis", &C::hysteresis).at_least(1),
+      option("consecutive_hysteresis", &C::consecutive_hysteresis),
+      option("min_loss_scale", &C::min_loss_scale).above(0.0),
+      no_effect("auto_cast", "each layer takes its input in the dtype it computes in").harmless({"auto"}),
+      unsupported("loss_scale", "the scale follows overflows; initial_scale_power says where it starts")
+          .harmless({"0", "0.0", "auto"}),
+      unsupported("fp16_master_weights_and_grads", "trained weights are kept in fp32").of<bool>());
   return entries;
 }
 
 const Entries& bf16_table() {
   const char* const in_fp32 = "trained weights and the optimiser's state are kept in fp32";
-  static const Entries entries = table<DsPrecision>(
-      option("enabled", &DsPrecision::enabled),
+  static const Entries entries = table<DsBf16>(
+      option("enabled", &DsBf16::enabled),
       no_effect("immediate_grad_update", "gradients are summed in place").of<bool>(),
       no_effect("check_grad_overflow", "a gradient that is not finite ends the run").harmless({"true"}).of<bool>(),
       unsupported("bf16_master_weights_and_grads", in_fp32).of<bool>(),
@@ -126,10 +128,10 @@ const Entries& ds_config_table() {
       unsupported("quantize_training", "weights are trained as they are"),
       unsupported("weight_quantization", "weights are trained as they are"),
       unsupported("sparse_attention", "attention is dense"),
-      whole(unsupported("amp", "bf16 is the mixed precision that is there"),
+      whole(unsupported("amp", "it is NVIDIA's apex; say fp16.enabled or bf16.enabled"),
             {"enabled", "opt_level", "cast_model_outputs", "keep_batchnorm_fp32", "loss_scale", "master_weights"})
           .harmless({"auto"}),
-      whole(unsupported("torch_autocast", "bf16.enabled asks for the mixed precision that is there"),
+      whole(unsupported("torch_autocast", "say fp16.enabled or bf16.enabled"),
             {"enabled", "dtype", "lower_precision_safe_modules"}),
       whole(no_effect("tensorboard", "logging.report_to asks for TensorBoard"), {"enabled", "output_path", "job_name"}),
       whole(no_effect("wandb", reports), {"enabled", "group", "team", "project"}),

@@ -115,9 +115,7 @@ const Entries& root_table() {
           .accelerate()
           .help("What linear layers compute in. Parameters stay in fp32.")
           .env("ACCELERATE_MIXED_PRECISION")
-          .ask("Do you wish to use mixed precision?")
-          .supported({MixedPrecision::kNo, MixedPrecision::kBf16},
-                     "on a CPU fp16 loses small gradients and is slower; it needs GPU support"),
+          .ask("Do you wish to use mixed precision?"),
 
       // Keys of Accelerate's files that mean nothing here.
       no_effect("downcast_bf16", tpu).flag("--downcast_bf16").accelerate().written(text("no")).of<bool>(),

@@ -22,6 +22,7 @@ const Entries& training_table() {
   auto sgd = [](const Config& c) { return c.training.optim == OptimizerName::kSgd; };
   auto trains_lora = [](const Config& c) { return c.lora && c.lora->peft_type == "LORA"; };
   auto ddp = [](const Config& c) { return c.distributed_type == DistributedType::kMultiCpu; };
+  auto fp16 = [](const Config& c) { return c.mixed_precision == MixedPrecision::kFp16; };
   static const Entries ours = table<C>(
       option("per_device_train_batch_size", &C::per_device_train_batch_size)
           .help("Samples of a rank in one forward pass.")
@@ -112,8 +113,39 @@ const Entries& training_table() {
       option("ddp_bucket_cap_mb", &C::ddp_bucket_cap_mb)
           .help("Megabytes of gradients that ranks exchange at a time.")
           .above(0.0)
-          .when("distributed_type is MULTI_CPU", ddp));
+          .when("distributed_type is MULTI_CPU", ddp),
+      option("local_sgd_steps", &C::local_sgd_steps)
+          .help("Local SGD: ranks exchange no gradients; each makes so many updates alone, then their weights are "
+                "averaged. Before an evaluation or a checkpoint they are averaged too, and the optimiser's state with "
+                "a checkpoint. 0: off.")
+          .at_least(0),
+      section("loss_scaling", &C::loss_scaling, loss_scaling_table())
+          .help("How losses are scaled up so that fp16 doesn't lose small gradients.")
+          .when("mixed_precision is fp16", fp16),
+      option("check_first_steps", &C::check_first_steps)
+          .help(
+              "Watches the first updates: that every trained tensor gets a gradient, no frozen one changes, tied ones "
+              "stay tied, some labels count, and an update takes the samples it should."));
   static const Entries entries = joined(ours, training_arguments_table());
+  return entries;
+}
+
+const Entries& loss_scaling_table() {
+  using C = LossScalingConfig;
+  static const Entries entries =
+      table<C>(option("initial_scale_power", &C::initial_scale_power)
+                   .help("The scale starts at 2 to this power.")
+                   .at_least(0)
+                   .at_most(126),
+               option("loss_scale_window", &C::loss_scale_window)
+                   .help("Updates without an overflow after which it doubles.")
+                   .at_least(1),
+               option("hysteresis", &C::hysteresis).help("Overflows after which it is halved.").at_least(1),
+               option("consecutive_hysteresis", &C::consecutive_hysteresis)
+                   .help("true: an update without an overflow makes them count anew; false: a doubling does."),
+               option("min_loss_scale", &C::min_loss_scale)
+                   .help("It doesn't go below: an overflow there ends the run.")
+                   .above(0.0));
   return entries;
 }
 

@@ -80,12 +80,13 @@ Entries computing() {
   const char* const cpu = "this version trains on the CPU";
   const char* const loader = "samples are in memory before training starts";
   const char* const tpu = "it is for TPUs";
-  const char* const one = "there is one implementation";
+  const char* const apex = "it is NVIDIA's apex; leave it out and say mixed_precision: fp16";
   return foreign_table(
       no_effect("bf16_full_eval", "evaluation computes in mixed_precision, as training does").of<bool>(),
       no_effect("fp16_full_eval", "evaluation computes in mixed_precision, as training does").of<bool>(),
-      no_effect("tf32", nvidia).of<bool>(), no_effect("fp16_opt_level", one).harmless({"O1"}),
-      no_effect("fp16_backend", one).harmless({"auto"}), no_effect("half_precision_backend", one).harmless({"auto"}),
+      no_effect("tf32", nvidia).of<bool>(), unsupported("fp16_opt_level", apex).harmless({"O1"}),
+      unsupported("fp16_backend", apex).harmless({"auto", "amp", "cpu_amp"}),
+      unsupported("half_precision_backend", apex).harmless({"auto", "amp", "cpu_amp"}),
       no_effect("gradient_checkpointing_kwargs", "there is one way of recomputing, which any model can take"),
       no_effect("torch_compile", python).of<bool>(), no_effect("torch_compile_backend", python),
       no_effect("torch_compile_mode", python), no_effect("torchdynamo", python),

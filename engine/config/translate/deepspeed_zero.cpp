@@ -32,6 +32,20 @@ void translate_offload(Draft& draft, const GivenKey& device, bool sharded) {
   }
 }
 
+/// DeepSpeed's defaults are not those of torch.amp.GradScaler.
+void translate_loss_scaling(DsDocument& ds) {
+  const std::string in = "fp16.", to = "training.loss_scaling.";
+  const std::pair<const char*, Node> defaults[] = {{"initial_scale_power", encode(int64_t{16})},
+                                                   {"loss_scale_window", encode(int64_t{1000})},
+                                                   {"hysteresis", encode(int64_t{2})},
+                                                   {"min_loss_scale", encode(1.0)}};
+  for (const auto& [key, value] : defaults) {
+    ds.set(in + key, to + key);
+    ds.assume(in + key, value, "fp16.enabled", to + key);
+  }
+  ds.set("fp16.consecutive_hysteresis", to + "consecutive_hysteresis");
+}
+
 }  // namespace
 
 void translate_zero(Draft& draft, const ZeroKeys& keys) {
@@ -72,6 +86,7 @@ void translate_precision(Draft& draft, DsDocument& ds) {
     const bool denied = given.value.text == "false" && draft.config.mixed_precision == precision;
     if (denied) translation.set(given, "mixed_precision", encode(MixedPrecision::kNo));
   }
+  if (fp16.value.text == "true") translate_loss_scaling(ds);
 }
 
 }  // namespace trainer::config

@@ -1,0 +1,47 @@
+#include "engine/parallel/local_sgd_model.h"
+
+#include <cmath>
+
+#include <ATen/TensorOperators.h>
+#include <torch/csrc/autograd/grad_mode.h>
+
+namespace trainer::parallel {
+
+LocalSgdModel::LocalSgdModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision,
+                             int64_t every)
+    : ReplicatedModel(std::move(model), std::move(mesh), precision, /*bucket_megabytes=*/0), every_(every) {}
+
+at::Tensor LocalSgdModel::to_backward(const at::Tensor& loss_sum, int64_t target_tokens) const {
+  return ReplicatedModel::to_backward(loss_sum, target_tokens) * static_cast<double>(mesh().data().size());
+}
+
+double LocalSgdModel::clip_grad_norm(double max_norm) {
+  double squares = 0;
+  for (const LogicalTensor& tensor : logical_tensors())
+    if (tensor.grad.defined()) squares += sum_of_squares(tensor.grad);
+  // All ranks must know when one of them has overflowed.
+  const double of_all = comm().sum(squares);
+  const double own = unscale_and_clip(std::isfinite(of_all) ? std::sqrt(squares) : of_all, max_norm);
+  return std::isfinite(of_all) ? std::sqrt(of_all / comm().size()) / loss_scale() : own;
+}
+
+void LocalSgdModel::after_update(int64_t step) {
+  apart_ = true;
+  if (step % every_ == 0) bring_together({});
+}
+
+void LocalSgdModel::bring_together(const std::vector<at::Tensor>& state) {
+  const at::NoGradGuard no_grad;
+  if (apart_)
+    for (const LogicalTensor& tensor : logical_tensors())
+      if (tensor.trainable) average(tensor.value);
+  apart_ = false;
+  for (const at::Tensor& tensor : state) average(tensor);
+}
+
+void LocalSgdModel::average(const at::Tensor& tensor) {
+  mesh().data().all_reduce(tensor);
+  tensor.div_(static_cast<double>(mesh().data().size()));
+}
+
+}  // namespace trainer::parallel
