@@ -37,7 +37,7 @@ bool is_last(const nn::Layout& layout, int64_t sample, int64_t row) {
 }  // namespace
 
 nn::Tensors DecoderModel::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  const at::Tensor states = hidden(in[0], pass);
+  const at::Tensor states = stack()(in[0], pass);
   const bool all = in.size() < 2 || !in[1].defined();
   return {head(all ? states : at::index_select(states, 0, in[1]), pass.rows, pass)};
 }
@@ -83,7 +83,7 @@ at::Tensor DecoderModel::begin_decoding(const Batch& batch, nn::Pass& pass, nn::
   cache.capacity += prompts.longest();
   pass.cache = &cache;
   pass.source = pass.target = pass.rows = first.layout;
-  hidden(at::index_select(batch.source_ids, 0, first.numbers), pass);
+  stack()(at::index_select(batch.source_ids, 0, first.numbers), pass);
   for (int64_t s = 0; s < prompts.samples(); ++s) cache.lengths[s] = first.layout->spans[s].length;
   auto next = std::make_shared<nn::Layout>();
   for (int64_t s = 0; s < prompts.samples(); ++s) next->append(1, prompts.positions[s]);
@@ -92,9 +92,19 @@ at::Tensor DecoderModel::begin_decoding(const Batch& batch, nn::Pass& pass, nn::
 }
 
 at::Tensor DecoderModel::decode(const at::Tensor& tokens, nn::Pass& pass) {
-  at::Tensor next = head(hidden(tokens, pass), pass.source, pass);
+  return head(decode_states(tokens, pass), pass.source, pass);
+}
+
+at::Tensor DecoderModel::decode_states(const at::Tensor& tokens, nn::Pass& pass) {
+  at::Tensor states = stack()(tokens, pass);
   for (int64_t& length : pass.cache->lengths) ++length;
-  return next;
+  return states;
+}
+
+at::Tensor DecoderModel::states(const Batch& batch, const nn::Pass& given) {
+  nn::Pass pass = given;
+  pass.source = pass.target = pass.rows = batch.source;
+  return stack()(batch.source_ids, pass);
 }
 
 }  // namespace trainer::models

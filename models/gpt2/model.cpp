@@ -21,7 +21,7 @@ nn::Slot<nn::Linear> make_head(GPT2WithHead& model, const GPT2Config& c, GPT2Sta
 }  // namespace
 
 GPT2Stack::GPT2Stack(const GPT2Config& c)
-    : Module("GPT2Model"),
+    : DecoderStack("GPT2Model"),
       config_(c),
       wte_(*this, "wte", c.vocab_size, c.n_embd, normal(c)),
       wpe_(*this, "wpe", c.n_positions, c.n_embd, normal(c)),
@@ -30,12 +30,10 @@ GPT2Stack::GPT2Stack(const GPT2Config& c)
   for (int64_t i = 0; i < c.n_layer; ++i) h_->add(c, i);
 }
 
-nn::Tensors GPT2Stack::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  const at::Tensor positions = nn::position_ids(*pass.source, pass, config_.n_positions, "n_positions", in[0].device());
-  at::Tensor x = nn::dropout((*wte_)(in[0], pass) + (*wpe_)(positions, pass),
-                             pass.dropout(path() + ".drop", config_.embd_pdrop), pass.source);
-  for (int64_t i = 0; i < h_->size(); ++i) x = (*h_)[i]({x}, pass)[0];
-  return {(*ln_f_)(x, pass)};
+at::Tensor GPT2Stack::embed(const at::Tensor& ids, const nn::Pass& pass) {
+  const at::Tensor positions = nn::position_ids(*pass.source, pass, config_.n_positions, "n_positions", ids.device());
+  return nn::dropout((*wte_)(ids, pass) + (*wpe_)(positions, pass),
+                     pass.dropout(path() + ".drop", config_.embd_pdrop), pass.source);
 }
 
 GPT2WithHead::GPT2WithHead(const GPT2Config& c)
@@ -44,12 +42,6 @@ GPT2WithHead::GPT2WithHead(const GPT2Config& c)
       transformer_(*this, "transformer", c),
       head_(make_head(*this, c, *transformer_)) {
   name_tree();
-}
-
-std::vector<nn::Module*> GPT2WithHead::blocks() {
-  std::vector<nn::Module*> all;
-  for (int64_t i = 0; i < transformer_->blocks().size(); ++i) all.push_back(&transformer_->blocks()[i]);
-  return all;
 }
 
 TensorPlan GPT2WithHead::tensor_plan() const {

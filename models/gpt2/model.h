@@ -7,16 +7,17 @@
 namespace trainer::models::gpt2 {
 
 /// "GPT2Model": everything below the head.
-class GPT2Stack : public nn::Module {
+class GPT2Stack : public DecoderStack {
  public:
   explicit GPT2Stack(const GPT2Config& config);
-  /// ids [T] → [T, D] fp32, after the final norm.
-  at::Tensor operator()(const at::Tensor& ids, const nn::Pass& pass) { return Module::operator()({ids}, pass)[0]; }
-  nn::Embedding& embedding() { return *wte_; }
-  nn::List<GPT2Block>& blocks() { return *h_; }
+  nn::Embedding& embedding() override { return *wte_; }
+  std::vector<nn::Module*> embeddings() override { return {&*wte_, &*wpe_}; }
+  std::vector<nn::Module*> blocks() override;
+  int64_t width() const override { return config_.n_embd; }
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  at::Tensor embed(const at::Tensor& ids, const nn::Pass& pass) override;
+  at::Tensor finish(const at::Tensor& states, const nn::Pass& pass) override { return (*ln_f_)(states, pass); }
 
  private:
   GPT2Config config_;
@@ -34,16 +35,15 @@ class GPT2WithHead : public DecoderModel {
   int64_t vocabulary() const override { return config_.vocab_size; }
   int64_t max_positions() const override { return config_.n_positions; }
   std::vector<std::string> labels() const override { return config_.labels; }
-  std::vector<nn::Module*> blocks() override;
   std::vector<std::string> default_lora_targets() const override { return {"c_attn"}; }
   std::string output_head() const override { return classifies() ? "score" : "lm_head"; }
   std::string base_prefix() const override { return "transformer."; }
   TensorPlan tensor_plan() const override;
+  DecoderStack& stack() override { return *transformer_; }
   bool may_start_anew(const std::string& parameter) const override { return parameter == "score.weight"; }
   std::string config_json() const override { return gpt2::config_json(config_); }
 
  protected:
-  at::Tensor hidden(const at::Tensor& ids, const nn::Pass& pass) override { return (*transformer_)(ids, pass); }
   at::Tensor head(const at::Tensor& hidden, const nn::LayoutPtr& rows, const nn::Pass& pass) override {
     return (*head_)(hidden, rows, pass);
   }

@@ -14,7 +14,7 @@ nn::Slot<nn::Linear> make_head(LlamaModel& model, const Config& c, Decoder& deco
 }  // namespace
 
 Decoder::Decoder(const Config& c)
-    : Module(c.dialect.prefix + "Model"),
+    : DecoderStack(c.dialect.prefix + "Model"),
       config_(c),
       embed_tokens_(*this, "embed_tokens", c.vocab_size, c.hidden_size, c.init()),
       layers_(*this, "layers"),
@@ -22,22 +22,13 @@ Decoder::Decoder(const Config& c)
   for (int64_t i = 0; i < c.layers; ++i) layers_->add(c, i);
 }
 
-nn::Tensors Decoder::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  at::Tensor x = (*embed_tokens_)(in[0], pass);
-  const at::Tensor rope = nn::rope_table(config_.rope, config_.head_dim, *pass.source, pass, x.device());
-  for (int64_t i = 0; i < layers_->size(); ++i) x = (*layers_)[i]({x, rope}, pass)[0];
-  return {(*norm_)(x, pass)};
+nn::Tensors Decoder::beside_states(const at::Tensor& states, const nn::Pass& pass) {
+  return {nn::rope_table(config_.rope, config_.head_dim, *pass.source, pass, states.device())};
 }
 
 LlamaModel::LlamaModel(const Config& c)
     : DecoderModel(c.class_name(), c.task), config_(c), model_(*this, "model", c), head_(make_head(*this, c, *model_)) {
   name_tree();
-}
-
-std::vector<nn::Module*> LlamaModel::blocks() {
-  std::vector<nn::Module*> all;
-  for (int64_t i = 0; i < model_->layers().size(); ++i) all.push_back(&model_->layers()[i]);
-  return all;
 }
 
 TensorPlan LlamaModel::tensor_plan() const {

@@ -7,16 +7,19 @@
 namespace trainer::models::llama {
 
 /// "LlamaModel" and its like: everything below the head.
-class Decoder : public nn::Module {
+class Decoder : public DecoderStack {
  public:
   explicit Decoder(const Config& config);
-  /// ids [T] → [T, D] in the compute dtype, after the final norm.
-  at::Tensor operator()(const at::Tensor& ids, const nn::Pass& pass) { return Module::operator()({ids}, pass)[0]; }
-  nn::Embedding& embedding() { return *embed_tokens_; }
-  nn::List<DecoderLayer>& layers() { return *layers_; }
+  nn::Embedding& embedding() override { return *embed_tokens_; }
+  std::vector<nn::Module*> embeddings() override { return {&*embed_tokens_}; }
+  std::vector<nn::Module*> blocks() override;
+  int64_t width() const override { return config_.hidden_size; }
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  at::Tensor embed(const at::Tensor& ids, const nn::Pass& pass) override { return (*embed_tokens_)(ids, pass); }
+  /// The table of rotary positions.
+  nn::Tensors beside_states(const at::Tensor& states, const nn::Pass& pass) override;
+  at::Tensor finish(const at::Tensor& states, const nn::Pass& pass) override { return (*norm_)(states, pass); }
 
  private:
   Config config_;
@@ -37,16 +40,15 @@ class LlamaModel : public DecoderModel {
     return config_.rope.kind == nn::RopeOptions::kDynamic ? 0 : config_.max_positions;
   }
   std::vector<std::string> labels() const override { return config_.labels; }
-  std::vector<nn::Module*> blocks() override;
   std::vector<std::string> default_lora_targets() const override { return {"q_proj", "v_proj"}; }
   std::string output_head() const override { return classifies() ? "score" : "lm_head"; }
   std::string base_prefix() const override { return "model."; }
   TensorPlan tensor_plan() const override;
+  DecoderStack& stack() override { return *model_; }
   bool may_start_anew(const std::string& parameter) const override { return parameter == "score.weight"; }
   std::string config_json() const override { return llama::config_json(config_); }
 
  protected:
-  at::Tensor hidden(const at::Tensor& ids, const nn::Pass& pass) override { return (*model_)(ids, pass); }
   at::Tensor head(const at::Tensor& hidden, const nn::LayoutPtr& rows, const nn::Pass& pass) override {
     return (*head_)(hidden, rows, pass);
   }
