@@ -125,8 +125,7 @@ void sizes_fit_ranks(const Config& config, Judge& judge) {
 void mesh(const Config& config, Judge& judge) {
   if (!config.parallelism_config) return;
   const ParallelismConfig& mesh = *config.parallelism_config;
-  const std::pair<const char*, int64_t> later[] = {{"parallelism_config_pp_size", mesh.pp_size},
-                                                   {"parallelism_config_cp_size", mesh.cp_size},
+  const std::pair<const char*, int64_t> later[] = {{"parallelism_config_cp_size", mesh.cp_size},
                                                    {"parallelism_config_sp_size", mesh.sp_size}};
   bool supported = true;
   for (const auto& [key, size] : later) {
@@ -139,6 +138,30 @@ void mesh(const Config& config, Judge& judge) {
                  asked, value);
   }
   if (supported) sizes_fit_ranks(config, judge);
+}
+
+void pipeline(const Config& config, Judge& judge) {
+  if (!config.parallelism_config || config.parallelism_config->pp_size <= 1) return;
+  const std::string option = "parallelism_config_pp_size", path = "parallelism_config." + option;
+  const auto [asked, value] = judge.asked_by(path, option, std::to_string(config.parallelism_config->pp_size));
+  const int64_t ranks = std::max<int64_t>(1, config.num_processes);
+  if (ranks % config.parallelism_config->pp_size != 0)
+    judge.refuse(path, "{} is {}, but num_processes is {}: it must be a multiple of that", asked, value, ranks);
+  if (config.distributed_type == DistributedType::kFsdp)
+    judge.refuse(path,
+                 "{} is {}, but distributed_type is FSDP, which does not shard the stages of a pipeline: use MULTI_CPU "
+                 "or MULTI_GPU, or leave out the pipeline",
+                 asked, value);
+  if (config.evaluation.generate)
+    judge.refuse("evaluation.generate",
+                 "evaluation.generate is true, but {} is {}: this version writes no text through a pipeline; evaluate "
+                 "the saved model on one rank",
+                 asked, value);
+  if (config.lora && config.lora->peft_type == "PREFIX_TUNING")
+    judge.refuse("lora.peft_type",
+                 "lora.peft_type is PREFIX_TUNING, whose prefix is made for all blocks at once, but {} is {}: 1 is "
+                 "supported",
+                 asked, value);
 }
 
 void model(const Config& config, Judge& judge) {
@@ -369,6 +392,7 @@ const std::vector<Rule>& rules() {
       {"machines-fit", "Every machine has a number, knows machine 0's address, and runs equally many ranks.", machines},
       {"device-is-there", "What asks for GPUs never runs on a CPU unless the file or --cpu says so.", device},
       {"mesh-fits-ranks", "The sizes of the mesh multiply to the number of ranks.", mesh},
+      {"pipeline-fits", "A pipeline's stages are whole, and have all their adapters in them.", pipeline},
       {"model-given", "A model is loaded from a folder or built from a configuration.", model},
       {"tokenizer-given", "A model built from scratch brings no tokenizer.", tokenizer},
       {"data-given", "There is nothing to learn from without samples.", data},

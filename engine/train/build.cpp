@@ -14,6 +14,7 @@
 #include "engine/parallel/activation_checkpoint.h"
 #include "engine/parallel/data_parallel_model.h"
 #include "engine/parallel/local_sgd_model.h"
+#include "engine/parallel/pipelined_model.h"
 #include "engine/parallel/replicated_model.h"
 #include "engine/parallel/sharded_model.h"
 #include "engine/parallel/tensor_parallel.h"
@@ -141,6 +142,10 @@ void check_shared_layers(const config::Plan& plan, models::Model& model) {
                       lora->use_dora ? "lora.use_dora" : "lora.peft_type " + lora->peft_type, ranks);
 }
 
+parallel::PipelineOptions pipeline_of(const config::Plan& plan) {
+  return {{degrees_of(plan).pipeline, 1}, 0};
+}
+
 }  // namespace
 
 Blueprint make_blueprint(const config::Plan& plan, const std::vector<std::string>& labels) {
@@ -151,6 +156,8 @@ Blueprint make_blueprint(const config::Plan& plan, const std::vector<std::string
   if (plan.config.distributed_type == config::DistributedType::kFsdp)
     parallel::plan_units(*blueprint.model, plan.config.fsdp_config);
   check_shared_layers(plan, *blueprint.model);
+  // A model that cannot be cut too.
+  if (degrees_of(plan).pipeline > 1) parallel::cut_model(*blueprint.model, pipeline_of(plan));
   return blueprint;
 }
 
@@ -198,6 +205,9 @@ std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan,
   else if (c.training.local_sgd_steps > 0)
     model = std::make_unique<parallel::LocalSgdModel>(std::move(blueprint.model), mesh, precision_of(plan),
                                                       c.training.local_sgd_steps);
+  else if (mesh->degrees().pipeline > 1)
+    model = std::make_unique<parallel::PipelinedModel>(std::move(blueprint.model), mesh, precision_of(plan),
+                                                       pipeline_of(plan));
   else
     model = std::make_unique<parallel::ReplicatedModel>(std::move(blueprint.model), mesh, precision_of(plan),
                                                         c.training.ddp_bucket_cap_mb);

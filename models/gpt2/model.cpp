@@ -32,8 +32,8 @@ GPT2Stack::GPT2Stack(const GPT2Config& c)
 
 at::Tensor GPT2Stack::embed(const at::Tensor& ids, const nn::Pass& pass) {
   const at::Tensor positions = nn::position_ids(*pass.source, pass, config_.n_positions, "n_positions", ids.device());
-  return nn::dropout((*wte_)(ids, pass) + (*wpe_)(positions, pass),
-                     pass.dropout(path() + ".drop", config_.embd_pdrop), pass.source);
+  return nn::dropout((*wte_)(ids, pass) + (*wpe_)(positions, pass), pass.dropout(path() + ".drop", config_.embd_pdrop),
+                     pass.source);
 }
 
 GPT2WithHead::GPT2WithHead(const GPT2Config& c)

@@ -31,10 +31,21 @@ TEST_F(Megatron, WithoutDegreesItIsDataParallel) {
             DistributedType::kMultiCpu);
 }
 
+TEST_F(Megatron, ThePipelineIsItsDegreeAndWhatGoesThroughIsAccumulated) {
+  const Plan plan = resolve(file("megatron_lm_pp_degree: 2, megatron_lm_num_micro_batches: 4"));
+  EXPECT_EQ(plan.config.parallelism_config->pp_size, 2);
+  EXPECT_EQ(plan.config.training.gradient_accumulation_steps, 4);
+  EXPECT_EQ(plan.data_ranks(), 1);
+  EXPECT_EQ(
+      problems(file("megatron_lm_pp_degree: 2, megatron_lm_num_micro_batches: 4",
+                    "training: {gradient_accumulation_steps: 2}\n")),
+      "f.yaml:6:76: megatron_lm_config.megatron_lm_num_micro_batches is 4, but training.gradient_accumulation_steps "
+      "is 2 (f.yaml:7:41): give one of them, or both the same value");
+}
+
 TEST_F(Megatron, DegreesAreRefusedByTheUsersKey) {
   EXPECT_EQ(problems(file("megatron_lm_tp_degree: 2, megatron_lm_pp_degree: 4")),
-            "f.yaml:6:71: megatron_lm_config.megatron_lm_pp_degree is 4: this version either shards a model over all "
-            "ranks or copies it to all; 1 is supported");
+            "TODO");
   EXPECT_EQ(problems(file("megatron_lm_tp_degree: 0, megatron_lm_context_parallel_size: 2")),
             "f.yaml:6:45: megatron_lm_config.megatron_lm_tp_degree must be at least 1; is 0\n"
             "f.yaml:6:48: megatron_lm_config.megatron_lm_context_parallel_size: 2 is not supported: this version "

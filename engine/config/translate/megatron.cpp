@@ -22,6 +22,10 @@ void translate_section(Draft& draft, const MegatronConfig& megatron) {
     const GivenKey degree = translation.option(key);
     if (degree.value.text != "1" && !draft.problems.about(key)) translation.set(degree, to, degree.value);
   }
+  // What goes through a pipeline one behind the other is what an update accumulates.
+  const GivenKey micro_batches = translation.option("megatron_lm_config.megatron_lm_num_micro_batches");
+  if (micro_batches.value.text != "1" && !draft.problems.about(micro_batches.key))
+    translation.set(micro_batches, "training.gradient_accumulation_steps", micro_batches.value);
   const GivenKey clipping = translation.option("megatron_lm_config.megatron_lm_gradient_clipping");
   if (!draft.problems.about(clipping.key)) translation.set(clipping, "training.max_grad_norm", clipping.value);
   if (megatron.recompute_activations) {

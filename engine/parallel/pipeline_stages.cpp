@@ -1,0 +1,69 @@
+#include "engine/parallel/pipeline_stages.h"
+
+#include "engine/base/errors.h"
+
+namespace trainer::parallel {
+namespace {
+
+/// `count` blocks from `begin` on, spread evenly over `parts`.
+void append_even(int64_t begin, int64_t count, int64_t parts, std::vector<models::Stretch>& to) {
+  for (int64_t part = 0; part < parts; ++part) {
+    const int64_t blocks = count / parts + (part < count % parts ? 1 : 0);
+    to.push_back({begin, begin + blocks});
+    begin += blocks;
+  }
+}
+
+void hold(nn::Module& module, const std::map<nn::Module*, int>& roots, int rank,
+          std::map<nn::ParameterPtr, std::set<int>>& holders) {
+  if (const auto found = roots.find(&module); found != roots.end()) rank = found->second;
+  for (const auto& [name, parameter] : module.parameters()) holders[parameter].insert(rank);
+  for (nn::Module::Child& child : module.children()) hold(*child.module, roots, rank, holders);
+}
+
+}  // namespace
+
+std::vector<models::Stretch> cut_model(models::Model& model, const PipelineOptions& options) {
+  if (dynamic_cast<models::DecoderModel*>(&model) == nullptr)
+    throw ConfigError(
+        "parallelism_config_pp_size is {}, but {} has no single stack of decoder blocks that a pipeline could be cut "
+        "from: only LLaMA-like and GPT-2 models have.\n  Use data parallel ranks or FSDP.",
+        options.shape.ranks, model.class_name());
+  const auto blocks = static_cast<int64_t>(model.blocks().size());
+  const int64_t parts = options.shape.ranks * options.shape.chunks;
+  if (blocks < parts)
+    throw ConfigError(
+        "parallelism_config_pp_size is {}{}, which cuts the model into {} stages, but it has {} blocks: at most {} "
+        "stages are possible.",
+        options.shape.ranks, options.shape.chunks > 1 ? fmt::format(" x {} chunks", options.shape.chunks) : "", parts,
+        blocks, blocks);
+  std::vector<models::Stretch> stretches;
+  if (options.last_blocks == 0) {
+    append_even(0, blocks, parts, stretches);
+    return stretches;
+  }
+  const int64_t others = blocks - options.last_blocks;
+  if (others < parts - 1)
+    throw ConfigError(
+        "the last stage of the pipeline is to have {} of the model's {} blocks, which leaves {} for {} stages: each "
+        "needs one.",
+        options.last_blocks, blocks, others, parts - 1);
+  append_even(0, others, parts - 1, stretches);
+  stretches.push_back({others, blocks});
+  return stretches;
+}
+
+std::map<nn::ParameterPtr, std::set<int>> holders_of(models::DecoderModel& model,
+                                                     const std::vector<models::Stretch>& stretches, int ranks) {
+  std::map<nn::Module*, int> roots;
+  for (nn::Module* module : model.stack().embeddings()) roots[module] = 0;
+  const std::vector<nn::Module*> blocks = model.blocks();
+  for (size_t n = 0; n < stretches.size(); ++n)
+    for (int64_t i = stretches[n].begin; i < stretches[n].end; ++i)
+      roots[blocks[static_cast<size_t>(i)]] = static_cast<int>(n) % ranks;
+  std::map<nn::ParameterPtr, std::set<int>> holders;
+  hold(model, roots, ranks - 1, holders);
+  return holders;
+}
+
+}  // namespace trainer::parallel

@@ -1,0 +1,286 @@
+#include "engine/parallel/pipelined_model.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/argmax.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <fmt/ranges.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/grad_mode.h>
+
+#include "engine/parallel/tensor_parallel.h"
+#include "models/nn/cross_entropy.h"
+
+namespace trainer::parallel {
+namespace {
+
+/// Whether anything in `module` trains.
+bool trains(nn::Module& module) {
+  const auto all = module.all_parameters();
+  return std::any_of(all.begin(), all.end(), [](const nn::ParameterPtr& p) { return p->trainable; });
+}
+
+/// The value of a scalar; 0 in a dry run.
+double value_of(const at::Tensor& scalar) {
+  return scalar.is_meta() ? 0 : scalar.item<double>();
+}
+
+std::vector<int64_t> classes_of(const at::Tensor& classes) {
+  if (classes.is_meta()) return {};
+  return {classes.const_data_ptr<int64_t>(), classes.const_data_ptr<int64_t>() + classes.numel()};
+}
+
+}  // namespace
+
+// Note [Stages]
+// The model's own code runs on every rank. Only its stack of blocks is replaced: instead of all blocks, a stage takes
+// the states from the rank before, runs its stretch, and sends what comes out to the next rank. So losses, decoding and
+// classes are made by the same code as on one rank, of which the ranks before the last stop behind the stack.
+PipelinedModel::PipelinedModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision,
+                               const PipelineOptions& options)
+    : ParallelModel(std::move(model), std::move(mesh), precision), shape_(options.shape) {
+  dist::Comm& pipeline = this->mesh().pipeline();
+  const auto stretches = cut_model(this->model(), options);
+  stretches_ = static_cast<int64_t>(stretches.size());
+  const auto blocks = decoder().blocks();
+  bool trained = false;  // anything up to here
+  for (nn::Module* module : decoder().stack().embeddings()) trained = trained || trains(*module);
+  for (int64_t n = 0; n < stretches_; ++n) {
+    Stage stage{n, stretches[static_cast<size_t>(n)], trained && n > 0};
+    for (int64_t i = stage.blocks.begin; i < stage.blocks.end; ++i)
+      trained = trained || trains(*blocks[static_cast<size_t>(i)]);
+    stage.gradient_after = trained && n + 1 < stretches_;
+    if (n % pipeline.size() == pipeline.rank()) stages_.push_back(std::move(stage));
+  }
+  // Between two ranks messages are told apart by their order only: where a rank's next one is also the one before it,
+  // gradients need a way of their own.
+  backwards_ = &pipeline;
+  if (shape_.chunks > 1) {
+    std::vector<int> all(static_cast<size_t>(pipeline.size()));
+    std::iota(all.begin(), all.end(), 0);
+    own_backwards_ = pipeline.group("gradients", all);
+    backwards_ = own_backwards_.get();
+  }
+  decoder().stack().wrap([this](const nn::Tensors& in, const nn::Pass& pass, const nn::Module::Forward&) {
+    return nn::Tensors{run_stages(in[0], pass)};
+  });
+  const auto holders = holders_of(decoder(), stretches, pipeline.size());
+  for (const nn::ParameterPtr& p : this->model().all_parameters()) {
+    Parameter parameter{p, holders.at(p)};
+    if (parameter.holders.size() > 1 && parameter.holders.count(pipeline.rank()) != 0)
+      parameter.holding = &group_of(parameter.holders);
+    parameters_.push_back(std::move(parameter));
+  }
+}
+
+dist::Comm& PipelinedModel::group_of(const std::set<int>& ranks) {
+  dist::Comm& pipeline = mesh().pipeline();
+  if (static_cast<int>(ranks.size()) == pipeline.size()) return pipeline;
+  auto& group = groups_[ranks];
+  if (!group) group = pipeline.group(fmt::format("tied-{}", fmt::join(ranks, "-")), {ranks.begin(), ranks.end()});
+  return *group;
+}
+
+void PipelinedModel::load(const WeightSource& source) {
+  const int rank = mesh().pipeline().rank();
+  const auto options = at::TensorOptions(comm().device());
+  int64_t trained = 0;
+  for (Parameter& held : parameters_) {
+    const nn::Parameter& p = *held.parameter;
+    held.dtype = p.trainable ? at::kFloat : precision().frozen(p, source.dtype(p));
+    if (held.holders.count(rank) == 0) continue;
+    at::Tensor value = at::empty(p.shape, options.dtype(held.dtype));
+    source.read_part(p, 0, p.numel(), value.view(-1));
+    held.parameter->value = value.set_requires_grad(p.trainable);
+    if (p.trainable) trained += p.numel();
+  }
+  gradients_ = at::zeros({trained}, options.dtype(at::kFloat));
+  int64_t at = 0;
+  for (const Parameter& held : parameters_) {
+    const nn::Parameter& p = *held.parameter;
+    if (!p.trainable || held.holders.count(rank) == 0) continue;
+    held.parameter->value.mutable_grad() = gradients_.narrow(0, at, p.numel()).view(p.shape);
+    at += p.numel();
+  }
+}
+
+std::vector<LogicalTensor> PipelinedModel::logical_tensors() {
+  const int rank = mesh().pipeline().rank();
+  const dist::Comm &data = mesh().data(), &tensor_ranks = mesh().tensor();
+  std::vector<LogicalTensor> all;
+  for (const Parameter& held : parameters_) {
+    const nn::Parameter& p = *held.parameter;
+    LogicalTensor tensor{p.name, p.aliases, p.whole_shape(), p.trainable};
+    tensor.part = p.part;
+    if (held.holders.count(rank) == 0) {
+      tensor.value = at::empty({0}, at::TensorOptions(comm().device()).dtype(held.dtype));
+      if (p.trainable) tensor.grad = tensor.value;
+      all.push_back(std::move(tensor));
+      continue;
+    }
+    tensor.end = p.numel();
+    tensor.value = p.value.detach().view(-1);
+    if (p.trainable) tensor.grad = p.value.grad().view(-1);
+    tensor.copies = static_cast<int64_t>(held.holders.size()) * data.size();
+    tensor.copy = std::distance(held.holders.begin(), held.holders.find(rank)) * data.size() + data.rank();
+    if (p.part.whole()) {  // the ranks that share the layers hold the same of it
+      tensor.copies *= tensor_ranks.size();
+      tensor.copy = tensor.copy * tensor_ranks.size() + tensor_ranks.rank();
+    }
+    tensor.replicated = tensor.copies == comm().size();
+    all.push_back(std::move(tensor));
+  }
+  return all;
+}
+
+int PipelinedModel::neighbour(int64_t step) const {
+  const dist::Comm& pipeline = mesh().pipeline();
+  return static_cast<int>((pipeline.rank() + step + pipeline.size()) % pipeline.size());
+}
+
+at::Tensor PipelinedModel::received(int64_t rows, int from, dist::Comm& along) {
+  const at::Tensor states = at::empty({rows, decoder().stack().width()}, at::TensorOptions(comm().device()));
+  if (rows > 0) along.receive(states, from)->wait();
+  return states;
+}
+
+std::unique_ptr<dist::Pending> PipelinedModel::send(const at::Tensor& states, int to, dist::Comm& along) {
+  return states.numel() > 0 ? along.send(states, to) : nullptr;
+}
+
+at::Tensor PipelinedModel::run_stages(const at::Tensor& ids, const nn::Pass& pass) {
+  for (const Stage& stage : stages_) {
+    if (running_ != nullptr && running_ != &stage) continue;
+    if (running_ == nullptr && crossing_.sent) forwarded_.push_back(std::move(crossing_));
+    crossing_ = run_stage(stage, ids, pass);
+  }
+  return crossing_.out;
+}
+
+PipelinedModel::Crossing PipelinedModel::run_stage(const Stage& stage, const at::Tensor& ids, const nn::Pass& pass) {
+  dist::Comm& pipeline = mesh().pipeline();
+  Crossing crossing;
+  if (!first(stage)) {
+    crossing.in = received(ids.size(0), neighbour(-1), pipeline);
+    crossing.in.set_requires_grad(stage.gradient_before && at::GradMode::is_enabled());
+  }
+  crossing.out = decoder().stack().run(stage.blocks, first(stage) ? ids : crossing.in, pass);
+  if (!last(stage)) {
+    crossing.out = crossing.out.contiguous();
+    crossing.sent = send(crossing.out.detach(), neighbour(1), pipeline);
+  }
+  return crossing;
+}
+
+double PipelinedModel::update(const std::vector<models::Batch>& micro_batches, int64_t target_tokens,
+                              const nn::Pass& given) {
+  nn::Pass pass = given;
+  pass.compute = precision().compute;
+  double total = 0;
+  const int rank = mesh().pipeline().rank();
+  for (const PipelineStep& step : pipeline_schedule(shape_, rank, static_cast<int64_t>(micro_batches.size()))) {
+    Stage& stage = stages_[static_cast<size_t>(step.chunk)];
+    if (step.forward)
+      total +=
+          forward(stage, given_to_model(micro_batches[static_cast<size_t>(step.micro_batch)]), target_tokens, pass);
+    else
+      backward(stage);
+  }
+  for (; !gradients_sent_.empty(); gradients_sent_.pop_front()) gradients_sent_.front().sent->wait();
+  reduce_gradients();
+  return mesh().pipeline().sum(total);
+}
+
+double PipelinedModel::forward(Stage& stage, const models::Batch& batch, int64_t target_tokens, const nn::Pass& pass) {
+  running_ = &stage;
+  double total = 0;
+  if (last(stage)) {
+    const at::Tensor loss = decoder().loss_sum(batch, pass);
+    total = value_of(loss);
+    crossing_.out = to_backward(loss, target_tokens);
+  } else {
+    decoder().states(batch, pass);
+  }
+  running_ = nullptr;
+  stage.in_flight.push_back(std::move(crossing_));
+  crossing_ = {};
+  return total;
+}
+
+void PipelinedModel::backward(Stage& stage) {
+  Crossing crossing = std::move(stage.in_flight.front());
+  stage.in_flight.pop_front();
+  at::Tensor gradient;
+  if (stage.gradient_after) gradient = received(crossing.out.size(0), neighbour(1), *backwards_);
+  if (crossing.sent) crossing.sent->wait();  // long ago: the next rank has made a gradient of it
+  if (crossing.out.requires_grad())
+    torch::autograd::backward({crossing.out}, gradient.defined() ? nn::Tensors{gradient} : nn::Tensors{});
+  if (!stage.gradient_before) return;
+  at::Tensor before = crossing.in.grad();
+  before = before.defined() ? before.contiguous() : at::zeros_like(crossing.in);
+  auto sent = send(before, neighbour(-1), *backwards_);
+  if (sent) gradients_sent_.push_back({before, {}, std::move(sent)});
+  // The rank before has no more than so many forwards without a backward, so it has taken all older ones.
+  const int64_t waiting = most_in_flight(shape_, neighbour(-1));
+  for (; static_cast<int64_t>(gradients_sent_.size()) > waiting; gradients_sent_.pop_front())
+    gradients_sent_.front().sent->wait();
+}
+
+/// Sums them over the ranks that see different samples, those that are shares over the ranks that share the layers, and
+/// a tied weight's over the ranks that hold it.
+void PipelinedModel::reduce_gradients() {
+  if (gradients_.numel() == 0) return;
+  if (mesh().data().size() > 1) mesh().data().all_reduce(gradients_);
+  std::vector<at::Tensor> shares;
+  for (const Parameter& held : parameters_)
+    if (held.parameter->trainable && held.parameter->summed && held.holders.count(mesh().pipeline().rank()) != 0)
+      shares.push_back(held.parameter->value.grad());
+  sum_shares(shares, mesh().tensor());
+  for (const Parameter& held : parameters_)
+    if (held.holding != nullptr && held.parameter->trainable)
+      held.holding->all_reduce(held.parameter->value.grad().view(-1));
+}
+
+/// Keeps what was sent until it is taken.
+void PipelinedModel::after_forward() {
+  if (crossing_.sent) forwarded_.push_back(std::move(crossing_));
+  crossing_ = {};
+  for (const Crossing& crossing : forwarded_) crossing.sent->wait();
+  forwarded_.clear();
+}
+
+double PipelinedModel::evaluate(const models::Batch& given, const nn::Pass& pass) {
+  const at::NoGradGuard no_grad;
+  const models::Batch batch = given_to_model(given);
+  double loss = 0;
+  if (at_end())
+    loss = value_of(decoder().loss_sum(batch, without_gradients(pass)));
+  else
+    decoder().states(batch, without_gradients(pass));
+  after_forward();
+  return mesh().pipeline().sum(loss);
+}
+
+ParallelModel::Classes PipelinedModel::classify(const models::Batch& given, const nn::Pass& pass) {
+  const at::NoGradGuard no_grad;
+  const models::Batch batch = given_to_model(given);
+  const int64_t samples = batch.source->samples();
+  const at::Tensor classes = at::zeros({samples}, at::TensorOptions(comm().device()).dtype(at::kLong));
+  double loss = 0;
+  if (at_end()) {
+    const at::Tensor logits = decoder().logits(batch, without_gradients(pass));
+    loss = value_of(nn::cross_entropy_sum(logits, batch.labels));
+    classes.copy_(at::argmax(logits, -1));
+  } else {
+    decoder().states(batch, without_gradients(pass));
+  }
+  after_forward();
+  if (samples > 0) mesh().pipeline().broadcast(classes, mesh().pipeline().size() - 1);
+  return {mesh().pipeline().sum(loss), classes_of(classes)};
+}
+
+}  // namespace trainer::parallel

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <deque>
+#include <map>
+
+#include "engine/parallel/parallel_model.h"
+#include "engine/parallel/pipeline_stages.h"
+
+namespace trainer::parallel {
+
+/// A decoder whose blocks are spread over the ranks of the mesh's pipeline: each holds the values of its own stretches
+/// only, and sends states to the next rank and their gradients to the one before. Gradients are summed over the ranks
+/// that see different samples.
+class PipelinedModel : public ParallelModel {
+ public:
+  /// Collective. Errors: ConfigError when the model cannot be cut so.
+  PipelinedModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision,
+                 const PipelineOptions& options);
+
+  double update(const std::vector<models::Batch>& micro_batches, int64_t target_tokens, const nn::Pass& pass) override;
+  double evaluate(const models::Batch& batch, const nn::Pass& pass) override;
+  Classes classify(const models::Batch& batch, const nn::Pass& pass) override;
+
+  /// Lists the other ranks' parameters too, with an empty piece.
+  std::vector<LogicalTensor> logical_tensors() override;
+  void load(const WeightSource& source) override;
+
+ private:
+  /// What a stretch was given and made of it in one forward pass.
+  struct Crossing {
+    at::Tensor in;   // the states [T, D] that were received; undefined for the first stretch
+    at::Tensor out;  // the states that were sent, or the loss
+    std::unique_ptr<dist::Pending> sent;
+  };
+  struct Stage {
+    int64_t number;  // of all stretches
+    models::Stretch blocks;
+    bool gradient_before = false, gradient_after = false;  // whether the states before and after it need a gradient
+    std::deque<Crossing> in_flight;                        // forwards whose backward is still to come
+  };
+  struct Parameter {
+    nn::ParameterPtr parameter;
+    std::set<int> holders;
+    at::ScalarType dtype = at::kFloat;
+    dist::Comm* holding = nullptr;  // all its holders, when this rank is one of several
+  };
+
+  models::DecoderModel& decoder() { return static_cast<models::DecoderModel&>(model()); }
+  bool first(const Stage& stage) const { return stage.number == 0; }
+  bool last(const Stage& stage) const { return stage.number + 1 == stretches_; }
+  bool at_end() const { return last(stages_.back()); }
+
+  at::Tensor run_stages(const at::Tensor& ids, const nn::Pass& pass);
+  Crossing run_stage(const Stage& stage, const at::Tensor& ids, const nn::Pass& pass);
+  at::Tensor received(int64_t rows, int from, dist::Comm& along);
+  std::unique_ptr<dist::Pending> send(const at::Tensor& states, int to, dist::Comm& along);
+  int neighbour(int64_t step) const;
+
+  double forward(Stage& stage, const models::Batch& batch, int64_t target_tokens, const nn::Pass& pass);
+  void backward(Stage& stage);
+  void reduce_gradients();
+  void after_forward();
+  dist::Comm& group_of(const std::set<int>& ranks);
+
+  PipelineShape shape_;
+  int64_t stretches_ = 0;
+  std::deque<Stage> stages_;             // this rank's, in forward order
+  Stage* running_ = nullptr;             // the only one that is run now; null: all of this rank's
+  Crossing crossing_;                    // of the last stage that was run
+  std::vector<Crossing> forwarded_;      // without gradients: kept until they are sent
+  std::deque<Crossing> gradients_sent_;  // kept until they are sent
+  std::vector<Parameter> parameters_;
+  at::Tensor gradients_;                                         // of all that this rank trains, one behind the other
+  std::map<std::set<int>, std::unique_ptr<dist::Comm>> groups_;  // of ranks that hold the same weight
+  std::unique_ptr<dist::Comm> own_backwards_;
+  dist::Comm* backwards_ = nullptr;  // the ranks of the pipeline, for gradients
+};
+
+}  // namespace trainer::parallel
