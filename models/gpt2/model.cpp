@@ -30,6 +30,12 @@ GPT2Stack::GPT2Stack(const GPT2Config& c)
   for (int64_t i = 0; i < c.n_layer; ++i) h_->add(c, i);
 }
 
+std::vector<nn::Module*> GPT2Stack::blocks() {
+  std::vector<nn::Module*> all;
+  for (int64_t i = 0; i < h_->size(); ++i) all.push_back(&(*h_)[i]);
+  return all;
+}
+
 at::Tensor GPT2Stack::embed(const at::Tensor& ids, const nn::Pass& pass) {
   const at::Tensor positions = nn::position_ids(*pass.source, pass, config_.n_positions, "n_positions", ids.device());
   return nn::dropout((*wte_)(ids, pass) + (*wpe_)(positions, pass), pass.dropout(path() + ".drop", config_.embd_pdrop),

@@ -22,6 +22,12 @@ Decoder::Decoder(const Config& c)
   for (int64_t i = 0; i < c.layers; ++i) layers_->add(c, i);
 }
 
+std::vector<nn::Module*> Decoder::blocks() {
+  std::vector<nn::Module*> all;
+  for (int64_t i = 0; i < layers_->size(); ++i) all.push_back(&(*layers_)[i]);
+  return all;
+}
+
 nn::Tensors Decoder::beside_states(const at::Tensor& states, const nn::Pass& pass) {
   return {nn::rope_table(config_.rope, config_.head_dim, *pass.source, pass, states.device())};
 }
