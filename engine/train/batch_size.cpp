@@ -24,9 +24,7 @@ config::Plan with_batch_size(config::Plan plan, int64_t per_device) {
 
 int64_t memory_with(const config::Plan& plan, const prepare::Inputs& inputs, int64_t per_device) {
   const config::Plan candidate = with_batch_size(plan, per_device);
-  return plan_memory(candidate, make_blueprint(candidate, inputs.datasets.labels),
-                     workload_of(candidate, inputs.datasets))
-      .peak();
+  return plan_largest_memory(candidate, inputs.datasets.labels, workload_of(candidate, inputs.datasets)).peak();
 }
 
 }  // namespace

@@ -4,10 +4,12 @@
 
 #include <ATen/ops/empty.h>
 
+#include "data/shares.h"
 #include "engine/checkpoint/export.h"
 #include "engine/dist/dry_comm.h"
 #include "engine/dist/dry_memory.h"
 #include "engine/dist/shared_memory.h"
+#include "engine/prepare/run_length.h"
 
 namespace trainer::train {
 namespace {
@@ -47,8 +49,8 @@ dist::DryBytes peak_of(const F& work) {
 }
 
 /// One update with each of the batches: which one needs most is not known before.
-dist::DryBytes training_peak(parallel::ParallelModel& model, const config::Config& config,
-                             const LongestBatches& longest) {
+dist::DryBytes training_peak(parallel::ParallelModel& model, const config::Config& config, const Workload& workload) {
+  const LongestBatches& longest = workload.training;
   nn::Pass pass;
   pass.training = config.training.dropout;
   dist::DryBytes most = dist::dry_bytes();
@@ -56,7 +58,8 @@ dist::DryBytes training_peak(parallel::ParallelModel& model, const config::Confi
     const models::Batch batch = dry_batch(lengths, longest.kind, model.model().features());
     // All micro-batches of an update are in memory before the first one runs.
     const at::Tensor others = dry_ids(longest.tokens_of_update - batch.source_ids.numel() - batch.labels.numel());
-    const dist::DryBytes peak = peak_of([&] { model.update({batch}, 1, pass); });
+    const std::vector<models::Batch> batches(static_cast<size_t>(workload.under_way), batch);
+    const dist::DryBytes peak = peak_of([&] { model.update(batches, 1, pass); });
     if (peak.all > most.all) most = peak;
   }
   return most;
@@ -84,6 +87,15 @@ int64_t saving_peak(parallel::ParallelModel& model, bool adapters_only) {
   return peak.all;
 }
 
+/// Of a pipeline, which holds as many as it has stages; elsewhere one follows the other.
+int64_t micro_batches_under_way(const config::Plan& plan) {
+  const config::TrainingConfig& t = plan.config.training;
+  const int64_t stages = degrees_of(plan).pipeline, ranks = plan.data_ranks();
+  if (t.max_tokens > 0) return stages;  // how many there are depends on the samples
+  return std::min(stages,
+                  data::micro_batch_count(prepare::global_batch(t, ranks), ranks, t.per_device_train_batch_size));
+}
+
 }  // namespace
 
 Workload workload_of(const config::Plan& plan, const data::Datasets& datasets) {
@@ -91,6 +103,7 @@ Workload workload_of(const config::Plan& plan, const data::Datasets& datasets) {
   Workload workload;
   workload.share_memory = c.num_machines == 1 && dist::may_share_memory();
   workload.training = longest_training_batches(c, *datasets.train, plan.data_ranks());
+  workload.under_way = micro_batches_under_way(plan);
   if (datasets.validation->empty()) return workload;
   workload.evaluation = longest_evaluation_batches(c, *datasets.validation, plan.data_ranks());
   const auto& metrics = c.evaluation.metrics;
@@ -100,20 +113,22 @@ Workload workload_of(const config::Plan& plan, const data::Datasets& datasets) {
   return workload;
 }
 
-MemoryPlan plan_memory(const config::Plan& plan, Blueprint blueprint, const Workload& workload) {
+MemoryPlan plan_memory(const config::Plan& plan, Blueprint blueprint, const Workload& workload, int64_t stage) {
   dist::count_dry_memory();
   const int64_t before = dist::dry_bytes().all;
   const auto held = [before] { return dist::dry_bytes().all - before; };
   blueprint.sources.push_back(std::make_unique<DrySource>(blueprint.source()));
-  const auto comm = dist::dry_comm(0, static_cast<int>(plan.world_size()), workload.share_memory);
+  const int64_t ranks = plan.world_size(), first_rank = stage * ranks / degrees_of(plan).pipeline;
+  const auto comm = dist::dry_comm(static_cast<int>(first_rank), static_cast<int>(ranks), workload.share_memory);
   const auto model = make_parallel(plan, blueprint, *comm);
   MemoryPlan memory;
+  memory.stage = stage;
   for (const parallel::LogicalTensor& tensor : model->logical_tensors())
     if (tensor.grad.defined()) memory.gradients += static_cast<int64_t>(tensor.grad.nbytes());
   memory.weights = held() - memory.gradients;
   const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), *comm);
   memory.optimizer = held() - memory.held();
-  const dist::DryBytes training = training_peak(*model, plan.config, workload.training);
+  const dist::DryBytes training = training_peak(*model, plan.config, workload);
   memory.communication = training.communication;
   memory.activations = training.all - before - memory.held() - memory.communication;
   const dist::DryBytes step = peak_of([&] { optimizer->step(model->logical_tensors(), 0); });
@@ -121,6 +136,16 @@ MemoryPlan plan_memory(const config::Plan& plan, Blueprint blueprint, const Work
   memory.evaluation = workload.evaluation.batches.empty() ? 0 : evaluation_peak(*model, workload) - before;
   memory.saving = saving_peak(*model, plan.config.lora.has_value()) - before;
   return memory;
+}
+
+MemoryPlan plan_largest_memory(const config::Plan& plan, const std::vector<std::string>& labels,
+                               const Workload& workload) {
+  MemoryPlan largest;
+  for (int64_t stage = 0; stage < degrees_of(plan).pipeline; ++stage) {
+    const MemoryPlan memory = plan_memory(plan, make_blueprint(plan, labels), workload, stage);
+    if (stage == 0 || memory.peak() > largest.peak()) largest = memory;
+  }
+  return largest;
 }
 
 }  // namespace trainer::train

@@ -33,6 +33,8 @@ struct MemoryPlan {
   int64_t evaluation = 0;  // the most while evaluating and generating, all parts; 0: nothing to evaluate on
   int64_t saving = 0;      // the most while saving a checkpoint or exporting, all parts
 
+  int64_t stage = 0;  // of a pipeline: which one the rank is of
+
   int64_t held() const { return weights + gradients + optimizer; }
   int64_t training() const { return held() + activations + communication; }
   int64_t peak() const { return std::max({training(), evaluation, saving}); }
@@ -42,11 +44,17 @@ struct MemoryPlan {
 struct Workload {
   LongestBatches training, evaluation;
   int64_t new_tokens = 0;    // generated a sample in evaluation; 0: nothing is generated
+  int64_t under_way = 1;     // micro-batches that are in a pipeline at a time
   bool share_memory = true;  // all ranks are on one machine
 };
 Workload workload_of(const config::Plan& plan, const data::Datasets& datasets);
 
-/// Takes milliseconds and allocates next to nothing, whatever the size of the model. Uses up the blueprint.
-MemoryPlan plan_memory(const config::Plan& plan, Blueprint blueprint, const Workload& workload);
+/// Takes milliseconds and allocates next to nothing, whatever the size of the model. Uses up the blueprint. `stage`: of
+/// a pipeline, whose ranks need different amounts.
+MemoryPlan plan_memory(const config::Plan& plan, Blueprint blueprint, const Workload& workload, int64_t stage = 0);
+
+/// Of the stage that needs most. `labels` as for make_blueprint.
+MemoryPlan plan_largest_memory(const config::Plan& plan, const std::vector<std::string>& labels,
+                               const Workload& workload);
 
 }  // namespace trainer::train

@@ -126,7 +126,7 @@ CheckReport check_report(const config::Plan& plan) {
   report.data = data_report(inputs.datasets);
   report.run = run_report(plan, inputs.datasets.train->size());
   train::Workload workload = train::workload_of(plan, inputs.datasets);
-  report.memory = train::plan_memory(plan, std::move(blueprint), workload);
+  report.memory = train::plan_largest_memory(plan, inputs.datasets.labels, workload);
   report.longest = std::move(workload.training);
   return report;
 }
