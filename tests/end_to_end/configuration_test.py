@@ -115,7 +115,8 @@ class Examples(EndToEnd):
     def test_all_are_here(self):
         tested = {"single.yaml", "ddp.yaml", "tutorial_fsdp.yaml", "tutorial_job.yaml", "quickstart_full.yaml",
                   "quickstart_lora.yaml", "phrasebank_full.yaml", "phrasebank_lora.yaml", "mnist_ddp.yaml",
-                  "bert_classification.yaml", "llama_pretraining.yaml", "roleplay.yaml"}
+                  "bert_classification.yaml", "llama_pretraining.yaml", "llama_megatron_tp8.yaml",
+                  "llama_megatron_tp2_pp2.yaml", "roleplay.yaml"}
         self.assertEqual({path.name for path in CONFIGS.glob("*.yaml")}, tested)
 
     def test_single(self):
@@ -156,16 +157,45 @@ class Examples(EndToEnd):
         self.assertIn("eval_accuracy", read_lines(output)[-1])
         self.assertTrue((output / "vocab.txt").exists())
 
-    def test_llama_pretraining(self):
+    def megatron_files(self):
+        """A tokenizer, and the prefix of .bin and .idx files made with it."""
         text = REPOSITORY / "data/samples/topics.txt"
         tokenizer = self.make_tokenizer("llama", 400, text)
         corpus = self.folder / "corpus"
         subprocess.run([TRAINER, "tokenize", "--tokenizer", tokenizer, "--input", text, "--format", "text",
                         "--append-eod", "--output", corpus], check=True, capture_output=True)
-        output = self.run_example(CONFIGS / "llama_pretraining.yaml", environment={"CORPUS": str(corpus)},
+        return tokenizer, {"CORPUS": str(corpus)}
+
+    def test_llama_pretraining(self):
+        tokenizer, here = self.megatron_files()
+        output = self.run_example(CONFIGS / "llama_pretraining.yaml", environment=here,
                                   flags=("--set", f"tokenizer.path={tokenizer}", "--set",
                                          "data.megatron.sequence_length=64"))
         self.assertTrue((output / "tokenizer.model").exists())
+
+    def test_llama_in_megatrons_terms(self):
+        """Loaded as one rank's model, trained as two stages of two ranks, gone on with under both splits."""
+        tokenizer, here = self.megatron_files()
+        short = ("--set", "data.megatron.sequence_length=64")
+        base = self.run_example(CONFIGS / "llama_megatron_tp8.yaml", environment=here,
+                                flags=("--set", f"tokenizer.path={tokenizer}", *short))
+        base = base.rename(self.folder / "tp8")
+        spread = CONFIGS / "llama_megatron_tp2_pp2.yaml"
+        saved = self.run_example(spread, environment={"MODEL": str(base), **here}, flags=short)
+        degrees = "megatron_lm_config.megatron_lm_"
+        alone = ("--num_processes", "1", "--set", degrees + "tp_degree=1", "--set", degrees + "pp_degree=1")
+        losses = []
+        for number, split in enumerate(((), alone)):
+            output = self.folder / f"resumed-{number}"
+            shutil.copytree(saved, output)
+            resumed = trainer("launch", "--config_file", spread, "--set", f"output_dir={output}", "--set",
+                              "training.max_steps=5", "--set", "logging.logging_steps=1", *short, *split,
+                              folder=self.folder, MODEL=str(base), **here)
+            self.assertEqual(resumed.returncode, 0, resumed.stderr)
+            losses.append([line["loss"] for line in read_lines(output) if line.get("step", 0) > 2 and "loss" in line])
+        self.assertEqual(len(losses[0]), 3)
+        for spread_loss, loss in zip(*losses):
+            self.assertAlmostEqual(spread_loss / loss, 1, delta=1e-5)
 
     def test_mnist(self):
         folder = self.folder / "mnist"
