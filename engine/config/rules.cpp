@@ -114,11 +114,12 @@ void sizes_fit_ranks(const Config& config, Judge& judge) {
   } else if (ranks % product != 0) {
     const auto [asked, value] = judge.asked_by(path, key, std::to_string(product));
     if (value == std::to_string(product))
-      judge.refuse(path, "{} is {}, but num_processes is {}: it must be a multiple", asked, value, ranks);
+      judge.refuse(path, "{} is {}, but num_processes is {}: it must be a multiple of that", asked, value, ranks);
     else
-      judge.refuse(path,
-                   "the sizes of parallelism_config multiply to {}, but num_processes is {}: it must be a multiple",
-                   product, ranks);
+      judge.refuse(
+          path,
+          "the sizes of parallelism_config multiply to {}, but num_processes is {}: it must be a multiple of that",
+          product, ranks);
   }
 }
 
@@ -144,9 +145,6 @@ void pipeline(const Config& config, Judge& judge) {
   if (!config.parallelism_config || config.parallelism_config->pp_size <= 1) return;
   const std::string option = "parallelism_config_pp_size", path = "parallelism_config." + option;
   const auto [asked, value] = judge.asked_by(path, option, std::to_string(config.parallelism_config->pp_size));
-  const int64_t ranks = std::max<int64_t>(1, config.num_processes);
-  if (ranks % config.parallelism_config->pp_size != 0)
-    judge.refuse(path, "{} is {}, but num_processes is {}: it must be a multiple of that", asked, value, ranks);
   if (config.distributed_type == DistributedType::kFsdp)
     judge.refuse(path,
                  "{} is {}, but distributed_type is FSDP, which does not shard the stages of a pipeline: use MULTI_CPU "

@@ -105,8 +105,9 @@ TEST_F(Accelerate, CopiesOfShardsAreAskedForBySizes) {
   EXPECT_EQ(problems(with("HYBRID_SHARD", 6, replicate + "3")), "");
   EXPECT_EQ(problems(with("HYBRID_SHARD", 6, shard + "2, " + replicate + "2")),
             "f.yaml:7:56: the sizes of parallelism_config multiply to 4, but num_processes is 6: make them equal");
-  EXPECT_EQ(problems(with("FULL_SHARD", 6, replicate + "4")),
-            "f.yaml:7:60: parallelism_config_dp_replicate_size is 4, but num_processes is 6: it must be a multiple");
+  EXPECT_EQ(
+      problems(with("FULL_SHARD", 6, replicate + "4")),
+      "f.yaml:7:60: parallelism_config_dp_replicate_size is 4, but num_processes is 6: it must be a multiple of that");
 }
 
 TEST_F(Accelerate, TheStrategyUnderTheOtherKeyIsHonoured) {
@@ -166,11 +167,9 @@ TEST_F(Accelerate, OtherEnginesAreRefusedWhereTheyAskForSomething) {
       "megatron_lm_config:\ntpu_name: null\nparallelism_config: {parallelism_config_tp_size: 1}\n";
   EXPECT_EQ(problems(kLeast + harmless), "");
   EXPECT_EQ(warnings(kLeast + harmless), "");
-  EXPECT_EQ(
-      problems(kLeast + "dynamo_backend: INDUCTOR\ntpu_use_cluster: true\nfp16: false\n"
-                        "parallelism_config: {parallelism_config_tp_size: 2}\n"),
-      "f.yaml:8:50: the sizes of parallelism_config multiply to 2, but num_processes is 1: it must be a multiple of "
-      "that");
+  EXPECT_EQ(problems(kLeast + "dynamo_backend: INDUCTOR\ntpu_use_cluster: true\nfp16: false\n"
+                              "parallelism_config: {parallelism_config_tp_size: 2}\n"),
+            "f.yaml:8:50: parallelism_config_tp_size is 2, but num_processes is 1: it must be a multiple of that");
 }
 
 TEST_F(Accelerate, WhatItDoesNotReadEither) {

@@ -43,9 +43,20 @@ TEST_F(Megatron, ThePipelineIsItsDegreeAndWhatGoesThroughIsAccumulated) {
       "is 2 (f.yaml:7:41): give one of them, or both the same value");
 }
 
+TEST_F(Megatron, DegreesAreSizesOfTheMesh) {
+  const Plan plan = resolve(file("megatron_lm_tp_degree: 2, megatron_lm_pp_degree: 1"));
+  EXPECT_EQ(plan.config.distributed_type, DistributedType::kMultiCpu);
+  EXPECT_EQ(plan.config.parallelism_config->tp_size, 2);
+  EXPECT_EQ(plan.data_ranks(), 1);
+}
+
 TEST_F(Megatron, DegreesAreRefusedByTheUsersKey) {
+  EXPECT_EQ(problems(file("megatron_lm_tp_degree: 3")),
+            "f.yaml:6:45: megatron_lm_config.megatron_lm_tp_degree is 3, but num_processes is 2: it must be a multiple "
+            "of that");
   EXPECT_EQ(problems(file("megatron_lm_tp_degree: 2, megatron_lm_pp_degree: 4")),
-            "TODO");
+            "f.yaml:6:45: the sizes of parallelism_config multiply to 8, but num_processes is 2: it must be a "
+            "multiple of that");
   EXPECT_EQ(problems(file("megatron_lm_tp_degree: 0, megatron_lm_context_parallel_size: 2")),
             "f.yaml:6:45: megatron_lm_config.megatron_lm_tp_degree must be at least 1; is 0\n"
             "f.yaml:6:48: megatron_lm_config.megatron_lm_context_parallel_size: 2 is not supported: this version "

@@ -22,6 +22,8 @@ const Entries& megatron_table() {
           .help("Spreads norms and dropouts along the sequence too.")
           .ask("Do you want to enable Sequence Parallelism?")
           .env("MEGATRON_LM_SEQUENCE_PARALLELISM")
+          .harmless({"false"})
+          .no_effect("ranks that share layers each do all norms and dropouts, which changes no result")
           .when("megatron_lm_tp_degree is above 1", tensor_parallel),
       option("megatron_lm_pp_degree", &C::pp_degree)
           .help("Ranks that share the stack of layers (pipeline parallelism).")
