@@ -42,11 +42,13 @@ uint64_t signature_of(const Collective& call, uint64_t before) {
 
 }  // namespace
 
-std::shared_ptr<RankBoard> RankBoard::from_environment(int local_rank) {
+std::shared_ptr<RankBoard> RankBoard::from_environment() {
   const char* const text = std::getenv(kBoardVariable);
   if (text == nullptr) return std::make_shared<RankBoard>(std::make_shared<BoardMemory>());
-  int number = -1;
+  const char* const place = std::getenv("LOCAL_RANK");
+  int number = -1, local_rank = 0;
   std::from_chars(text, text + std::strlen(text), number);
+  if (place != nullptr) std::from_chars(place, place + std::strlen(place), local_rank);
   const FileDescriptor file(number);
   unsetenv(kBoardVariable);  // the number means nothing to a program this rank may start
   constexpr size_t kSize = sizeof(BoardMemory);

@@ -87,7 +87,7 @@ struct BoardMemory {
 class RankBoard {
  public:
   /// The one named by TRAINER_BOARD_FD; one that nobody reads when this process was not started by our supervisor.
-  static std::shared_ptr<RankBoard> from_environment(int local_rank);
+  static std::shared_ptr<RankBoard> from_environment();
 
   explicit RankBoard(std::shared_ptr<BoardMemory> memory);
   ~RankBoard();

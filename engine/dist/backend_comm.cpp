@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/dist/forwarding_comm.h"
 #include "engine/dist/shared_memory.h"
 
 namespace trainer::dist {
@@ -73,7 +74,7 @@ std::unique_ptr<Comm> BackendComm::group(const std::string& name, const std::vec
 }
 
 c10d::ProcessGroup& process_group(Comm& comm) {
-  auto* const over_backend = dynamic_cast<BackendComm*>(&comm);
+  auto* const over_backend = beneath<BackendComm>(comm);
   if (over_backend == nullptr) throw InternalError("this communicator has no c10d group");
   return over_backend->process_group();
 }

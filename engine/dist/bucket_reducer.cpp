@@ -7,17 +7,26 @@
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
 #include "engine/dist/backend_comm.h"
+#include "engine/dist/watched_comm.h"
 
 namespace trainer::dist {
 namespace {
 
 class SumHook : public c10d::CommHookInterface {
  public:
-  explicit SumHook(c10::intrusive_ptr<c10d::ProcessGroup> group) : group_(std::move(group)) {}
+  SumHook(c10::intrusive_ptr<c10d::ProcessGroup> group, std::optional<CollectiveNotes> notes)
+      : group_(std::move(group)), notes_(std::move(notes)) {}
 
   c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
     std::vector<at::Tensor> tensors{bucket.getBufferRef()};
-    return group_->allreduce(tensors)->getFuture();
+    const uint64_t number = notes_ ? notes_->begin(CollectiveKind::kSum, tensors[0], "gradients") : 0;
+    auto future = group_->allreduce(tensors)->getFuture();
+    if (!notes_) return future;
+    if (bucket.isLast()) notes_->wait(number);  // all gradients are there: nothing is left but to wait
+    future->addCallback([notes = *notes_, number](c10::ivalue::Future& done) {
+      if (!done.hasError()) notes.end(number);
+    });
+    return future;
   }
   at::Tensor parseHookResult(const c10::IValue& result) override {
     return c10d::detail::parseCppCommHookResult(result);
@@ -25,6 +34,7 @@ class SumHook : public c10d::CommHookInterface {
 
  private:
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
+  std::optional<CollectiveNotes> notes_;
 };
 
 /// Indices of `parameters` in buckets, the last parameters (whose gradients come first) in the first bucket.
@@ -51,7 +61,7 @@ BucketReducer::BucketReducer(std::vector<at::Tensor> parameters, Comm& comm, dou
       /*find_unused_parameters=*/false, /*gradient_as_bucket_view=*/true, std::unordered_map<size_t, std::string>{},
       bytes,
       /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false, std::vector<int64_t>{});
-  state_->reducer->register_comm_hook(std::make_unique<SumHook>(group));
+  state_->reducer->register_comm_hook(std::make_unique<SumHook>(group, notes_of(comm)));
 }
 
 BucketReducer::~BucketReducer() = default;

@@ -479,11 +479,12 @@ void Supervisor::say_finished() {
 
 void Supervisor::fail(Rank& rank, Failure failure) {
   if (killed_) return;
-  // A lost peer may have been lost because one has gone astray: then that is the cause.
+  // A peer may have been lost because one has gone astray, or has not come for long: then that is the cause.
   if (failures_.empty()) {
-    const std::optional<Failure> seen = look();
+    std::optional<Failure> seen = look();
     failed_ranks_ = watchdog_.states();
-    if (seen && seen->code == kInternalFailure) add_own(*seen);
+    if (!seen && failure.code == kPeerFailure) seen = late(failed_ranks_, patience_.watch.tell);
+    if (seen && (seen->code == kInternalFailure || failure.code == kPeerFailure)) add_own(*seen);
   }
   const RankState* const state = watchdog_.state(rank.number);
   if (const bool knows_why = rank.reported && failure.code != kPeerFailure; !knows_why && state->beats > 0)

@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include "engine/base/errors.h"
+#include "engine/dist/doing.h"
 
 namespace trainer::parallel {
 namespace {
@@ -54,10 +55,12 @@ void ShardedUnit::load(const WeightSource& source) {
 }
 
 void ShardedUnit::start_gather() {
+  const dist::Doing doing(name_);
   for (FlatGroup& group : groups_) group.start_gather();
 }
 
 void ShardedUnit::wait_gathered() {
+  const dist::Doing doing(name_);
   for (FlatGroup& group : groups_) group.wait_gathered();
 }
 
@@ -83,6 +86,7 @@ void ShardedUnit::leaf_done() {
 void ShardedUnit::finish_backward() {
   if (!in_backward_) return;
   in_backward_ = false;
+  const dist::Doing doing(name_);
   for (FlatGroup& group : groups_) group.reduce_grads();
 }
 

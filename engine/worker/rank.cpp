@@ -10,9 +10,12 @@
 #include "engine/base/free_memory.h"
 #include "engine/base/link.h"
 #include "engine/base/log.h"
+#include "engine/base/rank_board.h"
 #include "engine/config/plan.h"
+#include "engine/dist/faulty_comm.h"
 #include "engine/dist/gloo_comm.h"
 #include "engine/dist/memory.h"
+#include "engine/dist/watched_comm.h"
 #include "engine/parallel/data_parallel_model.h"
 #include "engine/train/batch_size.h"
 #include "engine/train/build.h"
@@ -33,11 +36,20 @@ void open_log(const std::string& output_dir, int rank) {
             (folder / fmt::format("rank-{}.log", rank)).string());
 }
 
-train::Ending run(Link& link, int64_t& step, std::string& phase) {
+/// All ranks: watched, and with a fault if one was asked for.
+std::unique_ptr<dist::Comm> meet(Link& link, const std::shared_ptr<RankBoard>& board, int rank, int ranks) {
+  if (ranks == 1) return dist::solo_comm();
+  auto comm = dist::watched_comm(board, ranks, [&] { return dist::gloo_comm(link, rank, ranks); });
+  const auto fault = dist::fault_from_environment();
+  return fault ? dist::faulty_comm(std::move(comm), *fault, [board] { return board->step(); }) : std::move(comm);
+}
+
+train::Ending run(Link& link, const std::shared_ptr<RankBoard>& board, int64_t& step, std::string& phase) {
   const int rank = environment_number("RANK"), ranks = environment_number("WORLD_SIZE");
   const auto report = [&](int64_t at, const char* doing) {
     step = at;
     phase = doing;
+    board->set_place(at, doing);
     link.report_step(at, doing);
   };
   report(-1, "starting");
@@ -50,7 +62,7 @@ train::Ending run(Link& link, int64_t& step, std::string& phase) {
   prepare::Inputs& inputs = setup.inputs;
   train::resume_folder(plan.config);
   report(-1, "meeting the other ranks");
-  const auto comm = ranks > 1 ? dist::gloo_comm(link, rank, ranks) : dist::solo_comm();
+  const auto comm = meet(link, board, rank, ranks);
   comm->barrier();  // every rank could read its inputs: from here on the output folder is written to
   open_log(plan.config.output_dir, rank);
   for (const std::string& warning : {train::precision_warning(plan), train::overflow_warning(plan, *blueprint.model)})
@@ -84,6 +96,7 @@ int rank_command() {
   train::note_stop_signals();
   const auto link = Link::from_environment();
   if (!link) throw ConfigError("`trainer-worker rank` is started by `trainer launch`.");
+  const auto board = RankBoard::from_environment();
   int64_t step = -1;
   std::string phase;
   const auto failed = [&](ExitCode code, const std::string& message) {
@@ -91,7 +104,7 @@ int rank_command() {
     std::_Exit(code);  // no destructors: they would wait for ranks that are gone
   };
   try {
-    const train::Ending ending = run(*link, step, phase);
+    const train::Ending ending = run(*link, board, step, phase);
     if (ending == train::Ending::kStopped) return train::stop_signal() == SIGINT ? kInterrupted : kStopRequested;
     link->report_done();
     return kDone;

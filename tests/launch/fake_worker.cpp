@@ -165,7 +165,7 @@ int use_store(Worker& worker) {
 
 /// Calls two collectives; the second is of as many elements as told. "stop": then it is stopped.
 int call(Worker& worker) {
-  const auto board = trainer::RankBoard::from_environment(worker.rank);
+  const auto board = trainer::RankBoard::from_environment();
   board->set_place(3, "forward");
   const int all = board->add_group("among all ranks", {0, 1});
   board->end(all, board->begin(all, trainer::CollectiveKind::kBarrier, 0, "", ""));
@@ -178,7 +178,7 @@ int call(Worker& worker) {
 
 /// Waits in a collective until its peer has died, and speaks of that first.
 int call_then_lose_peer(Worker& worker) {
-  const auto board = trainer::RankBoard::from_environment(worker.rank);
+  const auto board = trainer::RankBoard::from_environment();
   board->set_place(3, "forward");
   const int all = board->add_group("among all ranks", {0, 1});
   board->wait(all, board->begin(all, trainer::CollectiveKind::kAllGather, std::stoll(worker.argument), "Float", "b"));

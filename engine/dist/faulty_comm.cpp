@@ -1,0 +1,137 @@
+#include "engine/dist/faulty_comm.h"
+
+#include <signal.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include <ATen/ops/zeros.h>
+
+#include "engine/base/errors.h"
+#include "engine/dist/forwarding_comm.h"
+
+namespace trainer::dist {
+namespace {
+
+const std::map<std::string, Fault::Kind> kKinds{{"skip", Fault::Kind::kSkip}, {"other", Fault::Kind::kOther},
+                                                {"size", Fault::Kind::kSize}, {"stop", Fault::Kind::kStop},
+                                                {"kill", Fault::Kind::kKill}, {"slow", Fault::Kind::kSlow}};
+
+struct Nothing : Pending {
+  void wait() override {}
+};
+
+/// Strikes once, in whichever of the communicators that share it comes first.
+class Striker {
+ public:
+  Striker(const Fault& fault, std::function<int64_t()> step) : fault_(fault), step_(std::move(step)) {}
+
+  /// What strikes in this call, if anything does; being slow and being stopped are done here.
+  std::optional<Fault::Kind> strike(int rank, bool has_tensor = true) {
+    if (struck_ || rank != fault_.rank || step_() < fault_.step) return std::nullopt;
+    if (!has_tensor && (fault_.kind == Fault::Kind::kSize || fault_.kind == Fault::Kind::kOther)) return std::nullopt;
+    struck_ = true;
+    if (fault_.kind == Fault::Kind::kStop) raise(SIGSTOP);
+    if (fault_.kind == Fault::Kind::kSlow) std::this_thread::sleep_for(std::chrono::duration<double>(fault_.seconds));
+    return fault_.kind;
+  }
+
+ private:
+  const Fault fault_;
+  const std::function<int64_t()> step_;
+  bool struck_ = false;
+};
+
+class FaultyComm : public ForwardingComm {
+ public:
+  /// `rank`: this one's number in the world.
+  FaultyComm(std::unique_ptr<Comm> inner, std::shared_ptr<Striker> striker, int rank)
+      : ForwardingComm(std::move(inner)), striker_(std::move(striker)), rank_(rank) {}
+
+  std::unique_ptr<Pending> all_gather(const at::Tensor& full, const at::Tensor& shard) override {
+    const auto fault = striker_->strike(rank_);
+    if (fault == Fault::Kind::kSkip) return std::make_unique<Nothing>();
+    if (fault == Fault::Kind::kOther) inner().barrier();
+    if (fault == Fault::Kind::kSize)
+      return inner().all_gather(at::zeros({full.numel() + size()}, full.options()),
+                                at::zeros({shard.numel() + 1}, shard.options()));
+    auto pending = inner().all_gather(full, shard);
+    if (fault == Fault::Kind::kKill) raise(SIGKILL);  // in the middle of it
+    return pending;
+  }
+
+  void all_reduce(const at::Tensor& tensor, Reduce op) override {
+    const auto fault = striker_->strike(rank_);
+    if (fault == Fault::Kind::kSkip) return;
+    if (fault == Fault::Kind::kKill) raise(SIGKILL);
+    if (fault == Fault::Kind::kOther) inner().barrier();
+    inner().all_reduce(fault == Fault::Kind::kSize ? at::zeros({tensor.numel() + 1}, tensor.options()) : tensor, op);
+  }
+
+  std::unique_ptr<Pending> send(const at::Tensor& tensor, int to) override {
+    const auto fault = striker_->strike(rank_);
+    if (fault == Fault::Kind::kSkip) return std::make_unique<Nothing>();
+    if (fault == Fault::Kind::kKill) raise(SIGKILL);
+    return inner().send(tensor, to);
+  }
+
+  void barrier() override {
+    const auto fault = striker_->strike(rank_, /*has_tensor=*/false);
+    if (fault == Fault::Kind::kKill) raise(SIGKILL);
+    if (fault != Fault::Kind::kSkip) inner().barrier();
+  }
+
+  std::unique_ptr<Comm> group(const std::string& name, const std::vector<int>& ranks) override {
+    return std::make_unique<FaultyComm>(inner().group(name, ranks), striker_, rank_);
+  }
+
+ private:
+  std::shared_ptr<Striker> striker_;
+  int rank_;
+};
+
+}  // namespace
+
+std::optional<Fault> fault_from_environment() {
+  const char* const text = std::getenv("TRAINER_INJECT");
+  if (text == nullptr || *text == '\0') return std::nullopt;
+  const std::string whole = text;
+  const auto bad = [&](const std::string& why) {
+    return ConfigError(
+        "TRAINER_INJECT={}: {}.\n  It is KIND:rank=R,step=S with one of skip, other, size, stop, kill, "
+        "slow (and seconds=N) as KIND: see docs/fault_injection.md.",
+        whole, why);
+  };
+  const std::string kind = whole.substr(0, whole.find(':'));
+  const auto known = kKinds.find(kind);
+  if (known == kKinds.end()) throw bad(fmt::format("'{}' is no fault", kind));
+  Fault fault{.kind = known->second};
+  std::istringstream rest(kind == whole ? "" : whole.substr(kind.size() + 1));
+  for (std::string word; std::getline(rest, word, ',');) {
+    const std::string name = word.substr(0, word.find('='));
+    char* end = nullptr;
+    const std::string value = name == word ? "" : word.substr(name.size() + 1);
+    const double number = std::strtod(value.c_str(), &end);
+    if (value.empty() || *end != '\0') throw bad(fmt::format("'{}' is no number", word));
+    if (name == "rank")
+      fault.rank = static_cast<int>(number);
+    else if (name == "step")
+      fault.step = static_cast<int64_t>(number);
+    else if (name == "seconds")
+      fault.seconds = number;
+    else
+      throw bad(fmt::format("'{}' is not known", name));
+  }
+  return fault;
+}
+
+std::unique_ptr<Comm> faulty_comm(std::unique_ptr<Comm> comm, const Fault& fault, std::function<int64_t()> step) {
+  const int rank = comm->rank();
+  return std::make_unique<FaultyComm>(std::move(comm), std::make_shared<Striker>(fault, std::move(step)), rank);
+}
+
+}  // namespace trainer::dist

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "engine/dist/comm.h"
+
+namespace trainer::dist {
+
+/// A fault made on purpose, to test what becomes of a run: docs/fault_injection.md.
+struct Fault {
+  enum class Kind { kSkip, kOther, kSize, kStop, kKill, kSlow };
+  Kind kind{};
+  int rank = 0;
+  int64_t step = 1;
+  double seconds = 10;  // of kSlow
+};
+
+/// The fault that TRAINER_INJECT asks for: "skip:rank=1,step=3". Errors: ConfigError.
+std::optional<Fault> fault_from_environment();
+
+/// A communicator in which `fault` strikes at its rank's first collective after `step()` has reached its step.
+std::unique_ptr<Comm> faulty_comm(std::unique_ptr<Comm> comm, const Fault& fault, std::function<int64_t()> step);
+
+}  // namespace trainer::dist

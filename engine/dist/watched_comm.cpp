@@ -1,0 +1,155 @@
+#include "engine/dist/watched_comm.h"
+
+#include <map>
+#include <numeric>
+
+#include <c10/core/ScalarType.h>
+#include <fmt/ranges.h>
+
+#include "engine/dist/doing.h"
+#include "engine/dist/forwarding_comm.h"
+
+namespace trainer::dist {
+
+thread_local std::string_view Doing::now_;
+
+namespace {
+
+class WatchedPending : public Pending {
+ public:
+  WatchedPending(std::unique_ptr<Pending> inner, const CollectiveNotes& notes, uint64_t number)
+      : inner_(std::move(inner)), notes_(notes), number_(number) {}
+  void wait() override {
+    notes_.wait(number_);
+    inner_->wait();
+    notes_.end(number_);
+  }
+
+ private:
+  std::unique_ptr<Pending> inner_;
+  CollectiveNotes notes_;
+  uint64_t number_;
+};
+
+using Meet = std::function<std::unique_ptr<Comm>()>;
+std::unique_ptr<Comm> watched(std::shared_ptr<RankBoard> board, std::string name, std::vector<int> ranks,
+                              const Meet& meet);
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  constexpr size_t kMost = 8;
+  return ranks.size() <= kMost ? fmt::format("{}", fmt::join(ranks, ", "))
+                               : fmt::format("{} to {}", ranks.front(), ranks.back());
+}
+
+class WatchedComm : public ForwardingComm {
+ public:
+  /// `ranks`: its members, numbered as in the world.
+  WatchedComm(std::unique_ptr<Comm> inner, CollectiveNotes notes, std::shared_ptr<RankBoard> board, std::string name,
+              std::vector<int> ranks)
+      : ForwardingComm(std::move(inner)),
+        notes_(std::move(notes)),
+        board_(std::move(board)),
+        name_(std::move(name)),
+        ranks_(std::move(ranks)) {}
+
+  const CollectiveNotes& notes() const { return notes_; }
+
+  std::unique_ptr<Pending> all_gather(const at::Tensor& full, const at::Tensor& shard) override {
+    const uint64_t number = notes_.begin(CollectiveKind::kAllGather, full, Doing::now());
+    return std::make_unique<WatchedPending>(inner().all_gather(full, shard), notes_, number);
+  }
+
+  void all_reduce(const at::Tensor& tensor, Reduce op) override {
+    const uint64_t number = enter(op == Reduce::kSum ? CollectiveKind::kSum : CollectiveKind::kMax, tensor);
+    inner().all_reduce(tensor, op);
+    notes_.end(number);
+  }
+
+  std::unique_ptr<Pending> send(const at::Tensor& tensor, int to) override {
+    const CollectiveNotes notes = transfers(rank(), to);
+    const uint64_t number = notes.begin(CollectiveKind::kTransfer, tensor, Doing::now());
+    return std::make_unique<WatchedPending>(inner().send(tensor, to), notes, number);
+  }
+
+  std::unique_ptr<Pending> receive(const at::Tensor& tensor, int from) override {
+    const CollectiveNotes notes = transfers(from, rank());
+    const uint64_t number = notes.begin(CollectiveKind::kTransfer, tensor, Doing::now());
+    return std::make_unique<WatchedPending>(inner().receive(tensor, from), notes, number);
+  }
+
+  void barrier() override {
+    const uint64_t number = enter(CollectiveKind::kBarrier, {});
+    inner().barrier();
+    notes_.end(number);
+  }
+
+  at::Tensor shared_memory(int64_t bytes) override {
+    const uint64_t number = enter(CollectiveKind::kSharedMemory, {});
+    at::Tensor memory = inner().shared_memory(bytes);
+    notes_.end(number);
+    return memory;
+  }
+
+  std::unique_ptr<Comm> group(const std::string& name, const std::vector<int>& ranks) override {
+    if (ranks.size() == 1) return inner().group(name, ranks);
+    std::vector<int> members;
+    for (int rank : ranks) members.push_back(ranks_.at(static_cast<size_t>(rank)));
+    return watched(board_, fmt::format("among the {} ranks {}", name, ranks_text(members)), members,
+                   [&] { return inner().group(name, ranks); });
+  }
+
+ private:
+  /// Begins a collective that returns when it has ended. When it throws instead, the board goes on showing that the
+  /// rank is in it: that is what the report is to say.
+  uint64_t enter(CollectiveKind kind, const at::Tensor& tensor) const {
+    const uint64_t number = notes_.begin(kind, tensor, Doing::now());
+    notes_.wait(number);
+    return number;
+  }
+
+  const CollectiveNotes& transfers(int from, int to) {
+    const auto found = transfers_.find({from, to});
+    if (found != transfers_.end()) return found->second;
+    const int sender = ranks_.at(static_cast<size_t>(from)), receiver = ranks_.at(static_cast<size_t>(to));
+    const int group =
+        board_->add_group(fmt::format("from rank {} to rank {}, {}", sender, receiver, name_), {sender, receiver});
+    return transfers_.emplace(std::pair{from, to}, CollectiveNotes(board_, group)).first->second;
+  }
+
+  CollectiveNotes notes_;
+  std::shared_ptr<RankBoard> board_;
+  std::string name_;
+  std::vector<int> ranks_;
+  std::map<std::pair<int, int>, CollectiveNotes> transfers_;  // by sender and receiver
+};
+
+std::unique_ptr<Comm> watched(std::shared_ptr<RankBoard> board, std::string name, std::vector<int> ranks,
+                              const Meet& meet) {
+  const CollectiveNotes notes(board, board->add_group(name, ranks));
+  const uint64_t number = notes.begin(CollectiveKind::kMeeting, {}, Doing::now());
+  notes.wait(number);
+  auto inner = meet();
+  notes.end(number);
+  return std::make_unique<WatchedComm>(std::move(inner), notes, std::move(board), std::move(name), std::move(ranks));
+}
+
+}  // namespace
+
+std::unique_ptr<Comm> watched_comm(std::shared_ptr<RankBoard> board, int size,
+                                   const std::function<std::unique_ptr<Comm>()>& meet) {
+  std::vector<int> all(static_cast<size_t>(size));
+  std::iota(all.begin(), all.end(), 0);
+  return watched(std::move(board), "among all ranks", std::move(all), meet);
+}
+
+uint64_t CollectiveNotes::begin(CollectiveKind kind, const at::Tensor& tensor, std::string_view what) const {
+  const char* const dtype = tensor.defined() ? c10::toString(tensor.scalar_type()) : "";
+  return board_->begin(group_, kind, tensor.defined() ? tensor.numel() : 0, dtype, what);
+}
+
+std::optional<CollectiveNotes> notes_of(Comm& comm) {
+  auto* const watched = beneath<WatchedComm>(comm);
+  return watched == nullptr ? std::nullopt : std::optional(watched->notes());
+}
+
+}  // namespace trainer::dist

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "engine/base/rank_board.h"
+#include "engine/dist/comm.h"
+
+namespace trainer::dist {
+
+/// A communicator of all ranks that notes each collective on the board, before and after, and so do the groups made of
+/// it. `meet` makes the one beneath; it is noted too. See [Note Watching ranks] in engine/launch/watchdog.h.
+std::unique_ptr<Comm> watched_comm(std::shared_ptr<RankBoard> board, int size,
+                                   const std::function<std::unique_ptr<Comm>()>& meet);
+
+/// Where collectives are noted that do not go through a communicator's own members, as those of c10d's Reducer.
+class CollectiveNotes {
+ public:
+  CollectiveNotes(std::shared_ptr<RankBoard> board, int group) : board_(std::move(board)), group_(group) {}
+
+  uint64_t begin(CollectiveKind kind, const at::Tensor& tensor, std::string_view what) const;
+  void wait(uint64_t number) const { board_->wait(group_, number); }
+  void end(uint64_t number) const { board_->end(group_, number); }
+
+ private:
+  std::shared_ptr<RankBoard> board_;
+  int group_;
+};
+
+/// Nothing when the communicator isn't watched.
+std::optional<CollectiveNotes> notes_of(Comm& comm);
+
+}  // namespace trainer::dist

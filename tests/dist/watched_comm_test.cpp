@@ -1,0 +1,133 @@
+#include "engine/dist/watched_comm.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <gtest/gtest.h>
+
+#include "engine/base/errors.h"
+#include "engine/dist/doing.h"
+#include "engine/dist/faulty_comm.h"
+#include "tests/support/ranks.h"
+
+namespace trainer::testing {
+namespace {
+
+/// Leaves its work to a communicator that outlives it.
+class Borrowed : public dist::Comm {
+ public:
+  explicit Borrowed(dist::Comm& comm) : comm_(comm) {}
+  int rank() const override { return comm_.rank(); }
+  int size() const override { return comm_.size(); }
+  std::unique_ptr<dist::Pending> all_gather(const at::Tensor& full, const at::Tensor& shard) override {
+    return comm_.all_gather(full, shard);
+  }
+  void all_reduce(const at::Tensor& tensor, dist::Reduce op) override { comm_.all_reduce(tensor, op); }
+  std::unique_ptr<dist::Pending> send(const at::Tensor& t, int to) override { return comm_.send(t, to); }
+  std::unique_ptr<dist::Pending> receive(const at::Tensor& t, int from) override { return comm_.receive(t, from); }
+  void barrier() override { comm_.barrier(); }
+  at::Tensor shared_memory(int64_t bytes) override { return comm_.shared_memory(bytes); }
+  std::unique_ptr<dist::Comm> group(const std::string& name, const std::vector<int>& ranks) override {
+    return comm_.group(name, ranks);
+  }
+
+ private:
+  dist::Comm& comm_;
+};
+
+struct Watched {
+  std::shared_ptr<BoardMemory> memory = std::make_shared<BoardMemory>();
+  std::shared_ptr<RankBoard> board = std::make_shared<RankBoard>(memory);
+  std::unique_ptr<dist::Comm> comm;
+
+  explicit Watched(dist::Comm& under)
+      : comm(dist::watched_comm(board, under.size(), [&] { return std::make_unique<Borrowed>(under); })) {}
+
+  const BoardMemory::Group& group(size_t index = 0) const { return memory->groups[index]; }
+  Collective last(size_t index = 0) const { return *group(index).recent[group(index).last % 32].load(); }
+};
+
+TEST(WatchedComm, NotesWhatIsCalledAndForWhat) {
+  run_ranks(2, [](dist::Comm& under) {
+    const Watched watched(under);
+    EXPECT_EQ(watched.last().kind, CollectiveKind::kMeeting);
+    const dist::Doing doing("block.1");
+    const at::Tensor full = at::empty({6}, at::kBFloat16);
+    const auto pending = watched.comm->all_gather(full, at::ones({3}, at::kBFloat16));
+    EXPECT_EQ(watched.group().done, 1u);
+    pending->wait();
+    EXPECT_EQ(watched.group().done, 2u);
+    EXPECT_EQ(watched.last().kind, CollectiveKind::kAllGather);
+    EXPECT_EQ(watched.last().elements, 6);
+    EXPECT_EQ(watched.last().dtype.view(), "BFloat16");
+    EXPECT_EQ(watched.last().what.view(), "block.1");
+    EXPECT_EQ(watched.comm->sum(1), 2);
+    EXPECT_EQ(watched.last().kind, CollectiveKind::kSum);
+    EXPECT_EQ(watched.memory->wait.load()->number, 0u);
+  });
+}
+
+TEST(WatchedComm, ItsGroupsAreWatchedUnderTheNumbersOfTheWorld) {
+  run_ranks(3, [](dist::Comm& under) {
+    const Watched watched(under);
+    if (under.rank() == 0) return;
+    const auto pair = watched.comm->group("tail", {1, 2});
+    pair->barrier();
+    EXPECT_EQ(watched.group(1).group.load()->name.view(), "among the tail ranks 1, 2");
+    EXPECT_TRUE(watched.group(1).group.load()->has_member(2));
+    EXPECT_FALSE(watched.group(1).group.load()->has_member(0));
+    EXPECT_EQ(watched.last(1).kind, CollectiveKind::kBarrier);
+    const at::Tensor word = at::full({4}, 7.0);
+    if (pair->rank() == 0)
+      pair->send(word, 1)->wait();
+    else
+      pair->receive(word, 0)->wait();
+    EXPECT_EQ(watched.group(2).group.load()->name.view(), "from rank 1 to rank 2, among the tail ranks 1, 2");
+    EXPECT_EQ(watched.group(2).done, 1u);
+  });
+}
+
+TEST(WatchedComm, TheDoingsOfRanksNest) {
+  const dist::Doing outer("outer");
+  {
+    const dist::Doing inner("inner");
+    EXPECT_EQ(dist::Doing::now(), "inner");
+  }
+  EXPECT_EQ(dist::Doing::now(), "outer");
+}
+
+TEST(FaultyComm, SkipsOneCollectiveOnceItsStepIsThere) {
+  int64_t step = 2;
+  const auto comm =
+      dist::faulty_comm(dist::solo_comm(), {.kind = dist::Fault::Kind::kSkip, .step = 3}, [&] { return step; });
+  const auto gathers = [&] {
+    const at::Tensor full = at::full({2}, 0.0);
+    comm->all_gather(full, at::ones({2}))->wait();
+    return at::equal(full, at::ones({2}));
+  };
+  EXPECT_TRUE(gathers());
+  step = 3;
+  EXPECT_FALSE(gathers());
+  EXPECT_TRUE(gathers());
+}
+
+TEST(FaultyComm, IsAskedForByTheEnvironment) {
+  const auto read = [](const char* text) {
+    setenv("TRAINER_INJECT", text, 1);
+    const auto fault = dist::fault_from_environment();
+    unsetenv("TRAINER_INJECT");
+    return fault;
+  };
+  EXPECT_FALSE(read(""));
+  const auto fault = read("slow:rank=2,step=5,seconds=1.5");
+  EXPECT_EQ(fault->kind, dist::Fault::Kind::kSlow);
+  EXPECT_EQ(fault->rank, 2);
+  EXPECT_EQ(fault->step, 5);
+  EXPECT_EQ(fault->seconds, 1.5);
+  for (const char* text : {"explode:rank=1", "skip:rank", "skip:rank=x", "skip:colour=1"})
+    EXPECT_THROW(read(text), ConfigError) << text;
+}
+
+}  // namespace
+}  // namespace trainer::testing
