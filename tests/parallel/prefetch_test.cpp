@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <torch/csrc/autograd/custom_function.h>
