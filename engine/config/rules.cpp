@@ -104,7 +104,7 @@ void sizes_fit_ranks(const Config& config, Judge& judge) {
   int64_t product = 1;
   std::string key;
   for (const auto& [name, size] : sizes) {
-    product *= size;
+    product *= std::max<int64_t>(1, size);  // one below 1 is refused by its own option
     if (size > 1 && key.empty()) key = name;
   }
   const std::string path = "parallelism_config." + key;

@@ -39,7 +39,7 @@ TEST_F(Megatron, ThePipelineIsItsDegreeAndWhatGoesThroughIsAccumulated) {
   EXPECT_EQ(
       problems(file("megatron_lm_pp_degree: 2, megatron_lm_num_micro_batches: 4",
                     "training: {gradient_accumulation_steps: 2}\n")),
-      "f.yaml:6:76: megatron_lm_config.megatron_lm_num_micro_batches is 4, but training.gradient_accumulation_steps "
+      "f.yaml:6:79: megatron_lm_config.megatron_lm_num_micro_batches is 4, but training.gradient_accumulation_steps "
       "is 2 (f.yaml:7:41): give one of them, or both the same value");
 }
 
