@@ -18,7 +18,7 @@ struct Collate : ::testing::Test {
     const std::vector<std::vector<int32_t>> sources{{2, 3, 1}, {4, 1}, {5, 6, 7, 1}}, targets{{8, 1}, {9, 10, 1}, {1}};
     for (size_t i = 0; i < sources.size(); ++i) samples.add(sources[i], targets[i]);
   }
-  testing::data::MemorySamples samples;
+  data::MemorySamples samples;
 };
 
 const std::vector<int64_t> kTwo{7, 8};
@@ -45,7 +45,7 @@ TEST_F(Collate, AnEmptyRangeIsAnEmptyBatch) {
 }
 
 TEST(CollateCausal, LabelsShareTheRowsOfTheSource) {
-  testing::data::MemorySamples samples(data::LabelKind::kNext);
+  data::MemorySamples samples(data::LabelKind::kNext);
   samples.add({5, 6, 7}, {-100, 7, 1});
   samples.add({8, 9}, {9, -100});
   const std::vector<int64_t> both{0, 1};
@@ -56,7 +56,7 @@ TEST(CollateCausal, LabelsShareTheRowsOfTheSource) {
 }
 
 /// Two documents in one sample.
-class TwoParts : public testing::data::MemorySamples {
+class TwoParts : public data::MemorySamples {
  public:
   using data::MemorySamples::data::MemorySamples;
   void read(int64_t index, data::Sample& sample) const override {
@@ -77,7 +77,7 @@ TEST(CollateCausal, DocumentsOfASampleDoNotSeeEachOther) {
 }
 
 TEST(Prompts, EndWhereTheLastReplyBegins) {
-  testing::data::MemorySamples samples(data::LabelKind::kNext);
+  data::MemorySamples samples(data::LabelKind::kNext);
   samples.add({1, 2, 3, 4, 5, 6}, {2, -100, -100, 5, 6, -100});  // the replies are 2, and 5 6
   samples.add({1, 2, 3}, {2, 3, 4});
   data::Sample prompt;

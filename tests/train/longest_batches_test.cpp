@@ -18,8 +18,8 @@ int64_t sum(const std::vector<int64_t>& of) {
 }
 
 /// Lengths without a pattern, one sample of them much longer than the others.
-testing::data::MemorySamples samples(int64_t count) {
-  testing::data::MemorySamples dataset;
+data::MemorySamples samples(int64_t count) {
+  data::MemorySamples dataset;
   for (int64_t i = 0; i < count; ++i) {
     dataset.add(std::vector<int32_t>(i == 17 ? 200 : 5 + i * 7919 % 31, 1),
                 std::vector<int32_t>(1 + i * 104729 % 13, 1));
@@ -64,7 +64,7 @@ Seen seen_by_ranks(const config::Config& config, const data::Samples& dataset, i
 }
 
 TEST(LongestBatches, AreThoseThatTheRunSees) {
-  const testing::data::MemorySamples dataset = samples(103);
+  const data::MemorySamples dataset = samples(103);
   for (const auto& [per_device, accumulation, ranks] : {std::array{4, 1, 1}, {8, 1, 2}, {3, 4, 2}, {200, 1, 3}}) {
     SCOPED_TRACE(::testing::Message() << per_device << " x " << accumulation << " x " << ranks);
     const config::Config config = config_of(per_device, accumulation);
@@ -85,7 +85,7 @@ TEST(LongestBatches, AreThoseThatTheRunSees) {
 TEST(LongestBatches, OfAnEvaluationTakeTheSamplesInTheirOrder) {
   config::Config config;
   config.training.per_device_eval_batch_size = 10;
-  const testing::data::MemorySamples dataset = samples(40);
+  const data::MemorySamples dataset = samples(40);
   const LongestBatches found = longest_evaluation_batches(config, dataset, 1);
   const auto with_longest = std::find_if(found.batches.begin(), found.batches.end(), [](const BatchLengths& batch) {
     return std::count(batch.source.begin(), batch.source.end(), 200) == 1;
@@ -99,7 +99,7 @@ TEST(LongestBatches, OfAnEvaluationTakeTheSamplesInTheirOrder) {
 TEST(LongestBatches, OnlyOfTheUpdatesThatAreMade) {
   config::Config config = config_of(4, 1);
   config.training.max_steps = 1;
-  const testing::data::MemorySamples dataset = samples(103);
+  const data::MemorySamples dataset = samples(103);
   const LongestBatches found = longest_training_batches(config, dataset, 1);
   EXPECT_EQ(found.updates_seen, 1);
   ASSERT_EQ(found.batches.size(), 1U);
