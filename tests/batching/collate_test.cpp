@@ -58,7 +58,7 @@ TEST(CollateCausal, LabelsShareTheRowsOfTheSource) {
 /// Two documents in one sample.
 class TwoParts : public data::MemorySamples {
  public:
-  using data::MemorySamples::data::MemorySamples;
+  using data::MemorySamples::MemorySamples;
   void read(int64_t index, data::Sample& sample) const override {
     data::MemorySamples::read(index, sample);
     sample.parts = {0, 2};
