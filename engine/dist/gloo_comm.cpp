@@ -25,8 +25,15 @@ std::string own_address() {
   return among_machines != nullptr ? among_machines : "127.0.0.1";
 }
 
+/// c10d would keep a history of collectives, in a table that two groups of one process must not use at a time.
+void keep_no_history() {
+  static const int once = setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/0);
+  static_cast<void>(once);
+}
+
 c10::intrusive_ptr<c10d::Backend> make_gloo(const StorePtr& store, int rank, int size) {
   return translated("the meeting of the ranks", [&] {
+    keep_no_history();
     auto options = c10d::ProcessGroupGloo::Options::create();
     options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(own_address()));
     options->threads = 1;  // collectives run in the order they were called

@@ -64,9 +64,10 @@ Outcome train(const Setting& setting, const data::Samples& samples, dist::Comm& 
   return outcome;
 }
 
-Difference difference(const Outcome& found, const Outcome& reference, bool bf16) {
+Difference difference(const Outcome& found, const Outcome& reference, bool bf16, double gradient_tolerance) {
   Difference worst;
   worst.bf16 = bf16;
+  worst.gradient_tolerance = gradient_tolerance;
   worst.first_loss = relative(found.losses[0], reference.losses[0]);
   for (size_t i = 0; i < reference.losses.size(); ++i)
     worst.losses = std::max(worst.losses, relative(found.losses[i], reference.losses[i]));
@@ -89,7 +90,7 @@ Difference difference(const Outcome& found, const Outcome& reference, bool bf16)
 
 bool Difference::fits() const {
   if (bf16) return std::max({first_loss, gradients, losses}) <= 2e-2;
-  return first_loss <= 1e-6 && gradients <= 1e-6 && losses <= 1e-5;
+  return first_loss <= 1e-6 && gradients <= gradient_tolerance && losses <= 1e-5;
 }
 
 }  // namespace trainer::selftest

@@ -28,9 +28,10 @@ struct Difference {
   double first_loss = 0, gradients = 0, losses = 0;
   std::string worst_gradient;  // its name
   bool bf16 = false;
+  double gradient_tolerance = 1e-6;
 
   bool fits() const;
 };
-Difference difference(const Outcome& found, const Outcome& reference, bool bf16);
+Difference difference(const Outcome& found, const Outcome& reference, bool bf16, double gradient_tolerance = 1e-6);
 
 }  // namespace trainer::selftest

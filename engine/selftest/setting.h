@@ -37,6 +37,7 @@ struct Setting {
   int64_t micro_batches = 1;
   bool recompute = false;
   bool bf16 = false;
+  double gradient_tolerance = 1e-6;  // relative, of fp32 against fp32 in another order of sums
 
   /// "LLaMA lora TP 2 x4 recompute"
   std::string name() const;

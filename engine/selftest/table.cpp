@@ -65,7 +65,8 @@ std::string table(const std::vector<Result>& results) {
   text += fmt::format("\n\n{}", misfits);
   text += differ == 0 ? fmt::format(
                             "All {} cases give the numbers of one rank (largest relative difference of losses "
-                            "and gradients shown; allowed: 1e-6 for the first loss and gradients, 1e-5 for ten "
+                            "and gradients shown; allowed: 1e-6 for the first loss and gradients (1e-5 for gradients "
+                            "of random sizes), 1e-5 for ten "
                             "losses, 2e-2 in bf16).\n",
                             results.size())
                       : fmt::format("{} of {} cases do not give the numbers of one rank.\n", differ, results.size());

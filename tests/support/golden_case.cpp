@@ -58,7 +58,9 @@ models::Batch make_batch(const std::vector<std::vector<int64_t>>& sources,
   return batch;
 }
 
-std::unique_ptr<parallel::ParallelModel> make_model(const config::Plan& plan, dist::Comm& comm) {
+std::unique_ptr<parallel::ParallelModel> make_model(const config::Plan& given, dist::Comm& comm) {
+  config::Plan plan = given;
+  plan.config.num_processes = comm.size();
   train::Blueprint blueprint = train::make_blueprint(plan);
   return train::make_parallel(plan, blueprint, comm);
 }
