@@ -40,11 +40,12 @@ TEST(MetricsJson, KeepsEveryBitOfANumber) {
 
 TEST(MetricsJson, WritesTheContractsKeysInOrder) {
   StepRecord record{1, 0.5, 2.25, 0.125, 0.75, 64, 1000, 0.5, 0.25, 0.75, 4096, 2048, "ab\"c"};
-  EXPECT_EQ(to_json_line(record),
-            R"({"step":1,"epoch":0.5,"loss":2.25,"grad_norm":0.125,"learning_rate":0.75,"tokens":64,)"
-            R"("tokens_per_second":1000.0,"step_seconds":0.5,"data_wait_seconds":0.25,"efficiency":0.75,"memory_bytes":4096,)"
-            R"("tensor_bytes":2048,"order_digest":"ab\"c"})"
-            "\n");
+  EXPECT_EQ(
+      to_json_line(record),
+      R"({"step":1,"epoch":0.5,"loss":2.25,"grad_norm":0.125,"learning_rate":0.75,"tokens":64,)"
+      R"("tokens_per_second":1000.0,"step_seconds":0.5,"data_wait_seconds":0.25,"efficiency":0.75,"memory_bytes":4096,)"
+      R"("tensor_bytes":2048,"order_digest":"ab\"c"})"
+      "\n");
   EXPECT_EQ(to_json_line(EvaluationRecord{2, 1.0, {{"eval_loss", 0.5}, {"eval_accuracy", 1.0}}}),
             R"({"step":2,"epoch":1.0,"eval_accuracy":1.0,"eval_loss":0.5})"
             "\n");
