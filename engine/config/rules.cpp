@@ -150,11 +150,6 @@ void pipeline(const Config& config, Judge& judge) {
                  "{} is {}, but distributed_type is FSDP, which does not shard the stages of a pipeline: use MULTI_CPU "
                  "or MULTI_GPU, or leave out the pipeline",
                  asked, value);
-  if (config.evaluation.generate)
-    judge.refuse("evaluation.generate",
-                 "evaluation.generate is true, but {} is {}: this version writes no text through a pipeline; evaluate "
-                 "the saved model on one rank",
-                 asked, value);
   if (config.lora && config.lora->peft_type == "PREFIX_TUNING")
     judge.refuse("lora.peft_type",
                  "lora.peft_type is PREFIX_TUNING, whose prefix is made for all blocks at once, but {} is {}: 1 is "

@@ -14,11 +14,6 @@
 namespace trainer::parallel {
 namespace {
 
-/// The value of a scalar; 0 in a dry run.
-double value_of(const at::Tensor& scalar) {
-  return scalar.is_meta() ? 0 : scalar.item<double>();
-}
-
 /// Whether `token` ends a text.
 bool ends(const models::Model& model, int64_t token) {
   const std::vector<int64_t> ends = model.end_tokens();
@@ -29,6 +24,15 @@ bool ends(const models::Model& model, int64_t token) {
 
 ParallelModel::ParallelModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision)
     : model_(std::move(model)), mesh_(std::move(mesh)), precision_(precision) {}
+
+double ParallelModel::value_of(const at::Tensor& scalar) {
+  return scalar.is_meta() ? 0 : scalar.item<double>();
+}
+
+std::vector<int64_t> ParallelModel::classes_of(const at::Tensor& classes) {
+  if (classes.is_meta()) return {};
+  return {classes.const_data_ptr<int64_t>(), classes.const_data_ptr<int64_t>() + classes.numel()};
+}
 
 double ParallelModel::update(const std::vector<models::Batch>& micro_batches, int64_t target_tokens,
                              const nn::Pass& given) {
@@ -76,12 +80,14 @@ ParallelModel::Classes ParallelModel::classify(const models::Batch& batch, const
   const at::NoGradGuard no_grad;
   begin_forward();
   const at::Tensor logits = model_->logits(given_to_model(batch), without_gradients(given));
-  Classes found{value_of(nn::cross_entropy_sum(logits, batch.labels)), {}};
-  const at::Tensor classes = at::argmax(logits, -1);
+  Classes found{value_of(nn::cross_entropy_sum(logits, batch.labels)), classes_of(at::argmax(logits, -1))};
   end_forward();
-  if (!classes.is_meta())
-    found.classes.assign(classes.const_data_ptr<int64_t>(), classes.const_data_ptr<int64_t>() + classes.numel());
   return found;
+}
+
+at::Tensor ParallelModel::next_of(const at::Tensor& tokens, const nn::Layout& samples, const Sampling& sampling,
+                                  int64_t step, nn::Pass& pass) {
+  return next_tokens(model_->all_logits(model_->decode(tokens, pass)), sampling, samples.positions, step);
 }
 
 std::vector<std::vector<int64_t>> ParallelModel::generate(const models::Batch& batch, int64_t max_new_tokens,
@@ -96,7 +102,7 @@ std::vector<std::vector<int64_t>> ParallelModel::generate(const models::Batch& b
   begin_forward();
   at::Tensor tokens = model_->begin_decoding(given_to_model(batch), pass, cache);
   for (int64_t step = 0; step < max_new_tokens; ++step) {
-    tokens = next_tokens(model_->all_logits(model_->decode(tokens, pass)), sampling, batch.source->positions, step);
+    tokens = next_of(tokens, *batch.source, sampling, step, pass);
     bool going = false;
     for (int64_t s = 0; s < samples; ++s) {
       const bool dry = tokens.is_meta();

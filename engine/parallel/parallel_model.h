@@ -95,6 +95,14 @@ class ParallelModel {
   /// Around everything that runs the model's forward.
   virtual void begin_forward() {}
   virtual void end_forward() {}
+  /// Collective over the ranks of a copy. The token [samples] that follows `tokens` [samples] in each sample, chosen as
+  /// the `step`-th of those that are generated.
+  virtual at::Tensor next_of(const at::Tensor& tokens, const nn::Layout& samples, const Sampling& sampling,
+                             int64_t step, nn::Pass& pass);
+  /// The value of a scalar; 0 in a dry run.
+  static double value_of(const at::Tensor& scalar);
+  /// The numbers in `classes` [samples]; none in a dry run.
+  static std::vector<int64_t> classes_of(const at::Tensor& classes);
   /// Before and after the backward of one micro-batch; `last` of its update.
   virtual void begin_backward(bool last) {}
   virtual void end_backward(bool last) {}

@@ -24,16 +24,6 @@ bool trains(nn::Module& module) {
   return std::any_of(all.begin(), all.end(), [](const nn::ParameterPtr& p) { return p->trainable; });
 }
 
-/// The value of a scalar; 0 in a dry run.
-double value_of(const at::Tensor& scalar) {
-  return scalar.is_meta() ? 0 : scalar.item<double>();
-}
-
-std::vector<int64_t> classes_of(const at::Tensor& classes) {
-  if (classes.is_meta()) return {};
-  return {classes.const_data_ptr<int64_t>(), classes.const_data_ptr<int64_t>() + classes.numel()};
-}
-
 }  // namespace
 
 // Note [Stages]
@@ -281,6 +271,19 @@ ParallelModel::Classes PipelinedModel::classify(const models::Batch& given, cons
   after_forward();
   if (samples > 0) mesh().pipeline().broadcast(classes, mesh().pipeline().size() - 1);
   return {mesh().pipeline().sum(loss), classes_of(classes)};
+}
+
+at::Tensor PipelinedModel::next_of(const at::Tensor& tokens, const nn::Layout& samples, const Sampling& sampling,
+                                   int64_t step, nn::Pass& pass) {
+  at::Tensor next = at::zeros_like(tokens);
+  after_forward();  // of the prompts, when it is the first token
+  if (at_end())
+    next = ParallelModel::next_of(tokens, samples, sampling, step, pass);
+  else
+    decoder().decode_states(tokens, pass);
+  after_forward();
+  if (next.numel() > 0) mesh().pipeline().broadcast(next, mesh().pipeline().size() - 1);
+  return next;
 }
 
 }  // namespace trainer::parallel

@@ -25,6 +25,10 @@ class PipelinedModel : public ParallelModel {
   std::vector<LogicalTensor> logical_tensors() override;
   void load(const WeightSource& source) override;
 
+ protected:
+  at::Tensor next_of(const at::Tensor& tokens, const nn::Layout& samples, const Sampling& sampling, int64_t step,
+                     nn::Pass& pass) override;
+
  private:
   /// What a stretch was given and made of it in one forward pass.
   struct Crossing {

@@ -278,16 +278,28 @@ TEST(Pipeline, AStageHoldsItsShareOnly) {
   for (size_t rank = 0; rank < 3; ++rank) EXPECT_EQ(states[rank], 2 * held[rank]);
 }
 
-TEST(Pipeline, EvaluatesAsOneRankDoes) {
+TEST(Pipeline, EvaluatesAndWritesAsOneRankDoes) {
+  const TinyModel gpt2 = model_named("GPT-2");
   std::vector<double> losses;
-  for (const int ranks : {1, 2, 3})
-    run_ranks(ranks, [&](dist::Comm& comm) {
-      Training run({model_named("GPT-2"), ranks == 1 ? Strategy{"one rank"} : pipeline(ranks, ranks)}, comm);
+  std::vector<std::vector<std::vector<int64_t>>> texts;
+  for (const auto& [stages, ranks] : {std::pair{1, 1}, std::pair{2, 2}, std::pair{3, 3}})
+    run_ranks(ranks, [&, stages = stages, ranks = ranks](dist::Comm& comm) {
+      Setting setting{gpt2, stages == 1 ? Strategy{"one rank"} : pipeline(stages, ranks)};
+      Training run(setting, comm);
       run.train(5);
-      const double loss = run.model->evaluate(run.batch(0).micro_batches[0], {});
-      if (comm.rank() == 0) losses.push_back(loss);
+      const models::Batch batch = run.batch(0).micro_batches[0];
+      const double loss = run.model->evaluate(batch, {});
+      const auto text = run.model->generate(batch, 6, {});
+      const auto drawn = run.model->generate(batch, 6, {}, {1.0, 5, 1.0, 3});
+      if (comm.rank() + 1 < comm.size()) return;
+      losses.push_back(loss);
+      texts.push_back(text);
+      texts.back().insert(texts.back().end(), drawn.begin(), drawn.end());
     });
-  for (const double loss : losses) EXPECT_NEAR(loss / losses[0], 1, 1e-5);
+  for (size_t i = 1; i < losses.size(); ++i) {
+    EXPECT_NEAR(losses[i] / losses[0], 1, 1e-5);
+    EXPECT_EQ(texts[i], texts[0]);
+  }
 }
 
 TEST(Pipeline, ClassifiesAsOneRankDoes) {
