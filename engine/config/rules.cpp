@@ -150,6 +150,10 @@ void pipeline(const Config& config, Judge& judge) {
                  "{} is {}, but distributed_type is FSDP, which does not shard the stages of a pipeline: use MULTI_CPU "
                  "or MULTI_GPU, or leave out the pipeline",
                  asked, value);
+  if (config.parallelism_config->pp_chunks > 1 && config.parallelism_config->pp_last_blocks > 0)
+    judge.refuse("parallelism_config.parallelism_config_pp_chunks",
+                 "parallelism_config_pp_chunks is {}, but the last stage is to have {} layers: give one of them",
+                 config.parallelism_config->pp_chunks, config.parallelism_config->pp_last_blocks);
   if (config.lora && config.lora->peft_type == "PREFIX_TUNING")
     judge.refuse("lora.peft_type",
                  "lora.peft_type is PREFIX_TUNING, whose prefix is made for all blocks at once, but {} is {}: 1 is "

@@ -104,7 +104,10 @@ struct ParallelismConfig {
   int64_t tp_size = 1;
   int64_t cp_size = 1;
   int64_t sp_size = 1;
-  int64_t pp_size = 1;  // ours: Accelerate has pipelines under megatron_lm_config only
+  // Ours: Accelerate has pipelines under megatron_lm_config only.
+  int64_t pp_size = 1;
+  int64_t pp_chunks = 1;       // stretches of the model that each stage has
+  int64_t pp_last_blocks = 0;  // of the last stage; 0: as many as the others
   std::string cp_comm_strategy = "allgather";
 };
 

@@ -143,7 +143,8 @@ void check_shared_layers(const config::Plan& plan, models::Model& model) {
 }
 
 parallel::PipelineOptions pipeline_of(const config::Plan& plan) {
-  return {{degrees_of(plan).pipeline, 1}, 0};
+  const config::ParallelismConfig given = plan.config.parallelism_config.value_or(config::ParallelismConfig{});
+  return {{degrees_of(plan).pipeline, given.pp_chunks}, given.pp_last_blocks};
 }
 
 }  // namespace

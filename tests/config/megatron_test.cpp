@@ -36,6 +36,9 @@ TEST_F(Megatron, ThePipelineIsItsDegreeAndWhatGoesThroughIsAccumulated) {
   EXPECT_EQ(plan.config.parallelism_config->pp_size, 2);
   EXPECT_EQ(plan.config.training.gradient_accumulation_steps, 4);
   EXPECT_EQ(plan.data_ranks(), 1);
+  EXPECT_EQ(resolve(file("megatron_lm_pp_degree: 2, megatron_lm_decoder_last_pipeline_num_layers: 3"))
+                .config.parallelism_config->pp_last_blocks,
+            3);
   EXPECT_EQ(
       problems(file("megatron_lm_pp_degree: 2, megatron_lm_num_micro_batches: 4",
                     "training: {gradient_accumulation_steps: 2}\n")),

@@ -159,6 +159,37 @@ TEST(Pipeline, TrainsAsOneRankDoes) {
         }
 }
 
+TEST(Pipeline, TrainsAsOneRankDoesWhereRanksShareLayersToo) {
+  for (const char* name : {"LLaMA", "GPT-2"})
+    for (const bool lora : {false, true}) {
+      Strategy strategy = pipeline(2, 4);
+      strategy.degrees.tp_size = 2;
+      const Setting setting{model_named(name), strategy, lora, lora ? 1 : 4, !lora, false};
+      SCOPED_TRACE(setting.name());
+      expect_as_on_one_rank(setting);
+    }
+}
+
+TEST(Pipeline, TrainsAsOneRankDoesWithInterleavedStages) {
+  const TinyModel model = with(model_named("LLaMA"), R"({"num_hidden_layers": 7})");
+  for (const int stages : {2, 3})
+    for (const bool lora : {false, true})
+      for (const int64_t micro_batches : {1, 4}) {
+        Strategy strategy = pipeline(stages, stages);
+        strategy.degrees.pp_chunks = 2;
+        const Setting setting{model, strategy, lora, micro_batches, false, false};
+        SCOPED_TRACE(setting.name());
+        expect_as_on_one_rank(setting);
+      }
+}
+
+TEST(Pipeline, TrainsAsOneRankDoesWithFewerBlocksInTheLastStage) {
+  Strategy strategy = pipeline(2, 2);
+  strategy.degrees.pp_last_blocks = 1;
+  const TinyModel model = with(model_named("GPT-2"), R"({"n_layer": 5})");
+  expect_as_on_one_rank({model, strategy, false, 4});
+}
+
 TEST(Pipeline, TrainsAsOneRankDoesInBf16) {
   Setting setting{model_named("LLaMA"), pipeline(2, 2), false, 4, false, true};
   Setting alone = setting.reference();

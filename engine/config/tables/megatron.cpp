@@ -59,7 +59,7 @@ const Entries& megatron_table() {
       unsupported("megatron_lm_context_parallel_size", "this version spreads no sequence over ranks; 1 is supported")
           .harmless({"1"})
           .of<int64_t>(),
-      unsupported("megatron_lm_decoder_last_pipeline_num_layers", "this version has no pipelines; leave it out"),
+      translated("megatron_lm_decoder_last_pipeline_num_layers", "Layers of the pipeline's last stage.").of<int64_t>(),
       unsupported("megatron_lm_use_custom_fsdp", "say distributed_type: FSDP instead").of<bool>(),
       no_effect("megatron_lm_recompute_granularity", "whole blocks are recomputed").harmless({"full"}),
       no_effect("megatron_lm_recompute_method", "every block is recomputed by itself").harmless({"uniform"}),
@@ -79,6 +79,7 @@ const Entries& megatron_table() {
 
 const Entries& parallelism_table() {
   using C = ParallelismConfig;
+  auto pipelined = [](const Config& c) { return c.parallelism_config && c.parallelism_config->pp_size > 1; };
   auto contexts = [](const Config& c) { return c.parallelism_config && c.parallelism_config->cp_size > 1; };
   static const Entries entries = table<C>(
       option("parallelism_config_dp_replicate_size", &C::dp_replicate_size)
@@ -109,6 +110,18 @@ const Entries& parallelism_table() {
           .help("Ranks that share the stack of layers; Accelerate has no such key.")
           .omitted()
           .at_least(1),
+      option("parallelism_config_pp_chunks", &C::pp_chunks)
+          .help("Stretches of the stack that each of them has; more than 1 interleaves them, so that less time is lost "
+                "while the pipeline fills. Accelerate has no such key.")
+          .omitted()
+          .at_least(1)
+          .when("parallelism_config_pp_size is above 1", pipelined),
+      option("parallelism_config_pp_last_blocks", &C::pp_last_blocks)
+          .help("Layers of the last stage, which has the head too; 0: as many as the others. Accelerate has no such "
+                "key.")
+          .omitted()
+          .at_least(0)
+          .when("parallelism_config_pp_size is above 1", pipelined),
       option("parallelism_config_cp_comm_strategy", &C::cp_comm_strategy)
           .help("How ranks of one sequence exchange keys and values.")
           .ask("What is the compute parallelism communication strategy?")

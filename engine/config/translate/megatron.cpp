@@ -22,6 +22,9 @@ void translate_section(Draft& draft, const MegatronConfig& megatron) {
     const GivenKey degree = translation.option(key);
     if (degree.value.text != "1" && !draft.problems.about(key)) translation.set(degree, to, degree.value);
   }
+  if (const GivenKey last = translation.foreign("megatron_lm_config.megatron_lm_decoder_last_pipeline_num_layers");
+      last.mark.source)
+    translation.set(last, "parallelism_config.parallelism_config_pp_last_blocks", last.value);
   // What goes through a pipeline one behind the other is what an update accumulates.
   const GivenKey micro_batches = translation.option("megatron_lm_config.megatron_lm_num_micro_batches");
   if (micro_batches.value.text != "1" && !draft.problems.about(micro_batches.key))
