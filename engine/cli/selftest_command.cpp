@@ -1,10 +1,12 @@
 #include <filesystem>
+#include <map>
 #include <random>
 
 #include "engine/base/temporary_folder.h"
 #include "engine/cli/command.h"
 #include "engine/cli/flags.h"
 #include "engine/cli/worker.h"
+#include "engine/config/names.h"
 #include "engine/launch/supervisor.h"
 
 namespace trainer::cli {
@@ -22,6 +24,11 @@ int run_selftest(const Arguments& arguments) {
   app.add_flag("--all", all, "every combination; without it, a few in which every two choices meet");
   app.add_option("--random", random, "instead, this many cases of random sizes")->check(CLI::Range(1, 1'000'000));
   app.add_option("--only", only, "cases whose name contains this text");
+  std::map<std::string, config::DdpBackend> backends;
+  for (const auto& [value, name] : config::EnumNames<config::DdpBackend>::values) backends.emplace(name, value);
+  auto backend = config::DdpBackend::kGloo;
+  app.add_option("--backend", backend, "the library by which ranks talk, as training.ddp_backend")
+      ->transform(CLI::CheckedTransformer(backends));
   app.add_option("--seed", seed, "of the random cases, to repeat them");
   if (!parse(app, arguments)) return 0;
   Arguments words{"selftest", all || !only.empty() ? "all" : "pairwise"};
@@ -31,6 +38,7 @@ int run_selftest(const Arguments& arguments) {
   plan.source = "selftest";
   plan.config.distributed_type = config::DistributedType::kMultiCpu;
   plan.config.num_processes = ranks;
+  plan.config.training.ddp_backend = backend;
   const TemporaryFolder output("trainer-selftest");
   plan.config.output_dir = output.path();
   return launch::run(plan, worker_path(), {}, {}, words);

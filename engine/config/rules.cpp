@@ -61,6 +61,11 @@ void machines(const Config& config, Judge& judge) {
                  config.num_machines);
     return;
   }
+  if (config.training.ddp_backend == DdpBackend::kMpi)
+    judge.refuse("training.ddp_backend",
+                 "training.ddp_backend is mpi and num_machines is {}: MPI's ranks are started on one machine; between "
+                 "machines say gloo",
+                 config.num_machines);
   if (config.machine_rank >= config.num_machines)
     judge.refuse("machine_rank", "machine_rank is {}, but num_machines is {}: machines are numbered from 0",
                  config.machine_rank, config.num_machines);

@@ -41,6 +41,7 @@ enum class Schedule {
   kWarmupCosineLr
 };
 enum class OptimizerName { kAdamW, kAdamWFused, kSgd, kAdafactor, kLion, kRmsprop, kAdagrad };
+enum class DdpBackend { kGloo, kMpi };
 enum class LoraBias { kNone, kAll, kLoraOnly };
 
 /// `fsdp_config`: how parameters, gradients and optimiser state are spread over ranks.
@@ -277,6 +278,7 @@ struct TrainingConfig {
   int64_t max_tokens = 0;  // of a rank in one forward pass; 0: per_device_train_batch_size decides
   bool gradient_checkpointing = false;
   bool dropout = true;  // false: every dropout of the model is off
+  DdpBackend ddp_backend = DdpBackend::kGloo;
   double ddp_bucket_cap_mb = 25;
   int64_t local_sgd_steps = 0;  // updates that ranks make alone before their weights are averaged; 0: never alone
   LossScalingConfig loss_scaling;

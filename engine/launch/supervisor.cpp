@@ -15,11 +15,13 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/folder_lock.h"
+#include "engine/base/mpi_seat.h"
 #include "engine/launch/failure.h"
 #include "engine/launch/letters.h"
 #include "engine/launch/line.h"
 #include "engine/launch/machines.h"
 #include "engine/launch/meeting.h"
+#include "engine/launch/mpi_seats.h"
 #include "engine/launch/outcome.h"
 #include "engine/launch/output_tail.h"
 #include "engine/launch/place.h"
@@ -69,6 +71,7 @@ class Supervisor {
 
  private:
   Command command(int rank) const;
+  void check_seats();
   void wait_for_events();
   int milliseconds_to_next_deadline() const;
   void take_signals();
@@ -117,6 +120,7 @@ class Supervisor {
   const Place place_;
   SignalQueue& signals_;
   Machines& machines_;
+  std::optional<MpiSeats> seats_;
   std::vector<Rank> ranks_;
   Store store_;
   Watchdog watchdog_;
@@ -156,10 +160,13 @@ Command Supervisor::command(int rank) const {
                   .on_terminal = rank == 0,
                   .inherited = watchdog_.board_fd()};
   if (!place_.is_alone()) command.environment[kAddressVariable] = machines_.own_address();
+  if (seats_) command.environment[kSeatsVariable] = seats_->folder();
   return command;
 }
 
 void Supervisor::start() {
+  if (plan_.config.training.ddp_backend == config::DdpBackend::kMpi && plan_.world_size() > 1)
+    seats_.emplace(plan_.world_size(), signals_.mask_before());
   ranks_.reserve(static_cast<size_t>(place_.ranks));
   for (int number = place_.first_rank(); number < place_.first_rank() + place_.ranks; ++number) {
     Process process = start_process(command(number), signals_.mask_before());
@@ -286,6 +293,15 @@ void Supervisor::reap() {
     rank.alive = false;
     bury(rank, status);
   }
+  check_seats();
+}
+
+void Supervisor::check_seats() {
+  if (!seats_ || killed_ || !any_alive()) return;
+  auto why = seats_->lost();
+  if (!why) return;
+  add_own({.code = kMachineFailure, .message = std::move(*why)});
+  end_soon();
 }
 
 /// Takes what a dead rank has left, and judges its end.

@@ -23,6 +23,7 @@
 #include "engine/train/trainer.h"
 #include "engine/worker/commands.h"
 #include "engine/worker/environment.h"
+#include "engine/worker/meeting.h"
 
 namespace trainer::worker {
 namespace {
@@ -37,15 +38,17 @@ void open_log(const std::string& output_dir, int rank) {
 }
 
 /// All ranks: watched, and with a fault if one was asked for.
-std::unique_ptr<dist::Comm> meet(Link& link, const std::shared_ptr<RankBoard>& board, int rank, int ranks) {
+std::unique_ptr<dist::Comm> meet_watched(Link& link, const std::shared_ptr<RankBoard>& board,
+                                         config::DdpBackend backend) {
+  const int ranks = environment_number("WORLD_SIZE");
   if (ranks == 1) return dist::solo_comm();
-  auto comm = dist::watched_comm(board, ranks, [&] { return dist::gloo_comm(link, rank, ranks); });
+  auto comm = dist::watched_comm(board, ranks, [&] { return meet(link, backend); });
   const auto fault = dist::fault_from_environment();
   return fault ? dist::faulty_comm(std::move(comm), *fault, [board] { return board->step(); }) : std::move(comm);
 }
 
 train::Ending run(Link& link, const std::shared_ptr<RankBoard>& board, int64_t& step, std::string& phase) {
-  const int rank = environment_number("RANK"), ranks = environment_number("WORLD_SIZE");
+  const int rank = environment_number("RANK");
   const auto report = [&](int64_t at, const char* doing) {
     step = at;
     phase = doing;
@@ -62,7 +65,7 @@ train::Ending run(Link& link, const std::shared_ptr<RankBoard>& board, int64_t& 
   prepare::Inputs& inputs = setup.inputs;
   train::resume_folder(plan.config);
   report(-1, "meeting the other ranks");
-  const auto comm = meet(link, board, rank, ranks);
+  const auto comm = meet_watched(link, board, plan.config.training.ddp_backend);
   comm->barrier();  // every rank could read its inputs: from here on the output folder is written to
   open_log(plan.config.output_dir, rank);
   for (const std::string& warning : {train::precision_warning(plan), train::overflow_warning(plan, *blueprint.model)})

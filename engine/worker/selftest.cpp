@@ -8,12 +8,13 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/link.h"
-#include "engine/dist/gloo_comm.h"
+#include "engine/config/plan.h"
 #include "engine/selftest/matrix.h"
 #include "engine/selftest/run.h"
 #include "engine/selftest/table.h"
 #include "engine/worker/commands.h"
 #include "engine/worker/environment.h"
+#include "engine/worker/meeting.h"
 
 namespace trainer::worker {
 namespace {
@@ -36,7 +37,7 @@ int run(Link& link, const std::vector<std::string>& args) {
   const int rank = environment_number("RANK"), ranks = environment_number("WORLD_SIZE");
   at::set_num_threads(environment_number("OMP_NUM_THREADS"));
   at::set_num_interop_threads(1);
-  const auto comm = ranks > 1 ? dist::gloo_comm(link, rank, ranks) : dist::solo_comm();
+  const auto comm = meet(link, config::parse_plan(link.plan()).config.training.ddp_backend);
   const auto settings = settings_for(args, ranks);
   if (rank == 0) {
     if (args[0] == "random") fmt::print("seed {}\n", args[1]);

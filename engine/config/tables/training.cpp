@@ -114,6 +114,9 @@ const Entries& training_table() {
           .help("Megabytes of gradients that ranks exchange at a time.")
           .above(0.0)
           .when("distributed_type is MULTI_CPU", ddp),
+      option("ddp_backend", &C::ddp_backend)
+          .help("The library by which ranks talk, whatever distributed_type: gloo, or mpi (Open MPI, which `trainer "
+                "launch` starts by itself). docs/backends.md tells what another one must do."),
       option("local_sgd_steps", &C::local_sgd_steps)
           .help("Local SGD: ranks exchange no gradients; each makes so many updates alone, then their weights are "
                 "averaged. Before an evaluation or a checkpoint they are averaged too, and the optimiser's state with "

@@ -105,7 +105,6 @@ Entries computing() {
       no_effect("ddp_find_unused_parameters", "every parameter that is trained is used in every update").of<bool>(),
       no_effect("ddp_broadcast_buffers", "no model here has buffers that training changes").of<bool>(),
       no_effect("ddp_static_graph", "nothing is gained by it here").of<bool>(),
-      no_effect("ddp_backend", "ranks on the CPU talk by Gloo").harmless({"gloo"}),
       no_effect("ddp_timeout", "the launcher sees at once when a rank is lost").harmless({"1800"}),
       no_effect("dataloader_num_workers", loader).of<int64_t>(),
       no_effect("dataloader_pin_memory", cpu).harmless({"true", "false"}).of<bool>(),
