@@ -236,6 +236,16 @@ struct EnumNames<OptimizerName> {
 };
 
 template <>
+struct EnumNames<CommHook> {
+  using E = CommHook;
+  static constexpr std::pair<E, std::string_view> values[] = {{E::kNo, "no"},
+                                                              {E::kFp16, "fp16"},
+                                                              {E::kBf16, "bf16"},
+                                                              {E::kPowerSgd, "power_sgd"},
+                                                              {E::kBatchedPowerSgd, "batched_power_sgd"}};
+};
+
+template <>
 struct EnumNames<LoraBias> {
   using E = LoraBias;
   static constexpr std::pair<E, std::string_view> values[] = {

@@ -364,6 +364,30 @@ void optimizer(const Config& config, Judge& judge) {
   }
 }
 
+void compression(const Config& config, Judge& judge) {
+  const TrainingConfig& t = config.training;
+  const bool power_sgd = t.ddp_comm_hook == CommHook::kPowerSgd || t.ddp_comm_hook == CommHook::kBatchedPowerSgd;
+  if (t.ddp_comm_hook == CommHook::kNo || config.distributed_type != DistributedType::kMultiCpu) return;
+  if (config.parallelism_config && config.parallelism_config->pp_size > 1)
+    judge.refuse("training.ddp_comm_hook", "training.ddp_comm_hook: {} is not supported with a pipeline: leave it out",
+                 name_of(t.ddp_comm_hook));
+  if (t.local_sgd_steps > 0)
+    judge.warn("training.ddp_comm_hook",
+               "training.ddp_comm_hook: {} has no effect with local_sgd_steps, which exchanges no gradients",
+               name_of(t.ddp_comm_hook));
+  if (!power_sgd) return;
+  if (config.mixed_precision == MixedPrecision::kFp16)
+    judge.refuse("training.ddp_comm_hook",
+                 "training.ddp_comm_hook: {} is not supported with mixed_precision fp16: a gradient that overflows "
+                 "would stay in what it keeps from update to update; use bf16",
+                 name_of(t.ddp_comm_hook));
+  if (t.ddp_comm_state_option.use_error_feedback || t.ddp_comm_state_option.warm_start)
+    judge.warn("training.ddp_comm_hook",
+               "training.ddp_comm_hook: {}: a checkpoint doesn't hold what PowerSGD keeps from update to update, so a "
+               "resumed run will differ a little from one that was not stopped",
+               name_of(t.ddp_comm_hook));
+}
+
 void generation(const Config& config, Judge& judge) {
   if (config.evaluation.generate && !validates(config)) {
     judge.refuse("evaluation.generate",
@@ -407,6 +431,7 @@ const std::vector<Rule>& rules() {
       {"local-sgd-has-copies", "Ranks that train alone for a while hold the whole model each.", local_sgd},
       {"schedule-is-whole", "A schedule has what its formula needs.", schedule},
       {"optim-args-fit", "An optimiser takes the arguments it has, in their ranges.", optimizer},
+      {"compression-fits", "Gradients are made smaller where they are exchanged, and what that costs is said.", compression},
       {"generation-has-samples", "Text is generated for validation samples.", generation},
       {"accuracy-has-text", "Accuracy compares generated text, or the class, with the label.", accuracy},
   };

@@ -42,6 +42,8 @@ enum class Schedule {
 };
 enum class OptimizerName { kAdamW, kAdamWFused, kSgd, kAdafactor, kLion, kRmsprop, kAdagrad };
 enum class DdpBackend { kGloo, kMpi };
+/// What becomes of gradients on their way between ranks: nothing, 16 bits, or products of two thin matrices.
+enum class CommHook { kNo, kFp16, kBf16, kPowerSgd, kBatchedPowerSgd };
 enum class LoraBias { kNone, kAll, kLoraOnly };
 
 /// `fsdp_config`: how parameters, gradients and optimiser state are spread over ranks.
@@ -59,6 +61,7 @@ struct FsdpConfig {
   bool cpu_ram_efficient_loading = true;
   bool sync_module_states = true;
   bool activation_checkpointing = false;
+  std::string reduce_dtype = "float32";  // of gradients while ranks add them up
 };
 
 /// A value, or "auto": taken from elsewhere.
@@ -241,6 +244,17 @@ struct ScheduleConfig {
   double min_lr_ratio = 0;            // warmup_stable_decay
 };
 
+/// `training.ddp_comm_state_option`: of PowerSGD, by torch's names; the defaults are those of its PowerSGDState.
+struct PowerSgdConfig {
+  int64_t matrix_approximation_rank = 1;
+  int64_t start_power_sgd_iter = 1000;  // updates before it begins
+  double min_compression_rate = 2;      // a matrix that would shrink less is sent as it is
+  bool use_error_feedback = true;       // what was lost is added to the next gradient
+  bool warm_start = true;               // starts from the factors of the last update
+  double orthogonalization_epsilon = 0;
+  int64_t random_seed = 0;
+};
+
 /// `training.loss_scaling`: of mixed_precision fp16, by DeepSpeed's names; the defaults are those of
 /// torch.amp.GradScaler.
 struct LossScalingConfig {
@@ -279,6 +293,10 @@ struct TrainingConfig {
   bool gradient_checkpointing = false;
   bool dropout = true;  // false: every dropout of the model is off
   DdpBackend ddp_backend = DdpBackend::kGloo;
+  int64_t ddp_timeout = 1800;  // seconds
+  CommHook ddp_comm_hook = CommHook::kNo;
+  CommHook ddp_comm_wrapper = CommHook::kNo;
+  PowerSgdConfig ddp_comm_state_option;
   double ddp_bucket_cap_mb = 25;
   int64_t local_sgd_steps = 0;  // updates that ranks make alone before their weights are averaged; 0: never alone
   LossScalingConfig loss_scaling;

@@ -26,6 +26,7 @@ const Entries& training_arguments_table();  // the keys of `training` that other
 const Entries& accelerator_table();
 const Entries& loss_scaling_table();
 const Entries& schedule_table();
+const Entries& power_sgd_table();
 const Entries& checkpoint_table();
 const Entries& evaluation_table();
 const Entries& logging_table();

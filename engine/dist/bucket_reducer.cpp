@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <torch/csrc/autograd/grad_mode.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
@@ -12,30 +13,73 @@
 namespace trainer::dist {
 namespace {
 
+/// Sums a bucket, in another dtype if asked.
 class SumHook : public c10d::CommHookInterface {
  public:
-  SumHook(c10::intrusive_ptr<c10d::ProcessGroup> group, std::optional<CollectiveNotes> notes)
-      : group_(std::move(group)), notes_(std::move(notes)) {}
+  SumHook(c10::intrusive_ptr<c10d::ProcessGroup> group, at::ScalarType sent_as, std::optional<CollectiveNotes> notes)
+      : group_(std::move(group)), sent_as_(sent_as), notes_(std::move(notes)) {}
 
   c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
-    std::vector<at::Tensor> tensors{bucket.getBufferRef()};
+    const at::Tensor buffer = bucket.getBufferRef();
+    std::vector<at::Tensor> tensors{buffer.to(sent_as_)};
     const uint64_t number = notes_ ? notes_->begin(CollectiveKind::kSum, tensors[0], "gradients") : 0;
-    auto future = group_->allreduce(tensors)->getFuture();
-    if (!notes_) return future;
-    if (bucket.isLast()) notes_->wait(number);  // all gradients are there: nothing is left but to wait
-    future->addCallback([notes = *notes_, number](c10::ivalue::Future& done) {
-      if (!done.hasError()) notes.end(number);
-    });
-    return future;
+    auto sent = group_->allreduce(tensors)->getFuture();
+    if (notes_) {
+      if (bucket.isLast()) notes_->wait(number);  // all gradients are there: nothing is left but to wait
+      sent->addCallback([notes = *notes_, number](c10::ivalue::Future& done) {
+        if (!done.hasError()) notes.end(number);
+      });
+    }
+    return sent_as_ == buffer.scalar_type() ? sent : put_back(*sent, buffer, tensors[0]);
   }
   at::Tensor parseHookResult(const c10::IValue& result) override {
     return c10d::detail::parseCppCommHookResult(result);
   }
 
  private:
+  /// `buffer`, with the sum in it once `sent` has brought it into `rounded`.
+  static c10::intrusive_ptr<c10::ivalue::Future> put_back(c10::ivalue::Future& sent, const at::Tensor& buffer,
+                                                          const at::Tensor& rounded) {
+    return sent.then(
+        [buffer, rounded](c10::ivalue::Future& done) {
+          done.value();  // throws what went wrong
+          const at::NoGradGuard no_grad;
+          buffer.copy_(rounded);
+          return c10::IValue(buffer);
+        },
+        c10::TensorType::get());
+  }
+
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
+  at::ScalarType sent_as_;
   std::optional<CollectiveNotes> notes_;
 };
+
+/// Sums a bucket by PowerSGD, done when it returns.
+class PowerSgdHook : public c10d::CommHookInterface {
+ public:
+  explicit PowerSgdHook(std::unique_ptr<PowerSgd> sums) : sums_(std::move(sums)) {}
+
+  c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
+    const at::NoGradGuard no_grad;
+    sums_->sum(bucket.getIndex(), bucket.getBufferRef(), bucket.getGradients());
+    auto done = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
+    done->markCompleted(c10::IValue(std::vector<at::Tensor>{bucket.getBufferRef()}));
+    return done;
+  }
+  at::Tensor parseHookResult(const c10::IValue& result) override {
+    return c10d::detail::parseCppCommHookResult(result);
+  }
+
+ private:
+  std::unique_ptr<PowerSgd> sums_;
+};
+
+std::unique_ptr<c10d::CommHookInterface> make_hook(Comm& comm, const c10::intrusive_ptr<c10d::ProcessGroup>& group,
+                                                   const GradientExchange& exchange) {
+  if (!exchange.power_sgd) return std::make_unique<SumHook>(group, exchange.sent_as, notes_of(comm));
+  return std::make_unique<PowerSgdHook>(std::make_unique<PowerSgd>(comm, *exchange.power_sgd, exchange.sent_as));
+}
 
 /// Indices of `parameters` in buckets, the last parameters (whose gradients come first) in the first bucket.
 std::vector<std::vector<size_t>> reverse_buckets(const std::vector<at::Tensor>& parameters, int64_t bytes) {
@@ -50,24 +94,24 @@ struct BucketReducer::State {
   std::unique_ptr<c10d::Reducer> reducer;
 };
 
-BucketReducer::BucketReducer(std::vector<at::Tensor> parameters, Comm& comm, double bucket_megabytes)
+BucketReducer::BucketReducer(std::vector<at::Tensor> parameters, Comm& comm, const GradientExchange& exchange)
     : state_(std::make_unique<State>()) {
-  const auto bytes = static_cast<int64_t>(bucket_megabytes * 1024 * 1024);
+  const auto bytes = static_cast<int64_t>(exchange.bucket_megabytes * 1024 * 1024);
   auto group = c10::intrusive_ptr<c10d::ProcessGroup>::reclaim_copy(&process_group(comm));
   const size_t count = parameters.size();
   auto buckets = reverse_buckets(parameters, bytes);
   state_->reducer = std::make_unique<c10d::Reducer>(
       std::move(parameters), std::move(buckets), group, std::vector<bool>(count, false), bytes,
-      /*find_unused_parameters=*/false, /*gradient_as_bucket_view=*/true, std::unordered_map<size_t, std::string>{},
+      /*find_unused_parameters=*/true, /*gradient_as_bucket_view=*/true, std::unordered_map<size_t, std::string>{},
       bytes,
       /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false, std::vector<int64_t>{});
-  state_->reducer->register_comm_hook(std::make_unique<SumHook>(group, notes_of(comm)));
+  state_->reducer->register_comm_hook(make_hook(comm, group, exchange));
 }
 
 BucketReducer::~BucketReducer() = default;
 
-void BucketReducer::reduce_next_backward() {
-  state_->reducer->prepare_for_backward({});
+void BucketReducer::reduce_next_backward(const at::Tensor& loss) {
+  state_->reducer->prepare_for_backward({loss});
 }
 
 }  // namespace trainer::dist

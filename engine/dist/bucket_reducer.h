@@ -1,11 +1,20 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/dist/comm.h"
+#include "engine/dist/power_sgd.h"
 
 namespace trainer::dist {
+
+/// How gradients are exchanged.
+struct GradientExchange {
+  double bucket_megabytes = 25;
+  at::ScalarType sent_as = at::kFloat;
+  std::optional<PowerSgdOptions> power_sgd;
+};
 
 /// Sums gradients over ranks in buckets while backward still runs: c10d's Reducer, with a hook that sums (it would
 /// divide by the number of ranks) and buckets fixed in reverse order of the parameters (rebuilding them would change
@@ -13,11 +22,12 @@ namespace trainer::dist {
 class BucketReducer {
  public:
   /// `parameters`: leaves that need gradients, the same on every rank. Gradients become views of the buckets.
-  BucketReducer(std::vector<at::Tensor> parameters, Comm& comm, double bucket_megabytes);
+  BucketReducer(std::vector<at::Tensor> parameters, Comm& comm, const GradientExchange& exchange);
   ~BucketReducer();
 
-  /// Collective, through the backward that follows: its gradients are reduced. Without this call they only accumulate.
-  void reduce_next_backward();
+  /// Collective, through the backward that follows from `loss`: its gradients are reduced. Without this call they only
+  /// accumulate. Parameters that no rank's `loss` depends on count with a gradient of zero.
+  void reduce_next_backward(const at::Tensor& loss);
 
  private:
   struct State;

@@ -31,11 +31,12 @@ void keep_no_history() {
   static_cast<void>(once);
 }
 
-c10::intrusive_ptr<c10d::Backend> make_gloo(const StorePtr& store, int rank, int size) {
+c10::intrusive_ptr<c10d::Backend> make_gloo(const StorePtr& store, int rank, int size, std::chrono::seconds timeout) {
   return translated("the meeting of the ranks", [&] {
     keep_no_history();
     auto options = c10d::ProcessGroupGloo::Options::create();
     options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(own_address()));
+    options->timeout = timeout;
     options->threads = 1;  // collectives run in the order they were called
     return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, options);
   });
@@ -43,29 +44,33 @@ c10::intrusive_ptr<c10d::Backend> make_gloo(const StorePtr& store, int rank, int
 
 class GlooComm : public BackendComm {
  public:
-  GlooComm(const StorePtr& store, int rank, int size, bool share_memory)
-      : BackendComm(make_gloo(store, rank, size), c10d::ProcessGroup::BackendType::GLOO, share_memory), store_(store) {}
+  GlooComm(const StorePtr& store, int rank, int size, bool share_memory, std::chrono::seconds timeout)
+      : BackendComm(make_gloo(store, rank, size, timeout), c10d::ProcessGroup::BackendType::GLOO, share_memory),
+        store_(store),
+        timeout_(timeout) {}
 
  protected:
   std::unique_ptr<Comm> make_group(const std::string& name, const std::vector<int>& ranks, int mine) override {
     const auto store =
         c10::make_intrusive<c10d::PrefixStore>(fmt::format("{}-{}-{}/", name, ranks.front(), groups_[name]++), store_);
-    return gloo_comm(store, mine, static_cast<int>(ranks.size()), shares_memory());
+    return gloo_comm(store, mine, static_cast<int>(ranks.size()), shares_memory(), timeout_);
   }
 
  private:
   StorePtr store_;
+  std::chrono::seconds timeout_;
   std::map<std::string, int> groups_;  // made so far by each name: a later one must not find the keys of an earlier one
 };
 
 }  // namespace
 
-std::unique_ptr<Comm> gloo_comm(Link& link, int rank, int size) {
-  return gloo_comm(c10::make_intrusive<LinkStore>(link, "gloo/"), rank, size, ranks_share_a_machine());
+std::unique_ptr<Comm> gloo_comm(Link& link, int rank, int size, std::chrono::seconds timeout) {
+  return gloo_comm(c10::make_intrusive<LinkStore>(link, "gloo/"), rank, size, ranks_share_a_machine(), timeout);
 }
 
-std::unique_ptr<Comm> gloo_comm(const StorePtr& store, int rank, int size, bool share_memory) {
-  return std::make_unique<GlooComm>(store, rank, size, share_memory);
+std::unique_ptr<Comm> gloo_comm(const StorePtr& store, int rank, int size, bool share_memory,
+                                std::chrono::seconds timeout) {
+  return std::make_unique<GlooComm>(store, rank, size, share_memory, timeout);
 }
 
 bool tells_of_lost_rank(const std::string& message) {

@@ -38,8 +38,13 @@ int64_t round_up(int64_t n, int64_t to) {
 
 }  // namespace
 
-FlatGroup::FlatGroup(GroupKind kind, std::vector<nn::ParameterPtr> parameters, const dist::Mesh& mesh)
-    : kind_(kind), parameters_(std::move(parameters)), mesh_(mesh), comm_(mesh.shard()) {
+FlatGroup::FlatGroup(GroupKind kind, std::vector<nn::ParameterPtr> parameters, const dist::Mesh& mesh,
+                     at::ScalarType reduce)
+    : kind_(kind),
+      reduce_(mesh.data().size() > 1 ? reduce : at::kFloat),
+      parameters_(std::move(parameters)),
+      mesh_(mesh),
+      comm_(mesh.shard()) {
   const auto on_device = at::TensorOptions().device(comm_.device());
   int64_t total = 0;
   for (const nn::ParameterPtr& p : parameters_) {
@@ -118,7 +123,7 @@ void FlatGroup::reduce_grads() {
   if (!grads_.defined()) return;
   const at::NoGradGuard no_grad;
   const dist::CommunicationMemory communication;
-  const at::Tensor summed = grads_.to(at::kFloat);  // summed in fp32 whatever the layers compute in
+  const at::Tensor summed = grads_.to(reduce_);  // whatever the layers compute in
   const at::Tensor mine = comm_.reduce_scatter(summed);
   if (mesh_.replicate().size() > 1) mesh_.replicate().all_reduce(mine);
   sum_shares(shares_in(mine), mesh_.tensor());

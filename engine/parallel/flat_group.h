@@ -32,7 +32,8 @@ struct GroupKind {
 ///   shard_grad [n]    this rank's piece of the summed gradients, fp32
 class FlatGroup {
  public:
-  FlatGroup(GroupKind kind, std::vector<nn::ParameterPtr> parameters, const dist::Mesh& mesh);
+  /// `reduce`: the dtype in which ranks add up gradients.
+  FlatGroup(GroupKind kind, std::vector<nn::ParameterPtr> parameters, const dist::Mesh& mesh, at::ScalarType reduce);
 
   void load(const WeightSource& source);
 
@@ -64,6 +65,7 @@ class FlatGroup {
   bool full_is_shared() const { return shared_.defined() && kind_.kept == kind_.seen; }
 
   GroupKind kind_;
+  at::ScalarType reduce_;
   std::vector<nn::ParameterPtr> parameters_;
   std::vector<int64_t> offsets_;  // of each parameter in `full`
   const dist::Mesh& mesh_;

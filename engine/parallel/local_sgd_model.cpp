@@ -9,7 +9,7 @@ namespace trainer::parallel {
 
 LocalSgdModel::LocalSgdModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision,
                              int64_t every)
-    : ReplicatedModel(std::move(model), std::move(mesh), precision, /*bucket_megabytes=*/0), every_(every) {}
+    : ReplicatedModel(std::move(model), std::move(mesh), precision), every_(every) {}
 
 at::Tensor LocalSgdModel::to_backward(const at::Tensor& loss_sum, int64_t target_tokens) const {
   return ReplicatedModel::to_backward(loss_sum, target_tokens) * static_cast<double>(mesh().data().size());

@@ -44,7 +44,7 @@ double ParallelModel::update(const std::vector<models::Batch>& micro_batches, in
     begin_forward();
     const at::Tensor loss = model_->loss_sum(given_to_model(micro_batches[i]), pass);
     total += value_of(loss);
-    begin_backward(last);
+    begin_backward(loss, last);
     torch::autograd::backward({to_backward(loss, target_tokens)}, {});
     end_backward(last);
     end_forward();

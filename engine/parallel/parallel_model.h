@@ -18,6 +18,7 @@ namespace trainer::parallel {
 struct Precision {
   at::ScalarType compute = at::kFloat;
   std::optional<at::ScalarType> frozen_as = std::nullopt;  // what frozen weights are kept in; none: as they are stored
+  at::ScalarType reduce = at::kFloat;                      // in which gradients of shards are added up
 
   /// The dtype a frozen weight is kept in: never wider than what it is computed with.
   at::ScalarType frozen(const nn::Parameter& parameter, at::ScalarType stored) const {
@@ -103,8 +104,8 @@ class ParallelModel {
   static double value_of(const at::Tensor& scalar);
   /// The numbers in `classes` [samples]; none in a dry run.
   static std::vector<int64_t> classes_of(const at::Tensor& classes);
-  /// Before and after the backward of one micro-batch; `last` of its update.
-  virtual void begin_backward(bool last) {}
+  /// Before and after the backward of one micro-batch, from `loss`; `last` of its update.
+  virtual void begin_backward(const at::Tensor& loss, bool last) {}
   virtual void end_backward(bool last) {}
 
  private:

@@ -8,8 +8,8 @@
 namespace trainer::parallel {
 
 ReplicatedModel::ReplicatedModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision,
-                                 double bucket_megabytes)
-    : ParallelModel(std::move(model), std::move(mesh), precision), bucket_megabytes_(bucket_megabytes) {}
+                                 const dist::GradientExchange& exchange)
+    : ParallelModel(std::move(model), std::move(mesh), precision), exchange_(exchange) {}
 
 void ReplicatedModel::load(const WeightSource& source) {
   std::vector<at::Tensor> trained;
@@ -25,7 +25,7 @@ void ReplicatedModel::load(const WeightSource& source) {
   // buckets in the first update that accumulates: twice the memory.)
   const bool dry = comm().device() == at::kMeta;
   if (mesh().data().size() > 1 && exchanges_gradients() && !trained.empty() && !dry)
-    reducer_ = std::make_unique<dist::BucketReducer>(trained, mesh().data(), bucket_megabytes_);
+    reducer_ = std::make_unique<dist::BucketReducer>(trained, mesh().data(), exchange_);
 }
 
 std::vector<LogicalTensor> ReplicatedModel::logical_tensors() {
@@ -47,8 +47,8 @@ std::vector<LogicalTensor> ReplicatedModel::logical_tensors() {
   return all;
 }
 
-void ReplicatedModel::begin_backward(bool last) {
-  if (last && reducer_) reducer_->reduce_next_backward();
+void ReplicatedModel::begin_backward(const at::Tensor& loss, bool last) {
+  if (last && reducer_) reducer_->reduce_next_backward(loss);
 }
 
 void ReplicatedModel::end_backward(bool last) {

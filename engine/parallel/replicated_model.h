@@ -9,7 +9,7 @@ namespace trainer::parallel {
 class ReplicatedModel : public ParallelModel {
  public:
   ReplicatedModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision,
-                  double bucket_megabytes);
+                  const dist::GradientExchange& exchange = {});
 
   std::vector<LogicalTensor> logical_tensors() override;
   void load(const WeightSource& source) override;
@@ -17,11 +17,11 @@ class ReplicatedModel : public ParallelModel {
  protected:
   /// Whether gradients are summed over ranks.
   virtual bool exchanges_gradients() const { return true; }
-  void begin_backward(bool last) override;
+  void begin_backward(const at::Tensor& loss, bool last) override;
   void end_backward(bool last) override;
 
  private:
-  double bucket_megabytes_;
+  dist::GradientExchange exchange_;
   std::unique_ptr<dist::BucketReducer> reducer_;  // null with one rank
 };
 

@@ -162,7 +162,7 @@ void ShardedModel::end_forward() {
   std::fill(uses_left_.begin(), uses_left_.end(), 0);
 }
 
-void ShardedModel::begin_backward(bool) {
+void ShardedModel::begin_backward(const at::Tensor&, bool) {
   in_backward_ = true;
   begun_ = 0;
   current_use_ = uses_.size();

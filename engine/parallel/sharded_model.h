@@ -25,7 +25,7 @@ class ShardedModel : public ParallelModel {
  protected:
   void begin_forward() override;
   void end_forward() override;
-  void begin_backward(bool last) override;
+  void begin_backward(const at::Tensor& loss, bool last) override;
   void end_backward(bool last) override;
 
  private:

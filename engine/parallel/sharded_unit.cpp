@@ -40,7 +40,7 @@ ShardedUnit::ShardedUnit(std::string name, const std::vector<nn::ParameterPtr>& 
     if (found == kinds.end()) found = kinds.insert(kinds.end(), {kind, {}});
     found->second.push_back(p);
   }
-  for (auto& [kind, members] : kinds) groups_.emplace_back(kind, std::move(members), mesh);
+  for (auto& [kind, members] : kinds) groups_.emplace_back(kind, std::move(members), mesh, precision.reduce);
   for (FlatGroup& group : groups_) {
     if (!group.trainable()) continue;
     for (const at::Tensor& leaf : group.views()) {

@@ -147,6 +147,33 @@ parallel::PipelineOptions pipeline_of(const config::Plan& plan) {
   return {{degrees_of(plan).pipeline, given.pp_chunks}, given.pp_last_blocks};
 }
 
+/// The dtype that a hook or its wrapper rounds to.
+at::ScalarType dtype_of(config::CommHook hook) {
+  if (hook == config::CommHook::kFp16) return at::kHalf;
+  return hook == config::CommHook::kBf16 ? at::kBFloat16 : at::kFloat;
+}
+
+dist::GradientExchange exchange_of(const config::TrainingConfig& training) {
+  using config::CommHook;
+  dist::GradientExchange exchange;
+  exchange.bucket_megabytes = training.ddp_bucket_cap_mb;
+  const CommHook hook = training.ddp_comm_hook;
+  if (hook == CommHook::kNo) return exchange;
+  const bool wrapped = training.ddp_comm_wrapper != CommHook::kNo;
+  exchange.sent_as = dtype_of(wrapped ? training.ddp_comm_wrapper : hook);
+  if (hook != CommHook::kPowerSgd && hook != CommHook::kBatchedPowerSgd) return exchange;
+  const config::PowerSgdConfig& given = training.ddp_comm_state_option;
+  exchange.power_sgd = {.batched = hook == CommHook::kBatchedPowerSgd,
+                        .rank = given.matrix_approximation_rank,
+                        .start_iteration = given.start_power_sgd_iter,
+                        .min_compression_rate = given.min_compression_rate,
+                        .error_feedback = given.use_error_feedback,
+                        .warm_start = given.warm_start,
+                        .epsilon = given.orthogonalization_epsilon,
+                        .seed = given.random_seed};
+  return exchange;
+}
+
 }  // namespace
 
 Blueprint make_blueprint(const config::Plan& plan, const std::vector<std::string>& labels) {
@@ -211,7 +238,7 @@ std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan,
                                                        pipeline_of(plan));
   else
     model = std::make_unique<parallel::ReplicatedModel>(std::move(blueprint.model), mesh, precision_of(plan),
-                                                        c.training.ddp_bucket_cap_mb);
+                                                        exchange_of(c.training));
   model->load(blueprint.source());
   return model;
 }
@@ -238,6 +265,9 @@ parallel::Precision precision_of(const config::Plan& plan) {
   if (dtype == "float32") precision.frozen_as = at::kFloat;
   if (dtype == "bfloat16") precision.frozen_as = at::kBFloat16;
   if (dtype == "float16") precision.frozen_as = at::kHalf;
+  const std::string& reduce = plan.config.fsdp_config.reduce_dtype;
+  if (reduce == "bfloat16") precision.reduce = at::kBFloat16;
+  if (reduce == "float16") precision.reduce = at::kHalf;
   return precision;
 }
 

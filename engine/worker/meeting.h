@@ -9,6 +9,6 @@
 namespace trainer::worker {
 
 /// Collective. All ranks of the run, by the library of training.ddp_backend. Errors: MachineError, PeerError.
-std::unique_ptr<dist::Comm> meet(Link& link, config::DdpBackend backend);
+std::unique_ptr<dist::Comm> meet(Link& link, const config::TrainingConfig& training);
 
 }  // namespace trainer::worker

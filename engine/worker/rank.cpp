@@ -39,10 +39,10 @@ void open_log(const std::string& output_dir, int rank) {
 
 /// All ranks: watched, and with a fault if one was asked for.
 std::unique_ptr<dist::Comm> meet_watched(Link& link, const std::shared_ptr<RankBoard>& board,
-                                         config::DdpBackend backend) {
+                                         const config::TrainingConfig& training) {
   const int ranks = environment_number("WORLD_SIZE");
   if (ranks == 1) return dist::solo_comm();
-  auto comm = dist::watched_comm(board, ranks, [&] { return meet(link, backend); });
+  auto comm = dist::watched_comm(board, ranks, [&] { return meet(link, training); });
   const auto fault = dist::fault_from_environment();
   return fault ? dist::faulty_comm(std::move(comm), *fault, [board] { return board->step(); }) : std::move(comm);
 }
@@ -65,7 +65,7 @@ train::Ending run(Link& link, const std::shared_ptr<RankBoard>& board, int64_t& 
   prepare::Inputs& inputs = setup.inputs;
   train::resume_folder(plan.config);
   report(-1, "meeting the other ranks");
-  const auto comm = meet_watched(link, board, plan.config.training.ddp_backend);
+  const auto comm = meet_watched(link, board, plan.config.training);
   comm->barrier();  // every rank could read its inputs: from here on the output folder is written to
   open_log(plan.config.output_dir, rank);
   for (const std::string& warning : {train::precision_warning(plan), train::overflow_warning(plan, *blueprint.model)})

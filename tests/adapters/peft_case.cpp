@@ -123,7 +123,7 @@ std::unique_ptr<parallel::ParallelModel> PeftCase::make(dist::Comm& comm, config
   else
     spread = std::make_unique<parallel::ReplicatedModel>(
         std::move(model), std::make_shared<dist::Mesh>(comm, dist::Degrees{.replicate = comm.size()}),
-        parallel::Precision{}, 0.01);
+        parallel::Precision{}, dist::GradientExchange{.bucket_megabytes = 0.01});
   if (comm.device() == at::kMeta)
     spread->load(DrySource());
   else

@@ -38,7 +38,7 @@ class MlpGolden : public ::testing::Test {
                                       .origin = "golden",
                                       .task = models::Task::kImageClassification});
     model = std::make_unique<parallel::ReplicatedModel>(
-        std::move(built), std::make_shared<dist::Mesh>(*comm, dist::Degrees{}), parallel::Precision{}, 25);
+        std::move(built), std::make_shared<dist::Mesh>(*comm, dist::Degrees{}), parallel::Precision{});
     model->load(FileSource(folder + "model.safetensors"));
   }
 

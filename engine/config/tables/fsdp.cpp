@@ -103,6 +103,11 @@ const Entries& fsdp_table() {
           .help("Recomputes a block in the backward pass instead of keeping its activations; the same as "
                 "training.gradient_checkpointing.")
           .ask("Do you want to enable FSDP activation checkpointing?"),
+      option("fsdp_reduce_dtype", &C::reduce_dtype)
+          .alias("reduce_dtype")
+          .help("The dtype in which ranks add up gradients, which are kept in float32. The 16-bit ones halve what is "
+                "sent. (Accelerate's FSDP takes that of mixed_precision.)")
+          .one_of({"float32", "bfloat16", "float16"}),
       unsupported("fsdp_activation_checkpointing_offload", "activations stay where they are computed")
           .alias("activation_checkpointing_offload")
           .env("FSDP_ACTIVATION_CHECKPOINTING_OFFLOAD")

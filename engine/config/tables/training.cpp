@@ -23,6 +23,10 @@ const Entries& training_table() {
   auto trains_lora = [](const Config& c) { return c.lora && c.lora->peft_type == "LORA"; };
   auto ddp = [](const Config& c) { return c.distributed_type == DistributedType::kMultiCpu; };
   auto fp16 = [](const Config& c) { return c.mixed_precision == MixedPrecision::kFp16; };
+  auto power_sgd = [=](const Config& c) {
+    const CommHook hook = c.training.ddp_comm_hook;
+    return ddp(c) && (hook == CommHook::kPowerSgd || hook == CommHook::kBatchedPowerSgd);
+  };
   static const Entries ours = table<C>(
       option("per_device_train_batch_size", &C::per_device_train_batch_size)
           .help("Samples of a rank in one forward pass.")
@@ -114,6 +118,21 @@ const Entries& training_table() {
           .help("Megabytes of gradients that ranks exchange at a time.")
           .above(0.0)
           .when("distributed_type is MULTI_CPU", ddp),
+      option("ddp_timeout", &C::ddp_timeout)
+          .help("Seconds that a rank waits for the others. (The launcher sees at once when one is lost.)")
+          .at_least(1),
+      option("ddp_comm_hook", &C::ddp_comm_hook)
+          .help("Sends gradients smaller than they are: rounded to fp16 or bf16, or as products of two thin matrices "
+                "(PowerSGD: each matrix by itself, or with batched_power_sgd a whole bucket as one).")
+          .when("distributed_type is MULTI_CPU", ddp),
+      option("ddp_comm_wrapper", &C::ddp_comm_wrapper)
+          .help("Rounds what ddp_comm_hook sends: fp16 or bf16.")
+          .supported({CommHook::kNo, CommHook::kFp16, CommHook::kBf16})
+          .when("ddp_comm_hook is given",
+                [=](const Config& c) { return ddp(c) && c.training.ddp_comm_hook != CommHook::kNo; }),
+      section("ddp_comm_state_option", &C::ddp_comm_state_option, power_sgd_table())
+          .help("PowerSGD's options.")
+          .when("ddp_comm_hook is power_sgd or batched_power_sgd", power_sgd),
       option("ddp_backend", &C::ddp_backend)
           .help("The library by which ranks talk, whatever distributed_type: gloo, or mpi (Open MPI, which `trainer "
                 "launch` starts by itself). docs/backends.md tells what another one must do."),
@@ -149,6 +168,29 @@ const Entries& loss_scaling_table() {
                option("min_loss_scale", &C::min_loss_scale)
                    .help("It doesn't go below: an overflow there ends the run.")
                    .above(0.0));
+  return entries;
+}
+
+const Entries& power_sgd_table() {
+  using C = PowerSgdConfig;
+  static const Entries entries = table<C>(
+      option("matrix_approximation_rank", &C::matrix_approximation_rank)
+          .help("Width of the thin matrices: the more, the more exact.")
+          .at_least(1),
+      option("start_powerSGD_iter", &C::start_power_sgd_iter)
+          .help("Updates that send gradients as they are before it begins.")
+          .at_least(0),
+      option("min_compression_rate", &C::min_compression_rate)
+          .help("A gradient that would not shrink by more than this factor is sent as it is.")
+          .at_least(0.0),
+      option("use_error_feedback", &C::use_error_feedback).help("Adds what was lost to the next gradient."),
+      option("warm_start", &C::warm_start).help("Starts from the matrices of the last update."),
+      option("orthogonalization_epsilon", &C::orthogonalization_epsilon)
+          .help("Added to the length of a column before it is divided by it.")
+          .at_least(0.0),
+      option("random_seed", &C::random_seed).help("Of the matrices it begins with."),
+      no_effect("compression_stats_logging_frequency", "nothing is logged about it").harmless({"10000"}),
+      no_effect("batch_tensors_with_same_shape", "all matrices of a bucket are sent at once anyway").of<bool>());
   return entries;
 }
 
