@@ -431,7 +431,8 @@ const std::vector<Rule>& rules() {
       {"local-sgd-has-copies", "Ranks that train alone for a while hold the whole model each.", local_sgd},
       {"schedule-is-whole", "A schedule has what its formula needs.", schedule},
       {"optim-args-fit", "An optimiser takes the arguments it has, in their ranges.", optimizer},
-      {"compression-fits", "Gradients are made smaller where they are exchanged, and what that costs is said.", compression},
+      {"compression-fits", "Gradients are made smaller where they are exchanged, and what that costs is said.",
+       compression},
       {"generation-has-samples", "Text is generated for validation samples.", generation},
       {"accuracy-has-text", "Accuracy compares generated text, or the class, with the label.", accuracy},
   };

@@ -41,8 +41,7 @@ void run_together(size_t count, const std::function<void(size_t)>& work) {
 DataParallelModel::DataParallelModel(std::unique_ptr<models::Model> model,
                                      std::vector<std::unique_ptr<models::Model>> replicas, dist::MeshPtr mesh,
                                      Precision precision)
-    : ReplicatedModel(std::move(model), std::move(mesh), precision),
-      replicas_(std::move(replicas)) {}
+    : ReplicatedModel(std::move(model), std::move(mesh), precision), replicas_(std::move(replicas)) {}
 
 void DataParallelModel::load(const WeightSource& source) {
   ReplicatedModel::load(source);

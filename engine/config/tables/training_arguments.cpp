@@ -102,7 +102,9 @@ Entries computing() {
       unsupported("sharded_ddp", "say distributed_type: FSDP"),
       unsupported("tp_size", "say parallelism_config_tp_size in parallelism_config").harmless({"1"}),
       unsupported("parallelism_config", "say parallelism_config at the top of the file"),
-      no_effect("ddp_find_unused_parameters", "each update looks at its graph for what it doesn't use, at next to no cost").of<bool>(),
+      no_effect("ddp_find_unused_parameters",
+                "each update looks at its graph for what it doesn't use, at next to no cost")
+          .of<bool>(),
       no_effect("ddp_broadcast_buffers", "no model here has buffers that training changes").of<bool>(),
       no_effect("ddp_static_graph", "looking at the graph of each update costs next to nothing").of<bool>(),
       no_effect("ddp_gradient_as_bucket_view", "they always are").harmless({"true"}).of<bool>(),
