@@ -15,6 +15,8 @@ inline constexpr const char* kLinkVariable = "TRAINER_LINK_FD";
 /// The environment variable with the address at which ranks of other machines reach this one; not set where there is
 /// one machine.
 inline constexpr const char* kAddressVariable = "TRAINER_ADDRESS";
+/// Environment variable: how many times the ranks were started before. See [Note Lives] in engine/launch/lives.h.
+inline constexpr const char* kLifeVariable = "TRAINER_LIFE";
 
 /// What a message is about; the comment names the fields it uses.
 enum class LinkOp : uint8_t {

@@ -19,7 +19,7 @@
 #include "engine/config/files.h"
 #include "engine/config/resolve.h"
 #include "engine/config/wizard/wizard.h"
-#include "engine/launch/supervisor.h"
+#include "engine/launch/run.h"
 
 namespace trainer::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include "engine/cli/worker.h"
 #include "engine/cli/worker_child.h"
 #include "engine/config/environment.h"
-#include "engine/launch/supervisor.h"
+#include "engine/launch/run.h"
 
 namespace trainer::cli {
 namespace {

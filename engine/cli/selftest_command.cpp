@@ -7,7 +7,7 @@
 #include "engine/cli/flags.h"
 #include "engine/cli/worker.h"
 #include "engine/config/names.h"
-#include "engine/launch/supervisor.h"
+#include "engine/launch/run.h"
 
 namespace trainer::cli {
 

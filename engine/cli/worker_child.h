@@ -6,7 +6,7 @@
 
 #include "engine/cli/command.h"
 #include "engine/config/plan.h"
-#include "engine/launch/supervisor.h"
+#include "engine/launch/run.h"
 
 namespace trainer::cli {
 

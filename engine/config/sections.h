@@ -309,6 +309,7 @@ struct CheckpointConfig {
   int64_t save_total_limit = 0;                 // 0: keep all
   std::string resume_from_checkpoint = "auto";  // auto | true | false | a folder
   bool save_on_signal = true;
+  double grace_seconds = 25;  // for it
 };
 
 /// `evaluation`: what is measured on the validation samples.
@@ -339,6 +340,7 @@ struct Config {
   int64_t machine_rank = 0;
   std::string main_process_ip;
   int64_t main_process_port = 0;
+  int64_t max_restarts = 0;  // of all ranks, when one or a machine is lost
   bool use_cpu = false;
   std::vector<std::string> devices;  // DATA_PARALLEL: of the one process
   bool debug = false;

@@ -13,6 +13,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "engine/base/errors.h"
+#include "engine/base/link_protocol.h"
 #include "engine/dist/forwarding_comm.h"
 
 namespace trainer::dist {
@@ -96,6 +97,11 @@ class FaultyComm : public ForwardingComm {
   int rank_;
 };
 
+int life_of_this_rank() {
+  const char* const text = std::getenv(kLifeVariable);
+  return text != nullptr ? std::atoi(text) : 0;
+}
+
 }  // namespace
 
 std::optional<Fault> fault_from_environment() {
@@ -121,7 +127,9 @@ std::optional<Fault> fault_from_environment() {
     const std::string value = name == word ? "" : word.substr(name.size() + 1);
     const double number = std::strtod(value.c_str(), &end);
     if (value.empty() || *end != '\0') throw bad(fmt::format("'{}' is no number", word));
-    if (name == "rank")
+    if (name == "life")
+      fault.life = static_cast<int>(number);
+    else if (name == "rank")
       fault.rank = static_cast<int>(number);
     else if (name == "step")
       fault.step = static_cast<int64_t>(number);
@@ -135,7 +143,7 @@ std::optional<Fault> fault_from_environment() {
   const bool of_files = fault.kind == Fault::Kind::kFileError;
   if (of_files && fault.file < 1) throw bad("which operation of the save fails is not given (file=N)");
   if (fault.file > 0 && !of_files && fault.kind != Fault::Kind::kKill) throw bad("file=N does not go with it");
-  return fault;
+  return fault.life == life_of_this_rank() ? std::optional(fault) : std::nullopt;
 }
 
 std::optional<file_operations::Fault> file_fault(const Fault& fault, int rank) {

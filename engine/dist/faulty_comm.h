@@ -14,6 +14,7 @@ struct Fault {
   Kind kind{};
   int rank = 0;
   int64_t step = 1;
+  int life = 0;         // see [Note Lives] in engine/launch/lives.h
   double seconds = 10;  // of kSlow
   int64_t file = 0;     // kKill, kFileError: in the n-th file operation of a save
   int error = 0;        // of kFileError

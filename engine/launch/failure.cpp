@@ -18,6 +18,8 @@ const char* meaning_of(int signal) {
     case SIGINT:
     case SIGTERM:
     case SIGHUP:
+    case SIGUSR1:
+    case SIGUSR2:
       return "somebody stopped this rank alone: send the signal to the launcher to save and stop";
     case SIGBUS:
       return "a file it had mapped was cut short or its disk failed, or this is a bug of ours";

@@ -1,5 +1,6 @@
 #include "engine/launch/letters.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "engine/base/errors.h"
@@ -39,7 +40,8 @@ LinkMessage to_message(const Outcome& outcome) {
   return {.op = LinkOp::kEnd,
           .code = outcome.code,
           .number = outcome.step,
-          .strings = {outcome.message, outcome.phase, std::to_string(outcome.rank), outcome.machine}};
+          .strings = {outcome.message, outcome.phase, std::to_string(outcome.rank), outcome.machine,
+                      std::to_string(outcome.restarts), outcome.again ? "again" : ""}};
 }
 
 Outcome read_outcome(const LinkMessage& message) {
@@ -48,7 +50,9 @@ Outcome read_outcome(const LinkMessage& message) {
           .step = message.number,
           .phase = text(message, 1),
           .message = text(message, 0),
-          .machine = text(message, 3)};
+          .machine = text(message, 3),
+          .restarts = std::max(number(text(message, 4)), 0),
+          .again = text(message, 5) == "again"};
 }
 
 }  // namespace trainer::launch

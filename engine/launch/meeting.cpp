@@ -39,7 +39,8 @@ void wait_for(std::vector<pollfd> events, Clock::time_point until, SignalQueue& 
   if (poll(events.data(), events.size(), static_cast<int>(std::clamp<int64_t>(left, 0, 1000))) < 0 && errno != EINTR)
     throw MachineError("cannot wait for the other machines: {}", std::strerror(errno));
   for (const int signal : signals.take()) {
-    if (signal != SIGCHLD) throw StoppedBeforeStart{signal == SIGINT ? SIGINT : SIGTERM};
+    if (signal != SIGCHLD && signal != SIGQUIT && signal != SIGUSR2)
+      throw StoppedBeforeStart{signal == SIGINT ? SIGINT : SIGTERM};
   }
 }
 

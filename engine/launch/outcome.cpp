@@ -119,6 +119,10 @@ std::string newest_checkpoint(const fs::path& output_dir) {
   return newest;
 }
 
+std::string closing_line(const Outcome& outcome) {
+  return where(outcome) + outcome.message.substr(0, outcome.message.find('\n')) + "\n";
+}
+
 std::string closing_block(const Outcome& outcome, const Kept& kept, const std::string& output_dir) {
   if (outcome.code == kDone) return "";
   const bool is_bug = outcome.code == kInternalFailure;
@@ -145,6 +149,7 @@ void write_outcome(const Outcome& outcome, const Kept& kept, const fs::path& out
   if (!outcome.machine.empty()) json["machine"] = outcome.machine;
   json["step"] = outcome.step >= 0 ? nlohmann::ordered_json(outcome.step) : nlohmann::ordered_json();
   json["checkpoint"] = kept.checkpoint.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(kept.checkpoint);
+  if (outcome.restarts > 0) json["restarts"] = outcome.restarts;
   json["retryable"] = outcome.code == kPeerFailure || (outcome.code > 128 && outcome.code != kInterrupted);
   for (const RankState& state : outcome.ranks)
     if (state.beats > 0) json["ranks"].push_back(to_json(state));

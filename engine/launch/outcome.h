@@ -17,6 +17,8 @@ struct Outcome {
   std::string message;  // what and why; further lines are indented
   RankStates ranks{};   // where each rank of this machine was; empty when all went well
   std::string machine;  // the rank's, where there are several: "machine 1 (node-b, 10.0.0.2)"
+  int restarts = 0;     // so far
+  bool again = false;   // the run is not over: it is started once more
 };
 
 /// What is kept and how to go on.
@@ -31,6 +33,9 @@ std::string newest_checkpoint(const std::filesystem::path& output_dir);
 
 /// The closing block, of at most 6 lines; "" when all went well.
 std::string closing_block(const Outcome& outcome, const Kept& kept, const std::string& output_dir);
+
+/// The first line of it: "trainer: rank 1, step 5: killed by signal 9 (SIGKILL)".
+std::string closing_line(const Outcome& outcome);
 
 /// Writes `output_dir`/outcome.json. Errors: MachineError.
 void write_outcome(const Outcome& outcome, const Kept& kept, const std::filesystem::path& output_dir);

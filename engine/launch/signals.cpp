@@ -28,7 +28,7 @@ SignalQueue::SignalQueue() {
   sigset_t queued;
   sigemptyset(&queued);
   sigaddset(&queued, SIGCHLD);
-  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGQUIT}) {
     if (!is_ignored(signal)) sigaddset(&queued, signal);
   }
   queue_.reset(signalfd(-1, &queued, SFD_CLOEXEC | SFD_NONBLOCK));

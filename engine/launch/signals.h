@@ -9,10 +9,10 @@
 
 namespace trainer::launch {
 
-/// While it lives, SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGCHLD interrupt nothing: they wait in a queue behind a file
-/// descriptor. Stop signals that the caller ignores (`nohup`, a background job of a script) stay ignored. SIGPIPE is
-/// ignored, so that a closed terminal or log reader ends nothing. All is as before afterwards. For a program with one
-/// thread.
+/// While it lives, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGQUIT and SIGCHLD interrupt nothing: they wait in a
+/// queue behind a file descriptor. Stop signals that the caller ignores (`nohup`, a background job of a script) stay
+/// ignored. SIGPIPE is ignored, so that a closed terminal or log reader ends nothing. All is as before afterwards. For
+/// a program with one thread.
 class SignalQueue {
  public:
   /// Errors: MachineError.

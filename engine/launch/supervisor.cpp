@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -14,23 +15,19 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/errors.h"
-#include "engine/base/folder_lock.h"
 #include "engine/base/mpi_seat.h"
 #include "engine/launch/failure.h"
 #include "engine/launch/letters.h"
 #include "engine/launch/line.h"
 #include "engine/launch/machines.h"
-#include "engine/launch/meeting.h"
 #include "engine/launch/mpi_seats.h"
 #include "engine/launch/outcome.h"
 #include "engine/launch/output_tail.h"
 #include "engine/launch/place.h"
 #include "engine/launch/process.h"
 #include "engine/launch/screen.h"
-#include "engine/launch/secret.h"
 #include "engine/launch/signals.h"
 #include "engine/launch/store.h"
-#include "engine/launch/together.h"
 #include "engine/launch/watchdog.h"
 
 namespace trainer::launch {
@@ -52,9 +49,10 @@ struct Rank {
 
 class Supervisor {
  public:
-  Supervisor(const config::Plan& plan, const std::vector<std::string>& words, const Patience& patience,
-             Machines& machines, SignalQueue& signals)
+  Supervisor(const config::Plan& plan, const Life& life, const std::vector<std::string>& words,
+             const Patience& patience, Machines& machines, SignalQueue& signals)
       : plan_(plan),
+        life_(life),
         plan_text_(config::to_text(plan)),
         words_(words),
         patience_(patience),
@@ -75,6 +73,7 @@ class Supervisor {
   void wait_for_events();
   int milliseconds_to_next_deadline() const;
   void take_signals();
+  void ask_to_save();
   void stop(int signal);
   void pass_deadlines();
 
@@ -107,13 +106,19 @@ class Supervisor {
   void end_all();
   std::string own_name() const;
   Outcome outcome() const;
+  Outcome judged() const;
   Outcome stopped_outcome() const;
   int64_t last_step() const;
+  /// What ranks have for saving after a stop signal.
+  std::chrono::milliseconds grace() const {
+    return std::chrono::milliseconds(std::llround(1000 * plan_.config.checkpoint.grace_seconds));
+  }
   bool any_alive() const {
     return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.alive; });
   }
 
   const config::Plan& plan_;
+  const Life& life_;
   const std::string plan_text_;
   const std::vector<std::string> words_;  // the program of a rank and its arguments
   const Patience patience_;
@@ -156,6 +161,7 @@ Command Supervisor::command(int rank) const {
                                   {"LOCAL_WORLD_SIZE", std::to_string(place_.ranks)},
                                   {"OMP_NUM_THREADS", threads},
                                   {"MKL_NUM_THREADS", threads},
+                                  {kLifeVariable, std::to_string(life_.number)},
                                   {kBoardVariable, std::to_string(watchdog_.board_fd())}},
                   .on_terminal = rank == 0,
                   .inherited = watchdog_.board_fd()};
@@ -193,7 +199,7 @@ Outcome Supervisor::watch() {
     if (!any_alive()) say_finished();
   }
   if (!place_.is_alone() && place_.is_host() && !verdict_) end_all();
-  return verdict_ ? *verdict_ : outcome();
+  return verdict_ ? *verdict_ : judged();
 }
 
 /// Whether others decide about our end, or we about theirs, although our own ranks have ended.
@@ -235,10 +241,21 @@ void Supervisor::take_signals() {
       child_ended = true;
     else if (signal == SIGQUIT)
       show_ranks();
+    else if (signal == SIGUSR2)
+      ask_to_save();
     else
       stop_all(signal);
   }
   if (child_ended) reap();
+}
+
+/// One rank is enough: after each update all ranks learn whether any was asked.
+void Supervisor::ask_to_save() {
+  const auto ready = [](const Rank& rank) { return rank.alive && rank.step >= 0; };  // before, it would die of it
+  const auto found = std::find_if(ranks_.begin(), ranks_.end(), ready);
+  if (found == ranks_.end()) return say("trainer: not saving: the ranks have not begun to train\n");
+  say("trainer: saving after this step\n");
+  kill(found->pid, SIGUSR2);
 }
 
 /// Somebody sent us a signal: every machine hears of it. A second one comes from a person who doesn't want to wait.
@@ -254,7 +271,7 @@ void Supervisor::stop(int signal) {
   if (stop_signal_ != 0) return;
   stop_signal_ = signal;
   stopping_ = true;
-  stop_deadline_ = Clock::now() + patience_.stop;
+  stop_deadline_ = Clock::now() + grace();
   if (!failures_.empty()) return;  // the run is ending anyway
   say("trainer: {}: {} (once more to stop at once)\n", signal_name(signal),
       plan_.config.checkpoint.save_on_signal ? "saving, then stopping" : "stopping after this step");
@@ -275,8 +292,9 @@ void Supervisor::pass_deadlines() {
   }
   if (stop_deadline_ && now >= *stop_deadline_) {
     stop_deadline_.reset();
-    const auto seconds = std::chrono::duration<double>(patience_.stop).count();
-    if (not_saved_.empty()) not_saved_ = fmt::format("save abandoned: not finished after {:g} s", seconds);
+    if (not_saved_.empty())
+      not_saved_ = fmt::format("save abandoned: not finished after {:g} s (checkpoint.grace_seconds)",
+                               plan_.config.checkpoint.grace_seconds);
     kill_all();
   }
 }
@@ -316,7 +334,7 @@ void Supervisor::bury(Rank& rank, int status) {
       WIFEXITED(status) && (WEXITSTATUS(status) == kInterrupted || WEXITSTATUS(status) == kStopRequested);
   if (stopped) {
     // Ranks may agree to stop without us, when one of them alone got a signal.
-    if (!stopping_) stop_deadline_ = Clock::now() + patience_.stop;
+    if (!stopping_) stop_deadline_ = Clock::now() + grace();
     stopping_ = true;
     if (stop_signal_ == 0 && WEXITSTATUS(status) == kInterrupted) stop_signal_ = SIGINT;
     return;
@@ -545,7 +563,7 @@ void Supervisor::kill_all() {
 
 /// Host: the run has ended, and this is how, on every machine.
 void Supervisor::end_all() {
-  verdict_ = outcome();
+  verdict_ = judged();
   machines_.part(to_message(*verdict_));
 }
 
@@ -572,6 +590,13 @@ Outcome Supervisor::outcome() const {
   return stopping_ && !(finished && not_saved_.empty()) ? stopped_outcome() : Outcome{};
 }
 
+/// The outcome, and whether another life follows.
+Outcome Supervisor::judged() const {
+  Outcome ended = outcome();
+  life_.judge(ended);
+  return ended;
+}
+
 Outcome Supervisor::stopped_outcome() const {
   Outcome outcome;
   outcome.code = stop_signal_ == SIGINT ? kInterrupted : kStopRequested;
@@ -595,88 +620,15 @@ void Supervisor::show_last_words() const {
   }
 }
 
-/// Tells the world how it ended. What can't be written is only warned of: it must not hide the cause. Without `output`
-/// another machine writes.
-void report(const Outcome& outcome, const config::Config& config, const FolderLock* output) {
-  const std::string& resume = config.checkpoint.resume_from_checkpoint;
-  Kept kept{.checkpoint = newest_checkpoint(config.output_dir),
-            .resumes = resume == "auto" || resume == "true",
-            .wrote_nothing = output != nullptr && !output->folder_is_used()};
-  try {
-    if (output != nullptr && !kept.wrote_nothing) write_outcome(outcome, kept, config.output_dir);
-  } catch (const MachineError& error) {
-    say("{}\n", error.what());
-  }
-  if (outcome.code != kDone) say("{}", closing_block(outcome, kept, config.output_dir));
-}
+}  // namespace
 
-Outcome unprepared(const Preparation& prepared) {
-  return {.code = prepared.code, .phase = "preparing the data", .message = prepared.message};
-}
-
-Outcome run_ranks(const config::Plan& plan, const std::vector<std::string>& words, const Patience& patience,
-                  Machines& machines, SignalQueue& signals) {
-  Supervisor supervisor(plan, words, patience, machines, signals);
+Outcome supervise(const config::Plan& plan, const Life& life, const std::vector<std::string>& words,
+                  const Patience& patience, Machines& machines, SignalQueue& signals) {
+  Supervisor supervisor(plan, life, words, patience, machines, signals);
   supervisor.start();
   const Outcome outcome = supervisor.watch();
   supervisor.show_last_words();
   return outcome;
-}
-
-Outcome run_alone(const config::Plan& plan, const std::vector<std::string>& words, const Patience& patience,
-                  const Prepare& prepare) {
-  const Preparation prepared = prepare ? prepare() : Preparation{};
-  if (prepared.code != kDone) return unprepared(prepared);
-  Machines none;
-  SignalQueue signals;
-  return run_ranks(plan, words, patience, none, signals);
-}
-
-Outcome run_with_others(const config::Plan& plan, const std::vector<std::string>& words, const Patience& patience,
-                        const Prepare& prepare) {
-  const config::Config& config = plan.config;
-  const Place place = place_of(plan);
-  const Appointment appointment{
-      .place = place,
-      .host = config.main_process_ip,
-      .port = config.main_process_port != 0 ? static_cast<int>(config.main_process_port) : kDefaultPort,
-      .patience = patience.join,
-      .silence = patience.silence,
-      .secret = take_secret()};
-  SignalQueue signals;
-  try {
-    Machines machines = meet(appointment, introduce(plan, words.front()), signals);
-    check_shared_folder(config.output_dir, place, machines, signals);
-    const Preparation prepared = prepare_together(
-        prepare ? prepare : [] { return Preparation{}; }, place, machines, signals);
-    if (prepared.code != kDone) return unprepared(prepared);
-    return run_ranks(plan, words, patience, machines, signals);
-  } catch (const StoppedBeforeStart& stopped) {
-    return {.code = 128 + stopped.signal,
-            .message = fmt::format("stopped on {}, before the ranks were started", signal_name(stopped.signal))};
-  } catch (const Error& error) {
-    if (error.code() == kUsageFailure) throw;  // a list of problems, which is shown whole
-    return {.code = error.code(), .message = error.what()};
-  }
-}
-
-}  // namespace
-
-int run(const config::Plan& plan, const std::string& worker_path, const Patience& patience, const Prepare& prepare,
-        const std::vector<std::string>& words) {
-  std::vector<std::string> command{worker_path};
-  command.insert(command.end(), words.begin(), words.end());
-  const Place place = place_of(plan);
-  std::optional<FolderLock> output;
-  if (place.is_host()) {
-    output.emplace(plan.config.output_dir);
-    std::error_code ignored;  // there may be none
-    std::filesystem::remove(std::filesystem::path(plan.config.output_dir) / "outcome.json", ignored);
-  }
-  const Outcome outcome = place.is_alone() ? run_alone(plan, command, patience, prepare)
-                                           : run_with_others(plan, command, patience, prepare);
-  report(outcome, plan.config, output ? &*output : nullptr);
-  return outcome.code;
 }
 
 }  // namespace trainer::launch

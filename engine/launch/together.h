@@ -8,9 +8,15 @@
 #include "engine/launch/machines.h"
 #include "engine/launch/place.h"
 #include "engine/launch/signals.h"
-#include "engine/launch/supervisor.h"
 
 namespace trainer::launch {
+
+/// What is done before ranks start, while the output folder is locked already, and how it ended.
+struct Preparation {
+  int code = 0;         // 0, or the exit code of the run
+  std::string message;  // why, when it isn't 0
+};
+using Prepare = std::function<Preparation()>;
 
 /// Machine 0 puts a file into its `folder`, and the others look for it in theirs: checkpoints are written by the ranks
 /// of all machines, into one folder. Errors: MachineError, on every machine, when one doesn't see it; PeerError when a

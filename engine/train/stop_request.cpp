@@ -5,24 +5,32 @@
 namespace trainer::train {
 namespace {
 
-volatile std::sig_atomic_t g_signal = 0;  // all a signal handler may touch
+volatile std::sig_atomic_t g_signal = 0, g_save = 0;  // all a signal handler may touch
 
 void note(int signal) {
-  g_signal = signal;
+  if (signal == SIGUSR2)
+    g_save = 1;
+  else
+    g_signal = signal == SIGINT ? SIGINT : SIGTERM;
 }
 
 }  // namespace
 
-void note_stop_signals() {
+void note_signals() {
   struct sigaction action {};
   action.sa_handler = note;
   action.sa_flags = SA_RESTART;
-  sigaction(SIGTERM, &action, nullptr);
-  sigaction(SIGINT, &action, nullptr);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) sigaction(signal, &action, nullptr);
 }
 
 int stop_signal() {
   return g_signal;
+}
+
+bool take_save_request() {
+  const bool asked = g_save != 0;
+  g_save = 0;
+  return asked;
 }
 
 }  // namespace trainer::train

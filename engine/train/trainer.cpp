@@ -131,7 +131,7 @@ Ending Trainer::run_updates() {
     if (result.all_saved) saving([this] { saver_.advance(); });
     measured_.clear();
     if (evaluation_due()) evaluate(false);
-    if (due(config_.checkpoint.save_steps)) save_checkpoint(false);
+    if (due(config_.checkpoint.save_steps) || result.save) save_checkpoint(false);
     if (result.stop) {
       if (config_.checkpoint.save_on_signal) save_checkpoint(true);
       saving([this] { saver_.finish(); });
@@ -155,13 +155,15 @@ Trainer::StepResult Trainer::train_step() {
   pass.label_smoothing = config_.training.label_smoothing_factor;
   if (loss_scale_) model_->set_loss_scale(loss_scale_->scale());
   const double mine = model_->update(batch.micro_batches, batch.target_tokens, pass);
-  // One collective for all that ranks must agree on: the loss, whether anyone was asked to stop, and how many are
-  // through with their part of a save. Ranks that share the work on the same samples have the same loss, of which one
+  // One collective for all that ranks must agree on: the loss, whether anyone was asked to stop, or to save, and how
+  // many are through with their part of a save. Ranks that share the work on the same samples have the same loss, of which one
   // counts.
   const dist::Mesh& mesh = model_->mesh();
   const bool counts = mesh.tensor().rank() + mesh.context().rank() + mesh.pipeline().rank() == 0;
   const at::Tensor shared =
-      at::tensor({counts ? mine : 0.0, stop_signal() != 0 ? 1.0 : 0.0, saver_.ready() ? 1.0 : 0.0}, at::kDouble);
+      at::tensor({counts ? mine : 0.0, stop_signal() != 0 ? 1.0 : 0.0, take_save_request() ? 1.0 : 0.0,
+                  saver_.ready() ? 1.0 : 0.0},
+                 at::kDouble);
   model_->comm().all_reduce(shared);
   const double loss = shared[0].item<double>() / static_cast<double>(batch.target_tokens);
   const double grad_norm = model_->clip_grad_norm(config_.training.max_grad_norm);
@@ -184,7 +186,9 @@ Trainer::StepResult Trainer::train_step() {
           batch.digest,
           data_seconds,
           shared[1].item<double>() > 0,
-          saver_.busy() && shared[2].item<double>() == model_->comm().size()};
+          shared[2].item<double>() > 0,
+
+          saver_.busy() && shared[3].item<double>() == model_->comm().size()};
 }
 
 void Trainer::make_update(bool good, double learning_rate) {

@@ -47,7 +47,7 @@ class Trainer {
     double efficiency;
     std::string digest;
     double data_seconds;
-    bool stop;
+    bool stop, save;  // somebody asked for it
     bool all_saved;  // every rank is through with its part of the save under way
   };
 

@@ -99,7 +99,7 @@ train::Ending run(Link& link, const std::shared_ptr<RankBoard>& board, int64_t& 
 }  // namespace
 
 int rank_command() {
-  train::note_stop_signals();
+  train::note_signals();
   const auto link = Link::from_environment();
   if (!link) throw ConfigError("`trainer-worker rank` is started by `trainer launch`.");
   const auto board = RankBoard::from_environment();

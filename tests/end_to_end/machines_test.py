@@ -14,6 +14,8 @@ DATA_PARALLEL = {"distributed_type": "MULTI_CPU", "num_processes": 4}
 SHARDED = {"distributed_type": "FSDP", "num_processes": 4, "fsdp_config": {"fsdp_version": 1}}
 LONG = {"training": {"max_steps": 100000}, "evaluation": None, "checkpoint": {"save_steps": 0}}
 SHORT = {"training": {"max_steps": 6}}
+RESTARTED = {"max_restarts": 3, "training": {"max_steps": 60}, "evaluation": None, "data": {"validation": None},
+             "checkpoint": {"save_steps": 5}}
 SECRET = ("env", "TRAINER_SECRET=open-sesame")
 
 
@@ -24,12 +26,12 @@ def free_port():
 
 
 class Machines(EndToEnd):
-    def start_both(self, config, address, port, before=((), ()), flags=((), ()), secrets=(SECRET, SECRET)):
-        """Machine 0 and machine 1, by torchrun's flags."""
+    def start_both(self, config, address, port, before=((), ()), flags=((), ()), secrets=(SECRET, SECRET), only=None):
+        """Machine 0 and machine 1, or `only` one, by torchrun's flags."""
         return [self.start(config, "--nnodes", "2", "--node_rank", str(number), "--master_addr", address,
                            "--master_port", str(port), "--nproc_per_node", "2", *flags[number],
                            before=(*before[number], *secrets[number]))
-                for number in (0, 1)]
+                for number in ((0, 1) if only is None else (only,))]
 
     def finish(self, runs, code):
         for run in runs:
@@ -109,6 +111,36 @@ class OneAddress(Machines):
         self.assertRegex(runs[0].err, r"trainer: step \d+: machine 1 \(.*\) was lost: ")
         self.assert_nothing_runs()
 
+    def check_restarted(self, runs, strategy):
+        self.finish(runs, 0)
+        self.launch(self.job("expected", RESTARTED, strategy))
+        self.assert_same_run(self.folder / "output", self.folder / "expected")
+        self.assert_nothing_runs()
+
+    def test_lost_rank_is_restarted(self):
+        runs = self.start_both(self.job("output", RESTARTED, SHARDED), "127.0.0.1", free_port())
+        until(lambda: last_step(self.folder / "output") >= 7)
+        os.kill(runs[0].ranks()[3], signal.SIGKILL)
+        self.check_restarted(runs, SHARDED)
+        for run in runs:
+            self.assertRegex(run.err, r"killed by signal 9 \(SIGKILL\)\ntrainer: restart 1 of 3, from .*checkpoint-")
+
+    def check_comes_back(self, machine):
+        port = free_port()
+        config = self.job("output", RESTARTED, DATA_PARALLEL)
+        runs = self.start_both(config, "127.0.0.1", port)
+        until(lambda: last_step(self.folder / "output") >= 7)
+        runs[machine].kill()
+        until(lambda: "restart 1 of 3" in runs[1 - machine].err)
+        runs[machine] = self.start_both(config, "127.0.0.1", port, only=machine)[0]
+        self.check_restarted(runs, DATA_PARALLEL)
+
+    def test_lost_machine_comes_back(self):
+        self.check_comes_back(1)
+
+    def test_lost_host_comes_back(self):
+        self.check_comes_back(0)
+
     def test_wrong_secret(self):
         runs = self.start_both(self.job("output", SHORT, SHARDED), "127.0.0.1", free_port(),
                                secrets=(SECRET, ("env", "TRAINER_SECRET=wrong")))
@@ -178,6 +210,18 @@ class Namespaces(Machines):
         self.finish(runs, 6)
         self.assertRegex(runs[0].err, r"machine 1 \(.*, 10\.99\.0\.2\) was lost: ")
         self.assertRegex(runs[1].err, r"machine 0 \(.*, 10\.99\.0\.1\) was lost: ")
+        self.assert_nothing_runs()
+
+    def test_cut_cable_is_mended(self):
+        runs = self.start_both(self.job("output", RESTARTED, SHARDED), "10.99.0.1", 29500, self.before)
+        until(lambda: last_step(self.folder / "output") >= 7)
+        self.ip("-n", self.spaces[1], "link", "set", self.cables[1], "down")
+        for run in runs:
+            until(lambda: "restart 1 of 3" in run.err)
+        self.ip("-n", self.spaces[1], "link", "set", self.cables[1], "up")
+        self.finish(runs, 0)
+        self.launch(self.job("expected", RESTARTED, SHARDED))
+        self.assert_same_run(self.folder / "output", self.folder / "expected")
         self.assert_nothing_runs()
 
     def test_wrong_secret(self):

@@ -83,6 +83,17 @@ int kill_itself(Worker& worker) {
   return 0;
 }
 
+/// Dies in as many lives as it is told, each a little later than the one before, and ends well in the next.
+int die_in_lives(Worker& worker) {
+  const int life = std::stoi(variable(trainer::kLifeVariable));
+  worker.note(fmt::format("life-{}", life), "");
+  worker.link->report_step(5 + life, "backward");
+  worker.barrier();
+  if (life < std::stoi(worker.argument)) raise(SIGKILL);
+  worker.link->report_done();
+  return 0;
+}
+
 int report_failure(Worker& worker) {
   worker.link->report_failure(std::stoi(worker.argument), -1, "the model is broken\n  why: it is");
   return std::stoi(worker.argument);
@@ -209,6 +220,7 @@ int main(int argc, char** argv) {
       {"finish", finish},
       {"exit", exit_silently},
       {"kill", kill_itself},
+      {"die_in_lives", die_in_lives},
       {"fail", report_failure},
       {"lose_peer", lose_peer},
       {"hang", hang},

@@ -17,7 +17,7 @@
 #include "engine/base/files.h"
 #include "engine/launch/address.h"
 #include "engine/launch/line.h"
-#include "engine/launch/supervisor.h"
+#include "engine/launch/run.h"
 
 namespace trainer::launch {
 namespace {

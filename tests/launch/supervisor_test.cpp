@@ -1,4 +1,4 @@
-#include "engine/launch/supervisor.h"
+#include "engine/launch/run.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -309,8 +309,10 @@ TEST_F(SupervisorTest, WhatARankLeavesBehindEndsToo) {
 }
 
 TEST_F(SupervisorTest, StopSignalsLetTheRanksSave) {
-  for (auto [signal, code, name] :
-       {std::tuple{SIGTERM, 143, "SIGTERM"}, {SIGINT, 130, "SIGINT"}, {SIGHUP, 143, "SIGHUP"}}) {
+  for (auto [signal, code, name] : {std::tuple{SIGTERM, 143, "SIGTERM"},
+                                    {SIGINT, 130, "SIGINT"},
+                                    {SIGHUP, 143, "SIGHUP"},
+                                    {SIGUSR1, 143, "SIGUSR1"}}) {
     fs::remove_all(folder_ / "notes");
     fs::create_directories(folder_ / "notes");
     start({{"FAKE", "train"}});
@@ -339,13 +341,14 @@ TEST_F(SupervisorTest, RanksMayAgreeToStopByThemselves) {
 }
 
 TEST_F(SupervisorTest, PatienceEnds) {
-  patience_.stop = milliseconds(100);
+  plan_.config.checkpoint.grace_seconds = 0.1;
   start({{"FAKE_0", "train"}, {"FAKE_1", "hang:stubborn"}});
   wait_for_note("ready-0");
   wait_for_note("ready-1");
   kill(pid_, SIGTERM);
   EXPECT_EQ(finish(), 143);
-  EXPECT_NE(block().find("save abandoned: not finished after 0.1 s"), std::string::npos) << screen();
+  EXPECT_NE(block().find("save abandoned: not finished after 0.1 s (checkpoint.grace_seconds)"), std::string::npos)
+      << screen();
   EXPECT_FALSE(anyone_left());
 }
 
@@ -390,6 +393,60 @@ TEST_F(SupervisorTest, AnOutputFolderInUseStopsASecondRun) {
   kill(first, SIGTERM);
   pid_ = first;
   EXPECT_EQ(finish(), 143);
+}
+
+TEST_F(SupervisorTest, ALostRankBeginsAnotherLife) {
+  plan_.config.max_restarts = 2;
+  fs::create_directories(output() / "checkpoint-4");
+  EXPECT_EQ(run_with({{"FAKE", "die_in_lives:2"}}), 0) << screen();
+  EXPECT_TRUE(on_screen("trainer: restart 1 of 2, from where it began\n")) << screen();
+  EXPECT_TRUE(on_screen("step 6 (backward): killed by signal 9 (SIGKILL)\ntrainer: restart 2 of 2")) << screen();
+  for (const char* note : {"life-0-0", "life-1-0", "life-2-0", "life-2-1"})
+    EXPECT_TRUE(fs::exists(folder_ / "notes" / note));
+  EXPECT_EQ(outcome()["code"], 0);
+  EXPECT_EQ(outcome()["restarts"], 2);
+  EXPECT_FALSE(anyone_left());
+}
+
+TEST_F(SupervisorTest, RestartsAreSpentInTheEnd) {
+  plan_.config.max_restarts = 1;
+  fs::create_directories(output() / "checkpoint-4");
+  EXPECT_EQ(run_with({{"FAKE", "die_in_lives:9"}}), kGaveUp);
+  EXPECT_NE(
+      block().find("step 6 (backward): killed by signal 9 (SIGKILL)\n  gave up: all 1 restarts (max_restarts) are "
+                   "spent\n"),
+      std::string::npos)
+      << block();
+  EXPECT_LE(block_lines(), 6u);
+  EXPECT_EQ(outcome()["cause"], "gave_up");
+  EXPECT_EQ(outcome()["retryable"], false);
+  EXPECT_FALSE(anyone_left());
+}
+
+TEST_F(SupervisorTest, ACauseThatComesBackIsNoBadLuck) {
+  plan_.config.max_restarts = 100;
+  patience_.pause = milliseconds(1);
+  EXPECT_EQ(run_with({{"FAKE_0", "hang:stubborn"}, {"FAKE_1", "kill:9"}}), kGaveUp);
+  EXPECT_TRUE(on_screen("restart 2 of 100")) << screen();
+  EXPECT_FALSE(on_screen("restart 3 of 100")) << screen();
+  EXPECT_NE(block().find("it ended here 3 times in a row"), std::string::npos) << block();
+}
+
+TEST_F(SupervisorTest, WhatARestartCannotMendEndsTheRun) {
+  plan_.config.max_restarts = 3;
+  for (const int code : {2, 3, 4, 5}) EXPECT_EQ(run_with({{"FAKE", fmt::format("fail:{}", code)}}), code) << screen();
+  EXPECT_FALSE(on_screen("restart")) << screen();
+}
+
+TEST_F(SupervisorTest, ASignalEndsTheWaitBetweenTwoLives) {
+  plan_.config.max_restarts = 3;
+  patience_.pause = milliseconds(60'000);
+  start({{"FAKE_0", "hang:stubborn"}, {"FAKE_1", "kill:9"}});
+  while (!on_screen("restart 2 of 3")) usleep(1000);  // the first one came at once
+  kill(pid_, SIGTERM);
+  EXPECT_EQ(finish(), 143);
+  EXPECT_NE(block().find("stopped on SIGTERM, before the ranks were started"), std::string::npos) << screen();
+  EXPECT_FALSE(anyone_left());
 }
 
 TEST_F(SupervisorTest, AWorkerThatIsNotThereIsAMachineError) {

@@ -74,6 +74,10 @@ const Entries& root_table() {
           .at_least(0)
           .at_most(65535)
           .when("num_machines is above 1", several_machines),
+      option("max_restarts", &C::max_restarts)
+          .help("How many times all ranks are started again, from the newest checkpoint, when a rank or a machine is "
+                "lost. 0: the run ends then.")
+          .at_least(0),
       option("debug", &C::debug)
           .accelerate()
           .help("Checks the shapes of what ranks exchange, and logs more.")

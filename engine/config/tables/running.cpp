@@ -21,7 +21,10 @@ const Entries& checkpoint_table() {
                 "checkpoint folder.")
           .one_of({"auto", "true", "false"}, "a checkpoint folder")
           .path(),
-      option("save_on_signal", &C::save_on_signal).help("Saves before it stops on SIGTERM or Ctrl-C."));
+      option("save_on_signal", &C::save_on_signal).help("Saves before it stops on SIGTERM, SIGUSR1 or Ctrl-C."),
+      option("grace_seconds", &C::grace_seconds)
+          .help("How long ranks may take to stop, and to save, after that. (Kubernetes kills after 30.)")
+          .above(0.0));
   return entries;
 }
 

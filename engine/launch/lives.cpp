@@ -1,0 +1,78 @@
+#include "engine/launch/lives.h"
+
+#include <signal.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "engine/base/errors.h"
+
+namespace trainer::launch {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLongestPause{60'000};
+constexpr int kSameEnds = 3;  // in a row, until it counts as no bad luck
+
+/// `message` with `line` behind its first line, which says what happened.
+std::string with_second_line(const std::string& message, const std::string& line) {
+  const size_t end = std::min(message.find('\n'), message.size());
+  return message.substr(0, end) + "\n  " + line + message.substr(end);
+}
+
+}  // namespace
+
+bool worth_another_life(int code) {
+  if (code == kPeerFailure) return true;
+  if (code <= 128 || code == kInterrupted || code == kStopRequested) return false;
+  const int signal = code - 128;
+  return signal != SIGILL && signal != SIGXCPU && signal != SIGXFSZ;
+}
+
+Lives::Lives(const config::Config& config, milliseconds first_pause)
+    : max_(config.max_restarts),
+      output_dir_(config.output_dir),
+      first_pause_(first_pause),
+      checkpoint_before_(newest_checkpoint(config.output_dir)) {}
+
+config::Plan Lives::plan(const config::Plan& given) const {
+  config::Plan plan = given;
+  const bool has_saved = newest_checkpoint(output_dir_) != checkpoint_before_;
+  if (number_ > 0 && has_saved) plan.config.checkpoint.resume_from_checkpoint = "auto";
+  return plan;
+}
+
+void Lives::judge(Outcome& outcome) {
+  outcome.restarts = number_;
+  if (max_ == 0 || !worth_another_life(outcome.code)) return;
+  const std::pair end(newest_checkpoint(output_dir_), outcome.step);
+  without_progress_ = last_end_ == end ? without_progress_ + 1 : 0;
+  last_end_ = end;
+  std::string why;
+  if (without_progress_ + 1 >= kSameEnds)
+    why = fmt::format("gave up: it ended here {} times in a row, so a restart does not help", kSameEnds);
+  else if (number_ >= max_)
+    why = fmt::format("gave up: all {} restarts (max_restarts) are spent", max_);
+  if (why.empty()) {
+    outcome.again = true;
+    return;
+  }
+  outcome.code = kGaveUp;
+  outcome.message = with_second_line(outcome.message, why);
+}
+
+milliseconds Lives::begin_next(const Outcome& ended) {
+  number_ = std::max(number_, ended.restarts) + 1;
+  if (without_progress_ == 0) return milliseconds(0);
+  return std::min(first_pause_ * (1 << std::min(without_progress_ - 1, 16)), kLongestPause);
+}
+
+std::string Lives::text() const {
+  const std::string newest = newest_checkpoint(output_dir_);
+  return fmt::format("restart {} of {}, {}", number_, max_,
+                     newest == checkpoint_before_ ? "from where it began" : "from " + newest);
+}
+
+}  // namespace trainer::launch
