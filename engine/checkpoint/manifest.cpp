@@ -84,7 +84,8 @@ json progress_json(const Progress& p) {
            {{"scale", p.loss_scale.scale},
             {"clean_updates", p.loss_scale.clean},
             {"hysteresis_left", p.loss_scale.hysteresis_left},
-            {"skipped_updates", p.loss_scale.skipped}}}};
+            {"skipped_updates", p.loss_scale.skipped}}},
+          {"losses", {{"seen", p.losses.seen}, {"mean", p.losses.mean}, {"variance", p.losses.variance}}}};
 }
 
 /// Manifests of earlier versions have none.
@@ -92,6 +93,13 @@ optim::LossScaleState loss_scale_from(const json& progress) {
   if (!progress.contains("loss_scale")) return {};
   const json& from = progress.at("loss_scale");
   return {from.at("scale"), from.at("clean_updates"), from.at("hysteresis_left"), from.at("skipped_updates")};
+}
+
+/// The same.
+optim::LossWatchState losses_from(const json& progress) {
+  if (!progress.contains("losses")) return {};
+  const json& from = progress.at("losses");
+  return {from.at("seen"), from.at("mean"), from.at("variance")};
 }
 
 }  // namespace
@@ -119,7 +127,7 @@ Manifest read_manifest(const std::string& folder) {
   try {
     const json& p = all.at("progress");
     Manifest m{{p.at("step"), p.at("consumed_samples"), p.at("global_batch_size"), p.at("optimizer_steps"),
-                p.at("loss_since_log"), p.at("updates_since_log"), p.at("tokens"), loss_scale_from(p)},
+                p.at("loss_since_log"), p.at("updates_since_log"), p.at("tokens"), loss_scale_from(p), losses_from(p)},
                all.at("world_size"),
                all.at("seed"),
                all.at("samples_per_epoch"),

@@ -8,6 +8,7 @@
 
 #include "engine/checkpoint/contents.h"
 #include "engine/optim/loss_scale.h"
+#include "engine/optim/loss_watch.h"
 #include "models/nn/part.h"
 
 namespace trainer::checkpoint {
@@ -39,6 +40,7 @@ struct Progress {
   int64_t updates_since_log = 0;     // … and how many updates that was
   int64_t tokens = 0;                // target and source tokens consumed
   optim::LossScaleState loss_scale;  // of fp16
+  optim::LossWatchState losses;      // what loss spikes are told by
 };
 
 struct Manifest {

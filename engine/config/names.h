@@ -236,6 +236,13 @@ struct EnumNames<OptimizerName> {
 };
 
 template <>
+struct EnumNames<OnDivergence> {
+  using E = OnDivergence;
+  static constexpr std::pair<E, std::string_view> values[] = {
+      {E::kStop, "stop"}, {E::kSkip, "skip"}, {E::kRollback, "rollback"}};
+};
+
+template <>
 struct EnumNames<CommHook> {
   using E = CommHook;
   static constexpr std::pair<E, std::string_view> values[] = {{E::kNo, "no"},

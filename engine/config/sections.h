@@ -42,6 +42,8 @@ enum class Schedule {
 };
 enum class OptimizerName { kAdamW, kAdamWFused, kSgd, kAdafactor, kLion, kRmsprop, kAdagrad };
 enum class DdpBackend { kGloo, kMpi };
+/// What becomes of a run when a loss or a gradient can't be right.
+enum class OnDivergence { kStop, kSkip, kRollback };
 /// What becomes of gradients on their way between ranks: nothing, 16 bits, or products of two thin matrices.
 enum class CommHook { kNo, kFp16, kBf16, kPowerSgd, kBatchedPowerSgd };
 enum class LoraBias { kNone, kAll, kLoraOnly };
@@ -301,6 +303,9 @@ struct TrainingConfig {
   int64_t local_sgd_steps = 0;  // updates that ranks make alone before their weights are averaged; 0: never alone
   LossScalingConfig loss_scaling;
   bool check_first_steps = true;
+  OnDivergence on_divergence = OnDivergence::kStop;
+  double loss_spike_deviations = 0;  // above the mean of the last losses; 0: only what is not finite diverges
+  int64_t snapshot_steps = 100;      // of rollback
 };
 
 /// `checkpoint`: when to save, and where to go on from.

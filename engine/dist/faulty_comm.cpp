@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <sstream>
 #include <string>
@@ -21,12 +22,15 @@ namespace {
 
 const std::map<std::string, Fault::Kind> kKinds{{"skip", Fault::Kind::kSkip}, {"other", Fault::Kind::kOther},
                                                 {"size", Fault::Kind::kSize}, {"stop", Fault::Kind::kStop},
-                                                {"kill", Fault::Kind::kKill}, {"slow", Fault::Kind::kSlow}};
+                                                {"kill", Fault::Kind::kKill}, {"slow", Fault::Kind::kSlow},
+                                                {"nan", Fault::Kind::kNan}};
 const std::map<std::string, int> kFileErrors{{"enospc", ENOSPC}, {"eio", EIO}, {"edquot", EDQUOT}};
 
 struct Nothing : Pending {
   void wait() override {}
 };
+
+enum class Call { kSum, kTransfer, kBarrier };
 
 /// Strikes once, in whichever of the communicators that share it comes first.
 class Striker {
@@ -34,9 +38,11 @@ class Striker {
   Striker(const Fault& fault, std::function<int64_t()> step) : fault_(fault), step_(std::move(step)) {}
 
   /// What strikes in this call, if anything does; being slow and being stopped are done here.
-  std::optional<Fault::Kind> strike(int rank, bool has_tensor = true) {
+  std::optional<Fault::Kind> strike(int rank, Call call) {
     if (struck_ || rank != fault_.rank || step_() < fault_.step) return std::nullopt;
-    if (!has_tensor && (fault_.kind == Fault::Kind::kSize || fault_.kind == Fault::Kind::kOther)) return std::nullopt;
+    if (call == Call::kBarrier && (fault_.kind == Fault::Kind::kSize || fault_.kind == Fault::Kind::kOther))
+      return std::nullopt;
+    if (call != Call::kSum && fault_.kind == Fault::Kind::kNan) return std::nullopt;
     struck_ = true;
     if (fault_.kind == Fault::Kind::kStop) raise(SIGSTOP);
     if (fault_.kind == Fault::Kind::kSlow) std::this_thread::sleep_for(std::chrono::duration<double>(fault_.seconds));
@@ -56,7 +62,7 @@ class FaultyComm : public ForwardingComm {
       : ForwardingComm(std::move(inner)), striker_(std::move(striker)), rank_(rank) {}
 
   std::unique_ptr<Pending> all_gather(const at::Tensor& full, const at::Tensor& shard) override {
-    const auto fault = striker_->strike(rank_);
+    const auto fault = striker_->strike(rank_, Call::kTransfer);
     if (fault == Fault::Kind::kSkip) return std::make_unique<Nothing>();
     if (fault == Fault::Kind::kOther) inner().barrier();
     if (fault == Fault::Kind::kSize)
@@ -68,22 +74,23 @@ class FaultyComm : public ForwardingComm {
   }
 
   void all_reduce(const at::Tensor& tensor, Reduce op) override {
-    const auto fault = striker_->strike(rank_);
+    const auto fault = striker_->strike(rank_, at::isFloatingType(tensor.scalar_type()) ? Call::kSum : Call::kTransfer);
     if (fault == Fault::Kind::kSkip) return;
+    if (fault == Fault::Kind::kNan) tensor.view(-1).narrow(0, 0, 1).fill_(std::numeric_limits<double>::quiet_NaN());
     if (fault == Fault::Kind::kKill) raise(SIGKILL);
     if (fault == Fault::Kind::kOther) inner().barrier();
     inner().all_reduce(fault == Fault::Kind::kSize ? at::zeros({tensor.numel() + 1}, tensor.options()) : tensor, op);
   }
 
   std::unique_ptr<Pending> send(const at::Tensor& tensor, int to) override {
-    const auto fault = striker_->strike(rank_);
+    const auto fault = striker_->strike(rank_, Call::kTransfer);
     if (fault == Fault::Kind::kSkip) return std::make_unique<Nothing>();
     if (fault == Fault::Kind::kKill) raise(SIGKILL);
     return inner().send(tensor, to);
   }
 
   void barrier() override {
-    const auto fault = striker_->strike(rank_, /*has_tensor=*/false);
+    const auto fault = striker_->strike(rank_, Call::kBarrier);
     if (fault == Fault::Kind::kKill) raise(SIGKILL);
     if (fault != Fault::Kind::kSkip) inner().barrier();
   }
@@ -111,7 +118,7 @@ std::optional<Fault> fault_from_environment() {
   const auto bad = [&](const std::string& why) {
     return ConfigError(
         "TRAINER_INJECT={}: {}.\n  It is KIND:rank=R,step=S with one of skip, other, size, stop, kill, "
-        "slow (and seconds=N), or kill, enospc, eio, edquot with file=N, as KIND: see docs/fault_injection.md.",
+        "slow (and seconds=N), nan, or kill, enospc, eio, edquot with file=N, as KIND: see docs/fault_injection.md.",
         whole, why);
   };
   const std::string kind = whole.substr(0, whole.find(':'));

@@ -10,7 +10,7 @@ namespace trainer::dist {
 
 /// A fault made on purpose, to test what becomes of a run: docs/fault_injection.md.
 struct Fault {
-  enum class Kind { kSkip, kOther, kSize, kStop, kKill, kSlow, kFileError };
+  enum class Kind { kSkip, kOther, kSize, kStop, kKill, kSlow, kFileError, kNan };
   Kind kind{};
   int rank = 0;
   int64_t step = 1;

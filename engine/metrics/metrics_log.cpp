@@ -95,6 +95,19 @@ std::string to_json_line(const StepRecord& record) {
   return line.take();
 }
 
+std::string to_json_line(const DivergenceRecord& record) {
+  JsonLine line;
+  line.add("step", record.step)
+      .add("diverged", std::string(record.back_to < 0 ? "skipped" : "rolled back"))
+      .add("loss", record.loss)
+      .add("grad_norm", record.grad_norm)
+      .add("first_sample", record.first_sample)
+      .add("end_sample", record.end_sample)
+      .add("order_digest", record.order_digest);
+  if (record.back_to >= 0) line.add("back_to_step", record.back_to);
+  return line.take();
+}
+
 std::string to_json_line(const EvaluationRecord& record) {
   JsonLine line;
   line.add("step", record.step).add("epoch", record.epoch);

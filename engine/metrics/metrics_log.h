@@ -15,6 +15,7 @@ namespace trainer::metrics {
 /// "inf", "-inf").
 std::string to_json_line(const StepRecord& record);
 std::string to_json_line(const EvaluationRecord& record);
+std::string to_json_line(const DivergenceRecord& record);
 
 /// Appends to metrics.jsonl. Each line is handed to the system at once: killing the process loses none.
 /// Errors: MachineError when the disk is full and the like.
@@ -28,6 +29,7 @@ class MetricsLog {
 
   void write(const StepRecord& record) { append(to_json_line(record)); }
   void write(const EvaluationRecord& record) { append(to_json_line(record)); }
+  void write(const DivergenceRecord& record) { append(to_json_line(record)); }
 
  private:
   void append(const std::string& line);

@@ -26,6 +26,15 @@ struct StepRecord {
   int64_t skipped_updates = 0;  // of the run so far, as their gradients overflowed fp16
 };
 
+/// An update that diverged, and was not made.
+struct DivergenceRecord {
+  int64_t step = 0;  // the update it would have been
+  double loss = 0.0, grad_norm = 0.0;
+  int64_t first_sample = 0, end_sample = 0;  // of the run's order
+  std::string order_digest;
+  int64_t back_to = -1;  // the step that weights and optimiser returned to; -1: they stayed as they were
+};
+
 /// One evaluation, merged over all ranks.
 struct EvaluationRecord {
   int64_t step = 0;

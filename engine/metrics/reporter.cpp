@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace trainer::metrics {
 
 Reporter::Reporter(const config::LoggingConfig& logging, const std::filesystem::path& output_dir, int64_t resume_step,
@@ -10,6 +12,14 @@ Reporter::Reporter(const config::LoggingConfig& logging, const std::filesystem::
   const auto& targets = logging.report_to;
   if (std::find(targets.begin(), targets.end(), "tensorboard") != targets.end())
     events_.emplace(output_dir / "tensorboard", resume_step);
+}
+
+void Reporter::report(const DivergenceRecord& record) {
+  log_.write(record);
+  const std::string what =
+      record.back_to < 0 ? "the update is skipped" : fmt::format("back to the weights of step {}", record.back_to);
+  progress_.print(fmt::format("step {}: diverged (loss {:g}, gradient norm {:g}, samples {} to {}): {}", record.step,
+                              record.loss, record.grad_norm, record.first_sample, record.end_sample - 1, what));
 }
 
 }  // namespace trainer::metrics

@@ -24,6 +24,7 @@ class Reporter {
   /// A logged update: every `logging.logging_steps`.
   void report(const StepRecord& record) { report_to_all(record); }
   void report(const EvaluationRecord& record) { report_to_all(record); }
+  void report(const DivergenceRecord& record);
 
   /// For what is only shown: each update, evaluation's progress, messages above the bar.
   Progress& progress() { return progress_; }

@@ -10,6 +10,7 @@
 #include "engine/dist/dry_memory.h"
 #include "engine/dist/shared_memory.h"
 #include "engine/prepare/run_length.h"
+#include "engine/train/divergence.h"
 
 namespace trainer::train {
 namespace {
@@ -127,6 +128,8 @@ MemoryPlan plan_memory(const config::Plan& plan, Blueprint blueprint, const Work
     if (tensor.grad.defined()) memory.gradients += static_cast<int64_t>(tensor.grad.nbytes());
   memory.weights = held() - memory.gradients;
   const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), *comm);
+  Divergence divergence(plan.config.training);
+  divergence.keep(*model, *optimizer, 0);
   memory.optimizer = held() - memory.held();
   const dist::DryBytes training = training_peak(*model, plan.config, workload);
   memory.communication = training.communication;

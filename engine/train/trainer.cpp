@@ -58,7 +58,8 @@ Trainer::Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::Lora
       lora_(std::move(lora)),
       model_(std::move(model)),
       report_(std::move(report)),
-      saver_(make_saver()) {
+      saver_(make_saver()),
+      divergence_(plan.config.training) {
   optimizer_ = optim::make_optimizer(config_.training, model_->logical_tensors(), model_->comm());
   if (config_.mixed_precision == config::MixedPrecision::kFp16) loss_scale_.emplace(config_.training.loss_scaling);
   resume();
@@ -103,6 +104,7 @@ void Trainer::resume_from(const std::string& folder, const checkpoint::Manifest&
   progress_ = manifest.progress;
   progress_.global_batch = chosen_global_batch(manifest.progress.global_batch);
   if (loss_scale_ && progress_.loss_scale.scale > 0) loss_scale_->set_state(progress_.loss_scale);
+  divergence_.set_state(progress_.losses);
   last_saved_ = progress_.step;
 }
 
@@ -144,6 +146,7 @@ Ending Trainer::run_updates() {
 
 Trainer::StepResult Trainer::train_step() {
   const int64_t step = progress_.step, skipped_before = progress_.loss_scale.skipped;
+  divergence_.keep(*model_, *optimizer_, step);
   const auto start = Clock::now();
   const UpdateBatch batch = batches_->next(progress_.consumed);
   const double data_seconds = seconds_since(start);
@@ -167,18 +170,20 @@ Trainer::StepResult Trainer::train_step() {
   model_->comm().all_reduce(shared);
   const double loss = shared[0].item<double>() / static_cast<double>(batch.target_tokens);
   const double grad_norm = model_->clip_grad_norm(config_.training.max_grad_norm);
-  const bool good = gradients_are_good(loss, grad_norm, batch);
+  const Fate fate = fate_of_update(loss, grad_norm, batch);
   report_(step + 1, "optimizer step");
   const double learning_rate = schedule_->at(step - skipped_before);
-  make_update(good, learning_rate);
+  make_update(fate == Fate::kMake, learning_rate);
   progress_.step += 1;
   progress_.consumed = batch.positions.end;
   progress_.tokens += batch.tokens;
-  if (std::isfinite(loss)) {  // a skipped update's may not be
+  if (std::isfinite(loss) && (fate == Fate::kMake || fate == Fate::kOverflow)) {
     progress_.loss_since_log += loss;
     progress_.updates_since_log += 1;
   }
-  return {loss,
+  if (fate == Fate::kRollBack) divergence_.roll_back(*model_, *optimizer_);
+  return {fate,
+          loss,
           grad_norm,
           learning_rate,
           batch.tokens,
@@ -205,30 +210,53 @@ void Trainer::make_update(bool good, double learning_rate) {
   if (first_steps_->done()) first_steps_.reset();
 }
 
-bool Trainer::gradients_are_good(double loss, double grad_norm, const UpdateBatch& batch) {
+Trainer::Fate Trainer::fate_of_update(double loss, double grad_norm, const UpdateBatch& batch) {
   const bool finite = std::isfinite(loss) && std::isfinite(grad_norm);
-  if (!finite && !(loss_scale_ && loss_scale_->can_shrink())) {
-    const std::string where = std::isfinite(loss) ? not_finite(*model_) : "";
+  const bool good = finite && !divergence_.is_spike(loss);
+  const bool overflow = !finite && loss_scale_ && loss_scale_->can_shrink();
+  if (good) divergence_.pass(progress_.step + 1, loss);
+  progress_.losses = divergence_.state();
+  if (loss_scale_ && (finite || overflow)) shrink_or_grow_loss_scale(overflow);
+  if (good) return Fate::kMake;
+  if (overflow) return Fate::kOverflow;
+  const Divergence::Remedy remedy = divergence_.remedy(progress_.step + 1);
+  if (remedy == Divergence::Remedy::kStop) throw_diverged(loss, grad_norm, batch);
+  const bool back = remedy == Divergence::Remedy::kRollBack;
+  if (reporter_)
+    reporter_->report(metrics::DivergenceRecord{progress_.step + 1, loss, grad_norm, batch.positions.begin,
+                                                batch.positions.end, batch.digest,
+                                                back ? divergence_.kept_step() : -1});
+  return back ? Fate::kRollBack : Fate::kSkip;
+}
+
+void Trainer::throw_diverged(double loss, double grad_norm, const UpdateBatch& batch) const {
+  const std::string samples = fmt::format("samples {} to {} of the run's order, digest {}", batch.positions.begin,
+                                          batch.positions.end - 1, batch.digest);
+  if (std::isfinite(loss) && std::isfinite(grad_norm))
     throw NumericError(
-        "the {} is {} (samples {} to {} of the run's order, digest {}{}).\n  The weights are those of step {}. "
-        "Lower training.learning_rate, or look at these samples{}.",
-        std::isfinite(loss) ? "gradient norm" : "loss", std::abs(std::isfinite(loss) ? grad_norm : loss),  // no "-nan"
-        batch.positions.begin, batch.positions.end - 1, batch.digest, where.empty() ? "" : "; in " + where,
-        progress_.step,
-        loss_scale_ ? fmt::format(", or use mixed_precision bf16: the loss scale of fp16 is as small as it may be ({})",
-                                  loss_scale_->scale())
-                    : "");
-  }
-  if (!loss_scale_) return true;
+        "the loss is {:g}, far above those before it, whose mean is {:g} ({}).\n  The weights are those of step {}. "
+        "Lower training.learning_rate, look at these samples, or set training.on_divergence to skip or rollback.",
+        loss, divergence_.state().mean, samples, progress_.step);
+  const std::string where = std::isfinite(loss) ? not_finite(*model_) : "";
+  throw NumericError(
+      "the {} is {} ({}{}).\n  The weights are those of step {}. "
+      "Lower training.learning_rate, or look at these samples{}.",
+      std::isfinite(loss) ? "gradient norm" : "loss", std::abs(std::isfinite(loss) ? grad_norm : loss),  // no "-nan"
+      samples, where.empty() ? "" : "; in " + where, progress_.step,
+      loss_scale_ ? fmt::format(", or use mixed_precision bf16: the loss scale of fp16 is as small as it may be ({})",
+                                loss_scale_->scale())
+                  : "");
+}
+
+void Trainer::shrink_or_grow_loss_scale(bool overflow) {
   const double before = loss_scale_->scale();
-  loss_scale_->update(!finite);
+  loss_scale_->update(overflow);
   progress_.loss_scale = loss_scale_->state();
-  if (!finite && reporter_)
+  if (overflow && reporter_)
     reporter_->progress().print(
         fmt::format("step {}: gradients overflowed fp16, the update is skipped; loss scale {} "
                     "→ {}",
                     progress_.step + 1, before, loss_scale_->scale()));
-  return finite;
 }
 
 void Trainer::log_step(const StepResult& result) {

@@ -17,6 +17,7 @@
 #include "engine/parallel/parallel_model.h"
 #include "engine/train/batch_stream.h"
 #include "engine/train/build.h"
+#include "engine/train/divergence.h"
 #include "engine/train/first_steps.h"
 
 namespace trainer::train {
@@ -41,7 +42,10 @@ class Trainer {
   Ending run();
 
  private:
+  /// What becomes of an update: it is made, or left out as it overflowed fp16 or diverged ([Note Divergence]).
+  enum class Fate { kMake, kOverflow, kSkip, kRollBack };
   struct StepResult {
+    Fate fate;
     double loss, grad_norm, learning_rate;
     int64_t tokens;
     double efficiency;
@@ -56,9 +60,10 @@ class Trainer {
   Ending run_updates();
   int64_t chosen_global_batch(int64_t of_checkpoint) const;
   StepResult train_step();
-  /// After an update's gradients are known: true when they are to be used, false when they overflowed fp16, after which
-  /// the loss scale is smaller. Errors: NumericError when they are not finite for another reason.
-  bool gradients_are_good(double loss, double grad_norm, const UpdateBatch& batch);
+  /// Once an update's loss and gradients are known. Errors: NumericError when they diverge, and the run is to stop.
+  Fate fate_of_update(double loss, double grad_norm, const UpdateBatch& batch);
+  [[noreturn]] void throw_diverged(double loss, double grad_norm, const UpdateBatch& batch) const;
+  void shrink_or_grow_loss_scale(bool overflow);
   /// Changes the weights, if the gradients are good for it.
   void make_update(bool good, double learning_rate);
   void log_step(const StepResult& result);
@@ -87,6 +92,7 @@ class Trainer {
   std::map<std::string, double> measured_;      // by the evaluation at this step
   std::optional<FirstSteps> first_steps_;       // until all is seen
   std::optional<optim::LossScale> loss_scale_;  // fp16 only
+  Divergence divergence_;
   checkpoint::Progress progress_;
   std::optional<BatchStream> batches_;
   std::optional<optim::LearningRate> schedule_;

@@ -147,7 +147,21 @@ const Entries& training_table() {
       option("check_first_steps", &C::check_first_steps)
           .help(
               "Watches the first updates: that every trained tensor gets a gradient, no frozen one changes, tied ones "
-              "stay tied, some labels count, and an update takes the samples it should."));
+              "stay tied, some labels count, and an update takes the samples it should."),
+      option("on_divergence", &C::on_divergence)
+          .help("When a loss or a gradient is not finite, or the loss is far above those before it: stop; skip the "
+                "update; or rollback: return to the weights of up to snapshot_steps updates ago, and go on with the "
+                "next samples."),
+      option("loss_spike_deviations", &C::loss_spike_deviations)
+          .help(
+              "So many standard deviations above the mean of the last hundred losses count as divergence. 0: only what "
+              "is not finite does.")
+          .at_least(0.0),
+      option("snapshot_steps", &C::snapshot_steps)
+          .help("Updates between the copies in memory that rollback returns to; each rank keeps one of what it trains.")
+          .at_least(1)
+          .when("on_divergence is rollback",
+                [](const Config& c) { return c.training.on_divergence == OnDivergence::kRollback; }));
   static const Entries entries = joined(ours, training_arguments_table());
   return entries;
 }
