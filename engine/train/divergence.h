@@ -19,7 +19,8 @@ namespace trainer::train {
 //             with the next samples: those in between are not seen again, as they may be what led here. Steps are
 //             counted on, so that nothing that was written about the run is overtaken
 // A run that doesn't get out of it ends with 5 as well: after kMostInARow skips in a row, or as many returns with fewer
-// than `snapshot_steps` updates between them. Every rank decides the same, as they have the same loss and gradient norm.
+// than `snapshot_steps` updates between them. Every rank decides the same, as they have the same loss and gradient
+// norm.
 class Divergence {
  public:
   static constexpr int kMostInARow = 10;

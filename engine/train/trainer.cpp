@@ -159,14 +159,13 @@ Trainer::StepResult Trainer::train_step() {
   if (loss_scale_) model_->set_loss_scale(loss_scale_->scale());
   const double mine = model_->update(batch.micro_batches, batch.target_tokens, pass);
   // One collective for all that ranks must agree on: the loss, whether anyone was asked to stop, or to save, and how
-  // many are through with their part of a save. Ranks that share the work on the same samples have the same loss, of which one
-  // counts.
+  // many are through with their part of a save. Ranks that share the work on the same samples have the same loss, of
+  // which one counts.
   const dist::Mesh& mesh = model_->mesh();
   const bool counts = mesh.tensor().rank() + mesh.context().rank() + mesh.pipeline().rank() == 0;
-  const at::Tensor shared =
-      at::tensor({counts ? mine : 0.0, stop_signal() != 0 ? 1.0 : 0.0, take_save_request() ? 1.0 : 0.0,
-                  saver_.ready() ? 1.0 : 0.0},
-                 at::kDouble);
+  const at::Tensor shared = at::tensor({counts ? mine : 0.0, stop_signal() != 0 ? 1.0 : 0.0,
+                                        take_save_request() ? 1.0 : 0.0, saver_.ready() ? 1.0 : 0.0},
+                                       at::kDouble);
   model_->comm().all_reduce(shared);
   const double loss = shared[0].item<double>() / static_cast<double>(batch.target_tokens);
   const double grad_norm = model_->clip_grad_norm(config_.training.max_grad_norm);

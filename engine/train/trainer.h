@@ -52,7 +52,7 @@ class Trainer {
     std::string digest;
     double data_seconds;
     bool stop, save;  // somebody asked for it
-    bool all_saved;  // every rank is through with its part of the save under way
+    bool all_saved;   // every rank is through with its part of the save under way
   };
 
   void resume();
