@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <ctime>
 #include <string>
 
@@ -91,6 +92,18 @@ bool FolderLock::folder_is_used() const {
     if (entry.path().filename() != ".lock") return true;
   }
   return false;
+}
+
+pid_t process_using(const fs::path& folder) {
+  const FileDescriptor file(open((folder / ".lock").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!file || flock(file.get(), LOCK_SH | LOCK_NB) == 0) return 0;
+  const std::string who = holder(file.get());
+  int pid = 0;
+  char host[65] = "", own[65] = "";
+  gethostname(own, sizeof(own) - 1);
+  if (std::sscanf(who.c_str(), "process %d on %64s", &pid, host) != 2 || std::string(host) != own || pid < 1)
+    throw MachineError("{} is in use by {}, not by a process of this machine ({})", folder.string(), who, own);
+  return pid;
 }
 
 }  // namespace trainer

@@ -1,6 +1,8 @@
 // One run at a time in an output folder.
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 
 #include "engine/base/file_descriptor.h"
@@ -27,5 +29,9 @@ class FolderLock {
   std::filesystem::path first_created_;  // the topmost folder made here; "" when all were there
   FileDescriptor file_;
 };
+
+/// The number of the process that holds `folder`'s lock; 0 when nobody does. Errors: MachineError when it may run on
+/// another machine, which is named.
+pid_t process_using(const std::filesystem::path& folder);
 
 }  // namespace trainer

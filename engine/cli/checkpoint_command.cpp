@@ -1,3 +1,7 @@
+#include <signal.h>
+
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include <nlohmann/json.hpp>
@@ -174,6 +178,19 @@ int export_weights(const Arguments& arguments) {
   become_worker({"export-checkpoint", folder, output});
 }
 
+int save_now(const Arguments& arguments) {
+  CLI::App app("Lets a run save after its current step, and go on.", "checkpoint now");
+  std::string folder;
+  app.add_option("FOLDER", folder, "the output_dir of a run on this machine (machine 0, of several)")->required();
+  if (!parse(app, arguments)) return 0;
+  const pid_t launcher = process_using(folder);
+  if (launcher == 0) throw InputError("no run uses {}: there is nothing to save", folder);
+  if (kill(launcher, SIGUSR2) != 0)
+    throw MachineError("cannot reach process {}, which uses {}: {}", launcher, folder, std::strerror(errno));
+  fmt::print("process {} was asked to save; `trainer checkpoint list {}` shows when it has\n", launcher, folder);
+  return kDone;
+}
+
 struct Part {
   const char* name;
   const char* help;
@@ -182,6 +199,7 @@ struct Part {
 constexpr Part kParts[] = {{"list", "lists the checkpoints of a run, with what was measured at each", list},
                            {"verify", "reads every byte and compares it with what was written", verify},
                            {"export", "makes a Hugging Face or PEFT folder from a checkpoint", export_weights},
+                           {"now", "lets a run save after its step, and go on", save_now},
                            {"prune", "removes all but the newest, and the best", prune}};
 
 int print_help(int code) {

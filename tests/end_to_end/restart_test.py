@@ -3,9 +3,10 @@
 import json
 import os
 import signal
+import subprocess
 import unittest
 
-from support import EndToEnd, last_step, until
+from support import TRAINER, EndToEnd, last_step, until
 
 DATA_PARALLEL = {"distributed_type": "MULTI_CPU", "num_processes": 2}
 SHARDED = {"distributed_type": "FSDP", "num_processes": 3}
@@ -55,7 +56,8 @@ class Restarted(EndToEnd):
         run = self.start(self.job("output", {"training": {"max_steps": 100000}, "evaluation": None,
                                              "checkpoint": {"save_steps": 0}}, DATA_PARALLEL))
         until(lambda: last_step(output) >= 2)
-        os.kill(run.pid, signal.SIGUSR2)
+        asked = subprocess.run([TRAINER, "checkpoint", "now", output], capture_output=True, text=True)
+        self.assertEqual((asked.returncode, asked.stdout.split(";")[0]), (0, f"process {run.pid} was asked to save"))
         saved = until(lambda: [path for path in output.glob("checkpoint-*/manifest.json")])[0].parent
         step = int(saved.name.removeprefix("checkpoint-"))
         until(lambda: last_step(output) > step)  # it goes on
@@ -63,6 +65,9 @@ class Restarted(EndToEnd):
         self.assertEqual(run.wait().code, 143, run.err)
         self.assertIn("saving after this step", run.err)
         self.assert_nothing_runs()
+        asked = subprocess.run([TRAINER, "checkpoint", "now", output], capture_output=True, text=True)
+        self.assertEqual(asked.returncode, 3, asked.stderr)
+        self.assertIn("no run uses", asked.stderr)
 
 
 if __name__ == "__main__":
