@@ -1,5 +1,7 @@
 #include "engine/launch/run.h"
 
+#include <signal.h>
+
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -117,6 +119,7 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
   std::vector<std::string> command{worker_path};
   command.insert(command.end(), words.begin(), words.end());
   const Place place = place_of(plan);
+  signal(SIGUSR2, [](int) {});  // there is nothing to save while data is prepared; the queue takes it later
   std::optional<FolderLock> output;
   if (place.is_host()) {
     output.emplace(plan.config.output_dir);
