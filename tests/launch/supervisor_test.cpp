@@ -79,7 +79,7 @@ class SupervisorTest : public testing::Test {
     ASSERT_TRUE(fs::exists(folder_ / "notes" / name)) << "the worker never got there: " << name;
   }
 
-  std::string screen() { return read_file(folder_ / "stderr"); }
+  std::string screen() { return fs::exists(folder_ / "stderr") ? read_file(folder_ / "stderr") : ""; }
   bool on_screen(const std::string& text) { return screen().find(text) != std::string::npos; }
 
   /// The closing block: from the last line that starts with "trainer:".
