@@ -47,7 +47,7 @@ class Restarted(EndToEnd):
 
     def test_a_fault_that_comes_back_ends_the_run(self):
         config = self.job("output", MEDIUM, DATA_PARALLEL, {"max_restarts": 9},
-                          {"data": {"train": str(self.folder / "missing.jsonl")}})
+                          {"tokenizer": {"path": str(self.write("tokenizer.json", "{"))}})
         run = self.launch(config, code=3)
         self.assertNotIn("restart", run.err)
 
