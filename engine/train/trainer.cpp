@@ -326,8 +326,7 @@ void Trainer::evaluate(bool at_end) {
 }
 
 checkpoint::Saver Trainer::make_saver() {
-  const bool beside_training = std::getenv("TRAINER_ASYNC_SAVE") != nullptr;
-  return {{config_.output_dir, {config_.checkpoint.save_total_limit}, "xxh3", beside_training}, model_->comm()};
+  return {{.output_dir = config_.output_dir, .keep = {.newest = config_.checkpoint.save_total_limit}}, model_->comm()};
 }
 
 void Trainer::save_checkpoint(bool whatever_happens) {
@@ -357,7 +356,6 @@ void Trainer::saving(const std::function<void()>& part) {
   try {
     part();
   } catch (const MachineError& error) {  // on all ranks alike
-    if (std::getenv("TRAINER_STOP_ON_SAVE_ERROR") != nullptr) throw;
     last_saved_ = -1;
     if (speaks()) log::warning("warning: no checkpoint was saved, the run goes on: {}", error.what());
   }

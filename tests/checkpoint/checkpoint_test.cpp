@@ -189,6 +189,15 @@ TEST(Checkpoint, ExportOfShardsIsTheSameFile) {
   EXPECT_GT(files[1].size(), 10'000U);
 }
 
+/// A small generator of our own: the same mutations everywhere.
+struct Dice {
+  uint64_t state;
+  uint64_t operator()(uint64_t below) {
+    state = state * 6364136223846793005 + 1442695040888963407;
+    return (state >> 33) % below;
+  }
+};
+
 /// A checkpoint of a very small model, to be damaged.
 class Damaged : public ::testing::Test {
  protected:
@@ -286,15 +295,6 @@ TEST_F(Damaged, AManifestCutAnywhereIsRefused) {
   fs::remove(checkpoint_ / "manifest.json");
   EXPECT_NE(problem(plan_), "");
 }
-
-/// A small generator of our own: the same mutations everywhere.
-struct Dice {
-  uint64_t state;
-  uint64_t operator()(uint64_t below) {
-    state = state * 6364136223846793005 + 1442695040888963407;
-    return (state >> 33) % below;
-  }
-};
 
 /// Replaces, removes or doubles one value somewhere in the tree.
 void mutate(nlohmann::json& node, Dice& dice) {

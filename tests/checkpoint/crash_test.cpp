@@ -2,7 +2,7 @@
 // Whatever is left, the newest whole checkpoint is found, holds what was saved, bit for bit, and the next save works.
 //
 // TRAINER_EVERY_CRASH_POINT=1: all of them (tools/crash_points.sh). Without it every third where there are several
-// ranks.
+// ranks, and no EDQUOT.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -89,7 +89,7 @@ class TinyRun {
     const at::NoGradGuard no_grad;
     for (const checkpoint::LiveTensor& live : checkpoint::live_tensors(state()))
       for (int64_t i = 0; i < live.tensor.value.numel(); ++i)
-        live.tensor.value[i] = value(step, live.kind, live.tensor.begin + i);
+        live.tensor.value.data_ptr<float>()[i] = value(step, live.kind, live.tensor.begin + i);
     optimizer_->set_steps(step);
   }
 
@@ -97,7 +97,7 @@ class TinyRun {
   bool is_at(int64_t step) {
     for (const checkpoint::LiveTensor& live : checkpoint::live_tensors(state()))
       for (int64_t i = 0; i < live.tensor.value.numel(); ++i)
-        if (live.tensor.value[i].item<float>() != value(step, live.kind, live.tensor.begin + i)) return false;
+        if (live.tensor.value.data_ptr<float>()[i] != value(step, live.kind, live.tensor.begin + i)) return false;
     return optimizer_->steps() == step;
   }
 
@@ -225,7 +225,9 @@ TEST_P(CrashPoints, AKillAtAnyOperationLeavesAWholeCheckpoint) {
 int fail_each(TinyRun& run, const fs::path& folder, dist::Comm& comm, const Setting& setting,
               const std::vector<int>& counts, int stride) {
   int64_t step = 3;
-  for (const int error : {ENOSPC, EIO, EDQUOT})
+  std::vector<int> errors{ENOSPC, EIO};
+  if (every_point()) errors.push_back(EDQUOT);  // takes the same way as ENOSPC
+  for (const int error : errors)
     for (int rank = 0; rank < setting.ranks; ++rank)
       for (int operation = 1; operation <= counts[static_cast<size_t>(rank)]; operation += stride) {
         ++step;

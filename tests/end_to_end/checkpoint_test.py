@@ -125,11 +125,12 @@ class FailedSaves(Checkpoints):
                 path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
 
     def test_the_last_save_must_succeed(self):
-        run = self.run_with("eio:rank=1,step=12,file=3", code=4)
+        often = {"checkpoint": {"save_steps": 5}}
+        run = self.run_with("eio:rank=1,step=12,file=3", often, code=4)
         self.assertIn("the disk reports an error", run.err)
-        self.assertEqual(self.steps(self.folder / "output"), [3, 6, 9])
-        self.launch(self.job("output", SHARDED))  # goes on from 9
-        self.assertEqual(self.steps(self.folder / "output"), [3, 6, 9, 12])
+        self.assertEqual(self.steps(self.folder / "output"), [5, 10])
+        self.launch(self.job("output", SHARDED, often))  # goes on from 10
+        self.assertEqual(self.steps(self.folder / "output"), [5, 10, 12])
 
     def test_killed_at_an_operation(self):
         expected, output = self.folder / "expected", self.folder / "output"
