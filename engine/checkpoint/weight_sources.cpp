@@ -54,6 +54,10 @@ void SeedSource::read(const nn::Parameter& parameter, int64_t begin, int64_t end
   out.copy_(values);
 }
 
+void AbsentSource::read(const nn::Parameter& parameter, int64_t, int64_t, const at::Tensor&) const {
+  throw InternalError("{} is to be read, but the weights are not there", parameter.name);
+}
+
 std::string FolderSource::find(const nn::Parameter& parameter) const {
   std::vector<std::string> names{parameter.name};
   names.insert(names.end(), parameter.aliases.begin(), parameter.aliases.end());

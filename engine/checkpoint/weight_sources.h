@@ -23,6 +23,18 @@ class SeedSource : public parallel::WeightSource {
   uint64_t seed_;
 };
 
+/// Weights that are not there, of the dtype that they will have: good for counting bytes.
+class AbsentSource : public parallel::WeightSource {
+ public:
+  explicit AbsentSource(at::ScalarType dtype) : dtype_(dtype) {}
+  at::ScalarType dtype(const nn::Parameter&) const override { return dtype_; }
+  /// Errors: InternalError.
+  void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const override;
+
+ private:
+  at::ScalarType dtype_;
+};
+
 /// Weights of a Hugging Face model folder: by name or by an alias, with the base model's prefix or without it, and by
 /// the names that norms had in TensorFlow. What a model may lack there is drawn from the seed.
 class FolderSource : public parallel::WeightSource {

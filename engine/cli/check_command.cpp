@@ -15,7 +15,7 @@ int run_check(const Arguments& arguments) {
   if (!flags.parse(arguments)) return 0;
   config::Plan plan;
   try {
-    plan = flags.resolve();
+    plan = flags.resolve(/*to_run=*/false);
   } catch (const ConfigError& error) {
     const auto problems = problems_of(error);
     if (json) {

@@ -160,8 +160,9 @@ Asked PlanFlags::asked() const {
   return asked;
 }
 
-config::Plan PlanFlags::resolve() const {
-  const Asked given = asked();
+config::Plan PlanFlags::resolve(bool to_run) const {
+  Asked given = asked();
+  given.sources.to_run = to_run;
   join_timeout_ = given.join_timeout;
   return config::resolve_plan(given.sources);
 }

@@ -27,9 +27,9 @@ class PlanFlags {
   /// `parse` for these flags: those that stand alone may, and a script is told from a configuration.
   bool parse(const Arguments& arguments);
 
-  /// The plan they ask for. Says on standard error which file is used when none was named.
+  /// The plan they ask for, `to_run` or to be looked at. Says on standard error which file is used when none was named.
   /// Errors: those of resolve_plan.
-  config::Plan resolve() const;
+  config::Plan resolve(bool to_run = true) const;
   /// For all machines of the run to come together; known once `resolve` was called.
   std::chrono::seconds join_timeout() const { return join_timeout_; }
 

@@ -1,10 +1,14 @@
-#include <cstdlib>
+#include <algorithm>
+#include <optional>
 
+#include "engine/base/errors.h"
 #include "engine/base/log.h"
 #include "engine/cli/flags.h"
 #include "engine/cli/worker.h"
 #include "engine/cli/worker_child.h"
 #include "engine/config/environment.h"
+#include "engine/config/started_rank.h"
+#include "engine/launch/mates.h"
 #include "engine/launch/run.h"
 
 namespace trainer::cli {
@@ -20,14 +24,49 @@ config::Plan resolve(const PlanFlags& flags) {
   }
 }
 
-/// mpirun starts as many launchers as it was asked for ranks, and each would start all of them.
-void refuse_to_be_a_rank() {
-  const char* const copies = std::getenv("OMPI_COMM_WORLD_SIZE");
-  if (copies == nullptr || std::atoi(copies) < 2) return;
-  throw ConfigError(
-      "mpirun started {} copies of `trainer launch`, which starts the ranks itself\n  run it once, without mpirun: "
-      "--num_processes says how many ranks, and training.ddp_backend: mpi that they talk by MPI",
-      copies);
+/// `seconds` until a rank that does not come to its peers ends the run; a word is said before.
+launch::WatchPatience watch_patience(int64_t seconds) {
+  launch::WatchPatience patience;
+  patience.late = static_cast<double>(seconds);
+  patience.tell = std::min(patience.tell, patience.late / 2);
+  return patience;
+}
+
+/// Runs the ranks of this machine.
+int launch_ranks(const PlanFlags& flags, const std::optional<config::StartedRank>& started, launch::Mates* mates) {
+  const config::Plan plan = resolve(flags);
+  config::check_started_rank(plan);
+  if (started && plan.config.training.ddp_backend == config::DdpBackend::kMpi)
+    throw ConfigError(
+        "training.ddp_backend is mpi, whose ranks the trainer starts itself, but {} started this process ({})\n  start "
+        "it once, without {}: --num_processes says how many ranks",
+        started->by, started->variables, started->by);
+  for (const std::string& warning : config::spoken_warnings(plan)) log::warning("warning: {}", warning);
+  if (const std::string reading = config::machine_reading(plan); !reading.empty()) log::info("{}", reading);
+  prepare_path();
+  std::vector<cpu_set_t> cpus;
+  if (mates != nullptr) {
+    mates->gather(flags.join_timeout());
+    cpus = mates->cpus();
+  }
+  // Before the ranks meet: they would wait for each other, and for the slowest disk, inside a collective.
+  const launch::Patience patience{.watch = watch_patience(plan.config.training.ddp_timeout),
+                                  .join = flags.join_timeout()};
+  return launch::run(
+      plan, worker_path(), patience, [&plan] { return run_prepare(plan); }, {"rank"}, cpus);
+}
+
+/// As the first of several processes that were started on this machine: the others end as this one does.
+int launch_for_mates(const PlanFlags& flags, const config::StartedRank& started) {
+  launch::Mates mates(started.job, static_cast<int>(started.local_ranks) - 1);
+  try {
+    const int code = launch_ranks(flags, started, &mates);
+    mates.dismiss(code);
+    return code;
+  } catch (const Error& error) {
+    mates.dismiss(error.code());
+    throw;
+  }
 }
 
 }  // namespace
@@ -36,13 +75,10 @@ int run_launch(const Arguments& arguments) {
   CLI::App app("Runs a configuration.", "launch");
   PlanFlags flags(app);
   if (!flags.parse(arguments)) return 0;
-  refuse_to_be_a_rank();
-  const config::Plan plan = resolve(flags);
-  for (const std::string& warning : config::spoken_warnings(plan)) log::warning("warning: {}", warning);
-  if (const std::string reading = config::machine_reading(plan); !reading.empty()) log::info("{}", reading);
-  prepare_path();
-  // Before the ranks meet: they would wait for each other, and for the slowest disk, inside a collective.
-  return launch::run(plan, worker_path(), {.join = flags.join_timeout()}, [&plan] { return run_prepare(plan); });
+  const std::optional<config::StartedRank> started = config::started_rank();
+  if (!started || started->local_ranks == 1) return launch_ranks(flags, started, nullptr);
+  if (started->local_rank == 0) return launch_for_mates(flags, *started);
+  return launch::follow(started->job, static_cast<int>(started->local_rank), launch::Patience{}.join);
 }
 
 }  // namespace trainer::cli

@@ -6,8 +6,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
+#include <tuple>
 
+#include "engine/base/errors.h"
 #include "engine/config/override.h"
+#include "engine/config/started_rank.h"
 #include "engine/config/tables.h"
 
 namespace trainer::config {
@@ -67,9 +70,69 @@ void apply_machines(Draft& draft, bool ranks_given) {
   }
 }
 
+/// What the environment of a rank says of the run.
+struct Said {
+  const char* option;
+  std::string value;
+};
+
+/// Whether the process may stand for its machine: it is the only one there.
+bool may_stand_for_machine(const StartedRank& started) {
+  return started.local_ranks == 1 && started.by != "torchrun";
+}
+
+/// `ranks_given`: by a flag.
+void apply_started(const StartedRank& started, bool ranks_given, Draft& draft) {
+  const bool more = draft.is_set("num_processes") && draft.config.num_processes > started.ranks;
+  const bool machine = may_stand_for_machine(started) && (ranks_given || more);
+  const int64_t machines = machine ? started.ranks : started.machines();
+  std::vector<Said> said;
+  if (machines != draft.config.num_machines) said.push_back({"num_machines", std::to_string(machines)});
+  if (!machine) said.push_back({"num_processes", std::to_string(started.ranks)});
+  if (started.machines() > 1) {
+    said.push_back({"machine_rank", std::to_string(started.machine())});
+    if (!started.address.empty()) said.push_back({"main_process_ip", started.address});
+    if (started.port > 0) said.push_back({"main_process_port", std::to_string(started.port)});
+  }
+  for (const auto& [option, value] : said) {
+    set(option, value, started.ranks_variable, draft);
+    draft.translated.push_back({started.ranks_variable, std::to_string(started.ranks),
+                                std::string(kEnvironmentSource) + started.ranks_variable,
+                                fmt::format("{}: {}, because {} started this process", option, value, started.by)});
+  }
+}
+
+std::string started_reading(const StartedRank& started, const Plan& plan) {
+  const std::string begin = fmt::format("environment: {} by {}: read as", started.variables, started.by);
+  if (may_stand_for_machine(started) && plan.world_size() > started.ranks)
+    return fmt::format("{} machine {} of {}, with {} ranks each", begin, started.machine(), started.ranks,
+                       plan.world_size() / started.ranks);
+  if (started.local_ranks == 1) return fmt::format("{} rank {} of {}", begin, started.rank, started.ranks);
+  const int64_t first = started.machine() * started.local_ranks;
+  return fmt::format("{} rank {} of {}; this process runs ranks {} to {}, and the other {} on this machine wait for it",
+                     begin, started.rank, started.ranks, first, first + started.local_ranks - 1,
+                     started.local_ranks - 1);
+}
+
 }  // namespace
 
+void check_started_rank(const Plan& plan) {
+  const std::optional<StartedRank> started = started_rank();
+  if (!started || (may_stand_for_machine(*started) && plan.world_size() > started->ranks)) return;
+  const config::Config& c = plan.config;
+  const std::tuple<const char*, int64_t, int64_t> numbers[] = {{"num_processes", c.num_processes, started->ranks},
+                                                               {"num_machines", c.num_machines, started->machines()},
+                                                               {"machine_rank", c.machine_rank, started->machine()}};
+  for (const auto& [option, value, seen] : numbers)
+    if (value != seen)
+      throw ConfigError(
+          "{} is {} ({}), but {} started this process with {}, which makes it {}\n  leave the number to {}, or start "
+          "the trainer without it",
+          option, value, plan.origins.at(option), started->by, started->variables, seen, started->by);
+}
+
 std::string machine_reading(const Plan& plan) {
+  if (const auto started = started_rank()) return started_reading(*started, plan);
   const auto origin = plan.origins.find("num_machines");
   if (origin == plan.origins.end() || origin->second != std::string(kEnvironmentSource) + "WORLD_SIZE") return "";
   std::string variables;
@@ -103,13 +166,19 @@ void apply_environment(Draft& draft, bool ranks_given) {
     const std::string value = value_of(entry.variable);
     if (!leaves_open(value, entry)) set(path, value, entry.variable, draft);
   });
-  apply_machines(draft, ranks_given);
+  if (const auto started = started_rank()) {
+    apply_started(*started, ranks_given, draft);
+  } else {
+    apply_machines(draft, ranks_given);
+  }
 }
 
 std::vector<std::string> known_variables() {
   std::vector<std::string> names;
   for (const Choice& choice : kChoices) names.emplace_back(choice.variable);
   for (const MachineVariable& machine : kMachineVariables) names.emplace_back(machine.variable);
+  for (std::string& name : started_rank_variables())
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
   each_entry(root_table(), [&](const std::string&, const Entry& entry) {
     if (!entry.variable.empty()) names.push_back(entry.variable);
   });

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/config/reader.h"
 
@@ -12,8 +13,9 @@ namespace trainer::config {
 class Judge {
  public:
   /// What is not there is lacking in `file` where it is Accelerate's, in `job_file` where it is ours.
-  Judge(Draft& draft, std::string file, std::string job_file)
+  Judge(Draft& draft, std::string file, std::string job_file, bool to_run)
       : draft_(draft),
+        to_run_(to_run),
         file_(std::make_shared<const std::string>(std::move(file))),
         job_file_(std::make_shared<const std::string>(std::move(job_file))) {}
 
@@ -39,9 +41,21 @@ class Judge {
   template <class... Args>
   void refuse(const std::string& path, fmt::format_string<Args...> format, Args&&... args) {
     if (failed(path)) return;
-    Mark mark = draft_.mark(path);
-    if (!mark.source) mark.source = lacking(path);
-    draft_.problems.add(mark, path, fmt::format(format, std::forward<Args>(args)...), rule);
+    add(problem(path, fmt::format(format, std::forward<Args>(args)...)));
+  }
+
+  /// The same for what only a run needs: where none is asked for, it is told only beside what is really wrong.
+  template <class... Args>
+  void refuse_run(const std::string& path, fmt::format_string<Args...> format, Args&&... args) {
+    if (to_run_) return refuse(path, format, std::forward<Args>(args)...);
+    of_runs_.push_back(problem(path, fmt::format(format, std::forward<Args>(args)...)));
+  }
+
+  /// After all rules.
+  void finish() {
+    if (draft_.problems.empty()) return;
+    for (const Problem& found : of_runs_)
+      if (!failed(found.path)) add(found);
   }
 
   template <class... Args>
@@ -52,12 +66,21 @@ class Judge {
   }
 
  private:
+  Problem problem(const std::string& path, std::string message) const {
+    Mark mark = draft_.mark(path);
+    if (!mark.source) mark.source = lacking(path);
+    return {mark, path, std::move(message), rule};
+  }
+  void add(const Problem& found) { draft_.problems.add(found.mark, found.path, found.message, found.rule); }
+
   const std::shared_ptr<const std::string>& lacking(const std::string& path) const {
     const Place top = find_option(draft_.config, path.substr(0, path.find('.')));
     return top.entry && top.entry->accelerate ? file_ : job_file_;
   }
 
   Draft& draft_;
+  bool to_run_;
+  std::vector<Problem> of_runs_;
   std::shared_ptr<const std::string> file_, job_file_;
 };
 

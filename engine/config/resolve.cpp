@@ -85,7 +85,7 @@ Plan resolve_plan(const Sources& sources) {
   default_by_task(draft);
   default_by_optimizer(draft);
   check_options(draft);
-  check_rules(draft, main_file, sources.job_file.empty() ? main_file : sources.job_file);
+  check_rules(draft, main_file, sources.job_file.empty() ? main_file : sources.job_file, sources.to_run);
   draft.problems.throw_if_any();
 
   const bool shares_folder = draft.config.tokenizer.path.empty();

@@ -18,6 +18,7 @@ struct Sources {
   std::optional<Override> ranks_per_machine{};  // num_processes is this many times num_machines
   std::vector<Problem> problems{};              // flags that say nothing acceptable
   std::vector<Note> without_effect{};           // flags that are accepted and change nothing
+  bool to_run = true;                           // here and now; else GPUs and samples may be missing
 };
 
 /// Errors: ConfigProblems with everything that is wrong, one line each; ConfigError too when a file can't be read.

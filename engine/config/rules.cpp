@@ -5,6 +5,7 @@
 
 #include <fmt/ranges.h>
 
+#include "engine/config/devices.h"
 #include "engine/config/judge.h"
 #include "engine/config/optim_args.h"
 #include "engine/config/tables.h"
@@ -82,19 +83,16 @@ void machines(const Config& config, Judge& judge) {
 
 void device(const Config& config, Judge& judge) {
   if (judge.failed("use_cpu")) return;
-  if (config.use_cpu || config.distributed_type == DistributedType::kMultiCpu) return;
-  if (config.distributed_type == DistributedType::kDataParallel) return;  // `devices` says where
-  if (config.distributed_type == DistributedType::kNo) {  // Accelerate too trains on the CPU where there is no GPU
-    if (std::filesystem::exists("/dev/nvidia0")) {
-      judge.warn("use_cpu", "use_cpu is false, but this build has no GPU support: training runs on the CPU");
-    }
-    return;
-  }
+  // Accelerate too trains on the CPU where there is no GPU.
+  if (!config.use_cpu && config.distributed_type == DistributedType::kNo && std::filesystem::exists("/dev/nvidia0"))
+    judge.warn("use_cpu", "use_cpu is false, but this build has no GPU support: training runs on the CPU");
+  if (!trains_on_gpus(config)) return;
   const auto [key, value] = type_as_given(config, judge);
-  judge.refuse("distributed_type",
-               "{} {} with use_cpu false trains on GPUs, and this build has no GPU support: --cpu (or use_cpu: true) "
-               "rehearses it on the CPU",
-               key, value);
+  judge.refuse_run(
+      "distributed_type",
+      "{} {} with use_cpu false trains on GPUs, and this build has no GPU support: --cpu (or use_cpu: true) "
+      "rehearses it on the CPU",
+      key, value);
 }
 
 /// What is given must be all ranks once it says into how many shards a copy of the model is cut; before that, the other
@@ -190,14 +188,14 @@ void model(const Config& config, Judge& judge) {
 }
 
 void tokenizer(const Config& config, Judge& judge) {
-  if (config.data.task == Task::kImageClassification) return;
+  if (config.data.task == Task::kImageClassification || config.data.train.path.empty()) return;
   if (config.model.config.empty() || !config.model.path.empty() || !config.tokenizer.path.empty()) return;
   judge.refuse("tokenizer.path",
                "tokenizer.path is required with model.config; `trainer tokenize train` makes one from text");
 }
 
 void data(const Config& config, Judge& judge) {
-  if (config.data.train.path.empty()) judge.refuse("data.train.path", "data.train.path is required");
+  if (config.data.train.path.empty()) judge.refuse_run("data.train.path", "data.train.path is required");
   if (config.data.train.delimiter.empty())
     judge.refuse("data.train.delimiter", "data.train.delimiter must not be empty");
   if (config.data.megatron.reset_position_ids && !config.data.megatron.reset_attention_mask) {
@@ -453,12 +451,13 @@ const std::vector<Rule>& rules() {
   return all;
 }
 
-void check_rules(Draft& draft, const std::string& file, const std::string& job_file) {
-  Judge judge(draft, file, job_file);
+void check_rules(Draft& draft, const std::string& file, const std::string& job_file, bool to_run) {
+  Judge judge(draft, file, job_file, to_run);
   for (const Rule& rule : rules()) {
     judge.rule = rule.id;
     rule.check(draft.config, judge);
   }
+  judge.finish();
 }
 
 void complete(Config& config) {

@@ -26,8 +26,8 @@ void check_section(Draft& draft, const std::string& path);
 void check_section(Draft& draft, const Entries& table, const void* section, const std::string& prefix);
 
 /// Holds options against each other, and asks for the required ones. `file` and `job_file` are the ones that
-/// lack them: what is Accelerate's, what is ours.
-void check_rules(Draft& draft, const std::string& file, const std::string& job_file);
+/// lack them: what is Accelerate's, what is ours. `to_run`: see Sources.
+void check_rules(Draft& draft, const std::string& file, const std::string& job_file, bool to_run = true);
 
 /// Sets the options whose default depends on others.
 void complete(Config& config);

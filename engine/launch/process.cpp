@@ -28,6 +28,7 @@ struct Prepared {
   pid_t parent = 0;
   bool on_terminal = false;
   int inherited = -1;
+  std::optional<cpu_set_t> cpus;
 };
 
 std::vector<std::string> merged_environment(const std::map<std::string, std::string>& added) {
@@ -77,6 +78,7 @@ void make_pipe(const std::string& program, FileDescriptor& read_end, FileDescrip
   }
   fcntl(prepared.child_link.get(), F_SETFD, 0);
   if (prepared.inherited >= 0) fcntl(prepared.inherited, F_SETFD, 0);
+  if (prepared.cpus) sched_setaffinity(0, sizeof *prepared.cpus, &*prepared.cpus);
   sigprocmask(SIG_SETMASK, &prepared.mask, nullptr);
   execve(prepared.argv[0], prepared.argv.data(), prepared.envp.data());
   const int error = errno;
@@ -94,6 +96,7 @@ Process start_process(const Command& command, const sigset_t& mask) {
   prepared.parent = getpid();
   prepared.on_terminal = command.on_terminal;
   prepared.inherited = command.inherited;
+  prepared.cpus = command.cpus;
   prepared.nothing.reset(open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!prepared.nothing) throw machine_error("open", "/dev/null", errno);
   int pair[2];

@@ -1,10 +1,12 @@
 // Starting one rank as a process.
 #pragma once
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/types.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,7 @@ struct Command {
   std::map<std::string, std::string> environment;  // added to ours
   bool on_terminal = false;                        // shares our output; otherwise only its errors are kept
   int inherited = -1;                              // a file descriptor of ours that it gets under the same number
+  std::optional<cpu_set_t> cpus{};                 // where it may run, as far as this machine lets it
 };
 
 struct Process {

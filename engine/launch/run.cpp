@@ -40,7 +40,7 @@ Outcome unprepared(const Preparation& prepared) {
 /// What a run consists of on this machine.
 struct Run {
   const config::Plan& plan;
-  const std::vector<std::string>& words;
+  const RankProgram& program;
   const Patience& patience;
   const Prepare& prepare;
 };
@@ -77,19 +77,19 @@ Outcome run_alone(const Run& run) {
   SignalQueue signals;
   return live(run, signals, [&](const config::Plan& plan, const Life& life) {
     Machines none;
-    return supervise(plan, life, run.words, run.patience, none, signals);
+    return supervise(plan, life, run.program, run.patience, none, signals);
   });
 }
 
 /// A life among other machines, from their meeting on.
 Outcome live_with_others(const Run& run, const config::Plan& plan, const Life& life, const Appointment& appointment,
                          SignalQueue& signals) {
-  Machines machines = meet(appointment, introduce(run.plan, run.words.front()), signals);
+  Machines machines = meet(appointment, introduce(run.plan, run.program.words.front()), signals);
   check_shared_folder(plan.config.output_dir, appointment.place, machines, signals);
   const Preparation prepared = prepare_together(
       run.prepare ? run.prepare : [] { return Preparation{}; }, appointment.place, machines, signals);
   if (prepared.code != kDone) return unprepared(prepared);
-  return supervise(plan, life, run.words, run.patience, machines, signals);
+  return supervise(plan, life, run.program, run.patience, machines, signals);
 }
 
 Outcome run_with_others(const Run& run) {
@@ -115,9 +115,9 @@ Outcome run_with_others(const Run& run) {
 }  // namespace
 
 int run(const config::Plan& plan, const std::string& worker_path, const Patience& patience, const Prepare& prepare,
-        const std::vector<std::string>& words) {
-  std::vector<std::string> command{worker_path};
-  command.insert(command.end(), words.begin(), words.end());
+        const std::vector<std::string>& words, const std::vector<cpu_set_t>& cpus) {
+  RankProgram program{{worker_path}, cpus};
+  program.words.insert(program.words.end(), words.begin(), words.end());
   const Place place = place_of(plan);
   signal(SIGUSR2, [](int) {});  // there is nothing to save while data is prepared; the queue takes it later
   std::optional<FolderLock> output;
@@ -126,7 +126,7 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
     std::error_code ignored;  // there may be none
     std::filesystem::remove(std::filesystem::path(plan.config.output_dir) / "outcome.json", ignored);
   }
-  const Run run{plan, command, patience, prepare};
+  const Run run{plan, program, patience, prepare};
   const Outcome outcome = place.is_alone() ? run_alone(run) : run_with_others(run);
   report(outcome, plan.config, output ? &*output : nullptr);
   return outcome.code;

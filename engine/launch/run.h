@@ -18,10 +18,11 @@ namespace trainer::launch {
 /// ranks] says what counts as failing. SIGINT, SIGTERM, SIGHUP and SIGUSR1 (as SIGTERM) are handed to the ranks, which
 /// save and exit with 130 or 143; a second one, or the end of patience, kills them. SIGQUIT (Ctrl-\) shows where every
 /// rank is, SIGUSR2 lets them save and go on. No process outlives this call, or this process. The output folder is
-/// locked meanwhile, by machine 0. To be called on the main thread of a program with one thread. Errors: MachineError
-/// when the output folder is in use or can't be written, or when a rank can't be started; those of meet() and
-/// check_shared_folder().
+/// locked meanwhile, by machine 0. `cpus`: where each rank of this machine may run; empty: all where this process may.
+/// To be called on the main thread of a program with one thread. Errors: MachineError when the output folder is in use
+/// or can't be written, or when a rank can't be started; those of meet() and check_shared_folder().
 int run(const config::Plan& plan, const std::string& worker_path, const Patience& patience = {},
-        const Prepare& prepare = {}, const std::vector<std::string>& words = {"rank"});
+        const Prepare& prepare = {}, const std::vector<std::string>& words = {"rank"},
+        const std::vector<cpu_set_t>& cpus = {});
 
 }  // namespace trainer::launch

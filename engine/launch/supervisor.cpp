@@ -49,12 +49,12 @@ struct Rank {
 
 class Supervisor {
  public:
-  Supervisor(const config::Plan& plan, const Life& life, const std::vector<std::string>& words,
-             const Patience& patience, Machines& machines, SignalQueue& signals)
+  Supervisor(const config::Plan& plan, const Life& life, const RankProgram& program, const Patience& patience,
+             Machines& machines, SignalQueue& signals)
       : plan_(plan),
         life_(life),
         plan_text_(config::to_text(plan)),
-        words_(words),
+        program_(program),
         patience_(patience),
         place_(place_of(plan)),
         signals_(signals),
@@ -120,7 +120,7 @@ class Supervisor {
   const config::Plan& plan_;
   const Life& life_;
   const std::string plan_text_;
-  const std::vector<std::string> words_;  // the program of a rank and its arguments
+  const RankProgram program_;
   const Patience patience_;
   const Place place_;
   SignalQueue& signals_;
@@ -154,7 +154,7 @@ Supervisor::~Supervisor() {
 
 Command Supervisor::command(int rank) const {
   const std::string threads = std::to_string(std::max<int64_t>(1, plan_.config.num_cpu_threads_per_process));
-  Command command{.words = words_,
+  Command command{.words = program_.words,
                   .environment = {{"RANK", std::to_string(rank)},
                                   {"LOCAL_RANK", std::to_string(rank - place_.first_rank())},
                                   {"WORLD_SIZE", std::to_string(plan_.world_size())},
@@ -165,6 +165,7 @@ Command Supervisor::command(int rank) const {
                                   {kBoardVariable, std::to_string(watchdog_.board_fd())}},
                   .on_terminal = rank == 0,
                   .inherited = watchdog_.board_fd()};
+  if (!program_.cpus.empty()) command.cpus = program_.cpus.at(static_cast<size_t>(rank - place_.first_rank()));
   if (!place_.is_alone()) command.environment[kAddressVariable] = machines_.own_address();
   if (seats_) command.environment[kSeatsVariable] = seats_->folder();
   return command;
@@ -622,9 +623,9 @@ void Supervisor::show_last_words() const {
 
 }  // namespace
 
-Outcome supervise(const config::Plan& plan, const Life& life, const std::vector<std::string>& words,
-                  const Patience& patience, Machines& machines, SignalQueue& signals) {
-  Supervisor supervisor(plan, life, words, patience, machines, signals);
+Outcome supervise(const config::Plan& plan, const Life& life, const RankProgram& program, const Patience& patience,
+                  Machines& machines, SignalQueue& signals) {
+  Supervisor supervisor(plan, life, program, patience, machines, signals);
   supervisor.start();
   const Outcome outcome = supervisor.watch();
   supervisor.show_last_words();

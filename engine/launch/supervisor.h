@@ -1,6 +1,8 @@
 // Starting the ranks of a run on this machine, and staying with them to their end.
 #pragma once
 
+#include <sched.h>
+
 #include <chrono>
 #include <functional>
 #include <string>
@@ -29,10 +31,16 @@ struct Life {
   std::function<void(Outcome&)> judge;  // says whether another one follows; called once, by machine 0 of several
 };
 
-/// Runs `words` as this machine's part of plan.world_size() processes, and returns how that ended: on several machines,
-/// as machine 0 judges it. For what a rank finds in its environment and what counts as its failure, see run().
-/// Errors: MachineError when a rank can't be started.
-Outcome supervise(const config::Plan& plan, const Life& life, const std::vector<std::string>& words,
-                  const Patience& patience, Machines& machines, SignalQueue& signals);
+/// What ranks are started with.
+struct RankProgram {
+  std::vector<std::string> words;  // the program and its arguments
+  std::vector<cpu_set_t> cpus;     // where each rank of this machine may run; empty: all where this process may
+};
+
+/// Runs `program` as this machine's part of plan.world_size() processes, and returns how that ended: on several
+/// machines, as machine 0 judges it. For what a rank finds in its environment and what counts as its failure, see
+/// run(). Errors: MachineError when a rank can't be started.
+Outcome supervise(const config::Plan& plan, const Life& life, const RankProgram& program, const Patience& patience,
+                  Machines& machines, SignalQueue& signals);
 
 }  // namespace trainer::launch

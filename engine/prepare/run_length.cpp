@@ -13,6 +13,10 @@ RunLength run_length(const config::Config& config, int64_t samples, int64_t rank
   const config::TrainingConfig& t = config.training;
   RunLength length;
   length.global_batch = global_batch(t, ranks);
+  if (samples == 0) {
+    length.updates = t.max_steps;
+    return length;
+  }
   const data::Updates updates(samples, length.global_batch);
   length.updates_per_epoch = updates.per_epoch();
   length.updates = t.max_steps > 0 ? t.max_steps : updates.total(t.num_train_epochs);

@@ -12,6 +12,7 @@ struct RunLength {
   int64_t updates_per_epoch = 0;  // the last one of each epoch holds what is left
   int64_t updates = 0;            // of the whole run
 };
+/// Of 0 samples, where they are not known, only `max_steps` tell.
 RunLength run_length(const config::Config& config, int64_t samples, int64_t ranks);
 
 /// Samples an update when nothing says otherwise.

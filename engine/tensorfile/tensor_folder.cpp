@@ -87,6 +87,13 @@ TensorFolder::TensorFolder(const fs::path& folder) : folder_(folder) {
   }
 }
 
+bool TensorFolder::has_weights(const fs::path& folder) {
+  const std::vector<std::string> entries = entries_of(folder);
+  return std::any_of(entries.begin(), entries.end(), [](const std::string& name) {
+    return name.starts_with("model.safetensors") || name.starts_with("pytorch_model");
+  });
+}
+
 std::vector<std::string> TensorFolder::names() const {
   std::vector<std::string> names;
   for (const auto& [name, file] : files_by_name_) names.push_back(name);

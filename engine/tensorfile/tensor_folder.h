@@ -18,6 +18,9 @@ class TensorFolder {
  public:
   explicit TensorFolder(const std::filesystem::path& folder);
 
+  /// Whether a folder holds weights, be it such as are never read. Errors: InputError.
+  static bool has_weights(const std::filesystem::path& folder);
+
   const std::filesystem::path& path() const { return folder_; }
   /// Sorted.
   std::vector<std::string> names() const;

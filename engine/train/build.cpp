@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 #include "engine/adapters/adapter_config.h"
 #include "engine/adapters/inject.h"
 #include "engine/adapters/inject_prompt.h"
@@ -59,8 +60,24 @@ std::string config_file(const config::Plan& plan) {
   return file;
 }
 
+std::optional<at::ScalarType> dtype_named(const std::string& name) {
+  if (name == "float32") return at::kFloat;
+  if (name == "bfloat16") return at::kBFloat16;
+  if (name == "float16") return at::kHalf;
+  return std::nullopt;
+}
+
+/// What config.json says its weights are kept in.
+at::ScalarType declared_dtype(const std::string& config_json) {
+  const auto json = nlohmann::json::parse(config_json);
+  for (const char* key : {"dtype", "torch_dtype"})
+    if (const auto found = json.find(key); found != json.end() && found->is_string())
+      return dtype_named(found->get<std::string>()).value_or(at::kFloat);
+  return at::kFloat;
+}
+
 /// The base model and where its weights come from.
-void add_base(const config::Plan& plan, const std::vector<std::string>& labels, Blueprint& blueprint) {
+void add_base(const config::Plan& plan, const std::vector<std::string>& labels, Weights weights, Blueprint& blueprint) {
   const config::ModelConfig& options = plan.config.model;
   models::BuildRequest request;
   request.task = task_of(plan.config.data.task);
@@ -76,6 +93,11 @@ void add_base(const config::Plan& plan, const std::vector<std::string>& labels, 
   request.origin = config_file(plan);
   request.config_json = read_file(request.origin, kMaxConfig);
   blueprint.model = models::build_model(request);
+  if (weights == Weights::kMayLack && !tensorfile::TensorFolder::has_weights(options.path)) {
+    blueprint.without_weights = true;
+    blueprint.sources.push_back(std::make_unique<checkpoint::AbsentSource>(declared_dtype(request.config_json)));
+    return;
+  }
   auto folder =
       std::make_unique<checkpoint::FolderSource>(options.path, blueprint.model->base_prefix(), plan.config.seed);
   request.head_is_separate = folder->head_is_separate(*blueprint.model);
@@ -178,9 +200,9 @@ dist::GradientExchange exchange_of(const config::TrainingConfig& training) {
 
 }  // namespace
 
-Blueprint make_blueprint(const config::Plan& plan, const std::vector<std::string>& labels) {
+Blueprint make_blueprint(const config::Plan& plan, const std::vector<std::string>& labels, Weights weights) {
   Blueprint blueprint;
-  add_base(plan, labels, blueprint);
+  add_base(plan, labels, weights, blueprint);
   add_adapters(plan, blueprint);
   // A class that isn't there is found before anything is written.
   if (plan.config.distributed_type == config::DistributedType::kFsdp)
@@ -266,10 +288,7 @@ parallel::Precision precision_of(const config::Plan& plan) {
   parallel::Precision precision;
   if (plan.config.mixed_precision == config::MixedPrecision::kBf16) precision.compute = at::kBFloat16;
   if (plan.config.mixed_precision == config::MixedPrecision::kFp16) precision.compute = at::kHalf;
-  const std::string& dtype = plan.config.model.dtype;
-  if (dtype == "float32") precision.frozen_as = at::kFloat;
-  if (dtype == "bfloat16") precision.frozen_as = at::kBFloat16;
-  if (dtype == "float16") precision.frozen_as = at::kHalf;
+  precision.frozen_as = dtype_named(plan.config.model.dtype);
   const std::string& reduce = plan.config.fsdp_config.reduce_dtype;
   if (reduce == "bfloat16") precision.reduce = at::kBFloat16;
   if (reduce == "float16") precision.reduce = at::kHalf;

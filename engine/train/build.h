@@ -20,14 +20,19 @@ struct Blueprint {
   std::vector<std::unique_ptr<parallel::WeightSource>> sources;  // each over the one before it
   config::LoraConfig lora;  // as resolved with an adapter folder; meaningful when the plan has lora
   int64_t adapted_layers = 0;
+  bool without_weights = false;           // there are none to read: see Weights
   std::vector<std::string> started_anew;  // weights that the model's folder lacks, as a new head
 
   const parallel::WeightSource& source() const { return *sources.back(); }
 };
 
+/// Whether the model's folder must hold weights. Its config.json is enough to count their bytes.
+enum class Weights { kNeeded, kMayLack };
+
 /// Errors: ConfigError, InputError.
 /// `labels`: of the classes, when the plan trains a classifier.
-Blueprint make_blueprint(const config::Plan& plan, const std::vector<std::string>& labels = {});
+Blueprint make_blueprint(const config::Plan& plan, const std::vector<std::string>& labels = {},
+                         Weights weights = Weights::kNeeded);
 
 /// Both, fitting each other. `doing` is told what is being read.
 struct Setup {

@@ -79,7 +79,58 @@ class Longest {
   LongestBatches found_;
 };
 
+/// The longest sample that the options let in.
+data::Lengths longest_sample(const config::DataConfig& c, int64_t most_tokens) {
+  const auto at_most = [&](int64_t length) { return most_tokens > 0 ? std::min(length, most_tokens) : length; };
+  switch (c.task) {
+    case config::Task::kSeq2SeqLm:
+      return {at_most(c.max_source_length), c.max_target_length, c.max_target_length};
+    case config::Task::kSequenceClassification:
+      return {at_most(c.max_length), 1, 1};
+    case config::Task::kImageClassification:
+      return {1, 1, 1};
+    case config::Task::kCausalLm:
+      break;
+  }
+  const bool megatron = c.train.format == config::DataFormat::kMegatron;
+  const int64_t length = at_most(megatron ? c.megatron.sequence_length : c.max_length);
+  return {length, length, length};
+}
+
+data::LabelKind label_kind_of(config::Task task) {
+  if (task == config::Task::kSeq2SeqLm) return data::LabelKind::kTarget;
+  return task == config::Task::kCausalLm ? data::LabelKind::kNext : data::LabelKind::kClass;
+}
+
+/// A rank's `samples` samples, of which a micro-batch takes `at_a_time`.
+LongestBatches fullest_batches(const config::Config& config, const data::Lengths& sample, int64_t samples,
+                               int64_t at_a_time) {
+  LongestBatches found;
+  found.kind = label_kind_of(config.data.task);
+  found.tokens_of_update = samples * (sample.source + sample.labels);
+  const auto count = static_cast<size_t>(std::min(samples, at_a_time));
+  BatchLengths batch{std::vector<int64_t>(count, sample.source), {}, static_cast<int64_t>(count) * sample.learnt};
+  if (found.kind != data::LabelKind::kNext) batch.target.assign(count, sample.labels);
+  found.batches.push_back(std::move(batch));
+  return found;
+}
+
 }  // namespace
+
+LongestBatches fullest_training_batches(const config::Config& config, int64_t most_tokens, int64_t ranks) {
+  const config::TrainingConfig& t = config.training;
+  const data::Lengths sample = longest_sample(config.data, most_tokens);
+  const int64_t tokens = sample.source + (config.data.task == config::Task::kSeq2SeqLm ? sample.labels : 0);
+  const int64_t at_a_time =
+      t.max_tokens > 0 ? std::max<int64_t>(1, t.max_tokens / tokens) : t.per_device_train_batch_size;
+  const int64_t samples = (prepare::global_batch(t, ranks) + ranks - 1) / ranks;
+  return fullest_batches(config, sample, samples, at_a_time);
+}
+
+LongestBatches fullest_evaluation_batches(const config::Config& config, int64_t most_tokens) {
+  const int64_t samples = config.training.per_device_eval_batch_size;
+  return fullest_batches(config, longest_sample(config.data, most_tokens), samples, samples);
+}
 
 LongestBatches longest_training_batches(const config::Config& config, const data::Samples& samples, int64_t ranks) {
   const prepare::RunLength length = prepare::run_length(config, samples.size(), ranks);

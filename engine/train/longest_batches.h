@@ -26,4 +26,9 @@ struct LongestBatches {
 LongestBatches longest_training_batches(const config::Config& config, const data::Samples& samples, int64_t ranks);
 LongestBatches longest_evaluation_batches(const config::Config& config, const data::Samples& samples, int64_t ranks);
 
+/// Where no samples are known: those of samples that are as long as the options let them be, `most_tokens` at most
+/// (0: any number).
+LongestBatches fullest_training_batches(const config::Config& config, int64_t most_tokens, int64_t ranks);
+LongestBatches fullest_evaluation_batches(const config::Config& config, int64_t most_tokens);
+
 }  // namespace trainer::train

@@ -6,6 +6,7 @@
 
 #include "data/shares.h"
 #include "engine/checkpoint/export.h"
+#include "engine/config/devices.h"
 #include "engine/dist/dry_comm.h"
 #include "engine/dist/dry_memory.h"
 #include "engine/dist/shared_memory.h"
@@ -97,20 +98,42 @@ int64_t micro_batches_under_way(const config::Plan& plan) {
                   data::micro_batch_count(prepare::global_batch(t, ranks), ranks, t.per_device_train_batch_size));
 }
 
+/// Tokens to generate for each sample.
+int64_t new_tokens_of(const config::Config& c, data::LabelKind kind) {
+  const auto& metrics = c.evaluation.metrics;
+  if (kind == data::LabelKind::kClass) return 0;
+  if (!c.evaluation.generate && std::find(metrics.begin(), metrics.end(), "accuracy") == metrics.end()) return 0;
+  return c.evaluation.max_new_tokens > 0 ? c.evaluation.max_new_tokens : c.data.max_target_length;
+}
+
+Workload without_batches(const config::Plan& plan) {
+  Workload workload;
+  workload.share_memory =
+      plan.config.num_machines == 1 && dist::may_share_memory() && !config::trains_on_gpus(plan.config);
+  workload.under_way = micro_batches_under_way(plan);
+  return workload;
+}
+
 }  // namespace
 
 Workload workload_of(const config::Plan& plan, const data::Datasets& datasets) {
   const config::Config& c = plan.config;
-  Workload workload;
-  workload.share_memory = c.num_machines == 1 && dist::may_share_memory();
+  Workload workload = without_batches(plan);
   workload.training = longest_training_batches(c, *datasets.train, plan.data_ranks());
-  workload.under_way = micro_batches_under_way(plan);
   if (datasets.validation->empty()) return workload;
   workload.evaluation = longest_evaluation_batches(c, *datasets.validation, plan.data_ranks());
-  const auto& metrics = c.evaluation.metrics;
-  const bool classes = datasets.validation->label_kind() == data::LabelKind::kClass;
-  if (!classes && (c.evaluation.generate || std::find(metrics.begin(), metrics.end(), "accuracy") != metrics.end()))
-    workload.new_tokens = c.evaluation.max_new_tokens > 0 ? c.evaluation.max_new_tokens : c.data.max_target_length;
+  workload.new_tokens = new_tokens_of(c, workload.evaluation.kind);
+  return workload;
+}
+
+Workload fullest_workload(const config::Plan& plan, const models::Model& model) {
+  const config::Config& c = plan.config;
+  Workload workload = without_batches(plan);
+  const int64_t most = model.max_positions() > 0 ? model.max_positions() - model.virtual_tokens() : 0;
+  workload.training = fullest_training_batches(c, most, plan.data_ranks());
+  if (c.data.validation.fraction <= 0 && c.data.validation.path.empty()) return workload;
+  workload.evaluation = fullest_evaluation_batches(c, most);
+  workload.new_tokens = new_tokens_of(c, workload.evaluation.kind);
   return workload;
 }
 
@@ -145,7 +168,7 @@ MemoryPlan plan_largest_memory(const config::Plan& plan, const std::vector<std::
                                const Workload& workload) {
   MemoryPlan largest;
   for (int64_t stage = 0; stage < degrees_of(plan).pipeline; ++stage) {
-    const MemoryPlan memory = plan_memory(plan, make_blueprint(plan, labels), workload, stage);
+    const MemoryPlan memory = plan_memory(plan, make_blueprint(plan, labels, Weights::kMayLack), workload, stage);
     if (stage == 0 || memory.peak() > largest.peak()) largest = memory;
   }
   return largest;

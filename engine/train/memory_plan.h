@@ -48,12 +48,14 @@ struct Workload {
   bool share_memory = true;  // all ranks are on one machine
 };
 Workload workload_of(const config::Plan& plan, const data::Datasets& datasets);
+/// Where no samples are known: with batches as full as they can be of samples that `model` can take.
+Workload fullest_workload(const config::Plan& plan, const models::Model& model);
 
 /// Takes milliseconds and allocates next to nothing, whatever the size of the model. Uses up the blueprint. `stage`: of
 /// a pipeline, whose ranks need different amounts.
 MemoryPlan plan_memory(const config::Plan& plan, Blueprint blueprint, const Workload& workload, int64_t stage = 0);
 
-/// Of the stage that needs most. `labels` as for make_blueprint.
+/// Of the stage that needs most. `labels` as for make_blueprint; no weights are needed.
 MemoryPlan plan_largest_memory(const config::Plan& plan, const std::vector<std::string>& labels,
                                const Workload& workload);
 

@@ -113,6 +113,7 @@ json to_json(const CheckReport& report, const config::Plan& plan) {
           {"run", run_json(report.run)},
           {"translated", notes_json(plan.translated)},
           {"without_effect", notes_json(plan.without_effect)},
+          {"missing", report.missing},
           {"warnings", plan.warnings}};
 }
 

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "engine/adapters/lora_linear.h"
+#include "engine/config/devices.h"
 #include "engine/optim/schedule.h"
 #include "engine/parallel/wrap_policy.h"
 #include "engine/train/build.h"
@@ -101,7 +104,9 @@ RunReport run_report(const config::Plan& plan, int64_t samples) {
   run.per_device = t.per_device_train_batch_size;
   run.length = prepare::run_length(plan.config, samples, run.data_ranks);
   run.accumulation = data::micro_batch_count(run.length.global_batch, run.data_ranks, run.per_device);
-  run.epochs = static_cast<double>(run.length.updates) / static_cast<double>(run.length.updates_per_epoch);
+  if (run.length.updates == 0) return run;
+  if (samples > 0)
+    run.epochs = static_cast<double>(run.length.updates) / static_cast<double>(run.length.updates_per_epoch);
   const optim::LearningRate schedule(t.lr_scheduler_type, t.learning_rate, t.warmup_steps, run.length.updates,
                                      t.lr_scheduler_kwargs);
   for (const int64_t percent : {0, 25, 50, 75, 100}) {
@@ -111,22 +116,40 @@ RunReport run_report(const config::Plan& plan, int64_t samples) {
   return run;
 }
 
+std::vector<std::string> missing(const config::Plan& plan, const train::Blueprint& blueprint) {
+  std::vector<std::string> all;
+  if (config::trains_on_gpus(plan.config))
+    all.push_back(
+        "GPUs: use_cpu is false, and this build has no GPU support. The bytes are those of ranks on CPUs that share "
+        "no memory; --cpu rehearses the run here.");
+  if (blueprint.without_weights)
+    all.push_back(fmt::format("the weights of {}: their bytes follow from config.json.", plan.config.model.path));
+  if (plan.config.data.train.path.empty())
+    all.push_back("data.train.path: every sample is taken to be as long as the options let it be.");
+  return all;
+}
+
 }  // namespace
 
 CheckReport check_report(const config::Plan& plan) {
-  train::Setup setup = train::set_up(plan);
-  train::Blueprint& blueprint = setup.blueprint;
-  const prepare::Inputs& inputs = setup.inputs;
+  const bool has_data = !plan.config.data.train.path.empty();
+  prepare::Inputs inputs;
+  if (has_data) inputs = prepare::load_inputs(plan);
+  const std::vector<std::string>& labels = has_data ? inputs.datasets.labels : plan.config.data.labels;
+  train::Blueprint blueprint = train::make_blueprint(plan, labels, train::Weights::kMayLack);
+  if (has_data) train::check_inputs(plan, *blueprint.model, inputs);
   CheckReport report;
+  report.missing = missing(plan, blueprint);
   report.model = model_report(*blueprint.model);
   report.warning = train::overflow_warning(plan, *blueprint.model);
   report.lora_options = blueprint.lora;
   report.lora = lora_report(*blueprint.model);
   report.units = unit_report(plan, blueprint);
-  report.data = data_report(inputs.datasets);
-  report.run = run_report(plan, inputs.datasets.train->size());
-  train::Workload workload = train::workload_of(plan, inputs.datasets);
-  report.memory = train::plan_largest_memory(plan, inputs.datasets.labels, workload);
+  if (has_data) report.data = data_report(inputs.datasets);
+  report.run = run_report(plan, has_data ? inputs.datasets.train->size() : 0);
+  train::Workload workload =
+      has_data ? train::workload_of(plan, inputs.datasets) : train::fullest_workload(plan, *blueprint.model);
+  report.memory = train::plan_largest_memory(plan, labels, workload);
   report.longest = std::move(workload.training);
   return report;
 }

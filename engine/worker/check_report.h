@@ -53,7 +53,7 @@ struct RunReport {
   int64_t ranks = 0, data_ranks = 0, per_device = 0, accumulation = 0;
   dist::Degrees degrees;
   prepare::RunLength length;
-  double epochs = 0;
+  double epochs = 0;  // 0: not known without samples, and so updates, unless they are given
   struct Rate {
     int64_t percent = 0, update = 0;  // of the run; updates count from 1
     double value = 0;
@@ -68,12 +68,13 @@ struct CheckReport {
   std::vector<UnitReport> units;    // in forward order, the root last; empty without FSDP
   train::MemoryPlan memory;
   train::LongestBatches longest;
-  DataReport data;
+  DataReport data;  // no samples: none are known
   RunReport run;
-  std::string warning;  // about the model in the plan's precision; "": none
+  std::string warning;               // about the model in the plan's precision; "": none
+  std::vector<std::string> missing;  // what a launch would be refused for, and how it is planned for here
 };
 
-/// Reads everything a run would read. Errors: those of the plan's inputs.
+/// Reads everything a run would read, as far as it is there. Errors: those of the plan's inputs.
 CheckReport check_report(const config::Plan& plan);
 
 /// The report in 80 columns.
@@ -93,6 +94,7 @@ std::string to_text(const CheckReport& report, const config::Plan& plan);
 ///   source    the configuration file
 ///   translated      [{key, value, origin, text}]: keys of other programs; `text` is what they became
 ///   without_effect  [{key, value, origin, text}]: `text` says why
+///   missing   [text]: what `trainer launch` would be refused for
 ///   warnings  [text]
 nlohmann::json to_json(const CheckReport& report, const config::Plan& plan);
 

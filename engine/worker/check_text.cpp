@@ -225,8 +225,12 @@ void add_run(Page& page, const RunReport& run) {
   if (run.data_ranks > 1) batch += fmt::format("{} ranks x ", run.data_ranks);
   if (run.accumulation > 1) batch += fmt::format("{} accumulated x ", run.accumulation);
   page.line(fmt::format("{}up to {}", batch, run.per_device));
-  page.line(fmt::format("{} an epoch, {} in {:g} epochs", run.length.updates_per_epoch, run.length.updates,
-                        std::round(run.epochs * 100) / 100));
+  if (run.epochs > 0)
+    page.line(fmt::format("{} an epoch, {} in {:g} epochs", run.length.updates_per_epoch, run.length.updates,
+                          std::round(run.epochs * 100) / 100));
+  else if (run.length.updates > 0)
+    page.line(fmt::format("{} in all", run.length.updates));
+  if (run.learning_rate.empty()) return;
   std::string head, update, rate;
   for (const auto& point : run.learning_rate) {
     head += fmt::format("{:>10}", fmt::format("{} %", point.percent));
@@ -237,6 +241,13 @@ void add_run(Page& page, const RunReport& run) {
   page.line(fmt::format("{:<8}{}", "of run", head));
   page.line(fmt::format("{:<8}{}", "update", update));
   page.line(fmt::format("{:<8}{}", "rate", rate));
+}
+
+void add_missing(Page& page, const std::vector<std::string>& missing) {
+  if (missing.empty()) return;
+  page.gap();
+  page.section("missing");
+  for (const std::string& text : missing) page.words(text);
 }
 
 /// What of the file is not as it stands there.
@@ -265,10 +276,13 @@ std::string to_text(const CheckReport& report, const config::Plan& plan) {
   page.gap();
   add_memory(page, report);
   page.gap();
-  add_data(page, report.data);
-  page.gap();
+  if (report.data.samples > 0) {
+    add_data(page, report.data);
+    page.gap();
+  }
   add_mesh(page, report.run);
   add_run(page, report.run);
+  add_missing(page, report.missing);
   add_notes(page, plan);
   return page.text();
 }

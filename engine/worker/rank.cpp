@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <new>
+#include <string_view>
 
 #include <ATen/Parallel.h>
 
@@ -37,12 +38,19 @@ void open_log(const std::string& output_dir, int rank) {
             (folder / fmt::format("rank-{}.log", rank)).string());
 }
 
+/// TRAINER_WATCH=0 leaves out the notes of collectives: to measure what they cost.
+bool is_watched() {
+  const char* const watch = std::getenv("TRAINER_WATCH");
+  return watch == nullptr || std::string_view(watch) != "0";
+}
+
 /// All ranks: watched, and with a fault if one was asked for.
 std::unique_ptr<dist::Comm> meet_watched(Link& link, const std::shared_ptr<RankBoard>& board,
                                          const config::TrainingConfig& training) {
   const int ranks = environment_number("WORLD_SIZE");
   if (ranks == 1) return dist::solo_comm();
-  auto comm = dist::watched_comm(board, ranks, [&] { return meet(link, training); });
+  const auto meet_all = [&] { return meet(link, training); };
+  auto comm = is_watched() ? dist::watched_comm(board, ranks, meet_all) : meet_all();
   const auto fault = dist::fault_from_environment();
   return fault && fault->file == 0 ? dist::faulty_comm(std::move(comm), *fault, [board] { return board->step(); })
                                    : std::move(comm);

@@ -71,10 +71,6 @@ TEST_F(Environment, MachinesAreNumberedAsSchedulersDo) {
   const std::string alone = kLeast;
   EXPECT_EQ(resolve(alone).config.num_machines, 1);
   EXPECT_NE(warnings(alone).find("WORLD_SIZE 2 and RANK 1 are not used"), std::string::npos);
-  setenv("LOCAL_RANK", "0", 1);
-  EXPECT_EQ(resolve(kFsdp).config.num_machines, 1) << "these count ranks";
-  EXPECT_EQ(machine_reading(resolve(kFsdp)), "");
-  unsetenv("LOCAL_RANK");
   setenv("WORLD_SIZE", "1", 1);
   EXPECT_EQ(resolve(kFsdp).config.num_machines, 1);
   EXPECT_EQ(warnings(kFsdp), "");

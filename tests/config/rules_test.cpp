@@ -1,4 +1,5 @@
 // What options mean for each other.
+#include "engine/config/devices.h"
 #include "tests/config/given.h"
 
 namespace trainer::config {
@@ -55,6 +56,18 @@ TEST_F(Rules, WhatAsksForGpusNeverRunsOnACpuUnasked) {
   EXPECT_EQ(problems("distributed_type: FSDP\nnum_processes: 2\n" + rest, {{"use_cpu", "true", "--cpu"}}), "");
   EXPECT_EQ(problems("distributed_type: NO\n" + rest), "");
   EXPECT_EQ(problems(kMultiCpu), "");
+}
+
+TEST_F(Rules, WhatIsOnlyLookedAtNeedsNoGpusAndNoSamples) {
+  const std::string text = "distributed_type: FSDP\nnum_processes: 2\nuse_cpu: false\nmodel: {path: m}\n";
+  const std::string file = write("f.yaml", text);
+  const Plan plan = resolve_plan({.file = file, .job_file = "", .overrides = {}, .to_run = false});
+  EXPECT_TRUE(trains_on_gpus(plan.config));
+  EXPECT_FALSE(trains_on_gpus(resolve(kMultiCpu).config));
+  EXPECT_NE(problems(text).find("data.train.path is required"), std::string::npos);
+  EXPECT_NE(problems(text).find("trains on GPUs"), std::string::npos);
+  const std::string wrong = write("g.yaml", text + "data: {train: {format: mnist}}\n");
+  EXPECT_THROW(resolve_plan({.file = wrong, .job_file = "", .overrides = {}, .to_run = false}), ConfigError);
 }
 
 TEST_F(Rules, Model) {

@@ -116,7 +116,7 @@ class Examples(EndToEnd):
         tested = {"single.yaml", "ddp.yaml", "tutorial_fsdp.yaml", "tutorial_job.yaml", "quickstart_full.yaml",
                   "quickstart_lora.yaml", "phrasebank_full.yaml", "phrasebank_lora.yaml", "mnist_ddp.yaml",
                   "bert_classification.yaml", "llama_pretraining.yaml", "llama_megatron_tp8.yaml",
-                  "llama_megatron_tp2_pp2.yaml", "roleplay.yaml"}
+                  "llama_megatron_tp2_pp2.yaml", "roleplay.yaml", "llama2_13b_tp8.yaml", "t5_base_fsdp.yaml"}
         self.assertEqual({path.name for path in CONFIGS.glob("*.yaml")}, tested)
 
     def test_single(self):
@@ -229,13 +229,33 @@ class Examples(EndToEnd):
         self.assertIn("KING", first["input"])
         self.assertTrue(first["label"].startswith("My lord, this is speech"), first)
 
+    def test_plans_for_machines_with_gpus(self):
+        """Bytes of weights, gradients and AdamW's state on each rank, by hand: see docs/memory.md."""
+        t5_units = [32128 * 768 + 2 * 768] + 2 * [4 * 768 * 768 + 2 * 768 * 3072]  # the root, and two kinds of blocks
+        t5_units[1] += 2 * 768
+        t5_units[2] += 4 * 768 * 768 + 3 * 768
+        t5_units += [t5_units[1] + 32 * 12, t5_units[2] + 32 * 12] + 10 * t5_units[1:3]
+        plans = [("llama2_13b_tp8.yaml", 8, 1_627_345_920)]
+        plans += [("t5_base_fsdp.yaml", n, sum(-(-unit // n) for unit in t5_units)) for n in range(2, 9)]
+        for name, ranks, elements in plans:
+            with self.subTest(name, ranks=ranks):
+                words = ("--config_file", CONFIGS / name, "--num_processes", ranks)
+                planned = trainer("check", *words, "--json", folder=self.folder)
+                self.assertEqual((planned.returncode, planned.stderr), (0, ""))
+                memory = json.loads(planned.stdout)["memory"]
+                self.assertEqual([memory[part] for part in ("weights", "gradients", "optimizer")],
+                                 [4 * elements, 4 * elements, 8 * elements])
+                self.assertEqual(trainer("launch", *words, folder=self.folder).returncode, CONFIGURATION)
+
     def test_tutorial_runs_as_accelerate_wrote_it(self):
         words = [CONFIGS / "tutorial_fsdp.yaml", CONFIGS / "tutorial_job.yaml"]
-        for command in ("check", "launch"):
-            refused = trainer(command, "--config_file", *words, folder=self.folder, MODEL=str(self.base_model()))
-            self.assertEqual(refused.returncode, CONFIGURATION)
-            self.assertIn("no GPU support: --cpu", refused.stderr)
         environment = {"MODEL": str(self.base_model())}
+        refused = trainer("launch", "--config_file", *words, folder=self.folder, **environment)
+        self.assertEqual(refused.returncode, CONFIGURATION)
+        self.assertIn("no GPU support: --cpu", refused.stderr)
+        planned = trainer("check", "--config_file", *words, folder=self.folder, **environment)
+        self.assertEqual(planned.returncode, 0, planned.stderr)
+        self.assertIn("`trainer launch` needs what is missing", planned.stdout)
         flags = ["--config_file", *words, "--cpu", "--set", "training.max_steps=2", "--set", "logging.logging_steps=1",
                  "--set", f"output_dir={self.folder / 'output'}"]
         checked = trainer("check", *flags, folder=self.folder, **environment)

@@ -81,6 +81,11 @@ class Watchdog(EndToEnd):
         self.assertEqual(run.wait().code, 0, run.err)
         self.assertEqual(last_step(self.folder / "output"), 12)
 
+    def test_a_rank_that_does_not_come_in_time(self):
+        outcome, block = self.run_with("slow:rank=1,step=3,seconds=120", SHARDED, {"training": {"ddp_timeout": 4}})
+        self.assertEqual((outcome["code"], outcome["rank"], outcome["step"]), (6, 1, 3), block)
+        self.assertIn("rank 0 waits in all-gather", block)
+
     def test_quit_shows_where_the_ranks_are(self):
         run = self.start(self.job("output", LONG, SHARDED))
         until(lambda: last_step(self.folder / "output") >= 2)

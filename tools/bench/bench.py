@@ -329,8 +329,10 @@ def programs(arguments: argparse.Namespace, job: Job, peers: dict[str, list[str]
 def make_model(arguments: argparse.Namespace, work: pathlib.Path) -> pathlib.Path:
     folder = arguments.model or work / arguments.shape
     if not (folder / "model.safetensors").exists():
-        subprocess.run([arguments.python, HERE / "make_model.py", folder, "--shape", arguments.shape,
-                        "--data", arguments.data], check=True, stderr=subprocess.DEVNULL)
+        made = subprocess.run([arguments.python, HERE / "make_model.py", folder, "--shape", arguments.shape,
+                               "--data", arguments.data], check=False, stderr=subprocess.PIPE, text=True)
+        if made.returncode != 0:
+            sys.exit(made.stderr)
     return folder
 
 

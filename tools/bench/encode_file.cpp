@@ -1,4 +1,4 @@
-// Times Tokenizer::encode for tools/bench/tokenizers.py: opens a tokenizer once; for each line that comes on standard
+// Times Tokenizer::encode for tools/bench/encoding.py: opens a tokenizer once; for each line that comes on standard
 // input, encodes all lines of a file and prints the seconds of processor time that took, the number of tokens and a
 // checksum of the ids.
 #include <ctime>

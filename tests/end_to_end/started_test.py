@@ -1,0 +1,137 @@
+"""Launchers that mpirun, srun or torchrun started, one for each rank: the first of a machine runs its ranks, the others
+end as it does."""
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import unittest
+
+from machines_test import free_port
+from support import EndToEnd, last_step, processes, until
+
+RANKS = 3
+SHARDED = {"distributed_type": "FSDP", "num_processes": RANKS, "fsdp_config": {"fsdp_version": 1}}
+LONG = {"training": {"max_steps": 100000}, "evaluation": None, "checkpoint": {"save_steps": 0}}
+SHORT = {"training": {"max_steps": 6}}
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+class Starting(EndToEnd):
+    def expected(self, *changes):
+        self.launch(self.job("expected", SHORT, SHARDED, *changes))
+        return self.folder / "expected"
+
+    def ranks_of_run(self):
+        """Process ids of the ranks, by number: launchers have numbers too."""
+        return {int(environment["RANK"]): pid for pid, environment in processes(self.mark).items()
+                if "RANK" in environment and pathlib.Path(f"/proc/{pid}/exe").resolve().name == "trainer-worker"}
+
+
+class Variables(Starting):
+    """As torchrun sets them."""
+
+    def start_ranks(self, config, *flags, per_machine=RANKS, order=None, **changes):
+        """A launcher for each rank, with torchrun's variables; by rank."""
+        job = {"WORLD_SIZE": RANKS, "LOCAL_WORLD_SIZE": per_machine, "MASTER_ADDR": "127.0.0.1",
+               "MASTER_PORT": free_port(), **changes}
+        runs = {}
+        for rank in order or range(RANKS):
+            variables = {**job, "RANK": rank, "LOCAL_RANK": rank % per_machine}
+            runs[rank] = self.start(config, *flags,
+                                    before=("env", *(f"{name}={value}" for name, value in variables.items())))
+        return runs
+
+    def finish(self, runs, code):
+        for rank, run in runs.items():
+            self.assertEqual(run.wait().code, code, f"rank {rank}: {run.out}{run.err}")
+        self.assert_nothing_runs()
+
+    def test_same_numbers_whoever_comes_first(self):
+        runs = self.start_ranks(self.job("output", SHORT, SHARDED), order=(2, 1, 0))
+        self.finish(runs, 0)
+        self.assert_same_run(self.folder / "output", self.expected())
+        said = runs[0].out + runs[0].err
+        self.assertIn("RANK=0 WORLD_SIZE=3 LOCAL_RANK=0 LOCAL_WORLD_SIZE=3 by torchrun: read as rank 0 of 3; this "
+                      "process runs ranks 0 to 2, and the other 2 on this machine wait for it", said)
+        for rank in (1, 2):
+            self.assertEqual(runs[rank].out + runs[rank].err, "")
+
+    def test_a_rank_on_each_machine(self):
+        runs = self.start_ranks(self.job("output", SHORT, SHARDED), per_machine=1)
+        self.finish(runs, 0)
+        self.assert_same_run(self.folder / "output", self.expected())
+
+    def test_the_number_of_ranks_is_the_starters(self):
+        runs = self.start_ranks(self.job("output", SHORT, SHARDED, {"num_processes": 2}))
+        self.finish(runs, 0)
+        self.assert_same_run(self.folder / "output", self.expected())
+
+    def test_other_numbers_are_refused_by_all(self):
+        runs = self.start_ranks(self.job("output", SHORT, SHARDED), "--num_processes", "2")
+        self.finish(runs, 2)
+        self.assertIn("num_processes is 2 (--num_processes)", runs[0].err)
+        self.assertIn("makes it 3", runs[0].err)
+
+    def test_a_dead_rank_ends_all(self):
+        runs = self.start_ranks(self.job("output", LONG, SHARDED))
+        until(lambda: last_step(self.folder / "output") >= 2)
+        os.kill(self.ranks_of_run()[1], signal.SIGKILL)
+        self.finish(runs, 137)
+
+    def test_stopped_as_mpirun_does_it(self):
+        """Every process gets the signal; the run is saved once."""
+        runs = self.start_ranks(self.job("output", LONG, SHARDED))
+        until(lambda: last_step(self.folder / "output") >= 2)
+        for run in runs.values():
+            os.kill(run.pid, signal.SIGTERM)
+        self.finish(runs, 143)
+        self.assertTrue(list((self.folder / "output").glob("checkpoint-*/manifest.json")))
+
+    def test_a_killed_first_process_leaves_nothing(self):
+        runs = self.start_ranks(self.job("output", LONG, SHARDED))
+        until(lambda: last_step(self.folder / "output") >= 2)
+        runs.pop(0).kill()
+        self.finish(runs, 6)
+        self.assertIn("was lost", runs[1].err)
+
+
+@unittest.skipUnless(shutil.which("mpirun"), "there is no mpirun here")
+class Mpirun(Starting):
+    def start_by_mpirun(self, config, *flags):
+        os.environ.update(AS_ROOT)
+        return self.start(config, before=("mpirun", "--oversubscribe", "-n", str(RANKS), *flags))
+
+    def test_same_numbers(self):
+        run = self.start_by_mpirun(self.job("output", SHORT, SHARDED)).wait()
+        self.assertEqual(run.code, 0, run.out + run.err)
+        self.assertIn("by mpirun: read as rank 0 of 3", run.out + run.err)
+        self.assert_same_run(self.folder / "output", self.expected())
+
+    def test_ranks_run_where_mpirun_put_them(self):
+        if len(os.sched_getaffinity(0)) != 2:
+            self.skipTest("made for two CPUs")
+        run = self.start_by_mpirun(self.job("output", LONG, SHARDED), "--bind-to", "core:overload-allowed")
+        until(lambda: last_step(self.folder / "output") >= 2)
+        places = {rank: os.sched_getaffinity(pid) for rank, pid in self.ranks_of_run().items()}
+        self.assertEqual(sorted(places), list(range(RANKS)))
+        self.assertEqual({len(place) for place in places.values()}, {1})
+        self.assertEqual(len(set.union(*places.values())), 2, "one CPU would have to do all the work")
+        os.kill(run.pid, signal.SIGTERM)
+        run.wait()
+        self.assert_nothing_runs()
+
+
+@unittest.skipUnless(shutil.which("srun") and subprocess.run(
+    ["srun", "-n1", "true"], capture_output=True, check=False, timeout=20).returncode == 0, "there is no SLURM here")
+class Srun(Starting):
+    def test_same_numbers(self):
+        run = self.start(self.job("output", SHORT, SHARDED), before=("srun", "-n", str(RANKS), "--overcommit")).wait()
+        self.assertEqual(run.code, 0, run.out + run.err)
+        self.assertIn("by srun: read as rank 0 of 3", run.out + run.err)
+        self.assert_same_run(self.folder / "output", self.expected())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,145 @@
+"""What watching over ranks costs, and how soon it sees that something is wrong.
+
+  cost     pairs of runs with and without the notes that ranks make of each collective (TRAINER_WATCH=0 leaves them out)
+  notice   seconds from a fault to the end of the launcher that is left: a rank that is killed or stopped, and, over two
+           network namespaces (root), a launcher that is killed or frozen and a cable that is cut
+
+The job is the tiny one of tests/end_to_end, whose helpers this uses.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import signal
+import statistics
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+SHARDED = {"distributed_type": "FSDP", "num_processes": 2,
+           "fsdp_config": {"fsdp_auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
+                           "fsdp_transformer_layer_cls_to_wrap": "T5Block"}}
+WARM_UP = 20  # updates that are not counted
+
+
+def load_helpers(trainer: pathlib.Path):
+    """The modules of the end-to-end tests, which read the program's name when they are loaded."""
+    os.environ["TRAINER_BIN"] = str(trainer)
+    sys.path.insert(0, str(ROOT / "tests" / "end_to_end"))
+    import machines_test
+    import support
+    return machines_test, support
+
+
+class Bench:
+    """One test of a class, to be used from outside."""
+
+    def __init__(self, test_class):
+        class Once(test_class):
+            def runTest(self):
+                pass
+        Once.setUpClass()
+        self.test = Once()
+        self.test.setUp()
+
+    def __enter__(self):
+        return self.test
+
+    def __exit__(self, *_):
+        self.test.doCleanups()
+        type(self.test).doClassCleanups()
+
+
+def cost(arguments: argparse.Namespace) -> None:
+    _, support = load_helpers(arguments.trainer)
+    os.environ["TRAINER_SHARE_MEMORY"] = "0"  # so that everything is a collective
+    ratios = []
+    with Bench(support.EndToEnd) as test:
+        for pair in range(arguments.pairs):
+            seconds = {}
+            for watch in ("1", "0") if pair % 2 else ("0", "1"):
+                os.environ["TRAINER_WATCH"] = watch
+                name = f"pair-{pair}-{watch}"
+                test.launch(test.job(name, SHARDED, {"training": {"max_steps": WARM_UP + arguments.steps},
+                                                     "evaluation": None, "checkpoint": {"save_steps": 0}}))
+                lines = [line for line in support.read_lines(test.folder / name) if "step_seconds" in line]
+                seconds[watch] = statistics.median(line["step_seconds"] for line in lines[WARM_UP:])
+            ratios.append(seconds["1"] / seconds["0"])
+            print(f"pair {pair + 1}: watched {1e3 * seconds['1']:.2f} ms an update, not watched "
+                  f"{1e3 * seconds['0']:.2f} ms: {ratios[-1]:.3f}x, load {os.getloadavg()[0]:.1f}", flush=True)
+    print(f"watched takes {statistics.median(ratios):.3f}x as long (median of {len(ratios)} pairs, "
+          f"{min(ratios):.3f} to {max(ratios):.3f})")
+
+
+def ending(run, fault) -> float:
+    """Seconds from a fault to the end of the run's launcher."""
+    begin = time.monotonic()
+    fault()
+    run.wait()
+    return time.monotonic() - begin
+
+
+def faults(test, machines_test, support):
+    """Name, and what starts a run and returns the launcher that is left and the fault."""
+    long = machines_test.LONG
+
+    def started(runs):
+        support.until(lambda: support.last_step(test.folder / "output") >= 2)
+        return runs
+
+    def one_machine(number, how):
+        run = started(test.start(test.job("output", long, SHARDED)))
+        rank = run.ranks()[number]
+        return run, lambda: os.kill(rank, how)
+
+    def two_machines(make_fault):
+        job = test.job("output", long, {**SHARDED, "num_processes": 4})
+        runs = started(test.start_both(job, "10.99.0.1", 29500, test.before))
+        return runs[0], make_fault(runs)
+
+    return {
+        "a rank is killed": lambda: one_machine(1, signal.SIGKILL),
+        "a rank is stopped": lambda: one_machine(1, signal.SIGSTOP),
+        "another machine's launcher is killed": lambda: two_machines(lambda runs: runs[1].kill),
+        "another machine's launcher is frozen":
+            lambda: two_machines(lambda runs: lambda: os.kill(runs[1].pid, signal.SIGSTOP)),
+        "the cable is cut": lambda: two_machines(
+            lambda _: lambda: test.ip("-n", test.spaces[1], "link", "set", test.cables[1], "down")),
+    }
+
+
+def notice(arguments: argparse.Namespace) -> None:
+    machines_test, support = load_helpers(arguments.trainer)
+    why = machines_test.why_no_namespaces()
+    if why:
+        sys.exit(why)
+    seconds, said = {}, {}
+    for _ in range(arguments.pairs):
+        names = None
+        while names is None or names:
+            with Bench(machines_test.Namespaces) as test:
+                all_faults = faults(test, machines_test, support)
+                names = list(all_faults) if names is None else names
+                name = names.pop(0)
+                run, fault = all_faults[name]()
+                seconds.setdefault(name, []).append(ending(run, fault))
+                said[name] = json.loads((test.folder / "output" / "outcome.json").read_text())["message"].splitlines()[0]
+                print(f"{name}: {seconds[name][-1]:.2f} s, exit {run.code}, load {os.getloadavg()[0]:.1f}", flush=True)
+    print("\nseconds until the launcher that is left has ended (median, lowest, highest)")
+    for name, values in seconds.items():
+        print(f"{name:40}{statistics.median(values):7.2f}{min(values):7.2f}{max(values):7.2f}   {said[name]}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["cost", "notice"])
+    parser.add_argument("--trainer", type=pathlib.Path, default=ROOT / "build" / "release" / "bin" / "trainer")
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=200, help="updates of a run that are counted")
+    arguments = parser.parse_args()
+    {"cost": cost, "notice": notice}[arguments.what](arguments)
+
+
+if __name__ == "__main__":
+    main()
