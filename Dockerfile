@@ -1,16 +1,22 @@
 # docker build -t trainer . && docker run -v $PWD:/home/trainer/work trainer launch --config_file work/my.yaml
+# For NVIDIA's GPUs: docker build --build-arg TRAINER_CUDA=ON …, and docker run --gpus all … (docs/gpu.md).
 # (--shm-size is not needed: shared weights lie in anonymous memory.) tools/check_dockerfile.sh proves these steps, and
 # runs the main job, without Docker.
 FROM debian:12 AS build
 # pip's setting, for networks with a mirror: --build-arg PIP_INDEX_URL=…
 ARG PIP_INDEX_URL
+ARG TRAINER_CUDA=OFF
 ENV TRAINER_DEPS=/opt/trainer/deps
 WORKDIR /src
 # Set-up first: this layer is kept until the pinned packages change.
-COPY tools/setup.sh tools/fetch_wheels.py tools/wheels.txt tools/
-RUN tools/setup.sh && rm -rf ~/.cache/trainer/downloads
+COPY tools/setup.sh tools/fetch_wheels.py tools/wheels.txt tools/wheels_cuda.txt tools/
+RUN mkdir -p /opt/trainer/deps-cuda && \
+    if [ "$TRAINER_CUDA" = ON ]; then tools/setup.sh --cuda; else tools/setup.sh; fi && \
+    rm -rf ~/.cache/trainer/downloads
 COPY . .
-RUN cmake --preset release && cmake --build --preset release
+RUN cmake --preset release -DTRAINER_CUDA="$TRAINER_CUDA" && cmake --build --preset release && \
+    mkdir bin && cp build/release/bin/trainer build/release/bin/trainer-prepare build/release/bin/trainer-worker \
+                    build/release/bin/libtrainer_*.so bin/
 
 FROM debian:12
 RUN apt-get update && \
@@ -20,8 +26,12 @@ RUN apt-get update && \
 # The programs find these libraries by the path they were linked with.
 COPY --from=build /opt/trainer/deps/torch/lib /opt/trainer/deps/torch/lib
 COPY --from=build /opt/trainer/deps/nvidia /opt/trainer/deps/nvidia
-COPY --from=build /src/build/release/bin/trainer /src/build/release/bin/trainer-prepare /src/build/release/bin/trainer-worker /src/build/release/bin/libtrainer_mpi.so /opt/trainer/bin/
+COPY --from=build /opt/trainer/deps-cuda /opt/trainer/deps-cuda
+COPY --from=build /src/bin /opt/trainer/bin
 ENV PATH=/opt/trainer/bin:$PATH
+# For NVIDIA's container runtime, where there is one.
+ENV NVIDIA_VISIBLE_DEVICES=all
+ENV NVIDIA_DRIVER_CAPABILITIES=compute,utility
 USER trainer
 WORKDIR /home/trainer
 COPY --chown=trainer:trainer configs configs

@@ -24,6 +24,22 @@ target_compile_definitions(torch_cpu INTERFACE FMT_HEADER_ONLY=1)
 # libtorch_cpu needs two small CUDA libraries at load time, which it finds by its own RPATH.
 target_link_options(torch_cpu INTERFACE -Wl,--allow-shlib-undefined)
 
+option(TRAINER_CUDA "Build libtrainer_cuda.so, for NVIDIA's GPUs, with what `tools/setup.sh --cuda` brings" OFF)
+if(TRAINER_CUDA)
+  set(cuda_root "${TRAINER_DEPS}-cuda")
+  if(NOT EXISTS "${cuda_root}/torch/lib/libtorch_cuda.so")
+    message(FATAL_ERROR "TRAINER_CUDA is ON, but libtorch_cuda is not at ${cuda_root}: run tools/setup.sh --cuda.")
+  endif()
+  foreach(library IN ITEMS torch/lib/libtorch_cuda.so torch/lib/libc10_cuda.so nvidia/cu13/lib/libcudart.so.13)
+    string(REGEX REPLACE ".*/lib(.*)\\.so.*" "\\1" name ${library})
+    add_library(${name} SHARED IMPORTED)
+    set_target_properties(${name} PROPERTIES IMPORTED_LOCATION "${cuda_root}/${library}")
+  endforeach()
+  target_link_libraries(torch_cuda INTERFACE torch_cpu c10_cuda cudart)
+  target_include_directories(torch_cuda SYSTEM INTERFACE
+                             "${cuda_root}/nvidia/cu13/include" "${cuda_root}/nvidia/nccl/include")
+endif()
+
 # One precompiled header for every file that uses torch: 8 s a file becomes 2 s. GCC crashes when it is made with -O1 and
 # used with -O3 (models/nn), so presets with -O3 files start from -O2; all define NDEBUG, as libtorch was built with it.
 file(WRITE "${CMAKE_BINARY_DIR}/torch_pch.cpp" "")

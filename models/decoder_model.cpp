@@ -39,7 +39,7 @@ bool is_last(const nn::Layout& layout, int64_t sample, int64_t row) {
 nn::Tensors DecoderModel::forward(const nn::Tensors& in, const nn::Pass& pass) {
   const at::Tensor states = stack()(in[0], pass);
   const bool all = in.size() < 2 || !in[1].defined();
-  return {head(all ? states : at::index_select(states, 0, in[1]), pass.rows, pass)};
+  return {head(all ? states : at::index_select(states, 0, in[1].to(states.device())), pass.rows, pass)};
 }
 
 at::Tensor DecoderModel::logits_of(const Batch& batch, const at::Tensor& rows, const nn::LayoutPtr& layout,

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Puts the libraries named in wheels.txt where the build looks for them. Python's standard library only.
+"""Puts the libraries named in wheels.txt where the build looks for them; with --cuda, those of wheels_cuda.txt too.
+Python's standard library only.
 
 Downloads go to $XDG_CACHE_HOME/trainer/downloads and are checked against the pinned SHA-256; a broken one goes on where
-it stopped. What the build needs is unpacked to $TRAINER_DEPS (default: $XDG_CACHE_HOME/trainer/deps), all or nothing.
+it stopped. What the build needs is unpacked to $TRAINER_DEPS (default: $XDG_CACHE_HOME/trainer/deps), all or nothing; what a build
+for GPUs needs beside it, to a folder of the same name with -cuda behind it.
 Where to download from, proxy and certificates are pip's settings and the environment's, so a machine that can
 `pip download` can do this. A wheel put into the downloads folder by hand is as good as a downloaded one.
 """
@@ -282,16 +284,13 @@ def unpack(wheels, paths, deps):
     shutil.rmtree(old, ignore_errors=True)
 
 
-def main():
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "trainer"
-    deps = pathlib.Path(os.environ.get("TRAINER_DEPS") or cache / "deps").absolute()
-    wheels = read_wheels(pathlib.Path(__file__).with_name("wheels.txt"))
+def install(wheels, deps, downloads):
+    """Unpacks `wheels` into `deps`, unless it is done."""
     if is_ready(deps, wheels):
         return
     if deps.exists() and not (deps / STAMP).exists() and any(deps.iterdir()):
         raise Failure(f"{deps} holds files this script did not put there.\n"
                       "Name another folder with TRAINER_DEPS, or empty this one.")
-    downloads = cache / "downloads"
     downloads.mkdir(parents=True, exist_ok=True)
     with open(downloads / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # a second set-up waits here and finds the work done
@@ -300,6 +299,17 @@ def main():
         source = functools.cache(Source)
         unpack(wheels, [obtain(wheel, downloads, source) for wheel in wheels], deps)
     print(f"Libraries are in {deps}", flush=True)
+
+
+def main():
+    if sys.argv[1:] not in ([], ["--cuda"]):
+        raise Failure(f"usage: {sys.argv[0]} [--cuda]")
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "trainer"
+    deps = pathlib.Path(os.environ.get("TRAINER_DEPS") or cache / "deps").absolute()
+    lists = pathlib.Path(__file__).parent
+    install(read_wheels(lists / "wheels.txt"), deps, cache / "downloads")
+    if sys.argv[1:] == ["--cuda"]:
+        install(read_wheels(lists / "wheels_cuda.txt"), deps.with_name(deps.name + "-cuda"), cache / "downloads")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what a build needs and does nothing when it is there: Debian's or Ubuntu's packages (as root or with sudo),
-# then the libraries of tools/wheels.txt into the cache folder. For Debian 12 and Ubuntu 24.04.
+# then the libraries of tools/wheels.txt into the cache folder. With --cuda, also those of tools/wheels_cuda.txt (3 GB),
+# for a build with TRAINER_CUDA=ON; a GPU, its driver and a CUDA toolkit are not needed. For Debian 12 and Ubuntu 24.04.
 set -euo pipefail
 
 packages=(
@@ -41,4 +42,4 @@ command -v apt-get >/dev/null || fail "This script knows Debian 12 and Ubuntu 24
 missing=$(missing_packages)
 # shellcheck disable=SC2086 # one word a package
 [ -z "$missing" ] || install_packages $missing
-python3 "$(dirname "$0")/fetch_wheels.py"
+python3 "$(dirname "$0")/fetch_wheels.py" "$@"

@@ -14,7 +14,7 @@ LoraEmbedding::LoraEmbedding(const nn::Embedding& base, const LoraShape& shape)
 }
 
 nn::Tensors LoraEmbedding::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  const at::Tensor row = at::embedding(a_->value.t(), in[0]);  // [T, r]
+  const at::Tensor row = at::embedding(a_->value.t(), in[0].to(a_->value.device()));  // [T, r]
   return {Embedding::forward(in, pass)[0] + at::mm(row, b_->value.t()) * scale_};
 }
 

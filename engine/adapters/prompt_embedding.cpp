@@ -17,7 +17,7 @@ PromptEmbedding::PromptEmbedding(const nn::Embedding& base, const PromptEncoderS
 }
 
 nn::Tensors PromptEmbedding::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  const at::Tensor& ids = in[0];
+  const at::Tensor ids = in[0].to(weight()->value.device());
   const at::Tensor words = Embedding::forward({at::clamp_min(ids, 0)}, pass)[0];
   const at::Tensor prompt = prompt_ ? prompt_->value : (**encoder_)(pass);
   const at::Tensor virtual_rows = at::embedding(prompt, at::clamp_min(-ids - 1, 0));

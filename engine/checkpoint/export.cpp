@@ -53,7 +53,7 @@ void export_tensors(dist::Comm& comm, const std::filesystem::path& path, const s
   };
   on_rank_0([&] { writer.emplace(path, specs); });
   for (const auto& [name, tensor] : ordered) {
-    const at::Tensor whole = tensor->whole().contiguous();
+    const at::Tensor whole = tensor->whole().to(at::kCPU).contiguous();
     on_rank_0([&] {
       writer->write(name, whole);
       written[name] = checksum(whole);

@@ -45,7 +45,7 @@ at::ScalarType type_of(const tensorfile::SafetensorsFile& file, const std::strin
 void SeedSource::read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const {
   nn::Parameter drawn = parameter;
   if (!drawn.copy_of.empty()) drawn.name = drawn.copy_of;
-  if (out.scalar_type() == at::kFloat && out.is_contiguous()) {
+  if (out.is_cpu() && out.scalar_type() == at::kFloat && out.is_contiguous()) {
     nn::draw(drawn, seed_, begin, end, out.data_ptr<float>());
     return;
   }

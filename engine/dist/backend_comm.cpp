@@ -26,7 +26,9 @@ BackendComm::BackendComm(c10::intrusive_ptr<c10d::Backend> backend, c10d::Proces
     : backend_(std::move(backend)),
       group_(c10::make_intrusive<c10d::ProcessGroup>(backend_->getRank(), backend_->getSize())),
       share_memory_(share_memory) {
-  group_->setBackend(c10::DeviceType::CPU, type, backend_);
+  const bool only_devices = type == c10d::ProcessGroup::BackendType::NCCL;
+  if (!only_devices) group_->setBackend(c10::DeviceType::CPU, type, backend_);
+  group_->setBackend(c10::DeviceType::CUDA, type, backend_);  // Gloo takes what is there by way of the CPU
 }
 
 std::unique_ptr<Pending> BackendComm::all_gather(const at::Tensor& full, const at::Tensor& shard) {

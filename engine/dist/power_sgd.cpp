@@ -16,8 +16,9 @@ namespace {
 
 /// Takes the parts along the other rows out of each row and makes it of length 1; a row that is a combination of those
 /// before it becomes 0. Twice, as once leaves them a little askew.
-void make_orthonormal(const at::Tensor& rows, double epsilon) {
-  constexpr double kNothing = 1e-6;  // of its length left: rounding
+void make_orthonormal(const at::Tensor& given, double epsilon) {
+  const at::Tensor rows = given.to(at::kCPU);  // they are few
+  constexpr double kNothing = 1e-6;            // of its length left: rounding
   const int64_t count = rows.size(0), width = rows.size(1);
   auto* const all = rows.data_ptr<float>();
   const auto dot = [width](const float* a, const float* b) {
@@ -38,6 +39,7 @@ void make_orthonormal(const at::Tensor& rows, double epsilon) {
     const double scale = length > kNothing * before ? 1 / (length + epsilon) : 0;
     for (int64_t i = 0; i < width; ++i) row[i] = static_cast<float>(row[i] * scale);
   }
+  if (!given.is_cpu()) given.copy_(rows);
 }
 
 }  // namespace
@@ -102,13 +104,14 @@ at::Tensor PowerSgd::starting_q(const Matrix& matrix) {
   if (known != q_.end() && options_.warm_start) {
     q = known->second;
   } else {
-    q = at::empty({matrix.rank, matrix.values.size(1)}, matrix.values.options());
+    q = at::empty({matrix.rank, matrix.values.size(1)}, at::kFloat);
     std::seed_seq seeds{options_.seed, iteration_, static_cast<int64_t>(matrix.key.first),
                         static_cast<int64_t>(matrix.key.second)};
     std::mt19937 draws(seeds);
     constexpr float kHalf = 2147483648.0F;
     for (float* x = q.data_ptr<float>(); x != q.data_ptr<float>() + q.numel(); ++x)
       *x = static_cast<float>(draws()) / kHalf - 1;
+    q = q.to(matrix.values.device());
   }
   make_orthonormal(q, options_.epsilon);
   return q;

@@ -27,7 +27,8 @@ class AdamW : public Optimizer {
     std::vector<at::Tensor> m, v;
     for (const size_t place : group.places) m.push_back(exp_avg_[place]), v.push_back(exp_avg_sq_[place]);
     if (fused_) {
-      std::vector<at::Tensor> step(group.values.size(), at::full({}, static_cast<double>(steps()), at::kFloat)), no_max;
+      const auto device = group.values.front().options().dtype(at::kFloat);
+      std::vector<at::Tensor> step(group.values.size(), at::full({}, static_cast<double>(steps()), device)), no_max;
       at::_fused_adamw_(group.values, group.grads, m, v, no_max, step, learning_rate, beta1_, beta2_,
                         group.weight_decay, epsilon_,
                         /*amsgrad=*/false, /*maximize=*/false);

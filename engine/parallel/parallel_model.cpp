@@ -5,6 +5,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/argmax.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
@@ -32,7 +33,8 @@ double ParallelModel::value_of(const at::Tensor& scalar) {
 
 std::vector<int64_t> ParallelModel::classes_of(const at::Tensor& classes) {
   if (classes.is_meta()) return {};
-  return {classes.const_data_ptr<int64_t>(), classes.const_data_ptr<int64_t>() + classes.numel()};
+  const at::Tensor here = classes.to(at::kCPU);
+  return {here.const_data_ptr<int64_t>(), here.const_data_ptr<int64_t>() + here.numel()};
 }
 
 double ParallelModel::update(const std::vector<models::Batch>& micro_batches, int64_t target_tokens,
@@ -119,6 +121,7 @@ std::vector<std::vector<int64_t>> ParallelModel::generate(const models::Batch& b
 }
 
 double ParallelModel::sum_of_squares(const at::Tensor& flat) {
+  if (!flat.is_cpu()) return std::pow(at::linalg_vector_norm(flat, 2, {}, false, at::kDouble).item<double>(), 2);
   const auto* const x = flat.const_data_ptr<float>();
   double sum = 0;
 #pragma omp simd reduction(+ : sum)

@@ -49,13 +49,14 @@ int64_t draw_token(const float* logits, int64_t count, const Sampling& sampling,
 
 at::Tensor next_tokens(const at::Tensor& logits, const Sampling& sampling, const std::vector<int64_t>& positions,
                        int64_t step) {
-  if (sampling.temperature <= 0 || logits.is_meta()) return at::argmax(logits, -1);
+  if (logits.is_meta()) return at::argmax(logits, -1);
+  if (sampling.temperature <= 0) return at::argmax(logits, -1).to(at::kCPU);
   const at::Tensor rows = logits.to(at::kCPU, at::kFloat).contiguous();
   const at::Tensor tokens = at::empty({rows.size(0)}, at::kLong);
   for (int64_t s = 0; s < rows.size(0); ++s)
     tokens.data_ptr<int64_t>()[s] = draw_token(rows.const_data_ptr<float>() + s * rows.size(1), rows.size(1), sampling,
                                                uniform(sampling.seed, positions[static_cast<size_t>(s)], step));
-  return tokens.to(logits.device());
+  return tokens;
 }
 
 }  // namespace trainer::parallel

@@ -72,7 +72,7 @@ void look_up(nn::Embedding& embedding, nn::Range mine, const PeersPtr& peers) {
   embedding.wrap(
       [&embedding, mine, peers](const nn::Tensors& in, const nn::Pass& pass, const nn::Module::Forward& next) {
         const dist::Doing doing(embedding.path());
-        const at::Tensor& ids = in[0];
+        const at::Tensor ids = in[0].to(embedding.weight()->value.device());
         const at::Tensor here = ids.ge(mine.begin).mul(ids.lt(mine.end));
         const at::Tensor rows = next({ids.sub(mine.begin).mul(here)}, pass)[0].mul(here.unsqueeze(1));
         return nn::Tensors{pass.stream ? nn::SharedRows::sum(pass.stream, rows) : added_up(rows, *peers)};

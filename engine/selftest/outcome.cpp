@@ -23,7 +23,7 @@ std::map<std::string, at::Tensor> gathered_gradients(parallel::ParallelModel& mo
     if (!tensor.trainable) continue;
     parallel::LogicalTensor gradient = tensor;
     gradient.value = tensor.grad;
-    gradients[tensor.name] = checkpoint::gather(gradient, model.comm()).clone();
+    gradients[tensor.name] = checkpoint::gather(gradient, model.comm()).to(at::kCPU, false, /*copy=*/true);
   }
   return gradients;
 }

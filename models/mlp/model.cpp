@@ -36,7 +36,7 @@ at::Tensor Mlp::logits(const Batch& batch, const nn::Pass& given) {
 }
 
 nn::Tensors Mlp::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  at::Tensor x = in[0];
+  at::Tensor x = in[0].to(layers_.front()->weight()->value.device());
   for (size_t i = 0; i < layers_.size(); ++i) {
     x = (*layers_[i])(x, pass.rows, pass);
     if (i + 1 < layers_.size())

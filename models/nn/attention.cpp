@@ -13,6 +13,8 @@
 #include "models/nn/fast_math.h"
 #include "models/nn/gemm.h"
 #include "models/nn/kernel.h"
+#include "models/nn/plain/attention.h"
+#include "models/nn/plain/plain.h"
 #include "models/nn/saved.h"
 
 namespace trainer::nn {
@@ -295,6 +297,7 @@ struct PackedAttention : torch::autograd::Function<PackedAttention> {
 
 at::Tensor packed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias,
                             const LayoutPtr& queries, const LayoutPtr& keys, const AttentionOptions& options) {
+  if (runs_plain(q)) return plain::packed_attention(q, k, v, bias, queries, keys, options);
   State state{queries, keys, options, q.scalar_type()};
   const bool has_backward =
       q.requires_grad() || k.requires_grad() || v.requires_grad() || (bias.defined() && bias.requires_grad());

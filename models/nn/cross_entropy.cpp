@@ -14,6 +14,8 @@
 #include "engine/base/errors.h"
 #include "models/nn/fast_math.h"
 #include "models/nn/kernel.h"
+#include "models/nn/plain/cross_entropy.h"
+#include "models/nn/plain/plain.h"
 #include "models/nn/saved.h"
 
 namespace trainer::nn {
@@ -22,7 +24,6 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr int64_t kIgnored = -100;
 constexpr int64_t kChunk = 1024;  // numbers added up in fp32; the sums of chunks are added in fp64
 
 TRAINER_KERNEL float largest_of(const float* x, int64_t n) {
@@ -74,23 +75,6 @@ double sum_by_chunks(const float* x, int64_t n, const F& sum_of_chunk) {
   return sum;
 }
 
-/// The tokens whose logits are here, and how many there are in all.
-struct Vocabulary {
-  int64_t begin, whole;
-  std::shared_ptr<const Peers> peers;  // who have the others; null: nobody
-
-  /// The place of `label` among the logits here; -1: it is a peer's.
-  int64_t place(int64_t label, int64_t width) const {
-    return label >= begin && label < begin + width ? label - begin : -1;
-  }
-};
-
-/// What the loss of a row is made of. The members but the first are sums, over peers too.
-struct RowSums {
-  double largest = 0, exp = 0, label = 0, all = 0;  // of the logits; e^(x - largest); the label's; all of them
-  static constexpr int64_t kNumbers = 4;
-};
-
 RowSums row_sums(const float* x, int64_t n, int64_t place, bool smooth) {
   const float shift = largest_of(x, n);
   RowSums sums{shift,
@@ -98,17 +82,6 @@ RowSums row_sums(const float* x, int64_t n, int64_t place, bool smooth) {
   if (place >= 0) sums.label = x[place];
   if (smooth) sums.all = sum_by_chunks(x, n, sum_of);
   return sums;
-}
-
-/// Collective of the peers. Makes the sums of this rank's logits, [U, kNumbers], those of all.
-void add_up(const Peers& peers, const at::Tensor& sums) {
-  const at::Tensor own = sums.select(1, 0), largest = own.clone();
-  peers.max(largest);
-  const at::Tensor others = sums.narrow(1, 1, RowSums::kNumbers - 1).contiguous();
-  others.select(1, 0).mul_((own - largest).exp_());
-  peers.sum(others);
-  sums.narrow(1, 1, RowSums::kNumbers - 1).copy_(others);
-  own.copy_(largest);
 }
 
 struct RowLoss {
@@ -161,7 +134,6 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& logits_in, const at::Tensor& labels_in,
                             double smoothing, const Vocabulary& vocabulary) {
     const auto logits = logits_in.contiguous(), labels = labels_in.contiguous();
-    check_labels(labels, vocabulary.whole);
     const int64_t width = logits.size(1), rows = logits.size(0);
     const auto options = logits.options().dtype(at::kFloat);
     at::Tensor log_sums = at::empty({rows}, options), sum = at::empty({}, options);
@@ -216,9 +188,11 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
 
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels, double label_smoothing,
                              const SharedVocabulary* shared) {
-  return CrossEntropy::apply(logits, labels, label_smoothing,
-                             shared == nullptr ? Vocabulary{0, logits.size(1), nullptr}
-                                               : Vocabulary{shared->mine.begin, shared->whole, shared->peers});
+  const Vocabulary vocabulary = shared == nullptr ? Vocabulary{0, logits.size(1), nullptr}
+                                                  : Vocabulary{shared->mine.begin, shared->whole, shared->peers};
+  check_labels(labels.is_meta() ? labels : labels.to(at::kCPU).contiguous(), vocabulary.whole);
+  if (runs_plain(logits)) return plain::cross_entropy_sum(logits, labels, label_smoothing, vocabulary);
+  return CrossEntropy::apply(logits, labels, label_smoothing, vocabulary);
 }
 
 }  // namespace trainer::nn

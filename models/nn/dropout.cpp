@@ -8,6 +8,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "models/nn/kernel.h"
+#include "models/nn/plain/draws.h"
+#include "models/nn/plain/plain.h"
 #include "models/nn/saved.h"
 
 namespace trainer::nn {
@@ -64,6 +66,11 @@ void scale_rows(const at::Tensor& x, const at::Tensor& mask, float scale, const 
 }
 
 void scaled(const at::Tensor& x, const at::Tensor& mask, float scale, const at::Tensor& base, at::Tensor& out) {
+  if (mask.scalar_type() == at::kBool) {  // a plain one
+    const at::Tensor kept = plain::masked(x, mask, scale);
+    out.copy_(base.defined() ? kept + base : kept);
+    return;
+  }
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, x.scalar_type(), "dropout", [&] {
     if (out.scalar_type() == at::kFloat)
       scale_rows<scalar_t, float>(x, mask, scale, base, out);
@@ -117,6 +124,7 @@ at::Tensor dropout_add(const at::Tensor& residual, const at::Tensor& x, const Dr
 }
 
 at::Tensor dropout_mask(const DropoutRule& rule, const Layout& layout, const at::Tensor& x) {
+  if (runs_plain(x)) return plain::kept_mask(rule, layout, x.size(-1), x.device());
   return draw_mask(rule.key, rule.threshold, layout, rule.first, x.size(-1), x.device());
 }
 

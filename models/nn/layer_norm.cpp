@@ -9,6 +9,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "models/nn/kernel.h"
+#include "models/nn/plain/norms.h"
+#include "models/nn/plain/plain.h"
 
 namespace trainer::nn {
 namespace {
@@ -109,8 +111,9 @@ struct LayerNormFunction : torch::autograd::Function<LayerNormFunction> {
 
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double eps,
                       at::ScalarType out_dtype) {
-  return LayerNormFunction::apply(x, weight.to(at::kFloat),
-                                  bias.defined() ? std::optional<at::Tensor>(bias.to(at::kFloat)) : std::nullopt, eps,
+  const at::Tensor scale = weight.to(at::kFloat), shift = bias.defined() ? bias.to(at::kFloat) : bias;
+  if (runs_plain(x)) return plain::layer_norm(x, scale, shift, eps, out_dtype);
+  return LayerNormFunction::apply(x, scale, shift.defined() ? std::optional<at::Tensor>(shift) : std::nullopt, eps,
                                   out_dtype);
 }
 

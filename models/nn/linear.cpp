@@ -87,7 +87,8 @@ at::Tensor Embedding::operator()(const at::Tensor& ids, const Pass& pass) {
 }
 
 Tensors Embedding::forward(const Tensors& inputs, const Pass&) {
-  return {at::embedding(weight()->value, inputs[0]).to(at::kFloat)};
+  const at::Tensor& table = weight()->value;
+  return {at::embedding(table, inputs[0].to(table.device())).to(at::kFloat)};
 }
 
 }  // namespace trainer::nn

@@ -10,6 +10,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "models/nn/kernel.h"
+#include "models/nn/plain/norms.h"
+#include "models/nn/plain/plain.h"
 
 namespace trainer::nn {
 namespace {
@@ -93,6 +95,7 @@ struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, at::ScalarType out_dtype,
                     RmsRounding rounding) {
+  if (runs_plain(x)) return plain::rms_norm(x, weight.to(at::kFloat), eps, out_dtype, rounding);
   return RmsNormFunction::apply(x, weight.to(at::kFloat), eps, out_dtype, rounding);
 }
 

@@ -11,6 +11,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "models/nn/kernel.h"
+#include "models/nn/plain/plain.h"
+#include "models/nn/plain/rotation.h"
 #include "models/nn/self_attention.h"
 
 namespace trainer::nn {
@@ -176,18 +178,20 @@ RopeFrequencies rope_frequencies(const RopeOptions& o, int64_t head_dim, int64_t
 
 at::Tensor rope_table(const RopeOptions& options, int64_t head_dim, const Layout& rows, const Pass& pass,
                       at::Device device) {
-  at::Tensor table = at::empty({rows.tokens(), head_dim}, at::TensorOptions(at::kFloat).device(device));
+  // Made on the host: it is small, and the same numbers wherever it goes.
+  const at::Device made_on = device.is_meta() ? device : at::Device(at::kCPU);
+  at::Tensor table = at::empty({rows.tokens(), head_dim}, at::TensorOptions(at::kFloat).device(made_on));
   auto* const out = table.data_ptr<float>();
   at::parallel_for(0, rows_to_compute(table, rows.samples()), 1, [&](int64_t first, int64_t last) {
     for (int64_t s = first; s < last; ++s)
       fill_rows(rope_frequencies(options, head_dim, length_of(rows, pass, s)),
                 positions_before(pass, s) + rows.start(s), rows.spans[s].length, out + rows.spans[s].begin * head_dim);
   });
-  return table;
+  return table.to(device);
 }
 
 at::Tensor rotate(const at::Tensor& x, const at::Tensor& table) {
-  return Rotate::apply(x, table);
+  return runs_plain(x) ? plain::rotate(x, table) : Rotate::apply(x, table);
 }
 
 }  // namespace trainer::nn

@@ -1,0 +1,37 @@
+#include "engine/base/gpu_library.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+
+namespace trainer {
+namespace fs = std::filesystem;
+
+std::string gpu_library_path() {
+  std::error_code ignored;
+  return (fs::read_symlink("/proc/self/exe", ignored).parent_path() / "libtrainer_cuda.so").string();
+}
+
+int64_t visible_gpus() {
+  int64_t count = 0;
+  std::error_code ignored;
+  while (fs::exists(fmt::format("/dev/nvidia{}", count), ignored)) ++count;
+  const char* const given = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (given == nullptr) return count;
+  const std::string_view visible = given;
+  if (visible.empty() || visible == "-1") return 0;
+  return std::min(count, static_cast<int64_t>(std::count(visible.begin(), visible.end(), ',')) + 1);
+}
+
+std::string why_no_gpus(int64_t ranks) {
+  if (!fs::exists(gpu_library_path())) return "this build has no GPU support";
+  const int64_t gpus = visible_gpus();
+  if (gpus == 0) return "this machine shows no NVIDIA GPU (is its driver installed, and CUDA_VISIBLE_DEVICES right?)";
+  if (gpus < ranks) return fmt::format("{} ranks a machine need a GPU each, and this machine has {}", ranks, gpus);
+  return "";
+}
+
+}  // namespace trainer

@@ -1,0 +1,55 @@
+#include "engine/dist/nccl_comm.h"
+
+#include <map>
+
+#include <fmt/format.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include "engine/dist/accelerator.h"
+#include "engine/dist/backend_comm.h"
+#include "engine/dist/link_store.h"
+
+namespace trainer::dist {
+namespace {
+
+using StorePtr = c10::intrusive_ptr<c10d::Store>;
+
+class NcclComm : public BackendComm {
+ public:
+  NcclComm(const StorePtr& store, int rank, int size, at::Device device, std::chrono::seconds timeout)
+      : BackendComm(
+            translated("the meeting of the ranks' devices",
+                       [&] { return find_accelerator()->collectives(store, rank, size, device.index(), timeout); }),
+            c10d::ProcessGroup::BackendType::NCCL, /*share_memory=*/false),
+        store_(store),
+        device_(device),
+        timeout_(timeout) {}
+
+  at::Device device() const override { return device_; }
+
+ protected:
+  std::unique_ptr<Comm> make_group(const std::string& name, const std::vector<int>& ranks, int mine) override {
+    const auto store =
+        c10::make_intrusive<c10d::PrefixStore>(fmt::format("{}-{}-{}/", name, ranks.front(), groups_[name]++), store_);
+    return std::make_unique<NcclComm>(store, mine, static_cast<int>(ranks.size()), device_, timeout_);
+  }
+
+ private:
+  StorePtr store_;
+  at::Device device_;
+  std::chrono::seconds timeout_;
+  std::map<std::string, int> groups_;  // made so far by each name: a later one must not find the keys of an earlier one
+};
+
+}  // namespace
+
+std::unique_ptr<Comm> nccl_comm(Link& link, int rank, int size, at::Device device, std::chrono::seconds timeout) {
+  return nccl_comm(c10::make_intrusive<LinkStore>(link, "nccl/"), rank, size, device, timeout);
+}
+
+std::unique_ptr<Comm> nccl_comm(const StorePtr& store, int rank, int size, at::Device device,
+                                std::chrono::seconds timeout) {
+  return std::make_unique<NcclComm>(store, rank, size, device, timeout);
+}
+
+}  // namespace trainer::dist

@@ -1,0 +1,34 @@
+#include "models/nn/plain/norms.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/rsqrt.h>
+
+#include "models/nn/plain/recompute.h"
+
+namespace trainer::nn::plain {
+namespace {
+
+/// `x` rounded to `dtype`, in fp32; its gradient passes as if it were not.
+at::Tensor rounded(const at::Tensor& x, at::ScalarType dtype) {
+  return x + (x.to(dtype).to(at::kFloat) - x).detach();  // exact: the two are close enough to be subtracted exactly
+}
+
+}  // namespace
+
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, at::ScalarType out_dtype,
+                    RmsRounding rounding) {
+  return recompute({x, weight}, [=](const std::vector<at::Tensor>& in) {
+    const at::Tensor wide = in[0].to(at::kFloat);
+    const at::Tensor plain = wide * at::rsqrt((wide * wide).mean(-1, /*keepdim=*/true) + eps);
+    return ((rounding == RmsRounding::kOnce ? plain : rounded(plain, out_dtype)) * in[1]).to(out_dtype);
+  });
+}
+
+at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double eps,
+                      at::ScalarType out_dtype) {
+  const std::optional<at::Tensor> added = bias.defined() ? std::optional(bias) : std::nullopt;
+  return at::layer_norm(x, {x.size(-1)}, weight, added, eps).to(out_dtype);
+}
+
+}  // namespace trainer::nn::plain

@@ -1,0 +1,17 @@
+#include "models/nn/vocabulary.h"
+
+#include <ATen/TensorOperators.h>
+
+namespace trainer::nn {
+
+void add_up(const Peers& peers, const at::Tensor& sums) {
+  const at::Tensor own = sums.select(1, 0), largest = own.clone();
+  peers.max(largest);
+  const at::Tensor others = sums.narrow(1, 1, RowSums::kNumbers - 1).contiguous();
+  others.select(1, 0).mul_((own - largest).exp_());
+  peers.sum(others);
+  sums.narrow(1, 1, RowSums::kNumbers - 1).copy_(others);
+  own.copy_(largest);
+}
+
+}  // namespace trainer::nn

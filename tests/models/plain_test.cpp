@@ -1,0 +1,94 @@
+// [Note Plain layers]: whole models of libtorch's operators give what the CPU kernels give, and never read a value.
+// (tests/nn and the golden tests run once more with plain layers: the ctests named plain.*.)
+#include <gtest/gtest.h>
+
+#include <ATen/ops/zeros.h>
+
+#include "engine/dist/comm.h"
+#include "engine/selftest/matrix.h"
+#include "engine/selftest/outcome.h"
+#include "engine/selftest/random_samples.h"
+#include "engine/train/memory_plan.h"
+#include "models/nn/mask.h"
+#include "models/nn/plain/draws.h"
+#include "models/nn/plain/plain.h"
+
+namespace trainer::testing {
+namespace {
+
+using selftest::Setting;
+
+/// Every tiny model, full and with LoRA, with dropout.
+std::vector<Setting> settings(bool bf16) {
+  std::vector<Setting> all;
+  for (const selftest::TinyModel& model : selftest::tiny_models())
+    for (const bool lora : {false, true}) all.push_back({model, {"one rank"}, lora, 1, /*recompute=*/lora, bf16});
+  return all;
+}
+
+selftest::Outcome trained(const Setting& setting) {
+  return selftest::train(setting, selftest::random_samples(setting.model), *dist::solo_comm());
+}
+
+TEST(PlainLayers, TrainAsTheKernelsDo) {
+  for (const bool bf16 : {false, true})
+    for (const Setting& setting : settings(bf16)) {
+      const selftest::Outcome kernels = trained(setting);
+      const nn::PlainEverywhere plain;
+      const selftest::Difference apart = difference(trained(setting), kernels, bf16);
+      EXPECT_TRUE(apart.fits()) << setting.name() << ": first loss " << apart.first_loss << ", gradients "
+                                << apart.gradients << " (" << apart.worst_gradient << "), losses " << apart.losses;
+      EXPECT_GT(std::max(apart.gradients, apart.losses), 0) << setting.name() << ": was this another way of computing?";
+    }
+}
+
+TEST(PlainLayers, RunWithoutValues) {  // a tensor of the meta device has none to read
+  const nn::PlainEverywhere plain;
+  for (const Setting& setting : settings(false)) {
+    const config::Plan plan = plan_of(setting);
+    train::Workload workload;
+    workload.training.kind = selftest::random_samples(setting.model).label_kind();
+    const bool pairs = workload.training.kind == data::LabelKind::kTarget;
+    const bool classes = workload.training.kind == data::LabelKind::kClass;
+    train::BatchLengths lengths{{7, 3, 11}, {}, classes ? 3 : 9};
+    if (pairs) lengths.target = {2, 4, 3};
+    if (classes) lengths.target = {1, 1, 1};
+    workload.training.batches = {lengths};
+    workload.training.tokens_of_update = 60;
+    workload.evaluation = workload.training;
+    workload.new_tokens = classes ? 0 : 2;
+    const train::MemoryPlan memory = train::plan_memory(plan, train::make_blueprint(plan), workload);
+    EXPECT_GT(memory.activations, 0) << setting.name();
+    EXPECT_GT(memory.evaluation, memory.weights) << setting.name();
+  }
+}
+
+TEST(PlainLayers, DrawTheMasksOfTheKernels) {
+  nn::Layout rows;
+  rows.append(3, 9);
+  rows.append(2, (int64_t{3} << 40) + 5);
+  for (const int64_t first : {0, 37, 128, 300})
+    for (const int64_t width : {1, 130, 1100}) {
+      nn::DropoutRule rule = nn::dropout_rule(nn::philox_key(5, "layer"), 0.3);
+      rule.first = first;
+      const at::Tensor kept = nn::plain::kept_mask(rule, rows, width, at::kCPU);
+      const at::Tensor bits = nn::draw_mask(rule.key, rule.threshold, rows, first, width, at::kCPU);
+      for (int64_t row = 0; row < rows.tokens(); ++row)
+        for (int64_t i = 0; i < width; ++i)
+          ASSERT_EQ(kept.const_data_ptr<bool>()[row * kept.stride(0) + i],
+                    (bits.const_data_ptr<uint8_t>()[row * bits.size(1) + i / 8] >> (i % 8) & 1) != 0)
+              << "row " << row << ", element " << first + i;
+    }
+}
+
+TEST(PlainLayers, AreChosenByTheDevice) {
+  const at::Tensor here = at::zeros({2});
+  EXPECT_FALSE(nn::runs_plain(here));
+  EXPECT_FALSE(nn::runs_plain(here.to(at::kMeta)));
+  const nn::PlainEverywhere plain;
+  EXPECT_TRUE(nn::runs_plain(here));
+  EXPECT_TRUE(nn::runs_plain(here.to(at::kMeta)));
+}
+
+}  // namespace
+}  // namespace trainer::testing

@@ -1,0 +1,89 @@
+// Training where tensors are not on the CPU: numbers as on the CPU, and nothing touches a tensor's memory from outside.
+// (Note [Plain layers].) device_test runs on a device for tests, gpu_test on a GPU where there is one.
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+
+#include "engine/dist/device_comm.h"
+#include "engine/selftest/matrix.h"
+#include "engine/selftest/outcome.h"
+#include "engine/selftest/random_samples.h"
+#include "tests/support/device.h"
+#include "tests/support/ranks.h"
+
+namespace trainer::testing {
+namespace {
+
+using selftest::Setting;
+
+std::unique_ptr<dist::Comm> on_device(dist::Comm& comm) {
+  std::vector<int> all(static_cast<size_t>(comm.size()));
+  std::iota(all.begin(), all.end(), 0);
+  return dist::device_comm(comm.group("device", all), nullptr, device());
+}
+
+/// The difference from one rank on the CPU, on rank 0.
+void expect_same_numbers(const Setting& setting, dist::Comm& comm) {
+  const auto samples = selftest::random_samples(setting.model);
+  const selftest::Outcome found = selftest::train(setting, samples, *on_device(comm));
+  if (comm.rank() != 0) return;
+  const selftest::Outcome expected = selftest::train(setting.reference(), samples, *dist::solo_comm());
+  // Another maker's matrix products add up in another order.
+  const selftest::Difference apart = difference(found, expected, setting.bf16, device().is_cuda() ? 1e-5 : 1e-6);
+  EXPECT_TRUE(apart.fits()) << setting.name() << ": first loss " << apart.first_loss << ", gradients "
+                            << apart.gradients << " (" << apart.worst_gradient << "), losses " << apart.losses;
+}
+
+class Device : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
+  }
+};
+
+TEST_F(Device, OneRankTrainsEveryModelThere) {
+  for (const selftest::TinyModel& model : selftest::tiny_models())
+    for (const bool lora : {false, true})
+      for (const bool bf16 : {false, true})
+        expect_same_numbers({model, {"one rank"}, lora, lora ? 4 : 1, /*recompute=*/lora, bf16}, *dist::solo_comm());
+}
+
+TEST_F(Device, RanksTrainThereByWayOfTheCpu) {
+  const auto models = selftest::tiny_models();
+  for (const selftest::Strategy& strategy : selftest::strategies(2)) {
+    const bool reduces_itself = strategy.type == config::DistributedType::kMultiCpu && strategy.degrees.tp_size == 1 &&
+                                strategy.degrees.pp_size == 1;
+    if (strategy.ranks != 2) continue;
+    if (reduces_itself && !device().is_cuda()) continue;  // c10d's reducer does not know the device for tests
+    for (const selftest::TinyModel& model : {models[1], models[2]})
+      run_ranks(2, [&](dist::Comm& comm) { expect_same_numbers({model, strategy, model.name == "GPT-2"}, comm); });
+  }
+}
+
+TEST_F(Device, CollectivesMoveWhatIsThere) {
+  run_ranks(2, [](dist::Comm& comm) {
+    const auto there = on_device(comm);
+    const auto numbers = at::arange(2, at::kFloat).add_(10 * comm.rank()).to(device());
+    const at::Tensor full = at::arange(4, at::kFloat).to(device());
+    there->all_gather(full, numbers)->wait();
+    EXPECT_TRUE(at::equal(full.cpu(), at::arange(2, at::kFloat).repeat({2}) + at::arange(4, at::kFloat).ge(2) * 10));
+    there->all_reduce(numbers, dist::Reduce::kSum);
+    EXPECT_TRUE(at::equal(numbers.cpu(), at::arange(2, at::kFloat) * 2 + 10));
+    there->broadcast(numbers, 1);
+    EXPECT_TRUE(at::equal(numbers.cpu(), at::arange(2, at::kFloat) * 2 + 10));
+    if (comm.rank() == 0)
+      there->send(full, 1)->wait();
+    else
+      there->receive(full.zero_(), 0)->wait();
+    EXPECT_EQ(full.cpu().sum().item<float>(), 22);
+    EXPECT_FALSE(there->shared_memory(64).defined());
+    EXPECT_EQ(there->sum(1), 2);
+    EXPECT_EQ(there->gather_text("x").size(), 2);
+  });
+}
+
+}  // namespace
+}  // namespace trainer::testing
