@@ -1,5 +1,7 @@
 #include "engine/prepare/run_length.h"
 
+#include <algorithm>
+
 #include "data/shares.h"
 
 namespace trainer::prepare {
@@ -14,7 +16,7 @@ RunLength run_length(const config::Config& config, int64_t samples, int64_t rank
   RunLength length;
   length.global_batch = global_batch(t, ranks);
   if (samples == 0) {
-    length.updates = t.max_steps;
+    length.updates = std::max<int64_t>(0, t.max_steps);
     return length;
   }
   const data::Updates updates(samples, length.global_batch);

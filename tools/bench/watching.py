@@ -21,6 +21,8 @@ SHARDED = {"distributed_type": "FSDP", "num_processes": 2,
            "fsdp_config": {"fsdp_auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
                            "fsdp_transformer_layer_cls_to_wrap": "T5Block"}}
 WARM_UP = 20  # updates that are not counted
+FAULTS = ("a rank is killed", "a rank is stopped", "another machine's launcher is killed",
+          "another machine's launcher is frozen", "the cable is cut")
 
 
 def load_helpers(trainer: pathlib.Path):
@@ -98,15 +100,15 @@ def faults(test, machines_test, support):
         runs = started(test.start_both(job, "10.99.0.1", 29500, test.before))
         return runs[0], make_fault(runs)
 
-    return {
-        "a rank is killed": lambda: one_machine(1, signal.SIGKILL),
-        "a rank is stopped": lambda: one_machine(1, signal.SIGSTOP),
-        "another machine's launcher is killed": lambda: two_machines(lambda runs: runs[1].kill),
-        "another machine's launcher is frozen":
-            lambda: two_machines(lambda runs: lambda: os.kill(runs[1].pid, signal.SIGSTOP)),
-        "the cable is cut": lambda: two_machines(
-            lambda _: lambda: test.ip("-n", test.spaces[1], "link", "set", test.cables[1], "down")),
-    }
+    def cut():
+        test.ip("-n", test.spaces[1], "link", "set", test.cables[1], "down")
+
+    return dict(zip(FAULTS, (
+        lambda: one_machine(1, signal.SIGKILL),
+        lambda: one_machine(1, signal.SIGSTOP),
+        lambda: two_machines(lambda runs: runs[1].kill),
+        lambda: two_machines(lambda runs: lambda: os.kill(runs[1].pid, signal.SIGSTOP)),
+        lambda: two_machines(lambda _: cut))))
 
 
 def notice(arguments: argparse.Namespace) -> None:
@@ -116,15 +118,12 @@ def notice(arguments: argparse.Namespace) -> None:
         sys.exit(why)
     seconds, said = {}, {}
     for _ in range(arguments.pairs):
-        names = None
-        while names is None or names:
+        for name in FAULTS:
             with Bench(machines_test.Namespaces) as test:
-                all_faults = faults(test, machines_test, support)
-                names = list(all_faults) if names is None else names
-                name = names.pop(0)
-                run, fault = all_faults[name]()
+                run, fault = faults(test, machines_test, support)[name]()
                 seconds.setdefault(name, []).append(ending(run, fault))
-                said[name] = json.loads((test.folder / "output" / "outcome.json").read_text())["message"].splitlines()[0]
+                outcome = json.loads((test.folder / "output" / "outcome.json").read_text())
+                said[name] = outcome["message"].splitlines()[0]
                 print(f"{name}: {seconds[name][-1]:.2f} s, exit {run.code}, load {os.getloadavg()[0]:.1f}", flush=True)
     print("\nseconds until the launcher that is left has ended (median, lowest, highest)")
     for name, values in seconds.items():
