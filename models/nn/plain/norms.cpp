@@ -1,7 +1,6 @@
 #include "models/nn/plain/norms.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/layer_norm.h>
 #include <ATen/ops/rsqrt.h>
 
 #include "models/nn/plain/recompute.h"
@@ -27,8 +26,13 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, a
 
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double eps,
                       at::ScalarType out_dtype) {
-  const std::optional<at::Tensor> added = bias.defined() ? std::optional(bias) : std::nullopt;
-  return at::layer_norm(x, {x.size(-1)}, weight, added, eps).to(out_dtype);
+  std::vector<at::Tensor> inputs{x, weight};
+  if (bias.defined()) inputs.push_back(bias);
+  return recompute(inputs, [=](const std::vector<at::Tensor>& in) {
+    const at::Tensor centred = in[0] - in[0].mean(-1, /*keepdim=*/true);
+    const at::Tensor scaled = centred * at::rsqrt((centred * centred).mean(-1, /*keepdim=*/true) + eps) * in[1];
+    return (in.size() > 2 ? scaled + in[2] : scaled).to(out_dtype);
+  });
 }
 
 }  // namespace trainer::nn::plain
