@@ -47,7 +47,7 @@ struct Memory : c10::Allocator {
 struct Guard : c10::impl::NoOpDeviceGuardImpl<kDevice> {
   c10::Device exchangeDevice(c10::Device) const override { return device(); }
   c10::Device getDevice() const override { return device(); }
-  c10::Stream getStream(c10::Device) const noexcept override { return {c10::Stream::DEFAULT, device()}; }
+  c10::Stream getStream(c10::Device) const noexcept override { return c10::Stream(c10::Stream::DEFAULT, device()); }
   c10::Stream getNewStream(c10::Device, int) const override { return getStream(device()); }
   c10::Stream exchangeStream(c10::Stream stream) const noexcept override { return stream; }
   void record(void**, const c10::Stream&, const c10::DeviceIndex, const c10::EventFlag) const override {}

@@ -16,7 +16,7 @@ constexpr const char* kLlama13b = R"({"model_type": "llama", "vocab_size": 32000
     "intermediate_size": 13824, "num_hidden_layers": 40, "num_attention_heads": 40, "max_position_embeddings": 4096,
     "torch_dtype": "float16", "tie_word_embeddings": false})";
 
-class ConfigAlone : public testing::Test {
+class ConfigAlone : public ::testing::Test {
  protected:
   config::Plan plan_of(const char* config_json, config::Task task) const {
     std::ofstream(folder_.path() / "config.json") << config_json;
