@@ -219,6 +219,7 @@ class EndToEnd(unittest.TestCase):
             path.write_text(json.dumps(job, indent=1))
             subprocess.run([TRAINER, "launch", "--config_file", path], check=True, capture_output=True)
             shutil.rmtree(folder / "checkpoint-1")
+            (folder / "latest").unlink()
         return folder
 
     def setUp(self):

@@ -36,8 +36,10 @@ TEST(PlainLayers, TrainAsTheKernelsDo) {
       const selftest::Outcome kernels = trained(setting);
       const nn::PlainEverywhere plain;
       const selftest::Difference apart = difference(trained(setting), kernels, bf16);
-      EXPECT_TRUE(apart.fits()) << setting.name() << ": first loss " << apart.first_loss << ", gradients "
-                                << apart.gradients << " (" << apart.worst_gradient << "), losses " << apart.losses;
+      // In bf16 two ways of computing round differently; a small gradient may consist of little else.
+      const bool fits = bf16 ? apart.first_loss < 2e-2 && apart.gradients < 0.1 && apart.losses < 2e-2 : apart.fits();
+      EXPECT_TRUE(fits) << setting.name() << ": first loss " << apart.first_loss << ", gradients " << apart.gradients
+                        << " (" << apart.worst_gradient << "), losses " << apart.losses;
       EXPECT_GT(std::max(apart.gradients, apart.losses), 0) << setting.name() << ": was this another way of computing?";
     }
 }

@@ -89,7 +89,16 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool) {
   return to;
 }
 
+const at::Tensor& resize(const at::Tensor& tensor, c10::IntArrayRef size, std::optional<at::MemoryFormat>) {
+  if (tensor.sizes() == size) return tensor;
+  const at::Tensor fresh = empty(size, tensor.scalar_type(), {}, {}, {}, {});
+  tensor.unsafeGetTensorImpl()->set_storage_keep_dtype(fresh.storage());
+  tensor.unsafeGetTensorImpl()->set_sizes_contiguous(size);
+  return tensor;
+}
+
 at::Tensor copy_from_and_resize(const at::Tensor& from, const at::Tensor& to) {
+  resize(to, from.sizes(), {});
   return copy_from(from, to, false);
 }
 
@@ -109,6 +118,7 @@ C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard)
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("empty.memory_format", &empty);
   m.impl("empty_strided", &empty_strided);
+  m.impl("resize_", &resize);
   m.impl("_copy_from", &copy_from);
   m.impl("_copy_from_and_resize", &copy_from_and_resize);
   m.impl("as_strided", &at::native::as_strided_tensorimpl);

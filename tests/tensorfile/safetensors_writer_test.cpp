@@ -131,10 +131,11 @@ TEST(SafetensorsWriter, AFailedWriteIsAMachineErrorAndLeavesNothing) {
   getrlimit(RLIMIT_FSIZE, &before);
   const rlimit small{4096, before.rlim_max};
   setrlimit(RLIMIT_FSIZE, &small);
-  {
+  const auto write = [&] {
     SafetensorsWriter writer(folder / "a", {{"t", at::kByte, {10000}}});
-    EXPECT_THROW(writer.write("t", golden_tensor(at::kByte, {10000})), MachineError);
-  }
+    writer.write("t", golden_tensor(at::kByte, {10000}));
+  };
+  EXPECT_THROW(write(), MachineError);
   EXPECT_THROW(SafetensorsWriter(folder / "b", {{std::string(10000, 'n'), at::kByte, {1}}}), MachineError);
   setrlimit(RLIMIT_FSIZE, &before);
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));

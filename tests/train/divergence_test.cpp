@@ -28,7 +28,7 @@ TEST(LossWatch, TellsAJumpFromNoise) {
     EXPECT_FALSE(divergence.is_spike(usual_loss(step))) << step;
     divergence.pass(step, usual_loss(step));
   }
-  EXPECT_TRUE(divergence.is_spike(usual_loss(300) + 3));
+  EXPECT_TRUE(divergence.is_spike(usual_loss(300) + 5));
   EXPECT_FALSE(divergence.is_spike(usual_loss(300) - 3));
 }
 

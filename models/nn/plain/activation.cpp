@@ -1,8 +1,8 @@
 #include "models/nn/plain/activation.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/clamp_min.h>
 #include <ATen/ops/gelu.h>
-#include <ATen/ops/relu.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/tanh.h>
@@ -17,7 +17,7 @@ namespace {
 at::Tensor activated(const at::Tensor& x, Activation activation) {
   switch (activation) {
     case Activation::kRelu:
-      return at::relu(x);
+      return at::clamp_min(x, 0);  // relu has no twin without values
     case Activation::kGelu:
       return at::gelu(x);
     case Activation::kGeluNew:

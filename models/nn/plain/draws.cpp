@@ -64,7 +64,7 @@ at::Tensor kept_mask(const DropoutRule& rule, const Layout& layout, int64_t widt
 }
 
 at::Tensor masked(const at::Tensor& x, const at::Tensor& kept, double scale) {
-  return x.to(at::kFloat).masked_fill(kept.logical_not(), 0) * scale;
+  return x.to(at::kFloat).masked_fill(kept.eq(0), 0) * scale;
 }
 
 }  // namespace trainer::nn::plain
