@@ -313,6 +313,10 @@ struct TrainingConfig {
 struct CheckpointConfig {
   int64_t save_steps = 500;                     // 0: only at the end
   int64_t save_total_limit = 0;                 // 0: keep all
+  std::string metric_for_best_model = "none";   // none | loss | accuracy: the best by it is kept
+  bool async_save = false;                      // written while training goes on
+  std::string on_error = "warn";                // warn | stop: what a save that fails does to the run
+  std::string hash = "xxh3";                    // xxh3 | sha256
   std::string resume_from_checkpoint = "auto";  // auto | true | false | a folder
   bool save_on_signal = true;
   double grace_seconds = 25;  // for it

@@ -6,6 +6,7 @@
 
 #include "data/shares.h"
 #include "engine/checkpoint/export.h"
+#include "engine/checkpoint/snapshot.h"
 #include "engine/config/devices.h"
 #include "engine/dist/dry_comm.h"
 #include "engine/dist/dry_memory.h"
@@ -153,6 +154,11 @@ MemoryPlan plan_memory(const config::Plan& plan, Blueprint blueprint, const Work
   const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), *comm);
   Divergence divergence(plan.config.training);
   divergence.keep(*model, *optimizer, 0);
+  at::Tensor copy;  // that a save beside training writes
+  if (plan.config.checkpoint.async_save) {
+    const checkpoint::Snapshot snapshot(checkpoint::live_tensors({*model, *optimizer}), comm->rank(), comm->size());
+    copy = at::empty({snapshot.bytes()}, at::TensorOptions(at::kByte).device(comm->device()));
+  }
   memory.optimizer = held() - memory.held();
   const dist::DryBytes training = training_peak(*model, plan.config, workload);
   memory.communication = training.communication;

@@ -25,7 +25,7 @@ struct MemoryPlan {
   // Held all the time: this rank's pieces, or replicas, of
   int64_t weights = 0;    // in the dtype they are kept in, padding included
   int64_t gradients = 0;  // fp32; under DDP they lie in the buckets that are reduced
-  int64_t optimizer = 0;  // its state, and what its step needs beyond all other parts
+  int64_t optimizer = 0;  // its state, what its step needs beyond all other parts, and a copy to be saved (async_save)
   // Held at the moment of training that needs most memory:
   int64_t activations = 0;    // values for the backward, gradients on their way, token ids
   int64_t communication = 0;  // FSDP's whole units and their gradients, and the transport's copies

@@ -326,7 +326,8 @@ void Trainer::evaluate(bool at_end) {
 }
 
 checkpoint::Saver Trainer::make_saver() {
-  return {{.output_dir = config_.output_dir, .keep = {.newest = config_.checkpoint.save_total_limit}}, model_->comm()};
+  const config::CheckpointConfig& c = config_.checkpoint;
+  return {{config_.output_dir, {c.save_total_limit, c.metric_for_best_model}, c.hash, c.async_save}, model_->comm()};
 }
 
 void Trainer::save_checkpoint(bool whatever_happens) {
@@ -356,6 +357,7 @@ void Trainer::saving(const std::function<void()>& part) {
   try {
     part();
   } catch (const MachineError& error) {  // on all ranks alike
+    if (config_.checkpoint.on_error == "stop") throw;
     last_saved_ = -1;
     if (speaks()) log::warning("warning: no checkpoint was saved, the run goes on: {}", error.what());
   }

@@ -124,6 +124,23 @@ class FailedSaves(Checkpoints):
             for path in sorted(output.rglob("*"), reverse=True):
                 path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
 
+    def test_saving_beside_training_is_the_same(self):
+        expected, output = self.folder / "expected", self.folder / "output"
+        self.launch(self.job("expected", SHARDED))
+        run = self.run_with("enospc:rank=1,step=6,file=4", {"checkpoint": {"async_save": True, "hash": "sha256"}})
+        self.assertIn("no checkpoint was saved, the run goes on", run.err)
+        self.assert_same_run(output, expected)
+        self.assertEqual(self.steps(output), [3, 9, 12])
+        for step in (3, 9, 12):
+            name = f"checkpoint-{step}/rank-00001.safetensors"
+            self.assertEqual((output / name).read_bytes(), (expected / name).read_bytes())
+        self.assertEqual(self.command("verify", output).stdout.count("whole"), 3)
+
+    def test_a_failed_save_can_stop_the_run(self):
+        run = self.run_with("enospc:rank=0,step=6,file=9", {"checkpoint": {"on_error": "stop"}}, code=4)
+        self.assertIn("the disk is full", run.err)
+        self.assertEqual(self.steps(self.folder / "output"), [3])
+
     def test_the_last_save_must_succeed(self):
         often = {"checkpoint": {"save_steps": 5}}
         run = self.run_with("eio:rank=1,step=12,file=3", often, code=4)

@@ -71,6 +71,10 @@ class Killed(EndToEnd):
         self.check([(after_step(1), "launcher"), (while_saving(3), 1), (after_step(7), 0), (while_saving(9), "launcher"),
                     (while_saving(12), "launcher")], SHARDED, ACCUMULATED)
 
+    def test_sharded_and_saved_beside_training(self):
+        self.check([(after_step(4), 1), (while_saving(6), 0), (while_saving(9), "launcher")], SHARDED,
+                   {"checkpoint": {"async_save": True, "save_total_limit": 1, "metric_for_best_model": "loss"}})
+
     def test_sharded_adapters(self):
         # Logged every second update while checkpoints come every third: a mean goes on across the cut.
         self.check([(after_step(2), 0), (while_saving(3), "launcher"), (after_step(8), 1),

@@ -16,6 +16,23 @@ const Entries& checkpoint_table() {
           .ask("How many checkpoints should be kept? (0: all)")
           .at_least(0)
           .when("save_steps is above 0", saves),
+      option("metric_for_best_model", &C::metric_for_best_model)
+          .help("save_total_limit never deletes the checkpoint with the best value of this: the smallest loss or the "
+                "greatest accuracy measured at a checkpoint.")
+          .one_of({"none", "loss", "accuracy"})
+          .when("save_total_limit is above 0", [](const Config& c) { return c.checkpoint.save_total_limit > 0; }),
+      option("async_save", &C::async_save)
+          .help("Training pauses for a copy in memory only, and the copy is written while it goes on. Takes 12 bytes a "
+                "trained parameter, spread over the ranks."),
+      option("on_error", &C::on_error)
+          .help("When a checkpoint can't be written (disk full, …): warn goes on with the earlier ones and tries again "
+                "at the next; stop ends the run. The last one of a run always has to be written.")
+          .one_of({"warn", "stop"}),
+      option("hash", &C::hash)
+          .help(
+              "By which every file of a checkpoint is checked; sha256 is slower and also sees changes made on purpose "
+              "(as long as manifest.json is kept safe).")
+          .one_of({"xxh3", "sha256"}),
       option("resume_from_checkpoint", &C::resume_from_checkpoint)
           .help("auto: the newest in output_dir if there is one; true: it must be there; false: start afresh; or a "
                 "checkpoint folder.")

@@ -119,7 +119,6 @@ Entries reporting() {
   const char* const always = "metrics.jsonl always has them";
   const char* const sums = "of a batch only its sums are kept";
   const char* const trackio = "metrics go to metrics.jsonl and TensorBoard only";
-  const char* const best = "the final model is the last one, and load_best_model_at_end is not supported";
   const char* const script = "the sections of this file say what is done";
   return foreign_table(
       no_effect("do_train", script).harmless({"true", "false"}).of<bool>(),
@@ -134,8 +133,11 @@ Entries reporting() {
       no_effect("eval_do_concat_batches", sums).harmless({"true", "false"}).of<bool>(),
       no_effect("use_legacy_prediction_loop", sums).of<bool>(),
       unsupported("load_best_model_at_end", "the final model is the last one; leave it out").of<bool>(),
-      no_effect("metric_for_best_model", best),
-      no_effect("greater_is_better", best).harmless({"true", "false"}).of<bool>(),
+      translated("metric_for_best_model",
+                 "The same as checkpoint.metric_for_best_model: loss or accuracy, also with eval_."),
+      no_effect("greater_is_better", "the smallest loss and the greatest accuracy are the best")
+          .harmless({"true", "false"})
+          .of<bool>(),
       no_effect("logging_first_step", "logging.logging_steps: 1 logs every update").of<bool>(),
       no_effect("logging_dir", "TensorBoard's files are in output_dir/tensorboard"),
       no_effect("logging_nan_inf_filter", "a loss that is not finite ends the run")

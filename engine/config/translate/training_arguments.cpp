@@ -152,6 +152,12 @@ class Arguments {
     } else {
       move_steps("save_steps", to);
     }
+    const GivenKey best = given("metric_for_best_model");
+    const std::string measured = word(best).starts_with("eval_") ? word(best).substr(5) : word(best);
+    if (measured == "loss" || measured == "accuracy")
+      translation_.set(best, "checkpoint.metric_for_best_model", Node::scalar(measured));
+    else if (!best.value.is_null())
+      translation_.refuse(best, "loss and accuracy are what is measured");
   }
 
   /// A secret is not for the screen.
