@@ -29,6 +29,9 @@ int run_selftest(const Arguments& arguments) {
   auto backend = config::DdpBackend::kGloo;
   app.add_option("--backend", backend, "the library by which ranks talk, as training.ddp_backend")
       ->transform(CLI::CheckedTransformer(backends));
+  std::string device = "cpu";
+  app.add_option("--device", device, "where ranks train: cpu, or cuda (docs/gpu.md)")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--seed", seed, "of the random cases, to repeat them");
   if (!parse(app, arguments)) return 0;
   Arguments words{"selftest", all || !only.empty() ? "all" : "pairwise"};
@@ -36,7 +39,11 @@ int run_selftest(const Arguments& arguments) {
   words.push_back(only);
   config::Plan plan;
   plan.source = "selftest";
-  plan.config.distributed_type = config::DistributedType::kMultiCpu;
+  plan.config.use_cpu = device == "cpu";
+  if (plan.config.use_cpu && backend == config::DdpBackend::kNccl)
+    throw ConfigError("--backend nccl carries tensors of GPUs: it needs --device cuda.");
+  plan.config.distributed_type =
+      plan.config.use_cpu ? config::DistributedType::kMultiCpu : config::DistributedType::kMultiGpu;
   plan.config.num_processes = ranks;
   plan.config.training.ddp_backend = backend;
   const TemporaryFolder output("trainer-selftest");

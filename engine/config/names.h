@@ -66,10 +66,9 @@ struct EnumNames<MixedPrecision> {
 template <>
 struct EnumNames<DdpBackend> {
   using E = DdpBackend;
-  static constexpr std::pair<E, std::string_view> values[] = {{E::kGloo, "gloo"}, {E::kMpi, "mpi"}};
+  static constexpr std::pair<E, std::string_view> values[] = {{E::kGloo, "gloo"}, {E::kMpi, "mpi"}, {E::kNccl, "nccl"}};
   static constexpr std::pair<E, std::string_view> others[] = {{E::kGloo, "tcp"}};  // torch's name before Gloo
   static constexpr std::pair<std::string_view, std::string_view> elsewhere[] = {
-      {"nccl", "it carries tensors of NVIDIA's GPUs, which this build can't use; on the CPU it is gloo or mpi"},
       {"ccl", "it is Intel's oneCCL, which this build has no library for; on the CPU it is gloo or mpi"},
       {"hccl", "it is for Huawei's Ascend and Intel's Gaudi; docs/backends.md tells what a library for them must do"},
       {"cncl", "it is for Cambricon's MLUs; docs/backends.md tells what a library for them must do"},

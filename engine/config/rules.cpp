@@ -5,7 +5,7 @@
 
 #include <fmt/ranges.h>
 
-#include "engine/config/devices.h"
+#include "engine/config/device.h"
 #include "engine/config/judge.h"
 #include "engine/config/optim_args.h"
 #include "engine/config/tables.h"
@@ -82,17 +82,35 @@ void machines(const Config& config, Judge& judge) {
 }
 
 void device(const Config& config, Judge& judge) {
-  if (judge.failed("use_cpu")) return;
-  // Accelerate too trains on the CPU where there is no GPU.
-  if (!config.use_cpu && config.distributed_type == DistributedType::kNo && std::filesystem::exists("/dev/nvidia0"))
-    judge.warn("use_cpu", "use_cpu is false, but this build has no GPU support: training runs on the CPU");
-  if (!trains_on_gpus(config)) return;
+  if (judge.failed("use_cpu") || judge.failed("training.ddp_backend")) return;
+  const DdpBackend backend = config.training.ddp_backend;
+  if (!asks_for_gpus(config)) {
+    if (backend == DdpBackend::kNccl)
+      judge.refuse(
+          "training.ddp_backend",
+          "training.ddp_backend is nccl, which carries tensors of NVIDIA's GPUs, but distributed_type {} trains "
+          "on the CPU: say gloo or mpi",
+          name_of(config.distributed_type));
+    return;
+  }
+  const std::string lacking = lacking_for_gpus(config);
+  if (config.distributed_type == DistributedType::kNo) {  // Accelerate too trains on the CPU where there is no GPU
+    if (!lacking.empty() && std::filesystem::exists("/dev/nvidia0"))
+      judge.warn("use_cpu", "use_cpu is false, but {}: training runs on the CPU", lacking);
+    return;
+  }
   const auto [key, value] = type_as_given(config, judge);
-  judge.refuse_run(
-      "distributed_type",
-      "{} {} with use_cpu false trains on GPUs, and this build has no GPU support: --cpu (or use_cpu: true) "
-      "rehearses it on the CPU",
-      key, value);
+  if (!lacking.empty())
+    judge.refuse_run(
+        "distributed_type",
+        "{} {} with use_cpu false trains on GPUs, and {}: --cpu (or use_cpu: true) rehearses it on the CPU", key, value,
+        lacking);
+  if (backend == DdpBackend::kMpi)
+    judge.refuse(
+        "training.ddp_backend",
+        "training.ddp_backend is mpi, which carries tensors of the CPU, but {} {} with use_cpu false trains on "
+        "GPUs: say nccl or gloo",
+        key, value);
 }
 
 /// What is given must be all ranks once it says into how many shards a copy of the model is cut; before that, the other

@@ -41,7 +41,7 @@ enum class Schedule {
   kWarmupCosineLr
 };
 enum class OptimizerName { kAdamW, kAdamWFused, kSgd, kAdafactor, kLion, kRmsprop, kAdagrad };
-enum class DdpBackend { kGloo, kMpi };
+enum class DdpBackend { kGloo, kMpi, kNccl };
 /// What becomes of a run when a loss or a gradient can't be right.
 enum class OnDivergence { kStop, kSkip, kRollback };
 /// What becomes of gradients on their way between ranks: nothing, 16 bits, or products of two thin matrices.

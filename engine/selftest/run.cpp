@@ -47,10 +47,12 @@ std::vector<Result> run(const std::vector<Setting>& settings, dist::Comm& world,
   std::vector<Result> results;
   for (const Setting& setting : settings) {
     if (world.rank() < setting.strategy.ranks) {
-      auto& comm = comms[{setting.strategy.ranks, setting.strategy.share_memory}];
-      if (!comm) comm = first_ranks(world, setting.strategy.ranks, setting.strategy.share_memory);
+      auto& group = comms[{setting.strategy.ranks, setting.strategy.share_memory}];
+      const bool all = setting.strategy.ranks == world.size() && setting.strategy.share_memory;
+      if (!all && !group) group = first_ranks(world, setting.strategy.ranks, setting.strategy.share_memory);
+      dist::Comm& comm = all ? world : *group;
       const auto start = Clock::now();
-      const Outcome found = train(setting, random_samples(setting.model), *comm);
+      const Outcome found = train(setting, random_samples(setting.model), comm);
       const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
       if (world.rank() == 0) {
         results.push_back(

@@ -11,6 +11,7 @@
 #include "engine/base/files.h"
 #include "engine/base/log.h"
 #include "engine/checkpoint/weight_sources.h"
+#include "engine/config/device.h"
 #include "engine/config/hub_folder.h"
 #include "engine/parallel/activation_checkpoint.h"
 #include "engine/parallel/context_parallel.h"
@@ -298,7 +299,7 @@ parallel::Precision precision_of(const config::Plan& plan) {
 std::string precision_warning(const config::Plan& plan) {
   const config::MixedPrecision precision = plan.config.mixed_precision;
   const bool fp16 = precision == config::MixedPrecision::kFp16;
-  if (precision == config::MixedPrecision::kNo) return "";
+  if (precision == config::MixedPrecision::kNo || config::trains_on_gpus(plan.config)) return "";
   if (fp16 ? __builtin_cpu_supports("avx512fp16") : __builtin_cpu_supports("avx512bf16")) return "";
   return fmt::format(
       "mixed_precision {0}: this CPU has no {0} instructions (avx512_{0}), so {0} is emulated and slower than 'no'. "

@@ -1,18 +1,20 @@
 #include "engine/train/memory_plan.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <ATen/ops/empty.h>
 
 #include "data/shares.h"
 #include "engine/checkpoint/export.h"
 #include "engine/checkpoint/snapshot.h"
-#include "engine/config/devices.h"
+#include "engine/config/device.h"
 #include "engine/dist/dry_comm.h"
 #include "engine/dist/dry_memory.h"
 #include "engine/dist/shared_memory.h"
 #include "engine/prepare/run_length.h"
 #include "engine/train/divergence.h"
+#include "models/nn/plain/plain.h"
 
 namespace trainer::train {
 namespace {
@@ -139,6 +141,8 @@ Workload fullest_workload(const config::Plan& plan, const models::Model& model) 
 }
 
 MemoryPlan plan_memory(const config::Plan& plan, Blueprint blueprint, const Workload& workload, int64_t stage) {
+  std::optional<nn::PlainEverywhere> plain;  // as layers run there
+  if (config::trains_on_gpus(plan.config)) plain.emplace();
   dist::count_dry_memory();
   const int64_t before = dist::dry_bytes().all;
   const auto held = [before] { return dist::dry_bytes().all - before; };

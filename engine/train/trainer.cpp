@@ -11,6 +11,7 @@
 #include "engine/base/log.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/dist/accelerator.h"
 #include "engine/dist/memory.h"
 #include "engine/metrics/terminal_text.h"
 #include "engine/prepare/run_length.h"
@@ -266,7 +267,7 @@ void Trainer::log_step(const StepResult& result) {
   if (reporter_) reporter_->progress().advance(progress_.step);
   if (!due(config_.logging.logging_steps) && progress_.step != total_steps_) return;
   const auto memory = static_cast<int64_t>(model_->comm().max(static_cast<double>(dist::peak_resident_bytes())));
-  const auto tensors = static_cast<int64_t>(model_->comm().max(static_cast<double>(dist::peak_tensor_bytes())));
+  const auto tensors = static_cast<int64_t>(model_->comm().max(static_cast<double>(dist::peak_tensor_bytes(model_->comm().device()))));
   if (reporter_)
     reporter_->report(metrics::StepRecord{
         progress_.step, batches_->updates().epochs_at(progress_.consumed),

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/errors.h"
-#include "engine/config/devices.h"
+#include "engine/config/device.h"
 #include "engine/config/handover.h"
 #include "engine/train/build.h"
 #include "engine/worker/check_report.h"

@@ -1,16 +1,47 @@
 #include "engine/worker/meeting.h"
 
+#include "engine/base/free_memory.h"
+#include "engine/config/device.h"
+#include "engine/dist/accelerator.h"
+#include "engine/dist/device_comm.h"
 #include "engine/dist/gloo_comm.h"
 #include "engine/dist/mpi_comm.h"
+#include "engine/dist/nccl_comm.h"
 #include "engine/worker/environment.h"
 
 namespace trainer::worker {
+namespace {
 
-std::unique_ptr<dist::Comm> meet(Link& link, const config::TrainingConfig& training) {
+using config::DdpBackend;
+
+/// Over which go tensors of the CPU.
+std::unique_ptr<dist::Comm> meet_on_cpu(Link& link, const config::TrainingConfig& training) {
   const int rank = environment_number("RANK"), ranks = environment_number("WORLD_SIZE");
   if (ranks == 1) return dist::solo_comm();
-  if (training.ddp_backend == config::DdpBackend::kMpi) return dist::mpi_comm(rank, ranks);
+  if (training.ddp_backend == DdpBackend::kMpi) return dist::mpi_comm(rank, ranks);
   return dist::gloo_comm(link, rank, ranks, std::chrono::seconds(training.ddp_timeout));
+}
+
+}  // namespace
+
+std::unique_ptr<dist::Comm> meet(Link& link, const config::Config& config) {
+  if (!config::trains_on_gpus(config)) return meet_on_cpu(link, config.training);
+  const DdpBackend backend = config.training.ddp_backend;
+  const at::Device device = dist::take_device(environment_number("LOCAL_RANK"), environment_number("LOCAL_WORLD_SIZE"),
+                                              /*shared=*/backend == DdpBackend::kGloo);
+  auto host = meet_on_cpu(link, config.training);
+  auto devices = backend == DdpBackend::kNccl
+                     ? dist::nccl_comm(link, environment_number("RANK"), environment_number("WORLD_SIZE"), device,
+                                       std::chrono::seconds(config.training.ddp_timeout))
+                     : nullptr;
+  return dist::device_comm(std::move(host), std::move(devices), device);
+}
+
+int64_t free_bytes(const dist::Comm& comm, int ranks) {
+  if (comm.device().is_cpu()) return free_memory() / ranks;
+  const dist::Accelerator& accelerator = *dist::find_accelerator();
+  const int devices = accelerator.count(), sharing = (ranks + devices - 1) / devices;
+  return accelerator.facts(comm.device().index()).free_bytes / sharing;
 }
 
 }  // namespace trainer::worker

@@ -8,7 +8,11 @@
 
 namespace trainer::worker {
 
-/// Collective. All ranks of the run, by the library of training.ddp_backend. Errors: MachineError, PeerError.
-std::unique_ptr<dist::Comm> meet(Link& link, const config::TrainingConfig& training);
+/// Collective. All ranks of the run, by the library of training.ddp_backend; their tensors live where the configuration
+/// trains. Errors: MachineError, PeerError.
+std::unique_ptr<dist::Comm> meet(Link& link, const config::Config& config);
+
+/// The memory that this rank may take where its tensors live, in bytes. `ranks`: of this machine.
+int64_t free_bytes(const dist::Comm& comm, int ranks);
 
 }  // namespace trainer::worker

@@ -8,11 +8,11 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
-#include "engine/base/free_memory.h"
 #include "engine/base/link.h"
 #include "engine/base/log.h"
 #include "engine/base/rank_board.h"
 #include "engine/config/plan.h"
+#include "engine/dist/accelerator.h"
 #include "engine/dist/faulty_comm.h"
 #include "engine/dist/gloo_comm.h"
 #include "engine/dist/memory.h"
@@ -46,10 +46,10 @@ bool is_watched() {
 
 /// All ranks: watched, and with a fault if one was asked for.
 std::unique_ptr<dist::Comm> meet_watched(Link& link, const std::shared_ptr<RankBoard>& board,
-                                         const config::TrainingConfig& training) {
+                                         const config::Config& config) {
   const int ranks = environment_number("WORLD_SIZE");
-  if (ranks == 1) return dist::solo_comm();
-  const auto meet_all = [&] { return meet(link, training); };
+  if (ranks == 1) return meet(link, config);
+  const auto meet_all = [&] { return meet(link, config); };
   auto comm = is_watched() ? dist::watched_comm(board, ranks, meet_all) : meet_all();
   const auto fault = dist::fault_from_environment();
   return fault && fault->file == 0 ? dist::faulty_comm(std::move(comm), *fault, [board] { return board->step(); })
@@ -74,16 +74,19 @@ train::Ending run(Link& link, const std::shared_ptr<RankBoard>& board, int64_t& 
   prepare::Inputs& inputs = setup.inputs;
   train::resume_folder(plan.config);
   report(-1, "meeting the other ranks");
-  const auto comm = meet_watched(link, board, plan.config.training);
+  const auto comm = meet_watched(link, board, plan.config);
   comm->barrier();  // every rank could read its inputs: from here on the output folder is written to
   open_log(plan.config.output_dir, rank);
+  if (rank == 0 && !comm->device().is_cpu())
+    log::info("training on {} ({})", comm->device().str(),
+              dist::find_accelerator()->facts(comm->device().index()).name);
   for (const std::string& warning : {train::precision_warning(plan), train::overflow_warning(plan, *blueprint.model)})
     if (rank == 0 && !warning.empty()) log::warning("{}", warning);
   if (plan.config.training.auto_find_batch_size) {
     report(-1, "finding the batch size");
-    const int64_t free_bytes = free_memory() / environment_number("LOCAL_WORLD_SIZE");
+    const int64_t mine = free_bytes(*comm, environment_number("LOCAL_WORLD_SIZE"));
     comm->barrier();  // all ranks have looked before one of them takes memory
-    train::find_batch_size(plan, inputs, *comm, free_bytes);
+    train::find_batch_size(plan, inputs, *comm, mine);
   }
   if (const auto fault = dist::fault_from_environment())
     if (const auto of_files = dist::file_fault(*fault, rank)) file_operations::plan_fault(*of_files);

@@ -37,7 +37,7 @@ int run(Link& link, const std::vector<std::string>& args) {
   const int rank = environment_number("RANK"), ranks = environment_number("WORLD_SIZE");
   at::set_num_threads(environment_number("OMP_NUM_THREADS"));
   at::set_num_interop_threads(1);
-  const auto comm = meet(link, config::parse_plan(link.plan()).config.training);
+  const auto comm = meet(link, config::parse_plan(link.plan()).config);
   const auto settings = settings_for(args, ranks);
   if (rank == 0) {
     if (args[0] == "random") fmt::print("seed {}\n", args[1]);

@@ -1,5 +1,5 @@
 // What options mean for each other.
-#include "engine/config/devices.h"
+#include "engine/config/device.h"
 #include "tests/config/given.h"
 
 namespace trainer::config {
@@ -68,6 +68,17 @@ TEST_F(Rules, WhatIsOnlyLookedAtNeedsNoGpusAndNoSamples) {
   EXPECT_NE(problems(text).find("trains on GPUs"), std::string::npos);
   const std::string wrong = write("g.yaml", text + "data: {train: {format: mnist}}\n");
   EXPECT_THROW(resolve_plan({.file = wrong, .job_file = "", .overrides = {}, .to_run = false}), ConfigError);
+}
+
+TEST_F(Rules, NcclIsForGpus) {
+  const std::string rest =
+      "num_processes: 2\nmodel: {path: m}\ndata: {train: {path: a}}\ntraining: {ddp_backend: nccl}\n";
+  EXPECT_EQ(problems("distributed_type: MULTI_CPU\n" + rest),
+            "f.yaml:5:25: training.ddp_backend is nccl, which carries tensors of NVIDIA's GPUs, but distributed_type "
+            "MULTI_CPU trains on the CPU: say gloo or mpi");
+  const Plan rehearsed = resolve("distributed_type: MULTI_GPU\n" + rest, {{"use_cpu", "true", "--cpu"}});
+  EXPECT_EQ(rehearsed.config.training.ddp_backend, DdpBackend::kGloo);
+  EXPECT_EQ(rehearsed.translated.back().text, "training.ddp_backend: gloo, because use_cpu is true");
 }
 
 TEST_F(Rules, Model) {

@@ -90,7 +90,7 @@ const Entries& root_table() {
           .env("ACCELERATE_USE_CPU")
           .ask("Do you want to run your training on CPU only (even if a GPU / Apple Silicon / Ascend NPU device is "
                "available)?")
-          .help("Trains on the CPU even where there is a GPU. This version always does."),
+          .help("Trains on the CPU even where there is a GPU. (GPUs need a build with TRAINER_CUDA: docs/gpu.md.)"),
       option("devices", &C::devices)
           .help("Devices of the one process of DATA_PARALLEL, as [cpu, cpu]. Each takes a part of every batch.")
           .when("distributed_type is DATA_PARALLEL", data_parallel),
@@ -128,7 +128,7 @@ const Entries& root_table() {
           .accelerate()
           .written(bare("false"))
           .of<bool>(),
-      no_effect("gpu_ids", "this version trains on the CPU").flag("--gpu_ids").accelerate().harmless({"all"}),
+      no_effect("gpu_ids", "CUDA_VISIBLE_DEVICES says which GPUs are used").flag("--gpu_ids").accelerate().harmless({"all"}),
       no_effect("main_training_function", "there is no script")
           .flag("--main_training_function")
           .accelerate()

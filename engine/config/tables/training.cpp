@@ -134,8 +134,9 @@ const Entries& training_table() {
           .help("PowerSGD's options.")
           .when("ddp_comm_hook is power_sgd or batched_power_sgd", power_sgd),
       option("ddp_backend", &C::ddp_backend)
-          .help("The library by which ranks talk, whatever distributed_type: gloo, or mpi (Open MPI, which `trainer "
-                "launch` starts by itself). docs/backends.md tells what another one must do."),
+          .help("The library by which ranks talk, whatever distributed_type: on the CPU gloo, or mpi (Open MPI, which "
+                "`trainer launch` starts by itself); on GPUs nccl, if nothing is said, or gloo, with which ranks may "
+                "share one. docs/backends.md tells what another one must do."),
       option("local_sgd_steps", &C::local_sgd_steps)
           .help("Local SGD: ranks exchange no gradients; each makes so many updates alone, then their weights are "
                 "averaged. Before an evaluation or a checkpoint they are averaged too, and the optimiser's state with "

@@ -1,4 +1,5 @@
 // Accelerate's older spellings and its traps.
+#include "engine/config/device.h"
 #include "engine/config/translate/translate.h"
 #include "engine/config/translate/translation.h"
 
@@ -110,6 +111,18 @@ void translate_use_cpu(Draft& draft) {
   config.distributed_type = DistributedType::kMultiCpu;
   draft.translated.push_back({"distributed_type", "MULTI_GPU", to_string(draft.mark("distributed_type")),
                               "distributed_type: MULTI_CPU, because use_cpu is true"});
+}
+
+void translate_backend(Draft& draft) {
+  Config& config = draft.config;
+  if (config.use_cpu && config.training.ddp_backend == DdpBackend::kNccl) {
+    config.training.ddp_backend = DdpBackend::kGloo;
+    draft.translated.push_back({"training.ddp_backend", "nccl", to_string(draft.mark("training.ddp_backend")),
+                                "training.ddp_backend: gloo, because use_cpu is true"});
+  }
+  const bool several = config.num_processes > 1 && config.distributed_type != DistributedType::kNo;
+  if (several && asks_for_gpus(config) && !draft.is_set("training.ddp_backend"))
+    config.training.ddp_backend = DdpBackend::kNccl;
 }
 
 }  // namespace trainer::config

@@ -10,6 +10,7 @@ void translate(Draft& draft) {
   translate_megatron(draft);
   translate_strategy(draft);
   translate_use_cpu(draft);
+  translate_backend(draft);
 }
 
 }  // namespace trainer::config

@@ -15,5 +15,6 @@ void translate_deepspeed(Draft& draft);           // deepspeed_config and ds_con
 void translate_megatron(Draft& draft);            // megatron_lm_config
 void translate_strategy(Draft& draft);            // strategies that come to another one here
 void translate_use_cpu(Draft& draft);             // a file for GPUs, rehearsed on a CPU
+void translate_backend(Draft& draft);             // NCCL on GPUs, unless something else is said, and never on a CPU
 
 }  // namespace trainer::config

@@ -62,9 +62,12 @@ at::Tensor bias_of(const Block& b, const at::Tensor& table) {
 
 /// Which probabilities dropout keeps: [S, H, Q, K].
 at::Tensor kept_keys(const Block& b, const Layout& queries, const AttentionOptions& options) {
+  std::vector<int64_t> starts;
+  for (int64_t s = 0; s < queries.samples(); ++s) starts.push_back(queries.start(s));
   const at::Tensor position = numbers(queries.positions, b.key.device()).view({-1, 1, 1});
+  const at::Tensor token = numbers(starts, b.key.device()).view({-1, 1, 1}) + b.query.view({1, 1, -1});
   const at::Tensor head = at::arange(options.dropout.first, options.dropout.first + options.heads, b.key.options());
-  return kept_elements(options.dropout, position, b.query.view({1, 1, -1}), head.view({1, -1, 1}), 0, b.keys.longest);
+  return kept_elements(options.dropout, position, token, head.view({1, -1, 1}), 0, b.keys.longest);
 }
 
 at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias,

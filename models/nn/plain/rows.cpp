@@ -17,7 +17,7 @@ RowNumbers row_numbers(const Layout& layout, at::Device device) {
   for (int64_t s = 0; s < layout.samples(); ++s)
     for (int64_t i = 0; i < layout.spans[s].length; ++i) {
       position.push_back(layout.positions[s]);
-      token.push_back(i);
+      token.push_back(layout.start(s) + i);
     }
   return {numbers(position, device), numbers(token, device)};
 }
