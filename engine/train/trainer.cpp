@@ -192,7 +192,6 @@ Trainer::StepResult Trainer::train_step() {
           data_seconds,
           shared[1].item<double>() > 0,
           shared[2].item<double>() > 0,
-
           saver_.busy() && shared[3].item<double>() == model_->comm().size()};
 }
 
