@@ -104,6 +104,7 @@ void sizes_fit_ranks(const Config& config, Judge& judge) {
   const std::pair<const char*, int64_t> sizes[] = {{"parallelism_config_dp_shard_size", mesh.dp_shard_size},
                                                    {"parallelism_config_dp_replicate_size", mesh.dp_replicate_size},
                                                    {"parallelism_config_tp_size", mesh.tp_size},
+                                                   {"parallelism_config_cp_size", mesh.cp_size},
                                                    {"parallelism_config_pp_size", mesh.pp_size}};
   const int64_t ranks = std::max<int64_t>(1, config.num_processes);
   int64_t product = 1;
@@ -131,19 +132,13 @@ void sizes_fit_ranks(const Config& config, Judge& judge) {
 void mesh(const Config& config, Judge& judge) {
   if (!config.parallelism_config) return;
   const ParallelismConfig& mesh = *config.parallelism_config;
-  const std::pair<const char*, int64_t> later[] = {{"parallelism_config_cp_size", mesh.cp_size},
-                                                   {"parallelism_config_sp_size", mesh.sp_size}};
-  bool supported = true;
-  for (const auto& [key, size] : later) {
-    if (size <= 1) continue;
-    supported = false;
-    const std::string path = std::string("parallelism_config.") + key;
-    const auto [asked, value] = judge.asked_by(path, key, std::to_string(size));
-    judge.refuse(path,
-                 "{} is {}: this version either shards a model over all ranks or copies it to all; 1 is supported",
-                 asked, value);
-  }
-  if (supported) sizes_fit_ranks(config, judge);
+  if (mesh.sp_size <= 1) return sizes_fit_ranks(config, judge);
+  const std::string option = "parallelism_config_sp_size", path = "parallelism_config." + option;
+  const auto [asked, value] = judge.asked_by(path, option, std::to_string(mesh.sp_size));
+  judge.refuse(path,
+               "{} is {}: DeepSpeed's scheme, which exchanges heads for rows, is not there; parallelism_config_cp_size "
+               "spreads a sequence over ranks",
+               asked, value);
 }
 
 void pipeline(const Config& config, Judge& judge) {
@@ -164,6 +159,24 @@ void pipeline(const Config& config, Judge& judge) {
                  "lora.peft_type is PREFIX_TUNING, whose prefix is made for all blocks at once, but {} is {}: 1 is "
                  "supported",
                  asked, value);
+}
+
+/// Where ranks share each sequence.
+void context(const Config& config, Judge& judge) {
+  if (!config.parallelism_config || config.parallelism_config->cp_size <= 1) return;
+  const std::string option = "parallelism_config_cp_size", path = "parallelism_config." + option;
+  const auto [asked, value] = judge.asked_by(path, option, std::to_string(config.parallelism_config->cp_size));
+  if (config.parallelism_config->pp_size > 1)
+    judge.refuse(
+        path,
+        "{} is {}, but parallelism_config_pp_size is {}: the stages of a pipeline pass on whole sequences; one "
+        "of them must be 1",
+        asked, value, config.parallelism_config->pp_size);
+  if (config.data.task != Task::kCausalLm)
+    judge.refuse(path,
+                 "{} is {}, but data.task is {}: only where a token sees those before it, as in causal_lm, can ranks "
+                 "share a sequence",
+                 asked, value, name_of(config.data.task));
 }
 
 void model(const Config& config, Judge& judge) {
@@ -315,7 +328,7 @@ void batch(const Config& config, Judge& judge) {
   const TrainingConfig& training = config.training;
   if (training.global_batch_size == 0 || !judge.is_set("training.gradient_accumulation_steps")) return;
   const ParallelismConfig mesh = config.parallelism_config.value_or(ParallelismConfig{});
-  const int64_t data_ranks = std::max<int64_t>(1, config.num_processes / (mesh.tp_size * mesh.pp_size));
+  const int64_t data_ranks = std::max<int64_t>(1, config.num_processes / (mesh.tp_size * mesh.cp_size * mesh.pp_size));
   const int64_t ranks = data_ranks * devices_of(config);
   const double product =
       double(training.per_device_train_batch_size) * double(training.gradient_accumulation_steps) * double(ranks);
@@ -418,6 +431,7 @@ const std::vector<Rule>& rules() {
       {"machines-fit", "Every machine has a number, knows machine 0's address, and runs equally many ranks.", machines},
       {"device-is-there", "What asks for GPUs never runs on a CPU unless the file or --cpu says so.", device},
       {"mesh-fits-ranks", "The sizes of the mesh multiply to the number of ranks.", mesh},
+      {"context-fits", "What ranks share of a sequence, every one of them can work on.", context},
       {"pipeline-fits", "A pipeline's stages are whole, and have all their adapters in them.", pipeline},
       {"model-given", "A model is loaded from a folder or built from a configuration.", model},
       {"tokenizer-given", "A model built from scratch brings no tokenizer.", tokenizer},

@@ -110,8 +110,9 @@ struct ParallelismConfig {
   int64_t sp_size = 1;
   // Ours: Accelerate has pipelines under megatron_lm_config only.
   int64_t pp_size = 1;
-  int64_t pp_chunks = 1;       // stretches of the model that each stage has
-  int64_t pp_last_blocks = 0;  // of the last stage; 0: as many as the others
+  int64_t pp_chunks = 1;              // stretches of the model that each stage has
+  int64_t pp_last_blocks = 0;         // of the last stage; 0: as many as the others
+  bool tp_sequence_parallel = false;  // ranks that share layers share the rows between them too
   std::string cp_comm_strategy = "allgather";
 };
 

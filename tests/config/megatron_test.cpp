@@ -60,10 +60,21 @@ TEST_F(Megatron, DegreesAreRefusedByTheUsersKey) {
   EXPECT_EQ(problems(file("megatron_lm_tp_degree: 2, megatron_lm_pp_degree: 4")),
             "f.yaml:6:45: the sizes of parallelism_config multiply to 8, but num_processes is 2: it must be a "
             "multiple of that");
-  EXPECT_EQ(problems(file("megatron_lm_tp_degree: 0, megatron_lm_context_parallel_size: 2")),
-            "f.yaml:6:45: megatron_lm_config.megatron_lm_tp_degree must be at least 1; is 0\n"
-            "f.yaml:6:48: megatron_lm_config.megatron_lm_context_parallel_size: 2 is not supported: this version "
-            "spreads no sequence over ranks; 1 is supported");
+  EXPECT_EQ(problems(file("megatron_lm_tp_degree: 0")),
+            "f.yaml:6:45: megatron_lm_config.megatron_lm_tp_degree must be at least 1; is 0");
+}
+
+TEST_F(Megatron, SequencesAreSharedByItsTwoKeys) {
+  const Plan rows = resolve(file("megatron_lm_tp_degree: 2, megatron_lm_sequence_parallelism: true"));
+  EXPECT_TRUE(rows.config.parallelism_config->tp_sequence_parallel);
+  EXPECT_TRUE(rows.warnings.empty());
+  EXPECT_FALSE(resolve(file("megatron_lm_tp_degree: 2")).config.parallelism_config->tp_sequence_parallel);
+  EXPECT_EQ(warnings(file("megatron_lm_sequence_parallelism: true")),
+            "f.yaml:6:56: megatron_lm_config.megatron_lm_sequence_parallelism has no effect unless "
+            "megatron_lm_tp_degree is above 1\n");
+  const Plan samples = resolve(file("megatron_lm_context_parallel_size: 2"), {{"data.task", "causal_lm", "--set"}});
+  EXPECT_EQ(samples.config.parallelism_config->cp_size, 2);
+  EXPECT_EQ(samples.data_ranks(), 1);
 }
 
 TEST_F(Megatron, TheDistributedOptimizerSavesMemoryOnly) {

@@ -19,11 +19,11 @@ const Entries& megatron_table() {
           .env("MEGATRON_LM_TP_DEGREE")
           .at_least(1),
       option("megatron_lm_sequence_parallelism", &C::sequence_parallelism)
-          .help("Spreads norms and dropouts along the sequence too.")
+          .help("Ranks that share layers share the rows between these too, with their norms and dropouts: less memory "
+                "for "
+                "activations, and no result changes.")
           .ask("Do you want to enable Sequence Parallelism?")
           .env("MEGATRON_LM_SEQUENCE_PARALLELISM")
-          .harmless({"false"})
-          .no_effect("ranks that share layers each do all norms and dropouts, which changes no result")
           .when("megatron_lm_tp_degree is above 1", tensor_parallel),
       option("megatron_lm_pp_degree", &C::pp_degree)
           .help("Ranks that share the stack of layers (pipeline parallelism).")
@@ -56,9 +56,7 @@ const Entries& megatron_table() {
       unsupported("megatron_lm_expert_model_parallel_size", experts).harmless({"1"}).of<int64_t>(),
       unsupported("megatron_lm_expert_tensor_parallel_size", experts).harmless({"1"}).of<int64_t>(),
       // Accelerate's own default of it is 2.
-      unsupported("megatron_lm_context_parallel_size", "this version spreads no sequence over ranks; 1 is supported")
-          .harmless({"1"})
-          .of<int64_t>(),
+      translated("megatron_lm_context_parallel_size", "Ranks that share each sequence.").of<int64_t>(),
       translated("megatron_lm_decoder_last_pipeline_num_layers", "Layers of the pipeline's last stage.").of<int64_t>(),
       unsupported("megatron_lm_use_custom_fsdp", "say distributed_type: FSDP instead").of<bool>(),
       no_effect("megatron_lm_recompute_granularity", "whole blocks are recomputed").harmless({"full"}),
@@ -81,6 +79,7 @@ const Entries& parallelism_table() {
   using C = ParallelismConfig;
   auto pipelined = [](const Config& c) { return c.parallelism_config && c.parallelism_config->pp_size > 1; };
   auto contexts = [](const Config& c) { return c.parallelism_config && c.parallelism_config->cp_size > 1; };
+  auto shared = [](const Config& c) { return c.parallelism_config && c.parallelism_config->tp_size > 1; };
   static const Entries entries = table<C>(
       option("parallelism_config_dp_replicate_size", &C::dp_replicate_size)
           .help("Ranks with a copy of the model each.")
@@ -97,6 +96,12 @@ const Entries& parallelism_table() {
           .ask("What is the tensor parallelism size?")
           .env("PARALLELISM_CONFIG_TP_SIZE")
           .at_least(1),
+      option("parallelism_config_tp_sequence_parallel", &C::tp_sequence_parallel)
+          .help("These ranks share the rows between layers too, with their norms and dropouts (Megatron's sequence "
+                "parallelism): less memory for activations, and no result changes. Accelerate has this key under "
+                "megatron_lm_config only.")
+          .omitted()
+          .when("parallelism_config_tp_size is above 1", shared),
       option("parallelism_config_cp_size", &C::cp_size)
           .help("Ranks that share each sequence.")
           .ask("What is the context parallelism size?")
@@ -128,6 +133,8 @@ const Entries& parallelism_table() {
           .omitted()
           .env("PARALLELISM_CONFIG_CP_COMM_STRATEGY")
           .one_of({"allgather", "alltoall"})
+          .harmless({"allgather"})
+          .no_effect("they are always gathered, which changes no result")
           .when("parallelism_config_cp_size is above 1", contexts),
       no_effect("parallelism_config_cp_backend", "there is one implementation").one_of({"torch"}).harmless({"torch"}),
       no_effect("parallelism_config_sp_backend", "there is one implementation")

@@ -22,6 +22,12 @@ void translate_section(Draft& draft, const MegatronConfig& megatron) {
     const GivenKey degree = translation.option(key);
     if (degree.value.text != "1" && !draft.problems.about(key)) translation.set(degree, to, degree.value);
   }
+  if (const GivenKey context = translation.foreign("megatron_lm_config.megatron_lm_context_parallel_size");
+      context.mark.source && context.value.text != "1")
+    translation.set(context, "parallelism_config.parallelism_config_cp_size", context.value);
+  if (const GivenKey rows = translation.option("megatron_lm_config.megatron_lm_sequence_parallelism");
+      megatron.sequence_parallelism && megatron.tp_degree > 1)
+    translation.set(rows, "parallelism_config.parallelism_config_tp_sequence_parallel", encode(true));
   if (const GivenKey last = translation.foreign("megatron_lm_config.megatron_lm_decoder_last_pipeline_num_layers");
       last.mark.source)
     translation.set(last, "parallelism_config.parallelism_config_pp_last_blocks", last.value);
