@@ -19,6 +19,10 @@ struct TensorPlan {
     std::string module;
     std::vector<size_t> inputs = {0};  // of its forward: those that are the same on every rank, and may have gradients
   };
+  struct Stack {
+    std::string module;
+    bool target = false;  // it works on the rows of the target, not of the source
+  };
   struct Columns {
     std::string layer;
     int64_t fused = 1;  // layers that lie in it one behind the other, each of which is shared out
@@ -29,6 +33,7 @@ struct TensorPlan {
   std::vector<Columns> columns;         // linear layers by their outputs, embeddings by their width
   std::vector<std::string> rows;        // linear layers by their inputs: what they give is a share of a sum
   std::vector<std::string> embeddings;  // by their tokens
+  std::vector<Stack> stacks;            // what takes ids and gives states; between its regions, rows may be shared out
   std::string head;                     // the linear layer that gives a logit for each token; "": there is none
 };
 

@@ -18,10 +18,11 @@ Mesh::Mesh(Comm& world, const Degrees& degrees) : world_(world), degrees_(degree
   // The same order on every rank: making a group is a collective of its ranks.
   tensor_ = make_axis("tensor", kTensor);
   context_ = make_axis("context", kContext);
-  shard_ = make_axis("shard", kShard);
+  shard_ = make_axis("shard", kShard | kContext);
   replicate_ = make_axis("replicate", kReplicate);
   pipeline_ = make_axis("pipeline", kPipeline);
   data_ = make_axis("data", kShard | kReplicate);
+  tokens_ = make_axis("tokens", kShard | kReplicate | kContext);
   copy_ = make_axis("copy", kTensor | kContext | kShard | kPipeline);
 }
 

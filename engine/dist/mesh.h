@@ -32,12 +32,15 @@ class Mesh {
   const Degrees& degrees() const { return degrees_; }
   Comm& world() const { return world_; }
   Comm& replicate() const { return *replicate_.comm; }
+  /// Ranks that share one copy's parameters: shard x context, as those of a sequence need no copies of their own.
   Comm& shard() const { return *shard_.comm; }
   Comm& context() const { return *context_.comm; }
   Comm& tensor() const { return *tensor_.comm; }
   Comm& pipeline() const { return *pipeline_.comm; }
   /// Ranks that see different samples: replicate x shard. Those of one data rank work on the same samples.
   Comm& data() const { return *data_.comm; }
+  /// Ranks that see different tokens, and add up their gradients: data x context.
+  Comm& tokens() const { return *tokens_.comm; }
   /// Ranks that hold different parts of one copy of the model: shard x context x tensor x pipeline.
   Comm& copy() const { return *copy_.comm; }
 
@@ -52,7 +55,7 @@ class Mesh {
 
   Comm& world_;
   Degrees degrees_;
-  Axis replicate_, shard_, context_, tensor_, pipeline_, data_, copy_;
+  Axis replicate_, shard_, context_, tensor_, pipeline_, data_, tokens_, copy_;
 };
 
 /// Shared by all that is spread along its axes.

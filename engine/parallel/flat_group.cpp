@@ -4,33 +4,16 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
-#include <c10/core/Allocator.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include "engine/dist/dry_memory.h"
+#include "engine/parallel/freed_storage.h"
 #include "engine/parallel/tensor_parallel.h"
 
 namespace trainer::parallel {
 namespace {
 
 constexpr int64_t kAlignment = 32;  // elements: shards of at least 128 bytes, so that every rank's piece starts aligned
-
-// Note [Freeing under live views]
-// The views of a unit and the graph of autograd keep the storage of `full` alive. Its memory goes and comes back inside
-// that storage, so all of them see the values again after the next gather.
-void free_storage(const at::Tensor& tensor) {
-  auto* const storage = tensor.storage().unsafeGetStorageImpl();
-  storage->set_data_ptr_noswap(c10::GetAllocator(tensor.device().type())->allocate(0));
-  storage->set_nbytes(0);
-}
-
-void allocate_storage(const at::Tensor& tensor) {
-  const dist::CommunicationMemory communication;
-  auto* const storage = tensor.storage().unsafeGetStorageImpl();
-  const size_t bytes = tensor.numel() * tensor.element_size();
-  storage->set_data_ptr_noswap(c10::GetAllocator(tensor.device().type())->allocate(bytes));
-  storage->set_nbytes(bytes);
-}
 
 int64_t round_up(int64_t n, int64_t to) {
   return (n + to - 1) / to * to;

@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
+#include "engine/parallel/context_parallel.h"
 #include "models/nn/cross_entropy.h"
 #include "models/virtual_tokens.h"
 
@@ -42,14 +43,14 @@ double ParallelModel::update(const std::vector<models::Batch>& micro_batches, in
   for (size_t i = 0; i < micro_batches.size(); ++i) {
     const bool last = i + 1 == micro_batches.size();
     begin_forward();
-    const at::Tensor loss = model_->loss_sum(given_to_model(micro_batches[i]), pass);
+    const at::Tensor loss = model_->loss_sum(own_rows(given_to_model(micro_batches[i]), mesh_), pass);
     total += value_of(loss);
     begin_backward(loss, last);
     torch::autograd::backward({to_backward(loss, target_tokens)}, {});
     end_backward(last);
     end_forward();
   }
-  return total;
+  return mesh_->context().sum(total);
 }
 
 at::Tensor ParallelModel::to_backward(const at::Tensor& loss_sum, int64_t target_tokens) const {
@@ -71,9 +72,9 @@ nn::Pass ParallelModel::without_gradients(const nn::Pass& given) const {
 double ParallelModel::evaluate(const models::Batch& batch, const nn::Pass& given) {
   const at::NoGradGuard no_grad;
   begin_forward();
-  const double loss = value_of(model_->loss_sum(given_to_model(batch), without_gradients(given)));
+  const double loss = value_of(model_->loss_sum(own_rows(given_to_model(batch), mesh_), without_gradients(given)));
   end_forward();
-  return loss;
+  return mesh_->context().sum(loss);
 }
 
 ParallelModel::Classes ParallelModel::classify(const models::Batch& batch, const nn::Pass& given) {

@@ -12,6 +12,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
+#include "engine/dist/doing.h"
 #include "engine/parallel/tensor_parallel.h"
 #include "models/nn/cross_entropy.h"
 
@@ -127,6 +128,11 @@ std::vector<LogicalTensor> PipelinedModel::logical_tensors() {
   return all;
 }
 
+/// Its first block, for reports.
+const std::string& PipelinedModel::place_of(const Stage& stage) {
+  return decoder().blocks()[static_cast<size_t>(stage.blocks.begin)]->path();
+}
+
 int PipelinedModel::neighbour(int64_t step) const {
   const dist::Comm& pipeline = mesh().pipeline();
   return static_cast<int>((pipeline.rank() + step + pipeline.size()) % pipeline.size());
@@ -142,20 +148,22 @@ std::unique_ptr<dist::Pending> PipelinedModel::send(const at::Tensor& states, in
   return states.numel() > 0 ? along.send(states, to) : nullptr;
 }
 
+/// What comes out of the whole stack; undefined where a later stage makes it.
 at::Tensor PipelinedModel::run_stages(const at::Tensor& ids, const nn::Pass& pass) {
   for (const Stage& stage : stages_) {
     if (running_ != nullptr && running_ != &stage) continue;
     if (running_ == nullptr && crossing_.sent) forwarded_.push_back(std::move(crossing_));
     crossing_ = run_stage(stage, ids, pass);
   }
-  return crossing_.out;
+  return last(running_ != nullptr ? *running_ : stages_.back()) ? crossing_.out : at::Tensor();
 }
 
 PipelinedModel::Crossing PipelinedModel::run_stage(const Stage& stage, const at::Tensor& ids, const nn::Pass& pass) {
+  const dist::Doing doing(place_of(stage));
   dist::Comm& pipeline = mesh().pipeline();
   Crossing crossing;
   if (!first(stage)) {
-    crossing.in = received(ids.size(0), neighbour(-1), pipeline);
+    crossing.in = received(pass.stream ? pass.stream->tokens() : ids.size(0), neighbour(-1), pipeline);
     crossing.in.set_requires_grad(stage.gradient_before && at::GradMode::is_enabled());
   }
   crossing.out = decoder().stack().run(stage.blocks, first(stage) ? ids : crossing.in, pass);
@@ -202,6 +210,7 @@ double PipelinedModel::forward(Stage& stage, const models::Batch& batch, int64_t
 }
 
 void PipelinedModel::backward(Stage& stage) {
+  const dist::Doing doing(place_of(stage));
   Crossing crossing = std::move(stage.in_flight.front());
   stage.in_flight.pop_front();
   at::Tensor gradient;

@@ -59,6 +59,7 @@ class PipelinedModel : public ParallelModel {
   at::Tensor received(int64_t rows, int from, dist::Comm& along);
   std::unique_ptr<dist::Pending> send(const at::Tensor& states, int to, dist::Comm& along);
   int neighbour(int64_t step) const;
+  const std::string& place_of(const Stage& stage);
 
   double forward(Stage& stage, const models::Batch& batch, int64_t target_tokens, const nn::Pass& pass);
   void backward(Stage& stage);

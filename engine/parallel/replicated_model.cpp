@@ -24,8 +24,8 @@ void ReplicatedModel::load(const WeightSource& source) {
   // The reducer makes these gradients views of its buckets. (Those it does not find it would let stand beside the
   // buckets in the first update that accumulates: twice the memory.)
   const bool dry = comm().device() == at::kMeta;
-  if (mesh().data().size() > 1 && exchanges_gradients() && !trained.empty() && !dry)
-    reducer_ = std::make_unique<dist::BucketReducer>(trained, mesh().data(), exchange_);
+  if (mesh().tokens().size() > 1 && exchanges_gradients() && !trained.empty() && !dry)
+    reducer_ = std::make_unique<dist::BucketReducer>(trained, mesh().tokens(), exchange_);
 }
 
 std::vector<LogicalTensor> ReplicatedModel::logical_tensors() {
@@ -34,8 +34,8 @@ std::vector<LogicalTensor> ReplicatedModel::logical_tensors() {
     LogicalTensor tensor{p->name, p->aliases, p->whole_shape(), p->trainable, 0, p->numel()};
     tensor.value = p->value.detach().view(-1);
     tensor.part = p->part;
-    tensor.copies = mesh().data().size();
-    tensor.copy = mesh().data().rank();
+    tensor.copies = mesh().tokens().size();
+    tensor.copy = mesh().tokens().rank();
     if (p->part.whole()) {  // the ranks that share the layers hold the same of it
       tensor.copies *= mesh().tensor().size();
       tensor.copy = tensor.copy * mesh().tensor().size() + mesh().tensor().rank();

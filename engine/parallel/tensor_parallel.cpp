@@ -10,29 +10,19 @@
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include "engine/base/errors.h"
+#include "engine/dist/doing.h"
 #include "engine/dist/dry_memory.h"
+#include "engine/parallel/mesh_peers.h"
+#include "engine/parallel/sequence_parallel.h"
 #include "models/nn/linear.h"
 #include "models/nn/saved.h"
+#include "models/nn/shared_rows.h"
 
 namespace trainer::parallel {
 namespace {
 
 using models::TensorPlan;
 using PeersPtr = std::shared_ptr<const nn::Peers>;
-
-class TensorPeers : public nn::Peers {
- public:
-  explicit TensorPeers(dist::MeshPtr mesh) : mesh_(std::move(mesh)) {}
-  void sum(const at::Tensor& tensor) const override { reduce(tensor, dist::Reduce::kSum); }
-  void max(const at::Tensor& tensor) const override { reduce(tensor, dist::Reduce::kMax); }
-
- private:
-  void reduce(const at::Tensor& tensor, dist::Reduce op) const {
-    if (tensor.numel() > 0) mesh_->tensor().all_reduce(tensor, op);
-  }
-
-  dist::MeshPtr mesh_;
-};
 
 /// The identity, where a tensor that all ranks have enters a region: its gradients are added up.
 struct Enter : torch::autograd::Function<Enter> {
@@ -49,12 +39,14 @@ struct Enter : torch::autograd::Function<Enter> {
 };
 
 void enter(nn::Module& module, const std::vector<size_t>& inputs, const PeersPtr& peers) {
-  module.wrap([inputs, peers](const nn::Tensors& given, const nn::Pass& pass, const nn::Module::Forward& next) {
-    nn::Tensors x = given;
-    for (const size_t i : inputs)
-      if (x.at(i).defined() && x[i].requires_grad()) x[i] = Enter::apply(x[i], peers);
-    return next(x, pass);
-  });
+  module.wrap(
+      [&module, inputs, peers](const nn::Tensors& given, const nn::Pass& pass, const nn::Module::Forward& next) {
+        const dist::Doing doing(module.path());
+        nn::Tensors x = given;
+        for (const size_t i : inputs)
+          if (x.at(i).defined() && x[i].requires_grad() && (i > 0 || !pass.stream)) x[i] = Enter::apply(x[i], peers);
+        return pass.stream ? enter_with_own_rows(std::move(x), pass, next) : next(x, pass);
+      });
 }
 
 /// Adds up the ranks' shares of what a layer gives. In place, as no layer needs its own output for its backward; and
@@ -67,7 +59,9 @@ at::Tensor added_up(const at::Tensor& share, const nn::Peers& peers) {
 void leave(nn::Linear& layer, const PeersPtr& peers) {
   layer.leave_bias_out();
   layer.wrap([&layer, peers](const nn::Tensors& x, const nn::Pass& pass, const nn::Module::Forward& next) {
-    const at::Tensor y = added_up(next(x, pass)[0], *peers);
+    const dist::Doing doing(layer.path());
+    const at::Tensor share = next(x, pass)[0];
+    const at::Tensor y = pass.stream ? nn::SharedRows::sum(pass.stream, share) : added_up(share, *peers);
     const nn::ParameterPtr bias = layer.bias();
     return nn::Tensors{bias ? y + bias->value.to(pass.compute) : y};
   });
@@ -75,12 +69,14 @@ void leave(nn::Linear& layer, const PeersPtr& peers) {
 
 /// An embedding of the tokens `mine`: those of others are 0 here.
 void look_up(nn::Embedding& embedding, nn::Range mine, const PeersPtr& peers) {
-  embedding.wrap([mine, peers](const nn::Tensors& in, const nn::Pass& pass, const nn::Module::Forward& next) {
-    const at::Tensor& ids = in[0];
-    const at::Tensor here = ids.ge(mine.begin).mul(ids.lt(mine.end));
-    const at::Tensor rows = next({ids.sub(mine.begin).mul(here)}, pass)[0];
-    return nn::Tensors{added_up(rows.mul(here.unsqueeze(1)), *peers)};
-  });
+  embedding.wrap(
+      [&embedding, mine, peers](const nn::Tensors& in, const nn::Pass& pass, const nn::Module::Forward& next) {
+        const dist::Doing doing(embedding.path());
+        const at::Tensor& ids = in[0];
+        const at::Tensor here = ids.ge(mine.begin).mul(ids.lt(mine.end));
+        const at::Tensor rows = next({ids.sub(mine.begin).mul(here)}, pass)[0].mul(here.unsqueeze(1));
+        return nn::Tensors{pass.stream ? nn::SharedRows::sum(pass.stream, rows) : added_up(rows, *peers)};
+      });
 }
 
 /// Which dimensions of a weight its layer's inputs and outputs are; for an embedding, its tokens and its width.
@@ -127,7 +123,7 @@ class Splitter {
       : model_(model),
         rank_(mesh->tensor().rank()),
         ranks_(mesh->tensor().size()),
-        peers_(std::make_shared<TensorPeers>(mesh)) {}
+        peers_(peers_along(mesh, &dist::Mesh::tensor)) {}
 
   void split(const TensorPlan& plan) {
     for (const TensorPlan::Columns& columns : plan.columns)

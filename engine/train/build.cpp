@@ -12,10 +12,12 @@
 #include "engine/checkpoint/weight_sources.h"
 #include "engine/config/hub_folder.h"
 #include "engine/parallel/activation_checkpoint.h"
+#include "engine/parallel/context_parallel.h"
 #include "engine/parallel/data_parallel_model.h"
 #include "engine/parallel/local_sgd_model.h"
 #include "engine/parallel/pipelined_model.h"
 #include "engine/parallel/replicated_model.h"
+#include "engine/parallel/sequence_parallel.h"
 #include "engine/parallel/sharded_model.h"
 #include "engine/parallel/tensor_parallel.h"
 #include "engine/parallel/wrap_policy.h"
@@ -184,6 +186,7 @@ Blueprint make_blueprint(const config::Plan& plan, const std::vector<std::string
   if (plan.config.distributed_type == config::DistributedType::kFsdp)
     parallel::plan_units(*blueprint.model, plan.config.fsdp_config);
   check_shared_layers(plan, *blueprint.model);
+  parallel::check_samples_shared(*blueprint.model, degrees_of(plan).context);
   // A model that cannot be cut too.
   if (degrees_of(plan).pipeline > 1) parallel::cut_model(*blueprint.model, pipeline_of(plan));
   return blueprint;
@@ -239,6 +242,8 @@ std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan,
   else
     model = std::make_unique<parallel::ReplicatedModel>(std::move(blueprint.model), mesh, precision_of(plan),
                                                         exchange_of(c.training));
+  // After a pipeline has put its stages in the place of the stack, around which rows are shared out.
+  if (c.parallelism_config && c.parallelism_config->tp_sequence_parallel) parallel::share_rows(model->model(), mesh);
   model->load(blueprint.source());
   return model;
 }

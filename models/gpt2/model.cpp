@@ -56,6 +56,7 @@ TensorPlan GPT2WithHead::tensor_plan() const {
           .columns = {{.layer = "c_attn", .fused = 3}, {"c_fc"}},
           .rows = {"c_proj"},
           .embeddings = {"wte"},
+          .stacks = {{"transformer"}},
           .head = classifies() ? "" : "lm_head"};
 }
 

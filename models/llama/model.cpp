@@ -29,7 +29,8 @@ std::vector<nn::Module*> Decoder::blocks() {
 }
 
 nn::Tensors Decoder::beside_states(const at::Tensor& states, const nn::Pass& pass) {
-  return {nn::rope_table(config_.rope, config_.head_dim, *pass.source, pass, states.device())};
+  const nn::Layout& rows = pass.stream ? *pass.stream->whole : *pass.source;  // all that the attention works on
+  return {nn::rope_table(config_.rope, config_.head_dim, rows, pass, states.device())};
 }
 
 LlamaModel::LlamaModel(const Config& c)
@@ -45,6 +46,7 @@ TensorPlan LlamaModel::tensor_plan() const {
           .columns = {{"q_proj"}, {"k_proj"}, {"v_proj"}, {"gate_proj"}, {"up_proj"}},
           .rows = {"o_proj", "down_proj"},
           .embeddings = {"embed_tokens"},
+          .stacks = {{"model"}},
           .head = classifies() ? "" : "lm_head"};
 }
 

@@ -209,9 +209,10 @@ const float* drop(const State& s, const Cell& c, const Block& b, Scratch& scratc
   scratch.bits.resize(mask_bytes(b.keys.end));
   scratch.row.resize(b.keys.end);
   scratch.keep.assign(b.rows * n, 0);
+  const int64_t first = s.queries->start(c.sample) + b.row;
   for (int64_t i = 0; i < b.rows; ++i) {
     const Range seen = visible(s, c, b.row + i);
-    draw_mask_row(rule.key, rule.threshold, s.queries->positions[c.sample], b.row + i, rule.first + c.head, 0, seen.end,
+    draw_mask_row(rule.key, rule.threshold, s.queries->positions[c.sample], first + i, rule.first + c.head, 0, seen.end,
                   scratch.bits.data());
     expand_mask_row(scratch.bits.data(), rule.scale, seen.end, scratch.row.data());
     std::copy(scratch.row.begin() + seen.first, scratch.row.begin() + seen.end,

@@ -13,11 +13,28 @@ struct Span {
   int64_t begin, length;
 };
 
+/// Which tokens of its sample a span is: from number `start` on, of `of` in all.
+struct Stretch {
+  int64_t start, of;
+};
+
+class SharedRows;
+
 /// Tokens of many samples in one row `[tokens, ...]`, without padding.
 struct Layout {
   std::vector<Span> spans;
   std::vector<int64_t> positions;  // of each sample in the whole run: the counter of its random draws
 
+  // Where ranks share out the rows of samples (models/nn/shared_rows.h), a span is a stretch of a sample.
+  std::vector<Stretch> stretches;            // by span; empty: spans are whole samples
+  std::shared_ptr<const Layout> whole;       // the rows of all those ranks; null: these are all there are
+  std::shared_ptr<const SharedRows> shared;  // who has which of them
+
+  /// The number, within its sample, of a span's first token; how many tokens the sample has.
+  int64_t start(int64_t span) const { return stretches.empty() ? 0 : stretches[static_cast<size_t>(span)].start; }
+  int64_t length_of_sample(int64_t span) const {
+    return stretches.empty() ? spans[static_cast<size_t>(span)].length : stretches[static_cast<size_t>(span)].of;
+  }
   int64_t samples() const { return static_cast<int64_t>(spans.size()); }
   int64_t tokens() const { return spans.empty() ? 0 : spans.back().begin + spans.back().length; }
   int64_t longest() const {

@@ -34,6 +34,7 @@ struct Pass {
   at::ScalarType compute = at::kFloat;   // dtype of linear layers and of what flows between them
   LayoutPtr source, target;              // rows of the encoder's and the decoder's tokens
   LayoutPtr rows;                        // of a single layer's input, when it is called through its wrappers
+  LayoutPtr stream;                      // this rank's rows between shared layers, where ranks share them; else null
   DecodeCache* cache = nullptr;          // generation only
   std::shared_ptr<const Prefix> prefix;  // of every sample (models/nn/prefix.h); mostly none
 

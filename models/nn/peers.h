@@ -16,6 +16,10 @@ class Peers {
   /// Collective, in place, the same bits on every peer.
   virtual void sum(const at::Tensor& tensor) const = 0;
   virtual void max(const at::Tensor& tensor) const = 0;
+  /// Collective. What every peer has, `mine` [n, W], one behind the other: [n * size(), W].
+  virtual at::Tensor gather(const at::Tensor& mine) const = 0;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
 };
 
 /// A vocabulary whose tokens are shared out among peers: this rank has the logits of those in `mine`.

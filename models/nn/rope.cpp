@@ -86,7 +86,7 @@ void blend_llama3(const RopeOptions& o, std::vector<float>& inverse) {
 /// before.) While decoding, keys stay as they were turned: a token counts the tokens up to itself, and those of a
 /// prompt all of the prompt, whose last token is not in the first pass.
 int64_t length_of(const Layout& rows, const Pass& pass, int64_t sample) {
-  const int64_t length = positions_before(pass, sample) + rows.spans[sample].length;
+  const int64_t length = positions_before(pass, sample) + rows.length_of_sample(sample);
   return pass.cache != nullptr && pass.cache->lengths[sample] == 0 ? length + 1 : length;
 }
 
@@ -180,8 +180,8 @@ at::Tensor rope_table(const RopeOptions& options, int64_t head_dim, const Layout
   auto* const out = table.data_ptr<float>();
   at::parallel_for(0, rows_to_compute(table, rows.samples()), 1, [&](int64_t first, int64_t last) {
     for (int64_t s = first; s < last; ++s)
-      fill_rows(rope_frequencies(options, head_dim, length_of(rows, pass, s)), positions_before(pass, s),
-                rows.spans[s].length, out + rows.spans[s].begin * head_dim);
+      fill_rows(rope_frequencies(options, head_dim, length_of(rows, pass, s)),
+                positions_before(pass, s) + rows.start(s), rows.spans[s].length, out + rows.spans[s].begin * head_dim);
   });
   return table;
 }

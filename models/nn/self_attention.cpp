@@ -1,9 +1,11 @@
 #include "models/nn/self_attention.h"
 
+#include <ATen/ops/cat.h>
 #include <fmt/format.h>
 
 #include "engine/base/errors.h"
 #include "models/nn/prefix.h"
+#include "models/nn/shared_rows.h"
 
 namespace trainer::nn {
 namespace {
@@ -29,12 +31,46 @@ LayoutPtr cached_keys(const Layout& rows, int64_t front, const DecodeCache& cach
   return keys;
 }
 
+// Note [Stretches of samples]
+// Where ranks share the rows of samples, a rank's rows are one or several rounds of stretches, one of each sample in
+// their order. Its queries stand at the end of the keys they see: those of their sample up to the stretch's last token.
+// Rounds are attended to one after the other, as they meet the same keys, whose gradients they add to.
+
+/// Round number `round` of `rows`, by itself: its rows begin at 0.
+LayoutPtr round_of(const Layout& rows, int64_t round, int64_t samples) {
+  auto out = std::make_shared<Layout>();
+  for (int64_t s = round * samples; s < (round + 1) * samples; ++s) {
+    out->append(rows.spans[s].length, rows.positions[s]);
+    out->stretches.push_back({rows.start(s), rows.length_of_sample(s)});
+  }
+  return out;
+}
+
+at::Tensor attend_shared(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const LayoutPtr& rows,
+                         const AttentionOptions& options, const Pass& pass, int64_t block) {
+  const KeysAndValues all = with_prefix({SharedRows::all(rows, k), SharedRows::all(rows, v), rows->whole}, pass, block);
+  const int64_t samples = rows->whole->samples(), front = prefix_tokens(pass);
+  std::vector<at::Tensor> rounds;
+  int64_t at = 0;
+  for (int64_t round = 0; samples > 0 && round < rows->samples() / samples; ++round) {
+    const LayoutPtr queries = round_of(*rows, round, samples);
+    auto keys = std::make_shared<Layout>();
+    keys->positions = queries->positions;
+    for (int64_t s = 0; s < samples; ++s)
+      keys->spans.push_back({all.rows->spans[s].begin, front + queries->start(s) + queries->spans[s].length});
+    rounds.push_back(packed_attention(q.narrow(0, at, queries->tokens()), all.k, all.v, {}, queries, keys, options));
+    at += queries->tokens();
+  }
+  return rounds.empty() ? q : at::cat(rounds);
+}
+
 }  // namespace
 
 at::Tensor self_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const LayoutPtr& rows,
                           const SelfAttentionOptions& options, const Pass& pass, int64_t block) {
   const AttentionOptions attention{options.heads,   options.causal,   options.scale,
                                    options.dropout, options.kv_heads, options.window};
+  if (pass.cache == nullptr && rows->shared) return attend_shared(q, k, v, rows, attention, pass, block);
   if (pass.cache == nullptr) {
     const KeysAndValues seen = with_prefix({k, v, rows}, pass, block);
     return packed_attention(q, seen.k, seen.v, {}, rows, seen.rows, attention);
@@ -59,7 +95,7 @@ std::vector<int64_t> row_positions(const Layout& rows, const Pass& pass) {
   std::vector<int64_t> positions(rows.tokens());
   for (int64_t s = 0; s < rows.samples(); ++s)
     for (int64_t i = 0; i < rows.spans[s].length; ++i)
-      positions[rows.spans[s].begin + i] = positions_before(pass, s) + i;
+      positions[rows.spans[s].begin + i] = positions_before(pass, s) + rows.start(s) + i;
   return positions;
 }
 

@@ -20,7 +20,7 @@ struct SelfAttentionOptions {
 /// [T, heads*d] in q's dtype. A prefix (pass.prefix) stands before each sample's keys. While decoding (pass.cache with
 /// lengths) it puts k and v behind what the cache holds of each sample for `block`, and attends to all of that; the
 /// lengths are moved on by the caller, after the last block. Throws InternalError when a sample does not fit into the
-/// cache's capacity.
+/// cache's capacity. Where ranks share the rows of samples, it is causal, and a collective of theirs.
 at::Tensor self_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const LayoutPtr& rows,
                           const SelfAttentionOptions& options, const Pass& pass, int64_t block);
 

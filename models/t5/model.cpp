@@ -107,6 +107,7 @@ TensorPlan T5Model::tensor_plan() const {
           .columns = {{"q"}, {"k"}, {"v"}, {"relative_attention_bias"}, {"wi"}, {"wi_0"}, {"wi_1"}},
           .rows = {"o", "wo"},
           .embeddings = {"embed_tokens"},
+          .stacks = {{"encoder"}, {.module = "decoder", .target = true}},
           .head = "lm_head"};
 }
 

@@ -1,0 +1,68 @@
+#include "engine/parallel/context_parallel.h"
+
+#include <ATen/TensorOperators.h>
+
+#include "engine/base/errors.h"
+#include "engine/parallel/mesh_peers.h"
+#include "models/decoder_model.h"
+#include "models/nn/shared_rows.h"
+
+namespace trainer::parallel {
+namespace {
+
+/// Stretch number `n` of `of` of a sample.
+nn::Range stretch(int64_t length, int64_t n, int64_t of) {
+  return {length * n / of, length * (n + 1) / of};
+}
+
+/// The stretches of every sample that `rank` of `ranks` has: the first ones of all samples, then the last ones.
+nn::Layout rows_of(const nn::Layout& all, int64_t rank, int64_t ranks, std::vector<nn::Range>& rows) {
+  nn::Layout mine;
+  for (const int64_t n : {rank, 2 * ranks - 1 - rank})
+    for (int64_t s = 0; s < all.samples(); ++s) {
+      const nn::Span span = all.spans[static_cast<size_t>(s)];
+      const nn::Range tokens = stretch(span.length, n, 2 * ranks);
+      mine.append(tokens.end - tokens.begin, all.positions[static_cast<size_t>(s)]);
+      mine.stretches.push_back({tokens.begin, span.length});
+      rows.push_back({span.begin + tokens.begin, span.begin + tokens.end});
+    }
+  return mine;
+}
+
+}  // namespace
+
+void check_samples_shared(const models::Model& model, int64_t ranks) {
+  if (ranks == 1) return;
+  const char* const key = "parallelism_config.parallelism_config_cp_size";
+  if (dynamic_cast<const models::DecoderModel*>(&model) == nullptr)
+    throw ConfigError(
+        "{} is {}, but the samples of {} cannot be shared out: those of LLaMA and its like and of GPT-2 "
+        "can, whose tokens see only what is before them.",
+        key, ranks, model.class_name());
+  if (model.classifies())
+    throw ConfigError("{} is {}, but {} reads a sample's class at its last token, which one rank has: choose 1.", key,
+                      ranks, model.class_name());
+}
+
+models::Batch own_rows(const models::Batch& batch, const dist::MeshPtr& mesh) {
+  const int64_t ranks = mesh->context().size();
+  if (ranks == 1) return batch;
+  std::vector<std::vector<nn::Range>> rows(static_cast<size_t>(ranks));
+  auto mine = std::make_shared<nn::Layout>();
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    nn::Layout of_rank = rows_of(*batch.source, rank, ranks, rows[static_cast<size_t>(rank)]);
+    if (rank == mesh->context().rank()) *mine = std::move(of_rank);
+  }
+  mine->whole = batch.source;
+  mine->shared = std::make_shared<nn::SharedRows>(peers_along(mesh, &dist::Mesh::context), rows);
+  models::Batch out;
+  out.source_ids = mine->shared->take(batch.source_ids);
+  out.labels = mine->shared->take(batch.labels);
+  out.source = out.target = mine;
+  out.target_tokens = out.labels.is_meta()  // which rows count is not known, but how many
+                          ? std::min(batch.target_tokens, out.labels.numel())
+                          : out.labels.ne(-100).sum().item<int64_t>();
+  return out;
+}
+
+}  // namespace trainer::parallel

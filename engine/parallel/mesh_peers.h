@@ -1,0 +1,13 @@
+#pragma once
+
+#include <memory>
+
+#include "engine/dist/mesh.h"
+#include "models/nn/peers.h"
+
+namespace trainer::parallel {
+
+/// The ranks along one axis of the mesh, as layers know them.
+std::shared_ptr<const nn::Peers> peers_along(const dist::MeshPtr& mesh, dist::Comm& (dist::Mesh::*axis)() const);
+
+}  // namespace trainer::parallel
