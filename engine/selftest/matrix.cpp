@@ -83,7 +83,8 @@ Strategy meshed(std::string name, int ranks, DistributedType type, config::Paral
 }
 
 bool can(const TinyModel& model, const Strategy& strategy) {
-  return (strategy.degrees.tp_size == 1 || model.splits) && (strategy.degrees.pp_size == 1 || model.stages);
+  const config::ParallelismConfig& degrees = strategy.degrees;
+  return (degrees.tp_size == 1 || model.splits) && ((degrees.pp_size == 1 && degrees.cp_size == 1) || model.stages);
 }
 
 /// The choices of a setting, as numbers: model, LoRA, strategy, micro-batches, recomputation.
@@ -145,10 +146,19 @@ std::vector<Strategy> strategies(int ranks) {
       meshed("TP 2", 2, DistributedType::kMultiCpu, {.tp_size = 2}),
       meshed("TP 2 x DDP 2", 4, DistributedType::kMultiCpu, {.tp_size = 2}),
       meshed("TP 2 x FSDP 2", 4, DistributedType::kFsdp, {.dp_shard_size = 2, .tp_size = 2}),
+      meshed("TP 2 by rows", 2, DistributedType::kMultiCpu, {.tp_size = 2, .tp_sequence_parallel = true}),
+      meshed("TP 2 by rows x FSDP 2", 4, DistributedType::kFsdp, {.tp_size = 2, .tp_sequence_parallel = true}),
+      meshed("CP 2", 2, DistributedType::kMultiCpu, {.cp_size = 2}),
+      meshed("CP 3", 3, DistributedType::kMultiCpu, {.cp_size = 3}),
+      meshed("CP 2 x FSDP 2", 4, DistributedType::kFsdp, {.cp_size = 2}),
+      meshed("TP 2 by rows x CP 2", 4, DistributedType::kMultiCpu,
+             {.tp_size = 2, .cp_size = 2, .tp_sequence_parallel = true}),
       meshed("PP 2", 2, DistributedType::kMultiCpu, {.pp_size = 2}),
       meshed("PP 3", 3, DistributedType::kMultiCpu, {.pp_size = 3}),
       meshed("PP 2 x DDP 2", 4, DistributedType::kMultiCpu, {.pp_size = 2}),
       meshed("TP 2 x PP 2", 4, DistributedType::kMultiCpu, {.tp_size = 2, .pp_size = 2}),
+      meshed("TP 2 by rows x PP 2", 4, DistributedType::kMultiCpu,
+             {.tp_size = 2, .pp_size = 2, .tp_sequence_parallel = true}),
   };
   std::erase_if(all, [&](const Strategy& strategy) { return strategy.ranks > ranks; });
   return all;

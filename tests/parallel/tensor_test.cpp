@@ -18,6 +18,7 @@
 #include "engine/dist/dry_comm.h"
 #include "engine/train/batch_stream.h"
 #include "engine/train/build.h"
+#include "engine/train/memory_plan.h"
 #include "tests/support/golden_case.h"
 #include "tests/support/ranks.h"
 #include "tests/support/temporary_folder.h"
@@ -84,8 +85,23 @@ struct Setting {
   double label_smoothing = 0;
   bool bf16 = false;
   config::OptimizerName optim = config::OptimizerName::kAdamWFused;
+  int context = 1;    // ranks that share each sample
+  bool rows = false;  // ranks that share layers share the rows between them too
 
-  int ranks() const { return tensor * data; }
+  bool fp16 = false;
+  int stages = 1;  // of a pipeline
+  std::vector<std::string> devices{};
+
+  int ranks() const { return tensor * context * data * stages; }
+  Setting alone() const {
+    Setting one = *this;
+    one.type = DistributedType::kMultiCpu;
+    one.tensor = one.data = one.context = one.stages = 1;
+    one.recompute = one.rows = false;
+    one.per_device = 100;
+    one.devices.clear();
+    return one;
+  }
 };
 
 config::Plan plan_of(const Setting& s) {
@@ -93,13 +109,18 @@ config::Plan plan_of(const Setting& s) {
   config::Config& c = plan.config;
   c.model.config = families().at(s.family);
   c.data.task = has_encoder(s.family) ? config::Task::kSeq2SeqLm : config::Task::kCausalLm;
-  c.distributed_type = s.ranks() == 1 ? DistributedType::kNo : s.type;
+  c.distributed_type = s.ranks() == 1 && s.devices.empty() ? DistributedType::kNo : s.type;
+  c.devices = s.devices;
   c.num_processes = s.ranks();
   c.parallelism_config.emplace().tp_size = s.tensor;
+  c.parallelism_config->cp_size = s.context;
+  c.parallelism_config->pp_size = s.stages;
+  c.parallelism_config->tp_sequence_parallel = s.rows;
   c.training.gradient_checkpointing = s.recompute;
   c.training.optim = s.optim;
   c.training.ddp_bucket_cap_mb = 0.01;
   if (s.bf16) c.mixed_precision = config::MixedPrecision::kBf16;
+  if (s.fp16) c.mixed_precision = config::MixedPrecision::kFp16;
   if (s.lora) {
     c.lora.emplace();
     c.lora->r = 4;
@@ -166,6 +187,7 @@ Outcome train(const Setting& s, const data::Samples& samples, dist::Comm& comm) 
   dist::Comm& data = model->mesh().data();
   const train::BatchStream batches(samples, stream_config(s.per_device), 8, data.rank(), data.size());
   Outcome outcome;
+  if (s.fp16) model->set_loss_scale(1024);
   int64_t consumed = 0;
   for (int64_t i = 0; i < kUpdates; ++i) {
     const train::UpdateBatch batch = batches.next(consumed);
@@ -211,11 +233,7 @@ void expect_same(const Outcome& found, const Outcome& reference, double gradient
 class TensorParallel : public ::testing::TestWithParam<Setting> {};
 
 TEST_P(TensorParallel, SameNumbersAsOneRank) {
-  Setting alone = GetParam();
-  alone.tensor = alone.data = 1;
-  alone.recompute = false;
-  alone.per_device = 100;
-  const Outcome found = outcome_of(GetParam()), reference = outcome_of(alone);
+  const Outcome found = outcome_of(GetParam()), reference = outcome_of(GetParam().alone());
   expect_same(found, reference);
   EXPECT_EQ(found.texts, reference.texts);
 }
@@ -235,12 +253,68 @@ std::vector<Setting> all_settings() {
 }
 
 std::string name_of(const Setting& s) {
-  return fmt::format("{}_Tensor{}_{}{}_{}{}_by{}{}", s.family, s.tensor,
+  return fmt::format("{}_Tensor{}{}_{}{}_{}{}_by{}{}", s.family, s.tensor,
+                     s.context > 1 ? fmt::format("_Context{}", s.context) : "",
                      s.type == DistributedType::kFsdp ? "Fsdp" : "Ddp", s.data, s.lora ? "lora" : "full",
                      s.recompute ? "_recompute" : "", s.per_device, s.label_smoothing > 0 ? "_smooth" : "");
 }
 
+/// Ranks that share layers, and the rows between them.
+std::vector<Setting> settings_with_rows() {
+  constexpr auto kFsdp = DistributedType::kFsdp;
+  std::vector<Setting> all;
+  for (const auto& [family, json] : families())
+    for (const bool lora : {false, true}) {
+      all.push_back({family, 2, DistributedType::kMultiCpu, 1, lora});
+      all.push_back({family, 3, DistributedType::kMultiCpu, 1, lora, true, 1});  // recomputes; more ranks than rows
+      all.push_back({family, 2, kFsdp, 2, lora, false, 1});
+    }
+  for (Setting& setting : all) setting.rows = true;
+  return all;
+}
+
+/// Ranks that share samples, many of which have fewer tokens than there are stretches.
+std::vector<Setting> settings_with_context() {
+  constexpr auto kDdp = DistributedType::kMultiCpu, kFsdp = DistributedType::kFsdp;
+  std::vector<Setting> all;
+  const auto add = [&](Setting setting, int context, bool rows = false) {
+    setting.context = context;
+    setting.rows = rows;
+    all.push_back(std::move(setting));
+  };
+  for (const char* family : {"llama", "qwen3", "gpt2"})
+    for (const bool lora : {false, true}) {
+      add({family, 1, kDdp, 1, lora}, 2);
+      add({family, 1, kDdp, 1, lora, true, 2}, 3);
+      add({family, 1, kDdp, 2, lora, false, 1}, 2);
+      add({family, 1, kFsdp, 2, lora, true, 100, 0.1}, 2);
+      add({family, 2, kFsdp, 1, lora, false, 2}, 2);
+      add({family, 2, kDdp, 1, lora, true}, 2, true);
+    }
+  return all;
+}
+
 INSTANTIATE_TEST_SUITE_P(All, TensorParallel, ::testing::ValuesIn(all_settings()),
+                         [](const auto& info) { return name_of(info.param); });
+
+class SequenceParallel : public TensorParallel {};
+class ContextParallel : public TensorParallel {};
+
+TEST_P(SequenceParallel, SameNumbersAsOneRank) {
+  const Outcome found = outcome_of(GetParam()), reference = outcome_of(GetParam().alone());
+  expect_same(found, reference);
+  EXPECT_EQ(found.texts, reference.texts);
+}
+
+TEST_P(ContextParallel, SameNumbersAsOneRank) {
+  const Outcome found = outcome_of(GetParam()), reference = outcome_of(GetParam().alone());
+  expect_same(found, reference);
+  EXPECT_EQ(found.texts, reference.texts);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SequenceParallel, ::testing::ValuesIn(settings_with_rows()),
+                         [](const auto& info) { return name_of(info.param); });
+INSTANTIATE_TEST_SUITE_P(All, ContextParallel, ::testing::ValuesIn(settings_with_context()),
                          [](const auto& info) { return name_of(info.param); });
 
 TEST(TensorParallel, DropoutIsOn) {
@@ -274,6 +348,46 @@ TEST(TensorParallel, Bf16IsTheSameWithinItsRounding) {
   alone.bf16 = spread.bf16 = true;
   spread.tensor = 2;
   expect_same(outcome_of(spread), outcome_of(alone), 2e-2, 2e-2);
+}
+
+/// Every way but DDP and FSDP, which have tests of their own.
+std::vector<Setting> ways_to_spread() {
+  std::vector<Setting> all(5);
+  all[0].tensor = 2;
+  all[1].tensor = 2;
+  all[1].rows = true;
+  all[2].context = 2;
+  all[3].stages = 2;
+  all[3].per_device = 4;
+  all[4].type = DistributedType::kDataParallel;
+  all[4].devices = {"cpu", "cpu"};
+  all[4].per_device = 4;
+  for (Setting& setting : all) setting.fp16 = true;
+  return all;
+}
+
+TEST(LossScale, LeavesTheNumbersAsTheyAreHoweverAModelIsSpread) {
+  const Outcome reference = outcome_of(ways_to_spread().front().alone());
+  for (const Setting& spread : ways_to_spread()) {
+    SCOPED_TRACE(name_of(spread));
+    expect_same(outcome_of(spread), reference, 4e-3, 4e-3);
+  }
+}
+
+TEST(LossScale, EveryRankSeesThatOneHasOverflowed) {
+  for (const Setting& spread : ways_to_spread()) {
+    SCOPED_TRACE(name_of(spread));
+    const data::MemorySamples samples = random_samples(spread.family);
+    std::vector<double> norms(static_cast<size_t>(spread.ranks()), 0);
+    run_ranks(spread.ranks(), [&](dist::Comm& comm) {
+      const auto model = make_model(plan_of(spread), comm);
+      model->set_loss_scale(std::ldexp(1.0, 40));
+      const train::UpdateBatch batch = train::BatchStream(samples, stream_config(4), 8, 0, 1).next(0);
+      model->update(batch.micro_batches, batch.target_tokens, training_pass(spread));
+      norms[static_cast<size_t>(comm.rank())] = model->clip_grad_norm(1.0);
+    });
+    for (const double norm : norms) EXPECT_FALSE(std::isfinite(norm));
+  }
 }
 
 /// Bytes of the trained weights and all state of the optimiser.
@@ -364,6 +478,53 @@ TEST(TensorParallel, ExportsTheWholeModel) {
     }
 }
 
+/// What the plan says activations of one update need on rank 0. Wide enough that numbers a row are small beside it.
+int64_t activations_of(const std::string& model, config::Task task, const config::ParallelismConfig& degrees) {
+  config::Plan plan;
+  plan.config.model.config = model;
+  plan.config.data.task = task;
+  plan.config.parallelism_config = degrees;
+  plan.config.num_processes = static_cast<int>(degrees.tp_size * degrees.cp_size);
+  plan.config.distributed_type = plan.config.num_processes == 1 ? DistributedType::kNo : DistributedType::kMultiCpu;
+  train::Workload workload;
+  const bool causal = task == config::Task::kCausalLm;
+  const train::BatchLengths batch{{256, 256}, causal ? std::vector<int64_t>{} : std::vector<int64_t>{64, 64}, 32};
+  workload.training = {{batch}, 1024, 1, causal ? data::LabelKind::kNext : data::LabelKind::kTarget};
+  return train::plan_memory(plan, train::make_blueprint(plan), workload).activations;
+}
+
+constexpr const char* kWideGpt2 =
+    R"({"model_type": "gpt2", "vocab_size": 64, "n_embd": 256, "n_head": 8, "n_layer": 4, "n_positions": 256})";
+constexpr const char* kWideLlama =
+    R"({"model_type": "llama", "vocab_size": 64, "hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 4,
+        "num_attention_heads": 8, "num_key_value_heads": 8})";
+constexpr const char* kWideT5 =
+    R"({"model_type": "t5", "vocab_size": 64, "d_model": 256, "d_kv": 32, "d_ff": 512, "num_layers": 4, "num_heads": 8})";
+
+TEST(SequenceParallel, ActivationsShrinkAsRanksAreAdded) {
+  const std::pair<const char*, config::Task> models[] = {
+      {kWideGpt2, config::Task::kCausalLm}, {kWideLlama, config::Task::kCausalLm}, {kWideT5, config::Task::kSeq2SeqLm}};
+  for (const auto& [model, task] : models) {
+    SCOPED_TRACE(model);
+    const auto alone = static_cast<double>(activations_of(model, task, {}));
+    const auto layers = static_cast<double>(activations_of(model, task, {.tp_size = 4}));
+    const auto rows = static_cast<double>(activations_of(model, task, {.tp_size = 4, .tp_sequence_parallel = true}));
+    RecordProperty("ratios", fmt::format("{:.3f} {:.3f}", layers / alone, rows / alone));
+    EXPECT_GT(layers, 0.4 * alone);  // the residual stream and the norms are whole
+    EXPECT_LT(rows, 0.35 * alone);   // a quarter, and what is gathered for a moment
+  }
+}
+
+TEST(ContextParallel, ActivationsShrinkAsRanksAreAdded) {
+  for (const char* model : {kWideGpt2, kWideLlama}) {
+    SCOPED_TRACE(model);
+    const auto alone = static_cast<double>(activations_of(model, config::Task::kCausalLm, {}));
+    const auto shared = static_cast<double>(activations_of(model, config::Task::kCausalLm, {.cp_size = 4}));
+    RecordProperty("ratio", fmt::format("{:.3f}", shared / alone));
+    EXPECT_LT(shared, 0.5 * alone);  // all but the keys and values
+  }
+}
+
 std::string refusal_of(const config::Plan& plan) {
   try {
     train::make_blueprint(plan);
@@ -371,6 +532,14 @@ std::string refusal_of(const config::Plan& plan) {
     return error.what();
   }
   return "";
+}
+
+TEST(ContextParallel, RefusesWhatLooksAhead) {
+  Setting t5{"t5"};
+  t5.context = 2;
+  EXPECT_EQ(refusal_of(plan_of(t5)),
+            "parallelism_config.parallelism_config_cp_size is 2, but the samples of T5ForConditionalGeneration cannot "
+            "be shared out: those of LLaMA and its like and of GPT-2 can, whose tokens see only what is before them.");
 }
 
 TEST(TensorParallel, RefusesWhatRanksCannotShare) {
