@@ -10,11 +10,13 @@
 #include <cstring>
 
 #include "engine/base/file_descriptor.h"
+#include "engine/base/file_operations.h"
 
 namespace trainer {
 namespace {
 
 namespace fs = std::filesystem;
+namespace ops = file_operations;
 
 const char* advice(int error) {
   switch (error) {
@@ -61,7 +63,7 @@ class RemoveUnlessKept {
  public:
   explicit RemoveUnlessKept(std::string path) : path_(std::move(path)) {}
   ~RemoveUnlessKept() {
-    if (!path_.empty()) unlink(path_.c_str());
+    if (!path_.empty()) ops::remove_file(path_);
   }
   void keep() { path_.clear(); }
 
@@ -74,7 +76,7 @@ void sync_path(const fs::path& path) {
   FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) throw machine_error("open", path, errno);
   // Some network file systems cannot sync a folder and say EINVAL; their rename is synchronous.
-  if (fsync(file.get()) != 0 && errno != EINVAL) throw machine_error("sync to disk", path, errno);
+  if (ops::sync(file.get()) != 0 && errno != EINVAL) throw machine_error("sync to disk", path, errno);
 }
 
 void sync_tree(const fs::path& folder) {
@@ -91,27 +93,26 @@ void sync_tree(const fs::path& folder) {
 /// Puts `temp` in the place of the folder `final` and deletes the old one.
 void replace_folder(const fs::path& temp, const fs::path& final) {
   fs::path old = temp;
-  if (renameat2(AT_FDCWD, temp.c_str(), AT_FDCWD, final.c_str(), RENAME_EXCHANGE) != 0) {
+  if (ops::exchange(temp, final) != 0) {
     if (errno != EINVAL && errno != ENOSYS) throw machine_error("publish", final, errno);
     // This file system cannot exchange two folders (NFS): for a moment neither has the final name.
     old += ".old";
-    if (rename(final.c_str(), old.c_str()) != 0) throw machine_error("move away", final, errno);
-    if (rename(temp.c_str(), final.c_str()) != 0) {
+    if (ops::rename(final, old) != 0) throw machine_error("move away", final, errno);
+    if (ops::rename(temp, final) != 0) {
       const int error = errno;
-      rename(old.c_str(), final.c_str());
+      ops::rename(old, final);
       throw machine_error("publish", final, error);
     }
   }
   sync_path(folder_of(final));
-  std::error_code ignored;  // the new one is published: a leftover of the old one harms nobody
-  fs::remove_all(old, ignored);
+  ops::remove_tree(old);  // whether it works or not: the new one is published, and a leftover harms nobody
 }
 
 }  // namespace
 
 void write_all(int fd, std::string_view content, const fs::path& path) {
   while (!content.empty()) {
-    ssize_t count = write(fd, content.data(), content.size());
+    ssize_t count = ops::write(fd, content.data(), content.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw machine_error("write", path, errno);
     content.remove_prefix(static_cast<size_t>(count));
@@ -146,24 +147,24 @@ std::string read_file(const fs::path& path, int64_t limit) {
 
 void publish_file(const fs::path& path, std::string_view content) {
   const fs::path temp = folder_of(path) / fmt::format(".{}.{}.tmp", path.filename().string(), getpid());
-  FileDescriptor file(open(temp.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666));
+  FileDescriptor file(ops::create(temp));
   if (!file) throw machine_error("write", path, errno);
   RemoveUnlessKept begun(temp);
   write_all(file.get(), content, path);
-  if (close(file.release()) != 0) throw machine_error("write", path, errno);
+  if (ops::close(file.release()) != 0) throw machine_error("write", path, errno);
   publish_written(temp, path);
   begun.keep();
 }
 
 void publish_written(const fs::path& temp, const fs::path& path) {
   sync_path(temp);
-  if (rename(temp.c_str(), path.c_str()) != 0) throw machine_error("publish", path, errno);
+  if (ops::rename(temp, path) != 0) throw machine_error("publish", path, errno);
   sync_path(folder_of(path));
 }
 
 void publish_folder(const fs::path& temp, const fs::path& final) {
   sync_tree(temp);
-  if (rename(temp.c_str(), final.c_str()) == 0) return sync_path(folder_of(final));
+  if (ops::rename(temp, final) == 0) return sync_path(folder_of(final));
   if (errno != ENOTEMPTY && errno != EEXIST) throw machine_error("publish", final, errno);
   replace_folder(temp, final);
 }

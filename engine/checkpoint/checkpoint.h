@@ -2,29 +2,29 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <string>
+#include <vector>
 
-#include "engine/checkpoint/manifest.h"
-#include "engine/optim/optimizer.h"
-#include "engine/parallel/parallel_model.h"
+#include "engine/checkpoint/saver.h"
 
 namespace trainer::checkpoint {
 
-/// What goes into a checkpoint besides progress.
-struct RunState {
-  parallel::ParallelModel& model;
-  optim::Optimizer& optimizer;
-};
-
-/// Collective. Writes the trained parameters and the optimiser state, each rank its own pieces, and publishes the
-/// folder atomically: a crash at any moment leaves this checkpoint whole or not at all, and the earlier ones untouched.
-/// `also` is called on every rank with the growing folder, to put further files into it. Errors: MachineError.
-void save(const std::filesystem::path& output_dir, Manifest about, const RunState& state,
-          const std::function<void(const std::filesystem::path& folder)>& also);
+/// Collective. Saves at once, by a Saver of its own: the trained parameters and the optimiser state, each rank its own
+/// pieces. Errors: MachineError.
+void save(const std::filesystem::path& output_dir, Manifest about, const RunState& state, const Saver::Also& also);
 
 /// Collective. Fills parameters and optimiser state from a checkpoint of any strategy and number of ranks.
-/// Errors: InputError when it is of another model (first differences named), damaged, or of another optimiser.
+/// Errors: InputError when it is of another model (first differences named), of another optimiser, or any byte of it is
+/// not as it was written.
 Manifest load(const std::filesystem::path& folder, const RunState& state);
+
+struct Loaded {
+  std::filesystem::path folder;
+  Manifest manifest;
+  std::vector<std::string> passed_over;  // newer ones, unfinished or damaged, and why; one line each
+};
+/// Collective. load() of the newest checkpoint in `output_dir` that is whole. Errors: as load(); when none is whole,
+/// what is wrong with the newest.
+Loaded load_newest(const std::filesystem::path& output_dir, const RunState& state);
 
 }  // namespace trainer::checkpoint

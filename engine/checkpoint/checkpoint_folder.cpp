@@ -1,13 +1,19 @@
 #include "engine/checkpoint/checkpoint_folder.h"
 
-#include <algorithm>
-#include <charconv>
-#include <string>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+
+#include "engine/base/errors.h"
+#include "engine/base/file_operations.h"
 #include "engine/base/files.h"
+#include "engine/checkpoint/contents.h"
 
 namespace trainer::checkpoint {
 namespace fs = std::filesystem;
+namespace ops = file_operations;
 namespace {
 
 constexpr std::string_view kPrefix = "checkpoint-", kPartialPrefix = ".checkpoint-";
@@ -20,13 +26,15 @@ std::optional<int64_t> step_of(const std::string& name) {
   return error == std::errc() && stop == end ? std::optional(step) : std::nullopt;
 }
 
-/// Renamed first: a removal that is cut short leaves no checkpoint that looks whole.
-void remove_folder(const fs::path& folder) {
-  const fs::path doomed = folder.parent_path() / ("." + folder.filename().string() + ".removing");
-  std::error_code error;
-  fs::rename(folder, doomed, error);
-  if (!error) fs::remove_all(doomed, error);
-  if (error) throw machine_error("remove", folder, error.value());
+/// What was measured at a checkpoint; none also when it can't be read.
+std::optional<double> measured(const Found& checkpoint, const std::string& metric) {
+  try {
+    const Contents contents = read_contents(checkpoint.folder);
+    const auto value = contents.metrics.find("eval_" + metric);
+    return value == contents.metrics.end() ? std::nullopt : std::optional(value->second);
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -54,19 +62,70 @@ std::optional<Found> newest_checkpoint(const fs::path& output_dir) {
   return all.empty() ? std::nullopt : std::optional(all.back());
 }
 
+std::vector<fs::path> find_unfinished(const fs::path& output_dir) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(output_dir, error))
+    if (entry.path().filename().string().starts_with(kPartialPrefix)) found.push_back(entry.path());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+const Found* best_checkpoint(const std::vector<Found>& checkpoints, const std::string& metric) {
+  const Found* best = nullptr;
+  double best_value = 0;
+  if (metric == "none") return best;
+  for (const Found& checkpoint : checkpoints) {
+    const auto value = measured(checkpoint, metric);
+    if (!value || (best != nullptr && (metric == "loss" ? *value >= best_value : *value <= best_value))) continue;
+    best = &checkpoint;
+    best_value = *value;
+  }
+  return best;
+}
+
+std::vector<Found> superfluous(const std::vector<Found>& checkpoints, const Keep& keep) {
+  const auto room = static_cast<size_t>(keep.newest);
+  if (keep.newest <= 0 || checkpoints.size() <= room) return {};
+  std::vector<Found> old(checkpoints.begin(), checkpoints.end() - static_cast<int64_t>(room));
+  const Found* const best = best_checkpoint(checkpoints, keep.best_by);
+  const auto is_best = [&](const Found& one) { return best != nullptr && one.step == best->step; };
+  const auto kept = std::find_if(old.begin(), old.end(), is_best);
+  if (kept == old.end()) return old;
+  old.erase(kept);
+  if (room > 1) old.push_back(checkpoints[old.size() + 1]);  // the best takes the place of the oldest of the newest
+  return old;
+}
+
+void link_latest(const fs::path& output_dir, const fs::path& folder) {
+  const fs::path growing = output_dir / fmt::format(".latest.{}.tmp", getpid()), link = output_dir / "latest";
+  ops::remove_file(growing);
+  if (ops::make_link(folder.filename().string(), growing) != 0) {
+    if (errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS) return;
+    throw machine_error("link", link, errno);
+  }
+  if (ops::rename(growing, link) != 0) throw machine_error("link", link, errno);
+}
+
 void remove_partial(const fs::path& output_dir) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(output_dir, error)) {
     const std::string name = entry.path().filename().string();
-    const bool unpublished = name.starts_with(".") && name.ends_with(".tmp");  // of publish_file
-    if (unpublished || name.starts_with(kPartialPrefix)) fs::remove_all(entry.path(), error);
+    if (name.starts_with(kPartialPrefix)) ops::remove_tree(entry.path());
+    if (name.starts_with(".") && name.ends_with(".tmp"))
+      ops::remove_file(entry.path());  // of publish_file, link_latest
   }
 }
 
-void rotate(const fs::path& output_dir, int64_t limit) {
-  if (limit <= 0) return;
-  const auto all = find_checkpoints(output_dir);
-  for (size_t i = 0; i + static_cast<size_t>(limit) < all.size(); ++i) remove_folder(all[i].folder);
+void remove_checkpoint(const fs::path& folder) {
+  const fs::path doomed = folder.parent_path() / ("." + folder.filename().string() + ".removing");
+  if (ops::rename(folder, doomed) != 0 || ops::remove_tree(doomed) != 0) throw machine_error("remove", folder, errno);
+}
+
+void rotate(const fs::path& output_dir, const Keep& keep, int64_t step) {
+  std::vector<Found> checkpoints = find_checkpoints(output_dir);
+  std::erase_if(checkpoints, [&](const Found& one) { return one.step > step; });
+  for (const Found& one : superfluous(checkpoints, keep)) remove_checkpoint(one.folder);
 }
 
 }  // namespace trainer::checkpoint

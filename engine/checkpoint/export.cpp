@@ -81,21 +81,46 @@ void export_weights(parallel::ParallelModel& model, const std::filesystem::path&
   export_tensors(model.comm(), path, chosen);
 }
 
-void export_adapter(parallel::ParallelModel& model, const config::LoraConfig& options,
-                    const std::filesystem::path& path) {
-  const auto tensors = model.logical_tensors();
-  std::map<std::string, const parallel::LogicalTensor*> by_name;
-  for (const auto& tensor : tensors) by_name[tensor.name] = &tensor;
-  const auto file = adapters::adapter_file(model.model(), options);
+namespace {
+
+std::vector<Exported> adapter_tensors(parallel::ParallelModel& model, const config::LoraConfig& options) {
+  std::map<std::string, parallel::LogicalTensor> by_name;
+  for (const auto& tensor : model.logical_tensors()) by_name[tensor.name] = tensor;
   std::vector<Exported> chosen;
-  for (const adapters::FileTensor& entry : file)
-    chosen.push_back({entry.name, entry.shape, at::kFloat, [&] {
+  for (const adapters::FileTensor& entry : adapters::adapter_file(model.model(), options))
+    chosen.push_back({entry.name, entry.shape, at::kFloat, [entry, by_name, &model] {
                         std::vector<at::Tensor> parts;
                         for (const std::string& name : entry.parameters)
-                          parts.push_back(gather(*by_name.at(name), model.comm()));
+                          parts.push_back(gather(by_name.at(name), model.comm()));
                         return entry.make(parts);
                       }});
-  export_tensors(model.comm(), path, chosen);
+  return chosen;
+}
+
+}  // namespace
+
+Gathered gather_adapter(parallel::ParallelModel& model, const config::LoraConfig& options) {
+  const at::NoGradGuard no_grad;
+  Gathered gathered;
+  for (const Exported& tensor : adapter_tensors(model, options)) {
+    const at::Tensor whole = tensor.whole();
+    if (model.comm().rank() == 0) gathered[tensor.name] = whole.clone();  // what was gathered may be the weight itself
+  }
+  return gathered;
+}
+
+void write_tensors(const std::filesystem::path& path, const Gathered& tensors) {
+  std::vector<tensorfile::TensorSpec> specs;
+  for (const auto& [name, tensor] : tensors) specs.push_back({name, tensor.scalar_type(), tensor.sizes().vec()});
+  tensorfile::SafetensorsWriter writer(path, specs);
+  const auto order = writer.order();
+  for (const auto& info : order) writer.write(info.name, tensors.at(info.name));
+  writer.finish();
+}
+
+void export_adapter(parallel::ParallelModel& model, const config::LoraConfig& options,
+                    const std::filesystem::path& path) {
+  export_tensors(model.comm(), path, adapter_tensors(model, options));
 }
 
 }  // namespace trainer::checkpoint

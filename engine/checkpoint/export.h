@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,14 @@ struct Exported {
 /// Errors: MachineError.
 void export_tensors(dist::Comm& comm, const std::filesystem::path& path, const std::vector<Exported>& tensors);
 
-/// Collective. export_tensors of what an adapter file holds (engine/adapters/adapter_file.h).
+/// Tensors in memory by name.
+using Gathered = std::map<std::string, at::Tensor>;
+/// Collective. What an adapter file holds (engine/adapters/adapter_file.h); on rank 0 only.
+Gathered gather_adapter(parallel::ParallelModel& model, const config::LoraConfig& options);
+/// Writes them to the safetensors file `path`. Errors: MachineError.
+void write_tensors(const std::filesystem::path& path, const Gathered& tensors);
+
+/// Collective. export_tensors of what an adapter file holds.
 void export_adapter(parallel::ParallelModel& model, const config::LoraConfig& options,
                     const std::filesystem::path& path);
 

@@ -1,7 +1,6 @@
 #include "engine/checkpoint/manifest.h"
 
 #include <algorithm>
-#include <map>
 
 #include <nlohmann/json.hpp>
 
@@ -12,9 +11,6 @@ namespace trainer::checkpoint {
 namespace {
 
 using nlohmann::json;
-
-constexpr const char* kFormat = "trainer checkpoint";
-constexpr int64_t kVersion = 1;
 
 json to_json(const nn::Part& part) {
   json ranges = json::array();
@@ -103,20 +99,24 @@ optim::LossScaleState loss_scale_from(const json& progress) {
 std::string to_json(const Manifest& m) {
   json tensors = json::array();
   for (const SavedTensor& tensor : m.tensors) tensors.push_back(to_json(tensor));
-  const json all = {{"format", kFormat},          {"version", kVersion},      {"progress", progress_json(m.progress)},
-                    {"world_size", m.world_size}, {"seed", m.seed},           {"samples_per_epoch", m.samples},
-                    {"strategy", m.strategy},     {"optimizer", m.optimizer}, {"tensors", std::move(tensors)}};
-  return all.dump(1) + "\n";
+  const json all = {{"format", kFormat},
+                    {"version", kFormatVersion},
+                    {"progress", progress_json(m.progress)},
+                    {"world_size", m.world_size},
+                    {"seed", m.seed},
+                    {"samples_per_epoch", m.samples},
+                    {"strategy", m.strategy},
+                    {"optimizer", m.optimizer},
+                    {"metrics", m.metrics},
+                    {"files", to_json(m.files)},
+                    {"tensors", tensors}};
+  return sealed(all.dump(1));
 }
 
 Manifest read_manifest(const std::string& folder) {
   const std::string path = folder + "/manifest.json";
-  const json all = json::parse(read_file(path), nullptr, false);
-  if (!all.is_object() || all.value("format", json()) != kFormat)
-    throw InputError("{}: not the manifest of a checkpoint.", path);
+  const json all = read_sealed(folder);
   try {
-    if (all.at("version").get<int64_t>() > kVersion)
-      throw InputError("written by a newer version (format {}; this one reads {})", all.at("version").dump(), kVersion);
     const json& p = all.at("progress");
     Manifest m{{p.at("step"), p.at("consumed_samples"), p.at("global_batch_size"), p.at("optimizer_steps"),
                 p.at("loss_since_log"), p.at("updates_since_log"), p.at("tokens"), loss_scale_from(p)},
@@ -125,6 +125,8 @@ Manifest read_manifest(const std::string& folder) {
                all.at("samples_per_epoch"),
                all.at("strategy"),
                all.at("optimizer"),
+               all.at("metrics"),
+               files_from(all.at("files")),
                {}};
     for (const json& tensor : all.at("tensors")) {
       m.tensors.push_back(tensor_from(tensor));
@@ -138,25 +140,28 @@ Manifest read_manifest(const std::string& folder) {
   }
 }
 
-std::string pieces_to_text(const std::vector<SavedTensor>& tensors) {
+std::string written_to_text(const std::vector<SavedTensor>& tensors, const std::vector<StoredFile>& files) {
   json all = json::array();
   for (const SavedTensor& tensor : tensors) all.push_back(to_json(tensor));
-  return all.dump();
+  return json{{"tensors", std::move(all)}, {"files", to_json(files)}}.dump();
 }
 
-void merge_pieces(const std::string& text, std::vector<SavedTensor>& into) {
+void merge_written(const std::string& text, Manifest& into) {
   std::map<std::pair<std::string, std::string>, size_t> place;
-  for (size_t i = 0; i < into.size(); ++i) place[{into[i].kind, into[i].name}] = i;
-  for (const json& entry : json::parse(text)) {
+  for (size_t i = 0; i < into.tensors.size(); ++i) place[{into.tensors[i].kind, into.tensors[i].name}] = i;
+  const json written = json::parse(text);
+  for (const json& entry : written.at("tensors")) {
     SavedTensor tensor = tensor_from(entry);
-    const auto [at, is_new] = place.try_emplace({tensor.kind, tensor.name}, into.size());
+    const auto [at, is_new] = place.try_emplace({tensor.kind, tensor.name}, into.tensors.size());
     if (is_new) {
-      into.push_back(std::move(tensor));
+      into.tensors.push_back(std::move(tensor));
     } else {
-      auto& pieces = into[at->second].pieces;
+      auto& pieces = into.tensors[at->second].pieces;
       pieces.insert(pieces.end(), tensor.pieces.begin(), tensor.pieces.end());
     }
   }
+  const auto files = files_from(written.at("files"));
+  into.files.insert(into.files.end(), files.begin(), files.end());
 }
 
 }  // namespace trainer::checkpoint

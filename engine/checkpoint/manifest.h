@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "engine/checkpoint/contents.h"
 #include "engine/optim/loss_scale.h"
 #include "models/nn/part.h"
 
@@ -46,16 +48,19 @@ struct Manifest {
   int64_t samples = 0;   // in an epoch
   std::string strategy;  // for people
   std::string optimizer;
+  std::map<std::string, double> metrics;  // contents.h
+  std::vector<StoredFile> files;
   std::vector<SavedTensor> tensors;
 };
 
+/// With its seal (contents.h).
 std::string to_json(const Manifest& manifest);
 
-/// Reads `folder`/manifest.json. Errors: InputError for a file that is no manifest, or of a newer version.
+/// Reads `folder`/manifest.json. Errors: InputError for a file that is no manifest, damaged, or of another version.
 Manifest read_manifest(const std::string& folder);
 
-/// The entries of one rank as text, and put together: how rank 0 learns what the others wrote.
-std::string pieces_to_text(const std::vector<SavedTensor>& tensors);
-void merge_pieces(const std::string& text, std::vector<SavedTensor>& into);
+/// What one rank wrote as text, and put together: how rank 0 learns what the others did.
+std::string written_to_text(const std::vector<SavedTensor>& tensors, const std::vector<StoredFile>& files);
+void merge_written(const std::string& text, Manifest& into);
 
 }  // namespace trainer::checkpoint

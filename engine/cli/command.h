@@ -23,5 +23,6 @@ int run_check(const Arguments& arguments);
 int run_explain(const Arguments& arguments);
 int run_tokenize(const Arguments& arguments);
 int run_selftest(const Arguments& arguments);
+int run_checkpoint(const Arguments& arguments);
 
 }  // namespace trainer::cli

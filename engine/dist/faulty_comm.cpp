@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <map>
@@ -20,6 +21,7 @@ namespace {
 const std::map<std::string, Fault::Kind> kKinds{{"skip", Fault::Kind::kSkip}, {"other", Fault::Kind::kOther},
                                                 {"size", Fault::Kind::kSize}, {"stop", Fault::Kind::kStop},
                                                 {"kill", Fault::Kind::kKill}, {"slow", Fault::Kind::kSlow}};
+const std::map<std::string, int> kFileErrors{{"enospc", ENOSPC}, {"eio", EIO}, {"edquot", EDQUOT}};
 
 struct Nothing : Pending {
   void wait() override {}
@@ -103,13 +105,15 @@ std::optional<Fault> fault_from_environment() {
   const auto bad = [&](const std::string& why) {
     return ConfigError(
         "TRAINER_INJECT={}: {}.\n  It is KIND:rank=R,step=S with one of skip, other, size, stop, kill, "
-        "slow (and seconds=N) as KIND: see docs/fault_injection.md.",
+        "slow (and seconds=N), or kill, enospc, eio, edquot with file=N, as KIND: see docs/fault_injection.md.",
         whole, why);
   };
   const std::string kind = whole.substr(0, whole.find(':'));
   const auto known = kKinds.find(kind);
-  if (known == kKinds.end()) throw bad(fmt::format("'{}' is no fault", kind));
-  Fault fault{.kind = known->second};
+  const auto error = kFileErrors.find(kind);
+  if (known == kKinds.end() && error == kFileErrors.end()) throw bad(fmt::format("'{}' is no fault", kind));
+  Fault fault{.kind = known == kKinds.end() ? Fault::Kind::kFileError : known->second};
+  if (error != kFileErrors.end()) fault.error = error->second;
   std::istringstream rest(kind == whole ? "" : whole.substr(kind.size() + 1));
   for (std::string word; std::getline(rest, word, ',');) {
     const std::string name = word.substr(0, word.find('='));
@@ -123,10 +127,21 @@ std::optional<Fault> fault_from_environment() {
       fault.step = static_cast<int64_t>(number);
     else if (name == "seconds")
       fault.seconds = number;
+    else if (name == "file")
+      fault.file = static_cast<int64_t>(number);
     else
       throw bad(fmt::format("'{}' is not known", name));
   }
+  const bool of_files = fault.kind == Fault::Kind::kFileError;
+  if (of_files && fault.file < 1) throw bad("which operation of the save fails is not given (file=N)");
+  if (fault.file > 0 && !of_files && fault.kind != Fault::Kind::kKill) throw bad("file=N does not go with it");
   return fault;
+}
+
+std::optional<file_operations::Fault> file_fault(const Fault& fault, int rank) {
+  if (fault.file == 0 || fault.rank != rank) return std::nullopt;
+  // A full disk stays full.
+  return file_operations::Fault{fault.step, fault.file, fault.error, fault.error == ENOSPC || fault.error == EDQUOT};
 }
 
 std::unique_ptr<Comm> faulty_comm(std::unique_ptr<Comm> comm, const Fault& fault, std::function<int64_t()> step) {

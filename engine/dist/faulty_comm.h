@@ -3,21 +3,27 @@
 #include <functional>
 #include <optional>
 
+#include "engine/base/file_operations.h"
 #include "engine/dist/comm.h"
 
 namespace trainer::dist {
 
 /// A fault made on purpose, to test what becomes of a run: docs/fault_injection.md.
 struct Fault {
-  enum class Kind { kSkip, kOther, kSize, kStop, kKill, kSlow };
+  enum class Kind { kSkip, kOther, kSize, kStop, kKill, kSlow, kFileError };
   Kind kind{};
   int rank = 0;
   int64_t step = 1;
   double seconds = 10;  // of kSlow
+  int64_t file = 0;     // kKill, kFileError: in the n-th file operation of a save
+  int error = 0;        // of kFileError
 };
 
 /// The fault that TRAINER_INJECT asks for: "skip:rank=1,step=3". Errors: ConfigError.
 std::optional<Fault> fault_from_environment();
+
+/// What the fault does to this rank's saves, if it does anything.
+std::optional<file_operations::Fault> file_fault(const Fault& fault, int rank);
 
 /// A communicator in which `fault` strikes at its rank's first collective after `step()` has reached its step.
 std::unique_ptr<Comm> faulty_comm(std::unique_ptr<Comm> comm, const Fault& fault, std::function<int64_t()> step);

@@ -1,15 +1,15 @@
 #include "engine/tensorfile/safetensors_writer.h"
 
-#include <fcntl.h>
-
 #include <bit>
 #include <cerrno>
 #include <set>
 
 #include "engine/base/errors.h"
+#include "engine/base/file_operations.h"
 #include "engine/base/files.h"
 
 namespace trainer::tensorfile {
+namespace ops = file_operations;
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
@@ -31,25 +31,36 @@ std::vector<TensorInfo> planned(const std::vector<TensorSpec>& specs) {
 }  // namespace
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorSpec>& tensors,
-                                     Metadata metadata)
-    : path_(path), header_{std::move(metadata), planned(tensors)} {
+                                     Metadata metadata, Tap tap)
+    : path_(path), header_{std::move(metadata), planned(tensors)}, tap_(std::move(tap)) {
   header_.metadata["format"] = "pt";
   const std::string json = format_header(header_);
   require(json.size() <= kMaxHeaderBytes, "the header of {} would have {} bytes", path_.string(), json.size());
-  file_.reset(open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666));
+  file_.reset(ops::create(path_));
   if (!file_) throw machine_error("write", path_, errno);
   const uint64_t length = json.size();
   try {
-    write_all(file_.get(), {reinterpret_cast<const char*>(&length), sizeof(length)}, path_);
-    write_all(file_.get(), json, path_);
+    if (ops::reserve(file_.get(), bytes()) != 0) throw machine_error("write", path_, errno);
+    put({reinterpret_cast<const char*>(&length), sizeof(length)});
+    put(json);
   } catch (...) {
-    unlink(path_.c_str());
+    ops::remove_file(path_);
     throw;
   }
 }
 
 SafetensorsWriter::~SafetensorsWriter() {
-  if (file_) unlink(path_.c_str());
+  if (file_) ops::remove_file(path_);
+}
+
+int64_t SafetensorsWriter::bytes() const {
+  const int64_t data = order().empty() ? 0 : order().back().offset + order().back().bytes;
+  return static_cast<int64_t>(sizeof(uint64_t) + format_header(header_).size()) + data;
+}
+
+void SafetensorsWriter::put(std::string_view bytes) {
+  write_all(file_.get(), bytes, path_);
+  if (tap_) tap_(bytes);
 }
 
 void SafetensorsWriter::write(const std::string& name, const at::Tensor& tensor) {
@@ -60,18 +71,17 @@ void SafetensorsWriter::write(const std::string& name, const at::Tensor& tensor)
           "{} was declared as {} {}, but is {} {}", shown_name(name), info.dtype->name, shape_text(info.shape),
           c10::toString(tensor.scalar_type()), shape_text(tensor.sizes().vec()));
   const at::Tensor values = tensor.cpu().contiguous();
-  if (info.bytes > 0)
-    write_all(file_.get(), {static_cast<const char*>(values.const_data_ptr()), static_cast<size_t>(info.bytes)}, path_);
+  if (info.bytes > 0) put({static_cast<const char*>(values.const_data_ptr()), static_cast<size_t>(info.bytes)});
   ++next_;
 }
 
 void SafetensorsWriter::finish() {
   require(next_ == order().size(), "{} of {} tensors of {} were written", next_, order().size(), path_.string());
-  if (fsync(file_.get()) != 0) throw machine_error("sync to disk", path_, errno);
+  if (ops::sync(file_.get()) != 0) throw machine_error("sync to disk", path_, errno);
   const int fd = file_.release();
-  if (close(fd) != 0) {
+  if (ops::close(fd) != 0) {
     const int error = errno;
-    unlink(path_.c_str());
+    ops::remove_file(path_);
     throw machine_error("write", path_, error);
   }
 }

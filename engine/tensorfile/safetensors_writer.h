@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,14 +28,21 @@ struct TensorSpec {
 /// MachineError when the disk or the folder doesn't play along; InternalError for tensors other than declared.
 class SafetensorsWriter {
  public:
+  /// Shown all bytes in their order as they are written.
+  using Tap = std::function<void(std::string_view bytes)>;
+
   /// `metadata` is written besides {"format": "pt"}.
-  SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorSpec>& tensors, Metadata metadata = {});
+  SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorSpec>& tensors, Metadata metadata = {},
+                    Tap tap = {});
   ~SafetensorsWriter();
   SafetensorsWriter(const SafetensorsWriter&) = delete;
   SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
 
   /// All tensors in the order in which they must be written.
   const std::vector<TensorInfo>& order() const { return header_.tensors; }
+
+  /// Of the whole file.
+  int64_t bytes() const;
 
   /// Writes the next tensor; `name` must be its name.
   void write(const std::string& name, const at::Tensor& tensor);
@@ -43,8 +51,11 @@ class SafetensorsWriter {
   void finish();
 
  private:
+  void put(std::string_view bytes);
+
   std::filesystem::path path_;
   Header header_;
+  Tap tap_;
   FileDescriptor file_;
   size_t next_ = 0;  // into order()
 };

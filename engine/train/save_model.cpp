@@ -42,4 +42,20 @@ void save_model(parallel::ParallelModel& model, const config::Plan& plan, const 
   if (tokenizer != nullptr) data::copy_files(*tokenizer, folder);
 }
 
+checkpoint::Saver::Also beside_checkpoint(parallel::ParallelModel& model, const config::Plan& plan,
+                                          const config::LoraConfig& lora, const data::Tokenizer* tokenizer) {
+  if (plan.config.lora) {
+    const auto adapter = checkpoint::gather_adapter(model, lora);
+    const std::string about = adapters::adapter_config_json(lora, model.model(), plan.config.model.path);
+    return [adapter, about](const fs::path& folder) {
+      checkpoint::write_tensors(folder / "adapter_model.safetensors", adapter);
+      publish_file(folder / "adapter_config.json", about);
+    };
+  }
+  return [about = model.model().config_json(), tokenizer](const fs::path& folder) {
+    publish_file(folder / "config.json", about);
+    if (tokenizer != nullptr) data::copy_files(*tokenizer, folder);
+  };
+}
+
 }  // namespace trainer::train

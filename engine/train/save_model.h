@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "data/tokenizers/tokenizer.h"
+#include "engine/checkpoint/saver.h"
 #include "engine/config/plan.h"
 #include "engine/parallel/parallel_model.h"
 #include "engine/train/build.h"
@@ -13,5 +14,10 @@ namespace trainer::train {
 /// loads, or a model folder that transformers loads (with the tokenizer's files, where there is one).
 void save_model(parallel::ParallelModel& model, const config::Plan& plan, const config::LoraConfig& lora,
                 const data::Tokenizer* tokenizer, const std::filesystem::path& folder);
+
+/// Collective. Puts into a checkpoint, later, what makes it of use to others: the adapter folder's files, or what a
+/// model folder needs besides weights. Adapters are as they are now.
+checkpoint::Saver::Also beside_checkpoint(parallel::ParallelModel& model, const config::Plan& plan,
+                                          const config::LoraConfig& lora, const data::Tokenizer* tokenizer);
 
 }  // namespace trainer::train

@@ -57,7 +57,8 @@ Trainer::Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::Lora
       inputs_(inputs),
       lora_(std::move(lora)),
       model_(std::move(model)),
-      report_(std::move(report)) {
+      report_(std::move(report)),
+      saver_(make_saver()) {
   optimizer_ = optim::make_optimizer(config_.training, model_->logical_tensors(), model_->comm());
   if (config_.mixed_precision == config::MixedPrecision::kFp16) loss_scale_.emplace(config_.training.loss_scaling);
   resume();
@@ -76,7 +77,18 @@ void Trainer::resume() {
   progress_.global_batch = chosen_global_batch(0);
   if (folder.empty()) return;
   report_(-1, "resuming");
-  const checkpoint::Manifest manifest = checkpoint::load(folder, {*model_, *optimizer_});
+  const std::string& choice = config_.checkpoint.resume_from_checkpoint;
+  const bool any = choice == "auto" || choice == "true";
+  const checkpoint::RunState state{*model_, *optimizer_};
+  const checkpoint::Loaded loaded = any ? checkpoint::load_newest(config_.output_dir, state)
+                                        : checkpoint::Loaded{folder, checkpoint::load(folder, state), {}};
+  resume_from(loaded.folder.string(), loaded.manifest);
+  if (!speaks()) return;
+  for (const std::string& newer : loaded.passed_over) log::warning("warning: passed over: {}", newer);
+  log::info("resuming from {} (step {})", loaded.folder.string(), progress_.step);
+}
+
+void Trainer::resume_from(const std::string& folder, const checkpoint::Manifest& manifest) {
   if (manifest.samples != train().size())
     throw InputError(
         "{}: saved while training on {} samples; the data now has {}.\n  Resume with the data it was saved with, or "
@@ -92,7 +104,6 @@ void Trainer::resume() {
   progress_.global_batch = chosen_global_batch(manifest.progress.global_batch);
   if (loss_scale_ && progress_.loss_scale.scale > 0) loss_scale_->set_state(progress_.loss_scale);
   last_saved_ = progress_.step;
-  if (speaks()) log::info("resuming from {} (step {})", folder, progress_.step);
 }
 
 int64_t Trainer::chosen_global_batch(int64_t of_checkpoint) const {
@@ -102,15 +113,28 @@ int64_t Trainer::chosen_global_batch(int64_t of_checkpoint) const {
 }
 
 Ending Trainer::run() {
+  try {
+    return run_updates();
+  } catch (const NumericError&) {  // which all ranks throw together
+    saving([this] { saver_.finish(); });
+    throw;
+  }
+}
+
+Ending Trainer::run_updates() {
+  saver_.prepare({*model_, *optimizer_});
   while (progress_.step < total_steps_) {
     const auto start = Clock::now();
     const StepResult result = train_step();
     seconds_since_log_ += seconds_since(start);
     log_step(result);
+    if (result.all_saved) saving([this] { saver_.advance(); });
+    measured_.clear();
     if (evaluation_due()) evaluate(false);
-    if (due(config_.checkpoint.save_steps)) save_checkpoint();
+    if (due(config_.checkpoint.save_steps)) save_checkpoint(false);
     if (result.stop) {
-      if (config_.checkpoint.save_on_signal) save_checkpoint();
+      if (config_.checkpoint.save_on_signal) save_checkpoint(true);
+      saving([this] { saver_.finish(); });
       return Ending::kStopped;
     }
   }
@@ -131,11 +155,13 @@ Trainer::StepResult Trainer::train_step() {
   pass.label_smoothing = config_.training.label_smoothing_factor;
   if (loss_scale_) model_->set_loss_scale(loss_scale_->scale());
   const double mine = model_->update(batch.micro_batches, batch.target_tokens, pass);
-  // One collective for all that ranks must agree on: the loss, and whether anyone was asked to stop. Ranks that share
-  // the work on the same samples have the same loss, of which one counts.
+  // One collective for all that ranks must agree on: the loss, whether anyone was asked to stop, and how many are
+  // through with their part of a save. Ranks that share the work on the same samples have the same loss, of which one
+  // counts.
   const dist::Mesh& mesh = model_->mesh();
   const bool counts = mesh.tensor().rank() + mesh.context().rank() + mesh.pipeline().rank() == 0;
-  const at::Tensor shared = at::tensor({counts ? mine : 0.0, stop_signal() != 0 ? 1.0 : 0.0}, at::kDouble);
+  const at::Tensor shared =
+      at::tensor({counts ? mine : 0.0, stop_signal() != 0 ? 1.0 : 0.0, saver_.ready() ? 1.0 : 0.0}, at::kDouble);
   model_->comm().all_reduce(shared);
   const double loss = shared[0].item<double>() / static_cast<double>(batch.target_tokens);
   const double grad_norm = model_->clip_grad_norm(config_.training.max_grad_norm);
@@ -157,10 +183,12 @@ Trainer::StepResult Trainer::train_step() {
           batch.efficiency,
           batch.digest,
           data_seconds,
-          shared[1].item<double>() > 0};
+          shared[1].item<double>() > 0,
+          saver_.busy() && shared[2].item<double>() == model_->comm().size()};
 }
 
 void Trainer::make_update(bool good, double learning_rate) {
+  saver_.wait_for_copy();
   if (good) {
     if (first_steps_) first_steps_->see_gradients();
     optimizer_->step(model_->logical_tensors(), learning_rate);
@@ -231,6 +259,7 @@ bool Trainer::evaluation_due() const {
 
 void Trainer::evaluate(bool at_end) {
   report_(progress_.step, "evaluating");
+  saver_.wait_for_copy();
   model_->bring_together({});
   const config::EvaluationConfig& options = config_.evaluation;
   const auto& metrics = options.metrics;
@@ -247,6 +276,8 @@ void Trainer::evaluate(bool at_end) {
         if (reporter_) reporter_->progress().set_activity(activity);
       }};
   const evaluation::Result result = evaluation::evaluate(*model_, request);
+  for (const auto& [name, value] : result.values)
+    if (std::isfinite(value)) measured_[name] = value;
   if (!reporter_) return;
   reporter_->report(
       metrics::EvaluationRecord{progress_.step, batches_->updates().epochs_at(progress_.consumed), result.values});
@@ -263,27 +294,45 @@ void Trainer::evaluate(bool at_end) {
              100 * result.values.at("eval_accuracy"), result.predictions.size(), majority.label, 100 * majority.share);
 }
 
-void Trainer::save_checkpoint() {
-  if (last_saved_ == progress_.step) return;
-  report_(progress_.step, "saving");
-  std::vector<at::Tensor> state;
-  for (const optim::StateTensor& tensor : optimizer_->state()) state.push_back(tensor.value);
-  model_->bring_together(state);
-  checkpoint::Manifest about;
-  about.progress = progress_;
-  about.seed = config_.seed;
-  about.samples = train().size();
-  about.strategy = config_.distributed_type == config::DistributedType::kFsdp ? "FSDP" : "replicated";
-  checkpoint::save(config_.output_dir, about, {*model_, *optimizer_}, [this](const std::filesystem::path& folder) {
-    if (config_.lora) save_model(*model_, plan_, lora_, inputs_.tokenizer.get(), folder);
-  });
-  last_saved_ = progress_.step;
-  if (speaks()) checkpoint::rotate(config_.output_dir, config_.checkpoint.save_total_limit);
-  model_->comm().barrier();
+checkpoint::Saver Trainer::make_saver() {
+  return {{config_.output_dir, {config_.checkpoint.save_total_limit}, "xxh3", /*beside_training=*/false},
+          model_->comm()};
+}
+
+void Trainer::save_checkpoint(bool whatever_happens) {
+  if (last_saved_ != progress_.step) {
+    report_(progress_.step, "saving");
+    std::vector<at::Tensor> state;
+    for (const optim::StateTensor& tensor : optimizer_->state()) state.push_back(tensor.value);
+    saving([this] { saver_.finish(); });  // before weights change
+    model_->bring_together(state);
+    checkpoint::Manifest about;
+    about.progress = progress_;
+    about.seed = config_.seed;
+    about.samples = train().size();
+    about.strategy = config_.distributed_type == config::DistributedType::kFsdp ? "FSDP" : "replicated";
+    about.metrics = measured_;
+    last_saved_ = progress_.step;
+    const auto begin = [&] {
+      saver_.begin(std::move(about), {*model_, *optimizer_},
+                   beside_checkpoint(*model_, plan_, lora_, inputs_.tokenizer.get()));
+    };
+    whatever_happens ? begin() : saving(begin);
+  }
+  if (whatever_happens) saver_.finish();
+}
+
+void Trainer::saving(const std::function<void()>& part) {
+  try {
+    part();
+  } catch (const MachineError& error) {  // on all ranks alike
+    last_saved_ = -1;
+    if (speaks()) log::warning("warning: no checkpoint was saved, the run goes on: {}", error.what());
+  }
 }
 
 void Trainer::finish() {
-  save_checkpoint();
+  save_checkpoint(true);
   if (speaks()) checkpoint::remove_partial(config_.output_dir);  // what a killed export or removal left
   report_(progress_.step, "saving the model");
   save_model(*model_, plan_, lora_, inputs_.tokenizer.get(), config_.output_dir);

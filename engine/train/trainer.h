@@ -3,10 +3,11 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 
-#include "engine/checkpoint/manifest.h"
+#include "engine/checkpoint/saver.h"
 #include "engine/config/plan.h"
 #include "engine/evaluation/evaluate.h"
 #include "engine/metrics/reporter.h"
@@ -47,9 +48,12 @@ class Trainer {
     std::string digest;
     double data_seconds;
     bool stop;
+    bool all_saved;  // every rank is through with its part of the save under way
   };
 
   void resume();
+  void resume_from(const std::string& folder, const checkpoint::Manifest& manifest);
+  Ending run_updates();
   int64_t chosen_global_batch(int64_t of_checkpoint) const;
   StepResult train_step();
   /// After an update's gradients are known: true when they are to be used, false when they overflowed fp16, after which
@@ -59,7 +63,12 @@ class Trainer {
   void make_update(bool good, double learning_rate);
   void log_step(const StepResult& result);
   void evaluate(bool at_end);
-  void save_checkpoint();
+  /// Begins to save, unless that was done at this step. `whatever_happens`: returns when it is done, and throws what a
+  /// periodic save is allowed to fail with.
+  void save_checkpoint(bool whatever_happens);
+  checkpoint::Saver make_saver();
+  /// Collective. Runs a part of a save; what goes wrong with it is a warning, if the configuration says so.
+  void saving(const std::function<void()>& part);
   void finish();
   bool evaluation_due() const;
   bool due(int64_t every) const { return every > 0 && progress_.step % every == 0; }
@@ -74,6 +83,8 @@ class Trainer {
   std::unique_ptr<parallel::ParallelModel> model_;
   Report report_;
   std::unique_ptr<optim::Optimizer> optimizer_;
+  checkpoint::Saver saver_;
+  std::map<std::string, double> measured_;      // by the evaluation at this step
   std::optional<FirstSteps> first_steps_;       // until all is seen
   std::optional<optim::LossScale> loss_scale_;  // fp16 only
   checkpoint::Progress progress_;

@@ -22,6 +22,9 @@ int check_command(const std::vector<std::string>& args);
 /// {class: count}, the usual LoRA targets and the linear layers. Reads config.json only. Errors: InputError.
 int describe_model_command(const std::vector<std::string>& args);
 
+/// `export-checkpoint CHECKPOINT FOLDER`: checkpoint::export_checkpoint().
+int export_checkpoint_command(const std::vector<std::string>& args);
+
 /// `dump-logits --model FOLDER [--adapter FOLDER] --samples FILE --output FILE`: the logits of teacher forcing, for
 /// comparison with other programs. FILE: {"samples": [{"source": [ids], "labels": [ids]}]}; the output holds
 /// `logits_<i>` [labels, vocabulary] a sample.

@@ -44,7 +44,8 @@ std::unique_ptr<dist::Comm> meet_watched(Link& link, const std::shared_ptr<RankB
   if (ranks == 1) return dist::solo_comm();
   auto comm = dist::watched_comm(board, ranks, [&] { return meet(link, training); });
   const auto fault = dist::fault_from_environment();
-  return fault ? dist::faulty_comm(std::move(comm), *fault, [board] { return board->step(); }) : std::move(comm);
+  return fault && fault->file == 0 ? dist::faulty_comm(std::move(comm), *fault, [board] { return board->step(); })
+                                   : std::move(comm);
 }
 
 train::Ending run(Link& link, const std::shared_ptr<RankBoard>& board, int64_t& step, std::string& phase) {
@@ -76,6 +77,8 @@ train::Ending run(Link& link, const std::shared_ptr<RankBoard>& board, int64_t& 
     comm->barrier();  // all ranks have looked before one of them takes memory
     train::find_batch_size(plan, inputs, *comm, free_bytes);
   }
+  if (const auto fault = dist::fault_from_environment())
+    if (const auto of_files = dist::file_fault(*fault, rank)) file_operations::plan_fault(*of_files);
   report(-1, "loading the weights");
   config::LoraConfig lora = blueprint.lora;
   auto model = train::make_parallel(plan, blueprint, *comm);

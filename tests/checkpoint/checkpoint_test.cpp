@@ -1,6 +1,7 @@
 // Checkpoints under any strategy, damaged ones, rotation, export.
 #include "engine/checkpoint/checkpoint.h"
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 
@@ -13,6 +14,7 @@
 #include "engine/base/files.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/checkpoint/export.h"
+#include "engine/checkpoint/export_checkpoint.h"
 #include "engine/config/names.h"
 #include "tests/support/golden_case.h"
 #include "tests/support/ranks.h"
@@ -187,6 +189,15 @@ TEST(Checkpoint, ExportOfShardsIsTheSameFile) {
   EXPECT_GT(files[1].size(), 10'000U);
 }
 
+/// A small generator of our own: the same mutations everywhere.
+struct Dice {
+  uint64_t state;
+  uint64_t operator()(uint64_t below) {
+    state = state * 6364136223846793005 + 1442695040888963407;
+    return (state >> 33) % below;
+  }
+};
+
 /// A checkpoint of a very small model, to be damaged.
 class Damaged : public ::testing::Test {
  protected:
@@ -234,6 +245,29 @@ TEST_F(Damaged, AChangedByteIsFound) {
   EXPECT_NE(problem(plan_), "");
 }
 
+TEST_F(Damaged, EveryFlippedBitIsFound) {
+  std::vector<fs::path> files;
+  std::vector<uint64_t> ends;  // of the files, one behind the other
+  for (const auto& entry : fs::directory_iterator(checkpoint_)) {
+    files.push_back(entry.path());
+    ends.push_back((ends.empty() ? 0 : ends.back()) + entry.file_size());
+  }
+  ASSERT_EQ(files.size(), 3U);
+  TrainedRun run(plan_, {}, 2, *comm_);
+  Dice dice{5};
+  for (int round = 0; round < 1000; ++round) {
+    const uint64_t place = dice(ends.back());
+    const auto index = static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), place) - ends.begin());
+    const std::string whole = read_file(files[index]);
+    std::string flipped = whole;
+    flipped[whole.size() - (ends[index] - place)] ^= static_cast<char>(1 << dice(8));
+    write(files[index].filename().string(), flipped);
+    EXPECT_THROW(checkpoint::load(checkpoint_, run.state()), InputError) << files[index] << ", byte " << place;
+    write(files[index].filename().string(), whole);
+  }
+  EXPECT_EQ(problem(plan_), "");
+}
+
 TEST_F(Damaged, AMissingShardIsNamed) {
   fs::remove(checkpoint_ / "rank-00000.safetensors");
   EXPECT_NE(problem(plan_).find("rank-00000.safetensors"), std::string::npos) << problem(plan_);
@@ -261,15 +295,6 @@ TEST_F(Damaged, AManifestCutAnywhereIsRefused) {
   fs::remove(checkpoint_ / "manifest.json");
   EXPECT_NE(problem(plan_), "");
 }
-
-/// A small generator of our own: the same mutations everywhere.
-struct Dice {
-  uint64_t state;
-  uint64_t operator()(uint64_t below) {
-    state = state * 6364136223846793005 + 1442695040888963407;
-    return (state >> 33) % below;
-  }
-};
 
 /// Replaces, removes or doubles one value somewhere in the tree.
 void mutate(nlohmann::json& node, Dice& dice) {
@@ -312,6 +337,79 @@ void mutate(nlohmann::json& node, Dice& dice) {
     node = kValues[dice(std::size(kValues))];
 }
 
+TEST_F(Damaged, AnOlderOneIsChosenAndTheDamagedOneNamed) {
+  TrainedRun run(plan_, {}, 1, *comm_);
+  run.save(folder_.path(), 5);
+  fs::create_directory(folder_.path() / ".checkpoint-7.partial");
+  EXPECT_EQ(checkpoint::load_newest(folder_.path(), run.state()).manifest.progress.step, 5);
+  const fs::path shard = folder_.path() / "checkpoint-5/rank-00000.safetensors";
+  fs::resize_file(shard, fs::file_size(shard) - 1);
+  const checkpoint::Loaded loaded = checkpoint::load_newest(folder_.path(), run.state());
+  EXPECT_EQ(loaded.manifest.progress.step, 3);
+  EXPECT_EQ(loaded.folder, checkpoint_);
+  ASSERT_EQ(loaded.passed_over.size(), 2U);
+  EXPECT_EQ(loaded.passed_over[0], ".checkpoint-7.partial: it was not finished");
+  EXPECT_NE(loaded.passed_over[1].find("checkpoint-5/rank-00000.safetensors is damaged"), std::string::npos);
+  fs::remove(checkpoint_ / "trainer_state.json");
+  try {
+    checkpoint::load_newest(folder_.path(), run.state());
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("checkpoint-5"), std::string::npos);  // the newest
+  }
+}
+
+TEST_F(Damaged, ExportIsWhatTheRunWouldHaveLeft) {
+  TrainedRun run(plan_, {}, 2, *comm_);
+  checkpoint::load(checkpoint_, run.state());
+  const fs::path file = folder_.path() / "expected.safetensors", exported = folder_.path() / "exported";
+  checkpoint::export_weights(*run.model, file, [](const parallel::LogicalTensor& tensor) { return tensor.name; });
+  checkpoint::export_checkpoint(checkpoint_, exported);
+  EXPECT_TRUE(read_file(exported / "model.safetensors") == read_file(file));
+  EXPECT_FALSE(fs::exists(exported / "trainer_state.json"));
+  EXPECT_THROW(checkpoint::export_checkpoint(checkpoint_, exported), ConfigError);  // there is a model
+}
+
+TEST(Checkpoint, WithSha256) {
+  const TemporaryFolder folder;
+  const auto comm = dist::solo_comm();
+  TrainedRun run(plan_of("v1_0", false), {}, 1, *comm);
+  checkpoint::Saver({.output_dir = folder.path(), .digest = "sha256"}, *comm).begin({}, run.state(), [](const auto&) {
+  });
+  const auto contents = checkpoint::read_contents(folder.path() / "checkpoint-0");
+  ASSERT_EQ(contents.files.size(), 2U);
+  for (const auto& file : contents.files) EXPECT_EQ(file.digest.size(), std::string("sha256:").size() + 64);
+  checkpoint::load(folder.path() / "checkpoint-0", run.state());
+}
+
+TEST(Checkpoint, BesideTrainingHoldsTheMomentItWasBegunAt) {
+  const Strategy strategy{DistributedType::kFsdp, 2};
+  const TemporaryFolder folder;
+  run_as(strategy, [&](dist::Comm& comm) {
+    TrainedRun run(plan_of("v1_0", false), strategy, 1, comm);
+    checkpoint::Saver saver({.output_dir = folder.path(), .beside_training = true}, comm);
+    saver.prepare(run.state());
+    Contents expected;
+    for (const int64_t step : {1, 2, 3}) {
+      run.train(1);
+      expected = run.contents();
+      checkpoint::Manifest about;
+      about.progress.step = step;
+      saver.begin(about, run.state(), [](const auto&) {});  // waits for the one before
+      saver.wait_for_copy();
+      EXPECT_TRUE(saver.busy());
+    }
+    run.train(1);
+    EXPECT_NE(run.contents(), expected);
+    saver.finish();
+    EXPECT_FALSE(saver.busy());
+    checkpoint::load(folder.path() / "checkpoint-3", run.state());
+    EXPECT_TRUE(run.contents() == expected);
+  });
+  EXPECT_EQ(checkpoint::find_checkpoints(folder.path()).size(), 3U);
+  EXPECT_EQ(fs::read_symlink(folder.path() / "latest"), "checkpoint-3");
+}
+
 TEST_F(Damaged, AMutatedManifestIsRefusedOrHarmless) {
   const std::string text = read_file((checkpoint_ / "manifest.json").string());
   const nlohmann::json whole = nlohmann::json::parse(text);
@@ -322,8 +420,9 @@ TEST_F(Damaged, AMutatedManifestIsRefusedOrHarmless) {
     std::string mutated;
     if (round % 2 == 0) {
       nlohmann::json manifest = whole;
+      manifest.erase("seal");
       for (uint64_t i = 0; i <= dice(2); ++i) mutate(manifest, dice);
-      mutated = manifest.dump();
+      mutated = manifest.is_object() ? checkpoint::sealed(manifest.dump(1)) : manifest.dump();
     } else {
       mutated = text;
       const size_t at = dice(mutated.size());
@@ -370,12 +469,12 @@ TEST(CheckpointFolder, RotationKeepsTheNewestAndIgnoresWhatIsNone) {
   };
   EXPECT_EQ(steps(), (std::vector<int64_t>{9, 10, 100}));
   EXPECT_EQ(checkpoint::newest_checkpoint(folder.path())->step, 100);
-  checkpoint::rotate(folder.path(), 0);
+  checkpoint::rotate(folder.path(), {}, 100);
   EXPECT_EQ(steps().size(), 3U);
-  checkpoint::rotate(folder.path(), 2);
+  checkpoint::rotate(folder.path(), {2}, 100);
   EXPECT_EQ(steps(), (std::vector<int64_t>{10, 100}));
-  checkpoint::rotate(folder.path(), 1);
-  checkpoint::rotate(folder.path(), 1);
+  checkpoint::rotate(folder.path(), {1}, 100);
+  checkpoint::rotate(folder.path(), {1}, 100);
   EXPECT_EQ(steps(), (std::vector<int64_t>{100}));
   EXPECT_FALSE(fs::exists(folder.path() / "checkpoint-10"));
   checkpoint::remove_partial(folder.path());
@@ -383,6 +482,43 @@ TEST(CheckpointFolder, RotationKeepsTheNewestAndIgnoresWhatIsNone) {
   for (const char* name : {"checkpoint-12x", "checkpoint-200", "other"})
     EXPECT_TRUE(fs::exists(folder.path() / name)) << name;
   EXPECT_FALSE(checkpoint::newest_checkpoint(folder.path() / "absent"));
+}
+
+TEST(CheckpointFolder, RotationKeepsTheBest) {
+  const TemporaryFolder folder;
+  const auto make = [&](int64_t step, double loss) {
+    const fs::path path = checkpoint::checkpoint_path(folder.path(), step);
+    fs::create_directory(path);
+    const nlohmann::json manifest = {{"format", checkpoint::kFormat},
+                                     {"version", checkpoint::kFormatVersion},
+                                     {"progress", {{"step", step}}},
+                                     {"world_size", 1},
+                                     {"strategy", ""},
+                                     {"optimizer", ""},
+                                     {"files", nlohmann::json::array()},
+                                     {"metrics", {{"eval_loss", loss}, {"eval_accuracy", 0.5}}}};
+    std::ofstream(path / "manifest.json") << checkpoint::sealed(manifest.dump(1));
+  };
+  const auto left_of = [&](const checkpoint::Keep& keep) {
+    auto all = checkpoint::find_checkpoints(folder.path());
+    for (const auto& gone : checkpoint::superfluous(all, keep))
+      std::erase_if(all, [&](const auto& one) { return one.step == gone.step; });
+    std::vector<int64_t> steps;
+    for (const auto& one : all) steps.push_back(one.step);
+    return steps;
+  };
+  using Steps = std::vector<int64_t>;
+  make(1, 0.9), make(2, 0.4), make(3, 0.6), make(4, 0.5), make(5, 0.7);
+  EXPECT_EQ(left_of({.newest = 3}), (Steps{3, 4, 5}));
+  EXPECT_EQ(left_of({.newest = 3, .best_by = "loss"}), (Steps{2, 4, 5}));
+  EXPECT_EQ(left_of({.newest = 1, .best_by = "loss"}), (Steps{2, 5}));
+  EXPECT_EQ(left_of({.newest = 4, .best_by = "loss"}), (Steps{2, 3, 4, 5}));
+  EXPECT_EQ(left_of({.newest = 2, .best_by = "accuracy"}), (Steps{1, 5}));  // all alike: the first
+  EXPECT_EQ(left_of({.newest = 9, .best_by = "loss"}), (Steps{1, 2, 3, 4, 5}));
+  make(5, 0.1);
+  EXPECT_EQ(left_of({.newest = 2, .best_by = "loss"}), (Steps{4, 5}));
+  checkpoint::rotate(folder.path(), {.newest = 1, .best_by = "loss"}, 3);  // 4 and 5 are of another past
+  EXPECT_EQ(left_of({}), (Steps{2, 3, 4, 5}));
 }
 
 TEST(CheckpointFolder, ASaveRemovesWhatAKilledOneLeft) {

@@ -1,9 +1,12 @@
 #include "engine/dist/watched_comm.h"
 
+#include <cerrno>
+
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
+
 #include <gtest/gtest.h>
 
 #include "engine/base/errors.h"
@@ -125,7 +128,16 @@ TEST(FaultyComm, IsAskedForByTheEnvironment) {
   EXPECT_EQ(fault->rank, 2);
   EXPECT_EQ(fault->step, 5);
   EXPECT_EQ(fault->seconds, 1.5);
-  for (const char* text : {"explode:rank=1", "skip:rank", "skip:rank=x", "skip:colour=1"})
+  EXPECT_FALSE(dist::file_fault(*fault, 2));
+  const auto full = dist::file_fault(*read("enospc:rank=1,step=6,file=4"), 1);
+  EXPECT_EQ(full->save, 6);
+  EXPECT_EQ(full->operation, 4);
+  EXPECT_EQ(full->error, ENOSPC);
+  EXPECT_TRUE(full->lasting);
+  EXPECT_FALSE(dist::file_fault(*read("enospc:rank=1,step=6,file=4"), 0));
+  EXPECT_EQ(dist::file_fault(*read("kill:file=2"), 0)->error, 0);
+  for (const char* text :
+       {"explode:rank=1", "skip:rank", "skip:rank=x", "skip:colour=1", "enospc:rank=1", "slow:file=1"})
     EXPECT_THROW(read(text), ConfigError) << text;
 }
 

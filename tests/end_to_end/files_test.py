@@ -26,12 +26,14 @@ class Files(EndToEnd):
         self.launch(self.job("output", SHARDED, SHORT, GENERATED, {"logging": {"report_to": ["tensorboard"]}}))
         output = self.folder / "output"
         self.assertEqual({path.name for path in output.iterdir()},
-                         {"checkpoint-3", "checkpoint-4", "config.json", "config.resolved.yaml", "logs", "metrics.jsonl",
+                         {"checkpoint-3", "checkpoint-4", "config.json", "config.resolved.yaml", "latest", "logs",
+                          "metrics.jsonl",
                           "model.safetensors", "outcome.json", "predictions.jsonl", "spiece.model", "tensorboard",
                           "tokenizer_config.json"})
         self.assertEqual({path.name for path in (output / "logs").iterdir()}, {"rank-0.log", "rank-1.log"})
         self.assertEqual({path.name for path in (output / "checkpoint-4").iterdir()},
-                         {"manifest.json", "rank-00000.safetensors", "rank-00001.safetensors", "trainer_state.json"})
+                         {"config.json", "manifest.json", "rank-00000.safetensors", "rank-00001.safetensors",
+                          "spiece.model", "tokenizer_config.json", "trainer_state.json"})
         self.assertEqual(json.loads((output / "checkpoint-4/trainer_state.json").read_text())["global_step"], 4)
         self.check_model(output)
         self.check_metrics(output)

@@ -1,0 +1,56 @@
+// What manifest.json says about a checkpoint as a whole. (Its tensors: manifest.h.)
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace trainer::checkpoint {
+
+inline constexpr const char* kFormat = "trainer checkpoint";
+inline constexpr int64_t kFormatVersion = 2;
+
+/// A file of a checkpoint.
+struct StoredFile {
+  std::string name;  // beside the manifest
+  int64_t bytes = 0;
+  std::string digest;  // digest.h
+};
+
+struct Contents {
+  int64_t step = 0;
+  int64_t world_size = 0;
+  std::string strategy, optimizer;
+  std::map<std::string, double> metrics;  // "eval_loss", …: measured at this step
+  std::vector<StoredFile> files;          // all but the manifest
+
+  /// Of all files that are listed.
+  int64_t bytes() const;
+};
+
+/// `object`, the text of a JSON object, with a member "seal" at its end: the checksum of all before it.
+std::string sealed(std::string object);
+
+/// `folder`/manifest.json. Errors: InputError when it is no manifest, of another version, or not as it was sealed.
+nlohmann::json read_sealed(const std::filesystem::path& folder);
+/// Errors: those of read_sealed.
+Contents read_contents(const std::filesystem::path& folder);
+
+nlohmann::json to_json(const std::vector<StoredFile>& files);
+std::vector<StoredFile> files_from(const nlohmann::json& from);
+
+/// The files of `folder` besides those that `known` has, read and listed.
+std::vector<StoredFile> other_files(const std::filesystem::path& folder, const std::vector<StoredFile>& known,
+                                    const std::string& digest_kind);
+
+/// Errors: InputError when the file is not there or has another size.
+void check_size(const std::filesystem::path& folder, const StoredFile& file);
+/// Makes sure that files of a checkpoint are there and as they were written, byte for byte: of every `ranks` files the
+/// one in place `rank`, so that several can share the reading. Errors: InputError that names the file.
+void verify_files(const std::filesystem::path& folder, const Contents& contents, int rank = 0, int ranks = 1);
+
+}  // namespace trainer::checkpoint

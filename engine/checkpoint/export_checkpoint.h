@@ -1,0 +1,13 @@
+#pragma once
+
+#include <filesystem>
+
+namespace trainer::checkpoint {
+
+/// Makes `output` a folder that others load, from a checkpoint of any strategy and number of ranks: an adapter folder
+/// of PEFT, or a model folder of transformers, with the same bytes that the run itself would have left at that step.
+/// Every byte of the checkpoint is verified first.
+/// Errors: InputError when it isn't whole; MachineError; ConfigError when `output` holds weights already.
+void export_checkpoint(const std::filesystem::path& checkpoint, const std::filesystem::path& output);
+
+}  // namespace trainer::checkpoint

@@ -1,0 +1,158 @@
+#include "engine/checkpoint/saver.h"
+
+#include <chrono>
+
+#include <ATen/ops/empty.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/base/errors.h"
+#include "engine/base/file_operations.h"
+#include "engine/base/files.h"
+#include "engine/base/log.h"
+
+namespace trainer::checkpoint {
+namespace fs = std::filesystem;
+namespace {
+
+/// The file of the same name that the Hugging Face Trainer writes, as far as it makes sense here.
+std::string trainer_state_json(const Manifest& m) {
+  const nlohmann::json state = {
+      {"global_step", m.progress.step},
+      {"epoch", static_cast<double>(m.progress.consumed) / static_cast<double>(std::max<int64_t>(1, m.samples))},
+      {"train_batch_size", m.progress.global_batch},
+      {"num_input_tokens_seen", m.progress.tokens},
+      {"is_local_process_zero", true},
+      {"is_world_process_zero", true},
+      {"log_history", nlohmann::json::array()}};
+  return state.dump(2) + "\n";
+}
+
+/// Runs `work`, whose operations belong to the save. The message of what it throws, or "".
+std::string problem_of(const std::function<void()>& work) {
+  const file_operations::SaveScope scope;
+  try {
+    work();
+  } catch (const std::bad_alloc&) {
+    return "out of memory while saving";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+Saver::Saver(Options options, dist::Comm& comm) : options_(std::move(options)), comm_(comm) {}
+
+Saver::~Saver() {
+  if (work_.valid()) work_.wait();
+}
+
+void Saver::prepare(const RunState& state) {
+  if (!options_.beside_training || buffer_.defined()) return;
+  buffer_ = at::empty({Snapshot(live_tensors(state), comm_.rank(), comm_.size()).bytes()}, at::kByte);
+  buffer_.zero_();  // so that the pages are there
+}
+
+void Saver::begin(Manifest about, const RunState& state, Also also) {
+  finish();
+  about_ = std::move(about);
+  about_.world_size = comm_.size();
+  about_.optimizer = state.optimizer.name();
+  about_.progress.optimizer_steps = state.optimizer.steps();
+  partial_ = partial_path(options_.output_dir, about_.progress.step);
+  file_operations::begin_save(about_.progress.step);
+  const std::string problem = comm_.rank() != 0 ? "" : problem_of([this] {
+    remove_partial(options_.output_dir);
+    if (file_operations::make_folder(partial_) != 0) throw machine_error("create", partial_, errno);
+  });
+  for (const std::string& text : comm_.gather_text(problem))
+    if (!text.empty()) fail(text);
+  prepare(state);
+  phase_ = Phase::kWriting;
+  copied_ = {};
+  copy_ = copied_.get_future();
+  const auto snapshot = std::make_shared<Snapshot>(live_tensors(state), comm_.rank(), comm_.size());
+  work_ = start([this, snapshot, also = std::move(also)] { return write(*snapshot, also); });
+  if (!options_.beside_training) finish();
+}
+
+std::future<Saver::Report> Saver::start(std::function<Report()> work) {
+  return std::async(options_.beside_training ? std::launch::async : std::launch::deferred, std::move(work));
+}
+
+Saver::Report Saver::write(Snapshot& snapshot, const Also& also) {
+  Report report;
+  if (options_.beside_training) report.problem = problem_of([&] { snapshot.copy_to(buffer_); });
+  copied_.set_value();
+  if (!report.problem.empty()) return report;
+  report.problem = problem_of([&] {
+    Snapshot::Written written = snapshot.write(partial_, options_.digest);
+    std::vector<StoredFile> files{std::move(written.file)};
+    if (comm_.rank() == 0) {
+      also(partial_);
+      publish_file(partial_ / "trainer_state.json", trainer_state_json(about_));
+    }
+    report.written = written_to_text(written.tensors, files);
+  });
+  return report;
+}
+
+Saver::Report Saver::publish() {
+  const fs::path final = checkpoint_path(options_.output_dir, about_.progress.step);
+  const std::string problem = problem_of([&] {
+    const auto others = other_files(partial_, about_.files, options_.digest);
+    about_.files.insert(about_.files.end(), others.begin(), others.end());
+    publish_file(partial_ / "manifest.json", to_json(about_));
+    publish_folder(partial_, final);
+  });
+  if (!problem.empty()) return {problem, ""};
+  const std::string trouble = problem_of([&] {
+    link_latest(options_.output_dir, final);
+    rotate(options_.output_dir, options_.keep, about_.progress.step);
+  });
+  // The checkpoint is there: no reason to stop.
+  if (!trouble.empty()) log::warning("warning: {} is saved, but {}", final.filename().string(), trouble);
+  return {};
+}
+
+bool Saver::ready() const {
+  if (!busy()) return false;
+  return !work_.valid() || work_.wait_for(std::chrono::seconds(0)) != std::future_status::timeout;
+}
+
+void Saver::wait_for_copy() {
+  if (copy_.valid() && options_.beside_training) copy_.get();
+}
+
+void Saver::advance() {
+  const Report mine = work_.valid() ? work_.get() : Report{};
+  const nlohmann::json said = {{"problem", mine.problem}, {"written", mine.written}};
+  const auto texts = comm_.gather_text(said.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  std::vector<std::string> written;
+  for (const std::string& text : texts) {
+    const nlohmann::json report = nlohmann::json::parse(text);
+    if (const std::string problem = report.at("problem"); !problem.empty()) fail(problem);
+    written.push_back(report.at("written"));
+  }
+  if (phase_ == Phase::kPublishing) {
+    phase_ = Phase::kIdle;
+    return;
+  }
+  phase_ = Phase::kPublishing;
+  if (comm_.rank() != 0) return;
+  for (const std::string& text : written) merge_written(text, about_);
+  work_ = start([this] { return publish(); });
+}
+
+void Saver::finish() {
+  while (busy()) advance();
+}
+
+void Saver::fail(const std::string& problem) {
+  phase_ = Phase::kIdle;
+  if (comm_.rank() == 0) problem_of([this] { remove_partial(options_.output_dir); });
+  throw MachineError("{}", problem);
+}
+
+}  // namespace trainer::checkpoint

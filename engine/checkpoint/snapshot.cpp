@@ -1,0 +1,76 @@
+#include "engine/checkpoint/snapshot.h"
+
+#include <cstring>
+#include <map>
+
+#include <torch/csrc/autograd/grad_mode.h>
+
+#include "engine/base/crc32c.h"
+#include "engine/base/errors.h"
+#include "engine/checkpoint/digest.h"
+#include "engine/tensorfile/safetensors_writer.h"
+
+namespace trainer::checkpoint {
+namespace {
+
+constexpr int64_t kAlignment = 64;  // of each piece in the buffer
+
+}  // namespace
+
+Snapshot::Snapshot(const std::vector<LiveTensor>& tensors, int rank, int ranks)
+    : file_(fmt::format("rank-{:05d}.safetensors", rank)) {
+  const at::NoGradGuard no_grad;
+  for (const LiveTensor& live : tensors) {
+    const parallel::LogicalTensor& t = live.tensor;
+    const int64_t length = t.end - t.begin;
+    const int64_t copies = t.replicated ? ranks : t.copies, copy = t.replicated ? rank : t.copy;
+    const int64_t begin = t.begin + length * copy / copies, end = t.begin + length * (copy + 1) / copies;
+    Entry entry{{live.kind, t.name, t.shape, {}}, {}, bytes_};
+    if (end > begin) {
+      entry.saved.pieces.push_back({file_, live.entry(), t.part, begin, end, 0});
+      entry.value = t.value.narrow(0, begin - t.begin, end - begin).contiguous();
+      bytes_ += (static_cast<int64_t>(entry.value.nbytes()) + kAlignment - 1) / kAlignment * kAlignment;
+    }
+    entries_.push_back(std::move(entry));
+  }
+}
+
+void Snapshot::copy_to(const at::Tensor& buffer) {
+  const at::NoGradGuard no_grad;
+  require(buffer.numel() >= bytes_, "a buffer of {} bytes is too small for {}", buffer.numel(), bytes_);
+  for (Entry& entry : entries_) {
+    if (!entry.value.defined()) continue;
+    const auto size = static_cast<int64_t>(entry.value.nbytes());
+    const at::Tensor place = buffer.narrow(0, entry.offset, size).view(entry.value.scalar_type());
+    if (entry.value.is_cpu())  // not copy_: its threads would take the cores from the forward pass that runs meanwhile
+      std::memcpy(place.data_ptr(), entry.value.const_data_ptr(), static_cast<size_t>(size));
+    else
+      place.copy_(entry.value);
+    entry.value = place;
+  }
+}
+
+Snapshot::Written Snapshot::write(const std::filesystem::path& folder, const std::string& digest_kind) const {
+  const at::NoGradGuard no_grad;
+  std::vector<tensorfile::TensorSpec> specs;
+  std::map<std::string, at::Tensor> values;
+  Written written;
+  for (const Entry& entry : entries_) {
+    written.tensors.push_back(entry.saved);
+    if (!entry.value.defined()) continue;
+    SavedPiece& piece = written.tensors.back().pieces.front();
+    const at::Tensor value = entry.value.cpu();
+    piece.crc32c = crc32c(value.const_data_ptr(), value.nbytes());
+    specs.push_back({piece.entry, value.scalar_type(), {value.numel()}});
+    values[piece.entry] = value;
+  }
+  Digest digest(digest_kind);
+  tensorfile::SafetensorsWriter writer(folder / file_, specs, {}, [&](std::string_view bytes) { digest.add(bytes); });
+  const auto order = writer.order();
+  for (const auto& info : order) writer.write(info.name, values.at(info.name));
+  writer.finish();
+  written.file = {file_, writer.bytes(), digest.text()};
+  return written;
+}
+
+}  // namespace trainer::checkpoint

@@ -1,0 +1,209 @@
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/base/edit_distance.h"
+#include "engine/base/errors.h"
+#include "engine/base/folder_lock.h"
+#include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/checkpoint/contents.h"
+#include "engine/cli/flags.h"
+#include "engine/cli/worker.h"
+#include "engine/metrics/human.h"
+
+namespace trainer::cli {
+namespace fs = std::filesystem;
+namespace {
+
+using checkpoint::Contents;
+using checkpoint::Found;
+
+/// The checkpoint `folder` is, or those that it holds, the oldest first. Errors: InputError when there are none.
+std::vector<Found> checkpoints_in(const fs::path& folder) {
+  if (fs::exists(folder / "manifest.json")) return {{-1, fs::canonical(folder)}};
+  auto found = checkpoint::find_checkpoints(folder);
+  if (found.empty())
+    throw InputError(
+        "{} is no checkpoint (it has no manifest.json) and holds none.\n  Give an output_dir or one of its "
+        "checkpoint-N folders.",
+        folder.string());
+  return found;
+}
+
+/// What of a checkpoint can be said without reading its tensors.
+struct Look {
+  Contents contents;
+  std::string problem;  // "" when all files are there in their sizes
+};
+
+Look look_at(const fs::path& folder) {
+  Look look;
+  try {
+    look.contents = checkpoint::read_contents(folder);
+    for (const checkpoint::StoredFile& file : look.contents.files) checkpoint::check_size(folder, file);
+  } catch (const InputError& error) {
+    look.problem = error.what();
+  }
+  return look;
+}
+
+/// Why it can't be resumed from; "" when it can. Reads every byte.
+std::string problem_of(const fs::path& folder) {
+  try {
+    checkpoint::verify_files(folder, checkpoint::read_contents(folder));
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string marks_of(const Found& one, const std::vector<Found>& all, const fs::path& output_dir) {
+  std::vector<std::string> marks;
+  std::error_code none;
+  if (fs::read_symlink(output_dir / "latest", none) == one.folder.filename()) marks.emplace_back("latest");
+  for (const char* const metric : {"loss", "accuracy"})
+    if (const Found* const best = checkpoint::best_checkpoint(all, metric); best && best->step == one.step)
+      marks.push_back(std::string("best ") + metric);
+  return fmt::format("{}", fmt::join(marks, ", "));
+}
+
+void print_json(const std::vector<Found>& all, const fs::path& folder) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const Found& one : all) {
+    const Look look = look_at(one.folder);
+    rows.push_back({{"folder", one.folder.string()},
+                    {"step", look.contents.step},
+                    {"bytes", look.contents.bytes()},
+                    {"ranks", look.contents.world_size},
+                    {"optimizer", look.contents.optimizer},
+                    {"metrics", look.contents.metrics},
+                    {"marks", marks_of(one, all, folder)},
+                    {"problem", look.problem}});
+  }
+  fmt::print("{}\n", rows.dump(1));
+}
+
+int list(const Arguments& arguments) {
+  CLI::App app("Lists the checkpoints of an output folder, the oldest first.", "checkpoint list");
+  std::string folder;
+  bool json = false;
+  app.add_option("FOLDER", folder, "a run's output_dir")->required();
+  app.add_flag("--json", json, "as one JSON array on standard output");
+  if (!parse(app, arguments)) return 0;
+  const auto all = checkpoints_in(folder);
+  if (json) {
+    print_json(all, folder);
+    return kDone;
+  }
+  for (const Found& one : all) {
+    const Look look = look_at(one.folder);
+    if (!look.problem.empty()) {
+      fmt::print("{:<20} {}\n", one.folder.filename().string(), look.problem);
+      continue;
+    }
+    std::string line = fmt::format("{:<20} {:>9}  {} rank{}, {}", one.folder.filename().string(),
+                                   metrics::human_bytes(look.contents.bytes()), look.contents.world_size,
+                                   look.contents.world_size == 1 ? "" : "s", look.contents.optimizer);
+    for (const auto& [name, value] : look.contents.metrics) line += fmt::format("  {} {:.6g}", name, value);
+    if (const std::string marks = marks_of(one, all, folder); !marks.empty()) line += fmt::format("  ({})", marks);
+    fmt::print("{}\n", line);
+  }
+  for (const fs::path& unfinished : checkpoint::find_unfinished(folder))
+    fmt::print("{:<20} not finished; never resumed from\n", unfinished.filename().string());
+  return kDone;
+}
+
+int verify(const Arguments& arguments) {
+  CLI::App app("Reads every byte of checkpoints and compares it with what was written.", "checkpoint verify");
+  std::string folder;
+  app.add_option("FOLDER", folder, "a checkpoint, or a run's output_dir for all of its checkpoints")->required();
+  if (!parse(app, arguments)) return 0;
+  int64_t damaged = 0;
+  for (const Found& one : checkpoints_in(folder)) {
+    const std::string problem = problem_of(one.folder);
+    if (problem.empty()) {
+      const Contents contents = checkpoint::read_contents(one.folder);
+      fmt::print("{}: whole ({} files, {})\n", one.folder.filename().string(), contents.files.size() + 1,
+                 metrics::human_bytes(contents.bytes()));
+    } else {
+      fmt::print("{}\n", problem);
+      ++damaged;
+    }
+    std::fflush(stdout);
+  }
+  if (damaged > 0) throw InputError("{} of the checkpoints {} not whole.", damaged, damaged == 1 ? "is" : "are");
+  return kDone;
+}
+
+int prune(const Arguments& arguments) {
+  CLI::App app("Removes old checkpoints, and what saves left that were not finished.", "checkpoint prune");
+  std::string folder;
+  checkpoint::Keep keep;
+  bool dry_run = false;
+  app.add_option("FOLDER", folder, "a run's output_dir; no run may be using it")->required();
+  app.add_option("--keep", keep.newest, "so many of the newest stay")->required()->check(CLI::Range(1, 1'000'000));
+  app.add_option("--best", keep.best_by, "and the best by this: loss or accuracy")
+      ->check(CLI::IsMember({"none", "loss", "accuracy"}));
+  app.add_flag("--dry_run", dry_run, "only says what it would remove");
+  if (!parse(app, arguments)) return 0;
+  std::vector<Found> all = checkpoints_in(folder);
+  if (all.front().step < 0) throw ConfigError("{} is a checkpoint: prune takes a run's output_dir", folder);
+  const FolderLock lock(folder);
+  all = checkpoint::find_checkpoints(folder);  // a run may have ended meanwhile
+  // Damaged ones don't count: so many that are whole must stay, whatever is newer.
+  std::erase_if(all, [](const Found& one) { return !problem_of(one.folder).empty(); });
+  for (const Found& one : checkpoint::superfluous(all, keep)) {
+    fmt::print("{} {}\n", dry_run ? "would remove" : "removing", one.folder.filename().string());
+    if (!dry_run) checkpoint::remove_checkpoint(one.folder);
+  }
+  for (const fs::path& unfinished : checkpoint::find_unfinished(folder))
+    fmt::print("{} {}\n", dry_run ? "would remove" : "removing", unfinished.filename().string());
+  if (!dry_run) checkpoint::remove_partial(folder);
+  return kDone;
+}
+
+int export_weights(const Arguments& arguments) {
+  CLI::App app(
+      "Makes a model folder that transformers loads, or an adapter folder that PEFT loads, from a checkpoint of any "
+      "strategy and number of ranks.",
+      "checkpoint export");
+  std::string folder, output;
+  app.add_option("CHECKPOINT", folder, "a checkpoint-N folder")->required();
+  app.add_option("FOLDER", output, "where the files go; made if it isn't there")->required();
+  if (!parse(app, arguments)) return 0;
+  become_worker({"export-checkpoint", folder, output});
+}
+
+struct Part {
+  const char* name;
+  const char* help;
+  int (*run)(const Arguments& arguments);
+};
+constexpr Part kParts[] = {{"list", "lists the checkpoints of a run, with what was measured at each", list},
+                           {"verify", "reads every byte and compares it with what was written", verify},
+                           {"export", "makes a Hugging Face or PEFT folder from a checkpoint", export_weights},
+                           {"prune", "removes all but the newest, and the best", prune}};
+
+int print_help(int code) {
+  fmt::print("Usage: trainer checkpoint COMMAND FOLDER …\n\n");
+  for (const Part& part : kParts) fmt::print("  {:<8}{}\n", part.name, part.help);
+  fmt::print("\n`trainer checkpoint COMMAND --help` says more about one.\n");
+  return code;
+}
+
+}  // namespace
+
+int run_checkpoint(const Arguments& arguments) {
+  if (arguments.empty()) return print_help(kUsageFailure);
+  const std::string& name = arguments.front();
+  if (name == "--help" || name == "-h" || name == "help") return print_help(kDone);
+  std::vector<std::string> names;
+  for (const Part& part : kParts) {
+    if (name == part.name) return part.run(Arguments(arguments.begin() + 1, arguments.end()));
+    names.emplace_back(part.name);
+  }
+  throw ConfigError("there is no command 'checkpoint {}'{}; `trainer checkpoint` lists them", name,
+                    did_you_mean(name, names));
+}
+
+}  // namespace trainer::cli

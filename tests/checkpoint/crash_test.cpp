@@ -1,0 +1,270 @@
+// [Note Crash points]: a process dies at, or a full disk or a broken one fails, each single file operation of a save.
+// Whatever is left, the newest whole checkpoint is found, holds what was saved, bit for bit, and the next save works.
+//
+// TRAINER_EVERY_CRASH_POINT=1: all of them (tools/crash_points.sh). Without it every third where there are several
+// ranks, and no EDQUOT.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <functional>
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include <torch/csrc/autograd/grad_mode.h>
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
+
+#include "engine/base/errors.h"
+#include "engine/base/file_operations.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/dist/gloo_comm.h"
+#include "tests/support/golden_case.h"
+#include "tests/support/temporary_folder.h"
+
+namespace trainer::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using file_operations::Fault;
+
+bool every_point() {
+  return std::getenv("TRAINER_EVERY_CRASH_POINT") != nullptr;
+}
+
+/// How the children end.
+enum Ending : int { kSaved = 0, kNotSaved = 4, kOtherRankLost = 6, kBroken = 9 };
+
+/// `ranks` processes that talk over Gloo, each of which runs `body`; their exit codes, or minus the signal.
+std::vector<int> run_processes(int ranks, const std::function<int(dist::Comm&)>& body) {
+  const TemporaryFolder meeting;
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const pid_t child = fork();
+    if (child != 0) {
+      children.push_back(child);
+      continue;
+    }
+    int code = kBroken;
+    try {
+      const auto comm =
+          ranks == 1 ? dist::solo_comm()
+                     : dist::gloo_comm(c10::make_intrusive<c10d::FileStore>((meeting.path() / "store").string(), ranks),
+                                       rank, ranks, /*share_memory=*/false);
+      code = body(*comm);
+    } catch (const PeerError&) {
+      code = kOtherRankLost;
+    } catch (const std::exception& error) {
+      fprintf(stderr, "rank %d: %s\n", rank, error.what());
+    }
+    _exit(code);
+  }
+  std::vector<int> codes;
+  for (const pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    codes.push_back(WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status));
+  }
+  return codes;
+}
+
+/// A tiny model and its optimiser, whose every value says at which step it was.
+class TinyRun {
+ public:
+  TinyRun(bool sharded, dist::Comm& comm) {
+    config::Plan plan;
+    plan.config.model.config = R"({"model_type": "mlp", "input_size": 5, "hidden_sizes": [4], "num_labels": 3})";
+    plan.config.data.task = config::Task::kImageClassification;
+    plan.config.distributed_type = comm.size() == 1 ? config::DistributedType::kNo
+                                   : sharded        ? config::DistributedType::kFsdp
+                                                    : config::DistributedType::kMultiCpu;
+    model_ = make_model(plan, comm);
+    optimizer_ = optim::make_optimizer(plan.config.training, model_->logical_tensors(), comm);
+  }
+
+  void set(int64_t step) {
+    const at::NoGradGuard no_grad;
+    for (const checkpoint::LiveTensor& live : checkpoint::live_tensors(state()))
+      for (int64_t i = 0; i < live.tensor.value.numel(); ++i)
+        live.tensor.value.data_ptr<float>()[i] = value(step, live.kind, live.tensor.begin + i);
+    optimizer_->set_steps(step);
+  }
+
+  /// Whether all values are those of `step`.
+  bool is_at(int64_t step) {
+    for (const checkpoint::LiveTensor& live : checkpoint::live_tensors(state()))
+      for (int64_t i = 0; i < live.tensor.value.numel(); ++i)
+        if (live.tensor.value.data_ptr<float>()[i] != value(step, live.kind, live.tensor.begin + i)) return false;
+    return optimizer_->steps() == step;
+  }
+
+  void save(const fs::path& folder, int64_t step, bool beside_training = false) {
+    set(step);
+    checkpoint::Manifest about;
+    about.progress.step = step;
+    checkpoint::Saver saver({folder, {.newest = 2}, "xxh3", beside_training}, model_->comm());
+    saver.begin(about, state(), [](const fs::path&) {});
+    saver.wait_for_copy();
+    if (beside_training) set(99);  // training goes on: what is written must not see it
+    saver.finish();
+  }
+
+  checkpoint::RunState state() { return {*model_, *optimizer_}; }
+
+ private:
+  static float value(int64_t step, const std::string& kind, int64_t place) {
+    return static_cast<float>(step * 1000 + static_cast<int64_t>(kind.size()) * 100 + place);
+  }
+
+  std::unique_ptr<parallel::ParallelModel> model_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+};
+
+/// What a run finds that is launched after the crash: the checkpoint of an earlier step, whole, or that of `step`. Then
+/// it saves step + 1.
+void expect_recovers(const fs::path& folder, int64_t step, const std::string& where) {
+  const auto comm = dist::solo_comm();
+  TinyRun run(false, *comm);
+  try {
+    const checkpoint::Loaded loaded = checkpoint::load_newest(folder, run.state());
+    const int64_t found = loaded.manifest.progress.step;
+    EXPECT_TRUE(found == step || found == step - 1) << where << ": found step " << found;
+    EXPECT_TRUE(run.is_at(found)) << where << ": wrong values";
+    for (const std::string& text : loaded.passed_over)
+      EXPECT_NE(text.find("not finished"), std::string::npos) << where << ": " << text;
+    run.save(folder, step + 1);
+    EXPECT_EQ(checkpoint::load_newest(folder, run.state()).manifest.progress.step, step + 1) << where;
+    EXPECT_TRUE(run.is_at(step + 1)) << where;
+    EXPECT_TRUE(checkpoint::find_unfinished(folder).empty()) << where;
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << where << ": " << error.what();
+  }
+}
+
+/// Ranks, and whether the model is spread over them and saving happens beside training.
+struct Setting {
+  int ranks;
+  bool sharded, beside_training;
+
+  std::string text() const {
+    return fmt::format("{} ranks{}{}", ranks, sharded ? ", sharded" : "", beside_training ? ", beside training" : "");
+  }
+};
+
+const Setting kSettings[] = {{1, false, false}, {1, false, true}, {2, false, false},
+                             {2, true, true},   {4, true, false}, {4, false, true}};
+
+class CrashPoints : public ::testing::TestWithParam<Setting> {
+ protected:
+  CrashPoints() {
+    codes([](TinyRun& run, const fs::path& folder, dist::Comm&) {
+      for (const int64_t step : {1, 2, 3}) run.save(folder, step);
+      return kSaved;
+    });
+    fs::rename(folder_, before_);
+  }
+
+  /// Runs `body` on all ranks, with a run and the folder of this test.
+  template <class Body>
+  std::vector<int> codes(const Body& body) {
+    return run_processes(GetParam().ranks, [&](dist::Comm& comm) {
+      TinyRun run(GetParam().sharded, comm);
+      fs::create_directories(folder_);
+      comm.barrier();
+      return body(run, folder_, comm);
+    });
+  }
+
+  /// The folder as it was after step 3, with checkpoints 2 and 3.
+  void restore() {
+    fs::remove_all(folder_);
+    fs::copy(before_, folder_, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  }
+
+  /// Operations of the save of step 4, by rank.
+  std::vector<int> operations() {
+    restore();
+    return codes([](TinyRun& run, const fs::path& folder, dist::Comm&) {
+      run.save(folder, 4, GetParam().beside_training);
+      return static_cast<int>(file_operations::operations());
+    });
+  }
+
+  int stride() const { return every_point() || GetParam().ranks == 1 ? 1 : 3; }
+
+  TemporaryFolder temporary_;
+  fs::path folder_ = temporary_.path() / "run", before_ = temporary_.path() / "before";
+};
+
+TEST_P(CrashPoints, AKillAtAnyOperationLeavesAWholeCheckpoint) {
+  const std::vector<int> counts = operations();
+  EXPECT_GT(counts[0], 20);
+  for (int rank = 0; rank < GetParam().ranks; ++rank) {
+    EXPECT_GT(counts[static_cast<size_t>(rank)], 3);
+    for (int operation = 1; operation <= counts[static_cast<size_t>(rank)]; operation += stride()) {
+      const std::string where = fmt::format("{}: rank {} killed at operation {}", GetParam().text(), rank, operation);
+      restore();
+      const auto ends = codes([&](TinyRun& run, const fs::path& folder, dist::Comm& comm) {
+        if (comm.rank() == rank) file_operations::plan_fault({.operation = operation});
+        run.save(folder, 4, GetParam().beside_training);
+        return kSaved;
+      });
+      EXPECT_EQ(ends[static_cast<size_t>(rank)], -SIGKILL) << where;
+      for (const int end : ends)
+        EXPECT_TRUE(end == -SIGKILL || end == kSaved || end == kOtherRankLost) << where << ": " << end;
+      expect_recovers(folder_, 4, where);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+/// Lets each operation of a save fail, one after the other, while the run goes on.
+int fail_each(TinyRun& run, const fs::path& folder, dist::Comm& comm, const Setting& setting,
+              const std::vector<int>& counts, int stride) {
+  int64_t step = 3;
+  std::vector<int> errors{ENOSPC, EIO};
+  if (every_point()) errors.push_back(EDQUOT);  // takes the same way as ENOSPC
+  for (const int error : errors)
+    for (int rank = 0; rank < setting.ranks; ++rank)
+      for (int operation = 1; operation <= counts[static_cast<size_t>(rank)]; operation += stride) {
+        ++step;
+        // A full disk stays full; the one that reports an error does it once.
+        if (comm.rank() == rank)
+          file_operations::plan_fault({.operation = operation, .error = error, .lasting = error != EIO});
+        bool saved = true;
+        try {
+          run.save(folder, step, setting.beside_training);
+        } catch (const MachineError&) {
+          saved = false;
+        }
+        file_operations::plan_fault({});
+        comm.barrier();
+        const int64_t found = checkpoint::load_newest(folder, run.state()).manifest.progress.step;
+        const bool right = run.is_at(found) && (found == step || (!saved && found == step - 1));
+        if (comm.sum(right ? 0 : 1) > 0) {
+          fprintf(stderr, "%s: errno %d at operation %d of rank %d: saved %d, found step %ld of %ld\n",
+                  setting.text().c_str(), error, operation, rank, saved, found, step);
+          return kBroken;
+        }
+        if (found != step) run.save(folder, step, setting.beside_training);  // there is room again
+        comm.barrier();
+      }
+  return kSaved;
+}
+
+TEST_P(CrashPoints, AnErrorAtAnyOperationLeavesTheRunAndAWholeCheckpoint) {
+  const std::vector<int> counts = operations();
+  restore();
+  const auto ends = codes([&](TinyRun& run, const fs::path& folder, dist::Comm& comm) {
+    return fail_each(run, folder, comm, GetParam(), counts, stride());
+  });
+  for (const int end : ends) EXPECT_EQ(end, kSaved);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, CrashPoints, ::testing::ValuesIn(kSettings));
+
+}  // namespace
+}  // namespace trainer::testing

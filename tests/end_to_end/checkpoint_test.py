@@ -1,0 +1,145 @@
+"""Checkpoints seen from outside: the commands, saves that fail, and damaged ones that are passed over."""
+
+import json
+import os
+import subprocess
+import unittest
+from unittest import mock
+
+from support import MARK, PATIENCE, TRAINER, EndToEnd, results, snapshot
+
+SHARDED = {"distributed_type": "FSDP", "num_processes": 2}
+LORA = {"r": 4, "lora_alpha": 8, "lora_dropout": 0.1, "target_modules": ["q", "v"]}
+
+
+class Checkpoints(EndToEnd):
+    def command(self, *words, code=0):
+        run = subprocess.run([TRAINER, "checkpoint", *map(str, words)], env={**os.environ, MARK: self.mark},
+                             capture_output=True, text=True, timeout=PATIENCE, check=False)
+        self.assertEqual(run.returncode, code, run.stdout + run.stderr)
+        return run
+
+    def steps(self, output):
+        return sorted(int(path.name.split("-")[1]) for path in output.glob("checkpoint-*"))
+
+    def damage(self, path):
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 4
+        path.write_bytes(content)
+
+
+class Commands(Checkpoints):
+    def test_list_verify_prune_export(self):
+        output = self.folder / "output"
+        self.launch(self.job("output", SHARDED, {"evaluation": {"eval_steps": 3}}))
+        self.assertEqual(os.readlink(output / "latest"), "checkpoint-12")
+        self.check_list(output)
+        self.check_export(output)
+        self.check_verify(output)
+        self.check_prune(output)
+
+    def check_list(self, output):
+        rows = json.loads(self.command("list", output, "--json").stdout)
+        self.assertEqual([row["step"] for row in rows], [3, 6, 9, 12])
+        self.assertEqual([row["problem"] for row in rows], [""] * 4)
+        self.assertEqual({row["ranks"] for row in rows}, {2})
+        self.assertEqual([sorted(row["metrics"]) for row in rows], [["eval_loss"]] * 3 + [[]])  # the end comes last
+        self.assertEqual(rows[-1]["marks"], "latest")
+        best = min(rows[:3], key=lambda row: row["metrics"]["eval_loss"])
+        self.assertEqual([row["step"] for row in rows if row["marks"] == "best loss"], [best["step"]])
+        text = self.command("list", output).stdout
+        self.assertEqual(len(text.splitlines()), 4)
+        self.assertIn("eval_loss", text)
+        self.assertIn("holds none", self.command("list", self.folder, code=3).stderr)
+
+    def check_export(self, output):
+        exported = self.folder / "exported"
+        self.command("export", output / "latest", exported)
+        for name in ("model.safetensors", "config.json", "spiece.model"):
+            self.assertEqual((exported / name).read_bytes(), (output / name).read_bytes(), name)
+        self.assertIn("there already", self.command("export", output / "latest", exported, code=2).stderr)
+
+    def check_verify(self, output):
+        self.assertEqual(self.command("verify", output).stdout.count("whole"), 4)
+        self.assertIn("whole", self.command("verify", output / "checkpoint-6").stdout)
+        self.damage(output / "checkpoint-6/rank-00001.safetensors")
+        run = self.command("verify", output, code=3)
+        self.assertIn("checkpoint-6/rank-00001.safetensors is damaged", run.stdout)
+        self.assertEqual(run.stdout.count("whole"), 3)
+
+    def check_prune(self, output):
+        (output / ".checkpoint-15.partial").mkdir()
+        before = snapshot(output)
+        self.assertIn("would remove checkpoint-3", self.command("prune", output, "--keep", 2, "--dry_run").stdout)
+        self.assertEqual(snapshot(output), before)
+        self.command("prune", output, "--keep", 2)
+        self.assertEqual(self.steps(output), [6, 9, 12])  # 6 is damaged: it neither counts nor goes
+        self.assertFalse((output / ".checkpoint-15.partial").exists())
+        self.assertIn("--keep", self.command("prune", output, code=2).stderr)
+
+    def test_export_of_adapters(self):
+        output, exported = self.folder / "output", self.folder / "exported"
+        self.launch(self.job("output", SHARDED, {"model": {"config": None, "path": str(self.base_model())},
+                                                 "lora": LORA}))
+        self.command("export", output / "checkpoint-12", exported)
+        for name in ("adapter_model.safetensors", "adapter_config.json"):
+            self.assertEqual((exported / name).read_bytes(), (output / name).read_bytes(), name)
+        self.assertFalse((exported / "model.safetensors").exists())
+
+
+class Damaged(Checkpoints):
+    def test_an_older_one_is_used_and_the_newer_one_named(self):
+        expected, output = self.folder / "expected", self.folder / "output"
+        self.launch(self.job("expected", SHARDED))
+        self.launch(self.job("output", SHARDED))
+        self.damage(output / "checkpoint-12/rank-00000.safetensors")
+        (output / "checkpoint-9/trainer_state.json").unlink()
+        (output / "model.safetensors").unlink()
+        run = self.launch(self.job("output", SHARDED))
+        self.assertIn("passed over", run.err)
+        self.assertIn("checkpoint-12/rank-00000.safetensors is damaged", run.err)
+        self.assertIn("checkpoint-9/trainer_state.json is missing", run.err)
+        self.assertIn("checkpoint-6 (step 6)", run.err)
+        self.assert_same_run(output, expected)
+        self.assertEqual(self.command("verify", output).stdout.count("whole"), 4)
+
+
+class FailedSaves(Checkpoints):
+    """The second checkpoint meets a full disk, a broken one, or its end."""
+
+    def run_with(self, fault, *changes, code=0):
+        with mock.patch.dict(os.environ, {"TRAINER_INJECT": fault}):
+            return self.launch(self.job("output", SHARDED, *changes), code=code)
+
+    def test_a_full_disk_does_not_stop_the_run(self):
+        expected, output = self.folder / "expected", self.folder / "output"
+        self.launch(self.job("expected", SHARDED))
+        for rank, operation in ((0, 1), (1, 4), (0, 25)):
+            run = self.run_with(f"enospc:rank={rank},step=6,file={operation}")
+            self.assertIn("no checkpoint was saved, the run goes on", run.err)
+            self.assertIn("the disk is full", run.err)
+            self.assertEqual(self.steps(output), [3, 9, 12])
+            self.assert_same_run(output, expected)
+            self.assertEqual(list(output.glob(".checkpoint*")), [])
+            for path in sorted(output.rglob("*"), reverse=True):
+                path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+
+    def test_the_last_save_must_succeed(self):
+        often = {"checkpoint": {"save_steps": 5}}
+        run = self.run_with("eio:rank=1,step=12,file=3", often, code=4)
+        self.assertIn("the disk reports an error", run.err)
+        self.assertEqual(self.steps(self.folder / "output"), [5, 10])
+        self.launch(self.job("output", SHARDED, often))  # goes on from 10
+        self.assertEqual(self.steps(self.folder / "output"), [5, 10, 12])
+
+    def test_killed_at_an_operation(self):
+        expected, output = self.folder / "expected", self.folder / "output"
+        self.launch(self.job("expected", SHARDED))
+        run = self.run_with("kill:rank=0,step=6,file=30", code=137)
+        self.assertIn("killed", run.err.lower())
+        self.launch(self.job("output", SHARDED))
+        self.assert_same_run(output, expected)
+
+
+if __name__ == "__main__":
+    unittest.main()
