@@ -89,7 +89,7 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool) {
   return to;
 }
 
-const at::Tensor& resize(const at::Tensor& tensor, c10::IntArrayRef size, std::optional<at::MemoryFormat>) {
+const at::Tensor& resized(const at::Tensor& tensor, c10::IntArrayRef size, std::optional<at::MemoryFormat>) {
   if (tensor.sizes() == size) return tensor;
   const at::Tensor fresh = empty(size, tensor.scalar_type(), {}, {}, {}, {});
   tensor.unsafeGetTensorImpl()->set_storage_keep_dtype(fresh.storage());
@@ -98,7 +98,7 @@ const at::Tensor& resize(const at::Tensor& tensor, c10::IntArrayRef size, std::o
 }
 
 at::Tensor copy_from_and_resize(const at::Tensor& from, const at::Tensor& to) {
-  resize(to, from.sizes(), {});
+  resized(to, from.sizes(), std::nullopt);
   return copy_from(from, to, false);
 }
 
@@ -118,7 +118,7 @@ C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard)
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("empty.memory_format", &empty);
   m.impl("empty_strided", &empty_strided);
-  m.impl("resize_", &resize);
+  m.impl("resize_", &resized);
   m.impl("_copy_from", &copy_from);
   m.impl("_copy_from_and_resize", &copy_from_and_resize);
   m.impl("as_strided", &at::native::as_strided_tensorimpl);
