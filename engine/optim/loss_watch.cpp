@@ -6,7 +6,7 @@
 namespace trainer::optim {
 namespace {
 
-constexpr int64_t kWindow = 100;  // losses
+constexpr int64_t kWindow = 50;  // losses
 constexpr int64_t kWarmUp = 20;   // losses until any is judged: the first ones fall fast
 
 }  // namespace

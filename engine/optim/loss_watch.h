@@ -7,7 +7,7 @@ namespace trainer::optim {
 /// What the watch remembers of the losses so far.
 struct LossWatchState {
   int64_t seen = 0;
-  double mean = 0, variance = 0;  // weighted: the last hundred or so count most
+  double mean = 0, variance = 0;  // weighted: the last fifty or so count most
 };
 
 /// Tells a loss that is far above those before it. Ranks that see the same losses say the same.

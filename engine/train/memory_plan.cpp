@@ -1,7 +1,6 @@
 #include "engine/train/memory_plan.h"
 
 #include <algorithm>
-#include <optional>
 
 #include <ATen/ops/empty.h>
 
@@ -14,7 +13,6 @@
 #include "engine/dist/shared_memory.h"
 #include "engine/prepare/run_length.h"
 #include "engine/train/divergence.h"
-#include "models/nn/plain/plain.h"
 
 namespace trainer::train {
 namespace {
@@ -141,8 +139,6 @@ Workload fullest_workload(const config::Plan& plan, const models::Model& model) 
 }
 
 MemoryPlan plan_memory(const config::Plan& plan, Blueprint blueprint, const Workload& workload, int64_t stage) {
-  std::optional<nn::PlainEverywhere> plain;  // as layers run there
-  if (config::trains_on_gpus(plan.config)) plain.emplace();
   dist::count_dry_memory();
   const int64_t before = dist::dry_bytes().all;
   const auto held = [before] { return dist::dry_bytes().all - before; };

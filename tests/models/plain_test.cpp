@@ -1,4 +1,4 @@
-// [Note Plain layers]: whole models of libtorch's operators give what the CPU kernels give, and never read a value.
+// [Note Plain layers]: whole models of libtorch's operators give what the CPU kernels give.
 // (tests/nn and the golden tests run once more with plain layers: the ctests named plain.*.)
 #include <gtest/gtest.h>
 
@@ -8,7 +8,6 @@
 #include "engine/selftest/matrix.h"
 #include "engine/selftest/outcome.h"
 #include "engine/selftest/random_samples.h"
-#include "engine/train/memory_plan.h"
 #include "models/nn/mask.h"
 #include "models/nn/plain/draws.h"
 #include "models/nn/plain/plain.h"
@@ -42,27 +41,6 @@ TEST(PlainLayers, TrainAsTheKernelsDo) {
                         << " (" << apart.worst_gradient << "), losses " << apart.losses;
       EXPECT_GT(std::max(apart.gradients, apart.losses), 0) << setting.name() << ": was this another way of computing?";
     }
-}
-
-TEST(PlainLayers, RunWithoutValues) {  // a tensor of the meta device has none to read
-  const nn::PlainEverywhere plain;
-  for (const Setting& setting : settings(false)) {
-    const config::Plan plan = plan_of(setting);
-    train::Workload workload;
-    workload.training.kind = selftest::random_samples(setting.model).label_kind();
-    const bool pairs = workload.training.kind == data::LabelKind::kTarget;
-    const bool classes = workload.training.kind == data::LabelKind::kClass;
-    train::BatchLengths lengths{{7, 3, 11}, {}, classes ? 3 : 9};
-    if (pairs) lengths.target = {2, 4, 3};
-    if (classes) lengths.target = {1, 1, 1};
-    workload.training.batches = {lengths};
-    workload.training.tokens_of_update = 60;
-    workload.evaluation = workload.training;
-    workload.new_tokens = classes ? 0 : 2;
-    const train::MemoryPlan memory = train::plan_memory(plan, train::make_blueprint(plan), workload);
-    EXPECT_GT(memory.activations, 0) << setting.name();
-    EXPECT_GT(memory.evaluation, memory.weights) << setting.name();
-  }
 }
 
 TEST(PlainLayers, DrawTheMasksOfTheKernels) {

@@ -33,8 +33,11 @@ void expect_same_numbers(const Setting& setting, dist::Comm& comm) {
   const selftest::Outcome expected = selftest::train(setting.reference(), samples, *dist::solo_comm());
   // Another maker's matrix products add up in another order.
   const selftest::Difference apart = difference(found, expected, setting.bf16, device().is_cuda() ? 1e-5 : 1e-6);
-  EXPECT_TRUE(apart.fits()) << setting.name() << ": first loss " << apart.first_loss << ", gradients "
-                            << apart.gradients << " (" << apart.worst_gradient << "), losses " << apart.losses;
+  // In bf16 two ways of computing round differently; a small gradient may consist of little else.
+  const bool fits =
+      setting.bf16 ? apart.first_loss < 2e-2 && apart.gradients < 0.1 && apart.losses < 2e-2 : apart.fits();
+  EXPECT_TRUE(fits) << setting.name() << ": first loss " << apart.first_loss << ", gradients " << apart.gradients
+                    << " (" << apart.worst_gradient << "), losses " << apart.losses;
 }
 
 class Device : public ::testing::Test {

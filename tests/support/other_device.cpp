@@ -108,6 +108,7 @@ void on_copies(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 
 [[maybe_unused]] const bool kKnown = [] {
   static Hooks hooks;
+  c10::register_privateuse1_backend("other");  // or autograd would not know it for a device
   at::RegisterPrivateUse1HooksInterface(&hooks);
   c10::SetAllocator(kDevice, &memory);
   return true;

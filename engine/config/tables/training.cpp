@@ -154,9 +154,8 @@ const Entries& training_table() {
                 "update; or rollback: return to the weights of up to snapshot_steps updates ago, and go on with the "
                 "next samples."),
       option("loss_spike_deviations", &C::loss_spike_deviations)
-          .help(
-              "So many standard deviations above the mean of the last hundred losses count as divergence. 0: only what "
-              "is not finite does.")
+          .help("So many standard deviations above the mean of the last fifty losses count as divergence. 0: only what "
+                "is not finite does.")
           .at_least(0.0),
       option("snapshot_steps", &C::snapshot_steps)
           .help("Updates between the copies in memory that rollback returns to; each rank keeps one of what it trains.")
