@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <c10/util/Exception.h>
 #include <torch/csrc/autograd/grad_mode.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/comm.hpp>
@@ -81,6 +82,10 @@ std::unique_ptr<c10d::CommHookInterface> make_hook(Comm& comm, const c10::intrus
   return std::make_unique<PowerSgdHook>(std::make_unique<PowerSgd>(comm, *exchange.power_sgd, exchange.sent_as));
 }
 
+struct Silence : c10::WarningHandler {
+  void process(const c10::Warning&) override {}
+};
+
 /// Indices of `parameters` in buckets, the last parameters (whose gradients come first) in the first bucket.
 std::vector<std::vector<size_t>> reverse_buckets(const std::vector<at::Tensor>& parameters, int64_t bytes) {
   auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(parameters, {static_cast<size_t>(bytes)});
@@ -111,6 +116,8 @@ BucketReducer::BucketReducer(std::vector<at::Tensor> parameters, Comm& comm, con
 BucketReducer::~BucketReducer() = default;
 
 void BucketReducer::reduce_next_backward(const at::Tensor& loss) {
+  Silence silence;  // it would advise users against looking for what isn't used
+  const c10::WarningUtils::WarningHandlerGuard guard(&silence);
   state_->reducer->prepare_for_backward({loss});
 }
 

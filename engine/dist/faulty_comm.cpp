@@ -62,7 +62,7 @@ class FaultyComm : public ForwardingComm {
       : ForwardingComm(std::move(inner)), striker_(std::move(striker)), rank_(rank) {}
 
   std::unique_ptr<Pending> all_gather(const at::Tensor& full, const at::Tensor& shard) override {
-    const auto fault = striker_->strike(rank_, Call::kTransfer);
+    const auto fault = strike(Call::kTransfer);
     if (fault == Fault::Kind::kSkip) return std::make_unique<Nothing>();
     if (fault == Fault::Kind::kOther) inner().barrier();
     if (fault == Fault::Kind::kSize)
@@ -74,7 +74,7 @@ class FaultyComm : public ForwardingComm {
   }
 
   void all_reduce(const at::Tensor& tensor, Reduce op) override {
-    const auto fault = striker_->strike(rank_, at::isFloatingType(tensor.scalar_type()) ? Call::kSum : Call::kTransfer);
+    const auto fault = strike(at::isFloatingType(tensor.scalar_type()) ? Call::kSum : Call::kTransfer);
     if (fault == Fault::Kind::kSkip) return;
     if (fault == Fault::Kind::kNan) tensor.view(-1).narrow(0, 0, 1).fill_(std::numeric_limits<double>::quiet_NaN());
     if (fault == Fault::Kind::kKill) raise(SIGKILL);
@@ -83,14 +83,14 @@ class FaultyComm : public ForwardingComm {
   }
 
   std::unique_ptr<Pending> send(const at::Tensor& tensor, int to) override {
-    const auto fault = striker_->strike(rank_, Call::kTransfer);
+    const auto fault = strike(Call::kTransfer);
     if (fault == Fault::Kind::kSkip) return std::make_unique<Nothing>();
     if (fault == Fault::Kind::kKill) raise(SIGKILL);
     return inner().send(tensor, to);
   }
 
   void barrier() override {
-    const auto fault = striker_->strike(rank_, Call::kBarrier);
+    const auto fault = strike(Call::kBarrier);
     if (fault == Fault::Kind::kKill) raise(SIGKILL);
     if (fault != Fault::Kind::kSkip) inner().barrier();
   }
@@ -100,6 +100,9 @@ class FaultyComm : public ForwardingComm {
   }
 
  private:
+  /// A collective of one rank alone is no place for a fault.
+  std::optional<Fault::Kind> strike(Call call) { return size() > 1 ? striker_->strike(rank_, call) : std::nullopt; }
+
   std::shared_ptr<Striker> striker_;
   int rank_;
 };

@@ -9,6 +9,7 @@
 #include "engine/base/errors.h"
 #include "engine/dist/doing.h"
 #include "engine/dist/faulty_comm.h"
+#include "engine/dist/forwarding_comm.h"
 #include "tests/support/ranks.h"
 
 namespace trainer::testing {
@@ -97,19 +98,33 @@ TEST(WatchedComm, TheDoingsOfRanksNest) {
   EXPECT_EQ(dist::Doing::now(), "outer");
 }
 
-TEST(FaultyComm, SkipsOneCollectiveOnceItsStepIsThere) {
+/// One rank that takes itself for one of two.
+struct OneOfTwo : dist::ForwardingComm {
+  OneOfTwo() : ForwardingComm(dist::solo_comm()) {}
+  int size() const override { return 2; }
+};
+
+/// Whether a rank gets what it gathers: before the fault's step, at it, and once more.
+std::vector<bool> gathers_around_a_skip(std::unique_ptr<dist::Comm> inner) {
   int64_t step = 2;
   const auto comm =
-      dist::faulty_comm(dist::solo_comm(), {.kind = dist::Fault::Kind::kSkip, .step = 3}, [&] { return step; });
-  const auto gathers = [&] {
+      dist::faulty_comm(std::move(inner), {.kind = dist::Fault::Kind::kSkip, .step = 3}, [&] { return step; });
+  std::vector<bool> found;
+  for (const int64_t now : {2, 3, 3}) {
+    step = now;
     const at::Tensor full = at::full({2}, 0.0);
     comm->all_gather(full, at::ones({2}))->wait();
-    return at::equal(full, at::ones({2}));
-  };
-  EXPECT_TRUE(gathers());
-  step = 3;
-  EXPECT_FALSE(gathers());
-  EXPECT_TRUE(gathers());
+    found.push_back(at::equal(full, at::ones({2})));
+  }
+  return found;
+}
+
+TEST(FaultyComm, SkipsOneCollectiveOnceItsStepIsThere) {
+  EXPECT_EQ(gathers_around_a_skip(std::make_unique<OneOfTwo>()), (std::vector<bool>{true, false, true}));
+}
+
+TEST(FaultyComm, LeavesARankAloneThatIsByItself) {
+  EXPECT_EQ(gathers_around_a_skip(dist::solo_comm()), (std::vector<bool>{true, true, true}));
 }
 
 TEST(FaultyComm, IsAskedForByTheEnvironment) {
