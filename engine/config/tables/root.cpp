@@ -128,7 +128,10 @@ const Entries& root_table() {
           .accelerate()
           .written(bare("false"))
           .of<bool>(),
-      no_effect("gpu_ids", "CUDA_VISIBLE_DEVICES says which GPUs are used").flag("--gpu_ids").accelerate().harmless({"all"}),
+      no_effect("gpu_ids", "CUDA_VISIBLE_DEVICES says which GPUs are used")
+          .flag("--gpu_ids")
+          .accelerate()
+          .harmless({"all"}),
       no_effect("main_training_function", "there is no script")
           .flag("--main_training_function")
           .accelerate()
