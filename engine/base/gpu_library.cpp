@@ -7,12 +7,13 @@
 #include <filesystem>
 #include <string_view>
 
+#include "engine/base/beside_program.h"
+
 namespace trainer {
 namespace fs = std::filesystem;
 
 std::string gpu_library_path() {
-  std::error_code ignored;
-  return (fs::read_symlink("/proc/self/exe", ignored).parent_path() / "libtrainer_cuda.so").string();
+  return beside_program("libtrainer_cuda.so").string();
 }
 
 int64_t visible_gpus() {

@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 
+#include "engine/base/beside_program.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/config/handover.h"
@@ -30,10 +30,8 @@ int memory_file(const std::string& text) {
 }
 
 std::string path_beside(const char* name) {
-  std::error_code error;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
-  const auto path = self.parent_path() / name;
-  if (error || access(path.c_str(), X_OK) != 0) {
+  const auto path = beside_program(name);
+  if (access(path.c_str(), X_OK) != 0) {
     throw MachineError("{} is not beside trainer ({}): build it, or copy it there", name, path.string());
   }
   return path;

@@ -4,13 +4,11 @@
 #include "engine/dist/gloo_comm.h"
 
 #include <cstdlib>
-#include <map>
 
-#include <fmt/format.h>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "engine/dist/backend_comm.h"
+#include "engine/dist/group_stores.h"
 #include "engine/dist/link_store.h"
 #include "engine/dist/shared_memory.h"
 
@@ -46,20 +44,17 @@ class GlooComm : public BackendComm {
  public:
   GlooComm(const StorePtr& store, int rank, int size, bool share_memory, std::chrono::seconds timeout)
       : BackendComm(make_gloo(store, rank, size, timeout), c10d::ProcessGroup::BackendType::GLOO, share_memory),
-        store_(store),
+        stores_(store),
         timeout_(timeout) {}
 
  protected:
   std::unique_ptr<Comm> make_group(const std::string& name, const std::vector<int>& ranks, int mine) override {
-    const auto store =
-        c10::make_intrusive<c10d::PrefixStore>(fmt::format("{}-{}-{}/", name, ranks.front(), groups_[name]++), store_);
-    return gloo_comm(store, mine, static_cast<int>(ranks.size()), shares_memory(), timeout_);
+    return gloo_comm(stores_.next(name, ranks), mine, static_cast<int>(ranks.size()), shares_memory(), timeout_);
   }
 
  private:
-  StorePtr store_;
+  GroupStores stores_;
   std::chrono::seconds timeout_;
-  std::map<std::string, int> groups_;  // made so far by each name: a later one must not find the keys of an earlier one
 };
 
 }  // namespace

@@ -2,10 +2,9 @@
 
 #include <dlfcn.h>
 
-#include <filesystem>
-
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "engine/base/beside_program.h"
 #include "engine/base/mpi_seat.h"
 #include "engine/dist/backend_comm.h"
 #include "engine/dist/shared_memory.h"
@@ -28,7 +27,7 @@ class MpiComm : public BackendComm {
 using World = c10d::Backend*();
 
 World* load_library() {
-  const auto path = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "libtrainer_mpi.so";
+  const auto path = beside_program("libtrainer_mpi.so");
   // Global: Open MPI loads parts of its own that look for its symbols.
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   auto* const world = library != nullptr ? reinterpret_cast<World*>(dlsym(library, "trainer_mpi_world")) : nullptr;

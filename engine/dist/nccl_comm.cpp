@@ -1,12 +1,8 @@
 #include "engine/dist/nccl_comm.h"
 
-#include <map>
-
-#include <fmt/format.h>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-
 #include "engine/dist/accelerator.h"
 #include "engine/dist/backend_comm.h"
+#include "engine/dist/group_stores.h"
 #include "engine/dist/link_store.h"
 
 namespace trainer::dist {
@@ -21,7 +17,7 @@ class NcclComm : public BackendComm {
             translated("the meeting of the ranks' devices",
                        [&] { return find_accelerator()->collectives(store, rank, size, device.index(), timeout); }),
             c10d::ProcessGroup::BackendType::NCCL, /*share_memory=*/false),
-        store_(store),
+        stores_(store),
         device_(device),
         timeout_(timeout) {}
 
@@ -29,16 +25,14 @@ class NcclComm : public BackendComm {
 
  protected:
   std::unique_ptr<Comm> make_group(const std::string& name, const std::vector<int>& ranks, int mine) override {
-    const auto store =
-        c10::make_intrusive<c10d::PrefixStore>(fmt::format("{}-{}-{}/", name, ranks.front(), groups_[name]++), store_);
-    return std::make_unique<NcclComm>(store, mine, static_cast<int>(ranks.size()), device_, timeout_);
+    return std::make_unique<NcclComm>(stores_.next(name, ranks), mine, static_cast<int>(ranks.size()), device_,
+                                      timeout_);
   }
 
  private:
-  StorePtr store_;
+  GroupStores stores_;
   at::Device device_;
   std::chrono::seconds timeout_;
-  std::map<std::string, int> groups_;  // made so far by each name: a later one must not find the keys of an earlier one
 };
 
 }  // namespace

@@ -290,9 +290,7 @@ parallel::Precision precision_of(const config::Plan& plan) {
   if (plan.config.mixed_precision == config::MixedPrecision::kBf16) precision.compute = at::kBFloat16;
   if (plan.config.mixed_precision == config::MixedPrecision::kFp16) precision.compute = at::kHalf;
   precision.frozen_as = dtype_named(plan.config.model.dtype);
-  const std::string& reduce = plan.config.fsdp_config.reduce_dtype;
-  if (reduce == "bfloat16") precision.reduce = at::kBFloat16;
-  if (reduce == "float16") precision.reduce = at::kHalf;
+  precision.reduce = dtype_named(plan.config.fsdp_config.reduce_dtype).value_or(at::kFloat);
   return precision;
 }
 

@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <new>
+#include <optional>
 #include <string_view>
 
 #include <ATen/Parallel.h>
@@ -46,12 +47,11 @@ bool is_watched() {
 
 /// All ranks: watched, and with a fault if one was asked for.
 std::unique_ptr<dist::Comm> meet_watched(Link& link, const std::shared_ptr<RankBoard>& board,
-                                         const config::Config& config) {
+                                         const config::Config& config, const std::optional<dist::Fault>& fault) {
   const int ranks = environment_number("WORLD_SIZE");
   if (ranks == 1) return meet(link, config);
   const auto meet_all = [&] { return meet(link, config); };
   auto comm = is_watched() ? dist::watched_comm(board, ranks, meet_all) : meet_all();
-  const auto fault = dist::fault_from_environment();
   return fault && fault->file == 0 ? dist::faulty_comm(std::move(comm), *fault, [board] { return board->step(); })
                                    : std::move(comm);
 }
@@ -74,7 +74,8 @@ train::Ending run(Link& link, const std::shared_ptr<RankBoard>& board, int64_t& 
   prepare::Inputs& inputs = setup.inputs;
   train::resume_folder(plan.config);
   report(-1, "meeting the other ranks");
-  const auto comm = meet_watched(link, board, plan.config);
+  const std::optional<dist::Fault> fault = dist::fault_from_environment();
+  const auto comm = meet_watched(link, board, plan.config, fault);
   comm->barrier();  // every rank could read its inputs: from here on the output folder is written to
   open_log(plan.config.output_dir, rank);
   if (rank == 0 && !comm->device().is_cpu())
@@ -88,7 +89,7 @@ train::Ending run(Link& link, const std::shared_ptr<RankBoard>& board, int64_t& 
     comm->barrier();  // all ranks have looked before one of them takes memory
     train::find_batch_size(plan, inputs, *comm, mine);
   }
-  if (const auto fault = dist::fault_from_environment())
+  if (fault)
     if (const auto of_files = dist::file_fault(*fault, rank)) file_operations::plan_fault(*of_files);
   report(-1, "loading the weights");
   config::LoraConfig lora = blueprint.lora;
