@@ -347,6 +347,7 @@ struct Config {
   MixedPrecision mixed_precision = MixedPrecision::kNo;
   int64_t num_processes = 0;  // 0: not given
   int64_t num_machines = 1;
+  int64_t min_machines = 0;  // with fewer a run does not go on; 0: num_machines
   int64_t machine_rank = 0;
   std::string main_process_ip;
   int64_t main_process_port = 0;
@@ -361,6 +362,7 @@ struct Config {
   std::optional<ParallelismConfig> parallelism_config;
 
   int64_t seed = 42;
+  bool deterministic = false;
   std::string output_dir = "trainer_output";
   ModelConfig model;
   TokenizerConfig tokenizer;

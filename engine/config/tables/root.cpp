@@ -57,6 +57,11 @@ const Entries& root_table() {
           .harmless({"1"})
           .when("distributed_type is not NO", several_ranks),
       option("num_machines", &C::num_machines).accelerate().help("Machines.").at_least(1),
+      option("min_machines", &C::min_machines)
+          .help("The fewest machines that the run goes on with when some are lost; they may come back. "
+                "num_machines: \"1:4\" says both. 0: all.")
+          .at_least(0)
+          .when("num_machines is above 1", several_machines),
       option("machine_rank", &C::machine_rank)
           .accelerate()
           .help("Number of this machine, from 0.")
@@ -172,6 +177,9 @@ const Entries& root_table() {
 
       // Ours.
       option("seed", &C::seed).help("Every draw is a function of it: weights, order, dropout.").at_least(0),
+      option("deterministic", &C::deterministic)
+          .help("Two runs on machines of one kind are equal bit for bit: only algorithms that allow it are used, and a "
+                "resume under other conditions is refused."),
       option("output_dir", &C::output_dir)
           .help("Folder for checkpoints, metrics, logs and the final model.")
           .ask("Which folder should the results go to?")

@@ -70,7 +70,7 @@ Entries learning() {
           .harmless({"true", "false"})
           .of<bool>(),
       no_effect("label_names", "data.target says what is learnt"),
-      no_effect("full_determinism", "it always is").harmless({"true", "false"}).of<bool>(),
+      translated("full_determinism", "The same as deterministic at the top.").of<bool>(),
       unsupported("generation_num_beams", text).harmless({"1"}), unsupported("generation_config", text));
 }
 

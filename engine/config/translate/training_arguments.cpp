@@ -29,6 +29,7 @@ constexpr Switch kSwitches[] = {{"use_cpu", "use_cpu", "true"},
                                 {"bf16", "mixed_precision", "bf16"},
                                 {"fp16", "mixed_precision", "fp16"},
                                 {"predict_with_generate", "evaluation.generate", "true"},
+                                {"full_determinism", "deterministic", "true"},
                                 {"enable_jit_checkpoint", "checkpoint.save_on_signal", "true"}};
 
 class Arguments {
