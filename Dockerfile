@@ -20,7 +20,7 @@ RUN cmake --preset release -DTRAINER_CUDA="$TRAINER_CUDA" && cmake --build --pre
 
 FROM debian:12
 RUN apt-get update && \
-    apt-get install -y --no-install-recommends libfmt9 libopenmpi3 libpcre2-8-0 libsentencepiece0 libspdlog1.10 libssl3 libutf8proc2 libxxhash0 libyaml-cpp0.7 libzstd1 openmpi-bin zlib1g && \
+    apt-get install -y --no-install-recommends libdw1 libfmt9 libopenmpi3 libpcre2-8-0 libsentencepiece0 libspdlog1.10 libssl3 libutf8proc2 libxxhash0 libyaml-cpp0.7 libzstd1 openmpi-bin zlib1g && \
     rm -rf /var/lib/apt/lists/* && \
     useradd --create-home trainer
 # The programs find these libraries by the path they were linked with.

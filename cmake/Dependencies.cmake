@@ -11,6 +11,7 @@ pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)       # the regular
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)   # Unicode normalisation
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)       # names of prepared data
+pkg_check_modules(libdw REQUIRED IMPORTED_TARGET libdw)           # the stack of a rank that stands still
 find_package(ZLIB REQUIRED)
 pkg_check_modules(openmpi IMPORTED_TARGET ompi-c)                   # optional: training.ddp_backend: mpi
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)                   # what machines prove to each other

@@ -7,7 +7,7 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build ccache mold pkg-config python3 python3-pip ca-certificates
   libyaml-cpp-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev libsentencepiece-dev
-  libpcre2-dev libutf8proc-dev zlib1g-dev libzstd-dev libxxhash-dev libssl-dev
+  libpcre2-dev libutf8proc-dev zlib1g-dev libzstd-dev libxxhash-dev libssl-dev libdw-dev
   libgloo-dev # headers only: torch's Gloo backend wants them
   libopenmpi-dev openmpi-bin # for training.ddp_backend: mpi; a build without them has all else
   libgtest-dev libgmock-dev

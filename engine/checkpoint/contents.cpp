@@ -74,6 +74,10 @@ json read_sealed(const fs::path& folder) {
   return all;
 }
 
+Conditions conditions_from(const json& manifest) {
+  return manifest.value("conditions", json::object()).get<Conditions>();
+}
+
 json to_json(const std::vector<StoredFile>& files) {
   json all = json::array();
   for (const StoredFile& file : files)
@@ -96,7 +100,7 @@ Contents read_contents(const fs::path& folder) {
   const json all = read_sealed(folder);
   try {
     Contents contents{all.at("progress").at("step"), all.at("world_size"), all.at("strategy"),
-                      all.at("optimizer"),           all.at("metrics"),    files_from(all.at("files"))};
+                      all.at("optimizer"),           all.at("metrics"),    files_from(all.at("files")), conditions_from(all)};
     return contents;
   } catch (const json::exception& error) {
     throw InputError("{}: {}", (folder / kManifest).string(), error.what());

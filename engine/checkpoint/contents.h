@@ -21,12 +21,16 @@ struct StoredFile {
   std::string digest;  // digest.h
 };
 
+/// Under which the run that saved it computed, by name: engine/train/conditions.h. Earlier versions wrote none.
+using Conditions = std::map<std::string, std::string>;
+
 struct Contents {
   int64_t step = 0;
   int64_t world_size = 0;
   std::string strategy, optimizer;
   std::map<std::string, double> metrics;  // "eval_loss", …: measured at this step
   std::vector<StoredFile> files;          // all but the manifest
+  Conditions conditions{};
 
   /// Of all files that are listed.
   int64_t bytes() const;
@@ -40,6 +44,7 @@ nlohmann::json read_sealed(const std::filesystem::path& folder);
 /// Errors: those of read_sealed.
 Contents read_contents(const std::filesystem::path& folder);
 
+Conditions conditions_from(const nlohmann::json& manifest);
 nlohmann::json to_json(const std::vector<StoredFile>& files);
 std::vector<StoredFile> files_from(const nlohmann::json& from);
 

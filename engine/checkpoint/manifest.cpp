@@ -116,6 +116,7 @@ std::string to_json(const Manifest& m) {
                     {"strategy", m.strategy},
                     {"optimizer", m.optimizer},
                     {"metrics", m.metrics},
+                    {"conditions", m.conditions},
                     {"files", to_json(m.files)},
                     {"tensors", tensors}};
   return sealed(all.dump(1));
@@ -135,7 +136,8 @@ Manifest read_manifest(const std::string& folder) {
                all.at("optimizer"),
                all.at("metrics"),
                files_from(all.at("files")),
-               {}};
+               {},
+               conditions_from(all)};
     for (const json& tensor : all.at("tensors")) {
       m.tensors.push_back(tensor_from(tensor));
       check_complete(m.tensors.back());

@@ -53,6 +53,7 @@ struct Manifest {
   std::map<std::string, double> metrics;  // contents.h
   std::vector<StoredFile> files;
   std::vector<SavedTensor> tensors;
+  Conditions conditions{};
 };
 
 /// With its seal (contents.h).

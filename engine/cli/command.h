@@ -24,5 +24,6 @@ int run_explain(const Arguments& arguments);
 int run_tokenize(const Arguments& arguments);
 int run_selftest(const Arguments& arguments);
 int run_checkpoint(const Arguments& arguments);
+int run_replay(const Arguments& arguments);
 
 }  // namespace trainer::cli

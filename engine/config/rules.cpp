@@ -357,6 +357,21 @@ void batch(const Config& config, Judge& judge) {
       product);
 }
 
+void deterministic(const Config& config, Judge& judge) {
+  if (!config.deterministic) return;
+  if (config.training.auto_find_batch_size)
+    judge.refuse(
+        "deterministic",
+        "deterministic is true, but with training.auto_find_batch_size the free memory decides how samples are "
+        "added up: leave one of them out");
+  if (config.min_machines > 0 && config.min_machines < config.num_machines)
+    judge.refuse(
+        "deterministic",
+        "deterministic is true, but between min_machines {} and num_machines {} losses decide how many ranks add "
+        "up: leave min_machines out",
+        config.min_machines, config.num_machines);
+}
+
 void local_sgd(const Config& config, Judge& judge) {
   const int64_t steps = config.training.local_sgd_steps;
   if (steps == 0 || judge.failed("distributed_type")) return;
@@ -458,6 +473,7 @@ const std::vector<Rule>& rules() {
        validation},
       {"lora-fits", "Adapters must be of a known kind, trainable, and made for the task.", lora},
       {"batch-product", "The global batch is what all ranks take in all forward passes of an update.", batch},
+      {"deterministic-is-fixed", "What is to be equal bit for bit may depend on nothing that changes.", deterministic},
       {"local-sgd-has-copies", "Ranks that train alone for a while hold the whole model each.", local_sgd},
       {"schedule-is-whole", "A schedule has what its formula needs.", schedule},
       {"optim-args-fit", "An optimiser takes the arguments it has, in their ranges.", optimizer},

@@ -21,6 +21,7 @@
 #include "engine/launch/line.h"
 #include "engine/launch/machines.h"
 #include "engine/launch/mpi_seats.h"
+#include "engine/launch/native_stack.h"
 #include "engine/launch/outcome.h"
 #include "engine/launch/output_tail.h"
 #include "engine/launch/place.h"
@@ -84,7 +85,7 @@ class Supervisor {
   void take_message(Rank& rank, const LinkMessage& message);
   void send(const std::vector<Store::Answer>& answers);
   Rank& rank_of(int number) { return ranks_.at(static_cast<size_t>(number - place_.first_rank())); }
-  bool is_ours(int rank) const { return place_.machine_of(rank) == place_.machine; }
+  bool is_ours(int rank) const { return rank >= 0 && place_.machine_of(rank) == place_.machine; }
 
   void hear_machines();
   void take_letter(Machine& machine, const LinkMessage& letter);
@@ -96,6 +97,7 @@ class Supervisor {
   std::optional<Failure> look();
   void look_after_ranks();
   void show_ranks();
+  static void show_stack(const Rank& rank);
 
   void fail(Rank& rank, Failure failure);
   void add_own(Failure failure);
@@ -424,7 +426,15 @@ void Supervisor::look_after_ranks() {
   if (const std::string notice = watchdog_.take_notice(); !notice.empty()) say("{}", notice);
   if (!failure || killed_ || stopping_ || !failures_.empty()) return;  // it is ending anyway
   failed_ranks_ = watchdog_.states();
+  if (is_ours(failure->rank)) show_stack(rank_of(failure->rank));
   add_own(*failure);
+}
+
+/// Above the report, which has no room for it.
+void Supervisor::show_stack(const Rank& rank) {
+  const std::vector<std::string> functions = rank.alive ? native_stack(rank.pid) : std::vector<std::string>();
+  if (!functions.empty())
+    say("where rank {} stands, the innermost first:\n  {}\n", rank.number, fmt::join(functions, "\n  "));
 }
 
 void Supervisor::show_ranks() {

@@ -15,6 +15,7 @@
 #include "engine/dist/memory.h"
 #include "engine/metrics/terminal_text.h"
 #include "engine/prepare/run_length.h"
+#include "engine/train/conditions.h"
 #include "engine/train/save_model.h"
 #include "engine/train/stop_request.h"
 
@@ -101,6 +102,8 @@ void Trainer::resume_from(const std::string& folder, const checkpoint::Manifest&
         "{}: saved with seed {}; the configuration says {}.\n  The order of the samples depends on it: resume with "
         "seed {}.",
         folder, manifest.seed, config_.seed, manifest.seed);
+  if (config_.deterministic)
+    require_same_conditions(manifest.conditions, conditions_of(config_, model_->comm().size()), folder);
   model_->comm().barrier();  // nothing is written before every rank has read its part
   progress_ = manifest.progress;
   progress_.global_batch = chosen_global_batch(manifest.progress.global_batch);
@@ -115,16 +118,16 @@ int64_t Trainer::chosen_global_batch(int64_t of_checkpoint) const {
   return prepare::global_batch(t, model_->mesh().data().size());
 }
 
-Ending Trainer::run() {
+Ending Trainer::run(std::optional<int64_t> last_step) {
   try {
-    return run_updates();
+    return run_updates(last_step);
   } catch (const NumericError&) {  // which all ranks throw together
     saving([this] { saver_.finish(); });
     throw;
   }
 }
 
-Ending Trainer::run_updates() {
+Ending Trainer::run_updates(std::optional<int64_t> last_step) {
   saver_.prepare({*model_, *optimizer_});
   while (progress_.step < total_steps_) {
     const auto start = Clock::now();
@@ -135,6 +138,11 @@ Ending Trainer::run_updates() {
     measured_.clear();
     if (evaluation_due()) evaluate(false);
     if (due(config_.checkpoint.save_steps) || result.save) save_checkpoint(false);
+    if (progress_.step == last_step) {
+      save_checkpoint(true);
+      if (reporter_) reporter_->progress().finish();
+      return Ending::kDone;
+    }
     if (result.stop) {
       if (config_.checkpoint.save_on_signal) save_checkpoint(true);
       saving([this] { saver_.finish(); });
@@ -266,7 +274,8 @@ void Trainer::log_step(const StepResult& result) {
   if (reporter_) reporter_->progress().advance(progress_.step);
   if (!due(config_.logging.logging_steps) && progress_.step != total_steps_) return;
   const auto memory = static_cast<int64_t>(model_->comm().max(static_cast<double>(dist::peak_resident_bytes())));
-  const auto tensors = static_cast<int64_t>(model_->comm().max(static_cast<double>(dist::peak_tensor_bytes(model_->comm().device()))));
+  const auto tensors =
+      static_cast<int64_t>(model_->comm().max(static_cast<double>(dist::peak_tensor_bytes(model_->comm().device()))));
   if (reporter_)
     reporter_->report(metrics::StepRecord{
         progress_.step, batches_->updates().epochs_at(progress_.consumed),
@@ -343,6 +352,7 @@ void Trainer::save_checkpoint(bool whatever_happens) {
     about.samples = train().size();
     about.strategy = config_.distributed_type == config::DistributedType::kFsdp ? "FSDP" : "replicated";
     about.metrics = measured_;
+    about.conditions = conditions_of(config_, model_->comm().size());
     last_saved_ = progress_.step;
     const auto begin = [&] {
       saver_.begin(std::move(about), {*model_, *optimizer_},

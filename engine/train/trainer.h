@@ -38,8 +38,9 @@ class Trainer {
   Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::LoraConfig lora,
           std::unique_ptr<parallel::ParallelModel> model, Report report);
 
-  /// Collective. Trains, evaluates, saves.
-  Ending run();
+  /// Collective. Trains, evaluates, saves. With `last_step`, a replay: ends once that update is made and
+  /// its checkpoint saved.
+  Ending run(std::optional<int64_t> last_step = {});
 
  private:
   /// What becomes of an update: it is made, or left out as it overflowed fp16 or diverged ([Note Divergence]).
@@ -57,7 +58,7 @@ class Trainer {
 
   void resume();
   void resume_from(const std::string& folder, const checkpoint::Manifest& manifest);
-  Ending run_updates();
+  Ending run_updates(std::optional<int64_t> last_step);
   int64_t chosen_global_batch(int64_t of_checkpoint) const;
   StepResult train_step();
   /// Once an update's loss and gradients are known. Errors: NumericError when they diverge, and the run is to stop.

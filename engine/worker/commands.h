@@ -6,8 +6,9 @@
 
 namespace trainer::worker {
 
-/// One rank of a run; started by the supervisor. Returns the exit code and never throws: failures go to the supervisor.
-int rank_command();
+/// `rank [LAST_STEP]`: one rank of a run, or of a replay that ends after an update; started by the supervisor. Returns
+/// the exit code and never throws: failures go to the supervisor.
+int rank_command(const std::vector<std::string>& args);
 
 /// `selftest all|pairwise|random [SEED COUNT] NAME`: one rank of a self-test; started by the supervisor, like a rank of
 /// a run. Cases whose name contains NAME. Rank 0 prints the table. Returns 0 when every case fits, kInternalFailure

@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
   const std::vector<std::string> args(argv + std::min(argc, 2), argv + argc);
   const std::string command = argc > 1 ? argv[1] : "";
   try {
-    if (command == "rank") return worker::rank_command();
+    if (command == "rank") return worker::rank_command(args);
     if (command == "selftest") return worker::selftest_command(args);
     if (command == "check") return worker::check_command(args);
     if (command == "tokenize") return data::tokenize_command(args);

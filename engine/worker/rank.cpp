@@ -21,6 +21,7 @@
 #include "engine/parallel/data_parallel_model.h"
 #include "engine/train/batch_size.h"
 #include "engine/train/build.h"
+#include "engine/train/conditions.h"
 #include "engine/train/stop_request.h"
 #include "engine/train/trainer.h"
 #include "engine/worker/commands.h"
@@ -56,7 +57,8 @@ std::unique_ptr<dist::Comm> meet_watched(Link& link, const std::shared_ptr<RankB
                                    : std::move(comm);
 }
 
-train::Ending run(Link& link, const std::shared_ptr<RankBoard>& board, int64_t& step, std::string& phase) {
+train::Ending run(Link& link, const std::shared_ptr<RankBoard>& board, std::optional<int64_t> last_step, int64_t& step,
+                  std::string& phase) {
   const int rank = environment_number("RANK");
   const auto report = [&](int64_t at, const char* doing) {
     step = at;
@@ -69,6 +71,7 @@ train::Ending run(Link& link, const std::shared_ptr<RankBoard>& board, int64_t& 
   at::set_num_threads(environment_number("OMP_NUM_THREADS"));
   at::set_num_interop_threads(1);
   dist::count_tensor_memory();
+  if (plan.config.deterministic) train::use_deterministic_algorithms();
   train::Setup setup = train::set_up(plan, [&](const char* doing) { report(-1, doing); });
   train::Blueprint& blueprint = setup.blueprint;
   prepare::Inputs& inputs = setup.inputs;
@@ -103,14 +106,14 @@ train::Ending run(Link& link, const std::shared_ptr<RankBoard>& board, int64_t& 
   // Not before: what cannot be resumed leaves the earlier run's file as it is.
   if (rank == 0)
     publish_file(std::filesystem::path(plan.config.output_dir) / "config.resolved.yaml", config::resolved_text(plan));
-  const train::Ending ending = trainer.run();
+  const train::Ending ending = trainer.run(last_step);
   comm->barrier();
   return ending;
 }
 
 }  // namespace
 
-int rank_command() {
+int rank_command(const std::vector<std::string>& args) {
   train::note_signals();
   const auto link = Link::from_environment();
   if (!link) throw ConfigError("`trainer-worker rank` is started by `trainer launch`.");
@@ -122,7 +125,8 @@ int rank_command() {
     std::_Exit(code);  // no destructors: they would wait for ranks that are gone
   };
   try {
-    const train::Ending ending = run(*link, board, step, phase);
+    const auto last_step = args.empty() ? std::nullopt : std::optional<int64_t>(std::stoll(args.front()));
+    const train::Ending ending = run(*link, board, last_step, step, phase);
     if (ending == train::Ending::kStopped) return train::stop_signal() == SIGINT ? kInterrupted : kStopRequested;
     link->report_done();
     return kDone;

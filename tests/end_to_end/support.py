@@ -252,11 +252,15 @@ class EndToEnd(unittest.TestCase):
             job = merged(job, change)
         return self.write(f"{output}.yaml", json.dumps(job, indent=1))
 
-    def start(self, config, *flags, before=()):
+    def trainer(self, *words, before=()):
+        """The program with these words, started."""
         folder = pathlib.Path(tempfile.mkdtemp(prefix="screen-", dir=self.folder))
-        run = Run([*before, TRAINER, "launch", "--config_file", config, *flags], self.mark, folder)
+        run = Run([*before, TRAINER, *words], self.mark, folder)
         self.addCleanup(run.close)
         return run
+
+    def start(self, config, *flags, before=()):
+        return self.trainer("launch", "--config_file", config, *flags, before=before)
 
     def launch(self, config, *flags, code=0):
         """Runs to the end and checks the exit code."""

@@ -21,6 +21,7 @@ class Watchdog(EndToEnd):
         with mock.patch.dict(os.environ, {"TRAINER_INJECT": fault, "TRAINER_SHARE_MEMORY": share}):
             run = self.start(self.job("output", LONG, *changes))
         run.wait()
+        self.screen = run.err
         outcome = json.loads((self.folder / "output/outcome.json").read_text())
         self.assertEqual(run.code, outcome["code"])
         self.assert_nothing_runs()
@@ -68,6 +69,7 @@ class Watchdog(EndToEnd):
         self.assertRegex(block, r"rank 0 waits in all-gather \d+ of \d+ \w+ among all ranks \(\S+")
         self.assertTrue(outcome["ranks"][0]["waits"])
         self.assertGreater(outcome["ranks"][1]["seconds_without_beat"], 5)
+        self.assertRegex(self.screen, r"where rank 1 stands, the innermost first:(\n  .+)+\n  trainer::train::Trainer::run")
 
     def test_a_rank_killed_within_an_all_gather(self):
         outcome, block = self.run_with("kill:rank=1,step=3", SHARDED)
