@@ -11,6 +11,7 @@
 #include "engine/base/log.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/checkpoint/foreign_checkpoint.h"
 #include "engine/dist/accelerator.h"
 #include "engine/dist/memory.h"
 #include "engine/metrics/terminal_text.h"
@@ -48,7 +49,8 @@ std::string resume_folder(const config::Config& config) {
         config.output_dir);
   if (choice == "auto" || choice == "true") return newest ? newest->folder.string() : "";
   if (!std::filesystem::exists(std::filesystem::path(choice) / "manifest.json"))
-    throw InputError("checkpoint.resume_from_checkpoint: {} is no checkpoint: it has no manifest.json.", choice);
+    throw InputError("checkpoint.resume_from_checkpoint: {} is no checkpoint: it has no manifest.json{}", choice,
+                     checkpoint::foreign_checkpoint(choice));
   return choice;
 }
 

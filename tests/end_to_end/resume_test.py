@@ -153,6 +153,24 @@ class Choices(EndToEnd):
     def test_path_that_is_not_there(self):
         run = self.launch(self.job("output"), "--set", f"checkpoint.resume_from_checkpoint={self.folder}/nowhere", code=3)
         self.assertIn("nowhere", run.err)
+
+    def test_folders_of_other_programs_are_named(self):
+        kinds = {"trainer": (["model.safetensors", "optimizer.pt", "trainer_state.json"], "optimizer.pt", "model.path: "),
+                 "adapter": (["adapter_model.safetensors", "optimizer.pt"], "is a pickle", "lora.path: "),
+                 "accelerate": (["pytorch_model.bin", "optimizer.bin", "random_states_0.pkl"], "Accelerate",
+                                "save_pretrained"),
+                 "pieces": (["pytorch_model_fsdp_0/.metadata", "optimizer_0/.metadata"], "FSDP", "merge-weights"),
+                 "deepspeed": (["global_step5/mp_rank_00_model_states.pt", "zero_to_fp32.py"], "DeepSpeed",
+                               "zero_to_fp32.py")}
+        for kind, (files, what, advice) in kinds.items():
+            with self.subTest(kind):
+                for name in files:
+                    self.write(f"{kind}/{name}", b"no file that anybody opens")
+                run = self.launch(self.job("output"), "--set",
+                                  f"checkpoint.resume_from_checkpoint={self.folder}/{kind}", code=3)
+                self.assertIn(what, run.err)
+                self.assertIn(advice, run.err)
+                self.assertLessEqual(len(run.err.strip().splitlines()), 6, run.err)
         self.assertFalse((self.folder / "output").exists())
 
     def test_finished_run_stays_as_it_is(self):

@@ -2,7 +2,9 @@
 
 import json
 import os
+import random
 import signal
+import time
 import unittest
 
 from support import EndToEnd, all_listening_ports, last_step, listening_ports, until
@@ -10,6 +12,7 @@ from support import EndToEnd, all_listening_ports, last_step, listening_ports, u
 DATA_PARALLEL = {"distributed_type": "MULTI_CPU", "num_processes": 2}
 SHARDED = {"distributed_type": "FSDP", "num_processes": 2}
 LONG = {"training": {"max_steps": 100000}, "evaluation": None, "checkpoint": {"save_steps": 0}}
+MOMENTS = 8
 # Long enough for a signal to arrive in the middle; only the step that it arrives at is left to chance.
 MEDIUM = {"training": {"max_steps": 150}, "evaluation": {"eval_steps": 50}, "checkpoint": {"save_steps": 0}}
 
@@ -38,6 +41,24 @@ class AskedToStop(EndToEnd):
 
     def test_sigint(self):
         self.check_resumes(signal.SIGINT, 130, DATA_PARALLEL)
+
+    def test_at_any_moment(self):
+        """While samples are tokenised, weights loaded, an update made, a checkpoint saved, something evaluated."""
+        busy = {"training": {"max_steps": 40}, "evaluation": {"eval_steps": 10}, "checkpoint": {"save_steps": 7}}
+        began = time.monotonic()
+        self.launch(self.job("expected", busy, SHARDED, {"data": {"cache_dir": str(self.folder / "cache")}}))
+        whole = time.monotonic() - began
+        chance = random.Random(5)
+        for number in range(MOMENTS):
+            name = f"output-{number}"
+            config = self.job(name, busy, SHARDED, {"data": {"cache_dir": str(self.folder / f"cache-{number}")}})
+            run = self.start(config)
+            time.sleep(chance.uniform(0, whole))
+            run.kill_with(chance.choice((signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)))
+            self.assertIn(run.wait().code, (0, 130, 143, -1, -2, -10, -15), run.err)
+            self.assert_nothing_runs()
+            self.launch(config)
+            self.assert_same_run(self.folder / name, self.folder / "expected")
 
     def test_without_saving(self):
         config = self.job("output", LONG, {"checkpoint": {"save_on_signal": False}})

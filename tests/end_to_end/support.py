@@ -110,6 +110,10 @@ class Run:
             raise AssertionError(f"still running after {PATIENCE} s:\n{self.out}{self.err}") from None
         return self
 
+    def kill_with(self, signal_number):
+        if not self.ended():
+            self._process.send_signal(signal_number)
+
     def kill(self):
         self._process.kill()
         self._process.wait()
@@ -159,9 +163,10 @@ def processes(mark):
 
 
 def listening_ports(pids):
-    """Local TCP ports on which one of these processes listens."""
-    sockets = set()
+    """TCP ports on which one of these processes listens, each in its network."""
+    ports = set()
     for pid in pids:
+        sockets = set()
         try:
             for descriptor in pathlib.Path(f"/proc/{pid}/fd").iterdir():
                 target = os.readlink(descriptor)
@@ -169,19 +174,20 @@ def listening_ports(pids):
                     sockets.add(target[len("socket:["):-1])
         except OSError:
             continue
-    return {port for port, socket in _listening() if socket in sockets}
+        ports |= {port for port, socket in _listening(pid) if socket in sockets}
+    return ports
 
 
 def all_listening_ports():
-    return {port for port, _ in _listening()}
+    return {port for port, _ in _listening("self")}
 
 
-def _listening():
+def _listening(pid):
     listens = "0A"
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+    for table in ("tcp", "tcp6"):
         try:
-            lines = pathlib.Path(table).read_text().splitlines()[1:]
-        except FileNotFoundError:
+            lines = pathlib.Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]
+        except OSError:  # ended meanwhile, or without IPv6
             continue
         for line in lines:
             fields = line.split()

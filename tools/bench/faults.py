@@ -112,7 +112,9 @@ class Bench:
     def compare(self):
         """What differs from a run that nothing happened to."""
         size = self.options.sizes[0]
-        self.test.launch(self.job("expected", size))
+        run = self.test.start(self.job("expected", size))
+        while not run.ended():
+            time.sleep(0.05)
         expected = self.test.folder / "expected"
         ours, theirs = results(self.output), results(expected)
         if [line["order_digest"] for line in ours] != [line["order_digest"] for line in theirs]:

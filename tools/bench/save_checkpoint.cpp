@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include <ATen/ops/empty.h>
+#include <fmt/format.h>
 
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/snapshot.h"

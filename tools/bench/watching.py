@@ -23,6 +23,7 @@ SHARDED = {"distributed_type": "FSDP", "num_processes": 2,
 WARM_UP = 20  # updates that are not counted
 FAULTS = ("a rank is killed", "a rank is stopped", "another machine's launcher is killed",
           "another machine's launcher is frozen", "the cable is cut")
+PARTITIONS = ("one of three machines is cut off", "the first of three machines is cut off")
 
 
 def load_helpers(trainer: pathlib.Path):
@@ -31,7 +32,8 @@ def load_helpers(trainer: pathlib.Path):
     sys.path.insert(0, str(ROOT / "tests" / "end_to_end"))
     import machines_test
     import support
-    return machines_test, support
+    import three_machines_test
+    return machines_test, three_machines_test, support
 
 
 class Bench:
@@ -54,7 +56,7 @@ class Bench:
 
 
 def cost(arguments: argparse.Namespace) -> None:
-    _, support = load_helpers(arguments.trainer)
+    _, _, support = load_helpers(arguments.trainer)
     os.environ["TRAINER_SHARE_MEMORY"] = "0"  # so that everything is a collective
     ratios = []
     with Bench(support.EndToEnd) as test:
@@ -111,8 +113,24 @@ def faults(test, machines_test, support):
         lambda: two_machines(lambda _: cut))))
 
 
+def partition(test, long, number):
+    """Cuts one of three machines off: (side, seconds until its launchers had ended, what the first of them said)."""
+    runs = test.running(long)
+    test.cable(number, "down")
+    begin = time.monotonic()
+    ended = {}
+    while len(ended) < len(runs):
+        for place, run in enumerate(runs):
+            if run.ended():
+                ended.setdefault(place, time.monotonic() - begin)
+        time.sleep(0.01)
+    others = [place for place in ended if place != number]
+    lost = [line for run in (runs[others[0]], runs[number]) for line in run.err.splitlines() if "was lost" in line]
+    return (("the others", max(ended[place] for place in others), lost[0]), ("itself", ended[number], lost[-1]))
+
+
 def notice(arguments: argparse.Namespace) -> None:
-    machines_test, support = load_helpers(arguments.trainer)
+    machines_test, three_machines_test, support = load_helpers(arguments.trainer)
     why = machines_test.why_no_namespaces()
     if why:
         sys.exit(why)
@@ -125,9 +143,15 @@ def notice(arguments: argparse.Namespace) -> None:
                 outcome = json.loads((test.folder / "output" / "outcome.json").read_text())
                 said[name] = outcome["message"].splitlines()[0]
                 print(f"{name}: {seconds[name][-1]:.2f} s, exit {run.code}, load {os.getloadavg()[0]:.1f}", flush=True)
+        for number, name in ((2, PARTITIONS[0]), (0, PARTITIONS[1])):
+            with Bench(three_machines_test.Switched) as test:
+                for side, passed, message in partition(test, three_machines_test.LONG, number):
+                    seconds.setdefault(f"{name}: {side}", []).append(passed)
+                    said[f"{name}: {side}"] = message
+                    print(f"{name}: {side}: {passed:.2f} s, load {os.getloadavg()[0]:.1f}", flush=True)
     print("\nseconds until the launcher that is left has ended (median, lowest, highest)")
     for name, values in seconds.items():
-        print(f"{name:40}{statistics.median(values):7.2f}{min(values):7.2f}{max(values):7.2f}   {said[name]}")
+        print(f"{name:60}{statistics.median(values):7.2f}{min(values):7.2f}{max(values):7.2f}   {said[name]}")
 
 
 def main() -> None:

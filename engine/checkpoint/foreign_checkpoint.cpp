@@ -1,0 +1,74 @@
+#include "engine/checkpoint/foreign_checkpoint.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace trainer::checkpoint {
+namespace fs = std::filesystem;
+namespace {
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code none;
+  for (fs::directory_iterator it(folder, none), end; !none && it != end; it.increment(none))
+    names.push_back(it->path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// The first of `names` that begins and ends so; "" when none does.
+std::string find(const std::vector<std::string>& names, std::string_view begin, std::string_view end = "") {
+  const auto fits = [&](const std::string& name) { return name.starts_with(begin) && name.ends_with(end); };
+  const auto found = std::find_if(names.begin(), names.end(), fits);
+  return found == names.end() ? "" : *found;
+}
+
+bool has(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// A file that the Trainer or Accelerate keep an optimiser in.
+std::string optimizer_of(const std::vector<std::string>& names) {
+  for (const char* const name : {"optimizer.pt", "optimizer.bin", "optimizer_0"})
+    if (has(names, name)) return name;
+  return "";
+}
+
+}  // namespace
+
+std::string foreign_checkpoint(const fs::path& folder) {
+  const std::vector<std::string> names = names_in(folder);
+  if (const std::string step = find(names, "global_step"); has(names, "zero_to_fp32.py") || !step.empty())
+    return fmt::format(
+        "; it is a checkpoint of DeepSpeed, whose files are pickles, which are not read\n  `python3 "
+        "{0}/zero_to_fp32.py "
+        "{0} MODEL --safe_serialization` makes weights of it: put them into a model folder with config.json, and begin "
+        "anew with model.path: MODEL",
+        folder.string());
+  if (!find(names, "pytorch_model_fsdp_").empty() || has(names, ".metadata"))
+    return fmt::format(
+        "; it is a checkpoint in pieces of torch's FSDP, which are pickles and not read\n  `accelerate merge-weights "
+        "{} "
+        "MODEL` makes weights of it: put config.json beside them, and begin anew with model.path: MODEL",
+        folder.string());
+  const std::string optimizer = optimizer_of(names);
+  const char* const key = has(names, "adapter_model.safetensors")         ? "lora.path"
+                          : !find(names, "model", ".safetensors").empty() ? "model.path"
+                                                                          : "";
+  if (*key != '\0')
+    return fmt::format(
+        "; it is a folder of the Hugging Face Trainer or of Accelerate{}\n  Its weights are: begin anew from them with "
+        "{}: {} in another output_dir.",
+        optimizer.empty() ? "" : fmt::format(", whose optimiser ({}) is a pickle and not read", optimizer), key,
+        folder.string());
+  if (!optimizer.empty() || !find(names, "pytorch_model", ".bin").empty())
+    return "; it is a checkpoint of the Hugging Face Trainer or of Accelerate, all of pickles, which are not read\n  "
+           "Save "
+           "its weights in Python with save_pretrained(MODEL), and begin anew with model.path: MODEL";
+  return "";
+}
+
+}  // namespace trainer::checkpoint
