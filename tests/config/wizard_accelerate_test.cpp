@@ -46,6 +46,11 @@ Answers::Given operator|(Answers::Given all, const Answers::Given& more) {
 }
 
 const Answers::Given kFourGpus{{kMachine, {"multi-GPU"}}, {kGpus, {"4"}}};
+const char* const kMachines = "How many different machines";
+const char* const kRank = "What is the rank of this machine?";
+const char* const kAddress = "What is the IP address";
+const char* const kNear = "Are all the machines on the same local network?";
+const Answers::Given kTwoMachines = kFourGpus | Answers::Given{{kMachines, {"2"}}, {kAddress, {"10.0.0.1"}}};
 const Answers::Given kWithDeepspeed = kFourGpus | Answers::Given{{kDeepspeed, {"yes"}}};
 const Answers::Given kWithMegatron = kFourGpus | Answers::Given{{kMegatron, {"yes"}}};
 
@@ -72,6 +77,10 @@ INSTANTIATE_TEST_SUITE_P(
         Branch{"multi_cpu.yaml", {{kMachine, {"multi-CPU"}}, {"How many processes", {"2"}}}},
         Branch{"multi_gpu.yaml", kFourGpus},
         Branch{"multi_gpu_debug.yaml", kFourGpus | Answers::Given{{"Should distributed operations", {"YES"}}}},
+        Branch{"two_machines.yaml", kTwoMachines},
+        Branch{"two_machines_second.yaml", kTwoMachines | Answers::Given{{kRank, {"1"}}}},
+        Branch{"two_machines_other_network.yaml", kTwoMachines | Answers::Given{{kNear, {"no"}}}},
+        Branch{"deepspeed_standard.yaml", kTwoMachines | Answers::Given{{kDeepspeed, {"yes"}}}},
         Branch{"deepspeed_stage0.yaml", kWithDeepspeed | Answers::Given{{kStage, {"0"}}}},
         Branch{"deepspeed_stage2.yaml", kWithDeepspeed},
         Branch{"deepspeed_stage3.yaml", kWithDeepspeed | Answers::Given{{kStage, {"3"}}, {kPrecision, {"bf16"}}}},
@@ -174,6 +183,7 @@ TEST(WizardAccelerate, ItsOrder) {
   WizardDraft draft;
   ask_questions(draft, answers, plain_surroundings());
   const std::vector<std::string> order{kMachine,
+                                       kMachines,
                                        "Should distributed operations",
                                        kDeepspeed,
                                        kFsdp,

@@ -143,6 +143,7 @@ TEST_F(Wizard, WrongAnswersAreToldAndAskedForAgain) {
 
 TEST_F(Wizard, GoingBackOffersTheAnswerAgain) {
   Answers answers(Answers::Given{{"Which type of machine", {"<", "multi-CPU", ""}},
+                                 {"How many different machines", {"", "<", ""}},
                                  {"Should distributed operations", {"yes", "<", ""}},
                                  {"Do you want to use FullyShardedDataParallel?", {"<"}}});
   run(answers);
@@ -156,11 +157,38 @@ TEST_F(Wizard, GoingBackOffersTheAnswerAgain) {
 
 TEST_F(Wizard, WhatWasAnsweredBeforeGoingBackLeavesNoTrace) {
   Answers answers(Answers::Given{{"Which type of machine", {"multi-CPU", "No distributed training"}},
-                                 {"Should distributed operations", {"<"}},
+                                 {"How many different machines", {"2", "<"}},
+                                 {"What is the rank of this machine?", {"<"}},
                                  {"Do you want to run your training on CPU only", {"yes"}}});
   const std::string text = run(answers);
   EXPECT_NE(text.find("distributed_type: 'NO'\n"), std::string::npos) << text;
   EXPECT_NE(text.find("debug: false\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("num_machines: 1\n"), std::string::npos) << text;
+}
+
+TEST_F(Wizard, SeveralMachinesNeedNumbersAndEvenShares) {
+  Answers answers(Answers::Given{{"Which type of machine", {"multi-CPU"}},
+                                 {"How many different machines", {"0", "2"}},
+                                 {"What is the rank of this machine?", {"2", "1"}},
+                                 {"What is the IP address", {"10.0.0.1"}},
+                                 {"How many processes", {"3", "6"}}});
+  const std::string text = run(answers);
+  EXPECT_EQ(answers.unused(), "");
+  for (const char* const told :
+       {"num_machines must be at least 1; is 0", "machines are numbered from 0", "it counts those of all 2 machines"})
+    EXPECT_NE(answers.said.find(told), std::string::npos) << told << " in\n" << answers.said;
+  for (const char* const line : {"num_machines: 2\n", "machine_rank: 1\n", "main_process_ip: 10.0.0.1\n",
+                                 "main_process_port: 29500\n", "num_processes: 6\n"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << " in\n" << text;
+}
+
+TEST_F(Wizard, OneMachineAgainForgetsTheMeetingPoint) {
+  Answers two(Answers::Given{{"Which type of machine", {"multi-CPU"}},
+                             {"How many different machines", {"2"}},
+                             {"What is the IP address", {"10.0.0.1"}}});
+  EXPECT_NE(run(two).find("main_process_ip"), std::string::npos);
+  Answers one(Answers::Given{{"How many different machines", {"1"}}});
+  EXPECT_EQ(run(one).find("main_process_ip"), std::string::npos);
 }
 
 TEST_F(Wizard, AnInputThatEndsKeepsTheRest) {

@@ -36,6 +36,7 @@ config::Plan plan_of(int64_t megabytes) {
   std::string sizes;
   for (int64_t i = 0; i <= (megabytes << 20) / kLayerBytes; ++i) sizes += fmt::format("{}{}", i > 0 ? "," : "", kWidth);
   plan.config.model.config = fmt::format(R"({{"model_type": "mlp", "input_size": 8, "hidden_sizes": [{}]}})", sizes);
+  plan.config.num_processes = 1;
   plan.config.data.task = config::Task::kImageClassification;
   return plan;
 }

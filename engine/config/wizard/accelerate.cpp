@@ -1,5 +1,5 @@
-// Accelerate's questionnaire: its words, its order. Left out is what has one answer only in this build (several
-// machines, TPUs, mpirun, dynamo, fp8, which GPUs, NUMA); Accelerate's default is written for it.
+// Accelerate's questionnaire: its words, its order. Left out is what has one answer only in this build (TPUs, mpirun,
+// dynamo, fp8, which GPUs, NUMA, how machines find each other); Accelerate's default is written for it.
 #include <algorithm>
 
 #include "engine/config/wizard/asker.h"
@@ -29,6 +29,35 @@ MachineType ask_machine_type(Asker& ask) {
                                   kMachineTypes.begin());
 }
 
+std::string no_such_machine(const Config& config) {
+  return config.machine_rank < config.num_machines ? "" : "machines are numbered from 0";
+}
+
+/// How many machines, which of them this file is for, and where they meet.
+void ask_machines(Asker& ask) {
+  WizardDraft& draft = ask.draft();
+  ask.option("num_machines",
+             {.text = "How many different machines will you use (use more than 1 for multi-node training)?"});
+  const int64_t machines = draft.config.num_machines;
+  if (machines <= 1) {
+    for (const char* const key : {"min_machines", "machine_rank", "main_process_ip", "main_process_port"})
+      draft.erase(key);
+    return;
+  }
+  std::vector<std::string> ranks;
+  for (int64_t rank = 0; rank < machines; ++rank) ranks.push_back(std::to_string(rank));
+  ask.option("machine_rank",
+             {.text = "What is the rank of this machine?", .choices = std::move(ranks), .refuse = no_such_machine});
+  ask.option("main_process_ip", {.text = "What is the IP address of the machine that will host the main process?"});
+  ask.option("main_process_port",
+             {.text = "What is the port you will use to communicate with the main process?", .fallback = "29500"});
+  const Node* const near = draft.document.find("same_network");
+  draft.put("same_network",
+            encode(ask.yes("Are all the machines on the same local network? Answer `no` if nodes are on "
+                           "the cloud and/or on different network hosts",
+                           near == nullptr || parse_bool(near->text) != false)));
+}
+
 void ask_device(Asker& ask, MachineType machine) {
   if (machine == MachineType::kNo) {
     const bool no_gpu = ask.machine().gpus.empty();
@@ -46,6 +75,9 @@ DistributedType ask_strategy(Asker& ask, MachineType machine) {
   if (offered(DistributedType::kDeepspeed, machine != MachineType::kMultiCpu) &&
       ask.yes("Do you want to use DeepSpeed?", before == DistributedType::kDeepspeed)) {
     ask_deepspeed(ask);
+    const std::string launcher = "deepspeed_config.deepspeed_multinode_launcher";
+    if (ask.config().num_machines > 1 && !ask.draft().has(launcher))
+      ask.draft().put(launcher, Node::scalar("standard"));
     return DistributedType::kDeepspeed;
   }
   if (machine == MachineType::kNo) return DistributedType::kNo;
@@ -71,9 +103,12 @@ void settle_strategy(Asker& ask, DistributedType type) {
   draft.assign("distributed_type", encode(type));
 }
 
-std::string lone_gpu(const Config& config) {
-  const bool lone = config.distributed_type == DistributedType::kMultiGpu && config.num_processes == 1;
-  return lone ? "multi-GPU needs two or more; for one GPU go back and choose `No distributed training`" : "";
+std::string unfit_number(const Config& config) {
+  if (config.distributed_type == DistributedType::kMultiGpu && config.num_processes == 1)
+    return "multi-GPU needs two or more; for one GPU go back and choose `No distributed training`";
+  if (config.num_processes % config.num_machines != 0)
+    return fmt::format("it counts those of all {} machines, and each has as many as the others", config.num_machines);
+  return "";
 }
 
 void ask_processes(Asker& ask, MachineType machine) {
@@ -90,8 +125,8 @@ void ask_processes(Asker& ask, MachineType machine) {
   const int64_t least = machine == MachineType::kNo ? 1 : 2;
   const char* const what = on_cpu ? "processes" : "GPU(s)";
   ask.option("num_processes", {.text = fmt::format("How many {} should be used for distributed training?", what),
-                               .fallback = std::to_string(std::max(fitting, least)),
-                               .refuse = lone_gpu});
+                               .fallback = std::to_string(std::max(fitting, least) * draft.config.num_machines),
+                               .refuse = unfit_number});
 }
 
 void ask_precision(Asker& ask) {
@@ -104,7 +139,12 @@ void ask_precision(Asker& ask) {
 
 void ask_accelerate(Asker& ask) {
   const MachineType machine = ask_machine_type(ask);
-  if (machine != MachineType::kNo) ask.option("debug");
+  if (machine != MachineType::kNo) {
+    ask_machines(ask);
+    ask.option("debug");
+  } else {
+    ask.draft().assign("num_machines", encode(int64_t{1}));
+  }
   ask_device(ask, machine);
   settle_strategy(ask, ask_strategy(ask, machine));
   ask_processes(ask, machine);
