@@ -161,11 +161,6 @@ void pipeline(const Config& config, Judge& judge) {
   if (!config.parallelism_config || config.parallelism_config->pp_size <= 1) return;
   const std::string option = "parallelism_config_pp_size", path = "parallelism_config." + option;
   const auto [asked, value] = judge.asked_by(path, option, std::to_string(config.parallelism_config->pp_size));
-  if (config.distributed_type == DistributedType::kFsdp)
-    judge.refuse(path,
-                 "{} is {}, but distributed_type is FSDP, which does not shard the stages of a pipeline: use MULTI_CPU "
-                 "or MULTI_GPU, or leave out the pipeline",
-                 asked, value);
   if (config.parallelism_config->pp_chunks > 1 && config.parallelism_config->pp_last_blocks > 0)
     judge.refuse("parallelism_config.parallelism_config_pp_chunks",
                  "parallelism_config_pp_chunks is {}, but the last stage is to have {} layers: give one of them",

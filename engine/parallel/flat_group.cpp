@@ -107,21 +107,30 @@ void FlatGroup::reduce_grads() {
   const at::NoGradGuard no_grad;
   const dist::CommunicationMemory communication;
   const at::Tensor summed = grads_.to(reduce_);  // whatever the layers compute in
-  const at::Tensor mine = comm_.reduce_scatter(summed);
-  if (mesh_.replicate().size() > 1) mesh_.replicate().all_reduce(mine);
-  sum_shares(shares_in(mine), mesh_.tensor());
-  shard_grad_.add_(mine);
+  shard_grad_.add_(comm_.reduce_scatter(summed));
   for (at::Tensor& view : views_) view.mutable_grad() = at::Tensor();
   grads_ = at::Tensor();
   free_storage(summed);  // not by its last reference: Gloo's thread may keep one until after the next unit has begun
 }
 
-std::vector<at::Tensor> FlatGroup::shares_in(const at::Tensor& mine) const {
-  std::vector<at::Tensor> shares;
+void FlatGroup::sum_copies() {
+  if (!kind_.trainable) return;
+  const at::NoGradGuard no_grad;
+  const dist::CommunicationMemory communication;
+  if (mesh_.replicate().size() > 1) {
+    const at::Tensor summed = shard_grad_.to(reduce_);
+    mesh_.replicate().all_reduce(summed);
+    if (!summed.is_same(shard_grad_)) shard_grad_.copy_(summed);
+  }
+  sum_shares(shares(), mesh_.tensor());
+}
+
+std::vector<at::Tensor> FlatGroup::shares() const {
+  std::vector<at::Tensor> found;
   for (size_t i = 0; i < parameters_.size(); ++i)
     if (const Piece piece = piece_of(i); parameters_[i]->summed && piece.end > piece.begin)
-      shares.push_back(mine.narrow(0, piece.at, piece.end - piece.begin));
-  return shares;
+      found.push_back(shard_grad_.narrow(0, piece.at, piece.end - piece.begin));
+  return found;
 }
 
 void FlatGroup::append_logical_tensors(std::vector<LogicalTensor>& to) const {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "engine/dist/mesh.h"
@@ -11,12 +13,16 @@
 
 namespace trainer::parallel {
 
+/// The stages of a pipeline that hold a parameter, where several do (a tied weight).
+using StageHolders = std::map<nn::ParameterPtr, std::set<int>>;
+
 /// What may share one flat buffer.
 struct GroupKind {
   at::ScalarType kept, seen;  // dtype of the shard, and of what layers compute with
   bool trainable;
-  bool
-      uneven;  // cut into parts of different sizes: on the ranks that share layers, all other shards are laid out alike
+  // Cut into parts of different sizes: on the ranks that share layers, all other shards are laid out alike.
+  bool uneven;
+  std::set<int> holders;  // stages, where there are several: on all of them these shards are laid out alike
   bool operator==(const GroupKind&) const = default;
 };
 
@@ -45,8 +51,12 @@ class FlatGroup {
 
   /// Gives every view a zero gradient over `grads`.
   void begin_grads();
-  /// Collective. Adds this rank's piece of the sum over ranks to shard_grad, and frees `grads`. Once a backward.
+  /// Collective. Adds this rank's piece of the sum over the ranks that share the shards to shard_grad, and frees
+  /// `grads`. Once a backward.
   void reduce_grads();
+  /// Collective. Adds up shard_grad over copies of the model, and shares of gradients over the ranks that share layers.
+  /// Once an update: both go for the sum of all its backwards.
+  void sum_copies();
 
   bool trainable() const { return kind_.trainable; }
   std::vector<at::Tensor>& views() { return views_; }
@@ -60,8 +70,8 @@ class FlatGroup {
     int64_t begin, end, at;  // elements [begin, end) of the parameter lie at `at` in the shard
   };
   Piece piece_of(size_t parameter) const;
-  /// The parts of `mine`, this rank's piece, whose gradients are shares.
-  std::vector<at::Tensor> shares_in(const at::Tensor& mine) const;
+  /// The parts of shard_grad that are shares of gradients.
+  std::vector<at::Tensor> shares() const;
   bool full_is_shared() const { return shared_.defined() && kind_.kept == kind_.seen; }
 
   GroupKind kind_;

@@ -8,12 +8,12 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
-#include <fmt/ranges.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include "engine/dist/doing.h"
-#include "engine/parallel/tensor_parallel.h"
+#include "engine/parallel/sharded_stage_weights.h"
+#include "engine/parallel/whole_stage_weights.h"
 #include "models/nn/cross_entropy.h"
 
 namespace trainer::parallel {
@@ -32,7 +32,7 @@ bool trains(nn::Module& module) {
 // the states from the rank before, runs its stretch, and sends what comes out to the next rank. So losses, decoding and
 // classes are made by the same code as on one rank, of which the ranks before the last stop behind the stack.
 PipelinedModel::PipelinedModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision,
-                               const PipelineOptions& options)
+                               const PipelineOptions& options, const std::optional<config::FsdpConfig>& sharding)
     : ParallelModel(std::move(model), std::move(mesh), precision), shape_(options.shape) {
   dist::Comm& pipeline = this->mesh().pipeline();
   const auto stretches = cut_model(this->model(), options);
@@ -59,73 +59,10 @@ PipelinedModel::PipelinedModel(std::unique_ptr<models::Model> model, dist::MeshP
   decoder().stack().wrap([this](const nn::Tensors& in, const nn::Pass& pass, const nn::Module::Forward&) {
     return nn::Tensors{run_stages(in[0], pass)};
   });
-  const auto holders = holders_of(decoder(), stretches, pipeline.size());
-  for (const nn::ParameterPtr& p : this->model().all_parameters()) {
-    Parameter parameter{p, holders.at(p)};
-    if (parameter.holders.size() > 1 && parameter.holders.count(pipeline.rank()) != 0)
-      parameter.holding = &group_of(parameter.holders);
-    parameters_.push_back(std::move(parameter));
-  }
-}
-
-dist::Comm& PipelinedModel::group_of(const std::set<int>& ranks) {
-  dist::Comm& pipeline = mesh().pipeline();
-  if (static_cast<int>(ranks.size()) == pipeline.size()) return pipeline;
-  auto& group = groups_[ranks];
-  if (!group) group = pipeline.group(fmt::format("tied-{}", fmt::join(ranks, "-")), {ranks.begin(), ranks.end()});
-  return *group;
-}
-
-void PipelinedModel::load(const WeightSource& source) {
-  const int rank = mesh().pipeline().rank();
-  const auto options = at::TensorOptions(comm().device());
-  int64_t trained = 0;
-  for (Parameter& held : parameters_) {
-    const nn::Parameter& p = *held.parameter;
-    held.dtype = p.trainable ? at::kFloat : precision().frozen(p, source.dtype(p));
-    if (held.holders.count(rank) == 0) continue;
-    at::Tensor value = at::empty(p.shape, options.dtype(held.dtype));
-    source.read_part(p, 0, p.numel(), value.view(-1));
-    held.parameter->value = value.set_requires_grad(p.trainable);
-    if (p.trainable) trained += p.numel();
-  }
-  gradients_ = at::zeros({trained}, options.dtype(at::kFloat));
-  int64_t at = 0;
-  for (const Parameter& held : parameters_) {
-    const nn::Parameter& p = *held.parameter;
-    if (!p.trainable || held.holders.count(rank) == 0) continue;
-    held.parameter->value.mutable_grad() = gradients_.narrow(0, at, p.numel()).view(p.shape);
-    at += p.numel();
-  }
-}
-
-std::vector<LogicalTensor> PipelinedModel::logical_tensors() {
-  const int rank = mesh().pipeline().rank();
-  const dist::Comm &data = mesh().data(), &tensor_ranks = mesh().tensor();
-  std::vector<LogicalTensor> all;
-  for (const Parameter& held : parameters_) {
-    const nn::Parameter& p = *held.parameter;
-    LogicalTensor tensor{p.name, p.aliases, p.whole_shape(), p.trainable};
-    tensor.part = p.part;
-    if (held.holders.count(rank) == 0) {
-      tensor.value = at::empty({0}, at::TensorOptions(comm().device()).dtype(held.dtype));
-      if (p.trainable) tensor.grad = tensor.value;
-      all.push_back(std::move(tensor));
-      continue;
-    }
-    tensor.end = p.numel();
-    tensor.value = p.value.detach().view(-1);
-    if (p.trainable) tensor.grad = p.value.grad().view(-1);
-    tensor.copies = static_cast<int64_t>(held.holders.size()) * data.size();
-    tensor.copy = std::distance(held.holders.begin(), held.holders.find(rank)) * data.size() + data.rank();
-    if (p.part.whole()) {  // the ranks that share the layers hold the same of it
-      tensor.copies *= tensor_ranks.size();
-      tensor.copy = tensor.copy * tensor_ranks.size() + tensor_ranks.rank();
-    }
-    tensor.replicated = tensor.copies == comm().size();
-    all.push_back(std::move(tensor));
-  }
-  return all;
+  if (sharding)
+    weights_ = std::make_unique<ShardedStageWeights>(decoder(), stretches, this->mesh(), precision, *sharding);
+  else
+    weights_ = std::make_unique<WholeStageWeights>(decoder(), stretches, this->mesh(), precision);
 }
 
 /// Its first block, for reports.
@@ -180,6 +117,7 @@ double PipelinedModel::update(const std::vector<models::Batch>& micro_batches, i
   pass.compute = precision().compute;
   double total = 0;
   const int rank = mesh().pipeline().rank();
+  weights_->begin();
   for (const PipelineStep& step : pipeline_schedule(shape_, rank, static_cast<int64_t>(micro_batches.size()))) {
     Stage& stage = stages_[static_cast<size_t>(step.chunk)];
     if (step.forward)
@@ -189,12 +127,14 @@ double PipelinedModel::update(const std::vector<models::Batch>& micro_batches, i
       backward(stage);
   }
   for (; !gradients_sent_.empty(); gradients_sent_.pop_front()) gradients_sent_.front().sent->wait();
-  reduce_gradients();
+  weights_->end();
+  weights_->reduce_gradients();
   return mesh().pipeline().sum(total);
 }
 
 double PipelinedModel::forward(Stage& stage, const models::Batch& batch, int64_t target_tokens, const nn::Pass& pass) {
   running_ = &stage;
+  ShardedUnits::ForwardPassPtr weights_pass = weights_->begin_forward();
   double total = 0;
   if (last(stage)) {
     const at::Tensor loss = decoder().loss_sum(batch, pass);
@@ -204,6 +144,7 @@ double PipelinedModel::forward(Stage& stage, const models::Batch& batch, int64_t
     decoder().states(batch, pass);
   }
   running_ = nullptr;
+  crossing_.pass = std::move(weights_pass);
   stage.in_flight.push_back(std::move(crossing_));
   crossing_ = {};
   return total;
@@ -216,8 +157,11 @@ void PipelinedModel::backward(Stage& stage) {
   at::Tensor gradient;
   if (stage.gradient_after) gradient = received(crossing.out.size(0), neighbour(1), *backwards_);
   if (crossing.sent) crossing.sent->wait();  // long ago: the next rank has made a gradient of it
-  if (crossing.out.requires_grad())
+  if (crossing.out.requires_grad()) {
+    weights_->begin_backward(crossing.pass);
     torch::autograd::backward({crossing.out}, gradient.defined() ? nn::Tensors{gradient} : nn::Tensors{});
+    weights_->end_backward();
+  }
   if (!stage.gradient_before) return;
   at::Tensor before = crossing.in.grad();
   before = before.defined() ? before.contiguous() : at::zeros_like(crossing.in);
@@ -229,19 +173,13 @@ void PipelinedModel::backward(Stage& stage) {
     gradients_sent_.front().sent->wait();
 }
 
-/// Sums them over the ranks that see different samples, those that are shares over the ranks that share the layers, and
-/// a tied weight's over the ranks that hold it.
-void PipelinedModel::reduce_gradients() {
-  if (gradients_.numel() == 0) return;
-  if (mesh().data().size() > 1) mesh().data().all_reduce(gradients_);
-  std::vector<at::Tensor> shares;
-  for (const Parameter& held : parameters_)
-    if (held.parameter->trainable && held.parameter->summed && held.holders.count(mesh().pipeline().rank()) != 0)
-      shares.push_back(held.parameter->value.grad());
-  sum_shares(shares, mesh().tensor());
-  for (const Parameter& held : parameters_)
-    if (held.holding != nullptr && held.parameter->trainable)
-      held.holding->all_reduce(held.parameter->value.grad().view(-1));
+void PipelinedModel::begin_forward() {
+  weights_->begin();
+  weights_->begin_forward();
+}
+
+void PipelinedModel::end_forward() {
+  weights_->end();
 }
 
 /// Keeps what was sent until it is taken.
@@ -255,12 +193,14 @@ void PipelinedModel::after_forward() {
 double PipelinedModel::evaluate(const models::Batch& given, const nn::Pass& pass) {
   const at::NoGradGuard no_grad;
   const models::Batch batch = given_to_model(given);
+  begin_forward();
   double loss = 0;
   if (at_end())
     loss = value_of(decoder().loss_sum(batch, without_gradients(pass)));
   else
     decoder().states(batch, without_gradients(pass));
   after_forward();
+  end_forward();
   return mesh().pipeline().sum(loss);
 }
 
@@ -270,6 +210,7 @@ ParallelModel::Classes PipelinedModel::classify(const models::Batch& given, cons
   const int64_t samples = batch.source->samples();
   const at::Tensor classes = at::zeros({samples}, at::TensorOptions(comm().device()).dtype(at::kLong));
   double loss = 0;
+  begin_forward();
   if (at_end()) {
     const at::Tensor logits = decoder().logits(batch, without_gradients(pass));
     loss = value_of(nn::cross_entropy_sum(logits, batch.labels));
@@ -278,6 +219,7 @@ ParallelModel::Classes PipelinedModel::classify(const models::Batch& given, cons
     decoder().states(batch, without_gradients(pass));
   }
   after_forward();
+  end_forward();
   if (samples > 0) mesh().pipeline().broadcast(classes, mesh().pipeline().size() - 1);
   return {mesh().pipeline().sum(loss), classes_of(classes)};
 }

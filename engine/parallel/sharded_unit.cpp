@@ -28,14 +28,16 @@ bool cut_unevenly(const nn::Parameter& parameter, int64_t ranks) {
 
 }  // namespace
 
-ShardedUnit::ShardedUnit(std::string name, const std::vector<nn::ParameterPtr>& parameters, const dist::Mesh& mesh,
-                         const Precision& precision, const WeightSource& source)
+ShardedUnit::ShardedUnit(std::string name, const std::vector<nn::ParameterPtr>& parameters, const StageHolders& holders,
+                         const dist::Mesh& mesh, const Precision& precision, const WeightSource& source)
     : name_(std::move(name)) {
   std::vector<std::pair<GroupKind, std::vector<nn::ParameterPtr>>> kinds;
   for (const nn::ParameterPtr& p : parameters) {
     const auto frozen = precision.frozen(*p, source.dtype(*p));
+    const auto stages = holders.find(p);
     const GroupKind kind{p->trainable ? at::kFloat : frozen, p->trainable ? precision.seen(*p) : frozen, p->trainable,
-                         cut_unevenly(*p, mesh.tensor().size())};
+                         cut_unevenly(*p, mesh.tensor().size()),
+                         stages == holders.end() ? std::set<int>{} : stages->second};
     auto found = std::find_if(kinds.begin(), kinds.end(), [&](const auto& k) { return k.first == kind; });
     if (found == kinds.end()) found = kinds.insert(kinds.end(), {kind, {}});
     found->second.push_back(p);
@@ -88,6 +90,11 @@ void ShardedUnit::finish_backward() {
   in_backward_ = false;
   const dist::Doing doing(name_);
   for (FlatGroup& group : groups_) group.reduce_grads();
+}
+
+void ShardedUnit::sum_copies() {
+  const dist::Doing doing(name_);
+  for (FlatGroup& group : groups_) group.sum_copies();
 }
 
 void ShardedUnit::append_logical_tensors(std::vector<LogicalTensor>& to) const {

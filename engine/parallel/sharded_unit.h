@@ -13,8 +13,8 @@ namespace trainer::parallel {
 class ShardedUnit {
  public:
   /// Splits `parameters` into flat groups. Weights have their dtype from `source`, values come with load().
-  ShardedUnit(std::string name, const std::vector<nn::ParameterPtr>& parameters, const dist::Mesh& mesh,
-              const Precision& precision, const WeightSource& source);
+  ShardedUnit(std::string name, const std::vector<nn::ParameterPtr>& parameters, const StageHolders& holders,
+              const dist::Mesh& mesh, const Precision& precision, const WeightSource& source);
 
   void load(const WeightSource& source);
   void start_gather();
@@ -27,6 +27,8 @@ class ShardedUnit {
   void begin_backward();
   /// Reduces if the last leaf has not done so already. Collective.
   void finish_backward();
+  /// After the last backward of an update, whether or not this unit had a part in it. Collective.
+  void sum_copies();
 
   void append_logical_tensors(std::vector<LogicalTensor>& to) const;
   const std::string& name() const { return name_; }

@@ -82,6 +82,14 @@ Strategy meshed(std::string name, int ranks, DistributedType type, config::Paral
   return strategy;
 }
 
+/// Two stages, each spread over two ranks that send what they gather.
+Strategy sent_stages(std::string name, ShardingStrategy sharding) {
+  Strategy strategy = meshed(std::move(name), 4, DistributedType::kFsdp, {.pp_size = 2});
+  strategy.sharding = sharding;
+  strategy.share_memory = false;
+  return strategy;
+}
+
 bool can(const TinyModel& model, const Strategy& strategy) {
   const config::ParallelismConfig& degrees = strategy.degrees;
   return (degrees.tp_size == 1 || model.splits) && ((degrees.pp_size == 1 && degrees.cp_size == 1) || model.stages);
@@ -160,6 +168,12 @@ std::vector<Strategy> strategies(int ranks) {
       meshed("TP 2 x PP 2", 4, DistributedType::kMultiCpu, {.tp_size = 2, .pp_size = 2}),
       meshed("TP 2 by rows x PP 2", 4, DistributedType::kMultiCpu,
              {.tp_size = 2, .pp_size = 2, .tp_sequence_parallel = true}),
+      meshed("PP 2 x FSDP 2", 4, DistributedType::kFsdp, {.pp_size = 2}),
+      sent_stages("PP 2 x FSDP 2 sent", full),
+      sent_stages("PP 2 x SHARD_GRAD_OP 2 sent", zero2),
+      meshed("PP 2 x HYBRID_SHARD 2x2", 8, DistributedType::kFsdp,
+             {.dp_replicate_size = 2, .dp_shard_size = 2, .pp_size = 2}),
+      meshed("TP 2 x PP 2 x FSDP 2", 8, DistributedType::kFsdp, {.tp_size = 2, .pp_size = 2}),
   };
   std::erase_if(all, [&](const Strategy& strategy) { return strategy.ranks > ranks; });
   return all;

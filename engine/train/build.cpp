@@ -146,13 +146,14 @@ std::unique_ptr<parallel::ParallelModel> make_data_parallel(const config::Plan& 
 }
 
 /// Into how many copies of the model FSDP spreads the ranks that see different samples. Under the HYBRID strategies
-/// each machine has one, so that only gradients cross the network.
+/// each machine has one (of the stages of a pipeline that are its), so that only gradients cross the network.
 int64_t model_copies(const config::Plan& plan) {
   const config::Config& c = plan.config;
   const int64_t given = c.parallelism_config ? c.parallelism_config->dp_replicate_size : 1;
   const bool hybrid = c.fsdp_config.sharding_strategy == config::ShardingStrategy::kHybridShard ||
                       c.fsdp_config.sharding_strategy == config::ShardingStrategy::kHybridShardZero2;
-  return given == 1 && hybrid ? c.num_machines : given;
+  const int64_t stages = c.parallelism_config ? c.parallelism_config->pp_size : 1;
+  return given == 1 && hybrid ? std::max<int64_t>(1, c.num_machines / stages) : given;
 }
 
 /// Whether the ranks of the plan can share the layers of the model, its adapters included.
@@ -250,8 +251,9 @@ std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan,
   recompute_if_asked(c, *blueprint.model);
   const auto mesh = std::make_shared<dist::Mesh>(comm, degrees_of(plan));
   parallel::split_layers(*blueprint.model, mesh);
+  const bool sharded = c.distributed_type == config::DistributedType::kFsdp, staged = mesh->degrees().pipeline > 1;
   std::unique_ptr<parallel::ParallelModel> model;
-  if (c.distributed_type == config::DistributedType::kFsdp)
+  if (sharded && !staged)
     model =
         std::make_unique<parallel::ShardedModel>(std::move(blueprint.model), mesh, precision_of(plan), c.fsdp_config);
   else if (c.distributed_type == config::DistributedType::kDataParallel)
@@ -259,9 +261,10 @@ std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan,
   else if (c.training.local_sgd_steps > 0)
     model = std::make_unique<parallel::LocalSgdModel>(std::move(blueprint.model), mesh, precision_of(plan),
                                                       c.training.local_sgd_steps);
-  else if (mesh->degrees().pipeline > 1)
-    model = std::make_unique<parallel::PipelinedModel>(std::move(blueprint.model), mesh, precision_of(plan),
-                                                       pipeline_of(plan));
+  else if (staged)
+    model = std::make_unique<parallel::PipelinedModel>(
+        std::move(blueprint.model), mesh, precision_of(plan), pipeline_of(plan),
+        mesh->degrees().shard > 1 ? std::optional(c.fsdp_config) : std::nullopt);
   else
     model = std::make_unique<parallel::ReplicatedModel>(std::move(blueprint.model), mesh, precision_of(plan),
                                                         exchange_of(c.training));

@@ -149,6 +149,14 @@ std::string longest_batch(const train::LongestBatches& longest) {
                      sum(most->source), sum(most->target));
 }
 
+/// How much of the model a rank has.
+std::string share_of(const dist::Degrees& degrees, int64_t stage) {
+  const int64_t split = degrees.shard * degrees.tensor;
+  const std::string share = split > 1 ? fmt::format("this rank's 1/{}", split) : "";
+  if (degrees.pipeline == 1) return share;
+  return fmt::format("{}stage {} of {}", split > 1 ? share + " of " : "", stage + 1, degrees.pipeline);
+}
+
 void add_memory(Page& page, const CheckReport& report) {
   const train::MemoryPlan& m = report.memory;
   const auto part = [&](const char* name, int64_t bytes, const std::string& about = "") {
@@ -156,8 +164,7 @@ void add_memory(Page& page, const CheckReport& report) {
   };
   page.section("memory");
   page.line(report.run.ranks == 1 ? "tensors, at most:" : "tensors of one rank, at most:");
-  const int64_t split = report.run.degrees.shard * report.run.degrees.tensor;
-  part("weights", m.weights, split > 1 ? fmt::format("this rank's 1/{}", split) : "");
+  part("weights", m.weights, share_of(report.run.degrees, m.stage));
   part("gradients", m.gradients);
   part("optimizer", m.optimizer);
   part("activations", m.activations, longest_batch(report.longest));

@@ -9,6 +9,7 @@ from support import EndToEnd, last_step, read_lines, results, snapshot, until
 SINGLE = {}
 DATA_PARALLEL = {"distributed_type": "MULTI_CPU", "num_processes": 2}
 SHARDED = {"distributed_type": "FSDP", "num_processes": 2}
+SHARDED_STAGES = {"distributed_type": "FSDP", "num_processes": 4, "parallelism_config": {"parallelism_config_pp_size": 2}}
 ACCUMULATED = {"training": {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2}}
 GENERATED = {"evaluation": {"metrics": ["loss", "accuracy"], "generate": True}}
 LORA = {"r": 4, "lora_alpha": 8, "lora_dropout": 0.1, "target_modules": ["q", "v"]}
@@ -126,6 +127,23 @@ class Elsewhere(EndToEnd):
             until(lambda: moment(output) or run.ended())
             run.kill()
         self.launch(self.job("output", DATA_PARALLEL))
+        self.assert_nearly_same(output, expected)
+
+    def test_sharded_stages_go_on_as_one_process_and_back(self):
+        decoder = {"model": {"config": {"model_type": "gpt2", "vocab_size": 420, "n_embd": 24, "n_layer": 3, "n_head": 3,
+                                        "n_positions": 128}},
+                   "data": {"task": "causal_lm", "max_length": 48}, "training": {"global_batch_size": 8}}
+        changes = ({"model": {"config": None}, "data": {"max_source_length": None}}, decoder, GENERATED)
+        expected, output = self.folder / "expected", self.folder / "output"
+        self.launch(self.job("expected", *changes))
+        for strategy, moment in ((SHARDED_STAGES, after_step(4)), (SINGLE, after_step(7))):
+            run = self.start(self.job("output", strategy, *changes))
+            until(lambda: moment(output) or run.ended())
+            run.kill()
+        self.launch(self.job("output", SHARDED_STAGES, *changes))
+        self.assert_nearly_same(output, expected)
+
+    def assert_nearly_same(self, output, expected):
         got, wanted = results(output), results(expected)
         self.assertEqual([(line["step"], line.get("order_digest")) for line in got],
                          [(line["step"], line.get("order_digest")) for line in wanted])

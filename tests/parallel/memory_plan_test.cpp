@@ -31,8 +31,9 @@ struct Setting {
   std::string dtype = "auto";  // of frozen weights
   config::ShardingStrategy strategy = config::ShardingStrategy::kFullShard;
   config::OptimizerName optim = config::OptimizerName::kAdamWFused;
+  int64_t stages = 1;  // more: of a decoder-only model
 
-  int64_t ranks() const { return type == config::DistributedType::kNo ? 1 : 2; }
+  int64_t ranks() const { return type == config::DistributedType::kNo ? 1 : 2 * stages; }
 };
 
 constexpr auto kNo = config::DistributedType::kNo, kDdp = config::DistributedType::kMultiCpu,
@@ -63,9 +64,11 @@ const std::vector<Setting> kSettings = {
     {"FSDP, LoRA, gradient checkpointing", kFsdp, true, true},
 };
 
-/// Eight samples of a source and a target each, of different lengths.
-train::BatchLengths lengths() {
-  return {{96, 80, 64, 112, 48, 96, 72, 128}, {16, 24, 8, 32, 16, 8, 24, 16}};
+/// Eight samples of different lengths, each of a source and a target, or of a source whose tokens are all learnt.
+train::BatchLengths lengths(const Setting& s) {
+  const std::vector<int64_t> sources{96, 80, 64, 112, 48, 96, 72, 128};
+  if (s.stages > 1) return {sources, {}, std::accumulate(sources.begin(), sources.end(), int64_t{0})};
+  return {sources, {16, 24, 8, 32, 16, 8, 24, 16}};
 }
 constexpr int64_t kNewTokens = 8;
 
@@ -74,6 +77,12 @@ config::Plan plan_of(const Setting& s) {
   config::Config& c = plan.config;
   c.model.config =
       R"({"model_type": "t5", "vocab_size": 1024, "d_model": 256, "d_kv": 64, "d_ff": 1024, "num_layers": 2, "num_heads": 4})";
+  if (s.stages > 1) {
+    c.model.config =
+        R"({"model_type": "llama", "vocab_size": 1024, "hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 8, "num_attention_heads": 4})";
+    c.data.task = config::Task::kCausalLm;
+    c.parallelism_config.emplace().pp_size = s.stages;
+  }
   c.distributed_type = s.type;
   c.num_processes = s.ranks();
   c.fsdp_config.sharding_strategy = s.strategy;
@@ -89,25 +98,32 @@ config::Plan plan_of(const Setting& s) {
 /// The same lengths in each micro-batch.
 train::Workload workload_of(const Setting& s) {
   train::Workload workload;
-  const train::BatchLengths batch = lengths();
+  const train::BatchLengths batch = lengths(s);
   const auto tokens = [](const std::vector<int64_t>& of) { return std::accumulate(of.begin(), of.end(), int64_t{0}); };
-  workload.training = {{batch}, s.micro_batches * (tokens(batch.source) + tokens(batch.target)), 1};
-  workload.evaluation = {{batch}, 0, 1};
+  const int64_t labels = tokens(s.stages > 1 ? batch.source : batch.target);
+  const auto kind = s.stages > 1 ? data::LabelKind::kNext : data::LabelKind::kTarget;
+  workload.training = {{batch}, s.micro_batches * (tokens(batch.source) + labels), 1, kind};
+  workload.evaluation = {{batch}, 0, 1, kind};
+  workload.under_way = std::min(s.stages, s.micro_batches);
   workload.new_tokens = kNewTokens;
   workload.share_memory = s.shared;
   return workload;
 }
 
-models::Batch real_batch() {
+models::Batch real_batch(const Setting& s) {
+  const train::BatchLengths of = lengths(s);
   std::vector<std::vector<int64_t>> sources, labels;
-  for (const int64_t n : lengths().source) sources.emplace_back(n, 5);
-  for (const int64_t n : lengths().target) labels.emplace_back(n, 7);
-  return make_batch(sources, labels);
+  for (const int64_t n : of.source) sources.emplace_back(n, 5);
+  for (const int64_t n : s.stages > 1 ? of.source : of.target) labels.emplace_back(n, 7);
+  models::Batch batch = make_batch(sources, labels);
+  if (s.stages > 1) batch.target = batch.source;
+  return batch;
 }
 
 /// Bytes, as one process saw them.
 struct Measured {
   int64_t held = 0, training = 0, evaluation = 0, saving = 0, resident = 0;
+  int64_t rank = 0;  // who measured
 };
 
 Measured measure(const Setting& s, dist::Comm& comm, const std::string& folder) {
@@ -122,20 +138,21 @@ Measured measure(const Setting& s, dist::Comm& comm, const std::string& folder) 
   const auto model = make_model(plan, comm);
   const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), comm);
   Measured m;
+  m.rank = comm.rank();
   m.held = dist::tensor_bytes() - before;
   nn::Pass pass;
   pass.training = s.dropout;
   m.training = peak_of([&] {
     for (int update = 0; update < 2; ++update) {
       std::vector<models::Batch> micro_batches;
-      for (int64_t i = 0; i < s.micro_batches; ++i) micro_batches.push_back(real_batch());
+      for (int64_t i = 0; i < s.micro_batches; ++i) micro_batches.push_back(real_batch(s));
       model->update(micro_batches, 1000, pass);
       optimizer->step(model->logical_tensors(), 1e-3);
       model->zero_grad();
     }
   });
   m.evaluation = peak_of([&] {
-    const models::Batch batch = real_batch();
+    const models::Batch batch = real_batch(s);
     model->evaluate(batch, {});
     model->generate(batch, kNewTokens, {});
   });
@@ -148,16 +165,32 @@ Measured measure(const Setting& s, dist::Comm& comm, const std::string& folder) 
   return m;
 }
 
-/// The most of what the ranks measured.
-Measured most_measured(const Setting& s) {
-  Measured most;
-  for (const Measured& rank :
-       in_processes<Measured>(static_cast<int>(s.ranks()), s.shared,
-                              [&](dist::Comm&comm, const std::string&folder) { return measure(s, comm, folder); }))
+/// The most of what the ranks of each stage measured.
+std::vector<Measured> most_measured_by_stage(const Setting& s) {
+  const auto ranks =
+      in_processes<Measured>(static_cast<int>(s.ranks()), s.shared,
+                             [&](dist::Comm& comm, const std::string& folder) { return measure(s, comm, folder); });
+  std::vector<Measured> stages(static_cast<size_t>(s.stages));
+  for (const Measured& rank : ranks) {
+    Measured& most = stages[static_cast<size_t>(rank.rank * s.stages / s.ranks())];
     most = {std::max(most.held, rank.held), std::max(most.training, rank.training),
             std::max(most.evaluation, rank.evaluation), std::max(most.saving, rank.saving),
             std::max(most.resident, rank.resident)};
-  return most;
+  }
+  return stages;
+}
+Measured most_measured(const Setting& s) {
+  return most_measured_by_stage(s).front();
+}
+
+void expect_near(const train::MemoryPlan& planned, const Measured& measured) {
+  const auto near = [](const char* what, int64_t plan, int64_t found) {
+    EXPECT_NEAR(static_cast<double>(plan), static_cast<double>(found), kTolerance * static_cast<double>(found)) << what;
+  };
+  near("held", planned.held(), measured.held);
+  near("training", planned.training(), measured.training);
+  near("evaluation", planned.evaluation, measured.evaluation);
+  near("saving", planned.saving, measured.saving);
 }
 
 constexpr const char* kTableHead =
@@ -197,13 +230,7 @@ TEST(MemoryPlan, IsNearWhatRunsHold) {
     const config::Plan plan = plan_of(s);
     const train::MemoryPlan memory = train::plan_memory(plan, train::make_blueprint(plan), workload_of(s));
     const Measured most = most_measured(s);
-    const auto near = [](const char* what, int64_t planned, int64_t measured) {
-      EXPECT_NEAR(static_cast<double>(planned), static_cast<double>(measured), kTolerance * measured) << what;
-    };
-    near("held", memory.held(), most.held);
-    near("training", memory.training(), most.training);
-    near("evaluation", memory.evaluation, most.evaluation);
-    near("saving", memory.saving, most.saving);
+    expect_near(memory, most);
     EXPECT_GT(most.training - most.held, most.training / 5);  // else the weights alone would do
     const std::string planned = planned_columns(s, memory);
     table += planned + measured_columns(memory, most);
@@ -211,6 +238,25 @@ TEST(MemoryPlan, IsNearWhatRunsHold) {
   }
   std::printf("%s%s", kTableHead, table.c_str());
   if (writes) write_table(table);
+}
+
+TEST(MemoryPlan, CountsEachStageOfAPipelineAndItsShards) {
+  for (const Setting& base : {Setting{"DDP", kDdp}, Setting{"FSDP", kFsdp}, Setting{"FSDP, sent", kFsdp},
+                              Setting{"SHARD_GRAD_OP, sent, LoRA", kFsdp, true}}) {
+    SCOPED_TRACE(base.name);
+    Setting s = base;
+    s.shared = s.name.find("sent") == std::string::npos;
+    if (s.name.starts_with("SHARD_GRAD_OP")) s.strategy = kShardGradOp;
+    s.stages = 2;
+    s.micro_batches = 4;
+    const config::Plan plan = plan_of(s);
+    const auto measured = most_measured_by_stage(s);
+    for (int64_t stage = 0; stage < s.stages; ++stage) {
+      SCOPED_TRACE(stage);
+      expect_near(train::plan_memory(plan, train::make_blueprint(plan), workload_of(s), stage),
+                  measured[static_cast<size_t>(stage)]);
+    }
+  }
 }
 
 TEST(MemoryPlan, KnowsStateThatIsNotLaidOutLikeItsParameter) {

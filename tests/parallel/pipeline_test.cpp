@@ -1,34 +1,13 @@
 // Pipelines: the numbers of one rank, in the order of their schedules, with no rank holding more than its share.
 #include <deque>
-#include <filesystem>
-#include <map>
-#include <set>
 
-#include <gtest/gtest.h>
-
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/equal.h>
-#include <nlohmann/json.hpp>
-
-#include "engine/base/errors.h"
-#include "engine/checkpoint/checkpoint.h"
-#include "engine/checkpoint/checkpoint_folder.h"
-#include "engine/checkpoint/export.h"
-#include "engine/optim/optimizer.h"
 #include "engine/parallel/pipelined_model.h"
-#include "engine/selftest/matrix.h"
-#include "engine/selftest/outcome.h"
-#include "engine/selftest/random_samples.h"
-#include "engine/train/batch_stream.h"
-#include "engine/train/build.h"
-#include "tests/support/ranks.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/parallel/spread_training.h"
 
 namespace trainer::testing {
 namespace {
 
 using parallel::PipelineShape, parallel::PipelineStep;
-using selftest::Setting, selftest::Strategy, selftest::TinyModel;
 
 /// Runs all ranks' schedules as far as messages allow. A message is the number of a stretch and of a micro-batch.
 class Rehearsal {
@@ -110,39 +89,10 @@ TEST(PipelineSchedule, OneForwardOneBackwardHoldsAsManyAsThereAreRanksBehind) {
   for (int64_t rank = 0; rank < 4; ++rank) EXPECT_EQ(rehearsal.most_in_flight(rank), 4 - rank);
 }
 
-TinyModel model_named(const std::string& name) {
-  for (TinyModel& model : selftest::tiny_models())
-    if (model.name == name) return model;
-  throw InternalError("no model {}", name);
-}
-
-TinyModel with(TinyModel model, const std::string& change) {
-  nlohmann::json config = nlohmann::json::parse(model.config);
-  config.update(nlohmann::json::parse(change));
-  model.config = config.dump();
-  return model;
-}
-
 Strategy pipeline(int stages, int ranks) {
   Strategy strategy{fmt::format("PP {} of {}", stages, ranks), ranks, config::DistributedType::kMultiCpu};
   strategy.degrees.pp_size = stages;
   return strategy;
-}
-
-selftest::Outcome outcome_of(const Setting& setting) {
-  const data::MemorySamples samples = selftest::random_samples(setting.model);
-  selftest::Outcome outcome;
-  run_ranks(setting.strategy.ranks, [&](dist::Comm& comm) {
-    selftest::Outcome mine = selftest::train(setting, samples, comm);
-    if (comm.rank() == 0) outcome = std::move(mine);  // every rank's losses and whole gradients are the same
-  });
-  return outcome;
-}
-
-void expect_as_on_one_rank(const Setting& setting) {
-  const auto difference = selftest::difference(outcome_of(setting), outcome_of(setting.reference()), setting.bf16);
-  EXPECT_TRUE(difference.fits()) << "first loss " << difference.first_loss << ", gradients " << difference.gradients
-                                 << " (" << difference.worst_gradient << "), losses " << difference.losses;
 }
 
 TEST(Pipeline, TrainsAsOneRankDoes) {
@@ -196,93 +146,11 @@ TEST(Pipeline, TrainsAsOneRankDoesInBf16) {
   EXPECT_TRUE(selftest::difference(outcome_of(setting), outcome_of(alone), true).fits());
 }
 
-/// A model, its optimiser, and what it is trained on.
-struct Training {
-  Training(const Setting& setting, dist::Comm& comm)
-      : plan(selftest::plan_of(setting)), samples(selftest::random_samples(setting.model)) {
-    train::Blueprint blueprint = train::make_blueprint(plan);
-    model = train::make_parallel(plan, blueprint, comm);
-    optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), comm);
-  }
-
-  train::UpdateBatch batch(int64_t consumed) {
-    dist::Comm& data = model->mesh().data();
-    return train::BatchStream(samples, plan.config, selftest::kGlobalBatch, data.rank(), data.size()).next(consumed);
-  }
-  /// Losses of `count` updates.
-  std::vector<double> train(int count) {
-    std::vector<double> losses;
-    for (int i = 0; i < count; ++i, consumed += selftest::kGlobalBatch) {
-      const train::UpdateBatch update = batch(consumed);
-      nn::Pass pass;
-      pass.training = true;
-      losses.push_back(model->update(update.micro_batches, update.target_tokens, pass));
-      model->clip_grad_norm(1);
-      optimizer->step(model->logical_tensors(), 5e-3);
-      model->zero_grad();
-    }
-    return losses;
-  }
-  checkpoint::RunState state() { return {*model, *optimizer}; }
-
-  config::Plan plan;
-  data::MemorySamples samples;
-  std::unique_ptr<parallel::ParallelModel> model;
-  std::unique_ptr<optim::Optimizer> optimizer;
-  int64_t consumed = 0;
-};
-
-/// The whole values of all that is trained, and of what the optimiser keeps.
-std::map<std::string, at::Tensor> everything(Training& run) {
-  std::map<std::string, at::Tensor> all;
-  std::map<std::string, parallel::LogicalTensor> by_name;
-  for (const auto& tensor : run.model->logical_tensors()) {
-    by_name[tensor.name] = tensor;
-    all[tensor.name] = checkpoint::gather(tensor, run.model->comm()).clone();
-  }
-  for (const optim::StateTensor& state : run.optimizer->state())
-    all[state.kind + " " + state.parameter] =
-        checkpoint::gather(state.logical(by_name.at(state.parameter)), run.model->comm()).clone();
-  return all;
-}
-
 TEST(Pipeline, ACheckpointMovesToOneRankAndBackBitForBit) {
-  const TemporaryFolder folder;
   for (const bool lora : {false, true})
     for (const auto optim : {config::OptimizerName::kAdamWFused, config::OptimizerName::kAdafactor}) {
-      Setting spread{model_named("GPT-2"), pipeline(2, 4), lora, 2};
-      std::map<std::string, at::Tensor> first;
-      const auto path = folder.path() / fmt::format("{}{}", lora, static_cast<int>(optim));
-      std::filesystem::create_directories(path);
-      run_ranks(4, [&](dist::Comm& comm) {
-        Training run(spread, comm);
-        run.train(3);
-        checkpoint::Manifest about;
-        about.progress.step = 3;
-        checkpoint::save(path, about, run.state(), [](const auto&) {});
-        auto mine = everything(run);
-        if (comm.rank() == 0) first = std::move(mine);
-      });
-      const auto saved = checkpoint::newest_checkpoint(path.string());
-      ASSERT_TRUE(saved);
-      const auto expect_first = [&](Training& run) {
-        const auto found = everything(run);
-        ASSERT_EQ(found.size(), first.size());
-        for (const auto& [name, value] : first) EXPECT_TRUE(at::equal(found.at(name), value)) << name;
-      };
-      run_ranks(1, [&](dist::Comm& comm) {
-        Training run(spread.reference(), comm);
-        checkpoint::load(saved->folder, run.state());
-        expect_first(run);
-        checkpoint::Manifest about;
-        about.progress.step = 4;
-        checkpoint::save(path, about, run.state(), [](const auto&) {});
-      });
-      run_ranks(4, [&](dist::Comm& comm) {
-        Training run(spread, comm);
-        checkpoint::load(checkpoint::newest_checkpoint(path.string())->folder, run.state());
-        expect_first(run);
-      });
+      const Setting spread{model_named("GPT-2"), pipeline(2, 4), lora, 2};
+      expect_checkpoint_moves(spread, spread.reference(), optim);
     }
 }
 

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "engine/parallel/logical_tensor.h"
+#include "engine/parallel/parallel_model.h"
+#include "engine/parallel/pipeline_stages.h"
+#include "engine/parallel/sharded_units.h"
+
+namespace trainer::parallel {
+
+/// What a rank of a pipeline holds of a model: the parameters of its own stretches, and their gradients. The calls are
+/// those of ShardedUnits; where a rank holds all of its stretches there is little to do for them.
+class StageWeights {
+ public:
+  /// Collective. `mesh` outlives this.
+  StageWeights(models::DecoderModel& model, const std::vector<models::Stretch>& stretches, const dist::Mesh& mesh,
+               Precision precision);
+  virtual ~StageWeights() = default;
+
+  /// Collective, once before anything else: values as of `source`.
+  virtual void load(const WeightSource& source) = 0;
+  /// Lists the other ranks' parameters too, with an empty piece.
+  std::vector<LogicalTensor> logical_tensors();
+
+  virtual void begin() {}
+  virtual ShardedUnits::ForwardPassPtr begin_forward() { return nullptr; }
+  virtual void begin_backward(ShardedUnits::ForwardPassPtr pass) {}
+  virtual void end_backward() {}
+  virtual void end() {}
+  /// Collective, after the last backward of an update: what is left to be summed over ranks, the gradients of tied
+  /// weights over the stages that hold them.
+  void reduce_gradients();
+
+ protected:
+  struct Parameter {
+    nn::ParameterPtr parameter;
+    std::set<int> holders;
+    at::ScalarType dtype = at::kFloat;  // of its values, where it is held
+    dist::Comm* holding = nullptr;      // all its holders, when this rank is one of several
+  };
+  bool held(const Parameter& parameter) const { return parameter.holders.count(mesh_.pipeline().rank()) != 0; }
+
+  /// The tensors of the parameters that are held, in any order, as if no other stage held them.
+  virtual std::vector<LogicalTensor> held_tensors() = 0;
+  /// Sums gradients over the ranks of this stage.
+  virtual void reduce_in_stage() = 0;
+
+  const dist::Mesh& mesh_;
+  const Precision precision_;
+  std::vector<Parameter> parameters_;  // of the whole model
+
+ private:
+  dist::Comm& group_of(const std::set<int>& stages);
+
+  std::map<std::set<int>, std::unique_ptr<dist::Comm>> groups_;  // of stages that hold the same weight
+};
+
+}  // namespace trainer::parallel
