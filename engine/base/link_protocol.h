@@ -17,6 +17,8 @@ inline constexpr const char* kLinkVariable = "TRAINER_LINK_FD";
 inline constexpr const char* kAddressVariable = "TRAINER_ADDRESS";
 /// Environment variable: how many times the ranks were started before. See [Note Lives] in engine/launch/lives.h.
 inline constexpr const char* kLifeVariable = "TRAINER_LIFE";
+/// Environment variable: what no other life of a run on several machines has. Not set on one.
+inline constexpr const char* kAttemptVariable = "TRAINER_ATTEMPT";
 
 /// What a message is about; the comment names the fields it uses.
 enum class LinkOp : uint8_t {
@@ -38,7 +40,9 @@ enum class LinkOp : uint8_t {
   kHello,      // G: strings {protocol, nonce}; not sealed
   kChallenge,  // H: strings {protocol, nonce}; not sealed. All that follow are.
   kIntroduce,  // G: an Introduction
-  kWelcome,    // H: this machine may take part; strings {the host's name}
+  kWelcome,    // H: this machine may take part; strings {the host's name}; code 1: in the next life, one is running
+  kPrepared,   // G: what it does before ranks start is done: it could take part at once
+  kTerms,      // H: a life begins, and this is what it is
   kLook,       // H: everybody is here; strings {name, content} of a file in the output folder
   kSeen,       // G: code 0 when it sees that file; strings {its folder, why not}
   kReady,      // G: its preparation: code, strings {message}
@@ -47,6 +51,7 @@ enum class LinkOp : uint8_t {
   kCarry,      // number rank, strings {frame}: G: a request of its rank, H: the reply to it
   kRankFails,  // G: a Failure
   kStop,       // both: number a signal; code 1: at once
+  kGrow,       // H: save, and stop for another life with more machines; strings {who has come}
   kFinished,   // G: its ranks have ended: code, number step, strings {why nothing was saved}
   kEnd,        // H: an Outcome, or why a machine may not join: code, strings {message}
 };

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdlib>
 
 #include "engine/base/errors.h"
 #include "engine/base/file_operations.h"
 #include "engine/base/files.h"
+#include "engine/base/link_protocol.h"
 #include "engine/checkpoint/contents.h"
 
 namespace trainer::checkpoint {
@@ -44,7 +46,9 @@ fs::path checkpoint_path(const fs::path& output_dir, int64_t step) {
 }
 
 fs::path partial_path(const fs::path& output_dir, int64_t step) {
-  return output_dir / (std::string(kPartialPrefix) + std::to_string(step) + ".partial");
+  const char* const attempt = std::getenv(kAttemptVariable);
+  return output_dir / fmt::format("{}{}{}{}.partial", kPartialPrefix, step, attempt != nullptr ? "." : "",
+                                  attempt != nullptr ? attempt : "");
 }
 
 std::vector<Found> find_checkpoints(const fs::path& output_dir) {

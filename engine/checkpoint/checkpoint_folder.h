@@ -16,7 +16,8 @@ struct Found {
 
 /// output_dir/checkpoint-<step>.
 std::filesystem::path checkpoint_path(const std::filesystem::path& output_dir, int64_t step);
-/// Where it grows before it is published.
+/// Where it grows before it is published: on several machines in a folder of this life of the run only, so that ranks
+/// of an earlier life, which a machine that was lost may still run, write nowhere into it.
 std::filesystem::path partial_path(const std::filesystem::path& output_dir, int64_t step);
 
 /// Published checkpoints, the oldest first.

@@ -127,12 +127,22 @@ Arguments PlanFlags::with_values(const Arguments& arguments) const {
   return out;
 }
 
+Asked PlanFlags::of_flags() const {
+  Asked asked;
+  for (const LaunchFlag& flag : launch_flags()) {
+    const auto& values = values_.at(flag.name);
+    if (!values.empty()) ask(flag, values.back(), asked);
+  }
+  finish(asked);
+  return asked;
+}
+
 Asked PlanFlags::asked() const {
   if (words_.size() > 1) {
     throw ConfigError("'{}' and '{}': only one JOB.yaml can be given; Accelerate's own file goes behind --config_file",
                       config::shown(words_[0]), config::shown(words_[1]));
   }
-  Asked asked;
+  Asked asked = of_flags();
   config::Sources& sources = asked.sources;
   sources.file = config_file_;
   sources.job_file = words_.empty() ? "" : words_[0];
@@ -147,11 +157,6 @@ Asked PlanFlags::asked() const {
     sources.file = found.path;
     if (!found.note.empty()) log::info("{}", found.note);
   }
-  for (const LaunchFlag& flag : launch_flags()) {
-    const auto& values = values_.at(flag.name);
-    if (!values.empty()) ask(flag, values.back(), asked);
-  }
-  finish(asked);
   for (const std::string& set : sets_) {
     const std::size_t equals = set.find('=');
     if (equals == std::string::npos || equals == 0) throw ConfigError("--set {}: must be section.key=value", set);
@@ -163,7 +168,6 @@ Asked PlanFlags::asked() const {
 config::Plan PlanFlags::resolve(bool to_run) const {
   Asked given = asked();
   given.sources.to_run = to_run;
-  join_timeout_ = given.join_timeout;
   return config::resolve_plan(given.sources);
 }
 

@@ -30,8 +30,10 @@ class PlanFlags {
   /// The plan they ask for, `to_run` or to be looked at. Says on standard error which file is used when none was named.
   /// Errors: those of resolve_plan.
   config::Plan resolve(bool to_run = true) const;
-  /// For all machines of the run to come together; known once `resolve` was called.
-  std::chrono::seconds join_timeout() const { return join_timeout_; }
+  /// For all machines of the run to come together.
+  std::chrono::seconds join_timeout() const { return of_flags().join_timeout; }
+  /// For more of them to come, where a range says that there are enough.
+  std::chrono::seconds last_call() const { return of_flags().last_call; }
 
   /// The positional arguments. The one that stays when `resolve` is called is JOB.yaml.
   std::vector<std::string>& words() { return words_; }
@@ -40,10 +42,10 @@ class PlanFlags {
 
  private:
   Arguments with_values(const Arguments& arguments) const;
+  Asked of_flags() const;
   Asked asked() const;
 
   CLI::App& app_;
-  mutable std::chrono::seconds join_timeout_{0};
   std::string config_file_;
   std::vector<std::string> words_, sets_;
   std::map<std::string, std::vector<std::string>> values_;  // by flag; as long as the App lives

@@ -37,18 +37,6 @@ void set_ranks_per_machine(const std::string& value, const LaunchFlag& flag, Ask
   }
 }
 
-/// "2" or "2:2"; a run can't gain or lose machines.
-void set_machines(const std::string& value, const LaunchFlag& flag, Asked& asked) {
-  const auto colon = value.find(':');
-  const std::string least = value.substr(0, colon);
-  if (colon != std::string::npos && value.substr(colon + 1) != least) {
-    asked.refuse(flag.name, fmt::format("is {}: the number of machines is fixed while a run lasts, so give one number",
-                                        config::shown(value)));
-  } else {
-    asked.set("num_machines", least, flag.name);
-  }
-}
-
 /// "host", "host:port" or "[address]:port".
 void set_meeting_point(const std::string& value, const LaunchFlag& flag, Asked& asked) {
   const auto bracket = value.find(']');
@@ -59,17 +47,22 @@ void set_meeting_point(const std::string& value, const LaunchFlag& flag, Asked& 
   if (colon != std::string::npos) asked.set("main_process_port", value.substr(colon + 1), flag.name);
 }
 
-void set_join_timeout(const std::string& value, const LaunchFlag& flag, Asked& asked) {
+/// Puts a number of seconds, from `least`, into `time`. `what` they are for.
+void set_time(const std::string& value, const LaunchFlag& flag, int64_t least, const char* what, Asked& asked,
+              std::chrono::seconds& time) {
   constexpr int64_t kMost = 30 * 24 * 3600;
   const auto seconds = config::parse_int(value);
-  if (!seconds || *seconds < 1 || *seconds > kMost)
-    return asked.refuse(flag.name, fmt::format("the time for all machines to come together must be 1 to {} seconds; is "
-                                               "'{}'",
-                                               kMost, config::shown(value)));
-  asked.join_timeout = std::chrono::seconds(*seconds);
+  if (!seconds || *seconds < least || *seconds > kMost)
+    return asked.refuse(flag.name, fmt::format("the time for {} must be {} to {} seconds; is '{}'", what, least, kMost,
+                                               config::shown(value)));
+  time = std::chrono::seconds(*seconds);
 }
 
-/// "join_timeout=900,read_timeout=60": the first is ours, others are the business of torchrun's meeting point.
+void set_join_timeout(const std::string& value, const LaunchFlag& flag, Asked& asked) {
+  set_time(value, flag, 1, "all machines to come together", asked, asked.join_timeout);
+}
+
+/// "join_timeout=900,last_call_timeout=5,read_timeout=60": others are the business of torchrun's meeting point.
 void set_meeting_options(const std::string& value, const LaunchFlag& flag, Asked& asked) {
   bool idle = false;
   for (std::size_t start = 0; start < value.size();) {
@@ -77,14 +70,19 @@ void set_meeting_options(const std::string& value, const LaunchFlag& flag, Asked
     const std::string pair = value.substr(start, end - start);
     const std::size_t equals = pair.find('=');
     const std::string key = pair.substr(0, equals);
-    const bool ours = equals != std::string::npos && (key == "join_timeout" || key == "timeout");
-    if (ours) set_join_timeout(pair.substr(equals + 1), flag, asked);
-    idle |= !ours;
+    const std::string seconds = equals == std::string::npos ? "" : pair.substr(equals + 1);
+    if (key == "join_timeout" || key == "timeout")
+      set_join_timeout(seconds, flag, asked);
+    else if (key == "last_call_timeout")
+      set_time(seconds, flag, 0, "more machines to come", asked, asked.last_call);
+    else
+      idle = true;
     start = end + 1;
   }
   if (idle)
     asked.sources.without_effect.push_back(
-        {flag.name.substr(2), value, flag.name, "of these, only join_timeout and timeout mean something here"});
+        {flag.name.substr(2), value, flag.name,
+         "of these, only join_timeout (or timeout) and last_call_timeout mean something here"});
 }
 
 void set_deepspeed_file(const std::string& value, const LaunchFlag& flag, Asked& asked) {
@@ -115,8 +113,9 @@ LaunchFlag acts(const char* name, Group group, const char* value, const char* he
   return {name, group, help, value, Fate::kHonoured, std::move(others), act, "", {}};
 }
 
-LaunchFlag sets(const char* name, Group group, const char* value, const char* path, const char* help) {
-  return {name, group, help, value, Fate::kHonoured, {}, nullptr, path, {}};
+LaunchFlag sets(const char* name, Group group, const char* value, const char* path, const char* help,
+                std::vector<std::string> others = {}) {
+  return {name, group, help, value, Fate::kHonoured, std::move(others), nullptr, path, {}};
 }
 
 LaunchFlag idle(const char* name, Group group, const char* value, const char* reason,
@@ -167,7 +166,7 @@ std::vector<LaunchFlag> foreign_flags() {
       acts("--nproc_per_node", torchrun, "N",
            "Ranks of each machine: a number, auto, cpu or gpu. num_processes counts those of all.",
            set_ranks_per_machine, {"--npus_per_node", "--num_gpus"}),
-      acts("--nnodes", torchrun, "N", "num_machines", set_machines, {"--num_nodes"}),
+      sets("--nnodes", torchrun, "N", "num_machines", "num_machines; 1:4 is a range", {"--num_nodes"}),
       sets("--node_rank", torchrun, "N", "machine_rank", "machine_rank"),
       sets("--master_addr", torchrun, "HOST", "main_process_ip", "main_process_ip"),
       sets("--master_port", torchrun, "N", "main_process_port", "main_process_port"),
@@ -177,7 +176,10 @@ std::vector<LaunchFlag> foreign_flags() {
       idle("--rdzv_id", torchrun, "TEXT", meeting, {"none"}),
       acts("--join_timeout", torchrun, "N", "Seconds in which all machines must have come together (600).",
            set_join_timeout),
-      acts("--rdzv_conf", torchrun, "K=V", "join_timeout=N: as --join_timeout.", set_meeting_options),
+      acts("--rdzv_conf", torchrun, "K=V",
+           "join_timeout=N: as --join_timeout. last_call_timeout=N: seconds in which more machines may come once there "
+           "are enough for a range (5).",
+           set_meeting_options),
       idle("--local_addr", torchrun, "HOST", meeting),
       idle("--role", torchrun, "TEXT", "all ranks have one role", {"default"}),
       sets("--max_restarts", torchrun, "N", "max_restarts", "max_restarts"),

@@ -51,7 +51,8 @@ int launch_ranks(const PlanFlags& flags, const std::optional<config::StartedRank
   }
   // Before the ranks meet: they would wait for each other, and for the slowest disk, inside a collective.
   const launch::Patience patience{.watch = watch_patience(plan.config.training.ddp_timeout),
-                                  .join = flags.join_timeout()};
+                                  .join = flags.join_timeout(),
+                                  .last_call = flags.last_call()};
   return launch::run(
       plan, worker_path(), patience, [&plan] { return run_prepare(plan); }, {"rank"}, cpus);
 }
@@ -78,7 +79,7 @@ int run_launch(const Arguments& arguments) {
   const std::optional<config::StartedRank> started = config::started_rank();
   if (!started || started->local_ranks == 1) return launch_ranks(flags, started, nullptr);
   if (started->local_rank == 0) return launch_for_mates(flags, *started);
-  return launch::follow(started->job, static_cast<int>(started->local_rank), launch::Patience{}.join);
+  return launch::follow(started->job, static_cast<int>(started->local_rank), flags.join_timeout());
 }
 
 }  // namespace trainer::cli

@@ -20,6 +20,7 @@ enum class Group { kCommon, kAccelerate, kFsdp, kDeepspeed, kMegatron, kParallel
 struct Asked {
   config::Sources sources;
   std::chrono::seconds join_timeout{600};  // for all machines to come together
+  std::chrono::seconds last_call{5};       // for more to come once there are enough
 
   void set(const std::string& path, const std::string& value, const std::string& flag);
   void refuse(const std::string& flag, const std::string& message, const char* rule = "");

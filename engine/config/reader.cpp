@@ -173,6 +173,24 @@ std::string expanded(const std::string& text, std::string& why) {
   return out;
 }
 
+/// `document` with the greatest number in the place of a range of machines ("1:4"), which is kept with the foreign keys
+/// for translate_machines().
+Node without_range(Node document, Draft& draft) {
+  const std::string key = "num_machines";
+  if (!document.is_map()) return document;
+  for (Member& member : document.members) {
+    if (member.key != key) continue;
+    draft.foreign.erase(key);  // what an earlier document said
+    Node& node = member.value;
+    const std::size_t colon = node.is_scalar() ? node.text.find(':') : std::string::npos;
+    if (colon == std::string::npos) continue;
+    draft.foreign[key] = node;
+    const std::string most = node.text.substr(colon + 1);
+    if (parse_int(node.text.substr(0, colon)) && parse_int(most)) node.text = most;
+  }
+  return document;
+}
+
 }  // namespace
 
 Mark Draft::mark(const std::string& path) const {
@@ -181,7 +199,7 @@ Mark Draft::mark(const std::string& path) const {
 }
 
 void apply(const Node& document, const std::filesystem::path& folder, Draft& draft) {
-  apply(document, folder, root_table(), &draft.config, "", draft);
+  apply(without_range(document, draft), folder, root_table(), &draft.config, "", draft);
 }
 
 void apply(const Node& document, const std::filesystem::path& folder, const Entries& table, void* section,

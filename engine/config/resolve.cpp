@@ -7,6 +7,7 @@
 #include "engine/base/errors.h"
 #include "engine/config/environment.h"
 #include "engine/config/files.h"
+#include "engine/config/machines.h"
 #include "engine/config/rules.h"
 #include "engine/config/tables.h"
 #include "engine/config/translate/translate.h"
@@ -65,6 +66,11 @@ void default_by_optimizer(Draft& draft) {
   if (training.optim == OptimizerName::kLion && !draft.is_set("training.adam_beta2")) training.adam_beta2 = 0.99;
 }
 
+/// A run that takes machines as they come is to outlive the loss of some.
+void default_by_machines(Draft& draft) {
+  if (is_elastic(draft.config) && !draft.is_set("max_restarts")) draft.config.max_restarts = kRestartsOfElasticRuns;
+}
+
 }  // namespace
 
 Plan resolve_plan(const Sources& sources) {
@@ -84,6 +90,7 @@ Plan resolve_plan(const Sources& sources) {
   translate(draft);
   default_by_task(draft);
   default_by_optimizer(draft);
+  default_by_machines(draft);
   check_options(draft);
   check_rules(draft, main_file, sources.job_file.empty() ? main_file : sources.job_file, sources.to_run);
   draft.problems.throw_if_any();

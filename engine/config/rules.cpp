@@ -7,6 +7,7 @@
 
 #include "engine/config/device.h"
 #include "engine/config/judge.h"
+#include "engine/config/machines.h"
 #include "engine/config/optim_args.h"
 #include "engine/config/tables.h"
 
@@ -79,6 +80,23 @@ void machines(const Config& config, Judge& judge) {
         "num_processes is {} on {} machines: it counts the ranks of all of them, and every machine runs equally "
         "many (--nproc_per_node counts those of one)",
         config.num_processes, config.num_machines);
+}
+
+void range_of_machines(const Config& config, Judge& judge) {
+  if (judge.failed("num_machines")) return;
+  const auto [key, value] = judge.asked_by("min_machines", "min_machines", std::to_string(config.min_machines));
+  if (config.min_machines > config.num_machines && key == "num_machines")
+    return judge.refuse("min_machines", "num_machines is {}: the smaller number comes first", value);
+  if (config.num_machines <= 1) return;
+  if (config.min_machines > config.num_machines)
+    return judge.refuse("min_machines", "min_machines is {}, but num_machines is {}: it can't be more",
+                        config.min_machines, config.num_machines);
+  const std::vector<int64_t> unusable = unusable_machines(config);
+  if (unusable.empty() || judge.failed("num_processes")) return;
+  judge.warn("num_machines",
+             "the run goes on with {} of its {} machines, but not with {}: their ranks can't be laid out as the sizes "
+             "of the mesh ask",
+             fmt::join(usable_machines(config), " or "), config.num_machines, fmt::join(unusable, " or "));
 }
 
 void device(const Config& config, Judge& judge) {
@@ -455,6 +473,7 @@ const std::vector<Rule>& rules() {
       {"ranks-fit-distribution", "One process for NO; a number of ranks for everything else.", ranks},
       {"devices-given", "DATA_PARALLEL runs one process on several devices, which the file names.", devices},
       {"machines-fit", "Every machine has a number, knows machine 0's address, and runs equally many ranks.", machines},
+      {"range-of-machines", "A run that outlives the loss of machines says how few are enough.", range_of_machines},
       {"device-is-there", "What asks for GPUs never runs on a CPU unless the file or --cpu says so.", device},
       {"mesh-fits-ranks", "The sizes of the mesh multiply to the number of ranks.", mesh},
       {"context-fits", "What ranks share of a sequence, every one of them can work on.", context},

@@ -13,7 +13,7 @@ constexpr std::chrono::milliseconds kPause{250};            // between tries
 
 }  // namespace
 
-Machines Guest::join() {
+Guest::Joined Guest::join() {
   const std::string where = endpoint_text(appointment_.host, appointment_.port);
   const double seconds = std::chrono::duration<double>(appointment_.patience).count();
   say("trainer: machine {} of {}: looking for machine 0 at {} (for at most {:g} s)\n", own_.machine, own_.machines,
@@ -35,7 +35,7 @@ Machines Guest::join() {
       where, seconds, why, appointment_.port);
 }
 
-Machines Guest::try_once() {
+Guest::Joined Guest::try_once() {
   MachineLine line(connect());
   // Now: the host may hang up at any time.
   const Address host_address = [&] {
@@ -69,16 +69,21 @@ Machines Guest::try_once() {
                     appointment_.secret.empty() ? ", and here is none" : "");
   }
   if (welcome.op == LinkOp::kEnd) throw_ending(welcome);
-  if (welcome.op != LinkOp::kWelcome || welcome.strings.size() != 1)
+  if (welcome.op != LinkOp::kWelcome || welcome.strings.size() != (welcome.code == 1 ? 3 : 1))
     throw PeerError("machine 0 at {} broke the protocol", there);
   line.trust();
   Machine host{.number = 0,
                .name = fmt::format("machine 0 ({}, {})", welcome.strings[0], host_address.host()),
                .line = std::move(line)};
-  say("trainer: machine {} of {}: {} is there\n", own_.machine, own_.machines, host.name);
+  Joined joined;
+  joined.waits = welcome.code == 1;
+  if (joined.waits) joined.sign = welcome.strings[1], joined.sign_content = welcome.strings[2];
+  say("trainer: machine {} of {}: {} is there{}\n", own_.machine, own_.machines, host.name,
+      joined.waits ? ", and the run goes on: this machine takes part in its next life" : "");
   std::vector<Machine> others;
   others.push_back(std::move(host));
-  return {std::move(others), for_ranks, appointment_.silence};
+  joined.machines = Machines(std::move(others), for_ranks, appointment_.silence);
+  return joined;
 }
 
 /// To the first address of machine 0 that answers.

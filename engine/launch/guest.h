@@ -11,8 +11,14 @@ class Guest {
   Guest(const Appointment& appointment, const Introduction& own, SignalQueue& signals)
       : appointment_(appointment), own_(own), signals_(signals) {}
 
-  /// See meet().
-  Machines join();
+  struct Joined {
+    Machines machines;
+    bool waits = false;              // for the next life
+    std::string sign, sign_content;  // then: a file of the output folder
+  };
+  /// Connects to machine 0, again and again until it answers; what it waits for is said on standard error.
+  /// Errors: PeerError when it doesn't answer in time, or has another secret or version; StoppedBeforeStart.
+  Joined join();
 
  private:
   /// Nobody is there yet, or nobody who answers: another try may go better.
@@ -20,7 +26,7 @@ class Guest {
     std::string why;
   };
 
-  Machines try_once();
+  Joined try_once();
   FileDescriptor connect();
   LinkMessage answer(MachineLine& line);
 

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/errors.h"
+#include "engine/launch/letters.h"
 #include "engine/launch/screen.h"
 #include "engine/launch/secret.h"
 
@@ -25,48 +26,155 @@ std::string listed(const std::vector<int>& machines) {
                      machines.size() > kMost ? ", …" : "");
 }
 
+double seconds(std::chrono::milliseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+std::string new_attempt() {
+  std::string text;
+  for (const unsigned char byte : random_bytes(4)) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+void warn_of_openness(const Appointment& appointment) {
+  if (!appointment.secret.empty()) return;
+  for (const Address& address : resolve(appointment.host, appointment.port)) {
+    if (address.is_loopback()) continue;
+    say("trainer: warning: TRAINER_SECRET is not set: whoever reaches {} may join this run. Set the same secret on "
+        "every machine.\n",
+        address.text());
+    return;
+  }
+}
+
 }  // namespace
 
 std::string Host::Visitor::name() const {
   return who ? fmt::format("machine {} ({}, {})", who->machine, who->name, from.host()) : from.text();
 }
 
-Machines Host::gather() {
-  listen();
-  say_who_is_missing();
+Host::Host(const Appointment& appointment, const Introduction& own, SignalQueue& signals)
+    : appointment_(appointment), own_(own), signals_(signals) {
+  for (int machine = 1; machine < own.machines; ++machine) expected_.insert(machine);
+}
+
+Host::Gathered Host::gather(Terms terms) {
+  if (phase_ == Phase::kLife) phase_ = Phase::kMeeting;
+  if (phase_ == Phase::kFirstMeeting) warn_of_openness(appointment_);
+  if (listeners_.empty()) listen();
+  last_call_.reset();
+  if (!is_complete()) say_who_is_missing();
   const Clock::time_point end = Clock::now() + appointment_.patience;
   Clock::time_point reminder = Clock::now() + kReminderEvery;
-  while (!missing().empty()) {
+  while (!is_complete()) {
     try {
-      wait();
+      wait(last_call_.value_or(end));
     } catch (const StoppedBeforeStart& stopped) {
       call_off(128 + stopped.signal, "");
     }
-    accept_visitors();
-    for (Visitor& visitor : visitors_) hear(visitor);
-    ping();
-    dismiss();
+    serve();
     const Clock::time_point now = Clock::now();
     if (now >= reminder) say_who_is_missing();
     if (now >= reminder) reminder = now + kReminderEvery;
-    if (now < end || missing().empty()) continue;
-    call_off(kPeerFailure,
-             fmt::format("{} of {} did not come to {} within {:g} s\n  start {} with --node_rank and the same "
-                         "--master_addr and --master_port; a firewall must let port {} through",
-                         listed(missing()), own_.machines, endpoint_text(appointment_.host, appointment_.port),
-                         std::chrono::duration<double>(appointment_.patience).count(),
-                         missing().size() == 1 ? "it" : "them", appointment_.port));
+    if (now >= end && !is_complete()) give_up();
   }
   check_settings();
+  if (!is_elastic()) listeners_.clear();
+  return take_along(std::move(terms));
+}
+
+/// All who are expected are there, or enough, and their last call is over.
+bool Host::is_complete() {
+  const std::vector<int> guests = here();
+  if (size_of(static_cast<int>(guests.size()) + 1) == 0) {
+    last_call_.reset();
+    return false;
+  }
+  if (std::includes(guests.begin(), guests.end(), expected_.begin(), expected_.end())) return true;
+  if (last_call_) return Clock::now() >= *last_call_;
+  last_call_ = Clock::now() + appointment_.last_call;
+  say("trainer: {} of {} machines are enough: others may come within {:g} s\n", guests.size() + 1, own_.machines,
+      seconds(appointment_.last_call));
+  return appointment_.last_call.count() == 0;
+}
+
+Host::Gathered Host::take_along(Terms terms) {
+  const std::vector<int> guests = here();
+  terms.machines = size_of(static_cast<int>(guests.size()) + 1);
+  terms.attempt = new_attempt();
+  sign_.reset();
+  in_life_.clear();
   std::vector<Machine> others;
   std::string own_address;
+  for (const int number : guests) {
+    Visitor& visitor = *numbered(number);
+    visitor.prepared = true;  // as far as anybody waits for that
+    if (terms.machine + 1 >= terms.machines) {
+      say("trainer: {} is kept for another life: the run can't go on with so many\n", visitor.name());
+      continue;
+    }
+    ++terms.machine;
+    if (own_address.empty()) own_address = address_for_ranks(visitor.line.fd()).host();
+    visitor.line.send(to_message(terms));
+    others.push_back({.number = terms.machine, .name = visitor.name(), .line = std::move(visitor.line)});
+    in_life_.insert(number);
+  }
+  std::erase_if(visitors_,
+                [&](const Visitor& visitor) { return visitor.who && in_life_.contains(visitor.who->machine); });
+  expected_ = in_life_;
+  terms.machine = 0;
+  phase_ = Phase::kLife;
+  return {Machines(std::move(others), own_address, appointment_.silence, is_elastic() ? this : nullptr),
+          std::move(terms)};
+}
+
+void Host::send_home(const LinkMessage& last) {
+  std::vector<MachineLine*> lines;
   for (Visitor& visitor : visitors_) {
     if (!visitor.who) continue;
-    const int number = visitor.who->machine;
-    if (own_address.empty()) own_address = address_for_ranks(visitor.line.fd()).host();
-    others.push_back({.number = number, .name = visitor.name(), .line = std::move(visitor.line)});
+    visitor.line.send(last);
+    lines.push_back(&visitor.line);
   }
-  return {std::move(others), own_address, appointment_.silence};
+  hang_up(lines);
+  sign_.reset();
+  visitors_.clear();
+  listeners_.clear();
+}
+
+void Host::serve() {
+  accept_visitors();
+  for (Visitor& visitor : visitors_) hear(visitor);
+  ping();
+  dismiss();
+}
+
+std::string Host::newcomers() const {
+  std::set<int> machines = in_life_;
+  std::string names;
+  for (const Visitor& visitor : visitors_) {
+    if (!visitor.who || !visitor.prepared || !machines.insert(visitor.who->machine).second) continue;
+    names += (names.empty() ? "" : " and ") + visitor.name();
+  }
+  const int now = static_cast<int>(in_life_.size()) + 1, then = size_of(static_cast<int>(machines.size()) + 1);
+  return then > now ? names : "";
+}
+
+int Host::size_of(int machines) const {
+  int most = 0;
+  for (const int size : appointment_.sizes)
+    if (size <= machines) most = size;
+  return most;
+}
+
+void Host::give_up() {
+  const int least = appointment_.sizes.front();
+  call_off(kPeerFailure,
+           fmt::format("{} of {} did not come to {} within {:g} s{}\n  start {} with --node_rank and the same "
+                       "--master_addr and --master_port; a firewall must let port {} through",
+                       listed(missing()), own_.machines, endpoint_text(appointment_.host, appointment_.port),
+                       seconds(appointment_.patience),
+                       is_elastic() ? fmt::format(", and the run needs at least {} machines", least) : "",
+                       missing().size() == 1 ? "it" : "them", appointment_.port));
 }
 
 void Host::listen() {
@@ -81,14 +189,19 @@ void Host::listen() {
   if (listeners_.empty()) throw MachineError("{}", why);
 }
 
-void Host::wait() {
-  std::vector<pollfd> events;
+void Host::add_events(std::vector<pollfd>& events) const {
   for (const FileDescriptor& listener : listeners_) events.push_back({listener.get(), POLLIN, 0});
   for (const Visitor& visitor : visitors_) {
+    if (!visitor.line.is_open()) continue;
     const bool writes = visitor.line.has_unsent();
     events.push_back({visitor.line.fd(), static_cast<short>(writes ? POLLIN | POLLOUT : POLLIN), 0});
   }
-  wait_for(std::move(events), next_ping_, signals_);
+}
+
+void Host::wait(Clock::time_point until) {
+  std::vector<pollfd> events;
+  add_events(events);
+  wait_for(std::move(events), std::min(until, next_ping_), signals_);
 }
 
 void Host::accept_visitors() {
@@ -111,6 +224,7 @@ void Host::hear(Visitor& visitor) {
     visitor.line.flush();
     while (auto message = visitor.line.next()) {
       visitor.heard = Clock::now();
+      visitor.prepared |= visitor.who && message->op == LinkOp::kPrepared;
       if (visitor.refused || visitor.who) continue;  // signs of life
       if (visitor.greeted) {
         admit(visitor, introduction_of(*message));
@@ -119,26 +233,29 @@ void Host::hear(Visitor& visitor) {
       }
     }
   } catch (const PeerError& error) {
-    if (visitor.greeted && !visitor.who && !visitor.refused) {
-      call_off(kPeerFailure, fmt::format("{} came with another secret than machine 0\n  set the same TRAINER_SECRET on "
-                                         "every machine",
-                                         visitor.from.host()));
-    }
-    if (!visitor.greeted && ++strangers_ <= kMostStrangersNamed)
-      say("trainer: {} connected and is no machine of this run: {}\n", visitor.from.text(), error.what());
-    visitor.line.close();
+    doubt(visitor, error.what());
   }
+}
+
+/// It broke the protocol: a stranger, or a machine with another secret.
+void Host::doubt(Visitor& visitor, const std::string& why) {
+  if (visitor.greeted && !visitor.who && !visitor.refused)
+    return send_away(visitor, kPeerFailure,
+                     fmt::format("{} came with another secret than machine 0\n  set the same TRAINER_SECRET on every "
+                                 "machine",
+                                 visitor.from.host()));
+  if (!visitor.greeted && ++strangers_ <= kMostStrangersNamed)
+    say("trainer: {} connected and is no machine of this run: {}\n", visitor.from.text(), why);
+  visitor.line.close();
 }
 
 void Host::greet(Visitor& visitor, const LinkMessage& hello) {
   if (hello.op != LinkOp::kHello || hello.strings.size() != 2 || hello.strings[1].size() != kNonceBytes)
     throw PeerError("no greeting");
-  if (hello.strings[0] != kProtocol) {
-    const std::string why = fmt::format(
-        "{} has another version of trainer than machine 0: install the same on every machine", visitor.from.host());
-    refuse(visitor, kPeerFailure, why);
-    call_off(kPeerFailure, why);
-  }
+  if (hello.strings[0] != kProtocol)
+    return send_away(visitor, kPeerFailure,
+                     fmt::format("{} has another version of trainer than machine 0: install the same on every machine",
+                                 visitor.from.host()));
   const std::string nonce = random_bytes(kNonceBytes);
   visitor.line.send({.op = LinkOp::kChallenge, .strings = {kProtocol, nonce}});
   Seals seals = make_seals(appointment_.secret, hello.strings[1], nonce);
@@ -149,24 +266,47 @@ void Host::greet(Visitor& visitor, const LinkMessage& hello) {
 void Host::admit(Visitor& visitor, Introduction who) {
   const Visitor* const same = numbered(who.machine);
   visitor.who = std::move(who);
-  if (visitor.who->machines != own_.machines || visitor.who->machine < 1 || visitor.who->machine >= own_.machines) {
-    call_off(
-        kUsageFailure,
+  if (visitor.who->machines != own_.machines || visitor.who->machine < 1 || visitor.who->machine >= own_.machines)
+    return send_away(
+        visitor, kUsageFailure,
         fmt::format("{} says it is machine {} of {}, and there are {} here\n  give every machine the same --nnodes "
                     "(--num_machines), and a --node_rank below it",
                     visitor.from.host(), visitor.who->machine, visitor.who->machines, own_.machines));
-  }
-  if (same != nullptr) {
-    const std::string name = visitor.name();
-    const std::string why = fmt::format("{} is here already: every machine needs its own --node_rank", same->name());
-    visitor.who.reset();
-    say("trainer: {} was sent away: {}\n", name, why);
-    return refuse(visitor, kPeerFailure, why);
-  }
+  if (same != nullptr)
+    return send_away(visitor, kPeerFailure,
+                     fmt::format("{} is here already: every machine needs its own --node_rank", same->name()), false);
+  if (phase_ != Phase::kFirstMeeting)
+    if (const auto lines = differences(own_, *visitor.who); !lines.empty())
+      return send_away(visitor, visitor.who->build != own_.build ? kPeerFailure : kUsageFailure,
+                       fmt::format("{} is not like machine 0:\n  {}", visitor.name(), fmt::join(lines, "\n  ")));
+  welcome(visitor);
+}
+
+void Host::welcome(Visitor& visitor) {
+  const bool waits = phase_ == Phase::kLife;
   visitor.line.trust();
-  visitor.line.send({.op = LinkOp::kWelcome, .strings = {own_.name}});
-  say("trainer: {} of {} is here\n", visitor.name(), own_.machines);
-  if (!missing().empty()) say_who_is_missing();
+  LinkMessage welcome{.op = LinkOp::kWelcome, .code = waits ? 1 : 0, .strings = {own_.name}};
+  if (waits && !sign_) sign_.emplace(appointment_.folder);
+  if (waits) welcome.strings.insert(welcome.strings.end(), {sign_->name(), sign_->content()});
+  visitor.line.send(welcome);
+  if (waits && in_life_.contains(visitor.who->machine))
+    return say("trainer: {} has come, and another one of that number takes part: it waits for the next life\n",
+               visitor.name());
+  say("trainer: {} of {} is here{}\n", visitor.name(), own_.machines,
+      waits ? ", and waits until it has prepared and all have saved" : "");
+  if (!waits && !is_complete()) say_who_is_missing();
+}
+
+/// One that may not join. In the first meeting that is a mistake in how the run was started, unless it hurts nobody.
+void Host::send_away(Visitor& visitor, int code, const std::string& why, bool ends_meeting) {
+  if (ends_meeting && phase_ == Phase::kFirstMeeting) {
+    if (!visitor.greeted) refuse(visitor, code, why);
+    call_off(code, why);
+  }
+  const bool known = visitor.who.has_value();
+  if (known || ++strangers_ <= kMostStrangersNamed) say("trainer: {} was sent away: {}\n", visitor.name(), why);
+  visitor.who.reset();
+  refuse(visitor, code, known || !visitor.greeted ? why : "");  // our settings are nobody else's business
 }
 
 /// It goes away by itself when it has read that; or it is dismissed.
@@ -188,7 +328,8 @@ void Host::dismiss() {
   std::erase_if(visitors_, [&](const Visitor& visitor) {
     const bool silent = now - visitor.heard > (visitor.who ? appointment_.silence : kGreetingPatience);
     if (visitor.line.is_open() && !silent) return false;
-    if (visitor.who) say("trainer: {} has gone: waiting for it again\n", visitor.name());
+    if (visitor.who)
+      say("trainer: {} has gone{}\n", visitor.name(), phase_ == Phase::kLife ? "" : ": waiting for it again");
     return true;
   });
 }
@@ -219,21 +360,25 @@ void Host::call_off(int code, const std::string& why) {
   throw_ending({.op = LinkOp::kEnd, .code = code, .strings = {why}});
 }
 
+std::vector<int> Host::here() const {
+  std::set<int> machines;
+  for (const Visitor& visitor : visitors_)
+    if (visitor.who) machines.insert(visitor.who->machine);
+  return {machines.begin(), machines.end()};
+}
+
 std::vector<int> Host::missing() const {
+  const std::vector<int> guests = here();
   std::vector<int> machines;
-  for (int machine = 1; machine < own_.machines; ++machine) {
-    const bool here = std::any_of(visitors_.begin(), visitors_.end(), [&](const Visitor& visitor) {
-      return visitor.who && visitor.who->machine == machine;
-    });
-    if (!here) machines.push_back(machine);
-  }
+  for (int machine = 1; machine < own_.machines; ++machine)
+    if (!std::binary_search(guests.begin(), guests.end(), machine)) machines.push_back(machine);
   return machines;
 }
 
 void Host::say_who_is_missing() const {
-  say("trainer: waiting for {} of {} at {} (for at most {:g} s)\n", listed(missing()), own_.machines,
-      endpoint_text(appointment_.host, appointment_.port),
-      std::chrono::duration<double>(appointment_.patience).count());
+  say("trainer: waiting for {} of {} at {} (for at most {:g} s{})\n", listed(missing()), own_.machines,
+      endpoint_text(appointment_.host, appointment_.port), seconds(appointment_.patience),
+      is_elastic() ? fmt::format("; {} machines are enough", appointment_.sizes.front()) : "");
 }
 
 Host::Visitor* Host::numbered(int machine) {

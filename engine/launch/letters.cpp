@@ -20,6 +20,26 @@ int number(const std::string& text) {
 
 }  // namespace
 
+LinkMessage to_message(const Terms& terms) {
+  return {.op = LinkOp::kTerms,
+          .code = terms.restarts,
+          .number = terms.life,
+          .strings = {std::to_string(terms.machine), std::to_string(terms.machines), terms.attempt,
+                      terms.resumes ? "resumes" : ""}};
+}
+
+Terms read_terms(const LinkMessage& message) {
+  const Terms terms{.life = static_cast<int>(message.number),
+                    .restarts = message.code,
+                    .resumes = text(message, 3) == "resumes",
+                    .machine = number(text(message, 0)),
+                    .machines = number(text(message, 1)),
+                    .attempt = text(message, 2)};
+  if (message.op != LinkOp::kTerms || terms.machine < 1 || terms.machine >= terms.machines || terms.life < 0)
+    throw PeerError("malformed message: no terms of a life");
+  return terms;
+}
+
 LinkMessage to_message(const Failure& failure) {
   return {.op = LinkOp::kRankFails,
           .code = failure.code,
@@ -41,7 +61,7 @@ LinkMessage to_message(const Outcome& outcome) {
           .code = outcome.code,
           .number = outcome.step,
           .strings = {outcome.message, outcome.phase, std::to_string(outcome.rank), outcome.machine,
-                      std::to_string(outcome.restarts), outcome.again ? "again" : ""}};
+                      std::to_string(outcome.restarts), outcome.again ? outcome.grows ? "grows" : "again" : ""}};
 }
 
 Outcome read_outcome(const LinkMessage& message) {
@@ -52,7 +72,8 @@ Outcome read_outcome(const LinkMessage& message) {
           .message = text(message, 0),
           .machine = text(message, 3),
           .restarts = std::max(number(text(message, 4)), 0),
-          .again = text(message, 5) == "again"};
+          .again = !text(message, 5).empty(),
+          .grows = text(message, 5) == "grows"};
 }
 
 }  // namespace trainer::launch

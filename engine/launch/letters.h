@@ -1,11 +1,16 @@
-// Failures and outcomes as messages between machines.
+// Terms, failures and outcomes as messages between machines.
 #pragma once
 
 #include "engine/base/link_protocol.h"
 #include "engine/launch/failure.h"
 #include "engine/launch/outcome.h"
+#include "engine/launch/terms.h"
 
 namespace trainer::launch {
+
+LinkMessage to_message(const Terms& terms);
+/// Errors: PeerError for a message that has none.
+Terms read_terms(const LinkMessage& message);
 
 LinkMessage to_message(const Failure& failure);
 /// `machine` is the name of the one that sent it. Fields that are missing are empty.

@@ -37,23 +37,26 @@ Lives::Lives(const config::Config& config, milliseconds first_pause)
       first_pause_(first_pause),
       checkpoint_before_(newest_checkpoint(config.output_dir)) {}
 
-config::Plan Lives::plan(const config::Plan& given) const {
-  config::Plan plan = given;
-  const bool has_saved = newest_checkpoint(output_dir_) != checkpoint_before_;
-  if (number_ > 0 && has_saved) plan.config.checkpoint.resume_from_checkpoint = "auto";
-  return plan;
+Terms Lives::terms() const {
+  return {.life = number_, .restarts = restarts_, .resumes = number_ > 0 && has_saved()};
+}
+
+void Lives::take(const Terms& terms) {
+  number_ = terms.life;
+  restarts_ = terms.restarts;
 }
 
 void Lives::judge(Outcome& outcome) {
-  outcome.restarts = number_;
-  if (max_ == 0 || !worth_another_life(outcome.code)) return;
+  outcome.restarts = restarts_;
+  outcome.again = outcome.grows;
+  if (outcome.grows || max_ == 0 || !worth_another_life(outcome.code)) return;
   const std::pair end(newest_checkpoint(output_dir_), outcome.step);
   without_progress_ = last_end_ == end ? without_progress_ + 1 : 0;
   last_end_ = end;
   std::string why;
   if (without_progress_ + 1 >= kSameEnds)
     why = fmt::format("gave up: it ended here {} times in a row, so a restart does not help", kSameEnds);
-  else if (number_ >= max_)
+  else if (restarts_ >= max_)
     why = fmt::format("gave up: all {} restarts (max_restarts) are spent", max_);
   if (why.empty()) {
     outcome.again = true;
@@ -64,15 +67,16 @@ void Lives::judge(Outcome& outcome) {
 }
 
 milliseconds Lives::begin_next(const Outcome& ended) {
-  number_ = std::max(number_, ended.restarts) + 1;
+  ++number_;
+  restarts_ = std::max(restarts_, ended.restarts) + (ended.grows ? 0 : 1);
   if (without_progress_ == 0) return milliseconds(0);
   return std::min(first_pause_ * (1 << std::min(without_progress_ - 1, 16)), kLongestPause);
 }
 
-std::string Lives::text() const {
-  const std::string newest = newest_checkpoint(output_dir_);
-  return fmt::format("restart {} of {}, {}", number_, max_,
-                     newest == checkpoint_before_ ? "from where it began" : "from " + newest);
+std::string Lives::text(const Outcome& ended) const {
+  const std::string from = has_saved() ? "from " + newest_checkpoint(output_dir_) : "from where it began";
+  return ended.grows ? "going on with more machines, " + from
+                     : fmt::format("restart {} of {}, {}", restarts_, max_, from);
 }
 
 }  // namespace trainer::launch

@@ -19,6 +19,7 @@ Machine& Machines::numbered(int machine) {
 }
 
 void Machines::add_events(std::vector<pollfd>& events) const {
+  if (door_ != nullptr) door_->add_events(events);
   for (const Machine& machine : others_) {
     if (!machine.line.is_open()) continue;
     const bool writes = machine.line.has_unsent();
@@ -27,6 +28,7 @@ void Machines::add_events(std::vector<pollfd>& events) const {
 }
 
 void Machines::serve() {
+  if (door_ != nullptr) door_->serve();
   const Clock::time_point now = Clock::now();
   const bool pings = now >= next_ping_;
   if (pings) next_ping_ = now + kPingEvery;
@@ -46,7 +48,8 @@ void Machines::read(Machine& machine) const {
   try {
     while (auto message = machine.line.next()) {
       machine.heard = Clock::now();
-      if (message->op != LinkOp::kPing) machine.inbox.push_back(std::move(*message));
+      if (message->op != LinkOp::kPing && message->op != LinkOp::kPrepared)
+        machine.inbox.push_back(std::move(*message));
     }
     if (!machine.line.is_open() && machine.lost.empty()) machine.lost = machine.line.why_closed();
   } catch (const PeerError& error) {
@@ -58,7 +61,9 @@ void Machines::read(Machine& machine) const {
 std::optional<Clock::time_point> Machines::next_deadline() const {
   const bool alone =
       std::none_of(others_.begin(), others_.end(), [](const Machine& machine) { return machine.line.is_open(); });
-  return alone ? std::nullopt : std::optional(next_ping_);
+  std::optional<Clock::time_point> next = alone ? std::nullopt : std::optional(next_ping_);
+  if (door_ != nullptr) next = std::min(next.value_or(door_->next_deadline()), door_->next_deadline());
+  return next;
 }
 
 void Machines::send_all(const LinkMessage& message) {

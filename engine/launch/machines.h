@@ -31,14 +31,26 @@ struct Machine {
   bool ended = false;  // it has no more to say: an end of its line is no loss
 };
 
+/// Where machines come while a life runs: see [Note Lives].
+class Door {
+ public:
+  virtual ~Door() = default;
+  virtual void add_events(std::vector<pollfd>& events) const = 0;
+  virtual void serve() = 0;
+  virtual Clock::time_point next_deadline() const = 0;
+  /// Who has come, once the run can go on with more machines than it has; else "".
+  virtual std::string newcomers() const = 0;
+};
+
 /// The lines to them, served without ever waiting. A machine that closes its line, breaks a seal or is silent for too
-/// long is lost.
+/// long is lost. Where the run has a door, it is served beside them.
 class Machines {
  public:
   /// A machine that is alone.
   Machines() = default;
-  Machines(std::vector<Machine> others, std::string own_address, std::chrono::milliseconds silence)
-      : others_(std::move(others)), own_address_(std::move(own_address)), silence_(silence) {}
+  Machines(std::vector<Machine> others, std::string own_address, std::chrono::milliseconds silence,
+           Door* door = nullptr)
+      : others_(std::move(others)), own_address_(std::move(own_address)), silence_(silence), door_(door) {}
 
   std::vector<Machine>& others() { return others_; }
   Machine& numbered(int machine);
@@ -49,6 +61,8 @@ class Machines {
   /// Fills the inboxes, sends what is waiting and a sign of life when it is time, and notes who is lost.
   void serve();
   std::optional<Clock::time_point> next_deadline() const;
+  /// See Door.
+  std::string newcomers() const { return door_ != nullptr ? door_->newcomers() : ""; }
 
   void send(int machine, const LinkMessage& message) { numbered(machine).line.send(message); }
   void send_all(const LinkMessage& message);
@@ -61,6 +75,7 @@ class Machines {
   std::vector<Machine> others_;
   std::string own_address_;
   std::chrono::milliseconds silence_{0};
+  Door* door_ = nullptr;
   Clock::time_point next_ping_ = Clock::now();
 };
 

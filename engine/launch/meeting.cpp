@@ -5,34 +5,9 @@
 #include <cstring>
 
 #include "engine/base/errors.h"
-#include "engine/launch/guest.h"
-#include "engine/launch/host.h"
-#include "engine/launch/screen.h"
+#include "engine/launch/letters.h"
 
 namespace trainer::launch {
-namespace {
-
-void warn_of_openness(const Appointment& appointment) {
-  if (!appointment.secret.empty()) return;
-  for (const Address& address : resolve(appointment.host, appointment.port)) {
-    if (address.is_loopback()) continue;
-    say("trainer: warning: TRAINER_SECRET is not set: whoever reaches {} may join this run. Set the same secret on "
-        "every machine.\n",
-        address.text());
-    return;
-  }
-}
-
-}  // namespace
-
-Machines meet(const Appointment& appointment, const Introduction& own, SignalQueue& signals) {
-  if (appointment.place.is_host()) {
-    warn_of_openness(appointment);
-    return Host(appointment, own, signals).gather();
-  }
-  return Guest(appointment, own, signals).join();
-}
-
 void wait_for(std::vector<pollfd> events, Clock::time_point until, SignalQueue& signals) {
   events.push_back({signals.fd(), POLLIN, 0});
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
@@ -45,6 +20,8 @@ void wait_for(std::vector<pollfd> events, Clock::time_point until, SignalQueue& 
 }
 
 void throw_ending(const LinkMessage& message) {
+  if (Outcome outcome = read_outcome(message); outcome.again || outcome.code == kDone)
+    throw EndedBefore{std::move(outcome)};
   if (message.code == kInterrupted || message.code == kStopRequested) throw StoppedBeforeStart{message.code - 128};
   const std::string text = message.strings.empty() ? "machine 0 ended the run" : message.strings.front();
   throw Error(message.code > 0 ? static_cast<ExitCode>(message.code) : kPeerFailure, text);

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "engine/launch/introduction.h"
 #include "engine/launch/machines.h"
+#include "engine/launch/outcome.h"
 #include "engine/launch/place.h"
 #include "engine/launch/signals.h"
 
@@ -16,9 +18,12 @@ struct Appointment {
   Place place;
   std::string host;  // main_process_ip
   int port = 0;
+  std::vector<int> sizes{};                     // with how many machines the run can go on, in rising order
   std::chrono::milliseconds patience{600'000};  // for all machines to come
+  std::chrono::milliseconds last_call{5'000};   // for more to come, once there are enough
   std::chrono::milliseconds silence{10'000};    // of a machine that is there, before it counts as lost
   std::string secret;                           // "": none
+  std::filesystem::path folder{};               // the output folder, which all must see
 };
 
 /// torch's, and Accelerate's, port where none is given.
@@ -29,20 +34,19 @@ struct StoppedBeforeStart {
   int signal;
 };
 
-/// The protocol between machines; other versions of it are refused.
-inline constexpr const char* kProtocol = "trainer machines 1";
-inline constexpr std::size_t kNonceBytes = 32;
+/// Thrown when machine 0 has told how a life, or the run, ended in which this machine did not take part.
+struct EndedBefore {
+  Outcome outcome;
+};
 
-/// Machine 0 listens on `host`, the others connect to it, again and again until they reach it; who waits for whom is
-/// said on standard error. Returns when all are there and have proved that they know the secret.
-/// Errors: PeerError when one doesn't come in time, has another secret or another build; ConfigError with all
-/// differences of their configurations, on every machine; MachineError when the host can't listen.
-Machines meet(const Appointment& appointment, const Introduction& own, SignalQueue& signals);
+/// The protocol between machines; other versions of it are refused.
+inline constexpr const char* kProtocol = "trainer machines 2";
+inline constexpr std::size_t kNonceBytes = 32;
 
 /// Waits for one of `events`, for a signal, or until `until`. Errors: StoppedBeforeStart.
 void wait_for(std::vector<pollfd> events, Clock::time_point until, SignalQueue& signals);
 
-/// Throws what the host said when it ended the run before its start. For messages of kEnd.
+/// Throws what the host said when it ended the run before its start, or the life. For messages of kEnd.
 [[noreturn]] void throw_ending(const LinkMessage& message);
 
 }  // namespace trainer::launch

@@ -17,8 +17,9 @@ struct Outcome {
   std::string message;  // what and why; further lines are indented
   RankStates ranks{};   // where each rank of this machine was; empty when all went well
   std::string machine;  // the rank's, where there are several: "machine 1 (node-b, 10.0.0.2)"
-  int restarts = 0;     // so far
+  int restarts = 0;     // that losses have cost so far
   bool again = false;   // the run is not over: it is started once more
+  bool grows = false;   // with more machines, which is no loss
 };
 
 /// What is kept and how to go on.

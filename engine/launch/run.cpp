@@ -2,16 +2,23 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <optional>
 
 #include "engine/base/errors.h"
 #include "engine/base/folder_lock.h"
+#include "engine/config/machines.h"
 #include "engine/launch/failure.h"
+#include "engine/launch/folder_sign.h"
+#include "engine/launch/guest.h"
+#include "engine/launch/host.h"
+#include "engine/launch/letters.h"
 #include "engine/launch/lives.h"
 #include "engine/launch/meeting.h"
 #include "engine/launch/outcome.h"
+#include "engine/launch/place.h"
 #include "engine/launch/screen.h"
 #include "engine/launch/secret.h"
 
@@ -45,25 +52,38 @@ struct Run {
   const Prepare& prepare;
 };
 
-/// Says why another life begins, and waits for as long as `pause`. Errors: StoppedBeforeStart.
-void begin_next(Lives& lives, const Outcome& ended, SignalQueue& signals) {
-  const Clock::time_point until = Clock::now() + lives.begin_next(ended);
-  say("{}trainer: {}\n", closing_line(ended), lives.text());
-  while (Clock::now() < until) wait_for({}, until, signals);
+/// The plan of a life: of the machines that are there, and from the newest checkpoint that the run itself has made.
+config::Plan plan_of(const config::Plan& given, const Terms& terms) {
+  config::Plan plan = config::plan_for_machines(given, terms.machines, terms.machine);
+  if (terms.resumes) plan.config.checkpoint.resume_from_checkpoint = "auto";
+  return plan;
 }
 
-using OneLife = std::function<Outcome(const config::Plan& plan, const Life& life)>;
+/// Says why another life begins, and waits for as long as it may not; `door` is served. Errors: StoppedBeforeStart.
+void begin_next(Lives& lives, const Outcome& ended, Door* door, SignalQueue& signals) {
+  const Clock::time_point until = Clock::now() + lives.begin_next(ended);
+  say("{}trainer: {}\n", closing_line(ended), lives.text(ended));
+  while (Clock::now() < until) {
+    std::vector<pollfd> events;
+    if (door != nullptr) door->serve();
+    if (door != nullptr) door->add_events(events);
+    wait_for(std::move(events), door != nullptr ? std::min(until, door->next_deadline()) : until, signals);
+  }
+}
 
 /// Life after life, as long as one follows.
-Outcome live(const Run& run, SignalQueue& signals, const OneLife& one) {
+Outcome live(const Run& run, SignalQueue& signals, Door* door, const std::function<Outcome(Lives&)>& one) {
   Lives lives(run.plan.config, run.patience.pause);
   try {
     for (;;) {
-      const config::Plan plan = lives.plan(run.plan);
-      const Outcome ended =
-          one(plan, {.number = lives.number(), .judge = [&](Outcome& outcome) { lives.judge(outcome); }});
+      Outcome ended;
+      try {
+        ended = one(lives);
+      } catch (const EndedBefore& before) {
+        ended = before.outcome;
+      }
       if (!ended.again) return ended;
-      begin_next(lives, ended, signals);
+      begin_next(lives, ended, door, signals);
     }
   } catch (const StoppedBeforeStart& stopped) {
     return {.code = 128 + stopped.signal,
@@ -71,46 +91,123 @@ Outcome live(const Run& run, SignalQueue& signals, const OneLife& one) {
   }
 }
 
+/// Starts the ranks of a life, and stays with them.
+Outcome supervise_life(const Run& run, Lives& lives, const Terms& terms, Machines& machines, SignalQueue& signals) {
+  const Life life{.terms = terms,
+                  .machine = static_cast<int>(run.plan.config.machine_rank),
+                  .judge = [&](Outcome& outcome) { lives.judge(outcome); }};
+  return supervise(plan_of(run.plan, terms), life, run.program, run.patience, machines, signals);
+}
+
 Outcome run_alone(const Run& run) {
   const Preparation prepared = run.prepare ? run.prepare() : Preparation{};
   if (prepared.code != kDone) return unprepared(prepared);
   SignalQueue signals;
-  return live(run, signals, [&](const config::Plan& plan, const Life& life) {
+  return live(run, signals, nullptr, [&](Lives& lives) {
     Machines none;
-    return supervise(plan, life, run.program, run.patience, none, signals);
+    return supervise_life(run, lives, lives.terms(), none, signals);
   });
 }
 
-/// A life among other machines, from their meeting on.
-Outcome live_with_others(const Run& run, const config::Plan& plan, const Life& life, const Appointment& appointment,
-                         SignalQueue& signals) {
-  Machines machines = meet(appointment, introduce(run.plan, run.program.words.front()), signals);
-  check_shared_folder(plan.config.output_dir, appointment.place, machines, signals);
-  const Preparation prepared = prepare_together(
-      run.prepare ? run.prepare : [] { return Preparation{}; }, appointment.place, machines, signals);
-  if (prepared.code != kDone) return unprepared(prepared);
-  return supervise(plan, life, run.program, run.patience, machines, signals);
-}
+/// A run among other machines, as this one sees it.
+class InCompany {
+ public:
+  explicit InCompany(const Run& run)
+      : run_(run), appointment_(appointment_of(run)), own_(introduce(run.plan, run.program.words.front())) {
+    if (appointment_.place.is_host()) host_.emplace(appointment_, own_, signals_);
+  }
 
-Outcome run_with_others(const Run& run) {
-  const config::Config& config = run.plan.config;
-  const Appointment appointment{
-      .place = place_of(run.plan),
-      .host = config.main_process_ip,
-      .port = config.main_process_port != 0 ? static_cast<int>(config.main_process_port) : kDefaultPort,
-      .patience = run.patience.join,
-      .silence = run.patience.silence,
-      .secret = take_secret()};
-  SignalQueue signals;
-  return live(run, signals, [&](const config::Plan& plan, const Life& life) -> Outcome {
+  Outcome live() {
+    const Outcome outcome = launch::live(run_, signals_, host_ ? &*host_ : nullptr, [&](Lives& lives) -> Outcome {
+      try {
+        return one_life(lives);
+      } catch (const Error& error) {
+        if (error.code() == kUsageFailure) throw;  // a list of problems, which is shown whole
+        return {.code = error.code(), .message = error.what()};
+      }
+    });
+    if (host_) host_->send_home(to_message(outcome));
+    return outcome;
+  }
+
+ private:
+  static Appointment appointment_of(const Run& run) {
+    const config::Config& config = run.plan.config;
+    Appointment appointment{
+        .place = place_of(run.plan),
+        .host = config.main_process_ip,
+        .port = config.main_process_port != 0 ? static_cast<int>(config.main_process_port) : kDefaultPort,
+        .patience = run.patience.join,
+        .last_call = run.patience.last_call,
+        .silence = run.patience.silence,
+        .secret = take_secret(),
+        .folder = config.output_dir};
+    for (const int64_t machines : config::usable_machines(config))
+      appointment.sizes.push_back(static_cast<int>(machines));
+    return appointment;
+  }
+
+  /// A life, from the meeting of its machines on.
+  Outcome one_life(Lives& lives) {
+    Host::Gathered with = host_ ? host_->gather(lives.terms()) : join();
+    lives.take(with.terms);
+    const Outcome ready = get_ready(lives, with.machines);
+    if (ready.code != kDone) return ready;
+    return supervise_life(run_, lives, with.terms, with.machines, signals_);
+  }
+
+  Host::Gathered join() {
+    Guest::Joined joined = Guest(appointment_, own_, signals_).join();
+    if (joined.waits) prepare_early(joined);
+    const Terms terms = hear_terms(joined.machines, signals_);
+    return {std::move(joined.machines), terms};
+  }
+
+  /// While a life runs without this machine: it is not to wait for this one longer than it must.
+  void prepare_early(Guest::Joined& joined) {
+    if (const std::string why = why_unseen(appointment_.folder, joined.sign, joined.sign_content); !why.empty())
+      throw MachineError("this machine does not see machine 0's output_dir; its own is {}: {}",
+                         appointment_.folder.string(), why);
+    const Preparation done = prepare_beside(preparation(), joined.machines, signals_);
+    if (done.code != kDone) throw EndedBefore{unprepared(done)};
+    prepared_ = true;
+    joined.machines.send(0, {.op = LinkOp::kPrepared});
+  }
+
+  /// What comes between the meeting and the start of the ranks. Machine 0 tells the others when it fails.
+  Outcome get_ready(Lives& lives, Machines& machines) {
+    Outcome ended;
     try {
-      return live_with_others(run, plan, life, appointment, signals);
+      check_shared_folder(appointment_.folder, host_.has_value(), machines, signals_);
+      const Preparation done = prepare_together(preparation(), host_.has_value(), machines, signals_);
+      if (done.code == kDone) {
+        prepared_ = true;
+        return {};
+      }
+      ended = unprepared(done);
+    } catch (const StoppedBeforeStart& stopped) {
+      if (host_) machines.part({.op = LinkOp::kEnd, .code = 128 + stopped.signal});
+      throw;
     } catch (const Error& error) {
-      if (error.code() == kUsageFailure) throw;  // a list of problems, which is shown whole
-      return {.code = error.code(), .message = error.what()};
+      ended = {.code = error.code(), .message = error.what()};
+      if (host_ && error.code() == kPeerFailure) lives.judge(ended);
     }
-  });
-}
+    if (host_) machines.part(to_message(ended));
+    return ended;
+  }
+
+  /// Once is enough.
+  Prepare preparation() const {
+    return run_.prepare && !prepared_ ? run_.prepare : [] { return Preparation{}; };
+  }
+
+  const Run& run_;
+  const Appointment appointment_;
+  const Introduction own_;
+  SignalQueue signals_;
+  std::optional<Host> host_;
+  bool prepared_ = false;
+};
 
 }  // namespace
 
@@ -127,7 +224,7 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
     std::filesystem::remove(std::filesystem::path(plan.config.output_dir) / "outcome.json", ignored);
   }
   const Run run{plan, program, patience, prepare};
-  const Outcome outcome = place.is_alone() ? run_alone(run) : run_with_others(run);
+  const Outcome outcome = place.is_alone() ? run_alone(run) : InCompany(run).live();
   report(outcome, plan.config, output ? &*output : nullptr);
   return outcome.code;
 }

@@ -76,6 +76,8 @@ class Supervisor {
   void take_signals();
   void ask_to_save();
   void stop(int signal);
+  void let_in();
+  void grow(const std::string& newcomers);
   void pass_deadlines();
 
   void reap();
@@ -136,8 +138,9 @@ class Supervisor {
   std::vector<int> silent_;  // ranks that died without a report, before we killed any
 
   // Why and when the ranks have to end.
-  bool stopping_ = false;  // somebody asked the run to stop
+  bool stopping_ = false;  // somebody asked the run to stop, or there are newcomers
   int stop_signal_ = 0;    // the signal that asked
+  std::string newcomers_;  // for whom this life makes way for another one
   std::string not_saved_;  // why a stop came without a save; "" while it may have
   bool killed_ = false;    // the rest of the deaths are our doing
   std::optional<Clock::time_point> stop_deadline_;
@@ -163,12 +166,13 @@ Command Supervisor::command(int rank) const {
                                   {"LOCAL_WORLD_SIZE", std::to_string(place_.ranks)},
                                   {"OMP_NUM_THREADS", threads},
                                   {"MKL_NUM_THREADS", threads},
-                                  {kLifeVariable, std::to_string(life_.number)},
+                                  {kLifeVariable, std::to_string(life_.terms.life)},
                                   {kBoardVariable, std::to_string(watchdog_.board_fd())}},
                   .on_terminal = rank == 0,
                   .inherited = watchdog_.board_fd()};
   if (!program_.cpus.empty()) command.cpus = program_.cpus.at(static_cast<size_t>(rank - place_.first_rank()));
   if (!place_.is_alone()) command.environment[kAddressVariable] = machines_.own_address();
+  if (!life_.terms.attempt.empty()) command.environment[kAttemptVariable] = life_.terms.attempt;
   if (seats_) command.environment[kSeatsVariable] = seats_->folder();
   return command;
 }
@@ -199,6 +203,7 @@ Outcome Supervisor::watch() {
       read_errors(rank);
     }
     pass_deadlines();
+    let_in();
     if (!any_alive()) say_finished();
   }
   if (!place_.is_alone() && place_.is_host() && !verdict_) end_all();
@@ -270,8 +275,33 @@ void Supervisor::stop_all(int signal) {
   kill_all();
 }
 
+/// Host: makes way for a life with more machines, unless this one is ending anyway.
+void Supervisor::let_in() {
+  if (stopping_ || killed_ || !failures_.empty() || !any_alive()) return;
+  if (const std::string newcomers = machines_.newcomers(); !newcomers.empty()) grow(newcomers);
+}
+
+/// The ranks save and stop as if they were asked to, but nobody is in a hurry. Before the first update there is nothing
+/// to save.
+void Supervisor::grow(const std::string& newcomers) {
+  stopping_ = true;
+  newcomers_ = newcomers;
+  const bool trains = last_step() >= 0, saves = plan_.config.checkpoint.save_on_signal;
+  say("trainer: {} can take part{}\n", newcomers, trains ? ": saving after this step" : "");
+  if (place_.is_host()) machines_.send_all({.op = LinkOp::kGrow, .strings = {newcomers}});
+  if (!trains && place_.is_host()) return kill_all();
+  for (const Rank& rank : ranks_) {
+    if (!rank.alive || !trains) continue;
+    // All ranks stop when one was asked. A stop that doesn't save needs to be asked where the save is: at one rank.
+    if (!saves && rank.number != 0) continue;
+    if (!saves) kill(rank.pid, SIGUSR2);
+    kill(rank.pid, SIGTERM);
+  }
+}
+
 void Supervisor::stop(int signal) {
   if (stop_signal_ != 0) return;
+  newcomers_.clear();  // they don't take part any more
   stop_signal_ = signal;
   stopping_ = true;
   stop_deadline_ = Clock::now() + grace();
@@ -424,7 +454,8 @@ std::optional<Failure> Supervisor::look() {
 void Supervisor::look_after_ranks() {
   const std::optional<Failure> failure = look();
   if (const std::string notice = watchdog_.take_notice(); !notice.empty()) say("{}", notice);
-  if (!failure || killed_ || stopping_ || !failures_.empty()) return;  // it is ending anyway
+  const bool ends = killed_ || !failures_.empty() || (stopping_ && newcomers_.empty());
+  if (!failure || ends) return;
   failed_ranks_ = watchdog_.states();
   if (is_ours(failure->rank)) show_stack(rank_of(failure->rank));
   add_own(*failure);
@@ -465,6 +496,8 @@ void Supervisor::take_letter(Machine& machine, const LinkMessage& letter) {
     stop(letter.number == SIGINT ? SIGINT : SIGTERM);
     if (letter.code != 0) not_saved_ = "second signal: not saving";
     if (letter.code != 0) kill_all();
+  } else if (letter.op == LinkOp::kGrow && from_host) {
+    if (!stopping_) grow(text(0));
   } else if (letter.op == LinkOp::kRankFails && !from_host) {
     add(read_failure(letter, machine.name));
   } else if (letter.op == LinkOp::kFinished && !from_host) {
@@ -581,7 +614,7 @@ void Supervisor::end_all() {
 std::string Supervisor::own_name() const {
   char host[65] = "";
   gethostname(host, sizeof(host) - 1);
-  return fmt::format("machine {} ({}, {})", place_.machine, host, machines_.own_address());
+  return fmt::format("machine {} ({}, {})", life_.machine, host, machines_.own_address());
 }
 
 Outcome Supervisor::outcome() const {
@@ -609,6 +642,8 @@ Outcome Supervisor::judged() const {
 }
 
 Outcome Supervisor::stopped_outcome() const {
+  if (!newcomers_.empty())
+    return {.code = kStopRequested, .step = last_step(), .message = newcomers_ + " can take part", .grows = true};
   Outcome outcome;
   outcome.code = stop_signal_ == SIGINT ? kInterrupted : kStopRequested;
   outcome.step = last_step();

@@ -12,22 +12,25 @@
 #include "engine/launch/machines.h"
 #include "engine/launch/outcome.h"
 #include "engine/launch/signals.h"
+#include "engine/launch/terms.h"
 #include "engine/launch/watchdog.h"
 
 namespace trainer::launch {
 
 struct Patience {
-  std::chrono::milliseconds cause{200};       ///< after a first failure, for one that explains it better
-  WatchPatience watch{};                      ///< with ranks that are alive, and don't go on
-  std::chrono::milliseconds distant{2000};    ///< the same, when it is just a lost peer and there are several machines
-  std::chrono::milliseconds pause{1'000};     ///< before a restart when the last one got no further; doubles each time
-  std::chrono::milliseconds join{600'000};    ///< for all machines to come together
-  std::chrono::milliseconds silence{10'000};  ///< of another machine, before it counts as lost
+  std::chrono::milliseconds cause{200};        ///< after a first failure, for one that explains it better
+  WatchPatience watch{};                       ///< with ranks that are alive, and don't go on
+  std::chrono::milliseconds distant{2000};     ///< the same, when it is just a lost peer and there are several machines
+  std::chrono::milliseconds pause{1'000};      ///< before a restart when the last one got no further; doubles each time
+  std::chrono::milliseconds join{600'000};     ///< for all machines to come together
+  std::chrono::milliseconds last_call{5'000};  ///< for more of them to come, once there are enough of a range
+  std::chrono::milliseconds silence{10'000};   ///< of another machine, before it counts as lost
 };
 
 /// One life of a run: see [Note Lives].
 struct Life {
-  int number = 0;                       // 0: the first
+  Terms terms;
+  int machine = 0;                      // this one's number in the configuration, by which people know it
   std::function<void(Outcome&)> judge;  // says whether another one follows; called once, by machine 0 of several
 };
 

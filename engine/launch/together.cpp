@@ -6,12 +6,12 @@
 
 #include <cerrno>
 #include <csignal>
-#include <thread>
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/launch/folder_sign.h"
+#include "engine/launch/letters.h"
 #include "engine/launch/meeting.h"
-#include "engine/launch/secret.h"
 
 namespace trainer::launch {
 namespace {
@@ -56,24 +56,6 @@ LinkMessage hear_host(LinkOp op, Machines& machines, SignalQueue& signals) {
   if (message.op == LinkOp::kEnd) throw_ending(message);
   if (message.op != op) throw PeerError("{} broke the protocol", host.name);
   return message;
-}
-
-/// "" when `folder` has the file.
-std::string why_unseen(const fs::path& folder, const LinkMessage& look) {
-  // A file system over a network may show a new file late.
-  constexpr int kTries = 50;
-  std::string why = "it broke the protocol";
-  if (look.strings.size() != 2 || look.strings[0].find('/') != std::string::npos) return why;
-  for (int i = 0; i < kTries; ++i) {
-    if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    try {
-      if (read_file(folder / look.strings[0], 4096) == look.strings[1]) return "";
-      why = "the file there is another";
-    } catch (const InputError& error) {
-      why = error.what();
-    }
-  }
-  return why;
 }
 
 /// Runs `prepare` in a process of its own: it may take long, and the lines must be served.
@@ -146,35 +128,10 @@ class Preparing {
   std::string said_;
 };
 
-/// Tells the guests about an error of ours, or of one of them, and goes on with it.
-template <class F>
-auto telling_all(Machines& machines, const F& f) {
-  try {
-    return f();
-  } catch (const StoppedBeforeStart& stopped) {
-    machines.part({.op = LinkOp::kEnd, .code = 128 + stopped.signal});
-    throw;
-  } catch (const Error& error) {
-    machines.part({.op = LinkOp::kEnd, .code = error.code(), .strings = {error.what()}});
-    throw;
-  }
-}
-
 void show_folder(const fs::path& folder, Machines& machines, SignalQueue& signals) {
-  const std::string content = random_bytes(16);
-  std::string name = ".machines-";
-  for (const unsigned char byte : content.substr(0, 4)) name += fmt::format("{:02x}", byte);
-  const fs::path file = folder / name;
-  publish_file(file, content);
-  machines.send_all({.op = LinkOp::kLook, .strings = {name, content}});
-  std::vector<LinkMessage> answers;
-  try {
-    answers = collect(LinkOp::kSeen, machines, signals);
-  } catch (...) {
-    fs::remove(file);
-    throw;
-  }
-  fs::remove(file);
+  const FolderSign sign(folder);
+  machines.send_all({.op = LinkOp::kLook, .strings = {sign.name(), sign.content()}});
+  const std::vector<LinkMessage> answers = collect(LinkOp::kSeen, machines, signals);
   for (std::size_t i = 0; i < answers.size(); ++i) {
     if (answers[i].code == kDone) continue;
     const auto& strings = answers[i].strings;
@@ -188,41 +145,40 @@ void show_folder(const fs::path& folder, Machines& machines, SignalQueue& signal
 
 }  // namespace
 
-void check_shared_folder(const fs::path& folder, const Place& place, Machines& machines, SignalQueue& signals) {
-  if (place.is_host()) return telling_all(machines, [&] { show_folder(folder, machines, signals); });
+Terms hear_terms(Machines& machines, SignalQueue& signals) {
+  return read_terms(hear_host(LinkOp::kTerms, machines, signals));
+}
+
+void check_shared_folder(const fs::path& folder, bool is_host, Machines& machines, SignalQueue& signals) {
+  if (is_host) return show_folder(folder, machines, signals);
   const LinkMessage look = hear_host(LinkOp::kLook, machines, signals);
-  const std::string why = why_unseen(folder, look);
+  const std::string why =
+      look.strings.size() == 2 ? why_unseen(folder, look.strings[0], look.strings[1]) : "it broke the protocol";
   machines.send(
       0, {.op = LinkOp::kSeen, .code = why.empty() ? kDone : kMachineFailure, .strings = {folder.string(), why}});
 }
 
-Preparation prepare_together(const Prepare& prepare, const Place& place, Machines& machines, SignalQueue& signals) {
-  const auto own = [&] {
-    Preparing preparing(prepare);
-    serve_until(machines, signals, preparing.fd(), [&] { return preparing.has_ended(); });
-    return preparing.result();
-  };
-  if (!place.is_host()) {
-    const Preparation done = own();
-    machines.send(0, {.op = LinkOp::kReady, .code = done.code, .strings = {done.message}});
+Preparation prepare_beside(const Prepare& prepare, Machines& machines, SignalQueue& signals) {
+  Preparing preparing(prepare);
+  serve_until(machines, signals, preparing.fd(), [&] { return preparing.has_ended(); });
+  return preparing.result();
+}
+
+Preparation prepare_together(const Prepare& prepare, bool is_host, Machines& machines, SignalQueue& signals) {
+  Preparation failed = prepare_beside(prepare, machines, signals);
+  if (!is_host) {
+    machines.send(0, {.op = LinkOp::kReady, .code = failed.code, .strings = {failed.message}});
     hear_host(LinkOp::kGo, machines, signals);
     return {};
   }
-  return telling_all(machines, [&]() -> Preparation {
-    Preparation failed = own();
-    const std::vector<LinkMessage> answers = collect(LinkOp::kReady, machines, signals);
-    for (std::size_t i = 0; i < answers.size() && failed.code == kDone; ++i) {
-      if (answers[i].code == kDone) continue;
-      failed = {answers[i].code, fmt::format("{}: {}", machines.others()[i].name,
-                                             answers[i].strings.empty() ? "" : answers[i].strings.front())};
-    }
-    if (failed.code == kDone) {
-      machines.send_all({.op = LinkOp::kGo});
-    } else {
-      machines.part({.op = LinkOp::kEnd, .code = failed.code, .strings = {failed.message}});
-    }
-    return failed;
-  });
+  const std::vector<LinkMessage> answers = collect(LinkOp::kReady, machines, signals);
+  for (std::size_t i = 0; i < answers.size() && failed.code == kDone; ++i) {
+    if (answers[i].code == kDone) continue;
+    failed = {answers[i].code, fmt::format("{}: {}", machines.others()[i].name,
+                                           answers[i].strings.empty() ? "" : answers[i].strings.front())};
+  }
+  if (failed.code == kDone) machines.send_all({.op = LinkOp::kGo});
+  return failed;
 }
 
 }  // namespace trainer::launch

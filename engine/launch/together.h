@@ -6,8 +6,8 @@
 #include <string>
 
 #include "engine/launch/machines.h"
-#include "engine/launch/place.h"
 #include "engine/launch/signals.h"
+#include "engine/launch/terms.h"
 
 namespace trainer::launch {
 
@@ -18,14 +18,20 @@ struct Preparation {
 };
 using Prepare = std::function<Preparation()>;
 
-/// Machine 0 puts a file into its `folder`, and the others look for it in theirs: checkpoints are written by the ranks
-/// of all machines, into one folder. Errors: MachineError, on every machine, when one doesn't see it; PeerError when a
-/// machine is lost; StoppedBeforeStart.
-void check_shared_folder(const std::filesystem::path& folder, const Place& place, Machines& machines,
-                         SignalQueue& signals);
+/// Guest: waits for the next life and returns what machine 0 says of it. Errors: PeerError when that one is lost;
+/// StoppedBeforeStart; EndedBefore, and what the host ended the run with.
+Terms hear_terms(Machines& machines, SignalQueue& signals);
 
-/// Each machine runs `prepare`, beside serving its lines; returns when all are done, with the first that failed.
-/// Errors: PeerError when a machine is lost; StoppedBeforeStart.
-Preparation prepare_together(const Prepare& prepare, const Place& place, Machines& machines, SignalQueue& signals);
+/// Machine 0 puts a file into its `folder`, and the others look for it in theirs: checkpoints are written by the ranks
+/// of all machines, into one folder. Errors: MachineError when one doesn't see it; PeerError when a machine is lost;
+/// StoppedBeforeStart. Machine 0's errors must be told to the others.
+void check_shared_folder(const std::filesystem::path& folder, bool is_host, Machines& machines, SignalQueue& signals);
+
+/// Runs `prepare` beside serving the lines. Errors: PeerError when a machine is lost; StoppedBeforeStart.
+Preparation prepare_beside(const Prepare& prepare, Machines& machines, SignalQueue& signals);
+
+/// All machines do; returns when all are done, with the first that failed. Errors: as above. Machine 0's, and the
+/// failure, must be told to the others.
+Preparation prepare_together(const Prepare& prepare, bool is_host, Machines& machines, SignalQueue& signals);
 
 }  // namespace trainer::launch

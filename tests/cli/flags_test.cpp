@@ -174,7 +174,7 @@ std::string ranks_of_each(const Asked& asked) {
 TEST(LaunchFlags, RanksOfEachMachine) {
   EXPECT_EQ(ranks_of_each(asked({{"--nproc_per_node", "4"}})), "4");
   EXPECT_EQ(ranks_of_each(asked({{"--npus_per_node", "2"}, {"--num_machines", "2"}})), "2");
-  EXPECT_EQ(overrides(asked({{"--nnodes", "3:3"}, {"--nproc_per_node", "4"}})), "num_machines=3 by --nnodes\n");
+  EXPECT_EQ(overrides(asked({{"--nnodes", "3:3"}, {"--nproc_per_node", "4"}})), "num_machines=3:3 by --nnodes\n");
   EXPECT_GE(std::stoi(ranks_of_each(asked({{"--nproc_per_node", "cpu"}}))), 1);
   EXPECT_GE(std::stoi(ranks_of_each(asked({{"--nproc_per_node", "auto"}}))), 1);
   for (const char* bad : {"0", "-1", "many", ""}) {
@@ -184,8 +184,7 @@ TEST(LaunchFlags, RanksOfEachMachine) {
 }
 
 TEST(LaunchFlags, MachinesAndWhereTheyMeet) {
-  EXPECT_NE(problems(asked({{"--nnodes", "1:4"}})).find("--nnodes: is 1:4: the number of machines is fixed"),
-            std::string::npos);
+  EXPECT_EQ(overrides(asked({{"--nnodes", "1:4"}})), "num_machines=1:4 by --nnodes\n");
   EXPECT_EQ(overrides(asked({{"--rdzv_endpoint", "head:29400"}})),
             "main_process_ip=head by --rdzv_endpoint\nmain_process_port=29400 by --rdzv_endpoint\n");
   EXPECT_EQ(overrides(asked({{"--rdzv_endpoint", "[::1]:7"}})),
@@ -203,6 +202,10 @@ TEST(LaunchFlags, HowLongMachinesWaitForEachOther) {
   const Asked torchruns = asked({{"--rdzv_conf", "join_timeout=45,read_timeout=60"}});
   EXPECT_EQ(torchruns.join_timeout.count(), 45);
   EXPECT_EQ(torchruns.sources.without_effect.size(), 1u);
+  EXPECT_EQ(asked({}).last_call.count(), 5);
+  EXPECT_EQ(asked({{"--rdzv_conf", "last_call_timeout=0"}}).last_call.count(), 0);
+  EXPECT_EQ(problems(asked({{"--rdzv_conf", "last_call_timeout=soon"}})),
+            "--rdzv_conf: the time for more machines to come must be 0 to 2592000 seconds; is 'soon'\n");
   EXPECT_EQ(problems(asked({{"--join_timeout", "soon"}})),
             "--join_timeout: the time for all machines to come together must be 1 to 2592000 seconds; is 'soon'\n");
 }

@@ -35,6 +35,46 @@ TEST_F(Rules, Machines) {
             "f.yaml:5:15: num_machines is 2, but distributed_type NO runs one process: use MULTI_CPU or FSDP");
 }
 
+TEST_F(Rules, RangeOfMachines) {
+  const std::string four =
+      "distributed_type: FSDP\nuse_cpu: true\nnum_processes: 8\nmain_process_ip: a\n"
+      "model: {path: m}\ndata: {train: {path: a}}\n";
+  for (const char* range : {"1:4", "'1:4'", "\"1:4\""}) {
+    const Plan plan = resolve(four + "num_machines: " + range + "\n");
+    EXPECT_EQ(plan.config.num_machines, 4);
+    EXPECT_EQ(plan.config.min_machines, 1);
+    EXPECT_EQ(plan.config.max_restarts, 3) << "what losses may cost";
+    EXPECT_NE(plan.origins.at("min_machines").find("f.yaml:7:15"), std::string::npos);
+  }
+  EXPECT_EQ(resolve(four + "num_machines: 1:4\nmax_restarts: 0\n").config.max_restarts, 0);
+  EXPECT_EQ(resolve(four + "num_machines: 4\n").config.max_restarts, 0);
+  EXPECT_EQ(resolve(four + "num_machines: 4\nmin_machines: 2\n").config.max_restarts, 3);
+  EXPECT_EQ(problems(four + "num_machines: 1:4\nmin_machines: 1\n"), "");
+  EXPECT_EQ(problems(four + "num_machines: 1:4\nmin_machines: 2\n"),
+            "f.yaml:7:15: num_machines is 1:4, but min_machines is 2 (f.yaml:8:15): give one of them, or both the same "
+            "value");
+  EXPECT_EQ(problems(four + "num_machines: 4:1\n"), "f.yaml:7:15: num_machines is 4:1: the smaller number comes first");
+  EXPECT_EQ(problems(four + "num_machines: 4\nmin_machines: 5\n"),
+            "f.yaml:8:15: min_machines is 5, but num_machines is 4: it can't be more");
+  EXPECT_EQ(problems(four + "num_machines: 0:4\n"),
+            "f.yaml:7:15: num_machines is 0:4: a run needs at least one machine");
+  EXPECT_EQ(problems(four + "num_machines: 1:many\n"), "f.yaml:7:15: num_machines must be an integer; is '1:many'");
+  EXPECT_EQ(problems(four + "num_machines: 1:3\n"),
+            "f.yaml:3:16: num_processes is 8 on 3 machines: it counts the ranks of all of them, and every machine runs "
+            "equally many (--nproc_per_node counts those of one)");
+}
+
+TEST_F(Rules, ALaterNumberOfMachinesWins) {
+  const std::string four =
+      "distributed_type: FSDP\nuse_cpu: true\nnum_processes: 8\nmain_process_ip: a\n"
+      "model: {path: m}\ndata: {train: {path: a}}\nnum_machines: 1:4\n";
+  const Plan other = resolve(four, {{"num_machines", "2:8", "--nnodes"}});
+  EXPECT_EQ(other.config.num_machines, 8);
+  EXPECT_EQ(other.config.min_machines, 2);
+  EXPECT_EQ(resolve(four, {{"num_machines", "2", "--nnodes"}}).config.min_machines, 0) << "a number is no range";
+  EXPECT_EQ(resolve(four, {{"min_machines", "3", "--min_machines"}}).config.min_machines, 3);
+}
+
 TEST_F(Rules, RanksOfEachMachine) {
   const auto ranks = [&](const std::string& text, std::vector<Override> flags) {
     flags.push_back({"main_process_ip", "a", "--master_addr"});

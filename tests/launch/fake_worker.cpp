@@ -55,6 +55,13 @@ int finish(Worker& worker) {
   return 0;
 }
 
+/// When a note of that name is there.
+int finish_at(Worker& worker) {
+  worker.note("waits", "");
+  while (!fs::exists(worker.notes / worker.argument)) usleep(1000);
+  return finish(worker);
+}
+
 /// Starts a process that would outlive it.
 void start_child(Worker& worker) {
   if (fork() != 0) return;
@@ -126,6 +133,23 @@ int train(Worker& worker) {
   while (stop_signal == 0) usleep(1000);
   worker.note("signal", std::to_string(stop_signal));
   fs::create_directories(fs::path(variable("FAKE_OUTPUT")) / "checkpoint-7");
+  return 128 + stop_signal;
+}
+
+/// Trains until it is asked to stop, in as many lives as it is told; the next one ends well.
+int live(Worker& worker) {
+  for (int signal : {SIGTERM, SIGINT}) ::signal(signal, [](int number) { stop_signal = number; });
+  const int life = std::stoi(variable(trainer::kLifeVariable));
+  const int step = 10 * life + 7;
+  worker.link->report_step(step, "forward");
+  worker.note(fmt::format("life-{}", life), std::to_string(worker.world_size));
+  worker.barrier();
+  if (life >= std::stoi(worker.argument)) {
+    worker.link->report_done();
+    return 0;
+  }
+  while (stop_signal == 0) usleep(1000);
+  fs::create_directories(fs::path(variable("FAKE_OUTPUT")) / fmt::format("checkpoint-{}", step));
   return 128 + stop_signal;
 }
 
@@ -218,6 +242,7 @@ int main(int argc, char** argv) {
   worker.note("pid", std::to_string(getpid()));
   const std::map<std::string, std::function<int(Worker&)>> verbs{
       {"finish", finish},
+      {"finish_at", finish_at},
       {"exit", exit_silently},
       {"kill", kill_itself},
       {"die_in_lives", die_in_lives},
@@ -225,6 +250,7 @@ int main(int argc, char** argv) {
       {"lose_peer", lose_peer},
       {"hang", hang},
       {"train", train},
+      {"live", live},
       {"environment", show_environment},
       {"use_store", use_store},
       {"leave_child", leave_child},

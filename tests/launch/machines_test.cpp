@@ -1,87 +1,15 @@
 // Two machines on one: two supervisors that meet on 127.0.0.1, with ranks that do as they are told.
-#include <fcntl.h>
-#include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <signal.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
-#include <map>
-
 #include <nlohmann/json.hpp>
 
-#include "engine/base/errors.h"
-#include "engine/base/files.h"
-#include "engine/launch/address.h"
 #include "engine/launch/line.h"
-#include "engine/launch/run.h"
+#include "tests/launch/several_machines.h"
 
 namespace trainer::launch {
 namespace {
 
-namespace fs = std::filesystem;
-using std::chrono::milliseconds;
-
-class TwoMachines : public testing::Test {
+class TwoMachines : public SeveralMachines {
  protected:
-  TwoMachines() {
-    std::string pattern = (fs::temp_directory_path() / "machines_test.XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-    fs::create_directories(folder_ / "notes");
-    plan_.source = "tests.yaml";
-    plan_.config.output_dir = output().string();
-    plan_.config.num_processes = 4;
-    plan_.config.num_machines = 2;
-    plan_.config.main_process_ip = "127.0.0.1";
-    plan_.config.main_process_port = free_port();
-    environment_["TRAINER_SECRET"] = "a secret";
-  }
-  ~TwoMachines() override {
-    for (const pid_t pid : pids_) {
-      if (pid <= 0) continue;
-      kill(pid, SIGCONT);
-      kill(pid, SIGKILL);
-      waitpid(pid, nullptr, 0);
-    }
-    fs::remove_all(folder_);
-  }
-
-  static int64_t free_port() {
-    const FileDescriptor listener = listen_on(resolve("127.0.0.1", 0).at(0));
-    const std::string text = own_address(listener.get()).text();
-    return std::stoll(text.substr(text.rfind(':') + 1));
-  }
-
-  fs::path output() const { return folder_ / "output"; }
-
-  /// Starts machine `number` with `behaviours`; what plan_, patience_ and environment_ hold now is its own.
-  void start(int number, const std::map<std::string, std::string>& behaviours) {
-    plan_.config.machine_rank = number;
-    pids_[number] = fork();
-    if (pids_[number] != 0) return;
-    const fs::path screen = folder_ / fmt::format("screen-{}", number);
-    dup2(open(screen.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600), STDERR_FILENO);
-    for (const auto& [name, value] : environment_) setenv(name.c_str(), value.c_str(), 1);
-    for (const auto& [name, value] : behaviours) setenv(name.c_str(), value.c_str(), 1);
-    setenv("FAKE_NOTES", (folder_ / "notes").c_str(), 1);
-    setenv("FAKE_OUTPUT", output().c_str(), 1);
-    try {
-      _exit(run(plan_, FAKE_WORKER, patience_, prepare_));
-    } catch (const Error& error) {
-      fmt::print(stderr, "{}\n", error.what());
-      std::fflush(stderr);
-      _exit(error.code());
-    }
-  }
-
-  int finish(int number) {
-    int status = 0;
-    waitpid(std::exchange(pids_[number], -1), &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
+  TwoMachines() : SeveralMachines(2, 2) {}
 
   std::pair<int, int> run_both(const std::map<std::string, std::string>& behaviours) {
     start(1, behaviours);
@@ -89,48 +17,9 @@ class TwoMachines : public testing::Test {
     const int first = finish(0);
     return {first, finish(1)};
   }
-
-  void wait_for(const std::function<bool()>& condition) {
-    constexpr int kTries = 60'000;  // of a millisecond: long enough for any machine
-    for (int i = 0; i < kTries; ++i, usleep(1000)) {
-      if (condition()) return;
-    }
-    FAIL() << screen(0) << screen(1);
-  }
   void wait_for_all_ranks(const std::string& note) {
-    for (int rank = 0; rank < 4; ++rank)
-      wait_for([&] { return fs::exists(folder_ / "notes" / fmt::format("{}-{}", note, rank)); });
+    for (int rank = 0; rank < 4; ++rank) wait_for_note(fmt::format("{}-{}", note, rank));
   }
-
-  std::string screen(int number) {
-    const fs::path path = folder_ / fmt::format("screen-{}", number);
-    return fs::exists(path) ? read_file(path) : "";
-  }
-  bool said(int number, const std::string& text) { return screen(number).find(text) != std::string::npos; }
-
-  bool anyone_left() {
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder_ / "notes")) {
-      if (!entry.path().filename().string().starts_with("pid")) continue;
-      for (int i = 0; is_running(std::stoi(read_file(entry.path()))); ++i, usleep(1000)) {
-        if (i == 5000) return true;
-      }
-    }
-    return false;
-  }
-  static bool is_running(pid_t pid) {
-    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
-    std::string text;
-    std::getline(stat, text);
-    const size_t name_end = text.rfind(')');
-    return name_end != std::string::npos && text[name_end + 2] != 'Z';
-  }
-
-  fs::path folder_;
-  config::Plan plan_;
-  Patience patience_{.join = std::chrono::seconds(60)};
-  Prepare prepare_;
-  std::map<std::string, std::string> environment_;
-  pid_t pids_[2] = {-1, -1};
 };
 
 using Codes = std::pair<int, int>;
@@ -173,7 +62,7 @@ TEST_F(TwoMachines, AMachineThatDiesIsNamed) {
     start(0, {{"FAKE", "hang:stubborn"}});
     start(1, {{"FAKE", "hang:stubborn"}});
     wait_for_all_ranks("ready");
-    kill(pids_[victim], SIGKILL);
+    kill(pid_of(victim), SIGKILL);
     EXPECT_EQ(finish(1 - victim), 6) << screen(1 - victim);
     EXPECT_TRUE(said(1 - victim, fmt::format("trainer: machine {} (", victim))) << screen(1 - victim);
     EXPECT_TRUE(said(1 - victim, "was lost: ")) << screen(1 - victim);
@@ -187,10 +76,10 @@ TEST_F(TwoMachines, AMachineThatIsSilentIsLost) {
   start(0, {{"FAKE", "hang:stubborn"}});
   start(1, {{"FAKE", "hang:stubborn"}});
   wait_for_all_ranks("ready");
-  kill(pids_[1], SIGSTOP);
+  kill(pid_of(1), SIGSTOP);
   EXPECT_EQ(finish(0), 6) << screen(0);
   EXPECT_TRUE(said(0, "was lost: it was silent for 2.5 s")) << screen(0);
-  kill(pids_[1], SIGCONT);
+  kill(pid_of(1), SIGCONT);
   EXPECT_EQ(finish(1), 6) << screen(1);  // it has heard the verdict, or that the host is gone
   EXPECT_FALSE(anyone_left());
 }
@@ -202,7 +91,7 @@ TEST_F(TwoMachines, AStopSignalAtEitherStopsBoth) {
     start(0, {{"FAKE", "train"}});
     start(1, {{"FAKE", "train"}});
     wait_for_all_ranks("ready");
-    kill(pids_[asked], SIGTERM);
+    kill(pid_of(asked), SIGTERM);
     EXPECT_EQ(finish(0), 143) << screen(0);
     EXPECT_EQ(finish(1), 143) << screen(1);
     for (const int number : {0, 1}) EXPECT_TRUE(said(number, "checkpoint-7")) << screen(number);
@@ -215,9 +104,9 @@ TEST_F(TwoMachines, ASecondSignalKillsBothAtOnce) {
   start(0, {{"FAKE", "hang:stubborn"}});
   start(1, {{"FAKE", "hang:stubborn"}});
   wait_for_all_ranks("ready");
-  kill(pids_[1], SIGTERM);
+  kill(pid_of(1), SIGTERM);
   wait_for([&] { return said(0, "once more to stop at once") && said(1, "once more to stop at once"); });
-  kill(pids_[1], SIGTERM);
+  kill(pid_of(1), SIGTERM);
   EXPECT_EQ(finish(0), 143) << screen(0);
   EXPECT_EQ(finish(1), 143) << screen(1);
   EXPECT_FALSE(anyone_left());
@@ -283,7 +172,7 @@ TEST_F(TwoMachines, WhoDoesNotComeIsNamed) {
 TEST_F(TwoMachines, WaitingCanBeStopped) {
   start(0, {{"FAKE", "finish"}});
   wait_for([&] { return said(0, "waiting for machine 1"); });
-  kill(pids_[0], SIGTERM);
+  kill(pid_of(0), SIGTERM);
   EXPECT_EQ(finish(0), 143) << screen(0);
 }
 
@@ -315,11 +204,11 @@ TEST_F(TwoMachines, ANumberIsTakenOnce) {
   start(0, {{"FAKE", "finish"}});
   start(1, {{"FAKE", "finish"}});
   wait_for([&] { return said(0, ") of 4 is here"); });
-  const pid_t first = std::exchange(pids_[1], -1);
+  const pid_t first = std::exchange(pid_of(1), -1);
   start(1, {{"FAKE", "finish"}});
   EXPECT_EQ(finish(1), 6) << screen(1);
   EXPECT_TRUE(said(1, "is here already: every machine needs its own --node_rank")) << screen(1);
-  pids_[1] = first;
+  pid_of(1) = first;
 }
 
 TEST_F(TwoMachines, WhatListensMayBeNoTrainer) {

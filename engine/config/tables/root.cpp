@@ -56,7 +56,11 @@ const Entries& root_table() {
           .at_most(4096)
           .harmless({"1"})
           .when("distributed_type is not NO", several_ranks),
-      option("num_machines", &C::num_machines).accelerate().help("Machines.").at_least(1),
+      option("num_machines", &C::num_machines)
+          .accelerate()
+          .help("Machines. \"1:4\": as many of 4 as there are, but at least 1; whenever one is lost or comes, the run "
+                "goes on at the new size, with the same updates.")
+          .at_least(1),
       option("min_machines", &C::min_machines)
           .help("The fewest machines that the run goes on with when some are lost; they may come back. "
                 "num_machines: \"1:4\" says both. 0: all.")
@@ -81,7 +85,9 @@ const Entries& root_table() {
           .when("num_machines is above 1", several_machines),
       option("max_restarts", &C::max_restarts)
           .help("How many times all ranks are started again, from the newest checkpoint, when a rank or a machine is "
-                "lost. 0: the run ends then.")
+                "lost. 0: the run ends then. Not given: 3 where num_machines is a range, as in torch's LaunchConfig, "
+                "else 0. "
+                "Machines that come cost none.")
           .at_least(0),
       option("debug", &C::debug)
           .accelerate()

@@ -80,6 +80,18 @@ bool has_copies(const Config& config) {
 
 }  // namespace
 
+void translate_machines(Draft& draft) {
+  Translation translation(draft);
+  const GivenKey range = translation.foreign("num_machines");
+  if (range.value.is_null() || draft.problems.about("num_machines")) return;
+  const std::string least = range.value.text.substr(0, range.value.text.find(':'));
+  if (parse_int(least).value_or(0) < 1)
+    draft.problems.add(range.mark, range.key,
+                       fmt::format("num_machines is {}: a run needs at least one machine", range.value.text));
+  else
+    translation.set(range, "min_machines", Node::scalar(least));
+}
+
 void translate_accelerate(Draft& draft) {
   refuse_sagemaker(draft);
   translate_reshard(draft);

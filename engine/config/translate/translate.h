@@ -8,6 +8,7 @@ namespace trainer::config {
 /// Every dialect, in an order in which later ones may build on earlier ones.
 void translate(Draft& draft);
 
+void translate_machines(Draft& draft);            // num_machines: "1:4"
 void translate_accelerate(Draft& draft);          // older spellings
 void translate_training_arguments(Draft& draft);  // TrainingArguments under `training`
 void translate_fsdp_argument(Draft& draft);       // training.fsdp and training.fsdp_config

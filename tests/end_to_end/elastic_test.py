@@ -1,0 +1,146 @@
+"""num_machines: 1:3: machines come and go, and the updates are those of a run that nothing happened to."""
+
+import json
+import os
+import signal
+import subprocess
+import unittest
+import uuid
+
+import machines_test
+from support import all_listening_ports, last_step, results, until
+
+# A small rate, as a large one would let rounding, which depends on the number of ranks, grow over the updates.
+LONG = {"distributed_type": "FSDP", "training": {"max_steps": 100000, "learning_rate": 1e-5}, "evaluation": None,
+        "data": {"validation": None}, "checkpoint": {"save_steps": 20, "save_total_limit": 2}}
+MOST_DIFFERENCE = 1e-5  # of a loss
+AT_ONCE = "last_call_timeout=1"
+
+
+class Elastic(machines_test.Machines):
+    """Machines with one rank each."""
+
+    address, before = "127.0.0.1", ((), (), ())
+
+    def setUp(self):
+        super().setUp()
+        self.port = machines_test.free_port()
+        self.output = self.folder / "output"
+        self.config = self.job("output", LONG)
+
+    def start_machine(self, number, machines="1:3", secret=machines_test.SECRET):
+        return self.start(self.config, "--nnodes", machines, "--node_rank", str(number), "--master_addr", self.address,
+                          "--master_port", str(self.port), "--nproc_per_node", "1", "--rdzv_conf", AT_ONCE,
+                          before=(*self.before[number], *secret))
+
+    def go_on(self, runs, ranks):
+        """So many ranks train."""
+        until(lambda: len(runs[0].ranks()) == ranks or any(run.ended() for run in runs))
+        step = last_step(self.output)
+        until(lambda: last_step(self.output) >= step + 5 or any(run.ended() for run in runs))
+        self.assertFalse(any(run.ended() for run in runs), "".join(run.err for run in runs))
+
+    def stop(self, runs):
+        os.kill(runs[0].pid, signal.SIGTERM)
+        self.finish(runs, 143)
+        self.assert_nothing_runs()
+
+    def assert_undisturbed(self):
+        """Every update was made once, with the samples and, but for rounding, the loss of three undisturbed ranks."""
+        ours = results(self.output)
+        self.assertEqual([line["step"] for line in ours], list(range(1, len(ours) + 1)))
+        run = self.start(self.job("expected", LONG, {"num_processes": 3}))
+        until(lambda: last_step(self.folder / "expected") >= len(ours) or run.ended())
+        os.kill(run.pid, signal.SIGTERM)
+        self.assertEqual(run.wait().code, 143, run.err)
+        theirs = results(self.folder / "expected")
+        worst = 0
+        for our, their in zip(ours, theirs):
+            self.assertEqual(our["order_digest"], their["order_digest"], our["step"])
+            self.assertEqual(our["tokens"], their["tokens"], our["step"])
+            worst = max(worst, abs(our["loss"] - their["loss"]) / abs(their["loss"]))
+        self.assertLess(worst, MOST_DIFFERENCE)
+
+    def test_machines_come_and_go(self):
+        runs = [self.start_machine(0)]
+        self.go_on(runs, 1)
+        for number in (1, 2):
+            runs.append(self.start_machine(number))
+            self.go_on(runs, number + 1)
+        self.assertIn("going on with more machines, from", runs[0].err)
+        runs.pop(1).kill()
+        until(lambda: "restart 1 of 3" in runs[0].err)
+        self.go_on(runs, 2)
+        runs.append(self.start_machine(1))
+        self.go_on(runs, 3)
+        self.assertEqual(runs[0].err.count("restart"), 1, runs[0].err)
+        self.stop(runs)
+        outcome = json.loads((self.output / "outcome.json").read_text())
+        self.assertEqual(outcome["restarts"], 1)
+        self.assertNotIn(self.port, all_listening_ports())
+        self.assert_undisturbed()
+
+
+class OneAddress(Elastic):
+    def test_stranger_is_refused_and_the_run_goes_on(self):
+        runs = [self.start_machine(0)]
+        self.go_on(runs, 1)
+        stranger = self.start_machine(1, secret=("env", "TRAINER_SECRET=wrong")).wait()
+        self.assertEqual(stranger.code, 6, stranger.err)
+        self.assertIn("was sent away: 127.0.0.1 came with another secret", runs[0].err)
+        self.go_on(runs, 1)
+        self.stop(runs)
+
+    def test_too_few_give_up(self):
+        runs = [self.start(self.config, "--nnodes", "2:3", "--node_rank", "0", "--master_addr", self.address,
+                           "--master_port", str(self.port), "--nproc_per_node", "1", "--join_timeout", "1")]
+        self.finish(runs, 6)
+        self.assertIn("the run needs at least 2 machines", runs[0].err)
+
+
+class Namespaces(Elastic):
+    """Each machine has a network of its own, 10.99.1.<number + 1>, with a cable to a switch."""
+
+    address = "10.99.1.1"
+
+    def setUp(self):
+        super().setUp()
+        why = machines_test.why_no_namespaces()
+        if why:
+            self.skipTest(why)
+        tag = uuid.uuid4().hex[:5]
+        self.switch = f"trainer-{tag}-switch"
+        self.spaces = [f"trainer-{tag}-{number}" for number in range(3)]
+        self.cables = [f"tr{tag}{number}" for number in range(3)]
+        for space in (self.switch, *self.spaces):
+            self.ip("netns", "add", space)
+            self.addCleanup(subprocess.run, ["ip", "netns", "del", space], capture_output=True)
+        self.ip("-n", self.switch, "link", "add", "switch", "type", "bridge")
+        self.ip("-n", self.switch, "link", "set", "switch", "up")
+        for number, (space, cable) in enumerate(zip(self.spaces, self.cables)):
+            self.ip("link", "add", cable, "netns", space, "type", "veth", "peer", "name", cable, "netns", self.switch)
+            self.ip("-n", self.switch, "link", "set", cable, "master", "switch", "up")
+            self.ip("-n", space, "addr", "add", f"10.99.1.{number + 1}/24", "dev", cable)
+            self.ip("-n", space, "link", "set", "lo", "up")
+            self.ip("-n", space, "link", "set", cable, "up")
+        self.before = tuple(("ip", "netns", "exec", space) for space in self.spaces)
+
+    def ip(self, *words):
+        subprocess.run(["ip", *words], check=True, capture_output=True)
+
+    def test_cable_is_cut_and_mended(self):
+        runs = [self.start_machine(number) for number in range(3)]
+        self.go_on(runs, 3)
+        self.ip("-n", self.switch, "link", "set", self.cables[2], "down")
+        until(lambda: "restart 1 of 3" in runs[0].err and "restart 1 of 3" in runs[2].err)
+        self.go_on(runs, 2)  # the third has none: it looks for machine 0
+        self.ip("-n", self.switch, "link", "set", self.cables[2], "up")
+        self.go_on(runs, 3)
+        self.stop(runs)
+        self.assert_undisturbed()
+
+
+del Elastic  # its tests are those of the classes above
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,177 @@
+// Runs whose machines come and go.
+#include <nlohmann/json.hpp>
+
+#include "tests/launch/several_machines.h"
+
+namespace trainer::launch {
+namespace {
+
+/// Machines with one rank each. A rank notes each life, "life-<number>-<rank>", with the number of ranks.
+class Elastic : public SeveralMachines {
+ protected:
+  explicit Elastic(int machines = 3, int least = 1) : SeveralMachines(machines, 1) {
+    plan_.config.min_machines = least;
+    plan_.config.max_restarts = 1;
+    patience_.last_call = milliseconds(300);
+  }
+
+  void wait_for_life(int life, int ranks) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      wait_for_note(fmt::format("life-{}-{}", life, rank));
+      EXPECT_EQ(noted(fmt::format("life-{}-{}", life, rank)), std::to_string(ranks)) << screens();
+    }
+  }
+  /// Nobody was let in, or lost, for some time.
+  void expect_same_life(int life) {
+    usleep(500'000);
+    EXPECT_FALSE(is_noted(fmt::format("life-{}-0", life + 1))) << screens();
+  }
+  bool port_is_free() {
+    try {
+      listen_on(resolve("127.0.0.1", static_cast<int>(plan_.config.main_process_port)).at(0));
+      return true;
+    } catch (const MachineError&) {
+      return false;
+    }
+  }
+};
+
+class FourInPairs : public Elastic {
+ protected:
+  FourInPairs() : Elastic(4, 1) { plan_.config.parallelism_config.emplace().tp_size = 2; }
+};
+
+TEST_F(Elastic, MachinesComeAndGo) {
+  const Behaviours five{{"FAKE", "live:4"}};
+  start(0, five);
+  wait_for_life(0, 1);
+  EXPECT_TRUE(said(0, "1 of 3 machines are enough: others may come within 0.3 s")) << screen(0);
+  start(1, five);
+  wait_for_life(1, 2);
+  start(2, five);
+  wait_for_life(2, 3);
+  kill(pid_of(1), SIGKILL);
+  EXPECT_EQ(finish(1), 137);
+  wait_for_life(3, 2);
+  EXPECT_TRUE(said(0, "machine 1 (")) << screen(0);
+  start(1, five);
+  wait_for_life(4, 3);
+  for (const int number : {0, 1, 2}) EXPECT_EQ(finish(number), 0) << screens();
+  EXPECT_TRUE(said(2, "trainer: going on with more machines, from ")) << screen(2);
+  EXPECT_TRUE(said(2, "restart 1 of 1, from ")) << screen(2);
+  EXPECT_EQ(nlohmann::json::parse(read_file(output() / "outcome.json"))["restarts"], 1) << "arrivals cost none";
+  EXPECT_FALSE(anyone_left());
+  EXPECT_TRUE(port_is_free());
+}
+
+TEST_F(Elastic, AllThatComeAtOnceBeginTogether) {
+  patience_.last_call = std::chrono::seconds(60);
+  for (const int number : {2, 0, 1}) start(number, {{"FAKE", "live:0"}});
+  for (const int number : {0, 1, 2}) EXPECT_EQ(finish(number), 0) << screens();
+  wait_for_life(0, 3);
+}
+
+TEST_F(Elastic, ALossThatNoRestartIsLeftForEndsTheRun) {
+  for (const int number : {0, 1}) start(number, {{"FAKE", "live:9"}});
+  wait_for_life(0, 2);
+  kill(pid_of(1), SIGKILL);
+  wait_for_life(1, 1);
+  finish(1);
+  start(1, {{"FAKE", "live:9"}});
+  wait_for_life(2, 2);
+  kill(pid_of(1), SIGKILL);
+  EXPECT_EQ(finish(0), kGaveUp) << screens();
+  EXPECT_TRUE(said(0, "gave up: all 1 restarts (max_restarts) are spent")) << screen(0);
+  EXPECT_FALSE(anyone_left());
+}
+
+TEST_F(Elastic, TooFewDoNotGoOn) {
+  plan_.config.min_machines = 2;
+  patience_.join = milliseconds(1500);
+  for (const int number : {0, 1}) start(number, {{"FAKE", "live:9"}});
+  wait_for_life(0, 2);
+  kill(pid_of(1), SIGKILL);
+  EXPECT_EQ(finish(0), 6) << screen(0);
+  EXPECT_TRUE(said(0, "machines 1, 2 of 3 did not come to 127.0.0.1:")) << screen(0);
+  EXPECT_TRUE(said(0, "within 1.5 s, and the run needs at least 2 machines")) << screen(0);
+  EXPECT_FALSE(anyone_left());
+}
+
+TEST_F(Elastic, WhoMayNotJoinDisturbsNobody) {
+  start(0, {{"FAKE", "live:9"}});
+  wait_for_life(0, 1);
+  environment_["TRAINER_SECRET"] = "another";
+  start(1, {{"FAKE", "live:9"}});
+  EXPECT_EQ(finish(1), 6) << screens();
+  EXPECT_TRUE(said(0, "was sent away: 127.0.0.1 came with another secret")) << screen(0);
+  environment_["TRAINER_SECRET"] = "a secret";
+  plan_.config.seed = 1;
+  start(1, {{"FAKE", "live:9"}});
+  EXPECT_EQ(finish(1), 2) << screens();
+  EXPECT_TRUE(said(1, "is not like machine 0:\n  seed: 42 () on machine 0, 1 () on machine 1")) << screen(1);
+  plan_.config.seed = 42;
+  plan_.config.output_dir = (folder_ / "elsewhere").string();
+  start(1, {{"FAKE", "live:9"}});
+  EXPECT_EQ(finish(1), 4) << screens();
+  EXPECT_TRUE(said(1, "does not see machine 0's output_dir")) << screen(1);
+  plan_.config.output_dir = output().string();
+  prepare_ = [] { return Preparation{3, "no such file: a.txt"}; };
+  start(1, {{"FAKE", "live:9"}});
+  EXPECT_EQ(finish(1), 3) << screens();
+  EXPECT_TRUE(said(1, "no such file: a.txt")) << screen(1);
+  expect_same_life(0);
+  kill(pid_of(0), SIGTERM);
+  EXPECT_EQ(finish(0), 143) << screen(0);
+  EXPECT_FALSE(anyone_left());
+}
+
+TEST_F(Elastic, NobodyWaitsWhileANewMachinePrepares) {
+  start(0, {{"FAKE", "live:1"}});
+  wait_for_life(0, 1);
+  prepare_ = [this] {
+    while (!is_noted("prepared")) usleep(1000);
+    return Preparation{};
+  };
+  start(1, {{"FAKE", "live:1"}});
+  wait_for([&] { return said(0, "machine 1 (") && said(1, "takes part in its next life"); });
+  expect_same_life(0);
+  std::ofstream(folder_ / "notes/prepared") << "";
+  wait_for_life(1, 2);
+  EXPECT_EQ(finish(0), 0) << screen(0);
+  EXPECT_EQ(finish(1), 0) << screen(1);
+}
+
+TEST_F(Elastic, AStopIsNoArrival) {
+  start(0, {{"FAKE", "live:9"}});
+  wait_for_life(0, 1);
+  start(1, {{"FAKE", "live:9"}});
+  wait_for_life(1, 2);
+  kill(pid_of(1), SIGTERM);
+  EXPECT_EQ(finish(0), 143) << screen(0);
+  EXPECT_EQ(finish(1), 143) << screen(1);
+  EXPECT_FALSE(anyone_left());
+}
+
+TEST_F(FourInPairs, AMachineTooManyIsKeptForLater) {
+  for (const int number : {0, 1}) start(number, {{"FAKE", "live:1"}});
+  wait_for_life(0, 2);
+  start(2, {{"FAKE", "live:1"}});
+  wait_for([&] { return said(2, "takes part in its next life"); });
+  expect_same_life(0);
+  start(3, {{"FAKE", "live:1"}});
+  wait_for_life(1, 4);
+  for (const int number : {0, 1, 2, 3}) EXPECT_EQ(finish(number), 0) << screens();
+}
+
+TEST_F(FourInPairs, WhoWaitsGoesHomeWithTheRun) {
+  for (const int number : {0, 1}) start(number, {{"FAKE", "finish_at:go"}});
+  wait_for_note("waits-1");
+  start(2, {{"FAKE", "finish_at:go"}});
+  wait_for([&] { return said(2, "takes part in its next life"); });
+  std::ofstream(folder_ / "notes/go") << "";
+  for (const int number : {0, 1, 2}) EXPECT_EQ(finish(number), 0) << screens();
+  EXPECT_FALSE(anyone_left());
+}
+
+}  // namespace
+}  // namespace trainer::launch
