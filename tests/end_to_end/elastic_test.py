@@ -14,13 +14,13 @@ from support import all_listening_ports, last_step, results, until
 LONG = {"distributed_type": "FSDP", "training": {"max_steps": 100000, "learning_rate": 1e-5}, "evaluation": None,
         "data": {"validation": None}, "checkpoint": {"save_steps": 20, "save_total_limit": 2}}
 MOST_DIFFERENCE = 1e-5  # of a loss
-AT_ONCE = "last_call_timeout=1"
 
 
 class Elastic(machines_test.Machines):
     """Machines with one rank each."""
 
-    address, before = "127.0.0.1", ((), (), ())
+    address, before, machines = "127.0.0.1", None, 3
+    flags = ("--rdzv_conf", "last_call_timeout=1")
 
     def setUp(self):
         super().setUp()
@@ -28,10 +28,10 @@ class Elastic(machines_test.Machines):
         self.output = self.folder / "output"
         self.config = self.job("output", LONG)
 
-    def start_machine(self, number, machines="1:3", secret=machines_test.SECRET):
-        return self.start(self.config, "--nnodes", machines, "--node_rank", str(number), "--master_addr", self.address,
-                          "--master_port", str(self.port), "--nproc_per_node", "1", "--rdzv_conf", AT_ONCE,
-                          before=(*self.before[number], *secret))
+    def start_machine(self, number, secret=machines_test.SECRET):
+        return self.start(self.config, "--nnodes", f"1:{self.machines}", "--node_rank", str(number), "--master_addr",
+                          self.address, "--master_port", str(self.port), "--nproc_per_node", "1", *self.flags,
+                          before=(*(self.before[number] if self.before else ()), *secret))
 
     def go_on(self, runs, ranks):
         """So many ranks train."""
@@ -46,10 +46,10 @@ class Elastic(machines_test.Machines):
         self.assert_nothing_runs()
 
     def assert_undisturbed(self):
-        """Every update was made once, with the samples and, but for rounding, the loss of three undisturbed ranks."""
+        """Every update was made once, with the samples and, but for rounding, the loss of as many undisturbed ranks."""
         ours = results(self.output)
         self.assertEqual([line["step"] for line in ours], list(range(1, len(ours) + 1)))
-        run = self.start(self.job("expected", LONG, {"num_processes": 3}))
+        run = self.start(self.job("expected", LONG, {"num_processes": self.machines}))
         until(lambda: last_step(self.folder / "expected") >= len(ours) or run.ended())
         os.kill(run.pid, signal.SIGTERM)
         self.assertEqual(run.wait().code, 143, run.err)

@@ -1,0 +1,125 @@
+"""Machines that come and go at random during a run of tiny size, `num_machines: 1:N`. How long each change takes until
+the first update of the next life, and at the end whether the updates are those of a run that nothing happened to.
+
+    python3 tools/bench/elastic.py --events 20                  # launchers on one machine, one rank each
+"""
+
+import argparse
+import collections
+import os
+import pathlib
+import random
+import statistics
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CAME, KILLED = "a machine comes", "a machine is killed"
+
+
+def load_helpers(trainer):
+    """The modules of the end-to-end tests, which read the program's name when they are loaded."""
+    os.environ["TRAINER_BIN"] = str(trainer)
+    sys.path.insert(0, str(ROOT / "tests" / "end_to_end"))
+    import elastic_test
+    import support
+    return elastic_test, support
+
+
+class Bench:
+    def __init__(self, options):
+        self.options = options
+        self.random = random.Random(options.seed)
+        elastic_test, self.support = load_helpers(options.trainer)
+
+        class Once(elastic_test.OneAddress):
+            machines = options.machines
+            flags = ("--max_restarts", "1000", "--rdzv_conf", f"last_call_timeout={options.last_call}")
+
+            def runTest(self):
+                """Nothing: this class lends its helpers."""
+
+        Once.setUpClass()
+        self.test = Once()
+        self.test.setUp()
+        self.runs = {}
+        self.seconds = collections.defaultdict(list)  # from an event to the first update with another number of ranks
+        self.pauses = collections.defaultdict(list)  # without an update, of these
+
+    def lives(self):
+        return self.runs[0].err.count("going on with more machines") + self.runs[0].err.count("trainer: restart ")
+
+    def step(self):
+        return self.support.last_step(self.test.output)
+
+    def change(self):
+        """One machine comes, or is killed."""
+        absent = [number for number in range(1, self.options.machines) if number not in self.runs]
+        present = [number for number in self.runs if number > 0]
+        comes = bool(absent) and (not present or self.random.random() < 0.5)
+        lives = self.lives()
+        begin = time.monotonic()
+        if comes:
+            number = self.random.choice(absent)
+            self.runs[number] = self.test.start_machine(number)
+        else:
+            self.runs.pop(self.random.choice(present)).kill()
+        step, last_update = self.step(), time.monotonic()
+        while self.lives() == lives:
+            if self.step() != step:
+                step, last_update = self.step(), time.monotonic()
+            self.check()
+        base = self.step()
+        self.wait(lambda: self.step() != base)
+        if self.step() < base:  # what the lost life did after its last save is dropped
+            base = self.step()
+            self.wait(lambda: self.step() > base)
+        now = time.monotonic()
+        self.seconds[CAME if comes else KILLED].append(now - begin)
+        self.pauses[CAME if comes else KILLED].append(now - last_update)
+        self.test.go_on(list(self.runs.values()), len(self.runs))
+
+    def check(self):
+        for number, run in self.runs.items():
+            if run.ended():
+                raise SystemExit(f"machine {number} ended:\n{run.err}\nmachine 0:\n{self.runs[0].err}")
+
+    def wait(self, condition):
+        self.support.until(lambda: condition() or self.check())
+
+    def run(self):
+        self.runs[0] = self.test.start_machine(0)
+        self.test.go_on(list(self.runs.values()), 1)
+        for event in range(self.options.events):
+            self.change()
+            print(f"\r{event + 1} events, step {self.step()}, {len(self.runs)} machines", end="", flush=True)
+        self.test.stop([self.runs[0], *(run for number, run in self.runs.items() if number > 0)])
+        print("\nseconds (median, lowest, highest)")
+        for name in sorted(self.seconds):
+            for what, values in (("until the first update after it", self.seconds[name]),
+                                 ("of these without any update", self.pauses[name])):
+                print(f"{name + ', ' + what:60}{statistics.median(values):7.2f}{min(values):7.2f}{max(values):7.2f}"
+                      f"   {len(values)} times")
+        self.test.assert_undisturbed()
+        print("all updates were made once, in the order and with the losses of a run that nothing happened to")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trainer", type=pathlib.Path, default=ROOT / "build" / "release" / "bin" / "trainer")
+    parser.add_argument("--events", type=int, default=20)
+    parser.add_argument("--machines", type=int, default=3)
+    parser.add_argument("--last_call", type=int, default=1, help="seconds for a lost machine to come back")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
+    options = parser.parse_args()
+    print(f"seed {options.seed}, load {os.getloadavg()[0]:.1f}", flush=True)
+    bench = Bench(options)
+    try:
+        bench.run()
+    finally:
+        bench.test.doCleanups()
+        type(bench.test).doClassCleanups()
+
+
+if __name__ == "__main__":
+    main()
