@@ -37,6 +37,7 @@ Json definitions() {
   return {{"truth", {{"anyOf", {{{"type", "boolean"}}, {{"enum", {0, 1}}}, text(any_case(truths))}}}},
           {"integer_text", text("^[-+]?[0-9][0-9_]*(\\.[0-9]*)?([eE][-+]?[0-9]+)?$")},
           {"number_text", text("^[-+]?(\\.[0-9]|[0-9])[0-9_]*(\\.[0-9]*)?([eE][-+]?[0-9]+)?$")},
+          {"range", text("^[0-9]+:[0-9]+$")},
           {"text", {{"type", {"string", "number", "boolean"}}}},
           {"variable", text("\\$\\{")}};
 }
@@ -90,6 +91,7 @@ Json values(const Entry& entry) {
       any.push_back(number);
       any.push_back(reference(whole ? "integer_text" : "number_text"));
       add_words(kind, any);
+      if (entry.name == "num_machines") any.push_back(reference("range"));
       break;
     }
     case Type::kText:

@@ -1,0 +1,54 @@
+#include "engine/launch/exchange.h"
+
+#include "engine/base/errors.h"
+
+namespace trainer::launch {
+
+void Exchange::ask(int rank, const LinkMessage& request) {
+  if (place_.is_host()) return handle(rank, request);
+  machines_.send(0, {.op = LinkOp::kCarry, .number = rank, .strings = {encode_frame(request)}});
+}
+
+void Exchange::deliver(Machine& machine, const LinkMessage& carried) {
+  const int64_t rank = carried.number;
+  const bool known = rank >= 0 && rank < int64_t{place_.ranks} * place_.machines;
+  const int runs_on = known ? place_.machine_of(static_cast<int>(rank)) : -1;
+  FrameReader frames;
+  frames.append(carried.strings.empty() ? std::string_view() : carried.strings.front());
+  std::optional<LinkMessage> message;
+  try {
+    message = frames.next();
+  } catch (const PeerError&) {
+  }
+  if (!message || runs_on != (place_.is_host() ? machine.number : place_.machine)) {
+    machine.lost = "it broke the protocol";
+    return machine.line.close();
+  }
+  if (place_.is_host()) return handle(static_cast<int>(rank), *message);
+  if (Line& line = ranks_.numbered(static_cast<int>(rank)).line; line.is_open()) line.send(*message);
+}
+
+void Exchange::expire(Clock::time_point now) {
+  std::vector<Store::Answer> answers;
+  store_.expire(now, answers);
+  send(answers);
+}
+
+void Exchange::handle(int rank, const LinkMessage& request) {
+  std::vector<Store::Answer> answers;
+  store_.handle(rank, request, Clock::now(), answers);
+  send(answers);
+}
+
+void Exchange::send(const std::vector<Store::Answer>& answers) {
+  for (const auto& [rank, message] : answers) {
+    if (!is_ours(rank)) {
+      machines_.send(place_.machine_of(rank),
+                     {.op = LinkOp::kCarry, .number = rank, .strings = {encode_frame(message)}});
+    } else if (Line& line = ranks_.numbered(rank).line; line.is_open()) {
+      line.send(message);
+    }
+  }
+}
+
+}  // namespace trainer::launch
