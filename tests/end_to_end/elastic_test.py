@@ -3,11 +3,10 @@
 import json
 import os
 import signal
-import subprocess
 import unittest
-import uuid
 
 import machines_test
+import three_machines_test
 from support import all_listening_ports, last_step, results, until
 
 # A small rate, as a large one would let rounding, which depends on the number of ranks, grow over the updates.
@@ -98,43 +97,22 @@ class OneAddress(Elastic):
         self.assertIn("the run needs at least 2 machines", runs[0].err)
 
 
-class Namespaces(Elastic):
-    """Each machine has a network of its own, 10.99.1.<number + 1>, with a cable to a switch."""
+class Namespaces(Elastic, three_machines_test.Switched):
+    """The same, each machine in a network of its own."""
 
-    address = "10.99.1.1"
+    address = three_machines_test.HOST
 
     def setUp(self):
         super().setUp()
-        why = machines_test.why_no_namespaces()
-        if why:
-            self.skipTest(why)
-        tag = uuid.uuid4().hex[:5]
-        self.switch = f"trainer-{tag}-switch"
-        self.spaces = [f"trainer-{tag}-{number}" for number in range(3)]
-        self.cables = [f"tr{tag}{number}" for number in range(3)]
-        for space in (self.switch, *self.spaces):
-            self.ip("netns", "add", space)
-            self.addCleanup(subprocess.run, ["ip", "netns", "del", space], capture_output=True)
-        self.ip("-n", self.switch, "link", "add", "switch", "type", "bridge")
-        self.ip("-n", self.switch, "link", "set", "switch", "up")
-        for number, (space, cable) in enumerate(zip(self.spaces, self.cables)):
-            self.ip("link", "add", cable, "netns", space, "type", "veth", "peer", "name", cable, "netns", self.switch)
-            self.ip("-n", self.switch, "link", "set", cable, "master", "switch", "up")
-            self.ip("-n", space, "addr", "add", f"10.99.1.{number + 1}/24", "dev", cable)
-            self.ip("-n", space, "link", "set", "lo", "up")
-            self.ip("-n", space, "link", "set", cable, "up")
         self.before = tuple(("ip", "netns", "exec", space) for space in self.spaces)
-
-    def ip(self, *words):
-        subprocess.run(["ip", *words], check=True, capture_output=True)
 
     def test_cable_is_cut_and_mended(self):
         runs = [self.start_machine(number) for number in range(3)]
         self.go_on(runs, 3)
-        self.ip("-n", self.switch, "link", "set", self.cables[2], "down")
+        self.cable(2, "down")
         until(lambda: "restart 1 of 3" in runs[0].err and "restart 1 of 3" in runs[2].err)
         self.go_on(runs, 2)  # the third has none: it looks for machine 0
-        self.ip("-n", self.switch, "link", "set", self.cables[2], "up")
+        self.cable(2, "up")
         self.go_on(runs, 3)
         self.stop(runs)
         self.assert_undisturbed()
