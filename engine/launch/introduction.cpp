@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <set>
 
@@ -16,7 +19,12 @@
 namespace trainer::launch {
 namespace {
 
-constexpr std::size_t kHead = 2;  // strings before the settings
+constexpr std::size_t kHead = 3;  // strings before the settings
+constexpr double kMostAhead = 5;  // seconds; logs of two machines can't be read beside each other beyond that
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 /// What each machine has for itself.
 bool may_differ(const std::string& path) {
@@ -78,7 +86,7 @@ Introduction introduce(const config::Plan& plan, const std::string& worker_path)
 
 LinkMessage to_message(const Introduction& introduction) {
   LinkMessage message{.op = LinkOp::kIntroduce, .code = introduction.machine, .number = introduction.machines};
-  message.strings = {introduction.name, introduction.build};
+  message.strings = {introduction.name, introduction.build, fmt::format("{:.3f}", now())};
   for (const Setting& setting : introduction.settings)
     message.strings.insert(message.strings.end(), {setting.path, setting.value, setting.origin});
   return message;
@@ -89,8 +97,11 @@ Introduction introduction_of(const LinkMessage& message) {
   if (message.op != LinkOp::kIntroduce || strings.size() < kHead || (strings.size() - kHead) % 3 != 0 ||
       message.number < 1 || message.number > INT32_MAX)
     throw PeerError("malformed message: no introduction");
-  Introduction introduction{
-      .machine = message.code, .machines = static_cast<int>(message.number), .name = strings[0], .build = strings[1]};
+  Introduction introduction{.machine = message.code,
+                            .machines = static_cast<int>(message.number),
+                            .name = strings[0],
+                            .build = strings[1],
+                            .ahead = std::strtod(strings[2].c_str(), nullptr) - now()};
   for (std::size_t i = kHead; i < strings.size(); i += 3)
     introduction.settings.push_back({strings[i], strings[i + 1], strings[i + 2]});
   return introduction;
@@ -112,6 +123,12 @@ std::vector<std::string> differences(const Introduction& host, const Introductio
     if (!may_differ(there.path) && find(host, there.path) == nullptr)
       differs(there.path, shown(nullptr), shown(&there));
   return lines;
+}
+
+std::string about_clock(const Introduction& guest, const std::string& name) {
+  if (!(std::abs(guest.ahead) > kMostAhead)) return "";
+  return fmt::format("the clock of {} is {:.0f} s {} machine 0's: the times in their logs do not fit together", name,
+                     std::abs(guest.ahead), guest.ahead > 0 ? "ahead of" : "behind");
 }
 
 std::string build_id(const std::string& program) {

@@ -32,6 +32,17 @@ TEST(Introduction, SurvivesTheWay) {
   EXPECT_GT(found.settings.size(), 100u);
 }
 
+TEST(Introduction, AClockThatDiffersIsTold) {
+  Introduction guest = introduction(plan());
+  EXPECT_NEAR(guest.ahead, 0, 1);
+  EXPECT_EQ(about_clock(guest, "machine 1"), "");
+  guest.ahead = 3600;
+  EXPECT_EQ(about_clock(guest, "machine 1"),
+            "the clock of machine 1 is 3600 s ahead of machine 0's: the times in their logs do not fit together");
+  guest.ahead = -60;
+  EXPECT_NE(about_clock(guest, "machine 1").find("60 s behind machine 0's"), std::string::npos);
+}
+
 TEST(Introduction, PathsAndTheMachineItselfMayDiffer) {
   config::Plan second = plan();
   second.config.machine_rank = 1;
