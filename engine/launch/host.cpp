@@ -243,7 +243,8 @@ void Host::doubt(Visitor& visitor, const std::string& why) {
     return send_away(visitor, kPeerFailure,
                      fmt::format("{} came with another secret than machine 0\n  set the same TRAINER_SECRET on every "
                                  "machine",
-                                 visitor.from.host()));
+                                 visitor.from.host()),
+                     false);
   if (!visitor.greeted && ++strangers_ <= kMostStrangersNamed)
     say("trainer: {} connected and is no machine of this run: {}\n", visitor.from.text(), why);
   visitor.line.close();
@@ -255,7 +256,8 @@ void Host::greet(Visitor& visitor, const LinkMessage& hello) {
   if (hello.strings[0] != kProtocol)
     return send_away(visitor, kPeerFailure,
                      fmt::format("{} has another version of trainer than machine 0: install the same on every machine",
-                                 visitor.from.host()));
+                                 visitor.from.host()),
+                     false);
   const std::string nonce = random_bytes(kNonceBytes);
   visitor.line.send({.op = LinkOp::kChallenge, .strings = {kProtocol, nonce}});
   Seals seals = make_seals(appointment_.secret, hello.strings[1], nonce);
@@ -292,17 +294,17 @@ void Host::welcome(Visitor& visitor) {
   if (waits && in_life_.contains(visitor.who->machine))
     return say("trainer: {} has come, and another one of that number takes part: it waits for the next life\n",
                visitor.name());
+  if (const std::string clock = about_clock(*visitor.who, visitor.name()); !clock.empty())
+    say("trainer: warning: {}\n", clock);
   say("trainer: {} of {} is here{}\n", visitor.name(), own_.machines,
       waits ? ", and waits until it has prepared and all have saved" : "");
   if (!waits && !is_complete()) say_who_is_missing();
 }
 
-/// One that may not join. In the first meeting that is a mistake in how the run was started, unless it hurts nobody.
+/// One that may not join. In the first meeting that is a mistake in how the run was started, if it is known to be one
+/// of ours, unless it hurts nobody.
 void Host::send_away(Visitor& visitor, int code, const std::string& why, bool ends_meeting) {
-  if (ends_meeting && phase_ == Phase::kFirstMeeting) {
-    if (!visitor.greeted) refuse(visitor, code, why);
-    call_off(code, why);
-  }
+  if (ends_meeting && phase_ == Phase::kFirstMeeting) call_off(code, why);
   const bool known = visitor.who.has_value();
   if (known || ++strangers_ <= kMostStrangersNamed) say("trainer: {} was sent away: {}\n", visitor.name(), why);
   visitor.who.reset();

@@ -100,11 +100,13 @@ Outcome supervise_life(const Run& run, Lives& lives, const Terms& terms, Machine
 }
 
 Outcome run_alone(const Run& run) {
-  const Preparation prepared = run.prepare ? run.prepare() : Preparation{};
-  if (prepared.code != kDone) return unprepared(prepared);
   SignalQueue signals;
+  bool prepared = !run.prepare;
   return live(run, signals, nullptr, [&](Lives& lives) {
     Machines none;
+    const Preparation done = prepared ? Preparation{} : prepare_beside(run.prepare, none, signals);
+    if (done.code != kDone) return unprepared(done);
+    prepared = true;
     return supervise_life(run, lives, lives.terms(), none, signals);
   });
 }
