@@ -20,6 +20,10 @@ inline constexpr const char* kLifeVariable = "TRAINER_LIFE";
 /// Environment variable: what no other life of a run on several machines has. Not set on one.
 inline constexpr const char* kAttemptVariable = "TRAINER_ATTEMPT";
 
+/// Environment variable: how many ranks, the first ones, see the output folder; not set where all do.
+/// See [Note Without a shared folder] in engine/checkpoint/folder_access.h.
+inline constexpr const char* kKeepersVariable = "TRAINER_KEEPERS";
+
 /// What a message is about; the comment names the fields it uses.
 enum class LinkOp : uint8_t {
   kPlan,        // -> strings {plan text}
@@ -44,7 +48,7 @@ enum class LinkOp : uint8_t {
   kPrepared,   // G: what it does before ranks start is done: it could take part at once
   kTerms,      // H: a life begins, and this is what it is
   kLook,       // H: everybody is here; strings {name, content} of a file in the output folder
-  kSeen,       // G: code 0 when it sees that file; strings {its folder, why not}
+  kSeen,       // G: code 0 when it sees that file; strings {why not}. H: strings {who doesn't see it, or ""}
   kReady,      // G: its preparation: code, strings {message}
   kGo,         // H: everybody is prepared: start ranks
   kPing,       // both

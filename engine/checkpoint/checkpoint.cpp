@@ -1,12 +1,16 @@
 #include "engine/checkpoint/checkpoint.h"
 
+#include <cstring>
 #include <map>
+#include <sstream>
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include "engine/base/crc32c.h"
 #include "engine/base/errors.h"
+#include "engine/base/files.h"
 #include "engine/tensorfile/safetensors_file.h"
 
 namespace trainer::checkpoint {
@@ -28,7 +32,8 @@ void for_each_common(const std::vector<nn::Run>& a, const std::vector<nn::Run>& 
 /// Reads the saved pieces that overlap this rank's and copies them in.
 class Loader {
  public:
-  explicit Loader(const fs::path& folder) : folder_(folder) {}
+  Loader(const fs::path& folder, const Manifest& manifest, const FolderAccess& access)
+      : folder_(folder), manifest_(manifest), access_(access) {}
 
   void fill(const LiveTensor& live, const SavedTensor& saved) {
     const parallel::LogicalTensor& t = live.tensor;
@@ -37,21 +42,30 @@ class Loader {
       const auto there = nn::runs_of(piece.part, t.shape, piece.begin, piece.end);
       at::Tensor stored;
       for_each_common(wanted, there, [&](int64_t mine, int64_t its, int64_t count) {
-        if (!stored.defined()) stored = checked(piece);
+        if (!stored.defined()) stored = checked(saved, piece);
         t.value.narrow(0, mine - t.begin, count).copy_(stored.narrow(0, its - piece.begin, count));
       });
     }
   }
 
+  /// When all of this rank's are filled.
+  void finish() {
+    if (!access_.this_rank_sees()) return access_.end_fetching();
+    access_.serve([this](FolderAccess::PieceNumber number) {
+      const SavedTensor& saved = manifest_.tensors.at(static_cast<size_t>(number.tensor));
+      return read(saved.pieces.at(static_cast<size_t>(number.piece)));
+    });
+  }
+
  private:
-  at::Tensor checked(const SavedPiece& piece) {
-    auto& file = files_[piece.file];
-    if (!file) file = std::make_unique<tensorfile::SafetensorsFile>(folder_ / piece.file);
-    const int64_t there = file->info(piece.entry).numel(), wanted = piece.end - piece.begin;
-    if (there != wanted)
+  at::Tensor checked(const SavedTensor& saved, const SavedPiece& piece) {
+    const at::Tensor stored = access_.this_rank_sees()
+                                  ? read(piece)
+                                  : access_.fetch({&saved - manifest_.tensors.data(), &piece - saved.pieces.data()});
+    const int64_t wanted = piece.end - piece.begin;
+    if (stored.numel() != wanted)
       throw InputError("{}: {} has {} elements; the manifest says {}.", (folder_ / piece.file).string(), piece.entry,
-                       there, wanted);
-    const at::Tensor stored = file->read(piece.entry, 0, wanted);
+                       stored.numel(), wanted);
     const uint32_t found = crc32c(stored.const_data_ptr(), stored.nbytes());
     if (found != piece.crc32c)
       throw InputError(
@@ -61,7 +75,15 @@ class Loader {
     return stored;
   }
 
+  at::Tensor read(const SavedPiece& piece) {
+    auto& file = files_[piece.file];
+    if (!file) file = std::make_unique<tensorfile::SafetensorsFile>(folder_ / piece.file);
+    return file->read(piece.entry, 0, file->info(piece.entry).numel());
+  }
+
   fs::path folder_;
+  const Manifest& manifest_;
+  const FolderAccess& access_;
   std::map<std::string, std::unique_ptr<tensorfile::SafetensorsFile>> files_;
 };
 
@@ -105,11 +127,11 @@ void save(const fs::path& output_dir, Manifest about, const RunState& state, con
 namespace {
 
 /// Collective. What keeps a checkpoint from being as it was written, every byte of it; "" when nothing does. Each rank
-/// reads some of the files, and all are told.
-std::string damage(const fs::path& folder, dist::Comm& comm) {
+/// that sees it reads some of the files, and all are told.
+std::string damage(const fs::path& folder, dist::Comm& comm, const FolderAccess& access) {
   std::string problem;
   try {
-    verify_files(folder, read_contents(folder), comm.rank(), comm.size());
+    if (access.this_rank_sees()) verify_files(folder, read_contents(folder), comm.rank(), access.seeing(comm.size()));
   } catch (const InputError& error) {
     problem = error.what();
   }
@@ -118,40 +140,64 @@ std::string damage(const fs::path& folder, dist::Comm& comm) {
   return "";
 }
 
-Manifest fill(const fs::path& folder, const RunState& state) {
+/// Collective. The manifest, which rank 0 reads out to those that don't see it.
+Manifest manifest_for_all(const fs::path& folder, dist::Comm& comm, const FolderAccess& access) {
+  if (access.all_see()) return read_manifest(folder.string());
+  std::string text = comm.rank() == 0 ? read_file(folder / "manifest.json") : "";
+  const auto length = static_cast<int64_t>(comm.max(static_cast<double>(text.size())));
+  const at::Tensor bytes = at::empty({length}, at::kByte);
+  if (comm.rank() == 0) std::memcpy(bytes.data_ptr(), text.data(), text.size());
+  comm.broadcast(bytes, 0);
+  text.assign(static_cast<const char*>(bytes.const_data_ptr()), static_cast<size_t>(length));
+  return manifest_from(text, folder.string());
+}
+
+Manifest fill(const fs::path& folder, const RunState& state, const FolderAccess& access) {
   const at::NoGradGuard no_grad;
-  Manifest manifest = read_manifest(folder.string());
+  Manifest manifest = manifest_for_all(folder, state.model.comm(), access);
   check_same_optimizer(folder, manifest.optimizer, state.optimizer.name());
   const auto live = live_tensors(state);
   std::map<std::string, const SavedTensor*> saved;
   for (const SavedTensor& tensor : manifest.tensors) saved[tensor.kind + "/" + tensor.name] = &tensor;
   check_same_model(folder, live, saved);
-  Loader loader(folder);
+  Loader loader(folder, manifest, access);
   for (const LiveTensor& tensor : live) loader.fill(tensor, *saved.at(tensor.entry()));
+  loader.finish();
   state.optimizer.set_steps(manifest.progress.optimizer_steps);
   return manifest;
 }
 
-}  // namespace
-
-Manifest load(const fs::path& folder, const RunState& state) {
-  if (const std::string problem = damage(folder, state.model.comm()); !problem.empty())
-    throw InputError("{}\n  Resume from an earlier checkpoint: checkpoint.resume_from_checkpoint: FOLDER.", problem);
-  return fill(folder, state);
+/// Collective. The checkpoints that rank 0 finds, the oldest first.
+std::vector<fs::path> found_by_first(const fs::path& output_dir, dist::Comm& comm) {
+  std::string steps;
+  if (comm.rank() == 0)
+    for (const Found& one : find_checkpoints(output_dir)) steps += fmt::format("{} ", one.step);
+  std::istringstream said(comm.gather_text(steps).front());
+  std::vector<fs::path> folders;
+  for (int64_t step = 0; said >> step;) folders.push_back(checkpoint_path(output_dir, step));
+  return folders;
 }
 
-Loaded load_newest(const fs::path& output_dir, const RunState& state) {
-  std::vector<Found> checkpoints = find_checkpoints(output_dir);
+}  // namespace
+
+Manifest load(const fs::path& folder, const RunState& state, const FolderAccess& access) {
+  if (const std::string problem = damage(folder, state.model.comm(), access); !problem.empty())
+    throw InputError("{}\n  Resume from an earlier checkpoint: checkpoint.resume_from_checkpoint: FOLDER.", problem);
+  return fill(folder, state, access);
+}
+
+Loaded load_newest(const fs::path& output_dir, const RunState& state, const FolderAccess& access) {
+  std::vector<fs::path> checkpoints = found_by_first(output_dir, state.model.comm());
   Loaded loaded;
   for (const fs::path& unfinished : find_unfinished(output_dir))
     if (unfinished.extension() == ".partial")
       loaded.passed_over.push_back(unfinished.filename().string() + ": it was not finished");
   std::string first;
   for (; !checkpoints.empty(); checkpoints.pop_back()) {
-    loaded.folder = checkpoints.back().folder;
-    const std::string problem = damage(loaded.folder, state.model.comm());
+    loaded.folder = checkpoints.back();
+    const std::string problem = damage(loaded.folder, state.model.comm(), access);
     if (problem.empty()) {
-      loaded.manifest = fill(loaded.folder, state);
+      loaded.manifest = fill(loaded.folder, state, access);
       return loaded;
     }
     if (first.empty()) first = problem;

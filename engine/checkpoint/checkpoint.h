@@ -16,15 +16,15 @@ void save(const std::filesystem::path& output_dir, Manifest about, const RunStat
 /// Collective. Fills parameters and optimiser state from a checkpoint of any strategy and number of ranks.
 /// Errors: InputError when it is of another model (first differences named), of another optimiser, or any byte of it is
 /// not as it was written.
-Manifest load(const std::filesystem::path& folder, const RunState& state);
+Manifest load(const std::filesystem::path& folder, const RunState& state, const FolderAccess& access = {});
 
 struct Loaded {
   std::filesystem::path folder;
   Manifest manifest;
   std::vector<std::string> passed_over;  // newer ones, unfinished or damaged, and why; one line each
 };
-/// Collective. load() of the newest checkpoint in `output_dir` that is whole. Errors: as load(); when none is whole,
-/// what is wrong with the newest.
-Loaded load_newest(const std::filesystem::path& output_dir, const RunState& state);
+/// Collective. load() of the newest checkpoint in rank 0's `output_dir` that is whole. Errors: as load(); when none is
+/// whole, what is wrong with the newest.
+Loaded load_newest(const std::filesystem::path& output_dir, const RunState& state, const FolderAccess& access = {});
 
 }  // namespace trainer::checkpoint

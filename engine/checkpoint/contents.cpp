@@ -56,9 +56,7 @@ std::string sealed(std::string object) {
   return with_seal(object);
 }
 
-json read_sealed(const fs::path& folder) {
-  const fs::path path = folder / kManifest;
-  const std::string text = read_file(path);
+json unsealed(const std::string& text, const fs::path& path) {
   const size_t seal = text.rfind(kSeal);
   const json all = json::parse(text, nullptr, false);
   if (!all.is_object() || all.value("format", json()) != kFormat)
@@ -97,15 +95,17 @@ std::vector<StoredFile> files_from(const json& from) {
 }
 
 Contents read_contents(const fs::path& folder) {
-  const json all = read_sealed(folder);
+  const fs::path path = folder / kManifest;
+  const json all = unsealed(read_file(path), path);
   try {
     Contents contents{all.at("progress").at("step"), all.at("world_size"), all.at("strategy"),
-                      all.at("optimizer"),           all.at("metrics"),    files_from(all.at("files")), conditions_from(all)};
+                      all.at("optimizer"),           all.at("metrics"),    files_from(all.at("files")),
+                      conditions_from(all)};
     return contents;
   } catch (const json::exception& error) {
-    throw InputError("{}: {}", (folder / kManifest).string(), error.what());
+    throw InputError("{}: {}", path.string(), error.what());
   } catch (const InputError& error) {
-    throw InputError("{}: {}", (folder / kManifest).string(), error.what());
+    throw InputError("{}: {}", path.string(), error.what());
   }
 }
 

@@ -39,9 +39,10 @@ struct Contents {
 /// `object`, the text of a JSON object, with a member "seal" at its end: the checksum of all before it.
 std::string sealed(std::string object);
 
-/// `folder`/manifest.json. Errors: InputError when it is no manifest, of another version, or not as it was sealed.
-nlohmann::json read_sealed(const std::filesystem::path& folder);
-/// Errors: those of read_sealed.
+/// The text of a manifest.json, read. `path` is for messages. Errors: InputError when it is no manifest, of another
+/// version, or not as it was sealed.
+nlohmann::json unsealed(const std::string& text, const std::filesystem::path& path);
+/// Of `folder`/manifest.json. Errors: those of unsealed(), and when it can't be read.
 Contents read_contents(const std::filesystem::path& folder);
 
 Conditions conditions_from(const nlohmann::json& manifest);

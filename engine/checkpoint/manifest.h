@@ -61,6 +61,8 @@ std::string to_json(const Manifest& manifest);
 
 /// Reads `folder`/manifest.json. Errors: InputError for a file that is no manifest, damaged, or of another version.
 Manifest read_manifest(const std::string& folder);
+/// The same from the file's text.
+Manifest manifest_from(const std::string& text, const std::string& folder);
 
 /// What one rank wrote as text, and put together: how rank 0 learns what the others did.
 std::string written_to_text(const std::vector<SavedTensor>& tensors, const std::vector<StoredFile>& files);

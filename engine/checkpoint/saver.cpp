@@ -83,18 +83,23 @@ std::future<Saver::Report> Saver::start(std::function<Report()> work) {
 
 Saver::Report Saver::write(Snapshot& snapshot, const Also& also) {
   Report report;
+  auto sink = options_.access.sink(partial_ / file_of(comm_.rank()));
   if (options_.beside_training) report.problem = problem_of([&] { snapshot.copy_to(buffer_); });
   copied_.set_value();
-  if (!report.problem.empty()) return report;
-  report.problem = problem_of([&] {
-    Snapshot::Written written = snapshot.write(partial_, options_.digest);
-    std::vector<StoredFile> files{std::move(written.file)};
-    if (comm_.rank() == 0) {
-      also(partial_);
-      publish_file(partial_ / "trainer_state.json", trainer_state_json(about_));
-    }
-    report.written = written_to_text(written.tensors, files);
-  });
+  if (report.problem.empty())
+    report.problem = problem_of([&] {
+      Snapshot::Written written = snapshot.write(std::move(sink), options_.digest);
+      std::vector<StoredFile> files{std::move(written.file)};
+      if (comm_.rank() == 0) {
+        also(partial_);
+        publish_file(partial_ / "trainer_state.json", trainer_state_json(about_));
+      }
+      report.written = written_to_text(written.tensors, files);
+    });
+  sink.reset();
+  // Whatever happened here: the ranks that send their files wait.
+  const std::string trouble = problem_of([this] { options_.access.take_files(partial_); });
+  if (report.problem.empty()) report.problem = trouble;
   return report;
 }
 

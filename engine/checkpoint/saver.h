@@ -8,6 +8,7 @@
 #include <string>
 
 #include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/checkpoint/folder_access.h"
 #include "engine/checkpoint/live_tensor.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/snapshot.h"
@@ -15,7 +16,8 @@
 namespace trainer::checkpoint {
 
 // [Note Saving beside training] A save has two phases, each of them work that a rank does in a thread of its own:
-//   write    every rank copies its pieces to memory, writes them to a file, and fsyncs it;
+//   write    every rank copies its pieces to memory, writes them to a file, and fsyncs it, or has that done by another
+//            rank ([Note Without a shared folder] in folder_access.h);
 //   publish  rank 0 alone writes the manifest, which names all files with their checksums, and renames the folder.
 // Between the phases ranks must agree. Nothing but the training thread may use the communicator, so it asks now and
 // then (ready()), adds up over the ranks in the one collective that every update has anyway, and when all are ready
@@ -33,6 +35,7 @@ class Saver {
     Keep keep;
     std::string digest = "xxh3";
     bool beside_training = false;  // else begin() returns when all is done
+    FolderAccess access{};
   };
   /// Puts further files into the growing folder; called on rank 0, in the thread that writes.
   using Also = std::function<void(const std::filesystem::path& folder)>;

@@ -17,8 +17,11 @@ constexpr int64_t kAlignment = 64;  // of each piece in the buffer
 
 }  // namespace
 
-Snapshot::Snapshot(const std::vector<LiveTensor>& tensors, int rank, int ranks)
-    : file_(fmt::format("rank-{:05d}.safetensors", rank)) {
+std::string file_of(int rank) {
+  return fmt::format("rank-{:05d}.safetensors", rank);
+}
+
+Snapshot::Snapshot(const std::vector<LiveTensor>& tensors, int rank, int ranks) : file_(file_of(rank)) {
   const at::NoGradGuard no_grad;
   for (const LiveTensor& live : tensors) {
     const parallel::LogicalTensor& t = live.tensor;
@@ -50,7 +53,7 @@ void Snapshot::copy_to(const at::Tensor& buffer) {
   }
 }
 
-Snapshot::Written Snapshot::write(const std::filesystem::path& folder, const std::string& digest_kind) const {
+Snapshot::Written Snapshot::write(std::unique_ptr<ByteSink> sink, const std::string& digest_kind) const {
   const at::NoGradGuard no_grad;
   std::vector<tensorfile::TensorSpec> specs;
   std::map<std::string, at::Tensor> values;
@@ -65,7 +68,7 @@ Snapshot::Written Snapshot::write(const std::filesystem::path& folder, const std
     values[piece.entry] = value;
   }
   Digest digest(digest_kind);
-  tensorfile::SafetensorsWriter writer(folder / file_, specs, {}, [&](std::string_view bytes) { digest.add(bytes); });
+  tensorfile::SafetensorsWriter writer(std::move(sink), specs, {}, [&](std::string_view bytes) { digest.add(bytes); });
   const auto order = writer.order();
   for (const auto& info : order) writer.write(info.name, values.at(info.name));
   writer.finish();

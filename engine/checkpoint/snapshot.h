@@ -1,14 +1,18 @@
 // What one rank writes of a checkpoint.
 #pragma once
 
-#include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "engine/base/byte_sink.h"
 #include "engine/checkpoint/live_tensor.h"
 #include "engine/checkpoint/manifest.h"
 
 namespace trainer::checkpoint {
+
+/// The file of a checkpoint that `rank` writes.
+std::string file_of(int rank);
 
 /// The pieces that this rank writes: all of its own, or a share where several ranks have the same. They are read where
 /// they live, or from a copy, which stays as it is while training goes on.
@@ -25,8 +29,8 @@ class Snapshot {
     std::vector<SavedTensor> tensors;
     StoredFile file;
   };
-  /// Writes them into a file in `folder`. Errors: MachineError.
-  Written write(const std::filesystem::path& folder, const std::string& digest_kind) const;
+  /// Writes them as file_of() this rank. Errors: MachineError.
+  Written write(std::unique_ptr<ByteSink> sink, const std::string& digest_kind) const;
 
  private:
   struct Entry {

@@ -59,8 +59,8 @@ class GlooComm : public BackendComm {
 
 }  // namespace
 
-std::unique_ptr<Comm> gloo_comm(Link& link, int rank, int size, std::chrono::seconds timeout) {
-  return gloo_comm(c10::make_intrusive<LinkStore>(link, "gloo/"), rank, size, ranks_share_a_machine(), timeout);
+std::unique_ptr<Comm> gloo_comm(Link& link, int rank, int size, std::chrono::seconds timeout, const std::string& name) {
+  return gloo_comm(c10::make_intrusive<LinkStore>(link, name + "/"), rank, size, ranks_share_a_machine(), timeout);
 }
 
 std::unique_ptr<Comm> gloo_comm(const StorePtr& store, int rank, int size, bool share_memory,

@@ -25,7 +25,7 @@ FolderSign::~FolderSign() {
 }
 
 std::string why_unseen(const fs::path& folder, const std::string& name, const std::string& content) {
-  constexpr int kTries = 50;
+  constexpr int kTries = 10;
   std::string why;
   if (name.find('/') != std::string::npos) return "it broke the protocol";
   for (int i = 0; i < kTries; ++i) {

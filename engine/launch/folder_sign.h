@@ -23,8 +23,8 @@ class FolderSign {
   std::string name_, content_;
 };
 
-/// "" when `folder` has that file, or why not. Waits for some seconds: a file system over a network may show a new file
-/// late.
+/// "" when `folder` has that file, or why not. Waits for a second: a file system over a network may show a new file
+/// late, and where it takes longer the run does without.
 std::string why_unseen(const std::filesystem::path& folder, const std::string& name, const std::string& content);
 
 }  // namespace trainer::launch

@@ -69,7 +69,7 @@ Guest::Joined Guest::try_once() {
                     appointment_.secret.empty() ? ", and here is none" : "");
   }
   if (welcome.op == LinkOp::kEnd) throw_ending(welcome);
-  if (welcome.op != LinkOp::kWelcome || welcome.strings.size() != (welcome.code == 1 ? 3 : 1))
+  if (welcome.op != LinkOp::kWelcome || welcome.strings.size() != 1)
     throw PeerError("machine 0 at {} broke the protocol", there);
   line.trust();
   Machine host{.number = 0,
@@ -77,7 +77,6 @@ Guest::Joined Guest::try_once() {
                .line = std::move(line)};
   Joined joined;
   joined.waits = welcome.code == 1;
-  if (joined.waits) joined.sign = welcome.strings[1], joined.sign_content = welcome.strings[2];
   say("trainer: machine {} of {}: {} is there{}\n", own_.machine, own_.machines, host.name,
       joined.waits ? ", and the run goes on: this machine takes part in its next life" : "");
   std::vector<Machine> others;

@@ -13,8 +13,7 @@ class Guest {
 
   struct Joined {
     Machines machines;
-    bool waits = false;              // for the next life
-    std::string sign, sign_content;  // then: a file of the output folder
+    bool waits = false;  // for the next life
   };
   /// Connects to machine 0, again and again until it answers; what it waits for is said on standard error.
   /// Errors: PeerError when it doesn't answer in time, or has another secret or version; StoppedBeforeStart.

@@ -102,7 +102,6 @@ Host::Gathered Host::take_along(Terms terms) {
   const std::vector<int> guests = here();
   terms.machines = size_of(static_cast<int>(guests.size()) + 1);
   terms.attempt = new_attempt();
-  sign_.reset();
   in_life_.clear();
   std::vector<Machine> others;
   std::string own_address;
@@ -136,7 +135,6 @@ void Host::send_home(const LinkMessage& last) {
     lines.push_back(&visitor.line);
   }
   hang_up(lines);
-  sign_.reset();
   visitors_.clear();
   listeners_.clear();
 }
@@ -287,10 +285,7 @@ void Host::admit(Visitor& visitor, Introduction who) {
 void Host::welcome(Visitor& visitor) {
   const bool waits = phase_ == Phase::kLife;
   visitor.line.trust();
-  LinkMessage welcome{.op = LinkOp::kWelcome, .code = waits ? 1 : 0, .strings = {own_.name}};
-  if (waits && !sign_) sign_.emplace(appointment_.folder);
-  if (waits) welcome.strings.insert(welcome.strings.end(), {sign_->name(), sign_->content()});
-  visitor.line.send(welcome);
+  visitor.line.send({.op = LinkOp::kWelcome, .code = waits ? 1 : 0, .strings = {own_.name}});
   if (waits && in_life_.contains(visitor.who->machine))
     return say("trainer: {} has come, and another one of that number takes part: it waits for the next life\n",
                visitor.name());

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "engine/launch/address.h"
-#include "engine/launch/folder_sign.h"
 #include "engine/launch/meeting.h"
 #include "engine/launch/terms.h"
 
@@ -84,9 +83,8 @@ class Host : public Door {
   Phase phase_ = Phase::kFirstMeeting;
   std::vector<FileDescriptor> listeners_;
   std::vector<Visitor> visitors_;
-  std::optional<FolderSign> sign_;  // for those who wait to see
-  std::set<int> in_life_;           // guests that take part, or took part in the last one
-  std::set<int> expected_;          // guests for which the meeting waits
+  std::set<int> in_life_;   // guests that take part, or took part in the last one
+  std::set<int> expected_;  // guests for which the meeting waits
   std::optional<Clock::time_point> last_call_;
   Clock::time_point next_ping_ = Clock::now();
   int strangers_ = 0;

@@ -34,6 +34,7 @@ bool worth_another_life(int code) {
 Lives::Lives(const config::Config& config, milliseconds first_pause)
     : max_(config.max_restarts),
       output_dir_(config.output_dir),
+      is_host_(config.machine_rank == 0),
       first_pause_(first_pause),
       checkpoint_before_(newest_checkpoint(config.output_dir)) {}
 
@@ -74,7 +75,9 @@ milliseconds Lives::begin_next(const Outcome& ended) {
 }
 
 std::string Lives::text(const Outcome& ended) const {
-  const std::string from = has_saved() ? "from " + newest_checkpoint(output_dir_) : "from where it began";
+  const std::string from = has_saved() ? "from " + newest_checkpoint(output_dir_)
+                           : is_host_  ? "from where it began"
+                                       : "from where machine 0 says";  // its folder may be one that is not seen here
   return ended.grows ? "going on with more machines, " + from
                      : fmt::format("restart {} of {}, {}", restarts_, max_, from);
 }

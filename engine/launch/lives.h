@@ -55,6 +55,7 @@ class Lives {
 
   int64_t max_;
   std::filesystem::path output_dir_;
+  bool is_host_;
   std::chrono::milliseconds first_pause_;
   std::string checkpoint_before_;  // the newest of earlier runs
   int number_ = 0;

@@ -57,6 +57,7 @@ std::string where(const Outcome& outcome) {
 
 std::string kept_line(int code, const Kept& kept, const std::string& output_dir) {
   if (kept.wrote_nothing) return "  kept: nothing was written to " + output_dir;
+  if (kept.checkpoint.empty() && kept.elsewhere) return "  kept: what is on machine 0, which says so";
   if (kept.checkpoint.empty()) return "  kept: no checkpoint yet in " + output_dir;
   if (code == kUsageFailure || code == kInputFailure) return "  kept: " + kept.checkpoint;  // first mend what is wrong
   return fmt::format("  kept: {}; {}", kept.checkpoint,

@@ -27,6 +27,7 @@ struct Kept {
   std::string checkpoint;  // the newest one; "" when there is none
   bool resumes = true;     // the same command goes on from it
   bool wrote_nothing = false;
+  bool elsewhere = false;  // machine 0 keeps the checkpoints, and what is seen here is not all
 };
 
 /// The checkpoint-N of the largest N in `output_dir`; "" when there is none.

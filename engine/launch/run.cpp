@@ -11,7 +11,6 @@
 #include "engine/base/folder_lock.h"
 #include "engine/config/machines.h"
 #include "engine/launch/failure.h"
-#include "engine/launch/folder_sign.h"
 #include "engine/launch/guest.h"
 #include "engine/launch/host.h"
 #include "engine/launch/letters.h"
@@ -31,7 +30,8 @@ void report(const Outcome& outcome, const config::Config& config, const FolderLo
   const std::string& resume = config.checkpoint.resume_from_checkpoint;
   Kept kept{.checkpoint = newest_checkpoint(config.output_dir),
             .resumes = resume == "auto" || resume == "true",
-            .wrote_nothing = output != nullptr && !output->folder_is_used()};
+            .wrote_nothing = output != nullptr && !output->folder_is_used(),
+            .elsewhere = output == nullptr};
   try {
     if (output != nullptr && !kept.wrote_nothing) write_outcome(outcome, kept, config.output_dir);
   } catch (const MachineError& error) {
@@ -92,10 +92,12 @@ Outcome live(const Run& run, SignalQueue& signals, Door* door, const std::functi
 }
 
 /// Starts the ranks of a life, and stays with them.
-Outcome supervise_life(const Run& run, Lives& lives, const Terms& terms, Machines& machines, SignalQueue& signals) {
+Outcome supervise_life(const Run& run, Lives& lives, const Terms& terms, bool shares_folder, Machines& machines,
+                       SignalQueue& signals) {
   const Life life{.terms = terms,
                   .machine = static_cast<int>(run.plan.config.machine_rank),
-                  .judge = [&](Outcome& outcome) { lives.judge(outcome); }};
+                  .judge = [&](Outcome& outcome) { lives.judge(outcome); },
+                  .shares_folder = shares_folder};
   return supervise(plan_of(run.plan, terms), life, run.program, run.patience, machines, signals);
 }
 
@@ -107,7 +109,7 @@ Outcome run_alone(const Run& run) {
     const Preparation done = prepared ? Preparation{} : prepare_beside(run.prepare, none, signals);
     if (done.code != kDone) return unprepared(done);
     prepared = true;
-    return supervise_life(run, lives, lives.terms(), none, signals);
+    return supervise_life(run, lives, lives.terms(), true, none, signals);
   });
 }
 
@@ -155,7 +157,7 @@ class InCompany {
     lives.take(with.terms);
     const Outcome ready = get_ready(lives, with.machines);
     if (ready.code != kDone) return ready;
-    return supervise_life(run_, lives, with.terms, with.machines, signals_);
+    return supervise_life(run_, lives, with.terms, shares_folder_, with.machines, signals_);
   }
 
   Host::Gathered join() {
@@ -167,9 +169,6 @@ class InCompany {
 
   /// While a life runs without this machine: it is not to wait for this one longer than it must.
   void prepare_early(Guest::Joined& joined) {
-    if (const std::string why = why_unseen(appointment_.folder, joined.sign, joined.sign_content); !why.empty())
-      throw MachineError("this machine does not see machine 0's output_dir; its own is {}: {}",
-                         appointment_.folder.string(), why);
     const Preparation done = prepare_beside(preparation(), joined.machines, signals_);
     if (done.code != kDone) throw EndedBefore{unprepared(done)};
     prepared_ = true;
@@ -180,7 +179,7 @@ class InCompany {
   Outcome get_ready(Lives& lives, Machines& machines) {
     Outcome ended;
     try {
-      check_shared_folder(appointment_.folder, host_.has_value(), machines, signals_);
+      share_folder(machines);
       const Preparation done = prepare_together(preparation(), host_.has_value(), machines, signals_);
       if (done.code == kDone) {
         prepared_ = true;
@@ -198,6 +197,14 @@ class InCompany {
     return ended;
   }
 
+  /// When machines don't see machine 0's output folder, that is told once.
+  void share_folder(Machines& machines) {
+    const std::string who = who_sees_another_folder(appointment_.folder, host_.has_value(), machines, signals_);
+    shares_folder_ = who.empty();
+    if (!who.empty() && !std::exchange(told_of_folder_, true))
+      say("trainer: output_dir is not shared: machine 0 keeps the checkpoints, the others send it theirs\n  {}\n", who);
+  }
+
   /// Once is enough.
   Prepare preparation() const {
     return run_.prepare && !prepared_ ? run_.prepare : [] { return Preparation{}; };
@@ -209,6 +216,7 @@ class InCompany {
   SignalQueue signals_;
   std::optional<Host> host_;
   bool prepared_ = false;
+  bool shares_folder_ = true, told_of_folder_ = false;
 };
 
 }  // namespace

@@ -20,7 +20,7 @@ namespace trainer::launch {
 /// rank is, SIGUSR2 lets them save and go on. No process outlives this call, or this process. The output folder is
 /// locked meanwhile, by machine 0. `cpus`: where each rank of this machine may run; empty: all where this process may.
 /// To be called on the main thread of a program with one thread. Errors: MachineError when the output folder is in use
-/// or can't be written, or when a rank can't be started; those of meet() and check_shared_folder().
+/// or can't be written, or when a rank can't be started; those of meet().
 int run(const config::Plan& plan, const std::string& worker_path, const Patience& patience = {},
         const Prepare& prepare = {}, const std::vector<std::string>& words = {"rank"},
         const std::vector<cpu_set_t>& cpus = {});

@@ -127,6 +127,7 @@ Command Supervisor::command(int rank) const {
   if (!program_.cpus.empty()) command.cpus = program_.cpus.at(static_cast<size_t>(rank - place_.first_rank()));
   if (!place_.is_alone()) command.environment[kAddressVariable] = machines_.own_address();
   if (!life_.terms.attempt.empty()) command.environment[kAttemptVariable] = life_.terms.attempt;
+  if (!life_.shares_folder) command.environment[kKeepersVariable] = std::to_string(place_.ranks);
   if (seats_) command.environment[kSeatsVariable] = seats_->folder();
   return command;
 }

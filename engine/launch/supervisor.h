@@ -32,6 +32,7 @@ struct Life {
   Terms terms;
   int machine = 0;                      // this one's number in the configuration, by which people know it
   std::function<void(Outcome&)> judge;  // says whether another one follows; called once, by machine 0 of several
+  bool shares_folder = true;            // all machines see machine 0's output folder
 };
 
 /// What ranks are started with.

@@ -128,19 +128,21 @@ class Preparing {
   std::string said_;
 };
 
-void show_folder(const fs::path& folder, Machines& machines, SignalQueue& signals) {
-  const FolderSign sign(folder);
-  machines.send_all({.op = LinkOp::kLook, .strings = {sign.name(), sign.content()}});
-  const std::vector<LinkMessage> answers = collect(LinkOp::kSeen, machines, signals);
-  for (std::size_t i = 0; i < answers.size(); ++i) {
-    if (answers[i].code == kDone) continue;
-    const auto& strings = answers[i].strings;
-    throw MachineError(
-        "{} does not see machine 0's output_dir {}: {}\n  its own is {}\n  the ranks of all machines save "
-        "into one folder: put output_dir on a file system that they share, at the same place",
-        machines.others()[i].name, folder.string(), strings.size() > 1 ? strings[1] : "",
-        strings.empty() ? "" : strings[0]);
+std::string show_folder(const fs::path& folder, Machines& machines, SignalQueue& signals) {
+  std::vector<LinkMessage> answers;
+  {
+    const FolderSign sign(folder);
+    machines.send_all({.op = LinkOp::kLook, .strings = {sign.name(), sign.content()}});
+    answers = collect(LinkOp::kSeen, machines, signals);
   }
+  std::string who;
+  for (std::size_t i = 0; i < answers.size() && who.empty(); ++i) {
+    if (answers[i].code != kDone)
+      who = fmt::format("{}: {}", machines.others()[i].name,
+                        answers[i].strings.empty() ? "" : answers[i].strings.front());
+  }
+  machines.send_all({.op = LinkOp::kSeen, .strings = {who}});
+  return who;
 }
 
 }  // namespace
@@ -149,13 +151,14 @@ Terms hear_terms(Machines& machines, SignalQueue& signals) {
   return read_terms(hear_host(LinkOp::kTerms, machines, signals));
 }
 
-void check_shared_folder(const fs::path& folder, bool is_host, Machines& machines, SignalQueue& signals) {
+std::string who_sees_another_folder(const fs::path& folder, bool is_host, Machines& machines, SignalQueue& signals) {
   if (is_host) return show_folder(folder, machines, signals);
   const LinkMessage look = hear_host(LinkOp::kLook, machines, signals);
   const std::string why =
       look.strings.size() == 2 ? why_unseen(folder, look.strings[0], look.strings[1]) : "it broke the protocol";
-  machines.send(
-      0, {.op = LinkOp::kSeen, .code = why.empty() ? kDone : kMachineFailure, .strings = {folder.string(), why}});
+  machines.send(0, {.op = LinkOp::kSeen, .code = why.empty() ? kDone : kMachineFailure, .strings = {why}});
+  const LinkMessage all = hear_host(LinkOp::kSeen, machines, signals);
+  return all.strings.empty() ? "" : all.strings.front();
 }
 
 Preparation prepare_beside(const Prepare& prepare, Machines& machines, SignalQueue& signals) {

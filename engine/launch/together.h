@@ -22,10 +22,11 @@ using Prepare = std::function<Preparation()>;
 /// StoppedBeforeStart; EndedBefore, and what the host ended the run with.
 Terms hear_terms(Machines& machines, SignalQueue& signals);
 
-/// Machine 0 puts a file into its `folder`, and the others look for it in theirs: checkpoints are written by the ranks
-/// of all machines, into one folder. Errors: MachineError when one doesn't see it; PeerError when a machine is lost;
-/// StoppedBeforeStart. Machine 0's errors must be told to the others.
-void check_shared_folder(const std::filesystem::path& folder, bool is_host, Machines& machines, SignalQueue& signals);
+/// Machine 0 puts a file into its `folder`, and the others look for it in theirs. Returns, on every machine, which one
+/// doesn't see it and why; "" when all do. Errors: PeerError when a machine is lost; StoppedBeforeStart. Machine 0's
+/// errors must be told to the others.
+std::string who_sees_another_folder(const std::filesystem::path& folder, bool is_host, Machines& machines,
+                                    SignalQueue& signals);
 
 /// Runs `prepare` beside serving the lines. Errors: PeerError when a machine is lost; StoppedBeforeStart.
 Preparation prepare_beside(const Prepare& prepare, Machines& machines, SignalQueue& signals);

@@ -1,15 +1,11 @@
 #include "engine/tensorfile/safetensors_writer.h"
 
 #include <bit>
-#include <cerrno>
 #include <set>
 
 #include "engine/base/errors.h"
-#include "engine/base/file_operations.h"
-#include "engine/base/files.h"
 
 namespace trainer::tensorfile {
-namespace ops = file_operations;
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
@@ -32,25 +28,18 @@ std::vector<TensorInfo> planned(const std::vector<TensorSpec>& specs) {
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorSpec>& tensors,
                                      Metadata metadata, Tap tap)
-    : path_(path), header_{std::move(metadata), planned(tensors)}, tap_(std::move(tap)) {
+    : SafetensorsWriter(std::make_unique<FileSink>(path), tensors, std::move(metadata), std::move(tap)) {}
+
+SafetensorsWriter::SafetensorsWriter(std::unique_ptr<ByteSink> sink, const std::vector<TensorSpec>& tensors,
+                                     Metadata metadata, Tap tap)
+    : sink_(std::move(sink)), header_{std::move(metadata), planned(tensors)}, tap_(std::move(tap)) {
   header_.metadata["format"] = "pt";
   const std::string json = format_header(header_);
-  require(json.size() <= kMaxHeaderBytes, "the header of {} would have {} bytes", path_.string(), json.size());
-  file_.reset(ops::create(path_));
-  if (!file_) throw machine_error("write", path_, errno);
+  require(json.size() <= kMaxHeaderBytes, "the header of {} would have {} bytes", sink_->name(), json.size());
   const uint64_t length = json.size();
-  try {
-    if (ops::reserve(file_.get(), bytes()) != 0) throw machine_error("write", path_, errno);
-    put({reinterpret_cast<const char*>(&length), sizeof(length)});
-    put(json);
-  } catch (...) {
-    ops::remove_file(path_);
-    throw;
-  }
-}
-
-SafetensorsWriter::~SafetensorsWriter() {
-  if (file_) ops::remove_file(path_);
+  sink_->begin(bytes());
+  put({reinterpret_cast<const char*>(&length), sizeof(length)});
+  put(json);
 }
 
 int64_t SafetensorsWriter::bytes() const {
@@ -59,7 +48,7 @@ int64_t SafetensorsWriter::bytes() const {
 }
 
 void SafetensorsWriter::put(std::string_view bytes) {
-  write_all(file_.get(), bytes, path_);
+  sink_->write(bytes);
   if (tap_) tap_(bytes);
 }
 
@@ -76,14 +65,8 @@ void SafetensorsWriter::write(const std::string& name, const at::Tensor& tensor)
 }
 
 void SafetensorsWriter::finish() {
-  require(next_ == order().size(), "{} of {} tensors of {} were written", next_, order().size(), path_.string());
-  if (ops::sync(file_.get()) != 0) throw machine_error("sync to disk", path_, errno);
-  const int fd = file_.release();
-  if (ops::close(fd) != 0) {
-    const int error = errno;
-    ops::remove_file(path_);
-    throw machine_error("write", path_, error);
-  }
+  require(next_ == order().size(), "{} of {} tensors of {} were written", next_, order().size(), sink_->name());
+  sink_->finish();
 }
 
 }  // namespace trainer::tensorfile

@@ -4,13 +4,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
-#include "engine/base/file_descriptor.h"
+#include "engine/base/byte_sink.h"
 #include "engine/tensorfile/header.h"
 
 namespace trainer::tensorfile {
@@ -34,9 +35,9 @@ class SafetensorsWriter {
   /// `metadata` is written besides {"format": "pt"}.
   SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorSpec>& tensors, Metadata metadata = {},
                     Tap tap = {});
-  ~SafetensorsWriter();
-  SafetensorsWriter(const SafetensorsWriter&) = delete;
-  SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
+  /// Writes to somewhere else.
+  SafetensorsWriter(std::unique_ptr<ByteSink> sink, const std::vector<TensorSpec>& tensors, Metadata metadata = {},
+                    Tap tap = {});
 
   /// All tensors in the order in which they must be written.
   const std::vector<TensorInfo>& order() const { return header_.tensors; }
@@ -53,10 +54,9 @@ class SafetensorsWriter {
  private:
   void put(std::string_view bytes);
 
-  std::filesystem::path path_;
+  std::unique_ptr<ByteSink> sink_;
   Header header_;
   Tap tap_;
-  FileDescriptor file_;
   size_t next_ = 0;  // into order()
 };
 

@@ -53,7 +53,8 @@ void find_batch_size(config::Plan& plan, const prepare::Inputs& inputs, dist::Co
         "FSDP, gradient_checkpointing, a smaller data.max_length, or a machine with more memory.",
         free_bytes >> 20, memory_with(plan, inputs, 1) >> 20);
   // A run that is resumed keeps the global batch of its checkpoint.
-  if (resume_folder(plan.config).empty()) t.global_batch_size = prepare::global_batch(t, plan.data_ranks());
+  if (agreed_start(plan.config, comm) == Start::kAnew)
+    t.global_batch_size = prepare::global_batch(t, plan.data_ranks());
   t.per_device_train_batch_size = found;
   if (found == asked) return;
   t.per_device_eval_batch_size = std::min(t.per_device_eval_batch_size, found);

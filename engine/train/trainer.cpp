@@ -31,7 +31,7 @@ double seconds_since(Clock::time_point start) {
 
 }  // namespace
 
-std::string resume_folder(const config::Config& config) {
+Start start_of(const config::Config& config) {
   const std::string& choice = config.checkpoint.resume_from_checkpoint;
   const auto newest = checkpoint::newest_checkpoint(config.output_dir);
   if (choice == "false") {
@@ -40,27 +40,32 @@ std::string resume_folder(const config::Config& config) {
           "output_dir {} holds checkpoints of an earlier run (the newest is {}), and checkpoint.resume_from_checkpoint "
           "is false.\n  Choose another output_dir or remove them; nothing was touched.",
           config.output_dir, newest->folder.filename().string());
-    return "";
+    return Start::kAnew;
   }
   if (choice == "true" && !newest)
     throw InputError(
         "checkpoint.resume_from_checkpoint is true, but {} holds no checkpoint.\n  Use 'auto' to start anew when there "
         "is none.",
         config.output_dir);
-  if (choice == "auto" || choice == "true") return newest ? newest->folder.string() : "";
+  if (choice == "auto" || choice == "true") return newest ? Start::kNewest : Start::kAnew;
   if (!std::filesystem::exists(std::filesystem::path(choice) / "manifest.json"))
     throw InputError("checkpoint.resume_from_checkpoint: {} is no checkpoint: it has no manifest.json{}", choice,
                      checkpoint::foreign_checkpoint(choice));
-  return choice;
+  return Start::kNamed;
+}
+
+Start agreed_start(const config::Config& config, dist::Comm& comm) {
+  return static_cast<Start>(comm.max(comm.rank() == 0 ? static_cast<double>(start_of(config)) : 0.0));
 }
 
 Trainer::Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::LoraConfig lora,
-                 std::unique_ptr<parallel::ParallelModel> model, Report report)
+                 std::unique_ptr<parallel::ParallelModel> model, checkpoint::FolderAccess access, Report report)
     : plan_(plan),
       config_(plan.config),
       inputs_(inputs),
       lora_(std::move(lora)),
       model_(std::move(model)),
+      access_(std::move(access)),
       report_(std::move(report)),
       saver_(make_saver()),
       divergence_(plan.config.training) {
@@ -78,15 +83,15 @@ Trainer::Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::Lora
 }
 
 void Trainer::resume() {
-  const std::string folder = resume_folder(config_);
+  const Start start = agreed_start(config_, model_->comm());
   progress_.global_batch = chosen_global_batch(0);
-  if (folder.empty()) return;
+  if (start == Start::kAnew) return;
   report_(-1, "resuming");
-  const std::string& choice = config_.checkpoint.resume_from_checkpoint;
-  const bool any = choice == "auto" || choice == "true";
+  const std::string& named = config_.checkpoint.resume_from_checkpoint;
   const checkpoint::RunState state{*model_, *optimizer_};
-  const checkpoint::Loaded loaded = any ? checkpoint::load_newest(config_.output_dir, state)
-                                        : checkpoint::Loaded{folder, checkpoint::load(folder, state), {}};
+  const checkpoint::Loaded loaded = start == Start::kNewest
+                                        ? checkpoint::load_newest(config_.output_dir, state, access_)
+                                        : checkpoint::Loaded{named, checkpoint::load(named, state, access_), {}};
   resume_from(loaded.folder.string(), loaded.manifest);
   if (!speaks()) return;
   for (const std::string& newer : loaded.passed_over) log::warning("warning: passed over: {}", newer);
@@ -338,7 +343,8 @@ void Trainer::evaluate(bool at_end) {
 
 checkpoint::Saver Trainer::make_saver() {
   const config::CheckpointConfig& c = config_.checkpoint;
-  return {{config_.output_dir, {c.save_total_limit, c.metric_for_best_model}, c.hash, c.async_save}, model_->comm()};
+  return {{config_.output_dir, {c.save_total_limit, c.metric_for_best_model}, c.hash, c.async_save, access_},
+          model_->comm()};
 }
 
 void Trainer::save_checkpoint(bool whatever_happens) {

@@ -25,9 +25,13 @@ namespace trainer::train {
 /// How a run ended.
 enum class Ending { kDone, kStopped };
 
-/// The checkpoint to resume from, or "" to start anew. Errors: ConfigError, InputError when output_dir forbids the
-/// choice.
-std::string resume_folder(const config::Config& config);
+/// From where a run starts: from nothing, from the newest checkpoint of its output folder, or from a named one.
+enum class Start { kAnew, kNewest, kNamed };
+
+/// As the configuration says. Errors: ConfigError, InputError when output_dir forbids the choice.
+Start start_of(const config::Config& config);
+/// Collective. As rank 0 says, which sees the checkpoints. Errors: those of start_of().
+Start agreed_start(const config::Config& config, dist::Comm& comm);
 
 class Trainer {
  public:
@@ -36,7 +40,7 @@ class Trainer {
 
   /// Collective. Resumes if the plan and the output folder say so.
   Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::LoraConfig lora,
-          std::unique_ptr<parallel::ParallelModel> model, Report report);
+          std::unique_ptr<parallel::ParallelModel> model, checkpoint::FolderAccess access, Report report);
 
   /// Collective. Trains, evaluates, saves. With `last_step`, a replay: ends once that update is made and
   /// its checkpoint saved.
@@ -87,6 +91,7 @@ class Trainer {
   prepare::Inputs& inputs_;
   config::LoraConfig lora_;
   std::unique_ptr<parallel::ParallelModel> model_;
+  checkpoint::FolderAccess access_;
   Report report_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   checkpoint::Saver saver_;

@@ -37,6 +37,17 @@ std::unique_ptr<dist::Comm> meet(Link& link, const config::Config& config) {
   return dist::device_comm(std::move(host), std::move(devices), device);
 }
 
+bool sees_output() {
+  return std::getenv(kKeepersVariable) == nullptr || environment_number("RANK") < environment_number(kKeepersVariable);
+}
+
+checkpoint::FolderAccess meet_for_checkpoints(Link& link, const config::Config& config) {
+  if (std::getenv(kKeepersVariable) == nullptr) return {};
+  return {dist::gloo_comm(link, environment_number("RANK"), environment_number("WORLD_SIZE"),
+                          std::chrono::seconds(config.training.ddp_timeout), "checkpoints"),
+          environment_number(kKeepersVariable)};
+}
+
 int64_t free_bytes(const dist::Comm& comm, int ranks) {
   if (comm.device().is_cpu()) return free_memory() / ranks;
   const dist::Accelerator& accelerator = *dist::find_accelerator();

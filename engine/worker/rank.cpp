@@ -22,6 +22,7 @@
 #include "engine/train/batch_size.h"
 #include "engine/train/build.h"
 #include "engine/train/conditions.h"
+#include "engine/train/same_inputs.h"
 #include "engine/train/stop_request.h"
 #include "engine/train/trainer.h"
 #include "engine/worker/commands.h"
@@ -75,11 +76,12 @@ train::Ending run(Link& link, const std::shared_ptr<RankBoard>& board, std::opti
   train::Setup setup = train::set_up(plan, [&](const char* doing) { report(-1, doing); });
   train::Blueprint& blueprint = setup.blueprint;
   prepare::Inputs& inputs = setup.inputs;
-  train::resume_folder(plan.config);
+  if (sees_output()) train::start_of(plan.config);
   report(-1, "meeting the other ranks");
   const std::optional<dist::Fault> fault = dist::fault_from_environment();
   const auto comm = meet_watched(link, board, plan.config, fault);
   comm->barrier();  // every rank could read its inputs: from here on the output folder is written to
+  if (std::getenv(kAddressVariable) != nullptr) train::check_same_inputs(plan, setup, *comm);  // several machines
   open_log(plan.config.output_dir, rank);
   if (rank == 0 && !comm->device().is_cpu())
     log::info("training on {} ({})", comm->device().str(),
@@ -102,7 +104,8 @@ train::Ending run(Link& link, const std::shared_ptr<RankBoard>& board, std::opti
         "DATA_PARALLEL: {0} devices in one process. In every update {1} KiB of gradients are added up on the first one "
         "after the backward pass, where MULTI_CPU with num_processes: {0} sends them while it runs.",
         plan.config.devices.size(), several->gradient_bytes() >> 10);
-  train::Trainer trainer(plan, inputs, std::move(lora), std::move(model), report);
+  train::Trainer trainer(plan, inputs, std::move(lora), std::move(model), meet_for_checkpoints(link, plan.config),
+                         report);
   // Not before: what cannot be resumed leaves the earlier run's file as it is.
   if (rank == 0)
     publish_file(std::filesystem::path(plan.config.output_dir) / "config.resolved.yaml", config::resolved_text(plan));

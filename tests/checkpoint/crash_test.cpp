@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <numeric>
 
 #include <gtest/gtest.h>
 
@@ -21,6 +22,7 @@
 #include "engine/base/file_operations.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/dist/forwarding_comm.h"
 #include "engine/dist/gloo_comm.h"
 #include "tests/support/golden_case.h"
 #include "tests/support/temporary_folder.h"
@@ -49,6 +51,7 @@ std::vector<int> run_processes(int ranks, const std::function<int(dist::Comm&)>&
       continue;
     }
     int code = kBroken;
+    std::signal(SIGPIPE, SIG_IGN);  // as the launcher leaves it to ranks
     try {
       const auto comm =
           ranks == 1 ? dist::solo_comm()
@@ -74,7 +77,7 @@ std::vector<int> run_processes(int ranks, const std::function<int(dist::Comm&)>&
 /// A tiny model and its optimiser, whose every value says at which step it was.
 class TinyRun {
  public:
-  TinyRun(bool sharded, dist::Comm& comm) {
+  TinyRun(bool sharded, dist::Comm& comm, checkpoint::FolderAccess access = {}) : access_(std::move(access)) {
     config::Plan plan;
     plan.config.model.config = R"({"model_type": "mlp", "input_size": 5, "hidden_sizes": [4], "num_labels": 3})";
     plan.config.data.task = config::Task::kImageClassification;
@@ -105,12 +108,14 @@ class TinyRun {
     set(step);
     checkpoint::Manifest about;
     about.progress.step = step;
-    checkpoint::Saver saver({folder, {.newest = 2}, "xxh3", beside_training}, model_->comm());
+    checkpoint::Saver saver({folder, {.newest = 2}, "xxh3", beside_training, access_}, model_->comm());
     saver.begin(about, state(), [](const fs::path&) {});
     saver.wait_for_copy();
     if (beside_training) set(99);  // training goes on: what is written must not see it
     saver.finish();
   }
+
+  checkpoint::Loaded load_newest(const fs::path& folder) { return checkpoint::load_newest(folder, state(), access_); }
 
   checkpoint::RunState state() { return {*model_, *optimizer_}; }
 
@@ -119,6 +124,7 @@ class TinyRun {
     return static_cast<float>(step * 1000 + static_cast<int64_t>(kind.size()) * 100 + place);
   }
 
+  checkpoint::FolderAccess access_;
   std::unique_ptr<parallel::ParallelModel> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
 };
@@ -129,14 +135,14 @@ void expect_recovers(const fs::path& folder, int64_t step, const std::string& wh
   const auto comm = dist::solo_comm();
   TinyRun run(false, *comm);
   try {
-    const checkpoint::Loaded loaded = checkpoint::load_newest(folder, run.state());
+    const checkpoint::Loaded loaded = run.load_newest(folder);
     const int64_t found = loaded.manifest.progress.step;
     EXPECT_TRUE(found == step || found == step - 1) << where << ": found step " << found;
     EXPECT_TRUE(run.is_at(found)) << where << ": wrong values";
     for (const std::string& text : loaded.passed_over)
       EXPECT_NE(text.find("not finished"), std::string::npos) << where << ": " << text;
     run.save(folder, step + 1);
-    EXPECT_EQ(checkpoint::load_newest(folder, run.state()).manifest.progress.step, step + 1) << where;
+    EXPECT_EQ(run.load_newest(folder).manifest.progress.step, step + 1) << where;
     EXPECT_TRUE(run.is_at(step + 1)) << where;
     EXPECT_TRUE(checkpoint::find_unfinished(folder).empty()) << where;
   } catch (const std::exception& error) {
@@ -144,18 +150,43 @@ void expect_recovers(const fs::path& folder, int64_t step, const std::string& wh
   }
 }
 
-/// Ranks, and whether the model is spread over them and saving happens beside training.
+/// Ranks, whether the model is spread over them and saving happens beside training, and how many ranks see the folder
+/// (0: all).
 struct Setting {
   int ranks;
   bool sharded, beside_training;
+  int keepers = 0;
 
   std::string text() const {
-    return fmt::format("{} ranks{}{}", ranks, sharded ? ", sharded" : "", beside_training ? ", beside training" : "");
+    return fmt::format("{} ranks{}{}{}", ranks, sharded ? ", sharded" : "", beside_training ? ", beside training" : "",
+                       keepers > 0 ? fmt::format(", {} see the folder", keepers) : "");
   }
+  bool sees(int rank) const { return keepers == 0 || rank < keepers; }
 };
 
-const Setting kSettings[] = {{1, false, false}, {1, false, true}, {2, false, false},
-                             {2, true, true},   {4, true, false}, {4, false, true}};
+const Setting kSettings[] = {{1, false, false}, {1, false, true}, {2, false, false},    {2, true, true},
+                             {4, true, false},  {4, false, true}, {2, false, false, 1}, {4, true, true, 2}};
+
+/// Dies as it sends for the `last_send`-th time.
+class DyingComm : public dist::ForwardingComm {
+ public:
+  DyingComm(std::unique_ptr<Comm> inner, int last_send) : ForwardingComm(std::move(inner)), left_(last_send) {}
+  std::unique_ptr<dist::Pending> send(const at::Tensor& tensor, int to) override {
+    if (--left_ == 0) raise(SIGKILL);
+    return ForwardingComm::send(tensor, to);
+  }
+
+ private:
+  int left_;
+};
+
+/// `last_send`: of this rank; 0: it lives.
+checkpoint::FolderAccess access_of(const Setting& setting, dist::Comm& comm, int last_send = 0) {
+  if (setting.keepers == 0) return {};
+  std::vector<int> all(static_cast<size_t>(comm.size()));
+  std::iota(all.begin(), all.end(), 0);
+  return {std::make_shared<DyingComm>(comm.group("checkpoints", all), last_send), setting.keepers};
+}
 
 class CrashPoints : public ::testing::TestWithParam<Setting> {
  protected:
@@ -167,14 +198,16 @@ class CrashPoints : public ::testing::TestWithParam<Setting> {
     fs::rename(folder_, before_);
   }
 
-  /// Runs `body` on all ranks, with a run and the folder of this test.
+  /// Runs `body` on all ranks, with a run and the folder of this test, or one that isn't there where the rank doesn't
+  /// see it. `last_sends`: of the ranks that die in a transfer.
   template <class Body>
-  std::vector<int> codes(const Body& body) {
+  std::vector<int> codes(const Body& body, const std::map<int, int>& last_sends = {}) {
     return run_processes(GetParam().ranks, [&](dist::Comm& comm) {
-      TinyRun run(GetParam().sharded, comm);
+      const auto dying = last_sends.find(comm.rank());
+      TinyRun run(GetParam().sharded, comm, access_of(GetParam(), comm, dying == last_sends.end() ? 0 : dying->second));
       fs::create_directories(folder_);
       comm.barrier();
-      return body(run, folder_, comm);
+      return body(run, GetParam().sees(comm.rank()) ? folder_ : folder_ / "not there", comm);
     });
   }
 
@@ -203,7 +236,10 @@ TEST_P(CrashPoints, AKillAtAnyOperationLeavesAWholeCheckpoint) {
   const std::vector<int> counts = operations();
   EXPECT_GT(counts[0], 20);
   for (int rank = 0; rank < GetParam().ranks; ++rank) {
-    EXPECT_GT(counts[static_cast<size_t>(rank)], 3);
+    if (GetParam().sees(rank))
+      EXPECT_GT(counts[static_cast<size_t>(rank)], 3);
+    else
+      EXPECT_EQ(counts[static_cast<size_t>(rank)], 0);
     for (int operation = 1; operation <= counts[static_cast<size_t>(rank)]; operation += stride()) {
       const std::string where = fmt::format("{}: rank {} killed at operation {}", GetParam().text(), rank, operation);
       restore();
@@ -219,6 +255,29 @@ TEST_P(CrashPoints, AKillAtAnyOperationLeavesAWholeCheckpoint) {
       if (HasFailure()) return;
     }
   }
+}
+
+class Transfers : public CrashPoints {};
+
+TEST_P(Transfers, ADeathInOneLeavesAWholeCheckpoint) {
+  constexpr int kSends = 6;  // begin; a part and its head; the end, its head
+  int unharmed = 0;
+  for (int send = 1; send <= kSends; ++send) {
+    const int rank = GetParam().ranks - 1;
+    const std::string where = fmt::format("{}: rank {} died at send {}", GetParam().text(), rank, send);
+    restore();
+    const auto ends = codes(
+        [&](TinyRun& run, const fs::path& folder, dist::Comm&) {
+          run.save(folder, 4, GetParam().beside_training);
+          return kSaved;
+        },
+        {{rank, send}});
+    const bool died = ends.back() == -SIGKILL;
+    unharmed += died ? 0 : 1;
+    EXPECT_EQ(fs::exists(folder_ / "checkpoint-4"), !died) << where;
+    expect_recovers(folder_, 4, where);
+  }
+  EXPECT_EQ(unharmed, 1);  // it sends five times
 }
 
 /// Lets each operation of a save fail, one after the other, while the run goes on.
@@ -242,7 +301,7 @@ int fail_each(TinyRun& run, const fs::path& folder, dist::Comm& comm, const Sett
         }
         file_operations::plan_fault({});
         comm.barrier();
-        const int64_t found = checkpoint::load_newest(folder, run.state()).manifest.progress.step;
+        const int64_t found = run.load_newest(folder).manifest.progress.step;
         const bool right = run.is_at(found) && (found == step || (!saved && found == step - 1));
         if (comm.sum(right ? 0 : 1) > 0) {
           fprintf(stderr, "%s: errno %d at operation %d of rank %d: saved %d, found step %ld of %ld\n",
@@ -265,6 +324,7 @@ TEST_P(CrashPoints, AnErrorAtAnyOperationLeavesTheRunAndAWholeCheckpoint) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, CrashPoints, ::testing::ValuesIn(kSettings));
+INSTANTIATE_TEST_SUITE_P(Ranks, Transfers, ::testing::Values(kSettings[6], kSettings[7]));
 
 }  // namespace
 }  // namespace trainer::testing

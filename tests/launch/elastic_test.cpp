@@ -110,11 +110,6 @@ TEST_F(Elastic, WhoMayNotJoinDisturbsNobody) {
   EXPECT_EQ(finish(1), 2) << screens();
   EXPECT_TRUE(said(1, "is not like machine 0:\n  seed: 42 () on machine 0, 1 () on machine 1")) << screen(1);
   plan_.config.seed = 42;
-  plan_.config.output_dir = (folder_ / "elsewhere").string();
-  start(1, {{"FAKE", "live:9"}});
-  EXPECT_EQ(finish(1), 4) << screens();
-  EXPECT_TRUE(said(1, "does not see machine 0's output_dir")) << screen(1);
-  plan_.config.output_dir = output().string();
   prepare_ = [] { return Preparation{3, "no such file: a.txt"}; };
   start(1, {{"FAKE", "live:9"}});
   EXPECT_EQ(finish(1), 3) << screens();

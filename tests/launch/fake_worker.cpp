@@ -166,7 +166,8 @@ int show_environment(Worker& worker) {
 
 int note_environment(Worker& worker) {
   std::string text;
-  for (const char* name : {"LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "TRAINER_ADDRESS", "TRAINER_SECRET"})
+  for (const char* name :
+       {"LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "TRAINER_ADDRESS", "TRAINER_KEEPERS", "TRAINER_SECRET"})
     text += fmt::format("{}={}\n", name, variable(name));
   worker.note("environment", text);
   return finish(worker);

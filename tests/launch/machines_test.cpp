@@ -35,7 +35,8 @@ TEST_F(TwoMachines, ShareOneStoreAndEndWell) {
 TEST_F(TwoMachines, RanksFindTheirPlace) {
   EXPECT_EQ(run_both({{"FAKE", "note_environment"}}), Codes(0, 0)) << screen(0) << screen(1);
   EXPECT_EQ(read_file(folder_ / "notes/environment-3"),
-            "LOCAL_RANK=1\nWORLD_SIZE=4\nLOCAL_WORLD_SIZE=2\nTRAINER_ADDRESS=127.0.0.1\nTRAINER_SECRET=\n");
+            "LOCAL_RANK=1\nWORLD_SIZE=4\nLOCAL_WORLD_SIZE=2\nTRAINER_ADDRESS=127.0.0.1\nTRAINER_KEEPERS=\n"
+            "TRAINER_SECRET=\n");
 }
 
 TEST_F(TwoMachines, AFailureEndsBothWithOneCause) {
@@ -140,14 +141,19 @@ TEST_F(TwoMachines, DifferencesAreToldBeforeAnyRankStarts) {
   EXPECT_TRUE(fs::is_empty(folder_ / "notes"));
 }
 
-TEST_F(TwoMachines, AnOutputFolderOfItsOwnIsRefused) {
-  start(0, {{"FAKE", "finish"}});
+TEST_F(TwoMachines, AnOutputFolderOfItsOwnIsToldToAll) {
+  start(0, {{"FAKE", "note_environment"}});
   plan_.config.output_dir = (folder_ / "elsewhere").string();
-  start(1, {{"FAKE", "finish"}});
-  EXPECT_EQ(finish(0), 4) << screen(0);
-  EXPECT_EQ(finish(1), 4) << screen(1);
-  for (const int number : {0, 1}) EXPECT_TRUE(said(number, "does not see machine 0's output_dir")) << screen(number);
-  EXPECT_FALSE(fs::exists(output()));
+  start(1, {{"FAKE", "note_environment"}});
+  EXPECT_EQ(finish(0), 0) << screen(0);
+  EXPECT_EQ(finish(1), 0) << screen(1);
+  for (const int number : {0, 1}) {
+    EXPECT_TRUE(said(number, "output_dir is not shared: machine 0 keeps the checkpoints")) << screen(number);
+    EXPECT_TRUE(said(number, "  machine 1 (")) << screen(number);
+  }
+  for (int rank = 0; rank < 4; ++rank)
+    EXPECT_NE(read_file(folder_ / fmt::format("notes/environment-{}", rank)).find("TRAINER_KEEPERS=2\n"),
+              std::string::npos);
 }
 
 TEST_F(TwoMachines, ThePreparationOfOneMayFail) {

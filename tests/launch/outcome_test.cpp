@@ -23,6 +23,7 @@ TEST(ClosingBlock, SaysWhereAndHowToGoOn) {
             "  kept: /out/checkpoint-10; the same command goes on from it\n");
   const std::string block = closing_block(outcome, {.checkpoint = "/out/checkpoint-10", .resumes = false}, "/out");
   EXPECT_NE(block.find("set checkpoint.resume_from_checkpoint: auto"), std::string::npos);
+  EXPECT_NE(closing_block(outcome, {.elsewhere = true}, "/out").find("kept: what is on machine 0"), std::string::npos);
   EXPECT_EQ(closing_block({}, {}, "/out"), "");
 }
 

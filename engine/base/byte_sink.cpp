@@ -1,0 +1,34 @@
+#include "engine/base/byte_sink.h"
+
+#include <cerrno>
+
+#include "engine/base/errors.h"
+#include "engine/base/file_operations.h"
+#include "engine/base/files.h"
+
+namespace trainer {
+namespace ops = file_operations;
+
+FileSink::~FileSink() {
+  if (file_) ops::remove_file(path_);
+}
+
+void FileSink::begin(int64_t bytes) {
+  file_.reset(ops::create(path_));
+  if (!file_ || ops::reserve(file_.get(), bytes) != 0) throw machine_error("write", path_, errno);
+}
+
+void FileSink::write(std::string_view bytes) {
+  write_all(file_.get(), bytes, path_);
+}
+
+void FileSink::finish() {
+  if (ops::sync(file_.get()) != 0) throw machine_error("sync to disk", path_, errno);
+  if (ops::close(file_.release()) != 0) {
+    const int error = errno;
+    ops::remove_file(path_);
+    throw machine_error("write", path_, error);
+  }
+}
+
+}  // namespace trainer
