@@ -32,18 +32,20 @@ struct Nothing : Pending {
 
 enum class Call { kSum, kTransfer, kBarrier };
 
-/// Strikes once, in whichever of the communicators that share it comes first.
+/// Strikes once, or once a step, in whichever of the communicators that share it comes first.
 class Striker {
  public:
   Striker(const Fault& fault, std::function<int64_t()> step) : fault_(fault), step_(std::move(step)) {}
 
   /// What strikes in this call, if anything does; being slow and being stopped are done here.
   std::optional<Fault::Kind> strike(int rank, Call call) {
-    if (struck_ || rank != fault_.rank || step_() < fault_.step) return std::nullopt;
+    const int64_t step = step_();
+    if (struck_ == fault_.times || rank != fault_.rank || step < fault_.step || step == struck_in_) return std::nullopt;
     if (call == Call::kBarrier && (fault_.kind == Fault::Kind::kSize || fault_.kind == Fault::Kind::kOther))
       return std::nullopt;
     if (call != Call::kSum && fault_.kind == Fault::Kind::kNan) return std::nullopt;
-    struck_ = true;
+    ++struck_;
+    struck_in_ = step;
     if (fault_.kind == Fault::Kind::kStop) raise(SIGSTOP);
     if (fault_.kind == Fault::Kind::kSlow) std::this_thread::sleep_for(std::chrono::duration<double>(fault_.seconds));
     return fault_.kind;
@@ -52,7 +54,7 @@ class Striker {
  private:
   const Fault fault_;
   const std::function<int64_t()> step_;
-  bool struck_ = false;
+  int64_t struck_ = 0, struck_in_ = -1;  // how often, and the step of the last time
 };
 
 class FaultyComm : public ForwardingComm {
@@ -121,7 +123,8 @@ std::optional<Fault> fault_from_environment() {
   const auto bad = [&](const std::string& why) {
     return ConfigError(
         "TRAINER_INJECT={}: {}.\n  It is KIND:rank=R,step=S with one of skip, other, size, stop, kill, "
-        "slow (and seconds=N), nan, or kill, enospc, eio, edquot with file=N, as KIND: see docs/fault_injection.md.",
+        "slow (and seconds=N, times=N), nan, or kill, enospc, eio, edquot with file=N, as KIND: see "
+        "docs/fault_injection.md.",
         whole, why);
   };
   const std::string kind = whole.substr(0, whole.find(':'));
@@ -145,6 +148,8 @@ std::optional<Fault> fault_from_environment() {
       fault.step = static_cast<int64_t>(number);
     else if (name == "seconds")
       fault.seconds = number;
+    else if (name == "times")
+      fault.times = static_cast<int64_t>(number);
     else if (name == "file")
       fault.file = static_cast<int64_t>(number);
     else
@@ -152,6 +157,7 @@ std::optional<Fault> fault_from_environment() {
   }
   const bool of_files = fault.kind == Fault::Kind::kFileError;
   if (of_files && fault.file < 1) throw bad("which operation of the save fails is not given (file=N)");
+  if (fault.times != 1 && fault.kind != Fault::Kind::kSlow) throw bad("times=N does not go with it");
   if (fault.file > 0 && !of_files && fault.kind != Fault::Kind::kKill) throw bad("file=N does not go with it");
   return fault.life == life_of_this_rank() ? std::optional(fault) : std::nullopt;
 }

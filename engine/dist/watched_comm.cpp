@@ -1,6 +1,8 @@
 #include "engine/dist/watched_comm.h"
 
+#include <chrono>
 #include <map>
+#include <mutex>
 #include <numeric>
 
 #include <c10/core/ScalarType.h>
@@ -8,12 +10,47 @@
 
 #include "engine/dist/doing.h"
 #include "engine/dist/forwarding_comm.h"
+#include "engine/dist/work_clock.h"
 
 namespace trainer::dist {
 
 thread_local std::string_view Doing::now_;
 
 namespace {
+
+/// A rank waits for one collective at a time, whose end may be seen by another thread.
+class WaitClock {
+ public:
+  void begin(int group, uint64_t number) {
+    const std::lock_guard lock(mutex_);
+    group_ = group, number_ = number, waits_ = true, since_ = Clock::now();
+  }
+  void end(int group, uint64_t number) {
+    const std::lock_guard lock(mutex_);
+    if (!waits_ || group != group_ || number != number_) return;  // nobody waited for it
+    waits_ = false;
+    seconds_ += std::chrono::duration<double>(Clock::now() - since_).count();
+  }
+  double seconds() {
+    const std::lock_guard lock(mutex_);
+    return seconds_;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::mutex mutex_;
+  int group_ = 0;
+  uint64_t number_ = 0;
+  bool waits_ = false;
+  Clock::time_point since_;
+  double seconds_ = 0;
+};
+
+WaitClock& wait_clock() {
+  static WaitClock clock;
+  return clock;
+}
 
 class WatchedPending : public Pending {
  public:
@@ -145,6 +182,20 @@ std::unique_ptr<Comm> watched_comm(std::shared_ptr<RankBoard> board, int size,
 uint64_t CollectiveNotes::begin(CollectiveKind kind, const at::Tensor& tensor, std::string_view what) const {
   const char* const dtype = tensor.defined() ? c10::toString(tensor.scalar_type()) : "";
   return board_->begin(group_, kind, tensor.defined() ? tensor.numel() : 0, dtype, what);
+}
+
+void CollectiveNotes::wait(uint64_t number) const {
+  wait_clock().begin(group_, number);
+  board_->wait(group_, number);
+}
+
+void CollectiveNotes::end(uint64_t number) const {
+  board_->end(group_, number);
+  wait_clock().end(group_, number);
+}
+
+double seconds_waited() {
+  return wait_clock().seconds();
 }
 
 std::optional<CollectiveNotes> notes_of(Comm& comm) {

@@ -19,8 +19,8 @@ class CollectiveNotes {
   CollectiveNotes(std::shared_ptr<RankBoard> board, int group) : board_(std::move(board)), group_(group) {}
 
   uint64_t begin(CollectiveKind kind, const at::Tensor& tensor, std::string_view what) const;
-  void wait(uint64_t number) const { board_->wait(group_, number); }
-  void end(uint64_t number) const { board_->end(group_, number); }
+  void wait(uint64_t number) const;
+  void end(uint64_t number) const;
 
  private:
   std::shared_ptr<RankBoard> board_;

@@ -108,6 +108,16 @@ std::string to_json_line(const DivergenceRecord& record) {
   return line.take();
 }
 
+std::string to_json_line(const StragglerRecord& record) {
+  JsonLine line;
+  line.add("step", record.step)
+      .add("straggler", std::string(record.over ? "over" : "slow"))
+      .add("rank", static_cast<int64_t>(record.rank))
+      .add("machine", static_cast<int64_t>(record.machine))
+      .add("factor", record.factor);
+  return line.take();
+}
+
 std::string to_json_line(const EvaluationRecord& record) {
   JsonLine line;
   line.add("step", record.step).add("epoch", record.epoch);

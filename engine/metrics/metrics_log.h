@@ -16,6 +16,7 @@ namespace trainer::metrics {
 std::string to_json_line(const StepRecord& record);
 std::string to_json_line(const EvaluationRecord& record);
 std::string to_json_line(const DivergenceRecord& record);
+std::string to_json_line(const StragglerRecord& record);
 
 /// Appends to metrics.jsonl. Each line is handed to the system at once: killing the process loses none.
 /// Errors: MachineError when the disk is full and the like.
@@ -30,6 +31,7 @@ class MetricsLog {
   void write(const StepRecord& record) { append(to_json_line(record)); }
   void write(const EvaluationRecord& record) { append(to_json_line(record)); }
   void write(const DivergenceRecord& record) { append(to_json_line(record)); }
+  void write(const StragglerRecord& record) { append(to_json_line(record)); }
 
  private:
   void append(const std::string& line);

@@ -35,6 +35,15 @@ struct DivergenceRecord {
   int64_t back_to = -1;  // the step that weights and optimiser returned to; -1: they stayed as they were
 };
 
+/// A rank has become slow, slower, or is as fast as the others again.
+struct StragglerRecord {
+  int64_t step = 0;
+  int rank = 0, machine = 0;
+  bool one_machine = true;  // there is no other
+  double factor = 0;        // how long it works between collectives, by the median of the others
+  bool over = false;
+};
+
 /// One evaluation, merged over all ranks.
 struct EvaluationRecord {
   int64_t step = 0;

@@ -22,4 +22,14 @@ void Reporter::report(const DivergenceRecord& record) {
                               record.loss, record.grad_norm, record.first_sample, record.end_sample - 1, what));
 }
 
+void Reporter::report(const StragglerRecord& record) {
+  log_.write(record);
+  const std::string rank = record.one_machine ? fmt::format("rank {}", record.rank)
+                                              : fmt::format("rank {} on machine {}", record.rank, record.machine);
+  progress_.print(record.over ? fmt::format("step {}: {} is as fast as the others again", record.step, rank)
+                              : fmt::format("warning: step {}: {} holds up all others: it works {:.1f} times as long "
+                                            "between collectives as they do, in most of the last updates",
+                                            record.step, rank, record.factor));
+}
+
 }  // namespace trainer::metrics

@@ -25,6 +25,7 @@ class Reporter {
   void report(const StepRecord& record) { report_to_all(record); }
   void report(const EvaluationRecord& record) { report_to_all(record); }
   void report(const DivergenceRecord& record);
+  void report(const StragglerRecord& record);
 
   /// For what is only shown: each update, evaluation's progress, messages above the bar.
   Progress& progress() { return progress_; }

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
@@ -24,6 +24,8 @@ namespace trainer::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr int kShared = 4;  // numbers of an update that ranks agree on, before those of each rank
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -68,7 +70,8 @@ Trainer::Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::Lora
       access_(std::move(access)),
       report_(std::move(report)),
       saver_(make_saver()),
-      divergence_(plan.config.training) {
+      divergence_(plan.config.training),
+      stragglers_(model_->comm().size(), model_->mesh().degrees().pipeline) {
   optimizer_ = optim::make_optimizer(config_.training, model_->logical_tensors(), model_->comm());
   if (config_.mixed_precision == config::MixedPrecision::kFp16) loss_scale_.emplace(config_.training.loss_scaling);
   resume();
@@ -175,15 +178,21 @@ Trainer::StepResult Trainer::train_step() {
   if (loss_scale_) model_->set_loss_scale(loss_scale_->scale());
   const double mine = model_->update(batch.micro_batches, batch.target_tokens, pass);
   // One collective for all that ranks must agree on: the loss, whether anyone was asked to stop, or to save, and how
-  // many are through with their part of a save. Ranks that share the work on the same samples have the same loss, of
-  // which one counts.
+  // many are through with their part of a save; and how long each has worked. Ranks that share the work on the same
+  // samples have the same loss, of which one counts.
   const dist::Mesh& mesh = model_->mesh();
   const bool counts = mesh.tensor().rank() + mesh.context().rank() + mesh.pipeline().rank() == 0;
-  const at::Tensor shared = at::tensor({counts ? mine : 0.0, stop_signal() != 0 ? 1.0 : 0.0,
-                                        take_save_request() ? 1.0 : 0.0, saver_.ready() ? 1.0 : 0.0},
-                                       at::kDouble);
+  const int ranks = model_->comm().size();
+  const at::Tensor shared = at::zeros({kShared + ranks}, at::kDouble);
+  double* const values = shared.mutable_data_ptr<double>();
+  values[0] = counts ? mine : 0.0;
+  values[1] = stop_signal() != 0 ? 1.0 : 0.0;
+  values[2] = take_save_request() ? 1.0 : 0.0;
+  values[3] = saver_.ready() ? 1.0 : 0.0;
+  values[kShared + model_->comm().rank()] = work_.lap();
   model_->comm().all_reduce(shared);
-  const double loss = shared[0].item<double>() / static_cast<double>(batch.target_tokens);
+  report_stragglers({values + kShared, values + kShared + ranks});
+  const double loss = values[0] / static_cast<double>(batch.target_tokens);
   const double grad_norm = model_->clip_grad_norm(config_.training.max_grad_norm);
   const Fate fate = fate_of_update(loss, grad_norm, batch);
   report_(step + 1, "optimizer step");
@@ -205,9 +214,18 @@ Trainer::StepResult Trainer::train_step() {
           batch.efficiency,
           batch.digest,
           data_seconds,
-          shared[1].item<double>() > 0,
-          shared[2].item<double>() > 0,
-          saver_.busy() && shared[3].item<double>() == model_->comm().size()};
+          values[1] > 0,
+          values[2] > 0,
+          saver_.busy() && values[3] == ranks};
+}
+
+void Trainer::report_stragglers(const std::vector<double>& seconds) {
+  const int64_t machines = config_.num_machines, ranks = std::ssize(seconds);
+  for (const Stragglers::News& news : stragglers_.see(seconds))
+    if (reporter_)
+      reporter_->report(metrics::StragglerRecord{progress_.step + 1, news.rank,
+                                                 static_cast<int>(news.rank * machines / ranks), machines == 1,
+                                                 news.factor, news.over});
 }
 
 void Trainer::make_update(bool good, double learning_rate) {

@@ -9,6 +9,7 @@
 
 #include "engine/checkpoint/saver.h"
 #include "engine/config/plan.h"
+#include "engine/dist/work_clock.h"
 #include "engine/evaluation/evaluate.h"
 #include "engine/metrics/reporter.h"
 #include "engine/optim/loss_scale.h"
@@ -19,6 +20,7 @@
 #include "engine/train/build.h"
 #include "engine/train/divergence.h"
 #include "engine/train/first_steps.h"
+#include "engine/train/stragglers.h"
 
 namespace trainer::train {
 
@@ -66,6 +68,8 @@ class Trainer {
   int64_t chosen_global_batch(int64_t of_checkpoint) const;
   StepResult train_step();
   /// Once an update's loss and gradients are known. Errors: NumericError when they diverge, and the run is to stop.
+  /// `seconds`: how long each rank has worked for an update.
+  void report_stragglers(const std::vector<double>& seconds);
   Fate fate_of_update(double loss, double grad_norm, const UpdateBatch& batch);
   [[noreturn]] void throw_diverged(double loss, double grad_norm, const UpdateBatch& batch) const;
   void shrink_or_grow_loss_scale(bool overflow);
@@ -99,6 +103,8 @@ class Trainer {
   std::optional<FirstSteps> first_steps_;       // until all is seen
   std::optional<optim::LossScale> loss_scale_;  // fp16 only
   Divergence divergence_;
+  Stragglers stragglers_;
+  dist::WorkClock work_;
   checkpoint::Progress progress_;
   std::optional<BatchStream> batches_;
   std::optional<optim::LearningRate> schedule_;

@@ -6,7 +6,7 @@ import signal
 import unittest
 from unittest import mock
 
-from support import EndToEnd, last_step, until
+from support import EndToEnd, last_step, read_lines, until
 
 DATA_PARALLEL = {"distributed_type": "MULTI_CPU", "num_processes": 2}
 SHARDED = {"distributed_type": "FSDP", "num_processes": 2,
@@ -39,6 +39,20 @@ class Watchdog(EndToEnd):
         self.assertIn("please report", block)
         self.assertEqual([rank["rank"] for rank in outcome["ranks"]], [0, 1])
         return block
+
+    def test_a_rank_that_is_slow_again_and_again_is_told_once_and_when_it_is_over(self):
+        steps = {"training": {"max_steps": 70}, "logging": {"logging_steps": 10}}
+        for strategy in (DATA_PARALLEL, SHARDED):
+            name = strategy["distributed_type"]
+            with mock.patch.dict(os.environ, {"TRAINER_INJECT": "slow:rank=1,step=3,seconds=0.2,times=30"}):
+                run = self.launch(self.job(name, LONG, strategy, steps))
+            told = [line for line in read_lines(self.folder / name) if "straggler" in line]
+            self.assertEqual([(line["straggler"], line["rank"], line["machine"]) for line in told],
+                             [("slow", 1, 0), ("over", 1, 0)], run.err)
+            self.assertGreater(told[0]["factor"], 1.5)
+            self.assertLess(told[0]["step"], told[1]["step"])
+            self.assertEqual(run.err.count("rank 1 holds up all others"), 1, run.err)
+            self.assertEqual(run.err.count("rank 1 is as fast as the others again"), 1, run.err)
 
     def test_a_rank_that_skips_a_collective(self):
         block = self.check_differs("skip:rank=1,step=3", SHARDED)
