@@ -7,7 +7,8 @@ import signal
 import subprocess
 import unittest
 
-from machines_test import DATA_PARALLEL, RESTARTED, SHARDED, Machines, free_port
+import elastic_test
+from machines_test import DATA_PARALLEL, RESTARTED, SECRET, SHARDED, Machines, free_port
 from support import SAMPLES, last_step, snapshot, until
 
 NOT_SHARED = "output_dir is not shared: machine 0 keeps the checkpoints"
@@ -153,6 +154,21 @@ class RestartedApart(Apart):
         self.finish(runs, 0)
         self.assertRegex(runs[0].err, r"restart 1 of 3, from .*checkpoint-")
         self.expect(RESTARTED, SHARDED)
+
+
+class ElasticApart(elastic_test.OneAddress):
+    """Machines come and go, and each has a folder of its own."""
+
+    def start_machine(self, number, secret=SECRET):
+        folder = self.output if number == 0 else self.folder / f"elsewhere-{number}"
+        self.flags = (*elastic_test.OneAddress.flags, "--output_dir", str(folder))
+        return super().start_machine(number, secret)
+
+    def test_machines_come_and_go(self):
+        super().test_machines_come_and_go()
+        for number in (1, 2):
+            left = snapshot(self.folder / f"elsewhere-{number}")
+            self.assertEqual({name.split("-")[0] for name in left}, {"logs/rank"})
 
 
 class FaultsApart(Apart):
