@@ -44,11 +44,14 @@ std::optional<Stragglers::News> Stragglers::judge(int number) {
   const double factor = median({rank.factors.begin(), rank.factors.end()});
   const double lost = median({rank.lost.begin(), rank.lost.end()});
   if (rank.told > 0 && (factor < kFastAgain || lost < kLeastSeconds / 2)) {
-    rank.told = 0;
+    rank.told = rank.told_lost = 0;
     return News{number, factor, true};
   }
-  if (factor < std::max(kSlow, kSlow * rank.told) || lost < kLeastSeconds) return std::nullopt;
+  // Worse by both: where the others have little to do, the factor alone varies with them.
+  if (factor < std::max(kSlow, kSlow * rank.told) || lost < std::max(kLeastSeconds, kSlow * rank.told_lost))
+    return std::nullopt;
   rank.told = factor;
+  rank.told_lost = lost;
   return News{number, factor, false};
 }
 

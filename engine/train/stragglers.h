@@ -28,13 +28,13 @@ class Stragglers {
   Stragglers(int64_t ranks, int64_t stages);
 
   /// An update, in which rank r worked for `seconds[r]`: whatever has become slow, slower by kSlow than it was told to
-  /// be, or fast again.
+  /// be (in seconds too), or fast again.
   std::vector<News> see(const std::vector<double>& seconds);
 
  private:
   struct Rank {
     std::deque<double> factors, lost;  // of the last updates: by the median of the others, and seconds beyond it
-    double told = 0;                   // the factor that was told last; 0: it is not slow
+    double told = 0, told_lost = 0;    // what was told last, and its seconds; 0: it is not slow
   };
 
   std::optional<News> judge(int rank);

@@ -36,6 +36,12 @@ TEST(Stragglers, AreToldOnceAndWhenItGetsWorseOrIsOver) {
   EXPECT_EQ(see(stragglers, {1, 1, 2, 1}, 5 * kWindow).size(), 1u);  // anew
 }
 
+TEST(Stragglers, AreNotWorseWhereTheOthersAreFaster) {
+  Stragglers stragglers(2, 1);
+  EXPECT_EQ(see(stragglers, {0.01, 0.2}, 2 * kWindow).size(), 1u);
+  EXPECT_TRUE(see(stragglers, {0.004, 0.2}, 2 * kWindow).empty());
+}
+
 TEST(Stragglers, ASlowUpdateNowAndThenIsNone) {
   Stragglers stragglers(2, 1);
   for (size_t i = 0; i < 10 * kWindow; ++i) EXPECT_TRUE(stragglers.see({1, i % 3 == 0 ? 9.0 : 1.0}).empty());
