@@ -50,19 +50,25 @@ constexpr MachineVariable kMachineVariables[] = {{"WORLD_SIZE", "num_machines"},
                                                  {"MASTER_ADDR", "main_process_ip"},
                                                  {"MASTER_PORT", "main_process_port"}};
 
+/// Where torchrun's own variable says that the number is a range, WORLD_SIZE is how many happen to be asked for.
+std::string variable_of_machines() {
+  const std::string range = "PET_NNODES";
+  return value_of(range).find(':') != std::string::npos ? range : "WORLD_SIZE";
+}
+
 void apply_machines(Draft& draft, bool ranks_given) {
-  const std::string machines = value_of("WORLD_SIZE"), rank = value_of("RANK");
+  const std::string counts = variable_of_machines(), machines = value_of(counts), rank = value_of("RANK");
   if (machines.empty() || rank.empty() || !value_of("LOCAL_RANK").empty()) return;
   if (parse_int(machines) == 1) return;
   if (!ranks_given && !draft.is_set("num_processes")) {
     draft.warnings.push_back(fmt::format(
-        "environment: WORLD_SIZE {} and RANK {} are not used, because it is not known how many ranks a machine runs: "
+        "environment: {} {} and RANK {} are not used, because it is not known how many ranks a machine runs: "
         "give --nproc_per_node, or num_processes in the file",
-        machines, rank));
+        counts, machines, rank));
     return;
   }
-  for (const auto& [variable, option] : kMachineVariables) {
-    const std::string value = value_of(variable);
+  for (const auto& [named, option] : kMachineVariables) {
+    const std::string variable = std::string(named) == "WORLD_SIZE" ? counts : named, value = value_of(variable);
     set(option, value, variable, draft);
     if (!value.empty())
       draft.translated.push_back({variable, value, std::string(kEnvironmentSource) + variable,
@@ -134,9 +140,11 @@ void check_started_rank(const Plan& plan) {
 std::string machine_reading(const Plan& plan) {
   if (const auto started = started_rank()) return started_reading(*started, plan);
   const auto origin = plan.origins.find("num_machines");
-  if (origin == plan.origins.end() || origin->second != std::string(kEnvironmentSource) + "WORLD_SIZE") return "";
+  const std::string counts = variable_of_machines();
+  if (origin == plan.origins.end() || origin->second != kEnvironmentSource + counts) return "";
   std::string variables;
-  for (const auto& [variable, option] : kMachineVariables) {
+  for (const auto& [named, option] : kMachineVariables) {
+    const std::string variable = std::string(named) == "WORLD_SIZE" ? counts : named;
     if (const std::string value = value_of(variable); !value.empty())
       variables += fmt::format("{}{}={}", variables.empty() ? "" : " ", variable, value);
   }
@@ -177,6 +185,7 @@ std::vector<std::string> known_variables() {
   std::vector<std::string> names;
   for (const Choice& choice : kChoices) names.emplace_back(choice.variable);
   for (const MachineVariable& machine : kMachineVariables) names.emplace_back(machine.variable);
+  names.emplace_back("PET_NNODES");
   for (std::string& name : started_rank_variables())
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
   each_entry(root_table(), [&](const std::string&, const Entry& entry) {

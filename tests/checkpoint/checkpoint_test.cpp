@@ -1,5 +1,6 @@
 // Checkpoints under any strategy, damaged ones, rotation, export.
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/base/link_protocol.h"
 
 #include <algorithm>
 #include <fstream>
@@ -450,6 +451,23 @@ TEST_F(Damaged, AMutatedManifestIsRefusedOrHarmless) {
   }
   EXPECT_GT(refused, 500);
   EXPECT_GT(harmless, 10);  // else the mutations were too coarse
+}
+
+TEST(CheckpointFolder, LivesOfARunDoNotWriteIntoOneUnfinishedFolder) {
+  const TemporaryFolder folder;
+  const fs::path alone = checkpoint::partial_path(folder.path(), 7);
+  setenv(kAttemptVariable, "0a1b2c3d", 1);
+  const fs::path one = checkpoint::partial_path(folder.path(), 7);
+  setenv(kAttemptVariable, "4e5f6071", 1);
+  const fs::path other = checkpoint::partial_path(folder.path(), 7);
+  unsetenv(kAttemptVariable);
+  EXPECT_EQ(alone.filename(), ".checkpoint-7.partial");
+  EXPECT_EQ(one.filename(), ".checkpoint-7.0a1b2c3d.partial");
+  EXPECT_NE(one, other);
+  fs::create_directory(one);
+  EXPECT_EQ(checkpoint::find_unfinished(folder.path()), std::vector<fs::path>{one});
+  checkpoint::remove_partial(folder.path());
+  EXPECT_FALSE(fs::exists(one));
 }
 
 TEST(CheckpointFolder, RotationKeepsTheNewestAndIgnoresWhatIsNone) {

@@ -68,6 +68,13 @@ TEST_F(Environment, MachinesAreNumberedAsSchedulersDo) {
       "2, with 1 rank each");
   EXPECT_EQ(resolve(kFsdp, {{"machine_rank", "0", "--node_rank"}}).config.machine_rank, 0) << "a flag wins";
 
+  setenv("PET_NNODES", "1:4", 1);
+  const Plan range = resolve(kFsdp, {{"num_processes", "4", "--num_processes"}});
+  EXPECT_EQ(range.config.num_machines, 4);
+  EXPECT_EQ(range.config.min_machines, 1);
+  EXPECT_NE(machine_reading(range).find("environment: PET_NNODES=1:4 RANK=1 "), std::string::npos);
+  unsetenv("PET_NNODES");
+
   const std::string alone = kLeast;
   EXPECT_EQ(resolve(alone).config.num_machines, 1);
   EXPECT_NE(warnings(alone).find("WORLD_SIZE 2 and RANK 1 are not used"), std::string::npos);

@@ -32,11 +32,11 @@ class Elastic(machines_test.Machines):
                           self.address, "--master_port", str(self.port), "--nproc_per_node", "1", *self.flags,
                           before=(*(self.before[number] if self.before else ()), *secret))
 
-    def go_on(self, runs, ranks):
-        """So many ranks train."""
+    def go_on(self, runs, ranks, updates=5):
+        """So many ranks train, and make some updates."""
         until(lambda: len(runs[0].ranks()) == ranks or any(run.ended() for run in runs))
         step = last_step(self.output)
-        until(lambda: last_step(self.output) >= step + 5 or any(run.ended() for run in runs))
+        until(lambda: last_step(self.output) >= step + updates or any(run.ended() for run in runs))
         self.assertFalse(any(run.ended() for run in runs), "".join(run.err for run in runs))
 
     def stop(self, runs):
