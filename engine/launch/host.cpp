@@ -59,11 +59,11 @@ Host::Host(const Appointment& appointment, const Introduction& own, SignalQueue&
 }
 
 Host::Gathered Host::gather(Terms terms) {
-  if (phase_ == Phase::kLife) phase_ = Phase::kMeeting;
+  if (phase_ != Phase::kFirstMeeting) phase_ = Phase::kMeeting;
   if (phase_ == Phase::kFirstMeeting) warn_of_openness(appointment_);
   if (listeners_.empty()) listen();
   last_call_.reset();
-  if (!is_complete()) say_who_is_missing();
+  if (!is_complete() && !last_call_) say_who_is_missing();
   const Clock::time_point end = Clock::now() + appointment_.patience;
   Clock::time_point reminder = Clock::now() + kReminderEvery;
   while (!is_complete()) {
@@ -93,7 +93,8 @@ bool Host::is_complete() {
   if (std::includes(guests.begin(), guests.end(), expected_.begin(), expected_.end())) return true;
   if (last_call_) return Clock::now() >= *last_call_;
   last_call_ = Clock::now() + appointment_.last_call;
-  say("trainer: {} of {} machines are enough: others may come within {:g} s\n", guests.size() + 1, own_.machines,
+  say("trainer: {} of {} machines {} enough: others may come to {} within {:g} s\n", guests.size() + 1, own_.machines,
+      guests.empty() ? "is" : "are", endpoint_text(appointment_.host, appointment_.port),
       seconds(appointment_.last_call));
   return appointment_.last_call.count() == 0;
 }
@@ -293,7 +294,8 @@ void Host::welcome(Visitor& visitor) {
     say("trainer: warning: {}\n", clock);
   say("trainer: {} of {} is here{}\n", visitor.name(), own_.machines,
       waits ? ", and waits until it has prepared and all have saved" : "");
-  if (!waits && !is_complete()) say_who_is_missing();
+  const bool meets = phase_ == Phase::kMeeting || phase_ == Phase::kFirstMeeting;
+  if (meets && !is_complete() && !last_call_) say_who_is_missing();
 }
 
 /// One that may not join. In the first meeting that is a mistake in how the run was started, if it is known to be one
@@ -326,7 +328,8 @@ void Host::dismiss() {
     const bool silent = now - visitor.heard > (visitor.who ? appointment_.silence : kGreetingPatience);
     if (visitor.line.is_open() && !silent) return false;
     if (visitor.who)
-      say("trainer: {} has gone{}\n", visitor.name(), phase_ == Phase::kLife ? "" : ": waiting for it again");
+      say("trainer: {} has gone{}\n", visitor.name(),
+          phase_ == Phase::kLife || phase_ == Phase::kBetween ? "" : ": waiting for it again");
     return true;
   });
 }
@@ -375,7 +378,9 @@ std::vector<int> Host::missing() const {
 void Host::say_who_is_missing() const {
   say("trainer: waiting for {} of {} at {} (for at most {:g} s{})\n", listed(missing()), own_.machines,
       endpoint_text(appointment_.host, appointment_.port), seconds(appointment_.patience),
-      is_elastic() ? fmt::format("; {} machines are enough", appointment_.sizes.front()) : "");
+      is_elastic() ? fmt::format("; {} {} enough", appointment_.sizes.front(),
+                                 appointment_.sizes.front() == 1 ? "machine is" : "machines are")
+                   : "");
 }
 
 Host::Visitor* Host::numbered(int machine) {

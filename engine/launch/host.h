@@ -35,6 +35,7 @@ class Host : public Door {
   void serve() override;
   Clock::time_point next_deadline() const override { return next_ping_; }
   std::string newcomers() const override;
+  void life_has_ended() override { phase_ = Phase::kBetween; }
 
  private:
   /// Whoever has connected: a machine once it has introduced itself.
@@ -49,7 +50,7 @@ class Host : public Door {
 
     std::string name() const;
   };
-  enum class Phase { kFirstMeeting, kMeeting, kLife };
+  enum class Phase { kFirstMeeting, kMeeting, kLife, kBetween };
 
   void listen();
   void wait(Clock::time_point until);

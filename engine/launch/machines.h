@@ -40,6 +40,8 @@ class Door {
   virtual Clock::time_point next_deadline() const = 0;
   /// Who has come, once the run can go on with more machines than it has; else "".
   virtual std::string newcomers() const = 0;
+  /// Those who took part may come back.
+  virtual void life_has_ended() = 0;
 };
 
 /// The lines to them, served without ever waiting. A machine that closes its line, breaks a seal or is silent for too
@@ -66,7 +68,7 @@ class Machines {
 
   void send(int machine, const LinkMessage& message) { numbered(machine).line.send(message); }
   void send_all(const LinkMessage& message);
-  /// Sends `last` to all, and waits until they have read it and hung up, but not long.
+  /// The life has ended: sends `last` to all, and waits until they have read it and hung up, but not long.
   void part(const LinkMessage& last);
 
  private:
