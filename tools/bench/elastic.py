@@ -19,7 +19,7 @@ CAME, KILLED = "a machine comes", "a machine is killed"
 
 def load_helpers(trainer):
     """The modules of the end-to-end tests, which read the program's name when they are loaded."""
-    os.environ["TRAINER_BIN"] = str(trainer)
+    os.environ["TRAINER_BIN"] = str(trainer.resolve())
     sys.path.insert(0, str(ROOT / "tests" / "end_to_end"))
     import elastic_test
     import support
