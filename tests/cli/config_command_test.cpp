@@ -8,7 +8,7 @@ using ConfigCommand = Program;
 
 /// Answers for FSDP on two CPUs, T5 and a delimited file; the rest of them for what comes after the questions.
 std::string answers(const std::string& rest) {
-  return "2\n\nyes\n1\n\n\n1\n\n\n\n\n\n2\n\n1\nm\na.txt\n2\n@\nsentence, "
+  return "2\n\n\nyes\n1\n\n\n1\n\n\n\n\n\n2\n\n1\nm\na.txt\n2\n@\nsentence, "
          "label\n\n\n0.2\nmaybe\nyes\n\n\n\n\n\n\n\n\n\n\n" +
          rest;
 }
