@@ -49,7 +49,12 @@ std::string Template::render(const Record& record) const {
 }
 
 const std::string& Template::field(const Record& record, const std::string& column) const {
-  if (const std::string* text = record.find(column)) return *text;
+  if (const std::string* text = record.find(column)) {
+    const bool nested = record.is_json(column) && (text->starts_with('{') || text->starts_with('['));
+    if (!nested) return *text;
+    throw InputError("{}: column '{}', which `{}` asks for, holds {} instead of text.", record.where(), column, option_,
+                     text->front() == '{' ? "an object" : "a list");
+  }
   std::vector<std::string> names;
   for (const auto& [name, text] : record.fields) names.push_back(name);
   constexpr size_t kShown = 20;

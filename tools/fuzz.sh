@@ -9,7 +9,9 @@ fail() { printf 'error: %s\n' "$@" >&2; exit 1; }
 
 seconds=${1:-60}
 [[ $# -le 1 && $seconds =~ ^[0-9]+$ ]] || { sed -n '2,4s/^# //p' "$0" >&2; exit 2; }
-kinds=(yaml json config idx indexed_file records tokenizer template)
+kinds=(yaml json config idx indexed_file records tokenizer sentencepiece template safetensors index manifest)
+heavy=(model_config adapter_config) # with the models they build: many minutes to compile; FUZZ_MODELS=1 runs them too
+[[ -z ${FUZZ_MODELS:-} ]] || kinds+=("${heavy[@]}")
 folder=build/fuzz
 
 command -v clang++ >/dev/null || fail "The fuzzers need clang with libFuzzer, which a build does not: apt-get install clang"
@@ -30,7 +32,7 @@ names=$(grep --no-filename --only-matching --extended-regexp '"[A-Za-z0-9_]{2,40
 status=0
 for kind in "${kinds[@]}"; do
   mkdir -p $folder/corpus/$kind $folder/findings
-  { cat tests/fuzz/$kind.dict; echo "$names"; } >$folder/$kind.dict
+  { [[ ! -f tests/fuzz/$kind.dict ]] || cat tests/fuzz/$kind.dict; echo "$names"; } >$folder/$kind.dict
   if UBSAN_OPTIONS=print_stacktrace=1 $folder/bin/${kind}_fuzzer -max_total_time="$seconds" -timeout=30 \
     -rss_limit_mb=2048 -max_len=8192 -dict=$folder/$kind.dict -artifact_prefix=$folder/findings/$kind- \
     -print_final_stats=1 $folder/corpus/$kind tests/fuzz/corpus/$kind >$folder/$kind.log 2>&1; then

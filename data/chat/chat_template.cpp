@@ -1,6 +1,7 @@
 #include "data/chat/chat_template.h"
 
 #include <filesystem>
+#include <set>
 
 #include "data/chat/built_in_templates.h"
 #include "engine/base/errors.h"
@@ -46,7 +47,9 @@ jinja::Template read(const Source& source) {
 }  // namespace
 
 ChatTemplate::ChatTemplate(const std::string& option, const Tokenizer& tokenizer)
-    : name_(find_source(option, tokenizer).name), template_(read(find_source(option, tokenizer))) {
+    : name_(find_source(option, tokenizer).name),
+      source_(find_source(option, tokenizer).text),
+      template_(read(find_source(option, tokenizer))) {
   const std::pair<const char*, int32_t> tokens[] = {{"bos_token", tokenizer.bos_id()},
                                                     {"eos_token", tokenizer.eos_id()},
                                                     {"unk_token", tokenizer.unk_id()},
@@ -54,6 +57,13 @@ ChatTemplate::ChatTemplate(const std::string& option, const Tokenizer& tokenizer
   for (const auto& [name, id] : tokens)
     if (id >= 0) tokens_.emplace_back(name, tokenizer.piece_of(id));
   if (tokenizer.eos_id() >= 0) eos_ = tokenizer.piece_of(tokenizer.eos_id());
+}
+
+bool ChatTemplate::expects(const std::string& role) const {
+  static const std::set<std::string> usual{"system",  "developer", "user",      "assistant",     "tool",
+                                           "ipython", "function",  "tool_call", "tool_response", "observation"};
+  return usual.contains(role) || source_.find("'" + role + "'") != std::string::npos ||
+         source_.find('"' + role + '"') != std::string::npos;
 }
 
 jinja::Printed ChatTemplate::render(const nlohmann::ordered_json& turns, size_t count, bool prompt,

@@ -23,13 +23,16 @@ class ChatTemplate {
   /// Errors: InputError when the template refuses them.
   jinja::Printed render(const nlohmann::ordered_json& turns, size_t count, bool prompt, const Record& record) const;
 
+  /// True for a role that dialogues have everywhere, or that the template names.
+  bool expects(const std::string& role) const;
+
   bool has_generation() const { return template_.has_generation(); }
   const std::string& name() const { return name_; }
   /// The text of the token that ends a sequence; "" when there is none.
   const std::string& eos() const { return eos_; }
 
  private:
-  std::string name_;
+  std::string name_, source_;
   jinja::Template template_;
   jinja::Variables tokens_;
   std::string eos_;

@@ -24,6 +24,8 @@ Json turn_of(std::string role, std::string content) {
 /// The list in `name`. The checked parse comes first: it bounds the nesting.
 Json list_in(const Record& record, const std::string& name, const char* dialogue) {
   const std::string& text = column(record, name, dialogue);
+  const std::string_view begin = trimmed(text);
+  if (!begin.starts_with('[')) throw InputError("{}: `{}` is no list of turns.", record.where(), name);
   parse_json(text, record.file, record.line);
   Json list = Json::parse(text);
   if (!list.is_array()) throw InputError("{}: `{}` is no list of turns.", record.where(), name);

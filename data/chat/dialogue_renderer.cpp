@@ -2,6 +2,7 @@
 
 #include "data/chat/conversation.h"
 #include "data/chat/learnt_part.h"
+#include "engine/base/errors.h"
 
 namespace trainer::data {
 
@@ -19,7 +20,14 @@ std::vector<Rendered> DialogueRenderer::render(const Record& record) const {
   const auto turns = conversation_of(record, parts_->config);
   const config::DataConfig& config = parts_->config;
   const bool everyone = config.dialogue == config::Dialogue::kPlay && config.character.empty();
-  return {render_dialogue(parts_->chat, turns, everyone ? config::Learn::kAll : config.learn, record)};
+  Rendered rendered = render_dialogue(parts_->chat, turns, everyone ? config::Learn::kAll : config.learn, record);
+  for (size_t i = 0; i < turns.size(); ++i) {
+    const std::string& role = turns[i].at("role").get_ref<const std::string&>();
+    if (!parts_->chat.expects(role))
+      throw InputError("{}: turn {} has the role '{}', which the chat template {} does not name.", record.where(),
+                       i + 1, role, parts_->chat.name());
+  }
+  return {std::move(rendered)};
 }
 
 }  // namespace trainer::data

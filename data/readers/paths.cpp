@@ -1,6 +1,7 @@
 #include "data/readers/paths.h"
 
 #include <glob.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -44,12 +45,44 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
+[[noreturn]] void fail_link(const fs::path& path) {
+  std::error_code error;
+  throw InputError("{}: this link leads to {}, which is not there.", path.string(),
+                   fs::read_symlink(path, error).string());
+}
+
 [[noreturn]] void fail_missing(const std::string& path) {
+  std::error_code error;
+  if (fs::is_symlink(path, error)) fail_link(path);
   fs::path parent = fs::path(path).parent_path();
   if (parent.empty()) parent = ".";
   if (!fs::is_directory(parent)) throw InputError("{}: there is no folder {}.", path, parent.string());
   throw InputError("{}: no such file or folder{}.", path,
                    did_you_mean(fs::path(path).filename().string(), names_in(parent)));
+}
+
+/// True for a file and false for a folder; what can't be read isn't left out without a word.
+bool is_file(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::is_directory(status)) return false;
+  if (fs::is_regular_file(status)) return true;
+  if (fs::is_symlink(path, error)) fail_link(path);
+  throw InputError("{}: no regular file. Move it away, or name the files that are to be read.", path.string());
+}
+
+/// A file that is there under two names would count twice.
+void expect_different(const std::vector<std::string>& files) {
+  std::map<std::pair<dev_t, ino_t>, std::string> seen;
+  for (const std::string& file : files) {
+    struct stat about {};
+    if (stat(file.c_str(), &about) != 0) continue;  // whoever opens it says why
+    const auto [other, is_new] = seen.try_emplace({about.st_dev, about.st_ino}, file);
+    if (!is_new) {
+      throw InputError("{}: the same file as {}: its records would count twice. Name the files that are to be read.",
+                       file, other->second);
+    }
+  }
 }
 
 void expect_one_format(const fs::path& folder, const std::vector<std::string>& files) {
@@ -69,14 +102,14 @@ std::vector<std::string> files_of_folder(const fs::path& folder, DataFormat form
   for (const std::string& name : names_in(folder)) {
     fs::path path = folder / name;
     bool wanted = !name.starts_with('.') && (format != DataFormat::kAuto || format_by_ending(path));
-    std::error_code error;
-    if (wanted && fs::is_regular_file(path, error)) files.push_back(path.string());
+    if (wanted && is_file(path)) files.push_back(path.string());
   }
   if (files.empty()) {
     throw InputError("{}: the folder has no data files (.csv .tsv .json .jsonl .txt, also with .gz or .zst).",
                      folder.string());
   }
   if (format == DataFormat::kAuto) expect_one_format(folder, files);
+  expect_different(files);
   return files;
 }
 
@@ -84,12 +117,11 @@ std::vector<std::string> files_of_glob(const std::string& pattern) {
   glob_t found{};
   int status = glob(pattern.c_str(), 0, nullptr, &found);  // sorted by name
   std::vector<std::string> files;
-  for (size_t i = 0; status == 0 && i < found.gl_pathc; ++i) {
-    std::error_code error;
-    if (fs::is_regular_file(found.gl_pathv[i], error)) files.emplace_back(found.gl_pathv[i]);
-  }
+  if (status == 0) files.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   globfree(&found);
+  std::erase_if(files, [](const std::string& path) { return !is_file(path); });
   if (files.empty()) throw InputError("{}: no file matches this pattern.", pattern);
+  expect_different(files);
   return files;
 }
 

@@ -106,6 +106,10 @@ class SeparatedReader : public RecordReader {
     }
     std::set<std::string> seen;
     for (const std::string& name : row_) {
+      if (name.find('\r') != kNone) {
+        throw InputError("{}: its lines end with CR alone, as on old Macs.\nConvert it with `tr '\\r' '\\n'`.",
+                         place());
+      }
       if (trimmed(name).empty()) {
         throw InputError("{}: a column has no name; without a line of names, give `columns`.", place());
       }

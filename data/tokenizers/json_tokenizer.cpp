@@ -104,6 +104,17 @@ class JsonTokenizer : public Tokenizer {
     return piece.data() ? std::optional(piece) : std::nullopt;
   }
 
+  void encode_piece(std::string_view text, std::vector<Token>& found) const {
+    try {
+      if (bytes_)
+        stages_.model->encode_bytes(text, found);
+      else
+        stages_.model->encode(text, found);
+    } catch (const InputError& error) {
+      throw InputError("{}: {}", files_.empty() ? "tokenizer.json" : files_.front().string(), error.what());
+    }
+  }
+
   std::vector<PlacedToken> tokenize(std::string_view text, bool add_special, bool offsets) const {
     check_length(text);
     std::string repaired;
@@ -116,10 +127,8 @@ class JsonTokenizer : public Tokenizer {
       found.clear();
       if (piece.token >= 0) {
         found.push_back({piece.token, 0, piece.end - piece.begin});
-      } else if (bytes_) {
-        stages_.model->encode_bytes(pieces.view(piece), found);
       } else {
-        stages_.model->encode(pieces.view(piece), found);
+        encode_piece(pieces.view(piece), found);
       }
       for (const Token& token : found) tokens.push_back(offsets ? place(pieces, piece, token) : PlacedToken{token.id});
     }

@@ -9,6 +9,8 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "engine/base/safe_text.h"
+
 namespace trainer::log {
 namespace {
 
@@ -50,7 +52,7 @@ void open(Level least, const std::string& prefix, const std::string& file) {
 }
 
 void write(Level level, std::string_view message) {
-  logger()->log(level_of(level), "{}", message);
+  logger()->log(level_of(level), "{}", safe_text(message));
 }
 
 }  // namespace trainer::log

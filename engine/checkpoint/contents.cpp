@@ -1,6 +1,7 @@
 #include "engine/checkpoint/contents.h"
 
 #include <algorithm>
+#include <limits>
 
 #include <nlohmann/json.hpp>
 
@@ -76,6 +77,23 @@ Conditions conditions_from(const json& manifest) {
   return manifest.value("conditions", json::object()).get<Conditions>();
 }
 
+int64_t count_at(const json& object, const char* key) {
+  const json& value = object.at(key);
+  constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
+  if (!value.is_number_unsigned() || value.get<uint64_t>() > kMost)
+    throw InputError("{} is {}; it must be a whole number that is not negative", key,
+                     value.is_structured() ? "no number" : value.dump());
+  return value.get<int64_t>();
+}
+
+void check_step(const fs::path& folder, int64_t step) {
+  const std::string name = folder.filename().string();
+  const size_t dash = name.rfind('-');
+  if (!name.starts_with("checkpoint-") || name.find_first_not_of("0123456789", dash + 1) != std::string::npos) return;
+  if (name.substr(dash + 1) != std::to_string(step))
+    throw InputError("it is of step {}, but its folder is called {}: was that renamed?", step, name);
+}
+
 json to_json(const std::vector<StoredFile>& files) {
   json all = json::array();
   for (const StoredFile& file : files)
@@ -86,7 +104,7 @@ json to_json(const std::vector<StoredFile>& files) {
 std::vector<StoredFile> files_from(const json& from) {
   std::vector<StoredFile> files;
   for (const json& file : from) {
-    files.push_back({file.at("name"), file.at("bytes"), file.at("digest")});
+    files.push_back({file.at("name"), count_at(file, "bytes"), file.at("digest")});
     const std::string& name = files.back().name;
     if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos)
       throw InputError("the file '{}' lies outside the checkpoint", name);
@@ -98,9 +116,14 @@ Contents read_contents(const fs::path& folder) {
   const fs::path path = folder / kManifest;
   const json all = unsealed(read_file(path), path);
   try {
-    Contents contents{all.at("progress").at("step"), all.at("world_size"), all.at("strategy"),
-                      all.at("optimizer"),           all.at("metrics"),    files_from(all.at("files")),
+    Contents contents{count_at(all.at("progress"), "step"),
+                      count_at(all, "world_size"),
+                      all.at("strategy"),
+                      all.at("optimizer"),
+                      all.at("metrics"),
+                      files_from(all.at("files")),
                       conditions_from(all)};
+    check_step(folder, contents.step);
     return contents;
   } catch (const json::exception& error) {
     throw InputError("{}: {}", path.string(), error.what());

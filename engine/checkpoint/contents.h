@@ -46,6 +46,12 @@ nlohmann::json unsealed(const std::string& text, const std::filesystem::path& pa
 Contents read_contents(const std::filesystem::path& folder);
 
 Conditions conditions_from(const nlohmann::json& manifest);
+
+/// The whole number at `key`. Errors: InputError when it is negative, beyond 63 bits or no whole number.
+int64_t count_at(const nlohmann::json& object, const char* key);
+/// A folder called checkpoint-N holds the state after step N. Errors: InputError.
+void check_step(const std::filesystem::path& folder, int64_t step);
+
 nlohmann::json to_json(const std::vector<StoredFile>& files);
 std::vector<StoredFile> files_from(const nlohmann::json& from);
 

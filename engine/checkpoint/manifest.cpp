@@ -1,6 +1,8 @@
 #include "engine/checkpoint/manifest.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <limits>
 
 #include <nlohmann/json.hpp>
 
@@ -42,10 +44,28 @@ json to_json(const SavedTensor& tensor) {
   return {{"kind", tensor.kind}, {"name", tensor.name}, {"shape", tensor.shape}, {"pieces", std::move(pieces)}};
 }
 
+/// Errors: InputError when its elements are more than 63 bits can count.
+nn::Shape shape_from(const json& from) {
+  nn::Shape shape;
+  int64_t numel = 1;
+  for (const json& size : from) {
+    shape.push_back(count_at({{"shape", size}}, "shape"));
+    if (__builtin_mul_overflow(numel, std::max<int64_t>(shape.back(), 1), &numel))
+      throw InputError("the shape {} has too many elements", from.dump().substr(0, 100));
+  }
+  return shape;
+}
+
+uint32_t crc32c_at(const json& piece) {
+  const int64_t value = count_at(piece, "crc32c");
+  if (value > std::numeric_limits<uint32_t>::max()) throw InputError("{} is no checksum of 32 bits", value);
+  return static_cast<uint32_t>(value);
+}
+
 SavedTensor tensor_from(const json& from) {
-  SavedTensor tensor{from.at("kind"), from.at("name"), from.at("shape"), {}};
+  SavedTensor tensor{from.at("kind"), from.at("name"), shape_from(from.at("shape")), {}};
   for (const json& p : from.at("pieces")) {
-    SavedPiece piece{p.at("file"), p.at("entry"), {}, p.at("begin"), p.at("end"), p.at("crc32c")};
+    SavedPiece piece{p.at("file"), p.at("entry"), {}, count_at(p, "begin"), count_at(p, "end"), crc32c_at(p)};
     if (p.contains("part")) piece.part = part_from(p.at("part"), tensor.shape);
     if (piece.file.find('/') != std::string::npos)
       throw InputError("piece of {} lies outside the checkpoint: '{}'", tensor.name, piece.file);
@@ -70,6 +90,24 @@ void check_complete(const SavedTensor& tensor) {
   }
   if (next != numel)
     throw InputError("{} of {} is incomplete: elements {} of {} are there", tensor.kind, tensor.name, next, numel);
+}
+
+/// How much the files of `folder` that are listed hold: no tensor has more elements, whatever its shape says.
+int64_t bytes_there(const std::string& folder, const std::vector<StoredFile>& files) {
+  int64_t sum = 0;
+  for (const StoredFile& file : files) {
+    std::error_code error;
+    const auto bytes = std::filesystem::file_size(std::filesystem::path(folder) / file.name, error);
+    if (!error) sum += static_cast<int64_t>(bytes);
+  }
+  return sum;
+}
+
+void check_size(const nn::Shape& shape, int64_t most) {
+  int64_t numel = 1;
+  for (const int64_t size : shape) numel *= size;
+  if (numel > most)
+    throw InputError("a tensor of shape {} has more elements than the files have bytes ({})", json(shape).dump(), most);
 }
 
 json progress_json(const Progress& p) {
@@ -122,27 +160,42 @@ std::string to_json(const Manifest& m) {
   return sealed(all.dump(1));
 }
 
+namespace {
+/// `is_here`: the folder's files are on this machine.
+Manifest parsed(const std::string& text, const std::string& folder, bool is_here);
+}  // namespace
+
 Manifest read_manifest(const std::string& folder) {
-  return manifest_from(read_file(folder + "/manifest.json"), folder);
+  return parsed(read_file(folder + "/manifest.json"), folder, /*is_here=*/true);
 }
 
 Manifest manifest_from(const std::string& text, const std::string& folder) {
+  return parsed(text, folder, /*is_here=*/false);
+}
+
+namespace {
+
+Manifest parsed(const std::string& text, const std::string& folder, bool is_here) {
   const std::string path = folder + "/manifest.json";
   const json all = unsealed(text, path);
   try {
     const json& p = all.at("progress");
-    Manifest m{{p.at("step"), p.at("consumed_samples"), p.at("global_batch_size"), p.at("optimizer_steps"),
-                p.at("loss_since_log"), p.at("updates_since_log"), p.at("tokens"), loss_scale_from(p), losses_from(p)},
-               all.at("world_size"),
-               all.at("seed"),
-               all.at("samples_per_epoch"),
+    Manifest m{{count_at(p, "step"), count_at(p, "consumed_samples"), count_at(p, "global_batch_size"),
+                count_at(p, "optimizer_steps"), p.at("loss_since_log"), count_at(p, "updates_since_log"),
+                count_at(p, "tokens"), loss_scale_from(p), losses_from(p)},
+               count_at(all, "world_size"),
+               count_at(all, "seed"),
+               count_at(all, "samples_per_epoch"),
                all.at("strategy"),
                all.at("optimizer"),
                all.at("metrics"),
                files_from(all.at("files")),
                {},
                conditions_from(all)};
+    check_step(folder, m.progress.step);
+    const int64_t most = is_here ? bytes_there(folder, m.files) : std::numeric_limits<int64_t>::max();
     for (const json& tensor : all.at("tensors")) {
+      check_size(shape_from(tensor.at("shape")), most);
       m.tensors.push_back(tensor_from(tensor));
       check_complete(m.tensors.back());
     }
@@ -153,6 +206,8 @@ Manifest manifest_from(const std::string& text, const std::string& folder) {
     throw InputError("{}: {}", path, error.what());
   }
 }
+
+}  // namespace
 
 std::string written_to_text(const std::vector<SavedTensor>& tensors, const std::vector<StoredFile>& files) {
   json all = json::array();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <set>
 
 #include <fmt/ranges.h>
@@ -124,9 +125,24 @@ bool FolderSource::head_is_separate(models::Model& model) const {
   return false;
 }
 
+namespace {
+
+std::string adapter_weights(const std::filesystem::path& folder) {
+  const auto weights = folder / "adapter_model.safetensors", pickle = folder / "adapter_model.bin";
+  if (!std::filesystem::exists(weights) && std::filesystem::exists(pickle))
+    throw InputError(
+        "{} is pickled. Loading a pickle can run any program, so it is not read.\n  Convert it once, in Python: load "
+        "the "
+        "adapter with PEFT's PeftModel.from_pretrained and save it with save_pretrained",
+        pickle.string());
+  return weights.string();
+}
+
+}  // namespace
+
 AdapterSource::AdapterSource(const std::string& folder, const parallel::WeightSource& base,
                              std::map<std::string, std::string> names)
-    : file_(folder + "/adapter_model.safetensors"), base_(base), names_(std::move(names)) {}
+    : file_(adapter_weights(folder)), base_(base), names_(std::move(names)) {}
 
 const std::string& AdapterSource::name_of(const nn::Parameter& parameter) const {
   return names_.at(parameter.name);

@@ -220,7 +220,7 @@ int run_checkpoint(const Arguments& arguments) {
     if (name == part.name) return part.run(Arguments(arguments.begin() + 1, arguments.end()));
     names.emplace_back(part.name);
   }
-  throw ConfigError("there is no command 'checkpoint {}'{}; `trainer checkpoint` lists them", name,
+  throw ConfigError("there is no command 'checkpoint {}'{}; `trainer checkpoint` lists them", config::shown(name),
                     did_you_mean(name, names));
 }
 

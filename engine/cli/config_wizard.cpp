@@ -35,6 +35,27 @@ std::optional<config::ModelDescription> describe(const std::string& model) {
   return known[model] = printed ? config::parse_description(*printed) : std::nullopt;
 }
 
+/// Asks as another one does. Answers that end too early, on a pipe, are no answers: nobody chose the rest. (Who sits at
+/// a terminal and presses Ctrl-D keeps it.)
+class WholePrompter : public config::Prompter {
+ public:
+  explicit WholePrompter(config::Prompter& inner) : inner_(inner) {}
+
+  config::Answer ask(const config::Question& question) override {
+    config::Answer answer = inner_.ask(question);
+    if (answer.kind == config::Answer::Kind::kEnd && !is_interactive())
+      throw ConfigError(
+          "the input ended at the question '{}': nothing was written\n  `trainer config --yes` keeps every default; "
+          "--answers FILE gives the answers by name",
+          question.text.substr(0, question.text.find('\n')));
+    return answer;
+  }
+  void say(const std::string& line) override { inner_.say(line); }
+
+ private:
+  config::Prompter& inner_;
+};
+
 config::Surroundings surroundings(const std::string& file) {
   config::Surroundings around;
   around.machine = config::read_machine();
@@ -69,7 +90,8 @@ void ask(config::WizardDraft& draft, const WizardOptions& options, const config:
     introduce(prompter, options.file, draft, around);
     config::Surroundings with_worker = around;
     with_worker.describe_model = describe;
-    config::ask_questions(draft, prompter, with_worker);
+    WholePrompter whole(prompter);
+    config::ask_questions(draft, whole, with_worker);
   }
 }
 
@@ -134,7 +156,8 @@ void write_configuration(const std::string& file, const std::string& text) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw machine_error("create", folder, error.value());
-  publish_file(file, text);
+  // Through a link, not in its place: somebody keeps the file elsewhere.
+  publish_file(fs::is_symlink(file, error) ? fs::weakly_canonical(file) : fs::path(file), text);
 }
 
 void run_wizard(const WizardOptions& options) {

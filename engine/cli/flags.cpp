@@ -49,7 +49,7 @@ std::string about_option(const std::string& flag) {
   const std::string hint = about_option(name);
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) names.push_back(option->get_name());
-  throw ConfigError("'{}' is not a flag of `trainer {}`{}", name, app.get_name(),
+  throw ConfigError("'{}' is not a flag of `trainer {}`{}", config::shown(name), app.get_name(),
                     hint.empty() ? did_you_mean(name, names) : hint);
 }
 
@@ -77,7 +77,7 @@ bool parse(CLI::App& app, const Arguments& arguments) {
     fmt::print("{}", app.help());
     return false;
   } catch (const CLI::ParseError& error) {
-    throw ConfigError("{}; `trainer {} --help` lists the flags", error.what(), app.get_name());
+    throw ConfigError("{}; `trainer {} --help` lists the flags", config::shown(error.what(), 300), app.get_name());
   }
   const auto unknown = app.remaining();
   if (!unknown.empty()) fail_unknown(app, unknown.front());
@@ -159,7 +159,8 @@ Asked PlanFlags::asked() const {
   }
   for (const std::string& set : sets_) {
     const std::size_t equals = set.find('=');
-    if (equals == std::string::npos || equals == 0) throw ConfigError("--set {}: must be section.key=value", set);
+    if (equals == std::string::npos || equals == 0)
+      throw ConfigError("--set {}: must be section.key=value", config::shown(set));
     asked.set(set.substr(0, equals), set.substr(equals + 1), "--set");
   }
   return asked;

@@ -14,13 +14,25 @@
 namespace trainer::cli {
 namespace {
 
+constexpr std::size_t kMostLines = 5;  // and one that counts them: the most that a command says when it fails
+
+std::string first_lines(const std::string& text) {
+  std::size_t end = 0;
+  for (std::size_t line = 0; line < kMostLines; ++line) {
+    end = text.find('\n', end);
+    if (end == std::string::npos) return text;
+    ++end;
+  }
+  return text.substr(0, end - 1);
+}
+
 config::Plan resolve(const PlanFlags& flags) {
   try {
     return flags.resolve();
   } catch (const config::ConfigProblems& found) {
     if (found.problems().size() < 2) throw;
-    throw ConfigError("{}\n{} problems; `trainer check` with the same arguments shows the lines", found.what(),
-                      found.problems().size());
+    throw ConfigError("{}\n{} problems; `trainer check` with the same arguments shows {}", first_lines(found.what()),
+                      found.problems().size(), found.problems().size() > kMostLines ? "all of them" : "the lines");
   }
 }
 

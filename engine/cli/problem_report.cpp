@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "engine/base/safe_text.h"
 #include "engine/config/document/json_text.h"
 #include "engine/config/document/scalar.h"
 
@@ -37,8 +38,8 @@ std::string painted(const std::string& text, const char* colour, bool wanted) {
 
 std::string entry_text(const config::Problem& problem, bool colour) {
   std::string place = problem.mark.source ? config::to_string(problem.mark) + ": " : "";
-  std::string text = painted(place, "1", colour) + painted(problem.message, "31", colour) + "\n";
-  const std::string lines = config::excerpt(problem.mark);
+  std::string text = painted(safe_text(place), "1", colour) + painted(safe_text(problem.message), "31", colour) + "\n";
+  const std::string lines = safe_text(config::excerpt(problem.mark));
   return lines.empty() ? text : text + painted(lines, "2", colour) + "\n";
 }
 
@@ -93,7 +94,7 @@ std::string problem_json(const std::vector<config::Problem>& problems) {
     entry["column"] = Node::scalar(std::to_string(problem.mark.column));
     if (!file && problem.mark.source) entry["origin"] = text_node(*problem.mark.source);
     entry["option"] = text_node(problem.path);
-    entry["message"] = text_node(problem.message);
+    entry["message"] = text_node(without_secrets(problem.message));
     entry["rule"] = text_node(problem.rule);
     list.items.push_back(std::move(entry));
   }

@@ -8,6 +8,8 @@
 #include "engine/base/edit_distance.h"
 #include "engine/base/errors.h"
 #include "engine/base/log.h"
+#include "engine/base/safe_text.h"
+#include "engine/config/problems.h"
 
 namespace trainer::cli {
 namespace {
@@ -22,7 +24,8 @@ void print_help() {
 [[noreturn]] void fail_unknown(const std::string& name) {
   std::vector<std::string> names;
   for (const Command& command : commands()) names.emplace_back(command.name);
-  throw ConfigError("there is no command '{}'{}; `trainer --help` lists them", name, did_you_mean(name, names));
+  throw ConfigError("there is no command '{}'{}; `trainer --help` lists them", config::shown(name),
+                    did_you_mean(name, names));
 }
 
 int dispatch(const Arguments& arguments) {
@@ -53,16 +56,16 @@ int run(const Arguments& arguments) {
     return dispatch(arguments);
   } catch (const InternalError& error) {
     fmt::print(stderr, "{}\nThis is a bug in trainer: please report it, with this message and the configuration.\n",
-               error.what());
+               safe_text(error.what()));
     return error.code();
   } catch (const Error& error) {
-    fmt::print(stderr, "{}\n", error.what());
+    fmt::print(stderr, "{}\n", safe_text(error.what()));
     return error.code();
   } catch (const std::exception& error) {
     fmt::print(stderr,
                "unexpected: {}\nThis is a bug in trainer: please report it, with this message and the "
                "configuration.\n",
-               error.what());
+               safe_text(error.what()));
     return kInternalFailure;
   }
 }

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "engine/config/given_text.h"
 #include "engine/config/tables.h"
 
 namespace trainer::config {
@@ -53,7 +54,9 @@ Node document_of(const std::string& path, Node value, const Mark& mark) {
 
 void apply_override(const Override& given, Draft& draft) {
   const Mark mark{std::make_shared<const std::string>(given.source), 0, 0};
-  apply(document_of(given.path, value_of(given, draft.problems), mark), std::filesystem::current_path(), draft);
+  const Node document = document_of(given.path, value_of(given, draft.problems), mark);
+  refuse_secrets(document, draft.problems);
+  apply(document, std::filesystem::current_path(), draft);
 }
 
 std::string launch_flag(const std::string& path, const Entry& entry) {

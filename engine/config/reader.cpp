@@ -5,6 +5,7 @@
 #include <set>
 
 #include "engine/config/ds_config.h"
+#include "engine/config/given_text.h"
 #include "engine/config/hub_folder.h"
 #include "engine/config/tables.h"
 
@@ -130,9 +131,13 @@ class Reader {
     for (std::string* text : entry.texts(section)) {
       const auto& words = entry.keywords;
       if (std::find(words.begin(), words.end(), *text) != words.end()) continue;
-      const std::string path = absolute_path(*text, folder_);
-      const std::string of_hub = entry.hub && !std::filesystem::exists(path) ? hub_folder(*text) : "";
-      *text = of_hub.empty() ? path : of_hub;
+      const std::string absolute = absolute_path(*text, folder_);
+      if (const std::string why = path_fault(*text, absolute); !why.empty()) {
+        draft_.problems.add(node.mark, path, fmt::format("{} {}", path, why));
+        return;
+      }
+      const std::string of_hub = entry.hub && !std::filesystem::exists(absolute) ? hub_folder(*text) : "";
+      *text = of_hub.empty() ? absolute : of_hub;
     }
   }
 

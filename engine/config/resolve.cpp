@@ -7,6 +7,7 @@
 #include "engine/base/errors.h"
 #include "engine/config/environment.h"
 #include "engine/config/files.h"
+#include "engine/config/given_text.h"
 #include "engine/config/machines.h"
 #include "engine/config/rules.h"
 #include "engine/config/tables.h"
@@ -24,6 +25,7 @@ void apply_file(const std::string& file, Draft& draft) {
     throw ConfigError("{}: is empty; `trainer config --config_file {}` asks what to write there", file, file);
   }
   expand_environment(document, draft.problems);
+  refuse_secrets(document, draft.problems);
   apply(document, fs::absolute(file).parent_path(), draft);
 }
 

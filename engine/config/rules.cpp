@@ -74,6 +74,11 @@ void machines(const Config& config, Judge& judge) {
   if (config.main_process_ip.empty())
     judge.refuse("main_process_ip", "main_process_ip is required when num_machines is {}: the address of machine 0",
                  config.num_machines);
+  if (config.main_process_ip == "0.0.0.0" || config.main_process_ip == "::")
+    judge.refuse("main_process_ip",
+                 "main_process_ip is {}, which is every interface: give the address at which the other machines reach "
+                 "machine 0",
+                 config.main_process_ip);
   if (config.num_processes % config.num_machines != 0)
     judge.refuse(
         "num_processes",
@@ -413,6 +418,24 @@ void schedule(const Config& config, Judge& judge) {
                  "warmup_stable_decay needs num_decay_steps in lr_scheduler_kwargs");
 }
 
+/// What a run writes must not become what the next one reads, nor take the place of what it starts from.
+void output(const Config& config, Judge& judge) {
+  if (judge.failed("output_dir") || config.output_dir.empty()) return;
+  const auto is_output = [&](const std::string& path) { return path == config.output_dir; };
+  const auto& train = config.data.train.path;
+  if (std::any_of(train.begin(), train.end(), is_output))
+    judge.refuse("output_dir", "output_dir is {}, the folder that data.train.path reads: give the run another one",
+                 shown(config.output_dir));
+}
+
+void warmup(const Config& config, Judge& judge) {
+  const TrainingConfig& t = config.training;
+  if (t.max_steps > 0 && t.warmup_steps > static_cast<double>(t.max_steps) && !judge.failed("training.warmup_steps"))
+    judge.warn("training.warmup_steps",
+               "training.warmup_steps is {}, but max_steps is {}: the learning rate never reaches {}", t.warmup_steps,
+               t.max_steps, t.learning_rate);
+}
+
 void optimizer(const Config& config, Judge& judge) {
   try {
     read_optim_args(config.training);
@@ -489,6 +512,8 @@ const std::vector<Rule>& rules() {
       {"batch-product", "The global batch is what all ranks take in all forward passes of an update.", batch},
       {"deterministic-is-fixed", "What is to be equal bit for bit may depend on nothing that changes.", deterministic},
       {"local-sgd-has-copies", "Ranks that train alone for a while hold the whole model each.", local_sgd},
+      {"output-is-apart", "A run doesn't read what it writes.", output},
+      {"warmup-ends", "A warm-up that outlasts the run is told.", warmup},
       {"schedule-is-whole", "A schedule has what its formula needs.", schedule},
       {"optim-args-fit", "An optimiser takes the arguments it has, in their ranges.", optimizer},
       {"compression-fits", "Gradients are made smaller where they are exchanged, and what that costs is said.",

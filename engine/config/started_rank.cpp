@@ -132,7 +132,7 @@ std::optional<StartedRank> read(const Starter& starter) {
   for (const char* variable : {starter.rank, starter.ranks, starter.local_rank})
     if (value_of(variable).empty()) return std::nullopt;
   StartedRank started{.by = starter.name, .rank = number(starter.rank), .ranks = number(starter.ranks)};
-  if (started.ranks == 1) return std::nullopt;
+  if (started.ranks == 1 && started.rank == 0) return std::nullopt;
   started.local_rank = number(starter.local_rank);
   started.ranks_variable = starter.ranks;
   std::string local_variable;

@@ -63,6 +63,11 @@ MachineError listen_error(const Address& address, int error) {
         "cannot listen on {}: the port is in use\n  end the program that has it (`ss -ltnp`), or give "
         "another main_process_port to all machines",
         address.text());
+  if (error == EACCES)
+    return MachineError(
+        "cannot listen on {}: this account may not use ports that low\n  give another main_process_port to all "
+        "machines",
+        address.text());
   return MachineError("cannot listen on {}: {}", address.text(), std::strerror(error));
 }
 

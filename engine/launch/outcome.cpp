@@ -10,6 +10,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/safe_text.h"
 #include "engine/launch/failure.h"
 
 namespace trainer::launch {
@@ -144,7 +145,7 @@ void write_outcome(const Outcome& outcome, const Kept& kept, const fs::path& out
   nlohmann::ordered_json json;
   json["code"] = outcome.code;
   json["cause"] = cause_name(outcome.code);
-  json["message"] = outcome.message;
+  json["message"] = without_secrets(outcome.message);
   json["host"] = host;
   json["rank"] = outcome.rank >= 0 ? nlohmann::ordered_json(outcome.rank) : nlohmann::ordered_json();
   if (!outcome.machine.empty()) json["machine"] = outcome.machine;

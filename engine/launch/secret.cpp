@@ -4,6 +4,7 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
+#include <sys/stat.h>
 
 #include <climits>
 #include <cstdlib>
@@ -28,6 +29,10 @@ std::string read_secret(const std::string& file) {
   constexpr int64_t kMostBytes = 64 << 10;
   try {
     std::string secret = read_file(file, kMostBytes);
+    struct stat about {};
+    if (stat(file.c_str(), &about) == 0 && (about.st_mode & (S_IROTH | S_IWOTH)) != 0)
+      throw ConfigError("{}={}: everybody on this machine can read the file: `chmod 600 {}`", kFileVariable, file,
+                        file);
     while (secret.ends_with('\n') || secret.ends_with('\r')) secret.pop_back();
     if (secret.empty()) throw ConfigError("{}={}: the file is empty", kFileVariable, file);
     return secret;

@@ -9,6 +9,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/log.h"
+#include "engine/base/safe_text.h"
 #include "engine/config/handover.h"
 #include "engine/prepare/inputs.h"
 #include "engine/prepare/prepare_bar.h"
@@ -39,10 +40,10 @@ int main(int argc, char** argv) {
   try {
     return prepare_plan(shows ? std::atoll(argv[2]) : 0);
   } catch (const Error& error) {
-    fmt::print(to, "{}\n", error.what());
+    fmt::print(to, "{}\n", safe_text(error.what()));
     return error.code();
   } catch (const std::exception& error) {
-    fmt::print(to, "internal error: {}\nPlease report this.\n", error.what());
+    fmt::print(to, "internal error: {}\nPlease report this.\n", safe_text(error.what()));
     return kInternalFailure;
   }
 }

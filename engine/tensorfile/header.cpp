@@ -16,6 +16,11 @@ namespace {
 
 using Json = nlohmann::json;
 
+// Stricter than the format: what no model needs, and what costs time and memory before a weight is read.
+constexpr std::size_t kMaxTensors = 100'000, kMaxDimensions = 8, kMaxNameBytes = 512;
+constexpr std::size_t kMaxMetadataBytes = 16u << 20;
+constexpr int64_t kMaxIgnoredDepth = 4;
+
 /// Where a file breaks the rules; the advice is always the same.
 class Complaint {
  public:
@@ -28,6 +33,10 @@ class Complaint {
  private:
   const std::filesystem::path& file_;
 };
+
+bool is_control(char letter) {
+  return static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f;
+}
 
 /// The bytes of a tensor, or nothing when they are more than 64 bits can count or don't fill whole bytes. Dimensions of
 /// 0 count as 1 for the limit, because strides are made of the others.
@@ -60,13 +69,16 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     if (where_ != Where::kList) return other_value();
     if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
       complain_(fmt::format("{} of tensor {} holds {}, more than 63 bits", field_, shown_name(name_), value));
+    if (list_->size() == kMaxDimensions)
+      complain_(fmt::format("{} of tensor {} has more than {} numbers", field_, shown_name(name_), kMaxDimensions));
     list_->push_back(static_cast<int64_t>(value));
     return true;
   }
 
   bool string(string_t& value) override {
-    if (where_ == Where::kMetadata) return header_.metadata[field_] = value, true;
+    if (where_ == Where::kMetadata) return add_metadata(value), true;
     if (where_ != Where::kTensor || field_ != "dtype") return other_value();
+    refuse_second(dtype_.has_value());
     dtype_ = value;
     return true;
   }
@@ -74,6 +86,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   bool key(string_t& key) override {
     if (where_ == Where::kFile) {
       name_ = key;
+      check_name(key);
       if (!names_.insert(key).second) complain_(fmt::format("its header has {} twice", shown_name(key)));
     } else if (where_ != Where::kIgnored) {
       field_ = key;
@@ -98,6 +111,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
 
   bool start_array(std::size_t) override {
     if (where_ != Where::kTensor || (field_ != "shape" && field_ != "data_offsets")) return open_ignored();
+    refuse_second(field_ == "shape" ? shape_.has_value() : offsets_.has_value());
     list_ = field_ == "shape" ? &shape_.emplace() : &offsets_.emplace();
     where_ = Where::kList;
     return true;
@@ -126,12 +140,32 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   bool open_ignored() {
     if (!ignoring()) return other_value();
     where_ = Where::kIgnored;
-    ++ignored_depth_;
+    if (++ignored_depth_ > kMaxIgnoredDepth)
+      complain_(fmt::format("{} of tensor {} is nested more than {} deep", shown_name(field_), shown_name(name_),
+                            kMaxIgnoredDepth));
     return true;
   }
   bool close_ignored() {
     if (--ignored_depth_ == 0) where_ = Where::kTensor;
     return true;
+  }
+
+  void check_name(const string_t& name) const {
+    if (name.size() > kMaxNameBytes)
+      complain_(
+          fmt::format("the name {} has {} bytes, at most {} are read", shown_name(name), name.size(), kMaxNameBytes));
+  }
+
+  void refuse_second(bool is_there) const {
+    if (is_there) complain_(fmt::format("tensor {} has {} twice", shown_name(name_), field_));
+  }
+
+  void add_metadata(const string_t& value) {
+    metadata_bytes_ += field_.size() + value.size();
+    if (metadata_bytes_ > kMaxMetadataBytes)
+      complain_(fmt::format("its __metadata__ has more than {} bytes", kMaxMetadataBytes));
+    if (!header_.metadata.emplace(field_, value).second)
+      complain_(fmt::format("__metadata__ has {} twice", shown_name(field_)));
   }
 
   /// A value that has no place here, unless it is ignored.
@@ -173,6 +207,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     if (*bytes != end - begin)
       complain_(fmt::format("tensor {} of shape {} and dtype {} needs {} bytes, but has {}", shown_name(name_),
                             shape_text(*shape_), dtype.name, *bytes, end - begin));
+    if (header_.tensors.size() == kMaxTensors) complain_(fmt::format("it has more than {} tensors", kMaxTensors));
     header_.tensors.push_back({name_, &dtype, std::move(*shape_), begin, *bytes});
   }
 
@@ -187,6 +222,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   std::optional<std::vector<int64_t>> shape_, offsets_;
   std::vector<int64_t>* list_ = nullptr;  // one of the two above
   int64_t ignored_depth_ = 0;
+  std::size_t metadata_bytes_ = 0;
 };
 
 /// Every byte of the data must belong to exactly one tensor.
@@ -262,8 +298,7 @@ std::string shown_name(std::string_view text) {
   constexpr std::size_t kMost = 120;
   std::string shown;
   for (char letter : text.substr(0, kMost)) {
-    const bool control = static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f;
-    shown += control ? '?' : letter;
+    shown += is_control(letter) ? '?' : letter;
   }
   return fmt::format("'{}{}'", shown, text.size() > kMost ? "..." : "");
 }

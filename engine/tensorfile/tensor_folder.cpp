@@ -40,6 +40,8 @@ Json parse_index(const fs::path& index) {
     return Json::parse(read_file(index, kMaxIndexBytes), check);
   } catch (const Json::parse_error& error) {
     complain(index, fmt::format("it is no JSON at byte {}", error.byte));
+  } catch (const Json::exception&) {  // a number that no double holds
+    complain(index, "one of its numbers is too large");
   }
 }
 
@@ -51,6 +53,30 @@ void check_shard_name(const fs::path& index, const std::string& tensor, const Js
     complain(index,
              fmt::format("the file of tensor {} is {}; must be the name of a .safetensors file in the same folder",
                          shown_name(tensor), shown_name(name)));
+}
+
+/// A link must stay in the folder: it came with the model, from somebody who knows no file of ours. The Hub's cache
+/// keeps a snapshot's files in blobs/ beside snapshots/.
+void check_link(const fs::path& folder, const fs::path& file) {
+  std::error_code error;
+  if (!fs::is_symlink(file, error)) return;
+  const fs::path target = fs::weakly_canonical(file, error), home = fs::weakly_canonical(folder, error);
+  const auto below = [&](const fs::path& place) {
+    return std::mismatch(place.begin(), place.end(), target.begin(), target.end()).first == place.end();
+  };
+  const bool of_hub = home.parent_path().filename() == "snapshots";
+  if (below(home) || (of_hub && below(home.parent_path().parent_path() / "blobs"))) return;
+  throw InputError(
+      "{} is a link out of its folder, to {}: it is not followed\n  copy the file there, or give the folder it is in",
+      file.string(), target.string());
+}
+
+/// Weights, that is: the Trainer keeps other things in pickles beside them.
+bool is_pickle(const std::string& name) {
+  for (const char* const other : {"training_args", "optimizer", "scheduler", "rng_state", "scaler"})
+    if (name.starts_with(other)) return false;
+  const std::string ending = fs::path(name).extension().string();
+  return ending == ".bin" || ending == ".pt" || ending == ".pth" || ending == ".ckpt" || ending == ".pkl";
 }
 
 std::vector<std::string> entries_of(const fs::path& folder) {
@@ -89,9 +115,8 @@ TensorFolder::TensorFolder(const fs::path& folder) : folder_(folder) {
 
 bool TensorFolder::has_weights(const fs::path& folder) {
   const std::vector<std::string> entries = entries_of(folder);
-  return std::any_of(entries.begin(), entries.end(), [](const std::string& name) {
-    return name.starts_with("model.safetensors") || name.starts_with("pytorch_model");
-  });
+  return std::any_of(entries.begin(), entries.end(),
+                     [](const std::string& name) { return name.starts_with("model.safetensors") || is_pickle(name); });
 }
 
 std::vector<std::string> TensorFolder::names() const {
@@ -106,6 +131,7 @@ const SafetensorsFile* TensorFolder::find(const std::string& name) const {
 }
 
 void TensorFolder::open_single(const fs::path& file) {
+  check_link(folder_, file);
   files_.push_back(std::make_unique<SafetensorsFile>(file));
   for (const TensorInfo& tensor : files_.back()->tensors()) files_by_name_.emplace(tensor.name, files_.back().get());
 }
@@ -124,6 +150,7 @@ void TensorFolder::open_shards(const fs::path& index) {
       if (!fs::exists(folder_ / name, ignored))
         throw InputError("{} is missing, which {} names for tensor {}\n  copy or download all shards",
                          (folder_ / name).string(), index.filename().string(), shown_name(tensor));
+      check_link(folder_, folder_ / name);
       files_.push_back(std::make_unique<SafetensorsFile>(folder_ / name));
       file = files_.back().get();
     }
@@ -136,17 +163,15 @@ void TensorFolder::open_shards(const fs::path& index) {
 
 void TensorFolder::complain_of_no_weights() const {
   std::vector<std::string> entries = entries_of(folder_);
-  const auto pickled = [](const std::string& name) {
-    return name.starts_with("pytorch_model") && name.ends_with(".bin");
-  };
-  if (std::any_of(entries.begin(), entries.end(), pickled))
+  const auto pickled = std::find_if(entries.begin(), entries.end(), is_pickle);
+  if (pickled != entries.end())
     throw InputError(
-        "{} has pickled weights only (pytorch_model.bin). Loading a pickle can run any program, so they are not read.\n"
+        "{} has pickled weights only ({}). Loading a pickle can run any program, so they are not read.\n"
         "  Convert them once, in Python, in that folder:\n"
         "  from transformers import AutoConfig; import transformers\n"
         "  getattr(transformers, "
         "AutoConfig.from_pretrained('.').architectures[0]).from_pretrained('.').save_pretrained('.')",
-        folder_.string());
+        folder_.string(), shown_name(*pickled));
   constexpr size_t kMost = 12;
   const std::string more = entries.size() > kMost ? fmt::format(" and {} more", entries.size() - kMost) : "";
   entries.resize(std::min(entries.size(), kMost));

@@ -4,6 +4,7 @@
 
 #include "data/tokenize_command.h"
 #include "engine/base/errors.h"
+#include "engine/base/safe_text.h"
 #include "engine/worker/commands.h"
 
 int main(int argc, char** argv) {
@@ -20,10 +21,10 @@ int main(int argc, char** argv) {
     if (command == "dump-logits") return worker::dump_logits_command(args);
     throw ConfigError("trainer-worker has no command '{}'. It is called by `trainer`.", command);
   } catch (const Error& error) {
-    fmt::print(stderr, "{}\n", error.what());
+    fmt::print(stderr, "{}\n", safe_text(error.what()));
     return error.code();
   } catch (const std::exception& error) {
-    fmt::print(stderr, "internal error: {}\nPlease report this.\n", error.what());
+    fmt::print(stderr, "internal error: {}\nPlease report this.\n", safe_text(error.what()));
     return kInternalFailure;
   }
 }

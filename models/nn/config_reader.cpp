@@ -47,7 +47,12 @@ bool ConfigReader::is_null(const std::string& key) const {
 void ConfigReader::number(const std::string& key, int64_t least, int64_t& value) {
   if (!has(key)) return;
   if (!is_integer(this->value(key), least)) return wrong(key, fmt::format("an integer of at least {}", least));
-  value = this->value(key).get<int64_t>();
+  // A model is built before its weights are looked for, layer by layer.
+  constexpr int64_t kMostLayers = 10'000, kMost = int64_t{1} << 40;
+  const int64_t most = key.find("layer") != std::string::npos ? kMostLayers : kMost;
+  const auto given = this->value(key).get<int64_t>();
+  if (given > most) return wrong(key, fmt::format("at most {}", most));
+  value = given;
 }
 
 void ConfigReader::number(const std::string& key, double least, double most, double& value) {
@@ -166,8 +171,10 @@ ConfigReader ConfigReader::below(const std::string& key) const {
 }
 
 void ConfigReader::wrong(const std::string& key, const std::string& wanted) {
-  problem(
-      fmt::format("{}{} must be {}; is {}", prefix_, key, wanted, json_->contains(key) ? value(key).dump() : "absent"));
+  constexpr size_t kShown = 80;
+  std::string given = json_->contains(key) ? value(key).dump() : "absent";
+  if (given.size() > kShown) given = given.substr(0, kShown) + "…";
+  problem(fmt::format("{}{} must be {}; is {}", prefix_, key, wanted, given));
 }
 
 void ConfigReader::refuse_unknown() {

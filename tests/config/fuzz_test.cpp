@@ -24,7 +24,7 @@ const std::string kWhole =
     "  train:\n"
     "    path:\n"
     "    - a.txt\n"
-    "    - |\n"
+    "    - >-\n"
     "      b\n"
     "  validation: {fraction: 0.1}\n"
     "lora: {r: 8, target_modules: [q, v], lora_alpha: 32}\n"

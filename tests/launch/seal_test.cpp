@@ -34,6 +34,11 @@ TEST(Secret, TheHashIsTheStandardsOne) {
 TEST(Secret, ComesFromTheEnvironmentOrAFileAndIsNotPassedOn) {
   const auto file = std::filesystem::temp_directory_path() / fmt::format("secret-{}", getpid());
   std::ofstream(file) << "open sesame\n";
+  using std::filesystem::perms;
+  std::filesystem::permissions(file, perms::owner_read | perms::owner_write | perms::others_read);
+  setenv("TRAINER_SECRET_FILE", file.c_str(), 1);
+  EXPECT_THROW(take_secret(), ConfigError);  // everybody can read it
+  std::filesystem::permissions(file, perms::owner_read | perms::owner_write);
   EXPECT_EQ(take_secret(), "");
   setenv("TRAINER_SECRET", "s", 1);
   EXPECT_EQ(take_secret(), "s");

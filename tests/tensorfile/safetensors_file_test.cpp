@@ -104,7 +104,7 @@ const std::vector<Case>& cases() {
       {"TrailingBytes", files("{" + entry("a", "U8", "[2]", 0, 2) + "}", 3), "end at byte 2 of the data, but it has 3"},
       {"SameNameTwice", files("{" + entry("a", "U8", "[1]", 0, 1) + "," + entry("a", "U8", "[1]", 1, 2) + "}", 2),
        "has 'a' twice"},
-      {"DeepNesting", files(R"({"a":{"x":)" + std::string(1'000'000, '[')), "no valid JSON"},
+      {"DeepNesting", files(R"({"a":{"x":)" + std::string(1'000'000, '[')), "nested more than 4 deep"},
       {"LineBreakInName", files("{" + entry(R"(a\nb)", "U8", "[1]", 0, 2) + "}", 2), "tensor 'a?b' of shape"},
   };
   return kCases;

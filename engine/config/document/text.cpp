@@ -8,10 +8,14 @@ namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-/// By its mark, or by the zero beside the first character: configurations begin with an ASCII one.
-bool is_utf16(const std::string& bytes) {
-  if (bytes.starts_with("\xFF\xFE") || bytes.starts_with("\xFE\xFF")) return true;
-  return bytes.size() > 1 && (bytes[0] == '\0') != (bytes[1] == '\0');
+/// By its mark, or by the zeros beside the first character: configurations begin with an ASCII one. "" for others.
+const char* wide_encoding(const std::string& bytes) {
+  using namespace std::string_view_literals;
+  const std::string_view text = bytes;
+  if (text.starts_with("\xFF\xFE\0\0"sv) || text.starts_with("\0\0\xFE\xFF"sv)) return "UTF-32";
+  if (text.size() > 3 && (text.starts_with("\0\0\0"sv) || text.substr(1).starts_with("\0\0\0"sv))) return "UTF-32";
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) return "UTF-16";
+  return text.size() > 1 && (text[0] == '\0') != (text[1] == '\0') ? "UTF-16" : "";
 }
 
 }  // namespace
@@ -20,7 +24,8 @@ std::string utf8_text(const std::string& bytes, const std::string& source) {
   if (bytes.size() > kMaxBytes) {
     throw ConfigError("{}: is {} bytes long, and no configuration is longer than {}", source, bytes.size(), kMaxBytes);
   }
-  if (is_utf16(bytes)) throw ConfigError("{}: is UTF-16 text: save it as UTF-8", source);
+  if (const std::string_view wide = wide_encoding(bytes); !wide.empty())
+    throw ConfigError("{}: is {} text: save it as UTF-8", source, wide);
   if (const auto zero = bytes.find('\0'); zero != std::string::npos) {
     throw ConfigError("{}: holds a zero byte at offset {}: not a text file", source, zero);
   }

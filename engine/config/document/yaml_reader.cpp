@@ -207,6 +207,26 @@ class Builder : public YAML::EventHandler {
   std::size_t copied_ = 0;
 };
 
+/// yaml-cpp reads a bracket's content to the end before it tells of it, and needs 200 bytes for each that stays open.
+/// Texts may hold brackets too, so that only what nobody writes is refused.
+bool opens_too_many(const std::string& text) {
+  constexpr int kMost = 1000;
+  int open = 0;
+  for (const char c : text) {
+    if (c == '[' || c == '{') ++open;
+    if (c == ']' || c == '}') open = std::max(0, open - 1);
+    if (open > kMost) return true;
+  }
+  return false;
+}
+
+/// Throws ConfigError for what yaml-cpp would take too long for, or explain badly.
+void refuse_unreadable(const std::string& text, const std::string& source) {
+  if (opens_too_many(text)) throw ConfigError("{}: nested more than {} deep: not a configuration", source, kMaxDepth);
+  if (text.find('\n') == std::string::npos && std::count(text.begin(), text.end(), '\r') > 1)
+    throw ConfigError("{}: its lines end with CR alone, as on old Macs: save it with LF, or with CR and LF", source);
+}
+
 }  // namespace
 
 Node parse_yaml(const std::string& text, const std::string& source, Problems& problems) {
@@ -218,6 +238,7 @@ Node parse_yaml(const std::string& text, const std::string& source, Problems& pr
   }
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   const std::string body = text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size()) : text;
+  refuse_unreadable(body, source);
   Builder builder(body, source, problems);
   try {
     std::istringstream in(body);

@@ -1,0 +1,18 @@
+// What may be shown on a screen or kept in a log: no secret, and nothing that moves a terminal's cursor.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace trainer {
+
+/// `text` with what looks like a secret replaced by "<secret>": tokens by their shape (hf_…, ghp_…, sk-…, "Bearer …"),
+/// what stands before the @ of an address, and the values of environment variables called *TOKEN*, *SECRET*,
+/// *PASSWORD* or *KEY*.
+std::string without_secrets(std::string_view text);
+
+/// without_secrets(), with control characters and marks of the writing direction made visible, as \x1b or \u202e. Lines
+/// and tabs stay.
+std::string safe_text(std::string_view text);
+
+}  // namespace trainer

@@ -1,0 +1,109 @@
+"""The catalogue of bad inputs: each line with its exit class, a short message that names the place, and nothing
+written. Beside unit tests of the readers, this is what a user sees. No time is asserted; tools/bench/bad_inputs.py
+shows them."""
+
+import concurrent.futures
+import unittest
+
+import command_lines
+import config_lines
+import data_lines
+import file_lines
+import launch_lines
+import tokenizer_lines
+from case import TRAINER, Elsewhere, Shared, expand, faults, run, runnable
+
+SECTIONS = {"Configuration": (config_lines, 1, 86), "CommandLine": (command_lines, 87, 101),
+            "Data": (data_lines, 102, 140), "Tokenizer": (tokenizer_lines, 141, 166),
+            "Files": (file_lines, 167, 210), "Launch": (launch_lines, 211, 229)}
+AT_ONCE = 4
+
+
+class Section(unittest.TestCase):
+    """Runs the cases of one section, some at a time: they mostly wait for the program to be loaded."""
+
+    module = None
+
+    @classmethod
+    def setUpClass(cls):
+        if not TRAINER:
+            raise unittest.SkipTest("TRAINER_BIN is not set: the path of the built `trainer`")
+
+    def check(self, needs_model):
+        cases = runnable(self.module.LINES)
+        shared = Shared()
+        self.addCleanup(shared.remove)
+        if needs_model:
+            shared.make_model_and_run()
+        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+            for case, wrong in zip(cases, pool.map(lambda case: tried(case, shared), cases)):
+                with self.subTest(case.name):
+                    self.assertEqual(wrong, "")
+
+
+def tried(case, shared):
+    """Why the case fails, or ""."""
+    place = shared.place()
+    outcome, before = run(case, place, shared)
+    wrong = faults(case, place, outcome, before)
+    return "" if not wrong else "\n".join([case.name, *wrong, f"exit {outcome.code}", outcome.err[:3000],
+                                           outcome.out[-1000:] if case.code == 0 else ""])
+
+
+class Configuration(Section):
+    module = config_lines
+
+    def test_lines(self):
+        self.check(needs_model=False)
+
+
+class CommandLine(Section):
+    module = command_lines
+
+    def test_lines(self):
+        self.check(needs_model=False)
+
+
+class Data(Section):
+    module = data_lines
+
+    def test_lines(self):
+        self.check(needs_model=False)
+
+
+class Tokenizer(Section):
+    module = tokenizer_lines
+
+    def test_lines(self):
+        self.check(needs_model=False)
+
+
+class Files(Section):
+    module = file_lines
+
+    def test_lines(self):
+        self.check(needs_model=True)
+
+
+class Launch(Section):
+    module = launch_lines
+
+    def test_lines(self):
+        self.check(needs_model=False)
+
+
+class Catalogue(unittest.TestCase):
+    def test_every_line_is_there(self):
+        for name, (module, first, last) in SECTIONS.items():
+            found = {case.line for case in expand(module.LINES)}
+            self.assertEqual(sorted(found), list(range(first, last + 1)), name)
+
+    def test_what_is_elsewhere_is_there(self):
+        for module, _, _ in SECTIONS.values():
+            for case in expand(module.LINES):
+                if isinstance(case, Elsewhere):
+                    self.assertEqual(unittest.defaultTestLoader.loadTestsFromName(case.test).countTestCases(), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

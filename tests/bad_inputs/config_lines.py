@@ -1,0 +1,235 @@
+"""Lines 1 to 86 of the catalogue: the configuration file."""
+
+import dataclasses
+import json
+import os
+
+from case import CONFIGURATION, DONE, INPUT, Case, as_nobody, can_be_nobody
+
+GOOD = """distributed_type: 'NO'
+use_cpu: true
+seed: 7
+output_dir: output
+model:
+  config: {model_type: t5, vocab_size: 400, d_model: 16, d_kv: 4, d_ff: 32, num_layers: 1, num_heads: 2}
+tokenizer:
+  path: ../tokenizer
+data:
+  train: {path: samples.txt, format: delimited, columns: [sentence, label]}
+  source: sentence
+  target: label
+training:
+  max_steps: 12
+  learning_rate: 0.01
+checkpoint:
+  save_steps: 3
+"""
+SAMPLES = "profit rose@better\nprofit fell@worse\n" * 4
+FILE = "job.yaml"
+
+
+def with_(change, by=None):
+    """The good file with one text in it replaced; with only one argument, that text at its end."""
+    if by is None:
+        return GOOD + change
+    assert change in GOOD, change
+    return GOOD.replace(change, by)
+
+
+def steps(value):
+    return with_("max_steps: 12", "max_steps:" + value)
+
+
+def rate(value):
+    return with_("learning_rate: 0.01", "learning_rate: " + value)
+
+
+def causal(model):
+    """The good file for a language model."""
+    text = with_("model_type: t5, vocab_size: 400, d_model: 16, d_kv: 4, d_ff: 32, num_layers: 1, num_heads: 2", model)
+    return text.replace("  source: sentence\n  target: label\n", "  task: causal_lm\n  source: sentence\n  max_length: 64\n")
+
+
+def file(line, what, content, *says, code=CONFIGURATION, name=FILE, command="launch", **more):
+    """`content` as the configuration file."""
+    def make(place):
+        place.write("samples.txt", SAMPLES)
+        place.write(name, content() if callable(content) else content)
+        return [command, "--config_file", name]
+    return Case(line, what, make, code, (name, *says) if code else says, **more)
+
+
+def accepted(line, what, content, *says, **more):
+    """`trainer explain` shows what became of it."""
+    return file(line, what, content, *says, code=DONE, command="explain", **more)
+
+
+def checked(line, what, content, *says, code, **more):
+    """For what is known only when the model and the data are looked at."""
+    case = file(line, what, content, code=code, command="check", **more)
+    return dataclasses.replace(case, says=says)
+
+
+def prepared(line, what, prepare, *says, **more):
+    """`prepare(place)` puts something at job.yaml."""
+    def make(place):
+        prepare(place)
+        return ["launch", "--config_file", FILE]
+    return Case(line, what, make, CONFIGURATION, (FILE, *says), **more)
+
+
+def unreadable(place):
+    place.write(FILE, GOOD).chmod(0)
+
+
+def alias_bomb():
+    levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    levels += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 20)]
+    return "\n".join(levels) + "\n" + GOOD
+
+
+def alias_chain(count):
+    return "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}]\n" for i in range(1, count)) + GOOD
+
+
+def truncated_json():
+    """Every part of a configuration as JSON is refused: it has an end."""
+    text = json.dumps({"distributed_type": "NO", "use_cpu": True, "model": {"path": "m"},
+                       "data": {"train": {"path": "samples.txt"}}, "training": {"max_steps": 12}})
+    return [file(31, f"JSON cut at byte {at}", text[:at]) for at in range(0, len(text), 7)]
+
+
+def truncated_yaml():
+    """Block YAML has no end to be missed: a part that is accepted must be one that ends with a whole value."""
+    lines = GOOD.splitlines(keepends=True)
+    return [file(31, f"YAML cut within line {i + 1}", "".join(lines[:i]) + line[:max(1, len(line) // 2)])
+            for i, line in enumerate(lines[:10])]
+
+
+OTHER_TOOL = '{"name": "site", "version": "1.0.0", "scripts": {"build": "tsc"}, "dependencies": {"left-pad": "1.3.0"}}'
+TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3f"
+
+LINES = [
+    file(1, "an empty file", "", "empty"),
+    file(2, "only comments", "# nothing\n# here\n", "empty"),
+    file(3, "a list", "- a\n- b\n", "key: value", "a list"),
+    file(4, "a scalar", "hello\n", "key: value", "hello"),
+    prepared(5, "no file", lambda place: None, "No such file"),
+    prepared(6, "a folder", lambda place: (place.folder / FILE).mkdir(), "folder"),
+    prepared(7, "no permission", unreadable, "Permission denied", before=as_nobody(), needs=can_be_nobody),
+    prepared(8, "a named pipe", lambda place: os.mkfifo(place.folder / FILE), "no file"),
+    file(9, "2 MiB", lambda: GOOD + "#" * (2 << 20), "1048576"),
+    file(10, "5 MB of [", lambda: "[" * 5_000_000, "1048576"),
+    file(10, "1 MB of [", lambda: "[" * 1_000_000, "nested"),
+    file(11, "5 MB of {a:", lambda: "{a: " * 1_250_000, "1048576"),
+    file(11, "1 MB of {a:", lambda: "{a: " * 250_000, "nested"),
+    file(12, "600 nested lists", "- " * 600 + "x\n", "nested"),
+    file(13, "10,000 complex keys", "? " * 10_000, "key"),
+    file(14, "a list that holds itself", with_("x: &a [*a]\n"), "alias"),
+    file(15, "a map that holds itself", with_("x: &a {k: *a}\n"), "alias"),
+    file(16, "an alias bomb", alias_bomb, "values"),
+    file(17, "a long chain of aliases", lambda: alias_chain(40_000)),
+    file(18, "an unknown alias", steps(" *undefined"), "alias"),
+    file(19, "a key twice with the same value", with_("seed: 7\n"), "seed", "twice"),
+    file(20, "a key twice with another value", with_("seed: 8\n"), "seed", "twice"),
+    file(21, "a key twice, in another case", with_("Seed: 7\n"), "Seed", "seed"),
+    file(22, "an unknown key", with_("  max_steps", "  max_step"), "training.max_step ", "max_steps"),
+    file(23, "a key in the wrong section", with_("  max_steps: 12", "  save_steps: 12"), "save_steps", "checkpoint"),
+    file(24, "a key that is missing", with_("  train: {path: samples.txt, format: delimited, columns: [sentence, label]}\n",
+                                            ""), "data.train.path is required"),
+    file(25, "two documents", with_("---\n" + GOOD), "document"),
+    file(26, "tabs for indentation", with_("  max_steps", "\tmax_steps"), "tab"),
+    file(27, "a double quote without end", with_("path: ../tokenizer", 'path: "../tokenizer'), "never closed"),
+    file(28, "a single quote without end", with_("path: ../tokenizer", "path: '../tokenizer"), "never closed"),
+    file(29, "a [ without end", with_("label]}", "label}"), "bracket"),
+    file(30, "a { without end", with_("label]}", "label]"), "}"),
+    truncated_json(),
+    truncated_yaml(),
+    accepted(32, "a byte-order mark", b"\xef\xbb\xbf" + GOOD.encode(), "max_steps: 12"),
+    file(33, "UTF-16", GOOD.encode("utf-16"), "UTF-16"),
+    file(33, "UTF-16 without mark", GOOD.encode("utf-16-be"), "UTF-"),
+    file(34, "UTF-32", GOOD.encode("utf-32"), "UTF-32"),
+    file(34, "UTF-32 without mark", GOOD.encode("utf-32-le"), "UTF-32"),
+    file(35, "no UTF-8", GOOD.encode() + b"# \xff\xfe\xc0\n", "UTF-8"),
+    file(36, "a NUL byte in a key", with_("se\0ed: 7\n"), "zero byte"),
+    file(37, "a NUL byte in a value", steps(" 1\0002"), "zero byte"),
+    file(37, "an escaped NUL in a value", with_("path: ../tokenizer", 'path: "../tok\\0enizer"')),
+    file(38, "line ends of the old Mac", GOOD.replace("\n", "\r"), "CR"),
+    accepted(39, "line ends of Windows", GOOD.replace("\n", "\r\n"), "max_steps: 12"),
+    file(40, "no-break spaces for indentation", with_("  max_steps", "\u00a0\u00a0max_steps")),
+    file(41, "a key with a bidirectional mark", with_("\u202eseed: 7\n"), "\\u202eseed is not an option"),
+    file(41, "a key with a zero-width space", with_("see\u200bd: 8\n"), "see\\u200bd is not an option"),
+    file(42, "a key with a Cyrillic letter", with_("seed: 7", "s\u0435ed: 7"), "seed"),
+    file(43, "another version of YAML", "%YAML 3.0\n---\n" + GOOD),
+    file(44, "a tag of Python", steps(" !!python/object/apply:os.system ['true']"), "tag"),
+    file(45, "binary rubbish", with_("path: ../tokenizer", "path: !!binary '@@@'"), "tag"),
+    file(46, "a merge key", with_("base: &b {x: 1}\nlora:\n  <<: *b\n"), "merge"),
+    accepted(47, "1e3 for an integer", steps(" 1e3"), "max_steps: 1000"),
+    accepted(48, "1_000 for an integer", steps(" 1_000"), "max_steps: 1000"),
+    file(49, "010 for an integer", steps(" 010"), "max_steps", "010"),
+    file(50, "0x10 for an integer", steps(" 0x10"), "max_steps", "0x10"),
+    accepted(51, "a quoted integer", steps(' "5"'), "max_steps: 5"),
+    file(52, "3.7 for an integer", steps(" 3.7"), "max_steps", "3.7"),
+    file(53, "-1, of which there is no such number", with_("save_steps: 3", "save_steps: -1"), "save_steps", "-1"),
+    file(54, "0 for a number of samples", with_("  max_steps: 12", "  per_device_train_batch_size: 0"),
+         "per_device_train_batch_size", "0"),
+    file(55, "an integer beyond 64 bits", steps(" 99999999999999999999"), "max_steps", "99999999999999999999"),
+    file(56, "a truth for an integer", steps(" true"), "max_steps", "true"),
+    accepted(57, "~ for an integer is its default", steps(" ~"), "max_steps: "),
+    accepted(58, "nothing for an integer is its default", steps(""), "max_steps: "),
+    file(59, "a list for an integer", steps(" [5]"), "max_steps", "list"),
+    file(60, "a map for an integer", steps(" {n: 5}"), "max_steps"),
+    file(61, "NaN", rate(".nan"), "learning_rate", ".nan"),
+    file(62, "infinity", rate(".inf"), "learning_rate", ".inf"),
+    file(63, "a negative learning rate", rate("-1e-4"), "learning_rate", "-0.0001"),
+    file(64, "a number that is 0 in 64 bits", rate("1e-400"), "learning_rate", "1e-400"),
+    file(65, "a decimal comma", rate("1,000"), "learning_rate", "1,000"),
+    file(66, "a number that is cut", rate("3.0e-"), "learning_rate", "3.0e-"),
+    file(67, "a truth for a name", with_("mixed_precision: true\n"), "mixed_precision", "true"),
+    accepted(67, "no, as Accelerate's files have it", with_("mixed_precision: no\n"), "mixed_precision: 'no'"),
+    file(68, "a name that is nearly right", with_("mixed_precision: bf17\n"), "mixed_precision", "bf16"),
+    file(69, "a device that is not there", with_("distributed_type: 'NO'\nuse_cpu: true", "distributed_type: "
+         "MULTI_GPU\nuse_cpu: false\ngpu_ids: '99'\nnum_processes: 1"), "distributed_type"),
+    checked(70, "hidden not divisible by heads", causal("model_type: llama, vocab_size: 400, hidden_size: 15, "
+            "num_attention_heads: 2"), "hidden_size", "num_attention_heads", code=CONFIGURATION),
+    checked(71, "heads not divisible by key heads", causal("model_type: llama, vocab_size: 400, hidden_size: 16, "
+            "num_attention_heads: 4, num_key_value_heads: 3"), "num_attention_heads", "num_key_value_heads",
+            code=CONFIGURATION),
+    checked(72, "longer than the model's positions", causal("model_type: gpt2, vocab_size: 400, n_embd: 16, n_head: 2, "
+            "n_layer: 1, n_positions: 2"), "data.max_length", "64", "2", code=CONFIGURATION),
+    checked(73, "a vocabulary smaller than the tokenizer's", with_("vocab_size: 400", "vocab_size: 300"), "vocab_size",
+            "300", code=INPUT),
+    file(74, "adapters of rank 0", with_("lora: {r: 0, target_modules: [q]}\n"), "lora.r", "0"),
+    checked(74, "adapters of a rank beyond the layer's", with_("lora: {r: 64, target_modules: [q]}\n"), "64", code=DONE),
+    checked(74, "adapters for no module", with_("lora: {r: 2, target_modules: [query]}\n"), "query", code=CONFIGURATION),
+    file(75, "a global batch that the parts don't make", with_("distributed_type: 'NO'", "distributed_type: MULTI_CPU\n"
+         "num_processes: 2").replace("  max_steps: 12", "  max_steps: 12\n  global_batch_size: 10\n"
+         "  per_device_train_batch_size: 4\n  gradient_accumulation_steps: 2"), "global_batch_size", "10", "16"),
+    accepted(75, "one that ranks share unevenly", with_("  max_steps: 12", "  max_steps: 12\n  global_batch_size: 10\n"
+             "  per_device_train_batch_size: 4"), "global_batch_size: 10"),
+    checked(76, "more warm-up than steps draws a warning", with_("  max_steps: 12", "  max_steps: 12\n  warmup_steps: 50"),
+            "warmup_steps", "50", "12", code=DONE),
+    file(77, "degrees that don't make the ranks", with_("distributed_type: 'NO'", "distributed_type: MULTI_CPU\n"
+         "num_processes: 4\nparallelism_config: {parallelism_config_tp_size: 3}"), "3", "4"),
+    accepted(78, "saving every 0 steps is saving at the end", with_("save_steps: 3", "save_steps: 0"), "save_steps: 0"),
+    file(78, "logging every 0 steps", with_("logging: {logging_steps: 0}\n"), "logging_steps", "0"),
+    file(79, "the output among the data", with_("output_dir: output", "output_dir: data").replace(
+        "path: samples.txt", "path: data"), "output_dir", "data.train.path"),
+    accepted(80, "an output path with ..", with_("output_dir: output", "output_dir: a/../b"), "/b  #"),
+    accepted(80, "an output path with ~", with_("output_dir: output", "output_dir: ~/b"), "home/b"),
+    file(80, "an output path with $VAR", with_("output_dir: output", "output_dir: $HOME/b"), "output_dir", "${HOME}"),
+    file(80, "an output path of 5,000 characters", lambda: with_("output_dir: output", "output_dir: " + "a/" * 2500)),
+    file(80, "an output path with a newline", with_("output_dir: output", 'output_dir: "a\\nb"'), "output_dir"),
+    file(81, "a secret from the environment", with_("path: ../tokenizer", "path: ${HF_TOKEN}"), "secret",
+         silent=(TOKEN,), environment={"HF_TOKEN": TOKEN}),
+    file(81, "a secret", with_("path: ../tokenizer", "path: " + TOKEN), "secret", silent=(TOKEN,)),
+    file(81, "a secret in an unknown key", with_(f"token: {TOKEN}\n"), silent=(TOKEN,)),
+    file(81, "a secret in an address", with_("path: ../tokenizer", "path: https://me:pass1234word@example.com/t5"),
+         silent=("pass1234word",)),
+    file(82, "300,000 keys", lambda: GOOD + "".join(f"{i:x}: \n" for i in range(130_000))),
+    file(83, "a key of 2,000 characters", with_("k" * 2000 + ": 1\n")),
+    file(84, "a scalar of 900 KB", lambda: steps(" " + "x" * 900_000), "max_steps"),
+    file(85, "the JSON of another tool", OTHER_TOOL, "7 problems"),
+    file(86, "an option of a newer version", with_("  max_steps: 12", "  max_steps: 12\n  teleport: true"),
+         "training.teleport is not an option"),
+]

@@ -1,0 +1,119 @@
+"""Lines 211 to 229 of the catalogue: launching and the network. What needs several programs at a time is in
+network_test.py."""
+
+import os
+import pathlib
+import socket
+
+from case import CONFIGURATION, DONE, MACHINE, PEER, Case, Elsewhere, NotHere, as_nobody, can_be_nobody
+
+SEVERAL = {"distributed_type": "MULTI_CPU", "num_processes": 2}
+CORES = os.cpu_count() or 1
+
+
+def launch(line, what, flags, *says, code=CONFIGURATION, job=SEVERAL, command="launch", prepare=lambda place: None, **more):
+    def make(place):
+        words = flags(place) if callable(flags) else flags
+        prepare(place)
+        return [command, "--config_file", place.job({"evaluation": None, "data": {"validation": None}}, job), *words]
+    return Case(line, what, make, code, says, **more)
+
+
+def machines(line, what, flags, *says, **more):
+    """Machine 0 of two; nobody waits for the other."""
+    return launch(line, what, lambda place: ["--num_machines", "2", "--num_processes", "2", *(
+        flags(place) if callable(flags) else flags)], *says, **more)
+
+
+def at(address, port="29500"):
+    return ["--machine_rank", "0", "--main_process_ip", address, "--main_process_port", port]
+
+
+def secret(line, what, prepare, *says, **more):
+    """A file with the secret that `prepare(path)` makes."""
+    return machines(line, what, at("127.0.0.1", str(free_port())), "TRAINER_SECRET_FILE", *says,
+                    prepare=lambda place: prepare(place.folder / "secret"),
+                    environment={"TRAINER_SECRET_FILE": "secret"}, **more)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def with_mode(mode, content="open sesame, says who knows it"):
+    def prepare(path):
+        path.write_text(content)
+        path.chmod(mode)
+    return prepare
+
+
+TAKEN = []  # sockets that stay open as long as this program runs
+
+
+def taken_port(_):
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    TAKEN.append(listener)
+    return at("127.0.0.1", str(listener.getsockname()[1]))
+
+
+def low_ports_need_rights():
+    start = pathlib.Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
+    return can_be_nobody() and start.exists() and int(start.read_text()) > 81
+
+
+def environment(line, what, variables, *says, code=CONFIGURATION, **more):
+    return launch(line, what, [], *says, code=code, environment=variables, **more)
+
+
+LINES = [
+    launch(211, "0 processes", ["--num_processes", "0"], "num_processes", "0"),
+    launch(211, "-1 processes", ["--num_processes", "-1"], "num_processes", "-1"),
+    launch(211, "1,000,000 processes", ["--num_processes", "1000000"], "num_processes", "1000000"),
+    launch(212, "more processes than cores", ["--num_processes", str(4 * CORES)], "cores", str(4 * CORES), code=DONE,
+           command="check"),
+    launch(213, "a machine's number beyond the machines", ["--num_machines", "2", "--machine_rank", "2",
+                                                           "--main_process_ip", "127.0.0.1"], "machine_rank", "2"),
+    launch(213, "a rank beyond the ranks, from a scheduler", [], "RANK", "5", environment={
+        "RANK": "5", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511"}),
+    Elsewhere(214, "network_test.Network.test_machine_twice"),
+    machines(215, "no address of machine 0", ["--machine_rank", "0"], "main_process_ip"),
+    machines(216, "every interface for an address", at("0.0.0.0"), "main_process_ip", "0.0.0.0"),
+    machines(216, "every interface of IPv6", at("::"), "main_process_ip"),
+    machines(216, "an address in a zone that is not there", at("fe80::1%nosuch0"), "main_process_ip", "fe80::1%nosuch0",
+             code=PEER),
+    machines(216, "an address that is no address", at("no such host"), "main_process_ip", code=PEER),
+    launch(216, "port 0 is the usual one", at("127.0.0.1", "0"), "main_process_port: 0", code=DONE, command="explain"),
+    machines(216, "port 99999", at("127.0.0.1", "99999"), "main_process_port", "99999"),
+    machines(216, "text for a port", at("127.0.0.1", "abc"), "main_process_port", "abc"),
+    machines(216, "an address of another machine", at("192.0.2.1"), "192.0.2.1", "main_process_ip", code=MACHINE),
+    machines(217, "a port without the rights", at("127.0.0.1", "81"), "127.0.0.1:81", code=MACHINE, before=as_nobody(),
+             needs=low_ports_need_rights, prepare=lambda place: place.folder.chmod(0o777)),
+    machines(218, "a port in use", taken_port, "the port is in use", "main_process_port", code=MACHINE),
+    NotHere(219, "interfaces are chosen by machine 0's address; one that is not there is 216's last"),
+    secret(220, "no file", lambda path: None, "No such file"),
+    secret(220, "an empty file", with_mode(0o600, ""), "empty"),
+    secret(220, "a file of line ends", with_mode(0o600, "\n\n"), "empty"),
+    secret(220, "a file that everybody can read", with_mode(0o644), "chmod", silent=("open sesame",)),
+    secret(220, "1 MB", with_mode(0o600, "x" * 1_000_000), "1000000"),
+    secret(220, "a named pipe", lambda path: os.mkfifo(path, 0o600), "no file"),
+    NotHere(221, "there are no host files: every machine is started with its number; deepspeed_hostfile is told to have "
+                 "no effect"),
+    environment(222, "the variables of another launcher, which disagree", {"RANK": "1", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1",
+                "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511"}, "RANK", "WORLD_SIZE"),
+    environment(222, "a number of ranks that is none", {"RANK": "0", "WORLD_SIZE": "many", "LOCAL_RANK": "0",
+                "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511"}, "WORLD_SIZE", "many"),
+    environment(222, "ranks that machines can't share equally", {"RANK": "0", "WORLD_SIZE": "3", "LOCAL_RANK": "0",
+                "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511"}, "WORLD_SIZE", "equally"),
+    environment(223, "devices that are none, which a run on the CPU does not ask for", {"CUDA_VISIBLE_DEVICES": "rubbish"},
+                code=DONE, command="check"),
+    Elsewhere(224, "network_test.Network.test_of_another_run"),
+    Elsewhere(225, "network_test.Network.test_strangers"),
+    Elsewhere(226, "network_test.Network.test_strangers"),
+    Elsewhere(227, "network_test.Network.test_strangers"),
+    Elsewhere(228, "network_test.Network.test_strangers"),
+    Elsewhere(229, "network_test.Network.test_strangers"),
+]
