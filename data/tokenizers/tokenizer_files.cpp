@@ -91,7 +91,8 @@ void read_added_tokens_decoder(const json& config, const fs::path& path, Tokeniz
 
 /// added_tokens.json: {"<|im_start|>": 151644, …}
 void read_added_tokens_file(const fs::path& path, TokenizerSettings& settings) {
-  for (const auto& [content, id] : read_object(path).items()) {
+  const json tokens = read_object(path);  // lives as long as the loop
+  for (const auto& [content, id] : tokens.items()) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() > kMaxId) {
       throw InputError("{}: \"{}\" has the id {}; a whole number from 0 to {} is expected.", path.string(), content,
                        id.dump(), kMaxId);
