@@ -1,0 +1,101 @@
+// Adapters.
+#include "engine/config/rules/groups.h"
+
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+#include "engine/config/judge.h"
+
+namespace trainer::config {
+namespace {
+
+/// The task of ours that PEFT's name means; "" when there is none.
+std::string task_of(const std::string& task_type) {
+  if (task_type == "CAUSAL_LM") return "causal_lm";
+  if (task_type == "SEQ_2_SEQ_LM") return "seq2seq_lm";
+  if (task_type == "SEQ_CLS") return "sequence_classification";
+  return "";
+}
+
+/// Which layers get an adapter, by PEFT's own demands.
+void adapted_layers(const LoraConfig& lora, Judge& judge) {
+  const std::string& pattern = lora.target_modules.pattern;
+  const auto needs_list = [&](const char* option, bool given) {
+    if (given && !pattern.empty())
+      judge.refuse(std::string("lora.") + option,
+                   "lora.{} goes with a list of target_modules; lora.target_modules is the pattern {}: say it there",
+                   option, shown(pattern));
+  };
+  needs_list("layers_to_transform", !lora.layers_to_transform.empty());
+  needs_list("layers_pattern", !lora.layers_pattern.empty());
+  if (!lora.layers_pattern.empty() && lora.layers_to_transform.empty())
+    judge.refuse("lora.layers_pattern", "lora.layers_pattern needs lora.layers_to_transform: the numbers it counts");
+  for (const auto& [layers, rank] : lora.rank_pattern)
+    if (rank < 1) judge.refuse("lora.rank_pattern", "lora.rank_pattern: {} is {}; a rank is at least 1", layers, rank);
+  const auto& targets = lora.target_modules.names;
+  if (lora.peft_type != "IA3" || targets.empty()) return;
+  for (const std::string& name : lora.feedforward_modules.names)
+    if (std::count(targets.begin(), targets.end(), name) == 0)
+      judge.refuse("lora.feedforward_modules", "lora.feedforward_modules has {}, which lora.target_modules [{}] lacks",
+                   name, fmt::join(targets, ", "));
+}
+
+/// How adapters start.
+void adapter_init(const LoraConfig& lora, Judge& judge) {
+  const std::string init = lower(lora.init_lora_weights);
+  for (const char* known : {"true", "false", "gaussian", "pissa", "olora"})
+    if (init == known) return;
+  constexpr std::string_view kIterations = "pissa_niter_";
+  const std::string count = init.starts_with(kIterations) ? init.substr(kIterations.size()) : "";
+  const bool digits = std::all_of(count.begin(), count.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (!count.empty() && count.size() < 4 && digits) return;
+  judge.refuse("lora.init_lora_weights",
+               "lora.init_lora_weights {} is not supported; true, false, gaussian, pissa, pissa_niter_N (N below 1000) "
+               "and olora are",
+               shown(init));
+}
+
+void prompts(const LoraConfig& lora, Judge& judge) {
+  const bool prompt =
+      lora.peft_type == "PROMPT_TUNING" || lora.peft_type == "P_TUNING" || lora.peft_type == "PREFIX_TUNING";
+  if (prompt && lora.path.empty() && lora.num_virtual_tokens < 1)
+    judge.refuse("lora.num_virtual_tokens", "lora.num_virtual_tokens is required when lora.peft_type is {}",
+                 lora.peft_type);
+  if (lora.peft_type == "PROMPT_TUNING" && lora.prompt_tuning_init == "TEXT" && lora.prompt_tuning_init_text.empty())
+    judge.refuse("lora.prompt_tuning_init_text",
+                 "lora.prompt_tuning_init_text is required when lora.prompt_tuning_init is TEXT");
+  if (lora.peft_type == "P_TUNING" && lora.encoder_dropout > 0)
+    judge.refuse("lora.encoder_dropout",
+                 "lora.encoder_dropout is {}: the prompt's network has no dropout in this version; 0 is supported",
+                 lora.encoder_dropout);
+}
+
+void lora(const Config& config, Judge& judge) {
+  if (!config.lora) return;
+  const LoraConfig& lora = *config.lora;
+  const std::vector<std::string> known{"LORA", "IA3", "PREFIX_TUNING", "PROMPT_TUNING", "P_TUNING"};
+  if (std::count(known.begin(), known.end(), lora.peft_type) == 0)
+    judge.refuse("lora.peft_type", "lora.peft_type {} is not supported by this version; {} are", shown(lora.peft_type),
+                 fmt::join(known, ", "));
+  adapted_layers(lora, judge);
+  adapter_init(lora, judge);
+  prompts(lora, judge);
+  if (lora.inference_mode) {
+    judge.refuse("lora.inference_mode", "lora.inference_mode is true, which leaves nothing to train: set it to false");
+  }
+  const std::string task = name_of(config.data.task);
+  if (!lora.task_type.empty() && task_of(lora.task_type) != task) {
+    judge.refuse("lora.task_type", "lora.task_type {} doesn't fit data.task {}", lora.task_type, task);
+  }
+}
+
+}  // namespace
+
+std::vector<Rule> rules_of_adapters() {
+  return {
+      {"lora-fits", "Adapters must be of a known kind, trainable, and made for the task.", lora},
+  };
+}
+
+}  // namespace trainer::config

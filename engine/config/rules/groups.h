@@ -1,0 +1,22 @@
+// All rules, by what they are about.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/config/rules.h"
+
+namespace trainer::config {
+
+std::vector<Rule> rules_of_ranks();
+std::vector<Rule> rules_of_inputs();
+std::vector<Rule> rules_of_adapters();
+std::vector<Rule> rules_of_training();
+
+/// The key that says how ranks share the work, with its value: distributed_type, unless another one was translated.
+std::pair<std::string, std::string> type_as_given(const Config& config, const Judge& judge);
+/// Devices of a process, each of which takes a micro-batch.
+int64_t devices_of(const Config& config);
+
+}  // namespace trainer::config
