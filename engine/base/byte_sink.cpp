@@ -1,5 +1,7 @@
 #include "engine/base/byte_sink.h"
 
+#include <fcntl.h>
+
 #include <cerrno>
 
 #include "engine/base/errors.h"
@@ -8,6 +10,11 @@
 
 namespace trainer {
 namespace ops = file_operations;
+namespace {
+
+constexpr int64_t kSendEvery = int64_t{32} << 20;  // bytes
+
+}  // namespace
 
 FileSink::~FileSink() {
   if (file_) ops::remove_file(path_);
@@ -20,6 +27,11 @@ void FileSink::begin(int64_t bytes) {
 
 void FileSink::write(std::string_view bytes) {
   write_all(file_.get(), bytes, path_);
+  written_ += static_cast<int64_t>(bytes.size());
+  if (written_ - on_its_way_ < kSendEvery) return;
+  // Only begins it, so that finish() has less to wait for; whether it worked is for finish() to see.
+  sync_file_range(file_.get(), on_its_way_, written_ - on_its_way_, SYNC_FILE_RANGE_WRITE);
+  on_its_way_ = written_;
 }
 
 void FileSink::finish() {

@@ -37,6 +37,7 @@ class FileSink : public ByteSink {
  private:
   std::filesystem::path path_;
   FileDescriptor file_;
+  int64_t written_ = 0, on_its_way_ = 0;  // bytes: given to the system, and of these begun to go to the disk
 };
 
 }  // namespace trainer

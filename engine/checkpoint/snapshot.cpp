@@ -1,12 +1,13 @@
 #include "engine/checkpoint/snapshot.h"
 
-#include <cstring>
+#include <future>
 #include <map>
 
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include "engine/base/crc32c.h"
 #include "engine/base/errors.h"
+#include "engine/base/stream_copy.h"
 #include "engine/checkpoint/digest.h"
 #include "engine/tensorfile/safetensors_writer.h"
 
@@ -46,7 +47,7 @@ void Snapshot::copy_to(const at::Tensor& buffer) {
     const auto size = static_cast<int64_t>(entry.value.nbytes());
     const at::Tensor place = buffer.narrow(0, entry.offset, size).view(entry.value.scalar_type());
     if (entry.value.is_cpu())  // not copy_: its threads would take the cores from the forward pass that runs meanwhile
-      std::memcpy(place.data_ptr(), entry.value.const_data_ptr(), static_cast<size_t>(size));
+      stream_copy(place.data_ptr(), entry.value.const_data_ptr(), static_cast<size_t>(size));
     else
       place.copy_(entry.value);
     entry.value = place;
@@ -56,21 +57,33 @@ void Snapshot::copy_to(const at::Tensor& buffer) {
 Snapshot::Written Snapshot::write(std::unique_ptr<ByteSink> sink, const std::string& digest_kind) const {
   const at::NoGradGuard no_grad;
   std::vector<tensorfile::TensorSpec> specs;
-  std::map<std::string, at::Tensor> values;
+  std::map<std::string, std::pair<at::Tensor, SavedPiece*>> stored;  // by the name in the file
   Written written;
+  written.tensors.reserve(entries_.size());
   for (const Entry& entry : entries_) {
     written.tensors.push_back(entry.saved);
     if (!entry.value.defined()) continue;
     SavedPiece& piece = written.tensors.back().pieces.front();
-    const at::Tensor value = entry.value.cpu();
-    piece.crc32c = crc32c(value.const_data_ptr(), value.nbytes());
-    specs.push_back({piece.entry, value.scalar_type(), {value.numel()}});
-    values[piece.entry] = value;
+    specs.push_back({piece.entry, entry.value.scalar_type(), {entry.value.numel()}});
+    stored[piece.entry] = {entry.value.cpu(), &piece};
   }
   Digest digest(digest_kind);
-  tensorfile::SafetensorsWriter writer(std::move(sink), specs, {}, [&](std::string_view bytes) { digest.add(bytes); });
+  bool in_header = true;
+  tensorfile::SafetensorsWriter writer(std::move(sink), specs, {}, [&](std::string_view bytes) {
+    if (in_header) digest.add(bytes);
+  });
+  in_header = false;
   const auto order = writer.order();
-  for (const auto& info : order) writer.write(info.name, values.at(info.name));
+  // Beside the writing, which waits for the system most of the time.
+  std::future<void> checksums = std::async(std::launch::async, [&] {
+    for (const auto& info : order) {
+      const auto& [value, piece] = stored.at(info.name);
+      piece->crc32c = crc32c(value.const_data_ptr(), value.nbytes());
+      digest.add({static_cast<const char*>(value.const_data_ptr()), value.nbytes()});
+    }
+  });
+  for (const auto& info : order) writer.write(info.name, stored.at(info.name).first);
+  checksums.get();
   writer.finish();
   written.file = {file_, writer.bytes(), digest.text()};
   return written;

@@ -3,7 +3,9 @@
     cmake --build --preset release --target save_checkpoint
     python3 tools/bench/checkpoint.py --python /tmp/peer/bin/python --folder /a/disk --megabytes 600
 
-One save of ours, one dd of as many bytes, one of the peer, in turn. The pause is what training waits for when the
+Some saves of ours, as many dd of as many bytes, as many of the peer, in turn; of each the median without the first
+ones, which find cold code and pages that the machine has not given yet (a virtual one takes seconds for those). Each
+writes its file while the one before is still there and removes that one then, as a run that keeps one does. The pause is what training waits for when the
 optimiser wants to go on at once; a forward and a backward pass in between hide it further. The peer is
 torch.distributed.checkpoint.async_save with its own copying (--python: an environment with torch; left out without it).
 """
@@ -18,7 +20,7 @@ import tempfile
 import time
 
 PEER = """
-import json, os, sys, time, torch, torch.distributed as dist, torch.distributed.checkpoint as dcp
+import json, os, shutil, sys, time, torch, torch.distributed as dist, torch.distributed.checkpoint as dcp
 folder, size, saves = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="0", RANK="0", WORLD_SIZE="1")
 dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=0, world_size=1)
@@ -30,18 +32,28 @@ for step in range(saves):
     future = dcp.async_save(state, checkpoint_id=f"{folder}/peer-{step}")
     pause = time.perf_counter() - start
     future.result()
+    if step > 0:
+        shutil.rmtree(f"{folder}/peer-{step - 1}")
     print(json.dumps({"pause": pause, "total": time.perf_counter() - start}), flush=True)
 """
+SAVES, COLD = 6, 2
 
 
 def dd(folder, size):
-    start = time.perf_counter()
-    path = folder / "dd"
-    subprocess.run(["dd", "if=/dev/zero", f"of={path}", "bs=1M", f"count={size >> 20}", "conv=fsync"], check=True,
-                   capture_output=True)
-    seconds = time.perf_counter() - start
-    path.unlink()
-    return seconds
+    """Seconds, a save at a time."""
+    seconds = []
+    for save in range(SAVES):
+        start = time.perf_counter()
+        subprocess.run(["dd", "if=/dev/zero", f"of={folder}/dd-{save}", "bs=1M", f"count={size >> 20}", "conv=fsync"],
+                       check=True, capture_output=True)
+        if save > 0:
+            (folder / f"dd-{save - 1}").unlink()
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds[COLD:])
+
+
+def middle_of(saves, key):
+    return statistics.median(save[key] for save in saves[COLD:])
 
 
 def lines(command):
@@ -62,12 +74,13 @@ def main():
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = pathlib.Path(name)
         for number in range(options.rounds):
-            ours = lines([program, folder, str(options.megabytes), "2"])[-1]  # the first one finds cold code
-            row = {"size": ours["bytes"], **{f"our {key}": ours[key] for key in ("copy", "pause", "total")}}
-            row["dd"] = dd(folder, ours["bytes"])
+            ours = lines([program, folder, str(options.megabytes), str(SAVES)])
+            size = ours[0]["bytes"]
+            row = {"size": size, **{f"our {key}": middle_of(ours, key) for key in ("copy", "pause", "total")}}
+            row["dd"] = dd(folder, size)
             if options.python:
-                peer = lines([options.python, "-c", PEER, folder, str(ours["bytes"]), "2"])[-1]
-                row.update({"peer pause": peer["pause"], "peer total": peer["total"]})
+                peer = lines([options.python, "-c", PEER, folder, str(size), str(SAVES)])
+                row.update({f"peer {key}": middle_of(peer, key) for key in ("pause", "total")})
             for left in folder.iterdir():
                 shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
             rows.append(row)
