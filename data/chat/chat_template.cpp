@@ -12,9 +12,7 @@ namespace {
 
 constexpr int64_t kMaxFile = int64_t{1} << 20;
 
-struct Source {
-  std::string name, text;
-};
+using Source = ChatTemplate::Source;
 
 Source find_source(const std::string& option, const Tokenizer& tokenizer) {
   if (option.empty()) {
@@ -47,9 +45,7 @@ jinja::Template read(const Source& source) {
 }  // namespace
 
 ChatTemplate::ChatTemplate(const std::string& option, const Tokenizer& tokenizer)
-    : name_(find_source(option, tokenizer).name),
-      source_(find_source(option, tokenizer).text),
-      template_(read(find_source(option, tokenizer))) {
+    : source_(find_source(option, tokenizer)), template_(read(source_)) {
   const std::pair<const char*, int32_t> tokens[] = {{"bos_token", tokenizer.bos_id()},
                                                     {"eos_token", tokenizer.eos_id()},
                                                     {"unk_token", tokenizer.unk_id()},
@@ -62,8 +58,8 @@ ChatTemplate::ChatTemplate(const std::string& option, const Tokenizer& tokenizer
 bool ChatTemplate::expects(const std::string& role) const {
   static const std::set<std::string> usual{"system",  "developer", "user",      "assistant",     "tool",
                                            "ipython", "function",  "tool_call", "tool_response", "observation"};
-  return usual.contains(role) || source_.find("'" + role + "'") != std::string::npos ||
-         source_.find('"' + role + '"') != std::string::npos;
+  return usual.contains(role) || source_.text.find("'" + role + "'") != std::string::npos ||
+         source_.text.find('"' + role + '"') != std::string::npos;
 }
 
 jinja::Printed ChatTemplate::render(const nlohmann::ordered_json& turns, size_t count, bool prompt,
@@ -79,9 +75,10 @@ jinja::Printed ChatTemplate::render(const nlohmann::ordered_json& turns, size_t 
     return template_.render(variables);
   } catch (const jinja::Raised& error) {
     throw InputError("{}: the chat template refuses this dialogue: {} ({})", record.where(), error.what(),
-                     place(name_, error.line()));
+                     place(source_.name, error.line()));
   } catch (const jinja::Failure& error) {
-    throw InputError("{}: the chat template fails: {} ({})", record.where(), error.what(), place(name_, error.line()));
+    throw InputError("{}: the chat template fails: {} ({})", record.where(), error.what(),
+                     place(source_.name, error.line()));
   } catch (const jinja::BadOperation& error) {
     throw InputError("{}: the dialogue can't be given to a template: {}", record.where(), error.what());
   }

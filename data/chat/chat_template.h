@@ -14,6 +14,10 @@ namespace trainer::data {
 /// Safe to use from several threads.
 class ChatTemplate {
  public:
+  struct Source {
+    std::string name, text;  // what it is called in messages; what it says
+  };
+
   /// `option`: a file, the name of a built-in template, or "" for the tokenizer's own. The tokenizer's special tokens
   /// are the template's variables. Errors: ConfigError for an unknown one, InputError with file and line for one that
   /// can't be used.
@@ -27,12 +31,12 @@ class ChatTemplate {
   bool expects(const std::string& role) const;
 
   bool has_generation() const { return template_.has_generation(); }
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return source_.name; }
   /// The text of the token that ends a sequence; "" when there is none.
   const std::string& eos() const { return eos_; }
 
  private:
-  std::string name_, source_;
+  Source source_;
   jinja::Template template_;
   jinja::Variables tokens_;
   std::string eos_;

@@ -140,41 +140,7 @@ optim::LossWatchState losses_from(const json& progress) {
   return {from.at("seen"), from.at("mean"), from.at("variance")};
 }
 
-}  // namespace
-
-std::string to_json(const Manifest& m) {
-  json tensors = json::array();
-  for (const SavedTensor& tensor : m.tensors) tensors.push_back(to_json(tensor));
-  const json all = {{"format", kFormat},
-                    {"version", kFormatVersion},
-                    {"progress", progress_json(m.progress)},
-                    {"world_size", m.world_size},
-                    {"seed", m.seed},
-                    {"samples_per_epoch", m.samples},
-                    {"strategy", m.strategy},
-                    {"optimizer", m.optimizer},
-                    {"metrics", m.metrics},
-                    {"conditions", m.conditions},
-                    {"files", to_json(m.files)},
-                    {"tensors", tensors}};
-  return sealed(all.dump(1));
-}
-
-namespace {
 /// `is_here`: the folder's files are on this machine.
-Manifest parsed(const std::string& text, const std::string& folder, bool is_here);
-}  // namespace
-
-Manifest read_manifest(const std::string& folder) {
-  return parsed(read_file(folder + "/manifest.json"), folder, /*is_here=*/true);
-}
-
-Manifest manifest_from(const std::string& text, const std::string& folder) {
-  return parsed(text, folder, /*is_here=*/false);
-}
-
-namespace {
-
 Manifest parsed(const std::string& text, const std::string& folder, bool is_here) {
   const std::string path = folder + "/manifest.json";
   const json all = unsealed(text, path);
@@ -208,6 +174,32 @@ Manifest parsed(const std::string& text, const std::string& folder, bool is_here
 }
 
 }  // namespace
+
+std::string to_json(const Manifest& m) {
+  json tensors = json::array();
+  for (const SavedTensor& tensor : m.tensors) tensors.push_back(to_json(tensor));
+  const json all = {{"format", kFormat},
+                    {"version", kFormatVersion},
+                    {"progress", progress_json(m.progress)},
+                    {"world_size", m.world_size},
+                    {"seed", m.seed},
+                    {"samples_per_epoch", m.samples},
+                    {"strategy", m.strategy},
+                    {"optimizer", m.optimizer},
+                    {"metrics", m.metrics},
+                    {"conditions", m.conditions},
+                    {"files", to_json(m.files)},
+                    {"tensors", tensors}};
+  return sealed(all.dump(1));
+}
+
+Manifest read_manifest(const std::string& folder) {
+  return parsed(read_file(folder + "/manifest.json"), folder, /*is_here=*/true);
+}
+
+Manifest manifest_from(const std::string& text, const std::string& folder) {
+  return parsed(text, folder, /*is_here=*/false);
+}
 
 std::string written_to_text(const std::vector<SavedTensor>& tensors, const std::vector<StoredFile>& files) {
   json all = json::array();

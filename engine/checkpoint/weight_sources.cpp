@@ -132,8 +132,7 @@ std::string adapter_weights(const std::filesystem::path& folder) {
   if (!std::filesystem::exists(weights) && std::filesystem::exists(pickle))
     throw InputError(
         "{} is pickled. Loading a pickle can run any program, so it is not read.\n  Convert it once, in Python: load "
-        "the "
-        "adapter with PEFT's PeftModel.from_pretrained and save it with save_pretrained",
+        "the adapter with PEFT's PeftModel.from_pretrained and save it with save_pretrained",
         pickle.string());
   return weights.string();
 }

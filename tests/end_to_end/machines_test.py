@@ -164,20 +164,31 @@ def why_no_namespaces():
     return "" if probe.returncode == 0 else f"network namespaces cannot be made: {probe.stderr.strip()}"
 
 
-class Namespaces(Machines):
+class Networks(Machines):
+    """Machines that have a network each."""
+
+    def make_spaces(self, *names):
+        """Network namespaces; skips the test where there can be none."""
+        why = why_no_namespaces()
+        if why:
+            self.skipTest(why)
+        spaces = [f"trainer-{uuid.uuid4().hex[:6]}-{name}" for name in names]
+        for space in spaces:
+            self.ip("netns", "add", space)
+            self.addCleanup(subprocess.run, ["ip", "netns", "del", space], capture_output=True)
+        return spaces
+
+    def ip(self, *words):
+        subprocess.run(["ip", *words], check=True, capture_output=True)
+
+
+class Namespaces(Networks):
     """Each machine has a network of its own; 10.99.0.1 and fd99::1 are machine 0's addresses."""
 
     def setUp(self):
         super().setUp()
-        why = why_no_namespaces()
-        if why:
-            self.skipTest(why)
-        tag = uuid.uuid4().hex[:6]
-        self.spaces = [f"trainer-{tag}-{number}" for number in (0, 1)]
-        cables = [f"tr{tag}{number}" for number in (0, 1)]
-        for space in self.spaces:
-            self.ip("netns", "add", space)
-            self.addCleanup(subprocess.run, ["ip", "netns", "del", space], capture_output=True)
+        self.spaces = self.make_spaces(0, 1)
+        cables = [f"tr{uuid.uuid4().hex[:6]}{number}" for number in (0, 1)]
         self.ip("link", "add", cables[0], "netns", self.spaces[0], "type", "veth", "peer", "name", cables[1], "netns",
                 self.spaces[1])
         for number in (0, 1):
@@ -188,9 +199,6 @@ class Namespaces(Machines):
             self.ip(*inside, "link", "set", cables[number], "up")
         self.cables = cables
         self.before = tuple(("ip", "netns", "exec", space) for space in self.spaces)
-
-    def ip(self, *words):
-        subprocess.run(["ip", *words], check=True, capture_output=True)
 
     def test_same_numbers(self):
         self.check_equal("10.99.0.1", self.before)

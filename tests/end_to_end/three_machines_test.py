@@ -8,9 +8,8 @@ import subprocess
 import threading
 import time
 import unittest
-import uuid
 
-from machines_test import LONG, RESTARTED, SECRET, SHORT, Machines, why_no_namespaces
+from machines_test import LONG, RESTARTED, SECRET, SHORT, Networks
 from support import last_step, listening_ports, processes, until
 
 SHARDED = {"distributed_type": "FSDP", "num_processes": 3, "fsdp_config": {"fsdp_version": 1}}
@@ -21,20 +20,12 @@ PAUSE = 1.5  # seconds that a cable is out which nobody is to take for lost
 GARBAGE = 12  # connections to each open port
 
 
-class Switched(Machines):
+class Switched(Networks):
     """10.98.0.1 to .3; the cable of machine N ends in port sN of the switch."""
 
     def setUp(self):
         super().setUp()
-        why = why_no_namespaces()
-        if why:
-            self.skipTest(why)
-        tag = uuid.uuid4().hex[:6]
-        self.spaces = [f"trainer-{tag}-{number}" for number in range(3)]
-        self.switch = f"trainer-{tag}-switch"
-        for space in (self.switch, *self.spaces):
-            self.ip("netns", "add", space)
-            self.addCleanup(subprocess.run, ["ip", "netns", "del", space], capture_output=True)
+        self.switch, *self.spaces = self.make_spaces("switch", 0, 1, 2)
         self.ip("-n", self.switch, "link", "add", "bridge", "type", "bridge")
         self.ip("-n", self.switch, "link", "set", "bridge", "up")
         for number, space in enumerate(self.spaces):
@@ -45,9 +36,6 @@ class Switched(Machines):
             self.ip("-n", space, "addr", "add", f"10.98.0.{number + 1}/24", "dev", "eth")
             self.ip("-n", space, "link", "set", "lo", "up")
             self.ip("-n", space, "link", "set", "eth", "up")
-
-    def ip(self, *words):
-        subprocess.run(["ip", *words], check=True, capture_output=True)
 
     def cable(self, number, state):
         self.ip("-n", self.switch, "link", "set", f"s{number}", state)

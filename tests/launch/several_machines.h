@@ -21,6 +21,7 @@
 #include "engine/base/files.h"
 #include "engine/launch/address.h"
 #include "engine/launch/run.h"
+#include "tests/launch/left_over.h"
 
 namespace trainer::launch {
 
@@ -113,23 +114,7 @@ class SeveralMachines : public testing::Test {
   }
   bool said(int number, const std::string& text) const { return screen(number).find(text) != std::string::npos; }
 
-  bool anyone_left() {
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder_ / "notes")) {
-      if (!entry.path().filename().string().starts_with("pid")) continue;
-      for (int i = 0; is_running(std::stoi(read_file(entry.path()))); ++i, usleep(1000)) {
-        if (i == 5000) return true;
-      }
-    }
-    return false;
-  }
-  static bool is_running(pid_t pid) {
-    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
-    std::string text;
-    std::getline(stat, text);
-    const size_t name_end = text.rfind(')');
-    return name_end != std::string::npos && text[name_end + 2] != 'Z';
-  }
-
+  bool anyone_left() { return launch::anyone_left(folder_ / "notes"); }
   fs::path folder_;
   config::Plan plan_;
   Patience patience_{.join = std::chrono::seconds(60)};

@@ -1,4 +1,5 @@
 #include "engine/launch/run.h"
+#include "tests/launch/left_over.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -92,26 +93,7 @@ class SupervisorTest : public testing::Test {
     return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
   }
 
-  /// Whether any process that has left a note of its number still runs. The kernel may need a moment to end one.
-  bool anyone_left() {
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder_ / "notes")) {
-      const std::string name = entry.path().filename();
-      if (!name.starts_with("pid") && !name.starts_with("child")) continue;
-      for (int i = 0; is_running(std::stoi(read_file(entry.path()))); ++i, usleep(1000)) {
-        if (i == 5000) return true;
-      }
-    }
-    return false;
-  }
-
-  /// A killed process that nobody has waited for yet counts as gone.
-  static bool is_running(pid_t pid) {
-    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
-    std::string text;
-    std::getline(stat, text);
-    const size_t name_end = text.rfind(')');
-    return name_end != std::string::npos && text[name_end + 2] != 'Z';
-  }
+  bool anyone_left() { return launch::anyone_left(folder_ / "notes"); }
 
   nlohmann::json outcome() { return nlohmann::json::parse(read_file(output() / "outcome.json")); }
 
