@@ -94,7 +94,10 @@ void RankBoard::set_place(int64_t step, std::string_view phase) {
 int RankBoard::add_group(std::string_view name, const std::vector<int>& members) {
   const std::lock_guard lock(mutex_);
   const uint32_t count = memory_->group_count.load(std::memory_order_relaxed);
-  if (count == BoardMemory::kGroups) return -1;
+  if (count == BoardMemory::kGroups) {
+    hide_waits();
+    return -1;
+  }
   CollectiveGroup group{.name = name};
   for (int rank : members) group.add_member(rank);
   memory_->groups[count].group.store(group);

@@ -23,6 +23,11 @@ inline constexpr const char* kBoardVariable = "TRAINER_BOARD_FD";
 
 enum class CollectiveKind : uint8_t { kMeeting, kAllGather, kSum, kMax, kBarrier, kSharedMemory, kTransfer };
 
+// The phases of an update proper. What stands between two of them takes as long as a disk, a terminal or a data set
+// wants; an update takes as long as the one before, so that a launcher can tell that a rank has hung in it.
+inline constexpr const char* kForwardAndBackward = "forward and backward";
+inline constexpr const char* kOptimizerStep = "optimizer step";
+
 /// Text of at most N bytes within a value that is copied as bytes; more is cut.
 template <size_t N>
 struct ShortText {
@@ -79,6 +84,7 @@ struct BoardMemory {
   std::atomic<uint64_t> beats{0};  // grows as long as the process runs at all
   Published<Place> place;
   Published<Wait> wait;
+  std::atomic<bool> hides_waits{false};
   std::atomic<uint32_t> group_count{0};
   std::array<Group, kGroups> groups;
 };
@@ -97,7 +103,7 @@ class RankBoard {
   void set_place(int64_t step, std::string_view phase);
   int64_t step() const { return step_.load(std::memory_order_relaxed); }
 
-  /// A number for begin(); -1, which they take too, when there is no room for one more.
+  /// A number for begin(); -1, which they take too, when there is no room for one more: then waits are hidden.
   int add_group(std::string_view name, const std::vector<int>& members);
 
   /// A call of a collective begins; its number. The same on every member, `what` too (except in transfers).
@@ -105,6 +111,8 @@ class RankBoard {
   /// The rank can do nothing else until this one has returned.
   void wait(int group, uint64_t number);
   void end(int group, uint64_t number);
+  /// From now on not every wait for others is shown: a rank that seems to compute may wait.
+  void hide_waits() { memory_->hides_waits.store(true, std::memory_order_relaxed); }
 
  private:
   void beat();

@@ -36,10 +36,12 @@ config::Plan resolve(const PlanFlags& flags) {
   }
 }
 
-/// `seconds` until a rank that does not come to its peers ends the run; a word is said before.
+/// `seconds` until a rank that does not come to its peers ends the run; a word is said before. Within an update, where
+/// it is known how long one takes, the run waits for a sixtieth of them.
 launch::WatchPatience watch_patience(int64_t seconds) {
   launch::WatchPatience patience;
   patience.late = static_cast<double>(seconds);
+  patience.hung = std::max(patience.hung, patience.late / 60);
   patience.tell = std::min(patience.tell, patience.late / 2);
   return patience;
 }

@@ -45,6 +45,7 @@ RankState Boards::read(int local_rank, int rank) const {
     state.step = place->step;
     state.phase = place->phase.view();
   }
+  state.hides_waits = board.hides_waits.load(std::memory_order_relaxed);
   const auto wait = board.wait.load();  // before the groups: the call it names is there
   const uint32_t count = std::min<uint32_t>(board.group_count.load(std::memory_order_acquire), BoardMemory::kGroups);
   for (uint32_t g = 0; g < count; ++g) state.groups.push_back(read_group(board.groups[g]));

@@ -51,6 +51,12 @@ const Collective* GroupState::call(uint64_t number) const {
   return found == recent.end() ? nullptr : &*found;
 }
 
+bool RankState::stands_as(const RankState& before) const {
+  const auto same = [](const GroupState& a, const GroupState& b) { return a.last == b.last && a.done == b.done; };
+  return step == before.step && phase == before.phase && waits_in == before.waits_in && waits_for == before.waits_for &&
+         std::equal(groups.begin(), groups.end(), before.groups.begin(), before.groups.end(), same);
+}
+
 const GroupState* RankState::find(const GroupState& group) const {
   const auto found = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.is_same_group(group); });
   return found == groups.end() ? nullptr : &*found;

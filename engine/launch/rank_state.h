@@ -32,8 +32,13 @@ struct RankState {
   std::vector<GroupState> groups{};
   int waits_in = -1;  // index of the group it waits in; -1: it does not wait
   uint64_t waits_for = 0;
-  double waited = 0, silent = 0;  // seconds that the supervisor has seen it wait there, or without a beat
+  bool hides_waits = false;  // it may wait all the same
+  // Seconds that the supervisor has seen it wait there, without a beat, or with beats and no other change.
+  double waited = 0, silent = 0, still = 0;
 
+  bool updates() const { return phase == kForwardAndBackward || phase == kOptimizerStep; }
+  /// Whether its board shows what it did when it was `before`, but for its beats.
+  bool stands_as(const RankState& before) const;
   bool waits() const { return waits_in >= 0; }
   const GroupState& wait_group() const { return groups[static_cast<size_t>(waits_in)]; }
   const Collective* wait_call() const { return waits() ? wait_group().call(waits_for) : nullptr; }

@@ -157,6 +157,30 @@ std::optional<Failure> stuck(const RankStates& ranks, double seconds) {
   return failure;
 }
 
+std::optional<Failure> hung(const RankStates& ranks, int world_size, double seconds, double usual) {
+  const auto stands = [&](const RankState& state) {
+    return state.running && state.updates() && state.still >= seconds;
+  };
+  const auto found = std::find_if(ranks.begin(), ranks.end(), [&](const RankState& state) {
+    return stands(state) && !state.waits() && !state.hides_waits;
+  });
+  const bool all_stand =
+      static_cast<int>(ranks.size()) == world_size && std::all_of(ranks.begin(), ranks.end(), stands);
+  if (found == ranks.end() && !all_stand) return std::nullopt;
+  const RankState& one = found != ranks.end() ? *found : ranks.front();
+  std::string message =
+      fmt::format("{} for {:.0f} s, and an update takes {:.2g} s\n  {} {}",
+                  found != ranks.end() ? "it hangs: it got no further" : "the ranks hang: none got any further",
+                  one.still, usual, found != ranks.end() ? "it" : text_of({one.rank}), doing_of(one));
+  const auto waiting =
+      std::find_if(ranks.begin(), ranks.end(), [&](const RankState& s) { return s.waits() && s.rank != one.rank; });
+  if (waiting != ranks.end()) message += waiting_line(ranks, *waiting);
+  message += "\n  if an update may take so long, raise training.ddp_timeout: a sixtieth of it is waited";
+  Failure failure = failure_of(one, kPeerFailure, message);
+  if (found == ranks.end()) failure.rank = -1;
+  return failure;
+}
+
 std::optional<Failure> late(const RankStates& ranks, double seconds) {
   for (const RankState& state : ranks) {
     if (!state.running || !state.waits() || state.waited < seconds) continue;

@@ -21,6 +21,10 @@ std::optional<Failure> frozen(const RankStates& ranks, int world_size, double se
 /// All ranks have waited for `seconds`, each for one that waits elsewhere or has ended. Ours is the bug.
 std::optional<Failure> stuck(const RankStates& ranks, double seconds);
 
+/// A rank that runs, waits for nobody, and has got no further within an update for `seconds`, where one usually takes
+/// `usual`. On the only machine of a run also all of them, whoever waits.
+std::optional<Failure> hung(const RankStates& ranks, int world_size, double seconds, double usual);
+
 /// A rank that did not come to a collective in which others have waited for `seconds`.
 std::optional<Failure> late(const RankStates& ranks, double seconds);
 

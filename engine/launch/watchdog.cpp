@@ -9,6 +9,8 @@ namespace trainer::launch {
 namespace {
 
 constexpr std::chrono::milliseconds kLookEvery{500};
+constexpr double kUpdates = 10;     // as long as so many take, nothing hangs
+constexpr double kInTime = 0.97;    // of what is granted, so that looking and telling are within it
 constexpr double kMostSeconds = 1;  // that one look may count for: more have passed only if we did not run ourselves
 
 bool waits_as_before(const RankState& now, const RankState& before) {
@@ -40,6 +42,8 @@ void Watchdog::refresh(const std::vector<Subject>& subjects, double seconds) {
     now.running = subjects.at(r).running;
     if (now.running && now.beats == before.beats) now.silent = before.silent + seconds;
     if (now.running && waits_as_before(now, before)) now.waited = before.waited + seconds;
+    if (now.running && now.stands_as(before)) now.still = before.still + (now.beats != before.beats ? seconds : 0);
+    if (r == 0) pace_.see(before, now, seconds);
   }
 }
 
@@ -52,6 +56,9 @@ std::optional<Failure> Watchdog::look(const std::vector<Subject>& subjects) {
   if (auto failure = differing(states_)) return failure;
   if (auto failure = frozen(states_, world_size_, patience_.frozen)) return failure;
   if (auto failure = stuck(states_, patience_.stuck)) return failure;
+  if (const auto usual = pace_.median())
+    if (auto failure = hung(states_, world_size_, kInTime * std::max(patience_.hung, kUpdates * *usual), *usual))
+      return failure;
   if (auto failure = late(states_, patience_.late)) return failure;
   const auto waiting = late(states_, patience_.tell);
   if (waiting && !told_)

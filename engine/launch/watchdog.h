@@ -8,6 +8,7 @@
 
 #include "engine/launch/boards.h"
 #include "engine/launch/failure.h"
+#include "engine/launch/pace.h"
 #include "engine/launch/store.h"
 #include "engine/launch/verdict.h"
 
@@ -20,11 +21,15 @@ namespace trainer::launch {
 // which step and unit it is in, and each collective it calls; and a thread of its does nothing but count beats. The
 // supervisor looks twice a second. All collectives of a group so far are summed up in a signature; where two ranks have
 // different ones for the same number, one has gone astray, even if the transport has paired the calls and carried on
-// with wrong numbers. Seconds are counted by the supervisor's looks: after a pause of the whole machine nobody is late.
+// with wrong numbers. One that hangs while its process beats is known by how long updates take (Pace): it shows no
+// change for ten times as long, and waits for nobody. That its peers wait says less: it may read its next batch from a
+// slow disk, which only the supervisor of its own machine can see, and for which there is the longer patience. Seconds
+// are counted by the supervisor's looks: after a pause of the whole machine nobody is late.
 
 struct WatchPatience {
   double frozen = 10;  ///< seconds without a beat
   double stuck = 2;    ///< seconds in which all ranks wait for each other
+  double hung = 30;    ///< seconds in which a rank gets no further within an update, at least
   double tell = 60;    ///< seconds of waiting until it is told on the screen
   double late = 1800;  ///< seconds of waiting until the run ends
 };
@@ -61,6 +66,7 @@ class Watchdog {
   const WatchPatience patience_;
   Boards boards_;
   RankStates states_;
+  Pace pace_;  // of the first of our ranks; all of a run go together
   std::optional<Clock::time_point> last_look_;
   Clock::time_point next_look_;
   bool told_ = false;  // of the wait that is going on

@@ -9,6 +9,7 @@
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/base/log.h"
+#include "engine/base/rank_board.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/checkpoint/foreign_checkpoint.h"
@@ -169,7 +170,7 @@ Trainer::StepResult Trainer::train_step() {
   const auto start = Clock::now();
   const UpdateBatch batch = batches_->next(progress_.consumed);
   const double data_seconds = seconds_since(start);
-  report_(step + 1, "forward and backward");
+  report_(step + 1, kForwardAndBackward);
   if (first_steps_) first_steps_->check_batch(batch);
   nn::Pass pass;
   pass.seed = static_cast<uint64_t>(config_.seed);
@@ -195,7 +196,7 @@ Trainer::StepResult Trainer::train_step() {
   const double loss = values[0] / static_cast<double>(batch.target_tokens);
   const double grad_norm = model_->clip_grad_norm(config_.training.max_grad_norm);
   const Fate fate = fate_of_update(loss, grad_norm, batch);
-  report_(step + 1, "optimizer step");
+  report_(step + 1, kOptimizerStep);
   const double learning_rate = schedule_->at(step - skipped_before);
   make_update(fate == Fate::kMake, learning_rate);
   progress_.step += 1;
@@ -206,6 +207,7 @@ Trainer::StepResult Trainer::train_step() {
     progress_.updates_since_log += 1;
   }
   if (fate == Fate::kRollBack) divergence_.roll_back(*model_, *optimizer_);
+  report_(step + 1, "logging and reading the next batch");
   return {fate,
           loss,
           grad_norm,

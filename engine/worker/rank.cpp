@@ -54,6 +54,7 @@ std::unique_ptr<dist::Comm> meet_watched(Link& link, const std::shared_ptr<RankB
   if (ranks == 1) return meet(link, config);
   const auto meet_all = [&] { return meet(link, config); };
   auto comm = is_watched() ? dist::watched_comm(board, ranks, meet_all) : meet_all();
+  if (!is_watched() || !comm->device().is_cpu()) board->hide_waits();  // a device's collectives end after their calls
   return fault && fault->file == 0 ? dist::faulty_comm(std::move(comm), *fault, [board] { return board->step(); })
                                    : std::move(comm);
 }

@@ -105,11 +105,13 @@ TEST_F(Board, LongNamesAreCutAndTooManyGroupsAreNotShown) {
   const int all = board_.add_group(std::string(500, 'g'), {0});
   board_.begin(all, CollectiveKind::kSum, 8, "Float", std::string(500, 'u'));
   EXPECT_EQ(last(all).what.view(), std::string(80, 'u'));
+  EXPECT_FALSE(memory_->hides_waits);
   int more = 0;
   while (more >= 0) more = board_.add_group("more", {0});
   EXPECT_EQ(board_.begin(more, CollectiveKind::kSum, 8, "Float", ""), 0u);
   board_.wait(more, 0);
   board_.end(more, 0);
+  EXPECT_TRUE(memory_->hides_waits);
 }
 
 }  // namespace

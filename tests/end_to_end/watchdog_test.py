@@ -103,6 +103,21 @@ class Watchdog(EndToEnd):
         self.assertEqual((outcome["code"], outcome["rank"], outcome["step"]), (6, 1, 3), block)
         self.assertIn("rank 0 waits in all-gather", block)
 
+    def test_a_rank_that_hangs_is_named_and_the_run_goes_on(self):
+        """Its process beats on. By what updates take the launcher knows that this one is none any more."""
+        output = self.folder / "output"
+        steps = {"training": {"max_steps": 170}, "checkpoint": {"save_steps": 50}, "max_restarts": 1}
+        self.launch(self.job("expected", LONG, SHARDED, steps))
+        with mock.patch.dict(os.environ, {"TRAINER_INJECT": "slow:rank=1,step=160,seconds=100000"}):
+            run = self.start(self.job("output", LONG, SHARDED, steps))
+        until(lambda: last_step(output) == 159)
+        # 30 seconds are what is promised; here, and to the end of the run, twice as long is waited for.
+        self.assertEqual(run.wait().code, 0, run.err)
+        self.assertRegex(run.err, r"rank 1, step 160 \(forward and backward\): it hangs: it got no further for [23]\d s, "
+                                  r"and an update takes 0\.\d+ s\ntrainer: restart 1 of 1, from .*checkpoint-150")
+        self.assertRegex(run.err, r"where rank 1 stands, the innermost first:(\n  .+)+\n  trainer::train::Trainer::run")
+        self.assert_same_run(output, self.folder / "expected")
+
     def test_quit_shows_where_the_ranks_are(self):
         run = self.start(self.job("output", LONG, SHARDED))
         until(lambda: last_step(self.folder / "output") >= 2)

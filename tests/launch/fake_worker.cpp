@@ -212,6 +212,18 @@ int call(Worker& worker) {
   for (;;) pause();
 }
 
+/// Makes updates, waiting for nobody, and stays in the phase that it is told.
+int update_then_stay(Worker& worker) {
+  const auto board = trainer::RankBoard::from_environment();
+  for (int64_t step = 1; step <= 60; ++step) {
+    board->set_place(step, trainer::kForwardAndBackward);
+    usleep(50'000);
+  }
+  board->set_place(60, worker.argument);
+  worker.note("stays", "");
+  for (;;) pause();
+}
+
 /// Waits in a collective until its peer has died, and speaks of that first.
 int call_then_lose_peer(Worker& worker) {
   const auto board = trainer::RankBoard::from_environment();
@@ -257,6 +269,7 @@ int main(int argc, char** argv) {
       {"leave_child", leave_child},
       {"babble", babble},
       {"call", call},
+      {"update_then_stay", update_then_stay},
       {"call_then_lose_peer", call_then_lose_peer},
       {"note_environment", note_environment},
   };

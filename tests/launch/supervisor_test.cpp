@@ -237,6 +237,29 @@ TEST_F(SupervisorTest, ARankThatDoesNotComeEndsTheRunInTheEnd) {
   EXPECT_EQ(outcome()["rank"], 1);
 }
 
+TEST_F(SupervisorTest, ARankThatHangsInAnUpdateEndsTheRun) {
+  plan_.config.num_processes = 1;
+  fs::create_directories(output() / "checkpoint-1");  // else there is no outcome.json
+  patience_.watch.hung = 1.5;
+  EXPECT_EQ(run_with({{"FAKE", std::string("update_then_stay:") + kForwardAndBackward}}), 6);
+  EXPECT_TRUE(block().starts_with("trainer: step 60 (forward and backward): it hangs: it got no further for "))
+      << screen();
+  EXPECT_TRUE(on_screen("where rank 0 stands, the innermost first:\n")) << screen();
+  EXPECT_LE(block_lines(), 6u);
+  EXPECT_FALSE(anyone_left());
+}
+
+TEST_F(SupervisorTest, WhatTakesLongOutsideOfAnUpdateIsNoHang) {
+  plan_.config.num_processes = 1;
+  patience_.watch.hung = 1.5;
+  start({{"FAKE", "update_then_stay:reading the next batch"}});
+  wait_for_note("stays-0");
+  usleep(4'000'000);
+  EXPECT_EQ(kill(pid_, SIGTERM), 0);
+  EXPECT_EQ(finish(), 143);
+  EXPECT_FALSE(on_screen("hang")) << screen();
+}
+
 TEST_F(SupervisorTest, AWaitIsToldBeforeItEndsTheRun) {
   patience_.watch.tell = 0.5;
   start({{"FAKE_0", "call:8"}, {"FAKE_1", "hang"}});

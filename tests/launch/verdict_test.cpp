@@ -43,6 +43,16 @@ class FakeRank {
     state_.silent = seconds;
     return *this;
   }
+  /// In an update, for so long.
+  FakeRank& still(double seconds, const char* phase = kForwardAndBackward) {
+    state_.phase = phase;
+    state_.still = seconds;
+    return *this;
+  }
+  FakeRank& hides_waits() {
+    state_.hides_waits = true;
+    return *this;
+  }
   FakeRank& ended() {
     state_.running = false;
     return *this;
@@ -143,6 +153,53 @@ TEST(Stuck, NotWhileOneComputesOrACollectiveIsUnderWay) {
 
 TEST(Stuck, NotWhenARankOfAnotherMachineMayCome) {
   EXPECT_FALSE(stuck({FakeRank(0, 4).call(kGather).wait(30), FakeRank(1, 4).call(kGather).wait(30)}, 2));
+}
+
+TEST(Hung, TheRankThatGetsNoFurtherAndWaitsForNobodyIsNamed) {
+  const auto failure = hung({FakeRank(0, 3).call(kGather).call(kSum).wait(31).still(31),
+                             FakeRank(1, 3).call(kGather).still(32), FakeRank(2, 3).call(kGather).call(kSum).wait(31)},
+                            3, 30, 0.25);
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, kPeerFailure);
+  EXPECT_EQ(failure->rank, 1);
+  EXPECT_EQ(failure->message,
+            "it hangs: it got no further for 32 s, and an update takes 0.25 s\n"
+            "  it computes after all-gather 1 of 8 Float among all ranks (block.1)\n"
+            "  ranks 0 and 2 wait in all-reduce (sum) 2 of 8 Float among all ranks (block.1)\n"
+            "  if an update may take so long, raise training.ddp_timeout: a sixtieth of it is waited");
+}
+
+TEST(Hung, ARankWithoutPeersOrWithThoseOfOtherMachines) {
+  EXPECT_TRUE(hung({FakeRank(0, 1).still(31)}, 1, 30, 1));
+  EXPECT_TRUE(hung({FakeRank(0, 2).still(31, kOptimizerStep)}, 2, 30, 1));
+}
+
+TEST(Hung, NotBeforeItsTimeOutsideOfAnUpdateOrAtItsEnd) {
+  const FakeRank waiting = FakeRank(0, 2).call(kGather).wait(31).still(31);
+  EXPECT_FALSE(hung({waiting, FakeRank(1, 2).still(29)}, 2, 30, 1));
+  for (const char* phase : {"evaluating", "saving", "logging and reading the next batch", "loading the weights"})
+    EXPECT_FALSE(hung({waiting, FakeRank(1, 2).still(999, phase)}, 2, 30, 1)) << phase;
+  EXPECT_FALSE(hung({waiting, FakeRank(1, 2).still(31).ended()}, 2, 30, 1));
+}
+
+TEST(Hung, AWaitForARankOfAnotherMachineIsJudgedThere) {
+  EXPECT_FALSE(hung({FakeRank(0, 4).call(kGather).wait(31).still(31), FakeRank(1, 4).call(kGather).wait(31).still(31)},
+                    4, 30, 1));
+}
+
+TEST(Hung, ACollectiveThatDoesNotEndAccusesNobody) {
+  const auto failure = hung(
+      {FakeRank(0, 2).call(kGather).wait(31).still(31), FakeRank(1, 2).call(kGather).wait(31).still(31)}, 2, 30, 1);
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->rank, -1);
+  EXPECT_TRUE(failure->message.starts_with("the ranks hang: none got any further for 31 s")) << failure->message;
+}
+
+TEST(Hung, WhoHidesItsWaitsIsNotAccused) {
+  const FakeRank one = FakeRank(0, 2).still(31).hides_waits(), other = FakeRank(1, 2).still(31).hides_waits();
+  EXPECT_EQ(hung({one, other}, 2, 30, 1)->rank, -1);
+  EXPECT_FALSE(hung({one, other}, 4, 30, 1));  // they may wait for a rank of another machine
+  EXPECT_FALSE(hung({one, FakeRank(1, 2).still(99, "logging and reading the next batch").hides_waits()}, 2, 30, 1));
 }
 
 TEST(Late, TheMissingRankIsNamedAndWhatItDoes) {

@@ -1,7 +1,7 @@
 """What watching over ranks costs, and how soon it sees that something is wrong.
 
   cost     pairs of runs with and without the notes that ranks make of each collective (TRAINER_WATCH=0 leaves them out)
-  notice   seconds from a fault to the end of the launcher that is left: a rank that is killed or stopped, and, over two
+  notice   seconds from a fault to the end of the launcher that is left: a rank that is killed, stopped or hangs, and, over two
            network namespaces (root), a launcher that is killed or frozen and a cable that is cut
 
 The job is the tiny one of tests/end_to_end, whose helpers this uses.
@@ -21,7 +21,8 @@ SHARDED = {"distributed_type": "FSDP", "num_processes": 2,
            "fsdp_config": {"fsdp_auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
                            "fsdp_transformer_layer_cls_to_wrap": "T5Block"}}
 WARM_UP = 20  # updates that are not counted
-FAULTS = ("a rank is killed", "a rank is stopped", "another machine's launcher is killed",
+HANG = 200  # the update in which a rank hangs; how long updates take is known then
+FAULTS = ("a rank is killed", "a rank is stopped", "a rank hangs in an update", "another machine's launcher is killed",
           "another machine's launcher is frozen", "the cable is cut")
 PARTITIONS = ("one of three machines is cut off", "the first of three machines is cut off")
 
@@ -97,6 +98,13 @@ def faults(test, machines_test, support):
         rank = run.ranks()[number]
         return run, lambda: os.kill(rank, how)
 
+    def hang():
+        os.environ["TRAINER_INJECT"] = f"slow:rank=1,step={HANG},seconds=100000"
+        run = test.start(test.job("output", long, SHARDED))
+        del os.environ["TRAINER_INJECT"]
+        support.until(lambda: support.last_step(test.folder / "output") == HANG - 1)
+        return run, lambda: None
+
     def two_machines(make_fault):
         job = test.job("output", long, {**SHARDED, "num_processes": 4})
         runs = started(test.start_both(job, "10.99.0.1", 29500, test.before))
@@ -108,6 +116,7 @@ def faults(test, machines_test, support):
     return dict(zip(FAULTS, (
         lambda: one_machine(1, signal.SIGKILL),
         lambda: one_machine(1, signal.SIGSTOP),
+        hang,
         lambda: two_machines(lambda runs: runs[1].kill),
         lambda: two_machines(lambda runs: lambda: os.kill(runs[1].pid, signal.SIGSTOP)),
         lambda: two_machines(lambda _: cut))))
