@@ -22,7 +22,7 @@ bool armed = false, full = false;
 int64_t count = 0;
 thread_local int scopes = 0;
 
-/// Counts an operation. The errno that it is to fail with, or 0; -1: the process is to die in it.
+/// Counts an operation. The errno that it is to fail with, or 0; -1: the process is to get a signal in it.
 int next_operation(Needs needs) {
   if (scopes == 0) return 0;
   const std::lock_guard lock(mutex);
@@ -38,9 +38,9 @@ int next_operation(Needs needs) {
 bool allowed(Needs needs) {
   const int fault = next_operation(needs);
   if (fault == 0) return true;
-  if (fault < 0) raise(SIGKILL);
-  errno = fault;
-  return false;
+  if (fault < 0) raise(planned.signal);
+  if (fault > 0) errno = fault;
+  return fault < 0;
 }
 
 }  // namespace
@@ -80,8 +80,8 @@ int create(const fs::path& path) {
 ssize_t write(int fd, const void* bytes, size_t size) {
   const int fault = next_operation(Needs::kSpace);
   if (fault < 0) {
-    [[maybe_unused]] const ssize_t torn = ::write(fd, bytes, size / 2);
-    raise(SIGKILL);
+    [[maybe_unused]] const ssize_t torn = planned.signal == SIGKILL ? ::write(fd, bytes, size / 2) : 0;
+    raise(planned.signal);
   }
   if (fault > 0) {
     errno = fault;

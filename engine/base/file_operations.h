@@ -19,8 +19,9 @@ namespace trainer::file_operations {
 struct Fault {
   int64_t save = 0;       // in the first save with this number or a later one …
   int64_t operation = 0;  // … its n-th operation, counted from 1
-  int error = 0;          // what it fails with; 0: the process dies there
+  int error = 0;          // what it fails with; 0: the process gets this signal there, and goes on if it can
   bool lasting = false;   // so do all later ones that take space on the disk
+  int signal = 9;         // SIGKILL
 };
 void plan_fault(const Fault& fault);
 

@@ -18,11 +18,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Who holds the lock, as the holder wrote it.
+constexpr const char* kName = ".lock";
+
+/// Who holds the lock, as the holder wrote it; "" when a full disk kept it from that.
 std::string holder(int fd) {
   char text[200];
-  ssize_t count = pread(fd, text, sizeof(text), 0);
-  return count > 0 ? std::string(text, static_cast<size_t>(count)) : "another process";
+  const ssize_t count = pread(fd, text, sizeof(text), 0);
+  return count > 0 ? std::string(text, static_cast<size_t>(count)) : "";
+}
+
+std::string holder(const fs::path& folder) {
+  const FileDescriptor file(open((folder / kName).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  return file ? holder(file.get()) : "";
 }
 
 void sign(int fd) {
@@ -65,22 +72,23 @@ FolderLock::FolderLock(const fs::path& folder) : folder_(fs::absolute(folder).le
 }
 
 void FolderLock::acquire() {
-  const fs::path path = folder_ / ".lock";
+  const fs::path path = folder_ / kName;
   do {
-    file_.reset(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
+    file_.reset(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
     if (!file_) throw machine_error("write", path, errno);
     if (flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno != EWOULDBLOCK) throw machine_error("lock", path, errno);
+      const std::string who = holder(file_.get());
       throw MachineError("output folder in use: {}\n  by {}\n  wait for that run, stop it, or set another output_dir",
-                         folder_.string(), holder(file_.get()));
+                         folder_.string(), who.empty() ? "another process" : who);
     }
   } while (!is_still_at(file_.get(), path));
   sign(file_.get());
 }
 
 FolderLock::~FolderLock() {
-  if (!file_) return;
-  unlink((folder_ / ".lock").c_str());
+  if (!file_ || folder_is_used() || !is_still_at(file_.get(), folder_ / kName)) return;
+  unlink((folder_ / kName).c_str());
   if (first_created_.empty()) return;
   // rmdir refuses a folder with anything in it, so this stops at the first one that is used.
   for (fs::path part = folder_; rmdir(part.c_str()) == 0 && part != first_created_;) part = part.parent_path();
@@ -89,13 +97,24 @@ FolderLock::~FolderLock() {
 bool FolderLock::folder_is_used() const {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) {
-    if (entry.path().filename() != ".lock") return true;
+    if (entry.path().filename() != kName) return true;
   }
   return false;
 }
 
+FolderOwner::FolderOwner(fs::path folder) : folder_(std::move(folder)), who_(holder(folder_)) {}
+
+std::string FolderOwner::taken_over() const {
+  const std::string now = holder(folder_);
+  if (now.empty() || now == who_) return "";
+  return fmt::format(
+      "output folder taken over: {}\n  by {}\n  while this run ({}) stood still or was cut off; it writes nothing more "
+      "to it",
+      folder_.string(), now, who_);
+}
+
 pid_t process_using(const fs::path& folder) {
-  const FileDescriptor file(open((folder / ".lock").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const FileDescriptor file(open((folder / kName).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!file || flock(file.get(), LOCK_SH | LOCK_NB) == 0) return 0;
   const std::string who = holder(file.get());
   int pid = 0;

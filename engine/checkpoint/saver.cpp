@@ -42,13 +42,28 @@ std::string problem_of(const std::function<void()>& work) {
 
 }  // namespace
 
-Saver::Saver(Options options, dist::Comm& comm) : options_(std::move(options)), comm_(comm) {}
+Saver::Saver(Options options, dist::Comm& comm)
+    : options_(std::move(options)), owner_(options_.output_dir), comm_(comm) {}
 
 Saver::~Saver() {
   if (work_.valid()) work_.wait();
 }
 
+void Saver::require_own_folder() const {
+  if (const std::string why = owner_.taken_over(); !why.empty()) throw PeerError("{}", why);
+}
+
+void Saver::remove_unfinished() const {
+  require_own_folder();
+  remove_partial(options_.output_dir);
+}
+
 void Saver::prepare(const RunState& state) {
+  if (comm_.rank() == 0) remove_unfinished();
+  take_memory(state);
+}
+
+void Saver::take_memory(const RunState& state) {
   if (!options_.beside_training || buffer_.defined()) return;
   buffer_ = at::empty({Snapshot(live_tensors(state), comm_.rank(), comm_.size()).bytes()}, at::kByte);
   buffer_.zero_();  // so that the pages are there
@@ -56,6 +71,7 @@ void Saver::prepare(const RunState& state) {
 
 void Saver::begin(Manifest about, const RunState& state, Also also) {
   finish();
+  if (comm_.rank() == 0) require_own_folder();  // alone: this is the end of the process
   about_ = std::move(about);
   about_.world_size = comm_.size();
   about_.optimizer = state.optimizer.name();
@@ -68,7 +84,7 @@ void Saver::begin(Manifest about, const RunState& state, Also also) {
   });
   for (const std::string& text : comm_.gather_text(problem))
     if (!text.empty()) fail(text);
-  prepare(state);
+  take_memory(state);
   phase_ = Phase::kWriting;
   copied_ = {};
   copy_ = copied_.get_future();
@@ -109,10 +125,12 @@ Saver::Report Saver::publish() {
     const auto others = other_files(partial_, about_.files, options_.digest);
     about_.files.insert(about_.files.end(), others.begin(), others.end());
     publish_file(partial_ / "manifest.json", to_json(about_));
+    require_own_folder();
     publish_folder(partial_, final);
   });
   if (!problem.empty()) return {problem, ""};
   const std::string trouble = problem_of([&] {
+    require_own_folder();
     link_latest(options_.output_dir, final);
     rotate(options_.output_dir, options_.keep, about_.progress.step);
   });
@@ -156,7 +174,7 @@ void Saver::finish() {
 
 void Saver::fail(const std::string& problem) {
   phase_ = Phase::kIdle;
-  if (comm_.rank() == 0) problem_of([this] { remove_partial(options_.output_dir); });
+  if (comm_.rank() == 0) problem_of([this] { remove_unfinished(); });
   throw MachineError("{}", problem);
 }
 

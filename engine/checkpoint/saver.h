@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "engine/base/folder_lock.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/checkpoint/folder_access.h"
 #include "engine/checkpoint/live_tensor.h"
@@ -23,6 +24,10 @@ namespace trainer::checkpoint {
 // then (ready()), adds up over the ranks in the one collective that every update has anyway, and when all are ready
 // calls advance() on all of them, which is a collective. The optimiser must not change a weight before its copy is
 // there: wait_for_copy().
+//
+// What stands still for long and goes on (its machine was paused, or cut off) may find that another life of the run, or
+// another run, has the folder: rank 0 then changes nothing in it. It asks who owns the folder before it does, and a new
+// life begins by removing what others have not finished: a folder that was about to be published is gone then.
 //
 // What a crash leaves: the folder grows under a hidden name, so it is either published, with all of its files on the
 // disk, or it is not looked at. A second save begins when the first one is done.
@@ -44,11 +49,12 @@ class Saver {
   /// Waits for this rank's work; what is not published then never will be.
   ~Saver();
 
-  /// Takes the memory for copies, so that the first save doesn't have to.
+  /// Before the first update. Removes what older lives have not finished, and takes the memory for copies, so that the
+  /// first save doesn't have to. Errors: PeerError on rank 0 when another launcher has taken the folder.
   void prepare(const RunState& state);
 
   /// Collective. Begins a save, after waiting for one under way. Errors: MachineError, on all ranks alike; the folder
-  /// is then as if nothing had been begun.
+  /// is then as if nothing had been begun. PeerError as prepare().
   void begin(Manifest about, const RunState& state, Also also);
   bool busy() const { return phase_ != Phase::kIdle; }
   /// Whether this rank's part of the phase is done. False when it isn't busy.
@@ -72,8 +78,12 @@ class Saver {
   Report write(Snapshot& snapshot, const Also& also);
   Report publish();
   void fail(const std::string& problem);
+  void take_memory(const RunState& state);
+  void remove_unfinished() const;
+  void require_own_folder() const;
 
   const Options options_;
+  const FolderOwner owner_;
   dist::Comm& comm_;
   at::Tensor buffer_;
   Phase phase_ = Phase::kIdle;

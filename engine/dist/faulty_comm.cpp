@@ -123,7 +123,7 @@ std::optional<Fault> fault_from_environment() {
   const auto bad = [&](const std::string& why) {
     return ConfigError(
         "TRAINER_INJECT={}: {}.\n  It is KIND:rank=R,step=S with one of skip, other, size, stop, kill, "
-        "slow (and seconds=N, times=N), nan, or kill, enospc, eio, edquot with file=N, as KIND: see "
+        "slow (and seconds=N, times=N), nan, or kill, stop, enospc, eio, edquot with file=N, as KIND: see "
         "docs/fault_injection.md.",
         whole, why);
   };
@@ -158,14 +158,20 @@ std::optional<Fault> fault_from_environment() {
   const bool of_files = fault.kind == Fault::Kind::kFileError;
   if (of_files && fault.file < 1) throw bad("which operation of the save fails is not given (file=N)");
   if (fault.times != 1 && fault.kind != Fault::Kind::kSlow) throw bad("times=N does not go with it");
-  if (fault.file > 0 && !of_files && fault.kind != Fault::Kind::kKill) throw bad("file=N does not go with it");
+  const bool takes_files = of_files || fault.kind == Fault::Kind::kKill || fault.kind == Fault::Kind::kStop;
+  if (fault.file > 0 && !takes_files) throw bad("file=N does not go with it");
   return fault.life == life_of_this_rank() ? std::optional(fault) : std::nullopt;
 }
 
 std::optional<file_operations::Fault> file_fault(const Fault& fault, int rank) {
   if (fault.file == 0 || fault.rank != rank) return std::nullopt;
   // A full disk stays full.
-  return file_operations::Fault{fault.step, fault.file, fault.error, fault.error == ENOSPC || fault.error == EDQUOT};
+  const bool lasting = fault.error == ENOSPC || fault.error == EDQUOT;
+  return file_operations::Fault{.save = fault.step,
+                                .operation = fault.file,
+                                .error = fault.error,
+                                .lasting = lasting,
+                                .signal = fault.kind == Fault::Kind::kStop ? SIGSTOP : SIGKILL};
 }
 
 std::unique_ptr<Comm> faulty_comm(std::unique_ptr<Comm> comm, const Fault& fault, std::function<int64_t()> step) {

@@ -17,7 +17,7 @@ struct Fault {
   int life = 0;         // see [Note Lives] in engine/launch/lives.h
   double seconds = 10;  // of kSlow, at each strike
   int64_t times = 1;    // kSlow: in so many steps, one after the other
-  int64_t file = 0;     // kKill, kFileError: in the n-th file operation of a save
+  int64_t file = 0;     // kKill, kStop, kFileError: in the n-th file operation of a save
   int error = 0;        // of kFileError
 };
 

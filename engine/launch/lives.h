@@ -27,7 +27,8 @@ namespace trainer::launch {
 // is not back within last_call and there are still enough. Machine 0 has to be there: it is where the others meet.
 // Ranks of a machine that the network has lost may live on for seconds, beside those of the next life. Nothing of them
 // counts: what they say is lost with their line, and what they write of a checkpoint goes into a folder that bears the
-// id of their own life, which is removed.
+// id of their own life, which is removed. Should machine 0 itself have been started elsewhere, the old one finds its
+// output folder taken over (FolderOwner), and ends.
 
 /// Whether a run that ended with exit code `code` may go well when it is started again.
 bool worth_another_life(int code);

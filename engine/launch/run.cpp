@@ -24,16 +24,25 @@
 namespace trainer::launch {
 namespace {
 
+/// The output folder, as the machine that writes into it has it.
+struct Output {
+  FolderLock lock;
+  FolderOwner owner;
+
+  explicit Output(const std::string& folder) : lock(folder), owner(folder) {}
+};
+
 /// Tells the world how it ended. What can't be written is only warned of: it must not hide the cause. Without `output`
 /// another machine writes.
-void report(const Outcome& outcome, const config::Config& config, const FolderLock* output) {
+void report(const Outcome& outcome, const config::Config& config, const Output* output) {
   const std::string& resume = config.checkpoint.resume_from_checkpoint;
   Kept kept{.checkpoint = newest_checkpoint(config.output_dir),
             .resumes = resume == "auto" || resume == "true",
-            .wrote_nothing = output != nullptr && !output->folder_is_used(),
+            .wrote_nothing = output != nullptr && !output->lock.folder_is_used(),
             .elsewhere = output == nullptr};
   try {
-    if (output != nullptr && !kept.wrote_nothing) write_outcome(outcome, kept, config.output_dir);
+    if (output != nullptr && !kept.wrote_nothing && output->owner.taken_over().empty())
+      write_outcome(outcome, kept, config.output_dir);
   } catch (const MachineError& error) {
     say("{}\n", error.what());
   }
@@ -50,6 +59,7 @@ struct Run {
   const RankProgram& program;
   const Patience& patience;
   const Prepare& prepare;
+  const Output* output;  // null: another machine has it
 };
 
 /// The plan of a life: of the machines that are there, and from the newest checkpoint that the run itself has made.
@@ -82,6 +92,8 @@ Outcome live(const Run& run, SignalQueue& signals, Door* door, const std::functi
       } catch (const EndedBefore& before) {
         ended = before.outcome;
       }
+      if (const std::string why = run.output != nullptr ? run.output->owner.taken_over() : ""; !why.empty())
+        return {.code = kMachineFailure, .step = ended.step, .message = why};
       if (!ended.again) return ended;
       begin_next(lives, ended, door, signals);
     }
@@ -227,13 +239,13 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
   program.words.insert(program.words.end(), words.begin(), words.end());
   const Place place = place_of(plan);
   signal(SIGUSR2, [](int) {});  // there is nothing to save while data is prepared; the queue takes it later
-  std::optional<FolderLock> output;
+  std::optional<Output> output;
   if (place.is_host()) {
     output.emplace(plan.config.output_dir);
     std::error_code ignored;  // there may be none
     std::filesystem::remove(std::filesystem::path(plan.config.output_dir) / "outcome.json", ignored);
   }
-  const Run run{plan, program, patience, prepare};
+  const Run run{plan, program, patience, prepare, output ? &*output : nullptr};
   const Outcome outcome = place.is_alone() ? run_alone(run) : InCompany(run).live();
   report(outcome, plan.config, output ? &*output : nullptr);
   return outcome.code;

@@ -9,6 +9,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <optional>
 
 #include "engine/base/folder_lock.h"
 
@@ -153,8 +154,23 @@ TEST_F(Files, OneRunAtATimeInAFolder) {
     EXPECT_TRUE(has(message, "output folder in use: " + folder_.string())) << message;
     EXPECT_TRUE(has(message, "process " + std::to_string(getpid()))) << message;
   }
-  EXPECT_EQ(entries(folder_), 1u);
+  EXPECT_EQ(entries(folder_), 2u);  // the lock's file says who was the last
   FolderLock again(folder_);
+}
+
+TEST_F(Files, AnOwnerOfAFolderSeesThatAnotherHasTakenIt) {
+  EXPECT_EQ(FolderOwner(folder_).taken_over(), "");
+  std::optional<FolderLock> lock(folder_);
+  write(folder_ / "mine", "");
+  const FolderOwner owner(folder_);
+  EXPECT_EQ(owner.taken_over(), "");
+  fs::remove(folder_ / ".lock");  // by one who cleans up, and runs nothing
+  EXPECT_EQ(owner.taken_over(), "");
+  write(folder_ / ".lock", "process 1 on elsewhere");
+  EXPECT_TRUE(has(owner.taken_over(), "by process 1 on elsewhere")) << owner.taken_over();
+  lock.reset();
+  EXPECT_EQ(read_file(folder_ / ".lock"), "process 1 on elsewhere");
+  EXPECT_TRUE(has(owner.taken_over(), "by process 1 on elsewhere"));  // also when that one has ended
 }
 
 TEST_F(Files, AStaleLockIsTakenOver) {
@@ -175,7 +191,7 @@ TEST_F(Files, AnUnusedFolderOfTheLockIsRemoved) {
     EXPECT_TRUE(lock.folder_is_used());
   }
   EXPECT_TRUE(fs::exists(folder_ / "a" / "b" / "result"));
-  EXPECT_EQ(entries(folder_ / "a" / "b"), 1u);
+  EXPECT_EQ(entries(folder_ / "a" / "b"), 2u);
   { FolderLock lock(folder_ / "a" / "b"); }
   EXPECT_TRUE(fs::exists(folder_ / "a" / "b"));
 }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <optional>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -548,6 +550,79 @@ TEST(CheckpointFolder, ASaveRemovesWhatAKilledOneLeft) {
   run.save(folder.path(), 5);
   EXPECT_FALSE(fs::exists(checkpoint::partial_path(folder.path(), 5)));
   EXPECT_EQ(checkpoint::newest_checkpoint(folder.path())->step, 5);
+}
+
+/// A run whose folder somebody else takes.
+class TakenOver : public ::testing::Test {
+ protected:
+  TakenOver() {
+    sign("process 1 on one");
+    saver_.emplace(checkpoint::Saver::Options{.output_dir = folder_.path(), .beside_training = true}, *comm_);
+    saver_->prepare(run_.state());
+    run_.save(folder_.path(), 3);
+  }
+
+  void sign(const std::string& who) { std::ofstream(folder_.path() / ".lock") << who; }
+  void begin(int64_t step) {
+    checkpoint::Manifest about;
+    about.progress.step = step;
+    saver_->begin(about, run_.state(), [](const auto&) {});
+  }
+  /// The other one's save, which is under way.
+  void take_over() {
+    sign("process 1 on another");
+    fs::create_directory(theirs_);
+  }
+  void expect_untouched() {
+    EXPECT_TRUE(fs::exists(theirs_));
+    EXPECT_EQ(checkpoint::find_checkpoints(folder_.path()).size(), 1U);
+    EXPECT_EQ(fs::read_symlink(folder_.path() / "latest"), "checkpoint-3");
+  }
+
+  const TemporaryFolder folder_;
+  const std::unique_ptr<dist::Comm> comm_ = dist::solo_comm();
+  TrainedRun run_{plan_of("v1_0", true), {}, 1, *comm_};
+  std::optional<checkpoint::Saver> saver_;
+  const fs::path theirs_ = folder_.path() / ".checkpoint-9.0a1b2c3d.partial";
+};
+
+TEST_F(TakenOver, NoSaveIsBegun) {
+  take_over();
+  EXPECT_THROW(begin(6), PeerError);
+  expect_untouched();
+}
+
+TEST_F(TakenOver, ASaveUnderWayIsNotPublished) {
+  begin(6);
+  take_over();
+  try {
+    saver_->finish();
+    FAIL() << "it was published";
+  } catch (const MachineError& error) {
+    EXPECT_NE(std::string(error.what()).find("taken over"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("by process 1 on another"), std::string::npos) << error.what();
+  }
+  expect_untouched();
+}
+
+TEST_F(TakenOver, ASaveThatFailsLeavesThatOfTheOtherAlone) {
+  begin(6);
+  while (!saver_->ready()) std::this_thread::yield();
+  fs::remove_all(checkpoint::partial_path(folder_.path(), 6));  // as the other does when it begins
+  take_over();
+  EXPECT_THROW(saver_->finish(), MachineError);
+  expect_untouched();
+}
+
+TEST_F(TakenOver, TheOtherBeginsByRemovingWhatIsNotPublished) {
+  begin(6);
+  while (!saver_->ready()) std::this_thread::yield();
+  sign("process 1 on another");
+  checkpoint::Saver other({.output_dir = folder_.path()}, *comm_);
+  other.prepare(run_.state());
+  EXPECT_TRUE(checkpoint::find_unfinished(folder_.path()).empty());
+  EXPECT_THROW(saver_->finish(), MachineError);
+  EXPECT_EQ(checkpoint::newest_checkpoint(folder_.path())->step, 3);
 }
 
 }  // namespace

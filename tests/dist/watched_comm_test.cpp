@@ -5,6 +5,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include "engine/base/errors.h"
 #include "engine/dist/doing.h"
@@ -148,6 +149,8 @@ TEST(FaultyComm, IsAskedForByTheEnvironment) {
   EXPECT_TRUE(full->lasting);
   EXPECT_FALSE(dist::file_fault(*read("enospc:rank=1,step=6,file=4"), 0));
   EXPECT_EQ(dist::file_fault(*read("kill:file=2"), 0)->error, 0);
+  EXPECT_EQ(dist::file_fault(*read("kill:file=2"), 0)->signal, SIGKILL);
+  EXPECT_EQ(dist::file_fault(*read("stop:file=2"), 0)->signal, SIGSTOP);
   for (const char* text :
        {"explode:rank=1", "skip:rank", "skip:rank=x", "skip:colour=1", "enospc:rank=1", "slow:file=1"})
     EXPECT_THROW(read(text), ConfigError) << text;

@@ -86,9 +86,9 @@ def last_step(output):
 
 
 def snapshot(folder):
-    """Every file below `folder` with a hash of its content."""
+    """Every file below `folder` with a hash of its content, but for those that say who used a folder last."""
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in sorted(folder.rglob("*")) if path.is_file()}
+            for path in sorted(folder.rglob("*")) if path.is_file() and path.name != ".lock"}
 
 
 class Run:

@@ -111,7 +111,7 @@ TEST_F(SupervisorTest, ARunThatGoesWellIsSilent) {
   EXPECT_FALSE(anyone_left());
   EXPECT_EQ(outcome()["code"], 0);
   EXPECT_EQ(outcome()["cause"], "done");
-  EXPECT_FALSE(fs::exists(output() / ".lock"));
+  EXPECT_TRUE(read_file(output() / ".lock").starts_with("process "));  // for one that may still think it has it
 }
 
 TEST_F(SupervisorTest, RanksFindTheirPlaceAndThePlan) {

@@ -1,0 +1,110 @@
+"""A machine stands still in the middle of a save, another one takes its place, and then the first one goes on: nothing of
+what it still does may reach the run's folder."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import unittest
+
+from machines_test import RESTARTED, SHARDED, Machines, free_port
+from support import TRAINER, snapshot, until
+
+STEP = 10  # of the save in which it stops
+# Operations of the save on rank 0: within its own file; and the renaming that publishes the folder.
+WITHIN_ITS_FILE, RENAMING = 3, 78
+
+
+def state_of(pid):
+    """The letter of its state in /proc: T is stopped."""
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+
+
+class OlderLife(Machines):
+    def setUp(self):
+        super().setUp()
+        self.port = free_port()
+        self.output = self.folder / "output"
+        self.config = self.job("output", RESTARTED, SHARDED)
+
+    def start_machine(self, number, fault=""):
+        injected = ("env", f"TRAINER_INJECT={fault}") if fault else ()
+        return self.start_both(self.config, "127.0.0.1", self.port, before=(injected, injected), only=number)[0]
+
+    def freeze(self, fault, machine):
+        """Two machines train until a rank of `machine` stops in its save, and then all of that machine. Returns its
+        run, its processes, and the run of the other one, which has lost it."""
+        runs = [self.start_machine(number, fault if number == machine else "") for number in (0, 1)]
+        ranks = until(lambda: len(runs[0].ranks()) == 4 and runs[0].ranks())  # of both
+        rank = int(fault.split("rank=")[1].split(",")[0])
+        until(lambda: state_of(ranks[rank]) == "T" or any(run.ended() for run in runs))
+        frozen = [runs[machine].pid, ranks[2 * machine], ranks[2 * machine + 1]]
+        for pid in frozen:
+            os.kill(pid, signal.SIGSTOP)
+        self.partial, = self.output.glob(f".checkpoint-{STEP}.*.partial")
+        until(lambda: "restart 1 of 3" in runs[1 - machine].err)
+        return runs[machine], frozen, runs[1 - machine]
+
+    def wake(self, frozen):
+        for pid in frozen:
+            os.kill(pid, signal.SIGCONT)
+
+    def replace_host(self):
+        """Machine 0 starts elsewhere. A file server forgets the locks of a machine that it doesn't hear; this one
+        doesn't, so the lock's file makes way."""
+        (self.output / ".lock").unlink()
+        return self.start_machine(0)
+
+    def check_as_undisturbed(self):
+        self.launch(self.job("expected", RESTARTED, SHARDED))
+        self.assert_same_run(self.output, self.folder / "expected")
+        for folder in ("output", "expected"):
+            verified = subprocess.run([TRAINER, "checkpoint", "verify", self.folder / folder], capture_output=True,
+                                      text=True)
+            self.assertEqual(verified.returncode, 0, verified.stdout + verified.stderr)
+        self.assertEqual(*(sorted(path.name for path in (self.folder / folder).glob("checkpoint-*"))
+                           for folder in ("output", "expected")))
+        self.assertEqual(os.readlink(self.output / "latest"), os.readlink(self.folder / "expected/latest"))
+        self.assertEqual(list(self.output.glob(".checkpoint-*")), [])
+        self.assertEqual(json.loads((self.output / "outcome.json").read_text())["code"], 0)
+
+    def content(self):
+        return {name: digest for name, digest in snapshot(self.output).items() if not name.startswith("logs/")}
+
+    def check_it_was_told(self, old):
+        self.assertEqual(old.wait().code, 4, old.err)
+        self.assertRegex(old.err, r"output folder taken over: .*\n  by process \d+ on ")
+
+    def test_the_host_wakes_while_the_next_life_trains(self):
+        old, frozen, other = self.freeze(f"stop:rank=0,step={STEP},file={RENAMING}", 0)
+        self.assertTrue((self.partial / "manifest.json").exists())  # all is there but the name
+        new = self.replace_host()
+        until(lambda: "resuming from" in new.out + new.err and not self.partial.exists())
+        self.wake(frozen)
+        self.check_it_was_told(old)
+        self.finish([new, other], 0)
+        self.check_as_undisturbed()
+
+    def test_the_host_wakes_when_all_is_over(self):
+        old, frozen, other = self.freeze(f"stop:rank=0,step={STEP},file={WITHIN_ITS_FILE}", 0)
+        new = self.replace_host()
+        self.finish([new, other], 0)
+        before = self.content()
+        self.wake(frozen)
+        self.check_it_was_told(old)
+        self.assertEqual(self.content(), before)
+        self.check_as_undisturbed()
+
+    def test_another_machine_wakes_while_the_next_life_trains(self):
+        old, frozen, other = self.freeze(f"stop:rank=2,step={STEP},file={WITHIN_ITS_FILE}", 1)
+        new = self.start_machine(1)
+        until(lambda: "resuming from" in other.out + other.err)
+        self.wake(frozen)
+        self.finish([new, other], 0)
+        self.check_as_undisturbed()
+        old.kill()  # it looks for the host
+
+
+if __name__ == "__main__":
+    unittest.main()
