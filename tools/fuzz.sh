@@ -1,17 +1,21 @@
 #!/usr/bin/env bash
-# fuzz.sh [SECONDS]: runs each fuzzer of tests/fuzz for so long (60) under the address and undefined-behaviour
-# sanitizers. What crashes or hangs is left in build/fuzz/findings, and the exit status is 1; once it is fixed it belongs
-# into tests/fuzz/corpus, which every test run replays. What runs found of interest stays in build/fuzz/corpus.
+# fuzz.sh [SECONDS [KIND…]]: runs the fuzzers of tests/fuzz, or those named (json, index, …), each for so long (60) under
+# the address and undefined-behaviour sanitizers. What crashes or hangs is left in build/fuzz/findings, and the exit
+# status is 1; once it is fixed it belongs into tests/fuzz/corpus, which every test run replays. What runs found of
+# interest stays in build/fuzz/corpus. model_config and adapter_config run only when named: they compile for many minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 fail() { printf 'error: %s\n' "$@" >&2; exit 1; }
 
 seconds=${1:-60}
-[[ $# -le 1 && $seconds =~ ^[0-9]+$ ]] || { sed -n '2,4s/^# //p' "$0" >&2; exit 2; }
-kinds=(yaml json config idx indexed_file records tokenizer sentencepiece template safetensors index manifest)
-heavy=(model_config adapter_config) # with the models they build: many minutes to compile; FUZZ_MODELS=1 runs them too
-[[ -z ${FUZZ_MODELS:-} ]] || kinds+=("${heavy[@]}")
+[[ $seconds =~ ^[0-9]+$ ]] || { sed -n '2,5s/^# //p' "$0" >&2; exit 2; }
+kinds=("${@:2}")
+[[ $# -gt 1 ]] || kinds=(yaml json config idx indexed_file records tokenizer sentencepiece template safetensors index manifest)
+for kind in "${kinds[@]}"; do
+  [[ -f tests/fuzz/${kind}_fuzzer.cpp ]] ||
+    fail "There is no fuzzer '$kind'. There are: $(cd tests/fuzz && ls ./*_fuzzer.cpp | sed 's,./\(.*\)_fuzzer.cpp,\1,' | xargs)"
+done
 folder=build/fuzz
 
 command -v clang++ >/dev/null || fail "The fuzzers need clang with libFuzzer, which a build does not: apt-get install clang"
