@@ -77,13 +77,16 @@ Conditions conditions_from(const json& manifest) {
   return manifest.value("conditions", json::object()).get<Conditions>();
 }
 
-int64_t count_at(const json& object, const char* key) {
-  const json& value = object.at(key);
+int64_t count_of(const json& value, std::string_view name) {
   constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
   if (!value.is_number_unsigned() || value.get<uint64_t>() > kMost)
-    throw InputError("{} is {}; it must be a whole number that is not negative", key,
+    throw InputError("{} is {}; it must be a whole number that is not negative", name,
                      value.is_structured() ? "no number" : value.dump());
   return value.get<int64_t>();
+}
+
+int64_t count_at(const json& object, const char* key) {
+  return count_of(object.at(key), key);
 }
 
 void check_step(const fs::path& folder, int64_t step) {

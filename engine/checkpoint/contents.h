@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -47,7 +48,9 @@ Contents read_contents(const std::filesystem::path& folder);
 
 Conditions conditions_from(const nlohmann::json& manifest);
 
-/// The whole number at `key`. Errors: InputError when it is negative, beyond 63 bits or no whole number.
+/// A whole number, called `name` in messages. Errors: InputError when it is negative, beyond 63 bits or no whole
+/// number.
+int64_t count_of(const nlohmann::json& value, std::string_view name);
 int64_t count_at(const nlohmann::json& object, const char* key);
 /// A folder called checkpoint-N holds the state after step N. Errors: InputError.
 void check_step(const std::filesystem::path& folder, int64_t step);

@@ -22,10 +22,11 @@ json to_json(const nn::Part& part) {
 
 /// Errors: InputError when it is no part of a tensor of that shape.
 nn::Part part_from(const json& from, const nn::Shape& whole) {
-  nn::Part part{from.at("dim"), {}};
+  nn::Part part{count_at(from, "dim"), {}};
   int64_t last = 0;
-  for (const json& range : from.at("ranges")) part.ranges.push_back({range.at(0), range.at(1)});
-  bool fits = part.dim >= 0 && part.dim < static_cast<int64_t>(whole.size()) && !part.ranges.empty();
+  for (const json& range : from.at("ranges"))
+    part.ranges.push_back({count_of(range.at(0), "ranges"), count_of(range.at(1), "ranges")});
+  bool fits = part.dim < static_cast<int64_t>(whole.size()) && !part.ranges.empty();
   for (const nn::Range& range : part.ranges) {
     fits = fits && range.begin >= last && range.end > range.begin;
     last = range.end;
@@ -49,7 +50,7 @@ nn::Shape shape_from(const json& from) {
   nn::Shape shape;
   int64_t numel = 1;
   for (const json& size : from) {
-    shape.push_back(count_at({{"shape", size}}, "shape"));
+    shape.push_back(count_of(size, "shape"));
     if (__builtin_mul_overflow(numel, std::max<int64_t>(shape.back(), 1), &numel))
       throw InputError("the shape {} has too many elements", from.dump().substr(0, 100));
   }
@@ -130,14 +131,15 @@ json progress_json(const Progress& p) {
 optim::LossScaleState loss_scale_from(const json& progress) {
   if (!progress.contains("loss_scale")) return {};
   const json& from = progress.at("loss_scale");
-  return {from.at("scale"), from.at("clean_updates"), from.at("hysteresis_left"), from.at("skipped_updates")};
+  return {from.at("scale"), count_at(from, "clean_updates"), count_at(from, "hysteresis_left"),
+          count_at(from, "skipped_updates")};
 }
 
 /// The same.
 optim::LossWatchState losses_from(const json& progress) {
   if (!progress.contains("losses")) return {};
   const json& from = progress.at("losses");
-  return {from.at("seen"), from.at("mean"), from.at("variance")};
+  return {count_at(from, "seen"), from.at("mean"), from.at("variance")};
 }
 
 /// `is_here`: the folder's files are on this machine.
