@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,25 +13,74 @@ namespace trainer {
 namespace {
 
 constexpr std::string_view kHidden = "<secret>";
-constexpr size_t kShortestValue = 12;  // of a variable; a shorter one may be part of any word
 
 bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-/// A kind of token: how it begins, and how many letters, digits, - or _ follow at least.
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+std::string in_small(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
+  return out;
+}
+
+/// A kind of token: how it begins, and how many letters, digits, _, - or . follow at least.
 struct Shape {
   std::string_view prefix;
   size_t least;
 };
-constexpr std::array kShapes{Shape{"hf_", 30},   Shape{"sk-", 20},    Shape{"ghp_", 30},        Shape{"gho_", 30},
-                             Shape{"ghs_", 30},  Shape{"ghu_", 30},   Shape{"github_pat_", 30}, Shape{"glpat-", 20},
-                             Shape{"AKIA", 16},  Shape{"ASIA", 16},   Shape{"AIza", 35},        Shape{"xoxb-", 20},
-                             Shape{"xoxp-", 20}, Shape{"pypi-", 40},  Shape{"npm_", 36},        Shape{"dop_v1_", 40},
-                             Shape{"eyJ", 40},   Shape{"Bearer ", 16}};
+constexpr Shape kShapes[] = {
+    // Hugging Face
+    {"hf_", 30},
+    {"api_org_", 30},
+    // GitHub, GitLab
+    {"ghp_", 30},
+    {"gho_", 30},
+    {"ghs_", 30},
+    {"ghu_", 30},
+    {"ghr_", 30},
+    {"github_pat_", 30},
+    {"glpat-", 20},
+    {"gldt-", 20},
+    {"glrt-", 20},
+    // Slack, and the address of its hooks
+    {"xoxa-", 20},
+    {"xoxb-", 20},
+    {"xoxp-", 20},
+    {"xoxr-", 20},
+    {"xoxs-", 20},
+    {"xapp-", 20},
+    {"services/T", 30},
+    // AWS, Google, DigitalOcean, Databricks
+    {"AKIA", 16},
+    {"ASIA", 16},
+    {"AIza", 35},
+    {"ya29.", 20},
+    {"GOCSPX-", 20},
+    {"dop_v1_", 40},
+    {"dapi", 32},
+    // OpenAI and Anthropic, Stripe, Weights & Biases, NVIDIA, Groq, Replicate, SendGrid
+    {"sk-", 20},
+    {"sk_live_", 20},
+    {"rk_live_", 20},
+    {"wandb_v1_", 20},
+    {"nvapi-", 20},
+    {"gsk_", 30},
+    {"r8_", 30},
+    {"SG.", 40},
+    // registries of packages and images; JSON web tokens
+    {"pypi-", 40},
+    {"npm_", 36},
+    {"dckr_pat_", 20},
+    {"eyJ", 40},
+};
 
-size_t tail_length(std::string_view text) {
-  const auto in_tail = [](char c) { return is_word(c) || c == '-' || c == '.'; };
+size_t tail_length(std::string_view text, std::string_view more = "-.") {
+  const auto in_tail = [&](char c) { return is_word(c) || more.find(c) != std::string_view::npos; };
   return static_cast<size_t>(std::find_if_not(text.begin(), text.end(), in_tail) - text.begin());
 }
 
@@ -39,36 +88,128 @@ size_t tail_length(std::string_view text) {
 size_t token_length(std::string_view text) {
   for (const Shape& shape : kShapes) {
     if (!text.starts_with(shape.prefix)) continue;
-    const size_t tail = tail_length(text.substr(shape.prefix.size()));
+    const size_t tail = tail_length(text.substr(shape.prefix.size()), shape.prefix == "services/T" ? "/" : "-.");
     if (tail >= shape.least) return shape.prefix.size() + tail;
   }
   return 0;
 }
 
-/// How much of `text`, which follows "://" (or ":/", as a path has it), is "user:password" before an @; 0 for none.
-size_t userinfo_length(std::string_view text) {
-  const size_t end = std::min(text.find_first_of("/ \t\n\"'<>"), text.size());
-  const size_t at = text.substr(0, end).rfind('@');
-  return at != std::string_view::npos && text.substr(0, at).find(':') != std::string_view::npos ? at : 0;
+/// What `text` begins with of "Bearer …" or "Basic …", as an HTTP header has it.
+size_t authorization_length(std::string_view text) {
+  constexpr size_t kShortest = 16;
+  for (const std::string_view scheme : {"bearer ", "basic "}) {
+    if (in_small(text.substr(0, scheme.size())) != scheme) continue;
+    const std::string_view rest = text.substr(scheme.size());
+    const std::string_view tail = rest.substr(0, tail_length(rest, "-.+/="));
+    if (tail.size() >= kShortest &&
+        std::any_of(tail.begin(), tail.end(), [](char c) { return is_digit(c) || c == '='; }))
+      return scheme.size() + tail.size();
+  }
+  return 0;
 }
 
+/// The length of a private key in PEM form, or of what there is of it.
+size_t private_key_length(std::string_view text) {
+  constexpr std::string_view kBegin = "-----BEGIN ", kEnd = "-----END ", kDashes = "-----";
+  if (!text.starts_with(kBegin)) return 0;
+  const size_t title = text.find(kDashes, kBegin.size());
+  if (title == std::string_view::npos || text.substr(0, title).find("PRIVATE KEY") == std::string_view::npos) return 0;
+  const size_t last = text.find(kEnd, title);
+  if (last == std::string_view::npos) return text.size();
+  const size_t end = text.find(kDashes, last + kEnd.size());
+  return end == std::string_view::npos ? text.size() : end + kDashes.size();
+}
+
+/// How much of `text`, which follows "://" (or ":/", as a path has it), is "user:password" or a token before an @; 0
+/// for none.
+size_t userinfo_length(std::string_view text) {
+  constexpr size_t kLongestName = 20;  // a name alone is no secret, as in ssh://git@example.com
+  const size_t end = std::min(text.find_first_of("/ \t\n\"'<>"), text.size());
+  const size_t at = text.substr(0, end).rfind('@');
+  if (at == std::string_view::npos) return 0;
+  return at > kLongestName || text.substr(0, at).find(':') != std::string_view::npos ? at : 0;
+}
+
+/// Whether what is called `name` is a secret: the variable of an environment, or a key in a text.
+bool names_a_secret(std::string_view name) {
+  const std::string word = in_small(name);
+  const auto says = [&](std::string_view part) { return word.find(part) != std::string::npos; };
+  for (const std::string_view place : {"_file", "_path", "_dir", "_sock"})
+    if (word.ends_with(place)) return false;
+  return says("secret") || says("passw") || says("passphrase") || says("credential") || says("key") ||
+         (says("token") && !says("tokeniz"));
+}
+
+/// The same for a key in lines of text, where "token" and "key" are common words: only as the end of a longer name, and
+/// eos_token is none.
+bool keys_a_secret(std::string_view name) {
+  const std::string word = in_small(name);
+  for (const char* end : {"api_key", "api-key", "apikey", "access_key", "secret_key", "private_key", "access_token",
+                          "auth_token", "api_token", "hub_token", "hf_token", "refresh_token", "client_secret",
+                          "password", "passwd", "passphrase", "signature"})
+    if (word.ends_with(end)) return true;
+  const bool variable = std::none_of(name.begin(), name.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+  return variable && (word.ends_with("_token") || word.ends_with("_key") || word.ends_with("_secret"));
+}
+
+/// Where the value begins and how long it is in "NAME=value", "name: value" or "\"name\": \"value\"" at the start of
+/// `text`, when NAME says that it is secret.
+std::pair<size_t, size_t> named_value(std::string_view text) {
+  constexpr size_t kLongestName = 64, kShortest = 6;
+  const size_t name = tail_length(text.substr(0, kLongestName), "-");
+  if (name < kShortest || !keys_a_secret(text.substr(0, name))) return {0, 0};
+  size_t at = name;
+  const auto skip = [&](std::string_view letters) {
+    while (at < text.size() && letters.find(text[at]) != std::string_view::npos) ++at;
+  };
+  skip("\"'");
+  skip(" ");
+  if (at == text.size() || (text[at] != '=' && text[at] != ':')) return {0, 0};
+  ++at;
+  skip(" ");
+  skip("\"'");
+  const std::string_view rest = text.substr(std::min(at, text.size()));
+  const size_t length = std::min(rest.find_first_of(" \t\n\"'&,;)}"), rest.size());
+  return length < kShortest || rest.starts_with(kHidden) ? std::pair<size_t, size_t>{0, 0} : std::pair{at, length};
+}
+
+/// A value that is hidden wherever it stands. Short ones only as a word of their own, and none that may be one of ours.
+struct SecretValue {
+  std::string text;
+  bool anywhere = true;
+};
+
 /// The values of the environment variables whose names say that they are secret.
-std::vector<std::string> secret_values() {
-  std::vector<std::string> values;
+std::vector<SecretValue> secret_values() {
+  constexpr size_t kShortest = 8, kLong = 12;
+  std::vector<SecretValue> values;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     const size_t equals = std::min(text.find('='), text.size());
-    const std::string_view name = text.substr(0, equals), value = text.substr(std::min(equals + 1, text.size()));
-    const auto says = [&](std::string_view word) { return name.find(word) != std::string_view::npos; };
-    const bool secret = (says("TOKEN") && !says("TOKENIZER")) || says("SECRET") || says("PASSWORD") || says("KEY");
-    if (secret && value.size() >= kShortestValue && !value.starts_with('/')) values.emplace_back(value);
+    const std::string_view value = text.substr(std::min(equals + 1, text.size()));
+    if (value.size() < kShortest || value.starts_with('/') || !names_a_secret(text.substr(0, equals))) continue;
+    const bool word = std::all_of(value.begin(), value.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+    const bool number = std::all_of(value.begin(), value.end(), is_digit);
+    if (value.size() >= kLong || (!word && !number)) values.push_back({std::string(value), value.size() >= kLong});
   }
   return values;
 }
 
-void replace_all(std::string& text, const std::string& what) {
-  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += kHidden.size())
-    text.replace(at, what.size(), kHidden);
+void hide_all(std::string& text, const SecretValue& value) {
+  const size_t size = value.text.size();
+  for (size_t at = 0; (at = text.find(value.text, at)) != std::string::npos;) {
+    const bool alone = (at == 0 || !is_word(text[at - 1])) && (at + size == text.size() || !is_word(text[at + size]));
+    if (value.anywhere || alone) text.replace(at, size, kHidden);
+    at += value.anywhere || alone ? kHidden.size() : 1;
+  }
+}
+
+/// The length of the secret that `text` begins with, which follows `before`; 0 for none.
+size_t secret_length(std::string_view text, char before) {
+  if (is_word(before)) return 0;
+  for (const auto length : {token_length, authorization_length, private_key_length})
+    if (const size_t found = length(text); found > 0) return found;
+  return 0;
 }
 
 /// The length of the UTF-8 sequence at the start of `text` that a terminal obeys or doesn't show: U+0080 to U+009F,
@@ -92,20 +233,22 @@ unsigned code_point(std::string_view text) {
 
 std::string without_secrets(std::string_view text) {
   std::string out;
+  bool address = false;  // behind the ":/" or "://" of one
   for (size_t at = 0; at < text.size();) {
-    const bool begins = at == 0 || !is_word(text[at - 1]);
-    size_t length = begins ? token_length(text.substr(at)) : 0;
-    if (length == 0 && at > 1 && text[at - 1] == '/' && text.substr(0, at).find_last_not_of('/') != text.npos &&
-        text[text.substr(0, at).find_last_not_of('/')] == ':')
-      length = userinfo_length(text.substr(at));
-    if (length > 0) {
-      out += kHidden;
-      at += length;
-    } else {
-      out += text[at++];
+    const char before = at > 0 ? text[at - 1] : ' ';
+    address = before == '/' && (address || (at > 1 && text[at - 2] == ':'));
+    size_t length = secret_length(text.substr(at), before);
+    if (length == 0 && address) length = userinfo_length(text.substr(at));
+    if (length == 0 && !is_word(before)) {
+      const auto [value, size] = named_value(text.substr(at));
+      out += text.substr(at, value);
+      at += value;
+      length = size;
     }
+    out += length > 0 ? kHidden : text.substr(at, 1);
+    at += std::max<size_t>(length, 1);
   }
-  for (const std::string& value : secret_values()) replace_all(out, value);
+  for (const SecretValue& value : secret_values()) hide_all(out, value);
   return out;
 }
 

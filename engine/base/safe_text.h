@@ -6,9 +6,10 @@
 
 namespace trainer {
 
-/// `text` with what looks like a secret replaced by "<secret>": tokens by their shape (hf_…, ghp_…, sk-…, "Bearer …"),
-/// what stands before the @ of an address, and the values of environment variables called *TOKEN*, *SECRET*,
-/// *PASSWORD* or *KEY*.
+/// `text` with what looks like a secret replaced by "<secret>": tokens by their shape (hf_…, ghp_…, sk-…, "Bearer …",
+/// private keys), what stands before the @ of an address, what follows "…_API_KEY=", "password: " and the like, and the
+/// values of environment variables called *TOKEN*, *SECRET*, *PASSWORD* or *KEY*, unless they are short and may be
+/// words of ours.
 std::string without_secrets(std::string_view text);
 
 /// without_secrets(), with control characters and marks of the writing direction made visible, as \x1b or \u202e. Lines

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/errors.h"
+#include "engine/base/safe_text.h"
 #include "engine/cli/explain_option.h"
 #include "engine/cli/flags.h"
 #include "engine/config/environment.h"
@@ -55,7 +56,8 @@ int run_explain(const Arguments& arguments) {
     fmt::print("{}", config::resolved_text(flags.resolve()));
     const std::vector<std::string> variables = config::vendor_variables();
     if (!variables.empty())
-      fmt::print("# Passed on to the ranks from the environment: {}\n", fmt::join(variables, " "));
+      fmt::print("# Passed on to the ranks from the environment: {}\n",
+                 safe_text(fmt::format("{}", fmt::join(variables, " "))));
   } else {
     explain_options(options, flags);
   }
