@@ -56,6 +56,7 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
   int64_t data_begin = 0;
   const std::string json = read_header(data_begin);
   header_ = parse_header(json, size_ - data_begin, path_);
+  by_name_.reserve(header_.tensors.size());
   for (TensorInfo& tensor : header_.tensors) {
     tensor.offset += data_begin;
     by_name_.emplace(tensor.name, &tensor);

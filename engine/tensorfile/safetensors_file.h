@@ -59,7 +59,7 @@ class SafetensorsFile {
   FileDescriptor file_;
   int64_t size_ = 0;  // of the file when it was opened
   Header header_;
-  std::unordered_map<std::string, const TensorInfo*> by_name_;
+  std::unordered_map<std::string_view, const TensorInfo*> by_name_;  // into header_
   std::shared_ptr<const Mapping> mapping_;
 };
 

@@ -1,6 +1,7 @@
 #include "engine/tensorfile/tensor_folder.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <fmt/ranges.h>
@@ -121,7 +122,9 @@ bool TensorFolder::has_weights(const fs::path& folder) {
 
 std::vector<std::string> TensorFolder::names() const {
   std::vector<std::string> names;
-  for (const auto& [name, file] : files_by_name_) names.push_back(name);
+  names.reserve(files_by_name_.size());
+  for (const auto& [name, file] : files_by_name_) names.emplace_back(name);
+  std::sort(names.begin(), names.end());
   return names;
 }
 
@@ -133,6 +136,7 @@ const SafetensorsFile* TensorFolder::find(const std::string& name) const {
 void TensorFolder::open_single(const fs::path& file) {
   check_link(folder_, file);
   files_.push_back(std::make_unique<SafetensorsFile>(file));
+  files_by_name_.reserve(files_.back()->tensors().size());
   for (const TensorInfo& tensor : files_.back()->tensors()) files_by_name_.emplace(tensor.name, files_.back().get());
 }
 
@@ -154,10 +158,11 @@ void TensorFolder::open_shards(const fs::path& index) {
       files_.push_back(std::make_unique<SafetensorsFile>(folder_ / name));
       file = files_.back().get();
     }
-    if (file->find(tensor) == nullptr)
+    const TensorInfo* const found = file->find(tensor);
+    if (found == nullptr)
       throw InputError("{} has no tensor {}, which {} says it has\n  copy or download both again",
                        file->path().string(), shown_name(tensor), index.filename().string());
-    files_by_name_.emplace(tensor, file);
+    files_by_name_.emplace(found->name, file);
   }
 }
 

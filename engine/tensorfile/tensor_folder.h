@@ -2,9 +2,10 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/tensorfile/safetensors_file.h"
@@ -34,7 +35,8 @@ class TensorFolder {
 
   std::filesystem::path folder_;
   std::vector<std::unique_ptr<SafetensorsFile>> files_;
-  std::map<std::string, const SafetensorsFile*> files_by_name_;  // of tensors
+  std::unordered_map<std::string_view, const SafetensorsFile*>
+      files_by_name_;  // of tensors, whose files hold the names
 };
 
 }  // namespace trainer::tensorfile

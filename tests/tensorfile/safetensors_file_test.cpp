@@ -26,6 +26,16 @@ std::string files(const std::string& header, size_t data = 0) {
   return file_bytes(header, std::string(data, '\1'));
 }
 
+/// A header of so many empty tensors; `odd` goes into their names.
+std::string many(int count, const std::string& odd = "", const std::string& first = "{") {
+  std::string header = first;
+  for (int i = 0; i < count; ++i) {
+    if (i > 0) header += ",";
+    header += entry(odd + std::to_string(i), "U8", "[0]", 0, 0);
+  }
+  return files(header + "}");
+}
+
 const std::vector<Case>& cases() {
   static const std::vector<Case> kCases{
       {"NoTensors", files("{}"), ""},
@@ -43,6 +53,13 @@ const std::vector<Case>& cases() {
        ""},
       {"FourBits", files("{" + entry("a", "F4", "[2]", 0, 1) + "}", 1), ""},
 
+      {"MostTensors", many(100'000), ""},
+      {"MostTensorsAndMetadata", many(100'000, "", R"({"__metadata__":{"a":"b"},)"), ""},
+      {"MostTensorsOfOddNames", many(100'000, R"(,{\"[,)"), ""},
+
+      {"TooManyTensors", many(100'001), "more than 100000 tensors"},
+      {"TooManyTensorsAndMetadata", many(100'001, "", R"({"__metadata__":{"a":"b"},)"), "more than 100000 tensors"},
+      {"TooManyTensorsButOneIsCalledSo", many(100'001, R"(\"__metadata__\")"), "more than 100000 tensors"},
       {"EmptyFile", "", "it has 0 bytes, at least 8 are needed"},
       {"SevenBytes", "1234567", "it has 7 bytes"},
       {"LfsPointer", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 4\n", "Git LFS pointer"},
