@@ -71,6 +71,13 @@ MachineError listen_error(const Address& address, int error) {
   return MachineError("cannot listen on {}: {}", address.text(), std::strerror(error));
 }
 
+/// The interface that ranks are to use; "" when that is left open.
+std::string interface_for_ranks() {
+  const char* const named = std::getenv("GLOO_SOCKET_IFNAME");
+  const std::string names = named != nullptr ? named : "";
+  return names.substr(0, names.find(','));
+}
+
 }  // namespace
 
 bool Address::is_loopback() const {
@@ -122,9 +129,19 @@ Address other_address(int socket) {
 
 Address address_for_ranks(int socket) {
   const Address own = own_address(socket);
-  const char* const named = std::getenv("GLOO_SOCKET_IFNAME");
-  const std::string name = named != nullptr ? named : "";
-  return name.empty() ? own : address_of_interface(name.substr(0, name.find(',')), own);
+  const std::string name = interface_for_ranks();
+  return name.empty() ? own : address_of_interface(name, own);
+}
+
+void check_interface_for_ranks() {
+  const std::string name = interface_for_ranks();
+  if (name.empty() || if_nametoindex(name.c_str()) != 0) return;
+  const std::unique_ptr<struct if_nameindex, void (*)(struct if_nameindex*)> all(if_nameindex(), if_freenameindex);
+  std::set<std::string> others;
+  for (const struct if_nameindex* one = all.get(); one != nullptr && one->if_index != 0; ++one)
+    others.insert(one->if_name);
+  throw MachineError("GLOO_SOCKET_IFNAME is {}, and this machine has no such interface; it has {}", name,
+                     fmt::join(others, ", "));
 }
 
 Address address_of_interface(const std::string& name, const Address& like) {

@@ -36,6 +36,9 @@ Address other_address(int socket);
 /// that of this connection. Errors: MachineError.
 Address address_for_ranks(int socket);
 
+/// Before anybody is waited for. Errors: MachineError when GLOO_SOCKET_IFNAME names an interface that is not there.
+void check_interface_for_ranks();
+
 /// The address of a network interface of this machine, of the family of `like`.
 /// Errors: MachineError, with the interfaces that there are.
 Address address_of_interface(const std::string& name, const Address& like);

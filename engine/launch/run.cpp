@@ -10,6 +10,7 @@
 #include "engine/base/errors.h"
 #include "engine/base/folder_lock.h"
 #include "engine/config/machines.h"
+#include "engine/launch/address.h"
 #include "engine/launch/failure.h"
 #include "engine/launch/guest.h"
 #include "engine/launch/host.h"
@@ -148,6 +149,7 @@ class InCompany {
 
  private:
   static Appointment appointment_of(const Run& run) {
+    check_interface_for_ranks();
     const config::Config& config = run.plan.config;
     Appointment appointment{
         .place = place_of(run.plan),
