@@ -63,9 +63,8 @@ void check_fits(const Tokenizer& tokenizer, int64_t vocab_size) {
   if (tokenizer.size() <= vocab_size) return;
   throw InputError(
       "the tokenizer {} has {} ids, but the model's embedding has {} rows (vocab_size): they do not belong together.\n"
-      "Use the model's own tokenizer; for a model built from `model.config`, set vocab_size to at least {}.",
-      tokenizer.files().empty() ? "" : tokenizer.files().front().string(), tokenizer.size(), vocab_size,
-      tokenizer.size());
+      "Use the model's own tokenizer.",
+      tokenizer.files().empty() ? "" : tokenizer.files().front().string(), tokenizer.size(), vocab_size);
 }
 
 void copy_files(const Tokenizer& tokenizer, const fs::path& folder) {

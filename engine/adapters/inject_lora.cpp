@@ -36,6 +36,28 @@ LoraShape shape_of(const config::LoraConfig& options, const std::string& path) {
   return shape;
 }
 
+/// The highest rank that the change of a layer can have.
+int64_t highest_rank(const nn::Module& layer) {
+  if (const auto* linear = dynamic_cast<const nn::Linear*>(&layer)) return std::min(linear->in(), linear->out());
+  const auto& size = static_cast<const nn::Embedding&>(layer).weight()->shape;
+  return std::min(size[0], size[1]);
+}
+
+/// A rank beyond what any of the layers can use is a slip: it costs more than training them whole. Where it is beyond
+/// some of them only (a router of 8 experts under all-linear), PEFT's users rely on it.
+void check_rank(const std::vector<nn::Module*>& layers, const config::LoraConfig& options) {
+  if (!options.path.empty()) return;  // somebody trained with it
+  const nn::Module* widest = nullptr;
+  for (const nn::Module* layer : layers) {
+    if (shape_of(options, layer->path()).r <= highest_rank(*layer)) return;
+    if (!widest || highest_rank(*layer) > highest_rank(*widest)) widest = layer;
+  }
+  if (widest)
+    throw ConfigError("lora.r is {}, but no layer can use it: the largest, {}, has rank {} at most\n  write {} at most",
+                      shape_of(options, widest->path()).r, widest->path(), highest_rank(*widest),
+                      highest_rank(*widest));
+}
+
 /// A's and B's values for a linear layer.
 void start_linear(LoraShape& shape, const config::LoraConfig& options, const nn::Linear& base) {
   const double bound = 1.0 / std::sqrt(static_cast<double>(base.in()));  // Kaiming-uniform with a = sqrt(5)
@@ -115,6 +137,11 @@ Injected inject_lora(models::Model& model, config::LoraConfig& options) {
   if (options.target_modules.empty()) options.target_modules.names = model.default_lora_targets();
   const auto targets = target_layers(model, options);
   const std::set<std::string> wanted(targets.begin(), targets.end());
+  std::vector<nn::Module*> bases;
+  model.visit([&](nn::Module& module) {
+    if (wanted.count(module.path()) > 0) bases.push_back(&module);
+  });
+  check_rank(bases, options);
   Injected injected;
   std::vector<std::shared_ptr<LoraLinear>> layers;
   model.visit([&](nn::Module& parent) {

@@ -1,9 +1,12 @@
 #include "engine/config/file_text.h"
 
 #include <algorithm>
+#include <string_view>
 
+#include "engine/base/errors.h"
 #include "engine/config/document/json_text.h"
 #include "engine/config/document/scalar.h"
+#include "engine/config/document/text.h"
 #include "engine/config/tables.h"
 
 namespace trainer::config {
@@ -54,7 +57,25 @@ Node our_part(const Entries& entries, const Node& map) {
   return out;
 }
 
+/// The first line of `text` without blanks at its end; `text` becomes the rest.
+std::string_view take_line(std::string_view& text) {
+  std::string_view line = text.substr(0, text.find('\n'));
+  text.remove_prefix(std::min(text.size(), line.size() + 1));
+  return line.substr(0, line.find_last_not_of(" \t\r") + 1);
+}
+
 }  // namespace
+
+void refuse_cut(const std::string& text, const std::string& file) {
+  std::string_view rest = text;
+  if (take_line(rest) != kFirstComment) return;
+  while (!rest.empty())
+    if (take_line(rest) == kLastComment) return;
+  throw ConfigError(
+      "{}: the file is cut short: its first line promises a line '{}', and there is none\n  copy or write it again (or "
+      "take out the first line, if this is all)",
+      to_string(Places(text, file).at(text.size())), kLastComment);
+}
 
 FileFormat format_of(const std::string& file) {
   return file.ends_with(".json") ? FileFormat::kJson : FileFormat::kYaml;
@@ -73,7 +94,8 @@ std::string file_text(const Node& document, FileFormat format) {
     return sorted_json(accelerate);
   }
   const std::string text = to_yaml(accelerate);
-  return ours.members.empty() ? text : fmt::format("{}{}\n{}", text, kSectionsComment, to_yaml(ours));
+  if (ours.members.empty()) return text;
+  return fmt::format("{}\n{}{}\n{}{}\n", kFirstComment, text, kSectionsComment, to_yaml(ours), kLastComment);
 }
 
 }  // namespace trainer::config

@@ -6,6 +6,7 @@
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/config/document/text.h"
+#include "engine/config/file_text.h"
 #include "engine/config/reader.h"
 
 namespace trainer::config {
@@ -42,6 +43,7 @@ Node read_document(const std::string& file, Problems& problems) {
   // the \u escapes of what is beyond the first 65536 characters.
   text = utf8_text(text, file);
   if (file.ends_with(".json") || is_json_object(text)) return parse_json(text, file, problems);
+  refuse_cut(text, file);
   return parse_yaml(text, file, problems);
 }
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "engine/base/safe_text.h"
+#include "engine/config/tables.h"
 
 namespace trainer::config {
 namespace {
@@ -22,7 +23,47 @@ std::string shell_variable(const std::string& text) {
   return "";
 }
 
+/// What is doubtful about `node` as the value of `entry`; "" for nothing.
+std::string doubt(const Entry& entry, const Node& node) {
+  if (node.is_null() && node.text.empty())
+    return entry.children ? "has no keys: write them below it, indented, or leave the line out"
+                          : "has no value: write one behind the ':', or leave the line out for the default";
+  if (!node.is_scalar()) return "";
+  const Type type = entry.kind.type;
+  std::string meant;  // in digits, or as a truth
+  if (const auto integer = parse_int(node.text); type == Type::kInteger && integer) {
+    meant = std::to_string(*integer);
+  } else if (type == Type::kNumber && parse_double(node.text)) {
+    meant = node.text;
+  } else if (const auto truth = parse_bool(node.text); type == Type::kTruth && truth) {
+    meant = *truth ? "true" : "false";
+  }
+  if (meant.empty()) return "";  // the option says what is wrong with it
+  if (node.quoted) return fmt::format("is the text '{}', as it stands in quotes: write {}", shown(node.text), meant);
+  if (type == Type::kInteger && node.text != meant)
+    return fmt::format("must be an integer in digits; is {}: write {}", described(node), meant);
+  return "";
+}
+
+void refuse_doubtful(const Entries& entries, const Node& map, const std::string& prefix, Problems& problems) {
+  for (const Member& member : map.members) {
+    const auto entry =
+        std::find_if(entries.begin(), entries.end(), [&](const Entry& e) { return e.has_key(member.key); });
+    if (entry == entries.end() || (prefix.empty() && entry->accelerate)) continue;
+    const std::string path = prefix + entry->name;
+    const Mark& mark = member.value.is_null() ? member.mark : member.value.mark;
+    if (const std::string why = doubt(*entry, member.value); !why.empty())
+      problems.add(mark, path, fmt::format("{} {}", path, why));
+    else if (entry->children)
+      refuse_doubtful(*entry->children, member.value, path + ".", problems);
+  }
+}
+
 }  // namespace
+
+void refuse_doubtful(const Node& document, Problems& problems) {
+  refuse_doubtful(root_table(), document, "", problems);
+}
 
 void refuse_secrets(const Node& document, Problems& problems) {
   if (document.is_scalar() && without_secrets(document.text) != document.text)

@@ -32,7 +32,7 @@ Node value_of(const Override& given, Problems& problems) {
   const std::string& text = given.value;
   const bool yaml = !text.empty() && std::string("[{'\"").find(text.front()) != std::string::npos;
   if (yaml && !holds_text(given.path)) return parse_yaml(text, given.source, problems);
-  if (text == "null" || text == "~") return Node();
+  if (text == "null" || text == "~") return Node::null(text);
   return Node::scalar(text);
 }
 
@@ -56,6 +56,7 @@ void apply_override(const Override& given, Draft& draft) {
   const Mark mark{std::make_shared<const std::string>(given.source), 0, 0};
   const Node document = document_of(given.path, value_of(given, draft.problems), mark);
   refuse_secrets(document, draft.problems);
+  refuse_doubtful(document, draft.problems);
   apply(document, std::filesystem::current_path(), draft);
 }
 

@@ -119,6 +119,10 @@ std::string reference_page() {
       "stand in.\n"
       "- Names are read in any case; true may be written `yes`, `on`, `y`, `t` or `1`, false `no`, `off`, `n`, `f` or "
       "`0`.\n"
+      "- In our sections an integer is written in digits (`1000`, not `1e3`), numbers and truths stand without quotes, "
+      "and a key has something behind it: `null` is the default. Accelerate's part is read as Accelerate reads it.\n"
+      "- The first line of a file that `trainer config` wrote promises a last one: what was cut in between is refused, "
+      "not read as a shorter file.\n"
       "- Unknown keys are errors at every level. Keys that have no effect here are accepted and reported once.\n";
   add_section(root_table(), "", "Top of the file", "Accelerate's keys, and two of ours.", page);
   add_sections(root_table(), "", page);

@@ -24,6 +24,7 @@ void apply_file(const std::string& file, Draft& draft) {
   if (document.is_null() || (document.is_map() && document.members.empty())) {
     throw ConfigError("{}: is empty; `trainer config --config_file {}` asks what to write there", file, file);
   }
+  refuse_doubtful(document, draft.problems);
   expand_environment(document, draft.problems);
   refuse_secrets(document, draft.problems);
   apply(document, fs::absolute(file).parent_path(), draft);

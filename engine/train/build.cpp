@@ -200,6 +200,16 @@ dist::GradientExchange exchange_of(const config::TrainingConfig& training) {
   return exchange;
 }
 
+/// Every id needs a row of the embedding. A model that is built here has as many as the configuration says.
+void check_vocabulary(const config::Plan& plan, const data::Tokenizer& tokenizer, int64_t rows) {
+  if (!plan.config.model.config.empty() && tokenizer.size() > rows)
+    throw ConfigError(
+        "{}: model.config: vocab_size is {}, but the tokenizer {} has {} ids\n  set vocab_size to at least {}",
+        origin_of(plan, "model.config"), rows, tokenizer.files().empty() ? "" : tokenizer.files().front().string(),
+        tokenizer.size(), tokenizer.size());
+  data::check_fits(tokenizer, rows);
+}
+
 }  // namespace
 
 Blueprint make_blueprint(const config::Plan& plan, const std::vector<std::string>& labels, Weights weights) {
@@ -217,7 +227,7 @@ Blueprint make_blueprint(const config::Plan& plan, const std::vector<std::string
 }
 
 void check_inputs(const config::Plan& plan, const models::Model& model, const prepare::Inputs& inputs) {
-  if (inputs.tokenizer) data::check_fits(*inputs.tokenizer, model.vocabulary());
+  if (inputs.tokenizer) check_vocabulary(plan, *inputs.tokenizer, model.vocabulary());
   const data::Samples& train = *inputs.datasets.train;
   if (train.features() != model.features())
     throw ConfigError("model: it takes {}, but the samples of data.train.path are {}.",

@@ -39,6 +39,7 @@ class Case:
     tells_on_output: bool = False  # `checkpoint verify` lists there what is wrong
     check: Optional[Callable] = None  # check(place, outcome) returns what is wrong, or ""
     needs: Optional[Callable] = None  # needs() is false where the case can't be made
+    although: str = ""  # the catalogue would refuse it: why we don't
 
     @property
     def name(self):

@@ -3,8 +3,9 @@
 import dataclasses
 import json
 import os
+import subprocess
 
-from case import CONFIGURATION, DONE, INPUT, Case, as_nobody, can_be_nobody
+from case import CONFIGURATION, DONE, TRAINER, Case, as_nobody, can_be_nobody
 
 GOOD = """distributed_type: 'NO'
 use_cpu: true
@@ -103,7 +104,23 @@ def truncated_yaml():
     """Block YAML has no end to be missed: a part that is accepted must be one that ends with a whole value."""
     lines = GOOD.splitlines(keepends=True)
     return [file(31, f"YAML cut within line {i + 1}", "".join(lines[:i]) + line[:max(1, len(line) // 2)])
-            for i, line in enumerate(lines[:10])]
+            for i, line in enumerate(lines[:10])] + [
+        file(31, f"YAML cut behind '{key}:'", GOOD[:GOOD.index(key + ":") + len(key) + 1], key, "has no")
+        for key in ("training", "checkpoint", "save_steps", "learning_rate")]
+
+
+def truncated_by_wizard():
+    """What the wizard wrote says at its start that it has an end."""
+    def make(place, part):
+        path = place.write(FILE, GOOD)
+        subprocess.run([TRAINER, "config", "--yes", "--config_file", FILE], cwd=place.folder, check=True,
+                       capture_output=True, env={**os.environ, "HOME": str(place.folder)})
+        place.write("samples.txt", SAMPLES)
+        whole = path.read_bytes()
+        path.write_bytes(whole[:int(len(whole) * part)])
+        return ["launch", "--config_file", FILE]
+    return [Case(31, f"the wizard's file cut after {percent} %", lambda place, part=percent / 100: make(place, part),
+                 CONFIGURATION, (FILE, "cut short")) for percent in (10, 30, 50, 75, 90, 99)]
 
 
 OTHER_TOOL = '{"name": "site", "version": "1.0.0", "scripts": {"build": "tsc"}, "dependencies": {"left-pad": "1.3.0"}}'
@@ -145,6 +162,7 @@ LINES = [
     file(30, "a { without end", with_("label]}", "label]"), "}"),
     truncated_json(),
     truncated_yaml(),
+    truncated_by_wizard(),
     accepted(32, "a byte-order mark", b"\xef\xbb\xbf" + GOOD.encode(), "max_steps: 12"),
     file(33, "UTF-16", GOOD.encode("utf-16"), "UTF-16"),
     file(33, "UTF-16 without mark", GOOD.encode("utf-16-be"), "UTF-"),
@@ -164,19 +182,35 @@ LINES = [
     file(44, "a tag of Python", steps(" !!python/object/apply:os.system ['true']"), "tag"),
     file(45, "binary rubbish", with_("path: ../tokenizer", "path: !!binary '@@@'"), "tag"),
     file(46, "a merge key", with_("base: &b {x: 1}\nlora:\n  <<: *b\n"), "merge"),
-    accepted(47, "1e3 for an integer", steps(" 1e3"), "max_steps: 1000"),
-    accepted(48, "1_000 for an integer", steps(" 1_000"), "max_steps: 1000"),
+    file(47, "1e3 for an integer", steps(" 1e3"), "max_steps", "'1e3'", "write 1000"),
+    accepted(47, "1e8 for an integer of Accelerate's part", with_("distributed_type: 'NO'", "distributed_type: FSDP\n"
+             "num_processes: 2\nfsdp_config: {fsdp_auto_wrap_policy: SIZE_BASED_WRAP, fsdp_min_num_params: 1e8}"),
+             "fsdp_min_num_params: 100000000",
+             although="Accelerate's own default is spelled 1e8, and so are many of its users' files"),
+    file(48, "1_000 for an integer", steps(" 1_000"), "max_steps", "'1_000'", "write 1000"),
+    file(48, "1000.0 for an integer", steps(" 1000.0"), "max_steps", "'1000.0'", "write 1000"),
     file(49, "010 for an integer", steps(" 010"), "max_steps", "010"),
     file(50, "0x10 for an integer", steps(" 0x10"), "max_steps", "0x10"),
-    accepted(51, "a quoted integer", steps(' "5"'), "max_steps: 5"),
+    file(51, "a quoted integer", steps(' "5"'), "max_steps", "'5'", "quotes", "write 5"),
+    file(51, "a quoted fraction", rate('"0.01"'), "learning_rate", "'0.01'", "quotes"),
+    file(51, "a quoted truth", with_("deterministic: 'false'\n"), "deterministic", "'false'", "quotes", "write false"),
+    accepted(51, "a quoted integer of Accelerate's part", with_("distributed_type: 'NO'", "distributed_type: MULTI_CPU\n"
+             "num_processes: '2'"), "num_processes: 2",
+             although="its files quote codes and truths themselves (downcast_bf16: 'no', fsdp_version: '2')"),
+    accepted(51, "a quoted variable", with_("  max_steps: 12", '  max_steps: "${TRAINER_TEST_STEPS:-12}"'),
+             "max_steps: 12", although="between {} YAML needs the quotes for ${}"),
     file(52, "3.7 for an integer", steps(" 3.7"), "max_steps", "3.7"),
     file(53, "-1, of which there is no such number", with_("save_steps: 3", "save_steps: -1"), "save_steps", "-1"),
     file(54, "0 for a number of samples", with_("  max_steps: 12", "  per_device_train_batch_size: 0"),
          "per_device_train_batch_size", "0"),
     file(55, "an integer beyond 64 bits", steps(" 99999999999999999999"), "max_steps", "99999999999999999999"),
     file(56, "a truth for an integer", steps(" true"), "max_steps", "true"),
-    accepted(57, "~ for an integer is its default", steps(" ~"), "max_steps: "),
-    accepted(58, "nothing for an integer is its default", steps(""), "max_steps: "),
+    accepted(57, "~ for an integer is its default", steps(" ~"), "max_steps: ",
+             although="somebody wrote it: PEFT's and the Trainer's own files say null for what is left at its default"),
+    file(58, "nothing for an integer", steps(""), "training.max_steps", "no value"),
+    file(58, "nothing for a group", with_("evaluation:\n"), "evaluation", "no keys"),
+    accepted(58, "nothing for a key of Accelerate's part", with_("gpu_ids:\nfsdp_config:\n"), "max_steps: 12",
+             although="Accelerate reads it as the default, and templates list keys that way"),
     file(59, "a list for an integer", steps(" [5]"), "max_steps", "list"),
     file(60, "a map for an integer", steps(" {n: 5}"), "max_steps"),
     file(61, "NaN", rate(".nan"), "learning_rate", ".nan"),
@@ -186,7 +220,8 @@ LINES = [
     file(65, "a decimal comma", rate("1,000"), "learning_rate", "1,000"),
     file(66, "a number that is cut", rate("3.0e-"), "learning_rate", "3.0e-"),
     file(67, "a truth for a name", with_("mixed_precision: true\n"), "mixed_precision", "true"),
-    accepted(67, "no, as Accelerate's files have it", with_("mixed_precision: no\n"), "mixed_precision: 'no'"),
+    accepted(67, "no, which YAML 1.1 takes for false", with_("mixed_precision: no\n"), "mixed_precision: 'no'",
+             although="it has one meaning here, and files that were written by hand have it without quotes"),
     file(68, "a name that is nearly right", with_("mixed_precision: bf17\n"), "mixed_precision", "bf16"),
     file(69, "a device that is not there", with_("distributed_type: 'NO'\nuse_cpu: true", "distributed_type: "
          "MULTI_GPU\nuse_cpu: false\ngpu_ids: '99'\nnum_processes: 1"), "distributed_type"),
@@ -198,25 +233,33 @@ LINES = [
     checked(72, "longer than the model's positions", causal("model_type: gpt2, vocab_size: 400, n_embd: 16, n_head: 2, "
             "n_layer: 1, n_positions: 2"), "data.max_length", "64", "2", code=CONFIGURATION),
     checked(73, "a vocabulary smaller than the tokenizer's", with_("vocab_size: 400", "vocab_size: 300"), "vocab_size",
-            "300", code=INPUT),
+            "300", "367", code=CONFIGURATION),
     file(74, "adapters of rank 0", with_("lora: {r: 0, target_modules: [q]}\n"), "lora.r", "0"),
-    checked(74, "adapters of a rank beyond the layer's", with_("lora: {r: 64, target_modules: [q]}\n"), "64", code=DONE),
+    checked(74, "adapters of a rank beyond every layer's", with_("lora: {r: 64, target_modules: [q, wi]}\n"), "lora.r is 64",
+            "16", code=CONFIGURATION),
+    checked(74, "adapters of a rank beyond some layers'", with_("lora: {r: 16, target_modules: [q, wi]}\n"), "16", code=DONE,
+            although="all-linear takes in small layers too (a router, a head of 2 classes), and PEFT trains them"),
     checked(74, "adapters for no module", with_("lora: {r: 2, target_modules: [query]}\n"), "query", code=CONFIGURATION),
     file(75, "a global batch that the parts don't make", with_("distributed_type: 'NO'", "distributed_type: MULTI_CPU\n"
          "num_processes: 2").replace("  max_steps: 12", "  max_steps: 12\n  global_batch_size: 10\n"
          "  per_device_train_batch_size: 4\n  gradient_accumulation_steps: 2"), "global_batch_size", "10", "16"),
     accepted(75, "one that ranks share unevenly", with_("  max_steps: 12", "  max_steps: 12\n  global_batch_size: 10\n"
-             "  per_device_train_batch_size: 4"), "global_batch_size: 10"),
+             "  per_device_train_batch_size: 4"), "global_batch_size: 10",
+             although="the loss is divided once, by all target tokens: uneven shares give the same update"),
     checked(76, "more warm-up than steps draws a warning", with_("  max_steps: 12", "  max_steps: 12\n  warmup_steps: 50"),
-            "warmup_steps", "50", "12", code=DONE),
+            "warning", "warmup_steps", "50", "12", code=DONE,
+            although="a short trial of a long run's file is just that, and its updates are the long run's first"),
     file(77, "degrees that don't make the ranks", with_("distributed_type: 'NO'", "distributed_type: MULTI_CPU\n"
          "num_processes: 4\nparallelism_config: {parallelism_config_tp_size: 3}"), "3", "4"),
-    accepted(78, "saving every 0 steps is saving at the end", with_("save_steps: 3", "save_steps: 0"), "save_steps: 0"),
+    accepted(78, "saving every 0 steps is saving at the end", with_("save_steps: 3", "save_steps: 0"), "save_steps: 0",
+             although="the option's own word for that, in its help and in the wizard's question"),
     file(78, "logging every 0 steps", with_("logging: {logging_steps: 0}\n"), "logging_steps", "0"),
     file(79, "the output among the data", with_("output_dir: output", "output_dir: data").replace(
         "path: samples.txt", "path: data"), "output_dir", "data.train.path"),
-    accepted(80, "an output path with ..", with_("output_dir: output", "output_dir: a/../b"), "/b  #"),
-    accepted(80, "an output path with ~", with_("output_dir: output", "output_dir: ~/b"), "home/b"),
+    accepted(80, "an output path with ..", with_("output_dir: output", "output_dir: a/../b"), "/b  #",
+             although="a path like any other; the plan and every message show what it comes to"),
+    accepted(80, "an output path with ~", with_("output_dir: output", "output_dir: ~/b"), "home/b",
+             although="what a shell makes of it, and every message shows it"),
     file(80, "an output path with $VAR", with_("output_dir: output", "output_dir: $HOME/b"), "output_dir", "${HOME}"),
     file(80, "an output path of 5,000 characters", lambda: with_("output_dir: output", "output_dir: " + "a/" * 2500)),
     file(80, "an output path with a newline", with_("output_dir: output", 'output_dir: "a\\nb"'), "output_dir"),

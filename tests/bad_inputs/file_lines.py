@@ -361,7 +361,8 @@ LINES = [
     weights(172, "a header that ends too early", lambda tensors: struct.pack("<Q", 100) + tensors.bytes()[8:]),
     header(173, "a header that is no UTF-8", lambda text: text.encode().replace(b"q.weight", b"\xff\xfeweight", 1)),
     header(174, "a byte-order mark", lambda text: b"\xef\xbb\xbf" + text.encode()),
-    header(175, "spaces in front of the header", lambda text: "  " + text, code=DONE),
+    header(175, "spaces in front of the header", lambda text: "  " + text, code=DONE,
+           although="the safetensors package reads it, and pads headers with spaces itself"),
     header(176, "NULs behind the header", lambda text: text + "\0\0\0"),
     own_header(177, "a list", "[]"),
     own_header(178, "no tensors", "{}", "missing", name="model"),
@@ -369,7 +370,8 @@ LINES = [
         "}", text.index(f'"{BLOCKS}"')) + 1] + "}", BLOCKS, "twice"),
     header(179, "a tensor twice with another dtype", lambda text: text[:-1] + f', "{BLOCKS}": {EMPTY}}}', BLOCKS, "twice"),
     header(180, "a field twice", lambda text: text.replace('"dtype": "F32"', '"dtype": "F32", "dtype": "I64"', 1), "twice"),
-    first(181, "an unknown field", setting("colour", "blue"), code=DONE),
+    first(181, "an unknown field", setting("colour", "blue"), code=DONE,
+          although="the safetensors package ignores it: a newer format may say more"),
     first(182, "an unknown dtype", setting("dtype", "F33"), "F33"),
     first(182, "a dtype in small letters", setting("dtype", "f32"), "f32"),
     first(182, "a dtype of 4 bits", setting("dtype", "F4")),
@@ -404,7 +406,8 @@ LINES = [
     renamed(193, "a tensor's name of 1 MB", "x" * 1_000_000),
     header(194, "metadata that is no text", lambda text: json.dumps({**json.loads(text), "__metadata__": {"format": 1}}),
            "__metadata__"),
-    header(194, "metadata that is null", lambda text: json.dumps({**json.loads(text), "__metadata__": None}), code=DONE),
+    header(194, "metadata that is null", lambda text: json.dumps({**json.loads(text), "__metadata__": None}), code=DONE,
+           although="the safetensors package reads it as none"),
     header(194, "metadata twice", lambda text: '{"__metadata__": {}, ' + json.dumps({**json.loads(text), "__metadata__": {}}
                                                                                   )[1:], "__metadata__", "twice"),
     header(194, "a key of metadata twice", lambda text: json.dumps({**json.loads(text), "__metadata__": {"a": "x"}}).replace(
@@ -429,8 +432,9 @@ LINES = [
     sharded(197, "a tensor that its shard lacks", lacking, "nowhere.weight"),
     sharded(198, "a tensor that the index lacks", unnamed, "missing", name="model"),
     sharded(199, "a tensor in two shards", in_both, "twice"),
-    sharded(200, "another total size, as many models of the Hub have it", lambda folder, index: index["metadata"].update(
-        total_size=5), code=DONE),
+    sharded(200, "another total size", lambda folder, index: index["metadata"].update(total_size=5), code=DONE,
+            although="models of the Hub have it (tied weights, another dtype), no program reads it, and each shard's own "
+                     "header is held against its bytes"),
     sharded(200, "an index that is no JSON", lambda folder, index: json.dumps(index)[:-3]),
     config(201, "no config.json", lambda content: None),
     config(201, "other shapes", lambda content: {**content, "d_ff": 48}, "wi.weight"),
@@ -441,7 +445,7 @@ LINES = [
     config(201, "a list", lambda content: [content]),
     config(201, "another model type", lambda content: {**content, "model_type": "teleport"}, "teleport"),
     config(201, "code of the model's own is never run", lambda content: {**content, "auto_map": {
-        "AutoModel": "evil.Model"}}, code=DONE),
+        "AutoModel": "evil.Model"}}, code=DONE, although="the family is one of ours; the code is never looked for"),
     pickled(202, "pickled weights", a_pickle("pytorch_model.bin"), "pytorch_model.bin", "onvert"),
     pickled(202, "pickled weights in shards", a_pickle("pytorch_model-00001-of-00002.bin"), "pickle", "onvert"),
     pickled(202, "pickled weights called model.pt", a_pickle("model.pt"), "pickle", "onvert"),

@@ -4,7 +4,7 @@ import json
 import random
 import struct
 
-from case import DONE, INPUT, Case
+from case import CONFIGURATION, DONE, INPUT, Case
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 CHARSMAP_UNITS = 256
@@ -91,6 +91,14 @@ def millions_of_pieces(_):
     yield from [piece("p") * 1000] * 4001
 
 
+def of_another_model(place):
+    """A model folder with the tokenizer of a larger model."""
+    letters = {f"letter{i}": i for i in range(5, 401)}
+    path = place.write("tokenizer/tokenizer.json", json.dumps({**JSON, **of_model(vocab={**VOCABULARY, **letters})}))
+    return ["launch", "--config_file", place.job({"model": {"config": None, "path": str(place.base_model())},
+                                                  "tokenizer": {"path": str(path.parent)}})]
+
+
 LINES = [
     Case(141, "no folder", lambda place: ["launch", "--config_file", place.job({"tokenizer": {"path": str(
         place.folder / "none")}})], INPUT, ("none", "no such folder")),
@@ -111,7 +119,8 @@ LINES = [
     model(149, "an empty piece", pieces(piece("")), "piece 30", "empty"),
     model(150, "a piece with NUL", pieces(piece("\0")), "piece 30", "NUL"),
     model(151, "a piece of 200 KB", pieces(piece("x" * 200_000)), "piece 30", "200000 bytes"),
-    tokenizer_json(151, "a token of 200 KB", of_model(vocab={**VOCABULARY, "x" * 200_000: 5}), code=DONE),
+    tokenizer_json(151, "a token of 200 KB", of_model(vocab={**VOCABULARY, "x" * 200_000: 5}), code=DONE,
+                   although="the format has no limit, and it was SentencePiece that crashed"),
     model(152, "a piece that is no UTF-8", pieces(piece(b"\xff\xfe")), "piece 30", "UTF-8"),
     tokenizer_json(152, "no UTF-8 in tokenizer.json", b'{"version": "\xff"}'),
     model(153, "the score NaN", pieces(piece("zz", float("nan"))), "piece 30", "nan"),
@@ -133,12 +142,15 @@ LINES = [
     tokenizer_json(163, "100,000 nested lists", '{"model": ' + "[" * 100_000, "tokenizer.json:1"),
     tokenizer_json(164, "an id beyond the model's", added({"id": 2**24 + 1})),
     tokenizer_json(164, "a negative id", added({"id": -1})),
-    tokenizer_json(164, "an added token with the id of another, which is counted anew as the format has it",
-                   added({"id": 2}), code=DONE),
+    tokenizer_json(164, "an added token with the id of another", added({"id": 2}), code=DONE,
+                   although="the tokenizers package counts added tokens anew, whatever id the file gives"),
     tokenizer_json(164, "an id in the vocabulary that is negative", of_model(vocab={**VOCABULARY, "c": -1})),
     tokenizer_json(164, "an id in the vocabulary of 2^40", of_model(vocab={**VOCABULARY, "c": 2**40})),
-    model(164, "a special id beyond the pieces", pieces() + spec(number_field(42, 5000)), code=DONE),
+    model(164, "a special id beyond the pieces", pieces() + spec(number_field(42, 5000)), code=DONE,
+          although="the field says what its training was asked for; the piece itself says the id"),
     model(165, "4,000,001 pieces", millions_of_pieces, "4000000"),
-    Case(166, "a vocabulary larger than the embedding", lambda place: ["launch", "--config_file", place.job(
-        {"model": {"config": {"vocab_size": 300}}})], INPUT, ("vocab_size", "300", "367")),
+    Case(166, "a vocabulary larger than the embedding", of_another_model, INPUT, ("400 rows", "401 ids")),
+    Case(166, "a vocabulary larger than the embedding that the configuration asks for", lambda place: [
+        "launch", "--config_file", place.job({"model": {"config": {"vocab_size": 300}}})], CONFIGURATION,
+         ("job.yaml", "vocab_size", "300", "367")),
 ]

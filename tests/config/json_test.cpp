@@ -61,7 +61,7 @@ TEST(JsonReader, MarksEveryKeyAndValue) {
              marks);
   EXPECT_EQ(marks,
             "2:2 {\n2:3 a\n2:8 =1\n3:2 b\n3:7 [\n3:8 =2\n3:12 =-3.5e1\n3:19 =x\"]\n3:27 =true\n4:3 c\n6:4 {\n6:5 d\n"
-            "6:9 {\n6:13 e\n6:17 [\n6:18 =\n6:23 [\n6:29 f\n6:33 =ü\n6:38 g\n6:42 =12\n");
+            "6:9 {\n6:13 e\n6:17 [\n6:18 =null\n6:23 [\n6:29 f\n6:33 =ü\n6:38 g\n6:42 =12\n");
 }
 
 TEST(JsonReader, ReadsAnyRootAsYamlDoes) {

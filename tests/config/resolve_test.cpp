@@ -159,6 +159,46 @@ TEST_F(Resolve, NullMeansNotWritten) {
   EXPECT_EQ(plan.origins.at("num_processes"), "default");
 }
 
+TEST_F(Resolve, NothingWrittenIsNotNull) {
+  EXPECT_EQ(
+      problems(kLeast + "seed:\ntraining:\n  max_steps:\n  learning_rate: # none\nlora:\n"),
+      "f.yaml:5:1: seed has no value: write one behind the ':', or leave the line out for the default\n"
+      "f.yaml:7:3: training.max_steps has no value: write one behind the ':', or leave the line out for the default\n"
+      "f.yaml:8:3: training.learning_rate has no value: write one behind the ':', or leave the line out for the "
+      "default\n"
+      "f.yaml:9:1: lora has no keys: write them below it, indented, or leave the line out");
+  EXPECT_EQ(problems(kLeast + "seed: null\ntraining: {max_steps: ~, learning_rate: Null}\nlora: ~ # none\n"), "");
+  EXPECT_EQ(
+      problems(kLeast + "training: {max_steps: , seed: 1, learning_rate: null}\n"),
+      "f.yaml:5:12: training.max_steps has no value: write one behind the ':', or leave the line out for the default");
+  EXPECT_EQ(problems(R"({"distributed_type": "NO", "use_cpu": true, "model": {"path": "m"}, "seed": null,
+                         "data": {"train": {"path": "a.txt"}}, "training": {"max_steps": null}, "lora": null})"),
+            "");
+  EXPECT_EQ(problems(kLeast + "gpu_ids:\nfsdp_config:\nmain_process_port:\n"), "") << "Accelerate reads its part so";
+}
+
+TEST_F(Resolve, NumbersAreWrittenInOneWay) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"training: {max_steps: 1e3}", "23: training.max_steps must be an integer in digits; is '1e3': write 1000"},
+      {"training: {max_steps: 1_000}", "23: training.max_steps must be an integer in digits; is '1_000': write 1000"},
+      {"training: {max_steps: +5}", "23: training.max_steps must be an integer in digits; is '+5': write 5"},
+      {"training: {max_steps: 5.0}", "23: training.max_steps must be an integer in digits; is '5.0': write 5"},
+      {"training: {max_steps: '5'}", "23: training.max_steps is the text '5', as it stands in quotes: write 5"},
+      {"training: {learning_rate: \"1e-3\"}",
+       "27: training.learning_rate is the text '1e-3', as it stands in quotes: write 1e-3"},
+      {"deterministic: 'No'", "16: deterministic is the text 'No', as it stands in quotes: write false"},
+  };
+  for (const auto& [text, problem] : cases)
+    EXPECT_EQ(problems(kLeast + text + "\n"), std::string("f.yaml:5:") + problem);
+  for (const char* text :
+       {"training: {max_steps: 1000, learning_rate: 1e-3, weight_decay: 0}", "deterministic: yes",
+        "checkpoint: {resume_from_checkpoint: 'true'}", "num_processes: '1'", "training: {max_steps: '${NOTHING:-7}'}",
+        "fsdp_config: {fsdp_min_num_params: 1e8}", "tokenizer: {path: '7'}"})
+    EXPECT_EQ(problems(kLeast + text + "\n"), "") << text;
+  EXPECT_EQ(problems(kLeast, {{"training.max_steps", "1e3", "--set"}}),
+            "--set: training.max_steps must be an integer in digits; is '1e3': write 1000");
+}
+
 TEST_F(Resolve, KeysGivenTwice) {
   EXPECT_EQ(problems(kLeast + "seed: 1\nseed: 2\n"), "f.yaml:6:1: 'seed' is given twice");
   EXPECT_EQ(problems(kLeast + "fsdp_config: {sharding_strategy: 1, fsdp_sharding_strategy: 1}\n"),

@@ -26,6 +26,11 @@ TEST_F(Rules, Machines) {
   const std::string two = kMultiCpu + "num_machines: 2\n";
   EXPECT_EQ(problems(two), "f.yaml: main_process_ip is required when num_machines is 2: the address of machine 0");
   EXPECT_EQ(problems(two + "main_process_ip: 10.0.0.1\n"), "");
+  EXPECT_EQ(
+      problems(two + "main_process_ip: 10.0.0.1\nmain_process_port: 0\n"),
+      "f.yaml:7:20: main_process_port is 0, and num_machines is 2: machines meet at a port that all of them know; "
+      "give one, or leave it out for 29500");
+  EXPECT_EQ(problems(kMultiCpu + "main_process_port: 0\n"), "") << "one machine needs none";
   EXPECT_EQ(problems(two + "main_process_ip: 10.0.0.1\nmachine_rank: 2\n"),
             "f.yaml:7:15: machine_rank is 2, but num_machines is 2: machines are numbered from 0");
   EXPECT_EQ(problems(kMultiCpu + "num_machines: 4\nmain_process_ip: a\n"),

@@ -110,6 +110,34 @@ TEST_F(WizardFile, UpdateKeepsOurSections) {
   EXPECT_NE(text.find("seed: ${X:-3}\nmodel:\n  path: m\n"), std::string::npos) << text;
 }
 
+TEST_F(WizardFile, OneThatIsCutIsNeverReadAsAShorterOne) {
+  const std::string text = kept(kLeast + "lora: {r: 4}\ntraining: {max_steps: 120}\n");
+  ASSERT_TRUE(text.starts_with(std::string(kFirstComment) + "\n")) << text;
+  ASSERT_TRUE(text.ends_with(std::string(kLastComment) + "\n")) << text;
+  const std::string whole = to_text(resolve(text));
+  for (std::size_t size = 0; size + 1 < text.size(); ++size) EXPECT_NE(problems(text.substr(0, size)), "") << size;
+  EXPECT_EQ(to_text(resolve(text.substr(0, text.size() - 1))), whole) << "an editor's";
+  const std::size_t at = text.find("max_steps: 120");
+  ASSERT_NE(at, std::string::npos) << text;
+  EXPECT_EQ(
+      problems(text.substr(0, at + 12)),
+      fmt::format("f.yaml:{}:15: the file is cut short: its first line promises a line '{}', and there is none\n"
+                  "  copy or write it again (or take out the first line, if this is all)",
+                  std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n') + 1, kLastComment));
+}
+
+TEST_F(WizardFile, OneThatIsEditedStaysReadable) {
+  const std::string text = kept(kLeast);
+  const std::string whole = to_text(resolve(text));
+  EXPECT_EQ(resolve(text + "seed: 77\n").config.seed, 77) << "behind the last line";
+  std::string windows;
+  for (const char c : text) windows += c == '\n' ? "\r\n" : std::string(1, c);
+  EXPECT_EQ(to_text(resolve(windows)), whole);
+  EXPECT_EQ(to_text(resolve("\xEF\xBB\xBF" + text)), whole);
+  EXPECT_EQ(kept(text), text);
+  EXPECT_FALSE(read_draft(write("a.yaml", text)).has_comments);
+}
+
 TEST_F(WizardFile, JsonHasTheSameValues) {
   WizardDraft draft = read_draft(write("a.json", R"({"distributed_type": "NO", "seed": 3, "model": {"path": "ä"}})"));
   SilentPrompter silent;

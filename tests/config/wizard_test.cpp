@@ -95,7 +95,8 @@ TEST_F(Wizard, AWholeRun) {
             "  save_steps: 500\n"
             "  save_total_limit: 0\n"
             "logging:\n"
-            "  logging_steps: 10\n");
+            "  logging_steps: 10\n"
+            "# This is the end of the file.\n");
   EXPECT_NE(text.find("  fsdp_transformer_layer_cls_to_wrap: T5Block\n"), std::string::npos) << text;
   EXPECT_EQ(answers.said,
             "  T5ForConditionalGeneration, 12.3 million parameters, 8 x T5Block\n"

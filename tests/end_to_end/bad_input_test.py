@@ -95,7 +95,7 @@ class BadModel(BadInput):
         self.refused(INPUT, self.damaged_model(widen), SHARDED, says=["DenseReluDense.wi.weight", "[32, 16]", "[48, 16]"])
 
     def test_tokenizer_larger_than_the_vocabulary(self):
-        self.refused(INPUT, {"model": {"config": merged(TINY_T5, {"vocab_size": 300})}}, says=["300", "vocab_size"])
+        self.refused(CONFIGURATION, {"model": {"config": merged(TINY_T5, {"vocab_size": 300})}}, says=["300", "vocab_size"])
 
     def test_damaged_tokenizer(self):
         content = (self.tokenizer / "spiece.model").read_bytes()

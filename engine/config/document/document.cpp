@@ -17,6 +17,12 @@ Layer layer_of(const Mark& mark) {
   return mark.source->starts_with(kEnvironmentSource) ? Layer::kEnvironment : Layer::kFlag;
 }
 
+Node Node::null(std::string text) {
+  Node node;
+  node.text = std::move(text);
+  return node;
+}
+
 Node Node::scalar(std::string text, bool quoted) {
   Node node;
   node.kind = Kind::kScalar;
@@ -68,7 +74,7 @@ std::string text_of(const Node& node) {
 }
 
 bool same(const Node& a, const Node& b) {
-  if (a.kind != b.kind || a.text != b.text) return false;
+  if (a.kind != b.kind || (a.is_scalar() && a.text != b.text)) return false;
   if (!std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(), same)) return false;
   return std::equal(a.members.begin(), a.members.end(), b.members.begin(), b.members.end(),
                     [](const Member& x, const Member& y) { return x.key == y.key && same(x.value, y.value); });

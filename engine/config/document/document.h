@@ -30,13 +30,14 @@ struct Node {
   enum class Kind { kNull, kScalar, kList, kMap };
 
   Kind kind = Kind::kNull;
-  std::string text;             // scalars
+  std::string text;             // scalars; null: as it was written, "" for nothing at all
   bool quoted = false;          // scalars: written in quotes (or as a block), so never a number or a truth
   std::vector<Node> items;      // lists
   std::vector<Member> members;  // maps, in the order written
   Mark mark;
   std::string comment;  // written behind the value
 
+  static Node null(std::string text);
   static Node scalar(std::string text, bool quoted = false);
   static Node list(const std::vector<std::string>& texts);
   static Node map();
@@ -61,7 +62,7 @@ struct Member {
 /// The value on one line, for messages.
 std::string text_of(const Node& node);
 
-/// True when both hold the same values, wherever they were written.
+/// True when both hold the same values, wherever and however they were written.
 bool same(const Node& a, const Node& b);
 
 /// How much is read before a document is refused as no configuration.

@@ -47,7 +47,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   std::size_t* taken() { return &taken_; }
   Node take() { return std::move(root_); }
 
-  bool null() override { return add(Node(), taken_); }
+  bool null() override { return add(Node::null("null"), taken_); }
   bool boolean(bool value) override { return add(Node::scalar(value ? "true" : "false"), taken_); }
   // JSON allows one spelling of an integer, except that -0 is 0.
   bool number_integer(number_integer_t value) override { return number(value == 0 ? 2 : fmt::to_string(value).size()); }

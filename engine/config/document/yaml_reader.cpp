@@ -55,7 +55,7 @@ class Builder : public YAML::EventHandler {
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
 
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(mark, anchor, Node()); }
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(mark, anchor, Node::null(null_at(mark))); }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
@@ -63,9 +63,7 @@ class Builder : public YAML::EventHandler {
     const bool quoted = tag == "!";
     if (quoted) check_closed(mark);
     if (value.find('\0') != std::string::npos) fail(mark, "a text can't hold a zero byte (\\0)");
-    const bool null =
-        !quoted && (value.empty() || value == "~" || value == "null" || value == "Null" || value == "NULL");
-    add(mark, anchor, null ? Node() : Node::scalar(value, quoted));
+    add(mark, anchor, !quoted && is_null(value) ? Node::null(value) : Node::scalar(value, quoted));
   }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -118,6 +116,17 @@ class Builder : public YAML::EventHandler {
   void refuse_tag(const YAML::Mark& mark, const std::string& tag) const {
     if (!tag.empty() && tag != "?" && tag != "!")
       fail(mark, fmt::format("YAML tags are not supported ({})", shown(tag)));
+  }
+
+  static bool is_null(std::string_view word) {
+    return word.empty() || word == "~" || word == "null" || word == "Null" || word == "NULL";
+  }
+
+  /// How null is written at `mark`, which is where the next thing stands when nothing is.
+  std::string null_at(const YAML::Mark& mark) const {
+    const auto at = std::min(static_cast<std::size_t>(std::max(mark.pos, 0)), text_.size());
+    const std::string word = text_.substr(at, text_.find_first_of(" \t\r\n,]}#", at) - at);
+    return is_null(word) ? word : "";
   }
 
   /// yaml-cpp takes a quote that is never closed as closed by the end of the file.

@@ -72,6 +72,11 @@ void machines(const Config& config, Judge& judge) {
                  "main_process_ip is {}, which is every interface: give the address at which the other machines reach "
                  "machine 0",
                  config.main_process_ip);
+  if (config.main_process_port == 0 && judge.is_set("main_process_port"))
+    judge.refuse("main_process_port",
+                 "main_process_port is 0, and num_machines is {}: machines meet at a port that all of them know; give "
+                 "one, or leave it out for 29500",
+                 config.num_machines);
   if (config.num_processes % config.num_machines != 0)
     judge.refuse(
         "num_processes",

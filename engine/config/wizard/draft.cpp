@@ -95,7 +95,8 @@ void reset(const Entry& entry, void* section) {
 bool comments_in(const std::string& text) {
   for (const std::string& line : split(text, '\n')) {
     const bool comment = line.front() == '#' || line.find(" #") != std::string::npos;
-    if (comment && line != kSectionsComment) return true;
+    const bool own = line == kFirstComment || line == kSectionsComment || line == kLastComment;
+    if (comment && !own) return true;
   }
   return false;
 }
