@@ -37,10 +37,40 @@ std::string optimizer_of(const std::vector<std::string>& names) {
   return "";
 }
 
+/// Of a rank's folder of Megatron-LM.
+constexpr const char* kMegatronPickles =
+    "; it is a checkpoint of Megatron, whose files are pickles, which are not read\n  Convert them once, in Python, in "
+    "each mp_rank folder:\n  import torch, safetensors.torch; model = torch.load('model_optim_rng.pt', "
+    "weights_only=False)['model']\n  safetensors.torch.save_file({k: v.contiguous() for k, v in model.items() if "
+    "torch.is_tensor(v)}, 'model.safetensors')\n  Then put Hugging Face's config.json beside "
+    "latest_checkpointed_iteration.txt, and give that folder as model.path.";
+
+/// One of Megatron-LM, one of its iterations, or a rank's folder there: "" when it is none.
+std::string foreign_megatron(const fs::path& folder, const std::vector<std::string>& names) {
+  if (folder.filename().string().starts_with("mp_rank_")) return find(names, "", ".pt").empty() ? "" : kMegatronPickles;
+  const bool tracked = has(names, "latest_checkpointed_iteration.txt");
+  std::string iteration = find(names, "iter_");
+  if (iteration.empty() && has(names, "release")) iteration = "release";
+  const fs::path inside = tracked && !iteration.empty() ? folder / iteration : folder;
+  const std::vector<std::string> its = tracked ? names_in(inside) : names;
+  if (has(its, "common.pt") || !find(its, "", ".distcp").empty())
+    return "; it is a checkpoint of Megatron in torch's distributed format, which are pickles and not read\n  Resume "
+           "from "
+           "it in Megatron and save with --ckpt-format torch; what that leaves can be converted";
+  const std::string rank = find(its, "mp_rank_");
+  if (rank.empty()) return "";
+  if (!fs::exists(inside / rank / "model.safetensors")) return foreign_megatron(inside / rank, names_in(inside / rank));
+  return fmt::format(
+      "; it is a folder in Megatron's layout, which has weights only\n  Begin anew from them with model.path: {} in "
+      "another output_dir.",
+      (tracked ? folder : folder.parent_path()).string());
+}
+
 }  // namespace
 
 std::string foreign_checkpoint(const fs::path& folder) {
   const std::vector<std::string> names = names_in(folder);
+  if (std::string megatron = foreign_megatron(folder, names); !megatron.empty()) return megatron;
   if (const std::string step = find(names, "global_step"); has(names, "zero_to_fp32.py") || !step.empty())
     return fmt::format(
         "; it is a checkpoint of DeepSpeed, whose files are pickles, which are not read\n  `python3 "

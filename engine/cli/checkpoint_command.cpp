@@ -168,13 +168,27 @@ int prune(const Arguments& arguments) {
 
 int export_weights(const Arguments& arguments) {
   CLI::App app(
-      "Makes a model folder that transformers loads, or an adapter folder that PEFT loads, from a checkpoint of any "
-      "strategy and number of ranks.",
+      "Makes a model folder that transformers loads, an adapter folder that PEFT loads, or a folder in Megatron's "
+      "layout, from a checkpoint of any strategy and number of ranks.",
       "checkpoint export");
-  std::string folder, output;
-  app.add_option("CHECKPOINT", folder, "a checkpoint-N folder")->required();
+  std::string folder, output, format = "hugging_face";
+  int64_t tensor = 1, pipeline = 1;
+  app.add_option("CHECKPOINT", folder, "a checkpoint-N folder; or a model folder, from one layout to the other")
+      ->required();
   app.add_option("FOLDER", output, "where the files go; made if it isn't there")->required();
+  app.add_option("--format", format, "hugging_face (and PEFT), or megatron: of safetensors, as no pickle is written")
+      ->check(CLI::IsMember({"hugging_face", "megatron"}));
+  const auto* const by_layers = app.add_option("--tensor_parallel", tensor, "megatron: how many ranks share each layer")
+                                    ->check(CLI::Range(1, 99));
+  const auto* const by_stages =
+      app.add_option("--pipeline_parallel", pipeline, "megatron: how many ranks share the stack of layers")
+          ->check(CLI::Range(1, 999));
   if (!parse(app, arguments)) return 0;
+  if (format == "megatron")
+    become_worker({"export-checkpoint", folder, output, std::to_string(tensor), std::to_string(pipeline)});
+  for (const auto* const option : {by_layers, by_stages})
+    if (option->count() > 0)
+      throw ConfigError("{} shares a model among ranks, which is for --format megatron.", option->get_name());
   become_worker({"export-checkpoint", folder, output});
 }
 
@@ -196,11 +210,12 @@ struct Part {
   const char* help;
   int (*run)(const Arguments& arguments);
 };
-constexpr Part kParts[] = {{"list", "lists the checkpoints of a run, with what was measured at each", list},
-                           {"verify", "reads every byte and compares it with what was written", verify},
-                           {"export", "makes a Hugging Face or PEFT folder from a checkpoint", export_weights},
-                           {"now", "lets a run save after its step, and go on", save_now},
-                           {"prune", "removes all but the newest, and the best", prune}};
+constexpr Part kParts[] = {
+    {"list", "lists the checkpoints of a run, with what was measured at each", list},
+    {"verify", "reads every byte and compares it with what was written", verify},
+    {"export", "makes a Hugging Face, PEFT or Megatron folder from a checkpoint", export_weights},
+    {"now", "lets a run save after its step, and go on", save_now},
+    {"prune", "removes all but the newest, and the best", prune}};
 
 int print_help(int code) {
   fmt::print("Usage: trainer checkpoint COMMAND FOLDER …\n\n");

@@ -10,6 +10,8 @@
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/base/log.h"
+#include "engine/checkpoint/foreign_checkpoint.h"
+#include "engine/checkpoint/megatron_source.h"
 #include "engine/checkpoint/weight_sources.h"
 #include "engine/config/device.h"
 #include "engine/config/hub_folder.h"
@@ -52,6 +54,9 @@ models::Task task_of(config::Task task) {
 std::string config_file(const config::Plan& plan) {
   const std::string& path = plan.config.model.path;
   const std::string file = path + "/config.json";
+  if (const std::string foreign = std::filesystem::exists(file) ? "" : checkpoint::foreign_checkpoint(path);
+      !foreign.empty())
+    throw InputError("{}: model.path: {} has no config.json{}", origin_of(plan, "model.path"), path, foreign);
   if (!std::filesystem::exists(file))
     throw InputError(
         "{}: model.path: {} {}.\n  It must be a Hugging Face model folder: config.json, model.safetensors and the "
@@ -94,9 +99,16 @@ void add_base(const config::Plan& plan, const std::vector<std::string>& labels, 
   request.origin = config_file(plan);
   request.config_json = read_file(request.origin, kMaxConfig);
   blueprint.model = models::build_model(request);
-  if (weights == Weights::kMayLack && !tensorfile::TensorFolder::has_weights(options.path)) {
+  if (weights == Weights::kMayLack && !checkpoint::is_megatron(options.path) &&
+      !tensorfile::TensorFolder::has_weights(options.path)) {
     blueprint.without_weights = true;
     blueprint.sources.push_back(std::make_unique<checkpoint::AbsentSource>(declared_dtype(request.config_json)));
+    return;
+  }
+  if (checkpoint::is_megatron(options.path)) {
+    auto ranks = std::make_unique<checkpoint::MegatronSource>(options.path, *blueprint.model, plan.config.seed);
+    blueprint.started_anew = ranks->check(*blueprint.model);
+    blueprint.sources.push_back(std::move(ranks));
     return;
   }
   auto folder =

@@ -23,7 +23,8 @@ int check_command(const std::vector<std::string>& args);
 /// {class: count}, the usual LoRA targets and the linear layers. Reads config.json only. Errors: InputError.
 int describe_model_command(const std::vector<std::string>& args);
 
-/// `export-checkpoint CHECKPOINT FOLDER`: checkpoint::export_checkpoint().
+/// `export-checkpoint SOURCE FOLDER [TENSOR PIPELINE]`: checkpoint::export_checkpoint(), or export_megatron() for so
+/// many ranks.
 int export_checkpoint_command(const std::vector<std::string>& args);
 
 /// `dump-logits --model FOLDER [--adapter FOLDER] --samples FILE --output FILE`: the logits of teacher forcing, for

@@ -1,4 +1,5 @@
 #include "engine/checkpoint/export_checkpoint.h"
+#include "engine/checkpoint/export_megatron.h"
 
 #include "engine/base/errors.h"
 #include "engine/worker/commands.h"
@@ -6,8 +7,11 @@
 namespace trainer::worker {
 
 int export_checkpoint_command(const std::vector<std::string>& args) {
-  require(args.size() == 2, "export-checkpoint takes 2 arguments, not {}", args.size());
-  checkpoint::export_checkpoint(args[0], args[1]);
+  require(args.size() == 2 || args.size() == 4, "export-checkpoint takes 2 or 4 arguments, not {}", args.size());
+  if (args.size() == 2)
+    checkpoint::export_checkpoint(args[0], args[1]);
+  else
+    checkpoint::export_megatron(args[0], args[1], {std::stoll(args[2]), std::stoll(args[3])});
   fmt::print("exported {} to {}\n", args[0], args[1]);
   return kDone;
 }

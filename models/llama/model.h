@@ -33,6 +33,7 @@ class LlamaModel : public DecoderModel {
  public:
   explicit LlamaModel(const Config& config);
 
+  const Config& config() const { return config_; }
   std::vector<int64_t> end_tokens() const override { return config_.eos; }
   int64_t vocabulary() const override { return config_.vocab_size; }
   /// "dynamic" positions are made for texts of any length.

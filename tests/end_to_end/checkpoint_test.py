@@ -6,7 +6,7 @@ import subprocess
 import unittest
 from unittest import mock
 
-from support import MARK, PATIENCE, TRAINER, EndToEnd, results, snapshot
+from support import MARK, PATIENCE, TRAINER, EndToEnd, read_lines, results, snapshot
 
 SHARDED = {"distributed_type": "FSDP", "num_processes": 2}
 LORA = {"r": 4, "lora_alpha": 8, "lora_dropout": 0.1, "target_modules": ["q", "v"]}
@@ -58,6 +58,9 @@ class Commands(Checkpoints):
         for name in ("model.safetensors", "config.json", "spiece.model"):
             self.assertEqual((exported / name).read_bytes(), (output / name).read_bytes(), name)
         self.assertIn("there already", self.command("export", output / "latest", exported, code=2).stderr)
+        refused = self.command("export", output / "latest", self.folder / "shared", "--format", "megatron", code=2)
+        self.assertIn("models of LLaMA's architecture", refused.stderr)
+        self.assertFalse((self.folder / "shared").exists())
 
     def check_verify(self, output):
         self.assertEqual(self.command("verify", output).stdout.count("whole"), 4)
@@ -85,6 +88,8 @@ class Commands(Checkpoints):
         for name in ("adapter_model.safetensors", "adapter_config.json"):
             self.assertEqual((exported / name).read_bytes(), (output / name).read_bytes(), name)
         self.assertFalse((exported / "model.safetensors").exists())
+        refused = self.command("export", output / "checkpoint-12", self.folder / "shared", "--format", "megatron", code=2)
+        self.assertIn("a checkpoint of adapters", refused.stderr)
 
 
 class Damaged(Checkpoints):
@@ -102,6 +107,74 @@ class Damaged(Checkpoints):
         self.assertIn("checkpoint-6 (step 6)", run.err)
         self.assert_same_run(output, expected)
         self.assertEqual(self.command("verify", output).stdout.count("whole"), 4)
+
+
+class Megatron(Checkpoints):
+    """A model in Megatron's layout is where any strategy starts, with the numbers of Hugging Face's folder."""
+
+    LLAMA = {"model_type": "llama", "vocab_size": 420, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+             "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 128}
+    CAUSAL = {"data": {"task": "causal_lm", "max_length": 48, "max_source_length": None}, "evaluation": None,
+              "training": {"max_steps": 3, "global_batch_size": 4}}
+    SHARED = ["--format", "megatron", "--tensor_parallel", "2", "--pipeline_parallel", "2"]
+
+    def path(self, name):
+        return {"model": {"config": None, "path": str(self.folder / name)}}
+
+    def losses(self, name, *changes):
+        self.launch(self.job(name, {"model": {"config": None}}, self.CAUSAL, *changes))
+        return [line["loss"] for line in read_lines(self.folder / name) if "loss" in line]
+
+    def test_there_and_back(self):
+        for tied in (False, True):
+            with self.subTest(tied=tied):
+                self.check_there_and_back(f"tied-{tied}-", {"model": {"config": {**self.LLAMA, "tie_word_embeddings": tied}}})
+
+    def check_there_and_back(self, kind, model):
+        run = f"{kind}run"
+        self.losses(run, model)
+        checkpoint = self.folder / run / "checkpoint-3"
+        self.command("export", checkpoint, self.folder / f"{kind}hub")
+        self.command("export", checkpoint, self.folder / f"{kind}shared", *self.SHARED)
+        self.command("export", self.folder / f"{kind}shared", self.folder / f"{kind}back")
+        expected, back = snapshot(self.folder / f"{kind}hub"), snapshot(self.folder / f"{kind}back")
+        self.assertEqual(back, expected)
+        self.assertEqual((self.folder / f"{kind}shared/latest_checkpointed_iteration.txt").read_text(), "3")
+        whole = self.losses(f"{kind}whole", self.path(f"{kind}hub"))
+        for name, strategy in (("fsdp", SHARDED), ("tp", {"distributed_type": "MULTI_CPU", "num_processes": 2,
+                                                          "parallelism_config": {"parallelism_config_tp_size": 2}}),
+                               ("pp", {"distributed_type": "MULTI_CPU", "num_processes": 2,
+                                       "parallelism_config": {"parallelism_config_pp_size": 2}})):
+            for mine, theirs in zip(self.losses(kind + name, self.path(f"{kind}shared"), strategy), whole, strict=True):
+                self.assertAlmostEqual(mine, theirs, delta=1e-5 * theirs)
+        self.assertEqual(self.losses(f"{kind}one", self.path(f"{kind}shared")), whole)
+
+    def test_what_is_refused(self):
+        self.losses("run", {"model": {"config": self.LLAMA}})
+        checkpoint, shared = self.folder / "run/checkpoint-3", self.folder / "shared"
+        refused = self.command("export", checkpoint, shared, "--format", "megatron", "--tensor_parallel", "4", code=2)
+        self.assertIn("num_key_value_heads is 2, which is no multiple of tensor parallel 4", refused.stderr)
+        self.assertIn("--format megatron", self.command("export", checkpoint, shared, "--tensor_parallel", "2",
+                                                        code=2).stderr)
+        self.assertFalse(shared.exists())
+        self.command("export", checkpoint, shared, *self.SHARED)
+        self.assertIn("already", self.command("export", checkpoint, shared, *self.SHARED, code=2).stderr)
+        (shared / "iter_0000003/mp_rank_01_001/model.safetensors").unlink()
+        refused = self.launch(self.job("output", self.CAUSAL, self.path("shared")), code=3)
+        self.assertIn("mp_rank_01_001/model.safetensors is missing", refused.err)
+        pickle = shared / "iter_0000003/mp_rank_01_001/model_optim_rng.pt"
+        pickle.write_bytes(b"nothing that anybody opens")
+        for config in (True, False):
+            if not config:
+                (shared / "config.json").unlink()
+                for rank in ("00_000", "00_001", "01_000"):
+                    (shared / f"iter_0000003/mp_rank_{rank}/model.safetensors").rename(
+                        shared / f"iter_0000003/mp_rank_{rank}/model_optim_rng.pt")
+            refused = self.launch(self.job("output", self.CAUSAL, self.path("shared")), code=3)
+            self.assertIn("pickles, which are not read", refused.err)
+            self.assertIn("safetensors.torch.save_file", refused.err)
+            self.assertLessEqual(len(refused.err.strip().splitlines()), 7, refused.err)
+        self.assertFalse((self.folder / "output").exists())
 
 
 class FailedSaves(Checkpoints):

@@ -1,0 +1,66 @@
+// Weights out of a folder in Megatron's layout.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/checkpoint/megatron_layout.h"
+#include "engine/checkpoint/weight_sources.h"
+#include "engine/tensorfile/safetensors_file.h"
+#include "models/model.h"
+
+namespace trainer::checkpoint {
+
+// [Note Megatron's folders] `latest_checkpointed_iteration.txt` names the newest iteration, N or "release"; its weights
+// are in `iter_N/mp_rank_TT/` ("release/…"), or `mp_rank_TT_PPP/` with a pipeline: of the rank TT of those that share
+// each layer, in the stage PPP. Megatron writes pickles there, which are neither read nor written; in our folders, and
+// in those whose pickles were converted, the tensors are in `model.safetensors`. Hugging Face's config.json beside the
+// first file says what model it is.
+
+inline constexpr const char* kMegatronTracker = "latest_checkpointed_iteration.txt";
+inline constexpr const char* kMegatronFile = "model.safetensors";
+/// How many ranks there must be, in the metadata of a file that we wrote.
+inline constexpr const char* kMegatronTensor = "tensor_model_parallel_size";
+inline constexpr const char* kMegatronPipeline = "pipeline_model_parallel_size";
+
+/// Whether a folder is one of Megatron's, of any format.
+bool is_megatron(const std::filesystem::path& folder);
+/// "mp_rank_01", "mp_rank_01_000".
+std::string megatron_rank_folder(int64_t rank, int64_t stage, bool pipeline);
+
+/// The weights of a model of LLaMA's architecture, shared among any number of ranks and stages. Padding of the
+/// vocabulary is left out.
+class MegatronSource : public parallel::WeightSource {
+ public:
+  /// Errors: InputError when files are missing, pickled, or not those of the model; ConfigError when the model is of
+  /// another architecture.
+  MegatronSource(const std::filesystem::path& folder, models::Model& model, uint64_t seed);
+
+  at::ScalarType dtype(const nn::Parameter& parameter) const override;
+  void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const override;
+
+  /// The names of weights that Megatron has no place for, and that may start anew. Errors: InputError that names the
+  /// first files whose tensors are missing or have other shapes than the model's, with both shapes.
+  std::vector<std::string> check(models::Model& model) const;
+
+ private:
+  const tensorfile::SafetensorsFile& file(int64_t rank, int64_t stage) const {
+    return *files_.at(static_cast<size_t>(stage * layout_->tensor() + rank));
+  }
+  /// The name that the tensor has there; "" when it isn't there.
+  static std::string name_in(const tensorfile::SafetensorsFile& file, const MegatronPlace& place);
+  void open(const std::filesystem::path& iteration);
+  void lay_out(const models::llama::Config& config);
+  std::optional<MegatronPlace> place_of(const nn::Parameter& parameter) const;
+  void check_tied(models::Model& model) const;
+
+  std::filesystem::path folder_;
+  MegatronDegrees degrees_;
+  std::vector<std::unique_ptr<tensorfile::SafetensorsFile>> files_;  // stage by stage
+  std::optional<MegatronLayout> layout_;
+  SeedSource anew_;
+};
+
+}  // namespace trainer::checkpoint
