@@ -13,16 +13,20 @@ namespace trainer::cli {
 
 int run_selftest(const Arguments& arguments) {
   CLI::App app(
-      "Trains tiny models under every strategy on this machine and compares losses and gradients with one rank.",
+      "Trains tiny models under every strategy on this machine and compares losses and gradients with one rank; or "
+      "lets every strategy resume what any other has saved.",
       "selftest");
   int64_t ranks = 4, random = 0;
   uint64_t seed = std::random_device()();
-  bool all = false;
+  bool all = false, resume = false;
   std::string only;
   app.add_option("--num_processes", ranks, "ranks to use; strategies that need more are left out")
       ->check(CLI::Range(1, 64));
   app.add_flag("--all", all, "every combination; without it, a few in which every two choices meet");
-  app.add_option("--random", random, "instead, this many cases of random sizes")->check(CLI::Range(1, 1'000'000));
+  app.add_flag("--resume", resume,
+               "checkpoints instead: each strategy saves, and each resumes that; with --all of more models");
+  app.add_option("--random", random, "instead, this many cases of random sizes; with --resume, so many of its cases")
+      ->check(CLI::Range(1, 1'000'000));
   app.add_option("--only", only, "cases whose name contains this text");
   std::map<std::string, config::DdpBackend> backends;
   for (const auto& [value, name] : config::EnumNames<config::DdpBackend>::values) backends.emplace(name, value);
@@ -34,9 +38,11 @@ int run_selftest(const Arguments& arguments) {
       ->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--seed", seed, "of the random cases, to repeat them");
   if (!parse(app, arguments)) return 0;
-  Arguments words{"selftest", all || !only.empty() ? "all" : "pairwise"};
-  if (random > 0) words = {"selftest", "random", std::to_string(seed), std::to_string(random)};
-  words.push_back(only);
+  const char* const kind = resume                 ? (all ? "resume-all" : "resume")
+                           : random > 0           ? "random"
+                           : all || !only.empty() ? "all"
+                                                  : "pairwise";
+  const Arguments words{"selftest", kind, std::to_string(seed), std::to_string(random), only};
   config::Plan plan;
   plan.source = "selftest";
   plan.config.use_cpu = device == "cpu";

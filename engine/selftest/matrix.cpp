@@ -144,6 +144,7 @@ std::vector<Strategy> strategies(int ranks) {
       {"DATA_PARALLEL 3", 1, DistributedType::kDataParallel, full, {}, {"cpu", "cpu", "cpu"}},
       {"DDP 2", 2, DistributedType::kMultiCpu},
       {"DDP 3", 3, DistributedType::kMultiCpu},
+      {"DDP 4", 4, DistributedType::kMultiCpu},
       sharded("FULL_SHARD", 1, full),
       sharded("FULL_SHARD", 2, full),
       sharded("FULL_SHARD", 3, full, false),

@@ -2,13 +2,10 @@
 
 #include <chrono>
 #include <map>
-#include <numeric>
 #include <tuple>
 
-#include <fmt/format.h>
-
+#include "engine/selftest/first_ranks.h"
 #include "engine/selftest/random_samples.h"
-#include "engine/selftest/unshared_comm.h"
 
 namespace trainer::selftest {
 namespace {
@@ -30,27 +27,16 @@ class References {
   std::map<std::tuple<std::string, bool, bool>, Outcome> outcomes_;
 };
 
-/// A communicator of the ranks 0 to `ranks` - 1, for those.
-std::unique_ptr<dist::Comm> first_ranks(dist::Comm& world, int ranks, bool share_memory) {
-  std::vector<int> numbers(static_cast<size_t>(ranks));
-  std::iota(numbers.begin(), numbers.end(), 0);
-  auto comm = world.group(fmt::format("first {}{}", ranks, share_memory ? "" : " sent"), numbers);
-  return share_memory ? std::move(comm) : std::make_unique<UnsharedComm>(std::move(comm));
-}
-
 }  // namespace
 
 std::vector<Result> run(const std::vector<Setting>& settings, dist::Comm& world,
                         const std::function<void(const Result&)>& done) {
   References references;
-  std::map<std::pair<int, bool>, std::unique_ptr<dist::Comm>> comms;
+  FirstRanks first_ranks(world);
   std::vector<Result> results;
   for (const Setting& setting : settings) {
-    if (world.rank() < setting.strategy.ranks) {
-      auto& group = comms[{setting.strategy.ranks, setting.strategy.share_memory}];
-      const bool all = setting.strategy.ranks == world.size() && setting.strategy.share_memory;
-      if (!all && !group) group = first_ranks(world, setting.strategy.ranks, setting.strategy.share_memory);
-      dist::Comm& comm = all ? world : *group;
+    if (first_ranks.include_this(setting.strategy)) {
+      dist::Comm& comm = first_ranks.of(setting.strategy);
       const auto start = Clock::now();
       const Outcome found = train(setting, random_samples(setting.model), comm);
       const double seconds = std::chrono::duration<double>(Clock::now() - start).count();

@@ -10,9 +10,9 @@ namespace trainer::worker {
 /// the exit code and never throws: failures go to the supervisor.
 int rank_command(const std::vector<std::string>& args);
 
-/// `selftest all|pairwise|random [SEED COUNT] NAME`: one rank of a self-test; started by the supervisor, like a rank of
-/// a run. Cases whose name contains NAME. Rank 0 prints the table. Returns 0 when every case fits, kInternalFailure
-/// when one does not.
+/// `selftest all|pairwise|random|resume|resume-all SEED COUNT NAME`: one rank of a self-test; started by the
+/// supervisor, like a rank of a run. COUNT cases drawn by SEED (0: all) whose name contains NAME. Rank 0 prints the
+/// table. Returns 0 when every case fits, kInternalFailure when one does not.
 int selftest_command(const std::vector<std::string>& args);
 
 /// `check [--json]`: reads everything a run would read, for the plan on the file descriptor TRAINER_PLAN_FD, and prints

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include "engine/base/link.h"
 #include "engine/config/plan.h"
 #include "engine/selftest/matrix.h"
+#include "engine/selftest/resume.h"
 #include "engine/selftest/run.h"
 #include "engine/selftest/table.h"
 #include "engine/worker/commands.h"
@@ -19,41 +21,89 @@
 namespace trainer::worker {
 namespace {
 
-std::vector<selftest::Setting> settings_for(const std::vector<std::string>& args, int ranks) {
-  require(args.size() == 2 || (args.size() == 4 && args[0] == "random"), "a self-test with {} words", args.size());
-  auto settings = args[0] == "random" ? selftest::random_settings(ranks, std::stoull(args[1]), std::stoll(args[2]))
-                  : args[0] == "all"  ? selftest::full_matrix(ranks)
-                                      : selftest::pairwise_matrix(ranks);
-  std::erase_if(settings, [&](const auto& setting) { return setting.name().find(args.back()) == std::string::npos; });
-  return settings;
+/// Those whose name contains `text`.
+template <class Case>
+std::vector<Case> only(std::vector<Case> cases, const std::string& text) {
+  std::erase_if(cases, [&](const Case& one) { return one.name().find(text) == std::string::npos; });
+  return cases;
 }
 
-/// The case under way, over the one before it.
-void show_progress(const selftest::Result& result, size_t done, size_t all) {
-  if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\x1b[K{}/{}  {}", done, all, result.setting.name());
+/// What a self-test was asked for.
+struct Request {
+  std::string kind;  // "all", "pairwise", "random", "resume", "resume-all"
+  uint64_t seed = 0;
+  int64_t count = 0;  // drawn by the seed; 0: all
+  std::string text;   // of the cases' names
+};
+
+Request request_of(const std::vector<std::string>& args) {
+  require(args.size() == 4, "a self-test with {} words", args.size());
+  return {args[0], std::stoull(args[1]), std::stoll(args[2]), args[3]};
 }
 
-int run(Link& link, const std::vector<std::string>& args) {
-  const int rank = environment_number("RANK"), ranks = environment_number("WORLD_SIZE");
-  at::set_num_threads(environment_number("OMP_NUM_THREADS"));
-  at::set_num_interop_threads(1);
-  const auto comm = meet(link, config::parse_plan(link.plan()).config);
-  const auto settings = settings_for(args, ranks);
-  if (rank == 0) {
-    if (args[0] == "random") fmt::print("seed {}\n", args[1]);
-    fmt::print("{} cases on {} ranks\n", settings.size(), ranks);
+std::vector<selftest::Setting> settings_for(const Request& request, int ranks) {
+  if (request.kind == "random")
+    return only(selftest::random_settings(ranks, request.seed, request.count), request.text);
+  return only(request.kind == "all" ? selftest::full_matrix(ranks) : selftest::pairwise_matrix(ranks), request.text);
+}
+
+std::vector<selftest::ResumeCase> resumes_for(const Request& request, int ranks) {
+  auto cases = only(selftest::resume_cases(ranks, request.kind == "resume-all"), request.text);
+  return request.count == 0 ? cases : selftest::drawn(cases, request.seed, request.count);
+}
+
+/// What is told of cases while they run, by rank 0.
+class Progress {
+ public:
+  Progress(Link& link, const Request& request, size_t cases, int ranks) : link_(link), cases_(cases) {
+    if (request.count > 0) fmt::print("seed {}\n", request.seed);
+    fmt::print("{} cases on {} ranks\n", cases, ranks);
     std::fflush(stdout);
   }
-  size_t done = 0;
-  const auto results = selftest::run(settings, *comm, [&](const selftest::Result& result) {
-    link.report_step(static_cast<int64_t>(++done), result.setting.name());
-    show_progress(result, done, settings.size());
-  });
-  if (rank != 0) return kDone;
-  if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\x1b[K");
-  fmt::print("{}", selftest::table(results));
-  std::fflush(stdout);
-  const bool fit = std::all_of(results.begin(), results.end(), [](const auto& r) { return r.difference.fits(); });
+  /// The case under way, over the one before it.
+  void show(const std::string& name) {
+    link_.report_step(static_cast<int64_t>(++done_), name);
+    if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\x1b[K{}/{}  {}", done_, cases_, name);
+  }
+  void end(const std::string& table) const {
+    if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\x1b[K");
+    fmt::print("{}", table);
+    std::fflush(stdout);
+  }
+
+ private:
+  Link& link_;
+  size_t done_ = 0, cases_;
+};
+
+/// Whether all cases fit.
+bool compare_with_one_rank(Link& link, const Request& request, dist::Comm& comm) {
+  const auto settings = settings_for(request, comm.size());
+  std::optional<Progress> progress;
+  if (comm.rank() == 0) progress.emplace(link, request, settings.size(), comm.size());
+  const auto results =
+      selftest::run(settings, comm, [&](const auto& result) { progress->show(result.setting.name()); });
+  if (progress) progress->end(selftest::table(results));
+  return std::all_of(results.begin(), results.end(), [](const auto& r) { return r.difference.fits(); });
+}
+
+bool resume_everywhere(Link& link, const Request& request, const std::string& folder, dist::Comm& comm) {
+  const auto cases = resumes_for(request, comm.size());
+  std::optional<Progress> progress;
+  if (comm.rank() == 0) progress.emplace(link, request, cases.size(), comm.size());
+  const auto results =
+      selftest::resume(cases, folder, comm, [&](const auto& result) { progress->show(result.which.name()); });
+  if (progress) progress->end(selftest::table(results));
+  return std::all_of(results.begin(), results.end(), [](const auto& r) { return r.problem.empty(); });
+}
+
+int run(Link& link, const Request& request) {
+  at::set_num_threads(environment_number("OMP_NUM_THREADS"));
+  at::set_num_interop_threads(1);
+  const config::Config config = config::parse_plan(link.plan()).config;
+  const auto comm = meet(link, config);
+  const bool fit = request.kind.starts_with("resume") ? resume_everywhere(link, request, config.output_dir, *comm)
+                                                      : compare_with_one_rank(link, request, *comm);
   return fit ? kDone : kInternalFailure;
 }
 
@@ -63,11 +113,16 @@ int selftest_command(const std::vector<std::string>& args) {
   const auto link = Link::from_environment();
   if (!link) throw ConfigError("`trainer-worker selftest` is started by `trainer selftest`.");
   try {
-    const int code = run(*link, args);
+    const Request request = request_of(args);
+    const int code = run(*link, request);
     if (code == kDone)
       link->report_done();
     else
-      link->report_failure(code, -1, "this machine or this build does not give the same numbers under every strategy.");
+      link->report_failure(
+          code, -1,
+          request.kind.starts_with("resume")
+              ? "this machine or this build does not resume under every strategy what another has saved."
+              : "this machine or this build does not give the same numbers under every strategy.");
     return code;
   } catch (const Error& error) {
     link->report_failure(error.code(), -1, error.what());

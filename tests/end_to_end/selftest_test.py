@@ -1,4 +1,5 @@
-"""`trainer selftest`: every strategy gives the numbers of one rank, in ranks that are processes."""
+"""`trainer selftest`: every strategy gives the numbers of one rank, and resumes what others have saved, in ranks that
+are processes."""
 
 import subprocess
 import unittest
@@ -6,10 +7,12 @@ import unittest
 import support
 
 
-class Pairwise(unittest.TestCase):
+class Selftest(unittest.TestCase):
     def run_selftest(self, *arguments):
         return subprocess.run([support.TRAINER, "selftest", *arguments], capture_output=True, text=True)
 
+
+class Pairwise(Selftest):
     def test_every_strategy_gives_the_numbers_of_one_rank(self):
         done = self.run_selftest("--num_processes", "4")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -21,6 +24,22 @@ class Pairwise(unittest.TestCase):
         done = self.run_selftest("--random", "12", "--seed", "7")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("seed 7", done.stdout)
+
+
+class Resume(Selftest):
+    """Some of all pairs of strategies; `trainer selftest --resume` goes through them all."""
+
+    def test_pairs_drawn_by_a_seed(self):
+        done = self.run_selftest("--resume", "--all", "--random", "40", "--seed", "7")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("40 cases on 4 ranks", done.stdout)
+        self.assertIn("All 40 cases", done.stdout)
+        self.assertIn("bit for bit", done.stdout)
+
+    def test_chosen_by_name(self):
+        done = self.run_selftest("--resume", "--only", "FSDP FULL_SHARD 2 -> TP 2", "--num_processes", "2")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("All 2 cases", done.stdout)  # by rows too
 
 
 if __name__ == "__main__":

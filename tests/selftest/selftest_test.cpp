@@ -1,13 +1,19 @@
 // The self-test's own parts: what it chooses, what it measures, and that it can fail.
 #include <algorithm>
+#include <set>
 
 #include <gtest/gtest.h>
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 
 #include "engine/selftest/matrix.h"
+#include "engine/selftest/resume.h"
 #include "engine/selftest/run.h"
+#include "engine/selftest/saved_run.h"
 #include "engine/selftest/table.h"
 
 namespace trainer::selftest {
@@ -69,6 +75,79 @@ TEST(Table, NamesWhatDiffers) {
   EXPECT_NE(table({good}).find("All 1 cases"), std::string::npos);
   const std::string text = table({good, bad});
   EXPECT_NE(text.find("DIFFERS  " + bad.setting.name()), std::string::npos);
+  EXPECT_NE(text.find("1 of 2 cases"), std::string::npos);
+}
+
+TEST(ResumeCases, HaveEveryPairOfStrategies) {
+  const auto ways = strategies(4);
+  const auto all = resume_cases(4, /*all_models=*/false);
+  EXPECT_EQ(all.size(), ways.size() * ways.size());
+  std::set<std::string> names;
+  for (const ResumeCase& one : all) names.insert(one.name());
+  EXPECT_EQ(names.size(), all.size());
+  EXPECT_EQ(resume_cases(4, true).size(), 4 * all.size());  // GPT-2 and LLaMA, full and LoRA
+}
+
+TEST(ResumeCases, DrawnByOneSeedAreTheSame) {
+  const auto all = resume_cases(2, false);
+  const auto a = drawn(all, 5, 20), b = drawn(all, 5, 20), c = drawn(all, 6, 20);
+  const auto same = [](const auto& x, const auto& y) { return x.name() == y.name(); };
+  EXPECT_EQ(a.size(), 20u);
+  EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin(), same));
+  EXPECT_FALSE(std::equal(a.begin(), a.end(), c.begin(), same));
+  EXPECT_EQ(drawn(all, 5, 100'000).size(), all.size());
+}
+
+SavedRun saved_run() {
+  return {{{"parameter/w", at::ones({3})}, {"exp_avg/w", at::full({3}, 0.5)}},
+          "{}",
+          {{4, {"a", 0.1, 2.0}}, {5, {"b", 0.2, 1.0}}}};
+}
+
+TEST(SavedRun, AnyDifferenceIsNamed) {
+  EXPECT_EQ(difference(saved_run(), saved_run(), 0), "");
+  SavedRun found = saved_run();
+  found.tensors["exp_avg/w"] = at::full({3}, 0.5 + 1e-7);
+  EXPECT_EQ(difference(found, saved_run(), 0), "exp_avg/w has other bits");
+  found = saved_run();
+  found.tensors["parameter/w"] = -at::zeros({3});
+  SavedRun zero = saved_run();
+  zero.tensors["parameter/w"] = at::zeros({3});
+  EXPECT_EQ(difference(found, zero, 0), "parameter/w has other bits");  // the sign of a zero
+  found = saved_run();
+  found.tensors.erase("exp_avg/w");
+  EXPECT_EQ(difference(found, saved_run(), 0), "exp_avg/w is missing");
+  found = saved_run();
+  found.updates.at(5).order_digest = "c";
+  EXPECT_EQ(difference(found, saved_run(), 0), "update 5 has other samples");
+  found = saved_run();
+  found.updates.erase(4);
+  EXPECT_EQ(difference(found, saved_run(), 0), "update 4 is missing");
+  found = saved_run();
+  found.updates.at(4).learning_rate = 0.3;
+  EXPECT_NE(difference(found, saved_run(), 0).find("learning rate"), std::string::npos);
+  found = saved_run();
+  found.updates.at(5).loss = 1 + 1e-4;
+  EXPECT_EQ(difference(found, saved_run(), kLossTolerance), "losses differ by 1.0e-04");
+  EXPECT_EQ(difference(found, saved_run(), 1e-3), "");
+  found.updates.at(5).loss = std::nan("");
+  EXPECT_NE(difference(found, saved_run(), 1e-3), "");
+}
+
+TEST(SavedRun, ValuesAtOtherPlacesAreFarApart) {
+  SavedRun there = saved_run(), here = saved_run();
+  there.tensors["parameter/w"] = at::arange(3, at::kFloat);
+  here.tensors["parameter/w"] = at::arange(3, at::kFloat).flip(0);
+  EXPECT_GT(distance(here, there), 0.5);
+  EXPECT_EQ(distance(there, there), 0);
+}
+
+TEST(ResumeTable, NamesWhatDiffers) {
+  const auto cases = resume_cases(1, false);
+  const Resumed good{cases.at(0), "", 1e-7, 1}, bad{cases.at(1), "parameter/w has other bits"};
+  EXPECT_NE(table(std::vector<Resumed>{good}).find("All 1 cases"), std::string::npos);
+  const std::string text = table(std::vector<Resumed>{good, bad});
+  EXPECT_NE(text.find("DIFFERS  " + cases.at(1).name() + ": parameter/w has other bits"), std::string::npos);
   EXPECT_NE(text.find("1 of 2 cases"), std::string::npos);
 }
 
