@@ -1,8 +1,11 @@
 #include <signal.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include <nlohmann/json.hpp>
 
@@ -152,6 +155,7 @@ int prune(const Arguments& arguments) {
   if (!parse(app, arguments)) return 0;
   std::vector<Found> all = checkpoints_in(folder);
   if (all.front().step < 0) throw ConfigError("{} is a checkpoint: prune takes a run's output_dir", folder);
+  signal(SIGUSR2, SIG_IGN);  // from `checkpoint now`, which takes us for the run that uses the folder
   const FolderLock lock(folder);
   all = checkpoint::find_checkpoints(folder);  // a run may have ended meanwhile
   // Damaged ones don't count: so many that are whole must stay, whatever is newer.
@@ -192,17 +196,63 @@ int export_weights(const Arguments& arguments) {
   become_worker({"export-checkpoint", folder, output});
 }
 
+/// What `now` must not take for the answer to it.
+struct Before {
+  int64_t newest = -1;             // of a published checkpoint
+  std::vector<std::string> begun;  // names of saves under way
+
+  explicit Before(const fs::path& folder) {
+    if (const auto found = checkpoint::newest_checkpoint(folder)) newest = found->step;
+    for (const fs::path& unfinished : checkpoint::find_unfinished(folder))
+      begun.push_back(unfinished.filename().string());
+  }
+  bool is_later(const Found& found) const {
+    const std::string growing = fmt::format(".checkpoint-{}.", found.step);
+    return found.step > newest &&
+           std::none_of(begun.begin(), begun.end(), [&](const std::string& name) { return name.starts_with(growing); });
+  }
+};
+
+/// Returns when a checkpoint is there that was begun after `before`, or the run has ended.
+int wait_for_save(const fs::path& folder, pid_t launcher, const Before& before, double patience) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(patience);
+  for (bool ended = false;; ended = process_using(folder) != launcher) {
+    const auto newest = checkpoint::newest_checkpoint(folder);
+    if (newest && before.is_later(*newest)) {
+      fmt::print("saved: {}\n", newest->folder.string());
+      return kDone;
+    }
+    if (ended && !newest) throw InputError("the run has ended, and there is no checkpoint in {}", folder.string());
+    if (ended) {
+      fmt::print("the run has ended; its newest checkpoint is {}\n", newest->folder.string());
+      return kDone;
+    }
+    if (std::chrono::steady_clock::now() >= deadline)
+      throw MachineError(
+          "process {} has not saved within {:g} s; it still runs, and may yet do it\n  What it says on its screen and "
+          "in {}/logs tells why.",
+          launcher, patience, folder.string());
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
 int save_now(const Arguments& arguments) {
-  CLI::App app("Lets a run save after its current step, and go on.", "checkpoint now");
+  CLI::App app("Lets a run save after its current step, and go on; returns when it has.", "checkpoint now");
   std::string folder;
+  double patience = 600;
   app.add_option("FOLDER", folder, "the output_dir of a run on this machine (machine 0, of several)")->required();
+  app.add_option("--timeout", patience, "seconds to wait for the checkpoint; 0: only asks for it")
+      ->check(CLI::Range(0.0, 1e6));
   if (!parse(app, arguments)) return 0;
   const pid_t launcher = process_using(folder);
   if (launcher == 0) throw InputError("no run uses {}: there is nothing to save", folder);
+  const Before before(folder);
   if (kill(launcher, SIGUSR2) != 0)
     throw MachineError("cannot reach process {}, which uses {}: {}", launcher, folder, std::strerror(errno));
   fmt::print("process {} was asked to save; `trainer checkpoint list {}` shows when it has\n", launcher, folder);
-  return kDone;
+  if (patience == 0) return kDone;
+  std::fflush(stdout);
+  return wait_for_save(folder, launcher, before, patience);
 }
 
 struct Part {

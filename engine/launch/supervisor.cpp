@@ -109,6 +109,7 @@ class Supervisor {
   bool said_finished_ = false;      // the host knows that our ranks have ended
   std::optional<Outcome> verdict_;  // of the run, by the host; of several machines only
   std::optional<Clock::time_point> verdict_deadline_;
+  bool save_asked_ = false;  // and not handed on yet
 };
 
 Command Supervisor::command(int rank) const {
@@ -150,6 +151,7 @@ Outcome Supervisor::watch() {
       read_line(rank);
       rank.read_errors();
     }
+    ask_to_save();
     pass_deadlines();
     let_in();
     if (!ranks_.any_alive()) say_finished();
@@ -192,18 +194,20 @@ void Supervisor::take_signals() {
     else if (signal == SIGQUIT)
       show_ranks();
     else if (signal == SIGUSR2)
-      ask_to_save();
+      save_asked_ = true;
     else
       stop_all(signal);
   }
   if (child_ended) reap();
 }
 
-/// One rank is enough: after each update all ranks learn whether any was asked.
+/// Once a rank trains, which is enough: after each update all ranks learn whether any was asked. (Before, it would die
+/// of the signal.)
 void Supervisor::ask_to_save() {
-  const auto ready = [](const Rank& rank) { return rank.alive && rank.step >= 0; };  // before, it would die of it
+  const auto ready = [](const Rank& rank) { return rank.alive && rank.step >= 0; };
   const auto found = std::find_if(ranks_.begin(), ranks_.end(), ready);
-  if (found == ranks_.end()) return say("trainer: not saving: the ranks have not begun to train\n");
+  if (!save_asked_ || found == ranks_.end()) return;
+  save_asked_ = false;
   say("trainer: saving after this step\n");
   kill(found->pid, SIGUSR2);
 }

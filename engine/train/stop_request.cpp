@@ -28,9 +28,9 @@ int stop_signal() {
 }
 
 bool take_save_request() {
-  const bool asked = g_save != 0;
-  g_save = 0;
-  return asked;
+  if (g_save == 0) return false;
+  g_save = 0;  // only if it was set: a request that comes in between is of the next update
+  return true;
 }
 
 }  // namespace trainer::train

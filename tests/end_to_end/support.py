@@ -76,9 +76,10 @@ def read_lines(output):
 
 
 def results(output):
-    """metrics.jsonl without what differs from one machine to the next."""
-    return [{key: value for key, value in line.items() if key in RESULTS or key.startswith("eval_")}
-            for line in read_lines(output)]
+    """metrics.jsonl without what differs from one machine to the next, such as stragglers."""
+    lines = [{key: value for key, value in line.items() if key in RESULTS or key.startswith("eval_")}
+             for line in read_lines(output)]
+    return [line for line in lines if line.keys() != {"step"}]
 
 
 def last_step(output):
