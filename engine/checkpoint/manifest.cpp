@@ -86,7 +86,9 @@ void check_complete(const SavedTensor& tensor) {
   }
   std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) { return a.whole < b.whole; });
   for (const nn::Run& run : runs) {
-    if (run.whole != next) break;
+    if (run.whole < next)
+      throw InputError("{} of {} has element {} more than once", tensor.kind, tensor.name, run.whole);
+    if (run.whole > next) break;
     next += run.count;
   }
   if (next != numel)

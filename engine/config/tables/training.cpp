@@ -119,10 +119,9 @@ const Entries& training_table() {
           .above(0.0)
           .when("distributed_type is MULTI_CPU", ddp),
       option("ddp_timeout", &C::ddp_timeout)
-          .help(
-              "Seconds that a rank waits for the others. (The launcher sees at once when one is lost. For one that "
-              "gets "
-              "no further within an update it waits a sixtieth of this, 30 seconds or ten usual updates: the longest.)")
+          .help("Seconds that a rank waits for the others. (The launcher sees at once when one is lost. For one that "
+                "gets no further within an update it waits for a sixtieth of this, 30 seconds or ten usual updates, "
+                "whichever is longest.)")
           .at_least(1),
       option("ddp_comm_hook", &C::ddp_comm_hook)
           .help("Sends gradients smaller than they are: rounded to fp16 or bf16, or as products of two thin matrices "
