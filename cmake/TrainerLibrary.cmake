@@ -14,7 +14,7 @@ endfunction()
 
 # trainer_test(NAME SOURCES a_test.cpp … DEPENDS layer … [TORCH])
 function(trainer_test name)
-  cmake_parse_arguments(ARG "TORCH" "" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH" "PREFIX" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} ${ARG_LIBRARIES} GTest::gtest_main trainer_flags)
   target_compile_definitions(${name} PRIVATE TRAINER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
@@ -22,6 +22,6 @@ function(trainer_test name)
     target_link_libraries(${name} PRIVATE torch_cpu)
     target_precompile_headers(${name} REUSE_FROM torch_pch)
   endif()
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 
+  gtest_discover_tests(${name} TEST_PREFIX "${ARG_PREFIX}" DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 
     PROPERTIES TIMEOUT 300 ENVIRONMENT OMP_NUM_THREADS=1)
 endfunction()
