@@ -17,6 +17,10 @@ namespace trainer::checkpoint {
 namespace fs = std::filesystem;
 namespace {
 
+std::string entry_of(const SavedTensor& tensor) {
+  return tensor.kind + "/" + tensor.name;
+}
+
 /// Calls f(place in part a, place in part b, elements) for every stretch of the whole that both have.
 template <class F>
 void for_each_common(const std::vector<nn::Run>& a, const std::vector<nn::Run>& b, const F& f) {
@@ -29,39 +33,78 @@ void for_each_common(const std::vector<nn::Run>& a, const std::vector<nn::Run>& 
   }
 }
 
-/// Reads the saved pieces that overlap this rank's and copies them in.
+/// Copies what is saved into this rank's tensors.
 class Loader {
  public:
-  Loader(const fs::path& folder, const Manifest& manifest, const FolderAccess& access)
-      : folder_(folder), manifest_(manifest), access_(access) {}
-
-  void fill(const LiveTensor& live, const SavedTensor& saved) {
-    const parallel::LogicalTensor& t = live.tensor;
-    const auto wanted = nn::runs_of(t.part, t.shape, t.begin, t.end);
-    for (const SavedPiece& piece : saved.pieces) {
-      const auto there = nn::runs_of(piece.part, t.shape, piece.begin, piece.end);
-      at::Tensor stored;
-      for_each_common(wanted, there, [&](int64_t mine, int64_t its, int64_t count) {
-        if (!stored.defined()) stored = checked(saved, piece);
-        t.value.narrow(0, mine - t.begin, count).copy_(stored.narrow(0, its - piece.begin, count));
-      });
+  Loader(const fs::path& folder, const Manifest& manifest, const FolderAccess& access,
+         const std::vector<LiveTensor>& live)
+      : folder_(folder), access_(access) {
+    for (const LiveTensor& one : live) {
+      const parallel::LogicalTensor& t = one.tensor;
+      targets_[one.entry()].push_back({t, nn::runs_of(t.part, t.shape, t.begin, t.end)});
     }
+    for (const SavedTensor& saved : manifest.tensors)
+      for (const SavedPiece& piece : saved.pieces)
+        sources_.push_back(
+            {piece, nn::runs_of(piece.part, saved.shape, piece.begin, piece.end), targets_[entry_of(saved)]});
   }
 
-  /// When all of this rank's are filled.
-  void finish() {
-    if (!access_.this_rank_sees()) return access_.end_fetching();
-    access_.serve([this](FolderAccess::PieceNumber number) {
-      const SavedTensor& saved = manifest_.tensors.at(static_cast<size_t>(number.tensor));
-      return read(saved.pieces.at(static_cast<size_t>(number.piece)));
-    });
+  /// Collective.
+  void load() {
+    std::vector<FolderAccess::Share> needed;
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      const FolderAccess::Share share = share_of(static_cast<int64_t>(i));
+      if (share.begin >= share.end) continue;
+      if (access_.this_rank_sees())
+        copy({share.piece, 0, sources_[i].elements()}, checked(sources_[i].piece));
+      else
+        needed.push_back(share);
+    }
+    access_.hand_out(
+        needed, [this](int64_t piece) { return checked(sources_.at(static_cast<size_t>(piece)).piece); },
+        [this](const FolderAccess::Share& share, const at::Tensor& values) { copy(share, values); });
   }
 
  private:
-  at::Tensor checked(const SavedTensor& saved, const SavedPiece& piece) {
-    const at::Tensor stored = access_.this_rank_sees()
-                                  ? read(piece)
-                                  : access_.fetch({&saved - manifest_.tensors.data(), &piece - saved.pieces.data()});
+  /// A tensor of this rank, and where it lies in the whole.
+  struct Target {
+    const parallel::LogicalTensor& tensor;
+    std::vector<nn::Run> runs;
+  };
+  /// A saved piece, where it lies in the whole, and this rank's tensors that may have something of it.
+  struct Source {
+    const SavedPiece& piece;
+    std::vector<nn::Run> runs;
+    const std::vector<Target>& targets;
+
+    int64_t elements() const { return piece.end - piece.begin; }
+  };
+
+  /// What this rank needs of a piece, from the first element to the last.
+  FolderAccess::Share share_of(int64_t number) const {
+    const Source& source = sources_.at(static_cast<size_t>(number));
+    FolderAccess::Share share{number, source.elements(), 0};
+    for (const Target& target : source.targets)
+      for_each_common(target.runs, source.runs, [&](int64_t, int64_t its, int64_t count) {
+        share.begin = std::min(share.begin, its - source.piece.begin);
+        share.end = std::max(share.end, its - source.piece.begin + count);
+      });
+    return share;
+  }
+
+  /// `values`: at least what this rank needs of the piece.
+  void copy(const FolderAccess::Share& share, const at::Tensor& values) const {
+    const Source& source = sources_.at(static_cast<size_t>(share.piece));
+    const int64_t first = source.piece.begin + share.begin;
+    for (const Target& target : source.targets)
+      for_each_common(target.runs, source.runs, [&](int64_t mine, int64_t its, int64_t count) {
+        const parallel::LogicalTensor& t = target.tensor;
+        t.value.narrow(0, mine - t.begin, count).copy_(values.narrow(0, its - first, count));
+      });
+  }
+
+  at::Tensor checked(const SavedPiece& piece) {
+    const at::Tensor stored = read(piece);
     const int64_t wanted = piece.end - piece.begin;
     if (stored.numel() != wanted)
       throw InputError("{}: {} has {} elements; the manifest says {}.", (folder_ / piece.file).string(), piece.entry,
@@ -82,8 +125,9 @@ class Loader {
   }
 
   fs::path folder_;
-  const Manifest& manifest_;
   const FolderAccess& access_;
+  std::map<std::string, std::vector<Target>> targets_;
+  std::vector<Source> sources_;
   std::map<std::string, std::unique_ptr<tensorfile::SafetensorsFile>> files_;
 };
 
@@ -158,11 +202,9 @@ Manifest fill(const fs::path& folder, const RunState& state, const FolderAccess&
   check_same_optimizer(folder, manifest.optimizer, state.optimizer.name());
   const auto live = live_tensors(state);
   std::map<std::string, const SavedTensor*> saved;
-  for (const SavedTensor& tensor : manifest.tensors) saved[tensor.kind + "/" + tensor.name] = &tensor;
+  for (const SavedTensor& tensor : manifest.tensors) saved[entry_of(tensor)] = &tensor;
   check_same_model(folder, live, saved);
-  Loader loader(folder, manifest, access);
-  for (const LiveTensor& tensor : live) loader.fill(tensor, *saved.at(tensor.entry()));
-  loader.finish();
+  Loader(folder, manifest, access, live).load();
   state.optimizer.set_steps(manifest.progress.optimizer_steps);
   return manifest;
 }

@@ -183,31 +183,4 @@ void FolderAccess::take_files(const fs::path& folder) const {
   if (trouble) std::rethrow_exception(trouble);
 }
 
-void FolderAccess::serve(const std::function<at::Tensor(PieceNumber)>& read) const {
-  if (all_see() || !this_rank_sees()) return;
-  for (int rank = keepers_ + comm_->rank(); rank < comm_->size(); rank += keepers_) {
-    for (;;) {
-      const auto [tensor, piece] = receive_head(*comm_, rank);
-      if (tensor < 0) break;
-      const at::Tensor values = read({tensor, piece}).contiguous();
-      const at::Tensor head = tensor_of({static_cast<int64_t>(values.scalar_type()), values.numel()});
-      comm_->send(head, rank)->wait();
-      if (values.numel() > 0) comm_->send(values.view(at::kByte), rank)->wait();
-    }
-  }
-}
-
-at::Tensor FolderAccess::fetch(PieceNumber number) const {
-  const at::Tensor request = tensor_of({number.tensor, number.piece});
-  comm_->send(request, keeper())->wait();
-  const auto [type, count] = receive_head(*comm_, keeper());
-  at::Tensor values = at::empty({count}, static_cast<at::ScalarType>(type));
-  if (count > 0) comm_->receive(values.view(at::kByte), keeper())->wait();
-  return values;
-}
-
-void FolderAccess::end_fetching() const {
-  if (!this_rank_sees()) comm_->send(tensor_of({-1, 0}), keeper())->wait();
-}
-
 }  // namespace trainer::checkpoint

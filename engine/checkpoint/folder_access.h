@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -19,8 +20,9 @@ namespace trainer::checkpoint {
 //             same manifest. The bytes go from memory to memory in parts of a few MiB, so the others need no disk. When
 //             the keeper's disk is full it takes the rest and drops it; all ranks learn of it as they do of any other
 //             trouble.
-//   Resuming: the keepers choose the checkpoint and check its files. Then each of them answers its ranks, which ask for
-//             the pieces that overlap their own, and check what comes (the checksum of each piece is in the manifest).
+//   Resuming: the keepers choose the checkpoint and check its files. Then every rank says what it needs of which piece,
+//             and the keepers send each machine what its ranks need of one, once: to the first of these, who passes it
+//             on to the others while the next one comes. Nobody holds more than two pieces at a time.
 // All of it goes over a communicator of its own, as a save beside training must not get between training's collectives,
 // and over Gloo, whatever training uses.
 
@@ -28,8 +30,8 @@ class FolderAccess {
  public:
   /// All ranks see the folder.
   FolderAccess() = default;
-  /// Only the first `keepers` ranks of `comm` do, and the others send them what is to lie there. `comm` is used for
-  /// nothing else.
+  /// Only the first `keepers` ranks of `comm` do, those of the first machine, and the others send them what is to lie
+  /// there. Every machine has as many ranks. `comm` is used for nothing else.
   FolderAccess(std::shared_ptr<dist::Comm> comm, int keepers);
 
   bool all_see() const { return comm_ == nullptr; }
@@ -44,19 +46,19 @@ class FolderAccess {
   /// MachineError when one could not be written, or came otherwise than it was sent; PeerError.
   void take_files(const std::filesystem::path& folder) const;
 
-  /// A piece by its place in the manifest: of tensor `tensor` the piece `piece`.
-  struct PieceNumber {
-    int64_t tensor = 0, piece = 0;
+  /// Of the checkpoint's piece `piece`, counted through all its tensors, the elements [begin, end).
+  struct Share {
+    int64_t piece = 0, begin = 0, end = 0;
   };
-  /// Keeper: answers its ranks until all have all they need. `read` gives a piece's values, 1D.
-  void serve(const std::function<at::Tensor(PieceNumber)>& read) const;
-  /// Others: a piece's values, from the keeper. Errors: PeerError.
-  at::Tensor fetch(PieceNumber number) const;
-  /// Others: that was all.
-  void end_fetching() const;
+  /// Collective, when not all see the folder. Brings this rank its `needed` shares, with the rising numbers of their
+  /// pieces, or somewhat more of these pieces: `take` is given what came. Those that see the folder need none, and
+  /// `read` a piece of it, 1D. Errors: MachineError when values come otherwise than they were sent; PeerError.
+  void hand_out(const std::vector<Share>& needed, const std::function<at::Tensor(int64_t piece)>& read,
+                const std::function<void(const Share& share, const at::Tensor& values)>& take) const;
 
  private:
   int keeper() const { return comm_->rank() % keepers_; }
+  int machine_of(int rank) const { return rank / keepers_; }
 
   std::shared_ptr<dist::Comm> comm_;
   int keepers_ = 0;

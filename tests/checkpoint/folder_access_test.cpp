@@ -1,6 +1,8 @@
 // Ranks that don't see the folder of the checkpoints.
 #include "engine/checkpoint/folder_access.h"
 
+#include <atomic>
+#include <map>
 #include <numeric>
 
 #include <gtest/gtest.h>
@@ -114,16 +116,76 @@ TEST(FolderAccess, DamageOnTheWayIsSeen) {
   EXPECT_FALSE(fs::exists(folder.path() / checkpoint::file_of(kKeepers)));
 }
 
-TEST(FolderAccess, PiecesAreFetched) {
+/// A piece of a checkpoint, every element of which says where it is.
+at::Tensor piece(int64_t number) {
+  return at::arange(1000 + number, at::kFloat).add_(static_cast<double>(number << 12));
+}
+
+/// What comes when each rank needs its share of it.
+std::map<int64_t, std::pair<FolderAccess::Share, at::Tensor>> handed_out(
+    const FolderAccess& access, const std::vector<FolderAccess::Share>& needed) {
+  std::map<int64_t, std::pair<FolderAccess::Share, at::Tensor>> came;
+  access.hand_out(needed, piece, [&](const FolderAccess::Share& share, const at::Tensor& values) {
+    EXPECT_TRUE(came.emplace(share.piece, std::pair(share, values)).second) << "it came twice";
+  });
+  return came;
+}
+
+TEST(FolderAccess, EveryRankGetsWhatItNeeds) {
   run_ranks(kRanks, [](dist::Comm& comm) {
     const FolderAccess access = access_of(comm);
-    const auto piece = [](FolderAccess::PieceNumber number) {
-      return at::arange(number.tensor, at::kFloat).add_(static_cast<double>(number.piece));
-    };
-    if (access.this_rank_sees()) return access.serve(piece);
-    for (int64_t i = 0; i < 3; ++i)
-      EXPECT_TRUE(at::equal(access.fetch({i * comm.rank(), i}), piece({i * comm.rank(), i})));
-    access.end_fetching();
+    std::vector<FolderAccess::Share> needed;
+    if (comm.rank() >= kKeepers)
+      for (int64_t i = comm.rank() % 2; i < 9; i += 1 + comm.rank() % 2)
+        needed.push_back({i, 100 * comm.rank(), 100 * comm.rank() + 50 + i});
+    const auto came = handed_out(access, needed);
+    EXPECT_EQ(came.size(), needed.size());
+    for (const FolderAccess::Share& share : needed) {
+      const auto& [larger, values] = came.at(share.piece);
+      ASSERT_TRUE(larger.begin <= share.begin && larger.end >= share.end);
+      EXPECT_TRUE(at::equal(values, piece(share.piece).slice(0, larger.begin, larger.end)));
+    }
+  });
+}
+
+/// Counts the bytes of values that leave machine 0, and those that others pass on.
+class CountingComm : public dist::ForwardingComm {
+ public:
+  using ForwardingComm::ForwardingComm;
+  static inline std::atomic<int64_t> sent{0}, passed_on{0};
+  std::unique_ptr<dist::Pending> send(const at::Tensor& tensor, int to) override {
+    if (tensor.scalar_type() == at::kByte) (rank() < kKeepers ? sent : passed_on) += tensor.numel();
+    return ForwardingComm::send(tensor, to);
+  }
+};
+
+TEST(FolderAccess, AMachineIsSentAPieceOnce) {
+  CountingComm::sent = CountingComm::passed_on = 0;
+  run_ranks(3 * kKeepers, [](dist::Comm& comm) {
+    const FolderAccess access = access_of<CountingComm>(comm);
+    const bool sees = comm.rank() < kKeepers;
+    // Copies: all need all of pieces 0 and 1. Shards: each rank needs a stretch of 100 of piece 2.
+    const int64_t stretch = 100 * comm.rank();
+    const std::vector<FolderAccess::Share> all{{0, 0, 1000}, {1, 0, 1001}, {2, stretch, stretch + 100}};
+    const auto came = handed_out(access, sees ? std::vector<FolderAccess::Share>{} : all);
+    EXPECT_EQ(came.size(), sees ? 0U : 3U);
+  });
+  constexpr int64_t kFloat = sizeof(float), kPieces = 1000 + 1001;
+  EXPECT_EQ(CountingComm::sent, 2 * (kPieces + 200) * kFloat);
+  EXPECT_EQ(CountingComm::passed_on, 2 * (kPieces + 200) * kFloat);
+}
+
+TEST(FolderAccess, ValuesThatAreDamagedOnTheWayAreRefused) {
+  run_ranks(kKeepers + 1, [](dist::Comm& comm) {
+    const FolderAccess access = access_of<DamagingComm>(comm);
+    const auto hand_out = [&](const std::vector<FolderAccess::Share>& needed) { handed_out(access, needed); };
+    if (comm.rank() < kKeepers) return hand_out({});
+    try {
+      hand_out({{4, 0, 1004}});
+      ADD_FAILURE() << "not seen";
+    } catch (const MachineError& error) {
+      EXPECT_NE(std::string(error.what()).find("the network damages data"), std::string::npos) << error.what();
+    }
   });
 }
 

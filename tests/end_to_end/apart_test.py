@@ -8,8 +8,9 @@ import subprocess
 import unittest
 
 import elastic_test
+import three_machines_test
 from machines_test import DATA_PARALLEL, RESTARTED, SECRET, SHARDED, Machines, free_port
-from support import SAMPLES, last_step, snapshot, until
+from support import SAMPLES, TINY_T5, last_step, snapshot, until
 
 NOT_SHARED = "output_dir is not shared: machine 0 keeps the checkpoints"
 SHORT = {"training": {"max_steps": 8}}
@@ -169,6 +170,46 @@ class ElasticApart(elastic_test.OneAddress):
         for number in (1, 2):
             left = snapshot(self.folder / f"elsewhere-{number}")
             self.assertEqual({name.split("-")[0] for name in left}, {"logs/rank"})
+
+
+class SentOnce(three_machines_test.Switched):
+    """Bytes of a resume on the cable of the machine that doesn't see the checkpoint."""
+
+    LARGER = {"training": {"max_steps": 3}, "evaluation": None, "data": {"validation": None},
+              "model": {"config": {**TINY_T5, "d_model": 128, "d_ff": 512, "num_layers": 2}}}
+
+    def start_pair(self, config):
+        elsewhere = ("--output_dir", str(self.folder / "elsewhere"))
+        return [self.start(config, "--nnodes", "2", "--node_rank", str(number), "--master_addr",
+                           three_machines_test.HOST, "--nproc_per_node", "2", *(elsewhere if number else ()),
+                           before=("ip", "netns", "exec", self.spaces[number], *SECRET)) for number in (0, 1)]
+
+    def received(self):
+        counter = ("ip", "netns", "exec", self.spaces[1], "cat", "/sys/class/net/eth/statistics/rx_bytes")
+        return int(subprocess.run(counter, check=True, capture_output=True, text=True).stdout)
+
+    def check(self, strategy, most, saved_by=None):
+        """`most`: how many times the checkpoint's size machine 1 may receive. `saved_by`: another strategy."""
+        if saved_by:
+            self.launch(self.job("output", self.LARGER, saved_by))
+        config = self.job("output", self.LARGER, strategy, {"training": {"global_batch_size": 16}})
+        self.finish(self.start_pair(config), 0)
+        size = sum(path.stat().st_size for path in (self.folder / "output/checkpoint-3").glob("rank-*"))
+        before = self.received()
+        runs = self.start_pair(config)  # which has nothing left to do
+        self.finish(runs, 0)
+        self.assertIn("checkpoint-3 (step 3)", runs[0].out + runs[0].err)
+        share = (self.received() - before) / size
+        self.assertLess(share, most)
+
+    def test_copies(self):
+        self.check(DATA_PARALLEL, 1.5)  # once, although two ranks need it
+
+    def test_shards(self):
+        self.check(SHARDED, 1.2)  # half of it is machine 1's, whose ranks then exchange weights for the model's file
+
+    def test_shards_of_what_one_rank_saved(self):
+        self.check(SHARDED, 1.2, saved_by={"distributed_type": "NO", "training": {"global_batch_size": 16}})
 
 
 class FaultsApart(Apart):
