@@ -23,12 +23,14 @@ namespace trainer::launch {
 // met at first. So a machine that was lost may come back: its `trainer launch` started again joins the next life.
 // Where the number of machines is a range, machine 0 goes on listening, and whoever comes while a life runs is held at
 // the door. When the run can go on with more machines, and these are prepared, the ranks save after their update and
-// stop, and the next life has them too; that costs no restart. When one is lost, the next life begins without it if it
-// is not back within last_call and there are still enough. Machine 0 has to be there: it is where the others meet.
-// Ranks of a machine that the network has lost may live on for seconds, beside those of the next life. Nothing of them
-// counts: what they say is lost with their line, and what they write of a checkpoint goes into a folder that bears the
-// id of their own life, which is removed. Should machine 0 itself have been started elsewhere, the old one finds its
-// output folder taken over (FolderOwner), and ends.
+// stop, and the next life has them too; that costs no restart. (A save that fails lets them go on until one works.)
+// When one is lost, the next life begins without it if it is not back within last_call and there are still enough.
+// Machine 0 has to be there: it is where the others meet. When it is lost they all look for it, as long as for the
+// first meeting; for those who waited at the door no life has ended, and so that costs them no restart. Ranks of a
+// machine that the network has lost may live on for seconds, beside those of the next life. Nothing of them counts:
+// what they say is lost with their line, and what they write of a checkpoint goes into a folder that bears the id of
+// their own life, which is removed. Should machine 0 itself have been started elsewhere, the old one finds its output
+// folder taken over (FolderOwner), and ends.
 
 /// Whether a run that ended with exit code `code` may go well when it is started again.
 bool worth_another_life(int code);

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/errors.h"
 #include "engine/launch/machine_line.h"
 #include "engine/launch/store.h"
 
@@ -29,6 +30,13 @@ struct Machine {
   std::deque<LinkMessage> inbox{};
   std::string lost{};  // why it is no longer there
   bool ended = false;  // it has no more to say: an end of its line is no loss
+};
+
+/// A machine was lost while nothing ran yet.
+class LostBeforeStart : public PeerError {
+ public:
+  explicit LostBeforeStart(const Machine& machine)
+      : PeerError("{} was lost before the ranks were started: {}", machine.name, machine.lost) {}
 };
 
 /// Where machines come while a life runs: see [Note Lives].

@@ -175,10 +175,18 @@ class InCompany {
   }
 
   Host::Gathered join() {
-    Guest::Joined joined = Guest(appointment_, own_, signals_).join();
-    if (joined.waits) prepare_early(joined);
-    const Terms terms = hear_terms(joined.machines, signals_);
-    return {std::move(joined.machines), terms};
+    for (;;) {
+      Guest::Joined joined = Guest(appointment_, own_, signals_).join();
+      try {
+        if (joined.waits) prepare_early(joined);
+        const Terms terms = hear_terms(joined.machines, signals_);
+        return {std::move(joined.machines), terms};
+      } catch (const LostBeforeStart& lost) {
+        // No life has ended for this machine, and so this costs it no restart. Machine 0 may be started again.
+        if (run_.plan.config.max_restarts == 0) throw;
+        say("trainer: {}\n", lost.what());
+      }
+    }
   }
 
   /// While a life runs without this machine: it is not to wait for this one longer than it must.
@@ -203,9 +211,11 @@ class InCompany {
     } catch (const StoppedBeforeStart& stopped) {
       if (host_) machines.part({.op = LinkOp::kEnd, .code = 128 + stopped.signal});
       throw;
+    } catch (const LostBeforeStart& lost) {
+      ended = {.code = lost.code(), .message = lost.what()};
+      lives.judge(ended);
     } catch (const Error& error) {
       ended = {.code = error.code(), .message = error.what()};
-      if (host_ && error.code() == kPeerFailure) lives.judge(ended);
     }
     if (host_) machines.part(to_message(ended));
     return ended;

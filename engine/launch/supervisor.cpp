@@ -227,19 +227,15 @@ void Supervisor::let_in() {
   if (const std::string newcomers = machines_.newcomers(); !newcomers.empty()) grow(newcomers);
 }
 
-/// The ranks save and stop as if they were asked to, but nobody is in a hurry. Before the first update there is nothing
-/// to save.
+/// The ranks save and stop, and nobody is in a hurry: when the save fails they go on, and stop with the next one that
+/// works. Before the first update there is nothing to save.
 void Supervisor::grow(const std::string& newcomers) {
   ending_.make_way(newcomers);
-  const bool trains = ranks_.last_step() >= 0, saves = plan_.config.checkpoint.save_on_signal;
+  const bool trains = ranks_.last_step() >= 0;
   say("trainer: {} can take part{}\n", newcomers, trains ? ": saving after this step" : "");
   if (place_.is_host()) machines_.send_all({.op = LinkOp::kGrow, .strings = {newcomers}});
-  if (!trains && place_.is_host()) return kill_all();
-  if (!trains) return;
-  if (saves) return ranks_.signal(SIGTERM);
-  // All ranks stop when one was asked. A stop that doesn't save needs to be asked where the save is: at one rank.
-  if (!place_.is_host()) return;
-  for (const int asked : {SIGUSR2, SIGTERM}) kill(ranks_.begin()->pid, asked);
+  if (trains) return ranks_.signal(SIGURG);
+  if (place_.is_host()) kill_all();
 }
 
 void Supervisor::stop(int signal) {

@@ -18,14 +18,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Serves the lines until `done`. Errors: PeerError when a machine is lost.
+/// Serves the lines until `done`. Errors: LostBeforeStart.
 template <class F>
 void serve_until(Machines& machines, SignalQueue& signals, int more, const F& done) {
   for (;;) {
     machines.serve();
     for (Machine& machine : machines.others()) {
-      if (machine.inbox.empty() && !machine.lost.empty() && !machine.ended)
-        throw PeerError("{} was lost before the ranks were started: {}", machine.name, machine.lost);
+      if (machine.inbox.empty() && !machine.lost.empty() && !machine.ended) throw LostBeforeStart(machine);
     }
     if (done()) return;
     std::vector<pollfd> events;

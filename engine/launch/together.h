@@ -18,17 +18,17 @@ struct Preparation {
 };
 using Prepare = std::function<Preparation()>;
 
-/// Guest: waits for the next life and returns what machine 0 says of it. Errors: PeerError when that one is lost;
-/// StoppedBeforeStart; EndedBefore, and what the host ended the run with.
+/// Guest: waits for the next life and returns what machine 0 says of it. Errors: LostBeforeStart; StoppedBeforeStart;
+/// EndedBefore, and what the host ended the run with.
 Terms hear_terms(Machines& machines, SignalQueue& signals);
 
 /// Machine 0 puts a file into its `folder`, and the others look for it in theirs. Returns, on every machine, which one
-/// doesn't see it and why; "" when all do. Errors: PeerError when a machine is lost; StoppedBeforeStart. Machine 0's
+/// doesn't see it and why; "" when all do. Errors: LostBeforeStart; StoppedBeforeStart. Machine 0's
 /// errors must be told to the others.
 std::string who_sees_another_folder(const std::filesystem::path& folder, bool is_host, Machines& machines,
                                     SignalQueue& signals);
 
-/// Runs `prepare` beside serving the lines. Errors: PeerError when a machine is lost; StoppedBeforeStart.
+/// Runs `prepare` beside serving the lines. Errors: LostBeforeStart; StoppedBeforeStart.
 Preparation prepare_beside(const Prepare& prepare, Machines& machines, SignalQueue& signals);
 
 /// All machines do; returns when all are done, with the first that failed. Errors: as above. Machine 0's, and the

@@ -5,13 +5,21 @@
 namespace trainer::train {
 namespace {
 
-volatile std::sig_atomic_t g_signal = 0, g_save = 0;  // all a signal handler may touch
+volatile std::sig_atomic_t g_signal = 0, g_save = 0, g_way = 0;  // all a signal handler may touch
 
 void note(int signal) {
   if (signal == SIGUSR2)
     g_save = 1;
+  else if (signal == SIGURG)
+    g_way = 1;
   else
     g_signal = signal == SIGINT ? SIGINT : SIGTERM;
+}
+
+bool take(volatile std::sig_atomic_t& note) {
+  if (note == 0) return false;
+  note = 0;  // only if it was set: a request that comes in between is of the next update
+  return true;
 }
 
 }  // namespace
@@ -20,7 +28,7 @@ void note_signals() {
   struct sigaction action {};
   action.sa_handler = note;
   action.sa_flags = SA_RESTART;
-  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) sigaction(signal, &action, nullptr);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGURG}) sigaction(signal, &action, nullptr);
 }
 
 int stop_signal() {
@@ -28,9 +36,11 @@ int stop_signal() {
 }
 
 bool take_save_request() {
-  if (g_save == 0) return false;
-  g_save = 0;  // only if it was set: a request that comes in between is of the next update
-  return true;
+  return take(g_save);
+}
+
+bool take_way_request() {
+  return take(g_way);
 }
 
 }  // namespace trainer::train

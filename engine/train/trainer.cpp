@@ -26,7 +26,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kShared = 4;  // numbers of an update that ranks agree on, before those of each rank
+constexpr int kShared = 5;  // numbers of an update that ranks agree on, before those of each rank
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -148,7 +148,9 @@ Ending Trainer::run_updates(std::optional<int64_t> last_step) {
     if (result.all_saved) saving([this] { saver_.advance(); });
     measured_.clear();
     if (evaluation_due()) evaluate(false);
-    if (due(config_.checkpoint.save_steps) || result.save) save_checkpoint(false);
+    const bool newly_makes_way = result.make_way && !makes_way_;
+    makes_way_ |= result.make_way;
+    if (due(config_.checkpoint.save_steps) || result.save || newly_makes_way) save_checkpoint(false);
     if (progress_.step == last_step) {
       save_checkpoint(true);
       if (reporter_) reporter_->progress().finish();
@@ -159,6 +161,9 @@ Ending Trainer::run_updates(std::optional<int64_t> last_step) {
       saving([this] { saver_.finish(); });
       return Ending::kStopped;
     }
+    if (makes_way_ && has_saved_now()) return Ending::kStopped;
+    if (newly_makes_way && speaks())
+      log::warning("warning: the machines that have come take part after the next save that works");
   }
   finish();
   return Ending::kDone;
@@ -178,9 +183,9 @@ Trainer::StepResult Trainer::train_step() {
   pass.label_smoothing = config_.training.label_smoothing_factor;
   if (loss_scale_) model_->set_loss_scale(loss_scale_->scale());
   const double mine = model_->update(batch.micro_batches, batch.target_tokens, pass);
-  // One collective for all that ranks must agree on: the loss, whether anyone was asked to stop, or to save, and how
-  // many are through with their part of a save; and how long each has worked. Ranks that share the work on the same
-  // samples have the same loss, of which one counts.
+  // One collective for all that ranks must agree on: the loss, whether anyone was asked to stop, to save or to make
+  // way, and how many are through with their part of a save; and how long each has worked. Ranks that share the work on
+  // the same samples have the same loss, of which one counts.
   const dist::Mesh& mesh = model_->mesh();
   const bool counts = mesh.tensor().rank() + mesh.context().rank() + mesh.pipeline().rank() == 0;
   const int ranks = model_->comm().size();
@@ -190,6 +195,7 @@ Trainer::StepResult Trainer::train_step() {
   values[1] = stop_signal() != 0 ? 1.0 : 0.0;
   values[2] = take_save_request() ? 1.0 : 0.0;
   values[3] = saver_.ready() ? 1.0 : 0.0;
+  values[4] = take_way_request() ? 1.0 : 0.0;
   values[kShared + model_->comm().rank()] = work_.lap();
   model_->comm().all_reduce(shared);
   report_stragglers({values + kShared, values + kShared + ranks});
@@ -208,17 +214,8 @@ Trainer::StepResult Trainer::train_step() {
   }
   if (fate == Fate::kRollBack) divergence_.roll_back(*model_, *optimizer_);
   report_(step + 1, "logging and reading the next batch");
-  return {fate,
-          loss,
-          grad_norm,
-          learning_rate,
-          batch.tokens,
-          batch.efficiency,
-          batch.digest,
-          data_seconds,
-          values[1] > 0,
-          values[2] > 0,
-          saver_.busy() && values[3] == ranks};
+  return {fate,         loss,         grad_norm,     learning_rate, batch.tokens,  batch.efficiency,
+          batch.digest, data_seconds, values[1] > 0, values[2] > 0, values[4] > 0, saver_.busy() && values[3] == ranks};
 }
 
 void Trainer::report_stragglers(const std::vector<double>& seconds) {
@@ -389,6 +386,12 @@ void Trainer::save_checkpoint(bool whatever_happens) {
     whatever_happens ? begin() : saving(begin);
   }
   if (whatever_happens) saver_.finish();
+}
+
+bool Trainer::has_saved_now() {
+  if (last_saved_ != progress_.step) return false;
+  saving([this] { saver_.finish(); });
+  return last_saved_ == progress_.step;
 }
 
 void Trainer::saving(const std::function<void()>& part) {

@@ -58,8 +58,8 @@ class Trainer {
     double efficiency;
     std::string digest;
     double data_seconds;
-    bool stop, save;  // somebody asked for it
-    bool all_saved;   // every rank is through with its part of the save under way
+    bool stop, save, make_way;  // somebody asked for it
+    bool all_saved;             // every rank is through with its part of the save under way
   };
 
   void resume();
@@ -80,6 +80,8 @@ class Trainer {
   /// Begins to save, unless that was done at this step. `whatever_happens`: returns when it is done, and throws what a
   /// periodic save is allowed to fail with.
   void save_checkpoint(bool whatever_happens);
+  /// Collective. Whether a checkpoint of this step is on the disk; waits for one under way.
+  bool has_saved_now();
   checkpoint::Saver make_saver();
   /// Collective. Runs a part of a save; what goes wrong with it is a warning, if the configuration says so.
   void saving(const std::function<void()>& part);
@@ -110,6 +112,7 @@ class Trainer {
   std::optional<optim::LearningRate> schedule_;
   int64_t total_steps_ = 0;
   int64_t last_saved_ = -1;
+  bool makes_way_ = false;                     // machines have come: this life ends with the next save that works
   std::optional<metrics::Reporter> reporter_;  // rank 0 only
   double seconds_since_log_ = 0, data_seconds_since_log_ = 0;
   double paid_since_log_ = 0;  // tokens / efficiency

@@ -60,6 +60,17 @@ class Elastic(machines_test.Machines):
             worst = max(worst, abs(our["loss"] - their["loss"]) / abs(their["loss"]))
         self.assertLess(worst, MOST_DIFFERENCE)
 
+    def test_machine_0_is_lost_and_comes_back(self):
+        runs = [self.start_machine(number) for number in range(3)]
+        self.go_on(runs, 3, updates=25)  # so that something is saved
+        runs.pop(0).kill()
+        for run in runs:
+            until(lambda: "restart 1 of 3" in run.err)
+        runs.insert(0, self.start_machine(0))
+        self.go_on(runs, 3)
+        self.stop(runs)
+        self.assert_undisturbed()
+
     def test_machines_come_and_go(self):
         runs = [self.start_machine(0)]
         self.go_on(runs, 1)
@@ -81,6 +92,32 @@ class Elastic(machines_test.Machines):
 
 
 class OneAddress(Elastic):
+    def start_alone(self, checkpoint):
+        """Machine 0, whose disk is full when the first checkpoint is saved: that of machine 1's arrival."""
+        self.config = self.job("output", LONG, {"checkpoint": {"save_steps": 100000, **checkpoint}})
+        self.before = (("env", "TRAINER_INJECT=enospc:rank=0,step=1,file=8"), ())
+        runs = [self.start_machine(0)]
+        self.go_on(runs, 1)
+        runs.append(self.start_machine(1))
+        return runs
+
+    def test_disk_is_full_when_a_machine_comes(self):
+        runs = self.start_alone({})
+        until(lambda: "no checkpoint was saved, the run goes on" in runs[0].out + runs[0].err)
+        self.assertIn("the machines that have come take part after the next save that works", runs[0].out + runs[0].err)
+        self.go_on(runs, 1)
+        asked = self.trainer("checkpoint", "now", str(self.output)).wait()
+        self.assertEqual(asked.code, 0, asked.err)
+        self.go_on(runs, 2)
+        self.assertNotIn("restart", runs[0].err)
+        self.stop(runs)
+        self.assert_undisturbed()
+
+    def test_full_disk_ends_the_run_where_that_is_wished(self):
+        runs = self.start_alone({"on_error": "stop"})
+        self.finish(runs, 4)
+        self.assertIn("the disk is full", runs[0].err)
+
     def test_stranger_is_refused_and_the_run_goes_on(self):
         runs = [self.start_machine(0)]
         self.go_on(runs, 1)

@@ -158,6 +158,43 @@ TEST_F(FourInPairs, AMachineTooManyIsKeptForLater) {
   for (const int number : {0, 1, 2, 3}) EXPECT_EQ(finish(number), 0) << screens();
 }
 
+TEST_F(FourInPairs, AllLookForMachine0WhenItIsLost) {
+  for (const int number : {0, 1}) start(number, {{"FAKE", "finish_at:go"}});
+  wait_for_note("waits-1");
+  start(2, {{"FAKE", "finish_at:go"}});
+  wait_for([&] { return said(2, "takes part in its next life"); });
+  kill(pid_of(0), SIGKILL);
+  EXPECT_EQ(finish(0), 137);
+  wait_for([&] { return said(1, "restart 1 of 1") && said(2, ") was lost before the ranks were started: "); });
+  start(0, {{"FAKE", "finish_at:go"}});
+  std::ofstream(folder_ / "notes/go") << "";
+  for (const int number : {0, 1, 2}) EXPECT_EQ(finish(number), 0) << screens();
+  EXPECT_FALSE(said(2, "restart")) << screen(2);
+  EXPECT_FALSE(anyone_left());
+}
+
+TEST_F(FourInPairs, WhoWaitsGivesUpWhenMachine0DoesNotComeBack) {
+  for (const int number : {0, 1}) start(number, {{"FAKE", "finish_at:go"}});
+  wait_for_note("waits-1");
+  patience_.join = milliseconds(1500);
+  start(2, {{"FAKE", "finish_at:go"}});
+  wait_for([&] { return said(2, "takes part in its next life"); });
+  kill(pid_of(0), SIGKILL);
+  EXPECT_EQ(finish(2), 6) << screen(2);
+  EXPECT_TRUE(said(2, "machine 0 was not reached at 127.0.0.1:")) << screen(2);
+}
+
+TEST_F(FourInPairs, WhereALossEndsTheRunWhoWaitsEndsToo) {
+  plan_.config.max_restarts = 0;
+  for (const int number : {0, 1}) start(number, {{"FAKE", "finish_at:go"}});
+  wait_for_note("waits-1");
+  start(2, {{"FAKE", "finish_at:go"}});
+  wait_for([&] { return said(2, "takes part in its next life"); });
+  kill(pid_of(0), SIGKILL);
+  for (const int number : {1, 2}) EXPECT_EQ(finish(number), 6) << screens();
+  EXPECT_TRUE(said(2, "was lost before the ranks were started")) << screen(2);
+}
+
 TEST_F(FourInPairs, WhoWaitsGoesHomeWithTheRun) {
   for (const int number : {0, 1}) start(number, {{"FAKE", "finish_at:go"}});
   wait_for_note("waits-1");

@@ -136,9 +136,10 @@ int train(Worker& worker) {
   return 128 + stop_signal;
 }
 
-/// Trains until it is asked to stop, in as many lives as it is told; the next one ends well.
+/// Trains until it is asked to stop or to make way, in as many lives as it is told; the next one ends well.
 int live(Worker& worker) {
-  for (int signal : {SIGTERM, SIGINT}) ::signal(signal, [](int number) { stop_signal = number; });
+  for (int signal : {SIGTERM, SIGINT, SIGURG})
+    ::signal(signal, [](int number) { stop_signal = number == SIGINT ? SIGINT : SIGTERM; });
   const int life = std::stoi(variable(trainer::kLifeVariable));
   const int step = 10 * life + 7;
   worker.link->report_step(step, "forward");
