@@ -16,6 +16,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/errors.h"
+#include "engine/launch/port_holder.h"
 
 namespace trainer::launch {
 namespace {
@@ -58,11 +59,14 @@ MachineError listen_error(const Address& address, int error) {
         "cannot listen on {}: no interface of this machine has that address\n  main_process_ip is the "
         "address of machine 0: on another machine, give another machine_rank (--node_rank)",
         address.text());
-  if (error == EADDRINUSE)
+  if (error == EADDRINUSE) {
+    const std::string holder = holder_of(address);
     return MachineError(
-        "cannot listen on {}: the port is in use\n  end the program that has it (`ss -ltnp`), or give "
-        "another main_process_port to all machines",
-        address.text());
+        "cannot listen on {}: the port is in use{}\n  end {}, or give another main_process_port to all "
+        "machines",
+        address.text(), holder.empty() ? "" : " by " + holder,
+        holder.empty() ? "the program that has it (`ss -tnp state all`)" : "that one");
+  }
   if (error == EACCES)
     return MachineError(
         "cannot listen on {}: this account may not use ports that low\n  give another main_process_port to all "
@@ -183,10 +187,11 @@ FileDescriptor connect_to(const Address& address, int patience_ms) {
       error = errno;
     }
   }
-  if (error != 0) throw PeerError("{}: {}", address.text(), std::strerror(error));
+  if (error != 0)
+    throw PeerError("{}: {}", address.text(), error == ECONNREFUSED ? "nothing listens there" : std::strerror(error));
   // A port that nobody listens on may be given to ourselves, and TCP then connects a socket with itself.
   if (own_address(socket.get()).text() == other_address(socket.get()).text())
-    throw PeerError("{}: nobody listens", address.text());
+    throw PeerError("{}: nothing listens there", address.text());
   return socket;
 }
 

@@ -10,6 +10,7 @@ namespace {
 constexpr int kConnectPatience = 2000;                      // of a try
 constexpr std::chrono::milliseconds kAnswerPatience{5000};  // of a host that has taken the connection
 constexpr std::chrono::milliseconds kPause{250};            // between tries
+constexpr std::chrono::seconds kFirstReminder{5}, kReminderEvery{60};
 
 }  // namespace
 
@@ -19,12 +20,18 @@ Guest::Joined Guest::join() {
   say("trainer: machine {} of {}: looking for machine 0 at {} (for at most {:g} s)\n", own_.machine, own_.machines,
       where, seconds);
   const Clock::time_point end = Clock::now() + appointment_.patience;
+  Clock::time_point reminder = Clock::now() + kFirstReminder;
   std::string why;
   do {
     try {
       return try_once();
     } catch (const NotYet& not_yet) {
       why = not_yet.why;
+    }
+    if (Clock::now() >= reminder) {
+      say("trainer: machine {} of {}: still looking for machine 0, for {:.0f} s more: {}\n", own_.machine,
+          own_.machines, std::chrono::duration<double>(end - Clock::now()).count(), why);
+      reminder = Clock::now() + kReminderEvery;
     }
     const Clock::time_point again = Clock::now() + kPause;
     while (Clock::now() < again) wait_for({}, again, signals_);

@@ -1,6 +1,12 @@
 // What must be the same on all machines of a run.
 #include "engine/launch/introduction.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
 #include <gtest/gtest.h>
 
 #include "engine/base/errors.h"
@@ -102,6 +108,45 @@ TEST(Addresses, OnlyOurOwnAreListenedOn) {
   const Address bound = own_address(listener.get());
   EXPECT_THROW(listen_on(bound), MachineError);
   EXPECT_TRUE(connect_to(bound, 1000));
+}
+
+/// What listen_on() says to a user without rights, who has not `other`.
+std::string refused_to_nobody(const Address& address, const FileDescriptor& other) {
+  int ends[2];
+  EXPECT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    constexpr uid_t kNobody = 65534;
+    close(other.get());
+    std::string said = setresuid(kNobody, kNobody, kNobody) == 0 ? "nothing" : "nobody is not to be had";
+    try {
+      listen_on(address);
+    } catch (const MachineError& error) {
+      said = error.what();
+    }
+    const ssize_t count = write(ends[1], said.data(), said.size());
+    _exit(count == static_cast<ssize_t>(said.size()) ? 0 : 1);
+  }
+  close(ends[1]);
+  char bytes[1000];
+  const ssize_t count = read(ends[0], bytes, sizeof bytes);
+  close(ends[0]);
+  waitpid(child, nullptr, 0);
+  return {bytes, static_cast<std::size_t>(std::max<ssize_t>(count, 0))};
+}
+
+TEST(Addresses, WhatAUserMayNotIsTold) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
+  const FileDescriptor listener = listen_on(resolve("127.0.0.1", 0).at(0));
+  const std::string taken = refused_to_nobody(own_address(listener.get()), listener);
+  EXPECT_NE(taken.find("the port is in use by a process of the user root\n  end that one, or"), std::string::npos)
+      << taken;
+  int first = 1024;
+  std::ifstream("/proc/sys/net/ipv4/ip_unprivileged_port_start") >> first;
+  if (first < 2) GTEST_SKIP() << "everybody may use all ports";
+  const std::string low = refused_to_nobody(resolve("127.0.0.1", first - 1).at(0), listener);
+  EXPECT_NE(low.find("this account may not use ports that low\n  give another main_process_port"), std::string::npos)
+      << low;
 }
 
 }  // namespace

@@ -219,6 +219,34 @@ TEST_F(TwoMachines, ANumberIsTakenOnce) {
   pid_of(1) = first;
 }
 
+TEST_F(TwoMachines, WhoHasThePortIsNamed) {
+  const FileDescriptor listener =
+      listen_on(resolve("127.0.0.1", static_cast<int>(plan_.config.main_process_port)).at(0));
+  start(0, {{"FAKE", "finish"}});
+  EXPECT_EQ(finish(0), 4) << screen(0);
+  EXPECT_TRUE(said(0, fmt::format("cannot listen on 127.0.0.1:{}: the port is in use by process {} (launch_test)\n",
+                                  plan_.config.main_process_port, getpid())))
+      << screen(0);
+}
+
+TEST_F(TwoMachines, AnInterfaceThatIsMissingIsToldAtOnce) {
+  environment_["GLOO_SOCKET_IFNAME"] = "none0";
+  for (const int number : {0, 1}) {
+    start(number, {{"FAKE", "finish"}});
+    EXPECT_EQ(finish(number), 4) << screen(number);
+    EXPECT_TRUE(said(number, "GLOO_SOCKET_IFNAME is none0, and this machine has no such interface")) << screen(number);
+    EXPECT_TRUE(said(number, "lo\n")) << screen(number);
+  }
+}
+
+TEST_F(TwoMachines, WhoLooksForMachine0SaysWhatHeWaitsFor) {
+  start(1, {{"FAKE", "finish"}});
+  wait_for([&] { return said(1, "machine 1 of 2: still looking for machine 0, for 55 s more: 127.0.0.1:"); });
+  EXPECT_TRUE(said(1, ": nothing listens there")) << screen(1);
+  start(0, {{"FAKE", "finish"}});
+  for (const int number : {0, 1}) EXPECT_EQ(finish(number), 0) << screens();
+}
+
 TEST_F(TwoMachines, WhatListensMayBeNoTrainer) {
   const FileDescriptor listener =
       listen_on(resolve("127.0.0.1", static_cast<int>(plan_.config.main_process_port)).at(0));

@@ -1,0 +1,103 @@
+#include "engine/launch/port_holder.h"
+
+#include <netinet/in.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <system_error>
+
+#include <fmt/format.h>
+
+namespace trainer::launch {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A line of /proc/net/tcp: see proc(5).
+struct Line {
+  std::string own;  // address and port
+  bool listens = false;
+  unsigned user = 0;
+  std::string inode;
+};
+
+std::optional<Line> read_line(const std::string& text) {
+  std::istringstream words(text);
+  Line line;
+  std::string state, skipped, user;
+  words >> skipped >> line.own >> skipped >> state >> skipped >> skipped >> skipped >> user >> skipped >> line.inode;
+  if (line.inode.empty() || line.inode == "0") return {};  // "0": nobody has it any more
+  line.listens = state == "0A";
+  std::from_chars(user.data(), user.data() + user.size(), line.user);
+  return line;
+}
+
+/// As the kernel writes it: words in the machine's order of bytes.
+std::string text_of(const Address& address) {
+  std::string text;
+  if (address.bytes.ss_family == AF_INET) {
+    const auto& four = *reinterpret_cast<const sockaddr_in*>(&address.bytes);
+    return fmt::format("{:08X}:{:04X}", four.sin_addr.s_addr, ntohs(four.sin_port));
+  }
+  const auto& six = *reinterpret_cast<const sockaddr_in6*>(&address.bytes);
+  for (const uint32_t word : six.sin6_addr.s6_addr32) text += fmt::format("{:08X}", word);
+  return text + fmt::format(":{:04X}", ntohs(six.sin6_port));
+}
+
+/// Whether a socket at `own` is in the way of one at `wanted`: at the same address, or at all of them.
+bool is_in_the_way(const std::string& own, const std::string& wanted) {
+  const size_t colon = own.find(':');
+  return own == wanted || (colon != std::string::npos && own.find_first_not_of('0') == colon &&
+                           own.substr(colon) == wanted.substr(wanted.find(':')));
+}
+
+std::optional<Line> find_line(const Address& address) {
+  const std::string wanted = text_of(address);
+  std::optional<Line> found;
+  for (const char* const table : {"/proc/self/net/tcp", "/proc/self/net/tcp6"}) {
+    std::ifstream lines(table);
+    for (std::string text; std::getline(lines, text);)
+      if (const auto line = read_line(text); line && is_in_the_way(line->own, wanted) && (!found || line->listens))
+        found = line;
+  }
+  return found;
+}
+
+bool has_open(const fs::path& process, const std::string& inode) {
+  std::error_code error;  // it may be another user's, or gone
+  for (fs::directory_iterator file(process / "fd", error), end; !error && file != end; file.increment(error)) {
+    std::error_code gone;
+    if (fs::read_symlink(file->path(), gone) == "socket:[" + inode + "]") return true;
+  }
+  return false;
+}
+
+std::string name_of(const fs::path& process) {
+  std::ifstream file(process / "comm");
+  std::string name;
+  std::getline(file, name);
+  return name;
+}
+
+}  // namespace
+
+std::string holder_of(const Address& address) {
+  const std::optional<Line> line = find_line(address);
+  if (!line) return "";
+  std::error_code error;
+  for (fs::directory_iterator process("/proc", error), end; !error && process != end; process.increment(error)) {
+    const std::string number = process->path().filename().string();
+    if (number.find_first_not_of("0123456789") == std::string::npos && has_open(process->path(), line->inode))
+      return fmt::format("process {} ({})", number, name_of(process->path()));
+  }
+  if (line->user == geteuid()) return "";  // it is gone meanwhile, or in a container of its own
+  const passwd* const user = getpwuid(line->user);
+  return fmt::format("a process of the user {}", user != nullptr ? user->pw_name : std::to_string(line->user));
+}
+
+}  // namespace trainer::launch

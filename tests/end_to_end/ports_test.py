@@ -1,0 +1,118 @@
+"""The port at which machines meet: taken, forbidden, or that of another run."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import unittest
+
+import machines_test
+from machines_test import LONG, SECRET, SHARDED, SHORT, free_port
+from support import TRAINER, last_step, until
+
+MOST_LINES = 6  # of a message
+OTHER_SECRET = ("env", "TRAINER_SECRET=another")
+
+
+class Ports(machines_test.Machines):
+    def setUp(self):
+        super().setUp()
+        self.port = free_port()
+
+    def start_one(self, config, number, before=(), secret=SECRET):
+        return self.start(config, "--nnodes", "2", "--node_rank", str(number), "--master_addr", "127.0.0.1",
+                          "--master_port", str(self.port), "--nproc_per_node", "2", before=(*before, *secret))
+
+    def meeting(self, config):
+        """Machine 0, which listens."""
+        run = self.start_one(config, 0)
+        until(lambda: "waiting for machine 1" in run.err)
+        return run
+
+    def check_refused(self, run, code, *texts):
+        """Machine 0 or 1 may not begin: that is told shortly, and nothing was written."""
+        self.finish([run], code)
+        for text in texts:
+            self.assertIn(text, run.err)
+        self.assertLessEqual(len(run.err.splitlines()), MOST_LINES, run.err)
+
+    def test_another_program_has_it(self):
+        with socket.create_server(("127.0.0.1", self.port)):
+            run = self.start_one(self.job("output", SHORT, SHARDED), 0)
+            self.check_refused(run, 4, f"cannot listen on 127.0.0.1:{self.port}: the port is in use by process "
+                                       f"{os.getpid()} (", "give another main_process_port to all machines")
+        self.assertFalse((self.folder / "output").exists())
+
+    def test_another_run_has_it(self):
+        config = self.job("output", SHORT, SHARDED)
+        first = self.meeting(config)
+        other = self.start_one(self.job("other", SHORT, SHARDED), 0)
+        self.check_refused(other, 4, f"the port is in use by process {first.pid} (trainer)")
+        self.assertFalse((self.folder / "other").exists())
+        self.finish([first, self.start_one(config, 1)], 0)
+
+    def test_a_machine_of_a_run_with_another_secret(self):
+        config = self.job("output", SHORT, SHARDED)
+        first = self.meeting(config)
+        stray = self.start_one(self.job("other", SHORT, SHARDED), 1, secret=OTHER_SECRET)
+        self.check_refused(stray, 6, f"machine 0 at 127.0.0.1:{self.port} has another secret")
+        until(lambda: "127.0.0.1 came with another secret" in first.err)
+        self.finish([first, self.start_one(config, 1)], 0)
+
+    def test_a_machine_of_another_job(self):
+        """With the same secret it counts as a mistake in how this run was started."""
+        first = self.meeting(self.job("output", SHORT, SHARDED))
+        stray = self.start_one(self.job("other", SHORT, SHARDED, {"seed": 8}), 1)
+        for run in (first, stray):
+            self.finish([run], 2)
+            self.assertRegex(run.err, r"the machines are not alike:\n  seed: 7 \(.*\) on machine 0, 8 \(.*\) on machine 1")
+        self.assertFalse((self.folder / "output").exists())
+
+    def test_the_port_of_a_run_that_trains_is_free_again(self):
+        first = self.start_both(self.job("output", LONG, SHARDED), "127.0.0.1", self.port)
+        until(lambda: last_step(self.folder / "output") >= 2)
+        config = self.job("other", SHORT, SHARDED)
+        guest = self.start_one(config, 1)
+        until(lambda: "still looking for machine 0" in guest.err)
+        self.assertIn(f"127.0.0.1:{self.port}: nothing listens there", guest.err)
+        self.finish([guest, self.start_one(config, 0)], 0)
+        self.assertFalse(any(run.ended() for run in first))
+        os.kill(first[0].pid, signal.SIGTERM)
+        self.finish(first, 143)
+
+    def test_missing_interface(self):
+        for number in (0, 1):
+            run = self.start_one(self.job("output", SHORT, SHARDED), number, before=("env", "GLOO_SOCKET_IFNAME=none0"))
+            self.check_refused(run, 4, "GLOO_SOCKET_IFNAME is none0, and this machine has no such interface", "lo")
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "root and setpriv are needed to be somebody else")
+    def test_low_port(self):
+        nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+        if subprocess.run([*nobody, TRAINER, "--help"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("nobody may not run the program where it stands")
+        with open("/proc/sys/net/ipv4/ip_unprivileged_port_start") as first:
+            self.port = int(first.read()) - 1
+        if self.port < 1:
+            self.skipTest("everybody may use all ports")
+        output = self.folder / "open"
+        output.mkdir()
+        output.chmod(0o777)
+        run = self.start_one(self.job("open/output", SHORT, SHARDED), 0, before=nobody)
+        self.check_refused(run, 4, f"cannot listen on 127.0.0.1:{self.port}: this account may not use ports that low")
+
+
+class FixedPort(machines_test.Networks):
+    """In a network of their own, where nobody else has the port that is taken when none is given."""
+
+    def test_port_0_is_the_default_port(self):
+        (space,) = self.make_spaces("alone")
+        self.ip("-n", space, "link", "set", "lo", "up")
+        inside = ("ip", "netns", "exec", space)
+        runs = self.start_both(self.job("output", SHORT, SHARDED), "127.0.0.1", 0, before=(inside, inside))
+        self.finish(runs, 0)
+        self.assertIn("127.0.0.1:29500", runs[1].err)
+
+
+if __name__ == "__main__":
+    unittest.main()
