@@ -407,9 +407,10 @@ void Supervisor::fail(Rank& rank, Failure failure) {
   if (ending_.is_killed()) return;
   // A peer may have been lost because one has gone astray, or has not come for long: then that is the cause.
   if (!ending_.has_failed()) {
+    const RankStates before = watchdog_.states();  // when this one still ran, and may have waited
     std::optional<Failure> seen = look();
     ending_.note_states(watchdog_.states());
-    if (!seen && failure.code == kPeerFailure) seen = late(ending_.states(), patience_.watch.tell);
+    if (!seen && failure.code == kPeerFailure) seen = late(before, patience_.watch.tell);
     if (seen && (seen->code == kInternalFailure || failure.code == kPeerFailure)) add_own(*seen);
   }
   const RankState* const state = watchdog_.state(rank.number);

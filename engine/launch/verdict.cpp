@@ -168,10 +168,10 @@ std::optional<Failure> hung(const RankStates& ranks, int world_size, double seco
       static_cast<int>(ranks.size()) == world_size && std::all_of(ranks.begin(), ranks.end(), stands);
   if (found == ranks.end() && !all_stand) return std::nullopt;
   const RankState& one = found != ranks.end() ? *found : ranks.front();
-  std::string message =
-      fmt::format("{} for {:.0f} s, and an update takes {:.2g} s\n  {} {}",
-                  found != ranks.end() ? "it hangs: it got no further" : "the ranks hang: none got any further",
-                  one.still, usual, found != ranks.end() ? "it" : text_of({one.rank}), doing_of(one));
+  std::string message = fmt::format(
+      "{} for {:.0f} s, and an update takes {:.{}f} s\n  {} {}",
+      found != ranks.end() ? "it hangs: it got no further" : "the ranks hang: none got any further", one.still, usual,
+      usual < 1 ? 3 : 0, found != ranks.end() ? "it" : text_of({one.rank}), doing_of(one));
   const auto waiting =
       std::find_if(ranks.begin(), ranks.end(), [&](const RankState& s) { return s.waits() && s.rank != one.rank; });
   if (waiting != ranks.end()) message += waiting_line(ranks, *waiting);

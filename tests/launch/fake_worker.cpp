@@ -236,6 +236,17 @@ int call_then_lose_peer(Worker& worker) {
   return trainer::kPeerFailure;
 }
 
+/// Waits in a collective for a second, and takes its peer for lost.
+int call_then_time_out(Worker& worker) {
+  const auto board = trainer::RankBoard::from_environment();
+  board->set_place(3, "forward");
+  const int all = board->add_group("among all ranks", {0, 1});
+  board->wait(all, board->begin(all, trainer::CollectiveKind::kAllGather, std::stoll(worker.argument), "Float", "b"));
+  usleep(2'000'000);
+  worker.link->report_failure(trainer::kPeerFailure, 3, "a gather failed: another rank was lost.");
+  return trainer::kPeerFailure;
+}
+
 /// Sends bytes that are no message.
 int babble(Worker& worker) {
   const std::string bytes(100, '\xff');
@@ -270,6 +281,7 @@ int main(int argc, char** argv) {
       {"leave_child", leave_child},
       {"babble", babble},
       {"call", call},
+      {"call_then_time_out", call_then_time_out},
       {"update_then_stay", update_then_stay},
       {"call_then_lose_peer", call_then_lose_peer},
       {"note_environment", note_environment},

@@ -237,6 +237,14 @@ TEST_F(SupervisorTest, ARankThatDoesNotComeEndsTheRunInTheEnd) {
   EXPECT_EQ(outcome()["rank"], 1);
 }
 
+TEST_F(SupervisorTest, WhoWasWaitedForIsTheCauseWhenAnotherIsTiredOfWaitingFirst) {
+  fs::create_directories(output() / "checkpoint-1");  // else there is no outcome.json
+  patience_.watch.tell = 0.5;
+  EXPECT_EQ(run_with({{"FAKE_0", "call_then_time_out:8"}, {"FAKE_1", "finish_at:never"}}), 6);
+  EXPECT_NE(block().find("others have waited for it"), std::string::npos) << screen();
+  EXPECT_EQ(outcome()["rank"], 1);
+}
+
 TEST_F(SupervisorTest, ARankThatHangsInAnUpdateEndsTheRun) {
   plan_.config.num_processes = 1;
   fs::create_directories(output() / "checkpoint-1");  // else there is no outcome.json

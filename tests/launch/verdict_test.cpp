@@ -163,10 +163,15 @@ TEST(Hung, TheRankThatGetsNoFurtherAndWaitsForNobodyIsNamed) {
   EXPECT_EQ(failure->code, kPeerFailure);
   EXPECT_EQ(failure->rank, 1);
   EXPECT_EQ(failure->message,
-            "it hangs: it got no further for 32 s, and an update takes 0.25 s\n"
+            "it hangs: it got no further for 32 s, and an update takes 0.250 s\n"
             "  it computes after all-gather 1 of 8 Float among all ranks (block.1)\n"
             "  ranks 0 and 2 wait in all-reduce (sum) 2 of 8 Float among all ranks (block.1)\n"
             "  if an update may take so long, raise training.ddp_timeout: a sixtieth of it is waited");
+}
+
+TEST(Hung, LongUpdatesAreToldInSeconds) {
+  const std::string message = hung({FakeRank(0, 1).still(1512)}, 1, 1500, 150.6)->message;
+  EXPECT_NE(message.find("for 1512 s, and an update takes 151 s\n"), std::string::npos) << message;
 }
 
 TEST(Hung, ARankWithoutPeersOrWithThoseOfOtherMachines) {
