@@ -46,7 +46,8 @@ int64_t highest_rank(const nn::Module& layer) {
 /// A rank beyond what any of the layers can use is a slip: it costs more than training them whole. Where it is beyond
 /// some of them only (a router of 8 experts under all-linear), PEFT's users rely on it.
 void check_rank(const std::vector<nn::Module*>& layers, const config::LoraConfig& options) {
-  if (!options.path.empty()) return;  // somebody trained with it
+  if (!options.path.empty()) return;                // somebody trained with it
+  if (options.r <= config::LoraConfig{}.r) return;  // PEFT's default, which nobody chose: a tiny model tries it out
   const nn::Module* widest = nullptr;
   for (const nn::Module* layer : layers) {
     if (shape_of(options, layer->path()).r <= highest_rank(*layer)) return;
