@@ -70,7 +70,7 @@ train::BatchLengths lengths(const Setting& s) {
   if (s.stages > 1) return {sources, {}, std::accumulate(sources.begin(), sources.end(), int64_t{0})};
   return {sources, {16, 24, 8, 32, 16, 8, 24, 16}};
 }
-constexpr int64_t kNewTokens = 8;
+constexpr int64_t kNewTokens = 8, kWidth = 256;
 
 config::Plan plan_of(const Setting& s) {
   config::Plan plan;
@@ -183,13 +183,22 @@ Measured most_measured(const Setting& s) {
   return most_measured_by_stage(s).front();
 }
 
-void expect_near(const train::MemoryPlan& planned, const Measured& measured) {
+/// Bytes that oneDNN may allocate for a product in bf16, which the plan does not count: on CPUs that can't multiply in
+/// bf16 it sums up in fp32 what is to become bf16 (its "gemm:jit:bf16"). Here that of the longest sources.
+int64_t library_scratch(const Setting& s) {
+  if (!s.bf16 || __builtin_cpu_supports("avx512bf16")) return 0;
+  const std::vector<int64_t> sources = lengths(s).source;
+  return std::accumulate(sources.begin(), sources.end(), int64_t{0}) * kWidth * static_cast<int64_t>(sizeof(float));
+}
+
+void expect_near(const Setting& s, const train::MemoryPlan& planned, const Measured& measured) {
   const auto near = [](const char* what, int64_t plan, int64_t found) {
     EXPECT_NEAR(static_cast<double>(plan), static_cast<double>(found), kTolerance * static_cast<double>(found)) << what;
   };
   near("held", planned.held(), measured.held);
   near("training", planned.training(), measured.training);
-  near("evaluation", planned.evaluation, measured.evaluation);
+  const int64_t most = planned.evaluation + library_scratch(s);
+  near("evaluation", std::clamp(measured.evaluation, planned.evaluation, most), measured.evaluation);
   near("saving", planned.saving, measured.saving);
 }
 
@@ -230,7 +239,7 @@ TEST(MemoryPlan, IsNearWhatRunsHold) {
     const config::Plan plan = plan_of(s);
     const train::MemoryPlan memory = train::plan_memory(plan, train::make_blueprint(plan), workload_of(s));
     const Measured most = most_measured(s);
-    expect_near(memory, most);
+    expect_near(s, memory, most);
     EXPECT_GT(most.training - most.held, most.training / 5);  // else the weights alone would do
     const std::string planned = planned_columns(s, memory);
     table += planned + measured_columns(memory, most);
@@ -253,7 +262,7 @@ TEST(MemoryPlan, CountsEachStageOfAPipelineAndItsShards) {
     const auto measured = most_measured_by_stage(s);
     for (int64_t stage = 0; stage < s.stages; ++stage) {
       SCOPED_TRACE(stage);
-      expect_near(train::plan_memory(plan, train::make_blueprint(plan), workload_of(s), stage),
+      expect_near(s, train::plan_memory(plan, train::make_blueprint(plan), workload_of(s), stage),
                   measured[static_cast<size_t>(stage)]);
     }
   }
