@@ -26,9 +26,8 @@ class Files(EndToEnd):
         self.launch(self.job("output", SHARDED, SHORT, GENERATED, {"logging": {"report_to": ["tensorboard"]}}))
         output = self.folder / "output"
         self.assertEqual({path.name for path in output.iterdir()},
-                         {"checkpoint-3", "checkpoint-4", "config.json", "config.resolved.yaml", "latest", "logs",
-                          "metrics.jsonl",
-                          "model.safetensors", "outcome.json", "predictions.jsonl", "spiece.model", "tensorboard",
+                         {".lock", "checkpoint-3", "checkpoint-4", "config.json", "config.resolved.yaml", "latest", "logs",
+                          "metrics.jsonl", "model.safetensors", "outcome.json", "predictions.jsonl", "spiece.model", "tensorboard",
                           "tokenizer_config.json"})
         self.assertEqual({path.name for path in (output / "logs").iterdir()}, {"rank-0.log", "rank-1.log"})
         self.assertEqual({path.name for path in (output / "checkpoint-4").iterdir()},
