@@ -166,9 +166,11 @@ class Shared:
 
 
 def state_of(folder):
-    """Everything below `folder`: what is there, how long it is and when it was written."""
+    """Everything below `folder`: what is there, how long it is and when it was written. Not who last had it: a .lock."""
     state = {}
     for path in sorted(folder.rglob("*")):
+        if path.name == ".lock":
+            continue
         about = path.lstat()
         state[str(path.relative_to(folder))] = (about.st_mode, about.st_size, about.st_mtime_ns)
     return {name: value if not pathlib.Path(folder, name).is_dir() else value[0] for name, value in state.items()}
