@@ -1,6 +1,7 @@
 #include "engine/checkpoint/export_checkpoint.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include <torch/csrc/autograd/grad_mode.h>
@@ -17,6 +18,17 @@ namespace trainer::checkpoint {
 namespace fs = std::filesystem;
 namespace {
 
+/// Writes model.safetensors; `read` gives the tensor of a name.
+void write_weights(const fs::path& output, const std::vector<tensorfile::TensorSpec>& specs,
+                   const std::function<at::Tensor(const std::string& name)>& read) {
+  const fs::path growing = output / ".model.safetensors.partial";
+  tensorfile::SafetensorsWriter writer(growing, specs);
+  const auto order = writer.order();
+  for (const auto& info : order) writer.write(info.name, read(info.name));
+  writer.finish();
+  publish_written(growing, output / "model.safetensors");
+}
+
 void write_model(const fs::path& folder, const fs::path& output) {
   WholeTensors tensors(folder);
   std::vector<tensorfile::TensorSpec> specs;
@@ -26,12 +38,7 @@ void write_model(const fs::path& folder, const fs::path& output) {
     specs.push_back({tensor.name, tensors.dtype(tensor), tensor.shape});
     by_name[tensor.name] = &tensor;
   }
-  const fs::path growing = output / ".model.safetensors.partial";
-  tensorfile::SafetensorsWriter writer(growing, specs);
-  const auto order = writer.order();
-  for (const auto& info : order) writer.write(info.name, tensors.read(*by_name.at(info.name)));
-  writer.finish();
-  publish_written(growing, output / "model.safetensors");
+  write_weights(output, specs, [&](const std::string& name) { return tensors.read(*by_name.at(name)); });
 }
 
 /// Whether the file is for resuming only.
@@ -70,12 +77,7 @@ void export_megatron_folder(const fs::path& source, const fs::path& output) {
     specs.push_back({p->name, weights.source->dtype(*p), p->shape});
     by_name[p->name] = p;
   }
-  const fs::path growing = output / ".model.safetensors.partial";
-  tensorfile::SafetensorsWriter writer(growing, specs);
-  const auto order = writer.order();
-  for (const auto& info : order) writer.write(info.name, weights.read(*by_name.at(info.name)));
-  writer.finish();
-  publish_written(growing, output / "model.safetensors");
+  write_weights(output, specs, [&](const std::string& name) { return weights.read(*by_name.at(name)); });
   for (const std::string& name : weights.beside) publish_file(output / name, read_file(source / name));
 }
 
