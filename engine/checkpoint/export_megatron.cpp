@@ -1,6 +1,8 @@
 #include "engine/checkpoint/export_megatron.h"
 
 #include <map>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include <ATen/ops/empty.h>
@@ -42,14 +44,15 @@ std::vector<Stage> stages_of(const WholeWeights& weights, const MegatronLayout& 
   return stages;
 }
 
-at::Tensor tensor_of(const std::vector<Piece>& pieces, int64_t rank, const WholeWeights& weights) {
+/// What `rank` has of a tensor; `wholes` are the weights it is made of.
+at::Tensor tensor_of(const std::vector<Piece>& pieces, const std::vector<at::Tensor>& wholes, int64_t rank) {
   const MegatronPlace& place = pieces.front().place;
   const int64_t rows = place.shape[0], columns = place.columns();
-  const at::Tensor tensor = at::empty({rows, columns}, weights.source->dtype(*pieces.front().parameter));
-  for (const auto& [parameter, its] : pieces) {
-    const at::Tensor read = weights.read(*parameter), whole = read.view({read.size(0), -1});
+  const at::Tensor tensor = at::empty({rows, columns}, wholes.front().options());
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const at::Tensor whole = wholes[i].view({wholes[i].size(0), -1});
     if (pieces.size() == 1) tensor.copy_(whole.narrow(0, whole.size(0) - 1, 1).narrow(1, 0, columns).expand_as(tensor));
-    for (const MegatronPlace::Block& block : its.blocks)
+    for (const MegatronPlace::Block& block : pieces[i].place.blocks)
       if (block.rank == rank)
         tensor.narrow(0, block.at, block.rows)
             .copy_(whole.narrow(0, block.row, block.rows).narrow(1, block.column, block.columns));
@@ -57,20 +60,31 @@ at::Tensor tensor_of(const std::vector<Piece>& pieces, int64_t rank, const Whole
   return tensor.view(place.shape);
 }
 
-void write_rank(const fs::path& folder, const Stage& stage, int64_t rank, const MegatronDegrees& degrees,
-                const WholeWeights& weights) {
+/// The files of a stage's ranks side by side, so that each weight is read once.
+void write_stage(const std::vector<fs::path>& folders, const Stage& stage, const MegatronDegrees& degrees,
+                 const WholeWeights& weights) {
   std::vector<tensorfile::TensorSpec> specs;
   for (const auto& [name, pieces] : stage)
     specs.push_back({name, weights.source->dtype(*pieces.front().parameter), pieces.front().place.shape});
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) throw machine_error("create", folder, error.value());
-  tensorfile::SafetensorsWriter writer(
-      folder / kMegatronFile, specs,
-      {{kMegatronTensor, std::to_string(degrees.tensor)}, {kMegatronPipeline, std::to_string(degrees.pipeline)}});
-  const auto order = writer.order();
-  for (const auto& info : order) writer.write(info.name, tensor_of(stage.at(info.name), rank, weights));
-  writer.finish();
+  std::vector<std::unique_ptr<tensorfile::SafetensorsWriter>> writers;
+  for (const fs::path& folder : folders) {
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (error) throw machine_error("create", folder, error.value());
+    writers.push_back(std::make_unique<tensorfile::SafetensorsWriter>(
+        folder / kMegatronFile, specs,
+        std::map<std::string, std::string>{{kMegatronTensor, std::to_string(degrees.tensor)},
+                                           {kMegatronPipeline, std::to_string(degrees.pipeline)}}));
+  }
+  const auto order = writers.front()->order();
+  for (const auto& info : order) {
+    const std::vector<Piece>& pieces = stage.at(info.name);
+    std::vector<at::Tensor> wholes;
+    for (const Piece& piece : pieces) wholes.push_back(weights.read(*piece.parameter));
+    for (size_t rank = 0; rank < writers.size(); ++rank)
+      writers[rank]->write(info.name, tensor_of(pieces, wholes, static_cast<int64_t>(rank)));
+  }
+  for (const auto& writer : writers) writer->finish();
 }
 
 }  // namespace
@@ -86,10 +100,12 @@ void export_megatron(const fs::path& source, const fs::path& output, const Megat
   const std::string iteration = weights.step < 0 ? "release" : fmt::format("iter_{:07}", weights.step);
   const fs::path growing = output / ("." + iteration + ".partial");
   const auto stages = stages_of(weights, {config, degrees});
-  for (size_t stage = 0; stage < stages.size(); ++stage)
+  for (size_t stage = 0; stage < stages.size(); ++stage) {
+    std::vector<fs::path> folders;
     for (int64_t rank = 0; rank < degrees.tensor; ++rank)
-      write_rank(growing / megatron_rank_folder(rank, static_cast<int64_t>(stage), degrees.pipeline > 1), stages[stage],
-                 rank, degrees, weights);
+      folders.push_back(growing / megatron_rank_folder(rank, static_cast<int64_t>(stage), degrees.pipeline > 1));
+    write_stage(folders, stages[stage], degrees, weights);
+  }
   publish_folder(growing, output / iteration);
   for (const std::string& name : weights.beside) publish_file(output / name, read_file(source / name));
   // Last: without it, it is no folder of Megatron's.
