@@ -13,6 +13,10 @@ if(NOT EXISTS "${torch_root}/lib/libtorch_cpu.so")
   message(FATAL_ERROR "libtorch is not at ${torch_root}: run tools/setup.sh, or set TRAINER_DEPS to the folder it made.")
 endif()
 
+file(STRINGS "${torch_root}/include/torch/headeronly/version.h" version_lines REGEX "define TORCH_VERSION_(MAJOR|MINOR|PATCH) ")
+string(REGEX MATCHALL "[0-9]+" version_numbers "${version_lines}")
+list(JOIN version_numbers "." TRAINER_TORCH_VERSION)
+
 add_library(c10 SHARED IMPORTED)
 set_target_properties(c10 PROPERTIES IMPORTED_LOCATION "${torch_root}/lib/libc10.so")
 add_library(torch_cpu SHARED IMPORTED)
@@ -42,7 +46,7 @@ endif()
 
 # One precompiled header for every file that uses torch: 8 s a file becomes 2 s. GCC crashes when it is made with -O1 and
 # used with -O3 (models/nn), so presets with -O3 files start from -O2; all define NDEBUG, as libtorch was built with it.
-file(WRITE "${CMAKE_BINARY_DIR}/torch_pch.cpp" "")
+file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/torch_pch.cpp" CONTENT "" @ONLY) # as file(WRITE), but untouched when it is there
 add_library(torch_pch STATIC "${CMAKE_BINARY_DIR}/torch_pch.cpp")
 target_link_libraries(torch_pch PRIVATE torch_cpu trainer_flags) # the flags must be those of its users
 target_precompile_headers(torch_pch PRIVATE ${PROJECT_SOURCE_DIR}/cmake/torch_pch.h)

@@ -53,7 +53,7 @@ Datasets open_tokens(const DatasetsRequest& request, const Tokenizer& tokenizer)
   const bool classes = c.task == config::Task::kSequenceClassification;
   std::vector<const TokenStore*> all;
   for (const auto& store : stores) all.push_back(store.get());
-  if (classes) datasets.labels = choose_labels(c.labels, request.model_labels, all);
+  if (classes) datasets.labels = choose_labels(c.labels, request.settled_labels, all, request.label_order);
   const auto samples = [&](const std::shared_ptr<const TokenStore>& store, std::vector<int64_t> numbers) {
     return std::make_shared<TokenSamples>(store, std::move(numbers), c.task,
                                           classes ? class_numbers(datasets.labels, *store) : std::vector<int32_t>());
@@ -63,14 +63,16 @@ Datasets open_tokens(const DatasetsRequest& request, const Tokenizer& tokenizer)
   datasets.validation =
       own_file ? samples(stores[1], all_of(*stores[1])) : samples(stores[0], std::move(division.validation));
   for (const auto& store : stores)
-    datasets.notes.insert(datasets.notes.end(), store->facts().notes.begin(), store->facts().notes.end());
+    for (const std::string& note : store->facts().notes)
+      datasets.notes.push_back((store == stores.front() ? "" : "validation: ") + note);
   if (std::string note = classes ? missing_labels(datasets.labels, *stores[0]) : ""; !note.empty())
     datasets.notes.push_back(std::move(note));
   if (datasets.train->empty())
     throw InputError(
         "data: {} records became {} samples, and none is left to train on.\nLook at data.validation.fraction ({}), "
-        "data.on_too_long and data.min_length.",
-        stores[0]->facts().records, stores[0]->size(), fraction);
+        "data.on_too_long and data.min_length.{}{}",
+        stores[0]->facts().records, stores[0]->size(), fraction, datasets.notes.empty() ? "" : "\n",
+        fmt::join(datasets.notes, "\n"));
   return datasets;
 }
 

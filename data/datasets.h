@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "data/labels.h"
 #include "data/prepare.h"
 #include "data/samples.h"
 #include "data/tokenizers/tokenizer.h"
@@ -23,8 +24,9 @@ struct Datasets {
 struct DatasetsRequest {
   const config::DataConfig& config;
   int64_t seed = 0;
-  int64_t train_samples = 0;                // how many a run of max_steps takes; 0: it counts in epochs
-  std::vector<std::string> model_labels{};  // classification: the classes of the model's config.json
+  int64_t train_samples = 0;                  // how many a run of max_steps takes; 0: it counts in epochs
+  std::vector<std::string> settled_labels{};  // classification: the classes of the checkpoint or of the model
+  LabelOrder label_order = LabelOrder::kIntegersAsNumbers;  // where nothing settles them
   PrepareProgress progress{};
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 #include <fmt/ranges.h>
 
@@ -18,22 +19,45 @@ std::set<std::string> labels_in(const std::vector<const TokenStore*>& stores) {
   return found;
 }
 
-/// "LABEL_0", "LABEL_1", …: what transformers writes where nobody gave names.
+/// Digits, with a sign or without.
+bool is_integer(std::string_view text) {
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+}
+
+/// By value, whatever their length; of one value ("7", "07") as text.
+bool is_smaller_integer(const std::string& a, const std::string& b) {
+  const auto parts = [](std::string_view text) {
+    const bool negative = text.starts_with('-');
+    text.remove_prefix(std::min(text.find_first_not_of("+-0"), text.size()));
+    return std::pair(negative && !text.empty(), text);  // "-0" is 0
+  };
+  const auto [a_negative, a_digits] = parts(a);
+  const auto [b_negative, b_digits] = parts(b);
+  if (a_negative != b_negative) return a_negative;
+  const std::pair a_size(a_digits.size(), a_digits), b_size(b_digits.size(), b_digits);
+  if (a_size == b_size) return a < b;
+  return a_negative ? b_size < a_size : a_size < b_size;
+}
+
+}  // namespace
+
 bool are_placeholders(const std::vector<std::string>& labels) {
   for (size_t i = 0; i < labels.size(); ++i)
     if (labels[i] != fmt::format("LABEL_{}", i)) return false;
   return true;
 }
 
-}  // namespace
-
 std::vector<std::string> choose_labels(const std::vector<std::string>& configured,
-                                       const std::vector<std::string>& of_model,
-                                       const std::vector<const TokenStore*>& stores) {
+                                       const std::vector<std::string>& settled,
+                                       const std::vector<const TokenStore*>& stores, LabelOrder order) {
   if (!configured.empty()) return configured;
-  if (!of_model.empty() && !are_placeholders(of_model)) return of_model;
+  if (!settled.empty() && !are_placeholders(settled)) return settled;
   const std::set<std::string> found = labels_in(stores);
-  return {found.begin(), found.end()};
+  std::vector<std::string> labels(found.begin(), found.end());
+  if (order == LabelOrder::kIntegersAsNumbers && std::all_of(labels.begin(), labels.end(), is_integer))
+    std::sort(labels.begin(), labels.end(), is_smaller_integer);
+  return labels;
 }
 
 std::vector<int32_t> class_numbers(const std::vector<std::string>& labels, const TokenStore& store) {

@@ -13,16 +13,30 @@ Blend blend_of(const config::DataSource& source) {
 }
 
 /// The id for padding, when it is for nothing else.
-int32_t pad_of(const Tokenizer& tokenizer) {
+int32_t pad_of(const Tokenizer& tokenizer, int32_t eod) {
   const int32_t pad = tokenizer.pad_id();
-  return pad == tokenizer.eos_id() || pad == tokenizer.bos_id() || pad == tokenizer.unk_id() ? -1 : pad;
+  const bool other = pad == eod || pad == tokenizer.eos_id() || pad == tokenizer.bos_id() || pad == tokenizer.unk_id();
+  return other ? -1 : pad;
+}
+
+/// The token between documents; -1: there is none, and nothing asks for it.
+int32_t eod_of(const config::MegatronDataConfig& config, const Tokenizer& tokenizer) {
+  const int64_t eod = config.eod_id >= 0 ? config.eod_id : tokenizer.eos_id();
+  for (const auto& [asks, option] : {std::pair{config.reset_attention_mask, "reset_attention_mask"},
+                                     std::pair{config.eod_mask_loss, "eod_mask_loss"}})
+    if (asks && eod < 0)
+      throw ConfigError(
+          "data.megatron.{} is true, but the tokenizer has no end-of-sequence token to tell documents apart by.\n"
+          "  Set data.megatron.eod_id to the token that ends a document in the corpus.",
+          option);
+  return static_cast<int32_t>(eod);
 }
 
 }  // namespace
 
 MegatronSamples::MegatronSamples(const config::MegatronDataConfig& config, const GptRequest& request,
                                  const GptSampleRules& rules)
-    : config_(config) {
+    : config_(config), all_learnt_(rules.pad_id < 0 && !(config.eod_mask_loss && rules.eod_id >= 0)) {
   GptSampleRules own{config_, rules.eod_id, rules.pad_id, rules.vocabulary};  // GptDataset keeps a reference
   dataset_ = std::make_unique<GptDataset>(request, own);
 }
@@ -37,7 +51,7 @@ void MegatronSamples::read(int64_t index, Sample& sample) const {
 
 Lengths MegatronSamples::lengths(int64_t index) const {
   const int64_t length = config_.sequence_length;
-  if (!config_.eod_mask_loss && index + 1 < size()) return {length, length, length};
+  if (all_learnt_ && index + 1 < size()) return {length, length, length};
   const GptSample read = dataset_->sample(index);
   const auto learnt = std::count_if(read.labels.begin(), read.labels.end(), [](int32_t l) { return l != -100; });
   return {static_cast<int64_t>(read.tokens.size()), static_cast<int64_t>(read.labels.size()), learnt};
@@ -48,8 +62,8 @@ Datasets open_megatron(const DatasetsRequest& request, const Tokenizer& tokenize
   const bool own_file = !c.validation.path.empty(), part = c.validation.fraction > 0;
   config::MegatronDataConfig options = c.megatron;
   if (part) options.split = fmt::format("{},{},0", 1 - c.validation.fraction, c.validation.fraction);
-  const int64_t eod = options.eod_id >= 0 ? options.eod_id : tokenizer.eos_id();
-  const GptSampleRules rules{options, static_cast<int32_t>(eod), pad_of(tokenizer), tokenizer.size()};
+  const int32_t eod = eod_of(options, tokenizer);
+  const GptSampleRules rules{options, eod, pad_of(tokenizer, eod), tokenizer.size()};
   GptRequest train{blend_of(c.train), own_file ? Split::kWhole : Split::kTrain, {}, request.seed};
   if (request.train_samples > 0) train.samples = request.train_samples;
   Datasets datasets;

@@ -14,11 +14,13 @@ class MegatronSamples : public Samples {
   void read(int64_t index, Sample& sample) const override;
   /// Every token but padding and, where asked, ends of documents is learnt: known only once it is read.
   Lengths lengths(int64_t index) const override;
+  int64_t source_length(int64_t) const override { return config_.sequence_length; }
   LabelKind label_kind() const override { return LabelKind::kNext; }
   bool ordered() const override { return true; }
 
  private:
   config::MegatronDataConfig config_;
+  bool all_learnt_;  // of every sample but the last, which may be padded
   std::unique_ptr<GptDataset> dataset_;
 };
 

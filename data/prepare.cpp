@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 namespace {
 
 /// Changes when samples of the same data would be stored differently: an older cache is then left alone.
-constexpr const char* kFormat = "store 1";
+constexpr const char* kFormat = "store 2";
 
 /// Options of `data` that don't change what a sample is.
 bool is_elsewhere(const std::string& name) {
@@ -47,10 +47,11 @@ std::string recipe(const PrepareRequest& request, const std::vector<std::string>
   std::string text = fmt::format("{}\ntexts {}\nrecords {}\n", kFormat, request.keep_texts, request.max_records);
   config::DataConfig config = request.config;
   config.train = request.source;
-  append_options(config::data_table(), &config, text);
   std::vector<std::string> more;
   for (const fs::path& file : tokenizer.files()) more.push_back(file.string());
-  if (fs::is_regular_file(config.chat_template)) more.push_back(config.chat_template);
+  std::error_code ignored;
+  if (fs::is_regular_file(config.chat_template, ignored)) more.push_back(std::exchange(config.chat_template, "file"));
+  append_options(config::data_table(), &config, text);
   for (const std::vector<std::string>* paths : {&std::as_const(more), &files})
     for (const std::string& hash : file_hashes(*paths, memory)) text += hash + "\n";
   for (const SourceEntry& entry : find_sources(request.source)) text += fmt::format("{} files\n", entry.files.size());

@@ -99,8 +99,8 @@ void SampleMaker::make_pair(const Record& record, MadeRecord& made) const {
   sample.text = {rendered(source_, record, "source"), rendered(*target_, record, "target")};
   sample.source = tokenizer_.encode(sample.text.source, true);
   sample.second = tokenizer_.encode(sample.text.target, true);
-  if (fit(sample.source, config_.max_source_length, record, made, sample.cut) &&
-      fit(sample.second, config_.max_target_length, record, made, sample.cut))
+  if (fit(sample.source, config_.max_source_length, record, made, sample.source_cut) &&
+      fit(sample.second, config_.max_target_length, record, made, sample.target_cut))
     keep(std::move(sample), made);
 }
 
@@ -109,7 +109,7 @@ void SampleMaker::make_class(const Record& record, MadeRecord& made) const {
   sample.text = {rendered(source_, record, "source"), rendered(*target_, record, "target")};
   sample.label = std::string(trimmed(sample.text.target));
   sample.source = tokenizer_.encode(sample.text.source, true);
-  if (fit(sample.source, config_.max_length, record, made, sample.cut)) keep(std::move(sample), made);
+  if (fit(sample.source, config_.max_length, record, made, sample.source_cut)) keep(std::move(sample), made);
 }
 
 MadeSample SampleMaker::learn_ranges(const Rendered& dialogue, bool add_special) const {
@@ -149,8 +149,8 @@ void SampleMaker::keep_causal(MadeSample&& sample, const Record& record, MadeRec
   if (length > config_.max_length && config_.on_too_long == TooLong::kCut) {
     sample.source.resize(config_.max_length);
     cut_ranges(sample.second, static_cast<int32_t>(config_.max_length));
-    sample.cut = true;
-  } else if (!fit(sample.source, config_.max_length, record, made, sample.cut)) {
+    sample.source_cut = true;
+  } else if (!fit(sample.source, config_.max_length, record, made, sample.source_cut)) {
     return;
   }
   if (sample.second.empty())

@@ -23,7 +23,7 @@ struct MadeSample {
   std::vector<int32_t> source, second;
   std::string label;  // classification
   SampleText text;
-  bool cut = false;
+  bool source_cut = false, target_cut = false;  // shortened: the text or the source of a pair, its target
 };
 
 /// What one record became.

@@ -39,8 +39,10 @@ class Samples {
 
   /// Sample `index`, 0 <= index < size.
   virtual void read(int64_t index, Sample& sample) const = 0;
-  /// Its lengths, without reading it.
+  /// Its lengths. Corpora have to read the sample to know which labels are learnt.
   virtual Lengths lengths(int64_t index) const = 0;
+  /// Tokens of its source, without reading it.
+  virtual int64_t source_length(int64_t index) const { return lengths(index).source; }
   /// Its text; empty where it wasn't kept.
   virtual SampleText text(int64_t) const { return {}; }
 
@@ -51,8 +53,9 @@ class Samples {
   virtual LabelKind label_kind() const { return LabelKind::kTarget; }
   /// Tokens that the model reads of sample `index`.
   int64_t tokens(int64_t index) const {
+    if (label_kind() != LabelKind::kTarget) return source_length(index);
     const Lengths l = lengths(index);
-    return l.source + (label_kind() == LabelKind::kTarget ? l.labels : 0);
+    return l.source + l.labels;
   }
   /// Whether they already stand in the order to be learnt in.
   virtual bool ordered() const { return false; }

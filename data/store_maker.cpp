@@ -131,7 +131,8 @@ class StoreMaker {
       try {
         made.records.push_back(maker_.make(record));
       } catch (const InputError& error) {
-        if (request_.source.on_bad_sample == config::OnBadSample::kError) throw;
+        if (request_.source.on_bad_sample == config::OnBadSample::kError)
+          throw InputError("{}\n`on_bad_sample: skip` leaves out what can't be used.", error.what());
         made.records.emplace_back();
         ++made.skipped;
         if (made.first_skipped.empty()) made.first_skipped = error.what();
@@ -167,7 +168,9 @@ class StoreMaker {
     if (request_.keep_texts) writer_.add_text(sample.text);
     ++facts_.samples;
     ++facts_.sources.at(source_);
-    facts_.cut += sample.cut ? 1 : 0;
+    facts_.cut += sample.source_cut || sample.target_cut ? 1 : 0;
+    sources_cut_ += sample.source_cut ? 1 : 0;
+    targets_cut_ += sample.target_cut ? 1 : 0;
     facts_.tokens += static_cast<int64_t>(sample.source.size());
     if (request_.config.task == config::Task::kSeq2SeqLm) facts_.tokens += static_cast<int64_t>(sample.second.size());
   }
@@ -179,8 +182,23 @@ class StoreMaker {
     return found->second;
   }
 
+  std::string cut_note() const {
+    const config::DataConfig& c = request_.config;
+    std::vector<std::string> limits;
+    const auto add = [&](int64_t samples, const char* option, int64_t limit) {
+      if (samples > 0) limits.push_back(fmt::format("{} to data.{} ({})", samples, option, limit));
+    };
+    const bool pair = c.task == config::Task::kSeq2SeqLm;
+    add(sources_cut_, pair ? "max_source_length" : "max_length", pair ? c.max_source_length : c.max_length);
+    add(targets_cut_, "max_target_length", c.max_target_length);
+    return fmt::format("{} of {} samples ({:.3g} %) were cut: {}; `data.on_too_long: drop` leaves them out", facts_.cut,
+                       facts_.samples, 100 * static_cast<double>(facts_.cut) / static_cast<double>(facts_.samples),
+                       fmt::join(limits, ", "));
+  }
+
   void finish() {
     facts_.notes = summary_.notes();
+    if (facts_.cut > 0) facts_.notes.push_back(cut_note());
     if (skipped_ > 0)
       facts_.notes.push_back(fmt::format("{} records were left out that could not be made into samples; the first: {}",
                                          skipped_, first_skipped_));
@@ -203,7 +221,7 @@ class StoreMaker {
   ReadSummary summary_;
   std::map<std::string, int32_t> label_numbers_;
   size_t source_ = 0;
-  int64_t skipped_ = 0;
+  int64_t skipped_ = 0, sources_cut_ = 0, targets_cut_ = 0;
   std::string first_skipped_;
   double part_ = 0;  // of the files that was read
 };

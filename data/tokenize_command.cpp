@@ -71,8 +71,8 @@ void add_corpus_options(CLI::App& app, CorpusRequest& request) {
                  "Files, folders or globs to write as token ids, one document a record");
   app.add_option("--output", request.output,
                  "PREFIX of the PREFIX.bin and PREFIX.idx to write, as Megatron reads them");
-  app.add_option("--text-column", request.text_column, "The column with the text")->capture_default_str();
-  app.add_flag("--append-eod", request.append_eod, "Puts the end-of-sequence token behind each document");
+  app.add_option("--text_column", request.text_column, "The column with the text")->capture_default_str();
+  app.add_flag("--append_eod", request.append_eod, "Puts the end-of-sequence token behind each document");
   add_source_options(app, request.source);
 }
 
@@ -96,6 +96,8 @@ void run_train(const TrainArguments& arguments) {
   fs::create_directories(output, error);
   if (error) throw machine_error("create", output, error.value());
   for (auto file = files.rbegin(); file != files.rend(); ++file) publish_file(output / file->name, file->content);
+  fs::remove(output / "tokenizer.json", error);  // of a tokenizer that was here before
+  save_tokenizer(*open_tokenizer({.path = output / files.front().name}, ""), "", output);
   report(arguments.training, output / files.front().name, texts.size());
 }
 
@@ -134,6 +136,10 @@ void run_corpus(const CorpusRequest& request, const std::string& tokenizer) {
 
 int tokenize_command(const std::vector<std::string>& args) {
   CLI::App app("Train a tokenizer, write texts as token ids, or show the ids of a text.", "trainer tokenize");
+  app.footer(
+      "--show N [--config_file FILE] [JOB.yaml]\n"
+      "                              Prints the first N samples of a configuration as a model reads them, and which\n"
+      "                              part it learns; takes the flags of `trainer launch`");
   TrainArguments train;
   IdsArguments ids;
   CorpusRequest corpus;

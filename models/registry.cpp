@@ -40,20 +40,6 @@ const std::vector<Family>& families() {
   return all;
 }
 
-const char* name_of(Task task) {
-  switch (task) {
-    case Task::kCausalLm:
-      return "causal_lm";
-    case Task::kSeq2SeqLm:
-      return "seq2seq_lm";
-    case Task::kSequenceClassification:
-      return "sequence_classification";
-    case Task::kImageClassification:
-      return "image_classification";
-  }
-  return "";
-}
-
 std::unique_ptr<Model> build_family(const Family& family, const BuildRequest& request) {
   if (std::find(family.tasks.begin(), family.tasks.end(), request.task) != family.tasks.end())
     return family.build(request);
@@ -99,6 +85,26 @@ std::vector<std::string> model_types() {
   std::vector<std::string> names;
   for (const Family& family : families()) names.emplace_back(family.model_type);
   return names;
+}
+
+std::vector<Task> tasks_of(const std::string& model_type) {
+  for (const Family& family : families())
+    if (model_type == family.model_type) return family.tasks;
+  return {};
+}
+
+const char* name_of(Task task) {
+  switch (task) {
+    case Task::kCausalLm:
+      return "causal_lm";
+    case Task::kSeq2SeqLm:
+      return "seq2seq_lm";
+    case Task::kSequenceClassification:
+      return "sequence_classification";
+    case Task::kImageClassification:
+      return "image_classification";
+  }
+  return "";
 }
 
 }  // namespace trainer::models

@@ -24,4 +24,10 @@ std::unique_ptr<Model> build_model(const BuildRequest& request);
 /// The families this build knows, for messages.
 std::vector<std::string> model_types();
 
+/// What a family trains for, the usual task first; none for a family this build doesn't know.
+std::vector<Task> tasks_of(const std::string& model_type);
+
+/// "causal_lm", as in data.task.
+const char* name_of(Task task);
+
 }  // namespace trainer::models

@@ -8,59 +8,9 @@
 # Knows the instructions and forms that our Dockerfile uses, and stops at any other.
 set -euo pipefail
 
-fail() { printf 'error: %s\n' "$@" >&2; exit 1; }
-
-# Mounts and processes live in namespaces of their own, so nothing of them outlives this script.
-if [ "${1:-}" != --in-namespace ]; then
-  [ "$(id -u)" -eq 0 ] || fail "This needs root: it makes root folders and enters them."
-  command -v debootstrap >/dev/null || fail "debootstrap is missing: apt-get install debootstrap"
-  work=$(mktemp -d "${TMPDIR:-/var/tmp}/check_dockerfile.XXXXXX")
-  trap 'rm -rf --one-file-system "$work"' EXIT
-  unshare --mount --pid --fork --kill-child "$0" --in-namespace "$work" "$@"
-  exit
-fi
-work=$2
-shift 2
 here=$(cd "$(dirname "$0")/.." && pwd)
-
-# --- a bare root ------------------------------------------------------------------------------------------------------
-
-# This machine's own mirrors of a Debian release: lines of "URI CODENAME".
-mirrors() { # SUITE
-  apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(COMPONENT)' 'Created-By: Packages' 2>/dev/null |
-    awk -v suite="$1" '$3 == "main" && $2 ~ "^" suite "(-updates|-security)?$" {print $1, $2}' | sort -u
-}
-
-# What a Docker engine on this network would be told too: mirrors, name servers, proxies, certificates, pip's settings.
-share_network_settings() { # ROOT SUITE
-  local list file
-  list=$(mirrors "$2" | sed 's/^/deb /; s/$/ main/')
-  [ -z "$list" ] || echo "$list" >"$1/etc/apt/sources.list"
-  apt-config dump | grep -E '^Acquire::(http|https|ForceIPv4|Check-)' >"$1/etc/apt/apt.conf.d/99host" || true
-  for file in /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/ssl/certs/ca-certificates.crt; do
-    [ ! -e "$file" ] || cp -L "$file" "$1$file"
-  done
-}
-
-bare_root() { # IMAGE → prints its folder, made once
-  local suite root
-  case $1 in
-    debian:12 | debian:12-slim | debian:bookworm*) suite=bookworm ;;
-    debian:13 | debian:13-slim | debian:trixie*) suite=trixie ;;
-    *) fail "FROM $1: this script can make Debian 12 and 13 only." ;;
-  esac
-  root=$work/base-$suite
-  if [ ! -d "$root" ]; then
-    echo "   debootstrap $suite" >&2
-    # Certificates are there from the start, so that this machine's own can take their place.
-    # shellcheck disable=SC2046 # no mirror of its own: debootstrap's default
-    debootstrap --variant=minbase --include=ca-certificates "$suite" "$root" \
-      $(mirrors "$suite" | awk -v suite="$suite" '$2 == suite {print $1; exit}') >"$work/debootstrap.log" 2>&1 ||
-      fail "debootstrap failed:" "$(tail -5 "$work/debootstrap.log")"
-    share_network_settings "$root" "$suite"
-  fi
-  echo "$root"
-}
+# shellcheck source=tools/bare_root.sh
+. "$here/tools/bare_root.sh"
 
 # --- the instructions -------------------------------------------------------------------------------------------------
 

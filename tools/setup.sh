@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what a build needs and does nothing when it is there: Debian's or Ubuntu's packages (as root or with sudo),
 # then the libraries of tools/wheels.txt into the cache folder. With --cuda, also those of tools/wheels_cuda.txt (3 GB),
-# for a build with TRAINER_CUDA=ON; a GPU, its driver and a CUDA toolkit are not needed. For Debian 12 and Ubuntu 24.04.
+# for a build with TRAINER_CUDA=ON; a GPU, its driver and a CUDA toolkit are not needed. With --packaging, also what
+# tools/package.sh needs. For Debian 12 and Ubuntu 24.04.
 set -euo pipefail
 
 packages=(
@@ -12,6 +13,10 @@ packages=(
   libopenmpi-dev openmpi-bin # for training.ddp_backend: mpi; a build without them has all else
   libgtest-dev libgmock-dev
 )
+if [ "${1:-}" = --packaging ]; then
+  packages+=(patchelf dpkg-dev zstd)
+  shift
+fi
 
 fail() { printf 'error: %s\n' "$@" >&2; exit 1; }
 

@@ -1,5 +1,7 @@
 #include "data/chat/conversation.h"
 
+#include <algorithm>
+
 #include "data/json/json_text.h"
 #include "data/readers/text_input.h"
 #include "engine/base/errors.h"
@@ -17,19 +19,29 @@ const std::string& column(const Record& record, const std::string& name, const c
                    names.size() == 1 ? "is only" : "are", fmt::join(names, ", "));
 }
 
-Json turn_of(std::string role, std::string content) {
+Json turn_of(std::string role, Json content) {
   return {{"role", std::move(role)}, {"content", std::move(content)}};
 }
 
-/// The list in `name`. The checked parse comes first: it bounds the nesting.
-Json list_in(const Record& record, const std::string& name, const char* dialogue) {
-  const std::string& text = column(record, name, dialogue);
-  const std::string_view begin = trimmed(text);
-  if (!begin.starts_with('[')) throw InputError("{}: `{}` is no list of turns.", record.where(), name);
+/// The list that `text`, the column `name`, holds. The checked parse comes first: it bounds the nesting.
+Json list_of(const std::string& text, const Record& record, const std::string& name, const char* what) {
+  if (!trimmed(text).starts_with('[')) throw InputError("{}: `{}` is no list of {}.", record.where(), name, what);
   parse_json(text, record.file, record.line);
-  Json list = Json::parse(text);
-  if (!list.is_array()) throw InputError("{}: `{}` is no list of turns.", record.where(), name);
-  return list;
+  return Json::parse(text);
+}
+
+Json list_in(const Record& record, const std::string& name, const char* dialogue) {
+  return list_of(column(record, name, dialogue), record, name, "turns");
+}
+
+/// None of a play, which has no columns.
+Json tools_of(const Record& record) {
+  const std::string* text = record.find("tools");
+  if (text == nullptr || trimmed(*text).empty()) return nullptr;
+  Json tools = list_of(*text, record, "tools", "tools");
+  for (size_t i = 0; i < tools.size(); ++i)
+    if (!tools[i].is_object()) throw InputError("{}: item {} of `tools` is no object.", record.where(), i + 1);
+  return tools;
 }
 
 const std::string& text_at(const Json& turn, const char* key, size_t number, const Record& record) {
@@ -40,27 +52,27 @@ const std::string& text_at(const Json& turn, const char* key, size_t number, con
   return found->get_ref<const std::string&>();
 }
 
-/// The text of content that is a list of {"type": "text", "text": …}.
-std::string joined_parts(const Json& parts, size_t number, const Record& record) {
-  std::string text;
+/// Content that is a list has texts only: {"type": "text", "text": …}.
+void check_parts(const Json& parts, size_t number, const Record& record) {
   for (const Json& part : parts) {
     if (text_at(part, "type", number, record) != "text")
       throw InputError("{}: turn {} has a part of type {}; only text can be learnt from.", record.where(), number,
                        part["type"].dump());
-    text += text_at(part, "text", number, record);
+    text_at(part, "text", number, record);
   }
-  return text;
 }
 
 Json messages(const Record& record, const config::DataConfig& config) {
   Json turns = list_in(record, config.messages.empty() ? "messages" : config.messages, "messages");
   for (size_t i = 0; i < turns.size(); ++i) {
-    Json& turn = turns[i];
+    const Json& turn = turns[i];
     text_at(turn, "role", i + 1, record);
     const auto content = turn.find("content");
-    const bool calls = turn.contains("tool_calls");
-    if (content != turn.end() && content->is_array()) *content = joined_parts(*content, i + 1, record);
-    if (!calls || (content != turn.end() && !content->is_null())) text_at(turn, "content", i + 1, record);
+    if (content == turn.end() || content->is_null()) continue;  // as the template will have it
+    if (content->is_array())
+      check_parts(*content, i + 1, record);
+    else
+      text_at(turn, "content", i + 1, record);
   }
   return turns;
 }
@@ -75,8 +87,9 @@ Json sharegpt(const Record& record, const config::DataConfig& config) {
   Json turns = Json::array();
   size_t number = 0;
   for (const Json& turn : list_in(record, config.messages.empty() ? "conversations" : config.messages, "sharegpt")) {
-    ++number;
-    turns.push_back(turn_of(role_of(text_at(turn, "from", number, record)), text_at(turn, "value", number, record)));
+    const std::string& from = text_at(turn, "from", ++number, record);
+    const bool nothing = turn.contains("value") && turn["value"].is_null();
+    turns.push_back(turn_of(role_of(from), nothing ? Json() : Json(text_at(turn, "value", number, record))));
   }
   return turns;
 }
@@ -137,22 +150,26 @@ bool is_reply(const Json& turn) {
   return turn["role"] == "assistant";
 }
 
-Json conversation_of(const Record& record, const config::DataConfig& config) {
-  Json turns = read(record, config);
+Conversation conversation_of(const Record& record, const config::DataConfig& config) {
+  Conversation out{read(record, config), tools_of(record)};
+  Json& turns = out.turns;
   if (turns.empty()) throw InputError("{}: the dialogue has no turns.", record.where());
-  bool system = false, reply = false;
-  for (size_t i = 0; i < turns.size(); ++i) {
-    const auto content = turns[i].find("content");
-    if (content != turns[i].end() && content->is_string() && !turns[i].contains("tool_calls") &&
-        trimmed(content->get_ref<const std::string&>()).find_first_not_of("\r\n") == std::string_view::npos)
-      throw InputError("{}: turn {} ({}) is empty.", record.where(), i + 1, turns[i]["role"].get<std::string>());
-    system = system || turns[i]["role"] == "system";
-    reply = reply || is_reply(turns[i]);
-  }
-  if (!reply && config.learn != config::Learn::kAll)
+  const bool system =
+      std::any_of(turns.begin(), turns.end(), [](const Json& turn) { return turn["role"] == "system"; });
+  if (config.learn != config::Learn::kAll && std::none_of(turns.begin(), turns.end(), is_reply))
     throw InputError("{}: the dialogue has no turn of the assistant, so there is nothing to learn.", record.where());
   if (!system && !config.system.empty()) turns.insert(turns.begin(), turn_of("system", config.system));
-  return turns;
+  return out;
+}
+
+void join_parts(Conversation& conversation) {
+  for (Json& turn : conversation.turns) {
+    const auto content = turn.find("content");
+    if (content == turn.end() || !content->is_array()) continue;
+    std::string text;
+    for (const Json& part : *content) text += part["text"].get_ref<const std::string&>();
+    *content = text;
+  }
 }
 
 }  // namespace trainer::data

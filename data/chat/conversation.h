@@ -8,10 +8,17 @@
 
 namespace trainer::data {
 
-/// The turns of a record, in order: objects with `role`, `content` and whatever else the record's have; a system
-/// message of `config.system` in front when there is none.
-/// Errors: InputError with file and line for a record that holds no such dialogue, or one with an empty turn.
-nlohmann::ordered_json conversation_of(const Record& record, const config::DataConfig& config);
+struct Conversation {
+  nlohmann::ordered_json turns;  // objects with `role`, `content` (a text, a list of parts, or null) and what else
+  nlohmann::ordered_json tools;  // a list of objects; null: the record has none
+};
+
+/// The dialogue of a record, its column `tools` included; a system message of `config.system` in front when there is
+/// none. Errors: InputError with file and line for a record that holds no such dialogue.
+Conversation conversation_of(const Record& record, const config::DataConfig& config);
+
+/// Makes one text of each content that is a list of texts.
+void join_parts(Conversation& conversation);
 
 /// Whether this is a turn of the assistant, of which replies are learnt.
 bool is_reply(const nlohmann::ordered_json& turn);

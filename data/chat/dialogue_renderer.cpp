@@ -1,32 +1,61 @@
 #include "data/chat/dialogue_renderer.h"
 
+#include <optional>
+
 #include "data/chat/conversation.h"
 #include "data/chat/learnt_part.h"
 #include "engine/base/errors.h"
 
 namespace trainer::data {
+namespace {
+
+DialogueTemplate open_template(const config::DataConfig& config, const Tokenizer& tokenizer, bool with_tools) {
+  DialogueTemplate out{ChatTemplate(config.chat_template, tokenizer, with_tools), {}};
+  if (config.learn != config::Learn::kAll && !out.chat.has_generation()) out.ends = find_turn_ends(out.chat, tokenizer);
+  return out;
+}
+
+void check_roles(const Conversation& conversation, const ChatTemplate& chat, const Record& record) {
+  size_t number = 0;
+  for (const auto& turn : conversation.turns) {
+    const std::string& role = turn.at("role").get_ref<const std::string&>();
+    ++number;
+    if (!chat.expects(role))
+      throw InputError("{}: turn {} has the role '{}', which the chat template {} does not name.", record.where(),
+                       number, role, chat.name());
+  }
+}
+
+}  // namespace
 
 struct DialogueRenderer::Parts {
   config::DataConfig config;
-  ChatTemplate chat;
+  DialogueTemplate plain;
+  std::optional<DialogueTemplate> for_tools;  // where the tokenizer has one of its own for dialogues with tools
 };
 
 DialogueRenderer::DialogueRenderer(const config::DataConfig& config, const Tokenizer& tokenizer)
-    : parts_(new Parts{config, ChatTemplate(config.chat_template, tokenizer)}) {}
+    : parts_(new Parts{config, open_template(config, tokenizer, false), {}}) {
+  if (ChatTemplate::has_one_for_tools(config.chat_template, tokenizer))
+    parts_->for_tools = open_template(config, tokenizer, true);
+}
 
 DialogueRenderer::~DialogueRenderer() = default;
 
 std::vector<Rendered> DialogueRenderer::render(const Record& record) const {
-  const auto turns = conversation_of(record, parts_->config);
   const config::DataConfig& config = parts_->config;
+  Conversation conversation = conversation_of(record, config);
+  const bool tools = !conversation.tools.is_null();
+  const DialogueTemplate& with = tools && parts_->for_tools ? *parts_->for_tools : parts_->plain;
+  if (tools && !conversation.tools.empty() && !with.chat.takes_tools())
+    throw InputError(
+        "{}: the record has `tools`, which {} never prints.\n"
+        "Name a chat template for tools in data.chat_template, or leave the column out.",
+        record.where(), with.chat.name());
+  if (!with.chat.takes_parts()) join_parts(conversation);
   const bool everyone = config.dialogue == config::Dialogue::kPlay && config.character.empty();
-  Rendered rendered = render_dialogue(parts_->chat, turns, everyone ? config::Learn::kAll : config.learn, record);
-  for (size_t i = 0; i < turns.size(); ++i) {
-    const std::string& role = turns[i].at("role").get_ref<const std::string&>();
-    if (!parts_->chat.expects(role))
-      throw InputError("{}: turn {} has the role '{}', which the chat template {} does not name.", record.where(),
-                       i + 1, role, parts_->chat.name());
-  }
+  Rendered rendered = render_dialogue(with, conversation, everyone ? config::Learn::kAll : config.learn, record);
+  check_roles(conversation, with.chat, record);
   return {std::move(rendered)};
 }
 

@@ -1,53 +1,119 @@
 #include "data/chat/learnt_part.h"
 
-#include "data/chat/conversation.h"
+#include <optional>
+
 #include "engine/base/errors.h"
 
 namespace trainer::data {
 namespace {
 
-/// The end of a turn: what stands behind its end-of-sequence token is not learnt if it is white space.
-size_t end_of_turn(const std::string& text, size_t begin, size_t end, const std::string& eos) {
-  if (eos.empty()) return end;
-  const size_t found = text.rfind(eos, end);
-  if (found == std::string::npos || found < begin || found + eos.size() > end) return end;
-  const size_t behind = found + eos.size();
-  return text.find_first_not_of(" \n\t\r", behind) >= end ? behind : end;
-}
+using Json = nlohmann::ordered_json;
 
-/// What each turn of the assistant adds.
-std::vector<TextRange> replies(const ChatTemplate& chat, const nlohmann::ordered_json& turns, const std::string& text,
-                               const Record& record) {
-  std::vector<TextRange> out;
-  for (size_t i = 0; i < turns.size(); ++i) {
-    if (!is_reply(turns[i])) continue;
-    const std::string before = chat.render(turns, i, true, record).text;
-    const std::string with = i + 1 == turns.size() ? text : chat.render(turns, i + 1, false, record).text;
-    if (!with.starts_with(before) || !text.starts_with(with))
-      throw InputError(
-          "{}: with {} the text up to turn {} is not the beginning of the whole dialogue's text, so what is learnt "
-          "can't be told.\n  Put {{% generation %}} … {{% endgeneration %}} around the assistant's text in the "
-          "template.",
-          record.where(), chat.name(), i + 1);
-    out.push_back({before.size(), end_of_turn(text, before.size(), with.size(), chat.eos())});
+/// Finds the replies in the text of a dialogue.
+class Replies {
+ public:
+  Replies(const DialogueTemplate& with, const Conversation& conversation, const std::string& text, const Record& record)
+      : chat_(with.chat), ends_(with.ends), conversation_(conversation), text_(text), record_(record) {}
+
+  TextRange find(size_t turn) const {
+    const std::optional<size_t> begin = begin_of(turn), end = begin ? end_of(turn, *begin) : begin;
+    if (end) return {*begin, *end};
+    throw InputError(
+        "{}: {} writes turn {} in another way once other turns follow, so what is learnt can't be told.\n"
+        "`data.learn: all` needs no turns told apart, and `last_turn` only the last one; for all replies put {{% "
+        "generation %}} … {{% endgeneration %}} around the assistant's text in the template.",
+        record_.where(), chat_.name(), turn + 1);
   }
-  return out;
+
+ private:
+  std::string rendered(const Conversation& conversation, size_t count, bool prompt) const {
+    return chat_.render(conversation, count, prompt, record_).text;
+  }
+
+  /// Where the text departs from that of a prompt for this turn.
+  std::optional<size_t> begin_of(size_t turn) const {
+    const std::string prompt = rendered(conversation_, turn, true);
+    if (text_.starts_with(prompt)) return prompt.size();
+    // A prompt may hold more than the turn then begins with: <think>, say. Another content shows where that begins.
+    constexpr char kOther = '\x01';
+    Conversation other = conversation_;
+    other.turns[turn]["content"] = std::string(1, kOther);
+    const std::string with_other = rendered(other, turn + 1, false);
+    const size_t content = common_length(with_other, text_);
+    const bool found = content < with_other.size() && with_other[content] == kOther;
+    const size_t begin = without_part_of_special(std::min(content, common_length(prompt, text_)));
+    if (found && content - begin <= ends_.header) return begin;
+    // The prompt says something else of earlier turns, or the content also decides what stands in front of it.
+    if (turn + 1 < conversation_.turns.size()) return {};
+    if (found) return content;
+    const std::string before = rendered(conversation_, turn, false);
+    return text_.starts_with(before) && begin >= before.size() ? std::optional(begin) : std::nullopt;
+  }
+
+  /// `at`, or where the special token begins that it is in the middle of.
+  size_t without_part_of_special(size_t at) const {
+    for (const std::string& special : ends_.specials)
+      for (size_t begin = at - std::min(at, special.size() - 1); begin < at; ++begin)
+        if (text_.compare(begin, special.size(), special) == 0) return begin;
+    return at;
+  }
+
+  std::optional<size_t> end_of(size_t turn, size_t begin) const {
+    const bool is_last = turn + 1 == conversation_.turns.size();
+    const std::string& closer = is_last ? ends_.last : ends_.inner;
+    const std::string prompt = is_last ? text_ : rendered(conversation_, turn + 1, true);
+    const size_t found = closer.empty() ? std::string::npos : prompt.rfind(closer);
+    if (found != std::string::npos && found >= begin) {
+      const size_t end = found + closer.size();
+      return end <= common_length(prompt, text_) ? std::optional(end) : std::nullopt;
+    }
+    const std::string with = is_last ? text_ : rendered(conversation_, turn + 1, false);
+    if (with.size() < begin || !text_.starts_with(with)) return {};
+    return end_of_sequence(begin, with.size());
+  }
+
+  /// White space behind the last end-of-sequence token of [begin, end) is not learnt.
+  size_t end_of_sequence(size_t begin, size_t end) const {
+    const std::string& eos = chat_.eos();
+    const size_t found = eos.empty() ? std::string::npos : text_.rfind(eos, end);
+    if (found == std::string::npos || found < begin || found + eos.size() > end) return end;
+    const size_t behind = found + eos.size();
+    return text_.find_first_not_of(" \n\t\r", behind) >= end ? behind : end;
+  }
+
+  const ChatTemplate& chat_;
+  const TurnEnds& ends_;
+  const Conversation& conversation_;
+  const std::string& text_;
+  const Record& record_;
+};
+
+/// What follows the last reply is not seen by what is learnt.
+void end_with_reply(Json& turns) {
+  while (!turns.empty() && !is_reply(turns.back())) turns.erase(turns.size() - 1);
 }
 
 }  // namespace
 
-Rendered render_dialogue(const ChatTemplate& chat, const nlohmann::ordered_json& turns, config::Learn learn,
+Rendered render_dialogue(const DialogueTemplate& with, Conversation conversation, config::Learn learn,
                          const Record& record) {
-  jinja::Printed printed = chat.render(turns, turns.size(), false, record);
-  Rendered out{std::move(printed.text), std::move(printed.generated)};
-  if (!chat.has_generation()) out.learnt = replies(chat, turns, out.text, record);
-  if (!out.learnt.empty()) out.last_reply = out.learnt.back().begin;
-  if (learn == config::Learn::kAll)
+  const bool last_only = learn == config::Learn::kLastTurn;
+  const Json& turns = conversation.turns;
+  if (last_only) end_with_reply(conversation.turns);
+  jinja::Printed printed = with.chat.render(conversation, turns.size(), false, record);
+  Rendered out{std::move(printed.text), {}};
+  if (learn == config::Learn::kAll) {
     out.learnt = {{0, out.text.size()}};
-  else if (out.learnt.empty())
-    throw InputError("{}: {} printed no turn of the assistant.", record.where(), chat.name());
-  else if (learn == config::Learn::kLastTurn)
-    out.learnt.erase(out.learnt.begin(), out.learnt.end() - 1);
+    return out;
+  }
+  out.learnt = std::move(printed.generated);
+  const Replies replies(with, conversation, out.text, record);
+  for (size_t i = last_only ? turns.size() - 1 : 0; !with.chat.has_generation() && i < turns.size(); ++i)
+    if (is_reply(turns[i])) out.learnt.push_back(replies.find(i));
+  if (out.learnt.empty())
+    throw InputError("{}: {} printed no turn of the assistant.", record.where(), with.chat.name());
+  if (last_only) out.learnt.erase(out.learnt.begin(), out.learnt.end() - 1);
+  out.last_reply = out.learnt.back().begin;
   return out;
 }
 

@@ -162,4 +162,8 @@ DataFormat format_of(const std::string& path, DataFormat configured) {
       "{}: the ending of its name tells no format.\nSet `format` to delimited, csv, tsv, json, jsonl or text.", path);
 }
 
+bool has_known_ending(const std::string& path) {
+  return format_by_ending(path).has_value();
+}
+
 }  // namespace trainer::data

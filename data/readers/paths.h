@@ -32,4 +32,7 @@ std::vector<std::string> expand_paths(const config::DataSource& source);
 /// Errors: InputError for an unknown ending.
 config::DataFormat format_of(const std::string& path, config::DataFormat configured);
 
+/// True when the ending of its name tells the format of a file.
+bool has_known_ending(const std::string& path);
+
 }  // namespace trainer::data

@@ -81,7 +81,7 @@ class JsonTokenizer : public Tokenizer {
   int32_t eos_id() const override { return eos_id_; }
   int32_t unk_id() const override { return unk_id_; }
   const std::vector<fs::path>& files() const override { return files_; }
-  const std::string* chat_template(std::string_view name) const override { return settings_.chat_template(name); }
+  const ChatTemplates& chat_templates() const override { return settings_.chat_templates; }
 
  private:
   /// Tokens that only tokenizer_config.json knows come behind all others, as transformers adds them.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/tokenizers/charsmap_check.h"
+#include "data/tokenizers/sentencepiece_model.h"
 #include "data/tokenizers/wire_format.h"
 #include "engine/base/errors.h"
 #include "engine/base/utf8.h"
@@ -17,36 +18,8 @@ constexpr size_t kMaxPieces = 4'000'000;
 constexpr size_t kMaxPieceBytes = 512;    // its trie is built by recursion over the bytes of a piece
 constexpr size_t kMaxNestedSymbols = 32;  // user-defined pieces that are prefixes of one another; its buffer holds 64
 constexpr size_t kMaxSelfTestBytes = 1 << 20;
-constexpr float kMaxScore = 1e8f;  // sums of scores stay finite and comparable
 
-enum PieceType : uint64_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
-enum ModelType : uint64_t { kUnigram = 1, kBpe = 2 };
-
-struct Piece {
-  std::string_view text;
-  float score = 0;
-  uint64_t type = kNormal;
-};
-
-Piece read_piece(std::string_view message) {
-  Piece piece;
-  for (WireReader reader(message); reader.next();) {
-    switch (reader.field()) {
-      case 1:
-        piece.text = reader.bytes();
-        break;
-      case 2:
-        piece.score = reader.fixed32();
-        break;
-      case 3:
-        piece.type = reader.varint();
-        break;
-      default:
-        break;
-    }
-  }
-  return piece;
-}
+using Piece = SentencePieceModel::Piece;
 
 /// What is wrong with a piece; "" when nothing is.
 std::string fault(const Piece& piece) {
@@ -56,9 +29,10 @@ std::string fault(const Piece& piece) {
   }
   if (!is_utf8(piece.text)) return "is not UTF-8";
   if (piece.text.find('\0') != std::string_view::npos) return "contains a NUL byte";
-  if (!std::isfinite(piece.score) || std::abs(piece.score) > kMaxScore)
-    return fmt::format("has the score {}", piece.score);
-  if (piece.type < kNormal || piece.type > kByte) return fmt::format("has the unknown type {}", piece.type);
+  if (!std::isfinite(piece.score)) return fmt::format("has the score {}", piece.score);
+  if (piece.type < PieceType::kNormal || piece.type > PieceType::kByte) {
+    return fmt::format("has the unknown type {}", static_cast<uint64_t>(piece.type));
+  }
   return "";
 }
 
@@ -75,27 +49,16 @@ void check_nesting(std::vector<std::string_view> symbols) {
 
 class ModelCheck {
  public:
-  void run(std::string_view model) {
-    for (WireReader reader(model); reader.next();) {
-      switch (reader.field()) {
-        case 1:
-          add_piece(read_piece(reader.bytes()));
-          break;
-        case 2:
-          read_trainer_spec(reader.bytes());
-          break;
-        case 3:
-        case 5:
-          check_normalizer(reader.bytes());
-          break;  // 5 is the denormaliser
-        case 4:
-          if (reader.bytes().size() > kMaxSelfTestBytes) throw Malformed{"its self-test is too long"};
-          break;
-        default:
-          break;
+  void run(std::string_view content) {
+    for (WireReader reader(content); reader.next();) {
+      if (reader.field() == 3 || reader.field() == 5) check_normalizer(reader.bytes());  // 5 is the denormalizer
+      if (reader.field() == 4 && reader.bytes().size() > kMaxSelfTestBytes) {
+        throw Malformed{"its self-test is too long"};
       }
     }
-    check_whole();
+    const SentencePieceModel model = read_sentencepiece_model(content);
+    for (const Piece& piece : model.pieces) add_piece(piece);
+    check_whole(model.model_type);
   }
 
  private:
@@ -103,15 +66,9 @@ class ModelCheck {
     std::string wrong = fault(piece);
     if (!wrong.empty()) throw Malformed{fmt::format("piece {} {}", count_, wrong)};
     if (++count_ > kMaxPieces) throw Malformed{fmt::format("it has more than {} pieces", kMaxPieces)};
-    if (piece.type == kNormal) ++normal_;
-    if (piece.type == kUnknown) ++unknown_;
-    if (piece.type == kUserDefined) symbols_.push_back(piece.text);
-  }
-
-  void read_trainer_spec(std::string_view message) {
-    for (WireReader reader(message); reader.next();) {
-      if (reader.field() == 3) model_type_ = reader.varint();
-    }
+    if (piece.type == PieceType::kNormal) ++normal_;
+    if (piece.type == PieceType::kUnknown) ++unknown_;
+    if (piece.type == PieceType::kUserDefined) symbols_.push_back(piece.text);
   }
 
   static void check_normalizer(std::string_view message) {
@@ -120,10 +77,10 @@ class ModelCheck {
     }
   }
 
-  void check_whole() {
+  void check_whole(uint64_t model_type) {
     if (count_ == 0) throw Malformed{"it has no pieces"};
-    if (model_type_ != kUnigram && model_type_ != kBpe) {
-      throw Malformed{fmt::format("its model type is {}; 1 (unigram) and 2 (BPE) are supported", model_type_)};
+    if (model_type != SentencePieceModel::kUnigram && model_type != SentencePieceModel::kBpe) {
+      throw Malformed{fmt::format("its model type is {}; 1 (unigram) and 2 (BPE) are supported", model_type)};
     }
     if (unknown_ != 1) throw Malformed{fmt::format("it has {} pieces for unknown text instead of one", unknown_)};
     if (normal_ == 0) throw Malformed{"it has no ordinary pieces"};
@@ -131,7 +88,6 @@ class ModelCheck {
   }
 
   size_t count_ = 0, normal_ = 0, unknown_ = 0;
-  uint64_t model_type_ = kUnigram;  // the format's default
   std::vector<std::string_view> symbols_;
 };
 

@@ -3,13 +3,19 @@
 #include <sentencepiece_processor.h>
 
 #include <algorithm>
+#include <mutex>
 
+#include "data/json/json_text.h"
+#include "data/tokenizers/json_tokenizer.h"
 #include "data/tokenizers/sentencepiece_check.h"
+#include "data/tokenizers/sentencepiece_json.h"
 #include "data/tokenizers/special_tokens.h"
 #include "data/tokenizers/text/characters.h"
 #include "data/tokenizers/tokenizer_files.h"
+#include "data/tokenizers/tokenizer_probe.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/log.h"
 
 namespace trainer::data {
 namespace {
@@ -21,14 +27,14 @@ constexpr std::string_view kSpaceMark = "\u2581";  // SentencePiece's visible sp
 
 class SentencePieceTokenizer : public Tokenizer {
  public:
-  explicit SentencePieceTokenizer(const fs::path& path) : files_(tokenizer_files_in(path.parent_path())) {
+  explicit SentencePieceTokenizer(const fs::path& path)
+      : path_(path), files_(tokenizer_files_in(path.parent_path())), settings_(read_tokenizer_settings(path)) {
     load(path);
-    TokenizerSettings settings = read_tokenizer_settings(path);
-    add_special_tokens(settings);
-    bos_id_ = special_id(settings.bos_token, processor_.bos_id());
-    eos_id_ = special_id(settings.eos_token, processor_.eos_id());
-    unk_id_ = special_id(settings.unk_token, processor_.unk_id());
-    pad_id_ = special_id(settings.pad_token, processor_.pad_id());
+    add_special_tokens();
+    bos_id_ = special_id(settings_.bos_token, processor_.bos_id());
+    eos_id_ = special_id(settings_.eos_token, processor_.eos_id());
+    unk_id_ = special_id(settings_.unk_token, processor_.unk_id());
+    pad_id_ = special_id(settings_.pad_token, processor_.pad_id());
     if (eos_id_ < 0) {
       throw InputError(
           "{}: the tokenizer has no end-of-sequence piece </s>.\nName it as eos_token in tokenizer_config.json.",
@@ -36,56 +42,25 @@ class SentencePieceTokenizer : public Tokenizer {
     }
     size_ = std::max<int64_t>(processor_.GetPieceSize(), special_.end_id());
     // LLaMA's tokenizers put <s> in front, and T5's and the like </s> behind.
-    bool llama = path.filename() == "tokenizer.model" && bos_id_ >= 0 && settings.extra_ids == 0;
-    add_bos_ = settings.add_bos.value_or(llama) && bos_id_ >= 0;
-    add_eos_ = settings.add_eos.value_or(!llama);
-    if (!settings.legacy) guard_ = processor_.IdToPiece(processor_.unk_id());
-    chat_templates_ = std::move(settings.chat_templates);
+    bool llama = path.filename() == "tokenizer.model" && bos_id_ >= 0 && settings_.extra_ids == 0;
+    add_bos_ = settings_.add_bos.value_or(llama) && bos_id_ >= 0;
+    add_eos_ = settings_.add_eos.value_or(!llama);
+    if (!settings_.legacy) guard_ = choose_guard();
   }
 
   std::vector<int32_t> encode(std::string_view text, bool add_special) const override {
-    std::string repaired;
-    if (repair_utf8(text, repaired)) text = repaired;
     std::vector<int32_t> ids;
-    if (add_special && add_bos_) ids.push_back(bos_id_);
-    for (const SpecialTokens::Part& part : special_.split(text)) {
-      if (part.id >= 0) {
-        ids.push_back(part.id);
-      } else {
-        bool follows = part.text.data() != text.data();
-        std::vector<int> pieces = encode_part(follows ? guard_ + std::string(part.text) : std::string(part.text));
-        ids.insert(ids.end(), pieces.begin() + static_cast<ptrdiff_t>(follows ? guard_size() : 0), pieces.end());
-      }
-    }
-    if (add_special && add_eos_) ids.push_back(eos_id_);
+    for_each_token(text, add_special, [&](int32_t id, size_t, size_t) { ids.push_back(id); });
     return ids;
   }
 
   TokenOffsets encode_with_offsets(std::string_view text, bool add_special) const override {
-    std::string repaired;
-    if (repair_utf8(text, repaired)) text = repaired;
     TokenOffsets result;
-    auto push = [&](int32_t id, size_t begin, size_t end) {
+    for_each_token(text, add_special, [&](int32_t id, size_t begin, size_t end) {
       result.ids.push_back(id);
       result.begins.push_back(begin);
       result.ends.push_back(end);
-    };
-    if (add_special && add_bos_) push(bos_id_, 0, 0);
-    for (const SpecialTokens::Part& part : special_.split(text)) {
-      auto start = static_cast<size_t>(part.text.data() - text.data());
-      if (part.id >= 0) {
-        push(part.id, start, start + part.text.size());
-        continue;
-      }
-      const std::string& guard = start > 0 ? guard_ : kNoGuard;
-      auto proto = processor_.EncodeAsImmutableProto(guard + std::string(part.text));  // owns its pieces
-      auto pieces = proto.pieces();
-      for (size_t i = guard.empty() ? 0 : guard_size(); i < pieces.size(); ++i) {
-        push(static_cast<int32_t>(pieces[i].id()), start + pieces[i].begin() - guard.size(),
-             start + pieces[i].end() - guard.size());
-      }
-    }
-    if (add_special && add_eos_) push(eos_id_, text.size(), text.size());
+    });
     return result;
   }
 
@@ -126,23 +101,72 @@ class SentencePieceTokenizer : public Tokenizer {
   int32_t eos_id() const override { return eos_id_; }
   int32_t unk_id() const override { return unk_id_; }
   const std::vector<fs::path>& files() const override { return files_; }
-  const std::string* chat_template(std::string_view name) const override {
-    auto found = chat_templates_.find(name);
-    return found == chat_templates_.end() ? nullptr : &found->second;
+  const ChatTemplates& chat_templates() const override { return settings_.chat_templates; }
+
+  std::string tokenizer_json() const override {
+    std::call_once(json_once_, [this] { json_ = make_json(); });
+    return json_;
   }
 
  private:
   static inline const std::string kNoGuard;
 
-  std::vector<int> encode_part(const std::string& text) const {
-    std::vector<int> pieces;
-    auto status = processor_.Encode(text, &pieces);
-    if (!status.ok()) throw InputError("the tokenizer cannot encode a text: {}.", status.ToString());
-    return pieces;
+  /// Calls push(id, begin, end) for each token of `text`.
+  template <class Push>
+  void for_each_token(std::string_view text, bool add_special, const Push& push) const {
+    std::string repaired;
+    if (repair_utf8(text, repaired)) text = repaired;
+    if (add_special && add_bos_) push(bos_id_, 0, 0);
+    for (const SpecialTokens::Part& part : special_.split(text)) {
+      auto start = static_cast<size_t>(part.text.data() - text.data());
+      if (part.id >= 0) {
+        push(part.id, start, start + part.text.size());
+      } else {
+        encode_part(part.text, start, push);
+      }
+    }
+    if (add_special && add_eos_) push(eos_id_, text.size(), text.size());
   }
 
-  /// How many pieces the guard takes.
-  size_t guard_size() const { return guard_.empty() ? 0 : encode_part(guard_).size(); }
+  /// A part that follows a special token is encoded behind the guard, whose own pieces are left out. Unknown characters
+  /// in a row are one piece: that of the guard is the part's too if it goes on.
+  template <class Push>
+  void encode_part(std::string_view part, size_t start, const Push& push) const {
+    const std::string& guard = start > 0 ? guard_ : kNoGuard;
+    sentencepiece::ImmutableSentencePieceText encoded;
+    auto status = processor_.Encode(guard + std::string(part), encoded.mutable_proto());
+    if (!status.ok()) throw InputError("the tokenizer cannot encode a text: {}.", status.ToString());
+    for (const auto& piece : encoded.pieces()) {
+      const auto id = static_cast<int32_t>(piece.id());
+      const bool is_guards =
+          piece.begin() < guard.size() && (id != processor_.unk_id() || piece.piece().ends_with(guard));
+      if (is_guards) continue;
+      push(id, start + std::max<size_t>(piece.begin(), guard.size()) - guard.size(),
+           start + piece.end() - guard.size());
+    }
+  }
+
+  /// Whether an unknown character comes through normalization.
+  bool is_kept(const std::string& character) const {
+    std::vector<int> ids = processor_.EncodeAsIds(character);
+    return std::any_of(ids.begin(), ids.end(),
+                       [&](int id) { return processor_.IsUnknown(id) || processor_.IsByte(id); });
+  }
+
+  /// A character that is in no piece, so that nothing merges with it, and that normalization leaves as it is.
+  std::string choose_guard() const {
+    for (char32_t code = 0xE000; code < 0xF900; ++code) {  // private use
+      std::string guard;
+      append_char(guard, code);
+      bool known = false;
+      for (int id = 0; id < processor_.GetPieceSize() && !known; ++id) {
+        known = processor_.IdToPiece(id).find(guard) != std::string::npos;
+      }
+      if (!known && is_kept(guard)) return guard;
+    }
+    throw InputError("{}: it has a piece for every character of private use, and `legacy: false` needs one without.",
+                     path_.string());
+  }
 
   void load(const fs::path& path) {
     std::string model = read_file(path, kMaxModelBytes);
@@ -151,15 +175,15 @@ class SentencePieceTokenizer : public Tokenizer {
     if (!status.ok()) throw InputError("{}: SentencePiece refuses this model: {}.", path.string(), status.ToString());
   }
 
-  void add_special_tokens(const TokenizerSettings& settings) {
-    for (const auto& [id, token] : settings.added) special_.add(token.content, {id, token.lstrip, token.rstrip});
+  void add_special_tokens() {
+    for (const auto& [id, token] : settings_.added) special_.add(token.content, {id, token.lstrip, token.rstrip});
     int32_t pieces = processor_.GetPieceSize();
     for (int32_t id = 0; id < pieces; ++id) {
       if (processor_.IsControl(id) || processor_.IsUnknown(id)) special_.add(processor_.IdToPiece(id), {id});
     }
-    for (int32_t i = 0; i < settings.extra_ids; ++i) {
+    for (int32_t i = 0; i < settings_.extra_ids; ++i) {
       std::string text = fmt::format("<extra_id_{}>", i);
-      auto id = static_cast<int32_t>(pieces + settings.extra_ids - 1 - i);
+      auto id = static_cast<int32_t>(pieces + settings_.extra_ids - 1 - i);
       if (!id_of(text)) special_.add(text, {id, true, true});
     }
   }
@@ -173,6 +197,44 @@ class SentencePieceTokenizer : public Tokenizer {
     return id;
   }
 
+  std::string make_json() const {
+    SentencePieceSetup setup;
+    setup.legacy = settings_.legacy;
+    for (const auto& [text, token] : special_.all()) {
+      auto added = settings_.added.find(token.id);
+      setup.special[token.id] = {.content = text,
+                                 .lstrip = token.strip_left,
+                                 .rstrip = token.strip_right,
+                                 .normalized = false,
+                                 .special = added == settings_.added.end() || added->second.special};
+    }
+    if (add_bos_) setup.bos = piece_of(setup.bos_id = bos_id_);
+    if (add_eos_) setup.eos = piece_of(setup.eos_id = eos_id_);
+    const std::string content = processor_.serialized_model_proto();
+    const SentencePieceModel model = read_sentencepiece_model(content);
+    std::string text = sentencepiece_json(model, setup).dump();
+    const std::string difference = difference_of(text, model.model_type == SentencePieceModel::kUnigram);
+    if (difference.empty()) return text;
+    log::warning(
+        "warning: {}: no tokenizer.json is written next to it, as it would give other ids: {}.\n"
+        "transformers reads such a model by rules of its own: compare its ids with those of `trainer tokenize --ids`.",
+        path_.string(), difference);
+    return "";
+  }
+
+  /// Where the tokenizer that `text` describes differs from this one; "" nowhere. Of equally likely pieces, the
+  /// libraries may choose another order: they add up scores in 32 and 64 bits.
+  std::string difference_of(const std::string& text, bool is_unigram) const {
+    std::vector<std::string> special;
+    for (const auto& [token, unused] : special_.all()) special.push_back(token);
+    try {
+      auto other = make_json_tokenizer(parse_json(text, "tokenizer.json"), "tokenizer.json", {});
+      return first_difference(*this, *other, special, is_unigram);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+  }
+
   /// Decodes and empties `run`. SentencePiece drops the first space of a text, which counts after a special token.
   void append_run(std::vector<int>& run, std::string& text) const {
     if (run.empty()) return;
@@ -184,16 +246,18 @@ class SentencePieceTokenizer : public Tokenizer {
     run.clear();
   }
 
+  fs::path path_;
+  std::vector<fs::path> files_;
+  TokenizerSettings settings_;
   sentencepiece::SentencePieceProcessor processor_;
   SpecialTokens special_;
-  std::vector<fs::path> files_;
   int64_t size_ = 0;
-  // Put before a text that follows a special token, and its pieces taken away again, so that the model's space in front
-  // goes with it: so do transformers' tokenizers that are not "legacy".
+  // Without `legacy`: stands before a text that follows a special token, so that the model's space in front goes there.
   std::string guard_;
-  std::map<std::string, std::string, std::less<>> chat_templates_;
   bool add_bos_ = false, add_eos_ = true;
   int32_t pad_id_ = -1, bos_id_ = -1, eos_id_ = -1, unk_id_ = -1;
+  mutable std::once_flag json_once_;
+  mutable std::string json_;
 };
 
 }  // namespace

@@ -1,19 +1,20 @@
 #include "data/tokenizers/special_tokens.h"
 
-#include <algorithm>
+#include "data/tokenizers/text/characters.h"
 
 namespace trainer::data {
 namespace {
 
-constexpr std::string_view kSpace = " \t\r\n\v\f";
-
 std::string_view strip_left(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
+  while (!text.empty() && is_white_space(char_at(text, 0).code)) text.remove_prefix(char_at(text, 0).length);
   return text;
 }
 
 std::string_view strip_right(std::string_view text) {
-  return text.substr(0, text.find_last_not_of(kSpace) + 1);
+  while (!text.empty() && is_white_space(char_before(text, text.size()).code)) {
+    text.remove_suffix(char_before(text, text.size()).length);
+  }
+  return text;
 }
 
 }  // namespace

@@ -35,6 +35,8 @@ class SpecialTokens {
 
   /// The token of that text; null when there is none.
   const SpecialToken* find(std::string_view text) const;
+  /// All, by their text.
+  const std::map<std::string, SpecialToken, std::less<>>& all() const { return tokens_; }
   /// The text of a special id; null when `id` is none.
   const std::string* text_of(int32_t id) const;
   /// One more than the largest id; 0 without tokens.

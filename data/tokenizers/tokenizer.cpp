@@ -67,12 +67,18 @@ void check_fits(const Tokenizer& tokenizer, int64_t vocab_size) {
       tokenizer.files().empty() ? "" : tokenizer.files().front().string(), tokenizer.size(), vocab_size);
 }
 
-void copy_files(const Tokenizer& tokenizer, const fs::path& folder) {
-  for (const fs::path& file : tokenizer.files()) publish_file(folder / file.filename(), read_file(file));
-}
-
 TokenOffsets Tokenizer::encode_with_offsets(std::string_view, bool) const {
   throw InternalError("this tokenizer has no offsets");
+}
+
+const ChatTemplates& Tokenizer::chat_templates() const {
+  static const ChatTemplates kNone;
+  return kNone;
+}
+
+const std::string* Tokenizer::chat_template(std::string_view name) const {
+  auto found = chat_templates().find(name);
+  return found == chat_templates().end() ? nullptr : &found->second;
 }
 
 }  // namespace trainer::data

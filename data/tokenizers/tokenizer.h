@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,6 +20,9 @@ struct TokenOffsets {
   std::vector<int32_t> ids;
   std::vector<size_t> begins, ends;
 };
+
+/// Jinja by name; "default" is the one without a name.
+using ChatTemplates = std::map<std::string, std::string, std::less<>>;
 
 /// Turns text into token ids as the model's own tokenizer does. Safe to use from several threads.
 class Tokenizer {
@@ -51,11 +55,17 @@ class Tokenizer {
   virtual int32_t eos_id() const = 0;
   virtual int32_t unk_id() const = 0;
 
-  /// The chat template (Jinja) of that name that came with the tokenizer; null when there is none.
-  virtual const std::string* chat_template(std::string_view name = "default") const { return nullptr; }
+  /// The chat templates (Jinja) that came with the tokenizer, by name.
+  virtual const ChatTemplates& chat_templates() const;
+  /// The one of that name; null when there is none.
+  const std::string* chat_template(std::string_view name = "default") const;
 
-  /// The files that make up this tokenizer, to be copied into a saved model's folder.
+  /// The files that make up this tokenizer.
   virtual const std::vector<std::filesystem::path>& files() const = 0;
+
+  /// A tokenizer.json for readers that don't read `files()` as this tokenizer does; "" when they do, or when none gives
+  /// the same ids, which a warning reports.
+  virtual std::string tokenizer_json() const { return ""; }
 };
 
 /// The tokenizer in `config.path`, or in `model_path` when that is empty.
@@ -66,8 +76,5 @@ std::unique_ptr<Tokenizer> open_tokenizer(const config::TokenizerConfig& config,
 /// Checks that every id of the tokenizer has a row in an embedding of `vocab_size` rows.
 /// Errors: InputError with both sizes.
 void check_fits(const Tokenizer& tokenizer, int64_t vocab_size);
-
-/// Copies the tokenizer's files into a folder that exists. Errors: MachineError.
-void copy_files(const Tokenizer& tokenizer, const std::filesystem::path& folder);
 
 }  // namespace trainer::data

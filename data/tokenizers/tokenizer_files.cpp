@@ -158,11 +158,6 @@ void read_chat_templates(const json& config, const fs::path& folder, TokenizerSe
 
 }  // namespace
 
-const std::string* TokenizerSettings::chat_template(std::string_view name) const {
-  auto found = chat_templates.find(name);
-  return found == chat_templates.end() ? nullptr : &found->second;
-}
-
 std::vector<std::string> TokenizerSettings::special_tokens() const {
   std::vector<std::string> all = {bos_token, eos_token, unk_token, pad_token};
   all.insert(all.end(), other_special.begin(), other_special.end());

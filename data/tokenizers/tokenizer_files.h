@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/tokenizers/added_tokens.h"
+#include "data/tokenizers/tokenizer.h"
 
 namespace trainer::data {
 
@@ -25,10 +26,8 @@ struct TokenizerSettings {
   bool legacy = true;  // a space is put in front of each part between special tokens
   bool add_prefix_space = false, lowercase = true, split_ideographs = true;
   std::optional<bool> strip_accents;
-  std::map<std::string, std::string, std::less<>> chat_templates;  // by name; "default" is the one without
+  ChatTemplates chat_templates;
 
-  /// Null when there is none of that name.
-  const std::string* chat_template(std::string_view name) const;
   /// All configured special tokens.
   std::vector<std::string> special_tokens() const;
 };

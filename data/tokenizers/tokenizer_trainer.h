@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "data/tokenizers/save_tokenizer.h"
+
 namespace trainer::data {
 
 /// Whose files a tokenizer looks like:
@@ -19,11 +21,6 @@ struct TokenizerTraining {
   TokenizerLayout layout = TokenizerLayout::kT5;
   std::string model_type;  // unigram or bpe; "": unigram for T5, else bpe
   int64_t extra_ids = 100;
-};
-
-/// A file of a tokenizer's folder.
-struct TokenizerFile {
-  std::string name, content;
 };
 
 /// The files of a tokenizer learnt from `texts` by SentencePiece, what holds the pieces first. The same texts give the

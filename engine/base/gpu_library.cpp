@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
@@ -16,10 +17,19 @@ std::string gpu_library_path() {
   return beside_program("libtrainer_cuda.so").string();
 }
 
-int64_t visible_gpus() {
+int64_t installed_gpus() {
   int64_t count = 0;
-  std::error_code ignored;
-  while (fs::exists(fmt::format("/dev/nvidia{}", count), ignored)) ++count;
+  std::error_code none;
+  for (const auto& device : fs::directory_iterator("/dev", none)) {
+    const std::string name = device.path().filename();
+    const std::string number = name.starts_with("nvidia") ? name.substr(6) : "";  // a container may have nvidia2 alone
+    count += !number.empty() && std::all_of(number.begin(), number.end(), [](unsigned char c) { return isdigit(c); });
+  }
+  return count;
+}
+
+int64_t visible_gpus() {
+  const int64_t count = installed_gpus();
   const char* const given = std::getenv("CUDA_VISIBLE_DEVICES");
   if (given == nullptr) return count;
   const std::string_view visible = given;

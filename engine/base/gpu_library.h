@@ -11,7 +11,10 @@ std::string gpu_library_path();
 /// "this build has no GPU support". Completes "…, and <reason>"; "" when nothing speaks against it.
 std::string why_no_gpus(int64_t ranks);
 
-/// How many GPUs the driver shows: those of CUDA_VISIBLE_DEVICES, where that is set.
+/// How many GPUs the driver shows.
+int64_t installed_gpus();
+
+/// How many of them CUDA may use: those of CUDA_VISIBLE_DEVICES, where that is set.
 int64_t visible_gpus();
 
 }  // namespace trainer

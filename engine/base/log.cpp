@@ -3,19 +3,55 @@
 #include <unistd.h>
 
 #include <memory>
+#include <mutex>
+#include <string>
 #include <vector>
 
+#include <spdlog/details/os.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include "engine/base/safe_text.h"
+#include "engine/base/screen.h"
 
 namespace trainer::log {
 namespace {
 
+const char* color_of(spdlog::level::level_enum level) {
+  switch (level) {
+    case spdlog::level::info:
+      return "\x1b[32m";
+    case spdlog::level::warn:
+      return "\x1b[33m\x1b[1m";
+    case spdlog::level::err:
+      return "\x1b[31m\x1b[1m";
+    default:
+      return "\x1b[36m";
+  }
+}
+
+/// Standard error. spdlog's own sinks wait for a terminal that takes nothing: [Note Lost screens].
+class Screen : public spdlog::sinks::base_sink<std::mutex> {
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    std::string text(line.data(), line.size());
+    if (colors_ && message.color_range_end > message.color_range_start) {
+      text.insert(message.color_range_end, "\x1b[m");
+      text.insert(message.color_range_start, color_of(message.level));
+    }
+    screen::write(STDERR_FILENO, text);
+  }
+  void flush_() override {}
+
+ private:
+  const bool colors_ = isatty(STDERR_FILENO) == 1 && spdlog::details::os::is_color_terminal();
+};
+
 std::shared_ptr<spdlog::logger>& logger() {
-  static auto instance = spdlog::stderr_color_mt("trainer");
+  static auto instance = std::make_shared<spdlog::logger>("trainer", std::make_shared<Screen>());
   return instance;
 }
 
@@ -36,7 +72,7 @@ spdlog::level::level_enum level_of(Level level) {
 }  // namespace
 
 void open(Level least, const std::string& prefix, const std::string& file) {
-  auto screen = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
+  auto screen = std::make_shared<Screen>();
   screen->set_level(level_of(least));
   const char* over_progress_bar = isatty(STDERR_FILENO) ? "\r\x1b[K" : "";  // it stands in the last line, unfinished
   screen->set_pattern(over_progress_bar + (prefix.empty() ? "%^%v%$" : fmt::format("%^[{}] %v%$", prefix)));

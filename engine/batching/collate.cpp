@@ -60,4 +60,9 @@ models::Batch collate(const data::Samples& samples, std::span<const int64_t> pos
   return batch;
 }
 
+int64_t sample_count(const nn::Layout& layout) {
+  return std::count_if(layout.positions.begin(), layout.positions.end(),
+                       [](int64_t position) { return position < kPartStride; });
+}
+
 }  // namespace trainer::batching

@@ -13,4 +13,8 @@ namespace trainer::batching {
 models::Batch collate(const data::Samples& samples, std::span<const int64_t> positions,
                       const std::function<int64_t(int64_t)>& index_of);
 
+/// The samples of a batch that `layout` describes. One whose documents don't see each other has several spans, and
+/// counts once.
+int64_t sample_count(const nn::Layout& layout);
+
 }  // namespace trainer::batching

@@ -77,6 +77,10 @@ Conditions conditions_from(const json& manifest) {
   return manifest.value("conditions", json::object()).get<Conditions>();
 }
 
+std::vector<std::string> classes_from(const json& manifest) {
+  return manifest.value("classes", json::array()).get<std::vector<std::string>>();
+}
+
 int64_t count_of(const json& value, std::string_view name) {
   constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
   if (!value.is_number_unsigned() || value.get<uint64_t>() > kMost)
@@ -125,7 +129,8 @@ Contents read_contents(const fs::path& folder) {
                       all.at("optimizer"),
                       all.at("metrics"),
                       files_from(all.at("files")),
-                      conditions_from(all)};
+                      conditions_from(all),
+                      classes_from(all)};
     check_step(folder, contents.step);
     return contents;
   } catch (const json::exception& error) {

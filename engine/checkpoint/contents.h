@@ -32,6 +32,7 @@ struct Contents {
   std::map<std::string, double> metrics;  // "eval_loss", …: measured at this step
   std::vector<StoredFile> files;          // all but the manifest
   Conditions conditions{};
+  std::vector<std::string> classes{};  // of a classifier, in the order of its outputs; earlier versions wrote none
 
   /// Of all files that are listed.
   int64_t bytes() const;
@@ -47,6 +48,7 @@ nlohmann::json unsealed(const std::string& text, const std::filesystem::path& pa
 Contents read_contents(const std::filesystem::path& folder);
 
 Conditions conditions_from(const nlohmann::json& manifest);
+std::vector<std::string> classes_from(const nlohmann::json& manifest);
 
 /// A whole number, called `name` in messages. Errors: InputError when it is negative, beyond 63 bits or no whole
 /// number.

@@ -54,6 +54,7 @@ struct Manifest {
   std::vector<StoredFile> files;
   std::vector<SavedTensor> tensors;
   Conditions conditions{};
+  std::vector<std::string> classes{};  // contents.h
 };
 
 /// With its seal (contents.h).

@@ -148,6 +148,20 @@ void Saver::wait_for_copy() {
   if (copy_.valid() && options_.beside_training) copy_.get();
 }
 
+void Saver::record(int64_t step, const std::map<std::string, double>& metrics) const {
+  if (comm_.rank() != 0 || metrics.empty()) return;
+  const fs::path folder = checkpoint_path(options_.output_dir, step);
+  const std::string problem = problem_of([&] {
+    Manifest manifest = read_manifest(folder.string());
+    manifest.metrics = metrics;
+    require_own_folder();
+    publish_file(folder / "manifest.json", to_json(manifest));
+    rotate(options_.output_dir, options_.keep, step);
+  });
+  if (!problem.empty())
+    log::warning("warning: {} does not record what was measured at it: {}", folder.filename().string(), problem);
+}
+
 void Saver::advance() {
   const Report mine = work_.valid() ? work_.get() : Report{};
   const nlohmann::json said = {{"problem", mine.problem}, {"written", mine.written}};

@@ -65,6 +65,8 @@ class Saver {
   void finish();
   /// Returns when weights and optimiser state may change.
   void wait_for_copy();
+  /// Adds what was measured after the checkpoint of `step` was saved, and rotates by it. A failure is a warning.
+  void record(int64_t step, const std::map<std::string, double>& metrics) const;
 
  private:
   enum class Phase { kIdle, kWriting, kPublishing };

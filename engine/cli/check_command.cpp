@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "engine/base/screen.h"
 #include "engine/cli/flags.h"
 #include "engine/cli/problem_report.h"
 #include "engine/cli/worker.h"
@@ -8,10 +9,15 @@ namespace trainer::cli {
 
 int run_check(const Arguments& arguments) {
   CLI::App app("Finds what is wrong with a configuration and the files it names, without starting a run.", "check");
-  app.footer("  --json: as one JSON object on standard output, for scripts\n");
+  app.footer(
+      "  --json: as one JSON object on standard output, for scripts\n"
+      "  --gpu_memory N|CARD: GiB of each rank's GPU, or its name (H100, \"A100 80GB\"): too much for it is an error, "
+      "with\n    what would fit; without the flag, the memory of the GPUs that are here\n");
   PlanFlags flags(app);
   bool json = false;
+  std::string gpu_memory;
   app.add_flag("--json", json);
+  app.add_option("--gpu_memory", gpu_memory);
   if (!flags.parse(arguments)) return 0;
   config::Plan plan;
   try {
@@ -21,11 +27,14 @@ int run_check(const Arguments& arguments) {
     if (json) {
       fmt::print("{}\n", problem_json(problems));
     } else {
-      fmt::print(stderr, "{}", problem_report(problems, wants_colour()));
+      screen::error("{}", problem_report(problems, wants_colour()));
     }
     return kUsageFailure;
   }
-  become_worker(json ? Arguments{"check", "--json"} : Arguments{"check"}, &plan);
+  Arguments words{"check"};
+  if (json) words.emplace_back("--json");
+  if (!gpu_memory.empty()) words.insert(words.end(), {"--gpu_memory", gpu_memory});
+  become_worker(words, &plan);
 }
 
 }  // namespace trainer::cli

@@ -12,6 +12,7 @@
 #include "engine/base/edit_distance.h"
 #include "engine/base/errors.h"
 #include "engine/base/folder_lock.h"
+#include "engine/base/log.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/checkpoint/contents.h"
 #include "engine/cli/flags.h"
@@ -160,6 +161,8 @@ int prune(const Arguments& arguments) {
   all = checkpoint::find_checkpoints(folder);  // a run may have ended meanwhile
   // Damaged ones don't count: so many that are whole must stay, whatever is newer.
   std::erase_if(all, [](const Found& one) { return !problem_of(one.folder).empty(); });
+  if (keep.best_by != "none" && checkpoint::best_checkpoint(all, keep.best_by) == nullptr)
+    log::warning("warning: no checkpoint in {} has an eval_{}: the newest are kept", folder, keep.best_by);
   for (const Found& one : checkpoint::superfluous(all, keep)) {
     fmt::print("{} {}\n", dry_run ? "would remove" : "removing", one.folder.filename().string());
     if (!dry_run) checkpoint::remove_checkpoint(one.folder);

@@ -26,13 +26,37 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Asks the worker once a model: going back asks again.
-std::optional<config::ModelDescription> describe(const std::string& model) {
-  static std::map<std::string, std::optional<config::ModelDescription>> known;
-  const auto found = known.find(model);
-  if (found != known.end()) return found->second;
-  const auto printed = ask_worker({"describe-model", model});
-  return known[model] = printed ? config::parse_description(*printed) : std::nullopt;
+/// What `describe` says of each thing, asked once: going back asks again.
+template <class Description, class Describe>
+std::optional<Description> remembered(const std::string& key, Describe describe) {
+  static std::map<std::string, std::optional<Description>> known;
+  const auto found = known.find(key);
+  return found != known.end() ? found->second : known[key] = describe();
+}
+
+std::optional<config::ModelDescription> describe_model(const std::string& model, const std::string& task) {
+  return remembered<config::ModelDescription>(model + "\n" + task, [&] {
+    const auto printed = ask_worker({"describe-model", model, task});
+    return printed ? config::parse_description(*printed) : std::nullopt;
+  });
+}
+
+std::optional<config::DataDescription> describe_data(const config::DataConfig& data) {
+  config::Plan plan;
+  plan.config.data = data;
+  return remembered<config::DataDescription>(config::to_text(plan), [&] {
+    const auto printed = ask_prepare({"describe-data"}, &plan);
+    return printed ? config::parse_data(*printed) : std::nullopt;
+  });
+}
+
+std::optional<config::TokenizerDescription> describe_tokenizer(const std::string& path) {
+  return remembered<config::TokenizerDescription>(path, [&] {
+    config::Plan plan;
+    plan.config.tokenizer.path = path;
+    const auto printed = ask_prepare({"describe-tokenizer"}, &plan);
+    return printed ? config::parse_tokenizer(*printed) : std::nullopt;
+  });
 }
 
 /// Asks as another one does. Answers that end too early, on a pipe, are no answers: nobody chose the rest. (Who sits at
@@ -75,9 +99,9 @@ config::WizardDraft start_from(const std::string& file, const config::Surroundin
 void introduce(config::Prompter& prompter, const std::string& file, const config::WizardDraft& draft,
                const config::Surroundings& around) {
   prompter.say("This machine has " + around.machine.text() + ".");
-  if (!draft.document.members.empty()) prompter.say(fmt::format("The answers in {} are offered again.", file));
+  if (!draft.document.members.empty()) prompter.say(fmt::format("Answers from {} are the defaults.", file));
   if (draft.has_comments) prompter.say("Its comments are lost when it is written.");
-  prompter.say("Enter keeps what is offered; < goes back a question.\n");
+  prompter.say("Press Enter for the default, < to go back.\n");
 }
 
 void ask(config::WizardDraft& draft, const WizardOptions& options, const config::Surroundings& around,
@@ -88,10 +112,12 @@ void ask(config::WizardDraft& draft, const WizardOptions& options, const config:
     config::ask_questions(draft, silent, around);
   } else {
     introduce(prompter, options.file, draft, around);
-    config::Surroundings with_worker = around;
-    with_worker.describe_model = describe;
+    config::Surroundings looking = around;
+    looking.describe_model = describe_model;
+    looking.describe_data = describe_data;
+    looking.describe_tokenizer = describe_tokenizer;
     WholePrompter whole(prompter);
-    config::ask_questions(draft, whole, with_worker);
+    config::ask_questions(draft, whole, looking);
   }
 }
 
@@ -107,6 +133,9 @@ std::optional<config::Plan> resolve(const std::string& file) {
   } catch (const ConfigError& error) {
     const bool colour = is_interactive() && wants_colour();
     fmt::print("It is not complete yet:\n{}", problem_report(problems_of(error), colour));
+    return std::nullopt;
+  } catch (const InputError& error) {
+    fmt::print("{}\n", error.what());
     return std::nullopt;
   }
 }

@@ -7,19 +7,13 @@
 #include "engine/base/edit_distance.h"
 #include "engine/base/errors.h"
 #include "engine/base/log.h"
+#include "engine/cli/absent.h"
 #include "engine/cli/launch_flags.h"
 #include "engine/config/files.h"
 #include "engine/config/tables.h"
 
 namespace trainer::cli {
 namespace {
-
-std::string with_underscores(const std::string& argument) {
-  if (!argument.starts_with("--")) return argument;
-  std::string out = argument;
-  std::replace(out.begin() + 2, out.begin() + std::min(out.find('='), out.size()), '-', '_');
-  return out;
-}
 
 /// True when the file stands for itself: it has Accelerate's part too.
 bool is_whole(const std::string& file) {
@@ -46,7 +40,8 @@ std::string about_option(const std::string& flag) {
 
 [[noreturn]] void fail_unknown(const CLI::App& app, const std::string& argument) {
   const std::string name = argument.substr(0, argument.find('='));
-  const std::string hint = about_option(name);
+  const std::string way = instead_of(name);
+  const std::string hint = way.empty() ? about_option(name) : ": " + way;
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) names.push_back(option->get_name());
   throw ConfigError("'{}' is not a flag of `trainer {}`{}", config::shown(name), app.get_name(),
@@ -66,6 +61,13 @@ void refuse_script(const Arguments& arguments, const std::string& command) {
 }
 
 }  // namespace
+
+std::string with_underscores(const std::string& argument) {
+  if (!argument.starts_with("--")) return argument;
+  std::string out = argument;
+  std::replace(out.begin() + 2, out.begin() + std::min(out.find('='), out.size()), '-', '_');
+  return out;
+}
 
 bool parse(CLI::App& app, const Arguments& arguments) {
   std::vector<std::string> reversed;

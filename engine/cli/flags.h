@@ -14,6 +14,9 @@
 
 namespace trainer::cli {
 
+/// A flag as it is declared: with _ for each - of its name.
+std::string with_underscores(const std::string& argument);
+
 /// Parses `arguments`; flags may be spelled with - or _, and truths may be followed by their value. False: help was
 /// asked for and printed.
 /// Errors: ConfigError, with the nearest flag for an unknown one.

@@ -1,30 +1,19 @@
 // Flags of `accelerate launch`, torchrun, torch.distributed.launch and DeepSpeed's launcher that are no key of the
 // file.
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <thread>
 
+#include "engine/base/gpu_library.h"
 #include "engine/cli/launch_flags.h"
 #include "engine/config/reader.h"
 
 namespace trainer::cli {
 namespace {
 
-int64_t count_gpus() {
-  std::error_code error;
-  int64_t count = 0;
-  for (const auto& device : std::filesystem::directory_iterator("/dev", error)) {
-    const std::string name = device.path().filename();
-    const std::string number = name.starts_with("nvidia") ? name.substr(6) : "";
-    count += !number.empty() && std::all_of(number.begin(), number.end(), [](unsigned char c) { return isdigit(c); });
-  }
-  return count;
-}
-
 void set_ranks_per_machine(const std::string& value, const LaunchFlag& flag, Asked& asked) {
   const std::string word = config::lower(value);
-  const int64_t gpus = word == "auto" || word == "gpu" ? count_gpus() : 0;
+  const int64_t gpus = word == "auto" || word == "gpu" ? installed_gpus() : 0;
   int64_t ranks = config::parse_int(value).value_or(0);
   if (gpus > 0) ranks = gpus;
   if (word == "cpu" || (word == "auto" && gpus == 0)) ranks = std::max(1u, std::thread::hardware_concurrency());

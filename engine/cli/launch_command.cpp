@@ -3,6 +3,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/log.h"
+#include "engine/base/screen.h"
 #include "engine/cli/flags.h"
 #include "engine/cli/worker.h"
 #include "engine/cli/worker_child.h"
@@ -90,6 +91,7 @@ int run_launch(const Arguments& arguments) {
   CLI::App app("Runs a configuration.", "launch");
   PlanFlags flags(app);
   if (!flags.parse(arguments)) return 0;
+  screen::outlive();
   const std::optional<config::StartedRank> started = config::started_rank();
   if (!started || started->local_ranks == 1) return launch_ranks(flags, started, nullptr);
   if (started->local_rank == 0) return launch_for_mates(flags, *started);

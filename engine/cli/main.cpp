@@ -1,5 +1,7 @@
+#include "engine/base/screen.h"
 #include "engine/cli/program.h"
 
 int main(int argc, char** argv) {
-  return trainer::cli::run({argv + 1, argv + argc});
+  trainer::screen::open_missing();
+  return trainer::screen::finish_output(trainer::cli::run({argv + 1, argv + argc}));
 }

@@ -9,6 +9,8 @@
 #include "engine/base/errors.h"
 #include "engine/base/log.h"
 #include "engine/base/safe_text.h"
+#include "engine/base/screen.h"
+#include "engine/cli/absent.h"
 #include "engine/config/problems.h"
 
 namespace trainer::cli {
@@ -24,6 +26,8 @@ void print_help() {
 [[noreturn]] void fail_unknown(const std::string& name) {
   std::vector<std::string> names;
   for (const Command& command : commands()) names.emplace_back(command.name);
+  if (const std::string way = instead_of(name); !way.empty())
+    throw ConfigError("there is no command '{}': {}", config::shown(name), way);
   throw ConfigError("there is no command '{}'{}; `trainer --help` lists them", config::shown(name),
                     did_you_mean(name, names));
 }
@@ -39,7 +43,7 @@ int dispatch(const Arguments& arguments) {
     return kDone;
   }
   if (name == "--version") {
-    fmt::print("trainer {}\n", TRAINER_VERSION);
+    fmt::print("trainer {} ({})\n", TRAINER_VERSION, TRAINER_BUILT_WITH);
     return kDone;
   }
   for (const Command& command : commands()) {
@@ -55,17 +59,17 @@ int run(const Arguments& arguments) {
   try {
     return dispatch(arguments);
   } catch (const InternalError& error) {
-    fmt::print(stderr, "{}\nThis is a bug in trainer: please report it, with this message and the configuration.\n",
-               safe_text(error.what()));
+    screen::error("{}\nThis is a bug in trainer: please report it, with this message and the configuration.\n",
+                  safe_text(error.what()));
     return error.code();
   } catch (const Error& error) {
-    fmt::print(stderr, "{}\n", safe_text(error.what()));
+    screen::error("{}\n", safe_text(error.what()));
     return error.code();
   } catch (const std::exception& error) {
-    fmt::print(stderr,
-               "unexpected: {}\nThis is a bug in trainer: please report it, with this message and the "
-               "configuration.\n",
-               safe_text(error.what()));
+    if (screen::is_lost_output(error)) return kDone;
+    screen::error(
+        "unexpected: {}\nThis is a bug in trainer: please report it, with this message and the configuration.\n",
+        safe_text(error.what()));
     return kInternalFailure;
   }
 }

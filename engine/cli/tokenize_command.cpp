@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 
 #include "engine/cli/flags.h"
 #include "engine/cli/worker.h"
@@ -23,7 +24,7 @@ int run_tokenize(const Arguments& arguments) {
   const auto is_show = [](const std::string& word) { return word == "--show" || word.starts_with("--show="); };
   if (std::any_of(arguments.begin(), arguments.end(), is_show)) return show_samples(arguments);
   Arguments words{"tokenize"};
-  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::transform(arguments.begin(), arguments.end(), std::back_inserter(words), with_underscores);
   become_worker(words);
 }
 

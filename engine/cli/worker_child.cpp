@@ -63,9 +63,8 @@ int run_program(std::string (*path)(), const Arguments& arguments, const config:
   return exit_code_of(child);
 }
 
-}  // namespace
-
-std::optional<std::string> ask_worker(const Arguments& arguments, const config::Plan* plan) {
+/// What the program prints; nothing when it fails.
+std::optional<std::string> ask_program(std::string (*path)(), const Arguments& arguments, const config::Plan* plan) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
   const pid_t child = fork_here();
@@ -74,12 +73,22 @@ std::optional<std::string> ask_worker(const Arguments& arguments, const config::
     dup2(nowhere, STDIN_FILENO);
     dup2(ends[1], STDOUT_FILENO);
     dup2(nowhere, STDERR_FILENO);
-    become(worker_path, arguments, plan);
+    become(path, arguments, plan);
   }
   close(ends[1]);
   std::string text = read_to_end(ends[0]);
   close(ends[0]);
   return exit_code_of(child) == kDone ? std::optional(std::move(text)) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> ask_worker(const Arguments& arguments, const config::Plan* plan) {
+  return ask_program(worker_path, arguments, plan);
+}
+
+std::optional<std::string> ask_prepare(const Arguments& arguments, const config::Plan* plan) {
+  return ask_program(prepare_path, arguments, plan);
 }
 
 int run_worker(const Arguments& arguments, const config::Plan& plan) {

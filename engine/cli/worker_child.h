@@ -12,6 +12,8 @@ namespace trainer::cli {
 
 /// What the worker prints for these arguments; nothing when it fails, whyever: it is asked for extras only.
 std::optional<std::string> ask_worker(const Arguments& arguments, const config::Plan* plan = nullptr);
+/// The same of trainer-prepare.
+std::optional<std::string> ask_prepare(const Arguments& arguments, const config::Plan* plan);
 
 /// Runs the worker with its output on the screen, and returns its exit code (128+n when it died of signal n).
 /// Errors: MachineError when it isn't there.

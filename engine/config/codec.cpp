@@ -9,6 +9,12 @@ std::string must_be(const char* what, const Node& node) {
 
 }  // namespace
 
+const OtherDevices* other_devices(const std::string& text) {
+  for (const OtherDevices& other : kOtherDevices)
+    if (lower(text) == lower(std::string(other.name))) return &other;
+  return nullptr;
+}
+
 std::string described(const Node& node) {
   switch (node.kind) {
     case Node::Kind::kNull:

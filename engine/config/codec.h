@@ -104,6 +104,9 @@ Kind kind_of() {
   if constexpr (requires { EnumNames<E>::later; }) {
     for (const std::string_view name : EnumNames<E>::later) kind.known.emplace_back(name);
   }
+  if constexpr (std::same_as<E, DistributedType>) {
+    for (const OtherDevices& other : kOtherDevices) kind.known.emplace_back(other.name);
+  }
   return kind;
 }
 

@@ -29,7 +29,6 @@ struct DsZero {
   DsOffload offload_optimizer, offload_param;
   bool cpu_offload = false, cpu_offload_param = false;  // the same in older files
   Auto<bool> gather_16bit_weights_on_model_save;
-  int64_t hpz_partition_size = 1;  // ranks that share parameters among themselves only
 };
 
 /// `optimizer.params`. What is not given is "auto".

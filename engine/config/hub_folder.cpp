@@ -15,16 +15,6 @@ namespace {
 
 constexpr int64_t kMostOfRef = 200;  // bytes
 
-/// "name" or "organisation/name", as the Hub allows them.
-bool is_hub_name(const std::string& text) {
-  const auto allowed = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.' || c == '/';
-  };
-  return !text.empty() && text.front() != '.' && text.front() != '/' && text.back() != '/' &&
-         std::count(text.begin(), text.end(), '/') <= 1 && text.find("..") == std::string::npos &&
-         std::all_of(text.begin(), text.end(), allowed);
-}
-
 std::string folder_name(const std::string& name) {
   std::string folder = "models--" + name;
   if (const size_t slash = folder.find('/'); slash != std::string::npos) folder.replace(slash, 1, "--");
@@ -41,6 +31,15 @@ std::string first_line(const fs::path& file) {
 }
 
 }  // namespace
+
+bool is_hub_name(const std::string& text) {
+  const auto allowed = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.' || c == '/';
+  };
+  return !text.empty() && text.front() != '.' && text.front() != '/' && text.back() != '/' &&
+         std::count(text.begin(), text.end(), '/') <= 1 && text.find("..") == std::string::npos &&
+         std::all_of(text.begin(), text.end(), allowed);
+}
 
 fs::path hub_cache() {
   for (const auto& [variable, below] : {std::pair("HF_HUB_CACHE", ""), std::pair("HUGGINGFACE_HUB_CACHE", ""),

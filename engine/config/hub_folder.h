@@ -6,6 +6,9 @@
 
 namespace trainer::config {
 
+/// True for "name" or "organisation/name", as the Hub allows them; a folder may be called so too.
+bool is_hub_name(const std::string& text);
+
 /// The folder of the newest snapshot of `name` ("t5-base", "meta-llama/Llama-2-7b-hf") in the cache; "" when it isn't
 /// there, or when `name` is no such name.
 std::string hub_folder(const std::string& name);

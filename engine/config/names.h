@@ -39,20 +39,30 @@ struct EnumNames<DistributedType> {
                                                               {E::kDeepspeed, "DEEPSPEED"},
                                                               {E::kMegatronLm, "MEGATRON_LM"},
                                                               {E::kDataParallel, "DATA_PARALLEL"}};
-  static constexpr std::pair<E, std::string_view> others[] = {{E::kNo, "false"}};  // NO, as YAML 1.1 reads it
+  // NO as YAML 1.1 reads it, and what Accelerate had before parallelism_config.
+  static constexpr std::pair<E, std::string_view> others[] = {{E::kNo, "false"}, {E::kMultiGpu, "TP"}};
   static constexpr std::pair<std::string_view, std::string_view> elsewhere[] = {
-      {"MULTI_XPU", "it is for Intel's GPUs, which this build can't use; on the CPU it is MULTI_CPU"},
-      {"MULTI_HPU", "it is for Intel's Gaudi, which this build can't use; on the CPU it is MULTI_CPU"},
-      {"MULTI_NPU", "it is for Huawei's Ascend, which this build can't use; on the CPU it is MULTI_CPU"},
-      {"MULTI_MLU", "it is for Cambricon's MLUs, which this build can't use; on the CPU it is MULTI_CPU"},
-      {"MULTI_SDAA", "it is for Tecorigin's SDAAs, which this build can't use; on the CPU it is MULTI_CPU"},
-      {"MULTI_MUSA", "it is for Moore Threads' GPUs, which this build can't use; on the CPU it is MULTI_CPU"},
-      {"MULTI_NEURON", "it is for Amazon's Trainium, which this build can't use; on the CPU it is MULTI_CPU"},
-      {"XLA", "it is for Google's TPUs, which this build can't use; on the CPU it is MULTI_CPU"},
-      {"TPU", "it is for Google's TPUs, which this build can't use; on the CPU it is MULTI_CPU"},
-      {"MPS", "it is for Apple's GPUs, which this build can't use; on the CPU it is NO"},
       {"MODEL_PARALLEL", "it is SageMaker's; FSDP spreads a model over ranks"}};
 };
+
+/// Values of Accelerate's distributed_type that name another maker's devices: with use_cpu they are `here`.
+struct OtherDevices {
+  std::string_view name;
+  std::string_view whose;
+  DistributedType here = DistributedType::kMultiGpu;
+};
+inline constexpr OtherDevices kOtherDevices[] = {{"MULTI_XPU", "Intel's GPUs"},
+                                                 {"MULTI_HPU", "Intel's Gaudi"},
+                                                 {"MULTI_NPU", "Huawei's Ascend"},
+                                                 {"MULTI_MLU", "Cambricon's MLUs"},
+                                                 {"MULTI_SDAA", "Tecorigin's SDAAs"},
+                                                 {"MULTI_MUSA", "Moore Threads' GPUs"},
+                                                 {"MULTI_NEURON", "Amazon's Trainium"},
+                                                 {"XLA", "Google's TPUs"},
+                                                 {"TPU", "Google's TPUs"},
+                                                 {"MPS", "Apple's GPUs", DistributedType::kNo}};
+/// The one that `text` names, in any case; null: none.
+const OtherDevices* other_devices(const std::string& text);
 
 template <>
 struct EnumNames<MixedPrecision> {
@@ -60,7 +70,7 @@ struct EnumNames<MixedPrecision> {
   static constexpr std::pair<E, std::string_view> values[] = {{E::kNo, "no"}, {E::kBf16, "bf16"}, {E::kFp16, "fp16"}};
   static constexpr std::pair<E, std::string_view> others[] = {{E::kNo, "false"}};
   static constexpr std::pair<std::string_view, std::string_view> elsewhere[] = {
-      {"fp8", "it needs GPUs that compute in it; bf16 is supported"}};
+      {"fp8", "nothing computes in it; bf16 is supported"}};
 };
 
 template <>

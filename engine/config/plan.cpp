@@ -50,6 +50,12 @@ int64_t Plan::data_ranks() const {
   return std::max<int64_t>(1, world_size() / (p.tp_size * p.cp_size * p.sp_size * p.pp_size));
 }
 
+std::string located(const Plan& plan, const std::string& message) {
+  const auto origin = plan.origins.find(message.substr(0, message.find_first_of(": ")));
+  const bool placed = origin != plan.origins.end() && origin->second != to_string(Mark());
+  return placed ? origin->second + ": " + message : message;
+}
+
 std::string to_text(const Plan& plan) {
   Node root = Node::map();
   root["source"] = Node::scalar(plan.source, true);

@@ -32,6 +32,10 @@ struct Plan {
   int64_t data_ranks() const;
 };
 
+/// `message` behind the place of the option that it begins with ("fsdp_config.fsdp_auto_wrap_policy: …"), where a file,
+/// a flag or the environment set that.
+std::string located(const Plan& plan, const std::string& message);
+
 /// The plan as one YAML document that `parse_plan` reads back: how the launcher hands it to its ranks.
 std::string to_text(const Plan& plan);
 Plan parse_plan(const std::string& text);

@@ -27,6 +27,10 @@ class Problems {
  public:
   void add(const Mark& mark, const std::string& path, const std::string& message, const std::string& rule = "");
 
+  /// What readers of documents find that a run can live with.
+  void warn(const Mark& mark, const std::string& message) { warnings_.push_back(to_string(mark) + ": " + message); }
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
   /// Makes `about(path)` true: what was said may be about it, so that nobody complains that it is missing.
   void mention(const std::string& path) { paths_.insert(path); }
 
@@ -45,6 +49,7 @@ class Problems {
  private:
   std::vector<Problem> found_;
   std::set<std::string> paths_;
+  std::vector<std::string> warnings_;
 };
 
 /// A ConfigError that knows its parts, for those who show them otherwise than as lines.

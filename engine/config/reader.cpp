@@ -4,13 +4,18 @@
 #include <cstdlib>
 #include <set>
 
+#include "engine/base/edit_distance.h"
+#include "engine/base/files.h"
 #include "engine/config/ds_config.h"
 #include "engine/config/given_text.h"
 #include "engine/config/hub_folder.h"
+#include "engine/config/inline_template.h"
 #include "engine/config/tables.h"
 
 namespace trainer::config {
 namespace {
+
+namespace fs = std::filesystem;
 
 std::string parent_of(const std::string& path) {
   const auto dot = path.rfind('.');
@@ -47,14 +52,24 @@ std::string in_ds_config(const std::string& key) {
   return found;
 }
 
+/// Why the program that reads `key` in the section at `prefix` pays no attention to it; "" where it does, or where it
+/// is `meant` for another key.
+std::string ignored_by_peer(const std::string& prefix, const std::string& key, const std::string& meant) {
+  const std::string place = in_ds_config(key);
+  if (prefix == "deepspeed_config." && !place.empty() && !meant.ends_with("_" + key))
+    return fmt::format("Accelerate reads it in a ds_config.json only, as {}, and ignores it here", place);
+  const bool ignores = prefix == "ds_config." || prefix == "ds_config.fp16." || prefix == "ds_config.bf16." ||
+                       prefix == "ds_config.pipeline.";
+  constexpr std::size_t kMisspelt = 2;
+  if (!ignores || (!meant.empty() && (meant.ends_with("_" + key) || edit_distance(key, meant) <= kMisspelt))) return "";
+  if (place.empty()) return "DeepSpeed has no such key here, and ignores it";
+  return fmt::format("DeepSpeed reads it as {}, and ignores it here", place);
+}
+
 std::string unknown_key(const std::string& path, const std::string& key, const std::string& meant) {
-  if (path.starts_with("deepspeed_config.") && meant.empty()) {
-    if (const std::string place = in_ds_config(key); !place.empty()) {
-      return fmt::format("{} belongs into the ds_config.json that deepspeed_config_file names, as {}", path, place);
-    }
-  }
   if (key == "<<") return "merge keys (<<) are not supported: write the keys out";
-  const auto sections = sections_with(key);
+  const bool of_file = !path.starts_with("ds_config.");  // the sections of ours are in another one
+  const auto sections = of_file ? sections_with(key) : std::vector<std::string>{};
   const bool prefixed = meant.ends_with("_" + key);
   if (sections.size() == 1 && !prefixed) {
     return fmt::format("{} belongs {}", shown(path),
@@ -64,6 +79,8 @@ std::string unknown_key(const std::string& path, const std::string& key, const s
   if (!sections.empty()) {
     return fmt::format("{} is not an option here; {} have one of that name", shown(path), fmt::join(sections, ", "));
   }
+  if (const std::string place = of_file ? "" : in_ds_config(key); !place.empty())
+    return fmt::format("{} is not an option here; {} is", shown(path), place);
   return fmt::format("{} is not an option", shown(path));
 }
 
@@ -78,6 +95,10 @@ class Reader {
       auto entry = std::find_if(entries.begin(), entries.end(), [&](const Entry& e) { return e.has_key(member.key); });
       if (entry == entries.end()) {
         const std::string meant = meant_by(member.key, entries);
+        if (const std::string why = ignored_by_peer(prefix, member.key, meant); !why.empty()) {
+          note_no_effect(path, member.value, member.mark, why);
+          continue;
+        }
         draft_.problems.add(member.mark, path, unknown_key(path, member.key, meant));
         if (!meant.empty()) draft_.problems.mention(prefix + meant);
       } else if (!seen.insert(&*entry).second) {
@@ -90,6 +111,10 @@ class Reader {
   }
 
  private:
+  void note_no_effect(const std::string& path, const Node& node, const Mark& mark, const std::string& why) {
+    draft_.without_effect.push_back({path, text_of(node), to_string(mark), why});
+  }
+
   void read_entry(const Entry& entry, const Member& member, void* section, const std::string& path) {
     const Node& node = member.value;
     if (entry.foreign != Foreign::kNot) {
@@ -105,11 +130,12 @@ class Reader {
 
   void read_foreign(const Entry& entry, const Member& member, const std::string& path) {
     const std::string why = entry.read && !member.value.is_null() ? entry.read(member.value, nullptr) : "";
-    if (!why.empty()) draft_.problems.add(member.value.mark, path, fmt::format("{} {}", path, why));
+    const bool counts = entry.foreign != Foreign::kNoEffect;  // no value of the others has an effect
+    if (!why.empty() && counts) draft_.problems.add(member.value.mark, path, fmt::format("{} {}", path, why));
     Node& kept = draft_.foreign[path] = member.value;
     if (entry.foreign != Foreign::kTranslated) kept.mark = member.mark;
     const bool named = entry.path && kept.is_scalar() && lower(kept.text) != "none" && parse_bool(kept.text) != false;
-    if (named && !folder_.empty()) kept.text = absolute_path(kept.text, folder_);
+    if (named && !folder_.empty()) kept.text = path_in(entry, kept.text, kept.mark, path);
   }
 
   void read_section(const Entry& entry, const Node& node, void* section, const std::string& path) {
@@ -123,15 +149,18 @@ class Reader {
 
   void read_option(const Entry& entry, const Node& node, void* section, const std::string& path) {
     if (const std::string why = entry.read(node, section); !why.empty()) {
-      draft_.problems.add(node.mark, path, fmt::format("{} {}", path, why));
+      if (!entry.no_effect.empty())
+        note_no_effect(path, node, node.mark, entry.no_effect);
+      else
+        draft_.problems.add(node.mark, path, fmt::format("{} {}", path, why));
       return;
     }
     draft_.origins[path] = node.mark;
     if (!entry.path || folder_.empty()) return;
     for (std::string* text : entry.texts(section)) {
       const auto& words = entry.keywords;
-      if (std::find(words.begin(), words.end(), *text) != words.end()) continue;
-      const std::string absolute = absolute_path(*text, folder_);
+      if (std::find(words.begin(), words.end(), *text) != words.end() || is_inline_template(*text)) continue;
+      const std::string absolute = path_in(entry, *text, node.mark, path);
       if (const std::string why = path_fault(*text, absolute); !why.empty()) {
         draft_.problems.add(node.mark, path, fmt::format("{} {}", path, why));
         return;
@@ -141,7 +170,24 @@ class Reader {
     }
   }
 
-  const std::filesystem::path& folder_;
+  /// `text` as an absolute path: relative to the file it stands in or, for some options, to the working folder.
+  std::string path_in(const Entry& entry, const std::string& text, const Mark& mark, const std::string& path) {
+    const std::string beside = absolute_path(text, folder_);
+    std::error_code none;
+    const fs::path working = fs::current_path(none);
+    if (!entry.works_here || none) return beside;
+    const std::string here = absolute_path(text, working);
+    if (here == beside || !fs::is_regular_file(here, none)) return beside;
+    if (!fs::is_regular_file(beside, none)) return here;
+    if (read_file(here, kMaxBytes) != read_file(beside, kMaxBytes))
+      draft_.problems.add(mark, path,
+                          fmt::format("{} is {}, but {} and {} differ: write the whole path of the one that is meant",
+                                      path, shown(text), beside, here),
+                          "one-value");
+    return beside;
+  }
+
+  const fs::path& folder_;
   Draft& draft_;
 };
 
@@ -178,20 +224,35 @@ std::string expanded(const std::string& text, std::string& why) {
   return out;
 }
 
-/// `document` with the greatest number in the place of a range of machines ("1:4"), which is kept with the foreign keys
-/// for translate_machines().
-Node without_range(Node document, Draft& draft) {
-  const std::string key = "num_machines";
+/// `node` with the greatest number in the place of a range of machines ("1:4").
+void take_range(Node& node) {
+  const std::size_t colon = node.text.find(':');
+  const std::string most = colon == std::string::npos ? "" : node.text.substr(colon + 1);
+  if (parse_int(node.text.substr(0, colon)) && parse_int(most)) node.text = most;
+}
+
+/// `node` with NVIDIA's devices in the place of another maker's. Accelerate takes null for NO.
+void take_device(Node& node) {
+  const Mark mark = node.mark;
+  if (node.is_null()) node = encode(DistributedType::kNo);
+  node.mark = mark;
+  if (const OtherDevices* const other = other_devices(node.text)) node.text = name_of(other->here);
+}
+
+/// `document` with values that options hold in the place of those that translate() explains; it finds these with the
+/// foreign keys.
+Node with_known_values(Node document, Draft& draft) {
   if (!document.is_map()) return document;
   for (Member& member : document.members) {
-    if (member.key != key) continue;
-    draft.foreign.erase(key);  // what an earlier document said
+    const bool range = member.key == "num_machines", device = member.key == "distributed_type";
+    if (!range && !device) continue;
+    draft.foreign.erase(member.key);  // what an earlier document said
     Node& node = member.value;
-    const std::size_t colon = node.is_scalar() ? node.text.find(':') : std::string::npos;
-    if (colon == std::string::npos) continue;
-    draft.foreign[key] = node;
-    const std::string most = node.text.substr(colon + 1);
-    if (parse_int(node.text.substr(0, colon)) && parse_int(most)) node.text = most;
+    const Node given = node;
+    if (range && node.is_scalar()) take_range(node);
+    if (device && (node.is_scalar() || node.is_null())) take_device(node);
+    const bool is_range = range && given.text.find(':') != std::string::npos;
+    if (is_range || (given.is_scalar() && node.text != given.text)) draft.foreign[member.key] = given;
   }
   return document;
 }
@@ -204,7 +265,7 @@ Mark Draft::mark(const std::string& path) const {
 }
 
 void apply(const Node& document, const std::filesystem::path& folder, Draft& draft) {
-  apply(without_range(document, draft), folder, root_table(), &draft.config, "", draft);
+  apply(with_known_values(document, draft), folder, root_table(), &draft.config, "", draft);
 }
 
 void apply(const Node& document, const std::filesystem::path& folder, const Entries& table, void* section,

@@ -123,7 +123,8 @@ std::string reference_page() {
       "and a key has something behind it: `null` is the default. Accelerate's part is read as Accelerate reads it.\n"
       "- The first line of a file that `trainer config` wrote promises a last one: what was cut in between is refused, "
       "not read as a shorter file.\n"
-      "- Unknown keys are errors at every level. Keys that have no effect here are accepted and reported once.\n";
+      "- Unknown keys are errors at every level, but for those of DeepSpeed's parts that Accelerate and DeepSpeed "
+      "ignore too. Keys that have no effect here are accepted and reported once.\n";
   add_section(root_table(), "", "Top of the file", "Accelerate's keys, and two of ours.", page);
   add_sections(root_table(), "", page);
   page += "\n## What is held between options\n\nThe id stands in `trainer check --json`.\n\n| rule | |\n|---|---|\n";

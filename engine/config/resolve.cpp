@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "engine/base/errors.h"
+#include "engine/config/adapter_folder.h"
 #include "engine/config/environment.h"
 #include "engine/config/files.h"
 #include "engine/config/given_text.h"
@@ -74,6 +75,27 @@ void default_by_machines(Draft& draft) {
   if (is_elastic(draft.config) && !draft.is_set("max_restarts")) draft.config.max_restarts = kRestartsOfElasticRuns;
 }
 
+/// Replaces `lora` by the adapter in lora.path, so that rules judge what will be trained. Options that differ from it
+/// draw a warning; only the dropout is the run's to choose.
+void resolve_adapter(Draft& draft) {
+  LoraConfig& given = *draft.config.lora;
+  LoraConfig found = read_adapter_config(given);
+  if (draft.is_set("lora.lora_dropout")) found.lora_dropout = given.lora_dropout;
+  const auto marks = adapter_config_marks(given.path);
+  for (const Entry& entry : lora_table()) {
+    if (!entry.write || same(entry.write(&given), entry.write(&found))) continue;
+    const std::string path = "lora." + entry.name;
+    if (draft.is_set(path))
+      draft.warnings.push_back(fmt::format("{}: {} is {}, but the adapter in lora.path has {}, which is used",
+                                           to_string(draft.mark(path)), path, shown(text_of(entry.write(&given))),
+                                           shown(text_of(entry.write(&found)))));
+    const auto mark = marks.find(entry.name);
+    const std::string file = adapter_config_file(given.path);
+    draft.origins[path] = mark != marks.end() ? mark->second : Mark{std::make_shared<const std::string>(file), 0, 0};
+  }
+  given = std::move(found);
+}
+
 }  // namespace
 
 Plan resolve_plan(const Sources& sources) {
@@ -87,16 +109,25 @@ Plan resolve_plan(const Sources& sources) {
   for (const Override& given : sources.overrides) apply_override(given, draft);
   apply_ranks_per_machine(sources, draft);
   for (const Problem& p : sources.problems) draft.problems.add(p.mark, p.path, p.message, p.rule);
-  draft.without_effect = sources.without_effect;
+  const auto& idle = sources.without_effect;
+  draft.without_effect.insert(draft.without_effect.end(), idle.begin(), idle.end());
 
   const std::string main_file = sources.file.empty() ? sources.job_file : sources.file;
   translate(draft);
   default_by_task(draft);
   default_by_optimizer(draft);
   default_by_machines(draft);
+  std::optional<InputError> bad_adapter;  // told when nothing is wrong with the configuration itself
+  try {
+    if (draft.config.lora && !draft.config.lora->path.empty()) resolve_adapter(draft);
+  } catch (const InputError& error) {
+    bad_adapter = error;
+  }
   check_options(draft);
   check_rules(draft, main_file, sources.job_file.empty() ? main_file : sources.job_file, sources.to_run);
   draft.problems.throw_if_any();
+  if (bad_adapter) throw InputError("{}: {}", to_string(draft.mark("lora.path")), bad_adapter->what());
+  draft.warnings.insert(draft.warnings.begin(), draft.problems.warnings().begin(), draft.problems.warnings().end());
 
   const bool shares_folder = draft.config.tokenizer.path.empty();
   complete(draft.config);

@@ -21,7 +21,8 @@ struct Sources {
   bool to_run = true;                           // here and now; else GPUs and samples may be missing
 };
 
-/// Errors: ConfigProblems with everything that is wrong, one line each; ConfigError too when a file can't be read.
+/// Errors: ConfigProblems with everything that is wrong, one line each; ConfigError too when a file can't be read;
+/// InputError for a bad adapter folder (read_adapter_config), when it is all that is wrong.
 Plan resolve_plan(const Sources& sources);
 
 }  // namespace trainer::config

@@ -114,10 +114,12 @@ ForeignKey group(std::string name, std::string help, const Entries& children) {
   return key;
 }
 
-ForeignKey&& ForeignKey::one_of(std::vector<std::string> choices) && {
-  entry.kind = {Type::kText, fmt::format("one of {}", fmt::join(choices, ", ")), choices, choices};
-  entry.read = [choices, words = entry.kind.words](const Node& node, void*) {
-    if (node.is_scalar() && !chosen(node.text, choices).empty()) return std::string();
+ForeignKey&& ForeignKey::one_of(std::vector<std::string> choices, std::vector<std::string> refused) && {
+  std::vector<std::string> known = choices;
+  known.insert(known.end(), refused.begin(), refused.end());
+  entry.kind = {Type::kText, fmt::format("one of {}", fmt::join(choices, ", ")), choices, known};
+  entry.read = [choices, known, words = entry.kind.words](const Node& node, void*) {
+    if (node.is_scalar() && !chosen(node.text, known).empty()) return std::string();
     return fmt::format("must be {}; is {}{}", words, described(node), did_you_mean(node.text, choices));
   };
   return std::move(*this);

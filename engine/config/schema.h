@@ -38,6 +38,7 @@ struct Entry {
   Kind kind;
   bool accelerate = false;  // stands in Accelerate's part of the file
   bool path = false;        // relative to the file it is written in
+  bool works_here = false;  // or, where it isn't there, to the working folder
   bool hub = false;         // or a name of the Hugging Face Hub
   bool omitted = false;     // its default is not written into files
 
@@ -91,6 +92,12 @@ class Field {
   }
   /// The text is a path, relative to the file it is written in.
   Field&& path() && { return set(entry.path, true); }
+  /// A path that other programs take as relative to the working folder: it counts where there is no such file beside
+  /// the one it is written in.
+  Field&& path_or_here() && {
+    entry.path = entry.works_here = true;
+    return std::move(*this);
+  }
   /// A path, or a name of the Hugging Face Hub that its cache on this machine holds.
   Field&& path_or_hub_name() && {
     entry.path = entry.hub = true;
@@ -293,6 +300,10 @@ struct ForeignKey {
     entry.path = true;
     return std::move(*this);
   }
+  ForeignKey&& path_or_here() && {
+    entry.path = entry.works_here = true;
+    return std::move(*this);
+  }
   ForeignKey&& env(std::string name) && {
     entry.variable = std::move(name);
     return std::move(*this);
@@ -307,7 +318,8 @@ struct ForeignKey {
     };
     return std::move(*this);
   }
-  ForeignKey&& one_of(std::vector<std::string> choices) &&;
+  /// `refused`: other programs' values that translate() refuses with the reason.
+  ForeignKey&& one_of(std::vector<std::string> choices, std::vector<std::string> refused = {}) &&;
 };
 ForeignKey no_effect(std::string name, std::string reason);
 ForeignKey unsupported(std::string name, std::string reason);

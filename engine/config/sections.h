@@ -353,7 +353,8 @@ struct Config {
   int64_t main_process_port = 0;
   int64_t max_restarts = 0;  // of all ranks, when one or a machine is lost
   bool use_cpu = false;
-  std::vector<std::string> devices;  // DATA_PARALLEL: of the one process
+  std::vector<std::string> gpu_ids{"all"};  // CUDA's numbers or names of the GPUs of each machine
+  std::vector<std::string> devices;         // DATA_PARALLEL: of the one process
   bool debug = false;
   int64_t num_cpu_threads_per_process = 0;  // 0: one
   FsdpConfig fsdp_config;

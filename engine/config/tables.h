@@ -14,6 +14,7 @@ const Entries& fp8_table();
 const Entries& dynamo_table();
 const Entries& mpirun_table();
 const Entries& ipex_table();
+const Entries& tp_table();
 const Entries& model_table();
 const Entries& tokenizer_table();
 const Entries& source_table();
@@ -34,6 +35,10 @@ const Entries& logging_table();
 /// Conditions that several tables use.
 inline bool validates(const Config& config) {
   return config.data.validation.fraction > 0 || !config.data.validation.path.empty();
+}
+/// Whether activations are computed again in the backward pass: training's key or FSDP's.
+inline bool recomputes(const Config& config) {
+  return config.training.gradient_checkpointing || config.fsdp_config.activation_checkpointing;
 }
 
 }  // namespace trainer::config

@@ -23,7 +23,7 @@ struct DryGather : Pending {
 
 class DryComm : public Comm {
  public:
-  DryComm(int rank, int size, bool share_memory) : rank_(rank), size_(size), share_memory_(share_memory) {}
+  DryComm(int rank, int size, Transport transport) : rank_(rank), size_(size), transport_(transport) {}
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -31,10 +31,10 @@ class DryComm : public Comm {
 
   std::unique_ptr<Pending> all_gather(const at::Tensor& full, const at::Tensor&) override {
     const CommunicationMemory communication;
-    return std::make_unique<DryGather>(size_ > 1 ? at::empty_like(full) : at::Tensor());
+    return std::make_unique<DryGather>(size_ > 1 && over_gloo() ? at::empty_like(full) : at::Tensor());
   }
   void all_reduce(const at::Tensor& tensor, Reduce) override {
-    if (size_ > 1) last_ = tensor;
+    if (size_ > 1 && over_gloo()) last_ = tensor;
   }
   std::unique_ptr<Pending> send(const at::Tensor&, int) override { return std::make_unique<DryGather>(at::Tensor()); }
   std::unique_ptr<Pending> receive(const at::Tensor&, int) override {
@@ -44,12 +44,12 @@ class DryComm : public Comm {
 
   std::unique_ptr<Comm> group(const std::string&, const std::vector<int>& ranks) override {
     const auto mine = std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin();
-    return dry_comm(static_cast<int>(mine), static_cast<int>(ranks.size()), share_memory_);
+    return dry_comm(static_cast<int>(mine), static_cast<int>(ranks.size()), transport_);
   }
 
   /// As map_shared_memory: a rank counts its share.
   at::Tensor shared_memory(int64_t bytes) override {
-    if (size_ > 1 && !share_memory_) return {};
+    if (size_ > 1 && transport_ != Transport::kSharedMemory) return {};
     at::DataPtr counted = dry_allocation(bytes, bytes / size_);
     void* const context = counted.release_context();
     return at::from_blob(context, {bytes}, counted.get_deleter(), at::TensorOptions(at::kByte).device(at::kMeta),
@@ -57,15 +57,17 @@ class DryComm : public Comm {
   }
 
  private:
+  bool over_gloo() const { return transport_ != Transport::kDevices; }
+
   int rank_, size_;
-  bool share_memory_;
+  Transport transport_;
   at::Tensor last_;
 };
 
 }  // namespace
 
-std::unique_ptr<Comm> dry_comm(int rank, int size, bool share_memory) {
-  return std::make_unique<DryComm>(rank, size, share_memory);
+std::unique_ptr<Comm> dry_comm(int rank, int size, Transport transport) {
+  return std::make_unique<DryComm>(rank, size, transport);
 }
 
 }  // namespace trainer::dist

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <ATen/ExpandUtils.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
@@ -51,6 +52,11 @@ at::Tensor embedding_gradient_shape(const at::Tensor& grad, const at::Tensor&, i
   return at::empty({rows, grad.size(-1)}, grad.options());
 }
 
+at::Tensor where_shape(const at::Tensor& condition, const at::Tensor& then, const at::Tensor& otherwise) {
+  const auto chosen = at::infer_size(then.sizes(), otherwise.sizes());
+  return at::empty(at::infer_size(condition.sizes(), chosen), (then.dim() > 0 ? then : otherwise).options());
+}
+
 /// For an operator that only writes to its arguments.
 void do_nothing(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   torch::jit::drop(*stack, op.schema().arguments().size());
@@ -66,6 +72,7 @@ void count_dry_memory() {
     c10::SetAllocator(c10::DeviceType::Meta, &allocator, kAboveTheDefault);
     shapes.impl("index_select", index_select_shape);
     shapes.impl("embedding_dense_backward", embedding_gradient_shape);
+    shapes.impl("where.self", where_shape);
     shapes.impl("_fused_adamw_", torch::CppFunction::makeFromBoxedFunction<&do_nothing>());
     return true;
   }();

@@ -110,6 +110,7 @@ Result evaluate(parallel::ParallelModel& model, const Request& request) {
   using Json = nlohmann::json;
   merge_predictions(comm.gather_text(found.predictions.dump(-1, ' ', false, Json::error_handler_t::replace)), request,
                     result);
+  if (!classifies && !request.score) return result;
   const auto correct =
       std::count_if(result.predictions.begin(), result.predictions.end(), [](const auto& p) { return p.correct(); });
   result.values["eval_accuracy"] = static_cast<double>(correct) / static_cast<double>(request.samples.size());

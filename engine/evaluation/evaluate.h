@@ -14,7 +14,7 @@
 namespace trainer::evaluation {
 
 struct Result {
-  std::map<std::string, double> values;          // "eval_loss", "eval_accuracy"
+  std::map<std::string, double> values;          // "eval_loss", and "eval_accuracy" where it was asked for
   std::vector<metrics::Prediction> predictions;  // of all samples, in their order; rank 0 only
 };
 
@@ -25,7 +25,8 @@ struct Request {
   int64_t batch_size;                      // per rank
   int64_t max_new_tokens;
   parallel::Sampling sampling;
-  bool generate;  // text: write a reply to every sample, for accuracy and predictions
+  bool generate;                                     // text: write a reply to every sample, for predictions
+  bool score;                                        // and count those that are their labels, for accuracy
   std::function<void(const std::string&)> progress;  // told what is being done
 };
 

@@ -28,7 +28,7 @@ double now() {
 
 /// What each machine has for itself.
 bool may_differ(const std::string& path) {
-  static const std::set<std::string> own{"machine_rank", "main_process_ip", "num_cpu_threads_per_process"};
+  static const std::set<std::string> own{"machine_rank", "main_process_ip", "num_cpu_threads_per_process", "gpu_ids"};
   return own.contains(path);
 }
 

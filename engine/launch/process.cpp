@@ -79,6 +79,7 @@ void make_pipe(const std::string& program, FileDescriptor& read_end, FileDescrip
   fcntl(prepared.child_link.get(), F_SETFD, 0);
   if (prepared.inherited >= 0) fcntl(prepared.inherited, F_SETFD, 0);
   if (prepared.cpus) sched_setaffinity(0, sizeof *prepared.cpus, &*prepared.cpus);
+  signal(SIGPIPE, SIG_DFL);  // that we outlive our screen is our own affair
   sigprocmask(SIG_SETMASK, &prepared.mask, nullptr);
   execve(prepared.argv[0], prepared.argv.data(), prepared.envp.data());
   const int error = errno;

@@ -114,8 +114,7 @@ Outcome supervise_life(const Run& run, Lives& lives, const Terms& terms, bool sh
   return supervise(plan_of(run.plan, terms), life, run.program, run.patience, machines, signals);
 }
 
-Outcome run_alone(const Run& run) {
-  SignalQueue signals;
+Outcome run_alone(const Run& run, SignalQueue& signals) {
   bool prepared = !run.prepare;
   return live(run, signals, nullptr, [&](Lives& lives) {
     Machines none;
@@ -209,7 +208,10 @@ class InCompany {
       }
       ended = unprepared(done);
     } catch (const StoppedBeforeStart& stopped) {
-      if (host_) machines.part({.op = LinkOp::kEnd, .code = 128 + stopped.signal});
+      if (host_)
+        machines.part({.op = LinkOp::kEnd, .code = 128 + stopped.signal});
+      else
+        machines.send(0, {.op = LinkOp::kStop, .number = stopped.signal});  // or this machine would count as lost
       throw;
     } catch (const LostBeforeStart& lost) {
       ended = {.code = lost.code(), .message = lost.what()};
@@ -258,9 +260,16 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
     std::filesystem::remove(std::filesystem::path(plan.config.output_dir) / "outcome.json", ignored);
   }
   const Run run{plan, program, patience, prepare, output ? &*output : nullptr};
-  const Outcome outcome = place.is_alone() ? run_alone(run) : InCompany(run).live();
-  report(outcome, plan.config, output ? &*output : nullptr);
-  return outcome.code;
+  const auto finish = [&](const Outcome& outcome) {  // while signals wait: a late one must not cut the report short
+    report(outcome, plan.config, output ? &*output : nullptr);
+    return outcome.code;
+  };
+  if (!place.is_alone()) {
+    InCompany company(run);
+    return finish(company.live());
+  }
+  SignalQueue signals;
+  return finish(run_alone(run, signals));
 }
 
 }  // namespace trainer::launch

@@ -16,11 +16,11 @@ namespace trainer::launch {
 /// LOCAL_WORLD_SIZE, the threads it may use, its Link and its board. Standard output is rank 0's. When a rank fails,
 /// the others are killed, and the cause is told in one block, last on the screen, and in outcome.json; [Note Watching
 /// ranks] says what counts as failing. SIGINT, SIGTERM, SIGHUP and SIGUSR1 (as SIGTERM) are handed to the ranks, which
-/// save and exit with 130 or 143; a second one, or the end of patience, kills them. SIGQUIT (Ctrl-\) shows where every
-/// rank is, SIGUSR2 lets them save and go on. No process outlives this call, or this process. The output folder is
-/// locked meanwhile, by machine 0. `cpus`: where each rank of this machine may run; empty: all where this process may.
-/// To be called on the main thread of a program with one thread. Errors: MachineError when the output folder is in use
-/// or can't be written, or when a rank can't be started; those of meet().
+/// save and exit with 130 or 143; a second one ([Note Stop signals]), or the end of patience, kills them. SIGQUIT
+/// (Ctrl-\) shows where every rank is, SIGUSR2 lets them save and go on. No process outlives this call, or this
+/// process. The output folder is locked meanwhile, by machine 0. `cpus`: where each rank of this machine may run;
+/// empty: all where this process may. To be called on the main thread of a program with one thread. Errors:
+/// MachineError when the output folder is in use or can't be written, or when a rank can't be started; those of meet().
 int run(const config::Plan& plan, const std::string& worker_path, const Patience& patience = {},
         const Prepare& prepare = {}, const std::vector<std::string>& words = {"rank"},
         const std::vector<cpu_set_t>& cpus = {});

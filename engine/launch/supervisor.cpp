@@ -16,6 +16,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/mpi_seat.h"
+#include "engine/config/device.h"
 #include "engine/launch/ending.h"
 #include "engine/launch/exchange.h"
 #include "engine/launch/failure.h"
@@ -29,6 +30,7 @@
 #include "engine/launch/ranks.h"
 #include "engine/launch/screen.h"
 #include "engine/launch/signals.h"
+#include "engine/launch/stop_signals.h"
 #include "engine/launch/watchdog.h"
 
 namespace trainer::launch {
@@ -49,6 +51,7 @@ class Supervisor {
         exchange_(place_, machines, ranks_),
         ending_(patience.cause, patience.distant,
                 std::chrono::milliseconds(std::llround(1000 * plan.config.checkpoint.grace_seconds))),
+        stop_signals_(patience.together),
         watchdog_(place_.first_rank(), place_.ranks, static_cast<int>(plan.world_size()), patience.watch) {}
 
   void start();
@@ -63,6 +66,7 @@ class Supervisor {
   void take_signals();
   void ask_to_save();
   void stop(int signal);
+  void stop_at_once();
   void let_in();
   void grow(const std::string& newcomers);
   void pass_deadlines();
@@ -105,6 +109,7 @@ class Supervisor {
   Ranks ranks_;
   Exchange exchange_;
   Ending ending_;
+  StopSignals stop_signals_;
   Watchdog watchdog_;
   bool said_finished_ = false;      // the host knows that our ranks have ended
   std::optional<Outcome> verdict_;  // of the run, by the host; of several machines only
@@ -126,6 +131,8 @@ Command Supervisor::command(int rank) const {
                   .on_terminal = rank == 0,
                   .inherited = watchdog_.board_fd()};
   if (!program_.cpus.empty()) command.cpus = program_.cpus.at(static_cast<size_t>(rank - place_.first_rank()));
+  if (const std::string gpus = config::visible_devices(plan_.config); !gpus.empty())
+    command.environment["CUDA_VISIBLE_DEVICES"] = gpus;
   if (!place_.is_alone()) command.environment[kAddressVariable] = machines_.own_address();
   if (!life_.terms.attempt.empty()) command.environment[kAttemptVariable] = life_.terms.attempt;
   if (!life_.shares_folder) command.environment[kKeepersVariable] = std::to_string(place_.ranks);
@@ -208,15 +215,20 @@ void Supervisor::ask_to_save() {
   const auto found = std::find_if(ranks_.begin(), ranks_.end(), ready);
   if (!save_asked_ || found == ranks_.end()) return;
   save_asked_ = false;
-  say("trainer: saving after this step\n");
   kill(found->pid, SIGUSR2);
+  say("trainer: saving after this step\n");
 }
 
-/// Somebody sent us a signal: every machine hears of it. A second one comes from a person who doesn't want to wait.
+/// Somebody sent us a signal: every machine hears of it. See [Note Stop signals].
 void Supervisor::stop_all(int signal) {
-  const bool again = ending_.is_asked();
-  machines_.send_all({.op = LinkOp::kStop, .code = again ? 1 : 0, .number = signal});
-  if (!again) return stop(signal);
+  const bool repeated = stop_signals_.is_repeated(signal, Clock::now());
+  if (!repeated && ending_.is_asked()) return;
+  machines_.send_all({.op = LinkOp::kStop, .code = repeated ? 1 : 0, .number = signal});
+  stop(signal);
+  if (repeated) stop_at_once();
+}
+
+void Supervisor::stop_at_once() {
   ending_.was_not_saved("second signal: not saving");
   kill_all();
 }
@@ -242,9 +254,10 @@ void Supervisor::stop(int signal) {
   if (ending_.is_asked()) return;
   ending_.stop(signal);
   if (ending_.has_failed()) return;  // the run is ending anyway
-  say("trainer: {}: {} (once more to stop at once)\n", signal_name(signal),
-      plan_.config.checkpoint.save_on_signal ? "saving, then stopping" : "stopping after this step");
   ranks_.signal(ending_.signal_for_ranks());
+  say("trainer: {}: {}{}\n", signal_name(signal),
+      plan_.config.checkpoint.save_on_signal ? "saving, then stopping" : "stopping after this step",
+      StopSignals::can_repeat(signal) ? " (once more to stop at once)" : "");
 }
 
 void Supervisor::pass_deadlines() {
@@ -364,8 +377,7 @@ void Supervisor::take_letter(Machine& machine, const LinkMessage& letter) {
   } else if (letter.op == LinkOp::kStop) {
     if (!from_host) machines_.send_all(letter);
     stop(letter.number == SIGINT ? SIGINT : SIGTERM);
-    if (letter.code != 0) ending_.was_not_saved("second signal: not saving");
-    if (letter.code != 0) kill_all();
+    if (letter.code != 0) stop_at_once();
   } else if (letter.op == LinkOp::kGrow && from_host) {
     if (!ending_.is_near()) grow(text(0));
   } else if (letter.op == LinkOp::kRankFails && !from_host) {

@@ -25,6 +25,7 @@ struct Patience {
   std::chrono::milliseconds join{600'000};     ///< for all machines to come together
   std::chrono::milliseconds last_call{5'000};  ///< for more of them to come, once there are enough of a range
   std::chrono::milliseconds silence{10'000};   ///< of another machine, before it counts as lost
+  std::chrono::milliseconds together{1'000};   ///< stop signals of a kind within it are one: [Note Stop signals]
 };
 
 /// One life of a run: see [Note Lives].

@@ -39,6 +39,8 @@ std::vector<LinkMessage> collect(LinkOp op, Machines& machines, SignalQueue& sig
   std::vector<LinkMessage> messages;
   for (Machine& machine : machines.others()) {
     serve_until(machines, signals, -1, [&] { return !machine.inbox.empty(); });
+    if (machine.inbox.front().op == LinkOp::kStop)
+      throw StoppedBeforeStart{static_cast<int>(machine.inbox.front().number) == SIGINT ? SIGINT : SIGTERM};
     if (machine.inbox.front().op != op) throw PeerError("{} broke the protocol", machine.name);
     messages.push_back(std::move(machine.inbox.front()));
     machine.inbox.pop_front();

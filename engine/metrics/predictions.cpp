@@ -40,14 +40,15 @@ std::string line(const char* mark, const Prediction& row, const Widths& widths) 
 
 }  // namespace
 
-std::string prediction_table(const std::vector<Prediction>& predictions, size_t width) {
+std::string prediction_table(const std::vector<Prediction>& predictions, size_t width, bool scored) {
   std::vector<Prediction> rows;
   for (const Prediction& row : predictions)
     rows.push_back({one_line(row.input), one_line(row.prediction), one_line(row.label)});
   const Widths widths = widths_for(rows, width);
   std::string table = line(" ", {"input", "prediction", "label"}, widths);
   // Judged by what the model really said: `one_line` may make different texts look the same.
-  for (size_t i = 0; i < rows.size(); ++i) table += line(predictions[i].correct() ? "✓" : "✗", rows[i], widths);
+  for (size_t i = 0; i < rows.size(); ++i)
+    table += line(!scored ? " " : (predictions[i].correct() ? "✓" : "✗"), rows[i], widths);
   return table;
 }
 

@@ -14,9 +14,9 @@ struct Prediction {
   bool correct() const { return prediction == label; }
 };
 
-/// A table, one prediction a line, that fits into `width` columns (14 or more): input, prediction, label, and a mark
-/// before each line.
-std::string prediction_table(const std::vector<Prediction>& predictions, size_t width);
+/// A table, one prediction a line, that fits into `width` columns (14 or more): input, prediction, label, and, where
+/// they are `scored`, a mark before each line.
+std::string prediction_table(const std::vector<Prediction>& predictions, size_t width, bool scored);
 
 /// Publishes the file with one JSON object a line: `input`, `prediction`, `label`. Bytes that are no UTF-8 become
 /// U+FFFD. Errors: MachineError; an older file is then untouched.

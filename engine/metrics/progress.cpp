@@ -1,10 +1,10 @@
 #include "engine/metrics/progress.h"
 
-#include <cerrno>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
 
+#include "engine/base/screen.h"
 #include "engine/metrics/terminal_text.h"
 
 namespace trainer::metrics {
@@ -85,13 +85,7 @@ void Progress::update_time_left() {
 }
 
 void Progress::write(const std::string& text) const {
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const ssize_t count = ::write(fd_, rest.data(), rest.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return;
-    rest.remove_prefix(static_cast<size_t>(count));
-  }
+  screen::write(fd_, text);
 }
 
 }  // namespace trainer::metrics

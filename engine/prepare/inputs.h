@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "data/datasets.h"
 #include "data/tokenizers/tokenizer.h"
@@ -11,6 +12,7 @@ namespace trainer::prepare {
 
 struct Inputs {
   std::unique_ptr<data::Tokenizer> tokenizer;  // null for images
+  std::string chat_template;                   // the text of the one that dialogues were rendered with; "" without
   data::Datasets datasets;
 };
 

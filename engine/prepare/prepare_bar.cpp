@@ -1,9 +1,8 @@
 #include "engine/prepare/prepare_bar.h"
 
-#include <cstdio>
-
 #include <fmt/format.h>
 
+#include "engine/base/screen.h"
 #include "engine/metrics/human.h"
 #include "engine/metrics/terminal_text.h"
 
@@ -26,7 +25,7 @@ std::string prepare_line(double part, int64_t samples, double seconds) {
 PrepareBar::PrepareBar(int fd) : fd_(fd), on_terminal_(isatty(fd) == 1), start_(Clock::now()), last_(start_) {}
 
 PrepareBar::~PrepareBar() {
-  if (drawn_ && on_terminal_) dprintf(fd_, "\r\x1b[K");
+  if (drawn_ && on_terminal_) screen::write(fd_, "\r\x1b[K");
 }
 
 void PrepareBar::show(double part, int64_t samples) {
@@ -36,9 +35,9 @@ void PrepareBar::show(double part, int64_t samples) {
   drawn_ = true;
   const std::string line = prepare_line(part, samples, std::chrono::duration<double>(now - start_).count());
   if (on_terminal_)
-    dprintf(fd_, "\r\x1b[K%s", metrics::truncated(line, metrics::terminal_width(fd_)).c_str());
+    screen::write(fd_, "\r\x1b[K" + metrics::truncated(line, metrics::terminal_width(fd_)));
   else
-    dprintf(fd_, "%s\n", line.c_str());
+    screen::write(fd_, line + "\n");
 }
 
 }  // namespace trainer::prepare

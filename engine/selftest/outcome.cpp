@@ -39,8 +39,7 @@ double relative(double found, double expected) {
 
 }  // namespace
 
-Outcome train(const Setting& setting, const data::Samples& samples, dist::Comm& comm) {
-  const config::Plan plan = plan_of(setting);
+Outcome train(const config::Plan& plan, const data::Samples& samples, dist::Comm& comm) {
   train::Blueprint blueprint = train::make_blueprint(plan);
   const auto model = train::make_parallel(plan, blueprint, comm);
   const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), comm);
@@ -62,6 +61,10 @@ Outcome train(const Setting& setting, const data::Samples& samples, dist::Comm& 
     consumed = batch.positions.end;
   }
   return outcome;
+}
+
+Outcome train(const Setting& setting, const data::Samples& samples, dist::Comm& comm) {
+  return train(plan_of(setting), samples, comm);
 }
 
 Difference difference(const Outcome& found, const Outcome& reference, bool bf16, double gradient_tolerance) {

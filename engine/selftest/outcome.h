@@ -18,8 +18,10 @@ struct Outcome {
   std::map<std::string, at::Tensor> gradients;  // of the first update, whole, by Hugging Face's names
 };
 
-/// Collective. Ten updates of the setting's model on `samples`, from the seed, with dropout. `comm` has the setting's
-/// number of ranks.
+/// Collective. Ten updates of the plan's model on `samples`, from the seed, with dropout. `comm` has the plan's number
+/// of ranks.
+Outcome train(const config::Plan& plan, const data::Samples& samples, dist::Comm& comm);
+/// The same of a setting's plan.
 Outcome train(const Setting& setting, const data::Samples& samples, dist::Comm& comm);
 
 /// Relative differences, and how large they may be (design: fp32 against fp32 in another order of sums; bf16 within its

@@ -3,24 +3,12 @@
 #include "engine/base/errors.h"
 #include "engine/base/log.h"
 #include "engine/prepare/run_length.h"
+#include "engine/train/memory_fit.h"
 #include "engine/train/memory_plan.h"
 #include "engine/train/trainer.h"
 
 namespace trainer::train {
 namespace {
-
-/// The part of the free memory that tensors may take: allocators leave some unused, and samples need some.
-constexpr double kUsable = 0.9;
-
-config::Plan with_batch_size(config::Plan plan, int64_t per_device) {
-  config::TrainingConfig& t = plan.config.training;
-  t.global_batch_size = prepare::global_batch(t, plan.data_ranks());
-  // Evaluation gives the same numbers whatever its batch size: where training has to do with less, so can it.
-  if (per_device < t.per_device_train_batch_size)
-    t.per_device_eval_batch_size = std::min(t.per_device_eval_batch_size, per_device);
-  t.per_device_train_batch_size = per_device;
-  return plan;
-}
 
 int64_t memory_with(const config::Plan& plan, const prepare::Inputs& inputs, int64_t per_device) {
   const config::Plan candidate = with_batch_size(plan, per_device);
@@ -30,16 +18,9 @@ int64_t memory_with(const config::Plan& plan, const prepare::Inputs& inputs, int
 }  // namespace
 
 int64_t largest_batch_size(const config::Plan& plan, const prepare::Inputs& inputs, int64_t free_bytes) {
-  const auto usable = static_cast<int64_t>(kUsable * static_cast<double>(free_bytes));
-  const auto fits = [&](int64_t per_device) { return memory_with(plan, inputs, per_device) <= usable; };
-  int64_t good = 0, bad = plan.config.training.per_device_train_batch_size + 1;
-  if (fits(bad - 1)) return bad - 1;
-  --bad;
-  while (bad - good > 1) {
-    const int64_t middle = good + (bad - good) / 2;
-    (fits(middle) ? good : bad) = middle;
-  }
-  return good;
+  const int64_t usable = usable_bytes(free_bytes);
+  return largest_that_fits(plan.config.training.per_device_train_batch_size,
+                           [&](int64_t per_device) { return memory_with(plan, inputs, per_device) <= usable; });
 }
 
 void find_batch_size(config::Plan& plan, const prepare::Inputs& inputs, dist::Comm& comm, int64_t free_bytes) {
@@ -64,6 +45,18 @@ void find_batch_size(config::Plan& plan, const prepare::Inputs& inputs, dist::Co
         "auto_find_batch_size: per_device_train_batch_size {} instead of {} fits into {} MiB a rank; the global "
         "batch stays",
         found, asked, free_bytes >> 20);
+}
+
+void check_memory(const config::Plan& plan, const prepare::Inputs& inputs, int64_t free_bytes) {
+  const auto peak_of = [&](const config::Plan& other) {
+    const data::Datasets datasets = shortened(inputs.datasets, plan.config.data, other.config.data);
+    return plan_largest_memory(other, datasets.labels, workload_of(other, datasets)).peak();
+  };
+  const int64_t needed = peak_of(plan);
+  if (needed <= free_bytes) return;  // whatever an allocator leaves unused: it may leave nothing
+  constexpr size_t kMost = 4;
+  throw MachineError("{}: this rank needs {} of its GPU, where {} are free\n  {}", plan.source, gibibytes(needed),
+                     gibibytes(free_bytes), what_fits_text(what_fits(plan, peak_of, usable_bytes(free_bytes), kMost)));
 }
 
 }  // namespace trainer::train

@@ -15,6 +15,7 @@
 #include "engine/checkpoint/weight_sources.h"
 #include "engine/config/device.h"
 #include "engine/config/hub_folder.h"
+#include "engine/config/tables.h"
 #include "engine/parallel/activation_checkpoint.h"
 #include "engine/parallel/context_parallel.h"
 #include "engine/parallel/data_parallel_model.h"
@@ -25,6 +26,7 @@
 #include "engine/parallel/sharded_model.h"
 #include "engine/parallel/tensor_parallel.h"
 #include "engine/parallel/wrap_policy.h"
+#include "engine/train/longest_batches.h"
 #include "models/registry.h"
 
 namespace trainer::train {
@@ -82,6 +84,14 @@ at::ScalarType declared_dtype(const std::string& config_json) {
   return at::kFloat;
 }
 
+/// Whether config.json says that the output head is not the embedding. (That it is says little: T5 v1.1's folders do so
+/// when transformers 5 writes them, and their weights tell.)
+bool says_untied(const std::string& config_json) {
+  const auto json = nlohmann::json::parse(config_json);
+  const auto found = json.find("tie_word_embeddings");
+  return found != json.end() && found->is_boolean() && !found->get<bool>();
+}
+
 /// The base model and where its weights come from.
 void add_base(const config::Plan& plan, const std::vector<std::string>& labels, Weights weights, Blueprint& blueprint) {
   const config::ModelConfig& options = plan.config.model;
@@ -102,6 +112,8 @@ void add_base(const config::Plan& plan, const std::vector<std::string>& labels, 
   if (weights == Weights::kMayLack && !checkpoint::is_megatron(options.path) &&
       !tensorfile::TensorFolder::has_weights(options.path)) {
     blueprint.without_weights = true;
+    request.head_is_separate = says_untied(request.config_json);
+    if (request.head_is_separate) blueprint.model = models::build_model(request);
     blueprint.sources.push_back(std::make_unique<checkpoint::AbsentSource>(declared_dtype(request.config_json)));
     return;
   }
@@ -123,7 +135,6 @@ void add_adapters(const config::Plan& plan, Blueprint& blueprint) {
   if (!plan.config.lora) return;
   blueprint.lora = *plan.config.lora;
   const std::string& start = blueprint.lora.path;
-  if (!start.empty()) blueprint.lora = adapters::read_adapter_config(start, blueprint.lora);
   const adapters::Encode encode = [tokenizer = plan.config.tokenizer,
                                    path = plan.config.model.path](const std::string& text) {
     return data::open_tokenizer(tokenizer, path)->encode(text);
@@ -142,8 +153,7 @@ void add_adapters(const config::Plan& plan, Blueprint& blueprint) {
 }
 
 void recompute_if_asked(const config::Config& c, models::Model& model) {
-  if (c.training.gradient_checkpointing || c.fsdp_config.activation_checkpointing)
-    parallel::checkpoint_activations(model);
+  if (config::recomputes(c)) parallel::checkpoint_activations(model);
 }
 
 std::unique_ptr<parallel::ParallelModel> make_data_parallel(const config::Plan& plan, Blueprint& blueprint,
@@ -166,18 +176,6 @@ int64_t model_copies(const config::Plan& plan) {
                       c.fsdp_config.sharding_strategy == config::ShardingStrategy::kHybridShardZero2;
   const int64_t stages = c.parallelism_config ? c.parallelism_config->pp_size : 1;
   return given == 1 && hybrid ? std::max<int64_t>(1, c.num_machines / stages) : given;
-}
-
-/// Whether the ranks of the plan can share the layers of the model, its adapters included.
-void check_shared_layers(const config::Plan& plan, models::Model& model) {
-  const int64_t ranks = degrees_of(plan).tensor;
-  parallel::check_layers_split(model, ranks);
-  const auto& lora = plan.config.lora;
-  if (ranks == 1 || !lora) return;
-  if (lora->peft_type != "LORA" || lora->use_dora)
-    throw ConfigError("{}: {} is not supported where ranks share layers (parallelism_config_tp_size is {}); LORA is.",
-                      origin_of(plan, lora->use_dora ? "lora.use_dora" : "lora.peft_type"),
-                      lora->use_dora ? "lora.use_dora" : "lora.peft_type " + lora->peft_type, ranks);
 }
 
 parallel::PipelineOptions pipeline_of(const config::Plan& plan) {
@@ -222,6 +220,16 @@ void check_vocabulary(const config::Plan& plan, const data::Tokenizer& tokenizer
   data::check_fits(tokenizer, rows);
 }
 
+ConfigError too_long(const config::Plan& plan, const models::Model& model, const std::string& what) {
+  const LengthOption option = length_option(plan.config.data);
+  const int64_t most = most_tokens(plan, model), positions = model.max_positions();
+  const std::string prompt =
+      positions > most ? fmt::format(", of which a learnt prompt takes {}", positions - most) : "";
+  return ConfigError(
+      "{} is {}, and {}, but {} has {} positions{}\n  set {} to {} or less, or take a model with more positions",
+      option.name, option.tokens, what, model.class_name(), positions, prompt, option.name, most);
+}
+
 }  // namespace
 
 Blueprint make_blueprint(const config::Plan& plan, const std::vector<std::string>& labels, Weights weights) {
@@ -231,7 +239,7 @@ Blueprint make_blueprint(const config::Plan& plan, const std::vector<std::string
   // A class that isn't there is found before anything is written.
   if (plan.config.distributed_type == config::DistributedType::kFsdp)
     parallel::plan_units(*blueprint.model, plan.config.fsdp_config);
-  check_shared_layers(plan, *blueprint.model);
+  parallel::check_layers_split(*blueprint.model, degrees_of(plan).tensor);
   parallel::check_samples_shared(*blueprint.model, degrees_of(plan).context);
   // A model that cannot be cut too.
   if (degrees_of(plan).pipeline > 1) parallel::cut_model(*blueprint.model, pipeline_of(plan));
@@ -245,14 +253,26 @@ void check_inputs(const config::Plan& plan, const models::Model& model, const pr
     throw ConfigError("model: it takes {}, but the samples of data.train.path are {}.",
                       model.features() > 0 ? fmt::format("images of {} numbers", model.features()) : "text",
                       train.features() > 0 ? fmt::format("images of {} numbers", train.features()) : "text");
-  if (model.max_positions() == 0) return;
-  const bool prefix = plan.config.lora && plan.config.lora->peft_type == "PREFIX_TUNING";
-  const int64_t most = model.max_positions() - (prefix ? plan.config.lora->num_virtual_tokens : model.virtual_tokens());
+  const int64_t most = most_tokens(plan, model);
+  if (most == 0) return;
   for (const data::Samples* samples : {&train, &*inputs.datasets.validation})
     for (int64_t i = 0; i < samples->size(); ++i)
-      if (samples->lengths(i).source > most)
-        throw ConfigError("data.max_length is {}, and sample {} has {} tokens; the model takes at most {}.",
-                          plan.config.data.max_length, i, samples->lengths(i).source, most);
+      if (samples->source_length(i) > most)
+        throw too_long(plan, model, fmt::format("sample {} has {} tokens", i, samples->source_length(i)));
+}
+
+int64_t most_tokens(const config::Plan& plan, const models::Model& model) {
+  if (model.max_positions() == 0) return 0;
+  const bool prefix = plan.config.lora && plan.config.lora->peft_type == "PREFIX_TUNING";
+  return model.max_positions() - (prefix ? plan.config.lora->num_virtual_tokens : model.virtual_tokens());
+}
+
+void check_length_option(const config::Plan& plan, const models::Model& model) {
+  const LengthOption option = length_option(plan.config.data);
+  const auto origin = plan.origins.find(option.name);
+  const bool asked = origin != plan.origins.end() && origin->second != "default";
+  const int64_t most = most_tokens(plan, model);
+  if (asked && most > 0 && option.tokens > most) throw too_long(plan, model, "samples may be as long");
 }
 
 Setup set_up(const config::Plan& plan, const std::function<void(const char*)>& doing) {

@@ -46,6 +46,13 @@ Setup set_up(
 /// than it can be, images have its size. Errors: ConfigError, InputError with both values.
 void check_inputs(const config::Plan& plan, const models::Model& model, const prepare::Inputs& inputs);
 
+/// Tokens of a sample's source that `model` has positions for, besides those of a learnt prompt; 0: any number.
+int64_t most_tokens(const config::Plan& plan, const models::Model& model);
+
+/// The same where no samples are known: whether the longest that the file asks for isn't longer than it can be. A
+/// length that is only a default bounds nothing. Errors: ConfigError with both values.
+void check_length_option(const config::Plan& plan, const models::Model& model);
+
 /// Collective. The model spread over the ranks as the plan says, with its values.
 std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan, Blueprint& blueprint,
                                                        dist::Comm& comm);

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/errors.h"
+#include "engine/batching/collate.h"
 
 namespace trainer::train {
 namespace {
@@ -86,7 +87,7 @@ void FirstSteps::check_batch(const UpdateBatch& batch) const {
         batch.positions.begin, batch.positions.end - 1);
   int64_t samples = 0, labels = 0;
   for (const models::Batch& micro : batch.micro_batches) {
-    samples += micro.target->samples();
+    samples += batching::sample_count(*micro.target);
     labels += micro.target_tokens;
   }
   dist::Comm& data = model_.mesh().data();
@@ -124,6 +125,11 @@ std::string FirstSteps::without_gradient() const {
     if (tensor.trainable && reached.count(tensor.name) == 0) mine.push_back(tensor.name);
   const std::set<std::string> all = lines_of_all(model_.comm(), mine);
   if (all.empty()) return "";
+  if (reached.empty())
+    throw InputError(
+        "no gradient reached any of the {} trained tensors ({}) in the first updates: this run would train nothing.\n"
+        "  Nothing the model does with these samples depends on them: choose others to train.",
+        all.size(), some_of({all.begin(), all.end()}));
   return fmt::format(
       "{} trained tensor{} got no gradient in the first updates: {}. Nothing the model does with these samples depends "
       "on {}.",

@@ -26,7 +26,7 @@ class FirstSteps {
   void see_gradients();
   /// Collective, after that update was made. Returns a warning that names the trained tensors which no gradient ever
   /// reached, when it is time to say so, or "". (Gradients may be zero before the first change: LoRA's A has none while
-  /// B is zero.) Errors: InternalError when a frozen tensor changed.
+  /// B is zero.) Errors: InternalError when a frozen tensor changed; InputError when no gradient reached any of them.
   std::string see_update(double learning_rate);
   /// True when all has been seen.
   bool done() const { return done_; }

@@ -81,19 +81,17 @@ class Longest {
 
 /// The longest sample that the options let in.
 data::Lengths longest_sample(const config::DataConfig& c, int64_t most_tokens) {
-  const auto at_most = [&](int64_t length) { return most_tokens > 0 ? std::min(length, most_tokens) : length; };
+  const int64_t allowed = length_option(c).tokens, length = most_tokens > 0 ? std::min(allowed, most_tokens) : allowed;
   switch (c.task) {
     case config::Task::kSeq2SeqLm:
-      return {at_most(c.max_source_length), c.max_target_length, c.max_target_length};
+      return {length, c.max_target_length, c.max_target_length};
     case config::Task::kSequenceClassification:
-      return {at_most(c.max_length), 1, 1};
+      return {length, 1, 1};
     case config::Task::kImageClassification:
       return {1, 1, 1};
     case config::Task::kCausalLm:
       break;
   }
-  const bool megatron = c.train.format == config::DataFormat::kMegatron;
-  const int64_t length = at_most(megatron ? c.megatron.sequence_length : c.max_length);
   return {length, length, length};
 }
 
@@ -116,6 +114,14 @@ LongestBatches fullest_batches(const config::Config& config, const data::Lengths
 }
 
 }  // namespace
+
+LengthOption length_option(const config::DataConfig& c) {
+  if (c.task == config::Task::kImageClassification) return {"", 1};
+  if (c.task == config::Task::kSeq2SeqLm) return {"data.max_source_length", c.max_source_length};
+  if (c.task == config::Task::kCausalLm && c.train.format == config::DataFormat::kMegatron)
+    return {"data.megatron.sequence_length", c.megatron.sequence_length};
+  return {"data.max_length", c.max_length};
+}
 
 LongestBatches fullest_training_batches(const config::Config& config, int64_t most_tokens, int64_t ranks) {
   const config::TrainingConfig& t = config.training;

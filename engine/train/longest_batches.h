@@ -1,6 +1,7 @@
 // Which micro-batches of a run need the most memory: known before it starts, as the order of the samples is.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "data/samples.h"
@@ -25,6 +26,13 @@ struct LongestBatches {
 };
 LongestBatches longest_training_batches(const config::Config& config, const data::Samples& samples, int64_t ranks);
 LongestBatches longest_evaluation_batches(const config::Config& config, const data::Samples& samples, int64_t ranks);
+
+/// The option that says how many tokens a sample may have (of its source, where it has a target too), and its value.
+struct LengthOption {
+  std::string name;  // "data.max_length"; "" for images
+  int64_t tokens = 0;
+};
+LengthOption length_option(const config::DataConfig& data);
 
 /// Where no samples are known: those of samples that are as long as the options let them be, `most_tokens` at most
 /// (0: any number).

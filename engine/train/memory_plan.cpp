@@ -1,6 +1,7 @@
 #include "engine/train/memory_plan.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <ATen/ops/empty.h>
 
@@ -8,11 +9,12 @@
 #include "engine/checkpoint/export.h"
 #include "engine/checkpoint/snapshot.h"
 #include "engine/config/device.h"
-#include "engine/dist/dry_comm.h"
+#include "engine/config/tables.h"
 #include "engine/dist/dry_memory.h"
 #include "engine/dist/shared_memory.h"
 #include "engine/prepare/run_length.h"
 #include "engine/train/divergence.h"
+#include "models/nn/plain/plain.h"
 
 namespace trainer::train {
 namespace {
@@ -44,6 +46,10 @@ models::Batch dry_batch(const BatchLengths& lengths, data::LabelKind kind, int64
   return batch;
 }
 
+bool on_devices(const Workload& workload) {
+  return workload.transport == dist::Transport::kDevices;
+}
+
 template <class F>
 dist::DryBytes peak_of(const F& work) {
   dist::reset_peak_dry_bytes();
@@ -59,8 +65,10 @@ dist::DryBytes training_peak(parallel::ParallelModel& model, const config::Confi
   dist::DryBytes most = dist::dry_bytes();
   for (const BatchLengths& lengths : longest.batches) {
     const models::Batch batch = dry_batch(lengths, longest.kind, model.model().features());
-    // All micro-batches of an update are in memory before the first one runs.
-    const at::Tensor others = dry_ids(longest.tokens_of_update - batch.source_ids.numel() - batch.labels.numel());
+    // All micro-batches of an update are in memory before the first one runs. (Not in a device's: ids go there as they
+    // are used.)
+    const int64_t mine = batch.source_ids.numel() + batch.labels.numel();
+    const at::Tensor others = dry_ids(on_devices(workload) ? 0 : longest.tokens_of_update - mine);
     const std::vector<models::Batch> batches(static_cast<size_t>(workload.under_way), batch);
     const dist::DryBytes peak = peak_of([&] { model.update(batches, 1, pass); });
     if (peak.all > most.all) most = peak;
@@ -109,8 +117,10 @@ int64_t new_tokens_of(const config::Config& c, data::LabelKind kind) {
 
 Workload without_batches(const config::Plan& plan) {
   Workload workload;
-  workload.share_memory =
-      plan.config.num_machines == 1 && dist::may_share_memory() && !config::trains_on_gpus(plan.config);
+  const bool one_machine = plan.config.num_machines == 1 && dist::may_share_memory();
+  workload.transport = config::trains_on_gpus(plan.config) ? dist::Transport::kDevices
+                       : one_machine                       ? dist::Transport::kSharedMemory
+                                                           : dist::Transport::kGloo;
   workload.under_way = micro_batches_under_way(plan);
   return workload;
 }
@@ -130,21 +140,23 @@ Workload workload_of(const config::Plan& plan, const data::Datasets& datasets) {
 Workload fullest_workload(const config::Plan& plan, const models::Model& model) {
   const config::Config& c = plan.config;
   Workload workload = without_batches(plan);
-  const int64_t most = model.max_positions() > 0 ? model.max_positions() - model.virtual_tokens() : 0;
+  const int64_t most = most_tokens(plan, model);
   workload.training = fullest_training_batches(c, most, plan.data_ranks());
-  if (c.data.validation.fraction <= 0 && c.data.validation.path.empty()) return workload;
+  if (!config::validates(c)) return workload;
   workload.evaluation = fullest_evaluation_batches(c, most);
   workload.new_tokens = new_tokens_of(c, workload.evaluation.kind);
   return workload;
 }
 
 MemoryPlan plan_memory(const config::Plan& plan, Blueprint blueprint, const Workload& workload, int64_t stage) {
+  std::optional<nn::DryDevice> device;
+  if (on_devices(workload)) device.emplace();
   dist::count_dry_memory();
   const int64_t before = dist::dry_bytes().all;
   const auto held = [before] { return dist::dry_bytes().all - before; };
   blueprint.sources.push_back(std::make_unique<DrySource>(blueprint.source()));
   const int64_t ranks = plan.world_size(), first_rank = stage * ranks / degrees_of(plan).pipeline;
-  const auto comm = dist::dry_comm(static_cast<int>(first_rank), static_cast<int>(ranks), workload.share_memory);
+  const auto comm = dist::dry_comm(static_cast<int>(first_rank), static_cast<int>(ranks), workload.transport);
   const auto model = make_parallel(plan, blueprint, *comm);
   MemoryPlan memory;
   memory.stage = stage;
@@ -154,8 +166,8 @@ MemoryPlan plan_memory(const config::Plan& plan, Blueprint blueprint, const Work
   const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), *comm);
   Divergence divergence(plan.config.training);
   divergence.keep(*model, *optimizer, 0);
-  at::Tensor copy;  // that a save beside training writes
-  if (plan.config.checkpoint.async_save) {
+  at::Tensor copy;  // that a save beside training writes; on the host
+  if (plan.config.checkpoint.async_save && !on_devices(workload)) {
     const checkpoint::Snapshot snapshot(checkpoint::live_tensors({*model, *optimizer}), comm->rank(), comm->size());
     copy = at::empty({snapshot.bytes()}, at::TensorOptions(at::kByte).device(comm->device()));
   }

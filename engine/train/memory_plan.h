@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/dist/dry_comm.h"
 #include "engine/train/build.h"
 #include "engine/train/longest_batches.h"
 
@@ -17,6 +18,8 @@ namespace trainer::train {
 //     on the device of its inputs;
 //   - what allocates for communication does so within a dist::CommunicationMemory;
 //   - an operator of libtorch without shapes in C++ gets them in dry_memory.cpp (the dry run names it and fails).
+// Where ranks are on GPUs, the dry run takes the layers and the collectives that run there (nn::DryDevice,
+// dist::Transport::kDevices), and what stays on the host is left out.
 // tests/parallel/memory_plan_test.cpp holds the result against what real runs hold; docs/memory.md shows both.
 
 /// Bytes of one rank. All are of tensors: beside them stand libtorch itself (about 110 MiB, partly shared by the
@@ -43,9 +46,10 @@ struct MemoryPlan {
 /// The batches to find the most memory among, and how ranks communicate.
 struct Workload {
   LongestBatches training, evaluation;
-  int64_t new_tokens = 0;    // generated a sample in evaluation; 0: nothing is generated
-  int64_t under_way = 1;     // micro-batches that are in a pipeline at a time
-  bool share_memory = true;  // all ranks are on one machine
+  int64_t new_tokens = 0;  // generated a sample in evaluation; 0: nothing is generated
+  int64_t under_way = 1;   // micro-batches that are in a pipeline at a time
+  /// kDevices: ranks compute on GPUs, so the layers that run there are planned.
+  dist::Transport transport = dist::Transport::kSharedMemory;
 };
 Workload workload_of(const config::Plan& plan, const data::Datasets& datasets);
 /// Where no samples are known: with batches as full as they can be of samples that `model` can take.

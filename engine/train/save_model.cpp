@@ -1,5 +1,6 @@
 #include "engine/train/save_model.h"
 
+#include "data/tokenizers/save_tokenizer.h"
 #include "engine/adapters/adapter_config.h"
 #include "engine/base/files.h"
 #include "engine/checkpoint/export.h"
@@ -21,40 +22,47 @@ void export_published(parallel::ParallelModel& model, const fs::path& path, cons
   model.comm().barrier();
 }
 
+void save_tokenizer(const prepare::Inputs& inputs, const fs::path& folder) {
+  if (inputs.tokenizer) data::save_tokenizer(*inputs.tokenizer, inputs.chat_template, folder);
+}
+
 }  // namespace
 
 void save_model(parallel::ParallelModel& model, const config::Plan& plan, const config::LoraConfig& lora,
-                const data::Tokenizer* tokenizer, const fs::path& folder) {
+                const prepare::Inputs& inputs, const fs::path& folder) {
   const bool speaks = model.comm().rank() == 0;
   if (plan.config.lora) {
     export_published(model, folder / "adapter_model.safetensors",
                      [&](const fs::path& path) { checkpoint::export_adapter(model, lora, path); });
-    if (speaks)
-      publish_file(folder / "adapter_config.json",
-                   adapters::adapter_config_json(lora, model.model(), plan.config.model.path));
-    return;
+  } else {
+    export_published(model, folder / "model.safetensors", [&](const fs::path& path) {
+      checkpoint::export_weights(model, path, [](const parallel::LogicalTensor& tensor) { return tensor.name; });
+    });
   }
-  export_published(model, folder / "model.safetensors", [&](const fs::path& path) {
-    checkpoint::export_weights(model, path, [](const parallel::LogicalTensor& tensor) { return tensor.name; });
-  });
   if (!speaks) return;
-  publish_file(folder / "config.json", model.model().config_json());
-  if (tokenizer != nullptr) data::copy_files(*tokenizer, folder);
+  if (plan.config.lora) {
+    publish_file(folder / "adapter_config.json",
+                 adapters::adapter_config_json(lora, model.model(), plan.config.model.path));
+  } else {
+    publish_file(folder / "config.json", model.model().config_json());
+  }
+  save_tokenizer(inputs, folder);
 }
 
 checkpoint::Saver::Also beside_checkpoint(parallel::ParallelModel& model, const config::Plan& plan,
-                                          const config::LoraConfig& lora, const data::Tokenizer* tokenizer) {
+                                          const config::LoraConfig& lora, const prepare::Inputs& inputs) {
   if (plan.config.lora) {
     const auto adapter = checkpoint::gather_adapter(model, lora);
     const std::string about = adapters::adapter_config_json(lora, model.model(), plan.config.model.path);
-    return [adapter, about](const fs::path& folder) {
+    return [adapter, about, &inputs](const fs::path& folder) {
       checkpoint::write_tensors(folder / "adapter_model.safetensors", adapter);
       publish_file(folder / "adapter_config.json", about);
+      save_tokenizer(inputs, folder);
     };
   }
-  return [about = model.model().config_json(), tokenizer](const fs::path& folder) {
+  return [about = model.model().config_json(), &inputs](const fs::path& folder) {
     publish_file(folder / "config.json", about);
-    if (tokenizer != nullptr) data::copy_files(*tokenizer, folder);
+    save_tokenizer(inputs, folder);
   };
 }
 

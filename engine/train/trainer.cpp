@@ -10,6 +10,7 @@
 #include "engine/base/files.h"
 #include "engine/base/log.h"
 #include "engine/base/rank_board.h"
+#include "engine/base/screen.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/checkpoint/foreign_checkpoint.h"
@@ -317,6 +318,8 @@ void Trainer::log_step(const StepResult& result) {
 
 bool Trainer::evaluation_due() const {
   if (validation().empty() || progress_.step == total_steps_) return false;  // finish() evaluates
+  const config::CheckpointConfig& c = config_.checkpoint;
+  if (c.metric_for_best_model != "none" && due(c.save_steps)) return true;  // what is saved is judged
   if (config_.evaluation.eval_steps > 0) return due(config_.evaluation.eval_steps);
   return progress_.consumed % train().size() == 0;
 }
@@ -336,6 +339,7 @@ void Trainer::evaluate(bool at_end) {
       options.max_new_tokens > 0 ? options.max_new_tokens : config_.data.max_target_length,
       {options.temperature, options.top_k, options.top_p, static_cast<uint64_t>(config_.seed)},
       wants_accuracy || (at_end && options.generate),
+      wants_accuracy,
       [this](const std::string& activity) {
         if (reporter_) reporter_->progress().set_activity(activity);
       }};
@@ -349,13 +353,15 @@ void Trainer::evaluate(bool at_end) {
   reporter_->progress().finish();
   if (options.generate)
     metrics::write_predictions(std::filesystem::path(config_.output_dir) / "predictions.jsonl", result.predictions);
+  const bool scored = wants_accuracy || model_->model().classifies();
   const auto shown = std::min<size_t>(result.predictions.size(), options.show_predictions);
-  fmt::print("\n{}", metrics::prediction_table({result.predictions.begin(), result.predictions.begin() + shown},
-                                               metrics::terminal_width(STDOUT_FILENO)));
-  if (!wants_accuracy && !model_->model().classifies()) return;
+  screen::print("\n{}", metrics::prediction_table({result.predictions.begin(), result.predictions.begin() + shown},
+                                                  metrics::terminal_width(STDOUT_FILENO), scored));
+  if (!scored) return;
   const data::MajorityClass majority = data::majority_class(validation());
-  fmt::print("\naccuracy {:.1f} % on {} held-out samples; always answering '{}' would score {:.1f} %\n",
-             100 * result.values.at("eval_accuracy"), result.predictions.size(), majority.label, 100 * majority.share);
+  screen::print("\naccuracy {:.1f} % on {} held-out samples; always answering '{}' would score {:.1f} %\n",
+                100 * result.values.at("eval_accuracy"), result.predictions.size(), majority.label,
+                100 * majority.share);
 }
 
 checkpoint::Saver Trainer::make_saver() {
@@ -378,10 +384,11 @@ void Trainer::save_checkpoint(bool whatever_happens) {
     about.strategy = config_.distributed_type == config::DistributedType::kFsdp ? "FSDP" : "replicated";
     about.metrics = measured_;
     about.conditions = conditions_of(config_, model_->comm().size());
+    about.classes = inputs_.datasets.labels;
     last_saved_ = progress_.step;
     const auto begin = [&] {
       saver_.begin(std::move(about), {*model_, *optimizer_},
-                   beside_checkpoint(*model_, plan_, lora_, inputs_.tokenizer.get()));
+                   beside_checkpoint(*model_, plan_, lora_, inputs_));
     };
     whatever_happens ? begin() : saving(begin);
   }
@@ -408,12 +415,28 @@ void Trainer::finish() {
   save_checkpoint(true);
   if (speaks()) checkpoint::remove_partial(config_.output_dir);  // what a killed export or removal left
   report_(progress_.step, "saving the model");
-  save_model(*model_, plan_, lora_, inputs_.tokenizer.get(), config_.output_dir);
-  if (!validation().empty()) evaluate(true);
+  save_model(*model_, plan_, lora_, inputs_, config_.output_dir);
+  if (!validation().empty()) {
+    evaluate(true);  // after the save: whatever happens here, no update is lost
+    saver_.record(progress_.step, measured_);
+  }
   if (!reporter_) return;
   reporter_->progress().finish();
-  fmt::print("done: {} steps; {} saved in {}\n", progress_.step, config_.lora ? "adapter" : "model",
-             config_.output_dir);
+  screen::print("done: {} steps; {} saved in {}\n", progress_.step, config_.lora ? "adapter" : "model",
+                config_.output_dir);
+  report_best();
+}
+
+void Trainer::report_best() const {
+  const std::string& metric = config_.checkpoint.metric_for_best_model;
+  if (metric == "none") return;
+  const auto checkpoints = checkpoint::find_checkpoints(config_.output_dir);
+  if (const checkpoint::Found* const best = checkpoint::best_checkpoint(checkpoints, metric))
+    screen::print("best {}: {}\n", metric, best->folder.filename().string());
+  else
+    log::warning(
+        "warning: checkpoint.metric_for_best_model is {}, but no checkpoint in {} has an eval_{}: the newest were kept",
+        metric, config_.output_dir, metric);
 }
 
 }  // namespace trainer::train

@@ -86,6 +86,8 @@ class Trainer {
   /// Collective. Runs a part of a save; what goes wrong with it is a warning, if the configuration says so.
   void saving(const std::function<void()>& part);
   void finish();
+  /// On rank 0, at the end: which checkpoint is the best, or that nothing tells.
+  void report_best() const;
   bool evaluation_due() const;
   bool due(int64_t every) const { return every > 0 && progress_.step % every == 0; }
   const data::Samples& train() const { return *inputs_.datasets.train; }

@@ -1,13 +1,18 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "engine/base/errors.h"
 #include "engine/config/device.h"
+#include "engine/config/gpu_memory.h"
 #include "engine/config/handover.h"
+#include "engine/config/names.h"
+#include "engine/dist/accelerator.h"
 #include "engine/train/build.h"
 #include "engine/worker/check_report.h"
 #include "engine/worker/commands.h"
@@ -18,7 +23,6 @@ namespace {
 /// Ranks that share a core wait for each other at every collective; "" where each has its own.
 std::string cores_warning(const config::Plan& plan) {
   const config::Config& config = plan.config;
-  if (config::trains_on_gpus(config)) return "";
   cpu_set_t cpus;
   if (sched_getaffinity(0, sizeof cpus, &cpus) != 0) return "";
   const int64_t cores = CPU_COUNT(&cpus), ranks = config.num_processes / std::max<int64_t>(1, config.num_machines);
@@ -27,22 +31,64 @@ std::string cores_warning(const config::Plan& plan) {
                      config.num_processes, ranks, cores, cores * std::max<int64_t>(1, config.num_machines));
 }
 
+/// With the place of what is wrong, where that is an option.
+CheckReport located_report(const config::Plan& plan, const std::optional<config::GpuMemory>& gpu) {
+  try {
+    return check_report(plan, gpu);
+  } catch (const ConfigError& error) {
+    throw ConfigError("{}", config::located(plan, error.what()));
+  }
+}
+
+/// The smallest GPU of this machine, where ranks train on its GPUs.
+std::optional<config::GpuMemory> gpu_here(const config::Config& config) {
+  if (!config::trains_on_gpus(config) || !config::lacking_for_gpus(config).empty()) return {};
+  const dist::Accelerator& accelerator = *dist::find_accelerator();
+  const std::vector<std::string>& ids = config.gpu_ids;
+  std::optional<config::GpuMemory> smallest;
+  for (int i = 0; i < accelerator.count(); ++i) {
+    if (config::chooses_gpus(config) && std::find(ids.begin(), ids.end(), std::to_string(i)) == ids.end()) continue;
+    if (const dist::DeviceFacts facts = accelerator.facts(i); !smallest || facts.total_bytes < smallest->bytes)
+      smallest = {facts.name, facts.total_bytes};
+  }
+  return smallest;
+}
+
+/// What every rank has: as `--gpu_memory` says, or what is here.
+std::optional<config::GpuMemory> gpu_of(const config::Config& config, const std::string& given) {
+  if (given.empty()) return gpu_here(config);
+  if (config::asks_for_gpus(config)) return config::gpu_memory_named(given);
+  throw ConfigError(
+      "--gpu_memory is {}, but {} trains on the CPU: leave one of them out", given,
+      config.use_cpu ? "use_cpu: true" : fmt::format("distributed_type {}", config::name_of(config.distributed_type)));
+}
+
 }  // namespace
 
 int check_command(const std::vector<std::string>& args) {
-  const bool json = args == std::vector<std::string>{"--json"};
-  if (!json && !args.empty()) throw ConfigError("`trainer-worker check` knows --json only; got {}.", args.front());
+  bool json = false;
+  std::string gpu_memory;
+  CLI::App app("Checks a plan.", "check");
+  app.add_flag("--json", json);
+  app.add_option("--gpu_memory", gpu_memory);
+  try {
+    app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
+  } catch (const CLI::ParseError& error) {
+    throw ConfigError("`trainer-worker check`: {}", error.what());
+  }
   config::Plan plan = config::inherited_plan();
-  if (std::string warning = train::precision_warning(plan); !warning.empty() && !config::trains_on_gpus(plan.config))
-    plan.warnings.push_back(std::move(warning));
-  if (std::string warning = cores_warning(plan); !warning.empty()) plan.warnings.push_back(std::move(warning));
-  const CheckReport report = check_report(plan);
+  const CheckReport report = located_report(plan, gpu_of(plan.config, gpu_memory));
+  if (!report.on_gpus)
+    for (std::string warning : {train::precision_warning(plan), cores_warning(plan)})
+      if (!warning.empty()) plan.warnings.push_back(std::move(warning));
   if (!report.warning.empty()) plan.warnings.push_back(report.warning);
   if (json) {
     fmt::print("{}\n", to_json(report, plan).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-    return kDone;
+  } else {
+    fmt::print("{}", to_text(report, plan));
   }
-  fmt::print("{}", to_text(report, plan));
+  if (report.gpu && !report.gpu->fits) throw ConfigError("{}", too_much_memory(report, plan));
+  if (json) return kDone;
   fmt::print("\nNothing is wrong with {}{}.\n", plan.source,
              report.missing.empty() ? "" : ", but `trainer launch` needs what is missing");
   return kDone;

@@ -32,7 +32,20 @@ json fsdp_json(const std::vector<UnitReport>& units) {
   return {{"units", all}};
 }
 
-json memory_json(const train::MemoryPlan& memory) {
+json gpu_json(const std::optional<GpuReport>& gpu) {
+  if (!gpu) return nullptr;
+  json alternatives = json::array();
+  for (const train::Alternative& other : gpu->alternatives)
+    alternatives.push_back({{"change", other.change}, {"peak", other.peak}});
+  return {{"name", gpu->memory.name},
+          {"bytes", gpu->memory.bytes},
+          {"usable", gpu->usable},
+          {"fits", gpu->fits},
+          {"alternatives", alternatives}};
+}
+
+json memory_json(const CheckReport& report) {
+  const train::MemoryPlan& memory = report.memory;
   return {{"weights", memory.weights},
           {"gradients", memory.gradients},
           {"optimizer", memory.optimizer},
@@ -41,7 +54,9 @@ json memory_json(const train::MemoryPlan& memory) {
           {"training", memory.training()},
           {"evaluation", memory.evaluation},
           {"saving", memory.saving},
-          {"peak", memory.peak()}};
+          {"peak", memory.peak()},
+          {"device", report.on_gpus ? "gpu" : "cpu"},
+          {"gpu", gpu_json(report.gpu)}};
 }
 
 json batches_json(const train::LongestBatches& longest) {
@@ -67,6 +82,7 @@ json data_json(const DataReport& data) {
           {"tokens", data.tokens},
           {"cut_off", data.cut_off},
           {"validation_samples", data.validation_samples},
+          {"classes", data.classes},
           {"source", lengths_json(data.source)},
           {"target", lengths_json(data.target)}};
 }
@@ -107,7 +123,7 @@ json to_json(const CheckReport& report, const config::Plan& plan) {
           {"model", model_json(report.model)},
           {"lora", lora_json(report, plan)},
           {"fsdp", fsdp_json(report.units)},
-          {"memory", memory_json(report.memory)},
+          {"memory", memory_json(report)},
           {"longest_batches", batches_json(report.longest)},
           {"data", data_json(report.data)},
           {"run", run_json(report.run)},

@@ -91,8 +91,8 @@ DataReport data_report(const data::Datasets& datasets) {
     if (train.label_kind() == data::LabelKind::kTarget) targets.push_back(lengths.labels);
     if (train.label_kind() == data::LabelKind::kNext) targets.push_back(lengths.learnt);
   }
-  return {train.size(),           data::token_count(train), train.cut(), datasets.validation->size(),
-          length_report(sources), length_report(targets)};
+  return {train.size(),           data::token_count(train), train.cut(),    datasets.validation->size(),
+          length_report(sources), length_report(targets),   datasets.labels};
 }
 
 RunReport run_report(const config::Plan& plan, int64_t samples) {
@@ -116,30 +116,83 @@ RunReport run_report(const config::Plan& plan, int64_t samples) {
   return run;
 }
 
-std::vector<std::string> missing(const config::Plan& plan, const train::Blueprint& blueprint) {
+/// How long samples are taken to be, where none are known.
+std::string assumed_lengths(const config::Plan& plan, const models::Model& model) {
+  const train::LengthOption option = train::length_option(plan.config.data);
+  const int64_t most = train::most_tokens(plan, model);
+  if (most == 0 || option.tokens <= most) return "every sample is taken to be as long as the options let it be.";
+  return fmt::format(
+      "every sample is taken to have {} tokens, all that {} has positions for. {} is {}: longer ones end "
+      "the run.",
+      most, model.class_name(), option.name, option.tokens);
+}
+
+std::vector<std::string> missing(const config::Plan& plan, const train::Blueprint& blueprint, bool on_gpus) {
   std::vector<std::string> all;
-  if (config::trains_on_gpus(plan.config))
-    all.push_back(
-        "GPUs: use_cpu is false, and this build has no GPU support. The bytes are those of ranks on CPUs that share "
-        "no memory; --cpu rehearses the run here.");
+  if (const std::string lacking = config::lacking_for_gpus(plan.config); on_gpus && !lacking.empty())
+    all.push_back(fmt::format(
+        "GPUs: use_cpu is false, and {}. The bytes are those of the layers that run on GPUs; --cpu rehearses the run "
+        "here.",
+        lacking));
   if (blueprint.without_weights)
     all.push_back(fmt::format("the weights of {}: their bytes follow from config.json.", plan.config.model.path));
-  if (plan.config.data.train.path.empty())
-    all.push_back("data.train.path: every sample is taken to be as long as the options let it be.");
+  if (plan.config.data.train.path.empty()) all.push_back("data.train.path: " + assumed_lengths(plan, *blueprint.model));
   return all;
+}
+
+/// Plans the memory of one configuration and of others like it.
+class Planner {
+ public:
+  /// `datasets`: null where none are known.
+  Planner(const config::Plan& base, const data::Datasets* datasets, const std::vector<std::string>& labels,
+          const models::Model& model, bool on_gpus)
+      : base_(base), datasets_(datasets), labels_(labels), model_(model), on_gpus_(on_gpus) {}
+
+  train::Workload workload(const config::Plan& plan) const {
+    train::Workload found =
+        datasets_ == nullptr
+            ? train::fullest_workload(plan, model_)
+            : train::workload_of(plan, train::shortened(*datasets_, base_.config.data, plan.config.data));
+    if (on_gpus_) found.transport = dist::Transport::kDevices;
+    return found;
+  }
+  int64_t peak(const config::Plan& plan) const {
+    return train::plan_largest_memory(plan, labels_, workload(plan)).peak();
+  }
+
+ private:
+  const config::Plan& base_;
+  const data::Datasets* datasets_;
+  const std::vector<std::string>& labels_;
+  const models::Model& model_;
+  bool on_gpus_;
+};
+
+GpuReport gpu_report(const config::Plan& plan, const config::GpuMemory& memory, int64_t needed,
+                     const Planner& planner) {
+  constexpr size_t kMost = 4;  // with the two lines before them, all that an error may take
+  GpuReport report{memory, train::usable_bytes(memory.bytes), true, {}};
+  report.fits = needed <= report.usable;
+  const auto peak_of = [&](const config::Plan& other) { return planner.peak(other); };
+  if (!report.fits) report.alternatives = train::what_fits(plan, peak_of, report.usable, kMost);
+  return report;
 }
 
 }  // namespace
 
-CheckReport check_report(const config::Plan& plan) {
+CheckReport check_report(const config::Plan& plan, const std::optional<config::GpuMemory>& gpu) {
   const bool has_data = !plan.config.data.train.path.empty();
   prepare::Inputs inputs;
   if (has_data) inputs = prepare::load_inputs(plan);
   const std::vector<std::string>& labels = has_data ? inputs.datasets.labels : plan.config.data.labels;
   train::Blueprint blueprint = train::make_blueprint(plan, labels, train::Weights::kMayLack);
-  if (has_data) train::check_inputs(plan, *blueprint.model, inputs);
+  if (has_data)
+    train::check_inputs(plan, *blueprint.model, inputs);
+  else
+    train::check_length_option(plan, *blueprint.model);
   CheckReport report;
-  report.missing = missing(plan, blueprint);
+  report.on_gpus = gpu || config::trains_on_gpus(plan.config);
+  report.missing = missing(plan, blueprint, report.on_gpus);
   report.model = model_report(*blueprint.model);
   report.warning = train::overflow_warning(plan, *blueprint.model);
   report.lora_options = blueprint.lora;
@@ -147,11 +200,19 @@ CheckReport check_report(const config::Plan& plan) {
   report.units = unit_report(plan, blueprint);
   if (has_data) report.data = data_report(inputs.datasets);
   report.run = run_report(plan, has_data ? inputs.datasets.train->size() : 0);
-  train::Workload workload =
-      has_data ? train::workload_of(plan, inputs.datasets) : train::fullest_workload(plan, *blueprint.model);
+  const Planner planner(plan, has_data ? &inputs.datasets : nullptr, labels, *blueprint.model, report.on_gpus);
+  train::Workload workload = planner.workload(plan);
   report.memory = train::plan_largest_memory(plan, labels, workload);
   report.longest = std::move(workload.training);
+  if (gpu) report.gpu = gpu_report(plan, *gpu, report.memory.peak(), planner);
   return report;
+}
+
+std::string too_much_memory(const CheckReport& report, const config::Plan& plan) {
+  const GpuReport& gpu = *report.gpu;
+  return fmt::format("{}: a rank needs {}, and its tensors may take {} of {} ({} in all)\n  {}", plan.source,
+                     train::gibibytes(report.memory.peak()), train::gibibytes(gpu.usable), gpu.memory.name,
+                     train::gibibytes(gpu.memory.bytes), train::what_fits_text(gpu.alternatives));
 }
 
 }  // namespace trainer::worker

@@ -1,14 +1,17 @@
 // What `trainer check` finds out, and its two forms: a page for people, JSON for scripts.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "engine/config/gpu_memory.h"
 #include "engine/config/plan.h"
 #include "engine/prepare/run_length.h"
 #include "engine/train/longest_batches.h"
+#include "engine/train/memory_fit.h"
 #include "engine/train/memory_plan.h"
 
 namespace trainer::worker {
@@ -47,6 +50,7 @@ struct LengthReport {
 struct DataReport {
   int64_t samples = 0, tokens = 0, cut_off = 0, validation_samples = 0;
   LengthReport source, target;
+  std::vector<std::string> classes;  // of a classifier, in the order of its outputs
 };
 
 struct RunReport {
@@ -61,6 +65,14 @@ struct RunReport {
   std::vector<Rate> learning_rate;
 };
 
+/// What ranks have on GPUs, where that is known: those of this machine, or those that the user names.
+struct GpuReport {
+  config::GpuMemory memory;
+  int64_t usable = 0;                            // by tensors
+  bool fits = true;                              // what a rank needs at most
+  std::vector<train::Alternative> alternatives;  // that fit, where the plan doesn't
+};
+
 struct CheckReport {
   ModelReport model;
   config::LoraConfig lora_options;  // as resolved with an adapter folder
@@ -68,14 +80,20 @@ struct CheckReport {
   std::vector<UnitReport> units;    // in forward order, the root last; empty without FSDP
   train::MemoryPlan memory;
   train::LongestBatches longest;
+  bool on_gpus = false;  // what is planned
+  std::optional<GpuReport> gpu;
   DataReport data;  // no samples: none are known
   RunReport run;
   std::string warning;               // about the model in the plan's precision; "": none
   std::vector<std::string> missing;  // what a launch would be refused for, and how it is planned for here
 };
 
-/// Reads everything a run would read, as far as it is there. Errors: those of the plan's inputs.
-CheckReport check_report(const config::Plan& plan);
+/// Reads everything a run would read, as far as it is there. `gpu`: what every rank has; it then is a plan of
+/// GPUs, also where none is here. Errors: those of the plan's inputs.
+CheckReport check_report(const config::Plan& plan, const std::optional<config::GpuMemory>& gpu = {});
+
+/// What is said of a plan that doesn't fit into its GPUs, in at most 6 lines.
+std::string too_much_memory(const CheckReport& report, const config::Plan& plan);
 
 /// The report in 80 columns.
 std::string to_text(const CheckReport& report, const config::Plan& plan);
@@ -85,10 +103,12 @@ std::string to_text(const CheckReport& report, const config::Plan& plan);
 ///   lora      null, or {r, alpha, dropout, targets: [{name, in, out, trained}]}
 ///   fsdp      null, or {units: [{name, class, parameters, bytes}]}
 ///   memory    {weights, gradients, optimizer, activations, communication, training, evaluation, saving, peak}: of one
-///             rank; `training` is the sum of the first five, `peak` the largest of training, evaluation and saving
+///             rank; `training` is the sum of the first five, `peak` the largest of training, evaluation and saving.
+///             device: "gpu" or "cpu", whose layers are planned; gpu: null, or {name, bytes, usable, fits,
+///             alternatives: [{change, peak}]}
 ///   longest_batches  [{samples, source_tokens, target_tokens}]: one of them needs the `activations`
-///   data      {samples, tokens, cut_off, validation_samples, source, target}, the last two being
-///             {shortest, longest, mean, histogram: [{from, to, samples}]}
+///   data      {samples, tokens, cut_off, validation_samples, source, target, classes}; source and target are
+///             {shortest, longest, mean, histogram: [{from, to, samples}]}, classes a list of names
 ///   run       {ranks, per_device, accumulation, global_batch, updates_per_epoch, updates, epochs,
 ///             learning_rate: [{percent, update, value}]}
 ///   source    the configuration file

@@ -172,7 +172,11 @@ void add_memory(Page& page, const CheckReport& report) {
   part("training", m.training(), "all of the above");
   if (m.evaluation > 0) part("evaluating", m.evaluation);
   part("saving", m.saving);
-  part("peak", m.peak(), "besides some 110 MiB for the program");
+  if (!report.on_gpus) return part("peak", m.peak(), "besides some 110 MiB for the program");
+  part("peak", m.peak(), "besides what CUDA and NCCL take");
+  if (report.gpu)
+    part("for tensors", report.gpu->usable,
+         fmt::format("of the {} of {}", human_bytes(report.gpu->memory.bytes), report.gpu->memory.name));
 }
 
 std::string bar_label(const LengthReport::Bar& bar) {
@@ -196,11 +200,21 @@ std::vector<std::string> bars_of(const char* name, const LengthReport& lengths) 
   return lines;
 }
 
+/// "3 classes: garden, ship, shop"; of many, the first ones and the last.
+std::string classes_text(const std::vector<std::string>& classes) {
+  constexpr size_t kMost = 20;
+  const size_t shown = classes.size() > kMost ? kMost - 1 : classes.size();
+  std::string text = fmt::format("{}: {}", counted(static_cast<int64_t>(classes.size()), "class", "classes"),
+                                 fmt::join(classes.begin(), classes.begin() + static_cast<ptrdiff_t>(shown), ", "));
+  return shown < classes.size() ? fmt::format("{}, …, {}", text, classes.back()) : text;
+}
+
 void add_data(Page& page, const DataReport& data) {
   page.section("data");
   page.words(fmt::format("{}, {} tokens, {} cut off; {} for validation", counted(data.samples, "sample", "samples"),
                          human_count(data.tokens), data.cut_off == 0 ? "none" : std::to_string(data.cut_off),
                          data.validation_samples));
+  if (!data.classes.empty()) page.words(classes_text(data.classes));
   std::vector<std::string> left = bars_of("source", data.source), right = bars_of("target", data.target);
   const std::string blank(32, ' ');
   left.resize(std::max(left.size(), right.size()), blank);

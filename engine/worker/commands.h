@@ -15,12 +15,14 @@ int rank_command(const std::vector<std::string>& args);
 /// table. Returns 0 when every case fits, kInternalFailure when one does not.
 int selftest_command(const std::vector<std::string>& args);
 
-/// `check [--json]`: reads everything a run would read, for the plan on the file descriptor TRAINER_PLAN_FD, and prints
-/// what it would do (engine/worker/check_report.h). Nothing is written. Errors: those of the plan's inputs.
+/// `check [--json] [--gpu_memory N|CARD]`: reads everything a run would read, for the plan on the file descriptor
+/// TRAINER_PLAN_FD, and prints what it would do (engine/worker/check_report.h). Nothing is written. Errors: those of
+/// the plan's inputs; ConfigError when a rank needs more than its GPU has.
 int check_command(const std::vector<std::string>& args);
 
-/// `describe-model FOLDER|CONFIG_JSON`: one JSON object with the model's class, its number of parameters, its blocks
-/// {class: count}, the usual LoRA targets and the linear layers. Reads config.json only. Errors: InputError.
+/// `describe-model FOLDER|CONFIG_JSON [TASK]`: one JSON object with the model's class, its family and what that trains
+/// for, its number of parameters, its blocks {class: count}, the usual LoRA targets and the layers that can have
+/// adapters; of a folder without weights or of a model this build can't train {"error": message}. No weights are read.
 int describe_model_command(const std::vector<std::string>& args);
 
 /// `export-checkpoint SOURCE FOLDER [TENSOR PIPELINE]`: checkpoint::export_checkpoint(), or export_megatron() for so

@@ -5,6 +5,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/config/adapter_folder.h"
 #include "engine/config/plan.h"
 #include "engine/tensorfile/safetensors_writer.h"
 #include "engine/train/build.h"
@@ -45,7 +46,7 @@ int dump_logits_command(const std::vector<std::string>& args) {
   }
   config::Plan plan;
   plan.config.model.path = model_folder;
-  if (!adapter.empty()) plan.config.lora.emplace().path = adapter;
+  if (!adapter.empty()) plan.config.lora = config::read_adapter_config({.path = adapter});
   train::Blueprint blueprint = train::make_blueprint(plan);
   const auto comm = dist::solo_comm();
   const auto model = train::make_parallel(plan, blueprint, *comm);

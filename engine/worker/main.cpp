@@ -5,9 +5,12 @@
 #include "data/tokenize_command.h"
 #include "engine/base/errors.h"
 #include "engine/base/safe_text.h"
+#include "engine/base/screen.h"
 #include "engine/worker/commands.h"
 
-int main(int argc, char** argv) {
+namespace {
+
+int run(int argc, char** argv) {
   using namespace trainer;
   const std::vector<std::string> args(argv + std::min(argc, 2), argv + argc);
   const std::string command = argc > 1 ? argv[1] : "";
@@ -21,10 +24,18 @@ int main(int argc, char** argv) {
     if (command == "dump-logits") return worker::dump_logits_command(args);
     throw ConfigError("trainer-worker has no command '{}'. It is called by `trainer`.", command);
   } catch (const Error& error) {
-    fmt::print(stderr, "{}\n", safe_text(error.what()));
+    screen::error("{}\n", safe_text(error.what()));
     return error.code();
   } catch (const std::exception& error) {
-    fmt::print(stderr, "internal error: {}\nPlease report this.\n", safe_text(error.what()));
+    if (screen::is_lost_output(error)) return kDone;
+    screen::error("internal error: {}\nPlease report this.\n", safe_text(error.what()));
     return kInternalFailure;
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  trainer::screen::open_missing();
+  return trainer::screen::finish_output(run(argc, argv));
 }

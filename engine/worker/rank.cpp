@@ -12,6 +12,7 @@
 #include "engine/base/link.h"
 #include "engine/base/log.h"
 #include "engine/base/rank_board.h"
+#include "engine/base/screen.h"
 #include "engine/config/plan.h"
 #include "engine/dist/accelerator.h"
 #include "engine/dist/faulty_comm.h"
@@ -59,8 +60,8 @@ std::unique_ptr<dist::Comm> meet_watched(Link& link, const std::shared_ptr<RankB
                                    : std::move(comm);
 }
 
-train::Ending run(Link& link, const std::shared_ptr<RankBoard>& board, std::optional<int64_t> last_step, int64_t& step,
-                  std::string& phase) {
+train::Ending run(config::Plan& plan, Link& link, const std::shared_ptr<RankBoard>& board,
+                  std::optional<int64_t> last_step, int64_t& step, std::string& phase) {
   const int rank = environment_number("RANK");
   const auto report = [&](int64_t at, const char* doing) {
     step = at;
@@ -69,7 +70,6 @@ train::Ending run(Link& link, const std::shared_ptr<RankBoard>& board, std::opti
     link.report_step(at, doing);
   };
   report(-1, "starting");
-  config::Plan plan = config::parse_plan(link.plan());
   at::set_num_threads(environment_number("OMP_NUM_THREADS"));
   at::set_num_interop_threads(1);
   dist::count_tensor_memory();
@@ -94,6 +94,9 @@ train::Ending run(Link& link, const std::shared_ptr<RankBoard>& board, std::opti
     const int64_t mine = free_bytes(*comm, environment_number("LOCAL_WORLD_SIZE"));
     comm->barrier();  // all ranks have looked before one of them takes memory
     train::find_batch_size(plan, inputs, *comm, mine);
+  } else if (!comm->device().is_cpu()) {
+    report(-1, "planning its memory");
+    train::check_memory(plan, inputs, free_bytes(*comm, environment_number("LOCAL_WORLD_SIZE")));
   }
   if (fault)
     if (const auto of_files = dist::file_fault(*fault, rank)) file_operations::plan_fault(*of_files);
@@ -118,24 +121,27 @@ train::Ending run(Link& link, const std::shared_ptr<RankBoard>& board, std::opti
 }  // namespace
 
 int rank_command(const std::vector<std::string>& args) {
+  screen::outlive();
   train::note_signals();
   const auto link = Link::from_environment();
   if (!link) throw ConfigError("`trainer-worker rank` is started by `trainer launch`.");
   const auto board = RankBoard::from_environment();
   int64_t step = -1;
   std::string phase;
+  config::Plan plan;
   const auto failed = [&](ExitCode code, const std::string& message) {
     link->report_failure(code, step, message);
     std::_Exit(code);  // no destructors: they would wait for ranks that are gone
   };
   try {
     const auto last_step = args.empty() ? std::nullopt : std::optional<int64_t>(std::stoll(args.front()));
-    const train::Ending ending = run(*link, board, last_step, step, phase);
+    plan = config::parse_plan(link->plan());
+    const train::Ending ending = run(plan, *link, board, last_step, step, phase);
     if (ending == train::Ending::kStopped) return train::stop_signal() == SIGINT ? kInterrupted : kStopRequested;
     link->report_done();
     return kDone;
   } catch (const Error& error) {
-    failed(error.code(), error.what());
+    failed(error.code(), config::located(plan, error.what()));
   } catch (const std::bad_alloc&) {
     failed(kMachineFailure, fmt::format("out of memory while {}.\n  Lower training.per_device_train_batch_size, or set "
                                         "training.gradient_checkpointing: true.",

@@ -9,6 +9,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/link.h"
+#include "engine/base/screen.h"
 #include "engine/config/plan.h"
 #include "engine/selftest/matrix.h"
 #include "engine/selftest/resume.h"
@@ -63,10 +64,10 @@ class Progress {
   /// The case under way, over the one before it.
   void show(const std::string& name) {
     link_.report_step(static_cast<int64_t>(++done_), name);
-    if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\x1b[K{}/{}  {}", done_, cases_, name);
+    if (isatty(STDERR_FILENO) != 0) screen::error("\r\x1b[K{}/{}  {}", done_, cases_, name);
   }
   void end(const std::string& table) const {
-    if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\x1b[K");
+    if (isatty(STDERR_FILENO) != 0) screen::error("\r\x1b[K");
     fmt::print("{}", table);
     std::fflush(stdout);
   }

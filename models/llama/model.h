@@ -36,10 +36,7 @@ class LlamaModel : public DecoderModel {
   const Config& config() const { return config_; }
   std::vector<int64_t> end_tokens() const override { return config_.eos; }
   int64_t vocabulary() const override { return config_.vocab_size; }
-  /// "dynamic" positions are made for texts of any length.
-  int64_t max_positions() const override {
-    return config_.rope.kind == nn::RopeOptions::kDynamic ? 0 : config_.max_positions;
-  }
+  int64_t max_positions() const override { return config_.rope.reach(); }
   std::vector<std::string> labels() const override { return config_.labels; }
   std::vector<std::string> default_lora_targets() const override { return {"q_proj", "v_proj"}; }
   std::string output_head() const override { return classifies() ? "score" : "lm_head"; }

@@ -1,5 +1,6 @@
 #include "models/nn/rope_options.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -120,6 +121,15 @@ RopeOptions read_rope(ConfigReader& reader, int64_t max_positions, int64_t head_
   }
   read_part(reader, o);
   return o;
+}
+
+int64_t RopeOptions::reach() const {
+  const auto stretched = [this](int64_t positions) {
+    return std::max(max_positions, static_cast<int64_t>(factor * static_cast<double>(positions)));
+  };
+  if (kind == kDynamic) return 0;
+  if (kind == kLinear) return stretched(max_positions);
+  return kind == kYarn ? stretched(original_positions) : max_positions;
 }
 
 nlohmann::json rope_json(const RopeOptions& o) {

@@ -24,6 +24,11 @@ struct RopeOptions {
   std::optional<double> attention_factor;            // yarn, longrope: else by a formula
   std::vector<double> short_factor, long_factor;     // longrope [head_dim / 2]
   double turned = 1;  // proportional: the part of a head that turns (partial_rotary_factor)
+
+  /// Tokens that a sample may have; 0: any number. linear and yarn stretch what config.json gives, which is the length
+  /// of the pre-training in folders as they are published (Vicuna's, Qwen's); longrope and llama3 are stretched
+  /// already.
+  int64_t reach() const;
 };
 
 /// Reads `rope_parameters`, or what it was called before transformers 5: `rope_theta` and `rope_scaling`.

@@ -13,6 +13,7 @@
 #include "engine/adapters/lora_linear.h"
 #include "engine/adapters/target.h"
 #include "engine/base/errors.h"
+#include "engine/config/adapter_folder.h"
 #include "models/registry.h"
 #include "tests/nn/reference.h"
 #include "tests/support/golden_case.h"
@@ -293,7 +294,7 @@ class AdapterConfig : public ::testing::Test {
  protected:
   config::LoraConfig read(const std::string& text) {
     std::ofstream(folder_.path() / "adapter_config.json") << text;
-    return adapters::read_adapter_config(folder_.path().string(), {});
+    return config::read_adapter_config({.path = folder_.path().string()});
   }
   TemporaryFolder folder_;
 };

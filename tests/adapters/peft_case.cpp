@@ -4,11 +4,11 @@
 
 #include <ATen/ops/empty.h>
 
-#include "engine/adapters/adapter_config.h"
 #include "engine/adapters/inject.h"
 #include "engine/adapters/inject_prompt.h"
 #include "engine/base/files.h"
 #include "engine/checkpoint/weight_sources.h"
+#include "engine/config/adapter_folder.h"
 #include "engine/parallel/activation_checkpoint.h"
 #include "engine/parallel/replicated_model.h"
 #include "engine/parallel/sharded_model.h"
@@ -84,7 +84,7 @@ PeftCase::PeftCase(const std::string& name)
                                    : models::Task::kSequenceClassification;
   const nlohmann::json file = read_json(folder_ + "/adapter_config.json");
   from_network_ = comes_from_network(file);
-  options = from_network_ ? network_options(file) : adapters::read_adapter_config(folder_, {});
+  options = from_network_ ? network_options(file) : config::read_adapter_config({.path = folder_});
   const nlohmann::json samples = task_ == models::Task::kSeq2SeqLm
                                      ? read_json(base_ + "/batches.json")["batches"][0]["samples"]
                                      : read_json(base_ + "/batch.json")["samples"];

@@ -147,8 +147,9 @@ LINES = [
     file(16, "an alias bomb", alias_bomb, "values"),
     file(17, "a long chain of aliases", lambda: alias_chain(40_000)),
     file(18, "an unknown alias", steps(" *undefined"), "alias"),
-    file(19, "a key twice with the same value", with_("seed: 7\n"), "seed", "twice"),
-    file(20, "a key twice with another value", with_("seed: 8\n"), "seed", "twice"),
+    checked(19, "a key twice with the same value draws a warning", with_("seed: 7\n"), "warning", "seed", "twice",
+            "the same value", code=DONE, although="it has one meaning, and Accelerate takes it"),
+    file(20, "a key twice with another value", with_("seed: 8\n"), "seed", "twice", "another value on line 3"),
     file(21, "a key twice, in another case", with_("Seed: 7\n"), "Seed", "seed"),
     file(22, "an unknown key", with_("  max_steps", "  max_step"), "training.max_step ", "max_steps"),
     file(23, "a key in the wrong section", with_("  max_steps: 12", "  save_steps: 12"), "save_steps", "checkpoint"),
@@ -223,6 +224,10 @@ LINES = [
     accepted(67, "no, which YAML 1.1 takes for false", with_("mixed_precision: no\n"), "mixed_precision: 'no'",
              although="it has one meaning here, and files that were written by hand have it without quotes"),
     file(68, "a name that is nearly right", with_("mixed_precision: bf17\n"), "mixed_precision", "bf16"),
+    file(69, "fewer GPUs than ranks", with_("distributed_type: 'NO'\nuse_cpu: true", "distributed_type: "
+         "MULTI_GPU\nuse_cpu: false\ngpu_ids: '0,1'\nnum_processes: 4"), "distributed_type"),
+    file(69, "a GPU that is no number", with_("distributed_type: 'NO'\nuse_cpu: true", "distributed_type: "
+         "MULTI_GPU\nuse_cpu: false\ngpu_ids: first\nnum_processes: 1"), "gpu_ids is first", "no number"),
     file(69, "a device that is not there", with_("distributed_type: 'NO'\nuse_cpu: true", "distributed_type: "
          "MULTI_GPU\nuse_cpu: false\ngpu_ids: '99'\nnum_processes: 1"), "distributed_type"),
     checked(70, "hidden not divisible by heads", causal("model_type: llama, vocab_size: 400, hidden_size: 15, "

@@ -165,7 +165,9 @@ LINES = [
     csv(133, "line ends of the old Mac", "sentence,label\rprofit rose,better\r", "CR", "tr "),
     chat(134, "an unknown role", [{"role": "wizard", "content": "hi"}, {"role": "assistant", "content": "yes"}], "wizard"),
     chat(134, "no messages", []),
-    chat(134, "only the assistant, who says nothing", [{"role": "assistant", "content": ""}]),
+    data(134, "only the assistant, who says nothing", "samples.jsonl",
+         json.dumps({"messages": [{"role": "assistant", "content": ""}]}) + "\n", code=DONE, changes=[CHAT],
+         although="empty contents are the template's to judge; the end of the turn is learned"),
     data(134, "the assistant first", "samples.jsonl", json.dumps({"messages": [
         {"role": role, "content": "profit"} for role in ("assistant", "user", "assistant")]}) + "\n", "profit", code=DONE,
          changes=[CHAT], although="characters of a play greet first; a template that forbids it refuses it itself"),

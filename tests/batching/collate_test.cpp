@@ -74,6 +74,15 @@ TEST(CollateCausal, DocumentsOfASampleDoNotSeeEachOther) {
   EXPECT_EQ(batch.source->spans[1].begin, 2);
   EXPECT_EQ(batch.source->spans[1].length, 1);
   EXPECT_NE(batch.source->positions[0], batch.source->positions[1]);  // their dropout differs
+  EXPECT_EQ(sample_count(*batch.source), 1);
+}
+
+TEST(SampleCount, CountsWholeSamples) {
+  TwoParts samples(data::LabelKind::kNext);
+  samples.add({5, 6, 7}, {6, 7, 1});
+  const std::vector<int64_t> three{0, 1, int64_t{1} << 39};
+  EXPECT_EQ(sample_count(*collate(samples, three, [](int64_t) { return 0; }).target), 3);
+  EXPECT_EQ(sample_count({}), 0);
 }
 
 TEST(Prompts, EndWhereTheLastReplyBegins) {

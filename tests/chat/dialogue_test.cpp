@@ -1,7 +1,7 @@
 // Records to dialogues to text, and which of it is learnt.
 #include "data/chat/dialogue_renderer.h"
 #include "data/chat/play_records.h"
-#include "tests/data/byte_tokenizer.h"
+#include "tests/chat/special_tokenizer.h"
 #include "tests/data/support.h"
 
 namespace trainer::data {
@@ -32,8 +32,8 @@ config::DataConfig options(Dialogue dialogue, const std::string& chat_template) 
 }
 
 /// The text with what is learnt between ⟦ and ⟧.
-std::string shown(const config::DataConfig& config, const Record& given) {
-  const Rendered dialogue = DialogueRenderer(config, kTokenizer).render(given).at(0);
+std::string shown(const config::DataConfig& config, const Record& given, const Tokenizer& tokenizer = kTokenizer) {
+  const Rendered dialogue = DialogueRenderer(config, tokenizer).render(given).at(0);
   std::string out;
   size_t at = 0;
   for (const TextRange& range : dialogue.learnt) {
@@ -83,8 +83,186 @@ TEST(Dialogue, ATemplateThatChangesEarlierTurnsIsRefused) {
       folder.write("t.jinja", "{{ messages | length }}{% for m in messages %}{{ m.content }}{% endfor %}");
   const std::string error =
       error_of<InputError>([&] { shown(options(Dialogue::kMessages, file), messages(kTwoTurns)); });
-  EXPECT_NE(error.find("f.jsonl:7: with "), std::string::npos) << error;
-  EXPECT_NE(error.find("Put {% generation %} … {% endgeneration %}"), std::string::npos) << error;
+  EXPECT_NE(error.find("f.jsonl:7: " + file + " writes turn 2 in another way"), std::string::npos) << error;
+  EXPECT_NE(error.find("put {% generation %} … {% endgeneration %}"), std::string::npos) << error;
+}
+
+/// `source` for kTwoTurns, with each way to learn.
+struct Ways {
+  std::string assistant, last_turn, all;
+};
+
+Ways ways_of(const std::string& source, std::vector<std::string> specials, const std::string& turns = kTwoTurns) {
+  const SpecialTokenizer tokenizer(std::move(specials));
+  config::DataConfig config = options(Dialogue::kMessages, source);
+  const auto with = [&](config::Learn learn) {
+    config.learn = learn;
+    try {
+      return shown(config, messages(turns), tokenizer);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+  };
+  return {with(config::Learn::kAssistant), with(config::Learn::kLastTurn), with(config::Learn::kAll)};
+}
+
+TEST(Learn, APromptMayHoldMoreThanTheTurnBeginsWith) {
+  const Ways ways = ways_of(
+      "{% for m in messages %}{{ ('<U>' if m.role == 'user' else '<A>') ~ m.content }}{{ '<E>' if m.role == "
+      "'assistant' }}"
+      "{% endfor %}{% if add_generation_prompt %}<A><think>{% endif %}",
+      {"<E>", "<U>", "<A>"});
+  EXPECT_EQ(ways.assistant, "<U>a<A>⟦b<E>⟧<U>c<A>⟦d<E>⟧");
+  EXPECT_EQ(ways.last_turn, "<U>a<A>b<E><U>c<A>⟦d<E>⟧");
+  EXPECT_EQ(ways.all, "⟦<U>a<A>b<E><U>c<A>d<E>⟧");
+}
+
+TEST(Learn, AReplyThatBeginsAsThePromptGoesOnIsWhole) {
+  const Ways ways = ways_of(
+      "{% for m in messages %}{{ '<U>' if m.role == 'user' else '<A>' }}{{ m.content }}<E>{% endfor %}"
+      "{% if add_generation_prompt %}<A><think>{% endif %}",
+      {"<E>", "<U>", "<A>"}, R"([{"role":"user","content":"a"},{"role":"assistant","content":"<thanks>"}])");
+  EXPECT_EQ(ways.assistant, "<U>a<E><A>⟦<thanks><E>⟧");
+}
+
+TEST(Learn, ATokenBehindTheWholeDialogueIsNotPartOfATurn) {
+  const Ways ways = ways_of(
+      "{% for m in messages %}{{ '<|' ~ m.role ~ '|>' ~ m.content ~ '<|end|>\n' }}{% endfor %}"
+      "{{ '<|assistant|>' if add_generation_prompt else '<|eos|>' }}",
+      {"<|eos|>", "<|end|>", "<|user|>", "<|assistant|>"});
+  EXPECT_EQ(ways.assistant,
+            "<|user|>a<|end|>\n<|assistant|>⟦b<|end|>⟧\n<|user|>c<|end|>\n<|assistant|>⟦d<|end|>⟧\n<|eos|>");
+}
+
+TEST(Learn, TheLastTurnMayEndWithAnotherToken) {
+  const Ways ways = ways_of(
+      "{% for m in messages %}{{ '<|start|>' ~ m.role ~ '<|message|>' ~ m.content }}"
+      "{{ '<|return|>' if loop.last and not add_generation_prompt else '<|end|>' }}{% endfor %}"
+      "{{ '<|start|>assistant' if add_generation_prompt }}",
+      {"<|return|>", "<|end|>", "<|start|>", "<|message|>"});
+  EXPECT_EQ(ways.assistant,
+            "<|start|>user<|message|>a<|end|><|start|>assistant⟦<|message|>b<|end|>⟧"
+            "<|start|>user<|message|>c<|end|><|start|>assistant⟦<|message|>d<|return|>⟧");
+}
+
+TEST(Learn, WhatFollowsTheEndOfATurnIsNotLearnt) {
+  const char* const line_end =
+      "{% for m in messages %}{{ '<start>' ~ m.role ~ '\n' ~ m.content ~ '<end>\n' }}{% endfor %}"
+      "{{ '<start>assistant\n' if add_generation_prompt }}";
+  EXPECT_EQ(ways_of(line_end, {"<eos>", "<start>", "<end>"}).assistant,
+            "<start>user\na<end>\n<start>assistant\n⟦b<end>⟧\n<start>user\nc<end>\n<start>assistant\n⟦d<end>⟧\n");
+  // One that always asks for another reply.
+  const char* const always =
+      "{% for m in messages %}{{ '<T><' ~ m.role ~ '>' }}{{ '<R>' ~ m.content ~ '</R>' if m.role == 'assistant' else "
+      "m.content }}</T>{% endfor %}<T><assistant><R2>";
+  const Ways ways = ways_of(always, {"<eos>", "<T>", "</T>", "<R>", "</R>", "<R2>", "<user>", "<assistant>"});
+  EXPECT_EQ(ways.assistant,
+            "<T><user>a</T><T><assistant>⟦<R>b</R></T>⟧<T><user>c</T><T><assistant>⟦<R>d</R></T>⟧<T><assistant><R2>");
+}
+
+TEST(Learn, ATemplateThatRewritesEarlierRepliesTeachesTheLastOne) {
+  const Ways ways = ways_of(
+      "{% for m in messages %}{{ '<S>' ~ m.role ~ ':' }}{{ '<think></think>' if loop.last and m.role == 'assistant' }}"
+      "{{ m.content }}<E>{% endfor %}{{ '<S>assistant:' if add_generation_prompt }}",
+      {"<E>", "<S>"});
+  EXPECT_NE(ways.assistant.find("writes turn 2 in another way"), std::string::npos) << ways.assistant;
+  EXPECT_EQ(ways.last_turn, "<S>user:a<E><S>assistant:b<E><S>user:c<E><S>assistant:⟦<think></think>d<E>⟧");
+  EXPECT_EQ(ways.all, "⟦<S>user:a<E><S>assistant:b<E><S>user:c<E><S>assistant:<think></think>d<E>⟧");
+}
+
+TEST(Learn, TheLastTurnIsFoundAlsoWhereItsPromptSaysSomethingElse) {
+  const Ways ways = ways_of(
+      "{% for m in messages %}{% if m.role == 'user' %}[I]{{ 'Be kind. ' if loop.last }}{{ m.content }}[/I]"
+      "{% else %}{{ m.content }}<E>{% endif %}{% endfor %}",
+      {"<E>", "[I]", "[/I]"});
+  EXPECT_NE(ways.assistant.find("writes turn 2 in another way"), std::string::npos) << ways.assistant;
+  EXPECT_EQ(ways.last_turn, "[I]a[/I]b<E>[I]c[/I]⟦d<E>⟧");
+  const char* const reasons = R"([{"role":"user","content":"a"},{"role":"assistant","content":"<think>b</think>c"}])";
+  EXPECT_EQ(
+      ways_of("{% for m in messages %}<S>{{ m.role }}:{{ '<think></think>' if m.role == 'assistant' and '<think>' "
+              "not in m.content }}{{ m.content }}<E>{% endfor %}{{ '<S>assistant:<think></think>' if "
+              "add_generation_prompt }}",
+              {"<E>", "<S>"}, reasons)
+          .last_turn,
+      "<S>user:a<E><S>assistant:<think>⟦b</think>c<E>⟧");
+}
+
+TEST(Learn, TheLastTurnEndsTheDialogue) {
+  const char* const source =
+      "{% for m in messages %}<{{ m.role }}>{{ m.content }}<E>{% endfor %}{{ '<assistant>' if add_generation_prompt }}";
+  const char* const turns =
+      R"([{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}])";
+  EXPECT_EQ(ways_of(source, {"<E>"}, turns).last_turn, "<user>a<E><assistant>⟦b<E>⟧");
+}
+
+TEST(Tools, ArePassedToTheTemplate) {
+  const std::string source =
+      "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+      "{{ '<assistant>' if add_generation_prompt }}";
+  const auto with = [&](const std::string& tools) {
+    return record(
+        {{"messages", R"([{"role":"user","content":"a"},{"role":"assistant","content":"b"}])"}, {"tools", tools}});
+  };
+  const config::DataConfig config = options(Dialogue::kMessages, source);
+  EXPECT_EQ(shown(config, with(R"([{"name": "f", "strict": null}])")),
+            R"([{"name": "f", "strict": null}]<user>a<assistant>⟦b⟧)");
+  EXPECT_EQ(shown(config, with("")), "<user>a<assistant>⟦b⟧");
+  EXPECT_EQ(shown(config, with("[]")), "<user>a<assistant>⟦b⟧");
+  const auto error = [&](const std::string& tools, const std::string& chat_template) {
+    return error_of<InputError>([&] { shown(options(Dialogue::kMessages, chat_template), with(tools)); });
+  };
+  EXPECT_EQ(error("{}", source), "f.jsonl:7: `tools` is no list of tools.");
+  EXPECT_EQ(error("[1]", source), "f.jsonl:7: item 1 of `tools` is no object.");
+  EXPECT_EQ(error(R"([{"name": "f"}])", "chatml"),
+            "f.jsonl:7: the record has `tools`, which chatml never prints.\n"
+            "Name a chat template for tools in data.chat_template, or leave the column out.");
+}
+
+TEST(Tools, TheTokenizersTemplateForThemIsUsed) {
+  const SpecialTokenizer tokenizer({"</s>"}, {{"default", "{{ messages[1].content }}"},
+                                              {"tool_use", "{{ tools[0].name }}:{{ messages[1].content }}"}});
+  config::DataConfig config = options(Dialogue::kMessages, "");
+  config.learn = config::Learn::kAll;
+  Record given = messages(kTwoTurns);
+  EXPECT_EQ(shown(config, given, tokenizer), "⟦b⟧");
+  given.fields.emplace_back("tools", R"([{"name": "f"}])");
+  EXPECT_EQ(shown(config, given, tokenizer), "⟦f:b⟧");
+}
+
+TEST(Contents, NullAndEmptyOnesFollowTheTemplate) {
+  const std::string source =
+      "{% for m in messages %}<{{ m.role }}>{{ m.content if m.content is string else m.content is defined }}</s>"
+      "{% endfor %}{{ '<assistant>' if add_generation_prompt }}";
+  const auto with = [&](const std::string& first, const std::string& second) {
+    return shown(options(Dialogue::kMessages, source),
+                 messages(R"([{"role":"user")" + first + R"(},{"role":"assistant")" + second + "}]"));
+  };
+  EXPECT_EQ(with(R"(,"content":null)", R"(,"content":"b")"), "<user>True</s><assistant>⟦b</s>⟧");
+  EXPECT_EQ(with("", R"(,"content":"")"), "<user>False</s><assistant>⟦</s>⟧");
+  EXPECT_EQ(with(R"(,"content":" ")", R"(,"content":null)"), "<user> </s><assistant>⟦True</s>⟧");
+  const Record null_value =
+      record({{"conversations", R"([{"from":"human","value":null},{"from":"gpt","value":"b"}])"}});
+  EXPECT_EQ(shown(options(Dialogue::kShareGpt, source), null_value), "<user>True</s><assistant>⟦b</s>⟧");
+}
+
+TEST(Contents, PartsGoToATemplateThatPrintsThem) {
+  const std::string loop =
+      "{% for m in messages %}<{{ m.role }}>{% if m.content is string %}{{ m.content }}{% else %}"
+      "{% for p in m.content %}[{{ p.text }}]{% endfor %}{% endif %}{% endfor %}"
+      "{{ '<assistant>' if add_generation_prompt }}";
+  const Record parts = messages(R"([{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},)"
+                                R"({"role":"assistant","content":"c"}])");
+  EXPECT_EQ(shown(options(Dialogue::kMessages, loop), parts), "<user>[a][b]<assistant>⟦c⟧");
+  EXPECT_EQ(shown(options(Dialogue::kMessages, "mistral"), parts), "[INST] ab [/INST]⟦ c</s>⟧");
+}
+
+TEST(Dialogue, ATemplateMayStandInTheConfiguration) {
+  const std::string source = "{# " + std::string(300, 'x') + " #}{% for m in messages %}{{ m.content }}{% endfor %}";
+  config::DataConfig config = options(Dialogue::kMessages, source);
+  config.learn = config::Learn::kAll;
+  EXPECT_EQ(shown(config, messages(kTwoTurns)), "⟦abcd⟧");
+  EXPECT_EQ(error_of<InputError>([&] { shown(options(Dialogue::kMessages, "\n{{ 1"), messages(kTwoTurns)); }),
+            "data.chat_template:2: a tag that begins with {{ has no }}.");
 }
 
 TEST(Dialogue, OtherKindsOfRecords) {
@@ -106,9 +284,9 @@ TEST(Dialogue, BadRecordsSayWhere) {
             "f.jsonl:7: data.dialogue messages needs the column `messages`; there is only: text.");
   EXPECT_EQ(error(messages("{}")), "f.jsonl:7: `messages` is no list of turns.");
   EXPECT_EQ(error(messages("[]")), "f.jsonl:7: the dialogue has no turns.");
-  EXPECT_EQ(error(messages(R"([{"role":"user"}])")), "f.jsonl:7: turn 1 has no `content`.");
+  EXPECT_EQ(error(messages(R"([{"content":"a"}])")), "f.jsonl:7: turn 1 has no `role`.");
   EXPECT_EQ(error(messages(R"([{"role":1,"content":"a"}])")), "f.jsonl:7: `role` of turn 1 is no text.");
-  EXPECT_EQ(error(messages(R"([{"role":"user","content":" \n"}])")), "f.jsonl:7: turn 1 (user) is empty.");
+  EXPECT_EQ(error(messages(R"([{"role":"user","content":1}])")), "f.jsonl:7: `content` of turn 1 is no text.");
   EXPECT_EQ(error(messages(R"([{"role":"user","content":"a"}])")),
             "f.jsonl:7: the dialogue has no turn of the assistant, so there is nothing to learn.");
   EXPECT_EQ(error(messages(R"([{"role":"bird","content":"a"},{"role":"assistant","content":"b"}])")),

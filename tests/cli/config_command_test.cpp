@@ -8,12 +8,15 @@ using ConfigCommand = Program;
 
 /// Answers for FSDP on two CPUs, T5 and a delimited file; the rest of them for what comes after the questions.
 std::string answers(const std::string& rest) {
-  return "2\n\n\nyes\n1\n\n\n1\n\n\n\n\n\n2\n\n1\nm\na.txt\n2\n@\nsentence, "
+  return "2\n\n\nyes\n1\n\n\n1\n\n\n\n\n\n2\n\n1\n1\nm\na.txt\n2\n@\nsentence, "
          "label\n\n\n0.2\nmaybe\nyes\n\n\n\n\n\n\n\n\n\n\n" +
          rest;
 }
 
 TEST_F(ConfigCommand, AsksOnAPipe) {
+  write("m/config.json", "{}");
+  write("m/spiece.model", "");
+  write("a.txt", "");
   const Outcome outcome = run("config --config_file sub/new.yaml", answers("\n"));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("This machine has "), std::string::npos);
@@ -60,7 +63,7 @@ TEST_F(ConfigCommand, TriesItOut) {
   write("m/spiece.model", "");
   write("a.txt", "");
   std::string input;
-  for (int i = 0; i < 20; ++i) input += "\n";
+  for (int i = 0; i < 21; ++i) input += "\n";
   const Outcome outcome = run("config --config_file old.yaml", input + "yes\n");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("The trial failed.\n"), std::string::npos) << outcome.out;

@@ -1,6 +1,8 @@
 // The program `trainer` from outside: its output and its exit codes.
 #include "tests/cli/program.h"
 
+#include <csignal>
+
 #include "engine/config/plan.h"
 
 namespace trainer {
@@ -10,7 +12,9 @@ const std::string kJob =
     "distributed_type: MULTI_CPU\nnum_processes: 2\nmodel: {path: m}\ndata: {train: {path: a.txt}}\n";
 
 TEST_F(Program, HelpAndVersion) {
-  EXPECT_EQ(run("--version").out.substr(0, 8), "trainer ");
+  const std::string version = run("--version").out;
+  EXPECT_EQ(version.substr(0, 8), "trainer ");
+  EXPECT_NE(version.find("(libtorch 2."), std::string::npos) << version;
   const Outcome help = run("--help");
   EXPECT_EQ(help.code, 0);
   for (const char* name : {"config", "check", "launch", "explain", "tokenize"})
@@ -35,6 +39,23 @@ TEST_F(Program, UnknownNames) {
   const Outcome missing = run("explain --num_processes");
   EXPECT_EQ(missing.code, 2);
   EXPECT_NE(missing.err.find("--num_processes"), std::string::npos);
+}
+
+TEST_F(Program, WhatOtherProgramsHaveNamesTheWay) {
+  EXPECT_EQ(run("merge").err,
+            "there is no command 'merge': `trainer checkpoint export` writes an adapter in PEFT's format, and PEFT's "
+            "merge_and_unload() merges it into its base model\n");
+  for (const auto& [command, way] :
+       {std::pair("generate", "evaluation.generate: true"), std::pair("evaluate", "evaluation.eval_steps"),
+        std::pair("estimate-memory", "`trainer check`"),
+        std::pair("checkpoint export a b --merge", "merge_and_unload()"),
+        std::pair("launch --generate", "evaluation.generate: true"),
+        std::pair("launch --early_stopping_patience 3", "checkpoint.metric_for_best_model"),
+        std::pair("launch --load_best_model_at_end", "`trainer checkpoint export`")}) {
+    const Outcome outcome = run(command);
+    EXPECT_EQ(outcome.code, 2) << command;
+    EXPECT_NE(outcome.err.find(way), std::string::npos) << command << ": " << outcome.err;
+  }
 }
 
 TEST_F(Program, ProblemsAreTheWholeMessage) {
@@ -86,6 +107,7 @@ TEST_F(Program, CheckAsJson) {
   write_worker("echo \"$@\"\n");
   write("g.yaml", kJob);
   EXPECT_EQ(run("check --json g.yaml").out, "check --json\n");
+  EXPECT_EQ(run("check --json g.yaml --gpu-memory='A100 40GB'").out, "check --json --gpu_memory A100 40GB\n");
 }
 
 TEST_F(Program, OtherLaunchersSpellings) {
@@ -185,7 +207,7 @@ TEST_F(Program, TheWorkerGetsPlanAndArguments) {
   ASSERT_EQ(outcome.out.substr(0, 6), "check\n");
   EXPECT_EQ(config::parse_plan(outcome.out.substr(6)).world_size(), 3);
   write_worker("echo \"$@\"\n");
-  EXPECT_EQ(run("tokenize train --input a.txt --vocab-size 5").out, "tokenize train --input a.txt --vocab-size 5\n");
+  EXPECT_EQ(run("tokenize train --input a.txt --vocab-size 5").out, "tokenize train --input a.txt --vocab_size 5\n");
 }
 
 TEST_F(Program, LaunchStartsTheRanks) {
@@ -206,6 +228,51 @@ TEST_F(Program, LaunchStartsNoRankWhenTheDataCannotBePrepared) {
   EXPECT_EQ(outcome.code, 3);
   EXPECT_NE(outcome.err.find("what is wrong"), std::string::npos) << outcome.err;
   EXPECT_FALSE(fs::exists(folder_ / "seen"));
+}
+
+/// As a shell shows it: 128 + the signal that ended the program.
+int shell_code(const fs::path& folder, const std::string& command) {
+  const std::string line = fmt::format("cd {} && bash -c '{}' 2> err.txt", folder.string(), command);
+  return WEXITSTATUS(std::system(line.c_str()));
+}
+
+TEST_F(Program, OutputThatIsCutShortIsNoFault) {
+  EXPECT_EQ(shell_code(folder_, "./trainer config schema | head -1; exit ${PIPESTATUS[0]}"), 128 + SIGPIPE);
+  EXPECT_EQ(read_all(folder_ / "err.txt"), "");
+  EXPECT_EQ(shell_code(folder_, "trap \"\" PIPE; ./trainer config schema | head -1; exit ${PIPESTATUS[0]}"),
+            128 + SIGPIPE);
+  EXPECT_EQ(read_all(folder_ / "err.txt"), "");
+}
+
+TEST_F(Program, OutputThatIsLostIsAnError) {
+  for (const char* command : {"--version", "config schema"}) {  // less than a buffer, and more
+    EXPECT_EQ(shell_code(folder_, fmt::format("./trainer {} > /dev/full", command)), 4);
+    EXPECT_EQ(read_all(folder_ / "err.txt"), "cannot write to standard output: No space left on device\n");
+    EXPECT_EQ(shell_code(folder_, fmt::format("./trainer {} >&-", command)), 4);
+    EXPECT_EQ(read_all(folder_ / "err.txt"), "cannot write to standard output: Bad file descriptor\n");
+  }
+}
+
+TEST_F(Program, AScreenThatIsLostChangesNoExitCode) {
+  write("f.yaml", kJob + "sed: 1\n");
+  for (const char* screen : {"2> /dev/full", "2>&-", "2> >(true)", "> /dev/full 2>&1", ">&- 2>&- <&-"})
+    for (const char* command : {"launch", "check"})
+      EXPECT_EQ(
+          shell_code(folder_, fmt::format("trap \"\" PIPE; ./trainer {} --config_file f.yaml {}", command, screen)), 2)
+          << command << " " << screen;
+}
+
+/// Where standard output is closed, the first file that is opened would get its number.
+TEST_F(Program, NothingIsWrittenIntoOtherFilesWhereStandardOutputIsClosed) {
+  write("f.yaml", kJob + "output_dir: out\n");
+  write_prepare("exit 0\n");
+  write_worker("echo from ${0:+the} rank; echo from ${0:+the} rank >&2; exit 5\n");
+  EXPECT_EQ(shell_code(folder_, "./trainer launch --config_file f.yaml <&- >&- 2>&-"), 5);
+  for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
+    const std::string text = entry.is_regular_file() ? read_all(entry.path()) : "";
+    EXPECT_EQ(text.find("from the rank"), std::string::npos) << entry.path();
+    EXPECT_EQ(text.find("trainer: rank"), std::string::npos) << entry.path();  // the closing block
+  }
 }
 
 }  // namespace

@@ -155,7 +155,7 @@ TEST_F(Accelerate, StrategiesOfOtherHardware) {
   EXPECT_EQ(rehearsed.translated[0].text, "distributed_type: MULTI_CPU, because use_cpu is true");
   EXPECT_EQ(problems(file + "MULTI_XPU\n"),
             "f.yaml:4:19: distributed_type MULTI_XPU is not supported: it is for Intel's GPUs, which this build can't "
-            "use; on the CPU it is MULTI_CPU");
+            "use; --cpu (or use_cpu: true) rehearses it on the CPU");
   EXPECT_EQ(problems(file + "FSPD\n"),
             "f.yaml:4:19: distributed_type must be one of NO, MULTI_CPU, MULTI_GPU, FSDP, DEEPSPEED, MEGATRON_LM, "
             "DATA_PARALLEL; is 'FSPD' (did you mean 'FSDP'?)");
@@ -179,6 +179,7 @@ TEST_F(Accelerate, WhatItDoesNotReadEither) {
       "false, true]}\nsame_network: false\nmain_process_ip: null\nnum_processes: 1\nipex_config: {ipex: true}\n";
   EXPECT_EQ(problems(kLeast + given), "");
   EXPECT_EQ(warnings(kLeast + given),
+            "f.yaml:5:10: gpu_ids has no effect unless ranks train on GPUs\n"
             "f.yaml: these keys have no effect here: tpu_use_sudo, commands, fp8_override_linear_precision, ipex "
             "(`trainer check` says why)\n");
 }
@@ -201,8 +202,77 @@ TEST_F(Accelerate, HalfPrecision) {
   EXPECT_EQ(resolve(kLeast + "mixed_precision: FP16\n").config.mixed_precision, MixedPrecision::kFp16);
   EXPECT_EQ(resolve(kLeast + "fp16: true\n").config.mixed_precision, MixedPrecision::kFp16);
   EXPECT_EQ(problems(kLeast + "mixed_precision: fp8\n"),
-            "f.yaml:5:18: mixed_precision fp8 is not supported: it needs GPUs that compute in it; bf16 is supported");
+            "f.yaml:5:18: mixed_precision fp8 is not supported: nothing computes in it; bf16 is supported");
   EXPECT_EQ(resolve(kLeast + "mixed_precision: BF16\n").config.mixed_precision, MixedPrecision::kBf16);
+}
+
+TEST_F(Accelerate, NullAndNoRunOneProcess) {
+  const std::string rest = "use_cpu: true\n" + kOurs;
+  for (const char* type : {"null", "'NO'", "no", "~", ""}) {
+    const Plan plan = resolve(fmt::format("distributed_type: {}\n", type) + rest);
+    EXPECT_EQ(plan.config.distributed_type, DistributedType::kNo) << type;
+    EXPECT_EQ(plan.config.num_processes, 1);
+  }
+  for (const char* ranks : {"8", "0", "-1"}) {
+    const std::string text = fmt::format("distributed_type: 'NO'\nnum_processes: {}\n", ranks) + rest;
+    EXPECT_EQ(resolve(text).config.num_processes, 1);
+    EXPECT_EQ(warnings(text),
+              fmt::format("f.yaml:2:16: num_processes is {}, but distributed_type NO runs one process: for more, say "
+                          "MULTI_CPU, MULTI_GPU or FSDP\n",
+                          ranks));
+  }
+  EXPECT_EQ(warnings("distributed_type: 'NO'\nnum_processes: 1\n" + rest), "");
+  EXPECT_NE(problems("distributed_type: 'NO'\n" + rest, {{"num_processes", "2", "--num_processes"}}), "")
+      << "who asks for two now is not given one";
+  EXPECT_NE(problems(rest).find("distributed_type is required: one of NO, MULTI_CPU, MULTI_GPU, FSDP, DEEPSPEED"),
+            std::string::npos);
+}
+
+TEST_F(Accelerate, OtherMakersDevicesAreRehearsedOnTheCpu) {
+  const std::string rest = "num_processes: 2\n" + kOurs;
+  const std::vector<Override> cpu{{"use_cpu", "true", "--cpu"}};
+  for (const char* type : {"MULTI_NPU", "MULTI_XPU", "MULTI_MLU", "XLA", "TPU", "multi_hpu"}) {
+    const std::string text = fmt::format("distributed_type: {}\n", type) + rest;
+    const Plan plan = resolve(text, cpu);
+    EXPECT_EQ(plan.config.distributed_type, DistributedType::kMultiCpu) << type;
+    EXPECT_EQ(plan.translated.back().value, type);
+    EXPECT_EQ(plan.translated.back().text, "distributed_type: MULTI_CPU, because use_cpu is true");
+    EXPECT_NE(problems(text).find("which this build can't use; --cpu (or use_cpu: true) rehearses it on the CPU"),
+              std::string::npos);
+  }
+  EXPECT_EQ(resolve("distributed_type: MPS\n" + kOurs, cpu).config.distributed_type, DistributedType::kNo);
+  const std::vector<Override> fsdp{{"use_cpu", "true", "--cpu"}, {"distributed_type", "FSDP", "--use_fsdp"}};
+  EXPECT_EQ(resolve("distributed_type: MULTI_NPU\n" + rest, fsdp).config.distributed_type, DistributedType::kFsdp);
+}
+
+TEST_F(Accelerate, OlderPlacesOfTensorParallelism) {
+  const Plan plan = resolve("distributed_type: TP\nuse_cpu: true\nnum_processes: 4\ntp_config: {tp_size: 2}\n" + kOurs);
+  EXPECT_EQ(plan.config.distributed_type, DistributedType::kMultiCpu);
+  EXPECT_EQ(plan.config.parallelism_config->tp_size, 2);
+}
+
+TEST_F(Accelerate, WhatItIgnoresDrawsAWarning) {
+  const std::string text =
+      "downcast_bf16: auto\nuse_ipex: maybe\nfsdp_config: {fsdp_limit_all_gathers: sometimes, fsdp_mixed_precision: "
+      "bf16, fsdp_use_orig_params: auto}\ndistributed_type: FSDP\nnum_processes: 2\nuse_cpu: true\n" +
+      kOurs;
+  EXPECT_EQ(warnings(text),
+            "f.yaml: these keys have no effect here: fsdp_use_orig_params, fsdp_mixed_precision, limit_all_gathers, "
+            "downcast_bf16, use_ipex (`trainer check` says why)\n");
+  EXPECT_NE(problems("downcast_bf17: auto\n" + text).find("did you mean 'downcast_bf16'?"), std::string::npos);
+  EXPECT_EQ(problems(kOurs + "use_cpu: true\ndistributed_type: MEGATRON_LM\nnum_processes: 2\n"
+                             "megatron_lm_config: {megatron_lm_learning_rate_decay_iters: 100}\n"),
+            "");
+}
+
+TEST_F(Accelerate, AKeyTwice) {
+  const std::string rest = "distributed_type: NO\nuse_cpu: true\n" + kOurs;
+  EXPECT_EQ(warnings(rest + "seed: 7\nseed: 7\n"),
+            "f.yaml:6:1: 'seed' is given twice, with the same value on line 5: one of them is enough\n");
+  EXPECT_EQ(problems(rest + "seed: 7\nseed: 8\n"),
+            "f.yaml:6:1: 'seed' is given twice, with another value on line 5: leave one of them out");
+  EXPECT_EQ(warnings(rest + "tpu_env: []\ntpu_env: []\n"),
+            "f.yaml:6:1: 'tpu_env' is given twice, with the same value on line 5: one of them is enough\n");
 }
 
 }  // namespace

@@ -10,14 +10,15 @@
 
 namespace trainer::config {
 
-/// Answers by how the question begins; keeps what is offered otherwise. An answer is typed as a user types it: `<` goes
-/// back, `^D` ends the input.
+/// Answers by how the question begins; keeps what is offered otherwise, and ends the input where that is refused. An
+/// answer is typed as a user types it: `<` goes back, `^D` ends the input.
 class Answers : public Prompter {
  public:
   using Given = std::map<std::string, std::deque<std::string>>;
   explicit Answers(Given given) : given_(std::move(given)) {}
 
   Answer ask(const Question& question) override {
+    const bool again = !asked.empty() && asked.back().text == question.text;
     asked.push_back(question);
     for (auto& [begin, answers] : given_) {
       if (!question.text.starts_with(begin) || answers.empty()) continue;
@@ -28,7 +29,7 @@ class Answers : public Prompter {
       if (answer.empty()) return {Answer::Kind::kKept, ""};
       return {Answer::Kind::kGiven, answer};
     }
-    return {Answer::Kind::kKept, ""};
+    return {again ? Answer::Kind::kEnd : Answer::Kind::kKept, ""};
   }
 
   void say(const std::string& line) override { said += line + "\n"; }

@@ -4,6 +4,8 @@
 namespace trainer::config {
 namespace {
 
+namespace fs = std::filesystem;
+
 const std::string kRest = "num_processes: 4\nuse_cpu: true\nmodel: {path: m}\ndata: {train: {path: a}}\n";
 const std::string kFolder = TRAINER_SOURCE_DIR "/tests/config/deepspeed/";
 
@@ -79,6 +81,23 @@ TEST_F(Deepspeed, Offloading) {
             "ds_config.zero_optimization.cpu_offload true -> nothing is sharded, so there is nothing to offload\n");
   EXPECT_EQ(without_effect(file(R"({"zero_optimization": {"stage": 3, "cpu_offload": true}})")),
             "fsdp_config.fsdp_offload_params true -> on a CPU they are there already\n");
+}
+
+TEST_F(Deepspeed, OnGpusNothingIsOffloaded) {
+  const std::string rest = "num_processes: 4\nmodel: {path: m}\ndata: {train: {path: a}}\n";
+  const std::pair<std::string, std::string> refused[] = {
+      {"distributed_type: DEEPSPEED\ndeepspeed_config: {zero_stage: 3, offload_param_device: cpu}\n",
+       "f.yaml:2:57: deepspeed_config.offload_param_device is cpu, but what is trained on GPUs stays there"},
+      {"distributed_type: FSDP\nfsdp_config: {fsdp_offload_params: true}\n",
+       "f.yaml:2:36: fsdp_config.fsdp_offload_params is true, but what is trained on GPUs stays there"},
+      {"distributed_type: MEGATRON_LM\nmegatron_lm_config: {megatron_lm_optimizer_cpu_offload: true}\n",
+       "f.yaml:2:57: megatron_lm_config.megatron_lm_optimizer_cpu_offload: true is not supported: optimizer state "
+       "stays "
+       "on the GPU"}};
+  for (const auto& [text, problem] : refused) {
+    EXPECT_NE(problems(text + rest).find(problem), std::string::npos) << problems(text + rest);
+    EXPECT_EQ(problems(text + rest, {{"use_cpu", "true", "--cpu"}}), "") << "all is on the host there";
+  }
 }
 
 TEST_F(Deepspeed, WithoutACpuAskedForItIsRefused) {
@@ -246,7 +265,9 @@ TEST_F(Deepspeed, WhatDeepSpeedTakesWhereAKeyIsLeftOut) {
 TEST_F(Deepspeed, Optimizers) {
   auto refused = [&](const std::string& optimizer) { return problems(file(R"({"optimizer": {)" + optimizer + "}}")); };
   EXPECT_EQ(refused(R"("type": "Lamb")"),
-            "ds.json:1:24: ds_config.optimizer.type: Lamb is not supported: AdamW, Adam and SGD are");
+            "ds.json:1:24: ds_config.optimizer.type: Lamb is not supported: AdamW, Adam and SGD are; training.optim "
+            "has more, "
+            "where a ds_config.json has no optimizer");
   EXPECT_EQ(refused(R"("type": "AdmW")"),
             "ds.json:1:24: ds_config.optimizer.type: AdmW is not supported: AdamW, Adam and SGD are (did you mean "
             "'AdamW'?)");
@@ -256,9 +277,9 @@ TEST_F(Deepspeed, Optimizers) {
   EXPECT_EQ(refused(R"("type": "Adam", "params": {"adam_w_mode": false, "weight_decay": 0.1})"),
             "ds.json:1:58: ds_config.optimizer.params.adam_w_mode: false is not supported: with weight decay 0.1 it "
             "makes decay a part of the gradient; true, or a decay of 0, is what AdamW does");
-  EXPECT_EQ(refused(R"("type": "AdamW", "params": {"max_grad_norm": 1.0, "bias_correction": false, "betas": [0.9]})"),
-            "ds.json:1:44: ds_config.optimizer.params.max_grad_norm: 1.0 is not supported: gradient_clipping, outside "
-            "of optimizer, is the key for it\n"
+  EXPECT_EQ(refused(R"("type": "AdamW", "params": {"max_grad_norm": 0.5, "bias_correction": false, "betas": [0.9]})"),
+            "ds.json:1:61: ds_config.optimizer.params.max_grad_norm: 0.5 is not supported: gradient_clipping, outside "
+            "of optimizer, is the key for it, and comes to 1\n"
             "ds.json:1:66: ds_config.optimizer.params.bias_correction: false is not supported: AdamW and SGD are there "
             "in their plain form\n"
             "ds.json:1:101: ds_config.optimizer.params.betas must be two numbers or auto; is [0.9]");
@@ -349,16 +370,13 @@ TEST_F(Deepspeed, UnknownKeysAtEveryLevel) {
       "ds.json:1:76: ds_config.zero_optimization.offload_param.devise is not an option (did you mean "
       "'device'?)\n"
       "ds.json:2:44: ds_config.optimizer.params.weight_decy is not an option (did you mean 'weight_decay'?)\n"
-      "ds.json:2:73: ds_config.fp16.enable is not an option (did you mean 'enabled'?)\n"
-      "ds.json:3:17: ds_config.tensorboard has no key 'path'");
+      "ds.json:2:73: ds_config.fp16.enable is not an option (did you mean 'enabled'?)");
 }
 
 TEST_F(Deepspeed, WhatIsNotThereIsRefused) {
   EXPECT_EQ(problems(file(R"({"zero_optimization": {"stage": 3, "zero_hpz_partition_size": 2,
  "zero_quantized_weights": true}, "amp": {"enabled": "auto", "opt_level": "auto"},
  "curriculum_learning": {"enabled": true}, "elasticity": {"enabled": false, "version": 0.1}})")),
-            "ds.json:1:63: ds_config.zero_optimization.zero_hpz_partition_size: 2 is not supported: parameters are "
-            "spread over all ranks, not over some of them (HYBRID_SHARD)\n"
             "ds.json:2:2: ds_config.zero_optimization.zero_quantized_weights: true is not supported: what ranks "
             "exchange is not quantized\n"
             "ds.json:3:2: ds_config.curriculum_learning: {enabled: true} is not supported: samples come in the order "
@@ -367,13 +385,14 @@ TEST_F(Deepspeed, WhatIsNotThereIsRefused) {
 
 TEST_F(Deepspeed, FilesThatCannotBeRead) {
   EXPECT_EQ(problems(keys("deepspeed_config_file: lost.json")),
-            "f.yaml:6:43: deepspeed_config.deepspeed_config_file: cannot read lost.json: No such file or directory");
+            "f.yaml:6:43: deepspeed_config.deepspeed_config_file: cannot read lost.json: No such file or directory; a "
+            "relative path is looked up beside the file that names it, then in the working folder");
   EXPECT_EQ(problems(file(R"({"zero_optimization": {"stage": 3,}})")),
             "ds.json:1:34: not JSON: there is a comma before the closing '}'");
   EXPECT_EQ(problems(file("[1]")), "ds.json:1:1: must be lines of 'key: value'; is a list");
   EXPECT_EQ(problems(file("")), "ds.json:1:1: not JSON: there is nothing in it");
   EXPECT_EQ(problems(file(R"({"gradient_clipping": 1, "gradient_clipping": 2})")),
-            "ds.json:1:26: 'gradient_clipping' is given twice");
+            "ds.json:1:26: 'gradient_clipping' is given twice, with another value on line 1: leave one of them out");
 }
 
 // As Hugging Face's TrainingArguments has it.
@@ -418,6 +437,92 @@ TEST_F(Deepspeed, TwoFiles) {
   EXPECT_EQ(resolve(keys("deepspeed_config_file: a.json"), {{"training.deepspeed", other, "--deepspeed"}})
                 .config.distributed_type,
             DistributedType::kMultiCpu);
+}
+
+TEST_F(Deepspeed, ItsFileMayBeInTheWorkingFolder) {
+  const fs::path before = fs::current_path();
+  fs::create_directories(folder_ / "configs");
+  const std::string yaml = write("configs/f.yaml", keys("deepspeed_config_file: configs/ds.json"));
+  write("configs/ds.json", R"({"zero_optimization": {"stage": 3}})");
+  fs::current_path(folder_);
+  EXPECT_EQ(resolve_plan({yaml, ""}).config.fsdp_config.sharding_strategy, ShardingStrategy::kFullShard);
+  fs::create_directories(folder_ / "configs/configs");
+  write("configs/configs/ds.json", R"({"zero_optimization": {"stage": 3}})");
+  EXPECT_NO_THROW(resolve_plan({yaml, ""})) << "both are there, and the same";
+  write("configs/configs/ds.json", R"({"zero_optimization": {"stage": 2}})");
+  EXPECT_THROW(resolve_plan({yaml, ""}), ConfigError) << "both are there, and differ";
+  fs::current_path(before);
+  EXPECT_EQ(problems(keys("deepspeed_config_file: none.json")),
+            "f.yaml:6:43: deepspeed_config.deepspeed_config_file: cannot read none.json: No such file or directory; a "
+            "relative path is looked up beside the file that names it, then in the working folder");
+}
+
+TEST_F(Deepspeed, WhatAccelerateIgnoresInItsSection) {
+  EXPECT_EQ(
+      without_effect(keys("zero_stage: 3, bf16: {enabled: true}, overlap_comm: true, stage3_max_live_parameters: 1e9, "
+                          "gradient_clip: 1.0")),
+      "deepspeed_config.bf16 {enabled: true} -> Accelerate reads it in a ds_config.json only, as bf16, and ignores it "
+      "here\n"
+      "deepspeed_config.overlap_comm true -> Accelerate reads it in a ds_config.json only, as "
+      "zero_optimization.overlap_comm, and ignores it here\n"
+      "deepspeed_config.stage3_max_live_parameters 1e9 -> Accelerate reads it in a ds_config.json only, as "
+      "zero_optimization.stage3_max_live_parameters, and ignores it here\n"
+      "deepspeed_config.gradient_clip 1.0 -> Accelerate ignores it; gradient_clipping is its key\n");
+  EXPECT_NE(problems(keys("stage: 3")).find("did you mean 'zero_stage'?"), std::string::npos);
+  EXPECT_NE(problems(keys("zero_stge: 3")).find("did you mean 'zero_stage'?"), std::string::npos);
+  EXPECT_EQ(resolve(keys("zero_stage: 3, main_process_port: 29511")).config.main_process_port, 29511);
+  EXPECT_NE(problems(keys("main_process_port: 1", "main_process_port: 2\n")), "");
+}
+
+TEST_F(Deepspeed, WhatItIgnoresInItsFile) {
+  const std::string json = R"({"_comment": "x", "comms_config": {"a": 1}, "monitor_config": {"b": 2}, "logging": {},
+    "int8": {"enabled": true}, "memory_optimization": {"c": 3}, "overlap_comm": true, "zero_optimization":
+    {"zero_hpz_partition_size": 8}, "fp16": {"opt_level": "O2"}, "bf16": {"loss_scale": 0}, "flops_profiler": {"x": 1}})";
+  EXPECT_EQ(warnings(file(json)),
+            "ds.json: these keys have no effect here: _comment, comms_config, monitor_config, logging, int8, "
+            "memory_optimization, overlap_comm, opt_level, loss_scale, zero_hpz_partition_size, flops_profiler "
+            "(`trainer check` says why)\n");
+  EXPECT_NE(problems(file(R"({"gradient_cliping": 1})")).find("did you mean 'gradient_clipping'?"), std::string::npos);
+  EXPECT_NE(problems(file(R"({"fp16": {"enable": true}})")).find("did you mean 'enabled'?"), std::string::npos);
+}
+
+TEST_F(Deepspeed, FilesOfItsFirstVersions) {
+  EXPECT_EQ(resolve(file(R"({"zero_optimization": true})")).config.fsdp_config.sharding_strategy,
+            ShardingStrategy::kShardGradOp);
+  EXPECT_EQ(resolve(file(R"({"zero_optimization": false})")).config.distributed_type, DistributedType::kMultiCpu);
+}
+
+TEST_F(Deepspeed, ClippingAmongTheOptimizersParameters) {
+  const auto with = [&](const std::string& clipping) {
+    return file(R"({"optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "max_grad_norm": 1.0}})" + clipping + "}");
+  };
+  EXPECT_EQ(without_effect(with(", \"gradient_clipping\": 1")),
+            "ds_config.optimizer.params.max_grad_norm 1.0 -> training.max_grad_norm, which gradient_clipping sets, is "
+            "the same\n");
+  EXPECT_EQ(problems(with(", \"gradient_clipping\": 0.5")),
+            "ds.json:1:73: ds_config.optimizer.params.max_grad_norm: 1.0 is not supported: gradient_clipping, outside "
+            "of optimizer, is the key for it, and comes to 0.5");
+}
+
+TEST_F(Deepspeed, AScheduleThatSetsTheLearningRate) {
+  const std::string json = R"({"optimizer": {"type": "AdamW", "params": {"lr": 1e-4}}, "scheduler": {"type": "WarmupLR",
+    "params": {"warmup_max_lr": 6e-4, "warmup_num_steps": 0}}})";
+  const Plan plan = resolve(file(json));
+  EXPECT_EQ(plan.config.training.learning_rate, 6e-4);
+  EXPECT_EQ(plan.config.training.warmup_steps, 0);
+  EXPECT_EQ(without_effect(file(json)),
+            "ds_config.optimizer.params.lr 0.0001 -> the schedule sets the learning rate, and rises to its "
+            "warmup_max_lr\n");
+  EXPECT_NE(warnings(file(json))
+                .find("ds_config.scheduler.params.warmup_num_steps is 0, which counts as 2 here as in DeepSpeed"),
+            std::string::npos);
+}
+
+TEST_F(Deepspeed, RanksThatShareLayers) {
+  const Plan plan = resolve(file(R"({"zero_optimization": {"stage": 2}, "tensor_parallel": {"autotp_size": 2}})"));
+  EXPECT_EQ(plan.config.parallelism_config->tp_size, 2);
+  EXPECT_NE(problems(file(R"({"pipeline": {"stages": 4}})")).find("say parallelism_config_pp_size"), std::string::npos);
+  EXPECT_EQ(problems(file(R"({"pipeline": {"seed_layers": true}})")), "");
 }
 
 }  // namespace

@@ -149,7 +149,8 @@ TEST(JsonReader, TellsWhatIsWrongAndWhere) {
 }
 
 TEST(JsonReader, RefusesWhatIsNoConfiguration) {
-  EXPECT_EQ(why_not("{\"a\": 1,\n\"a\": {\"x\": 2}}"), "f.json:2:1: 'a' is given twice");
+  EXPECT_EQ(why_not("{\"a\": 1,\n\"a\": {\"x\": 2}}"),
+            "f.json:2:1: 'a' is given twice, with another value on line 1: leave one of them out");
   EXPECT_EQ(why_not("{\"a\": \"\\u0000\"}"), "f.json:1:7: a text can't hold a zero byte (\\u0000)");
   EXPECT_EQ(why_not("{\"" + std::string(201, 'k') + "\": 1}"), "f.json:1:2: a key of more than 200 bytes");
   EXPECT_EQ(why_not("{\"" + std::string(200, 'k') + "\": 1}"), "");
@@ -162,7 +163,9 @@ TEST(JsonReader, FirstOfTwoEqualKeysCounts) {
   const Node root = parse_json(R"({"a": 1, "a": [2, {"b": 3, "b": 4}], "c": 5})", "f.json", problems);
   EXPECT_EQ(root.find("a")->text, "1");
   EXPECT_EQ(root.members.size(), 2u);
-  EXPECT_EQ(problems.text(), "f.json:1:10: 'a' is given twice\nf.json:1:28: 'b' is given twice");
+  EXPECT_EQ(problems.text(),
+            "f.json:1:10: 'a' is given twice, with another value on line 1: leave one of them out\n"
+            "f.json:1:28: 'b' is given twice, with another value on line 1: leave one of them out");
 }
 
 TEST(JsonReader, RefusesWhatWouldCostTooMuch) {
@@ -211,7 +214,8 @@ TEST_F(Document, IsJsonOrYaml) {
   EXPECT_EQ(read("m.json", repeated("\xEF\xBB\xBF", 300'000) + "7"), "7");
   EXPECT_EQ(read("f.yaml", "{\n\t\"a\": {\n\t\t\"b\": \"\\ud83d\\ude00\",\n\t\t\"a\": 1\n\t}\n}\n"),
             R"({"a":{"b":"😀","a":1}})");
-  EXPECT_EQ(read("g.yaml", "{\"a\": 1, \"a\": 2}"), "g.yaml:1:10: 'a' is given twice");
+  EXPECT_EQ(read("g.yaml", "{\"a\": 1, \"a\": 2}"),
+            "g.yaml:1:10: 'a' is given twice, with another value on line 1: leave one of them out");
 }
 
 TEST_F(Document, AccelerateDefaultConfigIsJsonInYaml) {

@@ -110,5 +110,13 @@ TEST(Tables, TheReferencePageIsUpToDate) {
   EXPECT_EQ(page, reference_page()) << "run: trainer config reference > configs/README.md";
 }
 
+TEST_F(PlanText, MessagesOfAnOptionCarryItsPlace) {
+  const Plan plan = resolve(kLeast + "training: {learning_rate: 1}\n");
+  EXPECT_EQ(without_folder(located(plan, "training.learning_rate: too high")),
+            "f.yaml:5:27: training.learning_rate: too high");
+  for (const char* other : {"training.max_steps: a default", "no option", "", "f.yaml:5:27: training.learning_rate"})
+    EXPECT_EQ(located(plan, other), other);
+}
+
 }  // namespace
 }  // namespace trainer::config

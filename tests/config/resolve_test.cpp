@@ -134,6 +134,23 @@ TEST_F(Resolve, PathsAreRelativeToTheirFile) {
             "false");
 }
 
+TEST_F(Resolve, AChatTemplateIsAFileANameOrTheTemplateItself) {
+  std::filesystem::create_directories(folder_ / "sub");
+  const std::string file = write("f.yaml", kLeast);
+  const auto resolved = [&](const std::string& given) {
+    return resolve_plan(
+               {file,
+                write("sub/job.yaml", "data: {task: causal_lm, dialogue: messages, chat_template: " + given + "}\n"),
+                {}})
+        .config.data.chat_template;
+  };
+  EXPECT_EQ(resolved("t.jinja"), (folder_ / "sub/t.jinja").string());
+  EXPECT_EQ(resolved("ChatML"), "chatml");
+  EXPECT_EQ(resolved("''"), "");
+  const std::string itself = "{% if messages %}" + std::string(300, 'x') + "{% endif %}";
+  EXPECT_EQ(resolved("'" + itself + "'"), itself);
+}
+
 TEST_F(Resolve, EnvironmentVariables) {
   setenv("CONFIG_TEST_A", "aa", 1);
   setenv("CONFIG_TEST_EMPTY", "", 1);
@@ -200,7 +217,8 @@ TEST_F(Resolve, NumbersAreWrittenInOneWay) {
 }
 
 TEST_F(Resolve, KeysGivenTwice) {
-  EXPECT_EQ(problems(kLeast + "seed: 1\nseed: 2\n"), "f.yaml:6:1: 'seed' is given twice");
+  EXPECT_EQ(problems(kLeast + "seed: 1\nseed: 2\n"),
+            "f.yaml:6:1: 'seed' is given twice, with another value on line 5: leave one of them out");
   EXPECT_EQ(problems(kLeast + "fsdp_config: {sharding_strategy: 1, fsdp_sharding_strategy: 1}\n"),
             "f.yaml:5:37: fsdp_config.fsdp_sharding_strategy is the same option as fsdp_sharding_strategy, which is "
             "given too");

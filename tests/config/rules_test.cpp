@@ -12,8 +12,8 @@ const std::string kMultiCpu =
     "0.1}}\n";
 
 TEST_F(Rules, Ranks) {
-  EXPECT_EQ(problems(kLeast + "num_processes: 2\n"),
-            "f.yaml:5:16: num_processes is 2, but distributed_type NO runs one process: use MULTI_CPU or FSDP");
+  EXPECT_EQ(problems(kLeast, {{"num_processes", "2", "--num_processes"}}),
+            "--num_processes: num_processes is 2, but distributed_type NO runs one process: use MULTI_CPU or FSDP");
   EXPECT_EQ(problems(kLeast + "num_processes: 1\n"), "");
   EXPECT_EQ(problems(kMultiCpu + "compute_environment: AMAZON_SAGEMAKER\n"),
             "f.yaml:5:22: compute_environment AMAZON_SAGEMAKER is not supported: run `trainer launch` inside the "
@@ -183,6 +183,96 @@ TEST_F(Rules, LoraInit) {
     EXPECT_EQ(problems(kMultiCpu + "lora: {init_lora_weights: " + init + "}\n"), "") << init;
   for (const char* init : {"eva", "pissa_niter_", "pissa_niter_x", "pissa_niter_1000", "loftq"})
     EXPECT_NE(problems(kMultiCpu + "lora: {init_lora_weights: " + init + "}\n"), "") << init;
+}
+
+/// What PEFT 0.21 writes of an adapter that transformers trained, shortened.
+std::string adapter_file(const std::string& kind, const std::string& keys) {
+  return "{\n  \"base_model_name_or_path\": \"t5-small\",\n  \"inference_mode\": true,\n" + keys +
+         "  \"peft_type\": \"" + kind + "\",\n  \"task_type\": \"SEQ_2_SEQ_LM\"\n}\n";
+}
+
+const std::string kMesh = "distributed_type: MULTI_CPU\nnum_processes: 2\nmodel: {path: m}\ndata: {train: {path: a}}\n";
+
+TEST_F(Rules, JudgeTheAdapterInItsFolder) {
+  std::filesystem::create_directories(folder_ / "adapter");
+  const auto refused = [&](const std::string& kind, const std::string& keys, const std::string& size) {
+    write("adapter/adapter_config.json", adapter_file(kind, keys));
+    return problems(kMesh + "parallelism_config: {parallelism_config_" + size + ": 2}\nlora: {path: adapter}\n");
+  };
+  const std::string tokens = "  \"num_virtual_tokens\": 4,\n";
+  EXPECT_EQ(refused("PREFIX_TUNING", tokens, "pp_size"),
+            "adapter/adapter_config.json:5:16: lora.peft_type is PREFIX_TUNING, whose prefix is made for all blocks at "
+            "once, but parallelism_config_pp_size is 2: 1 is supported");
+  for (const std::string kind : {"PREFIX_TUNING", "PROMPT_TUNING", "IA3"})
+    EXPECT_EQ(refused(kind, tokens, "tp_size"),
+              "adapter/adapter_config.json:5:16: lora.peft_type is " + kind +
+                  ", but parallelism_config_tp_size is 2: where ranks share layers, LORA is supported");
+  EXPECT_EQ(refused("LORA", "  \"use_dora\": true,\n", "tp_size"),
+            "adapter/adapter_config.json:4:15: lora.use_dora is true, but parallelism_config_tp_size is 2: where ranks "
+            "share layers, LoRA without DoRA is supported");
+  for (const std::string size : {"tp_size", "pp_size"}) EXPECT_EQ(refused("LORA", "  \"r\": 4,\n", size), "");
+  for (const std::string kind : {"PROMPT_TUNING", "IA3"}) EXPECT_EQ(refused(kind, tokens, "pp_size"), "");
+}
+
+TEST_F(Rules, AnAdapterFolderSaysWhatItsAdapterIs) {
+  std::filesystem::create_directories(folder_ / "adapter");
+  const std::string begin = kMultiCpu + "lora: {path: adapter";
+  write("adapter/adapter_config.json",
+        adapter_file("LORA",
+                     "  \"r\": 4,\n  \"lora_alpha\": 16,\n  \"lora_dropout\": 0.1,\n  \"rank_pattern\": null,\n"
+                     "  \"target_modules\": [\"q\", \"k\"],\n"));
+  const Plan plan = resolve(begin + "}\n");
+  EXPECT_EQ(plan.config.lora->r, 4);
+  EXPECT_EQ(plan.config.lora->lora_dropout, 0.1);
+  EXPECT_EQ(plan.config.lora->target_modules.names, (std::vector<std::string>{"q", "k"}));
+  EXPECT_EQ(without_folder(plan.origins.at("lora.r")), "adapter/adapter_config.json:4:8");
+  EXPECT_EQ(plan.config.lora->path, (folder_ / "adapter").string());
+  EXPECT_EQ(resolve(begin + ", lora_dropout: 0.3}\n").config.lora->lora_dropout, 0.3) << "the run's own choice";
+  EXPECT_EQ(warnings(begin + ", lora_dropout: 0.3, r: 4}\n"), "") << "the same";
+  EXPECT_EQ(warnings(begin + ", r: 8, peft_type: IA3}\n"),
+            "f.yaml:5:40: lora.peft_type is IA3, but the adapter in lora.path has LORA, which is used\n"
+            "f.yaml:5:26: lora.r is 8, but the adapter in lora.path has 4, which is used\n");
+  EXPECT_EQ(warnings(begin + ", r: 5}\n"),
+            "f.yaml:5:26: lora.r is 5, but the adapter in lora.path has 4, which is used\n");
+  EXPECT_EQ(resolve(kMultiCpu + "training: {loraplus_lr_ratio: 4}\nlora: {path: adapter}\n")
+                .config.training.loraplus_lr_ratio,
+            4);
+  write("adapter/adapter_config.json", adapter_file("IA3", ""));
+  EXPECT_EQ(warnings(begin + ", use_dora: true}\n"),
+            "f.yaml:5:33: lora.use_dora is true, but the adapter in lora.path has false, which is used\n");
+}
+
+TEST_F(Rules, ABadAdapterFolderIsABadFile) {
+  const auto bad = [&](const std::string& text) {
+    try {
+      resolve(text);
+      return std::string();
+    } catch (const InputError& error) {
+      return without_folder(error.what());
+    }
+  };
+  const std::string begin = kMultiCpu + "lora: {path: adapter}\n";
+  EXPECT_TRUE(bad(begin).starts_with("f.yaml:5:14: lora.path: adapter does not exist.")) << bad(begin);
+  std::filesystem::create_directories(folder_ / "adapter");
+  EXPECT_TRUE(bad(begin).starts_with("f.yaml:5:14: lora.path: adapter has no adapter_config.json.")) << bad(begin);
+  write("adapter/adapter_config.json", adapter_file("P_TUNING", ""));
+  EXPECT_EQ(bad(begin),
+            "f.yaml:5:14: adapter/adapter_config.json: an adapter of P_TUNING holds what its network made, not the "
+            "network: it can't be trained on.");
+  EXPECT_NE(problems(begin + "seed: x\n"), "") << "what is wrong with the file itself comes first";
+}
+
+TEST_F(Rules, TheBestCheckpointIsJudgedByWhatIsMeasured) {
+  const auto with = [](const std::string& metrics) {
+    return kMultiCpu + "checkpoint: {metric_for_best_model: accuracy}\nevaluation: {metrics: [" + metrics +
+           "], generate: true}\n";
+  };
+  EXPECT_EQ(problems(with("loss")),
+            "f.yaml:5:37: checkpoint.metric_for_best_model is accuracy, but evaluation.metrics [loss] lacks it: add "
+            "accuracy there");
+  EXPECT_EQ(problems(with("loss, accuracy")), "");
+  EXPECT_EQ(problems(kMultiCpu + "checkpoint: {metric_for_best_model: loss}\n"), "");
+  EXPECT_NE(warnings(kLeast + "checkpoint: {metric_for_best_model: loss}\n").find("no effect"), std::string::npos);
 }
 
 TEST_F(Rules, Prompts) {

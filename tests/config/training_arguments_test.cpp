@@ -48,13 +48,16 @@ TEST_F(TrainingArguments, WhatIsRefusedOnceItIsAskedFor) {
                                                "tp_size",
                                                "parallelism_config",
                                                "load_best_model_at_end",
+                                               "early_stopping_patience",
+                                               "early_stopping_threshold",
                                                "push_to_hub"}));
   EXPECT_EQ(
       problems(kLeast + "training: {average_tokens_across_devices: false, generation_num_beams: 4, "
                         "accelerator_config: {split_batches: true, even_batches: true}}\n"),
       "f.yaml:5:12: training.average_tokens_across_devices: false is not supported: the loss is always divided by "
       "the target tokens of all ranks, so that it is the same on any number of them; leave it out\n"
-      "f.yaml:5:50: training.generation_num_beams: 4 is not supported: text is generated greedily\n"
+      "f.yaml:5:50: training.generation_num_beams: 4 is not supported: there is no beam search; "
+      "evaluation.temperature, evaluation.top_k and evaluation.top_p say how text is generated\n"
       "f.yaml:5:96: training.accelerator_config.split_batches: true is not supported: "
       "per_device_train_batch_size counts the samples of one rank; global_batch_size those of all");
 }
@@ -118,10 +121,25 @@ TEST_F(TrainingArguments, Strategies) {
   EXPECT_EQ(
       problems(kLeast + "training: {save_strategy: epoch, logging_steps: 0.1, eval_strategy: step}\n"),
       "f.yaml:5:27: training.save_strategy: epoch is not supported: checkpoints are saved every save_steps "
-      "updates; give save_strategy: steps\n"
+      "updates: say save_strategy: steps, and give save_steps the updates of an epoch, which `trainer check` counts\n"
       "f.yaml:5:49: training.logging_steps: 0.1 is not supported: a part of all updates is not counted here; give "
       "a number of updates\n"
       "f.yaml:5:69: training.eval_strategy must be one of no, steps, epoch; is 'step' (did you mean 'steps'?)");
+}
+
+TEST_F(TrainingArguments, RefusalsNameTheWay) {
+  const auto refusal = [&](const std::string& training) { return problems(kLeast + "training: {" + training + "}\n"); };
+  EXPECT_NE(refusal("save_strategy: best").find("checkpoint.metric_for_best_model, which keeps the best of them"),
+            std::string::npos);
+  EXPECT_NE(refusal("save_strategy: epok").find("must be one of no, steps; is 'epok'"), std::string::npos)
+      << "the reference lists what is accepted";
+  for (const char* wish :
+       {"load_best_model_at_end: true", "early_stopping_patience: 3", "early_stopping_threshold: 0.1"}) {
+    EXPECT_NE(refusal(wish).find("checkpoint.metric_for_best_model keeps the best checkpoint, and `trainer checkpoint "
+                                 "export` makes a model of it"),
+              std::string::npos)
+        << wish;
+  }
 }
 
 TEST_F(TrainingArguments, ASecretIsNotShown) {
@@ -171,8 +189,7 @@ TEST_F(TrainingArguments, FsdpConfig) {
   EXPECT_EQ(problems(kFsdp + "training: {fsdp: true, fsdp_config: {reshard_after_forward: false, xla: true, "
                              "backward_prefech: backward_pre, use_orig_params: 7}}\n"),
             "f.yaml:5:73: fsdp_config.xla: true is not supported: there is no TPU support\n"
-            "f.yaml:5:79: training.fsdp_config.backward_prefech is not an option (did you mean 'backward_prefetch'?)\n"
-            "f.yaml:5:128: fsdp_config.fsdp_use_orig_params must be true or false; is '7'");
+            "f.yaml:5:79: training.fsdp_config.backward_prefech is not an option (did you mean 'backward_prefetch'?)");
   EXPECT_EQ(warnings(kLeast + "training: {fsdp_config: {min_num_params: 5}}\n"),
             "f.yaml: these keys have no effect here: fsdp_config (`trainer check` says why)\n");
 }

@@ -198,6 +198,7 @@ TEST(WizardAccelerate, ItsOrder) {
                                        "Do you want to enable FSDP activation checkpointing?",
                                        kGpus,
                                        kPrecision,
+                                       "What do you want to train?",
                                        "Where does the model come from?"};
   ASSERT_GE(answers.asked.size(), order.size());
   for (std::size_t i = 0; i < order.size(); ++i)

@@ -43,15 +43,16 @@ TEST_F(Wizard, AWholeRun) {
   write("t5/config.json", "{}");
   write("t5/spiece.model", "");
   write("a.txt", "");
-  around_.describe_model = [this](const std::string& model) {
+  around_.describe_model = [this](const std::string& model, const std::string& task) {
     EXPECT_EQ(model, (folder_ / "t5").string());
+    EXPECT_EQ(task, "seq2seq_lm");
     return small_t5();
   };
   Answers answers(Answers::Given{{"Which type of machine", {"multi-CPU"}},
                                  {"Do you want to use FullyShardedDataParallel?", {"yes"}},
                                  {"How many processes", {"2"}},
                                  {"Do you wish to use mixed precision?", {"bf16"}},
-                                 {"In which folder is the model?", {"t5"}},
+                                 {"Which model?", {"t5"}},
                                  {"Which file holds the training samples?", {"a.txt"}},
                                  {"In which format?", {"delimited"}},
                                  {"What are the names of the columns", {"sentence, label"}},
@@ -68,6 +69,7 @@ TEST_F(Wizard, AWholeRun) {
             "model:\n"
             "  path: t5\n"
             "data:\n"
+            "  task: seq2seq_lm\n"
             "  train:\n"
             "    path:\n"
             "    - a.txt\n"
@@ -110,10 +112,10 @@ TEST_F(Wizard, AWholeRun) {
 }
 
 TEST_F(Wizard, ABuiltModelNeedsAVocabulary) {
-  Answers answers(Answers::Given{{"Where does the model come from?", {"a small T5, built from scratch"}},
-                                 {"Where is its tokenizer?", {"tok"}},
+  Answers answers(Answers::Given{{"Where does the model come from?", {"from scratch"}},
+                                 {"Where is its tokenizer?", {"tok", "tok"}},
                                  {"How large is its vocabulary?", {"many", "300"}},
-                                 {"Which file holds the training samples?", {"a.csv"}}});
+                                 {"Which file holds the training samples?", {"a.csv", "a.csv"}}});
   const Plan plan = resolve(run(answers));
   EXPECT_NE(answers.said.find("Please enter an integer above 0; is 'many'."), std::string::npos) << answers.said;
   EXPECT_NE(plan.config.model.config.find(R"("model_type":"t5")"), std::string::npos);
@@ -128,6 +130,8 @@ TEST_F(Wizard, WrongAnswersAreToldAndAskedForAgain) {
                                  {"What should be your sharding strategy?", {"FULL", "full_shard"}},
                                  {"How many processes", {"0", "two", "3"}},
                                  {"Do you wish to use mixed precision?", {"fp8", "no"}},
+                                 {"Which model?", {"m", "m"}},
+                                 {"Which file holds the training samples?", {"*.txt"}},
                                  {"Which learning rate?", {"-1"}}});
   run(answers);
   for (const char* const told :
@@ -200,25 +204,249 @@ TEST_F(Wizard, AnInputThatEndsKeepsTheRest) {
   EXPECT_NE(text.find("learning_rate: 5.0e-05\n"), std::string::npos) << text;
 }
 
-TEST_F(Wizard, WhatIsNotHereIsSaidBeforeTheNextQuestion) {
-  Answers answers(Answers::Given{{"In which folder is the model?", {"gone"}},
-                                 {"Which file holds the training samples?", {"a.txt,*.csv", "<", "b.txt"}},
-                                 {"In which format?", {"<", ""}}});
+TEST_F(Wizard, WhatIsNotHereIsAskedForAgainUnlessRepeated) {
+  write("b.txt", "");
+  Answers answers(Answers::Given{{"Which model?", {"gone/too/far", "gone/too/far", ""}},
+                                 {"Which file holds the training samples?", {"a.txt,*.csv", "<", "b.txt"}}});
   run(answers);
-  const std::string folder = folder_.string();
-  EXPECT_EQ(answers.said, "  There is no " + folder + "/gone/config.json here.\n" + "  There is no " + folder +
-                              "/a.txt here.\n" + "  There is no " + folder + "/gone/config.json here.\n" +
-                              "  There is no " + folder + "/gone/config.json here.\n" + "  There is no " + folder +
-                              "/b.txt here.\n");
+  const std::string told = "  There is no " + folder_.string();
+  EXPECT_EQ(answers.said, told + "/gone/too/far.\n  Type it again to keep it, for another machine.\n" + told +
+                              "/gone/too/far here.\n" + told +
+                              "/a.txt.\n  Type it again to keep it, for another machine.\n" + told +
+                              "/gone/too/far here.\n");
+  EXPECT_EQ(draft_.config.model.path, "gone/too/far");
+  EXPECT_EQ(draft_.config.data.train.path, std::vector<std::string>{"b.txt"});
 }
 
 TEST_F(Wizard, TypedPathsAreRelativeToTheUser) {
   around_.here = "/home/user";
-  Answers answers(Answers::Given{{"In which folder is the model?", {"m"}},
-                                 {"Which file holds the training samples?", {"/data/a.txt,b.txt,~/c.txt"}}});
+  Answers answers(Answers::Given{
+      {"Which model?", {"./m/", "./m/"}},
+      {"Which file holds the training samples?", {"/data/a.txt,'b.txt',~/c.txt", "/data/a.txt,'b.txt',~/c.txt"}}});
   run(answers);
   EXPECT_EQ(draft_.config.model.path, "/home/user/m");
   EXPECT_EQ(draft_.config.data.train.path, (std::vector<std::string>{"/data/a.txt", "/home/user/b.txt", "~/c.txt"}));
+}
+
+TEST_F(Wizard, NamesOfTheHubStayAsTheyAre) {
+  setenv("HF_HUB_CACHE", (folder_ / "hub").c_str(), 1);
+  const auto model = folder_ / "hub/models--somebody--tiny";
+  std::filesystem::create_directories(model / "snapshots/1a2b");
+  std::filesystem::create_directories(model / "refs");
+  write("hub/models--somebody--tiny/refs/main", "1a2b\n");
+  write("hub/models--somebody--tiny/snapshots/1a2b/config.json", "{}");
+  write("hub/models--somebody--tiny/snapshots/1a2b/tokenizer.json", "{}");
+  around_.here = "/home/user";
+  std::string described;
+  around_.describe_model = [&](const std::string& folder, const std::string&) {
+    described = folder;
+    return small_t5();
+  };
+  Answers answers(Answers::Given{{"Which model?", {"somebody/other", "somebody/tiny"}}});
+  run(answers);
+  unsetenv("HF_HUB_CACHE");
+  EXPECT_EQ(draft_.config.model.path, "somebody/tiny");
+  EXPECT_EQ(described, (model / "snapshots/1a2b").string());
+  EXPECT_NE(answers.said.find("`hf download somebody/other`"), std::string::npos) << answers.said;
+  EXPECT_EQ(answers.count("Where is its tokenizer?"), 0);
+}
+
+TEST_F(Wizard, AnEmptyAnswerIsNeverAFolder) {
+  std::filesystem::create_directories(folder_ / "m");
+  write("m/config.json", "{}");
+  write("m/vocab.txt", "");
+  write("a.txt", "");
+  Answers answers(Answers::Given{{"Which model?", {"", "m"}}, {"Which file holds", {"", "a.txt"}}});
+  run(answers);
+  EXPECT_EQ(answers.said,
+            "  A model is needed: name its folder, or type < to go back.\n"
+            "  Samples are needed: name a file, a folder or a glob.\n");
+}
+
+TEST_F(Wizard, OnlyModelsThatFitTheTask) {
+  for (const char* const name : {"llama", "mamba"}) {
+    std::filesystem::create_directories(folder_ / name);
+    write(std::string(name) + "/config.json", "{}");
+    write(std::string(name) + "/tokenizer.model", "");
+  }
+  around_.describe_model = [](const std::string& folder, const std::string&) {
+    ModelDescription model = small_t5();
+    model.family = "llama";
+    model.tasks = {"causal_lm", "sequence_classification"};
+    model.positions = 512;
+    if (folder.ends_with("mamba")) model.error = "model_type is 'mamba', which this version does not train.";
+    return model;
+  };
+  Answers answers(Answers::Given{{"What do you want to train?", {"", "causal_lm"}},
+                                 {"Where does the model come from?", {"", "<", ""}},
+                                 {"Which model?", {"mamba", "llama", "<", "llama"}}});
+  const std::string text = run(answers);
+  EXPECT_NE(answers.said.find("  model_type is 'mamba', which this version does not train.\n"), std::string::npos);
+  EXPECT_NE(answers.said.find("  This is a model of type llama, which this version trains for causal_lm and "
+                              "sequence_classification, not seq2seq_lm.\n"),
+            std::string::npos)
+      << answers.said;
+  for (const char* const line : {"  task: causal_lm\n", "  source: text\n", "  max_length: 512\n"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << "in\n" << text;
+  EXPECT_EQ(text.find("target"), std::string::npos) << "nothing is to be predicted but the text itself:\n" << text;
+}
+
+TEST_F(Wizard, NothingYetWritesAcceleratesPartOnly) {
+  Answers answers(Answers::Given{{"What do you want to train?", {"nothing yet"}}});
+  EXPECT_EQ(ours(run(answers)), "");
+}
+
+/// Describes every file as `data`, and refuses the formats, columns and dialogues in `wrong`.
+void describe_as(const DataDescription& data, Surroundings& around) {
+  around.describe_data = [data](const DataConfig& asked) {
+    DataDescription found = data;
+    if (asked.train.format != DataFormat::kAuto && name_of(asked.train.format) != data.format)
+      found.error = "a.x:1: not " + name_of(asked.train.format);
+    if (!asked.train.columns.empty()) found.columns = asked.train.columns, found.names.clear();
+    return found;
+  };
+}
+
+TEST_F(Wizard, FormatAndColumnsAreRecognized) {
+  write("a.x", "");
+  describe_as({.format = "delimited",
+               .by_ending = false,
+               .delimiter = "|",
+               .encoding = "latin-1",
+               .columns = {"source", "target"}},
+              around_);
+  Answers answers(Answers::Given{{"What do you want to train?", {"sequence_classification"}},
+                                 {"Which model?", {"m", "m"}},
+                                 {"Which file holds", {"a.x"}},
+                                 {"In which format?", {"auto", "csv", ""}},
+                                 {"Which column is the input?", {"txt", ""}}});
+  const std::string text = run(answers);
+  for (const char* const told :
+       {"  Format: delimited by '|', columns: source, target.\n", "which don't tell; these look like delimited.",
+        "  a.x:1: not csv\n", "There is no column 'txt' (did you mean 'text'?); there are: text, label."})
+    EXPECT_NE(answers.said.find(told), std::string::npos) << told << " in\n" << answers.said;
+  for (const char* const line : {"    format: delimited\n", "    delimiter: '|'\n", "    encoding: latin-1\n",
+                                 "  source: text\n", "  target: label\n"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << "in\n" << text;
+  const auto& formats = answers.last("In which format?").choices;
+  EXPECT_EQ(formats, (std::vector<std::string>{"auto", "delimited", "csv", "tsv", "json", "jsonl"}));
+}
+
+TEST_F(Wizard, PlainLinesAreNoPairs) {
+  write("a.txt", "");
+  describe_as({.format = "text", .delimiter = "@", .columns = {"text"}}, around_);
+  Answers answers(Answers::Given{
+      {"Which model?", {"m", "m"}}, {"Which file holds", {"a.txt"}}, {"In which format?", {"auto", "delimited"}}});
+  run(answers);
+  EXPECT_NE(answers.said.find("  Plain lines have one column; seq2seq_lm needs a second one"), std::string::npos)
+      << answers.said;
+  EXPECT_NE(answers.said.find("  a.x:1: not delimited\n"), std::string::npos) << "the delimiter is not in it";
+}
+
+TEST_F(Wizard, AModelThatClassifiesKeepsItsClasses) {
+  std::filesystem::create_directories(folder_ / "m");
+  write("m/config.json", "{}");
+  write("m/vocab.txt", "");
+  write("a.csv", "");
+  around_.describe_model = [](const std::string&, const std::string&) {
+    ModelDescription model = small_t5();
+    model.labels = {"good", "poor"};
+    return model;
+  };
+  around_.describe_data = [](const DataConfig& data) {
+    DataDescription found{.format = "csv", .columns = {"text", "label", "mood"}};
+    found.labels = data.target == "label" ? std::vector<std::string>{"1"} : std::vector<std::string>{"good"};
+    return found;
+  };
+  Answers answers(Answers::Given{{"What do you want to train?", {"sequence_classification"}},
+                                 {"Which model?", {"m"}},
+                                 {"Which file holds", {"a.csv"}},
+                                 {"Which column is to be predicted?", {"", "mood"}}});
+  run(answers);
+  EXPECT_NE(answers.said.find("  The model's classes are good, poor; '1' is none of them."), std::string::npos)
+      << answers.said;
+  EXPECT_EQ(draft_.config.data.target, "mood");
+}
+
+TEST_F(Wizard, ADialogueNeedsATemplateWhereTheTokenizerBringsNone) {
+  std::filesystem::create_directories(folder_ / "m");
+  write("m/config.json", "{}");
+  write("a.x", "");
+  describe_as({.format = "jsonl", .columns = {"chat"}, .dialogue = "messages", .messages = "chat"}, around_);
+  TokenizerDescription tokenizer{.size = 300, .templates = {"alpaca", "chatml"}};
+  around_.describe_tokenizer = [&](const std::string&) { return tokenizer; };
+  const Answers::Given given{
+      {"What do you want to train?", {"causal_lm"}}, {"Which model?", {"m"}}, {"Which file holds", {"a.x"}}};
+  const WizardDraft start = draft_;
+  Answers without(given);
+  std::string text = run(without);
+  for (const char* const line : {"  dialogue: messages\n", "  messages: chat\n", "  chat_template: chatml\n"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << "in\n" << text;
+  EXPECT_EQ(text.find("  source:"), std::string::npos) << text;
+  tokenizer.chat_template = true;
+  draft_ = start;
+  Answers with(given);
+  text = run(with);
+  EXPECT_EQ(with.count("Which chat template?"), 0);
+  EXPECT_EQ(text.find("chat_template"), std::string::npos) << text;
+}
+
+TEST_F(Wizard, AFileForAnotherTaskIsForgotten) {
+  write("a.csv", "");
+  write("b.jsonl", "");
+  std::filesystem::create_directories(folder_ / "m");
+  write("m/config.json", "{}");
+  write("m/spiece.model", "");
+  draft_ =
+      read_draft(write("old.yaml",
+                       "distributed_type: NO\nuse_cpu: true\nmodel: {path: m}\ndata: {train: {path: a.csv, format: "
+                       "csv, columns: [a, b]}, source: a, target: b}\n"));
+  describe_as({.format = "jsonl", .columns = {"document", "summary"}}, around_);
+  Answers answers(Answers::Given{{"Which file holds", {"b.jsonl"}}});
+  const std::string text = run(answers);
+  EXPECT_EQ(text.find("csv"), std::string::npos) << text;
+  EXPECT_NE(text.find("  source: document\n  target: summary\n"), std::string::npos) << text;
+}
+
+TEST_F(Wizard, FsdpWrapsAClassThatTheModelHas) {
+  std::filesystem::create_directories(folder_ / "m");
+  write("m/config.json", "{}");
+  write("m/spiece.model", "");
+  around_.describe_model = [](const std::string&, const std::string&) {
+    ModelDescription model = small_t5();
+    model.classes = {"T5Block", "T5LayerFF"};
+    return model;
+  };
+  const char* const layers = "Specify the comma-separated list of transformer layer class names";
+  Answers answers(Answers::Given{{"Which type of machine", {"multi-CPU"}},
+                                 {"Do you want to use FullyShardedDataParallel?", {"yes"}},
+                                 {layers, {"BertLayer", "T5Stack", ""}},
+                                 {"Which model?", {"m"}}});
+  run(answers);
+  EXPECT_NE(
+      answers.said.find("  FSDP is to wrap BertLayer, but the model has no such class; its blocks are T5Block.\n"),
+      std::string::npos)
+      << answers.said;
+  EXPECT_EQ(draft_.config.fsdp_config.transformer_layer_cls_to_wrap, std::vector<std::string>{"T5Block"});
+}
+
+TEST_F(Wizard, LayersThatTheModelLacksGetNoAdapter) {
+  std::filesystem::create_directories(folder_ / "m");
+  write("m/config.json", "{}");
+  write("m/spiece.model", "");
+  around_.describe_model = [](const std::string&, const std::string&) {
+    ModelDescription model = small_t5();
+    model.adaptable = {"q", "v", "wi"};
+    return model;
+  };
+  Answers answers(Answers::Given{{"Which model?", {"m"}},
+                                 {"Which file holds", {"*.txt"}},
+                                 {"Do you want to train LoRA adapters", {"y"}},
+                                 {"Which layers get an adapter", {"q_proj", "all-linear"}}});
+  run(answers);
+  EXPECT_NE(answers.said.find("  The model has no layer 'q_proj'; adapters fit q, v, wi.\n"), std::string::npos)
+      << answers.said;
+  EXPECT_EQ(draft_.config.lora->target_modules.pattern, "all-linear");
 }
 
 TEST_F(Wizard, AnotherStrategyTakesTheOldOnesKeysAway) {

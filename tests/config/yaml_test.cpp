@@ -42,7 +42,8 @@ TEST(Yaml, ByteOrderMarkAndWindowsLineEnds) {
 }
 
 TEST(Yaml, RefusesWhatIsNoConfiguration) {
-  EXPECT_EQ(why_not("a: 1\nb: 2\na: 3\n"), "f.yaml:3:1: 'a' is given twice");
+  EXPECT_EQ(why_not("a: 1\nb: 2\na: 3\n"),
+            "f.yaml:3:1: 'a' is given twice, with another value on line 1: leave one of them out");
   EXPECT_EQ(why_not("a: 'b\nc: d\n"), "f.yaml:1:4: this quote is never closed");
   EXPECT_EQ(why_not("a: \"b\\\"\nc: d\n"), "f.yaml:1:4: this quote is never closed");
   EXPECT_EQ(why_not("a: &x [*x]\n"), "f.yaml:1:8: this alias (*name) stands inside what it refers to");

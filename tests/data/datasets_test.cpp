@@ -112,6 +112,28 @@ TEST(OpenDatasets, GroupedTextsAreCutIntoEqualLengths) {
   EXPECT_EQ(sample_of(*train, 2).source, (std::vector<int32_t>{'i', 1}));
 }
 
+TEST(OpenDatasets, IntegerClassNamesAreSortedAsNumbers) {
+  using Names = std::vector<std::string>;
+  const auto labels_of = [](const Names& names, LabelOrder order = LabelOrder::kIntegersAsNumbers) {
+    TempFolder folder;
+    std::string lines;
+    for (const std::string& name : names) lines += "a@" + name + "\n";
+    config::DataConfig config = config_for(folder.write("a.txt", lines));
+    config.task = config::Task::kSequenceClassification;
+    DatasetsRequest request{config, 1};
+    request.label_order = order;
+    const ByteTokenizer tokenizer;
+    return open_datasets(request, &tokenizer).labels;
+  };
+  EXPECT_EQ(labels_of({"10", "9", "0", "1"}), (Names{"0", "1", "9", "10"}));
+  EXPECT_EQ(labels_of({"2", "-10", "-9", "+1", "0"}), (Names{"-10", "-9", "0", "+1", "2"}));
+  EXPECT_EQ(labels_of({"100000000000000000000", "99999999999999999999", "007", "7", "-0", "0"}),
+            (Names{"-0", "0", "007", "7", "99999999999999999999", "100000000000000000000"}));
+  EXPECT_EQ(labels_of({"10", "9", "none"}), (Names{"10", "9", "none"}));
+  EXPECT_EQ(labels_of({"10", "9", "1.5"}), (Names{"1.5", "10", "9"}));
+  EXPECT_EQ(labels_of({"10", "9", "1"}, LabelOrder::kAsText), (Names{"1", "10", "9"}));
+}
+
 TEST(OpenDatasets, ClassesAreNumberedByTheirNames) {
   TempFolder folder;
   config::DataConfig config = config_for(folder.write("a.txt", "a@no\nb@yes\nc@no\n"));
@@ -170,6 +192,14 @@ TEST(OpenDatasets, RefusesUselessData) {
   contains(fail("a@b\n@c\n", 0), "a.txt:2: the text for `data.source` is empty");
   contains(fail("a@b\n", 0.9), "none is left to train on");
   contains(fail("\n\n", 0), "no records");
+}
+
+TEST(OpenDatasets, SaysWhyNoRecordWasOfUse) {
+  TempFolder folder;
+  config::DataConfig config = config_for(folder.write("a.txt", "@c\n"));
+  config.train.on_bad_sample = config::OnBadSample::kSkip;
+  contains(error_of<InputError>([&] { load_datasets(config, ByteTokenizer(), 1); }),
+           "1 records were left out that could not be made into samples; the first: ");
 }
 
 TEST(Validation, IsAPureFunctionOfSeedAndRecord) {

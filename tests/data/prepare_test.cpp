@@ -67,6 +67,51 @@ TEST_F(Prepare, IsDoneAnewWhenTheContentOrAnOptionChanges) {
   EXPECT_EQ(stores().size(), 3u);
 }
 
+TEST_F(Prepare, SamplesThatAreCutAreCountedAlsoInTheCache) {
+  EXPECT_EQ(run()->facts().notes, std::vector<std::string>());
+  config.max_source_length = config.max_target_length = 2;  // with the end of sequence
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(run()->facts().notes,
+              (std::vector<std::string>{"2 of 2 samples (100 %) were cut: 1 to data.max_source_length (2), 1 to "
+                                        "data.max_target_length (2); `data.on_too_long: drop` leaves them out"}));
+  EXPECT_EQ(stores().size(), 2u);
+  config.max_target_length = 3;
+  EXPECT_EQ(run()->facts().notes[0],
+            "1 of 2 samples (50 %) were cut: 1 to data.max_source_length (2); "
+            "`data.on_too_long: drop` leaves them out");
+}
+
+TEST_F(Prepare, ARecordThatCantBeUsedNamesOnBadSample) {
+  config.task = config::Task::kCausalLm;
+  config.dialogue = config::Dialogue::kMessages;
+  config.chat_template = "{% for m in messages %}{{ m.role + m.content }}{% endfor %}";
+  config.learn = config::Learn::kAll;
+  config.train = {.path = {folder.write("d.jsonl", R"({"messages": [{"role": "user", "content": null}]})"
+                                                   "\n"
+                                                   R"({"messages": [{"role": "user", "content": "a"}]})")}};
+  EXPECT_EQ(error_of<InputError>([&] { run(); }),
+            config.train.path[0] +
+                ":1: the chat template fails: `+` of a str and a NoneType (data.chat_template:1)\n"
+                "`on_bad_sample: skip` leaves out what can't be used.");
+  config.train.on_bad_sample = config::OnBadSample::kSkip;
+  EXPECT_EQ(run()->size(), 1);
+  contains(run()->facts().notes.at(0), "1 records were left out that could not be made into samples");
+}
+
+TEST_F(Prepare, TheChatTemplatesContentCountsNotItsPlace) {
+  config.task = config::Task::kCausalLm;
+  config.dialogue = config::Dialogue::kMessages;
+  config.train = {.path = {folder.write("d.jsonl", R"({"messages": [{"role": "assistant", "content": "a"}]})")}};
+  for (const char* file : {"1.jinja", "2.jinja"}) {
+    config.chat_template = folder.write(file, "{{ messages[0].content if messages }}");
+    run();
+    EXPECT_EQ(stores().size(), 1u);
+  }
+  config.chat_template = folder.write("2.jinja", "{{ messages[0].content + '!' if messages }}");
+  run();
+  EXPECT_EQ(stores().size(), 2u);
+}
+
 TEST_F(Prepare, TheSameContentElsewhereIsTheSame) {
   run();
   config.train.path = {folder.write("b.txt", "ab@c\nd@ef\n")};

@@ -52,7 +52,7 @@ TEST(SentencePieceCheck, RefusesBadPieces) {
   contains(refusal(small_model(piece("\xff", -1, 1))), "is not UTF-8");
   contains(refusal(small_model(piece(std::string("a\0b", 3), -1, 1))), "NUL");
   contains(refusal(small_model(piece("x", NAN, 1))), "score");
-  contains(refusal(small_model(piece("x", 1e30f, 1))), "score");
+  contains(refusal(small_model(piece("x", -INFINITY, 1))), "score");
   contains(refusal(small_model(piece("x", -1, 9))), "unknown type 9");
   contains(refusal(small_model(piece("<unk2>", 0, 2))), "2 pieces for unknown text");
   contains(refusal(piece("a", 0, 1)), "0 pieces for unknown text");
@@ -61,6 +61,19 @@ TEST(SentencePieceCheck, RefusesBadPieces) {
   std::string nested;
   for (size_t i = 1; i < 60; ++i) nested += piece(std::string(i, 'x'), 0, 4);
   contains(refusal(small_model(nested)), "begin alike");
+}
+
+TEST(SentencePieceCheck, AcceptsEveryFiniteScore) {
+  TempFolder folder;
+  for (uint64_t type : {1, 2}) {
+    for (float score : {-1e9f, 3e38f, -3e38f}) {  // Meta's runs of spaces have -1e9; sums of the others overflow
+      const std::string pieces = piece("aa", score, 1) + piece("aaa", score, 1) + piece("c", score, 4);
+      auto tokenizer = open_sentencepiece(folder.write("spiece.model", small_model(pieces + trainer_spec(type))));
+      for (const char* text : {"aaaaaaaaaa", "caab aac c", ""}) {
+        EXPECT_EQ(tokenizer->decode(tokenizer->encode(text, false), false).size(), std::string_view(text).size());
+      }
+    }
+  }
 }
 
 TEST(SentencePieceCheck, RefusesOtherModelTypes) {

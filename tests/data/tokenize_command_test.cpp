@@ -1,5 +1,7 @@
 #include "data/tokenize_command.h"
 
+#include <regex>
+
 #include <gtest/gtest.h>
 
 #include "data/tokenizers/tokenizer.h"
@@ -57,6 +59,14 @@ TEST(TokenizeCommand, PrintsIdsAndTexts) {
              tokenize_command({"--tokenizer", golden, "--decode", "--ids", bad});
            }),
            "bad.txt:2: an array of token ids");
+}
+
+TEST(TokenizeCommand, HelpShowsAllFlagsInOneStyle) {
+  for (const std::vector<std::string>& args : {std::vector<std::string>{"--help"}, {"train", "--help"}}) {
+    const std::string help = output_of(args);
+    EXPECT_FALSE(std::regex_search(help, std::regex("--[a-z]+-"))) << help;
+    if (args.size() == 1) contains(help, "--show N");
+  }
 }
 
 TEST(TokenizeCommand, RefusesWrongUse) {

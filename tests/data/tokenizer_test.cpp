@@ -123,14 +123,6 @@ TEST(Tokenizer, MustFitTheModel) {
   contains(message, std::to_string(tokenizer->size() - 1) + " rows");
 }
 
-TEST(Tokenizer, FilesAreCopied) {
-  TempFolder folder;
-  auto tokenizer = open(kGolden + "bpe");
-  copy_files(*tokenizer, folder.string());
-  EXPECT_EQ(open(folder.string())->encode("Sales rose."), tokenizer->encode("Sales rose."));
-  EXPECT_FALSE(std::filesystem::exists(folder / "vectors.jsonl"));
-}
-
 TEST(Tokenizer, PutsTheStartInFrontForLlama) {
   TempFolder folder;
   folder.write("tokenizer.model", piece("<unk>", 0, 2) + piece("<s>", 0, 3) + piece("</s>", 0, 3) +
@@ -146,6 +138,50 @@ TEST(Tokenizer, PutsTheStartInFrontForLlama) {
   EXPECT_EQ(tokens.ids, (Ids{5, 2, 4, 5, 2}));
   EXPECT_EQ(tokens.begins, (std::vector<size_t>{0, 1, 5, 6, 8}));
   EXPECT_EQ(tokens.ends, (std::vector<size_t>{1, 5, 6, 8, 8}));
+}
+
+/// LLaMA's three tokens, and the pieces of "<unk>" with some that reach over its end.
+std::string model_with_merges_over_brackets() {
+  std::string model = piece("<unk>", 0, 2) + piece("<s>", 0, 3) + piece("</s>", 0, 3) + piece("\u2581", -9, 1);
+  for (const char* text : {"<", "u", "n", "k", ">", "[", "I", "/"}) model += piece(text, -8, 1);
+  return model + piece(">[", -1, 1) + piece("></", -1, 1) + piece("</", -2, 1);
+}
+
+TEST(Tokenizer, KeepsTextAfterASpecialTokenThatMergesWithBrackets) {
+  TempFolder folder;
+  folder.write("tokenizer_config.json", R"({"legacy": false, "add_bos_token": false})");
+  for (uint64_t type : {1, 2}) {
+    folder.write("tokenizer.model", model_with_merges_over_brackets() + trainer_spec(type));
+    auto tokenizer = open(folder.string());
+    EXPECT_EQ(tokenizer->encode("<s>[I"), (Ids{1, 9, 10}));
+    EXPECT_EQ(tokenizer->encode("[I</s></"), (Ids{3, 9, 10, 2, 14}));
+    EXPECT_EQ(tokenizer->encode("</s> ["), (Ids{2, 3, 9}));
+    EXPECT_EQ(tokenizer->encode("<s>\u00e9\u00e9["), (Ids{1, 0, 9}));  // one unknown stretch
+    TokenOffsets tokens = tokenizer->encode_with_offsets("<s>\u00e9\u00e9[", true);
+    EXPECT_EQ(tokens.begins, (std::vector<size_t>{0, 3, 7}));
+    EXPECT_EQ(tokens.ends, (std::vector<size_t>{3, 7, 8}));
+  }
+}
+
+TEST(Tokenizer, CountsNoUnknownForCharactersThatNormalizationRemoves) {
+  TempFolder folder;
+  folder.write("tokenizer_config.json", R"({"legacy": false, "extra_ids": 0})");
+  std::vector<uint32_t> units(256, 0x800000FF);  // a table that removes "r": see sentencepiece_check_test.cpp
+  units[0] = 1 << 10;
+  units[1 ^ 'r'] = static_cast<uint32_t>(1 ^ 'r' ^ 200) << 10 | 0x100 | 'r';
+  units[200] = 0x80000000;
+  const std::string removes_r = normalizer(units, std::string("\0", 1));
+  folder.write("spiece.model", small_model(trainer_spec(1) + removes_r));
+  auto tokenizer = open(folder.string());
+  EXPECT_EQ(tokenizer->encode("</s>ra", false), (Ids{1, 4}));
+  EXPECT_EQ(tokenizer->encode("</s>r", false), (Ids{1}));
+}
+
+TEST(Tokenizer, StripsEveryWhiteSpaceAroundSpecialTokens) {
+  TempFolder folder;
+  folder.write("spiece.model", small_model());
+  auto tokenizer = open(folder.string());  // T5's extra ids strip both sides
+  EXPECT_EQ(tokenizer->encode("a\u00a0\u2003<extra_id_0>\u3000b"), tokenizer->encode("a<extra_id_0>b"));
 }
 
 TEST(Tokenizer, ReadsALargeBpeModel) {

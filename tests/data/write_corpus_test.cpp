@@ -64,7 +64,7 @@ TEST(TokenizeCommand, WritesACorpus) {
   TempFolder folder;
   const std::string prefix = (folder / "out").string(), file = folder.write("a.txt", "the ship\nsame\n");
   testing::internal::CaptureStdout();
-  EXPECT_EQ(tokenize_command({"--tokenizer", kTokenizer, "--input", file, "--output", prefix, "--append-eod"}), 0);
+  EXPECT_EQ(tokenize_command({"--tokenizer", kTokenizer, "--input", file, "--output", prefix, "--append_eod"}), 0);
   std::fflush(stdout);
   contains(testing::internal::GetCapturedStdout(), prefix + ".bin and .idx: 2 documents, ");
   EXPECT_EQ(IndexedFile(prefix).index().documents(), 2);

@@ -43,10 +43,10 @@ class Commands(Checkpoints):
         self.assertEqual([row["step"] for row in rows], [3, 6, 9, 12])
         self.assertEqual([row["problem"] for row in rows], [""] * 4)
         self.assertEqual({row["ranks"] for row in rows}, {2})
-        self.assertEqual([sorted(row["metrics"]) for row in rows], [["eval_loss"]] * 3 + [[]])  # the end comes last
-        self.assertEqual(rows[-1]["marks"], "latest")
-        best = min(rows[:3], key=lambda row: row["metrics"]["eval_loss"])
-        self.assertEqual([row["step"] for row in rows if row["marks"] == "best loss"], [best["step"]])
+        self.assertEqual([sorted(row["metrics"]) for row in rows], [["eval_loss"]] * 4)
+        self.assertIn("latest", rows[-1]["marks"])
+        best = min(rows, key=lambda row: row["metrics"]["eval_loss"])
+        self.assertEqual([row["step"] for row in rows if "best loss" in row["marks"]], [best["step"]])
         text = self.command("list", output).stdout
         self.assertEqual(len(text.splitlines()), 4)
         self.assertIn("eval_loss", text)
@@ -90,6 +90,59 @@ class Commands(Checkpoints):
         self.assertFalse((exported / "model.safetensors").exists())
         refused = self.command("export", output / "checkpoint-12", self.folder / "shared", "--format", "megatron", code=2)
         self.assertIn("a checkpoint of adapters", refused.stderr)
+
+
+class Best(Checkpoints):
+    """checkpoint.metric_for_best_model: each checkpoint is judged by what was measured at it, the last one too."""
+
+    def best(self, output, changes):
+        """Runs it. The evaluated losses by step, and the steps of the checkpoints that are kept."""
+        run = self.launch(self.job(output.name, SHARDED, {"checkpoint": {"metric_for_best_model": "loss"}}, changes))
+        losses = {line["step"]: line["eval_loss"] for line in read_lines(output) if "eval_loss" in line}
+        return run, losses, self.steps(output)
+
+    def recorded(self, output):
+        return {row["step"]: row["metrics"] for row in json.loads(self.command("list", output, "--json").stdout)}
+
+    def test_steps_of_evaluations_and_saves_may_differ(self):
+        output = self.folder / "output"
+        run, losses, steps = self.best(output, {"evaluation": {"eval_steps": 5}})
+        self.assertEqual(sorted(losses), [3, 5, 6, 9, 10, 12])
+        self.assertEqual(self.recorded(output), {step: {"eval_loss": losses[step]} for step in (3, 6, 9, 12)})
+        best = min((3, 6, 9, 12), key=losses.get)
+        self.assertIn(f"best loss: checkpoint-{best}\n", run.out)
+
+    def test_the_last_one_may_be_the_best(self):
+        output = self.folder / "output"
+        _, losses, steps = self.best(output, {"checkpoint": {"save_total_limit": 1}})
+        self.assertEqual(min((3, 6, 9, 12), key=losses.get), 12, "this job learns to its end")
+        self.assertEqual(steps, [12])
+
+    def test_an_older_best_is_kept_and_resuming_keeps_what_was_measured(self):
+        expected, output = self.folder / "expected", self.folder / "output"
+        rough = {"learning_rate": 3.0, "lr_scheduler_type": "constant"}
+
+        def run(output, steps):
+            return self.best(output, {"checkpoint": {"save_total_limit": 1}, "training": {**rough, "max_steps": steps}})
+
+        _, losses, steps = run(expected, 6)
+        self.assertLess(losses[3], losses[6], "this job gets worse")
+        self.assertEqual(steps, [3, 6])
+        run(output, 4)
+        _, _, steps = run(output, 6)
+        self.assertEqual(steps, [3, 6])
+        self.assertEqual(self.recorded(output), self.recorded(expected))
+        self.assertEqual(self.recorded(output), {step: {"eval_loss": losses[step]} for step in steps})
+
+    def test_it_is_told_when_nothing_was_measured(self):
+        output = self.folder / "output"
+        run = self.launch(self.job("output", SHARDED, {"checkpoint": {"metric_for_best_model": "loss"},
+                                                       "data": {"validation": None}}))
+        self.assertIn("no checkpoint in", run.err)
+        self.assertIn("eval_loss", run.err)
+        pruned = self.command("prune", output, "--keep", 2, "--best", "loss")
+        self.assertIn("no checkpoint in", pruned.stderr)
+        self.assertEqual(self.steps(output), [9, 12])
 
 
 class Damaged(Checkpoints):

@@ -58,6 +58,25 @@ class Families(EndToEnd):
         output = self.check_strategies({"model": {"config": BERT}, "data": {"task": "sequence_classification"}})
         self.assertIn("eval_accuracy", read_lines(output)[-1])
 
+    def test_integer_classes(self):
+        """Sorted as numbers, as `check` prints them; a checkpoint keeps its own order."""
+        lines = self.write("numbers.txt", "".join(f"report {i} of the day@{i % 11}\n" for i in range(66)))
+        data = {"task": "sequence_classification", "train": {"path": str(lines)}, "max_samples": None}
+        in_order = [str(i) for i in range(11)]
+        config = self.job("output", SUBSET, {"model": {"config": BERT}, "data": data})
+        checked = self.trainer("check", "--config_file", config).wait()
+        self.assertIn("11 classes: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10\n", checked.out, checked.err)
+        self.launch(config)
+        names = json.loads((self.folder / "output/config.json").read_text())["id2label"]
+        self.assertEqual([names[str(i)] for i in range(11)], in_order)
+        tuned = self.job("tuned", SUBSET, {"model": {"config": None, "path": str(self.folder / "output")}, "data": data,
+                                           "lora": {"r": 2}})
+        self.launch(tuned)
+        manifest = json.loads((self.folder / "tuned/checkpoint-6/manifest.json").read_text())
+        self.assertEqual(manifest["classes"], in_order)
+        resumed = self.job("output", SUBSET, {"model": {"config": BERT}, "data": {**data, "labels": in_order[::-1]}})
+        self.assertIn("was saved with the classes 0, 1, 2", self.launch(resumed, code=2).err)
+
     def test_a_pre_trained_body_gets_a_new_head(self):
         self.launch(self.job("base", SUBSET, {"model": {"config": LLAMA}, "data": {"task": "causal_lm"}}))
         run = self.launch(self.job("classes", SUBSET, {"model": {"config": None, "path": str(self.folder / "base")},

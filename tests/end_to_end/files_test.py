@@ -28,11 +28,11 @@ class Files(EndToEnd):
         self.assertEqual({path.name for path in output.iterdir()},
                          {".lock", "checkpoint-3", "checkpoint-4", "config.json", "config.resolved.yaml", "latest", "logs",
                           "metrics.jsonl", "model.safetensors", "outcome.json", "predictions.jsonl", "spiece.model", "tensorboard",
-                          "tokenizer_config.json"})
+                          "tokenizer.json", "tokenizer_config.json"})
         self.assertEqual({path.name for path in (output / "logs").iterdir()}, {"rank-0.log", "rank-1.log"})
         self.assertEqual({path.name for path in (output / "checkpoint-4").iterdir()},
                          {"config.json", "manifest.json", "rank-00000.safetensors", "rank-00001.safetensors",
-                          "spiece.model", "tokenizer_config.json", "trainer_state.json"})
+                          "spiece.model", "tokenizer.json", "tokenizer_config.json", "trainer_state.json"})
         self.assertEqual(json.loads((output / "checkpoint-4/trainer_state.json").read_text())["global_step"], 4)
         self.check_model(output)
         self.check_metrics(output)
@@ -87,6 +87,8 @@ class Files(EndToEnd):
             self.assertEqual(names[prefix + "lora_A.weight"], [4, 16])
             self.assertEqual(names[prefix + "lora_B.weight"], [8, 4])
             self.assertEqual(len(names), 2 * 2 * 3)  # A and B of q and v in three attentions
+            for name in ("spiece.model", "tokenizer.json", "tokenizer_config.json"):
+                self.assertTrue((folder / name).exists(), name)
         self.assertFalse((output / "model.safetensors").exists())
 
     def test_resolved_configuration_can_be_launched(self):

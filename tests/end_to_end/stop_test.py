@@ -76,6 +76,7 @@ class AskedToStop(EndToEnd):
         os.kill(ranks[1], signal.SIGSTOP)  # so that the first signal cannot be obeyed
         os.kill(run.pid, signal.SIGTERM)
         until(lambda: "once more to stop at once" in run.err)
+        time.sleep(1.1)  # within a second it would be the same request
         os.kill(run.pid, signal.SIGTERM)
         self.assertEqual(run.wait().code, 143, run.err)
         self.assertIn("not saving", run.err)

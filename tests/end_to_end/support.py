@@ -13,7 +13,7 @@ import time
 import unittest
 import uuid
 
-TRAINER = os.environ.get("TRAINER_BIN", "")
+TRAINER = os.environ.get("TRAINER_BIN", "") and os.path.abspath(os.environ["TRAINER_BIN"])
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 SAMPLES = REPOSITORY / "data/samples/reports.txt"
 PATIENCE = 60  # seconds until a wait counts as hung; nothing is measured by it

@@ -124,7 +124,7 @@ int hang(Worker& worker) {
   for (;;) pause();
 }
 
-/// Saves and stops when asked to.
+/// Saves and stops when asked to; saving takes as many milliseconds as it is told.
 int train(Worker& worker) {
   for (int signal : {SIGTERM, SIGINT}) ::signal(signal, [](int number) { stop_signal = number; });
   worker.link->report_step(7, "forward");
@@ -132,6 +132,7 @@ int train(Worker& worker) {
   worker.note("ready", "");
   while (stop_signal == 0) usleep(1000);
   worker.note("signal", std::to_string(stop_signal));
+  if (!worker.argument.empty()) usleep(1000 * std::stoi(worker.argument));
   fs::create_directories(fs::path(variable("FAKE_OUTPUT")) / "checkpoint-7");
   return 128 + stop_signal;
 }
@@ -167,8 +168,8 @@ int show_environment(Worker& worker) {
 
 int note_environment(Worker& worker) {
   std::string text;
-  for (const char* name :
-       {"LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "TRAINER_ADDRESS", "TRAINER_KEEPERS", "TRAINER_SECRET"})
+  for (const char* name : {"LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "TRAINER_ADDRESS", "TRAINER_KEEPERS",
+                           "TRAINER_SECRET", "CUDA_VISIBLE_DEVICES"})
     text += fmt::format("{}={}\n", name, variable(name));
   worker.note("environment", text);
   return finish(worker);

@@ -53,6 +53,7 @@ TEST(Introduction, PathsAndTheMachineItselfMayDiffer) {
   config::Plan second = plan();
   second.config.machine_rank = 1;
   second.config.main_process_ip = "head";
+  second.config.gpu_ids = {"1", "3"};
   second.config.output_dir = "/mnt/runs/a";
   second.config.model.path = "/mnt/m";
   EXPECT_EQ(differences(introduction(plan()), introduction(second)), std::vector<std::string>());

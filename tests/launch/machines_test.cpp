@@ -20,6 +20,14 @@ class TwoMachines : public SeveralMachines {
   void wait_for_all_ranks(const std::string& note) {
     for (int rank = 0; rank < 4; ++rank) wait_for_note(fmt::format("{}-{}", note, rank));
   }
+
+  /// Both machines, without the notes of a run before, until all ranks do `fake`.
+  void start_again(const std::string& fake) {
+    fs::remove_all(folder_ / "notes");
+    fs::create_directories(folder_ / "notes");
+    for (const int number : {0, 1}) start(number, {{"FAKE", fake}});
+    wait_for_all_ranks("ready");
+  }
 };
 
 using Codes = std::pair<int, int>;
@@ -36,7 +44,7 @@ TEST_F(TwoMachines, RanksFindTheirPlace) {
   EXPECT_EQ(run_both({{"FAKE", "note_environment"}}), Codes(0, 0)) << screen(0) << screen(1);
   EXPECT_EQ(read_file(folder_ / "notes/environment-3"),
             "LOCAL_RANK=1\nWORLD_SIZE=4\nLOCAL_WORLD_SIZE=2\nTRAINER_ADDRESS=127.0.0.1\nTRAINER_KEEPERS=\n"
-            "TRAINER_SECRET=\n");
+            "TRAINER_SECRET=\nCUDA_VISIBLE_DEVICES=\n");
 }
 
 TEST_F(TwoMachines, AFailureEndsBothWithOneCause) {
@@ -58,11 +66,7 @@ TEST_F(TwoMachines, AFailureOnTheHostEndsBothToo) {
 
 TEST_F(TwoMachines, AMachineThatDiesIsNamed) {
   for (const int victim : {1, 0}) {
-    fs::remove_all(folder_ / "notes");
-    fs::create_directories(folder_ / "notes");
-    start(0, {{"FAKE", "hang:stubborn"}});
-    start(1, {{"FAKE", "hang:stubborn"}});
-    wait_for_all_ranks("ready");
+    start_again("hang:stubborn");
     kill(pid_of(victim), SIGKILL);
     EXPECT_EQ(finish(1 - victim), 6) << screen(1 - victim);
     EXPECT_TRUE(said(1 - victim, fmt::format("trainer: machine {} (", victim))) << screen(1 - victim);
@@ -87,11 +91,7 @@ TEST_F(TwoMachines, AMachineThatIsSilentIsLost) {
 
 TEST_F(TwoMachines, AStopSignalAtEitherStopsBoth) {
   for (const int asked : {0, 1}) {
-    fs::remove_all(folder_ / "notes");
-    fs::create_directories(folder_ / "notes");
-    start(0, {{"FAKE", "train"}});
-    start(1, {{"FAKE", "train"}});
-    wait_for_all_ranks("ready");
+    start_again("train");
     kill(pid_of(asked), SIGTERM);
     EXPECT_EQ(finish(0), 143) << screen(0);
     EXPECT_EQ(finish(1), 143) << screen(1);
@@ -101,7 +101,23 @@ TEST_F(TwoMachines, AStopSignalAtEitherStopsBoth) {
   EXPECT_FALSE(anyone_left());
 }
 
+TEST_F(TwoMachines, ASignalAtEachIsOneRequest) {
+  patience_.together = milliseconds(0);  // each machine got but one
+  for (const int first : {0, 1}) {
+    start_again("train:300");
+    kill(pid_of(first), SIGTERM);
+    usleep(20'000);
+    kill(pid_of(1 - first), SIGTERM);
+    EXPECT_EQ(finish(0), 143) << screen(0);
+    EXPECT_EQ(finish(1), 143) << screen(1);
+    EXPECT_FALSE(said(0, "not saving")) << screens();
+    EXPECT_TRUE(fs::exists(output() / "checkpoint-7")) << screens();
+    fs::remove_all(output());
+  }
+}
+
 TEST_F(TwoMachines, ASecondSignalKillsBothAtOnce) {
+  patience_.together = milliseconds(0);
   start(0, {{"FAKE", "hang:stubborn"}});
   start(1, {{"FAKE", "hang:stubborn"}});
   wait_for_all_ranks("ready");
@@ -165,6 +181,22 @@ TEST_F(TwoMachines, ThePreparationOfOneMayFail) {
   EXPECT_EQ(finish(1), 3) << screen(1);
   for (const int number : {0, 1}) EXPECT_TRUE(said(number, "no such file: a.txt")) << screen(number);
   EXPECT_TRUE(fs::is_empty(folder_ / "notes"));
+}
+
+TEST_F(TwoMachines, AStopSignalToOneThatPreparesStopsBoth) {
+  prepare_ = [] { return Preparation{}; };
+  start(0, {{"FAKE", "finish"}});
+  prepare_ = [this] {
+    std::ofstream(folder_ / "notes/preparing") << "";
+    sleep(60);
+    return Preparation{};
+  };
+  start(1, {{"FAKE", "finish"}});
+  wait_for_note("preparing");
+  kill(pid_of(1), SIGTERM);
+  EXPECT_EQ(finish(1), 143) << screen(1);
+  EXPECT_EQ(finish(0), 143) << screen(0);
+  EXPECT_FALSE(said(0, "was lost")) << screen(0);
 }
 
 TEST_F(TwoMachines, WhoDoesNotComeIsNamed) {

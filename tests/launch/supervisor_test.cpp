@@ -49,6 +49,7 @@ class SupervisorTest : public testing::Test {
     if (pid_ != 0) return;
     dup2(open((folder_ / "stdout").c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600), STDOUT_FILENO);
     dup2(open((folder_ / "stderr").c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600), STDERR_FILENO);
+    if (screen_) dup2(screen_.get(), STDERR_FILENO);
     for (const auto& [name, value] : behaviours) setenv(name.c_str(), value.c_str(), 1);
     setenv("FAKE_NOTES", (folder_ / "notes").c_str(), 1);
     setenv("FAKE_OUTPUT", output().c_str(), 1);
@@ -101,6 +102,7 @@ class SupervisorTest : public testing::Test {
   config::Plan plan_;
   Patience patience_;
   std::string worker_ = FAKE_WORKER;
+  FileDescriptor screen_;  // instead of the file
   pid_t pid_ = -1;
 };
 
@@ -119,6 +121,20 @@ TEST_F(SupervisorTest, RanksFindTheirPlaceAndThePlan) {
   EXPECT_EQ(read_file(folder_ / "stdout"),
             "RANK=0\nLOCAL_RANK=0\nWORLD_SIZE=2\nLOCAL_WORLD_SIZE=2\nOMP_NUM_THREADS=1\nMKL_NUM_THREADS=1\n"
             "plan=mine\nlink passed on=no\n");
+}
+
+TEST_F(SupervisorTest, RanksSeeTheGpusThatTheFileNames) {
+  const auto visible = [&] {
+    EXPECT_EQ(run_with({{"FAKE", "note_environment"}, {"CUDA_VISIBLE_DEVICES", "0,2,3"}}), 0) << screen();
+    const std::string text = read_file(folder_ / "notes" / "environment-1"), name = "CUDA_VISIBLE_DEVICES=";
+    return text.substr(text.find(name) + name.size());
+  };
+  plan_.config.distributed_type = config::DistributedType::kMultiGpu;
+  EXPECT_EQ(visible(), "0,2,3\n") << "all: as it is";
+  plan_.config.gpu_ids = {"0", "2"};
+  EXPECT_EQ(visible(), "0,2\n");
+  plan_.config.use_cpu = true;
+  EXPECT_EQ(visible(), "0,2,3\n");
 }
 
 TEST_F(SupervisorTest, OnlyRankZeroWritesToTheScreen) {
@@ -344,6 +360,61 @@ TEST_F(SupervisorTest, StopSignalsLetTheRanksSave) {
   }
 }
 
+TEST_F(SupervisorTest, RanksSaveWhenTheScreenIsGone) {
+  for (const bool full : {false, true}) {
+    fs::remove_all(folder_ / "notes");
+    fs::create_directories(folder_ / "notes");
+    int pipe[2];
+    ASSERT_EQ(pipe2(pipe, O_CLOEXEC), 0);
+    close(pipe[0]);
+    screen_.reset(full ? open("/dev/full", O_WRONLY | O_CLOEXEC) : pipe[1]);
+    start({{"FAKE", "train"}});
+    wait_for_note("ready-0");
+    wait_for_note("ready-1");
+    kill(pid_, SIGINT);
+    EXPECT_EQ(finish(), 130);
+    EXPECT_EQ(outcome()["cause"], "interrupted");
+    EXPECT_TRUE(fs::exists(output() / "checkpoint-7"));
+    fs::remove_all(output());
+  }
+}
+
+TEST_F(SupervisorTest, OneRequestToStopMayArriveAsManySignals) {
+  using Signals = std::vector<int>;
+  for (const Signals& signals : {Signals{SIGTERM, SIGTERM},
+                                 {SIGINT, SIGINT, SIGINT},
+                                 {SIGHUP, SIGHUP, SIGTERM},
+                                 {SIGUSR1, SIGTERM},
+                                 {SIGINT, SIGTERM}}) {
+    fs::remove_all(folder_ / "notes");
+    fs::create_directories(folder_ / "notes");
+    start({{"FAKE", "train:300"}});
+    wait_for_note("ready-0");
+    wait_for_note("ready-1");
+    for (const int signal : signals) {
+      kill(pid_, signal);
+      usleep(20'000);
+    }
+    EXPECT_EQ(finish(), signals.front() == SIGINT ? 130 : 143) << screen();
+    EXPECT_TRUE(fs::exists(output() / "checkpoint-7")) << screen();
+    EXPECT_EQ(screen().find("not saving"), std::string::npos) << screen();
+    fs::remove_all(output());
+  }
+}
+
+TEST_F(SupervisorTest, AnotherKindOfSignalDoesNotAskOnceMore) {
+  patience_.together = milliseconds(0);
+  start({{"FAKE", "train:300"}});
+  wait_for_note("ready-0");
+  wait_for_note("ready-1");
+  for (const int signal : {SIGHUP, SIGHUP, SIGINT, SIGUSR1, SIGUSR1, SIGTERM}) {
+    kill(pid_, signal);
+    usleep(20'000);
+  }
+  EXPECT_EQ(finish(), 143) << screen();
+  EXPECT_TRUE(fs::exists(output() / "checkpoint-7")) << screen();
+}
+
 TEST_F(SupervisorTest, RanksMayAgreeToStopByThemselves) {
   start({{"FAKE", "train"}});
   for (const char* rank : {"0", "1"}) {
@@ -366,6 +437,7 @@ TEST_F(SupervisorTest, PatienceEnds) {
 }
 
 TEST_F(SupervisorTest, ASecondSignalKillsAtOnce) {
+  patience_.together = milliseconds(0);
   start({{"FAKE", "hang:stubborn"}});
   wait_for_note("ready-0");
   wait_for_note("ready-1");

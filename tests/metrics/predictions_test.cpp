@@ -45,25 +45,31 @@ const std::vector<Prediction> kRows{
 };
 
 TEST(PredictionTable, PutsPredictionsBesideLabels) {
-  EXPECT_EQ(prediction_table(kRows, 100),
+  EXPECT_EQ(prediction_table(kRows, 100, true),
             "  input                                 prediction  label\n"
             "✓ Operating profit rose to EUR 13.1 mn  positive    positive\n"
             "✗ 日本の売上 fell                       neutral     negative\n");
 }
 
 TEST(PredictionTable, FitsIntoTheTerminal) {
-  EXPECT_EQ(prediction_table(kRows, 40),
+  EXPECT_EQ(prediction_table(kRows, 40, true),
             "  input             prediction  label\n"
             "✓ Operating profi…  positive    positive\n"
             "✗ 日本の売上 fell   neutral     negative\n");
   for (size_t width = 14; width < 120; ++width) {
-    std::istringstream lines(prediction_table(kRows, width));
+    std::istringstream lines(prediction_table(kRows, width, true));
     for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), width) << line;
   }
 }
 
+TEST(PredictionTable, MarksOnlyWhatIsScored) {
+  EXPECT_EQ(prediction_table({{"hi", "hello", "good day"}}, 80, false),
+            "  input  prediction  label\n"
+            "  hi     hello       good day\n");
+}
+
 TEST(PredictionTable, JudgesTheTextItself) {
-  EXPECT_TRUE(prediction_table({{"a", "b\n", "b "}}, 80).find("✗") != std::string::npos);
+  EXPECT_TRUE(prediction_table({{"a", "b\n", "b "}}, 80, true).find("✗") != std::string::npos);
 }
 
 TEST(WritePredictions, OneObjectALine) {

@@ -68,6 +68,22 @@ TEST(LlamaConfig, RopeByOldNamesAndNewOnes) {
   }
 }
 
+TEST(LlamaConfig, RopeScalingReachesAsFarAsItsFolderIsUsed) {
+  const auto reach = [](const std::string& scaling, int64_t positions) {
+    return parse(fmt::format(R"({{"max_position_embeddings": {}, "rope_scaling": {}}})", positions, scaling))
+        .rope.reach();
+  };
+  EXPECT_EQ(reach("null", 4096), 4096);
+  EXPECT_EQ(reach(R"({"type": "linear", "factor": 4.0})", 4096), 16384);  // Vicuna 16k
+  EXPECT_EQ(reach(R"({"type": "yarn", "factor": 4.0})", 32768), 131072);  // Qwen2.5, as its card says
+  EXPECT_EQ(reach(R"({"type": "yarn", "factor": 40, "original_max_position_embeddings": 4096})", 163840), 163840);
+  EXPECT_EQ(reach(R"({"type": "dynamic", "factor": 2.0})", 32768), 0);  // any number
+  EXPECT_EQ(reach(R"({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                      "original_max_position_embeddings": 8192})",
+                  131072),
+            131072);
+}
+
 TEST(LlamaConfig, UnknownRopeIsRefusedByName) {
   const auto text = complaint(R"({"model_type": "llama", "rope_scaling": {"type": "su", "factor": 2}})");
   EXPECT_TRUE(has(text, "rope_scaling.type")) << text;

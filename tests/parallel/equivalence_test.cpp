@@ -20,7 +20,9 @@
 namespace trainer::testing {
 namespace {
 
-constexpr double kGradientTolerance = 1e-6, kLossesTolerance = 1e-5;  // fp32 against fp32 in another order
+// fp32 against fp32 in another order. 1e-6 holds with AVX-512; the AVX2 kernels of matrix products, whose sums depend more
+// on the shape, reach 1.2e-6.
+constexpr double kGradientTolerance = 2e-6, kLossesTolerance = 1e-5;
 constexpr int64_t kSamples = 37, kUpdates = 10;
 
 data::MemorySamples random_samples() {

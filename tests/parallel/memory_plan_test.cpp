@@ -106,7 +106,7 @@ train::Workload workload_of(const Setting& s) {
   workload.evaluation = {{batch}, 0, 1, kind};
   workload.under_way = std::min(s.stages, s.micro_batches);
   workload.new_tokens = kNewTokens;
-  workload.share_memory = s.shared;
+  workload.transport = s.shared ? dist::Transport::kSharedMemory : dist::Transport::kGloo;
   return workload;
 }
 

@@ -5,6 +5,7 @@
 
 #include <ATen/ops/empty.h>
 
+#include "engine/config/adapter_folder.h"
 #include "engine/train/build.h"
 
 namespace trainer::testing {
@@ -27,7 +28,7 @@ GoldenCase::GoldenCase(const std::string& name)
   plan.source = "golden " + name;
   plan.config.num_processes = 1;
   plan.config.model.path = folder_of(base);
-  if (base != name) plan.config.lora.emplace().path = folder_of(name);
+  if (base != name) plan.config.lora = config::read_adapter_config({.path = folder_of(name)});
   const nlohmann::json file = read_json(folder_of(base) + "/batches.json");
   for (const auto& batch : file["batches"]) {
     std::vector<std::vector<int64_t>> sources, labels;

@@ -1,5 +1,6 @@
-#include "tests/support/device.h"
+#include "tests/support/other_device.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -14,6 +15,8 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 
+#include "tests/support/device.h"
+
 namespace trainer::testing {
 namespace {
 
@@ -27,14 +30,33 @@ void* found(const void* address) {
   return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(address) & ~kNowhere);
 }
 
+std::atomic<int64_t> held{0}, most{0};  // bytes
+
+void count(int64_t bytes) {
+  const int64_t now = held += bytes;
+  for (int64_t peak = most; now > peak && !most.compare_exchange_weak(peak, now);) {
+  }
+}
+
+constexpr size_t kHeader = 64;  // before each block, with its size: as wide as libtorch aligns
+
 void release(void* address) {
-  std::free(found(address));
+  if (address == nullptr) return;
+  auto* const block = static_cast<char*>(found(address)) - kHeader;
+  int64_t bytes = 0;
+  std::memcpy(&bytes, block, sizeof bytes);
+  count(-bytes);
+  std::free(block);
 }
 
 struct Memory : c10::Allocator {
   c10::DataPtr allocate(size_t bytes) override {
     if (bytes == 0) return {nullptr, nullptr, &release, device()};
-    void* const address = hidden(std::malloc(bytes));
+    auto* const block = static_cast<char*>(std::malloc(bytes + kHeader));
+    const auto size = static_cast<int64_t>(bytes);
+    std::memcpy(block, &size, sizeof size);
+    count(size);
+    void* const address = hidden(block + kHeader);
     return {address, address, &release, device()};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &release; }
@@ -135,6 +157,13 @@ TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {
 
 c10::Device device() {
   return {kDevice, 0};
+}
+
+int64_t peak_bytes() {
+  return most;
+}
+void forget_peak() {
+  most = held.load();
 }
 
 std::string why_no_device() {

@@ -77,6 +77,22 @@ TEST(BatchSize, SaysWhenNothingFits) {
                      [&](dist::Comm& comm) { EXPECT_THROW(find_batch_size(plan, inputs, comm, 1000), MachineError); });
 }
 
+TEST(BatchSize, ARunThatDoesNotFitIsToldWhatWould) {
+  config::Plan plan = plan_of(config::DistributedType::kNo, 1);
+  plan.source = "job.yaml";
+  const prepare::Inputs inputs = prepare::load_inputs(plan);
+  const int64_t needed = peak_with(plan, inputs, 64);
+  EXPECT_NO_THROW(check_memory(plan, inputs, needed));
+  try {
+    check_memory(plan, inputs, needed * 3 / 4);
+    ADD_FAILURE() << "it doesn't fit";
+  } catch (const MachineError& error) {
+    const std::string text = error.what();
+    EXPECT_EQ(text.find("job.yaml: this rank needs "), 0U) << text;
+    EXPECT_NE(text.find("\n    training.per_device_train_batch_size: "), std::string::npos) << text;
+  }
+}
+
 TEST(FreeMemory, IsKnownHere) {
   EXPECT_GT(free_memory(), int64_t{1} << 20);
   EXPECT_LT(free_memory(), int64_t{1} << 50);

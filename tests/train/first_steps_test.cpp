@@ -7,6 +7,7 @@
 
 #include <ATen/TensorOperators.h>
 
+#include "data/memory_samples.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/optim/optimizer.h"
@@ -98,6 +99,24 @@ TEST(FirstSteps, NameTrainedTensorsWithoutAGradient) {
   }
 }
 
+TEST(FirstSteps, ARunThatTrainsNothingIsAnError) {
+  config::Plan plan = plan_of(true);
+  plan.config.lora->target_modules.pattern = "decoder.*SelfAttention.q";  // of which nothing depends, as above
+  const auto comm = dist::solo_comm();
+  const auto model = make_model(plan, *comm);
+  const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), *comm);
+  train::FirstSteps steps(*model);
+  const auto update = [&] {
+    model->update({make_batch({{5, 8, 1}}, {{2}})}, 1, {});
+    steps.see_gradients();
+    optimizer->step(model->logical_tensors(), 1e-2);
+    model->zero_grad();
+    steps.see_update(1e-2);
+  };
+  update();
+  EXPECT_THROW(update(), InputError);
+}
+
 TEST(FirstSteps, AFrozenTensorThatChangesIsAnError) {
   const config::Plan plan = plan_of(true);
   const auto comm = dist::solo_comm();
@@ -149,6 +168,30 @@ TEST(FirstSteps, AnUpdateThatIsNotTheStatedOneIsAnError) {
     update.positions = {0, 4};
     EXPECT_THROW(steps.check_batch(update), InternalError);
     update.target_tokens = 10;
+    EXPECT_NO_THROW(steps.check_batch(update));
+  });
+}
+
+/// Each of whose samples is two documents that don't see each other.
+class TwoDocuments : public data::MemorySamples {
+ public:
+  TwoDocuments() : MemorySamples(data::LabelKind::kNext) {
+    for (int i = 0; i < 4; ++i) add({5, 1, 6, 7}, {1, -100, 7, 1});
+  }
+  void read(int64_t index, data::Sample& sample) const override {
+    data::MemorySamples::read(index, sample);
+    sample.parts = {0, 2};
+  }
+};
+
+TEST(FirstSteps, ASampleOfSeveralDocumentsIsOneSample) {
+  const config::Plan plan = plan_of(false, DistributedType::kMultiCpu, 2);
+  run_ranks(2, [&](dist::Comm& comm) {
+    const auto model = make_model(plan, comm);
+    const train::FirstSteps steps(*model);
+    const TwoDocuments samples;
+    const train::UpdateBatch update = train::BatchStream(samples, plan.config, 4, comm.rank(), 2).next(0);
+    EXPECT_EQ(update.micro_batches.at(0).target->samples(), 4);
     EXPECT_NO_THROW(steps.check_batch(update));
   });
 }

@@ -1,7 +1,9 @@
 // A config.json alone is enough to plan a run: of what has no weights here, no samples, and no GPUs to run on.
+#include <algorithm>
 #include <fstream>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "engine/base/errors.h"
 #include "engine/worker/check_report.h"
@@ -18,6 +20,7 @@ constexpr const char* kLlama13b = R"({"model_type": "llama", "vocab_size": 32000
 
 class ConfigAlone : public ::testing::Test {
  protected:
+  config::Plan llama_on_eight_gpus() const;
   config::Plan plan_of(const char* config_json, config::Task task) const {
     std::ofstream(folder_.path() / "config.json") << config_json;
     config::Plan plan;
@@ -66,6 +69,13 @@ TEST_F(ConfigAlone, T5BaseUnderFsdpOnTwoToEightGpus) {
   }
 }
 
+TEST_F(ConfigAlone, AHeadThatConfigJsonSaysIsSeparateIsCounted) {
+  std::string untied = kT5Base;
+  untied.insert(1, R"("tie_word_embeddings": false, )");
+  EXPECT_EQ(check_report(plan_of(untied.c_str(), config::Task::kSeq2SeqLm)).model.parameters,
+            222'903'552 + 32128 * 768);
+}
+
 TEST_F(ConfigAlone, Llama13bWithEachLayerSharedByEight) {
   config::Plan plan = plan_of(kLlama13b, config::Task::kCausalLm);
   plan.config.distributed_type = config::DistributedType::kMultiGpu;
@@ -90,6 +100,103 @@ TEST_F(ConfigAlone, FrozenWeightsHaveTheDtypeThatItNames) {
   EXPECT_EQ(check_report(plan).memory.weights, 2 * parameters + 4 * adapters);
   plan.config.model.dtype = "float32";
   EXPECT_EQ(check_report(plan).memory.weights, 4 * parameters + 4 * adapters);
+}
+
+/// A model of 7 billion parameters (LLaMA's first size) on eight GPUs, 8 samples each at a time.
+constexpr const char* kLlama7b = R"({"model_type": "llama", "vocab_size": 32000, "hidden_size": 4096,
+    "intermediate_size": 11008, "num_hidden_layers": 32, "num_attention_heads": 32, "max_position_embeddings": 16384,
+    "torch_dtype": "float16", "tie_word_embeddings": false})";
+
+config::Plan ConfigAlone::llama_on_eight_gpus() const {
+  config::Plan plan = plan_of(kLlama7b, config::Task::kCausalLm);
+  plan.config.distributed_type = config::DistributedType::kFsdp;
+  plan.config.num_processes = 8;
+  plan.config.data.max_length = 4096;
+  plan.config.training.per_device_train_batch_size = 8;
+  return plan;
+}
+
+double gib(int64_t bytes) {
+  return static_cast<double>(bytes) / static_cast<double>(int64_t{1} << 30);
+}
+
+TEST_F(ConfigAlone, OnGpusTheirLayersArePlanned) {
+  config::Plan plan = llama_on_eight_gpus();
+  plan.config.training.gradient_checkpointing = true;
+  const CheckReport on_gpus = check_report(plan);
+  plan.config.use_cpu = true;
+  const CheckReport on_cpus = check_report(plan);
+  EXPECT_TRUE(on_gpus.on_gpus);
+  EXPECT_FALSE(on_cpus.on_gpus);
+  EXPECT_EQ(on_gpus.memory.held(), on_cpus.memory.held());
+  // Padded attention in fp32: the scores of all heads of a layer, some times over.
+  const double scores = gib(int64_t{8} * 32 * 4096 * 4096 * 4);
+  EXPECT_GT(gib(on_gpus.memory.activations), gib(on_cpus.memory.activations) + 3 * scores);
+  EXPECT_LT(gib(on_gpus.memory.activations), gib(on_cpus.memory.activations) + 6 * scores);
+}
+
+TEST_F(ConfigAlone, TooMuchForAGpuNamesWhatFits) {
+  config::Plan plan = llama_on_eight_gpus();
+  const config::GpuMemory card = config::gpu_memory_named("H100");
+  const CheckReport report = check_report(plan, card);
+  ASSERT_TRUE(report.gpu);
+  EXPECT_FALSE(report.gpu->fits);
+  ASSERT_FALSE(report.gpu->alternatives.empty());
+  const std::string message = too_much_memory(report, plan);
+  EXPECT_LE(std::count(message.begin(), message.end(), '\n'), 5) << message;
+  EXPECT_NE(message.find(" of H100 80GB (79.1 GiB in all)"), std::string::npos) << message;
+  const nlohmann::json gpu = to_json(report, plan).at("memory").at("gpu");
+  EXPECT_EQ(gpu.at("fits"), false);
+  EXPECT_EQ(gpu.at("alternatives").size(), report.gpu->alternatives.size());
+
+  // What is named does fit, and one sample more would not.
+  const std::string option = "training.per_device_train_batch_size: ";
+  const auto batch = std::find_if(report.gpu->alternatives.begin(), report.gpu->alternatives.end(),
+                                  [&](const train::Alternative& other) { return other.change.starts_with(option); });
+  ASSERT_NE(batch, report.gpu->alternatives.end()) << message;
+  const int64_t size = std::stoll(batch->change.substr(option.size()));
+  plan.config.training.per_device_train_batch_size = size;
+  EXPECT_TRUE(check_report(plan, card).gpu->fits);
+  EXPECT_EQ(check_report(plan, card).memory.peak(), batch->peak);
+  plan.config.training.per_device_train_batch_size = size + 1;
+  EXPECT_FALSE(check_report(plan, card).gpu->fits);
+}
+
+TEST_F(ConfigAlone, OneProcessIsPlannedForTheGpuThatIsNamed) {
+  config::Plan plan = plan_of(kT5Base, config::Task::kSeq2SeqLm);
+  EXPECT_FALSE(check_report(plan).on_gpus) << "without a GPU here it would train on the CPU";
+  const CheckReport report = check_report(plan, config::gpu_memory_named("24"));
+  EXPECT_TRUE(report.on_gpus);
+  EXPECT_TRUE(report.gpu->fits);
+  EXPECT_NE(to_text(report, plan).find("of the 24 GiB of a GPU with 24 GiB"), std::string::npos)
+      << to_text(report, plan);
+}
+
+TEST_F(ConfigAlone, SamplesLongerThanThePositionsAreAnErrorWhereTheyAreAskedFor) {
+  config::Plan plan = plan_of(kLlama13b, config::Task::kCausalLm);  // 4096 positions
+  plan.config.data.max_length = 8192;
+  const CheckReport by_default = check_report(plan);
+  EXPECT_EQ(by_default.longest.batches[0].source.front(), 4096);
+  EXPECT_NE(by_default.missing.back().find("taken to have 4096 tokens"), std::string::npos)
+      << by_default.missing.back();
+  plan.origins["data.max_length"] = "default";
+  EXPECT_NO_THROW(check_report(plan));
+  plan.origins["data.max_length"] = "job.yaml:7:15";
+  try {
+    check_report(plan);
+    ADD_FAILURE() << "planned with shorter samples";
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(error.what(),
+                 "data.max_length is 8192, and samples may be as long, but LlamaForCausalLM has 4096 "
+                 "positions\n  set data.max_length to 4096 or less, or take a model with more positions");
+  }
+  plan.config.data.max_length = 4096;
+  EXPECT_NO_THROW(check_report(plan));
+  plan.config.data.max_length = 8192;
+  std::string scaled = kLlama13b;
+  scaled.insert(1, R"("rope_scaling": {"type": "linear", "factor": 2.0}, )");
+  std::ofstream(plan.config.model.path + "/config.json") << scaled;
+  EXPECT_EQ(check_report(plan).longest.batches[0].source.front(), 8192);
 }
 
 TEST_F(ConfigAlone, ThePageSaysWhatIsMissing) {

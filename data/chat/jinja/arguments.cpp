@@ -43,6 +43,16 @@ bool Arguments::flag(size_t place, std::string_view name, bool fallback) {
   return given ? truth(*given) : fallback;
 }
 
+std::vector<Value> Arguments::placed_from(size_t place) {
+  taken_.resize(by_place_.size());
+  std::vector<Value> out;
+  for (size_t i = place; i < by_place_.size(); ++i) {
+    taken_[i] = true;
+    out.push_back(by_place_[i]);
+  }
+  return out;
+}
+
 std::vector<std::pair<std::string, Value>> Arguments::named() {
   return std::exchange(by_name_, {});
 }

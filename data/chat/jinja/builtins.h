@@ -30,6 +30,8 @@ class Arguments {
   std::string text(size_t place, std::string_view name, std::string fallback);
   int64_t whole(size_t place, std::string_view name, int64_t fallback);
   bool flag(size_t place, std::string_view name, bool fallback);
+  /// All by place from the one at `place` on.
+  std::vector<Value> placed_from(size_t place);
   /// All that are given by name.
   std::vector<std::pair<std::string, Value>> named();
   size_t placed() const { return by_place_.size(); }

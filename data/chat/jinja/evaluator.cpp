@@ -75,6 +75,9 @@ Evaluator::Flow Evaluator::execute(const Statement& statement) {
     case Kind::kMacro:
       scope_->names[statement.name] = std::make_shared<const Macro>(Macro{&statement, scope_});
       break;
+    case Kind::kFilter:
+      print(text_of(filtered(*statement.value, text_of_block(statement.body)), budget_));
+      break;
     case Kind::kGeneration:
       generation(statement);
       break;
@@ -293,7 +296,20 @@ bool Evaluator::chain(const Expression& expression) {
 
 Arguments Evaluator::arguments(const Expression& expression) {
   Arguments out;
-  for (const Argument& argument : expression.arguments) out.add(argument.name, evaluate(*argument.value));
+  for (const Argument& argument : expression.arguments) {
+    const Value value = evaluate(*argument.value);
+    if (argument.name == "*") {
+      for (const Value& item : items_of(value, budget_)) out.add("", item);
+    } else if (argument.name == "**") {
+      if (!value.is<DictPtr>()) throw BadOperation("`**` of a {}", value.type());
+      for (const auto& [name, item] : value.as<DictPtr>()->items) {
+        if (!name.is<Text>() || name.text().empty()) throw BadOperation("`**` of a dict with the key {}", name.type());
+        out.add(name.text(), item);
+      }
+    } else {
+      out.add(argument.name, value);
+    }
+  }
   return out;
 }
 
@@ -343,6 +359,12 @@ Value Evaluator::call_macro(const Macro& macro, Arguments& given) {
     auto value = given.take(i, name);
     if (!value) value = i >= plain ? evaluate(*statement.defaults[i - plain]) : Value::undefined("`" + name + "`");
     scope->names[name] = *value;
+  }
+  if (statement.varargs) scope->names["varargs"] = make_sequence(given.placed_from(count), Sequence::Kind::kTuple);
+  if (statement.kwargs) {
+    std::vector<std::pair<Value, Value>> more;
+    for (auto& [name, value] : given.named()) more.emplace_back(name, std::move(value));
+    scope->names["kwargs"] = make_dict(std::move(more));
   }
   given.finish();
   return text_of_block(statement.body);

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <charconv>
 
-#include "data/chat/jinja/builtins.h"
-
 namespace trainer::data::jinja {
 namespace {
 
@@ -229,6 +227,7 @@ ExpressionPtr ExpressionParser::constant_or_name() {
   } else {
     whole->kind = Kind::kName;
     whole->name = token.text;
+    used_.insert(token.text);
   }
   return whole;
 }
@@ -322,14 +321,20 @@ std::vector<Argument> ExpressionParser::call_arguments() {
   std::vector<Argument> out;
   tokens_.expect_sign("(");
   while (!tokens_.at_sign(")")) {
-    if (tokens_.at_sign("*") || tokens_.at_sign("**"))
-      throw Failure(tokens_.line(), "arguments out of a list (`*`) are not in the subset");
     Argument argument;
-    if (tokens_.at(Token::Kind::kName) && tokens_.peek(1).is(Token::Kind::kOperator, "=")) {
+    const std::string before = out.empty() ? "" : out.back().name;
+    if (before == "**") throw Failure(tokens_.line(), "an argument stands behind `**`");
+    if (tokens_.at_sign("*") || tokens_.at_sign("**")) {
+      argument.name = tokens_.next().text;
+      const auto same = [&](const Argument& other) { return other.name == argument.name; };
+      if (std::any_of(out.begin(), out.end(), same))
+        throw Failure(tokens_.line(), "`{}` stands twice among the arguments", argument.name);
+    } else if (tokens_.at(Token::Kind::kName) && tokens_.peek(1).is(Token::Kind::kOperator, "=")) {
       argument.name = tokens_.next().text;
       tokens_.next();
-    } else if (!out.empty() && !out.back().name.empty()) {
-      throw Failure(tokens_.line(), "an argument without a name stands behind one with a name");
+    } else if (!before.empty()) {
+      throw Failure(tokens_.line(), "an argument without a name stands behind {}",
+                    before == "*" ? "`*`" : "one with a name");
     }
     argument.value = condition();
     out.push_back(std::move(argument));
@@ -340,16 +345,16 @@ std::vector<Argument> ExpressionParser::call_arguments() {
 }
 
 ExpressionPtr ExpressionParser::filter(ExpressionPtr left) {
-  tokens_.next();
+  tokens_.skip_sign("|");
   auto whole = make(Kind::kFilter, tokens_.expect_name());
-  if (!is_filter(whole->name)) throw Failure(whole->line, "the filter `{}` is not in the subset", whole->name);
   add(*whole, std::move(left));
   if (tokens_.at_sign("(")) add(*whole, call_arguments());
   return whole;
 }
 
-ExpressionPtr ExpressionParser::filters() {
+ExpressionPtr ExpressionParser::filters(bool inline_start) {
   ExpressionPtr whole;
+  if (inline_start) whole = filter(std::move(whole));
   while (tokens_.at_sign("|")) whole = filter(std::move(whole));
   return whole;
 }
@@ -358,7 +363,6 @@ ExpressionPtr ExpressionParser::test(ExpressionPtr left) {
   tokens_.next();
   const bool negated = tokens_.skip_word("not");
   auto whole = make(Kind::kTest, tokens_.expect_name());
-  if (!is_test(whole->name)) throw Failure(whole->line, "the test `{}` is not in the subset", whole->name);
   add(*whole, std::move(left));
   const Token& next = tokens_.peek();
   const bool value = next.kind == Token::Kind::kString || next.kind == Token::Kind::kInteger ||

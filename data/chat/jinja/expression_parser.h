@@ -1,6 +1,7 @@
 // Reads expressions.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,11 @@ class ExpressionParser {
   ExpressionPtr expression() { return condition(); }
   /// One, or several with commas between, which make a tuple. `conditions`: `a if b` may stand there.
   ExpressionPtr tuple(bool conditions = true, bool in_parentheses = false);
-  /// `name | filter | filter` without the name; the innermost has no value.
-  ExpressionPtr filters();
+  /// `| filter | filter`, of which the innermost has no value; `inline_start`: the first without its sign.
+  ExpressionPtr filters(bool inline_start = false);
   std::vector<std::string> names();
+  /// All names that expressions used so far.
+  std::set<std::string>& used() { return used_; }
 
  private:
   ExpressionPtr condition();
@@ -48,6 +51,7 @@ class ExpressionParser {
   void add(Expression& parent, std::vector<Argument> arguments);
 
   TokenStream& tokens_;
+  std::set<std::string> used_;
   int depth_ = 0;
 };
 

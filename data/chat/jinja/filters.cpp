@@ -24,14 +24,28 @@ std::string paid_text(const Value& value, Budget& budget) {
   return text;
 }
 
+/// What `change` makes of the value's text, which stays markup.
+template <class Change>
+Value changed(const Value& value, Budget& budget, const Change& change) {
+  return text_like(value, change(paid_text(value, budget)));
+}
+
+/// Markup: what is markup already stays as it is, unless `again`.
+Value escape(const Value& value, Budget& budget, bool again) {
+  if (value.is_markup() && !again) return value;
+  std::string text = escaped(paid_text(value, budget));
+  budget.make(text.size());
+  return Value::markup(std::move(text));
+}
+
 // Texts.
 
 Value trim(const Value& v, Arguments& a, Budget& b) {
   const auto set = a.take(0, "chars");
   const std::string text = paid_text(v, b);
-  if (!set || set->is<None>()) return std::string(stripped(text, true, true));
+  if (!set || set->is<None>()) return text_like(v, std::string(stripped(text, true, true)));
   const std::string characters = text_of(*set, b);
-  return std::string(stripped(text, true, true, characters));
+  return text_like(v, std::string(stripped(text, true, true, characters)));
 }
 
 Value replace(const Value& v, Arguments& a, Budget& b) {
@@ -59,7 +73,7 @@ Value indent(const Value& v, Arguments& a, Budget& b) {
     out += line;
     later = true;
   }
-  return out;
+  return text_like(v, std::move(out));
 }
 
 Value to_json(const Value& v, Arguments& a, Budget& b) {
@@ -214,7 +228,7 @@ Value reverse(const Value& v, Arguments&, Budget& b) {
   if (!v.is<Text>()) return lazy(std::move(items));
   std::string out;
   for (const Value& character : items) out += character.text();
-  return out;
+  return text_like(v, std::move(out));
 }
 
 /// What items are ordered or told apart by.
@@ -305,7 +319,14 @@ Value sum(const Value& v, Arguments& a, Budget& b) {
   return out;
 }
 
+/// What `map`, `select` and their kin give of none, 0, false and what is empty: nothing, whatever their arguments.
+Value nothing(Arguments& a) {
+  a = {};
+  return lazy({});
+}
+
 Value map(const Value& v, Arguments& a, Budget& b) {
+  if (!truth(v)) return nothing(a);
   std::vector<Value> out = items_of(v, b);
   if (a.placed() == 0) {
     const auto path = a.take(0, "attribute"), fallback = a.take(1, "default");
@@ -317,7 +338,7 @@ Value map(const Value& v, Arguments& a, Budget& b) {
     return lazy(std::move(out));
   }
   const Value name = *a.take_first();
-  if (!name.is<Text>() || !is_filter(name.text())) throw BadOperation("`map` knows no such filter");
+  if (!name.is<Text>()) throw BadOperation("the name of a filter is a {}", name.type());
   const Arguments given = std::exchange(a, {});
   for (Value& one : out) {
     Arguments arguments = given;
@@ -329,10 +350,11 @@ Value map(const Value& v, Arguments& a, Budget& b) {
 
 /// select, reject, selectattr, rejectattr.
 Value choose(const Value& v, Arguments& a, Budget& b, bool by_part, bool keep) {
+  if (!truth(v)) return nothing(a);
   std::optional<Value> path = by_part ? a.take_first() : std::nullopt;
   if (by_part && !path) throw BadOperation("the name of an attribute is missing");
   const auto test = a.take_first();
-  if (test && (!test->is<Text>() || !is_test(test->text()))) throw BadOperation("no such test is in the subset");
+  if (test && !test->is<Text>()) throw BadOperation("the name of a test is a {}", test->type());
   const Arguments given = std::exchange(a, {});
   std::vector<Value> out;
   for (const Value& one : items_of(v, b)) {
@@ -360,14 +382,17 @@ struct Named {
 constexpr Named kFilters[] = {
     {"trim", trim},
     {"tojson", to_json},
-    {"upper", GIVES(upper(paid_text(v, b)))},
-    {"lower", GIVES(lower(paid_text(v, b)))},
+    {"upper", GIVES(changed(v, b, upper))},
+    {"lower", GIVES(changed(v, b, lower))},
     {"title", GIVES(titled(paid_text(v, b), true))},
-    {"capitalize", GIVES(capitalized(paid_text(v, b)))},
+    {"capitalize", GIVES(changed(v, b, capitalized))},
     {"replace", replace},
     {"indent", indent},
-    {"string", GIVES(paid_text(v, b))},
-    {"safe", GIVES(paid_text(v, b))},
+    {"string", GIVES(text_like(v, paid_text(v, b)))},
+    {"safe", GIVES(Value::markup(paid_text(v, b)))},
+    {"escape", GIVES(escape(v, b, false))},
+    {"e", GIVES(escape(v, b, false))},
+    {"forceescape", GIVES(escape(v, b, true))},
     {"int", to_int},
     {"float", to_float},
     {"round", rounded},
@@ -410,7 +435,9 @@ bool is_filter(std::string_view name) {
 }
 
 Value apply_filter(std::string_view name, const Value& value, Arguments& arguments, Budget& budget) {
-  Value out = find_filter(name)->filter(value, arguments, budget);
+  const Named* const found = find_filter(name);
+  if (found == nullptr) throw BadOperation("the filter `{}` is not in the subset", name);
+  Value out = found->filter(value, arguments, budget);
   arguments.finish();
   return out;
 }

@@ -11,9 +11,9 @@ namespace {
 
 using Kind = Sequence::Kind;
 
-constexpr std::string_view kTextMethods[] = {"strip",      "lstrip",   "rstrip",  "split", "rsplit", "splitlines",
-                                             "startswith", "endswith", "replace", "upper", "lower",  "title",
-                                             "capitalize", "find",     "count",   "join",  "isdigit"};
+constexpr std::string_view kTextMethods[] = {"strip",      "lstrip",   "rstrip",  "split", "rsplit",  "splitlines",
+                                             "startswith", "endswith", "replace", "upper", "lower",   "title",
+                                             "capitalize", "find",     "count",   "join",  "isdigit", "format"};
 constexpr std::string_view kDictMethods[] = {"items", "keys", "values", "get"};
 constexpr std::string_view kListMethods[] = {"index", "count"};
 constexpr std::string_view kChanging[] = {"append", "extend",  "insert", "pop",     "remove",    "clear",
@@ -29,14 +29,21 @@ const std::string& wanted_text(const std::optional<Value>& given) {
   return given->text();
 }
 
+/// A text as markup takes it in.
+std::string inserted(const Value& value) {
+  return value.is_markup() ? value.text() : escaped(wanted_text(value));
+}
+
 std::optional<std::string> text_or_none(const std::optional<Value>& given) {
   if (!given || given->is<None>()) return {};
   return wanted_text(given);
 }
 
-Value list_of(const std::vector<std::string>& parts, Budget& budget) {
+Value list_of(const Value& text, const std::vector<std::string>& parts, Budget& budget) {
   budget.make(parts.size() * (sizeof(Value) + sizeof(std::string)));
-  return make_sequence({parts.begin(), parts.end()});
+  std::vector<Value> items;
+  for (const std::string& part : parts) items.push_back(text_like(text, part));
+  return make_sequence(std::move(items));
 }
 
 /// startswith, endswith: one text, or a tuple of them.
@@ -49,18 +56,18 @@ bool begins_or_ends(const std::string& text, const std::optional<Value>& with, b
   return begins ? text.starts_with(part) : text.ends_with(part);
 }
 
-std::string joined(const std::string& separator, const std::optional<Value>& list, Budget& budget) {
+Value joined(const Value& separator, const std::optional<Value>& list, Budget& budget) {
   if (!list) throw BadOperation("`join` needs a list");
   std::string out;
   bool first = true;
   for (const Value& part : items_of(*list, budget)) {
-    if (!first) out += separator;
+    if (!first) out += separator.text();
     first = false;
-    const std::string& text = wanted_text(part);
-    budget.make(separator.size() + text.size());
+    const std::string text = separator.is_markup() ? inserted(part) : wanted_text(part);
+    budget.make(separator.text().size() + text.size());
     out += text;
   }
-  return out;
+  return text_like(separator, std::move(out));
 }
 
 int64_t find_in(const std::string& text, const std::string& part) {
@@ -87,29 +94,68 @@ void pay_replace(const std::string& text, const std::string& from, const std::st
         (from.empty() ? 1 : 8));
 }
 
-Value text_method(const std::string& text, std::string_view name, Arguments& a, Budget& budget) {
+/// Python's str.format with {}, {0} and {name}.
+Value formatted(const Value& value, Arguments& a, Budget& budget) {
+  const std::string& text = value.text();
+  std::string out;
+  size_t next = 0;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c != '{' && c != '}') {
+      out += c;
+      continue;
+    }
+    if (at + 1 < text.size() && text[at + 1] == c) {
+      out += text[at++];
+      continue;
+    }
+    const size_t end = text.find_first_of("{}", at + 1);
+    if (c == '}' || end == std::string::npos || text[end] != '}')
+      throw BadOperation("`format` of a text with a single {}", c);
+    const std::string field = text.substr(at + 1, end - at - 1);
+    if (field.find_first_of(".[!:") != std::string::npos)
+      throw BadOperation("`format` with {{{}}} is not in the subset; {{}}, {{0}} and {{name}} are", field);
+    const bool by_place = field.empty() || (is_digits(field) && field.size() < 4);
+    const size_t place = field.empty() ? next++ : (by_place ? std::stoul(field) : a.placed());
+    const auto given = a.take(place, by_place ? "" : field);
+    if (!given) throw BadOperation("`format` has no value for {{{}}}", field);
+    const std::string inserted = text_of(*given, budget);
+    out += value.is_markup() && !given->is_markup() ? escaped(inserted) : inserted;
+    budget.make(inserted.size());
+    at = end;
+  }
+  a = {};  // further ones are left alone, as in Python
+  return text_like(value, std::move(out));
+}
+
+Value text_method(const Value& value, std::string_view name, Arguments& a, Budget& budget) {
+  const std::string& text = value.text();
+  const auto like = [&](std::string out) { return text_like(value, std::move(out)); };
   budget.make(text.size());
   if (name == "strip" || name == "lstrip" || name == "rstrip") {
     const auto set = text_or_none(a.take(0, "chars"));
-    return std::string(stripped(text, name != "rstrip", name != "lstrip", set));
+    return like(std::string(stripped(text, name != "rstrip", name != "lstrip", set)));
   }
   if (name == "split" || name == "rsplit") {
     const auto separator = text_or_none(a.take(0, "sep"));
-    return list_of(split(text, separator, a.whole(1, "maxsplit", -1), name == "rsplit"), budget);
+    return list_of(value, split(text, separator, a.whole(1, "maxsplit", -1), name == "rsplit"), budget);
   }
-  if (name == "splitlines") return list_of(lines(text), budget);
+  if (name == "splitlines") return list_of(value, lines(text), budget);
   if (name == "startswith" || name == "endswith") return begins_or_ends(text, a.take(0, "prefix"), name[0] == 's');
   if (name == "replace") {
-    const std::string from = wanted_text(a.take(0, "old")), to = wanted_text(a.take(1, "new"));
+    const std::string from = wanted_text(a.take(0, "old"));
+    const auto given = a.take(1, "new");
+    const std::string to = value.is_markup() && given ? inserted(*given) : wanted_text(given);
     pay_replace(text, from, to, budget);
-    return replaced(text, from, to, a.whole(2, "count", -1));
+    return like(replaced(text, from, to, a.whole(2, "count", -1)));
   }
-  if (name == "upper") return upper(text);
-  if (name == "lower") return lower(text);
-  if (name == "title") return titled(text, false);
-  if (name == "capitalize") return capitalized(text);
+  if (name == "upper") return like(upper(text));
+  if (name == "lower") return like(lower(text));
+  if (name == "title") return like(titled(text, false));
+  if (name == "capitalize") return like(capitalized(text));
   if (name == "isdigit") return is_digits(text);
-  if (name == "join") return joined(text, a.take(0, "iterable"), budget);
+  if (name == "format") return formatted(value, a, budget);
+  if (name == "join") return joined(value, a.take(0, "iterable"), budget);
   const std::string part = wanted_text(a.take(0, "sub"));
   return name == "find" ? find_in(text, part) : count_in(text, part);
 }
@@ -162,7 +208,7 @@ std::optional<Value> call_method(const Value& object, std::string_view name, Arg
   if (!object.is<Text>() && has(kChanging, name))
     throw BadOperation("`{}` would change a {}, which templates may not do; use `+` or a namespace", name,
                        object.type());
-  Value out = object.is<Text>()      ? text_method(object.text(), name, arguments, budget)
+  Value out = object.is<Text>()      ? text_method(object, name, arguments, budget)
               : object.is<DictPtr>() ? dict_method(*object.as<DictPtr>(), name, arguments, budget)
                                      : list_method(*object.as<SequencePtr>(), name, arguments, budget);
   arguments.finish();

@@ -77,7 +77,7 @@ Value repeated(const Value& what, int64_t times, Budget& budget) {
   if (what.is<Text>()) {
     std::string out;
     for (; times > 0; --times) out += what.text();
-    return out;
+    return text_like(what, std::move(out));
   }
   std::vector<Value> items;
   const std::vector<Value>& from = what.as<SequencePtr>()->items;
@@ -91,8 +91,14 @@ bool is_list(const Value& value) {
 
 Value added(const Value& left, const Value& right, Budget& budget) {
   if (left.is<Text>() && right.is<Text>()) {
-    budget.make(left.text().size() + right.text().size());
-    return left.text() + right.text();
+    const bool markup = left.is_markup() || right.is_markup();
+    const auto part = [&](const Value& value) {
+      std::string text = markup && !value.is_markup() ? escaped(value.text()) : value.text();
+      budget.make(text.size());
+      return text;
+    };
+    std::string out = part(left) + part(right);
+    return markup ? Value::markup(std::move(out)) : Value(std::move(out));
   }
   if (!is_list(left) || !is_list(right) || left.type() != right.type()) refuse("+", left, right);
   std::vector<Value> items = left.as<SequencePtr>()->items;
@@ -140,6 +146,10 @@ int64_t bound(const Value& given, int64_t size, int64_t step, bool is_start) {
 }
 
 }  // namespace
+
+Value text_like(const Value& like, std::string text) {
+  return like.is_markup() ? Value::markup(std::move(text)) : Value(std::move(text));
+}
 
 Value binary(std::string_view sign, const Value& left, const Value& right, Budget& budget) {
   refuse_undefined(left);
@@ -237,7 +247,7 @@ Value item(const Value& object, const Value& key, Budget& budget) {
     if (at < 0 || at >= size) return Value::undefined(fmt::format("item {}", key.whole()));
     if (list) return object.as<SequencePtr>()->items[static_cast<size_t>(at)];
     budget.make(object.text().size());
-    return std::string(characters(object.text())[static_cast<size_t>(at)]);
+    return text_like(object, std::string(characters(object.text())[static_cast<size_t>(at)]));
   }
   if (key.is<Text>()) return attribute(object, key.text());
   return Value::undefined(fmt::format("an item of a {}", object.type()));
@@ -264,7 +274,7 @@ Value slice(const Value& object, const Value& start, const Value& stop, const Va
       text += letters[static_cast<size_t>(at)];
     if (__builtin_add_overflow(at, by, &at)) break;
   }
-  if (!list) return text;
+  if (!list) return text_like(object, std::move(text));
   return make_sequence(std::move(items), object.as<SequencePtr>()->kind);
 }
 

@@ -9,6 +9,9 @@
 
 namespace trainer::data::jinja {
 
+/// `text` in the kind that `like` has: markup of markup, else a plain text.
+Value text_like(const Value& like, std::string text);
+
 /// + - * / // % **. Errors: BadOperation.
 Value binary(std::string_view sign, const Value& left, const Value& right, Budget& budget);
 Value negative(const Value& value);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "data/chat/jinja/expression_parser.h"
+#include "data/chat/jinja/known_names.h"
 #include "data/chat/jinja/token_stream.h"
 
 namespace trainer::data::jinja {
@@ -14,7 +15,10 @@ class Parser {
  public:
   explicit Parser(std::string_view source) : tokens_(tokens_of(source)), expressions_(tokens_) {}
 
-  Block run() { return block({}); }
+  ParsedTemplate run() {
+    Block statements = block({});
+    return {std::move(statements), expressions_.used()};
+  }
 
  private:
   /// Statements up to a tag that begins with one of `ends`, which is then the next token.
@@ -62,6 +66,7 @@ class Parser {
     if (word == "for") return loop(line);
     if (word == "set") return set(line);
     if (word == "macro") return macro(line);
+    if (word == "filter") return filter(line);
     if (word == "generation") return generation(line);
     if (word == "break" || word == "continue") {
       if (loops_ == 0) throw Failure(line, "`{}` stands in no loop", word);
@@ -144,7 +149,19 @@ class Parser {
     }
     tokens_.expect_sign(")");
     end_tag();
+    const auto around = std::exchange(expressions_.used(), {});
     out.body = inner_block("endmacro");
+    out.varargs = expressions_.used().contains("varargs");
+    out.kwargs = expressions_.used().contains("kwargs");
+    expressions_.used().insert(around.begin(), around.end());
+    return out;
+  }
+
+  Statement filter(int line) {
+    Statement out{Kind::kFilter, line};
+    out.value = expressions_.filters(true);
+    end_tag();
+    out.body = inner_block("endfilter");
     return out;
   }
 
@@ -172,8 +189,10 @@ class Parser {
 
 }  // namespace
 
-Block parse(std::string_view source) {
-  return Parser(source).run();
+ParsedTemplate parse(std::string_view source) {
+  ParsedTemplate out = Parser(source).run();
+  check_names(out.statements);
+  return out;
 }
 
 }  // namespace trainer::data::jinja

@@ -13,7 +13,7 @@ struct Expression;
 using ExpressionPtr = std::unique_ptr<Expression>;
 
 struct Argument {
-  std::string name;  // "" where it is given by its place
+  std::string name;  // "" where it is given by its place; "*" and "**": all of a list, all of a dict
   ExpressionPtr value;
 };
 
@@ -61,7 +61,7 @@ struct Branch {
 };
 
 struct Statement {
-  enum class Kind { kText, kPrint, kIf, kFor, kSet, kSetBlock, kMacro, kBreak, kContinue, kGeneration };
+  enum class Kind { kText, kPrint, kIf, kFor, kSet, kSetBlock, kMacro, kFilter, kBreak, kContinue, kGeneration };
 
   Kind kind;
   int line = 0;
@@ -71,6 +71,7 @@ struct Statement {
   std::vector<ExpressionPtr> defaults{};  // of the last parameters
   ExpressionPtr value{};                  // what is printed, set or gone over; the filter of a block
   ExpressionPtr condition{};              // of a `for`
+  bool varargs = false, kwargs = false;   // a macro that takes more than its parameters, by place or by name
   Block body{};
   std::vector<Branch> branches{};
   Block otherwise{};  // `else` of a `for`

@@ -5,7 +5,6 @@
 #include <utf8proc.h>
 
 #include "data/chat/jinja/evaluator.h"
-#include "data/chat/jinja/parser.h"
 
 namespace trainer::data::jinja {
 namespace {
@@ -38,13 +37,13 @@ bool holds_generation(const Block& block) {
 }  // namespace
 
 Template::Template(std::string_view source)
-    : block_(parse(checked(source))), has_generation_(holds_generation(block_)) {}
+    : parsed_(parse(checked(source))), has_generation_(holds_generation(parsed_.statements)) {}
 
 Printed Template::render(const Variables& variables, const Limits& limits) const {
   auto scope = std::make_shared<Scope>();
   for (const auto& [name, value] : variables) scope->names[name] = value;
   Evaluator evaluator(scope, limits);
-  evaluator.run(block_);
+  evaluator.run(parsed_.statements);
   return {std::move(evaluator.text()), std::move(evaluator.generated())};
 }
 

@@ -8,7 +8,7 @@
 
 #include "data/chat/jinja/budget.h"
 #include "data/chat/jinja/failure.h"
-#include "data/chat/jinja/syntax.h"
+#include "data/chat/jinja/parser.h"
 #include "data/chat/rendered.h"
 
 namespace trainer::data::jinja {
@@ -31,9 +31,11 @@ class Template {
 
   /// True when a `generation` block is somewhere in it.
   bool has_generation() const { return has_generation_; }
+  /// True when an expression somewhere in it uses this name.
+  bool uses(const std::string& name) const { return parsed_.names.contains(name); }
 
  private:
-  Block block_;
+  ParsedTemplate parsed_;
   bool has_generation_;
 };
 

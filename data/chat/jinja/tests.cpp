@@ -100,7 +100,9 @@ bool is_test(std::string_view name) {
 
 bool apply_test(std::string_view name, const Value& value, Arguments& arguments, Budget& budget) {
   budget.step(1 + static_cast<size_t>(value.is<Text>() ? size_of(value) : 0));
-  const bool holds = find_test(name)->test(value, arguments, budget);
+  const Named* const found = find_test(name);
+  if (found == nullptr) throw BadOperation("the test `{}` is not in the subset", name);
+  const bool holds = found->test(value, arguments, budget);
   arguments.finish();
   return holds;
 }

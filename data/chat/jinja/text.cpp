@@ -159,6 +159,32 @@ std::string titled(std::string_view text, bool by_words) {
   return out;
 }
 
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      case '"':
+        out += "&#34;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
 std::string replaced(std::string_view text, std::string_view from, std::string_view to, int64_t count) {
   std::string out;
   size_t at = 0;

@@ -29,6 +29,8 @@ std::string capitalized(std::string_view text);
 /// Every run of letters so. `by_words`: as the filter has it, what follows white space, -, (, {, [ or <.
 std::string titled(std::string_view text, bool by_words);
 
+/// & < > ' " as HTML writes them in a text.
+std::string escaped(std::string_view text);
 std::string replaced(std::string_view text, std::string_view from, std::string_view to, int64_t count = -1);
 /// At `separator`, or, without one, at runs of white space; at most `count` times unless that is below 0.
 std::vector<std::string> split(std::string_view text, std::optional<std::string_view> separator, int64_t count,

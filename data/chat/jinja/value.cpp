@@ -78,6 +78,12 @@ Value Value::undefined(std::string what) {
   return value;
 }
 
+Value Value::markup(std::string text) {
+  Value value(std::move(text));
+  value.markup_ = true;
+  return value;
+}
+
 std::string_view Value::type() const {
   static constexpr const char* kNames[] = {"undefined", "NoneType", "bool",      "int",  "float", "str",
                                            "list",      "dict",     "namespace", "loop", "macro", "function"};

@@ -83,6 +83,10 @@ class Value {
   Value(Function function) : data_(function) {}
 
   static Value undefined(std::string what);
+  /// A text that `| safe` or `| escape` gave, or that was made of one: texts joined to it are escaped (markupsafe's
+  /// Markup).
+  static Value markup(std::string text);
+  bool is_markup() const { return markup_; }
 
   template <class T>
   bool is() const {
@@ -106,6 +110,7 @@ class Value {
 
  private:
   Data data_;
+  bool markup_ = false;
 };
 
 /// A list of `items`. Errors: BadOperation when it is nested too deep.

@@ -90,6 +90,7 @@ class Writer {
     if (value.is<bool>()) return value.as<bool>() ? "True" : "False";
     if (value.is<int64_t>()) return std::to_string(value.as<int64_t>());
     if (value.is<double>()) return number_text(value.as<double>());
+    if (value.is_markup()) return "Markup(" + quoted_text(value.text()) + ")";
     if (value.is<Text>()) return quoted_text(value.text());
     throw BadOperation("a {} can't be printed", value.type());
   }

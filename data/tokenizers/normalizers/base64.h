@@ -9,4 +9,7 @@ namespace trainer::data {
 /// Decodes base64 with padding (RFC 4648, section 4) into `bytes`; false when `text` is none.
 bool decode_base64(std::string_view text, std::string& bytes);
 
+/// The reverse.
+std::string encode_base64(std::string_view bytes);
+
 }  // namespace trainer::data

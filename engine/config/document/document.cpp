@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/config/problems.h"
+
 namespace trainer::config {
 
 std::string to_string(const Mark& mark) {
@@ -78,6 +80,18 @@ bool same(const Node& a, const Node& b) {
   if (!std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(), same)) return false;
   return std::equal(a.members.begin(), a.members.end(), b.members.begin(), b.members.end(),
                     [](const Member& x, const Member& y) { return x.key == y.key && same(x.value, y.value); });
+}
+
+void report_twice(const std::vector<Member>& members, const std::string& key, const Node& value, const Mark& mark,
+                  Problems& problems) {
+  const Member& first = *std::find_if(members.begin(), members.end(), [&](const Member& m) { return m.key == key; });
+  const std::string twice = fmt::format("'{}' is given twice", shown(key));
+  if (same(first.value, value))
+    problems.warn(mark,
+                  fmt::format("{}, with the same value on line {}: one of them is enough", twice, first.mark.line));
+  else
+    problems.add(mark, "",
+                 fmt::format("{}, with another value on line {}: leave one of them out", twice, first.mark.line));
 }
 
 }  // namespace trainer::config

@@ -73,13 +73,17 @@ inline constexpr std::size_t kLongestKey = 200;  // YAML's own limit is 1024, es
 
 class Problems;
 
-/// Reads one YAML document. Keys given twice are added to `problems`; the first one counts.
+/// `key`, at `mark`, is among `members` already: a warning where `value` is the same there, else a problem.
+void report_twice(const std::vector<Member>& members, const std::string& key, const Node& value, const Mark& mark,
+                  Problems& problems);
+
+/// Reads one YAML document. Of keys given twice, which `problems` hears of, the first one counts.
 /// Errors: ConfigError for what is no YAML, or uses what we refuse (tags, several documents, an alias to itself, sizes
 /// beyond the limits above).
 Node parse_yaml(const std::string& text, const std::string& source, Problems& problems);
 
 /// Reads one JSON document into the same tree: texts are quoted scalars, numbers stay as written, `1e8` or `5e-05`.
-/// Keys given twice are added to `problems`; the first one counts.
+/// Of keys given twice, which `problems` hears of, the first one counts.
 /// Errors: ConfigError for what is no JSON in UTF-8, or beyond the limits above.
 Node parse_json(const std::string& text, const std::string& source, Problems& problems);
 

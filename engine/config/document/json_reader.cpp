@@ -141,8 +141,9 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
       parent.node.items.push_back(std::move(node));
       return;
     }
-    if (!parent.duplicate) parent.node.members.push_back({parent.key, std::move(node), parent.key_mark});
     parent.has_key = false;
+    if (!parent.duplicate) return parent.node.members.push_back({parent.key, std::move(node), parent.key_mark});
+    report_twice(parent.node.members, parent.key, node, parent.key_mark, problems_);
   }
 
   JsonStop::Expected expected(std::size_t offset) const;
@@ -167,7 +168,6 @@ bool Builder::key(string_t& value) {
   if (value.size() > kLongestKey) fail(map.key_mark, fmt::format("a key of more than {} bytes", kLongestKey));
   map.has_key = true;
   map.duplicate = !map.keys.insert(value).second;
-  if (map.duplicate) problems_.add(map.key_mark, "", fmt::format("'{}' is given twice", shown(value)));
   map.key = std::move(value);
   return true;
 }

@@ -188,7 +188,6 @@ class Builder : public YAML::EventHandler {
     map.key = key.text;
     map.key_mark = key.mark;
     map.duplicate = !map.keys.insert(key.text).second;
-    if (map.duplicate) problems_.add(key.mark, "", fmt::format("'{}' is given twice", shown(key.text)));
   }
 
   void place(YAML::anchor_t anchor, Node node) {
@@ -202,8 +201,9 @@ class Builder : public YAML::EventHandler {
       parent.node.items.push_back(std::move(node));
       return;
     }
-    if (!parent.duplicate) parent.node.members.push_back({parent.key, std::move(node), parent.key_mark});
     parent.has_key = false;
+    if (!parent.duplicate) return parent.node.members.push_back({parent.key, std::move(node), parent.key_mark});
+    report_twice(parent.node.members, parent.key, node, parent.key_mark, problems_);
   }
 
   const std::string& text_;

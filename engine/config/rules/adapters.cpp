@@ -90,11 +90,37 @@ void lora(const Config& config, Judge& judge) {
   }
 }
 
+/// What ranks may share of a model with adapters. Sizes of the mesh are those of the file or what was translated to
+/// them.
+void adapter_on_mesh(const Config& config, Judge& judge) {
+  if (!config.lora || !config.parallelism_config) return;
+  const LoraConfig& lora = *config.lora;
+  const auto asked_by = [&](const char* name, int64_t size) {
+    const std::string option = std::string("parallelism_config_") + name;
+    const auto [key, value] = judge.asked_by("parallelism_config." + option, option, std::to_string(size));
+    return fmt::format("{} is {}", key, value);
+  };
+  const ParallelismConfig& mesh = *config.parallelism_config;
+  if (mesh.pp_size > 1 && lora.peft_type == "PREFIX_TUNING")
+    judge.refuse("lora.peft_type",
+                 "lora.peft_type is PREFIX_TUNING, whose prefix is made for all blocks at once, but {}: 1 is supported",
+                 asked_by("pp_size", mesh.pp_size));
+  if (mesh.tp_size > 1 && lora.peft_type != "LORA")
+    judge.refuse("lora.peft_type", "lora.peft_type is {}, but {}: where ranks share layers, LORA is supported",
+                 lora.peft_type, asked_by("tp_size", mesh.tp_size));
+  if (mesh.tp_size > 1 && lora.use_dora)
+    judge.refuse("lora.use_dora",
+                 "lora.use_dora is true, but {}: where ranks share layers, LoRA without DoRA is supported",
+                 asked_by("tp_size", mesh.tp_size));
+}
+
 }  // namespace
 
 std::vector<Rule> rules_of_adapters() {
   return {
       {"lora-fits", "Adapters must be of a known kind, trainable, and made for the task.", lora},
+      {"adapter-fits-mesh", "Ranks share the layers, sequences and blocks of a model together with its adapters.",
+       adapter_on_mesh},
   };
 }
 

@@ -20,7 +20,8 @@ namespace {
 
 void distribution(const Config& config, Judge& judge) {
   if (!judge.is_set("distributed_type")) {
-    judge.refuse("distributed_type", "distributed_type is required: NO, MULTI_CPU or FSDP");
+    judge.refuse("distributed_type", "distributed_type is required: one of {}",
+                 fmt::join(kind_of<DistributedType>().choices, ", "));
   }
 }
 
@@ -45,8 +46,10 @@ void devices(const Config& config, Judge& judge) {
     judge.refuse("devices", "devices is required when distributed_type is DATA_PARALLEL: as [cpu, cpu]");
   for (const std::string& name : config.devices)
     if (name != "cpu")
-      judge.refuse("devices", "devices: {} is not supported by this build, which has no GPU support; cpu is",
-                   shown(name));
+      judge.refuse(
+          "devices",
+          "devices: {} is not supported: the devices of DATA_PARALLEL are of the CPU; MULTI_GPU trains on GPUs",
+          shown(name));
 }
 
 void machines(const Config& config, Judge& judge) {
@@ -134,6 +137,52 @@ void device(const Config& config, Judge& judge) {
         key, value);
 }
 
+/// The number of a GPU, or its name for CUDA: "GPU-8a56…", "MIG-…".
+bool is_gpu(const std::string& id) {
+  const bool number = !id.empty() && id.size() < 5 && id.find_first_not_of("0123456789") == std::string::npos;
+  return number || id.starts_with("GPU-") || id.starts_with("MIG-");
+}
+
+void gpus(const Config& config, Judge& judge) {
+  if (!chooses_gpus(config) || judge.failed("gpu_ids")) return;
+  const std::vector<std::string>& ids = config.gpu_ids;
+  const std::string given = fmt::format("{}", fmt::join(ids, ","));
+  for (const std::string& id : ids) {
+    if (!is_gpu(id))
+      return judge.refuse("gpu_ids", "gpu_ids is {}, and '{}' is no number of a GPU: say 0,2 or all", shown(given),
+                          shown(id));
+    if (std::count(ids.begin(), ids.end(), id) > 1)
+      return judge.refuse("gpu_ids", "gpu_ids is {}, which names GPU {} twice: each rank needs one of its own", given,
+                          id);
+  }
+  if (!asks_for_gpus(config) || judge.failed("distributed_type") || judge.failed("num_processes")) return;
+  const int64_t needed = gpus_needed(config);
+  if (std::ssize(ids) < needed)
+    return judge.refuse("gpu_ids",
+                        "gpu_ids is {}, which is {} GPU{}, but each machine runs {} ranks, and each needs one: name {} "
+                        "GPUs, or set num_processes to {}",
+                        given, ids.size(), ids.size() == 1 ? "" : "s", needed, needed,
+                        std::ssize(ids) * config.num_machines);
+  if (!lacking_for_gpus(config).empty()) return;  // and that has been said
+  if (const std::string why = unusable_gpu_ids(config, gpus_of_machine()); !why.empty())
+    judge.refuse_run("gpu_ids", "gpu_ids is {}, {}", given, why);
+}
+
+void offload(const Config& config, Judge& judge) {
+  const FsdpConfig& fsdp = config.fsdp_config;
+  const bool asked = config.distributed_type == DistributedType::kFsdp ||
+                     fsdp.sharding_strategy == ShardingStrategy::kNoShard;  // which is MULTI_GPU by now
+  if (!fsdp.offload_params || !asked || !asks_for_gpus(config)) return;
+  const std::string path = "fsdp_config.fsdp_offload_params";
+  const auto [key, value] = judge.asked_by(path, path, "true");
+  judge.refuse(
+      path,
+      "{} is {}, but what is trained on GPUs stays there: nothing moves to the host. Leave it out "
+      "(--fsdp_offload_params false does), and see with `trainer check --gpu_memory N` what fits; --cpu trains in the "
+      "host's memory",
+      key, value);
+}
+
 /// What is given must be all ranks once it says into how many shards a copy of the model is cut; before that, the other
 /// ranks are further shards or copies, so it must divide them.
 void sizes_fit_ranks(const Config& config, Judge& judge) {
@@ -186,11 +235,6 @@ void pipeline(const Config& config, Judge& judge) {
     judge.refuse("parallelism_config.parallelism_config_pp_chunks",
                  "parallelism_config_pp_chunks is {}, but the last stage is to have {} layers: give one of them",
                  config.parallelism_config->pp_chunks, config.parallelism_config->pp_last_blocks);
-  if (config.lora && config.lora->peft_type == "PREFIX_TUNING")
-    judge.refuse("lora.peft_type",
-                 "lora.peft_type is PREFIX_TUNING, whose prefix is made for all blocks at once, but {} is {}: 1 is "
-                 "supported",
-                 asked, value);
 }
 
 /// Where ranks share each sequence.
@@ -221,9 +265,11 @@ std::vector<Rule> rules_of_ranks() {
       {"machines-fit", "Every machine has a number, knows machine 0's address, and runs equally many ranks.", machines},
       {"range-of-machines", "A run that outlives the loss of machines says how few are enough.", range_of_machines},
       {"device-is-there", "What asks for GPUs never runs on a CPU unless the file or --cpu says so.", device},
+      {"gpus-fit", "Ranks run on the GPUs that the file names, one each, and on nobody else's.", gpus},
+      {"offload-is-there", "What is to be kept on the host is kept there, or the run isn't started.", offload},
       {"mesh-fits-ranks", "The sizes of the mesh multiply to the number of ranks.", mesh},
       {"context-fits", "What ranks share of a sequence, every one of them can work on.", context},
-      {"pipeline-fits", "A pipeline's stages are whole, and have all their adapters in them.", pipeline},
+      {"pipeline-fits", "A pipeline's stages are whole.", pipeline},
   };
 }
 

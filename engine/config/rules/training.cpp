@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <fmt/ranges.h>
+
 #include "engine/config/judge.h"
 #include "engine/config/optim_args.h"
 #include "engine/config/tables.h"
@@ -140,6 +142,18 @@ void accuracy(const Config& config, Judge& judge) {
   }
 }
 
+void best(const Config& config, Judge& judge) {
+  const auto& metrics = config.evaluation.metrics;
+  const bool classes =
+      config.data.task == Task::kSequenceClassification || config.data.task == Task::kImageClassification;
+  if (config.checkpoint.metric_for_best_model != "accuracy" || classes || !validates(config)) return;
+  if (std::find(metrics.begin(), metrics.end(), "accuracy") == metrics.end())
+    judge.refuse(
+        "checkpoint.metric_for_best_model",
+        "checkpoint.metric_for_best_model is accuracy, but evaluation.metrics [{}] lacks it: add accuracy there",
+        fmt::join(metrics, ", "));
+}
+
 }  // namespace
 
 std::vector<Rule> rules_of_training() {
@@ -155,6 +169,7 @@ std::vector<Rule> rules_of_training() {
        compression},
       {"generation-has-samples", "Text is generated for validation samples.", generation},
       {"accuracy-has-text", "Accuracy compares generated text, or the class, with the label.", accuracy},
+      {"best-is-measured", "The best checkpoint is chosen by what evaluations measure.", best},
   };
 }
 

@@ -112,12 +112,13 @@ const Entries& data_table() {
           .help("Lays texts one behind the other and cuts them into samples of max_length tokens, for pre-training.")
           .when("data.task is causal_lm", causal),
       option("labels", &C::labels)
-          .help("Names of the classes, in the order of their numbers. Empty: those of the model's config.json, or else "
-                "those in the samples, sorted.")
+          .help("Names of the classes, in the order of their numbers. Empty: those of the checkpoint or the model's "
+                "config.json, or else those in the samples, sorted: integers as numbers.")
           .when("data.task is sequence_classification", classes),
       option("dialogue", &C::dialogue)
           .help("How a record holds a dialogue: messages (role and content), sharegpt (from and value), alpaca "
                 "(instruction, input, output), prompt (prompt, completion), or play (SPEAKER: lines of a text).")
+          .ask("How does a record hold a dialogue? (none: it is plain text)")
           .when("data.task is causal_lm", causal),
       option("messages", &C::messages)
           .help("The column that holds the turns. Empty: messages or conversations.")
@@ -129,8 +130,10 @@ const Entries& data_table() {
           .help("The speaker whose speeches are learnt. Empty: everyone's.")
           .when("data.dialogue is play", play),
       option("chat_template", &C::chat_template)
-          .help("How a dialogue becomes text: a file with a Jinja template, or a built-in one: chatml, llama2, llama3, "
-                "mistral, alpaca. Empty: the tokenizer's own.")
+          .help("How a dialogue becomes text: a built-in template, or one in Jinja. Empty: the tokenizer's own.")
+          .ask("Which chat template? (the tokenizer brings none)")
+          .one_of({"", "chatml", "llama2", "llama3", "mistral", "alpaca"}, "a file with a template, or its text")
+          .path()
           .when("data.dialogue is given", dialogue),
       option("learn", &C::learn)
           .help("Whose turns are in the loss: the assistant's, all, or the last one only.")

@@ -10,11 +10,11 @@ const Entries& deepspeed_table() {
   auto whole_shards = [=](const Config& c) { return by_keys(c) && c.deepspeed_config->zero_stage == 3; };
   static const Entries entries = table<C>(
       option("deepspeed_config_file", &C::config_file)
-          .help("A ds_config.json.")
+          .help("A ds_config.json; a relative path is looked up beside this file, then in the working folder.")
           .ask("Please enter the path to the json DeepSpeed config file")
           .env("ACCELERATE_DEEPSPEED_CONFIG_FILE")
           .one_of({"none"}, "a path")
-          .path(),
+          .path_or_here(),
       option("zero_stage", &C::zero_stage)
           .help("What is spread over ranks: nothing (0), optimiser state (1), and gradients (2), and parameters (3).")
           .ask("What should be your DeepSpeed's ZeRO optimization stage?")
@@ -73,6 +73,8 @@ const Entries& deepspeed_table() {
                "`MixtralSparseMoeBlock`, `Qwen2MoeSparseMoeBlock`, `JetMoEAttention,JetMoEBlock` ... ")
           .env("ACCELERATE_DEEPSPEED_MOE_LAYER_CLS_NAMES")
           .no_effect("no model here has experts"),
+      translated("main_process_port", "The same as main_process_port at the top.").flag("").of<int64_t>(),
+      no_effect("gradient_clip", "Accelerate ignores it; gradient_clipping is its key").flag(""),
       option("deepspeed_multinode_launcher", &C::multinode_launcher)
           .help("What starts ranks on other machines.")
           .one_of({"pdsh", "standard", "openmpi", "mvapich", "mpich", "nossh", "slurm"})

@@ -1,22 +1,12 @@
 // The keys of a ds_config.json, but for those of zero_optimization, optimizer and scheduler.
 #include "engine/config/ds_config.h"
 
-#include "engine/base/edit_distance.h"
-
 namespace trainer::config {
 namespace {
 
-/// A section that this program has no use for, with the keys it may have.
-ForeignKey whole(ForeignKey key, std::vector<std::string> keys) {
+/// A section that this program has no use for.
+ForeignKey whole(ForeignKey key) {
   key.entry.kind = {Type::kGroup, "a group of keys", {}};
-  key.entry.read = [keys = std::move(keys)](const Node& node, void*) -> std::string {
-    if (!node.is_map()) return fmt::format("must be a group of keys; is {}", described(node));
-    for (const Member& member : node.members) {
-      if (std::find(keys.begin(), keys.end(), member.key) != keys.end()) continue;
-      return fmt::format("has no key '{}'{}", shown(member.key), did_you_mean(member.key, keys));
-    }
-    return "";
-  };
   return key;
 }
 
@@ -56,11 +46,12 @@ const Entries& activation_checkpointing_table() {
 
 const Entries& checkpoint_table_of_deepspeed() {
   const char* const any = "any number of ranks can load every checkpoint";
-  static const Entries entries = foreign_table(no_effect("tag_validation", any).harmless({"ignore", "warn", "fail"}),
-                                               no_effect("load_universal", any).of<bool>(),
-                                               no_effect("use_node_local_storage", "there is one machine").of<bool>(),
-                                               no_effect("parallel_write", "all ranks write their part"),
-                                               no_effect("writer", "all ranks write their part"));
+  static const Entries entries = foreign_table(
+      no_effect("tag_validation", any).harmless({"ignore", "warn", "fail"}),
+      no_effect("load_universal", any).of<bool>(),
+      no_effect("use_node_local_storage", "docs/checkpoints.md says what happens where output_dir is not shared")
+          .of<bool>(),
+      no_effect("parallel_write", "all ranks write their part"), no_effect("writer", "all ranks write their part"));
   return entries;
 }
 
@@ -70,6 +61,25 @@ const Entries& data_types_table() {
                                                no_effect("param_dtype", "model.dtype says it"),
                                                no_effect("buffer_dtype", "buffers keep their dtype"),
                                                no_effect("keep_in_fp32_modules", "norms compute in fp32"));
+  return entries;
+}
+
+const Entries& tensor_parallel_table() {
+  static const Entries entries =
+      foreign_table(translated("autotp_size", "The same as parallelism_config_tp_size.").of<int64_t>(),
+                    no_effect("tp_overlap_comm", "what ranks share is added up before it is needed").of<bool>(),
+                    no_effect("dtype", "mixed_precision says it"));
+  return entries;
+}
+
+const Entries& pipeline_table() {
+  const char* const code = "DeepSpeed reads it for models that are written as its PipelineModule only";
+  static const Entries entries = foreign_table(
+      unsupported("stages", "say parallelism_config_pp_size in parallelism_config").harmless({"auto", "1"}),
+      no_effect("partition", code).harmless({"best"}), no_effect("partition_method", code),
+      no_effect("seed_layers", code).of<bool>(), no_effect("activation_checkpoint_interval", code),
+      no_effect("activation_checkpointing", code), no_effect("pipe_partitioned", code).of<bool>(),
+      no_effect("grad_partitioned", code).of<bool>());
   return entries;
 }
 
@@ -106,7 +116,8 @@ const Entries& ds_config_table() {
       no_effect("managed_gradient_accumulation", "gradient_accumulation_steps forward passes always make an update")
           .harmless({"true"}),
       no_effect("communication_data_type", "gradients are exchanged in fp32").harmless({"fp32", "auto"}),
-      no_effect("seq_parallel_communication_data_type", "there is no sequence parallelism").harmless({"fp32"}),
+      no_effect("seq_parallel_communication_data_type", "ranks that share sequences exchange what layers compute in")
+          .harmless({"fp32"}),
       no_effect("prescale_gradients", average).of<bool>(),
       no_effect("gradient_predivide_factor", average).harmless({"1", "1.0"}),
       unsupported("gradient_allreduce_op", average).harmless({"mean"}),
@@ -116,10 +127,9 @@ const Entries& ds_config_table() {
       no_effect("aio", "nothing is kept on a disk"), no_effect("compile", "there is no Python to compile"),
       no_effect("nebula", "checkpoints go to output_dir"), no_effect("datastates_ckpt", "checkpoints go to output_dir"),
       no_effect("eigenvalue", "nothing uses it"), unsupported("expert_parallel", no_experts),
-      unsupported("tensor_parallel", "this version spreads a model by data and FSDP only").harmless({"1"}),
-      unsupported("pipeline", "this version spreads a model by data and FSDP only").harmless({"auto"}),
-      unsupported("sequence_parallel_size", "this version spreads a model by data and FSDP only").harmless({"1"}),
-      unsupported("elasticity", "num_processes says how many ranks there are"),
+      group("tensor_parallel", "", tensor_parallel_table()), group("pipeline", "", pipeline_table()),
+      unsupported("sequence_parallel_size", "say parallelism_config_cp_size in parallelism_config").harmless({"1"}),
+      unsupported("elasticity", "say num_machines: \"1:4\" for as many of 4 machines as there are"),
       unsupported("autotuning", "`trainer check` says how much memory a configuration needs"),
       unsupported("data_efficiency", "samples come in the order of data.shuffle"),
       unsupported("curriculum_learning", "samples come in the order of data.shuffle"),
@@ -128,19 +138,11 @@ const Entries& ds_config_table() {
       unsupported("quantize_training", "weights are trained as they are"),
       unsupported("weight_quantization", "weights are trained as they are"),
       unsupported("sparse_attention", "attention is dense"),
-      whole(unsupported("amp", "it is NVIDIA's apex; say fp16.enabled or bf16.enabled"),
-            {"enabled", "opt_level", "cast_model_outputs", "keep_batchnorm_fp32", "loss_scale", "master_weights"})
-          .harmless({"auto"}),
-      whole(unsupported("torch_autocast", "say fp16.enabled or bf16.enabled"),
-            {"enabled", "dtype", "lower_precision_safe_modules"}),
-      whole(no_effect("tensorboard", "logging.report_to asks for TensorBoard"), {"enabled", "output_path", "job_name"}),
-      whole(no_effect("wandb", reports), {"enabled", "group", "team", "project"}),
-      whole(no_effect("csv_monitor", reports), {"enabled", "output_path", "job_name"}),
-      whole(no_effect("comet", reports), {"enabled", "samples_log_interval", "project", "workspace", "api_key",
-                                          "experiment_name", "experiment_key", "online", "mode"}),
-      whole(no_effect("comms_logger", reports), {"enabled", "prof_all", "prof_ops", "verbose", "debug"}),
-      whole(no_effect("flops_profiler", reports), {"enabled", "recompute_fwd_factor", "profile_step", "module_depth",
-                                                   "top_modules", "detailed", "output_file"}));
+      whole(unsupported("amp", "it is NVIDIA's apex; say fp16.enabled or bf16.enabled")).harmless({"auto"}),
+      whole(unsupported("torch_autocast", "say fp16.enabled or bf16.enabled")),
+      whole(no_effect("tensorboard", "logging.report_to asks for TensorBoard")), whole(no_effect("wandb", reports)),
+      whole(no_effect("csv_monitor", reports)), whole(no_effect("comet", reports)),
+      whole(no_effect("comms_logger", reports)), whole(no_effect("flops_profiler", reports)));
   return entries;
 }
 

@@ -13,7 +13,7 @@ const Entries& optimizer_params_table() {
       option("weight_decay", &C::weight_decay).at_least(0.0), option("momentum", &C::momentum).at_least(0.0).below(1.0),
       option("adam_w_mode", &C::adam_w_mode), option("torch_adam", &C::torch_adam),
       unsupported("bias_correction", variant).harmless({"true"}).of<bool>(),
-      unsupported("max_grad_norm", "gradient_clipping, outside of optimizer, is the key for it"),
+      translated("max_grad_norm", "Beside the same gradient_clipping only."),
       unsupported("amsgrad", variant).of<bool>(), unsupported("nesterov", variant).of<bool>(),
       unsupported("dampening", variant), unsupported("maximize", variant).of<bool>(),
       no_effect("fused", "training.optim says how it is computed"),
@@ -32,7 +32,7 @@ const Entries& scheduler_params_table() {
   static const Entries entries = table<C>(
       option("warmup_min_lr", &C::warmup_min_lr).at_least(0.0),
       option("warmup_max_lr", &C::warmup_max_lr).at_least(0.0),
-      option("warmup_num_steps", &C::warmup_num_steps).at_least(1),
+      option("warmup_num_steps", &C::warmup_num_steps).at_least(0),
       option("warmup_type", &C::warmup_type).one_of({"log", "linear"}),
       option("total_num_steps", &C::total_num_steps).at_least(1),
       option("warmup_min_ratio", &C::warmup_min_ratio).at_least(0.0).at_most(1.0),

@@ -34,6 +34,8 @@ const Entries& ds_zero_table() {
   using C = DsZero;
   const char* const blocks = "a block of the model is what is exchanged at a time";
   const char* const memory = "a unit is gathered before it computes and freed after it";
+  const char* const groups =
+      "say distributed_type: FSDP with parallelism_config_dp_shard_size, the ranks that share one copy";
   const char* const quantized = "what ranks exchange is not quantized";
   const char* const ours = "checkpoints have a form of their own, which any number of ranks loads";
   static const Entries entries = table<C>(
@@ -46,7 +48,8 @@ const Entries& ds_zero_table() {
           .alias("gather_16bit_weights_on_model_save")
           .harmless({"auto", "false"})
           .no_effect("the final model is always whole, in the dtype of its weights"),
-      option("zero_hpz_partition_size", &C::hpz_partition_size).at_least(1),
+      no_effect("zero_hpz_partition_size", "parameters are gathered from all ranks, which changes no result")
+          .harmless({"1", "auto"}),
 
       no_effect("contiguous_gradients", blocks).harmless({"true"}).of<bool>(),
       no_effect("reduce_scatter", blocks).harmless({"true"}).of<bool>(),
@@ -89,8 +92,8 @@ const Entries& ds_zero_table() {
       unsupported("zero_quantized_weights", quantized).of<bool>(),
       unsupported("zero_quantized_gradients", quantized).of<bool>(),
       unsupported("zero_quantized_nontrainable_weights", quantized).of<bool>(),
-      unsupported("mics_shard_size", "parameters are spread over all ranks").harmless({"-1"}),
-      unsupported("mics_hierarchical_params_gather", "parameters are spread over all ranks").of<bool>(),
+      unsupported("mics_shard_size", groups).harmless({"-1"}),
+      unsupported("mics_hierarchical_params_gather", groups).of<bool>(),
       unsupported("zenflow", "an update waits for all gradients"));
   return entries;
 }

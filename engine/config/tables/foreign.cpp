@@ -46,6 +46,12 @@ const Entries& mpirun_table() {
   return entries;
 }
 
+const Entries& tp_table() {
+  static const Entries entries =
+      foreign_table(translated("tp_size", "The same as parallelism_config_tp_size.").flag("").of<int64_t>());
+  return entries;
+}
+
 const Entries& ipex_table() {
   const char* const why = "there is no Python to extend";
   static const Entries entries = foreign_table(no_effect("ipex", why).of<bool>(), no_effect("use_xpu", why).of<bool>());
@@ -64,7 +70,7 @@ const Entries& accelerator_table() {
       no_effect("use_seedable_sampler", "the order of samples always is a function of seed")
           .harmless({"true", "false"})
           .of<bool>(),
-      no_effect("non_blocking", "it is for GPUs").of<bool>(),
+      no_effect("non_blocking", "copies to devices are made where they are needed").of<bool>(),
       no_effect("gradient_accumulation_kwargs", "gradient_accumulation_steps says all there is to say"),
       no_effect("use_configured_state", "there is no Python whose state it could be").of<bool>());
   return entries;

@@ -115,7 +115,11 @@ const Entries& fsdp_table() {
       unsupported("fsdp_ignored_modules", "every parameter is sharded")
           .alias("ignored_modules")
           .env("FSDP_IGNORED_MODULES"),
+      no_effect("fsdp_mixed_precision", "mixed_precision at the top says it")
+          .alias("fsdp_mixed_precision_policy")
+          .flag(""),
       no_effect("limit_all_gathers", "beside the unit in use, those around it and the next one, none is gathered")
+          .alias("fsdp_limit_all_gathers")
           .flag("")
           .harmless({"true"})
           .of<bool>(),

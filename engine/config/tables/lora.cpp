@@ -6,10 +6,9 @@ namespace trainer::config {
 
 const Entries& lora_table() {
   using C = LoraConfig;
-  // With a folder to start from, its own file says the kind.
   const auto is = [](std::vector<std::string> kinds) {
     return [kinds = std::move(kinds)](const Config& c) {
-      return c.lora && (!c.lora->path.empty() || std::count(kinds.begin(), kinds.end(), c.lora->peft_type) != 0);
+      return c.lora && std::count(kinds.begin(), kinds.end(), c.lora->peft_type) != 0;
     };
   };
   const auto lora = is({"LORA"}), ia3 = is({"IA3"}), layers = is({"LORA", "IA3"}), p_tuning = is({"P_TUNING"}),
@@ -20,7 +19,10 @@ const Entries& lora_table() {
              *when_networks = "lora.peft_type is PREFIX_TUNING or P_TUNING",
              *when_p_tuning = "lora.peft_type is P_TUNING";
   static const Entries entries = table<C>(
-      option("path", &C::path).help("An adapter folder to start from.").path(),
+      option("path", &C::path)
+          .help("An adapter folder to start from. Its adapter_config.json gives the options below; only lora_dropout "
+                "may be chosen again.")
+          .path(),
       option("peft_type", &C::peft_type)
           .help("The kind of adapter.")
           .one_of({"LORA", "IA3", "PREFIX_TUNING", "PROMPT_TUNING", "P_TUNING"},
@@ -118,8 +120,9 @@ const Entries& lora_table() {
 
       // The rest of PEFT's LoraConfig.
       no_effect("auto_mapping", "PEFT fills it in itself"), no_effect("base_model_name_or_path", "model.path says it"),
-      no_effect("megatron_core", "it belongs to megatron_config"), no_effect("peft_version", "it is a record only"),
-      no_effect("qalora_group_size", "it belongs to use_qalora"), no_effect("revision", "model.path is a folder"),
+      no_effect("megatron_core", "no layer is Megatron-LM's own"), no_effect("peft_version", "it is a record only"),
+      no_effect("qalora_group_size", "it is for QALoRA, which is not supported"),
+      no_effect("revision", "model.path is a folder"),
       unsupported("alora_invocation_tokens", "this version has LoRA, rsLoRA and DoRA"),
       unsupported("arrow_config", "this version has LoRA, rsLoRA and DoRA"),
       unsupported("corda_config", "this version has LoRA, rsLoRA and DoRA"),

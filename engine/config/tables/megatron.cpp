@@ -59,6 +59,7 @@ const Entries& megatron_table() {
       translated("megatron_lm_context_parallel_size", "Ranks that share each sequence.").of<int64_t>(),
       translated("megatron_lm_decoder_last_pipeline_num_layers", "Layers of the pipeline's last stage.").of<int64_t>(),
       unsupported("megatron_lm_use_custom_fsdp", "say distributed_type: FSDP instead").of<bool>(),
+      no_effect("megatron_lm_learning_rate_decay_iters", "training.max_steps says how long the schedule is").flag(""),
       no_effect("megatron_lm_recompute_granularity", "whole blocks are recomputed").harmless({"full"}),
       no_effect("megatron_lm_recompute_method", "every block is recomputed by itself").harmless({"uniform"}),
       no_effect("megatron_lm_recompute_num_layers", "every block is recomputed by itself").harmless({"1"}),

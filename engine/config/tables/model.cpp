@@ -8,7 +8,7 @@ const Entries& model_table() {
       option("path", &C::path)
           .help("Hugging Face folder with config.json and weights, or a name of the Hub that its cache on this "
                 "machine holds. Instead of config.")
-          .ask("In which folder is the model?")
+          .ask("Which model? (its folder, or a name of the Hugging Face Hub)")
           .path_or_hub_name(),
       json("config", &C::config)
           .help("The keys of a config.json: the model is built from scratch, its weights drawn from "

@@ -1,4 +1,5 @@
 // The top of the file: Accelerate's own keys, then our sections.
+#include "engine/config/device.h"
 #include "engine/config/tables.h"
 
 namespace trainer::config {
@@ -102,6 +103,14 @@ const Entries& root_table() {
           .ask("Do you want to run your training on CPU only (even if a GPU / Apple Silicon / Ascend NPU device is "
                "available)?")
           .help("Trains on the CPU even where there is a GPU. (GPUs need a build with TRAINER_CUDA: docs/gpu.md.)"),
+      comma_list("gpu_ids", &C::gpu_ids)
+          .accelerate()
+          .omitted()
+          .help(
+              "GPUs of each machine that its ranks run on, one each in this order; CUDA_VISIBLE_DEVICES of the ranks.")
+          .one_of({"all"}, "the numbers of GPUs, separated by commas")
+          .harmless({"all"})
+          .when("ranks train on GPUs", asks_for_gpus),
       option("devices", &C::devices)
           .help("Devices of the one process of DATA_PARALLEL, as [cpu, cpu]. Each takes a part of every batch.")
           .when("distributed_type is DATA_PARALLEL", data_parallel),
@@ -134,15 +143,11 @@ const Entries& root_table() {
 
       // Keys of Accelerate's files that mean nothing here.
       no_effect("downcast_bf16", tpu).flag("--downcast_bf16").accelerate().written(text("no")).of<bool>(),
-      no_effect("enable_cpu_affinity", "it is for NVIDIA GPUs")
+      no_effect("enable_cpu_affinity", "ranks run on the CPUs that the launcher was given")
           .flag("--enable_cpu_affinity")
           .accelerate()
           .written(bare("false"))
           .of<bool>(),
-      no_effect("gpu_ids", "CUDA_VISIBLE_DEVICES says which GPUs are used")
-          .flag("--gpu_ids")
-          .accelerate()
-          .harmless({"all"}),
       no_effect("main_training_function", "there is no script")
           .flag("--main_training_function")
           .accelerate()
@@ -178,6 +183,8 @@ const Entries& root_table() {
       group("dynamo_config", "torch.compile's settings.", dynamo_table()).accelerate(),
       group("fp8_config", "Settings of fp8.", fp8_table()).accelerate(),
       group("mpirun_config", "Ranks started by mpirun.", mpirun_table()).accelerate(),
+      no_effect("use_ipex", "there is no Python to extend").accelerate().of<bool>(),
+      group("tp_config", "Accelerate's older place of the size of tensor parallelism.", tp_table()).accelerate(),
       group("ipex_config", "Intel's extension of PyTorch.", ipex_table()).accelerate(),
       translated("fp16", "An older spelling of mixed_precision: fp16.").accelerate().of<bool>(),
 

@@ -18,9 +18,10 @@ const Entries& checkpoint_table() {
           .when("save_steps is above 0", saves),
       option("metric_for_best_model", &C::metric_for_best_model)
           .help("save_total_limit never deletes the checkpoint with the best value of this: the smallest loss or the "
-                "greatest accuracy measured at a checkpoint.")
+                "greatest accuracy. An evaluation precedes each save of save_steps, also where eval_steps has none; "
+                "checkpoints that were asked for at other steps are not judged.")
           .one_of({"none", "loss", "accuracy"})
-          .when("save_total_limit is above 0", [](const Config& c) { return c.checkpoint.save_total_limit > 0; }),
+          .when("there are validation samples", validates),
       option("async_save", &C::async_save)
           .help("Training pauses for a copy in memory only, and the copy is written while it goes on. Takes 12 bytes a "
                 "trained parameter, spread over the ranks."),

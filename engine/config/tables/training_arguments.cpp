@@ -31,12 +31,12 @@ Entries moved() {
       translated("predict_with_generate", "true: evaluation.generate.").of<bool>(),
       translated("generation_max_length", "The same as evaluation.max_new_tokens."),
       translated("save_strategy", "steps: every save_steps updates; no: checkpoint.save_steps: 0.")
-          .one_of({"no", "steps", "epoch", "best"}),
+          .one_of({"no", "steps"}, {"epoch", "best"}),
       translated("save_steps", "The same as checkpoint.save_steps."),
       translated("save_total_limit", "The same as checkpoint.save_total_limit."),
       translated("resume_from_checkpoint", "The same as checkpoint.resume_from_checkpoint."),
       translated("enable_jit_checkpoint", "true: checkpoint.save_on_signal.").of<bool>(),
-      translated("deepspeed", "A ds_config.json, or its keys in place.").path(),
+      translated("deepspeed", "A ds_config.json, or its keys in place.").path_or_here(),
       translated("fsdp", "\"full_shard auto_wrap offload\", a list of such words, or true: distributed_type: FSDP."),
       translated("fsdp_config", "fsdp_config's keys, with or without the prefix, or a JSON file with them."),
       translated("fsdp_min_num_params", "An older place of fsdp_config's key."),
@@ -45,10 +45,12 @@ Entries moved() {
 
 Entries learning() {
   const char* const padding = "nothing is ever padded, so that lengths need no order";
-  const char* const text = "text is generated greedily";
+  const char* const text =
+      "there is no beam search; evaluation.temperature, evaluation.top_k and evaluation.top_p say how text is "
+      "generated";
   return foreign_table(
       unsupported("optim_target_modules", "no optimiser of this version is for some modules only"),
-      unsupported("adafactor", "an older spelling of optim: adafactor").of<bool>(),
+      unsupported("adafactor", "say optim: adafactor").of<bool>(),
       unsupported("average_tokens_across_devices",
                   "the loss is always divided by the target tokens of all ranks, so that it is the same on any number "
                   "of them; leave it out")
@@ -76,24 +78,25 @@ Entries learning() {
 
 Entries computing() {
   const char* const python = "there is no Python to compile";
-  const char* const nvidia = "it is for NVIDIA's GPUs";
-  const char* const cpu = "this version trains on the CPU";
+  const char* const kernels = "every layer brings its own kernels";
+  const char* const copies = "copies to devices manage their own memory";
   const char* const loader = "samples are in memory before training starts";
   const char* const tpu = "it is for TPUs";
   const char* const apex = "it is NVIDIA's apex; leave it out and say mixed_precision: fp16";
   return foreign_table(
       no_effect("bf16_full_eval", "evaluation computes in mixed_precision, as training does").of<bool>(),
       no_effect("fp16_full_eval", "evaluation computes in mixed_precision, as training does").of<bool>(),
-      no_effect("tf32", nvidia).of<bool>(), unsupported("fp16_opt_level", apex).harmless({"O1"}),
+      no_effect("tf32", "what is in fp32 is multiplied in fp32; mixed_precision: bf16 is the faster choice").of<bool>(),
+      unsupported("fp16_opt_level", apex).harmless({"O1"}),
       unsupported("fp16_backend", apex).harmless({"auto", "amp", "cpu_amp"}),
       unsupported("half_precision_backend", apex).harmless({"auto", "amp", "cpu_amp"}),
       no_effect("gradient_checkpointing_kwargs", "there is one way of recomputing, which any model can take"),
       no_effect("torch_compile", python).of<bool>(), no_effect("torch_compile_backend", python),
       no_effect("torch_compile_mode", python), no_effect("torchdynamo", python),
       no_effect("jit_mode_eval", python).of<bool>(), no_effect("use_ipex", "there is no Python to extend").of<bool>(),
-      no_effect("use_liger_kernel", "its kernels are for GPUs").of<bool>(),
-      no_effect("liger_kernel_config", "its kernels are for GPUs"),
-      no_effect("use_cache", "training keeps no cache").of<bool>(), no_effect("torch_empty_cache_steps", cpu),
+      no_effect("use_liger_kernel", kernels).of<bool>(), no_effect("liger_kernel_config", kernels),
+      no_effect("use_cache", "training keeps no cache").of<bool>(),
+      no_effect("torch_empty_cache_steps", "what an update needs is kept for the next one"),
       unsupported("use_mps_device", "this build can't use Apple's GPUs; leave it out").of<bool>(),
       no_effect("_n_gpu", "num_processes says how many ranks there are").harmless({"-1", "1"}),
       no_effect("local_rank", "the launcher numbers its ranks").harmless({"-1"}),
@@ -109,7 +112,7 @@ Entries computing() {
       no_effect("ddp_static_graph", "looking at the graph of each update costs next to nothing").of<bool>(),
       no_effect("ddp_gradient_as_bucket_view", "they always are").harmless({"true"}).of<bool>(),
       no_effect("dataloader_num_workers", loader).of<int64_t>(),
-      no_effect("dataloader_pin_memory", cpu).harmless({"true", "false"}).of<bool>(),
+      no_effect("dataloader_pin_memory", copies).harmless({"true", "false"}).of<bool>(),
       no_effect("dataloader_persistent_workers", loader).of<bool>(), no_effect("dataloader_prefetch_factor", loader),
       no_effect("dataloader_multiprocessing_context", loader),
       no_effect("dataloader_in_order", "samples always come in order").harmless({"true", "false"}).of<bool>());
@@ -117,6 +120,9 @@ Entries computing() {
 
 Entries reporting() {
   const char* const always = "metrics.jsonl always has them";
+  const char* const stops =
+      "a run makes all updates of training.num_train_epochs or training.max_steps; with evaluation.eval_steps, "
+      "checkpoint.metric_for_best_model keeps the best checkpoint, and `trainer checkpoint export` makes a model of it";
   const char* const sums = "of a batch only its sums are kept";
   const char* const trackio = "metrics go to metrics.jsonl and TensorBoard only";
   const char* const script = "the sections of this file say what is done";
@@ -132,7 +138,11 @@ Entries reporting() {
       no_effect("eval_use_gather_object", sums).of<bool>(),
       no_effect("eval_do_concat_batches", sums).harmless({"true", "false"}).of<bool>(),
       no_effect("use_legacy_prediction_loop", sums).of<bool>(),
-      unsupported("load_best_model_at_end", "the final model is the last one; leave it out").of<bool>(),
+      unsupported("load_best_model_at_end",
+                  "the final model is the last one; checkpoint.metric_for_best_model keeps the best checkpoint, and "
+                  "`trainer checkpoint export` makes a model of it")
+          .of<bool>(),
+      unsupported("early_stopping_patience", stops), unsupported("early_stopping_threshold", stops),
       translated("metric_for_best_model",
                  "The same as checkpoint.metric_for_best_model: loss or accuracy, also with eval_."),
       no_effect("greater_is_better", "the smallest loss and the greatest accuracy are the best")
@@ -145,7 +155,9 @@ Entries reporting() {
           .of<bool>(),
       no_effect("log_level", "what is told is always the same").harmless({"passive"}),
       no_effect("log_level_replica", "what is told is always the same").harmless({"passive", "warning"}),
-      no_effect("log_on_each_node", "there is one machine").harmless({"true", "false"}).of<bool>(),
+      no_effect("log_on_each_node", "the log of each rank is in output_dir/logs of its machine")
+          .harmless({"true", "false"})
+          .of<bool>(),
       no_effect("disable_tqdm", "the progress line is drawn on a terminal only").of<bool>(),
       no_effect("include_num_input_tokens_seen", always).harmless({"true", "false", "all", "non_padding", "no"}),
       no_effect("include_tokens_per_second", always).harmless({"true", "false"}).of<bool>(),
@@ -167,11 +179,12 @@ Entries saving() {
           .of<bool>(),
       no_effect("save_only_model", "a checkpoint is what a run can go on from").of<bool>(),
       no_effect("save_safetensors", "safetensors is the one format").harmless({"true"}).of<bool>(),
-      no_effect("save_on_each_node", "there is one machine").of<bool>(), unsupported("push_to_hub", hub).of<bool>(),
-      no_effect("hub_token", hub), no_effect("hub_model_id", hub), no_effect("hub_revision", hub),
-      no_effect("hub_private_repo", hub).of<bool>(), no_effect("hub_always_push", hub).of<bool>(),
-      no_effect("hub_strategy", hub).harmless({"every_save"}), no_effect("push_to_hub_model_id", hub),
-      no_effect("push_to_hub_organization", hub), no_effect("push_to_hub_token", hub));
+      no_effect("save_on_each_node", "docs/checkpoints.md says what happens where output_dir is not shared").of<bool>(),
+      unsupported("push_to_hub", hub).of<bool>(), no_effect("hub_token", hub), no_effect("hub_model_id", hub),
+      no_effect("hub_revision", hub), no_effect("hub_private_repo", hub).of<bool>(),
+      no_effect("hub_always_push", hub).of<bool>(), no_effect("hub_strategy", hub).harmless({"every_save"}),
+      no_effect("push_to_hub_model_id", hub), no_effect("push_to_hub_organization", hub),
+      no_effect("push_to_hub_token", hub));
 }
 
 }  // namespace

@@ -78,6 +78,23 @@ bool has_copies(const Config& config) {
   return mesh && (mesh->dp_replicate_size > 1 || mesh->dp_shard_size > 1);
 }
 
+void refuse_device(const GivenKey& given, Draft& draft) {
+  if (const OtherDevices* const other = other_devices(given.value.text))
+    draft.problems.add(given.mark, "distributed_type",
+                       fmt::format("distributed_type {} is not supported: it is for {}, which this build can't use; "
+                                   "--cpu (or use_cpu: true) rehearses it on the CPU",
+                                   other->name, other->whose),
+                       "device-is-there");
+}
+
+/// `tp_config`, where Accelerate had the size before parallelism_config.
+void translate_tp_config(Draft& draft) {
+  Translation translation(draft);
+  const GivenKey size = translation.foreign("tp_config.tp_size");
+  if (!size.value.is_null() && size.value.text != "1")
+    translation.set(size, "parallelism_config.parallelism_config_tp_size", size.value);
+}
+
 }  // namespace
 
 void translate_machines(Draft& draft) {
@@ -96,6 +113,7 @@ void translate_accelerate(Draft& draft) {
   refuse_sagemaker(draft);
   translate_reshard(draft);
   translate_fp16(draft);
+  translate_tp_config(draft);
   std::erase(draft.config.logging.report_to, "none");
 }
 
@@ -119,10 +137,28 @@ void translate_strategy(Draft& draft) {
 
 void translate_use_cpu(Draft& draft) {
   Config& config = draft.config;
-  if (config.distributed_type != DistributedType::kMultiGpu || !config.use_cpu) return;
-  config.distributed_type = DistributedType::kMultiCpu;
-  draft.translated.push_back({"distributed_type", "MULTI_GPU", to_string(draft.mark("distributed_type")),
-                              "distributed_type: MULTI_CPU, because use_cpu is true"});
+  const GivenKey other = Translation(draft).foreign("distributed_type");
+  if (!other.value.is_null() && !config.use_cpu) return refuse_device(other, draft);
+  const bool gpus = config.distributed_type == DistributedType::kMultiGpu;
+  if (!config.use_cpu || (!gpus && other.value.is_null())) return;
+  if (gpus) config.distributed_type = DistributedType::kMultiCpu;
+  draft.translated.push_back(
+      {"distributed_type", other.value.is_null() ? "MULTI_GPU" : other.value.text,
+       to_string(draft.mark("distributed_type")),
+       fmt::format("distributed_type: {}, because use_cpu is true", name_of(config.distributed_type))});
+}
+
+void translate_alone(Draft& draft) {
+  const std::string key = "num_processes";
+  Config& config = draft.config;
+  const Mark mark = draft.mark(key);  // who asks for ranks by a flag is not to be given fewer
+  const bool alone = config.distributed_type == DistributedType::kNo && draft.is_set("distributed_type");
+  if (!alone || layer_of(mark) != Layer::kFile || config.num_processes == 1 || draft.problems.about(key)) return;
+  draft.warnings.push_back(
+      fmt::format("{}: num_processes is {}, but distributed_type NO runs one process: for more, say MULTI_CPU, "
+                  "MULTI_GPU or FSDP",
+                  to_string(mark), config.num_processes));
+  config.num_processes = 1;
 }
 
 void translate_backend(Draft& draft) {

@@ -83,10 +83,9 @@ void translate_document(Draft& draft, DsDocument& ds) {
   translate_zero(draft, {or_at(ds.key("zero_optimization.stage"), draft.mark(kType)),
                          offload(ds, "offload_optimizer", "cpu_offload", zero.cpu_offload),
                          offload(ds, "offload_param", "cpu_offload_param", zero.cpu_offload_param)});
-  const GivenKey hybrid = ds.key("zero_optimization.zero_hpz_partition_size");
-  if (zero.hpz_partition_size > 1) {
-    Translation(draft).refuse(hybrid, "parameters are spread over all ranks, not over some of them (HYBRID_SHARD)");
-  }
+  if (const GivenKey size = Translation(draft).foreign("ds_config.tensor_parallel.autotp_size");
+      !size.value.is_null() && size.value.text != "0" && size.value.text != "1")
+    Translation(draft).set(size, "parallelism_config.parallelism_config_tp_size", size.value);
   translate_precision(draft, ds);
   translate_batch(draft, ds);
   ds.set("gradient_clipping", "training.max_grad_norm");
@@ -100,6 +99,8 @@ void translate_deepspeed(Draft& draft) {
   if (!asked_for(draft)) return;
   clear_fsdp(draft);
   if (draft.config.deepspeed_config) check_section(draft, "deepspeed_config");
+  if (const GivenKey port = Translation(draft).foreign("deepspeed_config.main_process_port"); !port.value.is_null())
+    Translation(draft).set(port, "main_process_port", port.value);
   const GivenKey source = ds_config_source(draft);
   if (source.value.is_null()) {
     translate_keys(draft);

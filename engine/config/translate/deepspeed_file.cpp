@@ -33,6 +33,24 @@ GivenKey ds_config_source(Draft& draft) {
   return of_file > of_argument ? file : argument;
 }
 
+namespace {
+
+/// Files of DeepSpeed's first versions have a truth in the place of a section.
+Node with_stage(Node document) {
+  for (Member& member : document.members) {
+    const auto truth =
+        member.key == "zero_optimization" && member.value.is_scalar() ? parse_bool(member.value.text) : std::nullopt;
+    if (!truth) continue;
+    Node stage = Node::scalar(*truth ? "1" : "0");
+    stage.mark = member.value.mark;
+    member.value.kind = Node::Kind::kMap;
+    member.value["stage"] = stage;
+  }
+  return document;
+}
+
+}  // namespace
+
 bool DsDocument::read(const GivenKey& source) {
   Node document = source.value;
   std::filesystem::path folder;
@@ -44,10 +62,13 @@ bool DsDocument::read(const GivenKey& source) {
   } catch (const ConfigProblems&) {  // they are in the draft
     return false;
   } catch (const ConfigError& error) {
-    draft_.problems.add(source.mark, source.key, fmt::format("{}: {}", source.key, error.what()));
+    draft_.problems.add(source.mark, source.key,
+                        fmt::format("{}: {}; a relative path is looked up beside the file that names it, then in the "
+                                    "working folder",
+                                    source.key, error.what()));
     return false;
   }
-  apply(document, folder, ds_config_table(), &config_, kPrefix, draft_);
+  apply(with_stage(std::move(document)), folder, ds_config_table(), &config_, kPrefix, draft_);
   check_section(draft_, ds_config_table(), &config_, kPrefix);
   return true;
 }

@@ -9,11 +9,27 @@ const std::string kIn = "optimizer.params.";
 const std::string kType = "optimizer.type";
 
 /// The learning rate, unless the schedule says it.
-void translate_learning_rate(DsDocument& ds) {
-  ds.set(kIn + "lr", "training.learning_rate");
+void translate_learning_rate(Draft& draft, DsDocument& ds) {
   const DsScheduler& scheduler = ds.config().scheduler;
   const bool by_schedule = lower(scheduler.type) == "warmupdecaylr" || scheduler.params.warmup_max_lr.given;
+  const GivenKey given = ds.key(kIn + "lr"), risen = ds.key("scheduler.params.warmup_max_lr");
+  if (scheduler.params.warmup_max_lr.given && ds.config().optimizer.params.lr.given && !same(given.value, risen.value))
+    Translation(draft).no_effect(given, "the schedule sets the learning rate, and rises to its warmup_max_lr");
+  else
+    ds.set(kIn + "lr", "training.learning_rate");
   if (!by_schedule) ds.assume(kIn + "lr", encode(1e-3), kType, "training.learning_rate");
+}
+
+/// DeepSpeed has another key for it, and so refuses this one.
+void translate_clipping(Draft& draft) {
+  Translation translation(draft);
+  const GivenKey given = translation.foreign("ds_config." + kIn + "max_grad_norm");
+  if (given.value.is_null() || given.value.text == "auto") return;
+  if (parse_double(given.value.text) == draft.config.training.max_grad_norm)
+    translation.no_effect(given, "training.max_grad_norm, which gradient_clipping sets, is the same");
+  else
+    translation.refuse(given, fmt::format("gradient_clipping, outside of optimizer, is the key for it, and comes to {}",
+                                          draft.config.training.max_grad_norm));
 }
 
 void translate_betas(Draft& draft, DsDocument& ds) {
@@ -84,10 +100,14 @@ void translate_optimizer(Draft& draft, DsDocument& ds) {
                        fmt::format("{} is required in optimizer: AdamW, Adam or SGD", type.key));
     return;
   } else {
-    Translation(draft).refuse(type, "AdamW, Adam and SGD are" + did_you_mean(optimizer.type, {"AdamW", "Adam", "SGD"}));
+    const std::string meant = did_you_mean(optimizer.type, {"AdamW", "Adam", "SGD"});
+    Translation(draft).refuse(
+        type, "AdamW, Adam and SGD are" +
+                  (meant.empty() ? "; training.optim has more, where a ds_config.json has no optimizer" : meant));
     return;
   }
-  translate_learning_rate(ds);
+  translate_clipping(draft);
+  translate_learning_rate(draft, ds);
 }
 
 }  // namespace trainer::config

@@ -60,6 +60,11 @@ void translate_scheduler(Draft& draft, DsDocument& ds) {
   Translation(draft).set(ds.key(kType), "training.lr_scheduler_type", encode(schedule->schedule));
   check_params(draft, ds, *schedule);
   ds.set(kIn + "warmup_num_steps", "training.warmup_steps");
+  if (const Auto<int64_t>& steps = ds.config().scheduler.params.warmup_num_steps; steps.given && steps.value == 0)
+    draft.warnings.push_back(
+        fmt::format("{}: ds_config.{}warmup_num_steps is 0, which counts as 2 here as in DeepSpeed; its newer versions "
+                    "refuse it",
+                    to_string(ds.key(kIn + "warmup_num_steps").mark), kIn));
   ds.assume(kIn + "warmup_num_steps", encode(1000.0), kType, "training.warmup_steps");
   ds.set(kIn + "warmup_max_lr", "training.learning_rate");
   for (const char* key : {"warmup_min_lr", "warmup_type", "total_num_steps", "warmup_min_ratio", "cos_min_ratio"}) {

@@ -1,4 +1,5 @@
 // ZeRO's stages as ways of sharing the work that this program has, and precisions.
+#include "engine/config/device.h"
 #include "engine/config/translate/deepspeed.h"
 
 namespace trainer::config {
@@ -24,7 +25,9 @@ void translate_offload(Draft& draft, const GivenKey& device, bool sharded) {
   const std::string& text = device.value.text;  // or true, in older files
   if (device.value.is_null() || text == "none" || draft.problems.about(device.key)) return;
   if (text == "nvme") {
-    translation.refuse(device, "nothing is kept on a disk; cpu is there");
+    translation.refuse(device, asks_for_gpus(draft.config)
+                                   ? "nothing is kept on a disk, nor moved off a GPU; leave it out"
+                                   : "nothing is kept on a disk; cpu is there");
   } else if (sharded) {
     translation.set(device, "fsdp_config.fsdp_offload_params", encode(true));
   } else {

@@ -1,4 +1,5 @@
 // Megatron-LM's keys. Its degrees become sizes of the mesh; with all of them 1 what is left is data parallel.
+#include "engine/config/device.h"
 #include "engine/config/rules.h"
 #include "engine/config/translate/translate.h"
 #include "engine/config/translate/translation.h"
@@ -31,6 +32,9 @@ void translate_section(Draft& draft, const MegatronConfig& megatron) {
   if (const GivenKey last = translation.foreign("megatron_lm_config.megatron_lm_decoder_last_pipeline_num_layers");
       last.mark.source)
     translation.set(last, "parallelism_config.parallelism_config_pp_last_blocks", last.value);
+  if (const GivenKey offload = translation.foreign("megatron_lm_config.megatron_lm_optimizer_cpu_offload");
+      parse_bool(offload.value.text).value_or(false) && asks_for_gpus(draft.config))
+    translation.refuse(offload, "optimizer state stays on the GPU that it is used on; leave it out");
   // What goes through a pipeline one behind the other is what an update accumulates.
   const GivenKey micro_batches = translation.option("megatron_lm_config.megatron_lm_num_micro_batches");
   if (micro_batches.value.text != "1" && !draft.problems.about(micro_batches.key))

@@ -144,8 +144,15 @@ class Arguments {
   void checkpoints() {
     const std::string to = "checkpoint.save_steps";
     const GivenKey strategy = given("save_strategy");
-    if (word(strategy) == "epoch" || word(strategy) == "best") {
-      translation_.refuse(strategy, "checkpoints are saved every save_steps updates; give save_strategy: steps");
+    if (word(strategy) == "epoch") {
+      translation_.refuse(
+          strategy,
+          "checkpoints are saved every save_steps updates: say save_strategy: steps, and give save_steps "
+          "the updates of an epoch, which `trainer check` counts");
+    } else if (word(strategy) == "best") {
+      translation_.refuse(strategy,
+                          "checkpoints are saved every save_steps updates: say save_strategy: steps, and "
+                          "checkpoint.metric_for_best_model, which keeps the best of them");
     } else if (word(strategy) == "no") {
       translation_.set(strategy, to, Node::scalar("0"));
       const GivenKey steps = given("save_steps");

@@ -11,6 +11,7 @@ void translate(Draft& draft) {
   translate_megatron(draft);
   translate_strategy(draft);
   translate_use_cpu(draft);
+  translate_alone(draft);
   translate_backend(draft);
 }
 

@@ -15,7 +15,8 @@ void translate_fsdp_argument(Draft& draft);       // training.fsdp and training.
 void translate_deepspeed(Draft& draft);           // deepspeed_config and ds_config.json
 void translate_megatron(Draft& draft);            // megatron_lm_config
 void translate_strategy(Draft& draft);            // strategies that come to another one here
-void translate_use_cpu(Draft& draft);             // a file for GPUs, rehearsed on a CPU
+void translate_use_cpu(Draft& draft);             // a file for GPUs or others' devices, on a CPU
+void translate_alone(Draft& draft);               // NO runs one process, whatever num_processes says
 void translate_backend(Draft& draft);             // NCCL on GPUs, unless something else is said, and never on a CPU
 
 }  // namespace trainer::config

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/config/hub_folder.h"
 #include "engine/config/reader.h"
 #include "engine/config/tables.h"
 
@@ -49,26 +50,38 @@ Question Asker::question_for(const Entry& entry, const std::string& path, const 
   return question;
 }
 
+/// Gives the option the value and holds it against the answers before; what is refused leaves no trace.
+std::string Asker::accept(const std::string& path, const Node& node, const Wording& wording, bool sure) {
+  const WizardDraft before = draft_;
+  std::string why = draft_.set(path, node);
+  if (why.empty() && wording.refuse) why = wording.refuse(draft_.config);
+  if (why.empty() && wording.fits) why = wording.fits();
+  if (why.empty() && wording.doubt && !sure) why = wording.doubt();
+  if (!why.empty()) draft_ = before;
+  return why;
+}
+
 void Asker::option(const std::string& path, const Wording& wording) {
   const Place place = find_option(draft_.config, path);
   if (!place.entry) throw InternalError("the wizard asks for '{}', which is no option", path);
   const Entry& entry = *place.entry;
   const Question question = question_for(entry, path, wording);
-  const Node before = draft_.value(path);
-  const bool answered = interview_.ask(question, [&](const std::string& answer) -> std::string {
+  const std::string before = shown_answer(entry, draft_.value(path));
+  const auto keep = [&]() -> std::string {
+    if (question.current.empty()) return wording.needed;
+    return wording.fits ? accept(path, node_of_answer(entry, question.current), wording, true) : "";
+  };
+  const auto take = [&](const std::string& answer) -> std::string {
     const std::string chosen = spelled(answer, question.choices);
-    if (draft_.has(path) && chosen == shown_answer(entry, before)) {
+    if (draft_.has(path) && chosen == before) {
       draft_.hold(path);
-      return "";
+      return keep();
     }
     if (question.kind == Question::Kind::kTruth && !parse_bool(answer)) return "Please enter yes or no.";
-    std::string why = draft_.set(path, node_of(entry, chosen));
-    if (why.empty() && wording.refuse) why = wording.refuse(draft_.config);
-    if (!why.empty()) draft_.assign(path, before);
-    return why;
-  });
-  if (answered) return;
-  if (question.current != shown_answer(entry, before)) draft_.set(path, node_of_answer(entry, question.current));
+    return accept(path, node_of(entry, chosen), wording, interview_.was_refused(question.text, answer));
+  };
+  if (interview_.ask(question, take, keep)) return;
+  if (question.current != before) draft_.set(path, node_of_answer(entry, question.current));
   draft_.hold(path);
 }
 
@@ -86,7 +99,9 @@ std::string Asker::choice(const std::string& text, const std::string& current,
                           const std::vector<std::string>& choices) {
   std::string answer = current;
   interview_.ask({text, current, choices, Question::Kind::kChoice}, [&](const std::string& word) -> std::string {
-    const std::string chosen = spelled(word, choices);
+    std::string chosen = spelled(word, choices);
+    for (const std::string& full : choices)
+      if (full.starts_with(lower(word) + ":")) chosen = full;
     if (!contains(choices, chosen)) return fmt::format("Please choose one of them; is '{}'.", shown(word));
     answer = chosen;
     return "";
@@ -103,26 +118,71 @@ void Asker::number(const std::string& text, int64_t& value) {
   });
 }
 
-std::optional<ModelDescription> Asker::model() const {
+void Asker::text(const std::string& text, const std::string& current, const Interview::Take& take) {
+  interview_.ask({text, current, {}}, take, [&] { return take(current); });
+}
+
+std::optional<ModelDescription> Asker::described_model() const {
   const ModelConfig& model = draft_.config.model;
   if (!around_.describe_model || (model.path.empty() && model.config.empty())) return std::nullopt;
-  return around_.describe_model(model.path.empty() ? model.config : opened(model.path));
+  return around_.describe_model(model.path.empty() ? model.config : opened_or_cached(model.path),
+                                name_of(draft_.config.data.task));
+}
+
+std::optional<ModelDescription> Asker::model() const {
+  auto model = described_model();
+  if (model && !model->error.empty()) model.reset();
+  return model;
+}
+
+std::optional<TokenizerDescription> Asker::tokenizer() const {
+  const std::string& own = draft_.config.tokenizer.path;
+  const std::string& path = own.empty() ? draft_.config.model.path : own;
+  if (!around_.describe_tokenizer || path.empty()) return std::nullopt;
+  return around_.describe_tokenizer(opened_or_cached(path));
+}
+
+std::optional<DataDescription> Asker::data() const {
+  if (!around_.describe_data || draft_.config.data.train.path.empty()) return std::nullopt;
+  DataConfig data = draft_.config.data;
+  for (std::string& path : data.train.path) path = opened(path);
+  return around_.describe_data(data);
 }
 
 std::string Asker::opened(const std::string& path) const {
   return absolute_path(path, around_.folder);
 }
 
-/// A path is typed as it is seen from here.
+std::string Asker::opened_or_cached(const std::string& path) const {
+  const std::string absolute = opened(path);
+  std::error_code ignored;
+  const std::string cached = std::filesystem::exists(absolute, ignored) ? "" : hub_folder(path);
+  return cached.empty() ? absolute : cached;
+}
+
+/// A path is typed as it is seen from here, perhaps in quotes as for a shell. A name of the Hub stays as it is, unless
+/// a folder is called so.
+std::string Asker::path_of(const Entry& entry, std::string answer) const {
+  const char quote = answer.empty() ? ' ' : answer.front();
+  if (answer.size() > 1 && (quote == '"' || quote == '\'') && answer.back() == quote)
+    answer = answer.substr(1, answer.size() - 2);
+  while (answer.size() > 1 && answer.ends_with('/')) answer.pop_back();
+  if (around_.here == around_.folder || answer.empty() || answer.front() == '~' || contains(entry.keywords, answer))
+    return answer;
+  const std::string absolute = absolute_path(answer, around_.here);
+  std::error_code ignored;
+  return entry.hub && is_hub_name(answer) && !std::filesystem::exists(absolute, ignored) ? answer : absolute;
+}
+
 Node Asker::node_of(const Entry& entry, const std::string& answer) const {
+  if (!entry.path) return node_of_answer(entry, answer);
+  const std::string whole = path_of(entry, answer);
+  std::error_code ignored;
+  const bool is_list = entry.kind.type == Type::kTexts;
+  if (is_list && std::filesystem::exists(opened(whole), ignored)) return Node::list({whole});  // commas in its name
+  if (!is_list) return Node::scalar(whole);
   Node node = node_of_answer(entry, answer);
-  if (!entry.path || around_.here == around_.folder) return node;
-  auto moved = [&](Node& text) {
-    const bool keyword = contains(entry.keywords, text.text);
-    if (!keyword && !text.text.empty() && text.text.front() != '~') text.text = absolute_path(text.text, around_.here);
-  };
-  if (node.is_scalar()) moved(node);
-  for (Node& item : node.items) moved(item);
+  for (Node& item : node.items) item.text = path_of(entry, item.text);
   return node;
 }
 

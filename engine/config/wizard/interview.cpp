@@ -3,6 +3,15 @@
 #include <algorithm>
 
 namespace trainer::config {
+namespace {
+
+std::string indented(const std::string& text) {
+  std::string out = "  ";
+  for (const char c : text) out += c == '\n' ? "\n  " : std::string(1, c);
+  return out;
+}
+
+}  // namespace
 
 void Interview::conduct(const std::function<void()>& questions) {
   for (bool done = false; !done;) {
@@ -15,7 +24,7 @@ void Interview::conduct(const std::function<void()>& questions) {
   }
 }
 
-bool Interview::ask(Question question, const Take& take) {
+bool Interview::ask(Question question, const Take& take, const Keep& keep) {
   if (is_replaying()) {
     const Replied& reply = replies_[next_++];
     if (reply.answer) take(*reply.answer);
@@ -30,19 +39,22 @@ bool Interview::ask(Question question, const Take& take) {
       continue;
     }
     ended_ = ended_ || answer.kind == Answer::Kind::kEnd;
-    if (answer.kind != Answer::Kind::kGiven) {
-      if (!earlier) return remember(question, std::nullopt);
-      answer.text = *earlier;
-    }
-    const std::string why = take(answer.text);
-    if (why.empty()) return remember(question, answer.text);
-    if (ended_) return remember(question, std::nullopt);
-    prompter_.say("  " + why);
+    const bool kept = answer.kind != Answer::Kind::kGiven && !earlier;
+    if (answer.kind != Answer::Kind::kGiven && earlier) answer.text = *earlier;
+    const std::string why = !kept ? take(answer.text) : keep && !ended_ ? keep() : "";
+    if (why.empty() || ended_)
+      return remember(question, kept || !why.empty() ? std::nullopt : std::optional(answer.text));
+    if (!kept) refused_.insert({question.text, answer.text});
+    prompter_.say(indented(why));
   }
 }
 
 void Interview::say(const std::string& line) {
   if (!is_replaying() && !ended_) prompter_.say(line);
+}
+
+bool Interview::was_refused(const std::string& question, const std::string& answer) const {
+  return refused_.contains({question, answer});
 }
 
 std::optional<std::string> Interview::earlier_answer(const Question& question) const {

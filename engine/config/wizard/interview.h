@@ -5,7 +5,9 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/config/wizard/prompter.h"
@@ -21,8 +23,14 @@ class Interview {
 
   /// Why an answer is not acceptable, or "" after taking it.
   using Take = std::function<std::string(const std::string& answer)>;
-  /// Asks until `take` accepts. False when the user keeps what is there: `take` is not called then.
-  bool ask(Question question, const Take& take);
+  /// Why what is there can't be kept, or "".
+  using Keep = std::function<std::string()>;
+  /// Asks until `take` accepts. False when the user keeps what is there: `take` is not called then. At the end of the
+  /// input everything is kept.
+  bool ask(Question question, const Take& take, const Keep& keep = {});
+
+  /// True when this answer to the question was refused before: who repeats it means it.
+  bool was_refused(const std::string& question, const std::string& answer) const;
 
   void say(const std::string& line);
 
@@ -41,8 +49,9 @@ class Interview {
 
   Prompter& prompter_;
   std::vector<Replied> replies_;
-  std::size_t next_ = 0;                        // of replies_, while they are gone through again
-  std::map<std::string, std::string> earlier_;  // answers that the user went back from, by question
+  std::size_t next_ = 0;                                   // of replies_, while they are gone through again
+  std::map<std::string, std::string> earlier_;             // answers that the user went back from, by question
+  std::set<std::pair<std::string, std::string>> refused_;  // questions and answers
   bool ended_ = false;
 };
 

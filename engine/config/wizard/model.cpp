@@ -30,7 +30,16 @@ std::optional<ModelDescription> parse_description(const std::string& json) {
   try {
     const auto parsed = nlohmann::json::parse(json);
     ModelDescription model;
+    model.error = parsed.value("error", "");
+    if (!model.error.empty()) return model;
     model.class_name = parsed.at("class");
+    model.family = parsed.value("family", "");
+    model.tasks = parsed.value("tasks", model.tasks);
+    model.classes = parsed.value("classes", model.classes);
+    model.labels = parsed.value("labels", model.labels);
+    model.adaptable = parsed.value("adaptable", model.adaptable);
+    model.vocabulary = parsed.value("vocabulary", int64_t{0});
+    model.positions = parsed.value("positions", int64_t{0});
     model.parameters = parsed.at("parameters");
     for (const auto& [name, count] : parsed.at("blocks").items()) model.blocks.emplace_back(name, count);
     model.lora_targets = parsed.at("lora_targets");

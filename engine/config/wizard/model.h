@@ -16,11 +16,19 @@ struct ModelDescription {
     int64_t out = 0, in = 0;
   };
 
+  std::string error;  // why this build can't train it; then nothing else is said
   std::string class_name;
+  std::string family;              // "llama"; "" when it is not known
+  std::vector<std::string> tasks;  // that the family trains for; empty when they are not known
   int64_t parameters = 0;
   std::vector<std::pair<std::string, int64_t>> blocks;  // class and number
   std::vector<std::string> lora_targets;                // the usual ones
   std::vector<LinearLayers> linear_layers;
+  std::vector<std::string> classes;    // of its modules; empty when they are not known
+  std::vector<std::string> labels;     // of a folder that classifies already; else empty
+  std::vector<std::string> adaptable;  // names of layers that can have an adapter; empty when they are not known
+  int64_t vocabulary = 0;              // 0: none, or not known
+  int64_t positions = 0;               // tokens of a sample at most; 0: any number, or not known
 
   /// "T5ForConditionalGeneration, 222.9 million parameters, 24 x T5Block"
   std::string text() const;

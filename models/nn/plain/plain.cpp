@@ -7,7 +7,8 @@
 namespace trainer::nn {
 namespace {
 
-std::atomic<int> everywhere{0};  // how many ask for it
+std::atomic<int> everywhere{0};      // how many ask for it
+thread_local int t_dry_devices = 0;  // a dry run has one thread: autograd too stays on it for tensors without values
 
 bool asked_by_environment() {
   static const bool asked = [] {
@@ -21,7 +22,7 @@ bool asked_by_environment() {
 
 bool runs_plain(const at::Tensor& x) {
   if (everywhere > 0 || asked_by_environment()) return true;
-  return !x.is_cpu() && !x.is_meta();
+  return x.is_meta() ? t_dry_devices > 0 : !x.is_cpu();
 }
 
 PlainEverywhere::PlainEverywhere() {
@@ -30,6 +31,14 @@ PlainEverywhere::PlainEverywhere() {
 
 PlainEverywhere::~PlainEverywhere() {
   --everywhere;
+}
+
+DryDevice::DryDevice() {
+  ++t_dry_devices;
+}
+
+DryDevice::~DryDevice() {
+  --t_dry_devices;
 }
 
 }  // namespace trainer::nn

@@ -113,6 +113,40 @@ a{# note #}b{#- note -#} c {{- 1 -}} d  {%- if true -%}  e  {%- endif -%}  f
 {{ 'a'|upper ~ 'b'|upper }} {{ (1, 2)|length + 3 }} {{ 'abc'|first|upper }} {{ -1|abs }} {{ 'x'.upper()|lower }} {{ [3,1]|sort|first }}
 {{ 1 if 2 in [2] and not 3 in [4] else 5 }} {{ 'a' if missing is defined else 'b' }} {{ missing is defined or true }} {{ 1 is not string }}
 {{ [1,2,] }} {{ {'a':1,} }} {{ (1) }} {{ 1, 2 }} {{ [[1,2],[3]][0][1] }} {{ {'a':[1,2]}.a.1 }} {{ (1,2).0 }}
+{{ none | select | list }}{{ '' | selectattr('a') | list }}{{ 0 | reject('odd') | list }}{{ false | rejectattr('a', 'eq', 1) | list }}{{ none | map('upper') | list }}{{ missing | map(attribute='a') | list }}
+{{ none | selectattr('a', 'nothing_such') | list }} {{ [] | select('nothing_such') | list }} {{ {} | map('nothing_such') | list }}
+{{ [1] | select('nothing_such') | list }}
+{{ [1] | map('nothing_such') | list }}
+{{ none | list }}
+{{ none | unique | list }}
+{{ 5 | select | list }}
+{{ '<b>' | safe ~ '<i>' }} {{ ('<b>' | safe) + '<i>' }} {{ '&"' + ('<b>' | safe) }} {{ ('a' | safe) * 2 + '<' }} {{ '<' + ('x' | safe) + "'" }} {{ 5 | safe + '>' }} {{ missing | safe + '>' }}
+{{ (' <b> ' | safe | trim) + '<' }} {{ ('b' | safe).upper() + '<' }} {{ ('b' | safe | upper) + '<' }} {{ ('b' | safe | title) + '<' }} {{ ('bc' | safe)[1:] + '<' }} {{ ('bc' | safe)[0] + '<' }} {{ ('b' | safe | string) + '<' }} {{ ('b\nc' | safe | indent) + '<' }}
+{{ ('b-c' | safe).split('-')[0] + '<' }} {{ ('a' | safe).replace('a', '<') }} {{ 'a' | safe | replace('a', '<') + '<' }} {{ ('<' | safe).join(['>', 'x' | safe]) }} {{ ['<', 'b' | safe] | join('>') }} {{ ['a' | safe] }} {{ {'k': 'a' | safe} }} {{ ('ab' | safe | reverse) + '<' }} {{ ('ab' | safe | first) + '<' }}
+{{ '<' | e }} {{ '<' | escape | e }} {{ '<' | escape | forceescape }} {{ 5 | e }} {{ none | e }} {{ ('<' | e) + '<' }} {{ ('a' | safe) == 'a' }} {{ {'a': 1}['a' | safe] }} {{ 'a' | safe | tojson }} {{ ('a' | safe) is string }} {{ 'a' in ('ab' | safe) }} {% set x %}<{% endset %}{{ x + '<' }}
+{% filter upper %}a{{ 1 + 1 }}b{% endfilter %} {% filter trim | replace('a', 'b') %} aXa {% endfilter %}|{% filter indent(2, true) %}a{{ '\n' }}b{% endfilter %}
+{% filter nothing_such %}a{% endfilter %}
+{% filter %}a{% endfilter %}
+{% macro m(a, b=2) %}{{ a }}{{ b }}{{ varargs }}{{ kwargs }}{% endmacro %}{{ m(1) }} {{ m(1, 2, 3, 4) }} {{ m(1, c=5) }} {{ m(*[7, 8, 9]) }} {{ m(**{'a': 1, 'z': 2}) }} {{ m(0, *(1, 2), **{'q': 3}) }}
+{% macro m(a, b=2) %}{{ a }}{{ b }}{% endmacro %}{{ m(*[1, 2]) }} {{ m(*[], **{'b': 5}) }} {{ m(1, *[2], **{}) }} {{ dict(**{'a': 1}) }} {{ range(*[1, 4]) | list }} {{ 'a-b'.split(*['-']) }} {{ 'ab' | replace(*['a', 'b']) }}
+{% macro m(a) %}{{ a }}{% endmacro %}{{ m(*[1, 2]) }}
+{% macro m(a) %}{{ a }}{% endmacro %}{{ m(**{'b': 1}) }}
+{% if false %}{{ 1 | nothing_such }}{% endif %}{{ 1 if true else (2 | nothing_such) }}{% if true or 1 is nothing_such %}a{% endif %}
+{% if true %}{{ 1 | nothing_such }}{% endif %}
+{% if false %}{% for i in [1] %}{{ i | nothing_such }}{% endfor %}{% endif %}
+{% if false %}{% for i in [1] %}{% if i %}{{ i | nothing_such }}{% endif %}{% endfor %}{% endif %}b
+{% if false %}{% set x | nothing_such %}{% endset %}{% endif %}
+{% macro m() %}{{ 1 | nothing_such }}{% endmacro %}
+{{ 'a{}b{}'.format(1, none) }} {{ '{1}{0}{1}'.format('x', [2]) }} {{ '{k}{{}}'.format(k=1.5) }} {{ '{}'.format(1, 2, z=3) }} {{ ('<{}>' | safe).format('<') }}
+{{ '{}'.format() }}
+{{ '{'.format(1) }}
+{{ '}'.format(1) }}
+{{ dict(*1) }}
+{{ dict(**[1]) }}
+{{ dict(*[], 1) }}
+{{ dict(**{}, *[]) }}
+{{ dict(a=1, *[{'b': 2}]) }}
+{% macro m(*a) %}{% endmacro %}
 {{ 1 + missing }}
 {{ missing.a }}
 {{ missing() }}

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Compares the program's tokenizers with `tokenizers` on many strings: ids, and the text decoded from them.
+"""Compares the program's tokenizers with another library's on many strings: ids, and the text decoded from them.
 
-Needs tokenizers==0.23.3. compare_tokenizers.py [--strings N] [--seed N] TRAINER_BINARY [FOLDER …]
-FOLDERs have a tokenizer.json, or GPT-2's files (default: those of json/ here). First every character that Unicode 14 knows, alone between two
+Needs tokenizers==0.23.3. compare_tokenizers.py [--with LIBRARY] [--strings N] [--seed N] TRAINER_BINARY [FOLDER …]
+--with tokenizers (the default): FOLDERs have a tokenizer.json, or GPT-2's files (default: those of json/ here)
+--with transformers: what AutoTokenizer makes of a folder, as of one that `trainer` has saved
+--with sentencepiece: FOLDERs have a .model; ids only, with sentencepiece for the text between special tokens
+First every character that Unicode 14 knows, alone between two
 letters; characters that differ there (libraries know different versions of Unicode) are named, and left out of what
 follows: N (a million) strings, half of them of real texts, half random ones of all planes, marks, emoji, controls, long runs
 and added tokens. Exit status 1 when one of these differs.
@@ -12,6 +15,7 @@ import argparse
 import json
 import pathlib
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -102,8 +106,68 @@ class Program:
         return done.stdout.decode("utf-8").split("\n")[:-1]
 
 
-def load(folder):
+class Encoding:
+    def __init__(self, ids):
+        self.ids = ids
+
+
+class SentencePiece:
+    """A .model with its control pieces as special tokens, each part between them encoded on its own."""
+
+    def __init__(self, folder):
+        from sentencepiece import SentencePieceProcessor, sentencepiece_model_pb2
+        path = next(path for name in ("spiece.model", "tokenizer.model") if (path := folder / name).exists())
+        config = json.loads((folder / "tokenizer_config.json").read_text())
+        self.legacy, self.around = config.get("legacy", True), (config.get("add_bos_token"), config.get("add_eos_token"))
+        self.pieces = SentencePieceProcessor(model_file=str(path))
+        proto = sentencepiece_model_pb2.ModelProto.FromString(path.read_bytes())
+        proto.normalizer_spec.add_dummy_prefix = False
+        self.following = SentencePieceProcessor(model_proto=proto.SerializeToString())
+        self.special = {piece.piece: id for id, piece in enumerate(proto.pieces) if piece.type in (2, 3)}
+        added = {token["content"]: token | {"id": int(id)} for id, token in config.get("added_tokens_decoder", {}).items()}
+        self.special |= {text: token["id"] for text, token in added.items()}
+        strip = lambda text, side: r"\s*" if added.get(text, {}).get(side) else ""
+        patterns = [strip(text, "lstrip") + re.escape(text) + strip(text, "rstrip")
+                    for text in sorted(self.special, key=len, reverse=True)]
+        self.cut = re.compile("(" + "|".join(patterns) + ")")
+
+    def get_added_tokens_decoder(self):
+        return {id: Token(text) for text, id in self.special.items()}
+
+    def part(self, text, is_first):
+        if is_first or self.legacy:
+            return self.pieces.encode(text)
+        guard = "\ue000"  # in no piece: keeps a space in front of the text from being stripped
+        found = self.following.encode(guard + text, return_type="proto").pieces
+        ours = lambda piece: piece.begin >= len(guard.encode()) or (piece.piece[0] == guard and piece.piece != guard)
+        return [piece.id for piece in found if ours(piece)]
+
+    def encode(self, text):
+        ids = [self.pieces.bos_id()] if self.around[0] else []
+        at = 0
+        for part in self.cut.split(text):
+            if part:
+                special = self.special.get(part.strip()) if self.cut.fullmatch(part) else None
+                ids += self.part(part, at == 0) if special is None else [special]
+            at += len(part)
+        return ids + ([self.pieces.eos_id()] if self.around[1] else [])
+
+    def encode_batch_fast(self, texts):
+        return [Encoding(self.encode(text)) for text in texts]
+
+
+class Token:
+    def __init__(self, content):
+        self.content = content
+
+
+def load(folder, library):
     """The tokenizer in a folder: tokenizer.json, or GPT-2's vocab.json and merges.txt."""
+    if library == "sentencepiece":
+        return SentencePiece(folder)
+    if library == "transformers":
+        from transformers import AutoTokenizer
+        return AutoTokenizer.from_pretrained(folder).backend_tokenizer
     if (folder / "tokenizer.json").exists():
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         tokenizer.no_truncation()
@@ -121,6 +185,8 @@ def differences(tokenizer, program, strings):
     theirs = [encoding.ids for encoding in tokenizer.encode_batch_fast(strings)]
     ours = [json.loads(line) for line in program.run(strings)]
     found = [(text, a, b) for text, a, b in zip(strings, ours, theirs, strict=True) if a != b]
+    if isinstance(tokenizer, SentencePiece):
+        return found
     theirs_text = tokenizer.decode_batch(theirs)
     plain = [i for i, text in enumerate(theirs_text) if "\n" not in text]
     ours_text = program.run([json.dumps(theirs[i]) for i in plain], "--decode")
@@ -138,8 +204,8 @@ def ranges(chars):
     return " ".join(f"{a:X}-{b:X}" if a != b else f"{a:X}" for a, b in runs)
 
 
-def compare(binary, folder, count, seed):
-    tokenizer = load(pathlib.Path(folder))
+def compare(binary, folder, count, seed, library):
+    tokenizer = load(pathlib.Path(folder), library)
     program = Program(binary, folder)
     known = [chr(c) for c in range(1, 0x110000) if c != 10 and unicodedata.category(chr(c)) not in ("Cn", "Cs", "Co")]
     alone = {f"x{c}y": c for c in known}
@@ -157,19 +223,21 @@ def compare(binary, folder, count, seed):
         compared += len(batch)
         different += len(found)
         for text, ours, theirs in found[:3]:
-            print(f"  {text!r}\n    here: {ours}\n    tokenizers: {theirs}")
+            print(f"  {text!r}\n    here: {ours}\n    {library}: {theirs}")
     print(f"{folder}: {compared} strings, {different} differences", flush=True)
     return different
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--with", dest="library", choices=["tokenizers", "transformers", "sentencepiece"],
+                        default="tokenizers")
     parser.add_argument("--strings", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("binary")
     parser.add_argument("folders", nargs="*", default=sorted(str(path.parent) for path in HERE.glob("json/*/tokenizer.json")))
     arguments = parser.parse_args()
-    sys.exit(any([compare(arguments.binary, folder, arguments.strings, arguments.seed) for folder in arguments.folders]))
+    sys.exit(any([compare(arguments.binary, folder, arguments.strings, arguments.seed, arguments.library) for folder in arguments.folders]))
 
 
 if __name__ == "__main__":

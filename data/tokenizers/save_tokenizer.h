@@ -1,0 +1,24 @@
+// A tokenizer's files for those who read a saved model.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "data/tokenizers/tokenizer.h"
+
+namespace trainer::data {
+
+/// A file of a tokenizer's folder.
+struct TokenizerFile {
+  std::string name, content;
+};
+
+/// The tokenizer's files, with what transformers needs to give the same ids and texts: its tokenizer_json(), and
+/// `chat_template` (the tokenizer's own where "") in tokenizer_config.json. Errors: InputError, MachineError.
+std::vector<TokenizerFile> files_for_readers(const Tokenizer& tokenizer, const std::string& chat_template);
+
+/// Writes them into a folder that exists. Errors: as above.
+void save_tokenizer(const Tokenizer& tokenizer, const std::string& chat_template, const std::filesystem::path& folder);
+
+}  // namespace trainer::data

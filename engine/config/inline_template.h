@@ -1,0 +1,13 @@
+// Templates that stand in the configuration itself.
+#pragma once
+
+#include <string_view>
+
+namespace trainer::config {
+
+/// True when `data.chat_template` is the Jinja template itself, not the name of a file or of a built-in one.
+inline bool is_inline_template(std::string_view text) {
+  return text.find("{{") != std::string_view::npos || text.find("{%") != std::string_view::npos;
+}
+
+}  // namespace trainer::config

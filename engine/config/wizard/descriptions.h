@@ -1,0 +1,38 @@
+// What the wizard wants to know about a tokenizer and a file of samples.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace trainer::config {
+
+struct TokenizerDescription {
+  std::string error;  // why it can't be used; then nothing else is said
+  int64_t size = 0;
+  bool chat_template = false;          // of its own
+  std::vector<std::string> templates;  // that this build brings
+};
+
+struct DataDescription {
+  std::string error;      // why it can't be read; then nothing else is said
+  std::string format;     // by data.train.format's names; never auto
+  bool by_ending = true;  // `auto` comes to the same
+  std::string delimiter, encoding;
+  std::vector<std::string> columns;  // that every record has
+  std::vector<std::string> names;    // suggested, for columns that the file has no names for
+  std::string dialogue = "none";     // by data.dialogue's names
+  std::string messages;
+  std::vector<std::string> labels;    // in the column data.target, of sequence_classification
+  int64_t features = 0, classes = 0;  // of images
+
+  /// "csv, columns: text, label"
+  std::string text() const;
+};
+
+/// Read what `trainer-prepare describe-…` prints; nothing when it isn't that.
+std::optional<TokenizerDescription> parse_tokenizer(const std::string& json);
+std::optional<DataDescription> parse_data(const std::string& json);
+
+}  // namespace trainer::config

@@ -1,0 +1,85 @@
+#include "engine/prepare/class_names.h"
+
+#include <optional>
+
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/base/errors.h"
+#include "engine/base/files.h"
+#include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/checkpoint/contents.h"
+
+namespace trainer::prepare {
+namespace {
+
+namespace fs = std::filesystem;
+using Names = std::vector<std::string>;
+
+constexpr int64_t kMaxConfig = int64_t{1} << 20;
+
+/// The classes of a config.json's id2label, in the order of their numbers; none where it has none.
+Names names_in(const std::string& config_json) {
+  const auto json = nlohmann::json::parse(config_json, nullptr, false);
+  const auto found = json.is_object() ? json.find("id2label") : json.end();
+  if (!json.is_object() || found == json.end() || !found->is_object()) return {};
+  Names names;
+  for (size_t i = 0; i < found->size(); ++i) {
+    const auto name = found->find(std::to_string(i));
+    if (name == found->end() || !name->is_string()) return {};
+    names.push_back(name->get<std::string>());
+  }
+  return names;
+}
+
+Names names_in_folder(const fs::path& folder) {
+  const fs::path file = folder / "config.json";
+  return fs::exists(file) ? names_in(read_file(file, kMaxConfig)) : Names();
+}
+
+/// Where the run may go on from, the best first.
+std::vector<fs::path> checkpoints_of(const config::Config& config) {
+  const std::string& choice = config.checkpoint.resume_from_checkpoint;
+  if (choice == "false") return {};
+  if (choice != "auto" && choice != "true") return {choice};
+  std::vector<fs::path> folders;
+  for (const checkpoint::Found& found : checkpoint::find_checkpoints(config.output_dir))
+    folders.insert(folders.begin(), found.folder);
+  return folders;
+}
+
+std::optional<checkpoint::Contents> contents_of(const fs::path& folder) {
+  try {
+    return checkpoint::read_contents(folder);
+  } catch (const Error&) {
+    return std::nullopt;  // it is passed over, or said to be damaged, when it is loaded
+  }
+}
+
+void check_configured(const Names& configured, const SettledClasses& settled) {
+  if (configured.empty() || settled.checkpoint.empty() || configured == settled.names) return;
+  throw ConfigError(
+      "data.labels is {}, but {} was saved with the classes {}: the model's outputs are in that order.\n  Give the "
+      "classes as the checkpoint has them, or start anew in another output_dir.",
+      fmt::join(configured, ", "), settled.checkpoint.string(), fmt::join(settled.names, ", "));
+}
+
+}  // namespace
+
+SettledClasses settled_classes(const config::Config& config) {
+  SettledClasses settled;
+  for (const fs::path& folder : checkpoints_of(config)) {
+    const auto contents = contents_of(folder);
+    if (!contents) continue;
+    // Earlier versions recorded no classes, and sorted all names as text: beside an adapter nothing else says so.
+    settled = {contents->classes, data::LabelOrder::kAsText, folder};
+    if (settled.names.empty()) settled.names = names_in_folder(folder);
+    break;
+  }
+  check_configured(config.data.labels, settled);
+  if (!settled.names.empty()) return settled;
+  const config::ModelConfig& model = config.model;
+  return {model.path.empty() ? names_in(model.config) : names_in_folder(model.path), settled.order, {}};
+}
+
+}  // namespace trainer::prepare

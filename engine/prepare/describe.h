@@ -1,0 +1,17 @@
+// What the wizard asks about files that no configuration describes yet.
+#pragma once
+
+#include <string>
+
+#include "engine/config/plan.h"
+
+namespace trainer::prepare {
+
+/// The samples of `data.train`, as JSON: their format, columns, dialogues (data/describe_source.h); or {"error":
+/// message} when they can't be read.
+std::string describe_data(const config::Plan& plan);
+
+/// The tokenizer of the plan, as JSON: its size and whether it brings a chat template; or {"error": message}.
+std::string describe_tokenizer(const config::Plan& plan);
+
+}  // namespace trainer::prepare

@@ -1,0 +1,107 @@
+#include "engine/base/screen.h"
+
+#include <fcntl.h>
+#include <pty.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "engine/base/file_descriptor.h"
+#include "engine/base/log.h"
+
+namespace trainer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+struct Pipe {
+  FileDescriptor reader, writer;
+
+  explicit Pipe(int flags = 0) {
+    int ends[2];
+    EXPECT_EQ(pipe2(ends, O_CLOEXEC | flags), 0);
+    reader.reset(ends[0]);
+    writer.reset(ends[1]);
+  }
+};
+
+/// Reads to the end, slowly at first.
+std::string read_late(int fd) {
+  std::this_thread::sleep_for(100ms);
+  fcntl(fd, F_SETFL, 0);
+  std::string text;
+  char bytes[4096];
+  for (ssize_t count; (count = read(fd, bytes, sizeof bytes)) > 0;) text.append(bytes, static_cast<size_t>(count));
+  return text;
+}
+
+TEST(Screen, ANonBlockingOneGetsEverything) {
+  Pipe pipe(O_NONBLOCK);
+  const std::string text(1'000'000, 'x');
+  std::string got;
+  std::thread reader([&] { got = read_late(pipe.reader.get()); });
+  screen::write(pipe.writer.get(), text);
+  pipe.writer.reset();
+  reader.join();
+  EXPECT_EQ(got, text);
+}
+
+TEST(Screen, AFullDeviceAndAClosedDescriptorAreIgnored) {
+  const FileDescriptor full(open("/dev/full", O_WRONLY | O_CLOEXEC));
+  ASSERT_TRUE(full);
+  screen::write(full.get(), "lost");
+  screen::write(-1, "lost");
+}
+
+/// What a child does with standard error on a pipe without a reader; its wait status.
+template <class F>
+int status_without_reader(const F& act) {
+  const pid_t child = fork();
+  if (child == 0) {
+    Pipe pipe;
+    pipe.reader.reset();
+    dup2(pipe.writer.get(), STDERR_FILENO);
+    act();
+    _exit(7);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+TEST(Screen, AReaderThatHasGoneEndsOnlyWhoDoesNotOutliveIt) {
+  const int outlived = status_without_reader([] {
+    screen::outlive();
+    screen::error("lost");
+    log::warning("lost");
+  });
+  EXPECT_TRUE(WIFEXITED(outlived) && WEXITSTATUS(outlived) == 7) << outlived;
+  const int ended = status_without_reader([] { screen::error("lost"); });
+  EXPECT_TRUE(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGPIPE) << ended;
+}
+
+/// A pipe, or a terminal, that nobody reads.
+TEST(Screen, OneThatTakesNothingHoldsNobodyForLong) {
+  Pipe pipe;
+  int ours = -1, terminal = -1;
+  ASSERT_EQ(openpty(&ours, &terminal, nullptr, nullptr, nullptr), 0);
+  const FileDescriptor close_ours(ours), close_terminal(terminal);
+  const std::string text(1'000'000, 'x');
+  const auto begin = Clock::now();
+  screen::write(pipe.writer.get(), text);
+  const auto waited = Clock::now() - begin;
+  EXPECT_GE(waited, 5s);
+  screen::write(terminal, text);  // nobody waits a second time, for this screen or another
+  screen::write(pipe.writer.get(), text);
+  EXPECT_LT(Clock::now() - begin - waited, 4s);
+  pipe.writer.reset();
+  EXPECT_GT(read_late(pipe.reader.get()).size(), 4096U);
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,229 @@
+"""`trainer config` as users meet it: what it writes for each family and task passes `check` and trains."""
+
+import gzip
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import struct
+import subprocess
+import time
+import unittest
+
+from support import PATIENCE, SAMPLES, TRAINER, EndToEnd, merged, read_lines
+
+SIZES = {"vocab_size": 420, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1,
+         "num_attention_heads": 2, "max_position_embeddings": 128}
+GROUPED = {**SIZES, "num_key_value_heads": 1}
+MODELS = {
+    "t5": {"vocab_size": 420, "d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 1, "num_heads": 2},
+    "llama": GROUPED, "mistral": GROUPED, "qwen2": GROUPED, "qwen3": {**GROUPED, "head_dim": 8},
+    "gpt2": {"vocab_size": 420, "n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 128},
+    "bert": SIZES,
+    "mlp": {"input_size": 16, "hidden_sizes": [8], "num_labels": 3},
+}
+TASKS = {"t5": ["seq2seq_lm"], "bert": ["sequence_classification"], "mlp": ["image_classification"],
+         **{family: ["causal_lm", "sequence_classification"] for family in ("llama", "mistral", "qwen2", "qwen3", "gpt2")}}
+QUESTION = re.compile(r"(\]: |\? |: )$")
+
+DIALOGUES = {
+    "messages.jsonl": {"messages": [{"role": "user", "content": "How are the harvests?"},
+                                    {"role": "assistant", "content": "They held steady."}]},
+    "sharegpt.jsonl": {"conversations": [{"from": "human", "value": "How are the harvests?"},
+                                         {"from": "gpt", "value": "They held steady."}]},
+    "turns.jsonl": {"chat": [{"role": "user", "content": "How are the harvests?"},
+                             {"role": "assistant", "content": "They held steady."}]},
+    "alpaca.jsonl": {"instruction": "Describe the harvests.", "input": "", "output": "They held steady."},
+}
+
+
+class Wizard(EndToEnd):
+    """Answers questions that contain a text; presses Enter at the others."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.images = cls.shared / "images"
+        cls.images.mkdir()
+        pixels, labels = bytes(range(160)) * 2, bytes([0, 1, 2, 1] * 5)
+        (cls.images / "train-images-idx3-ubyte").write_bytes(struct.pack(">iiii", 0x803, 20, 4, 4) + pixels)
+        with gzip.open(cls.images / "train-labels-idx1-ubyte.gz", "wb") as file:
+            file.write(struct.pack(">ii", 0x801, 20) + labels)
+
+    @classmethod
+    def model(cls, family):
+        """A tiny folder with weights and, but for images, a tokenizer."""
+        folder = cls.shared / family
+        if folder.exists():
+            return folder
+        task = TASKS[family][0]
+        images = {"data": {"task": task, "train": {"path": str(cls.images), "format": "mnist"}}}
+        texts = {"tokenizer": {"path": str(cls.tokenizer)},
+                 "data": {"task": task, "train": {"path": str(SAMPLES), "format": "delimited"},
+                          "source": "source", "target": "target", "max_samples": 20}}
+        job = merged({"distributed_type": "NO", "use_cpu": True, "output_dir": str(folder),
+                      "model": {"config": {"model_type": family, **MODELS[family]}},
+                      "training": {"max_steps": 1}, "checkpoint": {"save_steps": 0}}, images if family == "mlp" else texts)
+        path = cls.shared / f"{family}.yaml"
+        path.write_text(json.dumps(job))
+        done = subprocess.run([TRAINER, "launch", "--config_file", path], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise AssertionError(done.stdout + done.stderr)
+        return folder
+
+    def converse(self, answers, terminal, name="my.yaml"):
+        """Everything `trainer config` shows. Answers to the same question, a list, are given one after the other."""
+        ours, theirs = pty.openpty() if terminal else (None, None)
+        process = subprocess.Popen([TRAINER, "config", "--config_file", name], cwd=self.folder,
+                                   stdin=theirs if terminal else subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   stdout=theirs if terminal else subprocess.PIPE,
+                                   env={**os.environ, "TERM": "xterm", "NO_COLOR": "1"}, start_new_session=True)
+        if terminal:
+            os.close(theirs)
+        source = ours if terminal else process.stdout.fileno()
+        left = {question: list(given) if isinstance(given, list) else [given] for question, given in answers.items()}
+        shown, asked = "", ""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            if not select.select([source], [], [], 1)[0]:
+                continue
+            try:
+                chunk = os.read(source, 65536).decode(errors="replace")
+            except OSError:  # the terminal's other side is closed
+                break
+            if not chunk:
+                break
+            shown, asked = shown + chunk, asked + chunk
+            waits = QUESTION.search(asked) or ("➔" in asked and asked.endswith("\r\n"))
+            if not waits:
+                continue
+            question = next((q for q in left if q in asked), None)
+            answer = left[question].pop(0) if question else ""
+            if question and not left[question]:
+                del left[question]
+            asked = ""
+            os.write(ours if terminal else process.stdin.fileno(), (answer + "\n").encode())
+        else:
+            process.kill()
+            self.fail(f"the wizard still waits after:\n{shown}")
+        process.wait()
+        if terminal:
+            os.close(ours)
+        else:
+            process.stdin.close()
+            process.stdout.close()
+        self.assertEqual(process.returncode, 0, shown)
+        self.assertEqual(left, {}, shown)
+        return shown
+
+    def check_trains(self, shown, name="my.yaml"):
+        """The file passes `check`, and two updates of it succeed."""
+        self.assertNotIn("not complete", shown)
+        path = self.folder / name
+        check = self.trainer("check", "--config_file", path).wait()
+        self.assertEqual(check.code, 0, shown + check.out + check.err)
+        self.launch(path, "--set", "training.max_steps=2", "--set", "logging.logging_steps=1")
+        self.assertEqual(len([line for line in read_lines(self.folder / "trainer_output") if "loss" in line]), 2)
+        return path.read_text()
+
+    def samples_for(self, task):
+        return self.images if task == "image_classification" else SAMPLES
+
+    def answers_for(self, family, task):
+        choices = ["seq2seq_lm", "causal_lm", "sequence_classification", "image_classification"]
+        return {"What do you want to train?": str(choices.index(task) + 1),
+                "Where does the model come from?": "1",
+                "Which model?": str(self.model(family)),
+                "Which file holds": str(self.samples_for(task))}
+
+    def test_every_family_and_task_through_a_pipe(self):
+        for family, tasks in TASKS.items():
+            for task in tasks:
+                with self.subTest(family=family, task=task):
+                    shutil.rmtree(self.folder / "trainer_output", ignore_errors=True)
+                    (self.folder / "my.yaml").unlink(missing_ok=True)
+                    text = self.check_trains(self.converse(self.answers_for(family, task), terminal=False))
+                    self.assertIn(f"task: {task}\n", text)
+
+    def test_every_task_on_a_terminal_with_lora_under_fsdp(self):
+        blocks = {"t5": "T5Block", "gpt2": "GPT2Block", "bert": "BertLayer", "mistral": "MistralDecoderLayer"}
+        for family, block in blocks.items():
+            with self.subTest(family=family):
+                shutil.rmtree(self.folder / "trainer_output", ignore_errors=True)
+                (self.folder / "my.yaml").unlink(missing_ok=True)
+                answers = {**self.answers_for(family, TASKS[family][-1]), "Which type of machine": "2",
+                           "FullyShardedDataParallel?": "y", "LoRA adapters": "Yes", "try it out": "n"}
+                text = self.check_trains(self.converse(answers, terminal=True))
+                self.assertIn(f"fsdp_transformer_layer_cls_to_wrap: {block}\n", text)
+                self.assertIn("target_modules:\n", text)
+
+    def test_images_on_a_terminal(self):
+        answers = {"What do you want to train?": "4", "Which file holds": str(self.images), "try it out": "no"}
+        text = self.check_trains(self.converse(answers, terminal=True))
+        self.assertIn("input_size: 16\n", text)
+        self.assertIn("num_labels: 3\n", text)
+
+    def test_models_from_scratch(self):
+        for number in "123":
+            with self.subTest(task=number):
+                shutil.rmtree(self.folder / "trainer_output", ignore_errors=True)
+                (self.folder / "my.yaml").unlink(missing_ok=True)
+                answers = {"What do you want to train?": number, "Where does the model come from?": "2",
+                           "Where is its tokenizer?": ["", str(self.tokenizer)], "Which file holds": str(SAMPLES)}
+                shown = self.converse(answers, terminal=False)
+                self.assertIn("The text needs a tokenizer", shown)
+                self.check_trains(shown)
+
+    def test_dialogues_are_recognized(self):
+        for name, record in DIALOGUES.items():
+            with self.subTest(file=name):
+                shutil.rmtree(self.folder / "trainer_output", ignore_errors=True)
+                (self.folder / "my.yaml").unlink(missing_ok=True)
+                self.write(name, (json.dumps(record) + "\n") * 9)
+                answers = {**self.answers_for("llama", "causal_lm"), "Which file holds": name}
+                shown = self.converse(answers, terminal=False)
+                self.assertIn("Which chat template?", shown)
+                self.check_trains(shown)
+
+    def test_a_name_of_the_hub_stays_one(self):
+        snapshot = self.shared / "hub/models--somebody--tiny/snapshots/1a2b"
+        shutil.copytree(self.model("gpt2"), snapshot, dirs_exist_ok=True)
+        (snapshot.parents[1] / "refs").mkdir(exist_ok=True)
+        (snapshot.parents[1] / "refs/main").write_text("1a2b")
+        answers = {**self.answers_for("gpt2", "causal_lm"), "Which model?": ["nobody/none", "somebody/tiny"]}
+        shown = self.converse(answers, terminal=False, name="sub/my.yaml")
+        self.assertIn("`hf download nobody/none`", shown)
+        text = self.folder.joinpath("sub/my.yaml").read_text()
+        self.assertIn("  path: somebody/tiny\n", text)
+        self.check_trains(shown, name="sub/my.yaml")
+
+    def test_what_cannot_work_is_refused_at_once(self):
+        self.write("mamba/config.json", '{"model_type": "mamba"}')
+        self.write("bare/config.json", json.dumps({"model_type": "t5", **MODELS["t5"]}))
+        self.write("a.parquet", b"PAR1\x15\x04")
+        self.write("one.csv", "text\n" + "Harvests held steady.\n" * 9)
+        self.write("two.csv", "text,label\n" + "Harvests held steady.,same\n" * 9)
+        answers = {"What do you want to train?": ["translation", "seq2seq_lm"],
+                   "Which model?": ["", "mamba", "bare", str(self.model("bert")), f"'{self.model('t5')}/'"],
+                   "Which file holds": ["", "nowhere.csv", "a.parquet", "one.csv", "two.csv"],
+                   "Which column is the input?": ["texts", ""]}
+        shown = self.converse(answers, terminal=False)
+        for told in ("Please choose one of them; is 'translation'.", "A model is needed", "model_type is 'mamba', which this version does not train",
+                     "no weights", "This is a model of type bert, which this version trains for sequence_classification",
+                     "Samples are needed", "nowhere.csv.\n  Type it again", "Parquet is not read",
+                     "There is one column only: text.", "There is no column 'texts' (did you mean 'text'?)"):
+            self.assertIn(told, shown)
+        self.assertNotIn("parquet\n", shown.split("In which format?")[1])
+        self.check_trains(shown)
+
+    def test_only_accelerates_part(self):
+        shown = self.converse({"What do you want to train?": "5"}, terminal=False)
+        text = (self.folder / "my.yaml").read_text()
+        self.assertIn("mixed_precision: 'no'\n", text)
+        self.assertNotIn("model:", text, shown)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,228 @@
+// What the memory plan of a run on GPUs says against what its tensors hold there: as memory_plan_test.cpp, where
+// tensors are not on the CPU. Each rank is a process of its own, as a process has one thread for a device's backward
+// passes.
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "engine/checkpoint/export.h"
+#include "engine/dist/device_comm.h"
+#include "engine/train/memory_plan.h"
+#include "tests/parallel/processes.h"
+#include "tests/support/device.h"
+#include "tests/support/golden_case.h"
+#include "tests/support/other_device.h"
+
+namespace trainer::testing {
+namespace {
+
+using config::DistributedType;
+using Lengths = std::vector<int64_t>;
+
+struct Family {
+  const char* name;
+  config::Task task;
+  const char* config;
+};
+const Family kLlama{
+    "LLaMA", config::Task::kCausalLm,
+    R"({"model_type": "llama", "vocab_size": 512, "hidden_size": 128, "intermediate_size": 320, "num_hidden_layers": 3,
+        "num_attention_heads": 4, "num_key_value_heads": 2})"};
+const Family kGpt2{
+    "GPT-2", config::Task::kCausalLm,
+    R"({"model_type": "gpt2", "vocab_size": 512, "n_embd": 128, "n_layer": 3, "n_head": 4, "n_positions": 512})"};
+const Family kT5{
+    "T5", config::Task::kSeq2SeqLm,
+    R"({"model_type": "t5", "vocab_size": 512, "d_model": 128, "d_kv": 32, "d_ff": 320, "num_layers": 2, "num_heads": 4})"};
+const Family kBert{
+    "BERT", config::Task::kSequenceClassification,
+    R"({"model_type": "bert", "vocab_size": 512, "hidden_size": 128, "intermediate_size": 320, "num_hidden_layers": 3,
+        "num_attention_heads": 4, "max_position_embeddings": 512, "id2label": {"0": "a", "1": "b"}})"};
+
+constexpr auto kNo = DistributedType::kNo, kDdp = DistributedType::kMultiGpu, kFsdp = DistributedType::kFsdp;
+const Lengths kRagged{60, 200, 96, 17}, kEqual{256, 256};
+constexpr int64_t kNewTokens = 4;
+
+struct Setting {
+  Family family;
+  DistributedType type = kNo;
+  bool lora = false, recompute = false, bf16 = false;
+  Lengths lengths = kRagged;
+  int64_t micro_batches = 1, tensor = 1;
+
+  int64_t ranks() const { return type == kNo ? 1 : 2; }
+  std::string name() const {
+    return fmt::format("{} {}{}{}{}{} {}x{}", family.name,
+                       type == kNo     ? "one rank"
+                       : type == kFsdp ? "FSDP"
+                                       : "DDP",
+                       tensor > 1 ? " TP" : "", lora ? " LoRA" : "", recompute ? " recompute" : "", bf16 ? " bf16" : "",
+                       lengths.size(), *std::max_element(lengths.begin(), lengths.end()));
+  }
+};
+
+config::Plan plan_of(const Setting& s) {
+  config::Plan plan;
+  config::Config& c = plan.config;
+  c.model.config = s.family.config;
+  c.data.task = s.family.task;
+  c.distributed_type = s.type;
+  c.num_processes = s.ranks();
+  c.training.gradient_checkpointing = s.recompute;
+  if (s.lora) c.lora.emplace().lora_dropout = 0.1;
+  if (s.bf16) c.mixed_precision = config::MixedPrecision::kBf16;
+  if (s.tensor > 1) c.parallelism_config.emplace().tp_size = s.tensor;
+  return plan;
+}
+
+/// As many labels as the task has for a sample: what follows, a target, or a class.
+Lengths labels_of(const Setting& s) {
+  if (s.family.task == config::Task::kCausalLm) return s.lengths;
+  return Lengths(s.lengths.size(), s.family.task == config::Task::kSeq2SeqLm ? 24 : 1);
+}
+
+train::Workload workload_of(const Setting& s) {
+  const auto sum = [](const Lengths& of) { return std::accumulate(of.begin(), of.end(), int64_t{0}); };
+  const bool causal = s.family.task == config::Task::kCausalLm;
+  const Lengths labels = labels_of(s);
+  train::Workload workload;
+  workload.training.kind = causal                                      ? data::LabelKind::kNext
+                           : s.family.task == config::Task::kSeq2SeqLm ? data::LabelKind::kTarget
+                                                                       : data::LabelKind::kClass;
+  workload.training.batches = {{s.lengths, causal ? Lengths() : labels, sum(labels)}};
+  workload.training.tokens_of_update = s.micro_batches * (sum(s.lengths) + sum(labels));
+  workload.evaluation = workload.training;
+  workload.new_tokens = workload.training.kind == data::LabelKind::kClass ? 0 : kNewTokens;
+  workload.transport = dist::Transport::kDevices;
+  return workload;
+}
+
+models::Batch real_batch(const Setting& s) {
+  std::vector<std::vector<int64_t>> sources, labels;
+  for (const int64_t n : s.lengths) sources.emplace_back(n, 5);
+  for (const int64_t n : labels_of(s)) labels.emplace_back(n, 1);
+  models::Batch batch = make_batch(sources, labels);
+  if (s.family.task == config::Task::kCausalLm) batch.target = batch.source;
+  return batch;
+}
+
+/// Bytes on the device, as one process saw them or planned them.
+struct Bytes {
+  int64_t held = 0, training = 0, evaluation = 0, saving = 0;
+};
+struct Found {
+  Bytes planned, measured;
+};
+
+Bytes planned(const Setting& s) {
+  const config::Plan plan = plan_of(s);
+  const train::MemoryPlan memory = train::plan_memory(plan, train::make_blueprint(plan), workload_of(s));
+  return {memory.held(), memory.training(), memory.evaluation, memory.saving};
+}
+
+Bytes measure(const Setting& s, dist::Comm& host, const std::string& folder) {
+  std::vector<int> all(static_cast<size_t>(host.size()));
+  std::iota(all.begin(), all.end(), 0);
+  const auto comm = dist::device_comm(host.group("device", all), nullptr, device());
+  forget_peak();
+  const int64_t before = peak_bytes();
+  const auto peak_of = [&](const auto& work) {
+    forget_peak();
+    work();
+    return peak_bytes() - before;
+  };
+  const config::Plan plan = plan_of(s);
+  const auto model = make_model(plan, *comm);
+  const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), *comm);
+  Bytes m;
+  m.held = peak_of([] {});
+  nn::Pass pass;
+  pass.training = true;
+  m.training = peak_of([&] {
+    for (int update = 0; update < 2; ++update) {
+      model->update(std::vector<models::Batch>(static_cast<size_t>(s.micro_batches), real_batch(s)), 1000, pass);
+      optimizer->step(model->logical_tensors(), 1e-3);
+      model->zero_grad();
+    }
+  });
+  m.evaluation = peak_of([&] {
+    const models::Batch batch = real_batch(s);
+    model->evaluate(batch, {});
+    if (workload_of(s).new_tokens > 0) model->generate(batch, kNewTokens, {});
+  });
+  m.saving = peak_of([&] {
+    checkpoint::export_weights(*model, folder + "/model.safetensors", [&](const parallel::LogicalTensor& tensor) {
+      return tensor.trainable || !s.lora ? tensor.name : "";
+    });
+  });
+  return m;
+}
+
+/// The most that a rank held. The plan too is made in those processes: a backward pass starts a thread for each device,
+/// which a process that is forked later would lack.
+Found found(const Setting& s) {
+  Found most;
+  for (const Found& rank : in_processes<Found>(static_cast<int>(s.ranks()), /*share_memory=*/false,
+                                               [&](dist::Comm&comm, const std::string&folder) {
+                                                 const Bytes measured = measure(s, comm, folder);
+                                                 return Found{planned(s), measured};
+                                               })) {
+    Bytes& m = most.measured;
+    m = {std::max(m.held, rank.measured.held), std::max(m.training, rank.measured.training),
+         std::max(m.evaluation, rank.measured.evaluation), std::max(m.saving, rank.measured.saving)};
+    most.planned = rank.planned;
+  }
+  return most;
+}
+
+void expect_near(const Setting& s) {
+  const auto [plan, held] = found(s);
+  const auto ratio = [](int64_t planned, int64_t measured) {
+    return static_cast<double>(planned) / static_cast<double>(measured);
+  };
+  const auto mebibytes = [](int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
+  std::printf("| %s | %.1f | %.1f | %.1f | %.3f | %.3f | %.3f | %.3f |\n", s.name().c_str(), mebibytes(plan.held),
+              mebibytes(plan.training), mebibytes(held.training), ratio(plan.held, held.held),
+              ratio(plan.training, held.training), ratio(plan.evaluation, held.evaluation),
+              ratio(plan.saving, held.saving));
+  constexpr double kTolerance = 0.03;
+  EXPECT_NEAR(ratio(plan.held, held.held), 1, kTolerance);
+  EXPECT_NEAR(ratio(plan.training, held.training), 1, kTolerance);
+  EXPECT_NEAR(ratio(plan.evaluation, held.evaluation), 1, kTolerance);
+  EXPECT_NEAR(ratio(plan.saving, held.saving), 1, kTolerance);
+}
+
+class DeviceMemory : public ::testing::TestWithParam<Setting> {};
+
+TEST_P(DeviceMemory, IsPlannedAsItIsHeld) {
+  expect_near(GetParam());
+}
+
+std::vector<Setting> settings() {
+  std::vector<Setting> all;
+  for (const Family& family : {kLlama, kGpt2, kT5, kBert})
+    for (const bool lora : {false, true}) {
+      all.push_back({family, kNo, lora});
+      all.push_back({family, kFsdp, lora, /*recompute=*/false, /*bf16=*/lora});
+    }
+  for (const bool lora : {false, true}) {
+    all.push_back({kLlama, kNo, lora, false, false, kEqual});
+    all.push_back({kLlama, kNo, lora, /*recompute=*/true, false, kEqual});
+    all.push_back({kLlama, kFsdp, lora, /*recompute=*/true, /*bf16=*/true, kEqual, /*micro_batches=*/2});
+    // Data parallel alone isn't here: c10d's reducer calls the process group itself, which knows no such device.
+    all.push_back({kLlama, kDdp, lora, false, false, kEqual, 1, /*tensor=*/2});
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Settings, DeviceMemory, ::testing::ValuesIn(settings()), [](const auto& tested) {
+  std::string name = tested.param.name();
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace trainer::testing

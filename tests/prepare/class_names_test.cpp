@@ -1,0 +1,104 @@
+#include "engine/prepare/class_names.h"
+
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/base/errors.h"
+#include "engine/checkpoint/contents.h"
+#include "tests/support/temporary_folder.h"
+
+namespace trainer::prepare {
+namespace {
+
+namespace fs = std::filesystem;
+using Names = std::vector<std::string>;
+
+class ClassNames : public ::testing::Test {
+ protected:
+  ClassNames() {
+    config_.output_dir = (folder_.path() / "output").string();
+    config_.model.path = (folder_.path() / "model").string();
+  }
+
+  static void write(const fs::path& path, const std::string& text) {
+    fs::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+  }
+
+  static std::string config_json(const Names& names) {
+    nlohmann::json config = nlohmann::json::object();
+    for (size_t i = 0; i < names.size(); ++i) config["id2label"][std::to_string(i)] = names[i];
+    return config.dump();
+  }
+
+  /// Without `classes` as an earlier version wrote it.
+  fs::path write_checkpoint(int64_t step, const Names& classes = {}) {
+    const fs::path folder = fs::path(config_.output_dir) / ("checkpoint-" + std::to_string(step));
+    nlohmann::json manifest = {{"format", checkpoint::kFormat},
+                               {"version", checkpoint::kFormatVersion},
+                               {"progress", {{"step", step}}},
+                               {"world_size", 1},
+                               {"strategy", ""},
+                               {"optimizer", ""},
+                               {"metrics", nlohmann::json::object()},
+                               {"files", nlohmann::json::array()}};
+    if (!classes.empty()) manifest["classes"] = classes;
+    write(folder / "manifest.json", checkpoint::sealed(manifest.dump()));
+    return folder;
+  }
+
+  const testing::TemporaryFolder folder_;
+  config::Config config_;
+};
+
+TEST_F(ClassNames, AreTheModelsWhereNothingIsResumed) {
+  EXPECT_EQ(settled_classes(config_).names, Names());
+  EXPECT_EQ(settled_classes(config_).order, data::LabelOrder::kIntegersAsNumbers);
+  write(folder_.path() / "model/config.json", config_json({"1", "10", "2"}));
+  EXPECT_EQ(settled_classes(config_).names, (Names{"1", "10", "2"}));
+  write_checkpoint(3, {"2", "1", "10"});
+  config_.checkpoint.resume_from_checkpoint = "false";
+  EXPECT_EQ(settled_classes(config_).names, (Names{"1", "10", "2"}));
+}
+
+TEST_F(ClassNames, AreThoseOfTheCheckpointThatIsResumed) {
+  write(folder_.path() / "model/config.json", config_json({"a", "b"}));
+  const fs::path older = write_checkpoint(3, {"1", "10", "2"});
+  const fs::path newest = write_checkpoint(12, {"1", "2", "10"});
+  EXPECT_EQ(settled_classes(config_).names, (Names{"1", "2", "10"}));
+  config_.checkpoint.resume_from_checkpoint = older.string();
+  EXPECT_EQ(settled_classes(config_).names, (Names{"1", "10", "2"}));
+  config_.checkpoint.resume_from_checkpoint = "auto";
+  write(newest / "manifest.json", "{");  // damaged: it is passed over
+  EXPECT_EQ(settled_classes(config_).names, (Names{"1", "10", "2"}));
+}
+
+TEST_F(ClassNames, OfAnEarlierVersionsCheckpointAreInItsConfigOrWereSortedAsText) {
+  const fs::path folder = write_checkpoint(3);
+  EXPECT_EQ(settled_classes(config_).names, Names());
+  EXPECT_EQ(settled_classes(config_).order, data::LabelOrder::kAsText);
+  write(folder_.path() / "model/config.json", config_json({"a", "b"}));  // beside an adapter the model's count
+  EXPECT_EQ(settled_classes(config_).names, (Names{"a", "b"}));
+  write(folder / "config.json", config_json({"1", "10", "2"}));
+  EXPECT_EQ(settled_classes(config_).names, (Names{"1", "10", "2"}));
+}
+
+TEST_F(ClassNames, OfTheConfigurationMustBeTheCheckpoints) {
+  write_checkpoint(3, {"1", "10", "2"});
+  config_.data.labels = {"1", "10", "2"};
+  EXPECT_EQ(settled_classes(config_).names, (Names{"1", "10", "2"}));
+  config_.data.labels = {"1", "2", "10"};
+  try {
+    settled_classes(config_);
+    FAIL();
+  } catch (const ConfigError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("data.labels is 1, 2, 10, but "), std::string::npos) << text;
+    EXPECT_NE(text.find("checkpoint-3 was saved with the classes 1, 10, 2"), std::string::npos) << text;
+  }
+}
+
+}  // namespace
+}  // namespace trainer::prepare
