@@ -1,0 +1,38 @@
+# cmake --install build/release [--prefix DIR] [--component NAME]
+#   programs: PREFIX/lib/trainer/bin with the programs and plug-ins, which find each other in that folder, and a link
+#             PREFIX/bin/trainer; PREFIX/share/doc/trainer and PREFIX/share/trainer with the examples
+#   libtorch: PREFIX/lib/trainer/{torch,nvidia}, in the layout of the wheels, whose libraries find each other by it
+# The folder can be moved: every library is found relative to the program. A Python package that holds `bin` finds the
+# libtorch of the environment it is installed in (the second entry of the path).
+set(trainer_rpath "$ORIGIN/../torch/lib:$ORIGIN/../../torch/lib:$ORIGIN/../lib")
+set(programs trainer trainer-prepare trainer-worker)
+set(plugins)
+foreach(name IN ITEMS trainer_mpi trainer_cuda)
+  if(TARGET ${name})
+    list(APPEND plugins ${name})
+  endif()
+endforeach()
+set_target_properties(${programs} ${plugins} PROPERTIES INSTALL_RPATH "${trainer_rpath}")
+
+install(TARGETS ${programs} RUNTIME DESTINATION lib/trainer/bin COMPONENT programs)
+if(plugins)
+  install(TARGETS ${plugins} LIBRARY DESTINATION lib/trainer/bin COMPONENT programs)
+endif()
+install(CODE [[
+  file(MAKE_DIRECTORY "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/bin")
+  file(CREATE_LINK ../lib/trainer/bin/trainer "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/bin/trainer" SYMBOLIC)
+]] COMPONENT programs)
+file(GLOB wheel_licenses "${TRAINER_DEPS}/*.dist-info")
+install(DIRECTORY ${wheel_licenses} DESTINATION share/doc/trainer/licenses COMPONENT libtorch)
+install(FILES README.md DESTINATION share/doc/trainer COMPONENT programs)
+install(DIRECTORY docs DESTINATION share/doc/trainer COMPONENT programs)
+install(DIRECTORY configs DESTINATION share/trainer COMPONENT programs)
+install(DIRECTORY data/samples DESTINATION share/trainer/data COMPONENT programs)
+
+# The CUDA libraries join the others in one tree, as the wheels lay them out.
+install(DIRECTORY "${TRAINER_DEPS}/torch/lib" DESTINATION lib/trainer/torch COMPONENT libtorch)
+install(DIRECTORY "${TRAINER_DEPS}/nvidia" DESTINATION lib/trainer COMPONENT libtorch PATTERN include EXCLUDE)
+if(TRAINER_CUDA)
+  install(DIRECTORY "${cuda_root}/torch/lib" DESTINATION lib/trainer/torch COMPONENT libtorch)
+  install(DIRECTORY "${cuda_root}/nvidia" DESTINATION lib/trainer COMPONENT libtorch PATTERN include EXCLUDE)
+endif()
