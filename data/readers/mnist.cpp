@@ -24,7 +24,7 @@ std::string with_dot(std::string name) {
   return name.replace(name.rfind("-idx"), 1, ".");
 }
 
-bool is_file(const fs::path& path) {
+bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::is_regular_file(path, ignored);
 }
@@ -33,7 +33,7 @@ bool is_file(const fs::path& path) {
 std::optional<std::string> find_in(const fs::path& folder, const std::string& name) {
   for (const fs::path& place : {folder, folder / "MNIST" / "raw"}) {
     for (const std::string& file : {name, with_dot(name), name + ".gz", with_dot(name) + ".gz"}) {
-      if (is_file(place / file)) return (place / file).string();
+      if (is_there(place / file)) return (place / file).string();
     }
   }
   return std::nullopt;
@@ -68,10 +68,10 @@ Pair beside(const std::string& images) {
     name.replace(at, std::string_view(from).size(), to);
   }
   labels.replace_filename(name);
-  if (is_file(labels)) return {images, labels.string()};
+  if (is_there(labels)) return {images, labels.string()};
   fs::path changed =
       labels.extension() == ".gz" ? fs::path(labels).replace_extension() : fs::path(labels.string() + ".gz");
-  if (is_file(changed)) return {images, changed.string()};
+  if (is_there(changed)) return {images, changed.string()};
   throw InputError("MNIST: missing: {}\nThe labels belong beside the pictures, as they are or as .gz.",
                    labels.string());
 }
@@ -89,7 +89,7 @@ void check_kind(const IdxArray& array, size_t dimensions, const std::string& pat
 }  // namespace
 
 Images read_mnist(const std::string& path, MnistPart part, int64_t begin, int64_t end) {
-  const Pair files = is_file(path) ? beside(path) : find_pair(path, part);
+  const Pair files = is_there(path) ? beside(path) : find_pair(path, part);
   const std::string image_bytes = read_file_of(files.images), label_bytes = read_file_of(files.labels);
   const IdxArray pictures = parse_idx(image_bytes, files.images), labels = parse_idx(label_bytes, files.labels);
   check_kind(pictures, 3, files.images, "pictures");

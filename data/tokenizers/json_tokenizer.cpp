@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMaxFileBytes = 256 << 20;
+constexpr int64_t kMaxTokenizerBytes = 256 << 20;
 
 class JsonTokenizer : public Tokenizer {
  public:
@@ -193,7 +193,7 @@ class JsonTokenizer : public Tokenizer {
 }  // namespace
 
 std::unique_ptr<Tokenizer> open_tokenizer_json(const fs::path& file) {
-  return make_json_tokenizer(parse_json(read_file(file, kMaxFileBytes), file.string()), file,
+  return make_json_tokenizer(parse_json(read_file(file, kMaxTokenizerBytes), file.string()), file,
                              read_tokenizer_settings(file));
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kMaxId = 1 << 24;  // ids are rows of an embedding
+constexpr int64_t kMaxTokenId = 1 << 24;  // ids are rows of an embedding
 
 /// The pieces of `vocab`, an object of ids by piece.
 VocabList read_vocab(const JsonView& view, int64_t& largest_id) {
@@ -23,12 +23,13 @@ VocabList read_vocab(const JsonView& view, int64_t& largest_id) {
   }
   vocab.reserve(view.value().size());
   for (const auto& [piece, id] : view.value().items()) {
-    bool fits = id.is_number_integer() && id.get<int64_t>() >= 0 && id.get<int64_t>() < kMaxId;
+    bool fits = id.is_number_integer() && id.get<int64_t>() >= 0 && id.get<int64_t>() < kMaxTokenId;
     if (fits) {
       vocab.emplace_back(piece, id.get<int64_t>());
       largest_id = std::max(largest_id, vocab.back().second);
     } else {
-      view.problem(fmt::format("\"{}\" has the id {}; one from 0 to {} is expected", piece, id.dump(), kMaxId - 1));
+      view.problem(
+          fmt::format("\"{}\" has the id {}; one from 0 to {} is expected", piece, id.dump(), kMaxTokenId - 1));
     }
   }
   return vocab;
@@ -122,7 +123,7 @@ ReadTokenModel read_unigram(const JsonView& view) {
     }
   }
   auto pieces = static_cast<int64_t>(options.pieces.size());
-  if (pieces > kMaxId) vocab.problem(fmt::format("it has {} pieces; {} are read", pieces, kMaxId));
+  if (pieces > kMaxTokenId) vocab.problem(fmt::format("it has {} pieces; {} are read", pieces, kMaxTokenId));
   if (JsonView unk = view.at("unk_id"); !unk.is_null()) {
     options.unk_id = unk.integer(0, std::max<int64_t>(pieces - 1, 0));
     if (pieces > 0) result.unk_token = options.pieces[static_cast<size_t>(*options.unk_id)].first;
@@ -153,10 +154,10 @@ ReadTokenModel read_word_level(const JsonView& view) {
   return result;
 }
 
-using Read = ReadTokenModel (*)(const JsonView&);
+using TokenModelReader = ReadTokenModel (*)(const JsonView&);
 
 /// Older files do not say the type.
-Read guess(const JsonView& view) {
+TokenModelReader guess(const JsonView& view) {
   if (!view.at("merges").is_null()) return read_bpe;
   if (view.at("vocab").is_list()) return read_unigram;
   return view.at("continuing_subword_prefix").is_null() ? read_word_level : read_word_piece;
@@ -170,7 +171,7 @@ ReadTokenModel read_token_model(const JsonView& view) {
     return {};
   }
   if (view.at("type").is_null()) return guess(view)(view);
-  auto read = view.at("type").choice<Read>(
+  auto read = view.at("type").choice<TokenModelReader>(
       {{"BPE", read_bpe}, {"Unigram", read_unigram}, {"WordPiece", read_word_piece}, {"WordLevel", read_word_level}});
   return read ? (*read)(view) : ReadTokenModel{};
 }

@@ -11,7 +11,7 @@
 namespace trainer::data {
 namespace {
 
-using json = nlohmann::ordered_json;
+using ordered_json = nlohmann::ordered_json;
 
 bool has_file(const std::vector<TokenizerFile>& files, std::string_view name) {
   return std::any_of(files.begin(), files.end(), [&](const TokenizerFile& file) { return file.name == name; });
@@ -24,11 +24,11 @@ TokenizerFile& file_named(std::vector<TokenizerFile>& files, const char* name) {
   return files.emplace_back(TokenizerFile{name, ""});
 }
 
-void set_default(json& config, const char* key, const json& value) {
+void set_default(ordered_json& config, const char* key, const ordered_json& value) {
   if (!config.contains(key) || config[key].is_null()) config[key] = value;
 }
 
-std::string class_in(const json& config) {
+std::string class_in(const ordered_json& config) {
   auto found = config.find("tokenizer_class");
   return found != config.end() && found->is_string() ? found->get<std::string>() : "";
 }
@@ -39,10 +39,10 @@ bool ignores_tokenizer_json(const std::string& tokenizer_class) {
 }
 
 /// The class that reads tokenizer.json as it stands. What the class before it implied is written out.
-void name_plain_class(json& config, const Tokenizer& tokenizer) {
+void name_plain_class(ordered_json& config, const Tokenizer& tokenizer) {
   if (class_in(config).starts_with("Llama")) set_default(config, "padding_side", "left");
   config["tokenizer_class"] = "PreTrainedTokenizerFast";
-  set_default(config, "model_input_names", json::array({"input_ids", "attention_mask"}));
+  set_default(config, "model_input_names", ordered_json::array({"input_ids", "attention_mask"}));
   set_default(config, "clean_up_tokenization_spaces", false);
   const std::pair<const char*, int32_t> roles[] = {{"bos_token", tokenizer.bos_id()},
                                                    {"eos_token", tokenizer.eos_id()},
@@ -58,9 +58,9 @@ void name_plain_class(json& config, const Tokenizer& tokenizer) {
 }
 
 /// One template as a text, several as [{"name", "template"}].
-json templates_in_config(const ChatTemplates& templates) {
+ordered_json templates_in_config(const ChatTemplates& templates) {
   if (templates.size() == 1 && templates.contains("default")) return templates.at("default");
-  json list = json::array();
+  ordered_json list = ordered_json::array();
   for (const auto& [name, text] : templates) list.push_back({{"name", name}, {"template", text}});
   return list;
 }
@@ -76,12 +76,12 @@ std::vector<TokenizerFile> files_for_readers(const Tokenizer& tokenizer, const s
   if (!made.empty()) file_named(files, "tokenizer.json").content = made;
 
   TokenizerFile& config_file = file_named(files, "tokenizer_config.json");
-  json config = json::object();
+  ordered_json config = ordered_json::object();
   if (!config_file.content.empty()) {
     parse_json(config_file.content, config_file.name);  // errors as everywhere
-    config = json::parse(config_file.content);
+    config = ordered_json::parse(config_file.content);
   }
-  const json before = config;
+  const ordered_json before = config;
   const bool given = has_file(files, "tokenizer.json") && ignores_tokenizer_json(class_in(config));
   if (!made.empty() || given) name_plain_class(config, tokenizer);
   if (!templates.empty()) config["chat_template"] = templates_in_config(templates);

@@ -19,10 +19,10 @@ constexpr size_t kMaxPieceBytes = 512;    // its trie is built by recursion over
 constexpr size_t kMaxNestedSymbols = 32;  // user-defined pieces that are prefixes of one another; its buffer holds 64
 constexpr size_t kMaxSelfTestBytes = 1 << 20;
 
-using Piece = SentencePieceModel::Piece;
+using SentencePiece = SentencePieceModel::Piece;
 
 /// What is wrong with a piece; "" when nothing is.
-std::string fault(const Piece& piece) {
+std::string fault(const SentencePiece& piece) {
   if (piece.text.empty()) return "is empty";
   if (piece.text.size() > kMaxPieceBytes) {
     return fmt::format("has {} bytes (at most {} are read)", piece.text.size(), kMaxPieceBytes);
@@ -57,12 +57,12 @@ class ModelCheck {
       }
     }
     const SentencePieceModel model = read_sentencepiece_model(content);
-    for (const Piece& piece : model.pieces) add_piece(piece);
+    for (const SentencePiece& piece : model.pieces) add_piece(piece);
     check_whole(model.model_type);
   }
 
  private:
-  void add_piece(const Piece& piece) {
+  void add_piece(const SentencePiece& piece) {
     std::string wrong = fault(piece);
     if (!wrong.empty()) throw Malformed{fmt::format("piece {} {}", count_, wrong)};
     if (++count_ > kMaxPieces) throw Malformed{fmt::format("it has more than {} pieces", kMaxPieces)};

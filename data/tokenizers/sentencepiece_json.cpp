@@ -11,8 +11,8 @@
 namespace trainer::data {
 namespace {
 
-using json = nlohmann::ordered_json;
-using Piece = SentencePieceModel::Piece;
+using ordered_json = nlohmann::ordered_json;
+using SentencePiece = SentencePieceModel::Piece;
 
 constexpr const char* kMark = "\u2581";  // SentencePiece's visible space
 
@@ -33,14 +33,14 @@ std::unordered_map<std::string_view, size_t> normal_pieces(const SentencePieceMo
 
 /// SentencePiece joins the neighbors whose piece has the best score, the leftmost of equals; here each pair has a rank
 /// of its own. Of equal scores, pairs with the longer left part come first: they grow a run from its left end.
-json merges_of(const SentencePieceModel& model) {
+ordered_json merges_of(const SentencePieceModel& model) {
   const auto ids = normal_pieces(model);
   struct Merge {
     float score;
     std::string_view left, right;
   };
   std::vector<Merge> merges;
-  for (const Piece& piece : model.pieces) {
+  for (const SentencePiece& piece : model.pieces) {
     if (piece.type != PieceType::kNormal || piece.text.find(' ') != std::string_view::npos) continue;
     for (size_t at = 1; at < piece.text.size(); ++at) {
       if ((static_cast<uint8_t>(piece.text[at]) & 0xC0) == 0x80) continue;  // within a character
@@ -51,7 +51,7 @@ json merges_of(const SentencePieceModel& model) {
   std::stable_sort(merges.begin(), merges.end(), [](const Merge& a, const Merge& b) {
     return std::tuple(b.score, b.left.size(), b.right.size()) < std::tuple(a.score, a.left.size(), a.right.size());
   });
-  json list = json::array();
+  ordered_json list = ordered_json::array();
   for (const Merge& merge : merges) list.push_back(std::string(merge.left) + " " + std::string(merge.right));
   return list;
 }
@@ -60,7 +60,7 @@ json merges_of(const SentencePieceModel& model) {
 std::vector<std::string_view> symbols_of(const SentencePieceModel& model, const SentencePieceSetup& setup) {
   std::vector<std::string_view> symbols;
   for (size_t id = 0; id < model.pieces.size(); ++id) {
-    const Piece& piece = model.pieces[id];
+    const SentencePiece& piece = model.pieces[id];
     const bool is_special = setup.special.contains(static_cast<int32_t>(id));
     if (piece.type == PieceType::kUserDefined && !is_special) symbols.push_back(piece.text);
   }
@@ -75,8 +75,8 @@ std::string unknown_text(const SentencePieceModel& model, const SentencePieceSet
   return "";
 }
 
-json bpe(const SentencePieceModel& model, const SentencePieceSetup& setup) {
-  json::object_t vocab;  // filled as the list it is: its [] searches from the front
+ordered_json bpe(const SentencePieceModel& model, const SentencePieceSetup& setup) {
+  ordered_json::object_t vocab;  // filled as the list it is: its [] searches from the front
   for (size_t id = 0; id < model.pieces.size(); ++id) vocab.emplace_back(text_at(id, model, setup), id);
   return {{"type", "BPE"},
           {"dropout", nullptr},
@@ -91,19 +91,19 @@ json bpe(const SentencePieceModel& model, const SentencePieceSetup& setup) {
 }
 
 /// A symbol's score, by which SentencePiece prefers it to anything else.
-double symbol_score(const Piece& symbol, const SentencePieceModel& model) {
+double symbol_score(const SentencePiece& symbol, const SentencePieceModel& model) {
   float best = FLT_MIN;  // as there
-  for (const Piece& piece : model.pieces) {
+  for (const SentencePiece& piece : model.pieces) {
     if (piece.type == PieceType::kNormal) best = std::max(best, piece.score);
   }
   return static_cast<float>(static_cast<float>(symbol.text.size()) * best - 0.1);
 }
 
-json unigram(const SentencePieceModel& model, const SentencePieceSetup& setup) {
-  json vocab = json::array();
+ordered_json unigram(const SentencePieceModel& model, const SentencePieceSetup& setup) {
+  ordered_json vocab = ordered_json::array();
   size_t unknown = 0;
   for (size_t id = 0; id < model.pieces.size(); ++id) {
-    const Piece& piece = model.pieces[id];
+    const SentencePiece& piece = model.pieces[id];
     if (piece.type == PieceType::kUnknown) unknown = id;
     double score = piece.type == PieceType::kUserDefined ? symbol_score(piece, model) : double{piece.score};
     vocab.push_back({text_at(id, model, setup), score});
@@ -111,18 +111,18 @@ json unigram(const SentencePieceModel& model, const SentencePieceSetup& setup) {
   return {{"type", "Unigram"}, {"unk_id", unknown}, {"vocab", vocab}, {"byte_fallback", model.byte_fallback}};
 }
 
-json replace(const char* kind, const char* pattern, const char* content) {
+ordered_json replace(const char* kind, const char* pattern, const char* content) {
   return {{"type", "Replace"}, {"pattern", {{kind, pattern}}}, {"content", content}};
 }
 
-json sequence(const char* list, json stages) {
+ordered_json sequence(const char* list, ordered_json stages) {
   if (stages.empty()) return nullptr;
   return {{"type", "Sequence"}, {list, std::move(stages)}};
 }
 
 /// What SentencePiece's normalizer does to each part between special tokens.
-json normalizer(const SentencePieceModel& model, bool legacy) {
-  json stages = json::array();
+ordered_json normalizer(const SentencePieceModel& model, bool legacy) {
+  ordered_json stages = ordered_json::array();
   if (!model.charsmap.empty()) {
     stages.push_back({{"type", "Precompiled"}, {"precompiled_charsmap", encode_base64(model.charsmap)}});
   }
@@ -138,12 +138,12 @@ json normalizer(const SentencePieceModel& model, bool legacy) {
   return sequence("normalizers", stages);
 }
 
-json metaspace(const char* replacement, const char* scheme) {
+ordered_json metaspace(const char* replacement, const char* scheme) {
   return {{"type", "Metaspace"}, {"replacement", replacement}, {"prepend_scheme", scheme}, {"split", false}};
 }
 
 /// Symbols stay whole, and nothing merges with them.
-json apart(const std::vector<std::string_view>& symbols) {
+ordered_json apart(const std::vector<std::string_view>& symbols) {
   std::string pattern;
   for (std::string_view symbol : symbols) {
     if (!pattern.empty()) pattern += '|';
@@ -157,8 +157,8 @@ json apart(const std::vector<std::string_view>& symbols) {
 
 /// Without `legacy`, the space goes in front of the first part only, also where that begins with a space. Metaspace
 /// puts one only where there is none, so the first one works on spaces while those of the text are marks already.
-json pre_tokenizer(const SentencePieceModel& model, const SentencePieceSetup& setup) {
-  json stages = json::array();
+ordered_json pre_tokenizer(const SentencePieceModel& model, const SentencePieceSetup& setup) {
+  ordered_json stages = ordered_json::array();
   if (model.add_dummy_prefix && !setup.legacy) {
     stages.push_back(metaspace(" ", "first"));
     stages.push_back(metaspace(kMark, "never"));
@@ -168,23 +168,23 @@ json pre_tokenizer(const SentencePieceModel& model, const SentencePieceSetup& se
   return sequence("pretokenizers", stages);
 }
 
-json decoder(const SentencePieceModel& model) {
-  json stages = json::array({replace("String", kMark, " ")});
+ordered_json decoder(const SentencePieceModel& model) {
+  ordered_json stages = ordered_json::array({replace("String", kMark, " ")});
   if (model.byte_fallback) stages.push_back({{"type", "ByteFallback"}});
   stages.push_back({{"type", "Fuse"}});
   if (model.add_dummy_prefix) stages.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
   return sequence("decoders", stages);
 }
 
-json post_processor(const SentencePieceSetup& setup) {
+ordered_json post_processor(const SentencePieceSetup& setup) {
   if (setup.bos.empty() && setup.eos.empty()) return nullptr;
-  json tokens = json::object(), single = json::array(), pair = json::array();
-  const auto add_token = [&](json& list, const std::string& token, int32_t id) {
+  ordered_json tokens = ordered_json::object(), single = ordered_json::array(), pair = ordered_json::array();
+  const auto add_token = [&](ordered_json& list, const std::string& token, int32_t id) {
     if (token.empty()) return;
     list.push_back({{"SpecialToken", {{"id", token}, {"type_id", 0}}}});
-    tokens[token] = {{"id", token}, {"ids", json::array({id})}, {"tokens", json::array({token})}};
+    tokens[token] = {{"id", token}, {"ids", ordered_json::array({id})}, {"tokens", ordered_json::array({token})}};
   };
-  const auto add_text = [&](json& list, const char* name) {
+  const auto add_text = [&](ordered_json& list, const char* name) {
     add_token(list, setup.bos, setup.bos_id);
     list.push_back({{"Sequence", {{"id", name}, {"type_id", 0}}}});
     add_token(list, setup.eos, setup.eos_id);
@@ -195,8 +195,8 @@ json post_processor(const SentencePieceSetup& setup) {
   return {{"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", tokens}};
 }
 
-json added_tokens(const SentencePieceSetup& setup) {
-  json list = json::array();
+ordered_json added_tokens(const SentencePieceSetup& setup) {
+  ordered_json list = ordered_json::array();
   for (const auto& [id, token] : setup.special) {  // in order of ids, which new tokens get by their order
     list.push_back({{"id", id},
                     {"content", token.content},
@@ -211,7 +211,7 @@ json added_tokens(const SentencePieceSetup& setup) {
 
 }  // namespace
 
-json sentencepiece_json(const SentencePieceModel& model, const SentencePieceSetup& setup) {
+ordered_json sentencepiece_json(const SentencePieceModel& model, const SentencePieceSetup& setup) {
   const bool is_bpe = model.model_type == SentencePieceModel::kBpe;
   return {{"version", "1.0"},
           {"truncation", nullptr},

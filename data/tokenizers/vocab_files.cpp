@@ -14,14 +14,14 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr int64_t kMaxFileBytes = 256 << 20;
+constexpr int64_t kMaxVocabularyBytes = 256 << 20;
 constexpr const char* kQwenWords =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
 /// Calls `line(text, number)` for each line of a file.
 template <class Line>
 void for_each_line(const fs::path& path, Line&& line) {
-  std::string text = read_file(path, kMaxFileBytes);
+  std::string text = read_file(path, kMaxVocabularyBytes);
   if (!is_utf8(text)) throw InputError("{}: it is not UTF-8 text.", path.string());
   std::string_view rest = text;
   for (int64_t number = 1; !rest.empty(); ++number) {
@@ -74,7 +74,7 @@ json byte_level_bpe(const fs::path& vocab_file, const TokenizerSettings& setting
                {"decoder", byte_level},
                {"added_tokens", json::array()}};
   json& model = root["model"];
-  model["vocab"] = parse_json(read_file(vocab_file, kMaxFileBytes), vocab_file.string());
+  model["vocab"] = parse_json(read_file(vocab_file, kMaxVocabularyBytes), vocab_file.string());
   model["merges"] = read_merges(vocab_file.parent_path() / "merges.txt");
   if (settings.tokenizer_class.starts_with("Qwen")) {
     root["normalizer"] = {{"type", "NFC"}};

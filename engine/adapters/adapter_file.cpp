@@ -33,10 +33,10 @@ void add_doubled(const LoraLinear& layer, const std::map<std::string, std::strin
        }});
 }
 
-using Encode = std::function<at::Tensor(const std::map<std::string, at::Tensor>& weights)>;
+using EncodeWeights = std::function<at::Tensor(const std::map<std::string, at::Tensor>& weights)>;
 
 /// What `encode` makes of the weights of `network`, which are not in the file themselves.
-void add_encoded(const nn::Module& network, std::vector<int64_t> shape, const Encode& encode,
+void add_encoded(const nn::Module& network, std::vector<int64_t> shape, const EncodeWeights& encode,
                  std::vector<FileTensor>& file, std::set<std::string>& done) {
   std::vector<std::string> local, full;
   for (const auto& [name, parameter] : network.parameters()) local.push_back(name), full.push_back(parameter->name);

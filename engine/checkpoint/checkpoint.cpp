@@ -11,6 +11,7 @@
 #include "engine/base/crc32c.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/first_problems.h"
 #include "engine/tensorfile/safetensors_file.h"
 
 namespace trainer::checkpoint {
@@ -154,12 +155,8 @@ void check_same_model(const fs::path& folder, const std::vector<LiveTensor>& ten
   if (saved.size() > tensors.size() && problems.empty())
     problems.push_back(fmt::format("it holds {} tensors, this run trains {}", saved.size(), tensors.size()));
   if (problems.empty()) return;
-  constexpr size_t kShown = 2;
-  std::string text;
-  for (size_t i = 0; i < std::min(kShown, problems.size()); ++i) text += "\n  " + problems[i];
-  if (problems.size() > kShown) text += fmt::format(" … and {} more", problems.size() - kShown);
   throw InputError("{}: a checkpoint of another model or another kind of training:{}\n  Use another output_dir.",
-                   folder.string(), text);
+                   folder.string(), first_problems(problems));
 }
 
 }  // namespace

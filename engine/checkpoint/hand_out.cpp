@@ -55,16 +55,16 @@ std::vector<int> ranks_of(std::span<const Need> needs) {
 }
 
 /// Comes before values, and says what they are: their type, how many, and their checksum.
-using Head = std::array<int64_t, 3>;
+using TensorHead = std::array<int64_t, 3>;
 
-Head head_of(const at::Tensor& values) {
+TensorHead head_of(const at::Tensor& values) {
   return {static_cast<int64_t>(values.scalar_type()), values.numel(), crc32c(values.const_data_ptr(), values.nbytes())};
 }
 
 at::Tensor receive(dist::Comm& comm, int from, const Share& share) {
-  const at::Tensor head = at::empty({std::tuple_size_v<Head>}, at::kLong);
+  const at::Tensor head = at::empty({std::tuple_size_v<TensorHead>}, at::kLong);
   comm.receive(head, from)->wait();
-  Head said;
+  TensorHead said;
   std::copy_n(head.const_data_ptr<int64_t>(), said.size(), said.begin());
   if (said[1] != share.end - share.begin)
     throw PeerError("rank {} sends {} values instead of {}", from, said[1], share.end - share.begin);

@@ -26,7 +26,7 @@ constexpr size_t kHeader = c10::gAlignment;
 
 at::Allocator* g_inner = nullptr;  // libtorch's own; a deleter is a plain function and can hold nothing
 
-void release(void* block) {
+void release_block(void* block) {
   if (block == nullptr) return;
   auto* const start = static_cast<char*>(block) - kHeader;
   int64_t bytes = 0;
@@ -39,14 +39,14 @@ class CountingAllocator : public at::Allocator {
  public:
   at::DataPtr allocate(size_t size) override {
     const auto device = at::Device(c10::DeviceType::CPU);
-    if (size == 0) return {nullptr, nullptr, &release, device};
+    if (size == 0) return {nullptr, nullptr, &release_block, device};
     auto* const start = static_cast<char*>(g_inner->raw_allocate(size + kHeader));
     const auto bytes = static_cast<int64_t>(size);
     std::memcpy(start, &bytes, sizeof bytes);
     add(bytes);
-    return {start + kHeader, start + kHeader, &release, device};
+    return {start + kHeader, start + kHeader, &release_block, device};
   }
-  at::DeleterFnPtr raw_deleter() const override { return &release; }
+  at::DeleterFnPtr raw_deleter() const override { return &release_block; }
   void copy_data(void* to, const void* from, std::size_t bytes) const override { std::memcpy(to, from, bytes); }
 };
 

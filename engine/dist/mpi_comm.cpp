@@ -26,7 +26,7 @@ class MpiComm : public BackendComm {
 
 using World = c10d::Backend*();
 
-World* load_library() {
+World* load_mpi_library() {
   const auto path = beside_program("libtrainer_mpi.so");
   // Global: Open MPI loads parts of its own that look for its symbols.
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
@@ -42,7 +42,7 @@ World* load_library() {
 }  // namespace
 
 std::unique_ptr<Comm> mpi_comm(int rank, int size) {
-  static World* const world = load_library();
+  static World* const world = load_mpi_library();
   take_mpi_seat(rank);
   return translated("MPI's start", [&]() -> std::unique_ptr<Comm> {
     const auto backend = c10::intrusive_ptr<c10d::Backend>::reclaim(world());

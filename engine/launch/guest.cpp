@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kConnectPatience = 2000;                      // of a try
 constexpr std::chrono::milliseconds kAnswerPatience{5000};  // of a host that has taken the connection
-constexpr std::chrono::milliseconds kPause{250};            // between tries
+constexpr std::chrono::milliseconds kRetryEvery{250};       // between tries
 constexpr std::chrono::seconds kFirstReminder{5}, kReminderEvery{60};
 
 }  // namespace
@@ -33,7 +33,7 @@ Guest::Joined Guest::join() {
           own_.machines, std::chrono::duration<double>(end - Clock::now()).count(), why);
       reminder = Clock::now() + kReminderEvery;
     }
-    const Clock::time_point again = Clock::now() + kPause;
+    const Clock::time_point again = Clock::now() + kRetryEvery;
     while (Clock::now() < again) wait_for({}, again, signals_);
   } while (Clock::now() < end);
   throw PeerError(

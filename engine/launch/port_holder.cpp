@@ -19,16 +19,16 @@ namespace {
 namespace fs = std::filesystem;
 
 /// A line of /proc/net/tcp: see proc(5).
-struct Line {
+struct SocketLine {
   std::string own;  // address and port
   bool listens = false;
   unsigned user = 0;
   std::string inode;
 };
 
-std::optional<Line> read_line(const std::string& text) {
+std::optional<SocketLine> read_line(const std::string& text) {
   std::istringstream words(text);
-  Line line;
+  SocketLine line;
   std::string state, skipped, user;
   words >> skipped >> line.own >> skipped >> state >> skipped >> skipped >> skipped >> user >> skipped >> line.inode;
   if (line.inode.empty() || line.inode == "0") return {};  // "0": nobody has it any more
@@ -38,7 +38,7 @@ std::optional<Line> read_line(const std::string& text) {
 }
 
 /// As the kernel writes it: words in the machine's order of bytes.
-std::string text_of(const Address& address) {
+std::string hexadecimal(const Address& address) {
   std::string text;
   if (address.bytes.ss_family == AF_INET) {
     const auto& four = *reinterpret_cast<const sockaddr_in*>(&address.bytes);
@@ -56,9 +56,9 @@ bool is_in_the_way(const std::string& own, const std::string& wanted) {
                            own.substr(colon) == wanted.substr(wanted.find(':')));
 }
 
-std::optional<Line> find_line(const Address& address) {
-  const std::string wanted = text_of(address);
-  std::optional<Line> found;
+std::optional<SocketLine> find_line(const Address& address) {
+  const std::string wanted = hexadecimal(address);
+  std::optional<SocketLine> found;
   for (const char* const table : {"/proc/self/net/tcp", "/proc/self/net/tcp6"}) {
     std::ifstream lines(table);
     for (std::string text; std::getline(lines, text);)
@@ -87,7 +87,7 @@ std::string name_of(const fs::path& process) {
 }  // namespace
 
 std::string holder_of(const Address& address) {
-  const std::optional<Line> line = find_line(address);
+  const std::optional<SocketLine> line = find_line(address);
   if (!line) return "";
   std::error_code error;
   for (fs::directory_iterator process("/proc", error), end; !error && process != end; process.increment(error)) {

@@ -32,13 +32,13 @@ using torch::autograd::variable_list;
 constexpr int64_t kBlockRows = 64;
 
 /// Keys [first, end) of a sample.
-struct Range {
+struct KeyRange {
   int64_t first, end;
   int64_t size() const { return end - first; }
 };
 
 /// In place over one row of scores: softmax over `visible`, and 0 outside it.
-TRAINER_KERNEL void softmax_row(float* row, int64_t n, Range visible) {
+TRAINER_KERNEL void softmax_row(float* row, int64_t n, KeyRange visible) {
   const int64_t first = visible.first, end = visible.end;
   for (int64_t j = 0; j < first; ++j) row[j] = 0;
   for (int64_t j = end; j < n; ++j) row[j] = 0;
@@ -106,11 +106,11 @@ struct Cell {
 
 struct Block {
   int64_t row, rows;  // queries [row, row + rows) of the sample
-  Range keys;         // what one of them sees
+  KeyRange keys;      // what one of them sees
 };
 
 /// The keys that query `row` of the cell sees.
-Range visible(const State& s, const Cell& c, int64_t row) {
+KeyRange visible(const State& s, const Cell& c, int64_t row) {
   const int64_t position = row + c.before(), window = s.options.window;
   const int64_t first = window > 0 ? position - window + 1 : 0;
   const int64_t end = s.options.causal ? position + 1 : window > 0 ? position + window : c.k.length;
@@ -197,7 +197,7 @@ void find_probabilities(const State& s, const Inputs& in, const Cell& c, const B
     for_each_bias_row(c, b, distances, [&](int64_t i, int64_t at) { add(bias + at, n, scratch.p + i * n); });
   }
   for (int64_t i = 0; i < b.rows; ++i) {
-    const Range seen = visible(s, c, b.row + i);
+    const KeyRange seen = visible(s, c, b.row + i);
     softmax_row(scratch.p + i * n, n, {seen.first - b.keys.first, seen.end - b.keys.first});
   }
 }
@@ -213,7 +213,7 @@ const float* drop(const State& s, const Cell& c, const Block& b, Scratch& scratc
   scratch.keep.assign(b.rows * n, 0);
   const int64_t first = s.queries->start(c.sample) + b.row;
   for (int64_t i = 0; i < b.rows; ++i) {
-    const Range seen = visible(s, c, b.row + i);
+    const KeyRange seen = visible(s, c, b.row + i);
     draw_mask_row(rule.key, rule.threshold, s.queries->positions[c.sample], first + i, rule.first + c.head, 0, seen.end,
                   scratch.bits.data());
     expand_mask_row(scratch.bits.data(), rule.scale, seen.end, scratch.row.data());

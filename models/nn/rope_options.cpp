@@ -10,7 +10,7 @@
 namespace trainer::nn {
 namespace {
 
-constexpr double kMost = 1e12;
+constexpr double kMaxNumber = 1e12;
 
 constexpr std::array<std::pair<const char*, RopeOptions::Kind>, 7> kKinds{
     {{"default", RopeOptions::kDefault},
@@ -45,7 +45,7 @@ void read_kind(ConfigReader& reader, RopeOptions& options) {
 void read_optional(ConfigReader& reader, const char* key, std::optional<double>& value) {
   double read = 0;
   if (!reader.has(key)) return;
-  reader.number(key, 0.0, kMost, read);
+  reader.number(key, 0.0, kMaxNumber, read);
   value = read;
 }
 
@@ -58,7 +58,7 @@ void read_factor(ConfigReader& reader, RopeOptions& o) {
     else if (o.kind != kProportional)
       reader.wrong("factor", fmt::format("a number: rope_type {} needs it", name_of(o.kind)));
   }
-  reader.number("factor", 1e-6, kMost, o.factor);
+  reader.number("factor", 1e-6, kMaxNumber, o.factor);
 }
 
 void read_longrope(ConfigReader& reader, int64_t head_dim, RopeOptions& o) {
@@ -71,8 +71,8 @@ void read_longrope(ConfigReader& reader, int64_t head_dim, RopeOptions& o) {
 }
 
 void read_yarn(ConfigReader& reader, RopeOptions& o) {
-  reader.number("beta_fast", 1e-6, kMost, o.beta_fast);
-  reader.number("beta_slow", 1e-6, kMost, o.beta_slow);
+  reader.number("beta_fast", 1e-6, kMaxNumber, o.beta_fast);
+  reader.number("beta_slow", 1e-6, kMaxNumber, o.beta_slow);
   reader.flag("truncate", o.truncate);
   read_optional(reader, "mscale", o.mscale);
   read_optional(reader, "mscale_all_dim", o.mscale_all_dim);
@@ -80,8 +80,8 @@ void read_yarn(ConfigReader& reader, RopeOptions& o) {
 }
 
 void read_llama3(ConfigReader& reader, RopeOptions& o) {
-  reader.number("low_freq_factor", 1e-6, kMost, o.low_freq_factor);
-  reader.number("high_freq_factor", 1e-6, kMost, o.high_freq_factor);
+  reader.number("low_freq_factor", 1e-6, kMaxNumber, o.low_freq_factor);
+  reader.number("high_freq_factor", 1e-6, kMaxNumber, o.high_freq_factor);
   if (o.low_freq_factor == o.high_freq_factor) reader.wrong("high_freq_factor", "different from low_freq_factor");
 }
 
@@ -95,7 +95,7 @@ void read_part(ConfigReader& reader, RopeOptions& o) {
 void read_parameters(ConfigReader& reader, int64_t head_dim, RopeOptions& o) {
   for (const char* layers : {"full_attention", "sliding_attention"})
     if (reader.has(layers)) reader.problem(fmt::format("rope_parameters by kind of layer ({}) are not known", layers));
-  reader.number("rope_theta", 1.0, kMost, o.theta);
+  reader.number("rope_theta", 1.0, kMaxNumber, o.theta);
   read_kind(reader, o);
   reader.number("original_max_position_embeddings", 1, o.original_positions);
   read_factor(reader, o);
@@ -112,7 +112,7 @@ RopeOptions read_rope(ConfigReader& reader, int64_t max_positions, int64_t head_
   RopeOptions o;
   o.max_positions = o.original_positions = max_positions;
   reader.number("original_max_position_embeddings", 1, o.original_positions);
-  reader.number("rope_theta", 1.0, kMost, o.theta);
+  reader.number("rope_theta", 1.0, kMaxNumber, o.theta);
   const auto given = [&](const char* key) { return reader.has(key) && !reader.value(key).empty(); };
   const bool older = given("rope_scaling");
   if (older || given("rope_parameters")) {

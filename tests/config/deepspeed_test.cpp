@@ -7,7 +7,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::string kRest = "num_processes: 4\nuse_cpu: true\nmodel: {path: m}\ndata: {train: {path: a}}\n";
-const std::string kFolder = TRAINER_SOURCE_DIR "/tests/config/deepspeed/";
+const std::string kDeepspeedFolder = TRAINER_SOURCE_DIR "/tests/config/deepspeed/";
 
 class Deepspeed : public Given {
  protected:
@@ -22,7 +22,7 @@ class Deepspeed : public Given {
   }
   /// One with a file of tests/config/deepspeed/.
   static std::string shipped(const std::string& name, const std::string& more = "") {
-    return keys("deepspeed_config_file: " + kFolder + name, more);
+    return keys("deepspeed_config_file: " + kDeepspeedFolder + name, more);
   }
 
   /// What became of each key: "zero_stage 3 -> distributed_type: FSDP".
@@ -158,7 +158,7 @@ TEST_F(Deepspeed, AFileThatLeavesAllToTheTrainingSection) {
   EXPECT_EQ(training.weight_decay, 0.1);
   EXPECT_EQ(training.adam_beta2, 0.98);
   EXPECT_EQ(warnings(text),
-            kFolder +
+            kDeepspeedFolder +
                 "stage3.json: these keys have no effect here: stage3_gather_16bit_weights_on_model_save, "
                 "sub_group_size, stage3_max_live_parameters, stage3_max_reuse_distance, steps_per_print, "
                 "fsdp_offload_params (`trainer check` says why)\n");

@@ -8,14 +8,14 @@
 namespace trainer::config {
 namespace {
 
-const std::string kFolder = TRAINER_SOURCE_DIR "/tests/config/training_arguments/";
-const std::string kFsdp = "num_processes: 2\nuse_cpu: true\nmodel: {path: m}\ndata: {train: {path: a}}\n";
+const std::string kArgumentsFolder = TRAINER_SOURCE_DIR "/tests/config/training_arguments/";
+const std::string kFsdpFile = "num_processes: 2\nuse_cpu: true\nmodel: {path: m}\ndata: {train: {path: a}}\n";
 
 using TrainingArguments = Given;
 
 TEST_F(TrainingArguments, EveryFieldAtItsDefaultIsSilent) {
   for (const char* name : {"version_4.yaml", "version_5.yaml"}) {
-    const std::string pasted = read_file(kFolder + name);
+    const std::string pasted = read_file(kArgumentsFolder + name);
     EXPECT_EQ(problems(kLeast + pasted), "") << name;
     EXPECT_EQ(warnings(kLeast + pasted), "") << name;
     EXPECT_EQ(resolve(kLeast + pasted).config.logging.logging_steps, 500) << name;
@@ -150,22 +150,22 @@ TEST_F(TrainingArguments, ASecretIsNotShown) {
 
 TEST_F(TrainingArguments, FsdpAsWords) {
   for (const char* words : {"full_shard auto_wrap offload", "[full_shard, auto_wrap, offload]", "FULL_SHARD offload"}) {
-    const Config c = resolve(kFsdp + "training: {fsdp: " + words + "}\n").config;
+    const Config c = resolve(kFsdpFile + "training: {fsdp: " + words + "}\n").config;
     EXPECT_EQ(c.distributed_type, DistributedType::kFsdp) << words;
     EXPECT_EQ(c.fsdp_config.sharding_strategy, ShardingStrategy::kFullShard) << words;
     EXPECT_TRUE(c.fsdp_config.offload_params) << words;
   }
-  EXPECT_EQ(resolve(kFsdp + "training: {fsdp: true}\n").config.distributed_type, DistributedType::kFsdp);
+  EXPECT_EQ(resolve(kFsdpFile + "training: {fsdp: true}\n").config.distributed_type, DistributedType::kFsdp);
   for (const char* nothing : {"''", "false", "null", "[]"}) {
     EXPECT_EQ(resolve(kLeast + "training: {fsdp: " + nothing + "}\n").config.distributed_type, DistributedType::kNo);
   }
-  EXPECT_EQ(problems(kFsdp + "training: {fsdp: hybrid_shard full_sharp}\n"),
+  EXPECT_EQ(problems(kFsdpFile + "training: {fsdp: hybrid_shard full_sharp}\n"),
             "f.yaml:5:18: training.fsdp must be made of full_shard, shard_grad_op, no_shard, hybrid_shard, "
             "hybrid_shard_zero2, offload, auto_wrap; is 'full_sharp' (did you mean 'full_shard'?)");
 }
 
 TEST_F(TrainingArguments, FsdpAndAnotherType) {
-  EXPECT_EQ(problems(kFsdp + "distributed_type: MULTI_CPU\ntraining: {fsdp: full_shard}\n"),
+  EXPECT_EQ(problems(kFsdpFile + "distributed_type: MULTI_CPU\ntraining: {fsdp: full_shard}\n"),
             "f.yaml:6:18: training.fsdp is full_shard, but distributed_type is MULTI_CPU (f.yaml:5:19): give one of "
             "them, or both the same value");
   EXPECT_EQ(problems("num_processes: 2\nmodel: {path: m}\ndata: {train: {path: a}}\ntraining: {fsdp: full_shard}\n"),
@@ -178,16 +178,16 @@ TEST_F(TrainingArguments, FsdpConfig) {
       "{transformer_layer_cls_to_wrap: [T5Block, T5LayerFF], fsdp_backward_prefetch: backward_post, "
       "min_num_params: 0, xla: false, xla_fsdp_grad_ckpt: false, version: 2, "
       "reshard_after_forward: true, activation_checkpointing: true, cpu_offload: true}";
-  const FsdpConfig c = resolve(kFsdp + "training: {fsdp: true, fsdp_config: " + keys + "}\n").config.fsdp_config;
+  const FsdpConfig c = resolve(kFsdpFile + "training: {fsdp: true, fsdp_config: " + keys + "}\n").config.fsdp_config;
   EXPECT_EQ(c.transformer_layer_cls_to_wrap, (std::vector<std::string>{"T5Block", "T5LayerFF"}));
   EXPECT_EQ(c.backward_prefetch, BackwardPrefetch::kPost);
   EXPECT_EQ(c.min_num_params, FsdpConfig().min_num_params);
   EXPECT_TRUE(c.activation_checkpointing);
   EXPECT_TRUE(c.offload_params);
-  EXPECT_TRUE(resolve(kFsdp + "training: {fsdp: {activation_checkpointing: true}}\n")
+  EXPECT_TRUE(resolve(kFsdpFile + "training: {fsdp: {activation_checkpointing: true}}\n")
                   .config.fsdp_config.activation_checkpointing);
-  EXPECT_EQ(problems(kFsdp + "training: {fsdp: true, fsdp_config: {reshard_after_forward: false, xla: true, "
-                             "backward_prefech: backward_pre, use_orig_params: 7}}\n"),
+  EXPECT_EQ(problems(kFsdpFile + "training: {fsdp: true, fsdp_config: {reshard_after_forward: false, xla: true, "
+                                 "backward_prefech: backward_pre, use_orig_params: 7}}\n"),
             "f.yaml:5:73: fsdp_config.xla: true is not supported: there is no TPU support\n"
             "f.yaml:5:79: training.fsdp_config.backward_prefech is not an option (did you mean 'backward_prefetch'?)");
   EXPECT_EQ(warnings(kLeast + "training: {fsdp_config: {min_num_params: 5}}\n"),
@@ -196,7 +196,7 @@ TEST_F(TrainingArguments, FsdpConfig) {
 
 TEST_F(TrainingArguments, FsdpConfigInAFile) {
   write("fsdp.json", R"({"transformer_layer_cls_to_wrap": ["T5Block"], "activation_checkpoint": true})");
-  const std::string file = kFsdp + "training: {fsdp: full_shard, fsdp_config: fsdp.json}\n";
+  const std::string file = kFsdpFile + "training: {fsdp: full_shard, fsdp_config: fsdp.json}\n";
   EXPECT_EQ(problems(file),
             "fsdp.json:1:48: training.fsdp_config.activation_checkpoint is not an option (did you mean "
             "'activation_checkpointing'?)");

@@ -10,12 +10,12 @@
 namespace trainer::config {
 namespace {
 
-const std::string kFolder = TRAINER_SOURCE_DIR "/tests/config/accelerate/";
+const std::string kWizardFolder = TRAINER_SOURCE_DIR "/tests/config/accelerate/";
 
 const char* const kMachine = "Which type of machine";
 const char* const kDeepspeed = "Do you want to use DeepSpeed?";
 const char* const kStage = "What should be your DeepSpeed's ZeRO";
-const char* const kFsdp = "Do you want to use FullyShardedDataParallel?";
+const char* const kFsdpAnswers = "Do you want to use FullyShardedDataParallel?";
 const char* const kVersion = "What should be your FSDP version?";
 const char* const kLayers = "Specify the comma-separated list of transformer layer class names";
 const char* const kMegatron = "Do you want to use Megatron-LM ?";
@@ -24,7 +24,7 @@ const char* const kGpus = "How many GPU(s)";
 const char* const kPrecision = "Do you wish to use mixed precision?";
 
 std::string file_of(const std::string& name) {
-  std::ifstream in(kFolder + name);
+  std::ifstream in(kWizardFolder + name);
   EXPECT_TRUE(in) << name;
   return std::string(std::istreambuf_iterator<char>(in), {});
 }
@@ -140,7 +140,7 @@ TEST(WizardAccelerate, Fsdp1HasItsStrategyWhereItIsRead) {
   std::string theirs = file_of("fsdp1_full_shard.yaml");
   theirs = with(theirs, "fsdp_reshard_after_forward", "  fsdp_sharding_strategy: FULL_SHARD\n");
   const Answers::Given fsdp{
-      {kMachine, {"multi-GPU"}}, {kFsdp, {"yes"}}, {kVersion, {"1"}}, {kLayers, {"T5Block"}}, {kGpus, {"2"}}};
+      {kMachine, {"multi-GPU"}}, {kFsdpAnswers, {"yes"}}, {kVersion, {"1"}}, {kLayers, {"T5Block"}}, {kGpus, {"2"}}};
   EXPECT_EQ(written(fsdp), theirs);
   theirs = with(with(theirs, "fsdp_backward_prefetch", "  fsdp_backward_prefetch: NO_PREFETCH\n"),
                 "fsdp_state_dict_type", "  fsdp_state_dict_type: LOCAL_STATE_DICT\n");
@@ -151,7 +151,7 @@ TEST(WizardAccelerate, Fsdp1HasItsStrategyWhereItIsRead) {
       with(with(file_of("fsdp1_no_wrap.yaml"), "fsdp_reshard_after_forward", "  fsdp_sharding_strategy: FULL_SHARD\n"),
            "fsdp_activation_checkpointing", "  fsdp_activation_checkpointing: true\n");
   EXPECT_EQ(written({{kMachine, {"multi-GPU"}},
-                     {kFsdp, {"yes"}},
+                     {kFsdpAnswers, {"yes"}},
                      {kVersion, {"1"}},
                      {"What should be your auto wrap policy?", {"NO_WRAP"}},
                      {"Do you want to enable FSDP activation checkpointing?", {"yes"}},
@@ -166,27 +166,27 @@ TEST(WizardAccelerate, Fsdp2HasTheStrategyTooAndReshardsAccordingly) {
     return with(theirs, "fsdp_state_dict_type",
                 "  fsdp_sharding_strategy: FULL_SHARD\n  fsdp_state_dict_type: SHARDED_STATE_DICT\n");
   };
-  const Answers::Given fsdp{{kMachine, {"multi-GPU"}}, {kFsdp, {"yes"}}, {kGpus, {"4"}}};
+  const Answers::Given fsdp{{kMachine, {"multi-GPU"}}, {kFsdpAnswers, {"yes"}}, {kGpus, {"4"}}};
   EXPECT_EQ(written(fsdp | Answers::Given{{kLayers, {"T5Block"}}}), ours(file_of("fsdp2.yaml")));
   EXPECT_EQ(written(fsdp | Answers::Given{{"Do you want to use the model's `_no_split_modules`", {"yes"}}}),
             ours(file_of("fsdp2_no_split_modules.yaml")));
 }
 
 TEST(WizardAccelerate, FsdpOnCpusIsOffered) {
-  const std::string text = written({{kMachine, {"multi-CPU"}}, {kFsdp, {"yes"}}, {"How many processes", {"3"}}});
+  const std::string text = written({{kMachine, {"multi-CPU"}}, {kFsdpAnswers, {"yes"}}, {"How many processes", {"3"}}});
   for (const char* const line : {"distributed_type: FSDP\n", "use_cpu: true\n", "num_processes: 3\n"})
     EXPECT_NE(text.find(line), std::string::npos) << text;
 }
 
 TEST(WizardAccelerate, ItsOrder) {
-  Answers answers(Answers::Given{{kMachine, {"multi-GPU"}}, {kFsdp, {"yes"}}, {kVersion, {"1"}}});
+  Answers answers(Answers::Given{{kMachine, {"multi-GPU"}}, {kFsdpAnswers, {"yes"}}, {kVersion, {"1"}}});
   WizardDraft draft;
   ask_questions(draft, answers, plain_surroundings());
   const std::vector<std::string> order{kMachine,
                                        kMachines,
                                        "Should distributed operations",
                                        kDeepspeed,
-                                       kFsdp,
+                                       kFsdpAnswers,
                                        kVersion,
                                        "What should be your sharding strategy?",
                                        "Do you want to offload parameters and gradients to CPU?",
@@ -236,7 +236,7 @@ TEST(WizardAccelerate, ItsFilesSurviveBeingKept) {
        {"no_distributed.yaml", "cpu_only.yaml", "multi_gpu.yaml", "multi_gpu_ids.yaml", "multi_gpu_numa.yaml",
         "two_machines.yaml", "dynamo_customised.yaml", "deepspeed_stage3_offload_nvme.yaml", "deepspeed_json.yaml",
         "deepspeed_accumulate_and_clip.yaml", "megatron_pipeline.yaml", "multi_gpu_fp16.yaml"}) {
-    WizardDraft draft = read_draft(kFolder + name);
+    WizardDraft draft = read_draft(kWizardFolder + name);
     SilentPrompter silent;
     ask_questions(draft, silent, plain_surroundings());
     for (const char* const ours : {"output_dir", "data", "training", "checkpoint", "logging", "model"})
@@ -247,7 +247,7 @@ TEST(WizardAccelerate, ItsFilesSurviveBeingKept) {
 
 /// Trap: FSDP 1's strategy under the key that nobody reads is taken, and moved to the one that is read.
 TEST(WizardAccelerate, AnOlderStrategyIsMoved) {
-  WizardDraft draft = read_draft(kFolder + "fsdp1_shard_grad_op.yaml");
+  WizardDraft draft = read_draft(kWizardFolder + "fsdp1_shard_grad_op.yaml");
   EXPECT_EQ(draft.config.fsdp_config.sharding_strategy, ShardingStrategy::kShardGradOp);
 }
 

@@ -10,16 +10,16 @@
 namespace trainer::config {
 namespace {
 
-Node parse(const std::string& text) {
+Node read_node(const std::string& text) {
   return parsed_by(parse_yaml, text, "f.yaml");
 }
 
-std::string why_not(const std::string& text) {
+std::string why_not_yaml(const std::string& text) {
   return refusal_by(parse_yaml, text, "f.yaml");
 }
 
 TEST(Yaml, KeepsTextAndPlace) {
-  const Node root = parse("a: no\nb:\n  - 1e8\n  - 'x y'\nc: {d: ~}\n");
+  const Node root = read_node("a: no\nb:\n  - 1e8\n  - 'x y'\nc: {d: ~}\n");
   EXPECT_EQ(root.find("a")->text, "no");
   EXPECT_FALSE(root.find("a")->quoted);
   EXPECT_TRUE(root.find("b")->items[1].quoted);
@@ -29,52 +29,52 @@ TEST(Yaml, KeepsTextAndPlace) {
 }
 
 TEST(Yaml, AliasesAreCopies) {
-  const Node root = parse("a: &x {k: 1}\nb: *x\n");
+  const Node root = read_node("a: &x {k: 1}\nb: *x\n");
   EXPECT_TRUE(same(*root.find("a"), *root.find("b")));
 }
 
 TEST(Yaml, ByteOrderMarkAndWindowsLineEnds) {
-  EXPECT_EQ(parse("\xEF\xBB\xBF"
-                  "a: 'b'\r\nc: d\r\n")
+  EXPECT_EQ(read_node("\xEF\xBB\xBF"
+                      "a: 'b'\r\nc: d\r\n")
                 .find("c")
                 ->text,
             "d");
 }
 
 TEST(Yaml, RefusesWhatIsNoConfiguration) {
-  EXPECT_EQ(why_not("a: 1\nb: 2\na: 3\n"),
+  EXPECT_EQ(why_not_yaml("a: 1\nb: 2\na: 3\n"),
             "f.yaml:3:1: 'a' is given twice, with another value on line 1: leave one of them out");
-  EXPECT_EQ(why_not("a: 'b\nc: d\n"), "f.yaml:1:4: this quote is never closed");
-  EXPECT_EQ(why_not("a: \"b\\\"\nc: d\n"), "f.yaml:1:4: this quote is never closed");
-  EXPECT_EQ(why_not("a: &x [*x]\n"), "f.yaml:1:8: this alias (*name) stands inside what it refers to");
-  EXPECT_EQ(why_not("a: !!python/object x\n"),
+  EXPECT_EQ(why_not_yaml("a: 'b\nc: d\n"), "f.yaml:1:4: this quote is never closed");
+  EXPECT_EQ(why_not_yaml("a: \"b\\\"\nc: d\n"), "f.yaml:1:4: this quote is never closed");
+  EXPECT_EQ(why_not_yaml("a: &x [*x]\n"), "f.yaml:1:8: this alias (*name) stands inside what it refers to");
+  EXPECT_EQ(why_not_yaml("a: !!python/object x\n"),
             "f.yaml:1:4: YAML tags are not supported (tag:yaml.org,2002:python/object)");
-  EXPECT_EQ(why_not("{a: 1}: 2\n"), "f.yaml:1:1: a key must be plain text");
-  EXPECT_EQ(why_not("a: 1\n---\nb: 2\n"), "f.yaml: holds more than one YAML document (---)");
-  EXPECT_EQ(why_not(std::string("a: \0", 4)), "f.yaml: holds a zero byte at offset 3: not a text file");
-  EXPECT_EQ(why_not("a: \"\\0\"\n"), "f.yaml:1:4: a text can't hold a zero byte (\\0)");
-  EXPECT_EQ(why_not("a: [1, 2\nb: 3\n").substr(0, 7), "f.yaml:");
+  EXPECT_EQ(why_not_yaml("{a: 1}: 2\n"), "f.yaml:1:1: a key must be plain text");
+  EXPECT_EQ(why_not_yaml("a: 1\n---\nb: 2\n"), "f.yaml: holds more than one YAML document (---)");
+  EXPECT_EQ(why_not_yaml(std::string("a: \0", 4)), "f.yaml: holds a zero byte at offset 3: not a text file");
+  EXPECT_EQ(why_not_yaml("a: \"\\0\"\n"), "f.yaml:1:4: a text can't hold a zero byte (\\0)");
+  EXPECT_EQ(why_not_yaml("a: [1, 2\nb: 3\n").substr(0, 7), "f.yaml:");
 }
 
 TEST(Yaml, RefusesWhatWouldCostTooMuch) {
-  EXPECT_NE(why_not(std::string(5 << 20, '[')), "");
-  EXPECT_EQ(why_not("a: " + std::string(100, '[') + std::string(100, ']')),
+  EXPECT_NE(why_not_yaml(std::string(5 << 20, '[')), "");
+  EXPECT_EQ(why_not_yaml("a: " + std::string(100, '[') + std::string(100, ']')),
             "f.yaml:1:35: nested more than 32 deep: not a configuration");
-  EXPECT_NE(why_not(std::string(1 << 19, '[')), "");
-  EXPECT_NE(why_not(repeated("- ", 100'000)), "");
-  EXPECT_NE(why_not("a: [" + repeated("x,", 30'000) + "]"), "");
-  EXPECT_EQ(why_not("{" + std::string(201, 'k') + ": 1}"), "f.yaml:1:2: a key of more than 200 bytes");
+  EXPECT_NE(why_not_yaml(std::string(1 << 19, '[')), "");
+  EXPECT_NE(why_not_yaml(repeated("- ", 100'000)), "");
+  EXPECT_NE(why_not_yaml("a: [" + repeated("x,", 30'000) + "]"), "");
+  EXPECT_EQ(why_not_yaml("{" + std::string(201, 'k') + ": 1}"), "f.yaml:1:2: a key of more than 200 bytes");
   // A few aliases of a long text, and lists that grow deeper by each alias.
-  EXPECT_EQ(why_not("a: &x " + std::string(1 << 19, 'x') + "\nb: [*x, *x, *x]\n"),
+  EXPECT_EQ(why_not_yaml("a: &x " + std::string(1 << 19, 'x') + "\nb: [*x, *x, *x]\n"),
             "f.yaml:2:13: aliases (*name) repeat more than 1048576 bytes");
-  EXPECT_EQ(why_not("a: &x " + repeated("[", 20) + repeated("]", 20) + "\nb: [[[[[[[[[[[[*x]]]]]]]]]]]]\n"),
+  EXPECT_EQ(why_not_yaml("a: &x " + repeated("[", 20) + repeated("]", 20) + "\nb: [[[[[[[[[[[[*x]]]]]]]]]]]]\n"),
             "f.yaml:2:16: nested more than 32 deep: not a configuration");
   // Nine lines that stand for ten to the ninth values.
   std::string laughs = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n";
   for (int i = 1; i < 10; ++i) {
     laughs += fmt::format("a{}: &a{} [{}]\n", i, i, repeated(fmt::format("*a{},", i - 1), 10));
   }
-  EXPECT_NE(why_not(laughs).find("more than 20000 values"), std::string::npos);
+  EXPECT_NE(why_not_yaml(laughs).find("more than 20000 values"), std::string::npos);
 }
 
 TEST(Yaml, WritingAndReadingAreInverse) {
@@ -147,7 +147,7 @@ TEST(Yaml, WritingAndReadingAreInverse) {
   nested.kind = Node::Kind::kList;
   nested.items = {Node::list({"a", "b"}), root["map"], Node::list({}), Node::map(), Node()};
   root["nested"] = nested;
-  EXPECT_TRUE(same(parse(to_yaml(root)), root)) << to_yaml(root);
+  EXPECT_TRUE(same(read_node(to_yaml(root)), root)) << to_yaml(root);
 }
 
 TEST(Yaml, QuotesWhatPyYamlQuotes) {
@@ -190,7 +190,8 @@ TEST(Scalar, NumbersKeepEveryBit) {
 }
 
 TEST(Json, FollowsWhatIsWritten) {
-  const Node node = parse("{model_type: t5, n: 2, eps: 1e-6, tie: no, text: '2', one: 1.0, none: ~, l: [a, 1, true]}");
+  const Node node =
+      read_node("{model_type: t5, n: 2, eps: 1e-6, tie: no, text: '2', one: 1.0, none: ~, l: [a, 1, true]}");
   EXPECT_EQ(to_json(node),
             R"({"model_type":"t5","n":2,"eps":1e-06,"tie":false,"text":"2","one":1.0,"none":null,"l":["a",1,true]})");
   EXPECT_EQ(to_json(from_json(to_json(node))), to_json(node));

@@ -13,7 +13,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-const std::string kGolden = TRAINER_SOURCE_DIR "/tests/golden/tokenizer/";
+const std::string kGoldenFolder = TRAINER_SOURCE_DIR "/tests/golden/tokenizer/";
 
 const std::vector<std::string> kTexts = {
     "",
@@ -36,7 +36,7 @@ const std::vector<std::string> kTexts = {
     "the <sep>ship<sep> x",
 };
 
-std::unique_ptr<Tokenizer> open(const std::string& path) {
+std::unique_ptr<Tokenizer> open_saved(const std::string& path) {
   return open_tokenizer({.path = path}, "");
 }
 
@@ -49,7 +49,7 @@ void expect_same_ids(const Tokenizer& tokenizer) {
   TempFolder folder;
   save_tokenizer(tokenizer, "", folder.string());
   ASSERT_TRUE(std::filesystem::exists(folder / "tokenizer.json"));
-  auto saved = open(folder.string());
+  auto saved = open_saved(folder.string());
   for (const std::string& text : kTexts) EXPECT_EQ(saved->encode(text), tokenizer.encode(text)) << text;
   EXPECT_EQ(saved->size(), tokenizer.size());
   EXPECT_EQ(saved->bos_id(), tokenizer.bos_id());
@@ -66,11 +66,11 @@ std::unique_ptr<Tokenizer> trained(const TempFolder& folder, const std::string& 
   TokenizerTraining training{.vocab_size = 400, .layout = TokenizerLayout::kLlama, .model_type = type};
   for (const TokenizerFile& file : train_tokenizer(texts, training)) folder.write(file.name, file.content);
   folder.write("tokenizer_config.json", config);
-  return open(folder.string());
+  return open_saved(folder.string());
 }
 
 TEST(SaveTokenizer, WritesTokenizerJsonWithTheSameIds) {
-  expect_same_ids(*open(kGolden + "unigram"));
+  expect_same_ids(*open_saved(kGoldenFolder + "unigram"));
   TempFolder folder;
   expect_same_ids(*trained(folder, R"({"legacy": true})", "bpe"));
   expect_same_ids(*trained(folder, R"({"legacy": false})", "bpe"));
@@ -83,17 +83,17 @@ TEST(SaveTokenizer, WritesModelsWithUserDefinedSymbols) {
   const std::string pieces = piece("<sep>", 0, 4) + piece("<sep>x", 0, 4) + piece("b\u2581", -1, 1);
   for (uint64_t type : {1, 2}) {
     folder.write("spiece.model", small_model(pieces + trainer_spec(type)));
-    expect_same_ids(*open(folder.string()));
+    expect_same_ids(*open_saved(folder.string()));
   }
 }
 
 TEST(SaveTokenizer, WritesNoTokenizerJsonThatWouldGiveOtherIds) {
   // "\r\n" is one character to `tokenizers`, which finds this model's rule for "\r" and forgets the rest.
-  EXPECT_EQ(open(kGolden + "bpe")->tokenizer_json(), "");
+  EXPECT_EQ(open_saved(kGoldenFolder + "bpe")->tokenizer_json(), "");
   TempFolder folder;
   constexpr uint32_t kTrainerSpec = 2, kWhitespaceAsSuffix = 24;
   folder.write("spiece.model", small_model(bytes_field(kTrainerSpec, number_field(kWhitespaceAsSuffix, 1))));
-  auto tokenizer = open(folder.string());
+  auto tokenizer = open_saved(folder.string());
   testing::internal::CaptureStderr();
   EXPECT_EQ(tokenizer->tokenizer_json(), "");
   contains(testing::internal::GetCapturedStderr(), "spiece.model: no tokenizer.json is written next to it");
@@ -105,10 +105,10 @@ TEST(SaveTokenizer, WritesNoTokenizerJsonThatWouldGiveOtherIds) {
 
 TEST(SaveTokenizer, NamesTheClassThatReadsTokenizerJsonAsItStands) {
   TempFolder folder, saved;
-  folder.write("tokenizer.json", read_all(kGolden + "json/llama2/tokenizer.json"));
+  folder.write("tokenizer.json", read_all(kGoldenFolder + "json/llama2/tokenizer.json"));
   const auto class_after = [&](const std::string& config) {
     folder.write("tokenizer_config.json", config);
-    save_tokenizer(*open(folder.string()), "", saved.string());
+    save_tokenizer(*open_saved(folder.string()), "", saved.string());
     return config_in(saved).value("tokenizer_class", "");
   };
   EXPECT_EQ(class_after(R"({"tokenizer_class": "LlamaTokenizerFast", "bos_token": "<s>", "eos_token": "</s>"})"),
@@ -123,21 +123,21 @@ TEST(SaveTokenizer, NamesTheClassThatReadsTokenizerJsonAsItStands) {
 
 TEST(SaveTokenizer, PutsChatTemplatesIntoTheConfig) {
   TempFolder folder, saved;
-  folder.write("tokenizer.json", read_all(kGolden + "json/qwen2/tokenizer.json"));
-  save_tokenizer(*open(folder.string()), "", saved.string());
+  folder.write("tokenizer.json", read_all(kGoldenFolder + "json/qwen2/tokenizer.json"));
+  save_tokenizer(*open_saved(folder.string()), "", saved.string());
   EXPECT_FALSE(std::filesystem::exists(saved / "tokenizer_config.json"));
-  save_tokenizer(*open(folder.string()), "R", saved.string());
+  save_tokenizer(*open_saved(folder.string()), "R", saved.string());
   EXPECT_EQ(config_in(saved)["chat_template"], "R");
 
   folder.write("tokenizer_config.json", R"({"chat_template": [{"name": "tool_use", "template": "T"}], "x": 1})");
   folder.write("chat_template.jinja", "J");
-  save_tokenizer(*open(folder.string()), "", saved.string());
+  save_tokenizer(*open_saved(folder.string()), "", saved.string());
   EXPECT_EQ(config_in(saved)["x"], 1);
-  EXPECT_EQ(*open(saved.string())->chat_template(), "J");
-  EXPECT_EQ(*open(saved.string())->chat_template("tool_use"), "T");
-  save_tokenizer(*open(folder.string()), "R", saved.string());
-  EXPECT_EQ(*open(saved.string())->chat_template(), "R");
-  EXPECT_EQ(*open(saved.string())->chat_template("tool_use"), "T");
+  EXPECT_EQ(*open_saved(saved.string())->chat_template(), "J");
+  EXPECT_EQ(*open_saved(saved.string())->chat_template("tool_use"), "T");
+  save_tokenizer(*open_saved(folder.string()), "R", saved.string());
+  EXPECT_EQ(*open_saved(saved.string())->chat_template(), "R");
+  EXPECT_EQ(*open_saved(saved.string())->chat_template("tool_use"), "T");
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace trainer::data::jinja {
 namespace {
 
-using Kind = Statement::Kind;
+using StatementKind = Statement::Kind;
 
 /// Puts something back at the end, also when an error passes.
 template <class T>
@@ -56,34 +56,34 @@ Evaluator::Flow Evaluator::execute(const Statement& statement) {
   const Restored<int> deeper(depth_, depth_ + 1);
   if (depth_ > budget_.limits().depth) throw BadOperation("the template goes deeper than {} levels", depth_ - 1);
   switch (statement.kind) {
-    case Kind::kText:
+    case StatementKind::kText:
       print(statement.name);
       break;
-    case Kind::kPrint:
+    case StatementKind::kPrint:
       print(text_of(evaluate(*statement.value), budget_));
       break;
-    case Kind::kIf:
+    case StatementKind::kIf:
       return branch(statement);
-    case Kind::kFor:
+    case StatementKind::kFor:
       return loop(statement);
-    case Kind::kSet:
+    case StatementKind::kSet:
       set(statement);
       break;
-    case Kind::kSetBlock:
+    case StatementKind::kSetBlock:
       set_block(statement);
       break;
-    case Kind::kMacro:
+    case StatementKind::kMacro:
       scope_->names[statement.name] = std::make_shared<const Macro>(Macro{&statement, scope_});
       break;
-    case Kind::kFilter:
+    case StatementKind::kFilter:
       print(text_of(filtered(*statement.value, text_of_block(statement.body)), budget_));
       break;
-    case Kind::kGeneration:
+    case StatementKind::kGeneration:
       generation(statement);
       break;
-    case Kind::kBreak:
+    case StatementKind::kBreak:
       return Flow::kBreak;
-    case Kind::kContinue:
+    case StatementKind::kContinue:
       return Flow::kContinue;
   }
   return Flow::kOn;

@@ -6,7 +6,7 @@
 namespace trainer::data::jinja {
 namespace {
 
-using Kind = Expression::Kind;
+using ExpressionKind = Expression::Kind;
 
 bool is_one_of(const Token& token, std::initializer_list<std::string_view> words) {
   return std::find(words.begin(), words.end(), token.text) != words.end();
@@ -14,7 +14,7 @@ bool is_one_of(const Token& token, std::initializer_list<std::string_view> words
 
 }  // namespace
 
-ExpressionPtr ExpressionParser::make(Kind kind, std::string name) {
+ExpressionPtr ExpressionParser::make(ExpressionKind kind, std::string name) {
   auto made = std::make_unique<Expression>(Expression{kind, tokens_.line()});
   made->name = std::move(name);
   return made;
@@ -38,7 +38,7 @@ ExpressionPtr ExpressionParser::tuple(bool conditions, bool in_parentheses) {
     return tokens_.at(Token::Kind::kPrintEnd) || tokens_.at(Token::Kind::kBlockEnd) || tokens_.at_sign(")") ||
            tokens_.at_word("recursive");
   };
-  auto all = make(Kind::kTuple);
+  auto all = make(ExpressionKind::kTuple);
   bool comma = false;
   while (!ends()) {
     add(*all, one());
@@ -69,7 +69,7 @@ ExpressionPtr ExpressionParser::condition() {
   const Nesting nesting(depth_, tokens_.line());
   ExpressionPtr left = any_of();
   while (tokens_.at_word("if")) {
-    auto whole = make(Kind::kCondition);
+    auto whole = make(ExpressionKind::kCondition);
     tokens_.next();
     add(*whole, std::move(left));
     add(*whole, any_of());
@@ -82,7 +82,7 @@ ExpressionPtr ExpressionParser::condition() {
 ExpressionPtr ExpressionParser::any_of() {
   ExpressionPtr left = all_of();
   while (tokens_.at_word("or")) {
-    auto whole = make(Kind::kOr);
+    auto whole = make(ExpressionKind::kOr);
     tokens_.next();
     add(*whole, std::move(left));
     add(*whole, all_of());
@@ -94,7 +94,7 @@ ExpressionPtr ExpressionParser::any_of() {
 ExpressionPtr ExpressionParser::all_of() {
   ExpressionPtr left = negation();
   while (tokens_.at_word("and")) {
-    auto whole = make(Kind::kAnd);
+    auto whole = make(ExpressionKind::kAnd);
     tokens_.next();
     add(*whole, std::move(left));
     add(*whole, negation());
@@ -106,14 +106,14 @@ ExpressionPtr ExpressionParser::all_of() {
 ExpressionPtr ExpressionParser::negation() {
   if (!tokens_.at_word("not")) return comparison();
   const Nesting nesting(depth_, tokens_.line());
-  auto whole = make(Kind::kNot);
+  auto whole = make(ExpressionKind::kNot);
   tokens_.next();
   add(*whole, negation());
   return whole;
 }
 
 ExpressionPtr ExpressionParser::comparison() {
-  auto whole = make(Kind::kCompare);
+  auto whole = make(ExpressionKind::kCompare);
   add(*whole, sum());
   while (true) {
     const Token& token = tokens_.peek();
@@ -137,7 +137,7 @@ ExpressionPtr ExpressionParser::comparison() {
 ExpressionPtr ExpressionParser::sum() {
   ExpressionPtr left = joined();
   while (tokens_.at_sign("+") || tokens_.at_sign("-")) {
-    auto whole = make(Kind::kBinary, tokens_.peek().text);
+    auto whole = make(ExpressionKind::kBinary, tokens_.peek().text);
     tokens_.next();
     add(*whole, std::move(left));
     add(*whole, joined());
@@ -147,7 +147,7 @@ ExpressionPtr ExpressionParser::sum() {
 }
 
 ExpressionPtr ExpressionParser::joined() {
-  auto whole = make(Kind::kJoin);
+  auto whole = make(ExpressionKind::kJoin);
   do add(*whole, product());
   while (tokens_.skip_sign("~"));
   if (whole->parts.size() == 1) return std::move(whole->parts.front());
@@ -157,7 +157,7 @@ ExpressionPtr ExpressionParser::joined() {
 ExpressionPtr ExpressionParser::product() {
   ExpressionPtr left = power();
   while (tokens_.at(Token::Kind::kOperator) && is_one_of(tokens_.peek(), {"*", "/", "//", "%"})) {
-    auto whole = make(Kind::kBinary, tokens_.peek().text);
+    auto whole = make(ExpressionKind::kBinary, tokens_.peek().text);
     tokens_.next();
     add(*whole, std::move(left));
     add(*whole, power());
@@ -169,7 +169,7 @@ ExpressionPtr ExpressionParser::product() {
 ExpressionPtr ExpressionParser::power() {
   ExpressionPtr left = unary();
   while (tokens_.at_sign("**")) {
-    auto whole = make(Kind::kBinary, "**");
+    auto whole = make(ExpressionKind::kBinary, "**");
     tokens_.next();
     add(*whole, std::move(left));
     add(*whole, unary());
@@ -182,7 +182,7 @@ ExpressionPtr ExpressionParser::unary(bool filtered) {
   const Nesting nesting(depth_, tokens_.line());
   ExpressionPtr whole;
   if (tokens_.at_sign("-") || tokens_.at_sign("+")) {
-    whole = make(tokens_.at_sign("-") ? Kind::kNegative : Kind::kPositive);
+    whole = make(tokens_.at_sign("-") ? ExpressionKind::kNegative : ExpressionKind::kPositive);
     tokens_.next();
     add(*whole, unary(false));
   } else {
@@ -202,7 +202,7 @@ ExpressionPtr ExpressionParser::primary() {
 }
 
 ExpressionPtr ExpressionParser::constant_or_name() {
-  auto whole = make(Kind::kConstant);
+  auto whole = make(ExpressionKind::kConstant);
   const Token token = tokens_.next();
   const char *begin = token.text.data(), *end = begin + token.text.size();
   if (token.kind == Token::Kind::kString) {
@@ -225,7 +225,7 @@ ExpressionPtr ExpressionParser::constant_or_name() {
   } else if (is_one_of(token, {"none", "None"})) {
     whole->constant = None{};
   } else {
-    whole->kind = Kind::kName;
+    whole->kind = ExpressionKind::kName;
     whole->name = token.text;
     used_.insert(token.text);
   }
@@ -233,7 +233,7 @@ ExpressionPtr ExpressionParser::constant_or_name() {
 }
 
 ExpressionPtr ExpressionParser::list() {
-  auto whole = make(Kind::kList);
+  auto whole = make(ExpressionKind::kList);
   tokens_.next();
   while (!tokens_.at_sign("]")) {
     add(*whole, condition());
@@ -244,7 +244,7 @@ ExpressionPtr ExpressionParser::list() {
 }
 
 ExpressionPtr ExpressionParser::dict() {
-  auto whole = make(Kind::kDict);
+  auto whole = make(ExpressionKind::kDict);
   tokens_.next();
   while (!tokens_.at_sign("}")) {
     add(*whole, condition());
@@ -284,10 +284,10 @@ ExpressionPtr ExpressionParser::with_filters(ExpressionPtr left) {
 
 ExpressionPtr ExpressionParser::dotted(ExpressionPtr left) {
   tokens_.next();
-  auto whole = make(Kind::kAttribute);
+  auto whole = make(ExpressionKind::kAttribute);
   add(*whole, std::move(left));
   if (tokens_.at(Token::Kind::kInteger)) {
-    whole->kind = Kind::kItem;
+    whole->kind = ExpressionKind::kItem;
     add(*whole, constant_or_name());
   } else {
     whole->name = tokens_.expect_name();
@@ -296,12 +296,12 @@ ExpressionPtr ExpressionParser::dotted(ExpressionPtr left) {
 }
 
 ExpressionPtr ExpressionParser::subscript(ExpressionPtr left) {
-  auto whole = make(Kind::kItem);
+  auto whole = make(ExpressionKind::kItem);
   tokens_.next();
   add(*whole, std::move(left));
   add(*whole, tokens_.at_sign(":") ? nullptr : condition());
   if (tokens_.at_sign(":")) {
-    whole->kind = Kind::kSlice;
+    whole->kind = ExpressionKind::kSlice;
     tokens_.next();
     add(*whole, tokens_.at_sign(":") || tokens_.at_sign("]") ? nullptr : condition());
     add(*whole, tokens_.skip_sign(":") && !tokens_.at_sign("]") ? condition() : nullptr);
@@ -311,7 +311,7 @@ ExpressionPtr ExpressionParser::subscript(ExpressionPtr left) {
 }
 
 ExpressionPtr ExpressionParser::call(ExpressionPtr left) {
-  auto whole = make(Kind::kCall);
+  auto whole = make(ExpressionKind::kCall);
   add(*whole, std::move(left));
   add(*whole, call_arguments());
   return whole;
@@ -346,7 +346,7 @@ std::vector<Argument> ExpressionParser::call_arguments() {
 
 ExpressionPtr ExpressionParser::filter(ExpressionPtr left) {
   tokens_.skip_sign("|");
-  auto whole = make(Kind::kFilter, tokens_.expect_name());
+  auto whole = make(ExpressionKind::kFilter, tokens_.expect_name());
   add(*whole, std::move(left));
   if (tokens_.at_sign("(")) add(*whole, call_arguments());
   return whole;
@@ -362,7 +362,7 @@ ExpressionPtr ExpressionParser::filters(bool inline_start) {
 ExpressionPtr ExpressionParser::test(ExpressionPtr left) {
   tokens_.next();
   const bool negated = tokens_.skip_word("not");
-  auto whole = make(Kind::kTest, tokens_.expect_name());
+  auto whole = make(ExpressionKind::kTest, tokens_.expect_name());
   add(*whole, std::move(left));
   const Token& next = tokens_.peek();
   const bool value = next.kind == Token::Kind::kString || next.kind == Token::Kind::kInteger ||
@@ -376,7 +376,7 @@ ExpressionPtr ExpressionParser::test(ExpressionPtr left) {
     add(*whole, std::move(argument));
   }
   if (!negated) return whole;
-  auto opposite = make(Kind::kNot);
+  auto opposite = make(ExpressionKind::kNot);
   add(*opposite, std::move(whole));
   return opposite;
 }

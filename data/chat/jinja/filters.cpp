@@ -11,11 +11,11 @@
 namespace trainer::data::jinja {
 namespace {
 
-using Kind = Sequence::Kind;
+using SequenceKind = Sequence::Kind;
 using Filter = Value (*)(const Value& value, Arguments& arguments, Budget& budget);
 
 Value lazy(std::vector<Value> items) {
-  return make_sequence(std::move(items), Kind::kLazy);
+  return make_sequence(std::move(items), SequenceKind::kLazy);
 }
 
 std::string paid_text(const Value& value, Budget& budget) {
@@ -164,7 +164,7 @@ Value count(const Value& v, Arguments&, Budget& b) {
   }
   if (v.is<DictPtr>()) return static_cast<int64_t>(v.as<DictPtr>()->items.size());
   if (v.is<Undefined>()) return int64_t{0};
-  if (!v.is<SequencePtr>() || v.is_sequence(Kind::kLazy)) throw BadOperation("a {} has no length", v.type());
+  if (!v.is<SequencePtr>() || v.is_sequence(SequenceKind::kLazy)) throw BadOperation("a {} has no length", v.type());
   return static_cast<int64_t>(v.as<SequencePtr>()->items.size());
 }
 
@@ -204,7 +204,7 @@ Value join(const Value& v, Arguments& a, Budget& b) {
 }
 
 Value first(const Value& v, Arguments&, Budget& b) {
-  if (v.is_sequence(Kind::kLazy)) {
+  if (v.is_sequence(SequenceKind::kLazy)) {
     std::vector<Value>& items = v.as<SequencePtr>()->items;
     if (items.empty()) return Value::undefined("the first item");
     Value front = items.front();
@@ -217,7 +217,7 @@ Value first(const Value& v, Arguments&, Budget& b) {
 }
 
 Value last(const Value& v, Arguments&, Budget& b) {
-  if (v.is_sequence(Kind::kLazy)) throw BadOperation("`last` of a generator; put `| list` in front of it");
+  if (v.is_sequence(SequenceKind::kLazy)) throw BadOperation("`last` of a generator; put `| list` in front of it");
   const std::vector<Value> items = items_of(v, b);
   return items.empty() ? Value::undefined("the last item") : items.back();
 }
@@ -271,7 +271,7 @@ const Dict& wanted_dict(const Value& v, const char* filter) {
 std::vector<Value> pairs_of(const Dict& dict, Budget& b) {
   b.make(dict.items.size() * 4 * sizeof(Value));
   std::vector<Value> out;
-  for (const auto& [key, item] : dict.items) out.push_back(make_sequence({key, item}, Kind::kTuple));
+  for (const auto& [key, item] : dict.items) out.push_back(make_sequence({key, item}, SequenceKind::kTuple));
   return out;
 }
 
@@ -372,14 +372,14 @@ Value fallback(const Value& v, Arguments& a, Budget&) {
   return v.is<Undefined>() || (falsy_too && !truth(v)) ? other : v;
 }
 
-struct Named {
+struct NamedFilter {
   std::string_view name;
   Filter filter;
 };
 
 #define GIVES(result) [](const Value& v, Arguments& a, Budget& b) -> Value { return (void)a, (void)b, result; }
 
-constexpr Named kFilters[] = {
+constexpr NamedFilter kFilters[] = {
     {"trim", trim},
     {"tojson", to_json},
     {"upper", GIVES(changed(v, b, upper))},
@@ -422,9 +422,9 @@ constexpr Named kFilters[] = {
 
 #undef GIVES
 
-const Named* find_filter(std::string_view name) {
+const NamedFilter* find_filter(std::string_view name) {
   const auto found =
-      std::find_if(std::begin(kFilters), std::end(kFilters), [&](const Named& f) { return f.name == name; });
+      std::find_if(std::begin(kFilters), std::end(kFilters), [&](const NamedFilter& f) { return f.name == name; });
   return found == std::end(kFilters) ? nullptr : found;
 }
 
@@ -435,7 +435,7 @@ bool is_filter(std::string_view name) {
 }
 
 Value apply_filter(std::string_view name, const Value& value, Arguments& arguments, Budget& budget) {
-  const Named* const found = find_filter(name);
+  const NamedFilter* const found = find_filter(name);
   if (found == nullptr) throw BadOperation("the filter `{}` is not in the subset", name);
   Value out = found->filter(value, arguments, budget);
   arguments.finish();

@@ -10,7 +10,7 @@
 namespace trainer::data::jinja {
 namespace {
 
-using Kind = Token::Kind;
+using TokenKind = Token::Kind;
 
 /// Every kind of line end as LF, and the last one gone.
 std::string with_plain_lines(std::string_view source) {
@@ -46,14 +46,14 @@ class Lexer {
       else
         inside(tag == '{');
     }
-    push(Kind::kEnd, "");
+    push(TokenKind::kEnd, "");
     return std::move(tokens_);
   }
 
  private:
   std::string_view rest() const { return source_.substr(at_); }
 
-  void push(Kind kind, std::string text) { tokens_.push_back({kind, std::move(text), line_}); }
+  void push(TokenKind kind, std::string text) { tokens_.push_back({kind, std::move(text), line_}); }
 
   void advance(size_t count) {
     line_ += static_cast<int>(std::count(source_.begin() + at_, source_.begin() + at_ + count, '\n'));
@@ -79,7 +79,7 @@ class Lexer {
       else if (sign != '+' && source_[end + 1] != '{')
         text = without_indent(text);
     }
-    if (!text.empty()) push(Kind::kText, std::string(text));
+    if (!text.empty()) push(TokenKind::kText, std::string(text));
     advance(end - at_);
   }
 
@@ -114,13 +114,13 @@ class Lexer {
     const bool minus = rest().starts_with('-') && rest().substr(1).starts_with(close);
     const bool plus = !print && rest().starts_with("+%}");
     if (!minus && !plus && !rest().starts_with(close)) return false;
-    push(print ? Kind::kPrintEnd : Kind::kBlockEnd, "");
+    push(print ? TokenKind::kPrintEnd : TokenKind::kBlockEnd, "");
     end_tag(minus || plus ? 3 : 2, minus, !print && !plus);
     return true;
   }
 
   void inside(bool print) {
-    push(print ? Kind::kPrintBegin : Kind::kBlockBegin, "");
+    push(print ? TokenKind::kPrintBegin : TokenKind::kBlockBegin, "");
     const int begun = line_;
     std::string open;  // brackets
     for (skip_space(); at_ < source_.size(); skip_space()) {
@@ -133,7 +133,7 @@ class Lexer {
   void token(std::string& open) {
     const char c = source_[at_];
     if (begins_name(c))
-      take(Kind::kName, [](char d) { return begins_name(d) || is_digit(d); });
+      take(TokenKind::kName, [](char d) { return begins_name(d) || is_digit(d); });
     else if (is_digit(c))
       number();
     else if (c == '\'' || c == '"')
@@ -143,7 +143,7 @@ class Lexer {
   }
 
   template <class Belongs>
-  void take(Kind kind, const Belongs& belongs) {
+  void take(TokenKind kind, const Belongs& belongs) {
     size_t end = at_;
     while (end < source_.size() && belongs(source_[end])) ++end;
     push(kind, std::string(source_.substr(at_, end - at_)));
@@ -157,20 +157,20 @@ class Lexer {
 
   void number() {
     size_t end = digits_end(at_);
-    Kind kind = Kind::kInteger;
+    TokenKind kind = TokenKind::kInteger;
     const bool is_index = at_ > 0 && source_[at_ - 1] == '.';  // a.0.1
     if (!is_index && end + 1 < source_.size() && source_[end] == '.' && is_digit(source_[end + 1])) {
       end = digits_end(end + 1);
-      kind = Kind::kFloat;
+      kind = TokenKind::kFloat;
     }
     if (!is_index && end < source_.size() && (source_[end] == 'e' || source_[end] == 'E')) {
       const size_t sign = end + 1 < source_.size() && (source_[end + 1] == '+' || source_[end + 1] == '-') ? 1 : 0;
       if (end + 1 + sign < source_.size() && is_digit(source_[end + 1 + sign])) {
         end = digits_end(end + 1 + sign);
-        kind = Kind::kFloat;
+        kind = TokenKind::kFloat;
       }
     }
-    if (kind == Kind::kInteger && !is_index && source_[at_] == '0' && end > at_ + 1)
+    if (kind == TokenKind::kInteger && !is_index && source_[at_] == '0' && end > at_ + 1)
       throw Failure(line_, "a number begins with 0");
     if (end < source_.size() && begins_name(source_[end]))
       throw Failure(line_, "a number is followed by {}; only plain decimal ones are known", source_[end]);
@@ -182,7 +182,7 @@ class Lexer {
     size_t end = at_ + 1;
     while (end < source_.size() && source_[end] != quote) end += source_[end] == '\\' ? 2 : 1;
     if (end >= source_.size()) throw Failure(line_, "a text that begins with {} does not end", quote);
-    push(Kind::kString, string_literal(source_.substr(at_ + 1, end - at_ - 1), line_));
+    push(TokenKind::kString, string_literal(source_.substr(at_ + 1, end - at_ - 1), line_));
     advance(end + 1 - at_);
   }
 
@@ -192,7 +192,7 @@ class Lexer {
     const char c = source_[at_];
     for (const std::string_view text : kDouble) {
       if (!rest().starts_with(text)) continue;
-      push(Kind::kOperator, std::string(text));
+      push(TokenKind::kOperator, std::string(text));
       return advance(2);
     }
     size_t end = at_;
@@ -204,7 +204,7 @@ class Lexer {
       if (open.empty() || open.back() != c) throw Failure(line_, "a {} without its partner", c);
       open.pop_back();
     }
-    push(Kind::kOperator, std::string(1, c));
+    push(TokenKind::kOperator, std::string(1, c));
     advance(1);
   }
 

@@ -9,7 +9,7 @@
 namespace trainer::data::jinja {
 namespace {
 
-using Kind = Sequence::Kind;
+using SequenceKind = Sequence::Kind;
 
 constexpr std::string_view kTextMethods[] = {"strip",      "lstrip",   "rstrip",  "split", "rsplit",  "splitlines",
                                              "startswith", "endswith", "replace", "upper", "lower",   "title",
@@ -48,7 +48,7 @@ Value list_of(const Value& text, const std::vector<std::string>& parts, Budget& 
 
 /// startswith, endswith: one text, or a tuple of them.
 bool begins_or_ends(const std::string& text, const std::optional<Value>& with, bool begins) {
-  if (with && with->is_sequence(Kind::kTuple)) {
+  if (with && with->is_sequence(SequenceKind::kTuple)) {
     const auto& all = with->as<SequencePtr>()->items;
     return std::any_of(all.begin(), all.end(), [&](const Value& one) { return begins_or_ends(text, one, begins); });
   }
@@ -171,11 +171,11 @@ Value dict_method(const Dict& dict, std::string_view name, Arguments& a, Budget&
   std::vector<Value> out;
   for (const auto& [key, item] : dict.items) {
     if (name == "items")
-      out.push_back(make_sequence({key, item}, Kind::kTuple));
+      out.push_back(make_sequence({key, item}, SequenceKind::kTuple));
     else
       out.push_back(name == "keys" ? key : item);
   }
-  return make_sequence(std::move(out), Kind::kView);
+  return make_sequence(std::move(out), SequenceKind::kView);
 }
 
 Value list_method(const Sequence& list, std::string_view name, Arguments& a, Budget& budget) {
@@ -192,7 +192,7 @@ Value list_method(const Sequence& list, std::string_view name, Arguments& a, Bud
 }
 
 bool is_plain_list(const Value& object) {
-  return object.is_sequence(Kind::kList) || object.is_sequence(Kind::kTuple);
+  return object.is_sequence(SequenceKind::kList) || object.is_sequence(SequenceKind::kTuple);
 }
 
 }  // namespace

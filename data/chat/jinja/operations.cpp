@@ -8,7 +8,7 @@
 namespace trainer::data::jinja {
 namespace {
 
-using Kind = Sequence::Kind;
+using SequenceKind = Sequence::Kind;
 
 [[noreturn]] void refuse(std::string_view sign, const Value& left, const Value& right) {
   throw BadOperation("`{}` of a {} and a {}", sign, left.type(), right.type());
@@ -86,7 +86,7 @@ Value repeated(const Value& what, int64_t times, Budget& budget) {
 }
 
 bool is_list(const Value& value) {
-  return value.is_sequence(Kind::kList) || value.is_sequence(Kind::kTuple);
+  return value.is_sequence(SequenceKind::kList) || value.is_sequence(SequenceKind::kTuple);
 }
 
 Value added(const Value& left, const Value& right, Budget& budget) {
@@ -239,7 +239,7 @@ Value item(const Value& object, const Value& key, Budget& budget) {
     if (const Value* found = find(*object.as<DictPtr>(), key)) return *found;
     return Value::undefined(name_of(object, key.is<Text>() ? key.text() : key.type()));
   }
-  const bool list = is_list(object) || object.is_sequence(Kind::kRange);
+  const bool list = is_list(object) || object.is_sequence(SequenceKind::kRange);
   if (key.is_whole() && (list || object.is<Text>())) {
     if (object.is<Text>()) budget.step(object.text().size() / 16);
     const auto size = static_cast<int64_t>(list ? object.as<SequencePtr>()->items.size() : length(object.text()));
@@ -255,7 +255,7 @@ Value item(const Value& object, const Value& key, Budget& budget) {
 
 Value slice(const Value& object, const Value& start, const Value& stop, const Value& step, Budget& budget) {
   refuse_undefined(object);
-  if (!object.is<Text>() && !is_list(object) && !object.is_sequence(Kind::kRange))
+  if (!object.is<Text>() && !is_list(object) && !object.is_sequence(SequenceKind::kRange))
     return Value::undefined(fmt::format("a slice of a {}", object.type()));
   if (!step.is<None>() && (!step.is_whole() || step.whole() == 0)) throw BadOperation("the step of a slice");
   const int64_t by = step.is<None>() ? 1 : step.whole();
@@ -282,7 +282,7 @@ std::vector<Value> items_of(const Value& value, Budget& budget) {
   if (value.is<SequencePtr>()) {
     Sequence& sequence = *value.as<SequencePtr>();
     budget.make(sequence.items.size() * sizeof(Value));
-    if (sequence.kind == Kind::kLazy) return std::exchange(sequence.items, {});
+    if (sequence.kind == SequenceKind::kLazy) return std::exchange(sequence.items, {});
     return sequence.items;
   }
   std::vector<Value> out;

@@ -9,7 +9,7 @@
 namespace trainer::data::jinja {
 namespace {
 
-using Kind = Statement::Kind;
+using StatementKind = Statement::Kind;
 
 class Parser {
  public:
@@ -32,7 +32,7 @@ class Parser {
       }
       if (tokens_.at(Token::Kind::kText)) {
         const Token token = tokens_.next();
-        out.push_back(Statement{Kind::kText, token.line, token.text});
+        out.push_back(Statement{StatementKind::kText, token.line, token.text});
       } else if (tokens_.at(Token::Kind::kPrintBegin)) {
         out.push_back(print());
       } else {
@@ -45,7 +45,7 @@ class Parser {
 
   Statement print() {
     tokens_.next();
-    Statement out{Kind::kPrint, tokens_.line()};
+    Statement out{StatementKind::kPrint, tokens_.line()};
     out.value = expressions_.tuple();
     tokens_.expect(Token::Kind::kPrintEnd, "}}");
     return out;
@@ -71,13 +71,13 @@ class Parser {
     if (word == "break" || word == "continue") {
       if (loops_ == 0) throw Failure(line, "`{}` stands in no loop", word);
       end_tag();
-      return {word == "break" ? Kind::kBreak : Kind::kContinue, line};
+      return {word == "break" ? StatementKind::kBreak : StatementKind::kContinue, line};
     }
     throw Failure(line, "the statement `{}` is not in the subset", word);
   }
 
   Statement condition(int line) {
-    Statement out{Kind::kIf, line};
+    Statement out{StatementKind::kIf, line};
     for (bool more = true; more;) {
       Branch branch;
       branch.condition = expressions_.tuple(false);
@@ -95,7 +95,7 @@ class Parser {
   }
 
   Statement loop(int line) {
-    Statement out{Kind::kFor, line};
+    Statement out{StatementKind::kFor, line};
     out.targets = expressions_.names();
     if (!tokens_.skip_word("in")) tokens_.unexpected("in");
     out.value = expressions_.tuple(false);
@@ -114,7 +114,7 @@ class Parser {
   }
 
   Statement set(int line) {
-    Statement out{Kind::kSet, line};
+    Statement out{StatementKind::kSet, line};
     if (tokens_.peek(1).is(Token::Kind::kOperator, ".")) {
       out.name = tokens_.expect_name();
       tokens_.next();
@@ -127,7 +127,7 @@ class Parser {
       end_tag();
       return out;
     }
-    out.kind = Kind::kSetBlock;
+    out.kind = StatementKind::kSetBlock;
     if (out.targets.size() > 1) throw Failure(line, "a block sets one name");
     out.value = expressions_.filters();
     end_tag();
@@ -136,7 +136,7 @@ class Parser {
   }
 
   Statement macro(int line) {
-    Statement out{Kind::kMacro, line};
+    Statement out{StatementKind::kMacro, line};
     out.name = tokens_.expect_name();
     tokens_.expect_sign("(");
     while (!tokens_.at_sign(")")) {
@@ -158,7 +158,7 @@ class Parser {
   }
 
   Statement filter(int line) {
-    Statement out{Kind::kFilter, line};
+    Statement out{StatementKind::kFilter, line};
     out.value = expressions_.filters(true);
     end_tag();
     out.body = inner_block("endfilter");
@@ -166,7 +166,7 @@ class Parser {
   }
 
   Statement generation(int line) {
-    Statement out{Kind::kGeneration, line};
+    Statement out{StatementKind::kGeneration, line};
     end_tag();
     out.body = inner_block("endgeneration");
     return out;

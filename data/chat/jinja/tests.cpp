@@ -10,7 +10,7 @@ namespace {
 
 using Test = bool (*)(const Value& value, Arguments& arguments, Budget& budget);
 
-struct Named {
+struct NamedTest {
   std::string_view name;
   Test test;
 };
@@ -47,7 +47,7 @@ bool same_case(const Value& value, std::string (*change)(std::string_view)) {
 #define COMPARES(sign) [](const Value& v, Arguments& a, Budget& b) { return compare_by(sign, v, operand(a), b); }
 #define HOLDS(condition) [](const Value& v, Arguments&, Budget&) -> bool { return condition; }
 
-constexpr Named kTests[] = {
+constexpr NamedTest kTests[] = {
     {"defined", HOLDS(!v.is<Undefined>())},
     {"undefined", HOLDS(v.is<Undefined>())},
     {"none", HOLDS(v.is<None>())},
@@ -87,8 +87,9 @@ constexpr Named kTests[] = {
 #undef COMPARES
 #undef HOLDS
 
-const Named* find_test(std::string_view name) {
-  const auto found = std::find_if(std::begin(kTests), std::end(kTests), [&](const Named& t) { return t.name == name; });
+const NamedTest* find_test(std::string_view name) {
+  const auto found =
+      std::find_if(std::begin(kTests), std::end(kTests), [&](const NamedTest& t) { return t.name == name; });
   return found == std::end(kTests) ? nullptr : found;
 }
 
@@ -100,7 +101,7 @@ bool is_test(std::string_view name) {
 
 bool apply_test(std::string_view name, const Value& value, Arguments& arguments, Budget& budget) {
   budget.step(1 + static_cast<size_t>(value.is<Text>() ? size_of(value) : 0));
-  const Named* const found = find_test(name);
+  const NamedTest* const found = find_test(name);
   if (found == nullptr) throw BadOperation("the test `{}` is not in the subset", name);
   const bool holds = found->test(value, arguments, budget);
   arguments.finish();

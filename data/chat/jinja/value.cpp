@@ -24,7 +24,8 @@ bool can_be_key(const Value& value) {
 }
 
 bool equal_items(const std::vector<Value>& left, const std::vector<Value>& right) {
-  return std::equal(left.begin(), left.end(), right.begin(), right.end(), equal);
+  return std::equal(left.begin(), left.end(), right.begin(), right.end(),
+                    [](const Value& a, const Value& b) { return equal(a, b); });
 }
 
 bool equal_dicts(const Dict& left, const Dict& right) {

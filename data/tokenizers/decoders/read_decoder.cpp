@@ -18,9 +18,9 @@ class DecoderSequence : public Decoder {
   std::vector<std::unique_ptr<Decoder>> stages_;
 };
 
-using Read = std::unique_ptr<Decoder> (*)(const JsonView&);
+using DecoderReader = std::unique_ptr<Decoder> (*)(const JsonView&);
 
-std::unique_ptr<Decoder> read_sequence(const JsonView& view) {
+std::unique_ptr<Decoder> read_decoder_sequence(const JsonView& view) {
   return std::make_unique<DecoderSequence>(view);
 }
 
@@ -28,7 +28,7 @@ std::unique_ptr<Decoder> read_sequence(const JsonView& view) {
 
 std::unique_ptr<Decoder> read_decoder(const JsonView& view) {
   if (view.is_null()) return nullptr;
-  auto read = view.at("type").choice<Read>({
+  auto read = view.at("type").choice<DecoderReader>({
       {"ByteLevel", [](const JsonView&) { return make_byte_level_decoder(); }},
       {"ByteFallback", [](const JsonView&) { return make_byte_fallback(); }},
       {"Fuse", [](const JsonView&) { return make_fuse(); }},
@@ -37,7 +37,7 @@ std::unique_ptr<Decoder> read_decoder(const JsonView& view) {
       {"BPEDecoder", read_bpe_decoder},
       {"Replace", read_replace_decoder},
       {"Strip", read_strip_decoder},
-      {"Sequence", read_sequence},
+      {"Sequence", read_decoder_sequence},
   });
   return read ? (*read)(view) : nullptr;
 }

@@ -20,9 +20,9 @@ class NormalizerSequence : public Normalizer {
   std::vector<std::unique_ptr<Normalizer>> stages_;
 };
 
-using Read = std::unique_ptr<Normalizer> (*)(const JsonView&);
+using NormalizerReader = std::unique_ptr<Normalizer> (*)(const JsonView&);
 
-std::unique_ptr<Normalizer> read_sequence(const JsonView& view) {
+std::unique_ptr<Normalizer> read_normalizer_sequence(const JsonView& view) {
   return std::make_unique<NormalizerSequence>(view);
 }
 
@@ -30,7 +30,7 @@ std::unique_ptr<Normalizer> read_sequence(const JsonView& view) {
 
 std::unique_ptr<Normalizer> read_normalizer(const JsonView& view) {
   if (view.is_null()) return nullptr;
-  auto read = view.at("type").choice<Read>({
+  auto read = view.at("type").choice<NormalizerReader>({
       {"NFC", [](const JsonView&) { return make_unicode_form(true, false); }},
       {"NFD", [](const JsonView&) { return make_unicode_form(false, false); }},
       {"NFKC", [](const JsonView&) { return make_unicode_form(true, true); }},
@@ -44,7 +44,7 @@ std::unique_ptr<Normalizer> read_normalizer(const JsonView& view) {
       {"Prepend", read_prepend},
       {"BertNormalizer", read_bert_normalizer},
       {"Precompiled", read_precompiled},
-      {"Sequence", read_sequence},
+      {"Sequence", read_normalizer_sequence},
   });
   return read ? (*read)(view) : nullptr;
 }

@@ -8,7 +8,7 @@ namespace trainer::data {
 namespace {
 
 /// A character on its way, with its change (Note [Alignment]) and its combining class.
-struct Step {
+struct FormStep {
   char32_t code;
   int change;
   int combining_class;
@@ -26,15 +26,15 @@ char32_t compose_pair(char32_t first, char32_t second) {
 }
 
 /// The full decomposition of `text`, marks in canonical order.
-std::vector<Step> decomposed(std::string_view text, bool compatible) {
+std::vector<FormStep> decomposed(std::string_view text, bool compatible) {
   auto options =
       static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | (compatible ? UTF8PROC_COMPAT : 0));
-  std::vector<Step> steps;
+  std::vector<FormStep> steps;
   steps.reserve(text.size());
   size_t sorted = 0;  // steps before this one are in order
   auto sort_marks = [&] {
     std::stable_sort(steps.begin() + static_cast<ptrdiff_t>(sorted), steps.end(),
-                     [](const Step& a, const Step& b) { return a.combining_class < b.combining_class; });
+                     [](const FormStep& a, const FormStep& b) { return a.combining_class < b.combining_class; });
     sorted = steps.size();
   };
   for (size_t at = 0; at < text.size();) {
@@ -61,10 +61,10 @@ std::vector<Step> decomposed(std::string_view text, bool compatible) {
 }
 
 /// Composes `steps` in place: each character joins the last starter unless one between them blocks it.
-void compose(std::vector<Step>& steps) {
+void compose(std::vector<FormStep>& steps) {
   size_t kept = 0;
   size_t starter = SIZE_MAX;
-  for (const Step& step : steps) {
+  for (const FormStep& step : steps) {
     bool adjacent = starter != SIZE_MAX && kept == starter + 1;
     bool blocked = starter == SIZE_MAX || (!adjacent && steps[kept - 1].combining_class >= step.combining_class);
     char32_t both = blocked ? 0 : compose_pair(steps[starter].code, step.code);
@@ -85,10 +85,10 @@ class UnicodeForm : public Normalizer {
 
   void apply(AlignedText& text) const override {
     if (is_unchanged(text.view())) return;
-    std::vector<Step> steps = decomposed(text.view(), compatible_);
+    std::vector<FormStep> steps = decomposed(text.view(), compatible_);
     if (compose_) compose(steps);
     Rewrite out(text);
-    for (const Step& step : steps) out.put(step.code, step.change);
+    for (const FormStep& step : steps) out.put(step.code, step.change);
     out.finish(text);
   }
 

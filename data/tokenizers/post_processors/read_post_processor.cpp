@@ -4,9 +4,9 @@
 namespace trainer::data {
 namespace {
 
-class ByteLevel : public PostProcessor {
+class ByteLevelOffsets : public PostProcessor {
  public:
-  explicit ByteLevel(const JsonView& view)
+  explicit ByteLevelOffsets(const JsonView& view)
       : trim_offsets_(view.at("trim_offsets").flag(true)), add_prefix_space_(view.at("add_prefix_space").flag(true)) {}
   void apply(std::vector<PlacedToken>& tokens, std::string_view original, bool) const override {
     if (trim_offsets_) trim_offsets(tokens, original, add_prefix_space_);
@@ -83,32 +83,32 @@ std::unique_ptr<PostProcessor> read_cls_sep(const JsonView& view) {
 
 std::unique_ptr<PostProcessor> read_roberta(const JsonView& view) {
   auto sequence = std::make_unique<PostProcessorSequence>();
-  sequence->add(std::make_unique<ByteLevel>(view));
+  sequence->add(std::make_unique<ByteLevelOffsets>(view));
   sequence->add(read_cls_sep(view));
   return sequence;
 }
 
-std::unique_ptr<PostProcessor> read_sequence(const JsonView& view) {
+std::unique_ptr<PostProcessor> read_post_processor_sequence(const JsonView& view) {
   auto sequence = std::make_unique<PostProcessorSequence>();
   for (const JsonView& item : view.at("processors").items()) sequence->add(read_post_processor(item));
   return sequence;
 }
 
 std::unique_ptr<PostProcessor> read_byte_level(const JsonView& view) {
-  return std::make_unique<ByteLevel>(view);
+  return std::make_unique<ByteLevelOffsets>(view);
 }
 
-using Read = std::unique_ptr<PostProcessor> (*)(const JsonView&);
+using PostProcessorReader = std::unique_ptr<PostProcessor> (*)(const JsonView&);
 
 }  // namespace
 
 std::unique_ptr<PostProcessor> read_post_processor(const JsonView& view) {
   if (view.is_null()) return nullptr;
-  auto read = view.at("type").choice<Read>({{"TemplateProcessing", read_template},
-                                            {"ByteLevel", read_byte_level},
-                                            {"BertProcessing", read_cls_sep},
-                                            {"RobertaProcessing", read_roberta},
-                                            {"Sequence", read_sequence}});
+  auto read = view.at("type").choice<PostProcessorReader>({{"TemplateProcessing", read_template},
+                                                           {"ByteLevel", read_byte_level},
+                                                           {"BertProcessing", read_cls_sep},
+                                                           {"RobertaProcessing", read_roberta},
+                                                           {"Sequence", read_post_processor_sequence}});
   return read ? (*read)(view) : nullptr;
 }
 

@@ -25,9 +25,9 @@ class PreTokenizerSequence : public PreTokenizer {
   std::vector<std::unique_ptr<PreTokenizer>> stages_;
 };
 
-using Read = std::unique_ptr<PreTokenizer> (*)(const JsonView&);
+using PreTokenizerReader = std::unique_ptr<PreTokenizer> (*)(const JsonView&);
 
-std::unique_ptr<PreTokenizer> read_sequence(const JsonView& view) {
+std::unique_ptr<PreTokenizer> read_pre_tokenizer_sequence(const JsonView& view) {
   return std::make_unique<PreTokenizerSequence>(view);
 }
 
@@ -35,7 +35,7 @@ std::unique_ptr<PreTokenizer> read_sequence(const JsonView& view) {
 
 std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonView& view) {
   if (view.is_null()) return nullptr;
-  auto read = view.at("type").choice<Read>({
+  auto read = view.at("type").choice<PreTokenizerReader>({
       {"ByteLevel", read_byte_level},
       {"Metaspace", read_metaspace},
       {"Split", read_split},
@@ -46,7 +46,7 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonView& view) {
       {"Whitespace", [](const JsonView&) { return make_whitespace(); }},
       {"WhitespaceSplit", [](const JsonView&) { return make_whitespace_split(); }},
       {"BertPreTokenizer", [](const JsonView&) { return make_bert_pre_tokenizer(); }},
-      {"Sequence", read_sequence},
+      {"Sequence", read_pre_tokenizer_sequence},
   });
   return read ? (*read)(view) : nullptr;
 }

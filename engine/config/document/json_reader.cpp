@@ -39,9 +39,9 @@ class CountingIterator {
 
 /// Receives the events. Between two tokens there are only white space and ",:[]{}", so a token begins at the first
 /// other byte behind the one before.
-class Builder : public nlohmann::json_sax<nlohmann::json> {
+class JsonBuilder : public nlohmann::json_sax<nlohmann::json> {
  public:
-  Builder(const std::string& text, const std::string& source, Problems& problems)
+  JsonBuilder(const std::string& text, const std::string& source, Problems& problems)
       : text_(text), places_(text, source), problems_(problems) {}
 
   std::size_t* taken() { return &taken_; }
@@ -159,7 +159,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   int nodes_ = 0;
 };
 
-bool Builder::key(string_t& value) {
+bool JsonBuilder::key(string_t& value) {
   refuse_zero(value);
   Open& map = open_.back();
   map.key_mark = places_.at(token_start());
@@ -173,7 +173,7 @@ bool Builder::key(string_t& value) {
 }
 
 /// What could stand at `offset`, by what was read up to there.
-JsonStop::Expected Builder::expected(std::size_t offset) const {
+JsonStop::Expected JsonBuilder::expected(std::size_t offset) const {
   using Expected = JsonStop::Expected;
   if (open_.empty()) return complete_ ? Expected::kEnd : Expected::kValue;
   const std::string between = text_.substr(end_, offset - end_);
@@ -186,7 +186,7 @@ JsonStop::Expected Builder::expected(std::size_t offset) const {
   return comma || first ? Expected::kKey : Expected::kSeparator;
 }
 
-bool Builder::parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) {
+bool JsonBuilder::parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) {
   JsonStop stop;
   stop.previous = end_;
   stop.offset = token_start();
@@ -209,7 +209,7 @@ bool Builder::parse_error(std::size_t position, const std::string&, const nlohma
 
 Node parse_json(const std::string& text, const std::string& source, Problems& problems) {
   const std::string body = utf8_text(text, source);
-  Builder builder(body, source, problems);
+  JsonBuilder builder(body, source, problems);
   const char* begin = body.data();
   nlohmann::json::sax_parse(CountingIterator(begin, builder.taken()),
                             CountingIterator(begin + body.size(), builder.taken()), &builder);

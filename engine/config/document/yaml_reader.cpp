@@ -39,9 +39,9 @@ Extent extent_of(const Node& node) {
   return extent;
 }
 
-class Builder : public YAML::EventHandler {
+class YamlBuilder : public YAML::EventHandler {
  public:
-  Builder(const std::string& text, std::string source, Problems& problems)
+  YamlBuilder(const std::string& text, std::string source, Problems& problems)
       : text_(text), source_(std::make_shared<const std::string>(std::move(source))), problems_(problems) {}
 
   Node take() { return std::move(root_); }
@@ -248,7 +248,7 @@ Node parse_yaml(const std::string& text, const std::string& source, Problems& pr
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   const std::string body = text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size()) : text;
   refuse_unreadable(body, source);
-  Builder builder(body, source, problems);
+  YamlBuilder builder(body, source, problems);
   try {
     std::istringstream in(body);
     YAML::Parser parser(in);

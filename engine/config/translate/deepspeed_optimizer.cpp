@@ -5,25 +5,25 @@
 namespace trainer::config {
 namespace {
 
-const std::string kIn = "optimizer.params.";
-const std::string kType = "optimizer.type";
+const std::string kOptimizerParams = "optimizer.params.";
+const std::string kOptimizerType = "optimizer.type";
 
 /// The learning rate, unless the schedule says it.
 void translate_learning_rate(Draft& draft, DsDocument& ds) {
   const DsScheduler& scheduler = ds.config().scheduler;
   const bool by_schedule = lower(scheduler.type) == "warmupdecaylr" || scheduler.params.warmup_max_lr.given;
-  const GivenKey given = ds.key(kIn + "lr"), risen = ds.key("scheduler.params.warmup_max_lr");
+  const GivenKey given = ds.key(kOptimizerParams + "lr"), risen = ds.key("scheduler.params.warmup_max_lr");
   if (scheduler.params.warmup_max_lr.given && ds.config().optimizer.params.lr.given && !same(given.value, risen.value))
     Translation(draft).no_effect(given, "the schedule sets the learning rate, and rises to its warmup_max_lr");
   else
-    ds.set(kIn + "lr", "training.learning_rate");
-  if (!by_schedule) ds.assume(kIn + "lr", encode(1e-3), kType, "training.learning_rate");
+    ds.set(kOptimizerParams + "lr", "training.learning_rate");
+  if (!by_schedule) ds.assume(kOptimizerParams + "lr", encode(1e-3), kOptimizerType, "training.learning_rate");
 }
 
 /// DeepSpeed has another key for it, and so refuses this one.
 void translate_clipping(Draft& draft) {
   Translation translation(draft);
-  const GivenKey given = translation.foreign("ds_config." + kIn + "max_grad_norm");
+  const GivenKey given = translation.foreign("ds_config." + kOptimizerParams + "max_grad_norm");
   if (given.value.is_null() || given.value.text == "auto") return;
   if (parse_double(given.value.text) == draft.config.training.max_grad_norm)
     translation.no_effect(given, "training.max_grad_norm, which gradient_clipping sets, is the same");
@@ -34,11 +34,11 @@ void translate_clipping(Draft& draft) {
 
 void translate_betas(Draft& draft, DsDocument& ds) {
   Translation translation(draft);
-  const GivenKey given = ds.key(kIn + "betas");
+  const GivenKey given = ds.key(kOptimizerParams + "betas");
   const std::vector<std::string>& betas = ds.config().optimizer.params.betas;
-  if (!ds.has(kIn + "betas")) {
-    ds.assume(kIn + "betas", encode(0.9), kType, "training.adam_beta1");
-    ds.assume(kIn + "betas", encode(0.999), kType, "training.adam_beta2");
+  if (!ds.has(kOptimizerParams + "betas")) {
+    ds.assume(kOptimizerParams + "betas", encode(0.9), kOptimizerType, "training.adam_beta1");
+    ds.assume(kOptimizerParams + "betas", encode(0.999), kOptimizerType, "training.adam_beta2");
   } else if (betas.size() == 2) {
     translation.set(given, "training.adam_beta1", Node::scalar(betas[0]));
     translation.set(given, "training.adam_beta2", Node::scalar(betas[1]));
@@ -55,31 +55,33 @@ void translate_adam(Draft& draft, DsDocument& ds) {
   const bool decoupled = is_adamw || params.adam_w_mode;
   const OptimizerName now = draft.config.training.optim;
   const OptimizerName adam = now == OptimizerName::kAdamW ? now : OptimizerName::kAdamWFused;  // both are AdamW
-  translation.set(ds.key(kType), "training.optim", encode(adam));
+  translation.set(ds.key(kOptimizerType), "training.optim", encode(adam));
   translate_betas(draft, ds);
-  ds.set(kIn + "eps", "training.adam_epsilon");
-  ds.assume(kIn + "eps", encode(1e-8), kType, "training.adam_epsilon");
-  ds.set(kIn + "weight_decay", "training.weight_decay");
-  ds.assume(kIn + "weight_decay", encode(params.torch_adam && decoupled ? 0.01 : 0.0), kType, "training.weight_decay");
+  ds.set(kOptimizerParams + "eps", "training.adam_epsilon");
+  ds.assume(kOptimizerParams + "eps", encode(1e-8), kOptimizerType, "training.adam_epsilon");
+  ds.set(kOptimizerParams + "weight_decay", "training.weight_decay");
+  ds.assume(kOptimizerParams + "weight_decay", encode(params.torch_adam && decoupled ? 0.01 : 0.0), kOptimizerType,
+            "training.weight_decay");
   const double decay = draft.config.training.weight_decay;
   if (!decoupled && decay != 0) {
-    translation.refuse(ds.key(kIn + "adam_w_mode"),
+    translation.refuse(ds.key(kOptimizerParams + "adam_w_mode"),
                        fmt::format("with weight decay {} it makes decay a part of the gradient; true, or a decay of 0, "
                                    "is what AdamW does",
                                    decay));
   }
-  if (ds.has(kIn + "momentum")) translation.refuse(ds.key(kIn + "momentum"), "Adam has none; betas are its own");
+  if (ds.has(kOptimizerParams + "momentum"))
+    translation.refuse(ds.key(kOptimizerParams + "momentum"), "Adam has none; betas are its own");
 }
 
 void translate_sgd(Draft& draft, DsDocument& ds) {
   Translation translation(draft);
-  translation.set(ds.key(kType), "training.optim", encode(OptimizerName::kSgd));
-  ds.set(kIn + "momentum", "training.sgd_momentum");
-  ds.assume(kIn + "momentum", encode(0.0), kType, "training.sgd_momentum");
-  ds.set(kIn + "weight_decay", "training.weight_decay");
-  ds.assume(kIn + "weight_decay", encode(0.0), kType, "training.weight_decay");
+  translation.set(ds.key(kOptimizerType), "training.optim", encode(OptimizerName::kSgd));
+  ds.set(kOptimizerParams + "momentum", "training.sgd_momentum");
+  ds.assume(kOptimizerParams + "momentum", encode(0.0), kOptimizerType, "training.sgd_momentum");
+  ds.set(kOptimizerParams + "weight_decay", "training.weight_decay");
+  ds.assume(kOptimizerParams + "weight_decay", encode(0.0), kOptimizerType, "training.weight_decay");
   for (const char* key : {"betas", "eps"}) {
-    if (ds.has(kIn + key)) translation.refuse(ds.key(kIn + key), "SGD has none");
+    if (ds.has(kOptimizerParams + key)) translation.refuse(ds.key(kOptimizerParams + key), "SGD has none");
   }
 }
 
@@ -88,14 +90,14 @@ void translate_sgd(Draft& draft, DsDocument& ds) {
 void translate_optimizer(Draft& draft, DsDocument& ds) {
   const DsOptimizer& optimizer = ds.config().optimizer;
   if (!ds.has("optimizer")) return;
-  const GivenKey type = ds.key(kType);
+  const GivenKey type = ds.key(kOptimizerType);
   const std::string name = lower(optimizer.type);
   if (name == "adam" || name == "adamw") {
     translate_adam(draft, ds);
   } else if (name == "sgd") {
     translate_sgd(draft, ds);
   } else if (name.empty()) {
-    if (ds.failed(kType)) return;
+    if (ds.failed(kOptimizerType)) return;
     draft.problems.add(draft.mark("ds_config.optimizer"), type.key,
                        fmt::format("{} is required in optimizer: AdamW, Adam or SGD", type.key));
     return;

@@ -6,17 +6,17 @@
 namespace trainer::config {
 namespace {
 
-struct Moved {
+struct SameArgument {
   const char* key;
   const char* to;
 };
 
 /// The same option in another place.
-constexpr Moved kSame[] = {{"seed", "seed"},
-                           {"per_gpu_train_batch_size", "training.per_device_train_batch_size"},
-                           {"per_gpu_eval_batch_size", "training.per_device_eval_batch_size"},
-                           {"generation_max_length", "evaluation.max_new_tokens"},
-                           {"save_total_limit", "checkpoint.save_total_limit"}};
+constexpr SameArgument kSame[] = {{"seed", "seed"},
+                                  {"per_gpu_train_batch_size", "training.per_device_train_batch_size"},
+                                  {"per_gpu_eval_batch_size", "training.per_device_eval_batch_size"},
+                                  {"generation_max_length", "evaluation.max_new_tokens"},
+                                  {"save_total_limit", "checkpoint.save_total_limit"}};
 
 /// Truths that say something when they are true; false is what TrainingArguments has when nobody said anything.
 struct Switch {

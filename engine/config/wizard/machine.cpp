@@ -22,7 +22,7 @@ std::vector<std::string> lines_of(const fs::path& file) {
 }
 
 /// What stands behind the colon of "model name\t: …".
-std::string value_of(const std::string& line) {
+std::string after_colon(const std::string& line) {
   const auto colon = line.find(':');
   const auto first = colon == std::string::npos ? colon : line.find_first_not_of(" \t", colon + 1);
   return first == std::string::npos ? "" : line.substr(first);
@@ -53,7 +53,7 @@ int64_t processors_of_container(const fs::path& root) {
 int64_t memory(const fs::path& root) {
   int64_t total = 0;
   for (const std::string& line : lines_of(root / "proc/meminfo")) {
-    if (line.starts_with("MemTotal:")) total = std::strtoll(value_of(line).c_str(), nullptr, 10) * 1024;
+    if (line.starts_with("MemTotal:")) total = std::strtoll(after_colon(line).c_str(), nullptr, 10) * 1024;
   }
   int64_t limit = 0;
   std::ifstream(root / "sys/fs/cgroup/memory.max") >> limit;
@@ -65,7 +65,7 @@ std::vector<std::string> gpus(const fs::path& root) {
   std::error_code ignored;
   for (const auto& gpu : fs::directory_iterator(root / "proc/driver/nvidia/gpus", ignored)) {
     for (const std::string& line : lines_of(gpu.path() / "information")) {
-      if (line.starts_with("Model:")) names.push_back(value_of(line));
+      if (line.starts_with("Model:")) names.push_back(after_colon(line));
     }
   }
   if (!names.empty()) return names;
