@@ -31,7 +31,7 @@ struct DatasetsRequest {
 };
 
 /// Opens all samples; those that are not in the cache are tokenized first (prepare.h). Which records are held out for
-/// validation is a pure function of the seed and the record's index.
+/// validation is a pure function of the seed, the record's index and the number of records.
 /// `tokenizer` may be null for images. Errors: InputError with file and line for invalid data, or when nothing is left
 /// to train on; ConfigError; MachineError.
 Datasets open_datasets(const DatasetsRequest& request, const Tokenizer* tokenizer);

@@ -12,7 +12,7 @@ class MegatronSamples : public Samples {
 
   int64_t size() const override { return dataset_->size(); }
   void read(int64_t index, Sample& sample) const override;
-  /// All tokens are learned except padding and, with eod_mask_loss, ends of documents: it reads the sample to count.
+  /// All tokens are learned except padding and, with eod_mask_loss, ends of documents; reads the sample to count.
   Lengths lengths(int64_t index) const override;
   int64_t source_length(int64_t) const override { return config_.sequence_length; }
   LabelKind label_kind() const override { return LabelKind::kNext; }

@@ -138,7 +138,7 @@ void SampleMaker::make_causal(const Record& record, MadeRecord& made) const {
   } else if (!sample.second.empty()) {
     sample.second.back() = end;
   }
-  if (config_.group_texts) {  // truncated when the texts are grouped
+  if (config_.group_texts) {  // split when the texts are grouped
     made.samples.push_back(std::move(sample));
     return;
   }

@@ -42,8 +42,8 @@ class BadRecord : public InputError {
   std::string place_;
 };
 
-/// The bad records of a run: with `data.train.on_bad_sample` the first one ends the run, or all are skipped and
-/// counted.
+/// The bad records of a run: `data.train.on_bad_sample` decides whether the first one ends the run, or all are skipped
+/// and counted.
 class BadRecords {
  public:
   explicit BadRecords(config::OnBadSample rule = config::OnBadSample::kError) : rule_(rule) {}

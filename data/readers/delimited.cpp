@@ -59,7 +59,7 @@ Reader delimited_reader(TextInput input, const config::DataSource& source) {
   std::vector<std::string> columns = source.columns;
   if (columns.empty()) columns = {"source", "target"};
   if (columns.size() != 2) {
-    throw ConfigError("columns: names {} columns; a delimited file has 2 columns.", columns.size());
+    throw ConfigError("columns: {} given; a delimited file has 2 columns.", columns.size());
   }
   return std::make_unique<DelimitedReader>(std::move(input), source, std::move(columns));
 }

@@ -88,8 +88,8 @@ class SeparatedReader : public RecordReader {
     if (!read_row()) return false;
     if (first && row_ == names_ && !read_row()) return false;
     if (row_.size() != names_.size()) {
-      throw BadRecord(Fault::kRagged, place(), "the row has {} fields, but there are {} columns.", row_.size(),
-                      names_.size());
+      throw BadRecord(Fault::kRagged, place(), "expected {} fields, one per column, found {}.", names_.size(),
+                      row_.size());
     }
     record.line = line_;
     for (size_t i = 0; i < names_.size(); ++i) record.fields.emplace_back(names_[i], std::move(row_[i]));

@@ -67,7 +67,7 @@ TEST(Csv, ColumnsReplaceTheHeaderLine) {
 
 TEST(Csv, RejectsMalformedFiles) {
   DataSource csv{.format = DataFormat::kCsv};
-  contains(failure("a,b\n1,2\n1,2,3\n", csv), "file:3: the row has 3 fields, but there are 2 columns");
+  contains(failure("a,b\n1,2\n1,2,3\n", csv), "file:3: expected 2 fields, one per column, found 3");
   contains(failure("a,b\n\"x\n\ny,2\n", csv), "file:2: a quoted field begins here");
   contains(failure("a,b\n\"x\"y,2\n", csv), "file:2: text follows the closing quote");
   contains(failure("a,a\n1,2\n", csv), "file:1: two columns");
