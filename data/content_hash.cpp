@@ -29,7 +29,7 @@ std::string content_hash(const std::string& path) {
   return digits(XXH3_128bits(file.bytes().data(), file.bytes().size()));
 }
 
-/// Remembering is a convenience: a memory that can't be read or written changes nothing else.
+/// The memory only saves time: when it can't be read or written, the file is hashed again.
 std::string remembered_hash(const std::string& path, const fs::path& memory) {
   const std::string state = file_state(path);
   const fs::path note = memory / text_hash(fs::absolute(path).string());

@@ -1,4 +1,4 @@
-// Names for what was made out of files: equal content, equal name.
+// Content hashes, which name the results derived from files.
 #pragma once
 
 #include <filesystem>
@@ -8,15 +8,15 @@
 
 namespace trainer::data {
 
-/// 128 bits of `text` as 32 hexadecimal digits. Source: XXH3.
+/// The 128-bit hash of `text` as 32 hexadecimal digits. Source: XXH3.
 std::string text_hash(std::string_view text);
 
-/// The same of each file's content. What was hashed before and has not changed since (path, inode, size, time of the
-/// last change) is remembered in `memory`, a folder that exists, so that a second run does not read 10 GB again.
+/// The same hash of each file's content. Hashes of unchanged files (same path, inode, size and modification time) are
+/// remembered in `memory`, an existing folder, so that a second run does not read 10 GB again.
 /// Errors: InputError.
 std::vector<std::string> file_hashes(const std::vector<std::string>& paths, const std::filesystem::path& memory);
 
-/// Size and time of the last change: differs when a file was written to meanwhile. Errors: InputError.
+/// Device, inode, size and modification time: differs when the file was written to in between. Errors: InputError.
 std::string file_state(const std::string& path);
 
 }  // namespace trainer::data

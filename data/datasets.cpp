@@ -24,7 +24,7 @@ std::vector<int64_t> all_of(const TokenStore& store) {
   return numbers;
 }
 
-/// The samples of a store, divided by their records.
+/// The samples of a token cache, split by record.
 struct Division {
   std::vector<int64_t> train, validation;
 };
@@ -69,7 +69,7 @@ Datasets open_tokens(const DatasetsRequest& request, const Tokenizer& tokenizer)
     datasets.notes.push_back(std::move(note));
   if (datasets.train->empty())
     throw InputError(
-        "data: {} records became {} samples, and none is left to train on.\nLook at data.validation.fraction ({}), "
+        "data: {} records gave {} samples, and none is left to train on.\nCheck data.validation.fraction ({}), "
         "data.on_too_long and data.min_length.{}{}",
         stores[0]->facts().records, stores[0]->size(), fraction, datasets.notes.empty() ? "" : "\n",
         fmt::join(datasets.notes, "\n"));

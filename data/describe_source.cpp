@@ -22,7 +22,7 @@ using config::DataFormat;
 using config::DataSource;
 using config::Dialogue;
 
-constexpr size_t kMostRead = 10'000;  // records: enough to meet the odd one, and read in no time
+constexpr size_t kMostRead = 10'000;  // records: enough to find irregular ones, and quick to read
 constexpr size_t kMostHeld = 200;
 
 bool is_file(const std::string& path) {
@@ -45,7 +45,7 @@ bool is_mnist(const std::string& path) {
   return false;
 }
 
-/// The first records, of which a few are held. Errors: as RecordStream.
+/// Reads the first records and returns a few of them. Errors: as RecordStream.
 std::vector<Record> first_records(const DataSource& source, std::vector<std::string>& columns,
                                   const std::function<void(const Record&)>& look = {}) {
   std::vector<Record> held;
@@ -61,7 +61,7 @@ std::vector<Record> first_records(const DataSource& source, std::vector<std::str
   return held;
 }
 
-/// Whether the files can be read so.
+/// Whether the files can be read with these options.
 bool reads(const DataSource& source) {
   try {
     std::vector<std::string> columns;
@@ -77,7 +77,7 @@ DataSource with_format(DataSource source, DataFormat format) {
   return source;
 }
 
-/// What divides every line of a text in two; "" when nothing usual does.
+/// The delimiter that splits every line of a text file in two; "" when no common one does.
 std::string delimiter_in(const DataSource& source) {
   std::vector<std::string> columns;
   const std::vector<Record> lines = first_records(with_format(source, DataFormat::kText), columns);
@@ -92,7 +92,7 @@ std::string delimiter_in(const DataSource& source) {
   return "";
 }
 
-/// The format of what the ending of its name doesn't tell, or tells wrongly: JSON lines are often called .json.
+/// The format of a file whose extension is unknown or misleading: JSON lines are often called .json.
 DataFormat format_by_content(const DataSource& source, DataFormat named) {
   const bool is_json = named == DataFormat::kJson || named == DataFormat::kJsonl;
   if (named != DataFormat::kAuto && !is_json) return named;
@@ -102,7 +102,7 @@ DataFormat format_by_content(const DataSource& source, DataFormat named) {
   return is_json ? named : DataFormat::kText;
 }
 
-/// Finds out `source.format`, and what goes with it.
+/// Detects `source.format` and the options that depend on it.
 void find_format(const DataConfig& config, DataSource& source, SourceDescription& found) {
   const std::string& first = source.path.front();
   if (is_mnist(first)) {
@@ -124,8 +124,7 @@ void find_format(const DataConfig& config, DataSource& source, SourceDescription
   found.by_ending = false;
 }
 
-/// Whether the names that a file's first line gives look like names: short words, none of which is a value further
-/// down.
+/// Whether a file's first line looks like column names: short words, none of which is a value in a later line.
 bool are_names(const std::vector<std::string>& columns, const std::vector<Record>& records) {
   constexpr size_t kLongestName = 40;
   for (const std::string& name : columns) {
@@ -138,7 +137,8 @@ bool are_names(const std::vector<std::string>& columns, const std::vector<Record
   return true;
 }
 
-/// Names for columns without: the longest texts are `text`; of the others, the one with the fewest values is `label`.
+/// Names for unnamed columns: the one with the longest texts is `text`; of the others, the one with the fewest values
+/// is `label`.
 std::vector<std::string> suggested_names(const std::vector<std::string>& columns, const std::vector<Record>& records) {
   std::vector<size_t> bytes(columns.size()), values(columns.size());
   for (size_t i = 0; i < columns.size(); ++i) {
@@ -158,9 +158,9 @@ std::vector<std::string> suggested_names(const std::vector<std::string>& columns
   return names;
 }
 
-/// Which dialogue a record holds; the turns may stand in any column.
+/// Detects the dialogue format of a record; the turns may be in any column.
 void find_dialogue(const Record& record, DataConfig config, SourceDescription& found) {
-  config.learn = config::Learn::kAll;  // any turns will do
+  config.learn = config::Learn::kAll;  // any turns are accepted
   const auto holds = [&](Dialogue dialogue, const std::string& messages) {
     config.dialogue = dialogue;
     config.messages = messages;
@@ -225,7 +225,7 @@ SourceDescription describe_source(const DataConfig& given) {
   };
   try {
     describe();
-  } catch (const InputError&) {  // the usual other encoding, where every byte is a character
+  } catch (const InputError&) {  // the common alternative, in which every byte is a character
     config.train.encoding = "latin-1";
     try {
       describe();

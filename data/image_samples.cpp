@@ -43,7 +43,7 @@ SampleText ImageSamples::text(int64_t index) const {
 
 Datasets open_images(const config::DataConfig& config, int64_t seed) {
   if (config.train.path.size() != 1)
-    throw ConfigError("data.train.path: MNIST is one folder or one file of images; {} are given.",
+    throw ConfigError("data.train.path: {} paths given; MNIST takes one folder or one file of images.",
                       config.train.path.size());
   const auto images = read_images(config.train.path[0], MnistPart::kTrain);
   const int64_t count = config.max_samples > 0 ? std::min(config.max_samples, images->count) : images->count;

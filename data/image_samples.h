@@ -1,4 +1,4 @@
-// Images in memory: MNIST.
+// MNIST images in memory.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ class ImageSamples : public Samples {
 
   int64_t size() const override { return static_cast<int64_t>(numbers_.size()); }
   void read(int64_t index, Sample& sample) const override;
-  /// One row with one label: an image is no tokens.
+  /// One row with one label: an image has no tokens.
   Lengths lengths(int64_t) const override { return {1, 1, 1}; }
   int64_t features() const override { return images_->features; }
   LabelKind label_kind() const override { return LabelKind::kClass; }
@@ -26,7 +26,7 @@ class ImageSamples : public Samples {
   std::vector<int64_t> numbers_;
 };
 
-/// The images of `data.train.path`, and for validation a part of them or those of `data.validation.path`.
+/// Opens the images of `data.train.path`; validation takes a fraction of them or those of `data.validation.path`.
 Datasets open_images(const config::DataConfig& config, int64_t seed);
 
 }  // namespace trainer::data

@@ -19,13 +19,13 @@ std::set<std::string> labels_in(const std::vector<const TokenStore*>& stores) {
   return found;
 }
 
-/// Digits, with a sign or without.
+/// Digits with an optional sign.
 bool is_integer(std::string_view text) {
   if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
   return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
 }
 
-/// By value, whatever their length; of one value ("7", "07") as text.
+/// Compares integers of any length by value; equal values ("7", "07") as text.
 bool is_smaller_integer(const std::string& a, const std::string& b) {
   const auto parts = [](std::string_view text) {
     const bool negative = text.starts_with('-');
@@ -65,7 +65,7 @@ std::vector<int32_t> class_numbers(const std::vector<std::string>& labels, const
   for (const StoredLabel& label : store.facts().labels) {
     const auto found = std::find(labels.begin(), labels.end(), label.text);
     if (found == labels.end())
-      throw InputError("{}: the label '{}' is none of the classes: {}{}.", label.first, label.text,
+      throw InputError("{}: the label '{}' is not one of the classes {}{}.", label.first, label.text,
                        fmt::join(labels, ", "), did_you_mean(label.text, labels));
     numbers.push_back(static_cast<int32_t>(found - labels.begin()));
   }

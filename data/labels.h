@@ -1,4 +1,4 @@
-// Names of classes, and their numbers.
+// Class names and class indices.
 #pragma once
 
 #include <string>
@@ -8,24 +8,24 @@
 
 namespace trainer::data {
 
-/// True for "LABEL_0", "LABEL_1", …: what transformers writes where nobody gave names.
+/// True for "LABEL_0", "LABEL_1", …: transformers' placeholders for unnamed classes.
 bool are_placeholders(const std::vector<std::string>& labels);
 
-/// How the classes in the data are put in order: as numbers where all names are integers (10 after 9), or always as
-/// text, as a run that an earlier version began goes on.
+/// How the classes found in the data are sorted: as numbers if all names are integers (10 after 9), or always as text,
+/// for resuming a run that an earlier version started.
 enum class LabelOrder { kIntegersAsNumbers, kAsText };
 
-/// The classes of a run: those of the configuration, else `settled`, of the checkpoint or the model, else those in the
-/// stores in `order`.
+/// The classes of a run: those of the configuration, else `settled` (from the checkpoint or the model), else those in
+/// the token caches, sorted by `order`.
 std::vector<std::string> choose_labels(const std::vector<std::string>& configured,
                                        const std::vector<std::string>& settled,
                                        const std::vector<const TokenStore*>& stores,
                                        LabelOrder order = LabelOrder::kIntegersAsNumbers);
 
-/// The number of each label of `store`. Errors: InputError with file and line for a label that is none of `labels`.
+/// The class index of each label of `store`. Errors: InputError with file and line for a label not in `labels`.
 std::vector<int32_t> class_numbers(const std::vector<std::string>& labels, const TokenStore& store);
 
-/// Labels that never occur in `store`, as a note; "" when all do.
+/// A note that lists the labels that never occur in `store`; "" when all do.
 std::string missing_labels(const std::vector<std::string>& labels, const TokenStore& store);
 
 }  // namespace trainer::data

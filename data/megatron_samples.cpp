@@ -12,21 +12,21 @@ Blend blend_of(const config::DataSource& source) {
   return {source.path, source.weights};
 }
 
-/// The id for padding, when it is for nothing else.
+/// The padding id, unless it has another use.
 int32_t pad_of(const Tokenizer& tokenizer, int32_t eod) {
   const int32_t pad = tokenizer.pad_id();
   const bool other = pad == eod || pad == tokenizer.eos_id() || pad == tokenizer.bos_id() || pad == tokenizer.unk_id();
   return other ? -1 : pad;
 }
 
-/// The token between documents; -1: there is none, and nothing asks for it.
+/// The token between documents; -1: none exists or is needed.
 int32_t eod_of(const config::MegatronDataConfig& config, const Tokenizer& tokenizer) {
   const int64_t eod = config.eod_id >= 0 ? config.eod_id : tokenizer.eos_id();
   for (const auto& [asks, option] : {std::pair{config.reset_attention_mask, "reset_attention_mask"},
                                      std::pair{config.eod_mask_loss, "eod_mask_loss"}})
     if (asks && eod < 0)
       throw ConfigError(
-          "data.megatron.{} is true, but the tokenizer has no end-of-sequence token to tell documents apart by.\n"
+          "data.megatron.{} is true, but the tokenizer has no end-of-sequence token to separate documents.\n"
           "  Set data.megatron.eod_id to the token that ends a document in the corpus.",
           option);
   return static_cast<int32_t>(eod);

@@ -1,4 +1,4 @@
-// Samples cut from Megatron's .bin and .idx files.
+// Samples from Megatron's .bin and .idx files.
 #pragma once
 
 #include "data/datasets.h"
@@ -12,7 +12,7 @@ class MegatronSamples : public Samples {
 
   int64_t size() const override { return dataset_->size(); }
   void read(int64_t index, Sample& sample) const override;
-  /// Every token but padding and, where asked, ends of documents is learnt: known only once it is read.
+  /// All tokens are learned except padding and, with eod_mask_loss, ends of documents; reads the sample to count.
   Lengths lengths(int64_t index) const override;
   int64_t source_length(int64_t) const override { return config_.sequence_length; }
   LabelKind label_kind() const override { return LabelKind::kNext; }
@@ -20,12 +20,12 @@ class MegatronSamples : public Samples {
 
  private:
   config::MegatronDataConfig config_;
-  bool all_learnt_;  // of every sample but the last, which may be padded
+  bool all_learnt_;  // except in the last sample, which may be padded
   std::unique_ptr<GptDataset> dataset_;
 };
 
-/// Samples of the corpora of `data.train.path`: the training part of data.megatron.split, or with `data.validation` all
-/// but what that says.
+/// Opens the corpora of `data.train.path`: the training part of data.megatron.split, or, with `data.validation`, all
+/// sequences that it doesn't hold out.
 Datasets open_megatron(const DatasetsRequest& request, const Tokenizer& tokenizer);
 
 }  // namespace trainer::data

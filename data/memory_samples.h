@@ -1,4 +1,4 @@
-// Samples that stand in memory.
+// Samples held in memory.
 #pragma once
 
 #include <algorithm>

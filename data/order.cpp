@@ -10,14 +10,14 @@ namespace trainer::data {
 namespace {
 
 constexpr uint64_t kOrderPurpose = 1, kBlockPurpose = 3, kRunPurpose = 4, kSourcePurpose = 1000;  // 2: validation
-constexpr int64_t kBlock = 4096;              // positions with the same mixture
+constexpr int64_t kBlock = 4096;              // sample indices with the same mixture
 constexpr int64_t kStride = 1237;             // odd: prime to kBlock
-constexpr int64_t kWindow = 4096, kRun = 64;  // positions sorted by length, and those that stay together
-// The paper asks for about 6 log2(size) rounds; a draw takes well under a microsecond, so there is no need to save.
+constexpr int64_t kWindow = 4096, kRun = 64;  // sample indices sorted by length, and those that stay together
+// The paper asks for about 6 log2(size) rounds; a draw takes well under a microsecond, so extra rounds are cheap.
 constexpr uint64_t kRounds = 128;
 constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;  // 2^64 / golden ratio: consecutive multiples spread evenly
 
-/// A bijective 64-bit mix in which each input bit flips each output bit half of the time (splitmix64's finaliser).
+/// A bijective 64-bit mix in which each input bit flips each output bit half of the time (splitmix64's finalizer).
 uint64_t mix(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
   x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
@@ -30,8 +30,8 @@ uint64_t scale(uint64_t x, uint64_t size) {
   return static_cast<uint64_t>((static_cast<Wide>(x) * size) >> 64);
 }
 
-/// Draws of each source among kBlock: the nearest whole numbers with that sum, the largest remainders first. A source
-/// without samples is never drawn.
+/// The number of draws of each source in a block of kBlock, by the largest-remainder method. A source without samples
+/// is never drawn.
 std::vector<int64_t> quotas_of(const std::vector<double>& weights, const std::vector<int64_t>& sources) {
   require(weights.size() == sources.size(), "{} weights for {} sources", weights.size(), sources.size());
   double sum = 0;
@@ -59,7 +59,7 @@ int64_t Permutation::operator()(int64_t index) const {
     uint64_t round_key = mix(key_ + round * kGolden);
     uint64_t pivot = scale(round_key, size_);
     uint64_t partner = pivot >= x ? pivot - x : pivot + size_ - x;
-    // The pair {x, partner} is swapped or not: both ask the same bit, so a round is a bijection.
+    // The pair {x, partner} is swapped or not: both use the same bit, so a round is a bijection.
     if (mix(std::max(x, partner) ^ mix(~round_key)) >> 63) x = partner;
   }
   return static_cast<int64_t>(x);
@@ -72,7 +72,7 @@ Order::Order(OrderOptions options) : options_(std::move(options)) {
 }
 
 int64_t Order::sample(int64_t position) const {
-  require(position >= 0, "position {} of a run", position);
+  require(position >= 0, "sample index {} of a run", position);
   return options_.length ? by_length(position) : plain(position);
 }
 
@@ -83,7 +83,7 @@ int64_t Order::plain(int64_t position) const {
   return Permutation(derive_key(options_.seed, kOrderPurpose, static_cast<uint64_t>(epoch(position))), size_)(offset);
 }
 
-/// Every block of kBlock positions has the same number of draws of a source, in a shuffled order.
+/// Every block of kBlock sample indices has the same number of draws from a source, in shuffled order.
 int64_t Order::mixed(int64_t position) const {
   const int64_t block = position / kBlock;
   int64_t place = position % kBlock;
@@ -99,7 +99,7 @@ int64_t Order::mixed(int64_t position) const {
       first += samples;
       continue;
     }
-    const int64_t draw = block * quota + place;  // of this source, over the whole run
+    const int64_t draw = block * quota + place;  // of this source, counted over the whole run
     const int64_t offset = draw % samples;
     if (!options_.shuffle) return first + offset;
     const uint64_t purpose = kSourcePurpose + source;
@@ -109,8 +109,8 @@ int64_t Order::mixed(int64_t position) const {
   throw InternalError("the draws of a block do not add up");
 }
 
-/// Windows of kWindow positions are sorted by length and cut into runs, which come in a shuffled order: a run is of
-/// like lengths, whatever the batch size. The last window of an epoch is shorter.
+/// Each window of kWindow sample indices is sorted by length and split into runs, which are shuffled: the lengths in a
+/// run are similar for any batch size. The last window of an epoch is shorter.
 int64_t Order::by_length(int64_t position) const {
   const int64_t in_epoch = position % size_, start = position - in_epoch;
   const int64_t begin = in_epoch / kWindow * kWindow, count = std::min(kWindow, size_ - begin);
@@ -122,7 +122,7 @@ int64_t Order::by_length(int64_t position) const {
     window_ = start + begin;
   }
   const int64_t place = in_epoch - begin, runs = count / kRun;
-  if (place >= runs * kRun) return sorted_[static_cast<size_t>(place)];  // what is left over
+  if (place >= runs * kRun) return sorted_[static_cast<size_t>(place)];  // the remainder
   const Permutation order(derive_key(options_.seed, kRunPurpose, static_cast<uint64_t>(window_)), runs);
   return sorted_[static_cast<size_t>(order(place / kRun) * kRun + place % kRun)];
 }

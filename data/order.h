@@ -1,4 +1,4 @@
-// Which sample is seen when: a pure function of (seed, position), whatever the ranks.
+// The sample order: a pure function of (seed, sample index), independent of the number of ranks.
 #pragma once
 
 #include <cstdint>
@@ -10,38 +10,38 @@
 
 namespace trainer::data {
 
-/// A pseudorandom permutation of [0, size) with O(1) access to each element and nothing stored: equal keys give equal
+/// A pseudorandom permutation of [0, size) with O(1) access to each element and no storage: equal keys give equal
 /// permutations. Source: swap-or-not shuffle; Hoang, Morris, Rogaway, "An Enciphering Scheme Based on a Card Shuffle",
 /// 2012. It works on any size directly and mixes small ones well.
 class Permutation {
  public:
   Permutation(uint64_t key, int64_t size) : key_(key), size_(static_cast<uint64_t>(size)) {}
 
-  /// Where `index` goes, 0 <= index < size.
+  /// The image of `index`, 0 <= index < size.
   int64_t operator()(int64_t index) const;
 
  private:
   uint64_t key_, size_;
 };
 
-/// What an order is made of.
+/// The inputs of a sample order.
 struct OrderOptions {
   int64_t seed = 0;
-  bool shuffle = true;           // false: every epoch is in the order of the files
-  std::vector<int64_t> sources;  // samples of each source, which lie one behind the other
-  std::vector<double> weights;   // how often each source is drawn, in proportion; empty: every sample once an epoch
-  std::function<int64_t(int64_t sample)> length;  // when given, samples of like length come together
+  bool shuffle = true;                            // false: every epoch is in file order
+  std::vector<int64_t> sources;                   // samples of each source; sources are stored back to back
+  std::vector<double> weights;                    // relative weight of each source; empty: every sample once per epoch
+  std::function<int64_t(int64_t sample)> length;  // if set, samples of similar length are grouped
 };
 
-/// The samples of a run, epoch after epoch: position p of the run is in epoch p / size. With weights an epoch is as
-/// many draws as there are samples, and a source that is drawn more often than it has samples begins anew.
+/// The sample order of a run, epoch after epoch: sample index p is in epoch p / size. With weights, an epoch has as
+/// many draws as there are samples, and a source with more draws than samples starts over.
 class Order {
  public:
-  /// Errors: InternalError for no samples, or weights that don't fit the sources.
+  /// Errors: InternalError for no samples, or weights that don't match the sources.
   explicit Order(OrderOptions options);
   Order(int64_t seed, int64_t size, bool shuffle) : Order(OrderOptions{seed, shuffle, {size}, {}, {}}) {}
 
-  /// The sample, in [0, size), at `position` >= 0 of the run.
+  /// The sample, in [0, size), at sample index `position` >= 0 of the run.
   int64_t sample(int64_t position) const;
 
   int64_t size() const { return size_; }
@@ -55,14 +55,14 @@ class Order {
   OrderOptions options_;
   int64_t size_ = 0;
   std::vector<int64_t> quotas_;  // draws of each source in a block
-  mutable int64_t window_ = -1;  // which window `sorted_` holds
+  mutable int64_t window_ = -1;  // the window in `sorted_`
   mutable std::vector<int64_t> sorted_;
 };
 
-/// 64 bits over the samples at `positions`, in their order, as 16 hexadecimal digits.
+/// A 64-bit digest of the samples at the sample indices `positions`, in order, as 16 hexadecimal digits.
 std::string order_digest(const Order& order, Range positions);
 
-/// A key for `purpose`, so that draws of different purposes do not repeat each other.
+/// A key for `purpose`, so that draws for different purposes are independent.
 uint64_t derive_key(int64_t seed, uint64_t purpose, uint64_t number = 0);
 
 }  // namespace trainer::data

@@ -1,4 +1,4 @@
-// Work spread over threads, with results in the order of the work.
+// Runs work on several threads and delivers the results in order.
 #pragma once
 
 #include <condition_variable>
@@ -13,9 +13,9 @@
 
 namespace trainer::data {
 
-/// Calls `work` on other threads for each pushed item, and `take` on the caller's for each result, in the order the
-/// items were pushed. What `work` throws comes out of push() or finish() when its turn has come. At most a few items
-/// for each thread are waiting.
+/// Calls `work` on other threads for each pushed item, and `take` on the caller's thread for each result, in the order
+/// in which the items were pushed. push() or finish() rethrows an exception of `work` at its item's turn. At most a few
+/// items per thread are queued.
 template <class In, class Out>
 class OrderedWorkers {
  public:
@@ -46,7 +46,7 @@ class OrderedWorkers {
     changed_.notify_one();
   }
 
-  /// Takes all that is left.
+  /// Takes all remaining results.
   void finish() {
     while (!jobs_.empty()) take_first();
   }
@@ -96,10 +96,10 @@ class OrderedWorkers {
   std::function<Out(In&&)> work_;
   std::function<void(Out&&)> take_;
   size_t most_waiting_;
-  std::deque<std::shared_ptr<Job>> jobs_;  // of the caller: pushed and not taken
+  std::deque<std::shared_ptr<Job>> jobs_;  // used by the caller: pushed and not taken
   std::mutex mutex_;
   std::condition_variable changed_, finished_;
-  std::deque<std::shared_ptr<Job>> waiting_;  // pushed and not begun
+  std::deque<std::shared_ptr<Job>> waiting_;  // pushed and not started
   bool ended_ = false;
   std::vector<std::thread> threads_;
 };

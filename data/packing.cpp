@@ -21,7 +21,7 @@ struct Item {
   int64_t position, tokens;
 };
 
-/// Each item into the first bin with room.
+/// Puts each item into the first bin with room.
 std::vector<Bin> first_fit(const std::vector<Item>& items, int64_t most) {
   std::vector<Bin> bins;
   for (const Item& item : items) {
@@ -32,7 +32,7 @@ std::vector<Bin> first_fit(const std::vector<Item>& items, int64_t most) {
   return bins;
 }
 
-/// Each item into the emptiest of `count` bins; false when one would overflow.
+/// Puts each item into the emptiest of `count` bins; false when a bin would overflow.
 bool even_fit(const std::vector<Item>& items, size_t count, int64_t most, std::vector<Bin>& bins) {
   bins.assign(count, {});
   for (const Item& item : items) {

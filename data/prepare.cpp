@@ -20,10 +20,10 @@ namespace trainer::data {
 namespace fs = std::filesystem;
 namespace {
 
-/// Changes when samples of the same data would be stored differently: an older cache is then left alone.
+/// To be changed when the storage format changes: older caches are then ignored.
 constexpr const char* kFormat = "store 2";
 
-/// Options of `data` that don't change what a sample is.
+/// Options of `data` that don't change the samples, or are hashed separately.
 bool is_elsewhere(const std::string& name) {
   for (const char* other : {"path", "weights", "validation", "megatron", "labels", "shuffle", "packing", "cache_dir",
                             "preprocessing_num_workers", "max_samples"})
@@ -41,7 +41,7 @@ void append_options(const config::Entries& entries, const void* section, std::st
   }
 }
 
-/// Everything that prepared samples depend on, as text.
+/// Everything that the tokenized samples depend on, as text.
 std::string recipe(const PrepareRequest& request, const std::vector<std::string>& files, const Tokenizer& tokenizer,
                    const fs::path& memory) {
   std::string text = fmt::format("{}\ntexts {}\nrecords {}\n", kFormat, request.keep_texts, request.max_records);
@@ -58,7 +58,7 @@ std::string recipe(const PrepareRequest& request, const std::vector<std::string>
   return text;
 }
 
-/// Held by one process at a time; the others wait for it. The kernel lets go of it when a process dies.
+/// A lock that one process holds at a time while the others wait. The kernel releases it when the process dies.
 class PreparationLock {
  public:
   explicit PreparationLock(const fs::path& path) : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
@@ -71,11 +71,11 @@ class PreparationLock {
   FileDescriptor file_;
 };
 
-/// A folder that is gone at the end unless it was published.
+/// A folder that is removed at the end unless it was published.
 class PartialFolder {
  public:
   explicit PartialFolder(const fs::path& path) : path_(path) {
-    fs::remove_all(path_);  // of a process that was killed
+    fs::remove_all(path_);  // left behind by a killed process
     std::error_code error;
     if (!fs::create_directory(path_, error)) throw machine_error("create", path_, error.value());
   }
@@ -95,7 +95,7 @@ std::vector<std::string> states_of(const std::vector<std::string>& files) {
   return states;
 }
 
-/// The store of an earlier run; null when there is none that can be used.
+/// The token cache of an earlier run; null when there is none, or it is invalid.
 std::shared_ptr<const TokenStore> open_store(const fs::path& folder) {
   std::error_code ignored;
   if (!fs::exists(folder, ignored)) return nullptr;
@@ -123,7 +123,7 @@ std::shared_ptr<const TokenStore> prepare(const PrepareRequest& request, const T
   std::error_code error;
   fs::create_directories(memory, error);
   if (error)
-    throw MachineError("{}\n  Tokenised samples are kept there: set data.cache_dir to a folder that can be written to.",
+    throw MachineError("{}\n  Tokenized samples are cached there: set data.cache_dir to a writable folder.",
                        machine_error("create", memory, error.value()).what());
   const std::vector<std::string> files = expand_paths(request.source), states = states_of(files);
   const std::string name = text_hash(recipe(request, files, tokenizer, memory));
@@ -133,7 +133,7 @@ std::shared_ptr<const TokenStore> prepare(const PrepareRequest& request, const T
   const PartialFolder partial(cache / ("." + name + ".partial"));
   make_store(request, tokenizer, partial.path());
   if (states_of(files) != states)
-    throw InputError("{} was written to while it was read. Try again when it is whole.", files.front());
+    throw InputError("{}: changed while it was being read. Try again when it is complete.", files.front());
   publish_folder(partial.path(), folder);
   return std::make_shared<TokenStore>(folder);
 }

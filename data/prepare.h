@@ -1,4 +1,4 @@
-// Tokenising once, for all ranks and all later runs.
+// Tokenizes once, for all ranks and later runs.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace trainer::data {
 
-/// Told now and then how far a preparation is: the part of the files' bytes that was read, and samples made of it.
+/// Called with the progress of a preparation: the fraction of the files' bytes that was read, and the samples made.
 using PrepareProgress = std::function<void(double part, int64_t samples)>;
 
 struct PrepareRequest {
@@ -21,16 +21,16 @@ struct PrepareRequest {
   PrepareProgress progress{};
 };
 
-/// The tokenised samples of a source: from the cache when nothing they depend on has changed (the files' content, the
-/// tokenizer's files, the options of `data`), else made now and kept there.
+/// The tokenized samples of a source: from the cache if nothing they depend on has changed (the files' content, the
+/// tokenizer's files, the options of `data`), else made and cached.
 ///
-/// The cache is a folder `<cache_dir>/<name>` for each such combination, `name` being the hash of all of it. It is
-/// written under a hidden name and published whole, by one process at a time: two launches at once, a kill, a full disk
-/// or a file that changes meanwhile leave a whole folder or none.
-/// Errors: InputError for data that can't be used, or that changes while it is read; MachineError.
+/// The cache is a folder `<cache_dir>/<name>` for each such combination, where `name` is the hash of all of it. One
+/// process at a time writes it, under a hidden name, and publishes it atomically: concurrent launches, a kill, a full
+/// disk or a file that changes meanwhile leave a complete folder or none.
+/// Errors: InputError for invalid data, or data that changes while it is read; MachineError.
 std::shared_ptr<const TokenStore> prepare(const PrepareRequest& request, const Tokenizer& tokenizer);
 
-/// Where prepared samples are kept.
+/// The folder of the token caches.
 std::filesystem::path cache_folder(const config::DataConfig& config);
 
 }  // namespace trainer::data

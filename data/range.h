@@ -1,4 +1,4 @@
-// A half-open range of positions or samples.
+// A half-open range of sample indices or samples.
 #pragma once
 
 #include <cstdint>

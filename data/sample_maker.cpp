@@ -18,7 +18,7 @@ std::string rendered(const Template& text, const Record& record, const char* opt
   return out;
 }
 
-/// How many tokens the tokenizer puts behind a text of its own accord.
+/// The number of special tokens that the tokenizer appends to a text.
 size_t tokens_behind(const Tokenizer& tokenizer) {
   const std::string probe = "a";
   const std::vector<int32_t> inner = tokenizer.encode(probe, false), outer = tokenizer.encode(probe, true);
@@ -26,7 +26,7 @@ size_t tokens_behind(const Tokenizer& tokenizer) {
   return found == outer.end() ? 0 : static_cast<size_t>(outer.end() - found) - inner.size();
 }
 
-/// Which of the tokens are learnt: begin, end, begin, end, … A token belongs to a range when it begins in it.
+/// The learned token ranges: begin, end, begin, end, … A token belongs to the byte range in which it begins.
 std::vector<int32_t> learnt_tokens(const TokenOffsets& tokens, const std::vector<TextRange>& ranges) {
   std::vector<int32_t> out;
   size_t at = 0;
@@ -43,7 +43,7 @@ std::vector<int32_t> learnt_tokens(const TokenOffsets& tokens, const std::vector
   return out;
 }
 
-/// Ranges of a sample that was cut to `length` tokens.
+/// Truncates the ranges of a sample to `length` tokens.
 void cut_ranges(std::vector<int32_t>& ranges, int32_t length) {
   while (!ranges.empty() && ranges[ranges.size() - 2] >= length) ranges.resize(ranges.size() - 2);
   if (!ranges.empty()) ranges.back() = std::min(ranges.back(), length);
@@ -76,12 +76,13 @@ bool SampleMaker::fit(std::vector<int32_t>& ids, int64_t limit, const Record& re
                       bool& cut) const {
   if (static_cast<int64_t>(ids.size()) <= limit) return true;
   if (config_.on_too_long == TooLong::kError)
-    throw InputError("{}: {} tokens, where {} are allowed; see data.on_too_long.", record.where(), ids.size(), limit);
+    throw InputError("{}: {} tokens, but at most {} are allowed; see data.on_too_long.", record.where(), ids.size(),
+                     limit);
   if (config_.on_too_long == TooLong::kDrop) {
     ++made.too_long;
     return false;
   }
-  const size_t behind = std::min<size_t>(after_, limit);  // what ends a text stays
+  const size_t behind = std::min<size_t>(after_, limit);  // the special tokens at the end stay
   ids.erase(ids.begin() + (limit - static_cast<int64_t>(behind)), ids.end() - static_cast<int64_t>(behind));
   cut = true;
   return true;
@@ -127,7 +128,7 @@ void SampleMaker::make_causal(const Record& record, MadeRecord& made) const {
   Rendered whole{source + target, {}, target.empty() ? 0 : source.size()};
   whole.learnt = {{whole.last_reply, whole.text.size()}};
   MadeSample sample = learn_ranges(whole, true);
-  // What the tokenizer puts behind a text gives way to the end of the sequence, which is learnt.
+  // The end-of-sequence token, which is learned, replaces the tokens that the tokenizer appends.
   sample.source.resize(sample.source.size() - std::min(after_, sample.source.size()));
   if (tokenizer_.eos_id() >= 0) sample.source.push_back(tokenizer_.eos_id());
   const auto end = static_cast<int32_t>(sample.source.size());
@@ -137,7 +138,7 @@ void SampleMaker::make_causal(const Record& record, MadeRecord& made) const {
   } else if (!sample.second.empty()) {
     sample.second.back() = end;
   }
-  if (config_.group_texts) {  // cut by whoever puts the texts together
+  if (config_.group_texts) {  // split when the texts are grouped
     made.samples.push_back(std::move(sample));
     return;
   }

@@ -1,4 +1,4 @@
-// From a record to tokens.
+// Turns records into tokenized samples.
 #pragma once
 
 #include <memory>
@@ -18,24 +18,24 @@ namespace trainer::data {
 /// Turns a dialogue's record into text; several when one record holds several (a play).
 class DialogueRenderer;
 
-/// A sample that is not stored yet (data/token_store.h).
+/// A sample before it is stored (data/token_store.h).
 struct MadeSample {
   std::vector<int32_t> source, second;
   std::string label;  // classification
   SampleText text;
-  bool source_cut = false, target_cut = false;  // shortened: the text or the source of a pair, its target
+  bool source_cut = false, target_cut = false;  // truncated: the text or a pair's source; a pair's target
 };
 
-/// What one record became.
+/// The samples of one record.
 struct MadeRecord {
   std::vector<MadeSample> samples;
-  int64_t too_long = 0, too_short = 0;  // samples that were left out
+  int64_t too_long = 0, too_short = 0;  // dropped samples
 };
 
-/// Renders and tokenises records as `config.task` wants them. Safe to use from several threads.
+/// Renders and tokenizes records for `config.task`. Safe to use from several threads.
 class SampleMaker {
  public:
-  /// Errors: ConfigError for a template that isn't one.
+  /// Errors: ConfigError for an invalid template.
   SampleMaker(const config::DataConfig& config, const Tokenizer& tokenizer);
   ~SampleMaker();
 
@@ -49,7 +49,7 @@ class SampleMaker {
   void make_dialogues(const Record& record, MadeRecord& made) const;
 
   MadeSample learn_ranges(const Rendered& rendered, bool add_special) const;
-  /// False when there are more than `limit` tokens and the sample is to be left out.
+  /// False when there are more than `limit` tokens and the sample is dropped.
   bool fit(std::vector<int32_t>& ids, int64_t limit, const Record& record, MadeRecord& made, bool& cut) const;
   void keep(MadeSample&& sample, MadeRecord& made) const;
   void keep_causal(MadeSample&& sample, const Record& record, MadeRecord& made) const;
@@ -59,7 +59,7 @@ class SampleMaker {
   Template source_;
   std::optional<Template> target_;
   std::unique_ptr<DialogueRenderer> dialogues_;
-  size_t after_ = 0;  // special tokens that the tokenizer puts behind a text
+  size_t after_ = 0;  // special tokens that the tokenizer appends to a text
 };
 
 }  // namespace trainer::data

@@ -1,4 +1,4 @@
-// What a run learns from: samples by number, wherever they lie.
+// Samples by index: the interface of all datasets.
 #pragma once
 
 #include <cstdint>
@@ -8,28 +8,28 @@
 
 namespace trainer::data {
 
-/// One sample as a model is given it (models/model.h says what labels are); -100 is not learnt.
+/// One sample as input for a model (models/model.h defines the labels); the loss ignores labels of -100.
 struct Sample {
   std::vector<int32_t> source, labels;
-  std::vector<int64_t> parts;       // where documents begin that do not see each other; empty: it is one
+  std::vector<int64_t> parts;       // where documents begin; attention never crosses documents; empty: one document
   std::span<const uint8_t> pixels;  // images, instead of `source`
 };
 
-/// How long a sample is, in tokens.
+/// The lengths of a sample in tokens.
 struct Lengths {
   int64_t source = 0, labels = 0;
   int64_t learnt = 0;  // labels that are not -100
 };
 
-/// What labels are: a target's tokens, what follows each token of the source, or a class.
+/// The kind of labels: the target's tokens, the next token for each token of the source, or a class.
 enum class LabelKind { kTarget, kNext, kClass };
 
-/// A sample before it was tokens.
+/// The text of a sample.
 struct SampleText {
   std::string source, target;
 };
 
-/// Samples that can be read in any order, from several threads.
+/// Samples with random access, safe to read from several threads.
 class Samples {
  public:
   virtual ~Samples() = default;
@@ -39,31 +39,31 @@ class Samples {
 
   /// Sample `index`, 0 <= index < size.
   virtual void read(int64_t index, Sample& sample) const = 0;
-  /// Its lengths. Corpora have to read the sample to know which labels are learnt.
+  /// The sample's lengths. Corpora have to read the sample to count the learned labels.
   virtual Lengths lengths(int64_t index) const = 0;
-  /// Tokens of its source, without reading it.
+  /// The number of source tokens, without reading the sample.
   virtual int64_t source_length(int64_t index) const { return lengths(index).source; }
-  /// Its text; empty where it wasn't kept.
+  /// The sample's text; empty when it isn't stored.
   virtual SampleText text(int64_t) const { return {}; }
 
-  /// How many samples come from each `path` of the configuration, one after the other; their sum is size().
+  /// The number of samples from each `path` of the configuration, in order; their sum is size().
   virtual std::vector<int64_t> sources() const { return {size()}; }
-  /// Numbers of an image; 0 for texts.
+  /// The number of values of an image; 0 for texts.
   virtual int64_t features() const { return 0; }
   virtual LabelKind label_kind() const { return LabelKind::kTarget; }
-  /// Tokens that the model reads of sample `index`.
+  /// The number of tokens that the model reads for sample `index`.
   int64_t tokens(int64_t index) const {
     if (label_kind() != LabelKind::kTarget) return source_length(index);
     const Lengths l = lengths(index);
     return l.source + l.labels;
   }
-  /// Whether they already stand in the order to be learnt in.
+  /// Whether the samples are already in training order.
   virtual bool ordered() const { return false; }
-  /// Samples of which something was cut off.
+  /// The number of truncated samples.
   virtual int64_t cut() const { return 0; }
 };
 
-/// None at all.
+/// An empty dataset.
 class NoSamples : public Samples {
  public:
   int64_t size() const override { return 0; }
@@ -71,7 +71,7 @@ class NoSamples : public Samples {
   Lengths lengths(int64_t) const override { return {}; }
 };
 
-/// All tokens that a model reads in one pass over `samples`.
+/// The number of tokens that a model reads in one pass over `samples`.
 int64_t token_count(const Samples& samples);
 
 }  // namespace trainer::data

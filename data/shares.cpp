@@ -15,7 +15,7 @@ int64_t ceil_divide(int64_t a, int64_t b) {
 }  // namespace
 
 Range share_of(Range whole, int64_t index, int64_t parts) {
-  require(parts > 0 && index >= 0 && index < parts, "share {} of {}", index, parts);
+  require(parts > 0 && index >= 0 && index < parts, "slice {} of {}", index, parts);
   int64_t floor = whole.size() / parts, larger = whole.size() % parts;
   int64_t begin = whole.begin + index * floor + std::min(index, larger);
   return {begin, begin + floor + (index < larger ? 1 : 0)};
@@ -57,7 +57,7 @@ int64_t Updates::done_at(int64_t cursor) const {
 }
 
 int64_t Updates::left(int64_t cursor, double epochs) const {
-  // 1.1 epochs of 10 updates are 11, although 1.1 * 10 is a little more in binary.
+  // 1.1 epochs of 10 updates are 11 updates, although 1.1 * 10 is slightly more in floating point.
   auto total = static_cast<int64_t>(std::ceil(epochs * static_cast<double>(per_epoch()) - 1e-9));
   int64_t end = total / per_epoch() * samples_ + total % per_epoch() * global_batch_;
   if (cursor >= end) return 0;

@@ -16,23 +16,23 @@ namespace {
 
 constexpr size_t kChunkRecords = 256, kChunkBytes = 1 << 18;  // of work for one thread
 
-/// Records that one thread makes into samples.
+/// Records that one thread turns into samples.
 struct Chunk {
   std::vector<Record> records;
-  int64_t first = 0;  // number of the first one
+  int64_t first = 0;  // index of the first record
   size_t bytes = 0;
 };
 
 struct MadeChunk {
   std::vector<MadeRecord> records;
   std::vector<std::string> places;  // of each record
-  std::vector<size_t> sources;      // which path each is from
-  int64_t skipped = 0;              // records that could not be made into samples
+  std::vector<size_t> sources;      // index of each record's path
+  int64_t skipped = 0;              // records that gave no sample because of an error
   std::string first_skipped;
   int64_t first = 0;
 };
 
-/// Puts texts one behind the other and cuts them into samples of equal length; the last one of a source is shorter.
+/// Concatenates texts and splits them into samples of equal length; the last sample of a source is shorter.
 class Grouper {
  public:
   Grouper(int64_t length, std::function<void(MadeSample&&, int64_t record)> take)
@@ -97,7 +97,7 @@ class StoreMaker {
     } catch (...) {
       const std::exception_ptr error = std::current_exception();
       push();
-      workers.finish();  // an error of an earlier record is told instead of this one
+      workers.finish();  // rethrows an earlier record's error first
       std::rethrow_exception(error);
     }
     push();
@@ -132,7 +132,7 @@ class StoreMaker {
         made.records.push_back(maker_.make(record));
       } catch (const InputError& error) {
         if (request_.source.on_bad_sample == config::OnBadSample::kError)
-          throw InputError("{}\n`on_bad_sample: skip` leaves out what can't be used.", error.what());
+          throw InputError("{}\nSet `on_bad_sample: skip` to skip bad records.", error.what());
         made.records.emplace_back();
         ++made.skipped;
         if (made.first_skipped.empty()) made.first_skipped = error.what();
@@ -191,8 +191,9 @@ class StoreMaker {
     const bool pair = c.task == config::Task::kSeq2SeqLm;
     add(sources_cut_, pair ? "max_source_length" : "max_length", pair ? c.max_source_length : c.max_length);
     add(targets_cut_, "max_target_length", c.max_target_length);
-    return fmt::format("{} of {} samples ({:.3g} %) were cut: {}; `data.on_too_long: drop` leaves them out", facts_.cut,
-                       facts_.samples, 100 * static_cast<double>(facts_.cut) / static_cast<double>(facts_.samples),
+    return fmt::format("{} of {} samples ({:.3g} %) were truncated: {}; `data.on_too_long: drop` drops them",
+                       facts_.cut, facts_.samples,
+                       100 * static_cast<double>(facts_.cut) / static_cast<double>(facts_.samples),
                        fmt::join(limits, ", "));
   }
 
@@ -200,16 +201,16 @@ class StoreMaker {
     facts_.notes = summary_.notes();
     if (facts_.cut > 0) facts_.notes.push_back(cut_note());
     if (skipped_ > 0)
-      facts_.notes.push_back(fmt::format("{} records were left out that could not be made into samples; the first: {}",
+      facts_.notes.push_back(fmt::format("{} records were skipped because they could not be converted; the first: {}",
                                          skipped_, first_skipped_));
     if (facts_.too_long > 0)
       facts_.notes.push_back(
-          fmt::format("{} samples were left out that had more tokens than they may have, or of which "
-                      "nothing to learn was left",
+          fmt::format("{} samples were dropped because they exceeded the length limit or had nothing left to "
+                      "learn",
                       facts_.too_long));
     if (facts_.too_short > 0)
       facts_.notes.push_back(
-          fmt::format("{} samples were left out with fewer than data.min_length tokens", facts_.too_short));
+          fmt::format("{} samples with fewer than data.min_length tokens were dropped", facts_.too_short));
     writer_.finish(facts_);
   }
 
@@ -223,7 +224,7 @@ class StoreMaker {
   size_t source_ = 0;
   int64_t skipped_ = 0, sources_cut_ = 0, targets_cut_ = 0;
   std::string first_skipped_;
-  double part_ = 0;  // of the files that was read
+  double part_ = 0;  // the fraction of the files that was read
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Reading, tokenising and storing all records of a source, in parallel.
+// Reads, tokenizes and stores all records of a source, in parallel.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,7 @@
 
 namespace trainer::data {
 
-/// Writes the token store of `request` into the folder `folder`. Memory does not grow with the files.
+/// Writes the token cache of `request` into the folder `folder`. Memory does not grow with the files.
 /// Errors: InputError with file and line; MachineError.
 void make_store(const PrepareRequest& request, const Tokenizer& tokenizer, const std::filesystem::path& folder);
 

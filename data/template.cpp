@@ -9,7 +9,7 @@
 namespace trainer::data {
 
 Template::Template(std::string_view text, std::string option) : option_(std::move(option)) {
-  if (text.empty()) throw ConfigError("{}: it must name a column.", option_);
+  if (text.empty()) throw ConfigError("{}: must name a column.", option_);
   if (text.find_first_of("{}") == std::string_view::npos) {
     parts_.push_back({std::string(text), true});
   } else {
@@ -29,7 +29,7 @@ void Template::parse(std::string_view text) {
     }
     size_t end = text.find_first_of("{}", i + 1);
     if (c == '}' || end == std::string_view::npos || text[end] != '}' || end == i + 1) {
-      throw ConfigError("{}: a column in braces is expected at character {} of \"{}\"; write {{{{ or }}}} for a brace.",
+      throw ConfigError("{}: expected a column in braces at character {} of \"{}\"; write {{{{ or }}}} for a brace.",
                         option_, i + 1, text);
     }
     if (!literal.empty()) parts_.push_back({std::exchange(literal, {}), false});
@@ -38,7 +38,7 @@ void Template::parse(std::string_view text) {
   }
   if (!literal.empty()) parts_.push_back({std::move(literal), false});
   if (std::none_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.is_column; })) {
-    throw ConfigError("{}: \"{}\" names no column, so all samples would be alike.", option_, text);
+    throw ConfigError("{}: \"{}\" names no column, so all samples would be identical.", option_, text);
   }
 }
 
@@ -52,14 +52,14 @@ const std::string& Template::field(const Record& record, const std::string& colu
   if (const std::string* text = record.find(column)) {
     const bool nested = record.is_json(column) && (text->starts_with('{') || text->starts_with('['));
     if (!nested) return *text;
-    throw InputError("{}: column '{}', which `{}` asks for, holds {} instead of text.", record.where(), column, option_,
+    throw InputError("{}: column '{}', which `{}` uses, contains {} instead of text.", record.where(), column, option_,
                      text->front() == '{' ? "an object" : "a list");
   }
   std::vector<std::string> names;
   for (const auto& [name, text] : record.fields) names.push_back(name);
   constexpr size_t kShown = 20;
   std::string shown = fmt::format("{}", fmt::join(names.begin(), names.begin() + std::min(names.size(), kShown), ", "));
-  throw InputError("{}: no column '{}', which `{}` asks for{}.\nIt has: {}{}.", record.where(), column, option_,
+  throw InputError("{}: no column '{}', which `{}` uses{}.\nThe record has: {}{}.", record.where(), column, option_,
                    did_you_mean(column, names), shown, names.size() > kShown ? ", …" : "");
 }
 

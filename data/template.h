@@ -1,4 +1,4 @@
-// How a record becomes the text that a model reads or should write.
+// Templates that turn a record into source or target text.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace trainer::data {
 
-/// A column's bare name, or a text with columns in braces: "{title}: {body}". Two braces stand for one.
+/// A column name, or a text with columns in braces: "{title}: {body}". A double brace is an escaped brace.
 class Template {
  public:
-  /// `option` names the setting, for messages ("data.source"). Errors: ConfigError for a brace without its partner.
+  /// `option` is the option's name for messages ("data.source"). Errors: ConfigError for an unmatched brace.
   Template(std::string_view text, std::string option);
 
-  /// Errors: InputError with file and line for a column that the record lacks, naming those it has.
+  /// Errors: InputError with file and line for a missing column, listing the record's columns.
   std::string render(const Record& record) const;
 
  private:

@@ -7,7 +7,7 @@
 namespace trainer::data {
 namespace {
 
-/// How many of the ascending `numbers` fall into each of the consecutive `sources`.
+/// Counts the ascending `numbers` in each of the consecutive `sources`.
 std::vector<int64_t> count_by_source(const std::vector<int64_t>& numbers, const std::vector<int64_t>& sources) {
   std::vector<int64_t> counts;
   int64_t end = 0;
@@ -21,7 +21,7 @@ std::vector<int64_t> count_by_source(const std::vector<int64_t>& numbers, const 
   return counts;
 }
 
-/// Calls f(position) for every token but the first of its sample that is learnt: nothing predicts a first one.
+/// Calls f(position) for every learned token except the first of the sample, which nothing predicts.
 template <class F>
 void for_each_learnt(const StoredSample& stored, const F& f) {
   for (size_t i = 0; i + 1 < stored.second.size(); i += 2)

@@ -1,4 +1,4 @@
-// Some of the samples of a token store: those for training, or those for validation.
+// A subset of the samples in a token cache: for training or for validation.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,8 @@ namespace trainer::data {
 
 class TokenSamples : public Samples {
  public:
-  /// `numbers`: which samples of the store, ascending. `classes`: of each label of the store, for classification.
+  /// `numbers`: indices of the cache's samples, ascending. `classes`: the class of each label in the cache, for
+  /// classification.
   TokenSamples(std::shared_ptr<const TokenStore> store, std::vector<int64_t> numbers, config::Task task,
                std::vector<int32_t> classes);
 
@@ -22,7 +23,7 @@ class TokenSamples : public Samples {
   LabelKind label_kind() const override;
   int64_t cut() const override { return store_->facts().cut; }
 
-  /// Which record of the files sample `index` is made of, counted from 0 over all of them.
+  /// The record that sample `index` was made from, counted from 0 over all files.
   int64_t record(int64_t index) const { return store_->record(number(index)); }
 
  private:

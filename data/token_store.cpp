@@ -18,7 +18,7 @@ namespace {
 constexpr int kVersion = 1;
 constexpr size_t kFlushBytes = size_t{1} << 20;
 
-/// Element `index` of a file of T; mapped files begin at a page, so that it is aligned.
+/// Element `index` of a file of T; it is aligned because mapped files begin at a page boundary.
 template <class T>
 T element(const MappedFile& file, int64_t index) {
   T value;
@@ -40,7 +40,7 @@ StoreFacts read_facts(const fs::path& folder) {
   const nlohmann::json json = parse_json(read_file(file), file);
   StoreFacts facts;
   try {
-    if (json.at("version") != kVersion) throw InputError("{}: of another version. Remove its folder.", file);
+    if (json.at("version") != kVersion) throw InputError("{}: has another version. Remove its folder.", file);
     json.at("records").get_to(facts.records);
     json.at("samples").get_to(facts.samples);
     json.at("tokens").get_to(facts.tokens);
@@ -51,7 +51,7 @@ StoreFacts read_facts(const fs::path& folder) {
     json.at("notes").get_to(facts.notes);
     for (const auto& label : json.at("labels")) facts.labels.push_back({label.at(0), label.at(1), label.at(2)});
   } catch (const nlohmann::json::exception&) {
-    throw InputError("{}: not what was written there. Remove its folder: it is made again.", file);
+    throw InputError("{}: corrupt. Remove its folder: it is created again.", file);
   }
   return facts;
 }
@@ -122,7 +122,7 @@ TokenStore::TokenStore(const fs::path& folder)
                     (samples == 0 || tokens_.bytes().size() ==
                                          static_cast<uint64_t>(element<int64_t>(ends_, 2 * facts_.samples - 1)) * 4);
   if (!fits)
-    throw InputError("{}: its files do not fit together. Remove the folder: it is made again.", folder.string());
+    throw InputError("{}: its files are inconsistent. Remove the folder: it is created again.", folder.string());
 }
 
 std::span<const int32_t> TokenStore::part(int64_t number) const {

@@ -1,4 +1,4 @@
-// Tokenised samples on disk: written once, then mapped into memory by every rank.
+// The token cache: tokenized samples on disk, written once, then memory-mapped by every rank.
 #pragma once
 
 #include <cstdint>
@@ -14,43 +14,43 @@
 
 namespace trainer::data {
 
-/// A tokenised sample. `second` depends on the task:
+/// A tokenized sample. `second` depends on the task:
 ///   sequence to sequence  the target's tokens
-///   causal                which tokens are learnt: begin, end, begin, end, …
-///   classification        one number: the place of its label in the store's list of labels
+///   causal                the learned token ranges: begin, end, begin, end, …
+///   classification        one number: the index of its label in the cache's list of labels
 struct StoredSample {
   std::span<const int32_t> source, second;
 };
 
-/// A label of the store, in the order of their first use.
+/// A label of the cache; labels are in order of first use.
 struct StoredLabel {
   std::string text;
   int64_t samples = 0;
   std::string first;  // "file:line"
 };
 
-/// What a store tells about itself.
+/// The metadata of a token cache.
 struct StoreFacts {
   int64_t records = 0, samples = 0, tokens = 0;
-  int64_t cut = 0, too_long = 0, too_short = 0;  // samples that were shortened, or left out
-  std::vector<int64_t> sources;                  // samples of each path of the configuration
+  int64_t cut = 0, too_long = 0, too_short = 0;  // samples that were truncated, or dropped
+  std::vector<int64_t> sources;                  // samples from each path of the configuration
   std::vector<StoredLabel> labels;
-  std::vector<std::string> notes;  // about records that were left out, for people
+  std::vector<std::string> notes;  // about skipped records, for the user
 };
 
-/// Writes a store into a folder that exists, as samples come.
+/// Writes a token cache into an existing folder, sample by sample.
 class TokenStoreWriter {
  public:
   explicit TokenStoreWriter(const std::filesystem::path& folder);
 
   void add(std::span<const int32_t> source, std::span<const int32_t> second, int64_t record);
-  /// The text of the sample added last; for all samples or for none.
+  /// Adds the text of the last added sample; to be called for all samples or none.
   void add_text(const SampleText& text);
-  /// Errors of all: MachineError, when the disk is full say.
+  /// Errors of all methods: MachineError, e.g. for a full disk.
   void finish(const StoreFacts& facts);
 
  private:
-  /// A file that grows by whole values.
+  /// A file to which values are appended.
   class Column {
    public:
     explicit Column(const std::filesystem::path& path);
@@ -68,10 +68,10 @@ class TokenStoreWriter {
   int64_t written_ = 0, text_bytes_ = 0;
 };
 
-/// A finished store.
+/// A complete token cache.
 class TokenStore {
  public:
-  /// Errors: InputError when the files are not those of a store, or of another version.
+  /// Errors: InputError when the files are corrupt or have another version.
   explicit TokenStore(const std::filesystem::path& folder);
 
   int64_t size() const { return facts_.samples; }

@@ -47,18 +47,18 @@ void add_source_options(CLI::App& app, config::DataSource& source) {
 }
 
 void add_train_options(CLI::App& app, TrainArguments& arguments) {
-  app.add_option("--input", arguments.source.path, "Files, folders or globs; the text of every column is learnt from")
+  app.add_option("--input", arguments.source.path, "Files, folders or globs; the text of every column is used")
       ->required();
   app.add_option("--output", arguments.output, "Folder for the tokenizer's files")->required();
-  app.add_option("--vocab_size", arguments.training.vocab_size, "At most so many pieces, without the extra ids")
+  app.add_option("--vocab_size", arguments.training.vocab_size, "Maximum number of pieces, without the extra ids")
       ->required()
       ->check(CLI::Range(4, 4'000'000));
   static const std::map<std::string, TokenizerLayout> kLayouts = {
       {"t5", TokenizerLayout::kT5}, {"llama", TokenizerLayout::kLlama}, {"bert", TokenizerLayout::kBert}};
   app.add_option("--layout", arguments.training.layout,
-                 "t5 (spiece.model), llama (tokenizer.model) or bert (vocab.txt); t5 if not given")
+                 "t5 (spiece.model), llama (tokenizer.model) or bert (vocab.txt); default: t5")
       ->transform(CLI::CheckedTransformer(kLayouts).description(""));
-  app.add_option("--model_type", arguments.training.model_type, "unigram or bpe; unigram for t5, else bpe")
+  app.add_option("--model_type", arguments.training.model_type, "unigram or bpe; default: unigram for t5, else bpe")
       ->check(CLI::IsMember({"unigram", "bpe"}));
   app.add_option("--extra_ids", arguments.training.extra_ids, "<extra_id_N> after the pieces, for t5")
       ->check(CLI::Range(0, 100'000))
@@ -68,20 +68,19 @@ void add_train_options(CLI::App& app, TrainArguments& arguments) {
 
 void add_corpus_options(CLI::App& app, CorpusRequest& request) {
   app.add_option("--input", request.source.path,
-                 "Files, folders or globs to write as token ids, one document a record");
-  app.add_option("--output", request.output,
-                 "PREFIX of the PREFIX.bin and PREFIX.idx to write, as Megatron reads them");
+                 "Files, folders or globs to write as token ids, one document per record");
+  app.add_option("--output", request.output, "Writes PREFIX.bin and PREFIX.idx in Megatron's format");
   app.add_option("--text_column", request.text_column, "The column with the text")->capture_default_str();
-  app.add_flag("--append_eod", request.append_eod, "Puts the end-of-sequence token behind each document");
+  app.add_flag("--append_eod", request.append_eod, "Appends the end-of-sequence token to each document");
   add_source_options(app, request.source);
 }
 
 void report(const TokenizerTraining& training, const fs::path& path, size_t texts) {
   const int64_t size = open_tokenizer({.path = path.parent_path()}, "")->size();
   const int64_t extra = training.layout == TokenizerLayout::kT5 ? training.extra_ids : 0, pieces = size - extra;
-  fmt::print("{}: {} pieces{}, learnt from {} texts. A model needs vocab_size {} or more.\n", path.string(), pieces,
+  fmt::print("{}: {} pieces{}, learned from {} texts. A model needs vocab_size {} or more.\n", path.string(), pieces,
              extra > 0 ? fmt::format(" and {} extra ids", extra) : "", texts, size);
-  if (pieces < training.vocab_size) fmt::print("The texts do not hold {} pieces.\n", training.vocab_size);
+  if (pieces < training.vocab_size) fmt::print("The texts do not contain {} pieces.\n", training.vocab_size);
 }
 
 void run_train(const TrainArguments& arguments) {
@@ -96,7 +95,7 @@ void run_train(const TrainArguments& arguments) {
   fs::create_directories(output, error);
   if (error) throw machine_error("create", output, error.value());
   for (auto file = files.rbegin(); file != files.rend(); ++file) publish_file(output / file->name, file->content);
-  fs::remove(output / "tokenizer.json", error);  // of a tokenizer that was here before
+  fs::remove(output / "tokenizer.json", error);  // of a previous tokenizer
   save_tokenizer(*open_tokenizer({.path = output / files.front().name}, ""), "", output);
   report(arguments.training, output / files.front().name, texts.size());
 }
@@ -105,12 +104,12 @@ std::vector<int32_t> parse_ids(std::string_view line, const std::string& file, i
   nlohmann::json ids = parse_json(line, file, number);
   auto is_id = [](const nlohmann::json& id) { return id.is_number_unsigned() && id.get<uint64_t>() <= INT32_MAX; };
   if (!ids.is_array() || !std::all_of(ids.begin(), ids.end(), is_id)) {
-    throw InputError("{}:{}: an array of token ids is expected, like [71, 12, 1].", file, number);
+    throw InputError("{}:{}: expected an array of token ids, like [71, 12, 1].", file, number);
   }
   return ids.get<std::vector<int32_t>>();
 }
 
-/// Every line counts here, blank ones too, so that line n of the output belongs to line n of the file.
+/// Blank lines count too, so that line n of the output belongs to line n of the file.
 void run_ids(const IdsArguments& arguments) {
   auto tokenizer = open_tokenizer({.path = arguments.tokenizer}, "");
   TextInput input(open_bytes(arguments.file), arguments.file, "utf-8");
@@ -129,7 +128,7 @@ void run_corpus(const CorpusRequest& request, const std::string& tokenizer) {
   const CorpusSummary summary = write_corpus(request, *open_tokenizer({.path = tokenizer}, ""));
   fmt::print("{}.bin and .idx: {} documents, {} tokens.\n", corpus_prefix(request.output), summary.documents,
              summary.tokens);
-  if (summary.without_tokens > 0) fmt::print("{} records without text were left out.\n", summary.without_tokens);
+  if (summary.without_tokens > 0) fmt::print("{} records without text were skipped.\n", summary.without_tokens);
 }
 
 }  // namespace
@@ -138,7 +137,7 @@ int tokenize_command(const std::vector<std::string>& args) {
   CLI::App app("Train a tokenizer, write texts as token ids, or show the ids of a text.", "trainer tokenize");
   app.footer(
       "--show N [--config_file FILE] [JOB.yaml]\n"
-      "                              Prints the first N samples of a configuration as a model reads them, and which\n"
+      "                              Prints the first N samples of a configuration as the model reads them, and which\n"
       "                              part it learns; takes the flags of `trainer launch`");
   TrainArguments train;
   IdsArguments ids;
@@ -147,10 +146,10 @@ int tokenize_command(const std::vector<std::string>& args) {
   add_train_options(*train_app, train);
   app.add_option("--tokenizer", ids.tokenizer, "Folder with a tokenizer");
   app.add_option("--ids", ids.file, "Prints the ids of each line of this file as a JSON array");
-  app.add_flag("--decode", ids.decode, "The file has arrays of ids: prints their texts");
+  app.add_flag("--decode", ids.decode, "Prints the text of each line of this file, an array of ids");
   add_corpus_options(app, corpus);
   try {
-    app.parse(std::vector<std::string>(args.rbegin(), args.rend()));  // it wants them reversed
+    app.parse(std::vector<std::string>(args.rbegin(), args.rend()));  // CLI11 expects them reversed
     const bool writes = !corpus.output.empty() && !corpus.source.path.empty();
     if (!*train_app && (ids.tokenizer.empty() || ids.file.empty() == !writes)) {
       throw CLI::RequiredError("`train`, or --tokenizer FOLDER with --ids FILE or with --input FILES --output PREFIX");

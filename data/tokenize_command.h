@@ -1,4 +1,4 @@
-// `trainer tokenize`: train a tokenizer, or show the ids of a text.
+// `trainer tokenize`: trains a tokenizer, writes a corpus of token ids, or shows the ids of a text.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace trainer::data {
 
-/// Runs `trainer tokenize` with the arguments that follow the command's name and returns the exit code of the usage
-/// (0, or 2 after printing what is wrong with them). Results go to standard output.
+/// Runs `trainer tokenize` with the arguments after the command's name and returns the exit code: 0, or 2 after
+/// printing a usage error. Results go to standard output.
 /// Errors: InputError, MachineError.
 int tokenize_command(const std::vector<std::string>& args);
 

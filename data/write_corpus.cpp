@@ -12,8 +12,8 @@ const std::string& text_of(const Record& record, const std::string& column) {
   if (const std::string* text = record.find(column)) return *text;
   std::string columns;
   for (const auto& [name, text] : record.fields) columns += (columns.empty() ? "" : ", ") + name;
-  throw InputError("{}: no column {}; there {}.\nSay which column is the text with --text_column.", record.where(),
-                   column, columns.empty() ? "is none" : "is " + columns);
+  throw InputError("{}: no column {}; the record has {}.\nName the text's column with --text_column.", record.where(),
+                   column, columns.empty() ? "no columns" : columns);
 }
 
 }  // namespace
@@ -22,7 +22,7 @@ CorpusSummary write_corpus(const CorpusRequest& request, const Tokenizer& tokeni
   const int32_t eod = tokenizer.eos_id();
   if (request.append_eod && eod < 0) {
     throw InputError(
-        "--append_eod: the tokenizer has no end-of-sequence token.\nName one as eos_token in its "
+        "--append_eod: the tokenizer has no end-of-sequence token.\nSet eos_token in its "
         "tokenizer_config.json.");
   }
   const std::string prefix = corpus_prefix(request.output);
@@ -37,7 +37,7 @@ CorpusSummary write_corpus(const CorpusRequest& request, const Tokenizer& tokeni
     if (request.append_eod) ids.push_back(eod);
     writer.add_document(ids);
   });
-  if (writer.tokens() == 0) throw InputError("{}: no text has a token: nothing is written.", prefix);
+  if (writer.tokens() == 0) throw InputError("{}: nothing is written because no text gave any tokens.", prefix);
   writer.publish();
   summary.documents = writer.documents();
   summary.tokens = writer.tokens();

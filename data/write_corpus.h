@@ -1,4 +1,4 @@
-// Texts to a corpus of token ids on disk, for pre-training.
+// Writes texts as a corpus of token ids, for pre-training.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace trainer::data {
 struct CorpusRequest {
   config::DataSource source{};
   std::string text_column = "text";
-  bool append_eod = false;  // the tokenizer's end-of-sequence token behind each document
+  bool append_eod = false;  // append the tokenizer's end-of-sequence token to each document
   std::string output;       // PREFIX of PREFIX.bin and PREFIX.idx
 };
 
@@ -21,11 +21,11 @@ struct CorpusRequest {
 struct CorpusSummary {
   int64_t documents = 0;
   int64_t tokens = 0;
-  int64_t without_tokens = 0;  // records that were left out for that
+  int64_t without_tokens = 0;  // records that were skipped because they have no tokens
 };
 
-/// Writes one document a record, without the special tokens that a tokenizer puts around a text. Nothing is held in
-/// memory but the record at hand and four bytes a document; the files appear together when all is done.
+/// Writes one document per record, without the special tokens that a tokenizer adds around a text. Memory holds only
+/// the current record and four bytes per document; both files are published at the end.
 /// Errors: InputError for bad texts, a missing column, no tokens at all; MachineError.
 CorpusSummary write_corpus(const CorpusRequest& request, const Tokenizer& tokenizer);
 

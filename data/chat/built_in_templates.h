@@ -1,4 +1,4 @@
-// Chat templates by their names.
+// The built-in chat templates.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace trainer::data {
 
-/// The template of that name; null when there is none.
+/// The template called `name`; null when there is none.
 const char* built_in_template(std::string_view name);
 std::vector<std::string> built_in_template_names();
 

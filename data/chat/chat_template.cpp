@@ -12,7 +12,7 @@ namespace trainer::data {
 namespace {
 
 constexpr int64_t kMaxFile = int64_t{1} << 20;
-constexpr const char* kToolUse = "tool_use";  // as transformers calls the template for dialogues with tools
+constexpr const char* kToolUse = "tool_use";  // transformers' name of the template for dialogues with tools
 
 using Source = ChatTemplate::Source;
 
@@ -20,7 +20,7 @@ Source find_source(const std::string& option, const Tokenizer& tokenizer, bool w
   if (option.empty()) {
     const std::string* own = with_tools ? tokenizer.chat_template(kToolUse) : tokenizer.chat_template();
     if (own == nullptr)
-      throw ConfigError("data.chat_template: the tokenizer brings no template; name a file or one of {}.",
+      throw ConfigError("data.chat_template: the tokenizer has no chat template; name a file or one of {}.",
                         fmt::join(built_in_template_names(), ", "));
     return {with_tools ? "the tokenizer's chat template for tools" : "the tokenizer's chat template", *own};
   }
@@ -63,7 +63,7 @@ bool ChatTemplate::has_one_for_tools(const std::string& option, const Tokenizer&
   return option.empty() && tokenizer.chat_template(kToolUse) != nullptr;
 }
 
-/// Found out with a probe: a template that knows nothing of parts fails, or prints the list as Python writes it.
+/// Renders a probe: a template without support for parts fails, or prints the list as Python writes it.
 bool ChatTemplate::prints_parts() const {
   const auto part = [](const char* text) { return nlohmann::ordered_json{{"type", "text"}, {"text", text}}; };
   Conversation probe;
@@ -97,13 +97,13 @@ jinja::Printed ChatTemplate::render(const Conversation& conversation, size_t cou
     variables.emplace_back("add_generation_prompt", prompt);
     return template_.render(variables);
   } catch (const jinja::Raised& error) {
-    throw InputError("{}: the chat template refuses this dialogue: {} ({})", record.where(), error.what(),
+    throw InputError("{}: the chat template rejects this dialogue: {} ({})", record.where(), error.what(),
                      place(source_.name, error.line()));
   } catch (const jinja::Failure& error) {
     throw InputError("{}: the chat template fails: {} ({})", record.where(), error.what(),
                      place(source_.name, error.line()));
   } catch (const jinja::BadOperation& error) {
-    throw InputError("{}: the dialogue can't be given to a template: {}", record.where(), error.what());
+    throw InputError("{}: the dialogue can't be passed to a chat template: {}", record.where(), error.what());
   }
 }
 

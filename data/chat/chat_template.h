@@ -1,4 +1,4 @@
-// The template of a run: found, read, and rendered for dialogues.
+// The chat template of a run: finds it, reads it and renders dialogues.
 #pragma once
 
 #include <string>
@@ -16,30 +16,30 @@ namespace trainer::data {
 class ChatTemplate {
  public:
   struct Source {
-    std::string name, text;  // what it is called in messages; what it says
+    std::string name, text;  // its name in messages; its Jinja source
   };
 
   /// `option`: a file, the name of a built-in template, a template itself, or "" for the tokenizer's own; `with_tools`:
-  /// its own for dialogues with tools. The tokenizer's special tokens are the template's variables.
-  /// Errors: ConfigError for an unknown one, InputError with file and line for one that can't be used.
+  /// the tokenizer's template for dialogues with tools. The tokenizer's special tokens are variables of the template.
+  /// Errors: ConfigError for an unknown template, InputError with file and line for an invalid one.
   ChatTemplate(const std::string& option, const Tokenizer& tokenizer, bool with_tools = false);
 
-  /// True when the tokenizer brings a template of its own for dialogues with tools.
+  /// True when the tokenizer has a separate template for dialogues with tools.
   static bool has_one_for_tools(const std::string& option, const Tokenizer& tokenizer);
 
-  /// The text of the first `count` turns; `prompt`: with what asks for a reply. `record` is for messages.
-  /// Errors: InputError when the template refuses them.
+  /// The text of the first `count` turns; `prompt`: with the generation prompt. `record` is for messages.
+  /// Errors: InputError when the template rejects them.
   jinja::Printed render(const Conversation& conversation, size_t count, bool prompt, const Record& record) const;
 
-  /// True for a role that dialogues have everywhere, or that the template names.
+  /// True for a common role, or one that the template names.
   bool expects(const std::string& role) const;
 
   bool has_generation() const { return template_.has_generation(); }
   bool takes_tools() const { return template_.uses("tools"); }
-  /// True when it prints the texts of content that is a list of parts.
+  /// True when the template prints the texts of content that is a list of parts.
   bool takes_parts() const { return takes_parts_; }
   const std::string& name() const { return source_.name; }
-  /// The text of the token that ends a sequence; "" when there is none.
+  /// The text of the end-of-sequence token; "" when there is none.
   const std::string& eos() const { return eos_; }
 
  private:
@@ -52,7 +52,7 @@ class ChatTemplate {
   bool takes_parts_ = false;
 };
 
-/// The text of the template that `option` names, as above. Errors: ConfigError for an unknown one.
+/// The source of the template that `option` names, as above. Errors: ConfigError for an unknown one.
 std::string chat_template_text(const std::string& option, const Tokenizer& tokenizer);
 
 }  // namespace trainer::data

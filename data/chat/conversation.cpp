@@ -15,17 +15,17 @@ const std::string& column(const Record& record, const std::string& name, const c
   if (const std::string* text = record.find(name)) return *text;
   std::vector<std::string> names;
   for (const auto& field : record.fields) names.push_back(field.first);
-  throw InputError("{}: data.dialogue {} needs the column `{}`; there {}: {}.", record.where(), dialogue, name,
-                   names.size() == 1 ? "is only" : "are", fmt::join(names, ", "));
+  throw InputError("{}: data.dialogue: {} needs the column `{}`; the record has {}: {}.", record.where(), dialogue,
+                   name, names.size() == 1 ? "only" : "the columns", fmt::join(names, ", "));
 }
 
 Json turn_of(std::string role, Json content) {
   return {{"role", std::move(role)}, {"content", std::move(content)}};
 }
 
-/// The list that `text`, the column `name`, holds. The checked parse comes first: it bounds the nesting.
+/// The JSON list in `text`, the column `name`. The checked parse comes first because it bounds the nesting.
 Json list_of(const std::string& text, const Record& record, const std::string& name, const char* what) {
-  if (!trimmed(text).starts_with('[')) throw InputError("{}: `{}` is no list of {}.", record.where(), name, what);
+  if (!trimmed(text).starts_with('[')) throw InputError("{}: `{}` is not a list of {}.", record.where(), name, what);
   parse_json(text, record.file, record.line);
   return Json::parse(text);
 }
@@ -34,13 +34,13 @@ Json list_in(const Record& record, const std::string& name, const char* dialogue
   return list_of(column(record, name, dialogue), record, name, "turns");
 }
 
-/// None of a play, which has no columns.
+/// Null for a play, which has no columns.
 Json tools_of(const Record& record) {
   const std::string* text = record.find("tools");
   if (text == nullptr || trimmed(*text).empty()) return nullptr;
   Json tools = list_of(*text, record, "tools", "tools");
   for (size_t i = 0; i < tools.size(); ++i)
-    if (!tools[i].is_object()) throw InputError("{}: item {} of `tools` is no object.", record.where(), i + 1);
+    if (!tools[i].is_object()) throw InputError("{}: item {} of `tools` is not an object.", record.where(), i + 1);
   return tools;
 }
 
@@ -48,16 +48,16 @@ const std::string& text_at(const Json& turn, const char* key, size_t number, con
   const auto found = turn.is_object() ? turn.find(key) : turn.end();
   if (!turn.is_object() || found == turn.end())
     throw InputError("{}: turn {} has no `{}`.", record.where(), number, key);
-  if (!found->is_string()) throw InputError("{}: `{}` of turn {} is no text.", record.where(), key, number);
+  if (!found->is_string()) throw InputError("{}: `{}` of turn {} is not a string.", record.where(), key, number);
   return found->get_ref<const std::string&>();
 }
 
-/// Content that is a list has texts only: {"type": "text", "text": …}.
+/// Content that is a list may have text parts only: {"type": "text", "text": …}.
 void check_parts(const Json& parts, size_t number, const Record& record) {
   for (const Json& part : parts) {
     if (text_at(part, "type", number, record) != "text")
-      throw InputError("{}: turn {} has a part of type {}; only text can be learnt from.", record.where(), number,
-                       part["type"].dump());
+      throw InputError("{}: turn {} has a part of type {}; only parts of type \"text\" are supported.", record.where(),
+                       number, part["type"].dump());
     text_at(part, "text", number, record);
   }
 }
@@ -68,7 +68,7 @@ Json messages(const Record& record, const config::DataConfig& config) {
     const Json& turn = turns[i];
     text_at(turn, "role", i + 1, record);
     const auto content = turn.find("content");
-    if (content == turn.end() || content->is_null()) continue;  // as the template will have it
+    if (content == turn.end() || content->is_null()) continue;  // the template handles it
     if (content->is_array())
       check_parts(*content, i + 1, record);
     else
@@ -106,7 +106,7 @@ Json prompt(const Record& record) {
                       turn_of("assistant", column(record, "completion", "prompt"))});
 }
 
-/// The character's speeches are the assistant's; what the others say in between is one turn of the user.
+/// The character's speeches are the assistant's turns; the speeches of others between them form one user turn.
 Json play(const Record& record, const config::DataConfig& config) {
   Json turns = Json::array();
   size_t number = 0;
@@ -141,7 +141,7 @@ Json read(const Record& record, const config::DataConfig& config) {
     case config::Dialogue::kNone:
       break;
   }
-  throw InternalError("a dialogue is read, but data.dialogue is none");
+  throw InternalError("a dialogue is being read, but data.dialogue is none");
 }
 
 }  // namespace
@@ -157,7 +157,7 @@ Conversation conversation_of(const Record& record, const config::DataConfig& con
   const bool system =
       std::any_of(turns.begin(), turns.end(), [](const Json& turn) { return turn["role"] == "system"; });
   if (config.learn != config::Learn::kAll && std::none_of(turns.begin(), turns.end(), is_reply))
-    throw InputError("{}: the dialogue has no turn of the assistant, so there is nothing to learn.", record.where());
+    throw InputError("{}: the dialogue has no assistant turn, so there is nothing to learn.", record.where());
   if (!system && !config.system.empty()) turns.insert(turns.begin(), turn_of("system", config.system));
   return out;
 }

@@ -21,7 +21,7 @@ void check_roles(const Conversation& conversation, const ChatTemplate& chat, con
     const std::string& role = turn.at("role").get_ref<const std::string&>();
     ++number;
     if (!chat.expects(role))
-      throw InputError("{}: turn {} has the role '{}', which the chat template {} does not name.", record.where(),
+      throw InputError("{}: turn {} has the role '{}', which the chat template {} does not mention.", record.where(),
                        number, role, chat.name());
   }
 }
@@ -31,7 +31,7 @@ void check_roles(const Conversation& conversation, const ChatTemplate& chat, con
 struct DialogueRenderer::Parts {
   config::DataConfig config;
   DialogueTemplate plain;
-  std::optional<DialogueTemplate> for_tools;  // where the tokenizer has one of its own for dialogues with tools
+  std::optional<DialogueTemplate> for_tools;  // set when the tokenizer has a separate template for dialogues with tools
 };
 
 DialogueRenderer::DialogueRenderer(const config::DataConfig& config, const Tokenizer& tokenizer)
@@ -50,7 +50,7 @@ std::vector<Rendered> DialogueRenderer::render(const Record& record) const {
   if (tools && !conversation.tools.empty() && !with.chat.takes_tools())
     throw InputError(
         "{}: the record has `tools`, which {} never prints.\n"
-        "Name a chat template for tools in data.chat_template, or leave the column out.",
+        "Set data.chat_template to a template that supports tools, or remove the column.",
         record.where(), with.chat.name());
   if (!with.chat.takes_parts()) join_parts(conversation);
   const bool everyone = config.dialogue == config::Dialogue::kPlay && config.character.empty();

@@ -1,4 +1,4 @@
-// Dialogues of every kind of record, as text by a chat template.
+// Renders the dialogues of every kind of record with a chat template.
 #pragma once
 
 #include <memory>
@@ -11,15 +11,15 @@
 
 namespace trainer::data {
 
-/// Renders the dialogues of a record (config.dialogue says how it holds them) with the chat template that
-/// config.chat_template names or the tokenizer brings. Safe to use from several threads.
+/// Renders the dialogues of a record (config.dialogue is their format) with the chat template of config.chat_template
+/// or the tokenizer. Safe to use from several threads.
 class DialogueRenderer {
  public:
-  /// Errors: ConfigError for an unknown template, InputError with file and line for one that can't be used.
+  /// Errors: ConfigError for an unknown template, InputError with file and line for an invalid one.
   DialogueRenderer(const config::DataConfig& config, const Tokenizer& tokenizer);
   ~DialogueRenderer();
 
-  /// One for most kinds; a play's text gives many. Errors: InputError with file and line.
+  /// One dialogue for most formats, many for a play. Errors: InputError with file and line.
   std::vector<Rendered> render(const Record& record) const;
 
  private:

@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Finds the replies in the text of a dialogue.
+/// Finds the assistant's replies in the text of a dialogue.
 class Replies {
  public:
   Replies(const DialogueTemplate& with, const Conversation& conversation, const std::string& text, const Record& record)
@@ -19,8 +19,8 @@ class Replies {
     const std::optional<size_t> begin = begin_of(turn), end = begin ? end_of(turn, *begin) : begin;
     if (end) return {*begin, *end};
     throw InputError(
-        "{}: {} writes turn {} in another way once other turns follow, so what is learnt can't be told.\n"
-        "`data.learn: all` needs no turns told apart, and `last_turn` only the last one; for all replies put {{% "
+        "{}: {} renders turn {} differently once other turns follow, so the replies can't be located.\n"
+        "`data.learn: all` does not locate replies, and `last_turn` only the last one; for all replies put {{% "
         "generation %}} … {{% endgeneration %}} around the assistant's text in the template.",
         record_.where(), chat_.name(), turn + 1);
   }
@@ -30,11 +30,12 @@ class Replies {
     return chat_.render(conversation, count, prompt, record_).text;
   }
 
-  /// Where the text departs from that of a prompt for this turn.
+  /// Where the text diverges from the prompt for this turn.
   std::optional<size_t> begin_of(size_t turn) const {
     const std::string prompt = rendered(conversation_, turn, true);
     if (text_.starts_with(prompt)) return prompt.size();
-    // A prompt may hold more than the turn then begins with: <think>, say. Another content shows where that begins.
+    // The prompt may contain more than the start of the turn, such as <think>. Rendering another content shows where
+    // the turn's content begins.
     constexpr char kOther = '\x01';
     Conversation other = conversation_;
     other.turns[turn]["content"] = std::string(1, kOther);
@@ -43,14 +44,14 @@ class Replies {
     const bool found = content < with_other.size() && with_other[content] == kOther;
     const size_t begin = without_part_of_special(std::min(content, common_length(prompt, text_)));
     if (found && content - begin <= ends_.header) return begin;
-    // The prompt says something else of earlier turns, or the content also decides what stands in front of it.
+    // The prompt renders earlier turns differently, or the content also affects the text before it.
     if (turn + 1 < conversation_.turns.size()) return {};
     if (found) return content;
     const std::string before = rendered(conversation_, turn, false);
     return text_.starts_with(before) && begin >= before.size() ? std::optional(begin) : std::nullopt;
   }
 
-  /// `at`, or where the special token begins that it is in the middle of.
+  /// `at`, or the beginning of the special token that contains it.
   size_t without_part_of_special(size_t at) const {
     for (const std::string& special : ends_.specials)
       for (size_t begin = at - std::min(at, special.size() - 1); begin < at; ++begin)
@@ -72,7 +73,7 @@ class Replies {
     return end_of_sequence(begin, with.size());
   }
 
-  /// White space behind the last end-of-sequence token of [begin, end) is not learnt.
+  /// White space after the last end-of-sequence token of [begin, end) is not learned.
   size_t end_of_sequence(size_t begin, size_t end) const {
     const std::string& eos = chat_.eos();
     const size_t found = eos.empty() ? std::string::npos : text_.rfind(eos, end);
@@ -88,7 +89,7 @@ class Replies {
   const Record& record_;
 };
 
-/// What follows the last reply is not seen by what is learnt.
+/// Removes the turns after the last reply: no learned token attends to them.
 void end_with_reply(Json& turns) {
   while (!turns.empty() && !is_reply(turns.back())) turns.erase(turns.size() - 1);
 }
@@ -110,8 +111,7 @@ Rendered render_dialogue(const DialogueTemplate& with, Conversation conversation
   const Replies replies(with, conversation, out.text, record);
   for (size_t i = last_only ? turns.size() - 1 : 0; !with.chat.has_generation() && i < turns.size(); ++i)
     if (is_reply(turns[i])) out.learnt.push_back(replies.find(i));
-  if (out.learnt.empty())
-    throw InputError("{}: {} printed no turn of the assistant.", record.where(), with.chat.name());
+  if (out.learnt.empty()) throw InputError("{}: {} printed no assistant turn.", record.where(), with.chat.name());
   if (last_only) out.learnt.erase(out.learnt.begin(), out.learnt.end() - 1);
   out.last_reply = out.learnt.back().begin;
   return out;

@@ -1,4 +1,4 @@
-// Which bytes of a dialogue's text are learnt.
+// Finds the bytes of a dialogue's text that are learned.
 #pragma once
 
 #include "data/chat/chat_template.h"
@@ -8,16 +8,16 @@
 
 namespace trainer::data {
 
-/// A template, and how it ends turns.
+/// A template and the tokens that end its turns.
 struct DialogueTemplate {
   ChatTemplate chat;
   TurnEnds ends;
 };
 
-/// Renders the dialogue and finds what `learn` asks for: by the template's `generation` blocks, or, where it has none,
-/// as what each turn of the assistant adds to the text before it, up to the token that ends the turn. With kLastTurn
+/// Renders the dialogue and finds the ranges that `learn` selects: the template's `generation` blocks or, without them,
+/// the text that each assistant turn adds to the text before it, up to the token that ends the turn. With kLastTurn
 /// the dialogue ends with its last reply.
-/// Errors: InputError for a template that changes earlier turns when later ones come.
+/// Errors: InputError for a template that renders earlier turns differently when later turns follow.
 Rendered render_dialogue(const DialogueTemplate& with, Conversation conversation, config::Learn learn,
                          const Record& record);
 

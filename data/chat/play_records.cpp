@@ -23,7 +23,7 @@ std::string_view speaker_of(const Record& line) {
 PlayRecords::PlayRecords(const config::DataSource& source, std::string character)
     : lines_(source), character_(std::move(character)) {}
 
-/// The reader leaves empty lines out, but numbers them.
+/// The reader skips empty lines, but counts them.
 bool PlayRecords::begins_speech(const Record& line) const {
   const bool behind_gap = line.file != last_file_ || line.line != last_line_ + 1;
   return behind_gap && trimmed(text_of(line)).ends_with(':') && !speaker_of(line).empty();
@@ -32,7 +32,7 @@ bool PlayRecords::begins_speech(const Record& line) const {
 bool PlayRecords::read_speech(Speech& speech) {
   if (!has_line_ && !(has_line_ = lines_.next(line_))) return false;
   if (!begins_speech(line_))
-    throw InputError("{}: a play begins with a speaker on a line of its own, like \"HAMLET:\".", line_.where());
+    throw InputError("{}: a play must begin with a speaker on a separate line, like \"HAMLET:\".", line_.where());
   speech = {std::string(speaker_of(line_)), "", line_.file, line_.line, line_.entry};
   last_file_ = line_.file;
   last_line_ = line_.line;
@@ -54,11 +54,11 @@ void PlayRecords::give(Record& record) {
 
 bool PlayRecords::next(Record& record) {
   for (Speech speech; read_speech(speech);) {
-    if (speech.text.empty()) continue;  // a speaker who is cut short by another
+    if (speech.text.empty()) continue;  // interrupted by another speaker
     if (!scene_.empty() && scene_.back().file != speech.file) scene_.clear();
     scene_.push_back(std::move(speech));
     const bool full = scene_.size() == kSceneSpeeches;
-    // What nobody answers is no scene: without another speaker in it, the character's speech has no prompt.
+    // A scene needs another speaker: otherwise the character's speech has no prompt.
     const bool ends = character_.empty() ? full : scene_.back().speaker == character_ && scene_.size() > 1;
     if (ends) {
       give(record);
@@ -71,7 +71,7 @@ bool PlayRecords::next(Record& record) {
     return true;
   }
   if (scenes_ == 0 && !character_.empty())
-    throw InputError("data.character: {} never answers anyone in {}. Speakers are written as in the text.", character_,
+    throw InputError("data.character: {} never answers anyone in {}. Spell the name as in the text.", character_,
                      last_file_);
   return false;
 }

@@ -1,4 +1,4 @@
-// A play's text as scenes.
+// Reads a play as scenes.
 #pragma once
 
 #include <deque>
@@ -10,13 +10,13 @@
 
 namespace trainer::data {
 
-/// The most speeches of a scene.
+/// The maximum number of speeches in a scene.
 inline constexpr size_t kSceneSpeeches = 8;
 
 /// Turns the lines of a play into records with one column, `scene`: a JSON list of {"speaker", "text"}. A speech is a
-/// line "SPEAKER:" behind an empty one, and the lines up to the next. With a character, a scene ends with a speech of
-/// theirs and holds up to seven that come before it, none of which is in an earlier scene; without, a scene is eight
-/// speeches. Only one scene is held.
+/// line "SPEAKER:" after an empty line, and the lines up to the next speech. With a character, a scene ends with one of
+/// the character's speeches, preceded by up to seven others that no earlier scene contains; without, a scene is eight
+/// speeches. Only one scene is in memory.
 class PlayRecords {
  public:
   /// Errors: those of RecordStream.
@@ -29,7 +29,7 @@ class PlayRecords {
   /// As RecordStream::part.
   double part() const { return lines_.part(); }
 
-  /// Of the lines that were read so far.
+  /// Of the lines read so far.
   const ReadSummary& summary() const { return lines_.summary(); }
 
  private:
@@ -45,8 +45,8 @@ class PlayRecords {
 
   RecordStream lines_;
   std::string character_;
-  Record line_;            // the one that was read last
-  bool has_line_ = false;  // and not used yet
+  Record line_;            // the last line read
+  bool has_line_ = false;  // line_ is not used yet
   std::string last_file_;
   int64_t last_line_ = 0;
   std::deque<Speech> scene_;

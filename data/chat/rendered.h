@@ -1,4 +1,4 @@
-// A dialogue as text, and which of it is learnt.
+// A rendered dialogue and its learned ranges.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@ struct TextRange {
 };
 
 struct Rendered {
-  std::string text;               // with all special tokens of the template in it
-  std::vector<TextRange> learnt;  // ascending, disjoint; what ends a turn is learnt with it
-  size_t last_reply = 0;          // where the last learnt turn begins: the text before it is a prompt for it
+  std::string text;               // including the template's special tokens
+  std::vector<TextRange> learnt;  // ascending, disjoint; the token that ends a turn is learned with it
+  size_t last_reply = 0;          // where the last learned turn begins: the text before it is its prompt
 };
 
 }  // namespace trainer::data

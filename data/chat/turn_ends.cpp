@@ -24,7 +24,7 @@ std::vector<Special> specials_in(const std::string& text, const Tokenizer& token
     const std::span<const int32_t> id(&tokens.ids[i], 1);
     if (!tokenizer.decode(id, true).empty()) continue;
     std::string piece = tokenizer.piece_of(tokens.ids[i]);
-    const size_t begin = text.find(piece, tokens.begins[i]);  // a token may have swallowed white space
+    const size_t begin = text.find(piece, tokens.begins[i]);  // the token may include preceding white space
     if (!piece.empty() && begin < tokens.ends[i]) out.push_back({begin, std::move(piece)});
   }
   return out;
@@ -42,13 +42,13 @@ std::optional<std::string> rendered(const ChatTemplate& chat, size_t turns, bool
   }
 }
 
-/// What follows the reply.
+/// The text after the reply.
 std::string tail_of(const std::string& text) {
   const size_t at = text.rfind(kReply);
   return at == std::string::npos ? "" : text.substr(at + std::string_view(kReply).size());
 }
 
-/// Tokens that a text begins with: they begin turns, and never end one.
+/// The special tokens at the beginning of a text: they begin turns and never end one.
 std::vector<std::string> openers_of(const std::string& text, const Tokenizer& tokenizer) {
   std::vector<std::string> out;
   size_t at = 0;
@@ -60,8 +60,8 @@ std::vector<std::string> openers_of(const std::string& text, const Tokenizer& to
   return out;
 }
 
-/// The last one of the special tokens that stand together at the beginning of `tail`, within `limit` bytes, before one
-/// that begins the next turn.
+/// The last of the consecutive special tokens at the beginning of `tail`, within `limit` bytes and before a token that
+/// begins the next turn.
 std::string closer_in(const std::string& tail, size_t limit, const std::vector<std::string>& openers,
                       const Tokenizer& tokenizer) {
   std::string closer;
@@ -93,7 +93,7 @@ TurnEnds find_turn_ends(const ChatTemplate& chat, const Tokenizer& tokenizer) {
   const std::string tail = tail_of(*text);
   ends.last = closer_in(tail, tail.size(), openers, tokenizer);
   if (!asking || !longer) return ends;
-  // What both a prompt and a further turn begin with ends the reply; where they differ the next turn has begun.
+  // The common prefix of the prompt and of a further turn ends the reply; where they differ, the next turn has begun.
   const std::string prompt_tail = tail_of(*asking);
   ends.inner = closer_in(prompt_tail, common_length(prompt_tail, tail_of(*longer)), openers, tokenizer);
   return ends;

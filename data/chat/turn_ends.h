@@ -1,4 +1,4 @@
-// How a chat template ends the turns of the assistant.
+// How a chat template ends assistant turns.
 #pragma once
 
 #include <string>
@@ -9,18 +9,18 @@
 
 namespace trainer::data {
 
-/// Found out once with a probe, as templates don't say it.
+/// Determined once by rendering a probe, because templates don't declare it.
 struct TurnEnds {
-  std::string inner;                  // the token that ends a reply which other turns follow; "" when there is none
-  std::string last;                   // the one that ends the last turn of a dialogue; likewise
+  std::string inner;                  // the token that ends a reply before further turns; "" when there is none
+  std::string last;                   // the token that ends the last turn of a dialogue; "" when there is none
   std::vector<std::string> specials;  // special tokens that the template prints
-  size_t header = 0;                  // bytes between what a user says and the reply
+  size_t header = 0;                  // bytes between the user's text and the reply
 };
 
-/// All empty for a template that refuses the probe, or that prints no special tokens of this tokenizer.
+/// All empty for a template that rejects the probe, or prints no special tokens of this tokenizer.
 TurnEnds find_turn_ends(const ChatTemplate& chat, const Tokenizer& tokenizer);
 
-/// How many bytes the two texts have in common from their beginnings on.
+/// The length of the common prefix of two texts, in bytes.
 size_t common_length(std::string_view left, std::string_view right);
 
 }  // namespace trainer::data

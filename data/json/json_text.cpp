@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kMaxDepth = 64;
 
-/// Where byte `offset` of `text` is, as "file:line:column".
+/// The position of byte `offset` of `text` as "file:line:column".
 std::string place(std::string_view text, size_t offset, const std::string& file, int64_t line, int64_t column) {
   std::string_view before = text.substr(0, std::min(offset, text.size()));
   size_t newline = before.rfind('\n');
@@ -24,7 +24,7 @@ std::string place(std::string_view text, size_t offset, const std::string& file,
 }  // namespace
 
 nlohmann::json parse_json(std::string_view text, const std::string& file, int64_t line, int64_t column) {
-  // The callback is asked before a value is built, so a deep document costs nothing.
+  // The callback runs before a value is built, so a deep document is rejected early.
   auto bound_depth = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
     if (depth > kMaxDepth) throw InputError("{}:{}: JSON nested deeper than {} levels.", file, line, kMaxDepth);
     return true;
@@ -34,8 +34,8 @@ nlohmann::json parse_json(std::string_view text, const std::string& file, int64_
   } catch (const nlohmann::json::parse_error& error) {
     size_t offset = error.byte > 0 ? error.byte - 1 : 0;
     throw InputError("{}: not valid JSON from here on.", place(text, offset, file, line, column));
-  } catch (const nlohmann::json::exception&) {  // a number that no double holds
-    throw InputError("{}:{}: a number is too large.", file, line);
+  } catch (const nlohmann::json::exception&) {  // a number outside the range of double
+    throw InputError("{}:{}: a number is out of the range of a double.", file, line);
   }
 }
 

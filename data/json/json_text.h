@@ -1,4 +1,4 @@
-// Parsing JSON that may be hostile.
+// Parsing untrusted JSON.
 #pragma once
 
 #include <cstdint>

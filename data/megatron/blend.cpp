@@ -25,14 +25,14 @@ std::optional<double> number(const std::string& word) {
   return value;
 }
 
-/// Draws one after the other, keeping count.
+/// Makes the draws one by one and counts them.
 class Drawer {
  public:
   explicit Drawer(size_t corpora) : counts_(corpora, 0) {}
 
   int64_t count(size_t corpus) const { return counts_[corpus]; }
 
-  /// Of the corpora in `open` the first that is furthest behind.
+  /// The first corpus in `open` that is furthest behind its share.
   size_t furthest_behind(std::span<const double> weights, const std::vector<size_t>& open) const {
     const double step = std::max(static_cast<double>(draws.corpus.size()), 1.0);
     size_t chosen = open.front();
@@ -80,7 +80,7 @@ Blend parse_blend(const std::vector<std::string>& words) {
   const bool weighted = !blend.weights.empty();
   if (weighted && blend.weights.size() != words.size() / 2) {
     throw ConfigError(
-        "data.train.path: {} of {} weights are numbers: \"{}\".\nGive weights and paths in turn, or only "
+        "data.train.path: {} of {} weights are numbers: \"{}\".\nGive alternating weights and paths, or only "
         "paths.",
         blend.weights.size(), words.size() / 2, fmt::join(words, " "));
   }
@@ -89,7 +89,7 @@ Blend parse_blend(const std::vector<std::string>& words) {
   }
   for (double weight : blend.weights) {
     if (!(weight > 0 && std::isfinite(weight))) {
-      throw ConfigError("data.train.path: a weight of {}; weights must be above 0.", weight);
+      throw ConfigError("data.train.path: the weight is {}; weights must be greater than 0.", weight);
     }
   }
   return blend;

@@ -1,4 +1,4 @@
-// Drawing samples from several corpora, by Megatron's rules.
+// Blends samples of several corpora by Megatron's rules.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 namespace trainer::data {
 
-/// Corpora and how often each is drawn, in proportion; no weights: by their sizes.
+/// Corpora and their relative weights; without weights they are drawn by size.
 struct Blend {
   std::vector<std::string> prefixes;
   std::vector<double> weights;
 };
 
-/// Reads a list as Megatron's --data-path: weights and paths in turn ("30 a 70 b"), or paths alone. An odd number of
-/// words, or words in the weights' places that are no numbers, are paths alone.
-/// Errors: ConfigError when only some of the weights are numbers, or one isn't above 0.
+/// Parses a list like Megatron's --data-path: alternating weights and paths ("30 a 70 b"), or only paths. An odd number
+/// of words, or one without numbers in the weights' places, is a list of paths.
+/// Errors: ConfigError when only some of the weights are numbers, or one isn't greater than 0.
 Blend parse_blend(const std::vector<std::string>& words);
 
 /// Draw k is sample `sample[k]` of corpus `corpus[k]`.
@@ -25,10 +25,10 @@ struct Draws {
   std::vector<int64_t> sample;
 };
 
-/// `count` draws: each from the corpus that is furthest behind its share. `weights` have the sum 1.
+/// `count` draws: each from the corpus that is furthest behind its weight. `weights` sum to 1.
 Draws draw_by_weight(std::span<const double> weights, int64_t count);
 
-/// Draws every sample of corpora of these sizes once, evenly mixed.
+/// Draws every sample of corpora of these sizes once, evenly interleaved.
 Draws draw_all(std::span<const int64_t> sizes);
 
 }  // namespace trainer::data

@@ -7,7 +7,7 @@
 namespace trainer::data {
 namespace {
 
-/// Samples are made in reserve, so that a corpus doesn't run out when shares are rounded.
+/// Surplus samples per corpus, so that it doesn't run out when its count is rounded.
 constexpr double kSurplus = 0.005;
 constexpr size_t kMostCorpora = 32766;
 
@@ -15,7 +15,7 @@ SequenceRange range_of(const IndexedFile& file, const GptRequest& request, const
   auto range = split_range(split, request.split, file.index().sequences());
   static constexpr const char* kNames[] = {"training", "validation", "test"};
   if (range) return *range;
-  throw ConfigError("data.megatron.split: \"{}\" leaves nothing for {}.", split,
+  throw ConfigError("data.megatron.split: \"{}\" leaves no sequences for {}.", split,
                     kNames[static_cast<size_t>(request.split)]);
 }
 
@@ -23,9 +23,10 @@ SequenceRange range_of(const IndexedFile& file, const GptRequest& request, const
 
 GptDataset::GptDataset(const GptRequest& request, const GptSampleRules& rules) : rules_(rules) {
   const Blend& blend = request.blend;
-  if (blend.prefixes.empty()) throw ConfigError("data.train.path: no corpus is given.");
+  if (blend.prefixes.empty()) throw ConfigError("data.train.path: names no corpus.");
   if (blend.prefixes.size() > kMostCorpora) {
-    throw ConfigError("data.train.path: {} corpora; at most {} are blended.", blend.prefixes.size(), kMostCorpora);
+    throw ConfigError("data.train.path: names {} corpora; at most {} can be blended.", blend.prefixes.size(),
+                      kMostCorpora);
   }
   if (!blend.weights.empty()) {
     blend_by_weight(request);
@@ -57,7 +58,7 @@ void GptDataset::blend_by_weight(const GptRequest& request) {
     throw ConfigError("data.train.weights: {} weights for {} corpora.", blend.weights.size(), blend.prefixes.size());
   }
   if (!request.samples) {
-    throw ConfigError("data.train.weights: a weighted blend has no end of its own: set training.max_steps.");
+    throw ConfigError("data.train.weights: a weighted blend has no natural end: set training.max_steps.");
   }
   const std::vector<double> shares = normalised(blend.weights);
   int64_t total = 0;
@@ -66,7 +67,7 @@ void GptDataset::blend_by_weight(const GptRequest& request) {
     total += static_cast<int64_t>(target);
     open(blend.prefixes[i], static_cast<int64_t>(std::ceil(target * (1 + kSurplus))), request);
   }
-  // Megatron divides by the sum again.
+  // Megatron normalizes the weights a second time.
   draws_ = draw_by_weight(normalised(shares), total);
   check_draws();
 }
@@ -80,7 +81,7 @@ void GptDataset::blend_by_size(const GptRequest& request) {
     total += sizes.back();
     if (sizes.back() > 0) continue;
     throw InputError(
-        "{}: not one sample of {} tokens; leave it out of the blend, or lower "
+        "{}: not one sample of {} tokens; remove it from the blend, or lower "
         "data.megatron.sequence_length.",
         prefix, rules_.config.sequence_length);
   }

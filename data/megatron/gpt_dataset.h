@@ -1,4 +1,4 @@
-// The samples of one split, from one corpus or a blend of several, in Megatron's order.
+// The samples of one split of a corpus or a blend of corpora, in Megatron's order.
 #pragma once
 
 #include <cstdint>
@@ -15,29 +15,29 @@
 
 namespace trainer::data {
 
-/// What is read and in which order.
+/// Which samples are read, and in which order.
 struct GptRequest {
   Blend blend;
   Split split = Split::kTrain;
   std::optional<int64_t>
-      samples;  // at least so many, if need be over several epochs; nothing: one epoch of each corpus
+      samples;  // at least this many, over several epochs if needed; nothing: one epoch of each corpus
   int64_t seed = 0;
   bool drop_last_partial = true;
 };
 
-/// Samples by number, read from disk when asked for. Safe to use from several threads.
+/// Samples by index, read from disk on demand. Safe to use from several threads.
 class GptDataset {
  public:
-  /// `rules.config` must outlive it. Errors: InputError for broken or too small corpora; ConfigError for a blend or
-  /// split that can't be.
+  /// `rules.config` must outlive it. Errors: InputError for broken or too small corpora; ConfigError for an invalid
+  /// blend or split.
   GptDataset(const GptRequest& request, const GptSampleRules& rules);
 
   int64_t size() const;
 
-  /// Errors: InputError for a token that is no id of the vocabulary.
+  /// Errors: InputError for a token outside the vocabulary.
   GptSample sample(int64_t k) const;
 
-  /// Which corpus each sample is drawn from; null when there is one, without a weight.
+  /// Which corpus each sample is drawn from; null for a single corpus without a weight.
   const Draws* draws() const { return draws_ ? &*draws_ : nullptr; }
 
  private:
@@ -53,7 +53,7 @@ class GptDataset {
 
   GptSampleRules rules_;
   std::vector<Corpus> corpora_;
-  std::optional<Draws> draws_;  // nothing: the samples of the one corpus as they are
+  std::optional<Draws> draws_;  // nothing: the samples of the single corpus, unblended
 };
 
 }  // namespace trainer::data

@@ -10,12 +10,12 @@
 namespace trainer::data {
 namespace {
 
-/// How often the corpus is gone through, and whether the last time is shuffled on its own: it is when little of it is
-/// needed, so that no document is seen once more than others early on.
+/// The number of epochs over the corpus, and whether the last one is shuffled separately: it is when only a small part
+/// of it is needed, so that its documents don't repeat early in the run.
 struct Epochs {
   int64_t tokens = 0;  // of one epoch
   int64_t count = 1;
-  int64_t samples_before_last = 0;  // when the last one is on its own; else 0
+  int64_t samples_before_last = 0;  // when the last one is shuffled separately; else 0
   bool last_apart = false;
 };
 
@@ -27,7 +27,7 @@ int64_t count_tokens(const SequenceIndex& corpus, const SequenceRange& range) {
   return tokens;
 }
 
-/// Samples in `tokens` tokens: the last token of one is the first of the next.
+/// The number of full samples in `tokens` tokens: the last token of a sample is the first of the next.
 int64_t full_samples(int64_t tokens, int64_t length) {
   return tokens > 0 ? (tokens - 1) / length : 0;
 }
@@ -39,21 +39,22 @@ void check_counts(const GptIndexRequest& request, const Epochs& epochs) {
                    tokens / request.sequence_length < kMost;
   if (fit) return;
   throw ConfigError(
-      "data.megatron: {} epochs of {} sequences and {} tokens in samples of {}: an index holds at most {} "
-      "sequences or samples.\nAsk for fewer samples, or use longer ones.",
+      "data.megatron: {} epochs of {} sequences and {} tokens in samples of {} tokens exceed the limit of {} "
+      "sequences or samples per index.\nUse fewer samples, or longer ones.",
       epochs.count, request.sequences.size(), epochs.tokens, request.sequence_length, kMost);
 }
 
 void check_request(const GptIndexRequest& request) {
   if (request.seed < 0 || request.seed > std::numeric_limits<uint32_t>::max()) {
-    throw ConfigError("seed: {}: the order of Megatron's samples needs one in [0, 4294967295].", request.seed);
+    throw ConfigError("seed: {} is out of range; Megatron's sample order needs a seed in [0, 4294967295].",
+                      request.seed);
   }
   if (request.sequence_length < 1 || request.sequence_length > std::numeric_limits<int32_t>::max()) {
-    throw ConfigError("data.megatron.sequence_length: {}: a sample has 1 to 2147483647 tokens.",
+    throw ConfigError("data.megatron.sequence_length: {} is out of range; a sample has 1 to 2147483647 tokens.",
                       request.sequence_length);
   }
   if (request.samples.value_or(0) > kMost) {
-    throw ConfigError("{} samples are asked for; an index holds at most {}.", *request.samples, kMost);
+    throw ConfigError("{} samples are requested; an index holds at most {}.", *request.samples, kMost);
   }
 }
 
@@ -63,11 +64,11 @@ Epochs plan_epochs(const SequenceIndex& corpus, const GptIndexRequest& request) 
   if (request.samples.value_or(0) > 0) {
     if (epochs.tokens == 0) {
       throw InputError(
-          "{} samples are asked for, but these {} sequences have no tokens.\nGive data.megatron.split a "
-          "larger part for them, or a larger corpus.",
+          "{} samples are requested, but these {} sequences have no tokens.\nIncrease their part in "
+          "data.megatron.split, or use a larger corpus.",
           *request.samples, request.sequences.size());
     }
-    epochs.count = *request.samples * length / epochs.tokens + 1;  // one token more, for the last label
+    epochs.count = *request.samples * length / epochs.tokens + 1;  // one more token, for the last label
   }
   check_counts(request, epochs);
   if (epochs.count == 1) return epochs;
@@ -78,7 +79,7 @@ Epochs plan_epochs(const SequenceIndex& corpus, const GptIndexRequest& request) 
   return epochs;
 }
 
-/// `times` the numbers of the range, shuffled, behind what is there.
+/// Appends `times` copies of the numbers in the range, shuffled.
 void append_shuffled(std::vector<uint32_t>& order, int64_t begin, int64_t end, int64_t times, NumpyRandom& random) {
   const size_t old = order.size();
   const auto count = static_cast<size_t>(end - begin);
@@ -92,12 +93,12 @@ void append_shuffled(std::vector<uint32_t>& order, int64_t begin, int64_t end, i
 int64_t count_samples(const Epochs& epochs, const GptIndexRequest& request) {
   const int64_t tokens = epochs.count * epochs.tokens;
   if (request.drop_last_partial || tokens == 0) return full_samples(tokens, request.sequence_length);
-  // In single precision, as Megatron reckons.
+  // In single precision, as in Megatron.
   const float quotient = static_cast<float>(tokens - 1) / static_cast<float>(request.sequence_length);
   return static_cast<int64_t>(std::ceil(quotient));
 }
 
-/// Sample i begins with token i * length of all sequences laid one behind the other; the last entry ends the last one.
+/// Sample i begins with token i * length of the concatenated sequences; the last entry is the end of the last sample.
 std::vector<GptIndex::Start> find_starts(const SequenceIndex& corpus, const std::vector<uint32_t>& order,
                                          int64_t samples, int64_t length) {
   std::vector<GptIndex::Start> starts(1);
@@ -109,7 +110,7 @@ std::vector<GptIndex::Start> find_starts(const SequenceIndex& corpus, const std:
     while (slot < last_slot && offset >= corpus.length(order[static_cast<size_t>(slot)])) {
       offset -= corpus.length(order[static_cast<size_t>(slot++)]);
     }
-    // Beyond the end of all: the tail of a partial sample.
+    // Past the end of the corpus: the tail of a partial sample.
     offset = std::min(offset, std::max<int64_t>(0, corpus.length(order[static_cast<size_t>(slot)]) - 1));
     starts.push_back({static_cast<uint32_t>(slot), static_cast<uint32_t>(offset)});
   }

@@ -1,4 +1,4 @@
-// Which tokens of a corpus make up which sample: the indices of Megatron's GPT dataset, exactly.
+// Maps samples to tokens of a corpus: exactly the indices of Megatron's GPT dataset.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,17 @@ struct SamplePiece {
   bool operator==(const SamplePiece&) const = default;
 };
 
-/// What the samples of one corpus depend on.
+/// The inputs that determine the samples of one corpus.
 struct GptIndexRequest {
   SequenceRange sequences;
-  int64_t sequence_length = 0;       // tokens of a sample, one more is read for the last label
-  std::optional<int64_t> samples{};  // so many epochs that there are as many; nothing: one epoch
+  int64_t sequence_length = 0;       // tokens of a sample; one more is read for the last label
+  std::optional<int64_t> samples{};  // as many epochs as needed for this many; nothing: one epoch
   int64_t seed = 0;
-  bool drop_last_partial = true;  // false: a last, shorter sample
+  bool drop_last_partial = true;  // false: the last sample may be shorter
 };
 
-/// The order of sequences, laid one behind the other epoch by epoch, the place in it where each sample begins, and the
-/// order of the samples. Four bytes a sequence and epoch, twelve a sample.
+/// The sequence order, concatenated epoch by epoch, the position in it where each sample begins, and the sample order.
+/// Memory: 4 bytes per sequence and epoch, 12 bytes per sample.
 class GptIndex {
  public:
   /// The first token of a sample: an entry of sequence_order() and a token of that sequence.
@@ -38,14 +38,14 @@ class GptIndex {
     bool operator==(const Start&) const = default;
   };
 
-  /// Errors: ConfigError for a seed that isn't in [0, 2^32), or more than 2^32 sequences or samples; InputError when
-  /// samples are asked of a range without tokens.
+  /// Errors: ConfigError for a seed outside [0, 2^32), or more than 2^32 sequences or samples; InputError when samples
+  /// are requested from a range without tokens.
   GptIndex(const SequenceIndex& corpus, const GptIndexRequest& request);
 
   int64_t size() const { return static_cast<int64_t>(sample_order_.size()); }
 
-  /// The pieces of sample k, in their order: sequence_length + 1 tokens, fewer only in a partial last sample. The last
-  /// token of a sample is the first of the next. `corpus` is the one this was made of.
+  /// The pieces of sample k, in order: sequence_length + 1 tokens, fewer only in a partial last sample. The last token
+  /// of a sample is the first of the next. `corpus` must be the corpus of the constructor.
   std::vector<SamplePiece> pieces(const SequenceIndex& corpus, int64_t k) const;
 
   const std::vector<uint32_t>& sequence_order() const { return sequence_order_; }  ///< Megatron's document_index

@@ -8,25 +8,26 @@
 namespace trainer::data {
 namespace {
 
-/// Maps `prefix` + `ending`; a missing file is named with where it belongs.
+/// Maps `prefix` + `ending`; the error for a missing file names its path and the file that exists.
 MappedFile map_file(const std::string& prefix, const std::string& ending) {
   const std::string path = prefix + ending;
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored)) return MappedFile(path);
   const std::string other = prefix + (ending == ".bin" ? ".idx" : ".bin");
   throw InputError(
-      "{}: no such file{}.\nA Megatron corpus is two files, PREFIX.bin and PREFIX.idx; `trainer tokenize "
+      "{}: no such file{}.\nA Megatron corpus consists of two files, PREFIX.bin and PREFIX.idx; `trainer tokenize "
       "--output PREFIX` writes them.",
-      path, std::filesystem::exists(other, ignored) ? fmt::format(", but there is {}", other) : "");
+      path, std::filesystem::exists(other, ignored) ? fmt::format(", but {} exists", other) : "");
 }
 
-/// Copies tokens of type T; the place in `tokens` of the first that is no id below `vocabulary`, or their number.
+/// Copies tokens of type T; returns the index in `tokens` of the first that is not an id below `vocabulary`, or their
+/// number.
 template <class T>
 size_t copy_tokens(const char* from, std::span<int32_t> tokens, int64_t vocabulary) {
   for (size_t i = 0; i < tokens.size(); ++i) {
     T token;
     std::memcpy(&token, from + i * sizeof(T), sizeof(T));
-    // A comparison with NaN is false. Both limits are exact in every type that can reach them.
+    // Comparisons with NaN are false. Both limits are exact in every type that can represent them.
     if (!(token >= T{0} && static_cast<double>(token) < static_cast<double>(vocabulary))) return i;
     tokens[i] = static_cast<int32_t>(token);
     if (static_cast<T>(tokens[i]) != token) return i;  // 1.5
@@ -53,7 +54,7 @@ size_t copy_tokens(TokenType type, const char* from, std::span<int32_t> tokens, 
     case TokenType::kUint16:
       return copy_tokens<uint16_t>(from, tokens, vocabulary);
   }
-  throw InternalError("token type {}", static_cast<int>(type));
+  throw InternalError("unknown token type {}", static_cast<int>(type));
 }
 
 /// The token at `from` as text, for a message.
@@ -106,8 +107,8 @@ void IndexedFile::read(int64_t sequence, int64_t offset, std::span<int32_t> toke
   const auto good = static_cast<int64_t>(copy_tokens(index_.type(), from, tokens, vocabulary));
   if (good == count) return;
   throw InputError(
-      "{}.bin: token {} of sequence {} is {}, no id in [0, {}).\nWas the corpus made by another tokenizer?", prefix_,
-      offset + good, sequence, describe(index_.type(), from + good * size), vocabulary);
+      "{}.bin: token {} of sequence {} is {}, not an id in [0, {}).\nWas the corpus made by another tokenizer?",
+      prefix_, offset + good, sequence, describe(index_.type(), from + good * size), vocabulary);
 }
 
 }  // namespace trainer::data

@@ -1,4 +1,4 @@
-// A corpus of tokens as Megatron stores it: PREFIX.bin and PREFIX.idx.
+// Reads a token corpus in Megatron's format: PREFIX.bin and PREFIX.idx.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,21 @@
 
 namespace trainer::data {
 
-/// `path` without an ending .bin or .idx: Megatron names a corpus so.
+/// `path` without the extension .bin or .idx: Megatron's name of a corpus.
 std::string corpus_prefix(const std::string& path);
 
 /// Both files of a corpus, memory-mapped.
 class IndexedFile {
  public:
   /// `path`: the prefix, or one of the two files.
-  /// Errors: InputError when a file is missing (with what is there instead) or wrong.
+  /// Errors: InputError when a file is missing (naming the one that exists) or invalid.
   explicit IndexedFile(const std::string& path);
 
   const std::string& prefix() const { return prefix_; }
   const SequenceIndex& index() const { return index_; }
 
   /// Tokens [offset, offset + tokens.size()) of a sequence.
-  /// Errors: InputError for a token that is no id in [0, vocabulary), with its place.
+  /// Errors: InputError for a token that is not an id in [0, vocabulary), with its position.
   void read(int64_t sequence, int64_t offset, std::span<int32_t> tokens, int64_t vocabulary = int64_t{1} << 31) const;
 
  private:

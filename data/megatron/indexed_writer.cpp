@@ -41,7 +41,7 @@ IndexedWriter::~IndexedWriter() {
 
 void IndexedWriter::add_document(std::span<const int32_t> tokens) {
   if (tokens.size() > INT32_MAX) {
-    throw InputError("document {} has {} tokens; a document of an .idx file has at most {}.", documents(),
+    throw InputError("document {} has {} tokens; a document in an .idx file can have at most {}.", documents(),
                      tokens.size(), INT32_MAX);
   }
   for (int32_t token : tokens) {
@@ -65,7 +65,7 @@ void IndexedWriter::flush() {
 void IndexedWriter::publish() {
   flush();
   if (close(file_.release()) != 0) throw machine_error("write", prefix_ + ".bin", errno);
-  // Without the old index first: whenever this is interrupted, no .idx file lies beside a .bin file of another corpus.
+  // The old index is removed first: an interruption never leaves an .idx file next to another corpus's .bin file.
   const std::string idx = prefix_ + ".idx";
   if (unlink(idx.c_str()) != 0 && errno != ENOENT) throw machine_error("replace", idx, errno);
   publish_written(temp_, prefix_ + ".bin");

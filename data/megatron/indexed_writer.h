@@ -1,4 +1,4 @@
-// Writing a corpus of tokens as Megatron stores it.
+// Writes a token corpus in Megatron's format.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@
 
 namespace trainer::data {
 
-/// Writes PREFIX.bin and PREFIX.idx, one sequence a document. Tokens go to disk at once: memory grows by four bytes a
-/// document. Until publish() there is nothing of either name; without it nothing is left.
+/// Writes PREFIX.bin and PREFIX.idx, one sequence per document. Tokens go to disk at once: memory grows by four bytes
+/// per document. Both files appear with publish(); without it nothing is left behind.
 class IndexedWriter {
  public:
-  /// Errors: MachineError when nothing can be written there.
+  /// Errors: MachineError when the files can't be written.
   IndexedWriter(const std::string& prefix, int64_t vocabulary);
   ~IndexedWriter();
   IndexedWriter(const IndexedWriter&) = delete;
   IndexedWriter& operator=(const IndexedWriter&) = delete;
 
-  /// Adds a document. `tokens` are ids below the vocabulary's size. Errors: MachineError.
+  /// Adds a document. `tokens` are ids below `vocabulary`. Errors: MachineError.
   void add_document(std::span<const int32_t> tokens);
 
-  /// Makes both files appear, in the place of older ones. Errors: MachineError.
+  /// Publishes both files, replacing older ones. Errors: MachineError.
   void publish();
 
   int64_t documents() const { return static_cast<int64_t>(lengths_.size()); }
@@ -38,7 +38,7 @@ class IndexedWriter {
   std::string prefix_;
   int64_t vocabulary_;
   TokenType type_;
-  std::filesystem::path temp_;  // the .bin file until it is published; "" then
+  std::filesystem::path temp_;  // the .bin file until it is published; "" afterwards
   FileDescriptor file_;
   std::string buffer_;
   std::vector<int32_t> lengths_;

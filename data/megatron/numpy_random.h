@@ -1,4 +1,4 @@
-// The random numbers of numpy.random.RandomState, as far as shuffling needs them.
+// The part of numpy.random.RandomState that shuffling needs.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace trainer::data {
 
-/// Draws as `RandomState(seed)` does: consecutive shuffles go on in one stream.
+/// Draws as `RandomState(seed)` does: consecutive shuffles continue one stream.
 class NumpyRandom {
  public:
   explicit NumpyRandom(uint32_t seed) : engine_(seed) {}

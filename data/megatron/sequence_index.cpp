@@ -39,30 +39,30 @@ SequenceIndex::SequenceIndex(std::string_view bytes, std::string path, int64_t b
 
 void SequenceIndex::read_header() {
   if (!bytes_.starts_with(kMagic)) {
-    throw InputError("{}: this is no .idx file of Megatron: it doesn't begin with MMIDIDX.", path_);
+    throw InputError("{}: not a Megatron .idx file: it doesn't begin with MMIDIDX.", path_);
   }
   if (bytes_.size() < kHeaderBytes) {
-    throw InputError("{}: truncated: {} bytes, the header alone has {}.", path_, bytes_.size(), kHeaderBytes);
+    throw InputError("{}: truncated: {} bytes, but the header alone has {}.", path_, bytes_.size(), kHeaderBytes);
   }
   if (auto version = value_at<uint64_t>(bytes_, kVersionAt); version != 1) {
-    throw InputError("{}: version {} of the format; version 1 is read.", path_, version);
+    throw InputError("{}: version {} of the format is not supported; version 1 is.", path_, version);
   }
   auto code = value_at<uint8_t>(bytes_, kTypeAt);
   type_ = static_cast<TokenType>(code);
-  if (token_bytes(type_) == 0) throw InputError("{}: type {} of tokens; types 1 to 8 are known.", path_, code);
+  if (token_bytes(type_) == 0) throw InputError("{}: unknown token type {}; types 1 to 8 are known.", path_, code);
 }
 
 void SequenceIndex::read_counts() {
   auto sequences = value_at<uint64_t>(bytes_, kSequencesAt), documents = value_at<uint64_t>(bytes_, kDocumentsAt);
   const uint64_t size = bytes_.size();
-  // Compared with the size first: the products below can't overflow then.
+  // The counts are checked against the size first, so that the products below can't overflow.
   bool fits = sequences <= size / kBytesOfSequence && documents <= size / kBytesOfDocument;
   uint64_t needed = fits ? kHeaderBytes + sequences * kBytesOfSequence + documents * kBytesOfDocument : 0;
   if (!fits || needed > size) {
-    throw InputError("{}: truncated: {} bytes, too few for the {} sequences and {} document entries it speaks of.",
+    throw InputError("{}: truncated: {} bytes, too few for the {} sequences and {} document entries in its header.",
                      path_, size, sequences, documents);
   }
-  // Corpora of texts and pictures have one more byte for each sequence, which text doesn't need.
+  // Multimodal corpora have one extra byte per sequence, which text doesn't need.
   if (size != needed && size != needed + sequences) {
     throw InputError("{}: {} bytes, but its {} sequences and {} document entries take {}.", path_, size, sequences,
                      documents, needed);
@@ -80,15 +80,15 @@ void SequenceIndex::check_sequences(int64_t bin_bytes) const {
       throw InputError("{}: sequence {} begins at byte {} of the .bin file, but the one before it ends at {}.", path_,
                        i, offset(i), end);
     }
-    // Lengths are below 2^31 and there are fewer than 2^60 of them, but their sum may be anything.
+    // Lengths are below 2^31 and there are fewer than 2^60 of them, but their sum may overflow.
     if (__builtin_add_overflow(end, length(i) * token_bytes(type_), &end)) {
-      throw InputError("{}: its sequences are longer than any file.", path_);
+      throw InputError("{}: the total size of its sequences overflows 64 bits.", path_);
     }
   }
   if (end == bin_bytes) return;
-  throw InputError("{}: {}: {} bytes, but {} speaks of {}.\n{}", bin_of(path_),
+  throw InputError("{}: {}: {} bytes, but {} expects {}.\n{}", bin_of(path_),
                    bin_bytes < end ? "truncated" : "it belongs to another .idx file", bin_bytes, path_, end,
-                   bin_bytes < end ? "Copy the file again." : "Make both again, or copy both.");
+                   bin_bytes < end ? "Copy the file again." : "Create both files again, or copy both.");
 }
 
 void SequenceIndex::check_documents() const {
@@ -98,7 +98,7 @@ void SequenceIndex::check_documents() const {
                      k - 1, document_start(k - 1));
   }
   if (document_start(0) != 0 || document_start(documents()) != sequences_) {
-    throw InputError("{}: its documents are sequences {} to {}, but there are {}.", path_, document_start(0),
+    throw InputError("{}: its documents cover sequences {} to {}, but there are {}.", path_, document_start(0),
                      document_start(documents()), sequences_);
   }
 }

@@ -1,4 +1,5 @@
-// The content of an .idx file: where each sequence of tokens lies in its .bin file, and which belong to one document.
+// The content of an .idx file: the position of each token sequence in the .bin file, and the sequences of each
+// document.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +10,17 @@
 
 namespace trainer::data {
 
-/// A checked view of the bytes of an .idx file, which must outlive it. All of the file is checked at once: what a
-/// SequenceIndex says can be relied on.
+/// A view of the bytes of an .idx file, which must outlive it. The constructor validates the whole file, so the getters
+/// can be trusted.
 class SequenceIndex {
  public:
-  /// `path` is for messages; `bin_bytes` is the size of the .bin file, whose name is `path` with that ending.
-  /// Errors: InputError that says which of the two files is wrong, with both values.
+  /// `path` is for messages; `bin_bytes` is the size of the .bin file next to it.
+  /// Errors: InputError that names the wrong file, with both values.
   SequenceIndex(std::string_view bytes, std::string path, int64_t bin_bytes);
 
   TokenType type() const { return type_; }
   int64_t sequences() const { return sequences_; }
-  /// Documents; document k is the sequences [document_start(k), document_start(k + 1)).
+  /// The number of documents; document k consists of sequences [document_start(k), document_start(k + 1)).
   int64_t documents() const { return document_entries_ - 1; }
   int64_t document_start(int64_t document) const;
   /// Tokens of a sequence.

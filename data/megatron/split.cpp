@@ -11,8 +11,8 @@ namespace {
 
 constexpr size_t kSplits = 3;
 
-/// numpy's sum of doubles: up to eight as they come, up to 128 in eight rows, more in two halves. Another order could
-/// differ in the last bit, and that decide between two corpora.
+/// numpy's pairwise sum of doubles: up to 8 sequentially, up to 128 with eight accumulators, more in two halves.
+/// Another order could differ in the last bit, which can decide between two corpora.
 double numpy_sum(std::span<const double> values) {
   const size_t count = values.size();
   if (count < 8) {
@@ -36,7 +36,7 @@ double numpy_sum(std::span<const double> values) {
   return sum;
 }
 
-/// The numbers in a text, whatever divides them: runs of digits and dots.
+/// The numbers in a text with any separators: runs of digits and dots.
 std::vector<double> numbers_in(const std::string& text) {
   std::vector<double> numbers;
   constexpr const char* kDigits = ".0123456789";
@@ -45,7 +45,7 @@ std::vector<double> numbers_in(const std::string& text) {
     double number = 0;
     auto [stop, error] = std::from_chars(text.data() + begin, text.data() + end, number);
     if (error != std::errc() || stop != text.data() + end) {
-      throw ConfigError("data.megatron.split: {} in \"{}\" is no number.", text.substr(begin, end - begin), text);
+      throw ConfigError("data.megatron.split: {} in \"{}\" is not a number.", text.substr(begin, end - begin), text);
     }
     numbers.push_back(number);
     begin = text.find_first_of(kDigits, end);
@@ -53,7 +53,7 @@ std::vector<double> numbers_in(const std::string& text) {
   return numbers;
 }
 
-/// `part` of `count`, half to even as Python rounds.
+/// `part` of `count`, rounded half to even like Python.
 int64_t rounded(double part, int64_t count) {
   return std::min(static_cast<int64_t>(std::nearbyint(part * static_cast<double>(count))), count);
 }
@@ -76,7 +76,8 @@ std::optional<SequenceRange> split_range(const std::string& proportions, Split s
   }
   numbers.resize(kSplits, 0.0);
   if (!(numpy_sum(numbers) > 0 && std::isfinite(numpy_sum(numbers)))) {
-    throw ConfigError("data.megatron.split: \"{}\" gives no split a part; \"969,30,1\" is usual.", proportions);
+    throw ConfigError("data.megatron.split: \"{}\" has no proportion above 0; a typical value is \"969,30,1\".",
+                      proportions);
   }
   double begin = 0, end = 0;
   std::vector<double> parts = normalised(numbers);

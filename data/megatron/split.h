@@ -1,4 +1,4 @@
-// Which sequences of a corpus are for training, validation and test, by Megatron's rule.
+// Splits a corpus into training, validation and test sequences by Megatron's rule.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace trainer::data {
 
-/// kWhole: all of a corpus, which is for one purpose then.
+/// kWhole: the whole corpus is one split.
 enum class Split { kTrain, kValidation, kTest, kWhole };
 
 /// Sequences [begin, end) of a corpus.
@@ -22,10 +22,10 @@ struct SequenceRange {
   bool operator==(const SequenceRange&) const = default;
 };
 
-/// Each weight divided by their sum, rounded as numpy does.
+/// Each weight divided by the sum, rounded as numpy does.
 std::vector<double> normalised(std::span<const double> weights);
 
-/// The part of `sequences` that belongs to a split of proportions such as "969,30,1"; nothing when its proportion is 0.
+/// The sequences of one split for proportions such as "969,30,1"; nothing when its proportion is 0.
 /// Errors: ConfigError when `proportions` aren't one to three numbers with a sum above 0.
 std::optional<SequenceRange> split_range(const std::string& proportions, Split split, int64_t sequences);
 

@@ -1,4 +1,4 @@
-// How the tokens of a .bin file are stored.
+// The storage types of tokens in a .bin file.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace trainer::data {
 
-/// Megatron's numbers of the types, as they stand in the header of an .idx file.
+/// Megatron's type codes in the header of an .idx file.
 enum class TokenType : uint8_t {
   kUint8 = 1,
   kInt8 = 2,
@@ -18,10 +18,10 @@ enum class TokenType : uint8_t {
   kUint16 = 8,
 };
 
-/// Bytes of a token; 0 when `code` is no type.
+/// Bytes of a token; 0 for an unknown code.
 int64_t token_bytes(TokenType code);
 
-/// The type Megatron writes for a vocabulary of that size.
+/// The type that Megatron writes for a vocabulary of this size.
 TokenType token_type_for(int64_t vocabulary);
 
 }  // namespace trainer::data

@@ -18,9 +18,9 @@ std::string_view words_of(Fault fault) {
     case Fault::kNotObject:
       return "not a JSON object";
     case Fault::kRagged:
-      return "another number of fields than columns";
+      return "wrong number of fields";
     case Fault::kStrayQuote:
-      return "text behind a closing quote";
+      return "text after a closing quote";
     case Fault::kNoDelimiter:
       return "no delimiter";
     case Fault::kNoRecords:
@@ -33,7 +33,7 @@ std::string_view words_of(Fault fault) {
 
 void BadRecords::take(const BadRecord& bad) {
   if (rule_ == config::OnBadSample::kError) {
-    throw InputError("{}\n`on_bad_sample: skip` leaves out what can't be used.", bad.what());
+    throw InputError("{}\nSet `on_bad_sample: skip` to skip bad records.", bad.what());
   }
   Kind& kind = kinds_[bad.fault()];
   if (kind.count++ == 0) kind.first = bad.place();
@@ -49,7 +49,7 @@ std::vector<std::string> BadRecords::notes() const {
   std::vector<std::string> notes;
   for (const auto& [fault, kind] : kinds_) {
     notes.push_back(
-        fmt::format("left out as on_bad_sample says: {} × {}; the first: {}", kind.count, words_of(fault), kind.first));
+        fmt::format("skipped by on_bad_sample: {} × {}; the first: {}", kind.count, words_of(fault), kind.first));
   }
   return notes;
 }

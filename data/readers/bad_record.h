@@ -1,4 +1,4 @@
-// Records that can't be used, and what becomes of them.
+// Bad records and how they are handled.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace trainer::data {
 
-/// What is wrong with a record; the summary of a run counts each kind.
+/// The kinds of bad records; the summary of a run counts each.
 enum class Fault {
   kNotUtf8,
   kNul,
@@ -21,10 +21,10 @@ enum class Fault {
   kRagged,
   kStrayQuote,
   kNoDelimiter,
-  kNoRecords,  // of a whole file
+  kNoRecords,  // a whole file
 };
 
-/// A record that can't be used while those behind it can.
+/// A bad record; the records after it can still be read.
 class BadRecord : public InputError {
  public:
   /// `place` is "file:line" or "file:line:column"; the message begins with it.
@@ -42,8 +42,8 @@ class BadRecord : public InputError {
   std::string place_;
 };
 
-/// The bad records of a run: `data.train.on_bad_sample` says whether the first one ends it, or all are left out and
-/// counted.
+/// The bad records of a run: `data.train.on_bad_sample` decides whether the first one ends the run, or all are skipped
+/// and counted.
 class BadRecords {
  public:
   explicit BadRecords(config::OnBadSample rule = config::OnBadSample::kError) : rule_(rule) {}
@@ -53,7 +53,7 @@ class BadRecords {
 
   int64_t count() const;
 
-  /// For each kind how many were left out, and where the first one is.
+  /// For each kind, the number of skipped records and the place of the first.
   std::vector<std::string> notes() const;
 
  private:

@@ -18,7 +18,7 @@ using namespace std::string_view_literals;
 class FileBytes : public ByteSource {
  public:
   FileBytes(std::string path, int64_t* counter) : path_(std::move(path)), counter_(counter) {
-    file_ = FileDescriptor(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe must not make it wait
+    file_ = FileDescriptor(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // must not block on a pipe
     if (!file_) fail();
     struct stat about {};
     if (fstat(file_.get(), &about) != 0) fail();
@@ -36,14 +36,14 @@ class FileBytes : public ByteSource {
   }
 
  private:
-  [[noreturn]] void fail() const { throw InputError("{}: cannot read it: {}.", path_, std::strerror(errno)); }
+  [[noreturn]] void fail() const { throw InputError("{}: cannot read the file: {}.", path_, std::strerror(errno)); }
 
   std::string path_;
   int64_t* counter_;
   FileDescriptor file_;
 };
 
-/// Some bytes, then those of another source.
+/// A prefix, followed by the bytes of another source.
 class TextBytes : public ByteSource {
  public:
   explicit TextBytes(std::string text, Bytes rest = nullptr) : text_(std::move(text)), rest_(std::move(rest)) {}
@@ -62,7 +62,7 @@ class TextBytes : public ByteSource {
   Bytes rest_;
 };
 
-/// The first bytes, as many as tell kinds of files apart.
+/// The first bytes: enough to recognize the kind of file.
 std::string read_head(ByteSource& bytes) {
   std::string head(8, '\0');
   size_t length = 0;
@@ -77,11 +77,11 @@ std::string read_head(ByteSource& bytes) {
 
 bool is_zstd(std::string_view head) {
   if (head.starts_with("\x28\xB5\x2F\xFD")) return true;
-  return head.size() >= 4 && (head[0] & 0xF0) == 0x50 && head.substr(1, 3) == "\x2A\x4D\x18";  // a frame to skip
+  return head.size() >= 4 && (head[0] & 0xF0) == 0x50 && head.substr(1, 3) == "\x2A\x4D\x18";  // a skippable frame
 }
 
 void refuse_others(std::string_view head, const std::string& path) {
-  if (head.starts_with("PAR1\x15")) refuse_parquet(path);  // PAR1 alone may be the name of a column
+  if (head.starts_with("PAR1\x15")) refuse_parquet(path);  // PAR1 alone may be a column name
   struct Kind {
     std::string_view head, name, how;
   };
@@ -91,17 +91,17 @@ void refuse_others(std::string_view head, const std::string& path) {
       {"\xFF\xFE", "UTF-16 text (little-endian)", "Convert it with `iconv -f UTF-16 -t UTF-8`"},
       {"\xFE\xFF", "UTF-16 text (big-endian)", "Convert it with `iconv -f UTF-16 -t UTF-8`"},
       {"PK\3\4", "a zip archive", "Unpack it with `unzip`"},
-      {"BZh91AY&", "packed with bzip2", "Unpack it with `bunzip2`, or pack it with gzip or zstd"},
+      {"BZh91AY&", "compressed with bzip2", "Decompress it with `bunzip2`, or compress it with gzip or zstd"},
       {"\xFD"
        "7zXZ",
-       "packed with xz", "Unpack it with `unxz`, or pack it with gzip or zstd"},
-      {"\x04\x22\x4D\x18", "packed with lz4", "Unpack it with `unlz4`, or pack it with gzip or zstd"},
+       "compressed with xz", "Decompress it with `unxz`, or compress it with gzip or zstd"},
+      {"\x04\x22\x4D\x18", "compressed with lz4", "Decompress it with `unlz4`, or compress it with gzip or zstd"},
       {"7z\xBC\xAF", "a 7z archive", "Unpack it with `7z x`"},
       {"ARROW1\0\0"sv, "an Arrow file", "Convert it to JSON lines"},
   };
   for (const Kind& kind : kKinds) {
     if (head.starts_with(kind.head)) {
-      throw InputError("{}: this is {}, which is not read.\n{}.", path, kind.name, kind.how);
+      throw InputError("{}: the file is {}, which is not supported.\n{}.", path, kind.name, kind.how);
     }
   }
 }
@@ -110,7 +110,7 @@ void refuse_others(std::string_view head, const std::string& path) {
 
 void refuse_parquet(const std::string& path) {
   throw InputError(
-      "{0}: Parquet is not read by this version. Convert it to JSON lines:\n"
+      "{0}: Parquet is not supported. Convert it to JSON lines:\n"
       "  duckdb -c \"COPY (SELECT * FROM '{0}') TO 'train.jsonl' (FORMAT json)\"\n"
       "or: python3 -c \"import pandas; pandas.read_parquet('{0}').to_json('train.jsonl', orient='records', "
       "lines=True, force_ascii=False)\"",

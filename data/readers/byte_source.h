@@ -1,4 +1,4 @@
-// The bytes of a file, read piece by piece, unpacked where they are packed.
+// Reads the bytes of a file as a stream, decompressing them if needed.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 
 namespace trainer::data {
 
-/// What is wrong with a file as a whole, like packed bytes that end early; who reads it knows where that is.
+/// An error of a whole file, such as truncated compressed data; the reader adds the position.
 class BrokenBytes : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Bytes that come one portion after the other.
+/// A stream of bytes.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
@@ -27,21 +27,21 @@ class ByteSource {
 
 using Bytes = std::unique_ptr<ByteSource>;
 
-/// The bytes of the file `path`, unpacked when they begin as gzip or zstd data do, whatever its name.
-/// `counter`, if given, grows by the bytes taken from the disk, packed as they are there; it must outlive the source.
-/// Errors: InputError when it can't be opened, is no file with bytes, or begins as a file that can't be read.
+/// The bytes of the file `path`, decompressed if the content is gzip or zstd data, whatever the file's name.
+/// `counter`, if given, counts the (compressed) bytes read from disk; it must outlive the source.
+/// Errors: InputError when the file can't be opened, is not a regular file, or has an unsupported format.
 Bytes open_bytes(const std::string& path, int64_t* counter = nullptr);
 
 /// The bytes of `text`.
 Bytes bytes_of(std::string text);
 
-/// Says how a Parquet file becomes one that can be read. Errors: always an InputError.
+/// Throws an InputError that explains how to convert a Parquet file.
 [[noreturn]] void refuse_parquet(const std::string& path);
 
-/// What open_bytes does with the content of a file; `path` is for messages.
+/// The decompression step of open_bytes; `path` is for messages.
 Bytes unpacked(Bytes bytes, const std::string& path);
 
-// What unpacked() chooses from. Members (gzip) and frames (zstd) may follow each other.
+// The decompressors of unpacked(). They accept concatenated members (gzip) and frames (zstd).
 Bytes unpack_gzip(Bytes packed);
 Bytes unpack_zstd(Bytes packed);
 

@@ -5,12 +5,12 @@
 namespace trainer::data {
 namespace {
 
-/// The start of a line, for a message.
+/// The beginning of a line, for a message.
 std::string excerpt(std::string_view line) {
   constexpr size_t kLength = 60;
   if (line.size() <= kLength) return std::string(line);
   size_t end = kLength;
-  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80) --end;  // not inside a character
+  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80) --end;  // don't split a character
   return std::string(line.substr(0, end)) + "…";
 }
 
@@ -55,11 +55,11 @@ class DelimitedReader : public RecordReader {
 }  // namespace
 
 Reader delimited_reader(TextInput input, const config::DataSource& source) {
-  if (source.delimiter.empty()) throw ConfigError("delimiter: it must not be empty.");
+  if (source.delimiter.empty()) throw ConfigError("delimiter: must not be empty.");
   std::vector<std::string> columns = source.columns;
   if (columns.empty()) columns = {"source", "target"};
   if (columns.size() != 2) {
-    throw ConfigError("columns: a delimited file has 2 columns, but {} names are given.", columns.size());
+    throw ConfigError("columns: {} given; a delimited file has 2 columns.", columns.size());
   }
   return std::make_unique<DelimitedReader>(std::move(input), source, std::move(columns));
 }

@@ -21,7 +21,7 @@ int64_t RecordSet::memory() const {
   return static_cast<int64_t>(sum);
 }
 
-/// The sum of the fields' hashes, so that their order doesn't count.
+/// The sum of the fields' hashes, so that their order doesn't matter.
 RecordSet::Hash RecordSet::hash_of(const Record& record) {
   Hash sum;
   for (size_t i = 0; i < record.fields.size(); ++i) {
@@ -53,7 +53,7 @@ void RecordSet::Part::grow() {
   }
 }
 
-/// The hash's own slot, or the free one where it belongs.
+/// The slot that holds the hash, or the free slot for it.
 RecordSet::Hash& RecordSet::Part::slot_for(Hash hash) {
   size_t at = hash.low % slots.size();
   while (slots[at] != Hash{} && slots[at] != hash) at = at + 1 == slots.size() ? 0 : at + 1;

@@ -1,4 +1,4 @@
-// Telling records that were there before, without keeping them.
+// Detects duplicate records without storing them.
 #pragma once
 
 #include <array>
@@ -9,24 +9,24 @@
 
 namespace trainer::data {
 
-/// A set of records, each held as a 128-bit hash of its columns (19 to 24 bytes of memory). Among a billion records the
-/// chance that two different ones are taken for the same is below 10⁻²⁰.
+/// A set of records, each stored as a 128-bit hash of its columns (19 to 24 bytes of memory). Among a billion records,
+/// the probability that two different ones collide is below 10⁻²⁰.
 class RecordSet {
  public:
   /// Adds the record; false when one with the same columns (in any order) is in the set.
   bool add(const Record& record);
 
   int64_t size() const;
-  /// Bytes that the set holds.
+  /// Memory used by the set, in bytes.
   int64_t memory() const;
 
  private:
   struct Hash {
-    uint64_t low = 0, high = 0;  // both 0: no hash
+    uint64_t low = 0, high = 0;  // both 0: empty
     bool operator==(const Hash&) const = default;
   };
 
-  /// A table of its own for hashes that begin alike, so that only a small part has to be copied when it grows.
+  /// A separate table for hashes with the same prefix, so that growing copies only a small part of the set.
   struct Part {
     std::vector<Hash> slots;
     size_t used = 0;

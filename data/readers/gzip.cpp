@@ -14,7 +14,8 @@ class GzipBytes : public ByteSource {
  public:
   explicit GzipBytes(Bytes packed) : packed_(std::move(packed)), input_(64 << 10) {
     constexpr int kGzipOnly = 16;
-    if (inflateInit2(&stream_, MAX_WBITS + kGzipOnly) != Z_OK) throw MachineError("no memory to unpack gzip data.");
+    if (inflateInit2(&stream_, MAX_WBITS + kGzipOnly) != Z_OK)
+      throw MachineError("not enough memory to decompress gzip data.");
   }
   ~GzipBytes() override { inflateEnd(&stream_); }
   GzipBytes(const GzipBytes&) = delete;
@@ -26,7 +27,7 @@ class GzipBytes : public ByteSource {
     while (stream_.avail_out == size) {
       if (!damage_.empty()) throw BrokenBytes(damage_);
       if (stream_.avail_in == 0 && !refill()) {
-        if (within_member_) throw BrokenBytes("the gzip data end too early: the file is cut off");
+        if (within_member_) throw BrokenBytes("the gzip data end too early: the file is truncated");
         return 0;
       }
       if (!within_member_ && !begin_member()) continue;
@@ -42,7 +43,7 @@ class GzipBytes : public ByteSource {
     return stream_.avail_in > 0;
   }
 
-  /// False when all that is at hand is zeros behind the last member, with which files are padded.
+  /// False when only zero padding follows the last member.
   bool begin_member() {
     for (; members_ > 0 && stream_.avail_in > 0 && *stream_.next_in == 0; ++stream_.next_in) {
       --stream_.avail_in;
@@ -61,22 +62,22 @@ class GzipBytes : public ByteSource {
     if (status == Z_STREAM_END) {
       within_member_ = false;
     } else if (status == Z_MEM_ERROR) {
-      throw MachineError("no memory to unpack gzip data.");
-    } else if (status != Z_OK && status != Z_BUF_ERROR) {  // the latter: it needs more input
-      set_damage(stream_.msg ? stream_.msg : "a dictionary is asked for");
+      throw MachineError("not enough memory to decompress gzip data.");
+    } else if (status != Z_OK && status != Z_BUF_ERROR) {  // Z_BUF_ERROR: more input is needed
+      set_damage(stream_.msg ? stream_.msg : "a preset dictionary is required");
     }
   }
 
-  /// What comes before the damage is given first.
+  /// Data before the damage is returned first.
   void set_damage(std::string why) {
     if (why == "incorrect header check" && members_ > 1) fail_behind();
-    if (why == "incorrect data check") why = "the checksum (CRC) is another one";
-    if (why == "incorrect length check") why = "the length is another one";
-    damage_ = "the gzip data are damaged: " + why;
+    if (why == "incorrect data check") why = "the checksum (CRC) does not match";
+    if (why == "incorrect length check") why = "the length does not match";
+    damage_ = "the gzip data are corrupt: " + why;
   }
 
   [[noreturn]] static void fail_behind() {
-    throw BrokenBytes("something that is no gzip data follows the end of the gzip data");
+    throw BrokenBytes("data that is not gzip follows the end of the gzip data");
   }
 
   Bytes packed_;

@@ -10,7 +10,7 @@
 
 namespace trainer::data {
 
-/// The numbers of the types in an IDX header.
+/// The type codes in an IDX header.
 enum class IdxType : uint8_t {
   kUint8 = 0x08,
   kInt8 = 0x09,
@@ -20,22 +20,22 @@ enum class IdxType : uint8_t {
   kFloat64 = 0x0E,
 };
 
-/// An array in an IDX file; a view of its bytes.
+/// The array of an IDX file; a view of its bytes.
 struct IdxArray {
   IdxType type = IdxType::kUint8;
   std::vector<int64_t> sizes;  // one to 255 dimensions
   std::string_view values;     // big-endian, the last dimension innermost
 };
 
-/// Bytes of one value; 0 for no type.
+/// Bytes of one value; 0 for an unknown type.
 int64_t value_bytes(IdxType type);
 
-/// Reads the array of a whole file. `path` is for messages.
-/// Errors: InputError when it is no IDX file, truncated, or longer than its header says.
+/// Parses a whole file. `path` is for messages.
+/// Errors: InputError when it isn't an IDX file, is truncated, or is longer than its header declares.
 IdxArray parse_idx(std::string_view bytes, const std::string& path);
 
-/// The content of an IDX file. However much there is, only one byte more than its header speaks of is read.
-/// Errors: InputError when it doesn't begin as parse_idx wants it, or can't be unpacked.
+/// The content of an IDX file. Reads at most one byte more than the header declares.
+/// Errors: InputError when the header is invalid, or the file can't be decompressed.
 std::string read_idx(ByteSource& bytes, const std::string& path);
 
 }  // namespace trainer::data

@@ -34,7 +34,7 @@ class JsonlReader : public RecordReader {
   LineEnd line_end_;
 };
 
-/// Pieces are JSON values; only their brackets and quotes are looked at.
+/// Pieces are JSON values; only brackets and quotes are examined.
 class ValueEnd : public PieceEnd {
  public:
   void begin() override {
@@ -57,7 +57,7 @@ class ValueEnd : public PieceEnd {
     return std::string_view::npos;
   }
 
-  /// True where a value has no end so far.
+  /// True while the value has not ended.
   bool open() const { return depth_ > 0 || in_string_; }
 
  private:
@@ -89,7 +89,7 @@ class ValueEnd : public PieceEnd {
   bool in_string_ = false, escaped_ = false;
 };
 
-/// Cuts the array's elements off before they are parsed, so that a bad one doesn't spoil those behind it.
+/// Splits the array's elements before parsing them, so that a bad one doesn't affect those after it.
 class JsonReader : public RecordReader {
  public:
   explicit JsonReader(TextInput input) : input_(std::move(input)) {}
@@ -102,7 +102,7 @@ class JsonReader : public RecordReader {
     state_ = State::kBehindElement;
     Piece piece;
     input_.cut(value_end_, piece);
-    if (value_end_.open()) fail("the array ends without a ']'");
+    if (value_end_.open()) fail("the array has no closing ']'");
     take_object(input_.text_of(piece), input_, piece, record);
     return true;
   }
@@ -127,17 +127,17 @@ class JsonReader : public RecordReader {
     }
   }
 
-  /// Steps to the next element; false behind the end of the array.
+  /// Steps to the next element; false after the end of the array.
   bool to_element() {
     input_.skip_space();
     if (take(']')) return false;
     if (state_ == State::kBehindElement) {
-      if (input_.peek() == -1) fail("the array ends without a ']'");
-      if (!take(',')) fail("',' or ']' is expected behind an element of the array");
+      if (input_.peek() == -1) fail("the array has no closing ']'");
+      if (!take(',')) fail("expected ',' or ']' after an element of the array");
       input_.skip_space();
     }
     int c = input_.peek();
-    if (c == -1) fail("the array ends without a ']'");
+    if (c == -1) fail("the array has no closing ']'");
     if (std::string_view(",:]}").find(static_cast<char>(c)) != std::string_view::npos) {
       fail("an element of the array is missing");
     }
@@ -150,13 +150,13 @@ class JsonReader : public RecordReader {
     expect_end("array");
   }
 
-  /// What `parse` makes of the value that begins here, which is no record: the file can't be read without it.
+  /// Parses a value that isn't a record; an error in it ends the reading of the file.
   template <class Parse>
   auto parse_piece(Parse parse) {
     Piece piece;
     try {
       input_.cut(value_end_, piece);
-      if (value_end_.open()) fail("the file ends within a value");
+      if (value_end_.open()) fail("the file ends inside a value");
       return parse(input_.text_of(piece));
     } catch (const BadRecord& bad) {
       throw InputError("{}", bad.what());
@@ -170,12 +170,12 @@ class JsonReader : public RecordReader {
     for (;; first = false) {
       input_.skip_space();
       if (take('}')) return close_object();
-      if (!first && !take(',')) fail("',' or '}' is expected behind a value of the object");
+      if (!first && !take(',')) fail("expected ',' or '}' after a value of the object");
       input_.skip_space();
-      if (input_.peek() != '"') fail("a key in quotes is expected");
+      if (input_.peek() != '"') fail("expected a key in quotes");
       std::string key = parse_piece([](std::string_view text) { return read_string(text); });
       input_.skip_space();
-      if (!take(':')) fail("':' is expected behind a key");
+      if (!take(':')) fail("expected ':' after a key");
       input_.skip_space();
       if (is_array_of_objects()) {
         if (!key_.empty())
@@ -184,7 +184,7 @@ class JsonReader : public RecordReader {
         state_ = State::kBeforeElements;
         return input_.skip(1);
       }
-      if (input_.peek() == -1) fail("the object ends without a '}'");
+      if (input_.peek() == -1) fail("the object has no closing '}'");
       parse_piece([](std::string_view text) { return check_json(text); });
     }
   }
@@ -225,7 +225,7 @@ class JsonReader : public RecordReader {
   ValueEnd value_end_;
   State state_ = State::kStart;
   bool within_object_ = false;
-  std::string key_;  // of the array that is read
+  std::string key_;  // of the array being read
 };
 
 }  // namespace

@@ -28,7 +28,7 @@ void append_utf8(std::string& text, uint32_t code) {
   }
 }
 
-/// Tells whether a key stood in the object before.
+/// Detects duplicate keys in an object.
 class KeysSeen {
  public:
   /// True when the last field's key is new.
@@ -63,7 +63,7 @@ class Parser {
       std::string& name = record.fields.emplace_back().first;
       size_t start = at_;
       string(&name);
-      if (!keys.add(record)) fail("a key stands twice in the object", start);
+      if (!keys.add(record)) fail("a key appears twice in the object", start);
       std::string& value = record.fields.back().second;
       colon();
       if (peek() == '"') return string(&value);
@@ -89,9 +89,9 @@ class Parser {
   }
 
  private:
-  /// Steps over a value; appends it to `copy`, where there is one, without blanks.
+  /// Skips a value; appends it, without blanks, to `copy` if it isn't null.
   void any_value(int depth, std::string* copy) {
-    if (depth > kMaxDepth) fail("it is nested deeper than 64 levels", at_);
+    if (depth > kMaxDepth) fail("nested deeper than 64 levels", at_);
     size_t start = at_;
     switch (peek()) {
       case '{':
@@ -134,7 +134,7 @@ class Parser {
       member();
       skip_space();
       if (take('}')) return;
-      if (!take(',')) fail("',' or '}' is expected", at_);
+      if (!take(',')) fail("expected ',' or '}'", at_);
       skip_space();
     }
   }
@@ -147,10 +147,10 @@ class Parser {
       any_value(depth + 1, copy);
       skip_space();
       if (peek() == ']') continue;
-      if (!take(',')) fail("',' or ']' is expected", at_);
+      if (!take(',')) fail("expected ',' or ']'", at_);
       if (copy) *copy += ',';
       skip_space();
-      if (peek() == ']') fail("a value is expected", at_);
+      if (peek() == ']') fail("expected a value", at_);
     }
     if (copy) *copy += ']';
   }
@@ -161,16 +161,16 @@ class Parser {
     if (copy) *copy += text_.substr(start, at_ - start);
   }
 
-  /// Steps over a string; appends its text to `text`, where there is one.
+  /// Skips a string; appends its value to `text` if it isn't null.
   void string(std::string* text) {
-    if (!take('"')) fail("a text in quotes is expected", at_);
+    if (!take('"')) fail("expected a string in quotes", at_);
     for (;;) {
       size_t plain = plain_length(text_.substr(at_));
       if (text) text->append(text_, at_, plain);
       at_ += plain;
       if (take('"')) return;
       if (!take('\\'))
-        fail(at_ == text_.size() ? "the text ends within a string" : "a control character in a string", at_);
+        fail(at_ == text_.size() ? "the text ends inside a string" : "a control character in a string", at_);
       escape(text);
     }
   }
@@ -178,7 +178,7 @@ class Parser {
   void escape(std::string* text) {
     static constexpr std::string_view kNames = "\"\\/bfnrtu", kValues = "\"\\/\b\f\n\r\t";
     size_t which = at_ < text_.size() ? kNames.find(text_[at_]) : std::string_view::npos;
-    if (which == std::string_view::npos) fail("an escape that JSON doesn't have", at_ - 1);
+    if (which == std::string_view::npos) fail("an invalid escape sequence", at_ - 1);
     ++at_;
     if (which < kValues.size()) {
       if (text) *text += kValues[which];
@@ -186,7 +186,7 @@ class Parser {
     }
     size_t start = at_ - 2;
     uint32_t code = four_digits();
-    if (code == 0) throw JsonFault{Fault::kNul, start, "the character NUL, which no text has"};
+    if (code == 0) throw JsonFault{Fault::kNul, start, "a NUL character, which is not valid in text"};
     bool high = code >= 0xD800 && code < 0xDC00;
     if (high && text_.substr(at_, 2) == "\\u") {
       at_ += 2;
@@ -204,7 +204,7 @@ class Parser {
     for (int i = 0; i < 4; ++i, ++at_) {
       char c = peek();
       bool letter = (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-      if (!letter && !is_digit(c)) fail("four hexadecimal digits are expected", at_);
+      if (!letter && !is_digit(c)) fail("expected four hexadecimal digits", at_);
       code = code << 4 | static_cast<uint32_t>(letter ? (c & 0xF) + 9 : c - '0');
     }
     return code;
@@ -213,11 +213,11 @@ class Parser {
   void number() {
     size_t start = at_;
     take('-');
-    if (!take('0') && !digits()) fail("a value is expected", start);
-    if (take('.') && !digits()) fail("a digit is expected", at_);
+    if (!take('0') && !digits()) fail("expected a value", start);
+    if (take('.') && !digits()) fail("expected a digit", at_);
     if (take('e') || take('E')) {
       if (!take('+')) take('-');
-      if (!digits()) fail("a digit is expected", at_);
+      if (!digits()) fail("expected a digit", at_);
     }
   }
 
@@ -228,19 +228,19 @@ class Parser {
   }
 
   void word(std::string_view name) {
-    if (!text_.substr(at_).starts_with(name)) fail("a value is expected", at_);
+    if (!text_.substr(at_).starts_with(name)) fail("expected a value", at_);
     at_ += name.size();
   }
 
   void colon() {
     skip_space();
-    if (!take(':')) fail("':' is expected", at_);
+    if (!take(':')) fail("expected ':'", at_);
     skip_space();
   }
 
   void end() {
     skip_space();
-    if (at_ < text_.size()) fail("it should end here", at_);
+    if (at_ < text_.size()) fail("text after the end of the value", at_);
   }
 
   bool comes_next(char c) {

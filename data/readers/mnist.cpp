@@ -19,7 +19,7 @@ struct Pair {
   std::string images, labels;
 };
 
-/// `name` with a dot before idx, as some places call the files.
+/// `name` with a dot before idx, as some distributions spell it.
 std::string with_dot(std::string name) {
   return name.replace(name.rfind("-idx"), 1, ".");
 }
@@ -29,7 +29,7 @@ bool is_there(const fs::path& path) {
   return fs::is_regular_file(path, ignored);
 }
 
-/// The file of one of the accepted names in `folder`; nothing when there is none.
+/// The file with one of the accepted names in `folder`; nothing when there is none.
 std::optional<std::string> find_in(const fs::path& folder, const std::string& name) {
   for (const fs::path& place : {folder, folder / "MNIST" / "raw"}) {
     for (const std::string& file : {name, with_dot(name), name + ".gz", with_dot(name) + ".gz"}) {
@@ -49,21 +49,21 @@ Pair find_pair(const fs::path& folder, MnistPart part) {
     if (find_in(folder, name)) continue;
     missing += fmt::format("\n  {} (or {})", (folder / name).string(), with_dot(name));
   }
-  throw InputError("MNIST: missing:{}\nPut them there, as they are or as .gz.{}", missing,
-                   find_in(folder, other + kImages) ? fmt::format(" There is {}; give that file's name to use it.",
+  throw InputError("MNIST: missing files:{}\nPut them there, uncompressed or as .gz.{}", missing,
+                   find_in(folder, other + kImages) ? fmt::format(" {} exists; set the path to this file to use it.",
                                                                   *find_in(folder, other + kImages))
                                                     : "");
 }
 
-/// The labels' file beside an images' file.
+/// The label file next to an image file.
 Pair beside(const std::string& images) {
   fs::path labels = images;
   std::string name = labels.filename().string();
   for (auto [from, to] : {std::pair("images", "labels"), std::pair("idx3", "idx1")}) {
     const size_t at = name.find(from);
     if (at == std::string::npos) {
-      throw InputError("{}: the name of a file of MNIST's pictures has \"images\" and \"idx3\" in it, like {}{}.",
-                       images, "train-", kImages);
+      throw InputError("{}: the name of an MNIST image file must contain \"images\" and \"idx3\", like {}{}.", images,
+                       "train-", kImages);
     }
     name.replace(at, std::string_view(from).size(), to);
   }
@@ -72,7 +72,7 @@ Pair beside(const std::string& images) {
   fs::path changed =
       labels.extension() == ".gz" ? fs::path(labels).replace_extension() : fs::path(labels.string() + ".gz");
   if (is_there(changed)) return {images, changed.string()};
-  throw InputError("MNIST: missing: {}\nThe labels belong beside the pictures, as they are or as .gz.",
+  throw InputError("MNIST: missing file: {}\nThe labels belong next to the images, uncompressed or as .gz.",
                    labels.string());
 }
 
@@ -82,7 +82,7 @@ std::string read_file_of(const std::string& path) {
 
 void check_kind(const IdxArray& array, size_t dimensions, const std::string& path, const char* what) {
   if (array.type == IdxType::kUint8 && array.sizes.size() == dimensions) return;
-  throw InputError("{}: {} values of type 0x{:02x} in {} dimensions; {} are bytes (0x08) in {}.", path,
+  throw InputError("{}: {} values of type 0x{:02x} in {} dimensions; {} must be bytes (0x08) in {}.", path,
                    fmt::join(array.sizes, " x "), static_cast<int>(array.type), array.sizes.size(), what, dimensions);
 }
 
@@ -92,10 +92,10 @@ Images read_mnist(const std::string& path, MnistPart part, int64_t begin, int64_
   const Pair files = is_there(path) ? beside(path) : find_pair(path, part);
   const std::string image_bytes = read_file_of(files.images), label_bytes = read_file_of(files.labels);
   const IdxArray pictures = parse_idx(image_bytes, files.images), labels = parse_idx(label_bytes, files.labels);
-  check_kind(pictures, 3, files.images, "pictures");
+  check_kind(pictures, 3, files.images, "images");
   check_kind(labels, 1, files.labels, "labels");
   if (pictures.sizes[0] != labels.sizes[0]) {
-    throw InputError("{} has {} pictures, but {} has {} labels.", files.images, pictures.sizes[0], files.labels,
+    throw InputError("{} has {} images, but {} has {} labels.", files.images, pictures.sizes[0], files.labels,
                      labels.sizes[0]);
   }
   if (pictures.values.empty()) {

@@ -47,7 +47,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
 
 [[noreturn]] void fail_link(const fs::path& path) {
   std::error_code error;
-  throw InputError("{}: this link leads to {}, which is not there.", path.string(),
+  throw InputError("{}: a symbolic link to {}, which does not exist.", path.string(),
                    fs::read_symlink(path, error).string());
 }
 
@@ -56,31 +56,31 @@ std::vector<std::string> names_in(const fs::path& folder) {
   if (fs::is_symlink(path, error)) fail_link(path);
   fs::path parent = fs::path(path).parent_path();
   if (parent.empty()) parent = ".";
-  if (!fs::is_directory(parent)) throw InputError("{}: there is no folder {}.", path, parent.string());
+  if (!fs::is_directory(parent)) throw InputError("{}: the folder {} does not exist.", path, parent.string());
   throw InputError("{}: no such file or folder{}.", path,
                    did_you_mean(fs::path(path).filename().string(), names_in(parent)));
 }
 
-/// True for a file and false for a folder; what can't be read isn't left out without a word.
+/// True for a file and false for a folder; anything else is an error instead of being skipped silently.
 bool is_file(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (fs::is_directory(status)) return false;
   if (fs::is_regular_file(status)) return true;
   if (fs::is_symlink(path, error)) fail_link(path);
-  throw InputError("{}: no regular file. Move it away, or name the files that are to be read.", path.string());
+  throw InputError("{}: not a regular file. Move it away, or list the files to read.", path.string());
 }
 
-/// A file that is there under two names would count twice.
+/// Rejects a file that is listed under two names: its records would count twice.
 void expect_different(const std::vector<std::string>& files) {
   std::map<std::pair<dev_t, ino_t>, std::string> seen;
   for (const std::string& file : files) {
     struct stat about {};
-    if (stat(file.c_str(), &about) != 0) continue;  // whoever opens it says why
+    if (stat(file.c_str(), &about) != 0) continue;  // opening it reports the error
     const auto [other, is_new] = seen.try_emplace({about.st_dev, about.st_ino}, file);
     if (!is_new) {
-      throw InputError("{}: the same file as {}: its records would count twice. Name the files that are to be read.",
-                       file, other->second);
+      throw InputError("{}: the same file as {}: its records would count twice. List each file to read once.", file,
+                       other->second);
     }
   }
 }
@@ -90,7 +90,7 @@ void expect_one_format(const fs::path& folder, const std::vector<std::string>& f
     DataFormat first = *format_by_ending(files[0]), format = *format_by_ending(file);
     if (format == first) continue;
     throw InputError(
-        "{}: the folder has files of two formats, like {} ({}) and {} ({}).\nGive a glob such as {}/*{}, or a "
+        "{}: the folder has files of two formats, such as {} ({}) and {} ({}).\nGive a glob such as {}/*{}, or a "
         "list of both.",
         folder.string(), fs::path(files[0]).filename().string(), config::name_of(first),
         fs::path(file).filename().string(), config::name_of(format), folder.string(), ending_of(files[0]));
@@ -158,8 +158,7 @@ std::vector<std::string> expand_paths(const config::DataSource& source) {
 DataFormat format_of(const std::string& path, DataFormat configured) {
   if (configured != DataFormat::kAuto) return configured;
   if (auto format = format_by_ending(path)) return *format;
-  throw InputError(
-      "{}: the ending of its name tells no format.\nSet `format` to delimited, csv, tsv, json, jsonl or text.", path);
+  throw InputError("{}: unknown file extension.\nSet `format` to delimited, csv, tsv, json, jsonl or text.", path);
 }
 
 bool has_known_ending(const std::string& path) {

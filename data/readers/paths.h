@@ -1,4 +1,4 @@
-// Which files a configuration means.
+// Resolves the data paths of a configuration to files.
 #pragma once
 
 #include <string>
@@ -13,26 +13,26 @@ struct SourceFile {
   config::DataFormat format;  // never auto
 };
 
-/// What one entry of a source's `path` stands for.
+/// The files of one entry of a source's `path`.
 struct SourceEntry {
-  std::string path;  // as it is configured
+  std::string path;  // as configured
   std::vector<SourceFile> files;
 };
 
-/// The files behind files, folders and globs, entry by entry; those of a folder or glob in the order of their names.
-/// From a folder come the files that aren't hidden and, with format auto, have the ending of a format, which must be
-/// the same for all.
-/// Errors: InputError that says what is there instead, or which formats are mixed.
+/// Expands files, folders and globs, entry by entry; the files of a folder or glob are sorted by name. A folder stands
+/// for its files that aren't hidden and, with format auto, have the extension of a known format, which must be the same
+/// for all.
+/// Errors: InputError that names similar paths, or the mixed formats.
 std::vector<SourceEntry> find_sources(const config::DataSource& source);
 
-/// The paths of all files, in their order. Errors: as find_sources.
+/// The paths of all files, in order. Errors: as find_sources.
 std::vector<std::string> expand_paths(const config::DataSource& source);
 
-/// The format of a file: the configured one, or by the ending of its name, before which .gz and .zst don't count.
-/// Errors: InputError for an unknown ending.
+/// The format of a file: the configured one, or the one of its extension, ignoring .gz and .zst.
+/// Errors: InputError for an unknown extension.
 config::DataFormat format_of(const std::string& path, config::DataFormat configured);
 
-/// True when the ending of its name tells the format of a file.
+/// True when the file's extension determines its format.
 bool has_known_ending(const std::string& path);
 
 }  // namespace trainer::data

@@ -35,14 +35,13 @@ Reader make_reader(TextInput input, DataFormat format, const config::DataSource&
 
 std::vector<std::string> ReadSummary::notes() const {
   std::vector<std::string> notes = bad.notes();
-  if (duplicates > 0)
-    notes.push_back(fmt::format("left out as deduplicate says: {} × a record seen before", duplicates));
+  if (duplicates > 0) notes.push_back(fmt::format("skipped by deduplicate: {} × a duplicate record", duplicates));
   return notes;
 }
 
 namespace {
 
-/// Bytes of a file; 0 where that can't be said.
+/// The size of a file in bytes; 0 when it is unknown.
 int64_t size_of(const std::string& path) {
   std::error_code ignored;
   const auto size = std::filesystem::file_size(path, ignored);
@@ -86,11 +85,11 @@ bool RecordStream::open_next() {
   return true;
 }
 
-/// Reads one record of the open file; false when there is none, or it is to be left out.
+/// Reads one record of the open file; false when there is none, or it is skipped.
 bool RecordStream::read(Record& record) {
   if (!reader_->next(record)) {
     reader_.reset();
-    if (!has_records_) throw BadRecord(Fault::kNoRecords, path_, "no records are in this file.");
+    if (!has_records_) throw BadRecord(Fault::kNoRecords, path_, "the file has no records.");
     return false;
   }
   has_records_ = true;
@@ -109,7 +108,7 @@ void RecordStream::check_end() const {
   if (summary_.records > 0) return;
   std::vector<std::string> notes = summary_.notes();
   notes.resize(std::min<size_t>(notes.size(), 4));
-  throw InputError("{}: no record can be used.\n{}", source_.path[0], fmt::join(notes, "\n"));
+  throw InputError("{}: no usable records.\n{}", source_.path[0], fmt::join(notes, "\n"));
 }
 
 ReadSummary read_records(const config::DataSource& source, const RecordSink& sink) {

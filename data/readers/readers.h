@@ -1,4 +1,4 @@
-// Files become records.
+// Reads data files as records.
 #pragma once
 
 #include <string>
@@ -13,31 +13,31 @@
 
 namespace trainer::data {
 
-/// What a reading of a source came to.
+/// Statistics of reading a source.
 struct ReadSummary {
-  int64_t records = 0;                 // given
+  int64_t records = 0;                 // returned
   std::vector<int64_t> entry_records;  // the same, for each entry of `path`
-  int64_t duplicates = 0;              // left out by `deduplicate`
-  BadRecords bad;                      // left out by `on_bad_sample: skip`
+  int64_t duplicates = 0;              // skipped by `deduplicate`
+  BadRecords bad;                      // skipped by `on_bad_sample: skip`
 
-  /// What was left out and how much of it, for the user.
+  /// What was skipped and how often, for the user.
   std::vector<std::string> notes() const;
 };
 
-/// All records of a source, file by file in their order. Only one record is held at a time.
+/// All records of a source, file by file, in order. Only one record is in memory at a time.
 class RecordStream {
  public:
   /// Errors: ConfigError, InputError.
   explicit RecordStream(const config::DataSource& source);
 
-  /// Reads the next good record; false behind the last one. Errors: InputError, with file and line; also at the end,
-  /// when no record was given.
+  /// Reads the next good record; false after the last one. Errors: InputError, with file and line; also at the end if
+  /// there was no record.
   bool next(Record& record);
 
-  /// The part of the files' bytes that was read, from 0 to 1.
+  /// The fraction of the files' bytes that was read, from 0 to 1.
   double part() const { return bytes_ > 0 ? static_cast<double>(bytes_read_) / static_cast<double>(bytes_) : 0; }
 
-  /// Of what was read so far.
+  /// Of the records read so far.
   const ReadSummary& summary() const { return summary_; }
 
  private:
@@ -48,9 +48,9 @@ class RecordStream {
   config::DataSource source_;
   std::vector<SourceEntry> entries_;
   size_t entry_ = 0, file_ = 0;  // of the next file
-  Reader reader_;                // of the file before that
+  Reader reader_;                // of the current file
   std::string path_;
-  bool has_records_ = false;  // the current file, good or bad ones
+  bool has_records_ = false;  // whether the current file has records, good or bad
   RecordSet seen_;
   int64_t bytes_ = 0, bytes_read_ = 0;  // of all files
   ReadSummary summary_;

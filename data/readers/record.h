@@ -1,4 +1,4 @@
-// What every reader gives: one record after the other.
+// The records that every reader produces.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@
 
 namespace trainer::data {
 
-/// One record of a file: its columns' texts and where it begins.
+/// One record of a file: the text of each column, and where it begins.
 struct Record {
   std::vector<std::pair<std::string, std::string>> fields;  // column, text (UTF-8)
   std::string file;
   int64_t line = 0;
-  size_t entry = 0;          // which `path` of the source it comes from
-  std::vector<bool> json{};  // for each field that isn't behind the end: it was JSON, but no string; see is_json
+  size_t entry = 0;          // the index of its entry in the source's `path`
+  std::vector<bool> json{};  // per field, may be shorter: a JSON value that isn't a string; see is_json
 
   /// The text of `column`; null when the record has no such column.
   const std::string* find(std::string_view column) const;
 
-  /// True when `column` held a JSON value other than a string: its text is that value as JSON, null being "".
+  /// True when `column` is a JSON value other than a string: its text is that value as JSON, or "" for null.
   bool is_json(std::string_view column) const;
 
   /// "file:line", for messages.

@@ -15,22 +15,22 @@ class RecordReader {
   virtual ~RecordReader() = default;
 
   /// Reads the next record's fields and line into `record`, which is clear; false at the end of the file.
-  /// Errors: BadRecord: this record can't be used, the next call goes on behind it. InputError: the rest of the file
-  /// can't be read.
+  /// Errors: BadRecord: this record is bad; the next call continues after it. InputError: the rest of the file can't be
+  /// read.
   virtual bool next(Record& record) = 0;
 };
 
 using Reader = std::unique_ptr<RecordReader>;
 
-/// `left<delimiter>right` on each line, divided at the first or last delimiter; spaces around the parts don't count.
+/// `left<delimiter>right` on each line, split at the first or last delimiter; spaces around the parts are ignored.
 /// The columns are `source.columns`, by default `source` and `target`. Errors: ConfigError.
 Reader delimited_reader(TextInput input, const config::DataSource& source);
 
-/// Comma- or tab-separated values with quotes (RFC 4180). The first line names the columns; with `source.columns` there
-/// is no such line, or it repeats those names.
+/// Comma- or tab-separated values with quotes (RFC 4180). The first line names the columns; with `source.columns` that
+/// line is missing, or repeats those names.
 Reader separated_reader(TextInput input, char separator, const config::DataSource& source);
 
-/// One array of objects, or an object with exactly one such array among its values.
+/// An array of objects, or an object with exactly one such array among its values.
 Reader json_reader(TextInput input);
 
 /// One object on each line.

@@ -11,7 +11,7 @@ namespace {
 using Row = std::vector<std::string>;
 constexpr size_t kNone = std::string_view::npos;
 
-/// Pieces are rows: a line end inside of quotes ends none.
+/// Pieces are rows: a line end inside quotes doesn't end the row.
 class RowEnd : public PieceEnd {
  public:
   explicit RowEnd(char separator) : separator_(separator) {}
@@ -40,9 +40,9 @@ class RowEnd : public PieceEnd {
     return kNone;
   }
 
-  /// True where a quoted field has no end so far.
+  /// True while a quoted field has not ended.
   bool quoted() const { return state_ == State::kQuoted; }
-  /// How many lines below the start of the row the last quoted field begins.
+  /// The line of the last quoted field, relative to the start of the row.
   int64_t quote_line() const { return quote_line_; }
 
  private:
@@ -50,7 +50,7 @@ class RowEnd : public PieceEnd {
 
   /// True when `c` ends the row.
   bool step(char c) {
-    if (c == '"' && (state_ == State::kFieldStart || state_ == State::kQuoteSeen)) {  // two quotes stand for one
+    if (c == '"' && (state_ == State::kFieldStart || state_ == State::kQuoteSeen)) {  // two quotes are an escaped quote
       if (state_ == State::kFieldStart) quote_line_ = lines_;
       state_ = State::kQuoted;
     } else {
@@ -88,7 +88,8 @@ class SeparatedReader : public RecordReader {
     if (!read_row()) return false;
     if (first && row_ == names_ && !read_row()) return false;
     if (row_.size() != names_.size()) {
-      throw BadRecord(Fault::kRagged, place(), "{} fields where {} columns are named.", row_.size(), names_.size());
+      throw BadRecord(Fault::kRagged, place(), "expected {} fields, one per column, found {}.", names_.size(),
+                      row_.size());
     }
     record.line = line_;
     for (size_t i = 0; i < names_.size(); ++i) record.fields.emplace_back(names_[i], std::move(row_[i]));
@@ -101,19 +102,18 @@ class SeparatedReader : public RecordReader {
   bool read_names() {
     try {
       if (!read_row()) return false;
-    } catch (const BadRecord& bad) {  // nothing can be read without it
+    } catch (const BadRecord& bad) {  // no row can be read without the header
       throw InputError("{}", bad.what());
     }
     std::set<std::string> seen;
     for (const std::string& name : row_) {
       if (name.find('\r') != kNone) {
-        throw InputError("{}: its lines end with CR alone, as on old Macs.\nConvert it with `tr '\\r' '\\n'`.",
-                         place());
+        throw InputError("{}: its lines end with CR only, as on old Macs.\nConvert it with `tr '\\r' '\\n'`.", place());
       }
       if (trimmed(name).empty()) {
-        throw InputError("{}: a column has no name; without a line of names, give `columns`.", place());
+        throw InputError("{}: a column has no name; if the file has no header line, set `columns`.", place());
       }
-      if (!seen.insert(name).second) throw InputError("{}: two columns have the name '{}'.", place(), name);
+      if (!seen.insert(name).second) throw InputError("{}: two columns are named '{}'.", place(), name);
     }
     names_ = row_;
     return true;
@@ -134,7 +134,7 @@ class SeparatedReader : public RecordReader {
   bool cut() {
     bool is_there = input_.cut(row_end_, piece_);
     if (row_end_.quoted()) {
-      throw InputError("{}:{}: a quoted field begins here and never ends.", input_.path(),
+      throw InputError("{}:{}: a quoted field begins here and has no closing quote.", input_.path(),
                        piece_.line + row_end_.quote_line());
     }
     return is_there;
@@ -155,11 +155,11 @@ class SeparatedReader : public RecordReader {
     }
   }
 
-  /// Returns the place behind the field.
+  /// Returns the position after the field.
   size_t take_quoted(std::string_view text, size_t at, std::string& field) const {
     for (;;) {
       size_t quote = text.find('"', at);
-      require(quote != kNone, "a row ends inside of quotes");
+      require(quote != kNone, "a row ends inside quotes");
       field += text.substr(at, quote - at);
       at = quote + 1;
       if (at == text.size() || text[at] == separator_) return at;
@@ -172,7 +172,7 @@ class SeparatedReader : public RecordReader {
   TextInput input_;
   RowEnd row_end_;
   char separator_;
-  Piece piece_;  // the row as it is in the file
+  Piece piece_;  // the raw row
   Row names_, row_;
   bool may_repeat_names_;
   int64_t line_ = 1;

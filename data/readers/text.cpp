@@ -29,7 +29,7 @@ class TextReader : public RecordReader {
 
 Reader text_reader(TextInput input, const config::DataSource& source) {
   if (source.columns.size() > 1) {
-    throw ConfigError("columns: a text file has 1 column, but {} names are given.", source.columns.size());
+    throw ConfigError("columns: {} given; a text file has 1 column.", source.columns.size());
   }
   return std::make_unique<TextReader>(std::move(input), source.columns.empty() ? "text" : source.columns[0]);
 }

@@ -23,7 +23,7 @@ size_t LineEnd::find(std::string_view text, size_t from) {
 TextInput::TextInput(Bytes bytes, std::string path, std::string encoding)
     : bytes_(std::move(bytes)), path_(std::move(path)), latin1_(encoding == "latin-1") {
   if (!latin1_ && encoding != "utf-8") {
-    throw ConfigError("encoding: {} is not known; utf-8 and latin-1 are.", encoding);
+    throw ConfigError("encoding: {} is not supported; utf-8 and latin-1 are.", encoding);
   }
 }
 
@@ -45,7 +45,7 @@ bool TextInput::cut(PieceEnd& end, Piece& piece) {
   if (piece.bytes.size() > kMaxRecordBytes) {
     too_long_ = found == std::string_view::npos;
     throw BadRecord(Fault::kTooLong, fmt::format("{}:{}", path_, piece.line),
-                    "a record of more than {} MiB.\nIs this the right format?", kMaxRecordBytes >> 20);
+                    "the record is longer than {} MiB.\nIs the format right?", kMaxRecordBytes >> 20);
   }
   return true;
 }
@@ -63,7 +63,7 @@ std::string_view TextInput::text_of(const Piece& piece) {
   std::string_view bytes = piece.bytes;
   if (size_t nul = bytes.find('\0'); nul != std::string_view::npos) {
     auto nuls = static_cast<size_t>(std::count(bytes.begin(), bytes.end(), '\0'));
-    throw BadRecord(Fault::kNul, place_of_byte(piece, nul), "a NUL byte, which no text has.{}",
+    throw BadRecord(Fault::kNul, place_of_byte(piece, nul), "a NUL byte, which is not valid in text.{}",
                     nuls > bytes.size() / 3 ? "\nIf the file is UTF-16, convert it with `iconv -t UTF-8`." : "");
   }
   if (latin1_) return converted_ = latin1_to_utf8(bytes);
@@ -116,8 +116,8 @@ void TextInput::begin() {
     if (peek(i) != static_cast<unsigned char>(kByteOrderMark[i])) return;
   }
   if (latin1_) {
-    throw InputError("{}: the file begins with the byte order mark of UTF-8, but encoding is latin-1: set utf-8.",
-                     path_);
+    throw InputError(
+        "{}: the file begins with a UTF-8 byte order mark, but `encoding` is latin-1: set `encoding: utf-8`.", path_);
   }
   begin_ += kByteOrderMark.size();
 }
@@ -134,7 +134,7 @@ bool TextInput::more() {
   }
 }
 
-/// Makes place for another portion behind what is held.
+/// Makes room for more bytes in the buffer.
 void TextInput::make_room() {
   if (begin_ > 0) {
     std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
@@ -144,7 +144,7 @@ void TextInput::make_room() {
   if (buffer_.size() - end_ < kPortion) buffer_.resize(2 * buffer_.size() + 2 * kPortion);
 }
 
-/// Counts the lines of what is passed.
+/// Advances, counting lines.
 void TextInput::advance(size_t count) {
   const char* at = buffer_.data() + begin_;
   const char* end = at + count;

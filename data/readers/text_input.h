@@ -1,4 +1,4 @@
-// A text of any length, cut into the pieces that are its records. Only one piece is ever held.
+// Splits a text of any length into pieces, one per record. Only one piece is in memory at a time.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace trainer::data {
 
-/// The longest record or line that is read, in bytes.
+/// The maximum size of a record or line, in bytes.
 inline constexpr size_t kMaxRecordBytes = 16u << 20;
 
 /// Finds where a piece of a text ends.
@@ -18,11 +18,11 @@ class PieceEnd {
  public:
   virtual ~PieceEnd() = default;
 
-  /// A new piece begins.
+  /// Called at the beginning of a piece.
   virtual void begin() {}
 
-  /// `text` starts at some byte of the piece, all before `from` was seen. Returns the place behind the last byte
-  /// of the piece, or npos when that isn't in `text`.
+  /// `text` begins inside the piece; the bytes before `from` were already examined. Returns the position after the last
+  /// byte of the piece, or npos if the end isn't in `text`.
   virtual size_t find(std::string_view text, size_t from) = 0;
 };
 
@@ -32,44 +32,44 @@ class LineEnd : public PieceEnd {
   size_t find(std::string_view text, size_t from) override;
 };
 
-/// Bytes of a file as they are there, and where they begin.
+/// Raw bytes of a file and their position.
 struct Piece {
   std::string_view bytes;        // valid until the next call to the TextInput
   int64_t line = 1, column = 1;  // from 1; columns count bytes
 };
 
-/// Reads a text in UTF-8 or Latin-1. A byte order mark doesn't count as text.
+/// Reads a text in UTF-8 or Latin-1. A byte order mark is skipped.
 class TextInput {
  public:
   /// `encoding`: utf-8 or latin-1. `path` is for messages. Errors: ConfigError for another encoding.
   TextInput(Bytes bytes, std::string path, std::string encoding);
 
-  /// Cuts off the piece up to where `end` finds, or to the end of the text; false, with `end` and `piece` as they are,
-  /// when nothing is left.
-  /// Errors: BadRecord for a piece longer than kMaxRecordBytes: the next call steps over what is left of it first.
-  /// InputError, with the line, when the file is broken.
+  /// Takes the piece up to the position that `end` finds, or to the end of the text; false, with `end` and `piece`
+  /// unchanged, when nothing is left.
+  /// Errors: BadRecord for a piece longer than kMaxRecordBytes: the next call first skips the rest of it. InputError,
+  /// with the line, when the file is corrupt.
   bool cut(PieceEnd& end, Piece& piece);
 
-  /// Steps over what is left of a piece that was too long.
+  /// Skips the rest of a piece that was too long.
   void finish(PieceEnd& end);
 
   /// The text of `piece` in UTF-8, valid as long as the piece.
-  /// Errors: BadRecord, with line and column, for NULs and what is no UTF-8.
+  /// Errors: BadRecord, with line and column, for NUL bytes and invalid UTF-8.
   std::string_view text_of(const Piece& piece);
 
-  /// The byte that is `ahead` bytes on; -1 behind the end. Errors: InputError.
+  /// The byte at `ahead` bytes from the current position; -1 past the end. Errors: InputError.
   int peek(size_t ahead = 0);
-  /// Steps over `count` bytes, which were peeked at.
+  /// Skips `count` bytes that were peeked at.
   void skip(size_t count);
-  /// Steps over blanks and line ends.
+  /// Skips blanks and line ends.
   void skip_space();
 
   const std::string& path() const { return path_; }
-  /// Where the next byte is.
+  /// The line of the next byte.
   int64_t line() const { return line_; }
   /// "file:line" of the next byte.
   std::string place() const;
-  /// "file:line:column" of byte `offset` of the text of `piece`, the last one that text_of gave.
+  /// "file:line:column" of byte `offset` of the text of `piece`, the last one returned by text_of.
   std::string place(const Piece& piece, size_t offset) const;
 
  private:
@@ -84,7 +84,7 @@ class TextInput {
   std::string path_;
   bool latin1_;
   std::vector<char> buffer_;
-  size_t begin_ = 0, end_ = 0;  // of what is held and not yet cut off
+  size_t begin_ = 0, end_ = 0;  // the buffered bytes that are not taken yet
   int64_t line_ = 1, column_ = 1;
   bool begun_ = false, too_long_ = false;
   std::string converted_;

@@ -13,15 +13,15 @@ class ZstdBytes : public ByteSource {
  public:
   explicit ZstdBytes(Bytes packed)
       : packed_(std::move(packed)), stream_(ZSTD_createDStream(), ZSTD_freeDStream), input_(ZSTD_DStreamInSize()) {
-    if (!stream_) throw MachineError("no memory to unpack zstd data.");
+    if (!stream_) throw MachineError("not enough memory to decompress zstd data.");
   }
 
   size_t read(char* to, size_t size) override {
     ZSTD_outBuffer output{to, size, 0};
     while (output.pos == 0) {
-      // What the library still holds comes without further input.
+      // Output buffered in the library needs no further input.
       if (held_.pos == held_.size && !holds_output_ && !refill()) {
-        if (within_frame_) throw BrokenBytes("the zstd data end too early: the file is cut off");
+        if (within_frame_) throw BrokenBytes("the zstd data end too early: the file is truncated");
         return 0;
       }
       size_t left = ZSTD_decompressStream(stream_.get(), &output, &held_);
@@ -42,18 +42,18 @@ class ZstdBytes : public ByteSource {
   [[noreturn]] void fail(size_t code) const {
     switch (ZSTD_getErrorCode(code)) {
       case ZSTD_error_memory_allocation:
-        throw MachineError("no memory to unpack zstd data.");
+        throw MachineError("not enough memory to decompress zstd data.");
       case ZSTD_error_prefix_unknown:
-        if (frames_ > 0) throw BrokenBytes("something that is no zstd data follows the end of the zstd data");
+        if (frames_ > 0) throw BrokenBytes("data that is not zstd follows the end of the zstd data");
         break;
       case ZSTD_error_checksum_wrong:
-        throw BrokenBytes("the zstd data are damaged: the checksum is another one");
+        throw BrokenBytes("the zstd data are corrupt: the checksum does not match");
       case ZSTD_error_frameParameter_windowTooLarge:
-        throw BrokenBytes("the zstd data need more than 128 MiB to unpack; pack them again without --long");
+        throw BrokenBytes("the zstd data need more than 128 MiB to decompress; compress them again without --long");
       default:
         break;
     }
-    throw BrokenBytes(std::string("the zstd data are damaged: ") + ZSTD_getErrorName(code));
+    throw BrokenBytes(std::string("the zstd data are corrupt: ") + ZSTD_getErrorName(code));
   }
 
   Bytes packed_;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes digits/: handwriting of a kind, in MNIST's four files. Each digit is drawn with straight strokes of our own,
-which lean, stretch and tremble in another way every time."""
+"""Writes digits/: synthetic handwriting in MNIST's four files. Each digit is drawn with straight strokes, which are
+slanted, stretched and jittered randomly."""
 
 import gzip
 import math
@@ -10,7 +10,7 @@ import struct
 from make_samples import Draw
 
 SIDE = 28  # pixels
-STROKES = {  # of each digit, on a field 2 wide and 4 high
+STROKES = {  # of each digit, on a grid 2 wide and 4 high
     0: [(0, 0, 2, 0), (2, 0, 2, 4), (2, 4, 0, 4), (0, 4, 0, 0)],
     1: [(0.3, 1, 1, 0), (1, 0, 1, 4)],
     2: [(0, 0.5, 1, 0), (1, 0, 2, 0.8), (2, 0.8, 0, 4), (0, 4, 2, 4)],
@@ -25,7 +25,7 @@ STROKES = {  # of each digit, on a field 2 wide and 4 high
 
 
 def distance(x, y, stroke):
-    """Of a point from a line between two points."""
+    """The distance of a point from a line segment."""
     x0, y0, x1, y1 = stroke
     dx, dy = x1 - x0, y1 - y0
     along = min(1, max(0, ((x - x0) * dx + (y - y0) * dy) / (dx * dx + dy * dy)))
@@ -33,7 +33,7 @@ def distance(x, y, stroke):
 
 
 def picture(draw, digit):
-    """Bytes of SIDE x SIDE pixels, 255 on the line."""
+    """An image of SIDE x SIDE bytes; pixels on a stroke are 255."""
     between = lambda low, high: low + (high - low) * draw.random()
     lean, wide, high = between(-0.35, 0.35), between(3.2, 5.2), between(4.2, 5.0)
     left, top, thick = SIDE / 2 - wide + between(-1.5, 1.5), SIDE / 2 - 2 * high + between(-1, 1), between(0.8, 1.5)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes play.txt, a play made here from sentences of our own by fixed rules: people on their way come to a ferry, and
-the FERRYMAN answers them in a manner of his own, in two lines that end with the river."""
+"""Writes play.txt, a play generated from our own sentences by fixed rules: travelers come to a ferry, and the FERRYMAN
+answers them in a distinctive style, in two lines that end with the river."""
 
 import pathlib
 
 from make_samples import Draw
 
-TRAVELERS = {  # and how they greet
+TRAVELERS = {  # and their greetings
     "BAKER": ["Good morning, master of the boat.", "Here I am again, flour on my sleeves."],
     "GARDENER": ["A mild day to you.", "My boots are full of earth, forgive me."],
     "CHILD": ["Hello! Is this your boat?", "I ran all the way from the hill."],
@@ -15,7 +15,7 @@ TRAVELERS = {  # and how they greet
 }
 CARGO = ["a basket of bread", "a box of young plants", "my father's clock", "two sleepy hens", "a letter for my sister",
          "a lantern without oil", "nothing but my coat", "a sack of apples"]
-QUESTIONS = {  # to the ferryman, and his answers' first halves
+QUESTIONS = {  # to the ferryman, and the first halves of his answers
     "How deep is the river here?": ["Deep enough for a moon and two stars", "My pole has never told me the same twice"],
     "What do I owe you for the crossing?": ["A song, if you have one", "One copper coin, or a true story"],
     "Will there be a storm tonight?": ["The swallows fly low", "The wind has not made up its mind"],
@@ -27,7 +27,7 @@ QUESTIONS = {  # to the ferryman, and his answers' first halves
     "Have you seen my brother pass?": ["Many brothers pass", "A man with your eyes sat where you sit"],
     "Is it true that the river sings?": ["Only to those who stop talking", "In spring it does, with the ice"],
 }
-TURNS = [  # his second halves
+TURNS = [  # the second halves of his answers
     "and the river keeps the rest.", "so sit down and mind the edge.", "and no oar can change it.",
     "as every ferryman will tell you.", "but the tide has the last word.", "so hold on to your hat.",
     "and I have learned not to ask.", "and so it will be tomorrow.",

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Writes the sample data: reports.txt and topics.txt, each a line `sentence@label`.
+"""Writes the sample data: reports.txt and topics.txt, with one `sentence@label` per line.
 
-All sentences are made here from words of our own by fixed rules, so the files can be made again at any time:
+All sentences are generated from our own words by fixed rules, so the files can be regenerated at any time:
 
-reports.txt  Is the news better, worse or the same? The answer takes two words: more sales are better, more leaks are
-             worse, fewer leaks are better. A side remark ("while the wind rose") says nothing about the news.
-topics.txt   Other sentences of the same kind, another question: is it about a shop, a ship or a garden?
+reports.txt  Is the news better, worse or the same? The answer depends on two words: more sales are better, more leaks
+             are worse, fewer leaks are better. A side remark ("while the wind rose") is irrelevant.
+topics.txt   Other sentences of the same kind, with another question: is it about a shop, a ship or a garden?
 """
 
 import pathlib
 import random
 
-# kind of place: (places, things one wants more of, things one wants less of)
+# kind of place: (places, things to have more of, things to have less of)
 PLACES = {
     "shop": (
         ["the bakery", "the bookshop", "the corner shop", "the market stall", "the tailor", "the toy store"],
@@ -49,7 +49,7 @@ FORMS = [
 
 
 class Draw:
-    """Draws that are the same with every version of Python."""
+    """Random draws that are the same in every version of Python."""
 
     def __init__(self, seed):
         self.random = random.Random(seed).random
@@ -65,7 +65,7 @@ class Draw:
 
 
 def report(draw, kind, news):
-    """A sentence about a `kind` of place that brings `news`: better, worse or same."""
+    """A sentence about a `kind` of place with the given `news`: better, worse or same."""
     places, wanted, unwanted = PLACES[kind]
     is_wanted = draw.random() < 0.8
     if news == "same":
@@ -84,7 +84,7 @@ def report(draw, kind, news):
 
 def samples(seed, count, label_of):
     draw = Draw(seed)
-    lines = {}  # no sentence twice
+    lines = {}  # no duplicate sentences
     while len(lines) < count:
         kind = draw.one_of(["garden", "shop", "ship"], [47, 30, 23])
         news = draw.one_of(["same", "better", "worse"], [47, 30, 23])

@@ -48,7 +48,7 @@ void AddedTokens::split(const ByteTrie* trie, Pieces& pieces) const {
   pieces.list = std::move(result);
 }
 
-/// Leftmost first, then the longest.
+/// The leftmost token; of several, the longest.
 std::optional<AddedTokens::Found> AddedTokens::find(const ByteTrie& trie, std::string_view text, size_t from) const {
   Found found{0, 0, -1};
   for (size_t at = from; at < text.size() && found.id < 0; ++at) {
@@ -59,7 +59,7 @@ std::optional<AddedTokens::Found> AddedTokens::find(const ByteTrie& trie, std::s
 
 void AddedTokens::split_piece(const ByteTrie& trie, std::string_view text, uint32_t start,
                               std::vector<Piece>& result) const {
-  size_t rest = 0;  // what lies before it is in pieces already
+  size_t rest = 0;  // the text before it is already in pieces
   auto push = [&](size_t begin, size_t end, int32_t id) {
     if (begin < end) result.push_back({static_cast<uint32_t>(start + begin), static_cast<uint32_t>(start + end), id});
   };

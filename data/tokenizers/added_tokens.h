@@ -1,4 +1,4 @@
-// Tokens that are found in a text as they stand, before the model sees it.
+// Added tokens: matched verbatim in a text before the model tokenizes it.
 #pragma once
 
 #include <cstdint>
@@ -20,32 +20,32 @@ namespace trainer::data {
 /// An entry of `added_tokens`.
 struct AddedToken {
   std::string content;
-  bool single_word = false;  ///< not inside of a word
-  bool lstrip = false;       ///< takes the white space before it
-  bool rstrip = false;       ///< takes the white space behind it
-  bool normalized = true;    ///< found in the normalised text, not in the original
-  bool special = false;      ///< left out by decoding
+  bool single_word = false;  ///< not inside a word
+  bool lstrip = false;       ///< includes the white space before it
+  bool rstrip = false;       ///< includes the white space after it
+  bool normalized = true;    ///< matched in the normalized text, not in the original
+  bool special = false;      ///< omitted by decoding
   bool operator==(const AddedToken&) const = default;
 };
 
 /// The added tokens of a tokenizer.
 class AddedTokens {
  public:
-  /// Adds tokens in this order: with the model's id where it has the piece, else with the next free one.
+  /// Adds tokens in this order: with the model's id if it has the piece, else with the next free id.
   void add(const std::vector<AddedToken>& tokens, const TokenModel& model);
 
-  /// Gets ready to find them; to be called once, after the last add().
+  /// Builds the matchers; to be called once, after the last add().
   void prepare(const Normalizer* normalizer);
 
-  /// Splits the original text at those that are not normalised.
+  /// Splits the original text at the tokens that are not normalized.
   void split_original(Pieces& pieces) const { split(original_.get(), pieces); }
-  /// Splits normalised text at those that are.
+  /// Splits normalized text at the tokens that are normalized.
   void split_normalized(Pieces& pieces) const { split(normalized_.get(), pieces); }
 
   std::optional<int32_t> id_of(std::string_view content) const;
-  /// Null when `id` is none of them.
+  /// Null when `id` isn't an added token.
   const AddedToken* token_of(int32_t id) const;
-  /// What stands for `id` in decoding; null when it is none of them.
+  /// The text of `id` in decoding; null when it isn't an added token.
   const std::string* text_of(int32_t id) const;
   bool is_special(std::string_view content) const { return specials_.contains(content); }
   /// The largest id; -1 without tokens.
@@ -61,13 +61,13 @@ class AddedTokens {
   void split_piece(const ByteTrie& trie, std::string_view text, uint32_t start, std::vector<Piece>& result) const;
 
   std::map<int32_t, AddedToken> tokens_;
-  std::map<int32_t, std::string> texts_;  // normalised, where that differs
+  std::map<int32_t, std::string> texts_;  // normalized, where that differs
   std::map<std::string, int32_t, std::less<>> ids_;
   std::set<std::string, std::less<>> specials_;
-  std::unique_ptr<ByteTrie> original_, normalized_;  // null: nothing to find
+  std::unique_ptr<ByteTrie> original_, normalized_;  // null: nothing to match
 };
 
-/// Makes the token that an object of `added_tokens` or `added_tokens_decoder` describes.
+/// Reads an entry of `added_tokens` or `added_tokens_decoder`.
 AddedToken read_added_token(const JsonView& view);
 
 }  // namespace trainer::data

@@ -12,11 +12,11 @@
 namespace trainer::data {
 namespace {
 
-constexpr size_t kBlock = 256;  // the builder allocates units in whole blocks, so that `base ^ byte` stays inside
+constexpr size_t kBlock = 256;  // the builder allocates units in whole blocks, so that `base ^ byte` is in bounds
 constexpr size_t kMaxTrieBytes = 8u << 20;  // the NFKC table takes 0.3 MB
 constexpr size_t kMaxReplacement = 1024;    // bytes; NFKC's longest takes 33
-constexpr int kMaxDepth = 128;              // bytes of a character sequence that is replaced
-constexpr int kMaxMatches = 32;             // SentencePiece's buffer for the prefixes of one sequence that have rules
+constexpr int kMaxDepth = 128;              // bytes of a replaced character sequence
+constexpr int kMaxMatches = 32;             // SentencePiece's buffer for the matching prefixes of one sequence
 
 uint32_t little_endian(std::string_view bytes) {
   uint32_t value = 0;
@@ -29,11 +29,11 @@ struct Unit {
   uint32_t bits;
   bool has_value() const { return bits >> 8 & 1; }
   uint32_t offset() const { return (bits >> 10) << ((bits & 0x200) >> 6); }
-  uint32_t label() const { return bits & 0x800000FF; }  // bit 31 marks a value, which no byte equals
+  uint32_t label() const { return bits & 0x800000FF; }  // bit 31 marks a value, which never equals a byte
   uint32_t value() const { return bits & 0x7FFFFFFF; }
 };
 
-/// Walks over every path from the root, each node once.
+/// Walks all paths from the root, visiting each node once.
 class TrieWalk {
  public:
   TrieWalk(std::string_view trie, std::string_view replacements)
@@ -46,15 +46,15 @@ class TrieWalk {
  private:
   static constexpr int kUnseen = -1, kOnPath = -2;
 
-  /// The most values on one path from `node` downwards.
+  /// The maximum number of values on a path from `node` downward.
   int visit(uint32_t node, int depth) {
     if (matches_[node] >= 0) return matches_[node];
-    if (matches_[node] == kOnPath) throw Malformed{"its normalisation table runs in a circle"};
-    if (depth > kMaxDepth) throw Malformed{"its normalisation table is nested too deeply"};
+    if (matches_[node] == kOnPath) throw Malformed{"its normalization table has a cycle"};
+    if (depth > kMaxDepth) throw Malformed{"its normalization table is nested too deeply"};
     matches_[node] = kOnPath;
     Unit unit = units_[node];
     size_t base = node ^ unit.offset();
-    if ((base | (kBlock - 1)) >= units_.size()) throw Malformed{"its normalisation table points outside itself"};
+    if ((base | (kBlock - 1)) >= units_.size()) throw Malformed{"its normalization table points out of bounds"};
     int below = 0;
     for (uint32_t byte = 0; byte < kBlock; ++byte) {
       auto child = static_cast<uint32_t>(base ^ byte);
@@ -62,15 +62,17 @@ class TrieWalk {
     }
     if (unit.has_value()) check_replacement(units_[base].value());
     int matches = below + (unit.has_value() ? 1 : 0);
-    if (matches > kMaxMatches) throw Malformed{"its normalisation table has too many nested rules"};
+    if (matches > kMaxMatches) throw Malformed{"its normalization table has too many nested rules"};
     return matches_[node] = matches;
   }
 
   void check_replacement(uint32_t start) const {
-    if (start >= replacements_.size()) throw Malformed{"its normalisation table has a rule without a replacement"};
+    if (start >= replacements_.size()) throw Malformed{"its normalization table has a rule without a replacement"};
     size_t length = replacements_.find('\0', start) - start;
-    if (length > kMaxReplacement) throw Malformed{fmt::format("it replaces a character by {} bytes", length)};
-    if (!is_utf8(replacements_.substr(start, length))) throw Malformed{"it replaces a character by invalid UTF-8"};
+    if (length > kMaxReplacement)
+      throw Malformed{fmt::format("its normalization table replaces a character by {} bytes", length)};
+    if (!is_utf8(replacements_.substr(start, length)))
+      throw Malformed{"its normalization table replaces a character by invalid UTF-8"};
   }
 
   std::vector<Unit> units_;
@@ -81,15 +83,15 @@ class TrieWalk {
 }  // namespace
 
 void check_charsmap(std::string_view charsmap) {
-  if (charsmap.size() <= 4) throw Malformed{"its normalisation table is cut off"};
+  if (charsmap.size() <= 4) throw Malformed{"its normalization table is truncated"};
   size_t trie_size = little_endian(charsmap);
   charsmap.remove_prefix(4);
-  if (trie_size >= charsmap.size()) throw Malformed{"its normalisation table is cut off"};
+  if (trie_size >= charsmap.size()) throw Malformed{"its normalization table is truncated"};
   if (trie_size == 0 || trie_size % (4 * kBlock) != 0 || trie_size > kMaxTrieBytes) {
-    throw Malformed{fmt::format("its normalisation table has an impossible size of {} bytes", trie_size)};
+    throw Malformed{fmt::format("its normalization table has an invalid size of {} bytes", trie_size)};
   }
   std::string_view replacements = charsmap.substr(trie_size);
-  if (replacements.back() != '\0') throw Malformed{"the last replacement of its normalisation table has no end"};
+  if (replacements.back() != '\0') throw Malformed{"the last replacement of its normalization table is not terminated"};
   TrieWalk(charsmap.substr(0, trie_size), replacements).check();
 }
 

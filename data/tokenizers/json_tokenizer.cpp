@@ -84,7 +84,7 @@ class JsonTokenizer : public Tokenizer {
   const ChatTemplates& chat_templates() const override { return settings_.chat_templates; }
 
  private:
-  /// Tokens that only tokenizer_config.json knows come behind all others, as transformers adds them.
+  /// Adds the tokens that are only in tokenizer_config.json after all others, as transformers does.
   void add_configured_tokens() {
     std::vector<AddedToken> missing;
     for (const auto& [id, token] : settings_.added) {
@@ -136,7 +136,7 @@ class JsonTokenizer : public Tokenizer {
     return tokens;
   }
 
-  /// The pieces for the model, and added tokens.
+  /// Splits a text into pieces for the model and added tokens.
   Pieces cut(std::string_view text, bool offsets) const {
     Pieces pieces{AlignedText(text, 0, offsets || needs_origins_), {}};
     if (text.empty()) return pieces;
@@ -162,7 +162,7 @@ class JsonTokenizer : public Tokenizer {
     std::erase_if(pieces.list, [](const Piece& piece) { return piece.begin == piece.end; });
   }
 
-  /// Where a token of a piece lies in the original text.
+  /// The position of a piece's token in the original text.
   PlacedToken place(const Pieces& pieces, const Piece& piece, const Token& token) const {
     size_t begin = piece.begin + token.begin, end = piece.begin + token.end;
     Origin origin = begin < end ? pieces.text.origin(begin, end) : Origin{0, 0};

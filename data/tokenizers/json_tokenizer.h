@@ -1,5 +1,5 @@
-// The tokenizers of Hugging Face's library `tokenizers`: a normaliser, a pre-tokenizer, a model, a post-processor and a
-// decoder, each of several kinds.
+// The tokenizers of Hugging Face's library `tokenizers`: a normalizer, a pre-tokenizer, a model, a post-processor and a
+// decoder, each of several types.
 #pragma once
 
 #include <filesystem>
@@ -13,11 +13,11 @@
 
 namespace trainer::data {
 
-/// Opens a tokenizer.json with the JSON files beside it. Gives the ids, offsets and texts of `tokenizers`.
-/// Errors: InputError with the path of all that is wrong in it.
+/// Opens a tokenizer.json with the JSON files next to it. Gives the same ids, offsets and texts as `tokenizers`.
+/// Errors: InputError with the path of each problem.
 std::unique_ptr<Tokenizer> open_tokenizer_json(const std::filesystem::path& file);
 
-/// Opens the vocabulary files `vocab.json` and `merges.txt`, or `vocab.txt`, with the JSON files beside them.
+/// Opens the vocabulary files `vocab.json` and `merges.txt`, or `vocab.txt`, with the JSON files next to them.
 /// Errors: InputError.
 std::unique_ptr<Tokenizer> open_vocab_files(const std::filesystem::path& vocab_file);
 

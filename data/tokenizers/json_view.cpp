@@ -19,7 +19,7 @@ void JsonProblems::add(const std::string& path, const std::string& problem) {
 void JsonProblems::throw_if_any(const std::string& file) const {
   if (count_ == 0) return;
   std::string more = count_ > kShown ? fmt::format("\nand {} more.", count_ - kShown) : "";
-  throw InputError("{}: this tokenizer cannot be used.\n{}{}", file, fmt::join(lines_, "\n"), more);
+  throw InputError("{}: not a usable tokenizer.\n{}{}", file, fmt::join(lines_, "\n"), more);
 }
 
 JsonView JsonView::at(std::string_view key) const {
@@ -48,7 +48,7 @@ std::vector<JsonView> JsonView::items() const {
 std::string JsonView::text(std::optional<std::string> fallback) const {
   if (is_null() && fallback) return *fallback;
   if (value_->is_string()) return value_->get<std::string>();
-  expected("a text");
+  expected("a string");
   return "";
 }
 
@@ -64,7 +64,7 @@ int64_t JsonView::integer(int64_t least, int64_t most, std::optional<int64_t> fa
   bool fits = value_->is_number_unsigned() ? value_->get<uint64_t>() <= static_cast<uint64_t>(most)
                                            : value_->is_number_integer();
   if (fits && value_->get<int64_t>() >= least && value_->get<int64_t>() <= most) return value_->get<int64_t>();
-  expected(fmt::format("a whole number from {} to {}", least, most));
+  expected(fmt::format("an integer from {} to {}", least, most));
   return least;
 }
 
@@ -80,15 +80,15 @@ char32_t JsonView::character() const {
     Char first = char_at(given, 0);
     if (first.length == given.size()) return first.code;
   }
-  if (is_text()) problem(fmt::format("one character is expected, but it is \"{}\"", given));
+  if (is_text()) problem(fmt::format("expected one character, found \"{}\"", given));
   return U' ';
 }
 
 void JsonView::expected(std::string_view what) const {
   if (is_null()) {
-    problem(fmt::format("it is missing; {} is expected", what));
+    problem(fmt::format("missing; expected {}", what));
   } else {
-    problem(fmt::format("{} is expected, but it is a {}", what, value_->type_name()));
+    problem(fmt::format("expected {}, found type {}", what, value_->type_name()));
   }
 }
 

@@ -1,4 +1,4 @@
-// A value in a JSON file that a user brought, and all that is wrong with it.
+// Typed access to a JSON file provided by the user, with a list of its problems.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace trainer::data {
 
-/// What is wrong with a JSON file, each with the path of the value.
+/// The problems of a JSON file, each with the path of the value.
 class JsonProblems {
  public:
   void add(const std::string& path, const std::string& problem);
   bool empty() const { return count_ == 0; }
-  /// Errors: InputError that names `file` and the first problems, when there are any.
+  /// Errors: InputError that names `file` and the first problems, if there are any.
   void throw_if_any(const std::string& file) const;
 
  private:
@@ -27,12 +27,12 @@ class JsonProblems {
   size_t count_ = 0;
 };
 
-/// A view of one value. A getter that does not find what it wants notes a problem and returns some value of the type.
+/// A view of one value. A getter that finds another type records a problem and returns a placeholder of its type.
 class JsonView {
  public:
   JsonView(const nlohmann::json& value, JsonProblems& problems) : value_(&value), problems_(&problems) {}
 
-  /// The member `key`; a null value when there is none.
+  /// The member `key`; a null value when it is missing.
   JsonView at(std::string_view key) const;
   /// The members of a list; none of a null value.
   std::vector<JsonView> items() const;
@@ -41,15 +41,15 @@ class JsonView {
   bool is_list() const { return value_->is_array(); }
   bool is_object() const { return value_->is_object(); }
 
-  // With a fallback for a missing or null value; without, it is needed.
+  // With a fallback for a missing or null value; without one, the value is required.
   std::string text(std::optional<std::string> fallback = {}) const;
   bool flag(std::optional<bool> fallback = {}) const;
   int64_t integer(int64_t least, int64_t most, std::optional<int64_t> fallback = {}) const;
   double number() const;
-  /// A text of one character.
+  /// A string of one character.
   char32_t character() const;
 
-  /// The value of the text in `choices`; nothing, noted as a problem, when it is not there.
+  /// The choice named by the string; nothing, recorded as a problem, when it isn't in `choices`.
   template <class T>
   std::optional<T> choice(std::initializer_list<std::pair<std::string_view, T>> choices) const {
     std::string given = text();
@@ -63,7 +63,7 @@ class JsonView {
   }
 
   void problem(const std::string& what) const { problems_->add(path_, what); }
-  /// Whether the file has had no problem so far.
+  /// Whether the file has no problems so far.
   bool is_clean() const { return problems_->empty(); }
   const nlohmann::json& value() const { return *value_; }
   const std::string& path() const { return path_; }

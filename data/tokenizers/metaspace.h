@@ -1,4 +1,4 @@
-// Options of the stage Metaspace, which is a pre-tokenizer and a decoder.
+// Options of Metaspace, which is a pre-tokenizer and a decoder.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace trainer::data {
 
-/// Which pieces get a space in front: each, the one at the start of the text, or none.
+/// Which pieces get a leading space: all, the one at the start of the text, or none.
 enum class PrependScheme { kAlways, kFirst, kNever };
 
 struct MetaspaceOptions {
@@ -16,7 +16,7 @@ struct MetaspaceOptions {
   bool split = true;
 };
 
-/// What cannot be read is noted in `view`'s problems. Older files say `add_prefix_space` for the scheme.
+/// Problems are recorded in `view`. Older files have `add_prefix_space` instead of the scheme.
 MetaspaceOptions read_metaspace_options(const JsonView& view);
 
 }  // namespace trainer::data

@@ -18,7 +18,7 @@ constexpr int64_t kMaxTokenId = 1 << 24;  // ids are rows of an embedding
 VocabList read_vocab(const JsonView& view, int64_t& largest_id) {
   VocabList vocab;
   if (!view.is_object()) {
-    view.problem("an object of ids by piece is expected");
+    view.problem("expected an object that maps pieces to ids");
     return vocab;
   }
   vocab.reserve(view.value().size());
@@ -28,8 +28,7 @@ VocabList read_vocab(const JsonView& view, int64_t& largest_id) {
       vocab.emplace_back(piece, id.get<int64_t>());
       largest_id = std::max(largest_id, vocab.back().second);
     } else {
-      view.problem(
-          fmt::format("\"{}\" has the id {}; one from 0 to {} is expected", piece, id.dump(), kMaxTokenId - 1));
+      view.problem(fmt::format("\"{}\" has the id {}; expected an id from 0 to {}", piece, id.dump(), kMaxTokenId - 1));
     }
   }
   return vocab;
@@ -49,7 +48,7 @@ std::pair<std::string, std::string> read_merge(const json& merge, bool& good) {
 std::vector<std::pair<std::string, std::string>> read_merges(const JsonView& view) {
   std::vector<std::pair<std::string, std::string>> merges;
   if (!view.is_list()) {
-    view.problem("a list of merges is expected");
+    view.problem("expected a list of merges");
     return merges;
   }
   merges.reserve(view.value().size());
@@ -75,14 +74,14 @@ ReadTokenModel read_bpe(const JsonView& view) {
   options.ignore_merges = view.at("ignore_merges").flag(false);
   JsonView dropout = view.at("dropout");
   if (!dropout.is_null() && dropout.number() != 0) {
-    dropout.problem("dropout of merges makes other ids each time, which is not supported; set it to null");
+    dropout.problem("BPE dropout gives random ids, which is not supported; set it to null");
   }
   if (view.is_clean()) result.model = make_bpe(std::move(options));
   return result;
 }
 
-/// A score as `tokenizers` reads it: all digits as one number, divided by a power of ten, which rounds twice. Paths of
-/// almost equal scores (a long run of one letter) are decided by that.
+/// A score as `tokenizers` parses it: all digits as one number, divided by a power of ten, which rounds twice. This
+/// decides between paths of almost equal scores (a long run of one letter).
 double as_library_reads(double score) {
   char text[32];
   const char* end = std::to_chars(text, text + sizeof text, std::abs(score), std::chars_format::scientific).ptr;
@@ -110,7 +109,7 @@ ReadTokenModel read_unigram(const JsonView& view) {
   UnigramOptions options;
   JsonView vocab = view.at("vocab");
   if (!vocab.is_list()) {
-    vocab.problem("a list of pieces with scores is expected");
+    vocab.problem("expected a list of pieces with scores");
     return result;
   }
   options.pieces.reserve(vocab.value().size());
@@ -123,7 +122,7 @@ ReadTokenModel read_unigram(const JsonView& view) {
     }
   }
   auto pieces = static_cast<int64_t>(options.pieces.size());
-  if (pieces > kMaxTokenId) vocab.problem(fmt::format("it has {} pieces; {} are read", pieces, kMaxTokenId));
+  if (pieces > kMaxTokenId) vocab.problem(fmt::format("{} pieces; at most {} are supported", pieces, kMaxTokenId));
   if (JsonView unk = view.at("unk_id"); !unk.is_null()) {
     options.unk_id = unk.integer(0, std::max<int64_t>(pieces - 1, 0));
     if (pieces > 0) result.unk_token = options.pieces[static_cast<size_t>(*options.unk_id)].first;
@@ -156,7 +155,7 @@ ReadTokenModel read_word_level(const JsonView& view) {
 
 using TokenModelReader = ReadTokenModel (*)(const JsonView&);
 
-/// Older files do not say the type.
+/// Guesses the type, which older files don't contain.
 TokenModelReader guess(const JsonView& view) {
   if (!view.at("merges").is_null()) return read_bpe;
   if (view.at("vocab").is_list()) return read_unigram;
@@ -167,7 +166,7 @@ TokenModelReader guess(const JsonView& view) {
 
 ReadTokenModel read_token_model(const JsonView& view) {
   if (!view.is_object()) {
-    view.problem("an object is expected");
+    view.problem("expected an object");
     return {};
   }
   if (view.at("type").is_null()) return guess(view)(view);

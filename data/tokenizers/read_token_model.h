@@ -9,15 +9,15 @@
 
 namespace trainer::data {
 
-/// A model and what it does not tell of itself.
+/// A model and the values that TokenModel doesn't provide.
 struct ReadTokenModel {
   std::unique_ptr<TokenModel> model;  ///< null when there were problems
   int64_t largest_id = -1;
   std::string unk_token;  ///< "" when it has none
 };
 
-/// Makes the model that `view` describes; what cannot be read is noted there.
-/// Errors: InputError for a vocabulary that contradicts itself.
+/// Makes the model that `view` describes; problems are recorded in `view`.
+/// Errors: InputError for an inconsistent vocabulary.
 ReadTokenModel read_token_model(const JsonView& view);
 
 }  // namespace trainer::data

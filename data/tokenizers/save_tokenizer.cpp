@@ -17,7 +17,7 @@ bool has_file(const std::vector<TokenizerFile>& files, std::string_view name) {
   return std::any_of(files.begin(), files.end(), [&](const TokenizerFile& file) { return file.name == name; });
 }
 
-/// The file of that name, which is added when there is none.
+/// The file called `name`, which is added when there is none.
 TokenizerFile& file_named(std::vector<TokenizerFile>& files, const char* name) {
   auto found = std::find_if(files.begin(), files.end(), [&](const TokenizerFile& file) { return file.name == name; });
   if (found != files.end()) return *found;
@@ -33,12 +33,12 @@ std::string class_in(const ordered_json& config) {
   return found != config.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-/// transformers 5 builds the stages of these classes itself, whatever tokenizer.json says.
+/// For these classes, transformers 5 ignores tokenizer.json and builds the stages itself.
 bool ignores_tokenizer_json(const std::string& tokenizer_class) {
   return tokenizer_class.starts_with("Llama") || tokenizer_class.starts_with("T5");
 }
 
-/// The class that reads tokenizer.json as it stands. What the class before it implied is written out.
+/// Sets the class that reads tokenizer.json as it is, and writes out the settings that the old class implied.
 void name_plain_class(ordered_json& config, const Tokenizer& tokenizer) {
   if (class_in(config).starts_with("Llama")) set_default(config, "padding_side", "left");
   config["tokenizer_class"] = "PreTrainedTokenizerFast";
@@ -51,13 +51,13 @@ void name_plain_class(ordered_json& config, const Tokenizer& tokenizer) {
   for (const auto& [key, id] : roles) {
     if (id >= 0) set_default(config, key, tokenizer.piece_of(id));
   }
-  const std::vector<int32_t> around = tokenizer.encode("");  // where one of the two is there, the other counts as false
+  const std::vector<int32_t> around = tokenizer.encode("");  // set both keys: a missing one counts as false
   const bool bos = !around.empty() && around.front() == tokenizer.bos_id();
   set_default(config, "add_bos_token", bos);
   set_default(config, "add_eos_token", around.size() > (bos ? 1u : 0u));
 }
 
-/// One template as a text, several as [{"name", "template"}].
+/// One template as a string, several as [{"name", "template"}].
 ordered_json templates_in_config(const ChatTemplates& templates) {
   if (templates.size() == 1 && templates.contains("default")) return templates.at("default");
   ordered_json list = ordered_json::array();
@@ -78,7 +78,7 @@ std::vector<TokenizerFile> files_for_readers(const Tokenizer& tokenizer, const s
   TokenizerFile& config_file = file_named(files, "tokenizer_config.json");
   ordered_json config = ordered_json::object();
   if (!config_file.content.empty()) {
-    parse_json(config_file.content, config_file.name);  // errors as everywhere
+    parse_json(config_file.content, config_file.name);  // for its error messages
     config = ordered_json::parse(config_file.content);
   }
   const ordered_json before = config;
@@ -86,8 +86,8 @@ std::vector<TokenizerFile> files_for_readers(const Tokenizer& tokenizer, const s
   if (!made.empty() || given) name_plain_class(config, tokenizer);
   if (!templates.empty()) config["chat_template"] = templates_in_config(templates);
   if (config != before) config_file.content = config.dump(2) + "\n";
-  if (config_file.content.empty()) files.pop_back();  // nothing to say
-  for (TokenizerFile& file : files) {                 // beats tokenizer_config.json
+  if (config_file.content.empty()) files.pop_back();  // no settings
+  for (TokenizerFile& file : files) {                 // takes precedence over tokenizer_config.json
     if (file.name == "chat_template.jinja") file.content = templates["default"];
   }
   return files;

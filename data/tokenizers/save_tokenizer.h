@@ -1,4 +1,4 @@
-// A tokenizer's files for those who read a saved model.
+// Saves a tokenizer's files with a model.
 #pragma once
 
 #include <filesystem>
@@ -14,11 +14,11 @@ struct TokenizerFile {
   std::string name, content;
 };
 
-/// The tokenizer's files, with what transformers needs to give the same ids and texts: its tokenizer_json(), and
-/// `chat_template` (the tokenizer's own where "") in tokenizer_config.json. Errors: InputError, MachineError.
+/// The tokenizer's files, extended so that transformers gives the same ids and texts: its tokenizer_json(), and
+/// `chat_template` (the tokenizer's own if "") in tokenizer_config.json. Errors: InputError, MachineError.
 std::vector<TokenizerFile> files_for_readers(const Tokenizer& tokenizer, const std::string& chat_template);
 
-/// Writes them into a folder that exists. Errors: as above.
+/// Writes these files into an existing folder. Errors: as above.
 void save_tokenizer(const Tokenizer& tokenizer, const std::string& chat_template, const std::filesystem::path& folder);
 
 }  // namespace trainer::data

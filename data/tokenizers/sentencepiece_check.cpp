@@ -15,17 +15,17 @@ namespace trainer::data {
 namespace {
 
 constexpr size_t kMaxPieces = 4'000'000;
-constexpr size_t kMaxPieceBytes = 512;    // its trie is built by recursion over the bytes of a piece
-constexpr size_t kMaxNestedSymbols = 32;  // user-defined pieces that are prefixes of one another; its buffer holds 64
+constexpr size_t kMaxPieceBytes = 512;    // the library builds its trie by recursion over the bytes of a piece
+constexpr size_t kMaxNestedSymbols = 32;  // of prefixes among user-defined pieces; the library's buffer holds 64
 constexpr size_t kMaxSelfTestBytes = 1 << 20;
 
 using SentencePiece = SentencePieceModel::Piece;
 
-/// What is wrong with a piece; "" when nothing is.
+/// The fault of a piece; "" when it is valid.
 std::string fault(const SentencePiece& piece) {
   if (piece.text.empty()) return "is empty";
   if (piece.text.size() > kMaxPieceBytes) {
-    return fmt::format("has {} bytes (at most {} are read)", piece.text.size(), kMaxPieceBytes);
+    return fmt::format("has {} bytes (at most {} are supported)", piece.text.size(), kMaxPieceBytes);
   }
   if (!is_utf8(piece.text)) return "is not UTF-8";
   if (piece.text.find('\0') != std::string_view::npos) return "contains a NUL byte";
@@ -36,14 +36,15 @@ std::string fault(const SentencePiece& piece) {
   return "";
 }
 
-/// Refuses long chains of user-defined symbols that are prefixes of each other.
+/// Rejects long chains of user-defined symbols that are prefixes of each other.
 void check_nesting(std::vector<std::string_view> symbols) {
   std::sort(symbols.begin(), symbols.end());
-  std::vector<std::string_view> prefixes;  // of the symbol at hand, each a prefix of the next
+  std::vector<std::string_view> prefixes;  // of the current symbol, each a prefix of the next
   for (std::string_view symbol : symbols) {
     while (!prefixes.empty() && !symbol.starts_with(prefixes.back())) prefixes.pop_back();
     prefixes.push_back(symbol);
-    if (prefixes.size() > kMaxNestedSymbols) throw Malformed{"it has too many user-defined symbols that begin alike"};
+    if (prefixes.size() > kMaxNestedSymbols)
+      throw Malformed{"it has too many user-defined symbols that are prefixes of each other"};
   }
 }
 
@@ -97,7 +98,7 @@ void check_sentencepiece_model(std::string_view model, const std::string& path) 
   try {
     ModelCheck().run(model);
   } catch (const Malformed& problem) {
-    throw InputError("{}: not a usable SentencePiece model: {}.\nCopy the file again from where it came from.", path,
+    throw InputError("{}: not a usable SentencePiece model: {}.\nCopy the file again from its source.", path,
                      problem.why);
   }
 }

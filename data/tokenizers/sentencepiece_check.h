@@ -1,4 +1,4 @@
-// Looks at a SentencePiece model before the library does, which crashes on hostile ones.
+// Validates a SentencePiece model before the library loads it: the library crashes on malformed models.
 #pragma once
 
 #include <string>

@@ -16,13 +16,13 @@ using SentencePiece = SentencePieceModel::Piece;
 
 constexpr const char* kMark = "\u2581";  // SentencePiece's visible space
 
-/// The text of a piece's row: an added token may have taken its place.
+/// The text of an id: the piece's, or that of the added token that replaces it.
 std::string text_at(size_t id, const SentencePieceModel& model, const SentencePieceSetup& setup) {
   auto added = setup.special.find(static_cast<int32_t>(id));
   return added != setup.special.end() ? added->second.content : std::string(model.pieces[id].text);
 }
 
-/// Ids of the pieces that merging may pass through.
+/// The pieces that can be intermediate results of merges, with their ids.
 std::unordered_map<std::string_view, size_t> normal_pieces(const SentencePieceModel& model) {
   std::unordered_map<std::string_view, size_t> ids;
   for (size_t id = 0; id < model.pieces.size(); ++id) {
@@ -31,8 +31,9 @@ std::unordered_map<std::string_view, size_t> normal_pieces(const SentencePieceMo
   return ids;
 }
 
-/// SentencePiece joins the neighbors whose piece has the best score, the leftmost of equals; here each pair has a rank
-/// of its own. Of equal scores, pairs with the longer left part come first: they grow a run from its left end.
+/// SentencePiece merges the neighbors whose piece has the best score, the leftmost of equal ones; in tokenizer.json
+/// each pair has a separate rank. Of equal scores, pairs with the longer left part come first: they grow a run from its
+/// left end.
 ordered_json merges_of(const SentencePieceModel& model) {
   const auto ids = normal_pieces(model);
   struct Merge {
@@ -43,7 +44,7 @@ ordered_json merges_of(const SentencePieceModel& model) {
   for (const SentencePiece& piece : model.pieces) {
     if (piece.type != PieceType::kNormal || piece.text.find(' ') != std::string_view::npos) continue;
     for (size_t at = 1; at < piece.text.size(); ++at) {
-      if ((static_cast<uint8_t>(piece.text[at]) & 0xC0) == 0x80) continue;  // within a character
+      if ((static_cast<uint8_t>(piece.text[at]) & 0xC0) == 0x80) continue;  // inside a character
       std::string_view left = piece.text.substr(0, at), right = piece.text.substr(at);
       if (ids.contains(left) && ids.contains(right)) merges.push_back({piece.score, left, right});
     }
@@ -76,7 +77,7 @@ std::string unknown_text(const SentencePieceModel& model, const SentencePieceSet
 }
 
 ordered_json bpe(const SentencePieceModel& model, const SentencePieceSetup& setup) {
-  ordered_json::object_t vocab;  // filled as the list it is: its [] searches from the front
+  ordered_json::object_t vocab;  // emplace_back, because [] searches linearly
   for (size_t id = 0; id < model.pieces.size(); ++id) vocab.emplace_back(text_at(id, model, setup), id);
   return {{"type", "BPE"},
           {"dropout", nullptr},
@@ -85,14 +86,14 @@ ordered_json bpe(const SentencePieceModel& model, const SentencePieceSetup& setu
           {"end_of_word_suffix", nullptr},
           {"fuse_unk", true},
           {"byte_fallback", model.byte_fallback},
-          {"ignore_merges", !symbols_of(model, setup).empty()},  // a symbol is a word of its own: see apart
+          {"ignore_merges", !symbols_of(model, setup).empty()},  // a symbol is a separate word: see apart()
           {"vocab", vocab},
           {"merges", merges_of(model)}};
 }
 
-/// A symbol's score, by which SentencePiece prefers it to anything else.
+/// The score of a symbol: higher than any other, so that SentencePiece prefers it.
 double symbol_score(const SentencePiece& symbol, const SentencePieceModel& model) {
-  float best = FLT_MIN;  // as there
+  float best = FLT_MIN;  // as in SentencePiece
   for (const SentencePiece& piece : model.pieces) {
     if (piece.type == PieceType::kNormal) best = std::max(best, piece.score);
   }
@@ -142,7 +143,7 @@ ordered_json metaspace(const char* replacement, const char* scheme) {
   return {{"type", "Metaspace"}, {"replacement", replacement}, {"prepend_scheme", scheme}, {"split", false}};
 }
 
-/// Symbols stay whole, and nothing merges with them.
+/// Isolates symbols: they stay whole, and nothing merges with them.
 ordered_json apart(const std::vector<std::string_view>& symbols) {
   std::string pattern;
   for (std::string_view symbol : symbols) {
@@ -155,8 +156,8 @@ ordered_json apart(const std::vector<std::string_view>& symbols) {
   return {{"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}, {"invert", false}};
 }
 
-/// Without `legacy`, the space goes in front of the first part only, also where that begins with a space. Metaspace
-/// puts one only where there is none, so the first one works on spaces while those of the text are marks already.
+/// Without `legacy`, only the first part gets a leading space, even if it begins with a space. Metaspace adds a space
+/// only if there is none, so the first Metaspace works on spaces after those of the text have become marks.
 ordered_json pre_tokenizer(const SentencePieceModel& model, const SentencePieceSetup& setup) {
   ordered_json stages = ordered_json::array();
   if (model.add_dummy_prefix && !setup.legacy) {
@@ -197,7 +198,7 @@ ordered_json post_processor(const SentencePieceSetup& setup) {
 
 ordered_json added_tokens(const SentencePieceSetup& setup) {
   ordered_json list = ordered_json::array();
-  for (const auto& [id, token] : setup.special) {  // in order of ids, which new tokens get by their order
+  for (const auto& [id, token] : setup.special) {  // in order of id, because new tokens get their ids in this order
     list.push_back({{"id", id},
                     {"content", token.content},
                     {"single_word", false},

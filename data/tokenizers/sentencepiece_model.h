@@ -1,4 +1,4 @@
-// What a SentencePiece model file says.
+// The content of a SentencePiece model file.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@ struct SentencePieceModel {
   uint64_t model_type = kUnigram;
   bool byte_fallback = false, treat_whitespace_as_suffix = false;
   bool add_dummy_prefix = true, remove_extra_whitespaces = true, escape_whitespaces = true;
-  std::string_view charsmap;  // normalization rules; "" without
+  std::string_view charsmap;  // normalization rules; "" for none
 };
 
-/// Reads the fields above; views are into `model`. What isn't set has the format's default. Source of the layout:
+/// Reads the fields above; views are into `model`. Unset fields have the format's defaults. Source of the layout:
 /// sentencepiece_model.proto. Errors: Malformed (wire_format.h).
 SentencePieceModel read_sentencepiece_model(std::string_view model);
 

@@ -1,4 +1,4 @@
-// A SentencePiece model with the special tokens that Hugging Face's files put around it.
+// A SentencePiece model with the special tokens that Hugging Face's files add.
 #pragma once
 
 #include <filesystem>
@@ -8,8 +8,8 @@
 
 namespace trainer::data {
 
-/// Opens `model_file` and the JSON files beside it. Gives the ids of transformers' T5Tokenizer: T5's extra ids
-/// (`<extra_id_0>` is the last id) and control pieces are recognised in text before the normaliser sees it.
+/// Opens `model_file` and the JSON files next to it. Gives the ids of transformers' T5Tokenizer: T5's extra ids
+/// (`<extra_id_0>` is the last id) and control pieces are recognized in the text before normalization.
 /// Errors: InputError for broken files, or a model without an end-of-sequence piece.
 std::unique_ptr<Tokenizer> open_sentencepiece(const std::filesystem::path& model_file);
 

@@ -1,4 +1,4 @@
-// Tokens that are recognised in raw text, before the tokenizer's own rules: </s>, <extra_id_0>, …
+// Tokens that are recognized in raw text, before the tokenizer's own rules: </s>, <extra_id_0>, …
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace trainer::data {
 
-/// A special token; `strip_*`: it swallows the white space beside it.
+/// A special token; `strip_*`: it includes the adjacent white space.
 struct SpecialToken {
   int32_t id = 0;
   bool strip_left = false;
   bool strip_right = false;
 };
 
-/// The special tokens of a tokenizer by their text.
+/// The special tokens of a tokenizer, by text.
 class SpecialTokens {
  public:
   /// A piece of text between special tokens (id -1), or a special token.
@@ -27,17 +27,17 @@ class SpecialTokens {
     int32_t id = -1;
   };
 
-  /// Adds a token, unless one of that text is there already.
+  /// Adds a token, unless there is one with the same text.
   void add(const std::string& text, SpecialToken token);
 
-  /// Cuts `text` at special tokens: leftmost first, then the longest. Views are into `text`.
+  /// Splits `text` at special tokens, the leftmost first, then the longest. Views are into `text`.
   std::vector<Part> split(std::string_view text) const;
 
-  /// The token of that text; null when there is none.
+  /// The token with this text; null when there is none.
   const SpecialToken* find(std::string_view text) const;
-  /// All, by their text.
+  /// All tokens, by text.
   const std::map<std::string, SpecialToken, std::less<>>& all() const { return tokens_; }
-  /// The text of a special id; null when `id` is none.
+  /// The text of a special id; null when `id` isn't special.
   const std::string* text_of(int32_t id) const;
   /// One more than the largest id; 0 without tokens.
   int64_t end_id() const { return texts_.empty() ? 0 : texts_.rbegin()->first + 1; }

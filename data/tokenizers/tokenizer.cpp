@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The names in a folder, for a message.
+/// Lists the names in a folder, for a message.
 std::string listing(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code error;
@@ -30,8 +30,8 @@ std::string listing(const fs::path& folder) {
 
 [[noreturn]] void fail_without_model(const fs::path& folder) {
   throw InputError(
-      "{}: no tokenizer: there is no tokenizer.json, spiece.model, tokenizer.model, vocab.json or vocab.txt in this "
-      "folder, but {}.\n"
+      "{}: no tokenizer: the folder has no tokenizer.json, spiece.model, tokenizer.model, vocab.json or vocab.txt; "
+      "it has {}.\n"
       "Set `tokenizer.path` to a folder with one, or train one with `trainer tokenize train`.",
       folder.string(), listing(folder));
 }
@@ -46,11 +46,11 @@ std::unique_ptr<Tokenizer> open_file(const fs::path& file) {
 
 std::unique_ptr<Tokenizer> open_tokenizer(const config::TokenizerConfig& config, const std::string& model_path) {
   fs::path path = config.path.empty() ? model_path : config.path;
-  if (path.empty()) throw ConfigError("tokenizer.path: it is needed when `model.path` is not given.");
+  if (path.empty()) throw ConfigError("tokenizer.path: required when `model.path` is not set.");
   std::error_code error;
   if (fs::is_regular_file(path, error)) return open_file(path);
   if (!fs::is_directory(path, error)) {
-    throw InputError("{}: no such folder; `tokenizer.path` or `model.path` must name one with a tokenizer.\n  {}",
+    throw InputError("{}: no such folder; `tokenizer.path` or `model.path` must be a folder with a tokenizer.\n  {}",
                      path.string(), config::hub_hint(path.string()));
   }
   for (const char* name : {"tokenizer.json", "spiece.model", "tokenizer.model", "vocab.json", "vocab.txt"}) {
@@ -62,7 +62,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(const config::TokenizerConfig& config,
 void check_fits(const Tokenizer& tokenizer, int64_t vocab_size) {
   if (tokenizer.size() <= vocab_size) return;
   throw InputError(
-      "the tokenizer {} has {} ids, but the model's embedding has {} rows (vocab_size): they do not belong together.\n"
+      "the tokenizer {} has {} ids, but the model's embedding has {} rows (vocab_size): they do not match.\n"
       "Use the model's own tokenizer.",
       tokenizer.files().empty() ? "" : tokenizer.files().front().string(), tokenizer.size(), vocab_size);
 }

@@ -24,11 +24,11 @@ json read_object(const fs::path& path) {
   if (!fs::exists(path)) return json::object();
   json value = parse_json(read_file(path, kMaxFileBytes), path.string());
   if (!value.is_object())
-    throw InputError("{}: a JSON object is expected, but it is a {}.", path.string(), value.type_name());
+    throw InputError("{}: expected a JSON object, found type {}.", path.string(), value.type_name());
   return value;
 }
 
-/// The text of a token, which is written as a string or as an object with `content`; nothing when it is neither.
+/// The text of a token, which is a string or an object with `content`; nothing when it is neither.
 std::optional<std::string> token_text(const json& token) {
   if (token.is_string()) return token.get<std::string>();
   if (token.is_object() && token.contains("content") && token["content"].is_string()) {
@@ -37,7 +37,7 @@ std::optional<std::string> token_text(const json& token) {
   return std::nullopt;
 }
 
-/// The text at `key`; "" when there is none.
+/// The string at `key`; "" when there is none.
 std::string name_at(const json& object, const char* key) {
   auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
@@ -61,7 +61,7 @@ int64_t extra_ids(const json& config, int64_t fallback, const fs::path& path) {
   int64_t count =
       found->is_number_unsigned() ? static_cast<int64_t>(std::min<uint64_t>(found->get<uint64_t>(), INT64_MAX)) : -1;
   if (count < 0 || count > kMaxExtraIds) {
-    throw InputError("{}: extra_ids is {}; a number from 0 to {} is expected.", path.string(), found->dump(),
+    throw InputError("{}: extra_ids is {}; expected an integer from 0 to {}.", path.string(), found->dump(),
                      kMaxExtraIds);
   }
   return count;
@@ -82,7 +82,7 @@ void read_added_tokens_decoder(const json& config, const fs::path& path, Tokeniz
   for (const auto& [key, token] : decoder->items()) {
     std::optional<int32_t> id = parse_id(key);
     if (!id || !token.is_object() || !token_text(token)) {
-      throw InputError("{}: added_tokens_decoder has an entry \"{}\" that is no token.", path.string(), key);
+      throw InputError("{}: added_tokens_decoder has an entry \"{}\" that isn't a token.", path.string(), key);
     }
     settings.added[*id] = read_added_token(JsonView(token, problems));
   }
@@ -91,17 +91,17 @@ void read_added_tokens_decoder(const json& config, const fs::path& path, Tokeniz
 
 /// added_tokens.json: {"<|im_start|>": 151644, …}
 void read_added_tokens_file(const fs::path& path, TokenizerSettings& settings) {
-  const json tokens = read_object(path);  // lives as long as the loop
+  const json tokens = read_object(path);  // must outlive the loop
   for (const auto& [content, id] : tokens.items()) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() > kMaxId) {
-      throw InputError("{}: \"{}\" has the id {}; a whole number from 0 to {} is expected.", path.string(), content,
-                       id.dump(), kMaxId);
+      throw InputError("{}: \"{}\" has the id {}; expected an integer from 0 to {}.", path.string(), content, id.dump(),
+                       kMaxId);
     }
     settings.added.try_emplace(id.get<int32_t>(), AddedToken{.content = content});
   }
 }
 
-/// The tokens named in `object`, a tokenizer_config.json or special_tokens_map.json. What is set already stays.
+/// Reads the tokens in `object`, a tokenizer_config.json or special_tokens_map.json. Does not overwrite settings.
 void read_special_tokens(const json& object, TokenizerSettings& settings) {
   auto take = [&](const char* key, std::string& name) {
     auto found = object.find(key);
@@ -125,7 +125,7 @@ void read_special_tokens(const json& object, TokenizerSettings& settings) {
   }
 }
 
-/// The id of the end of a sequence, or the first of several, as a model's config.json or generation_config.json says.
+/// The end-of-sequence id, or the first of several, from a model's config.json or generation_config.json.
 int32_t eos_id(const json& config) {
   auto found = config.find("eos_token_id");
   if (found == config.end()) return -1;
@@ -133,7 +133,7 @@ int32_t eos_id(const json& config) {
   return id.is_number_unsigned() && id.get<uint64_t>() <= kMaxId ? id.get<int32_t>() : -1;
 }
 
-/// One template as a text, or several as [{"name", "template"}]; files by name beat both.
+/// One template as a string, or several as [{"name", "template"}]; template files take precedence.
 void read_chat_templates(const json& config, const fs::path& folder, TokenizerSettings& settings) {
   auto& templates = settings.chat_templates;
   auto written = config.find("chat_template");

@@ -1,4 +1,4 @@
-// The JSON files beside a tokenizer's vocabulary, as Hugging Face writes them.
+// Hugging Face's JSON files next to a tokenizer's vocabulary.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace trainer::data {
 
-/// What `tokenizer_config.json`, `special_tokens_map.json`, `added_tokens.json`, `chat_template.jinja` and, for the
-/// kind of model, `config.json` and `generation_config.json` say.
+/// The settings in `tokenizer_config.json`, `special_tokens_map.json`, `added_tokens.json`, `chat_template.jinja` and,
+/// for the model type, `config.json` and `generation_config.json`.
 struct TokenizerSettings {
-  std::string tokenizer_class;                             // "" when it is not said
-  int64_t extra_ids = 0;                                   // T5's sentinels: configured, or 100 for a T5
-  std::string bos_token, eos_token, unk_token, pad_token;  // "" when neither configured nor the kind's
-  std::vector<std::string> other_special;                  // sep, cls, mask and the additional ones
+  std::string tokenizer_class;                             // "" if missing
+  int64_t extra_ids = 0;                                   // T5's sentinels: as configured, or 100 for T5
+  std::string bos_token, eos_token, unk_token, pad_token;  // "" if neither configured nor a default of the type
+  std::vector<std::string> other_special;                  // sep, cls, mask and additional tokens
   std::map<int32_t, AddedToken> added;                     // tokens with explicit ids
-  int32_t eos_id = -1;                                     // as the model's files say
-  std::optional<bool> add_bos, add_eos;                    // whether they are put around a text, when it is said
-  bool legacy = true;  // a space is put in front of each part between special tokens
+  int32_t eos_id = -1;                                     // from the model's files
+  std::optional<bool> add_bos, add_eos;                    // whether they are added around a text, if configured
+  bool legacy = true;                                      // each part between special tokens gets a leading space
   bool add_prefix_space = false, lowercase = true, split_ideographs = true;
   std::optional<bool> strip_accents;
   ChatTemplates chat_templates;
@@ -32,11 +32,11 @@ struct TokenizerSettings {
   std::vector<std::string> special_tokens() const;
 };
 
-/// Reads them from the folder of `model_file`; missing files leave the defaults, which are T5's when the files say T5
-/// or, saying nothing, when the model has T5's file name spiece.model. Errors: InputError for broken files.
+/// Reads the settings from the folder of `model_file`; missing files leave the defaults, which are T5's if the files
+/// name T5 or, without a type, if the model file is called spiece.model. Errors: InputError for broken files.
 TokenizerSettings read_tokenizer_settings(const std::filesystem::path& model_file);
 
-/// The names of tokenizer files that are in `folder`.
+/// The tokenizer files in `folder`.
 std::vector<std::filesystem::path> tokenizer_files_in(const std::filesystem::path& folder);
 
 }  // namespace trainer::data

@@ -5,7 +5,7 @@
 namespace trainer::data {
 namespace {
 
-/// The tokens of `added_tokens`. Their ids follow from the vocabulary and from their order, as the format has it.
+/// The tokens of `added_tokens`. By the format's rules, their ids follow from the vocabulary and from their order.
 std::vector<AddedToken> read_added_tokens(const JsonView& view) {
   std::vector<AddedToken> tokens;
   for (const JsonView& item : view.items()) {
@@ -20,7 +20,7 @@ std::vector<AddedToken> read_added_tokens(const JsonView& view) {
 TokenizerStages read_tokenizer_json(const nlohmann::json& root, const std::string& file) {
   JsonProblems problems;
   JsonView view(root, problems);
-  if (!view.is_object()) view.problem("a JSON object is expected");
+  if (!view.is_object()) view.problem("expected a JSON object");
   TokenizerStages stages;
   stages.normalizer = read_normalizer(view.at("normalizer"));
   stages.pre_tokenizer = read_pre_tokenizer(view.at("pre_tokenizer"));

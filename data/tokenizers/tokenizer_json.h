@@ -1,4 +1,4 @@
-// Hugging Face's tokenizer.json.
+// Reads Hugging Face's tokenizer.json.
 #pragma once
 
 #include <memory>
@@ -15,20 +15,20 @@
 
 namespace trainer::data {
 
-/// The stages that a text passes, in this order. Only the model is never null.
+/// The stages that a text passes through, in this order. Only the model is never null.
 struct TokenizerStages {
   std::unique_ptr<Normalizer> normalizer;
   std::unique_ptr<PreTokenizer> pre_tokenizer;
   std::unique_ptr<TokenModel> model;
   std::unique_ptr<PostProcessor> post_processor;
   std::unique_ptr<Decoder> decoder;
-  AddedTokens added;        ///< not yet prepared
+  AddedTokens added;        ///< before prepare()
   int64_t largest_id = -1;  ///< of the model
   std::string unk_token;    ///< the model's; "" when it has none
 };
 
-/// Makes the stages that `root`, the content of `file`, describes. `truncation` and `padding` are the caller's affair
-/// and are not read. Errors: InputError with the path of all that is wrong in it.
+/// Makes the stages that `root`, the content of `file`, describes. `truncation` and `padding` are ignored: they are up
+/// to the caller. Errors: InputError with the path of each problem.
 TokenizerStages read_tokenizer_json(const nlohmann::json& root, const std::string& file);
 
 }  // namespace trainer::data

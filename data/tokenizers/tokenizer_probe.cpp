@@ -10,10 +10,10 @@
 namespace trainer::data {
 namespace {
 
-constexpr int64_t kSinglePieces = 20'000;  // of a large vocabulary, every few are enough
+constexpr int64_t kSinglePieces = 20'000;  // a large vocabulary is sampled at intervals
 constexpr int kMixedTexts = 4'000;
 
-/// A piece as it stands in a text.
+/// A piece as it is written in a text.
 std::string written(const Tokenizer& tokenizer, int64_t id) {
   std::string text = tokenizer.piece_of(static_cast<int32_t>(id));
   constexpr std::string_view kMark = "\u2581";
@@ -65,8 +65,8 @@ std::string first_difference(const Tokenizer& one, const Tokenizer& other, const
     if (ids == others || (any_order && std::is_permutation(ids.begin(), ids.end(), others.begin(), others.end()))) {
       return std::string();
     }
-    return fmt::format("{} is [{}], and would be [{}]", nlohmann::json(text).dump(-1, ' ', true), fmt::join(ids, ", "),
-                       fmt::join(others, ", "));
+    return fmt::format("{} gives [{}], but would give [{}]", nlohmann::json(text).dump(-1, ' ', true),
+                       fmt::join(ids, ", "), fmt::join(others, ", "));
   };
   const int64_t step = std::max<int64_t>(1, one.size() / kSinglePieces);
   for (int64_t id = 0; id < one.size(); id += step) {

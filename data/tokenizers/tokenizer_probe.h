@@ -1,4 +1,4 @@
-// Whether two tokenizers give the same ids.
+// Compares the ids of two tokenizers.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace trainer::data {
 
-/// Encodes texts made of the pieces of `one`, the tokens `special`, spaces, line ends and characters that normalization
-/// changes, always the same texts. Says for which `other` gives other ids; "" when there was none. `any_order`: the
-/// same ids in another order count as the same.
+/// Encodes a fixed set of texts made of the pieces of `one`, the tokens `special`, spaces, line ends and characters
+/// that normalization changes. Describes the first text with different ids; "" when there is none. `any_order`: ignore
+/// the order of the ids.
 std::string first_difference(const Tokenizer& one, const Tokenizer& other, const std::vector<std::string>& special,
                              bool any_order);
 

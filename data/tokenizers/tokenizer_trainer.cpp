@@ -15,7 +15,7 @@
 namespace trainer::data {
 namespace {
 
-/// Gives texts to SentencePiece.
+/// Passes texts to SentencePiece.
 class TextIterator : public sentencepiece::SentenceIterator {
  public:
   explicit TextIterator(const std::vector<std::string>& texts) : texts_(texts) {}
@@ -29,7 +29,7 @@ class TextIterator : public sentencepiece::SentenceIterator {
   size_t at_ = 0;
 };
 
-/// SentencePiece's message without its source file and condition: what follows the last "]".
+/// SentencePiece's message without its source file and condition: the part after the last "]".
 std::string reason(const std::string& message) {
   size_t bracket = message.rfind("] ");
   return bracket == std::string::npos ? message : message.substr(bracket + 2);
@@ -45,9 +45,9 @@ Settings settings_of(const TokenizerTraining& training) {
                                                   : "bpe"},
       {"vocab_size", std::to_string(training.vocab_size)},
       {"character_coverage", "0.9999"},
-      {"max_sentence_length", std::to_string(1 << 24)},  // by default, longer lines are left out without a word
-      {"num_threads", "1"},                              // sums of several threads differ in their last bits
-      {"hard_vocab_limit", "false"},                     // a short text may hold fewer pieces
+      {"max_sentence_length", std::to_string(1 << 24)},  // by default, longer lines are skipped silently
+      {"num_threads", "1"},                              // with several threads, sums differ in their last bits
+      {"hard_vocab_limit", "false"},                     // a short text may contain fewer pieces
       {"minloglevel", "2"},
   };
   const Settings of_t5{{"pad_id", "0"},        {"eos_id", "1"},       {"unk_id", "2"},       {"bos_id", "-1"},
@@ -58,7 +58,7 @@ Settings settings_of(const TokenizerTraining& training) {
                           {"pad_id", "-1"},
                           {"byte_fallback", "true"},
                           {"split_digits", "true"},
-                          // A text comes back as it was, line breaks and all.
+                          // Decoding restores a text exactly, including line breaks.
                           {"normalization_rule_name", "identity"},
                           {"remove_extra_whitespaces", "false"},
                           {"allow_whitespace_only_pieces", "true"}};
@@ -82,7 +82,7 @@ size_t characters_in(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-/// Words in lower case with spaces around punctuation, as BERT cuts them.
+/// Words in lower case with spaces around punctuation, as BERT splits them.
 std::string as_bert_reads(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -95,12 +95,12 @@ std::string as_bert_reads(const std::string& text) {
   return out;
 }
 
-/// SentencePiece marks where a word begins, WordPiece where it goes on.
+/// SentencePiece marks the beginning of a word, WordPiece its continuation.
 std::string vocabulary_for_bert(const std::string& model, int64_t most) {
   constexpr std::string_view kWord = "\xe2\x96\x81";
   sentencepiece::SentencePieceProcessor processor;
   const auto status = processor.LoadFromSerializedProto(model);
-  require(status.ok(), "the model just trained is broken: {}", status.ToString());
+  require(status.ok(), "the trained model is broken: {}", status.ToString());
   std::vector<std::string> lines{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
   std::set<std::string> seen(lines.begin(), lines.end());
   const auto add = [&](const std::string& line) {
@@ -116,7 +116,7 @@ std::string vocabulary_for_bert(const std::string& model, int64_t most) {
     else
       others.push_back(piece);
   }
-  for (const std::string& piece : others)  // single characters both ways, so that no word is unknown
+  for (const std::string& piece : others)  // single characters in both forms, so that no word is unknown
     if (characters_in(piece) == 1) add(piece), add("##" + piece);
   for (const std::string& piece : begins) add(piece);
   for (const std::string& piece : others) add("##" + piece);
@@ -132,7 +132,7 @@ std::string config_text(const nlohmann::ordered_json& config) {
 }  // namespace
 
 std::vector<TokenizerFile> train_tokenizer(const std::vector<std::string>& texts, const TokenizerTraining& training) {
-  if (texts.empty()) throw InputError("there is no text to train a tokenizer from.");
+  if (texts.empty()) throw InputError("the files have no text to train a tokenizer from.");
   const std::string name = "tokenizer_config.json";
   switch (training.layout) {
     case TokenizerLayout::kT5:

@@ -1,4 +1,4 @@
-// Vocabularies without tokenizer.json, laid out as the tokenizer_class of transformers does.
+// Builds tokenizers from vocabulary files without tokenizer.json, like transformers' tokenizer_class.
 #include <algorithm>
 
 #include "data/json/json_text.h"
@@ -22,7 +22,7 @@ constexpr const char* kQwenWords =
 template <class Line>
 void for_each_line(const fs::path& path, Line&& line) {
   std::string text = read_file(path, kMaxVocabularyBytes);
-  if (!is_utf8(text)) throw InputError("{}: it is not UTF-8 text.", path.string());
+  if (!is_utf8(text)) throw InputError("{}: not UTF-8 text.", path.string());
   std::string_view rest = text;
   for (int64_t number = 1; !rest.empty(); ++number) {
     size_t end = std::min(rest.find('\n'), rest.size());
@@ -33,25 +33,25 @@ void for_each_line(const fs::path& path, Line&& line) {
   }
 }
 
-/// The merges of merges.txt: "a b" a line, in order of rank, behind a line with the version.
+/// The merges of merges.txt: one "a b" per line, in order of rank, after a line with the version.
 json read_merges(const fs::path& path) {
   if (!fs::exists(path)) {
-    throw InputError("{}: no such file; vocab.json is a vocabulary only together with it.", path.string());
+    throw InputError("{}: no such file; vocab.json needs it.", path.string());
   }
   json merges = json::array();
   for_each_line(path, [&](std::string_view line, int64_t number) {
     if (line.empty() || (number == 1 && line.starts_with("#version"))) return;
     size_t space = line.find(' ');
     if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos) {
-      throw InputError("{}:{}: a merge is two pieces with a space between them, but this is \"{}\".", path.string(),
-                       number, line);
+      throw InputError("{}:{}: expected a merge, two pieces separated by a space, found \"{}\".", path.string(), number,
+                       line);
     }
     merges.push_back({line.substr(0, space), line.substr(space + 1)});
   });
   return merges;
 }
 
-/// An entry of `added_tokens` for each token that is not there.
+/// Adds an entry of `added_tokens` for each token.
 void add_special(json& root, std::initializer_list<std::string> tokens) {
   for (const std::string& token : tokens) {
     json entry = {{"id", 0},         {"content", token},    {"single_word", false}, {"lstrip", token == "<mask>"},
@@ -65,7 +65,7 @@ json id_pair(const json& vocab, const std::string& token) {
   return {token, found == vocab.end() ? json(nullptr) : *found};
 }
 
-/// GPT-2's byte-level BPE, or one of its kin.
+/// Byte-level BPE: GPT-2 and similar tokenizers.
 json byte_level_bpe(const fs::path& vocab_file, const TokenizerSettings& settings) {
   json byte_level = {{"type", "ByteLevel"}, {"add_prefix_space", settings.add_prefix_space}, {"trim_offsets", false}};
   json root = {{"model", {{"type", "BPE"}}},
@@ -100,7 +100,7 @@ json byte_level_bpe(const fs::path& vocab_file, const TokenizerSettings& setting
   return root;
 }
 
-/// BERT's WordPiece: vocab.txt has a piece a line, whose number is its id.
+/// BERT's WordPiece: vocab.txt has one piece per line; its id is the line number, from 0.
 json word_piece(const fs::path& vocab_file, const TokenizerSettings& settings) {
   json vocab = json::object();
   for_each_line(vocab_file, [&](std::string_view line, int64_t number) { vocab[std::string(line)] = number - 1; });
@@ -122,13 +122,13 @@ json word_piece(const fs::path& vocab_file, const TokenizerSettings& settings) {
   return root;
 }
 
-/// Other classes have such files too, but use them in other ways.
+/// Rejects other classes, which have the same files but use them differently.
 void check_class(const fs::path& vocab_file, const std::string& name, std::initializer_list<const char*> known) {
   bool is_known = name.empty() ||
                   std::any_of(known.begin(), known.end(), [&](const char* front) { return name.starts_with(front); });
   if (is_known) return;
   throw InputError(
-      "{}: how a {} (tokenizer_class in tokenizer_config.json) uses this vocabulary is not known here.\n"
+      "{}: vocabulary files of tokenizer_class {} (in tokenizer_config.json) are not supported.\n"
       "Put its tokenizer.json into the folder: AutoTokenizer.from_pretrained(folder).save_pretrained(folder) writes "
       "it.",
       vocab_file.string(), name);

@@ -16,7 +16,7 @@ bool WireReader::next() {
   uint64_t tag = take_varint();
   field_ = static_cast<uint32_t>(tag >> 3);
   wire_type_ = static_cast<uint32_t>(tag & 7);
-  if (tag >> 32 != 0 || field_ == 0) throw Malformed{fmt::format("a field has the impossible tag {}", tag)};
+  if (tag >> 32 != 0 || field_ == 0) throw Malformed{fmt::format("a field has the invalid tag {}", tag)};
   switch (wire_type_) {
     case kVarint:
       number_ = take_varint();
@@ -63,13 +63,13 @@ uint64_t WireReader::take_varint() {
       return value;
     }
   }
-  throw Malformed{"it ends in the middle of a number, or a number is longer than 10 bytes"};
+  throw Malformed{"it ends inside a number, or a number is longer than 10 bytes"};
 }
 
 std::string_view WireReader::take(uint64_t size) {
   if (size > rest_.size()) {
     throw Malformed{
-        fmt::format("field {} claims {} bytes where {} are left: the file is cut off", field_, size, rest_.size())};
+        fmt::format("field {} declares {} bytes, but {} are left: the file is truncated", field_, size, rest_.size())};
   }
   std::string_view taken = rest_.substr(0, size);
   rest_.remove_prefix(size);

@@ -1,4 +1,4 @@
-// A bounded walk over the protobuf wire format: enough to look at a file before a library that trusts it does.
+// A bounds-checked reader of the protobuf wire format: enough to validate a file before a library that trusts it.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace trainer::data {
 
-/// Why some bytes are not what they should be; whoever knows the file's name turns it into an InputError.
+/// Why some bytes are malformed; a caller that knows the file's name turns it into an InputError.
 struct Malformed {
   std::string why;
 };
 
-/// Walks over the fields of one message. Groups (deprecated since 2008) are refused: they nest without bound.
+/// Iterates over the fields of one message. Groups (deprecated since 2008) are rejected: their nesting is unbounded.
 /// Source: protobuf.dev/programming-guides/encoding.
 class WireReader {
  public:
@@ -24,7 +24,7 @@ class WireReader {
   /// The number of this field.
   uint32_t field() const { return field_; }
 
-  // The value of this field. Errors: Malformed when it has another wire type.
+  // The value of this field. Errors: Malformed if it has another wire type.
   uint64_t varint() const;
   float fixed32() const;
   std::string_view bytes() const;

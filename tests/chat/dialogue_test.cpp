@@ -1,4 +1,4 @@
-// Records to dialogues to text, and which of it is learnt.
+// Renders the dialogues of records and finds their learned ranges.
 #include "data/chat/dialogue_renderer.h"
 #include "data/chat/play_records.h"
 #include "tests/chat/special_tokenizer.h"
@@ -31,7 +31,7 @@ config::DataConfig options(Dialogue dialogue, const std::string& chat_template) 
   return config;
 }
 
-/// The text with what is learnt between ⟦ and ⟧.
+/// The text with the learned ranges between ⟦ and ⟧.
 std::string shown(const config::DataConfig& config, const Record& given, const Tokenizer& tokenizer = kTokenizer) {
   const Rendered dialogue = DialogueRenderer(config, tokenizer).render(given).at(0);
   std::string out;
@@ -48,7 +48,7 @@ const char* const kTwoTurns =
     R"([{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"},)"
     R"({"role":"assistant","content":[{"type":"text","text":"d"}]}])";
 
-TEST(Dialogue, BuiltInTemplatesLearnTheReplies) {
+TEST(Dialogue, BuiltInTemplatesLearnReplies) {
   const auto with = [&](const char* name) { return shown(options(Dialogue::kMessages, name), messages(kTwoTurns)); };
   EXPECT_EQ(with("chatml"),
             "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n⟦b<|im_end|>⟧\n"
@@ -63,7 +63,7 @@ TEST(Dialogue, BuiltInTemplatesLearnTheReplies) {
             "### Instruction:\na\n\n### Response:\n⟦b</s>⟧\n\n### Instruction:\nc\n\n### Response:\n⟦d</s>⟧");
 }
 
-TEST(Dialogue, WithoutGenerationBlocksThePrefixesTell) {
+TEST(Dialogue, FindsRepliesByPrefixWithoutGenerationBlocks) {
   const TempFolder folder;
   const std::string file =
       folder.write("t.jinja",
@@ -77,13 +77,13 @@ TEST(Dialogue, WithoutGenerationBlocksThePrefixesTell) {
   EXPECT_EQ(shown(config, messages(kTwoTurns)), "⟦<user>a</s>\n<assistant>b</s>\n<user>c</s>\n<assistant>d</s>\n⟧");
 }
 
-TEST(Dialogue, ATemplateThatChangesEarlierTurnsIsRefused) {
+TEST(Dialogue, RejectsATemplateThatChangesEarlierTurns) {
   const TempFolder folder;
   const std::string file =
       folder.write("t.jinja", "{{ messages | length }}{% for m in messages %}{{ m.content }}{% endfor %}");
   const std::string error =
       error_of<InputError>([&] { shown(options(Dialogue::kMessages, file), messages(kTwoTurns)); });
-  EXPECT_NE(error.find("f.jsonl:7: " + file + " writes turn 2 in another way"), std::string::npos) << error;
+  EXPECT_NE(error.find("f.jsonl:7: " + file + " renders turn 2 differently"), std::string::npos) << error;
   EXPECT_NE(error.find("put {% generation %} … {% endgeneration %}"), std::string::npos) << error;
 }
 
@@ -106,7 +106,7 @@ Ways ways_of(const std::string& source, std::vector<std::string> specials, const
   return {with(config::Learn::kAssistant), with(config::Learn::kLastTurn), with(config::Learn::kAll)};
 }
 
-TEST(Learn, APromptMayHoldMoreThanTheTurnBeginsWith) {
+TEST(Learn, AcceptsAPromptLongerThanTheStartOfTheTurn) {
   const Ways ways = ways_of(
       "{% for m in messages %}{{ ('<U>' if m.role == 'user' else '<A>') ~ m.content }}{{ '<E>' if m.role == "
       "'assistant' }}"
@@ -117,7 +117,7 @@ TEST(Learn, APromptMayHoldMoreThanTheTurnBeginsWith) {
   EXPECT_EQ(ways.all, "⟦<U>a<A>b<E><U>c<A>d<E>⟧");
 }
 
-TEST(Learn, AReplyThatBeginsAsThePromptGoesOnIsWhole) {
+TEST(Learn, KeepsAReplyWholeThatBeginsLikeTheRestOfThePrompt) {
   const Ways ways = ways_of(
       "{% for m in messages %}{{ '<U>' if m.role == 'user' else '<A>' }}{{ m.content }}<E>{% endfor %}"
       "{% if add_generation_prompt %}<A><think>{% endif %}",
@@ -125,7 +125,7 @@ TEST(Learn, AReplyThatBeginsAsThePromptGoesOnIsWhole) {
   EXPECT_EQ(ways.assistant, "<U>a<E><A>⟦<thanks><E>⟧");
 }
 
-TEST(Learn, ATokenBehindTheWholeDialogueIsNotPartOfATurn) {
+TEST(Learn, ExcludesATokenAfterTheWholeDialogue) {
   const Ways ways = ways_of(
       "{% for m in messages %}{{ '<|' ~ m.role ~ '|>' ~ m.content ~ '<|end|>\n' }}{% endfor %}"
       "{{ '<|assistant|>' if add_generation_prompt else '<|eos|>' }}",
@@ -134,7 +134,7 @@ TEST(Learn, ATokenBehindTheWholeDialogueIsNotPartOfATurn) {
             "<|user|>a<|end|>\n<|assistant|>⟦b<|end|>⟧\n<|user|>c<|end|>\n<|assistant|>⟦d<|end|>⟧\n<|eos|>");
 }
 
-TEST(Learn, TheLastTurnMayEndWithAnotherToken) {
+TEST(Learn, AcceptsADifferentTokenAtTheEndOfTheLastTurn) {
   const Ways ways = ways_of(
       "{% for m in messages %}{{ '<|start|>' ~ m.role ~ '<|message|>' ~ m.content }}"
       "{{ '<|return|>' if loop.last and not add_generation_prompt else '<|end|>' }}{% endfor %}"
@@ -145,13 +145,13 @@ TEST(Learn, TheLastTurnMayEndWithAnotherToken) {
             "<|start|>user<|message|>c<|end|><|start|>assistant⟦<|message|>d<|return|>⟧");
 }
 
-TEST(Learn, WhatFollowsTheEndOfATurnIsNotLearnt) {
+TEST(Learn, ExcludesTextAfterTheEndOfATurn) {
   const char* const line_end =
       "{% for m in messages %}{{ '<start>' ~ m.role ~ '\n' ~ m.content ~ '<end>\n' }}{% endfor %}"
       "{{ '<start>assistant\n' if add_generation_prompt }}";
   EXPECT_EQ(ways_of(line_end, {"<eos>", "<start>", "<end>"}).assistant,
             "<start>user\na<end>\n<start>assistant\n⟦b<end>⟧\n<start>user\nc<end>\n<start>assistant\n⟦d<end>⟧\n");
-  // One that always asks for another reply.
+  // A template that always adds a generation prompt.
   const char* const always =
       "{% for m in messages %}{{ '<T><' ~ m.role ~ '>' }}{{ '<R>' ~ m.content ~ '</R>' if m.role == 'assistant' else "
       "m.content }}</T>{% endfor %}<T><assistant><R2>";
@@ -160,22 +160,22 @@ TEST(Learn, WhatFollowsTheEndOfATurnIsNotLearnt) {
             "<T><user>a</T><T><assistant>⟦<R>b</R></T>⟧<T><user>c</T><T><assistant>⟦<R>d</R></T>⟧<T><assistant><R2>");
 }
 
-TEST(Learn, ATemplateThatRewritesEarlierRepliesTeachesTheLastOne) {
+TEST(Learn, LearnsTheLastReplyOfATemplateThatRewritesEarlierOnes) {
   const Ways ways = ways_of(
       "{% for m in messages %}{{ '<S>' ~ m.role ~ ':' }}{{ '<think></think>' if loop.last and m.role == 'assistant' }}"
       "{{ m.content }}<E>{% endfor %}{{ '<S>assistant:' if add_generation_prompt }}",
       {"<E>", "<S>"});
-  EXPECT_NE(ways.assistant.find("writes turn 2 in another way"), std::string::npos) << ways.assistant;
+  EXPECT_NE(ways.assistant.find("renders turn 2 differently"), std::string::npos) << ways.assistant;
   EXPECT_EQ(ways.last_turn, "<S>user:a<E><S>assistant:b<E><S>user:c<E><S>assistant:⟦<think></think>d<E>⟧");
   EXPECT_EQ(ways.all, "⟦<S>user:a<E><S>assistant:b<E><S>user:c<E><S>assistant:<think></think>d<E>⟧");
 }
 
-TEST(Learn, TheLastTurnIsFoundAlsoWhereItsPromptSaysSomethingElse) {
+TEST(Learn, FindsTheLastTurnWhenItsPromptDiffers) {
   const Ways ways = ways_of(
       "{% for m in messages %}{% if m.role == 'user' %}[I]{{ 'Be kind. ' if loop.last }}{{ m.content }}[/I]"
       "{% else %}{{ m.content }}<E>{% endif %}{% endfor %}",
       {"<E>", "[I]", "[/I]"});
-  EXPECT_NE(ways.assistant.find("writes turn 2 in another way"), std::string::npos) << ways.assistant;
+  EXPECT_NE(ways.assistant.find("renders turn 2 differently"), std::string::npos) << ways.assistant;
   EXPECT_EQ(ways.last_turn, "[I]a[/I]b<E>[I]c[/I]⟦d<E>⟧");
   const char* const reasons = R"([{"role":"user","content":"a"},{"role":"assistant","content":"<think>b</think>c"}])";
   EXPECT_EQ(
@@ -187,7 +187,7 @@ TEST(Learn, TheLastTurnIsFoundAlsoWhereItsPromptSaysSomethingElse) {
       "<S>user:a<E><S>assistant:<think>⟦b</think>c<E>⟧");
 }
 
-TEST(Learn, TheLastTurnEndsTheDialogue) {
+TEST(Learn, LastTurnEndsTheDialogue) {
   const char* const source =
       "{% for m in messages %}<{{ m.role }}>{{ m.content }}<E>{% endfor %}{{ '<assistant>' if add_generation_prompt }}";
   const char* const turns =
@@ -211,14 +211,14 @@ TEST(Tools, ArePassedToTheTemplate) {
   const auto error = [&](const std::string& tools, const std::string& chat_template) {
     return error_of<InputError>([&] { shown(options(Dialogue::kMessages, chat_template), with(tools)); });
   };
-  EXPECT_EQ(error("{}", source), "f.jsonl:7: `tools` is no list of tools.");
-  EXPECT_EQ(error("[1]", source), "f.jsonl:7: item 1 of `tools` is no object.");
+  EXPECT_EQ(error("{}", source), "f.jsonl:7: `tools` is not a list of tools.");
+  EXPECT_EQ(error("[1]", source), "f.jsonl:7: item 1 of `tools` is not an object.");
   EXPECT_EQ(error(R"([{"name": "f"}])", "chatml"),
             "f.jsonl:7: the record has `tools`, which chatml never prints.\n"
-            "Name a chat template for tools in data.chat_template, or leave the column out.");
+            "Set data.chat_template to a template that supports tools, or remove the column.");
 }
 
-TEST(Tools, TheTokenizersTemplateForThemIsUsed) {
+TEST(Tools, UseTheTokenizersTemplateForTools) {
   const SpecialTokenizer tokenizer({"</s>"}, {{"default", "{{ messages[1].content }}"},
                                               {"tool_use", "{{ tools[0].name }}:{{ messages[1].content }}"}});
   config::DataConfig config = options(Dialogue::kMessages, "");
@@ -229,7 +229,7 @@ TEST(Tools, TheTokenizersTemplateForThemIsUsed) {
   EXPECT_EQ(shown(config, given, tokenizer), "⟦f:b⟧");
 }
 
-TEST(Contents, NullAndEmptyOnesFollowTheTemplate) {
+TEST(Contents, NullAndEmptyContentsFollowTheTemplate) {
   const std::string source =
       "{% for m in messages %}<{{ m.role }}>{{ m.content if m.content is string else m.content is defined }}</s>"
       "{% endfor %}{{ '<assistant>' if add_generation_prompt }}";
@@ -245,7 +245,7 @@ TEST(Contents, NullAndEmptyOnesFollowTheTemplate) {
   EXPECT_EQ(shown(options(Dialogue::kShareGpt, source), null_value), "<user>True</s><assistant>⟦b</s>⟧");
 }
 
-TEST(Contents, PartsGoToATemplateThatPrintsThem) {
+TEST(Contents, PartsArePassedToATemplateThatPrintsThem) {
   const std::string loop =
       "{% for m in messages %}<{{ m.role }}>{% if m.content is string %}{{ m.content }}{% else %}"
       "{% for p in m.content %}[{{ p.text }}]{% endfor %}{% endif %}{% endfor %}"
@@ -256,16 +256,16 @@ TEST(Contents, PartsGoToATemplateThatPrintsThem) {
   EXPECT_EQ(shown(options(Dialogue::kMessages, "mistral"), parts), "[INST] ab [/INST]⟦ c</s>⟧");
 }
 
-TEST(Dialogue, ATemplateMayStandInTheConfiguration) {
+TEST(Dialogue, AcceptsATemplateInTheConfiguration) {
   const std::string source = "{# " + std::string(300, 'x') + " #}{% for m in messages %}{{ m.content }}{% endfor %}";
   config::DataConfig config = options(Dialogue::kMessages, source);
   config.learn = config::Learn::kAll;
   EXPECT_EQ(shown(config, messages(kTwoTurns)), "⟦abcd⟧");
   EXPECT_EQ(error_of<InputError>([&] { shown(options(Dialogue::kMessages, "\n{{ 1"), messages(kTwoTurns)); }),
-            "data.chat_template:2: a tag that begins with {{ has no }}.");
+            "data.chat_template:2: a tag that begins with {{ has no closing }}.");
 }
 
-TEST(Dialogue, OtherKindsOfRecords) {
+TEST(Dialogue, ReadsOtherKindsOfRecords) {
   const auto sharegpt = record({{"conversations", R"([{"from":"human","value":"a"},{"from":"gpt","value":"b"}])"}});
   EXPECT_EQ(shown(options(Dialogue::kShareGpt, "mistral"), sharegpt), "[INST] a [/INST]⟦ b</s>⟧");
   const auto alpaca = record({{"instruction", "add"}, {"input", "1 2"}, {"output", "3"}});
@@ -276,30 +276,30 @@ TEST(Dialogue, OtherKindsOfRecords) {
   EXPECT_EQ(shown(config, prompt), "[INST] S\n\np [/INST]⟦ c</s>⟧");
 }
 
-TEST(Dialogue, BadRecordsSayWhere) {
+TEST(Dialogue, BadRecordsAreReportedWithFileAndLine) {
   const auto error = [](const Record& given) {
     return error_of<InputError>([&] { shown(options(Dialogue::kMessages, "llama2"), given); });
   };
   EXPECT_EQ(error(record({{"text", "a"}})),
-            "f.jsonl:7: data.dialogue messages needs the column `messages`; there is only: text.");
-  EXPECT_EQ(error(messages("{}")), "f.jsonl:7: `messages` is no list of turns.");
+            "f.jsonl:7: data.dialogue: messages needs the column `messages`; the record has only: text.");
+  EXPECT_EQ(error(messages("{}")), "f.jsonl:7: `messages` is not a list of turns.");
   EXPECT_EQ(error(messages("[]")), "f.jsonl:7: the dialogue has no turns.");
   EXPECT_EQ(error(messages(R"([{"content":"a"}])")), "f.jsonl:7: turn 1 has no `role`.");
-  EXPECT_EQ(error(messages(R"([{"role":1,"content":"a"}])")), "f.jsonl:7: `role` of turn 1 is no text.");
-  EXPECT_EQ(error(messages(R"([{"role":"user","content":1}])")), "f.jsonl:7: `content` of turn 1 is no text.");
+  EXPECT_EQ(error(messages(R"([{"role":1,"content":"a"}])")), "f.jsonl:7: `role` of turn 1 is not a string.");
+  EXPECT_EQ(error(messages(R"([{"role":"user","content":1}])")), "f.jsonl:7: `content` of turn 1 is not a string.");
   EXPECT_EQ(error(messages(R"([{"role":"user","content":"a"}])")),
-            "f.jsonl:7: the dialogue has no turn of the assistant, so there is nothing to learn.");
+            "f.jsonl:7: the dialogue has no assistant turn, so there is nothing to learn.");
   EXPECT_EQ(error(messages(R"([{"role":"bird","content":"a"},{"role":"assistant","content":"b"}])")),
-            "f.jsonl:7: the chat template refuses this dialogue: llama2 knows one system message, user and assistant, "
+            "f.jsonl:7: the chat template rejects this dialogue: llama2 knows one system message, user and assistant, "
             "not bird (llama2:11)");
   EXPECT_NE(error(messages(std::string(500, '['))).find("f.jsonl:7: JSON nested deeper"), std::string::npos);
 }
 
-TEST(Dialogue, UnknownTemplates) {
+TEST(Dialogue, RejectsUnknownTemplates) {
   EXPECT_EQ(error_of<ConfigError>([] { DialogueRenderer(options(Dialogue::kMessages, "lama"), kTokenizer); }),
             "data.chat_template: lama is neither a file nor one of chatml, llama2, llama3, mistral, alpaca.");
   EXPECT_EQ(error_of<ConfigError>([] { DialogueRenderer(options(Dialogue::kMessages, ""), kTokenizer); }),
-            "data.chat_template: the tokenizer brings no template; name a file or one of chatml, llama2, llama3, "
+            "data.chat_template: the tokenizer has no chat template; name a file or one of chatml, llama2, llama3, "
             "mistral, alpaca.");
 }
 
@@ -318,18 +318,18 @@ TEST(Play, ScenesEndWithTheCharacter) {
   EXPECT_FALSE(play.next(scene));
 }
 
-TEST(Play, NobodyOfThatNameAndNoSpeaker) {
+TEST(Play, RejectsAnUnknownCharacterAndATextWithoutSpeakers) {
   const TempFolder folder;
   config::DataSource source;
   source.path = {folder.write("p.txt", "A:\nx\n\nB:\ny\n")};
   Record scene;
   PlayRecords play(source, "C");
   EXPECT_EQ(error_of<InputError>([&] { play.next(scene); }),
-            "data.character: C never answers anyone in " + source.path[0] + ". Speakers are written as in the text.");
+            "data.character: C never answers anyone in " + source.path[0] + ". Spell the name as in the text.");
   source.path = {folder.write("q.txt", "Once upon a time\n")};
   PlayRecords prose(source, "C");
   EXPECT_EQ(error_of<InputError>([&] { prose.next(scene); }),
-            source.path[0] + ":1: a play begins with a speaker on a line of its own, like \"HAMLET:\".");
+            source.path[0] + ":1: a play must begin with a speaker on a separate line, like \"HAMLET:\".");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Templates, dialogues and expressions against transformers with jinja2 (tests/golden/chat/make_chat.py).
+// Compares templates, dialogues and expressions with transformers and jinja2 (tests/golden/chat/make_chat.py).
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -18,7 +18,7 @@ const Json& golden() {
   return json;
 }
 
-/// [text, [[begin, end], …]] as the golden file has it; null for an error.
+/// [text, [[begin, end], …]] as in the golden file; null for an error.
 Json rendered(const std::string& source, const Json& chat, bool prompt, const Json& tools) {
   Variables variables;
   for (const auto& [name, token] : golden()["tokens"].items()) variables.emplace_back(name, from_json(token));
@@ -39,7 +39,7 @@ Json rendered(const std::string& source, const Json& chat, bool prompt, const Js
   }
 }
 
-TEST(Golden, TemplatesRenderAsTransformersDoes) {
+TEST(Golden, TemplatesRenderAsInTransformers) {
   for (const auto& [name, expected] : golden()["rendered"].items()) {
     const std::string source = read_file(kFolder + "templates/" + name + ".jinja", 1 << 20);
     size_t at = 0;
@@ -53,7 +53,7 @@ TEST(Golden, TemplatesRenderAsTransformersDoes) {
   }
 }
 
-TEST(Golden, ExpressionsGiveWhatJinjaGives) {
+TEST(Golden, ExpressionsEvaluateAsInJinja) {
   for (const Json& expression : golden()["expressions"]) {
     const Json got = rendered(expression[0].get<std::string>(), golden()["chats"][0], false, nullptr);
     EXPECT_EQ(got.is_null() ? Json(nullptr) : got[0], expression[1]) << expression[0];

@@ -1,4 +1,4 @@
-// Templates that are no templates, are not of the subset, or never end.
+// Templates that are invalid, unsupported, or never terminate.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -26,7 +26,7 @@ std::string outcome(const std::string& source) {
 }
 
 /// tests/chat/bad/NAME.jinja, whose first line is a comment with the message: {# LINE: message #}.
-TEST(Limits, BadTemplatesSayLineAndReason) {
+TEST(Limits, BadTemplatesAreReportedWithLineAndReason) {
   size_t count = 0;
   for (const auto& entry : fs::directory_iterator(TRAINER_SOURCE_DIR "/tests/chat/bad")) {
     const std::string source = read_file(entry.path(), 1 << 20);
@@ -51,7 +51,7 @@ TEST(Limits, NestingIsBounded) {
     EXPECT_NE(outcome(source).find("nested deeper"), std::string::npos) << source.substr(0, 20);
 }
 
-TEST(Limits, AMessageFromTheTemplateIsToldApart) {
+TEST(Limits, RaiseExceptionThrowsRaised) {
   EXPECT_THROW(Template("{{ raise_exception('no') }}").render({}), Raised);
 }
 

@@ -1,11 +1,11 @@
-// Bytes, and special tokens with an id of their own.
+// A tokenizer of bytes and special tokens.
 #pragma once
 
 #include "tests/data/byte_tokenizer.h"
 
 namespace trainer::data {
 
-/// Finds `specials` in a text as they stand; the first is the end-of-sequence token.
+/// Matches `specials` verbatim in a text; the first is the end-of-sequence token.
 class SpecialTokenizer : public ByteTokenizer {
  public:
   explicit SpecialTokenizer(std::vector<std::string> specials, ChatTemplates templates = {})

@@ -1,6 +1,6 @@
-// Broken files: tests/data/bad holds one for each way to break it, and beside it what reading it says under each rule
-// for bad samples. After a change of messages: WRITE_EXPECTED=1 readers_test --gtest_filter='BadFiles.*', then read the
-// diff.
+// Broken files: tests/data/bad has one file per fault and, next to it, the expected outcome of reading it under each
+// value of on_bad_sample. After changing messages: WRITE_EXPECTED=1 readers_test --gtest_filter='BadFiles.*', then
+// review the diff.
 #include <gtest/gtest.h>
 
 #include "data/readers/readers.h"
@@ -19,7 +19,7 @@ std::string without_folder(std::string text) {
   return text;
 }
 
-/// Reads a file as the start of its name says.
+/// Reads a file with the options that the prefix of its name selects.
 std::string outcome(const fs::path& path, config::OnBadSample rule) {
   config::DataSource source{.path = {path.string()}, .on_bad_sample = rule};
   const std::string name = path.filename().string();
@@ -45,7 +45,7 @@ std::vector<fs::path> bad_files() {
   return files;
 }
 
-TEST(BadFiles, SayWhatIsWrongAndWhere) {
+TEST(BadFiles, AreReportedWithPlaceAndReason) {
   const std::vector<fs::path> files = bad_files();
   EXPECT_GE(files.size(), 50u);
   for (const fs::path& file : files) {
@@ -54,11 +54,11 @@ TEST(BadFiles, SayWhatIsWrongAndWhere) {
     const fs::path expected = file.string() + ".expected";
     if (std::getenv("WRITE_EXPECTED") != nullptr) std::ofstream(expected) << said;
     EXPECT_EQ(said, read_all(expected)) << file;
-    EXPECT_FALSE(said.starts_with("error: 0") || said.starts_with("error: 1")) << file << " is read";
+    EXPECT_FALSE(said.starts_with("error: 0") || said.starts_with("error: 1")) << file << " is accepted";
   }
 }
 
-TEST(BadFiles, HaveAllTheirFiles) {
+TEST(BadFiles, EveryExpectedFileHasItsInput) {
   for (const auto& entry : fs::directory_iterator(kBad)) {
     if (entry.path().extension() == ".expected") {
       EXPECT_TRUE(fs::exists(fs::path(entry.path()).replace_extension())) << entry.path();

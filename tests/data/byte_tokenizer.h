@@ -6,7 +6,7 @@
 
 namespace trainer::data {
 
-/// One id a byte: 'a' is 97; </s> is 1.
+/// One id per byte: 'a' is 97; </s> is 1.
 class ByteTokenizer : public Tokenizer {
  public:
   std::vector<int32_t> encode(std::string_view text, bool add_eos) const override {

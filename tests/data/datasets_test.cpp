@@ -11,7 +11,7 @@
 namespace trainer::data {
 namespace {
 
-/// Prepared samples of these tests.
+/// The cache folder of these tests.
 std::string cache() {
   static const TempFolder folder;
   return folder.string();
@@ -46,7 +46,7 @@ std::string numbered_lines(int count) {
   return text;
 }
 
-TEST(OpenDatasets, TokenisesBothSides) {
+TEST(OpenDatasets, TokenizesSourceAndTarget) {
   TempFolder folder;
   config::DataConfig config = config_for(folder.write("a.txt", "ab@c\nd@ef\n"));
   Datasets datasets = load_datasets(config, ByteTokenizer(), 1);
@@ -57,10 +57,10 @@ TEST(OpenDatasets, TokenisesBothSides) {
   EXPECT_EQ(sample_of(*datasets.train, 1).source, (std::vector<int32_t>{'d', 1}));
   EXPECT_EQ(sample_of(*datasets.train, 1).labels, (std::vector<int32_t>{'e', 'f', 1}));
   EXPECT_EQ(token_count(*datasets.train), 10);
-  EXPECT_EQ(datasets.train->text(0).source, "");  // kept for validation only
+  EXPECT_EQ(datasets.train->text(0).source, "");  // stored for validation only
 }
 
-TEST(OpenDatasets, CutsLongTextsBeforeTheEnd) {
+TEST(OpenDatasets, TruncatesLongTextsBeforeTheEndToken) {
   TempFolder folder;
   config::DataConfig config = config_for(folder.write("a.txt", "abcdef@ghi\nabc@g\n"));
   config.max_source_length = 4;
@@ -72,7 +72,7 @@ TEST(OpenDatasets, CutsLongTextsBeforeTheEnd) {
   EXPECT_EQ(train->cut(), 1);
 }
 
-TEST(OpenDatasets, LeavesOutWhatIsTooLongOrTooShort) {
+TEST(OpenDatasets, DropsTooLongAndTooShortSamples) {
   TempFolder folder;
   config::DataConfig config = config_for(folder.write("a.txt", "abcdef@ghi\nabc@g\na@b\n"));
   config.max_source_length = 4;
@@ -82,10 +82,11 @@ TEST(OpenDatasets, LeavesOutWhatIsTooLongOrTooShort) {
   EXPECT_EQ(datasets.train->size(), 1);
   EXPECT_EQ(datasets.notes.size(), 2u);
   config.on_too_long = config::TooLong::kError;
-  contains(error_of<InputError>([&] { load_datasets(config, ByteTokenizer(), 1); }), "a.txt:1: 7 tokens, where 4");
+  contains(error_of<InputError>([&] { load_datasets(config, ByteTokenizer(), 1); }),
+           "a.txt:1: 7 tokens, but at most 4");
 }
 
-TEST(OpenDatasets, CausalSamplesLearnTheTargetAndTheEnd) {
+TEST(OpenDatasets, CausalSamplesLearnTheTargetAndTheEndToken) {
   TempFolder folder;
   config::DataConfig config = config_for(folder.write("a.txt", "ab@cd\n"));
   config.task = config::Task::kCausalLm;
@@ -98,7 +99,7 @@ TEST(OpenDatasets, CausalSamplesLearnTheTargetAndTheEnd) {
   EXPECT_EQ(train->lengths(0).learnt, 2);
 }
 
-TEST(OpenDatasets, GroupedTextsAreCutIntoEqualLengths) {
+TEST(OpenDatasets, SplitsGroupedTextsIntoEqualLengths) {
   TempFolder folder;
   config::DataConfig config = config_for(folder.write("a.txt", "abc@x\nde@x\nfghi@x\n"));
   config.task = config::Task::kCausalLm;
@@ -134,7 +135,7 @@ TEST(OpenDatasets, IntegerClassNamesAreSortedAsNumbers) {
   EXPECT_EQ(labels_of({"10", "9", "1"}, LabelOrder::kAsText), (Names{"1", "10", "9"}));
 }
 
-TEST(OpenDatasets, ClassesAreNumberedByTheirNames) {
+TEST(OpenDatasets, NumbersClassesByName) {
   TempFolder folder;
   config::DataConfig config = config_for(folder.write("a.txt", "a@no\nb@yes\nc@no\n"));
   config.task = config::Task::kSequenceClassification;
@@ -147,10 +148,11 @@ TEST(OpenDatasets, ClassesAreNumberedByTheirNames) {
   ASSERT_EQ(datasets.notes.size(), 1u);
   contains(datasets.notes[0], "no sample has the label maybe");
   config.labels = {"yes", "maybe"};
-  contains(error_of<InputError>([&] { load_datasets(config, ByteTokenizer(), 1); }), "a.txt:1: the label 'no' is none");
+  contains(error_of<InputError>([&] { load_datasets(config, ByteTokenizer(), 1); }),
+           "a.txt:1: the label 'no' is not one of the classes");
 }
 
-TEST(OpenDatasets, HoldsOutTheAskedFraction) {
+TEST(OpenDatasets, HoldsOutTheValidationFraction) {
   TempFolder folder;
   config::DataConfig config = config_for(folder.write("a.txt", numbered_lines(103)));
   config.validation.fraction = 0.1;
@@ -168,7 +170,7 @@ TEST(OpenDatasets, HoldsOutTheAskedFraction) {
   EXPECT_EQ(records.size(), 103u);
 }
 
-TEST(OpenDatasets, TakesValidationFromItsOwnFile) {
+TEST(OpenDatasets, ReadsValidationFromASeparateFile) {
   TempFolder folder;
   config::DataConfig config = config_for(folder.write("a.txt", numbered_lines(20)));
   config.validation = {.fraction = 0.5, .path = folder.write("b.txt", numbered_lines(8))};
@@ -181,7 +183,7 @@ TEST(OpenDatasets, TakesValidationFromItsOwnFile) {
   EXPECT_DOUBLE_EQ(majority.share, 0.75);
 }
 
-TEST(OpenDatasets, RefusesUselessData) {
+TEST(OpenDatasets, RejectsUselessData) {
   TempFolder folder;
   auto fail = [&](const std::string& text, double fraction) {
     config::DataConfig config = config_for(folder.write("a.txt", text));
@@ -194,12 +196,12 @@ TEST(OpenDatasets, RefusesUselessData) {
   contains(fail("\n\n", 0), "no records");
 }
 
-TEST(OpenDatasets, SaysWhyNoRecordWasOfUse) {
+TEST(OpenDatasets, ReportsWhyNoRecordWasUsable) {
   TempFolder folder;
   config::DataConfig config = config_for(folder.write("a.txt", "@c\n"));
   config.train.on_bad_sample = config::OnBadSample::kSkip;
   contains(error_of<InputError>([&] { load_datasets(config, ByteTokenizer(), 1); }),
-           "1 records were left out that could not be made into samples; the first: ");
+           "1 records were skipped because they could not be converted; the first: ");
 }
 
 TEST(Validation, IsAPureFunctionOfSeedAndRecord) {
@@ -212,15 +214,15 @@ TEST(Validation, IsAPureFunctionOfSeedAndRecord) {
       }
       EXPECT_EQ(count, validation_count(records, fraction)) << records << " " << fraction;
       bool has_choice = count > 5 && count < records;
-      EXPECT_TRUE(moved > 0 || !has_choice) << "seeds agree";
+      EXPECT_TRUE(moved > 0 || !has_choice) << "different seeds hold out the same records";
     }
   }
   EXPECT_EQ(validation_count(4846, 0.1), 485);
 }
 
-TEST(FinancialPhrasebank, LoadsWhole) {
+TEST(FinancialPhrasebank, LoadsCompletely) {
   std::string path = TRAINER_SOURCE_DIR "/../shared/data/financial_phrasebank/Sentences_50Agree.txt";
-  if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not here";
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " does not exist";
   config::DataConfig config = config_for(path);
   config.validation.fraction = 0.1;
   Datasets datasets = load_datasets(config, ByteTokenizer(), 42);
@@ -232,7 +234,7 @@ TEST(FinancialPhrasebank, LoadsWhole) {
   EXPECT_NEAR(majority_class(*datasets.validation).share, 0.594, 0.06);
 }
 
-TEST(Samples, HaveThreeLabelsAndNoSentenceTwice) {
+TEST(Samples, HaveThreeLabelsAndNoDuplicateSentence) {
   for (auto [name, majority] : {std::pair("reports.txt", "same"), std::pair("topics.txt", "garden")}) {
     config::DataConfig config = config_for(TRAINER_SOURCE_DIR "/data/samples/" + std::string(name));
     config.validation.fraction = 1.0 - 1.0 / 900;

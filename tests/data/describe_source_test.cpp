@@ -1,4 +1,4 @@
-// What is found out about files of samples that nothing describes.
+// Detection of the format and columns of undescribed files.
 #include "data/describe_source.h"
 
 #include <filesystem>
@@ -36,7 +36,7 @@ class DescribeSource : public testing::Test {
   config::DataConfig config_;
 };
 
-TEST_F(DescribeSource, EndingsTellTheFormat) {
+TEST_F(DescribeSource, DetectsTheFormatByExtension) {
   const auto csv = describe("a.csv", "text,label\nfine,good\nbad,poor\n", Task::kSequenceClassification);
   EXPECT_EQ(csv.format, DataFormat::kCsv);
   EXPECT_TRUE(csv.by_ending);
@@ -46,7 +46,7 @@ TEST_F(DescribeSource, EndingsTellTheFormat) {
   EXPECT_EQ(describe("a.jsonl", "{\"a\":\"b\"}\n", Task::kCausalLm).format, DataFormat::kJsonl);
 }
 
-TEST_F(DescribeSource, JsonLinesAreOftenCalledJson) {
+TEST_F(DescribeSource, DetectsJsonLinesInAJsonFile) {
   const auto lines = describe("a.json", "{\"a\":\"b\"}\n{\"a\":\"c\"}\n", Task::kCausalLm);
   EXPECT_EQ(lines.format, DataFormat::kJsonl);
   EXPECT_FALSE(lines.by_ending);
@@ -54,13 +54,13 @@ TEST_F(DescribeSource, JsonLinesAreOftenCalledJson) {
   EXPECT_THROW(describe("c.json", "[{\"a\":\"b\"},", Task::kCausalLm), InputError);
 }
 
-TEST_F(DescribeSource, WithoutAnEndingTheContentTells) {
+TEST_F(DescribeSource, DetectsTheFormatByContent) {
   EXPECT_EQ(describe("lines", "{\"a\":\"b\"}\n", Task::kCausalLm).format, DataFormat::kJsonl);
   EXPECT_EQ(describe("list.data", "[{\"a\":\"b\"}]", Task::kCausalLm).format, DataFormat::kJson);
   EXPECT_EQ(describe("words.data", "Once upon a time\n", Task::kCausalLm).format, DataFormat::kText);
 }
 
-TEST_F(DescribeSource, WhatDividesEveryLineIsADelimiter) {
+TEST_F(DescribeSource, DetectsADelimiterThatSplitsEveryLine) {
   const std::string text = "Sales rose.@up\nme@home.org fell.@down\n";
   const auto pairs = describe("a.txt", text, Task::kSequenceClassification);
   EXPECT_EQ(pairs.format, DataFormat::kDelimited);
@@ -70,13 +70,13 @@ TEST_F(DescribeSource, WhatDividesEveryLineIsADelimiter) {
   EXPECT_EQ(describe("a.txt", "a | b\nc\n", Task::kSeq2SeqLm).format, DataFormat::kText);
 }
 
-TEST_F(DescribeSource, AnotherEncodingIsFound) {
+TEST_F(DescribeSource, DetectsLatin1) {
   const auto latin = describe("a.txt", "Yhti\xF6@same\nFine@good\n", Task::kSequenceClassification);
   EXPECT_EQ(latin.encoding, "latin-1");
   EXPECT_EQ(latin.format, DataFormat::kDelimited);
 }
 
-TEST_F(DescribeSource, ValuesAreNoNamesOfColumns) {
+TEST_F(DescribeSource, DoesNotTakeValuesForColumnNames) {
   const auto values = describe("a.csv", "good,Sales rose sharply\nbad,Sales fell again\ngood,Orders rose\n",
                                Task::kSequenceClassification);
   EXPECT_EQ(values.names, (Names{"label", "text"}));
@@ -85,19 +85,19 @@ TEST_F(DescribeSource, ValuesAreNoNamesOfColumns) {
   EXPECT_EQ(describe("c.csv", "id,when,text\n1,May,Sales rose\n2,June,Sales fell\n", Task::kCausalLm).names, Names{});
 }
 
-TEST_F(DescribeSource, TheClassesOfTheTarget) {
+TEST_F(DescribeSource, ListsTheClassesOfTheTarget) {
   config_.target = "label";
   const std::string text = "text,label\nfine,good\nbad, poor\nnice,good\n";
   EXPECT_EQ(describe("a.csv", text, Task::kSequenceClassification).labels, (Names{"good", "poor"}));
   EXPECT_EQ(describe("a.csv", text, Task::kSeq2SeqLm).labels, Names{});
 }
 
-TEST_F(DescribeSource, OnlyColumnsThatAllRecordsHave) {
+TEST_F(DescribeSource, ListsOnlyColumnsOfAllRecords) {
   const auto found = describe("a.jsonl", "{\"a\":\"1\",\"b\":\"2\"}\n{\"b\":\"3\",\"c\":\"4\"}\n", Task::kSeq2SeqLm);
   EXPECT_EQ(found.columns, Names{"b"});
 }
 
-TEST_F(DescribeSource, DialoguesByWhatARecordHolds) {
+TEST_F(DescribeSource, DetectsDialogueFormats) {
   const std::string turns = R"([{"role":"user","content":"Hi"},{"role":"assistant","content":"Hello"}])";
   const std::string shared = R"([{"from":"human","value":"Hi"},{"from":"gpt","value":"Hello"}])";
   struct Case {
@@ -122,7 +122,7 @@ TEST_F(DescribeSource, DialoguesByWhatARecordHolds) {
   EXPECT_THROW(describe("a.jsonl", R"({"text":"Hi"})", Task::kCausalLm), InputError);
 }
 
-TEST_F(DescribeSource, MegatronsFilesAndImages) {
+TEST_F(DescribeSource, DetectsMegatronFilesAndImages) {
   describe("a.bin", "x", Task::kSeq2SeqLm);
   std::ofstream(folder_ / "a.idx") << "x";
   EXPECT_EQ(describe("a.bin", "x", Task::kCausalLm).format, DataFormat::kMegatron);
@@ -131,7 +131,7 @@ TEST_F(DescribeSource, MegatronsFilesAndImages) {
   EXPECT_THROW(describe("t10k-images-idx3-ubyte", "x", Task::kImageClassification), InputError);
 }
 
-TEST_F(DescribeSource, WhatIsNotReadIsRefused) {
+TEST_F(DescribeSource, RejectsUnsupportedAndMissingFiles) {
   EXPECT_THROW(describe("a.parquet", "PAR1\x15\x04", Task::kCausalLm), InputError);
   config_.train.path = {(folder_ / "nowhere.csv").string()};
   EXPECT_THROW(describe_source(config_), InputError);

@@ -1,5 +1,5 @@
-// Mutated tokenizer files: they are either read or refused by an InputError; nothing crashes. Draws are fixed.
-// What reads records is fuzzed by tests/fuzz/records_fuzzer.cpp.
+// Mutated tokenizer files are accepted or rejected with an InputError, without a crash. The mutations are fixed.
+// tests/fuzz/records_fuzzer.cpp fuzzes the record readers.
 #include <random>
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-/// Changes bytes of a text at random places.
+/// Mutates bytes of a text at random positions.
 class Mutator {
  public:
   explicit Mutator(uint64_t seed) : random_(seed) {}
@@ -29,7 +29,7 @@ class Mutator {
     return text;
   }
 
-  /// Changes without moving anything.
+  /// Mutates bytes in place.
   std::string flip(std::string text, size_t begin, size_t end) {
     for (uint64_t changes = 1 + below(4); changes > 0; --changes) {
       size_t at = begin + below(end - begin);
@@ -69,7 +69,7 @@ class Mutator {
   std::mt19937_64 random_;
 };
 
-/// Uses a tokenizer file, if it is accepted.
+/// Opens a tokenizer file and uses it if it is accepted.
 bool try_tokenizer(const TempFolder& folder, const std::string& model, const std::string& config) {
   folder.write("spiece.model", model);
   folder.write("tokenizer_config.json", config);
@@ -104,11 +104,11 @@ TEST(Fuzz, SentencePieceModels) {
   EXPECT_LT(good, 3000);
 }
 
-TEST(Fuzz, NormalisationTables) {
+TEST(Fuzz, NormalizationTables) {
   TempFolder folder;
   Mutator mutator(13);
   std::string model = golden_model();
-  std::string name = "user_defined";  // the normaliser's name precedes its table
+  std::string name = "user_defined";  // the normalizer's name precedes its table
   size_t begin = model.find(name);
   ASSERT_NE(begin, std::string::npos);
   begin += name.size() + 3;  // its tag and length

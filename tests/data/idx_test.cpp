@@ -48,29 +48,30 @@ TEST(Idx, ReadsEveryType) {
   EXPECT_TRUE(parse_idx(idx({0, 5}, ""), "f").values.empty());
 }
 
-TEST(Idx, SaysWhatIsWrong) {
+TEST(Idx, RejectsMalformedFiles) {
   auto failure = [](const std::string& bytes) { return error_of<InputError>([&] { parse_idx(bytes, "f"); }); };
-  contains(failure(""), "f: this is no IDX file");
-  contains(failure("PNG."), "f: this is no IDX file");
-  contains(failure(idx({1}, "x", 0x0A)), "type 0x0a");
-  contains(failure(idx({}, "")), "without dimensions");
-  contains(failure(idx({1, 2, 3}, "").substr(0, 15)), "truncated: 15 bytes, the header of 3 dimensions alone has 16");
-  contains(failure(idx({2, 3}, "abcde")), "truncated: 17 bytes, but its header speaks of 18");
-  contains(failure(idx({2, 3}, "abcdefg")), "bytes behind its values: 19 bytes, but its header speaks of 18");
+  contains(failure(""), "f: not an IDX file");
+  contains(failure("PNG."), "f: not an IDX file");
+  contains(failure(idx({1}, "x", 0x0A)), "value type 0x0a");
+  contains(failure(idx({}, "")), "the array has no dimensions");
+  contains(failure(idx({1, 2, 3}, "").substr(0, 15)),
+           "truncated: 15 bytes, but the header of 3 dimensions alone has 16");
+  contains(failure(idx({2, 3}, "abcde")), "truncated: 17 bytes, but its header declares 18");
+  contains(failure(idx({2, 3}, "abcdefg")), "extra bytes after its values: 19 bytes, but its header declares 18");
   const uint32_t most = 0xFFFFFFFF;
   contains(failure(idx({most, most, most, most}, "")), "more than 4294967296 bytes");
   contains(failure(idx({1u << 31, 1u << 31, 2, 1}, "", 0x0C)), "more than");
   contains(failure(idx(std::vector<uint32_t>(255, most), "")), "more than");
 }
 
-TEST(Idx, ReadsNoMoreThanTheHeaderSpeaksOf) {
+TEST(Idx, ReadsNoMoreThanTheHeaderDeclares) {
   auto read = [](const std::string& content) { return read_idx(*unpacked(bytes_of(content), "f"), "f"); };
   EXPECT_EQ(read(gzip(kTwoPictures)), kTwoPictures);
   const std::string large = idx({2000, 3000}, std::string(6'000'000, 'x'));
   EXPECT_EQ(read(gzip(large)), large);
   EXPECT_EQ(read(gzip(idx({2000, 3000}, std::string(9'000'000, 'x')))).size(), large.size() + 1);
   contains(error_of<InputError>([&] { read(gzip(large).substr(0, 2000)); }), "f: the gzip data end too early");
-  contains(error_of<InputError>([&] { read(gzip("no such file")); }), "f: this is no IDX file");
+  contains(error_of<InputError>([&] { read(gzip("no such file")); }), "f: not an IDX file");
 }
 
 TEST(Mnist, FindsAllNamesPlainAndGzip) {
@@ -104,7 +105,7 @@ TEST(Mnist, ReadsARange) {
   EXPECT_EQ(read_mnist(folder.string(), MnistPart::kTest, 0, 1).labels, std::vector<int32_t>{7});
 }
 
-TEST(Mnist, SaysWhereMissingFilesBelong) {
+TEST(Mnist, ReportsThePathsOfMissingFiles) {
   TempFolder folder;
   auto failure = [&](const std::string& path) {
     return error_of<InputError>([&] { read_mnist(path, MnistPart::kTrain); });
@@ -113,32 +114,32 @@ TEST(Mnist, SaysWhereMissingFilesBelong) {
   contains(message, "\n  " + (folder / "train-images-idx3-ubyte").string() + " (or train-images.idx3-ubyte)");
   contains(message, "\n  " + (folder / "train-labels-idx1-ubyte").string() + " (or train-labels.idx1-ubyte)");
   const std::string test = folder.write("t10k-images-idx3-ubyte.gz", gzip(kTwoPictures));
-  contains(failure(folder.string()), "There is " + test);
-  contains(failure(test), "missing: " + (folder / "t10k-labels-idx1-ubyte.gz").string());
-  contains(failure(folder.write("pictures", kTwoPictures)), "has \"images\" and \"idx3\" in it");
+  contains(failure(folder.string()), test + " exists");
+  contains(failure(test), "missing file: " + (folder / "t10k-labels-idx1-ubyte.gz").string());
+  contains(failure(folder.write("pictures", kTwoPictures)), "must contain \"images\" and \"idx3\"");
   contains(failure((folder / "nowhere").string()), (folder / "nowhere/train-images-idx3-ubyte").string());
 }
 
-TEST(Mnist, SaysWhatIsWrongWithThePair) {
+TEST(Mnist, RejectsAnInvalidPair) {
   auto failure = [](const std::string& images, const std::string& labels) {
     TempFolder folder;
     folder.write("train-images-idx3-ubyte", images);
     folder.write("train-labels-idx1-ubyte", labels);
     return error_of<InputError>([&] { read_mnist(folder.string(), MnistPart::kTrain); });
   };
-  contains(failure(kTwoPictures, idx({3}, "abc")), "has 2 pictures, but ");
+  contains(failure(kTwoPictures, idx({3}, "abc")), "has 2 images, but ");
   contains(failure(kTwoPictures, idx({3}, "abc")), "has 3 labels");
-  contains(failure(kTwoLabels, kTwoLabels), "2 values of type 0x08 in 1 dimensions; pictures are bytes (0x08) in 3");
-  contains(failure(kTwoPictures, kTwoPictures), "labels are bytes (0x08) in 1");
+  contains(failure(kTwoLabels, kTwoLabels), "2 values of type 0x08 in 1 dimensions; images must be bytes (0x08) in 3");
+  contains(failure(kTwoPictures, kTwoPictures), "labels must be bytes (0x08) in 1");
   contains(failure(idx({2, 1, 3}, std::string(24, 'x'), 0x0D), kTwoLabels), "type 0x0d");
   contains(failure(idx({0, 0xFFFFFFFF, 0xFFFFFFFF}, ""), idx({0}, "")), "nothing to learn from");
-  contains(failure(gzip(kTwoPictures + "x"), kTwoLabels), "bytes behind its values");
+  contains(failure(gzip(kTwoPictures + "x"), kTwoLabels), "extra bytes after its values");
   contains(failure(gzip(kTwoPictures).substr(0, 20), kTwoLabels), "end too early");
 }
 
-TEST(Mnist, TenThousandPictures) {
+TEST(Mnist, ReadsTenThousandImages) {
   const fs::path folder = fs::path(TRAINER_SOURCE_DIR) / "../shared/data/mnist10k";
-  if (!fs::exists(folder)) GTEST_SKIP() << folder << " is not here";
+  if (!fs::exists(folder)) GTEST_SKIP() << folder << " does not exist";
   const Images images = read_mnist(folder.string(), MnistPart::kTest);
   EXPECT_EQ(images.count, 10000);
   EXPECT_EQ(images.features, 784);

@@ -1,4 +1,4 @@
-// Lengths of samples that are cut from a corpus.
+// Lengths of samples from a Megatron corpus.
 #include "data/megatron_samples.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace trainer::data {
 namespace {
 
-/// Has no end-of-sequence token. (That of ByteTokenizer is 1; its padding is 0.)
+/// A tokenizer without an end-of-sequence token. (ByteTokenizer's is 1; its padding is 0.)
 class WithoutEnd : public ByteTokenizer {
  public:
   int32_t eos_id() const override { return -1; }
@@ -37,7 +37,7 @@ int64_t learnt(const Sample& sample) {
   return std::count_if(sample.labels.begin(), sample.labels.end(), [](int32_t label) { return label != -100; });
 }
 
-TEST_F(MegatronSamplesTest, LengthsCountTheLabelsThatAreLearnt) {
+TEST_F(MegatronSamplesTest, LengthsCountLearnedLabels) {
   for (const bool mask_ends : {false, true}) {
     config_.megatron.eod_mask_loss = mask_ends;
     const Datasets datasets = open();
@@ -64,7 +64,7 @@ TEST_F(MegatronSamplesTest, TheTokenBetweenDocumentsIsNotPadding) {
   }
 }
 
-TEST_F(MegatronSamplesTest, DocumentsNeedAnEnd) {
+TEST_F(MegatronSamplesTest, ResetAttentionMaskNeedsAnEndToken) {
   EXPECT_NO_THROW(open(WithoutEnd()));
   config_.megatron.reset_attention_mask = true;
   const std::string message = error_of<ConfigError>([&] { open(WithoutEnd()); });

@@ -1,4 +1,4 @@
-// SentencePiece models written by hand, right and wrong.
+// Handmade SentencePiece models, valid and invalid.
 #pragma once
 
 #include <bit>
@@ -36,7 +36,7 @@ inline std::string piece(const std::string& text, float score, uint64_t type) {
   return bytes_field(1, bytes_field(1, text) + float_field(2, score) + number_field(3, type));
 }
 
-/// <pad> </s> <unk> and some letters; `extra` are more fields.
+/// <pad> </s> <unk> and some letters; `extra`: additional fields.
 inline std::string small_model(const std::string& extra = "") {
   return piece("<pad>", 0, 3) + piece("</s>", 0, 3) + piece("<unk>", 0, 2) + piece("\u2581", -1, 1) +
          piece("a", -2, 1) + piece("b", -3, 1) + piece("ab", -2.5f, 1) + extra;
@@ -46,7 +46,7 @@ inline std::string trainer_spec(uint64_t model_type) {
   return bytes_field(2, number_field(3, model_type) + bytes_field(48, "</s>"));
 }
 
-/// A normaliser with a table of these units (256 of them, those given first) and replacements.
+/// A normalizer whose table has these units, filled up to `count`, and replacements.
 inline std::string normalizer(const std::vector<uint32_t>& units, const std::string& replacements, size_t count = 256) {
   std::string trie;
   for (size_t i = 0; i < count; ++i) trie += u32(i < units.size() ? units[i] : 0x80000000);

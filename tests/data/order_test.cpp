@@ -42,7 +42,7 @@ TEST(Permutation, IsABijectionOfEverySize) {
   for (int64_t size : {65535, 65536, 65537, 100003}) ASSERT_TRUE(is_bijection(permuted(11, size))) << size;
 }
 
-TEST(Permutation, StaysInHugeRanges) {
+TEST(Permutation, StaysInRangeForHugeSizes) {
   for (int64_t size : {int64_t{1} << 40, (int64_t{1} << 62) + 12345}) {
     Permutation permutation(3, size);
     for (int64_t i : {int64_t{0}, int64_t{1}, size / 2, size - 1}) {
@@ -54,7 +54,7 @@ TEST(Permutation, StaysInHugeRanges) {
 }
 
 TEST(Permutation, ReachesAllPermutationsOfFiveEquallyOften) {
-  std::vector<int64_t> counts(5 * 5 * 5 * 5, 0);  // four elements tell the fifth
+  std::vector<int64_t> counts(5 * 5 * 5 * 5, 0);  // four elements determine the fifth
   constexpr int kDraws = 60000;
   for (int key = 0; key < kDraws; ++key) {
     std::vector<int64_t> p = permuted(derive_key(key, 9), 5);
@@ -65,7 +65,7 @@ TEST(Permutation, ReachesAllPermutationsOfFiveEquallyOften) {
   EXPECT_LT(chi_squared(counts), 190);  // 119 degrees of freedom: 1 in 30000
 }
 
-TEST(Permutation, PutsAnElementEverywhereEquallyOften) {
+TEST(Permutation, MapsAnElementToEveryPositionEquallyOften) {
   constexpr int64_t kSize = 97;
   for (int64_t element : {int64_t{0}, kSize / 2, kSize - 1}) {
     std::vector<int64_t> counts(kSize, 0);
@@ -74,9 +74,9 @@ TEST(Permutation, PutsAnElementEverywhereEquallyOften) {
   }
 }
 
-TEST(Permutation, KeepsNoNeighboursTogether) {
+TEST(Permutation, SeparatesNeighbors) {
   constexpr int64_t kSize = 101;
-  std::vector<int64_t> counts(kSize - 1, 0);  // distance of two neighbours afterwards, modulo the size
+  std::vector<int64_t> counts(kSize - 1, 0);  // distance of two former neighbors, modulo the size
   for (int key = 0; key < 20000; ++key) {
     Permutation permutation(derive_key(key, 1, 7), kSize);
     ++counts[(permutation(41) - permutation(40) + kSize) % kSize - 1];
@@ -105,7 +105,7 @@ TEST(Order, DiffersByEpochAndSeed) {
   EXPECT_LT(agreeing(epoch_of(order, 0), epoch_of(Order(2, 1000, true), 0)), 12);
 }
 
-TEST(Order, WithoutShuffleIsTheFilesOrder) {
+TEST(Order, WithoutShuffleIsFileOrder) {
   Order order(1, 4, false);
   EXPECT_EQ(epoch_of(order, 0), (std::vector<int64_t>{0, 1, 2, 3}));
   EXPECT_EQ(epoch_of(order, 9), (std::vector<int64_t>{0, 1, 2, 3}));

@@ -11,7 +11,7 @@ int64_t length_of(int64_t position) {
   return position == 5 ? 300 : 5 + position * 7919 % 90;
 }
 
-TEST(Packing, EverySampleIsTakenOnceAndNothingOverflows) {
+TEST(Packing, TakesEverySampleOnceWithoutOverflow) {
   for (const int64_t ranks : {1, 2, 3, 8}) {
     const PackingPlan plan = plan_by_tokens({0, 64}, length_of, ranks, 256);
     ASSERT_EQ(plan.size(), static_cast<size_t>(ranks));
@@ -45,7 +45,7 @@ TEST(Packing, FewSamplesLeaveRanksEmpty) {
   EXPECT_EQ(plan, (PackingPlan{{{0}}, {{}}, {{}}}));
 }
 
-TEST(Packing, BySamplesAreTheShares) {
+TEST(Packing, BySamplesEqualsMicroBatches) {
   EXPECT_EQ(plan_by_samples({10, 15}, 2, 2), (PackingPlan{{{10, 11}, {12}}, {{13}, {14}}}));
 }
 

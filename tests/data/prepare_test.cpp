@@ -1,4 +1,4 @@
-// The cache of tokenised samples: whole or not there, and made anew when anything it depends on changes.
+// The token cache: written atomically, and created again when anything it depends on changes.
 #include "data/prepare.h"
 
 #include <sys/resource.h>
@@ -30,14 +30,14 @@ struct Prepare : ::testing::Test {
   }
   std::shared_ptr<const TokenStore> run() const { return prepare({config, config.train}, ByteTokenizer()); }
 
-  /// Folders of finished stores.
+  /// The folders of complete token caches.
   std::set<std::string> stores() const {
     std::set<std::string> names;
     for (const auto& entry : fs::directory_iterator(config.cache_dir))
       if (entry.is_directory() && entry.path().filename() != "hashes") names.insert(entry.path().filename());
     return names;
   }
-  /// A file whose preparation takes long.
+  /// Writes a file whose preparation takes long.
   void write_long_file() const {
     std::string text;
     for (int i = 0; i < 400'000; ++i) text += fmt::format("some words of sentence {}@label\n", i);
@@ -45,7 +45,7 @@ struct Prepare : ::testing::Test {
   }
 };
 
-TEST_F(Prepare, IsDoneOnce) {
+TEST_F(Prepare, RunsOnce) {
   EXPECT_EQ(run()->size(), 2);
   ASSERT_EQ(stores().size(), 1u);
   const auto written = fs::last_write_time(fs::path(config.cache_dir) / *stores().begin() / "tokens");
@@ -54,7 +54,7 @@ TEST_F(Prepare, IsDoneOnce) {
   EXPECT_EQ(fs::last_write_time(fs::path(config.cache_dir) / *stores().begin() / "tokens"), written);
 }
 
-TEST_F(Prepare, IsDoneAnewWhenTheContentOrAnOptionChanges) {
+TEST_F(Prepare, RunsAgainWhenTheContentOrAnOptionChanges) {
   run();
   folder.write("a.txt", "ab@c\nd@eg\n");  // of the same size
   EXPECT_EQ(run()->sample(1).second[1], 'g');
@@ -62,26 +62,26 @@ TEST_F(Prepare, IsDoneAnewWhenTheContentOrAnOptionChanges) {
   config.max_source_length = 2;
   run();
   EXPECT_EQ(stores().size(), 3u);
-  config.shuffle = false;  // changes the order, not the samples
+  config.shuffle = false;  // changes the sample order, not the samples
   run();
   EXPECT_EQ(stores().size(), 3u);
 }
 
-TEST_F(Prepare, SamplesThatAreCutAreCountedAlsoInTheCache) {
+TEST_F(Prepare, CountsTruncatedSamplesAlsoFromTheCache) {
   EXPECT_EQ(run()->facts().notes, std::vector<std::string>());
   config.max_source_length = config.max_target_length = 2;  // with the end of sequence
   for (int i = 0; i < 2; ++i)
     EXPECT_EQ(run()->facts().notes,
-              (std::vector<std::string>{"2 of 2 samples (100 %) were cut: 1 to data.max_source_length (2), 1 to "
-                                        "data.max_target_length (2); `data.on_too_long: drop` leaves them out"}));
+              (std::vector<std::string>{"2 of 2 samples (100 %) were truncated: 1 to data.max_source_length (2), 1 to "
+                                        "data.max_target_length (2); `data.on_too_long: drop` drops them"}));
   EXPECT_EQ(stores().size(), 2u);
   config.max_target_length = 3;
   EXPECT_EQ(run()->facts().notes[0],
-            "1 of 2 samples (50 %) were cut: 1 to data.max_source_length (2); "
-            "`data.on_too_long: drop` leaves them out");
+            "1 of 2 samples (50 %) were truncated: 1 to data.max_source_length (2); "
+            "`data.on_too_long: drop` drops them");
 }
 
-TEST_F(Prepare, ARecordThatCantBeUsedNamesOnBadSample) {
+TEST_F(Prepare, ErrorOfABadRecordNamesOnBadSample) {
   config.task = config::Task::kCausalLm;
   config.dialogue = config::Dialogue::kMessages;
   config.chat_template = "{% for m in messages %}{{ m.role + m.content }}{% endfor %}";
@@ -92,13 +92,13 @@ TEST_F(Prepare, ARecordThatCantBeUsedNamesOnBadSample) {
   EXPECT_EQ(error_of<InputError>([&] { run(); }),
             config.train.path[0] +
                 ":1: the chat template fails: `+` of a str and a NoneType (data.chat_template:1)\n"
-                "`on_bad_sample: skip` leaves out what can't be used.");
+                "Set `on_bad_sample: skip` to skip bad records.");
   config.train.on_bad_sample = config::OnBadSample::kSkip;
   EXPECT_EQ(run()->size(), 1);
-  contains(run()->facts().notes.at(0), "1 records were left out that could not be made into samples");
+  contains(run()->facts().notes.at(0), "1 records were skipped because they could not be converted");
 }
 
-TEST_F(Prepare, TheChatTemplatesContentCountsNotItsPlace) {
+TEST_F(Prepare, DependsOnTheChatTemplatesContentNotItsPath) {
   config.task = config::Task::kCausalLm;
   config.dialogue = config::Dialogue::kMessages;
   config.train = {.path = {folder.write("d.jsonl", R"({"messages": [{"role": "assistant", "content": "a"}]})")}};
@@ -112,14 +112,14 @@ TEST_F(Prepare, TheChatTemplatesContentCountsNotItsPlace) {
   EXPECT_EQ(stores().size(), 2u);
 }
 
-TEST_F(Prepare, TheSameContentElsewhereIsTheSame) {
+TEST_F(Prepare, ReusesTheCacheForTheSameContentAtAnotherPath) {
   run();
   config.train.path = {folder.write("b.txt", "ab@c\nd@ef\n")};
   run();
   EXPECT_EQ(stores().size(), 1u);
 }
 
-TEST_F(Prepare, ABrokenStoreIsMadeAgain) {
+TEST_F(Prepare, RecreatesABrokenCache) {
   run();
   const fs::path store = fs::path(config.cache_dir) / *stores().begin();
   fs::resize_file(store / "tokens", 4);
@@ -128,7 +128,7 @@ TEST_F(Prepare, ABrokenStoreIsMadeAgain) {
   EXPECT_EQ(run()->size(), 2);
 }
 
-TEST_F(Prepare, AKilledPreparationLeavesNothingThatIsUsed) {
+TEST_F(Prepare, IgnoresTheRemainsOfAKilledPreparation) {
   write_long_file();
   const pid_t child = fork();
   if (child == 0) {
@@ -144,7 +144,7 @@ TEST_F(Prepare, AKilledPreparationLeavesNothingThatIsUsed) {
   EXPECT_EQ(stores().size(), 1u);
 }
 
-TEST_F(Prepare, TwoAtOnceMakeOneStore) {
+TEST_F(Prepare, ConcurrentPreparationsMakeOneCache) {
   write_long_file();
   const pid_t child = fork();
   if (child == 0) _exit(run()->size() == 400'000 ? 0 : 1);
@@ -155,12 +155,12 @@ TEST_F(Prepare, TwoAtOnceMakeOneStore) {
   EXPECT_EQ(stores().size(), 1u);
 }
 
-TEST_F(Prepare, AFullDiskLeavesNothing) {
+TEST_F(Prepare, LeavesNothingOnAFullDisk) {
   write_long_file();
   const pid_t child = fork();
   if (child == 0) {
     signal(SIGXFSZ, SIG_IGN);
-    const rlimit small{1 << 20, 1 << 20};  // files can't grow beyond: as if the disk were full
+    const rlimit small{1 << 20, 1 << 20};  // limits file sizes to simulate a full disk
     setrlimit(RLIMIT_FSIZE, &small);
     try {
       run();
@@ -175,7 +175,7 @@ TEST_F(Prepare, AFullDiskLeavesNothing) {
   EXPECT_EQ(run()->size(), 400'000);
 }
 
-TEST_F(Prepare, AnErrorNamesTheFirstBadRecordWhateverTheThreads) {
+TEST_F(Prepare, ErrorNamesTheFirstBadRecordForAnyThreadTiming) {
   std::string text;
   for (int i = 0; i < 5000; ++i) text += i == 1234 || i == 3456 ? "x@\n" : "x@y\n";
   config.train.path = {folder.write("bad.txt", text)};

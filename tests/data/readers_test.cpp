@@ -13,7 +13,7 @@ using config::DataFormat;
 using config::DataSource;
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
-/// All records of a text as `format`.
+/// All records of a text in `source.format`.
 std::vector<Record> read(const std::string& text, DataSource source, const std::string& name = "file") {
   TempFolder folder;
   source.path = {folder.write(name, text)};
@@ -59,15 +59,15 @@ TEST(Csv, ReadsQuotesNewlinesAndBlankLines) {
   EXPECT_EQ(*records[3].find("text"), "");
 }
 
-TEST(Csv, ColumnsReplaceTheLineOfNames) {
+TEST(Csv, ColumnsReplaceTheHeaderLine) {
   DataSource source{.format = DataFormat::kTsv, .columns = {"a", "b"}};
   EXPECT_EQ(read("1\t2\n3\t4", source).size(), 2u);
-  EXPECT_EQ(read("a\tb\n3\t4", source).size(), 1u);  // the names are there all the same
+  EXPECT_EQ(read("a\tb\n3\t4", source).size(), 1u);  // the file has a header line nevertheless
 }
 
-TEST(Csv, RefusesMalformedFiles) {
+TEST(Csv, RejectsMalformedFiles) {
   DataSource csv{.format = DataFormat::kCsv};
-  contains(failure("a,b\n1,2\n1,2,3\n", csv), "file:3: 3 fields where 2 columns");
+  contains(failure("a,b\n1,2\n1,2,3\n", csv), "file:3: expected 2 fields, one per column, found 3");
   contains(failure("a,b\n\"x\n\ny,2\n", csv), "file:2: a quoted field begins here");
   contains(failure("a,b\n\"x\"y,2\n", csv), "file:2: text follows the closing quote");
   contains(failure("a,a\n1,2\n", csv), "file:1: two columns");
@@ -86,11 +86,11 @@ TEST(Json, ReadsAnArrayAndKeepsLines) {
   EXPECT_EQ(records[1].line, 5);
 }
 
-TEST(Json, RefusesMalformedFiles) {
+TEST(Json, RejectsMalformedFiles) {
   DataSource json{.format = DataFormat::kJson};
   contains(failure("{\"a\": 1}", json), "must be an array");
   contains(failure("[{\"a\": 1},\n {\"a\" 2}]", json), "file:2:7: not valid JSON");
-  contains(failure("[{\"a\": 1}\n", json), "ends without");
+  contains(failure("[{\"a\": 1}\n", json), "has no closing");
   contains(failure("[{\"a\": 1},]", json), "element of the array is missing");
   contains(failure("[{\"a\": 1}] x", json), "text follows");
   contains(failure("[1]", json), "must be an object");
@@ -107,7 +107,7 @@ TEST(Json, ReadsTheArrayOfAnObject) {
   EXPECT_EQ(records[1].line, 2);
 }
 
-TEST(Json, KeepsValuesAsTheyAreWritten) {
+TEST(Json, KeepsTheOriginalTextOfValues) {
   Record record = read(
       "{\"a\": 1.50, \"b\": 1e999, \"c\": 12345678901234567890123, \"d\": \"5\", \"e\": 5, \"f\": null, \"g\": "
       "{ \"z\" : [ true , \"\\u00e9 \" ] , \"y\" : { } }}",
@@ -149,7 +149,7 @@ TEST(Encoding, IsCheckedAndConverted) {
   EXPECT_EQ(*read("caf\xE9", text)[0].find("text"), "caf\u00e9");
 }
 
-TEST(Encoding, PlacesAreThoseOfTheFile) {
+TEST(Encoding, PositionsReferToTheFile) {
   contains(failure("{\"\xE9\xE9\": x}", {.format = DataFormat::kJsonl, .encoding = "latin-1"}),
            "file:1:8: not valid JSON");
   contains(failure("\xEF\xBB\xBFna\xEFve", {.format = DataFormat::kText}), "file:1:3: byte 0xef");
@@ -157,7 +157,7 @@ TEST(Encoding, PlacesAreThoseOfTheFile) {
            "file:1:9: not valid JSON: a control character");
 }
 
-TEST(Utf8, KnowsItsEdges) {
+TEST(Utf8, ChecksBoundaryCodePoints) {
   for (const char* good :
        {"", "a", "\u0080", "\u07ff", "\u0800", "\ud7ff", "\ue000", "\uffff", "\U00010000", "\U0010ffff"}) {
     EXPECT_TRUE(is_utf8(good)) << good;
@@ -168,9 +168,9 @@ TEST(Utf8, KnowsItsEdges) {
   }
 }
 
-TEST(Lines, AreBounded) {
+TEST(Lines, HaveAMaximumLength) {
   contains(failure("ok\n" + std::string(kMaxRecordBytes + 1, 'x'), {.format = DataFormat::kText}),
-           "file:2: a record of more than 16 MiB");
+           "file:2: the record is longer than 16 MiB");
 }
 
 TEST(BadRecords, AreSkippedAndCounted) {
@@ -185,14 +185,14 @@ TEST(BadRecords, AreSkippedAndCounted) {
   EXPECT_EQ(summary.entry_records, (std::vector<int64_t>{2, 0, 2}));
   EXPECT_EQ(summary.bad.count(), 9);
   EXPECT_EQ(summary.notes(), (std::vector<std::string>{
-                                 "left out as on_bad_sample says: 2 × not UTF-8; the first: " + a + ":4:1",
-                                 "left out as on_bad_sample says: 2 × not valid JSON; the first: " + a + ":3:5",
-                                 "left out as on_bad_sample says: 4 × not a JSON object; the first: " + a + ":2:1",
-                                 "left out as on_bad_sample says: 1 × a file without records; the first: " + b,
+                                 "skipped by on_bad_sample: 2 × not UTF-8; the first: " + a + ":4:1",
+                                 "skipped by on_bad_sample: 2 × not valid JSON; the first: " + a + ":3:5",
+                                 "skipped by on_bad_sample: 4 × not a JSON object; the first: " + a + ":2:1",
+                                 "skipped by on_bad_sample: 1 × a file without records; the first: " + b,
                              }));
 }
 
-TEST(Duplicates, AreLeftOut) {
+TEST(Duplicates, AreSkipped) {
   const DataSource source{.format = DataFormat::kJsonl, .deduplicate = true};
   auto records = read(
       "{\"a\": \"1\", \"b\": \"2\"}\n{\"b\": \"2\", \"a\": \"1\"}\n{\"a\": \"2\", \"b\": \"1\"}\n"
@@ -203,7 +203,7 @@ TEST(Duplicates, AreLeftOut) {
   EXPECT_EQ(lines, (std::vector<int64_t>{1, 3, 4, 6}));
 }
 
-TEST(Duplicates, TakeFewBytes) {
+TEST(Duplicates, UseFewBytesPerRecord) {
   RecordSet set;
   constexpr int64_t kCount = 200000;
   Record record{{{"n", ""}}};
@@ -231,7 +231,7 @@ TEST(Paths, AreExpandedInOrder) {
   EXPECT_EQ(expand_paths(source), (std::vector<std::string>{single, a, b, a, b}));
 }
 
-TEST(Paths, OfAFolderHaveOneFormat) {
+TEST(Paths, InAFolderMustHaveOneFormat) {
   TempFolder folder;
   folder.write("a.jsonl", "{}");
   folder.write("b.JSONL.gz", "{}");
@@ -243,24 +243,24 @@ TEST(Paths, OfAFolderHaveOneFormat) {
   EXPECT_EQ(entries[0].files[2].format, DataFormat::kJsonl);
   folder.write("d.csv", "a");
   const std::string message = error_of<InputError>([&] { find_sources(source); });
-  contains(message, "two formats, like a.jsonl (jsonl) and d.csv (csv)");
+  contains(message, "two formats, such as a.jsonl (jsonl) and d.csv (csv)");
   contains(message, "/*.jsonl");
 }
 
-TEST(Paths, SayWhatIsMissing) {
+TEST(Paths, ReportMissingFiles) {
   TempFolder folder;
   folder.write("train.csv", "x");
   auto fail = [&](const std::string& name) {
     return error_of<InputError>([&] { expand_paths({.path = {(folder / name).string()}}); });
   };
   contains(fail("trian.csv"), "did you mean 'train.csv'?");
-  contains(fail("gone/x.csv"), "there is no folder");
+  contains(fail("gone/x.csv"), "does not exist");
   contains(fail("*.json"), "no file matches");
   std::filesystem::create_directory(folder / "empty");
   contains(fail("empty"), "no data files");
 }
 
-TEST(Format, IsToldByTheEnding) {
+TEST(Format, IsDetectedByExtension) {
   EXPECT_EQ(format_of("x.CSV", DataFormat::kAuto), DataFormat::kCsv);
   EXPECT_EQ(format_of("x.ndjson", DataFormat::kAuto), DataFormat::kJsonl);
   EXPECT_EQ(format_of("x.csv", DataFormat::kText), DataFormat::kText);

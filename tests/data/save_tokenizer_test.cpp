@@ -44,7 +44,7 @@ nlohmann::json config_in(const TempFolder& folder) {
   return nlohmann::json::parse(read_all(folder / "tokenizer_config.json"));
 }
 
-/// Saves the tokenizer, and holds the ids that its tokenizer.json gives against its own.
+/// Saves the tokenizer, and compares the ids of its tokenizer.json with its own.
 void expect_same_ids(const Tokenizer& tokenizer) {
   TempFolder folder;
   save_tokenizer(tokenizer, "", folder.string());
@@ -59,7 +59,7 @@ void expect_same_ids(const Tokenizer& tokenizer) {
   EXPECT_EQ(config_in(folder)["tokenizer_class"], "PreTrainedTokenizerFast");
 }
 
-/// Opens LLaMA's layout, trained on the golden corpus' like.
+/// Opens a tokenizer in LLaMA's layout, trained on texts like the golden corpus.
 std::unique_ptr<Tokenizer> trained(const TempFolder& folder, const std::string& config, const std::string& type) {
   const std::vector<std::string> texts(20,
                                        "Sales rose 1,234 % [INST] def f(x): return x </div> the ship is in the bay");
@@ -87,8 +87,8 @@ TEST(SaveTokenizer, WritesModelsWithUserDefinedSymbols) {
   }
 }
 
-TEST(SaveTokenizer, WritesNoTokenizerJsonThatWouldGiveOtherIds) {
-  // "\r\n" is one character to `tokenizers`, which finds this model's rule for "\r" and forgets the rest.
+TEST(SaveTokenizer, WritesNoTokenizerJsonThatWouldGiveDifferentIds) {
+  // "\r\n" is one grapheme for `tokenizers`, which applies this model's rule for "\r" and drops the rest.
   EXPECT_EQ(open_saved(kGoldenFolder + "bpe")->tokenizer_json(), "");
   TempFolder folder;
   constexpr uint32_t kTrainerSpec = 2, kWhitespaceAsSuffix = 24;
@@ -103,7 +103,7 @@ TEST(SaveTokenizer, WritesNoTokenizerJsonThatWouldGiveOtherIds) {
   EXPECT_FALSE(std::filesystem::exists(saved / "tokenizer.json"));
 }
 
-TEST(SaveTokenizer, NamesTheClassThatReadsTokenizerJsonAsItStands) {
+TEST(SaveTokenizer, SetsTheClassThatReadsTokenizerJsonUnchanged) {
   TempFolder folder, saved;
   folder.write("tokenizer.json", read_all(kGoldenFolder + "json/llama2/tokenizer.json"));
   const auto class_after = [&](const std::string& config) {
@@ -117,7 +117,7 @@ TEST(SaveTokenizer, NamesTheClassThatReadsTokenizerJsonAsItStands) {
   EXPECT_EQ(config_in(saved)["add_bos_token"], true);
   EXPECT_EQ(config_in(saved)["add_eos_token"], false);
   EXPECT_EQ(class_after(R"({"tokenizer_class": "Qwen2Tokenizer"})"), "Qwen2Tokenizer");
-  EXPECT_EQ(read_all(saved / "tokenizer_config.json"), R"({"tokenizer_class": "Qwen2Tokenizer"})");  // as it was
+  EXPECT_EQ(read_all(saved / "tokenizer_config.json"), R"({"tokenizer_class": "Qwen2Tokenizer"})");  // unchanged
   EXPECT_EQ(class_after("{}"), "");
 }
 

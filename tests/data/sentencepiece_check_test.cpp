@@ -19,13 +19,13 @@ std::string refusal(const std::string& model) {
   return error_of<InputError>([&] { check(model); });
 }
 
-// Units of a double array: `offset` from a node to its children, their byte, whether the node has a value.
+// A unit of a double array: the offset from a node to its children, its byte, and whether it has a value.
 uint32_t unit(uint32_t offset, uint8_t byte, bool has_value = false) {
   return offset << 10 | (has_value ? 0x100 : 0) | byte;
 }
 constexpr uint32_t kValue = 0x80000000;
 
-/// Replaces "a" by "b": the root's children are at 0 ^ 1 ^ byte.
+/// A table that replaces "a" by "b": the root's children are at 0 ^ 1 ^ byte.
 std::string table(uint32_t value, const std::string& replacements = std::string("b\0", 2)) {
   std::vector<uint32_t> units(256, 0x800000FF);
   units[0] = unit(1, 0);
@@ -34,19 +34,19 @@ std::string table(uint32_t value, const std::string& replacements = std::string(
   return normalizer(units, replacements);
 }
 
-TEST(SentencePieceCheck, AcceptsASmallModelThatWorks) {
+TEST(SentencePieceCheck, AcceptsASmallValidModel) {
   TempFolder folder;
   auto tokenizer = open_sentencepiece(folder.write("spiece.model", small_model(trainer_spec(1))));
   EXPECT_EQ(tokenizer->encode("ab b"), (std::vector<int32_t>{3, 6, 3, 5, 1}));
 }
 
-TEST(SentencePieceCheck, AcceptsATableThatWorks) {
+TEST(SentencePieceCheck, AcceptsAValidTable) {
   TempFolder folder;
   auto tokenizer = open_sentencepiece(folder.write("spiece.model", small_model(trainer_spec(1) + table(0))));
   EXPECT_EQ(tokenizer->encode("a", false), (std::vector<int32_t>{3, 5}));  // read as "b"
 }
 
-TEST(SentencePieceCheck, RefusesBadPieces) {
+TEST(SentencePieceCheck, RejectsBadPieces) {
   contains(refusal(small_model(piece(std::string(200'000, 'x'), -1, 1))), "piece 7 has 200000 bytes");
   contains(refusal(small_model(piece("", -1, 1))), "is empty");
   contains(refusal(small_model(piece("\xff", -1, 1))), "is not UTF-8");
@@ -60,7 +60,7 @@ TEST(SentencePieceCheck, RefusesBadPieces) {
   contains(refusal(""), "no pieces");
   std::string nested;
   for (size_t i = 1; i < 60; ++i) nested += piece(std::string(i, 'x'), 0, 4);
-  contains(refusal(small_model(nested)), "begin alike");
+  contains(refusal(small_model(nested)), "prefixes of each other");
 }
 
 TEST(SentencePieceCheck, AcceptsEveryFiniteScore) {
@@ -76,42 +76,42 @@ TEST(SentencePieceCheck, AcceptsEveryFiniteScore) {
   }
 }
 
-TEST(SentencePieceCheck, RefusesOtherModelTypes) {
+TEST(SentencePieceCheck, RejectsOtherModelTypes) {
   contains(refusal(small_model(trainer_spec(3))), "model type is 3");
   contains(refusal(small_model(trainer_spec(1) + trainer_spec(4))), "model type is 4");
 }
 
-TEST(SentencePieceCheck, RefusesBrokenEncodings) {
+TEST(SentencePieceCheck, RejectsBrokenEncodings) {
   std::string model = small_model();
-  contains(refusal(model.substr(0, model.size() - 1)), "cut off");
+  contains(refusal(model.substr(0, model.size() - 1)), "truncated");
   contains(refusal(model + "\x0b"), "wire type 3");                           // a group
-  contains(refusal(model + number_field(1, 5)), "wire type 0 instead of 2");  // a piece that is a number
+  contains(refusal(model + number_field(1, 5)), "wire type 0 instead of 2");  // a piece encoded as a number
   contains(refusal(model + std::string(11, '\xff')), "number");
-  contains(refusal(model + std::string(1, '\0')), "impossible tag");
+  contains(refusal(model + std::string(1, '\0')), "invalid tag");
   contains(refusal("not a model at all, but a page of text\n"), "not a usable SentencePiece model");
   // a length near 2^64 must not wrap around
-  contains(refusal(model + "\x0a" + varint(~uint64_t{0})), "claims 18446744073709551615 bytes");
+  contains(refusal(model + "\x0a" + varint(~uint64_t{0})), "declares 18446744073709551615 bytes");
 }
 
-TEST(SentencePieceCheck, RefusesBadTables) {
+TEST(SentencePieceCheck, RejectsBadTables) {
   auto with = [](const std::string& normalizer_spec) { return refusal(small_model(normalizer_spec)); };
   contains(with(table(2)), "rule without a replacement");
-  contains(with(table(0, "b")), "has no end");
+  contains(with(table(0, "b")), "is not terminated");
   contains(with(table(0, std::string("\xff\0", 2))), "invalid UTF-8");
   contains(with(table(0, std::string(5000, 'x') + '\0')), "by 5000 bytes");
-  contains(with(normalizer({unit(1, 0)}, "x", 100)), "impossible size of 400");
-  contains(with(normalizer({}, "")), "cut off");
-  contains(with(bytes_field(3, bytes_field(2, "abc"))), "cut off");
-  contains(with(bytes_field(3, bytes_field(2, u32(0xFFFFFFFF) + "abc"))), "cut off");
-  contains(with(normalizer({unit(4096, 0)}, std::string("b\0", 2))), "points outside itself");
+  contains(with(normalizer({unit(1, 0)}, "x", 100)), "invalid size of 400");
+  contains(with(normalizer({}, "")), "truncated");
+  contains(with(bytes_field(3, bytes_field(2, "abc"))), "truncated");
+  contains(with(bytes_field(3, bytes_field(2, u32(0xFFFFFFFF) + "abc"))), "truncated");
+  contains(with(normalizer({unit(4096, 0)}, std::string("b\0", 2))), "points out of bounds");
   std::vector<uint32_t> circle(256, 0x800000FF);
   circle[0] = unit(1, 0);
-  circle[1 ^ 'a'] = unit(1 ^ 'a' ^ 1, 'a');  // its children are the root's
-  contains(with(normalizer(circle, std::string("b\0", 2))), "circle");
-  // a denormaliser's table is looked at too
+  circle[1 ^ 'a'] = unit(1 ^ 'a' ^ 1, 'a');  // its children are those of the root
+  contains(with(normalizer(circle, std::string("b\0", 2))), "cycle");
+  // a denormalizer's table is checked too
   std::string spec = normalizer({unit(4096, 0)}, std::string("b\0", 2));
   spec[0] = 5 << 3 | 2;
-  contains(with(spec), "points outside itself");
+  contains(with(spec), "points out of bounds");
 }
 
 }  // namespace

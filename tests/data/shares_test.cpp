@@ -46,17 +46,17 @@ TEST(MicroBatches, CoverTheUpdateWithEqualCountsOnAllRanks) {
 }
 
 TEST(MicroBatches, FollowTheConfiguredAccumulation) {
-  // 2 ranks, 3 a device, accumulation 4: 24 samples an update, 12 a rank.
+  // 2 ranks, 3 samples per device, accumulation 4: 24 samples per update, 12 per rank.
   std::vector<Range> batches = micro_batches({24, 48}, 1, 2, 3);
   EXPECT_EQ(batches, (std::vector<Range>{{36, 39}, {39, 42}, {42, 45}, {45, 48}}));
-  // An epoch's tail of 3 over 2 ranks: one micro-batch each.
+  // The last 3 samples of an epoch over 2 ranks: one micro-batch each.
   EXPECT_EQ(micro_batches({48, 51}, 0, 2, 3), (std::vector<Range>{{48, 50}}));
   EXPECT_EQ(micro_batches({48, 51}, 1, 2, 3), (std::vector<Range>{{50, 51}}));
-  // A tail of 1 over 3 ranks: all run one micro-batch, two of them an empty one.
+  // The last sample of an epoch over 3 ranks: all run one micro-batch, which is empty on two of them.
   EXPECT_EQ(micro_batches({48, 49}, 2, 3, 3), (std::vector<Range>{{49, 49}}));
 }
 
-TEST(Updates, CutEpochsWithARaggedTail) {
+TEST(Updates, SplitEpochsWithASmallerLastUpdate) {
   Updates updates(10, 4);
   EXPECT_EQ(updates.per_epoch(), 3);
   EXPECT_EQ(updates.at(0), (Range{0, 4}));
@@ -90,7 +90,7 @@ TEST(Updates, CursorAndIndexAgree) {
   }
 }
 
-TEST(Updates, GoOnInTheMiddleOfAnEpochWithAnotherBatch) {
+TEST(Updates, ContinueMidEpochWithAnotherBatchSize) {
   Updates updates(10, 4);
   for (int64_t cursor = 0; cursor <= 30; ++cursor) {
     int64_t to_end = 0;  // 2.5 epochs are 8 updates: two epochs, then 4 and 4 samples

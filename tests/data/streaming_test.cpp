@@ -1,4 +1,4 @@
-// Files that are packed, or larger than memory should be.
+// Compressed files, and files that don't fit in memory.
 #include <zlib.h>
 #include <zstd.h>
 
@@ -45,7 +45,7 @@ std::vector<std::string> texts(const std::string& name, const std::string& conte
   return texts;
 }
 
-TEST(Packed, IsToldByTheContent) {
+TEST(Packed, IsDetectedByContent) {
   const std::vector<std::string> expected{"one", "two", "three"};
   EXPECT_EQ(texts("a.txt.gz", gzip("one\ntwo\nthree\n")), expected);
   EXPECT_EQ(texts("a.txt", gzip("one\ntwo\nthree\n")), expected);
@@ -54,7 +54,7 @@ TEST(Packed, IsToldByTheContent) {
   EXPECT_EQ(texts("a.txt.gz", "one\ntwo\nthree\n"), expected);
 }
 
-TEST(Packed, MembersAndFramesFollowEachOther) {
+TEST(Packed, AcceptsSeveralMembersAndFrames) {
   const std::vector<std::string> expected{"one", "two", "three"};
   EXPECT_EQ(texts("a.txt.gz", gzip("one\ntw") + gzip("") + gzip("o\nthree")), expected);
   EXPECT_EQ(texts("a.txt.gz", gzip("one\ntwo\nthree") + std::string(1000, '\0')), expected);
@@ -62,7 +62,7 @@ TEST(Packed, MembersAndFramesFollowEachOther) {
   EXPECT_EQ(texts("a.txt.zst", to_skip + zstd("one\ntw") + to_skip + zstd("o\nthree")), expected);
 }
 
-TEST(Packed, LongTextsComeWhole) {
+TEST(Packed, ReadsLongTextsCompletely) {
   std::string text, line;
   for (int i = 0; i < 200000; ++i) text += "line " + std::to_string(i * 7919) + "\n";
   for (const std::string& packed : {gzip(text), zstd(text)}) {
@@ -72,7 +72,7 @@ TEST(Packed, LongTextsComeWhole) {
   }
 }
 
-/// Repeats a line without end, up to a number of bytes.
+/// Repeats a line up to a number of bytes.
 class Lines : public ByteSource {
  public:
   Lines(std::string line, int64_t bytes) : line_(std::move(line)), left_(bytes) {}
@@ -114,7 +114,7 @@ int64_t resident_bytes() {
 
 TEST(Streams, MemoryDoesNotGrow) {
 #ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "the sanitizer keeps what is freed";
+  GTEST_SKIP() << "the sanitizer delays the reuse of freed memory";
 #endif
   const std::string line = "{\"text\": \"" + std::string(480, 'x') + "\", \"n\": 12}\n";
   const int64_t count = (int64_t{64} << 20) / static_cast<int64_t>(line.size());
@@ -129,8 +129,8 @@ TEST(Streams, MemoryDoesNotGrow) {
   }
 }
 
-/// How the reading of `bytes` bytes of a file that never comes to an end of its record goes on: the messages of the bad
-/// record and of what is behind it.
+/// Reads a file whose record of `bytes` bytes never ends: returns the message of the bad record and the outcome of the
+/// next read.
 std::pair<std::string, std::string> read_endless(DataFormat format, std::string start, int64_t bytes) {
   auto endless = std::make_unique<Lines>(std::string(64 << 10, 'x'), bytes);
   config::DataSource source;
@@ -146,17 +146,17 @@ std::pair<std::string, std::string> read_endless(DataFormat format, std::string 
   }
 }
 
-TEST(Streams, ATooLongRecordIsPassedOver) {
+TEST(Streams, SkipATooLongRecord) {
   constexpr int64_t kBytes = 40 << 20;
   auto [text, behind_text] = read_endless(DataFormat::kText, "\n", kBytes);
-  contains(text, "f:2: a record of more than 16 MiB");
+  contains(text, "f:2: the record is longer than 16 MiB");
   EXPECT_EQ(behind_text, "the end");
   auto [csv, behind_csv] = read_endless(DataFormat::kCsv, "\n\"\n", kBytes);
-  contains(csv, "f:2: a record of more than 16 MiB");
-  contains(behind_csv, "f:2: a quoted field begins here and never ends");
+  contains(csv, "f:2: the record is longer than 16 MiB");
+  contains(behind_csv, "f:2: a quoted field begins here and has no closing quote");
   auto [json, behind_json] = read_endless(DataFormat::kJson, "[\n\"", kBytes);
-  contains(json, "f:2: a record of more than 16 MiB");
-  contains(behind_json, "f:2: the array ends without a ']'");
+  contains(json, "f:2: the record is longer than 16 MiB");
+  contains(behind_json, "f:2: the array has no closing ']'");
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 
 namespace trainer::data {
 
-/// A folder that is gone at the end.
+/// A folder that is removed at the end of the scope.
 class TempFolder {
  public:
   TempFolder() {
@@ -42,7 +42,7 @@ inline std::string read_all(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The message of the error of type `Expected` that `act` throws; "" and a failure when it throws none.
+/// The message of the error of type `Expected` that `act` throws; "" and a test failure when it throws none.
 template <class Expected, class Act>
 std::string error_of(Act act) {
   try {

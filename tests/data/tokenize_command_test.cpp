@@ -26,7 +26,7 @@ std::vector<std::string> training(const std::string& output, const std::string& 
           output,  "--vocab_size", "200",    "--model_type", type};
 }
 
-TEST(TokenizeCommand, TrainsATokenizerForT5Twice) {
+TEST(TokenizeCommand, TrainsTheSameTokenizerForT5Twice) {
   TempFolder folder;
   for (std::string type : {"unigram", "bpe"}) {
     std::string first = (folder / (type + "/1")).string(), second = (folder / (type + "/2")).string();
@@ -58,7 +58,7 @@ TEST(TokenizeCommand, PrintsIdsAndTexts) {
   contains(error_of<InputError>([&] {
              tokenize_command({"--tokenizer", golden, "--decode", "--ids", bad});
            }),
-           "bad.txt:2: an array of token ids");
+           "bad.txt:2: expected an array of token ids");
 }
 
 TEST(TokenizeCommand, HelpShowsAllFlagsInOneStyle) {
@@ -69,7 +69,7 @@ TEST(TokenizeCommand, HelpShowsAllFlagsInOneStyle) {
   }
 }
 
-TEST(TokenizeCommand, RefusesWrongUse) {
+TEST(TokenizeCommand, RejectsWrongUsage) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(tokenize_command({}), 2);
   EXPECT_EQ(tokenize_command({"--tokenizer", "x"}), 2);
@@ -79,7 +79,7 @@ TEST(TokenizeCommand, RefusesWrongUse) {
   contains(testing::internal::GetCapturedStderr(), "--vocab_size");
 }
 
-TEST(TokenizeCommand, WritesNothingWhenTheTextIsUseless) {
+TEST(TokenizeCommand, WritesNothingForUselessText) {
   TempFolder folder;
   std::vector<std::string> args = {
       "train", "--input", folder.write("empty.txt", ""), "--output", (folder / "out").string(), "--vocab_size", "50"};

@@ -31,15 +31,15 @@ void compare_with_vectors(const std::string& folder) {
   EXPECT_GE(count, 15);
 }
 
-TEST(Tokenizer, GivesTheReferencesIdsForUnigram) {
+TEST(Tokenizer, MatchesTheReferenceForUnigram) {
   compare_with_vectors(kGolden + "unigram");
 }
 
-TEST(Tokenizer, GivesTheReferencesIdsForBpe) {
+TEST(Tokenizer, MatchesTheReferenceForBpe) {
   compare_with_vectors(kGolden + "bpe");
 }
 
-TEST(Tokenizer, KnowsItsIds) {
+TEST(Tokenizer, MapsPiecesAndIds) {
   auto tokenizer = open(kGolden + "unigram");
   EXPECT_EQ(tokenizer->size(), 340);
   EXPECT_EQ(tokenizer->pad_id(), 0);
@@ -59,13 +59,14 @@ TEST(Tokenizer, DecodesWithSpecialTokens) {
   Ids ids = tokenizer->encode("the <extra_id_0> ship");
   EXPECT_EQ(tokenizer->decode(ids, false), "the<extra_id_0> ship</s>");
   EXPECT_EQ(tokenizer->decode(ids, true), "the ship");
-  EXPECT_EQ(tokenizer->decode(Ids{-100, 340, INT32_MAX, INT32_MIN, 1}, true), "");  // a model's embedding may be larger
+  EXPECT_EQ(tokenizer->decode(Ids{-100, 340, INT32_MAX, INT32_MIN, 1}, true),
+            "");  // a model's embedding may have more rows
 }
 
 TEST(Tokenizer, CountsExtraIdsAsConfigured) {
   TempFolder folder;
   folder.write("spiece.model", small_model());
-  EXPECT_EQ(open(folder.string())->size(), 107);  // nothing but the name tells: T5's defaults
+  EXPECT_EQ(open(folder.string())->size(), 107);  // only the file name identifies T5: its defaults apply
   folder.write("config.json", R"({"model_type": "albert"})");
   EXPECT_EQ(open(folder.string())->size(), 7);
   folder.write("config.json", R"({"model_type": "t5"})");
@@ -89,7 +90,7 @@ TEST(Tokenizer, ReadsAddedTokens) {
   EXPECT_EQ(tokenizer->decode(Ids{8, 4}), "a");
 }
 
-TEST(Tokenizer, RefusesBrokenSettings) {
+TEST(Tokenizer, RejectsBrokenSettings) {
   TempFolder folder;
   folder.write("spiece.model", small_model());
   auto fail = [&](const std::string& config) {
@@ -97,25 +98,25 @@ TEST(Tokenizer, RefusesBrokenSettings) {
     return error_of<InputError>([&] { open(folder.string()); });
   };
   contains(fail("{\n\"extra_ids\": }"), "tokenizer_config.json:2:14: not valid JSON");
-  contains(fail("[]"), "JSON object is expected");
+  contains(fail("[]"), "expected a JSON object");
   contains(fail(R"({"extra_ids": -1})"), "extra_ids is -1");
   contains(fail(R"({"extra_ids": 18446744073709551615})"), "extra_ids is 18446744073709551615");
-  contains(fail(R"({"added_tokens_decoder": {"99999999999": {"content": "x"}}})"), "no token");
+  contains(fail(R"({"added_tokens_decoder": {"99999999999": {"content": "x"}}})"), "isn't a token");
 }
 
-TEST(Tokenizer, SaysWhatIsMissing) {
+TEST(Tokenizer, ReportsMissingFiles) {
   TempFolder folder;
   auto fail = [&] { return error_of<InputError>([&] { open_tokenizer({}, folder.string()); }); };
-  contains(fail(), "but nothing.");
+  contains(fail(), "it has nothing.");
   folder.write("config.json", "{}");
-  contains(fail(), "but config.json.");
+  contains(fail(), "it has config.json.");
   folder.write("tokenizer.json", "{}");
-  contains(fail(), "this tokenizer cannot be used");
+  contains(fail(), "not a usable tokenizer");
   contains(error_of<InputError>([] { open("/no/such/folder"); }), "no such folder");
   contains(error_of<ConfigError>([] { open(""); }), "tokenizer.path");
 }
 
-TEST(Tokenizer, MustFitTheModel) {
+TEST(Tokenizer, MustNotHaveMoreIdsThanTheEmbedding) {
   auto tokenizer = open(kGolden + "bpe");
   check_fits(*tokenizer, tokenizer->size());
   std::string message = error_of<InputError>([&] { check_fits(*tokenizer, tokenizer->size() - 1); });
@@ -123,7 +124,7 @@ TEST(Tokenizer, MustFitTheModel) {
   contains(message, std::to_string(tokenizer->size() - 1) + " rows");
 }
 
-TEST(Tokenizer, PutsTheStartInFrontForLlama) {
+TEST(Tokenizer, PrependsBosForLlama) {
   TempFolder folder;
   folder.write("tokenizer.model", piece("<unk>", 0, 2) + piece("<s>", 0, 3) + piece("</s>", 0, 3) +
                                       piece("\u2581", -3, 1) + piece("a", -2, 1) + piece("\u2581a", -1, 1));
@@ -140,7 +141,7 @@ TEST(Tokenizer, PutsTheStartInFrontForLlama) {
   EXPECT_EQ(tokens.ends, (std::vector<size_t>{1, 5, 6, 8, 8}));
 }
 
-/// LLaMA's three tokens, and the pieces of "<unk>" with some that reach over its end.
+/// LLaMA's three special tokens, and the characters of "<unk>" with pieces that cross its end.
 std::string model_with_merges_over_brackets() {
   std::string model = piece("<unk>", 0, 2) + piece("<s>", 0, 3) + piece("</s>", 0, 3) + piece("\u2581", -9, 1);
   for (const char* text : {"<", "u", "n", "k", ">", "[", "I", "/"}) model += piece(text, -8, 1);
@@ -156,14 +157,14 @@ TEST(Tokenizer, KeepsTextAfterASpecialTokenThatMergesWithBrackets) {
     EXPECT_EQ(tokenizer->encode("<s>[I"), (Ids{1, 9, 10}));
     EXPECT_EQ(tokenizer->encode("[I</s></"), (Ids{3, 9, 10, 2, 14}));
     EXPECT_EQ(tokenizer->encode("</s> ["), (Ids{2, 3, 9}));
-    EXPECT_EQ(tokenizer->encode("<s>\u00e9\u00e9["), (Ids{1, 0, 9}));  // one unknown stretch
+    EXPECT_EQ(tokenizer->encode("<s>\u00e9\u00e9["), (Ids{1, 0, 9}));  // one run of unknown characters
     TokenOffsets tokens = tokenizer->encode_with_offsets("<s>\u00e9\u00e9[", true);
     EXPECT_EQ(tokens.begins, (std::vector<size_t>{0, 3, 7}));
     EXPECT_EQ(tokens.ends, (std::vector<size_t>{3, 7, 8}));
   }
 }
 
-TEST(Tokenizer, CountsNoUnknownForCharactersThatNormalizationRemoves) {
+TEST(Tokenizer, GivesNoUnknownForCharactersThatNormalizationRemoves) {
   TempFolder folder;
   folder.write("tokenizer_config.json", R"({"legacy": false, "extra_ids": 0})");
   std::vector<uint32_t> units(256, 0x800000FF);  // a table that removes "r": see sentencepiece_check_test.cpp
@@ -186,9 +187,9 @@ TEST(Tokenizer, StripsEveryWhiteSpaceAroundSpecialTokens) {
 
 TEST(Tokenizer, ReadsALargeBpeModel) {
   std::string folder = TRAINER_SOURCE_DIR "/../shared/data/bpe_sentencepiece";
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not here";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " does not exist";
   auto tokenizer = open(folder);
-  // It has no </s>: transformers' T5Tokenizer adds one behind the extra ids.
+  // It has no </s>: transformers' T5Tokenizer adds one after the extra ids.
   EXPECT_EQ(tokenizer->size(), 32101);
   EXPECT_EQ(tokenizer->encode("hello <extra_id_0> world"), (Ids{8974, 31073, 32099, 1121, 32100}));
   EXPECT_EQ(tokenizer->decode(tokenizer->encode("hello world")), "hello world");

@@ -24,7 +24,7 @@ std::vector<std::string> texts_of(const std::string& prefix, const Tokenizer& to
   return texts;
 }
 
-TEST(WriteCorpus, WritesADocumentForEachText) {
+TEST(WriteCorpus, WritesOneDocumentPerText) {
   TempFolder folder;
   const std::string jsonl = folder.write("a.jsonl", R"({"body": "the ship", "n": 1}
 {"body": ""}
@@ -42,7 +42,7 @@ TEST(WriteCorpus, WritesADocumentForEachText) {
   }
 }
 
-TEST(WriteCorpus, LeavesTheOldFilesWhenATextIsBad) {
+TEST(WriteCorpus, KeepsTheOldFilesAfterABadText) {
   TempFolder folder;
   auto tokenizer = open_tokenizer({.path = kTokenizer}, "");
   CorpusRequest request{.output = (folder / "out").string()};
@@ -52,9 +52,9 @@ TEST(WriteCorpus, LeavesTheOldFilesWhenATextIsBad) {
   request.source.path.push_back(
       folder.write("bad.jsonl", "{\"text\": \"same\"}\n{\"body\": \"same\", \"n\": \"1\"}\n"));
   contains(error_of<InputError>([&] { write_corpus(request, *tokenizer); }),
-           "bad.jsonl:2: no column text; there is body, n.\nSay which");
+           "bad.jsonl:2: no column text; the record has body, n.\nName the text's column");
   request.source.path = {folder.write("empty.jsonl", "{\"text\": \"\"}\n")};
-  contains(error_of<InputError>([&] { write_corpus(request, *tokenizer); }), "no text has a token");
+  contains(error_of<InputError>([&] { write_corpus(request, *tokenizer); }), "no text gave any tokens");
   EXPECT_EQ(read_all(folder / "out.bin"), before);
   EXPECT_EQ(IndexedFile((folder / "out").string()).index().sequences(), 1);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.string()), {}), 5);

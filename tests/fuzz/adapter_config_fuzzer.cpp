@@ -1,4 +1,4 @@
-// Any bytes as the adapter_config.json of an adapter folder: options that can be trained on; or an error of ours.
+// Any bytes as the adapter_config.json of an adapter folder give options that can be trained, or one of our errors.
 #include "engine/base/errors.h"
 #include "engine/config/adapter_folder.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,4 +1,4 @@
-// Any bytes as a whole configuration file: a plan that survives the way to the ranks, or a ConfigError.
+// Any bytes as a complete configuration file give a plan that survives serialization to the ranks, or a ConfigError.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,16 +18,16 @@ void fuzz(const std::string& text) {
     plan = resolve_plan({fmt::format("/proc/self/fd/{}", memory.get()), "", {}});
   } catch (const ConfigError&) {
     return;
-  } catch (const InputError&) {  // of the folder that lora.path names
+  } catch (const InputError&) {  // from the folder of lora.path
     return;
   }
-  check(to_text(parse_plan(to_text(plan))) == to_text(plan), "the ranks read the plan that was made");
+  check(to_text(parse_plan(to_text(plan))) == to_text(plan), "the ranks parse the same plan");
   resolved_text(plan);
 }
 
-/// Everything comes from the file, nothing from who runs it.
+/// Clears the environment, so that the plan depends on the file alone.
 bool forget_environment() {
-  const std::string path = std::getenv("PATH") ? std::getenv("PATH") : "";  // where a sanitizer finds its symbolizer
+  const std::string path = std::getenv("PATH") ? std::getenv("PATH") : "";  // sanitizers find their symbolizer there
   return clearenv() == 0 && setenv("HOME", "/home/user", 1) == 0 && setenv("PATH", path.c_str(), 1) == 0;
 }
 
@@ -36,7 +36,7 @@ bool forget_environment() {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   static const bool alone = trainer::config::forget_environment();
-  trainer::check(alone, "no environment");
+  trainer::check(alone, "the environment is cleared");
   trainer::config::fuzz(std::string(reinterpret_cast<const char*>(data), size));
   return 0;
 }

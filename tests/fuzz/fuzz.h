@@ -1,4 +1,4 @@
-// What the fuzzers share.
+// Shared code of the fuzzers.
 #pragma once
 
 #include <cstddef>
@@ -6,12 +6,12 @@
 #include <cstdio>
 #include <cstdlib>
 
-/// libFuzzer and the replay call this. A finding is a crash.
+/// Called by libFuzzer and by the replay. A finding is a crash.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size);
 
 namespace trainer {
 
-/// Ends the program with `what` when `holds` is false.
+/// Aborts with `what` when `holds` is false.
 inline void check(bool holds, const char* what) {
   if (holds) return;
   std::fprintf(stderr, "does not hold: %s\n", what);

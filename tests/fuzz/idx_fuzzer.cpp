@@ -1,4 +1,4 @@
-// Any bytes as an IDX file, plain and as gzip: an array whose sizes fit its bytes, or an InputError.
+// Any bytes as an IDX file, plain and as gzip, give an array whose sizes match its bytes, or an InputError.
 #include "data/readers/byte_source.h"
 #include "data/readers/idx.h"
 #include "engine/base/errors.h"
@@ -12,14 +12,14 @@ void read(std::string_view bytes) try {
   check(!array.sizes.empty(), "an array has a dimension");
   auto count = static_cast<__uint128_t>(value_bytes(array.type));
   for (int64_t size : array.sizes) count *= static_cast<__uint128_t>(size);
-  check(count == array.values.size(), "as many values as the sizes say");
+  check(count == array.values.size(), "the number of values matches the sizes");
   check(bytes.ends_with(array.values), "the values are the file's end");
 } catch (const InputError&) {
 }
 
 void unpack(std::string_view bytes) try {
   const std::string content = read_idx(*unpacked(bytes_of(std::string(bytes)), "f"), "f");
-  if (bytes[0] == 0) check(bytes.starts_with(content), "plain bytes are the file's own");
+  if (bytes[0] == 0) check(bytes.starts_with(content), "uncompressed bytes are returned unchanged");
   read(content);
 } catch (const InputError&) {
 }

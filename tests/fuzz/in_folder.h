@@ -1,4 +1,4 @@
-// A folder for fuzzers of what is read by a file's name: in memory where there is such a place.
+// A folder for fuzzers that need files by name: in memory if possible.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,7 @@
 
 namespace trainer {
 
-/// Empty at first; the same one as long as the process lives.
+/// Initially empty; the same folder for the whole process.
 inline const std::filesystem::path& fuzz_folder() {
   static const std::filesystem::path folder = [] {
     const std::filesystem::path base = std::filesystem::exists("/dev/shm") ? "/dev/shm" : "/tmp";

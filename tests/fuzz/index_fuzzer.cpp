@@ -1,5 +1,5 @@
-// Any bytes as model.safetensors.index.json beside one shard that is whole: only that shard is ever opened; or an
-// InputError.
+// Any bytes as model.safetensors.index.json next to one valid shard: only that shard is ever opened, or an InputError
+// is thrown.
 #include <cstring>
 
 #include "engine/base/errors.h"
@@ -21,7 +21,7 @@ std::string shard() {
 
 void fuzz(std::string_view index) {
   static const bool written = (write_fuzz_file("s.safetensors", shard()), true);
-  check(written, "the shard is there");
+  check(written, "the shard exists");
   write_fuzz_file("model.safetensors.index.json", index);
   try {
     const TensorFolder folder(fuzz_folder());

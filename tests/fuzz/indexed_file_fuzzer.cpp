@@ -1,5 +1,5 @@
-// Two bytes as the size of a .bin file, the others as its .idx: sequences that lie in the file, documents that are made
-// of them and samples that are cut from them, or an InputError.
+// Two bytes are the size of a .bin file, the others its .idx: they give sequences inside the file, documents made of
+// them and samples taken from them, or an InputError.
 #include <cstring>
 
 #include "data/megatron/gpt_index.h"
@@ -12,10 +12,10 @@ namespace {
 void check_index(const SequenceIndex& index, int64_t bin_bytes) {
   int64_t end = 0;
   for (int64_t i = 0; i < index.sequences(); ++i) {
-    check(index.length(i) >= 0 && index.offset(i) == end, "sequences lie one behind the other");
+    check(index.length(i) >= 0 && index.offset(i) == end, "sequences are back to back");
     end += index.length(i) * token_bytes(index.type());
   }
-  check(end == bin_bytes, "they fill the file");
+  check(end == bin_bytes, "sequences fill the file");
   int64_t begin = 0;
   for (int64_t k = 0; k <= index.documents(); ++k) {
     check(index.document_start(k) >= begin && index.document_start(k) <= index.sequences(), "documents are in order");
@@ -30,10 +30,11 @@ void check_samples(const SequenceIndex& index, int64_t length) {
       int64_t tokens = 0;
       for (const SamplePiece& piece : samples.pieces(index, k)) {
         check(piece.offset >= 0 && piece.length > 0, "a piece has tokens");
-        check(piece.offset + piece.length <= index.length(piece.sequence), "a piece lies in its sequence");
+        check(piece.offset + piece.length <= index.length(piece.sequence), "a piece is inside its sequence");
         tokens += piece.length;
       }
-      check(drop_last ? tokens == length + 1 : tokens <= length + 1 && tokens > 0, "a sample's tokens");
+      check(drop_last ? tokens == length + 1 : tokens <= length + 1 && tokens > 0,
+            "a sample has the right number of tokens");
     }
   }
 }

@@ -1,4 +1,4 @@
-// Any bytes as JSON: the values that another reading of the text finds, each marked where it begins; or a ConfigError.
+// Any bytes as JSON give the same values as another parser, each with the mark of its beginning, or a ConfigError.
 #include <nlohmann/json.hpp>
 
 #include "engine/base/errors.h"
@@ -58,7 +58,7 @@ void fuzz(const std::string& text) {
   }
   const std::string body = utf8_text(text, "f.json");
   check_marks(body, root);
-  check(nlohmann::json::accept(body), "nothing is accepted that is no JSON");
+  check(nlohmann::json::accept(body), "invalid JSON is rejected");
   if (problems.empty()) check_values(root, nlohmann::ordered_json::parse(body));
   to_json(root);
 }

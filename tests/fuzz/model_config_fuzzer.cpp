@@ -1,5 +1,5 @@
-// Any bytes as the config.json of a model: a model whose own configuration builds the same one; or an error of ours.
-// The first byte chooses the task, and whether it is a folder's or `model.config` of a configuration.
+// Any bytes as the config.json of a model give a model whose own configuration builds the same model, or one of our
+// errors. The first byte selects the task, and whether it is a folder's config.json or `model.config`.
 #include "engine/base/errors.h"
 #include "models/registry.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,5 +1,5 @@
-// Any bytes as a file of records: the same records and faults in whatever portions it is read; JSON as another reading
-// of the text finds it; or an InputError. The first byte chooses the format, the second one the settings.
+// Any bytes as a file of records give the same records and faults for every read size, and JSON as another parser
+// reads it, or an InputError. The first byte selects the format, the second one the settings.
 #include <algorithm>
 #include <vector>
 
@@ -16,7 +16,7 @@ namespace {
 
 using config::DataFormat;
 
-/// Bytes that come in portions of at most `most`.
+/// A source that returns at most `most` bytes per read.
 class Dribble : public ByteSource {
  public:
   Dribble(Bytes bytes, size_t most) : bytes_(std::move(bytes)), most_(most) {}
@@ -27,7 +27,7 @@ class Dribble : public ByteSource {
   size_t most_;
 };
 
-/// What a reading of a file came to.
+/// The outcome of reading a file.
 struct Outcome {
   std::vector<Record> records;
   std::vector<std::string> faults;
@@ -63,7 +63,7 @@ Outcome read(const std::string& file, DataFormat format, const config::DataSourc
         check_record(record);
         outcome.records.push_back(std::move(record));
       } catch (const BadRecord& bad) {
-        check(std::string_view(bad.what()).starts_with(bad.place()), "a message begins with the place");
+        check(std::string_view(bad.what()).starts_with(bad.place()), "a message begins with its place");
         outcome.faults.push_back(bad.what());
       }
     }
@@ -74,7 +74,7 @@ Outcome read(const std::string& file, DataFormat format, const config::DataSourc
   return outcome;
 }
 
-/// Holds our reading of an object against another parser's.
+/// Compares our parsing of an object with another parser's.
 void check_object(const std::string& text) {
   if (!is_utf8(text) || text.find('\0') != std::string::npos) return;
   Record record;
@@ -82,15 +82,16 @@ void check_object(const std::string& text) {
   try {
     read_object(text, record);
   } catch (const JsonFault& fault) {
-    check(fault.offset <= text.size(), "a fault lies in the text");
+    check(fault.offset <= text.size(), "a fault is inside the text");
     const bool ours_alone = fault.why.find("twice") != std::string::npos ||
                             fault.why.find("deeper") != std::string::npos || fault.fault == Fault::kNul ||
                             (fault.fault == Fault::kNotObject && !other.is_object());
-    check(other.is_discarded() || ours_alone, "what another parser reads is read");
+    check(other.is_discarded() || ours_alone, "text that another parser accepts is accepted");
     return;
   }
-  if (other.is_discarded()) {  // it refuses numbers that no double holds, too
-    check(text.find_first_of("eE") != std::string::npos || text.size() > 300, "what another parser refuses is refused");
+  if (other.is_discarded()) {  // it also rejects numbers outside the range of double
+    check(text.find_first_of("eE") != std::string::npos || text.size() > 300,
+          "text that another parser rejects is rejected");
     return;
   }
   check(other.size() == record.fields.size(), "all fields are read");
@@ -121,9 +122,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   const std::string file(reinterpret_cast<const char*>(data) + 2, size - 2);
 
   const Outcome whole = read(file, format, source, file.size() + 1);
-  // The zstd library may give less of what is before a damage, so that another line is named.
-  if (whole.error.find("zstd data are damaged") == std::string::npos) {
-    check(read(file, format, source, 1 + (settings >> 4)) == whole, "portions make no difference");
+  // The zstd library may return less data before a corrupt part, so that another line is reported.
+  if (whole.error.find("zstd data are corrupt") == std::string::npos) {
+    check(read(file, format, source, 1 + (settings >> 4)) == whole, "the read size makes no difference");
   }
   if (format == DataFormat::kJsonl) check_object(file);
   return 0;

@@ -1,6 +1,6 @@
-// replay FOLDER [SECONDS]: runs a fuzzer's code on every file of its corpus. What once was a finding stays fixed, also
-// in a build without libFuzzer. With SECONDS, then on files of it that are damaged at random, for so long; what crashes
-// is left in ./finding.
+// replay FOLDER [SECONDS]: runs a fuzzer's code on every file of its corpus, so that former findings stay fixed even in
+// a build without libFuzzer. With SECONDS, then runs it on randomly damaged files of the corpus for that long; a
+// crashing input is left in ./finding.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -20,7 +20,7 @@ void run(const std::string& text) {
   LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(text.data()), text.size());
 }
 
-/// `text` with a few bytes changed, put in, left out or repeated, or a part of `other` put in.
+/// `text` with a few bytes changed, inserted, removed or repeated, or with a part of `other` inserted.
 std::string damaged(std::string text, const std::string& other, std::mt19937_64& random) {
   static const std::string kTelling = "\"{}[]:,0129-.eE\\n\0\xff";
   for (uint64_t edits = 1 + random() % 6; edits > 0; --edits) {
@@ -60,10 +60,10 @@ int main(int count, char** arguments) {
   std::vector<std::string> corpus;
   for (const auto& file : files) {
     std::printf("%s\n", file.c_str());
-    std::fflush(stdout);  // the last name is the one that crashed
+    std::fflush(stdout);  // the last printed name is the crashing file
     corpus.push_back(trainer::read_file(file));
     run(corpus.back());
   }
-  trainer::check(!files.empty(), "there is a corpus");
+  trainer::check(!files.empty(), "the corpus is not empty");
   if (count == 3) damage(corpus, std::atoi(arguments[2]));
 }

@@ -1,5 +1,5 @@
-// Any bytes as the header of a safetensors file: tensors that fill the data without a hole, and that writing and
-// reading again gives back; or an InputError. The first two bytes say how much data there is.
+// Any bytes as the header of a safetensors file give tensors that fill the data without gaps and survive writing and
+// reading, or an InputError. The first two bytes are the size of the data.
 #include <algorithm>
 
 #include "engine/base/errors.h"
@@ -25,9 +25,9 @@ void fuzz(std::string_view json, int64_t bytes) {
     }
     check(end == bytes, "the tensors fill the data");
     const Header again = parse_header(format_header(header), bytes, "f");
-    check(again.metadata == header.metadata, "metadata come back");
+    check(again.metadata == header.metadata, "metadata survives");
     check(std::equal(again.tensors.begin(), again.tensors.end(), header.tensors.begin(), header.tensors.end(), same),
-          "tensors come back");
+          "tensors survive");
   } catch (const InputError& error) {
     const std::string text = error.what();
     check(std::count(text.begin(), text.end(), '\n') < 6 && text.size() < 4000, "a short message");

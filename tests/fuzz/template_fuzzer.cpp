@@ -1,4 +1,4 @@
-// Any bytes as a chat template, rendered for a fixed dialogue: a text, or a Failure.
+// Any bytes as a chat template, rendered for a fixed dialogue, give a text or a Failure.
 #include "data/chat/jinja/template.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -25,14 +25,14 @@ void fuzz(std::string_view source) {
     const Printed first = read.render(variables(), limits);
     size_t at = 0;
     for (const TextRange& range : first.generated) {
-      check(range.begin < range.end && range.end <= first.text.size(), "a range of the text");
-      check(range.begin >= at || range.end <= at, "ranges one in or behind the other");
+      check(range.begin < range.end && range.end <= first.text.size(), "a range is inside the text");
+      check(range.begin >= at || range.end <= at, "ranges are nested or disjoint");
       at = range.end;
     }
     if (source.find("strftime_now") == std::string_view::npos)
-      check(read.render(variables(), limits).text == first.text, "the same text again");
+      check(read.render(variables(), limits).text == first.text, "rendering is deterministic");
   } catch (const Failure& error) {
-    check(error.line() >= 0, "a line");
+    check(error.line() >= 0, "a failure has a line");
   }
 }
 

@@ -1,5 +1,5 @@
-// Any bytes as a tokenizer.json and, behind a NUL, a text: a tokenizer that gives ids it knows, places within the text
-// and the same ids with and without them; or an InputError.
+// Any bytes as a tokenizer.json and, after a NUL, a text give a tokenizer with valid ids, offsets inside the text and
+// the same ids with and without offsets, or an InputError.
 #include "data/json/json_text.h"
 #include "data/tokenizers/json_tokenizer.h"
 #include "data/tokenizers/text/characters.h"
@@ -9,17 +9,17 @@
 namespace trainer::data {
 namespace {
 
-constexpr size_t kMaxText = 64;  // a hostile expression may take long for each byte
+constexpr size_t kMaxText = 64;  // a malicious expression may take long for each byte
 
 void check_tokens(const Tokenizer& tokenizer, std::string_view text) {
   std::string repaired;
   size_t size = repair_utf8(text, repaired) ? repaired.size() : text.size();
   TokenOffsets tokens = tokenizer.encode_with_offsets(text, false);
   for (size_t i = 0; i < tokens.ids.size(); ++i) {
-    check(tokens.ids[i] >= 0 && tokens.ids[i] < tokenizer.size(), "ids are of the vocabulary");
-    check(tokens.begins[i] <= tokens.ends[i] && tokens.ends[i] <= size, "places are within the text");
+    check(tokens.ids[i] >= 0 && tokens.ids[i] < tokenizer.size(), "ids are in the vocabulary");
+    check(tokens.begins[i] <= tokens.ends[i] && tokens.ends[i] <= size, "offsets are inside the text");
   }
-  check(tokenizer.encode(text, false) == tokens.ids, "the same ids without places");
+  check(tokenizer.encode(text, false) == tokens.ids, "the same ids without offsets");
   tokenizer.decode(tokens.ids, false);
   tokenizer.decode(tokenizer.encode(text, true), true);
 }

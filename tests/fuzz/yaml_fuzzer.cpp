@@ -1,4 +1,4 @@
-// Any bytes as YAML: a tree that reads back from what is written of it, or a ConfigError.
+// Any bytes as YAML give a tree that survives writing and reading, or a ConfigError.
 #include "engine/base/errors.h"
 #include "engine/base/utf8.h"
 #include "engine/config/problems.h"
@@ -15,10 +15,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   } catch (const ConfigError&) {
     return 0;
   }
-  // The writer writes whole documents: maps of something. Files that are no UTF-8 are refused before they come here.
+  // The writer supports whole documents, which are maps. Files that aren't UTF-8 are rejected earlier.
   if (root.members.empty() || !problems.empty() || !is_utf8(text)) return 0;
   Problems none;
-  check(same(parse_yaml(to_yaml(root), "written", none), root), "what is written reads back the same");
-  check(none.empty(), "what is written has no problems");
+  check(same(parse_yaml(to_yaml(root), "written", none), root), "the written tree reads back the same");
+  check(none.empty(), "the written tree has no problems");
   return 0;
 }

@@ -1,4 +1,4 @@
-// What Megatron made of the corpora in tests/golden/megatron.
+// Megatron's results for the corpora in tests/golden/megatron.
 #pragma once
 
 #include <string>

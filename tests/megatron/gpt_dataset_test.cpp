@@ -17,7 +17,7 @@ config::MegatronDataConfig config_of(const nlohmann::json& settings) {
           .reset_attention_mask = settings.value("reset_attention_mask", false)};
 }
 
-/// Megatron keeps a label of 0 where the loss doesn't count.
+/// Megatron leaves a label of 0 where the loss mask is 0.
 void expect_sample(const GptSample& sample, const nlohmann::json& expected) {
   EXPECT_EQ(sample.tokens, expected["tokens"].get<std::vector<int32_t>>());
   auto labels = expected["labels"].get<std::vector<int32_t>>();
@@ -35,7 +35,7 @@ void expect_sample(const GptSample& sample, const nlohmann::json& expected) {
   EXPECT_EQ(positions, expected["positions"].get<std::vector<int32_t>>());
 }
 
-TEST(GptDataset, SamplesAreMegatrons) {
+TEST(GptDataset, SamplesEqualMegatrons) {
   const std::map<std::string, Split> splits{
       {"train", Split::kTrain}, {"valid", Split::kValidation}, {"test", Split::kTest}};
   for (const auto& expected : golden("indices")) {
@@ -57,7 +57,7 @@ TEST(GptDataset, SamplesAreMegatrons) {
   }
 }
 
-TEST(GptDataset, BlendsAreMegatrons) {
+TEST(GptDataset, BlendsEqualMegatrons) {
   for (const auto& expected : golden("blends")) {
     SCOPED_TRACE(expected["name"]);
     const config::MegatronDataConfig config = config_of(expected["settings"]);
@@ -75,7 +75,7 @@ TEST(GptDataset, BlendsAreMegatrons) {
   }
 }
 
-TEST(Blend, ManyCorporaAreDrawnAsMegatronDoes) {
+TEST(Blend, DrawsManyCorporaAsMegatronDoes) {
   for (const auto& expected : golden("picks")) {
     const std::vector<double> shares = normalised(expected["weights"].get<std::vector<double>>());
     EXPECT_EQ(shares, expected["normalised"].get<std::vector<double>>());
@@ -86,7 +86,7 @@ TEST(Blend, ManyCorporaAreDrawnAsMegatronDoes) {
   }
 }
 
-TEST(Blend, ReadsMegatronsLists) {
+TEST(Blend, ParsesMegatronsLists) {
   using Words = std::vector<std::string>;
   Blend blend = parse_blend({"0.3", " a ", "7e-1", "b/c"});
   EXPECT_EQ(blend.prefixes, (Words{"a", "b/c"}));
@@ -96,32 +96,33 @@ TEST(Blend, ReadsMegatronsLists) {
   EXPECT_EQ(parse_blend({"1", "2", "3"}).prefixes, (Words{"1", "2", "3"}));
   EXPECT_TRUE(parse_blend({"1", "2", "3"}).weights.empty());
   contains(error_of<ConfigError>([] { parse_blend({"1", "a", "b", "c"}); }), "1 of 2 weights are numbers");
-  contains(error_of<ConfigError>([] { parse_blend({"1", "a", "0", "b"}); }), "a weight of 0");
-  contains(error_of<ConfigError>([] { parse_blend({"nan", "a"}); }), "a weight of nan");
+  contains(error_of<ConfigError>([] { parse_blend({"1", "a", "0", "b"}); }), "the weight is 0");
+  contains(error_of<ConfigError>([] { parse_blend({"nan", "a"}); }), "the weight is nan");
 }
 
-TEST(GptDataset, SaysWhatIsWrongWithARequest) {
+TEST(GptDataset, RejectsInvalidRequests) {
   config::MegatronDataConfig config{.sequence_length = 16, .split = "1,0,0"};
   const GptSampleRules rules{.config = config};
   auto failure = [&](const GptRequest& request) { return error_of<Error>([&] { GptDataset(request, rules); }); };
   const std::string a = golden_path("a"), b = golden_path("b");
-  contains(failure({}), "no corpus");
+  contains(failure({}), "names no corpus");
   contains(failure({.blend = {{a, b}, {1, 2}}}), "set training.max_steps");
   contains(failure({.blend = {{a, b}, {1}}, .samples = 5}), "1 weights for 2 corpora");
-  contains(failure({.blend = {{a}, {}}, .split = Split::kTest}), "leaves nothing for test");
+  contains(failure({.blend = {{a}, {}}, .split = Split::kTest}), "leaves no sequences for test");
   contains(failure({.blend = {{a + "x"}, {}}}), "ax.bin: no such file");
   config.sequence_length = 600;
   contains(failure({.blend = {{a, golden_path("c")}, {}}}), "c: not one sample of 600 tokens");
 }
 
-TEST(GptDataset, NamesATokenBeyondTheVocabulary) {
+TEST(GptDataset, RejectsATokenOutsideTheVocabulary) {
   TempFolder folder;
   IndexedWriter writer((folder / "x").string(), 100);
   writer.add_document(std::vector<int32_t>{1, 2, 99, 4});
   writer.publish();
   const config::MegatronDataConfig config{.sequence_length = 3, .split = "1"};
   GptDataset dataset({.blend = {{(folder / "x.bin").string()}, {}}}, {.config = config, .vocabulary = 99});
-  contains(error_of<InputError>([&] { dataset.sample(0); }), "x.bin: token 2 of sequence 0 is 99, no id in [0, 99)");
+  contains(error_of<InputError>([&] { dataset.sample(0); }),
+           "x.bin: token 2 of sequence 0 is 99, not an id in [0, 99)");
 }
 
 }  // namespace

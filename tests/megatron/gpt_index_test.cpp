@@ -21,7 +21,7 @@ TEST(NumpyRandom, ShufflesAsNumpyDoes) {
   }
 }
 
-TEST(SplitRange, IsMegatrons) {
+TEST(SplitRange, EqualsMegatrons) {
   for (const auto& expected : golden("splits")) {
     for (int split = 0; split < 3; ++split) {
       const auto& ranges = expected["ranges"][static_cast<size_t>(split)];
@@ -36,11 +36,11 @@ TEST(SplitRange, IsMegatrons) {
   }
 }
 
-TEST(SplitRange, AWholeCorpusHasNoProportions) {
+TEST(SplitRange, WholeCorpusIgnoresProportions) {
   EXPECT_EQ(split_range("0,1,0", Split::kWhole, 10), (SequenceRange{0, 10}));
 }
 
-TEST(SplitRange, RefusesWhatIsNoSplit) {
+TEST(SplitRange, RejectsInvalidSplits) {
   for (const char* text : {"", "0,0,0", "none", "1.2.3", "1,1,1,1", "."}) {
     contains(error_of<ConfigError>([&] { split_range(text, Split::kTrain, 10); }), "data.megatron.split: ");
   }
@@ -58,7 +58,7 @@ GptIndexRequest request_of(const nlohmann::json& expected) {
   return request;
 }
 
-TEST(GptIndex, IsMegatrons) {
+TEST(GptIndex, EqualsMegatrons) {
   for (const auto& expected : golden("indices")) {
     SCOPED_TRACE(expected["name"]);
     IndexedFile file(golden_path(expected["path"]));
@@ -71,7 +71,7 @@ TEST(GptIndex, IsMegatrons) {
   }
 }
 
-TEST(GptIndex, RefusesWhatCannotBe) {
+TEST(GptIndex, RejectsInvalidRequests) {
   IndexedFile file(golden_path("a"));
   auto failure = [&](GptIndexRequest request) {
     return error_of<ConfigError>([&] { GptIndex(file.index(), request); });
@@ -81,14 +81,14 @@ TEST(GptIndex, RefusesWhatCannotBe) {
   contains(failure({.sequences = all, .sequence_length = 4, .seed = int64_t{1} << 32}), "seed: 4294967296");
   contains(failure({.sequences = all, .sequence_length = 0}), "sequence_length: 0");
   contains(failure({.sequences = all, .sequence_length = 4, .samples = int64_t{1} << 40}), "1099511627776 samples");
-  contains(failure({.sequences = all, .sequence_length = INT32_MAX, .samples = 4000000000}), "an index holds at most");
+  contains(failure({.sequences = all, .sequence_length = INT32_MAX, .samples = 4000000000}), "exceed the limit of");
   GptIndexRequest none{.sequences = {5, 5}, .sequence_length = 4, .samples = 1};
   contains(error_of<InputError>([&] { GptIndex(file.index(), none); }), "no tokens");
   none.samples.reset();
   EXPECT_EQ(GptIndex(file.index(), none).size(), 0);
 }
 
-/// Every sample's tokens, in the order of the corpus: each begins with the last of the one before.
+/// In corpus order, every sample begins with the last token of the previous one.
 TEST(GptIndex, SamplesCoverTheEpochOnce) {
   TempFolder folder;
   const std::string prefix = (folder / "x").string();
@@ -110,7 +110,7 @@ TEST(GptIndex, SamplesCoverTheEpochOnce) {
       for (int64_t k = 0; k < index.size(); ++k) {
         by_place[index.sample_order()[static_cast<size_t>(k)]] = index.pieces(file.index(), k);
       }
-      int64_t seen = 0;  // tokens of samples without the one they share
+      int64_t seen = 0;  // tokens of samples without the shared one
       for (const auto& [place, pieces] : by_place) {
         int64_t tokens = 0;
         for (const SamplePiece& piece : pieces) tokens += piece.length;

@@ -27,7 +27,7 @@ TEST(IndexedFile, ReadsEveryTypeMegatronWrites) {
   }
 }
 
-TEST(IndexedFile, TakesEitherFilesNameAndSequencesOfDocuments) {
+TEST(IndexedFile, AcceptsEitherFilesNameAndSequencesOfDocuments) {
   for (const char* ending : {"", ".bin", ".idx"}) {
     IndexedFile file(golden_path("c") + ending);
     EXPECT_EQ(file.prefix(), golden_path("c"));
@@ -40,8 +40,8 @@ TEST(IndexedFile, TakesEitherFilesNameAndSequencesOfDocuments) {
   }
 }
 
-/// bad_files.json: changes to corpus c, and what is said about them.
-TEST(IndexedFile, SaysWhatIsWrongWithAFile) {
+/// bad_files.json: changes to corpus c, and the expected messages.
+TEST(IndexedFile, RejectsMalformedFiles) {
   TempFolder folder;
   for (const auto& bad :
        nlohmann::json::parse(read_file(std::string(TRAINER_SOURCE_DIR) + "/tests/megatron/bad_files.json"))) {
@@ -66,17 +66,17 @@ TEST(IndexedFile, SaysWhatIsWrongWithAFile) {
   }
 }
 
-TEST(IndexedFile, NamesTheMissingFile) {
+TEST(IndexedFile, ReportsTheMissingFile) {
   TempFolder folder;
   const std::string prefix = (folder / "x").string();
   contains(error_of<InputError>([&] { IndexedFile file(prefix); }), "x.bin: no such file.\n");
   folder.write("x.bin", "");
-  contains(error_of<InputError>([&] { IndexedFile file(prefix); }), "x.idx: no such file, but there is " + prefix);
+  contains(error_of<InputError>([&] { IndexedFile file(prefix); }), "x.idx: no such file, but " + prefix);
   std::filesystem::create_directories(folder / "x.idx");
   contains(error_of<InputError>([&] { IndexedFile file(prefix); }), "x.idx: it is a folder");
 }
 
-TEST(IndexedFile, RefusesTokensThatAreNoIds) {
+TEST(IndexedFile, RejectsInvalidTokens) {
   TempFolder folder;
   auto failure = [&](TokenType type, auto token) {
     std::string index = read_file(golden_path("type_int64.idx")), bin(sizeof token * 2, '\0');
@@ -92,16 +92,16 @@ TEST(IndexedFile, RefusesTokensThatAreNoIds) {
     EXPECT_EQ(sequence_of(file, 0), std::vector<int32_t>{0});
     return error_of<InputError>([&] { sequence_of(file, 1); });
   };
-  contains(failure(TokenType::kInt8, int8_t{-1}), "token 0 of sequence 1 is -1, no id");
-  contains(failure(TokenType::kInt32, int32_t{-7}), "is -7, no id in [0, 2147483648)");
-  contains(failure(TokenType::kInt64, int64_t{1} << 31), "is 2147483648, no id");
-  contains(failure(TokenType::kInt64, std::numeric_limits<int64_t>::max()), "is 9223372036854775807, no id");
-  contains(failure(TokenType::kFloat64, 1.5), "is 1.5, no id");
-  contains(failure(TokenType::kFloat64, 1e300), "is 1e+300, no id");
-  contains(failure(TokenType::kFloat32, std::numeric_limits<float>::quiet_NaN()), "nan, no id");
+  contains(failure(TokenType::kInt8, int8_t{-1}), "token 0 of sequence 1 is -1, not an id");
+  contains(failure(TokenType::kInt32, int32_t{-7}), "is -7, not an id in [0, 2147483648)");
+  contains(failure(TokenType::kInt64, int64_t{1} << 31), "is 2147483648, not an id");
+  contains(failure(TokenType::kInt64, std::numeric_limits<int64_t>::max()), "is 9223372036854775807, not an id");
+  contains(failure(TokenType::kFloat64, 1.5), "is 1.5, not an id");
+  contains(failure(TokenType::kFloat64, 1e300), "is 1e+300, not an id");
+  contains(failure(TokenType::kFloat32, std::numeric_limits<float>::quiet_NaN()), "nan, not an id");
 }
 
-TEST(IndexedWriter, WritesWhatMegatronWrites) {
+TEST(IndexedWriter, WritesTheSameFilesAsMegatron) {
   TempFolder folder;
   for (const auto& [name, vocabulary] : {std::pair("a", 1000), std::pair("b", 70000)}) {
     IndexedFile original(golden_path(name));
@@ -126,12 +126,12 @@ TEST(IndexedWriter, LeavesNothingUnlessPublished) {
   contains(error_of<MachineError>([&] { IndexedWriter writer((folder / "no/x").string(), 10); }), "no/x.bin");
 }
 
-TEST(IndexedWriter, ManyTokensGoToDiskInParts) {
+TEST(IndexedWriter, WritesManyTokensInParts) {
   TempFolder folder;
   const std::string prefix = (folder / "x").string();
   std::vector<int32_t> tokens(700'000);
   for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(i * 7919 % 65500);
-  IndexedWriter writer(prefix, 65500);  // four bytes a token from here on
+  IndexedWriter writer(prefix, 65500);  // from this size on, four bytes per token
   writer.add_document(tokens);
   writer.add_document({});
   writer.publish();

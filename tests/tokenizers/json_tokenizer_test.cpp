@@ -25,14 +25,14 @@ std::unique_ptr<Tokenizer> open(const fs::path& path) {
   return open_tokenizer({.path = path.string()}, "");
 }
 
-/// How many characters `text` has before byte `place`.
+/// The number of characters in `text` before byte `place`.
 size_t characters(const std::string& text, size_t place) {
   return count_chars(std::string_view(text).substr(0, place));
 }
 
 class Family : public testing::TestWithParam<const char*> {};
 
-TEST_P(Family, GivesWhatTheLibraryGives) {
+TEST_P(Family, MatchesTheLibrary) {
   auto tokenizer = open(kGolden / GetParam());
   json texts = parse_json(read_file(kGolden / "texts.json"), "texts.json");
   std::ifstream lines(kGolden / GetParam() / "vectors.jsonl");
@@ -76,7 +76,7 @@ TEST(JsonTokenizer, AddsSpecialTokensOnRequest) {
   EXPECT_EQ(Ids(with.begin() + 1, with.end()), without);
 }
 
-TEST(JsonTokenizer, ReadsWhatIsNotUtf8AsReplacements) {
+TEST(JsonTokenizer, ReadsInvalidUtf8AsReplacementCharacters) {
   auto tokenizer = open(kGolden / "gpt2");
   const std::pair<std::string, std::string> cases[] = {{"a\xFFz", "a\uFFFDz"},
                                                        {"a\xE2\x82z", "a\uFFFDz"},
@@ -88,12 +88,12 @@ TEST(JsonTokenizer, ReadsWhatIsNotUtf8AsReplacements) {
   for (const auto& [broken, repaired] : cases) EXPECT_EQ(tokenizer->encode(broken), tokenizer->encode(repaired));
 }
 
-TEST(JsonTokenizer, LeavesUnknownIdsOutOfTexts) {
+TEST(JsonTokenizer, SkipsUnknownIdsInDecoding) {
   auto tokenizer = open(kGolden / "bert");
   EXPECT_EQ(tokenizer->decode(Ids{-1, -100, INT32_MAX, static_cast<int32_t>(tokenizer->size())}, false), "");
 }
 
-TEST(JsonTokenizer, TakesRolesAndTemplatesFromTheFilesBeside) {
+TEST(JsonTokenizer, ReadsRolesAndTemplatesFromNeighboringFiles) {
   TempFolder folder;
   folder.write("tokenizer.json", read_file(kGolden / "qwen2/tokenizer.json"));
   folder.write("tokenizer_config.json", R"({"eos_token": {"content": "<|im_end|>"}, "pad_token": "<pad>",
@@ -103,7 +103,7 @@ TEST(JsonTokenizer, TakesRolesAndTemplatesFromTheFilesBeside) {
   auto tokenizer = open(folder.string());
   EXPECT_EQ(tokenizer->eos_id(), tokenizer->id_of("<|im_end|>"));
   EXPECT_EQ(tokenizer->bos_id(), tokenizer->id_of("<|im_start|>"));
-  EXPECT_EQ(tokenizer->pad_id(), tokenizer->size() - 1);  // new behind all others
+  EXPECT_EQ(tokenizer->pad_id(), tokenizer->size() - 1);  // added after all others
   EXPECT_EQ(tokenizer->unk_id(), -1);
   ASSERT_TRUE(tokenizer->chat_template());
   EXPECT_EQ(*tokenizer->chat_template(), "D");
@@ -114,7 +114,7 @@ TEST(JsonTokenizer, TakesRolesAndTemplatesFromTheFilesBeside) {
   EXPECT_EQ(*open(folder.string())->chat_template(), "J");
 }
 
-TEST(JsonTokenizer, FindsTheEndOfASequenceInTheModelsFiles) {
+TEST(JsonTokenizer, ReadsTheEosIdFromTheModelsFiles) {
   TempFolder folder;
   folder.write("tokenizer.json", read_file(kGolden / "gpt2/tokenizer.json"));
   folder.write("config.json", R"({"eos_token_id": 3})");
@@ -171,7 +171,7 @@ TEST(JsonTokenizer, PrefersTokenizerJson) {
   EXPECT_EQ(open(folder.string())->size(), open(kGolden / "bert")->size());
 }
 
-/// What opening `root` is refused with; "" when it is not.
+/// The error message for `root`; "" when it is accepted.
 std::string refusal(const json& root) {
   try {
     make(root);
@@ -183,41 +183,41 @@ std::string refusal(const json& root) {
 
 struct BadCase {
   const char* family;
-  const char* pointer;  // what is replaced
-  const char* value;    // by this
-  const char* message;  // a part of the refusal
+  const char* pointer;  // the value to replace
+  const char* value;    // its replacement
+  const char* message;  // a part of the error message
 };
 
 const BadCase kBad[] = {
     {"bert", "/model/type", R"("Trie")",
      R"(model.type: "Trie" is not supported; supported are BPE, Unigram, WordPiece)"},
     {"bert", "/normalizer/type", R"("Foo")", R"(normalizer.type: "Foo" is not supported; supported are NFC)"},
-    {"bert", "/normalizer/lowercase", "1", "normalizer.lowercase: true or false is expected, but it is a number"},
-    {"bert", "/pre_tokenizer/type", "null", "pre_tokenizer.type: it is missing; a text is expected"},
+    {"bert", "/normalizer/lowercase", "1", "normalizer.lowercase: expected true or false, found type number"},
+    {"bert", "/pre_tokenizer/type", "null", "pre_tokenizer.type: missing; expected a string"},
     {"bert", "/decoder/type", R"("CTC")", R"(decoder.type: "CTC" is not supported)"},
-    {"bert", "/model/vocab/[UNK]", "-1", R"(model.vocab: "[UNK]" has the id -1; one from 0)"},
+    {"bert", "/model/vocab/[UNK]", "-1", R"(model.vocab: "[UNK]" has the id -1; expected an id from 0)"},
     {"bert", "/model/vocab/[UNK]", "99999999999", R"(model.vocab: "[UNK]" has the id 99999999999)"},
-    {"bert", "/model/vocab", "[]", "model.vocab: an object of ids by piece is expected"},
-    {"bert", "/model", "3", "model: an object is expected"},
-    {"bert", "/added_tokens/0/id", "-5", "added_tokens[0].id: a whole number from 0"},
-    {"bert", "/added_tokens/0/content", "7", "added_tokens[0].content: a text is expected, but it is a number"},
-    {"bert", "/post_processor/single", "[]", "post_processor.single: it has no sequence A"},
+    {"bert", "/model/vocab", "[]", "model.vocab: expected an object that maps pieces to ids"},
+    {"bert", "/model", "3", "model: expected an object"},
+    {"bert", "/added_tokens/0/id", "-5", "added_tokens[0].id: expected an integer from 0"},
+    {"bert", "/added_tokens/0/content", "7", "added_tokens[0].content: expected a string, found type number"},
+    {"bert", "/post_processor/single", "[]", "post_processor.single: no sequence A"},
     {"bert", "/post_processor/special_tokens", "{}", R"("[CLS]" is not among the special_tokens)"},
     {"gpt2", "/model/merges/3", R"("abc")", "model.merges: merge 3 is not a pair of pieces"},
     {"gpt2", "/model/merges/3", R"(["nope", "x"])", "nope"},
-    {"gpt2", "/model/dropout", "0.1", "model.dropout: dropout of merges"},
-    {"llama3", "/pre_tokenizer/pretokenizers/0/pattern/Regex", R"("a(b")", "not valid behind `a(b`"},
+    {"gpt2", "/model/dropout", "0.1", "model.dropout: BPE dropout"},
+    {"llama3", "/pre_tokenizer/pretokenizers/0/pattern/Regex", R"("a(b")", "invalid after `a(b`"},
     {"llama3", "/pre_tokenizer/pretokenizers/0/pattern/Regex", R"("[a&&[b]]")", "an intersection `&&` of sets"},
-    {"llama3", "/pre_tokenizer/pretokenizers/0/pattern", "{}",
-     "pre_tokenizer.pretokenizers[0].pattern.Regex: it is missing"},
+    {"llama3", "/pre_tokenizer/pretokenizers/0/pattern", "{}", "pre_tokenizer.pretokenizers[0].pattern.Regex: missing"},
     {"llama3", "/pre_tokenizer/pretokenizers/0/behavior", R"("Joined")", R"("Joined" is not supported; supported are)"},
-    {"t5", "/normalizer/precompiled_charsmap", R"("AAAA")", "precompiled_charsmap: its normalisation table is cut off"},
-    {"t5", "/normalizer/precompiled_charsmap", R"("?")", "precompiled_charsmap: base64 is expected"},
+    {"t5", "/normalizer/precompiled_charsmap", R"("AAAA")",
+     "precompiled_charsmap: its normalization table is truncated"},
+    {"t5", "/normalizer/precompiled_charsmap", R"("?")", "precompiled_charsmap: expected base64"},
     {"t5", "/model/vocab/1", R"(["a", "b"])", "model.vocab: entry 1 is not a piece and its score"},
-    {"t5", "/model/unk_id", "100000", "model.unk_id: a whole number from 0"},
+    {"t5", "/model/unk_id", "100000", "model.unk_id: expected an integer from 0"},
 };
 
-TEST(JsonTokenizer, RefusesBadFilesByPath) {
+TEST(JsonTokenizer, RejectsBadFilesWithTheValuesPath) {
   for (const BadCase& bad : kBad) {
     json root = read_golden(bad.family);
     json::json_pointer pointer(bad.pointer);
@@ -230,7 +230,7 @@ TEST(JsonTokenizer, RefusesBadFilesByPath) {
   }
 }
 
-TEST(JsonTokenizer, NamesSeveralProblemsAtOnce) {
+TEST(JsonTokenizer, ReportsSeveralProblemsAtOnce) {
   json root = read_golden("bert");
   for (const char* key : {"normalizer", "pre_tokenizer", "post_processor", "decoder"}) root[key]["type"] = "Foo";
   root["model"]["vocab"] = 3;
@@ -240,7 +240,7 @@ TEST(JsonTokenizer, NamesSeveralProblemsAtOnce) {
   EXPECT_NE(message.find("and 1 more."), std::string::npos) << message;
 }
 
-TEST(JsonTokenizer, RefusesAFileThatIsCutOff) {
+TEST(JsonTokenizer, RejectsATruncatedFile) {
   TempFolder folder;
   std::string whole = read_file(kGolden / "gpt2/tokenizer.json");
   for (size_t size : {size_t{0}, size_t{1}, whole.size() / 2, whole.size() - 2}) {
@@ -249,14 +249,14 @@ TEST(JsonTokenizer, RefusesAFileThatIsCutOff) {
   }
 }
 
-TEST(JsonTokenizer, EndsAnExpressionThatTakesForEver) {
+TEST(JsonTokenizer, StopsAnExpressionThatTakesForever) {
   json root = read_golden("llama3");
   root["/pre_tokenizer/pretokenizers/0/pattern/Regex"_json_pointer] = "(?:a|aa)+[bc]";
   auto tokenizer = make(root);
   EXPECT_THROW(tokenizer->encode(std::string(5000, 'a')), InputError);
 }
 
-/// The parts that `expression` cuts `text` into.
+/// The parts into which `expression` splits `text`.
 std::vector<std::string> split(const std::string& expression, const std::string& text) {
   json root = read_golden("gpt2");
   root["pre_tokenizer"] = {
@@ -283,13 +283,13 @@ TEST(JsonTokenizer, ReadsExpressionsAsOniguruma) {
   EXPECT_EQ(split("^a.|.b$", "ax\nay\nzb"), Parts({"ax", "ay", "zb"}));
 }
 
-TEST(JsonTokenizer, TakesLongWordsInLinearPieces) {
+TEST(JsonTokenizer, EncodesLongWordsInLinearTime) {
   auto tokenizer = open(kGolden / "gpt2");
   std::string word(1 << 20, 'x');
   EXPECT_EQ(tokenizer->decode(tokenizer->encode(word)), word);
 }
 
-TEST(JsonTokenizer, RefusesBadVocabularyFiles) {
+TEST(JsonTokenizer, RejectsBadVocabularyFiles) {
   TempFolder folder;
   folder.write("vocab.json", R"({"a": 0})");
   EXPECT_THROW(open(folder.string()), InputError);  // without merges
@@ -300,12 +300,12 @@ TEST(JsonTokenizer, RefusesBadVocabularyFiles) {
   write_vocab_files(folder, "gpt2");
   folder.write("tokenizer_config.json", R"({"tokenizer_class": "CLIPTokenizer"})");
   std::string message = error_of<InputError>([&] { open(folder.string()); });
-  EXPECT_NE(message.find("how a CLIPTokenizer"), std::string::npos) << message;
+  EXPECT_NE(message.find("tokenizer_class CLIPTokenizer"), std::string::npos) << message;
 }
 
 TEST(JsonTokenizer, ReadsTheSharedTokenizers) {
-  if (!fs::exists(kShared)) GTEST_SKIP() << "there is no ../shared/data beside the repository";
-  // What `tokenizers` gives.
+  if (!fs::exists(kShared)) GTEST_SKIP() << "../shared/data does not exist next to the repository";
+  // The results of `tokenizers`.
   auto gpt2 = open(kShared / "gpt2_bpe");
   EXPECT_EQ(gpt2->size(), 50257);
   EXPECT_EQ(gpt2->encode("Hello world, it's 2024!\n\n  caf\u00e9 \U0001f6a2<|endoftext|>"),

@@ -65,9 +65,9 @@ std::unique_ptr<TokenModel> model_of(const json& test_case) {
                           options["max_input_chars_per_word"]});
 }
 
-/// Nothing where the model refuses the text.
+/// Nothing when the model rejects the text.
 std::optional<Tokens> tokens_of(const TokenModel& model, const std::string& text) {
-  Tokens tokens = {{-7, 1, 2}};  // what is there stays
+  Tokens tokens = {{-7, 1, 2}};  // existing tokens must stay
   try {
     model.encode(text, tokens);
   } catch (const InputError&) {
@@ -78,7 +78,7 @@ std::optional<Tokens> tokens_of(const TokenModel& model, const std::string& text
   return tokens;
 }
 
-/// Affixes spelt in byte pieces make the reference count more bytes than the text has; ours stop at its end.
+/// For affixes spelled in byte pieces, the reference counts more bytes than the text has; ours stop at its end.
 std::optional<Tokens> expected_tokens(const json& expected, size_t text_size) {
   if (expected.is_null()) return std::nullopt;
   Tokens tokens;
@@ -95,12 +95,12 @@ json golden_cases() {
   return json::parse(file);
 }
 
-TEST(TokenModels, GiveTheTokensOfTheReference) {
+TEST(TokenModels, MatchTheReference) {
   const json cases = golden_cases();
   std::map<std::string, int> compared;
   for (size_t i = 0; i < cases.size(); ++i) {
     auto model = model_of(cases[i]);
-    for (int round = 0; round < 2; ++round) {  // the second finds most words in the cache
+    for (int round = 0; round < 2; ++round) {  // the second round finds most words in the cache
       for (const json& pair : cases[i]["texts"]) {
         const std::string text = pair[0];
         ASSERT_EQ(tokens_of(*model, text), expected_tokens(pair[1], text.size())) << "case " << i << ": " << text;
@@ -113,7 +113,7 @@ TEST(TokenModels, GiveTheTokensOfTheReference) {
   EXPECT_GT(compared["WordPiece"], 90);
 }
 
-/// All bytes, and merges of some.
+/// All bytes, and some merges.
 BpeOptions byte_level() {
   BpeOptions options;
   const ByteAlphabet& alphabet = ByteAlphabet::instance();
@@ -129,7 +129,7 @@ BpeOptions byte_level() {
   return options;
 }
 
-TEST(TokenModels, BytesGiveTheTokensOfTheirSpelling) {
+TEST(TokenModels, BytesGiveTheSameTokensAsTheirSpelling) {
   BpeOptions all = byte_level(), whole = byte_level(), some = byte_level();
   whole.ignore_merges = true;
   whole.vocab.emplace_back("\u0120the", 999);
@@ -157,7 +157,7 @@ TEST(TokenModels, BytesGiveTheTokensOfTheirSpelling) {
   }
 }
 
-TEST(TokenModels, PiecesAndIdsBothWays) {
+TEST(TokenModels, MapPiecesAndIds) {
   auto model = make_word_level({{{"b", 2'000'000'000}, {"a", 0}, {"", 5}}, "a"});
   EXPECT_EQ(model->size(), 3);
   EXPECT_EQ(model->id_of("b"), 2'000'000'000);
@@ -182,7 +182,7 @@ std::string message_of(const std::function<void()>& action) {
   return "no error";
 }
 
-TEST(TokenModels, RefuseVocabulariesThatContradictThemselves) {
+TEST(TokenModels, RejectInconsistentVocabularies) {
   auto bpe = [](VocabList vocab, std::vector<std::pair<std::string, std::string>> merges, std::string prefix = "") {
     return message_of([&] {
       BpeOptions options;
@@ -194,15 +194,15 @@ TEST(TokenModels, RefuseVocabulariesThatContradictThemselves) {
   };
   EXPECT_EQ(bpe({{"a", 0}, {"b", 0}}, {}), "The vocabulary gives the id 0 to both 'a' and 'b'.");
   EXPECT_EQ(bpe({{"a", 0}, {"a", 1}}, {}), "The vocabulary has 'a' twice, with the ids 0 and 1.");
-  EXPECT_EQ(bpe({{"a", -1}}, {}), "The vocabulary gives 'a' the id -1; ids lie between 0 and 2147483647.");
+  EXPECT_EQ(bpe({{"a", -1}}, {}), "The vocabulary gives 'a' the id -1; ids must be between 0 and 2147483647.");
   EXPECT_EQ(bpe({{"a", int64_t{1} << 31}}, {}),
-            "The vocabulary gives 'a' the id 2147483648; ids lie between 0 and 2147483647.");
+            "The vocabulary gives 'a' the id 2147483648; ids must be between 0 and 2147483647.");
   EXPECT_EQ(bpe({{"a", 0}, {"b", 1}}, {{"a", "b"}}),
-            "The merge 1 of 'a' and 'b' needs the piece 'ab', which is not in the vocabulary.");
+            "Merge 1 of 'a' and 'b' needs the piece 'ab', which is not in the vocabulary.");
   EXPECT_EQ(bpe({{"a", 0}}, {{"a", "b"}}),
-            "The merge 1 of 'a' and 'b' needs the piece 'b', which is not in the vocabulary.");
+            "Merge 1 of 'a' and 'b' needs the piece 'b', which is not in the vocabulary.");
   EXPECT_EQ(bpe({{"a", 0}, {"b", 1}}, {{"a", "b"}}, "##"),
-            "The merge 1 of 'a' and 'b': the second is shorter than continuing_subword_prefix '##'.");
+            "Merge 1 of 'a' and 'b': the second is shorter than continuing_subword_prefix '##'.");
   EXPECT_EQ(message_of([] { make_unigram({{{"a", 0}}, 1, false}); }), "unk_id is 1, but the vocabulary has 1 pieces.");
   EXPECT_EQ(message_of([] {
               make_unigram({{{"a", 0}}, -1, false});
@@ -211,11 +211,11 @@ TEST(TokenModels, RefuseVocabulariesThatContradictThemselves) {
   EXPECT_EQ(message_of([] {
               make_unigram({{{"a", std::nan("")}}, 0, false});
             }),
-            "The score of the piece 'a' is nan, which is no number.");
+            "The score of the piece 'a' is nan; scores must be finite.");
 }
 
-/// Merges whose parts or results are empty, the same, or each other's: none may loop or run off.
-TEST(TokenModels, OddMergesEnd) {
+/// Merges whose parts or results are empty, equal, or mutual: none may loop or read out of bounds.
+TEST(TokenModels, OddMergesTerminate) {
   BpeOptions options;
   options.vocab = {{"", 0}, {"a", 1}, {"aa", 2}};
   options.merges = {{"", ""}, {"", "a"}, {"a", ""}, {"a", "a"}, {"aa", ""}};
@@ -231,7 +231,7 @@ TEST(TokenModels, OddMergesEnd) {
   }
 }
 
-TEST(TokenModels, BrokenTextDoesNotReachBeyondItsEnd) {
+TEST(TokenModels, BrokenTextIsNotReadPastItsEnd) {
   auto bpe = make_bpe(byte_level());
   auto unigram = make_unigram({{{"<unk>", 0}, {"a", -1}, {"\xC3", -1}}, 0, false});
   auto word_piece = make_word_piece({{{"[UNK]", 0}, {"a", 1}, {"##\xC3", 2}}, "[UNK]", "##", 100});

@@ -27,14 +27,14 @@ std::optional<Value> Arguments::take_first() {
 std::string Arguments::text(size_t place, std::string_view name, std::string fallback) {
   const auto given = take(place, name);
   if (!given) return fallback;
-  if (!given->is<Text>()) throw BadOperation("`{}` is a {}, not a text", name, given->type());
+  if (!given->is<Text>()) throw BadOperation("`{}` is a {}, not a string", name, given->type());
   return given->text();
 }
 
 int64_t Arguments::whole(size_t place, std::string_view name, int64_t fallback) {
   const auto given = take(place, name);
   if (!given || given->is<None>()) return fallback;
-  if (!given->is_whole()) throw BadOperation("`{}` is a {}, not a whole number", name, given->type());
+  if (!given->is_whole()) throw BadOperation("`{}` is a {}, not an integer", name, given->type());
   return given->whole();
 }
 
@@ -59,8 +59,8 @@ std::vector<std::pair<std::string, Value>> Arguments::named() {
 
 void Arguments::finish() const {
   for (size_t i = 0; i < by_place_.size(); ++i)
-    if (i >= taken_.size() || !taken_[i]) throw BadOperation("it takes {} arguments, but has more", i);
-  if (!by_name_.empty()) throw BadOperation("it has no argument `{}`", by_name_.front().first);
+    if (i >= taken_.size() || !taken_[i]) throw BadOperation("takes {} positional arguments, but more were given", i);
+  if (!by_name_.empty()) throw BadOperation("unexpected keyword argument `{}`", by_name_.front().first);
 }
 
 }  // namespace trainer::data::jinja

@@ -1,4 +1,4 @@
-// What one rendering may use up, so that a hostile template ends.
+// Limits of one rendering, so that a hostile template terminates.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 namespace trainer::data::jinja {
 
 struct Limits {
-  int64_t steps = 20'000'000;  // evaluated nodes, and items or 16 bytes of text that an operation goes over
-  int64_t bytes = 256 << 20;   // all texts and lists that are made, dead ones too
-  int depth = 400;             // evaluation within evaluation: expressions, statements, macros
+  int64_t steps = 20'000'000;  // evaluated nodes, plus items or 16-byte blocks of strings that an operation visits
+  int64_t bytes = 256 << 20;   // all strings and lists that are created, including freed ones
+  int depth = 400;             // nested evaluation: expressions, statements, macros
   int64_t range = 100'000;     // items of a range, as in Jinja's sandbox
 };
 
-/// Nesting of lists and dicts within each other.
+/// The maximum nesting of lists and dicts.
 inline constexpr int kMaxValueDepth = 80;
 
 class Budget {
@@ -27,10 +27,10 @@ class Budget {
     if (steps_ > limits_.steps) throw BadOperation("the template takes more than {} steps", limits_.steps);
   }
 
-  /// Before `bytes` are made.
+  /// To be called before `bytes` are allocated.
   void make(size_t bytes) {
     if (bytes > static_cast<size_t>(limits_.bytes) || (bytes_ += static_cast<int64_t>(bytes)) > limits_.bytes)
-      throw BadOperation("the template makes more than {} MiB of texts and lists", limits_.bytes >> 20);
+      throw BadOperation("the template creates more than {} MiB of strings and lists", limits_.bytes >> 20);
     step(bytes / 16);
   }
 

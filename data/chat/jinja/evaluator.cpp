@@ -10,7 +10,7 @@ namespace {
 
 using StatementKind = Statement::Kind;
 
-/// Puts something back at the end, also when an error passes.
+/// Restores a value at the end of the scope, also when an exception passes.
 template <class T>
 class Restored {
  public:
@@ -31,7 +31,7 @@ std::shared_ptr<Scope> inside(std::shared_ptr<Scope> outer) {
 }  // namespace
 
 Evaluator::~Evaluator() {
-  for (const NamespacePtr& each : namespaces_) each->fields.clear();  // they may hold each other
+  for (const NamespacePtr& each : namespaces_) each->fields.clear();  // they may reference each other
 }
 
 void Evaluator::print(std::string_view text) {
@@ -54,7 +54,7 @@ Evaluator::Flow Evaluator::execute(const Block& block) {
 Evaluator::Flow Evaluator::execute(const Statement& statement) {
   budget_.step();
   const Restored<int> deeper(depth_, depth_ + 1);
-  if (depth_ > budget_.limits().depth) throw BadOperation("the template goes deeper than {} levels", depth_ - 1);
+  if (depth_ > budget_.limits().depth) throw BadOperation("the template recurses deeper than {} levels", depth_ - 1);
   switch (statement.kind) {
     case StatementKind::kText:
       print(statement.name);
@@ -101,7 +101,8 @@ void Evaluator::assign(const std::vector<std::string>& names, const Value& value
     return;
   }
   const std::vector<Value> items = items_of(value, budget_);
-  if (items.size() != names.size()) throw BadOperation("{} values for {} names", items.size(), names.size());
+  if (items.size() != names.size())
+    throw BadOperation("cannot unpack {} values into {} names", items.size(), names.size());
   for (size_t i = 0; i < names.size(); ++i) scope_->names[names[i]] = items[i];
 }
 
@@ -143,7 +144,8 @@ void Evaluator::set(const Statement& statement) {
   Expression name{Expression::Kind::kName, statement.line};
   name.name = statement.name;
   const Value object = evaluate(name);
-  if (!object.is<NamespacePtr>()) throw BadOperation("`{}` is no namespace: its fields can't be set", statement.name);
+  if (!object.is<NamespacePtr>())
+    throw BadOperation("`{}` is not a namespace: its fields can't be set", statement.name);
   object.as<NamespacePtr>()->fields[statement.field] = value;
 }
 
@@ -159,11 +161,11 @@ void Evaluator::set_block(const Statement& statement) {
   Value value = text_of_block(statement.body);
   if (statement.value) value = filtered(*statement.value, value);
   if (statement.field.empty()) return assign(statement.targets, value);
-  throw BadOperation("a block can't set the field of a namespace here; set a name, then the field");
+  throw BadOperation("a `set` block can't set the field of a namespace; set a name, then the field");
 }
 
 void Evaluator::generation(const Statement& statement) {
-  if (out_ != &main_) throw BadOperation("`generation` within a macro or a block that is set has no place in the text");
+  if (out_ != &main_) throw BadOperation("`generation` inside a macro or a `set` block has no position in the text");
   const size_t begin = main_.size();
   const Restored<std::shared_ptr<Scope>> scope(scope_, inside(scope_));
   execute(statement.body);
@@ -173,7 +175,7 @@ void Evaluator::generation(const Statement& statement) {
 Value Evaluator::evaluate(const Expression& expression) {
   budget_.step();
   const Restored<int> deeper(depth_, depth_ + 1);
-  if (depth_ > budget_.limits().depth) throw BadOperation("the template goes deeper than {} levels", depth_ - 1);
+  if (depth_ > budget_.limits().depth) throw BadOperation("the template recurses deeper than {} levels", depth_ - 1);
   try {
     return value_of(expression);
   } catch (const BadOperation& error) {
@@ -237,7 +239,7 @@ Value Evaluator::value_of(const Expression& expression) {
       return chain(expression);
     case Is::kCondition:
       if (truth(part(1))) return part(0);
-      return expression.parts[2] ? part(2) : Value::undefined("what `if` without `else` gives");
+      return expression.parts[2] ? part(2) : Value::undefined("the value of `if` without `else`");
     case Is::kList:
       return make_sequence(parts(expression));
     case Is::kTuple:
@@ -330,12 +332,13 @@ Value Evaluator::call(const Expression& expression) {
       return *call_method(object, callee.name, given, budget_);
     }
     if (!object.is<NamespacePtr>())
-      throw BadOperation("a {} has no method `{}`, or it is not in the subset", object.type(), callee.name);
+      throw BadOperation("a {} has no method `{}`, or the method is not supported", object.type(), callee.name);
   }
   const Value function = evaluate(callee);
   Arguments given = arguments(expression);
   if (function.is<MacroPtr>()) return call_macro(*function.as<MacroPtr>(), given);
-  if (function.is<Undefined>()) throw BadOperation("there is no {} to call", *function.as<Undefined>().what);
+  if (function.is<Undefined>())
+    throw BadOperation("{} is undefined and can't be called", *function.as<Undefined>().what);
   if (!function.is<Function>()) throw BadOperation("a {} can't be called", function.type());
   const std::string_view name = function.as<Function>().name;
   if (name == "raise_exception") {
@@ -350,7 +353,7 @@ Value Evaluator::call(const Expression& expression) {
 Value Evaluator::call_macro(const Macro& macro, Arguments& given) {
   const Statement& statement = *macro.statement;
   const std::shared_ptr<Scope> outer = macro.scope.lock();
-  if (!outer) throw BadOperation("the macro `{}` is called outside of where it was written", statement.name);
+  if (!outer) throw BadOperation("the macro `{}` is called outside the scope that defines it", statement.name);
   const std::shared_ptr<Scope> scope = inside(outer);
   const Restored<std::shared_ptr<Scope>> restored(scope_, scope);
   const size_t count = statement.targets.size(), plain = count - statement.defaults.size();

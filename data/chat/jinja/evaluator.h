@@ -1,4 +1,4 @@
-// Carries a template out.
+// Evaluates a template.
 #pragma once
 
 #include <map>
@@ -13,13 +13,13 @@
 
 namespace trainer::data::jinja {
 
-/// Names and what they stand for; looked up further out when they aren't here.
+/// Names and their values; a name that is not found is looked up in the enclosing scope.
 struct Scope {
   std::map<std::string, Value, std::less<>> names;
   std::shared_ptr<Scope> outer;
 };
 
-/// A macro, and where it was written. Its scope is not kept alive by it, because the scope holds the macro.
+/// A macro and the scope that defines it. The reference is weak because the scope owns the macro.
 struct Macro {
   const Statement* statement;
   std::weak_ptr<Scope> scope;
@@ -49,7 +49,7 @@ class Evaluator {
   void generation(const Statement& statement);
   void print(std::string_view text);
   void assign(const std::vector<std::string>& names, const Value& value);
-  /// The text that a block prints, in a scope of its own.
+  /// The text that a block prints, evaluated in a new scope.
   std::string text_of_block(const Block& block);
 
   Value evaluate(const Expression& expression);

@@ -24,7 +24,7 @@ void ExpressionParser::add(Expression& parent, ExpressionPtr part) {
   if (part) parent.depth = std::max(parent.depth, part->depth + 1);
   parent.parts.push_back(std::move(part));
   if (parent.depth > kMaxExpressionDepth)
-    throw Failure(parent.line, "an expression nested deeper than {} levels", kMaxExpressionDepth);
+    throw Failure(parent.line, "an expression is nested deeper than {} levels", kMaxExpressionDepth);
 }
 
 void ExpressionParser::add(Expression& parent, std::vector<Argument> arguments) {
@@ -54,7 +54,7 @@ std::vector<std::string> ExpressionParser::names() {
   std::vector<std::string> out;
   const bool bracket = tokens_.skip_sign("(");
   do {
-    if (!out.empty() && !tokens_.at(Token::Kind::kName)) break;  // a comma at the end
+    if (!out.empty() && !tokens_.at(Token::Kind::kName)) break;  // a trailing comma
     const int line = tokens_.line();
     out.push_back(tokens_.expect_name());
     if (is_one_of({Token::Kind::kName, out.back(), line},
@@ -216,10 +216,10 @@ ExpressionPtr ExpressionParser::constant_or_name() {
   } else if (token.kind == Token::Kind::kFloat) {
     double number = 0;
     if (std::from_chars(begin, end, number).ec != std::errc{})
-      throw Failure(token.line, "{} is no number that can be held", token.text);
+      throw Failure(token.line, "{} is not a representable number", token.text);
     whole->constant = number;
   } else if (token.kind != Token::Kind::kName) {
-    throw Failure(token.line, "a value is expected{}", token.text.empty() ? "" : ", but there is `" + token.text + "`");
+    throw Failure(token.line, "expected a value{}", token.text.empty() ? "" : ", found `" + token.text + "`");
   } else if (is_one_of(token, {"true", "True", "false", "False"})) {
     whole->constant = token.text == "true" || token.text == "True";
   } else if (is_one_of(token, {"none", "None"})) {
@@ -323,18 +323,17 @@ std::vector<Argument> ExpressionParser::call_arguments() {
   while (!tokens_.at_sign(")")) {
     Argument argument;
     const std::string before = out.empty() ? "" : out.back().name;
-    if (before == "**") throw Failure(tokens_.line(), "an argument stands behind `**`");
+    if (before == "**") throw Failure(tokens_.line(), "an argument follows `**`");
     if (tokens_.at_sign("*") || tokens_.at_sign("**")) {
       argument.name = tokens_.next().text;
       const auto same = [&](const Argument& other) { return other.name == argument.name; };
       if (std::any_of(out.begin(), out.end(), same))
-        throw Failure(tokens_.line(), "`{}` stands twice among the arguments", argument.name);
+        throw Failure(tokens_.line(), "the argument `{}` is given twice", argument.name);
     } else if (tokens_.at(Token::Kind::kName) && tokens_.peek(1).is(Token::Kind::kOperator, "=")) {
       argument.name = tokens_.next().text;
       tokens_.next();
     } else if (!before.empty()) {
-      throw Failure(tokens_.line(), "an argument without a name stands behind {}",
-                    before == "*" ? "`*`" : "one with a name");
+      throw Failure(tokens_.line(), "a positional argument follows {}", before == "*" ? "`*`" : "a keyword argument");
     }
     argument.value = condition();
     out.push_back(std::move(argument));
@@ -367,7 +366,7 @@ ExpressionPtr ExpressionParser::test(ExpressionPtr left) {
   const Token& next = tokens_.peek();
   const bool value = next.kind == Token::Kind::kString || next.kind == Token::Kind::kInteger ||
                      next.kind == Token::Kind::kFloat || tokens_.at_sign("[") || tokens_.at_sign("{");
-  if (tokens_.at_word("is")) throw Failure(next.line, "two tests in a row need `and` between them");
+  if (tokens_.at_word("is")) throw Failure(next.line, "consecutive tests need `and` between them");
   if (tokens_.at_sign("(")) {
     add(*whole, call_arguments());
   } else if (value || (next.kind == Token::Kind::kName && !is_one_of(next, {"else", "or", "and"}))) {

@@ -1,4 +1,4 @@
-// Reads expressions.
+// Parses expressions.
 #pragma once
 
 #include <set>
@@ -15,12 +15,12 @@ class ExpressionParser {
   explicit ExpressionParser(TokenStream& tokens) : tokens_(tokens) {}
 
   ExpressionPtr expression() { return condition(); }
-  /// One, or several with commas between, which make a tuple. `conditions`: `a if b` may stand there.
+  /// One expression, or several separated by commas, which form a tuple. `conditions`: allow `a if b`.
   ExpressionPtr tuple(bool conditions = true, bool in_parentheses = false);
-  /// `| filter | filter`, of which the innermost has no value; `inline_start`: the first without its sign.
+  /// `| filter | filter`, where the innermost has no value; `inline_start`: the first one without its `|`.
   ExpressionPtr filters(bool inline_start = false);
   std::vector<std::string> names();
-  /// All names that expressions used so far.
+  /// All names used by the expressions parsed so far.
   std::set<std::string>& used() { return used_; }
 
  private:

@@ -1,4 +1,4 @@
-// What is wrong with a template, or with what it does.
+// Errors of templates: syntax and evaluation.
 #pragma once
 
 #include <stdexcept>
@@ -8,27 +8,27 @@
 
 namespace trainer::data::jinja {
 
-/// Whoever has the template says where it is from.
+/// The caller adds the template's name.
 class Failure : public std::runtime_error {
  public:
   template <class... Args>
   Failure(int line, fmt::format_string<Args...> format, Args&&... args)
       : std::runtime_error(fmt::format(format, std::forward<Args>(args)...)), line_(line) {}
 
-  /// Of the template, from 1; 0 when the whole is meant.
+  /// The line of the template, from 1; 0 for the whole template.
   int line() const { return line_; }
 
  private:
   int line_;
 };
 
-/// The template itself called raise_exception: it does not want these messages.
+/// The template called raise_exception: it rejects these messages.
 class Raised : public Failure {
  public:
   using Failure::Failure;
 };
 
-/// An operation can't be done; the evaluator, which knows the line, makes a Failure of it.
+/// An invalid operation; the evaluator, which knows the line, turns it into a Failure.
 class BadOperation : public std::runtime_error {
  public:
   template <class... Args>

@@ -1,4 +1,4 @@
-// What stands behind `|`.
+// Filters: `value | filter`.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -24,13 +24,13 @@ std::string paid_text(const Value& value, Budget& budget) {
   return text;
 }
 
-/// What `change` makes of the value's text, which stays markup.
+/// `change` applied to the value's text; markup stays markup.
 template <class Change>
 Value changed(const Value& value, Budget& budget, const Change& change) {
   return text_like(value, change(paid_text(value, budget)));
 }
 
-/// Markup: what is markup already stays as it is, unless `again`.
+/// As markup; a value that is already markup is unchanged, unless `again`.
 Value escape(const Value& value, Budget& budget, bool again) {
   if (value.is_markup() && !again) return value;
   std::string text = escaped(paid_text(value, budget));
@@ -38,7 +38,7 @@ Value escape(const Value& value, Budget& budget, bool again) {
   return Value::markup(std::move(text));
 }
 
-// Texts.
+// Strings.
 
 Value trim(const Value& v, Arguments& a, Budget& b) {
   const auto set = a.take(0, "chars");
@@ -50,7 +50,7 @@ Value trim(const Value& v, Arguments& a, Budget& b) {
 
 Value replace(const Value& v, Arguments& a, Budget& b) {
   const auto from = a.take(0, "old"), to = a.take(1, "new");
-  if (!from || !to) throw BadOperation("`replace` needs what and by what");
+  if (!from || !to) throw BadOperation("`replace` needs two arguments: old and new");
   Arguments arguments;
   arguments.add("", text_of(*from, b));
   arguments.add("", text_of(*to, b));
@@ -91,7 +91,7 @@ Value to_json(const Value& v, Arguments& a, Budget& b) {
   if (!separators.is<None>()) {
     const std::vector<Value> both = items_of(separators, b);
     if (both.size() != 2 || !both[0].is<Text>() || !both[1].is<Text>())
-      throw BadOperation("`separators` are two texts");
+      throw BadOperation("`separators` must be two strings");
     style.comma = both[0].text();
     style.colon = both[1].text();
   }
@@ -111,7 +111,7 @@ Value to_int(const Value& v, Arguments& a, Budget&) {
     errno = 0;
     const long long whole = std::strtoll(text.c_str(), &end, static_cast<int>(base));
     if (!text.empty() && *end == '\0' && errno == 0 && base == 10) return static_cast<int64_t>(whole);
-    if (base != 10) throw BadOperation("`int` with a base is not in the subset");
+    if (base != 10) throw BadOperation("`int` with a base is not supported");
     if (text.find_first_not_of("0123456789+-.eE") != std::string::npos) return fallback;
     number = std::strtod(text.c_str(), &end);
     if (text.empty() || *end != '\0') return fallback;
@@ -121,7 +121,7 @@ Value to_int(const Value& v, Arguments& a, Budget&) {
     return fallback;
   }
   if (!std::isfinite(number)) return fallback;
-  if (std::fabs(number) >= 9.2e18) throw BadOperation("a number is larger than 64 bits hold");
+  if (std::fabs(number) >= 9.2e18) throw BadOperation("a number does not fit in 64 bits");
   return static_cast<int64_t>(number);
 }
 
@@ -168,7 +168,7 @@ Value count(const Value& v, Arguments&, Budget& b) {
   return static_cast<int64_t>(v.as<SequencePtr>()->items.size());
 }
 
-/// `a.b.0` of an item.
+/// The part of an item at a path such as `a.b.0`.
 Value part_of(Value value, const Value& path, Budget& b) {
   if (path.is_whole()) return item(value, path, b);
   if (!path.is<Text>()) throw BadOperation("`attribute` is a {}", path.type());
@@ -217,7 +217,7 @@ Value first(const Value& v, Arguments&, Budget& b) {
 }
 
 Value last(const Value& v, Arguments&, Budget& b) {
-  if (v.is_sequence(SequenceKind::kLazy)) throw BadOperation("`last` of a generator; put `| list` in front of it");
+  if (v.is_sequence(SequenceKind::kLazy)) throw BadOperation("`last` of a generator; put `| list` before it");
   const std::vector<Value> items = items_of(v, b);
   return items.empty() ? Value::undefined("the last item") : items.back();
 }
@@ -231,12 +231,12 @@ Value reverse(const Value& v, Arguments&, Budget& b) {
   return text_like(v, std::move(out));
 }
 
-/// What items are ordered or told apart by.
+/// The key by which items are sorted and compared.
 Value key_of(const Value& value, bool case_sensitive) {
   return value.is<Text>() && !case_sensitive ? Value(lower(value.text())) : value;
 }
 
-/// The items in the order of their keys.
+/// The items sorted by their keys.
 std::vector<Value> sorted_by(const std::vector<Value>& items, const std::vector<Value>& keys, bool descending,
                              Budget& b) {
   std::vector<size_t> order(items.size());
@@ -258,7 +258,7 @@ Value sort(const Value& v, Arguments& a, Budget& b) {
   const bool descending = a.flag(0, "reverse", false), case_sensitive = a.flag(1, "case_sensitive", false);
   const auto path = a.take(2, "attribute");
   if (path && path->is<Text>() && path->text().find(',') != std::string::npos)
-    throw BadOperation("`sort` by several attributes is not in the subset");
+    throw BadOperation("`sort` by several attributes is not supported");
   const std::vector<Value> items = items_of(v, b);
   return make_sequence(sorted_by(items, keys_of(parts_of(items, path, b), case_sensitive), descending, b));
 }
@@ -319,7 +319,7 @@ Value sum(const Value& v, Arguments& a, Budget& b) {
   return out;
 }
 
-/// What `map`, `select` and their kin give of none, 0, false and what is empty: nothing, whatever their arguments.
+/// The result of `map`, `select` and similar filters for none, 0, false and empty values: nothing, for any arguments.
 Value nothing(Arguments& a) {
   a = {};
   return lazy({});
@@ -436,7 +436,7 @@ bool is_filter(std::string_view name) {
 
 Value apply_filter(std::string_view name, const Value& value, Arguments& arguments, Budget& budget) {
   const NamedFilter* const found = find_filter(name);
-  if (found == nullptr) throw BadOperation("the filter `{}` is not in the subset", name);
+  if (found == nullptr) throw BadOperation("the filter `{}` is not supported", name);
   Value out = found->filter(value, arguments, budget);
   arguments.finish();
   return out;

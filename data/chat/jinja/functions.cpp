@@ -1,4 +1,4 @@
-// Functions of the language.
+// Global functions.
 #include <ctime>
 
 #include "data/chat/jinja/builtins.h"
@@ -38,11 +38,11 @@ std::string now(const std::string& format) {
   return {buffer, std::strftime(buffer, sizeof buffer, format.c_str(), &parts)};
 }
 
-/// `namespace` and `dict`: a dict, then fields by name.
+/// The arguments of `namespace` and `dict`: a dict, then keyword arguments.
 std::vector<std::pair<Value, Value>> fields(Arguments& a) {
   std::vector<std::pair<Value, Value>> out;
   if (const auto first = a.take(0, "")) {
-    if (!first->is<DictPtr>()) throw BadOperation("a dict is expected, not a {}", first->type());
+    if (!first->is<DictPtr>()) throw BadOperation("expected a dict, found a {}", first->type());
     out = first->as<DictPtr>()->items;
   }
   for (auto& [name, value] : a.named()) out.emplace_back(name, std::move(value));

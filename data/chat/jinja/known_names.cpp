@@ -12,9 +12,9 @@ void check_names(const ExpressionPtr& expression, bool in_condition) {
   const Expression& e = *expression;
   in_condition = in_condition || e.kind == Kind::kCondition;
   if (!in_condition && e.kind == Kind::kFilter && !is_filter(e.name))
-    throw Failure(e.line, "the filter `{}` is not in the subset", e.name);
+    throw Failure(e.line, "the filter `{}` is not supported", e.name);
   if (!in_condition && e.kind == Kind::kTest && !is_test(e.name))
-    throw Failure(e.line, "the test `{}` is not in the subset", e.name);
+    throw Failure(e.line, "the test `{}` is not supported", e.name);
   for (const ExpressionPtr& part : e.parts) check_names(part, in_condition);
   for (const Argument& argument : e.arguments) check_names(argument.value, in_condition);
 }

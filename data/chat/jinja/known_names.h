@@ -1,11 +1,11 @@
-// Filters and tests that a template names, but that the language hasn't.
+// Finds unknown filters and tests in a template.
 #pragma once
 
 #include "data/chat/jinja/syntax.h"
 
 namespace trainer::data::jinja {
 
-/// As jinja2 does it: within an `if` an unknown name fails only when it is reached, everywhere else at once.
+/// Like jinja2: an unknown name inside an `if` fails only when it is evaluated, everywhere else at once.
 /// Errors: Failure with the line.
 void check_names(const Block& block, bool in_condition = false);
 

@@ -12,7 +12,7 @@ namespace {
 
 using TokenKind = Token::Kind;
 
-/// Every kind of line end as LF, and the last one gone.
+/// Converts all line endings to LF and removes the last one.
 std::string with_plain_lines(std::string_view source) {
   std::string out;
   for (size_t i = 0; i < source.size(); ++i) {
@@ -62,7 +62,7 @@ class Lexer {
 
   void skip_space() { advance(rest().size() - stripped(rest(), true, false).size()); }
 
-  /// The text up to the next tag, without what the tag takes away from its end.
+  /// The text up to the next tag, without the trailing space that the tag strips.
   void text() {
     size_t end = at_;
     for (; end < source_.size(); ++end) {
@@ -89,7 +89,7 @@ class Lexer {
     return stripped(text.substr(begin), true, false).empty() ? text.substr(0, begin) : text;
   }
 
-  /// Behind the end of a tag: the line end that belongs to it, and all white space behind a minus.
+  /// After the end of a tag: skips its line end, and after a minus all white space.
   void end_tag(size_t size, bool minus, bool trims) {
     advance(size);
     const size_t begin = at_;
@@ -102,7 +102,7 @@ class Lexer {
 
   void comment() {
     const size_t end = source_.find("#}", at_);
-    if (end == std::string_view::npos) throw Failure(line_, "a comment that begins with {{# has no #}}");
+    if (end == std::string_view::npos) throw Failure(line_, "a comment that begins with {{# has no closing #}}");
     const char sign = end > at_ ? source_[end - 1] : ' ';
     advance(end - at_);
     end_tag(2, sign == '-', sign != '+');
@@ -127,7 +127,7 @@ class Lexer {
       if (open.empty() && ends(print)) return;
       token(open);
     }
-    throw Failure(begun, "a tag that begins with {} has no {}", print ? "{{" : "{%", print ? "}}" : "%}");
+    throw Failure(begun, "a tag that begins with {} has no closing {}", print ? "{{" : "{%", print ? "}}" : "%}");
   }
 
   void token(std::string& open) {
@@ -171,9 +171,9 @@ class Lexer {
       }
     }
     if (kind == TokenKind::kInteger && !is_index && source_[at_] == '0' && end > at_ + 1)
-      throw Failure(line_, "a number begins with 0");
+      throw Failure(line_, "a number has a leading zero");
     if (end < source_.size() && begins_name(source_[end]))
-      throw Failure(line_, "a number is followed by {}; only plain decimal ones are known", source_[end]);
+      throw Failure(line_, "a number is followed by {}; only plain decimal numbers are supported", source_[end]);
     push(kind, std::string(source_.substr(at_, end - at_)));
     advance(end - at_);
   }
@@ -181,7 +181,7 @@ class Lexer {
   void string(char quote) {
     size_t end = at_ + 1;
     while (end < source_.size() && source_[end] != quote) end += source_[end] == '\\' ? 2 : 1;
-    if (end >= source_.size()) throw Failure(line_, "a text that begins with {} does not end", quote);
+    if (end >= source_.size()) throw Failure(line_, "a string that begins with {} has no closing quote", quote);
     push(TokenKind::kString, string_literal(source_.substr(at_ + 1, end - at_ - 1), line_));
     advance(end + 1 - at_);
   }
@@ -198,10 +198,10 @@ class Lexer {
     size_t end = at_;
     next_character(source_, end);
     if (kSingle.find(c) == std::string_view::npos)
-      throw Failure(line_, "the character {} can't stand here", source_.substr(at_, end - at_));
+      throw Failure(line_, "unexpected character {}", source_.substr(at_, end - at_));
     if (c == '(' || c == '[' || c == '{') open += c == '(' ? ')' : (c == '[' ? ']' : '}');
     if (c == ')' || c == ']' || c == '}') {
-      if (open.empty() || open.back() != c) throw Failure(line_, "a {} without its partner", c);
+      if (open.empty() || open.back() != c) throw Failure(line_, "unmatched {}", c);
       open.pop_back();
     }
     push(TokenKind::kOperator, std::string(1, c));

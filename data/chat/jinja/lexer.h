@@ -1,4 +1,4 @@
-// A template's text cut into tokens.
+// Splits a template into tokens.
 #pragma once
 
 #include <string>
@@ -22,14 +22,14 @@ struct Token {
     kEnd
   };
   Kind kind = Kind::kEnd;
-  std::string text;  // of a string: what it stands for
+  std::string text;  // of a string: its value
   int line = 1;
 
   bool is(Kind other, std::string_view value) const { return kind == other && text == value; }
 };
 
-/// Cuts `source` as Jinja does with trim_blocks and lstrip_blocks: the line end behind a tag or comment goes, and so do
-/// the blanks in front of one that begins its line. Comments are left out; the last token is kEnd.
+/// Splits `source` as Jinja does with trim_blocks and lstrip_blocks: the line end after a block or comment is removed,
+/// and so are the blanks before one at the start of its line. Comments are left out; the last token is kEnd.
 /// Errors: Failure.
 std::vector<Token> tokens_of(std::string_view source);
 

@@ -1,4 +1,4 @@
-// What stands behind the dot of a text, list or dict and is called.
+// Methods of strings, lists and dicts.
 #include <algorithm>
 
 #include "data/chat/jinja/builtins.h"
@@ -25,11 +25,11 @@ bool has(const std::string_view (&names)[kSize], std::string_view name) {
 }
 
 const std::string& wanted_text(const std::optional<Value>& given) {
-  if (!given || !given->is<Text>()) throw BadOperation("a text is expected");
+  if (!given || !given->is<Text>()) throw BadOperation("expected a string");
   return given->text();
 }
 
-/// A text as markup takes it in.
+/// A value as it is inserted into markup: escaped unless it is markup itself.
 std::string inserted(const Value& value) {
   return value.is_markup() ? value.text() : escaped(wanted_text(value));
 }
@@ -46,7 +46,7 @@ Value list_of(const Value& text, const std::vector<std::string>& parts, Budget& 
   return make_sequence(std::move(items));
 }
 
-/// startswith, endswith: one text, or a tuple of them.
+/// startswith, endswith: one string, or a tuple of strings.
 bool begins_or_ends(const std::string& text, const std::optional<Value>& with, bool begins) {
   if (with && with->is_sequence(SequenceKind::kTuple)) {
     const auto& all = with->as<SequencePtr>()->items;
@@ -111,10 +111,10 @@ Value formatted(const Value& value, Arguments& a, Budget& budget) {
     }
     const size_t end = text.find_first_of("{}", at + 1);
     if (c == '}' || end == std::string::npos || text[end] != '}')
-      throw BadOperation("`format` of a text with a single {}", c);
+      throw BadOperation("`format` of a string with an unmatched {}", c);
     const std::string field = text.substr(at + 1, end - at - 1);
     if (field.find_first_of(".[!:") != std::string::npos)
-      throw BadOperation("`format` with {{{}}} is not in the subset; {{}}, {{0}} and {{name}} are", field);
+      throw BadOperation("`format` with {{{}}} is not supported; {{}}, {{0}} and {{name}} are", field);
     const bool by_place = field.empty() || (is_digits(field) && field.size() < 4);
     const size_t place = field.empty() ? next++ : (by_place ? std::stoul(field) : a.placed());
     const auto given = a.take(place, by_place ? "" : field);
@@ -124,7 +124,7 @@ Value formatted(const Value& value, Arguments& a, Budget& budget) {
     budget.make(inserted.size());
     at = end;
   }
-  a = {};  // further ones are left alone, as in Python
+  a = {};  // unused arguments are ignored, as in Python
   return text_like(value, std::move(out));
 }
 
@@ -206,7 +206,7 @@ bool is_method(const Value& object, std::string_view name) {
 std::optional<Value> call_method(const Value& object, std::string_view name, Arguments& arguments, Budget& budget) {
   if (!is_method(object, name)) return {};
   if (!object.is<Text>() && has(kChanging, name))
-    throw BadOperation("`{}` would change a {}, which templates may not do; use `+` or a namespace", name,
+    throw BadOperation("`{}` would modify a {}, which templates cannot do; use `+` or a namespace", name,
                        object.type());
   Value out = object.is<Text>()      ? text_method(object, name, arguments, budget)
               : object.is<DictPtr>() ? dict_method(*object.as<DictPtr>(), name, arguments, budget)

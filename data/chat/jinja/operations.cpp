@@ -15,7 +15,7 @@ using SequenceKind = Sequence::Kind;
 }
 
 void checked(bool overflow) {
-  if (overflow) throw BadOperation("a number is larger than 64 bits hold");
+  if (overflow) throw BadOperation("a number does not fit in 64 bits");
 }
 
 int64_t floor_divided(int64_t left, int64_t right) {
@@ -71,7 +71,8 @@ Value float_binary(std::string_view sign, double a, double b) {
 Value repeated(const Value& what, int64_t times, Budget& budget) {
   times = std::max<int64_t>(times, 0);
   const size_t size = what.is<Text>() ? what.text().size() : what.as<SequencePtr>()->items.size() * sizeof(Value);
-  if (size > 0 && times > budget.limits().bytes) throw BadOperation("repeated {} times", times);
+  if (size > 0 && times > budget.limits().bytes)
+    throw BadOperation("a {} repeated {} times is too large", what.type(), times);
   budget.make(size * static_cast<size_t>(times));
   if (size == 0) times = 0;
   if (what.is<Text>()) {
@@ -132,7 +133,7 @@ Value loop_attribute(const Loop& loop, std::string_view name) {
   if (name == "depth0") return int64_t{0};
   if (name == "previtem") return index > 0 ? items[loop.index - 1] : Value::undefined("loop.previtem");
   if (name == "nextitem") return index + 1 < size ? items[loop.index + 1] : Value::undefined("loop.nextitem");
-  throw BadOperation("`loop.{}` is not in the subset", name);
+  throw BadOperation("`loop.{}` is not supported", name);
 }
 
 /// Python's rule for one end of a slice.
@@ -161,7 +162,7 @@ Value binary(std::string_view sign, const Value& left, const Value& right, Budge
     return repeated(left, right.whole(), budget);
   if (sign == "*" && left.is_whole() && (right.is<Text>() || is_list(right)))
     return repeated(right, left.whole(), budget);
-  if (sign == "%" && left.is<Text>()) throw BadOperation("`%` with a text is not in the subset; use `~`");
+  if (sign == "%" && left.is<Text>()) throw BadOperation("`%` with a string is not supported; use `~`");
   refuse(sign, left, right);
 }
 
@@ -183,14 +184,14 @@ int compare(const Value& left, const Value& right, Budget& budget) {
   refuse_undefined(right);
   const auto size = static_cast<size_t>(std::min(size_of(left), size_of(right)));
   budget.step(size);
-  // An item is found different first and then compared, on every level.
+  // On every level, items are first tested for equality and then compared.
   if (left.is<SequencePtr>()) budget.step(size * static_cast<size_t>(std::min(depth_of(left), depth_of(right))));
   return compare(left, right);
 }
 
 bool contains(const Value& container, const Value& item, Budget& budget) {
   if (container.is<Text>()) {
-    if (!item.is<Text>()) throw BadOperation("`in` of a {} and a text", item.type());
+    if (!item.is<Text>()) throw BadOperation("`in` of a {} and a string", item.type());
     budget.step(container.text().size() / 16);
     return container.text().find(item.text()) != std::string::npos;
   }
@@ -209,7 +210,7 @@ bool compare_by(std::string_view sign, const Value& left, const Value& right, Bu
   if (sign == "!=") return !equal(left, right, budget);
   if (sign == "in") return contains(right, left, budget);
   if (sign == "not in") return !contains(right, left, budget);
-  if (left.is<double>() || right.is<double>()) {  // not a number has no order
+  if (left.is<double>() || right.is<double>()) {  // NaN has no order
     if (left.is_number() && right.is_number() && (std::isnan(left.number()) || std::isnan(right.number())))
       return false;
   }
@@ -257,7 +258,8 @@ Value slice(const Value& object, const Value& start, const Value& stop, const Va
   refuse_undefined(object);
   if (!object.is<Text>() && !is_list(object) && !object.is_sequence(SequenceKind::kRange))
     return Value::undefined(fmt::format("a slice of a {}", object.type()));
-  if (!step.is<None>() && (!step.is_whole() || step.whole() == 0)) throw BadOperation("the step of a slice");
+  if (!step.is<None>() && (!step.is_whole() || step.whole() == 0))
+    throw BadOperation("the step of a slice must be an integer other than 0");
   const int64_t by = step.is<None>() ? 1 : step.whole();
   std::vector<Value> items;
   if (object.is<Text>()) budget.make(object.text().size() * sizeof(std::string_view));
@@ -293,7 +295,7 @@ std::vector<Value> items_of(const Value& value, Budget& budget) {
     budget.make(value.text().size() * (sizeof(Value) + sizeof(std::string)));
     for (const std::string_view character : characters(value.text())) out.emplace_back(std::string(character));
   } else if (!value.is<Undefined>()) {
-    throw BadOperation("a {} has no items to go over", value.type());
+    throw BadOperation("a {} is not iterable", value.type());
   }
   return out;
 }

@@ -21,7 +21,7 @@ class Parser {
   }
 
  private:
-  /// Statements up to a tag that begins with one of `ends`, which is then the next token.
+  /// Parses statements up to a tag that begins with one of `ends`, which is then the next token.
   Block block(const std::vector<std::string_view>& ends) {
     const Nesting nesting(depth_, tokens_.line());
     Block out;
@@ -53,7 +53,7 @@ class Parser {
 
   void end_tag() { tokens_.expect(Token::Kind::kBlockEnd, "%}"); }
 
-  /// `{% endX %}` of which the beginning was read.
+  /// The rest of `{% endX %}`.
   void end_of(std::string_view word) {
     if (!tokens_.skip_word(word)) tokens_.unexpected(std::string(word));
     end_tag();
@@ -69,11 +69,11 @@ class Parser {
     if (word == "filter") return filter(line);
     if (word == "generation") return generation(line);
     if (word == "break" || word == "continue") {
-      if (loops_ == 0) throw Failure(line, "`{}` stands in no loop", word);
+      if (loops_ == 0) throw Failure(line, "`{}` outside of a loop", word);
       end_tag();
       return {word == "break" ? StatementKind::kBreak : StatementKind::kContinue, line};
     }
-    throw Failure(line, "the statement `{}` is not in the subset", word);
+    throw Failure(line, "the statement `{}` is not supported", word);
   }
 
   Statement condition(int line) {
@@ -100,7 +100,7 @@ class Parser {
     if (!tokens_.skip_word("in")) tokens_.unexpected("in");
     out.value = expressions_.tuple(false);
     if (tokens_.skip_word("if")) out.condition = expressions_.expression();
-    if (tokens_.at_word("recursive")) throw Failure(line, "`recursive` loops are not in the subset; use a macro");
+    if (tokens_.at_word("recursive")) throw Failure(line, "`recursive` loops are not supported; use a macro");
     end_tag();
     ++loops_;
     out.body = block({"else", "endfor"});
@@ -128,7 +128,7 @@ class Parser {
       return out;
     }
     out.kind = StatementKind::kSetBlock;
-    if (out.targets.size() > 1) throw Failure(line, "a block sets one name");
+    if (out.targets.size() > 1) throw Failure(line, "a `set` block sets one name");
     out.value = expressions_.filters();
     end_tag();
     out.body = inner_block("endset");
@@ -144,7 +144,7 @@ class Parser {
       if (tokens_.skip_sign("="))
         out.defaults.push_back(expressions_.expression());
       else if (!out.defaults.empty())
-        throw Failure(line, "a parameter without a default stands behind one with a default");
+        throw Failure(line, "a parameter without a default follows one with a default");
       if (!tokens_.skip_sign(",")) break;
     }
     tokens_.expect_sign(")");
@@ -172,7 +172,7 @@ class Parser {
     return out;
   }
 
-  /// The body of what loops around it can't be left from.
+  /// A body from which `break` and `continue` can't leave an enclosing loop.
   Block inner_block(std::string_view end) {
     const int loops = loops_;
     loops_ = 0;

@@ -1,4 +1,4 @@
-// From tokens to a tree.
+// Parses a template into a tree.
 #pragma once
 
 #include <set>
@@ -11,10 +11,10 @@ namespace trainer::data::jinja {
 
 struct ParsedTemplate {
   Block statements;
-  std::set<std::string> names;  // that its expressions use
+  std::set<std::string> names;  // used by its expressions
 };
 
-/// Reads a template. Errors: Failure with the line, also for what is Jinja but not of the subset
+/// Parses a template. Errors: Failure with the line, also for Jinja outside the supported subset
 /// (docs/chat_templates.md).
 ParsedTemplate parse(std::string_view source);
 

@@ -8,19 +8,19 @@
 namespace trainer::data::jinja {
 namespace {
 
-/// The character of `count` hexadecimal (or up to so many octal) digits at `at`, which is then behind them.
+/// The character of `count` hexadecimal (or up to `count` octal) digits at `at`; moves `at` past them.
 char32_t coded(std::string_view inner, size_t& at, size_t count, int base, int line) {
   const std::string_view digits = inner.substr(at, count);
   uint32_t code = 0;
   const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), code, base);
   const auto used = static_cast<size_t>(read.ptr - digits.data());
   if ((base == 16 && used != count) || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000) || code == 0)
-    throw Failure(line, "\\{} is no character", inner.substr(at > 0 ? at - 1 : 0, count + 1));
+    throw Failure(line, "\\{} is not a valid character", inner.substr(at > 0 ? at - 1 : 0, count + 1));
   at += used;
   return code;
 }
 
-/// The escape whose letter is at `at`; true when it is one.
+/// Reads the escape sequence whose letter is at `at`; false when it isn't one.
 bool escape(std::string_view inner, size_t& at, int line, std::string& out) {
   static constexpr std::string_view kLetters = "\\'\"abfnrtv", kCharacters = "\\'\"\a\b\f\n\r\t\v";
   const char letter = inner[at];
@@ -34,7 +34,7 @@ bool escape(std::string_view inner, size_t& at, int line, std::string& out) {
   } else if (letter >= '0' && letter <= '7') {
     append_character(coded(inner, at, 3, 8, line), out);
   } else if (letter == 'N') {
-    throw Failure(line, "\\N: characters by their name are not known here");
+    throw Failure(line, "\\N: named characters are not supported");
   } else {
     return false;
   }

@@ -1,4 +1,4 @@
-// A text in quotes.
+// String literals.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace trainer::data::jinja {
 
-/// What the text between two quotes stands for, by Python's escapes. Errors: Failure with `line`.
+/// The value of the text between two quotes, with Python's escapes. Errors: Failure with `line`.
 std::string string_literal(std::string_view inner, int line);
 
 }  // namespace trainer::data::jinja

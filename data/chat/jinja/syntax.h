@@ -1,4 +1,4 @@
-// A template as a tree.
+// The syntax tree of a template.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ struct Expression;
 using ExpressionPtr = std::unique_ptr<Expression>;
 
 struct Argument {
-  std::string name;  // "" where it is given by its place; "*" and "**": all of a list, all of a dict
+  std::string name;  // "" for a positional argument; "*" and "**": an unpacked list or dict
   ExpressionPtr value;
 };
 
@@ -25,7 +25,7 @@ struct Expression {
     kItem,       // parts[0][parts[1]]
     kSlice,      // parts[0][parts[1]:parts[2]:parts[3]], each of these may be null
     kCall,       // parts[0](arguments)
-    kFilter,     // parts[0] | name(arguments); parts[0] is null where a block is filtered
+    kFilter,     // parts[0] | name(arguments); parts[0] is null for a filtered block
     kTest,       // parts[0] is name(arguments)
     kNot,
     kNegative,
@@ -43,7 +43,7 @@ struct Expression {
 
   Kind kind;
   int line = 0;
-  int depth = 1;  // of the tree below it, with itself
+  int depth = 1;  // of its subtree, including itself
   std::string name{};
   Value constant{};
   std::vector<ExpressionPtr> parts{};
@@ -54,7 +54,7 @@ struct Expression {
 struct Statement;
 using Block = std::vector<Statement>;
 
-/// `if` and `elif`: what is done when the condition holds.
+/// A branch of an `if`.
 struct Branch {
   ExpressionPtr condition;  // null: `else`
   Block body;
@@ -65,13 +65,13 @@ struct Statement {
 
   Kind kind;
   int line = 0;
-  std::string name{};                     // the text; the macro's name; the namespace's of `set name.field`
-  std::string field{};                    // of a namespace
-  std::vector<std::string> targets{};     // names that are set; a macro's parameters
+  std::string name{};                     // the text; the macro's name; the namespace of `set name.field`
+  std::string field{};                    // of the namespace
+  std::vector<std::string> targets{};     // the names being set; a macro's parameters
   std::vector<ExpressionPtr> defaults{};  // of the last parameters
-  ExpressionPtr value{};                  // what is printed, set or gone over; the filter of a block
+  ExpressionPtr value{};                  // the value printed, set or iterated over; the filter of a block
   ExpressionPtr condition{};              // of a `for`
-  bool varargs = false, kwargs = false;   // a macro that takes more than its parameters, by place or by name
+  bool varargs = false, kwargs = false;   // a macro that takes extra positional or keyword arguments
   Block body{};
   std::vector<Branch> branches{};
   Block otherwise{};  // `else` of a `for`

@@ -11,15 +11,15 @@ namespace {
 
 constexpr size_t kMaxBytes = 1 << 20;
 
-/// `source` when it is a text that a template can be.
+/// `source` after checking its size and encoding.
 std::string_view checked(std::string_view source) {
-  if (source.size() > kMaxBytes) throw Failure(0, "it is larger than {} MiB", kMaxBytes >> 20);
+  if (source.size() > kMaxBytes) throw Failure(0, "the template is larger than {} MiB", kMaxBytes >> 20);
   int line = 1;
   for (size_t at = 0; at < source.size();) {
     utf8proc_int32_t c = 0;
     const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(source.data() + at);
     const auto used = utf8proc_iterate(bytes, static_cast<utf8proc_ssize_t>(source.size() - at), &c);
-    if (used <= 0 || c == 0) throw Failure(line, "it is no text in UTF-8");
+    if (used <= 0 || c == 0) throw Failure(line, "the template is not valid UTF-8");
     line += c == '\n' ? 1 : 0;
     at += static_cast<size_t>(used);
   }

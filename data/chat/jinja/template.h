@@ -1,4 +1,4 @@
-// Jinja templates as transformers uses them for chats: a subset of the language, in a sandbox (docs/chat_templates.md).
+// Jinja chat templates as transformers uses them: a sandboxed subset of the language (docs/chat_templates.md).
 #pragma once
 
 #include <string>
@@ -17,21 +17,21 @@ using Variables = std::vector<std::pair<std::string, Value>>;
 
 struct Printed {
   std::string text;
-  std::vector<TextRange> generated;  // bytes that came from `generation` blocks
+  std::vector<TextRange> generated;  // bytes printed inside `generation` blocks
 };
 
-/// A template that was read. Can be rendered by several threads at once.
+/// A parsed template. Several threads can render it at once.
 class Template {
  public:
-  /// Errors: Failure for what is no template, or not in the subset.
+  /// Errors: Failure for an invalid template, or one outside the supported subset.
   explicit Template(std::string_view source);
 
   /// Errors: Failure; Raised when the template calls raise_exception.
   Printed render(const Variables& variables, const Limits& limits = {}) const;
 
-  /// True when a `generation` block is somewhere in it.
+  /// True when it has a `generation` block.
   bool has_generation() const { return has_generation_; }
-  /// True when an expression somewhere in it uses this name.
+  /// True when one of its expressions uses this name.
   bool uses(const std::string& name) const { return parsed_.names.contains(name); }
 
  private:

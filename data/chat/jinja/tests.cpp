@@ -1,4 +1,4 @@
-// What stands behind `is`.
+// Tests: `value is test`.
 #include <algorithm>
 
 #include "data/chat/jinja/builtins.h"
@@ -17,7 +17,7 @@ struct NamedTest {
 
 Value operand(Arguments& arguments) {
   auto given = arguments.take(0, "other");
-  if (!given) throw BadOperation("the test needs something to compare with");
+  if (!given) throw BadOperation("the test needs a value to compare with");
   return *given;
 }
 
@@ -69,7 +69,7 @@ constexpr NamedTest kTests[] = {
     {"divisibleby",
      [](const Value& v, Arguments& a, Budget&) {
        const auto by = a.take(0, "num");
-       if (!by || !by->is_whole()) throw BadOperation("`divisibleby` needs a whole number");
+       if (!by || !by->is_whole()) throw BadOperation("`divisibleby` needs an integer");
        return rest(v, by->whole()) == 0;
      }},
     {"eq", COMPARES("==")},
@@ -88,8 +88,7 @@ constexpr NamedTest kTests[] = {
 #undef HOLDS
 
 const NamedTest* find_test(std::string_view name) {
-  const auto found =
-      std::find_if(std::begin(kTests), std::end(kTests), [&](const NamedTest& t) { return t.name == name; });
+  const auto found = std::find_if(std::begin(kTests), std::end(kTests), [&](const NamedTest& t) { return t.name == name; });
   return found == std::end(kTests) ? nullptr : found;
 }
 
@@ -102,7 +101,7 @@ bool is_test(std::string_view name) {
 bool apply_test(std::string_view name, const Value& value, Arguments& arguments, Budget& budget) {
   budget.step(1 + static_cast<size_t>(value.is<Text>() ? size_of(value) : 0));
   const NamedTest* const found = find_test(name);
-  if (found == nullptr) throw BadOperation("the test `{}` is not in the subset", name);
+  if (found == nullptr) throw BadOperation("the test `{}` is not supported", name);
   const bool holds = found->test(value, arguments, budget);
   arguments.finish();
   return holds;

@@ -190,7 +190,7 @@ std::string replaced(std::string_view text, std::string_view from, std::string_v
   size_t at = 0;
   while (count != 0) {
     size_t found = text.find(from, at);
-    if (from.empty()) {  // in front of every character, and at the end
+    if (from.empty()) {  // before every character, and at the end
       found = at;
       if (at >= text.size()) {
         out += to;
@@ -215,10 +215,10 @@ std::string replaced(std::string_view text, std::string_view from, std::string_v
 std::vector<std::string> split(std::string_view text, std::optional<std::string_view> separator, int64_t count,
                                bool from_right) {
   if (!separator) {
-    if (from_right && count >= 0) throw BadOperation("rsplit with a number needs a separator here");
+    if (from_right && count >= 0) throw BadOperation("`rsplit` with a count needs a separator");
     return split_at_spaces(text, count);
   }
-  if (separator->empty()) throw BadOperation("split at an empty text");
+  if (separator->empty()) throw BadOperation("`split` with an empty separator");
   return split_at(text, *separator, count, from_right);
 }
 

@@ -1,4 +1,4 @@
-// Texts as Python has them: sequences of characters, not bytes. All texts are UTF-8.
+// Python's string operations: on characters, not bytes. All strings are UTF-8.
 #pragma once
 
 #include <cstdint>
@@ -9,30 +9,30 @@
 
 namespace trainer::data::jinja {
 
-/// The character that begins at byte `at`; `at` then is behind it.
+/// The character that begins at byte `at`; moves `at` past it.
 char32_t next_character(std::string_view text, size_t& at);
 void append_character(char32_t character, std::string& text);
 
-/// How many characters.
+/// The number of characters.
 size_t length(std::string_view text);
-/// Each character as a text of its own.
+/// Each character as a separate view.
 std::vector<std::string_view> characters(std::string_view text);
 
 bool is_space(char32_t character);
-/// Without white space (or without the characters in `set`) in front and behind.
+/// Without leading and trailing white space (or the characters in `set`).
 std::string_view stripped(std::string_view text, bool left, bool right, std::optional<std::string_view> set = {});
 
 std::string upper(std::string_view text);
 std::string lower(std::string_view text);
 /// The first character in upper case, the others in lower case.
 std::string capitalized(std::string_view text);
-/// Every run of letters so. `by_words`: as the filter has it, what follows white space, -, (, {, [ or <.
+/// Every run of letters capitalized. `by_words`: as the filter does, only after white space, -, (, {, [ or <.
 std::string titled(std::string_view text, bool by_words);
 
-/// & < > ' " as HTML writes them in a text.
+/// Escapes & < > ' " for HTML.
 std::string escaped(std::string_view text);
 std::string replaced(std::string_view text, std::string_view from, std::string_view to, int64_t count = -1);
-/// At `separator`, or, without one, at runs of white space; at most `count` times unless that is below 0.
+/// Splits at `separator`, or, without one, at runs of white space; at most `count` times unless it is negative.
 std::vector<std::string> split(std::string_view text, std::optional<std::string_view> separator, int64_t count,
                                bool from_right = false);
 std::vector<std::string> lines(std::string_view text);

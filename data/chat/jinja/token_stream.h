@@ -1,4 +1,4 @@
-// Tokens one after the other, for the parsers of statements and expressions.
+// The token stream that the parsers of statements and expressions read.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace trainer::data::jinja {
 
-/// Nesting of statements and brackets, and of an expression's tree.
+/// The maximum nesting of statements and brackets, and the maximum depth of an expression's tree.
 inline constexpr int kMaxSyntaxDepth = 60, kMaxExpressionDepth = 120;
 
 class TokenStream {
@@ -41,7 +41,7 @@ class TokenStream {
   }
 
   [[noreturn]] void unexpected(const std::string& wanted) const {
-    throw Failure(line(), "{} is expected, but there is {}", wanted, shown());
+    throw Failure(line(), "expected {}, found {}", wanted, shown());
   }
 
  private:
@@ -54,7 +54,7 @@ class TokenStream {
       case Token::Kind::kBlockEnd:
         return "%}";
       case Token::Kind::kString:
-        return "a text";
+        return "a string";
       default:
         return "`" + peek().text + "`";
     }
@@ -64,7 +64,7 @@ class TokenStream {
   size_t at_ = 0;
 };
 
-/// Counts how deep a parser is in itself.
+/// Counts the recursion depth of a parser.
 class Nesting {
  public:
   Nesting(int& depth, int line) : depth_(depth) {

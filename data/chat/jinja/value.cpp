@@ -101,7 +101,7 @@ Value make_sequence(std::vector<Value> items, Sequence::Kind kind) {
 
 Value make_dict(std::vector<std::pair<Value, Value>> items) {
   auto made = std::make_shared<Dict>();
-  std::map<std::string, size_t> places;  // of text keys, so that a large dict takes no quadratic time
+  std::map<std::string, size_t> places;  // of string keys, so that a large dict does not take quadratic time
   for (auto& [key, item] : items) {
     if (!can_be_key(key)) throw BadOperation("a {} can't be the key of a dict", key.type());
     contain(*made, key);
@@ -182,7 +182,7 @@ int compare(const Value& left, const Value& right) {
       return sign(a.items.size(), b.items.size());
     }
   }
-  throw BadOperation("a {} and a {} have no order", left.type(), right.type());
+  throw BadOperation("a {} and a {} can't be ordered", left.type(), right.type());
 }
 
 Value from_json(const nlohmann::json& json) {

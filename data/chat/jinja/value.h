@@ -1,4 +1,4 @@
-// The values of the template language: Python's, as far as templates use them.
+// The values of the template language: Python's, as far as templates need them.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ class Value;
 struct Macro;
 struct Scope;
 
-/// What a name or key stands for that isn't there; `what` names it, for messages.
+/// The value of a missing name or key; `what` names it, for messages.
 struct Undefined {
   std::shared_ptr<const std::string> what;
 };
 struct None {};
 
-/// Items in an order. A lazy one is what filters such as `map` give: it is used up by going over it.
+/// A list or other sequence. A lazy one is the result of filters such as `map`: iteration consumes it.
 struct Sequence {
   enum class Kind { kList, kTuple, kRange, kView, kLazy };
   Kind kind = Kind::kList;
@@ -33,25 +33,25 @@ struct Sequence {
   int64_t size = 1;
 };
 
-/// Keys in the order they were put in.
+/// A dict; its keys are in insertion order.
 struct Dict {
   std::vector<std::pair<Value, Value>> items;
   int depth = 1;
   int64_t size = 1;
 };
 
-/// The one value that changes: `set ns.name = …`. Whoever renders empties it at the end, so that cycles are gone.
+/// The only mutable value: `set ns.name = …`. The evaluator clears it at the end to break reference cycles.
 struct Namespace {
   std::map<std::string, Value> fields;
 };
 
-/// `loop` in a `for`.
+/// The variable `loop` in a `for`.
 struct Loop {
   std::shared_ptr<const Sequence> items;
   size_t index = 0;
 };
 
-/// A function of the language itself.
+/// A built-in function.
 struct Function {
   const char* name;
 };
@@ -83,7 +83,7 @@ class Value {
   Value(Function function) : data_(function) {}
 
   static Value undefined(std::string what);
-  /// A text that `| safe` or `| escape` gave, or that was made of one: texts joined to it are escaped (markupsafe's
+  /// The result of `| safe` or `| escape`, or a string derived from one: strings joined to it are escaped (markupsafe's
   /// Markup).
   static Value markup(std::string text);
   bool is_markup() const { return markup_; }
@@ -99,13 +99,13 @@ class Value {
   const std::string& text() const { return *as<Text>(); }
   bool is_number() const { return is<bool>() || is<int64_t>() || is<double>(); }
   bool is_whole() const { return is<bool>() || is<int64_t>(); }
-  /// Of a bool or an integer.
+  /// The value of a bool or an integer.
   int64_t whole() const { return is<bool>() ? int64_t{as<bool>()} : as<int64_t>(); }
-  /// Of any number.
+  /// The value of any number.
   double number() const { return is<double>() ? as<double>() : static_cast<double>(whole()); }
   bool is_sequence(Sequence::Kind kind) const { return is<SequencePtr>() && as<SequencePtr>()->kind == kind; }
 
-  /// The name of its type in Python.
+  /// The name of the type in Python.
   std::string_view type() const;
 
  private:
@@ -115,11 +115,11 @@ class Value {
 
 /// A list of `items`. Errors: BadOperation when it is nested too deep.
 Value make_sequence(std::vector<Value> items, Sequence::Kind kind = Sequence::Kind::kList);
-/// A dict; of equal keys the last one's value stays. Errors: BadOperation, also for a key that can't be one.
+/// A dict; the last of equal keys wins. Errors: BadOperation, also for a value that can't be a key.
 Value make_dict(std::vector<std::pair<Value, Value>> items);
-/// How deep lists and dicts are nested in `value`.
+/// The nesting depth of lists and dicts in `value`.
 int depth_of(const Value& value);
-/// The work to go over all of it: items, those within them too, and 16 bytes of a text.
+/// The cost of visiting the whole value: its items, recursively, and each 16 bytes of strings.
 int64_t size_of(const Value& value);
 /// The value of `key`; null when there is none.
 const Value* find(const Dict& dict, const Value& key);
@@ -127,7 +127,7 @@ const Value* find(const Dict& dict, std::string_view key);
 
 bool truth(const Value& value);
 bool equal(const Value& left, const Value& right);
-/// Below 0, 0 or above 0. Errors: BadOperation for values that have no order among them.
+/// Negative, 0 or positive. Errors: BadOperation for values that can't be ordered.
 int compare(const Value& left, const Value& right);
 
 Value from_json(const nlohmann::json& json);

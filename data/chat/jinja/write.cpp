@@ -11,7 +11,7 @@
 namespace trainer::data::jinja {
 namespace {
 
-/// The shortest digits that are this number, as Python lays them out.
+/// The shortest digits that give this number, in Python's format.
 std::string number_text(double number) {
   if (std::isnan(number)) return "nan";
   if (std::isinf(number)) return number < 0 ? "-inf" : "inf";
@@ -66,7 +66,7 @@ std::string quoted_text(std::string_view text) {
   return out + quote;
 }
 
-/// Python's repr, which is also str for all but texts.
+/// Python's repr, which equals str except for strings.
 class Writer {
  public:
   Writer(Budget& budget, std::string& out) : budget_(budget), out_(out) {}
@@ -98,7 +98,7 @@ class Writer {
   void write_sequence(const Sequence& sequence) {
     using Kind = Sequence::Kind;
     if (sequence.kind != Kind::kList && sequence.kind != Kind::kTuple)
-      throw BadOperation("it can't be printed; put `| list` behind it");
+      throw BadOperation("this sequence can't be printed; put `| list` after it");
     const bool list = sequence.kind == Kind::kList;
     out_ += list ? '[' : '(';
     for (size_t i = 0; i < sequence.items.size(); ++i) {

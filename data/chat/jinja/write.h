@@ -1,4 +1,4 @@
-// Values as text.
+// Converts values to text.
 #pragma once
 
 #include <string>
@@ -8,18 +8,18 @@
 
 namespace trainer::data::jinja {
 
-/// As `{{ value }}` prints it: Python's str. Errors: BadOperation for what has no text that means anything.
+/// As `{{ value }}` prints it: Python's str. Errors: BadOperation for values without a meaningful text.
 std::string text_of(const Value& value, Budget& budget);
 
 struct JsonStyle {
   bool ascii = false;
   bool sorted = false;
   std::string indent;        // of one level
-  bool spread = false;       // on lines of their own
-  std::string comma, colon;  // between items, behind a key
+  bool spread = false;       // one item a line
+  std::string comma, colon;  // between items, after a key
 };
 
-/// As Python's json.dumps writes it. Errors: BadOperation for what JSON has not.
+/// As Python's json.dumps writes it. Errors: BadOperation for values that JSON can't represent.
 std::string json_of(const Value& value, const JsonStyle& style, Budget& budget);
 
 }  // namespace trainer::data::jinja

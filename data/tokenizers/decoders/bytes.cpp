@@ -1,4 +1,4 @@
-// The decoders that put bytes together.
+// The decoders that combine bytes.
 #include <charconv>
 
 #include "data/tokenizers/decoders/decoder.h"
@@ -18,7 +18,7 @@ class ByteLevelDecoder : public Decoder {
   }
 
  private:
-  /// The bytes that `piece` stands for; itself when a character of it stands for none.
+  /// Appends the bytes that `piece` spells, or `piece` itself if one of its characters isn't in the byte alphabet.
   static void append(const std::string& piece, std::string& bytes) {
     size_t before = bytes.size();
     for (size_t at = 0; at < piece.size();) {
@@ -35,7 +35,7 @@ class ByteLevelDecoder : public Decoder {
   }
 };
 
-/// Pieces such as <0x61> are bytes; a run of them that is no UTF-8 becomes as many U+FFFD.
+/// Pieces such as <0x61> are bytes; in a run of them that isn't valid UTF-8, each byte becomes U+FFFD.
 class ByteFallback : public Decoder {
  public:
   void apply(std::vector<std::string>& pieces) const override {

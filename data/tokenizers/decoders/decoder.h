@@ -1,4 +1,4 @@
-// `decoder` of tokenizer.json: from the pieces of ids to text.
+// `decoder` of tokenizer.json: turns pieces into text.
 #pragma once
 
 #include <memory>
@@ -9,17 +9,17 @@
 
 namespace trainer::data {
 
-/// Changes pieces; in the end they are joined. Constant once made: any number of threads may use one at the same time.
+/// Transforms pieces, which are joined at the end. Immutable: safe to use from several threads.
 class Decoder {
  public:
   virtual ~Decoder() = default;
   virtual void apply(std::vector<std::string>& pieces) const = 0;
 };
 
-/// Makes the decoder that `view` describes, null for null; what cannot be read is noted there.
+/// Makes the decoder that `view` describes, null for null; problems are recorded in `view`.
 std::unique_ptr<Decoder> read_decoder(const JsonView& view);
 
-// One for each kind.
+// One function per type.
 std::unique_ptr<Decoder> make_byte_level_decoder();
 std::unique_ptr<Decoder> make_byte_fallback();
 std::unique_ptr<Decoder> make_fuse();

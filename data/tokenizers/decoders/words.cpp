@@ -1,4 +1,4 @@
-// The decoders that put spaces between words, or take them away.
+// The decoders that add or remove spaces between words.
 #include "data/tokenizers/decoders/decoder.h"
 #include "data/tokenizers/metaspace.h"
 #include "data/tokenizers/text/characters.h"
@@ -52,7 +52,7 @@ class WordPieceDecoder : public Decoder {
   }
 
  private:
-  /// Takes out the spaces that English does not have, in this order.
+  /// Removes the spaces before English punctuation and contractions, in this order.
   static void clean(std::string& text) {
     static constexpr std::pair<std::string_view, std::string_view> kRules[] = {
         {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},

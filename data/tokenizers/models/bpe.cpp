@@ -1,4 +1,4 @@
-// Byte-pair encoding: characters become pieces by merges learnt from text.
+// Byte-pair encoding: learned merges join characters into pieces.
 #include <algorithm>
 
 #include "data/tokenizers/models/byte_alphabet.h"
@@ -24,13 +24,13 @@ std::vector<Merges::Rule> rules_of(const BpeOptions& options, const Vocabulary& 
     int32_t id = vocab.find_id(piece);
     if (id >= 0) return id;
     const auto& [left, right] = options.merges[rank];
-    throw InputError("The merge {} of '{}' and '{}' needs the piece '{}', which is not in the vocabulary.", rank + 1,
-                     left, right, piece);
+    throw InputError("Merge {} of '{}' and '{}' needs the piece '{}', which is not in the vocabulary.", rank + 1, left,
+                     right, piece);
   };
   for (size_t rank = 0; rank < options.merges.size(); ++rank) {
     const auto& [left, right] = options.merges[rank];
     if (right.size() < prefix) {
-      throw InputError("The merge {} of '{}' and '{}': the second is shorter than continuing_subword_prefix '{}'.",
+      throw InputError("Merge {} of '{}' and '{}': the second is shorter than continuing_subword_prefix '{}'.",
                        rank + 1, left, right, options.continuing_subword_prefix);
     }
     result.assign(left).append(right, prefix);
@@ -65,7 +65,7 @@ class Bpe final : public TokenModel {
   int64_t size() const override { return static_cast<int64_t>(vocab_.entries().size()); }
 
  private:
-  enum Spelling { kChars, kBytes };  ///< whether the first symbols are those of characters or of bytes
+  enum Spelling { kChars, kBytes };  ///< whether the initial symbols are characters or bytes
 
   void fill_tables(bool byte_fallback);
   void make_seams();
@@ -90,16 +90,16 @@ class Bpe final : public TokenModel {
   Vocabulary vocab_;
   Merges merges_;
   Seams seams_;
-  bool cuts_ = false;  // whether seams_ and the spelling allow to encode parts on their own
+  bool cuts_ = false;  // whether seams_ and the spelling allow encoding parts separately
   std::string prefix_, suffix_;
   std::optional<std::string> unk_token_;
   int32_t unk_id_;
   bool fuse_unk_, ignore_merges_;
   CharTable chars_;
-  std::array<int32_t, 256> fallback_;  // the pieces of bytes; -1: none or no byte_fallback
+  std::array<int32_t, 256> fallback_;  // the byte pieces; -1: none or no byte_fallback
   std::array<int32_t, 256> bytes_;     // the characters of the byte-level alphabet
   bool all_bytes_ = false;             // all of bytes_ are in the vocabulary, and there are no affixes
-  // Whole texts and parts of them, in characters and in bytes: equal bytes need not give equal tokens.
+  // Owners for whole texts and for parts, in characters and in bytes: equal bytes can give different tokens.
   std::array<uint64_t, 2> whole_owner_ = {WordCache::new_owner(), WordCache::new_owner()};
   std::array<uint64_t, 2> part_owner_ = {WordCache::new_owner(), WordCache::new_owner()};
 };
@@ -119,8 +119,8 @@ void Bpe::fill_tables(bool byte_fallback) {
   }
 }
 
-/// Parts on their own are the whole only where a symbol depends on nothing but its character: without affixes, and
-/// unknown characters must not mix byte pieces with the unknown piece.
+/// Encoding parts separately equals encoding the whole only if each symbol depends on its character alone: there are no
+/// affixes, and unknown characters don't mix byte pieces with the unknown piece.
 void Bpe::make_seams() {
   auto known = [](int32_t id) { return id >= 0; };
   const bool all_fall_back = std::all_of(fallback_.begin(), fallback_.end(), known);
@@ -162,7 +162,7 @@ void Bpe::encode_as(std::string_view text, std::vector<Token>& out) const {
   cache.keep(owner, text, 0, out, before);
 }
 
-/// With ignore_merges a text that is a piece is that piece, whatever the merges would make of it.
+/// With ignore_merges, a text that is in the vocabulary is one token, whatever the merges would give.
 template <Bpe::Spelling spelling>
 int32_t Bpe::find_whole(std::string_view text) const {
   if (!ignore_merges_ || text.size() > vocab_.longest_piece()) return -1;
@@ -172,11 +172,11 @@ int32_t Bpe::find_whole(std::string_view text) const {
   return vocab_.find_id(spelt);
 }
 
-/// False, with the work half done, when it meets a character that needs the whole text.
+/// False, with partial results in `out`, when a character needs the whole text.
 template <Bpe::Spelling spelling>
 bool Bpe::encode_between_seams(std::string_view text, std::vector<Symbol>& symbols, std::vector<Token>& out) const {
   if (spelling == kChars && !cuts_) return false;
-  uint32_t begin = 0;  // of the part that symbols holds
+  uint32_t begin = 0;  // of the part in symbols
   auto flush = [&](size_t end) {
     merge_part(part_owner_[spelling], text.substr(begin, end - begin), begin, symbols, out);
     begin = static_cast<uint32_t>(end);
@@ -219,10 +219,10 @@ bool Bpe::encode_between_seams(std::string_view text, std::vector<Symbol>& symbo
   return true;
 }
 
-/// The first symbols of any text. A character with its affixes is looked up, then its bytes, then it is unknown.
+/// The initial symbols of a text: the character with its affixes, else its bytes, else the unknown piece.
 void Bpe::spell(std::string_view text, std::vector<Symbol>& symbols) const {
   std::string buffer;
-  int32_t pending = -1;  // the unknown piece waits here: more may be fused with it, and byte pieces go before it
+  int32_t pending = -1;  // a pending unknown piece: more may be fused with it, and byte pieces go before it
   uint32_t pending_length = 0;
   auto add_pending = [&] {
     if (pending >= 0) symbols.push_back({pending, pending_length});
@@ -260,7 +260,7 @@ std::string_view Bpe::with_affixes(std::string_view text, size_t at, uint32_t le
   return buffer;
 }
 
-/// False when there are not pieces for all of the bytes.
+/// False when a byte has no piece.
 bool Bpe::spell_in_bytes(std::string_view piece, std::vector<Symbol>& symbols) const {
   auto id_of = [&](char byte) { return fallback_[static_cast<unsigned char>(byte)]; };
   if (!std::all_of(piece.begin(), piece.end(), [&](char byte) { return id_of(byte) >= 0; })) return false;
@@ -273,7 +273,7 @@ int32_t Bpe::unknown(std::string_view text) const {
   return unk_id_;
 }
 
-/// Leaves `symbols` empty.
+/// Clears `symbols`.
 void Bpe::merge_part(uint64_t owner, std::string_view part, uint32_t offset, std::vector<Symbol>& symbols,
                      std::vector<Token>& out) const {
   WordCache& cache = WordCache::of_thread();
@@ -287,8 +287,8 @@ void Bpe::merge_part(uint64_t owner, std::string_view part, uint32_t offset, std
   symbols.clear();
 }
 
-/// Places follow from the lengths alone, as the reference has it: a dropped character moves what follows, and the bytes
-/// of an affix count. They never go beyond the text.
+/// Offsets are sums of lengths, as in the reference: a dropped character shifts the following offsets, and the bytes of
+/// an affix count. They never exceed the text.
 void Bpe::merge(std::span<Symbol> symbols, uint32_t begin, size_t text_size, std::vector<Token>& out) const {
   const size_t count = merges_.apply(symbols);
   const auto most = static_cast<uint32_t>(text_size);

@@ -1,4 +1,4 @@
-// The 256 characters that stand for bytes in byte-level vocabularies.
+// The 256 characters that represent bytes in byte-level vocabularies.
 #pragma once
 
 #include <array>
@@ -15,12 +15,12 @@ class ByteAlphabet {
  public:
   static const ByteAlphabet& instance();
 
-  /// One or two bytes of UTF-8.
+  /// The character of `byte`: one or two bytes of UTF-8.
   std::string_view spelling(unsigned char byte) const {
     return std::string_view(spellings_[byte].data(), spellings_[byte][1] == 0 ? 1 : 2);
   }
   uint32_t code_point(unsigned char byte) const { return codes_[byte]; }
-  /// The byte that a code point stands for.
+  /// The byte that a code point represents.
   std::optional<unsigned char> byte_of(uint32_t code) const {
     if (code >= bytes_.size() || bytes_[code] < 0) return std::nullopt;
     return static_cast<unsigned char>(bytes_[code]);

@@ -1,4 +1,4 @@
-// The pieces that stand for single bytes: <0x00> … <0xFF>.
+// The pieces that represent single bytes: <0x00> … <0xFF>.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace trainer::data {
 
-/// The ids of the 256 byte pieces, -1 for those that `find` (piece → id or -1) does not know.
+/// The ids of the 256 byte pieces; -1 for those that `find` (piece → id or -1) doesn't find.
 template <class Find>
 std::array<int32_t, 256> find_byte_pieces(Find&& find) {
   std::array<int32_t, 256> ids;

@@ -7,7 +7,7 @@
 namespace trainer::data {
 namespace {
 
-/// Pieces [begin, end), all equal in their first `depth` bytes: those below one node.
+/// Pieces [begin, end), which share their first `depth` bytes: the subtree of one node.
 struct Range {
   size_t begin, end, depth;
 };
@@ -18,10 +18,11 @@ ByteTrie::ByteTrie(std::vector<std::pair<std::string_view, int32_t>> pieces) {
   roots_.fill(kNone);
   size_t bytes = 0;
   for (const auto& piece : pieces) bytes += piece.first.size();
-  if (bytes >= kNone) throw InputError("The pieces of the vocabulary have {} bytes; 4 GB is the most.", bytes);
+  if (bytes >= kNone)
+    throw InputError("The pieces of the vocabulary have {} bytes; at most 4 GB are supported.", bytes);
   std::stable_sort(pieces.begin(), pieces.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
 
-  // Level by level, without recursion: a piece may be as long as its author likes. ranges[i + 1] belongs to nodes_[i].
+  // Level by level, without recursion: pieces may have any length. ranges[i + 1] belongs to nodes_[i].
   std::vector<Range> ranges = {{0, pieces.size(), 0}};
   for (size_t done = 0; done < ranges.size(); ++done) {
     auto [begin, end, depth] = ranges[done];

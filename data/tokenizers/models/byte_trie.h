@@ -1,4 +1,4 @@
-// Finds all the pieces that a text begins with.
+// Finds all pieces that are prefixes of a text.
 #pragma once
 
 #include <array>
@@ -9,15 +9,14 @@
 
 namespace trainer::data {
 
-/// A trie over bytes. A node's children lie side by side, in order of their labels, so that a step is a look at one or
-/// two cache lines; the first byte is looked up directly.
+/// A trie over bytes. A node's children are contiguous and sorted by label, so that a step touches one or two cache
+/// lines; the first byte is looked up directly.
 class ByteTrie {
  public:
-  /// Pieces and their values (not negative), in any order; of equal pieces the last counts. Empty pieces are never
-  /// found.
+  /// Pieces and their values (not negative), in any order; the last of equal pieces wins. Empty pieces are never found.
   explicit ByteTrie(std::vector<std::pair<std::string_view, int32_t>> pieces);
 
-  /// Calls `found(length, value)` for each piece that `text` begins with, the shortest first.
+  /// Calls `found(length, value)` for each piece that is a prefix of `text`, the shortest first.
   template <class Found>
   void for_each_prefix(std::string_view text, Found&& found) const {
     if (text.empty()) return;
@@ -32,7 +31,7 @@ class ByteTrie {
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
   struct Node {
-    uint32_t children = 0;  // where they start in nodes_ and labels_
+    uint32_t children = 0;  // their start in nodes_ and labels_
     uint32_t count = 0;
     int32_t value = -1;
   };
@@ -46,7 +45,7 @@ class ByteTrie {
 
   std::array<uint32_t, 256> roots_;
   std::vector<Node> nodes_;
-  std::vector<unsigned char> labels_;  // of the step that leads to a node
+  std::vector<unsigned char> labels_;  // of the edge that leads to a node
 };
 
 }  // namespace trainer::data

@@ -1,4 +1,4 @@
-// Stepping through UTF-8, and a table by character.
+// UTF-8 iteration and a table indexed by character.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace trainer::data {
 
-/// How many bytes the character at `at` has, by its first byte; never more than the text has.
+/// The length of the character at `at` in bytes, by its first byte; never past the end of the text.
 inline uint32_t char_length(std::string_view text, size_t at) {
   const auto first = static_cast<unsigned char>(text[at]);
   const uint32_t length = first < 0xC0 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
   return length <= text.size() - at ? length : static_cast<uint32_t>(text.size() - at);
 }
 
-/// The code point of the `length` bytes at `at`. Below 2^21 whatever the bytes are.
+/// The code point of the `length` bytes at `at`. Below 2^21 for any bytes.
 inline uint32_t code_point(std::string_view text, size_t at, uint32_t length) {
   const auto first = static_cast<unsigned char>(text[at]);
   if (length == 1) return first;
@@ -25,19 +25,20 @@ inline uint32_t code_point(std::string_view text, size_t at, uint32_t length) {
   return code;
 }
 
-/// @throws InputError for a text whose places do not fit into 32 bits.
+/// @throws InputError for a text whose offsets don't fit in 32 bits.
 inline void check_length(std::string_view text) {
-  if (text.size() >= UINT32_MAX) throw InputError("A text of {} bytes is too long; 4 GB is the most.", text.size());
+  if (text.size() >= UINT32_MAX)
+    throw InputError("A text of {} bytes is too long; at most 4 GB are supported.", text.size());
 }
 
-/// How many characters `text` has.
+/// The number of characters in `text`.
 inline size_t count_chars(std::string_view text) {
   size_t count = 0;
   for (char byte : text) count += (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
   return count;
 }
 
-/// Ids by code point; pages of 256 code points that hold none share one page.
+/// Ids by code point; empty pages of 256 code points share one page.
 class CharTable {
  public:
   CharTable() : pages_((1 << 21) / kPage, 0), ids_(kPage, -1) {}
@@ -50,7 +51,7 @@ class CharTable {
     }
     ids_[page * kPage + code % kPage] = id;
   }
-  /// -1 for none.
+  /// The id of a code point; -1 for none.
   int32_t find(uint32_t code) const { return ids_[pages_[code / kPage] * kPage + code % kPage]; }
 
  private:

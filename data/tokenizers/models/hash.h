@@ -1,4 +1,4 @@
-// A hash of short strings and pairs, for tables that live in memory only.
+// A hash of short strings and pairs for in-memory tables.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ inline uint64_t load_word(const char* from) {
   return word;
 }
 
-/// The same for equal bytes within one run of the program; no promise beyond.
+/// Equal bytes have equal hashes within one run of the program; the hash may change between versions.
 inline uint64_t hash_bytes(std::string_view text) {
   const char* at = text.data();
   size_t left = text.size();

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kFew = 40;
 
-/// Symbols as a list from left to right: where the neighbours of each are.
+/// A linked list of symbols: the neighbors of each.
 struct Links {
   uint32_t previous, next;
 };
@@ -35,7 +35,7 @@ size_t Merges::apply(std::span<Symbol> symbols) const {
 
 size_t Merges::apply_to_few(std::span<Symbol> symbols) const {
   size_t count = symbols.size();
-  std::array<uint32_t, kFew> ranks;  // of each symbol with the next
+  std::array<uint32_t, kFew> ranks;  // rank of each symbol with the next
   for (size_t i = 0; i + 1 < count; ++i) ranks[i] = rank(symbols[i].id, symbols[i + 1].id);
   while (count > 1) {
     const size_t at = static_cast<size_t>(std::min_element(ranks.begin(), ranks.begin() + (count - 1)) - ranks.begin());
@@ -53,7 +53,7 @@ size_t Merges::apply_to_few(std::span<Symbol> symbols) const {
 size_t Merges::apply_to_many(std::span<Symbol> symbols) const {
   const auto count = static_cast<uint32_t>(symbols.size());
   std::vector<Links> links(count);
-  std::vector<uint64_t> heap;  // rank and place of the left one; entries grow old when a symbol changes
+  std::vector<uint64_t> heap;  // rank and position of the left symbol; entries become stale when a symbol changes
   for (uint32_t i = 0; i < count; ++i) links[i] = {i == 0 ? kEnd : i - 1, i + 1 == count ? kEnd : i + 1};
   auto entry = [](uint32_t rank, uint32_t place) { return static_cast<uint64_t>(rank) << 32 | place; };
   for (uint32_t i = 0; i + 1 < count; ++i) {
@@ -75,7 +75,7 @@ size_t Merges::apply_to_many(std::span<Symbol> symbols) const {
     if (symbols[at].length == 0 || next == kEnd) continue;
     if (rank(symbols[at].id, symbols[next].id) != lowest) continue;
     symbols[at] = {rules_[lowest].result, symbols[at].length + symbols[next].length};
-    symbols[next].length = 0;  // gone
+    symbols[next].length = 0;  // removed
     links[at].next = links[next].next;
     if (links[at].next != kEnd) links[links[at].next].previous = at;
     if (links[at].previous != kEnd) offer(links[at].previous, at);

@@ -1,4 +1,4 @@
-// What byte-pair encoding has learnt: which neighbours become one, and in which order.
+// The learned merges of byte-pair encoding, by rank.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace trainer::data {
 
-/// A piece of the text on its way from characters to tokens.
+/// A symbol: a character or a partially merged piece of the text.
 struct Symbol {
   int32_t id;
   uint32_t length;  ///< in bytes of the text
 };
 
-/// Pairs of ids that become one, by rank: the lowest first, of equal ranks the leftmost.
+/// Pairs of ids that are merged, the lowest rank first; of equal ranks, the leftmost pair first.
 class Merges {
  public:
   struct Rule {
@@ -25,12 +25,12 @@ class Merges {
   static constexpr uint32_t kNoRank = std::numeric_limits<uint32_t>::max();
 
   Merges() = default;
-  /// A rule's rank is its place. Of rules for the same pair the last counts.
+  /// A rule's rank is its index. The last of several rules for one pair wins.
   explicit Merges(std::vector<Rule> rules);
 
   const std::vector<Rule>& rules() const { return rules_; }
 
-  /// kNoRank when the two do not merge.
+  /// The rank of the pair; kNoRank when the two don't merge.
   uint32_t rank(int32_t left, int32_t right) const {
     const uint64_t pair = key(left, right);
     for (size_t slot = fold(pair, 0) & mask_;; slot = (slot + 1) & mask_) {
@@ -39,12 +39,12 @@ class Merges {
     }
   }
 
-  /// Merges all that merge, in place; returns how many symbols are left. For a few symbols it looks for the lowest rank
-  /// each time, for many it keeps a heap: n log n.
+  /// Applies all merges in place; returns the number of symbols left. Searches the lowest rank linearly for a few
+  /// symbols and with a heap for many: O(n log n).
   size_t apply(std::span<Symbol> symbols) const;
 
  private:
-  static constexpr uint64_t kEmpty = std::numeric_limits<uint64_t>::max();  // no pair: ids are not negative
+  static constexpr uint64_t kEmpty = std::numeric_limits<uint64_t>::max();  // not a valid pair: ids are not negative
   struct Entry {
     uint64_t pair = kEmpty;
     uint32_t rank = 0;

@@ -8,13 +8,13 @@ namespace {
 
 constexpr size_t kManyWays = 4;
 
-/// First symbols that a piece can begin and end with.
+/// The initial symbols that a piece can begin and end with.
 struct Ways {
   size_t bytes = 0;
   std::vector<int32_t> begins, ends;
 };
 
-/// False when there are too many.
+/// Adds `ids`; false when there are too many.
 bool add(std::vector<int32_t>& to, const std::vector<int32_t>& ids) {
   for (int32_t id : ids) {
     if (std::find(to.begin(), to.end(), id) == to.end()) to.push_back(id);
@@ -31,7 +31,7 @@ Seams::Seams(std::span<const Piece> pieces, const Merges& merges) : Seams() {
     own.bytes = piece.bytes;
     if (piece.is_first) own.begins = own.ends = {piece.id};
   }
-  // Parts are shorter than what they become, so by length every part is complete before it is used.
+  // Parts are shorter than their result, so in order of length every part is complete before it is used.
   std::vector<const Merges::Rule*> rules;
   for (const Merges::Rule& rule : merges.rules()) rules.push_back(&rule);
   std::stable_sort(rules.begin(), rules.end(),

@@ -1,4 +1,4 @@
-// Where byte-pair encoding can never reach across.
+// Finds seams that no merge of byte-pair encoding can cross.
 #pragma once
 
 #include <cstdint>
@@ -10,27 +10,27 @@
 
 namespace trainer::data {
 
-/// Says of two neighbours among the first symbols of a text (those of its characters) whether any merge can ever join
-/// what contains them. Where none can, the text may be cut and its parts encoded each on its own: a line of many words
-/// becomes words, which are short and come again.
+/// Tells for two adjacent initial symbols of a text (its characters) whether any merge can join pieces that contain
+/// them. If none can, the text can be split there and its parts encoded separately: a line becomes words, which are
+/// short and occur again.
 ///
-/// Source: our own. A symbol that comes to be from others begins with the first and ends with the last of them, so the
-/// two symbols at a seam of a merge are known from its parts, the shorter pieces first.
+/// Source: our own. A merged symbol begins with the first and ends with the last of its initial symbols, so the two
+/// initial symbols at the seam of a merge follow from its parts, computed from the shorter pieces up.
 class Seams {
  public:
-  /// Cuts nowhere.
+  /// Has no seams.
   Seams() : can_join_(kBits / 64, ~uint64_t{0}) {}
 
   struct Piece {
     int32_t id;
     size_t bytes;
-    bool is_first;  ///< a text may begin as it: a character, a byte piece, the unknown piece
+    bool is_first;  ///< it can be an initial symbol: a character, a byte piece, the unknown piece
   };
-  /// `pieces` by id, none empty. Each merge's result must have as many bytes as its parts together. Where a piece could
-  /// begin or end in too many ways it cuts nowhere.
+  /// `pieces` by id, none empty. Each merge's result must have as many bytes as its parts together. If a piece can
+  /// begin or end with too many symbols, there are no seams.
   Seams(std::span<const Piece> pieces, const Merges& merges);
 
-  /// May be true of some that cannot join; never false of ones that can.
+  /// May be true for symbols that cannot join; never false for ones that can.
   bool can_join(int32_t left, int32_t right) const {
     const uint64_t bit = place(left, right);
     return can_join_[bit / 64] >> (bit % 64) & 1;
@@ -42,7 +42,7 @@ class Seams {
     return fold(static_cast<uint64_t>(left), static_cast<uint64_t>(right)) % kBits;
   }
 
-  std::vector<uint64_t> can_join_;  // one bit for many pairs
+  std::vector<uint64_t> can_join_;  // each bit stands for many pairs
 };
 
 }  // namespace trainer::data

@@ -7,7 +7,7 @@ namespace trainer::data {
 void TokenModel::encode_bytes(std::string_view bytes, std::vector<Token>& out) const {
   const ByteAlphabet& alphabet = ByteAlphabet::instance();
   std::string text;
-  std::vector<uint32_t> byte_at;  // which byte each place of `text` spells
+  std::vector<uint32_t> byte_at;  // the byte that each position of `text` spells
   for (size_t i = 0; i < bytes.size(); ++i) {
     text += alphabet.spelling(static_cast<unsigned char>(bytes[i]));
     byte_at.resize(text.size(), static_cast<uint32_t>(i));
@@ -17,7 +17,7 @@ void TokenModel::encode_bytes(std::string_view bytes, std::vector<Token>& out) c
   encode(text, out);
   for (size_t i = before; i < out.size(); ++i) {
     out[i].begin = byte_at[out[i].begin];
-    // A token may end within a character's spelling: the byte counts as its own.
+    // A token may end inside a character's spelling: it then includes the byte.
     out[i].end = out[i].end == 0 ? 0 : byte_at[out[i].end - 1] + 1;
   }
 }

@@ -1,4 +1,4 @@
-// The models of Hugging Face's `tokenizer.json`: what turns one pre-token into ids.
+// The models of Hugging Face's `tokenizer.json`: they turn a pre-token into ids.
 #pragma once
 
 #include <cstdint>
@@ -11,32 +11,31 @@
 
 namespace trainer::data {
 
-/// One token: its id and the bytes [begin, end) of the text it stands for.
+/// One token: its id and the bytes [begin, end) of its text.
 struct Token {
   int32_t id;
   uint32_t begin, end;
   bool operator==(const Token&) const = default;
 };
 
-/// Turns pre-tokens into ids. Constant once made: any number of threads may use one model at the same time.
+/// Turns pre-tokens into ids. Immutable: safe to use from several threads.
 class TokenModel {
  public:
   virtual ~TokenModel() = default;
 
   /// Appends the tokens of `text` (one pre-token, or a whole text; valid UTF-8) to `out`.
-  /// @throws InputError when the text needs an unknown token that the model has not.
+  /// @throws InputError when the text needs an unknown token and the model has none.
   virtual void encode(std::string_view text, std::vector<Token>& out) const = 0;
 
-  /// As encode() of `bytes` spelt in the byte-level alphabet (byte_alphabet.h), with places in `bytes` themselves,
-  /// which need not be valid UTF-8. BPE does it without the spelling: the quick way for a ByteLevel pre-tokenizer that
-  /// is last.
+  /// Like encode() of `bytes` spelled in the byte-level alphabet (byte_alphabet.h), but with offsets into `bytes`,
+  /// which may be invalid UTF-8. BPE skips the spelling: a fast path for a trailing ByteLevel pre-tokenizer.
   virtual void encode_bytes(std::string_view bytes, std::vector<Token>& out) const;
 
   /// The id of exactly this piece, if the model has it.
   virtual std::optional<int32_t> id_of(std::string_view piece) const = 0;
   /// The piece of an id; a default-constructed view (`data() == nullptr`) when there is none.
   virtual std::string_view piece_of(int32_t id) const = 0;
-  /// How many pieces the model has (ids may have holes: the largest id can be beyond it).
+  /// The number of pieces (ids may have gaps, so the largest id can be larger).
   virtual int64_t size() const = 0;
 };
 
@@ -52,7 +51,7 @@ struct BpeOptions {
   bool fuse_unk = false, byte_fallback = false, ignore_merges = false;
 };
 
-/// `model` of type Unigram. A piece's id is its place.
+/// `model` of type Unigram. A piece's id is its index.
 struct UnigramOptions {
   std::vector<std::pair<std::string, double>> pieces;
   std::optional<int64_t> unk_id;
@@ -72,7 +71,7 @@ struct WordLevelOptions {
   std::string unk_token = "<unk>";
 };
 
-/// Each throws InputError for a vocabulary that contradicts itself.
+/// Each throws InputError for an inconsistent vocabulary.
 std::unique_ptr<TokenModel> make_bpe(BpeOptions options);
 std::unique_ptr<TokenModel> make_unigram(UnigramOptions options);
 std::unique_ptr<TokenModel> make_word_piece(WordPieceOptions options);

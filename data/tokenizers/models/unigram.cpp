@@ -1,4 +1,4 @@
-// Cuts a text into the pieces whose scores have the largest sum.
+// Unigram: splits a text into the pieces with the largest sum of scores.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,10 +15,10 @@ namespace {
 
 constexpr double kUnkPenalty = 10;
 
-/// The best way to come to one place of the text: its last piece and the sum of scores.
+/// The best path to a position of the text: its last piece and the sum of scores.
 struct Step {
   double score = 0;
-  uint32_t begin = UINT32_MAX;  // none leads here
+  uint32_t begin = UINT32_MAX;  // unreachable
   int32_t id = -1;
 };
 
@@ -31,7 +31,8 @@ void check(const UnigramOptions& options) {
     throw InputError("unk_id is {}, but the vocabulary has {} pieces.", *options.unk_id, size);
   }
   for (const auto& [piece, score] : options.pieces) {
-    if (!std::isfinite(score)) throw InputError("The score of the piece '{}' is {}, which is no number.", piece, score);
+    if (!std::isfinite(score))
+      throw InputError("The score of the piece '{}' is {}; scores must be finite.", piece, score);
   }
 }
 
@@ -87,7 +88,7 @@ class Unigram final : public TokenModel {
     return id;
   }
 
-  /// best[i] becomes the best way to byte i of the text. Of equal sums the first found stays, as the reference has it.
+  /// Sets best[i] to the best path to byte i of the text. Of equal sums the first one wins, as in the reference.
   void find_best_path(std::string_view text, std::vector<Step>& best) const {
     check_length(text);
     best.assign(text.size() + 1, Step());
@@ -112,7 +113,7 @@ class Unigram final : public TokenModel {
     }
   }
 
-  /// Unknown characters side by side are one token.
+  /// Adjacent unknown characters form one token.
   void follow_back(std::string_view text, const std::vector<Step>& best, std::vector<Token>& out) const {
     const size_t before = out.size();
     for (auto end = static_cast<uint32_t>(text.size()); end > 0;) {
@@ -129,7 +130,7 @@ class Unigram final : public TokenModel {
     std::reverse(out.begin() + static_cast<ptrdiff_t>(before), out.end());
   }
 
-  /// Last token first, as all of follow_back. A run of unknowns that is together a piece is that piece.
+  /// Last token first, as in follow_back. A run of unknown characters that is a piece becomes that piece.
   void add_unknown(std::string_view text, uint32_t begin, uint32_t end, std::vector<Token>& out) const {
     std::string_view run = text.substr(begin, end - begin);
     const int32_t whole = find(run);

@@ -15,12 +15,12 @@ Vocabulary::Vocabulary(const VocabList& list) {
   size_t bytes = 0;
   for (const auto& [piece, id] : list) {
     if (id < 0 || id > kLimit) {
-      throw InputError("The vocabulary gives '{}' the id {}; ids lie between 0 and {}.", piece, id, kLimit);
+      throw InputError("The vocabulary gives '{}' the id {}; ids must be between 0 and {}.", piece, id, kLimit);
     }
     bytes += piece.size();
     longest_ = std::max(longest_, piece.size());
   }
-  text_.reserve(bytes);  // views stay valid: it never grows
+  text_.reserve(bytes);  // views stay valid because it never grows
   by_id_.reserve(list.size());
   for (const auto& [piece, id] : list) {
     by_id_.push_back({static_cast<int32_t>(id), std::string_view(text_.data() + text_.size(), piece.size())});
@@ -60,7 +60,7 @@ int32_t Vocabulary::find_id(std::string_view piece) const {
 }
 
 std::string_view Vocabulary::piece_of(int32_t id) const {
-  // Most vocabularies have no holes: the entry lies at the place of its id.
+  // Most vocabularies have no gaps: the entry is at the index of its id.
   if (id >= 0 && static_cast<size_t>(id) < by_id_.size() && by_id_[id].id == id) return by_id_[id].piece;
   auto found = std::lower_bound(by_id_.begin(), by_id_.end(), id, [](const Entry& e, int32_t i) { return e.id < i; });
   return found != by_id_.end() && found->id == id ? found->piece : std::string_view();

@@ -1,4 +1,4 @@
-// Pieces and their ids, both ways.
+// A bidirectional map between pieces and ids.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace trainer::data {
 
-/// Finds the id of a piece and the piece of an id. Ids need not be contiguous: memory grows with the number of pieces,
-/// not with the largest id.
+/// Finds the id of a piece and the piece of an id. Ids don't have to be contiguous: memory grows with the number of
+/// pieces, not with the largest id.
 class Vocabulary {
  public:
   /// @throws InputError for an id outside [0, 2^31), an id of two pieces or a piece with two ids.
@@ -24,18 +24,18 @@ class Vocabulary {
   }
   /// As find(), with -1 for none.
   int32_t find_id(std::string_view piece) const;
-  /// A view without data when there is none.
+  /// The piece of an id; a view without data when there is none.
   std::string_view piece_of(int32_t id) const;
 
   struct Entry {
     int32_t id;
     std::string_view piece;
   };
-  /// In order of ids.
+  /// Sorted by id.
   const std::vector<Entry>& entries() const { return by_id_; }
   size_t longest_piece() const { return longest_; }  ///< bytes
 
-  Vocabulary(const Vocabulary&) = delete;  // the entries look into text_
+  Vocabulary(const Vocabulary&) = delete;  // the entries are views into text_
   Vocabulary& operator=(const Vocabulary&) = delete;
 
  private:
@@ -43,7 +43,7 @@ class Vocabulary {
 
   std::string text_;
   std::vector<Entry> by_id_;
-  std::vector<uint32_t> table_;  // open addressing: 1 + place in by_id_, 0 is empty; a power of two
+  std::vector<uint32_t> table_;  // open addressing: 1 + index in by_id_, 0 is empty; a power of two
   size_t longest_ = 0;
 };
 

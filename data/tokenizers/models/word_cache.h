@@ -1,4 +1,4 @@
-// The tokens of words seen lately.
+// A cache of the tokens of recent words.
 #pragma once
 
 #include <array>
@@ -10,21 +10,21 @@
 
 namespace trainer::data {
 
-/// Remembers the tokens of short words, one table for each thread (2 MB, made at its first word), shared by all models
-/// of that thread: a word lives until another falls on its place.
+/// Caches the tokens of short words in one table per thread (2 MB, allocated at its first word), shared by all models
+/// of that thread: a word stays until another one takes its slot.
 class WordCache {
  public:
   static constexpr size_t kMaxBytes = 46, kMaxTokens = 12;
 
-  /// The calling thread's.
+  /// The calling thread's cache.
   static WordCache& of_thread();
-  /// A number that no other has: what one model uses as `owner`.
+  /// A unique number, which a model uses as `owner`.
   static uint64_t new_owner();
 
-  /// Appends the tokens of `word` with `offset` added to their places; false when they are not here.
+  /// Appends the tokens of `word` with `offset` added to their positions; false when they aren't cached.
   bool find(uint64_t owner, std::string_view word, uint32_t offset, std::vector<Token>& out) const;
 
-  /// Remembers out[first…], the tokens of `word`, which lies at `offset`; too long ones are not kept.
+  /// Caches out[first…], the tokens of `word` at `offset`, unless they are too long.
   void keep(uint64_t owner, std::string_view word, uint32_t offset, const std::vector<Token>& out, size_t first);
 
  private:

@@ -1,4 +1,4 @@
-// Looks a whole word up.
+// WordLevel: looks up whole words.
 #include "data/tokenizers/models/token_model.h"
 #include "data/tokenizers/models/vocabulary.h"
 #include "engine/base/errors.h"

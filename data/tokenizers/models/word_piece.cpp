@@ -1,4 +1,4 @@
-// Cuts a word into the longest pieces from left to right.
+// WordPiece: splits a word into the longest pieces from left to right.
 #include <algorithm>
 
 #include "data/tokenizers/models/byte_trie.h"
@@ -11,7 +11,7 @@
 namespace trainer::data {
 namespace {
 
-/// The pieces that can stand behind another, without the prefix that marks them.
+/// The pieces that can continue a word, without their prefix.
 ByteTrie trie_of_rest(const Vocabulary& vocab, std::string_view prefix) {
   std::vector<std::pair<std::string_view, int32_t>> pieces;
   for (const auto& [id, piece] : vocab.entries()) {
@@ -36,7 +36,9 @@ class WordPiece final : public TokenModel {
     const size_t before = out.size();
     if ((text.size() > max_chars_ && count_chars(text) > max_chars_) || !cut(text, out)) {
       out.resize(before);
-      if (!unk_id_) throw InputError("'{}' has no pieces in the vocabulary, nor has unk_token '{}'.", text, unk_token_);
+      if (!unk_id_)
+        throw InputError("'{}' can't be built from pieces of the vocabulary, which lacks unk_token '{}' too.", text,
+                         unk_token_);
       out.push_back({*unk_id_, 0, static_cast<uint32_t>(text.size())});
     }
     cache.keep(owner_, text, 0, out, before);
@@ -46,7 +48,7 @@ class WordPiece final : public TokenModel {
   int64_t size() const override { return static_cast<int64_t>(vocab_.entries().size()); }
 
  private:
-  /// False when some part of the word is no piece.
+  /// False when a part of the word isn't in the vocabulary.
   bool cut(std::string_view text, std::vector<Token>& out) const {
     for (size_t begin = 0; begin < text.size();) {
       size_t length = 0;

@@ -1,4 +1,4 @@
-// Binary data in JSON.
+// Base64, for binary data in JSON.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace trainer::data {
 
-/// Decodes base64 with padding (RFC 4648, section 4) into `bytes`; false when `text` is none.
+/// Decodes base64 with padding (RFC 4648, section 4) into `bytes`; false when `text` is invalid.
 bool decode_base64(std::string_view text, std::string& bytes);
 
 /// The reverse.

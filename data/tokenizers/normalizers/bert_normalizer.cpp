@@ -6,7 +6,7 @@
 namespace trainer::data {
 namespace {
 
-/// The ideographs that BERT's vocabulary has one by one.
+/// The ideographs that BERT tokenizes one by one.
 bool is_ideograph(char32_t code) {
   if (code < 0x3400) return false;
   return code <= 0x4DBF || (code >= 0x4E00 && code <= 0x9FFF) || (code >= 0xF900 && code <= 0xFAFF) ||

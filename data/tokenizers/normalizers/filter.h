@@ -1,4 +1,4 @@
-// Normalising a text character by character.
+// Character-by-character normalization.
 #pragma once
 
 #include "data/tokenizers/text/aligned_text.h"
@@ -31,7 +31,7 @@ void keep_chars(AlignedText& text, Keep&& keep) {
   out.finish(text);
 }
 
-/// Replaces each character by `map` of it.
+/// Replaces each character by the result of `map`.
 template <class Map>
 void map_chars(AlignedText& text, Map&& map) {
   bool same = true;

@@ -1,4 +1,4 @@
-// `normalizer` of tokenizer.json: what is done to a text before it is cut into pieces.
+// `normalizer` of tokenizer.json: changes a text before it is split into pieces.
 #pragma once
 
 #include <memory>
@@ -8,17 +8,17 @@
 
 namespace trainer::data {
 
-/// Changes a text. Constant once made: any number of threads may use one at the same time.
+/// Changes a text. Immutable: safe to use from several threads.
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
   virtual void apply(AlignedText& text) const = 0;
 };
 
-/// Makes the normaliser that `view` describes, null for null; what cannot be read is noted there.
+/// Makes the normalizer that `view` describes, null for null; problems are recorded in `view`.
 std::unique_ptr<Normalizer> read_normalizer(const JsonView& view);
 
-// One for each kind.
+// One function per type.
 std::unique_ptr<Normalizer> read_bert_normalizer(const JsonView& view);
 std::unique_ptr<Normalizer> read_precompiled(const JsonView& view);
 std::unique_ptr<Normalizer> read_replace(const JsonView& view);
@@ -29,9 +29,9 @@ std::unique_ptr<Normalizer> make_lowercase();
 std::unique_ptr<Normalizer> make_nmt();
 std::unique_ptr<Normalizer> make_byte_level_normalizer();
 
-/// NFC and NFKC compose, NFKC and NFKD are compatible (Unicode Standard Annex #15).
+/// NFC and NFKC compose; NFKC and NFKD use compatibility mappings (Unicode Standard Annex #15).
 std::unique_ptr<Normalizer> make_unicode_form(bool compose, bool compatible);
-/// What NFD does, for stages that need it.
+/// Applies NFD, for stages that need it.
 void decompose(AlignedText& text);
 
 }  // namespace trainer::data

@@ -12,7 +12,7 @@
 namespace trainer::data {
 namespace {
 
-/// The replacements of a checked charsmap (charsmap_check.h says how it is laid out).
+/// The replacements of a validated charsmap (layout: charsmap_check.h).
 class Charsmap {
  public:
   explicit Charsmap(std::string_view bytes) {
@@ -21,7 +21,7 @@ class Charsmap {
     replacements_ = bytes.substr(4 + trie_size);
   }
 
-  /// The replacement of the shortest front of `chunk` that has one, which is taken for all of it.
+  /// The replacement of the shortest prefix of `chunk` that has one; it replaces all of `chunk`.
   std::optional<std::string_view> find(std::string_view chunk) const {
     size_t node = offset(units_[0]);
     for (char byte : chunk) {
@@ -77,7 +77,7 @@ class Precompiled : public Normalizer {
   }
 
  private:
-  /// Whether the ASCII character at `at` stays as it is: what follows must not join it.
+  /// Whether the ASCII character at `at` is unchanged: the following character must not form a grapheme with it.
   bool stays(std::string_view text, size_t at) const {
     auto byte = static_cast<unsigned char>(text[at]);
     bool alone = at + 1 == text.size() || static_cast<unsigned char>(text[at + 1]) < 0x80;
@@ -90,8 +90,8 @@ class Precompiled : public Normalizer {
     return at;
   }
 
-  /// Calls `visit(part, replacement)` for the parts of `text` behind `start`, where a grapheme begins: a whole grapheme
-  /// of up to 5 bytes when it has a replacement, else characters.
+  /// Calls `visit(part, replacement)` for the parts of `text` from `start` on, where a grapheme begins: a whole
+  /// grapheme of up to 5 bytes if it has a replacement, else characters.
   template <class Visit>
   void for_each_change(std::string_view text, size_t start, Visit&& visit) const {
     for (size_t at = start; at < text.size();) {
@@ -135,7 +135,7 @@ class Precompiled : public Normalizer {
     return at - start;
   }
 
-  /// The changes as Note [Alignment] wants them. What is dropped belongs to the character before it, if there is one.
+  /// Applies the changes as in Note [Alignment]. A dropped character belongs to the preceding one, if any.
   void apply_aligned(AlignedText& text) const {
     std::vector<std::pair<char32_t, int>> steps;
     for_each_change(text.view(), 0, [&](std::string_view part, std::optional<std::string_view> replacement) {
@@ -160,7 +160,7 @@ std::unique_ptr<Normalizer> read_precompiled(const JsonView& view) {
   JsonView field = view.at("precompiled_charsmap");
   std::string charsmap;
   if (!decode_base64(field.text(), charsmap)) {
-    field.problem("base64 is expected");
+    field.problem("expected base64");
     return nullptr;
   }
   try {

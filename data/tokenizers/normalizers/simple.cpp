@@ -1,4 +1,4 @@
-// The normalisers of a few lines.
+// The simple normalizers.
 #include "data/tokenizers/normalizers/filter.h"
 #include "data/tokenizers/normalizers/normalizer.h"
 #include "data/tokenizers/text/spell_bytes.h"
@@ -63,7 +63,7 @@ class Prepend : public Normalizer {
   std::string prefix_;
 };
 
-/// What SentencePiece's nmt_nfkc does beside NFKC.
+/// The rules of SentencePiece's nmt_nfkc in addition to NFKC.
 class Nmt : public Normalizer {
  public:
   void apply(AlignedText& text) const override {

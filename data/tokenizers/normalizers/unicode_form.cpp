@@ -7,7 +7,7 @@
 namespace trainer::data {
 namespace {
 
-/// A character on its way, with its change (Note [Alignment]) and its combining class.
+/// A character with its change (Note [Alignment]) and its combining class.
 struct FormStep {
   char32_t code;
   int change;
@@ -31,7 +31,7 @@ std::vector<FormStep> decomposed(std::string_view text, bool compatible) {
       static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | (compatible ? UTF8PROC_COMPAT : 0));
   std::vector<FormStep> steps;
   steps.reserve(text.size());
-  size_t sorted = 0;  // steps before this one are in order
+  size_t sorted = 0;  // steps before this one are sorted
   auto sort_marks = [&] {
     std::stable_sort(steps.begin() + static_cast<ptrdiff_t>(sorted), steps.end(),
                      [](const FormStep& a, const FormStep& b) { return a.combining_class < b.combining_class; });

@@ -16,7 +16,7 @@ class ByteLevelOffsets : public PostProcessor {
   bool trim_offsets_, add_prefix_space_;
 };
 
-/// Tokens in front of the text's and behind them.
+/// Adds tokens before and after those of the text.
 class Surround : public PostProcessor {
  public:
   Surround(std::vector<int32_t> front, std::vector<int32_t> behind)
@@ -57,7 +57,7 @@ std::unique_ptr<PostProcessor> read_template(const JsonView& view) {
   bool seen = false;
   for (const JsonView& item : view.at("single").items()) {
     if (!item.at("Sequence").is_null()) {
-      if (seen || item.at("Sequence").at("id").text() != "A") item.problem("one sequence A is expected in it");
+      if (seen || item.at("Sequence").at("id").text() != "A") item.problem("expected exactly one sequence A");
       seen = true;
       continue;
     }
@@ -66,16 +66,16 @@ std::unique_ptr<PostProcessor> read_template(const JsonView& view) {
     if (ids.is_null()) item.problem("\"" + name + "\" is not among the special_tokens of this template");
     for (const JsonView& id : ids.items()) (seen ? behind : front).push_back(token_id(id));
   }
-  if (!seen) view.at("single").problem("it has no sequence A: the text would be lost");
+  if (!seen) view.at("single").problem("no sequence A: the text would be lost");
   return surround(std::move(front), std::move(behind));
 }
 
-/// BertProcessing and RobertaProcessing: `cls` in front, `sep` behind, each as [text, id].
+/// BertProcessing and RobertaProcessing: `cls` before and `sep` after the text, each as [text, id].
 std::unique_ptr<PostProcessor> read_cls_sep(const JsonView& view) {
   auto id = [&](const char* key) -> std::vector<int32_t> {
     std::vector<JsonView> pair = view.at(key).items();
     if (pair.size() == 2) return {token_id(pair[1])};
-    view.at(key).problem("a list of a token and its id is expected");
+    view.at(key).problem("expected a list of a token and its id");
     return {};
   };
   return surround(id("cls"), id("sep"));

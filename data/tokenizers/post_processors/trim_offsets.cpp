@@ -7,13 +7,13 @@
 namespace trainer::data {
 namespace {
 
-/// `count` characters behind `at`, at most `limit`.
+/// `count` characters after `at`, at most `limit`.
 uint32_t forward(std::string_view text, uint32_t at, uint32_t count, uint32_t limit) {
   for (; count > 0 && at < limit; --count) at += char_length(text, at);
   return std::min(at, limit);
 }
 
-/// `count` characters before `at`, at least `limit`; `at` itself when the text has not so many.
+/// `count` characters before `at`, at least `limit`; `at` itself when the text has fewer.
 uint32_t backward(std::string_view text, uint32_t at, uint32_t count, uint32_t limit) {
   uint32_t place = at;
   for (; count > 0 && place > 0; --count) place -= char_before(text, place).length;

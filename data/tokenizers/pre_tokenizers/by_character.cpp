@@ -1,4 +1,4 @@
-// The pre-tokenizers that cut at characters of a kind.
+// The pre-tokenizers that split at a class of characters.
 #include "data/tokenizers/pre_tokenizers/pre_tokenizer.h"
 #include "data/tokenizers/pre_tokenizers/split_behavior.h"
 

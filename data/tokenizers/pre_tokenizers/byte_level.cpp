@@ -4,7 +4,7 @@
 namespace trainer::data {
 namespace {
 
-/// Cuts at words as GPT-2 does, and writes every byte as a character.
+/// Splits words as GPT-2 does, and writes every byte as a character.
 class ByteLevel : public PreTokenizer {
  public:
   explicit ByteLevel(const JsonView& view)

@@ -5,7 +5,7 @@
 namespace trainer::data {
 namespace {
 
-/// Writes spaces as a visible character and cuts in front of it.
+/// Replaces spaces by a visible character and splits before it.
 class Metaspace : public PreTokenizer {
  public:
   explicit Metaspace(const JsonView& view) : options_(read_metaspace_options(view)) {}

@@ -1,4 +1,4 @@
-// `pre_tokenizer` of tokenizer.json: what cuts a text into pieces for the model.
+// `pre_tokenizer` of tokenizer.json: splits a text into pieces for the model.
 #pragma once
 
 #include <memory>
@@ -8,24 +8,22 @@
 
 namespace trainer::data {
 
-/// Cuts pieces into smaller ones, and may change their text. Constant once made: any number of threads may use one at
-/// the same time.
+/// Splits pieces into smaller ones, and may change their text. Immutable: safe to use from several threads.
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
   virtual void apply(Pieces& pieces) const = 0;
-  /// Whether it asks where a piece comes from in a text that was changed before (`changed`), which must be aligned
-  /// then.
+  /// Whether it needs the origins of pieces; `changed`: an earlier stage changed the text, which then must be aligned.
   virtual bool needs_origins(bool changed) const { return false; }
-  /// Tells the last stage that the model can spell bytes as characters itself (TokenModel::encode_bytes).
-  /// @returns whether it leaves that to the model from now on.
+  /// Offers the last stage to leave the spelling of bytes to the model (TokenModel::encode_bytes).
+  /// @returns whether it does so from now on.
   virtual bool leave_bytes() { return false; }
 };
 
-/// Makes the pre-tokenizer that `view` describes, null for null; what cannot be read is noted there.
+/// Makes the pre-tokenizer that `view` describes, null for null; problems are recorded in `view`.
 std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonView& view);
 
-// One for each kind.
+// One function per type.
 std::unique_ptr<PreTokenizer> read_byte_level(const JsonView& view);
 std::unique_ptr<PreTokenizer> read_metaspace(const JsonView& view);
 std::unique_ptr<PreTokenizer> read_split(const JsonView& view);

@@ -6,7 +6,7 @@
 
 namespace trainer::data {
 
-/// What cannot be read is noted in `view`'s problems.
+/// Problems are recorded in `view`.
 SplitBehavior read_split_behavior(const JsonView& view);
 
 }  // namespace trainer::data

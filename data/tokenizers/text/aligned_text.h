@@ -1,4 +1,4 @@
-// A text on its way through a tokenizer, and where each of its bytes comes from.
+// The text inside a tokenizer, with the origin of each byte.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 
 namespace trainer::data {
 
-/// The bytes [begin, end) of the original text that something stands for.
+/// The bytes [begin, end) of the original text that a part of the changed text represents.
 struct Origin {
   uint32_t begin, end;
   bool operator==(const Origin&) const = default;
 };
 
-/// A text that may have been changed since it was read. Until it is, it is a view of the original and costs nothing.
+/// A text with possible changes. Until the first change it is a view of the original, without a copy.
 class AlignedText {
  public:
   AlignedText() = default;
-  /// `source` begins at byte `start` of the original text. Origins are kept through changes only when `aligned`.
+  /// `source` begins at byte `start` of the original text. Changes preserve origins only if `aligned`.
   AlignedText(std::string_view source, uint32_t start, bool aligned)
       : source_(source), start_(start), aligned_(aligned) {}
 
@@ -28,9 +28,9 @@ class AlignedText {
   bool aligned() const { return aligned_; }
   bool changed() const { return changed_; }
 
-  /// Where the character of byte `at` comes from; not to be asked of a changed text that is not aligned.
+  /// The origin of the character at byte `at`. A changed text must be aligned.
   Origin origin(size_t at) const;
-  /// Where [begin, end) comes from.
+  /// The origin of [begin, end).
   Origin origin(size_t begin, size_t end) const { return {origin(begin).begin, origin(end - 1).end}; }
 
  private:
@@ -40,17 +40,17 @@ class AlignedText {
   uint32_t start_ = 0;
   bool aligned_ = false, changed_ = false;
   std::string text_;
-  std::vector<Origin> origins_;  // of each byte, when changed and aligned
+  std::vector<Origin> origins_;  // of each byte, if changed and aligned
 };
 
-/// Writes the next form of an AlignedText from its front to its end.
+/// Writes the new content of an AlignedText from front to end.
 class Rewrite {
  public:
   explicit Rewrite(const AlignedText& old) : old_(old) { text_.reserve(old.view().size() + old.view().size() / 8); }
 
-  /// Note [Alignment]. Which original characters a new one stands for is part of what tokenizers promise (offsets), so
-  /// their rules are followed to the letter: `change` 0 replaces the next old character; -n does so too, and drops the
-  /// n old characters after it; 1 inserts a character, which belongs to the old one just consumed.
+  /// Note [Alignment]. The mapping from new to original characters is part of the tokenizers' API (offsets), so their
+  /// rules are followed exactly: `change` 0 replaces the next old character; -n replaces it too, and drops the n old
+  /// characters after it; 1 inserts a character, which belongs to the old one just consumed.
   void put(char32_t code, int change);
 
   /// Drops `count` old characters.
@@ -66,14 +66,14 @@ class Rewrite {
   void insert_for(std::string_view content, size_t at);
 
   size_t size() const { return text_.size(); }
-  std::string& text() { return text_; }  ///< for writing without origins, when the old text is not aligned
+  std::string& text() { return text_; }  ///< for writing without origins, if the old text is not aligned
 
-  /// The text as it now is; `into` may be the old text.
+  /// Moves the new text into `into`, which may be the old text.
   void finish(AlignedText& into);
 
  private:
   const AlignedText& old_;
-  size_t at_ = 0;  // first old byte that is not consumed
+  size_t at_ = 0;  // the first old byte that is not consumed
   std::string text_;
   std::vector<Origin> origins_;
 };

@@ -22,7 +22,7 @@ bool is_ascii_punctuation(char32_t code) {
          (code > 0x7A && code < 0x7F);
 }
 
-/// The length of the longest front of `text` that begins a well-formed sequence but does not complete one; at least 1.
+/// The length of the longest prefix of `text` that begins a well-formed sequence without completing it; at least 1.
 size_t broken_length(std::string_view text) {
   auto byte = [&](size_t i) -> unsigned { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0; };
   unsigned first = byte(0);

@@ -1,4 +1,4 @@
-// What the stages of a tokenizer ask about characters. Texts are valid UTF-8 here.
+// Character properties for the stages of a tokenizer. All texts are valid UTF-8.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace trainer::data {
 
-/// A character and how many bytes it takes.
+/// A character and its length in bytes.
 struct Char {
   char32_t code;
   uint32_t length;
@@ -38,23 +38,23 @@ inline bool is_ascii(std::string_view text) {
 
 /// Unicode's property White_Space.
 bool is_white_space(char32_t code);
-/// Letters, marks, decimal digits, letter-like numbers and connectors: what \w is (UTS #18, annex C).
+/// Letters, marks, decimal digits, letter-like numbers and connectors: \w (UTS #18, annex C).
 bool is_word_char(char32_t code);
 bool is_mark(char32_t code);
 bool is_nonspacing_mark(char32_t code);
-/// Any of ASCII's punctuation and symbols, or of Unicode's categories P.
+/// ASCII punctuation and symbols, or Unicode's categories P.
 bool is_punctuation(char32_t code);
 /// Unicode's categories N.
 bool is_numeric(char32_t code);
 /// Control, format, surrogate and private-use characters.
 bool is_other(char32_t code);
 
-/// Appends the lower-case form of one character: one character, but two for U+0130.
+/// Appends the lower-case form of one character: one character, or two for U+0130.
 void append_lower(std::string& text, char32_t code);
 
-/// `text` with every ill-formed sequence replaced by U+FFFD, as Python's errors="replace" does (one for each maximal
-/// part of a sequence); nothing when `text` is UTF-8 already.
-/// @returns whether anything was replaced; then `repaired` holds the text.
+/// Replaces every ill-formed sequence in `text` by U+FFFD, as Python's errors="replace" does (one for each maximal
+/// subpart of a sequence).
+/// @returns whether anything was replaced; `repaired` is set only then.
 bool repair_utf8(std::string_view text, std::string& repaired);
 
 }  // namespace trainer::data

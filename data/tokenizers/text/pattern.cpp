@@ -29,7 +29,7 @@ struct Free {
 };
 using Code = std::unique_ptr<pcre2_code, Free<pcre2_code_free>>;
 
-/// What one thread needs to match.
+/// The matching state of one thread.
 struct Scratch {
   std::unique_ptr<pcre2_match_data, Free<pcre2_match_data_free>> data{pcre2_match_data_create(1, nullptr)};
   std::unique_ptr<pcre2_match_context, Free<pcre2_match_context_free>> context{pcre2_match_context_create(nullptr)};
@@ -61,9 +61,9 @@ Code compile(std::string_view expression, uint32_t options, std::string_view wri
   if (!code) {
     std::string_view before = expression.substr(0, offset);
     throw Malformed{
-        fmt::format("the regular expression `{}` is not valid behind `{}`: {}", written, before, message_of(error))};
+        fmt::format("the regular expression `{}` is invalid after `{}`: {}", written, before, message_of(error))};
   }
-  pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);  // without it, matching is only slower
+  pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);  // if this fails, matching is only slower
   return code;
 }
 
@@ -71,7 +71,7 @@ Code compile(std::string_view expression, uint32_t options, std::string_view wri
 
 struct Pattern::Compiled {
   Code code;
-  std::string literal;  // what is to be found when there is no code
+  std::string literal;  // the text to find if there is no code
 };
 
 Pattern Pattern::regex(std::string_view expression) {
@@ -100,12 +100,11 @@ bool Pattern::find(std::string_view text, size_t from, size_t& begin, size_t& en
                        scratch.data.get(), scratch.context.get());
   };
   int result = match(0);
-  if (result == PCRE2_ERROR_JIT_STACKLIMIT) result = match(PCRE2_NO_JIT);  // which takes memory from the heap
+  if (result == PCRE2_ERROR_JIT_STACKLIMIT) result = match(PCRE2_NO_JIT);  // uses heap memory instead
   if (result == PCRE2_ERROR_NOMATCH) return false;
-  if (result < 0)
-    throw InputError("a text cannot be split by the tokenizer's regular expression: {}.", message_of(result));
+  if (result < 0) throw InputError("the tokenizer's regular expression cannot split a text: {}.", message_of(result));
   const size_t* places = pcre2_get_ovector_pointer(scratch.data.get());
-  begin = std::max(places[0], from);  // \K could move it back
+  begin = std::max(places[0], from);  // \K can move it back
   end = std::max(places[1], begin);
   return true;
 }

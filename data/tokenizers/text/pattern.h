@@ -13,13 +13,13 @@ namespace trainer::data {
 /// A compiled expression over UTF-8. Safe to use from several threads.
 class Pattern {
  public:
-  /// `expression` as Oniguruma's Ruby syntax reads it. Errors: Malformed, with the position of what is wrong.
+  /// `expression` in Oniguruma's Ruby syntax. Errors: Malformed, with the position of the error.
   static Pattern regex(std::string_view expression);
-  /// Finds exactly `text`.
+  /// Matches exactly `text`.
   static Pattern literal(std::string_view text);
 
   /// Calls `found(begin, end)` for each match in `text` (valid UTF-8), from the left, not overlapping. An empty match
-  /// right behind the last one is none. Errors: InputError when matching takes too long.
+  /// right after the previous one is skipped. Errors: InputError when matching takes too long.
   template <class Found>
   void for_each_match(std::string_view text, Found&& found) const {
     size_t last_end = std::string_view::npos;

@@ -24,7 +24,7 @@ class Translation {
  private:
   [[noreturn]] void refuse(std::string_view what) const {
     throw Malformed{
-        fmt::format("the regular expression `{}` has, after {} bytes, {}, which is not supported", in_, at_, what)};
+        fmt::format("the regular expression `{}` has, at byte {}, {}, which is not supported", in_, at_, what)};
   }
 
   bool next_is(std::string_view text) const { return in_.substr(at_).starts_with(text); }
@@ -33,7 +33,7 @@ class Translation {
     at_ += count;
   }
 
-  /// One atom, repetition or group mark outside of sets.
+  /// One atom, repetition or group outside of sets.
   void item() {
     switch (in_[at_]) {
       case '(':
@@ -76,11 +76,11 @@ class Translation {
     for (size_t i = at_; i < in_.size() && (in_[i] == '-' || (in_[i] >= 'a' && in_[i] <= 'z')); ++i) {
       if (in_[i] == 'm') refuse("the option `m`");
     }
-    if (at_ < in_.size()) take(1);  // the mark behind `?` is no atom
+    if (at_ < in_.size()) take(1);  // the character after `?` isn't an atom
     if (next_is("=") || next_is("!")) take(1);
   }
 
-  /// `{n,m}` and what follows it: a `+` there repeats the repetition.
+  /// `{n,m}` and a following `+`, which repeats the repetition.
   void repetition() {
     size_t close = in_.find('}', at_);
     std::string_view body = close == std::string_view::npos ? "" : in_.substr(at_ + 1, close - at_ - 1);
@@ -127,13 +127,13 @@ class Translation {
     }
   }
 
-  /// `\p{Han}` is the script itself here, but its extensions too in PCRE2.
+  /// `\p{Han}` is the script itself in Oniguruma; in PCRE2 it includes script extensions.
   void property(char kind) {
     static constexpr std::string_view kScripts[] = {
         "Han",  "Hiragana", "Katakana",   "Hangul", "Latin",  "Cyrillic", "Greek",    "Arabic",  "Hebrew",
         "Thai", "Bengali",  "Devanagari", "Tamil",  "Telugu", "Common",   "Armenian", "Georgian"};
     size_t close = in_.find('}', at_);
-    if (close == std::string_view::npos) refuse("a property without end");
+    if (close == std::string_view::npos) refuse("an unterminated property");
     std::string_view name = in_.substr(at_ + 3, close - at_ - 3);
     bool negated = name.starts_with('^');
     if (negated) name.remove_prefix(1);
@@ -150,7 +150,7 @@ class Translation {
     while (at_ < in_.size() && in_[at_] != ']') {
       if (next_is("[:")) {
         size_t close = in_.find(":]", at_);
-        if (close == std::string_view::npos) refuse("a class `[:` without end");
+        if (close == std::string_view::npos) refuse("an unterminated class `[:`");
         take(close + 2 - at_);
       } else if (next_is("[")) {
         refuse("a set within a set");
@@ -162,15 +162,15 @@ class Translation {
         take(char_length(in_, at_));
       }
     }
-    if (at_ >= in_.size()) refuse("a set without end");
+    if (at_ >= in_.size()) refuse("an unterminated set");
     take(1);
   }
 
   std::string_view in_;
   size_t at_ = 0;
   std::string out_;
-  size_t atom_ = 0;             // where the last atom begins in out_
-  std::vector<size_t> groups_;  // where the open groups begin in out_
+  size_t atom_ = 0;             // start of the last atom in out_
+  std::vector<size_t> groups_;  // starts of the open groups in out_
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A text cut into pieces, on its way to the model.
+// A text split into pieces for the model.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace trainer::data {
 
-/// The bytes [begin, end) of a text; an added token when `token` is its id.
+/// The bytes [begin, end) of a text; an added token if `token` is its id.
 struct Piece {
   uint32_t begin, end;
   int32_t token = -1;
 };
 
-/// The pieces that a text is to be tokenised in; what lies between them is dropped.
+/// The pieces of a text to tokenize; the text between them is dropped.
 struct Pieces {
   AlignedText text;
   std::vector<Piece> list;
 
   std::string_view view(const Piece& piece) const { return text.view().substr(piece.begin, piece.end - piece.begin); }
 
-  /// Writes the text anew: `write(piece, out)` writes what becomes of each piece that is no added token.
+  /// Rewrites the text: `write(piece, out)` writes the new text of each piece that isn't an added token.
   template <class Write>
   void rewrite(Write&& write) {
     Rewrite out(text);
@@ -41,17 +41,17 @@ struct Pieces {
   }
 };
 
-/// What becomes of the matches of a delimiter.
+/// How the matches of a delimiter are treated.
 enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
-/// Gathers the pieces of one piece from its stretches, which are matches or not and cover it without gaps.
+/// Collects the pieces of one piece from its spans: matches and non-matches that cover it without gaps.
 class Splitter {
  public:
   Splitter(std::vector<Piece>& pieces, uint32_t start, SplitBehavior behavior)
       : pieces_(pieces), first_(pieces.size()), start_(start), behavior_(behavior) {}
 
   void add(size_t begin, size_t end, bool match);
-  /// To be called after the last stretch.
+  /// To be called after the last span.
   void finish();
 
  private:
@@ -63,10 +63,10 @@ class Splitter {
   uint32_t start_;
   SplitBehavior behavior_;
   bool after_match_ = false;
-  size_t waiting_begin_ = 0, waiting_end_ = 0;  // a match that may be merged with the next stretch
+  size_t waiting_begin_ = 0, waiting_end_ = 0;  // a match that may be merged with the next span
 };
 
-/// Splits each piece that is no added token: `split(text of the piece, splitter)` adds its stretches.
+/// Splits each piece that isn't an added token: `split(text of the piece, splitter)` adds its spans.
 template <class Split>
 void split_pieces(Pieces& pieces, SplitBehavior behavior, Split&& split) {
   std::vector<Piece> result;
@@ -83,10 +83,10 @@ void split_pieces(Pieces& pieces, SplitBehavior behavior, Split&& split) {
   pieces.list = std::move(result);
 }
 
-/// Adds the matches of `pattern` and what lies between them; `invert`: the other way round.
+/// Adds the matches of `pattern` and the text between them; `invert`: swaps their roles.
 void split_by(const Pattern& pattern, bool invert, std::string_view text, Splitter& splitter);
 
-/// Adds each character for which `is_delimiter`, and what lies between them.
+/// Adds each delimiter character, and the text between them.
 template <class IsDelimiter>
 void split_at_chars(std::string_view text, Splitter& splitter, IsDelimiter&& is_delimiter) {
   size_t rest = 0;

@@ -1,4 +1,4 @@
-// Writing bytes as characters, with origins.
+// Spells bytes as characters, with origins.
 #pragma once
 
 #include "data/tokenizers/models/byte_alphabet.h"
@@ -6,7 +6,7 @@
 
 namespace trainer::data {
 
-/// Appends the bytes [begin, end) of `text` spelt in the byte-level alphabet, each with the origin of its character.
+/// Appends the bytes [begin, end) of `text` spelled in the byte-level alphabet, each with the origin of its character.
 inline void spell_bytes(const AlignedText& text, size_t begin, size_t end, Rewrite& out) {
   const ByteAlphabet& alphabet = ByteAlphabet::instance();
   std::string_view view = text.view();
