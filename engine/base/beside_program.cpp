@@ -5,7 +5,7 @@
 namespace trainer {
 
 std::filesystem::path beside_program(const char* name) {
-  std::error_code ignored;  // then the path is of a file that isn't there
+  std::error_code ignored;  // on failure the path is that of a missing file
   return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / name;
 }
 

@@ -4,8 +4,8 @@
 
 namespace trainer {
 
-/// The file `name` in the folder of the running program, where our programs and libraries lie together; it need not
-/// exist.
+/// The file `name` in the folder of the running program, which holds our programs and libraries; the file doesn't need
+/// to exist.
 std::filesystem::path beside_program(const char* name);
 
 }  // namespace trainer

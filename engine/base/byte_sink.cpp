@@ -29,7 +29,7 @@ void FileSink::write(std::string_view bytes) {
   write_all(file_.get(), bytes, path_);
   written_ += static_cast<int64_t>(bytes.size());
   if (written_ - on_its_way_ < kSendEvery) return;
-  // Only begins it, so that finish() has less to wait for; whether it worked is for finish() to see.
+  // Only starts writeback, so that finish() has less to wait for; finish() checks whether it succeeded.
   sync_file_range(file_.get(), on_its_way_, written_ - on_its_way_, SYNC_FILE_RANGE_WRITE);
   on_its_way_ = written_;
 }

@@ -1,4 +1,4 @@
-// Where the bytes of a growing file go.
+// Destinations for a file that is written sequentially.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace trainer {
 
-/// Destroyed before finish(), it takes back what was begun. Errors of all members: MachineError.
+/// If destroyed before finish(), removes what was written. Errors of all members: MachineError.
 class ByteSink {
  public:
   virtual ~ByteSink() = default;
-  /// What the file is called in messages.
+  /// The file's name in messages.
   virtual std::string name() const = 0;
-  /// Comes first; `bytes` will follow.
+  /// Must be called first; `bytes` is the total size.
   virtual void begin(int64_t bytes) = 0;
   virtual void write(std::string_view bytes) = 0;
-  /// Comes last: the file is on disk when this returns.
+  /// Must be called last: the file is on disk when this returns.
   virtual void finish() = 0;
 };
 
-/// A file, by file_operations. It appears at once and grows.
+/// A file, written by file_operations. It is visible at once and grows.
 class FileSink : public ByteSink {
  public:
   explicit FileSink(std::filesystem::path path) : path_(std::move(path)) {}
@@ -37,7 +37,7 @@ class FileSink : public ByteSink {
  private:
   std::filesystem::path path_;
   FileDescriptor file_;
-  int64_t written_ = 0, on_its_way_ = 0;  // bytes: given to the system, and of these begun to go to the disk
+  int64_t written_ = 0, on_its_way_ = 0;  // bytes: written, and of these with writeback started
 };
 
 }  // namespace trainer

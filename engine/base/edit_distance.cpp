@@ -37,7 +37,7 @@ std::string nearest(std::string_view name, const std::vector<std::string>& candi
   std::size_t best_distance = limit + 1;
   for (const std::string& candidate : candidates) {
     const auto [shorter, longer] = std::minmax({name.size(), candidate.size()});
-    if (longer - shorter >= best_distance) continue;  // also keeps hostile lengths from costing anything
+    if (longer - shorter >= best_distance) continue;  // also avoids the cost of hostile lengths
     const std::size_t distance = edit_distance(name, candidate);
     if (distance < best_distance && distance < longer) {
       best = candidate;

@@ -1,4 +1,4 @@
-// How far two names are apart, for "did you mean".
+// The edit distance of two names, for "did you mean".
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace trainer {
 
-/// Letters to insert, delete, replace, or swap with their neighbour to turn `a` into `b`, ignoring case.
+/// The number of letters to insert, delete, replace, or swap with their neighbor to turn `a` into `b`, ignoring case.
 /// Costs |a| * |b|: only for short names.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-/// The candidate nearest to `name`, or "" when none is near enough to be what was meant.
+/// The candidate nearest to `name`, or "" when none is similar enough.
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates);
 
 /// " (did you mean 'x'?)" or "".

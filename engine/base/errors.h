@@ -1,4 +1,4 @@
-// What can go wrong, by who has to act. Each class has one exit code: the contract of `trainer launch`.
+// Error classes, by who has to act. Each class has one exit code: the contract of `trainer launch`.
 #pragma once
 
 #include <stdexcept>
@@ -22,8 +22,8 @@ enum ExitCode : int {
   kStopRequested = 143,  ///< asked to stop; saved, requeue
 };
 
-/// The base of all errors of ours. `what()` is the whole message: at most 6 lines, saying what, where, why and how to
-/// go on.
+/// The base of all our errors. `what()` is the whole message: at most 6 lines, saying what, where, why and how to
+/// continue.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
@@ -51,7 +51,8 @@ TRAINER_ERROR_CLASS(PeerError, kPeerFailure);
 
 #undef TRAINER_ERROR_CLASS
 
-/// Throws InternalError when `condition` does not hold: for our own invariants only, never for what a user can cause.
+/// Throws InternalError when `condition` is false: for internal invariants only, never for errors that a user can
+/// cause.
 template <class... Args>
 void require(bool condition, fmt::format_string<Args...> format, Args&&... args) {
   if (!condition) throw InternalError("{}", fmt::format(format, std::forward<Args>(args)...));

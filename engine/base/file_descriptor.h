@@ -1,4 +1,4 @@
-// Owning a file descriptor.
+// RAII for file descriptors.
 #pragma once
 
 #include <unistd.h>
@@ -7,7 +7,7 @@
 
 namespace trainer {
 
-/// Closes its descriptor at the end; -1 holds nothing.
+/// Closes its descriptor on destruction; -1 means none.
 class FileDescriptor {
  public:
   explicit FileDescriptor(int fd = -1) : fd_(fd) {}

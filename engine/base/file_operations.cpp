@@ -22,7 +22,7 @@ bool armed = false, full = false;
 int64_t count = 0;
 thread_local int scopes = 0;
 
-/// Counts an operation. The errno that it is to fail with, or 0; -1: the process is to get a signal in it.
+/// Counts an operation. Returns the errno that it must fail with, 0, or -1: the process gets a signal during it.
 int next_operation(Needs needs) {
   if (scopes == 0) return 0;
   const std::lock_guard lock(mutex);
@@ -34,7 +34,7 @@ int next_operation(Needs needs) {
   return planned.error;
 }
 
-/// Whether the operation is to go on; false with errno set when it fails.
+/// Whether the operation may proceed; false with errno set when it must fail.
 bool allowed(Needs needs) {
   const int fault = next_operation(needs);
   if (fault == 0) return true;
@@ -103,7 +103,7 @@ int sync(int fd) {
 int close(int fd) {
   const bool good = allowed(Needs::kNothing);
   const int error = errno;
-  const int result = ::close(fd);  // in any case: the descriptor would be lost
+  const int result = ::close(fd);  // in any case, to not leak the descriptor
   if (!good) errno = error;
   return good ? result : -1;
 }

@@ -1,5 +1,4 @@
-// The system calls by which files are made, synced, renamed and removed, in one place where a test can let any one of
-// them fail.
+// The system calls that create, sync, rename and remove files, in one place where a test can make any of them fail.
 #pragma once
 
 #include <sys/types.h>
@@ -10,27 +9,28 @@
 
 namespace trainer::file_operations {
 
-// [Note Crash points] Whether a save that is cut short does harm depends on the operation at which it is. So a test
-// does it at every one: `plan_fault` names the n-th operation of a save, at which the process dies (of SIGKILL, half of
-// the bytes of a write being written) or which fails like a full disk. What isn't part of a save (logs, metrics) is not
-// counted: an operation is, when its thread is in a `SaveScope`.
+// Note [Crash points]
+// Whether an interrupted save does harm depends on the operation that is interrupted. So a test interrupts every one:
+// `plan_fault` selects the n-th operation of a save, at which the process dies (of SIGKILL, with half of a write's
+// bytes written) or which fails as on a full disk. Only operations of a thread in a `SaveScope` are counted; those
+// outside of a save (logs, metrics) are not.
 
-/// What is to go wrong.
+/// The fault to inject.
 struct Fault {
-  int64_t save = 0;       // in the first save with this number or a later one …
-  int64_t operation = 0;  // … its n-th operation, counted from 1
-  int error = 0;          // what it fails with; 0: the process gets this signal there, and goes on if it can
-  bool lasting = false;   // so do all later ones that take space on the disk
+  int64_t save = 0;       // strikes in the first save with this number or a later one …
+  int64_t operation = 0;  // … at its n-th operation, counted from 1
+  int error = 0;          // the errno; 0: the process gets `signal` instead, and continues if it can
+  bool lasting = false;   // all later operations that take disk space fail too
   int signal = 9;         // SIGKILL
 };
 void plan_fault(const Fault& fault);
 
-/// A save begins: `number` grows from save to save (its step). Operations are counted anew.
+/// Begins a save and restarts the count of operations. `number` (the save's step) grows from save to save.
 void begin_save(int64_t number);
 /// Operations of the newest save so far.
 int64_t operations();
 
-/// While it lives, its thread's operations belong to the save.
+/// During its lifetime, its thread's operations belong to the save.
 class SaveScope {
  public:
   SaveScope();
@@ -39,25 +39,25 @@ class SaveScope {
   SaveScope& operator=(const SaveScope&) = delete;
 };
 
-// Each returns what the system call does (-1 and errno when it fails).
+// Each returns the system call's result (-1 and errno when it fails).
 
-/// Opens a file to be written, empty; made when it isn't there. Never follows a link.
+/// Opens a file for writing; creates or truncates it. Never follows a link.
 int create(const std::filesystem::path& path);
 ssize_t write(int fd, const void* bytes, size_t count);
-/// Keeps space for the first `bytes` of a file, so that a full disk is known at once. 0 too where the file system
-/// can't.
+/// Reserves disk space for the first `bytes` of a file, so that a full disk is noticed at once. Also 0 when the file
+/// system doesn't support it.
 int reserve(int fd, int64_t bytes);
 int sync(int fd);
 int close(int fd);
 int rename(const std::filesystem::path& from, const std::filesystem::path& to);
-/// Two files or folders change their names.
+/// Exchanges the names of two files or folders.
 int exchange(const std::filesystem::path& one, const std::filesystem::path& other);
-/// A file or a link.
+/// Removes a file or a link.
 int remove_file(const std::filesystem::path& path);
-/// A folder and all in it; 0 when there is none.
+/// Removes a folder with its content; 0 when it doesn't exist.
 int remove_tree(const std::filesystem::path& folder);
 int make_folder(const std::filesystem::path& path);
-/// A symbolic link `path` to `target`.
+/// Creates a symbolic link `path` to `target`.
 int make_link(const std::string& target, const std::filesystem::path& path);
 
 }  // namespace trainer::file_operations

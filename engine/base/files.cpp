@@ -30,7 +30,7 @@ const char* advice(int error) {
     case EROFS:
       return "the file system is read-only: use another folder";
     case ENOENT:
-      return "the folder is gone or was never there: check the path";
+      return "the folder does not exist or was removed: check the path";
     case ENOTDIR:
       return "a part of the path is a file: check the path";
     case ENAMETOOLONG:
@@ -44,7 +44,7 @@ const char* advice(int error) {
       return "the network file system lost the folder: check the mount";
     case EEXIST:
     case ENOTEMPTY:
-      return "something else is there: move it away";
+      return "the path already exists: move it away";
     default:
       return "check the folder, then run again";
   }
@@ -58,7 +58,7 @@ fs::path folder_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
-/// Removes what was begun, unless it was kept.
+/// Removes an unfinished file, unless keep() was called.
 class RemoveUnlessKept {
  public:
   explicit RemoveUnlessKept(std::string path) : path_(std::move(path)) {}
@@ -75,7 +75,7 @@ class RemoveUnlessKept {
 void sync_path(const fs::path& path) {
   FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) throw machine_error("open", path, errno);
-  // Some network file systems cannot sync a folder and say EINVAL; their rename is synchronous.
+  // Some network file systems cannot sync a folder and return EINVAL; their rename is synchronous.
   if (ops::sync(file.get()) != 0 && errno != EINVAL) throw machine_error("sync to disk", path, errno);
 }
 
@@ -90,12 +90,12 @@ void sync_tree(const fs::path& folder) {
   sync_path(folder);
 }
 
-/// Puts `temp` in the place of the folder `final` and deletes the old one.
+/// Replaces the folder `final` by `temp` and deletes the old one.
 void replace_folder(const fs::path& temp, const fs::path& final) {
   fs::path old = temp;
   if (ops::exchange(temp, final) != 0) {
     if (errno != EINVAL && errno != ENOSYS) throw machine_error("publish", final, errno);
-    // This file system cannot exchange two folders (NFS): for a moment neither has the final name.
+    // This file system (NFS) cannot exchange two folders: for a moment neither has the final name.
     old += ".old";
     if (ops::rename(final, old) != 0) throw machine_error("move away", final, errno);
     if (ops::rename(temp, final) != 0) {
@@ -105,7 +105,7 @@ void replace_folder(const fs::path& temp, const fs::path& final) {
     }
   }
   sync_path(folder_of(final));
-  ops::remove_tree(old);  // whether it works or not: the new one is published, and a leftover harms nobody
+  ops::remove_tree(old);  // a failure doesn't matter: the new folder is published, and a leftover is harmless
 }
 
 }  // namespace
@@ -128,7 +128,8 @@ std::string read_file(const fs::path& path, int64_t limit) {
   if (!file) throw input_error(path, std::strerror(errno));
   struct stat about {};
   if (fstat(file.get(), &about) != 0) throw input_error(path, std::strerror(errno));
-  if (!S_ISREG(about.st_mode)) throw input_error(path, S_ISDIR(about.st_mode) ? "it is a folder" : "it is no file");
+  if (!S_ISREG(about.st_mode))
+    throw input_error(path, S_ISDIR(about.st_mode) ? "it is a folder" : "it is not a regular file");
   if (about.st_size > limit) {
     throw input_error(path, fmt::format("it has {} bytes, at most {} are allowed", about.st_size, limit));
   }

@@ -1,4 +1,4 @@
-// Reading whole files, and publishing files and folders so that nobody ever sees half of one.
+// Reads whole files, and publishes files and folders atomically.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,25 @@
 
 namespace trainer {
 
-/// The content of a file. Errors: InputError when it is missing, unreadable, no regular file, or longer than `limit`.
+/// The content of a file. Errors: InputError when it is missing, unreadable, not a regular file, or longer than
+/// `limit`.
 std::string read_file(const std::filesystem::path& path, int64_t limit = int64_t{1} << 30);
 
-/// Makes `content` the file `path`, replacing an older one at once: after a crash there is the old file or the new one.
-/// Errors: MachineError; the old file is then untouched and nothing is left beside it.
+/// Writes `content` to the file `path` atomically: after a crash, either the old file or the new one exists.
+/// Errors: MachineError; the old file is then untouched and no other file is left.
 void publish_file(const std::filesystem::path& path, std::string_view content);
 
-/// Makes the finished file `temp`, of the same folder, the file `path`, as publish_file does. Errors: MachineError.
+/// Publishes the finished file `temp`, in the same folder, as `path`, as publish_file() does. Errors: MachineError.
 void publish_written(const std::filesystem::path& temp, const std::filesystem::path& path);
 
 /// Writes all of `content` to the open file `fd`; `path` is for the message. Errors: MachineError.
 void write_all(int fd, std::string_view content, const std::filesystem::path& path);
 
-/// Makes the folder `temp` and all its files appear as `final`, on the same file system; a folder that is already there
-/// is replaced. Everything is on disk when this returns. Errors: MachineError; `final` is then as before.
+/// Publishes the folder `temp` with all its files as `final`, on the same file system; replaces an existing folder.
+/// Everything is on disk when this returns. Errors: MachineError; `final` is then unchanged.
 void publish_folder(const std::filesystem::path& temp, const std::filesystem::path& final);
 
-/// Tries out whether files can be made in `folder`, or, when it doesn't exist, whether it could be created.
+/// Checks whether files can be created in `folder`, or, when it doesn't exist, whether it could be created.
 /// Leaves nothing behind. Errors: MachineError.
 void check_writable(const std::filesystem::path& folder);
 

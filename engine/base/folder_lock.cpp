@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kName = ".lock";
 
-/// Who holds the lock, as the holder wrote it; "" when a full disk kept it from that.
+/// The holder of the lock, as it described itself; "" when it couldn't because the disk was full.
 std::string holder(int fd) {
   char text[200];
   const ssize_t count = pread(fd, text, sizeof(text), 0);
@@ -41,7 +41,7 @@ void sign(int fd) {
   char since[32];
   std::strftime(since, sizeof(since), "%F %T", &local);
   const std::string text = fmt::format("process {} on {} since {}", getpid(), host, since);
-  // The text only serves a message: a full disk must not keep us from running.
+  // The text is only used in a message: a full disk must not prevent the run.
   if (ftruncate(fd, 0) == 0 && pwrite(fd, text.data(), text.size(), 0) < 0) return;
 }
 
@@ -108,7 +108,7 @@ std::string FolderOwner::taken_over() const {
   const std::string now = holder(folder_);
   if (now.empty() || now == who_) return "";
   return fmt::format(
-      "output folder taken over: {}\n  by {}\n  while this run ({}) stood still or was cut off; it writes nothing more "
+      "output folder taken over: {}\n  by {}\n  while this run ({}) was paused or cut off; this run no longer writes "
       "to it",
       folder_.string(), now, who_);
 }
@@ -121,7 +121,7 @@ pid_t process_using(const fs::path& folder) {
   char host[65] = "", own[65] = "";
   gethostname(own, sizeof(own) - 1);
   if (std::sscanf(who.c_str(), "process %d on %64s", &pid, host) != 2 || std::string(host) != own || pid < 1)
-    throw MachineError("{} is in use by {}, not by a process of this machine ({})", folder.string(), who, own);
+    throw MachineError("{} is in use by {}, which is not a process of this machine ({})", folder.string(), who, own);
   return pid;
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();
 
-/// The number behind `key` in lines of "key: 123 kB", in bytes.
+/// The value of `key` in lines of "key: 123 kB", in bytes.
 int64_t kilobytes_of(const std::string& file, const std::string& key) {
   std::ifstream lines(file);
   for (std::string line; std::getline(lines, line);) {
@@ -31,7 +31,7 @@ int64_t number_in(const std::string& file) {
   return in >> number ? number : kUnknown;  // "max": no limit
 }
 
-/// What the cgroup (version 2) and those above it still allow.
+/// Bytes still allowed by the cgroup (version 2) and those above it.
 int64_t left_in_cgroups(const std::string& root) {
   std::ifstream lines(root + "/proc/self/cgroup");
   std::string group;
@@ -47,7 +47,7 @@ int64_t left_in_cgroups(const std::string& root) {
   }
 }
 
-/// What `ulimit -v` leaves.
+/// Bytes still allowed by `ulimit -v`.
 int64_t left_of_address_space(const std::string& root) {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kUnknown;

@@ -22,7 +22,7 @@ int64_t installed_gpus() {
   std::error_code none;
   for (const auto& device : fs::directory_iterator("/dev", none)) {
     const std::string name = device.path().filename();
-    const std::string number = name.starts_with("nvidia") ? name.substr(6) : "";  // a container may have nvidia2 alone
+    const std::string number = name.starts_with("nvidia") ? name.substr(6) : "";  // a container may have only nvidia2
     count += !number.empty() && std::all_of(number.begin(), number.end(), [](unsigned char c) { return isdigit(c); });
   }
   return count;
@@ -41,7 +41,7 @@ std::string why_no_gpus(int64_t ranks) {
   if (!fs::exists(gpu_library_path())) return "this build has no GPU support";
   const int64_t gpus = visible_gpus();
   if (gpus == 0) return "this machine shows no NVIDIA GPU (is its driver installed, and CUDA_VISIBLE_DEVICES right?)";
-  if (gpus < ranks) return fmt::format("{} ranks a machine need a GPU each, and this machine has {}", ranks, gpus);
+  if (gpus < ranks) return fmt::format("{} ranks per machine need a GPU each, but this machine has {}", ranks, gpus);
   return "";
 }
 

@@ -4,17 +4,17 @@
 
 namespace trainer {
 
-/// Where the library for GPUs is, when this build has one: beside the program.
+/// The path of the GPU library, next to the program; it exists if this build supports GPUs.
 std::string gpu_library_path();
 
-/// Why training on `ranks` GPUs of this machine is not possible, as far as can be told without loading that library:
-/// "this build has no GPU support". Completes "…, and <reason>"; "" when nothing speaks against it.
+/// Why training on `ranks` GPUs of this machine is not possible, as far as is known without loading that library:
+/// "this build has no GPU support". Completes "…, and <reason>"; "" when it seems possible.
 std::string why_no_gpus(int64_t ranks);
 
-/// How many GPUs the driver shows.
+/// The number of GPUs that the driver shows.
 int64_t installed_gpus();
 
-/// How many of them CUDA may use: those of CUDA_VISIBLE_DEVICES, where that is set.
+/// The number of them that CUDA may use: those in CUDA_VISIBLE_DEVICES, if it is set.
 int64_t visible_gpus();
 
 }  // namespace trainer

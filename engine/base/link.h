@@ -1,4 +1,4 @@
-// A rank's line to the supervisor that started it.
+// A rank's connection to the supervisor that started it.
 #pragma once
 
 #include <chrono>
@@ -17,16 +17,16 @@
 
 namespace trainer {
 
-/// One end of a socket pair made by the supervisor: a key-value store shared by all ranks of the run, and reports about
-/// this rank. Every member may be called from any thread, also while another thread waits for a key.
-/// Errors: PeerError when the supervisor is gone or a wait ran out of time.
+/// One end of a socket pair created by the supervisor: gives access to the key-value store shared by all ranks of the
+/// run, and reports this rank's progress. All members are thread-safe, even while another thread waits for a key.
+/// Errors: PeerError when the supervisor is gone or a wait timed out.
 /// The link is private to the two processes: nothing listens, so no stranger can connect and nothing is left behind.
 class Link {
  public:
   using Milliseconds = std::chrono::milliseconds;
   static constexpr Milliseconds kNoTimeout{0};  ///< wait as long as it takes
 
-  /// The link named by TRAINER_LINK_FD; null when this process was not started by our supervisor.
+  /// The link in TRAINER_LINK_FD; null when this process was not started by our supervisor.
   static std::unique_ptr<Link> from_environment();
 
   /// Takes ownership of a connected stream socket.
@@ -52,16 +52,16 @@ class Link {
   bool erase(const std::string& key);
   int64_t num_keys();
   /// Sets `desired` when the value is `expected`, or when the key is absent and `expected` is empty.
-  /// Returns the value afterwards; `expected` when the key is absent and stays so.
+  /// Returns the value afterward; `expected` when the key is absent and remains so.
   std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired);
 
-  // Reports: sent, never answered. They cost one small write.
-  /// Where this rank stands; `phase` is one word for messages ("forward", "saving").
+  // Reports have no reply; each costs one small write.
+  /// Reports this rank's step; `phase` is one word for messages ("forward", "saving").
   void report_step(int64_t step, std::string_view phase);
-  /// Why this rank is about to exit with `exit_code`. The supervisor prints it, so the rank doesn't.
-  /// `step` is -1 before the first one. Never throws: there may be nobody left to tell.
+  /// Reports why this rank is about to exit with `exit_code`. The supervisor prints it, so the rank doesn't.
+  /// `step` is -1 before the first one. Never throws: the supervisor may be gone.
   void report_failure(int exit_code, int64_t step, std::string_view message) noexcept;
-  /// The run is complete: exit code 0 without this counts as a failure.
+  /// Reports that the run is complete: exit code 0 without this counts as a failure.
   void report_done();
 
  private:
@@ -71,11 +71,11 @@ class Link {
   void close_with(const std::string& reason);
 
   int fd_;
-  std::mutex send_mutex_;  // a frame is written whole
+  std::mutex send_mutex_;  // frames must not interleave
   std::mutex mutex_;       // guards what follows
   std::condition_variable arrived_;
   uint32_t next_id_ = 1;
-  std::map<uint32_t, std::optional<LinkMessage>> replies_;  // by request; empty until the reply is there
+  std::map<uint32_t, std::optional<LinkMessage>> replies_;  // by request; empty until the reply arrives
   std::string broken_;                                      // why the link no longer works; "" while it does
   std::thread receiver_;
 };

@@ -49,7 +49,7 @@ LinkMessage decode_body(std::string_view body) {
   message.code = fields.take<int32_t>();
   message.number = fields.take<int64_t>();
   auto count = fields.take<uint32_t>();
-  // No reserve(count): a string costs at least its length field, so a lying count ends at the end of the body.
+  // No reserve(count): each string takes at least its length field, so a false count fails at the end of the body.
   for (uint32_t i = 0; i < count; ++i) {
     auto size = fields.take<uint32_t>();
     message.strings.emplace_back(fields.take_bytes(size));

@@ -31,7 +31,7 @@ const char* color_of(spdlog::level::level_enum level) {
   }
 }
 
-/// Standard error. spdlog's own sinks wait for a terminal that takes nothing: [Note Lost screens].
+/// Standard error. spdlog's own sinks block on a terminal that accepts nothing: Note [Lost screens].
 class Screen : public spdlog::sinks::base_sink<std::mutex> {
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
@@ -74,7 +74,7 @@ spdlog::level::level_enum level_of(Level level) {
 void open(Level least, const std::string& prefix, const std::string& file) {
   auto screen = std::make_shared<Screen>();
   screen->set_level(level_of(least));
-  const char* over_progress_bar = isatty(STDERR_FILENO) ? "\r\x1b[K" : "";  // it stands in the last line, unfinished
+  const char* over_progress_bar = isatty(STDERR_FILENO) ? "\r\x1b[K" : "";  // overwrites an unfinished progress bar
   screen->set_pattern(over_progress_bar + (prefix.empty() ? "%^%v%$" : fmt::format("%^[{}] %v%$", prefix)));
   std::vector<spdlog::sink_ptr> sinks{screen};
   if (!file.empty()) {

@@ -1,4 +1,4 @@
-// Logging. spdlog stays behind this header: torch bundles another fmt that breaks it when both are included.
+// Logging. This header hides spdlog: torch bundles another fmt that breaks spdlog when both are included.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace trainer::log {
 enum class Level { kDebug, kInfo, kWarning, kError };
 
 /// Lines of `least` and above go to standard error; all lines go to `file` too when it is not empty.
-/// `prefix` names the speaker, e.g. "rank 1"; empty for the launcher.
+/// `prefix` names the source, e.g. "rank 1"; empty for the launcher.
 void open(Level least, const std::string& prefix, const std::string& file = "");
 
 void write(Level level, std::string_view message);

@@ -21,7 +21,8 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
     throw InputError("cannot read {}: {}", path.string(), std::strerror(errno));
   }
   if (!S_ISREG(about.st_mode)) {
-    throw InputError("cannot read {}: it is {}", path.string(), S_ISDIR(about.st_mode) ? "a folder" : "no file");
+    throw InputError("cannot read {}: it is {}", path.string(),
+                     S_ISDIR(about.st_mode) ? "a folder" : "not a regular file");
   }
   size_ = static_cast<size_t>(about.st_size);
   if (size_ == 0) return;

@@ -1,4 +1,4 @@
-// A file as memory.
+// Memory-mapped files.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +7,10 @@
 
 namespace trainer {
 
-/// The bytes of a regular file; the machine reads them when they are used. The file must not shrink meanwhile.
+/// The bytes of a regular file, read on access. The file must not shrink meanwhile.
 class MappedFile {
  public:
-  /// Errors: InputError when it is missing, unreadable or no regular file; MachineError when it can't be mapped.
+  /// Errors: InputError when it is missing, unreadable or not a regular file; MachineError when it can't be mapped.
   explicit MappedFile(const std::filesystem::path& path);
   ~MappedFile();
   MappedFile(MappedFile&& other) noexcept;

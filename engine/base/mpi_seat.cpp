@@ -19,7 +19,7 @@ void wait_for(const std::filesystem::path& seat) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (!std::filesystem::exists(seat)) {
     if (std::chrono::steady_clock::now() > deadline)
-      throw MachineError("mpirun kept no seat for this rank within {} s ({})", kPatience.count(), seat.string());
+      throw MachineError("mpirun provided no slot for this rank within {} s ({})", kPatience.count(), seat.string());
     usleep(2000);
   }
 }

@@ -10,12 +10,12 @@
 
 namespace trainer {
 
-/// Neither side ever waits, and the reader never sees half of one value and half of another (a sequence lock). One
-/// writer at a time. Zeroed memory holds a T of zeroes.
+/// Neither side ever blocks, and the reader never sees a mix of two values (a sequence lock). One writer at a time.
+/// Zeroed memory holds a T of zeroes.
 template <class T>
 class Published {
   static_assert(std::is_trivially_copyable_v<T>);
-  static_assert(std::atomic<uint64_t>::is_always_lock_free);  // else it would not work between processes
+  static_assert(std::atomic<uint64_t>::is_always_lock_free);  // required between processes
 
  public:
   void store(const T& value) {

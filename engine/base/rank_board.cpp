@@ -52,7 +52,7 @@ std::shared_ptr<RankBoard> RankBoard::from_environment() {
   const FileDescriptor file(number);
   unsetenv(kBoardVariable);  // the number means nothing to a program this rank may start
   constexpr size_t kSize = sizeof(BoardMemory);
-  // Mapped from its beginning: a board needn't start at a page's.
+  // Mapped from the beginning of the file: a board isn't page-aligned.
   const size_t size = kSize * (static_cast<size_t>(local_rank) + 1);
   void* const at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (at == MAP_FAILED)
@@ -65,7 +65,7 @@ std::shared_ptr<RankBoard> RankBoard::from_environment() {
 RankBoard::RankBoard(std::shared_ptr<BoardMemory> memory) : memory_(std::move(memory)) {
   memory_->wait.store({});
   memory_->place.store({});
-  memory_->beats.store(1, std::memory_order_release);  // what is above is there to be read
+  memory_->beats.store(1, std::memory_order_release);  // publishes the values above
   const AllSignalsBlocked inherited_by_the_thread;
   heart_ = std::thread([this] { beat(); });
 }

@@ -1,5 +1,5 @@
-// What each rank shows of itself: a piece of memory that the supervisor reads whenever it likes. Writing costs no
-// system call, so every collective is shown. See [Note Watching ranks] in engine/launch/watchdog.h.
+// Each rank publishes its state in memory that the supervisor reads at any time. Writing costs no system call, so every
+// collective is recorded. See Note [Watching ranks] in engine/launch/watchdog.h.
 #pragma once
 
 #include <algorithm>
@@ -17,18 +17,18 @@
 
 namespace trainer {
 
-/// The environment variable with the number of the file that holds the boards of a machine's ranks, one behind the
-/// other in the order of LOCAL_RANK.
+/// Environment variable: the file descriptor of the boards of a machine's ranks, which are stored back to back in the
+/// order of LOCAL_RANK.
 inline constexpr const char* kBoardVariable = "TRAINER_BOARD_FD";
 
 enum class CollectiveKind : uint8_t { kMeeting, kAllGather, kSum, kMax, kBarrier, kSharedMemory, kTransfer };
 
-// The phases of an update proper. What stands between two of them takes as long as a disk, a terminal or a data set
-// wants; an update takes as long as the one before, so that a launcher can tell that a rank has hung in it.
+// The phases of an update. The time between two updates depends on disks, terminals and data sets; an update takes
+// about as long as the one before, so the launcher can detect that a rank hangs in it.
 inline constexpr const char* kForwardAndBackward = "forward and backward";
 inline constexpr const char* kOptimizerStep = "optimizer step";
 
-/// Text of at most N bytes within a value that is copied as bytes; more is cut.
+/// Trivially copyable text of at most N bytes; longer text is truncated.
 template <size_t N>
 struct ShortText {
   char bytes[N] = {};
@@ -41,16 +41,16 @@ struct ShortText {
 /// One call of a collective.
 struct Collective {
   uint64_t number = 0;     // within its group, counted from 1
-  uint64_t signature = 0;  // of this call and all before it in the group: two ranks that differ in one differ for good
+  uint64_t signature = 0;  // of this call and all before it in the group: once two ranks differ, they always differ
   int64_t elements = 0;
   CollectiveKind kind{};
   ShortText<15> dtype;
   ShortText<80> what;  // the unit it is for; may be ""
 };
 
-/// The ranks that call collectives together. Two that send to each other are a group for each direction.
+/// The ranks that call collectives together. Two ranks that send to each other form one group per direction.
 struct CollectiveGroup {
-  static constexpr int kMostRanks = 1024;  // of a run; ranks beyond are not shown as members
+  static constexpr int kMostRanks = 1024;  // of a run; higher ranks aren't recorded as members
 
   ShortText<96> name;  // completes "an all-gather": "among all ranks"
   std::array<uint64_t, kMostRanks / 64> members{};
@@ -73,7 +73,7 @@ struct BoardMemory {
   };
   struct Wait {
     int64_t group = 0;
-    uint64_t number = 0;  // 0: it does not wait
+    uint64_t number = 0;  // 0: it doesn't wait
   };
   struct Group {
     Published<CollectiveGroup> group;
@@ -81,7 +81,7 @@ struct BoardMemory {
     std::array<Published<Collective>, kRecent> recent;
   };
 
-  std::atomic<uint64_t> beats{0};  // grows as long as the process runs at all
+  std::atomic<uint64_t> beats{0};  // grows while the process runs
   Published<Place> place;
   Published<Wait> wait;
   std::atomic<bool> hides_waits{false};
@@ -92,7 +92,7 @@ struct BoardMemory {
 /// A rank's own board. Every member may be called from any thread.
 class RankBoard {
  public:
-  /// The one named by TRAINER_BOARD_FD; one that nobody reads when this process was not started by our supervisor.
+  /// The board in TRAINER_BOARD_FD; a private one when this process was not started by our supervisor.
   static std::shared_ptr<RankBoard> from_environment();
 
   explicit RankBoard(std::shared_ptr<BoardMemory> memory);
@@ -103,15 +103,17 @@ class RankBoard {
   void set_place(int64_t step, std::string_view phase);
   int64_t step() const { return step_.load(std::memory_order_relaxed); }
 
-  /// A number for begin(); -1, which they take too, when there is no room for one more: then waits are hidden.
+  /// Returns the group's number for begin(). When there is no room for another group, returns -1, which begin(), wait()
+  /// and end() accept too; waits are then hidden.
   int add_group(std::string_view name, const std::vector<int>& members);
 
-  /// A call of a collective begins; its number. The same on every member, `what` too (except in transfers).
+  /// Begins a call of a collective and returns its number. Arguments must be equal on all members (`what` may differ in
+  /// transfers).
   uint64_t begin(int group, CollectiveKind kind, int64_t elements, std::string_view dtype, std::string_view what);
-  /// The rank can do nothing else until this one has returned.
+  /// The rank blocks from now on until this call returns.
   void wait(int group, uint64_t number);
   void end(int group, uint64_t number);
-  /// From now on not every wait for others is shown: a rank that seems to compute may wait.
+  /// From now on some waits aren't shown: a rank that seems to compute may wait for others.
   void hide_waits() { memory_->hides_waits.store(true, std::memory_order_relaxed); }
 
  private:

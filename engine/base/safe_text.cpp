@@ -28,7 +28,7 @@ std::string in_small(std::string_view text) {
   return out;
 }
 
-/// A kind of token: how it begins, and how many letters, digits, _, - or . follow at least.
+/// A kind of token: its prefix, and the minimum number of letters, digits, _, - or . after it.
 struct Shape {
   std::string_view prefix;
   size_t least;
@@ -47,7 +47,7 @@ constexpr Shape kShapes[] = {
     {"glpat-", 20},
     {"gldt-", 20},
     {"glrt-", 20},
-    // Slack, and the address of its hooks
+    // Slack, and the URLs of its webhooks
     {"xoxa-", 20},
     {"xoxb-", 20},
     {"xoxp-", 20},
@@ -72,7 +72,7 @@ constexpr Shape kShapes[] = {
     {"gsk_", 30},
     {"r8_", 30},
     {"SG.", 40},
-    // registries of packages and images; JSON web tokens
+    // package and image registries; JSON web tokens
     {"pypi-", 40},
     {"npm_", 36},
     {"dckr_pat_", 20},
@@ -84,7 +84,7 @@ size_t tail_length(std::string_view text, std::string_view more = "-.") {
   return static_cast<size_t>(std::find_if_not(text.begin(), text.end(), in_tail) - text.begin());
 }
 
-/// The length of the token that `text` begins with; 0 when it begins with none.
+/// The length of the token at the start of `text`; 0 for none.
 size_t token_length(std::string_view text) {
   for (const Shape& shape : kShapes) {
     if (!text.starts_with(shape.prefix)) continue;
@@ -94,7 +94,7 @@ size_t token_length(std::string_view text) {
   return 0;
 }
 
-/// What `text` begins with of "Bearer …" or "Basic …", as an HTTP header has it.
+/// The length of "Bearer …" or "Basic …", as in an HTTP header, at the start of `text`; 0 for none.
 size_t authorization_length(std::string_view text) {
   constexpr size_t kShortest = 16;
   for (const std::string_view scheme : {"bearer ", "basic "}) {
@@ -108,7 +108,7 @@ size_t authorization_length(std::string_view text) {
   return 0;
 }
 
-/// The length of a private key in PEM form, or of what there is of it.
+/// The length of a private key in PEM form, possibly truncated, at the start of `text`; 0 for none.
 size_t private_key_length(std::string_view text) {
   constexpr std::string_view kBegin = "-----BEGIN ", kEnd = "-----END ", kDashes = "-----";
   if (!text.starts_with(kBegin)) return 0;
@@ -120,17 +120,17 @@ size_t private_key_length(std::string_view text) {
   return end == std::string_view::npos ? text.size() : end + kDashes.size();
 }
 
-/// How much of `text`, which follows "://" (or ":/", as a path has it), is "user:password" or a token before an @; 0
-/// for none.
+/// The length of "user:password" or a token before an @, in `text` that follows "://" (or ":/", as in a path); 0 for
+/// none.
 size_t userinfo_length(std::string_view text) {
-  constexpr size_t kLongestName = 20;  // a name alone is no secret, as in ssh://git@example.com
+  constexpr size_t kLongestName = 20;  // a user name alone isn't a secret, as in ssh://git@example.com
   const size_t end = std::min(text.find_first_of("/ \t\n\"'<>"), text.size());
   const size_t at = text.substr(0, end).rfind('@');
   if (at == std::string_view::npos) return 0;
   return at > kLongestName || text.substr(0, at).find(':') != std::string_view::npos ? at : 0;
 }
 
-/// Whether what is called `name` is a secret: the variable of an environment, or a key in a text.
+/// Whether `name`, of an environment variable, indicates a secret.
 bool names_a_secret(std::string_view name) {
   const std::string word = in_small(name);
   const auto says = [&](std::string_view part) { return word.find(part) != std::string::npos; };
@@ -140,8 +140,8 @@ bool names_a_secret(std::string_view name) {
          (says("token") && !says("tokeniz"));
 }
 
-/// The same for a key in lines of text, where "token" and "key" are common words: only as the end of a longer name, and
-/// eos_token is none.
+/// The same for a key in text, where "token" and "key" are common words: they count only at the end of a longer name;
+/// eos_token does not.
 bool keys_a_secret(std::string_view name) {
   const std::string word = in_small(name);
   for (const char* end : {"api_key", "api-key", "apikey", "access_key", "secret_key", "private_key", "access_token",
@@ -152,8 +152,8 @@ bool keys_a_secret(std::string_view name) {
   return variable && (word.ends_with("_token") || word.ends_with("_key") || word.ends_with("_secret"));
 }
 
-/// Where the value begins and how long it is in "NAME=value", "name: value" or "\"name\": \"value\"" at the start of
-/// `text`, when NAME says that it is secret.
+/// The offset and length of the value in "NAME=value", "name: value" or "\"name\": \"value\"" at the start of `text`,
+/// when the name indicates a secret.
 std::pair<size_t, size_t> named_value(std::string_view text) {
   constexpr size_t kLongestName = 64, kShortest = 6;
   const size_t name = tail_length(text.substr(0, kLongestName), "-");
@@ -173,13 +173,13 @@ std::pair<size_t, size_t> named_value(std::string_view text) {
   return length < kShortest || rest.starts_with(kHidden) ? std::pair<size_t, size_t>{0, 0} : std::pair{at, length};
 }
 
-/// A value that is hidden wherever it stands. Short ones only as a word of their own, and none that may be one of ours.
+/// A value to hide wherever it occurs; a short one only as a separate word.
 struct SecretValue {
   std::string text;
   bool anywhere = true;
 };
 
-/// The values of the environment variables whose names say that they are secret.
+/// The values of the environment variables whose names indicate secrets, except for short common words and numbers.
 std::vector<SecretValue> secret_values() {
   constexpr size_t kShortest = 8, kLong = 12;
   std::vector<SecretValue> values;
@@ -204,7 +204,7 @@ void hide_all(std::string& text, const SecretValue& value) {
   }
 }
 
-/// The length of the secret that `text` begins with, which follows `before`; 0 for none.
+/// The length of the secret at the start of `text`, which follows `before`; 0 for none.
 size_t secret_length(std::string_view text, char before) {
   if (is_word(before)) return 0;
   for (const auto length : {token_length, authorization_length, private_key_length})
@@ -212,8 +212,8 @@ size_t secret_length(std::string_view text, char before) {
   return 0;
 }
 
-/// The length of the UTF-8 sequence at the start of `text` that a terminal obeys or doesn't show: U+0080 to U+009F,
-/// U+200B to U+200F, U+202A to U+202E, U+2060 to U+2069, U+FEFF. 0 when there is another one.
+/// The length of the control or invisible character at the start of `text`: U+0080 to U+009F, U+200B to U+200F, U+202A
+/// to U+202E, U+2060 to U+2069, U+FEFF. 0 for any other character.
 size_t hidden_character(std::string_view text) {
   const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   if (byte(0) == 0xC2 && byte(1) >= 0x80 && byte(1) <= 0x9F) return 2;
@@ -233,7 +233,7 @@ unsigned code_point(std::string_view text) {
 
 std::string without_secrets(std::string_view text) {
   std::string out;
-  bool address = false;  // behind the ":/" or "://" of one
+  bool address = false;  // after the ":/" or "://" of a URL
   for (size_t at = 0; at < text.size();) {
     const char before = at > 0 ? text[at - 1] : ' ';
     address = before == '/' && (address || (at > 1 && text[at - 2] == ':'));

@@ -1,4 +1,4 @@
-// What may be shown on a screen or kept in a log: no secret, and nothing that moves a terminal's cursor.
+// Makes text safe to print or log: hides secrets, and escapes control characters.
 #pragma once
 
 #include <string>
@@ -6,14 +6,14 @@
 
 namespace trainer {
 
-/// `text` with what looks like a secret replaced by "<secret>": tokens by their shape (hf_…, ghp_…, sk-…, "Bearer …",
-/// private keys), what stands before the @ of an address, what follows "…_API_KEY=", "password: " and the like, and the
-/// values of environment variables called *TOKEN*, *SECRET*, *PASSWORD* or *KEY*, unless they are short and may be
-/// words of ours.
+/// `text` with everything that looks like a secret replaced by "<secret>": tokens by their shape (hf_…, ghp_…, sk-…,
+/// "Bearer …", private keys), the user info before the @ of a URL, the value after "…_API_KEY=", "password: " and
+/// similar keys, and the values of environment variables called *TOKEN*, *SECRET*, *PASSWORD* or *KEY*, unless they are
+/// short and may be common words.
 std::string without_secrets(std::string_view text);
 
-/// without_secrets(), with control characters and marks of the writing direction made visible, as \x1b or \u202e. Lines
-/// and tabs stay.
+/// without_secrets(), with control characters and directional marks escaped, as \x1b or \u202e. Keeps line feeds and
+/// tabs.
 std::string safe_text(std::string_view text);
 
 }  // namespace trainer

@@ -22,10 +22,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kPatience{5};
 constexpr int kBetweenTries = 10;  // milliseconds
-// So much fits once poll() reports room: a pipe has a free page then, a pseudo-terminal a free buffer of 256 bytes.
+// This much fits once poll() reports room: a pipe then has a free page, a pseudo-terminal a free buffer of 256 bytes.
 constexpr size_t kPieceOfPipe = PIPE_BUF, kPieceOfTerminal = 256;
 
-int why_lost = 0;  // what was written to standard output: errno
+int why_lost = 0;  // errno of the failed write to standard output
 
 bool waits_for_room(int fd, Clock::time_point end) {
   pollfd event{fd, POLLOUT, 0};
@@ -33,7 +33,7 @@ bool waits_for_room(int fd, Clock::time_point end) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
     const int ready = poll(&event, 1, static_cast<int>(std::max<int64_t>(left, 0)));
     if (ready >= 0 || errno != EINTR)
-      return ready > 0;  // errors of the descriptor count as ready: the write tells them
+      return ready > 0;  // errors of the descriptor count as ready: the write reports them
   }
 }
 
@@ -41,7 +41,7 @@ bool waits_for_room(int fd, Clock::time_point end) {
 
 void write(int fd, std::string_view text) noexcept {
   if (fd < 0) return;                      // poll() would wait for it
-  static std::atomic<bool> stands{false};  // the screen took nothing for as long as we wait
+  static std::atomic<bool> stands{false};  // the screen accepted nothing for kPatience
   const size_t piece = isatty(fd) == 1 ? kPieceOfTerminal : kPieceOfPipe;
   const Clock::time_point end = stands ? Clock::now() : Clock::now() + kPatience;
   while (!text.empty()) {
@@ -68,7 +68,7 @@ void outlive() {
 
 void open_missing() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    // The lowest free number is taken. The wrong direction makes reads and writes fail as they would on a closed one.
+    // open() returns the lowest free number. The wrong direction makes reads and writes fail as on a closed descriptor.
     if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
   }
 }

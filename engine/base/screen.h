@@ -1,4 +1,4 @@
-// Writing to people: to a terminal, or to the pipe or the file in its place.
+// Output for users: to a terminal, or to the pipe or file in its place.
 #pragma once
 
 #include <unistd.h>
@@ -11,13 +11,13 @@
 namespace trainer::screen {
 
 // Note [Lost screens]
-// A run outlives what it writes to: a terminal that was closed, a `tee` that Ctrl-C ended, a full disk, a terminal that
-// somebody holds with Ctrl-S. `trainer launch`, its ranks and trainer-prepare call outlive(), and write here only. What
-// a screen doesn't take is dropped; logs/rank-N.log and metrics.jsonl have it. A command whose purpose is its output
-// (`trainer explain | head`) ends as other tools do: by SIGPIPE, or through finish_output().
+// A run survives the loss of its output: a closed terminal, a `tee` that Ctrl-C ended, a full disk, a terminal paused
+// with Ctrl-S. `trainer launch`, its ranks and trainer-prepare call outlive(), and print only through this header.
+// Output that a screen doesn't accept is dropped; logs/rank-N.log and metrics.jsonl have it. A command whose purpose is
+// its output (`trainer explain | head`) ends as other tools do: by SIGPIPE, or through finish_output().
 
-/// Writes `text`, as far as `fd` takes it. Never throws. Waits at most five seconds for a screen that takes nothing,
-/// and from then on not at all until it takes something again. Needs outlive() where the reader may go.
+/// Writes `text`, as far as `fd` accepts it. Never throws. Waits at most five seconds for a screen that accepts
+/// nothing, and then no longer until it accepts output again. Requires outlive() if the reader may close its end.
 void write(int fd, std::string_view text) noexcept;
 
 /// Writes a formatted text to standard error.
@@ -32,19 +32,20 @@ void print(fmt::format_string<Args...> format, Args&&... args) {
   write(STDOUT_FILENO, fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// From now on neither a reader that goes (SIGPIPE) nor a terminal that a job in the background writes to (SIGTTOU)
-/// ends or stops this process, nor the programs that it becomes.
+/// From now on, neither a reader that closes its end (SIGPIPE) nor terminal output from the background (SIGTTOU) ends
+/// or stops this process or the programs that it executes.
 void outlive();
 
-/// Opens the standard descriptors that are closed (`>&-`), so that no other file gets their numbers and what is written
-/// to people. Writing to them stays an error. To be called first in main().
+/// Opens the standard descriptors that are closed (`>&-`), so that no other file gets their numbers and receives output
+/// for users. Writing to them is still an error. Must be called first in main().
 void open_missing();
 
-/// Whether `failure` is that of fmt::print() to standard output, which is then finish_output()'s to tell.
+/// Whether `failure` is that of fmt::print() to standard output; finish_output() then reports it.
 bool is_lost_output(const std::exception& failure);
 
-/// Last in main(): writes out what stdio holds and returns `code`. Where that, or an earlier write to standard output,
-/// fails, it prints why and returns kMachineFailure instead of 0; when the reader has gone, SIGPIPE ends the program.
+/// Must be called last in main(): flushes stdio and returns `code`. If that or an earlier write to standard output has
+/// failed, prints why and returns kMachineFailure instead of 0; if the reader has closed its end, SIGPIPE ends the
+/// program.
 int finish_output(int code);
 
 }  // namespace trainer::screen

@@ -4,8 +4,8 @@
 
 namespace trainer {
 
-/// While it lives, this thread takes no signals, nor do those that it starts, for good: a rank's signals belong to its
-/// main thread.
+/// During its lifetime, this thread blocks all signals; threads that it starts block them forever. A rank's signals
+/// belong to its main thread.
 class AllSignalsBlocked {
  public:
   AllSignalsBlocked() {

@@ -1,4 +1,4 @@
-// A folder that is gone when its owner is.
+// A folder that is removed when its owner is destroyed.
 #pragma once
 
 #include <cerrno>

@@ -6,7 +6,7 @@
 namespace trainer {
 namespace {
 
-/// The length of the sequence at the front of `text`; 0 when it is none.
+/// The length of the UTF-8 sequence at the start of `text`; 0 when it is invalid.
 size_t sequence_length(std::string_view text) {
   auto byte = [&](size_t i) -> uint32_t { return i < text.size() ? static_cast<uint8_t>(text[i]) : 0; };
   auto follows = [&](size_t i) { return (byte(i) & 0xC0) == 0x80; };
@@ -32,7 +32,7 @@ size_t find_invalid_utf8(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     uint64_t word = kHighBits;
     if (text.size() - i >= sizeof word) std::memcpy(&word, text.data() + i, sizeof word);
-    if ((word & kHighBits) == 0) {  // eight characters of ASCII
+    if ((word & kHighBits) == 0) {  // eight ASCII characters
       i += sizeof word;
       continue;
     }

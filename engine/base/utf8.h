@@ -1,4 +1,4 @@
-// Is a text UTF-8?
+// UTF-8 validation.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace trainer {
 
-/// Where the first byte sequence that is no UTF-8 begins (overlong forms, surrogates and values beyond U+10FFFF
-/// included); npos when there is none.
+/// The offset of the first invalid UTF-8 byte sequence (including overlong forms, surrogates and values beyond
+/// U+10FFFF); npos when there is none.
 size_t find_invalid_utf8(std::string_view text);
 
 inline bool is_utf8(std::string_view text) {

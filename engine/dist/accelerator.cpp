@@ -16,11 +16,11 @@ using Entry = const Accelerator*();
 const Accelerator* load_library() {
   const std::string path = gpu_library_path();
   if (!std::filesystem::exists(path)) return nullptr;
-  // Global: libraries that it brings look for each other's symbols.
+  // Global: its dependencies resolve each other's symbols.
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   auto* const entry = library != nullptr ? reinterpret_cast<Entry*>(dlsym(library, "trainer_accelerator")) : nullptr;
   if (entry == nullptr)
-    throw MachineError("{} cannot be loaded: {}\n  `tools/setup.sh --cuda` brings the libraries it needs.", path,
+    throw MachineError("{} cannot be loaded: {}\n  `tools/setup.sh --cuda` installs the libraries it needs.", path,
                        dlerror());
   return entry();
 }
@@ -36,17 +36,17 @@ c10::Device take_device(int local_rank, int local_ranks, bool shared) {
   const Accelerator* const accelerator = find_accelerator();
   if (accelerator == nullptr)
     throw MachineError(
-        "{} is not there: this build has no GPU support.\n  Build with -DTRAINER_CUDA=ON, or train with "
+        "{} is missing: this build has no GPU support.\n  Build with -DTRAINER_CUDA=ON, or train with "
         "use_cpu: true.",
         gpu_library_path());
   const int count = accelerator->count();
   if (count == 0)
-    throw MachineError("this machine has no GPU that can be used: {}.\n  use_cpu: true trains on the CPU.",
+    throw MachineError("this machine has no usable GPU: {}.\n  use_cpu: true trains on the CPU.",
                        accelerator->why_none());
   if (count < local_ranks && !shared)
     throw MachineError(
-        "{} ranks of this machine need a GPU each, and it has {}.\n  Lower num_processes; or say training.ddp_backend: "
-        "gloo, with which ranks may share one.",
+        "{} ranks of this machine need a GPU each, but it has {}.\n  Lower num_processes, or set training.ddp_backend: "
+        "gloo, which lets ranks share a GPU.",
         local_ranks, count);
   const int index = local_rank % count;
   accelerator->use(index);

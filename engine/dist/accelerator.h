@@ -1,4 +1,4 @@
-// Devices that are not the CPU, behind a library of their own that is loaded only when a run asks for them.
+// Accelerators: devices other than the CPU, provided by a library that is loaded only when a run asks for them.
 #pragma once
 
 #include <chrono>
@@ -20,35 +20,35 @@ struct DeviceFacts {
   int64_t free_bytes = 0, total_bytes = 0;
 };
 
-/// What such a library offers. libtrainer_cuda.so (engine/dist/cuda) is the one for NVIDIA's GPUs; docs/gpu.md tells
-/// what one for other devices must do. Errors: std::exception, with its maker's words.
+/// The interface of such a library. libtrainer_cuda.so (engine/dist/cuda) implements it for NVIDIA's GPUs; docs/gpu.md
+/// describes how to implement it for other devices. Errors: std::exception, with the vendor's message.
 class Accelerator {
  public:
   virtual ~Accelerator() = default;
   virtual c10::DeviceType type() const = 0;
-  /// How many devices this process may use, and, when there is none, why.
+  /// The number of devices this process may use, and why there is none.
   virtual int count() const = 0;
   virtual std::string why_none() const = 0;
   virtual DeviceFacts facts(int index) const = 0;
-  /// From now on this thread works on that one.
+  /// Makes it the calling thread's current device.
   virtual void use(int index) const = 0;
-  /// The most bytes that its tensors have held since the last forget_peak().
+  /// The peak number of bytes in its tensors since the last forget_peak().
   virtual int64_t peak_bytes(int index) const = 0;
   virtual void forget_peak(int index) const = 0;
-  /// Collective. c10d's collectives among devices, this rank's being `index`. Ranks meet through `store`.
+  /// Collective. c10d's collectives among devices; `index` is this rank's device. Ranks rendezvous through `store`.
   virtual c10::intrusive_ptr<c10d::Backend> collectives(const c10::intrusive_ptr<c10d::Store>& store, int rank,
                                                         int size, int index, std::chrono::seconds timeout) const = 0;
 };
 
-/// Null when this build has no such library, which then isn't beside the program.
+/// Null when this build has no such library next to the program.
 const Accelerator* find_accelerator();
 
-/// The device of a rank: number `local_rank`, or, where `shared`, one that it shares with others when there are fewer
-/// devices than ranks. The calling thread works on it from now on.
+/// The device of a rank: number `local_rank`; with `shared`, ranks share devices when there are fewer devices than
+/// ranks. Makes it the calling thread's current device.
 /// Errors: MachineError that names what is missing: the library, the driver, a device.
 c10::Device take_device(int local_rank, int local_ranks, bool shared);
 
-/// The most bytes that this process's tensors have held there.
+/// The peak number of bytes in this process's tensors on that device.
 int64_t peak_tensor_bytes(c10::Device device);
 
 }  // namespace trainer::dist

@@ -28,7 +28,7 @@ BackendComm::BackendComm(c10::intrusive_ptr<c10d::Backend> backend, c10d::Proces
       share_memory_(share_memory) {
   const bool only_devices = type == c10d::ProcessGroup::BackendType::NCCL;
   if (!only_devices) group_->setBackend(c10::DeviceType::CPU, type, backend_);
-  group_->setBackend(c10::DeviceType::CUDA, type, backend_);  // Gloo takes what is there by way of the CPU
+  group_->setBackend(c10::DeviceType::CUDA, type, backend_);  // Gloo copies device tensors through the CPU
 }
 
 std::unique_ptr<Pending> BackendComm::all_gather(const at::Tensor& full, const at::Tensor& shard) {

@@ -1,4 +1,4 @@
-// What every communicator over a library of collectives shares: c10d::Backend is the seam between them.
+// Shared by all communicators over a collectives library; c10d::Backend is the interface to the library.
 #pragma once
 
 #include <stdexcept>
@@ -12,7 +12,7 @@
 
 namespace trainer::dist {
 
-/// Runs a collective; a library's exceptions become ours. A lost connection is the only thing that fails in practice.
+/// Runs a collective and translates the library's exceptions into ours. In practice, only lost connections fail.
 template <class F>
 auto translated(const char* what, const F& f) {
   try {
@@ -25,7 +25,8 @@ auto translated(const char* what, const F& f) {
   }
 }
 
-/// A communicator over a backend of c10d, which differ in how they are made. docs/backends.md tells what one must do.
+/// A communicator over a c10d backend. Derived classes differ in how they create it; docs/backends.md describes the
+/// requirements.
 class BackendComm : public Comm {
  public:
   /// `share_memory`: the ranks are on one machine.
@@ -45,7 +46,7 @@ class BackendComm : public Comm {
   c10d::ProcessGroup& process_group() { return *group_; }
 
  protected:
-  /// group(), for several ranks; `mine` is this one's number among them.
+  /// group(), for several ranks; `mine` is this rank's index among them.
   virtual std::unique_ptr<Comm> make_group(const std::string& name, const std::vector<int>& ranks, int mine) = 0;
 
   c10d::Backend& backend() { return *backend_; }
@@ -57,7 +58,7 @@ class BackendComm : public Comm {
   bool share_memory_;
 };
 
-/// c10d's group behind a communicator; throws InternalError when there is none.
+/// The c10d group of a communicator. Errors: InternalError when it has none.
 c10d::ProcessGroup& process_group(Comm& comm);
 
 }  // namespace trainer::dist

@@ -14,7 +14,7 @@
 namespace trainer::dist {
 namespace {
 
-/// Sums a bucket, in another dtype if asked.
+/// Sums a bucket, if requested in another dtype.
 class SumHook : public c10d::CommHookInterface {
  public:
   SumHook(c10::intrusive_ptr<c10d::ProcessGroup> group, at::ScalarType sent_as, std::optional<CollectiveNotes> notes)
@@ -26,7 +26,7 @@ class SumHook : public c10d::CommHookInterface {
     const uint64_t number = notes_ ? notes_->begin(CollectiveKind::kSum, tensors[0], "gradients") : 0;
     auto sent = group_->allreduce(tensors)->getFuture();
     if (notes_) {
-      if (bucket.isLast()) notes_->wait(number);  // all gradients are there: nothing is left but to wait
+      if (bucket.isLast()) notes_->wait(number);  // all gradients have been computed: the rank only waits from here on
       sent->addCallback([notes = *notes_, number](c10::ivalue::Future& done) {
         if (!done.hasError()) notes.end(number);
       });
@@ -38,12 +38,12 @@ class SumHook : public c10d::CommHookInterface {
   }
 
  private:
-  /// `buffer`, with the sum in it once `sent` has brought it into `rounded`.
+  /// Copies the sum into `buffer` once `sent` has written it to `rounded`.
   static c10::intrusive_ptr<c10::ivalue::Future> put_back(c10::ivalue::Future& sent, const at::Tensor& buffer,
                                                           const at::Tensor& rounded) {
     return sent.then(
         [buffer, rounded](c10::ivalue::Future& done) {
-          done.value();  // throws what went wrong
+          done.value();  // rethrows a failure
           const at::NoGradGuard no_grad;
           buffer.copy_(rounded);
           return c10::IValue(buffer);
@@ -56,7 +56,7 @@ class SumHook : public c10d::CommHookInterface {
   std::optional<CollectiveNotes> notes_;
 };
 
-/// Sums a bucket by PowerSGD, done when it returns.
+/// Sums a bucket by PowerSGD, synchronously.
 class PowerSgdHook : public c10d::CommHookInterface {
  public:
   explicit PowerSgdHook(std::unique_ptr<PowerSgd> sums) : sums_(std::move(sums)) {}
@@ -116,7 +116,7 @@ BucketReducer::BucketReducer(std::vector<at::Tensor> parameters, Comm& comm, con
 BucketReducer::~BucketReducer() = default;
 
 void BucketReducer::reduce_next_backward(const at::Tensor& loss) {
-  Silence silence;  // it would advise users against looking for what isn't used
+  Silence silence;  // it would warn users about find_unused_parameters
   const c10::WarningUtils::WarningHandlerGuard guard(&silence);
   state_->reducer->prepare_for_backward({loss});
 }

@@ -16,17 +16,17 @@ struct GradientExchange {
   std::optional<PowerSgdOptions> power_sgd;
 };
 
-/// Sums gradients over ranks in buckets while backward still runs: c10d's Reducer, with a hook that sums (it would
-/// divide by the number of ranks) and buckets fixed in reverse order of the parameters (rebuilding them would change
-/// the order of Gloo's additions, so that a resumed run would differ in bits).
+/// Sums gradients over ranks in buckets while backward still runs: c10d's Reducer, with a hook that sums (the default
+/// divides by the number of ranks) and buckets fixed in reverse order of the parameters (rebuilding them would change
+/// the order of Gloo's additions, so a resumed run would not be bitwise equal).
 class BucketReducer {
  public:
-  /// `parameters`: leaves that need gradients, the same on every rank. Gradients become views of the buckets.
+  /// `parameters`: leaves that require gradients, the same on every rank. Gradients become views of the buckets.
   BucketReducer(std::vector<at::Tensor> parameters, Comm& comm, const GradientExchange& exchange);
   ~BucketReducer();
 
-  /// Collective, through the backward that follows from `loss`: its gradients are reduced. Without this call they only
-  /// accumulate. Parameters that no rank's `loss` depends on count with a gradient of zero.
+  /// Collective, through the next backward of `loss`: its gradients are reduced. Without this call they only
+  /// accumulate. Parameters that no rank's `loss` depends on get a zero gradient.
   void reduce_next_backward(const at::Tensor& loss);
 
  private:

@@ -31,7 +31,7 @@ class SoloComm : public Comm {
   std::unique_ptr<Comm> group(const std::string&, const std::vector<int>&) override { return solo_comm(); }
 
  private:
-  static InternalError alone() { return InternalError("a rank that is alone has nobody to send to"); }
+  static InternalError alone() { return InternalError("a single rank has no peer to send to or receive from"); }
 };
 
 }  // namespace
@@ -44,7 +44,7 @@ at::Tensor Comm::reduce_scatter(const at::Tensor& full) {
 
 void Comm::broadcast(const at::Tensor& tensor, int from) {
   if (rank() != from) tensor.zero_();
-  // Summed as integers: all others hold zeros, and no float is touched (-0.0 + 0.0 would lose its sign).
+  // Summed as integers: all others hold zeroes, and float arithmetic would change values (-0.0 + 0.0 loses its sign).
   all_reduce(tensor.view(tensor.element_size() == 8 ? at::kLong : tensor.element_size() == 4 ? at::kInt : at::kByte));
 }
 

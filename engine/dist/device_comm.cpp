@@ -13,10 +13,10 @@ at::Tensor like_on_cpu(const at::Tensor& tensor) {
   return at::empty_like(tensor, tensor.options().device(at::kCPU));
 }
 
-/// A transfer of the copy of a tensor on the CPU.
+/// A transfer of a tensor's copy on the CPU.
 class ByCopy : public Pending {
  public:
-  /// `to`: what gets the copy's values in the end; undefined when nothing does.
+  /// `to`: receives the copy's values at the end; may be undefined.
   ByCopy(at::Tensor copy, at::Tensor to) : copy_(std::move(copy)), to_(std::move(to)) {}
   void start(std::unique_ptr<Pending> transfer) { transfer_ = std::move(transfer); }
   void wait() override {
@@ -29,7 +29,7 @@ class ByCopy : public Pending {
   std::unique_ptr<Pending> transfer_;
 };
 
-/// Forwards to the communicator that c10d's own reducer is to find.
+/// Forwards to the communicator that c10d's own Reducer must use.
 class DeviceComm : public ForwardingComm {
  public:
   DeviceComm(std::unique_ptr<Comm> host, std::unique_ptr<Comm> devices, at::Device device)
@@ -70,7 +70,7 @@ class DeviceComm : public ForwardingComm {
 
   void barrier() override { (host_ ? *host_ : inner()).barrier(); }
 
-  /// Processes do not share a device's memory; a rank alone need not.
+  /// Processes don't share a device's memory; a single rank doesn't need to.
   at::Tensor shared_memory(int64_t bytes) override {
     if (size() > 1 || host_) return {};
     return at::zeros({bytes}, at::TensorOptions(at::kByte).device(device_));
@@ -83,11 +83,11 @@ class DeviceComm : public ForwardingComm {
   }
 
  private:
-  /// There is nothing between devices, so what is on one goes as a copy.
+  /// Without a transport between devices, a tensor on a device is sent as a copy on the CPU.
   bool by_way_of_cpu(const at::Tensor& tensor) const { return host_ == nullptr && !tensor.is_cpu() && size() > 1; }
   Comm& fitting(const at::Tensor& tensor) const { return host_ && tensor.is_cpu() ? *host_ : inner(); }
 
-  std::unique_ptr<Comm> host_;  // null: inner() is it
+  std::unique_ptr<Comm> host_;  // null: inner() takes its role
   at::Device device_;
 };
 

@@ -4,8 +4,8 @@
 
 namespace trainer::dist {
 
-/// While it lives, the collectives of this thread are for `what`, as reports name it: "decoder.block.3". To be said
-/// alike by all ranks of a group: it counts as part of the call. The text must outlive this.
+/// During its lifetime, labels the collectives of this thread with `what`, which reports show: "decoder.block.3". All
+/// ranks of a group must use the same label, as it counts as part of the call. The text must outlive this object.
 class Doing {
  public:
   explicit Doing(std::string_view what) : before_(now_) { now_ = what; }

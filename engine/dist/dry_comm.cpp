@@ -11,8 +11,8 @@ namespace trainer::dist {
 namespace {
 
 /// Note [Gloo's copies]
-/// Gloo gathers into a buffer of its own, of the size of the result, and copies it out at the end. It reduces in place,
-/// but its thread keeps the tensor until it takes up the next one.
+/// Gloo gathers into its own buffer, of the size of the result, and copies it out at the end. It reduces in place, but
+/// its thread holds the tensor until it starts on the next one.
 struct DryGather : Pending {
   explicit DryGather(at::Tensor copy) : copy_(std::move(copy)) {}
   void wait() override { copy_ = at::Tensor(); }
@@ -47,7 +47,7 @@ class DryComm : public Comm {
     return dry_comm(static_cast<int>(mine), static_cast<int>(ranks.size()), transport_);
   }
 
-  /// As map_shared_memory: a rank counts its share.
+  /// As in map_shared_memory, each rank counts its part.
   at::Tensor shared_memory(int64_t bytes) override {
     if (size_ > 1 && transport_ != Transport::kSharedMemory) return {};
     at::DataPtr counted = dry_allocation(bytes, bytes / size_);

@@ -13,7 +13,7 @@ namespace {
 thread_local bool t_communication = false;
 thread_local DryBytes t_now, t_peak;  // a dry run has one thread, and ranks may be threads
 
-/// What stands behind a storage instead of memory.
+/// Represents a storage's memory.
 struct Counted {
   int64_t bytes;
   bool communication;
@@ -41,7 +41,7 @@ class DryAllocator : public at::Allocator {
   void copy_data(void*, const void*, std::size_t) const override {}
 };
 
-// The shapes of operators for which libtorch has none in C++ (Python's torch has them).
+// Meta kernels of operators for which libtorch has none in C++ (Python's torch has them).
 at::Tensor index_select_shape(const at::Tensor& from, int64_t dim, const at::Tensor& index) {
   auto shape = from.sizes().vec();
   shape.at(dim) = index.numel();
@@ -96,7 +96,7 @@ at::DataPtr dry_allocation(int64_t bytes, int64_t counted) {
   if (bytes == 0) return {nullptr, device};
   auto* const context = new Counted{counted, t_communication};
   context->add(1);
-  return {context, context, &release, device};  // an address that nothing may read: libtorch refuses null
+  return {context, context, &release, device};  // an address that nothing may read; libtorch rejects null
 }
 
 CommunicationMemory::CommunicationMemory() : before_(t_communication) {

@@ -1,6 +1,6 @@
-// Memory that tensors would need. Tensors of libtorch's meta device have shapes, dtypes and storages, but no memory and
-// no values; here what they would hold is counted. So the code that trains can be run to learn what it will need, and
-// there is no second description of it to keep in step (Note [Dry run] in engine/train/memory_plan.h).
+// Counts the memory that tensors would need. Tensors on libtorch's meta device have shapes, dtypes and storages, but no
+// memory and no values. So the training code itself can be run to find out how much memory it needs, without a second
+// description of it to maintain (Note [Dry run] in engine/train/memory_plan.h).
 #pragma once
 
 #include <cstdint>
@@ -9,25 +9,25 @@
 
 namespace trainer::dist {
 
-/// Bytes of tensors without memory, now or at some moment.
+/// Bytes of meta tensors at one moment.
 struct DryBytes {
   int64_t all = 0;
   int64_t communication = 0;  // of these, allocated within a CommunicationMemory
 };
 
-/// Counts meta tensors from the first call on, each thread its own.
+/// Counts meta tensors from the first call on, separately for each thread.
 void count_dry_memory();
 
 DryBytes dry_bytes();
-/// The moment with the most bytes since the last reset.
+/// The peak since the last reset.
 DryBytes peak_dry_bytes();
 void reset_peak_dry_bytes();
 
-/// A storage for `bytes` of which only `counted` are this rank's.
+/// A storage of `bytes`, of which only `counted` count as this rank's.
 at::DataPtr dry_allocation(int64_t bytes, int64_t counted);
 
-/// While it lives, what this thread allocates is memory for communication: whole units, gradients on their way, and
-/// copies that the transport makes. Means something in a dry run only.
+/// During its lifetime, this thread's allocations count as communication memory: gathered units, gradients being
+/// reduced, and the transport's copies. Only has an effect in a dry run.
 class CommunicationMemory {
  public:
   CommunicationMemory();

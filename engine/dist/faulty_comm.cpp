@@ -32,12 +32,12 @@ struct Nothing : Pending {
 
 enum class Call { kSum, kTransfer, kBarrier };
 
-/// Strikes once, or once a step, in whichever of the communicators that share it comes first.
+/// Strikes once, or once per step, in the first communicator that reaches it, of those that share it.
 class Striker {
  public:
   Striker(const Fault& fault, std::function<int64_t()> step) : fault_(fault), step_(std::move(step)) {}
 
-  /// What strikes in this call, if anything does; being slow and being stopped are done here.
+  /// The fault that strikes in this call, if any; performs kSlow and kStop itself.
   std::optional<Fault::Kind> strike(int rank, Call call) {
     const int64_t step = step_();
     if (struck_ == fault_.times || rank != fault_.rank || step < fault_.step || step == struck_in_) return std::nullopt;
@@ -54,12 +54,12 @@ class Striker {
  private:
   const Fault fault_;
   const std::function<int64_t()> step_;
-  int64_t struck_ = 0, struck_in_ = -1;  // how often, and the step of the last time
+  int64_t struck_ = 0, struck_in_ = -1;  // how often it struck, and the step of the last strike
 };
 
 class FaultyComm : public ForwardingComm {
  public:
-  /// `rank`: this one's number in the world.
+  /// `rank`: this rank's number in the world.
   FaultyComm(std::unique_ptr<Comm> inner, std::shared_ptr<Striker> striker, int rank)
       : ForwardingComm(std::move(inner)), striker_(std::move(striker)), rank_(rank) {}
 
@@ -102,7 +102,7 @@ class FaultyComm : public ForwardingComm {
   }
 
  private:
-  /// A collective of one rank alone is no place for a fault.
+  /// Faults don't strike in a group of one rank.
   std::optional<Fault::Kind> strike(Call call) { return size() > 1 ? striker_->strike(rank_, call) : std::nullopt; }
 
   std::shared_ptr<Striker> striker_;
@@ -122,15 +122,15 @@ std::optional<Fault> fault_from_environment() {
   const std::string whole = text;
   const auto bad = [&](const std::string& why) {
     return ConfigError(
-        "TRAINER_INJECT={}: {}.\n  It is KIND:rank=R,step=S with one of skip, other, size, stop, kill, "
-        "slow (and seconds=N, times=N), nan, or kill, stop, enospc, eio, edquot with file=N, as KIND: see "
+        "TRAINER_INJECT={}: {}.\n  The format is KIND:rank=R,step=S, where KIND is skip, other, size, stop, kill, "
+        "slow (also seconds=N, times=N) or nan, or, with file=N, kill, stop, enospc, eio or edquot: see "
         "docs/fault_injection.md.",
         whole, why);
   };
   const std::string kind = whole.substr(0, whole.find(':'));
   const auto known = kKinds.find(kind);
   const auto error = kFileErrors.find(kind);
-  if (known == kKinds.end() && error == kFileErrors.end()) throw bad(fmt::format("'{}' is no fault", kind));
+  if (known == kKinds.end() && error == kFileErrors.end()) throw bad(fmt::format("'{}' is not a fault", kind));
   Fault fault{.kind = known == kKinds.end() ? Fault::Kind::kFileError : known->second};
   if (error != kFileErrors.end()) fault.error = error->second;
   std::istringstream rest(kind == whole ? "" : whole.substr(kind.size() + 1));
@@ -139,7 +139,7 @@ std::optional<Fault> fault_from_environment() {
     char* end = nullptr;
     const std::string value = name == word ? "" : word.substr(name.size() + 1);
     const double number = std::strtod(value.c_str(), &end);
-    if (value.empty() || *end != '\0') throw bad(fmt::format("'{}' is no number", word));
+    if (value.empty() || *end != '\0') throw bad(fmt::format("'{}' does not set a number", word));
     if (name == "life")
       fault.life = static_cast<int>(number);
     else if (name == "rank")
@@ -156,10 +156,10 @@ std::optional<Fault> fault_from_environment() {
       throw bad(fmt::format("'{}' is not known", name));
   }
   const bool of_files = fault.kind == Fault::Kind::kFileError;
-  if (of_files && fault.file < 1) throw bad("which operation of the save fails is not given (file=N)");
-  if (fault.times != 1 && fault.kind != Fault::Kind::kSlow) throw bad("times=N does not go with it");
+  if (of_files && fault.file < 1) throw bad("file=N, the operation of the save that fails, is missing");
+  if (fault.times != 1 && fault.kind != Fault::Kind::kSlow) throw bad("times=N does not apply to this fault");
   const bool takes_files = of_files || fault.kind == Fault::Kind::kKill || fault.kind == Fault::Kind::kStop;
-  if (fault.file > 0 && !takes_files) throw bad("file=N does not go with it");
+  if (fault.file > 0 && !takes_files) throw bad("file=N does not apply to this fault");
   return fault.life == life_of_this_rank() ? std::optional(fault) : std::nullopt;
 }
 

@@ -6,7 +6,7 @@
 
 namespace trainer::dist {
 
-/// A communicator that leaves the work to another one; what derives from it adds something to that.
+/// A communicator that forwards to another one; derived classes extend it.
 class ForwardingComm : public Comm {
  public:
   explicit ForwardingComm(std::unique_ptr<Comm> inner) : inner_(std::move(inner)) {}
@@ -34,7 +34,7 @@ class ForwardingComm : public Comm {
   std::unique_ptr<Comm> inner_;
 };
 
-/// The communicator of class T that `comm` is or leaves its work to; null when there is none.
+/// The communicator of class T that `comm` is or forwards to; null when there is none.
 template <class T>
 T* beneath(Comm& comm) {
   for (Comm* c = &comm;;) {

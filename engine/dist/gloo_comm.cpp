@@ -1,4 +1,4 @@
-// c10d hides its Gloo backend behind this; the wheel is built with it.
+// c10d declares its Gloo backend only with this macro; torch's wheel is built with it.
 #define USE_C10D_GLOO
 
 #include "engine/dist/gloo_comm.h"
@@ -17,25 +17,25 @@ namespace {
 
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
-/// Where the other ranks reach this one, and nobody from outside when all are on this machine.
+/// The address at which the other ranks reach this one; the loopback address when all are on this machine.
 std::string own_address() {
   const char* const among_machines = std::getenv(kAddressVariable);
   return among_machines != nullptr ? among_machines : "127.0.0.1";
 }
 
-/// c10d would keep a history of collectives, in a table that two groups of one process must not use at a time.
+/// Disables c10d's flight recorder: two groups of one process must not use its table at the same time.
 void keep_no_history() {
   static const int once = setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/0);
   static_cast<void>(once);
 }
 
 c10::intrusive_ptr<c10d::Backend> make_gloo(const StorePtr& store, int rank, int size, std::chrono::seconds timeout) {
-  return translated("the meeting of the ranks", [&] {
+  return translated("the rendezvous of the ranks", [&] {
     keep_no_history();
     auto options = c10d::ProcessGroupGloo::Options::create();
     options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(own_address()));
     options->timeout = timeout;
-    options->threads = 1;  // collectives run in the order they were called
+    options->threads = 1;  // collectives run in the order of their calls
     return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, options);
   });
 }

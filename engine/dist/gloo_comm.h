@@ -14,20 +14,20 @@ class Store;
 
 namespace trainer::dist {
 
-/// How long a rank waits for the others.
+/// How long a rank waits for its peers.
 constexpr std::chrono::seconds kGlooTimeout{1800};
 
-/// Ranks over c10d's Gloo: on the loopback interface only, or where kAddressVariable names an address of this machine,
-/// there, without shared memory. Ranks meet through the supervisor's link. `name`: of this communicator, another one
-/// for each. Collective. Errors: PeerError.
+/// Ranks over c10d's Gloo: on the loopback interface only, or, if kAddressVariable names an address of this machine, on
+/// that address and without shared memory. Ranks rendezvous through the supervisor's link. `name` must be unique for
+/// each communicator. Collective. Errors: PeerError.
 std::unique_ptr<Comm> gloo_comm(Link& link, int rank, int size, std::chrono::seconds timeout = kGlooTimeout,
                                 const std::string& name = "gloo");
-/// The same, where ranks meet through another store; `share_memory` false: as if they were on different machines.
+/// The same with another store; `share_memory` false: as if the ranks were on different machines.
 std::unique_ptr<Comm> gloo_comm(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                 bool share_memory = true, std::chrono::seconds timeout = kGlooTimeout);
 
-/// True when an exception's message tells that Gloo lost its connection to another rank: where c10d's own Reducer calls
-/// Gloo, during a backward pass, nobody of ours is in between to translate it.
+/// True when an exception's message shows that Gloo lost its connection to another rank. Needed when c10d's own Reducer
+/// calls Gloo during a backward pass, without our code in between to translate exceptions.
 bool tells_of_lost_rank(const std::string& message);
 
 }  // namespace trainer::dist

@@ -6,7 +6,7 @@
 
 namespace trainer::dist {
 
-/// c10d's rendezvous store, kept by the supervisor at the other end of the link: nothing listens on a port.
+/// c10d's rendezvous store, held by the supervisor at the other end of the link: nothing listens on a port.
 class LinkStore : public c10d::Store {
  public:
   LinkStore(Link& link, std::string prefix) : link_(link), prefix_(std::move(prefix)) {}

@@ -21,10 +21,10 @@ void add(int64_t bytes) {
   }
 }
 
-/// Before each block stands its size. As wide as the alignment that libtorch expects of its allocator.
+/// Each block is preceded by its size, padded to the alignment that libtorch expects of its allocator.
 constexpr size_t kHeader = c10::gAlignment;
 
-at::Allocator* g_inner = nullptr;  // libtorch's own; a deleter is a plain function and can hold nothing
+at::Allocator* g_inner = nullptr;  // libtorch's own; global, as a deleter is a plain function without state
 
 void release_block(void* block) {
   if (block == nullptr) return;

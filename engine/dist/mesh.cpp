@@ -14,8 +14,8 @@ enum : unsigned { kTensor = 1, kContext = 2, kShard = 4, kReplicate = 8, kPipeli
 
 Mesh::Mesh(Comm& world, const Degrees& degrees) : world_(world), degrees_(degrees) {
   if (degrees.product() != world.size())
-    throw InternalError("a mesh of {} ranks was made of {}", degrees.product(), world.size());
-  // The same order on every rank: making a group is a collective of its ranks.
+    throw InternalError("a mesh of {} ranks over a world of {}", degrees.product(), world.size());
+  // The same order on every rank: creating a group is a collective of its ranks.
   tensor_ = make_axis("tensor", kTensor);
   context_ = make_axis("context", kContext);
   shard_ = make_axis("shard", kShard | kContext);

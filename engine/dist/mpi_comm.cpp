@@ -28,13 +28,13 @@ using World = c10d::Backend*();
 
 World* load_mpi_library() {
   const auto path = beside_program("libtrainer_mpi.so");
-  // Global: Open MPI loads parts of its own that look for its symbols.
+  // Global: Open MPI loads plugins that resolve its symbols.
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   auto* const world = library != nullptr ? reinterpret_cast<World*>(dlsym(library, "trainer_mpi_world")) : nullptr;
   if (world == nullptr)
     throw MachineError(
-        "training.ddp_backend is mpi, but {} cannot be loaded: {}\n  It is built where Open MPI is "
-        "installed (apt-get install libopenmpi-dev openmpi-bin); gloo needs nothing.",
+        "training.ddp_backend is mpi, but {} cannot be loaded: {}\n  It is built when Open MPI is "
+        "installed (apt-get install libopenmpi-dev openmpi-bin); gloo needs no library.",
         path.string(), dlerror());
   return world;
 }
@@ -44,12 +44,12 @@ World* load_mpi_library() {
 std::unique_ptr<Comm> mpi_comm(int rank, int size) {
   static World* const world = load_mpi_library();
   take_mpi_seat(rank);
-  return translated("MPI's start", [&]() -> std::unique_ptr<Comm> {
+  return translated("MPI's initialization", [&]() -> std::unique_ptr<Comm> {
     const auto backend = c10::intrusive_ptr<c10d::Backend>::reclaim(world());
     if (backend->getRank() != rank || backend->getSize() != size)
       throw MachineError(
-          "MPI started this process as rank {} of {}, and it is rank {} of {}.\n  Is mpirun that of the Open MPI which "
-          "libtrainer_mpi.so was built with?",
+          "MPI started this process as rank {} of {}, but it is rank {} of {}.\n  Does mpirun belong to the Open MPI "
+          "that libtrainer_mpi.so was built with?",
           backend->getRank(), backend->getSize(), rank, size);
     return std::make_unique<MpiComm>(backend, ranks_share_a_machine());
   });

@@ -14,7 +14,7 @@ class NcclComm : public BackendComm {
  public:
   NcclComm(const StorePtr& store, int rank, int size, at::Device device, std::chrono::seconds timeout)
       : BackendComm(
-            translated("the meeting of the ranks' devices",
+            translated("the rendezvous of the ranks' devices",
                        [&] { return find_accelerator()->collectives(store, rank, size, device.index(), timeout); }),
             c10d::ProcessGroup::BackendType::NCCL, /*share_memory=*/false),
         stores_(store),

@@ -13,10 +13,10 @@ class Store;
 
 namespace trainer::dist {
 
-/// Ranks on devices, each on its own, over the collectives of those devices' maker (NCCL for NVIDIA's): for tensors
-/// that are there. Ranks meet through the supervisor's link. Collective. Errors: PeerError.
+/// Ranks that each have their own device, over the vendor's collectives (NCCL for NVIDIA): for tensors on those
+/// devices. Ranks rendezvous through the supervisor's link. Collective. Errors: PeerError.
 std::unique_ptr<Comm> nccl_comm(Link& link, int rank, int size, at::Device device, std::chrono::seconds timeout);
-/// The same, where ranks meet through another store.
+/// The same with another store.
 std::unique_ptr<Comm> nccl_comm(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, at::Device device,
                                 std::chrono::seconds timeout);
 

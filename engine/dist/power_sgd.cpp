@@ -14,11 +14,11 @@
 namespace trainer::dist {
 namespace {
 
-/// Takes the parts along the other rows out of each row and makes it of length 1; a row that is a combination of those
-/// before it becomes 0. Twice, as once leaves them a little askew.
+/// Gram-Schmidt: makes the rows orthonormal; a row that is a linear combination of those before it becomes 0. Two
+/// passes, as one leaves the rows slightly non-orthogonal.
 void make_orthonormal(const at::Tensor& given, double epsilon) {
-  const at::Tensor rows = given.to(at::kCPU);  // they are few
-  constexpr double kNothing = 1e-6;            // of its length left: rounding
+  const at::Tensor rows = given.to(at::kCPU);  // only a few
+  constexpr double kNothing = 1e-6;            // a remainder below this part of the length is rounding error
   const int64_t count = rows.size(0), width = rows.size(1);
   auto* const all = rows.data_ptr<float>();
   const auto dot = [width](const float* a, const float* b) {
@@ -97,7 +97,7 @@ std::vector<PowerSgd::Matrix> PowerSgd::matrices_of(size_t bucket, const at::Ten
   return matrices;
 }
 
-/// Rows that are the same on every rank.
+/// The initial Q, the same on every rank.
 at::Tensor PowerSgd::starting_q(const Matrix& matrix) {
   const auto known = q_.find(matrix.key);
   at::Tensor q;

@@ -19,7 +19,7 @@
 namespace trainer::dist {
 namespace {
 
-/// The memory as rank 0 makes it; all of it is reserved now, so that a later write cannot run out.
+/// Creates the memory on rank 0. Reserves all of it now, so that later writes can't run out of memory.
 FileDescriptor create(int64_t bytes) {
   FileDescriptor memory(memfd_create("trainer shared weights", MFD_CLOEXEC));
   if (memory.get() < 0) return memory;

@@ -18,7 +18,7 @@ thread_local std::string_view Doing::now_;
 
 namespace {
 
-/// A rank waits for one collective at a time, whose end may be seen by another thread.
+/// A rank waits for one collective at a time; another thread may observe its end.
 class WaitClock {
  public:
   void begin(int group, uint64_t number) {
@@ -27,7 +27,7 @@ class WaitClock {
   }
   void end(int group, uint64_t number) {
     const std::lock_guard lock(mutex_);
-    if (!waits_ || group != group_ || number != number_) return;  // nobody waited for it
+    if (!waits_ || group != group_ || number != number_) return;  // the rank did not wait for it
     waits_ = false;
     seconds_ += std::chrono::duration<double>(Clock::now() - since_).count();
   }
@@ -80,7 +80,7 @@ std::string ranks_text(const std::vector<int>& ranks) {
 
 class WatchedComm : public ForwardingComm {
  public:
-  /// `ranks`: its members, numbered as in the world.
+  /// `ranks`: its members, by their world ranks.
   WatchedComm(std::unique_ptr<Comm> inner, CollectiveNotes notes, std::shared_ptr<RankBoard> board, std::string name,
               std::vector<int> ranks)
       : ForwardingComm(std::move(inner)),
@@ -136,8 +136,7 @@ class WatchedComm : public ForwardingComm {
   }
 
  private:
-  /// Begins a collective that returns when it has ended. When it throws instead, the board goes on showing that the
-  /// rank is in it: that is what the report is to say.
+  /// Begins a blocking collective. When it throws, the board keeps showing that the rank is in it, for the report.
   uint64_t enter(CollectiveKind kind, const at::Tensor& tensor) const {
     const uint64_t number = notes_.begin(kind, tensor, Doing::now());
     notes_.wait(number);

@@ -8,12 +8,13 @@
 
 namespace trainer::dist {
 
-/// A communicator of all ranks that notes each collective on the board, before and after, and so do the groups made of
-/// it. `meet` makes the one beneath; it is noted too. See [Note Watching ranks] in engine/launch/watchdog.h.
+/// A communicator of all ranks that notes the begin and end of each collective on the board; groups made from it do the
+/// same. `meet` creates the inner communicator, and is noted too. See Note [Watching ranks] in
+/// engine/launch/watchdog.h.
 std::unique_ptr<Comm> watched_comm(std::shared_ptr<RankBoard> board, int size,
                                    const std::function<std::unique_ptr<Comm>()>& meet);
 
-/// Where collectives are noted that do not go through a communicator's own members, as those of c10d's Reducer.
+/// Notes collectives that don't go through a communicator's members, such as those of c10d's Reducer.
 class CollectiveNotes {
  public:
   CollectiveNotes(std::shared_ptr<RankBoard> board, int group) : board_(std::move(board)), group_(group) {}

@@ -4,14 +4,14 @@
 
 namespace trainer::dist {
 
-/// Seconds that this process has waited for other ranks in collectives that are watched. Where those run on a GPU's own
-/// streams they hold up nobody here, and are no part of it.
+/// Seconds that this process has waited for other ranks in watched collectives. Collectives on a GPU's own streams
+/// don't block this process and aren't included.
 double seconds_waited();
 
-/// Measures what a rank does between collectives.
+/// Measures the time that a rank works between collectives.
 class WorkClock {
  public:
-  /// Seconds since the last call, or the beginning, but for those waited.
+  /// Seconds since the last call, or the construction, without those spent waiting.
   double lap();
 
  private:

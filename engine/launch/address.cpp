@@ -37,7 +37,7 @@ Address address_by(int (*call)(int, sockaddr*, socklen_t*), int socket) {
 }
 
 void set_option(const FileDescriptor& socket, int level, int option, int value) {
-  // What a kernel doesn't know costs only sharpness: our own pings notice too.
+  // An option that the kernel lacks only delays detection: our own pings notice a lost peer too.
   setsockopt(socket.get(), level, option, &value, sizeof(value));
 }
 
@@ -49,7 +49,7 @@ std::string service(const Address& address) {
 
 FileDescriptor new_socket(const Address& address) {
   FileDescriptor socket(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket) throw MachineError("cannot make a socket for {}: {}", address.text(), std::strerror(errno));
+  if (!socket) throw MachineError("cannot create a socket for {}: {}", address.text(), std::strerror(errno));
   return socket;
 }
 
@@ -57,25 +57,25 @@ MachineError listen_error(const Address& address, int error) {
   if (error == EADDRNOTAVAIL)
     return MachineError(
         "cannot listen on {}: no interface of this machine has that address\n  main_process_ip is the "
-        "address of machine 0: on another machine, give another machine_rank (--node_rank)",
+        "address of machine 0: on another machine, set another machine_rank (--node_rank)",
         address.text());
   if (error == EADDRINUSE) {
     const std::string holder = holder_of(address);
     return MachineError(
-        "cannot listen on {}: the port is in use{}\n  end {}, or give another main_process_port to all "
+        "cannot listen on {}: the port is in use{}\n  stop {}, or set another main_process_port on all "
         "machines",
         address.text(), holder.empty() ? "" : " by " + holder,
-        holder.empty() ? "the program that has it (`ss -tnp state all`)" : "that one");
+        holder.empty() ? "the program that uses it (`ss -tnp state all`)" : "that process");
   }
   if (error == EACCES)
     return MachineError(
-        "cannot listen on {}: this account may not use ports that low\n  give another main_process_port to all "
-        "machines",
+        "cannot listen on {}: this account is not allowed to use ports this low\n  set another main_process_port on "
+        "all machines",
         address.text());
   return MachineError("cannot listen on {}: {}", address.text(), std::strerror(error));
 }
 
-/// The interface that ranks are to use; "" when that is left open.
+/// The interface that ranks must use; "" when none is set.
 std::string interface_for_ranks() {
   const char* const named = std::getenv("GLOO_SOCKET_IFNAME");
   const std::string names = named != nullptr ? named : "";
@@ -113,7 +113,7 @@ std::vector<Address> resolve(const std::string& host, int port) {
   addrinfo* found = nullptr;
   const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (error != 0) {
-    throw PeerError("the address {} (main_process_ip) is not known here: {}", host,
+    throw PeerError("cannot resolve the address {} (main_process_ip): {}", host,
                     error == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(error));
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
@@ -144,7 +144,7 @@ void check_interface_for_ranks() {
   std::set<std::string> others;
   for (const struct if_nameindex* one = all.get(); one != nullptr && one->if_index != 0; ++one)
     others.insert(one->if_name);
-  throw MachineError("GLOO_SOCKET_IFNAME is {}, and this machine has no such interface; it has {}", name,
+  throw MachineError("GLOO_SOCKET_IFNAME is {}, but this machine has no such interface; it has {}", name,
                      fmt::join(others, ", "));
 }
 
@@ -162,7 +162,7 @@ Address address_of_interface(const std::string& name, const Address& like) {
     return copy_of(one->ifa_addr, like.bytes.ss_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
   }
   throw MachineError(
-      "GLOO_SOCKET_IFNAME is {}, and this machine has no such interface with an IPv{} address; it has {}", name,
+      "GLOO_SOCKET_IFNAME is {}, but this machine has no such interface with an IPv{} address; it has {}", name,
       like.bytes.ss_family == AF_INET ? 4 : 6, fmt::join(others, ", "));
 }
 
@@ -189,7 +189,7 @@ FileDescriptor connect_to(const Address& address, int patience_ms) {
   }
   if (error != 0)
     throw PeerError("{}: {}", address.text(), error == ECONNREFUSED ? "nothing listens there" : std::strerror(error));
-  // A port that nobody listens on may be given to ourselves, and TCP then connects a socket with itself.
+  // The kernel may assign an unused port to this very socket; TCP then connects the socket to itself.
   if (own_address(socket.get()).text() == other_address(socket.get()).text())
     throw PeerError("{}: nothing listens there", address.text());
   return socket;

@@ -1,4 +1,4 @@
-// Addresses of machines: names and numbers, IPv4 and IPv6.
+// Addresses of machines: host names and numeric addresses, IPv4 and IPv6.
 #pragma once
 
 #include <sys/socket.h>
@@ -22,34 +22,34 @@ struct Address {
   std::string text() const;
 };
 
-/// All addresses of a name or number. Errors: PeerError when the name is not known (yet).
+/// All addresses of a host name or numeric address. Errors: PeerError when the name can't be resolved (yet).
 std::vector<Address> resolve(const std::string& host, int port);
 
-/// "host:port", with brackets where an IPv6 number needs them.
+/// "host:port", with brackets around a numeric IPv6 address.
 std::string endpoint_text(const std::string& host, int port);
 
-/// Our own and the other end's address of a connected socket.
+/// The local and the remote address of a connected socket.
 Address own_address(int socket);
 Address other_address(int socket);
 
-/// Where ranks of other machines reach this one's: the address of the interface that GLOO_SOCKET_IFNAME names, else
-/// that of this connection. Errors: MachineError.
+/// The address at which ranks of other machines reach this machine's ranks: that of the interface that
+/// GLOO_SOCKET_IFNAME names, else the local address of this connection. Errors: MachineError.
 Address address_for_ranks(int socket);
 
-/// Before anybody is waited for. Errors: MachineError when GLOO_SOCKET_IFNAME names an interface that is not there.
+/// Called before waiting for other machines. Errors: MachineError when GLOO_SOCKET_IFNAME names a missing interface.
 void check_interface_for_ranks();
 
 /// The address of a network interface of this machine, of the family of `like`.
-/// Errors: MachineError, with the interfaces that there are.
+/// Errors: MachineError, listing the interfaces that exist.
 Address address_of_interface(const std::string& name, const Address& like);
 
-/// A socket that listens on this address and no other. Errors: MachineError.
+/// A socket that listens on exactly this address. Errors: MachineError.
 FileDescriptor listen_on(const Address& address);
 
 /// A connected socket. Errors: PeerError.
 FileDescriptor connect_to(const Address& address, int patience_ms);
 
-/// For a connection between machines: nothing waits for company, and an end that is silent for 5 seconds is lost.
+/// For a connection between machines: disables Nagle's algorithm, and drops a peer that is silent for 5 seconds.
 void watch_over(const FileDescriptor& socket);
 
 }  // namespace trainer::launch

@@ -29,7 +29,7 @@ Boards::Boards(int ranks)
     : bytes_(sizeof(BoardMemory) * static_cast<size_t>(ranks)), file_(memfd_create("trainer boards", MFD_CLOEXEC)) {
   const bool sized = file_ && ftruncate(file_.get(), static_cast<off_t>(bytes_)) == 0;
   void* const at = sized ? mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, file_.get(), 0) : MAP_FAILED;
-  if (at == MAP_FAILED) throw MachineError("cannot make memory to watch the ranks: {}", std::strerror(errno));
+  if (at == MAP_FAILED) throw MachineError("cannot allocate memory to watch the ranks: {}", std::strerror(errno));
   boards_ = static_cast<const BoardMemory*>(at);
 }
 
@@ -46,7 +46,7 @@ RankState Boards::read(int local_rank, int rank) const {
     state.phase = place->phase.view();
   }
   state.hides_waits = board.hides_waits.load(std::memory_order_relaxed);
-  const auto wait = board.wait.load();  // before the groups: the call it names is there
+  const auto wait = board.wait.load();  // before the groups, so that the call it names is among them
   const uint32_t count = std::min<uint32_t>(board.group_count.load(std::memory_order_acquire), BoardMemory::kGroups);
   for (uint32_t g = 0; g < count; ++g) state.groups.push_back(read_group(board.groups[g]));
   if (wait && wait->number > 0 && wait->group >= 0 && wait->group < static_cast<int64_t>(count)) {

@@ -1,4 +1,4 @@
-// The supervisor's side of its ranks' boards.
+// The supervisor's view of its ranks' boards.
 #pragma once
 
 #include "engine/base/file_descriptor.h"
@@ -6,7 +6,7 @@
 
 namespace trainer::launch {
 
-/// Memory for the boards of this machine's ranks, without a name: nothing is left behind.
+/// Anonymous shared memory for the boards of this machine's ranks; it leaves nothing behind.
 class Boards {
  public:
   /// Errors: MachineError.
@@ -15,10 +15,10 @@ class Boards {
   Boards(const Boards&) = delete;
   Boards& operator=(const Boards&) = delete;
 
-  /// For the ranks to inherit, under the name kBoardVariable.
+  /// Inherited by the ranks, which find its number in kBoardVariable.
   int fd() const { return file_.get(); }
 
-  /// What the board of a rank shows now. `running` and the seconds are left to the caller.
+  /// What a rank's board shows now. The caller fills in `running` and the seconds.
   RankState read(int local_rank, int rank) const;
 
  private:

@@ -9,7 +9,7 @@
 namespace trainer::launch {
 
 void Ending::stop(int signal) {
-  newcomers_.clear();  // they don't take part any more
+  newcomers_.clear();  // they no longer join
   stop_signal_ = signal;
   stopping_ = true;
   stop_deadline_ = Clock::now() + grace_;
@@ -73,7 +73,7 @@ Outcome Ending::failed(bool names_ranks) const {
 
 Outcome Ending::stopped(int64_t step) const {
   if (!newcomers_.empty())
-    return {.code = kStopRequested, .step = step, .message = newcomers_ + " can take part", .grows = true};
+    return {.code = kStopRequested, .step = step, .message = newcomers_ + " can join", .grows = true};
   Outcome outcome;
   outcome.code = stop_signal_ == SIGINT ? kInterrupted : kStopRequested;
   outcome.step = step;

@@ -1,4 +1,4 @@
-// Why and when the ranks of a life have to end.
+// Why and when the ranks of an attempt must end.
 #pragma once
 
 #include <signal.h>
@@ -13,39 +13,39 @@
 
 namespace trainer::launch {
 
-/// What is known of that on this machine: failures, the wish of somebody that the run stops, or machines that have come
-/// and for which this life makes way. It knows the time, and touches no process.
+/// This machine's reasons to end the attempt: failures, a request to stop, or newly connected machines to which the
+/// attempt yields. Keeps the deadlines, and touches no process.
 class Ending {
  public:
   using Milliseconds = std::chrono::milliseconds;
 
-  /// `cause`: after a first failure, for one that explains it better; `distant`: the same, when it is just a lost peer.
-  /// `grace`: for saving, after a stop signal.
+  /// `cause`: how long to wait after a first failure for one that explains it better; `distant`: the same when the
+  /// first failure is only a lost peer. `grace`: how long saving may take after a stop signal.
   Ending(Milliseconds cause, Milliseconds distant, Milliseconds grace)
       : cause_(cause), distant_(distant), grace_(grace) {}
 
-  /// Whether something ends the life already, be it a stop; newcomers then have to wait.
+  /// Whether the attempt is already ending, for any reason; newcomers then have to wait.
   bool is_near() const { return stopping_ || killed_ || has_failed(); }
-  /// Whether nobody looks for further failures. While it makes way there is no time-out, so they do count.
+  /// Whether further failures no longer matter. While the attempt yields to newcomers there is no time-out, so they do.
   bool is_settled() const { return killed_ || has_failed() || (stopping_ && newcomers_.empty()); }
   bool has_failed() const { return !failures_.empty(); }
   bool is_asked() const { return stop_signal_ != 0; }
-  /// SIGINT or SIGTERM: what ranks are sent; 0: nobody asked.
+  /// The signal that ranks are sent, SIGINT or SIGTERM; 0 without a request to stop.
   int signal_for_ranks() const { return stop_signal_ == 0 || stop_signal_ == SIGINT ? stop_signal_ : SIGTERM; }
 
-  /// Somebody asked with this signal; the first one counts.
+  /// A request to stop arrived as this signal; the first one counts.
   void stop(int signal);
-  /// A rank has stopped and saved, with this exit code: ranks may agree to stop without us, when one alone got a
-  /// signal.
+  /// A rank has stopped and saved, with this exit code: when a single rank gets a signal, the ranks agree to stop
+  /// without the supervisor.
   void rank_has_stopped(int code);
   void others_have_stopped() { stopping_ = true; }
-  /// For these machines.
+  /// The attempt yields to these machines.
   void make_way(const std::string& newcomers);
-  /// Why a stop came without a save; the first reason stays.
+  /// Why a stop happened without a save; the first reason is kept.
   void was_not_saved(const std::string& why);
   const std::string& why_not_saved() const { return not_saved_; }
 
-  /// Nothing after this counts: it is our doing.
+  /// Nothing after this counts as a failure: we killed the ranks.
   void kill() { killed_ = true; }
   bool is_killed() const { return killed_; }
 
@@ -53,17 +53,17 @@ class Ending {
   /// Where all ranks were when the first failure became known.
   void note_states(RankStates states) { states_ = std::move(states); }
   const RankStates& states() const { return states_; }
-  /// Gives a better cause time to arrive: among several machines (`in_company`) a lost peer may be another machine's,
-  /// whose word takes longer.
+  /// Sets the deadline for a better cause: among several machines (`in_company`), a lost peer may be on another
+  /// machine, whose report takes longer.
   void come_soon(bool in_company);
 
   enum class Due { kNothing, kCause, kSave };
-  /// What was waited for in vain, once.
+  /// The deadline that has passed; each is reported once.
   Due passed(Clock::time_point now);
   std::optional<Clock::time_point> next_deadline() const;
 
-  /// How the life has ended. `finished`: all ranks of this machine report the end of the run; `step`: the last;
-  /// `names_ranks`: there are several.
+  /// How the attempt has ended. `finished`: all ranks of this machine reported the end of the run; `step`: the last
+  /// one; `names_ranks`: there are several ranks.
   Outcome outcome(bool finished, int64_t step, bool names_ranks) const;
 
  private:
@@ -73,11 +73,11 @@ class Ending {
   Milliseconds cause_, distant_, grace_;
   Failures failures_;
   RankStates states_;
-  bool stopping_ = false;  // somebody asked, or there are newcomers
+  bool stopping_ = false;  // on request, or for newcomers
   bool killed_ = false;
-  int stop_signal_ = 0;  // the one that asked
+  int stop_signal_ = 0;  // the signal that requested the stop
   std::string newcomers_;
-  std::string not_saved_;  // "" while it may have been
+  std::string not_saved_;  // why nothing was saved; "" while a save may have succeeded
   std::optional<Clock::time_point> stop_deadline_, cause_deadline_;
 };
 

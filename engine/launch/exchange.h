@@ -1,4 +1,4 @@
-// What ranks ask of the store, wherever they run.
+// Routes the store requests of all ranks, on every machine.
 #pragma once
 
 #include <vector>
@@ -10,19 +10,19 @@
 
 namespace trainer::launch {
 
-/// Machine 0 has the store; the others carry what their ranks ask to it, and its answers back.
+/// Machine 0 holds the store; the other machines forward their ranks' requests to it, and its replies back.
 class Exchange {
  public:
   Exchange(const Place& place, Machines& machines, Ranks& ranks) : place_(place), machines_(machines), ranks_(ranks) {}
 
-  /// A request of a rank of ours.
+  /// Handles or forwards a request from a rank of this machine.
   void ask(int rank, const LinkMessage& request);
-  /// What another machine carries. One that breaks the protocol is lost.
+  /// Handles a message that another machine forwards. A machine that breaks the protocol counts as lost.
   void deliver(Machine& machine, const LinkMessage& carried);
-  /// Ends the waits whose time is up.
+  /// Ends the waits that have timed out.
   void expire(Clock::time_point now);
   std::optional<Clock::time_point> next_deadline() const { return store_.next_deadline(); }
-  /// A rank of ours is gone.
+  /// A rank of this machine is gone.
   void forget(int rank) { store_.forget(rank); }
 
  private:

@@ -20,11 +20,11 @@ const char* meaning_of(int signal) {
     case SIGHUP:
     case SIGUSR1:
     case SIGUSR2:
-      return "somebody stopped this rank alone: send the signal to the launcher to save and stop";
+      return "only this rank was signaled: send the signal to the launcher to save and stop";
     case SIGBUS:
-      return "a file it had mapped was cut short or its disk failed, or this is a bug of ours";
+      return "a file it had mapped was truncated or its disk failed, or this is a bug in trainer";
     case SIGILL:
-      return "this processor lacks an instruction that the program uses, or this is a bug of ours";
+      return "this processor lacks an instruction that the program uses, or this is a bug in trainer";
     case SIGXCPU:
     case SIGXFSZ:
       return "a limit of this account was reached: see `ulimit -a`";
@@ -33,7 +33,7 @@ const char* meaning_of(int signal) {
   }
 }
 
-/// The exit code of the run for one that a rank left without a report.
+/// The exit code of the run when a rank exits with `status` without a report.
 int code_of_silent_exit(int status) {
   constexpr int kLoaderFailed = 127;
   if (status == kLoaderFailed) return kMachineFailure;
@@ -55,7 +55,7 @@ Failure failure_of_status(int status, bool done) {
     failure.message = fmt::format("killed by signal {} ({})\n  {}", signal, signal_name(signal), meaning_of(signal));
   } else if (WEXITSTATUS(status) != 0) {
     failure.code = code_of_silent_exit(WEXITSTATUS(status));
-    failure.message = fmt::format("ended with exit code {} without saying why", WEXITSTATUS(status));
+    failure.message = fmt::format("ended with exit code {} without an error message", WEXITSTATUS(status));
   } else if (!done) {
     failure.code = kInternalFailure;
     failure.message = "ended before the run did, with exit code 0";

@@ -1,4 +1,4 @@
-// What ended a run: the failures of its ranks, and which of them was the cause.
+// The failures of a run's ranks, and which of them was the cause.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,18 @@
 
 namespace trainer::launch {
 
-/// One rank's failure, as it reported it or as its death shows it.
+/// One rank's failure, as the rank reported it or as its exit status shows it.
 struct Failure {
   int rank = -1;      // -1: a machine was lost
   int64_t step = -1;  // -1: before the first one
   std::string phase{};
   int code = 0;  // the exit code of the run if this is the cause
   std::string message{};
-  std::string machine{};  // the rank's, where there are several
+  std::string machine{};  // the rank's machine, when there are several
 };
 
-/// The failure that a process's wait status shows; a code of 0 means that it did not fail. `done`: it had reported the
-/// end of the run.
+/// The failure that a process's wait status shows; a code of 0 means that the process did not fail. `done`: it had
+/// reported the end of the run.
 Failure failure_of_status(int status, bool done);
 
 /// "SIGKILL" for 9.
@@ -30,11 +30,11 @@ class Failures {
   void add(Failure failure) { failures_.push_back(std::move(failure)); }
   bool empty() const { return failures_.empty(); }
 
-  /// The first that isn't just about a lost peer: ranks that lose their peer often speak before the lost one's death
-  /// is seen. When all are, a lost machine, else the first of all. There must be one.
+  /// The first failure other than a lost peer: ranks that lose a peer often report it before the peer's death is seen.
+  /// When all are lost peers: a lost machine, else the first failure. Requires at least one failure.
   const Failure& cause() const;
 
-  /// True when several ranks failed with the cause's words: it is about something they share, such as a file.
+  /// True when several ranks failed with the cause's message: it is about something they share, such as a file.
   bool is_shared() const;
 
  private:

@@ -32,7 +32,7 @@ std::string why_unseen(const fs::path& folder, const std::string& name, const st
     if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     try {
       if (read_file(folder / name, 4096) == content) return "";
-      why = "the file there is another";
+      why = "the file has other content";
     } catch (const InputError& error) {
       why = error.what();
     }

@@ -1,4 +1,4 @@
-// A file by which machines see that they have one output folder.
+// A file that shows machines whether they share one output folder.
 #pragma once
 
 #include <filesystem>
@@ -6,7 +6,7 @@
 
 namespace trainer::launch {
 
-/// It is there as long as this object.
+/// The file exists as long as this object.
 class FolderSign {
  public:
   /// Errors: MachineError.
@@ -23,8 +23,8 @@ class FolderSign {
   std::string name_, content_;
 };
 
-/// "" when `folder` has that file, or why not. Waits for a second: a file system over a network may show a new file
-/// late, and where it takes longer the run does without.
+/// "" when `folder` has that file, else why not. Waits up to one second: a network file system may show a new file
+/// late; if it takes longer, the folder counts as not shared.
 std::string why_unseen(const std::filesystem::path& folder, const std::string& name, const std::string& content);
 
 }  // namespace trainer::launch

@@ -7,9 +7,9 @@
 namespace trainer::launch {
 namespace {
 
-constexpr int kConnectPatience = 2000;                      // of a try
-constexpr std::chrono::milliseconds kAnswerPatience{5000};  // of a host that has taken the connection
-constexpr std::chrono::milliseconds kRetryEvery{250};       // between tries
+constexpr int kConnectPatience = 2000;                      // milliseconds, of one try
+constexpr std::chrono::milliseconds kAnswerPatience{5000};  // for a leader that has accepted the connection
+constexpr std::chrono::milliseconds kRetryEvery{250};            // between tries
 constexpr std::chrono::seconds kFirstReminder{5}, kReminderEvery{60};
 
 }  // namespace
@@ -37,14 +37,14 @@ Guest::Joined Guest::join() {
     while (Clock::now() < again) wait_for({}, again, signals_);
   } while (Clock::now() < end);
   throw PeerError(
-      "machine 0 was not reached at {} within {:g} s: {}\n  is it started there, with --node_rank 0 and the "
-      "same --master_addr and --master_port? does a firewall let port {} through?",
+      "machine 0 was not reached at {} within {:g} s: {}\n  is it running there, with --node_rank 0 and the "
+      "same --master_addr and --master_port? does a firewall block port {}?",
       where, seconds, why, appointment_.port);
 }
 
 Guest::Joined Guest::try_once() {
   MachineLine line(connect());
-  // Now: the host may hang up at any time.
+  // Read the address now: the leader may hang up at any time.
   const Address host_address = [&] {
     try {
       return other_address(line.fd());
@@ -59,12 +59,12 @@ Guest::Joined Guest::try_once() {
   try {
     challenge = answer(line);
   } catch (const PeerError& error) {
-    throw PeerError("what listens at {} is no trainer: {}", there, error.what());
+    throw PeerError("the program that listens at {} is not a trainer: {}", there, error.what());
   }
   if (challenge.op == LinkOp::kEnd) throw_ending(challenge);
   if (challenge.op != LinkOp::kChallenge || challenge.strings.size() != 2 || challenge.strings[0] != kProtocol ||
       challenge.strings[1].size() != kNonceBytes)
-    throw PeerError("machine 0 at {} is another version of trainer: install the same on every machine", there);
+    throw PeerError("machine 0 at {} runs another version of trainer: install the same on every machine", there);
   Seals seals = make_seals(appointment_.secret, nonce, challenge.strings[1]);
   line.seal(std::move(seals.by_guest), std::move(seals.by_host));
   line.send(to_message(own_));
@@ -72,8 +72,8 @@ Guest::Joined Guest::try_once() {
   try {
     welcome = answer(line);
   } catch (const PeerError&) {
-    throw PeerError("machine 0 at {} has another secret{}\n  set the same TRAINER_SECRET on every machine", there,
-                    appointment_.secret.empty() ? ", and here is none" : "");
+    throw PeerError("machine 0 at {} has a different secret{}\n  set the same TRAINER_SECRET on every machine", there,
+                    appointment_.secret.empty() ? "; this machine has none" : "");
   }
   if (welcome.op == LinkOp::kEnd) throw_ending(welcome);
   if (welcome.op != LinkOp::kWelcome || welcome.strings.size() != 1)
@@ -84,15 +84,15 @@ Guest::Joined Guest::try_once() {
                .line = std::move(line)};
   Joined joined;
   joined.waits = welcome.code == 1;
-  say("trainer: machine {} of {}: {} is there{}\n", own_.machine, own_.machines, host.name,
-      joined.waits ? ", and the run goes on: this machine takes part in its next life" : "");
+  say("trainer: machine {} of {}: connected to {}{}\n", own_.machine, own_.machines, host.name,
+      joined.waits ? "; the run is in progress: this machine joins its next generation" : "");
   std::vector<Machine> others;
   others.push_back(std::move(host));
   joined.machines = Machines(std::move(others), for_ranks, appointment_.silence);
   return joined;
 }
 
-/// To the first address of machine 0 that answers.
+/// Connects to the first address of machine 0 that answers.
 FileDescriptor Guest::connect() {
   std::string why;
   try {
@@ -117,7 +117,7 @@ LinkMessage Guest::answer(MachineLine& line) {
     line.flush();
     if (auto message = line.next()) return std::move(*message);
     if (!line.is_open()) throw NotYet{line.why_closed()};
-    if (Clock::now() >= end) throw NotYet{"it takes the connection, but does not answer"};
+    if (Clock::now() >= end) throw NotYet{"it accepts the connection, but does not answer"};
     wait_for({{line.fd(), POLLIN, 0}}, end, signals_);
   }
 }

@@ -1,4 +1,4 @@
-// A machine that looks for machine 0.
+// A follower: a machine that connects to machine 0.
 #pragma once
 
 #include "engine/launch/address.h"
@@ -13,14 +13,14 @@ class Guest {
 
   struct Joined {
     Machines machines;
-    bool waits = false;  // for the next life
+    bool waits = false;  // for the next generation
   };
-  /// Connects to machine 0, again and again until it answers; what it waits for is said on standard error.
-  /// Errors: PeerError when it doesn't answer in time, or has another secret or version; StoppedBeforeStart.
+  /// Retries connecting to machine 0 until it answers, and reports on standard error what it waits for.
+  /// Errors: PeerError when machine 0 doesn't answer in time, or has a different secret or version; StoppedBeforeStart.
   Joined join();
 
  private:
-  /// Nobody is there yet, or nobody who answers: another try may go better.
+  /// Nothing listens or answers yet: another try may succeed.
   struct NotYet {
     std::string why;
   };

@@ -14,9 +14,9 @@ namespace trainer::launch {
 namespace {
 
 constexpr std::chrono::seconds kPingEvery{1};
-constexpr std::chrono::seconds kGreetingPatience{5};  // of somebody who has connected and says nothing
+constexpr std::chrono::seconds kGreetingPatience{5};  // for a connection that sends nothing
 constexpr std::chrono::seconds kRemindEvery{60};
-constexpr std::size_t kMostVisitors = 4096 + 64;  // beside the machines
+constexpr std::size_t kMostVisitors = 4096 + 64;  // in addition to the machines
 constexpr int kMostStrangersNamed = 5;
 
 std::string listed(const std::vector<int>& machines) {
@@ -40,8 +40,8 @@ void warn_of_openness(const Appointment& appointment) {
   if (!appointment.secret.empty()) return;
   for (const Address& address : resolve(appointment.host, appointment.port)) {
     if (address.is_loopback()) continue;
-    say("trainer: warning: TRAINER_SECRET is not set: whoever reaches {} may join this run. Set the same secret on "
-        "every machine.\n",
+    say("trainer: warning: TRAINER_SECRET is not set: anyone who can reach {} may join this run. Set the same secret "
+        "on every machine.\n",
         address.text());
     return;
   }
@@ -83,7 +83,7 @@ Host::Gathered Host::gather(Terms terms) {
   return take_along(std::move(terms));
 }
 
-/// All who are expected are there, or enough, and their last call is over.
+/// All expected machines are connected, or enough of them are and the last call is over.
 bool Host::is_complete() {
   const std::vector<int> guests = here();
   if (size_of(static_cast<int>(guests.size()) + 1) == 0) {
@@ -93,7 +93,7 @@ bool Host::is_complete() {
   if (std::includes(guests.begin(), guests.end(), expected_.begin(), expected_.end())) return true;
   if (last_call_) return Clock::now() >= *last_call_;
   last_call_ = Clock::now() + appointment_.last_call;
-  say("trainer: {} of {} machines {} enough: others may come to {} within {:g} s\n", guests.size() + 1, own_.machines,
+  say("trainer: {} of {} machines {} enough: others may join at {} within {:g} s\n", guests.size() + 1, own_.machines,
       guests.empty() ? "is" : "are", endpoint_text(appointment_.host, appointment_.port),
       seconds(appointment_.last_call));
   return appointment_.last_call.count() == 0;
@@ -108,9 +108,10 @@ Host::Gathered Host::take_along(Terms terms) {
   std::string own_address;
   for (const int number : guests) {
     Visitor& visitor = *numbered(number);
-    visitor.prepared = true;  // as far as anybody waits for that
+    visitor.prepared = true;  // nothing waits for its preparation any more
     if (terms.machine + 1 >= terms.machines) {
-      say("trainer: {} is kept for another life: the run can't go on with so many\n", visitor.name());
+      say("trainer: {} waits for a later generation: the run cannot continue with this many machines\n",
+          visitor.name());
       continue;
     }
     ++terms.machine;
@@ -168,7 +169,7 @@ int Host::size_of(int machines) const {
 void Host::give_up() {
   const int least = appointment_.sizes.front();
   call_off(kPeerFailure,
-           fmt::format("{} of {} did not come to {} within {:g} s{}\n  start {} with --node_rank and the same "
+           fmt::format("{} of {} did not connect to {} within {:g} s{}\n  start {} with --node_rank and the same "
                        "--master_addr and --master_port; a firewall must let port {} through",
                        listed(missing()), own_.machines, endpoint_text(appointment_.host, appointment_.port),
                        seconds(appointment_.patience),
@@ -207,12 +208,12 @@ void Host::accept_visitors() {
   for (const FileDescriptor& listener : listeners_) {
     while (visitors_.size() < kMostVisitors) {
       FileDescriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (!socket) break;  // nobody is there, or has gone again already
+      if (!socket) break;  // no connection is pending, or it was closed again
       watch_over(socket);
       try {
         const Address from = other_address(socket.get());
         visitors_.push_back({.line = MachineLine(std::move(socket)), .from = from});
-      } catch (const PeerError&) {  // has gone again
+      } catch (const PeerError&) {  // closed again
       }
     }
   }
@@ -224,7 +225,7 @@ void Host::hear(Visitor& visitor) {
     while (auto message = visitor.line.next()) {
       visitor.heard = Clock::now();
       visitor.prepared |= visitor.who && message->op == LinkOp::kPrepared;
-      if (visitor.refused || visitor.who) continue;  // signs of life
+      if (visitor.refused || visitor.who) continue;  // only keeps the connection alive
       if (visitor.greeted) {
         admit(visitor, introduction_of(*message));
       } else {
@@ -236,16 +237,16 @@ void Host::hear(Visitor& visitor) {
   }
 }
 
-/// It broke the protocol: a stranger, or a machine with another secret.
+/// The visitor broke the protocol: a stranger, or a machine with a different secret.
 void Host::doubt(Visitor& visitor, const std::string& why) {
   if (visitor.greeted && !visitor.who && !visitor.refused)
     return send_away(visitor, kPeerFailure,
-                     fmt::format("{} came with another secret than machine 0\n  set the same TRAINER_SECRET on every "
+                     fmt::format("{} has a different secret than machine 0\n  set the same TRAINER_SECRET on every "
                                  "machine",
                                  visitor.from.host()),
                      false);
   if (!visitor.greeted && ++strangers_ <= kMostStrangersNamed)
-    say("trainer: {} connected and is no machine of this run: {}\n", visitor.from.text(), why);
+    say("trainer: {} connected but is not a machine of this run: {}\n", visitor.from.text(), why);
   visitor.line.close();
 }
 
@@ -254,7 +255,7 @@ void Host::greet(Visitor& visitor, const LinkMessage& hello) {
     throw PeerError("no greeting");
   if (hello.strings[0] != kProtocol)
     return send_away(visitor, kPeerFailure,
-                     fmt::format("{} has another version of trainer than machine 0: install the same on every machine",
+                     fmt::format("{} runs another version of trainer than machine 0: install the same on every machine",
                                  visitor.from.host()),
                      false);
   const std::string nonce = random_bytes(kNonceBytes);
@@ -270,16 +271,17 @@ void Host::admit(Visitor& visitor, Introduction who) {
   if (visitor.who->machines != own_.machines || visitor.who->machine < 1 || visitor.who->machine >= own_.machines)
     return send_away(
         visitor, kUsageFailure,
-        fmt::format("{} says it is machine {} of {}, and there are {} here\n  give every machine the same --nnodes "
+        fmt::format("{} says it is machine {} of {}, but this run has {}\n  give every machine the same --nnodes "
                     "(--num_machines), and a --node_rank below it",
                     visitor.from.host(), visitor.who->machine, visitor.who->machines, own_.machines));
   if (same != nullptr)
     return send_away(visitor, kPeerFailure,
-                     fmt::format("{} is here already: every machine needs its own --node_rank", same->name()), false);
+                     fmt::format("{} is already connected: every machine needs its own --node_rank", same->name()),
+                     false);
   if (phase_ != Phase::kFirstMeeting)
     if (const auto lines = differences(own_, *visitor.who); !lines.empty())
       return send_away(visitor, visitor.who->build != own_.build ? kPeerFailure : kUsageFailure,
-                       fmt::format("{} is not like machine 0:\n  {}", visitor.name(), fmt::join(lines, "\n  ")));
+                       fmt::format("{} differs from machine 0:\n  {}", visitor.name(), fmt::join(lines, "\n  ")));
   welcome(visitor);
 }
 
@@ -288,27 +290,26 @@ void Host::welcome(Visitor& visitor) {
   visitor.line.trust();
   visitor.line.send({.op = LinkOp::kWelcome, .code = waits ? 1 : 0, .strings = {own_.name}});
   if (waits && in_life_.contains(visitor.who->machine))
-    return say("trainer: {} has come, and another one of that number takes part: it waits for the next life\n",
+    return say("trainer: {} connected, but a machine with its number is training: it waits for the next generation\n",
                visitor.name());
   if (const std::string clock = about_clock(*visitor.who, visitor.name()); !clock.empty())
     say("trainer: warning: {}\n", clock);
-  say("trainer: {} of {} is here{}\n", visitor.name(), own_.machines,
-      waits ? ", and waits until it has prepared and all have saved" : "");
+  say("trainer: {} of {} is connected{}\n", visitor.name(), own_.machines,
+      waits ? "; it joins after its preparation and the next save of all ranks" : "");
   const bool meets = phase_ == Phase::kMeeting || phase_ == Phase::kFirstMeeting;
   if (meets && !is_complete() && !last_call_) say_who_is_missing();
 }
 
-/// One that may not join. In the first meeting that is a mistake in how the run was started, if it is known to be one
-/// of ours, unless it hurts nobody.
+/// Rejects a visitor. During the first meeting this ends the run (`ends_meeting`), as a mistake in how it was started.
 void Host::send_away(Visitor& visitor, int code, const std::string& why, bool ends_meeting) {
   if (ends_meeting && phase_ == Phase::kFirstMeeting) call_off(code, why);
   const bool known = visitor.who.has_value();
-  if (known || ++strangers_ <= kMostStrangersNamed) say("trainer: {} was sent away: {}\n", visitor.name(), why);
+  if (known || ++strangers_ <= kMostStrangersNamed) say("trainer: {} was rejected: {}\n", visitor.name(), why);
   visitor.who.reset();
-  refuse(visitor, code, known || !visitor.greeted ? why : "");  // our settings are nobody else's business
+  refuse(visitor, code, known || !visitor.greeted ? why : "");  // don't disclose our settings to a stranger
 }
 
-/// It goes away by itself when it has read that; or it is dismissed.
+/// The visitor hangs up once it has read the message; otherwise dismiss() drops it.
 void Host::refuse(Visitor& visitor, int code, const std::string& why) {
   visitor.line.send({.op = LinkOp::kEnd, .code = code, .strings = {why}});
   visitor.line.end();
@@ -328,7 +329,7 @@ void Host::dismiss() {
     const bool silent = now - visitor.heard > (visitor.who ? appointment_.silence : kGreetingPatience);
     if (visitor.line.is_open() && !silent) return false;
     if (visitor.who)
-      say("trainer: {} has gone{}\n", visitor.name(),
+      say("trainer: {} disconnected{}\n", visitor.name(),
           phase_ == Phase::kLife || phase_ == Phase::kBetween ? "" : ": waiting for it again");
     return true;
   });
@@ -343,17 +344,16 @@ void Host::check_settings() {
     for (std::string& line : differences(own_, *visitor.who)) lines.push_back(std::move(line));
   }
   if (lines.empty()) return;
-  call_off(
-      other_build ? kPeerFailure : kUsageFailure,
-      fmt::format("the machines are not alike:\n  {}\n  start every machine with the same program, files and flags",
-                  fmt::join(lines, "\n  ")));
+  call_off(other_build ? kPeerFailure : kUsageFailure,
+           fmt::format("the machines differ:\n  {}\n  start every machine with the same program, files and flags",
+                       fmt::join(lines, "\n  ")));
 }
 
 void Host::call_off(int code, const std::string& why) {
   std::vector<MachineLine*> lines;
   for (Visitor& visitor : visitors_) {
     if (!visitor.greeted) continue;
-    refuse(visitor, code, visitor.who ? why : "");  // our settings are nobody else's business
+    refuse(visitor, code, visitor.who ? why : "");  // don't disclose our settings to a stranger
     lines.push_back(&visitor.line);
   }
   hang_up(lines);

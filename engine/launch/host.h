@@ -1,4 +1,4 @@
-// Machine 0, waiting for the others.
+// The leader: machine 0, which the others connect to.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,9 @@
 
 namespace trainer::launch {
 
-/// Where the number of machines is a range, it is also the door of the lives: whoever comes while one runs is held
-/// until the next. Once the first one has begun, nobody who comes can end the run: who may not join is sent away.
+/// When the number of machines is a range, the leader also admits machines while the run is in progress: they wait
+/// until the next generation. After the first generation has begun, a machine that must not join is only rejected; it
+/// cannot end the run.
 class Host : public Door {
  public:
   Host(const Appointment& appointment, const Introduction& own, SignalQueue& signals);
@@ -22,13 +23,13 @@ class Host : public Door {
     Machines machines;
     Terms terms;
   };
-  /// Listens on the appointed address until all machines are there and have proved that they know the secret, or enough
-  /// are and the last call is over; then tells each of them `terms`, completed with who takes part. Who waits for whom
-  /// is said on standard error. Errors: PeerError when too few come in time, and, in the first meeting, when one has
-  /// another secret or another build; ConfigError, there, with all differences of their configurations, on every
-  /// machine; MachineError when nothing can listen there.
+  /// Listens on the appointed address until all machines have connected and proved that they know the secret, or enough
+  /// have and the last call is over; then sends each of them `terms`, completed with its rank assignment. Reports on
+  /// standard error which machines it waits for. Errors: PeerError when too few connect in time and, in the first
+  /// meeting, when one has a different secret or build; in the first meeting also ConfigError, on every machine, with
+  /// all differences of their configurations; MachineError when it can't listen on that address.
   Gathered gather(Terms terms);
-  /// The run has ended like this: so it has for who waits.
+  /// Sends the outcome of the run to the machines that still wait to join.
   void send_home(const LinkMessage& last);
 
   void add_events(std::vector<pollfd>& events) const override;
@@ -38,14 +39,14 @@ class Host : public Door {
   void life_has_ended() override { phase_ = Phase::kBetween; }
 
  private:
-  /// Whoever has connected: a machine once it has introduced itself.
+  /// An accepted connection; a machine once it has introduced itself.
   struct Visitor {
     MachineLine line;
     Address from;
     Clock::time_point heard = Clock::now();
     bool greeted = false;
     bool refused = false;
-    bool prepared = false;  // to take part at once
+    bool prepared = false;  // ready to join at once
     std::optional<Introduction> who{};
 
     std::string name() const;
@@ -71,7 +72,7 @@ class Host : public Door {
   Gathered take_along(Terms terms);
 
   bool is_elastic() const { return appointment_.sizes.size() > 1; }
-  /// With how many of `machines` the run can go on; 0: it can't.
+  /// The largest usable number of machines, out of `machines`; 0: too few to continue.
   int size_of(int machines) const;
   std::vector<int> here() const;
   std::vector<int> missing() const;
@@ -84,8 +85,8 @@ class Host : public Door {
   Phase phase_ = Phase::kFirstMeeting;
   std::vector<FileDescriptor> listeners_;
   std::vector<Visitor> visitors_;
-  std::set<int> in_life_;   // guests that take part, or took part in the last one
-  std::set<int> expected_;  // guests for which the meeting waits
+  std::set<int> in_life_;   // followers in the current generation, or in the last one
+  std::set<int> expected_;  // followers for which the meeting waits
   std::optional<Clock::time_point> last_call_;
   Clock::time_point next_ping_ = Clock::now();
   int strangers_ = 0;

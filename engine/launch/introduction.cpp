@@ -20,13 +20,13 @@ namespace trainer::launch {
 namespace {
 
 constexpr std::size_t kHead = 3;  // strings before the settings
-constexpr double kMostAhead = 5;  // seconds; logs of two machines can't be read beside each other beyond that
+constexpr double kMostAhead = 5;  // seconds; beyond that, the logs of two machines can't be compared
 
 double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// What each machine has for itself.
+/// Options whose values are specific to each machine.
 bool may_differ(const std::string& path) {
   static const std::set<std::string> own{"machine_rank", "main_process_ip", "num_cpu_threads_per_process", "gpu_ids"};
   return own.contains(path);
@@ -43,7 +43,7 @@ std::string shown(const Setting* setting) {
   return fmt::format("{} ({})", setting->value.empty() ? "''" : setting->value.substr(0, 100), setting->origin);
 }
 
-/// A value of `T` at `offset`; zeros where the file ends before.
+/// The `T` at `offset`; zeroes if the file ends before its end.
 template <class T>
 T read_at(std::string_view bytes, std::size_t offset) {
   T value{};
@@ -127,7 +127,7 @@ std::vector<std::string> differences(const Introduction& host, const Introductio
 
 std::string about_clock(const Introduction& guest, const std::string& name) {
   if (!(std::abs(guest.ahead) > kMostAhead)) return "";
-  return fmt::format("the clock of {} is {:.0f} s {} machine 0's: the times in their logs do not fit together", name,
+  return fmt::format("the clock of {} is {:.0f} s {} machine 0's: times in their logs cannot be compared", name,
                      std::abs(guest.ahead), guest.ahead > 0 ? "ahead of" : "behind");
 }
 

@@ -1,4 +1,4 @@
-// What a machine says of itself when it joins, and what must be the same on all.
+// How a machine identifies itself when it joins, and what must be the same on all machines.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace trainer::launch {
 
-/// An option as a machine has it.
+/// An option's value on one machine, and where the value comes from.
 struct Setting {
   std::string path, value, origin;
 };
@@ -18,27 +18,27 @@ struct Setting {
 struct Introduction {
   int machine = 0;
   int machines = 1;
-  std::string name;   // of the host: "node-b"
+  std::string name;   // the host name: "node-b"
   std::string build;  // of the program that trains
-  double ahead = 0;   // of one that has come: seconds by which its clock is ahead of ours, but for the way of its words
+  double ahead = 0;   // if received: seconds by which its clock is ahead of ours, ignoring the message's latency
   std::vector<Setting> settings;
 };
 
 /// `machine` of `plan`, with the build of the program `worker_path`.
 Introduction introduce(const config::Plan& plan, const std::string& worker_path);
 
-/// What goes on its way now.
+/// To be sent at once: the message carries the current time.
 LinkMessage to_message(const Introduction& introduction);
-/// What has come now. Errors: PeerError for a message that is none.
+/// To be called on arrival, as it compares clocks. Errors: PeerError when the message isn't an introduction.
 Introduction introduction_of(const LinkMessage& message);
 
-/// One line for each thing that must be the same on both and isn't. Paths may differ: folders may be mounted elsewhere.
+/// One line for each setting that must be equal on both and isn't. Paths may differ: folders may be mounted elsewhere.
 std::vector<std::string> differences(const Introduction& host, const Introduction& guest);
 
-/// What is worth saying about the clock of `guest`, whose `name` it is called by; "" when it agrees with ours.
+/// A warning that the clock of `guest`, called `name`, differs from ours; "" when it agrees.
 std::string about_clock(const Introduction& guest, const std::string& name);
 
-/// The build id that the linker wrote into a program; "" when there is none. Errors: MachineError.
+/// The build id that the linker wrote into a program; "" when it has none. Errors: MachineError.
 std::string build_id(const std::string& program);
 
 }  // namespace trainer::launch

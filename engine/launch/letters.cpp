@@ -36,7 +36,7 @@ Terms read_terms(const LinkMessage& message) {
                     .machines = number(text(message, 1)),
                     .attempt = text(message, 2)};
   if (message.op != LinkOp::kTerms || terms.machine < 1 || terms.machine >= terms.machines || terms.life < 0)
-    throw PeerError("malformed message: no terms of a life");
+    throw PeerError("malformed message: not the terms of an attempt");
   return terms;
 }
 

@@ -9,11 +9,11 @@
 namespace trainer::launch {
 
 LinkMessage to_message(const Terms& terms);
-/// Errors: PeerError for a message that has none.
+/// Errors: PeerError when the message holds no terms.
 Terms read_terms(const LinkMessage& message);
 
 LinkMessage to_message(const Failure& failure);
-/// `machine` is the name of the one that sent it. Fields that are missing are empty.
+/// `machine` names the sender. Missing fields are empty.
 Failure read_failure(const LinkMessage& message, const std::string& machine);
 
 LinkMessage to_message(const Outcome& outcome);

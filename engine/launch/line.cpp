@@ -10,7 +10,7 @@ namespace trainer::launch {
 std::vector<LinkMessage> Line::receive() {
   std::vector<LinkMessage> messages;
   char bytes[64 << 10];
-  constexpr int kMostAtOnce = 64;  // whoever floods us must not keep us from the others
+  constexpr int kMostAtOnce = 64;  // a sender that floods us must not block the others
   for (int i = 0; is_open() && i < kMostAtOnce; ++i) {
     ssize_t count = recv(fd(), bytes, sizeof(bytes), MSG_DONTWAIT);
     if (count < 0 && errno == EINTR) continue;
@@ -37,7 +37,7 @@ void Line::flush() {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) return;
     if (count < 0)
-      unsent_.clear();  // the other end is gone, which is about to be seen; receive() may still find words
+      unsent_.clear();  // the other end is gone; receive() will notice, and may still find messages
     else
       unsent_.erase(0, static_cast<size_t>(count));
   }

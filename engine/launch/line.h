@@ -9,10 +9,10 @@
 
 namespace trainer::launch {
 
-/// Sends and receives without ever waiting: the supervisor serves everybody in one loop.
+/// Sends and receives without blocking: the supervisor serves all connections in one loop.
 class Line {
  public:
-  /// Frames of more than `most` bytes are no messages.
+  /// Frames of more than `most` bytes are malformed.
   explicit Line(FileDescriptor socket = FileDescriptor(), uint32_t most = kMaxLinkFrame)
       : socket_(std::move(socket)), frames_(most) {}
 
@@ -21,14 +21,14 @@ class Line {
   bool has_unsent() const { return is_open() && !unsent_.empty(); }
 
   /// The messages that have arrived; closes the line when the other end has closed it.
-  /// Errors: PeerError for bytes that are no message.
+  /// Errors: PeerError for malformed bytes.
   std::vector<LinkMessage> receive();
 
-  /// Sends now what the socket takes, and keeps the rest for flush().
+  /// Sends what the socket accepts now, and keeps the rest for flush().
   void send(const LinkMessage& message);
   void flush();
   void close() { socket_.reset(); }
-  /// What ended the line from the other side, in words.
+  /// Why the other side closed the line.
   const std::string& why_closed() const { return why_closed_; }
   void allow(uint32_t most) { frames_.allow(most); }
 

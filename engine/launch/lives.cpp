@@ -14,9 +14,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLongestPause{60'000};
-constexpr int kSameEnds = 3;  // in a row, until it counts as no bad luck
+constexpr int kSameEnds = 3;  // in a row, until restarts are given up
 
-/// `message` with `line` behind its first line, which says what happened.
+/// `message` with `line` inserted after its first line, which says what happened.
 std::string with_second_line(const std::string& message, const std::string& line) {
   const size_t end = std::min(message.find('\n'), message.size());
   return message.substr(0, end) + "\n  " + line + message.substr(end);
@@ -76,9 +76,9 @@ milliseconds Lives::begin_next(const Outcome& ended) {
 
 std::string Lives::text(const Outcome& ended) const {
   const std::string from = has_saved() ? "from " + newest_checkpoint(output_dir_)
-                           : is_host_  ? "from where it began"
-                                       : "from where machine 0 says";  // its folder may be one that is not seen here
-  return ended.grows ? "going on with more machines, " + from
+                           : is_host_  ? "from where the run started"
+                                       : "from where machine 0 reports";  // its folder may not be visible here
+  return ended.grows ? "continuing with more machines, " + from
                      : fmt::format("restart {} of {}, {}", restarts_, max_, from);
 }
 

@@ -1,4 +1,4 @@
-// A run outlives the loss of a rank or a machine: it begins another life from its newest checkpoint.
+// A run survives the loss of a rank or a machine: it is restarted from its newest checkpoint.
 #pragma once
 
 #include <chrono>
@@ -12,43 +12,43 @@
 
 namespace trainer::launch {
 
-// Note [Lives]
-// A life is the time from the start of all ranks to the end of the last one. When it ends by the loss of a rank or a
-// machine, all ranks of all machines are started again (max_restarts times at most) and go on from the newest complete
-// checkpoint, so that the numbers are those of a run that nothing happened to. What a life loses is what it did since
-// its last save. A cause that would come back (a mistake in the configuration, the data or the program, a full disk, a
-// loss that isn't finite) ends the run at once, as do three ends in a row at the same step: a cause that looks like bad
-// luck, and isn't.
-// With several machines, machine 0 decides and tells the others; between two lives they part, and meet again as they
-// met at first. So a machine that was lost may come back: its `trainer launch` started again joins the next life.
-// Where the number of machines is a range, machine 0 goes on listening, and whoever comes while a life runs is held at
-// the door. When the run can go on with more machines, and these are prepared, the ranks save after their update and
-// stop, and the next life has them too; that costs no restart. (A save that fails lets them go on until one works.)
-// When one is lost, the next life begins without it if it is not back within last_call and there are still enough.
-// Machine 0 has to be there: it is where the others meet. When it is lost they all look for it, as long as for the
-// first meeting; for those who waited at the door no life has ended, and so that costs them no restart. Ranks of a
-// machine that the network has lost may live on for seconds, beside those of the next life. Nothing of them counts:
-// what they say is lost with their line, and what they write of a checkpoint goes into a folder that bears the id of
-// their own life, which is removed. Should machine 0 itself have been started elsewhere, the old one finds its output
-// folder taken over (FolderOwner), and ends.
+// Note [Attempts]
+// An attempt lasts from the start of all ranks to the end of the last one. When an attempt ends by the loss of a rank
+// or a machine, all ranks of all machines are restarted (at most max_restarts times) from the newest complete
+// checkpoint, so that the results equal those of an undisturbed run. Only the work since the last save is lost.
+// Failures that a restart cannot fix (a mistake in the configuration, the data or the program, a full disk, a
+// non-finite loss) end the run at once, as do three failures in a row at the same step.
+// With several machines, machine 0 decides and informs the others. Between two attempts the machines disconnect and
+// meet again as at first, so a machine that was lost may return: its `trainer launch`, started again, joins the next
+// attempt. When the number of machines is a range, attempts that differ in their machines are generations: machine 0
+// keeps listening, and a machine that connects during an attempt waits. Once the run can continue with more machines
+// and these are prepared, the ranks save after their update and stop, and the next generation includes the new
+// machines; this costs no restart. (If the save fails, the ranks continue until one succeeds.) When a machine is lost,
+// the next generation starts without it if it doesn't return within last_call and enough machines are left.
+// The run depends on machine 0, where the others meet. When it is lost, all others look for it, for as long as in the
+// first meeting; a machine that was waiting to join has lost no attempt, so this costs it no restart. Ranks of a
+// machine that the network has cut off may run on for seconds, in parallel with those of the next attempt. Nothing they
+// do counts: their messages are lost with their connection, and their part of a checkpoint goes to a folder that bears
+// the id of their own attempt, which is removed. If machine 0 itself was started elsewhere, the old one finds its
+// output folder taken over (FolderOwner) and exits.
 
-/// Whether a run that ended with exit code `code` may go well when it is started again.
+/// Whether a run that ended with exit code `code` may succeed when it is restarted.
 bool worth_another_life(int code);
 
 class Lives {
  public:
   Lives(const config::Config& config, std::chrono::milliseconds first_pause);
 
-  /// The life that runs, or is about to; machine 0 says the same of it to all.
+  /// The current attempt, or the next one to start; machine 0 sends it to all machines.
   Terms terms() const;
-  /// Guests take machine 0's numbers.
+  /// Followers adopt machine 0's numbers.
   void take(const Terms& terms);
 
-  /// Judges the end of a life: sets `outcome.again` when another one follows, as it does when it `grows`, and else,
-  /// when that is because restarts are spent or don't help, makes it kGaveUp and says so.
+  /// Judges the end of an attempt: sets `outcome.again` when another one follows, as always when it `grows`. When
+  /// restarts are spent or don't help, sets the code to kGaveUp and adds the reason to the message.
   void judge(Outcome& outcome);
-  /// The next life begins, as `ended` says; returns for how long to wait before: not at all when the last life got
-  /// further than the one before, and else longer each time.
+  /// Begins the next attempt after `ended`. Returns how long to pause first: zero when the last attempt got further
+  /// than the one before, else longer each time.
   std::chrono::milliseconds begin_next(const Outcome& ended);
   /// "restart 2 of 5, from /out/checkpoint-40", after `ended`.
   std::string text(const Outcome& ended) const;
@@ -60,10 +60,10 @@ class Lives {
   std::filesystem::path output_dir_;
   bool is_host_;
   std::chrono::milliseconds first_pause_;
-  std::string checkpoint_before_;  // the newest of earlier runs
+  std::string checkpoint_before_;  // the newest one of earlier runs
   int number_ = 0;
   int restarts_ = 0;
-  int without_progress_ = 0;                                 // lives in a row that ended where the one before did
+  int without_progress_ = 0;                                 // attempts in a row that ended where the one before did
   std::optional<std::pair<std::string, int64_t>> last_end_;  // the newest checkpoint, and the step
 };
 

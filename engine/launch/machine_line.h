@@ -9,8 +9,8 @@
 
 namespace trainer::launch {
 
-/// A Line whose messages are sealed as soon as both ends have drawn their nonces. Until then it takes short ones only:
-/// anybody may have connected.
+/// A Line whose messages carry seals (MACs) once both ends have drawn their nonces. Before that it accepts only short
+/// messages: any program may have connected.
 class MachineLine {
  public:
   explicit MachineLine(FileDescriptor socket) : line_(std::move(socket), kMostBeforeSeal) {}
@@ -22,17 +22,17 @@ class MachineLine {
   const std::string& why_closed() const { return line_.why_closed(); }
   void flush() { line_.flush(); }
 
-  /// All that follow carry these seals. Lengths are held to what strangers may send until `trust`.
+  /// All messages from now on carry these seals. Lengths stay limited to what strangers may send until trust().
   void seal(Seal ours, Seal theirs);
   /// The other end has proved that it knows the secret.
   void trust() { line_.allow(kMaxMachineFrame); }
 
   void send(const LinkMessage& message);
-  /// Nothing more will be sent; what was is on its way as far as the socket takes it.
+  /// Ends sending. Flushes what the socket accepts.
   void end();
 
-  /// The next message that has arrived; none also when the other end has closed the line.
-  /// Errors: PeerError for bytes that are no message, and for a seal that is broken.
+  /// The next message that has arrived; nothing if none has, or the other end has closed the line.
+  /// Errors: PeerError for malformed bytes and for an invalid seal.
   std::optional<LinkMessage> next();
 
  private:

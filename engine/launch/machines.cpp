@@ -14,7 +14,7 @@ constexpr std::chrono::milliseconds kPartFor{2000};
 
 Machine& Machines::numbered(int machine) {
   auto found = std::find_if(others_.begin(), others_.end(), [&](const Machine& m) { return m.number == machine; });
-  require(found != others_.end(), "there is no line to machine {}", machine);
+  require(found != others_.end(), "there is no connection to machine {}", machine);
   return *found;
 }
 
@@ -92,7 +92,7 @@ void hang_up(const std::vector<MachineLine*>& lines) {
       try {
         while (line->next()) {
         }
-      } catch (const PeerError&) {  // whatever it says now
+      } catch (const PeerError&) {  // no longer matters
       }
     }
     line->close();

@@ -1,10 +1,11 @@
 // The other machines of a run.
 //
 // Note [Several machines]
-// Machine 0 is the host, the others are its guests; a guest talks to the host only. All that the ranks of a guest ask
-// of the store goes through their own supervisor to the host's, sealed with a key that follows from the run's secret
-// and from nonces of both ends. The meeting (meeting.h) ends when every machine is there and all agree on what is run.
-// The host decides how a run ends: it hears of every failure, and tells all machines one outcome.
+// Machine 0 is the leader, the others are its followers; a follower talks only to the leader. The store requests of a
+// follower's ranks go through their own supervisor to the leader's. Messages carry a seal whose key is derived from the
+// run's secret and nonces of both ends. The meeting (meeting.h) ends when every machine is connected and all agree on
+// what to run. The leader decides how a run ends: every failure is reported to it, and it sends all machines one
+// outcome.
 #pragma once
 
 #include <poll.h>
@@ -21,42 +22,42 @@
 
 namespace trainer::launch {
 
-/// Another machine, and what it has said.
+/// Another machine, and the messages it has sent.
 struct Machine {
   int number = 0;
   std::string name;  // "machine 1 (node-b, 10.0.0.2)"
   MachineLine line;
   Clock::time_point heard = Clock::now();
   std::deque<LinkMessage> inbox{};
-  std::string lost{};  // why it is no longer there
-  bool ended = false;  // it has no more to say: an end of its line is no loss
+  std::string lost{};  // why it was lost; "" while it is connected
+  bool ended = false;  // it sends nothing more: closing its line isn't a loss
 };
 
-/// A machine was lost while nothing ran yet.
+/// A machine was lost before any rank was started.
 class LostBeforeStart : public PeerError {
  public:
   explicit LostBeforeStart(const Machine& machine)
       : PeerError("{} was lost before the ranks were started: {}", machine.name, machine.lost) {}
 };
 
-/// Where machines come while a life runs: see [Note Lives].
+/// Where machines connect during an attempt: see Note [Attempts].
 class Door {
  public:
   virtual ~Door() = default;
   virtual void add_events(std::vector<pollfd>& events) const = 0;
   virtual void serve() = 0;
   virtual Clock::time_point next_deadline() const = 0;
-  /// Who has come, once the run can go on with more machines than it has; else "".
+  /// The machines that wait to join, once the run can continue with more machines than it has; else "".
   virtual std::string newcomers() const = 0;
-  /// Those who took part may come back.
+  /// Machines of the last attempt may connect again.
   virtual void life_has_ended() = 0;
 };
 
-/// The lines to them, served without ever waiting. A machine that closes its line, breaks a seal or is silent for too
-/// long is lost. Where the run has a door, it is served beside them.
+/// The connections to the other machines, served without blocking. A machine that closes its line, sends an invalid
+/// seal or is silent for too long is lost. The door, if any, is served together with them.
 class Machines {
  public:
-  /// A machine that is alone.
+  /// For a run on one machine.
   Machines() = default;
   Machines(std::vector<Machine> others, std::string own_address, std::chrono::milliseconds silence,
            Door* door = nullptr)
@@ -64,11 +65,11 @@ class Machines {
 
   std::vector<Machine>& others() { return others_; }
   Machine& numbered(int machine);
-  /// Where ranks of other machines reach this one's; "" when it is alone.
+  /// Where ranks of other machines reach this machine's ranks; "" on one machine.
   const std::string& own_address() const { return own_address_; }
 
   void add_events(std::vector<pollfd>& events) const;
-  /// Fills the inboxes, sends what is waiting and a sign of life when it is time, and notes who is lost.
+  /// Fills the inboxes, flushes unsent messages, sends pings when due, and notes lost machines.
   void serve();
   std::optional<Clock::time_point> next_deadline() const;
   /// See Door.
@@ -76,7 +77,7 @@ class Machines {
 
   void send(int machine, const LinkMessage& message) { numbered(machine).line.send(message); }
   void send_all(const LinkMessage& message);
-  /// The life has ended: sends `last` to all, and waits until they have read it and hung up, but not long.
+  /// The attempt has ended: sends `last` to all, and waits briefly until they have read it and hung up.
   void part(const LinkMessage& last);
 
  private:
@@ -89,8 +90,8 @@ class Machines {
   Clock::time_point next_ping_ = Clock::now();
 };
 
-/// Waits until the other ends have read all that was sent and hung up, but not long: a line that is closed with unread
-/// bytes in it takes back what it has sent.
+/// Waits briefly until the other ends have read everything and hung up: closing a socket with unread bytes in it
+/// discards what it has sent.
 void hang_up(const std::vector<MachineLine*>& lines);
 
 }  // namespace trainer::launch

@@ -21,11 +21,11 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kPause{100};         // between tries to find the first process
-constexpr milliseconds kUntilSaid{5'000};   // of waiting
-constexpr milliseconds kLatecomers{5'000};  // after a run that ended before all mates were there
-constexpr uint32_t kGreeting = 0x7472616d;  // of this form of the letters
+constexpr milliseconds kUntilSaid{5'000};   // of waiting, until it is reported
+constexpr milliseconds kLatecomers{5'000};  // for peers that start after the run has ended
+constexpr uint32_t kGreeting = 0x7472616d;  // identifies this version of the protocol
 
-/// A mate's only letter. The answer is the exit code, an int32_t.
+/// A peer's only message. The reply is the exit code, an int32_t.
 struct Hello {
   uint32_t greeting = kGreeting;
   int32_t local_rank = 0;
@@ -39,7 +39,7 @@ cpu_set_t own_cpus() {
   return cpus;
 }
 
-/// The abstract socket of a job of this user. The job's name is hashed: it may be longer than an address.
+/// The abstract socket of a job of this user. The job's name is hashed, as it may be longer than an address.
 sockaddr_un address_of(const std::string& job, socklen_t& size) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -53,7 +53,7 @@ sockaddr_un address_of(const std::string& job, socklen_t& size) {
 
 FileDescriptor make_socket() {
   FileDescriptor made(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!made) throw MachineError("cannot make a socket: {}", std::strerror(errno));
+  if (!made) throw MachineError("cannot create a socket: {}", std::strerror(errno));
   return made;
 }
 
@@ -71,8 +71,8 @@ Mates::Mates(const std::string& job, int count) : count_(count), listener_(make_
   if (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
       listen(listener_.get(), count) != 0)
     throw MachineError(
-        "cannot wait for the other processes of this job: {}\n  does another `trainer launch` with the same "
-        "variables still run on this machine?",
+        "cannot wait for the other processes of this job: {}\n  is another `trainer launch` with the same "
+        "variables still running on this machine?",
         std::strerror(errno));
 }
 
@@ -104,7 +104,7 @@ void Mates::gather(milliseconds patience) {
     }
     if (waited > patience)
       throw PeerError(
-          "{} of the {} processes of this machine did not come within {:g} s: all must run `trainer launch`",
+          "{} of the {} processes of this machine did not connect within {:g} s: all must run `trainer launch`",
           count_ - std::ssize(mates_), count_ + 1, std::chrono::duration<double>(patience).count());
   }
 }
@@ -132,14 +132,14 @@ int follow(const std::string& job, int local_rank, milliseconds patience) {
     if (connect(tried.get(), reinterpret_cast<const sockaddr*>(&address), size) == 0) {
       first = std::move(tried);
     } else if (Clock::now() > end) {
-      throw PeerError("the first process of this machine was not there within {:g} s",
+      throw PeerError("the first process of this machine was not reached within {:g} s",
                       std::chrono::duration<double>(patience).count());
     } else {
       poll(nullptr, 0, static_cast<int>(kPause.count()));
     }
   }
   const SignalQueue passed_by;
-  if (!is_of_this_user(first.get())) throw PeerError("the first process of this machine is another user's");
+  if (!is_of_this_user(first.get())) throw PeerError("the first process of this machine belongs to another user");
   const Hello hello{.local_rank = local_rank, .cpus = own_cpus()};
   int32_t code = 0;
   if (send(first.get(), &hello, sizeof hello, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof hello) ||

@@ -1,12 +1,12 @@
-// Processes that mpirun, srun or torchrun started beside this one.
+// Peer processes that mpirun, srun or torchrun started next to this one.
 //
-// Note [Mates]
-// Such a program starts one process for each rank, and here one process starts all the ranks of a machine: they share
-// memory, and one screen and one watchdog look after them. So the first process of a machine runs its ranks, and its
-// mates only wait. Each one says on which CPUs it was put, for its rank to run there (mpirun gives every process a core
-// of its own), and ends with the exit code of the run, so that whoever started it sees what it expects. A stop signal
-// reaches the first process too: mates let it pass. They meet at an abstract Unix socket, which nothing leaves behind
-// and which processes of other users are not let in to.
+// Note [Peer processes]
+// These programs start one process per rank, but our launcher starts all the ranks of a machine from one process: they
+// share memory, a screen and a watchdog. So the first process of a machine runs its ranks, and its peers only wait.
+// Each peer reports the CPUs it was bound to, where its rank then runs (mpirun binds every process to its own core),
+// and exits with the exit code of the run, as the program that started it expects. Peers ignore stop signals, which
+// reach the first process too. They connect through an abstract Unix socket, which leaves nothing behind; processes of
+// other users are rejected.
 #pragma once
 
 #include <sched.h>
@@ -20,21 +20,21 @@
 
 namespace trainer::launch {
 
-/// The mates of the first process of a machine, as it sees them.
+/// The peers of the first process of a machine, as it sees them.
 class Mates {
  public:
-  /// From now on the mates of `job` can come; `count` of them are to. Errors: MachineError.
+  /// From now on the peers of `job` can connect; `count` of them are expected. Errors: MachineError.
   Mates(const std::string& job, int count);
-  /// Those that are still there see that this process has failed.
+  /// Peers that are still connected see that this process has failed.
   ~Mates();
   Mates(const Mates&) = delete;
   Mates& operator=(const Mates&) = delete;
 
-  /// Waits for all. Errors: PeerError when some have not come in time.
+  /// Waits for all. Errors: PeerError when some have not connected in time.
   void gather(std::chrono::milliseconds patience);
-  /// On which CPUs each rank of this machine may run, this process's own first.
+  /// The CPUs that each rank of this machine may run on, this process's own first.
   std::vector<cpu_set_t> cpus() const;
-  /// They end with `code`, also those that come in the next seconds.
+  /// Makes the peers exit with `code`, including those that connect within the next seconds.
   void dismiss(int code);
 
  private:
@@ -51,8 +51,8 @@ class Mates {
   std::map<int, Mate> mates_;  // by local rank
 };
 
-/// What a mate does: waits for the first process of its machine to end, and returns the exit code of the run.
-/// Errors: PeerError when that one was not found within `patience`, or was lost.
+/// Run by a peer: waits for the first process of its machine to end, and returns the exit code of the run.
+/// Errors: PeerError when the first process was not found within `patience`, or was lost.
 int follow(const std::string& job, int local_rank, std::chrono::milliseconds patience);
 
 }  // namespace trainer::launch

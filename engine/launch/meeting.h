@@ -1,4 +1,4 @@
-// How the machines of a run find each other: see [Note Several machines].
+// How the machines of a run find each other: see Note [Several machines].
 #pragma once
 
 #include <chrono>
@@ -18,23 +18,23 @@ struct Appointment {
   Place place;
   std::string host;  // main_process_ip
   int port = 0;
-  std::vector<int> sizes{};                     // with how many machines the run can go on, in rising order
-  std::chrono::milliseconds patience{600'000};  // for all machines to come
-  std::chrono::milliseconds last_call{5'000};   // for more to come, once there are enough
-  std::chrono::milliseconds silence{10'000};    // of a machine that is there, before it counts as lost
+  std::vector<int> sizes{};                     // the usable numbers of machines, ascending
+  std::chrono::milliseconds patience{600'000};  // for all machines to connect
+  std::chrono::milliseconds last_call{5'000};   // for more to connect, once there are enough
+  std::chrono::milliseconds silence{10'000};    // of a connected machine, before it counts as lost
   std::string secret;                           // "": none
-  std::filesystem::path folder{};               // the output folder, which all must see
+  std::filesystem::path folder{};               // the output folder, which machines may share
 };
 
-/// torch's, and Accelerate's, port where none is given.
+/// The default port of torch and Accelerate.
 inline constexpr int kDefaultPort = 29500;
 
-/// Thrown when somebody asked to stop before the ranks were started.
+/// Thrown on a request to stop before the ranks were started.
 struct StoppedBeforeStart {
   int signal;
 };
 
-/// Thrown when machine 0 has told how a life, or the run, ended in which this machine did not take part.
+/// Thrown when machine 0 reports the end of the run, or of an attempt that this machine was not part of.
 struct EndedBefore {
   Outcome outcome;
 };
@@ -46,7 +46,7 @@ inline constexpr std::size_t kNonceBytes = 32;
 /// Waits for one of `events`, for a signal, or until `until`. Errors: StoppedBeforeStart.
 void wait_for(std::vector<pollfd> events, Clock::time_point until, SignalQueue& signals);
 
-/// Throws what the host said when it ended the run before its start, or the life. For messages of kEnd.
+/// Throws the leader's reason for ending the run or attempt, given by a kEnd message.
 [[noreturn]] void throw_ending(const LinkMessage& message);
 
 }  // namespace trainer::launch

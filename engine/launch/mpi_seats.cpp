@@ -18,7 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A seat: $0 is the folder. `end` closes with the supervisor, whatever ended it; then nothing is left behind.
+/// The shell command of a slot: $0 is the folder. `end` closes when the supervisor ends for any reason; the folder is
+/// then removed.
 constexpr const char* kSeat =
     "umask 077; env -0 >\"$0/$OMPI_COMM_WORLD_RANK.new\" && mv \"$0/$OMPI_COMM_WORLD_RANK.new\" "
     "\"$0/$OMPI_COMM_WORLD_RANK\"; cat \"$0/end\"; rm -rf \"$0\"";
@@ -32,10 +33,10 @@ std::string find_mpirun() {
   }
   throw MachineError(
       "training.ddp_backend is mpi, but there is no mpirun in $PATH\n  install Open MPI (apt-get install openmpi-bin), "
-      "or say gloo");
+      "or set it to gloo");
 }
 
-/// In memory where that is possible: what ranks on one machine share lies there too.
+/// In memory if possible: the folder also holds the shared-memory files of ranks on one machine.
 fs::path private_folder() {
   for (const fs::path& parent : {fs::path("/dev/shm"), fs::temp_directory_path()}) {
     std::string path = (parent / "trainer-mpi-XXXXXX").string();
@@ -44,9 +45,9 @@ fs::path private_folder() {
   throw machine_error("create", fs::temp_directory_path() / "trainer-mpi-XXXXXX", errno);
 }
 
-/// Open MPI's settings for ranks on one machine; what the user has set stays. mpirun listens for other machines'
-/// daemons, so it is told to use the loopback interface. Ranks pause by themselves while they wait (see
-/// MpiThread): MPI's yielding would cost a turn of every other program on a busy machine.
+/// Open MPI's settings for ranks on one machine; settings of the user take precedence. mpirun listens for daemons on
+/// other machines, so it is restricted to the loopback interface. Ranks pause by themselves while they wait (see
+/// MpiThread): with MPI's own yielding, a busy machine would run every other program first.
 std::map<std::string, std::string> settings(const fs::path& folder) {
   std::map<std::string, std::string> all{{"OMPI_MCA_btl", "vader,self"},
                                          {"OMPI_MCA_pml", "ob1"},
@@ -58,7 +59,7 @@ std::map<std::string, std::string> settings(const fs::path& folder) {
                                          {"OMPI_MCA_mpi_yield_when_idle", "0"},
                                          {"OMPI_MCA_orte_tmpdir_base", folder.string()},
                                          {"OMPI_MCA_btl_vader_backing_directory", folder.string()}};
-  if (geteuid() == 0) {  // it would refuse to run
+  if (geteuid() == 0) {  // otherwise mpirun refuses to run
     all["OMPI_ALLOW_RUN_AS_ROOT"] = "1";
     all["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1";
   }
@@ -74,13 +75,13 @@ std::string read_what_is_there(int fd) {
   return text;
 }
 
-/// The first line of words in mpirun's framed messages.
+/// The first line of text in mpirun's framed messages.
 std::string first_words(const std::string& text) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     if (line.find_first_not_of("- ") != std::string::npos) return line;
   }
-  return "without a word";
+  return "no message";
 }
 
 }  // namespace
@@ -115,7 +116,7 @@ MpiSeats::~MpiSeats() {
 std::optional<std::string> MpiSeats::lost() {
   if (mpirun_.pid <= 0 || waitpid(mpirun_.pid, nullptr, WNOHANG) != mpirun_.pid) return std::nullopt;
   mpirun_.pid = 0;
-  return "mpirun, which kept the ranks together, ended: " + first_words(read_what_is_there(mpirun_.errors.get()));
+  return "mpirun, which connects the ranks, ended: " + first_words(read_what_is_there(mpirun_.errors.get()));
 }
 
 }  // namespace trainer::launch

@@ -1,4 +1,4 @@
-// Places among mpirun's ranks for the ranks that the supervisor starts. See Note [Seats] in engine/base/mpi_seat.h.
+// Slots in mpirun's job for the ranks that the supervisor starts. See Note [Seats] in engine/base/mpi_seat.h.
 #pragma once
 
 #include <filesystem>
@@ -10,11 +10,11 @@
 
 namespace trainer::launch {
 
-/// Keeps a seat for every rank while it lives. All that mpirun and MPI leave in files lies in one private folder, which
-/// is gone afterwards, also when this process is killed.
+/// Holds a slot for every rank during its lifetime. All files of mpirun and MPI are in one private folder, which is
+/// removed afterwards, even when this process is killed.
 class MpiSeats {
  public:
-  /// Starts mpirun with the signal mask `mask`. Errors: MachineError when it is missing or cannot be started.
+  /// Starts mpirun with the signal mask `mask`. Errors: MachineError when mpirun is missing or cannot be started.
   MpiSeats(int64_t ranks, const sigset_t& mask);
   ~MpiSeats();
   MpiSeats(const MpiSeats&) = delete;
@@ -23,12 +23,12 @@ class MpiSeats {
   /// The value of kSeatsVariable for the ranks.
   std::string folder() const { return folder_.string(); }
 
-  /// Why there are no seats any more: what mpirun said when it ended by itself. Nothing while it runs.
+  /// Why the slots are gone: the message of mpirun when it ended by itself. Nothing while it runs.
   std::optional<std::string> lost();
 
  private:
   std::filesystem::path folder_;
-  FileDescriptor end_;  // the seats wait for its closing
+  FileDescriptor end_;  // the slots wait until it is closed
   Process mpirun_;
 };
 

@@ -15,7 +15,7 @@ struct EndDwfl {
   void operator()(Dwfl* dwfl) const { dwfl_end(dwfl); }
 };
 
-/// The name of a function as it is written, without its arguments.
+/// The demangled name of a function, without its arguments.
 std::string readable(const char* symbol) {
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> demangled(abi::__cxa_demangle(symbol, nullptr, nullptr, &status),
@@ -37,7 +37,7 @@ int add_frame(Dwfl_Frame* frame, void* into) {
   Dwarf_Addr address = 0;
   bool is_activation = false;
   if (!dwfl_frame_pc(frame, &address, &is_activation)) return DWARF_CB_ABORT;
-  if (!is_activation) --address;  // of the call, not of what follows it
+  if (!is_activation) --address;  // the call's own address instead of the return address
   Dwfl_Module* const module = dwfl_addrmodule(frames.dwfl, address);
   const char* const symbol = module != nullptr ? dwfl_module_addrname(module, address) : nullptr;
   frames.names.push_back(symbol != nullptr ? readable(symbol) : "?");
@@ -47,7 +47,7 @@ int add_frame(Dwfl_Frame* frame, void* into) {
 }  // namespace
 
 std::vector<std::string> native_stack(pid_t pid) {
-  static char* no_debug_files = nullptr;  // names of functions are enough
+  static char* no_debug_files = nullptr;  // function names are enough
   static const Dwfl_Callbacks callbacks{.find_elf = dwfl_linux_proc_find_elf,
                                         .find_debuginfo = dwfl_standard_find_debuginfo,
                                         .section_address = nullptr,
@@ -57,7 +57,7 @@ std::vector<std::string> native_stack(pid_t pid) {
       dwfl_linux_proc_attach(dwfl.get(), pid, false) != 0)
     return {};
   Frames frames{dwfl.get()};
-  dwfl_getthread_frames(dwfl.get(), pid, add_frame, &frames);  // what an error leaves is shown
+  dwfl_getthread_frames(dwfl.get(), pid, add_frame, &frames);  // after an error, the frames found so far are shown
   return frames.names;
 }
 

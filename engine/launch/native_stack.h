@@ -1,4 +1,4 @@
-// Where a process stands, function by function.
+// The call stack of a process.
 #pragma once
 
 #include <sys/types.h>
@@ -8,9 +8,9 @@
 
 namespace trainer::launch {
 
-/// The functions in which the first thread of a child of ours is, the innermost first: "trainer::dist::Comm::barrier",
-/// without arguments. The process is held meanwhile, a second or so; it may be a stopped one. Empty when the system
-/// does not let us look.
+/// The call stack of a child process's first thread, innermost function first, without arguments:
+/// "trainer::dist::Comm::barrier". The process, which may already be stopped, is paused meanwhile for about a second.
+/// Empty when the system doesn't permit ptrace.
 std::vector<std::string> native_stack(pid_t pid);
 
 }  // namespace trainer::launch

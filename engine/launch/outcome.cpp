@@ -58,12 +58,12 @@ std::string where(const Outcome& outcome) {
 
 std::string kept_line(int code, const Kept& kept, const std::string& output_dir) {
   if (kept.wrote_nothing) return "  kept: nothing was written to " + output_dir;
-  if (kept.checkpoint.empty() && kept.elsewhere) return "  kept: what is on machine 0, which says so";
+  if (kept.checkpoint.empty() && kept.elsewhere) return "  kept: the checkpoints of machine 0; see its message";
   if (kept.checkpoint.empty()) return "  kept: no checkpoint yet in " + output_dir;
-  if (code == kUsageFailure || code == kInputFailure) return "  kept: " + kept.checkpoint;  // first mend what is wrong
+  if (code == kUsageFailure || code == kInputFailure) return "  kept: " + kept.checkpoint;  // the cause must be fixed
   return fmt::format("  kept: {}; {}", kept.checkpoint,
-                     kept.resumes ? "the same command goes on from it"
-                                  : "set checkpoint.resume_from_checkpoint: auto to go on from it");
+                     kept.resumes ? "the same command resumes from it"
+                                  : "set checkpoint.resume_from_checkpoint: auto to resume from it");
 }
 
 nlohmann::ordered_json to_json(const RankState& state) {
@@ -135,7 +135,7 @@ std::string closing_block(const Outcome& outcome, const Kept& kept, const std::s
     if (!lines[i].starts_with(' ')) block += "  ";
     block += lines[i] + "\n";
   }
-  if (is_bug) block += "  this is a bug of ours: please report it with " + output_dir + "/logs\n";
+  if (is_bug) block += "  this is a bug in trainer: please report it with " + output_dir + "/logs\n";
   return block + kept_line(outcome.code, kept, output_dir) + "\n";
 }
 
@@ -155,7 +155,7 @@ void write_outcome(const Outcome& outcome, const Kept& kept, const fs::path& out
   json["retryable"] = outcome.code == kPeerFailure || (outcome.code > 128 && outcome.code != kInterrupted);
   for (const RankState& state : outcome.ranks)
     if (state.beats > 0) json["ranks"].push_back(to_json(state));
-  // A message may quote a damaged file: what is no UTF-8 is replaced.
+  // A message may quote a damaged file: invalid UTF-8 is replaced.
   publish_file(output_dir / "outcome.json",
                json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }

@@ -1,4 +1,4 @@
-// The end of what a rank wrote.
+// The last lines of a rank's output.
 #pragma once
 
 #include <deque>
@@ -7,7 +7,7 @@
 
 namespace trainer::launch {
 
-/// Keeps the last lines of a stream, each cut to a sane length, whatever is written into it.
+/// Keeps the last lines of a stream, each truncated, so that memory stays bounded.
 class OutputTail {
  public:
   static constexpr size_t kLines = 20;

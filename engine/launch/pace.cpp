@@ -12,7 +12,7 @@ constexpr size_t kFewest = 5, kMost = 100;  // updates
 
 void Pace::see(const RankState& before, const RankState& now, double seconds) {
   if (before.updates()) seconds_ += seconds;
-  const int64_t made = now.step - before.step;  // several, where one takes less than `seconds`
+  const int64_t made = now.step - before.step;  // several, when one takes less than `seconds`
   if (made <= 0) return;
   if (before.step >= 0 && !is_first_) {
     const auto counted = std::min(static_cast<size_t>(made), kMost);

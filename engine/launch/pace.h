@@ -1,4 +1,4 @@
-// How long an update takes, by what a rank's board shows.
+// How long an update takes, according to a rank's board.
 #pragma once
 
 #include <optional>
@@ -8,20 +8,20 @@
 
 namespace trainer::launch {
 
-/// Of one life: another one may have other machines. What comes between two updates (evaluation, saving, reading data)
-/// doesn't count.
+/// Measures one attempt, as the next one may have other machines. Time between two updates (evaluation, saving, reading
+/// data) doesn't count.
 class Pace {
  public:
-  /// The rank was as `before`, and `seconds` later it is as `now`.
+  /// Records two states of the rank, `seconds` apart.
   void see(const RankState& before, const RankState& now, double seconds);
 
-  /// Seconds, of the newest updates; nothing until there are enough.
+  /// The median in seconds of the newest updates; nothing until there are enough.
   std::optional<double> median() const;
 
  private:
-  double seconds_ = 0;             // in the update that goes on
-  bool is_first_ = true;           // so is that one, which may be slow, and is left out
-  std::vector<double> updates_{};  // the newest last
+  double seconds_ = 0;             // spent in the current update
+  bool is_first_ = true;           // the current update is the first, which may be slow and is left out
+  std::vector<double> updates_{};  // seconds of each, newest last
 };
 
 }  // namespace trainer::launch

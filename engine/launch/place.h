@@ -1,11 +1,11 @@
-// Which ranks of a run this machine starts.
+// The rank assignment: which ranks of a run this machine starts.
 #pragma once
 
 #include "engine/config/plan.h"
 
 namespace trainer::launch {
 
-/// Every machine runs equally many ranks, numbered machine by machine.
+/// Every machine runs the same number of ranks, numbered machine by machine.
 struct Place {
   int machine = 0;
   int machines = 1;
@@ -17,7 +17,7 @@ struct Place {
   bool is_host() const { return machine == 0; }
 };
 
-/// Errors: InternalError when the ranks can't be shared out equally: a rule of the configuration sees to that.
+/// Errors: InternalError when the ranks can't be divided equally, which the configuration's rules exclude.
 Place place_of(const config::Plan& plan);
 
 }  // namespace trainer::launch

@@ -31,13 +31,13 @@ std::optional<SocketLine> read_line(const std::string& text) {
   SocketLine line;
   std::string state, skipped, user;
   words >> skipped >> line.own >> skipped >> state >> skipped >> skipped >> skipped >> user >> skipped >> line.inode;
-  if (line.inode.empty() || line.inode == "0") return {};  // "0": nobody has it any more
+  if (line.inode.empty() || line.inode == "0") return {};  // "0": no process owns it any more
   line.listens = state == "0A";
   std::from_chars(user.data(), user.data() + user.size(), line.user);
   return line;
 }
 
-/// As the kernel writes it: words in the machine's order of bytes.
+/// As the kernel writes it: words in the machine's byte order.
 std::string hexadecimal(const Address& address) {
   std::string text;
   if (address.bytes.ss_family == AF_INET) {
@@ -49,7 +49,7 @@ std::string hexadecimal(const Address& address) {
   return text + fmt::format(":{:04X}", ntohs(six.sin6_port));
 }
 
-/// Whether a socket at `own` is in the way of one at `wanted`: at the same address, or at all of them.
+/// Whether a socket at `own` prevents one at `wanted`: it has the same address, or listens on all addresses.
 bool is_in_the_way(const std::string& own, const std::string& wanted) {
   const size_t colon = own.find(':');
   return own == wanted || (colon != std::string::npos && own.find_first_not_of('0') == colon &&
@@ -95,7 +95,7 @@ std::string holder_of(const Address& address) {
     if (number.find_first_not_of("0123456789") == std::string::npos && has_open(process->path(), line->inode))
       return fmt::format("process {} ({})", number, name_of(process->path()));
   }
-  if (line->user == geteuid()) return "";  // it is gone meanwhile, or in a container of its own
+  if (line->user == geteuid()) return "";  // it has ended meanwhile, or runs in another container
   const passwd* const user = getpwuid(line->user);
   return fmt::format("a process of the user {}", user != nullptr ? user->pw_name : std::to_string(line->user));
 }

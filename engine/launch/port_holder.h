@@ -1,4 +1,4 @@
-// Who has a port of this machine.
+// Which process holds a port of this machine.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace trainer::launch {
 
-/// Who keeps others from listening there: "process 4242 (python3)"; of another user's process, which may not be looked
-/// into, "a process of the user alice"; "" when none is found.
+/// The process that occupies the address: "process 4242 (python3)"; for a process that only its own user may inspect,
+/// "a process of the user alice"; "" when none is found.
 std::string holder_of(const Address& address);
 
 }  // namespace trainer::launch

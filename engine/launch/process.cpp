@@ -15,7 +15,7 @@
 namespace trainer::launch {
 namespace {
 
-/// Everything a child needs between fork and exec, made before the fork: afterwards it may not allocate.
+/// Everything a child needs between fork and exec, prepared before the fork: the child must not allocate.
 struct Prepared {
   std::vector<std::string> environment;
   std::vector<char*> argv;
@@ -51,7 +51,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 MachineError start_error(const std::string& program, int error) {
   if (error == EAGAIN) {
     return MachineError(
-        "cannot start {}: the limit of processes is reached\n  raise it with `ulimit -u`, or in the "
+        "cannot start {}: the process limit is reached\n  raise it with `ulimit -u`, or in the "
         "container's settings",
         program);
   }
@@ -65,7 +65,7 @@ void make_pipe(const std::string& program, FileDescriptor& read_end, FileDescrip
   write_end.reset(ends[1]);
 }
 
-/// The child's side. Only calls that are safe after fork.
+/// Runs in the child. Only calls that are safe after fork.
 [[noreturn]] void become_rank(const Prepared& prepared) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -79,7 +79,7 @@ void make_pipe(const std::string& program, FileDescriptor& read_end, FileDescrip
   fcntl(prepared.child_link.get(), F_SETFD, 0);
   if (prepared.inherited >= 0) fcntl(prepared.inherited, F_SETFD, 0);
   if (prepared.cpus) sched_setaffinity(0, sizeof *prepared.cpus, &*prepared.cpus);
-  signal(SIGPIPE, SIG_DFL);  // that we outlive our screen is our own affair
+  signal(SIGPIPE, SIG_DFL);  // ignoring it is for the launcher only
   sigprocmask(SIG_SETMASK, &prepared.mask, nullptr);
   execve(prepared.argv[0], prepared.argv.data(), prepared.envp.data());
   const int error = errno;
@@ -117,7 +117,7 @@ Process start_process(const Command& command, const sigset_t& mask) {
   process.pid = fork();
   if (process.pid < 0) throw start_error(program, errno);
   if (process.pid == 0) become_rank(prepared);
-  setpgid(process.pid, process.pid);  // here too, so that the group exists when we return
+  setpgid(process.pid, process.pid);  // also in the parent, so that the group exists when we return
   prepared.exec_error.reset();
   int error = 0;
   if (read(exec_error.get(), &error, sizeof(error)) == static_cast<ssize_t>(sizeof(error))) {

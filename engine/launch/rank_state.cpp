@@ -10,7 +10,7 @@ namespace {
 const char* verb_of(CollectiveKind kind) {
   switch (kind) {
     case CollectiveKind::kMeeting:
-      return "meeting";
+      return "rendezvous";
     case CollectiveKind::kAllGather:
       return "all-gather";
     case CollectiveKind::kSum:
@@ -31,7 +31,7 @@ bool is_in_flight(const GroupState& group) {
   return group.done < group.last;
 }
 
-/// The call a rank waits in, else one that has not returned, else the last one of the group that has called most.
+/// The call a rank waits in, else one that has not returned, else the last call of the group with the most calls.
 std::pair<const GroupState*, const Collective*> latest_of(const RankState& state) {
   if (const Collective* const call = state.wait_call()) return {&state.wait_group(), call};
   const GroupState* best = nullptr;

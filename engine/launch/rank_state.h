@@ -1,4 +1,4 @@
-// Where a rank was when its supervisor last looked at its board.
+// The state of a rank when its supervisor last looked at its board.
 #pragma once
 
 #include <sys/types.h>
@@ -25,33 +25,33 @@ struct GroupState {
 struct RankState {
   int rank = 0;
   pid_t pid = 0;
-  bool running = true;  // neither has it ended nor reported its end
-  uint64_t beats = 0;   // 0: it has not got to its board yet
+  bool running = true;  // it has neither ended nor reported its end
+  uint64_t beats = 0;   // 0: it hasn't reached its board yet
   int64_t step = -1;    // -1: before the first one
   std::string phase{};
   std::vector<GroupState> groups{};
-  int waits_in = -1;  // index of the group it waits in; -1: it does not wait
+  int waits_in = -1;  // index of the group it waits in; -1: it doesn't wait
   uint64_t waits_for = 0;
-  bool hides_waits = false;  // it may wait all the same
-  // Seconds that the supervisor has seen it wait there, without a beat, or with beats and no other change.
+  bool hides_waits = false;  // it may wait without showing it
+  // Seconds that the supervisor has observed it: waiting in this call, without a beat, and with beats but no progress.
   double waited = 0, silent = 0, still = 0;
 
   bool updates() const { return phase == kForwardAndBackward || phase == kOptimizerStep; }
-  /// Whether its board shows what it did when it was `before`, but for its beats.
+  /// Whether its board is unchanged since `before`, apart from the beats.
   bool stands_as(const RankState& before) const;
   bool waits() const { return waits_in >= 0; }
   const GroupState& wait_group() const { return groups[static_cast<size_t>(waits_in)]; }
   const Collective* wait_call() const { return waits() ? wait_group().call(waits_for) : nullptr; }
-  /// Its state of the same group; null when it has not got to making it.
+  /// Its state of the same group; null when it hasn't created the group yet.
   const GroupState* find(const GroupState& group) const;
 };
 
 /// "all-gather 57 of 4096 float32 among all ranks (unit decoder.block.3)".
 std::string text_of(const Collective& call, const GroupState& group);
 
-/// The collective it is in, or else the one it was in last; "" when it has not called any.
+/// The rank's current collective, else its last one; "" when it hasn't called any.
 std::string collective_of(const RankState& state);
-/// The unit that one is for; may be "".
+/// The unit of that collective; may be "".
 std::string unit_of(const RankState& state);
 
 /// "rank 1 (step 12, evaluating)".

@@ -80,7 +80,7 @@ bool Ranks::has_ended(Rank& rank, int& status) {
   siginfo_t info{};
   if (waitid(P_PID, static_cast<id_t>(rank.pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
     return false;
-  kill_group(rank.pid);  // what it started; before the wait below, after which the number may be another's
+  kill_group(rank.pid);  // what it started; before the wait below, after which the id may be reused
   waitpid(rank.pid, &status, 0);
   rank.alive = false;
   return true;
@@ -108,7 +108,7 @@ void Ranks::show_last_words() const {
 void Ranks::show_stack(const Rank& rank) {
   const std::vector<std::string> functions = rank.alive ? native_stack(rank.pid) : std::vector<std::string>();
   if (!functions.empty())
-    say("where rank {} stands, the innermost first:\n  {}\n", rank.number, fmt::join(functions, "\n  "));
+    say("the stack of rank {}, innermost first:\n  {}\n", rank.number, fmt::join(functions, "\n  "));
 }
 
 }  // namespace trainer::launch

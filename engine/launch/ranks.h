@@ -1,4 +1,4 @@
-// The ranks of a life that run on this machine, as processes.
+// The processes of an attempt's ranks on this machine.
 #pragma once
 
 #include <poll.h>
@@ -15,7 +15,7 @@
 
 namespace trainer::launch {
 
-/// What is known of one.
+/// A rank's process and what is known of it.
 struct Rank {
   int number = 0;
   pid_t pid = 0;
@@ -29,20 +29,20 @@ struct Rank {
   FileDescriptor errors;
   OutputTail last_words;
 
-  /// Takes what it has written to standard error: one piece while it lives, so that one that floods its errors doesn't
-  /// keep us from the others; then all.
+  /// Reads its standard error: one chunk at a time while it is alive, so that a rank that floods it doesn't block the
+  /// others; the rest once it is dead.
   void read_errors();
 };
 
 class Ranks {
  public:
   Ranks() = default;
-  /// Kills those that are left, with all that they have started.
+  /// Kills the ranks that are left, with everything they started.
   ~Ranks();
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
 
-  /// The next one, which is `number`. Errors: MachineError.
+  /// Starts the next rank, which is `number`. Errors: MachineError.
   void start(int number, const Command& command, const sigset_t& mask);
 
   auto begin() { return ranks_.begin(); }
@@ -54,13 +54,13 @@ class Ranks {
   bool any_alive() const;
   /// All have reported the end of the run.
   bool all_done() const;
-  /// The furthest; -1: none has begun.
+  /// The latest step of any rank; -1: none has begun.
   int64_t last_step() const;
 
   void add_events(std::vector<pollfd>& events) const;
   std::vector<Watchdog::Subject> subjects() const;
 
-  /// Buries those that have ended, and all that they started: `buried` is called with each and its wait status.
+  /// Reaps the ranks that have ended, kills what they started, and calls `buried` with each one and its wait status.
   template <class F>
   void reap(const F& buried) {
     for (Rank& rank : ranks_) {
@@ -68,13 +68,13 @@ class Ranks {
       if (has_ended(rank, status)) buried(rank, status);
     }
   }
-  /// To those that are alive.
+  /// Sends a signal to the ranks that are alive.
   void signal(int signal) const;
   void kill_all() const;
 
-  /// What those that died without a report wrote last.
+  /// Prints the last output of the ranks that died without a report.
   void show_last_words() const;
-  /// The functions that a rank stands in. Above a report, which has no room for them.
+  /// Prints the call stack of a rank. Comes before a report, which has no room for it.
   static void show_stack(const Rank& rank);
 
  private:

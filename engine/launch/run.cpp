@@ -25,7 +25,7 @@
 namespace trainer::launch {
 namespace {
 
-/// The output folder, as the machine that writes into it has it.
+/// The output folder's lock and owner, on the machine that writes into it.
 struct Output {
   FolderLock lock;
   FolderOwner owner;
@@ -33,8 +33,8 @@ struct Output {
   explicit Output(const std::string& folder) : lock(folder), owner(folder) {}
 };
 
-/// Tells the world how it ended. What can't be written is only warned of: it must not hide the cause. Without `output`
-/// another machine writes.
+/// Reports the outcome. A failed write is only a warning: it must not hide the cause. Without `output` another machine
+/// writes.
 void report(const Outcome& outcome, const config::Config& config, const Output* output) {
   const std::string& resume = config.checkpoint.resume_from_checkpoint;
   Kept kept{.checkpoint = newest_checkpoint(config.output_dir),
@@ -54,23 +54,23 @@ Outcome unprepared(const Preparation& prepared) {
   return {.code = prepared.code, .phase = "preparing the data", .message = prepared.message};
 }
 
-/// What a run consists of on this machine.
+/// The inputs of a run on this machine.
 struct Run {
   const config::Plan& plan;
   const RankProgram& program;
   const Patience& patience;
   const Prepare& prepare;
-  const Output* output;  // null: another machine has it
+  const Output* output;  // null: another machine owns it
 };
 
-/// The plan of a life: of the machines that are there, and from the newest checkpoint that the run itself has made.
+/// The plan of an attempt: for its machines, and resuming from the newest checkpoint that the run itself has saved.
 config::Plan plan_of(const config::Plan& given, const Terms& terms) {
   config::Plan plan = config::plan_for_machines(given, terms.machines, terms.machine);
   if (terms.resumes) plan.config.checkpoint.resume_from_checkpoint = "auto";
   return plan;
 }
 
-/// Says why another life begins, and waits for as long as it may not; `door` is served. Errors: StoppedBeforeStart.
+/// Reports why another attempt begins, and pauses as required while serving `door`. Errors: StoppedBeforeStart.
 void begin_next(Lives& lives, const Outcome& ended, Door* door, SignalQueue& signals) {
   const Clock::time_point until = Clock::now() + lives.begin_next(ended);
   say("{}trainer: {}\n", closing_line(ended), lives.text(ended));
@@ -82,7 +82,7 @@ void begin_next(Lives& lives, const Outcome& ended, Door* door, SignalQueue& sig
   }
 }
 
-/// Life after life, as long as one follows.
+/// Runs attempts until none follows.
 Outcome live(const Run& run, SignalQueue& signals, Door* door, const std::function<Outcome(Lives&)>& one) {
   Lives lives(run.plan.config, run.patience.pause);
   try {
@@ -104,7 +104,7 @@ Outcome live(const Run& run, SignalQueue& signals, Door* door, const std::functi
   }
 }
 
-/// Starts the ranks of a life, and stays with them.
+/// Starts the ranks of an attempt, and watches them until they end.
 Outcome supervise_life(const Run& run, Lives& lives, const Terms& terms, bool shares_folder, Machines& machines,
                        SignalQueue& signals) {
   const Life life{.terms = terms,
@@ -125,7 +125,7 @@ Outcome run_alone(const Run& run, SignalQueue& signals) {
   });
 }
 
-/// A run among other machines, as this one sees it.
+/// A run on several machines, on this machine's side.
 class InCompany {
  public:
   explicit InCompany(const Run& run)
@@ -164,7 +164,7 @@ class InCompany {
     return appointment;
   }
 
-  /// A life, from the meeting of its machines on.
+  /// One attempt, beginning with the meeting of its machines.
   Outcome one_life(Lives& lives) {
     Host::Gathered with = host_ ? host_->gather(lives.terms()) : join();
     lives.take(with.terms);
@@ -181,14 +181,14 @@ class InCompany {
         const Terms terms = hear_terms(joined.machines, signals_);
         return {std::move(joined.machines), terms};
       } catch (const LostBeforeStart& lost) {
-        // No life has ended for this machine, and so this costs it no restart. Machine 0 may be started again.
+        // This machine lost no attempt, so this costs it no restart. Machine 0 may be started again.
         if (run_.plan.config.max_restarts == 0) throw;
         say("trainer: {}\n", lost.what());
       }
     }
   }
 
-  /// While a life runs without this machine: it is not to wait for this one longer than it must.
+  /// Prepares while an attempt runs without this machine, so that the attempt yields to it only once it is ready.
   void prepare_early(Guest::Joined& joined) {
     const Preparation done = prepare_beside(preparation(), joined.machines, signals_);
     if (done.code != kDone) throw EndedBefore{unprepared(done)};
@@ -196,7 +196,7 @@ class InCompany {
     joined.machines.send(0, {.op = LinkOp::kPrepared});
   }
 
-  /// What comes between the meeting and the start of the ranks. Machine 0 tells the others when it fails.
+  /// The steps between the meeting and the start of the ranks. If one fails, machine 0 informs the others.
   Outcome get_ready(Lives& lives, Machines& machines) {
     Outcome ended;
     try {
@@ -211,7 +211,7 @@ class InCompany {
       if (host_)
         machines.part({.op = LinkOp::kEnd, .code = 128 + stopped.signal});
       else
-        machines.send(0, {.op = LinkOp::kStop, .number = stopped.signal});  // or this machine would count as lost
+        machines.send(0, {.op = LinkOp::kStop, .number = stopped.signal});  // otherwise this machine counts as lost
       throw;
     } catch (const LostBeforeStart& lost) {
       ended = {.code = lost.code(), .message = lost.what()};
@@ -223,7 +223,7 @@ class InCompany {
     return ended;
   }
 
-  /// When machines don't see machine 0's output folder, that is told once.
+  /// Checks whether all machines see machine 0's output folder; if not, reports it once.
   void share_folder(Machines& machines) {
     const std::string who = who_sees_another_folder(appointment_.folder, host_.has_value(), machines, signals_);
     shares_folder_ = who.empty();
@@ -231,7 +231,7 @@ class InCompany {
       say("trainer: output_dir is not shared: machine 0 keeps the checkpoints, the others send it theirs\n  {}\n", who);
   }
 
-  /// Once is enough.
+  /// The preparation, or nothing if it has been done.
   Prepare preparation() const {
     return run_.prepare && !prepared_ ? run_.prepare : [] { return Preparation{}; };
   }
@@ -252,15 +252,15 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
   RankProgram program{{worker_path}, cpus};
   program.words.insert(program.words.end(), words.begin(), words.end());
   const Place place = place_of(plan);
-  signal(SIGUSR2, [](int) {});  // there is nothing to save while data is prepared; the queue takes it later
+  signal(SIGUSR2, [](int) {});  // nothing can be saved while data is prepared; later the queue receives it
   std::optional<Output> output;
   if (place.is_host()) {
     output.emplace(plan.config.output_dir);
-    std::error_code ignored;  // there may be none
+    std::error_code ignored;  // the file may not exist
     std::filesystem::remove(std::filesystem::path(plan.config.output_dir) / "outcome.json", ignored);
   }
   const Run run{plan, program, patience, prepare, output ? &*output : nullptr};
-  const auto finish = [&](const Outcome& outcome) {  // while signals wait: a late one must not cut the report short
+  const auto finish = [&](const Outcome& outcome) {  // signals stay queued: a late one must not interrupt the report
     report(outcome, plan.config, output ? &*output : nullptr);
     return outcome.code;
   };

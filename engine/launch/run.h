@@ -10,17 +10,17 @@
 
 namespace trainer::launch {
 
-/// Runs `prepare`, and then `worker_path words…` as this machine's part of plan.world_size() processes, again when
-/// that is worth it ([Note Lives]), and returns the exit code of the run (the contract's), the same on all its
-/// machines: see [Note Several machines]. A rank finds in its environment RANK, WORLD_SIZE, LOCAL_RANK,
-/// LOCAL_WORLD_SIZE, the threads it may use, its Link and its board. Standard output is rank 0's. When a rank fails,
-/// the others are killed, and the cause is told in one block, last on the screen, and in outcome.json; [Note Watching
-/// ranks] says what counts as failing. SIGINT, SIGTERM, SIGHUP and SIGUSR1 (as SIGTERM) are handed to the ranks, which
-/// save and exit with 130 or 143; a second one ([Note Stop signals]), or the end of patience, kills them. SIGQUIT
-/// (Ctrl-\) shows where every rank is, SIGUSR2 lets them save and go on. No process outlives this call, or this
-/// process. The output folder is locked meanwhile, by machine 0. `cpus`: where each rank of this machine may run;
-/// empty: all where this process may. To be called on the main thread of a program with one thread. Errors:
-/// MachineError when the output folder is in use or can't be written, or when a rank can't be started; those of meet().
+/// Runs `prepare`, and then `worker_path words…` as this machine's part of plan.world_size() processes, restarting them
+/// when that may help (Note [Attempts]). Returns the exit code of the run (the contract's), the same on all its
+/// machines: see Note [Several machines]. A rank's environment holds RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE,
+/// the threads it may use, its Link and its board. Standard output is rank 0's. When a rank fails, the others are
+/// killed, and the cause is reported in one block, last on the screen, and in outcome.json; Note [Watching ranks]
+/// defines what counts as a failure. SIGINT, SIGTERM, SIGHUP and SIGUSR1 (as SIGTERM) are forwarded to the ranks, which
+/// save and exit with 130 or 143; a second signal (Note [Stop signals]) or a time-out kills them. SIGQUIT (Ctrl-\)
+/// shows the state of every rank, SIGUSR2 makes them save and continue. No process outlives this call, or this process.
+/// Machine 0 locks the output folder meanwhile. `cpus`: where each rank of this machine may run; empty: wherever this
+/// process may. Must be called on the main thread of a single-threaded program. Errors: MachineError when the output
+/// folder is in use or can't be written, or when a rank can't be started; those of meet().
 int run(const config::Plan& plan, const std::string& worker_path, const Patience& patience = {},
         const Prepare& prepare = {}, const std::vector<std::string>& words = {"rank"},
         const std::vector<cpu_set_t>& cpus = {});

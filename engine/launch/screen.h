@@ -1,4 +1,4 @@
-// Lines of the supervisor's own.
+// The supervisor's own output.
 #pragma once
 
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 namespace trainer::launch {
 
-/// A line of ours on the screen, over an unfinished progress bar. As screen::write(), it never fails.
+/// Prints a line to standard error, over an unfinished progress bar. Like screen::write(), it never fails.
 template <class... Args>
 void say(fmt::format_string<Args...> format, Args&&... args) {
   const std::string text = safe_text(fmt::format(format, std::forward<Args>(args)...));

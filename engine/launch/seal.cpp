@@ -13,10 +13,10 @@ LinkMessage Seal::put_on(LinkMessage message) {
 }
 
 LinkMessage Seal::take_off(LinkMessage message) {
-  if (message.strings.empty()) throw PeerError("a message without a seal");
+  if (message.strings.empty()) throw PeerError("a message without a MAC");
   const std::string found = std::move(message.strings.back());
   message.strings.pop_back();
-  if (!equal_secretly(found, hash_of(message))) throw PeerError("a message with a broken seal");
+  if (!equal_secretly(found, hash_of(message))) throw PeerError("a message with an invalid MAC");
   ++count_;
   return message;
 }
@@ -28,7 +28,7 @@ std::string Seal::hash_of(const LinkMessage& message) const {
 }
 
 Seals make_seals(const std::string& secret, const std::string& guest_nonce, const std::string& host_nonce) {
-  // The nonces have one length, so that no two pairs of them make the same text.
+  // The nonces have the same length, so no two pairs of them concatenate to the same text.
   const std::string both = guest_nonce + host_nonce;
   return {Seal(keyed_hash(secret, "trainer: guest to host" + both)),
           Seal(keyed_hash(secret, "trainer: host to guest" + both))};

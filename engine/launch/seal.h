@@ -1,4 +1,4 @@
-// Messages that nobody without the key can make, change, repeat, leave out or put in another order unseen.
+// Authenticates messages: without the key, none can be forged, changed, replayed, dropped or reordered unnoticed.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 namespace trainer::launch {
 
-/// One direction of a connection. Each message carries, as its last string, the keyed hash of its number in the
-/// direction and of its other content.
+/// One direction of a connection. Each message carries a seal as its last string: a MAC of its sequence number and its
+/// other content.
 class Seal {
  public:
   explicit Seal(std::string key) : key_(std::move(key)) {}
 
   /// `message` with its seal.
   LinkMessage put_on(LinkMessage message);
-  /// `message` without its seal. Errors: PeerError when it is broken.
+  /// `message` without its seal. Errors: PeerError when the seal is invalid.
   LinkMessage take_off(LinkMessage message);
 
  private:
@@ -26,7 +26,7 @@ class Seal {
   uint64_t count_ = 0;
 };
 
-/// The seals of a connection whose two ends know `secret` and have drawn a nonce each.
+/// The seals of a connection whose two ends know `secret` and have each drawn a nonce.
 struct Seals {
   Seal by_guest, by_host;
 };

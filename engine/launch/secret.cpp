@@ -31,7 +31,7 @@ std::string read_secret(const std::string& file) {
     std::string secret = read_file(file, kMostBytes);
     struct stat about {};
     if (stat(file.c_str(), &about) == 0 && (about.st_mode & (S_IROTH | S_IWOTH)) != 0)
-      throw ConfigError("{}={}: everybody on this machine can read the file: `chmod 600 {}`", kFileVariable, file,
+      throw ConfigError("{}={}: every user of this machine can read the file: `chmod 600 {}`", kFileVariable, file,
                         file);
     while (secret.ends_with('\n') || secret.ends_with('\r')) secret.pop_back();
     if (secret.empty()) throw ConfigError("{}={}: the file is empty", kFileVariable, file);

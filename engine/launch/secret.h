@@ -1,4 +1,4 @@
-// What only the machines of one run know, and what they prove with it.
+// The secret that the machines of one run share, and cryptographic functions based on it.
 #pragma once
 
 #include <cstddef>
@@ -7,18 +7,18 @@
 
 namespace trainer::launch {
 
-/// The content of TRAINER_SECRET, or of the file that TRAINER_SECRET_FILE names; "" when neither is set. Takes both out
-/// of the environment: ranks, and what they may start, have no use for them.
+/// The content of TRAINER_SECRET, or of the file that TRAINER_SECRET_FILE names; "" when neither is set. Removes both
+/// from the environment: ranks, and programs they may start, don't need them.
 /// Errors: ConfigError when the file can't be read, is empty, or when both are set.
 std::string take_secret();
 
-/// `count` bytes that nobody can guess. Errors: MachineError.
+/// `count` cryptographically random bytes. Errors: MachineError.
 std::string random_bytes(std::size_t count);
 
 /// HMAC-SHA-256 (RFC 2104, by OpenSSL) of `text`: 32 bytes.
 std::string keyed_hash(std::string_view key, std::string_view text);
 
-/// Compares without telling by its time where two texts differ.
+/// Compares in constant time.
 bool equal_secretly(std::string_view a, std::string_view b);
 
 }  // namespace trainer::launch

@@ -34,12 +34,12 @@ SignalQueue::SignalQueue() {
   queue_.reset(signalfd(-1, &queued, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!queue_) throw MachineError("cannot watch for signals: {}", std::strerror(errno));
   sigprocmask(SIG_BLOCK, &queued, &mask_before_);
-  set_action(SIGCHLD, SIG_DFL, &child_before_);  // an inherited "ignore" would keep exit statuses from us
+  set_action(SIGCHLD, SIG_DFL, &child_before_);  // an inherited "ignore" would discard exit statuses
   set_action(SIGPIPE, SIG_IGN, &pipe_before_);
 }
 
 SignalQueue::~SignalQueue() {
-  take();  // unblocking must not deliver what was dealt with
+  take();  // unblocking must not deliver signals that were handled
   sigaction(SIGCHLD, &child_before_, nullptr);
   sigaction(SIGPIPE, &pipe_before_, nullptr);
   sigprocmask(SIG_SETMASK, &mask_before_, nullptr);

@@ -1,4 +1,4 @@
-// Signals as something to poll.
+// Signals as a file descriptor to poll.
 #pragma once
 
 #include <signal.h>
@@ -9,10 +9,10 @@
 
 namespace trainer::launch {
 
-/// While it lives, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGQUIT and SIGCHLD interrupt nothing: they wait in a
-/// queue behind a file descriptor. Stop signals that the caller ignores (`nohup`, a background job of a script) stay
-/// ignored. SIGPIPE is ignored, so that a closed terminal or log reader ends nothing. All is as before afterwards. For
-/// a program with one thread.
+/// During its lifetime, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGQUIT and SIGCHLD are queued behind a file
+/// descriptor and interrupt nothing. Stop signals that the caller ignores (`nohup`, a background job of a script) stay
+/// ignored. SIGPIPE is ignored, so that a closed terminal or log reader ends nothing. The destructor restores the
+/// previous state. For single-threaded programs.
 class SignalQueue {
  public:
   /// Errors: MachineError.
@@ -26,7 +26,7 @@ class SignalQueue {
   /// The numbers of the signals that have arrived; doesn't wait.
   std::vector<int> take();
 
-  /// The signal mask outside: a started program must get this one back.
+  /// The previous signal mask, which started programs must get.
   const sigset_t& mask_before() const { return mask_before_; }
 
  private:

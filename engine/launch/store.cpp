@@ -47,7 +47,7 @@ void Store::handle(int rank, const LinkMessage& request, Clock::time_point now, 
   const int expected = strings_of(request.op);
   LinkMessage reply;
   if (expected >= 0 && request.strings.size() != static_cast<size_t>(expected)) {
-    reply = refusal(fmt::format("{} strings where {} belong", request.strings.size(), expected));
+    reply = refusal(fmt::format("{} strings; expected {}", request.strings.size(), expected));
   } else if (request.op == LinkOp::kGet || request.op == LinkOp::kWait) {
     if (first_missing(request.strings) != nullptr) {
       waits_.push_back({rank, request, deadline_of(request, now)});
@@ -92,7 +92,7 @@ int64_t Store::add(const std::string& key, int64_t amount) {
   if (auto entry = values_.find(key); entry != values_.end()) {
     const std::string& text = entry->second;
     auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), sum);
-    require(error == std::errc() && stop == text.data() + text.size(), "add to '{}', which holds no number", key);
+    require(error == std::errc() && stop == text.data() + text.size(), "add to '{}', which is not a number", key);
   }
   require(!__builtin_add_overflow(sum, amount, &sum), "add to '{}' overflows", key);
   values_[key] = std::to_string(sum);
@@ -116,7 +116,7 @@ const std::string* Store::first_missing(const std::vector<std::string>& keys) co
   return missing == keys.end() ? nullptr : &*missing;
 }
 
-/// The reply to a get or a wait whose keys are all there.
+/// The reply to a get or a wait whose keys all exist.
 LinkMessage Store::found(const LinkMessage& request) const {
   LinkMessage reply{.id = request.id};
   if (request.op == LinkOp::kGet) reply.strings = {values_.at(request.strings[0])};

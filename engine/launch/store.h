@@ -1,4 +1,4 @@
-// The key-value store that the ranks of a run share. Their collectives meet through it.
+// The key-value store that the ranks of a run share. Their communicators rendezvous through it.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace trainer::launch {
 
 using Clock = std::chrono::steady_clock;
 
-/// Keys, values, and the ranks that wait for keys. It does no input or output: requests go in, replies come out.
+/// Keys, values, and the ranks that wait for keys. Performs no I/O: it maps requests to replies.
 class Store {
  public:
   struct Answer {
@@ -21,10 +21,10 @@ class Store {
     LinkMessage message;
   };
 
-  /// Carries out one request of `rank`. Its reply, and those to waits that it ends, are appended to `answers`.
+  /// Carries out one request of `rank`. Appends its reply, and those to the waits it ends, to `answers`.
   void handle(int rank, const LinkMessage& request, Clock::time_point now, std::vector<Answer>& answers);
 
-  /// Tells those whose time is up which key they missed.
+  /// Replies to the waits that have timed out with the missing key.
   void expire(Clock::time_point now, std::vector<Answer>& answers);
 
   std::optional<Clock::time_point> next_deadline() const;

@@ -111,10 +111,10 @@ class Supervisor {
   Ending ending_;
   StopSignals stop_signals_;
   Watchdog watchdog_;
-  bool said_finished_ = false;      // the host knows that our ranks have ended
-  std::optional<Outcome> verdict_;  // of the run, by the host; of several machines only
+  bool said_finished_ = false;      // the leader knows that our ranks have ended
+  std::optional<Outcome> verdict_;  // the leader's outcome of the run; on several machines only
   std::optional<Clock::time_point> verdict_deadline_;
-  bool save_asked_ = false;  // and not handed on yet
+  bool save_asked_ = false;  // and not forwarded yet
 };
 
 Command Supervisor::command(int rank) const {
@@ -167,7 +167,7 @@ Outcome Supervisor::watch() {
   return verdict_ ? *verdict_ : judged();
 }
 
-/// Whether others decide about our end, or we about theirs, although our own ranks have ended.
+/// Whether to wait for other machines although our own ranks have ended: they decide our outcome, or we theirs.
 bool Supervisor::has_to_stay() const {
   if (place_.is_alone() || verdict_ || (verdict_deadline_ && Clock::now() >= *verdict_deadline_)) return false;
   return std::any_of(machines_.others().begin(), machines_.others().end(),
@@ -208,8 +208,8 @@ void Supervisor::take_signals() {
   if (child_ended) reap();
 }
 
-/// Once a rank trains, which is enough: after each update all ranks learn whether any was asked. (Before, it would die
-/// of the signal.)
+/// Forwards the request to one rank, once it trains (before, the signal would kill it). One rank is enough: after each
+/// update all ranks learn whether any was asked.
 void Supervisor::ask_to_save() {
   const auto ready = [](const Rank& rank) { return rank.alive && rank.step >= 0; };
   const auto found = std::find_if(ranks_.begin(), ranks_.end(), ready);
@@ -219,7 +219,7 @@ void Supervisor::ask_to_save() {
   say("trainer: saving after this step\n");
 }
 
-/// Somebody sent us a signal: every machine hears of it. See [Note Stop signals].
+/// Forwards a signal that this launcher received to every machine. See Note [Stop signals].
 void Supervisor::stop_all(int signal) {
   const bool repeated = stop_signals_.is_repeated(signal, Clock::now());
   if (!repeated && ending_.is_asked()) return;
@@ -233,18 +233,18 @@ void Supervisor::stop_at_once() {
   kill_all();
 }
 
-/// Host: makes way for a life with more machines, unless this one is ending anyway.
+/// Leader: yields to a generation with more machines, unless the attempt is ending anyway.
 void Supervisor::let_in() {
   if (ending_.is_near() || !ranks_.any_alive()) return;
   if (const std::string newcomers = machines_.newcomers(); !newcomers.empty()) grow(newcomers);
 }
 
-/// The ranks save and stop, and nobody is in a hurry: when the save fails they go on, and stop with the next one that
-/// works. Before the first update there is nothing to save.
+/// The ranks save and stop, without a deadline: when the save fails they continue, and stop with the next one that
+/// succeeds. Before the first update there is nothing to save.
 void Supervisor::grow(const std::string& newcomers) {
   ending_.make_way(newcomers);
   const bool trains = ranks_.last_step() >= 0;
-  say("trainer: {} can take part{}\n", newcomers, trains ? ": saving after this step" : "");
+  say("trainer: {} can join{}\n", newcomers, trains ? ": saving after this step" : "");
   if (place_.is_host()) machines_.send_all({.op = LinkOp::kGrow, .strings = {newcomers}});
   if (trains) return ranks_.signal(SIGURG);
   if (place_.is_host()) kill_all();
@@ -284,7 +284,7 @@ void Supervisor::check_seats() {
   add_own({.code = kMachineFailure, .message = std::move(*why)});
 }
 
-/// Takes what a dead rank has left, and judges its end.
+/// Reads a dead rank's remaining output, and judges its exit status.
 void Supervisor::bury(Rank& rank, int status) {
   read_line(rank);
   rank.read_errors();
@@ -405,7 +405,7 @@ void Supervisor::lose(const Machine& machine) {
                        machine.name, machine.lost)});
 }
 
-/// Guest: lets the host know, once, how our ranks have ended.
+/// Follower: informs the leader, once, how our ranks have ended.
 void Supervisor::say_finished() {
   if (place_.is_host() || said_finished_ || verdict_) return;
   said_finished_ = true;
@@ -417,9 +417,10 @@ void Supervisor::say_finished() {
 
 void Supervisor::fail(Rank& rank, Failure failure) {
   if (ending_.is_killed()) return;
-  // A peer may have been lost because one has gone astray, or has not come for long: then that is the cause.
+  // A peer may have been lost because some rank diverged in its collectives, or is long overdue: then that is the
+  // cause.
   if (!ending_.has_failed()) {
-    const RankStates before = watchdog_.states();  // when this one still ran, and may have waited
+    const RankStates before = watchdog_.states();  // from when this rank still ran, and may have waited
     std::optional<Failure> seen = look();
     ending_.note_states(watchdog_.states());
     if (!seen && failure.code == kPeerFailure) seen = late(before, patience_.watch.tell);
@@ -434,7 +435,7 @@ void Supervisor::fail(Rank& rank, Failure failure) {
   add_own(std::move(failure));
 }
 
-/// A failure on this machine; the host hears of it.
+/// Adds a failure on this machine, and reports it to the leader.
 void Supervisor::add_own(Failure failure) {
   if (!place_.is_alone() && failure.rank >= 0) failure.machine = own_name();
   if (!place_.is_host()) machines_.send(0, to_message(failure));
@@ -455,7 +456,7 @@ void Supervisor::kill_all() {
   if (!verdict_deadline_) verdict_deadline_ = Clock::now() + patience_.distant;
 }
 
-/// Host: the run has ended, and this is how, on every machine.
+/// Leader: ends the run on every machine with one outcome.
 void Supervisor::end_all() {
   verdict_ = judged();
   machines_.part(to_message(*verdict_));
@@ -471,7 +472,7 @@ Outcome Supervisor::outcome() const {
   return ending_.outcome(ranks_.all_done(), ranks_.last_step(), plan_.world_size() > 1);
 }
 
-/// The outcome, and whether another life follows.
+/// The outcome, and whether another attempt follows.
 Outcome Supervisor::judged() const {
   Outcome ended = outcome();
   life_.judge(ended);

@@ -1,4 +1,4 @@
-// Starting the ranks of a run on this machine, and staying with them to their end.
+// Starts the ranks of a run on this machine, and watches them until they end.
 #pragma once
 
 #include <sched.h>
@@ -19,32 +19,32 @@ namespace trainer::launch {
 
 struct Patience {
   std::chrono::milliseconds cause{200};        ///< after a first failure, for one that explains it better
-  WatchPatience watch{};                       ///< with ranks that are alive, and don't go on
-  std::chrono::milliseconds distant{2000};     ///< the same, when it is just a lost peer and there are several machines
+  WatchPatience watch{};                       ///< with ranks that are alive but make no progress
+  std::chrono::milliseconds distant{2000};     ///< as `cause`, after a lost peer in a run on several machines
   std::chrono::milliseconds pause{1'000};      ///< before a restart when the last one got no further; doubles each time
-  std::chrono::milliseconds join{600'000};     ///< for all machines to come together
-  std::chrono::milliseconds last_call{5'000};  ///< for more of them to come, once there are enough of a range
+  std::chrono::milliseconds join{600'000};     ///< for all machines to connect
+  std::chrono::milliseconds last_call{5'000};  ///< for more machines to connect, once there are enough of a range
   std::chrono::milliseconds silence{10'000};   ///< of another machine, before it counts as lost
-  std::chrono::milliseconds together{1'000};   ///< stop signals of a kind within it are one: [Note Stop signals]
+  std::chrono::milliseconds together{1'000};   ///< stop signals of a kind within it are one: Note [Stop signals]
 };
 
-/// One life of a run: see [Note Lives].
+/// One attempt of a run: see Note [Attempts].
 struct Life {
   Terms terms;
-  int machine = 0;                      // this one's number in the configuration, by which people know it
-  std::function<void(Outcome&)> judge;  // says whether another one follows; called once, by machine 0 of several
+  int machine = 0;                      // this machine's number in the configuration, as shown to users
+  std::function<void(Outcome&)> judge;  // decides whether another one follows; called once; if several, by machine 0
   bool shares_folder = true;            // all machines see machine 0's output folder
 };
 
-/// What ranks are started with.
+/// How ranks are started.
 struct RankProgram {
   std::vector<std::string> words;  // the program and its arguments
-  std::vector<cpu_set_t> cpus;     // where each rank of this machine may run; empty: all where this process may
+  std::vector<cpu_set_t> cpus;     // where each rank of this machine may run; empty: wherever this process may
 };
 
-/// Runs `program` as this machine's part of plan.world_size() processes, and returns how that ended: on several
-/// machines, as machine 0 judges it. For what a rank finds in its environment and what counts as its failure, see
-/// run(). Errors: MachineError when a rank can't be started.
+/// Runs `program` as this machine's part of plan.world_size() processes, and returns the outcome; on several machines,
+/// machine 0 decides it. For a rank's environment and what counts as its failure, see run().
+/// Errors: MachineError when a rank can't be started.
 Outcome supervise(const config::Plan& plan, const Life& life, const RankProgram& program, const Patience& patience,
                   Machines& machines, SignalQueue& signals);
 

@@ -1,18 +1,18 @@
-// What a life of a run on several machines is.
+// The parameters of one attempt of a run.
 #pragma once
 
 #include <string>
 
 namespace trainer::launch {
 
-/// Machine 0 sets them, and tells its guests, as soon as it is known who takes part.
+/// Machine 0 sets them, and sends them to its followers once it knows which machines take part.
 struct Terms {
-  int life = 0;           // 0: the first
-  int restarts = 0;       // that losses have cost
-  bool resumes = false;   // from the newest checkpoint, which the run itself has made
-  int machine = 0;        // the number of the one that they are for, among those of this life, without gaps
-  int machines = 1;       // of this life
-  std::string attempt{};  // no other life has it
+  int life = 0;           // the attempt's number; 0: the first
+  int restarts = 0;       // caused by losses so far
+  bool resumes = false;   // from the newest checkpoint, which the run itself has saved
+  int machine = 0;        // the receiving machine's number among those of this attempt, without gaps
+  int machines = 1;       // of this attempt
+  std::string attempt{};  // the attempt's unique id
 };
 
 }  // namespace trainer::launch

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Serves the lines until `done`. Errors: LostBeforeStart.
+/// Serves the connections until `done`. Errors: LostBeforeStart.
 template <class F>
 void serve_until(Machines& machines, SignalQueue& signals, int more, const F& done) {
   for (;;) {
@@ -34,7 +34,7 @@ void serve_until(Machines& machines, SignalQueue& signals, int more, const F& do
   }
 }
 
-/// Host: one message of every other machine, in their order.
+/// Leader: one message from every other machine, in the order of the machines.
 std::vector<LinkMessage> collect(LinkOp op, Machines& machines, SignalQueue& signals) {
   std::vector<LinkMessage> messages;
   for (Machine& machine : machines.others()) {
@@ -48,7 +48,7 @@ std::vector<LinkMessage> collect(LinkOp op, Machines& machines, SignalQueue& sig
   return messages;
 }
 
-/// Guest: the host's next message. Errors: what the host ended the run with.
+/// Follower: the leader's next message. Errors: the leader's reason for ending the run.
 LinkMessage hear_host(LinkOp op, Machines& machines, SignalQueue& signals) {
   Machine& host = machines.numbered(0);
   serve_until(machines, signals, -1, [&] { return !host.inbox.empty(); });
@@ -59,7 +59,7 @@ LinkMessage hear_host(LinkOp op, Machines& machines, SignalQueue& signals) {
   return message;
 }
 
-/// Runs `prepare` in a process of its own: it may take long, and the lines must be served.
+/// Runs `prepare` in a separate process: it may take long, and the connections must be served.
 class Preparing {
  public:
   explicit Preparing(const Prepare& prepare) {
@@ -80,7 +80,7 @@ class Preparing {
 
   int fd() const { return end_.get(); }
 
-  /// Reads what is there; true at the end.
+  /// Reads the available output; true at its end.
   bool has_ended() {
     pollfd event{fd(), POLLIN, 0};
     char bytes[4096];

@@ -16,7 +16,7 @@ Failure failure_of(const RankState& state, int code, std::string message) {
   return {.rank = state.rank, .step = state.step, .phase = state.phase, .code = code, .message = std::move(message)};
 }
 
-/// What a rank called as each number of a group.
+/// The calls of each number of a group, by rank.
 using Calls = std::map<uint64_t, std::map<int, const Collective*>>;  // by number, then by index of the rank
 
 Calls calls_of(const RankStates& ranks, const GroupState& group) {
@@ -60,13 +60,13 @@ std::optional<Failure> differing_in(const RankStates& ranks, const GroupState& g
                                      told_apart ? "" : ", before these", name_of(first), text_of(its, group),
                                      name_of(second), text_of(others, group)));
     failure->message.replace(0, 5, "ranks ");
-    if (callers.size() == 2) failure->rank = -1;  // it's one's word against the other's
+    if (callers.size() == 2) failure->rank = -1;  // either rank may be the wrong one
     if (told_apart) break;
   }
   return failure;
 }
 
-/// The letter for its state in /proc: 'T' stopped, 't' held by a debugger, 'D' in uninterruptible sleep.
+/// The process state in /proc: 'T' stopped, 't' stopped by a debugger, 'D' in uninterruptible sleep.
 char process_letter(pid_t pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
   std::string text;
@@ -78,15 +78,15 @@ char process_letter(pid_t pid) {
 const char* reason_of(char letter) {
   switch (letter) {
     case 'T':
-      return "somebody stopped it (SIGSTOP); `kill -CONT` in time would have let it go on";
+      return "it was stopped by a signal (SIGSTOP); `kill -CONT` in time would have let it continue";
     case 'D':
-      return "the kernel holds it: its machine swaps, or a disk or a network folder does not answer";
+      return "it is blocked in the kernel: its machine swaps, or a disk or a network folder does not respond";
     default:
       return "its machine swaps, or its container is paused";
   }
 }
 
-/// Members on this machine that have not come to the collective in which `waiting` waits, by index.
+/// Indices of members on this machine that have not entered the collective in which `waiting` waits.
 std::vector<size_t> missing_for(const RankStates& ranks, const RankState& waiting) {
   std::vector<size_t> missing;
   for (size_t r = 0; r < ranks.size(); ++r) {
@@ -101,7 +101,7 @@ bool is_with(const RankState& a, const RankState& b) {
   return a.waits() && b.waits() && a.waits_for == b.waits_for && a.wait_group().is_same_group(b.wait_group());
 }
 
-/// "ranks 0 and 2 wait in …": those that wait where `first` does.
+/// "ranks 0 and 2 wait in …": the ranks that wait in the same call as `first`.
 std::string waiting_line(const RankStates& ranks, const RankState& first) {
   std::vector<int> with;
   for (const RankState& state : ranks)
@@ -127,8 +127,8 @@ std::optional<Failure> frozen(const RankStates& ranks, int world_size, double se
   const bool others_run =
       static_cast<int>(ranks.size()) < world_size ||
       std::any_of(ranks.begin(), ranks.end(), [&](const RankState& s) { return s.running && s.silent < seconds / 2; });
-  if (!others_run) return std::nullopt;  // somebody has paused them all
-  std::string message = fmt::format("its process has stood still for {:.0f} s\n  {}\n  it {}", found->silent,
+  if (!others_run) return std::nullopt;  // all of them were paused
+  std::string message = fmt::format("its process has not run for {:.0f} s\n  {}\n  it {}", found->silent,
                                     reason_of(process_letter(found->pid)), doing_of(*found));
   const auto waiting =
       std::find_if(ranks.begin(), ranks.end(), [&](const RankState& s) { return s.waits() && s.rank != found->rank; });
@@ -144,7 +144,7 @@ std::optional<Failure> stuck(const RankStates& ranks, double seconds) {
     waiting.push_back(&state);
   }
   if (waiting.empty()) return std::nullopt;
-  std::string message = "the ranks wait for each other, and none can go on";
+  std::string message = "the ranks wait for each other, and none can continue";
   std::vector<const RankState*> told;
   for (const RankState* state : waiting) {
     if (std::any_of(told.begin(), told.end(), [&](const RankState* t) { return is_with(*t, *state); })) continue;
@@ -168,14 +168,14 @@ std::optional<Failure> hung(const RankStates& ranks, int world_size, double seco
       static_cast<int>(ranks.size()) == world_size && std::all_of(ranks.begin(), ranks.end(), stands);
   if (found == ranks.end() && !all_stand) return std::nullopt;
   const RankState& one = found != ranks.end() ? *found : ranks.front();
-  std::string message = fmt::format(
-      "{} for {:.0f} s, and an update takes {:.{}f} s\n  {} {}",
-      found != ranks.end() ? "it hangs: it got no further" : "the ranks hang: none got any further", one.still, usual,
-      usual < 1 ? 3 : 0, found != ranks.end() ? "it" : text_of({one.rank}), doing_of(one));
+  std::string message =
+      fmt::format("{}: no progress for {:.0f} s, and an update usually takes {:.{}f} s\n  {} {}",
+                  found != ranks.end() ? "it hangs" : "the ranks hang", one.still, usual, usual < 1 ? 3 : 0,
+                  found != ranks.end() ? "it" : text_of({one.rank}), doing_of(one));
   const auto waiting =
       std::find_if(ranks.begin(), ranks.end(), [&](const RankState& s) { return s.waits() && s.rank != one.rank; });
   if (waiting != ranks.end()) message += waiting_line(ranks, *waiting);
-  message += "\n  if an update may take so long, raise training.ddp_timeout: a sixtieth of it is waited";
+  message += "\n  if an update may take this long, raise training.ddp_timeout: a sixtieth of it is the limit";
   Failure failure = failure_of(one, kPeerFailure, message);
   if (found == ranks.end()) failure.rank = -1;
   return failure;
@@ -188,14 +188,15 @@ std::optional<Failure> late(const RankStates& ranks, double seconds) {
     const std::string wait = waiting_line(ranks, state);
     if (missing.empty()) {
       Failure failure = failure_of(state, kPeerFailure,
-                                   fmt::format("a collective has not ended for {:.0f} s{}\n  all ranks of this machine "
-                                               "have come to it: look at those of others, and at the network",
+                                   fmt::format("a collective has not finished for {:.0f} s{}\n  all ranks of this "
+                                               "machine have entered it: check the other machines' ranks, and the "
+                                               "network",
                                                state.waited, wait));
       failure.rank = -1;
       return failure;
     }
     const RankState& culprit = ranks[missing.front()];
-    if (culprit.waits() && culprit.waited < state.waited) continue;  // it waits for somebody itself, and not so long
+    if (culprit.waits() && culprit.waited < state.waited) continue;  // it waits for another rank itself, less long
     return failure_of(culprit, kPeerFailure,
                       fmt::format("others have waited for it for {:.0f} s\n  it {}{}", state.waited,
                                   culprit.running ? doing_of(culprit) : "has ended", wait));

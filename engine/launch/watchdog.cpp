@@ -9,9 +9,9 @@ namespace trainer::launch {
 namespace {
 
 constexpr std::chrono::milliseconds kLookEvery{500};
-constexpr double kUpdates = 10;     // as long as so many take, nothing hangs
-constexpr double kInTime = 0.97;    // of what is granted, so that looking and telling are within it
-constexpr double kMostSeconds = 1;  // that one look may count for: more have passed only if we did not run ourselves
+constexpr double kUpdates = 10;     // a rank counts as hung only after the duration of this many updates
+constexpr double kInTime = 0.97;    // of the limit, so that a hang is reported within it
+constexpr double kMostSeconds = 1;  // counted per look: more pass only when the supervisor itself did not run
 
 bool waits_as_before(const RankState& now, const RankState& before) {
   return now.waits() && now.waits_in == before.waits_in && now.waits_for == before.waits_for;

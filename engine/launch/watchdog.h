@@ -1,4 +1,4 @@
-// Looks at the ranks' boards, so that a run with a rank that stands still or goes astray ends at once, and says why.
+// Watches the ranks' boards: a run with a rank that hangs or calls the wrong collective ends at once, with the reason.
 #pragma once
 
 #include <chrono>
@@ -15,22 +15,22 @@
 namespace trainer::launch {
 
 // Note [Watching ranks]
-// A rank that dies is seen by its parent, and its connections break. One that is stopped, that computes for ever, or
-// that calls another collective than its peers is not seen by anyone: its peers wait, by torch's default for 30
-// minutes. So each rank writes on its board (engine/base/rank_board.h), in memory that it shares with the supervisor,
-// which step and unit it is in, and each collective it calls; and a thread of its does nothing but count beats. The
-// supervisor looks twice a second. All collectives of a group so far are summed up in a signature; where two ranks have
-// different ones for the same number, one has gone astray, even if the transport has paired the calls and carried on
-// with wrong numbers. One that hangs while its process beats is known by how long updates take (Pace): it shows no
-// change for ten times as long, and waits for nobody. That its peers wait says less: it may read its next batch from a
-// slow disk, which only the supervisor of its own machine can see, and for which there is the longer patience. Seconds
-// are counted by the supervisor's looks: after a pause of the whole machine nobody is late.
+// A rank that dies is noticed by its parent, and its connections break. A rank that is stopped, computes forever, or
+// calls another collective than its peers goes unnoticed: its peers wait, by torch's default for 30 minutes. So each
+// rank writes on its board (engine/base/rank_board.h), in memory shared with the supervisor, which step and unit it is
+// in, and each collective it calls; one of its threads only counts beats. The supervisor looks twice a second. A
+// signature sums up all collectives of a group so far; if two ranks have different signatures for the same number, one
+// of them called a wrong collective, even if the transport paired the calls and continued with wrong values. A rank
+// that hangs while its process beats is detected by the duration of updates (Pace): it shows no change for ten times as
+// long, and waits for no other rank. Waiting peers alone prove less: the rank may be reading its next batch from a slow
+// disk, which only the supervisor of its own machine can see and for which the longer limit applies. Seconds are
+// counted by the supervisor's looks: after a pause of the whole machine no rank is late.
 
 struct WatchPatience {
   double frozen = 10;  ///< seconds without a beat
   double stuck = 2;    ///< seconds in which all ranks wait for each other
-  double hung = 30;    ///< seconds in which a rank gets no further within an update, at least
-  double tell = 60;    ///< seconds of waiting until it is told on the screen
+  double hung = 30;    ///< minimum seconds without progress within an update
+  double tell = 60;    ///< seconds of waiting until it is reported on the screen
   double late = 1800;  ///< seconds of waiting until the run ends
 };
 
@@ -39,17 +39,17 @@ class Watchdog {
   /// What only the parent of a rank knows.
   struct Subject {
     pid_t pid = 0;
-    bool running = true;  // neither has it ended nor reported its end
+    bool running = true;  // it has neither ended nor reported its end
   };
 
-  /// Of the `ranks` ranks of this machine, from `first_rank` on. Errors: MachineError.
+  /// For the `ranks` ranks of this machine, starting at `first_rank`. Errors: MachineError.
   Watchdog(int first_rank, int ranks, int world_size, const WatchPatience& patience);
 
   /// The boards, for the ranks to inherit.
   int board_fd() const { return boards_.fd(); }
 
   Clock::time_point next_look() const { return next_look_; }
-  /// `subjects`: the ranks of this machine, in order. What has to end the run, if anything.
+  /// `subjects`: the ranks of this machine, in order. Returns the failure that must end the run, if any.
   std::optional<Failure> look(const std::vector<Subject>& subjects);
 
   /// As they were at the last look.
@@ -66,14 +66,14 @@ class Watchdog {
   const WatchPatience patience_;
   Boards boards_;
   RankStates states_;
-  Pace pace_;  // of the first of our ranks; all of a run go together
+  Pace pace_;  // of this machine's first rank; all ranks of a run keep the same pace
   std::optional<Clock::time_point> last_look_;
   Clock::time_point next_look_;
-  bool told_ = false;  // of the wait that is going on
+  bool told_ = false;  // the current wait was reported
   std::string notice_;
 };
 
-/// One line for each rank: where it is.
+/// The state of each rank, one line per rank.
 std::string table_of(const RankStates& ranks);
 
 }  // namespace trainer::launch

@@ -134,7 +134,7 @@ LINES = [
     prepared(5, "no file", lambda place: None, "No such file"),
     prepared(6, "a folder", lambda place: (place.folder / FILE).mkdir(), "folder"),
     prepared(7, "no permission", unreadable, "Permission denied", before=as_nobody(), needs=can_be_nobody),
-    prepared(8, "a named pipe", lambda place: os.mkfifo(place.folder / FILE), "no file"),
+    prepared(8, "a named pipe", lambda place: os.mkfifo(place.folder / FILE), "not a regular file"),
     file(9, "2 MiB", lambda: GOOD + "#" * (2 << 20), "1048576"),
     file(10, "5 MB of [", lambda: "[" * 5_000_000, "1048576"),
     file(10, "1 MB of [", lambda: "[" * 1_000_000, "nested"),

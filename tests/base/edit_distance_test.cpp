@@ -13,7 +13,7 @@ TEST(EditDistance, CountsEdits) {
   EXPECT_EQ(edit_distance("lora_alhpa", "lora_alpha"), 1u);  // a swap is one edit
 }
 
-TEST(EditDistance, FindsTheNearestOrNone) {
+TEST(EditDistance, FindsTheNearestNameOrNone) {
   const std::vector<std::string> names{"num_processes", "num_machines", "seed"};
   EXPECT_EQ(nearest("num_procesess", names), "num_processes");
   EXPECT_EQ(nearest("num-machines", names), "num_machines");
@@ -25,7 +25,7 @@ TEST(EditDistance, AShortNameIsNotReplacedByAnUnrelatedOne) {
   EXPECT_EQ(nearest("x", {"r", "ab"}), "");
 }
 
-TEST(EditDistance, Sentence) {
+TEST(EditDistance, DidYouMeanNamesTheNearest) {
   EXPECT_EQ(did_you_mean("sed", {"seed"}), " (did you mean 'seed'?)");
   EXPECT_EQ(did_you_mean("output", {"seed"}), "");
 }

@@ -42,7 +42,7 @@ std::string message_of(Action action) {
   } catch (const ErrorClass& error) {
     return error.what();
   }
-  ADD_FAILURE() << "no such error was thrown";
+  ADD_FAILURE() << "the expected error was not thrown";
   return "";
 }
 
@@ -50,12 +50,12 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// Runs `action` in a process of its own, in which no file may grow beyond `bytes`; true when it returned true.
+/// Runs `action` in a separate process whose files cannot grow beyond `bytes`; true when it returned true.
 template <class Action>
 bool with_file_size_limit(rlim_t bytes, Action action) {
   const pid_t child = fork();
   if (child == 0) {
-    std::signal(SIGXFSZ, SIG_IGN);  // then write says EFBIG, or writes a part first
+    std::signal(SIGXFSZ, SIG_IGN);  // then write() fails with EFBIG, possibly after a partial write
     const rlimit limit{bytes, bytes};
     setrlimit(RLIMIT_FSIZE, &limit);
     _exit(action() ? 0 : 1);
@@ -75,23 +75,23 @@ TEST_F(Files, ReadsWhatWasPublished) {
   EXPECT_EQ(entries(folder_), 1u);
 }
 
-TEST_F(Files, ReadErrorsSayWhy) {
+TEST_F(Files, ReadErrorsGiveTheReason) {
   EXPECT_TRUE(has(message_of<InputError>([&] { read_file(folder_ / "none"); }), "none: No such file"));
   EXPECT_TRUE(has(message_of<InputError>([&] { read_file(folder_); }), "it is a folder"));
   write(folder_ / "long", "12345");
   EXPECT_TRUE(has(message_of<InputError>([&] { read_file(folder_ / "long", 4); }), "5 bytes, at most 4"));
   EXPECT_EQ(read_file(folder_ / "long", 5), "12345");
   ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
-  EXPECT_TRUE(has(message_of<InputError>([&] { read_file(folder_ / "pipe"); }), "it is no file"));
+  EXPECT_TRUE(has(message_of<InputError>([&] { read_file(folder_ / "pipe"); }), "it is not a regular file"));
 }
 
-TEST_F(Files, PublishErrorsNameThePathAndAWayOut) {
+TEST_F(Files, PublishErrorsNameThePathAndARemedy) {
   const std::string message = message_of<MachineError>([&] { publish_file(folder_ / "gone" / "a", "x"); });
   EXPECT_TRUE(has(message, (folder_ / "gone" / "a").string())) << message;
   EXPECT_TRUE(has(message, "check the path")) << message;
 }
 
-TEST_F(Files, AFailedPublishLeavesTheOldFileAlone) {
+TEST_F(Files, AFailedPublishLeavesTheOldFileUntouched) {
   publish_file(folder_ / "a", "old");
   EXPECT_TRUE(with_file_size_limit(1000, [&] {
     try {
@@ -105,7 +105,7 @@ TEST_F(Files, AFailedPublishLeavesTheOldFileAlone) {
   EXPECT_EQ(entries(folder_), 1u);
 }
 
-TEST_F(Files, AFileTakesTheUsersMask) {
+TEST_F(Files, AFileRespectsTheUmask) {
   const mode_t before = umask(0027);
   publish_file(folder_ / "a", "x");
   umask(before);
@@ -146,7 +146,7 @@ TEST_F(Files, CheckWritableLeavesNothing) {
   EXPECT_THROW(check_writable("/proc/1"), MachineError);
 }
 
-TEST_F(Files, OneRunAtATimeInAFolder) {
+TEST_F(Files, OnlyOneRunCanLockAFolder) {
   write(folder_ / "mine", "");
   {
     FolderLock lock(folder_);
@@ -154,23 +154,23 @@ TEST_F(Files, OneRunAtATimeInAFolder) {
     EXPECT_TRUE(has(message, "output folder in use: " + folder_.string())) << message;
     EXPECT_TRUE(has(message, "process " + std::to_string(getpid()))) << message;
   }
-  EXPECT_EQ(entries(folder_), 2u);  // the lock's file says who was the last
+  EXPECT_EQ(entries(folder_), 2u);  // the lock file names the last holder
   FolderLock again(folder_);
 }
 
-TEST_F(Files, AnOwnerOfAFolderSeesThatAnotherHasTakenIt) {
+TEST_F(Files, AnOwnerDetectsThatItsFolderWasTakenOver) {
   EXPECT_EQ(FolderOwner(folder_).taken_over(), "");
   std::optional<FolderLock> lock(folder_);
   write(folder_ / "mine", "");
   const FolderOwner owner(folder_);
   EXPECT_EQ(owner.taken_over(), "");
-  fs::remove(folder_ / ".lock");  // by one who cleans up, and runs nothing
+  fs::remove(folder_ / ".lock");  // as a user who cleans up
   EXPECT_EQ(owner.taken_over(), "");
   write(folder_ / ".lock", "process 1 on elsewhere");
   EXPECT_TRUE(has(owner.taken_over(), "by process 1 on elsewhere")) << owner.taken_over();
   lock.reset();
   EXPECT_EQ(read_file(folder_ / ".lock"), "process 1 on elsewhere");
-  EXPECT_TRUE(has(owner.taken_over(), "by process 1 on elsewhere"));  // also when that one has ended
+  EXPECT_TRUE(has(owner.taken_over(), "by process 1 on elsewhere"));  // even when that process has ended
 }
 
 TEST_F(Files, AStaleLockIsTakenOver) {
@@ -179,7 +179,7 @@ TEST_F(Files, AStaleLockIsTakenOver) {
   EXPECT_TRUE(has(message_of<MachineError>([&] { FolderLock second(folder_); }), std::to_string(getpid())));
 }
 
-TEST_F(Files, AnUnusedFolderOfTheLockIsRemoved) {
+TEST_F(Files, AnUnusedFolderIsRemovedWithItsLock) {
   {
     FolderLock lock(folder_ / "a" / "b");
     EXPECT_FALSE(lock.folder_is_used());

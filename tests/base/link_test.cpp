@@ -13,7 +13,7 @@
 namespace trainer {
 namespace {
 
-TEST(LinkProtocol, AMessageComesBackWhole) {
+TEST(LinkProtocol, RoundTripsAMessage) {
   const LinkMessage message{.op = LinkOp::kCompareSet,
                             .id = 7,
                             .code = -3,
@@ -22,7 +22,7 @@ TEST(LinkProtocol, AMessageComesBackWhole) {
   FrameReader reader;
   const std::string frames = encode_frame(message) + encode_frame({.op = LinkOp::kDone});
   std::vector<LinkMessage> messages;
-  for (char byte : frames) {  // one at a time: a frame may arrive in any pieces
+  for (char byte : frames) {  // one at a time: a frame may arrive in pieces
     reader.append({&byte, 1});
     while (auto next = reader.next()) messages.push_back(*next);
   }
@@ -42,7 +42,7 @@ std::string frame_of(uint32_t length, const std::string& body) {
   return frame + body;
 }
 
-TEST(LinkProtocol, LengthsAreNotTrusted) {
+TEST(LinkProtocol, RejectsFalseLengths) {
   const std::string good = encode_frame({.op = LinkOp::kSet, .strings = {"key", "value"}}).substr(4);
   auto size = static_cast<uint32_t>(good.size());
   std::string unknown = good, many = good, longer = good;
@@ -102,7 +102,7 @@ class LinkTest : public testing::Test {
   std::thread server_;
 };
 
-TEST_F(LinkTest, AWaitingThreadDoesNotHoldUpAnother) {
+TEST_F(LinkTest, AWaitingThreadDoesNotBlockAnother) {
   uint32_t get = 0, set = 0;
   serve([&](const LinkMessage& message) {
     if (message.op == LinkOp::kGet) get = message.id;
@@ -118,7 +118,7 @@ TEST_F(LinkTest, AWaitingThreadDoesNotHoldUpAnother) {
   EXPECT_EQ(got, "value");
 }
 
-TEST_F(LinkTest, ReportsCarryWhatHappened) {
+TEST_F(LinkTest, ReportsCarryTheirFields) {
   link_->report_step(12, "saving");
   link_->report_failure(3, 12, "bad file");
   link_->report_done();
@@ -133,7 +133,7 @@ TEST_F(LinkTest, ReportsCarryWhatHappened) {
   EXPECT_EQ(done->op, LinkOp::kDone);
 }
 
-TEST_F(LinkTest, RepliesThatAreNoneAreErrors) {
+TEST_F(LinkTest, FailureRepliesThrow) {
   serve([&](const LinkMessage& message) {
     send({.id = message.id,
           .code = message.op == LinkOp::kWait ? kLinkTimedOut : kLinkRefused,
@@ -143,9 +143,9 @@ TEST_F(LinkTest, RepliesThatAreNoneAreErrors) {
   EXPECT_THROW(link_->num_keys(), InternalError);
 }
 
-TEST_F(LinkTest, AGoneSupervisorIsALostPeer) {
+TEST_F(LinkTest, ALostSupervisorThrowsPeerError) {
   std::thread supervisor([&] {
-    receive();  // the request below; it is never answered
+    receive();  // the request below, which gets no reply
     peer_.reset();
   });
   EXPECT_THROW(link_->get("key"), PeerError);
@@ -155,7 +155,7 @@ TEST_F(LinkTest, AGoneSupervisorIsALostPeer) {
   EXPECT_NO_THROW(link_->report_failure(1, 1, "too late"));
 }
 
-TEST(LinkFromEnvironment, IsThereOnlyUnderASupervisor) {
+TEST(LinkFromEnvironment, ExistsOnlyUnderASupervisor) {
   unsetenv(kLinkVariable);
   EXPECT_EQ(Link::from_environment(), nullptr);
   for (const char* text : {"", "x", "3x", "99999", "-1"}) {

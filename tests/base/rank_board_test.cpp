@@ -6,7 +6,7 @@ namespace trainer {
 namespace {
 
 struct Pair {
-  uint64_t numbers[40];  // all alike in a whole value
+  uint64_t numbers[40];  // all equal in a consistent value
 };
 
 TEST(Published, ZeroedMemoryHoldsZeroes) {
@@ -50,13 +50,13 @@ class Board : public testing::Test {
   RankBoard board_{memory_};
 };
 
-TEST_F(Board, ItBeats) {
+TEST_F(Board, Beats) {
   const uint64_t before = memory_->beats;
   while (memory_->beats == before) std::this_thread::yield();
   EXPECT_GT(memory_->beats, before);
 }
 
-TEST_F(Board, CallsAreNumberedInTheirGroup) {
+TEST_F(Board, CallsAreNumberedPerGroup) {
   const int all = board_.add_group("among all ranks", {0, 1}), pair = board_.add_group("among two", {0, 70});
   EXPECT_EQ(board_.begin(all, CollectiveKind::kSum, 8, "Float", "block.0"), 1u);
   EXPECT_EQ(board_.begin(pair, CollectiveKind::kSum, 8, "Float", "block.0"), 1u);
@@ -80,7 +80,7 @@ TEST_F(Board, AWaitEndsWithItsOwnCallOnly) {
   EXPECT_EQ(memory_->groups[0].done, second);
 }
 
-TEST_F(Board, SignaturesDifferForGoodOnceOneCallDiffers) {
+TEST_F(Board, SignaturesStayDifferentOnceOneCallDiffers) {
   const int a = board_.add_group("a", {0, 1}), b = board_.add_group("b", {0, 1}), c = board_.add_group("c", {0, 1});
   for (const int group : {a, b, c}) board_.begin(group, CollectiveKind::kSum, 8, "Float", "block.0");
   EXPECT_EQ(last(a).signature, last(b).signature);
@@ -101,7 +101,7 @@ TEST_F(Board, TheEndsOfATransferMayBeInDifferentUnits) {
   EXPECT_EQ(last(a).signature, last(b).signature);
 }
 
-TEST_F(Board, LongNamesAreCutAndTooManyGroupsAreNotShown) {
+TEST_F(Board, LongNamesAreTruncatedAndExcessGroupsAreHidden) {
   const int all = board_.add_group(std::string(500, 'g'), {0});
   board_.begin(all, CollectiveKind::kSum, 8, "Float", std::string(500, 'u'));
   EXPECT_EQ(last(all).what.view(), std::string(80, 'u'));

@@ -9,7 +9,7 @@
 namespace trainer {
 namespace {
 
-/// A variable of the environment for one test.
+/// An environment variable that is set for one test.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
@@ -21,7 +21,7 @@ class Variable {
 
 const std::string kLetters = "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5hJ7kL9";
 
-/// Made of pieces, so that no scanner of this repository takes them for real.
+/// Concatenated, so that no secret scanner takes them for real tokens.
 std::vector<std::string> tokens() {
   std::vector<std::string> all;
   for (const char* prefix :
@@ -34,7 +34,7 @@ std::vector<std::string> tokens() {
   return all;
 }
 
-TEST(SafeText, TokensAreKnownByTheirShape) {
+TEST(SafeText, HidesTokensByTheirShape) {
   for (const std::string& token : tokens()) {
     EXPECT_EQ(without_secrets(token), "<secret>");
     EXPECT_EQ(without_secrets("a (" + token + ") b"), "a (<secret>) b");
@@ -44,7 +44,7 @@ TEST(SafeText, TokensAreKnownByTheirShape) {
   }
 }
 
-TEST(SafeText, Authorizations) {
+TEST(SafeText, HidesAuthorizationHeaders) {
   EXPECT_EQ(without_secrets("Authorization: Bearer " + kLetters + "+/="), "Authorization: <secret>");
   EXPECT_EQ(without_secrets("authorization: bearer " + kLetters), "authorization: <secret>");
   EXPECT_EQ(without_secrets("Basic dXNlcjpwYXNzd29yZDEyMw=="), "<secret>");
@@ -52,16 +52,16 @@ TEST(SafeText, Authorizations) {
   EXPECT_EQ(without_secrets(words), words);
 }
 
-TEST(SafeText, WhatStandsBeforeTheAtOfAnAddress) {
+TEST(SafeText, HidesUserInfoInUrls) {
   EXPECT_EQ(without_secrets("http://me:pass@proxy:3128/x"), "http://<secret>@proxy:3128/x");
   EXPECT_EQ(without_secrets("postgres://me:p@ss@host"), "postgres://<secret>@host");
-  EXPECT_EQ(without_secrets("see https:/me:pass@host"), "see https:/<secret>@host") << "as a path has it";
+  EXPECT_EQ(without_secrets("see https:/me:pass@host"), "see https:/<secret>@host") << "as in a path";
   EXPECT_EQ(without_secrets("https://" + kLetters + "@example.com/a.git"), "https://<secret>@example.com/a.git");
   for (const char* plain : {"ssh://git@example.com/a", "https://example.com/a@b", "a@b.c", "http://[::1]:80/a:b"})
     EXPECT_EQ(without_secrets(plain), plain);
 }
 
-TEST(SafeText, ValuesWithTheNameOfASecret) {
+TEST(SafeText, HidesValuesWithSecretNames) {
   EXPECT_EQ(without_secrets("WANDB_API_KEY=0123456789abcdef0123456789abcdef01234567 python"),
             "WANDB_API_KEY=<secret> python");
   EXPECT_EQ(without_secrets("MLFLOW_TRACKING_PASSWORD=hunter2"), "MLFLOW_TRACKING_PASSWORD=<secret>");
@@ -75,15 +75,15 @@ TEST(SafeText, ValuesWithTheNameOfASecret) {
     EXPECT_EQ(without_secrets(plain), plain);
 }
 
-TEST(SafeText, PrivateKeys) {
+TEST(SafeText, HidesPrivateKeys) {
   const std::string key = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXkt\n-----END OPENSSH PRIVATE KEY-----";
   EXPECT_EQ(without_secrets("a " + key + " b"), "a <secret> b");
-  EXPECT_EQ(without_secrets("a " + key.substr(0, 50)), "a <secret>") << "cut";
+  EXPECT_EQ(without_secrets("a " + key.substr(0, 50)), "a <secret>") << "truncated";
   const std::string open = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----";
   EXPECT_EQ(without_secrets(open), open);
 }
 
-TEST(SafeText, ValuesOfTheEnvironment) {
+TEST(SafeText, HidesSecretsOfTheEnvironment) {
   const Variable key("WANDB_API_KEY", "0123456789abcdef0123456789abcdef01234567");
   const Variable password("MLFLOW_TRACKING_PASSWORD", "hunter22");
   const Variable word("SOME_SECRET", "required");
@@ -96,7 +96,7 @@ TEST(SafeText, ValuesOfTheEnvironment) {
     EXPECT_EQ(without_secrets(plain), plain);
 }
 
-TEST(SafeText, WordsStay) {
+TEST(SafeText, KeepsCommonWords) {
   for (const char* plain :
        {"", "hf_model", "sk-learn", "risk-averse-and-very-long-word-indeed", "eyJ", "AKIA",
         "a shelf_of_books_that_is_more_than_thirty_letters_long", "services/Training",
@@ -105,7 +105,7 @@ TEST(SafeText, WordsStay) {
     EXPECT_EQ(without_secrets(plain), plain);
 }
 
-TEST(SafeText, LongTextsAreReadOnce) {
+TEST(SafeText, ScansLongTextsInLinearTime) {
   const auto started = std::chrono::steady_clock::now();
   for (const char* part : {"/", "sk-", "a-", "password:", "://", "-----BEGIN ", "eyJ.", "bearer "}) {
     std::string text;
@@ -115,7 +115,7 @@ TEST(SafeText, LongTextsAreReadOnce) {
   EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(60)) << "quadratic: hours";
 }
 
-TEST(SafeText, NothingMovesTheCursor) {
+TEST(SafeText, EscapesControlCharacters) {
   EXPECT_EQ(safe_text("a\x1b[2J\tb\n"), "a\\x1b[2J\tb\n");
   EXPECT_EQ(safe_text("a\u202e\u200b\ufeff\u0085z"), "a\\u202e\\u200b\\ufeff\\u0085z");
   EXPECT_EQ(safe_text("äöü \u4e2d"), "äöü \u4e2d");

@@ -30,7 +30,7 @@ struct Pipe {
   }
 };
 
-/// Reads to the end, slowly at first.
+/// Reads to the end, after a pause.
 std::string read_late(int fd) {
   std::this_thread::sleep_for(100ms);
   fcntl(fd, F_SETFL, 0);
@@ -40,7 +40,7 @@ std::string read_late(int fd) {
   return text;
 }
 
-TEST(Screen, ANonBlockingOneGetsEverything) {
+TEST(Screen, ANonBlockingPipeReceivesEverything) {
   Pipe pipe(O_NONBLOCK);
   const std::string text(1'000'000, 'x');
   std::string got;
@@ -58,7 +58,7 @@ TEST(Screen, AFullDeviceAndAClosedDescriptorAreIgnored) {
   screen::write(-1, "lost");
 }
 
-/// What a child does with standard error on a pipe without a reader; its wait status.
+/// Runs `act` in a child whose standard error is a pipe without a reader; returns its wait status.
 template <class F>
 int status_without_reader(const F& act) {
   const pid_t child = fork();
@@ -74,7 +74,7 @@ int status_without_reader(const F& act) {
   return status;
 }
 
-TEST(Screen, AReaderThatHasGoneEndsOnlyWhoDoesNotOutliveIt) {
+TEST(Screen, AClosedReaderEndsOnlyProcessesThatDoNotOutliveIt) {
   const int outlived = status_without_reader([] {
     screen::outlive();
     screen::error("lost");
@@ -85,8 +85,8 @@ TEST(Screen, AReaderThatHasGoneEndsOnlyWhoDoesNotOutliveIt) {
   EXPECT_TRUE(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGPIPE) << ended;
 }
 
-/// A pipe, or a terminal, that nobody reads.
-TEST(Screen, OneThatTakesNothingHoldsNobodyForLong) {
+/// A pipe and a terminal without a reader.
+TEST(Screen, AScreenThatAcceptsNothingBlocksOnlyOnce) {
   Pipe pipe;
   int ours = -1, terminal = -1;
   ASSERT_EQ(openpty(&ours, &terminal, nullptr, nullptr, nullptr), 0);
@@ -96,7 +96,7 @@ TEST(Screen, OneThatTakesNothingHoldsNobodyForLong) {
   screen::write(pipe.writer.get(), text);
   const auto waited = Clock::now() - begin;
   EXPECT_GE(waited, 5s);
-  screen::write(terminal, text);  // nobody waits a second time, for this screen or another
+  screen::write(terminal, text);  // no second wait, for this screen or another
   screen::write(pipe.writer.get(), text);
   EXPECT_LT(Clock::now() - begin - waited, 4s);
   pipe.writer.reset();

@@ -8,7 +8,7 @@
 namespace trainer {
 namespace {
 
-TEST(StreamCopy, CopiesEverySizeFromAndToEveryPlaceAndNothingElse) {
+TEST(StreamCopy, CopiesExactlyTheRangeForAllSizesAndAlignments) {
   constexpr size_t kRoom = 70'000;
   std::vector<unsigned char> from(kRoom);
   std::iota(from.begin(), from.end(), 1);

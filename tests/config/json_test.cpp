@@ -245,11 +245,11 @@ TEST_F(Document, RefusesWhatIsNoText) {
 TEST_F(Document, RefusesWhatIsNoFile) {
   const std::string pipe = (folder_ / "pipe.yaml").string();
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_EQ(read(pipe), "cannot read pipe.yaml: it is no file");
+  EXPECT_EQ(read(pipe), "cannot read pipe.yaml: it is not a regular file");
   std::filesystem::create_directory(folder_ / "dir.json");
   EXPECT_EQ(read((folder_ / "dir.json").string()), "cannot read dir.json: it is a folder");
   EXPECT_EQ(read((folder_ / "none.yaml").string()), "cannot read none.yaml: No such file or directory");
-  EXPECT_EQ(read("/dev/zero"), "cannot read /dev/zero: it is no file");
+  EXPECT_EQ(read("/dev/zero"), "cannot read /dev/zero: it is not a regular file");
   EXPECT_EQ(read("big.yaml", std::string((1 << 20) + 1, ' ')),
             "cannot read big.yaml: it has 1048577 bytes, at most 1048576 are allowed");
 }

@@ -21,14 +21,14 @@ class Collectives : public ::testing::TestWithParam<int> {
   void run(const std::function<void(dist::Comm&)>& body) { run_ranks(GetParam(), body); }
 };
 
-TEST_P(Collectives, RanksKnowWhoTheyAre) {
+TEST_P(Collectives, RanksAndSizesAreCorrect) {
   run([&](dist::Comm& comm) {
     EXPECT_EQ(comm.size(), GetParam());
     EXPECT_EQ(comm.sum(1 << comm.rank()), (1 << GetParam()) - 1);
   });
 }
 
-TEST_P(Collectives, GatherPutsShardsInTheOrderOfRanks) {
+TEST_P(Collectives, GatherConcatenatesShardsInRankOrder) {
   run([&](dist::Comm& comm) {
     for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kByte}) {
       const at::Tensor full = at::empty({5 * comm.size()}, dtype);
@@ -38,7 +38,7 @@ TEST_P(Collectives, GatherPutsShardsInTheOrderOfRanks) {
   });
 }
 
-TEST_P(Collectives, ReduceScatterGivesThisRanksPartOfTheSum) {
+TEST_P(Collectives, ReduceScatterReturnsThisRanksShardOfTheSum) {
   run([&](dist::Comm& comm) {
     const int64_t n = comm.size();
     const at::Tensor part = comm.reduce_scatter(at::arange(3 * n).to(at::kFloat) * (comm.rank() + 1));
@@ -46,7 +46,7 @@ TEST_P(Collectives, ReduceScatterGivesThisRanksPartOfTheSum) {
   });
 }
 
-TEST_P(Collectives, AllReduceGivesTheSameBitsEverywhere) {
+TEST_P(Collectives, AllReduceIsBitwiseEqualOnEveryRank) {
   run([&](dist::Comm& comm) {
     const at::Tensor x = (at::arange(1000).to(at::kFloat) * (0.1 + comm.rank())).sin(), own = x.clone();
     comm.all_reduce(x);
@@ -68,7 +68,7 @@ TEST_P(Collectives, SumsAndMaximaOfHostValues) {
   });
 }
 
-TEST_P(Collectives, TextsOfAnyLengthAndContentAreGathered) {
+TEST_P(Collectives, GathersTextsOfAnyLengthAndContent) {
   run([&](dist::Comm& comm) {
     const auto text_of = [](int rank) {
       return rank == 1 ? std::string() : std::string("a\0\xff b", 5) + std::string(rank * 5000, 'x');
@@ -90,7 +90,7 @@ TEST_P(Collectives, ABarrierWaitsForAll) {
   });
 }
 
-TEST_P(Collectives, EveryTypeIsReduced) {
+TEST_P(Collectives, AllReduceSupportsEveryDtype) {
   run([&](dist::Comm& comm) {
     const int64_t n = comm.size();
     for (const at::ScalarType dtype :
@@ -105,7 +105,7 @@ TEST_P(Collectives, EveryTypeIsReduced) {
   });
 }
 
-TEST_P(Collectives, BroadcastGivesOneRanksBits) {
+TEST_P(Collectives, BroadcastIsBitwiseExact) {
   run([&](dist::Comm& comm) {
     const int last = comm.size() - 1;
     const at::Tensor x = comm.rank() == last ? at::full({3}, -0.0) : at::full({3}, 5.0);
@@ -114,7 +114,7 @@ TEST_P(Collectives, BroadcastGivesOneRanksBits) {
   });
 }
 
-TEST_P(Collectives, NeighboursExchangeInTheOrderOfTheirCalls) {
+TEST_P(Collectives, SendsAndReceivesMatchInOrder) {
   run([&](dist::Comm& comm) {
     const int n = comm.size(), next = (comm.rank() + 1) % n, before = (comm.rank() + n - 1) % n;
     if (n == 1) return;
@@ -130,11 +130,11 @@ TEST_P(Collectives, NeighboursExchangeInTheOrderOfTheirCalls) {
   });
 }
 
-TEST_P(Collectives, AGroupHasItsOwnNumbersAndTraffic) {
+TEST_P(Collectives, AGroupHasItsOwnRanksAndTraffic) {
   run([&](dist::Comm& comm) {
     const int n = comm.size();
     std::vector<int> ranks;
-    for (int rank = comm.rank() % 2; rank < n; rank += 2) ranks.insert(ranks.begin(), rank);  // the last one first
+    for (int rank = comm.rank() % 2; rank < n; rank += 2) ranks.insert(ranks.begin(), rank);  // in descending order
     const auto group = comm.group("half", ranks);
     EXPECT_EQ(group->size(), static_cast<int>(ranks.size()));
     EXPECT_EQ(ranks[static_cast<size_t>(group->rank())], comm.rank());

@@ -1,4 +1,4 @@
-// Ranks meet through the supervisor's store, over links as in a run.
+// Ranks rendezvous through the supervisor's store, over links as in a run.
 #include <sys/socket.h>
 
 #include <mutex>
@@ -15,7 +15,7 @@
 namespace trainer::testing {
 namespace {
 
-/// The supervisor's end of the links: one store, a thread a rank.
+/// The supervisor's end of the links: one store, and one thread per rank.
 class Supervisor {
  public:
   explicit Supervisor(int ranks) : ends_(ranks), servers_(ranks) {
@@ -62,13 +62,13 @@ std::vector<uint8_t> bytes(const std::string& text) {
   return {text.begin(), text.end()};
 }
 
-TEST(LinkStore, DoesWhatTorchExpectsOfAStore) {
+TEST(LinkStore, ImplementsTorchsStore) {
   Supervisor supervisor(2);
   dist::LinkStore one(*supervisor.links[0], "a/"), same(*supervisor.links[1], "a/"), other(*supervisor.links[0], "b/");
   one.set("key", bytes(std::string("\0\xff", 2)));
   EXPECT_EQ(same.get("key"), bytes(std::string("\0\xff", 2)));
   EXPECT_TRUE(same.check({"key"}));
-  EXPECT_FALSE(other.check({"key"}));  // prefixes keep them apart
+  EXPECT_FALSE(other.check({"key"}));  // the prefixes separate them
   EXPECT_EQ(one.add("n", 2), 2);
   EXPECT_EQ(same.add("n", 3), 5);
   EXPECT_EQ(one.compareSet("c", {}, bytes("first")), bytes("first"));
@@ -81,7 +81,7 @@ TEST(LinkStore, DoesWhatTorchExpectsOfAStore) {
   EXPECT_EQ(one.clone()->get("late"), bytes("v"));
 }
 
-TEST(LinkStore, RanksMeetThroughIt) {
+TEST(LinkStore, RanksRendezvousThroughIt) {
   constexpr int kRanks = 3;
   Supervisor supervisor(kRanks);
   std::vector<std::thread> ranks;

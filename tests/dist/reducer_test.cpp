@@ -1,4 +1,4 @@
-// DDP's exchange of gradients, and how they are made smaller on their way.
+// DDP's reduction of gradients, and their compression.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// Numbers of either sign that are the same everywhere.
+/// Deterministic positive and negative numbers.
 at::Tensor numbers(at::IntArrayRef shape, double seed) {
   int64_t count = 1;
   for (const int64_t size : shape) count *= size;
@@ -36,14 +36,14 @@ Tensors make_leaves() {
   return leaves;
 }
 
-/// The gradient that `rank` has of leaf `i` in update `update`.
+/// The gradient of leaf `i` on `rank` in update `update`.
 at::Tensor gradient(const at::Tensor& leaf, size_t i, int rank, int update) {
   return numbers(leaf.sizes(), 1.0 + 7.0 * static_cast<double>(i) + 31.0 * rank + 101.0 * update);
 }
 
 constexpr int kRanks = 3;
 
-/// The gradients after each of `updates` updates on rank 0, which were the same on all ranks.
+/// The gradients on rank 0 after each of `updates` updates. Checks that all ranks agree.
 std::vector<Tensors> exchanged(const dist::GradientExchange& exchange, int updates, double megabytes = 25) {
   std::vector<Tensors> all;
   run_ranks(kRanks, [&](dist::Comm& comm) {
@@ -82,7 +82,7 @@ const std::vector<Tensors>& plain() {
   return found;
 }
 
-TEST(Reducer, AddsUpGradients) {
+TEST(Reducer, SumsGradients) {
   const Tensors leaves = make_leaves();
   for (size_t i = 0; i < leaves.size(); ++i) {
     at::Tensor sum = at::zeros_like(leaves[i]).detach();
@@ -91,7 +91,7 @@ TEST(Reducer, AddsUpGradients) {
   }
 }
 
-TEST(Reducer, RoundsWhatItSendsWhenAsked) {
+TEST(Reducer, SendsInTheRequestedDtype) {
   for (const auto& [dtype, digits] : {std::pair{at::kHalf, 11}, std::pair{at::kBFloat16, 8}}) {
     dist::GradientExchange exchange;
     exchange.sent_as = dtype;
@@ -103,12 +103,12 @@ TEST(Reducer, RoundsWhatItSendsWhenAsked) {
   }
 }
 
-TEST(Reducer, TakesParametersThatAreNotUsedForZero) {
+TEST(Reducer, UnusedParametersGetZeroGradients) {
   run_ranks(2, [](dist::Comm& comm) {
     const Tensors leaves = make_leaves();
     dist::BucketReducer reducer(leaves, comm, {});
     for (int update = 0; update < 3; ++update) {
-      // Nobody uses the first one, the second one only rank 0.
+      // No rank uses the first leaf; only rank 0 uses the second.
       at::Tensor loss = (leaves[2] * static_cast<double>(comm.rank() + 1)).sum();
       if (comm.rank() == 0) loss = loss + (leaves[1] * 5.0).sum();
       reducer.reduce_next_backward(loss);
@@ -129,7 +129,7 @@ dist::GradientExchange power_sgd(int64_t rank, bool batched = false) {
   return exchange;
 }
 
-TEST(PowerSgd, OfFullRankIsExact) {
+TEST(PowerSgd, IsExactAtFullRank) {
   for (const bool batched : {false, true}) {
     const auto found = exchanged(power_sgd(1000, batched), 3);
     for (size_t update = 0; update < found.size(); ++update)
@@ -138,7 +138,7 @@ TEST(PowerSgd, OfFullRankIsExact) {
   }
 }
 
-TEST(PowerSgd, LosesLessTheHigherItsRankAndNothingOfVectors) {
+TEST(PowerSgd, ErrorShrinksWithRankAndVectorsAreExact) {
   const auto one = exchanged(power_sgd(1), 1), six = exchanged(power_sgd(6), 1);
   for (const size_t matrix : {0, 2}) {
     EXPECT_GT(distance(one[0][matrix], plain()[0][matrix]), 0.3);
@@ -147,8 +147,8 @@ TEST(PowerSgd, LosesLessTheHigherItsRankAndNothingOfVectors) {
   EXPECT_LT(distance(one[0][1], plain()[0][1]), 1e-6);
 }
 
-// What an update loses, later ones make up for: of many sums of the same gradients nothing is missing in the end.
-TEST(PowerSgd, ForgetsNothingWithErrorFeedback) {
+// Later updates compensate for the error of earlier ones: the mean over many updates of the same gradients is correct.
+TEST(PowerSgd, ErrorFeedbackRecoversTheSum) {
   for (const bool batched : {false, true})
     run_ranks(kRanks, [&](dist::Comm& comm) {
       dist::PowerSgd sums(comm, *power_sgd(2, batched).power_sgd, at::kFloat);
@@ -165,7 +165,7 @@ TEST(PowerSgd, ForgetsNothingWithErrorFeedback) {
     });
 }
 
-TEST(PowerSgd, BeginsWhenAskedAndLeavesAloneWhatWouldNotShrink) {
+TEST(PowerSgd, RespectsStartIterationAndMinCompressionRate) {
   dist::GradientExchange later = power_sgd(1), hardly = power_sgd(1);
   later.power_sgd->start_iteration = 2;
   hardly.power_sgd->min_compression_rate = 1000;
@@ -175,7 +175,7 @@ TEST(PowerSgd, BeginsWhenAskedAndLeavesAloneWhatWouldNotShrink) {
   EXPECT_LT(distance(exchanged(hardly, 1)[0][0], plain()[0][0]), 1e-6);
 }
 
-TEST(PowerSgd, IsTheSameEachTimeByItsSeed) {
+TEST(PowerSgd, IsDeterministicForASeed) {
   dist::GradientExchange other = power_sgd(2);
   other.power_sgd->seed = 5;
   const auto first = exchanged(power_sgd(2), 3), again = exchanged(power_sgd(2), 3), seeded = exchanged(other, 1);

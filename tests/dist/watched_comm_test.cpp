@@ -16,7 +16,7 @@
 namespace trainer::testing {
 namespace {
 
-/// Leaves its work to a communicator that outlives it.
+/// Forwards to a communicator that outlives it.
 class Borrowed : public dist::Comm {
  public:
   explicit Borrowed(dist::Comm& comm) : comm_(comm) {}
@@ -50,7 +50,7 @@ struct Watched {
   Collective last(size_t index = 0) const { return *group(index).recent[group(index).last % 32].load(); }
 };
 
-TEST(WatchedComm, NotesWhatIsCalledAndForWhat) {
+TEST(WatchedComm, RecordsCollectivesAndTheirUnits) {
   run_ranks(2, [](dist::Comm& under) {
     const Watched watched(under);
     EXPECT_EQ(watched.last().kind, CollectiveKind::kMeeting);
@@ -70,7 +70,7 @@ TEST(WatchedComm, NotesWhatIsCalledAndForWhat) {
   });
 }
 
-TEST(WatchedComm, ItsGroupsAreWatchedUnderTheNumbersOfTheWorld) {
+TEST(WatchedComm, RecordsGroupsWithWorldRanks) {
   run_ranks(3, [](dist::Comm& under) {
     const Watched watched(under);
     if (under.rank() == 0) return;
@@ -90,7 +90,7 @@ TEST(WatchedComm, ItsGroupsAreWatchedUnderTheNumbersOfTheWorld) {
   });
 }
 
-TEST(WatchedComm, TheDoingsOfRanksNest) {
+TEST(WatchedComm, UnitLabelsNest) {
   const dist::Doing outer("outer");
   {
     const dist::Doing inner("inner");
@@ -99,13 +99,13 @@ TEST(WatchedComm, TheDoingsOfRanksNest) {
   EXPECT_EQ(dist::Doing::now(), "outer");
 }
 
-/// One rank that takes itself for one of two.
+/// A single rank that claims to be one of two.
 struct OneOfTwo : dist::ForwardingComm {
   OneOfTwo() : ForwardingComm(dist::solo_comm()) {}
   int size() const override { return 2; }
 };
 
-/// Whether a rank gets what it gathers: before the fault's step, at it, and once more.
+/// Whether a rank's gathers succeed: before the fault's step, at that step, and once more.
 std::vector<bool> gathers_around_a_skip(std::unique_ptr<dist::Comm> inner) {
   int64_t step = 2;
   const auto comm =
@@ -120,15 +120,15 @@ std::vector<bool> gathers_around_a_skip(std::unique_ptr<dist::Comm> inner) {
   return found;
 }
 
-TEST(FaultyComm, SkipsOneCollectiveOnceItsStepIsThere) {
+TEST(FaultyComm, SkipsOneCollectiveAtItsStep) {
   EXPECT_EQ(gathers_around_a_skip(std::make_unique<OneOfTwo>()), (std::vector<bool>{true, false, true}));
 }
 
-TEST(FaultyComm, LeavesARankAloneThatIsByItself) {
+TEST(FaultyComm, DoesNotStrikeInAGroupOfOneRank) {
   EXPECT_EQ(gathers_around_a_skip(dist::solo_comm()), (std::vector<bool>{true, true, true}));
 }
 
-TEST(FaultyComm, IsAskedForByTheEnvironment) {
+TEST(FaultyComm, IsParsedFromTheEnvironment) {
   const auto read = [](const char* text) {
     setenv("TRAINER_INJECT", text, 1);
     const auto fault = dist::fault_from_environment();
@@ -152,7 +152,7 @@ TEST(FaultyComm, IsAskedForByTheEnvironment) {
   EXPECT_EQ(dist::file_fault(*read("kill:file=2"), 0)->signal, SIGKILL);
   EXPECT_EQ(dist::file_fault(*read("stop:file=2"), 0)->signal, SIGSTOP);
   for (const char* text :
-       {"explode:rank=1", "skip:rank", "skip:rank=x", "skip:colour=1", "enospc:rank=1", "slow:file=1"})
+       {"explode:rank=1", "skip:rank", "skip:rank=x", "skip:color=1", "enospc:rank=1", "slow:file=1"})
     EXPECT_THROW(read(text), ConfigError) << text;
 }
 

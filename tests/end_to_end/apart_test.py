@@ -1,4 +1,4 @@
-"""Machines without a shared file system: machine 0 keeps the checkpoints, and the numbers are those of a shared one."""
+"""Machines without a shared file system: machine 0 keeps the checkpoints, and the results equal those with one."""
 
 import json
 import os
@@ -20,7 +20,7 @@ LORA = {"lora": {"r": 2, "target_modules": ["q", "v"]}}
 
 
 class Apart(Machines):
-    """Each machine writes into a folder of its own: machine 1's is called elsewhere."""
+    """Each machine writes into its own folder: machine 1's is called elsewhere."""
 
     def start_apart(self, config, port=None, only=None, injected=""):
         fault = ("env", f"TRAINER_INJECT={injected}") if injected else ()
@@ -29,21 +29,21 @@ class Apart(Machines):
                                flags=((), elsewhere), only=only)
 
     def model(self):
-        """Changes of the job that train from a model, which LoRA needs."""
+        """Changes to the job to start from a model, as LoRA requires."""
         return {"model": {"config": None, "path": str(self.base_model())}}
 
     def expect(self, *changes):
-        """Checks the run against that of one machine."""
+        """Compares the run with one on a single machine."""
         self.launch(self.job("expected", *changes))
         self.assert_same_run(self.folder / "output", self.folder / "expected")
 
     def check_elsewhere(self):
-        """Nothing of a checkpoint or a model lies with the machine that keeps none."""
+        """The machine that keeps no checkpoints has no part of a checkpoint or model."""
         left = snapshot(self.folder / "elsewhere")
         self.assertEqual(set(left), {"logs/rank-2.log", "logs/rank-3.log"})
 
     def content(self, checkpoint):
-        """Its files, and what its manifest says of them."""
+        """The manifest's description of a checkpoint; checks that it lists all files."""
         manifest = json.loads((checkpoint / "manifest.json").read_text())
         self.assertEqual({file["name"] for file in manifest["files"]}, set(snapshot(checkpoint)) - {"manifest.json"})
         return {key: manifest[key] for key in ("files", "tensors", "progress", "metrics")}
@@ -63,7 +63,7 @@ class Apart(Machines):
 
 
 class SavedApart(Apart):
-    """The checkpoints are those of one machine, byte for byte."""
+    """The checkpoints equal those of one machine, byte for byte."""
 
     def test_shards(self):
         self.check_whole(SHORT, SHARDED)
@@ -145,7 +145,7 @@ class RestartedApart(Apart):
     def test_lost_machine_comes_back_while_saving_beside_training(self):
         self.check_comes_back(1, SHARDED, BESIDE)
 
-    def test_lost_host_comes_back(self):
+    def test_lost_leader_comes_back(self):
         self.check_comes_back(0, SHARDED)
 
     def test_lost_rank_is_restarted(self):
@@ -158,22 +158,22 @@ class RestartedApart(Apart):
 
 
 class ElasticApart(elastic_test.OneAddress):
-    """Machines come and go, and each has a folder of its own."""
+    """Machines join and leave, and each has its own folder."""
 
     def start_machine(self, number, secret=SECRET):
         folder = self.output if number == 0 else self.folder / f"elsewhere-{number}"
         self.flags = (*elastic_test.OneAddress.flags, "--output_dir", str(folder))
         return super().start_machine(number, secret)
 
-    def test_machines_come_and_go(self):
-        super().test_machines_come_and_go()
+    def test_machines_join_and_leave(self):
+        super().test_machines_join_and_leave()
         for number in (1, 2):
             left = snapshot(self.folder / f"elsewhere-{number}")
             self.assertEqual({name.split("-")[0] for name in left}, {"logs/rank"})
 
 
 class SentOnce(three_machines_test.Switched):
-    """Bytes of a resume on the cable of the machine that doesn't see the checkpoint."""
+    """Bytes that a resume sends to the machine that doesn't see the checkpoint."""
 
     LARGER = {"training": {"max_steps": 3}, "evaluation": None, "data": {"validation": None},
               "model": {"config": {**TINY_T5, "d_model": 128, "d_ff": 512, "num_layers": 2}}}
@@ -189,14 +189,14 @@ class SentOnce(three_machines_test.Switched):
         return int(subprocess.run(counter, check=True, capture_output=True, text=True).stdout)
 
     def check(self, strategy, most, saved_by=None):
-        """`most`: how many times the checkpoint's size machine 1 may receive. `saved_by`: another strategy."""
+        """`most`: the limit on bytes received by machine 1, in checkpoint sizes. `saved_by`: the saving strategy."""
         if saved_by:
             self.launch(self.job("output", self.LARGER, saved_by))
         config = self.job("output", self.LARGER, strategy, {"training": {"global_batch_size": 16}})
         self.finish(self.start_pair(config), 0)
         size = sum(path.stat().st_size for path in (self.folder / "output/checkpoint-3").glob("rank-*"))
         before = self.received()
-        runs = self.start_pair(config)  # which has nothing left to do
+        runs = self.start_pair(config)  # has nothing left to do
         self.finish(runs, 0)
         self.assertIn("checkpoint-3 (step 3)", runs[0].out + runs[0].err)
         share = (self.received() - before) / size
@@ -213,7 +213,7 @@ class SentOnce(three_machines_test.Switched):
 
 
 class FaultsApart(Apart):
-    """Operations of rank 0 in a save: 1 mkdir, then its file, those beside it, rank 2's file, manifest, renaming."""
+    """Operations of rank 0 in a save: 1 mkdir, then its file, the other files, rank 2's file, manifest, renaming."""
 
     OPERATIONS = (12, 20, 28)
 
@@ -234,7 +234,7 @@ class FaultsApart(Apart):
         self.check_killed(BESIDE)
 
     def test_full_disk_of_the_keeper(self):
-        """It costs a save, and is told once."""
+        """It costs one save, and is reported once."""
         for rank, operation in ((0, 12), (1, 1), (1, 8)):
             output = f"full-{rank}-{operation}"
             runs = self.start_apart(self.job(output, SHORT, SHARDED),
@@ -253,7 +253,7 @@ class FaultsApart(Apart):
 
 
 class OtherInputs(Apart):
-    """Each machine reads files of its own, which must be equal."""
+    """Each machine reads its own files, which must be equal."""
 
     def check_refused(self, changes, what):
         configs = [self.job("output", SHORT, DATA_PARALLEL, self.model()),
@@ -280,9 +280,9 @@ class OtherInputs(Apart):
 
 
 def why_no_mounts():
-    """"" when this test may mount what only some processes see."""
+    """"" when this test can mount a file system that only some processes see."""
     if os.geteuid() != 0:
-        return "a mount of its own needs root"
+        return "a private mount needs root"
     if not shutil.which("unshare"):
         return "`unshare` is missing (util-linux)"
     probe = subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True, text=True)
@@ -290,7 +290,7 @@ def why_no_mounts():
 
 
 class OtherFileSystem(Machines):
-    """Machine 1 has another file system at the place of output_dir."""
+    """Machine 1 has another file system mounted at output_dir."""
 
     def test_same_numbers(self):
         why = why_no_mounts()

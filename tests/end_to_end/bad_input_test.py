@@ -1,5 +1,5 @@
-"""Whatever is wrong with what a run is given: the exit code of its class, one short block that names the place, and
-nothing written."""
+"""Every kind of bad input to a run: the exit code of its class, one short message that names the place, and no
+output."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def safetensors(header, payload):
 
 class BadInput(EndToEnd):
     def refused(self, code, *changes, says=(), flags=()):
-        """Launches the job with these changes and checks that it is refused without a trace."""
+        """Launches the job with these changes and checks that it is refused and leaves nothing behind."""
         output = self.folder / "output"
         run = self.start(self.job("output", SHORT, *changes), *flags).wait()
         self.assertEqual(run.code, code, run.out + run.err)
@@ -57,7 +57,7 @@ class BadModel(BadInput):
         model = self.damaged_model(lambda folder: (folder / "model.safetensors").unlink())
         self.refused(INPUT, model, says=["model"])
 
-    def test_configuration_that_is_no_json(self):
+    def test_configuration_that_is_not_json(self):
         model = self.damaged_model(lambda folder: (folder / "config.json").write_text("{"))
         self.refused(INPUT, model, says=["config.json"])
 
@@ -148,11 +148,11 @@ class BadOutput(BadInput):
         self.assertIn(str(path), run.err)
         self.assertEqual(path.read_text(), "")
 
-    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "root and setpriv are needed to be somebody else")
-    def test_folder_of_somebody_else(self):
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "root and setpriv are needed to change the user")
+    def test_folder_of_another_user(self):
         nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
         if subprocess.run([*nobody, TRAINER, "--help"], capture_output=True, check=False).returncode != 0:
-            self.skipTest("nobody may not run the program where it stands")
+            self.skipTest("the user nobody cannot run the program at its path")
         config = self.job("output")
         run = self.start(config, before=nobody).wait()
         self.assertEqual(run.code, MACHINE, run.err)
@@ -170,7 +170,7 @@ class BadCheckpoint(BadInput):
         self.output = self.folder / "output"
 
     def kept(self):
-        """What belongs to the earlier run; logs and outcome.json tell of the latest launch."""
+        """The files of the earlier run; logs and outcome.json belong to the latest launch."""
         return {name: digest for name, digest in snapshot(self.output).items()
                 if not name.startswith("logs/") and name != "outcome.json"}
 
@@ -237,11 +237,11 @@ chekpoint: {{}}
         self.assertLessEqual(len(run.err.splitlines()), MOST_LINES)
         self.assertFalse((self.folder / "output").exists())
 
-    def test_text_that_is_no_yaml(self):
+    def test_text_that_is_not_yaml(self):
         run = self.launch(self.write("broken.yaml", "model: {path: x\ntraining: [\n"), code=CONFIGURATION)
         self.assertIn("broken.yaml:", run.err)
 
-    def test_file_that_is_not_there(self):
+    def test_missing_file(self):
         self.assertIn("none.yaml", self.launch(self.folder / "none.yaml", code=CONFIGURATION).err)
 
 

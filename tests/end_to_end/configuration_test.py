@@ -1,7 +1,7 @@
-"""Broken configuration files from outside.
+"""Broken configuration files from a user's point of view.
 
-tests/config/bad holds a broken file for each way to get it wrong, and beside it what `trainer check` must say. After a
-change of messages: WRITE_EXPECTED=1 TRAINER_BIN=… python3 -m unittest configuration_test.BadFiles, then read the diff."""
+tests/config/bad holds one broken file per mistake, and next to it the expected output of `trainer check`. After a change
+of messages: WRITE_EXPECTED=1 TRAINER_BIN=… python3 -m unittest configuration_test.BadFiles, then read the diff."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ CONFIGURATION, INPUT = 2, 3
 
 
 def trainer(*words, folder, **environment):
-    """The finished process. The terminal's and the user's own settings are kept out."""
+    """The finished process, isolated from the terminal and from the user's own settings."""
     clean = {key: value for key, value in os.environ.items()
              if not key.startswith(("ACCELERATE_", "FSDP_", "TRAINER_", "MEGATRON_", "PARALLELISM_"))}
     clean["HF_HUB_CACHE"] = "/hub"
@@ -30,7 +30,7 @@ class BadFiles(EndToEnd):
         self.bad = self.folder / "bad"
         shutil.copytree(BAD, self.bad)
 
-    def test_each_says_what_is_wrong_and_writes_nothing(self):
+    def test_each_reports_its_mistake_and_writes_nothing(self):
         files = sorted(path.name for path in BAD.iterdir() if path.suffix in (".yaml", ".json"))
         self.assertGreaterEqual(len(files), 120)
         before = snapshot(self.bad)
@@ -55,7 +55,7 @@ class BadFiles(EndToEnd):
 
 
 class NoFiles(EndToEnd):
-    """What a name can stand for beside a file with text."""
+    """Names that don't refer to a text file."""
 
     def refused(self, name, *says):
         for command in ("check", "launch", "explain"):
@@ -73,10 +73,10 @@ class NoFiles(EndToEnd):
 
     def test_pipe(self):
         os.mkfifo(self.folder / "pipe.yaml")
-        self.refused("pipe.yaml", "no file")
+        self.refused("pipe.yaml", "not a regular file")
 
     def test_device(self):
-        self.refused("/dev/zero", "no file")
+        self.refused("/dev/zero", "not a regular file")
 
     @unittest.skipIf(os.geteuid() == 0, "root may read everything")
     def test_unreadable(self):

@@ -15,8 +15,8 @@ class Documents(EndToEnd):
     def tokenize(self, *words):
         subprocess.run([TRAINER, "tokenize", *map(str, words)], env=dict(os.environ), check=True, capture_output=True)
 
-    def test_they_do_not_see_each_other(self):
-        """A sample of several documents is one sample, also on ranks that share it; evaluation counts as training."""
+    def test_attention_does_not_cross_documents(self):
+        """A sample of several documents counts as one sample, also when ranks split it; evaluation counts the same way."""
         text, tokenizer, corpus = REPOSITORY / "data/samples/topics.txt", self.folder / "t", self.folder / "corpus"
         self.tokenize("train", "--layout", "llama", "--input", text, "--format", "text", "--output", tokenizer,
                       "--vocab_size", 400)

@@ -1,4 +1,4 @@
-"""A loss that can't be right: the run stops, leaves the update out, or goes back, as training.on_divergence says."""
+"""A diverged loss: the run stops, skips the update, or rolls back, depending on training.on_divergence."""
 
 import json
 import unittest
@@ -46,9 +46,9 @@ class Diverged(EndToEnd):
         self.assertEqual([(line["step"], line["diverged"], line["back_to_step"]) for line in diverged],
                          [(7, "rolled back", 4)])
         self.assertEqual([line["step"] for line in steps], list(range(1, 13)))
-        self.assertEqual(len({line["order_digest"] for line in steps}), len(steps))  # no samples come again
+        self.assertEqual(len({line["order_digest"] for line in steps}), len(steps))  # no sample repeats
 
-    def test_a_run_that_cannot_be_helped_ends(self):
+    def test_a_run_that_keeps_diverging_ends(self):
         config = self.job("output", TWELVE, RANKS, {"training": {"learning_rate": 1e30, "on_divergence": "skip",
                                                                  "max_steps": 100}})
         run = self.launch(config, code=5)

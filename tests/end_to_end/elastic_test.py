@@ -1,4 +1,4 @@
-"""num_machines: 1:3: machines come and go, and the updates are those of a run that nothing happened to."""
+"""num_machines: 1:3: machines join and leave, and the updates equal those of an undisturbed run."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import machines_test
 import three_machines_test
 from support import all_listening_ports, last_step, results, until
 
-# A small rate, as a large one would let rounding, which depends on the number of ranks, grow over the updates.
+# A small learning rate: with a large one, rounding, which depends on the number of ranks, would grow over the updates.
 LONG = {"distributed_type": "FSDP", "training": {"max_steps": 100000, "learning_rate": 1e-5}, "evaluation": None,
         "data": {"validation": None}, "checkpoint": {"save_steps": 20, "save_total_limit": 2}}
 MOST_DIFFERENCE = 1e-5  # of a loss
@@ -33,7 +33,7 @@ class Elastic(machines_test.Machines):
                           before=(*(self.before[number] if self.before else ()), *secret))
 
     def go_on(self, runs, ranks, updates=5):
-        """So many ranks train, and make some updates."""
+        """Waits until this many ranks train and make some updates."""
         until(lambda: len(runs[0].ranks()) == ranks or any(run.ended() for run in runs))
         step = last_step(self.output)
         until(lambda: last_step(self.output) >= step + updates or any(run.ended() for run in runs))
@@ -45,7 +45,7 @@ class Elastic(machines_test.Machines):
         self.assert_nothing_runs()
 
     def assert_undisturbed(self):
-        """Every update was made once, with the samples and, but for rounding, the loss of as many undisturbed ranks."""
+        """Every update was made once, with the samples and, except for rounding, the loss of an undisturbed run."""
         ours = results(self.output)
         self.assertEqual([line["step"] for line in ours], list(range(1, len(ours) + 1)))
         run = self.start(self.job("expected", LONG, {"num_processes": self.machines}))
@@ -62,7 +62,7 @@ class Elastic(machines_test.Machines):
 
     def test_machine_0_is_lost_and_comes_back(self):
         runs = [self.start_machine(number) for number in range(3)]
-        self.go_on(runs, 3, updates=25)  # so that something is saved
+        self.go_on(runs, 3, updates=25)  # so that a checkpoint exists
         runs.pop(0).kill()
         for run in runs:
             until(lambda: "restart 1 of 3" in run.err)
@@ -71,13 +71,13 @@ class Elastic(machines_test.Machines):
         self.stop(runs)
         self.assert_undisturbed()
 
-    def test_machines_come_and_go(self):
+    def test_machines_join_and_leave(self):
         runs = [self.start_machine(0)]
         self.go_on(runs, 1)
         for number in (1, 2):
             runs.append(self.start_machine(number))
             self.go_on(runs, number + 1)
-        self.assertIn("going on with more machines, from", runs[0].err)
+        self.assertIn("continuing with more machines, from", runs[0].err)
         runs.pop(1).kill()
         until(lambda: "restart 1 of 3" in runs[0].err)
         self.go_on(runs, 2)
@@ -93,7 +93,7 @@ class Elastic(machines_test.Machines):
 
 class OneAddress(Elastic):
     def start_alone(self, checkpoint):
-        """Machine 0, whose disk is full when the first checkpoint is saved: that of machine 1's arrival."""
+        """Machine 0, whose disk is full at the first save, which is caused by machine 1's joining."""
         self.config = self.job("output", LONG, {"checkpoint": {"save_steps": 100000, **checkpoint}})
         self.before = (("env", "TRAINER_INJECT=enospc:rank=0,step=1,file=8"), ())
         runs = [self.start_machine(0)]
@@ -113,17 +113,17 @@ class OneAddress(Elastic):
         self.stop(runs)
         self.assert_undisturbed()
 
-    def test_full_disk_ends_the_run_where_that_is_wished(self):
+    def test_full_disk_ends_the_run_if_configured(self):
         runs = self.start_alone({"on_error": "stop"})
         self.finish(runs, 4)
         self.assertIn("the disk is full", runs[0].err)
 
-    def test_stranger_is_refused_and_the_run_goes_on(self):
+    def test_stranger_is_rejected_and_the_run_continues(self):
         runs = [self.start_machine(0)]
         self.go_on(runs, 1)
         stranger = self.start_machine(1, secret=("env", "TRAINER_SECRET=wrong")).wait()
         self.assertEqual(stranger.code, 6, stranger.err)
-        self.assertIn("was sent away: 127.0.0.1 came with another secret", runs[0].err)
+        self.assertIn("was rejected: 127.0.0.1 has a different secret", runs[0].err)
         self.go_on(runs, 1)
         self.stop(runs)
 
@@ -135,7 +135,7 @@ class OneAddress(Elastic):
 
 
 class Namespaces(Elastic, three_machines_test.Switched):
-    """The same, each machine in a network of its own."""
+    """The same tests, with each machine in its own network."""
 
     address = three_machines_test.HOST
 
@@ -143,19 +143,19 @@ class Namespaces(Elastic, three_machines_test.Switched):
         super().setUp()
         self.before = tuple(("ip", "netns", "exec", space) for space in self.spaces)
 
-    def test_cable_is_cut_and_mended(self):
+    def test_network_is_cut_and_restored(self):
         runs = [self.start_machine(number) for number in range(3)]
         self.go_on(runs, 3)
         self.cable(2, "down")
         until(lambda: "restart 1 of 3" in runs[0].err and "restart 1 of 3" in runs[2].err)
-        self.go_on(runs, 2)  # the third has none: it looks for machine 0
+        self.go_on(runs, 2)  # the third machine looks for machine 0
         self.cable(2, "up")
         self.go_on(runs, 3)
         self.stop(runs)
         self.assert_undisturbed()
 
 
-del Elastic  # its tests are those of the classes above
+del Elastic  # its tests run in the classes above
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,5 +1,5 @@
-"""The files in configs/ as they are shipped, on the data beside them: the commands in their comments are run as a
-reader would, only with two updates."""
+"""The shipped files in configs/, on the sample data of the repository: runs the commands in their comments as a reader
+would, but with only two updates."""
 
 import json
 import os
@@ -30,7 +30,7 @@ class Examples(EndToEnd):
         cls.done = set()
 
     def shell(self, command, code=0, **environment):
-        """The finished command of a reader who stands in the copy and has set none of the variables."""
+        """Runs a command in the copy, with none of the variables set."""
         clean = {key: value for key, value in os.environ.items()
                  if not key.startswith(("ACCELERATE_", "FSDP_", "TRAINER_", "MODEL", "MNIST", "PHRASEBANK", "CORPUS"))}
         clean["PATH"] = f"{pathlib.Path(TRAINER).parent}:{clean['PATH']}"
@@ -40,7 +40,7 @@ class Examples(EndToEnd):
         return done
 
     def run_once(self, command):
-        """With what it needs: the example that it launches may need others."""
+        """Runs the commands that it depends on first, as one example may need others."""
         if command in self.done:
             return
         self.done.add(command)
@@ -60,7 +60,7 @@ class Examples(EndToEnd):
         return named or [f"trainer launch --config_file configs/{file.name}"]
 
     def run_example(self, name):
-        """Its folder of output."""
+        """Runs an example and returns its output folder."""
         file = self.copy / "configs" / name
         for command in self.own_commands(file):
             self.run_once(command)
@@ -72,7 +72,7 @@ class Examples(EndToEnd):
         self.assertGreaterEqual(len(files), 16)
         for file in files:
             if file.name == "tutorial_fsdp.yaml":
-                continue  # Accelerate's part of what tutorial_job.yaml runs
+                continue  # Accelerate's part of tutorial_job.yaml
             with self.subTest(file.name):
                 output = self.run_example(file.name)
                 launches = any(command.startswith("trainer launch") for command in self.own_commands(file))
@@ -82,7 +82,7 @@ class Examples(EndToEnd):
                 for command in alone:
                     self.assertEqual(self.shell(command).stderr, "")
 
-    def test_what_they_leave(self):
+    def test_outputs(self):
         self.assertTrue((self.run_example("quickstart_lora.yaml") / "adapter_model.safetensors").exists())
         self.assertTrue((self.run_example("tutorial_job.yaml") / "adapter_model.safetensors").exists())
         self.assertTrue((self.run_example("llama_pretraining.yaml") / "tokenizer.model").exists())
@@ -96,11 +96,11 @@ class Examples(EndToEnd):
     def test_roleplay_learns_the_characters_speeches(self):
         output = self.run_example("roleplay.yaml")
         shown = self.shell("trainer tokenize --show 2 --config_file configs/roleplay.yaml").stdout
-        self.assertIn("\u27e6", shown)  # the part that is learnt is marked
+        self.assertIn("\u27e6", shown)  # the part that is trained on is marked
         first = json.loads((output / "predictions.jsonl").read_text().splitlines()[0])
         self.assertIn("You are the ferryman", first["input"])
         self.assertIn(first["label"].split("\n")[0], (self.copy / "data/samples/play.txt").read_text())
-        self.assertNotIn("eval_accuracy", read_lines(output)[-1])  # replies are scored only where metrics ask for it
+        self.assertNotIn("eval_accuracy", read_lines(output)[-1])  # replies are scored only if metrics request it
 
     def test_other_digits(self):
         folder = self.folder / "mnist"
@@ -112,7 +112,7 @@ class Examples(EndToEnd):
         self.assertIn(str(folder / "train-labels-idx1-ubyte"), missing.stderr)
 
     def test_one_model_under_three_splits(self):
-        """Made by eight ranks, trained as two stages of two ranks, continued so and by one rank."""
+        """Exported for eight ranks, trained as two stages of two ranks, and continued the same way and on one rank."""
         spread = self.run_example("llama_megatron_tp2_pp2.yaml")
         degrees = "megatron_lm_config.megatron_lm_"
         alone = f"--num_processes 1 --set {degrees}tp_degree=1 --set {degrees}pp_degree=1"
@@ -140,8 +140,8 @@ class Examples(EndToEnd):
         self.assertIn("of a GPU with 0.1 GiB", self.shell(f"trainer check {files} {much}", code=CONFIGURATION).stderr)
 
     def test_plans_for_machines_with_gpus(self):
-        """Bytes of weights, gradients and AdamW's state on each rank, by hand: see docs/memory.md. Shards of a unit are
-        whole multiples of 32 elements."""
+        """Bytes of weights, gradients and AdamW's state on each rank, computed by hand: see docs/memory.md. Shards of a
+        unit are multiples of 32 elements."""
         t5_units = [32128 * 768 + 2 * 768] + 2 * [4 * 768 * 768 + 2 * 768 * 3072]  # the root, and two kinds of blocks
         t5_units[1] += 2 * 768
         t5_units[2] += 4 * 768 * 768 + 3 * 768

@@ -1,4 +1,4 @@
-"""Models of every family as users run them: strategies agree, a stopped run goes on, what is saved loads again."""
+"""Models of every family as users run them: strategies agree, a stopped run resumes, and saved models load again."""
 
 import json
 import shutil
@@ -18,11 +18,11 @@ SUBSET = {"training": {"max_steps": 6}, "checkpoint": {"save_steps": 3}, "evalua
 
 class Families(EndToEnd):
     def job(self, output, *changes):
-        """A model's configuration takes the place of the tiny T5's."""
+        """The job without the tiny T5, which `changes` replace."""
         return super().job(output, {"model": {"config": None}, "data": {"max_source_length": None}}, *changes)
 
     def check_strategies(self, *changes):
-        """The same losses from one rank, DDP and FSDP; a run that goes on from step 3 is the whole run bit for bit."""
+        """One rank, DDP and FSDP give the same losses; a run resumed from step 3 equals the whole run bit for bit."""
         for name, change in (("one", {}), ("ddp", DDP), ("fsdp", FSDP)):
             ranks = change.get("num_processes", 1)
             self.launch(self.job(name, SUBSET, change, *changes,
@@ -44,7 +44,7 @@ class Families(EndToEnd):
     def test_llama(self):
         output = self.check_strategies({"model": {"config": LLAMA}, "data": {"task": "causal_lm", "max_length": 48}})
         self.assertEqual(json.loads((output / "config.json").read_text())["model_type"], "llama")
-        # What was saved is where another run starts.
+        # Another run starts from the saved model.
         self.launch(self.job("tuned", SUBSET, {"model": {"config": None, "path": str(output)}, "lora": {"r": 4},
                                                "data": {"task": "causal_lm"}}))
         self.assertLess(read_lines(self.folder / "tuned")[0]["loss"], read_lines(output)[0]["loss"])
@@ -59,7 +59,7 @@ class Families(EndToEnd):
         self.assertIn("eval_accuracy", read_lines(output)[-1])
 
     def test_integer_classes(self):
-        """Sorted as numbers, as `check` prints them; a checkpoint keeps its own order."""
+        """Classes are sorted as numbers, as `check` prints them; a checkpoint keeps its own order."""
         lines = self.write("numbers.txt", "".join(f"report {i} of the day@{i % 11}\n" for i in range(66)))
         data = {"task": "sequence_classification", "train": {"path": str(lines)}, "max_samples": None}
         in_order = [str(i) for i in range(11)]
@@ -96,7 +96,7 @@ class Families(EndToEnd):
         self.assertIn("hf download somebody/other", refused.err)
 
     def test_batches_by_tokens(self):
-        """The losses of batches by tokens are those of batches by samples: only who takes what differs."""
+        """Batches by tokens and by samples give the same losses: they only assign samples to ranks differently."""
         causal = {"model": {"config": LLAMA}, "data": {"task": "causal_lm"}}
         by = {"samples": {"per_device_train_batch_size": 8}, "tokens": {"max_tokens": 64}}
         for name, training in by.items():
@@ -118,7 +118,7 @@ class Families(EndToEnd):
 
 
 class Preparation(EndToEnd):
-    """Tokenising is done before the ranks start, once, and a kill in the middle harms nobody."""
+    """Tokenization runs once, before the ranks start, and is safe to kill at any time."""
 
     def setUp(self):
         super().setUp()
@@ -150,7 +150,7 @@ class Preparation(EndToEnd):
         self.assertEqual(len(self.stores()), 1)
         self.assertEqual(results(self.folder / "one"), results(self.folder / "two"))
 
-    def test_bad_records_are_left_out_and_told(self):
+    def test_bad_records_are_skipped_and_reported(self):
         with open(self.text, "a") as file:
             file.write("no delimiter here\n@empty\n")
         refused = self.launch(self.job("error", self.data), code=3)

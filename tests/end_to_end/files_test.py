@@ -1,4 +1,4 @@
-"""What a run leaves under output_dir, as the users' scripts rely on it."""
+"""The files that a run leaves under output_dir, on which users' scripts rely."""
 
 import json
 import struct
@@ -14,7 +14,7 @@ SHORT = {"training": {"max_steps": 4}, "evaluation": {"eval_steps": 2}}
 
 
 def tensors(path):
-    """Name to shape."""
+    """Shapes by name."""
     content = path.read_bytes()
     size = struct.unpack("<Q", content[:8])[0]
     header = json.loads(content[8:8 + size])

@@ -1,5 +1,5 @@
-"""The habits in which people and schedulers end a run: whatever becomes of its screen, and however many signals one
-request to stop arrives as, the run saves, ends with the contract's code, and can be resumed."""
+"""The ways in which people and schedulers end a run: whatever happens to its screen, and however many signals one
+request to stop arrives as, the run saves, ends with the contract's exit code, and can be resumed."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from support import MARK, TRAINER, last_step, processes, until
 
 INTERRUPTED, STOPPED = 130, 143
 RECORD = pathlib.Path(__file__).with_name("record_status.py")
-# Large enough for a signal to come while it is saved.
+# Large enough for a signal to arrive during a save.
 MODEL = {"model": {"config": {"model_type": "t5", "vocab_size": 400, "d_model": 192, "d_kv": 48, "d_ff": 768,
                               "num_layers": 2, "num_heads": 4, "dropout_rate": 0.1}}}
 LONG = {"training": {"max_steps": 100000}, "evaluation": None, "data": {"validation": None},
@@ -26,7 +26,7 @@ RANKS = {"distributed_type": "MULTI_CPU", "num_processes": 2}
 
 
 class Terminal:
-    """An interactive shell on a terminal of its own."""
+    """An interactive shell on its own terminal."""
 
     def __init__(self, folder):
         self.pid, self._screen = pty.fork()
@@ -48,7 +48,7 @@ class Terminal:
         os.write(self._screen, text.encode())
 
     def close(self):
-        """As a window is closed: SIGHUP for what runs in it."""
+        """Like closing a window: the processes in it get SIGHUP."""
         self._reads = False
         try:
             self.type("\n")  # wakes the reader
@@ -61,14 +61,14 @@ class Terminal:
 class Habits(Machines):
     def setUp(self):
         super().setUp()
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it is ignored, and stays so
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs, and inherited
         self.output = self.folder / "output"
         self.status = self.folder / "status"
         self.config = self.job("output", MODEL, LONG, RANKS)
         self.launched = f"env {MARK}={self.mark} {TRAINER} launch --config_file {self.config}"
         self.recorded = f"{sys.executable} {RECORD} {self.status} {self.launched}"
 
-    # What is common to all.
+    # Shared by all tests.
 
     def until_it_trains(self, output=None):
         until(lambda: last_step(output or self.output) >= 3)
@@ -83,7 +83,7 @@ class Habits(Machines):
         return [pid for pid in processes(self.mark) if name(pid) == "trainer"]
 
     def ended_with(self):
-        """The launcher's exit code; -N: signal N ended it."""
+        """The launcher's exit code; -N: killed by signal N."""
         return int(until(lambda: self.status.exists() and self.status.read_text()))
 
     def check_saved(self, code, expected, output=None):
@@ -110,7 +110,7 @@ class Habits(Machines):
         return terminal
 
     def in_shell(self, command):
-        """A shell in a process group of its own, as a script's or a scheduler's."""
+        """A shell in its own process group, like that of a script or a scheduler."""
         shell = subprocess.Popen(["bash", "-c", command], cwd=self.folder,
                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                  start_new_session=True)
@@ -148,7 +148,7 @@ class Habits(Machines):
         self.check_saved(self.ended_with(), STOPPED)
 
     def test_terminal_is_held(self):
-        """Ctrl-S: it takes nothing more."""
+        """Ctrl-S: the terminal accepts no more output."""
         terminal = self.in_terminal(self.recorded)
         terminal.type("\x13")
         time.sleep(0.5)
@@ -159,11 +159,11 @@ class Habits(Machines):
 
     def test_head(self):
         self.in_shell(f"{self.recorded} 2>&1 | head -5")
-        until(lambda: last_step(self.output) >= 12)  # head has long gone
+        until(lambda: last_step(self.output) >= 12)  # head ended long ago
         self.check_saved(self.stop_launcher(signal.SIGTERM), STOPPED)
 
     def test_connection_is_lost(self):
-        """As sshd without a terminal: the pipes close, and SIGHUP comes."""
+        """Like sshd without a terminal: the pipes close, and SIGHUP arrives."""
         run = subprocess.Popen(self.recorded.split(), cwd=self.folder, stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
         self.addCleanup(self.end, run)
@@ -221,7 +221,7 @@ class Habits(Machines):
         self.check_two_machines(50)
 
     def test_a_signal_to_each_task(self):
-        """As srun, mpirun and torchrun start them: a launcher for each rank, of which the first runs all."""
+        """As started by srun, mpirun and torchrun: one launcher per rank, of which the first runs all ranks."""
         job = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
         runs = []
         for rank in ("0", "1"):
@@ -237,7 +237,7 @@ class Habits(Machines):
         self.assertEqual(codes, set())
 
     def test_a_signal_to_every_process(self):
-        """As systemd and Slurm end a control group: the ranks get it too."""
+        """As systemd and Slurm end a control group: the ranks get the signal too."""
         self.in_shell(self.recorded)
         (launcher,) = self.launchers()
         ranks = [pid for pid, environment in processes(self.mark).items() if "LOCAL_RANK" in environment]
@@ -252,20 +252,20 @@ class Habits(Machines):
         self.check_saved(self.ended_with(), STOPPED)
 
     def test_timeout(self):
-        """It signals its child, and then the group of which the child is a part."""
+        """`timeout` signals its child, and then the child's process group."""
         command = f"timeout --preserve-status 3 {self.launched}"
         run = subprocess.Popen(command.split(), cwd=self.folder, stdin=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         self.check_saved(run.wait(60), STOPPED)
 
     def test_escalation(self):
-        """A session's end: SIGHUP from the terminal, the shell and the session manager, which then sends SIGTERM."""
+        """The end of a session: SIGHUP from the terminal, the shell and the session manager, which then sends SIGTERM."""
         self.in_shell(self.recorded)
         signals = (signal.SIGHUP, signal.SIGHUP, signal.SIGHUP, signal.SIGTERM, signal.SIGCONT)
         self.check_saved(self.stop_launcher(*signals, seconds=0.005), STOPPED)
 
     def test_warning_first(self):
-        """As Slurm: SIGUSR1 some time before the end, then SIGTERM."""
+        """Like Slurm: SIGUSR1 some time before the end, then SIGTERM."""
         self.in_shell(self.recorded)
         self.check_saved(self.stop_launcher(signal.SIGUSR1, signal.SIGTERM, seconds=0.03), STOPPED)
 

@@ -1,4 +1,4 @@
-"""Several machines: two launchers on one address, and two network namespaces with a cable between them."""
+"""Several machines: two launchers on one address, and two network namespaces connected by a veth pair."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def free_port():
 
 class Machines(EndToEnd):
     def start_both(self, config, address, port, before=((), ()), flags=((), ()), secrets=(SECRET, SECRET), only=None):
-        """Machine 0 and machine 1, or `only` one, by torchrun's flags."""
+        """Starts machine 0 and machine 1, or `only` one of them, with torchrun's flags."""
         return [self.start(config, "--nnodes", "2", "--node_rank", str(number), "--master_addr", address,
                            "--master_port", str(port), "--nproc_per_node", "2", *flags[number],
                            before=(*before[number], *secrets[number]))
@@ -38,7 +38,7 @@ class Machines(EndToEnd):
             self.assertEqual(run.wait().code, code, run.err)
 
     def check_equal(self, address, before=((), ())):
-        """2 + 2 ranks give the numbers of 4."""
+        """2 + 2 ranks give the same results as 4."""
         for name, strategy in (("copies", DATA_PARALLEL), ("shards", SHARDED)):
             self.launch(self.job(f"{name}-expected", SHORT, strategy))
             runs = self.start_both(self.job(name, SHORT, strategy), address, free_port(), before)
@@ -138,7 +138,7 @@ class OneAddress(Machines):
     def test_lost_machine_comes_back(self):
         self.check_comes_back(1)
 
-    def test_lost_host_comes_back(self):
+    def test_lost_leader_comes_back(self):
         self.check_comes_back(0)
 
     def test_wrong_secret(self):
@@ -146,14 +146,14 @@ class OneAddress(Machines):
                                secrets=(SECRET, ("env", "TRAINER_SECRET=wrong")))
         self.finish(runs[1:], 6)
         for run in runs:
-            self.assertIn("another secret", run.err)
-        os.kill(runs[0].pid, signal.SIGTERM)  # which waits for the right one
+            self.assertIn("a different secret", run.err)
+        os.kill(runs[0].pid, signal.SIGTERM)  # it still waits for machine 1
         self.finish(runs[:1], 143)
         self.assertFalse((self.folder / "output").exists())
 
 
 def why_no_namespaces():
-    """"" when this test may make network namespaces."""
+    """"" when this test can create network namespaces."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     try:
@@ -165,10 +165,10 @@ def why_no_namespaces():
 
 
 class Networks(Machines):
-    """Machines that have a network each."""
+    """Machines that each have their own network."""
 
     def make_spaces(self, *names):
-        """Network namespaces; skips the test where there can be none."""
+        """Creates network namespaces; skips the test where that is impossible."""
         why = why_no_namespaces()
         if why:
             self.skipTest(why)
@@ -183,7 +183,7 @@ class Networks(Machines):
 
 
 class Namespaces(Networks):
-    """Each machine has a network of its own; 10.99.0.1 and fd99::1 are machine 0's addresses."""
+    """Each machine has its own network; 10.99.0.1 and fd99::1 are machine 0's addresses."""
 
     def setUp(self):
         super().setUp()
@@ -213,7 +213,7 @@ class Namespaces(Networks):
         self.finish(runs[:1], 6)
         self.assertRegex(runs[0].err, r"machine 1 \(.*, 10\.99\.0\.2\) was lost: ")
 
-    def test_cable_is_cut(self):
+    def test_network_is_cut(self):
         runs = self.start_both(self.job("output", LONG, DATA_PARALLEL), "10.99.0.1", 29500, self.before)
         until(lambda: last_step(self.folder / "output") >= 2)
         self.ip("-n", self.spaces[1], "link", "set", self.cables[1], "down")
@@ -222,7 +222,7 @@ class Namespaces(Networks):
         self.assertRegex(runs[1].err, r"machine 0 \(.*, 10\.99\.0\.1\) was lost: ")
         self.assert_nothing_runs()
 
-    def test_cut_cable_is_mended(self):
+    def test_cut_network_is_restored(self):
         runs = self.start_both(self.job("output", RESTARTED, SHARDED), "10.99.0.1", 29500, self.before)
         until(lambda: last_step(self.folder / "output") >= 7)
         self.ip("-n", self.spaces[1], "link", "set", self.cables[1], "down")
@@ -238,15 +238,15 @@ class Namespaces(Networks):
         runs = self.start_both(self.job("output", SHORT, SHARDED), "10.99.0.1", 29500, self.before,
                                secrets=(SECRET, ("env", "TRAINER_SECRET=wrong")))
         self.finish(runs[1:], 6)
-        self.assertIn("10.99.0.2 came with another secret", runs[0].err)
+        self.assertIn("10.99.0.2 has a different secret", runs[0].err)
         os.kill(runs[0].pid, signal.SIGTERM)
         self.finish(runs[:1], 143)
 
-    def test_no_secret_is_said(self):
+    def test_missing_secret_is_a_warning(self):
         runs = self.start_both(self.job("output", SHORT, DATA_PARALLEL), "10.99.0.1", 29500, self.before,
                                secrets=((), ()))
         self.finish(runs, 0)
-        self.assertIn("TRAINER_SECRET is not set: whoever reaches 10.99.0.1:29500 may join", runs[0].err)
+        self.assertIn("TRAINER_SECRET is not set: anyone who can reach 10.99.0.1:29500 may join", runs[0].err)
 
     def test_named_interface(self):
         named = tuple((*self.before[number], "env", f"GLOO_SOCKET_IFNAME={self.cables[number]}") for number in (0, 1))

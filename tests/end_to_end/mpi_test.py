@@ -1,4 +1,4 @@
-"""Ranks that talk by MPI: the same figures as by Gloo, the same ends, and nothing left behind."""
+"""Ranks that communicate over MPI: the same results and outcomes as over Gloo, and nothing left behind."""
 
 import json
 import os
@@ -21,7 +21,7 @@ def seats():
 
 
 @unittest.skipUnless(shutil.which("mpirun") and pathlib.Path(os.environ.get("TRAINER_BIN", "")).with_name(
-    "libtrainer_mpi.so").exists(), "there is no Open MPI here")
+    "libtrainer_mpi.so").exists(), "Open MPI is not installed")
 class Mpi(EndToEnd):
     def setUp(self):
         super().setUp()
@@ -44,10 +44,10 @@ class Mpi(EndToEnd):
             self.assertEqual(ours.get("order_digest"), theirs.get("order_digest"))
         self.assert_nothing_is_left()
 
-    def test_copies_learn_the_same_as_by_gloo(self):
+    def test_data_parallel_trains_as_over_gloo(self):
         self.check_same_figures(DATA_PARALLEL)
 
-    def test_shards_learn_the_same_as_by_gloo(self):
+    def test_fsdp_trains_as_over_gloo(self):
         self.check_same_figures(SHARDED)
 
     def test_a_dead_rank_ends_the_run(self):
@@ -60,7 +60,7 @@ class Mpi(EndToEnd):
         self.assertEqual((outcome["code"], outcome["rank"]), (137, 1))
         self.assert_nothing_is_left()
 
-    def test_sigterm_saves_and_the_run_goes_on(self):
+    def test_sigterm_saves_and_the_run_resumes(self):
         medium = {"training": {"max_steps": 150}, "evaluation": {"eval_steps": 50}, "checkpoint": {"save_steps": 0}}
         self.launch(self.job("expected", medium, SHARDED, MPI))
         config = self.job("output", medium, SHARDED, MPI)

@@ -1,5 +1,5 @@
-"""A machine stands still in the middle of a save, another one takes its place, and then the first one goes on: nothing of
-what it still does may reach the run's folder."""
+"""A machine freezes in the middle of a save, another one replaces it, and then the first one continues: nothing it still
+does must reach the run's folder."""
 
 import json
 import os
@@ -12,12 +12,12 @@ from machines_test import RESTARTED, SHARDED, Machines, free_port
 from support import TRAINER, snapshot, until
 
 STEP = 10  # of the save in which it stops
-# Operations of the save on rank 0: within its own file; and the renaming that publishes the folder.
+# Operations of the save on rank 0: within its own file, and the rename that publishes the folder.
 WITHIN_ITS_FILE, RENAMING = 3, 78
 
 
 def state_of(pid):
-    """The letter of its state in /proc: T is stopped."""
+    """The process state in /proc: T means stopped."""
     return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
 
 
@@ -33,8 +33,8 @@ class OlderLife(Machines):
         return self.start_both(self.config, "127.0.0.1", self.port, before=(injected, injected), only=number)[0]
 
     def freeze(self, fault, machine):
-        """Two machines train until a rank of `machine` stops in its save, and then all of that machine. Returns its
-        run, its processes, and the run of the other one, which has lost it."""
+        """Two machines train until a rank of `machine` stops in its save; then all processes of that machine are stopped.
+        Returns its run, its processes, and the run of the other machine, which has lost it."""
         runs = [self.start_machine(number, fault if number == machine else "") for number in (0, 1)]
         ranks = until(lambda: len(runs[0].ranks()) == 4 and runs[0].ranks())  # of both
         rank = int(fault.split("rank=")[1].split(",")[0])
@@ -51,8 +51,8 @@ class OlderLife(Machines):
             os.kill(pid, signal.SIGCONT)
 
     def replace_host(self):
-        """Machine 0 starts elsewhere. A file server forgets the locks of a machine that it doesn't hear; this one
-        doesn't, so the lock's file makes way."""
+        """Machine 0 starts elsewhere. A file server drops the locks of a machine that doesn't respond; here the lock file
+        is removed instead."""
         (self.output / ".lock").unlink()
         return self.start_machine(0)
 
@@ -76,9 +76,9 @@ class OlderLife(Machines):
         self.assertEqual(old.wait().code, 4, old.err)
         self.assertRegex(old.err, r"output folder taken over: .*\n  by process \d+ on ")
 
-    def test_the_host_wakes_while_the_next_life_trains(self):
+    def test_the_leader_wakes_while_the_next_attempt_trains(self):
         old, frozen, other = self.freeze(f"stop:rank=0,step={STEP},file={RENAMING}", 0)
-        self.assertTrue((self.partial / "manifest.json").exists())  # all is there but the name
+        self.assertTrue((self.partial / "manifest.json").exists())  # complete except for the rename
         new = self.replace_host()
         until(lambda: "resuming from" in new.out + new.err and not self.partial.exists())
         self.wake(frozen)
@@ -86,7 +86,7 @@ class OlderLife(Machines):
         self.finish([new, other], 0)
         self.check_as_undisturbed()
 
-    def test_the_host_wakes_when_all_is_over(self):
+    def test_the_leader_wakes_after_the_run_has_ended(self):
         old, frozen, other = self.freeze(f"stop:rank=0,step={STEP},file={WITHIN_ITS_FILE}", 0)
         new = self.replace_host()
         self.finish([new, other], 0)
@@ -96,14 +96,14 @@ class OlderLife(Machines):
         self.assertEqual(self.content(), before)
         self.check_as_undisturbed()
 
-    def test_another_machine_wakes_while_the_next_life_trains(self):
+    def test_a_follower_wakes_while_the_next_attempt_trains(self):
         old, frozen, other = self.freeze(f"stop:rank=2,step={STEP},file={WITHIN_ITS_FILE}", 1)
         new = self.start_machine(1)
         until(lambda: "resuming from" in other.out + other.err)
         self.wake(frozen)
         self.finish([new, other], 0)
         self.check_as_undisturbed()
-        old.kill()  # it looks for the host
+        old.kill()  # it looks for the leader
 
 
 if __name__ == "__main__":

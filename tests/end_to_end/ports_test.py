@@ -1,4 +1,4 @@
-"""The port at which machines meet: taken, forbidden, or that of another run."""
+"""The port at which machines meet: in use, not permitted, or that of another run."""
 
 import os
 import shutil
@@ -31,7 +31,7 @@ class Ports(machines_test.Machines):
         return run
 
     def check_refused(self, run, code, *texts):
-        """Machine 0 or 1 may not begin: that is told shortly, and nothing was written."""
+        """Machine 0 or 1 refuses to start, with a short message."""
         self.finish([run], code)
         for text in texts:
             self.assertIn(text, run.err)
@@ -41,7 +41,7 @@ class Ports(machines_test.Machines):
         with socket.create_server(("127.0.0.1", self.port)):
             run = self.start_one(self.job("output", SHORT, SHARDED), 0)
             self.check_refused(run, 4, f"cannot listen on 127.0.0.1:{self.port}: the port is in use by process "
-                                       f"{os.getpid()} (", "give another main_process_port to all machines")
+                                       f"{os.getpid()} (", "set another main_process_port on all machines")
         self.assertFalse((self.folder / "output").exists())
 
     def test_another_run_has_it(self):
@@ -56,17 +56,17 @@ class Ports(machines_test.Machines):
         config = self.job("output", SHORT, SHARDED)
         first = self.meeting(config)
         stray = self.start_one(self.job("other", SHORT, SHARDED), 1, secret=OTHER_SECRET)
-        self.check_refused(stray, 6, f"machine 0 at 127.0.0.1:{self.port} has another secret")
-        until(lambda: "127.0.0.1 came with another secret" in first.err)
+        self.check_refused(stray, 6, f"machine 0 at 127.0.0.1:{self.port} has a different secret")
+        until(lambda: "127.0.0.1 has a different secret" in first.err)
         self.finish([first, self.start_one(config, 1)], 0)
 
     def test_a_machine_of_another_job(self):
-        """With the same secret it counts as a mistake in how this run was started."""
+        """With the same secret, this counts as a mistake in how the run was started."""
         first = self.meeting(self.job("output", SHORT, SHARDED))
         stray = self.start_one(self.job("other", SHORT, SHARDED, {"seed": 8}), 1)
         for run in (first, stray):
             self.finish([run], 2)
-            self.assertRegex(run.err, r"the machines are not alike:\n  seed: 7 \(.*\) on machine 0, 8 \(.*\) on machine 1")
+            self.assertRegex(run.err, r"the machines differ:\n  seed: 7 \(.*\) on machine 0, 8 \(.*\) on machine 1")
         self.assertFalse((self.folder / "output").exists())
 
     def test_the_port_of_a_run_that_trains_is_free_again(self):
@@ -84,25 +84,26 @@ class Ports(machines_test.Machines):
     def test_missing_interface(self):
         for number in (0, 1):
             run = self.start_one(self.job("output", SHORT, SHARDED), number, before=("env", "GLOO_SOCKET_IFNAME=none0"))
-            self.check_refused(run, 4, "GLOO_SOCKET_IFNAME is none0, and this machine has no such interface", "lo")
+            self.check_refused(run, 4, "GLOO_SOCKET_IFNAME is none0, but this machine has no such interface", "lo")
 
-    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "root and setpriv are needed to be somebody else")
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "root and setpriv are needed to change the user")
     def test_low_port(self):
         nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
         if subprocess.run([*nobody, TRAINER, "--help"], capture_output=True, check=False).returncode != 0:
-            self.skipTest("nobody may not run the program where it stands")
+            self.skipTest("the user nobody cannot run the program at its path")
         with open("/proc/sys/net/ipv4/ip_unprivileged_port_start") as first:
             self.port = int(first.read()) - 1
         if self.port < 1:
-            self.skipTest("everybody may use all ports")
+            self.skipTest("every user may use all ports")
         output = self.folder / "open"
         output.mkdir()
         output.chmod(0o777)
         run = self.start_one(self.job("open/output", SHORT, SHARDED), 0, before=nobody)
-        self.check_refused(run, 4, f"cannot listen on 127.0.0.1:{self.port}: this account may not use ports that low")
+        self.check_refused(run, 4, f"cannot listen on 127.0.0.1:{self.port}: this account is not allowed to use ports "
+                                   "this low")
 
     def test_port_0(self):
-        """No port: machines could not know which one it is."""
+        """Not allowed: the other machines could not know the assigned port."""
         self.port = 0
         self.check_refused(self.start_one(self.job("output", SHORT, SHARDED), 0), 2, "main_process_port is 0")
 

@@ -1,5 +1,5 @@
 """record_status.py FILE COMMAND …: runs the command, which gets the signals of this process group, and writes its exit
-code, or -N when signal N ended it, to FILE."""
+code to FILE, or -N when signal N killed it."""
 
 import os
 import signal

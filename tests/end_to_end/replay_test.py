@@ -1,4 +1,4 @@
-"""Updates of a run made once more give its numbers, bit for bit; runs under `deterministic` are equal or refused."""
+"""Replayed updates of a run are bitwise equal; runs with `deterministic` are equal or refused."""
 
 import json
 import unittest
@@ -39,11 +39,11 @@ class Replayed(EndToEnd):
         self.launch(self.job("output"))
         said = self.replay("1:2").out
         self.assertIn("2 compared: all equal", said)
-        self.assertIn("none to compare", said)  # no checkpoint so early
+        self.assertIn("none to compare", said)  # no checkpoint exists this early
         run = self.replay("1:2", codes=(2,))
         self.assertIn("holds an earlier replay", run.err)
 
-    def test_tells_where_it_differs(self):
+    def test_reports_where_it_differs(self):
         self.output = self.folder / "output"
         self.launch(self.job("output"))
         path = self.output / "metrics.jsonl"

@@ -1,4 +1,4 @@
-"""max_restarts: ranks that die are started again, and the run ends as if nothing had happened, bit for bit."""
+"""max_restarts: dead ranks are restarted, and the run's results are bitwise equal to those of an undisturbed run."""
 
 import json
 import os
@@ -19,7 +19,7 @@ class Restarted(EndToEnd):
         return json.loads((self.folder / "output/outcome.json").read_text())
 
     def check(self, strategy, signals):
-        """`signals`: to which rank, after which step."""
+        """`signals`: (rank, step, signal): which rank gets which signal after which step."""
         output = self.folder / "output"
         self.launch(self.job("expected", MEDIUM, strategy))
         run = self.start(self.job("output", MEDIUM, strategy, RESTARTS))
@@ -45,7 +45,7 @@ class Restarted(EndToEnd):
     def test_killed_shards(self):
         self.check(SHARDED, [(2, 3, signal.SIGKILL), (0, 31, signal.SIGKILL)])
 
-    def test_a_fault_that_comes_back_ends_the_run(self):
+    def test_a_recurring_failure_ends_the_run(self):
         config = self.job("output", MEDIUM, DATA_PARALLEL, {"max_restarts": 9},
                           {"tokenizer": {"path": str(self.write("tokenizer.json", "{"))}})
         run = self.launch(config, code=3)
@@ -60,7 +60,7 @@ class Restarted(EndToEnd):
         self.assertEqual((asked.returncode, asked.stdout.split(";")[0]), (0, f"process {run.pid} was asked to save"))
         saved = until(lambda: [path for path in output.glob("checkpoint-*/manifest.json")])[0].parent
         step = int(saved.name.removeprefix("checkpoint-"))
-        until(lambda: last_step(output) > step)  # it goes on
+        until(lambda: last_step(output) > step)  # it continues
         os.kill(run.pid, signal.SIGUSR1)
         self.assertEqual(run.wait().code, 143, run.err)
         self.assertIn("saving after this step", run.err)

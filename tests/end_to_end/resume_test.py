@@ -1,4 +1,4 @@
-"""A run that is killed again and again and launched again ends as if nothing had happened, bit for bit."""
+"""A run that is killed and relaunched repeatedly gives results that are bitwise equal to an undisturbed run's."""
 
 import os
 import signal
@@ -16,12 +16,12 @@ LORA = {"r": 4, "lora_alpha": 8, "lora_dropout": 0.1, "target_modules": ["q", "v
 
 
 def after_step(step):
-    """Its line has just appeared in metrics.jsonl."""
+    """The step's line has just appeared in metrics.jsonl."""
     return lambda output: last_step(output) >= step
 
 
 def while_saving(step):
-    """Its checkpoint is being written, or has just been published."""
+    """The step's checkpoint is being written, or has just been published."""
     return lambda output: (output / f".checkpoint-{step}.partial").exists() or (output / f"checkpoint-{step}").exists()
 
 
@@ -32,13 +32,13 @@ def while_exporting(name):
 
 class Killed(EndToEnd):
     def check(self, kills, *changes):
-        """`kills`: the moments, and who dies: the launcher or a rank's number."""
+        """`kills`: (moment, victim): the victim is "launcher" or a rank's number."""
         expected, output = self.folder / "expected", self.folder / "output"
         self.launch(self.job("expected", *changes))
         self.assertEqual(last_step(expected), 12)
         config = self.job("output", *changes)
         landed = [self.kill(self.start(config), moment, victim, output) for moment, victim in kills]
-        self.assertTrue(any(landed), "every run was done before it could be killed")
+        self.assertTrue(any(landed), "every run finished before it could be killed")
         self.launch(config)
         self.assert_same_run(output, expected)
         self.assert_nothing_runs()
@@ -46,11 +46,11 @@ class Killed(EndToEnd):
         self.assertEqual(sorted(path.name for path in output.iterdir()), sorted(path.name for path in expected.iterdir()))
 
     def kill(self, run, moment, victim, output):
-        """False when the run was done before this process had its turn."""
+        """False when the run finished before it could be killed."""
         rank = None if victim == "launcher" else until(lambda: run.ranks().get(victim))
         until(lambda: moment(output) or run.ended())
         if rank is None:
-            run.kill()  # the next one is launched at once, while the ranks are dying
+            run.kill()  # the next run is launched at once, while the ranks are dying
             return True
         try:
             os.kill(rank, signal.SIGKILL)
@@ -72,12 +72,12 @@ class Killed(EndToEnd):
         self.check([(after_step(1), "launcher"), (while_saving(3), 1), (after_step(7), 0), (while_saving(9), "launcher"),
                     (while_saving(12), "launcher")], SHARDED, ACCUMULATED)
 
-    def test_sharded_and_saved_beside_training(self):
+    def test_sharded_with_asynchronous_saves(self):
         self.check([(after_step(4), 1), (while_saving(6), 0), (while_saving(9), "launcher")], SHARDED,
                    {"checkpoint": {"async_save": True, "save_total_limit": 1, "metric_for_best_model": "loss"}})
 
     def test_sharded_adapters(self):
-        # Logged every second update while checkpoints come every third: a mean goes on across the cut.
+        # Logged every second update and saved every third: a logged mean continues across the kill.
         self.check([(after_step(2), 0), (while_saving(3), "launcher"), (after_step(8), 1),
                     (while_exporting("adapter_model.safetensors"), "launcher")],
                    SHARDED, {"model": {"config": None, "path": str(self.base_model())}, "lora": LORA,
@@ -85,7 +85,7 @@ class Killed(EndToEnd):
 
 
     def test_sharded_in_fp16(self):
-        """The scale begins far too high: some updates are skipped, before and after the cut."""
+        """The initial loss scale is far too high: some updates are skipped, before and after the kill."""
         output = self.folder / "output"
         self.check([(after_step(2), 1), (while_saving(6), "launcher")], SHARDED,
                    {"mixed_precision": "fp16",
@@ -94,7 +94,7 @@ class Killed(EndToEnd):
         self.assertEqual(len(lines), 12)
         self.assertEqual(lines[0]["loss_scale"], 2.0 ** 26)
         self.assertEqual(lines[0]["skipped_updates"], 1)
-        # The schedule waits for skipped updates: the rate of the first one is that of the second.
+        # Skipped updates don't advance the schedule: the first two updates have the same learning rate.
         self.assertEqual(lines[0]["learning_rate"], lines[1]["learning_rate"])
         self.assertGreater(lines[-1]["learning_rate"], 0)
         self.assertLess(lines[-1]["skipped_updates"], 12)
@@ -107,7 +107,7 @@ class Killed(EndToEnd):
 
 class Elsewhere(EndToEnd):
     def test_the_schedule_is_the_same_on_any_number_of_ranks(self):
-        """Complaint 21: a schedule that is stepped by every process ends too soon."""
+        """Complaint 21: a schedule that every process steps ends too early."""
         rates = []
         for ranks, strategy in ((1, SINGLE), (2, DATA_PARALLEL), (3, {**SHARDED, "num_processes": 3})):
             name = f"on{ranks}"
@@ -118,8 +118,8 @@ class Elsewhere(EndToEnd):
         self.assertEqual(rates[1], rates[0])
         self.assertEqual(rates[2], rates[0])
 
-    def test_two_shards_go_on_as_one_process_and_as_two_copies(self):
-        """The global batch of 8 comes from the checkpoint: one process alone would take 4."""
+    def test_two_shards_resume_as_one_process_and_as_two_replicas(self):
+        """The global batch of 8 comes from the checkpoint: a single process would default to 4."""
         expected, output = self.folder / "expected", self.folder / "output"
         self.launch(self.job("expected", SHARDED))
         for strategy, moment in ((SHARDED, after_step(4)), (SINGLE, after_step(7))):
@@ -129,7 +129,7 @@ class Elsewhere(EndToEnd):
         self.launch(self.job("output", DATA_PARALLEL))
         self.assert_nearly_same(output, expected)
 
-    def test_sharded_stages_go_on_as_one_process_and_back(self):
+    def test_sharded_stages_resume_as_one_process_and_back(self):
         decoder = {"model": {"config": {"model_type": "gpt2", "vocab_size": 420, "n_embd": 24, "n_layer": 3, "n_head": 3,
                                         "n_positions": 128}},
                    "data": {"task": "causal_lm", "max_length": 48}, "training": {"global_batch_size": 8}}
@@ -168,7 +168,7 @@ class Choices(EndToEnd):
         self.assertEqual((self.folder / "output/model.safetensors").read_bytes(),
                          (self.folder / "expected/model.safetensors").read_bytes())
 
-    def test_path_that_is_not_there(self):
+    def test_missing_path(self):
         run = self.launch(self.job("output"), "--set", f"checkpoint.resume_from_checkpoint={self.folder}/nowhere", code=3)
         self.assertIn("nowhere", run.err)
 

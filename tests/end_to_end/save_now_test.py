@@ -1,5 +1,5 @@
-"""`trainer checkpoint now`, asked at any moment, by several at once and on a busy machine: each time one whole checkpoint
-more or a clear answer, and the run does not notice."""
+"""`trainer checkpoint now` at any moment, several times at once and on a busy machine: each request gives one more
+complete checkpoint or a clear answer, and the run's results don't change."""
 
 import json
 import os
@@ -27,7 +27,7 @@ class Asked(Machines):
         return out + err
 
     def saved(self, asked):
-        """The checkpoint that the answer names, which is whole."""
+        """The step of the checkpoint that the answer names, which is complete."""
         line = self.answer(asked).strip().splitlines()[-1]
         self.assertTrue(line.startswith("saved: "), line)
         folder = pathlib.Path(line.removeprefix("saved: "))
@@ -43,13 +43,13 @@ class Asked(Machines):
         self.assert_nothing_runs()
 
     def check_whole(self, output, count):
-        """All of `count` checkpoints, by every byte."""
+        """Verifies every byte of all `count` checkpoints."""
         verified = subprocess.run([TRAINER, "checkpoint", "verify", output], capture_output=True, text=True, check=False)
         self.assertEqual((verified.returncode, verified.stdout.count("whole")), (0, count),
                          verified.stdout + verified.stderr)
 
     def check_one_each(self, run, output, requests):
-        """One after the other, each brings one checkpoint, of the step that was under way or the next ones."""
+        """Sequential requests each give one checkpoint, of the current step or one of the next."""
         for number in range(1, requests + 1):
             before = last_step(output)
             step = self.saved(self.ask(output))
@@ -57,7 +57,7 @@ class Asked(Machines):
             self.assertEqual(len(self.steps(output)), number)
         self.stop(run)
         count = len(self.steps(output))
-        self.assertIn(count, (requests, requests + 1))  # the stop saves too, if a step came between
+        self.assertIn(count, (requests, requests + 1))  # the stop saves too, if there was a step in between
         self.check_whole(output, count)
 
     def test_steps_on_a_busy_machine(self):
@@ -74,7 +74,7 @@ class Asked(Machines):
                 process.wait()
 
     def test_evaluations(self):
-        """Most of the time goes into evaluations."""
+        """Most of the time is spent in evaluations."""
         output = self.folder / "output"
         run = self.start(self.job("output", ENDLESS, SHARDED,
                                   {"evaluation": {"eval_steps": 1, "metrics": ["loss", "accuracy"], "generate": True}}))
@@ -82,7 +82,7 @@ class Asked(Machines):
         self.check_one_each(run, output, 5)
 
     def test_while_saving(self):
-        """Saves of the run's own are under way all the time: the answer names one that was begun later."""
+        """The run saves all the time: the answer names a save that began after the request."""
         for way in ("at once", "beside training"):
             with self.subTest(way):
                 output = self.folder / way.replace(" ", "-")
@@ -118,7 +118,7 @@ class Asked(Machines):
         self.assertIn("no run uses", self.answer(self.ask(output), code=3))
 
     def test_a_run_that_ends_meanwhile(self):
-        """The last checkpoint is the answer, or there was time for one more."""
+        """The answer is the last checkpoint, or one more if there was time."""
         expected, output = self.folder / "expected", self.folder / "output"
         self.launch(self.job("expected", SHARDED))
         run = self.start(self.job("output", SHARDED))
@@ -133,8 +133,8 @@ class Asked(Machines):
             self.assertRegex(out, r"(saved:|its newest checkpoint is) .*checkpoint-\d+")
         self.assert_same_run(output, expected)
 
-    def test_the_run_does_not_notice(self):
-        """Thirty updates with saves on request and without are the same, bit for bit."""
+    def test_results_do_not_change(self):
+        """Thirty updates with and without requested saves are bitwise equal."""
         longer = {"training": {"max_steps": 30}, "checkpoint": {"save_steps": 0}}
         expected, output = self.folder / "expected", self.folder / "output"
         self.launch(self.job("expected", SHARDED, longer))
@@ -148,7 +148,7 @@ class Asked(Machines):
         self.check_whole(output, len(self.steps(output)))
 
     def test_two_machines(self):
-        """Machine 0 is asked; the ranks of both save."""
+        """The request goes to machine 0; the ranks of both machines save."""
         output = self.folder / "output"
         runs = self.start_both(self.job("output", ENDLESS, {**SHARDED, "num_processes": 4}), "127.0.0.1", free_port())
         until(lambda: last_step(output) >= 1)
@@ -162,13 +162,13 @@ class Asked(Machines):
         self.check_whole(output, len(self.steps(output)))
         self.assertTrue(results(output))
 
-    def test_one_that_does_not_wait(self):
+    def test_requests_with_a_timeout(self):
         output = self.folder / "output"
         run = self.start(self.job("output", ENDLESS))
         until(lambda: last_step(output) >= 1)
         self.assertIn("was asked to save", self.answer(self.ask(output, "--timeout", "0")))
         until(lambda: self.steps(output))
-        os.kill(run.ranks()[0], signal.SIGSTOP)  # nobody answers
+        os.kill(run.ranks()[0], signal.SIGSTOP)  # the run cannot save
         try:
             told = self.answer(self.ask(output, "--timeout", "0.2"), code=4)
         finally:

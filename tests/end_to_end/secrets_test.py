@@ -1,5 +1,5 @@
-"""No secret in anything that is written: tokens of every shape are planted in the environment, the arguments, the files
-and the names that a run meets, and every byte it leaves or shows is searched for them."""
+"""No output contains a secret: tokens of every shape are planted in the environment, arguments, files and names of a run,
+and all its files and output are searched for them."""
 
 import json
 import subprocess
@@ -8,13 +8,13 @@ from support import JOB, PATIENCE, TINY_T5, TRAINER, EndToEnd, merged
 
 LETTERS = "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5hJ7kL9"
 HEX = "0123456789abcdef0123456789abcdef01234567"
-# Put together here, so that no scanner of repositories takes them for real ones.
+# Concatenated, so that no secret scanner takes them for real tokens.
 SHAPES = {name: prefix + LETTERS for name, prefix in {
     "Hugging Face": "hf_", "GitHub": "ghp_", "GitHub, fine-grained": "github_pat_", "GitLab": "glpat-", "Slack": "xoxb-",
     "AWS": "AKIA", "Google": "AIza", "OpenAI": "sk-proj-", "Anthropic": "sk-ant-api03-", "W&B": "wandb_v1_",
     "NVIDIA": "nvapi-", "PyPI": "pypi-", "npm": "npm_", "Docker": "dckr_pat_", "SendGrid": "SG."}.items()}
 SHAPES["JSON web token"] = f"eyJhbGciOiJIUzI1NiJ9.{LETTERS}.{LETTERS}"
-# Without a shape: known by the variable that holds them, or by what stands around them.
+# Without a shape: recognized by the variable that holds them, or by their context.
 BY_NAME = {"WANDB_API_KEY": HEX, "MLFLOW_TRACKING_PASSWORD": "correct4horse", "MLFLOW_TRACKING_TOKEN": "mlflow-0f1e2d3c4b5a",
            "AWS_SECRET_ACCESS_KEY": LETTERS[::-1], "TRAINER_SECRET": "open-sesame-7", "DB_PASSWORD": "batteryStaple"}
 IN_ADDRESS = "pass4word4proxy"
@@ -23,7 +23,7 @@ HIDDEN = [*SHAPES.values(), *BY_NAME.values(), IN_ADDRESS, HEX + LETTERS]
 
 
 def planted():
-    """An environment in which everything secret stands where people have it, and in variables that the engine shows."""
+    """An environment with secrets in the usual variables, and in variables that the engine prints."""
     environment = {f"PLANTED_{number}": token for number, token in enumerate(SHAPES.values())}
     environment.update({f"NCCL_PLANTED_{number}": token for number, token in enumerate(SHAPES.values())})
     environment.update(BY_NAME)
@@ -38,7 +38,7 @@ def found_in(content, where):
 
 class Secrets(EndToEnd):
     def tearDown(self):
-        """Whatever a test did: not one byte below its folder, nor of what is cached for the next run."""
+        """After every test: no secret in its folder, nor in what is cached for the next run."""
         found = []
         for root in (self.folder, self.shared / "cache", self.shared / "hub"):
             for path in (path for path in root.rglob("*") if path.is_file() and path.suffix != ".planted"):
@@ -76,8 +76,8 @@ class Secrets(EndToEnd):
                                    before=("env", f"{name}={SHAPES['Hugging Face']}")).wait()
                 self.assertNotIn("internal", run.err)
 
-    def test_what_a_configuration_may_hold(self):
-        """Each value is refused, or said without what it is."""
+    def test_values_in_a_configuration(self):
+        """Each value is refused, or printed without the secret."""
         places = {
             "an unknown key": lambda token: {token: 1},
             "the value of an unknown key": lambda token: {"hub": token},
@@ -114,7 +114,7 @@ class Secrets(EndToEnd):
                 self.assertEqual(found_in(done.stdout + done.stderr, "the screen"), [])
 
     def test_files_of_others(self):
-        """Names and values in a model's and a tokenizer's files, which messages quote."""
+        """Names and values in a model's and a tokenizer's files, which messages may quote."""
         token = SHAPES["GitHub"]
         for name, text in (("config.json", json.dumps({"model_type": token})), ("config.json", f'{{"model_type": {token}'),
                            ("config.json", json.dumps({**TINY_T5, "feed_forward_proj": token})),

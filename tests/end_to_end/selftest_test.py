@@ -1,5 +1,5 @@
-"""`trainer selftest`: every strategy gives the numbers of one rank, and resumes what others have saved, in ranks that
-are processes."""
+"""`trainer selftest`: every strategy gives the results of one rank, and resumes from checkpoints of the others, with one
+process per rank."""
 
 import subprocess
 import unittest
@@ -13,7 +13,7 @@ class Selftest(unittest.TestCase):
 
 
 class Pairwise(Selftest):
-    def test_every_strategy_gives_the_numbers_of_one_rank(self):
+    def test_every_strategy_gives_the_results_of_one_rank(self):
         done = self.run_selftest("--num_processes", "4")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("give the numbers of one rank", done.stdout)
@@ -27,7 +27,7 @@ class Pairwise(Selftest):
 
 
 class Resume(Selftest):
-    """Some of all pairs of strategies; `trainer selftest --resume` goes through them all."""
+    """Some pairs of strategies; `trainer selftest --resume` tests all of them."""
 
     def test_pairs_drawn_by_a_seed(self):
         done = self.run_selftest("--resume", "--all", "--random", "40", "--seed", "7")

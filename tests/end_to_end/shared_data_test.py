@@ -1,4 +1,4 @@
-"""The tutorial's job on FinancialPhraseBank, with a tiny T5: two ranks under FSDP, then LoRA on what came out."""
+"""The tutorial's job on FinancialPhraseBank, with a tiny T5: two ranks under FSDP, then LoRA on the result."""
 
 import subprocess
 import unittest

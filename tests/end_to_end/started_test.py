@@ -1,5 +1,5 @@
-"""Launchers that mpirun, srun or torchrun started, one for each rank: the first of a machine runs its ranks, the others
-end as it does."""
+"""Launchers started by mpirun, srun or torchrun, one for each rank: the first one of a machine runs its ranks, and the
+others exit with its code."""
 
 import os
 import pathlib
@@ -24,7 +24,7 @@ class Starting(EndToEnd):
         return self.folder / "expected"
 
     def ranks_of_run(self):
-        """Process ids of the ranks, by number: launchers have numbers too."""
+        """Process ids of the ranks, by rank; excludes the launchers, which have RANK too."""
         return {int(environment["RANK"]): pid for pid, environment in processes(self.mark).items()
                 if "RANK" in environment and pathlib.Path(f"/proc/{pid}/exe").resolve().name == "trainer-worker"}
 
@@ -33,7 +33,7 @@ class Variables(Starting):
     """As torchrun sets them."""
 
     def start_ranks(self, config, *flags, per_machine=RANKS, order=None, **changes):
-        """A launcher for each rank, with torchrun's variables; by rank."""
+        """Starts a launcher for each rank, with torchrun's variables; returns them by rank."""
         job = {"WORLD_SIZE": RANKS, "LOCAL_WORLD_SIZE": per_machine, "MASTER_ADDR": "127.0.0.1",
                "MASTER_PORT": free_port(), **changes}
         runs = {}
@@ -48,7 +48,7 @@ class Variables(Starting):
             self.assertEqual(run.wait().code, code, f"rank {rank}: {run.out}{run.err}")
         self.assert_nothing_runs()
 
-    def test_same_numbers_whoever_comes_first(self):
+    def test_same_results_in_any_starting_order(self):
         runs = self.start_ranks(self.job("output", SHORT, SHARDED), order=(2, 1, 0))
         self.finish(runs, 0)
         self.assert_same_run(self.folder / "output", self.expected())
@@ -63,7 +63,7 @@ class Variables(Starting):
         self.finish(runs, 0)
         self.assert_same_run(self.folder / "output", self.expected())
 
-    def test_the_number_of_ranks_is_the_starters(self):
+    def test_the_starter_sets_the_number_of_ranks(self):
         runs = self.start_ranks(self.job("output", SHORT, SHARDED, {"num_processes": 2}))
         self.finish(runs, 0)
         self.assert_same_run(self.folder / "output", self.expected())
@@ -97,7 +97,7 @@ class Variables(Starting):
         self.assertIn("was lost", runs[1].err)
 
 
-@unittest.skipUnless(shutil.which("mpirun"), "there is no mpirun here")
+@unittest.skipUnless(shutil.which("mpirun"), "mpirun is not installed")
 class Mpirun(Starting):
     def start_by_mpirun(self, config, *flags):
         os.environ.update(AS_ROOT)
@@ -111,13 +111,13 @@ class Mpirun(Starting):
 
     def test_ranks_run_where_mpirun_put_them(self):
         if len(os.sched_getaffinity(0)) != 2:
-            self.skipTest("made for two CPUs")
+            self.skipTest("requires exactly two CPUs")
         run = self.start_by_mpirun(self.job("output", LONG, SHARDED), "--bind-to", "core:overload-allowed")
         until(lambda: last_step(self.folder / "output") >= 2)
         places = {rank: os.sched_getaffinity(pid) for rank, pid in self.ranks_of_run().items()}
         self.assertEqual(sorted(places), list(range(RANKS)))
         self.assertEqual({len(place) for place in places.values()}, {1})
-        self.assertEqual(len(set.union(*places.values())), 2, "one CPU would have to do all the work")
+        self.assertEqual(len(set.union(*places.values())), 2, "all ranks are bound to one CPU")
         os.kill(run.pid, signal.SIGTERM)
         run.wait()
         self.assert_nothing_runs()
@@ -130,7 +130,7 @@ def slurm_works():
         return False
 
 
-@unittest.skipUnless(slurm_works(), "there is no SLURM here")
+@unittest.skipUnless(slurm_works(), "SLURM is not available")
 class Srun(Starting):
     def test_same_numbers(self):
         run = self.start(self.job("output", SHORT, SHARDED), before=("srun", "-n", str(RANKS), "--overcommit")).wait()

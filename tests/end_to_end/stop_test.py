@@ -1,4 +1,4 @@
-"""Signals to the launcher, and ranks that die: how a run ends, what it says, and what it leaves."""
+"""Signals to the launcher, and ranks that die: how a run ends, what it reports, and what it leaves behind."""
 
 import json
 import os
@@ -13,7 +13,7 @@ DATA_PARALLEL = {"distributed_type": "MULTI_CPU", "num_processes": 2}
 SHARDED = {"distributed_type": "FSDP", "num_processes": 2}
 LONG = {"training": {"max_steps": 100000}, "evaluation": None, "checkpoint": {"save_steps": 0}}
 MOMENTS = 8
-# Long enough for a signal to arrive in the middle; only the step that it arrives at is left to chance.
+# Long enough for a signal to arrive in the middle; only the step at which it arrives is random.
 MEDIUM = {"training": {"max_steps": 150}, "evaluation": {"eval_steps": 50}, "checkpoint": {"save_steps": 0}}
 
 
@@ -43,7 +43,7 @@ class AskedToStop(EndToEnd):
         self.check_resumes(signal.SIGINT, 130, DATA_PARALLEL)
 
     def test_at_any_moment(self):
-        """While samples are tokenised, weights loaded, an update made, a checkpoint saved, something evaluated."""
+        """During tokenization, loading of weights, an update, a save, or an evaluation."""
         busy = {"training": {"max_steps": 40}, "evaluation": {"eval_steps": 10}, "checkpoint": {"save_steps": 7}}
         began = time.monotonic()
         self.launch(self.job("expected", busy, SHARDED, {"data": {"cache_dir": str(self.folder / "cache")}}))
@@ -76,7 +76,7 @@ class AskedToStop(EndToEnd):
         os.kill(ranks[1], signal.SIGSTOP)  # so that the first signal cannot be obeyed
         os.kill(run.pid, signal.SIGTERM)
         until(lambda: "once more to stop at once" in run.err)
-        time.sleep(1.1)  # within a second it would be the same request
+        time.sleep(1.1)  # within one second it would count as the same request
         os.kill(run.pid, signal.SIGTERM)
         self.assertEqual(run.wait().code, 143, run.err)
         self.assertIn("not saving", run.err)

@@ -1,4 +1,4 @@
-"""What the end-to-end tests share: a tiny job, the program `trainer` as a process, and what a run leaves behind."""
+"""Shared by the end-to-end tests: a tiny job, the program `trainer` as a process, and the files that a run leaves."""
 
 import copy
 import hashlib
@@ -16,13 +16,13 @@ import uuid
 TRAINER = os.environ.get("TRAINER_BIN", "") and os.path.abspath(os.environ["TRAINER_BIN"])
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 SAMPLES = REPOSITORY / "data/samples/reports.txt"
-PATIENCE = 60  # seconds until a wait counts as hung; nothing is measured by it
-MARK = "TRAINER_END_TO_END"  # names the test in the environment of each process that it starts
+PATIENCE = 60  # seconds until a wait counts as hung; not used for measurements
+MARK = "TRAINER_END_TO_END"  # identifies the test in the environment of each process that it starts
 
 TINY_T5 = {"model_type": "t5", "vocab_size": 400, "d_model": 16, "d_kv": 4, "d_ff": 32, "num_layers": 1, "num_heads": 2,
            "dropout_rate": 0.1}
 
-# 50 samples to train on, which 8 does not divide; 12 to validate on.
+# 50 training samples, not a multiple of 8; 12 validation samples.
 JOB = {
     "distributed_type": "NO",
     "use_cpu": True,
@@ -36,7 +36,7 @@ JOB = {
     "logging": {"logging_steps": 1},
 }
 
-# What a line of metrics.jsonl says about the training; the rest is about the machine.
+# The keys of a metrics.jsonl line about the training; the others are about the machine.
 RESULTS = ("step", "epoch", "loss", "grad_norm", "learning_rate", "tokens", "order_digest", "loss_scale",
            "skipped_updates")
 
@@ -62,12 +62,12 @@ def until(condition):
         if value:
             return value
         if time.monotonic() > deadline:
-            raise AssertionError("waited in vain")
+            raise AssertionError(f"the condition was not met within {PATIENCE} s")
         time.sleep(0.0005)
 
 
 def read_lines(output):
-    """The complete lines of metrics.jsonl, read."""
+    """The complete lines of metrics.jsonl, parsed."""
     try:
         text = (output / "metrics.jsonl").read_text()
     except FileNotFoundError:
@@ -76,7 +76,7 @@ def read_lines(output):
 
 
 def results(output):
-    """metrics.jsonl without what differs from one machine to the next, such as stragglers."""
+    """metrics.jsonl without values that differ between machines, such as stragglers."""
     lines = [{key: value for key, value in line.items() if key in RESULTS or key.startswith("eval_")}
              for line in read_lines(output)]
     return [line for line in lines if line.keys() != {"step"}]
@@ -87,7 +87,7 @@ def last_step(output):
 
 
 def snapshot(folder):
-    """Every file below `folder` with a hash of its content, but for those that say who used a folder last."""
+    """Every file below `folder` with a hash of its content, except for lock files."""
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
             for path in sorted(folder.rglob("*")) if path.is_file() and path.name != ".lock"}
 
@@ -142,7 +142,7 @@ class Run:
         self._err.close()
 
     def ranks(self):
-        """Process ids of the ranks, by number."""
+        """Process ids of the ranks, by rank."""
         return {int(environment["RANK"]): pid for pid, environment in processes(self.mark).items()
                 if "RANK" in environment and pid != self.pid}
 
@@ -156,7 +156,7 @@ def processes(mark):
         try:
             words = (entry / "environ").read_bytes().split(b"\0")
         except OSError:
-            continue  # ended meanwhile, or somebody else's
+            continue  # ended meanwhile, or belongs to another user
         environment = dict(word.decode(errors="replace").split("=", 1) for word in words if b"=" in word)
         if environment.get(MARK) == mark:
             found[int(entry.name)] = environment
@@ -164,7 +164,7 @@ def processes(mark):
 
 
 def listening_ports(pids):
-    """TCP ports on which one of these processes listens, each in its network."""
+    """TCP ports on which one of these processes listens, each in its own network namespace."""
     ports = set()
     for pid in pids:
         sockets = set()
@@ -197,16 +197,16 @@ def _listening(pid):
 
 
 class EndToEnd(unittest.TestCase):
-    """A test with a folder of its own and a tokenizer beside it."""
+    """A test with its own folder and a shared tokenizer."""
 
     @classmethod
     def setUpClass(cls):
         if not TRAINER:
             raise unittest.SkipTest("TRAINER_BIN is not set: the path of the built `trainer`")
         cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="trainer-end-to-end-"))
-        cls.shared.chmod(0o755)  # one test runs the program as somebody else
+        cls.shared.chmod(0o755)  # one test runs the program as another user
         cls.addClassCleanup(shutil.rmtree, cls.shared, ignore_errors=True)
-        os.environ["XDG_CACHE_HOME"] = str(cls.shared / "cache")  # tokenised samples
+        os.environ["XDG_CACHE_HOME"] = str(cls.shared / "cache")  # tokenized samples
         os.environ["HF_HUB_CACHE"] = str(cls.shared / "hub")
         (cls.shared / "cache").mkdir(mode=0o777)
         (cls.shared / "cache").chmod(0o777)
@@ -216,7 +216,7 @@ class EndToEnd(unittest.TestCase):
 
     @classmethod
     def base_model(cls):
-        """A model folder that a run of one update has left."""
+        """The model folder of a run of one update."""
         folder = cls.shared / "base"
         if not folder.exists():
             job = merged(JOB, {"model": {"config": TINY_T5}, "tokenizer": {"path": str(cls.tokenizer)},
@@ -252,7 +252,7 @@ class EndToEnd(unittest.TestCase):
         return path
 
     def job(self, output, *changes):
-        """The tiny job with changes, written to a file; `output` is below the test's folder."""
+        """Writes the tiny job with changes to a file; `output` is relative to the test's folder."""
         job = merged(JOB, {"model": {"config": TINY_T5}, "tokenizer": {"path": str(self.tokenizer)},
                            "output_dir": str(self.folder / output)})
         for change in changes:
@@ -260,7 +260,7 @@ class EndToEnd(unittest.TestCase):
         return self.write(f"{output}.yaml", json.dumps(job, indent=1))
 
     def trainer(self, *words, before=()):
-        """The program with these words, started."""
+        """Starts the program with these arguments."""
         folder = pathlib.Path(tempfile.mkdtemp(prefix="screen-", dir=self.folder))
         run = Run([*before, TRAINER, *words], self.mark, folder)
         self.addCleanup(run.close)
@@ -279,7 +279,7 @@ class EndToEnd(unittest.TestCase):
         until(lambda: not processes(self.mark))
 
     def assert_same_run(self, output, expected):
-        """The same figures, final weights and predictions, bit for bit."""
+        """The same metrics, final weights and predictions, bit for bit."""
         self.assertEqual(results(output), results(expected))
         for name in ("model.safetensors", "adapter_model.safetensors", "predictions.jsonl"):
             self.assertEqual((output / name).exists(), (expected / name).exists(), name)

@@ -1,4 +1,4 @@
-"""Three machines, each a network namespace, on one switch, a bridge in a fourth: what the network does to a run."""
+"""Three machines, each a network namespace, on one switch (a bridge in a fourth): how a run handles the network."""
 
 import ctypes
 import os
@@ -16,12 +16,12 @@ SHARDED = {"distributed_type": "FSDP", "num_processes": 3, "fsdp_config": {"fsdp
 HOST = "10.98.0.1"
 PORT = 29500
 CLONE_NEWNET = 0x40000000  # of sched.h
-PAUSE = 1.5  # seconds that a cable is out which nobody is to take for lost
+PAUSE = 1.5  # seconds without network that must not count as a loss
 GARBAGE = 12  # connections to each open port
 
 
 class Switched(Networks):
-    """10.98.0.1 to .3; the cable of machine N ends in port sN of the switch."""
+    """10.98.0.1 to .3; machine N is connected to port sN of the switch."""
 
     def setUp(self):
         super().setUp()
@@ -71,7 +71,7 @@ class ThreeMachines(Switched):
         self.assertRegex(runs[2].err, r"machine 0 \(.*, 10\.98\.0\.1\) was lost: ")
         self.assert_nothing_runs()
 
-    def test_the_host_is_cut_off(self):
+    def test_the_leader_is_cut_off(self):
         runs = self.running(LONG)
         self.cable(0, "down")
         self.finish(runs, 6)
@@ -79,7 +79,7 @@ class ThreeMachines(Switched):
             self.assertRegex(run.err, r"machine 0 \(.*, 10\.98\.0\.1\) was lost: ")
         self.assert_nothing_runs()
 
-    def test_a_cable_that_is_soon_put_back_is_not_noticed(self):
+    def test_a_short_network_outage_has_no_effect(self):
         medium = {"training": {"max_steps": 200}, "evaluation": None, "data": {"validation": None},
                   "checkpoint": {"save_steps": 0}}
         runs = self.running(medium)
@@ -88,7 +88,7 @@ class ThreeMachines(Switched):
         self.cable(1, "up")
         self.check_as_undisturbed(runs, medium)
 
-    def test_a_machine_is_gone_and_comes_back(self):
+    def test_a_machine_is_lost_and_comes_back(self):
         runs = self.running(RESTARTED)
         until(lambda: last_step(self.folder / "output") >= 7)
         runs[2].kill()
@@ -107,17 +107,17 @@ class ThreeMachines(Switched):
 
 
 class Strangers(Switched):
-    """A fourth party on machine 1's network, which knows the addresses and not the secret."""
+    """A stranger on machine 1's network, who knows the addresses but not the secret."""
 
     def open_ports(self):
-        """(address, port) of everything that listens."""
+        """(address, port) of every listening socket."""
         spaces = {os.stat(f"/run/netns/{space}").st_ino: f"10.98.0.{number + 1}"
                   for number, space in enumerate(self.spaces)}
         return sorted((spaces[os.stat(f"/proc/{pid}/ns/net").st_ino], port)
                       for pid in processes(self.mark) for port in listening_ports([pid]))
 
     def disturb_from(self, number, targets, seed):
-        """disturb(), from a machine's network: a thread of its own enters it."""
+        """Runs disturb() from a machine's network, in a thread that enters its namespace."""
         def enter_and_disturb():
             with open(f"/run/netns/{self.spaces[number]}") as space:
                 if ctypes.CDLL(None).setns(space.fileno(), CLONE_NEWNET) == 0:
@@ -130,7 +130,7 @@ class Strangers(Switched):
 
     @staticmethod
     def disturb(targets, seed):
-        """Connects and says nothing, or nonsense, or half a sentence, or much; how many let us."""
+        """Connects and sends nothing, garbage, an incomplete message, or a lot; returns the number of connections."""
         chance, reached = random.Random(seed), 0
         for address, port in targets * GARBAGE:
             words = [b"", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", chance.randbytes(chance.randrange(1, 64)), b"\0" * 4096,
@@ -163,14 +163,14 @@ class Strangers(Switched):
         runs.append(self.start_one(config, 2))
         self.check_as_undisturbed(runs, SHORT)
 
-    def test_a_stranger_is_refused_and_the_run_begins_without_him(self):
+    def test_a_stranger_is_rejected_and_the_run_starts(self):
         config = self.job("output", SHARDED, SHORT)
         runs = [self.start_one(config, number) for number in (0, 1)]
         until(lambda: (HOST, PORT) in self.open_ports())
         stranger = self.start_one(config, 2, secret=("env", "TRAINER_SECRET=guessed"))
         self.finish([stranger], 6)
-        self.assertIn("another secret", stranger.err)
-        until(lambda: "10.98.0.3 came with another secret" in runs[0].err)
+        self.assertIn("a different secret", stranger.err)
+        until(lambda: "10.98.0.3 has a different secret" in runs[0].err)
         runs.append(self.start_one(config, 2))
         self.check_as_undisturbed(runs, SHORT)
 

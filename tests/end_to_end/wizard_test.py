@@ -1,4 +1,4 @@
-"""`trainer config` as users meet it: what it writes for each family and task passes `check` and trains."""
+"""`trainer config` from a user's point of view: the file it writes for each family and task passes `check` and trains."""
 
 import gzip
 import json
@@ -40,7 +40,7 @@ DIALOGUES = {
 
 
 class Wizard(EndToEnd):
-    """Answers questions that contain a text; presses Enter at the others."""
+    """Answers questions that contain given texts, and presses Enter for the others."""
 
     @classmethod
     def setUpClass(cls):
@@ -54,7 +54,7 @@ class Wizard(EndToEnd):
 
     @classmethod
     def model(cls, family):
-        """A tiny folder with weights and, but for images, a tokenizer."""
+        """A tiny model folder with weights and, except for images, a tokenizer."""
         folder = cls.shared / family
         if folder.exists():
             return folder
@@ -74,7 +74,7 @@ class Wizard(EndToEnd):
         return folder
 
     def converse(self, answers, terminal, name="my.yaml"):
-        """Everything `trainer config` shows. Answers to the same question, a list, are given one after the other."""
+        """Everything `trainer config` shows. A list holds successive answers to the same question."""
         ours, theirs = pty.openpty() if terminal else (None, None)
         process = subprocess.Popen([TRAINER, "config", "--config_file", name], cwd=self.folder,
                                    stdin=theirs if terminal else subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -91,7 +91,7 @@ class Wizard(EndToEnd):
                 continue
             try:
                 chunk = os.read(source, 65536).decode(errors="replace")
-            except OSError:  # the terminal's other side is closed
+            except OSError:  # the program has closed the terminal
                 break
             if not chunk:
                 break
@@ -187,7 +187,7 @@ class Wizard(EndToEnd):
                 self.assertIn("Which chat template?", shown)
                 self.check_trains(shown)
 
-    def test_a_name_of_the_hub_stays_one(self):
+    def test_a_hub_name_is_kept(self):
         snapshot = self.shared / "hub/models--somebody--tiny/snapshots/1a2b"
         shutil.copytree(self.model("gpt2"), snapshot, dirs_exist_ok=True)
         (snapshot.parents[1] / "refs").mkdir(exist_ok=True)
@@ -199,7 +199,7 @@ class Wizard(EndToEnd):
         self.assertIn("  path: somebody/tiny\n", text)
         self.check_trains(shown, name="sub/my.yaml")
 
-    def test_what_cannot_work_is_refused_at_once(self):
+    def test_impossible_answers_are_refused_at_once(self):
         self.write("mamba/config.json", '{"model_type": "mamba"}')
         self.write("bare/config.json", json.dumps({"model_type": "t5", **MODELS["t5"]}))
         self.write("a.parquet", b"PAR1\x15\x04")

@@ -1,4 +1,4 @@
-// Runs whose machines come and go.
+// Runs whose machines join and leave.
 #include <nlohmann/json.hpp>
 
 #include "tests/launch/several_machines.h"
@@ -6,7 +6,7 @@
 namespace trainer::launch {
 namespace {
 
-/// Machines with one rank each. A rank notes each life, "life-<number>-<rank>", with the number of ranks.
+/// Machines with one rank each. A rank notes each attempt, "life-<number>-<rank>", with the number of ranks.
 class Elastic : public SeveralMachines {
  protected:
   explicit Elastic(int machines = 3, int least = 1) : SeveralMachines(machines, 1) {
@@ -21,7 +21,7 @@ class Elastic : public SeveralMachines {
       EXPECT_EQ(noted(fmt::format("life-{}-{}", life, rank)), std::to_string(ranks)) << screens();
     }
   }
-  /// Nobody was let in, or lost, for some time.
+  /// No machine was admitted or lost for some time.
   void expect_same_life(int life) {
     usleep(500'000);
     EXPECT_FALSE(is_noted(fmt::format("life-{}-0", life + 1))) << screens();
@@ -41,11 +41,11 @@ class FourInPairs : public Elastic {
   FourInPairs() : Elastic(4, 1) { plan_.config.parallelism_config.emplace().tp_size = 2; }
 };
 
-TEST_F(Elastic, MachinesComeAndGo) {
+TEST_F(Elastic, MachinesJoinAndLeave) {
   const Behaviours five{{"FAKE", "live:4"}};
   start(0, five);
   wait_for_life(0, 1);
-  EXPECT_TRUE(said(0, "1 of 3 machines is enough: others may come to 127.0.0.1:")) << screen(0);
+  EXPECT_TRUE(said(0, "1 of 3 machines is enough: others may join at 127.0.0.1:")) << screen(0);
   start(1, five);
   wait_for_life(1, 2);
   start(2, five);
@@ -57,21 +57,21 @@ TEST_F(Elastic, MachinesComeAndGo) {
   start(1, five);
   wait_for_life(4, 3);
   for (const int number : {0, 1, 2}) EXPECT_EQ(finish(number), 0) << screens();
-  EXPECT_TRUE(said(2, "trainer: going on with more machines, from ")) << screen(2);
+  EXPECT_TRUE(said(2, "trainer: continuing with more machines, from ")) << screen(2);
   EXPECT_TRUE(said(2, "restart 1 of 1, from ")) << screen(2);
-  EXPECT_EQ(nlohmann::json::parse(read_file(output() / "outcome.json"))["restarts"], 1) << "arrivals cost none";
+  EXPECT_EQ(nlohmann::json::parse(read_file(output() / "outcome.json"))["restarts"], 1) << "joining costs none";
   EXPECT_FALSE(anyone_left());
   EXPECT_TRUE(port_is_free());
 }
 
-TEST_F(Elastic, AllThatComeAtOnceBeginTogether) {
+TEST_F(Elastic, MachinesThatConnectAtOnceStartTogether) {
   patience_.last_call = std::chrono::seconds(60);
   for (const int number : {2, 0, 1}) start(number, {{"FAKE", "live:0"}});
   for (const int number : {0, 1, 2}) EXPECT_EQ(finish(number), 0) << screens();
   wait_for_life(0, 3);
 }
 
-TEST_F(Elastic, ALossThatNoRestartIsLeftForEndsTheRun) {
+TEST_F(Elastic, ALossWithoutRestartsLeftEndsTheRun) {
   for (const int number : {0, 1}) start(number, {{"FAKE", "live:9"}});
   wait_for_life(0, 2);
   kill(pid_of(1), SIGKILL);
@@ -85,30 +85,30 @@ TEST_F(Elastic, ALossThatNoRestartIsLeftForEndsTheRun) {
   EXPECT_FALSE(anyone_left());
 }
 
-TEST_F(Elastic, TooFewDoNotGoOn) {
+TEST_F(Elastic, TooFewMachinesDoNotContinue) {
   plan_.config.min_machines = 2;
   patience_.join = milliseconds(1500);
   for (const int number : {0, 1}) start(number, {{"FAKE", "live:9"}});
   wait_for_life(0, 2);
   kill(pid_of(1), SIGKILL);
   EXPECT_EQ(finish(0), 6) << screen(0);
-  EXPECT_TRUE(said(0, "machines 1, 2 of 3 did not come to 127.0.0.1:")) << screen(0);
+  EXPECT_TRUE(said(0, "machines 1, 2 of 3 did not connect to 127.0.0.1:")) << screen(0);
   EXPECT_TRUE(said(0, "within 1.5 s, and the run needs at least 2 machines")) << screen(0);
   EXPECT_FALSE(anyone_left());
 }
 
-TEST_F(Elastic, WhoMayNotJoinDisturbsNobody) {
+TEST_F(Elastic, RejectedMachinesDoNotDisturbTheRun) {
   start(0, {{"FAKE", "live:9"}});
   wait_for_life(0, 1);
   environment_["TRAINER_SECRET"] = "another";
   start(1, {{"FAKE", "live:9"}});
   EXPECT_EQ(finish(1), 6) << screens();
-  EXPECT_TRUE(said(0, "was sent away: 127.0.0.1 came with another secret")) << screen(0);
+  EXPECT_TRUE(said(0, "was rejected: 127.0.0.1 has a different secret")) << screen(0);
   environment_["TRAINER_SECRET"] = "a secret";
   plan_.config.seed = 1;
   start(1, {{"FAKE", "live:9"}});
   EXPECT_EQ(finish(1), 2) << screens();
-  EXPECT_TRUE(said(1, "is not like machine 0:\n  seed: 42 () on machine 0, 1 () on machine 1")) << screen(1);
+  EXPECT_TRUE(said(1, "differs from machine 0:\n  seed: 42 () on machine 0, 1 () on machine 1")) << screen(1);
   plan_.config.seed = 42;
   prepare_ = [] { return Preparation{3, "no such file: a.txt"}; };
   start(1, {{"FAKE", "live:9"}});
@@ -120,7 +120,7 @@ TEST_F(Elastic, WhoMayNotJoinDisturbsNobody) {
   EXPECT_FALSE(anyone_left());
 }
 
-TEST_F(Elastic, NobodyWaitsWhileANewMachinePrepares) {
+TEST_F(Elastic, TrainingContinuesWhileANewMachinePrepares) {
   start(0, {{"FAKE", "live:1"}});
   wait_for_life(0, 1);
   prepare_ = [this] {
@@ -128,7 +128,7 @@ TEST_F(Elastic, NobodyWaitsWhileANewMachinePrepares) {
     return Preparation{};
   };
   start(1, {{"FAKE", "live:1"}});
-  wait_for([&] { return said(0, "machine 1 (") && said(1, "takes part in its next life"); });
+  wait_for([&] { return said(0, "machine 1 (") && said(1, "joins its next generation"); });
   expect_same_life(0);
   std::ofstream(folder_ / "notes/prepared") << "";
   wait_for_life(1, 2);
@@ -136,7 +136,7 @@ TEST_F(Elastic, NobodyWaitsWhileANewMachinePrepares) {
   EXPECT_EQ(finish(1), 0) << screen(1);
 }
 
-TEST_F(Elastic, AStopIsNoArrival) {
+TEST_F(Elastic, AStopIsNotMistakenForAJoin) {
   start(0, {{"FAKE", "live:9"}});
   wait_for_life(0, 1);
   start(1, {{"FAKE", "live:9"}});
@@ -147,22 +147,22 @@ TEST_F(Elastic, AStopIsNoArrival) {
   EXPECT_FALSE(anyone_left());
 }
 
-TEST_F(FourInPairs, AMachineTooManyIsKeptForLater) {
+TEST_F(FourInPairs, AnUnusableMachineWaitsForALaterGeneration) {
   for (const int number : {0, 1}) start(number, {{"FAKE", "live:1"}});
   wait_for_life(0, 2);
   start(2, {{"FAKE", "live:1"}});
-  wait_for([&] { return said(2, "takes part in its next life"); });
+  wait_for([&] { return said(2, "joins its next generation"); });
   expect_same_life(0);
   start(3, {{"FAKE", "live:1"}});
   wait_for_life(1, 4);
   for (const int number : {0, 1, 2, 3}) EXPECT_EQ(finish(number), 0) << screens();
 }
 
-TEST_F(FourInPairs, AllLookForMachine0WhenItIsLost) {
+TEST_F(FourInPairs, AllReconnectToMachine0WhenItIsLost) {
   for (const int number : {0, 1}) start(number, {{"FAKE", "finish_at:go"}});
   wait_for_note("waits-1");
   start(2, {{"FAKE", "finish_at:go"}});
-  wait_for([&] { return said(2, "takes part in its next life"); });
+  wait_for([&] { return said(2, "joins its next generation"); });
   kill(pid_of(0), SIGKILL);
   EXPECT_EQ(finish(0), 137);
   wait_for([&] { return said(1, "restart 1 of 1") && said(2, ") was lost before the ranks were started: "); });
@@ -173,33 +173,33 @@ TEST_F(FourInPairs, AllLookForMachine0WhenItIsLost) {
   EXPECT_FALSE(anyone_left());
 }
 
-TEST_F(FourInPairs, WhoWaitsGivesUpWhenMachine0DoesNotComeBack) {
+TEST_F(FourInPairs, AWaitingMachineGivesUpWhenMachine0DoesNotReturn) {
   for (const int number : {0, 1}) start(number, {{"FAKE", "finish_at:go"}});
   wait_for_note("waits-1");
   patience_.join = milliseconds(1500);
   start(2, {{"FAKE", "finish_at:go"}});
-  wait_for([&] { return said(2, "takes part in its next life"); });
+  wait_for([&] { return said(2, "joins its next generation"); });
   kill(pid_of(0), SIGKILL);
   EXPECT_EQ(finish(2), 6) << screen(2);
   EXPECT_TRUE(said(2, "machine 0 was not reached at 127.0.0.1:")) << screen(2);
 }
 
-TEST_F(FourInPairs, WhereALossEndsTheRunWhoWaitsEndsToo) {
+TEST_F(FourInPairs, AWaitingMachineEndsWhenALossEndsTheRun) {
   plan_.config.max_restarts = 0;
   for (const int number : {0, 1}) start(number, {{"FAKE", "finish_at:go"}});
   wait_for_note("waits-1");
   start(2, {{"FAKE", "finish_at:go"}});
-  wait_for([&] { return said(2, "takes part in its next life"); });
+  wait_for([&] { return said(2, "joins its next generation"); });
   kill(pid_of(0), SIGKILL);
   for (const int number : {1, 2}) EXPECT_EQ(finish(number), 6) << screens();
   EXPECT_TRUE(said(2, "was lost before the ranks were started")) << screen(2);
 }
 
-TEST_F(FourInPairs, WhoWaitsGoesHomeWithTheRun) {
+TEST_F(FourInPairs, AWaitingMachineEndsWithTheRun) {
   for (const int number : {0, 1}) start(number, {{"FAKE", "finish_at:go"}});
   wait_for_note("waits-1");
   start(2, {{"FAKE", "finish_at:go"}});
-  wait_for([&] { return said(2, "takes part in its next life"); });
+  wait_for([&] { return said(2, "joins its next generation"); });
   std::ofstream(folder_ / "notes/go") << "";
   for (const int number : {0, 1, 2}) EXPECT_EQ(finish(number), 0) << screens();
   EXPECT_FALSE(anyone_left());

@@ -1,4 +1,4 @@
-// Why and when the ranks of a life have to end.
+// Why and when the ranks of an attempt must end.
 #include "engine/launch/ending.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ Failure lost_peer(int rank) {
   return {.rank = rank, .step = 4, .code = kPeerFailure, .message = "lost a peer"};
 }
 
-TEST(Ending, NothingHappenedIsAGoodEnd) {
+TEST(Ending, WithoutEventsTheOutcomeIsDone) {
   Ending end = ending();
   EXPECT_FALSE(end.is_near());
   EXPECT_FALSE(end.next_deadline());
@@ -28,12 +28,12 @@ TEST(Ending, NothingHappenedIsAGoodEnd) {
   EXPECT_EQ(end.outcome(true, 9, true).code, kDone);
 }
 
-TEST(Ending, ABetterCauseHasTimeToArrive) {
+TEST(Ending, WaitsForABetterCause) {
   Ending end = ending();
   const Clock::time_point before = Clock::now();
   end.add(lost_peer(0));
   end.come_soon(true);
-  EXPECT_GE(*end.next_deadline(), before + kDistant) << "another machine's word takes longer";
+  EXPECT_GE(*end.next_deadline(), before + kDistant) << "a report of another machine takes longer";
   end.add({.rank = 1, .step = 5, .code = 137, .message = "killed"});
   end.come_soon(true);
   EXPECT_LT(*end.next_deadline(), before + kDistant);
@@ -42,10 +42,10 @@ TEST(Ending, ABetterCauseHasTimeToArrive) {
   const Outcome outcome = end.outcome(false, 5, true);
   EXPECT_EQ(outcome.code, 137);
   EXPECT_EQ(outcome.rank, 1);
-  EXPECT_EQ(end.outcome(false, 5, false).rank, -1) << "the only one has no name";
+  EXPECT_EQ(end.outcome(false, 5, false).rank, -1) << "the only rank is not named";
 }
 
-TEST(Ending, AStopIsGivenTimeToSave) {
+TEST(Ending, AStopHasAGracePeriodToSave) {
   Ending end = ending();
   end.stop(SIGHUP);
   EXPECT_EQ(end.signal_for_ranks(), SIGTERM);
@@ -60,30 +60,30 @@ TEST(Ending, AStopIsGivenTimeToSave) {
   EXPECT_EQ(outcome.message, "stopped on SIGHUP\n  too late");
 }
 
-TEST(Ending, WhoFinishesIsNotStopped) {
+TEST(Ending, AFinishedRunIsNotStopped) {
   Ending end = ending();
   end.stop(SIGINT);
   EXPECT_EQ(end.outcome(true, 7, true).code, kDone);
   EXPECT_EQ(end.outcome(false, 7, true).code, kInterrupted);
 }
 
-TEST(Ending, WayIsMadeWithoutHurryButFailuresCount) {
+TEST(Ending, YieldingHasNoDeadlineButFailuresCount) {
   Ending end = ending();
   end.make_way("machine 2 (node-c)");
   EXPECT_TRUE(end.is_near());
-  EXPECT_FALSE(end.is_settled()) << "a rank that hangs now must be found";
+  EXPECT_FALSE(end.is_settled()) << "a rank that hangs now must be detected";
   EXPECT_FALSE(end.next_deadline());
   end.rank_has_stopped(kStopRequested);
   EXPECT_FALSE(end.next_deadline());
   const Outcome grown = end.outcome(false, 7, true);
   EXPECT_TRUE(grown.grows);
-  EXPECT_EQ(grown.message, "machine 2 (node-c) can take part");
+  EXPECT_EQ(grown.message, "machine 2 (node-c) can join");
   EXPECT_FALSE(end.outcome(true, 7, true).grows) << "the run is over";
   end.add({.rank = 1, .step = 7, .code = 137, .message = "killed"});
   EXPECT_FALSE(end.outcome(false, 7, true).grows);
 }
 
-TEST(Ending, AStopTakesTheWayBack) {
+TEST(Ending, AStopCancelsYielding) {
   Ending end = ending();
   end.make_way("machine 2 (node-c)");
   end.stop(SIGTERM);

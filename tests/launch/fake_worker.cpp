@@ -1,4 +1,4 @@
-// A rank for the supervisor's tests. What it does is told by FAKE_<rank>, else FAKE: "verb" or "verb:argument".
+// A scripted rank for the supervisor's tests. FAKE_<rank>, else FAKE, sets its behavior: "verb" or "verb:argument".
 #include <signal.h>
 #include <unistd.h>
 
@@ -41,7 +41,7 @@ struct Worker {
     fs::rename(path.string() + ".tmp", path);
   }
 
-  /// All ranks meet here, through the store.
+  /// A barrier of all ranks, through the store.
   void barrier() {
     if (link->add("barrier", 1) == world_size) link->set("open", "yes");
     link->wait({"open"}, std::chrono::seconds(30));
@@ -55,7 +55,7 @@ int finish(Worker& worker) {
   return 0;
 }
 
-/// When a note of that name is there.
+/// Finishes once a note of that name exists.
 int finish_at(Worker& worker) {
   worker.note("waits", "");
   while (!fs::exists(worker.notes / worker.argument)) usleep(1000);
@@ -85,12 +85,12 @@ int kill_itself(Worker& worker) {
   worker.link->report_step(5, "backward");
   worker.barrier();
   const int signal = std::stoi(worker.argument);
-  ::signal(signal, SIG_DFL);  // a sanitizer would catch some
+  ::signal(signal, SIG_DFL);  // sanitizers handle some signals
   raise(signal);
   return 0;
 }
 
-/// Dies in as many lives as it is told, each a little later than the one before, and ends well in the next.
+/// Dies in the given number of attempts, in each one step later than in the one before, and succeeds in the next.
 int die_in_lives(Worker& worker) {
   const int life = std::stoi(variable(trainer::kLifeVariable));
   worker.note(fmt::format("life-{}", life), "");
@@ -106,7 +106,7 @@ int report_failure(Worker& worker) {
   return std::stoi(worker.argument);
 }
 
-/// Speaks of its lost peer before anything else is known.
+/// Reports a lost peer before anything else is known.
 int lose_peer(Worker& worker) {
   worker.link->report_failure(trainer::kPeerFailure, 5, "lost a peer");
   worker.barrier();
@@ -124,7 +124,7 @@ int hang(Worker& worker) {
   for (;;) pause();
 }
 
-/// Saves and stops when asked to; saving takes as many milliseconds as it is told.
+/// Saves and stops on request; saving takes the given number of milliseconds.
 int train(Worker& worker) {
   for (int signal : {SIGTERM, SIGINT}) ::signal(signal, [](int number) { stop_signal = number; });
   worker.link->report_step(7, "forward");
@@ -137,7 +137,7 @@ int train(Worker& worker) {
   return 128 + stop_signal;
 }
 
-/// Trains until it is asked to stop or to make way, in as many lives as it is told; the next one ends well.
+/// Trains until it is asked to stop or to yield, in the given number of attempts; the next one succeeds.
 int live(Worker& worker) {
   for (int signal : {SIGTERM, SIGINT, SIGURG})
     ::signal(signal, [](int number) { stop_signal = number == SIGINT ? SIGINT : SIGTERM; });
@@ -178,7 +178,7 @@ int note_environment(Worker& worker) {
 int use_store(Worker& worker) {
   Link& link = *worker.link;
   const std::string mine = std::to_string(worker.rank);
-  link.set("from/" + mine, std::string(300'000, 'x') + mine);  // more than a socket holds
+  link.set("from/" + mine, std::string(300'000, 'x') + mine);  // larger than a socket's buffer
   for (int rank = 0; rank < worker.world_size; ++rank) {
     const std::string other = std::to_string(rank);
     trainer::require(link.get("from/" + other) == std::string(300'000, 'x') + other, "the value of {}", rank);
@@ -201,7 +201,7 @@ int use_store(Worker& worker) {
   return 0;
 }
 
-/// Calls two collectives; the second is of as many elements as told. "stop": then it is stopped.
+/// Calls two collectives; the second has the given number of elements. "stop": the rank is stopped in between.
 int call(Worker& worker) {
   const auto board = trainer::RankBoard::from_environment();
   board->set_place(3, "forward");
@@ -214,7 +214,7 @@ int call(Worker& worker) {
   for (;;) pause();
 }
 
-/// Makes updates, waiting for nobody, and stays in the phase that it is told.
+/// Makes updates without waiting, then stays in the given phase.
 int update_then_stay(Worker& worker) {
   const auto board = trainer::RankBoard::from_environment();
   for (int64_t step = 1; step <= 60; ++step) {
@@ -226,7 +226,7 @@ int update_then_stay(Worker& worker) {
   for (;;) pause();
 }
 
-/// Waits in a collective until its peer has died, and speaks of that first.
+/// Waits in a collective until its peer does too, then reports the peer as lost.
 int call_then_lose_peer(Worker& worker) {
   const auto board = trainer::RankBoard::from_environment();
   board->set_place(3, "forward");
@@ -237,7 +237,7 @@ int call_then_lose_peer(Worker& worker) {
   return trainer::kPeerFailure;
 }
 
-/// Waits in a collective for a second, and takes its peer for lost.
+/// Waits in a collective for two seconds, and then reports its peer as lost.
 int call_then_time_out(Worker& worker) {
   const auto board = trainer::RankBoard::from_environment();
   board->set_place(3, "forward");
@@ -248,7 +248,7 @@ int call_then_time_out(Worker& worker) {
   return trainer::kPeerFailure;
 }
 
-/// Sends bytes that are no message.
+/// Sends malformed bytes.
 int babble(Worker& worker) {
   const std::string bytes(100, '\xff');
   return write(std::stoi(worker.argument), bytes.data(), bytes.size()) > 0 ? hang(worker) : 1;

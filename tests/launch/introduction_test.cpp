@@ -28,7 +28,7 @@ Introduction introduction(const config::Plan& plan) {
   return introduction_of(to_message(introduce(plan, FAKE_WORKER)));
 }
 
-TEST(Introduction, SurvivesTheWay) {
+TEST(Introduction, RoundTrips) {
   config::Plan second = plan();
   second.config.machine_rank = 1;
   const Introduction found = introduction(second);
@@ -38,18 +38,18 @@ TEST(Introduction, SurvivesTheWay) {
   EXPECT_GT(found.settings.size(), 100u);
 }
 
-TEST(Introduction, AClockThatDiffersIsTold) {
+TEST(Introduction, ReportsADifferentClock) {
   Introduction guest = introduction(plan());
   EXPECT_NEAR(guest.ahead, 0, 1);
   EXPECT_EQ(about_clock(guest, "machine 1"), "");
   guest.ahead = 3600;
   EXPECT_EQ(about_clock(guest, "machine 1"),
-            "the clock of machine 1 is 3600 s ahead of machine 0's: the times in their logs do not fit together");
+            "the clock of machine 1 is 3600 s ahead of machine 0's: times in their logs cannot be compared");
   guest.ahead = -60;
   EXPECT_NE(about_clock(guest, "machine 1").find("60 s behind machine 0's"), std::string::npos);
 }
 
-TEST(Introduction, PathsAndTheMachineItselfMayDiffer) {
+TEST(Introduction, PathsAndMachineSettingsMayDiffer) {
   config::Plan second = plan();
   second.config.machine_rank = 1;
   second.config.main_process_ip = "head";
@@ -59,7 +59,7 @@ TEST(Introduction, PathsAndTheMachineItselfMayDiffer) {
   EXPECT_EQ(differences(introduction(plan()), introduction(second)), std::vector<std::string>());
 }
 
-TEST(Introduction, EverythingElseIsTold) {
+TEST(Introduction, ReportsEveryOtherDifference) {
   config::Plan second = plan();
   second.config.machine_rank = 1;
   second.config.seed = 43;
@@ -77,7 +77,7 @@ TEST(Introduction, EverythingElseIsTold) {
   EXPECT_TRUE(has("lora.r: absent on machine 0, 8 () on machine 1"));
 }
 
-TEST(Introduction, WhatIsNoneIsRefused) {
+TEST(Introduction, RejectsMalformedMessages) {
   const LinkMessage good = to_message(introduce(plan(), FAKE_WORKER));
   for (auto spoil : {+[](LinkMessage& m) { m.op = LinkOp::kReady; }, +[](LinkMessage& m) { m.strings.clear(); },
                      +[](LinkMessage& m) { m.strings.pop_back(); }, +[](LinkMessage& m) { m.number = 0; },
@@ -88,7 +88,7 @@ TEST(Introduction, WhatIsNoneIsRefused) {
   }
 }
 
-TEST(Addresses, NumbersOfBothKinds) {
+TEST(Addresses, ResolvesIPv4AndIPv6) {
   const Address four = resolve("127.0.0.1", 80).at(0), six = resolve("::1", 80).at(0);
   EXPECT_EQ(four.text(), "127.0.0.1:80");
   EXPECT_EQ(six.text(), "[::1]:80");
@@ -103,7 +103,7 @@ TEST(Addresses, NumbersOfBothKinds) {
   EXPECT_THROW(address_of_interface("none0", four), MachineError);
 }
 
-TEST(Addresses, OnlyOurOwnAreListenedOn) {
+TEST(Addresses, ListensOnlyOnLocalAddresses) {
   EXPECT_THROW(listen_on(resolve("192.0.2.1", 0).at(0)), MachineError);
   const FileDescriptor listener = listen_on(resolve("127.0.0.1", 0).at(0));
   const Address bound = own_address(listener.get());
@@ -111,7 +111,7 @@ TEST(Addresses, OnlyOurOwnAreListenedOn) {
   EXPECT_TRUE(connect_to(bound, 1000));
 }
 
-/// What listen_on() says to a user without rights, who has not `other`.
+/// The message of listen_on() for an unprivileged user who does not hold `other`.
 std::string refused_to_nobody(const Address& address, const FileDescriptor& other) {
   int ends[2];
   EXPECT_EQ(pipe(ends), 0);
@@ -119,7 +119,7 @@ std::string refused_to_nobody(const Address& address, const FileDescriptor& othe
   if (child == 0) {
     constexpr uid_t kNobody = 65534;
     close(other.get());
-    std::string said = setresuid(kNobody, kNobody, kNobody) == 0 ? "nothing" : "nobody is not to be had";
+    std::string said = setresuid(kNobody, kNobody, kNobody) == 0 ? "nothing" : "cannot become the user nobody";
     try {
       listen_on(address);
     } catch (const MachineError& error) {
@@ -136,17 +136,18 @@ std::string refused_to_nobody(const Address& address, const FileDescriptor& othe
   return {bytes, static_cast<std::size_t>(std::max<ssize_t>(count, 0))};
 }
 
-TEST(Addresses, WhatAUserMayNotIsTold) {
-  if (geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
+TEST(Addresses, ReportsMissingPermissions) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can change its user";
   const FileDescriptor listener = listen_on(resolve("127.0.0.1", 0).at(0));
   const std::string taken = refused_to_nobody(own_address(listener.get()), listener);
-  EXPECT_NE(taken.find("the port is in use by a process of the user root\n  end that one, or"), std::string::npos)
+  EXPECT_NE(taken.find("the port is in use by a process of the user root\n  stop that process, or"), std::string::npos)
       << taken;
   int first = 1024;
   std::ifstream("/proc/sys/net/ipv4/ip_unprivileged_port_start") >> first;
-  if (first < 2) GTEST_SKIP() << "everybody may use all ports";
+  if (first < 2) GTEST_SKIP() << "every user may use all ports";
   const std::string low = refused_to_nobody(resolve("127.0.0.1", first - 1).at(0), listener);
-  EXPECT_NE(low.find("this account may not use ports that low\n  give another main_process_port"), std::string::npos)
+  EXPECT_NE(low.find("this account is not allowed to use ports this low\n  set another main_process_port"),
+            std::string::npos)
       << low;
 }
 

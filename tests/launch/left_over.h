@@ -11,7 +11,7 @@
 
 namespace trainer::launch {
 
-/// A killed process that nobody has waited for yet counts as gone.
+/// A zombie counts as gone.
 inline bool is_running(pid_t pid) {
   std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
   std::string text;
@@ -20,8 +20,8 @@ inline bool is_running(pid_t pid) {
   return name_end != std::string::npos && text[name_end + 2] != 'Z';
 }
 
-/// Whether any process that has left a note of its number in `notes` still runs. The kernel may need a moment to end
-/// one.
+/// Whether any process whose id is noted in `notes` still runs. Waits briefly, as the kernel may need a moment to end
+/// it.
 inline bool anyone_left(const std::filesystem::path& notes) {
   for (const auto& entry : std::filesystem::directory_iterator(notes)) {
     const std::string name = entry.path().filename();

@@ -1,4 +1,4 @@
-// Two machines on one: two supervisors that meet on 127.0.0.1, with ranks that do as they are told.
+// Simulates two machines: two supervisors that meet on 127.0.0.1, with scripted ranks.
 #include <nlohmann/json.hpp>
 
 #include "engine/launch/line.h"
@@ -21,7 +21,7 @@ class TwoMachines : public SeveralMachines {
     for (int rank = 0; rank < 4; ++rank) wait_for_note(fmt::format("{}-{}", note, rank));
   }
 
-  /// Both machines, without the notes of a run before, until all ranks do `fake`.
+  /// Starts both machines, without the notes of earlier runs, and waits until all ranks do `fake`.
   void start_again(const std::string& fake) {
     fs::remove_all(folder_ / "notes");
     fs::create_directories(folder_ / "notes");
@@ -40,7 +40,7 @@ TEST_F(TwoMachines, ShareOneStoreAndEndWell) {
   EXPECT_FALSE(anyone_left());
 }
 
-TEST_F(TwoMachines, RanksFindTheirPlace) {
+TEST_F(TwoMachines, RanksGetTheirEnvironment) {
   EXPECT_EQ(run_both({{"FAKE", "note_environment"}}), Codes(0, 0)) << screen(0) << screen(1);
   EXPECT_EQ(read_file(folder_ / "notes/environment-3"),
             "LOCAL_RANK=1\nWORLD_SIZE=4\nLOCAL_WORLD_SIZE=2\nTRAINER_ADDRESS=127.0.0.1\nTRAINER_KEEPERS=\n"
@@ -56,7 +56,7 @@ TEST_F(TwoMachines, AFailureEndsBothWithOneCause) {
   EXPECT_FALSE(anyone_left());
 }
 
-TEST_F(TwoMachines, AFailureOnTheHostEndsBothToo) {
+TEST_F(TwoMachines, AFailureOnTheLeaderEndsBothToo) {
   fs::create_directories(output() / "checkpoint-1");
   EXPECT_EQ(run_both({{"FAKE", "lose_peer"}, {"FAKE_0", "kill:9"}}), Codes(137, 137)) << screen(0) << screen(1);
   EXPECT_TRUE(said(1, "trainer: rank 0 on machine 0 (")) << screen(1);
@@ -85,11 +85,11 @@ TEST_F(TwoMachines, AMachineThatIsSilentIsLost) {
   EXPECT_EQ(finish(0), 6) << screen(0);
   EXPECT_TRUE(said(0, "was lost: it was silent for 2.5 s")) << screen(0);
   kill(pid_of(1), SIGCONT);
-  EXPECT_EQ(finish(1), 6) << screen(1);  // it has heard the verdict, or that the host is gone
+  EXPECT_EQ(finish(1), 6) << screen(1);  // it received the verdict, or noticed that the leader is gone
   EXPECT_FALSE(anyone_left());
 }
 
-TEST_F(TwoMachines, AStopSignalAtEitherStopsBoth) {
+TEST_F(TwoMachines, AStopSignalToEitherStopsBoth) {
   for (const int asked : {0, 1}) {
     start_again("train");
     kill(pid_of(asked), SIGTERM);
@@ -101,8 +101,8 @@ TEST_F(TwoMachines, AStopSignalAtEitherStopsBoth) {
   EXPECT_FALSE(anyone_left());
 }
 
-TEST_F(TwoMachines, ASignalAtEachIsOneRequest) {
-  patience_.together = milliseconds(0);  // each machine got but one
+TEST_F(TwoMachines, ASignalToEachIsOneRequest) {
+  patience_.together = milliseconds(0);  // each machine got only one
   for (const int first : {0, 1}) {
     start_again("train:300");
     kill(pid_of(first), SIGTERM);
@@ -129,20 +129,20 @@ TEST_F(TwoMachines, ASecondSignalKillsBothAtOnce) {
   EXPECT_FALSE(anyone_left());
 }
 
-TEST_F(TwoMachines, AnotherSecretIsRefusedAndTheMeetingGoesOn) {
+TEST_F(TwoMachines, ADifferentSecretIsRejectedAndTheMeetingContinues) {
   start(0, {{"FAKE", "finish"}});
   environment_["TRAINER_SECRET"] = "another";
   start(1, {{"FAKE", "finish"}});
   EXPECT_EQ(finish(1), 6) << screen(1);
-  EXPECT_TRUE(said(0, "was sent away: 127.0.0.1 came with another secret")) << screen(0);
-  EXPECT_TRUE(said(1, "has another secret")) << screen(1);
+  EXPECT_TRUE(said(0, "was rejected: 127.0.0.1 has a different secret")) << screen(0);
+  EXPECT_TRUE(said(1, "has a different secret")) << screen(1);
   environment_["TRAINER_SECRET"] = "a secret";
   start(1, {{"FAKE", "finish"}});
   EXPECT_EQ(finish(0), 0) << screen(0);
   EXPECT_EQ(finish(1), 0) << screen(1);
 }
 
-TEST_F(TwoMachines, DifferencesAreToldBeforeAnyRankStarts) {
+TEST_F(TwoMachines, DifferencesAreReportedBeforeAnyRankStarts) {
   start(0, {{"FAKE", "finish"}});
   plan_.config.seed = 1;
   plan_.config.training.learning_rate = 1;
@@ -150,14 +150,14 @@ TEST_F(TwoMachines, DifferencesAreToldBeforeAnyRankStarts) {
   EXPECT_EQ(finish(0), 2) << screen(0);
   EXPECT_EQ(finish(1), 2) << screen(1);
   for (const int number : {0, 1}) {
-    EXPECT_TRUE(said(number, "the machines are not alike:\n  seed: 42 () on machine 0, 1 () on machine 1\n"))
+    EXPECT_TRUE(said(number, "the machines differ:\n  seed: 42 () on machine 0, 1 () on machine 1\n"))
         << screen(number);
     EXPECT_TRUE(said(number, "  training.learning_rate: ")) << screen(number);
   }
   EXPECT_TRUE(fs::is_empty(folder_ / "notes"));
 }
 
-TEST_F(TwoMachines, AnOutputFolderOfItsOwnIsToldToAll) {
+TEST_F(TwoMachines, AnUnsharedOutputFolderIsReportedOnAll) {
   start(0, {{"FAKE", "note_environment"}});
   plan_.config.output_dir = (folder_ / "elsewhere").string();
   start(1, {{"FAKE", "note_environment"}});
@@ -172,7 +172,7 @@ TEST_F(TwoMachines, AnOutputFolderOfItsOwnIsToldToAll) {
               std::string::npos);
 }
 
-TEST_F(TwoMachines, ThePreparationOfOneMayFail) {
+TEST_F(TwoMachines, AFailedPreparationEndsBoth) {
   prepare_ = [] { return Preparation{}; };
   start(0, {{"FAKE", "finish"}});
   prepare_ = [] { return Preparation{3, "no such file: a.txt"}; };
@@ -183,7 +183,7 @@ TEST_F(TwoMachines, ThePreparationOfOneMayFail) {
   EXPECT_TRUE(fs::is_empty(folder_ / "notes"));
 }
 
-TEST_F(TwoMachines, AStopSignalToOneThatPreparesStopsBoth) {
+TEST_F(TwoMachines, AStopSignalDuringPreparationStopsBoth) {
   prepare_ = [] { return Preparation{}; };
   start(0, {{"FAKE", "finish"}});
   prepare_ = [this] {
@@ -199,11 +199,11 @@ TEST_F(TwoMachines, AStopSignalToOneThatPreparesStopsBoth) {
   EXPECT_FALSE(said(0, "was lost")) << screen(0);
 }
 
-TEST_F(TwoMachines, WhoDoesNotComeIsNamed) {
+TEST_F(TwoMachines, AMissingMachineIsNamed) {
   patience_.join = milliseconds(300);
   start(0, {{"FAKE", "finish"}});
   EXPECT_EQ(finish(0), 6) << screen(0);
-  EXPECT_TRUE(said(0, "machine 1 of 2 did not come to 127.0.0.1:")) << screen(0);
+  EXPECT_TRUE(said(0, "machine 1 of 2 did not connect to 127.0.0.1:")) << screen(0);
   start(1, {{"FAKE", "finish"}});
   EXPECT_EQ(finish(1), 6) << screen(1);
   EXPECT_TRUE(said(1, "machine 0 was not reached at 127.0.0.1:")) << screen(1);
@@ -216,7 +216,7 @@ TEST_F(TwoMachines, WaitingCanBeStopped) {
   EXPECT_EQ(finish(0), 143) << screen(0);
 }
 
-TEST_F(TwoMachines, StrangersDisturbNobody) {
+TEST_F(TwoMachines, StrangersDoNotDisturbTheMeeting) {
   start(0, {{"FAKE", "use_store"}});
   wait_for([&] { return said(0, "waiting for machine 1"); });
   const Address address = resolve("127.0.0.1", static_cast<int>(plan_.config.main_process_port)).at(0);
@@ -236,22 +236,22 @@ TEST_F(TwoMachines, StrangersDisturbNobody) {
   start(1, {{"FAKE", "use_store"}});
   EXPECT_EQ(finish(0), 0) << screen(0);
   EXPECT_EQ(finish(1), 0) << screen(1);
-  EXPECT_TRUE(said(0, "is no machine of this run")) << screen(0);
+  EXPECT_TRUE(said(0, "is not a machine of this run")) << screen(0);
 }
 
-TEST_F(TwoMachines, ANumberIsTakenOnce) {
+TEST_F(TwoMachines, ADuplicateMachineNumberIsRejected) {
   plan_.config.num_machines = 4;
   start(0, {{"FAKE", "finish"}});
   start(1, {{"FAKE", "finish"}});
-  wait_for([&] { return said(0, ") of 4 is here"); });
+  wait_for([&] { return said(0, ") of 4 is connected"); });
   const pid_t first = std::exchange(pid_of(1), -1);
   start(1, {{"FAKE", "finish"}});
   EXPECT_EQ(finish(1), 6) << screen(1);
-  EXPECT_TRUE(said(1, "is here already: every machine needs its own --node_rank")) << screen(1);
+  EXPECT_TRUE(said(1, "is already connected: every machine needs its own --node_rank")) << screen(1);
   pid_of(1) = first;
 }
 
-TEST_F(TwoMachines, WhoHasThePortIsNamed) {
+TEST_F(TwoMachines, TheProcessThatHoldsThePortIsNamed) {
   const FileDescriptor listener =
       listen_on(resolve("127.0.0.1", static_cast<int>(plan_.config.main_process_port)).at(0));
   start(0, {{"FAKE", "finish"}});
@@ -261,17 +261,17 @@ TEST_F(TwoMachines, WhoHasThePortIsNamed) {
       << screen(0);
 }
 
-TEST_F(TwoMachines, AnInterfaceThatIsMissingIsToldAtOnce) {
+TEST_F(TwoMachines, AMissingInterfaceIsReportedAtOnce) {
   environment_["GLOO_SOCKET_IFNAME"] = "none0";
   for (const int number : {0, 1}) {
     start(number, {{"FAKE", "finish"}});
     EXPECT_EQ(finish(number), 4) << screen(number);
-    EXPECT_TRUE(said(number, "GLOO_SOCKET_IFNAME is none0, and this machine has no such interface")) << screen(number);
+    EXPECT_TRUE(said(number, "GLOO_SOCKET_IFNAME is none0, but this machine has no such interface")) << screen(number);
     EXPECT_TRUE(said(number, "lo\n")) << screen(number);
   }
 }
 
-TEST_F(TwoMachines, WhoLooksForMachine0SaysWhatHeWaitsFor) {
+TEST_F(TwoMachines, AMachineThatLooksForMachine0ReportsIt) {
   start(1, {{"FAKE", "finish"}});
   wait_for([&] { return said(1, "machine 1 of 2: still looking for machine 0, for 55 s more: 127.0.0.1:"); });
   EXPECT_TRUE(said(1, ": nothing listens there")) << screen(1);
@@ -279,7 +279,7 @@ TEST_F(TwoMachines, WhoLooksForMachine0SaysWhatHeWaitsFor) {
   for (const int number : {0, 1}) EXPECT_EQ(finish(number), 0) << screens();
 }
 
-TEST_F(TwoMachines, WhatListensMayBeNoTrainer) {
+TEST_F(TwoMachines, AnotherProgramOnThePortIsReported) {
   const FileDescriptor listener =
       listen_on(resolve("127.0.0.1", static_cast<int>(plan_.config.main_process_port)).at(0));
   start(1, {{"FAKE", "finish"}});
@@ -288,7 +288,7 @@ TEST_F(TwoMachines, WhatListensMayBeNoTrainer) {
   const std::string answer = "HTTP/1.1 400 Bad Request\r\n\r\n";
   EXPECT_EQ(::send(guest.get(), answer.data(), answer.size(), 0), static_cast<ssize_t>(answer.size()));
   EXPECT_EQ(finish(1), 6) << screen(1);
-  EXPECT_TRUE(said(1, "is no trainer")) << screen(1);
+  EXPECT_TRUE(said(1, "is not a trainer")) << screen(1);
 }
 
 }  // namespace

@@ -17,16 +17,16 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 
-/// A child that waits, stopped.
+/// A child that has been stopped while it waits, and continued.
 class NativeStack : public testing::Test {
  protected:
   void SetUp() override {
     child_ = fork();
     ASSERT_GE(child_, 0);
     if (child_ == 0) wait_for_ever();
-    usleep(100'000);  // to get there
+    usleep(100'000);  // until the child waits
     if (ptrace(PTRACE_SEIZE, child_, nullptr, nullptr) != 0)
-      GTEST_SKIP() << "this system does not let a process look into its child (ptrace)";
+      GTEST_SKIP() << "this system does not permit ptrace of a child";
     ASSERT_EQ(ptrace(PTRACE_INTERRUPT, child_, nullptr, nullptr), 0);
     waitpid(child_, nullptr, __WALL);
     ASSERT_EQ(ptrace(PTRACE_DETACH, child_, nullptr, nullptr), 0);
@@ -43,13 +43,13 @@ TEST_F(NativeStack, NamesTheFunctionsOfAChild) {
   EXPECT_THAT(native_stack(child_), Contains(HasSubstr("trainer::launch::wait_for_ever")));
 }
 
-TEST_F(NativeStack, NamesThoseOfAStoppedOne) {
+TEST_F(NativeStack, NamesTheFunctionsOfAStoppedChild) {
   kill(child_, SIGSTOP);
   usleep(10'000);
   EXPECT_THAT(native_stack(child_), Contains(HasSubstr("trainer::launch::wait_for_ever")));
 }
 
-TEST_F(NativeStack, LetsItGoOn) {
+TEST_F(NativeStack, LetsTheChildContinue) {
   native_stack(child_);
   kill(child_, SIGTERM);
   int status = 0;
@@ -57,7 +57,7 @@ TEST_F(NativeStack, LetsItGoOn) {
   EXPECT_TRUE(WIFSIGNALED(status));
 }
 
-TEST_F(NativeStack, OfAProcessThatIsGoneIsEmpty) {
+TEST_F(NativeStack, IsEmptyForADeadProcess) {
   kill(child_, SIGKILL);
   waitpid(child_, nullptr, 0);
   EXPECT_THAT(native_stack(child_), testing::IsEmpty());

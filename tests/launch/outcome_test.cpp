@@ -16,14 +16,15 @@ TEST(ClosingBlock, HasAtMostSixLines) {
   }
 }
 
-TEST(ClosingBlock, SaysWhereAndHowToGoOn) {
+TEST(ClosingBlock, SaysWhereAndHowToResume) {
   const Outcome outcome{.code = 5, .rank = 3, .step = 12, .phase = "forward", .message = "the loss is NaN"};
   EXPECT_EQ(closing_block(outcome, {.checkpoint = "/out/checkpoint-10"}, "/out"),
             "trainer: rank 3, step 12 (forward): the loss is NaN\n"
-            "  kept: /out/checkpoint-10; the same command goes on from it\n");
+            "  kept: /out/checkpoint-10; the same command resumes from it\n");
   const std::string block = closing_block(outcome, {.checkpoint = "/out/checkpoint-10", .resumes = false}, "/out");
   EXPECT_NE(block.find("set checkpoint.resume_from_checkpoint: auto"), std::string::npos);
-  EXPECT_NE(closing_block(outcome, {.elsewhere = true}, "/out").find("kept: what is on machine 0"), std::string::npos);
+  EXPECT_NE(closing_block(outcome, {.elsewhere = true}, "/out").find("kept: the checkpoints of machine 0"),
+            std::string::npos);
   EXPECT_EQ(closing_block({}, {}, "/out"), "");
 }
 

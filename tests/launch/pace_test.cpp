@@ -5,10 +5,10 @@
 namespace trainer::launch {
 namespace {
 
-/// A rank that is looked at every half second.
+/// A rank that is observed every half second.
 class PaceTest : public testing::Test {
  protected:
-  /// It is at `step`, in `phase`, for so many looks.
+  /// The rank is at `step`, in `phase`, for this many looks.
   void be(int64_t step, const char* phase, int looks = 1) {
     for (; looks > 0; --looks) {
       RankState now{.step = step, .phase = phase};
@@ -22,8 +22,8 @@ class PaceTest : public testing::Test {
   Pace pace_;
 };
 
-TEST_F(PaceTest, NothingIsKnownBeforeFiveUpdatesAndTheFirstDoesNotCount) {
-  update(101, 60);  // a resumed run; it loads what it needs
+TEST_F(PaceTest, NeedsFiveUpdatesAfterTheFirst) {
+  update(101, 60);  // a resumed run, which is still loading
   for (int64_t step = 102; step <= 106; ++step) {
     update(step, 4);
     EXPECT_FALSE(pace_.median()) << step;
@@ -33,7 +33,7 @@ TEST_F(PaceTest, NothingIsKnownBeforeFiveUpdatesAndTheFirstDoesNotCount) {
   EXPECT_DOUBLE_EQ(*pace_.median(), 2);
 }
 
-TEST_F(PaceTest, WhatComesBetweenUpdatesDoesNotCount) {
+TEST_F(PaceTest, TimeBetweenUpdatesDoesNotCount) {
   for (int64_t step = 1; step <= 8; ++step) {
     update(step, 4);
     be(step, kOptimizerStep, 2);
@@ -51,7 +51,7 @@ TEST_F(PaceTest, ShortUpdatesAreCountedTogether) {
   EXPECT_DOUBLE_EQ(*pace_.median(), 0.05);
 }
 
-TEST_F(PaceTest, SomeSlowOnesChangeNothingAndALastingChangeIsLearnt) {
+TEST_F(PaceTest, IgnoresOutliersAndFollowsALastingChange) {
   for (int64_t step = 1; step <= 100; ++step) update(step, step % 10 == 0 ? 80 : 2);
   EXPECT_DOUBLE_EQ(*pace_.median(), 1);
   for (int64_t step = 101; step <= 200; ++step) update(step, 20);

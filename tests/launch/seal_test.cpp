@@ -1,4 +1,4 @@
-// What machines prove to each other, and messages that nobody else can make.
+// Secrets, and the authentication of messages between machines.
 #include "engine/launch/seal.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ LinkMessage message(int64_t number) {
   return {.op = LinkOp::kCarry, .number = number, .strings = {"x"}};
 }
 
-TEST(Secret, TheHashIsTheStandardsOne) {
+TEST(Secret, TheHashMatchesTheRfc) {
   // RFC 4231, test case 2.
   std::string hex;
   for (const unsigned char byte : keyed_hash("Jefe", "what do ya want for nothing?"))
@@ -37,7 +37,7 @@ TEST(Secret, ComesFromTheEnvironmentOrAFileAndIsNotPassedOn) {
   using std::filesystem::perms;
   std::filesystem::permissions(file, perms::owner_read | perms::owner_write | perms::others_read);
   setenv("TRAINER_SECRET_FILE", file.c_str(), 1);
-  EXPECT_THROW(take_secret(), ConfigError);  // everybody can read it
+  EXPECT_THROW(take_secret(), ConfigError);  // every user can read it
   std::filesystem::permissions(file, perms::owner_read | perms::owner_write);
   EXPECT_EQ(take_secret(), "");
   setenv("TRAINER_SECRET", "s", 1);
@@ -57,7 +57,7 @@ TEST(Secret, ComesFromTheEnvironmentOrAFileAndIsNotPassedOn) {
   EXPECT_THROW(take_secret(), ConfigError);
 }
 
-TEST(Seal, OpensWithTheSameSecretOnly) {
+TEST(Seal, OpensOnlyWithTheSameSecret) {
   Seals ours = make_seals("secret", kNonceA, kNonceB), theirs = make_seals("secret", kNonceA, kNonceB);
   for (int64_t number : {1, 2, 3}) {
     const LinkMessage opened = theirs.by_guest.take_off(ours.by_guest.put_on(message(number)));
@@ -72,7 +72,7 @@ TEST(Seal, OpensWithTheSameSecretOnly) {
   EXPECT_THROW(make_seals("secret", kNonceA, kNonceB).by_guest.take_off({.op = LinkOp::kPing}), PeerError) << "none";
 }
 
-TEST(Seal, NothingCanBeChangedRepeatedOrLeftOut) {
+TEST(Seal, DetectsChangedRepeatedAndDroppedMessages) {
   Seals ours = make_seals("secret", kNonceA, kNonceB);
   const LinkMessage first = ours.by_host.put_on(message(1)), second = ours.by_host.put_on(message(2));
   const auto reader = [] { return make_seals("secret", kNonceA, kNonceB).by_host; };

@@ -1,4 +1,4 @@
-// Several machines on one: supervisors that meet on 127.0.0.1, with ranks that do as they are told.
+// Simulates several machines: supervisors that meet on 127.0.0.1, with scripted ranks.
 #pragma once
 
 #include <fcntl.h>
@@ -63,7 +63,7 @@ class SeveralMachines : public testing::Test {
   fs::path output() const { return folder_ / "output"; }
   pid_t& pid_of(int number) { return pids_.at(static_cast<std::size_t>(number)); }
 
-  /// Starts machine `number` with `behaviours`; what plan_, patience_ and environment_ hold now is its own.
+  /// Starts machine `number` with `behaviours` and the current values of plan_, patience_ and environment_.
   void start(int number, const Behaviours& behaviours) {
     plan_.config.machine_rank = number;
     pid_of(number) = fork();
@@ -90,7 +90,7 @@ class SeveralMachines : public testing::Test {
   }
 
   void wait_for(const std::function<bool()>& condition) {
-    constexpr int kTries = 60'000;  // of a millisecond: long enough for any machine
+    constexpr int kTries = 60'000;  // one millisecond each: long enough on any machine
     for (int i = 0; i < kTries; ++i, usleep(1000)) {
       if (condition()) return;
     }

@@ -7,7 +7,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A store with a clock of its own.
+/// A store with a simulated clock.
 struct StoreTest : testing::Test {
   std::vector<Store::Answer> ask(int rank, LinkMessage request) {
     std::vector<Store::Answer> answers;
@@ -15,7 +15,7 @@ struct StoreTest : testing::Test {
     return answers;
   }
 
-  /// For a request that is answered at once, and alone.
+  /// The only reply, to a request that is answered at once.
   LinkMessage reply(LinkMessage request) {
     auto answers = ask(0, request);
     EXPECT_EQ(answers.size(), 1u);
@@ -51,7 +51,7 @@ TEST_F(StoreTest, ComparesAndSets) {
   auto compare_set = [&](const char* expected, const char* desired) {
     return reply({.op = LinkOp::kCompareSet, .strings = {"a", expected, desired}}).strings.at(0);
   };
-  EXPECT_EQ(compare_set("x", "1"), "x");  // absent, and stays so
+  EXPECT_EQ(compare_set("x", "1"), "x");  // absent, and remains absent
   EXPECT_EQ(reply({.op = LinkOp::kNumKeys}).number, 0);
   EXPECT_EQ(compare_set("", "1"), "1");
   EXPECT_EQ(compare_set("x", "2"), "1");
@@ -70,10 +70,10 @@ TEST_F(StoreTest, AWaitEndsWhenItsLastKeyAppears) {
   EXPECT_EQ(answers[2].rank, 2);
   EXPECT_EQ(answers[2].message.id, 20u);
   EXPECT_EQ(answers[2].message.strings.at(0), "4");
-  EXPECT_EQ(ask(0, {.op = LinkOp::kSet, .strings = {"b", "1"}}).size(), 1u);  // nobody waits any more
+  EXPECT_EQ(ask(0, {.op = LinkOp::kSet, .strings = {"b", "1"}}).size(), 1u);  // no rank waits any more
 }
 
-TEST_F(StoreTest, AWaitHasItsTime) {
+TEST_F(StoreTest, AWaitTimesOut) {
   EXPECT_FALSE(store.next_deadline());
   ask(1, {.op = LinkOp::kWait, .id = 10, .number = 50, .strings = {"a", "late"}});
   ask(2, {.op = LinkOp::kGet, .id = 20, .number = 0, .strings = {"late"}});  // as long as it takes
@@ -96,7 +96,7 @@ TEST_F(StoreTest, ADeadRankIsNotAnswered) {
   EXPECT_EQ(ask(0, {.op = LinkOp::kSet, .strings = {"a", "1"}}).size(), 1u);
 }
 
-TEST_F(StoreTest, ARequestOfTheWrongShapeIsRefused) {
+TEST_F(StoreTest, AMalformedRequestIsRefused) {
   EXPECT_EQ(reply({.op = LinkOp::kSet, .strings = {"a"}}).code, kLinkRefused);
   EXPECT_EQ(reply({.op = LinkOp::kGet}).code, kLinkRefused);
   EXPECT_EQ(reply({.op = LinkOp::kReply}).code, kLinkRefused);

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
-/// Runs a supervisor in a process of its own, with ranks that do as `behaviours` says.
+/// Runs a supervisor in a separate process, with ranks scripted by `behaviours`.
 class SupervisorTest : public testing::Test {
  protected:
   SupervisorTest() {
@@ -76,7 +76,7 @@ class SupervisorTest : public testing::Test {
 
   void wait_for_note(const std::string& name) {
     constexpr int kTries =
-        60'000;  // of a millisecond: long enough for any machine, short enough to fail instead of hang
+        60'000;  // one millisecond each: long enough on any machine, short enough to fail instead of hang
     for (int i = 0; i < kTries && !fs::exists(folder_ / "notes" / name); ++i) usleep(1000);
     ASSERT_TRUE(fs::exists(folder_ / "notes" / name)) << "the worker never got there: " << name;
   }
@@ -106,17 +106,17 @@ class SupervisorTest : public testing::Test {
   pid_t pid_ = -1;
 };
 
-TEST_F(SupervisorTest, ARunThatGoesWellIsSilent) {
+TEST_F(SupervisorTest, ASuccessfulRunIsSilent) {
   fs::create_directories(output() / "checkpoint-1");
   EXPECT_EQ(run_with({{"FAKE", "finish"}}), 0);
   EXPECT_EQ(screen(), "");
   EXPECT_FALSE(anyone_left());
   EXPECT_EQ(outcome()["code"], 0);
   EXPECT_EQ(outcome()["cause"], "done");
-  EXPECT_TRUE(read_file(output() / ".lock").starts_with("process "));  // for one that may still think it has it
+  EXPECT_TRUE(read_file(output() / ".lock").starts_with("process "));  // for an earlier holder that still runs
 }
 
-TEST_F(SupervisorTest, RanksFindTheirPlaceAndThePlan) {
+TEST_F(SupervisorTest, RanksGetTheirEnvironmentAndThePlan) {
   EXPECT_EQ(run_with({{"FAKE_0", "environment"}, {"FAKE", "finish"}, {"RANK", "77"}, {"OMP_NUM_THREADS", "9"}}), 0);
   EXPECT_EQ(read_file(folder_ / "stdout"),
             "RANK=0\nLOCAL_RANK=0\nWORLD_SIZE=2\nLOCAL_WORLD_SIZE=2\nOMP_NUM_THREADS=1\nMKL_NUM_THREADS=1\n"
@@ -130,14 +130,14 @@ TEST_F(SupervisorTest, RanksSeeTheGpusThatTheFileNames) {
     return text.substr(text.find(name) + name.size());
   };
   plan_.config.distributed_type = config::DistributedType::kMultiGpu;
-  EXPECT_EQ(visible(), "0,2,3\n") << "all: as it is";
+  EXPECT_EQ(visible(), "0,2,3\n") << "all: unchanged";
   plan_.config.gpu_ids = {"0", "2"};
   EXPECT_EQ(visible(), "0,2\n");
   plan_.config.use_cpu = true;
   EXPECT_EQ(visible(), "0,2,3\n");
 }
 
-TEST_F(SupervisorTest, OnlyRankZeroWritesToTheScreen) {
+TEST_F(SupervisorTest, OnlyRankZeroWritesToStandardOutput) {
   plan_.config.num_processes = 3;
   EXPECT_EQ(run_with({{"FAKE", "environment"}}), 0);
   const std::string text = read_file(folder_ / "stdout");
@@ -192,7 +192,7 @@ TEST_F(SupervisorTest, AReportedFailureIsTheMessage) {
   EXPECT_FALSE(anyone_left());
 }
 
-TEST_F(SupervisorTest, WhatAllRanksSayIsSaidOnce) {
+TEST_F(SupervisorTest, AFailureOfAllRanksIsReportedOnce) {
   plan_.config.num_processes = 3;
   EXPECT_EQ(run_with({{"FAKE", "fail:3"}}), 3);
   EXPECT_EQ(screen(),
@@ -200,7 +200,7 @@ TEST_F(SupervisorTest, WhatAllRanksSayIsSaidOnce) {
 }
 
 TEST_F(SupervisorTest, ALostPeerDoesNotHideTheCause) {
-  patience_.cause = milliseconds(30'000);  // ends early: nobody is left
+  patience_.cause = milliseconds(30'000);  // ends early: no rank is left
   plan_.config.num_processes = 3;
   EXPECT_EQ(run_with({{"FAKE", "lose_peer"}, {"FAKE_2", "kill:9"}}), 137);
   EXPECT_TRUE(block().starts_with("trainer: rank 2, step 5")) << screen();
@@ -223,16 +223,16 @@ TEST_F(SupervisorTest, RanksThatCallDifferentCollectivesEndTheRun) {
   EXPECT_FALSE(anyone_left());
 }
 
-TEST_F(SupervisorTest, ThatTheyWereLostToEachOtherDoesNotHideThatTheyDiffered) {
+TEST_F(SupervisorTest, LostPeersDoNotHideDifferingCollectives) {
   EXPECT_EQ(run_with({{"FAKE_0", "call_then_lose_peer:8"}, {"FAKE_1", "call_then_lose_peer:16"}}), 1);
   EXPECT_NE(block().find("ranks 0 and 1 called different collectives"), std::string::npos) << screen();
 }
 
 TEST_F(SupervisorTest, AStoppedRankEndsTheRun) {
-  fs::create_directories(output() / "checkpoint-1");  // else there is no outcome.json
+  fs::create_directories(output() / "checkpoint-1");  // otherwise outcome.json is not written
   patience_.watch.frozen = 1;
   EXPECT_EQ(run_with({{"FAKE_0", "call:8"}, {"FAKE_1", "call:stop"}}), 6);
-  EXPECT_TRUE(block().starts_with("trainer: rank 1, step 3 (forward): its process has stood still")) << screen();
+  EXPECT_TRUE(block().starts_with("trainer: rank 1, step 3 (forward): its process has not run for ")) << screen();
   EXPECT_NE(block().find("SIGSTOP"), std::string::npos) << screen();
   EXPECT_NE(block().find("rank 0 waits in all-gather 2 of 8 Float"), std::string::npos) << screen();
   EXPECT_LE(block_lines(), 6u);
@@ -245,16 +245,16 @@ TEST_F(SupervisorTest, AStoppedRankEndsTheRun) {
   EXPECT_GE(ranks[1]["seconds_without_beat"], 1);
 }
 
-TEST_F(SupervisorTest, ARankThatDoesNotComeEndsTheRunInTheEnd) {
-  fs::create_directories(output() / "checkpoint-1");  // else there is no outcome.json
+TEST_F(SupervisorTest, ARankThatNeverArrivesEndsTheRun) {
+  fs::create_directories(output() / "checkpoint-1");  // otherwise outcome.json is not written
   patience_.watch.late = 1;
   EXPECT_EQ(run_with({{"FAKE_0", "call:8"}, {"FAKE_1", "finish"}}), 6);
   EXPECT_NE(block().find("others have waited for it"), std::string::npos) << screen();
   EXPECT_EQ(outcome()["rank"], 1);
 }
 
-TEST_F(SupervisorTest, WhoWasWaitedForIsTheCauseWhenAnotherIsTiredOfWaitingFirst) {
-  fs::create_directories(output() / "checkpoint-1");  // else there is no outcome.json
+TEST_F(SupervisorTest, TheMissingRankIsTheCauseWhenItsPeerTimesOutFirst) {
+  fs::create_directories(output() / "checkpoint-1");  // otherwise outcome.json is not written
   patience_.watch.tell = 0.5;
   EXPECT_EQ(run_with({{"FAKE_0", "call_then_time_out:8"}, {"FAKE_1", "finish_at:never"}}), 6);
   EXPECT_NE(block().find("others have waited for it"), std::string::npos) << screen();
@@ -263,17 +263,16 @@ TEST_F(SupervisorTest, WhoWasWaitedForIsTheCauseWhenAnotherIsTiredOfWaitingFirst
 
 TEST_F(SupervisorTest, ARankThatHangsInAnUpdateEndsTheRun) {
   plan_.config.num_processes = 1;
-  fs::create_directories(output() / "checkpoint-1");  // else there is no outcome.json
+  fs::create_directories(output() / "checkpoint-1");  // otherwise outcome.json is not written
   patience_.watch.hung = 1.5;
   EXPECT_EQ(run_with({{"FAKE", std::string("update_then_stay:") + kForwardAndBackward}}), 6);
-  EXPECT_TRUE(block().starts_with("trainer: step 60 (forward and backward): it hangs: it got no further for "))
-      << screen();
-  EXPECT_TRUE(on_screen("where rank 0 stands, the innermost first:\n")) << screen();
+  EXPECT_TRUE(block().starts_with("trainer: step 60 (forward and backward): it hangs: no progress for ")) << screen();
+  EXPECT_TRUE(on_screen("the stack of rank 0, innermost first:\n")) << screen();
   EXPECT_LE(block_lines(), 6u);
   EXPECT_FALSE(anyone_left());
 }
 
-TEST_F(SupervisorTest, WhatTakesLongOutsideOfAnUpdateIsNoHang) {
+TEST_F(SupervisorTest, SlowWorkOutsideOfAnUpdateIsNotAHang) {
   plan_.config.num_processes = 1;
   patience_.watch.hung = 1.5;
   start({{"FAKE", "update_then_stay:reading the next batch"}});
@@ -284,7 +283,7 @@ TEST_F(SupervisorTest, WhatTakesLongOutsideOfAnUpdateIsNoHang) {
   EXPECT_FALSE(on_screen("hang")) << screen();
 }
 
-TEST_F(SupervisorTest, AWaitIsToldBeforeItEndsTheRun) {
+TEST_F(SupervisorTest, ALongWaitIsReportedBeforeItEndsTheRun) {
   patience_.watch.tell = 0.5;
   start({{"FAKE_0", "call:8"}, {"FAKE_1", "hang"}});
   wait_for_note("called-0");
@@ -306,33 +305,33 @@ TEST_F(SupervisorTest, QuitShowsWhereTheRanksAre) {
   finish();
 }
 
-TEST_F(SupervisorTest, ARankMayNotEndEarly) {
+TEST_F(SupervisorTest, ARankThatEndsEarlyFails) {
   EXPECT_EQ(run_with({{"FAKE_0", "hang"}, {"FAKE_1", "exit:0"}}), 1);
   EXPECT_NE(block().find("rank 1, before the first step: ended before the run did"), std::string::npos) << screen();
   EXPECT_NE(block().find("please report"), std::string::npos);
 }
 
-TEST_F(SupervisorTest, TheLastWordsOfASilentRankAreShown) {
+TEST_F(SupervisorTest, TheLastOutputOfASilentRankIsShown) {
   plan_.config.num_processes = 3;
   EXPECT_EQ(run_with({{"FAKE", "hang"}, {"FAKE_1", "exit:4"}}), 4);
   EXPECT_TRUE(on_screen("the last lines of rank 1:\n  line 11\n")) << screen();
   EXPECT_TRUE(on_screen("  line 30\ntrainer: rank 1"));
-  EXPECT_FALSE(on_screen("the last lines of rank 2"));  // it was killed by us
-  EXPECT_NE(block().find("exit code 4 without saying why"), std::string::npos);
+  EXPECT_FALSE(on_screen("the last lines of rank 2"));  // the supervisor killed it
+  EXPECT_NE(block().find("exit code 4 without an error message"), std::string::npos);
 }
 
-TEST_F(SupervisorTest, BytesThatAreNoMessageEndTheRun) {
+TEST_F(SupervisorTest, MalformedMessagesEndTheRun) {
   EXPECT_EQ(run_with({{"FAKE_0", "hang"}, {"FAKE_1", "babble"}}), 1);
   EXPECT_NE(block().find("rank 1, before the first step: malformed message"), std::string::npos) << screen();
   EXPECT_FALSE(anyone_left());
 }
 
-TEST_F(SupervisorTest, WhatARankStartedEndsWithIt) {
+TEST_F(SupervisorTest, ProcessesOfAKilledRankEndWithIt) {
   EXPECT_EQ(run_with({{"FAKE_0", "hang:parent"}, {"FAKE_1", "kill:9"}}), 137);
   EXPECT_FALSE(anyone_left());
 }
 
-TEST_F(SupervisorTest, WhatARankLeavesBehindEndsToo) {
+TEST_F(SupervisorTest, ProcessesThatARankLeavesBehindEndToo) {
   EXPECT_EQ(run_with({{"FAKE", "leave_child"}}), 0) << screen();
   EXPECT_FALSE(anyone_left());
 }
@@ -349,7 +348,7 @@ TEST_F(SupervisorTest, StopSignalsLetTheRanksSave) {
     wait_for_note("ready-1");
     kill(pid_, signal);
     EXPECT_EQ(finish(), code);
-    // A SIGHUP reaches the ranks as SIGTERM, so that they need to know two signals only.
+    // A SIGHUP reaches the ranks as SIGTERM, so they only need to handle two signals.
     EXPECT_EQ(read_file(folder_ / "notes" / "signal-1"), std::to_string(code - 128));
     EXPECT_TRUE(on_screen(fmt::format("trainer: {}: saving, then stopping", name))) << screen();
     EXPECT_TRUE(block().starts_with(fmt::format("trainer: step 7: stopped on {}\n  kept: ", name))) << block();
@@ -360,7 +359,7 @@ TEST_F(SupervisorTest, StopSignalsLetTheRanksSave) {
   }
 }
 
-TEST_F(SupervisorTest, RanksSaveWhenTheScreenIsGone) {
+TEST_F(SupervisorTest, RanksSaveWhenTheScreenIsLost) {
   for (const bool full : {false, true}) {
     fs::remove_all(folder_ / "notes");
     fs::create_directories(folder_ / "notes");
@@ -402,7 +401,7 @@ TEST_F(SupervisorTest, OneRequestToStopMayArriveAsManySignals) {
   }
 }
 
-TEST_F(SupervisorTest, AnotherKindOfSignalDoesNotAskOnceMore) {
+TEST_F(SupervisorTest, ADifferentSignalIsNotARepeatedRequest) {
   patience_.together = milliseconds(0);
   start({{"FAKE", "train:300"}});
   wait_for_note("ready-0");
@@ -424,7 +423,7 @@ TEST_F(SupervisorTest, RanksMayAgreeToStopByThemselves) {
   EXPECT_EQ(finish(), 143);
 }
 
-TEST_F(SupervisorTest, PatienceEnds) {
+TEST_F(SupervisorTest, TheGracePeriodEnds) {
   plan_.config.checkpoint.grace_seconds = 0.1;
   start({{"FAKE_0", "train"}, {"FAKE_1", "hang:stubborn"}});
   wait_for_note("ready-0");
@@ -480,11 +479,11 @@ TEST_F(SupervisorTest, AnOutputFolderInUseStopsASecondRun) {
   EXPECT_EQ(finish(), 143);
 }
 
-TEST_F(SupervisorTest, ALostRankBeginsAnotherLife) {
+TEST_F(SupervisorTest, ALostRankIsRestarted) {
   plan_.config.max_restarts = 2;
   fs::create_directories(output() / "checkpoint-4");
   EXPECT_EQ(run_with({{"FAKE", "die_in_lives:2"}}), 0) << screen();
-  EXPECT_TRUE(on_screen("trainer: restart 1 of 2, from where it began\n")) << screen();
+  EXPECT_TRUE(on_screen("trainer: restart 1 of 2, from where the run started\n")) << screen();
   EXPECT_TRUE(on_screen("step 6 (backward): killed by signal 9 (SIGKILL)\ntrainer: restart 2 of 2")) << screen();
   for (const char* note : {"life-0-0", "life-1-0", "life-2-0", "life-2-1"})
     EXPECT_TRUE(fs::exists(folder_ / "notes" / note));
@@ -493,7 +492,7 @@ TEST_F(SupervisorTest, ALostRankBeginsAnotherLife) {
   EXPECT_FALSE(anyone_left());
 }
 
-TEST_F(SupervisorTest, RestartsAreSpentInTheEnd) {
+TEST_F(SupervisorTest, RestartsAreLimited) {
   plan_.config.max_restarts = 1;
   fs::create_directories(output() / "checkpoint-4");
   EXPECT_EQ(run_with({{"FAKE", "die_in_lives:9"}}), kGaveUp);
@@ -508,7 +507,7 @@ TEST_F(SupervisorTest, RestartsAreSpentInTheEnd) {
   EXPECT_FALSE(anyone_left());
 }
 
-TEST_F(SupervisorTest, ACauseThatComesBackIsNoBadLuck) {
+TEST_F(SupervisorTest, ARecurringFailureEndsTheRun) {
   plan_.config.max_restarts = 100;
   patience_.pause = milliseconds(1);
   EXPECT_EQ(run_with({{"FAKE_0", "hang:stubborn"}, {"FAKE_1", "kill:9"}}), kGaveUp);
@@ -517,24 +516,24 @@ TEST_F(SupervisorTest, ACauseThatComesBackIsNoBadLuck) {
   EXPECT_NE(block().find("it ended here 3 times in a row"), std::string::npos) << block();
 }
 
-TEST_F(SupervisorTest, WhatARestartCannotMendEndsTheRun) {
+TEST_F(SupervisorTest, FailuresThatARestartCannotFixEndTheRun) {
   plan_.config.max_restarts = 3;
   for (const int code : {2, 3, 4, 5}) EXPECT_EQ(run_with({{"FAKE", fmt::format("fail:{}", code)}}), code) << screen();
   EXPECT_FALSE(on_screen("restart")) << screen();
 }
 
-TEST_F(SupervisorTest, ASignalEndsTheWaitBetweenTwoLives) {
+TEST_F(SupervisorTest, ASignalEndsThePauseBetweenAttempts) {
   plan_.config.max_restarts = 3;
   patience_.pause = milliseconds(60'000);
   start({{"FAKE_0", "hang:stubborn"}, {"FAKE_1", "kill:9"}});
-  while (!on_screen("restart 2 of 3")) usleep(1000);  // the first one came at once
+  while (!on_screen("restart 2 of 3")) usleep(1000);  // the first one happened at once
   kill(pid_, SIGTERM);
   EXPECT_EQ(finish(), 143);
   EXPECT_NE(block().find("stopped on SIGTERM, before the ranks were started"), std::string::npos) << screen();
   EXPECT_FALSE(anyone_left());
 }
 
-TEST_F(SupervisorTest, AWorkerThatIsNotThereIsAMachineError) {
+TEST_F(SupervisorTest, AMissingWorkerIsAMachineError) {
   worker_ = (folder_ / "no-such-worker").string();
   EXPECT_EQ(run_with({{"FAKE", "finish"}}), 4);
   EXPECT_TRUE(on_screen("cannot start " + worker_)) << screen();

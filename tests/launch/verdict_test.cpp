@@ -43,7 +43,7 @@ class FakeRank {
     state_.silent = seconds;
     return *this;
   }
-  /// In an update, for so long.
+  /// Without progress in `phase` for this long.
   FakeRank& still(double seconds, const char* phase = kForwardAndBackward) {
     state_.phase = phase;
     state_.still = seconds;
@@ -73,7 +73,7 @@ class FakeRank {
 constexpr auto kGather = CollectiveKind::kAllGather;
 constexpr auto kSum = CollectiveKind::kSum;
 
-TEST(Differing, RanksAtDifferentNumbersOfTheSameCallsAreWell) {
+TEST(Differing, RanksMayBeAtDifferentPointsOfTheSameCalls) {
   EXPECT_FALSE(differing({FakeRank(0, 2).call(kGather).call(kSum).call(kGather), FakeRank(1, 2).call(kGather)}));
   EXPECT_FALSE(differing({FakeRank(0, 2), FakeRank(1, 2).call(kGather)}));
 }
@@ -92,7 +92,7 @@ TEST(Differing, TheRankThatCallsAnotherKindIsNamedByTheMajority) {
             "  rank 1 (step 3, forward): all-reduce (sum) 2 of 64 Float among all ranks (block.2)");
 }
 
-TEST(Differing, OfTwoRanksNeitherIsAccused) {
+TEST(Differing, NeitherOfTwoRanksIsBlamed) {
   const auto failure = differing({FakeRank(0, 2).call(kSum, 8), FakeRank(1, 2).call(kSum, 16)});
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->rank, -1);
@@ -102,35 +102,35 @@ TEST(Differing, AnotherUnitIsAnotherCall) {
   EXPECT_TRUE(differing({FakeRank(0, 2).call(kGather, 8, "block.1"), FakeRank(1, 2).call(kGather, 8, "block.2")}));
 }
 
-TEST(Differing, TheFirstDifferenceIsToldNotTheLast) {
+TEST(Differing, TheFirstDifferenceIsReported) {
   const auto failure = differing({FakeRank(0, 2).call(kSum, 1).call(kGather, 5).call(kGather, 6),
                                   FakeRank(1, 2).call(kSum, 2).call(kGather, 6).call(kGather, 7)});
   ASSERT_TRUE(failure);
   EXPECT_NE(failure->message.find("all-reduce (sum) 1 of 2 Float"), std::string::npos) << failure->message;
 }
 
-TEST(Frozen, AProcessThatStandsStillEndsTheRun) {
+TEST(Frozen, AFrozenProcessEndsTheRun) {
   const auto failure =
       frozen({FakeRank(0, 2).call(kGather).call(kGather).wait(11), FakeRank(1, 2).call(kGather).silent(12)}, 2, 10);
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code, kPeerFailure);
   EXPECT_EQ(failure->rank, 1);
-  EXPECT_NE(failure->message.find("stood still for 12 s"), std::string::npos) << failure->message;
+  EXPECT_NE(failure->message.find("has not run for 12 s"), std::string::npos) << failure->message;
   EXPECT_NE(failure->message.find("rank 0 waits in all-gather 2"), std::string::npos) << failure->message;
 }
 
-TEST(Frozen, AShortSilenceAPauseOfAllAndAnEndAreNone) {
+TEST(Frozen, IgnoresShortSilencesPausesOfAllAndEndedRanks) {
   EXPECT_FALSE(frozen({FakeRank(0, 2), FakeRank(1, 2).silent(9)}, 2, 10));
   EXPECT_FALSE(frozen({FakeRank(0, 2).silent(20), FakeRank(1, 2).silent(20)}, 2, 10));
   EXPECT_FALSE(frozen({FakeRank(0, 2), FakeRank(1, 2).silent(20).ended()}, 2, 10));
   EXPECT_FALSE(frozen({FakeRank(0, 1).silent(20)}, 1, 10));
 }
 
-TEST(Frozen, AloneOnItsMachineItKeepsOthersWaiting) {
+TEST(Frozen, ASingleRankOfItsMachineCounts) {
   EXPECT_TRUE(frozen({FakeRank(0, 2).silent(20)}, 2, 10));
 }
 
-TEST(Stuck, RanksThatWaitForEachOtherInDifferentGroups) {
+TEST(Stuck, ReportsRanksThatWaitForEachOtherInDifferentGroups) {
   const auto failure =
       stuck({FakeRank(0, 2).also_in("among the tensor ranks 0, 1", 2).call(kGather).wait(3),
              FakeRank(1, 2).also_in("among the tensor ranks 0, 1", 2).call(kSum, 8, "q", 1).wait(3, 1)},
@@ -138,12 +138,12 @@ TEST(Stuck, RanksThatWaitForEachOtherInDifferentGroups) {
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code, kInternalFailure);
   EXPECT_EQ(failure->message,
-            "the ranks wait for each other, and none can go on\n"
+            "the ranks wait for each other, and none can continue\n"
             "  rank 0 waits in all-gather 1 of 8 Float among all ranks (block.1)\n"
             "  rank 1 waits in all-reduce (sum) 1 of 8 Float among the tensor ranks 0, 1 (q)");
 }
 
-TEST(Stuck, NotWhileOneComputesOrACollectiveIsUnderWay) {
+TEST(Stuck, NotWhileARankComputesOrACollectiveIsInProgress) {
   EXPECT_FALSE(stuck({FakeRank(0, 2).call(kGather).wait(30), FakeRank(1, 2)}, 2));
   EXPECT_FALSE(stuck({FakeRank(0, 2).call(kGather).wait(30), FakeRank(1, 2).call(kGather).wait(30)}, 2));
   EXPECT_FALSE(stuck({FakeRank(0, 2).also_in("b", 2).call(kGather).wait(3),
@@ -151,11 +151,11 @@ TEST(Stuck, NotWhileOneComputesOrACollectiveIsUnderWay) {
                      2));
 }
 
-TEST(Stuck, NotWhenARankOfAnotherMachineMayCome) {
+TEST(Stuck, NotWhenARankOfAnotherMachineMayArrive) {
   EXPECT_FALSE(stuck({FakeRank(0, 4).call(kGather).wait(30), FakeRank(1, 4).call(kGather).wait(30)}, 2));
 }
 
-TEST(Hung, TheRankThatGetsNoFurtherAndWaitsForNobodyIsNamed) {
+TEST(Hung, NamesTheRankWithoutProgressThatDoesNotWait) {
   const auto failure = hung({FakeRank(0, 3).call(kGather).call(kSum).wait(31).still(31),
                              FakeRank(1, 3).call(kGather).still(32), FakeRank(2, 3).call(kGather).call(kSum).wait(31)},
                             3, 30, 0.25);
@@ -163,23 +163,23 @@ TEST(Hung, TheRankThatGetsNoFurtherAndWaitsForNobodyIsNamed) {
   EXPECT_EQ(failure->code, kPeerFailure);
   EXPECT_EQ(failure->rank, 1);
   EXPECT_EQ(failure->message,
-            "it hangs: it got no further for 32 s, and an update takes 0.250 s\n"
+            "it hangs: no progress for 32 s, and an update usually takes 0.250 s\n"
             "  it computes after all-gather 1 of 8 Float among all ranks (block.1)\n"
             "  ranks 0 and 2 wait in all-reduce (sum) 2 of 8 Float among all ranks (block.1)\n"
-            "  if an update may take so long, raise training.ddp_timeout: a sixtieth of it is waited");
+            "  if an update may take this long, raise training.ddp_timeout: a sixtieth of it is the limit");
 }
 
-TEST(Hung, LongUpdatesAreToldInSeconds) {
+TEST(Hung, LongUpdatesAreRoundedToSeconds) {
   const std::string message = hung({FakeRank(0, 1).still(1512)}, 1, 1500, 150.6)->message;
-  EXPECT_NE(message.find("for 1512 s, and an update takes 151 s\n"), std::string::npos) << message;
+  EXPECT_NE(message.find("for 1512 s, and an update usually takes 151 s\n"), std::string::npos) << message;
 }
 
-TEST(Hung, ARankWithoutPeersOrWithThoseOfOtherMachines) {
+TEST(Hung, AppliesWithoutPeersOnTheMachine) {
   EXPECT_TRUE(hung({FakeRank(0, 1).still(31)}, 1, 30, 1));
   EXPECT_TRUE(hung({FakeRank(0, 2).still(31, kOptimizerStep)}, 2, 30, 1));
 }
 
-TEST(Hung, NotBeforeItsTimeOutsideOfAnUpdateOrAtItsEnd) {
+TEST(Hung, NotBeforeTheLimitOutsideOfAnUpdateOrAfterItsEnd) {
   const FakeRank waiting = FakeRank(0, 2).call(kGather).wait(31).still(31);
   EXPECT_FALSE(hung({waiting, FakeRank(1, 2).still(29)}, 2, 30, 1));
   for (const char* phase : {"evaluating", "saving", "logging and reading the next batch", "loading the weights"})
@@ -187,27 +187,27 @@ TEST(Hung, NotBeforeItsTimeOutsideOfAnUpdateOrAtItsEnd) {
   EXPECT_FALSE(hung({waiting, FakeRank(1, 2).still(31).ended()}, 2, 30, 1));
 }
 
-TEST(Hung, AWaitForARankOfAnotherMachineIsJudgedThere) {
+TEST(Hung, AWaitForAnotherMachineIsJudgedThere) {
   EXPECT_FALSE(hung({FakeRank(0, 4).call(kGather).wait(31).still(31), FakeRank(1, 4).call(kGather).wait(31).still(31)},
                     4, 30, 1));
 }
 
-TEST(Hung, ACollectiveThatDoesNotEndAccusesNobody) {
+TEST(Hung, ACollectiveThatDoesNotFinishBlamesNoRank) {
   const auto failure = hung(
       {FakeRank(0, 2).call(kGather).wait(31).still(31), FakeRank(1, 2).call(kGather).wait(31).still(31)}, 2, 30, 1);
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->rank, -1);
-  EXPECT_TRUE(failure->message.starts_with("the ranks hang: none got any further for 31 s")) << failure->message;
+  EXPECT_TRUE(failure->message.starts_with("the ranks hang: no progress for 31 s")) << failure->message;
 }
 
-TEST(Hung, WhoHidesItsWaitsIsNotAccused) {
+TEST(Hung, ARankThatHidesItsWaitsIsNotBlamed) {
   const FakeRank one = FakeRank(0, 2).still(31).hides_waits(), other = FakeRank(1, 2).still(31).hides_waits();
   EXPECT_EQ(hung({one, other}, 2, 30, 1)->rank, -1);
   EXPECT_FALSE(hung({one, other}, 4, 30, 1));  // they may wait for a rank of another machine
   EXPECT_FALSE(hung({one, FakeRank(1, 2).still(99, "logging and reading the next batch").hides_waits()}, 2, 30, 1));
 }
 
-TEST(Late, TheMissingRankIsNamedAndWhatItDoes) {
+TEST(Late, NamesTheMissingRankAndItsState) {
   const auto failure = late({FakeRank(0, 3).call(kGather).call(kSum).wait(1801), FakeRank(1, 3).call(kGather),
                              FakeRank(2, 3).call(kGather).call(kSum).wait(1801)},
                             1800);
@@ -220,17 +220,17 @@ TEST(Late, TheMissingRankIsNamedAndWhatItDoes) {
             "  ranks 0 and 2 wait in all-reduce (sum) 2 of 8 Float among all ranks (block.1)");
 }
 
-TEST(Late, AnEndedRankNeverComes) {
+TEST(Late, AnEndedRankCounts) {
   const auto failure = late({FakeRank(0, 2).call(kGather).wait(1801), FakeRank(1, 2).ended()}, 1800);
   ASSERT_TRUE(failure);
   EXPECT_NE(failure->message.find("it has ended"), std::string::npos) << failure->message;
 }
 
-TEST(Late, RanksOfOtherMachinesAreLookedForThere) {
+TEST(Late, BlamesNoRankWhenAllOfThisMachineWait) {
   const auto failure = late({FakeRank(0, 4).call(kGather).wait(1801), FakeRank(1, 4).call(kGather).wait(1801)}, 1800);
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->rank, -1);
-  EXPECT_NE(failure->message.find("look at those of others"), std::string::npos) << failure->message;
+  EXPECT_NE(failure->message.find("check the other machines' ranks"), std::string::npos) << failure->message;
   EXPECT_NE(failure->message.find("ranks 0 and 1 wait in"), std::string::npos) << failure->message;
 }
 

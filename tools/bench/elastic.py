@@ -47,7 +47,7 @@ class Bench:
         self.pauses = collections.defaultdict(list)  # without an update, of these
 
     def lives(self):
-        return self.runs[0].err.count("going on with more machines") + self.runs[0].err.count("trainer: restart ")
+        return self.runs[0].err.count("continuing with more machines") + self.runs[0].err.count("trainer: restart ")
 
     def step(self):
         return self.support.last_step(self.test.output)

@@ -1,5 +1,5 @@
-// libtrainer_cuda.so: NVIDIA's GPUs as the engine knows devices (engine/dist/accelerator.h). Loaded when a run asks for
-// them; the only code that sees CUDA's headers.
+// libtrainer_cuda.so: implements engine/dist/accelerator.h for NVIDIA's GPUs. Loaded when a run asks for them; the only
+// code that includes CUDA's headers.
 #define USE_C10D_NCCL
 
 #include "engine/dist/accelerator.h"
@@ -25,7 +25,7 @@ class Gpus : public dist::Accelerator {
   std::string why_none() const override {
     int count = 0;
     const cudaError_t error = cudaGetDeviceCount(&count);
-    static_cast<void>(cudaGetLastError());  // it would stick
+    static_cast<void>(cudaGetLastError());  // clears the error, which is sticky
     return error == cudaSuccess ? "the driver shows none" : cudaGetErrorString(error);
   }
 

@@ -6,7 +6,7 @@
 namespace trainer::dist {
 namespace {
 
-constexpr int64_t kSegmentBytes = 8 << 20;      // what is under way at a time
+constexpr int64_t kSegmentBytes = 8 << 20;      // in flight at a time
 constexpr int kPiecesTag = 1, kResultsTag = 2;  // 0: send() and recv()
 
 class Exchange {
@@ -16,7 +16,7 @@ class Exchange {
 
   int64_t segments() const { return (task_.count + segment_ - 1) / segment_; }
 
-  /// Ends segment k - 1 and begins segment k, where there are such.
+  /// Ends segment k - 1 and begins segment k, if they exist.
   std::vector<MPI_Request> step(int64_t k) {
     std::vector<MPI_Request> requests;
     if (k > 0) {
@@ -40,7 +40,7 @@ class Exchange {
   }
   char* at(const Range& range) const { return task_.data + range.begin * task_.element_bytes; }
 
-  /// Where the piece of segment k that came from `rank` lies. Two segments are under way at a time.
+  /// The buffer for the slice of segment k from `rank`. Two segments are in flight at a time.
   char* piece(int64_t k, int rank) {
     const auto bytes = static_cast<size_t>((segment_ / task_.size + 1) * task_.element_bytes);
     auto& pieces = pieces_[k % 2];
@@ -68,7 +68,7 @@ class Exchange {
     }
   }
 
-  /// Rank 0's piece, then those of the others in their order.
+  /// Reduces the slices in rank order, starting with rank 0.
   void reduce(int64_t k) {
     const Range mine = owned(k, task_.rank);
     const MpiReduction reduction = mpi_reduction(task_.type, task_.op);

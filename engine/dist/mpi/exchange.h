@@ -9,7 +9,7 @@
 
 namespace trainer::dist {
 
-/// What is reduced in place, and among whom.
+/// The tensor to reduce in place, and the communicator.
 struct ReduceTask {
   MPI_Comm comm;
   int rank, size;
@@ -20,9 +20,9 @@ struct ReduceTask {
   c10d::ReduceOp op;
 };
 
-/// Ranks exchange pieces of which each owns one, reduce what they own, and exchange the results: twice as fast as
-/// Open MPI's non-blocking all-reduce, which for two or three ranks sends all to one of them. Every element is reduced
-/// in the order of the ranks, wherever it lies in the tensor. The stages of an operation of MpiThread.
+/// A reduce-scatter followed by an all-gather, segment by segment: twice as fast as Open MPI's non-blocking all-reduce,
+/// which sends everything to one rank when there are two or three. Every element is reduced in rank order, independent
+/// of its position in the tensor. Returns the stages of an operation of MpiThread.
 std::vector<MpiStage> reduce_by_exchange(const ReduceTask& task);
 
 }  // namespace trainer::dist

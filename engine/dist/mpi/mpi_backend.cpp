@@ -9,19 +9,19 @@
 namespace trainer::dist {
 namespace {
 
-constexpr int64_t kLargeBytes = 64 << 10;  // from here on the time goes into copying, not into messages
+constexpr int64_t kLargeBytes = 64 << 10;  // from this size on, copying dominates message latency
 
 int count_of(const at::Tensor& tensor) {
   if (!tensor.is_contiguous() || !tensor.is_cpu())
-    throw std::runtime_error("over MPI only contiguous tensors on the CPU are sent");
+    throw std::runtime_error("the MPI backend sends only contiguous tensors on the CPU");
   if (tensor.numel() > INT_MAX)
-    throw std::runtime_error("over MPI a tensor may have 2147483647 elements; one has " +
+    throw std::runtime_error("the MPI backend supports tensors of at most 2147483647 elements; one has " +
                              std::to_string(tensor.numel()));
   return static_cast<int>(tensor.numel());
 }
 
 const at::Tensor& only(const std::vector<at::Tensor>& tensors) {
-  if (tensors.size() != 1) throw std::runtime_error("over MPI tensors are sent one at a time");
+  if (tensors.size() != 1) throw std::runtime_error("the MPI backend sends one tensor at a time");
   return tensors.front();
 }
 
@@ -36,7 +36,7 @@ c10::intrusive_ptr<MpiBackend> MpiBackend::world() {
   return c10::make_intrusive<MpiBackend>(MPI_COMM_WORLD, rank, size);
 }
 
-MpiBackend::~MpiBackend() = default;  // its communicator is freed by MPI at the end: freeing is a collective
+MpiBackend::~MpiBackend() = default;  // MPI frees its communicator at the end: freeing is a collective
 
 c10::intrusive_ptr<c10d::Backend> MpiBackend::split(const c10::intrusive_ptr<c10d::Store>&,
                                                     const std::vector<int>& ranks, const c10::intrusive_ptr<Options>&) {
@@ -101,7 +101,7 @@ c10::intrusive_ptr<c10d::Work> MpiBackend::broadcast(std::vector<at::Tensor>& te
 
 c10::intrusive_ptr<c10d::Work> MpiBackend::_allgather_base(at::Tensor& output, at::Tensor& input,
                                                            const c10d::AllgatherOptions&) {
-  if (output.numel() != input.numel() * getSize()) throw std::runtime_error("a gather's result has another size");
+  if (output.numel() != input.numel() * getSize()) throw std::runtime_error("a gather's result has the wrong size");
   count_of(output);
   return start(
       c10d::OpType::_ALLGATHER_BASE, {output, input},

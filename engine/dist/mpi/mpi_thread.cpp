@@ -12,7 +12,7 @@
 namespace trainer::dist {
 namespace {
 
-/// Tests without a pause at first, as small messages take microseconds; then it leaves the cores to the computation.
+/// Tests without a pause at first, as small messages take microseconds; then pauses to leave the cores to computation.
 constexpr int kEagerTests = 100;
 constexpr std::chrono::microseconds kPause{30};
 
@@ -40,7 +40,7 @@ void MpiWork::complete(const std::exception_ptr& failure) {
 }
 
 MpiThread& MpiThread::instance() {
-  static auto* const thread = new MpiThread();  // it ends in finish(); its own thread must never see it destroyed
+  static auto* const thread = new MpiThread();  // ends in finish(); never destroyed while its own thread may use it
   return *thread;
 }
 
@@ -94,7 +94,7 @@ void MpiThread::start(const MpiWorkPtr& work, std::vector<MpiStage> stages) {
   changed_.notify_one();
 }
 
-/// Begins the next stages up to one that has to wait for MPI; after the last one the work is done.
+/// Begins the next stages up to one that must wait for MPI; after the last one, completes the work.
 void MpiThread::go_on(const std::shared_ptr<Operation>& operation) {
   try {
     while (operation->pending == 0 && operation->begun < operation->stages.size()) {
@@ -121,7 +121,7 @@ void MpiThread::serve() {
   }
 }
 
-/// What is to be started; waits for it while nothing is under way, and a moment when MPI was asked in vain for long.
+/// Takes the jobs to start. Waits for one when nothing is in flight; pauses briefly when MPI has long reported nothing.
 std::vector<std::function<void()>> MpiThread::take_jobs(int idle) {
   std::unique_lock lock(mutex_);
   const auto asked = [this] { return !jobs_.empty() || ending_; };

@@ -14,16 +14,16 @@
 
 namespace trainer::dist {
 
-/// Throws std::runtime_error with MPI's own words unless `code` is MPI_SUCCESS.
+/// Throws std::runtime_error with MPI's own message unless `code` is MPI_SUCCESS.
 void check_mpi(int code, const char* what);
 
-/// An operation under way on some tensors, which it keeps.
+/// An operation in progress. Keeps its tensors alive.
 class MpiWork : public c10d::Work {
  public:
   MpiWork(int rank, c10d::OpType type, std::vector<at::Tensor> tensors);
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
   std::vector<at::Tensor> result() override { return tensors_; }
-  /// `failure`: null when all went well.
+  /// `failure`: null on success.
   void complete(const std::exception_ptr& failure);
 
  private:
@@ -33,17 +33,17 @@ class MpiWork : public c10d::Work {
 
 using MpiWorkPtr = c10::intrusive_ptr<MpiWork>;
 
-/// A step of an operation: the requests it makes. It begins when those of the step before are complete.
+/// A stage of an operation: returns the requests it starts. Begins when those of the previous stage are complete.
 using MpiStage = std::function<std::vector<MPI_Request>()>;
 
-/// Starts operations in the order they are asked for, and completes them in any: all of MPI's calls are non-blocking,
-/// so a rank that waits in one group never holds up another. MPI needs no thread support for that. It is initialised
-/// at first use and finalised at exit(); a rank that fails leaves by _Exit(), as finalising would wait for the others.
+/// Starts operations in the order of their calls, and completes them in any order: all MPI calls are non-blocking, so a
+/// rank that waits in one group never blocks another group. MPI needs no thread support for this. It is initialized at
+/// first use and finalized at exit(); a rank that fails exits by _Exit(), as finalizing would wait for the others.
 class MpiThread {
  public:
   static MpiThread& instance();
 
-  /// Runs `call` on the thread and waits for its end; throws what it throws.
+  /// Runs `call` on the thread and waits for its end; rethrows its exceptions.
   void run(const std::function<void()>& call);
   /// Starts an operation, and completes `work` when its last stage is complete.
   void start(const MpiWorkPtr& work, std::vector<MpiStage> stages);
@@ -69,7 +69,7 @@ class MpiThread {
   std::vector<std::function<void()>> jobs_;
   bool ending_ = false;
 
-  // The thread's own.
+  // Used by the thread only.
   std::vector<MPI_Request> requests_;
   std::vector<std::shared_ptr<Operation>> operations_;  // of each request
 

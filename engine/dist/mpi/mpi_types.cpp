@@ -50,7 +50,7 @@ MPI_Op built_in(c10d::ReduceOp op) {
 
 MpiReduction mpi_reduction(c10::ScalarType type, c10d::ReduceOp op) {
   if (op != c10d::ReduceOp::SUM && op != c10d::ReduceOp::MAX && op != c10d::ReduceOp::MIN)
-    throw std::runtime_error("over MPI only sums, maxima and minima are reduced");
+    throw std::runtime_error("the MPI backend reduces only by sum, maximum and minimum");
   switch (type) {
     case c10::kFloat:
       return {MPI_FLOAT, built_in(op)};
@@ -70,10 +70,10 @@ MpiReduction mpi_reduction(c10::ScalarType type, c10d::ReduceOp op) {
       return {MPI_INT8_T, built_in(op)};
     case c10::kByte:
       return {MPI_UINT8_T, built_in(op)};
-    case c10::kBool:  // a sum of truths is "any"
+    case c10::kBool:  // a sum of booleans is "any"
       return {MPI_UINT8_T, op == c10d::ReduceOp::MIN ? MPI_MIN : MPI_MAX};
     default:
-      throw std::runtime_error(std::string("over MPI no tensors of type ") + c10::toString(type) + " are reduced");
+      throw std::runtime_error(std::string("the MPI backend cannot reduce tensors of type ") + c10::toString(type));
   }
 }
 
@@ -88,7 +88,7 @@ MPI_Datatype mpi_word(size_t bytes) {
     case 8:
       return MPI_UINT64_T;
     default:
-      throw std::runtime_error("over MPI no elements of " + std::to_string(bytes) + " bytes are sent");
+      throw std::runtime_error("the MPI backend cannot send elements of " + std::to_string(bytes) + " bytes");
   }
 }
 

@@ -1,4 +1,4 @@
-// Tensors' types and reductions in MPI's terms.
+// Maps tensor types and reductions to MPI's.
 #pragma once
 
 #include <mpi.h>
@@ -14,10 +14,10 @@ struct MpiReduction {
   MPI_Op op;
 };
 
-/// On the MPI thread. Errors: std::runtime_error for what isn't offered.
+/// Must be called on the MPI thread. Errors: std::runtime_error for unsupported types and reductions.
 MpiReduction mpi_reduction(c10::ScalarType type, c10d::ReduceOp op);
 
-/// A type of `bytes` bytes (1, 2, 4 or 8) that is only moved.
+/// A type of `bytes` bytes (1, 2, 4 or 8) for data that is only moved.
 MPI_Datatype mpi_word(size_t bytes);
 
 }  // namespace trainer::dist
