@@ -216,7 +216,7 @@ class SentencePieceTokenizer : public Tokenizer {
     const std::string difference = difference_of(text, model.model_type == SentencePieceModel::kUnigram);
     if (difference.empty()) return text;
     log::warning(
-        "warning: {}: no tokenizer.json is written next to it, as it would give other ids: {}.\n"
+        "{}: no tokenizer.json is written next to it, as it would give other ids: {}.\n"
         "transformers reads such a model by rules of its own: compare its ids with those of `trainer tokenize --ids`.",
         path_.string(), difference);
     return "";

@@ -135,7 +135,7 @@ Saver::Report Saver::publish() {
     rotate(options_.output_dir, options_.keep, about_.progress.step);
   });
   // The checkpoint is there: no reason to stop.
-  if (!trouble.empty()) log::warning("warning: {} is saved, but {}", final.filename().string(), trouble);
+  if (!trouble.empty()) log::warning("{} is saved, but {}", final.filename().string(), trouble);
   return {};
 }
 
@@ -159,7 +159,7 @@ void Saver::record(int64_t step, const std::map<std::string, double>& metrics) c
     rotate(options_.output_dir, options_.keep, step);
   });
   if (!problem.empty())
-    log::warning("warning: {} does not record what was measured at it: {}", folder.filename().string(), problem);
+    log::warning("{} does not record what was measured at it: {}", folder.filename().string(), problem);
 }
 
 void Saver::advance() {

@@ -162,7 +162,7 @@ int prune(const Arguments& arguments) {
   // Damaged ones don't count: so many that are whole must stay, whatever is newer.
   std::erase_if(all, [](const Found& one) { return !problem_of(one.folder).empty(); });
   if (keep.best_by != "none" && checkpoint::best_checkpoint(all, keep.best_by) == nullptr)
-    log::warning("warning: no checkpoint in {} has an eval_{}: the newest are kept", folder, keep.best_by);
+    log::warning("no checkpoint in {} has an eval_{}: the newest are kept", folder, keep.best_by);
   for (const Found& one : checkpoint::superfluous(all, keep)) {
     fmt::print("{} {}\n", dry_run ? "would remove" : "removing", one.folder.filename().string());
     if (!dry_run) checkpoint::remove_checkpoint(one.folder);

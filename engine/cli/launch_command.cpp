@@ -56,7 +56,7 @@ int launch_ranks(const PlanFlags& flags, const std::optional<config::StartedRank
         "training.ddp_backend is mpi, whose ranks the trainer starts itself, but {} started this process ({})\n  start "
         "it once, without {}: --num_processes says how many ranks",
         started->by, started->variables, started->by);
-  for (const std::string& warning : config::spoken_warnings(plan)) log::warning("warning: {}", warning);
+  for (const std::string& warning : config::spoken_warnings(plan)) log::warning("{}", warning);
   if (const std::string reading = config::machine_reading(plan); !reading.empty()) log::info("{}", reading);
   prepare_path();
   std::vector<cpu_set_t> cpus;

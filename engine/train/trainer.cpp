@@ -99,7 +99,7 @@ void Trainer::resume() {
                                         : checkpoint::Loaded{named, checkpoint::load(named, state, access_), {}};
   resume_from(loaded.folder.string(), loaded.manifest);
   if (!speaks()) return;
-  for (const std::string& newer : loaded.passed_over) log::warning("warning: passed over: {}", newer);
+  for (const std::string& newer : loaded.passed_over) log::warning("passed over: {}", newer);
   log::info("resuming from {} (step {})", loaded.folder.string(), progress_.step);
 }
 
@@ -164,7 +164,7 @@ Ending Trainer::run_updates(std::optional<int64_t> last_step) {
     }
     if (makes_way_ && has_saved_now()) return Ending::kStopped;
     if (newly_makes_way && speaks())
-      log::warning("warning: the machines that have come take part after the next save that works");
+      log::warning("the machines that have come take part after the next save that works");
   }
   finish();
   return Ending::kDone;
@@ -407,7 +407,7 @@ void Trainer::saving(const std::function<void()>& part) {
   } catch (const MachineError& error) {  // on all ranks alike
     if (config_.checkpoint.on_error == "stop") throw;
     last_saved_ = -1;
-    if (speaks()) log::warning("warning: no checkpoint was saved, the run goes on: {}", error.what());
+    if (speaks()) log::warning("no checkpoint was saved, the run goes on: {}", error.what());
   }
 }
 
@@ -435,7 +435,7 @@ void Trainer::report_best() const {
     screen::print("best {}: {}\n", metric, best->folder.filename().string());
   else
     log::warning(
-        "warning: checkpoint.metric_for_best_model is {}, but no checkpoint in {} has an eval_{}: the newest were kept",
+        "checkpoint.metric_for_best_model is {}, but no checkpoint in {} has an eval_{}: the newest were kept",
         metric, config_.output_dir, metric);
 }
 
