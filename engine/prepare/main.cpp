@@ -1,6 +1,6 @@
-// trainer-prepare [show N | describe-data | describe-tokenizer]: tokenises the samples of a plan into the cache that
-// the ranks read, before they start; with `show`, prints the first ones; describes inputs for the wizard. What is wrong
-// goes to standard output, where the launcher takes it from, but with `show` to the screen.
+// trainer-prepare [show N | describe-data | describe-tokenizer]: tokenizes the samples of a plan into the cache that
+// the ranks read, before they start; with `show`, prints the first ones; describes inputs for the wizard. Errors go to
+// standard output, where the launcher reads them, but with `show` to standard error.
 #include <unistd.h>
 
 #include <cstdio>
