@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kShown = 4;  // problems named in one message
 
-/// The first problems, one a line, and how many more there are.
+/// The first problems, one per line, and the number of further ones.
 std::string listed(const std::vector<std::string>& problems) {
   std::string text;
   for (size_t i = 0; i < std::min(problems.size(), kShown); ++i) text += "\n  " + problems[i];
@@ -30,7 +30,8 @@ std::string listed(const std::vector<std::string>& problems) {
 
 std::string shape_problem(const std::string& name, const std::vector<int64_t>& here,
                           const std::vector<int64_t>& there) {
-  return fmt::format("{} is [{}] there; the model's is [{}]", name, fmt::join(there, ", "), fmt::join(here, ", "));
+  return fmt::format("{} is [{}] in the file; the model's is [{}]", name, fmt::join(there, ", "),
+                     fmt::join(here, ", "));
 }
 
 void copy_from(const tensorfile::SafetensorsFile& file, const std::string& name, int64_t begin, const at::Tensor& out) {
@@ -56,7 +57,7 @@ void SeedSource::read(const nn::Parameter& parameter, int64_t begin, int64_t end
 }
 
 void AbsentSource::read(const nn::Parameter& parameter, int64_t, int64_t, const at::Tensor&) const {
-  throw InternalError("{} is to be read, but the weights are not there", parameter.name);
+  throw InternalError("{} cannot be read: the weights are missing", parameter.name);
 }
 
 std::string FolderSource::find(const nn::Parameter& parameter) const {
@@ -87,7 +88,7 @@ at::ScalarType FolderSource::dtype(const nn::Parameter& parameter) const {
 
 void FolderSource::read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const {
   const std::string name = find(parameter);
-  if (name.empty()) return anew_.read(parameter, begin, end, out);  // check() has agreed
+  if (name.empty()) return anew_.read(parameter, begin, end, out);  // check() allowed it
   copy_from(*folder_.find(name), name, begin, out);
 }
 

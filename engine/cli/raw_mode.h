@@ -16,8 +16,8 @@ class RawMode {
   RawMode(const RawMode&) = delete;
   RawMode& operator=(const RawMode&) = delete;
 
-  /// The signals that are blocked while waiting for a key. At other times Ctrl-Z and window resizes are blocked too: one
-  /// that came just before a read would not interrupt it, and nothing would be redrawn.
+  /// The signals blocked while waiting for a key. At other times Ctrl-Z and window resizes are blocked too: one that
+  /// came just before a read would not interrupt it, and nothing would be redrawn.
   static const sigset_t* mask_while_waiting();
 
   /// True once after the program continued from a stop or the window was resized: what was drawn may have moved.

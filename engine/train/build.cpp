@@ -84,8 +84,8 @@ at::ScalarType declared_dtype(const std::string& config_json) {
   return at::kFloat;
 }
 
-/// Whether config.json says that the output head is not tied to the embedding. (The opposite proves little: transformers
-/// 5 writes it for T5 v1.1 too, whose weights are untied.)
+/// Whether config.json says that the output head is not tied to the embedding. (The opposite proves little:
+/// transformers 5 writes it for T5 v1.1 too, whose weights are untied.)
 bool says_untied(const std::string& config_json) {
   const auto json = nlohmann::json::parse(config_json);
   const auto found = json.find("tie_word_embeddings");
@@ -358,8 +358,8 @@ std::string overflow_warning(const config::Plan& plan, models::Model& model) {
   const auto first = std::find_if(parameters.begin(), parameters.end(), wide);
   if (first == parameters.end()) return "";
   return fmt::format(
-      "mixed_precision fp16: {} overflows in fp16, so {} of its layers compute in fp32 ({} and similar); bf16, in which "
-      "it was trained, avoids this.",
+      "mixed_precision fp16: {} overflows in fp16, so {} of its layers compute in fp32 ({} and similar); bf16, in "
+      "which it was trained, avoids this.",
       model.class_name(), std::count_if(first, parameters.end(), wide), (*first)->name);
 }
 

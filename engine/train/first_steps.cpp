@@ -82,8 +82,8 @@ void FirstSteps::check_aliases() const {
 void FirstSteps::check_batch(const UpdateBatch& batch) const {
   if (batch.target_tokens == 0)
     throw InputError(
-        "all labels of the first update are masked (samples {} to {} in sample order): there is nothing to learn from.\n"
-        "  Check data.learn, data.target and data.max_length.",
+        "all labels of the first update are masked (samples {} to {} in sample order): there is nothing to learn "
+        "from.\n  Check data.learn, data.target and data.max_length.",
         batch.positions.begin, batch.positions.end - 1);
   int64_t samples = 0, labels = 0;
   for (const models::Batch& micro : batch.micro_batches) {

@@ -24,7 +24,7 @@ class FirstSteps {
   void check_batch(const UpdateBatch& batch) const;
   /// Records this rank's gradients of an update before the optimizer step.
   void see_gradients();
-  /// Collective, after the optimizer step. Returns a warning that names the trained tensors that no gradient reached, or
+  /// Collective, after the optimizer step. Returns a warning that names the trained tensors that no gradient reached;
   /// "" if there are none or it is too early to tell. (Gradients may be zero before the first change: LoRA's A has none
   /// while B is zero.) Errors: InternalError when a frozen tensor changed; InputError when no gradient reached any.
   std::string see_update(double learning_rate);

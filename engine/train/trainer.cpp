@@ -184,9 +184,9 @@ Trainer::StepResult Trainer::train_step() {
   pass.label_smoothing = config_.training.label_smoothing_factor;
   if (loss_scale_) model_->set_loss_scale(loss_scale_->scale());
   const double mine = model_->update(batch.micro_batches, batch.target_tokens, pass);
-  // One collective for everything that ranks must agree on: the loss, whether any rank was asked to stop, save or yield,
-  // how many have finished their part of a save, and how long each has worked. Ranks that work on the same samples have
-  // the same loss, so only one of them contributes it.
+  // One collective for everything that ranks must agree on: the loss, whether any rank was asked to stop, save or
+  // yield, how many have finished their part of a save, and how long each has worked. Ranks that work on the same
+  // samples have the same loss, so only one of them contributes it.
   const dist::Mesh& mesh = model_->mesh();
   const bool counts = mesh.tensor().rank() + mesh.context().rank() + mesh.pipeline().rank() == 0;
   const int ranks = model_->comm().size();

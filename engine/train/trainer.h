@@ -68,7 +68,7 @@ class Trainer {
   StepResult train_step();
   /// `seconds`: how long each rank worked on the update.
   void report_stragglers(const std::vector<double>& seconds);
-  /// Called once the update's loss and gradients are known. Errors: NumericError when they diverge and the run must stop.
+  /// Called once the update's loss and gradients are known. Errors: NumericError when they diverge and the run stops.
   Fate fate_of_update(double loss, double grad_norm, const UpdateBatch& batch);
   [[noreturn]] void throw_diverged(double loss, double grad_norm, const UpdateBatch& batch) const;
   void shrink_or_grow_loss_scale(bool overflow);

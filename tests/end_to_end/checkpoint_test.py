@@ -1,4 +1,4 @@
-"""Checkpoints seen from outside: the commands, saves that fail, and damaged ones that are passed over."""
+"""Checkpoints seen from outside: the commands, saves that fail, and damaged ones that are skipped."""
 
 import json
 import os
@@ -59,7 +59,7 @@ class Commands(Checkpoints):
             self.assertEqual((exported / name).read_bytes(), (output / name).read_bytes(), name)
         self.assertIn("there already", self.command("export", output / "latest", exported, code=2).stderr)
         refused = self.command("export", output / "latest", self.folder / "shared", "--format", "megatron", code=2)
-        self.assertIn("models of LLaMA's architecture", refused.stderr)
+        self.assertIn("LLaMA's architecture only", refused.stderr)
         self.assertFalse((self.folder / "shared").exists())
 
     def check_verify(self, output):
@@ -154,7 +154,7 @@ class Damaged(Checkpoints):
         (output / "checkpoint-9/trainer_state.json").unlink()
         (output / "model.safetensors").unlink()
         run = self.launch(self.job("output", SHARDED))
-        self.assertIn("passed over", run.err)
+        self.assertIn("skipped a newer checkpoint", run.err)
         self.assertIn("checkpoint-12/rank-00000.safetensors is damaged", run.err)
         self.assertIn("checkpoint-9/trainer_state.json is missing", run.err)
         self.assertIn("checkpoint-6 (step 6)", run.err)
@@ -206,7 +206,7 @@ class Megatron(Checkpoints):
         self.losses("run", {"model": {"config": self.LLAMA}})
         checkpoint, shared = self.folder / "run/checkpoint-3", self.folder / "shared"
         refused = self.command("export", checkpoint, shared, "--format", "megatron", "--tensor_parallel", "4", code=2)
-        self.assertIn("num_key_value_heads is 2, which is no multiple of tensor parallel 4", refused.stderr)
+        self.assertIn("num_key_value_heads is 2, which is not a multiple of tensor parallel 4", refused.stderr)
         self.assertIn("--format megatron", self.command("export", checkpoint, shared, "--tensor_parallel", "2",
                                                         code=2).stderr)
         self.assertFalse(shared.exists())
@@ -242,7 +242,7 @@ class FailedSaves(Checkpoints):
         self.launch(self.job("expected", SHARDED))
         for rank, operation in ((0, 1), (1, 4), (0, 25)):
             run = self.run_with(f"enospc:rank={rank},step=6,file={operation}")
-            self.assertIn("no checkpoint was saved, the run goes on", run.err)
+            self.assertIn("no checkpoint was saved; the run continues", run.err)
             self.assertIn("the disk is full", run.err)
             self.assertEqual(self.steps(output), [3, 9, 12])
             self.assert_same_run(output, expected)
@@ -254,7 +254,7 @@ class FailedSaves(Checkpoints):
         expected, output = self.folder / "expected", self.folder / "output"
         self.launch(self.job("expected", SHARDED))
         run = self.run_with("enospc:rank=1,step=6,file=4", {"checkpoint": {"async_save": True, "hash": "sha256"}})
-        self.assertIn("no checkpoint was saved, the run goes on", run.err)
+        self.assertIn("no checkpoint was saved; the run continues", run.err)
         self.assert_same_run(output, expected)
         self.assertEqual(self.steps(output), [3, 9, 12])
         for step in (3, 9, 12):
