@@ -7,7 +7,7 @@
 namespace trainer::checkpoint {
 
 /// Describes `folder`, which isn't a checkpoint of trainer, and how to continue from it: "; it is a … checkpoint\n …".
-/// "" when it is unknown.
+/// "" when its format is unknown.
 std::string foreign_checkpoint(const std::filesystem::path& folder);
 
 }  // namespace trainer::checkpoint

@@ -39,8 +39,8 @@ bool is_control(char letter) {
   return static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f;
 }
 
-/// The bytes of a tensor; nothing when their number overflows 64 bits or isn't whole. Dimensions of 0 count as 1 for the
-/// limit, because strides are computed from the others.
+/// The bytes of a tensor; nothing when their number overflows 64 bits or isn't whole. Dimensions of 0 count as 1 for
+/// the limit, because strides are computed from the others.
 std::optional<int64_t> byte_size(const Dtype& dtype, const std::vector<int64_t>& shape) {
   int64_t bits = dtype.bits;
   bool empty = false;
@@ -53,8 +53,8 @@ std::optional<int64_t> byte_size(const Dtype& dtype, const std::vector<int64_t>&
   return bits / 8;
 }
 
-/// The number of entries, which is limited. Counting the commas outside of strings and brackets takes a hundredth of the
-/// time of parsing. The count may be wrong after invalid JSON, but the parser stops there anyway.
+/// The number of entries, which is limited. Counting the commas outside of strings and brackets takes a hundredth of
+/// the time of parsing. The count may be wrong after invalid JSON, but the parser stops there anyway.
 std::size_t count_entries(std::string_view json, const Complaint& complain) {
   const std::size_t most = kMaxTensors + (json.find("\"__metadata__\"") != std::string_view::npos ? 1 : 0);
   std::size_t entries = 1;
@@ -217,8 +217,8 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     }
     const Dtype* dtype = find_dtype(*dtype_);
     if (dtype == nullptr)
-      complain_(fmt::format("tensor {} has the unknown dtype {}; known dtypes: {}", shown_name(name_), shown_name(*dtype_),
-                            dtype_names()));
+      complain_(fmt::format("tensor {} has the unknown dtype {}; known dtypes: {}", shown_name(name_),
+                            shown_name(*dtype_), dtype_names()));
     if (offsets_->size() != 2)
       complain_(
           fmt::format("data_offsets of tensor {} must be 2 numbers, not {}", shown_name(name_), offsets_->size()));

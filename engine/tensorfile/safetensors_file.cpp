@@ -49,7 +49,8 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
   if (!file_) throw unreadable(path, std::strerror(errno));
   struct stat about {};
   if (fstat(file_.get(), &about) != 0) throw unreadable(path, std::strerror(errno));
-  if (!S_ISREG(about.st_mode)) throw unreadable(path, S_ISDIR(about.st_mode) ? "it is a folder" : "it is not a regular file");
+  if (!S_ISREG(about.st_mode))
+    throw unreadable(path, S_ISDIR(about.st_mode) ? "it is a folder" : "it is not a regular file");
   size_ = about.st_size;
   posix_fadvise(file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);  // more read-ahead, for mapped pages too
 
@@ -129,8 +130,8 @@ void SafetensorsFile::read_into(const std::string& name, int64_t begin, const at
   const TensorInfo& info = this->info(name);
   require(out.is_contiguous() && out.device().is_cpu() && out.scalar_type() == scalar_type(info),
           "{} must be read into a contiguous {} tensor on the CPU", shown_name(name), info.dtype->name);
-  require(begin >= 0 && out.numel() <= info.numel() - begin, "elements {} to {} of {} are out of range: it has {}", begin,
-          begin + out.numel(), shown_name(name), info.numel());
+  require(begin >= 0 && out.numel() <= info.numel() - begin, "elements {} to {} of {} are out of range: it has {}",
+          begin, begin + out.numel(), shown_name(name), info.numel());
   const int64_t element_bytes = info.dtype->bits / 8;
   const int64_t bytes = out.numel() * element_bytes;
   if (bytes == 0) return;

@@ -37,8 +37,8 @@ class SafetensorsFile {
   const TensorInfo& info(const std::string& name) const;
 
   /// The tensor in its shape without a copy: its memory is the file, which stays mapped as long as the tensor lives.
-  /// Writing to it ends the process. (A tensor that isn't aligned to its element size is copied.) Errors: InputError for
-  /// a dtype that torch doesn't have.
+  /// Writing to it ends the process. (A tensor that isn't aligned to its element size is copied.) Errors: InputError
+  /// for a dtype that torch doesn't have.
   at::Tensor tensor(const std::string& name) const;
 
   /// A copy of elements [begin, end) of the flat tensor (C order), 1D.

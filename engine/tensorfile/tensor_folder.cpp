@@ -56,8 +56,8 @@ void check_shard_name(const fs::path& index, const std::string& tensor, const Js
                          shown_name(tensor), shown_name(name)));
 }
 
-/// A link must stay in the folder: it came with the model, from an untrusted source. The Hub's cache stores a snapshot's
-/// files in blobs/ next to snapshots/.
+/// A link must stay in the folder: it came with the model, from an untrusted source. The Hub's cache stores a
+/// snapshot's files in blobs/ next to snapshots/.
 void check_link(const fs::path& folder, const fs::path& file) {
   std::error_code error;
   if (!fs::is_symlink(file, error)) return;
