@@ -50,7 +50,7 @@ class Commands(Checkpoints):
         text = self.command("list", output).stdout
         self.assertEqual(len(text.splitlines()), 4)
         self.assertIn("eval_loss", text)
-        self.assertIn("holds none", self.command("list", self.folder, code=3).stderr)
+        self.assertIn("contains none", self.command("list", self.folder, code=3).stderr)
 
     def check_export(self, output):
         exported = self.folder / "exported"
