@@ -233,7 +233,7 @@ void add_mesh(Page& page, const RunReport& run) {
                                                   {mesh.context, "split each sequence (context parallel)"},
                                                   {mesh.pipeline, "pipeline stages"},
                                                   {mesh.shard, "shard one copy of the weights"},
-                                                  {mesh.replicate, "replicate it, with different samples"}};
+                                                  {mesh.replicate, "replicas, with different samples"}};
   if (run.data_ranks == run.ranks) return;
   page.section("ranks");
   for (const auto& [size, what] : axes)
