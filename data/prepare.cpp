@@ -102,7 +102,7 @@ std::shared_ptr<const TokenStore> open_store(const fs::path& folder) {
   try {
     return std::make_shared<TokenStore>(folder);
   } catch (const InputError& error) {
-    log::warning("warning: {}", error.what());
+    log::warning("{}", error.what());
     return nullptr;
   }
 }

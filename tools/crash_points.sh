@@ -6,4 +6,4 @@ build=${1:-build/release}
 test=$build/bin/checkpoint_test
 [ -x "$test" ] || test=$build/tests/checkpoint_test
 export OMP_NUM_THREADS=1 TRAINER_EVERY_CRASH_POINT=1
-exec "$test" --gtest_filter='*CrashPoints*:Damaged.EveryFlippedBitIsFound'
+exec "$test" --gtest_filter='*CrashPoints*:Damaged.DetectsEveryFlippedBit'

@@ -7,8 +7,8 @@
 namespace trainer::batching {
 namespace {
 
-/// Documents of one sample that do not see each other are samples of their own to a model: their positions must differ
-/// for their dropout to differ.
+/// To a model, the documents packed into one sample are separate samples: their positions must differ, so that their
+/// dropout differs.
 constexpr int64_t kPartStride = int64_t{1} << 40;
 
 void append_source(const data::Sample& sample, int64_t position, nn::Layout& layout) {
@@ -26,7 +26,7 @@ at::Tensor to_tensor(const std::vector<int64_t>& values) {
   return tensor;
 }
 
-/// Bytes become numbers in [0, 1].
+/// Scales bytes to [0, 1].
 at::Tensor to_pixels(const std::vector<uint8_t>& bytes, int64_t features) {
   at::Tensor tensor = at::empty({static_cast<int64_t>(bytes.size()) / features, features}, at::kFloat);
   std::transform(bytes.begin(), bytes.end(), tensor.data_ptr<float>(),

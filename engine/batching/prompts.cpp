@@ -6,9 +6,9 @@ namespace trainer::batching {
 
 int64_t prompt_length(const data::Sample& sample) {
   auto at = static_cast<int64_t>(sample.labels.size()) - 1;
-  while (at >= 0 && sample.labels[static_cast<size_t>(at)] == -100) --at;  // what follows the reply
+  while (at >= 0 && sample.labels[static_cast<size_t>(at)] == -100) --at;  // skip what follows the reply
   while (at > 0 && sample.labels[static_cast<size_t>(at - 1)] != -100) --at;
-  return std::max<int64_t>(at, 0) + 1;  // the token before the first one that is learnt is part of the prompt
+  return std::max<int64_t>(at, 0) + 1;  // the token before the first learned one is part of the prompt
 }
 
 void Prompts::read(int64_t index, data::Sample& sample) const {

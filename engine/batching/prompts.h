@@ -4,7 +4,7 @@
 
 namespace trainer::batching {
 
-/// What stands before the reply that is learnt last in a causal sample: what a model is given to continue.
+/// The prompts of causal samples: the part before the last learned reply, which the model continues.
 class Prompts : public data::Samples {
  public:
   explicit Prompts(const data::Samples& samples) : samples_(samples) {}
@@ -18,7 +18,7 @@ class Prompts : public data::Samples {
   const data::Samples& samples_;
 };
 
-/// How many tokens of the source stand before the last stretch of learnt ones; at least one.
+/// The number of source tokens before the last run of learned ones; at least one.
 int64_t prompt_length(const data::Sample& sample);
 
 }  // namespace trainer::batching

@@ -22,7 +22,7 @@ std::string entry_of(const SavedTensor& tensor) {
   return tensor.kind + "/" + tensor.name;
 }
 
-/// Calls f(place in part a, place in part b, elements) for every stretch of the whole that both have.
+/// Calls f(offset in part a, offset in part b, elements) for every range of the whole tensor that both contain.
 template <class F>
 void for_each_common(const std::vector<nn::Run>& a, const std::vector<nn::Run>& b, const F& f) {
   for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
@@ -34,7 +34,7 @@ void for_each_common(const std::vector<nn::Run>& a, const std::vector<nn::Run>& 
   }
 }
 
-/// Copies what is saved into this rank's tensors.
+/// Copies a checkpoint into this rank's tensors.
 class Loader {
  public:
   Loader(const fs::path& folder, const Manifest& manifest, const FolderAccess& access,
@@ -67,12 +67,12 @@ class Loader {
   }
 
  private:
-  /// A tensor of this rank, and where it lies in the whole.
+  /// A tensor of this rank, and its ranges in the whole tensor.
   struct Target {
     const parallel::LogicalTensor& tensor;
     std::vector<nn::Run> runs;
   };
-  /// A saved piece, where it lies in the whole, and this rank's tensors that may have something of it.
+  /// A saved shard, its ranges in the whole tensor, and this rank's tensors that may overlap it.
   struct Source {
     const SavedPiece& piece;
     std::vector<nn::Run> runs;
@@ -81,7 +81,7 @@ class Loader {
     int64_t elements() const { return piece.end - piece.begin; }
   };
 
-  /// What this rank needs of a piece, from the first element to the last.
+  /// The range that this rank needs of a shard, from the first element to the last.
   FolderAccess::Share share_of(int64_t number) const {
     const Source& source = sources_.at(static_cast<size_t>(number));
     FolderAccess::Share share{number, source.elements(), 0};
@@ -93,7 +93,7 @@ class Loader {
     return share;
   }
 
-  /// `values`: at least what this rank needs of the piece.
+  /// `values`: at least what this rank needs of the shard.
   void copy(const FolderAccess::Share& share, const at::Tensor& values) const {
     const Source& source = sources_.at(static_cast<size_t>(share.piece));
     const int64_t first = source.piece.begin + share.begin;
@@ -135,9 +135,8 @@ class Loader {
 void check_same_optimizer(const fs::path& folder, const std::string& saved, const std::string& wanted) {
   if (saved == wanted) return;
   throw InputError(
-      "{}: saved while training with the optimiser {}; the configuration says {} (training.optim).\n  What one has "
-      "kept "
-      "is of no use to the other: resume with the first, or start anew in another output_dir.",
+      "{}: saved while training with the optimizer {}; the configuration says {} (training.optim).\n  Their states are "
+      "not interchangeable: resume with the first, or start from scratch in another output_dir.",
       folder.string(), saved, wanted);
 }
 
@@ -150,10 +149,10 @@ void check_same_model(const fs::path& folder, const std::vector<LiveTensor>& ten
     if (found == saved.end())
       problems.push_back(fmt::format("{} is not in the checkpoint", live.entry()));
     else if (found->second->shape != live.tensor.shape)
-      problems.push_back(fmt::format("{} has another shape there", live.entry()));
+      problems.push_back(fmt::format("{} has another shape in the checkpoint", live.entry()));
   }
   if (saved.size() > tensors.size() && problems.empty())
-    problems.push_back(fmt::format("it holds {} tensors, this run trains {}", saved.size(), tensors.size()));
+    problems.push_back(fmt::format("it has {} tensors, but this run trains {}", saved.size(), tensors.size()));
   if (problems.empty()) return;
   throw InputError("{}: a checkpoint of another model or another kind of training:{}\n  Use another output_dir.",
                    folder.string(), first_problems(problems));
@@ -167,8 +166,8 @@ void save(const fs::path& output_dir, Manifest about, const RunState& state, con
 
 namespace {
 
-/// Collective. What keeps a checkpoint from being as it was written, every byte of it; "" when nothing does. Each rank
-/// that sees it reads some of the files, and all are told.
+/// Collective. Verifies every byte of a checkpoint; returns the damage, or "". Each rank that sees it reads some of the
+/// files, and all ranks get the result.
 std::string damage(const fs::path& folder, dist::Comm& comm, const FolderAccess& access) {
   std::string problem;
   try {
@@ -181,7 +180,7 @@ std::string damage(const fs::path& folder, dist::Comm& comm, const FolderAccess&
   return "";
 }
 
-/// Collective. The manifest, which rank 0 reads out to those that don't see it.
+/// Collective. The manifest, which rank 0 broadcasts unless all ranks see it.
 Manifest manifest_for_all(const fs::path& folder, dist::Comm& comm, const FolderAccess& access) {
   if (access.all_see()) return read_manifest(folder.string());
   std::string text = comm.rank() == 0 ? read_file(folder / "manifest.json") : "";
@@ -206,7 +205,7 @@ Manifest fill(const fs::path& folder, const RunState& state, const FolderAccess&
   return manifest;
 }
 
-/// Collective. The checkpoints that rank 0 finds, the oldest first.
+/// Collective. The checkpoints that rank 0 finds, oldest first.
 std::vector<fs::path> found_by_first(const fs::path& output_dir, dist::Comm& comm) {
   std::string steps;
   if (comm.rank() == 0)
@@ -230,7 +229,7 @@ Loaded load_newest(const fs::path& output_dir, const RunState& state, const Fold
   Loaded loaded;
   for (const fs::path& unfinished : find_unfinished(output_dir))
     if (unfinished.extension() == ".partial")
-      loaded.passed_over.push_back(unfinished.filename().string() + ": it was not finished");
+      loaded.passed_over.push_back(unfinished.filename().string() + ": the save was not finished");
   std::string first;
   for (; !checkpoints.empty(); checkpoints.pop_back()) {
     loaded.folder = checkpoints.back();
@@ -242,7 +241,7 @@ Loaded load_newest(const fs::path& output_dir, const RunState& state, const Fold
     if (first.empty()) first = problem;
     loaded.passed_over.push_back(problem);
   }
-  throw InputError("{}\n  No older checkpoint in {} is whole: start anew in another output_dir.", first,
+  throw InputError("{}\n  No older checkpoint in {} is intact: start from scratch in another output_dir.", first,
                    output_dir.string());
 }
 

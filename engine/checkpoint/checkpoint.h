@@ -1,4 +1,4 @@
-// Saving a run so that it goes on as if it had never stopped, and loading it again under any strategy.
+// Saves a run so that it can be resumed exactly, and loads it under any strategy.
 #pragma once
 
 #include <filesystem>
@@ -9,22 +9,22 @@
 
 namespace trainer::checkpoint {
 
-/// Collective. Saves at once, by a Saver of its own: the trained parameters and the optimiser state, each rank its own
-/// pieces. Errors: MachineError.
+/// Collective. Saves the trained parameters and the optimizer state synchronously; each rank writes its own shards.
+/// Errors: MachineError.
 void save(const std::filesystem::path& output_dir, Manifest about, const RunState& state, const Saver::Also& also);
 
-/// Collective. Fills parameters and optimiser state from a checkpoint of any strategy and number of ranks.
-/// Errors: InputError when it is of another model (first differences named), of another optimiser, or any byte of it is
-/// not as it was written.
+/// Collective. Fills parameters and optimizer state from a checkpoint of any strategy and number of ranks.
+/// Errors: InputError when it is of another model (naming the first differences) or another optimizer, or any byte of
+/// it is damaged.
 Manifest load(const std::filesystem::path& folder, const RunState& state, const FolderAccess& access = {});
 
 struct Loaded {
   std::filesystem::path folder;
   Manifest manifest;
-  std::vector<std::string> passed_over;  // newer ones, unfinished or damaged, and why; one line each
+  std::vector<std::string> passed_over;  // skipped newer ones, unfinished or damaged, and why; one line each
 };
-/// Collective. load() of the newest checkpoint in rank 0's `output_dir` that is whole. Errors: as load(); when none is
-/// whole, what is wrong with the newest.
+/// Collective. load() of the newest intact checkpoint in rank 0's `output_dir`. Errors: as load(); when none is intact,
+/// the damage of the newest.
 Loaded load_newest(const std::filesystem::path& output_dir, const RunState& state, const FolderAccess& access = {});
 
 }  // namespace trainer::checkpoint

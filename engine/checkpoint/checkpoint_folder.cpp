@@ -28,7 +28,7 @@ std::optional<int64_t> step_of(const std::string& name) {
   return error == std::errc() && stop == end ? std::optional(step) : std::nullopt;
 }
 
-/// What was measured at a checkpoint; none also when it can't be read.
+/// The metric recorded in a checkpoint; nothing if there is none or the checkpoint can't be read.
 std::optional<double> measured(const Found& checkpoint, const std::string& metric) {
   try {
     const Contents contents = read_contents(checkpoint.folder);
@@ -97,7 +97,7 @@ std::vector<Found> superfluous(const std::vector<Found>& checkpoints, const Keep
   const auto kept = std::find_if(old.begin(), old.end(), is_best);
   if (kept == old.end()) return old;
   old.erase(kept);
-  if (room > 1) old.push_back(checkpoints[old.size() + 1]);  // the best takes the place of the oldest of the newest
+  if (room > 1) old.push_back(checkpoints[old.size() + 1]);  // the best replaces the oldest of the newest
   return old;
 }
 

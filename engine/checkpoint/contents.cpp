@@ -30,7 +30,7 @@ void check_size(const fs::path& folder, const StoredFile& file) {
   if (!fs::is_regular_file(fs::symlink_status(path, error))) throw InputError("{} is missing", path.string());
   const auto bytes = static_cast<int64_t>(fs::file_size(path, error));
   if (bytes != file.bytes)
-    throw InputError("{} is damaged: it has {} bytes, and {} were written", path.string(), bytes, file.bytes);
+    throw InputError("{} is damaged: it has {} bytes, but {} were written", path.string(), bytes, file.bytes);
 }
 
 namespace {
@@ -69,7 +69,7 @@ json unsealed(const std::string& text, const fs::path& path) {
   if (seal == std::string::npos || with_seal(text.substr(0, seal)) != text)
     throw InputError("{} is damaged (checksum).", path.string());
   if (version != kFormatVersion)
-    throw InputError("{}: of format {}, which this version does not read.", path.string(), version.dump());
+    throw InputError("{}: this version does not read format {}.", path.string(), version.dump());
   return all;
 }
 
@@ -84,8 +84,8 @@ std::vector<std::string> classes_from(const json& manifest) {
 int64_t count_of(const json& value, std::string_view name) {
   constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
   if (!value.is_number_unsigned() || value.get<uint64_t>() > kMost)
-    throw InputError("{} is {}; it must be a whole number that is not negative", name,
-                     value.is_structured() ? "no number" : value.dump());
+    throw InputError("{} is {}; it must be a non-negative integer", name,
+                     value.is_structured() ? "not a number" : value.dump());
   return value.get<int64_t>();
 }
 
@@ -98,7 +98,7 @@ void check_step(const fs::path& folder, int64_t step) {
   const size_t dash = name.rfind('-');
   if (!name.starts_with("checkpoint-") || name.find_first_not_of("0123456789", dash + 1) != std::string::npos) return;
   if (name.substr(dash + 1) != std::to_string(step))
-    throw InputError("it is of step {}, but its folder is called {}: was that renamed?", step, name);
+    throw InputError("it is of step {}, but its folder is named {}: was the folder renamed?", step, name);
 }
 
 json to_json(const std::vector<StoredFile>& files) {
@@ -114,7 +114,7 @@ std::vector<StoredFile> files_from(const json& from) {
     files.push_back({file.at("name"), count_at(file, "bytes"), file.at("digest")});
     const std::string& name = files.back().name;
     if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos)
-      throw InputError("the file '{}' lies outside the checkpoint", name);
+      throw InputError("the file '{}' is outside the checkpoint", name);
   }
   return files;
 }

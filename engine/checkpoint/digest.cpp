@@ -30,7 +30,7 @@ Digest::Digest(std::string_view kind) : state_(std::make_unique<State>()) {
     state_->sha256.reset(EVP_MD_CTX_new());
     require(EVP_DigestInit_ex(state_->sha256.get(), EVP_sha256(), nullptr) == 1, "libcrypto has no SHA-256");
   } else {
-    throw InputError("'{}' is no checksum that this version knows (xxh3, sha256)", kind);
+    throw InputError("unknown checksum '{}'; this version knows xxh3 and sha256", kind);
   }
 }
 

@@ -8,14 +8,14 @@
 
 namespace trainer::checkpoint {
 
-/// What the bytes shown to it are known by: "xxh3:" (XXH3, 128 bits) or "sha256:" and hexadecimal digits.
+/// The checksum of the bytes added to it: "xxh3:" (XXH3, 128 bits) or "sha256:", then hexadecimal digits.
 class Digest {
  public:
   /// `kind`: xxh3 or sha256. Errors: InputError for another.
   explicit Digest(std::string_view kind);
   ~Digest();
   void add(std::string_view bytes);
-  /// Of all that was added; nothing more can be.
+  /// The checksum of all bytes added; nothing can be added afterwards.
   std::string text();
 
  private:

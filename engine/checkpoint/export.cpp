@@ -27,14 +27,14 @@ at::Tensor gather(const parallel::LogicalTensor& tensor, dist::Comm& comm) {
   if (tensor.copy == 0)
     for (const nn::Run& run : nn::runs_of(tensor.part, tensor.shape, tensor.begin, tensor.end))
       whole.narrow(0, run.whole, run.count).copy_(tensor.value.narrow(0, run.part - tensor.begin, run.count));
-  // Summed as integers: everyone else's part is zero, and no float is touched (-0.0 + 0.0 would lose its sign).
+  // Sum as integers: all other ranks' parts are zero, and floats keep every bit (-0.0 + 0.0 would lose its sign).
   comm.all_reduce(whole.view(whole.element_size() == 2 ? at::kByte : at::kInt));
   return whole.view(tensor.shape);
 }
 
 void export_tensors(dist::Comm& comm, const std::filesystem::path& path, const std::vector<Exported>& tensors) {
   const at::NoGradGuard no_grad;
-  std::map<std::string, const Exported*> ordered;  // by name: the file's order, as all are fp32
+  std::map<std::string, const Exported*> ordered;  // by name, which is the file's order, as all are fp32
   std::vector<tensorfile::TensorSpec> specs;
   for (const Exported& tensor : tensors) {
     ordered[tensor.name] = &tensor;
@@ -48,7 +48,7 @@ void export_tensors(dist::Comm& comm, const std::filesystem::path& path, const s
     try {
       work();
     } catch (const Error& error) {
-      problem = error.what();  // told to the others below: they are in the same collectives until then
+      problem = error.what();  // sent to the other ranks below; until then they need this rank in the collectives
     }
   };
   on_rank_0([&] { writer.emplace(path, specs); });
@@ -104,7 +104,7 @@ Gathered gather_adapter(parallel::ParallelModel& model, const config::LoraConfig
   Gathered gathered;
   for (const Exported& tensor : adapter_tensors(model, options)) {
     const at::Tensor whole = tensor.whole();
-    if (model.comm().rank() == 0) gathered[tensor.name] = whole.clone();  // what was gathered may be the weight itself
+    if (model.comm().rank() == 0) gathered[tensor.name] = whole.clone();  // `whole` may be the weight itself
   }
   return gathered;
 }

@@ -1,4 +1,4 @@
-// Writing weights for others: a Hugging Face model folder, a PEFT adapter folder.
+// Writes weights for other programs: a Hugging Face model folder, a PEFT adapter folder.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@
 
 namespace trainer::checkpoint {
 
-/// Collective. The whole tensor [shape] on every rank, put together from the ranks' pieces without changing a bit.
+/// Collective. Gathers the whole tensor [shape] on every rank from the ranks' shards without changing a bit.
 at::Tensor gather(const parallel::LogicalTensor& tensor, dist::Comm& comm);
 
 /// A tensor of a file.
@@ -23,24 +23,23 @@ struct Exported {
   std::function<at::Tensor()> whole;  // Collective.
 };
 
-/// Collective. Writes `tensors` to the safetensors file `path`, one by one from rank 0: at most one of them exists
-/// beside what training holds. Afterwards rank 0 opens the file again and compares every tensor's checksum.
+/// Collective. Writes `tensors` to the safetensors file `path` on rank 0, one by one: at most one gathered tensor
+/// exists at a time. Afterwards rank 0 reads the file back and compares every tensor's checksum.
 /// Errors: MachineError.
 void export_tensors(dist::Comm& comm, const std::filesystem::path& path, const std::vector<Exported>& tensors);
 
 /// Tensors in memory by name.
 using Gathered = std::map<std::string, at::Tensor>;
-/// Collective. What an adapter file holds (engine/adapters/adapter_file.h); on rank 0 only.
+/// Collective. The tensors of an adapter file (engine/adapters/adapter_file.h); on rank 0 only.
 Gathered gather_adapter(parallel::ParallelModel& model, const config::LoraConfig& options);
 /// Writes them to the safetensors file `path`. Errors: MachineError.
 void write_tensors(const std::filesystem::path& path, const Gathered& tensors);
 
-/// Collective. export_tensors of what an adapter file holds.
+/// Collective. export_tensors for the tensors of an adapter file.
 void export_adapter(parallel::ParallelModel& model, const config::LoraConfig& options,
                     const std::filesystem::path& path);
 
-/// Collective. Writes the parameters that `name` gives a name ("" leaves one out) to the safetensors file `path`,
-/// by export_tensors.
+/// Collective. export_tensors for the parameters that `name` gives a name; "" leaves one out.
 void export_weights(parallel::ParallelModel& model, const std::filesystem::path& path,
                     const std::function<std::string(const parallel::LogicalTensor&)>& name);
 

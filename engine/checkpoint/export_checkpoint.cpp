@@ -18,7 +18,7 @@ namespace trainer::checkpoint {
 namespace fs = std::filesystem;
 namespace {
 
-/// Writes model.safetensors; `read` gives the tensor of a name.
+/// Writes model.safetensors; `read` returns the tensor with a name.
 void write_weights(const fs::path& output, const std::vector<tensorfile::TensorSpec>& specs,
                    const std::function<at::Tensor(const std::string& name)>& read) {
   const fs::path growing = output / ".model.safetensors.partial";
@@ -46,11 +46,11 @@ bool is_of_the_run(const std::string& name) {
   return name == "trainer_state.json" || (name.starts_with("rank-") && name.ends_with(".safetensors"));
 }
 
-/// Errors: ConfigError when there are weights already.
+/// Errors: ConfigError when the folder already has weights.
 void make_output(const fs::path& output) {
   for (const char* const name : {"model.safetensors", "adapter_model.safetensors"})
     if (fs::exists(output / name))
-      throw ConfigError("{} is there already: export to another folder, or remove it.", (output / name).string());
+      throw ConfigError("{} already exists: export to another folder, or remove it.", (output / name).string());
   std::error_code error;
   fs::create_directories(output, error);
   if (error) throw machine_error("create", output, error.value());

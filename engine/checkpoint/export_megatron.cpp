@@ -20,12 +20,12 @@ namespace trainer::checkpoint {
 namespace fs = std::filesystem;
 namespace {
 
-/// A weight and where it goes.
+/// A weight and its place in the layout.
 struct Piece {
   nn::ParameterPtr parameter;
   MegatronPlace place;
 };
-/// What the tensors of one stage are made of, by name.
+/// The weights that make up each tensor of one stage, by the tensor's name.
 using Stage = std::map<std::string, std::vector<Piece>>;
 
 std::vector<Stage> stages_of(const WholeWeights& weights, const MegatronLayout& layout) {
@@ -37,14 +37,14 @@ std::vector<Stage> stages_of(const WholeWeights& weights, const MegatronLayout& 
   };
   for (const nn::ParameterPtr& p : weights.model->all_parameters()) {
     add(p, p->name);
-    // The last stage computes with a copy of a tied embedding, unless it is the first one too.
+    // The last stage computes with a copy of a tied embedding, unless it is also the first one.
     for (const std::string& alias : p->aliases)
       if (layout.stages() > 1) add(p, alias);
   }
   return stages;
 }
 
-/// What `rank` has of a tensor; `wholes` are the weights it is made of.
+/// The slice of a tensor for `rank`; `wholes` are the weights it is made of.
 at::Tensor tensor_of(const std::vector<Piece>& pieces, const std::vector<at::Tensor>& wholes, int64_t rank) {
   const MegatronPlace& place = pieces.front().place;
   const int64_t rows = place.shape[0], columns = place.columns();
@@ -60,7 +60,7 @@ at::Tensor tensor_of(const std::vector<Piece>& pieces, const std::vector<at::Ten
   return tensor.view(place.shape);
 }
 
-/// The files of a stage's ranks side by side, so that each weight is read once.
+/// Writes the files of all ranks of a stage at the same time, so that each weight is read once.
 void write_stage(const std::vector<fs::path>& folders, const Stage& stage, const MegatronDegrees& degrees,
                  const WholeWeights& weights) {
   std::vector<tensorfile::TensorSpec> specs;
@@ -96,7 +96,7 @@ void export_megatron(const fs::path& source, const fs::path& output, const Megat
   if (const std::string problem = MegatronLayout::problem(config, degrees); !problem.empty())
     throw ConfigError("{}: {}.", source.string(), problem);
   if (fs::exists(output / kMegatronTracker) || fs::exists(output / "config.json"))
-    throw ConfigError("{} holds a model already: export to another folder, or remove it.", output.string());
+    throw ConfigError("{} already holds a model: export to another folder, or remove it.", output.string());
   const std::string iteration = weights.step < 0 ? "release" : fmt::format("iter_{:07}", weights.step);
   const fs::path growing = output / ("." + iteration + ".partial");
   const auto stages = stages_of(weights, {config, degrees});
@@ -108,7 +108,7 @@ void export_megatron(const fs::path& source, const fs::path& output, const Megat
   }
   publish_folder(growing, output / iteration);
   for (const std::string& name : weights.beside) publish_file(output / name, read_file(source / name));
-  // Last: without it, it is no folder of Megatron's.
+  // Written last: without it, the folder isn't a Megatron folder.
   publish_file(output / kMegatronTracker, weights.step < 0 ? iteration : std::to_string(weights.step));
 }
 

@@ -17,12 +17,12 @@ namespace {
 constexpr int64_t kPartBytes = int64_t{4} << 20;
 constexpr const char* kDigest = "xxh3";
 
-/// What comes before a part of a file, and says what it is.
+/// Sent before each part of a file to describe it.
 enum class Part : int64_t {
   kBegin,   // number: bytes of the file
-  kBytes,   // number: how many follow
-  kEnd,     // number: how many follow, of the file's digest
-  kGivenUp  // the file is not finished
+  kBytes,   // number: bytes that follow
+  kEnd,     // number: bytes that follow, of the file's digest
+  kGivenUp  // the file won't be finished
 };
 
 using Head = std::array<int64_t, 2>;
@@ -39,7 +39,7 @@ Head receive_head(dist::Comm& comm, int from) {
 }
 
 at::Tensor receive_bytes(dist::Comm& comm, int from, int64_t count) {
-  if (count < 0 || count > kPartBytes) throw PeerError("rank {} sends a part of {} bytes", from, count);
+  if (count < 0 || count > kPartBytes) throw PeerError("rank {} sent a part of {} bytes", from, count);
   at::Tensor bytes = at::empty({count}, at::kByte);
   if (count > 0) comm.receive(bytes, from)->wait();
   return bytes;
@@ -49,7 +49,7 @@ std::string_view view_of(const at::Tensor& bytes) {
   return {static_cast<const char*>(bytes.const_data_ptr()), static_cast<size_t>(bytes.numel())};
 }
 
-/// A file that a keeper makes. While one part is on its way the next one is filled.
+/// A file that a keeper writes. While one part is in flight, the next one is filled.
 class SendingSink : public ByteSink {
  public:
   SendingSink(std::shared_ptr<dist::Comm> comm, int keeper, std::string name)
@@ -59,7 +59,7 @@ class SendingSink : public ByteSink {
     try {
       send(Part::kGivenUp, 0);
       wait();
-    } catch (const std::exception&) {  // the keeper is lost, and waits for nothing
+    } catch (const std::exception&) {  // the keeper is lost, so it doesn't wait for us
     }
   }
 
@@ -113,13 +113,13 @@ class SendingSink : public ByteSink {
   const int keeper_;
   const std::string name_;
   Digest digest_{kDigest};
-  at::Tensor part_, head_, sent_;  // being filled; on their way
+  at::Tensor part_, head_, sent_;  // part_ is being filled; the others are in flight
   int64_t filled_ = 0;
   std::array<std::unique_ptr<dist::Pending>, 2> pending_;
   bool finished_ = false;
 };
 
-/// Makes a file of the parts that `from` sends. After trouble the rest is taken too, and dropped.
+/// Writes a file from the parts that `from` sends. After an error the rest is still received, but dropped.
 void take_file(dist::Comm& comm, int from, const fs::path& path) {
   FileSink file(path);
   Digest digest(kDigest);
@@ -134,7 +134,7 @@ void take_file(dist::Comm& comm, int from, const fs::path& path) {
   };
   for (;;) {
     const auto [kind, number] = receive_head(comm, from);
-    if (kind == static_cast<int64_t>(Part::kGivenUp)) return;  // it says itself why
+    if (kind == static_cast<int64_t>(Part::kGivenUp)) return;  // the sender reports why
     if (kind == static_cast<int64_t>(Part::kBegin)) {
       attempt([&] { file.begin(number); });
       continue;
@@ -143,8 +143,8 @@ void take_file(dist::Comm& comm, int from, const fs::path& path) {
     if (kind == static_cast<int64_t>(Part::kEnd)) {
       attempt([&] {
         if (view_of(bytes) != digest.text())
-          throw MachineError("{}: rank {} sent other bytes than came here: the network damages data", path.string(),
-                             from);
+          throw MachineError("{}: the bytes received from rank {} differ from those it sent: the network corrupts data",
+                             path.string(), from);
         file.finish();
       });
       break;
@@ -176,7 +176,7 @@ void FolderAccess::take_files(const fs::path& folder) const {
   for (int rank = keepers_ + comm_->rank(); rank < comm_->size(); rank += keepers_) {
     try {
       take_file(*comm_, rank, folder / file_of(rank));
-    } catch (const MachineError&) {  // the next one sends all the same
+    } catch (const MachineError&) {  // continue: the next rank sends its file anyway
       if (!trouble) trouble = std::current_exception();
     }
   }

@@ -1,4 +1,4 @@
-// Checkpoint folders of other programs, recognised by their files.
+// Checkpoint folders of other programs, recognized by their files.
 #pragma once
 
 #include <filesystem>
@@ -6,9 +6,8 @@
 
 namespace trainer::checkpoint {
 
-/// What `folder`, which is no checkpoint of ours, is instead, and how to go on from it: "; it is a checkpoint of …\n
-/// …".
-/// "" when it is nothing we know.
+/// Describes `folder`, which isn't a checkpoint of trainer, and how to continue from it: "; it is a … checkpoint\n …".
+/// "" when its format is unknown.
 std::string foreign_checkpoint(const std::filesystem::path& folder);
 
 }  // namespace trainer::checkpoint

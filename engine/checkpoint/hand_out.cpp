@@ -1,4 +1,4 @@
-// How the pieces of a checkpoint come to the ranks that don't see it: [Note Without a shared folder].
+// Sends the shards of a checkpoint to the ranks that don't see it: Note [Without a shared folder].
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -17,13 +17,13 @@ namespace {
 
 using Share = FolderAccess::Share;
 
-/// What a rank needs.
+/// A range that a rank needs.
 struct Need {
   int rank;
   Share share;
 };
 
-/// Collective. By piece, and then by rank.
+/// Collective. Grouped by shard, sorted by rank.
 std::map<int64_t, std::vector<Need>> needs_of_all(const std::vector<Share>& mine, dist::Comm& comm) {
   const std::string said(reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof(Share));
   const std::vector<std::string> all = comm.gather_text(said);
@@ -38,7 +38,7 @@ std::map<int64_t, std::vector<Need>> needs_of_all(const std::vector<Share>& mine
   return needs;
 }
 
-/// The least that has in it what all of them need.
+/// The smallest range that contains all of them.
 Share hull(std::span<const Need> needs) {
   Share share = needs.front().share;
   for (const Need& need : needs) {
@@ -54,7 +54,7 @@ std::vector<int> ranks_of(std::span<const Need> needs) {
   return ranks;
 }
 
-/// Comes before values, and says what they are: their type, how many, and their checksum.
+/// Sent before values to describe them: their type, number and checksum.
 using TensorHead = std::array<int64_t, 3>;
 
 TensorHead head_of(const at::Tensor& values) {
@@ -67,16 +67,16 @@ at::Tensor receive(dist::Comm& comm, int from, const Share& share) {
   TensorHead said;
   std::copy_n(head.const_data_ptr<int64_t>(), said.size(), said.begin());
   if (said[1] != share.end - share.begin)
-    throw PeerError("rank {} sends {} values instead of {}", from, said[1], share.end - share.begin);
+    throw PeerError("rank {} sent {} values instead of {}", from, said[1], share.end - share.begin);
   at::Tensor values = at::empty({said[1]}, static_cast<at::ScalarType>(said[0]));
   if (said[1] > 0) comm.receive(values.view(at::kByte), from)->wait();
   if (head_of(values) != said)
-    throw MachineError("resuming: rank {} sent other bytes than came to rank {}: the network damages data", from,
-                       comm.rank());
+    throw MachineError("resuming: the bytes that rank {} sent and rank {} received differ: the network corrupts data",
+                       from, comm.rank());
   return values;
 }
 
-/// Values on their way to other ranks, which are kept until they are there.
+/// Values in flight to other ranks, kept alive until they have arrived.
 class Sending {
  public:
   explicit Sending(dist::Comm& comm) : comm_(comm) {}
@@ -104,8 +104,7 @@ class Sending {
 
 }  // namespace
 
-// All ranks go through the pieces, and within one through the machines, in the same order: so nobody waits for somebody
-// who waits for him.
+// All ranks process the shards, and the machines for each shard, in the same order, so there is no cycle of waits.
 void FolderAccess::hand_out(const std::vector<Share>& needed, const std::function<at::Tensor(int64_t)>& read,
                             const std::function<void(const Share&, const at::Tensor&)>& take) const {
   if (all_see()) return;

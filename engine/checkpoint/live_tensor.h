@@ -8,24 +8,24 @@
 
 namespace trainer::checkpoint {
 
-/// What goes into a checkpoint besides progress.
+/// The state that a checkpoint saves besides progress.
 struct RunState {
   parallel::ParallelModel& model;
   optim::Optimizer& optimizer;
 };
 
-/// This rank's piece of what a checkpoint holds, where it lives.
+/// This rank's shard of a saved tensor, in place.
 struct LiveTensor {
-  std::string kind;  // "parameter", or of the optimiser's state
+  std::string kind;  // "parameter", or a kind of optimizer state
   parallel::LogicalTensor tensor;
 
-  /// What files call it.
+  /// Its name in files.
   std::string entry() const { return kind + "/" + tensor.name; }
 };
 
 inline constexpr const char* kParameter = "parameter";
 
-/// The trained parameters (frozen ones are where they came from) and the optimiser's state.
+/// The trained parameters (frozen ones can be read again from their source) and the optimizer state.
 std::vector<LiveTensor> live_tensors(const RunState& state);
 
 }  // namespace trainer::checkpoint

@@ -20,7 +20,7 @@ json to_json(const nn::Part& part) {
   return {{"dim", part.dim}, {"ranges", std::move(ranges)}};
 }
 
-/// Errors: InputError when it is no part of a tensor of that shape.
+/// Errors: InputError when it isn't a part of a tensor of that shape.
 nn::Part part_from(const json& from, const nn::Shape& whole) {
   nn::Part part{count_at(from, "dim"), {}};
   int64_t last = 0;
@@ -32,7 +32,7 @@ nn::Part part_from(const json& from, const nn::Shape& whole) {
     last = range.end;
   }
   if (!fits || last > whole[static_cast<size_t>(part.dim)])
-    throw InputError("{} is no part of a tensor of shape {}", from.dump(), json(whole).dump());
+    throw InputError("{} is not a part of a tensor of shape {}", from.dump(), json(whole).dump());
   return part;
 }
 
@@ -45,7 +45,7 @@ json to_json(const SavedTensor& tensor) {
   return {{"kind", tensor.kind}, {"name", tensor.name}, {"shape", tensor.shape}, {"pieces", std::move(pieces)}};
 }
 
-/// Errors: InputError when its elements are more than 63 bits can count.
+/// Errors: InputError when the number of elements overflows 63 bits.
 nn::Shape shape_from(const json& from) {
   nn::Shape shape;
   int64_t numel = 1;
@@ -59,7 +59,7 @@ nn::Shape shape_from(const json& from) {
 
 uint32_t crc32c_at(const json& piece) {
   const int64_t value = count_at(piece, "crc32c");
-  if (value > std::numeric_limits<uint32_t>::max()) throw InputError("{} is no checksum of 32 bits", value);
+  if (value > std::numeric_limits<uint32_t>::max()) throw InputError("{} is not a 32-bit checksum", value);
   return static_cast<uint32_t>(value);
 }
 
@@ -69,13 +69,13 @@ SavedTensor tensor_from(const json& from) {
     SavedPiece piece{p.at("file"), p.at("entry"), {}, count_at(p, "begin"), count_at(p, "end"), crc32c_at(p)};
     if (p.contains("part")) piece.part = part_from(p.at("part"), tensor.shape);
     if (piece.file.find('/') != std::string::npos)
-      throw InputError("piece of {} lies outside the checkpoint: '{}'", tensor.name, piece.file);
+      throw InputError("a shard of {} is outside the checkpoint: '{}'", tensor.name, piece.file);
     tensor.pieces.push_back(std::move(piece));
   }
   return tensor;
 }
 
-/// Every element of every tensor exactly once.
+/// Checks that the shards cover every element of the tensor exactly once.
 void check_complete(const SavedTensor& tensor) {
   int64_t numel = 1, next = 0;
   for (const int64_t size : tensor.shape) numel *= size;
@@ -92,10 +92,10 @@ void check_complete(const SavedTensor& tensor) {
     next += run.count;
   }
   if (next != numel)
-    throw InputError("{} of {} is incomplete: elements {} of {} are there", tensor.kind, tensor.name, next, numel);
+    throw InputError("{} of {} is incomplete: it has {} of {} elements", tensor.kind, tensor.name, next, numel);
 }
 
-/// How much the files of `folder` that are listed hold: no tensor has more elements, whatever its shape says.
+/// The size of the listed files in `folder`: an upper bound for a tensor's elements, whatever its shape says.
 int64_t bytes_there(const std::string& folder, const std::vector<StoredFile>& files) {
   int64_t sum = 0;
   for (const StoredFile& file : files) {
@@ -129,7 +129,7 @@ json progress_json(const Progress& p) {
           {"losses", {{"seen", p.losses.seen}, {"mean", p.losses.mean}, {"variance", p.losses.variance}}}};
 }
 
-/// Manifests of earlier versions have none.
+/// Manifests of earlier versions have no loss scale.
 optim::LossScaleState loss_scale_from(const json& progress) {
   if (!progress.contains("loss_scale")) return {};
   const json& from = progress.at("loss_scale");
@@ -137,7 +137,7 @@ optim::LossScaleState loss_scale_from(const json& progress) {
           count_at(from, "skipped_updates")};
 }
 
-/// The same.
+/// Manifests of earlier versions have no losses.
 optim::LossWatchState losses_from(const json& progress) {
   if (!progress.contains("losses")) return {};
   const json& from = progress.at("losses");

@@ -1,4 +1,4 @@
-// What a checkpoint holds: the table of contents that makes it readable by any strategy and number of ranks.
+// The table of contents that makes a checkpoint readable under any strategy and number of ranks.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ namespace trainer::checkpoint {
 
 /// Elements [begin, end) of a flattened part of a tensor, stored as one tensor of a file.
 struct SavedPiece {
-  std::string file;   // beside the manifest
+  std::string file;   // next to the manifest
   std::string entry;  // the tensor's name in that file
   nn::Part part;
   int64_t begin = 0, end = 0;
   uint32_t crc32c = 0;  // of its bytes
 };
 
-/// A parameter or a piece of optimiser state, over all ranks.
+/// A parameter or a tensor of optimizer state, over all ranks.
 struct SavedTensor {
   std::string kind;  // "parameter", "exp_avg", …
   std::string name;  // Hugging Face's name of the parameter
@@ -30,24 +30,24 @@ struct SavedTensor {
   std::vector<SavedPiece> pieces;
 };
 
-/// Where the run stood.
+/// The progress of the run.
 struct Progress {
   int64_t step = 0;          // updates done
-  int64_t consumed = 0;      // samples consumed: the cursor of the order
-  int64_t global_batch = 0;  // samples an update
+  int64_t consumed = 0;      // samples consumed: the position in the sample order
+  int64_t global_batch = 0;  // samples per update
   int64_t optimizer_steps = 0;
   double loss_since_log = 0;         // sum of losses since the last logged step …
-  int64_t updates_since_log = 0;     // … and how many updates that was
+  int64_t updates_since_log = 0;     // … and the number of these updates
   int64_t tokens = 0;                // target and source tokens consumed
   optim::LossScaleState loss_scale;  // of fp16
-  optim::LossWatchState losses;      // what loss spikes are told by
+  optim::LossWatchState losses;      // statistics that detect loss spikes
 };
 
 struct Manifest {
   Progress progress;
   int64_t world_size = 0;
   int64_t seed = 0;
-  int64_t samples = 0;   // in an epoch
+  int64_t samples = 0;   // per epoch
   std::string strategy;  // for people
   std::string optimizer;
   std::map<std::string, double> metrics;  // contents.h
@@ -60,12 +60,12 @@ struct Manifest {
 /// With its seal (contents.h).
 std::string to_json(const Manifest& manifest);
 
-/// Reads `folder`/manifest.json. Errors: InputError for a file that is no manifest, damaged, or of another version.
+/// Reads `folder`/manifest.json. Errors: InputError when it isn't a manifest, is damaged, or is of another version.
 Manifest read_manifest(const std::string& folder);
 /// The same from the file's text.
 Manifest manifest_from(const std::string& text, const std::string& folder);
 
-/// What one rank wrote as text, and put together: how rank 0 learns what the others did.
+/// Serializes what a rank wrote, and merges it on rank 0.
 std::string written_to_text(const std::vector<SavedTensor>& tensors, const std::vector<StoredFile>& files);
 void merge_written(const std::string& text, Manifest& into);
 

@@ -25,9 +25,9 @@ bool split_layer(std::string_view name, int64_t& layer, std::string_view& rest) 
 
 }  // namespace
 
-/// A name of Hugging Face's, or its beginning, and what stands there in Megatron.
+/// A Hugging Face name or its prefix, and Megatron's equivalent.
 struct MegatronLayout::Rule {
-  std::string_view ours, theirs, other;  // other: where norms are not fused
+  std::string_view ours, theirs, other;  // other: when norms are not fused
   Split split;
 };
 
@@ -40,7 +40,7 @@ MegatronLayout::MegatronLayout(models::llama::Config config, const MegatronDegre
 
 std::string MegatronLayout::problem(const models::llama::Config& c, const MegatronDegrees& degrees) {
   const auto whole = [](const char* what, int64_t size, const char* ranks, int64_t count) {
-    return size % count == 0 ? "" : fmt::format("{} is {}, which is no multiple of {} {}", what, size, ranks, count);
+    return size % count == 0 ? "" : fmt::format("{} is {}, which is not a multiple of {} {}", what, size, ranks, count);
   };
   const std::pair<const char*, int64_t> shared[] = {{"num_key_value_heads", c.kv_heads},
                                                     {"num_attention_heads", c.heads},

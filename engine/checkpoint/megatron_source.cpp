@@ -11,7 +11,6 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
-#include "engine/base/first_problems.h"
 #include "engine/checkpoint/foreign_checkpoint.h"
 #include "engine/tensorfile/dtype.h"
 #include "models/llama/model.h"
@@ -29,11 +28,11 @@ fs::path newest_iteration(const fs::path& folder) {
   int64_t number = 0;
   const auto [end, error] = std::from_chars(said.data(), said.data() + said.size(), number);
   if (said != "release" && (error != std::errc{} || end != said.data() + said.size() || number < 0))
-    throw InputError("{} says neither a number nor 'release'; it says {}", (folder / kMegatronTracker).string(),
+    throw InputError("{} must contain a number or 'release'; it contains {}", (folder / kMegatronTracker).string(),
                      tensorfile::shown_name(said));
   const fs::path iteration = folder / (said == "release" ? said : fmt::format("iter_{:07}", number));
   if (!fs::is_directory(iteration))
-    throw InputError("{} is missing, which {} names\n  copy the whole folder", iteration.string(), kMegatronTracker);
+    throw InputError("{} is missing, but {} names it\n  copy the whole folder", iteration.string(), kMegatronTracker);
   return iteration;
 }
 
@@ -56,11 +55,11 @@ MegatronDegrees degrees_by_names(const fs::path& iteration) {
 void check_inside(const fs::path& folder, const fs::path& file) {
   const fs::path home = fs::weakly_canonical(folder), target = fs::weakly_canonical(file);
   if (std::mismatch(home.begin(), home.end(), target.begin(), target.end()).first != home.end())
-    throw InputError("{} is a link out of its folder, to {}: it is not followed\n  copy the file there", file.string(),
-                     target.string());
+    throw InputError("{} is a link out of its folder, to {}: it is not followed\n  copy the file into the folder",
+                     file.string(), target.string());
 }
 
-/// What the file says about its number of ranks, where it says something.
+/// The number of ranks in the file's metadata; `otherwise` if it has none.
 int64_t count_in(const tensorfile::SafetensorsFile& file, const char* key, int64_t otherwise) {
   for (const auto& [name, value] : file.metadata()) {
     int64_t number = 0;
@@ -71,7 +70,7 @@ int64_t count_in(const tensorfile::SafetensorsFile& file, const char* key, int64
   return otherwise;
 }
 
-/// How many layers a stage has.
+/// The number of layers of a stage.
 int64_t layers_in(const tensorfile::SafetensorsFile& file) {
   std::set<std::string> layers;
   constexpr std::string_view kPrefix = "decoder.layers.";
@@ -81,8 +80,16 @@ int64_t layers_in(const tensorfile::SafetensorsFile& file) {
   return static_cast<int64_t>(layers.size());
 }
 
-/// Calls f(rank, where in its tensor, where in the whole, how many) for each stretch of the elements [begin, end) of a
-/// weight with rows of `width`.
+std::string listed(const std::vector<std::string>& problems) {
+  constexpr size_t kShown = 3;
+  std::string text;
+  for (size_t i = 0; i < std::min(problems.size(), kShown); ++i) text += "\n  " + problems[i];
+  if (problems.size() > kShown) text += fmt::format(" … and {} more", problems.size() - kShown);
+  return text;
+}
+
+/// Calls f(rank, offset in its tensor, offset in the whole, count) for each contiguous range of the elements
+/// [begin, end) of a weight with rows of `width`.
 template <class F>
 void for_each_stretch(const MegatronPlace& place, int64_t width, int64_t begin, int64_t end, const F& f) {
   for (const MegatronPlace::Block& block : place.blocks) {
@@ -102,7 +109,7 @@ int64_t width_of(const nn::Shape& shape) {
 
 const models::llama::Config& config_of(models::Model& model, const fs::path& folder) {
   if (const auto* const llama = dynamic_cast<models::llama::LlamaModel*>(&model)) return llama->config();
-  throw InputError("{}: Megatron's layout is read for models of LLaMA's architecture; its config.json is of {}.",
+  throw InputError("{}: Megatron's layout is supported for LLaMA's architecture only; its config.json is of {}.",
                    folder.string(), model.class_name());
 }
 
@@ -155,11 +162,11 @@ void MegatronSource::lay_out(const models::llama::Config& config) {
   }
   if (layers != config.layers)
     throw InputError(
-        "{}: its {} stages have {} layers ({}); config.json says {}.\n  A stage is missing, or it is the "
-        "config.json of another model.",
+        "{}: its {} stages have {} layers ({}); config.json says {}.\n  A stage is missing, or the config.json "
+        "belongs to another model.",
         folder_.string(), degrees_.pipeline, layers, fmt::join(stages, " + "), config.layers);
   if (const std::string problem = MegatronLayout::problem(config, {degrees_.tensor, 1}); !problem.empty())
-    throw InputError("{}: {}.\n  It is the config.json of another model.", folder_.string(), problem);
+    throw InputError("{}: {}.\n  The config.json belongs to another model.", folder_.string(), problem);
   const auto* const embedding = files_.front()->find("embedding.word_embeddings.weight");
   const int64_t padded = embedding == nullptr || embedding->shape.empty() ? 0 : embedding->shape[0] * degrees_.tensor;
   layout_.emplace(config, degrees_.tensor, stages, padded);
@@ -183,7 +190,7 @@ at::ScalarType MegatronSource::dtype(const nn::Parameter& parameter) const {
 
 void MegatronSource::read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const {
   const auto place = place_of(parameter);
-  if (!place) return anew_.read(parameter, begin, end, out);  // check() has agreed
+  if (!place) return anew_.read(parameter, begin, end, out);  // check() allowed it
   for_each_stretch(*place, width_of(parameter.whole_shape()), begin, end,
                    [&](int64_t rank, int64_t there, int64_t whole, int64_t count) {
                      const tensorfile::SafetensorsFile& its = file(rank, place->stage);
@@ -205,7 +212,7 @@ std::vector<std::string> MegatronSource::check(models::Model& model) const {
       if (info == nullptr)
         problems.push_back(fmt::format("{}: {} is missing", its.path().string(), place->name));
       else if (info->shape != place->shape)
-        problems.push_back(fmt::format("{}: {} is [{}]; config.json makes it [{}]", its.path().string(), name,
+        problems.push_back(fmt::format("{}: {} is [{}]; config.json implies [{}]", its.path().string(), name,
                                        fmt::join(info->shape, ", "), fmt::join(place->shape, ", ")));
       else if (!at::isFloatingType(info->dtype->type))
         problems.push_back(
@@ -219,12 +226,12 @@ std::vector<std::string> MegatronSource::check(models::Model& model) const {
   }
   if (!problems.empty())
     throw InputError("{}: its weights are not those of the model in its config.json:{}", folder_.string(),
-                     first_problems(problems));
+                     listed(problems));
   check_tied(model);
   return anew;
 }
 
-/// The last stage has a copy of a tied embedding.
+/// Checks that the last stage's copy of a tied embedding is equal to it.
 void MegatronSource::check_tied(models::Model& model) const {
   for (const nn::ParameterPtr& p : model.all_parameters())
     for (const std::string& alias : p->aliases) {
@@ -236,8 +243,8 @@ void MegatronSource::check_tied(models::Model& model) const {
         if (last.info(copy->name).numel() < count ||
             !at::equal(first.read(own->name, 0, count), last.read(copy->name, 0, count)))
           throw InputError(
-              "{}: {} differs from {} of {}; config.json says that they are one (tie_word_embeddings).\n  Say "
-              "tie_word_embeddings: false there if they are two.",
+              "{}: {} differs from {} of {}; config.json says that they are tied (tie_word_embeddings).\n  Set "
+              "tie_word_embeddings: false there if they are not.",
               last.path().string(), copy->name, own->name, first.path().string());
       }
     }

@@ -1,4 +1,4 @@
-// Weights out of a folder in Megatron's layout.
+// Weights from a folder in Megatron's layout.
 #pragma once
 
 #include <filesystem>
@@ -13,43 +13,44 @@
 
 namespace trainer::checkpoint {
 
-// [Note Megatron's folders] `latest_checkpointed_iteration.txt` names the newest iteration, N or "release"; its weights
-// are in `iter_N/mp_rank_TT/` ("release/…"), or `mp_rank_TT_PPP/` with a pipeline: of the rank TT of those that share
-// each layer, in the stage PPP. Megatron writes pickles there, which are neither read nor written; in our folders, and
-// in those whose pickles were converted, the tensors are in `model.safetensors`. Hugging Face's config.json beside the
-// first file says what model it is.
+// Note [Megatron's folders]
+// `latest_checkpointed_iteration.txt` names the newest iteration, N or "release". Its weights are in
+// `iter_N/mp_rank_TT/` ("release/…"), or `mp_rank_TT_PPP/` with pipeline parallelism: TT is the tensor-parallel rank,
+// PPP the stage. Megatron writes pickles there, which trainer neither reads nor writes; in trainer's folders, and in
+// those whose pickles were converted, the tensors are in `model.safetensors`. Hugging Face's config.json next to the
+// first file describes the model.
 
 inline constexpr const char* kMegatronTracker = "latest_checkpointed_iteration.txt";
 inline constexpr const char* kMegatronFile = "model.safetensors";
-/// How many ranks there must be, in the metadata of a file that we wrote.
+/// Metadata keys with the parallel sizes, in files that trainer wrote.
 inline constexpr const char* kMegatronTensor = "tensor_model_parallel_size";
 inline constexpr const char* kMegatronPipeline = "pipeline_model_parallel_size";
 
-/// Whether a folder is one of Megatron's, of any format.
+/// Whether a folder is a Megatron folder, of any format.
 bool is_megatron(const std::filesystem::path& folder);
 /// "mp_rank_01", "mp_rank_01_000".
 std::string megatron_rank_folder(int64_t rank, int64_t stage, bool pipeline);
 
-/// The weights of a model of LLaMA's architecture, shared among any number of ranks and stages. Padding of the
-/// vocabulary is left out.
+/// The weights of a model of LLaMA's architecture, partitioned among any number of ranks and stages, without the
+/// padding of the vocabulary.
 class MegatronSource : public parallel::WeightSource {
  public:
-  /// Errors: InputError when files are missing, pickled, or not those of the model; ConfigError when the model is of
-  /// another architecture.
+  /// Errors: InputError when files are missing, pickled, or of another model; ConfigError when the model is of another
+  /// architecture.
   MegatronSource(const std::filesystem::path& folder, models::Model& model, uint64_t seed);
 
   at::ScalarType dtype(const nn::Parameter& parameter) const override;
   void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const override;
 
-  /// The names of weights that Megatron has no place for, and that may start anew. Errors: InputError that names the
-  /// first files whose tensors are missing or have other shapes than the model's, with both shapes.
+  /// The names of weights that Megatron doesn't have and that may be initialized from the seed. Errors: InputError that
+  /// names the first files whose tensors are missing or have other shapes than the model's, with both shapes.
   std::vector<std::string> check(models::Model& model) const;
 
  private:
   const tensorfile::SafetensorsFile& file(int64_t rank, int64_t stage) const {
     return *files_.at(static_cast<size_t>(stage * layout_->tensor() + rank));
   }
-  /// The name that the tensor has there; "" when it isn't there.
+  /// The tensor's name in `file`; "" when it is missing.
   static std::string name_in(const tensorfile::SafetensorsFile& file, const MegatronPlace& place);
   void open(const std::filesystem::path& iteration);
   void lay_out(const models::llama::Config& config);

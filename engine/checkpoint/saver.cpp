@@ -14,7 +14,7 @@ namespace trainer::checkpoint {
 namespace fs = std::filesystem;
 namespace {
 
-/// The file of the same name that the Hugging Face Trainer writes, as far as it makes sense here.
+/// The Hugging Face Trainer's file of the same name, with the fields that apply.
 std::string trainer_state_json(const Manifest& m) {
   const nlohmann::json state = {
       {"global_step", m.progress.step},
@@ -27,7 +27,7 @@ std::string trainer_state_json(const Manifest& m) {
   return state.dump(2) + "\n";
 }
 
-/// Runs `work`, whose operations belong to the save. The message of what it throws, or "".
+/// Runs `work` as part of the save. Returns the message of the exception it throws, or "".
 std::string problem_of(const std::function<void()>& work) {
   const file_operations::SaveScope scope;
   try {
@@ -66,12 +66,12 @@ void Saver::prepare(const RunState& state) {
 void Saver::take_memory(const RunState& state) {
   if (!options_.beside_training || buffer_.defined()) return;
   buffer_ = at::empty({Snapshot(live_tensors(state), comm_.rank(), comm_.size()).bytes()}, at::kByte);
-  buffer_.zero_();  // so that the pages are there
+  buffer_.zero_();  // touches the pages, so that they are allocated
 }
 
 void Saver::begin(Manifest about, const RunState& state, Also also) {
   finish();
-  if (comm_.rank() == 0) require_own_folder();  // alone: this is the end of the process
+  if (comm_.rank() == 0) require_own_folder();  // not collectively: it ends the process
   about_ = std::move(about);
   about_.world_size = comm_.size();
   about_.optimizer = state.optimizer.name();
@@ -113,7 +113,7 @@ Saver::Report Saver::write(Snapshot& snapshot, const Also& also) {
       report.written = written_to_text(written.tensors, files);
     });
   sink.reset();
-  // Whatever happened here: the ranks that send their files wait.
+  // Even after an error: the ranks that send their files wait for this rank.
   const std::string trouble = problem_of([this] { options_.access.take_files(partial_); });
   if (report.problem.empty()) report.problem = trouble;
   return report;
@@ -134,8 +134,8 @@ Saver::Report Saver::publish() {
     link_latest(options_.output_dir, final);
     rotate(options_.output_dir, options_.keep, about_.progress.step);
   });
-  // The checkpoint is there: no reason to stop.
-  if (!trouble.empty()) log::warning("warning: {} is saved, but {}", final.filename().string(), trouble);
+  // The checkpoint is published, so the run doesn't need to stop.
+  if (!trouble.empty()) log::warning("{} is saved, but {}", final.filename().string(), trouble);
   return {};
 }
 
@@ -159,7 +159,7 @@ void Saver::record(int64_t step, const std::map<std::string, double>& metrics) c
     rotate(options_.output_dir, options_.keep, step);
   });
   if (!problem.empty())
-    log::warning("warning: {} does not record what was measured at it: {}", folder.filename().string(), problem);
+    log::warning("the metrics of {} were not recorded in it: {}", folder.filename().string(), problem);
 }
 
 void Saver::advance() {

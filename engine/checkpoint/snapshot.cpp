@@ -14,7 +14,7 @@
 namespace trainer::checkpoint {
 namespace {
 
-constexpr int64_t kAlignment = 64;  // of each piece in the buffer
+constexpr int64_t kAlignment = 64;  // of each shard in the buffer
 
 }  // namespace
 
@@ -46,7 +46,7 @@ void Snapshot::copy_to(const at::Tensor& buffer) {
     if (!entry.value.defined()) continue;
     const auto size = static_cast<int64_t>(entry.value.nbytes());
     const at::Tensor place = buffer.narrow(0, entry.offset, size).view(entry.value.scalar_type());
-    if (entry.value.is_cpu())  // not copy_: its threads would take the cores from the forward pass that runs meanwhile
+    if (entry.value.is_cpu())  // not copy_: its threads would take the cores from the concurrent forward pass
       stream_copy(place.data_ptr(), entry.value.const_data_ptr(), static_cast<size_t>(size));
     else
       place.copy_(entry.value);
@@ -74,7 +74,7 @@ Snapshot::Written Snapshot::write(std::unique_ptr<ByteSink> sink, const std::str
   });
   in_header = false;
   const auto order = writer.order();
-  // Beside the writing, which waits for the system most of the time.
+  // Concurrently with the writing, which mostly waits for the system.
   std::future<void> checksums = std::async(std::launch::async, [&] {
     for (const auto& info : order) {
       const auto& [value, piece] = stored.at(info.name);

@@ -1,4 +1,4 @@
-// What one rank writes of a checkpoint.
+// The part of a checkpoint that one rank writes.
 #pragma once
 
 #include <memory>
@@ -11,30 +11,30 @@
 
 namespace trainer::checkpoint {
 
-/// The file of a checkpoint that `rank` writes.
+/// The name of the checkpoint file that `rank` writes.
 std::string file_of(int rank);
 
-/// The pieces that this rank writes: all of its own, or a share where several ranks have the same. They are read where
-/// they live, or from a copy, which stays as it is while training goes on.
+/// The shards that this rank writes: its own, or a part of them if several ranks hold replicas. They are read in place,
+/// or from a copy, which doesn't change while training continues.
 class Snapshot {
  public:
   Snapshot(const std::vector<LiveTensor>& tensors, int rank, int ranks);
 
-  /// Of all pieces in `buffer`.
+  /// The size of the buffer that holds all shards.
   int64_t bytes() const { return bytes_; }
-  /// Copies the pieces into `buffer` (bytes() of the CPU); from then on they are read there.
+  /// Copies the shards into `buffer` (bytes() on the CPU); from then on they are read from there.
   void copy_to(const at::Tensor& buffer);
 
   struct Written {
     std::vector<SavedTensor> tensors;
     StoredFile file;
   };
-  /// Writes them as file_of() this rank. Errors: MachineError.
+  /// Writes the shards to this rank's file_of(). Errors: MachineError.
   Written write(std::unique_ptr<ByteSink> sink, const std::string& digest_kind) const;
 
  private:
   struct Entry {
-    SavedTensor saved;  // with its piece, or none when this rank has nothing of it
+    SavedTensor saved;  // with its shard, or with none when this rank writes nothing of it
     at::Tensor value;   // flat
     int64_t offset = 0;
   };

@@ -12,16 +12,26 @@
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include "engine/base/errors.h"
-#include "engine/base/first_problems.h"
 #include "engine/tensorfile/dtype.h"
 #include "models/nn/init.h"
 
 namespace trainer::checkpoint {
 namespace {
 
+constexpr size_t kShown = 4;  // problems named in one message
+
+/// The first problems, one per line, and the number of further ones.
+std::string listed(const std::vector<std::string>& problems) {
+  std::string text;
+  for (size_t i = 0; i < std::min(problems.size(), kShown); ++i) text += "\n  " + problems[i];
+  if (problems.size() > kShown) text += fmt::format(" … and {} more", problems.size() - kShown);
+  return text;
+}
+
 std::string shape_problem(const std::string& name, const std::vector<int64_t>& here,
                           const std::vector<int64_t>& there) {
-  return fmt::format("{} is [{}] there; the model's is [{}]", name, fmt::join(there, ", "), fmt::join(here, ", "));
+  return fmt::format("{} is [{}] in the file; the model's is [{}]", name, fmt::join(there, ", "),
+                     fmt::join(here, ", "));
 }
 
 void copy_from(const tensorfile::SafetensorsFile& file, const std::string& name, int64_t begin, const at::Tensor& out) {
@@ -47,7 +57,7 @@ void SeedSource::read(const nn::Parameter& parameter, int64_t begin, int64_t end
 }
 
 void AbsentSource::read(const nn::Parameter& parameter, int64_t, int64_t, const at::Tensor&) const {
-  throw InternalError("{} is to be read, but the weights are not there", parameter.name);
+  throw InternalError("{} cannot be read: the weights are missing", parameter.name);
 }
 
 std::string FolderSource::find(const nn::Parameter& parameter) const {
@@ -78,7 +88,7 @@ at::ScalarType FolderSource::dtype(const nn::Parameter& parameter) const {
 
 void FolderSource::read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const {
   const std::string name = find(parameter);
-  if (name.empty()) return anew_.read(parameter, begin, end, out);  // check() has agreed
+  if (name.empty()) return anew_.read(parameter, begin, end, out);  // check() allowed it
   copy_from(*folder_.find(name), name, begin, out);
 }
 
@@ -101,7 +111,7 @@ std::vector<std::string> FolderSource::check(models::Model& model) const {
   }
   if (!problems.empty())
     throw InputError("{}: its weights are not those of the model in its config.json:{}", folder_.path().string(),
-                     first_problems(problems));
+                     listed(problems));
   return anew;
 }
 
@@ -166,7 +176,7 @@ void AdapterSource::check(models::Model& model) const {
   for (const std::string& name : file_.names())
     if (taken.count(name) == 0) problems.push_back(fmt::format("{} has no place in the model", name));
   if (!problems.empty())
-    throw InputError("{}: this adapter does not fit the model:{}", file_.path().string(), first_problems(problems));
+    throw InputError("{}: this adapter does not fit the model:{}", file_.path().string(), listed(problems));
 }
 
 const parallel::WeightSource& SeededAdapterSource::of(const nn::Parameter& parameter) const {

@@ -1,4 +1,4 @@
-// Where a run's weights start.
+// Sources of a run's initial weights.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace trainer::checkpoint {
 
-/// Weights drawn from the run's seed.
+/// Weights initialized from the run's seed.
 class SeedSource : public parallel::WeightSource {
  public:
   explicit SeedSource(uint64_t seed) : seed_(seed) {}
@@ -23,7 +23,7 @@ class SeedSource : public parallel::WeightSource {
   uint64_t seed_;
 };
 
-/// Weights that are not there, of the dtype that they will have: good for counting bytes.
+/// Missing weights of a known dtype, for counting bytes.
 class AbsentSource : public parallel::WeightSource {
  public:
   explicit AbsentSource(at::ScalarType dtype) : dtype_(dtype) {}
@@ -35,8 +35,8 @@ class AbsentSource : public parallel::WeightSource {
   at::ScalarType dtype_;
 };
 
-/// Weights of a Hugging Face model folder: by name or by an alias, with the base model's prefix or without it, and by
-/// the names that norms had in TensorFlow. What a model may lack there is drawn from the seed.
+/// Weights of a Hugging Face model folder: by name or by an alias, with or without the base model's prefix, and by the
+/// names that norms had in TensorFlow. Weights that the folder may lack are initialized from the seed.
 class FolderSource : public parallel::WeightSource {
  public:
   /// `base_prefix`: the model's.
@@ -45,15 +45,15 @@ class FolderSource : public parallel::WeightSource {
   at::ScalarType dtype(const nn::Parameter& parameter) const override;
   void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const override;
 
-  /// Makes sure that the folder holds every weight of `model` (adapters aside) in its shape. Returns the names of those
-  /// that it lacks and that may start anew.
+  /// Checks that the folder has every weight of `model` (except adapters) in its shape. Returns the names of missing
+  /// weights that may be initialized from the seed.
   /// Errors: InputError that names the first differences.
   std::vector<std::string> check(models::Model& model) const;
-  /// Whether the output head that `model` ties to its embedding has other values than that in the folder.
+  /// Whether the output head that `model` ties to its embedding has different values in the folder.
   bool head_is_separate(models::Model& model) const;
 
  private:
-  /// The name the folder knows a weight by, or "".
+  /// The weight's name in the folder, or "".
   std::string find(const nn::Parameter& parameter) const;
   std::string find(const std::string& name) const;
 
@@ -65,14 +65,14 @@ class FolderSource : public parallel::WeightSource {
 /// The weights of an adapter folder (PEFT's names) over those of `base`.
 class AdapterSource : public parallel::WeightSource {
  public:
-  /// `names`: what the folder calls parameters (adapters::adapter_names).
+  /// `names`: the parameters' names in the folder (adapters::adapter_names).
   AdapterSource(const std::string& folder, const parallel::WeightSource& base,
                 std::map<std::string, std::string> names);
   at::ScalarType dtype(const nn::Parameter& parameter) const override;
   void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const override;
 
-  /// Errors: InputError when a trained weight of `model` is not in the folder, has another shape there, or the folder
-  /// has tensors that no layer of the model takes.
+  /// Errors: InputError when a trained weight of `model` is missing from the folder or has another shape there, or the
+  /// folder has tensors that belong to no layer of the model.
   void check(models::Model& model) const;
 
  private:
@@ -100,7 +100,7 @@ class SeededAdapterSource : public parallel::WeightSource {
   const parallel::WeightSource& base_;
 };
 
-/// Adapters that are made out of other weights, which `base` has as it has all others.
+/// Adapters derived from other weights; these and all other weights come from `base`.
 class DerivedSource : public parallel::WeightSource {
  public:
   DerivedSource(adapters::Starts starts, const parallel::WeightSource& base)

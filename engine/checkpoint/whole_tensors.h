@@ -1,4 +1,4 @@
-// The tensors of a checkpoint, put together from the pieces that its ranks wrote.
+// The tensors of a checkpoint, assembled from the shards that its ranks wrote.
 #pragma once
 
 #include <filesystem>
@@ -20,7 +20,7 @@ class WholeTensors {
 
   const Manifest& manifest() const { return manifest_; }
   at::ScalarType dtype(const SavedTensor& tensor);
-  /// In its shape, with the bits that were saved. Errors: InputError when a file is no safetensors file.
+  /// The tensor in its shape, with the saved bits. Errors: InputError when a file isn't a safetensors file.
   at::Tensor read(const SavedTensor& tensor);
 
  private:

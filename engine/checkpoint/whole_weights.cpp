@@ -19,7 +19,7 @@ namespace trainer::checkpoint {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr uint64_t kNoSeed = 0;  // nothing may be missing, so nothing is drawn
+constexpr uint64_t kNoSeed = 0;  // unused: no weight may be missing
 
 /// The parameters of a checkpoint.
 class CheckpointSource : public parallel::WeightSource {
@@ -41,18 +41,18 @@ class CheckpointSource : public parallel::WeightSource {
   }
 
   fs::path folder_;
-  mutable WholeTensors tensors_;  // opens files when they are asked for
+  mutable WholeTensors tensors_;  // opens files on demand
   std::map<std::string, const SavedTensor*> by_name_;
 };
 
-/// Errors: ConfigError when config.json is of a family that Megatron's layout isn't for. (What is wrong with it
-/// otherwise, build_model() says.)
+/// Errors: ConfigError when config.json is of a family that Megatron's layout doesn't support. (build_model() reports
+/// all other errors.)
 void check_family(const std::string& config_json, const fs::path& path) {
   const nlohmann::json json = nlohmann::json::parse(config_json, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("model_type")) return;
   for (const char* const family : {"llama", "mistral", "qwen2", "qwen3"})
     if (json["model_type"] == family) return;
-  throw ConfigError("Megatron's layout is for models of LLaMA's architecture; {} is of {}.", path.string(),
+  throw ConfigError("Megatron's layout is supported for LLaMA's architecture only; {} is of {}.", path.string(),
                     json["model_type"].dump());
 }
 
@@ -69,7 +69,7 @@ std::unique_ptr<models::Model> model_of(const fs::path& folder, bool head_is_sep
   return models::build_model(request);
 }
 
-/// Texts in the folder itself, without those about the weights' files.
+/// Text files in the folder itself, except those about the weights.
 std::vector<std::string> files_beside(const fs::path& folder) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -89,8 +89,7 @@ WholeWeights open_checkpoint(const fs::path& folder) {
   if (fs::exists(folder / "adapter_model.safetensors"))
     throw ConfigError(
         "{}: a checkpoint of adapters, without the model that they belong to.\n  Export it to a PEFT folder, merge "
-        "that "
-        "into its model (PEFT's merge_and_unload), and export the result.",
+        "that into its model (PEFT's merge_and_unload), and export the result.",
         folder.string());
   return {model_of(folder), std::make_unique<CheckpointSource>(folder), files_beside(folder), contents.step};
 }

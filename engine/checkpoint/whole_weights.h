@@ -1,4 +1,4 @@
-// The weights of a whole model, wherever they are kept.
+// The weights of a whole model from any supported format.
 #pragma once
 
 #include <filesystem>
@@ -13,20 +13,20 @@
 
 namespace trainer::checkpoint {
 
-/// One model of a folder, with a source of its weights.
+/// The model of a folder, with a source of its weights.
 struct WholeWeights {
   std::unique_ptr<models::Model> model;
   std::unique_ptr<parallel::WeightSource> source;
   std::vector<std::string> beside;  // the folder's other files that a model folder needs: configuration, tokenizer
-  int64_t step = -1;                // updates that a checkpoint had; -1: it is no checkpoint
+  int64_t step = -1;                // of a checkpoint; -1: not a checkpoint
 
-  /// In its shape and stored dtype.
+  /// The weight in its shape and storage dtype.
   at::Tensor read(const nn::Parameter& parameter) const;
 };
 
-/// Of a checkpoint (verified, every byte of it), a model folder of Hugging Face's, or a folder in Megatron's layout.
-/// Of a family of LLaMA's architecture.
-/// Errors: InputError when it is none of them, or not whole; ConfigError for adapters and other families.
+/// Opens a checkpoint (after verifying every byte), a Hugging Face model folder, or a folder in Megatron's layout, of a
+/// family with LLaMA's architecture.
+/// Errors: InputError when it is none of them, or is damaged; ConfigError for adapters and other families.
 WholeWeights open_whole_weights(const std::filesystem::path& folder);
 
 }  // namespace trainer::checkpoint

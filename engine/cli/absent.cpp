@@ -6,11 +6,11 @@ namespace trainer::cli {
 namespace {
 
 constexpr char kEvaluation[] =
-    "samples of data.validation are evaluated while a run trains; evaluation.eval_steps says when, evaluation.metrics "
-    "what is measured";
+    "a run evaluates data.validation while it trains; evaluation.eval_steps sets how often, evaluation.metrics what to "
+    "measure";
 constexpr char kGeneration[] =
-    "evaluation.generate: true writes predictions.jsonl for the samples of data.validation; to generate more, load "
-    "output_dir with transformers, whose format it has";
+    "evaluation.generate: true writes predictions.jsonl for data.validation; to generate more, load output_dir with "
+    "transformers, whose format it uses";
 constexpr char kMerging[] =
     "`trainer checkpoint export` writes an adapter in PEFT's format, and PEFT's merge_and_unload() merges it into its "
     "base model";
@@ -28,11 +28,11 @@ constexpr Absent kAbsent[] = {
     {"merge", kMerging},
     {"merge-adapter", kMerging},
     {"merge-lora", kMerging},
-    {"merge-weights", "the model of a run is whole, and `trainer checkpoint export` makes one of a checkpoint"},
-    {"export", "`trainer checkpoint export` makes a model of a checkpoint"},
-    {"estimate-memory", "`trainer check` says what memory each rank needs"},
-    {"test", "`trainer selftest` trains tiny models in every way on this machine"},
-    {"to-fsdp2", "files of FSDP 1 and 2 train alike, as they are"},
+    {"merge-weights", "a run saves its model unsharded, and `trainer checkpoint export` makes one from a checkpoint"},
+    {"export", "`trainer checkpoint export` makes a model from a checkpoint"},
+    {"estimate-memory", "`trainer check` estimates the memory that each rank needs"},
+    {"test", "`trainer selftest` trains tiny models under every strategy on this machine"},
+    {"to-fsdp2", "configurations for FSDP 1 and for FSDP 2 both work unchanged"},
 };
 
 }  // namespace

@@ -1,13 +1,12 @@
-// Commands of other programs that this one does not have.
+// Commands of other programs that trainer does not have.
 #pragma once
 
 #include <string>
 
 namespace trainer::cli {
 
-/// What to use in the place of the command or flag `name` ("merge", "--merge"): completes "there is no command 'merge':
-/// …".
-/// "" where nobody would look for it here.
+/// What to use instead of the command or flag `name` ("merge", "--merge"), as the end of "there is no command 'merge':
+/// …". "" for all other names.
 std::string instead_of(const std::string& name);
 
 }  // namespace trainer::cli

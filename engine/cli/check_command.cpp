@@ -8,11 +8,11 @@
 namespace trainer::cli {
 
 int run_check(const Arguments& arguments) {
-  CLI::App app("Finds what is wrong with a configuration and the files it names, without starting a run.", "check");
+  CLI::App app("Find the problems in a configuration and the files it names, without starting a run.", "check");
   app.footer(
-      "  --json: as one JSON object on standard output, for scripts\n"
-      "  --gpu_memory N|CARD: GiB of each rank's GPU, or its name (H100, \"A100 80GB\"): too much for it is an error, "
-      "with\n    what would fit; without the flag, the memory of the GPUs that are here\n");
+      "  --json: print one JSON object to standard output, for scripts\n"
+      "  --gpu_memory N|CARD: GiB of each rank's GPU, or its name (H100, \"A100 80GB\"): a run that needs more is an "
+      "error,\n    reported with what would fit; without the flag, the memory of this machine's GPUs\n");
   PlanFlags flags(app);
   bool json = false;
   std::string gpu_memory;

@@ -26,22 +26,23 @@ namespace {
 using checkpoint::Contents;
 using checkpoint::Found;
 
-/// The checkpoint `folder` is, or those that it holds, the oldest first. Errors: InputError when there are none.
+/// `folder` itself if it is a checkpoint, else the checkpoints in it, oldest first. Errors: InputError when there are
+/// none.
 std::vector<Found> checkpoints_in(const fs::path& folder) {
   if (fs::exists(folder / "manifest.json")) return {{-1, fs::canonical(folder)}};
   auto found = checkpoint::find_checkpoints(folder);
   if (found.empty())
     throw InputError(
-        "{} is no checkpoint (it has no manifest.json) and holds none.\n  Give an output_dir or one of its "
+        "{} is not a checkpoint (it has no manifest.json) and contains none.\n  Give an output_dir or one of its "
         "checkpoint-N folders.",
         folder.string());
   return found;
 }
 
-/// What of a checkpoint can be said without reading its tensors.
+/// What is known of a checkpoint without reading its tensors.
 struct Look {
   Contents contents;
-  std::string problem;  // "" when all files are there in their sizes
+  std::string problem;  // "" when every file exists with its recorded size
 };
 
 Look look_at(const fs::path& folder) {
@@ -55,7 +56,7 @@ Look look_at(const fs::path& folder) {
   return look;
 }
 
-/// Why it can't be resumed from; "" when it can. Reads every byte.
+/// Why a run can't resume from the checkpoint; "" when it can. Reads every byte.
 std::string problem_of(const fs::path& folder) {
   try {
     checkpoint::verify_files(folder, checkpoint::read_contents(folder));
@@ -92,11 +93,11 @@ void print_json(const std::vector<Found>& all, const fs::path& folder) {
 }
 
 int list(const Arguments& arguments) {
-  CLI::App app("Lists the checkpoints of an output folder, the oldest first.", "checkpoint list");
+  CLI::App app("List the checkpoints of an output folder, oldest first.", "checkpoint list");
   std::string folder;
   bool json = false;
   app.add_option("FOLDER", folder, "a run's output_dir")->required();
-  app.add_flag("--json", json, "as one JSON array on standard output");
+  app.add_flag("--json", json, "print one JSON array to standard output");
   if (!parse(app, arguments)) return 0;
   const auto all = checkpoints_in(folder);
   if (json) {
@@ -117,21 +118,21 @@ int list(const Arguments& arguments) {
     fmt::print("{}\n", line);
   }
   for (const fs::path& unfinished : checkpoint::find_unfinished(folder))
-    fmt::print("{:<20} not finished; never resumed from\n", unfinished.filename().string());
+    fmt::print("{:<20} unfinished; never used to resume\n", unfinished.filename().string());
   return kDone;
 }
 
 int verify(const Arguments& arguments) {
-  CLI::App app("Reads every byte of checkpoints and compares it with what was written.", "checkpoint verify");
+  CLI::App app("Read every byte of checkpoints and compare it with the recorded checksums.", "checkpoint verify");
   std::string folder;
-  app.add_option("FOLDER", folder, "a checkpoint, or a run's output_dir for all of its checkpoints")->required();
+  app.add_option("FOLDER", folder, "a checkpoint, or a run's output_dir for all its checkpoints")->required();
   if (!parse(app, arguments)) return 0;
   int64_t damaged = 0;
   for (const Found& one : checkpoints_in(folder)) {
     const std::string problem = problem_of(one.folder);
     if (problem.empty()) {
       const Contents contents = checkpoint::read_contents(one.folder);
-      fmt::print("{}: whole ({} files, {})\n", one.folder.filename().string(), contents.files.size() + 1,
+      fmt::print("{}: intact ({} files, {})\n", one.folder.filename().string(), contents.files.size() + 1,
                  metrics::human_bytes(contents.bytes()));
     } else {
       fmt::print("{}\n", problem);
@@ -139,30 +140,30 @@ int verify(const Arguments& arguments) {
     }
     std::fflush(stdout);
   }
-  if (damaged > 0) throw InputError("{} of the checkpoints {} not whole.", damaged, damaged == 1 ? "is" : "are");
+  if (damaged > 0) throw InputError("{} of the checkpoints {} damaged.", damaged, damaged == 1 ? "is" : "are");
   return kDone;
 }
 
 int prune(const Arguments& arguments) {
-  CLI::App app("Removes old checkpoints, and what saves left that were not finished.", "checkpoint prune");
+  CLI::App app("Remove old checkpoints and the leftovers of unfinished saves.", "checkpoint prune");
   std::string folder;
   checkpoint::Keep keep;
   bool dry_run = false;
   app.add_option("FOLDER", folder, "a run's output_dir; no run may be using it")->required();
-  app.add_option("--keep", keep.newest, "so many of the newest stay")->required()->check(CLI::Range(1, 1'000'000));
-  app.add_option("--best", keep.best_by, "and the best by this: loss or accuracy")
+  app.add_option("--keep", keep.newest, "how many of the newest to keep")->required()->check(CLI::Range(1, 1'000'000));
+  app.add_option("--best", keep.best_by, "also keep the best by this metric: loss or accuracy")
       ->check(CLI::IsMember({"none", "loss", "accuracy"}));
-  app.add_flag("--dry_run", dry_run, "only says what it would remove");
+  app.add_flag("--dry_run", dry_run, "only print what would be removed");
   if (!parse(app, arguments)) return 0;
   std::vector<Found> all = checkpoints_in(folder);
   if (all.front().step < 0) throw ConfigError("{} is a checkpoint: prune takes a run's output_dir", folder);
-  signal(SIGUSR2, SIG_IGN);  // from `checkpoint now`, which takes us for the run that uses the folder
+  signal(SIGUSR2, SIG_IGN);  // sent by `checkpoint now`, which would mistake us for a run that uses the folder
   const FolderLock lock(folder);
   all = checkpoint::find_checkpoints(folder);  // a run may have ended meanwhile
-  // Damaged ones don't count: so many that are whole must stay, whatever is newer.
+  // Damaged ones don't count: that many intact checkpoints must stay, whatever is newer.
   std::erase_if(all, [](const Found& one) { return !problem_of(one.folder).empty(); });
   if (keep.best_by != "none" && checkpoint::best_checkpoint(all, keep.best_by) == nullptr)
-    log::warning("warning: no checkpoint in {} has an eval_{}: the newest are kept", folder, keep.best_by);
+    log::warning("no checkpoint in {} has eval_{}, so only the newest are kept", folder, keep.best_by);
   for (const Found& one : checkpoint::superfluous(all, keep)) {
     fmt::print("{} {}\n", dry_run ? "would remove" : "removing", one.folder.filename().string());
     if (!dry_run) checkpoint::remove_checkpoint(one.folder);
@@ -175,31 +176,31 @@ int prune(const Arguments& arguments) {
 
 int export_weights(const Arguments& arguments) {
   CLI::App app(
-      "Makes a model folder that transformers loads, an adapter folder that PEFT loads, or a folder in Megatron's "
+      "Make a model folder that transformers loads, an adapter folder that PEFT loads, or a folder in Megatron's "
       "layout, from a checkpoint of any strategy and number of ranks.",
       "checkpoint export");
   std::string folder, output, format = "hugging_face";
   int64_t tensor = 1, pipeline = 1;
-  app.add_option("CHECKPOINT", folder, "a checkpoint-N folder; or a model folder, from one layout to the other")
+  app.add_option("CHECKPOINT", folder, "a checkpoint-N folder, or a model folder to convert to the other layout")
       ->required();
-  app.add_option("FOLDER", output, "where the files go; made if it isn't there")->required();
-  app.add_option("--format", format, "hugging_face (and PEFT), or megatron: of safetensors, as no pickle is written")
+  app.add_option("FOLDER", output, "where to write the files; created if missing")->required();
+  app.add_option("--format", format, "hugging_face (and PEFT), or megatron, as safetensors files instead of pickles")
       ->check(CLI::IsMember({"hugging_face", "megatron"}));
-  const auto* const by_layers = app.add_option("--tensor_parallel", tensor, "megatron: how many ranks share each layer")
+  const auto* const by_layers = app.add_option("--tensor_parallel", tensor, "megatron: ranks that split each layer")
                                     ->check(CLI::Range(1, 99));
   const auto* const by_stages =
-      app.add_option("--pipeline_parallel", pipeline, "megatron: how many ranks share the stack of layers")
+      app.add_option("--pipeline_parallel", pipeline, "megatron: pipeline stages")
           ->check(CLI::Range(1, 999));
   if (!parse(app, arguments)) return 0;
   if (format == "megatron")
     become_worker({"export-checkpoint", folder, output, std::to_string(tensor), std::to_string(pipeline)});
   for (const auto* const option : {by_layers, by_stages})
     if (option->count() > 0)
-      throw ConfigError("{} shares a model among ranks, which is for --format megatron.", option->get_name());
+      throw ConfigError("{} splits a model among ranks, which needs --format megatron.", option->get_name());
   become_worker({"export-checkpoint", folder, output});
 }
 
-/// What `now` must not take for the answer to it.
+/// Checkpoints that `now` must not mistake for the one it asked for.
 struct Before {
   int64_t newest = -1;             // of a published checkpoint
   std::vector<std::string> begun;  // names of saves under way
@@ -216,7 +217,7 @@ struct Before {
   }
 };
 
-/// Returns when a checkpoint is there that was begun after `before`, or the run has ended.
+/// Returns once a checkpoint that was begun after `before` is published, or the run has ended.
 int wait_for_save(const fs::path& folder, pid_t launcher, const Before& before, double patience) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(patience);
   for (bool ended = false;; ended = process_using(folder) != launcher) {
@@ -232,23 +233,24 @@ int wait_for_save(const fs::path& folder, pid_t launcher, const Before& before, 
     }
     if (std::chrono::steady_clock::now() >= deadline)
       throw MachineError(
-          "process {} has not saved within {:g} s; it still runs, and may yet do it\n  What it says on its screen and "
-          "in {}/logs tells why.",
+          "process {} has not saved within {:g} s; it is still running and might save later\n  Its screen and {}/logs "
+          "show why.",
           launcher, patience, folder.string());
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 }
 
 int save_now(const Arguments& arguments) {
-  CLI::App app("Lets a run save after its current step, and go on; returns when it has.", "checkpoint now");
+  CLI::App app("Make a run save after its current step and continue; return once it has saved.", "checkpoint now");
   std::string folder;
   double patience = 600;
-  app.add_option("FOLDER", folder, "the output_dir of a run on this machine (machine 0, of several)")->required();
-  app.add_option("--timeout", patience, "seconds to wait for the checkpoint; 0: only asks for it")
+  app.add_option("FOLDER", folder, "the output_dir of a run on this machine (machine 0 of a multi-machine run)")
+      ->required();
+  app.add_option("--timeout", patience, "seconds to wait for the checkpoint; 0: do not wait")
       ->check(CLI::Range(0.0, 1e6));
   if (!parse(app, arguments)) return 0;
   const pid_t launcher = process_using(folder);
-  if (launcher == 0) throw InputError("no run uses {}: there is nothing to save", folder);
+  if (launcher == 0) throw InputError("no run is using {}: there is nothing to save", folder);
   const Before before(folder);
   if (kill(launcher, SIGUSR2) != 0)
     throw MachineError("cannot reach process {}, which uses {}: {}", launcher, folder, std::strerror(errno));
@@ -264,16 +266,16 @@ struct Part {
   int (*run)(const Arguments& arguments);
 };
 constexpr Part kParts[] = {
-    {"list", "lists the checkpoints of a run, with what was measured at each", list},
-    {"verify", "reads every byte and compares it with what was written", verify},
-    {"export", "makes a Hugging Face, PEFT or Megatron folder from a checkpoint", export_weights},
-    {"now", "lets a run save after its step, and go on", save_now},
-    {"prune", "removes all but the newest, and the best", prune}};
+    {"list", "list the checkpoints of a run with their metrics", list},
+    {"verify", "read every byte and compare it with the recorded checksums", verify},
+    {"export", "make a Hugging Face, PEFT or Megatron folder from a checkpoint", export_weights},
+    {"now", "make a run save after its current step and continue", save_now},
+    {"prune", "remove all checkpoints but the newest and the best", prune}};
 
 int print_help(int code) {
   fmt::print("Usage: trainer checkpoint COMMAND FOLDER …\n\n");
   for (const Part& part : kParts) fmt::print("  {:<8}{}\n", part.name, part.help);
-  fmt::print("\n`trainer checkpoint COMMAND --help` says more about one.\n");
+  fmt::print("\n`trainer checkpoint COMMAND --help` describes a command.\n");
   return code;
 }
 

@@ -4,14 +4,14 @@ namespace trainer::cli {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> table{
-      {"config", "asks what to train and how, and writes the configuration file", run_config},
-      {"check", "finds what is wrong with a configuration and its files, without starting a run", run_check},
-      {"launch", "runs it", run_launch},
-      {"explain", "prints every option with its value and where that came from", run_explain},
-      {"tokenize", "text to ids and back; `tokenize train` makes a tokenizer from text", run_tokenize},
-      {"checkpoint", "lists, verifies, exports and prunes the checkpoints of a run", run_checkpoint},
-      {"replay", "makes updates of a run once more and compares every number with what it recorded", run_replay},
-      {"selftest", "trains tiny models in every way on this machine, and compares the numbers", run_selftest},
+      {"config", "ask what to train and how, and write the configuration file", run_config},
+      {"check", "find the problems in a configuration and its files, without starting a run", run_check},
+      {"launch", "train as the file says", run_launch},
+      {"explain", "print every option with its value and where the value came from", run_explain},
+      {"tokenize", "convert text to ids and back; `tokenize train` trains a tokenizer on text", run_tokenize},
+      {"checkpoint", "list, verify, export and prune the checkpoints of a run, or save one now", run_checkpoint},
+      {"replay", "repeat updates of a run and compare every number with the recorded one", run_replay},
+      {"selftest", "train tiny models under every strategy on this machine and compare the numbers", run_selftest},
   };
   return table;
 }

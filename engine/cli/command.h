@@ -11,7 +11,7 @@ using Arguments = std::vector<std::string>;
 struct Command {
   const char* name;
   const char* help;                        // one line
-  int (*run)(const Arguments& arguments);  // what stands behind the name; returns the exit code
+  int (*run)(const Arguments& arguments);  // takes the arguments after the name; returns the exit code
 };
 
 /// All commands, in the order `trainer --help` shows them.

@@ -36,7 +36,7 @@ void write_default(const std::string& file, const std::string& mixed_precision) 
   fmt::print("configuration saved at {}\n", file);
 }
 
-/// `config update`: the same file, in today's spelling and with today's defaults.
+/// `config update`: rewrites the file with the current key names and defaults.
 void update(const std::string& file) {
   if (!std::filesystem::exists(file)) throw ConfigError("The passed config file located at {} doesn't exist.", file);
   config::WizardDraft draft = config::read_draft(file);
@@ -48,17 +48,18 @@ void update(const std::string& file) {
 }  // namespace
 
 int run_config(const Arguments& arguments) {
-  CLI::App app("Asks what to train and how, and writes the configuration file.", "config");
+  CLI::App app("Ask what to train and how, and write the configuration file.", "config");
   WizardOptions options;
   std::string what, mixed_precision = "no";
   app.add_option("what", what,
-                 "default: writes a file with Accelerate's defaults for this machine. update: rewrites a file with "
-                 "what is new. reference: prints a page with every option. schema: prints a JSON schema for editors")
+                 "default: write a file with Accelerate's defaults for this machine. update: rewrite a file with the "
+                 "current key names and defaults. reference: print a page that lists every option. schema: print a "
+                 "JSON schema for editors")
       ->check(CLI::IsMember({"default", "update", "reference", "schema"}));
-  app.add_option("--config_file", options.file, "File to write; one that is there supplies the defaults");
+  app.add_option("--config_file", options.file, "File to write; if it exists, its values are the defaults");
   app.add_option("--answers", options.answers,
-                 "YAML file with the answers, by the names of the options; nothing is asked");
-  app.add_flag("--yes,-y", options.yes, "Keeps every default without asking");
+                 "YAML file with the answers, keyed by option name; no questions are asked");
+  app.add_flag("--yes,-y", options.yes, "Accept every default without asking");
   app.add_option("--mixed_precision", mixed_precision, "For `config default`")
       ->check(CLI::IsMember({"no", "fp16", "bf16"}));
   if (!parse(app, arguments)) return 0;

@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What `describe` says of each thing, asked once: going back asks again.
+/// Caches the result of `describe` by `key`, since going back to a question asks for it again.
 template <class Description, class Describe>
 std::optional<Description> remembered(const std::string& key, Describe describe) {
   static std::map<std::string, std::optional<Description>> known;
@@ -59,8 +59,8 @@ std::optional<config::TokenizerDescription> describe_tokenizer(const std::string
   });
 }
 
-/// Asks as another one does. Answers that end too early, on a pipe, are no answers: nobody chose the rest. (Who sits at
-/// a terminal and presses Ctrl-D keeps it.)
+/// Forwards to another prompter. On a pipe, input that ends early is an error, since nobody chose the remaining
+/// answers. (At a terminal, Ctrl-D accepts the remaining defaults.)
 class WholePrompter : public config::Prompter {
  public:
   explicit WholePrompter(config::Prompter& inner) : inner_(inner) {}
@@ -69,8 +69,8 @@ class WholePrompter : public config::Prompter {
     config::Answer answer = inner_.ask(question);
     if (answer.kind == config::Answer::Kind::kEnd && !is_interactive())
       throw ConfigError(
-          "the input ended at the question '{}': nothing was written\n  `trainer config --yes` keeps every default; "
-          "--answers FILE gives the answers by name",
+          "the input ended at the question '{}': nothing was written\n  `trainer config --yes` accepts every default; "
+          "--answers FILE supplies the answers by option name",
           question.text.substr(0, question.text.find('\n')));
     return answer;
   }
@@ -88,7 +88,7 @@ config::Surroundings surroundings(const std::string& file) {
   return around;
 }
 
-/// What the wizard starts from: the file that is there, or a new one, whose results go where the user is.
+/// What the wizard starts from: the existing file, or a new one whose output_dir is under the current folder.
 config::WizardDraft start_from(const std::string& file, const config::Surroundings& around) {
   if (fs::exists(file)) return config::read_draft(file);
   config::WizardDraft draft;
@@ -100,7 +100,7 @@ void introduce(config::Prompter& prompter, const std::string& file, const config
                const config::Surroundings& around) {
   prompter.say("This machine has " + around.machine.text() + ".");
   if (!draft.document.members.empty()) prompter.say(fmt::format("Answers from {} are the defaults.", file));
-  if (draft.has_comments) prompter.say("Its comments are lost when it is written.");
+  if (draft.has_comments) prompter.say("Writing the file drops its comments.");
   prompter.say("Press Enter for the default, < to go back.\n");
 }
 
@@ -125,14 +125,14 @@ std::string launch_command(const std::string& file) {
   return "trainer launch" + (file == config::own_default_file() ? "" : " --config_file " + file);
 }
 
-/// The plan of the file, unless something is wrong with it: that is said. The wizard may have been used for
-/// Accelerate's part only, so nothing fails.
+/// The plan of the file; prints what is wrong with it and returns nothing otherwise. This is not an error: the wizard
+/// may have been used for Accelerate's part only.
 std::optional<config::Plan> resolve(const std::string& file) {
   try {
     return config::resolve_plan({file, "", {}});
   } catch (const ConfigError& error) {
     const bool colour = is_interactive() && wants_colour();
-    fmt::print("It is not complete yet:\n{}", problem_report(problems_of(error), colour));
+    fmt::print("The configuration is not complete yet:\n{}", problem_report(problems_of(error), colour));
     return std::nullopt;
   } catch (const InputError& error) {
     fmt::print("{}\n", error.what());
@@ -140,7 +140,7 @@ std::optional<config::Plan> resolve(const std::string& file) {
   }
 }
 
-/// `trainer check`. False when something is wrong with what the file names, or nobody is there to look.
+/// `trainer check`. False when it finds a problem, or when the worker is missing.
 bool check(const config::Plan& plan) {
   try {
     worker_path();
@@ -155,7 +155,7 @@ bool wants_trial(config::Prompter& prompter) {
   const std::string usual = is_interactive() ? "yes" : "no";
   for (;;) {
     const config::Answer answer = prompter.ask(
-        {"\nDo you want to try it out? (two updates, nothing is kept)", usual, {}, config::Question::Kind::kTruth});
+        {"\nDo you want to try it out? (two updates, nothing is saved)", usual, {}, config::Question::Kind::kTruth});
     if (answer.kind == config::Answer::Kind::kEnd) return false;
     if (answer.kind == config::Answer::Kind::kKept) return usual == "yes";
     const auto truth = config::parse_bool(answer.text);
@@ -164,7 +164,7 @@ bool wants_trial(config::Prompter& prompter) {
   }
 }
 
-/// Two updates into a folder that is deleted afterwards.
+/// Trains two updates into a folder that is deleted afterwards.
 void try_out(const std::string& file) {
   const TemporaryFolder folder("trainer-trial");
   config::Sources sources{file, "", {}};
@@ -175,7 +175,7 @@ void try_out(const std::string& file) {
       {"logging.logging_steps", "1"}};
   for (const auto& [path, value] : overrides) sources.overrides.push_back({path, value, "the trial"});
   const int code = launch::run(config::resolve_plan(sources), worker_path());
-  fmt::print("\nThe trial {}.\n", code == kDone ? "was a success" : "failed");
+  fmt::print("\nThe trial {}.\n", code == kDone ? "succeeded" : "failed");
 }
 
 }  // namespace
@@ -185,7 +185,7 @@ void write_configuration(const std::string& file, const std::string& text) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw machine_error("create", folder, error.value());
-  // Through a link, not in its place: somebody keeps the file elsewhere.
+  // Write through a symbolic link instead of replacing it: the user keeps the file elsewhere.
   publish_file(fs::is_symlink(file, error) ? fs::weakly_canonical(file) : fs::path(file), text);
 }
 

@@ -1,4 +1,4 @@
-// `trainer config`: from the questions to a file that was checked and, if wished, tried out.
+// `trainer config`: asks the questions, writes and checks the file and, on request, tries it out.
 #pragma once
 
 #include <string>
@@ -6,15 +6,15 @@
 namespace trainer::cli {
 
 struct WizardOptions {
-  std::string file;     // to be written; what is there supplies the defaults
-  std::string answers;  // a file with answers, so that nothing is asked
-  bool yes = false;     // nothing is asked
+  std::string file;     // to be written; an existing one supplies the defaults
+  std::string answers;  // a file with answers; no questions are asked
+  bool yes = false;     // accepts every default; no questions are asked
 };
 
-/// Errors: ConfigError when the file or the answers are wrong; the file is untouched then.
+/// Errors: ConfigError when the file or the answers are invalid; the file is left unchanged.
 void run_wizard(const WizardOptions& options);
 
-/// Makes `text` the file, and the folder it is in where there is none. Errors: MachineError.
+/// Writes `text` to `file`, creating its folder if needed. Errors: MachineError.
 void write_configuration(const std::string& file, const std::string& text);
 
 }  // namespace trainer::cli

@@ -13,7 +13,7 @@
 namespace trainer::cli {
 namespace {
 
-/// Takes the words that name options out of `words`; the rest is for the plan.
+/// Removes and returns the words that name options; the rest belong to the plan.
 std::vector<std::string> take_options(std::vector<std::string>& words) {
   std::vector<std::string> names, rest;
   for (const std::string& word : words) (is_option(word) ? names : rest).push_back(word);
@@ -38,25 +38,25 @@ void explain_options(const std::vector<std::string>& names, const PlanFlags& fla
   }
   for (std::size_t i = 0; i < names.size(); ++i)
     fmt::print("{}{}", i > 0 ? "\n" : "", explain_option(names[i], plan ? &*plan : nullptr));
-  if (!why_not.empty()) throw ConfigError("its value is not known while something is wrong:\n{}", why_not);
+  if (!why_not.empty()) throw ConfigError("{}\nfix the problem above to see its value", why_not);
 }
 
 }  // namespace
 
 int run_explain(const Arguments& arguments) {
-  CLI::App app("Prints every option with its value and where that came from, or all about one option.", "explain");
+  CLI::App app("Print every option with its value and where the value came from, or describe one option.", "explain");
   app.footer("       trainer explain OPTION… [--config_file FILE] [JOB.yaml]\n");
   PlanFlags flags(app);
   if (!flags.parse(arguments)) return 0;
   const auto options = take_options(flags.words());
   for (const std::string& word : flags.words()) {
-    if (!looks_like_file(word)) throw ConfigError("there is no option and no file '{}'{}", word, nearest_option(word));
+    if (!looks_like_file(word)) throw ConfigError("'{}' is neither an option nor a file{}", word, nearest_option(word));
   }
   if (options.empty()) {
     fmt::print("{}", config::resolved_text(flags.resolve()));
     const std::vector<std::string> variables = config::vendor_variables();
     if (!variables.empty())
-      fmt::print("# Passed on to the ranks from the environment: {}\n",
+      fmt::print("# Passed to the ranks from the environment: {}\n",
                  safe_text(fmt::format("{}", fmt::join(variables, " "))));
   } else {
     explain_options(options, flags);

@@ -28,7 +28,7 @@ bool means(const std::string& name, const std::string& path, const Entry& entry)
   });
 }
 
-/// Those whose path it is before those with a key of that name.
+/// The options whose path is `name`; if there are none, those it matches in another way.
 std::vector<Match> matches(const std::string& name) {
   std::vector<Match> exact, others;
   config::each_entry(config::root_table(), [&](const std::string& path, const Entry& entry) {
@@ -66,7 +66,7 @@ std::string value_line(const std::string& path, const config::Plan* plan) {
   return value ? line("value", fmt::format("{} ({})", quoted(*value), origin->second)) : "";
 }
 
-/// What became of a key that is no option of ours.
+/// What became of a key of another program.
 std::string notes(const std::string& path, const config::Plan* plan) {
   std::string text;
   if (!plan) return text;

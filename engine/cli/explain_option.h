@@ -1,4 +1,4 @@
-// All that the tables know about one option, as text.
+// Everything the tables know about an option, as text.
 #pragma once
 
 #include <string>
@@ -7,15 +7,15 @@
 
 namespace trainer::cli {
 
-/// True when `name` is a key, its path ("training.learning_rate"), a section, another spelling, or the environment
-/// variable or flag (without its dashes) of an option.
+/// True when `name` is a key, a path ("training.learning_rate"), a section, an alias, or the environment variable or
+/// flag (without its dashes) of an option.
 bool is_option(const std::string& name);
 
 /// " (did you mean 'x'?)" or "".
 std::string nearest_option(const std::string& name);
 
-/// What it is, what it accepts, how it is set; with a plan also its value and where that came from. One paragraph for
-/// each option that `name` may mean.
+/// What the option does, accepts and is set by; with a plan also its value and where the value came from. One paragraph
+/// for each option that `name` can mean.
 std::string explain_option(const std::string& name, const config::Plan* plan);
 
 }  // namespace trainer::cli

@@ -15,13 +15,13 @@
 namespace trainer::cli {
 namespace {
 
-/// True when the file stands for itself: it has Accelerate's part too.
+/// True when the file is complete: it also has Accelerate's part.
 bool is_whole(const std::string& file) {
   config::Problems ignored;  // resolve_plan finds them again
   return config::read_document(file, ignored).find("distributed_type") != nullptr;
 }
 
-/// What can be said of an option that has no flag of its own; "" when there is none of that name.
+/// A hint for an option that has no flag; "" when no option has that name.
 std::string about_option(const std::string& flag) {
   std::string hint;
   config::each_entry(config::root_table(), [&](const std::string& path, const config::Entry& entry) {
@@ -48,13 +48,13 @@ std::string about_option(const std::string& flag) {
                     hint.empty() ? did_you_mean(name, names) : hint);
 }
 
-/// `accelerate launch train.py` and torchrun are given scripts.
+/// `accelerate launch train.py` and torchrun take scripts.
 void refuse_script(const Arguments& arguments, const std::string& command) {
   for (const std::string& argument : arguments) {
     if (!argument.ends_with(".py") || argument.starts_with("-")) continue;
     throw ConfigError(
-        "{}: trainer runs no Python script, and takes none of its arguments\n"
-        "The configuration says what is trained, on what and how: `trainer config` asks for it and writes the file,\n"
+        "{}: trainer does not run Python scripts or accept their arguments\n"
+        "The configuration says what to train, on which data and how: `trainer config` asks and writes the file,\n"
         "`trainer {} [--config_file ACCELERATE.yaml] JOB.yaml` uses it; configs/README.md lists every option",
         argument, command);
   }
@@ -118,7 +118,7 @@ Arguments PlanFlags::with_values(const Arguments& arguments) const {
   Arguments out;
   for (auto it = arguments.begin(); it != arguments.end(); ++it) {
     out.push_back(with_underscores(*it));
-    if (it->starts_with("--") && it->ends_with("=")) {  // an empty value, which CLI11 would look for further on
+    if (it->starts_with("--") && it->ends_with("=")) {  // an empty value: CLI11 would take the next argument instead
       out.back().pop_back();
       out.emplace_back();
     }
@@ -141,7 +141,7 @@ Asked PlanFlags::of_flags() const {
 
 Asked PlanFlags::asked() const {
   if (words_.size() > 1) {
-    throw ConfigError("'{}' and '{}': only one JOB.yaml can be given; Accelerate's own file goes behind --config_file",
+    throw ConfigError("'{}' and '{}': only one JOB.yaml can be given; pass Accelerate's own file with --config_file",
                       config::shown(words_[0]), config::shown(words_[1]));
   }
   Asked asked = of_flags();
@@ -153,7 +153,7 @@ Asked PlanFlags::asked() const {
   if (sources.file.empty()) {
     const config::DefaultFile found = config::find_default_file();
     if (found.path.empty() && sources.job_file.empty()) {
-      throw ConfigError("there is no configuration file: name one with --config_file, or make {} with `trainer config`",
+      throw ConfigError("no configuration file found: pass one with --config_file, or create {} with `trainer config`",
                         config::own_default_file());
     }
     sources.file = found.path;

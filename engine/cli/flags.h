@@ -14,12 +14,12 @@
 
 namespace trainer::cli {
 
-/// A flag as it is declared: with _ for each - of its name.
+/// A flag as it is declared, with _ for each - in its name.
 std::string with_underscores(const std::string& argument);
 
-/// Parses `arguments`; flags may be spelled with - or _, and truths may be followed by their value. False: help was
-/// asked for and printed.
-/// Errors: ConfigError, with the nearest flag for an unknown one.
+/// Parses `arguments`; flags may be spelled with - or _, and Boolean flags may be followed by their value. False when
+/// help was requested and printed.
+/// Errors: ConfigError, which suggests the nearest flag for an unknown one.
 bool parse(CLI::App& app, const Arguments& arguments);
 
 /// The flags of every command that needs a plan: `[JOB.yaml] --config_file --set`, and those of launch_flags.h.
@@ -27,18 +27,18 @@ class PlanFlags {
  public:
   explicit PlanFlags(CLI::App& app);
 
-  /// `parse` for these flags: those that stand alone may, and a script is told from a configuration.
+  /// `parse` for these flags: Boolean flags need no value, and a Python script is refused.
   bool parse(const Arguments& arguments);
 
-  /// The plan they ask for, `to_run` or to be looked at. Says on standard error which file is used when none was named.
+  /// The plan that the flags describe, `to_run` or for inspection only. Logs the default file when none was named.
   /// Errors: those of resolve_plan.
   config::Plan resolve(bool to_run = true) const;
-  /// For all machines of the run to come together.
+  /// Time for all machines of the run to join.
   std::chrono::seconds join_timeout() const { return of_flags().join_timeout; }
-  /// For more of them to come, where a range says that there are enough.
+  /// Time for more machines to join once a range has its minimum.
   std::chrono::seconds last_call() const { return of_flags().last_call; }
 
-  /// The positional arguments. The one that stays when `resolve` is called is JOB.yaml.
+  /// The positional arguments. The one left when `resolve` is called is JOB.yaml.
   std::vector<std::string>& words() { return words_; }
   /// True when a file was named.
   bool names_file() const { return !config_file_.empty() || !words_.empty(); }
@@ -51,7 +51,7 @@ class PlanFlags {
   CLI::App& app_;
   std::string config_file_;
   std::vector<std::string> words_, sets_;
-  std::map<std::string, std::vector<std::string>> values_;  // by flag; as long as the App lives
+  std::map<std::string, std::vector<std::string>> values_;  // by flag; must outlive the App
 };
 
 }  // namespace trainer::cli

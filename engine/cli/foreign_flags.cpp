@@ -1,4 +1,4 @@
-// Flags of `accelerate launch`, torchrun, torch.distributed.launch and DeepSpeed's launcher that are no key of the
+// Flags of `accelerate launch`, torchrun, torch.distributed.launch and DeepSpeed's launcher that have no key in the
 // file.
 #include <algorithm>
 #include <filesystem>
@@ -18,7 +18,7 @@ void set_ranks_per_machine(const std::string& value, const LaunchFlag& flag, Ask
   if (gpus > 0) ranks = gpus;
   if (word == "cpu" || (word == "auto" && gpus == 0)) ranks = std::max(1u, std::thread::hardware_concurrency());
   if (word == "gpu" && gpus == 0) {
-    asked.refuse(flag.name, "is gpu, and this machine has none: give a number, or cpu for one rank a core");
+    asked.refuse(flag.name, "is gpu, but this machine has no GPU: give a number, or cpu for one rank per core");
   } else if (ranks < 1) {
     asked.refuse(flag.name, fmt::format("must be a number, auto, cpu or gpu; is '{}'", config::shown(value)));
   } else {
@@ -36,7 +36,7 @@ void set_meeting_point(const std::string& value, const LaunchFlag& flag, Asked& 
   if (colon != std::string::npos) asked.set("main_process_port", value.substr(colon + 1), flag.name);
 }
 
-/// Puts a number of seconds, from `least`, into `time`. `what` they are for.
+/// Parses seconds, at least `least`, into `time`. `what` names their purpose in errors.
 void set_time(const std::string& value, const LaunchFlag& flag, int64_t least, const char* what, Asked& asked,
               std::chrono::seconds& time) {
   constexpr int64_t kMost = 30 * 24 * 3600;
@@ -48,10 +48,10 @@ void set_time(const std::string& value, const LaunchFlag& flag, int64_t least, c
 }
 
 void set_join_timeout(const std::string& value, const LaunchFlag& flag, Asked& asked) {
-  set_time(value, flag, 1, "all machines to come together", asked, asked.join_timeout);
+  set_time(value, flag, 1, "all machines to join", asked, asked.join_timeout);
 }
 
-/// "join_timeout=900,last_call_timeout=5,read_timeout=60": others are the business of torchrun's meeting point.
+/// "join_timeout=900,last_call_timeout=5,read_timeout=60": the other keys configure torchrun's rendezvous backend.
 void set_meeting_options(const std::string& value, const LaunchFlag& flag, Asked& asked) {
   bool idle = false;
   for (std::size_t start = 0; start < value.size();) {
@@ -63,7 +63,7 @@ void set_meeting_options(const std::string& value, const LaunchFlag& flag, Asked
     if (key == "join_timeout" || key == "timeout")
       set_join_timeout(seconds, flag, asked);
     else if (key == "last_call_timeout")
-      set_time(seconds, flag, 0, "more machines to come", asked, asked.last_call);
+      set_time(seconds, flag, 0, "more machines to join", asked, asked.last_call);
     else
       idle = true;
     start = end + 1;
@@ -71,19 +71,19 @@ void set_meeting_options(const std::string& value, const LaunchFlag& flag, Asked
   if (idle)
     asked.sources.without_effect.push_back(
         {flag.name.substr(2), value, flag.name,
-         "of these, only join_timeout (or timeout) and last_call_timeout mean something here"});
+         "only its join_timeout (or timeout) and last_call_timeout have an effect"});
 }
 
 void set_deepspeed_file(const std::string& value, const LaunchFlag& flag, Asked& asked) {
   asked.set("training.deepspeed", config::absolute_path(value, std::filesystem::current_path()), flag.name);
 }
 
-/// Its value is nobody's business.
+/// Hides the value.
 void keep_secret(const std::string&, const LaunchFlag& flag, Asked& asked) {
   asked.sources.without_effect.push_back({flag.name.substr(2), "…", flag.name, flag.help});
 }
 
-/// A truth that stands for a value of an option; false asks for nothing.
+/// A Boolean flag that sets an option to a fixed value when true; false has no effect.
 template <const char* path, const char* choice>
 void choose(const std::string& value, const LaunchFlag& flag, Asked& asked) {
   const auto truth = config::parse_bool(value);
@@ -127,33 +127,33 @@ std::vector<LaunchFlag> foreign_flags() {
   const Group accelerate = Group::kAccelerate, torchrun = Group::kTorchrun;
   const char* const logs = "the output of every rank is in output_dir/logs";
   const char* const tpu = "it is for TPUs";
-  const char* const script = "there is no script here: the configuration says what is trained";
-  const char* const meeting = "the launcher is the meeting point of its ranks";
+  const char* const script = "trainer runs no script: the configuration says what to train";
+  const char* const meeting = "the launcher is the rendezvous of its ranks";
   return {
-      // Which strategy. Two that differ are refused as two values of one option.
-      acts("--cpu", Group::kCommon, "", "Trains on the CPU whatever the file asks for: use_cpu=true.",
+      // The strategy. Two that differ are refused as two values of one option.
+      acts("--cpu", Group::kCommon, "", "Train on the CPU, whatever the file says: use_cpu=true.",
            choose<kCpu, kTrue>),
       acts("--use_fsdp", Group::kCommon, "", "distributed_type=FSDP", choose<kType, kFsdp>),
       acts("--multi_gpu", accelerate, "", "distributed_type=MULTI_GPU", choose<kType, kMultiGpu>),
       acts("--use_deepspeed", accelerate, "", "distributed_type=DEEPSPEED", choose<kType, kDeepspeed>),
       acts("--use_megatron_lm", accelerate, "", "distributed_type=MEGATRON_LM", choose<kType, kMegatron>),
       refused("--tpu", accelerate, "", "there is no TPU support"),
-      idle("--use_parallelism_config", accelerate, "", "parallelism_config counts wherever it is given", {"false"}),
+      idle("--use_parallelism_config", accelerate, "", "parallelism_config applies whenever it is set", {"false"}),
 
       // Accelerate's.
       idle("--quiet", accelerate, "", "a failure is one short message anyway", {"false"}, {"-q"}),
       refused("--module", accelerate, "", script, {"-m"}),
-      idle("--no_python", accelerate, "", "there never is any Python", {"false"}),
+      idle("--no_python", accelerate, "", "trainer never runs Python", {"false"}),
       idle("--tpu_cluster", accelerate, "", tpu, {"false"}),
       idle("--no_tpu_cluster", accelerate, "", tpu, {"true", "false"}),
       idle("--vm", accelerate, "TEXT", tpu),
-      idle("--env", accelerate, "TEXT", "it is for TPUs; ranks get the environment of the launcher"),
+      idle("--env", accelerate, "TEXT", "it is for TPUs; ranks inherit the launcher's environment"),
       secret("--aws_access_key_id", accelerate, "TEXT", "it is for SageMaker"),
       secret("--aws_secret_access_key", accelerate, "TEXT", "it is for SageMaker"),
 
       // torchrun's and torch.distributed.launch's.
       acts("--nproc_per_node", torchrun, "N",
-           "Ranks of each machine: a number, auto, cpu or gpu. num_processes counts those of all.",
+           "Ranks per machine: a number, auto, cpu or gpu. num_processes counts the ranks of all machines.",
            set_ranks_per_machine, {"--npus_per_node", "--num_gpus"}),
       sets("--nnodes", torchrun, "N", "num_machines", "num_machines; 1:4 is a range", {"--num_nodes"}),
       sets("--node_rank", torchrun, "N", "machine_rank", "machine_rank"),
@@ -163,22 +163,22 @@ std::vector<LaunchFlag> foreign_flags() {
       acts("--standalone", torchrun, "", "num_machines=1", choose<kMachines, kOne>),
       acts("--deepspeed", Group::kDeepspeed, "FILE", "A ds_config.json, as training.deepspeed.", set_deepspeed_file),
       idle("--rdzv_id", torchrun, "TEXT", meeting, {"none"}),
-      acts("--join_timeout", torchrun, "N", "Seconds in which all machines must have come together (600).",
+      acts("--join_timeout", torchrun, "N", "Seconds within which all machines must join (600).",
            set_join_timeout),
       acts("--rdzv_conf", torchrun, "K=V",
-           "join_timeout=N: as --join_timeout. last_call_timeout=N: seconds in which more machines may come once there "
-           "are enough for a range (5).",
+           "join_timeout=N: as --join_timeout. last_call_timeout=N: seconds to wait for more machines once a range has "
+           "its minimum (5).",
            set_meeting_options),
       idle("--local_addr", torchrun, "HOST", meeting),
-      idle("--role", torchrun, "TEXT", "all ranks have one role", {"default"}),
+      idle("--role", torchrun, "TEXT", "all ranks have the same role", {"default"}),
       sets("--max_restarts", torchrun, "N", "max_restarts", "max_restarts"),
-      idle("--monitor_interval", torchrun, "X", "the end of a rank is seen at once"),
-      idle("--start_method", torchrun, "NAME", "every rank is a program of its own", {"spawn"}),
+      idle("--monitor_interval", torchrun, "X", "the launcher notices the end of a rank at once"),
+      idle("--start_method", torchrun, "NAME", "every rank is a separate program", {"spawn"}),
       idle("--tee", torchrun, "TEXT", logs, {"0"}, {"-t"}),
       idle("--redirects", torchrun, "TEXT", logs, {"0"}, {"-r"}),
       idle("--log_dir", torchrun, "FOLDER", logs),
       idle("--local_rank", torchrun, "N", "the launcher numbers its ranks"),
-      idle("--use_env", torchrun, "", "ranks are told their number by the environment", {"true", "false"}),
+      idle("--use_env", torchrun, "", "ranks read their number from the environment", {"true", "false"}),
   };
 }
 

@@ -23,7 +23,7 @@ int read_byte() {
   return count < 0 && errno == EINTR ? kInterrupted : kNothing;
 }
 
-/// The rest of a key is there at once; after a lone Escape nothing comes.
+/// The rest of a key sequence arrives at once; after a lone Escape nothing follows.
 bool more_is_there() {
   constexpr int kMilliseconds = 50;
   pollfd standard_input{STDIN_FILENO, POLLIN, 0};

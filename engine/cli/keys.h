@@ -14,7 +14,7 @@ enum class Key {
   kDigit,
   kBack,    // left arrow, backspace, <, b
   kEnd,     // Ctrl-D, or the terminal is gone
-  kRedraw,  // the window changed, or the program was stopped for a while
+  kRedraw,  // the window was resized, or the program was stopped and continued
   kOther
 };
 
@@ -23,7 +23,7 @@ struct Pressed {
   std::size_t digit = 0;
 };
 
-/// Waits for one.
+/// Waits for a key.
 Pressed read_key();
 
 }  // namespace trainer::cli

@@ -15,7 +15,7 @@
 namespace trainer::cli {
 namespace {
 
-constexpr std::size_t kMostLines = 5;  // and one that counts them: the most that a command says when it fails
+constexpr std::size_t kMostLines = 5;  // plus one that counts them: an error message has at most six lines
 
 std::string first_lines(const std::string& text) {
   std::size_t end = 0;
@@ -37,8 +37,8 @@ config::Plan resolve(const PlanFlags& flags) {
   }
 }
 
-/// `seconds` until a rank that does not come to its peers ends the run; a word is said before. Within an update, where
-/// it is known how long one takes, the run waits for a sixtieth of them.
+/// `seconds`: how long the peers wait for a missing rank before the run ends; it is reported earlier. Within an update,
+/// whose duration is known, the run waits a sixtieth as long.
 launch::WatchPatience watch_patience(int64_t seconds) {
   launch::WatchPatience patience;
   patience.late = static_cast<double>(seconds);
@@ -53,10 +53,10 @@ int launch_ranks(const PlanFlags& flags, const std::optional<config::StartedRank
   config::check_started_rank(plan);
   if (started && plan.config.training.ddp_backend == config::DdpBackend::kMpi)
     throw ConfigError(
-        "training.ddp_backend is mpi, whose ranks the trainer starts itself, but {} started this process ({})\n  start "
-        "it once, without {}: --num_processes says how many ranks",
+        "training.ddp_backend is mpi, for which trainer starts the ranks itself, but {} started this process ({})\n  "
+        "start trainer once, without {}; --num_processes sets the number of ranks",
         started->by, started->variables, started->by);
-  for (const std::string& warning : config::spoken_warnings(plan)) log::warning("warning: {}", warning);
+  for (const std::string& warning : config::spoken_warnings(plan)) log::warning("{}", warning);
   if (const std::string reading = config::machine_reading(plan); !reading.empty()) log::info("{}", reading);
   prepare_path();
   std::vector<cpu_set_t> cpus;
@@ -64,7 +64,7 @@ int launch_ranks(const PlanFlags& flags, const std::optional<config::StartedRank
     mates->gather(flags.join_timeout());
     cpus = mates->cpus();
   }
-  // Before the ranks meet: they would wait for each other, and for the slowest disk, inside a collective.
+  // Before the ranks connect: otherwise they would wait for each other, and for the slowest disk, inside a collective.
   const launch::Patience patience{.watch = watch_patience(plan.config.training.ddp_timeout),
                                   .join = flags.join_timeout(),
                                   .last_call = flags.last_call()};
@@ -72,7 +72,7 @@ int launch_ranks(const PlanFlags& flags, const std::optional<config::StartedRank
       plan, worker_path(), patience, [&plan] { return run_prepare(plan); }, {"rank"}, cpus);
 }
 
-/// As the first of several processes that were started on this machine: the others end as this one does.
+/// As the first of several processes that were started on this machine; the others exit with its exit code.
 int launch_for_mates(const PlanFlags& flags, const config::StartedRank& started) {
   launch::Mates mates(started.job, static_cast<int>(started.local_ranks) - 1);
   try {
@@ -88,7 +88,7 @@ int launch_for_mates(const PlanFlags& flags, const config::StartedRank& started)
 }  // namespace
 
 int run_launch(const Arguments& arguments) {
-  CLI::App app("Runs a configuration.", "launch");
+  CLI::App app("Train as the configuration says.", "launch");
   PlanFlags flags(app);
   if (!flags.parse(arguments)) return 0;
   screen::outlive();

@@ -52,7 +52,7 @@ LaunchFlag::Fate fate_of(const Entry& entry) {
   return none ? LaunchFlag::Fate::kNoEffect : LaunchFlag::Fate::kHonoured;
 }
 
-/// Other keys of the option that begin as its own does: fsdp_backward_prefetch_policy, but not backward_prefetch.
+/// Aliases of the option that share its prefix: fsdp_backward_prefetch_policy, but not backward_prefetch.
 std::vector<std::string> spellings(const Entry& entry) {
   const std::string prefix = entry.name.substr(0, entry.name.find('_') + 1);
   std::vector<std::string> flags;

@@ -1,4 +1,4 @@
-// The help of `trainer launch`: what is used most first, and what means nothing here in one line for each group.
+// The help of `trainer launch`: the most used flags first; flags without effect on one line per group.
 #include <fmt/format.h>
 
 #include "engine/cli/launch_flags.h"
@@ -22,7 +22,7 @@ constexpr Heading kHeadings[] = {
     {Group::kTorchrun, "torchrun's and torch.distributed.launch's"},
 };
 
-/// `text` in lines of kWidth; the ones after the first begin at column `indent`, the first at `start`.
+/// Wraps `text` at kWidth; the first line begins at column `start`, the others at `indent`.
 std::string wrapped(const std::string& text, std::size_t start, std::size_t indent) {
   std::string out, line(start, ' ');
   std::size_t begin = start;
@@ -55,8 +55,8 @@ std::string group_text(const Heading& heading) {
   std::string rows, idle, refused;
   if (heading.group == Group::kCommon) {
     rows += row("JOB.yaml", "The sections that Accelerate doesn't know, or all of them.");
-    rows += row("--config_file FILE", "Accelerate's YAML file, with our sections or without.");
-    rows += row("--set SECTION.KEY=VALUE", "Sets any option; may be given several times.");
+    rows += row("--config_file FILE", "Accelerate's YAML file, with or without trainer's sections.");
+    rows += row("--set SECTION.KEY=VALUE", "Set any option; can be repeated.");
   }
   for (const LaunchFlag& flag : launch_flags()) {
     if (flag.group != heading.group) continue;
@@ -79,8 +79,8 @@ std::string launch_help(const CLI::App& app) {
   std::string text = fmt::format("{}\n\nUsage: trainer {} [--config_file FILE] [JOB.yaml] [FLAGS]\n{}",
                                  app.get_description(), command, app.get_footer());
   text +=
-      "\nFlags may be spelled with - or _, with = or a space; those without a value may have true or false.\n"
-      "`trainer explain OPTION` says more about one.\n";
+      "\nSpell flags with - or _, and with = or a space before the value; flags without a value also accept true or\n"
+      "false. `trainer explain OPTION` describes an option.\n";
   for (const Heading& heading : kHeadings) text += group_text(heading);
   return text;
 }

@@ -45,7 +45,7 @@ std::string Menu::line(std::size_t index, std::size_t columns) const {
 }
 
 void Menu::draw(std::ostream& out, std::size_t columns, std::size_t rows) {
-  // Some lines for the question; and one says where in the list this is.
+  // Leave some lines for the question, and one for the position in the list.
   const std::size_t room = std::max<std::size_t>(rows > 5 ? rows - 5 : 1, 1);
   const std::size_t shown = std::min(room, choices_.size());
   const std::size_t first = at_ < shown ? 0 : std::min(at_ - shown / 2, choices_.size() - shown);

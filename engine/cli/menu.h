@@ -16,17 +16,17 @@ class Menu {
   void down() { at_ = (at_ + 1) % choices_.size(); }
   void first() { at_ = 0; }
   void last() { at_ = choices_.size() - 1; }
-  /// The choice that is called so; else the one with this number, from 1.
+  /// Picks the choice whose text is `digit`; else the one with this number, from 1.
   void pick(std::size_t digit);
 
   const std::string& chosen() const { return choices_[at_]; }
 
-  /// Draws it below the cursor, or over the last drawing. No more of it than fits into the window: `columns` wide and
-  /// `rows` high.
+  /// Draws the menu below the cursor, or over the last drawing. Draws only what fits into the window of `columns` by
+  /// `rows`.
   void draw(std::ostream& out, std::size_t columns, std::size_t rows);
-  /// Forgets the last drawing: the next one is made where the cursor is.
+  /// Forgets the last drawing: the next one starts at the cursor.
   void forget() { drawn_ = 0; }
-  /// Takes the drawing away.
+  /// Erases the drawing.
   void erase(std::ostream& out);
 
  private:
@@ -34,7 +34,7 @@ class Menu {
 
   const std::vector<std::string>& choices_;
   std::size_t at_ = 0;
-  bool numbered_ = true;  // not where choices are digits themselves
+  bool numbered_ = true;  // false when the choices are numbers themselves
   bool colour_;
   std::size_t drawn_ = 0;  // lines
 };

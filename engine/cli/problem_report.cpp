@@ -21,7 +21,7 @@ bool in_file(const config::Mark& mark) {
   return mark.source && !mark.source->starts_with("--") && !mark.source->starts_with(config::kEnvironmentSource);
 }
 
-/// "a.yaml", "a.yaml and b.yaml", or "" when all of it is on the command line.
+/// "a.yaml", "a.yaml and b.yaml", or "" when all problems are on the command line.
 std::string files_of(const std::vector<config::Problem>& problems) {
   std::vector<std::string> files;
   for (const config::Problem& problem : problems) {
@@ -43,7 +43,7 @@ std::string entry_text(const config::Problem& problem, bool colour) {
   return lines.empty() ? text : text + painted(lines, "2", colour) + "\n";
 }
 
-/// Takes ":12" off the end of `place`; 0 when it doesn't end so.
+/// Removes ":12" from the end of `place` and returns 12; 0 when there is no such ending.
 int take_number(std::string& place) {
   const std::size_t colon = place.rfind(':');
   const auto number = colon == std::string::npos ? std::nullopt : config::parse_int(place.substr(colon + 1));
@@ -60,13 +60,13 @@ Node text_node(const std::string& text) {
 
 std::vector<config::Problem> problems_of(const ConfigError& error) {
   if (const auto* known = dynamic_cast<const config::ConfigProblems*>(&error)) return known->problems();
-  // What is no YAML is thrown as text, which begins with its place.
+  // A YAML syntax error is thrown as text that begins with its place.
   const std::string text = error.what();
   const std::size_t end = text.find(": ");
   if (end == std::string::npos) return {{{}, "", text, ""}};
   std::string file = text.substr(0, end);
   const int column = take_number(file), line = column ? take_number(file) : 0;
-  if (access(file.c_str(), F_OK) != 0) return {{{}, "", text, ""}};  // no place, but a sentence
+  if (access(file.c_str(), F_OK) != 0) return {{{}, "", text, ""}};  // not a place, but part of a sentence
   return {{{std::make_shared<const std::string>(file), line, column}, "", text.substr(end + 2), ""}};
 }
 

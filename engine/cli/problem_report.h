@@ -8,18 +8,18 @@
 
 namespace trainer::cli {
 
-/// The problems that `error` tells of, one at least.
+/// The problems that `error` reports, at least one.
 std::vector<config::Problem> problems_of(const ConfigError& error);
 
 /// Each problem with its line of the file and a caret below the place, and their number at the end. `colour`: in red
-/// and grey.
+/// and gray.
 std::string problem_report(const std::vector<config::Problem>& problems, bool colour);
 
-/// One JSON object: {"problems": [{"file", "line", "column", "option", "message", "rule"}, …]}. What doesn't stand in a
-/// file has "origin" ("--num_processes", "environment FSDP_VERSION") instead of the place.
+/// One JSON object: {"problems": [{"file", "line", "column", "option", "message", "rule"}, …]}. A problem outside of
+/// files has "origin" ("--num_processes", "environment FSDP_VERSION") instead of the place.
 std::string problem_json(const std::vector<config::Problem>& problems);
 
-/// True when standard error is a terminal and the user wants colours there (https://no-color.org).
+/// True when standard error is a terminal and the user wants colors there (https://no-color.org).
 bool wants_colour();
 
 }  // namespace trainer::cli

@@ -20,7 +20,7 @@ void print_help() {
   fmt::print("trainer {} trains transformer models from one YAML file.\n\nUsage: trainer COMMAND [OPTIONS]\n\n",
              TRAINER_VERSION);
   for (const Command& command : commands()) fmt::print("  {:<12}{}\n", command.name, command.help);
-  fmt::print("\n`trainer COMMAND --help` says more about a command.\n");
+  fmt::print("\n`trainer COMMAND --help` describes a command.\n");
 }
 
 [[noreturn]] void fail_unknown(const std::string& name) {

@@ -1,11 +1,11 @@
-// The program `trainer` as a function: the thin main.cpp and the tests call it.
+// The program `trainer` as a function, called by main.cpp and the tests.
 #pragma once
 
 #include "engine/cli/command.h"
 
 namespace trainer::cli {
 
-/// Runs the command named by the first argument and returns the exit code. Every error is told here, on standard error.
+/// Runs the command named by the first argument and returns the exit code. Reports every error on standard error.
 int run(const Arguments& arguments);
 
 }  // namespace trainer::cli

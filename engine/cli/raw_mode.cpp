@@ -18,7 +18,7 @@ sigset_t usual_mask;
 struct sigaction before_deadly[std::size(kDeadly)], before_disturbing[std::size(kDisturbing)];
 
 void set_terminal(const termios& settings) {
-  tcsetattr(STDIN_FILENO, TCSADRAIN, &settings);  // what is typed ahead stays
+  tcsetattr(STDIN_FILENO, TCSADRAIN, &settings);  // keeps what was typed ahead
 }
 
 void restore_and_die(int signal) {
@@ -31,12 +31,12 @@ void disturb(int signal);
 
 void install(int signal, void (*handler)(int), struct sigaction* before) {
   struct sigaction action {};
-  action.sa_handler = handler;  // without SA_RESTART: a read for a key comes back
+  action.sa_handler = handler;  // without SA_RESTART, so that the signal interrupts a read
   sigaction(signal, nullptr, before);
   if (before->sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
 }
 
-/// Stops the program as Ctrl-Z would have, in a terminal as it was; and goes on here later.
+/// Restores the terminal, stops the program as Ctrl-Z does, and continues here later.
 void stop() {
   set_terminal(usual);
   struct sigaction usual_stop {

@@ -6,9 +6,9 @@
 
 namespace trainer::cli {
 
-/// Keys arrive one by one and unseen until the end of the scope. However the program ends or is stopped meanwhile
-/// (signals, Ctrl-C, Ctrl-Z), the terminal is as it was before; after Ctrl-Z and `fg` keys arrive one by one again.
-/// One at a time; it needs a terminal at standard input.
+/// Until the end of the scope, keys arrive one by one without echo. However the program ends or is stopped meanwhile
+/// (signals, Ctrl-C, Ctrl-Z), the terminal is restored; after Ctrl-Z and `fg` it is in raw mode again.
+/// Only one can exist at a time, and standard input must be a terminal.
 class RawMode {
  public:
   RawMode();
@@ -16,12 +16,11 @@ class RawMode {
   RawMode(const RawMode&) = delete;
   RawMode& operator=(const RawMode&) = delete;
 
-  /// The signals that are blocked while a key is awaited. Outside of that, Ctrl-Z and changes of the window wait: one
-  /// that came just before a read would not interrupt it, and nothing would be drawn again.
+  /// The signals blocked while waiting for a key. At other times Ctrl-Z and window resizes are blocked too: one that
+  /// came just before a read would not interrupt it, and nothing would be redrawn.
   static const sigset_t* mask_while_waiting();
 
-  /// True once after the program went on from a stop, or the window changed its size: what was drawn is no longer
-  /// where it was.
+  /// True once after the program continued from a stop or the window was resized: what was drawn may have moved.
   static bool take_disturbance();
 };
 

@@ -20,7 +20,7 @@ Steps parse_steps(const std::string& text) {
   const auto first = config::parse_int(text.substr(0, colon));
   const auto last = colon == std::string::npos ? first : config::parse_int(text.substr(colon + 1));
   if (!first || !last || *first < 1 || *last < *first)
-    throw ConfigError("--steps must be A:B, the first and the last update, from 1; is '{}'", config::shown(text));
+    throw ConfigError("--steps must be A:B, the first and last update, counted from 1; is '{}'", config::shown(text));
   return {*first, *last};
 }
 
@@ -28,11 +28,13 @@ Steps parse_steps(const std::string& text) {
 config::Plan plan_of(const fs::path& folder) {
   const fs::path file = folder / "config.resolved.yaml";
   if (!fs::exists(file))
-    throw InputError("{} is no run: it has no config.resolved.yaml.\n  Give the output_dir of a run.", folder.string());
+    throw InputError("{} is not a run: it has no config.resolved.yaml.\n  Give the output_dir of a run.",
+                     folder.string());
   return config::resolve_plan({.file = file.string()});
 }
 
-/// Where to go on from, so that update `first` is made again: the newest whole checkpoint before it. "" for the start.
+/// The checkpoint to resume from so that update `first` is repeated: the newest complete one before it. "" for the
+/// start.
 /// Errors: InputError when there is none and the run itself did not begin at its start.
 std::string start_for(int64_t first, const fs::path& folder, const config::Config& config) {
   std::string start;
@@ -43,7 +45,7 @@ std::string start_for(int64_t first, const fs::path& folder, const config::Confi
   return start.empty() && from_elsewhere ? resumed : start;
 }
 
-/// What makes the same updates again, in another folder, and stops at the last of them.
+/// A plan that repeats the same updates in another folder and stops after the last of them.
 config::Plan replay_of(config::Plan plan, const fs::path& folder, const fs::path& output, Steps steps) {
   config::Config& c = plan.config;
   const std::string start = start_for(steps.first, folder, c);
@@ -53,7 +55,7 @@ config::Plan replay_of(config::Plan plan, const fs::path& folder, const fs::path
   c.checkpoint.metric_for_best_model = "none";
   c.evaluation.eval_steps = steps.last + 1;  // evaluation changes no update
   c.max_restarts = 0;
-  c.num_machines = 1;  // all ranks run here: their number matters, not where they are
+  c.num_machines = 1;  // all ranks run on this machine: only their number matters
   c.min_machines = c.machine_rank = 0;
   return plan;
 }
@@ -62,13 +64,13 @@ config::Plan replay_of(config::Plan plan, const fs::path& folder, const fs::path
 
 int run_replay(const Arguments& arguments) {
   CLI::App app(
-      "Makes updates of a run once more, from the newest checkpoint before them, and compares losses, gradient norms, "
-      "samples and saved weights with what the run recorded, bit for bit. The run's folder is only read.",
+      "Repeat updates of a run from the newest checkpoint before them, and compare losses, gradient norms, samples and "
+      "saved weights with what the run recorded, bit for bit. The run's folder is only read.",
       "replay");
   std::string run, steps_text, output;
   app.add_option("RUN", run, "a run's output_dir")->required();
-  app.add_option("--steps", steps_text, "A:B, the first and the last update to make again")->required();
-  app.add_option("--output_dir", output, "where the replay writes; RUN/replay-A-B");
+  app.add_option("--steps", steps_text, "A:B, the first and last update to repeat")->required();
+  app.add_option("--output_dir", output, "where the replay writes; default: RUN/replay-A-B");
   if (!parse(app, arguments)) return 0;
   const Steps steps = parse_steps(steps_text);
   const fs::path folder = fs::absolute(run);
@@ -76,7 +78,7 @@ int run_replay(const Arguments& arguments) {
   const fs::path target =
       output.empty() ? folder / fmt::format("replay-{}-{}", steps.first, steps.last) : fs::absolute(output);
   if (checkpoint::newest_checkpoint(target) || fs::exists(target / "metrics.jsonl"))
-    throw ConfigError("{} holds an earlier replay, or another run: remove it, or give another --output_dir",
+    throw ConfigError("{} holds an earlier replay or another run: remove it, or give another --output_dir",
                       target.string());
   const config::Plan plan = replay_of(original, folder, target, steps);
   prepare_path();
@@ -84,7 +86,7 @@ int run_replay(const Arguments& arguments) {
       launch::run(plan, worker_path(), {}, [&plan] { return run_prepare(plan); }, {"rank", std::to_string(steps.last)});
   if (code != kDone) return code;
   const ReplayReport report = compare_runs(folder, target, steps);
-  fmt::print("updates {} to {} of {}, made again in {}:\n{}", steps.first, steps.last, folder.string(), target.string(),
+  fmt::print("updates {} to {} of {}, repeated in {}:\n{}", steps.first, steps.last, folder.string(), target.string(),
              report.text);
   if (!report.equal) return kInternalFailure;
   for (const checkpoint::Found& one : checkpoint::find_checkpoints(target)) checkpoint::remove_checkpoint(one.folder);

@@ -21,11 +21,11 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kShownDifferences = 5;
-/// What of a record is a function of the run alone, not of the machine's speed and memory.
+/// The fields of a record that depend only on the run, not on the machine's speed and memory.
 constexpr const char* kCompared[] = {"loss",         "loss_text",  "grad_norm",       "grad_norm_text", "learning_rate",
                                      "order_digest", "loss_scale", "skipped_updates", "diverged",       "tokens"};
 
-/// The records of updates, by step; the lines of evaluations are left out.
+/// The records of updates, by step; evaluation lines are left out.
 std::map<int64_t, json> records_of(const fs::path& folder, Steps steps) {
   std::map<int64_t, json> records;
   std::istringstream lines(read_file(folder / "metrics.jsonl", std::numeric_limits<int64_t>::max()));
@@ -39,7 +39,7 @@ std::map<int64_t, json> records_of(const fs::path& folder, Steps steps) {
 }
 
 std::string shown(const json& record, const char* name) {
-  return record.contains(name) ? record.at(name).dump() : "not there";
+  return record.contains(name) ? record.at(name).dump() : "missing";
 }
 
 std::string difference(int64_t step, const json& before, const json& now) {
@@ -50,7 +50,7 @@ std::string difference(int64_t step, const json& before, const json& now) {
   return parts.empty() ? "" : fmt::format("update {}: {}", step, fmt::join(parts, "; "));
 }
 
-/// Compares and counts, and keeps the first differences as text.
+/// Counts comparisons and collects the differences as text.
 struct Comparison {
   int64_t compared = 0;
   std::vector<std::string> differences{};
@@ -66,7 +66,7 @@ Comparison compare_records(const fs::path& run, const fs::path& again, Steps ste
   const auto before = records_of(run, steps), now = records_of(again, steps);
   for (const auto& [step, record] : before) {
     const auto its = now.find(step);
-    comparison.add(its == now.end() ? fmt::format("update {} was recorded, and was not made again", step)
+    comparison.add(its == now.end() ? fmt::format("update {} was recorded, but was not repeated", step)
                                     : difference(step, record, its->second));
   }
   return comparison;
@@ -93,7 +93,7 @@ Comparison compare_checkpoints(const fs::path& run, const fs::path& again, Steps
   return comparison;
 }
 
-/// Under which other conditions `again` ran, a line each.
+/// The conditions under which `again` ran differently, one per line.
 std::string other_conditions(const fs::path& run, const fs::path& again) {
   const auto before = checkpoint::newest_checkpoint(run), now = checkpoint::newest_checkpoint(again);
   if (!before || !now) return "";
@@ -101,7 +101,7 @@ std::string other_conditions(const fs::path& run, const fs::path& again) {
   const auto theirs = checkpoint::read_contents(now->folder).conditions;
   for (const auto& [name, value] : checkpoint::read_contents(before->folder).conditions)
     if (const auto its = theirs.find(name); its != theirs.end() && its->second != value)
-      text += fmt::format("  {} was {}, and is {} now\n", name, value, its->second);
+      text += fmt::format("  {} was {} and is now {}\n", name, value, its->second);
   return text;
 }
 

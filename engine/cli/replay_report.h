@@ -1,4 +1,4 @@
-// What a replay is told by: the records of two runs over the same updates.
+// Compares the records of two runs over the same updates.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ struct Steps {
   int64_t first = 1, last = 1;
 };
 
-/// How the records and checkpoints of `again` over `steps` compare with those of `run`, bit for bit.
+/// How the records and checkpoints of two runs compare, bit for bit.
 struct ReplayReport {
   std::string text;    // for people
-  bool equal = false;  // also where nothing was recorded
+  bool equal = false;  // true also when nothing was recorded
 };
 
 /// Errors: InputError when metrics.jsonl of either can't be read.

@@ -13,30 +13,31 @@ namespace trainer::cli {
 
 int run_selftest(const Arguments& arguments) {
   CLI::App app(
-      "Trains tiny models under every strategy on this machine and compares losses and gradients with one rank; or "
-      "lets every strategy resume what any other has saved.",
+      "Train tiny models under every strategy on this machine and compare losses and gradients with those of one rank; "
+      "or resume every strategy's checkpoints under every other strategy.",
       "selftest");
   int64_t ranks = 4, random = 0;
   uint64_t seed = std::random_device()();
   bool all = false, resume = false;
   std::string only;
-  app.add_option("--num_processes", ranks, "ranks to use; strategies that need more are left out")
+  app.add_option("--num_processes", ranks, "ranks to use; strategies that need more are skipped")
       ->check(CLI::Range(1, 64));
-  app.add_flag("--all", all, "every combination; without it, a few in which every two choices meet");
+  app.add_flag("--all", all, "every combination; without it, a few that cover every pair of choices");
   app.add_flag("--resume", resume,
-               "checkpoints instead: each strategy saves, and each resumes that; with --all of more models");
-  app.add_option("--random", random, "instead, this many cases of random sizes; with --resume, so many of its cases")
+               "test checkpoints instead: each strategy resumes what each has saved; with --all, for more models");
+  app.add_option("--random", random,
+                 "this many cases of random sizes instead; with --resume, this many of its cases")
       ->check(CLI::Range(1, 1'000'000));
   app.add_option("--only", only, "cases whose name contains this text");
   std::map<std::string, config::DdpBackend> backends;
   for (const auto& [value, name] : config::EnumNames<config::DdpBackend>::values) backends.emplace(name, value);
   auto backend = config::DdpBackend::kGloo;
-  app.add_option("--backend", backend, "the library by which ranks talk, as training.ddp_backend")
+  app.add_option("--backend", backend, "the communication library, as training.ddp_backend")
       ->transform(CLI::CheckedTransformer(backends));
   std::string device = "cpu";
   app.add_option("--device", device, "where ranks train: cpu, or cuda (docs/gpu.md)")
       ->check(CLI::IsMember({"cpu", "cuda"}));
-  app.add_option("--seed", seed, "of the random cases, to repeat them");
+  app.add_option("--seed", seed, "seed of the random cases, to repeat them");
   if (!parse(app, arguments)) return 0;
   const char* const kind = resume                 ? (all ? "resume-all" : "resume")
                            : random > 0           ? "random"
@@ -47,7 +48,7 @@ int run_selftest(const Arguments& arguments) {
   plan.source = "selftest";
   plan.config.use_cpu = device == "cpu";
   if (plan.config.use_cpu && backend == config::DdpBackend::kNccl)
-    throw ConfigError("--backend nccl carries tensors of GPUs: it needs --device cuda.");
+    throw ConfigError("--backend nccl needs --device cuda: NCCL only communicates GPU tensors.");
   plan.config.distributed_type =
       plan.config.use_cpu ? config::DistributedType::kMultiCpu : config::DistributedType::kMultiGpu;
   plan.config.num_processes = ranks;

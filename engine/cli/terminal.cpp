@@ -52,7 +52,7 @@ std::string prompt(const Question& question) {
 }
 
 bool goes_back(const std::string& answer) {
-  return answer == "<" || answer == "\033[D";  // as a left arrow arrives in a line
+  return answer == "<" || answer == "\033[D";  // the left arrow, as line input delivers it
 }
 
 }  // namespace

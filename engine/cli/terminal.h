@@ -1,4 +1,4 @@
-// Asking a user: menus with arrow keys on a terminal, plain lines on a pipe.
+// Prompts: menus with arrow keys on a terminal, plain lines on a pipe.
 #pragma once
 
 #include <istream>
@@ -9,10 +9,10 @@
 
 namespace trainer::cli {
 
-/// Questions and answers as lines. A choice may be answered by its number; `<` goes back a question.
+/// Questions and answers as lines. A choice can be answered by its number; `<` goes back a question.
 class LinePrompter : public config::Prompter {
  public:
-  /// `echo`: repeats the answers, where nothing else shows them.
+  /// `echo`: print the answers, because input from a pipe doesn't appear on the screen.
   LinePrompter(std::istream& in, std::ostream& out, bool echo) : in_(in), out_(out), echo_(echo) {}
   config::Answer ask(const config::Question& question) override;
   void say(const std::string& line) override;
@@ -23,7 +23,7 @@ class LinePrompter : public config::Prompter {
   bool echo_;
 };
 
-/// The same with a menu for choices, moved through with arrow, number, Home and End keys, or j and k.
+/// The same, with a menu for choices, navigated with arrow, number, Home and End keys, or j and k.
 class MenuPrompter : public LinePrompter {
  public:
   using LinePrompter::LinePrompter;

@@ -7,9 +7,9 @@
 namespace trainer::cli {
 namespace {
 
-/// `--show N`: the first samples of a configuration, as a run would be given them.
+/// `--show N`: the first samples of a configuration, as a run gets them.
 int show_samples(const Arguments& arguments) {
-  CLI::App app("Shows the first samples of a configuration, as a run is given them.", "tokenize --show");
+  CLI::App app("Show the first samples of a configuration, as a run gets them.", "tokenize --show");
   PlanFlags flags(app);
   int64_t count = 3;
   app.add_option("--show", count)->check(CLI::Range(1, 1'000'000));

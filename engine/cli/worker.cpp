@@ -32,7 +32,7 @@ int memory_file(const std::string& text) {
 std::string path_beside(const char* name) {
   const auto path = beside_program(name);
   if (access(path.c_str(), X_OK) != 0) {
-    throw MachineError("{} is not beside trainer ({}): build it, or copy it there", name, path.string());
+    throw MachineError("{} is not next to trainer ({}): build it, or copy it there", name, path.string());
   }
   return path;
 }

@@ -1,4 +1,4 @@
-// The program `trainer-worker`, which has what needs tensors or a tokenizer.
+// The program `trainer-worker`, which has everything that needs tensors or a tokenizer.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace trainer::cli {
 
-/// Where it is: beside this program. Errors: MachineError when it isn't.
+/// Its path, next to this program. Errors: MachineError when it isn't there.
 std::string worker_path();
 
-/// The program that tokenises before ranks start; likewise.
+/// Path of the program that tokenizes before ranks start. Errors: as worker_path.
 std::string prepare_path();
 
-/// Becomes the worker with these arguments; `plan` is handed over where the command needs one. Returns only by throwing
+/// Replaces this process with the worker; `plan` is passed on when the command needs one. Returns only by throwing
 /// MachineError.
 [[noreturn]] void become_worker(const Arguments& arguments, const config::Plan* plan = nullptr);
 /// The same for another program.

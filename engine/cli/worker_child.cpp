@@ -18,7 +18,7 @@
 namespace trainer::cli {
 namespace {
 
-/// In the child: becomes the program, or ends.
+/// In the child: replaces it with the program, or exits.
 [[noreturn]] void become(std::string (*path)(), const Arguments& arguments, const config::Plan* plan) {
   try {
     become_program(path(), arguments, plan);
@@ -54,7 +54,7 @@ std::string read_to_end(int fd) {
 }
 
 int run_program(std::string (*path)(), const Arguments& arguments, const config::Plan& plan) {
-  path();  // an error of its own, before anything is started
+  path();  // throws if the program is missing, before anything is started
   const pid_t child = fork_here();
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -63,7 +63,7 @@ int run_program(std::string (*path)(), const Arguments& arguments, const config:
   return exit_code_of(child);
 }
 
-/// What the program prints; nothing when it fails.
+/// The program's standard output; nothing when it fails.
 std::optional<std::string> ask_program(std::string (*path)(), const Arguments& arguments, const config::Plan* plan) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
@@ -96,7 +96,7 @@ int run_worker(const Arguments& arguments, const config::Plan& plan) {
 }
 
 launch::Preparation run_prepare(const config::Plan& plan) {
-  prepare_path();  // an error of its own, before anything is started
+  prepare_path();  // throws if the program is missing, before anything is started
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw machine_error("open", "a pipe", errno);
   const pid_t child = fork_here();
@@ -110,7 +110,7 @@ launch::Preparation run_prepare(const config::Plan& plan) {
   close(ends[0]);
   while (said.ends_with('\n')) said.pop_back();
   const int code = exit_code_of(child);
-  if (code > 128 && said.empty()) said = fmt::format("tokenising was ended by signal {}", code - 128);
+  if (code > 128 && said.empty()) said = fmt::format("tokenization was killed by signal {}", code - 128);
   return {code, said};
 }
 

@@ -1,4 +1,4 @@
-// The worker as a child of this program, for commands that go on afterwards.
+// The worker as a child of this program, for commands that continue afterwards.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace trainer::cli {
 
-/// What the worker prints for these arguments; nothing when it fails, whyever: it is asked for extras only.
+/// The worker's standard output for these arguments; nothing when it fails for any reason: only used for extras.
 std::optional<std::string> ask_worker(const Arguments& arguments, const config::Plan* plan = nullptr);
 /// The same of trainer-prepare.
 std::optional<std::string> ask_prepare(const Arguments& arguments, const config::Plan* plan);
@@ -19,7 +19,7 @@ std::optional<std::string> ask_prepare(const Arguments& arguments, const config:
 /// Errors: MachineError when it isn't there.
 int run_worker(const Arguments& arguments, const config::Plan& plan);
 
-/// Runs trainer-prepare on the plan to its end, its progress on the screen. Errors: MachineError.
+/// Runs trainer-prepare on the plan and waits for it; its progress is on the screen. Errors: MachineError.
 launch::Preparation run_prepare(const config::Plan& plan);
 
 }  // namespace trainer::cli

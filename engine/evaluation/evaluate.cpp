@@ -28,7 +28,7 @@ std::vector<int64_t> positions_of(data::Range range) {
   return positions;
 }
 
-/// What one rank found out: the sum of its losses, and [sample, predicted text] for its samples.
+/// The results of one rank: the sum of its losses, and [sample, predicted text] for its samples.
 struct Found {
   double loss = 0;
   nlohmann::json predictions = nlohmann::json::array();
@@ -45,7 +45,7 @@ void classify(parallel::ParallelModel& model, const Request& request, const std:
   }
 }
 
-/// Replies to the samples' prompts, or the whole targets.
+/// Generates replies to the samples' prompts, or whole targets.
 void write_texts(parallel::ParallelModel& model, const Request& request, const std::vector<int64_t>& samples,
                  Found& found) {
   const batching::Prompts prompts(request.samples);
@@ -58,7 +58,7 @@ void write_texts(parallel::ParallelModel& model, const Request& request, const s
   }
 }
 
-/// The reply that a causal sample was made of, as the tokenizer writes it back.
+/// The reply of a causal sample, decoded from its tokens.
 std::string label_text(const Request& request, int64_t index, const std::string& kept) {
   if (request.samples.label_kind() != data::LabelKind::kNext) return trimmed(kept);
   data::Sample sample;

@@ -1,4 +1,4 @@
-// Measuring a model on the validation samples.
+// Evaluates a model on the validation samples.
 #pragma once
 
 #include <functional>
@@ -14,24 +14,24 @@
 namespace trainer::evaluation {
 
 struct Result {
-  std::map<std::string, double> values;          // "eval_loss", and "eval_accuracy" where it was asked for
+  std::map<std::string, double> values;          // "eval_loss", and "eval_accuracy" if requested
   std::vector<metrics::Prediction> predictions;  // of all samples, in their order; rank 0 only
 };
 
 struct Request {
   const data::Samples& samples;
   const data::Tokenizer* tokenizer;        // null for images
-  const std::vector<std::string>& labels;  // of the classes of a classifier
+  const std::vector<std::string>& labels;  // class names of a classifier
   int64_t batch_size;                      // per rank
   int64_t max_new_tokens;
   parallel::Sampling sampling;
-  bool generate;                                     // text: write a reply to every sample, for predictions
-  bool score;                                        // and count those that are their labels, for accuracy
-  std::function<void(const std::string&)> progress;  // told what is being done
+  bool generate;                                     // text: generate a reply to every sample, for predictions
+  bool score;                                        // and compare them with the labels, for accuracy
+  std::function<void(const std::string&)> progress;  // called with the current activity
 };
 
-/// Collective. Every sample counts once, whatever the ranks and the batch size; the loss is per label that counts. A
-/// classifier is always measured for accuracy, from the same forward pass as the loss.
+/// Collective. Every sample counts once for any number of ranks and batch size; the loss is the mean over unmasked
+/// labels. A classifier's accuracy is always measured, from the same forward pass as the loss.
 Result evaluate(parallel::ParallelModel& model, const Request& request);
 
 }  // namespace trainer::evaluation

@@ -49,7 +49,7 @@ std::string field_bytes(int field, std::string_view value) {
   return key(field, kLength) + varint(value.size()) + std::string(value);
 }
 
-/// Spread out because a checksum over data that holds checksums is weak.
+/// TFRecord's masking: a CRC over data that contains CRCs is weak.
 uint32_t masked(uint32_t crc) {
   return std::rotr(crc, 15) + 0xA282EAD8;
 }
@@ -61,7 +61,7 @@ double now() {
 std::string file_name(double wall_time) {
   std::array<char, 256> host{};
   if (gethostname(host.data(), host.size() - 1) != 0) host = {"localhost"};
-  // The last number tells files apart that one process begins within a second.
+  // The last number distinguishes files that one process creates within a second.
   static int64_t count = 0;
   return fmt::format("events.out.tfevents.{:010}.{}.{}.{}", static_cast<int64_t>(wall_time), host.data(), getpid(),
                      count++);

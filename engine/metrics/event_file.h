@@ -14,7 +14,7 @@ namespace trainer::metrics {
 // The protobuf messages, encoded. `wall_time` is in seconds since 1970.
 /// The first event of every file.
 std::string version_event(double wall_time);
-/// Tells TensorBoard to forget the points of earlier files in the folder from `step` on.
+/// Makes TensorBoard drop the points of earlier files in the folder from `step` on.
 std::string restart_event(double wall_time, int64_t step);
 std::string scalar_event(double wall_time, int64_t step, std::string_view tag, float value);
 
@@ -22,13 +22,13 @@ std::string scalar_event(double wall_time, int64_t step, std::string_view tag, f
 std::string framed(std::string_view event);
 
 /// Appends scalars to a new event file in a folder, under the tags that Hugging Face's Trainer uses: `train/loss`,
-/// `eval/accuracy`. Each record is one write, so a killed process leaves whole events.
+/// `eval/accuracy`. Each record is one write, so a killed process leaves complete events.
 /// Errors: MachineError.
 /// Source: TFRecord framing; event.proto and summary.proto of TensorBoard.
 class EventFile {
  public:
-  /// Creates `folder` when it doesn't exist. Points behind `resume_step` that an earlier process left there no longer
-  /// count; with 0, a new run, none of them do.
+  /// Creates `folder` if it doesn't exist. Discards the points after `resume_step` that an earlier process left there;
+  /// with 0, a new run, all of them.
   EventFile(const std::filesystem::path& folder, int64_t resume_step);
 
   const std::filesystem::path& path() const { return path_; }

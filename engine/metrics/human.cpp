@@ -13,7 +13,7 @@ template <size_t kCount>
 std::string scaled(double value, double step, const std::array<const char*, kCount>& units) {
   if (!std::isfinite(value)) return "?";
   size_t unit = 0;
-  // What would be shown as 1000 (or 1024) already belongs to the next unit.
+  // A value that rounds to 1000 (or 1024) belongs to the next unit.
   while (unit + 1 < units.size() && std::round(std::abs(value)) >= step) {
     value /= step;
     ++unit;

@@ -42,7 +42,7 @@ class JsonLine {
 };
 
 struct Line {
-  int64_t step = -1;  // -1: no line of ours
+  int64_t step = -1;  // -1: not a record
   bool is_evaluation = false;
 };
 
@@ -54,7 +54,7 @@ Line read_line(std::string_view text) {
   return {step->get<int64_t>(), !json.contains("order_digest")};
 }
 
-/// The lines up to `last_step`; without its evaluation when that comes again.
+/// The lines up to `last_step`, without that step's evaluation if it is repeated.
 std::string lines_until(std::string_view content, int64_t last_step, bool evaluates_again,
                         const std::filesystem::path& path) {
   std::string kept;
@@ -70,7 +70,7 @@ std::string lines_until(std::string_view content, int64_t last_step, bool evalua
     if (evaluates_again && line.is_evaluation && line.step == last_step) continue;
     kept.append(text).push_back('\n');
   }
-  if (strange > 0) log::warning("{}: {} lines that are no records were dropped", path.string(), strange);
+  if (strange > 0) log::warning("{}: dropped {} lines that are not records", path.string(), strange);
   return kept;
 }
 

@@ -17,7 +17,7 @@ struct Widths {
   size_t input, prediction, label;
 };
 
-/// Prediction and label get what they need, up to a quarter of the width each; the input gets the rest.
+/// Prediction and label get the width they need, up to a quarter each; the input gets the rest.
 Widths widths_for(const std::vector<Prediction>& rows, size_t width) {
   Widths needed{display_width("input"), display_width("prediction"), display_width("label")};
   for (const Prediction& row : rows) {
@@ -46,7 +46,7 @@ std::string prediction_table(const std::vector<Prediction>& predictions, size_t 
     rows.push_back({one_line(row.input), one_line(row.prediction), one_line(row.label)});
   const Widths widths = widths_for(rows, width);
   std::string table = line(" ", {"input", "prediction", "label"}, widths);
-  // Judged by what the model really said: `one_line` may make different texts look the same.
+  // Judge by the original texts: `one_line` may make different texts look the same.
   for (size_t i = 0; i < rows.size(); ++i)
     table += line(!scored ? " " : (predictions[i].correct() ? "✓" : "✗"), rows[i], widths);
   return table;

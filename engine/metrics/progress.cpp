@@ -73,7 +73,7 @@ void Progress::redraw() {
   update_time_left();
   last_drawn_ = now_();
   drawn_ = true;
-  // One column stays free: terminals differ in what they do when the last one is written.
+  // Leave one column free: terminals differ in what they do when the last one is written.
   write(kClearLine + progress_bar(state_, terminal_width(fd_) - 1));
 }
 

@@ -13,10 +13,10 @@
 
 namespace trainer::metrics {
 
-/// Shows how far the run is: on a terminal a bar in the last line, redrawn at most ten times a second; elsewhere a
-/// plain line for each logged update. Belongs to one rank and one thread. What else is written to the terminal
-/// meanwhile should begin with `kClearLine`, as the lines of engine/base/log.h do; the bar comes back below it. Never
-/// fails: a closed screen must not end a run.
+/// Shows the run's progress: on a terminal a bar in the last line, redrawn at most ten times a second; elsewhere a
+/// plain line for each logged update. Belongs to one rank and one thread. Other output to the terminal should begin
+/// with `kClearLine` meanwhile, as the lines of engine/base/log.h do; the bar is redrawn below it. Never fails: a
+/// closed screen must not end a run.
 class Progress {
  public:
   using Clock = std::function<std::chrono::steady_clock::time_point()>;
@@ -24,14 +24,14 @@ class Progress {
 
   /// The run goes from `first_step`, the one of the checkpoint or 0, to `total_steps`.
   Progress(int64_t first_step, int64_t total_steps, int fd = STDERR_FILENO, Clock now = std::chrono::steady_clock::now);
-  /// Leaves the last state on the screen and the cursor in a line of its own.
+  /// Leaves the last state on the screen and moves the cursor to the next line.
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
   /// An update is done. Cheap: most calls draw nothing.
   void advance(int64_t step);
-  /// What is being done besides updates ("evaluating 3/20"); "" when it is over.
+  /// An activity other than updates ("evaluating 3/20"); "" when it is over.
   void set_activity(const std::string& activity);
   void report(const StepRecord& record);
   void report(const EvaluationRecord& record);
@@ -52,7 +52,7 @@ class Progress {
   const bool on_terminal_;
   ProgressState state_;
   std::chrono::steady_clock::time_point start_, last_drawn_;
-  bool drawn_ = false;  // a bar stands in the last line
+  bool drawn_ = false;  // the bar is in the last line
 };
 
 }  // namespace trainer::metrics

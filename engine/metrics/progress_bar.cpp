@@ -31,7 +31,7 @@ std::string bar(double share, size_t cells) {
   return "[" + text.append(cells - text.size(), ' ') + "]";
 }
 
-/// What stands behind the bar, the most important first: when there is no room the last go first.
+/// The texts after the bar, the most important first; the last ones are dropped when there is no room.
 std::vector<std::string> facts(const ProgressState& state) {
   std::vector<std::string> texts{step_text(state.step, state.total_steps)};
   if (!state.activity.empty()) texts.push_back(one_line(state.activity));

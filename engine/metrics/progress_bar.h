@@ -1,4 +1,4 @@
-// The lines that show how far a run is.
+// The lines that show a run's progress.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ struct ProgressState {
   int64_t total_steps = 0;
   std::optional<StepRecord> last;  // the newest logged update
   double seconds_left = -1.0;      // below 0: not known yet
-  std::string activity;            // what is done besides updates; "" for nothing
+  std::string activity;            // an activity other than updates; "" for none
 };
 
 /// One line of at most `width` columns: a bar and, as far as there is room, loss, learning rate, tokens/s and time
 /// left.
 std::string progress_bar(const ProgressState& state, size_t width);
 
-/// The same facts as a line of a log, fields below each other from line to line. Without a line break.
+/// The same facts as a log line, with fields aligned from line to line. Without a line break.
 std::string progress_line(const ProgressState& state);
 
 /// "step 100/1200  eval_accuracy 0.6712  eval_loss 1.234". Without a line break.

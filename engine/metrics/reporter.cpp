@@ -27,8 +27,8 @@ void Reporter::report(const StragglerRecord& record) {
   const std::string rank = record.one_machine ? fmt::format("rank {}", record.rank)
                                               : fmt::format("rank {} on machine {}", record.rank, record.machine);
   progress_.print(record.over ? fmt::format("step {}: {} is as fast as the others again", record.step, rank)
-                              : fmt::format("warning: step {}: {} holds up all others: it works {:.1f} times as long "
-                                            "between collectives as they do, in most of the last updates",
+                              : fmt::format("warning: step {}: {} slows down all other ranks: in most of the last "
+                                            "updates it worked {:.1f} times as long between collectives as they did",
                                             record.step, rank, record.factor));
 }
 

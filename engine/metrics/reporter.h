@@ -1,4 +1,4 @@
-// All that a run reports, in one place.
+// Distributes a run's records to all outputs.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace trainer::metrics {
 
-/// Hands records to metrics.jsonl, to the screen, and to what `logging.report_to` names. Exists on rank 0 only.
+/// Writes records to metrics.jsonl, to the screen and to the targets of `logging.report_to`. Exists on rank 0 only.
 /// Errors: MachineError when a file can't be written.
 class Reporter {
  public:
-  /// `output_dir` exists. `resume_step` is the step of the loaded checkpoint, 0 for a new run.
+  /// `output_dir` must exist. `resume_step` is the step of the loaded checkpoint, 0 for a new run.
   Reporter(const config::LoggingConfig& logging, const std::filesystem::path& output_dir, int64_t resume_step,
            int64_t total_steps);
 
@@ -27,7 +27,7 @@ class Reporter {
   void report(const DivergenceRecord& record);
   void report(const StragglerRecord& record);
 
-  /// For what is only shown: each update, evaluation's progress, messages above the bar.
+  /// For screen output only: each update, the progress of an evaluation, messages above the bar.
   Progress& progress() { return progress_; }
 
  private:

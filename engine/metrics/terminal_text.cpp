@@ -12,7 +12,7 @@ namespace {
 
 struct Letter {
   char32_t code;
-  size_t bytes;  // 0: no UTF-8
+  size_t bytes;  // 0: not UTF-8
 };
 
 /// The first letter of `text`, which is not empty.

@@ -18,7 +18,7 @@ using Names = std::vector<std::string>;
 
 constexpr int64_t kMaxConfig = int64_t{1} << 20;
 
-/// The classes of a config.json's id2label, in the order of their numbers; none where it has none.
+/// The classes of a config.json's id2label, in the order of their numbers; empty when it has none.
 Names names_in(const std::string& config_json) {
   const auto json = nlohmann::json::parse(config_json, nullptr, false);
   const auto found = json.is_object() ? json.find("id2label") : json.end();
@@ -37,7 +37,7 @@ Names names_in_folder(const fs::path& folder) {
   return fs::exists(file) ? names_in(read_file(file, kMaxConfig)) : Names();
 }
 
-/// Where the run may go on from, the best first.
+/// The checkpoints that the run may resume from, best first.
 std::vector<fs::path> checkpoints_of(const config::Config& config) {
   const std::string& choice = config.checkpoint.resume_from_checkpoint;
   if (choice == "false") return {};
@@ -52,15 +52,15 @@ std::optional<checkpoint::Contents> contents_of(const fs::path& folder) {
   try {
     return checkpoint::read_contents(folder);
   } catch (const Error&) {
-    return std::nullopt;  // it is passed over, or said to be damaged, when it is loaded
+    return std::nullopt;  // loading skips it or reports the damage
   }
 }
 
 void check_configured(const Names& configured, const SettledClasses& settled) {
   if (configured.empty() || settled.checkpoint.empty() || configured == settled.names) return;
   throw ConfigError(
-      "data.labels is {}, but {} was saved with the classes {}: the model's outputs are in that order.\n  Give the "
-      "classes as the checkpoint has them, or start anew in another output_dir.",
+      "data.labels is {}, but {} was saved with the classes {}: the model's outputs are in that order.\n  List the "
+      "classes as in the checkpoint, or start from scratch in another output_dir.",
       fmt::join(configured, ", "), settled.checkpoint.string(), fmt::join(settled.names, ", "));
 }
 
@@ -71,7 +71,7 @@ SettledClasses settled_classes(const config::Config& config) {
   for (const fs::path& folder : checkpoints_of(config)) {
     const auto contents = contents_of(folder);
     if (!contents) continue;
-    // Earlier versions recorded no classes, and sorted all names as text: beside an adapter nothing else says so.
+    // Earlier versions recorded no classes and sorted all names as text; an adapter's checkpoint doesn't say it either.
     settled = {contents->classes, data::LabelOrder::kAsText, folder};
     if (settled.names.empty()) settled.names = names_in_folder(folder);
     break;

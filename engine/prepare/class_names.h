@@ -1,4 +1,4 @@
-// Names of classes that are settled before the data is read.
+// Class names that are fixed before the data is read.
 #pragma once
 
 #include <filesystem>
@@ -10,15 +10,15 @@
 
 namespace trainer::prepare {
 
-/// Their order is that of the model's outputs, so a run that is resumed keeps the order that it began with.
+/// In the order of the model's outputs, so a resumed run keeps the order it began with.
 struct SettledClasses {
-  std::vector<std::string> names;  // of the checkpoint, else of the model; empty: those in the data, by `order`
+  std::vector<std::string> names;  // of the checkpoint, else of the model; empty: take the data's, sorted by `order`
   data::LabelOrder order = data::LabelOrder::kIntegersAsNumbers;
-  std::filesystem::path checkpoint;  // whose names these are; "": the model's, or there are none
+  std::filesystem::path checkpoint;  // the source of the names; "" when they are the model's or empty
 };
 
-/// Errors: ConfigError when data.labels names other classes than the checkpoint that the run is resumed from, or the
-/// same in another order. What is wrong with a checkpoint or a model's file is said by whoever loads it.
+/// Errors: ConfigError when data.labels differs from the classes of the checkpoint that the run resumes from, or from
+/// their order. Damaged checkpoints and model files are reported when they are loaded.
 SettledClasses settled_classes(const config::Config& config);
 
 }  // namespace trainer::prepare

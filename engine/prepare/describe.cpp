@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What `describe` says, or why it can't.
+/// The result of `describe`, or its error, as JSON.
 template <class Describe>
 std::string described(Describe describe) {
   Json description;

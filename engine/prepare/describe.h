@@ -1,4 +1,4 @@
-// What the wizard asks about files that no configuration describes yet.
+// Describes files to the wizard, before a configuration exists.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace trainer::prepare {
 /// message} when they can't be read.
 std::string describe_data(const config::Plan& plan);
 
-/// The tokenizer of the plan, as JSON: its size and whether it brings a chat template; or {"error": message}.
+/// The tokenizer of the plan, as JSON: its size and whether it has a chat template; or {"error": message}.
 std::string describe_tokenizer(const config::Plan& plan);
 
 }  // namespace trainer::prepare

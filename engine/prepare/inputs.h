@@ -1,4 +1,4 @@
-// The tokenizer and the samples of a run, tokenised first where that was not done before.
+// The tokenizer and the samples of a run, tokenized first if they are not in the cache.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace trainer::prepare {
 
 struct Inputs {
   std::unique_ptr<data::Tokenizer> tokenizer;  // null for images
-  std::string chat_template;                   // the text of the one that dialogues were rendered with; "" without
+  std::string chat_template;                   // text of the template that renders dialogues; "" if none
   data::Datasets datasets;
 };
 

@@ -1,6 +1,6 @@
-// trainer-prepare [show N | describe-data | describe-tokenizer]: tokenises the samples of a plan into the cache that
-// the ranks read, before they start; with `show`, prints the first ones; describes inputs for the wizard. What is wrong
-// goes to standard output, where the launcher takes it from, but with `show` to the screen.
+// trainer-prepare [show N | describe-data | describe-tokenizer]: tokenizes the samples of a plan into the cache that
+// the ranks read, before they start; with `show`, prints the first ones; describes inputs for the wizard. Errors go to
+// standard output, where the launcher reads them, but with `show` to standard error.
 #include <unistd.h>
 
 #include <cstdio>
@@ -28,7 +28,7 @@ int prepare_plan(int64_t show) {
     prepare::PrepareBar bar;
     inputs = prepare::load_inputs(plan, [&](double part, int64_t samples) { bar.show(part, samples); });
   }
-  for (const std::string& note : inputs.datasets.notes) log::warning("warning: data: {}", note);
+  for (const std::string& note : inputs.datasets.notes) log::warning("data: {}", note);
   if (show > 0) fmt::print("{}", prepare::show_samples(inputs, show, isatty(STDOUT_FILENO) == 1));
   return kDone;
 }

@@ -16,8 +16,8 @@ constexpr std::chrono::seconds kElsewhere{10};
 
 std::string prepare_line(double part, int64_t samples, double seconds) {
   std::string line =
-      fmt::format("tokenising {:3.0f} %  {} samples", 100 * part, metrics::human_count(static_cast<double>(samples)));
-  if (seconds > 0) line += fmt::format("  {} a second", metrics::human_count(static_cast<double>(samples) / seconds));
+      fmt::format("tokenizing {:3.0f} %  {} samples", 100 * part, metrics::human_count(static_cast<double>(samples)));
+  if (seconds > 0) line += fmt::format("  {} per second", metrics::human_count(static_cast<double>(samples) / seconds));
   if (part > 0 && seconds > 1) line += fmt::format("  {} left", metrics::human_seconds(seconds * (1 - part) / part));
   return line;
 }

@@ -8,8 +8,8 @@
 
 namespace trainer::prepare {
 
-/// Shows how far tokenising is: on a terminal one line that is redrawn ten times a second, elsewhere a line every ten
-/// seconds. Nothing is shown for what takes less than a moment.
+/// Shows the progress of tokenization: on a terminal one line, redrawn ten times a second; elsewhere a line every ten
+/// seconds. Shows nothing for shorter work.
 class PrepareBar {
  public:
   explicit PrepareBar(int fd = STDERR_FILENO);
@@ -18,7 +18,7 @@ class PrepareBar {
   PrepareBar(const PrepareBar&) = delete;
   PrepareBar& operator=(const PrepareBar&) = delete;
 
-  /// `part` of the files was read, `samples` were made of it.
+  /// `part` of the files has been read into `samples` samples.
   void show(double part, int64_t samples);
 
  private:
@@ -29,7 +29,7 @@ class PrepareBar {
   Clock::time_point start_, last_;
 };
 
-/// "tokenising  43 %  120,000 samples  8,100 a second  0:12 left".
+/// "tokenizing  43 %  120k samples  8.1k per second  12s left".
 std::string prepare_line(double part, int64_t samples, double seconds);
 
 }  // namespace trainer::prepare

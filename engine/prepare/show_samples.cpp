@@ -12,17 +12,17 @@ struct Marks {
 };
 constexpr Marks kPlain{"⟦", "⟧", "", ""}, kDimmed{"", "", "\x1b[2m", "\x1b[0m"};
 
-/// A text between marks, line by line, so that a pager keeps the colour.
+/// The text between marks.
 std::string marked(std::string_view text, bool learnt, const Marks& marks) {
   return fmt::format("{}{}{}", learnt ? marks.learnt : marks.other, text, learnt ? marks.end_learnt : marks.end_other);
 }
 
-/// Token i is learnt when the label of the one before it is that token.
+/// Token i is learned when it is the label of the token before it.
 bool is_learnt(const data::Sample& sample, size_t i) {
   return i > 0 && sample.labels[i - 1] == sample.source[i];
 }
 
-/// Runs of tokens are cut out of the whole text: alone, they would be decoded without the space in front of them.
+/// Cuts runs of tokens out of the decoded prefix: decoded alone, they would lose the space in front of them.
 std::string causal(const data::Sample& sample, const data::Tokenizer& tokenizer, const Marks& marks) {
   std::string out, before;
   for (size_t begin = 0, end = 0; begin < sample.source.size(); begin = end) {
@@ -56,7 +56,7 @@ std::string show_samples(const Inputs& inputs, int64_t count, bool terminal) {
     data::Sample sample;
     samples.read(i, sample);
     const data::Lengths lengths = samples.lengths(i);
-    out += fmt::format("--- sample {} of {}: {} tokens, {} learnt\n{}\n", i + 1, samples.size(), lengths.source,
+    out += fmt::format("--- sample {} of {}: {} tokens, {} learned\n{}\n", i + 1, samples.size(), lengths.source,
                        samples.label_kind() == data::LabelKind::kNext ? lengths.learnt : lengths.labels,
                        shown(sample, samples.label_kind(), inputs, terminal ? kDimmed : kPlain));
   }

@@ -1,4 +1,4 @@
-// `trainer tokenize --show`: samples as a model is given them, for people.
+// `trainer tokenize --show`: samples as the model gets them, for people.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace trainer::prepare {
 
-/// The first `count` training samples, decoded from their tokens: of a pair source and target, of a causal sample its
-/// text, of a text to classify the text and its class. What is not learnt is dimmed where `terminal`; elsewhere what is
-/// learnt stands between ⟦ and ⟧.
+/// The first `count` training samples, decoded from their tokens: source and target of a pair, the text of a causal
+/// sample, text and class for classification. On a `terminal`, text that is not learned is dimmed; elsewhere learned
+/// text is enclosed in ⟦ and ⟧.
 std::string show_samples(const Inputs& inputs, int64_t count, bool terminal);
 
 }  // namespace trainer::prepare

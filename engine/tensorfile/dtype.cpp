@@ -7,7 +7,7 @@ namespace {
 
 using at::ScalarType;
 
-// By alignment: a file keeps its tensors from the last of these to the first.
+// By alignment: a file stores its tensors from the last of these to the first.
 constexpr std::array kDtypes = {
     Dtype{"BOOL", 8, ScalarType::Bool},
     Dtype{"F4", 4, ScalarType::Undefined},

@@ -12,13 +12,13 @@ namespace trainer::tensorfile {
 struct Dtype {
   std::string_view name;  // as in the file: "F32"
   int64_t bits;           // of one element
-  at::ScalarType type;    // Undefined for what torch has no type for
+  at::ScalarType type;    // Undefined if torch doesn't have it
 };
 
-/// The entry of a safetensors name, or null when there is none. Pointers stay valid and compare in the order in which
-/// files keep tensors: greater comes first.
+/// The entry for a safetensors name, or null when there is none. Pointers stay valid and compare in the order in which
+/// files store tensors: greater comes first.
 const Dtype* find_dtype(std::string_view name);
-/// The entry of a torch type, or null when safetensors has no name for it.
+/// The entry for a torch type, or null when safetensors has no name for it.
 const Dtype* find_dtype(at::ScalarType type);
 
 /// "BOOL, U8, …": all names, for messages.

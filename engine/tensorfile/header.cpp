@@ -17,18 +17,18 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Stricter than the format: what no model needs, and what costs time and memory before a weight is read.
+// Stricter than the format: no model needs more, and it would cost time and memory before any weight is read.
 constexpr std::size_t kMaxTensors = 100'000, kMaxDimensions = 8, kMaxNameBytes = 512;
 constexpr std::size_t kMaxMetadataBytes = 16u << 20;
 constexpr int64_t kMaxIgnoredDepth = 4;
 
-/// Where a file breaks the rules; the advice is always the same.
+/// Throws the error for a file that violates the format.
 class Complaint {
  public:
   explicit Complaint(const std::filesystem::path& file) : file_(file) {}
 
   [[noreturn]] void operator()(const std::string& why) const {
-    throw InputError("{} is no valid safetensors file: {}\n  copy, download or save it again", file_.string(), why);
+    throw InputError("{} is not a valid safetensors file: {}\n  copy, download or save it again", file_.string(), why);
   }
 
  private:
@@ -39,8 +39,8 @@ bool is_control(char letter) {
   return static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f;
 }
 
-/// The bytes of a tensor, or nothing when they are more than 64 bits can count or don't fill whole bytes. Dimensions of
-/// 0 count as 1 for the limit, because strides are made of the others.
+/// The bytes of a tensor; nothing when their number overflows 64 bits or isn't whole. Dimensions of 0 count as 1 for
+/// the limit, because strides are computed from the others.
 std::optional<int64_t> byte_size(const Dtype& dtype, const std::vector<int64_t>& shape) {
   int64_t bits = dtype.bits;
   bool empty = false;
@@ -53,9 +53,8 @@ std::optional<int64_t> byte_size(const Dtype& dtype, const std::vector<int64_t>&
   return bits / 8;
 }
 
-/// How many entries there are, which must not be too many: to count the commas outside of texts and brackets takes a
-/// hundredth of the time that parsing takes. Behind what is no JSON they may be counted wrongly; the parser does not
-/// come so far.
+/// The number of entries, which is limited. Counting the commas outside of strings and brackets takes a hundredth of
+/// the time of parsing. The count may be wrong after invalid JSON, but the parser stops there anyway.
 std::size_t count_entries(std::string_view json, const Complaint& complain) {
   const std::size_t most = kMaxTensors + (json.find("\"__metadata__\"") != std::string_view::npos ? 1 : 0);
   std::size_t entries = 1;
@@ -78,12 +77,12 @@ std::size_t count_entries(std::string_view json, const Complaint& complain) {
   return entries;
 }
 
-/// Walks the JSON as it is parsed: nothing but the entries is kept, so a hostile header can be neither deep nor large.
+/// Reads the JSON while it is parsed and stores only the entries, so a hostile header can be neither deep nor large.
 class HeaderReader : public nlohmann::json_sax<Json> {
  public:
   HeaderReader(int64_t data_bytes, std::size_t entries, const Complaint& complain)
       : data_bytes_(data_bytes), complain_(complain) {
-    header_.tensors.reserve(std::min(entries, kMaxTensors));  // so that names stay where they are
+    header_.tensors.reserve(std::min(entries, kMaxTensors));  // so that views of names stay valid
     names_.reserve(header_.tensors.capacity());
   }
 
@@ -154,14 +153,14 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   }
 
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) override {
-    complain_(fmt::format("its header is no valid JSON at byte {}", position + 7));  // the size before it has 8
+    complain_(fmt::format("its header is not valid JSON at byte {}", position + 7));  // 8 bytes of size precede it
   }
 
  private:
   enum class Where { kStart, kFile, kMetadata, kTensor, kList, kIgnored, kEnd };
 
   bool in_metadata() const { return name_ == "__metadata__"; }
-  /// Keys of a tensor that the format doesn't know are skipped, whatever they hold.
+  /// Unknown keys of a tensor are skipped, whatever their value.
   bool ignoring() const {
     return where_ == Where::kIgnored ||
            (where_ == Where::kTensor && field_ != "dtype" && field_ != "shape" && field_ != "data_offsets");
@@ -183,7 +182,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   void check_name() {
     if (name_.size() > kMaxNameBytes)
       complain_(
-          fmt::format("the name {} has {} bytes, at most {} are read", shown_name(name_), name_.size(), kMaxNameBytes));
+          fmt::format("the name {} has {} bytes; the limit is {}", shown_name(name_), name_.size(), kMaxNameBytes));
     const bool second = in_metadata() ? std::exchange(has_metadata_, true) : names_.count(name_) > 0;
     if (second) complain_(fmt::format("its header has {} twice", shown_name(name_)));
   }
@@ -200,15 +199,15 @@ class HeaderReader : public nlohmann::json_sax<Json> {
       complain_(fmt::format("__metadata__ has {} twice", shown_name(field_)));
   }
 
-  /// A value that has no place here, unless it is ignored.
+  /// A value of the wrong kind, unless it is ignored.
   bool other_value() {
     if (ignoring()) return true;
-    if (where_ == Where::kStart) complain_("its header is no JSON object");
-    if (where_ == Where::kFile) complain_(fmt::format("the header's entry {} is no JSON object", shown_name(name_)));
+    if (where_ == Where::kStart) complain_("its header is not a JSON object");
+    if (where_ == Where::kFile) complain_(fmt::format("the header's entry {} is not a JSON object", shown_name(name_)));
     if (where_ == Where::kMetadata)
-      complain_(fmt::format("__metadata__ may hold text only; {} is something else", shown_name(field_)));
+      complain_(fmt::format("__metadata__ must hold text only; {} is not text", shown_name(field_)));
     complain_(fmt::format("{} of tensor {} must be {}", field_, shown_name(name_),
-                          field_ == "dtype" ? "text" : "a list of integers that are not negative"));
+                          field_ == "dtype" ? "text" : "a list of non-negative integers"));
   }
 
   void add_tensor() {
@@ -218,11 +217,11 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     }
     const Dtype* dtype = find_dtype(*dtype_);
     if (dtype == nullptr)
-      complain_(fmt::format("tensor {} has the unknown dtype {}; known are {}", shown_name(name_), shown_name(*dtype_),
-                            dtype_names()));
+      complain_(fmt::format("tensor {} has the unknown dtype {}; known dtypes: {}", shown_name(name_),
+                            shown_name(*dtype_), dtype_names()));
     if (offsets_->size() != 2)
       complain_(
-          fmt::format("data_offsets of tensor {} must be 2 numbers; are {}", shown_name(name_), offsets_->size()));
+          fmt::format("data_offsets of tensor {} must be 2 numbers, not {}", shown_name(name_), offsets_->size()));
     add_tensor(*dtype, (*offsets_)[0], (*offsets_)[1]);
   }
 
@@ -230,11 +229,11 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     if (begin > end)
       complain_(fmt::format("tensor {} begins at byte {} and ends at {}", shown_name(name_), begin, end));
     if (end > data_bytes_)
-      complain_(fmt::format("tensor {} ends at byte {} of the data, but the file has only {}: it seems cut short",
+      complain_(fmt::format("tensor {} ends at byte {} of the data, but the file has only {}: it seems truncated",
                             shown_name(name_), end, data_bytes_));
     const std::optional<int64_t> bytes = byte_size(dtype, *shape_);
     if (!bytes)
-      complain_(fmt::format("tensor {} of shape {} and dtype {} has no countable number of bytes", shown_name(name_),
+      complain_(fmt::format("tensor {} of shape {} and dtype {} has too many bytes or half a byte", shown_name(name_),
                             shape_text(*shape_), dtype.name));
     if (*bytes != end - begin)
       complain_(fmt::format("tensor {} of shape {} and dtype {} needs {} bytes, but has {}", shown_name(name_),
@@ -267,7 +266,7 @@ void check_cover(std::vector<TensorInfo>& tensors, int64_t data_bytes, const Com
   int64_t end = 0;
   for (const TensorInfo& tensor : tensors) {
     if (tensor.offset != end)
-      complain(fmt::format("tensor {} begins at byte {} of the data, but the one before ends at {}",
+      complain(fmt::format("tensor {} begins at byte {} of the data, but the previous one ends at {}",
                            shown_name(tensor.name), tensor.offset, end));
     end += tensor.bytes;
   }
@@ -287,10 +286,10 @@ std::string json_string(const std::string& text) {
 
 Header parse_header(std::string_view json, int64_t data_bytes, const std::filesystem::path& file) {
   const Complaint complain(file);
-  // The parser takes a NUL for the end and skips a byte order mark; the format allows neither.
-  if (json.find('\0') != std::string_view::npos) complain("its header holds a NUL byte");
+  // The parser treats a NUL as the end and skips a byte order mark; the format allows neither.
+  if (json.find('\0') != std::string_view::npos) complain("its header has a NUL byte");
   const std::size_t first = json.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos || json[first] != '{') complain("its header is no JSON object");
+  if (first == std::string_view::npos || json[first] != '{') complain("its header is not a JSON object");
   HeaderReader reader(data_bytes, count_entries(json, complain), complain);
   Json::sax_parse(json.begin(), json.end(), &reader);
   Header header = reader.take();

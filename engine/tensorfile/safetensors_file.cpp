@@ -26,7 +26,7 @@ InputError unreadable(const std::filesystem::path& path, std::string_view why) {
 
 }  // namespace
 
-/// The whole file in memory, for reading.
+/// The whole file, mapped into memory for reading.
 class SafetensorsFile::Mapping {
  public:
   Mapping(int fd, int64_t size, const std::filesystem::path& path) : size_(static_cast<size_t>(size)) {
@@ -49,7 +49,8 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
   if (!file_) throw unreadable(path, std::strerror(errno));
   struct stat about {};
   if (fstat(file_.get(), &about) != 0) throw unreadable(path, std::strerror(errno));
-  if (!S_ISREG(about.st_mode)) throw unreadable(path, S_ISDIR(about.st_mode) ? "it is a folder" : "it is no file");
+  if (!S_ISREG(about.st_mode))
+    throw unreadable(path, S_ISDIR(about.st_mode) ? "it is a folder" : "it is not a regular file");
   size_ = about.st_size;
   posix_fadvise(file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);  // more read-ahead, for mapped pages too
 
@@ -72,17 +73,17 @@ std::string SafetensorsFile::read_header(int64_t& data_begin) {
     throw InputError("{} is a Git LFS pointer, not the weights\n  run `git lfs pull` in its folder", path_.string());
   if (size_ < kSizeBytes)
     throw InputError(
-        "{} is no safetensors file: it has {} bytes, at least {} are needed\n  copy, download or save it again",
+        "{} is not a safetensors file: it has {} bytes, at least {} are needed\n  copy, download or save it again",
         path_.string(), size_, kSizeBytes);
   uint64_t length = 0;
   std::memcpy(&length, start.data(), kSizeBytes);
   if (length > static_cast<uint64_t>(kMaxHeaderBytes))
     throw InputError(
-        "{} is no safetensors file: its first 8 bytes say that its header has {} bytes, at most {} are allowed",
+        "{} is not a safetensors file: its first 8 bytes say that its header has {} bytes, at most {} are allowed",
         path_.string(), length, kMaxHeaderBytes);
   data_begin = kSizeBytes + static_cast<int64_t>(length);
   if (data_begin > size_)
-    throw InputError("{} is cut short: its header has {} bytes, the whole file {}\n  copy, download or save it again",
+    throw InputError("{} is truncated: its header has {} bytes, the whole file {}\n  copy, download or save it again",
                      path_.string(), length, size_);
   std::string json(length, '\0');
   read_bytes(json.data(), kSizeBytes, static_cast<int64_t>(length));
@@ -129,8 +130,8 @@ void SafetensorsFile::read_into(const std::string& name, int64_t begin, const at
   const TensorInfo& info = this->info(name);
   require(out.is_contiguous() && out.device().is_cpu() && out.scalar_type() == scalar_type(info),
           "{} must be read into a contiguous {} tensor on the CPU", shown_name(name), info.dtype->name);
-  require(begin >= 0 && out.numel() <= info.numel() - begin, "elements {} to {} of {}, which has {}", begin,
-          begin + out.numel(), shown_name(name), info.numel());
+  require(begin >= 0 && out.numel() <= info.numel() - begin, "elements {} to {} of {} are out of range: it has {}",
+          begin, begin + out.numel(), shown_name(name), info.numel());
   const int64_t element_bytes = info.dtype->bits / 8;
   const int64_t bytes = out.numel() * element_bytes;
   if (bytes == 0) return;
@@ -161,13 +162,13 @@ void SafetensorsFile::check_size() const {
 at::ScalarType SafetensorsFile::scalar_type(const TensorInfo& info) const {
   if (info.dtype->type == at::ScalarType::Undefined)
     throw InputError(
-        "{}: tensor {} has the dtype {}, which cannot be computed with\n  convert the weights to F32 or BF16",
+        "{}: tensor {} has the dtype {}, which does not support computation\n  convert the weights to F32 or BF16",
         path_.string(), shown_name(info.name), info.dtype->name);
   return info.dtype->type;
 }
 
 void SafetensorsFile::check_values(const TensorInfo& info, std::string_view bytes) const {
-  if (info.dtype->type != at::ScalarType::Bool) return;  // of the other types any bits are a value
+  if (info.dtype->type != at::ScalarType::Bool) return;  // for all other types, any bits are valid
   const auto wrong = std::find_if(bytes.begin(), bytes.end(), [](char byte) { return byte != 0 && byte != 1; });
   if (wrong != bytes.end())
     throw InputError("{}: tensor {} of dtype BOOL holds the byte {}; only 0 and 1 are allowed", path_.string(),

@@ -1,4 +1,4 @@
-// Reading safetensors files.
+// Reads safetensors files.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@
 
 namespace trainer::tensorfile {
 
-/// A safetensors file, checked against every rule of the format when it is opened. Nothing of the data is read before
-/// it is asked for. Members may be called from several threads. Errors: InputError for a file that is missing,
-/// unreadable, against the rules, or changed since it was opened. (If another process cuts the file short while a
-/// tensor of `tensor()` is in use, the kernel ends this process with SIGBUS; `read()` doesn't have this weakness.)
+/// A safetensors file, checked against every rule of the format when it is opened. Data is read only on request.
+/// Members can be called from several threads. Errors: InputError for a file that is missing, unreadable, invalid, or
+/// changed since it was opened. (If another process truncates the file while a tensor of `tensor()` is in use, the
+/// kernel ends this process with SIGBUS; `read()` doesn't have this weakness.)
 /// Source: https://github.com/huggingface/safetensors (format), little-endian machines only.
 class SafetensorsFile {
  public:
@@ -27,7 +27,7 @@ class SafetensorsFile {
 
   const std::filesystem::path& path() const { return path_; }
   const Metadata& metadata() const { return header_.metadata; }
-  /// All tensors in the order of the file: the fastest order to read them. Offsets count from the start of the file.
+  /// All tensors in file order, the fastest order to read them. Offsets count from the start of the file.
   const std::vector<TensorInfo>& tensors() const { return header_.tensors; }
   std::vector<std::string> names() const;
 
@@ -36,14 +36,14 @@ class SafetensorsFile {
   /// Errors: InputError with the nearest name when there is no such tensor.
   const TensorInfo& info(const std::string& name) const;
 
-  /// The tensor in its shape without a copy: its memory is the file, kept mapped as long as the tensor lives. Writing
-  /// to it ends the process. (A tensor that doesn't lie at a multiple of its element size is copied.) Errors:
-  /// InputError for a dtype that torch doesn't have.
+  /// The tensor in its shape without a copy: its memory is the file, which stays mapped as long as the tensor lives.
+  /// Writing to it ends the process. (A tensor that isn't aligned to its element size is copied.) Errors: InputError
+  /// for a dtype that torch doesn't have.
   at::Tensor tensor(const std::string& name) const;
 
   /// A copy of elements [begin, end) of the flat tensor (C order), 1D.
   at::Tensor read(const std::string& name, int64_t begin, int64_t end) const;
-  /// Fills the contiguous `out`, of the file's dtype, with the elements of the flat tensor from `begin` on.
+  /// Fills the contiguous `out`, of the file's dtype, with the elements of the flat tensor starting at `begin`.
   void read_into(const std::string& name, int64_t begin, const at::Tensor& out) const;
 
  private:

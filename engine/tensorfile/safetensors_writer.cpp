@@ -16,7 +16,7 @@ std::vector<TensorInfo> planned(const std::vector<TensorSpec>& specs) {
   for (const TensorSpec& spec : specs) {
     const Dtype* dtype = find_dtype(spec.dtype);
     require(dtype != nullptr, "safetensors files have no dtype for tensor {}", shown_name(spec.name));
-    require(names.insert(spec.name).second, "tensor {} is to be written twice", shown_name(spec.name));
+    require(names.insert(spec.name).second, "tensor {} is declared twice", shown_name(spec.name));
     require(spec.name != "__metadata__", "a tensor must not be named __metadata__");
     tensors.push_back({spec.name, dtype, spec.shape});
   }
@@ -53,9 +53,9 @@ void SafetensorsWriter::put(std::string_view bytes) {
 }
 
 void SafetensorsWriter::write(const std::string& name, const at::Tensor& tensor) {
-  require(next_ < order().size(), "{} is written, but all {} tensors are", shown_name(name), order().size());
+  require(next_ < order().size(), "{} cannot be written: all {} tensors already are", shown_name(name), order().size());
   const TensorInfo& info = order()[next_];
-  require(name == info.name, "{} is written, but {} comes next", shown_name(name), shown_name(info.name));
+  require(name == info.name, "{} cannot be written yet: {} comes next", shown_name(name), shown_name(info.name));
   require(tensor.sizes().vec() == info.shape && tensor.scalar_type() == info.dtype->type,
           "{} was declared as {} {}, but is {} {}", shown_name(name), info.dtype->name, shape_text(info.shape),
           c10::toString(tensor.scalar_type()), shape_text(tensor.sizes().vec()));
@@ -65,7 +65,7 @@ void SafetensorsWriter::write(const std::string& name, const at::Tensor& tensor)
 }
 
 void SafetensorsWriter::finish() {
-  require(next_ == order().size(), "{} of {} tensors of {} were written", next_, order().size(), sink_->name());
+  require(next_ == order().size(), "only {} of {} tensors of {} were written", next_, order().size(), sink_->name());
   sink_->finish();
 }
 

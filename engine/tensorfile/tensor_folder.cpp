@@ -20,7 +20,7 @@ constexpr int64_t kMaxIndexBytes = kMaxHeaderBytes;
 constexpr int kMaxIndexDepth = 16;
 
 [[noreturn]] void complain(const fs::path& index, const std::string& why) {
-  throw InputError("{} is no valid index of weights: {}\n  copy, download or save it again", index.string(), why);
+  throw InputError("{} is not a valid index of weights: {}\n  copy, download or save it again", index.string(), why);
 }
 
 /// The parsed index. Depth is limited (deep values overflow the stack) and a tensor named twice is refused.
@@ -32,23 +32,23 @@ Json parse_index(const fs::path& index) {
     if (event != Json::parse_event_t::key) return true;
     const std::string& key = parsed.get_ref<const std::string&>();
     if (depth == 1) section = key;
-    if (depth == 1 && !seen.insert(key).second) complain(index, fmt::format("{} is there twice", shown_name(key)));
+    if (depth == 1 && !seen.insert(key).second) complain(index, fmt::format("{} appears twice", shown_name(key)));
     if (depth == 2 && section == "weight_map" && !seen.insert("weight_map/" + key).second)
-      complain(index, fmt::format("tensor {} is there twice", shown_name(key)));
+      complain(index, fmt::format("tensor {} appears twice", shown_name(key)));
     return true;
   };
   try {
     return Json::parse(read_file(index, kMaxIndexBytes), check);
   } catch (const Json::parse_error& error) {
-    complain(index, fmt::format("it is no JSON at byte {}", error.byte));
-  } catch (const Json::exception&) {  // a number that no double holds
+    complain(index, fmt::format("it is not valid JSON at byte {}", error.byte));
+  } catch (const Json::exception&) {  // a number that overflows double
     complain(index, "one of its numbers is too large");
   }
 }
 
-/// A shard lies beside its index: anything else could make us read files that nobody meant.
+/// A shard must be next to its index: any other path could make us read unrelated files.
 void check_shard_name(const fs::path& index, const std::string& tensor, const Json& shard) {
-  if (!shard.is_string()) complain(index, fmt::format("the file of tensor {} is no text", shown_name(tensor)));
+  if (!shard.is_string()) complain(index, fmt::format("the file of tensor {} is not text", shown_name(tensor)));
   const std::string& name = shard.get_ref<const std::string&>();
   if (name.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos || !name.ends_with(".safetensors"))
     complain(index,
@@ -56,8 +56,8 @@ void check_shard_name(const fs::path& index, const std::string& tensor, const Js
                          shown_name(tensor), shown_name(name)));
 }
 
-/// A link must stay in the folder: it came with the model, from somebody who knows no file of ours. The Hub's cache
-/// keeps a snapshot's files in blobs/ beside snapshots/.
+/// A link must stay in the folder: it came with the model, from an untrusted source. The Hub's cache stores a
+/// snapshot's files in blobs/ next to snapshots/.
 void check_link(const fs::path& folder, const fs::path& file) {
   std::error_code error;
   if (!fs::is_symlink(file, error)) return;
@@ -68,11 +68,12 @@ void check_link(const fs::path& folder, const fs::path& file) {
   const bool of_hub = home.parent_path().filename() == "snapshots";
   if (below(home) || (of_hub && below(home.parent_path().parent_path() / "blobs"))) return;
   throw InputError(
-      "{} is a link out of its folder, to {}: it is not followed\n  copy the file there, or give the folder it is in",
+      "{} is a link out of its folder, to {}: it is not followed\n  copy the file into the folder, or give the folder "
+      "that contains it",
       file.string(), target.string());
 }
 
-/// Weights, that is: the Trainer keeps other things in pickles beside them.
+/// Whether the file may be pickled weights; the Trainer pickles other things next to them.
 bool is_pickle(const std::string& name) {
   for (const char* const other : {"training_args", "optimizer", "scheduler", "rng_state", "scaler"})
     if (name.starts_with(other)) return false;
@@ -99,9 +100,9 @@ TensorFolder::TensorFolder(const fs::path& folder) : folder_(folder) {
         "the model folder {} does not exist\n  give the folder that holds config.json and model.safetensors",
         folder_.string());
   if (!fs::is_directory(folder_, ignored))
-    throw InputError("{} is no folder\n  give the folder that holds config.json and model.safetensors",
+    throw InputError("{} is not a folder\n  give the folder that holds config.json and model.safetensors",
                      folder_.string());
-  // Asked without following links: a broken one is named as missing, not skipped.
+  // Doesn't follow links: a broken one is reported as missing, not skipped.
   const auto is_there = [&](const fs::path& path) { return fs::exists(fs::symlink_status(path, ignored)); };
   const fs::path single = folder_ / "model.safetensors";
   const fs::path index = folder_ / "model.safetensors.index.json";
@@ -152,7 +153,7 @@ void TensorFolder::open_shards(const fs::path& index) {
     if (file == nullptr) {
       std::error_code ignored;
       if (!fs::exists(folder_ / name, ignored))
-        throw InputError("{} is missing, which {} names for tensor {}\n  copy or download all shards",
+        throw InputError("{} is missing, but {} names it for tensor {}\n  copy or download all shards",
                          (folder_ / name).string(), index.filename().string(), shown_name(tensor));
       check_link(folder_, folder_ / name);
       files_.push_back(std::make_unique<SafetensorsFile>(folder_ / name));
@@ -160,7 +161,7 @@ void TensorFolder::open_shards(const fs::path& index) {
     }
     const TensorInfo* const found = file->find(tensor);
     if (found == nullptr)
-      throw InputError("{} has no tensor {}, which {} says it has\n  copy or download both again",
+      throw InputError("{} has no tensor {}, but {} says that it does\n  copy or download both again",
                        file->path().string(), shown_name(tensor), index.filename().string());
     files_by_name_.emplace(found->name, file);
   }

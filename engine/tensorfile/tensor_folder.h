@@ -13,13 +13,13 @@
 namespace trainer::tensorfile {
 
 /// All weights of a model folder: `model.safetensors`, or the shards that `model.safetensors.index.json` names. Every
-/// file is opened and checked; no weights are read before they are asked for.
+/// file is opened and checked; weights are read only on request.
 /// Errors: InputError that says what is missing or broken. Pickled weights (`pytorch_model.bin`) are never read.
 class TensorFolder {
  public:
   explicit TensorFolder(const std::filesystem::path& folder);
 
-  /// Whether a folder holds weights, be it such as are never read. Errors: InputError.
+  /// Whether a folder holds weights, including pickled ones, which are never read. Errors: InputError.
   static bool has_weights(const std::filesystem::path& folder);
 
   const std::filesystem::path& path() const { return folder_; }
@@ -36,7 +36,7 @@ class TensorFolder {
   std::filesystem::path folder_;
   std::vector<std::unique_ptr<SafetensorsFile>> files_;
   std::unordered_map<std::string_view, const SafetensorsFile*>
-      files_by_name_;  // of tensors, whose files hold the names
+      files_by_name_;  // by tensor name; the files own the names
 };
 
 }  // namespace trainer::tensorfile

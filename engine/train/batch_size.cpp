@@ -30,10 +30,10 @@ void find_batch_size(config::Plan& plan, const prepare::Inputs& inputs, dist::Co
   const auto found = -static_cast<int64_t>(comm.max(-static_cast<double>(mine)));
   if (found < 1)
     throw MachineError(
-        "not even one sample of the longest fits: a rank has {} MiB free, and needs {} MiB.\n  Use more ranks under "
-        "FSDP, gradient_checkpointing, a smaller data.max_length, or a machine with more memory.",
+        "even one sample of the maximum length does not fit: a rank has {} MiB free, but needs {} MiB.\n  Use more "
+        "ranks under FSDP, gradient_checkpointing, a smaller data.max_length, or a machine with more memory.",
         free_bytes >> 20, memory_with(plan, inputs, 1) >> 20);
-  // A run that is resumed keeps the global batch of its checkpoint.
+  // A resumed run keeps the global batch of its checkpoint.
   if (agreed_start(plan.config, comm) == Start::kAnew)
     t.global_batch_size = prepare::global_batch(t, plan.data_ranks());
   t.per_device_train_batch_size = found;
@@ -42,8 +42,8 @@ void find_batch_size(config::Plan& plan, const prepare::Inputs& inputs, dist::Co
   plan.origins["training.per_device_train_batch_size"] = "auto_find_batch_size";
   if (comm.rank() == 0)
     log::info(
-        "auto_find_batch_size: per_device_train_batch_size {} instead of {} fits into {} MiB a rank; the global "
-        "batch stays",
+        "auto_find_batch_size: per_device_train_batch_size {} instead of {} fits into {} MiB per rank; the global "
+        "batch is unchanged",
         found, asked, free_bytes >> 20);
 }
 
@@ -53,9 +53,9 @@ void check_memory(const config::Plan& plan, const prepare::Inputs& inputs, int64
     return plan_largest_memory(other, datasets.labels, workload_of(other, datasets)).peak();
   };
   const int64_t needed = peak_of(plan);
-  if (needed <= free_bytes) return;  // whatever an allocator leaves unused: it may leave nothing
+  if (needed <= free_bytes) return;  // an allocator may leave nothing unused, so don't refuse for its overhead
   constexpr size_t kMost = 4;
-  throw MachineError("{}: this rank needs {} of its GPU, where {} are free\n  {}", plan.source, gibibytes(needed),
+  throw MachineError("{}: this rank needs {} of GPU memory, but only {} are free\n  {}", plan.source, gibibytes(needed),
                      gibibytes(free_bytes), what_fits_text(what_fits(plan, peak_of, usable_bytes(free_bytes), kMost)));
 }
 

@@ -21,7 +21,7 @@ UpdateBatch BatchStream::next(int64_t consumed) const {
   const data::PackingPlan plan = plan_update(options_, samples_, order_, update.positions, ranks_);
   for (const auto& positions : plan[static_cast<size_t>(rank_)])
     update.micro_batches.push_back(batching::collate(samples_, positions, index_of));
-  std::vector<int64_t> tokens;  // of each position: a corpus may have to read a sample to know
+  std::vector<int64_t> tokens;  // of each sample; cached, since a corpus may have to read a sample to count them
   for (int64_t p = update.positions.begin; p < update.positions.end; ++p) {
     const int64_t index = index_of(p);
     update.target_tokens += samples_.lengths(index).learnt;

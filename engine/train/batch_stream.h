@@ -11,16 +11,16 @@
 
 namespace trainer::train {
 
-/// What one update learns from: this rank's micro-batches, and facts about the whole that every rank knows by itself.
+/// The data of one update: this rank's micro-batches, and facts about the global batch that every rank computes itself.
 struct UpdateBatch {
-  data::Range positions;  // of the global batch in the run's order
+  data::Range positions;  // of the global batch in sample order
   std::vector<models::Batch> micro_batches;
-  int64_t target_tokens = 0, tokens = 0;  // of the global batch: labels that count, and tokens that the model reads
+  int64_t target_tokens = 0, tokens = 0;  // of the global batch: unmasked labels, and tokens that the model reads
   double efficiency = 1;                  // data::packing_efficiency
   std::string digest;                     // of the ids of its samples
 };
 
-/// The global batches of a run, in an order that does not depend on the ranks.
+/// The global batches of a run, in an order that does not depend on the number of ranks.
 class BatchStream {
  public:
   BatchStream(const data::Samples& samples, const config::Config& config, int64_t global_batch, int rank, int ranks);

@@ -75,7 +75,7 @@ std::optional<at::ScalarType> dtype_named(const std::string& name) {
   return std::nullopt;
 }
 
-/// What config.json says its weights are kept in.
+/// The storage dtype of the weights, according to config.json.
 at::ScalarType declared_dtype(const std::string& config_json) {
   const auto json = nlohmann::json::parse(config_json);
   for (const char* key : {"dtype", "torch_dtype"})
@@ -84,15 +84,15 @@ at::ScalarType declared_dtype(const std::string& config_json) {
   return at::kFloat;
 }
 
-/// Whether config.json says that the output head is not the embedding. (That it is says little: T5 v1.1's folders do so
-/// when transformers 5 writes them, and their weights tell.)
+/// Whether config.json says that the output head is not tied to the embedding. (The opposite proves little:
+/// transformers 5 writes it for T5 v1.1 too, whose weights are untied.)
 bool says_untied(const std::string& config_json) {
   const auto json = nlohmann::json::parse(config_json);
   const auto found = json.find("tie_word_embeddings");
   return found != json.end() && found->is_boolean() && !found->get<bool>();
 }
 
-/// The base model and where its weights come from.
+/// Adds the base model and the source of its weights.
 void add_base(const config::Plan& plan, const std::vector<std::string>& labels, Weights weights, Blueprint& blueprint) {
   const config::ModelConfig& options = plan.config.model;
   models::BuildRequest request;
@@ -167,8 +167,8 @@ std::unique_ptr<parallel::ParallelModel> make_data_parallel(const config::Plan& 
                                                        precision_of(plan));
 }
 
-/// Into how many copies of the model FSDP spreads the ranks that see different samples. Under the HYBRID strategies
-/// each machine has one (of the stages of a pipeline that are its), so that only gradients cross the network.
+/// The number of model replicas among the data-parallel ranks under FSDP. Under the HYBRID strategies each machine has
+/// one (of its own pipeline stages), so that only gradients cross the network.
 int64_t model_copies(const config::Plan& plan) {
   const config::Config& c = plan.config;
   const int64_t given = c.parallelism_config ? c.parallelism_config->dp_replicate_size : 1;
@@ -210,7 +210,7 @@ dist::GradientExchange exchange_of(const config::TrainingConfig& training) {
   return exchange;
 }
 
-/// Every id needs a row of the embedding. A model that is built here has as many as the configuration says.
+/// Every id needs a row of the embedding. A model built from model.config has `vocab_size` rows.
 void check_vocabulary(const config::Plan& plan, const data::Tokenizer& tokenizer, int64_t rows) {
   if (!plan.config.model.config.empty() && tokenizer.size() > rows)
     throw ConfigError(
@@ -224,9 +224,9 @@ ConfigError too_long(const config::Plan& plan, const models::Model& model, const
   const LengthOption option = length_option(plan.config.data);
   const int64_t most = most_tokens(plan, model), positions = model.max_positions();
   const std::string prompt =
-      positions > most ? fmt::format(", of which a learnt prompt takes {}", positions - most) : "";
+      positions > most ? fmt::format(", of which a learned prompt takes {}", positions - most) : "";
   return ConfigError(
-      "{} is {}, and {}, but {} has {} positions{}\n  set {} to {} or less, or take a model with more positions",
+      "{} is {}, and {}, but {} has {} positions{}\n  set {} to {} or less, or use a model with more positions",
       option.name, option.tokens, what, model.class_name(), positions, prompt, option.name, most);
 }
 
@@ -236,12 +236,12 @@ Blueprint make_blueprint(const config::Plan& plan, const std::vector<std::string
   Blueprint blueprint;
   add_base(plan, labels, weights, blueprint);
   add_adapters(plan, blueprint);
-  // A class that isn't there is found before anything is written.
+  // Report an unknown class before anything is written.
   if (plan.config.distributed_type == config::DistributedType::kFsdp)
     parallel::plan_units(*blueprint.model, plan.config.fsdp_config);
   parallel::check_layers_split(*blueprint.model, degrees_of(plan).tensor);
   parallel::check_samples_shared(*blueprint.model, degrees_of(plan).context);
-  // A model that cannot be cut too.
+  // Likewise a model that cannot be split into stages.
   if (degrees_of(plan).pipeline > 1) parallel::cut_model(*blueprint.model, pipeline_of(plan));
   return blueprint;
 }
@@ -250,9 +250,9 @@ void check_inputs(const config::Plan& plan, const models::Model& model, const pr
   if (inputs.tokenizer) check_vocabulary(plan, *inputs.tokenizer, model.vocabulary());
   const data::Samples& train = *inputs.datasets.train;
   if (train.features() != model.features())
-    throw ConfigError("model: it takes {}, but the samples of data.train.path are {}.",
-                      model.features() > 0 ? fmt::format("images of {} numbers", model.features()) : "text",
-                      train.features() > 0 ? fmt::format("images of {} numbers", train.features()) : "text");
+    throw ConfigError("model: expects {}, but the samples of data.train.path are {}.",
+                      model.features() > 0 ? fmt::format("images with {} values", model.features()) : "text",
+                      train.features() > 0 ? fmt::format("images with {} values", train.features()) : "text");
   const int64_t most = most_tokens(plan, model);
   if (most == 0) return;
   for (const data::Samples* samples : {&train, &*inputs.datasets.validation})
@@ -272,14 +272,14 @@ void check_length_option(const config::Plan& plan, const models::Model& model) {
   const auto origin = plan.origins.find(option.name);
   const bool asked = origin != plan.origins.end() && origin->second != "default";
   const int64_t most = most_tokens(plan, model);
-  if (asked && most > 0 && option.tokens > most) throw too_long(plan, model, "samples may be as long");
+  if (asked && most > 0 && option.tokens > most) throw too_long(plan, model, "samples can be that long");
 }
 
 Setup set_up(const config::Plan& plan, const std::function<void(const char*)>& doing) {
   Setup setup;
   doing("reading the data");
   setup.inputs = prepare::load_inputs(plan);
-  doing("reading the model");  // after the data, whose classes its head may be for
+  doing("reading the model");  // after the data, whose classes may determine its head
   setup.blueprint = make_blueprint(plan, setup.inputs.datasets.labels);
   check_inputs(plan, *setup.blueprint.model, setup.inputs);
   return setup;
@@ -289,7 +289,8 @@ std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan,
                                                        dist::Comm& comm) {
   const config::Config& c = plan.config;
   if (!blueprint.started_anew.empty())
-    log::warning("{}: {} not there: drawn from the seed", c.model.path, fmt::join(blueprint.started_anew, ", "));
+    log::warning("{}: missing weights are initialized from the seed: {}", c.model.path,
+                 fmt::join(blueprint.started_anew, ", "));
   recompute_if_asked(c, *blueprint.model);
   const auto mesh = std::make_shared<dist::Mesh>(comm, degrees_of(plan));
   parallel::split_layers(*blueprint.model, mesh);
@@ -310,7 +311,7 @@ std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan,
   else
     model = std::make_unique<parallel::ReplicatedModel>(std::move(blueprint.model), mesh, precision_of(plan),
                                                         exchange_of(c.training));
-  // After a pipeline has put its stages in the place of the stack, around which rows are shared out.
+  // Only after a pipeline has replaced the layer stack, whose input and output bound the sequence-parallel region.
   if (c.parallelism_config && c.parallelism_config->tp_sequence_parallel) parallel::share_rows(model->model(), mesh);
   model->load(blueprint.source());
   return model;
@@ -346,7 +347,7 @@ std::string precision_warning(const config::Plan& plan) {
   if (fp16 ? __builtin_cpu_supports("avx512fp16") : __builtin_cpu_supports("avx512bf16")) return "";
   return fmt::format(
       "mixed_precision {0}: this CPU has no {0} instructions (avx512_{0}), so {0} is emulated and slower than 'no'. "
-      "Results are the same as where it is fast.",
+      "Results are the same as on a CPU that has them.",
       fp16 ? "fp16" : "bf16");
 }
 
@@ -357,8 +358,8 @@ std::string overflow_warning(const config::Plan& plan, models::Model& model) {
   const auto first = std::find_if(parameters.begin(), parameters.end(), wide);
   if (first == parameters.end()) return "";
   return fmt::format(
-      "mixed_precision fp16: {} is known to overflow it. {} of its layers compute in fp32 ({} and its like); bf16, in "
-      "which it was trained, needs no such care.",
+      "mixed_precision fp16: {} overflows in fp16, so {} of its layers compute in fp32 ({} and similar); bf16, in "
+      "which it was trained, avoids this.",
       model.class_name(), std::count_if(first, parameters.end(), wide), (*first)->name);
 }
 

@@ -1,4 +1,4 @@
-// The one place that turns a plan into objects.
+// Turns a plan into objects.
 #pragma once
 
 #include <functional>
@@ -14,14 +14,14 @@
 
 namespace trainer::train {
 
-/// A model without values, with its adapters in place, and where its values come from.
+/// A model without values but with its adapters, and the sources of its values.
 struct Blueprint {
   std::unique_ptr<models::Model> model;
-  std::vector<std::unique_ptr<parallel::WeightSource>> sources;  // each over the one before it
+  std::vector<std::unique_ptr<parallel::WeightSource>> sources;  // each one wraps the one before it
   config::LoraConfig lora;  // as resolved with an adapter folder; meaningful when the plan has lora
   int64_t adapted_layers = 0;
-  bool without_weights = false;           // there are none to read: see Weights
-  std::vector<std::string> started_anew;  // weights that the model's folder lacks, as a new head
+  bool without_weights = false;           // the folder has none: see Weights
+  std::vector<std::string> started_anew;  // weights that the model's folder lacks, such as those of a new head
 
   const parallel::WeightSource& source() const { return *sources.back(); }
 };
@@ -30,11 +30,11 @@ struct Blueprint {
 enum class Weights { kNeeded, kMayLack };
 
 /// Errors: ConfigError, InputError.
-/// `labels`: of the classes, when the plan trains a classifier.
+/// `labels`: the class names, when the plan trains a classifier.
 Blueprint make_blueprint(const config::Plan& plan, const std::vector<std::string>& labels = {},
                          Weights weights = Weights::kNeeded);
 
-/// Both, fitting each other. `doing` is told what is being read.
+/// Model and inputs, checked against each other. `doing` is called with the current activity.
 struct Setup {
   Blueprint blueprint;
   prepare::Inputs inputs;
@@ -42,31 +42,31 @@ struct Setup {
 Setup set_up(
     const config::Plan& plan, const std::function<void(const char*)>& doing = [](const char*) {});
 
-/// Whether the model can take these inputs: every id of the tokenizer has a row in its embedding, no sample is longer
-/// than it can be, images have its size. Errors: ConfigError, InputError with both values.
+/// Checks that the model can process these inputs: its embedding has a row for every id of the tokenizer, no sample has
+/// more tokens than the model has positions, images have its size. Errors: ConfigError, InputError with both values.
 void check_inputs(const config::Plan& plan, const models::Model& model, const prepare::Inputs& inputs);
 
-/// Tokens of a sample's source that `model` has positions for, besides those of a learnt prompt; 0: any number.
+/// Tokens of a sample's source that `model` has positions for, not counting a learned prompt; 0: any number.
 int64_t most_tokens(const config::Plan& plan, const models::Model& model);
 
-/// The same where no samples are known: whether the longest that the file asks for isn't longer than it can be. A
-/// length that is only a default bounds nothing. Errors: ConfigError with both values.
+/// The same check when no samples are known, by the configured maximum length; a default length is not checked.
+/// Errors: ConfigError with both values.
 void check_length_option(const config::Plan& plan, const models::Model& model);
 
-/// Collective. The model spread over the ranks as the plan says, with its values.
+/// Collective. The parallelized model according to the plan, with its values.
 std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan, Blueprint& blueprint,
                                                        dist::Comm& comm);
 
-/// How many ranks there are along each axis.
+/// The number of ranks along each mesh axis.
 dist::Degrees degrees_of(const config::Plan& plan);
 
 /// The dtypes of the plan.
 parallel::Precision precision_of(const config::Plan& plan);
 
-/// What the numeric format of the plan means on this machine; a reason to think again, or "".
+/// A warning about the plan's mixed precision on this machine, or "".
 std::string precision_warning(const config::Plan& plan);
 
-/// What must be known about training this model in fp16, or "".
+/// A warning about training this model in fp16, or "".
 std::string overflow_warning(const config::Plan& plan, models::Model& model);
 
 }  // namespace trainer::train

@@ -36,8 +36,8 @@ void require_same_conditions(const Conditions& before, const Conditions& now, co
       differing += fmt::format("{}{} was {} and is {}", differing.empty() ? "" : "; ", name, value, its->second);
   if (differing.empty()) return;
   throw ConfigError(
-      "{}: deterministic is true, and a run that goes on here would not be equal bit for bit: {}.\n  Go on as it "
-      "began, or set deterministic: false.",
+      "{}: deterministic is true, but a run resumed here would not be equal bit for bit: {}.\n  Resume under the same "
+      "conditions, or set deterministic: false.",
       folder, differing);
 }
 

@@ -17,8 +17,8 @@ namespace {
 using parallel::LogicalTensor;
 
 // Note [Cheap checksums]
-// An optimiser that is given a frozen tensor changes all of it. So a tensor is read in a few places only, and a large
-// frozen model costs no time.
+// An optimizer that updates a frozen tensor by mistake changes all of it. So only a few places of each tensor are read,
+// and checking a large frozen model costs no time.
 constexpr int64_t kWindows = 4, kWindowBytes = 1024;
 
 uint64_t checksum(const at::Tensor& value) {
@@ -33,7 +33,7 @@ uint64_t checksum(const at::Tensor& value) {
   return hash;
 }
 
-/// At most three of them.
+/// At most three of the names.
 std::string some_of(const std::vector<std::string>& names) {
   constexpr size_t kShown = 3;
   const std::vector<std::string> shown(names.begin(), names.begin() + std::min(kShown, names.size()));
@@ -70,11 +70,11 @@ void FirstSteps::check_aliases() const {
     require(listed.insert(tensor.name).second, "{} is listed twice among the model's tensors", tensor.name);
     const auto own = by_path.find(tensor.name);
     for (const std::string& alias : tensor.aliases) {
-      require(listed.count(alias) == 0, "{} is tied to {}, and yet trained beside it", alias, tensor.name);
+      require(listed.count(alias) == 0, "{} is tied to {}, but also trained separately", alias, tensor.name);
       const auto other = by_path.find(alias);
       require(own != by_path.end() && other != by_path.end() && own->second == other->second &&
                   own->second->value.is_same(other->second->value),
-              "{} and {} are tied, and yet two weights", tensor.name, alias);
+              "{} and {} are tied, but are two weights", tensor.name, alias);
     }
   }
 }
@@ -82,8 +82,8 @@ void FirstSteps::check_aliases() const {
 void FirstSteps::check_batch(const UpdateBatch& batch) const {
   if (batch.target_tokens == 0)
     throw InputError(
-        "no label of the first update counts (samples {} to {} of the run's order): there is nothing to learn from.\n"
-        "  All of them are masked: look at data.learn, data.target and data.max_length.",
+        "all labels of the first update are masked (samples {} to {} in sample order): there is nothing to learn "
+        "from.\n  Check data.learn, data.target and data.max_length.",
         batch.positions.begin, batch.positions.end - 1);
   int64_t samples = 0, labels = 0;
   for (const models::Batch& micro : batch.micro_batches) {
@@ -95,7 +95,7 @@ void FirstSteps::check_batch(const UpdateBatch& batch) const {
   const auto all_labels = static_cast<int64_t>(data.sum(static_cast<double>(labels)));
   const int64_t wanted = batch.positions.end - batch.positions.begin;
   require(all_samples == wanted && all_labels == batch.target_tokens,
-          "an update should have {} samples with {} labels, but its ranks take {} with {}", wanted, batch.target_tokens,
+          "an update should have {} samples with {} labels, but its ranks have {} with {}", wanted, batch.target_tokens,
           all_samples, all_labels);
 }
 
@@ -128,11 +128,11 @@ std::string FirstSteps::without_gradient() const {
   if (reached.empty())
     throw InputError(
         "no gradient reached any of the {} trained tensors ({}) in the first updates: this run would train nothing.\n"
-        "  Nothing the model does with these samples depends on them: choose others to train.",
+        "  The model's output for these samples does not depend on them: choose other tensors to train.",
         all.size(), some_of({all.begin(), all.end()}));
   return fmt::format(
-      "{} trained tensor{} got no gradient in the first updates: {}. Nothing the model does with these samples depends "
-      "on {}.",
+      "{} trained tensor{} got no gradient in the first updates: {}. The model's output for these samples does not "
+      "depend on {}.",
       all.size(), all.size() == 1 ? "" : "s", some_of({all.begin(), all.end()}), all.size() == 1 ? "it" : "them");
 }
 

@@ -1,4 +1,4 @@
-// What a run makes sure of in its first updates.
+// Checks that a run makes in its first updates.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +12,23 @@
 
 namespace trainer::train {
 
-/// Watches the first updates of a run for what would otherwise train nothing, or the wrong thing, without a word. All
-/// members that say "Collective" compare ranks: a gradient may be zero in this rank's shard and not in another's.
+/// Watches the first updates of a run for mistakes that would otherwise silently train nothing or the wrong thing.
+/// Members marked "Collective" compare ranks: a gradient may be zero in this rank's shard and not in another's.
 class FirstSteps {
  public:
-  /// Of a model with its values, before the first update. Errors: InternalError when tied names are not one weight.
+  /// `model` has its values, but no update yet. Errors: InternalError when tied names are not one weight.
   explicit FirstSteps(parallel::ParallelModel& model);
 
-  /// Collective. Errors: InputError when no label counts; InternalError when the ranks together don't take the samples
-  /// and labels that the update should consist of.
+  /// Collective. Errors: InputError when all labels are masked; InternalError when the ranks' samples and labels don't
+  /// add up to those of the update.
   void check_batch(const UpdateBatch& batch) const;
-  /// This rank's gradients of an update that will be made.
+  /// Records this rank's gradients of an update before the optimizer step.
   void see_gradients();
-  /// Collective, after that update was made. Returns a warning that names the trained tensors which no gradient ever
-  /// reached, when it is time to say so, or "". (Gradients may be zero before the first change: LoRA's A has none while
-  /// B is zero.) Errors: InternalError when a frozen tensor changed; InputError when no gradient reached any of them.
+  /// Collective, after the optimizer step. Returns a warning that names the trained tensors that no gradient reached;
+  /// "" if there are none or it is too early to tell. (Gradients may be zero before the first change: LoRA's A has none
+  /// while B is zero.) Errors: InternalError when a frozen tensor changed; InputError when no gradient reached any.
   std::string see_update(double learning_rate);
-  /// True when all has been seen.
+  /// True when all checks are done.
   bool done() const { return done_; }
 
  private:
@@ -36,13 +36,13 @@ class FirstSteps {
   std::string without_gradient() const;
 
   parallel::ParallelModel& model_;
-  std::map<std::string, uint64_t> frozen_;  // checksums of this rank's pieces
-  std::set<std::string> reached_;           // tensors whose piece here had a gradient
-  bool changed_ = false;                    // an update with a learning rate was made
+  std::map<std::string, uint64_t> frozen_;  // checksums of this rank's shards
+  std::set<std::string> reached_;           // tensors whose shard on this rank had a gradient
+  bool changed_ = false;                    // an update had a learning rate above 0
   bool done_ = false;
 };
 
-/// Collective. Names of the tensors with a gradient that is not finite, of any rank; for a message.
+/// Collective. Names of the tensors whose gradient is not finite on any rank; for a message.
 std::string not_finite(parallel::ParallelModel& model);
 
 }  // namespace trainer::train

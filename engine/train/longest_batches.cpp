@@ -11,14 +11,14 @@
 namespace trainer::train {
 namespace {
 
-constexpr int64_t kMostSamples = 2'000'000;  // looked at: about a second
+constexpr int64_t kMostSamples = 2'000'000;  // to examine, which takes about a second
 
 /// The largest micro-batch by each of several measures.
 class Longest {
  public:
   explicit Longest(const data::Samples& samples) : samples_(samples) { found_.kind = samples.label_kind(); }
 
-  /// One update (or all of an evaluation) as the ranks take it.
+  /// Adds one update (or a whole evaluation) as planned for the ranks.
   void add(const data::PackingPlan& plan, const std::function<int64_t(int64_t)>& index_of) {
     ++found_.updates_seen;
     for (const auto& rank : plan) {
@@ -33,7 +33,7 @@ class Longest {
   }
 
   LongestBatches found() {
-    std::set<std::vector<int64_t>> different;  // most often one batch is the largest in every way
+    std::set<std::vector<int64_t>> different;  // usually one batch is the largest by every measure
     for (const Best& best : best_)
       if (best.measure > 0) different.insert(best.indices);
     for (const auto& indices : different) found_.batches.push_back(lengths_of(indices));
@@ -46,7 +46,7 @@ class Longest {
     std::vector<int64_t> indices;
   };
 
-  /// Returns the numbers in the batch: ids and labels.
+  /// Returns the number of ids and labels in the batch.
   int64_t add(const std::vector<int64_t>& indices) {
     int64_t source = 0, target = 0, pairs = 0, labels = 0;
     for (const int64_t index : indices) {
@@ -54,7 +54,7 @@ class Longest {
       const int64_t s = l.source, t = samples_.label_kind() == data::LabelKind::kTarget ? l.labels : 0;
       source += s, target += l.learnt, pairs += s * s + s * t + t * t, labels += l.labels;
     }
-    // How much more a token of the target needs (it passes the head, and two attentions) depends on the model.
+    // How much more a target token needs (it passes through the head and two attentions) depends on the model.
     const std::array<int64_t, kMeasures> measures{
         source, source + target, source + 4 * target, source + 16 * target, target, pairs};
     for (size_t i = 0; i < kMeasures; ++i)
@@ -79,7 +79,7 @@ class Longest {
   LongestBatches found_;
 };
 
-/// The longest sample that the options let in.
+/// The longest sample that the options allow.
 data::Lengths longest_sample(const config::DataConfig& c, int64_t most_tokens) {
   const int64_t allowed = length_option(c).tokens, length = most_tokens > 0 ? std::min(allowed, most_tokens) : allowed;
   switch (c.task) {
@@ -100,7 +100,7 @@ data::LabelKind label_kind_of(config::Task task) {
   return task == config::Task::kCausalLm ? data::LabelKind::kNext : data::LabelKind::kClass;
 }
 
-/// A rank's `samples` samples, of which a micro-batch takes `at_a_time`.
+/// The batches of a rank's `samples` samples, `at_a_time` in each micro-batch.
 LongestBatches fullest_batches(const config::Config& config, const data::Lengths& sample, int64_t samples,
                                int64_t at_a_time) {
   LongestBatches found;

@@ -1,4 +1,4 @@
-// Which micro-batches of a run need the most memory: known before it starts, as the order of the samples is.
+// Which micro-batches of a run need the most memory: known before it starts, as the sample order is.
 #pragma once
 
 #include <string>
@@ -12,30 +12,30 @@ namespace trainer::train {
 
 /// The lengths of a micro-batch's samples, in tokens.
 struct BatchLengths {
-  std::vector<int64_t> source, target;  // no targets where labels are what follows each token
-  int64_t learnt = 0;                   // labels that count
+  std::vector<int64_t> source, target;  // no targets when labels are the next tokens
+  int64_t learnt = 0;                   // unmasked labels
 };
 
-/// Those micro-batches of any rank that have the most tokens, of sources, of targets, or together with several weights,
-/// or the most pairs of tokens that attend to each other: what layers keep grows with these.
+/// The micro-batches of any rank with the most source tokens, target tokens, weighted sums of both, or pairs of tokens
+/// that attend to each other: activations grow with these.
 struct LongestBatches {
   std::vector<BatchLengths> batches;
   int64_t tokens_of_update = 0;  // the most a rank has in one update, over its micro-batches
-  int64_t updates_seen = 0;      // fewer than all for a run of very many samples
+  int64_t updates_seen = 0;      // not all of them when the run has very many samples
   data::LabelKind kind = data::LabelKind::kTarget;
 };
 LongestBatches longest_training_batches(const config::Config& config, const data::Samples& samples, int64_t ranks);
 LongestBatches longest_evaluation_batches(const config::Config& config, const data::Samples& samples, int64_t ranks);
 
-/// The option that says how many tokens a sample may have (of its source, where it has a target too), and its value.
+/// The option that limits a sample's tokens (those of its source, if it also has a target), and its value.
 struct LengthOption {
   std::string name;  // "data.max_length"; "" for images
   int64_t tokens = 0;
 };
 LengthOption length_option(const config::DataConfig& data);
 
-/// Where no samples are known: those of samples that are as long as the options let them be, `most_tokens` at most
-/// (0: any number).
+/// The same when no samples are known, for samples of the maximum length that the options allow, at most `most_tokens`
+/// (0: unlimited).
 LongestBatches fullest_training_batches(const config::Config& config, int64_t most_tokens, int64_t ranks);
 LongestBatches fullest_evaluation_batches(const config::Config& config, int64_t most_tokens);
 

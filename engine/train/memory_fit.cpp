@@ -38,7 +38,7 @@ config::Plan with_fsdp(config::Plan plan, int64_t ranks) {
   return plan;
 }
 
-/// Whether more ranks would share the weights: what the file says of the mesh leaves their number open.
+/// Whether adding ranks would shard the weights further: the configured mesh doesn't fix their number.
 bool can_grow(const config::Config& c) {
   const bool sharded = c.distributed_type == DistributedType::kFsdp;
   if (c.training.local_sgd_steps > 0 || c.num_machines > 1) return false;
@@ -46,14 +46,14 @@ bool can_grow(const config::Config& c) {
   return !c.parallelism_config;
 }
 
-/// Others', of which the model reads so many tokens.
+/// The lengths of other samples, truncated to `tokens`.
 class ShortenedSamples : public data::Samples {
  public:
   ShortenedSamples(std::shared_ptr<const data::Samples> whole, int64_t tokens)
       : whole_(std::move(whole)), tokens_(tokens) {}
 
   int64_t size() const override { return whole_->size(); }
-  void read(int64_t, data::Sample&) const override { throw InternalError("shortened samples are not for reading"); }
+  void read(int64_t, data::Sample&) const override { throw InternalError("shortened samples cannot be read"); }
   data::Lengths lengths(int64_t index) const override {
     data::Lengths l = whole_->lengths(index);
     l.source = std::min(l.source, tokens_);
@@ -72,12 +72,12 @@ class ShortenedSamples : public data::Samples {
   int64_t tokens_;
 };
 
-/// Tries changes of one plan, and keeps those that fit.
+/// Tries changes to a plan and keeps those that fit.
 class Search {
  public:
   Search(const PeakOf& peak_of, int64_t usable) : peak_of_(peak_of), usable_(usable) {}
 
-  /// `also`: what was changed in `plan` before.
+  /// `also`: earlier changes to `plan`.
   void try_all(const config::Plan& plan, const std::string& also) {
     also_ = also;
     if (!config::recomputes(plan.config)) keep("training.gradient_checkpointing: true", with_recomputation(plan));
@@ -94,7 +94,7 @@ class Search {
   std::vector<Alternative> found;
 
  private:
-  /// Where a plan can't be, nothing fits.
+  /// An invalid plan never fits.
   int64_t peak(const config::Plan& plan) const {
     try {
       return peak_of_(plan);
@@ -174,7 +174,7 @@ int64_t largest_that_fits(int64_t most, const std::function<bool(int64_t)>& fits
 config::Plan with_batch_size(config::Plan plan, int64_t per_device) {
   config::TrainingConfig& t = plan.config.training;
   t.global_batch_size = prepare::global_batch(t, plan.data_ranks());
-  // Evaluation gives the same numbers whatever its batch size: where training has to do with less, so can it.
+  // Evaluation gives the same numbers for every batch size, so it can use the smaller one too.
   if (per_device < t.per_device_train_batch_size)
     t.per_device_eval_batch_size = std::min(t.per_device_eval_batch_size, per_device);
   t.per_device_train_batch_size = per_device;
@@ -206,9 +206,9 @@ std::vector<Alternative> what_fits(const config::Plan& plan, const PeakOf& peak_
 
 std::string what_fits_text(const std::vector<Alternative>& alternatives) {
   if (alternatives.empty())
-    return "smaller batches, shorter samples, gradient_checkpointing, bf16 and FSDP over more ranks were tried, also "
-           "together: nothing fits";
-  std::string text = "each of these fits, planned in the same way:";
+    return "nothing fits: smaller batches, shorter samples, gradient_checkpointing, bf16 and FSDP over more ranks were "
+           "tried, also together";
+  std::string text = "each of these changes makes it fit:";
   for (const Alternative& other : alternatives)
     text += fmt::format("\n    {} ({})", other.change, gibibytes(other.peak));
   return text;

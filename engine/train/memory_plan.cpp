@@ -57,7 +57,7 @@ dist::DryBytes peak_of(const F& work) {
   return dist::peak_dry_bytes();
 }
 
-/// One update with each of the batches: which one needs most is not known before.
+/// Runs one update with each of the batches, since it isn't known in advance which one needs most.
 dist::DryBytes training_peak(parallel::ParallelModel& model, const config::Config& config, const Workload& workload) {
   const LongestBatches& longest = workload.training;
   nn::Pass pass;
@@ -65,8 +65,8 @@ dist::DryBytes training_peak(parallel::ParallelModel& model, const config::Confi
   dist::DryBytes most = dist::dry_bytes();
   for (const BatchLengths& lengths : longest.batches) {
     const models::Batch batch = dry_batch(lengths, longest.kind, model.model().features());
-    // All micro-batches of an update are in memory before the first one runs. (Not in a device's: ids go there as they
-    // are used.)
+    // All micro-batches of an update are in memory before the first one runs. (Not in a GPU's memory: ids are copied
+    // there when they are used.)
     const int64_t mine = batch.source_ids.numel() + batch.labels.numel();
     const at::Tensor others = dry_ids(on_devices(workload) ? 0 : longest.tokens_of_update - mine);
     const std::vector<models::Batch> batches(static_cast<size_t>(workload.under_way), batch);
@@ -89,7 +89,7 @@ int64_t evaluation_peak(parallel::ParallelModel& model, const Workload& workload
   return most;
 }
 
-/// A checkpoint writes pieces from where they are; an export puts together one tensor at a time.
+/// A checkpoint writes shards in place; an export gathers one tensor at a time.
 int64_t saving_peak(parallel::ParallelModel& model, bool adapters_only) {
   const auto peak = peak_of([&] {
     for (const parallel::LogicalTensor& tensor : model.logical_tensors())
@@ -98,11 +98,11 @@ int64_t saving_peak(parallel::ParallelModel& model, bool adapters_only) {
   return peak.all;
 }
 
-/// Of a pipeline, which holds as many as it has stages; elsewhere one follows the other.
+/// Micro-batches in flight: as many as a pipeline has stages; 1 without a pipeline.
 int64_t micro_batches_under_way(const config::Plan& plan) {
   const config::TrainingConfig& t = plan.config.training;
   const int64_t stages = degrees_of(plan).pipeline, ranks = plan.data_ranks();
-  if (t.max_tokens > 0) return stages;  // how many there are depends on the samples
+  if (t.max_tokens > 0) return stages;  // the number of micro-batches depends on the samples
   return std::min(stages,
                   data::micro_batch_count(prepare::global_batch(t, ranks), ranks, t.per_device_train_batch_size));
 }
@@ -166,7 +166,7 @@ MemoryPlan plan_memory(const config::Plan& plan, Blueprint blueprint, const Work
   const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), *comm);
   Divergence divergence(plan.config.training);
   divergence.keep(*model, *optimizer, 0);
-  at::Tensor copy;  // that a save beside training writes; on the host
+  at::Tensor copy;  // the host copy that an asynchronous save writes
   if (plan.config.checkpoint.async_save && !on_devices(workload)) {
     const checkpoint::Snapshot snapshot(checkpoint::live_tensors({*model, *optimizer}), comm->rank(), comm->size());
     copy = at::empty({snapshot.bytes()}, at::TensorOptions(at::kByte).device(comm->device()));

@@ -9,11 +9,11 @@
 
 namespace trainer::train {
 
-/// This rank's trained weights and optimiser state as they once were, kept in memory: as much again as they take.
+/// An in-memory copy of this rank's trained weights and optimizer state, of the same size.
 class MemorySnapshot {
  public:
   void take(parallel::ParallelModel& model, const optim::Optimizer& optimizer);
-  /// Puts all back as it was when it was taken.
+  /// Restores the state at the last take().
   void restore(parallel::ParallelModel& model, optim::Optimizer& optimizer) const;
 
  private:

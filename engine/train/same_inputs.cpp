@@ -13,8 +13,8 @@
 namespace trainer::train {
 namespace {
 
-constexpr int64_t kValues = 16;   // of a weight
-constexpr int64_t kSamples = 64;  // of the data
+constexpr int64_t kValues = 16;   // per weight
+constexpr int64_t kSamples = 64;  // per dataset
 
 template <class T>
 void append(std::string& bytes, const T* values, size_t count) {
@@ -36,7 +36,7 @@ std::string shapes_of(models::Model& model) {
   return fmt::format("{} weights, {}", weights, short_hash(text + model.config_json()));
 }
 
-/// Values from the middle of each weight that is read from a file as it is. (What is made of others follows from them.)
+/// Values from the middle of each weight that is read from a file. (Derived weights follow from these.)
 std::string values_of(const config::Plan& plan, const Blueprint& blueprint) {
   const at::NoGradGuard no_grad;
   const bool has_adapters = plan.config.lora && !plan.config.lora->path.empty();
@@ -89,8 +89,8 @@ void check_same_inputs(const config::Plan& plan, const Setup& setup, dist::Comm&
     differences += fmt::format("\n  {}: {} on rank 0, {} on rank {}", name, first, second, other - all.begin());
   }
   throw InputError(
-      "the machines don't train the same model on the same data:{}\n  Each reads its own model.path and data: let them "
-      "have equal files there.",
+      "the machines don't train the same model on the same data:{}\n  Each machine reads its own model.path and data: "
+      "put the same files on all of them.",
       differences);
 }
 

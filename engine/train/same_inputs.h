@@ -1,4 +1,4 @@
-// Whether the ranks of all machines start from the same model and data.
+// Checks that the ranks of all machines start from the same model and data.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace trainer::train {
 
-/// What a rank has read, by name: the shapes of its model, samples of its weights and of its data, each in a short text
-/// that is another where they are. Cheap: of each weight a few values, and some samples of the data.
+/// Fingerprints of what a rank has read, by name: its model's shapes, its weights and its data. Cheap: they cover a few
+/// values of each weight and some samples of the data.
 std::vector<std::pair<std::string, std::string>> marks_of(const config::Plan& plan, const Setup& setup);
 
-/// Collective. Errors: InputError, on all ranks, that names what a rank has otherwise than rank 0.
+/// Collective. Errors: InputError, on all ranks, that lists where a rank differs from rank 0.
 void check_same_inputs(const config::Plan& plan, const Setup& setup, dist::Comm& comm);
 
 }  // namespace trainer::train

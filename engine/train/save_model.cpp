@@ -9,7 +9,7 @@ namespace trainer::train {
 namespace fs = std::filesystem;
 namespace {
 
-/// Collective. `write`s a hidden file and renames it: a reader sees the old file or the new one.
+/// Collective. `write` writes a hidden file, which is then renamed: a reader sees the old file or the new one.
 template <class Write>
 void export_published(parallel::ParallelModel& model, const fs::path& path, const Write& write) {
   const fs::path growing = path.parent_path() / ("." + path.filename().string() + ".partial");

@@ -10,13 +10,13 @@
 
 namespace trainer::train {
 
-/// Collective. What the run leaves for others in `folder`, each file published whole: an adapter folder that PEFT
-/// loads, or a model folder that transformers loads. Both have the tokenizer and its chat template, where there is one.
+/// Collective. Writes the run's result to `folder`, each file atomically: an adapter folder that PEFT loads, or a model
+/// folder that transformers loads. Both have the tokenizer and its chat template, if any.
 void save_model(parallel::ParallelModel& model, const config::Plan& plan, const config::LoraConfig& lora,
                 const prepare::Inputs& inputs, const std::filesystem::path& folder);
 
-/// Collective. Puts into a checkpoint, later, what makes it of use to others: the adapter folder's files, or what a
-/// model folder needs besides weights. Adapters are as they are now; `inputs` must outlive the result.
+/// Collective. Returns a function that adds to a checkpoint the files that other programs need: the adapter folder's
+/// files, or a model folder's files except weights. It writes the adapters as they are now; `inputs` must outlive it.
 checkpoint::Saver::Also beside_checkpoint(parallel::ParallelModel& model, const config::Plan& plan,
                                           const config::LoraConfig& lora, const prepare::Inputs& inputs);
 

@@ -18,7 +18,7 @@ void note(int signal) {
 
 bool take(volatile std::sig_atomic_t& note) {
   if (note == 0) return false;
-  note = 0;  // only if it was set: a request that comes in between is of the next update
+  note = 0;  // only if it was set: a request that arrives in between counts for the next update
   return true;
 }
 

@@ -5,7 +5,7 @@
 namespace trainer::train {
 namespace {
 
-/// Of an even number of values, the lower one of the two in the middle.
+/// The lower median.
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), middle, values.end());
@@ -47,7 +47,7 @@ std::optional<Stragglers::News> Stragglers::judge(int number) {
     rank.told = rank.told_lost = 0;
     return News{number, factor, true};
   }
-  // Worse by both: where the others have little to do, the factor alone varies with them.
+  // Both must be worse: when the others have little to do, the factor alone varies with them.
   if (factor < std::max(kSlow, kSlow * rank.told) || lost < std::max(kLeastSeconds, kSlow * rank.told_lost))
     return std::nullopt;
   rank.told = factor;

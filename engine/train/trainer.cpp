@@ -27,7 +27,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kShared = 5;  // numbers of an update that ranks agree on, before those of each rank
+constexpr int kShared = 5;  // values of an update that ranks agree on, before the values of each rank
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -41,19 +41,19 @@ Start start_of(const config::Config& config) {
   if (choice == "false") {
     if (newest)
       throw ConfigError(
-          "output_dir {} holds checkpoints of an earlier run (the newest is {}), and checkpoint.resume_from_checkpoint "
-          "is false.\n  Choose another output_dir or remove them; nothing was touched.",
+          "output_dir {} holds checkpoints of an earlier run (the newest is {}), but checkpoint.resume_from_checkpoint "
+          "is false.\n  Choose another output_dir or remove the checkpoints; nothing was changed.",
           config.output_dir, newest->folder.filename().string());
     return Start::kAnew;
   }
   if (choice == "true" && !newest)
     throw InputError(
-        "checkpoint.resume_from_checkpoint is true, but {} holds no checkpoint.\n  Use 'auto' to start anew when there "
-        "is none.",
+        "checkpoint.resume_from_checkpoint is true, but {} holds no checkpoint.\n  Use 'auto' to start from scratch "
+        "when there is none.",
         config.output_dir);
   if (choice == "auto" || choice == "true") return newest ? Start::kNewest : Start::kAnew;
   if (!std::filesystem::exists(std::filesystem::path(choice) / "manifest.json"))
-    throw InputError("checkpoint.resume_from_checkpoint: {} is no checkpoint: it has no manifest.json{}", choice,
+    throw InputError("checkpoint.resume_from_checkpoint: {} is not a checkpoint: it has no manifest.json{}", choice,
                      checkpoint::foreign_checkpoint(choice));
   return Start::kNamed;
 }
@@ -99,7 +99,7 @@ void Trainer::resume() {
                                         : checkpoint::Loaded{named, checkpoint::load(named, state, access_), {}};
   resume_from(loaded.folder.string(), loaded.manifest);
   if (!speaks()) return;
-  for (const std::string& newer : loaded.passed_over) log::warning("warning: passed over: {}", newer);
+  for (const std::string& newer : loaded.passed_over) log::warning("skipped a newer checkpoint: {}", newer);
   log::info("resuming from {} (step {})", loaded.folder.string(), progress_.step);
 }
 
@@ -107,16 +107,16 @@ void Trainer::resume_from(const std::string& folder, const checkpoint::Manifest&
   if (manifest.samples != train().size())
     throw InputError(
         "{}: saved while training on {} samples; the data now has {}.\n  Resume with the data it was saved with, or "
-        "start anew in another output_dir.",
+        "start from scratch in another output_dir.",
         folder, manifest.samples, train().size());
   if (manifest.seed != config_.seed)
     throw InputError(
-        "{}: saved with seed {}; the configuration says {}.\n  The order of the samples depends on it: resume with "
+        "{}: saved with seed {}; the configuration says {}.\n  The sample order depends on the seed: resume with "
         "seed {}.",
         folder, manifest.seed, config_.seed, manifest.seed);
   if (config_.deterministic)
     require_same_conditions(manifest.conditions, conditions_of(config_, model_->comm().size()), folder);
-  model_->comm().barrier();  // nothing is written before every rank has read its part
+  model_->comm().barrier();  // write nothing before every rank has read its part
   progress_ = manifest.progress;
   progress_.global_batch = chosen_global_batch(manifest.progress.global_batch);
   if (loss_scale_ && progress_.loss_scale.scale > 0) loss_scale_->set_state(progress_.loss_scale);
@@ -133,7 +133,7 @@ int64_t Trainer::chosen_global_batch(int64_t of_checkpoint) const {
 Ending Trainer::run(std::optional<int64_t> last_step) {
   try {
     return run_updates(last_step);
-  } catch (const NumericError&) {  // which all ranks throw together
+  } catch (const NumericError&) {  // all ranks throw it together
     saving([this] { saver_.finish(); });
     throw;
   }
@@ -164,7 +164,7 @@ Ending Trainer::run_updates(std::optional<int64_t> last_step) {
     }
     if (makes_way_ && has_saved_now()) return Ending::kStopped;
     if (newly_makes_way && speaks())
-      log::warning("warning: the machines that have come take part after the next save that works");
+      log::warning("new machines join after the next successful save");
   }
   finish();
   return Ending::kDone;
@@ -184,9 +184,9 @@ Trainer::StepResult Trainer::train_step() {
   pass.label_smoothing = config_.training.label_smoothing_factor;
   if (loss_scale_) model_->set_loss_scale(loss_scale_->scale());
   const double mine = model_->update(batch.micro_batches, batch.target_tokens, pass);
-  // One collective for all that ranks must agree on: the loss, whether anyone was asked to stop, to save or to make
-  // way, and how many are through with their part of a save; and how long each has worked. Ranks that share the work on
-  // the same samples have the same loss, of which one counts.
+  // One collective for everything that ranks must agree on: the loss, whether any rank was asked to stop, save or
+  // yield, how many have finished their part of a save, and how long each has worked. Ranks that work on the same
+  // samples have the same loss, so only one of them contributes it.
   const dist::Mesh& mesh = model_->mesh();
   const bool counts = mesh.tensor().rank() + mesh.context().rank() + mesh.pipeline().rank() == 0;
   const int ranks = model_->comm().size();
@@ -262,20 +262,20 @@ Trainer::Fate Trainer::fate_of_update(double loss, double grad_norm, const Updat
 }
 
 void Trainer::throw_diverged(double loss, double grad_norm, const UpdateBatch& batch) const {
-  const std::string samples = fmt::format("samples {} to {} of the run's order, digest {}", batch.positions.begin,
+  const std::string samples = fmt::format("samples {} to {} in sample order, digest {}", batch.positions.begin,
                                           batch.positions.end - 1, batch.digest);
   if (std::isfinite(loss) && std::isfinite(grad_norm))
     throw NumericError(
-        "the loss is {:g}, far above those before it, whose mean is {:g} ({}).\n  The weights are those of step {}. "
-        "Lower training.learning_rate, look at these samples, or set training.on_divergence to skip or rollback.",
+        "the loss is {:g}, far above the mean of the previous losses, {:g} ({}).\n  The weights are those of step {}. "
+        "Lower training.learning_rate, check these samples, or set training.on_divergence to skip or rollback.",
         loss, divergence_.state().mean, samples, progress_.step);
   const std::string where = std::isfinite(loss) ? not_finite(*model_) : "";
   throw NumericError(
       "the {} is {} ({}{}).\n  The weights are those of step {}. "
-      "Lower training.learning_rate, or look at these samples{}.",
+      "Lower training.learning_rate, or check these samples{}.",
       std::isfinite(loss) ? "gradient norm" : "loss", std::abs(std::isfinite(loss) ? grad_norm : loss),  // no "-nan"
       samples, where.empty() ? "" : "; in " + where, progress_.step,
-      loss_scale_ ? fmt::format(", or use mixed_precision bf16: the loss scale of fp16 is as small as it may be ({})",
+      loss_scale_ ? fmt::format(", or use mixed_precision bf16: the loss scale of fp16 is at its minimum ({})",
                                 loss_scale_->scale())
                   : "");
 }
@@ -319,7 +319,7 @@ void Trainer::log_step(const StepResult& result) {
 bool Trainer::evaluation_due() const {
   if (validation().empty() || progress_.step == total_steps_) return false;  // finish() evaluates
   const config::CheckpointConfig& c = config_.checkpoint;
-  if (c.metric_for_best_model != "none" && due(c.save_steps)) return true;  // what is saved is judged
+  if (c.metric_for_best_model != "none" && due(c.save_steps)) return true;  // each saved checkpoint needs its metric
   if (config_.evaluation.eval_steps > 0) return due(config_.evaluation.eval_steps);
   return progress_.consumed % train().size() == 0;
 }
@@ -404,20 +404,20 @@ bool Trainer::has_saved_now() {
 void Trainer::saving(const std::function<void()>& part) {
   try {
     part();
-  } catch (const MachineError& error) {  // on all ranks alike
+  } catch (const MachineError& error) {  // thrown on all ranks alike
     if (config_.checkpoint.on_error == "stop") throw;
     last_saved_ = -1;
-    if (speaks()) log::warning("warning: no checkpoint was saved, the run goes on: {}", error.what());
+    if (speaks()) log::warning("no checkpoint was saved; the run continues: {}", error.what());
   }
 }
 
 void Trainer::finish() {
   save_checkpoint(true);
-  if (speaks()) checkpoint::remove_partial(config_.output_dir);  // what a killed export or removal left
+  if (speaks()) checkpoint::remove_partial(config_.output_dir);  // leftovers of a killed export or removal
   report_(progress_.step, "saving the model");
   save_model(*model_, plan_, lora_, inputs_, config_.output_dir);
   if (!validation().empty()) {
-    evaluate(true);  // after the save: whatever happens here, no update is lost
+    evaluate(true);  // after the save, so that a failure here loses no update
     saver_.record(progress_.step, measured_);
   }
   if (!reporter_) return;
@@ -435,7 +435,7 @@ void Trainer::report_best() const {
     screen::print("best {}: {}\n", metric, best->folder.filename().string());
   else
     log::warning(
-        "warning: checkpoint.metric_for_best_model is {}, but no checkpoint in {} has an eval_{}: the newest were kept",
+        "checkpoint.metric_for_best_model is {}, but no checkpoint in {} has eval_{}, so only the newest were kept",
         metric, config_.output_dir, metric);
 }
 

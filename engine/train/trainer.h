@@ -27,29 +27,28 @@ namespace trainer::train {
 /// How a run ended.
 enum class Ending { kDone, kStopped };
 
-/// From where a run starts: from nothing, from the newest checkpoint of its output folder, or from a named one.
+/// Where a run starts: from scratch, from the newest checkpoint of its output folder, or from a named one.
 enum class Start { kAnew, kNewest, kNamed };
 
-/// As the configuration says. Errors: ConfigError, InputError when output_dir forbids the choice.
+/// The configured start. Errors: ConfigError, InputError when the contents of output_dir forbid it.
 Start start_of(const config::Config& config);
-/// Collective. As rank 0 says, which sees the checkpoints. Errors: those of start_of().
+/// Collective. The start that rank 0, which sees the checkpoints, determines. Errors: those of start_of().
 Start agreed_start(const config::Config& config, dist::Comm& comm);
 
 class Trainer {
  public:
-  /// Told where this rank stands, for the supervisor's messages.
+  /// Called with this rank's step and phase, for the supervisor's messages.
   using Report = std::function<void(int64_t step, const char* phase)>;
 
-  /// Collective. Resumes if the plan and the output folder say so.
+  /// Collective. Resumes as start_of() says.
   Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::LoraConfig lora,
           std::unique_ptr<parallel::ParallelModel> model, checkpoint::FolderAccess access, Report report);
 
-  /// Collective. Trains, evaluates, saves. With `last_step`, a replay: ends once that update is made and
-  /// its checkpoint saved.
+  /// Collective. Trains, evaluates, saves. With `last_step`, a replay: ends after that update and its checkpoint.
   Ending run(std::optional<int64_t> last_step = {});
 
  private:
-  /// What becomes of an update: it is made, or left out as it overflowed fp16 or diverged ([Note Divergence]).
+  /// The outcome of an update: applied, or not because it overflowed fp16 or diverged (Note [Divergence]).
   enum class Fate { kMake, kOverflow, kSkip, kRollBack };
   struct StepResult {
     Fate fate;
@@ -58,8 +57,8 @@ class Trainer {
     double efficiency;
     std::string digest;
     double data_seconds;
-    bool stop, save, make_way;  // somebody asked for it
-    bool all_saved;             // every rank is through with its part of the save under way
+    bool stop, save, make_way;  // requested on any rank
+    bool all_saved;             // every rank has finished its part of the current save
   };
 
   void resume();
@@ -67,26 +66,26 @@ class Trainer {
   Ending run_updates(std::optional<int64_t> last_step);
   int64_t chosen_global_batch(int64_t of_checkpoint) const;
   StepResult train_step();
-  /// Once an update's loss and gradients are known. Errors: NumericError when they diverge, and the run is to stop.
-  /// `seconds`: how long each rank has worked for an update.
+  /// `seconds`: how long each rank worked on the update.
   void report_stragglers(const std::vector<double>& seconds);
+  /// Called once the update's loss and gradients are known. Errors: NumericError when they diverge and the run stops.
   Fate fate_of_update(double loss, double grad_norm, const UpdateBatch& batch);
   [[noreturn]] void throw_diverged(double loss, double grad_norm, const UpdateBatch& batch) const;
   void shrink_or_grow_loss_scale(bool overflow);
-  /// Changes the weights, if the gradients are good for it.
+  /// Applies the update to the weights if it is `good`; otherwise drops its gradients.
   void make_update(bool good, double learning_rate);
   void log_step(const StepResult& result);
   void evaluate(bool at_end);
-  /// Begins to save, unless that was done at this step. `whatever_happens`: returns when it is done, and throws what a
-  /// periodic save is allowed to fail with.
+  /// Begins a save, unless this step was already saved. `whatever_happens`: waits until it is done, and throws the
+  /// errors that a periodic save may only warn about.
   void save_checkpoint(bool whatever_happens);
-  /// Collective. Whether a checkpoint of this step is on the disk; waits for one under way.
+  /// Collective. Whether a checkpoint of this step is on disk; waits for a save in progress.
   bool has_saved_now();
   checkpoint::Saver make_saver();
-  /// Collective. Runs a part of a save; what goes wrong with it is a warning, if the configuration says so.
+  /// Collective. Runs a part of a save; its failure is a warning unless checkpoint.on_error is "stop".
   void saving(const std::function<void()>& part);
   void finish();
-  /// On rank 0, at the end: which checkpoint is the best, or that nothing tells.
+  /// On rank 0, at the end: reports the best checkpoint, or that none has the metric.
   void report_best() const;
   bool evaluation_due() const;
   bool due(int64_t every) const { return every > 0 && progress_.step % every == 0; }
@@ -103,8 +102,8 @@ class Trainer {
   Report report_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   checkpoint::Saver saver_;
-  std::map<std::string, double> measured_;      // by the evaluation at this step
-  std::optional<FirstSteps> first_steps_;       // until all is seen
+  std::map<std::string, double> measured_;      // metrics of the evaluation at this step
+  std::optional<FirstSteps> first_steps_;       // reset when its checks are done
   std::optional<optim::LossScale> loss_scale_;  // fp16 only
   Divergence divergence_;
   Stragglers stragglers_;
@@ -114,7 +113,7 @@ class Trainer {
   std::optional<optim::LearningRate> schedule_;
   int64_t total_steps_ = 0;
   int64_t last_saved_ = -1;
-  bool makes_way_ = false;                     // machines have come: this life ends with the next save that works
+  bool makes_way_ = false;                     // machines are joining: this generation ends after the next good save
   std::optional<metrics::Reporter> reporter_;  // rank 0 only
   double seconds_since_log_ = 0, data_seconds_since_log_ = 0;
   double paid_since_log_ = 0;  // tokens / efficiency

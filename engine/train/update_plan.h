@@ -1,4 +1,4 @@
-// Which samples a run takes when, and which rank takes which of an update: known to every rank by itself.
+// Which samples each update uses, and which rank gets which of them; every rank computes this itself.
 #pragma once
 
 #include "data/order.h"
@@ -8,10 +8,10 @@
 
 namespace trainer::train {
 
-/// The order of the samples of a run.
+/// The sample order of a run.
 data::Order order_of(const config::Config& config, const data::Samples& samples);
 
-/// The micro-batches of every rank in the update of `positions`.
+/// The micro-batches of every rank in the update that uses `positions` of the sample order.
 data::PackingPlan plan_update(const config::TrainingConfig& options, const data::Samples& samples,
                               const data::Order& order, data::Range positions, int64_t ranks);
 

@@ -20,7 +20,7 @@
 namespace trainer::worker {
 namespace {
 
-/// Ranks that share a core wait for each other at every collective; "" where each has its own.
+/// Ranks that share a core wait for each other at every collective; "" when each rank has its own.
 std::string cores_warning(const config::Plan& plan) {
   const config::Config& config = plan.config;
   cpu_set_t cpus;
@@ -31,7 +31,7 @@ std::string cores_warning(const config::Plan& plan) {
                      config.num_processes, ranks, cores, cores * std::max<int64_t>(1, config.num_machines));
 }
 
-/// With the place of what is wrong, where that is an option.
+/// The report; errors name the place of the option they are about.
 CheckReport located_report(const config::Plan& plan, const std::optional<config::GpuMemory>& gpu) {
   try {
     return check_report(plan, gpu);
@@ -40,7 +40,7 @@ CheckReport located_report(const config::Plan& plan, const std::optional<config:
   }
 }
 
-/// The smallest GPU of this machine, where ranks train on its GPUs.
+/// The smallest of this machine's GPUs that ranks train on; nothing when they train on the CPU.
 std::optional<config::GpuMemory> gpu_here(const config::Config& config) {
   if (!config::trains_on_gpus(config) || !config::lacking_for_gpus(config).empty()) return {};
   const dist::Accelerator& accelerator = *dist::find_accelerator();
@@ -54,12 +54,12 @@ std::optional<config::GpuMemory> gpu_here(const config::Config& config) {
   return smallest;
 }
 
-/// What every rank has: as `--gpu_memory` says, or what is here.
+/// The GPU of each rank: the one that `--gpu_memory` names, else this machine's.
 std::optional<config::GpuMemory> gpu_of(const config::Config& config, const std::string& given) {
   if (given.empty()) return gpu_here(config);
   if (config::asks_for_gpus(config)) return config::gpu_memory_named(given);
   throw ConfigError(
-      "--gpu_memory is {}, but {} trains on the CPU: leave one of them out", given,
+      "--gpu_memory is {}, but {} trains on the CPU: remove one of them", given,
       config.use_cpu ? "use_cpu: true" : fmt::format("distributed_type {}", config::name_of(config.distributed_type)));
 }
 
@@ -68,7 +68,7 @@ std::optional<config::GpuMemory> gpu_of(const config::Config& config, const std:
 int check_command(const std::vector<std::string>& args) {
   bool json = false;
   std::string gpu_memory;
-  CLI::App app("Checks a plan.", "check");
+  CLI::App app("Check a plan.", "check");
   app.add_flag("--json", json);
   app.add_option("--gpu_memory", gpu_memory);
   try {
@@ -90,7 +90,7 @@ int check_command(const std::vector<std::string>& args) {
   if (report.gpu && !report.gpu->fits) throw ConfigError("{}", too_much_memory(report, plan));
   if (json) return kDone;
   fmt::print("\nNothing is wrong with {}{}.\n", plan.source,
-             report.missing.empty() ? "" : ", but `trainer launch` needs what is missing");
+             report.missing.empty() ? "" : ", but `trainer launch` needs what is listed as missing");
   return kDone;
 }
 

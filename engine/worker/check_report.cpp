@@ -56,7 +56,7 @@ std::vector<UnitReport> unit_report(const config::Plan& plan, train::Blueprint& 
   return units;
 }
 
-/// A width of 1, 2 or 5 times a power of ten, so that `span` fits into `bars` of it.
+/// The smallest width of 1, 2 or 5 times a power of ten with which `bars` bars cover `span`.
 int64_t bar_width(int64_t span, int64_t bars) {
   for (int64_t power = 1;; power *= 10)
     for (const int64_t digit : {1, 2, 5})
@@ -69,7 +69,7 @@ LengthReport length_report(const std::vector<int64_t>& lengths) {
   if (lengths.empty()) return report;
   const auto [least, most] = std::minmax_element(lengths.begin(), lengths.end());
   report.shortest = *least, report.longest = *most;
-  int64_t width = bar_width(report.longest - report.shortest + 1, kBars - 1);  // one more: bars start at multiples
+  int64_t width = bar_width(report.longest - report.shortest + 1, kBars - 1);  // one spare: bars start at multiples
   const int64_t first = report.shortest / width * width;
   for (int64_t from = first; from <= report.longest; from += width)
     report.histogram.push_back({from, from + width - 1, 0});
@@ -116,13 +116,13 @@ RunReport run_report(const config::Plan& plan, int64_t samples) {
   return run;
 }
 
-/// How long samples are taken to be, where none are known.
+/// The assumed length of samples when none are known.
 std::string assumed_lengths(const config::Plan& plan, const models::Model& model) {
   const train::LengthOption option = train::length_option(plan.config.data);
   const int64_t most = train::most_tokens(plan, model);
-  if (most == 0 || option.tokens <= most) return "every sample is taken to be as long as the options let it be.";
+  if (most == 0 || option.tokens <= most) return "every sample is assumed to be as long as the options allow.";
   return fmt::format(
-      "every sample is taken to have {} tokens, all that {} has positions for. {} is {}: longer ones end "
+      "every sample is assumed to have {} tokens, the most that {} has positions for. {} is {}: a longer sample ends "
       "the run.",
       most, model.class_name(), option.name, option.tokens);
 }
@@ -131,19 +131,19 @@ std::vector<std::string> missing(const config::Plan& plan, const train::Blueprin
   std::vector<std::string> all;
   if (const std::string lacking = config::lacking_for_gpus(plan.config); on_gpus && !lacking.empty())
     all.push_back(fmt::format(
-        "GPUs: use_cpu is false, and {}. The bytes are those of the layers that run on GPUs; --cpu rehearses the run "
-        "here.",
+        "GPUs: use_cpu is false, and {}. The memory is that of the GPU layers; --cpu rehearses the run on this "
+        "machine.",
         lacking));
   if (blueprint.without_weights)
-    all.push_back(fmt::format("the weights of {}: their bytes follow from config.json.", plan.config.model.path));
+    all.push_back(fmt::format("the weights of {}: their size is derived from config.json.", plan.config.model.path));
   if (plan.config.data.train.path.empty()) all.push_back("data.train.path: " + assumed_lengths(plan, *blueprint.model));
   return all;
 }
 
-/// Plans the memory of one configuration and of others like it.
+/// Plans the memory of a configuration and its variants.
 class Planner {
  public:
-  /// `datasets`: null where none are known.
+  /// `datasets`: null when unknown.
   Planner(const config::Plan& base, const data::Datasets* datasets, const std::vector<std::string>& labels,
           const models::Model& model, bool on_gpus)
       : base_(base), datasets_(datasets), labels_(labels), model_(model), on_gpus_(on_gpus) {}
@@ -170,7 +170,7 @@ class Planner {
 
 GpuReport gpu_report(const config::Plan& plan, const config::GpuMemory& memory, int64_t needed,
                      const Planner& planner) {
-  constexpr size_t kMost = 4;  // with the two lines before them, all that an error may take
+  constexpr size_t kMost = 4;  // an error has at most six lines, and two come first
   GpuReport report{memory, train::usable_bytes(memory.bytes), true, {}};
   report.fits = needed <= report.usable;
   const auto peak_of = [&](const config::Plan& other) { return planner.peak(other); };
@@ -210,7 +210,7 @@ CheckReport check_report(const config::Plan& plan, const std::optional<config::G
 
 std::string too_much_memory(const CheckReport& report, const config::Plan& plan) {
   const GpuReport& gpu = *report.gpu;
-  return fmt::format("{}: a rank needs {}, and its tensors may take {} of {} ({} in all)\n  {}", plan.source,
+  return fmt::format("{}: a rank needs {}, but its tensors can use only {} of {} ({} in total)\n  {}", plan.source,
                      train::gibibytes(report.memory.peak()), train::gibibytes(gpu.usable), gpu.memory.name,
                      train::gibibytes(gpu.memory.bytes), train::what_fits_text(gpu.alternatives));
 }

@@ -1,4 +1,4 @@
-// What `trainer check` finds out, and its two forms: a page for people, JSON for scripts.
+// The results of `trainer check`, as a page for people and as JSON for scripts.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ namespace trainer::worker {
 struct ModelReport {
   std::string class_name;
   int64_t parameters = 0, trained = 0;         // elements, tied weights once
-  std::vector<std::vector<std::string>> tied;  // names of one weight, the one it is saved under first
+  std::vector<std::vector<std::string>> tied;  // the names of each tied weight, first the one it is saved under
 };
 
 struct LoraTarget {
@@ -28,49 +28,49 @@ struct LoraTarget {
   int64_t trained = 0;  // elements of A [r, in] and B [out, r]
 };
 
-/// What FSDP gathers together.
+/// A unit whose parameters FSDP gathers together.
 struct UnitReport {
-  std::string name;  // the module's path; "the root" for what is in no other unit
+  std::string name;  // the module's path; "the root" for the parameters of no other unit
   std::string class_name;
   int64_t parameters = 0;
-  int64_t bytes = 0;  // of the whole unit as it is kept, over all ranks
+  int64_t bytes = 0;  // of the whole unit in its storage dtype, over all ranks
 };
 
 /// Lengths of the sources or the targets of the training samples, in tokens.
 struct LengthReport {
   struct Bar {
-    int64_t from = 0, to = 0;  // both counted
+    int64_t from = 0, to = 0;  // inclusive
     int64_t samples = 0;
   };
   int64_t shortest = 0, longest = 0;
   double mean = 0;
-  std::vector<Bar> histogram;  // no gaps; none where there are no samples
+  std::vector<Bar> histogram;  // contiguous; empty without samples
 };
 
 struct DataReport {
   int64_t samples = 0, tokens = 0, cut_off = 0, validation_samples = 0;
   LengthReport source, target;
-  std::vector<std::string> classes;  // of a classifier, in the order of its outputs
+  std::vector<std::string> classes;  // of a classifier, in output order
 };
 
 struct RunReport {
   int64_t ranks = 0, data_ranks = 0, per_device = 0, accumulation = 0;
   dist::Degrees degrees;
   prepare::RunLength length;
-  double epochs = 0;  // 0: not known without samples, and so updates, unless they are given
+  double epochs = 0;  // 0: unknown, because there are no samples
   struct Rate {
-    int64_t percent = 0, update = 0;  // of the run; updates count from 1
+    int64_t percent = 0, update = 0;  // position in the run; updates count from 1
     double value = 0;
   };
   std::vector<Rate> learning_rate;
 };
 
-/// What ranks have on GPUs, where that is known: those of this machine, or those that the user names.
+/// The memory of each rank's GPU, when known: this machine's, or the one that the user names.
 struct GpuReport {
   config::GpuMemory memory;
-  int64_t usable = 0;                            // by tensors
-  bool fits = true;                              // what a rank needs at most
-  std::vector<train::Alternative> alternatives;  // that fit, where the plan doesn't
+  int64_t usable = 0;                            // bytes that tensors can use
+  bool fits = true;                              // whether a rank's peak fits
+  std::vector<train::Alternative> alternatives;  // changes that make it fit, when it doesn't
 };
 
 struct CheckReport {
@@ -80,19 +80,19 @@ struct CheckReport {
   std::vector<UnitReport> units;    // in forward order, the root last; empty without FSDP
   train::MemoryPlan memory;
   train::LongestBatches longest;
-  bool on_gpus = false;  // what is planned
+  bool on_gpus = false;  // the plan is for GPUs
   std::optional<GpuReport> gpu;
-  DataReport data;  // no samples: none are known
+  DataReport data;  // without samples when none are known
   RunReport run;
   std::string warning;               // about the model in the plan's precision; "": none
-  std::vector<std::string> missing;  // what a launch would be refused for, and how it is planned for here
+  std::vector<std::string> missing;  // inputs without which a launch is refused, and what check assumes instead
 };
 
-/// Reads everything a run would read, as far as it is there. `gpu`: what every rank has; it then is a plan of
-/// GPUs, also where none is here. Errors: those of the plan's inputs.
+/// Reads all inputs of a run that exist. `gpu`: each rank's GPU; with it the plan is for GPUs, even if this machine has
+/// none. Errors: those of the plan's inputs.
 CheckReport check_report(const config::Plan& plan, const std::optional<config::GpuMemory>& gpu = {});
 
-/// What is said of a plan that doesn't fit into its GPUs, in at most 6 lines.
+/// The error message of a plan that doesn't fit into its GPUs, in at most 6 lines.
 std::string too_much_memory(const CheckReport& report, const config::Plan& plan);
 
 /// The report in 80 columns.
@@ -104,17 +104,17 @@ std::string to_text(const CheckReport& report, const config::Plan& plan);
 ///   fsdp      null, or {units: [{name, class, parameters, bytes}]}
 ///   memory    {weights, gradients, optimizer, activations, communication, training, evaluation, saving, peak}: of one
 ///             rank; `training` is the sum of the first five, `peak` the largest of training, evaluation and saving.
-///             device: "gpu" or "cpu", whose layers are planned; gpu: null, or {name, bytes, usable, fits,
+///             device: "gpu" or "cpu", the device the plan is for; gpu: null, or {name, bytes, usable, fits,
 ///             alternatives: [{change, peak}]}
-///   longest_batches  [{samples, source_tokens, target_tokens}]: one of them needs the `activations`
+///   longest_batches  [{samples, source_tokens, target_tokens}]: the candidates; the largest needs `activations`
 ///   data      {samples, tokens, cut_off, validation_samples, source, target, classes}; source and target are
 ///             {shortest, longest, mean, histogram: [{from, to, samples}]}, classes a list of names
 ///   run       {ranks, per_device, accumulation, global_batch, updates_per_epoch, updates, epochs,
 ///             learning_rate: [{percent, update, value}]}
 ///   source    the configuration file
-///   translated      [{key, value, origin, text}]: keys of other programs; `text` is what they became
-///   without_effect  [{key, value, origin, text}]: `text` says why
-///   missing   [text]: what `trainer launch` would be refused for
+///   translated      [{key, value, origin, text}]: keys of other programs; `text` is their translation
+///   without_effect  [{key, value, origin, text}]: `text` is the reason
+///   missing   [text]: inputs without which `trainer launch` is refused
 ///   warnings  [text]
 nlohmann::json to_json(const CheckReport& report, const config::Plan& plan);
 

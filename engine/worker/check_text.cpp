@@ -24,7 +24,7 @@ class Page {
     text_ += fmt::format("{:<{}}{}\n", label_, kLabel, text);
     label_.clear();
   }
-  /// Words that go on in the next line where they do not fit.
+  /// Wraps the text at word boundaries.
   void words(const std::string& text) {
     std::string rest = text;
     while (kLabel + rest.size() > kColumns) {
@@ -46,7 +46,7 @@ std::string counted(int64_t count, const char* one, const char* many) {
   return fmt::format("{} {}", count, count == 1 ? one : many);
 }
 
-/// "encoder.block.3.layer.0.q" -> "encoder.block.*.layer.*.q": what layers of one kind have in common.
+/// "encoder.block.3.layer.0.q" -> "encoder.block.*.layer.*.q": the common pattern of similar layers.
 std::string pattern_of(const std::string& path) {
   std::string pattern, part;
   for (const char c : path + ".") {
@@ -61,7 +61,7 @@ std::string pattern_of(const std::string& path) {
   return pattern;
 }
 
-/// The first element that `is`, or `fresh` as a new last one: rows stay in the order in which they came up.
+/// The first element that satisfies `is`; else appends `fresh`, so rows stay in order of first appearance.
 template <class T, class F>
 T& one_of(std::vector<T>& rows, const F& is, T fresh) {
   const auto found = std::find_if(rows.begin(), rows.end(), is);
@@ -134,7 +134,7 @@ void add_units(Page& page, const std::vector<UnitReport>& units) {
   page.line(fmt::format("{:<20} {:<19} {:>6} {:>9} {:>8}", "unit", "class", "number", "elements", "each"));
   for (const Kind& kind : kinds)
     page.line(fmt::format("{:<20} {:<19} {:>6} {:>9} {:>8}", kind.name,
-                          kind.name == "the root" ? "what is left" : kind.class_name, kind.number,
+                          kind.name == "the root" ? "everything else" : kind.class_name, kind.number,
                           human_count(kind.parameters), human_bytes(kind.bytes)));
 }
 
@@ -149,7 +149,7 @@ std::string longest_batch(const train::LongestBatches& longest) {
                      sum(most->source), sum(most->target));
 }
 
-/// How much of the model a rank has.
+/// The fraction of the model that a rank stores.
 std::string share_of(const dist::Degrees& degrees, int64_t stage) {
   const int64_t split = degrees.shard * degrees.tensor;
   const std::string share = split > 1 ? fmt::format("this rank's 1/{}", split) : "";
@@ -168,12 +168,12 @@ void add_memory(Page& page, const CheckReport& report) {
   part("gradients", m.gradients);
   part("optimizer", m.optimizer);
   part("activations", m.activations, longest_batch(report.longest));
-  if (m.communication > 0) part("communication", m.communication, "whole units, gradients on their way");
+  if (m.communication > 0) part("communication", m.communication, "gathered units, gradients in flight");
   part("training", m.training(), "all of the above");
   if (m.evaluation > 0) part("evaluating", m.evaluation);
   part("saving", m.saving);
-  if (!report.on_gpus) return part("peak", m.peak(), "besides some 110 MiB for the program");
-  part("peak", m.peak(), "besides what CUDA and NCCL take");
+  if (!report.on_gpus) return part("peak", m.peak(), "plus some 110 MiB for the program");
+  part("peak", m.peak(), "plus the memory of CUDA and NCCL");
   if (report.gpu)
     part("for tensors", report.gpu->usable,
          fmt::format("of the {} of {}", human_bytes(report.gpu->memory.bytes), report.gpu->memory.name));
@@ -200,7 +200,7 @@ std::vector<std::string> bars_of(const char* name, const LengthReport& lengths) 
   return lines;
 }
 
-/// "3 classes: garden, ship, shop"; of many, the first ones and the last.
+/// "3 classes: garden, ship, shop"; if there are many, the first ones and the last.
 std::string classes_text(const std::vector<std::string>& classes) {
   constexpr size_t kMost = 20;
   const size_t shown = classes.size() > kMost ? kMost - 1 : classes.size();
@@ -211,7 +211,7 @@ std::string classes_text(const std::vector<std::string>& classes) {
 
 void add_data(Page& page, const DataReport& data) {
   page.section("data");
-  page.words(fmt::format("{}, {} tokens, {} cut off; {} for validation", counted(data.samples, "sample", "samples"),
+  page.words(fmt::format("{}, {} tokens, {} truncated; {} for validation", counted(data.samples, "sample", "samples"),
                          human_count(data.tokens), data.cut_off == 0 ? "none" : std::to_string(data.cut_off),
                          data.validation_samples));
   if (!data.classes.empty()) page.words(classes_text(data.classes));
@@ -226,14 +226,14 @@ void add_data(Page& page, const DataReport& data) {
   }
 }
 
-/// How the ranks share the work, where they do so in more ways than one.
+/// How the ranks divide the work, if not by data parallelism alone.
 void add_mesh(Page& page, const RunReport& run) {
   const dist::Degrees& mesh = run.degrees;
-  const std::pair<int64_t, const char*> axes[] = {{mesh.tensor, "share each layer"},
-                                                  {mesh.context, "share each sequence"},
-                                                  {mesh.pipeline, "share the stack of layers"},
-                                                  {mesh.shard, "share one copy of the weights"},
-                                                  {mesh.replicate, "hold copies, and see different samples"}};
+  const std::pair<int64_t, const char*> axes[] = {{mesh.tensor, "split each layer (tensor parallel)"},
+                                                  {mesh.context, "split each sequence (context parallel)"},
+                                                  {mesh.pipeline, "pipeline stages"},
+                                                  {mesh.shard, "shard one copy of the weights"},
+                                                  {mesh.replicate, "replicas, with different samples"}};
   if (run.data_ranks == run.ranks) return;
   page.section("ranks");
   for (const auto& [size, what] : axes)
@@ -247,10 +247,10 @@ void add_run(Page& page, const RunReport& run) {
   if (run.accumulation > 1) batch += fmt::format("{} accumulated x ", run.accumulation);
   page.line(fmt::format("{}up to {}", batch, run.per_device));
   if (run.epochs > 0)
-    page.line(fmt::format("{} an epoch, {} in {:g} epochs", run.length.updates_per_epoch, run.length.updates,
+    page.line(fmt::format("{} per epoch, {} in {:g} epochs", run.length.updates_per_epoch, run.length.updates,
                           std::round(run.epochs * 100) / 100));
   else if (run.length.updates > 0)
-    page.line(fmt::format("{} in all", run.length.updates));
+    page.line(fmt::format("{} in total", run.length.updates));
   if (run.learning_rate.empty()) return;
   std::string head, update, rate;
   for (const auto& point : run.learning_rate) {
@@ -271,7 +271,7 @@ void add_missing(Page& page, const std::vector<std::string>& missing) {
   for (const std::string& text : missing) page.words(text);
 }
 
-/// What of the file is not as it stands there.
+/// Where the plan differs from the file.
 void add_notes(Page& page, const config::Plan& plan) {
   auto each = [&](const std::string& label, const auto& notes, const auto& text_of) {
     if (notes.empty()) return;
@@ -281,7 +281,7 @@ void add_notes(Page& page, const config::Plan& plan) {
   };
   auto key_of = [](const config::Note& note) { return fmt::format("{}: {}", note.key, note.value); };
   each("understood", plan.translated,
-       [&](const config::Note& note) { return fmt::format("{} is here {}", key_of(note), note.text); });
+       [&](const config::Note& note) { return fmt::format("{} becomes {}", key_of(note), note.text); });
   each("no effect", plan.without_effect,
        [&](const config::Note& note) { return fmt::format("{}: {}", key_of(note), note.text); });
   each("warning", plan.warnings, [](const std::string& warning) { return warning; });

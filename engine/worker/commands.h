@@ -1,4 +1,4 @@
-// What trainer-worker does, a function a command. Users call them through `trainer`.
+// The commands of trainer-worker, one function each. Users call them through `trainer`.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ int rank_command(const std::vector<std::string>& args);
 
 /// `selftest all|pairwise|random|resume|resume-all SEED COUNT NAME`: one rank of a self-test; started by the
 /// supervisor, like a rank of a run. COUNT cases drawn by SEED (0: all) whose name contains NAME. Rank 0 prints the
-/// table. Returns 0 when every case fits, kInternalFailure when one does not.
+/// table. Returns 0 when every case passes, kInternalFailure otherwise.
 int selftest_command(const std::vector<std::string>& args);
 
 /// `check [--json] [--gpu_memory N|CARD]`: reads everything a run would read, for the plan on the file descriptor
@@ -20,18 +20,18 @@ int selftest_command(const std::vector<std::string>& args);
 /// the plan's inputs; ConfigError when a rank needs more than its GPU has.
 int check_command(const std::vector<std::string>& args);
 
-/// `describe-model FOLDER|CONFIG_JSON [TASK]`: one JSON object with the model's class, its family and what that trains
-/// for, its number of parameters, its blocks {class: count}, the usual LoRA targets and the layers that can have
-/// adapters; of a folder without weights or of a model this build can't train {"error": message}. No weights are read.
+/// `describe-model FOLDER|CONFIG_JSON [TASK]`: one JSON object with the model's class, its family and the tasks of that
+/// family, its number of parameters, its blocks {class: count}, the default LoRA targets and the layers that can have
+/// adapters; {"error": message} for a folder without weights or a model this build can't train. No weights are read.
 int describe_model_command(const std::vector<std::string>& args);
 
-/// `export-checkpoint SOURCE FOLDER [TENSOR PIPELINE]`: checkpoint::export_checkpoint(), or export_megatron() for so
+/// `export-checkpoint SOURCE FOLDER [TENSOR PIPELINE]`: checkpoint::export_checkpoint(), or export_megatron() for that
 /// many ranks.
 int export_checkpoint_command(const std::vector<std::string>& args);
 
-/// `dump-logits --model FOLDER [--adapter FOLDER] --samples FILE --output FILE`: the logits of teacher forcing, for
+/// `dump-logits --model FOLDER [--adapter FOLDER] --samples FILE --output FILE`: the logits under teacher forcing, for
 /// comparison with other programs. FILE: {"samples": [{"source": [ids], "labels": [ids]}]}; the output holds
-/// `logits_<i>` [labels, vocabulary] a sample.
+/// `logits_<i>` [labels, vocabulary] for each sample.
 int dump_logits_command(const std::vector<std::string>& args);
 
 }  // namespace trainer::worker

@@ -19,11 +19,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMaxConfig = int64_t{1} << 20;
 
-/// The task called `name` when the model's family trains for it, else the family's usual one.
+/// The task called `name` if the model's family supports it, else the family's default task.
 models::Task task_called(const std::string& name, const std::vector<models::Task>& can) {
   for (const models::Task task : can)
     if (models::name_of(task) == name) return task;
-  return can.empty() ? models::Task::kSeq2SeqLm : can.front();  // building an unknown family says what is wrong
+  return can.empty() ? models::Task::kSeq2SeqLm : can.front();  // building an unknown family reports the error
 }
 
 std::string model_type_of(const std::string& config_json) {
@@ -32,7 +32,7 @@ std::string model_type_of(const std::string& config_json) {
   return json.is_object() && type != json.end() && type->is_string() ? type->get<std::string>() : "";
 }
 
-/// Errors: InputError when its weights are missing, or those of another model.
+/// Errors: InputError when its weights are missing or belong to another model.
 void check_weights(const std::string& folder, models::Model& model) {
   if (!checkpoint::is_megatron(folder)) checkpoint::FolderSource(folder, model.base_prefix(), 0).check(model);
 }
@@ -52,7 +52,7 @@ Json linear_layers(models::Model& model) {
   return layers;
 }
 
-/// What a target of adapters may be called: the last parts of the names of linear layers and embeddings.
+/// Possible names of adapter targets: the last parts of the names of linear layers and embeddings.
 std::set<std::string> adaptable_layers(models::Model& model) {
   std::set<std::string> names;
   model.visit([&](nn::Module& module) {
@@ -62,7 +62,7 @@ std::set<std::string> adaptable_layers(models::Model& model) {
   return names;
 }
 
-/// What FSDP can be told to wrap.
+/// The module classes that FSDP can wrap.
 std::set<std::string> classes_of(models::Model& model) {
   std::set<std::string> classes;
   model.visit([&](nn::Module& module) {
@@ -77,7 +77,7 @@ Json blocks_of(models::Model& model) {
   return counts;
 }
 
-/// Names that somebody gave.
+/// The class names, unless they are placeholders.
 std::vector<std::string> given_labels(const models::Model& model) {
   const std::vector<std::string> labels = model.labels();
   return data::are_placeholders(labels) ? std::vector<std::string>{} : labels;
@@ -114,7 +114,7 @@ Json description_of(const std::string& origin, const std::string& task_name) {
 
 int describe_model_command(const std::vector<std::string>& args) {
   if (args.empty() || args.size() > 2)
-    throw ConfigError("describe-model takes a folder or the text of a config.json, and a task.");
+    throw ConfigError("describe-model takes a folder or the text of a config.json, and optionally a task.");
   Json description;
   try {
     description = description_of(args[0], args.size() > 1 ? args[1] : "");

@@ -34,7 +34,7 @@ models::Batch batch_of(const nlohmann::json& sample) {
 
 int dump_logits_command(const std::vector<std::string>& args) {
   std::string model_folder, adapter, samples_file, output;
-  CLI::App app{"Logits of teacher forcing, for comparison with other programs"};
+  CLI::App app{"Write the logits under teacher forcing, for comparison with other programs"};
   app.add_option("--model", model_folder)->required();
   app.add_option("--adapter", adapter);
   app.add_option("--samples", samples_file)->required();

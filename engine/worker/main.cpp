@@ -1,4 +1,4 @@
-// trainer-worker: the half of the program that needs libtorch or a tokenizer.
+// trainer-worker: the part of the program that needs libtorch or a tokenizer.
 #include <cstdio>
 #include <map>
 

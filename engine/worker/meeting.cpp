@@ -14,7 +14,7 @@ namespace {
 
 using config::DdpBackend;
 
-/// Over which go tensors of the CPU.
+/// Communicates CPU tensors.
 std::unique_ptr<dist::Comm> meet_on_cpu(Link& link, const config::TrainingConfig& training) {
   const int rank = environment_number("RANK"), ranks = environment_number("WORLD_SIZE");
   if (ranks == 1) return dist::solo_comm();

@@ -42,20 +42,20 @@ void open_log(const std::string& output_dir, int rank) {
             (folder / fmt::format("rank-{}.log", rank)).string());
 }
 
-/// TRAINER_WATCH=0 leaves out the notes of collectives: to measure what they cost.
+/// TRAINER_WATCH=0 turns off the recording of collectives, to measure its cost.
 bool is_watched() {
   const char* const watch = std::getenv("TRAINER_WATCH");
   return watch == nullptr || std::string_view(watch) != "0";
 }
 
-/// All ranks: watched, and with a fault if one was asked for.
+/// Connects all ranks, with the watchdog and the requested fault, if any.
 std::unique_ptr<dist::Comm> meet_watched(Link& link, const std::shared_ptr<RankBoard>& board,
                                          const config::Config& config, const std::optional<dist::Fault>& fault) {
   const int ranks = environment_number("WORLD_SIZE");
   if (ranks == 1) return meet(link, config);
   const auto meet_all = [&] { return meet(link, config); };
   auto comm = is_watched() ? dist::watched_comm(board, ranks, meet_all) : meet_all();
-  if (!is_watched() || !comm->device().is_cpu()) board->hide_waits();  // a device's collectives end after their calls
+  if (!is_watched() || !comm->device().is_cpu()) board->hide_waits();  // GPU collectives end after their calls return
   return fault && fault->file == 0 ? dist::faulty_comm(std::move(comm), *fault, [board] { return board->step(); })
                                    : std::move(comm);
 }
@@ -78,10 +78,10 @@ train::Ending run(config::Plan& plan, Link& link, const std::shared_ptr<RankBoar
   train::Blueprint& blueprint = setup.blueprint;
   prepare::Inputs& inputs = setup.inputs;
   if (sees_output()) train::start_of(plan.config);
-  report(-1, "meeting the other ranks");
+  report(-1, "connecting to the other ranks");
   const std::optional<dist::Fault> fault = dist::fault_from_environment();
   const auto comm = meet_watched(link, board, plan.config, fault);
-  comm->barrier();  // every rank could read its inputs: from here on the output folder is written to
+  comm->barrier();  // every rank has read its inputs: from here on the run writes to the output folder
   if (std::getenv(kAddressVariable) != nullptr) train::check_same_inputs(plan, setup, *comm);  // several machines
   open_log(plan.config.output_dir, rank);
   if (rank == 0 && !comm->device().is_cpu())
@@ -92,10 +92,10 @@ train::Ending run(config::Plan& plan, Link& link, const std::shared_ptr<RankBoar
   if (plan.config.training.auto_find_batch_size) {
     report(-1, "finding the batch size");
     const int64_t mine = free_bytes(*comm, environment_number("LOCAL_WORLD_SIZE"));
-    comm->barrier();  // all ranks have looked before one of them takes memory
+    comm->barrier();  // all ranks measure before one of them allocates memory
     train::find_batch_size(plan, inputs, *comm, mine);
   } else if (!comm->device().is_cpu()) {
-    report(-1, "planning its memory");
+    report(-1, "planning memory");
     train::check_memory(plan, inputs, free_bytes(*comm, environment_number("LOCAL_WORLD_SIZE")));
   }
   if (fault)
@@ -105,12 +105,12 @@ train::Ending run(config::Plan& plan, Link& link, const std::shared_ptr<RankBoar
   auto model = train::make_parallel(plan, blueprint, *comm);
   if (const auto* const several = dynamic_cast<parallel::DataParallelModel*>(model.get()))
     log::info(
-        "DATA_PARALLEL: {0} devices in one process. In every update {1} KiB of gradients are added up on the first one "
-        "after the backward pass, where MULTI_CPU with num_processes: {0} sends them while it runs.",
+        "DATA_PARALLEL: {0} devices in one process. Every update sums {1} KiB of gradients on the first device after "
+        "the backward pass; MULTI_CPU with num_processes: {0} would send them during it.",
         plan.config.devices.size(), several->gradient_bytes() >> 10);
   train::Trainer trainer(plan, inputs, std::move(lora), std::move(model), meet_for_checkpoints(link, plan.config),
                          report);
-  // Not before: what cannot be resumed leaves the earlier run's file as it is.
+  // Only now: a run that cannot be resumed must leave the earlier run's file unchanged.
   if (rank == 0)
     publish_file(std::filesystem::path(plan.config.output_dir) / "config.resolved.yaml", config::resolved_text(plan));
   const train::Ending ending = trainer.run(last_step);
@@ -131,7 +131,7 @@ int rank_command(const std::vector<std::string>& args) {
   config::Plan plan;
   const auto failed = [&](ExitCode code, const std::string& message) {
     link->report_failure(code, step, message);
-    std::_Exit(code);  // no destructors: they would wait for ranks that are gone
+    std::_Exit(code);  // skips destructors, which would wait for lost ranks
   };
   try {
     const auto last_step = args.empty() ? std::nullopt : std::optional<int64_t>(std::stoll(args.front()));

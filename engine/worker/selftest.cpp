@@ -22,23 +22,23 @@
 namespace trainer::worker {
 namespace {
 
-/// Those whose name contains `text`.
+/// The cases whose name contains `text`.
 template <class Case>
 std::vector<Case> only(std::vector<Case> cases, const std::string& text) {
   std::erase_if(cases, [&](const Case& one) { return one.name().find(text) == std::string::npos; });
   return cases;
 }
 
-/// What a self-test was asked for.
+/// The arguments of a self-test.
 struct Request {
   std::string kind;  // "all", "pairwise", "random", "resume", "resume-all"
   uint64_t seed = 0;
-  int64_t count = 0;  // drawn by the seed; 0: all
-  std::string text;   // of the cases' names
+  int64_t count = 0;  // cases drawn by the seed; 0: all
+  std::string text;   // that the cases' names contain
 };
 
 Request request_of(const std::vector<std::string>& args) {
-  require(args.size() == 4, "a self-test with {} words", args.size());
+  require(args.size() == 4, "selftest takes 4 arguments, not {}", args.size());
   return {args[0], std::stoull(args[1]), std::stoll(args[2]), args[3]};
 }
 
@@ -53,7 +53,7 @@ std::vector<selftest::ResumeCase> resumes_for(const Request& request, int ranks)
   return request.count == 0 ? cases : selftest::drawn(cases, request.seed, request.count);
 }
 
-/// What is told of cases while they run, by rank 0.
+/// Rank 0's progress report while cases run.
 class Progress {
  public:
   Progress(Link& link, const Request& request, size_t cases, int ranks) : link_(link), cases_(cases) {
@@ -61,7 +61,7 @@ class Progress {
     fmt::print("{} cases on {} ranks\n", cases, ranks);
     std::fflush(stdout);
   }
-  /// The case under way, over the one before it.
+  /// Shows the current case in place of the previous one.
   void show(const std::string& name) {
     link_.report_step(static_cast<int64_t>(++done_), name);
     if (isatty(STDERR_FILENO) != 0) screen::error("\r\x1b[K{}/{}  {}", done_, cases_, name);
@@ -77,7 +77,7 @@ class Progress {
   size_t done_ = 0, cases_;
 };
 
-/// Whether all cases fit.
+/// True when all cases pass.
 bool compare_with_one_rank(Link& link, const Request& request, dist::Comm& comm) {
   const auto settings = settings_for(request, comm.size());
   std::optional<Progress> progress;
@@ -122,8 +122,8 @@ int selftest_command(const std::vector<std::string>& args) {
       link->report_failure(
           code, -1,
           request.kind.starts_with("resume")
-              ? "this machine or this build does not resume under every strategy what another has saved."
-              : "this machine or this build does not give the same numbers under every strategy.");
+              ? "with this build on this machine, not every strategy resumes what every other has saved."
+              : "with this build on this machine, not every strategy gives the same numbers.");
     return code;
   } catch (const Error& error) {
     link->report_failure(error.code(), -1, error.what());

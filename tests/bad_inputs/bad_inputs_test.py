@@ -1,6 +1,6 @@
-"""The catalogue of bad inputs: each line with its exit class, a short message that names the place, and nothing
-written. Beside unit tests of the readers, this is what a user sees. No time is asserted; tools/bench/bad_inputs.py
-shows them."""
+"""The catalog of bad inputs: each line ends with its exit class and a short message that names the place, and writes
+nothing. In addition to the unit tests of the readers, this tests what a user sees. No time is asserted;
+tools/bench/bad_inputs.py shows the times."""
 
 import concurrent.futures
 import unittest
@@ -20,7 +20,7 @@ AT_ONCE = 4
 
 
 class Section(unittest.TestCase):
-    """Runs the cases of one section, some at a time: they mostly wait for the program to be loaded."""
+    """Runs the cases of one section, several at a time, since they mostly wait for the program to load."""
 
     module = None
 
@@ -42,7 +42,7 @@ class Section(unittest.TestCase):
 
 
 def tried(case, shared):
-    """Why the case fails, or ""."""
+    """The reason why the case fails, or ""."""
     place = shared.place()
     outcome, before = run(case, place, shared)
     wrong = faults(case, place, outcome, before)
@@ -93,21 +93,21 @@ class Launch(Section):
 
 
 class Catalogue(unittest.TestCase):
-    def test_every_line_is_there(self):
+    def test_every_line_has_a_case(self):
         for name, (module, first, last) in SECTIONS.items():
             found = {case.line for case in expand(module.LINES)}
             self.assertEqual(sorted(found), list(range(first, last + 1)), name)
 
-    def test_what_is_accepted_has_a_reason(self):
-        """Every line of the catalogue is a bad input, unless it says "(accept)" itself: a case that ends well is a
-        decision of ours."""
+    def test_accepted_inputs_have_a_reason(self):
+        """Every line of the catalog is a bad input, unless it says "(accept)" itself: accepting any other case is our
+        own decision."""
         accept = {32, 39, 104, 131}
         for module, _, _ in SECTIONS.values():
             for case in expand(module.LINES):
                 if isinstance(case, Case) and case.code == DONE and case.line not in accept:
                     self.assertTrue(case.although, case.name)
 
-    def test_what_is_elsewhere_is_there(self):
+    def test_tests_elsewhere_exist(self):
         for module, _, _ in SECTIONS.values():
             for case in expand(module.LINES):
                 if isinstance(case, Elsewhere):

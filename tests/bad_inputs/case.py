@@ -1,4 +1,4 @@
-"""One bad input: how it is made, what is asked of the program, and what it must answer."""
+"""One bad input: how it is made, how the program is called, and how it must respond."""
 
 import dataclasses
 import json
@@ -14,7 +14,7 @@ import time
 from typing import Callable, Optional
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end"))
-from support import JOB, PATIENCE, SAMPLES, TINY_T5, TRAINER, merged  # noqa: E402  (beside us, not installed)
+from support import JOB, PATIENCE, SAMPLES, TINY_T5, TRAINER, merged  # noqa: E402  (in a sibling folder, not installed)
 
 DONE, CONFIGURATION, INPUT, MACHINE, NUMERIC, PEER = 0, 2, 3, 4, 5, 6
 MOST_LINES = 6
@@ -23,23 +23,23 @@ FOREIGN = ("ACCELERATE_", "FSDP_", "TRAINER_", "MEGATRON_", "PARALLELISM_", "SLU
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A variant of a line of the catalogue. `make(place)` makes the files and returns the words after `trainer`."""
+    """A variant of a line of the catalog. `make(place)` makes the files and returns the arguments of `trainer`."""
 
     line: int
     what: str
     make: Callable
     code: int = CONFIGURATION
-    says: tuple = ()  # words of the message, in any order
-    silent: tuple = ()  # words that must not be said, nor written anywhere
+    says: tuple = ()  # texts that the message must contain, in any order
+    silent: tuple = ()  # texts that must not be printed or written anywhere
     environment: Optional[dict] = None
     stdin: Optional[bytes] = None
-    before: tuple = ()  # a program that starts ours, with its own words
+    before: tuple = ()  # a program that starts trainer, with its own arguments
     most_lines: int = MOST_LINES
     may_write: tuple = ()  # names of files that a refusal may leave or change
-    tells_on_output: bool = False  # `checkpoint verify` lists there what is wrong
+    tells_on_output: bool = False  # the message is on standard output, as for `checkpoint verify`
     check: Optional[Callable] = None  # check(place, outcome) returns what is wrong, or ""
-    needs: Optional[Callable] = None  # needs() is false where the case can't be made
-    although: str = ""  # the catalogue would refuse it: why we don't
+    needs: Optional[Callable] = None  # needs() is false when the case can't be made on this machine
+    although: str = ""  # why trainer accepts it although the catalog would refuse it
 
     @property
     def name(self):
@@ -56,7 +56,7 @@ class NotHere:
 
 @dataclasses.dataclass(frozen=True)
 class Elsewhere:
-    """A line that takes more than one program: a test of its own."""
+    """A line that needs more than one program and has a separate test."""
 
     line: int
     test: str
@@ -73,7 +73,7 @@ class Outcome:
 
 
 class Place:
-    """A folder of a case's own, with what all cases share beside it."""
+    """The folder of a case, next to the files that all cases share."""
 
     def __init__(self, shared, folder):
         self.shared = shared
@@ -84,7 +84,7 @@ class Place:
         return self.shared / "tokenizer"
 
     def write(self, name, content):
-        """`content`: text, bytes, or bytes part by part where all of them would be too much memory at a time."""
+        """`content`: text, bytes, or an iterable of bytes when all of them at once would need too much memory."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if isinstance(content, str):
@@ -95,7 +95,7 @@ class Place:
         return path
 
     def job(self, *changes):
-        """The tiny job of the end-to-end tests with changes, as a file."""
+        """Writes the tiny job of the end-to-end tests with changes to a file."""
         job = merged(JOB, {"model": {"config": TINY_T5}, "tokenizer": {"path": str(self.tokenizer)},
                            "output_dir": str(self.folder / "output"), "training": {"max_steps": 2}})
         for change in changes:
@@ -116,7 +116,7 @@ class Place:
 
 
 class Shared:
-    """What is made once for all cases: a tokenizer, and when asked for a model folder and a run's."""
+    """Made once for all cases: a tokenizer and, on request, a model folder and a run's folder."""
 
     def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="trainer-bad-inputs-"))
@@ -133,7 +133,7 @@ class Shared:
         subprocess.run([TRAINER, *map(str, words)], env=self.environment(), check=True, capture_output=True)
 
     def make_model_and_run(self):
-        """A run of two updates with a checkpoint, and a model folder from what it left."""
+        """Makes a run of two updates with a checkpoint, and a model folder from its result."""
         place = Place(self.folder, self.folder)
         job = place.job({"output_dir": str(self.folder / "run"), "data": {"validation": None}, "evaluation": None,
                          "checkpoint": {"save_steps": 2}})
@@ -166,7 +166,7 @@ class Shared:
 
 
 def state_of(folder):
-    """Everything below `folder`: what is there, how long it is and when it was written. Not who last had it: a .lock."""
+    """The mode, size and time of every file below `folder`, except the .lock, which names the last owner."""
     state = {}
     for path in sorted(folder.rglob("*")):
         if path.name == ".lock":
@@ -195,7 +195,7 @@ def run(case, place, shared):
             process.stdin.write(case.stdin)
             process.stdin.close()
         except BrokenPipeError:
-            pass  # it ended before it had read all
+            pass  # the program ended before it had read everything
     hung = threading.Event()
     timer = threading.Timer(PATIENCE, lambda: (hung.set(), process.kill()))
     timer.start()
@@ -213,7 +213,7 @@ def run(case, place, shared):
 
 
 def faults(case, place, outcome, before):
-    """What is wrong with what the program did; nothing when all is as it should be."""
+    """What is wrong with the program's response; empty when nothing is."""
     wrong = []
     if outcome.hung:
         wrong.append("it hangs")
@@ -251,7 +251,7 @@ def refusal_faults(case, outcome, before, after):
 
 
 def expand(cases):
-    """The cases of a table in which groups of them are lists."""
+    """Flattens a table of cases, in which groups are lists."""
     for case in cases:
         if isinstance(case, (list, tuple)):
             yield from expand(case)
@@ -260,12 +260,12 @@ def expand(cases):
 
 
 def runnable(cases):
-    """Those of a table that are cases, and can be made here."""
+    """The cases of a table that can be made on this machine."""
     return [case for case in expand(cases) if isinstance(case, Case) and (case.needs is None or case.needs())]
 
 
 def as_nobody():
-    """The words that start a program as somebody without rights; none where that can't be had."""
+    """The command that starts a program as an unprivileged user."""
     return ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
 

@@ -1,4 +1,4 @@
-"""Lines 87 to 101 of the catalogue: the command line and the wizard."""
+"""Lines 87 to 101 of the catalog: the command line and the wizard."""
 
 import pathlib
 import sys
@@ -7,12 +7,12 @@ from case import CONFIGURATION, DONE, MACHINE, Case, as_nobody, can_be_nobody
 
 INTERRUPTED = 130
 ON_TERMINAL = str(pathlib.Path(__file__).with_name("on_terminal.py"))
-HELP = {"tells_on_output": True, "most_lines": 40}  # who asks for nothing is told what there is
+HELP = {"tells_on_output": True, "most_lines": 40}  # a call without arguments prints the help
 CLOSED_INPUT = ("sh", "-c", 'exec "$0" "$@" <&-')
 
 
 def words(line, what, arguments, *says, **more):
-    """Arguments alone, beside a good job.yaml."""
+    """Only arguments, next to a valid job.yaml."""
     def make(place):
         place.job()
         return arguments
@@ -44,7 +44,7 @@ def a_link(place):
 
 
 def wrote(name, text):
-    """The finished wizard's file."""
+    """Checks the file that the wizard wrote."""
     def check(place, _):
         path = place.folder / name
         return "" if path.exists() and text in path.read_text() else f"{name} has no {text!r}"
@@ -63,9 +63,9 @@ def read_only(place):
 
 LINES = [
     words(87, "no command", [], "trainer COMMAND", **HELP),
-    words(87, "no part of a command", ["checkpoint"], "trainer checkpoint", **HELP),
+    words(87, "no subcommand", ["checkpoint"], "trainer checkpoint", **HELP),
     words(88, "an unknown command", ["lanch"], "lanch", "launch"),
-    words(88, "an unknown part of a command", ["checkpoint", "verfy", "x"], "verfy", "verify"),
+    words(88, "an unknown subcommand", ["checkpoint", "verfy", "x"], "verfy", "verify"),
     launch(89, "an unknown flag", ["--num_procceses", "2"], "--num_procceses", "--num_processes"),
     launch(90, "a flag twice, with the last one wrong", ["--num_processes", "1", "--num_processes", "x"], "num_processes"),
     Case(90, "an option twice: the last one counts", lambda place: (place.job(), [
@@ -79,31 +79,31 @@ LINES = [
     launch(93, "an unknown key", ["--set", "nokey=1"], "--set", "nokey"),
     launch(93, "no key at all", ["--set", "=1"], "--set"),
     launch(93, "no value at all", ["--set", "seed"], "--set seed"),
-    launch(94, "an argument that is no UTF-8", ["--set", b"seed=\xff\xfe"], "seed"),
-    launch(94, "a flag that is no UTF-8", [b"--\xff\xfe", "1"]),
-    words(94, "a file name that is no UTF-8", ["launch", "--config_file", b"\xff.yaml"], "cannot read"),
-    # Linux hands over no argument of more than 128 KiB.
+    launch(94, "an argument that is not UTF-8", ["--set", b"seed=\xff\xfe"], "seed"),
+    launch(94, "a flag that is not UTF-8", [b"--\xff\xfe", "1"]),
+    words(94, "a file name that is not UTF-8", ["launch", "--config_file", b"\xff.yaml"], "cannot read"),
+    # Linux limits an argument to 128 KiB.
     launch(95, "a flag of 100 KB", ["--" + "x" * 100_000]),
     launch(95, "a value of 100 KB", ["--set", "seed=" + "x" * 100_000], "seed"),
     words(95, "a command of 100 KB", ["x" * 100_000]),
     wizard(96, "input that is closed", before=CLOSED_INPUT),
-    wizard(97, "input that ends within a question", stdin=b"1\n\nyes\n"),
+    wizard(97, "input that ends before the last question", stdin=b"1\n\nyes\n"),
     wizard(97, "input that ends within a line", stdin=b"1"),
     wizard(98, "an answer of 1 MB", stdin=b"x" * 1_000_000 + b"\n"),
     wizard(99, "no TERM", code=INTERRUPTED, before=("env", "-u", "TERM", *on_terminal(80, b"\x03"))),
     wizard(99, "a terminal of one column", code=INTERRUPTED, before=on_terminal(1, b"\x03")),
     wizard(99, "a terminal of no columns", code=INTERRUPTED, before=on_terminal(0, b"\x03")),
-    Case(100, "an output file that is there gives the defaults",
+    Case(100, "an existing output file supplies the defaults",
          lambda place: (an_old_file(place), ["config", "--yes", "--config_file", "new.yaml"])[1], DONE,
-         check=wrote("new.yaml", "seed: 77"), although="`accelerate config` writes over it; here its answers are kept"),
+         check=wrote("new.yaml", "seed: 77"), although="`accelerate config` overwrites it; trainer keeps its values"),
     Case(100, "an output file that is a link", lambda place: (a_link(place), ["config", "--yes", "--config_file",
                                                                               "new.yaml"])[1], DONE, check=link_stays,
-         although="somebody keeps the file elsewhere: it is written there, and the link stays"),
+         although="the user keeps the file elsewhere: the target is written, and the link stays"),
     wizard(100, "an output file that is a folder", prepare=lambda place: (place.folder / "new.yaml").mkdir()),
     Case(100, "a folder that is read-only",
          lambda place: (read_only(place), ["config", "--yes", "--config_file", "fixed/new.yaml"])[1], MACHINE,
          ("fixed", "permission"), before=as_nobody(), needs=can_be_nobody),
-    wizard(101, "Ctrl-C within it", code=INTERRUPTED, before=on_terminal(80, b"\x03")),
+    wizard(101, "Ctrl-C in the wizard", code=INTERRUPTED, before=on_terminal(80, b"\x03")),
     wizard(101, "Ctrl-C while an old file is changed", code=INTERRUPTED, prepare=an_old_file,
            before=on_terminal(80, b"\x03")),
 ]

@@ -1,4 +1,4 @@
-"""Lines 102 to 140 of the catalogue: the data."""
+"""Lines 102 to 140 of the catalog: the data."""
 
 import gzip
 import json
@@ -18,7 +18,7 @@ def job(place, path, *changes, **source):
 
 
 def data(line, what, name, content, *says, code=INPUT, changes=(), source=None, **more):
-    """`content` as the file of samples: what a run says about it; what is accepted is shown without a run."""
+    """`content` as the file of samples, for a run; accepted content is shown without a run."""
     def make(place):
         path = place.write(name, content() if callable(content) else content)
         words = ["tokenize", "--show", "1"] if code == DONE else ["launch"]
@@ -31,7 +31,7 @@ def accepted(line, what, name, content, *says, **more):
 
 
 def jsonl(line, what, record, *says, **more):
-    """A record in the second line."""
+    """`record` as the second line."""
     content = GOOD.encode() + (record if isinstance(record, bytes) else record.encode()) + b"\n"
     return data(line, what, "samples.jsonl", content, "samples.jsonl:2", *says, **more)
 
@@ -50,7 +50,7 @@ def glob(line, what, prepare, *says, pattern="samples/*.jsonl", code=INPUT, **mo
 
 
 def bomb():
-    """1 GB of one record in 1 MB."""
+    """One record of 1 GB, compressed to 1 MB."""
     pieces = [b'{"sentence": "', *[b"x" * (1 << 20)] * 1000, b'", "label": "b"}\n']
     compressor = zlib.compressobj(9, wbits=31)
     yield from map(compressor.compress, pieces)
@@ -76,7 +76,7 @@ for key in ("d_model", "d_kv", "d_ff", "num_layers", "num_heads", "dropout_rate"
 
 
 def megatron(line, what, change, *says, **more):
-    """A good pair of .bin and .idx, damaged by `change(place)`."""
+    """A valid pair of .bin and .idx, damaged by `change(files)`."""
     def make(place):
         tokens = struct.pack("<8H", *range(1, 9))
         header = b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 8, 2, 3)
@@ -116,23 +116,23 @@ LINES = [
     data(102, "an empty table", "samples.csv", ""),
     data(103, "only blank lines", "samples.jsonl", "\n \n\t\n"),
     accepted(104, "no line end at the end", "samples.jsonl", GOOD + GOOD[:-1], "profit rose"),
-    data(105, "a record that is cut", "samples.jsonl", GOOD + GOOD[:20], "samples.jsonl:2"),
+    data(105, "a truncated record", "samples.jsonl", GOOD + GOOD[:20], "samples.jsonl:2"),
     jsonl(106, "a list", "[1, 2]", "object"),
     jsonl(106, "a number", "7", "object"),
     jsonl(106, "null", "null", "object"),
     jsonl(106, "text", '"profit rose"', "object"),
-    jsonl(107, "a column that is missing", '{"label": "better"}', "sentence"),
+    jsonl(107, "a missing column", '{"label": "better"}', "sentence"),
     jsonl(108, "null for text", '{"sentence": null, "label": "better"}', "data.source", "empty"),
     jsonl(108, "a list for text", '{"sentence": ["a"], "label": "better"}', "sentence"),
     jsonl(108, "an object for text", '{"sentence": {"a": {"b": 1}}, "label": "better"}', "sentence"),
-    accepted(108, "a number for text is its digits", "samples.jsonl", '{"sentence": 2, "label": "profit"}\n', "profit",
-             although="class labels are numbers, and sums to learn; what is written is what is read, nothing is rounded"),
+    accepted(108, "a number for text becomes its digits", "samples.jsonl", '{"sentence": 2, "label": "profit"}\n', "profit",
+             although="class labels and arithmetic are numbers; the text is read as written, without rounding"),
     jsonl(109, "a column twice", '{"sentence": "a", "sentence": "b", "label": "c"}', "twice"),
-    jsonl(110, "no UTF-8", b'{"sentence": "\xff\xfe", "label": "c"}', "UTF-8"),
-    jsonl(111, "half a pair of surrogates", '{"sentence": "\\ud800", "label": "c"}'),
+    jsonl(110, "invalid UTF-8", b'{"sentence": "\xff\xfe", "label": "c"}', "UTF-8"),
+    jsonl(111, "half a surrogate pair", '{"sentence": "\\ud800", "label": "c"}'),
     jsonl(112, "an escaped NUL", '{"sentence": "a\\u0000b", "label": "c"}'),
     accepted(113, "a byte-order mark", "samples.jsonl", b"\xef\xbb\xbf" + GOOD.encode(), "profit rose",
-             although="as in a configuration (32): editors of Windows write it"),
+             although="as in a configuration (32): Windows editors write it"),
     accepted(113, "a byte-order mark before a table", "samples.csv", b"\xef\xbb\xbfsentence,label\nprofit rose,better\n",
              "profit rose", although="Excel writes it"),
     data(114, "UTF-16", "samples.jsonl", GOOD.encode("utf-16"), "UTF-16"),
@@ -141,17 +141,17 @@ LINES = [
     jsonl(116, "nested 100,000 deep", '{"sentence": ' + "[" * 100_000),
     jsonl(117, "NaN", '{"sentence": NaN, "label": "c"}'),
     jsonl(117, "Infinity", '{"sentence": "a", "label": -Infinity}'),
-    accepted(118, "a number beyond a double is its digits", "samples.jsonl", '{"sentence": 1e999, "label": "profit"}\n',
-             "profit", although="no double is made of it: it is five letters of text"),
-    jsonl(119, "a comma too many", '{"sentence": "a", "label": "c",}'),
+    accepted(118, "a number beyond the range of a double becomes its digits", "samples.jsonl", '{"sentence": 1e999, "label": "profit"}\n',
+             "profit", although="it is never converted to a double: it is five characters of text"),
+    jsonl(119, "a trailing comma", '{"sentence": "a", "label": "c",}'),
     jsonl(120, "a comment", '{"sentence": "a", "label": "c"} // fine'),
     jsonl(120, "a line of comment", "# fine"),
     jsonl(121, "two objects on a line", GOOD.strip() * 2),
     data(122, "a tail of NULs", "samples.jsonl", GOOD.encode() + b"\0" * 4096, "samples.jsonl:2"),
     data(122, "a tail of NULs in a table", "samples.csv", b"sentence,label\na,b\n" + b"\0" * 4096, "samples.csv:3"),
     accepted(123, "gzip without the ending .gz", "samples.jsonl", gzip.compress(GOOD.encode()), "profit rose",
-             although="its first bytes say what it is, and no JSON begins so"),
-    data(124, "gzip that is cut", "samples.jsonl.gz", lambda: gzip.compress((GOOD * 1000).encode())[:-40]),
+             although="its first bytes identify it, and JSON never begins with them"),
+    data(124, "truncated gzip", "samples.jsonl.gz", lambda: gzip.compress((GOOD * 1000).encode())[:-40]),
     data(125, "a gzip bomb", "samples.jsonl.gz", bomb, "samples.jsonl.gz:1"),
     csv(126, "a quote that is never closed", 'sentence,label\na,b\n"c,d\n' + "e,f\n" * 100_000, "samples.csv:3"),
     csv(127, "too few columns", "sentence,label\na,b\nc\n", "samples.csv:3"),
@@ -160,27 +160,27 @@ LINES = [
     csv(129, "no names", "\na,b\n"),
     csv(129, "an empty name", "sentence,\na,b\n"),
     csv(130, "another separator", "sentence;label\na;b\n", "sentence"),
-    accepted(131, "line ends within quotes", "samples.csv", 'sentence,label\n"profit\nrose",better\n', "profit"),
-    csv(132, "a quote within a field", 'sentence,label\na "b" c,d\ne" f,"g\n', "samples.csv"),
-    csv(133, "line ends of the old Mac", "sentence,label\rprofit rose,better\r", "CR", "tr "),
+    accepted(131, "line ends in quotes", "samples.csv", 'sentence,label\n"profit\nrose",better\n', "profit"),
+    csv(132, "a quote in a field", 'sentence,label\na "b" c,d\ne" f,"g\n', "samples.csv"),
+    csv(133, "line ends of classic Mac OS", "sentence,label\rprofit rose,better\r", "CR", "tr "),
     chat(134, "an unknown role", [{"role": "wizard", "content": "hi"}, {"role": "assistant", "content": "yes"}], "wizard"),
     chat(134, "no messages", []),
-    data(134, "only the assistant, who says nothing", "samples.jsonl",
+    data(134, "only an empty assistant message", "samples.jsonl",
          json.dumps({"messages": [{"role": "assistant", "content": ""}]}) + "\n", code=DONE, changes=[CHAT],
-         although="empty contents are the template's to judge; the end of the turn is learned"),
+         although="the template decides about empty contents; the end of the turn is learned"),
     data(134, "the assistant first", "samples.jsonl", json.dumps({"messages": [
         {"role": role, "content": "profit"} for role in ("assistant", "user", "assistant")]}) + "\n", "profit", code=DONE,
-         changes=[CHAT], although="characters of a play greet first; a template that forbids it refuses it itself"),
+         changes=[CHAT], although="role-play characters greet first; a template that forbids it refuses it itself"),
     chat(134, "no role", [{"content": "hi"}], "role"),
-    chat(134, "no answer to learn", [{"role": "user", "content": "hi"}]),
+    chat(134, "no reply to learn", [{"role": "user", "content": "hi"}]),
     chat(134, "messages that are text", '{"messages": "hi"}', "messages"),
     data(135, "records without text", "samples.jsonl", '{"sentence": " ", "label": ""}\n' * 3),
     data(136, "a record without tokens", "samples.jsonl", GOOD + '{"sentence": "", "label": ""}\n'),
-    megatron(137, "ids beyond the vocabulary", beyond_vocabulary, "play", "60000", may_write=("output",)),  # it is seen when the sample is read
+    megatron(137, "ids beyond the vocabulary", beyond_vocabulary, "play", "60000", may_write=("output",)),  # found when the sample is read
     megatron(138, "a length that its type does not divide", odd_length, "play"),
     megatron(138, "an unknown type", other_type, "play.idx"),
-    glob(139, "a pattern that nothing matches", lambda folder: None, "samples/*.jsonl"),
-    glob(139, "a file that is not there", lambda folder: None, "none.jsonl", pattern="samples/none.jsonl"),
+    glob(139, "a pattern that matches nothing", lambda folder: None, "samples/*.jsonl"),
+    glob(139, "a missing file", lambda folder: None, "none.jsonl", pattern="samples/none.jsonl"),
     glob(140, "a pattern that matches a folder", lambda folder: (folder / "a.jsonl").mkdir(), "samples/*.jsonl"),
     glob(140, "a link to nothing", lambda folder: (folder / "a.jsonl").symlink_to("none"), "a.jsonl", "none"),
     glob(140, "a link to nothing, by name", lambda folder: (folder / "a.jsonl").symlink_to("none"), "a.jsonl",

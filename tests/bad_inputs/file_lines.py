@@ -1,4 +1,4 @@
-"""Lines 167 to 210 of the catalogue: the files of models, adapters and checkpoints."""
+"""Lines 167 to 210 of the catalog: the files of models, adapters and checkpoints."""
 
 import ctypes
 import ctypes.util
@@ -14,7 +14,7 @@ NAME = "model.safetensors"
 
 
 class Tensors:
-    """A safetensors file taken apart: the header, as an object or as text, and the bytes behind it."""
+    """The parts of a safetensors file: the header, as an object or as text, and the bytes after it."""
 
     def __init__(self, path):
         content = path.read_bytes()
@@ -40,7 +40,7 @@ def check(place, *changes):
 
 
 def weights(line, what, change, *says, code=INPUT, name=NAME, **more):
-    """A good model whose weights are what `change(Tensors)` returns: bytes, or parts of them."""
+    """A valid model whose weights file is what `change(Tensors)` returns: bytes, or parts of them."""
     def make(place):
         path = place.base_model() / NAME
         place.write(path, change(Tensors(path)))
@@ -69,7 +69,7 @@ def setting(key, value):
 
 
 def own_header(line, what, text, *says, data=b"", **more):
-    """A header of ours alone."""
+    """A file with the given header and data only."""
     def changed(_):
         content = text() if callable(text) else text
         content = content if isinstance(content, bytes) else content.encode()
@@ -97,7 +97,7 @@ def overlap(tensors):
 
 
 def shift(by, start):
-    """All tensors from number `start` on lie so many bytes further."""
+    """Moves all tensors from number `start` on by `by` bytes."""
     def changed(tensors):
         for name in tensors.names[start:]:
             tensors.header[name]["data_offsets"] = [at + by for at in tensors.header[name]["data_offsets"]]
@@ -127,7 +127,7 @@ EMPTY = '{"dtype":"F32","shape":[0],"data_offsets":[0,0]}'
 
 
 def sharded(line, what, change, *says, name="model.safetensors.index.json", code=INPUT, **more):
-    """A good model in two shards; `change(folder, index)` damages it."""
+    """A valid model in two shards; `change(folder, index)` damages it."""
     def make(place):
         folder = place.base_model()
         tensors = Tensors(folder / NAME)
@@ -183,7 +183,7 @@ def in_both(folder, index):
 
 
 def config(line, what, change, *says, code=INPUT, **more):
-    """A good model whose config.json is what `change(its object)` returns, or lacks."""
+    """A valid model whose config.json is what `change(its object)` returns; None: missing."""
     def make(place):
         path = place.base_model() / "config.json"
         text = change(json.loads(path.read_text()))
@@ -204,7 +204,7 @@ def pickled(line, what, prepare, *says):
 
 
 class Runs:
-    """What a pickle can do."""
+    """A pickle that runs code."""
 
     def __reduce__(self):
         return (os.mkdir, ("/tmp/trainer-was-here",))
@@ -215,7 +215,7 @@ def a_pickle(name):
 
 
 def adapter(line, what, change, *says, code=INPUT):
-    """A base model and an adapter for it; `change(folder, config)` damages that."""
+    """A base model and an adapter for it; `change(folder, config)` damages the adapter."""
     def make(place):
         place.base_model()
         folder = place.folder / "adapter"
@@ -257,7 +257,7 @@ def pickled_adapter(folder, config):
 
 
 def seal_of(body):
-    """The checksum that manifest.json ends with, as our writer counts it."""
+    """The checksum at the end of manifest.json, as the writer computes it."""
     class Hash(ctypes.Structure):
         _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
 
@@ -278,7 +278,7 @@ def sealed(manifest):
 
 
 def checkpoint(line, what, change, *says, command="verify", code=INPUT, reseal=False, **more):
-    """The folder of a run whose checkpoint-2 `change(folder, manifest)` damages."""
+    """A run's folder whose checkpoint-2 is damaged by `change(folder, manifest)`."""
     def make(place):
         output = place.run_folder()
         folder = output / "checkpoint-2"
@@ -300,7 +300,7 @@ def checkpoint(line, what, change, *says, command="verify", code=INPUT, reseal=F
 
 
 def manifest(line, what, change, *says, **more):
-    """One whose manifest was written by somebody who knows the checksum."""
+    """A checkpoint whose manifest is damaged but has a valid checksum."""
     return checkpoint(line, what, lambda folder, content: change(content), *says, reseal=True, **more)
 
 
@@ -344,7 +344,7 @@ def link_to_root(place):
 
 
 def grows(place):
-    """Somebody writes on while it is read: the file is longer than its header says."""
+    """As if another process appends while the file is read: it is longer than its header says."""
     path = place.base_model() / NAME
     with open(path, "ab") as file:
         file.write(b"\0" * 8)
@@ -359,11 +359,11 @@ LINES = [
     length(170, "a header of 100,000,001 bytes", 100_000_001, "100000001"),
     length(171, "a header beyond the file", 10_000_000, "10000000"),
     weights(172, "a header that ends too early", lambda tensors: struct.pack("<Q", 100) + tensors.bytes()[8:]),
-    header(173, "a header that is no UTF-8", lambda text: text.encode().replace(b"q.weight", b"\xff\xfeweight", 1)),
+    header(173, "a header that is not UTF-8", lambda text: text.encode().replace(b"q.weight", b"\xff\xfeweight", 1)),
     header(174, "a byte-order mark", lambda text: b"\xef\xbb\xbf" + text.encode()),
-    header(175, "spaces in front of the header", lambda text: "  " + text, code=DONE,
+    header(175, "spaces before the header", lambda text: "  " + text, code=DONE,
            although="the safetensors package reads it, and pads headers with spaces itself"),
-    header(176, "NULs behind the header", lambda text: text + "\0\0\0"),
+    header(176, "NULs after the header", lambda text: text + "\0\0\0"),
     own_header(177, "a list", "[]"),
     own_header(178, "no tensors", "{}", "missing", name="model"),
     header(179, "a tensor twice", lambda text: text[:-1] + ", " + text[text.index(f'"{BLOCKS}"'):text.index(
@@ -371,9 +371,9 @@ LINES = [
     header(179, "a tensor twice with another dtype", lambda text: text[:-1] + f', "{BLOCKS}": {EMPTY}}}', BLOCKS, "twice"),
     header(180, "a field twice", lambda text: text.replace('"dtype": "F32"', '"dtype": "F32", "dtype": "I64"', 1), "twice"),
     first(181, "an unknown field", setting("colour", "blue"), code=DONE,
-          although="the safetensors package ignores it: a newer format may say more"),
+          although="the safetensors package ignores it: a newer format may have more fields"),
     first(182, "an unknown dtype", setting("dtype", "F33"), "F33"),
-    first(182, "a dtype in small letters", setting("dtype", "f32"), "f32"),
+    first(182, "a dtype in lower case", setting("dtype", "f32"), "f32"),
     first(182, "a dtype of 4 bits", setting("dtype", "F4")),
     first(183, "a negative dimension", setting("shape", [-1, 16]), "shape"),
     first(183, "a fraction for a dimension", setting("shape", [1.5]), "shape"),
@@ -391,23 +391,23 @@ LINES = [
     weights(185, "tensors that overlap", overlap),
     weights(186, "a hole", shift(8, 3)),
     weights(187, "a gap at the start", shift(8, 0)),
-    weights(188, "bytes behind the last tensor", lambda tensors: tensors.bytes() + b"PK\x03\x04rest"),
-    weights(189, "a byte too few", lambda tensors: tensors.bytes()[:-1]),
-    first(190, "a size unlike shape times dtype", setting("shape", [3, 3]), "[3, 3]"),
+    weights(188, "bytes after the last tensor", lambda tensors: tensors.bytes() + b"PK\x03\x04rest"),
+    weights(189, "a missing byte", lambda tensors: tensors.bytes()[:-1]),
+    first(190, "a size that does not match shape and dtype", setting("shape", [3, 3]), "[3, 3]"),
     weights(191, "1,000,000 tensors on the same bytes", lambda _: [struct.pack("<Q", sum(map(len, many(1_000_000, SAME)))),
                                                                   *many(1_000_000, SAME), b"\0" * 4]),
     many_tensors(192, "1,100,000 empty tensors", 1_100_000, "100000"),
     many_tensors(192, "100,001 empty tensors", 100_001, "100000"),
-    renamed(193, "a tensor without name, which the format allows", "", "missing", name="model"),
+    renamed(193, "a tensor without a name, which the format allows", "", "missing", name="model"),
     renamed(193, "a tensor's name with NUL", "a\0b", "missing", name="model"),
     renamed(193, "a tensor's name with a line end", "a\nb", "missing", name="model"),
     renamed(193, "a tensor's name that moves the cursor", "\x1b[2J\x1b[1;1H", "missing", name="model"),
     renamed(193, "a tensor's name that is a path", "../../etc/passwd", "missing", name="model"),
     renamed(193, "a tensor's name of 1 MB", "x" * 1_000_000),
-    header(194, "metadata that is no text", lambda text: json.dumps({**json.loads(text), "__metadata__": {"format": 1}}),
+    header(194, "metadata that is not text", lambda text: json.dumps({**json.loads(text), "__metadata__": {"format": 1}}),
            "__metadata__"),
     header(194, "metadata that is null", lambda text: json.dumps({**json.loads(text), "__metadata__": None}), code=DONE,
-           although="the safetensors package reads it as none"),
+           although="the safetensors package reads it as no metadata"),
     header(194, "metadata twice", lambda text: '{"__metadata__": {}, ' + json.dumps({**json.loads(text), "__metadata__": {}}
                                                                                   )[1:], "__metadata__", "twice"),
     header(194, "a key of metadata twice", lambda text: json.dumps({**json.loads(text), "__metadata__": {"a": "x"}}).replace(
@@ -418,14 +418,14 @@ LINES = [
         '"dtype"', '"x": ' + "[" * 100_000 + "]" * 100_000 + ', "dtype"', 1)),
     sharded(196, "a shard above the folder", shard_named("../x.safetensors"), "same folder"),
     sharded(196, "a shard at an absolute path", shard_named("/etc/passwd"), "/etc/passwd"),
-    sharded(196, "a shard beyond a folder", shard_named("a/../../b.safetensors"), "same folder"),
+    sharded(196, "a shard above a subfolder", shard_named("a/../../b.safetensors"), "same folder"),
     sharded(196, "a shard on a Windows disk", shard_named("C:\\x.safetensors"), "same folder"),
-    sharded(196, "a shard without name", shard_named("")),
+    sharded(196, "a shard without a name", shard_named("")),
     sharded(196, "a shard's name with NUL", shard_named("a\0.safetensors")),
     sharded(196, "a shard that is a folder", shard_named("d.safetensors", lambda folder: (
         folder / "d.safetensors").mkdir()), "d.safetensors", name="folder"),
     sharded(196, "a shard that is a named pipe", shard_named("p.safetensors", lambda folder: os.mkfifo(
-        folder / "p.safetensors")), "p.safetensors", name="no file"),
+        folder / "p.safetensors")), "p.safetensors", name="not a regular file"),
     sharded(196, "a shard that is a link out of the folder", shard_named("link.safetensors", a_link), "link.safetensors",
             name="link"),
     sharded(196, "a shard at an address", shard_named("https://example.com/x.safetensors"), "same folder"),
@@ -433,9 +433,9 @@ LINES = [
     sharded(198, "a tensor that the index lacks", unnamed, "missing", name="model"),
     sharded(199, "a tensor in two shards", in_both, "twice"),
     sharded(200, "another total size", lambda folder, index: index["metadata"].update(total_size=5), code=DONE,
-            although="models of the Hub have it (tied weights, another dtype), no program reads it, and each shard's own "
-                     "header is held against its bytes"),
-    sharded(200, "an index that is no JSON", lambda folder, index: json.dumps(index)[:-3]),
+            although="models on the Hub have it (tied weights, another dtype), no program reads it, and each shard's own "
+                     "header is checked against its bytes"),
+    sharded(200, "an index that is not JSON", lambda folder, index: json.dumps(index)[:-3]),
     config(201, "no config.json", lambda content: None),
     config(201, "other shapes", lambda content: {**content, "d_ff": 48}, "wi.weight"),
     config(201, "1 GB for a number", lambda content: {**content, "d_model": 2**40}),
@@ -444,8 +444,8 @@ LINES = [
     config(201, "a billion layers", lambda content: {**content, "num_layers": 10**9}, "num_layers"),
     config(201, "a list", lambda content: [content]),
     config(201, "another model type", lambda content: {**content, "model_type": "teleport"}, "teleport"),
-    config(201, "code of the model's own is never run", lambda content: {**content, "auto_map": {
-        "AutoModel": "evil.Model"}}, code=DONE, although="the family is one of ours; the code is never looked for"),
+    config(201, "custom model code is never run", lambda content: {**content, "auto_map": {
+        "AutoModel": "evil.Model"}}, code=DONE, although="the family is supported; the code is never loaded"),
     pickled(202, "pickled weights", a_pickle("pytorch_model.bin"), "pytorch_model.bin", "onvert"),
     pickled(202, "pickled weights in shards", a_pickle("pytorch_model-00001-of-00002.bin"), "pickle", "onvert"),
     pickled(202, "pickled weights called model.pt", a_pickle("model.pt"), "pickle", "onvert"),
@@ -454,28 +454,28 @@ LINES = [
     adapter(203, "an adapter of another base", of_another_base, "adapter_model.safetensors", "[2, 32]", "[2, 16]"),
     adapter(203, "an adapter without weights", without_weights, "adapter_model.safetensors"),
     adapter(203, "a pickled adapter", pickled_adapter, "adapter_model", "pickle"),
-    adapter(203, "an adapter's configuration that is no JSON", lambda folder, config: "{", "adapter_config.json"),
+    adapter(203, "an adapter's configuration that is not JSON", lambda folder, config: "{", "adapter_config.json"),
     adapter(203, "an adapter of an unknown kind", lambda folder, config: config.update(peft_type="MAGIC"), "MAGIC",
             "adapter_config.json"),
     adapter(203, "an adapter of rank -1", lambda folder, config: config.update(r=-1), "adapter_config.json", "r"),
-    manifest(204, "the optimizer's state of other parameters", lambda content: content["tensors"][-1].update(
+    manifest(204, "optimizer state of other parameters", lambda content: content["tensors"][-1].update(
         name="no.such.weight"), "not in the checkpoint", command="launch"),
-    NotHere(205, "a checkpoint holds no state of random generators: every draw is a function of the seed and a position"),
+    NotHere(205, "a checkpoint has no random generator state: every draw is a function of the seed and a position"),
     checkpoint(206, "no manifest", remove("manifest.json"), "manifest.json"),
     checkpoint(206, "half a manifest", lambda folder, content: (folder / "manifest.json").read_text()[:500], "manifest.json"),
-    checkpoint(206, "a manifest that somebody edited", lambda folder, content: (folder / "manifest.json").read_text().replace(
+    checkpoint(206, "an edited manifest", lambda folder, content: (folder / "manifest.json").read_text().replace(
         '"step": 2', '"step": 1'), "manifest.json", "checksum"),
     manifest(206, "a manifest of another step", in_progress("step", 7), "manifest.json", "step 7", "checkpoint-2", command="launch"),
-    checkpoint(206, "another byte in a shard", flip_bit("rank-00000.safetensors"), "rank-00000.safetensors", "checksum"),
-    checkpoint(206, "a shard that is cut", cut_file("rank-00000.safetensors"), "rank-00000.safetensors"),
-    checkpoint(206, "a shard that is missing", remove("rank-00000.safetensors"), "rank-00000.safetensors"),
-    checkpoint(206, "another byte in a shard, when a run goes on", flip_bit("rank-00000.safetensors"),
+    checkpoint(206, "a flipped bit in a shard", flip_bit("rank-00000.safetensors"), "rank-00000.safetensors", "checksum"),
+    checkpoint(206, "a truncated shard", cut_file("rank-00000.safetensors"), "rank-00000.safetensors"),
+    checkpoint(206, "a missing shard", remove("rank-00000.safetensors"), "rank-00000.safetensors"),
+    checkpoint(206, "a flipped bit in a shard, when a run resumes", flip_bit("rank-00000.safetensors"),
                "rank-00000.safetensors", "checksum", command="launch"),
     [manifest(206, f"a manifest that lists {name}", in_files("name", name), "manifest.json", "outside") for name in
      ("../model.safetensors", "/etc/passwd", "..", "")],
-    manifest(206, "a piece in a file outside", in_pieces("file", "../model.safetensors"), "manifest.json", "outside", command="launch"),
-    manifest(206, "a piece that is not there", in_pieces("entry", "nothing"), "rank-00000.safetensors", "nothing", command="launch"),
-    manifest(206, "a piece beyond its tensor", in_pieces("end", 2**40), "manifest.json", command="launch"),
+    manifest(206, "a shard in a file outside", in_pieces("file", "../model.safetensors"), "manifest.json", "outside", command="launch"),
+    manifest(206, "a missing entry", in_pieces("entry", "nothing"), "rank-00000.safetensors", "nothing", command="launch"),
+    manifest(206, "a shard beyond its tensor", in_pieces("end", 2**40), "manifest.json", command="launch"),
     manifest(206, "a shape of 2^64 elements", lambda content: content["tensors"][0].update(shape=[2**32, 2**32]),
              "manifest.json", command="launch"),
     manifest(207, "a negative step", in_progress("step", -3), "manifest.json", "step is -3"),

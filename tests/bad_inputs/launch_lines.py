@@ -1,4 +1,4 @@
-"""Lines 211 to 229 of the catalogue: launching and the network. What needs several programs at a time is in
+"""Lines 211 to 229 of the catalog: launching and the network. Tests that need several programs at a time are in
 network_test.py."""
 
 import os
@@ -20,7 +20,7 @@ def launch(line, what, flags, *says, code=CONFIGURATION, job=SEVERAL, command="l
 
 
 def machines(line, what, flags, *says, **more):
-    """Machine 0 of two; nobody waits for the other."""
+    """Machine 0 of two, which must not wait for the other."""
     return launch(line, what, lambda place: ["--num_machines", "2", "--num_processes", "2", *(
         flags(place) if callable(flags) else flags)], *says, **more)
 
@@ -30,7 +30,7 @@ def at(address, port="29500"):
 
 
 def secret(line, what, prepare, *says, **more):
-    """A file with the secret that `prepare(path)` makes."""
+    """The secret is in a file that `prepare(path)` makes."""
     return machines(line, what, at("127.0.0.1", str(free_port())), "TRAINER_SECRET_FILE", *says,
                     prepare=lambda place: prepare(place.folder / "secret"),
                     environment={"TRAINER_SECRET_FILE": "secret"}, **more)
@@ -74,47 +74,47 @@ LINES = [
     launch(211, "-1 processes", ["--num_processes", "-1"], "num_processes", "-1"),
     launch(211, "1,000,000 processes", ["--num_processes", "1000000"], "num_processes", "1000000"),
     launch(212, "more processes than cores", ["--num_processes", str(4 * CORES)], "cores", str(4 * CORES), code=DONE,
-           command="check", although="the catalogue itself asks for a warning: it is slow, not wrong"),
-    launch(213, "a machine's number beyond the machines", ["--num_machines", "2", "--machine_rank", "2",
+           command="check", although="the catalog itself asks for a warning: it is slow, not wrong"),
+    launch(213, "a machine_rank of num_machines or more", ["--num_machines", "2", "--machine_rank", "2",
                                                            "--main_process_ip", "127.0.0.1"], "machine_rank", "2"),
-    launch(213, "a rank beyond the ranks, from a scheduler", [], "RANK", "5", environment={
+    launch(213, "a rank of WORLD_SIZE or more, from a scheduler", [], "RANK", "5", environment={
         "RANK": "5", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511"}),
     Elsewhere(214, "network_test.Network.test_machine_twice"),
     machines(215, "no address of machine 0", ["--machine_rank", "0"], "main_process_ip"),
     machines(216, "every interface for an address", at("0.0.0.0"), "main_process_ip", "0.0.0.0"),
     machines(216, "every interface of IPv6", at("::"), "main_process_ip"),
-    machines(216, "an address in a zone that is not there", at("fe80::1%nosuch0"), "main_process_ip", "fe80::1%nosuch0",
+    machines(216, "an address in an unknown zone", at("fe80::1%nosuch0"), "main_process_ip", "fe80::1%nosuch0",
              code=PEER),
-    machines(216, "an address that is no address", at("no such host"), "main_process_ip", code=PEER),
+    machines(216, "an invalid address", at("no such host"), "main_process_ip", code=PEER),
     machines(216, "port 0", at("127.0.0.1", "0"), "main_process_port", "0", "29500"),
     launch(216, "port 0 on one machine", at("127.0.0.1", "0"), "main_process_port: 0", code=DONE, command="explain",
-           although="Accelerate takes it for any port, and here one machine needs none"),
+           although="Accelerate uses it for any port, and one machine needs none"),
     machines(216, "port 99999", at("127.0.0.1", "99999"), "main_process_port", "99999"),
     machines(216, "text for a port", at("127.0.0.1", "abc"), "main_process_port", "abc"),
     machines(216, "an address of another machine", at("192.0.2.1"), "192.0.2.1", "main_process_ip", code=MACHINE),
-    machines(217, "a port without the rights", at("127.0.0.1", "81"), "127.0.0.1:81", code=MACHINE, before=as_nobody(),
+    machines(217, "a privileged port", at("127.0.0.1", "81"), "127.0.0.1:81", code=MACHINE, before=as_nobody(),
              needs=low_ports_need_rights, prepare=lambda place: place.folder.chmod(0o777)),
     machines(218, "a port in use", taken_port, "the port is in use", "main_process_port", code=MACHINE),
-    machines(219, "an interface that is not there", lambda place: at("127.0.0.1", str(free_port())), "GLOO_SOCKET_IFNAME",
+    machines(219, "a missing interface", lambda place: at("127.0.0.1", str(free_port())), "GLOO_SOCKET_IFNAME",
              "nosuch0", environment={"GLOO_SOCKET_IFNAME": "nosuch0"}, code=MACHINE),
-    launch(219, "an interface that is not there, on one machine", [], command="check", code=DONE,
-           environment={"GLOO_SOCKET_IFNAME": "nosuch0"}, although="nothing leaves it: ranks meet on its loopback"),
+    launch(219, "a missing interface, on one machine", [], command="check", code=DONE,
+           environment={"GLOO_SOCKET_IFNAME": "nosuch0"}, although="no traffic leaves the machine: ranks use its loopback"),
     secret(220, "no file", lambda path: None, "No such file"),
     secret(220, "an empty file", with_mode(0o600, ""), "empty"),
     secret(220, "a file of line ends", with_mode(0o600, "\n\n"), "empty"),
     secret(220, "a file that everybody can read", with_mode(0o644), "chmod", silent=("open sesame",)),
     secret(220, "1 MB", with_mode(0o600, "x" * 1_000_000), "1000000"),
-    secret(220, "a named pipe", lambda path: os.mkfifo(path, 0o600), "not a regular file"),
-    NotHere(221, "there are no host files: every machine is started with its number; deepspeed_hostfile is told to have "
-                 "no effect"),
+    secret(220, "a named pipe", lambda path: os.mkfifo(path, 0o600), "no file"),
+    NotHere(221, "there are no host files: every machine is started with its number; deepspeed_hostfile is reported to "
+                 "have no effect"),
     environment(222, "the variables of another launcher, which disagree", {"RANK": "1", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1",
                 "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511"}, "RANK", "WORLD_SIZE"),
-    environment(222, "a number of ranks that is none", {"RANK": "0", "WORLD_SIZE": "many", "LOCAL_RANK": "0",
+    environment(222, "a number of ranks that is not a number", {"RANK": "0", "WORLD_SIZE": "many", "LOCAL_RANK": "0",
                 "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511"}, "WORLD_SIZE", "many"),
-    environment(222, "ranks that machines can't share equally", {"RANK": "0", "WORLD_SIZE": "3", "LOCAL_RANK": "0",
+    environment(222, "ranks that machines can't divide equally", {"RANK": "0", "WORLD_SIZE": "3", "LOCAL_RANK": "0",
                 "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511"}, "WORLD_SIZE", "equally"),
-    environment(223, "devices that are none, which a run on the CPU does not ask for", {"CUDA_VISIBLE_DEVICES": "rubbish"},
-                code=DONE, command="check", although="nobody looks at it: the run is on the CPU"),
+    environment(223, "invalid devices, which a run on the CPU does not use", {"CUDA_VISIBLE_DEVICES": "rubbish"},
+                code=DONE, command="check", although="it is not read: the run is on the CPU"),
     Elsewhere(224, "network_test.Network.test_of_another_run"),
     Elsewhere(225, "network_test.Network.test_strangers"),
     Elsewhere(226, "network_test.Network.test_strangers"),

@@ -1,5 +1,5 @@
-"""What several programs at a time must stand: strangers on the port at which machines meet, and machines that come twice
-or too late. The meeting goes on, and the run is as if nobody had knocked."""
+"""Tests with several programs: strangers that connect to the rendezvous port, and machines that join twice or too late.
+The rendezvous continues, and the run is not affected."""
 
 import pathlib
 import resource
@@ -49,13 +49,13 @@ class Network(EndToEnd):
                           before=SECRET)
 
     def knock(self, port, content):
-        """What a stranger says, as far as it is listened to."""
+        """Connects as a stranger and sends `content`, as far as it is accepted."""
         stranger = socket.create_connection(("127.0.0.1", port), timeout=10)
         self.addCleanup(stranger.close)
         try:
             stranger.sendall(content)
         except OSError:
-            pass  # hung up on
+            pass  # the other side closed the connection
         return stranger
 
     def test_strangers(self):
@@ -101,7 +101,7 @@ class Network(EndToEnd):
                 run.kill()
 
     def test_of_another_run(self):
-        """A machine with the secret and the settings of another run: it is refused, and the meeting goes on."""
+        """A machine with the secret but the settings of another run is refused, and the rendezvous continues."""
         port = free_port()
         config = self.job("output", SEVERAL)
         host = self.machine(0, port, config)
@@ -115,7 +115,7 @@ class Network(EndToEnd):
 
 
 def memory_of(pid):
-    """Kibibytes that a process has in memory."""
+    """The resident memory of a process in KiB."""
     for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS"):
             return int(line.split()[1])

@@ -1,5 +1,5 @@
-"""on_terminal.py COLUMNS KEYS WORDS…: runs a program on a terminal of its own that is so wide, types KEYS (as a Python
-literal) once it has asked something, and ends as it does."""
+"""on_terminal.py COLUMNS KEYS WORDS…: runs a program on a separate terminal with COLUMNS columns, types KEYS (a Python
+literal) once it has asked a question, and exits with its exit code."""
 
 import ast
 import fcntl

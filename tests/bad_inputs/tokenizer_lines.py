@@ -1,4 +1,4 @@
-"""Lines 141 to 166 of the catalogue: the tokenizer, as a SentencePiece model and as tokenizer.json."""
+"""Lines 141 to 166 of the catalog: the tokenizer, as a SentencePiece model and as tokenizer.json."""
 
 import json
 import random
@@ -73,7 +73,7 @@ JSON = {"version": "1.0", "added_tokens": [], "normalizer": None, "pre_tokenizer
 
 
 def tokenizer_json(line, what, change, *says, **more):
-    """A good tokenizer.json with changes to it or to its model; text is the whole file."""
+    """A valid tokenizer.json with changes to it or to its model; text replaces the whole file."""
     content = change if isinstance(change, (str, bytes)) else json.dumps({**JSON, **change})
     return model(line, what, content, *says, name="tokenizer.json", **more)
 
@@ -111,18 +111,18 @@ LINES = [
     model(144, "the first half", lambda place: good(place)[:len(good(place)) // 2]),
     tokenizer_json(144, "the first half of tokenizer.json", json.dumps(JSON)[:200], "tokenizer.json:1"),
     model(145, "JSON instead of a protocol buffer", '{"version": "1.0"}'),
-    model(146, "no piece for the unknown", pieces(unknown=0), "unknown"),
+    model(146, "no unknown piece", pieces(unknown=0), "unknown"),
     tokenizer_json(146, "an unknown token that is not in the vocabulary", of_model(unk_token="<none>"), "<none>"),
-    model(147, "two pieces for the unknown", pieces(unknown=2), "unknown"),
+    model(147, "two unknown pieces", pieces(unknown=2), "unknown"),
     model(148, "a piece twice", pieces(piece("a")), "a"),
     tokenizer_json(148, "an id twice", of_model(vocab={**VOCABULARY, "c": 2}), "2"),
     model(149, "an empty piece", pieces(piece("")), "piece 30", "empty"),
     model(150, "a piece with NUL", pieces(piece("\0")), "piece 30", "NUL"),
     model(151, "a piece of 200 KB", pieces(piece("x" * 200_000)), "piece 30", "200000 bytes"),
     tokenizer_json(151, "a token of 200 KB", of_model(vocab={**VOCABULARY, "x" * 200_000: 5}), code=DONE,
-                   although="the format has no limit, and it was SentencePiece that crashed"),
-    model(152, "a piece that is no UTF-8", pieces(piece(b"\xff\xfe")), "piece 30", "UTF-8"),
-    tokenizer_json(152, "no UTF-8 in tokenizer.json", b'{"version": "\xff"}'),
+                   although="the format has no limit, and only SentencePiece crashes on it"),
+    model(152, "a piece that is not UTF-8", pieces(piece(b"\xff\xfe")), "piece 30", "UTF-8"),
+    tokenizer_json(152, "invalid UTF-8 in tokenizer.json", b'{"version": "\xff"}'),
     model(153, "the score NaN", pieces(piece("zz", float("nan"))), "piece 30", "nan"),
     model(154, "the score infinity", pieces(piece("zz", float("inf"))), "piece 30", "inf"),
     model(154, "the score -infinity", pieces(piece("zz", float("-inf"))), "piece 30", "-inf"),
@@ -140,17 +140,17 @@ LINES = [
           "2147483647"),
     model(163, "200,000 nested groups", b"\x0b" * 200_000),
     tokenizer_json(163, "100,000 nested lists", '{"model": ' + "[" * 100_000, "tokenizer.json:1"),
-    tokenizer_json(164, "an id beyond the model's", added({"id": 2**24 + 1})),
+    tokenizer_json(164, "an id above the limit", added({"id": 2**24 + 1})),
     tokenizer_json(164, "a negative id", added({"id": -1})),
     tokenizer_json(164, "an added token with the id of another", added({"id": 2}), code=DONE,
-                   although="the tokenizers package counts added tokens anew, whatever id the file gives"),
+                   although="the tokenizers package renumbers added tokens, whatever id the file gives"),
     tokenizer_json(164, "an id in the vocabulary that is negative", of_model(vocab={**VOCABULARY, "c": -1})),
     tokenizer_json(164, "an id in the vocabulary of 2^40", of_model(vocab={**VOCABULARY, "c": 2**40})),
     model(164, "a special id beyond the pieces", pieces() + spec(number_field(42, 5000)), code=DONE,
-          although="the field says what its training was asked for; the piece itself says the id"),
+          although="the field records a training option; the piece itself determines the id"),
     model(165, "4,000,001 pieces", millions_of_pieces, "4000000"),
     Case(166, "a vocabulary larger than the embedding", of_another_model, INPUT, ("400 rows", "401 ids")),
-    Case(166, "a vocabulary larger than the embedding that the configuration asks for", lambda place: [
+    Case(166, "a vocabulary larger than the configured embedding", lambda place: [
         "launch", "--config_file", place.job({"model": {"config": {"vocab_size": 300}}})], CONFIGURATION,
          ("job.yaml", "vocab_size", "300", "367")),
 ]

@@ -23,7 +23,7 @@ struct Collate : ::testing::Test {
 
 const std::vector<int64_t> kTwo{7, 8};
 
-TEST_F(Collate, TokensLieEndToEndInTheOrderOfPositions) {
+TEST_F(Collate, PacksTokensBackToBackInSampleOrder) {
   const models::Batch batch = collate(samples, kTwo, [](int64_t position) { return position == 7 ? 2 : 0; });
   EXPECT_EQ(values_of(batch.source_ids), (std::vector<int64_t>{5, 6, 7, 1, 2, 3, 1}));
   EXPECT_EQ(values_of(batch.labels), (std::vector<int64_t>{1, 8, 1}));
@@ -32,11 +32,11 @@ TEST_F(Collate, TokensLieEndToEndInTheOrderOfPositions) {
   EXPECT_EQ(batch.source->spans[1].begin, 4);
   EXPECT_EQ(batch.source->spans[1].length, 3);
   EXPECT_EQ(batch.target->spans[1].begin, 1);
-  EXPECT_EQ(batch.source->positions, (std::vector<int64_t>{7, 8}));  // of the run, not of the data
+  EXPECT_EQ(batch.source->positions, (std::vector<int64_t>{7, 8}));  // in the run, not in the data
   EXPECT_EQ(batch.target->positions, batch.source->positions);
 }
 
-TEST_F(Collate, AnEmptyRangeIsAnEmptyBatch) {
+TEST_F(Collate, AnEmptyRangeGivesAnEmptyBatch) {
   const models::Batch batch = collate(samples, {}, [](int64_t) { return 0; });
   EXPECT_EQ(batch.source_ids.numel(), 0);
   EXPECT_EQ(batch.labels.numel(), 0);
@@ -44,7 +44,7 @@ TEST_F(Collate, AnEmptyRangeIsAnEmptyBatch) {
   EXPECT_EQ(batch.target_tokens, 0);
 }
 
-TEST(CollateCausal, LabelsShareTheRowsOfTheSource) {
+TEST(CollateCausal, LabelsShareTheLayoutOfTheSource) {
   data::MemorySamples samples(data::LabelKind::kNext);
   samples.add({5, 6, 7}, {-100, 7, 1});
   samples.add({8, 9}, {9, -100});
@@ -65,7 +65,7 @@ class TwoParts : public data::MemorySamples {
   }
 };
 
-TEST(CollateCausal, DocumentsOfASampleDoNotSeeEachOther) {
+TEST(CollateCausal, SeparatesTheDocumentsOfASample) {
   TwoParts samples(data::LabelKind::kNext);
   samples.add({5, 6, 7}, {6, 7, 1});
   const std::vector<int64_t> one{3};

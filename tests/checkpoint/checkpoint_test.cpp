@@ -33,7 +33,7 @@ struct Strategy {
   DistributedType type = DistributedType::kNo;
   int ranks = 1;
   bool share_memory = true;
-  int64_t copies = 1;  // of the model, each spread over some of the ranks
+  int64_t copies = 1;  // replicas of the model, each sharded over some of the ranks
 };
 const Strategy kStrategies[] = {{},
                                 {DistributedType::kMultiCpu, 2},
@@ -45,7 +45,7 @@ void run_as(const Strategy& strategy, const std::function<void(dist::Comm&)>& bo
   run_ranks(strategy.ranks, body, strategy.share_memory);
 }
 
-/// Bytes of every trained parameter and all optimiser state, gathered.
+/// Bytes of every trained parameter and all optimizer state, gathered.
 using Contents = std::map<std::string, std::string>;
 
 std::string bytes_of(const at::Tensor& tensor) {
@@ -53,7 +53,7 @@ std::string bytes_of(const at::Tensor& tensor) {
   return {static_cast<const char*>(flat.const_data_ptr()), flat.nbytes()};
 }
 
-/// A model from a seed and its optimiser, as one rank has them.
+/// One rank's view of a model initialized from a seed, and its optimizer.
 struct TrainedRun {
   std::unique_ptr<parallel::ParallelModel> model;
   std::unique_ptr<optim::Optimizer> optimizer;
@@ -123,7 +123,7 @@ void expect_loads_under_all(bool lora, const Strategy& from, config::OptimizerNa
     TrainedRun run(plan, from, 1, comm);
     run.train(2);
     const auto tensors = run.model->logical_tensors();
-    tensors.back().value.fill_(-0.0);  // its sign must survive too
+    tensors.back().value.fill_(-0.0);  // the sign must also survive
     run.save(folder.path(), 2);
     const Contents contents = run.contents();
     if (comm.rank() == 0) saved = contents;
@@ -143,19 +143,19 @@ void expect_loads_under_all(bool lora, const Strategy& from, config::OptimizerNa
     });
 }
 
-TEST(Checkpoint, OfAnyStrategyLoadsUnderAnyOther) {
+TEST(Checkpoint, LoadsUnderAnyOtherStrategy) {
   for (const Strategy& from : kStrategies) expect_loads_under_all(false, from);
 }
 
-TEST(Checkpoint, OfAdaptersLoadsUnderAnyOther) {
+TEST(Checkpoint, OfAdaptersLoadsUnderAnyOtherStrategy) {
   expect_loads_under_all(true, kStrategies[3]);
 }
 
-TEST(Checkpoint, OfStateThatEveryRankHoldsWholeLoadsUnderAnyOther) {
+TEST(Checkpoint, OfReplicatedStateLoadsUnderAnyOtherStrategy) {
   for (const Strategy& from : kStrategies) expect_loads_under_all(false, from, config::OptimizerName::kAdafactor);
 }
 
-TEST(Checkpoint, GoesOnAsIfNothingHadHappenedWithEveryOptimizer) {
+TEST(Checkpoint, ResumesBitForBitWithEveryOptimizer) {
   for (const auto& [optim, name] : config::EnumNames<config::OptimizerName>::values) {
     config::Plan plan = plan_of("v1_0", false);
     plan.config.training.optim = optim;
@@ -171,7 +171,7 @@ TEST(Checkpoint, GoesOnAsIfNothingHadHappenedWithEveryOptimizer) {
   }
 }
 
-TEST(Checkpoint, ExportOfShardsIsTheSameFile) {
+TEST(Checkpoint, ExportOfAShardedModelIsTheSameFile) {
   const TemporaryFolder folder;
   run_as({}, [&](dist::Comm& comm) {
     TrainedRun run(plan_of("v1_0", false), {}, 1, comm);
@@ -192,7 +192,7 @@ TEST(Checkpoint, ExportOfShardsIsTheSameFile) {
   EXPECT_GT(files[1].size(), 10'000U);
 }
 
-/// A small generator of our own: the same mutations everywhere.
+/// A small random number generator with the same sequence on every platform.
 struct Dice {
   uint64_t state;
   uint64_t operator()(uint64_t below) {
@@ -213,7 +213,7 @@ class Damaged : public ::testing::Test {
     checkpoint_ = checkpoint::checkpoint_path(folder_.path(), 3);
   }
 
-  /// The message of the InputError that loading ends with.
+  /// The message of the InputError that loading throws; "" if it succeeds.
   std::string problem(const config::Plan& plan) {
     TrainedRun run(plan, {}, 2, *comm_);
     try {
@@ -234,11 +234,11 @@ class Damaged : public ::testing::Test {
   fs::path checkpoint_;
 };
 
-TEST_F(Damaged, AWholeOneLoads) {
+TEST_F(Damaged, AnIntactCheckpointLoads) {
   EXPECT_EQ(problem(plan_), "");
 }
 
-TEST_F(Damaged, AChangedByteIsFound) {
+TEST_F(Damaged, DetectsAChangedOrMissingByte) {
   const std::string file = read_file((checkpoint_ / "rank-00000.safetensors").string());
   std::string damaged = file;
   damaged.back() ^= 1;
@@ -248,9 +248,9 @@ TEST_F(Damaged, AChangedByteIsFound) {
   EXPECT_NE(problem(plan_), "");
 }
 
-TEST_F(Damaged, EveryFlippedBitIsFound) {
+TEST_F(Damaged, DetectsEveryFlippedBit) {
   std::vector<fs::path> files;
-  std::vector<uint64_t> ends;  // of the files, one behind the other
+  std::vector<uint64_t> ends;  // of the files, as if concatenated
   for (const auto& entry : fs::directory_iterator(checkpoint_)) {
     files.push_back(entry.path());
     ends.push_back((ends.empty() ? 0 : ends.back()) + entry.file_size());
@@ -271,12 +271,12 @@ TEST_F(Damaged, EveryFlippedBitIsFound) {
   EXPECT_EQ(problem(plan_), "");
 }
 
-TEST_F(Damaged, AMissingShardIsNamed) {
+TEST_F(Damaged, NamesAMissingFile) {
   fs::remove(checkpoint_ / "rank-00000.safetensors");
   EXPECT_NE(problem(plan_).find("rank-00000.safetensors"), std::string::npos) << problem(plan_);
 }
 
-TEST_F(Damaged, AnotherModelIsRefused) {
+TEST_F(Damaged, RefusesAnotherModelOrOptimizer) {
   config::Plan wider = plan_, deeper = plan_, adapted = plan_, other_optimizer = plan_;
   wider.config.model.config.replace(wider.config.model.config.find("\"d_ff\": 6"), 9, "\"d_ff\": 8");
   deeper.config.model.config.replace(deeper.config.model.config.find("\"num_layers\": 1"), 15, "\"num_layers\": 2");
@@ -285,11 +285,11 @@ TEST_F(Damaged, AnotherModelIsRefused) {
   EXPECT_NE(problem(wider).find("DenseReluDense.wi.weight has another shape"), std::string::npos) << problem(wider);
   EXPECT_NE(problem(deeper).find("block.1"), std::string::npos) << problem(deeper);
   EXPECT_NE(problem(adapted).find("lora_A"), std::string::npos) << problem(adapted);
-  EXPECT_NE(problem(other_optimizer).find("the optimiser adamw; the configuration says sgd"), std::string::npos)
+  EXPECT_NE(problem(other_optimizer).find("the optimizer adamw; the configuration says sgd"), std::string::npos)
       << problem(other_optimizer);
 }
 
-TEST_F(Damaged, AManifestCutAnywhereIsRefused) {
+TEST_F(Damaged, RefusesATruncatedManifest) {
   const std::string manifest = read_file((checkpoint_ / "manifest.json").string());
   for (size_t size = 0; size + 2 < manifest.size(); size += manifest.size() / 40) {
     write("manifest.json", manifest.substr(0, size));
@@ -299,7 +299,7 @@ TEST_F(Damaged, AManifestCutAnywhereIsRefused) {
   EXPECT_NE(problem(plan_), "");
 }
 
-/// Replaces, removes or doubles one value somewhere in the tree.
+/// Replaces, removes or duplicates one value somewhere in the tree.
 void mutate(nlohmann::json& node, Dice& dice) {
   if (node.is_structured() && !node.empty() && dice(4) != 0) {
     auto child = node.begin();
@@ -340,7 +340,7 @@ void mutate(nlohmann::json& node, Dice& dice) {
     node = kValues[dice(std::size(kValues))];
 }
 
-TEST_F(Damaged, AnOlderOneIsChosenAndTheDamagedOneNamed) {
+TEST_F(Damaged, LoadsAnOlderCheckpointAndNamesTheSkippedOnes) {
   TrainedRun run(plan_, {}, 1, *comm_);
   run.save(folder_.path(), 5);
   fs::create_directory(folder_.path() / ".checkpoint-7.partial");
@@ -351,7 +351,7 @@ TEST_F(Damaged, AnOlderOneIsChosenAndTheDamagedOneNamed) {
   EXPECT_EQ(loaded.manifest.progress.step, 3);
   EXPECT_EQ(loaded.folder, checkpoint_);
   ASSERT_EQ(loaded.passed_over.size(), 2U);
-  EXPECT_EQ(loaded.passed_over[0], ".checkpoint-7.partial: it was not finished");
+  EXPECT_EQ(loaded.passed_over[0], ".checkpoint-7.partial: the save was not finished");
   EXPECT_NE(loaded.passed_over[1].find("checkpoint-5/rank-00000.safetensors is damaged"), std::string::npos);
   fs::remove(checkpoint_ / "trainer_state.json");
   try {
@@ -362,7 +362,7 @@ TEST_F(Damaged, AnOlderOneIsChosenAndTheDamagedOneNamed) {
   }
 }
 
-TEST_F(Damaged, ExportIsWhatTheRunWouldHaveLeft) {
+TEST_F(Damaged, ExportsWhatTheRunWouldHaveLeft) {
   TrainedRun run(plan_, {}, 2, *comm_);
   checkpoint::load(checkpoint_, run.state());
   const fs::path file = folder_.path() / "expected.safetensors", exported = folder_.path() / "exported";
@@ -370,10 +370,10 @@ TEST_F(Damaged, ExportIsWhatTheRunWouldHaveLeft) {
   checkpoint::export_checkpoint(checkpoint_, exported);
   EXPECT_TRUE(read_file(exported / "model.safetensors") == read_file(file));
   EXPECT_FALSE(fs::exists(exported / "trainer_state.json"));
-  EXPECT_THROW(checkpoint::export_checkpoint(checkpoint_, exported), ConfigError);  // there is a model
+  EXPECT_THROW(checkpoint::export_checkpoint(checkpoint_, exported), ConfigError);  // it already holds a model
 }
 
-TEST(Checkpoint, WithSha256) {
+TEST(Checkpoint, SupportsSha256) {
   const TemporaryFolder folder;
   const auto comm = dist::solo_comm();
   TrainedRun run(plan_of("v1_0", false), {}, 1, *comm);
@@ -385,7 +385,7 @@ TEST(Checkpoint, WithSha256) {
   checkpoint::load(folder.path() / "checkpoint-0", run.state());
 }
 
-TEST(Checkpoint, BesideTrainingHoldsTheMomentItWasBegunAt) {
+TEST(Checkpoint, SavedDuringTrainingHoldsTheStateAtItsBeginning) {
   const Strategy strategy{DistributedType::kFsdp, 2};
   const TemporaryFolder folder;
   run_as(strategy, [&](dist::Comm& comm) {
@@ -398,7 +398,7 @@ TEST(Checkpoint, BesideTrainingHoldsTheMomentItWasBegunAt) {
       expected = run.contents();
       checkpoint::Manifest about;
       about.progress.step = step;
-      saver.begin(about, run.state(), [](const auto&) {});  // waits for the one before
+      saver.begin(about, run.state(), [](const auto&) {});  // waits for the previous one
       saver.wait_for_copy();
       EXPECT_TRUE(saver.busy());
     }
@@ -413,7 +413,7 @@ TEST(Checkpoint, BesideTrainingHoldsTheMomentItWasBegunAt) {
   EXPECT_EQ(fs::read_symlink(folder.path() / "latest"), "checkpoint-3");
 }
 
-TEST_F(Damaged, AMutatedManifestIsRefusedOrHarmless) {
+TEST_F(Damaged, RefusesAMutatedManifestUnlessHarmless) {
   const std::string text = read_file((checkpoint_ / "manifest.json").string());
   const nlohmann::json whole = nlohmann::json::parse(text);
   Dice dice{12};
@@ -452,10 +452,10 @@ TEST_F(Damaged, AMutatedManifestIsRefusedOrHarmless) {
     }
   }
   EXPECT_GT(refused, 500);
-  EXPECT_GT(harmless, 10);  // else the mutations were too coarse
+  EXPECT_GT(harmless, 10);  // otherwise the mutations are too coarse
 }
 
-TEST(CheckpointFolder, LivesOfARunDoNotWriteIntoOneUnfinishedFolder) {
+TEST(CheckpointFolder, AttemptsUseDifferentUnfinishedFolders) {
   const TemporaryFolder folder;
   const fs::path alone = checkpoint::partial_path(folder.path(), 7);
   setenv(kAttemptVariable, "0a1b2c3d", 1);
@@ -472,7 +472,7 @@ TEST(CheckpointFolder, LivesOfARunDoNotWriteIntoOneUnfinishedFolder) {
   EXPECT_FALSE(fs::exists(one));
 }
 
-TEST(CheckpointFolder, RotationKeepsTheNewestAndIgnoresWhatIsNone) {
+TEST(CheckpointFolder, RotationKeepsTheNewestAndIgnoresOtherFolders) {
   const TemporaryFolder folder;
   const auto make = [&](const std::string& name, bool manifest = true) {
     fs::create_directory(folder.path() / name);
@@ -533,15 +533,15 @@ TEST(CheckpointFolder, RotationKeepsTheBest) {
   EXPECT_EQ(left_of({.newest = 3, .best_by = "loss"}), (Steps{2, 4, 5}));
   EXPECT_EQ(left_of({.newest = 1, .best_by = "loss"}), (Steps{2, 5}));
   EXPECT_EQ(left_of({.newest = 4, .best_by = "loss"}), (Steps{2, 3, 4, 5}));
-  EXPECT_EQ(left_of({.newest = 2, .best_by = "accuracy"}), (Steps{1, 5}));  // all alike: the first
+  EXPECT_EQ(left_of({.newest = 2, .best_by = "accuracy"}), (Steps{1, 5}));  // all equal: the first
   EXPECT_EQ(left_of({.newest = 9, .best_by = "loss"}), (Steps{1, 2, 3, 4, 5}));
   make(5, 0.1);
   EXPECT_EQ(left_of({.newest = 2, .best_by = "loss"}), (Steps{4, 5}));
-  checkpoint::rotate(folder.path(), {.newest = 1, .best_by = "loss"}, 3);  // 4 and 5 are of another past
+  checkpoint::rotate(folder.path(), {.newest = 1, .best_by = "loss"}, 3);  // 4 and 5 are from an abandoned continuation
   EXPECT_EQ(left_of({}), (Steps{2, 3, 4, 5}));
 }
 
-TEST(CheckpointFolder, ASaveRemovesWhatAKilledOneLeft) {
+TEST(CheckpointFolder, ASaveRemovesTheLeftoversOfAKilledOne) {
   const TemporaryFolder folder;
   const auto comm = dist::solo_comm();
   TrainedRun run(plan_of("v1_0", true), {}, 1, *comm);
@@ -552,7 +552,7 @@ TEST(CheckpointFolder, ASaveRemovesWhatAKilledOneLeft) {
   EXPECT_EQ(checkpoint::newest_checkpoint(folder.path())->step, 5);
 }
 
-/// A run whose folder somebody else takes.
+/// A run whose folder another process takes over.
 class TakenOver : public ::testing::Test {
  protected:
   TakenOver() {
@@ -568,7 +568,7 @@ class TakenOver : public ::testing::Test {
     about.progress.step = step;
     saver_->begin(about, run_.state(), [](const auto&) {});
   }
-  /// The other one's save, which is under way.
+  /// Simulates the other process with a save in progress.
   void take_over() {
     sign("process 1 on another");
     fs::create_directory(theirs_);
@@ -586,13 +586,13 @@ class TakenOver : public ::testing::Test {
   const fs::path theirs_ = folder_.path() / ".checkpoint-9.0a1b2c3d.partial";
 };
 
-TEST_F(TakenOver, NoSaveIsBegun) {
+TEST_F(TakenOver, BeginsNoSave) {
   take_over();
   EXPECT_THROW(begin(6), PeerError);
   expect_untouched();
 }
 
-TEST_F(TakenOver, ASaveUnderWayIsNotPublished) {
+TEST_F(TakenOver, DoesNotPublishASaveInProgress) {
   begin(6);
   take_over();
   try {
@@ -605,16 +605,16 @@ TEST_F(TakenOver, ASaveUnderWayIsNotPublished) {
   expect_untouched();
 }
 
-TEST_F(TakenOver, ASaveThatFailsLeavesThatOfTheOtherAlone) {
+TEST_F(TakenOver, AFailedSaveLeavesTheOtherProcesssSaveAlone) {
   begin(6);
   while (!saver_->ready()) std::this_thread::yield();
-  fs::remove_all(checkpoint::partial_path(folder_.path(), 6));  // as the other does when it begins
+  fs::remove_all(checkpoint::partial_path(folder_.path(), 6));  // as the other process does when it starts
   take_over();
   EXPECT_THROW(saver_->finish(), MachineError);
   expect_untouched();
 }
 
-TEST_F(TakenOver, TheOtherBeginsByRemovingWhatIsNotPublished) {
+TEST_F(TakenOver, TheOtherProcessRemovesUnpublishedSaves) {
   begin(6);
   while (!saver_->ready()) std::this_thread::yield();
   sign("process 1 on another");

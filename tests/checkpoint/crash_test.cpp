@@ -1,8 +1,9 @@
-// [Note Crash points]: a process dies at, or a full disk or a broken one fails, each single file operation of a save.
-// Whatever is left, the newest whole checkpoint is found, holds what was saved, bit for bit, and the next save works.
+// Note [Crash points]
+// At each single file operation of a save, a process is killed, or a full or broken disk fails. Whatever is left, the
+// newest intact checkpoint is found, holds what was saved, bit for bit, and the next save works.
 //
-// TRAINER_EVERY_CRASH_POINT=1: all of them (tools/crash_points.sh). Without it every third where there are several
-// ranks, and no EDQUOT.
+// TRAINER_EVERY_CRASH_POINT=1 tests all of them (tools/crash_points.sh). Without it: every third one if there are
+// several ranks, and no EDQUOT.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,10 +38,10 @@ bool every_point() {
   return std::getenv("TRAINER_EVERY_CRASH_POINT") != nullptr;
 }
 
-/// How the children end.
+/// Exit codes of the children.
 enum Ending : int { kSaved = 0, kNotSaved = 4, kOtherRankLost = 6, kBroken = 9 };
 
-/// `ranks` processes that talk over Gloo, each of which runs `body`; their exit codes, or minus the signal.
+/// Runs `body` in `ranks` processes that communicate over Gloo. Returns their exit codes, or minus the signal.
 std::vector<int> run_processes(int ranks, const std::function<int(dist::Comm&)>& body) {
   const TemporaryFolder meeting;
   std::vector<pid_t> children;
@@ -51,7 +52,7 @@ std::vector<int> run_processes(int ranks, const std::function<int(dist::Comm&)>&
       continue;
     }
     int code = kBroken;
-    std::signal(SIGPIPE, SIG_IGN);  // as the launcher leaves it to ranks
+    std::signal(SIGPIPE, SIG_IGN);  // as the launcher does for ranks
     try {
       const auto comm =
           ranks == 1 ? dist::solo_comm()
@@ -74,7 +75,7 @@ std::vector<int> run_processes(int ranks, const std::function<int(dist::Comm&)>&
   return codes;
 }
 
-/// A tiny model and its optimiser, whose every value says at which step it was.
+/// A tiny model and its optimizer; every value encodes its step.
 class TinyRun {
  public:
   TinyRun(bool sharded, dist::Comm& comm, checkpoint::FolderAccess access = {}) : access_(std::move(access)) {
@@ -111,7 +112,7 @@ class TinyRun {
     checkpoint::Saver saver({folder, {.newest = 2}, "xxh3", beside_training, access_}, model_->comm());
     saver.begin(about, state(), [](const fs::path&) {});
     saver.wait_for_copy();
-    if (beside_training) set(99);  // training goes on: what is written must not see it
+    if (beside_training) set(99);  // training continues, which must not affect what is written
     saver.finish();
   }
 
@@ -129,8 +130,8 @@ class TinyRun {
   std::unique_ptr<optim::Optimizer> optimizer_;
 };
 
-/// What a run finds that is launched after the crash: the checkpoint of an earlier step, whole, or that of `step`. Then
-/// it saves step + 1.
+/// Checks that a run launched after the crash finds an intact checkpoint of `step` or the step before, and can save
+/// step + 1.
 void expect_recovers(const fs::path& folder, int64_t step, const std::string& where) {
   const auto comm = dist::solo_comm();
   TinyRun run(false, *comm);
@@ -150,7 +151,7 @@ void expect_recovers(const fs::path& folder, int64_t step, const std::string& wh
   }
 }
 
-/// Ranks, whether the model is spread over them and saving happens beside training, and how many ranks see the folder
+/// The number of ranks, whether the model is sharded, whether saving is asynchronous, and how many ranks see the folder
 /// (0: all).
 struct Setting {
   int ranks;
@@ -167,7 +168,7 @@ struct Setting {
 const Setting kSettings[] = {{1, false, false}, {1, false, true}, {2, false, false},    {2, true, true},
                              {4, true, false},  {4, false, true}, {2, false, false, 1}, {4, true, true, 2}};
 
-/// Dies as it sends for the `last_send`-th time.
+/// Dies at its `last_send`-th send.
 class DyingComm : public dist::ForwardingComm {
  public:
   DyingComm(std::unique_ptr<Comm> inner, int last_send) : ForwardingComm(std::move(inner)), left_(last_send) {}
@@ -180,7 +181,7 @@ class DyingComm : public dist::ForwardingComm {
   int left_;
 };
 
-/// `last_send`: of this rank; 0: it lives.
+/// `last_send`: the send at which this rank dies; 0: it survives.
 checkpoint::FolderAccess access_of(const Setting& setting, dist::Comm& comm, int last_send = 0) {
   if (setting.keepers == 0) return {};
   std::vector<int> all(static_cast<size_t>(comm.size()));
@@ -198,8 +199,8 @@ class CrashPoints : public ::testing::TestWithParam<Setting> {
     fs::rename(folder_, before_);
   }
 
-  /// Runs `body` on all ranks, with a run and the folder of this test, or one that isn't there where the rank doesn't
-  /// see it. `last_sends`: of the ranks that die in a transfer.
+  /// Runs `body` on all ranks, with a run and the folder of this test, or a missing folder for a rank that doesn't see
+  /// it. `last_sends`: for the ranks that die in a transfer.
   template <class Body>
   std::vector<int> codes(const Body& body, const std::map<int, int>& last_sends = {}) {
     return run_processes(GetParam().ranks, [&](dist::Comm& comm) {
@@ -211,13 +212,13 @@ class CrashPoints : public ::testing::TestWithParam<Setting> {
     });
   }
 
-  /// The folder as it was after step 3, with checkpoints 2 and 3.
+  /// Restores the folder to its state after step 3, with checkpoints 2 and 3.
   void restore() {
     fs::remove_all(folder_);
     fs::copy(before_, folder_, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
   }
 
-  /// Operations of the save of step 4, by rank.
+  /// The number of operations of the save of step 4, by rank.
   std::vector<int> operations() {
     restore();
     return codes([](TinyRun& run, const fs::path& folder, dist::Comm&) {
@@ -232,7 +233,7 @@ class CrashPoints : public ::testing::TestWithParam<Setting> {
   fs::path folder_ = temporary_.path() / "run", before_ = temporary_.path() / "before";
 };
 
-TEST_P(CrashPoints, AKillAtAnyOperationLeavesAWholeCheckpoint) {
+TEST_P(CrashPoints, AKillAtAnyOperationLeavesAnIntactCheckpoint) {
   const std::vector<int> counts = operations();
   EXPECT_GT(counts[0], 20);
   for (int rank = 0; rank < GetParam().ranks; ++rank) {
@@ -259,8 +260,8 @@ TEST_P(CrashPoints, AKillAtAnyOperationLeavesAWholeCheckpoint) {
 
 class Transfers : public CrashPoints {};
 
-TEST_P(Transfers, ADeathInOneLeavesAWholeCheckpoint) {
-  constexpr int kSends = 6;  // begin; a part and its head; the end, its head
+TEST_P(Transfers, ADeathInATransferLeavesAnIntactCheckpoint) {
+  constexpr int kSends = 6;  // begin; a part and its head; the end and its head; one more
   int unharmed = 0;
   for (int send = 1; send <= kSends; ++send) {
     const int rank = GetParam().ranks - 1;
@@ -280,17 +281,17 @@ TEST_P(Transfers, ADeathInOneLeavesAWholeCheckpoint) {
   EXPECT_EQ(unharmed, 1);  // it sends five times
 }
 
-/// Lets each operation of a save fail, one after the other, while the run goes on.
+/// Makes each operation of a save fail, one after the other, while the run continues.
 int fail_each(TinyRun& run, const fs::path& folder, dist::Comm& comm, const Setting& setting,
               const std::vector<int>& counts, int stride) {
   int64_t step = 3;
   std::vector<int> errors{ENOSPC, EIO};
-  if (every_point()) errors.push_back(EDQUOT);  // takes the same way as ENOSPC
+  if (every_point()) errors.push_back(EDQUOT);  // takes the same path as ENOSPC
   for (const int error : errors)
     for (int rank = 0; rank < setting.ranks; ++rank)
       for (int operation = 1; operation <= counts[static_cast<size_t>(rank)]; operation += stride) {
         ++step;
-        // A full disk stays full; the one that reports an error does it once.
+        // A full disk stays full; a broken one reports an error once.
         if (comm.rank() == rank)
           file_operations::plan_fault({.operation = operation, .error = error, .lasting = error != EIO});
         bool saved = true;
@@ -314,7 +315,7 @@ int fail_each(TinyRun& run, const fs::path& folder, dist::Comm& comm, const Sett
   return kSaved;
 }
 
-TEST_P(CrashPoints, AnErrorAtAnyOperationLeavesTheRunAndAWholeCheckpoint) {
+TEST_P(CrashPoints, AnErrorAtAnyOperationLeavesTheRunAndAnIntactCheckpoint) {
   const std::vector<int> counts = operations();
   restore();
   const auto ends = codes([&](TinyRun& run, const fs::path& folder, dist::Comm& comm) {

@@ -1,4 +1,4 @@
-// Ranks that don't see the folder of the checkpoints.
+// Ranks that don't see the checkpoint folder.
 #include "engine/checkpoint/folder_access.h"
 
 #include <atomic>
@@ -26,7 +26,7 @@ using checkpoint::FolderAccess;
 constexpr int kRanks = 5, kKeepers = 2;
 constexpr size_t kLong = (size_t{9} << 20) + 3;  // more than two parts
 
-/// Changes a bit of the largest thing it sends.
+/// Flips a bit of the large tensors it sends.
 class DamagingComm : public dist::ForwardingComm {
  public:
   using ForwardingComm::ForwardingComm;
@@ -49,7 +49,7 @@ std::string content_of(int rank) {
   return content;
 }
 
-/// Writes what a rank is to write, in parts of odd sizes.
+/// Writes a rank's file in parts of odd sizes.
 void send_file(const FolderAccess& access, const fs::path& folder, int rank) {
   const auto sink = access.sink(folder / checkpoint::file_of(rank));
   const std::string content = content_of(rank);
@@ -59,7 +59,7 @@ void send_file(const FolderAccess& access, const fs::path& folder, int rank) {
   sink->finish();
 }
 
-TEST(FolderAccess, FilesOfAllRanksComeWhole) {
+TEST(FolderAccess, FilesOfAllRanksArriveIntact) {
   const TemporaryFolder folder;
   run_ranks(kRanks, [&](dist::Comm& comm) {
     const FolderAccess access = access_of(comm);
@@ -72,7 +72,7 @@ TEST(FolderAccess, FilesOfAllRanksComeWhole) {
     EXPECT_TRUE(read_file(folder.path() / checkpoint::file_of(rank)) == content_of(rank)) << rank;
 }
 
-TEST(FolderAccess, AFileThatIsGivenUpIsNotThere) {
+TEST(FolderAccess, AnAbandonedFileIsRemoved) {
   const TemporaryFolder folder;
   run_ranks(kRanks, [&](dist::Comm& comm) {
     const FolderAccess access = access_of(comm);
@@ -89,7 +89,7 @@ TEST(FolderAccess, AFileThatIsGivenUpIsNotThere) {
     EXPECT_EQ(fs::exists(folder.path() / checkpoint::file_of(rank)), rank < kRanks - 1);
 }
 
-TEST(FolderAccess, WhatCannotBeWrittenIsDropped) {
+TEST(FolderAccess, DropsFilesThatCannotBeWritten) {
   const TemporaryFolder folder;
   run_ranks(kRanks, [&](dist::Comm& comm) {
     const FolderAccess access = access_of(comm);
@@ -101,7 +101,7 @@ TEST(FolderAccess, WhatCannotBeWrittenIsDropped) {
   });
 }
 
-TEST(FolderAccess, DamageOnTheWayIsSeen) {
+TEST(FolderAccess, DetectsCorruptionInTransit) {
   const TemporaryFolder folder;
   run_ranks(kKeepers + 1, [&](dist::Comm& comm) {
     const FolderAccess access = access_of<DamagingComm>(comm);
@@ -110,23 +110,23 @@ TEST(FolderAccess, DamageOnTheWayIsSeen) {
       access.take_files(folder.path());
       EXPECT_NE(comm.rank(), 0);
     } catch (const MachineError& error) {
-      EXPECT_NE(std::string(error.what()).find("the network damages data"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("the network corrupts data"), std::string::npos) << error.what();
     }
   });
   EXPECT_FALSE(fs::exists(folder.path() / checkpoint::file_of(kKeepers)));
 }
 
-/// A piece of a checkpoint, every element of which says where it is.
+/// A shard of a checkpoint; every element encodes its position.
 at::Tensor piece(int64_t number) {
   return at::arange(1000 + number, at::kFloat).add_(static_cast<double>(number << 12));
 }
 
-/// What comes when each rank needs its share of it.
+/// The values that arrive when a rank needs these ranges.
 std::map<int64_t, std::pair<FolderAccess::Share, at::Tensor>> handed_out(
     const FolderAccess& access, const std::vector<FolderAccess::Share>& needed) {
   std::map<int64_t, std::pair<FolderAccess::Share, at::Tensor>> came;
   access.hand_out(needed, piece, [&](const FolderAccess::Share& share, const at::Tensor& values) {
-    EXPECT_TRUE(came.emplace(share.piece, std::pair(share, values)).second) << "it came twice";
+    EXPECT_TRUE(came.emplace(share.piece, std::pair(share, values)).second) << "it arrived twice";
   });
   return came;
 }
@@ -148,7 +148,7 @@ TEST(FolderAccess, EveryRankGetsWhatItNeeds) {
   });
 }
 
-/// Counts the bytes of values that leave machine 0, and those that others pass on.
+/// Counts the bytes of values that leave machine 0, and those that others forward.
 class CountingComm : public dist::ForwardingComm {
  public:
   using ForwardingComm::ForwardingComm;
@@ -159,12 +159,12 @@ class CountingComm : public dist::ForwardingComm {
   }
 };
 
-TEST(FolderAccess, AMachineIsSentAPieceOnce) {
+TEST(FolderAccess, SendsEachMachineAShardOnce) {
   CountingComm::sent = CountingComm::passed_on = 0;
   run_ranks(3 * kKeepers, [](dist::Comm& comm) {
     const FolderAccess access = access_of<CountingComm>(comm);
     const bool sees = comm.rank() < kKeepers;
-    // Copies: all need all of pieces 0 and 1. Shards: each rank needs a stretch of 100 of piece 2.
+    // Replicas: all ranks need all of shards 0 and 1. Partitioned: each rank needs 100 elements of shard 2.
     const int64_t stretch = 100 * comm.rank();
     const std::vector<FolderAccess::Share> all{{0, 0, 1000}, {1, 0, 1001}, {2, stretch, stretch + 100}};
     const auto came = handed_out(access, sees ? std::vector<FolderAccess::Share>{} : all);
@@ -175,16 +175,16 @@ TEST(FolderAccess, AMachineIsSentAPieceOnce) {
   EXPECT_EQ(CountingComm::passed_on, 2 * (kPieces + 200) * kFloat);
 }
 
-TEST(FolderAccess, ValuesThatAreDamagedOnTheWayAreRefused) {
+TEST(FolderAccess, RefusesValuesCorruptedInTransit) {
   run_ranks(kKeepers + 1, [](dist::Comm& comm) {
     const FolderAccess access = access_of<DamagingComm>(comm);
     const auto hand_out = [&](const std::vector<FolderAccess::Share>& needed) { handed_out(access, needed); };
     if (comm.rank() < kKeepers) return hand_out({});
     try {
       hand_out({{4, 0, 1004}});
-      ADD_FAILURE() << "not seen";
+      ADD_FAILURE() << "not detected";
     } catch (const MachineError& error) {
-      EXPECT_NE(std::string(error.what()).find("the network damages data"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("the network corrupts data"), std::string::npos) << error.what();
     }
   });
 }

@@ -1,4 +1,4 @@
-// Folders in Megatron's layout: what lies where, and that nothing changes on the way there and back.
+// Folders in Megatron's layout: the place of every weight, and exact round trips.
 #include <fstream>
 #include <map>
 
@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 using checkpoint::MegatronDegrees;
 
-// Four heads of width 2 in two groups; 300 tokens are no multiple of 128.
+// Four heads of width 2 in two groups; 300 tokens are not a multiple of 128.
 constexpr const char* kSizes =
     R"("vocab_size": 300, "hidden_size": 6, "intermediate_size": 8, "num_hidden_layers": 4,
        "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 2)";
@@ -41,7 +41,7 @@ std::unique_ptr<models::Model> build(const std::string& config) {
   return models::build_model({.config_json = config, .origin = "config.json", .task = models::Task::kCausalLm});
 }
 
-/// A model folder in which all numbers of all weights differ.
+/// A model folder in which all values of all weights differ.
 class ModelFolder {
  public:
   explicit ModelFolder(const std::string& config) : config_(config), model_(build(config)) {
@@ -99,7 +99,7 @@ class Exported : public ::testing::Test {
   TemporaryFolder place_;
 };
 
-TEST_F(Exported, ComesBackAsItWas) {
+TEST_F(Exported, RoundTripsExactly) {
   for (const auto& [name, config] : kConfigs) {
     const ModelFolder folder(config);
     for (const MegatronDegrees degrees : std::vector<MegatronDegrees>{{1, 1}, {2, 1}, {1, 2}, {2, 2}, {2, 4}}) {
@@ -118,7 +118,7 @@ TEST_F(Exported, ComesBackAsItWas) {
   }
 }
 
-TEST_F(Exported, IsReadInAnyStretches) {
+TEST_F(Exported, IsReadInArbitraryRanges) {
   const ModelFolder folder(kConfigs.at("untied"));
   write(folder, {2, 2});
   const checkpoint::MegatronSource source(output(), folder.model(), 1);
@@ -131,8 +131,8 @@ TEST_F(Exported, IsReadInAnyStretches) {
     }
 }
 
-/// What Megatron's own converter makes of the same weights, by the way it is written down there.
-TEST_F(Exported, LiesWhereMegatronHasIt) {
+/// Compares with the result of Megatron's own converter for the same weights, derived from its source.
+TEST_F(Exported, HasMegatronsLayout) {
   const ModelFolder folder(kConfigs.at("untied"));
   write(folder, {2, 2});
   EXPECT_EQ(read_file(output() / checkpoint::kMegatronTracker), "release");
@@ -175,7 +175,7 @@ TEST_F(Exported, ATiedEmbeddingHasACopyInTheLastStage) {
   EXPECT_TRUE(at::equal(first.tensor("embedding.word_embeddings.weight"), last.tensor("output_layer.weight")));
   EXPECT_EQ(refusal(folder), "no error");
   publish_file(output() / "config.json", kConfigs.at("tied"));
-  // The other file's bytes: another embedding.
+  // Change the copy, so that it differs from the embedding.
   std::string bytes = read_file(rank("mp_rank_00_001"));
   const auto& info = last.info("output_layer.weight");
   bytes.at(static_cast<size_t>(info.offset) + 5) ^= 1;
@@ -185,7 +185,7 @@ TEST_F(Exported, ATiedEmbeddingHasACopyInTheLastStage) {
       << refusal(folder);
 }
 
-TEST_F(Exported, MissingFilesAreNamed) {
+TEST_F(Exported, NamesMissingFiles) {
   const ModelFolder folder(kConfigs.at("untied"));
   for (const char* const missing : {"mp_rank_01_000", "mp_rank_00_001", "mp_rank_01_001"}) {
     write(folder, {2, 2});
@@ -198,10 +198,10 @@ TEST_F(Exported, MissingFilesAreNamed) {
   fs::remove_all(output() / "release");
   EXPECT_NE(refusal(folder).find("release is missing"), std::string::npos);
   publish_file(output() / checkpoint::kMegatronTracker, "../elsewhere");
-  EXPECT_NE(refusal(folder).find("neither a number nor 'release'"), std::string::npos);
+  EXPECT_NE(refusal(folder).find("must contain a number or 'release'"), std::string::npos);
 }
 
-TEST_F(Exported, LinksOutOfTheFolderAreNotFollowed) {
+TEST_F(Exported, DoesNotFollowLinksOutOfTheFolder) {
   const ModelFolder folder(kConfigs.at("untied"));
   write(folder, {2, 1});
   fs::rename(output() / "release/mp_rank_01", place_.path() / "outside");
@@ -209,7 +209,7 @@ TEST_F(Exported, LinksOutOfTheFolderAreNotFollowed) {
   EXPECT_NE(refusal(folder).find("is a link out of its folder"), std::string::npos) << refusal(folder);
 }
 
-TEST_F(Exported, AnotherModelsConfigIsNamedWithBothValues) {
+TEST_F(Exported, RefusesAnotherModelsConfigWithBothValues) {
   const ModelFolder folder(kConfigs.at("untied"));
   write(folder, {2, 2});
   const auto refused = [&](const std::string& from, const std::string& to) {
@@ -221,17 +221,17 @@ TEST_F(Exported, AnotherModelsConfigIsNamedWithBothValues) {
   const std::string layers = refused(R"("num_hidden_layers": 4)", R"("num_hidden_layers": 6)");
   EXPECT_NE(layers.find("have 4 layers (2 + 2); config.json says 6"), std::string::npos) << layers;
   const std::string inner = refused(R"("intermediate_size": 8)", R"("intermediate_size": 10)");
-  EXPECT_NE(inner.find("linear_fc1.weight is [8, 6]; config.json makes it [10, 6]"), std::string::npos) << inner;
+  EXPECT_NE(inner.find("linear_fc1.weight is [8, 6]; config.json implies [10, 6]"), std::string::npos) << inner;
   EXPECT_NE(inner.find("mp_rank_00_000/model.safetensors"), std::string::npos) << inner;
   const std::string tokens = refused(R"("vocab_size": 300)", R"("vocab_size": 600)");
   EXPECT_NE(tokens.find("has 512 rows on 2 ranks; config.json says 600 tokens"), std::string::npos) << tokens;
 }
 
-TEST_F(Exported, WhatCannotBeSharedIsRefused) {
+TEST_F(Exported, RefusesDegreesThatDoNotDivideTheModel) {
   const ModelFolder folder(kConfigs.at("untied"));
   const std::string heads = error_of([&] { write(folder, {4, 1}); }), stages = error_of([&] { write(folder, {1, 3}); });
-  EXPECT_NE(heads.find("num_key_value_heads is 2, which is no multiple of tensor parallel 4"), std::string::npos);
-  EXPECT_NE(stages.find("num_hidden_layers is 4, which is no multiple of pipeline parallel 3"), std::string::npos);
+  EXPECT_NE(heads.find("num_key_value_heads is 2, which is not a multiple of tensor parallel 4"), std::string::npos);
+  EXPECT_NE(stages.find("num_hidden_layers is 4, which is not a multiple of pipeline parallel 3"), std::string::npos);
   EXPECT_FALSE(fs::exists(output()));
   write(folder, {1, 1});
   EXPECT_NE(error_of([&] {
@@ -240,8 +240,8 @@ TEST_F(Exported, WhatCannotBeSharedIsRefused) {
             std::string::npos);
 }
 
-/// As Megatron with its own layers writes norms, and whoever has converted its pickles.
-TEST_F(Exported, NormsMayStandForThemselves) {
+/// As in converted pickles of Megatron runs that use its own layers.
+TEST_F(Exported, AcceptsUnfusedNorms) {
   const ModelFolder folder(kConfigs.at("untied"));
   write(folder, {1, 1});
   const tensorfile::SafetensorsFile fused(rank("mp_rank_00"));
@@ -266,15 +266,15 @@ TEST_F(Exported, NormsMayStandForThemselves) {
     EXPECT_TRUE(at::equal(read_whole(source, *p), folder[p->name])) << p->name;
 }
 
-TEST_F(Exported, PicklesAreNamedAndNotRead) {
+TEST_F(Exported, NamesPicklesAndDoesNotReadThem) {
   const ModelFolder folder(kConfigs.at("untied"));
   const fs::path iteration = output() / "iter_0000100";
   fs::create_directories(iteration / "mp_rank_00");
   publish_file(output() / checkpoint::kMegatronTracker, "100\n");
-  publish_file(iteration / "mp_rank_00/model_optim_rng.pt", "nothing that anybody opens");
+  publish_file(iteration / "mp_rank_00/model_optim_rng.pt", "never opened");
   for (const std::string& message :
        {refusal(folder), checkpoint::foreign_checkpoint(output()), checkpoint::foreign_checkpoint(iteration)}) {
-    EXPECT_NE(message.find("checkpoint of Megatron, whose files are pickles"), std::string::npos) << message;
+    EXPECT_NE(message.find("Megatron checkpoint, whose files are pickles"), std::string::npos) << message;
     EXPECT_NE(message.find("safetensors.torch.save_file"), std::string::npos) << message;
     EXPECT_LE(std::count(message.begin(), message.end(), '\n'), 5);
   }

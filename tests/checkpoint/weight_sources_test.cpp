@@ -1,4 +1,4 @@
-// Model folders as others left them: without the base model's prefix, with old names of norms, without a head.
+// Model folders of other programs: without the base model's prefix, with old names of norms, without a head.
 #include "engine/checkpoint/weight_sources.h"
 
 #include <map>
@@ -28,7 +28,8 @@ std::unique_ptr<models::Model> build(const char* config, Task task) {
   return models::build_model({.config_json = config, .origin = "config.json", .task = task});
 }
 
-/// A folder with the weights of `model` under the names that `rename` gives ("": left out); tensor i is full of i + 1.
+/// A folder with the weights of `model` under the names that `rename` returns ("": omitted); tensor i is filled with
+/// i + 1.
 class Folder {
  public:
   template <class F>
@@ -63,7 +64,7 @@ nn::Parameter& parameter(models::Model& model, const std::string& name) {
   throw InternalError("no {}", name);
 }
 
-TEST(FolderSource, NamesWithoutTheBaseModelsPrefix) {
+TEST(FolderSource, AcceptsNamesWithoutTheBaseModelsPrefix) {
   const auto model = build(kLlama, Task::kSequenceClassification);
   const Folder folder(*model, [](const std::string& name) {
     return name.starts_with("model.") ? name.substr(6) : "";  // a base model: it has no head
@@ -73,7 +74,7 @@ TEST(FolderSource, NamesWithoutTheBaseModelsPrefix) {
   EXPECT_EQ(first_number(source, parameter(*model, "model.norm.weight")), folder.value("norm.weight"));
 }
 
-TEST(FolderSource, WhatStartsAnewIsDrawnFromTheSeed) {
+TEST(FolderSource, InitializesAMissingHeadFromTheSeed) {
   const auto model = build(kLlama, Task::kSequenceClassification);
   const Folder folder(*model, [](const std::string& name) { return name == "score.weight" ? "" : name; });
   const checkpoint::FolderSource source(folder.path(), "model.", /*seed=*/1), other(folder.path(), "model.", 2);
@@ -84,13 +85,13 @@ TEST(FolderSource, WhatStartsAnewIsDrawnFromTheSeed) {
   EXPECT_EQ(source.dtype(score), at::kFloat);
 }
 
-TEST(FolderSource, OtherWeightsMustBeThere) {
+TEST(FolderSource, RefusesOtherMissingWeights) {
   const auto model = build(kLlama, Task::kSequenceClassification);
   const Folder folder(*model, [](const std::string& name) { return name == "model.norm.weight" ? "" : name; });
   EXPECT_THROW(checkpoint::FolderSource(folder.path(), "model.", 1).check(*model), InputError);
 }
 
-TEST(FolderSource, OldNamesOfNorms) {
+TEST(FolderSource, AcceptsOldNamesOfNorms) {
   const auto model = build(kBert, Task::kSequenceClassification);
   const Folder folder(*model, [](std::string name) {
     if (name.ends_with("LayerNorm.weight")) name.replace(name.size() - 6, 6, "gamma");
@@ -103,7 +104,7 @@ TEST(FolderSource, OldNamesOfNorms) {
             folder.value("bert.embeddings.LayerNorm.beta"));
 }
 
-TEST(FolderSource, AHeadWithValuesOfItsOwnIsNotTied) {
+TEST(FolderSource, AHeadWithDifferentValuesIsNotTied) {
   const auto tied = build(kLlama, Task::kCausalLm);
   const auto same = [](const std::string& name) { return name; };
   const Folder without(*tied, same);

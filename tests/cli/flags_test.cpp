@@ -1,4 +1,4 @@
-// The flags of `trainer launch`: which there are, and what each asks for.
+// The flags of `trainer launch`: which exist, and what each one sets.
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -17,7 +17,7 @@ const LaunchFlag* find(const std::string& name) {
   return nullptr;
 }
 
-/// What `flags` (name and value) come to.
+/// The combined effect of `flags` (name and value).
 Asked asked(const std::vector<std::pair<std::string, std::string>>& flags) {
   Asked asked;
   for (const auto& [name, value] : flags) {
@@ -42,7 +42,7 @@ std::string problems(const Asked& asked) {
   return text;
 }
 
-TEST(LaunchFlags, AllOfAccelerates) {
+TEST(LaunchFlags, HasAllOfAccelerates) {
   for (const char* name : {"--quiet",
                            "-q",
                            "--module",
@@ -148,7 +148,7 @@ TEST(LaunchFlags, AllOfAccelerates) {
           "sp_backend", "sp_seq_length", "sp_seq_length_is_variable", "sp_attn_implementation"});
 }
 
-TEST(LaunchFlags, NoNameTwiceAndEachSaysSomething) {
+TEST(LaunchFlags, NamesAreUniqueAndEachHasHelp) {
   std::set<std::string> seen{"--config_file", "--set", "--help", "-h", "--json"};
   for (const LaunchFlag& flag : launch_flags()) {
     EXPECT_TRUE(seen.insert(flag.name).second) << flag.name;
@@ -157,7 +157,7 @@ TEST(LaunchFlags, NoNameTwiceAndEachSaysSomething) {
   }
 }
 
-TEST(LaunchFlags, StandAloneAsAcceleratesDo) {
+TEST(LaunchFlags, SameFlagsNeedNoValueAsInAccelerate) {
   for (const char* name : {"--cpu", "--debug", "--same_network", "--enable_cpu_affinity", "--downcast_bf16",
                            "--dynamo_use_fullgraph", "--fp8_use_autocast_during_eval", "--standalone", "--tpu"}) {
     EXPECT_TRUE(find(name)->is_truth()) << name;
@@ -171,7 +171,7 @@ std::string ranks_of_each(const Asked& asked) {
   return asked.sources.ranks_per_machine ? asked.sources.ranks_per_machine->value : "";
 }
 
-TEST(LaunchFlags, RanksOfEachMachine) {
+TEST(LaunchFlags, SetsRanksPerMachine) {
   EXPECT_EQ(ranks_of_each(asked({{"--nproc_per_node", "4"}})), "4");
   EXPECT_EQ(ranks_of_each(asked({{"--npus_per_node", "2"}, {"--num_machines", "2"}})), "2");
   EXPECT_EQ(overrides(asked({{"--nnodes", "3:3"}, {"--nproc_per_node", "4"}})), "num_machines=3:3 by --nnodes\n");
@@ -183,7 +183,7 @@ TEST(LaunchFlags, RanksOfEachMachine) {
   }
 }
 
-TEST(LaunchFlags, MachinesAndWhereTheyMeet) {
+TEST(LaunchFlags, SetsMachinesAndRendezvous) {
   EXPECT_EQ(overrides(asked({{"--nnodes", "1:4"}})), "num_machines=1:4 by --nnodes\n");
   EXPECT_EQ(overrides(asked({{"--rdzv_endpoint", "head:29400"}})),
             "main_process_ip=head by --rdzv_endpoint\nmain_process_port=29400 by --rdzv_endpoint\n");
@@ -196,7 +196,7 @@ TEST(LaunchFlags, MachinesAndWhereTheyMeet) {
   EXPECT_EQ(overrides(asked({{"--standalone", "true"}})), "num_machines=1 by --standalone\n");
 }
 
-TEST(LaunchFlags, HowLongMachinesWaitForEachOther) {
+TEST(LaunchFlags, SetsHowLongMachinesWaitForEachOther) {
   EXPECT_EQ(asked({}).join_timeout.count(), 600);
   EXPECT_EQ(asked({{"--join_timeout", "30"}}).join_timeout.count(), 30);
   const Asked torchruns = asked({{"--rdzv_conf", "join_timeout=45,read_timeout=60"}});
@@ -205,12 +205,12 @@ TEST(LaunchFlags, HowLongMachinesWaitForEachOther) {
   EXPECT_EQ(asked({}).last_call.count(), 5);
   EXPECT_EQ(asked({{"--rdzv_conf", "last_call_timeout=0"}}).last_call.count(), 0);
   EXPECT_EQ(problems(asked({{"--rdzv_conf", "last_call_timeout=soon"}})),
-            "--rdzv_conf: the time for more machines to come must be 0 to 2592000 seconds; is 'soon'\n");
+            "--rdzv_conf: the time for more machines to join must be 0 to 2592000 seconds; is 'soon'\n");
   EXPECT_EQ(problems(asked({{"--join_timeout", "soon"}})),
-            "--join_timeout: the time for all machines to come together must be 1 to 2592000 seconds; is 'soon'\n");
+            "--join_timeout: the time for all machines to join must be 1 to 2592000 seconds; is 'soon'\n");
 }
 
-TEST(LaunchFlags, TwoValuesOfOneOption) {
+TEST(LaunchFlags, RefusesTwoValuesOfOneOption) {
   EXPECT_EQ(problems(asked({{"--use_fsdp", "true"}, {"--multi_gpu", "true"}})),
             "--multi_gpu: sets distributed_type to MULTI_GPU, and --use_fsdp sets it to FSDP: give one of them\n");
   EXPECT_EQ(
@@ -218,7 +218,7 @@ TEST(LaunchFlags, TwoValuesOfOneOption) {
       "");
 }
 
-TEST(LaunchFlags, HonouredIdleAndRefused) {
+TEST(LaunchFlags, AreHonoredIgnoredOrRefused) {
   EXPECT_EQ(overrides(asked({{"--deepspeed", "x/ds.json"}})),
             "training.deepspeed=" + (std::filesystem::current_path() / "x/ds.json").string() + " by --deepspeed\n");
   EXPECT_EQ(overrides(asked({{"--gradient_clipping", "0.5"}})), "training.max_grad_norm=0.5 by --gradient_clipping\n");

@@ -1,4 +1,4 @@
-// The program `trainer` in a folder of its own.
+// The program `trainer` in a temporary folder.
 #pragma once
 
 #include <unistd.h>
@@ -27,7 +27,7 @@ inline std::string read_all(const fs::path& path) {
 
 class Program : public testing::Test {
  protected:
-  /// Beside the program, so that it can be linked into the folder.
+  /// Creates the folder next to the program, so that it can be hard-linked into the folder.
   Program()
       : folder_(fs::path(TRAINER).parent_path() /
                 fmt::format("cli-{}-{}", getpid(), testing::UnitTest::GetInstance()->current_test_info()->name())) {

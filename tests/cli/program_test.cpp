@@ -29,7 +29,7 @@ TEST_F(Program, HelpAndVersion) {
   EXPECT_EQ(run("").code, 2);
 }
 
-TEST_F(Program, UnknownNames) {
+TEST_F(Program, SuggestsTheNearestName) {
   const Outcome command = run("lanch");
   EXPECT_EQ(command.code, 2);
   EXPECT_EQ(command.err, "there is no command 'lanch' (did you mean 'launch'?); `trainer --help` lists them\n");
@@ -41,7 +41,7 @@ TEST_F(Program, UnknownNames) {
   EXPECT_NE(missing.err.find("--num_processes"), std::string::npos);
 }
 
-TEST_F(Program, WhatOtherProgramsHaveNamesTheWay) {
+TEST_F(Program, CommandsOfOtherProgramsNameTheAlternative) {
   EXPECT_EQ(run("merge").err,
             "there is no command 'merge': `trainer checkpoint export` writes an adapter in PEFT's format, and PEFT's "
             "merge_and_unload() merges it into its base model\n");
@@ -58,7 +58,7 @@ TEST_F(Program, WhatOtherProgramsHaveNamesTheWay) {
   }
 }
 
-TEST_F(Program, ProblemsAreTheWholeMessage) {
+TEST_F(Program, PrintsOnlyTheProblems) {
   write("f.yaml", kJob + "sed: 1\ntraining: {learning_rate: x}\n");
   const Outcome outcome = run("launch --config_file f.yaml");
   EXPECT_EQ(outcome.code, 2);
@@ -110,7 +110,7 @@ TEST_F(Program, CheckAsJson) {
   EXPECT_EQ(run("check --json g.yaml --gpu-memory='A100 40GB'").out, "check --json --gpu_memory A100 40GB\n");
 }
 
-TEST_F(Program, OtherLaunchersSpellings) {
+TEST_F(Program, AcceptsFlagsOfOtherLaunchers) {
   write("f.yaml", kJob);
   const Outcome outcome =
       run("explain f.yaml --nproc-per-node 3 --nnodes=1 --standalone --same_network false --fsdp_offload_params true "
@@ -130,7 +130,7 @@ TEST_F(Program, OtherLaunchersSpellings) {
   EXPECT_EQ(good.err, "");
   const Outcome script = run("launch --multi_gpu train.py --lr 3");
   EXPECT_EQ(script.code, 2);
-  EXPECT_NE(script.err.find("train.py: trainer runs no Python script"), std::string::npos);
+  EXPECT_NE(script.err.find("train.py: trainer does not run Python scripts"), std::string::npos);
   EXPECT_EQ(
       run("launch --learning_rate 3 f.yaml").err,
       "'--learning_rate' is not a flag of `trainer launch`: --set training.learning_rate=VALUE sets that option\n");
@@ -155,10 +155,10 @@ TEST_F(Program, ExplainsOneOption) {
   EXPECT_NE(run("explain lora").out.find("    lora_alpha "), std::string::npos);
   const Outcome unknown = run("explain learning_rat");
   EXPECT_EQ(unknown.code, 2);
-  EXPECT_EQ(unknown.err, "there is no option and no file 'learning_rat' (did you mean 'learning_rate'?)\n");
+  EXPECT_EQ(unknown.err, "'learning_rat' is neither an option nor a file (did you mean 'learning_rate'?)\n");
 }
 
-TEST_F(Program, FlagsAreSpelledEitherWay) {
+TEST_F(Program, AcceptsDashesAndUnderscoresInFlags) {
   write("f.yaml", kJob);
   const Outcome outcome =
       run("explain --config-file=f.yaml --num-processes 3 --use-fsdp --cpu --fsdp-min-num-params 5 --debug "
@@ -176,7 +176,7 @@ TEST_F(Program, FlagsAreSpelledEitherWay) {
       << outcome.out;
 }
 
-TEST_F(Program, WhichFileIsUsed) {
+TEST_F(Program, FindsTheDefaultFile) {
   EXPECT_EQ(run("explain").code, 2);
   EXPECT_NE(run("explain").err.find("trainer config"), std::string::npos);
   const std::string accelerate =
@@ -200,7 +200,7 @@ TEST_F(Program, WhichFileIsUsed) {
 
 TEST_F(Program, TheWorkerGetsPlanAndArguments) {
   write("f.yaml", kJob);
-  EXPECT_EQ(run("check --config_file f.yaml").code, 4);  // no worker beside it
+  EXPECT_EQ(run("check --config_file f.yaml").code, 4);  // no worker next to it
   write_worker("echo \"$@\"; cat /proc/self/fd/$TRAINER_PLAN_FD; exit 3\n");
   const Outcome outcome = run("check --config_file f.yaml --num_processes 3");
   EXPECT_EQ(outcome.code, 3);
@@ -230,13 +230,13 @@ TEST_F(Program, LaunchStartsNoRankWhenTheDataCannotBePrepared) {
   EXPECT_FALSE(fs::exists(folder_ / "seen"));
 }
 
-/// As a shell shows it: 128 + the signal that ended the program.
+/// The exit code as a shell reports it: 128 + the signal that ended the program.
 int shell_code(const fs::path& folder, const std::string& command) {
   const std::string line = fmt::format("cd {} && bash -c '{}' 2> err.txt", folder.string(), command);
   return WEXITSTATUS(std::system(line.c_str()));
 }
 
-TEST_F(Program, OutputThatIsCutShortIsNoFault) {
+TEST_F(Program, ClosingTheOutputEarlyIsNotAnError) {
   EXPECT_EQ(shell_code(folder_, "./trainer config schema | head -1; exit ${PIPESTATUS[0]}"), 128 + SIGPIPE);
   EXPECT_EQ(read_all(folder_ / "err.txt"), "");
   EXPECT_EQ(shell_code(folder_, "trap \"\" PIPE; ./trainer config schema | head -1; exit ${PIPESTATUS[0]}"),
@@ -244,7 +244,7 @@ TEST_F(Program, OutputThatIsCutShortIsNoFault) {
   EXPECT_EQ(read_all(folder_ / "err.txt"), "");
 }
 
-TEST_F(Program, OutputThatIsLostIsAnError) {
+TEST_F(Program, LosingTheOutputIsAnError) {
   for (const char* command : {"--version", "config schema"}) {  // less than a buffer, and more
     EXPECT_EQ(shell_code(folder_, fmt::format("./trainer {} > /dev/full", command)), 4);
     EXPECT_EQ(read_all(folder_ / "err.txt"), "cannot write to standard output: No space left on device\n");
@@ -253,7 +253,7 @@ TEST_F(Program, OutputThatIsLostIsAnError) {
   }
 }
 
-TEST_F(Program, AScreenThatIsLostChangesNoExitCode) {
+TEST_F(Program, LosingTheScreenDoesNotChangeTheExitCode) {
   write("f.yaml", kJob + "sed: 1\n");
   for (const char* screen : {"2> /dev/full", "2>&-", "2> >(true)", "> /dev/full 2>&1", ">&- 2>&- <&-"})
     for (const char* command : {"launch", "check"})
@@ -262,8 +262,8 @@ TEST_F(Program, AScreenThatIsLostChangesNoExitCode) {
           << command << " " << screen;
 }
 
-/// Where standard output is closed, the first file that is opened would get its number.
-TEST_F(Program, NothingIsWrittenIntoOtherFilesWhereStandardOutputIsClosed) {
+/// With standard output closed, the first file that is opened would get its file descriptor.
+TEST_F(Program, WritesNothingIntoOtherFilesWhenStandardOutputIsClosed) {
   write("f.yaml", kJob + "output_dir: out\n");
   write_prepare("exit 0\n");
   write_worker("echo from ${0:+the} rank; echo from ${0:+the} rank >&2; exit 5\n");

@@ -21,8 +21,8 @@ bool echoes(int terminal) {
   return settings.c_lflag & ECHO;
 }
 
-/// What a shell does for a program in the foreground: when it is stopped, says whether the terminal echoes, and lets it
-/// go on. Returns its exit code.
+/// Acts as a shell for a foreground program: when it is stopped, prints whether the terminal echoes and continues it.
+/// Returns its exit code.
 int run_as_job(pid_t job) {
   signal(SIGTTOU, SIG_IGN);
   tcsetpgrp(STDIN_FILENO, job);
@@ -56,7 +56,7 @@ class Terminal : public Program {
     _exit(9);
   }
 
-  /// Everything shown until `text` is; fails after a time that no machine needs.
+  /// Everything shown until `text` appears; fails after a generous timeout.
   std::string wait_for(const std::string& text) {
     for (int i = 0; i < 600 && shown_.find(text) == std::string::npos; ++i) {
       fd_set ready;
@@ -121,7 +121,7 @@ TEST_F(Terminal, KeysMoveAndChoose) {
   wait_for("FSDP version?");
   wait_for("➔\033[0m  2\r\n");
   wait_for_echo(false);
-  type("\033[Hj1\n");  // Home, down to 2, and the choice that is called 1
+  type("\033[Hj1\n");  // Home, down to 2, and the choice named 1
   wait_for("sharding strategy?");
   wait_for_echo(false);
   type("\n");
@@ -167,7 +167,7 @@ TEST_F(Terminal, IsRestoredWhenTheProgramDies) {
     start();
     wait_for("multi-GPU\r\n");
     wait_for_echo(false);
-    // The other side of the terminal stays open here, so that its settings can be looked at afterwards.
+    // Keep the other side of the terminal open, so that its settings can be read afterwards.
     const int other = open(ptsname(terminal_), O_RDWR | O_NOCTTY);
     if (signal == SIGINT) {
       type("\x03");
@@ -187,7 +187,7 @@ TEST_F(Terminal, IsRestoredWhenTheProgramDies) {
   }
 }
 
-TEST_F(Terminal, GoesOnAfterAStop) {
+TEST_F(Terminal, ContinuesAfterAStop) {
   start();
   wait_for("multi-GPU\r\n");
   wait_for_echo(false);
@@ -206,7 +206,7 @@ TEST_F(Terminal, GoesOnAfterAStop) {
   EXPECT_EQ(wait_for_end(), 0);
 }
 
-TEST_F(Terminal, WithoutColour) {
+TEST_F(Terminal, HonorsNoColor) {
   setenv("NO_COLOR", "1", 1);
   start();
   wait_for(" ➔  1  No distributed training\r\n");
@@ -233,7 +233,7 @@ TEST(Menu, FitsIntoSmallWindows) {
   EXPECT_EQ(menu.chosen(), "choice ünumber 3");
 }
 
-TEST(Menu, DigitsMeanChoicesOfTheirName) {
+TEST(Menu, DigitsPickChoicesOfThatNameFirst) {
   const std::vector<std::string> stages{"0", "1", "2", "3"};
   cli::Menu menu(stages, "2", false);
   menu.pick(3);

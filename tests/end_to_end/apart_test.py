@@ -121,7 +121,7 @@ class ResumedApart(Apart):
         damaged.write_bytes(content)
         runs = self.start_apart(config)
         self.finish(runs, 0)
-        self.assertIn("passed over", runs[0].out + runs[0].err)
+        self.assertIn("skipped a newer checkpoint", runs[0].out + runs[0].err)
         self.assertEqual((self.folder / "output/model.safetensors").read_bytes(), expected)
 
 
@@ -240,7 +240,7 @@ class FaultsApart(Apart):
             runs = self.start_apart(self.job(output, SHORT, SHARDED),
                                     injected=f"enospc:rank={rank},step=6,file={operation}")
             self.finish(runs, 0)
-            self.assertIn("no checkpoint was saved, the run goes on", runs[0].out + runs[0].err)
+            self.assertIn("no checkpoint was saved; the run continues", runs[0].out + runs[0].err)
             self.assertFalse((self.folder / output / "checkpoint-6").exists())
             self.assertTrue((self.folder / output / "checkpoint-8/manifest.json").exists())
 

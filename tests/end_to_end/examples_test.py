@@ -131,7 +131,7 @@ class Examples(EndToEnd):
         self.run_example("tutorial_job.yaml")  # with --cpu
         files = "--config_file configs/tutorial_fsdp.yaml configs/tutorial_job.yaml"
         self.assertIn("no GPU support: --cpu", self.shell(f"trainer launch {files}", code=CONFIGURATION).stderr)
-        self.assertIn("`trainer launch` needs what is missing", self.shell(f"trainer check {files}").stdout)
+        self.assertIn("`trainer launch` needs what is listed as missing", self.shell(f"trainer check {files}").stdout)
         offload = "--fsdp_offload_params true"
         self.assertIn("fsdp_offload_params", self.shell(f"trainer check {files} {offload} --cpu").stdout)
         refused = self.shell(f"trainer check {files} {offload}", code=CONFIGURATION).stderr

@@ -67,7 +67,7 @@ class Restarted(EndToEnd):
         self.assert_nothing_runs()
         asked = subprocess.run([TRAINER, "checkpoint", "now", output], capture_output=True, text=True)
         self.assertEqual(asked.returncode, 3, asked.stderr)
-        self.assertIn("no run uses", asked.stderr)
+        self.assertIn("no run is using", asked.stderr)
 
 
 if __name__ == "__main__":

@@ -115,7 +115,7 @@ class Asked(Machines):
         self.assertGreaterEqual(self.saved(self.ask(output)), 1)
         self.assertEqual(len(self.steps(output)), 1)
         self.stop(run)
-        self.assertIn("no run uses", self.answer(self.ask(output), code=3))
+        self.assertIn("no run is using", self.answer(self.ask(output), code=3))
 
     def test_a_run_that_ends_meanwhile(self):
         """The answer is the last checkpoint, or one more if there was time."""
@@ -127,7 +127,7 @@ class Asked(Machines):
         self.assertEqual(run.wait().code, 0, run.err)
         out, err = asked.communicate(timeout=60)
         if asked.returncode == 3:
-            self.assertIn("no run uses", err)
+            self.assertIn("no run is using", err)
         else:
             self.assertEqual(asked.returncode, 0, err)
             self.assertRegex(out, r"(saved:|its newest checkpoint is) .*checkpoint-\d+")

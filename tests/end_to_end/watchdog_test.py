@@ -52,7 +52,7 @@ class Watchdog(EndToEnd):
                              run.err)
             self.assertGreater(told[0]["factor"], 1.5)
             self.assertLess(told[0]["step"], told[1]["step"])
-            self.assertIn("rank 1 holds up all others", run.err)
+            self.assertIn("rank 1 slows down all other ranks", run.err)
             self.assertIn("rank 1 is as fast as the others again", run.err)
 
     def test_a_rank_that_skips_a_collective(self):

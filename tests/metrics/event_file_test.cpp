@@ -20,7 +20,7 @@ TEST(Crc32c, CheckValue) {
   EXPECT_EQ(crc32c("", 0), 0U);
 }
 
-// The bytes that TensorBoard's own protobuf classes give.
+// The bytes that TensorBoard's own protobuf classes produce.
 TEST(EventFile, EncodesEvents) {
   EXPECT_EQ(hex(version_event(1.5)), "09000000000000f83f1a0d627261696e2e4576656e743a32");
   EXPECT_EQ(hex(scalar_event(1.5, 7, "train/loss", 2.5F)),
@@ -43,7 +43,7 @@ std::vector<std::string> events_of(std::string_view content) {
 }
 
 TEST(EventFile, FramesWithMaskedChecksums) {
-  // The masked check values were computed bit by bit, apart from this code.
+  // The masked check values were computed bit by bit, independently of this code.
   EXPECT_EQ(hex(framed("123456789")),
             "0900000000000000"
             "37f97139"

@@ -7,7 +7,7 @@
 namespace trainer::metrics {
 namespace {
 
-TEST(Human, Counts) {
+TEST(Human, FormatsCounts) {
   EXPECT_EQ(human_count(0), "0");
   EXPECT_EQ(human_count(950), "950");
   EXPECT_EQ(human_count(999.4), "999");
@@ -20,14 +20,14 @@ TEST(Human, Counts) {
   EXPECT_EQ(human_count(std::numeric_limits<double>::quiet_NaN()), "?");
 }
 
-TEST(Human, Bytes) {
+TEST(Human, FormatsBytes) {
   EXPECT_EQ(human_bytes(512), "512 B");
   EXPECT_EQ(human_bytes(1536), "1.5 KiB");
   EXPECT_EQ(human_bytes(int64_t{12} << 30), "12 GiB");
   EXPECT_EQ(human_bytes((int64_t{1} << 20) - 1), "1.0 MiB");
 }
 
-TEST(Human, Seconds) {
+TEST(Human, FormatsSeconds) {
   EXPECT_EQ(human_seconds(0.44), "0.4s");
   EXPECT_EQ(human_seconds(9.96), "10s");
   EXPECT_EQ(human_seconds(59.6), "1m 00s");

@@ -51,7 +51,7 @@ TEST(MetricsJson, WritesTheContractsKeysInOrder) {
             "\n");
 }
 
-TEST(MetricsJson, IsValidForWhatIsNotFinite) {
+TEST(MetricsJson, IsValidForNonFiniteValues) {
   const double inf = std::numeric_limits<double>::infinity();
   const auto json = nlohmann::json::parse(to_json_line(StepRecord{.loss = std::nan(""), .grad_norm = -inf}));
   EXPECT_TRUE(json["loss"].is_null());
@@ -68,7 +68,7 @@ TEST_F(MetricsLogTest, ANewRunStartsEmpty) {
   EXPECT_EQ(content(), to_json_line(StepRecord{.step = 1}));
 }
 
-TEST_F(MetricsLogTest, AResumedRunDropsWhatCameAfterItsCheckpoint) {
+TEST_F(MetricsLogTest, AResumedRunDropsLinesAfterItsCheckpoint) {
   std::string expected;
   {
     MetricsLog log(path_, 0);
@@ -86,7 +86,7 @@ TEST_F(MetricsLogTest, AResumedRunDropsWhatCameAfterItsCheckpoint) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
 }
 
-TEST_F(MetricsLogTest, AtTheEndTheLastEvaluationComesAgain) {
+TEST_F(MetricsLogTest, ResumingAtTheEndDropsTheLastEvaluation) {
   const std::string step = to_json_line(StepRecord{.step = 2, .order_digest = "0"});
   const std::string early = to_json_line(EvaluationRecord{1, 0.5, {{"eval_loss", 2.0}}});
   const std::string last = to_json_line(EvaluationRecord{2, 1.0, {{"eval_loss", 1.0}}});
@@ -106,7 +106,7 @@ TEST_F(MetricsLogTest, DropsAHalfWrittenLastLine) {
   }
 }
 
-TEST_F(MetricsLogTest, DropsLinesThatAreNoRecords) {
+TEST_F(MetricsLogTest, DropsLinesThatAreNotRecords) {
   const std::string line = to_json_line(StepRecord{.step = 1});
   publish_file(path_, "\n[1]\n{\"step\":-1}\n{\"step\":\"1\"}\n{}\nstep\n" + line);
   resume(5);

@@ -31,7 +31,7 @@ TEST(TerminalText, CutsBetweenLetters) {
   EXPECT_EQ(fitted("ab", 4), "ab  ");
 }
 
-TEST(TerminalText, LeavesNothingThatMovesTheCursor) {
+TEST(TerminalText, RemovesControlCharacters) {
   EXPECT_EQ(one_line("a\tb\nc\x1b[2Jd"), "a b c [2Jd");
   EXPECT_EQ(one_line("\u0085\u202e\u2028x"), "   x");
   EXPECT_EQ(one_line("ok\xff\xc3"), "ok??");
@@ -44,7 +44,7 @@ const std::vector<Prediction> kRows{
     {"日本の売上\nfell", "neutral", "negative"},
 };
 
-TEST(PredictionTable, PutsPredictionsBesideLabels) {
+TEST(PredictionTable, PutsPredictionsNextToLabels) {
   EXPECT_EQ(prediction_table(kRows, 100, true),
             "  input                                 prediction  label\n"
             "✓ Operating profit rose to EUR 13.1 mn  positive    positive\n"
@@ -62,17 +62,17 @@ TEST(PredictionTable, FitsIntoTheTerminal) {
   }
 }
 
-TEST(PredictionTable, MarksOnlyWhatIsScored) {
+TEST(PredictionTable, MarksOnlyScoredPredictions) {
   EXPECT_EQ(prediction_table({{"hi", "hello", "good day"}}, 80, false),
             "  input  prediction  label\n"
             "  hi     hello       good day\n");
 }
 
-TEST(PredictionTable, JudgesTheTextItself) {
+TEST(PredictionTable, ComparesTheOriginalText) {
   EXPECT_TRUE(prediction_table({{"a", "b\n", "b "}}, 80, true).find("✗") != std::string::npos);
 }
 
-TEST(WritePredictions, OneObjectALine) {
+TEST(WritePredictions, WritesOneObjectPerLine) {
   std::string pattern = (std::filesystem::temp_directory_path() / "predictions.XXXXXX").string();
   const std::filesystem::path folder = mkdtemp(pattern.data());
   write_predictions(folder / "predictions.jsonl", {{"a \"b\"\n", "日本", "x"}, {"\xff", "", ""}});

@@ -29,7 +29,7 @@ ProgressState state() {
   return {30, 120, record_at(30), 192, ""};
 }
 
-TEST(ProgressBar, ShowsWhatThereIsRoomFor) {
+TEST(ProgressBar, ShowsTheFactsThatFit) {
   EXPECT_EQ(progress_bar(state(), 120),
             "[==========>                             ]  30/120  loss 2.413  3m 12s left  1.2k tok/s  lr 2.90e-04");
   EXPECT_EQ(progress_bar(state(), 80),
@@ -61,14 +61,14 @@ TEST(ProgressLine, AlignsItsFields) {
             "step  30/120  eval_accuracy 0.7500  eval_loss 0.5123");
 }
 
-/// A screen that Progress writes to, with a clock that stands still unless told otherwise.
+/// A screen that Progress writes to, with a clock that only the test advances.
 class ProgressTest : public testing::Test {
  protected:
   Progress::Clock clock() {
     return [this] { return time_; };
   }
 
-  /// What was written since the last call.
+  /// The text written since the last call.
   static std::string read_all(int fd) {
     std::string text;
     char buffer[4096];

@@ -19,7 +19,7 @@ class ReporterTest : public testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(ReporterTest, WritesEventFilesOnlyWhenAsked) {
+TEST_F(ReporterTest, WritesEventFilesOnlyIfConfigured) {
   const StepRecord record{.step = 1, .loss = 2.0};
   Reporter(config::LoggingConfig{}, folder_, 0, 10).report(record);
   EXPECT_EQ(read_file(folder_ / "metrics.jsonl"), to_json_line(record));

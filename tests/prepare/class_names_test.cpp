@@ -33,7 +33,7 @@ class ClassNames : public ::testing::Test {
     return config.dump();
   }
 
-  /// Without `classes` as an earlier version wrote it.
+  /// Without `classes`, as earlier versions wrote it.
   fs::path write_checkpoint(int64_t step, const Names& classes = {}) {
     const fs::path folder = fs::path(config_.output_dir) / ("checkpoint-" + std::to_string(step));
     nlohmann::json manifest = {{"format", checkpoint::kFormat},
@@ -53,7 +53,7 @@ class ClassNames : public ::testing::Test {
   config::Config config_;
 };
 
-TEST_F(ClassNames, AreTheModelsWhereNothingIsResumed) {
+TEST_F(ClassNames, AreTheModelsWithoutACheckpoint) {
   EXPECT_EQ(settled_classes(config_).names, Names());
   EXPECT_EQ(settled_classes(config_).order, data::LabelOrder::kIntegersAsNumbers);
   write(folder_.path() / "model/config.json", config_json({"1", "10", "2"}));
@@ -63,7 +63,7 @@ TEST_F(ClassNames, AreTheModelsWhereNothingIsResumed) {
   EXPECT_EQ(settled_classes(config_).names, (Names{"1", "10", "2"}));
 }
 
-TEST_F(ClassNames, AreThoseOfTheCheckpointThatIsResumed) {
+TEST_F(ClassNames, AreTheCheckpointsWhenResuming) {
   write(folder_.path() / "model/config.json", config_json({"a", "b"}));
   const fs::path older = write_checkpoint(3, {"1", "10", "2"});
   const fs::path newest = write_checkpoint(12, {"1", "2", "10"});
@@ -71,21 +71,21 @@ TEST_F(ClassNames, AreThoseOfTheCheckpointThatIsResumed) {
   config_.checkpoint.resume_from_checkpoint = older.string();
   EXPECT_EQ(settled_classes(config_).names, (Names{"1", "10", "2"}));
   config_.checkpoint.resume_from_checkpoint = "auto";
-  write(newest / "manifest.json", "{");  // damaged: it is passed over
+  write(newest / "manifest.json", "{");  // damaged: it is skipped
   EXPECT_EQ(settled_classes(config_).names, (Names{"1", "10", "2"}));
 }
 
-TEST_F(ClassNames, OfAnEarlierVersionsCheckpointAreInItsConfigOrWereSortedAsText) {
+TEST_F(ClassNames, OfAnOldCheckpointAreInItsConfigOrSortedAsText) {
   const fs::path folder = write_checkpoint(3);
   EXPECT_EQ(settled_classes(config_).names, Names());
   EXPECT_EQ(settled_classes(config_).order, data::LabelOrder::kAsText);
-  write(folder_.path() / "model/config.json", config_json({"a", "b"}));  // beside an adapter the model's count
+  write(folder_.path() / "model/config.json", config_json({"a", "b"}));  // an adapter's classes are its model's
   EXPECT_EQ(settled_classes(config_).names, (Names{"a", "b"}));
   write(folder / "config.json", config_json({"1", "10", "2"}));
   EXPECT_EQ(settled_classes(config_).names, (Names{"1", "10", "2"}));
 }
 
-TEST_F(ClassNames, OfTheConfigurationMustBeTheCheckpoints) {
+TEST_F(ClassNames, OfTheConfigurationMustMatchTheCheckpoint) {
   write_checkpoint(3, {"1", "10", "2"});
   config_.data.labels = {"1", "10", "2"};
   EXPECT_EQ(settled_classes(config_).names, (Names{"1", "10", "2"}));

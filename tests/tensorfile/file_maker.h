@@ -1,4 +1,4 @@
-// Safetensors files made by hand, so that every rule can be broken.
+// Builds safetensors files by hand, so that every rule can be violated.
 #pragma once
 
 #include <unistd.h>
@@ -15,7 +15,7 @@
 
 namespace trainer::tensorfile {
 
-/// A folder of its own for one test, removed at the end.
+/// A temporary folder for one test, removed at the end.
 class TempFolder {
  public:
   TempFolder() {

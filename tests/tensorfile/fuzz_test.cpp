@@ -1,4 +1,4 @@
-// Thousands of damaged files, the same ones in every run: each is read or refused with an InputError, nothing else.
+// Thousands of damaged files, the same in every run: each is read, or refused with an InputError.
 #include <random>
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ class Damage {
   std::vector<std::string> tokens_;
 };
 
-/// 1 when the file was refused. Reads all of it otherwise.
+/// Returns 1 when the file is refused; otherwise reads all of it and returns 0.
 int refused(const std::filesystem::path& path) {
   try {
     const SafetensorsFile file(path);
@@ -69,7 +69,7 @@ int refused(const std::filesystem::path& path) {
   }
 }
 
-TEST(Fuzz, DamagedFiles) {
+TEST(Fuzz, ReadsOrRefusesDamagedFiles) {
   TempFolder folder;
   const std::string whole = read_file(TRAINER_SOURCE_DIR "/tests/golden/tensorfile/all_dtypes.safetensors");
   uint64_t header_bytes = 0;
@@ -99,7 +99,7 @@ TEST(Fuzz, DamagedFiles) {
   constexpr int kRounds = 6000;
   int count = 0;
   for (int round = 0; round < kRounds; ++round) {
-    // Half of them keep a fitting size in front, so that the damage gets beyond the first check.
+    // Half of them keep a matching header size, so that the damage gets past the first check.
     const bool fitting = round % 2 == 0;
     write_text(folder / "x", fitting ? file_bytes(damage.apply(header), data) : damage.apply(whole));
     count += refused(folder / "x");
@@ -108,7 +108,7 @@ TEST(Fuzz, DamagedFiles) {
   EXPECT_LT(count, kRounds);  // some damage only changes values
 }
 
-TEST(Fuzz, DamagedIndexes) {
+TEST(Fuzz, ReadsOrRefusesDamagedIndexes) {
   TempFolder folder;
   write_text(folder / "x.safetensors", file_bytes(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "1"));
   Damage damage({"..", "/", "null", "{", "[", "-1", "\"a\":", "\"weight_map\":", "\xff", std::string(64, '[')});

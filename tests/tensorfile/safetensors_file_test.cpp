@@ -26,7 +26,7 @@ std::string files(const std::string& header, size_t data = 0) {
   return file_bytes(header, std::string(data, '\1'));
 }
 
-/// A header of so many empty tensors; `odd` goes into their names.
+/// A header of `count` empty tensors; `odd` goes into their names.
 std::string many(int count, const std::string& odd = "", const std::string& first = "{") {
   std::string header = first;
   for (int i = 0; i < count; ++i) {
@@ -65,21 +65,21 @@ const std::vector<Case>& cases() {
       {"LfsPointer", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 4\n", "Git LFS pointer"},
       {"HugeHeader", "\xff\xff\xff\xff\xff\xff\xff\xff{}", "header has 18446744073709551615 bytes"},
       {"HeaderBeyondLimit", std::string("\x01\xe1\xf5\x05\0\0\0\0{}", 10), "at most 100000000 are allowed"},
-      {"HeaderCutShort", files("{}").substr(0, 9), "cut short"},
-      {"NoHeader", files(""), "no JSON object"},
-      {"NoObject", files("[]"), "no JSON object"},
-      {"BrokenJson", files(R"({"a":)"), "no valid JSON at byte"},
-      {"TwoValues", files("{}{}"), "no valid JSON"},
+      {"HeaderCutShort", files("{}").substr(0, 9), "truncated"},
+      {"NoHeader", files(""), "not a JSON object"},
+      {"NoObject", files("[]"), "not a JSON object"},
+      {"BrokenJson", files(R"({"a":)"), "not valid JSON at byte"},
+      {"TwoValues", files("{}{}"), "not valid JSON"},
       {"NulBehindHeader", files("{}\0\0"s), "NUL"},
-      {"ByteOrderMark", files("\xef\xbb\xbf{}"), "no JSON object"},
-      {"BrokenUtf8", files("{" + entry("a\xff", "U8", "[0]", 0, 0) + "}"), "no valid JSON"},
-      {"HalfASurrogate", files("{" + entry(R"(\ud800)", "U8", "[0]", 0, 0) + "}"), "no valid JSON"},
-      {"EntryIsANumber", files(R"({"a":1})"), "entry 'a' is no JSON object"},
-      {"EntryIsAList", files(R"({"a":[]})"), "entry 'a' is no JSON object"},
-      {"MetadataNumber", files(R"({"__metadata__":{"a":1}})"), "__metadata__ may hold text only; 'a'"},
-      {"MetadataNested", files(R"({"__metadata__":{"a":{}}})"), "__metadata__ may hold text only"},
-      {"MetadataText2", files(R"({"__metadata__":"a"})"), "no JSON object"},
-      {"NullEntry", files(R"({"a":null})"), "entry 'a' is no JSON object"},
+      {"ByteOrderMark", files("\xef\xbb\xbf{}"), "not a JSON object"},
+      {"BrokenUtf8", files("{" + entry("a\xff", "U8", "[0]", 0, 0) + "}"), "not valid JSON"},
+      {"HalfASurrogate", files("{" + entry(R"(\ud800)", "U8", "[0]", 0, 0) + "}"), "not valid JSON"},
+      {"EntryIsANumber", files(R"({"a":1})"), "entry 'a' is not a JSON object"},
+      {"EntryIsAList", files(R"({"a":[]})"), "entry 'a' is not a JSON object"},
+      {"MetadataNumber", files(R"({"__metadata__":{"a":1}})"), "__metadata__ must hold text only; 'a'"},
+      {"MetadataNested", files(R"({"__metadata__":{"a":{}}})"), "__metadata__ must hold text only"},
+      {"MetadataText2", files(R"({"__metadata__":"a"})"), "not a JSON object"},
+      {"NullEntry", files(R"({"a":null})"), "entry 'a' is not a JSON object"},
       {"NoDtype", files(R"({"a":{"shape":[0],"data_offsets":[0,0]}})"), "tensor 'a' has no dtype"},
       {"NoShape", files(R"({"a":{"dtype":"U8","data_offsets":[0,0]}})"), "tensor 'a' has no shape"},
       {"NoOffsets", files(R"({"a":{"dtype":"U8","shape":[0]}})"), "tensor 'a' has no data_offsets"},
@@ -88,19 +88,21 @@ const std::vector<Case>& cases() {
       {"DtypeNumber", files(R"({"a":{"dtype":1,"shape":[0],"data_offsets":[0,0]}})"),
        "dtype of tensor 'a' must be text"},
       {"NegativeShape", files("{" + entry("a", "U8", "[-1]", 0, 0) + "}"),
-       "shape of tensor 'a' must be a list of integers"},
+       "shape of tensor 'a' must be a list of non-negative integers"},
       {"FractionalShape", files("{" + entry("a", "U8", "[1.0]", 0, 1) + "}", 1), "shape of tensor 'a' must be a list"},
       {"ShapeNumber", files("{" + entry("a", "U8", "1", 0, 1) + "}", 1), "shape of tensor 'a' must be a list"},
       {"ShapeNested", files("{" + entry("a", "U8", "[[1]]", 0, 1) + "}", 1), "shape of tensor 'a' must be a list"},
       {"ShapeOf64Bits", files("{" + entry("a", "U8", "[18446744073709551615]", 0, 0) + "}"), "more than 63 bits"},
       {"ShapeBeyond64Bits", files("{" + entry("a", "U8", "[99999999999999999999]", 0, 0) + "}"), "must be a list"},
-      {"ProductOverflows", files("{" + entry("a", "U8", "[4294967296,4294967296]", 0, 0) + "}"), "no countable number"},
+      {"ProductOverflows", files("{" + entry("a", "U8", "[4294967296,4294967296]", 0, 0) + "}"),
+       "too many bytes or half a byte"},
       {"ProductOverflowsBesideZero", files("{" + entry("a", "U8", "[0,4294967296,4294967296]", 0, 0) + "}"),
-       "no countable"},
-      {"BytesOverflow", files("{" + entry("a", "F64", "[2305843009213693952]", 0, 0) + "}"), "no countable number"},
-      {"HalfAByte", files("{" + entry("a", "F4", "[3]", 0, 1) + "}", 1), "no countable number"},
-      {"OneOffset", files(R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0]}})"), "must be 2 numbers; are 1"},
-      {"ThreeOffsets", files(R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0,0]}})"), "must be 2 numbers; are 3"},
+       "too many bytes"},
+      {"BytesOverflow", files("{" + entry("a", "F64", "[2305843009213693952]", 0, 0) + "}"),
+       "too many bytes or half a byte"},
+      {"HalfAByte", files("{" + entry("a", "F4", "[3]", 0, 1) + "}", 1), "too many bytes or half a byte"},
+      {"OneOffset", files(R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0]}})"), "must be 2 numbers, not 1"},
+      {"ThreeOffsets", files(R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0,0]}})"), "must be 2 numbers, not 3"},
       {"NegativeOffset", files("{" + entry("a", "U8", "[1]", -1, 0) + "}"),
        "data_offsets of tensor 'a' must be a list"},
       {"EndBeforeBegin", files("{" + entry("a", "U8", "[1]", 2, 1) + "}", 2), "begins at byte 2 and ends at 1"},
@@ -111,7 +113,7 @@ const std::vector<Case>& cases() {
        "of shape [] and dtype F32 needs 4 bytes, but has 8"},
       {"BytesInEmpty", files("{" + entry("a", "F32", "[0]", 0, 4) + "}", 4), "needs 0 bytes, but has 4"},
       {"HoleAtTheStart", files("{" + entry("a", "U8", "[1]", 1, 2) + "}", 2),
-       "'a' begins at byte 1 of the data, but the one before ends at 0"},
+       "'a' begins at byte 1 of the data, but the previous one ends at 0"},
       {"Hole", files("{" + entry("a", "U8", "[1]", 0, 1) + "," + entry("b", "U8", "[1]", 2, 3) + "}", 3),
        "'b' begins at byte 2"},
       {"Overlap", files("{" + entry("a", "U8", "[2]", 0, 2) + "," + entry("b", "U8", "[2]", 1, 3) + "}", 3),
@@ -129,7 +131,7 @@ const std::vector<Case>& cases() {
 
 class SafetensorsRules : public testing::TestWithParam<Case> {};
 
-TEST_P(SafetensorsRules, AreHeld) {
+TEST_P(SafetensorsRules, AreEnforced) {
   TempFolder folder;
   const std::filesystem::path path = folder / "x.safetensors";
   write_text(path, GetParam().bytes);
@@ -169,7 +171,7 @@ TEST(SafetensorsFile, TensorsOutliveTheFileObject) {
   EXPECT_EQ(tensor.const_data_ptr<uint8_t>()[1], 1);
 }
 
-TEST(SafetensorsFile, ReadsTensorsThatAreNotAligned) {
+TEST(SafetensorsFile, ReadsUnalignedTensors) {
   TempFolder folder;
   write_text(folder / "x",
              file_bytes("{" + entry("a", "U8", "[1]", 0, 1) + "," + entry("b", "F32", "[1,1]", 1, 5) + "}",
@@ -179,7 +181,7 @@ TEST(SafetensorsFile, ReadsTensorsThatAreNotAligned) {
   EXPECT_EQ(tensor.const_data_ptr<float>()[0], 1.0F);
 }
 
-TEST(SafetensorsFile, NamesWhatIsNotThere) {
+TEST(SafetensorsFile, NamesMissingTensorsAndFiles) {
   TempFolder folder;
   write_text(folder / "x", files("{" + entry("encoder.weight", "U8", "[2]", 0, 2) + "}", 2));
   const SafetensorsFile file(folder / "x");
@@ -190,7 +192,7 @@ TEST(SafetensorsFile, NamesWhatIsNotThere) {
   EXPECT_NE(input_error_of([&] { SafetensorsFile(folder.path()); }).find("it is a folder"), std::string::npos);
 }
 
-TEST(SafetensorsFile, RefusesValuesThatAreNone) {
+TEST(SafetensorsFile, RefusesInvalidValuesAndDtypes) {
   TempFolder folder;
   write_text(folder / "x",
              file_bytes("{" + entry("a", "BOOL", "[2]", 0, 2) + "," + entry("b", "F4", "[2]", 2, 3) + "}", "\1\2\3"s));
@@ -200,7 +202,7 @@ TEST(SafetensorsFile, RefusesValuesThatAreNone) {
   EXPECT_NE(input_error_of([&] { file.tensor("b"); }).find("F4"), std::string::npos);
 }
 
-TEST(SafetensorsFile, NoticesThatItWasCutShortMeanwhile) {
+TEST(SafetensorsFile, DetectsTruncationWhileOpen) {
   TempFolder folder;
   write_text(folder / "x", files("{" + entry("a", "U8", "[9000]", 0, 9000) + "}", 9000));
   const SafetensorsFile file(folder / "x");

@@ -73,7 +73,7 @@ TEST(SafetensorsWriter, WritesTheBytesOfTheSafetensorsPackage) {
   EXPECT_EQ(read_file(folder / "a.safetensors"), read_file(kGolden));
 }
 
-TEST(SafetensorsWriter, WhatItWritesIsReadBack) {
+TEST(SafetensorsWriter, RoundTrips) {
   TempFolder folder;
   write_golden(folder / "a.safetensors");
   const SafetensorsFile file(folder / "a.safetensors");
@@ -98,7 +98,7 @@ TEST(SafetensorsWriter, WritesTransposedTensorsInCOrder) {
   EXPECT_EQ(file.metadata(), (Metadata{{"format", "pt"}, {"note", "a \"b\""}}));
 }
 
-TEST(SafetensorsWriter, AFileWithoutTensorsIsValid) {
+TEST(SafetensorsWriter, WritesAFileWithoutTensors) {
   TempFolder folder;
   SafetensorsWriter(folder / "a", {}).finish();
   EXPECT_TRUE(SafetensorsFile(folder / "a").names().empty());
@@ -110,7 +110,7 @@ TEST(SafetensorsWriter, RemovesAnUnfinishedFile) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
-TEST(SafetensorsWriter, HoldsItsCallerToWhatWasDeclared) {
+TEST(SafetensorsWriter, RefusesTensorsOtherThanDeclared) {
   TempFolder folder;
   SafetensorsWriter writer(folder / "a", {{"a", at::kFloat, {2}}, {"b", at::kFloat, {2}}});
   EXPECT_THROW(writer.write("b", golden_tensor(at::kFloat, {2})), InternalError);
@@ -125,7 +125,7 @@ TEST(SafetensorsWriter, HoldsItsCallerToWhatWasDeclared) {
 TEST(SafetensorsWriter, AFailedWriteIsAMachineErrorAndLeavesNothing) {
   TempFolder folder;
   EXPECT_THROW(SafetensorsWriter(folder / "none" / "a", {}), MachineError);
-  // As on a full disk: files may not grow beyond a page.
+  // As on a full disk: files cannot grow beyond a page.
   signal(SIGXFSZ, SIG_IGN);
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);

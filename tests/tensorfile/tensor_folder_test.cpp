@@ -63,14 +63,14 @@ TEST(TensorFolder, RefusesBrokenIndexes) {
     folder.write_index(index);
     return folder.complaint();
   };
-  EXPECT_TRUE(contains(complaint_of("{"), "it is no JSON at byte"));
+  EXPECT_TRUE(contains(complaint_of("{"), "it is not valid JSON at byte"));
   EXPECT_TRUE(contains(complaint_of("{}"), "no object weight_map"));
   EXPECT_TRUE(contains(complaint_of("[]"), "no object weight_map"));
   EXPECT_TRUE(contains(complaint_of(R"({"weight_map":[]})"), "no object weight_map"));
-  EXPECT_TRUE(contains(complaint_of(R"({"weight_map":{"a":1}})"), "the file of tensor 'a' is no text"));
+  EXPECT_TRUE(contains(complaint_of(R"({"weight_map":{"a":1}})"), "the file of tensor 'a' is not text"));
   EXPECT_TRUE(
-      contains(complaint_of(R"({"weight_map":{"a":"x.safetensors","a":"x.safetensors"}})"), "'a' is there twice"));
-  EXPECT_TRUE(contains(complaint_of(R"({"weight_map":{},"weight_map":{}})"), "'weight_map' is there twice"));
+      contains(complaint_of(R"({"weight_map":{"a":"x.safetensors","a":"x.safetensors"}})"), "'a' appears twice"));
+  EXPECT_TRUE(contains(complaint_of(R"({"weight_map":{},"weight_map":{}})"), "'weight_map' appears twice"));
   EXPECT_TRUE(contains(complaint_of(R"({"x":)" + std::string(100'000, '[')), "nested too deeply"));
 }
 
@@ -87,7 +87,7 @@ TEST(TensorFolder, NeverLeavesTheFolder) {
   }
 }
 
-TEST(TensorFolder, SaysWhatIsThereInstead) {
+TEST(TensorFolder, ListsWhatTheFolderHasInstead) {
   ModelFolder folder;
   EXPECT_TRUE(contains(folder.complaint(), "no files at all"));
   write_text(folder / "config.json", "{}");
@@ -96,7 +96,7 @@ TEST(TensorFolder, SaysWhatIsThereInstead) {
   EXPECT_TRUE(contains(folder.complaint(), "pickled weights only"));
   EXPECT_TRUE(contains(folder.complaint(), "save_pretrained"));
   EXPECT_TRUE(contains(input_error_of([&] { TensorFolder{folder / "none"}; }), "does not exist"));
-  EXPECT_TRUE(contains(input_error_of([&] { TensorFolder{folder / "config.json"}; }), "is no folder"));
+  EXPECT_TRUE(contains(input_error_of([&] { TensorFolder{folder / "config.json"}; }), "is not a folder"));
   std::filesystem::create_symlink("nowhere", folder / "model.safetensors");
   EXPECT_TRUE(contains(folder.complaint(), "No such file"));
 }

@@ -1,10 +1,10 @@
-// Every kind of adapter under every strategy, from a configuration file: it trains as one rank does, or is refused
+// Every kind of adapter under every strategy, from a configuration file: it trains as on one rank, or is refused
 // before anything starts.
 #include <algorithm>
 #include <fstream>
 #include <set>
 
-#include <fmt/ranges.h>  // for engine/config/resolve.h, beside torch
+#include <fmt/ranges.h>  // for engine/config/resolve.h, together with torch
 #include <gtest/gtest.h>
 
 #include "engine/base/errors.h"
@@ -24,10 +24,10 @@ namespace {
 
 using selftest::Outcome, selftest::TinyModel;
 
-/// A kind of adapter, as the keys of `lora`. `layers`: names of two linear layers, where the model needs them.
+/// A kind of adapter, as the keys of `lora`.
 struct Kind {
   std::string name, keys;
-  bool continues = true;  // its folder can be trained on
+  bool continues = true;  // training can continue from its folder
 };
 
 struct Strategy {
@@ -35,7 +35,7 @@ struct Strategy {
   int ranks = 1;
 };
 
-/// Names of a model's parts.
+/// Module names of a model.
 struct Parts {
   std::string embedding, head, linear;
 };
@@ -88,7 +88,7 @@ std::vector<Strategy> strategies_for(const TinyModel& model) {
 
 class AdapterMatrix : public ::testing::TestWithParam<TinyModel> {
  protected:
-  /// A configuration of `strategy` with `lora`, read as a user's.
+  /// A configuration of `strategy` with `lora`, read like a user's file.
   config::Plan plan(const Strategy& strategy, const std::string& lora) {
     const TinyModel& model = GetParam();
     const std::string file = (folder_.path() / "job.yaml").string();
@@ -114,7 +114,7 @@ class AdapterMatrix : public ::testing::TestWithParam<TinyModel> {
     return outcome;
   }
 
-  /// An adapter of that kind, trained a little, in a folder.
+  /// Trains an adapter of that kind for one update and returns its folder.
   std::string folder_of(const Kind& kind) {
     const config::Plan alone = plan(kAlone, kind.keys);
     const auto comm = dist::solo_comm();
@@ -130,7 +130,7 @@ class AdapterMatrix : public ::testing::TestWithParam<TinyModel> {
     return folder.string();
   }
 
-  /// Trains `lora` in every way and on one rank. Returns "KIND, STRATEGY" of what was refused.
+  /// Trains `lora` under every strategy and on one rank. Returns "KIND, STRATEGY" for each refused one.
   std::set<std::string> try_all(const Kind& kind, const std::string& lora) {
     const Outcome alone = train(plan(kAlone, lora));
     std::set<std::string> refused;
@@ -154,7 +154,7 @@ class AdapterMatrix : public ::testing::TestWithParam<TinyModel> {
     return refused;
   }
 
-  /// What ranks can't share of an adapter.
+  /// The strategies that don't support this kind of adapter.
   std::set<std::string> expected_refusals(const Kind& kind) {
     std::set<std::string> refused;
     const bool lora = kind.keys.find("peft_type") == std::string::npos && kind.name != "DoRA";

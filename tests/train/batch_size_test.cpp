@@ -70,14 +70,14 @@ TEST(BatchSize, RanksAgreeOnTheSmallestAndKeepTheGlobalBatch) {
   }
 }
 
-TEST(BatchSize, SaysWhenNothingFits) {
+TEST(BatchSize, ThrowsWhenNothingFits) {
   config::Plan plan = plan_of(config::DistributedType::kNo, 1);
   const prepare::Inputs inputs = prepare::load_inputs(plan);
   testing::run_ranks(1,
                      [&](dist::Comm& comm) { EXPECT_THROW(find_batch_size(plan, inputs, comm, 1000), MachineError); });
 }
 
-TEST(BatchSize, ARunThatDoesNotFitIsToldWhatWould) {
+TEST(BatchSize, NamesWhatWouldFit) {
   config::Plan plan = plan_of(config::DistributedType::kNo, 1);
   plan.source = "job.yaml";
   const prepare::Inputs inputs = prepare::load_inputs(plan);
@@ -93,7 +93,7 @@ TEST(BatchSize, ARunThatDoesNotFitIsToldWhatWould) {
   }
 }
 
-TEST(FreeMemory, IsKnownHere) {
+TEST(FreeMemory, IsPlausible) {
   EXPECT_GT(free_memory(), int64_t{1} << 20);
   EXPECT_LT(free_memory(), int64_t{1} << 50);
 }

@@ -22,7 +22,7 @@ double usual_loss(int step) {
   return 5 * std::exp(-0.01 * step) + 0.1 * std::sin(7.3 * step);
 }
 
-TEST(LossWatch, TellsAJumpFromNoise) {
+TEST(LossWatch, DistinguishesASpikeFromNoise) {
   Divergence divergence(choice(OnDivergence::kSkip, 6));
   for (int step = 1; step <= 300; ++step) {
     EXPECT_FALSE(divergence.is_spike(usual_loss(step))) << step;
@@ -32,7 +32,7 @@ TEST(LossWatch, TellsAJumpFromNoise) {
   EXPECT_FALSE(divergence.is_spike(usual_loss(300) - 3));
 }
 
-TEST(LossWatch, JudgesNothingWithoutALimitOrBeforeItHasSeenEnough) {
+TEST(LossWatch, FindsNoSpikeWithoutALimitOrInTheFirstUpdates) {
   Divergence unlimited(choice(OnDivergence::kSkip)), fresh(choice(OnDivergence::kSkip, 6));
   for (int step = 1; step <= 300; ++step) unlimited.pass(step, usual_loss(step));
   EXPECT_FALSE(unlimited.is_spike(1e9));
@@ -40,7 +40,7 @@ TEST(LossWatch, JudgesNothingWithoutALimitOrBeforeItHasSeenEnough) {
   EXPECT_FALSE(fresh.is_spike(1e9));
 }
 
-TEST(LossWatch, GoesOnFromItsState) {
+TEST(LossWatch, ContinuesFromItsState) {
   Divergence one(choice(OnDivergence::kSkip, 3)), other(choice(OnDivergence::kSkip, 3));
   for (int step = 1; step <= 50; ++step) one.pass(step, usual_loss(step));
   other.set_state(one.state());
@@ -56,8 +56,8 @@ TEST(Divergence, GivesUpAfterManyInARow) {
   EXPECT_EQ(divergence.remedy(22), Remedy::kStop);
 }
 
-// A few good updates after a return are no way out yet.
-TEST(Divergence, ReturningAgainAndAgainIsNoProgress) {
+// A few good updates after a rollback are not enough.
+TEST(Divergence, GivesUpAfterRepeatedRollbacks) {
   Divergence divergence(choice(OnDivergence::kRollback));
   int step = 0;
   for (int times = 1; times <= Divergence::kMostInARow; ++times) {

@@ -1,4 +1,4 @@
-// Each of the first steps' assertions, provoked.
+// Violates each assertion of FirstSteps.
 #include "engine/train/first_steps.h"
 
 #include <cmath>
@@ -36,7 +36,7 @@ train::UpdateBatch small_update() {
   return update;
 }
 
-/// Updates as the trainer makes them. Returns the warning.
+/// Makes updates as the trainer does. Returns the warning.
 std::string watch(parallel::ParallelModel& model, train::FirstSteps& steps, const config::Plan& plan,
                   std::vector<double> rates = {1e-2, 1e-2}) {
   const auto optimizer = optim::make_optimizer(plan.config.training, model.logical_tensors(), model.comm());
@@ -52,7 +52,7 @@ std::string watch(parallel::ParallelModel& model, train::FirstSteps& steps, cons
   return warning;
 }
 
-TEST(FirstSteps, SayNothingOfAdaptersWhoseAHasItsFirstGradientInTheSecondUpdate) {
+TEST(FirstSteps, AcceptsLoraAWithoutGradientInFirstUpdate) {
   for (const auto& [type, ranks] : {std::pair{DistributedType::kNo, 1}, {DistributedType::kFsdp, 3}}) {
     const config::Plan plan = plan_of(true, type, ranks);
     run_ranks(ranks, [&](dist::Comm& comm) {
@@ -64,7 +64,7 @@ TEST(FirstSteps, SayNothingOfAdaptersWhoseAHasItsFirstGradientInTheSecondUpdate)
   }
 }
 
-TEST(FirstSteps, WaitForALearningRate) {
+TEST(FirstSteps, WaitsForALearningRateAboveZero) {
   const config::Plan plan = plan_of(true);
   const auto comm = dist::solo_comm();
   const auto model = make_model(plan, *comm);
@@ -75,7 +75,7 @@ TEST(FirstSteps, WaitForALearningRate) {
   EXPECT_TRUE(steps.done());
 }
 
-TEST(FirstSteps, NameTrainedTensorsWithoutAGradient) {
+TEST(FirstSteps, NamesTrainedTensorsWithoutAGradient) {
   // Targets of one token: the decoder's self-attention has a single key, so that nothing depends on its queries.
   for (const auto& [type, ranks] : {std::pair{DistributedType::kNo, 1}, {DistributedType::kFsdp, 2}}) {
     const config::Plan plan = plan_of(false, type, ranks);
@@ -99,9 +99,9 @@ TEST(FirstSteps, NameTrainedTensorsWithoutAGradient) {
   }
 }
 
-TEST(FirstSteps, ARunThatTrainsNothingIsAnError) {
+TEST(FirstSteps, RefusesARunThatTrainsNothing) {
   config::Plan plan = plan_of(true);
-  plan.config.lora->target_modules.pattern = "decoder.*SelfAttention.q";  // of which nothing depends, as above
+  plan.config.lora->target_modules.pattern = "decoder.*SelfAttention.q";  // nothing depends on it, as above
   const auto comm = dist::solo_comm();
   const auto model = make_model(plan, *comm);
   const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), *comm);
@@ -117,7 +117,7 @@ TEST(FirstSteps, ARunThatTrainsNothingIsAnError) {
   EXPECT_THROW(update(), InputError);
 }
 
-TEST(FirstSteps, AFrozenTensorThatChangesIsAnError) {
+TEST(FirstSteps, RefusesAFrozenTensorThatChanges) {
   const config::Plan plan = plan_of(true);
   const auto comm = dist::solo_comm();
   const auto model = make_model(plan, *comm);
@@ -126,13 +126,13 @@ TEST(FirstSteps, AFrozenTensorThatChangesIsAnError) {
     if (tensor.name == "encoder.block.1.layer.1.DenseReluDense.wo.weight") tensor.value.add_(1);
   try {
     steps.see_update(1e-2);
-    FAIL() << "nothing was seen";
+    FAIL() << "the change was not detected";
   } catch (const InternalError& error) {
     EXPECT_NE(std::string(error.what()).find("encoder.block.1.layer.1.DenseReluDense.wo.weight"), std::string::npos);
   }
 }
 
-TEST(FirstSteps, TiedNamesThatAreTwoWeightsAreAnError) {
+TEST(FirstSteps, RefusesTiedNamesOfTwoWeights) {
   const auto comm = dist::solo_comm();
   const auto model = make_model(plan_of(false), *comm);
   EXPECT_NO_THROW(train::FirstSteps{*model});
@@ -143,11 +143,11 @@ TEST(FirstSteps, TiedNamesThatAreTwoWeightsAreAnError) {
   ASSERT_NE(head, nullptr);
   auto copy = std::make_shared<nn::Parameter>(*head->parameters()[0].second);
   copy->value = copy->value.detach().clone();
-  head->set_parameter("weight", copy);  // and nobody tells the names
+  head->set_parameter("weight", copy);  // without updating the tied names
   EXPECT_THROW(train::FirstSteps{*model}, InternalError);
 }
 
-TEST(FirstSteps, LabelsThatAreAllMaskedAreAnError) {
+TEST(FirstSteps, RefusesAnUpdateWithAllLabelsMasked) {
   const auto comm = dist::solo_comm();
   const auto model = make_model(plan_of(false), *comm);
   const train::FirstSteps steps(*model);
@@ -158,7 +158,7 @@ TEST(FirstSteps, LabelsThatAreAllMaskedAreAnError) {
   EXPECT_THROW(steps.check_batch(update), InputError);
 }
 
-TEST(FirstSteps, AnUpdateThatIsNotTheStatedOneIsAnError) {
+TEST(FirstSteps, RefusesAnUpdateWithTheWrongSamplesOrLabels) {
   const config::Plan plan = plan_of(false, DistributedType::kMultiCpu, 2);
   run_ranks(2, [&](dist::Comm& comm) {
     const auto model = make_model(plan, comm);
@@ -172,7 +172,7 @@ TEST(FirstSteps, AnUpdateThatIsNotTheStatedOneIsAnError) {
   });
 }
 
-/// Each of whose samples is two documents that don't see each other.
+/// Each sample consists of two documents; attention doesn't cross them.
 class TwoDocuments : public data::MemorySamples {
  public:
   TwoDocuments() : MemorySamples(data::LabelKind::kNext) {
@@ -184,7 +184,7 @@ class TwoDocuments : public data::MemorySamples {
   }
 };
 
-TEST(FirstSteps, ASampleOfSeveralDocumentsIsOneSample) {
+TEST(FirstSteps, CountsASampleOfSeveralDocumentsOnce) {
   const config::Plan plan = plan_of(false, DistributedType::kMultiCpu, 2);
   run_ranks(2, [&](dist::Comm& comm) {
     const auto model = make_model(plan, comm);
@@ -196,7 +196,7 @@ TEST(FirstSteps, ASampleOfSeveralDocumentsIsOneSample) {
   });
 }
 
-TEST(FirstSteps, AGradientThatIsNotFiniteIsNamed) {
+TEST(FirstSteps, NamesTheTensorWithANonFiniteGradient) {
   const config::Plan plan = plan_of(false, DistributedType::kFsdp, 2);
   run_ranks(2, [&](dist::Comm& comm) {
     const auto model = make_model(plan, comm);

@@ -1,4 +1,4 @@
-// The longest batches are found among those that a run really sees.
+// The longest batches are among those that a run actually uses.
 #include "engine/train/longest_batches.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ int64_t sum(const std::vector<int64_t>& of) {
   return std::accumulate(of.begin(), of.end(), int64_t{0});
 }
 
-/// Lengths without a pattern, one sample of them much longer than the others.
+/// Irregular lengths, with one sample much longer than the others.
 data::MemorySamples samples(int64_t count) {
   data::MemorySamples dataset;
   for (int64_t i = 0; i < count; ++i) {
@@ -36,7 +36,7 @@ config::Config config_of(int64_t per_device, int64_t accumulation) {
   return config;
 }
 
-/// Source and target tokens of every micro-batch, and each rank's tokens of each update, from the stream that trains.
+/// The most source and target tokens of any micro-batch, and of any rank's update, from the training stream.
 struct Seen {
   int64_t source = 0, target = 0, both = 0, update = 0;
 };
@@ -63,7 +63,7 @@ Seen seen_by_ranks(const config::Config& config, const data::Samples& dataset, i
   return seen;
 }
 
-TEST(LongestBatches, AreThoseThatTheRunSees) {
+TEST(LongestBatches, MatchTheTrainingStream) {
   const data::MemorySamples dataset = samples(103);
   for (const auto& [per_device, accumulation, ranks] : {std::array{4, 1, 1}, {8, 1, 2}, {3, 4, 2}, {200, 1, 3}}) {
     SCOPED_TRACE(::testing::Message() << per_device << " x " << accumulation << " x " << ranks);
@@ -82,7 +82,7 @@ TEST(LongestBatches, AreThoseThatTheRunSees) {
   }
 }
 
-TEST(LongestBatches, OfAnEvaluationTakeTheSamplesInTheirOrder) {
+TEST(LongestBatches, OfAnEvaluationUseTheSamplesInFileOrder) {
   config::Config config;
   config.training.per_device_eval_batch_size = 10;
   const data::MemorySamples dataset = samples(40);
@@ -96,7 +96,7 @@ TEST(LongestBatches, OfAnEvaluationTakeTheSamplesInTheirOrder) {
   EXPECT_EQ(with_longest->source, expected);
 }
 
-TEST(LongestBatches, OnlyOfTheUpdatesThatAreMade) {
+TEST(LongestBatches, CoverOnlyTheUpdatesOfTheRun) {
   config::Config config = config_of(4, 1);
   config.training.max_steps = 1;
   const data::MemorySamples dataset = samples(103);

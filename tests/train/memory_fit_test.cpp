@@ -1,4 +1,4 @@
-// What fits, found by a stand-in for the memory plan whose truth is plain.
+// what_fits() with a simple formula in place of the memory plan.
 #include "engine/train/memory_fit.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ config::Plan plan_of(int64_t batch = 8, int64_t ranks = 8) {
   return plan;
 }
 
-/// 800 for the weights over all ranks, and 1 for each sample and 128 tokens of it, a quarter of that when recomputed.
+/// 800 for the weights over all ranks, plus 1 per 128 tokens of each sample, a quarter of that with recomputation.
 int64_t peak_of(const config::Plan& plan) {
   const config::Config& c = plan.config;
   const int64_t kept = c.training.per_device_train_batch_size * c.data.max_length / 128;
@@ -55,22 +55,22 @@ TEST(MemoryFit, NamesNothingThatDoesNotFit) {
   EXPECT_EQ(changes(plan_of(1), 5), Changes());
 }
 
-TEST(MemoryFit, CombinesWhatIsNotEnoughByItself) {
+TEST(MemoryFit, CombinesChangesThatAreNotEnoughAlone) {
   const config::Plan plan = plan_of(8, 4);  // weights: 200
   EXPECT_EQ(changes(plan, 100), (Changes{"num_processes: 32, training.gradient_checkpointing: true"}));
   EXPECT_EQ(changes(plan_of(), 102), (Changes{"data.max_length: 128, training.gradient_checkpointing: true",
                                               "num_processes: 32, training.gradient_checkpointing: true"}));
 }
 
-TEST(MemoryFit, SpreadsAReplicatedModel) {
+TEST(MemoryFit, ProposesFsdpForAReplicatedModel) {
   config::Plan plan = plan_of(1, 2);
   plan.config.distributed_type = config::DistributedType::kMultiGpu;
   EXPECT_EQ(changes(plan, 300), (Changes{"distributed_type: FSDP, num_processes: 4"}));
   plan.config.parallelism_config.emplace().tp_size = 2;
-  EXPECT_EQ(changes(plan, 300), Changes()) << "what the mesh would be isn't known";
+  EXPECT_EQ(changes(plan, 300), Changes()) << "the new mesh would be unknown";
 }
 
-TEST(MemoryFit, TakesAPlanThatCannotBeForOneThatDoesNotFit) {
+TEST(MemoryFit, TreatsAnInvalidPlanAsNotFitting) {
   const auto refuses = [](const config::Plan&) -> int64_t { throw ConfigError("no"); };
   EXPECT_TRUE(what_fits(plan_of(), refuses, 1000, 4).empty());
 }
@@ -81,7 +81,7 @@ TEST(MemoryFit, KeepsTheGlobalBatch) {
   EXPECT_EQ(plan.config.training.per_device_train_batch_size, 3);
 }
 
-TEST(MemoryFit, SamplesAreShortenedAsTheOptionSays) {
+TEST(MemoryFit, ShortensSamplesToTheOption) {
   auto samples = std::make_shared<data::MemorySamples>(data::LabelKind::kNext);
   samples->add(std::vector<int32_t>(50, 1), std::vector<int32_t>(50, 1));
   samples->add({1, 1, 1}, {1, 1, 1});

@@ -1,4 +1,4 @@
-// Which rank is told to hold up the others, and when.
+// Which ranks are reported to slow down the others, and when.
 #include <gtest/gtest.h>
 
 #include "engine/train/stragglers.h"
@@ -9,7 +9,7 @@ namespace {
 using train::Stragglers;
 constexpr size_t kWindow = Stragglers::kWindow;
 
-/// Sees `updates` like these; all that was told.
+/// Adds `updates` such updates; returns all reports.
 std::vector<Stragglers::News> see(Stragglers& stragglers, const std::vector<double>& seconds, size_t updates) {
   std::vector<Stragglers::News> all;
   for (size_t i = 0; i < updates; ++i)
@@ -17,7 +17,7 @@ std::vector<Stragglers::News> see(Stragglers& stragglers, const std::vector<doub
   return all;
 }
 
-TEST(Stragglers, AreToldOnceAndWhenItGetsWorseOrIsOver) {
+TEST(Stragglers, AreReportedOnceAndWhenWorseOrOver) {
   Stragglers stragglers(4, 1);
   EXPECT_TRUE(see(stragglers, {1, 1.4, 1, 1}, kWindow).empty());
   const auto slow = see(stragglers, {1, 1, 2, 1.1}, 5 * kWindow);
@@ -33,21 +33,21 @@ TEST(Stragglers, AreToldOnceAndWhenItGetsWorseOrIsOver) {
   ASSERT_EQ(over.size(), 1u);
   EXPECT_EQ(over[0].rank, 2);
   EXPECT_TRUE(over[0].over);
-  EXPECT_EQ(see(stragglers, {1, 1, 2, 1}, 5 * kWindow).size(), 1u);  // anew
+  EXPECT_EQ(see(stragglers, {1, 1, 2, 1}, 5 * kWindow).size(), 1u);  // again
 }
 
-TEST(Stragglers, AreNotWorseWhereTheOthersAreFaster) {
+TEST(Stragglers, AreNotWorseWhenTheOthersGetFaster) {
   Stragglers stragglers(2, 1);
   EXPECT_EQ(see(stragglers, {0.01, 0.2}, 2 * kWindow).size(), 1u);
   EXPECT_TRUE(see(stragglers, {0.004, 0.2}, 2 * kWindow).empty());
 }
 
-TEST(Stragglers, ASlowUpdateNowAndThenIsNone) {
+TEST(Stragglers, IgnoresOccasionalSlowUpdates) {
   Stragglers stragglers(2, 1);
   for (size_t i = 0; i < 10 * kWindow; ++i) EXPECT_TRUE(stragglers.see({1, i % 3 == 0 ? 9.0 : 1.0}).empty());
 }
 
-TEST(Stragglers, MillisecondsAreNoMatter) {
+TEST(Stragglers, IgnoresMilliseconds) {
   Stragglers stragglers(2, 1);
   EXPECT_TRUE(see(stragglers, {0.001, 0.015}, 2 * kWindow).empty());
 }

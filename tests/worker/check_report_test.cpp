@@ -1,4 +1,4 @@
-// What `trainer check` reports, held against the objects a run would make.
+// The report of `trainer check`, compared with the objects that a run makes.
 #include "engine/worker/check_report.h"
 
 #include <numeric>
@@ -88,7 +88,7 @@ TEST(CheckReport, NamesTheAdaptedLayersWithTheirShapes) {
   EXPECT_EQ(report.model.trained, trained);
 }
 
-TEST(CheckReport, KnowsTheDataAndTheUpdates) {
+TEST(CheckReport, DescribesTheDataAndTheUpdates) {
   const config::Plan plan = plan_of(false);
   const CheckReport report = check_report(plan);
   const prepare::Inputs inputs = prepare::load_inputs(plan);
@@ -116,7 +116,7 @@ TEST(CheckReport, KnowsTheDataAndTheUpdates) {
   for (const auto& rate : run.learning_rate) EXPECT_EQ(rate.value, schedule.at(rate.update - 1));
 }
 
-TEST(CheckReport, FitsAndNamesItsNumbers) {
+TEST(CheckReport, FitsIntoEightyColumnsAndSumsUp) {
   for (const bool lora : {false, true}) {
     const config::Plan plan = plan_of(lora);
     const CheckReport report = check_report(plan);

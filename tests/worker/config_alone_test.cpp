@@ -1,4 +1,4 @@
-// A config.json alone is enough to plan a run: of what has no weights here, no samples, and no GPUs to run on.
+// A config.json alone is enough to plan a run, without weights, samples or GPUs.
 #include <algorithm>
 #include <fstream>
 
@@ -42,8 +42,8 @@ void expect_adamw(const train::MemoryPlan& memory, int64_t elements) {
 }
 
 TEST_F(ConfigAlone, T5BaseUnderFsdpOnTwoToEightGpus) {
-  // An encoder block has 4 matrices of attention, 2 of its feed-forward and 2 norms; a decoder block has a second
-  // attention. The first ones have a table of biases too. The embedding and two last norms are left for the root.
+  // An encoder block has 4 attention matrices, 2 feed-forward matrices and 2 norms; a decoder block has a second
+  // attention. The first blocks also have a bias table. The root has the embedding and the two final norms.
   const int64_t attention = 4 * 768 * 768, feed_forward = 2 * 768 * 3072, biases = 32 * 12;
   const int64_t encoder = attention + feed_forward + 2 * 768, decoder = 2 * attention + feed_forward + 3 * 768;
   std::vector<int64_t> units{32128 * 768 + 2 * 768, encoder + biases, decoder + biases};
@@ -62,21 +62,21 @@ TEST_F(ConfigAlone, T5BaseUnderFsdpOnTwoToEightGpus) {
     for (const int64_t unit : units) elements += (unit + 32 * ranks - 1) / (32 * ranks) * 32;  // 128 bytes at least
     expect_adamw(report.memory, elements);
     EXPECT_GT(report.memory.activations, 0);
-    EXPECT_GT(report.memory.communication, 4 * units[0]) << "the root is whole for a moment";
+    EXPECT_GT(report.memory.communication, 4 * units[0]) << "the root is gathered for a moment";
     EXPECT_EQ(report.missing.size(), 3U);
     EXPECT_EQ(report.run.length.updates, 0);
     EXPECT_EQ(report.data.samples, 0);
   }
 }
 
-TEST_F(ConfigAlone, AHeadThatConfigJsonSaysIsSeparateIsCounted) {
+TEST_F(ConfigAlone, CountsAnUntiedHead) {
   std::string untied = kT5Base;
   untied.insert(1, R"("tie_word_embeddings": false, )");
   EXPECT_EQ(check_report(plan_of(untied.c_str(), config::Task::kSeq2SeqLm)).model.parameters,
             222'903'552 + 32128 * 768);
 }
 
-TEST_F(ConfigAlone, Llama13bWithEachLayerSharedByEight) {
+TEST_F(ConfigAlone, Llama13bWithTensorParallelismOfEight) {
   config::Plan plan = plan_of(kLlama13b, config::Task::kCausalLm);
   plan.config.distributed_type = config::DistributedType::kMultiGpu;
   plan.config.num_processes = 8;
@@ -93,7 +93,7 @@ TEST_F(ConfigAlone, Llama13bWithEachLayerSharedByEight) {
   EXPECT_EQ(report.run.learning_rate.size(), 5U);
 }
 
-TEST_F(ConfigAlone, FrozenWeightsHaveTheDtypeThatItNames) {
+TEST_F(ConfigAlone, FrozenWeightsHaveTheDtypeOfConfigJson) {
   config::Plan plan = plan_of(kLlama13b, config::Task::kCausalLm);
   plan.config.lora.emplace().target_modules.names = {"q_proj"};
   const int64_t parameters = 13'015'864'320, adapters = 40 * 8 * (5120 + 5120);
@@ -120,7 +120,7 @@ double gib(int64_t bytes) {
   return static_cast<double>(bytes) / static_cast<double>(int64_t{1} << 30);
 }
 
-TEST_F(ConfigAlone, OnGpusTheirLayersArePlanned) {
+TEST_F(ConfigAlone, PlansTheGpuLayersForGpus) {
   config::Plan plan = llama_on_eight_gpus();
   plan.config.training.gradient_checkpointing = true;
   const CheckReport on_gpus = check_report(plan);
@@ -129,7 +129,7 @@ TEST_F(ConfigAlone, OnGpusTheirLayersArePlanned) {
   EXPECT_TRUE(on_gpus.on_gpus);
   EXPECT_FALSE(on_cpus.on_gpus);
   EXPECT_EQ(on_gpus.memory.held(), on_cpus.memory.held());
-  // Padded attention in fp32: the scores of all heads of a layer, some times over.
+  // Padded attention in fp32: the scores of all heads of a layer, several times over.
   const double scores = gib(int64_t{8} * 32 * 4096 * 4096 * 4);
   EXPECT_GT(gib(on_gpus.memory.activations), gib(on_cpus.memory.activations) + 3 * scores);
   EXPECT_LT(gib(on_gpus.memory.activations), gib(on_cpus.memory.activations) + 6 * scores);
@@ -144,12 +144,12 @@ TEST_F(ConfigAlone, TooMuchForAGpuNamesWhatFits) {
   ASSERT_FALSE(report.gpu->alternatives.empty());
   const std::string message = too_much_memory(report, plan);
   EXPECT_LE(std::count(message.begin(), message.end(), '\n'), 5) << message;
-  EXPECT_NE(message.find(" of H100 80GB (79.1 GiB in all)"), std::string::npos) << message;
+  EXPECT_NE(message.find(" of H100 80GB (79.1 GiB in total)"), std::string::npos) << message;
   const nlohmann::json gpu = to_json(report, plan).at("memory").at("gpu");
   EXPECT_EQ(gpu.at("fits"), false);
   EXPECT_EQ(gpu.at("alternatives").size(), report.gpu->alternatives.size());
 
-  // What is named does fit, and one sample more would not.
+  // The named batch size fits, and one sample more would not.
   const std::string option = "training.per_device_train_batch_size: ";
   const auto batch = std::find_if(report.gpu->alternatives.begin(), report.gpu->alternatives.end(),
                                   [&](const train::Alternative& other) { return other.change.starts_with(option); });
@@ -162,9 +162,9 @@ TEST_F(ConfigAlone, TooMuchForAGpuNamesWhatFits) {
   EXPECT_FALSE(check_report(plan, card).gpu->fits);
 }
 
-TEST_F(ConfigAlone, OneProcessIsPlannedForTheGpuThatIsNamed) {
+TEST_F(ConfigAlone, PlansOneProcessForTheNamedGpu) {
   config::Plan plan = plan_of(kT5Base, config::Task::kSeq2SeqLm);
-  EXPECT_FALSE(check_report(plan).on_gpus) << "without a GPU here it would train on the CPU";
+  EXPECT_FALSE(check_report(plan).on_gpus) << "on a machine without GPUs it trains on the CPU";
   const CheckReport report = check_report(plan, config::gpu_memory_named("24"));
   EXPECT_TRUE(report.on_gpus);
   EXPECT_TRUE(report.gpu->fits);
@@ -172,12 +172,12 @@ TEST_F(ConfigAlone, OneProcessIsPlannedForTheGpuThatIsNamed) {
       << to_text(report, plan);
 }
 
-TEST_F(ConfigAlone, SamplesLongerThanThePositionsAreAnErrorWhereTheyAreAskedFor) {
+TEST_F(ConfigAlone, RefusesSamplesLongerThanThePositionsOnlyIfConfigured) {
   config::Plan plan = plan_of(kLlama13b, config::Task::kCausalLm);  // 4096 positions
   plan.config.data.max_length = 8192;
   const CheckReport by_default = check_report(plan);
   EXPECT_EQ(by_default.longest.batches[0].source.front(), 4096);
-  EXPECT_NE(by_default.missing.back().find("taken to have 4096 tokens"), std::string::npos)
+  EXPECT_NE(by_default.missing.back().find("assumed to have 4096 tokens"), std::string::npos)
       << by_default.missing.back();
   plan.origins["data.max_length"] = "default";
   EXPECT_NO_THROW(check_report(plan));
@@ -187,8 +187,8 @@ TEST_F(ConfigAlone, SamplesLongerThanThePositionsAreAnErrorWhereTheyAreAskedFor)
     ADD_FAILURE() << "planned with shorter samples";
   } catch (const ConfigError& error) {
     EXPECT_STREQ(error.what(),
-                 "data.max_length is 8192, and samples may be as long, but LlamaForCausalLM has 4096 "
-                 "positions\n  set data.max_length to 4096 or less, or take a model with more positions");
+                 "data.max_length is 8192, and samples can be that long, but LlamaForCausalLM has 4096 "
+                 "positions\n  set data.max_length to 4096 or less, or use a model with more positions");
   }
   plan.config.data.max_length = 4096;
   EXPECT_NO_THROW(check_report(plan));
@@ -199,17 +199,17 @@ TEST_F(ConfigAlone, SamplesLongerThanThePositionsAreAnErrorWhereTheyAreAskedFor)
   EXPECT_EQ(check_report(plan).longest.batches[0].source.front(), 8192);
 }
 
-TEST_F(ConfigAlone, ThePageSaysWhatIsMissing) {
+TEST_F(ConfigAlone, ThePageListsWhatIsMissing) {
   config::Plan plan = plan_of(kT5Base, config::Task::kSeq2SeqLm);
   const CheckReport report = check_report(plan);
-  EXPECT_EQ(report.missing.size(), 2U) << "no GPUs are asked for";
+  EXPECT_EQ(report.missing.size(), 2U) << "no GPUs are requested";
   const std::string text = to_text(report, plan);
   EXPECT_NE(text.find("missing       the weights of "), std::string::npos) << text;
   EXPECT_EQ(text.find("learning rate"), std::string::npos) << text;
   EXPECT_EQ(text.find("histogram"), std::string::npos) << text;
 }
 
-TEST_F(ConfigAlone, WeightsThatAreThereAreRead) {
+TEST_F(ConfigAlone, ReadsWeightsThatExist) {
   const config::Plan plan = plan_of(kT5Base, config::Task::kSeq2SeqLm);
   std::ofstream(folder_.path() / "model.safetensors") << "no weights";
   EXPECT_THROW(check_report(plan), InputError);
