@@ -108,18 +108,18 @@ TEST(SavedRun, AnyDifferenceIsNamed) {
   EXPECT_EQ(difference(saved_run(), saved_run(), 0), "");
   SavedRun found = saved_run();
   found.tensors["exp_avg/w"] = at::full({3}, 0.5 + 1e-7);
-  EXPECT_EQ(difference(found, saved_run(), 0), "exp_avg/w has other bits");
+  EXPECT_EQ(difference(found, saved_run(), 0), "exp_avg/w has different bits");
   found = saved_run();
   found.tensors["parameter/w"] = -at::zeros({3});
   SavedRun zero = saved_run();
   zero.tensors["parameter/w"] = at::zeros({3});
-  EXPECT_EQ(difference(found, zero, 0), "parameter/w has other bits");  // the sign of a zero
+  EXPECT_EQ(difference(found, zero, 0), "parameter/w has different bits");  // the sign of a zero
   found = saved_run();
   found.tensors.erase("exp_avg/w");
   EXPECT_EQ(difference(found, saved_run(), 0), "exp_avg/w is missing");
   found = saved_run();
   found.updates.at(5).order_digest = "c";
-  EXPECT_EQ(difference(found, saved_run(), 0), "update 5 has other samples");
+  EXPECT_EQ(difference(found, saved_run(), 0), "update 5 has different samples");
   found = saved_run();
   found.updates.erase(4);
   EXPECT_EQ(difference(found, saved_run(), 0), "update 4 is missing");
@@ -144,10 +144,10 @@ TEST(SavedRun, ValuesAtOtherPlacesAreFarApart) {
 
 TEST(ResumeTable, NamesWhatDiffers) {
   const auto cases = resume_cases(1, false);
-  const Resumed good{cases.at(0), "", 1e-7, 1}, bad{cases.at(1), "parameter/w has other bits"};
+  const Resumed good{cases.at(0), "", 1e-7, 1}, bad{cases.at(1), "parameter/w has different bits"};
   EXPECT_NE(table(std::vector<Resumed>{good}).find("All 1 cases"), std::string::npos);
   const std::string text = table(std::vector<Resumed>{good, bad});
-  EXPECT_NE(text.find("DIFFERS  " + cases.at(1).name() + ": parameter/w has other bits"), std::string::npos);
+  EXPECT_NE(text.find("DIFFERS  " + cases.at(1).name() + ": parameter/w has different bits"), std::string::npos);
   EXPECT_NE(text.find("1 of 2 cases"), std::string::npos);
 }
 
