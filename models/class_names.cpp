@@ -15,8 +15,10 @@ std::vector<std::string> read_class_names(nn::ConfigReader& reader, const BuildR
                     problem_type));
   std::vector<std::string> names = request.labels.empty() ? reader.class_names() : request.labels;
   if (names.size() < 2)
-    reader.problem(fmt::format("a classifier needs at least two classes; has {} (transformers takes one as regression)",
-                               names.size()));
+    reader.problem(
+        fmt::format("a classifier needs at least two classes; has {} "
+                    "(transformers treats a single class as regression)",
+                    names.size()));
   return names;
 }
 

@@ -29,7 +29,7 @@ struct Injected {
 /// target_layers), and for options that don't fit the model.
 Injected inject(models::Model& model, config::LoraConfig& options, const Encode& encode = {});
 
-/// Whether the parameter of this name belongs to an adapter; adapter parameters are in no model folder.
+/// Whether the parameter of this name belongs to an adapter; model folders never contain adapter parameters.
 bool is_adapter(const std::string& parameter_name);
 
 /// Maps parameter names of `model` to their names in an adapter file.

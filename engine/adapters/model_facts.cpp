@@ -47,8 +47,7 @@ Ia3Layers default_ia3_layers(const models::Model& model) {
   const std::string type = json::parse(model.config_json()).value("model_type", "");
   const auto found = known.find(type);
   if (found == known.end())
-    throw ConfigError("lora.target_modules is required: PEFT has no default IA3 layers for model_type '{}'",
-                      type);
+    throw ConfigError("lora.target_modules is required: PEFT has no default IA3 layers for model_type '{}'", type);
   return found->second;
 }
 

@@ -110,7 +110,7 @@ void FlatGroup::reduce_grads() {
   shard_grad_.add_(comm_.reduce_scatter(summed));
   for (at::Tensor& view : views_) view.mutable_grad() = at::Tensor();
   grads_ = at::Tensor();
-  free_storage(summed);  // explicitly: Gloo's thread may hold a reference until the next unit has begun
+  free_storage(summed);  // explicitly: Gloo's thread may hold a reference until after the next unit has begun
 }
 
 void FlatGroup::sum_copies() {

@@ -28,7 +28,7 @@ std::vector<PipelineStep> pipeline_schedule(const PipelineShape& shape, int64_t 
   std::vector<PipelineStep> steps;
   const auto add = [&](bool forward, int64_t k) {
     const PipelineStep step = step_at(shape, forward, k);
-    if (step.micro_batch < micro_batches) steps.push_back(step);  // the last round may not be full
+    if (step.micro_batch < micro_batches) steps.push_back(step);  // the last round might not be full
   };
   for (int64_t k = 0; k < count + ahead; ++k) {
     if (k < count) add(true, k);

@@ -21,8 +21,8 @@ void ReplicatedModel::load(const WeightSource& source) {
     if (p->trainable) trained.push_back(p->value);
   }
   for (at::Tensor& value : trained) value.mutable_grad() = at::zeros_like(value);
-  // The reducer makes these gradients views of its buckets. (If missing, it would allocate them separately in the first
-  // update with accumulation: twice the memory.)
+  // The reducer makes these gradients views of its buckets. (Gradients that don't exist yet would be allocated next
+  // to the buckets in the first update with accumulation: twice the memory.)
   const bool dry = comm().device() == at::kMeta;
   if (mesh().tokens().size() > 1 && exchanges_gradients() && !trained.empty() && !dry)
     reducer_ = std::make_unique<dist::BucketReducer>(trained, mesh().tokens(), exchange_);

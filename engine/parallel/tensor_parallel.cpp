@@ -178,7 +178,7 @@ class Splitter {
     model_.share_vocabulary({peers_, weight->part.ranges.front(), weight->whole_shape()[0]});
   }
 
-  /// Marks the gradients of a region's whole weights as partial, except biases that are added after a sum.
+  /// Marks the gradients of a region's unsplit weights as partial, except biases that are added after a sum.
   static void note_shares(nn::Module& region) {
     region.visit([](nn::Module& module) {
       for (const auto& [name, parameter] : module.parameters())

@@ -13,8 +13,8 @@ namespace trainer::parallel {
 // of the first layers, then the matching rows of the last layer, which gives a partial output: the partial outputs are
 // all-reduced, then the bias is added. Backward mirrors this: the gradient of the output is replicated, and the partial
 // gradients of the input are all-reduced. So a block costs two all-reduces in forward and two in backward, each of
-// [T, D]. Whole weights inside a region (LoRA's A before column-parallel layers and B after row-parallel ones, norms of
-// queries) see only part of the work, so their gradients are partial too (Parameter::summed). Dropout draws by the
+// [T, D]. Unsplit weights inside a region (LoRA's A before column-parallel layers and B after row-parallel ones, norms
+// of queries) see only part of the work, so their gradients are partial too (Parameter::summed). Dropout draws by the
 // index that an element, or a head, has in the whole layer. The vocabulary is split too: an embedding looks up its own
 // tokens and all-reduces, and the loss exchanges a few values per row instead of logits.
 

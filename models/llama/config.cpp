@@ -58,10 +58,9 @@ void read_windows(nn::ConfigReader& reader, Config& c) {
     return kind == kFull || (kind == kSliding && c.sliding_window > 0);
   });
   if (!known || static_cast<int64_t>(kinds.size()) != c.layers)
-    return reader.wrong(
-        "layer_types",
-            fmt::format("{} times '{}', or '{}' if use_sliding_window is true and sliding_window a number", c.layers,
-                    kFull, kSliding));
+    return reader.wrong("layer_types",
+                        fmt::format("{} times '{}', or '{}' if use_sliding_window is true and sliding_window a number",
+                                    c.layers, kFull, kSliding));
   for (int64_t i = 0; i < c.layers; ++i) c.windowed[i] = kinds[i] == kSliding;
 }
 

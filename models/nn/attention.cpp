@@ -173,7 +173,7 @@ void for_each_bias_row(const Cell& c, const Block& b, int64_t distances, const F
   for (int64_t i = 0; i < b.rows; ++i) f(i, (distances - 1) / 2 + b.keys.first - (b.row + i + c.before()));
 }
 
-/// Points scratch.p to the block's probabilities, which may not be computed yet; true if they are saved for backward.
+/// Points scratch.p to the block's probabilities, which might not be computed yet; true if they are saved for backward.
 bool place_probabilities(const State& s, const Cell& c, const Block& b, const at::Tensor& kept, Scratch& scratch) {
   const int64_t at = s.kept_at.empty() ? -1 : s.kept_at[c.sample];
   if (at >= 0) {

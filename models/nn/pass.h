@@ -34,8 +34,7 @@ struct Pass {
   at::ScalarType compute = at::kFloat;   // dtype of linear layers and of the activations between them
   LayoutPtr source, target;              // rows of the encoder's and the decoder's tokens
   LayoutPtr rows;                        // of a single layer's input, when called through its wrappers
-  // this rank's rows in the sequence-parallel region; null: not sequence parallel
-  LayoutPtr stream;
+  LayoutPtr stream;                      // sequence parallel: this rank's rows between regions; else null
   DecodeCache* cache = nullptr;          // generation only
   std::shared_ptr<const Prefix> prefix;  // of every sample (models/nn/prefix.h); usually null
 

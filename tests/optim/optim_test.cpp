@@ -33,8 +33,7 @@ TEST(LearningRate, MatchesTransformers) {
     const optim::LearningRate rate(names.at(name), 0.5, static_cast<double>(warmup), table["updates"]);
     int64_t update = 0;
     for (const double factor : table["factors"])
-      EXPECT_NEAR(rate.at(update++), 0.5 * factor, 1e-12)
-          << name << ", warmup " << warmup << ", update " << update - 1;
+      EXPECT_NEAR(rate.at(update++), 0.5 * factor, 1e-12) << name << ", warmup " << warmup << ", update " << update - 1;
   }
 }
 

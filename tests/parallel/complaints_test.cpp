@@ -149,7 +149,7 @@ TEST(Complaints, FrozenWeightsKeepTheirDtypeAndHaveNoGradients) {
       EXPECT_EQ(tensor.grad.defined(), tensor.trainable) << tensor.name;
       of_all += tensor.numel();
     }
-    EXPECT_LT(frozen + trained, of_all * 2 / 3);  // half, with some margin
+    EXPECT_LT(frozen + trained, of_all * 2 / 3);  // expected: half
     std::set<std::string> with_state;
     for (const auto& state : run.optimizer->state()) with_state.insert(state.parameter);
     for (const auto& tensor : run.model->logical_tensors())

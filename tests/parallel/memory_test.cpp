@@ -147,9 +147,9 @@ TEST_P(FsdpMemory, MatchesTheExpectedBytes) {
       EXPECT_LE(static_cast<double>(found), 1.001 * most) << what;
     };
     within("loaded", rank.loaded, static_cast<double>(shards), static_cast<double>(shards));
-    // Bounds: the peaks of activations and weights need not coincide.
+    // Bounds: the peaks of activations and weights don't have to coincide.
     constexpr double kNearly = 0.9;
-    // Nor need the largest prefetched unit coincide with them, if nested units have different sizes.
+    // The same holds for the largest prefetched unit if nested units have different sizes.
     const double least = nested ? size.ahead + size.largest.trained * kFloat : 0;
     within("forward", rank.forward, forward + kNearly * copy - (nested ? size.ahead : 0),
            forward + copy + forward_activations);

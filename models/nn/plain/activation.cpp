@@ -29,7 +29,7 @@ at::Tensor activated(const at::Tensor& x, Activation activation) {
     case Activation::kTanh:
       return at::tanh(x);
   }
-  throw InternalError("no activation has the number {}", static_cast<int>(activation));
+  throw InternalError("invalid activation {}", static_cast<int>(activation));
 }
 
 }  // namespace
