@@ -10,13 +10,15 @@ std::vector<std::string> read_class_names(nn::ConfigReader& reader, const BuildR
   reader.text("problem_type", problem_type);
   if (problem_type != "single_label_classification")
     reader.problem(
-        fmt::format("problem_type {} is not trained here, only single_label_classification: one class a "
+        fmt::format("problem_type {} is not supported; only single_label_classification is: one class per "
                     "sample",
                     problem_type));
   std::vector<std::string> names = request.labels.empty() ? reader.class_names() : request.labels;
   if (names.size() < 2)
-    reader.problem(fmt::format("a classifier needs at least two classes; has {} (one is a regression for transformers)",
-                               names.size()));
+    reader.problem(
+        fmt::format("a classifier needs at least two classes; has {} "
+                    "(transformers treats a single class as regression)",
+                    names.size()));
   return names;
 }
 

@@ -1,4 +1,4 @@
-// What a classifier's numbers mean: id2label and label2id of config.json.
+// The names of a classifier's classes: id2label and label2id of config.json.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace trainer::models {
 
-/// The names of the classes: the request's, else config.json's. One class, or several for one sample, are problems of
-/// the reader: only one class of several is trained.
+/// The class names: the request's, else config.json's. A single class, or several classes per sample, are reported as
+/// problems through the reader: only single-label classification is supported.
 std::vector<std::string> read_class_names(nn::ConfigReader& reader, const BuildRequest& request);
 
-/// Puts `names` into a config.json; nothing when there are none.
+/// Writes `names` into a config.json; does nothing when there are none.
 void write_class_names(nlohmann::json& config, const std::vector<std::string>& names);
 
 }  // namespace trainer::models

@@ -7,13 +7,13 @@
 namespace trainer::models {
 namespace {
 
-/// Some rows of a batch, and how they lie there by sample.
+/// Selected rows of a batch and their layout by sample.
 struct Rows {
   at::Tensor numbers;  // [R]
   nn::LayoutPtr layout;
 };
 
-/// The rows of `layout` that `wanted` picks, by number.
+/// The indices and layout of the rows of `layout` for which `wanted` is true.
 template <class F>
 Rows pick_rows(const nn::Layout& layout, at::Device device, const F& wanted) {
   std::vector<int64_t> numbers;
@@ -60,7 +60,7 @@ at::Tensor DecoderModel::logits(const Batch& batch, const nn::Pass& pass) {
 
 at::Tensor DecoderModel::loss_sum(const Batch& batch, const nn::Pass& pass) {
   if (classifies() || batch.target_tokens == batch.labels.numel()) return Model::loss_sum(batch, pass);
-  if (batch.labels.is_meta()) {  // which rows count is not known, but how many
+  if (batch.labels.is_meta()) {  // only the number of rows that count is known
     auto rows = std::make_shared<nn::Layout>();
     rows->append(batch.target_tokens, 0);
     const at::Tensor some = at::empty({batch.target_tokens}, batch.labels.options());

@@ -1,4 +1,4 @@
-// Decoder-only families (LLaMA and its like, GPT-2): predict each next token, or the class of a sample at its last one.
+// Decoder-only families (the LLaMA family, GPT-2): predict each next token, or a sample's class at its last token.
 #pragma once
 
 #include "models/decoder_stack.h"
@@ -11,17 +11,17 @@ class DecoderModel : public Model {
   using Model::Model;
 
   at::Tensor logits(const Batch& batch, const nn::Pass& pass) override;
-  /// As Model's, but the head works on rows whose label counts only.
+  /// Like Model's, but runs the head only on rows whose label counts.
   at::Tensor loss_sum(const Batch& batch, const nn::Pass& pass) override;
   at::Tensor begin_decoding(const Batch& batch, nn::Pass& pass, nn::DecodeCache& cache) override;
   at::Tensor decode(const at::Tensor& tokens, nn::Pass& pass) override;
   std::vector<nn::Module*> blocks() override { return stack().blocks(); }
 
-  /// All but the head. While decoding, pass.cache holds what came before each sample's tokens; the blocks add theirs,
-  /// `lengths` is moved on by this class.
+  /// Everything but the head. While decoding, pass.cache holds the tokens that precede each sample's new ones; the
+  /// blocks append theirs, and this class advances `lengths`.
   virtual DecoderStack& stack() = 0;
-  /// What the stack makes of `batch` [T, D]; and of the next `tokens` [samples] while decoding: for the stages of a
-  /// pipeline that don't run the head.
+  /// The stack's output for `batch` [T, D], and for the next `tokens` [samples] while decoding: used by pipeline stages
+  /// that don't run the head.
   at::Tensor states(const Batch& batch, const nn::Pass& pass);
   at::Tensor decode_states(const at::Tensor& tokens, nn::Pass& pass);
 
@@ -29,7 +29,7 @@ class DecoderModel : public Model {
   /// Hidden states [R, D] of the rows `rows` → logits [R, V].
   virtual at::Tensor head(const at::Tensor& hidden, const nn::LayoutPtr& rows, const nn::Pass& pass) = 0;
 
-  /// Inputs: ids [T], and optionally numbers of the rows that the head is for [R].
+  /// Inputs: ids [T], and optionally the indices of the rows [R] that the head runs on.
   nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
 
  private:

@@ -45,7 +45,7 @@ std::unique_ptr<Model> build_family(const Family& family, const BuildRequest& re
     return family.build(request);
   std::vector<const char*> can;
   for (const Task task : family.tasks) can.push_back(name_of(task));
-  throw ConfigError("data.task is {}, but {} is a {}, which is trained here for {}.", name_of(request.task),
+  throw ConfigError("data.task is {}, but {} is a {} model, which supports {} only.", name_of(request.task),
                     request.origin, family.model_type, fmt::join(can, " or "));
 }
 

@@ -1,4 +1,4 @@
-// Which family builds a model: by `model_type` of config.json.
+// Finds the family that builds a model, by config.json's `model_type`.
 #pragma once
 
 #include <memory>
@@ -10,21 +10,21 @@
 namespace trainer::models {
 
 /// Builds the model that config.json's text describes, without values. `origin` names the text in messages.
-/// `strict`: unknown keys are errors (for a configuration written by hand), else ignored.
-/// Throws InputError (ConfigError when strict) for a family or a value it does not know.
+/// `strict`: unknown keys are errors (for a configuration written by hand), else they are ignored.
+/// Throws InputError (ConfigError when strict) for an unknown family or an invalid value.
 struct BuildRequest {
   std::string config_json, origin;
-  bool head_is_separate = false;  // the weights hold an output head of their own, different from the embedding
+  bool head_is_separate = false;  // the checkpoint has an output head separate from the embedding
   bool strict = false;
   Task task = Task::kSeq2SeqLm;
-  std::vector<std::string> labels{};  // classification: names of the classes; empty: those of the configuration
+  std::vector<std::string> labels{};  // classification: class names; empty: those of config.json
 };
 std::unique_ptr<Model> build_model(const BuildRequest& request);
 
-/// The families this build knows, for messages.
+/// The families that this build supports, for messages.
 std::vector<std::string> model_types();
 
-/// What a family trains for, the usual task first; none for a family this build doesn't know.
+/// The tasks of a family, the default first; empty for a family that this build doesn't support.
 std::vector<Task> tasks_of(const std::string& model_type);
 
 /// "causal_lm", as in data.task.

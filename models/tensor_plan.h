@@ -1,4 +1,4 @@
-// How the layers of a family may be shared out among ranks (Megatron's tensor parallel).
+// How to split the layers of a family over tensor-parallel ranks, as in Megatron.
 #pragma once
 
 #include <cstdint>
@@ -7,34 +7,34 @@
 
 namespace trainer::models {
 
-/// Modules are named by the ends of their paths ("q_proj"). In a region, ranks work side by side on the same rows: some
-/// columns of each layer they enter by, and the rows of the layer they leave by that go with them. What is in no region
-/// is the same on every rank. Source: Shoeybi et al. 2019.
+/// Modules are named by the ends of their paths ("q_proj"). In a region, ranks work in parallel on the same rows: the
+/// layers at its entry are column-parallel, the layer at its exit is row-parallel with the matching rows. Everything
+/// outside the regions is replicated. Source: Shoeybi et al. 2019.
 struct TensorPlan {
   struct Size {
-    std::string name;  // config.json's
+    std::string name;  // as in config.json
     int64_t value;
   };
   struct Region {
     std::string module;
-    std::vector<size_t> inputs = {0};  // of its forward: those that are the same on every rank, and may have gradients
+    std::vector<size_t> inputs = {0};  // forward's inputs that are replicated and may require gradients
   };
   struct Stack {
     std::string module;
-    bool target = false;  // it works on the rows of the target, not of the source
+    bool target = false;  // works on the target's rows, not the source's
   };
   struct Columns {
     std::string layer;
-    int64_t fused = 1;  // layers that lie in it one behind the other, each of which is shared out
+    int64_t fused = 1;  // number of layers fused in it, each of which is split
   };
 
-  std::vector<Size> divided;            // what the number of ranks must divide
-  std::vector<Region> regions;          // none: this family cannot be shared out
-  std::vector<Columns> columns;         // linear layers by their outputs, embeddings by their width
-  std::vector<std::string> rows;        // linear layers by their inputs: what they give is a share of a sum
-  std::vector<std::string> embeddings;  // by their tokens
-  std::vector<Stack> stacks;            // what takes ids and gives states; between its regions, rows may be shared out
-  std::string head;                     // the linear layer that gives a logit for each token; "": there is none
+  std::vector<Size> divided;            // sizes that the number of ranks must divide
+  std::vector<Region> regions;          // empty: this family does not support tensor parallelism
+  std::vector<Columns> columns;         // linear layers split by output, embeddings split by width
+  std::vector<std::string> rows;        // linear layers split by input: they return partial sums
+  std::vector<std::string> embeddings;  // split by token
+  std::vector<Stack> stacks;            // map ids to states; rows between regions may be sequence-parallel
+  std::string head;                     // the linear layer that computes the logits; "": none
 };
 
 }  // namespace trainer::models

@@ -11,7 +11,7 @@ nn::LayoutPtr longer(const nn::Layout& layout, int64_t count) {
   return out;
 }
 
-/// `values` [T] with what `front` gives for the k-th of `count` rows in front of every sample.
+/// `values` [T] with `count` rows in front of every sample; the k-th is front(k).
 template <class F>
 at::Tensor with_front(const at::Tensor& values, const nn::Layout& layout, int64_t count, const F& front) {
   at::Tensor out = at::empty({values.numel() + layout.samples() * count}, values.options());

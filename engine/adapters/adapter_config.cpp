@@ -22,7 +22,7 @@ json names_or_pattern(const config::NamesOrPattern& value) {
   return value.pattern.empty() ? or_null(value.names) : json(value.pattern);
 }
 
-/// A whole number as one, as PEFT declares alpha.
+/// Writes a whole number as an integer, the type that PEFT declares for alpha.
 json number(double value) {
   const auto whole = static_cast<int64_t>(value);
   return value == static_cast<double>(whole) ? json(whole) : json(value);

@@ -7,7 +7,7 @@
 
 namespace trainer::adapters {
 
-/// adapter_config.json as PEFT writes it, for what a run with `options` (as inject left them) saves of `model`.
+/// adapter_config.json as PEFT writes it, for the adapter that a run saves with `options` (completed by inject).
 std::string adapter_config_json(const config::LoraConfig& options, models::Model& model, const std::string& base_model);
 
 }  // namespace trainer::adapters

@@ -35,7 +35,7 @@ void add_doubled(const LoraLinear& layer, const std::map<std::string, std::strin
 
 using EncodeWeights = std::function<at::Tensor(const std::map<std::string, at::Tensor>& weights)>;
 
-/// What `encode` makes of the weights of `network`, which are not in the file themselves.
+/// Adds the output of `encode`, computed from the weights of `network`; these weights are not written themselves.
 void add_encoded(const nn::Module& network, std::vector<int64_t> shape, const EncodeWeights& encode,
                  std::vector<FileTensor>& file, std::set<std::string>& done) {
   std::vector<std::string> local, full;

@@ -4,9 +4,9 @@
 
 namespace trainer::adapters {
 
-/// LoRA whose rows have a length of their own: y = b + m / |V| * x V^T with V = W + scale * B A, where |V| holds the
-/// lengths of V's rows, taken as constants by the backward, and m [out] is learnt. While dropout is drawn the input is
-/// dropped for all but the x W^T that stays as it is, as PEFT does. Source: Liu et al. 2024.
+/// LoRA with a learned norm per row: y = b + m / |V| * x V^T with V = W + scale * B A, where |V| is the norm of each
+/// row of V, a constant in backward, and m [out] is learned. Dropout applies to every use of the input except one
+/// unchanged x W^T, as in PEFT. Source: Liu et al. 2024.
 class DoraLinear : public LoraLinear {
  public:
   DoraLinear(const nn::Linear& base, const LoraShape& shape);
@@ -22,7 +22,7 @@ class DoraLinear : public LoraLinear {
   nn::ParameterPtr magnitude_;
 };
 
-/// The lengths [out] of the rows of w [out, in] + scale * b a, in fp32.
+/// The norms [out] of the rows of w [out, in] + scale * b a, in fp32.
 at::Tensor row_lengths(const at::Tensor& w, const at::Tensor& a, const at::Tensor& b, double scale);
 
 }  // namespace trainer::adapters

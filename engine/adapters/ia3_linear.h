@@ -7,8 +7,8 @@ namespace trainer::adapters {
 /// Which side of a layer is scaled.
 enum class Ia3Side { kOutput, kInput };
 
-/// A linear layer whose output is multiplied by a learnt vector l [out, 1], or whose input is by l [1, in] (in the
-/// feed-forward part of a block). Source: Liu et al. 2022, (IA)^3.
+/// A linear layer with a learned vector that scales its output, l [out, 1], or its input, l [1, in] (in a block's
+/// feed-forward). Source: Liu et al. 2022, (IA)^3.
 class Ia3Linear : public nn::Linear {
  public:
   Ia3Linear(const nn::Linear& base, Ia3Side side, nn::Init init);

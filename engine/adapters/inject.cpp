@@ -23,7 +23,7 @@ void unfreeze(nn::Module& module) {
       parameter->trainable = true;
       continue;
     }
-    // Tied: training it here must leave the others as they are.
+    // Tied: training it must not change the other layers.
     auto own = std::make_shared<nn::Parameter>(*parameter);
     own->trainable = true;
     own->copy_of = parameter->name;
@@ -31,13 +31,13 @@ void unfreeze(nn::Module& module) {
   }
 }
 
-/// The weights of a prefix that is learnt itself are the whole file.
+/// Whether `module` is a prefix learned directly, whose weights are the whole adapter file.
 bool is_whole_prefix(nn::Module& module) {
   const auto* encoder = dynamic_cast<PrefixEncoder*>(&module);
   return encoder != nullptr && !encoder->shape().projected;
 }
 
-/// PEFT trains the head of a classifier too, by the names that transformers gives it.
+/// PEFT also trains a classifier's head, under transformers' names for it.
 void add_head(const models::Model& model, config::LoraConfig& options) {
   if (model.task() != models::Task::kSequenceClassification) return;
   for (const char* head : {"classifier", "score"})
@@ -71,7 +71,7 @@ bool is_adapter(const std::string& name) {
 }
 
 std::map<std::string, std::string> adapter_names(models::Model& model, const config::LoraConfig& options) {
-  // PEFT puts a model of its own around the layers that it changes, and none around a prompt's model.
+  // PEFT wraps a model whose layers it changes in another module, but not a model with a prompt.
   const std::string root = is_prompt(options) ? "base_model." : "base_model.model.";
   std::map<std::string, std::string> names;
   model.visit([&](nn::Module& module) {

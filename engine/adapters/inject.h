@@ -1,4 +1,4 @@
-// Puts adapters of PEFT's kinds into a model that has no values yet.
+// Injects adapters of PEFT's types into a model that has no values yet.
 #pragma once
 
 #include <functional>
@@ -11,28 +11,28 @@
 
 namespace trainer::adapters {
 
-/// Reads a whole weight as it starts, in fp32.
+/// Reads a whole weight's initial value, in fp32.
 using ReadWeight = std::function<at::Tensor(const nn::Parameter&)>;
-/// How parameters start that are made out of other weights, by name; every other one starts as its Init says.
+/// Initial values computed from other weights, by parameter name; all other parameters start by their Init.
 using Starts = std::map<std::string, std::function<at::Tensor(const ReadWeight&)>>;
-/// The token ids of a text.
+/// Encodes a text to token ids.
 using Encode = std::function<std::vector<int32_t>(const std::string&)>;
 
 struct Injected {
-  int64_t layers = 0;  // that got an adapter
+  int64_t layers = 0;  // layers with an adapter
   Starts starts;
 };
 
-/// Freezes the model, puts adapters of `options.peft_type` into it, and unfreezes `modules_to_save` (a module that
-/// shares its weight gets one of its own, as PEFT's copy is). Fills in what `options` leaves to the model: default
-/// layers, and the head of a classifier among modules_to_save. `encode` is needed for prompt_tuning_init TEXT only.
-/// Errors: ConfigError (see target_layers), and for what doesn't fit the model.
+/// Freezes the model, adds adapters of `options.peft_type`, and unfreezes `modules_to_save` (a module with a tied
+/// weight gets a copy of it, as in PEFT). Completes `options` from the model: default target layers, and a classifier's
+/// head in modules_to_save. `encode` is only needed for prompt_tuning_init TEXT. Errors: ConfigError (see
+/// target_layers), and for options that don't fit the model.
 Injected inject(models::Model& model, config::LoraConfig& options, const Encode& encode = {});
 
-/// Whether a parameter belongs to an adapter, by its name: it is in no model folder.
+/// Whether the parameter of this name belongs to an adapter; model folders never contain adapter parameters.
 bool is_adapter(const std::string& parameter_name);
 
-/// What an adapter file calls the parameters of `model`, by their names.
+/// Maps parameter names of `model` to their names in an adapter file.
 std::map<std::string, std::string> adapter_names(models::Model& model, const config::LoraConfig& options);
 
 }  // namespace trainer::adapters

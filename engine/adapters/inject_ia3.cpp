@@ -17,7 +17,7 @@ void complete(const models::Model& model, config::LoraConfig& options) {
   if (options.feedforward_modules.empty()) options.feedforward_modules.names = default_ia3_layers(model).feedforward;
 }
 
-/// By PEFT's rule, which is not the one of target_modules: any end of the path will do.
+/// By PEFT's rule, which differs from that of target_modules: any suffix of the path matches.
 bool is_feedforward(const std::string& path, const config::NamesOrPattern& wanted) {
   if (!wanted.pattern.empty()) return matches_whole(path, wanted.pattern, "feedforward_modules");
   return std::any_of(wanted.names.begin(), wanted.names.end(), [&](const auto& name) { return path.ends_with(name); });

@@ -4,7 +4,7 @@
 
 namespace trainer::adapters {
 
-/// A learnt vector on every target of a frozen model: on its input where it is one of `feedforward_modules`.
+/// Adds a learned vector to every target of a frozen model; it scales the input of `feedforward_modules`.
 Injected inject_ia3(models::Model& model, config::LoraConfig& options);
 
 }  // namespace trainer::adapters

@@ -18,7 +18,7 @@
 namespace trainer::adapters {
 namespace {
 
-/// The value of the first key that matches the end of `path`, in the order of the alphabet; else `otherwise`.
+/// The value of the first key, in alphabetical order, that matches the end of `path`; else `otherwise`.
 template <class T>
 T by_pattern(const std::map<std::string, T>& patterns, const std::string& path, T otherwise, const char* option) {
   for (const auto& [pattern, value] : patterns)
@@ -36,30 +36,30 @@ LoraShape shape_of(const config::LoraConfig& options, const std::string& path) {
   return shape;
 }
 
-/// The highest rank that the change of a layer can have.
+/// The highest rank that a change to the layer's weight can have.
 int64_t highest_rank(const nn::Module& layer) {
   if (const auto* linear = dynamic_cast<const nn::Linear*>(&layer)) return std::min(linear->in(), linear->out());
   const auto& size = static_cast<const nn::Embedding&>(layer).weight()->shape;
   return std::min(size[0], size[1]);
 }
 
-/// A rank beyond what any of the layers can use is a slip: it costs more than training them whole. Where it is beyond
-/// some of them only (a router of 8 experts under all-linear), PEFT's users rely on it.
+/// A rank beyond what any target layer can use is a mistake: it costs more than full training. If it exceeds only some
+/// of them (a router of 8 experts under all-linear), it is accepted, because PEFT's users rely on it.
 void check_rank(const std::vector<nn::Module*>& layers, const config::LoraConfig& options) {
-  if (!options.path.empty()) return;                // somebody trained with it
-  if (options.r <= config::LoraConfig{}.r) return;  // PEFT's default, which nobody chose: a tiny model tries it out
+  if (!options.path.empty()) return;                // an existing adapter was trained with it
+  if (options.r <= config::LoraConfig{}.r) return;  // PEFT's default: a trial on a tiny model
   const nn::Module* widest = nullptr;
   for (const nn::Module* layer : layers) {
     if (shape_of(options, layer->path()).r <= highest_rank(*layer)) return;
     if (!widest || highest_rank(*layer) > highest_rank(*widest)) widest = layer;
   }
   if (widest)
-    throw ConfigError("lora.r is {}, but no layer can use it: the largest, {}, has rank {} at most\n  write {} at most",
-                      shape_of(options, widest->path()).r, widest->path(), highest_rank(*widest),
-                      highest_rank(*widest));
+    throw ConfigError(
+        "lora.r is {}, but no target layer has that high a rank: the highest, of {}, is {}\n  set lora.r to at most {}",
+        shape_of(options, widest->path()).r, widest->path(), highest_rank(*widest), highest_rank(*widest));
 }
 
-/// A's and B's values for a linear layer.
+/// Sets the initialization of A and B for a linear layer.
 void start_linear(LoraShape& shape, const config::LoraConfig& options, const nn::Linear& base) {
   const double bound = 1.0 / std::sqrt(static_cast<double>(base.in()));  // Kaiming-uniform with a = sqrt(5)
   const auto r = static_cast<double>(shape.r);
@@ -74,7 +74,7 @@ void start_linear(LoraShape& shape, const config::LoraConfig& options, const nn:
                       base.path(), base.out(), base.in(), init, std::min(base.in(), base.out()));
 }
 
-/// For an embedding, which every init starts alike; "false" leaves both random.
+/// For an embedding, where every init is the same except "false", which makes A and B random.
 void start_embedding(LoraShape& shape, const config::LoraConfig& options) {
   shape.a = options.init_lora_weights == "false" ? nn::Init{nn::Init::kNormal, 1} : nn::Init{nn::Init::kConstant, 0};
   shape.b = {nn::Init::kNormal, 1};
@@ -88,7 +88,7 @@ std::shared_ptr<nn::Module> adapted(nn::Module& module, const config::LoraConfig
     return std::make_shared<LoraLinear>(*linear, shape);
   }
   if (options.use_dora)
-    throw ConfigError("lora.use_dora: {} is an embedding; this version has DoRA for linear layers only", module.path());
+    throw ConfigError("lora.use_dora: {} is an embedding; DoRA is supported for linear layers only", module.path());
   start_embedding(shape, options);
   return std::make_shared<LoraEmbedding>(static_cast<nn::Embedding&>(module), shape);
 }
@@ -98,7 +98,7 @@ at::Tensor matrix_of(const nn::Linear& layer, const ReadWeight& read) {
   return layer.stored() == nn::Linear::Stored::kOutIn ? w : w.t().contiguous();
 }
 
-/// A, B and what is subtracted of them: all four out of one decomposition, which is made once.
+/// A, B and the start that is subtracted: all four from one decomposition, computed once.
 void start_decomposed(const std::shared_ptr<LoraLinear>& layer, const std::string& init, Starts& starts) {
   auto made = std::make_shared<LowRank>();
   const auto make = [layer, init, made](const ReadWeight& read) -> const LowRank& {
@@ -112,7 +112,7 @@ void start_decomposed(const std::shared_ptr<LoraLinear>& layer, const std::strin
     starts[parameter->name] = [make](const ReadWeight& read) { return make(read).b; };
 }
 
-/// The magnitude starts as the length that the rows have.
+/// The magnitude starts as the norms of the rows.
 void start_magnitude(const std::shared_ptr<DoraLinear>& layer, Starts& starts) {
   starts[layer->magnitude()->name] = [layer](const ReadWeight& read) {
     const at::Tensor w = matrix_of(*layer, read);
@@ -121,7 +121,7 @@ void start_magnitude(const std::shared_ptr<DoraLinear>& layer, Starts& starts) {
   };
 }
 
-/// By PEFT's rule: every parameter that is called "bias", or those of the layers with adapters.
+/// By PEFT's rule: every parameter named "bias", or only those of layers with adapters.
 void unfreeze_biases(models::Model& model, const config::LoraConfig& options) {
   const bool all = options.bias == config::LoraBias::kAll;
   if (options.bias == config::LoraBias::kNone) return;
@@ -164,7 +164,7 @@ Injected inject_lora(models::Model& model, config::LoraConfig& options) {
 
 config::LoraConfig as_saved(config::LoraConfig options) {
   if (!is_decomposed(options.init_lora_weights)) return options;
-  const double alpha = options.use_rslora ? std::numbers::sqrt2 : 2;  // so that the scale stays
+  const double alpha = options.use_rslora ? std::numbers::sqrt2 : 2;  // keeps the scale
   options.r *= 2;
   options.lora_alpha *= alpha;
   for (auto& [pattern, value] : options.rank_pattern) value *= 2;

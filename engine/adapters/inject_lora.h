@@ -4,11 +4,11 @@
 
 namespace trainer::adapters {
 
-/// LoRA and DoRA in the place of every target of a frozen model; biases are unfrozen as `options.bias` says.
+/// Replaces every target of a frozen model by LoRA or DoRA layers; unfreezes biases according to `options.bias`.
 Injected inject_lora(models::Model& model, config::LoraConfig& options);
 
-/// The options that fit what a run with `options` saves: starts that were taken out of the weights (Note [Decomposed
-/// start]) make adapters of twice the rank.
+/// The options of the adapter that a run with `options` saves: decomposed starts (Note [Decomposed start]) double the
+/// rank.
 config::LoraConfig as_saved(config::LoraConfig options);
 
 }  // namespace trainer::adapters

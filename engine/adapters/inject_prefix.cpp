@@ -8,7 +8,7 @@
 namespace trainer::adapters {
 namespace {
 
-/// The module that all blocks with a prefix are in, and what gives their tokens positions.
+/// The module that contains all blocks with a prefix and assigns their tokens' positions.
 nn::Module& blocks_owner(models::Model& model) {
   std::string path = model.base_prefix();
   if (!path.empty()) path.pop_back();
@@ -22,10 +22,10 @@ nn::Module& blocks_owner(models::Model& model) {
 }
 
 // Note [The prefix of a decoder]
-// For a model with an encoder, PEFT writes a token's numbers down twice, one time behind the other, and gives each
-// block of the decoder four runs of them: keys, values, and those of the attention to the encoder, which it drops. So
-// block i has the runs 4i and 4i + 1 of the doubled ones: blocks far apart share theirs, and of an even number of
-// layers half of the runs are used. We do the same, so that adapters mean the same.
+// For encoder-decoder models, PEFT repeats a token's values twice and gives each decoder block four chunks of them:
+// keys, values, and those of cross-attention, which it drops. So block i uses chunks 4i and 4i + 1 of the repeated
+// values: blocks far apart share chunks, and with an even number of layers half of the chunks are unused. The same is
+// done here, so that adapters are interchangeable with PEFT's.
 nn::Prefix spread(const at::Tensor& numbers, const PrefixShape& shape, int64_t submodules) {
   const std::vector<at::Tensor> runs = numbers.split(shape.width, 1);
   const auto count = static_cast<int64_t>(runs.size());
@@ -42,9 +42,9 @@ nn::Prefix spread(const at::Tensor& numbers, const PrefixShape& shape, int64_t s
 
 Injected inject_prefix(models::Model& model, config::LoraConfig& options) {
   if (options.num_virtual_tokens < 1)
-    throw ConfigError("lora.num_virtual_tokens is {}: a prefix needs at least 1", options.num_virtual_tokens);
+    throw ConfigError("lora.num_virtual_tokens is {}; a prefix needs at least 1", options.num_virtual_tokens);
   if (model.task() == models::Task::kImageClassification)
-    throw ConfigError("lora.peft_type: a prefix needs a model with self-attention, for text");
+    throw ConfigError("lora.peft_type: PREFIX_TUNING needs a text model with self-attention");
   const PromptSizes sizes = prefix_sizes(model);
   const PrefixShape shape{options.prefix_projection, options.num_virtual_tokens, sizes.layers, sizes.width,
                           options.encoder_hidden_size > 0 ? options.encoder_hidden_size : sizes.width};

@@ -4,8 +4,8 @@
 
 namespace trainer::adapters {
 
-/// Learnt keys and values in front of every sample's own, in the self-attention of every block of a frozen model (of
-/// its decoder, where it has an encoder too).
+/// Adds learned keys and values in front of every sample's own, in the self-attention of every block of a frozen model
+/// (of every decoder block in an encoder-decoder model).
 Injected inject_prefix(models::Model& model, config::LoraConfig& options);
 
 }  // namespace trainer::adapters

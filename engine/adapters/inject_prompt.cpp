@@ -11,7 +11,7 @@
 namespace trainer::adapters {
 namespace {
 
-/// The place of the embedding that the samples' tokens go through: an encoder's own, where there is one.
+/// The slot of the embedding that a sample's tokens go through: the encoder's own, if there is an encoder.
 nn::Module::Child& input_embedding(models::Model& model) {
   nn::Module::Child* found = nullptr;
   const bool has_encoder = model.task() == models::Task::kSeq2SeqLm;
@@ -23,7 +23,7 @@ nn::Module::Child& input_embedding(models::Model& model) {
       if (!has_encoder || child.module->path().starts_with("encoder.")) found = &child;
     }
   });
-  if (found == nullptr) throw ConfigError("lora.peft_type: a prompt needs a model with an input embedding for text");
+  if (found == nullptr) throw ConfigError("lora.peft_type: a prompt needs a text model with an input embedding");
   return *found;
 }
 
@@ -33,7 +33,7 @@ at::Tensor as_tensor(const std::vector<int64_t>& ids) {
   return tensor;
 }
 
-/// The text's tokens, repeated or cut to `count`.
+/// The text's tokens, repeated or truncated to `count`.
 std::vector<int64_t> text_ids(const std::string& text, int64_t count, const Encode& encode) {
   require(static_cast<bool>(encode), "prompt_tuning_init TEXT without a tokenizer");
   const std::vector<int32_t> ids = encode(text);
@@ -55,7 +55,7 @@ std::vector<int64_t> random_ids(int64_t count, int64_t vocabulary) {
   return all;
 }
 
-/// The prompt starts as rows of the embedding.
+/// Initializes the prompt with rows of the embedding.
 void start_as_words(const PromptEmbedding& embedding, const config::LoraConfig& options, const Encode& encode,
                     Starts& starts) {
   const int64_t count = embedding.prompt()->shape[0];
@@ -78,7 +78,7 @@ PromptEncoderShape encoder_shape(const config::LoraConfig& options, int64_t toke
 
 Injected inject_prompt(models::Model& model, config::LoraConfig& options, const Encode& encode) {
   if (options.num_virtual_tokens < 1)
-    throw ConfigError("lora.num_virtual_tokens is {}: a prompt needs at least 1", options.num_virtual_tokens);
+    throw ConfigError("lora.num_virtual_tokens is {}; a prompt needs at least 1", options.num_virtual_tokens);
   const PromptSizes sizes = prompt_sizes(model);
   const int64_t tokens = options.num_virtual_tokens * sizes.submodules;
   nn::Module::Child& place = input_embedding(model);

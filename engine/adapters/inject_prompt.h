@@ -4,11 +4,11 @@
 
 namespace trainer::adapters {
 
-/// A learnt prompt in front of every sample of a frozen model (of its encoder's samples, where it has one): its input
-/// embedding is swapped for a PromptEmbedding. The batch must hold the placeholders: see virtual_tokens.
+/// Adds a learned prompt in front of every sample of a frozen model (of the encoder's samples, if there is an encoder)
+/// by replacing its input embedding with a PromptEmbedding. The batch must hold the placeholders: see virtual_tokens.
 Injected inject_prompt(models::Model& model, config::LoraConfig& options, const Encode& encode);
 
-/// How many placeholders (ids -1, -2, …) stand in front of every sample of a batch.
+/// Number of placeholders (ids -1, -2, …) in front of every sample of a batch.
 int64_t virtual_tokens(const config::LoraConfig& options);
 
 }  // namespace trainer::adapters

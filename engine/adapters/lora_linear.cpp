@@ -11,7 +11,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// x itself when there is no mask.
+/// x itself if there is no mask.
 at::Tensor dropped(const at::Tensor& x, const at::Tensor& mask, double scale) {
   return mask.defined() ? nn::apply_mask(x, mask, static_cast<float>(scale)) : x;
 }

@@ -12,8 +12,8 @@ struct LoraShape {
   bool subtracts_start = false;  // see Note [Decomposed start]
 };
 
-/// A linear layer with a low-rank branch beside it: y = x W^T + scale * dropout(x) A^T B^T.
-/// A [r, in] and B [out, r] are trained in fp32, W is shared with the layer it takes the place of. Source: Hu et al.
+/// A linear layer plus a low-rank branch: y = x W^T + scale * dropout(x) A^T B^T.
+/// A [r, in] and B [out, r] are trained in fp32; W is shared with the layer that this one replaces. Source: Hu et al.
 /// 2021.
 class LoraLinear : public nn::Linear {
  public:
@@ -22,16 +22,16 @@ class LoraLinear : public nn::Linear {
   const LoraShape& shape() const { return shape_; }
   const nn::ParameterPtr& a() const { return a_; }
   const nn::ParameterPtr& b() const { return b_; }
-  /// A and B as they started; null unless the shape subtracts them.
+  /// The initial A and B; null unless the shape subtracts them.
   const nn::ParameterPtr& start_a() const { return start_a_; }
   const nn::ParameterPtr& start_b() const { return start_b_; }
 
  protected:
   at::Tensor project(const at::Tensor& x, const nn::LayoutPtr& rows, const nn::Pass& pass) const override;
 
-  /// The layer without what is learnt, bias included; x [T, in] in the compute dtype.
+  /// The layer without the learned branch, bias included; x [T, in] in the compute dtype.
   at::Tensor base(const at::Tensor& x, const nn::LayoutPtr& rows, const nn::Pass& pass) const;
-  /// The learnt branch added to `base` [T, out].
+  /// `base` [T, out] plus the learned branch.
   at::Tensor add_branch(const at::Tensor& base, const at::Tensor& x, const nn::DropoutRule& rule,
                         const nn::LayoutPtr& rows, const nn::Pass& pass) const;
   nn::DropoutRule dropout(const nn::Pass& pass) const;
@@ -41,7 +41,7 @@ class LoraLinear : public nn::Linear {
   nn::ParameterPtr a_, b_, start_a_, start_b_;
 };
 
-/// scale * dropout(x) A^T B^T added to `base` [T, out]; x [T, in]. Keeps x, the [T, r] product and the mask's bits.
+/// scale * dropout(x) A^T B^T added to `base` [T, out]; x [T, in]. Saves x, the [T, r] product and the mask's bits.
 at::Tensor add_low_rank(const at::Tensor& base, const at::Tensor& x, const at::Tensor& a, const at::Tensor& b,
                         double scale, const nn::DropoutRule& rule, const nn::LayoutPtr& rows);
 

@@ -15,7 +15,7 @@ using nlohmann::json;
 int64_t first_of(const json& config, std::initializer_list<const char*> keys) {
   for (const char* key : keys)
     if (config.contains(key) && config[key].is_number_integer()) return config[key];
-  throw ConfigError("lora.peft_type: prompts need {} in the model's config.json, which has none", *keys.begin());
+  throw ConfigError("lora.peft_type: prompts need the key {} in the model's config.json", *keys.begin());
 }
 
 }  // namespace
@@ -47,8 +47,7 @@ Ia3Layers default_ia3_layers(const models::Model& model) {
   const std::string type = json::parse(model.config_json()).value("model_type", "");
   const auto found = known.find(type);
   if (found == known.end())
-    throw ConfigError("lora.target_modules is required: PEFT has no usual layers for IA3 in a model of type '{}'",
-                      type);
+    throw ConfigError("lora.target_modules is required: PEFT has no default IA3 layers for model_type '{}'", type);
   return found->second;
 }
 

@@ -1,4 +1,4 @@
-// What PEFT knows of a model by its config.json.
+// Facts that PEFT derives from a model's config.json.
 #pragma once
 
 #include <string>
@@ -8,24 +8,24 @@
 
 namespace trainer::adapters {
 
-/// PEFT's name of a task; "" where it has none (images).
+/// PEFT's name of a task; "" if it has none (images).
 std::string task_type(models::Task task);
 
-/// The layers that IA3 scales when none are named, and which of them at their input.
+/// The layers that IA3 scales by default, and those of them that it scales at the input.
 struct Ia3Layers {
   std::vector<std::string> targets, feedforward;
 };
-/// Errors: ConfigError for a model type that PEFT has no table for.
+/// Errors: ConfigError for a model type without a table in PEFT.
 Ia3Layers default_ia3_layers(const models::Model& model);
 
-/// The sizes that prompts are made by.
+/// The sizes that determine a prompt.
 struct PromptSizes {
   int64_t width = 0, heads = 0, layers = 0;
-  int64_t submodules = 1;  // 2 for sequence to sequence: PEFT stores a prompt for the decoder too, and doesn't use it
+  int64_t submodules = 1;  // 2 for seq2seq: PEFT also stores a prompt for the decoder but doesn't use it
 };
 PromptSizes prompt_sizes(const models::Model& model);
-/// Those of a prefix: the width and heads of a block's keys, and the blocks that get one. Where PEFT's own guess
-/// doesn't fit the model (heads whose width isn't the model's share, more blocks in the decoder), they are what would.
+/// The same for a prefix: the width and heads of a block's keys, and the number of blocks with a prefix. Where PEFT's
+/// guess doesn't fit the model (head_dim not hidden_size / heads, more decoder blocks), these are the correct sizes.
 PromptSizes prefix_sizes(const models::Model& model);
 
 }  // namespace trainer::adapters

@@ -8,18 +8,18 @@
 namespace trainer::adapters {
 
 struct PrefixShape {
-  bool projected = false;  // else the numbers are learnt themselves
+  bool projected = false;  // false: the values are learned directly
   int64_t tokens = 0, layers = 0;
-  int64_t width = 0;  // of the keys, and of the values, of a token in one layer
+  int64_t width = 0;  // of a token's keys in one layer, and of its values
   int64_t hidden = 0;
 
-  int64_t numbers() const { return 2 * layers * width; }  // of a token
+  int64_t numbers() const { return 2 * layers * width; }  // per token
 };
 
-/// The prefix [tokens, numbers] that the weights make, by their names in PrefixEncoder.
+/// The prefix [tokens, numbers] computed from the weights, which are keyed by their names in PrefixEncoder.
 at::Tensor encode_prefix(const PrefixShape& shape, const std::map<std::string, at::Tensor>& weights);
 
-/// What the keys and values of a prefix come from: a weight, or a small network. Source: Li and Liang 2021.
+/// The source of a prefix's keys and values: a weight, or a small network. Source: Li and Liang 2021.
 class PrefixEncoder : public nn::Module {
  public:
   explicit PrefixEncoder(const PrefixShape& shape);

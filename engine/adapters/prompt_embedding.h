@@ -7,15 +7,15 @@
 
 namespace trainer::adapters {
 
-/// An embedding that gives row k of a learnt prompt for the id -(k + 1), and its own rows for the others. The prompt
-/// [tokens, width] is a weight ("prompt_embeddings"), or made by a network ("prompt_encoder"). Source: Lester et al.
-/// 2021.
+/// An embedding that returns row k of a learned prompt for id -(k + 1), and its own rows for other ids. The prompt
+/// [tokens, width] is a weight ("prompt_embeddings"), or the output of a network ("prompt_encoder"). Source: Lester et
+/// al. 2021.
 class PromptEmbedding : public nn::Embedding {
  public:
   PromptEmbedding(const nn::Embedding& base, int64_t tokens);
   PromptEmbedding(const nn::Embedding& base, const PromptEncoderShape& encoder);
 
-  const nn::ParameterPtr& prompt() const { return prompt_; }  // null: made by the network
+  const nn::ParameterPtr& prompt() const { return prompt_; }  // null: computed by the network
 
  protected:
   nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;

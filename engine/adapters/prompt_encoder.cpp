@@ -13,14 +13,14 @@ namespace {
 using Weights = std::map<std::string, at::Tensor>;
 
 at::Tensor rectified(const at::Tensor& x) {
-  return at::threshold(x, 0, 0);  // the operator that has shapes in a dry run
+  return at::threshold(x, 0, 0);  // unlike relu, it has a meta implementation for dry runs
 }
 
 at::Tensor linear(const at::Tensor& x, const Weights& weights, const std::string& name) {
   return at::linear(x, weights.at(name + ".weight"), weights.at(name + ".bias"));
 }
 
-/// What torch.nn.LSTM calls the weights of a layer, in the order that the operator takes them.
+/// torch.nn.LSTM's names of the weights, in the order that the operator takes them.
 std::vector<std::string> lstm_names(int64_t layers) {
   std::vector<std::string> names;
   for (int64_t layer = 0; layer < layers; ++layer)

@@ -8,16 +8,16 @@
 namespace trainer::adapters {
 
 struct PromptEncoderShape {
-  bool lstm = false;  // else three linear layers
+  bool lstm = false;  // false: three linear layers
   int64_t tokens = 0, width = 0, hidden = 0;
   int64_t lstm_layers = 2;
 };
 
-/// The prompt [tokens, width] that the network's weights make, by their names in PromptEncoder.
+/// The prompt [tokens, width] computed from the weights, which are keyed by their names in PromptEncoder.
 at::Tensor encode_prompt(const PromptEncoderShape& shape, const std::map<std::string, at::Tensor>& weights);
 
-/// The small network of P-tuning, whose output is the prompt: it is learnt in place of the prompt itself. Source: Liu
-/// et al. 2021.
+/// P-tuning's small network, whose output is the prompt: the network is trained instead of the prompt itself. Source:
+/// Liu et al. 2021.
 class PromptEncoder : public nn::Module {
  public:
   explicit PromptEncoder(const PromptEncoderShape& shape);

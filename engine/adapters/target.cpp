@@ -23,7 +23,7 @@ bool matches(const std::string& path, const config::NamesOrPattern& wanted, cons
                      [&](const auto& name) { return ends_with_name(path, name); });
 }
 
-/// The number of the block that `path` is in; -1: it is in none.
+/// The index of the block that contains `path`; -1: none.
 int64_t block_of(const std::string& path, const config::LoraConfig& options) {
   if (options.layers_pattern.empty()) return number_at_start(path, ".*?\\.[^.]*\\.(\\d+)\\.", "layers_pattern");
   for (const std::string& pattern : options.layers_pattern) {
@@ -33,7 +33,7 @@ int64_t block_of(const std::string& path, const config::LoraConfig& options) {
   return -1;
 }
 
-/// Whether layers_to_transform lets a layer through. One that is named by its whole path always passes, as in PEFT.
+/// Whether layers_to_transform includes a layer. A layer given by its full path always passes, as in PEFT.
 bool in_chosen_block(const std::string& path, const config::LoraConfig& options) {
   const auto& names = options.target_modules.names;
   const auto& blocks = options.layers_to_transform;
@@ -41,7 +41,7 @@ bool in_chosen_block(const std::string& path, const config::LoraConfig& options)
   return std::count(blocks.begin(), blocks.end(), block_of(path, options)) != 0;
 }
 
-/// m itself, or anything inside it, at any depth: PEFT's rule for modules_to_save.
+/// Whether `path` is `module` or anything inside it, at any depth: PEFT's rule for modules_to_save.
 bool inside(const std::string& path, const std::string& module) {
   const std::string dotted = "." + path + ".";
   return dotted.find("." + module + ".") != std::string::npos;
@@ -72,7 +72,7 @@ std::vector<std::string> target_layers(models::Model& model, const config::LoraC
   });
   if (!targets.empty()) return targets;
   throw ConfigError(
-      "lora.target_modules: {} matches no layer of the model{}.\n  Its layers are called {}.",
+      "lora.target_modules: {} matches no layer of the model{}.\n  Its layers are named {}.",
       wanted.pattern.empty() ? fmt::format("[{}]", fmt::join(wanted.names, ", ")) : "'" + wanted.pattern + "'",
       options.layers_to_transform.empty()
           ? ""
@@ -89,9 +89,9 @@ std::vector<nn::Module*> modules_to_save(models::Model& model, const config::Lor
       found.push_back(&module);
       any = true;
     });
-    // PEFT adds these two by itself for classification, whether the model has them or not.
+    // PEFT always adds these two for classification, even if the model lacks them.
     if (!any && name != "classifier" && name != "score")
-      throw ConfigError("lora.modules_to_save: the model has no module called {}.", name);
+      throw ConfigError("lora.modules_to_save: the model has no module named {}.", name);
   }
   return found;
 }

@@ -9,9 +9,9 @@
 namespace trainer::adapters {
 
 /// The paths of the linear layers and embeddings that get an adapter, by PEFT's rules: a name in a list matches the
-/// whole path or its end after a dot, in the blocks of `layers_to_transform`; a pattern must match the whole path;
-/// "all-linear" is every linear but the output head; exclusions and `modules_to_save` go first.
-/// Errors: ConfigError that lists the candidates when nothing matches, or when a pattern is not a regular expression.
+/// whole path or its end after a dot, within the blocks of `layers_to_transform`; a pattern must match the whole path;
+/// "all-linear" is every linear layer except the output head; exclusions and `modules_to_save` take precedence.
+/// Errors: ConfigError that lists the candidates if nothing matches, or if a pattern is not a regular expression.
 std::vector<std::string> target_layers(models::Model& model, const config::LoraConfig& options);
 
 /// The modules that `modules_to_save` names: trained in full and saved with the adapter.

@@ -10,27 +10,27 @@ namespace trainer::optim {
 namespace {
 
 constexpr double kDecayRate = -0.8, kEpsilon = 1e-30, kClipThreshold = 1.0;  // transformers' defaults
-constexpr int64_t kBlock = int64_t{1} << 20;                                 // elements that are worked on at a time
+constexpr int64_t kBlock = int64_t{1} << 20;                                 // elements processed at a time
 
-/// A tensor as matrices: all but the last two dimensions count them. Its squared gradients are known by the means of
-/// their rows and columns only.
+/// A tensor as a stack of matrices, its last two dimensions. Only the means over rows and over columns of its squared
+/// gradients are stored.
 struct Matrices {
   int64_t rows = 0, columns = 0;  // of one matrix
-  at::Tensor row, column;         // [matrices * rows] and [matrices * columns]: means of squares, whole on every rank
+  at::Tensor row, column;         // means of squares, [matrices * rows] and [matrices * columns], whole on every rank
 
   bool none() const { return columns == 0; }
 };
 
-/// A piece of a tensor that lies in whole rows of one matrix, or within one row.
+/// A part of a shard that covers whole rows of one matrix, or lies within one row.
 struct Block {
-  int64_t offset;         // of its first element in the rank's piece
-  int64_t row, rows;      // counted through all matrices
-  int64_t column, width;  // in `row` and `column` of Matrices: the column counts through all matrices too
+  int64_t offset;         // of its first element in the rank's shard
+  int64_t row, rows;      // counted over all matrices
+  int64_t column, width;  // the column is counted over all matrices too, as in Matrices::column
 
   at::Tensor of(const at::Tensor& piece) const { return piece.narrow(0, offset, rows * width).view({rows, width}); }
 };
 
-/// This rank's piece of a tensor, cut into blocks.
+/// This rank's shard of a tensor, split into blocks.
 std::vector<Block> blocks_of(const Matrices& m, const parallel::LogicalTensor& tensor) {
   std::vector<Block> blocks;
   for (const nn::Run& run : nn::runs_of(tensor.part, tensor.shape, tensor.begin, tensor.end))
@@ -47,10 +47,10 @@ std::vector<Block> blocks_of(const Matrices& m, const parallel::LogicalTensor& t
 }
 
 /// Note [Adafactor over ranks]
-/// A rank holds a flat piece of a tensor, but the means of rows and columns are of the whole. They are few, so that
-/// every rank keeps all of them: partial sums of all tensors are added up in one collective, and in a second one what
-/// the size of the updates is told by. A piece that several ranks hold is counted by the first one only, unless
-/// every rank holds all: then nothing is sent.
+/// A rank holds a flat shard of a tensor, but the means of rows and columns are over the whole tensor. They are small,
+/// so every rank keeps all of them: one collective sums the partial sums of all tensors, a second one sums the squares
+/// that give the RMS of the updates. For a shard that several ranks hold, only the first one contributes; if every rank
+/// holds everything, nothing is communicated.
 class Adafactor : public Optimizer {
  public:
   Adafactor(const config::TrainingConfig& o, const Trained& trained, dist::Comm& comm) : Optimizer(o), comm_(comm) {
@@ -65,7 +65,7 @@ class Adafactor : public Optimizer {
 
  protected:
   void prepare(const Trained& trained) override {
-    const double fresh = std::pow(static_cast<double>(steps()), kDecayRate);  // how much this update counts
+    const double fresh = std::pow(static_cast<double>(steps()), kDecayRate);  // weight of this update
     average_squares(trained, fresh);
     const at::Tensor sums = at::zeros({static_cast<int64_t>(trained.size())}, options(at::kDouble));
     for (size_t i = 0; i < trained.size(); ++i) {
@@ -104,7 +104,7 @@ class Adafactor : public Optimizer {
     return m;
   }
 
-  /// Collective. Takes the squared gradients into the means of rows and columns.
+  /// Collective. Adds the squared gradients to the running means of rows and columns.
   void average_squares(const Trained& trained, double fresh) {
     const at::Tensor sums = at::zeros({numbers_}, options(at::kFloat));
     int64_t at = 0;
@@ -137,7 +137,7 @@ class Adafactor : public Optimizer {
     }
   }
 
-  /// Divides the gradient by the root of its mean square, in place.
+  /// Divides the gradient by the root of its mean square estimate, in place.
   void scale_gradient(const parallel::LogicalTensor& tensor, size_t place, double fresh) {
     const Matrices& m = matrices_[place];
     if (m.none()) {
@@ -162,10 +162,10 @@ class Adafactor : public Optimizer {
 
   dist::Comm& comm_;
   bool spread_ = false;
-  int64_t numbers_ = 0;  // of means, over all tensors
+  int64_t numbers_ = 0;  // number of means, over all tensors
   std::vector<Matrices> matrices_;
-  std::vector<at::Tensor> exp_avg_sq_;  // of tensors that are no matrices
-  std::vector<at::Tensor> clips_;       // of the update under way: what each tensor's update is divided by
+  std::vector<at::Tensor> exp_avg_sq_;  // of tensors that aren't matrices
+  std::vector<at::Tensor> clips_;       // of the current update: the divisor of each tensor's update
 };
 
 }  // namespace

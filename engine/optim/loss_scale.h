@@ -1,4 +1,4 @@
-// Loss scaling, so that fp16 doesn't lose small gradients.
+// Loss scaling, which keeps small gradients representable in fp16.
 #pragma once
 
 #include <cstdint>
@@ -7,24 +7,24 @@
 
 namespace trainer::optim {
 
-/// What a loss scale remembers from update to update.
+/// The state of a loss scale between updates.
 struct LossScaleState {
-  double scale = 0;             // 0: losses are not scaled
-  int64_t clean = 0;            // updates without an overflow since the scale changed
-  int64_t hysteresis_left = 0;  // overflows that it takes until the next halving
-  int64_t skipped = 0;          // updates of the run that overflowed, and so changed nothing
+  double scale = 0;             // 0: loss scaling is off
+  int64_t clean = 0;            // updates without overflow since the scale last changed
+  int64_t hysteresis_left = 0;  // overflows until the next halving
+  int64_t skipped = 0;          // updates of the run that were skipped because of an overflow
 };
 
-/// Decides the scale as torch.amp.GradScaler does (with DeepSpeed's hysteresis, which is 1 there): halved by an
-/// overflow, doubled after a number of updates without one. Ranks that agree on overflows agree on the scale.
+/// Sets the scale as torch.amp.GradScaler does (plus DeepSpeed's hysteresis; 1 gives GradScaler's behavior): an
+/// overflow halves it, a number of updates without one doubles it. Ranks that agree on overflows agree on the scale.
 class LossScale {
  public:
   explicit LossScale(const config::LossScalingConfig& options);
 
   double scale() const { return state_.scale; }
-  /// False when an overflow now can't be helped by a smaller scale.
+  /// False if a smaller scale can no longer prevent an overflow.
   bool can_shrink() const { return state_.scale > options_.min_loss_scale || state_.hysteresis_left > 1; }
-  /// After each update, with whether its gradients overflowed.
+  /// Call after each update; `overflowed`: whether its gradients overflowed.
   void update(bool overflowed);
 
   const LossScaleState& state() const { return state_; }

@@ -7,7 +7,7 @@ namespace trainer::optim {
 namespace {
 
 constexpr int64_t kWindow = 50;  // losses
-constexpr int64_t kWarmUp = 20;   // losses until any is judged: the first ones fall fast
+constexpr int64_t kWarmUp = 20;   // losses before any is judged: the first ones fall fast
 
 }  // namespace
 

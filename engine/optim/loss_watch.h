@@ -4,20 +4,20 @@
 
 namespace trainer::optim {
 
-/// What the watch remembers of the losses so far.
+/// Running statistics of the losses so far.
 struct LossWatchState {
   int64_t seen = 0;
-  double mean = 0, variance = 0;  // weighted: the last fifty or so count most
+  double mean = 0, variance = 0;  // weighted toward the last fifty or so
 };
 
-/// Tells a loss that is far above those before it. Ranks that see the same losses say the same.
+/// Detects a loss far above the previous ones. Ranks that see the same losses decide the same.
 class LossWatch {
  public:
-  /// `deviations`: how many standard deviations above the mean are too far; 0: none.
+  /// `deviations`: how many standard deviations above the mean make a spike; 0: off.
   explicit LossWatch(double deviations) : deviations_(deviations) {}
 
   bool is_spike(double loss) const;
-  /// Learns from a loss that was no spike.
+  /// Adds a loss that was not a spike to the statistics.
   void add(double loss);
 
   const LossWatchState& state() const { return state_; }

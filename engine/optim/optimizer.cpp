@@ -49,7 +49,7 @@ std::vector<Optimizer::Group> Optimizer::groups_of(const Trained& trained) const
   std::vector<UpdateRule> rules;
   std::vector<Group> groups;
   for (size_t i = 0; i < trained.size(); ++i) {
-    if (trained[i].value.numel() == 0) continue;  // another rank's
+    if (trained[i].value.numel() == 0) continue;  // another rank has it
     const UpdateRule rule = lora_plus_ > 0 ? lora_plus_rule(trained[i], lora_plus_, learning_rate_)
                                            : UpdateRule{decays(trained[i].name), 1};
     const size_t at = static_cast<size_t>(std::find(rules.begin(), rules.end(), rule) - rules.begin());
@@ -90,7 +90,7 @@ std::unique_ptr<Optimizer> make_optimizer(const config::TrainingConfig& options,
     case config::OptimizerName::kAdagrad:
       return make_adagrad(options, trained);
   }
-  throw InternalError("no optimiser has the number {}", static_cast<int>(options.optim));
+  throw InternalError("invalid optimizer {}", static_cast<int>(options.optim));
 }
 
 }  // namespace trainer::optim

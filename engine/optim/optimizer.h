@@ -1,4 +1,4 @@
-// Optimisers over this rank's pieces of the trained parameters.
+// Optimizers over this rank's shards of the trained parameters.
 #pragma once
 
 #include <memory>
@@ -11,19 +11,19 @@
 
 namespace trainer::optim {
 
-/// One piece of optimiser state.
+/// One tensor of optimizer state.
 struct StateTensor {
   std::string kind;            // "exp_avg", "exp_avg_sq", "momentum", …
-  std::string parameter;       // Hugging Face's name
-  at::Tensor value;            // flat, fp32; the optimiser's own, so that loading copies into it
-  std::vector<int64_t> shape;  // where it has a shape of its own: of the whole, which every rank holds.
-                               // Else empty: it is laid out like the piece of the parameter
+  std::string parameter;       // its Hugging Face name
+  at::Tensor value;            // flat, fp32; owned by the optimizer, so loading copies into it
+  std::vector<int64_t> shape;  // if its shape differs from the parameter's: whole on every rank.
+                               // Empty: same shape and sharding as the parameter
 
-  /// The state as a tensor of the whole model. `of`: the parameter it belongs to.
+  /// The state as a tensor of the whole model. `of`: its parameter.
   parallel::LogicalTensor logical(const parallel::LogicalTensor& of) const;
 };
 
-/// The trained tensors of a model, in its order.
+/// The trained tensors of a model, in model order.
 using Trained = std::vector<parallel::LogicalTensor>;
 
 class Optimizer {
@@ -32,30 +32,31 @@ class Optimizer {
   /// Collective. Updates the trained values in place from their gradients, which it may overwrite.
   void step(const std::vector<parallel::LogicalTensor>& tensors, double learning_rate);
 
-  /// All state.
+  /// All state tensors.
   const std::vector<StateTensor>& state() const { return state_; }
-  /// What checkpoints call it ("adamw"): state of one optimiser is not another's.
+  /// Name in checkpoints ("adamw"): the states of different optimizers are not interchangeable.
   virtual const char* name() const = 0;
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }
 
  protected:
-  /// Tensors that are updated alike.
+  /// Tensors with the same update rule.
   struct Group {
     double weight_decay = 0;
-    double rate = 1;  // how many times the learning rate of the run
+    double rate = 1;  // multiple of the run's learning rate
     std::vector<at::Tensor> values, grads;
-    std::vector<size_t> places;  // of each tensor among the trained ones
+    std::vector<size_t> places;  // index of each tensor among the trained ones
   };
   explicit Optimizer(const config::TrainingConfig& options);
 
-  /// Before the groups are updated, on every rank, with all that is trained: what needs other ranks or other tensors.
+  /// Runs on every rank before the groups are updated, with all trained tensors: for work that needs other ranks or
+  /// tensors.
   virtual void prepare(const Trained& trained) {}
   virtual void update(Group& group, double learning_rate) = 0;
 
-  /// State for every trained tensor, laid out like it and filled with `start`; returned in the order of `trained`.
+  /// Adds a state tensor for every trained tensor, laid out like it and filled with `start`; in the order of `trained`.
   std::vector<at::Tensor> add_state(const char* kind, const Trained& trained, double start = 0);
-  /// State of a shape of its own, which every rank holds whole.
+  /// Adds state with its own shape, which every rank holds whole.
   void add_state(StateTensor state) { state_.push_back(std::move(state)); }
 
  private:
@@ -66,7 +67,7 @@ class Optimizer {
   std::vector<StateTensor> state_;
 };
 
-/// The optimiser of a run, with fresh state for the trained ones among `tensors`.
+/// The optimizer of a run, with new state for the trained tensors among `tensors`.
 std::unique_ptr<Optimizer> make_optimizer(const config::TrainingConfig& options,
                                           const std::vector<parallel::LogicalTensor>& tensors, dist::Comm& comm);
 

@@ -1,4 +1,4 @@
-// Which parameters are updated how, told by their names.
+// Update rules that depend on the names of parameters.
 #pragma once
 
 #include <string>
@@ -7,19 +7,19 @@
 
 namespace trainer::optim {
 
-/// Whether weight decay applies, by the rule of the Hugging Face Trainer: not to biases and norms, told by their names.
-/// (T5's relative_attention_bias counts as a bias there, and so here.)
+/// Whether weight decay applies, by the Hugging Face Trainer's rule: biases and norms, recognized by name, are exempt.
+/// (As there, T5's relative_attention_bias counts as a bias.)
 bool decays(const std::string& parameter_name);
 
-/// How one parameter differs from others in an update.
+/// The options that differ between parameters in an update.
 struct UpdateRule {
   bool decays = true;
-  double rate = 1;  // how many times the learning rate of the run
+  double rate = 1;  // multiple of the run's learning rate
   bool operator==(const UpdateRule&) const = default;
 };
 
-/// LoRA+ (Hayou et al. 2024) as PEFT's create_loraplus_optimizer has it: B and everything of one dimension learn
-/// `ratio` times as fast; adapters of embeddings at a rate of their own, 1e-6 where that of the run is `learning_rate`.
+/// LoRA+ (Hayou et al. 2024) as in PEFT's create_loraplus_optimizer: the rate of B and of one-dimensional parameters is
+/// `ratio` times the run's, whose current rate is `learning_rate`; adapters of embeddings always use 1e-6.
 UpdateRule lora_plus_rule(const parallel::LogicalTensor& parameter, double ratio, double learning_rate);
 
 }  // namespace trainer::optim

@@ -36,7 +36,7 @@ class RmsProp : public Optimizer {
   }
 
  private:
-  /// How much the gradient goes up and down.
+  /// The root of the (centered) running mean of squared gradients.
   at::Tensor spread_of(const at::Tensor& g, size_t place) {
     const at::Tensor& square = square_avg_[place].mul_(alpha_).addcmul_(g, g, 1 - alpha_);
     if (grad_avg_.empty()) return square.sqrt().add_(epsilon_);

@@ -72,7 +72,7 @@ double LearningRate::cycles(double otherwise) const {
   return more_.num_cycles > 0 ? more_.num_cycles : otherwise;
 }
 
-/// The part of the full rate in warmup_stable_decay.
+/// The multiple of the base rate in warmup_stable_decay.
 double LearningRate::stable_and_decay(int64_t update) const {
   const double least = more_.min_lr_ratio;
   if (update < warmup_) {
@@ -93,8 +93,8 @@ double LearningRate::stable_and_decay(int64_t update) const {
   return std::max(0.0, left * (1 - least) + least);
 }
 
-/// DeepSpeed's schedules start to count after the first update, so the first two have the same rate, but for a cosine,
-/// whose first is 0.
+/// DeepSpeed's schedules start counting after the first update, so the first two updates have the same rate, except for
+/// the cosine, whose first rate is 0.
 double LearningRate::of_deepspeed(int64_t update) const {
   if (schedule_ == Schedule::kWarmupCosineLr) return update == 0 ? 0.0 : cosine_of_deepspeed(update);
   const int64_t step = std::max<int64_t>(0, update - 1);
@@ -111,7 +111,7 @@ double LearningRate::cosine_of_deepspeed(int64_t update) const {
   return base_ * std::lerp(more_.cos_min_ratio, 1.0, half_cosine(progress));
 }
 
-/// How far the warm-up is, from 0 to 1.
+/// Progress of the warmup, from 0 to 1.
 double LearningRate::warmed_up(int64_t step) const {
   if (more_.warmup_type == "linear") return ratio(step, warmup_);
   return std::log(static_cast<double>(step + 1)) / std::log(static_cast<double>(warmup_));

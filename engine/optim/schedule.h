@@ -6,7 +6,7 @@
 
 namespace trainer::optim {
 
-/// The learning rate of each update, by transformers' and DeepSpeed's formulas. Updates are counted from 0.
+/// The learning rate of each update, by transformers' and DeepSpeed's formulas. Updates count from 0.
 class LearningRate {
  public:
   /// `warmup` as TrainingArguments' warmup_steps: below 1 it is a ratio of `total_updates`, rounded up.

@@ -16,8 +16,8 @@ using torch::autograd::variable_list;
 struct Region {
   nn::Module::Forward forward;
   nn::Pass pass;
-  size_t inputs;              // defined ones, and what the pass holds that gradients flow to
-  std::vector<bool> defined;  // which inputs are
+  size_t inputs;              // defined inputs, plus tensors of the pass that require gradients
+  std::vector<bool> defined;  // which inputs are defined
 };
 
 /// The tensors of `prefix`, in order.
@@ -29,9 +29,9 @@ std::vector<at::Tensor*> parts_of(nn::Prefix& prefix) {
 }
 
 // Note [Recomputation]
-// All inputs of the block, a prefix of the pass, and all its trained leaves are inputs of this one function: its
-// backward runs the block again on detached inputs and returns the gradients of all of them. Dropout draws the same
-// masks again by its counters.
+// All inputs of the block, the pass's prefix, and the block's trained leaves are inputs of this one function: its
+// backward reruns the block on detached inputs and returns the gradients of all of them. Dropout draws the same masks
+// again from its counters.
 struct Recompute : torch::autograd::Function<Recompute> {
   static variable_list forward(AutogradContext* ctx, at::TensorList inputs_and_leaves, const Region& region) {
     const at::NoGradGuard no_grad;
@@ -60,11 +60,11 @@ struct Recompute : torch::autograd::Function<Recompute> {
     variable_list all;
     size_t next = 0;
     for (const at::Tensor& tensor : given) all.push_back(tensor.requires_grad() ? found[next++] : at::Tensor());
-    all.emplace_back();  // nothing for the region
+    all.emplace_back();  // no gradient for the region
     return all;
   }
 
-  /// The block on `tensors`, the undefined inputs back in place.
+  /// Runs the block on `tensors`, with the undefined inputs put back in place.
   static nn::Tensors run(const Region& region, const std::vector<at::Tensor>& tensors) {
     nn::Tensors inputs;
     size_t next = 0;

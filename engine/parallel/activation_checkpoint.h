@@ -4,8 +4,8 @@
 
 namespace trainer::parallel {
 
-/// Makes every transformer block keep only its inputs and run its forward again during backward. Attach before
-/// sharding, so that a unit's values are there when the block runs again.
+/// Makes every transformer block save only its inputs and rerun its forward in backward. Call before sharding, so that
+/// a unit's values are gathered when the block reruns.
 void checkpoint_activations(models::Model& model);
 
 }  // namespace trainer::parallel

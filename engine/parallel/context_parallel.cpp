@@ -10,12 +10,12 @@
 namespace trainer::parallel {
 namespace {
 
-/// Stretch number `n` of `of` of a sample.
+/// Slice number `n` of `of` of a sample.
 nn::Range stretch(int64_t length, int64_t n, int64_t of) {
   return {length * n / of, length * (n + 1) / of};
 }
 
-/// The stretches of every sample that `rank` of `ranks` has: the first ones of all samples, then the last ones.
+/// The slices of every sample that `rank` of `ranks` has: the first slices of all samples, then the last ones.
 nn::Layout rows_of(const nn::Layout& all, int64_t rank, int64_t ranks, std::vector<nn::Range>& rows) {
   nn::Layout mine;
   for (const int64_t n : {rank, 2 * ranks - 1 - rank})
@@ -36,12 +36,12 @@ void check_samples_shared(const models::Model& model, int64_t ranks) {
   const char* const key = "parallelism_config.parallelism_config_cp_size";
   if (dynamic_cast<const models::DecoderModel*>(&model) == nullptr)
     throw ConfigError(
-        "{} is {}, but the samples of {} cannot be shared out: those of LLaMA and its like and of GPT-2 "
-        "can, whose tokens see only what is before them.",
+        "{} is {}, but {} does not support context parallelism; the LLaMA family and GPT-2, whose tokens attend only "
+        "to earlier ones, do.",
         key, ranks, model.class_name());
   if (model.classifies())
-    throw ConfigError("{} is {}, but {} reads a sample's class at its last token, which one rank has: choose 1.", key,
-                      ranks, model.class_name());
+    throw ConfigError("{} is {}, but {} reads a sample's class at its last token, which one rank has; set it to 1.",
+                      key, ranks, model.class_name());
 }
 
 models::Batch own_rows(const models::Batch& batch, const dist::MeshPtr& mesh) {
@@ -59,7 +59,7 @@ models::Batch own_rows(const models::Batch& batch, const dist::MeshPtr& mesh) {
   out.source_ids = mine->shared->take(batch.source_ids);
   out.labels = mine->shared->take(batch.labels);
   out.source = out.target = mine;
-  out.target_tokens = out.labels.is_meta()  // which rows count is not known, but how many
+  out.target_tokens = out.labels.is_meta()  // only the number of rows that count is known
                           ? std::min(batch.target_tokens, out.labels.numel())
                           : out.labels.ne(-100).sum().item<int64_t>();
   return out;

@@ -1,4 +1,4 @@
-// Context parallel: ranks share the rows of each sample, and exchange the keys and values of its attention.
+// Context parallel: ranks split the rows of each sample and exchange keys and values in its attention.
 #pragma once
 
 #include "engine/dist/mesh.h"
@@ -7,15 +7,15 @@
 namespace trainer::parallel {
 
 // Note [Shared samples]
-// Every sample is cut into twice as many stretches as there are ranks on the context axis. Rank r has the r-th one and
-// the r-th one from the end: as a token sees those before it, all ranks then have as much to do. A rank runs the model
-// on its rows; only attention needs the others', whose keys and values are gathered (models/nn/shared_rows.h). Losses
-// and gradients are sums over tokens, so they are added up over these ranks as over those that see different samples.
+// Every sample is split into twice as many slices as there are ranks on the context axis. Rank r has the r-th slice
+// from the start and from the end: because a token attends only to earlier ones, this balances the work. A rank runs
+// the model on its rows; only attention needs the others, and gathers their keys and values (models/nn/shared_rows.h).
+// Losses and gradients are sums over tokens, so they are summed over these ranks as over data-parallel ones.
 
-/// Errors: ConfigError when `ranks` ranks cannot share the samples of `model`.
+/// Errors: ConfigError if `model` does not support context parallelism over `ranks` ranks.
 void check_samples_shared(const models::Model& model, int64_t ranks);
 
-/// This rank's rows of `batch`, all of which every rank of the context axis has; `batch` itself when there is one.
+/// This rank's rows of `batch`, which every rank of the context axis has in full; `batch` itself if there is one rank.
 models::Batch own_rows(const models::Batch& batch, const dist::MeshPtr& mesh);
 
 }  // namespace trainer::parallel

@@ -18,7 +18,7 @@ std::vector<nn::ParameterPtr> trained_of(models::Model& model) {
   return trained;
 }
 
-/// Runs work(0) … work(count - 1), each in a thread of its own but the first. Errors: the first one of any.
+/// Runs work(0) … work(count - 1), the first on this thread, each other on its own. Errors: rethrows the first one.
 void run_together(size_t count, const std::function<void(size_t)>& work) {
   std::vector<std::exception_ptr> errors(count);
   const auto guarded = [&](size_t i) {
@@ -70,7 +70,7 @@ double DataParallelModel::update(const std::vector<models::Batch>& micro_batches
     }
   });
   const at::NoGradGuard no_grad;
-  for (size_t r = 1; r < count; ++r)  // always in this order: sums are the same in every run
+  for (size_t r = 1; r < count; ++r)  // in a fixed order, so sums are reproducible
     for (size_t i = 0; i < trained_[r].size(); ++i) {
       at::Tensor& grad = trained_[r][i]->value.mutable_grad();
       if (grad.defined()) trained_[0][i]->value.mutable_grad().add_(grad);

@@ -13,7 +13,7 @@
 namespace trainer::parallel {
 namespace {
 
-constexpr int64_t kAlignment = 32;  // elements: shards of at least 128 bytes, so that every rank's piece starts aligned
+constexpr int64_t kAlignment = 32;  // elements: at least 128 bytes, so that every rank's shard starts aligned
 
 int64_t round_up(int64_t n, int64_t to) {
   return (n + to - 1) / to * to;
@@ -42,7 +42,7 @@ FlatGroup::FlatGroup(GroupKind kind, std::vector<nn::ParameterPtr> parameters, c
   full_ = full_is_shared() ? shared_ : at::empty({share * comm_.size()}, on_device.dtype(kind.seen));
   if (kind.trainable) shard_grad_ = at::zeros({share}, on_device.dtype(at::kFloat));
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    // variable_data: a version counter of its own, or autograd would refuse the backward after the next gather.
+    // variable_data: a separate version counter; otherwise autograd would refuse backward after the next gather.
     at::Tensor leaf = full_.narrow(0, offsets_[i], parameters_[i]->numel()).view(parameters_[i]->shape).variable_data();
     parameters_[i]->value = leaf.set_requires_grad(kind.trainable);
     views_.push_back(parameters_[i]->value);
@@ -106,11 +106,11 @@ void FlatGroup::reduce_grads() {
   if (!grads_.defined()) return;
   const at::NoGradGuard no_grad;
   const dist::CommunicationMemory communication;
-  const at::Tensor summed = grads_.to(reduce_);  // whatever the layers compute in
+  const at::Tensor summed = grads_.to(reduce_);  // regardless of the compute dtype
   shard_grad_.add_(comm_.reduce_scatter(summed));
   for (at::Tensor& view : views_) view.mutable_grad() = at::Tensor();
   grads_ = at::Tensor();
-  free_storage(summed);  // not by its last reference: Gloo's thread may keep one until after the next unit has begun
+  free_storage(summed);  // explicitly: Gloo's thread may hold a reference until after the next unit has begun
 }
 
 void FlatGroup::sum_copies() {
@@ -141,7 +141,7 @@ void FlatGroup::append_logical_tensors(std::vector<LogicalTensor>& to) const {
     tensor.part = p.part;
     tensor.copies = mesh_.replicate().size();
     tensor.copy = mesh_.replicate().rank();
-    if (p.part.whole()) {  // the ranks that share the layers hold the same of it
+    if (p.part.whole()) {  // replicated over the tensor-parallel ranks
       tensor.copies *= mesh_.tensor().size();
       tensor.copy = tensor.copy * mesh_.tensor().size() + mesh_.tensor().rank();
     }

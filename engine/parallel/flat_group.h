@@ -13,64 +13,63 @@
 
 namespace trainer::parallel {
 
-/// The stages of a pipeline that hold a parameter, where several do (a tied weight).
+/// The pipeline stages that hold a parameter, if several do (a tied weight).
 using StageHolders = std::map<nn::ParameterPtr, std::set<int>>;
 
-/// What may share one flat buffer.
+/// Parameters of equal kind may share one flat buffer.
 struct GroupKind {
-  at::ScalarType kept, seen;  // dtype of the shard, and of what layers compute with
+  at::ScalarType kept, seen;  // storage dtype (the shard's) and compute dtype (the layers')
   bool trainable;
-  // Cut into parts of different sizes: on the ranks that share layers, all other shards are laid out alike.
+  // Split unevenly over the tensor-parallel ranks; all other shards have the same layout on those ranks.
   bool uneven;
-  std::set<int> holders;  // stages, where there are several: on all of them these shards are laid out alike
+  std::set<int> holders;  // stages, if several: these shards have the same layout on all of them
   bool operator==(const GroupKind&) const = default;
 };
 
-/// Parameters of one unit that are kept, gathered and reduced together.
-///   shard    [n]      this rank's piece, in the kept dtype (fp32 when trained); the parameters lie end to end, the
-///   last
-///                     shard is padded
-///   full     [n * R]  the unsharded buffer in the seen dtype; its memory exists only between gather and free()
-///   shared   [n * R]  where ranks share memory: all their shards end to end. Then nothing needs to be sent: `full` is
-///                     `shared` itself, or a cast of it where the layers compute in another dtype
-///   views             each parameter's leaf: what layers compute with, over `full`
-///   grads    [n * R]  gradients of the views; exist only during the unit's backward
-///   shard_grad [n]    this rank's piece of the summed gradients, fp32
+/// Parameters of one unit that are stored, gathered and reduced together.
+///   shard [n]      this rank's shard, in the storage dtype (fp32 when trained); parameters are concatenated, the
+///                  last shard is padded
+///   full  [n * R]  the unsharded buffer in the compute dtype; its memory exists only between gather and free()
+///   shared   [n * R]  all shards in sequence, if ranks share memory. Nothing needs to be sent then: `full` is `shared`
+///                  itself, or a cast of it if the compute dtype differs
+///   views          each parameter's leaf, a view of `full` that layers compute with
+///   grads [n * R]  gradients of the views; exist only during the unit's backward
+///   shard_grad [n] this rank's shard of the summed gradients, fp32
 class FlatGroup {
  public:
-  /// `reduce`: the dtype in which ranks add up gradients.
+  /// `reduce`: the dtype of gradients in reductions.
   FlatGroup(GroupKind kind, std::vector<nn::ParameterPtr> parameters, const dist::Mesh& mesh, at::ScalarType reduce);
 
   void load(const WeightSource& source);
 
-  /// Starts gathering into `full`; wait_gathered() ends it. Both do nothing when it is there already. Collective.
+  /// Starts gathering into `full`; wait_gathered() completes it. Both do nothing if already gathered. Collective.
   void start_gather();
   void wait_gathered();
   void free();
   bool gathered() const { return state_ == State::kGathered; }
 
-  /// Gives every view a zero gradient over `grads`.
+  /// Gives every view a zero gradient, a view of `grads`.
   void begin_grads();
-  /// Collective. Adds this rank's piece of the sum over the ranks that share the shards to shard_grad, and frees
-  /// `grads`. Once a backward.
+  /// Collective. Adds this rank's shard of the sum over the shard group to shard_grad, and frees `grads`. Once per
+  /// backward.
   void reduce_grads();
-  /// Collective. Adds up shard_grad over copies of the model, and shares of gradients over the ranks that share layers.
-  /// Once an update: both go for the sum of all its backwards.
+  /// Collective. Sums shard_grad over the replicate group, and partial gradients over the tensor-parallel ranks.
+  /// Once per update: both work on the sum of all its backwards.
   void sum_copies();
 
   bool trainable() const { return kind_.trainable; }
   std::vector<at::Tensor>& views() { return views_; }
   void append_logical_tensors(std::vector<LogicalTensor>& to) const;
-  /// Whether other ranks read this rank's shard in place, so that updates need barriers around them.
+  /// Whether other ranks read this rank's shard in place, which requires barriers around updates.
   bool shares_memory() const { return shared_.defined(); }
 
  private:
   enum class State { kSharded, kGathering, kGathered };
   struct Piece {
-    int64_t begin, end, at;  // elements [begin, end) of the parameter lie at `at` in the shard
+    int64_t begin, end, at;  // elements [begin, end) of the parameter are at offset `at` in the shard
   };
   Piece piece_of(size_t parameter) const;
-  /// The parts of shard_grad that are shares of gradients.
+  /// The ranges of shard_grad that are partial gradients.
   std::vector<at::Tensor> shares() const;
   bool full_is_shared() const { return shared_.defined() && kind_.kept == kind_.seen; }
 
@@ -79,10 +78,10 @@ class FlatGroup {
   std::vector<nn::ParameterPtr> parameters_;
   std::vector<int64_t> offsets_;  // of each parameter in `full`
   const dist::Mesh& mesh_;
-  dist::Comm& comm_;  // of the ranks that share the shards
+  dist::Comm& comm_;  // the shard group
   State state_ = State::kGathered;
   at::Tensor shared_, shard_, full_, grads_, shard_grad_;
-  at::Tensor sent_;  // the shard in the seen dtype, while a gather runs
+  at::Tensor sent_;  // the shard in the compute dtype, while a gather runs
   std::unique_ptr<dist::Pending> pending_;
   std::vector<at::Tensor> views_;
 };

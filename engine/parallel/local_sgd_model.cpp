@@ -19,7 +19,7 @@ double LocalSgdModel::clip_grad_norm(double max_norm) {
   double squares = 0;
   for (const LogicalTensor& tensor : logical_tensors())
     if (tensor.grad.defined()) squares += sum_of_squares(tensor.grad);
-  // All ranks must know when one of them has overflowed.
+  // All ranks must know if one of them has overflowed.
   const double of_all = comm().sum(squares);
   const double own = unscale_and_clip(std::isfinite(of_all) ? std::sqrt(squares) : of_all, max_norm);
   return std::isfinite(of_all) ? std::sqrt(of_all / comm().size()) / loss_scale() : own;

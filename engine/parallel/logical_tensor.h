@@ -9,19 +9,20 @@
 
 namespace trainer::parallel {
 
-/// A parameter of the whole model, and this rank's piece of it. Checkpoint, optimiser, clipping and export see nothing
-/// else, so any strategy and number of ranks can load what any other saved.
+/// A parameter of the whole model, and this rank's shard of it. Checkpoints, optimizers, clipping and export only use
+/// this, so any strategy on any number of ranks can load what any other saved.
 struct LogicalTensor {
-  std::string name;                  // Hugging Face's
-  std::vector<std::string> aliases;  // tied names
+  std::string name;                  // Hugging Face's name
+  std::vector<std::string> aliases;  // names of tied weights
   nn::Shape shape;                   // of the whole tensor
   bool trainable = true;
-  int64_t begin = 0, end = 0;  // this rank's piece: elements [begin, end) of the flattened part
+  int64_t begin = 0, end = 0;  // this rank's shard: elements [begin, end) of the flattened slice
   bool replicated = false;     // every rank holds it whole
   at::Tensor value;            // [end - begin], fp32 when trainable
   at::Tensor grad;             // [end - begin] fp32 after a backward; undefined when frozen
-  nn::Part part;               // the whole, but where layers are shared
-  // Where some ranks hold the same piece: how many, and which of them this one is. The first one counts for all.
+  nn::Part part;               // the tensor-parallel slice; without tensor parallelism, the whole tensor
+  // If several ranks hold the same shard: how many, and the index of this rank among them. Only the first one
+  // contributes.
   int64_t copies = 1, copy = 0;
 
   int64_t numel() const {

@@ -24,7 +24,7 @@ class MeshPeers : public nn::Peers {
     if (tensor.numel() > 0) comm_.all_reduce(tensor, op);
   }
 
-  dist::MeshPtr mesh_;  // which has the communicator
+  dist::MeshPtr mesh_;  // owns the communicator
   dist::Comm& comm_;
 };
 

@@ -7,7 +7,7 @@
 
 namespace trainer::parallel {
 
-/// The ranks along one axis of the mesh, as layers know them.
+/// The ranks along one axis of the mesh, in the interface that layers use.
 std::shared_ptr<const nn::Peers> peers_along(const dist::MeshPtr& mesh, dist::Comm& (dist::Mesh::*axis)() const);
 
 }  // namespace trainer::parallel

@@ -139,7 +139,8 @@ double ParallelModel::clip_grad_norm(double max_norm) {
     else if (tensor.copy == 0)
       mine += sum_of_squares(tensor.grad);
   }
-  // What all ranks hold is checked once more by the sum, so that they can't disagree on whether it is finite.
+  // Replicated values are included in the reduction if not finite, so that all ranks agree on whether the norm is
+  // finite.
   return unscale_and_clip(std::sqrt(comm().sum(std::isfinite(everywhere) ? mine : everywhere) + everywhere), max_norm);
 }
 

@@ -5,7 +5,7 @@
 namespace trainer::parallel {
 namespace {
 
-/// `count` blocks from `begin` on, spread evenly over `parts`.
+/// `count` blocks starting at `begin`, split evenly into `parts`.
 void append_even(int64_t begin, int64_t count, int64_t parts, std::vector<models::Stretch>& to) {
   for (int64_t part = 0; part < parts; ++part) {
     const int64_t blocks = count / parts + (part < count % parts ? 1 : 0);
@@ -26,14 +26,14 @@ void hold(nn::Module& module, const std::map<nn::Module*, int>& roots, int rank,
 std::vector<models::Stretch> cut_model(models::Model& model, const PipelineOptions& options) {
   if (dynamic_cast<models::DecoderModel*>(&model) == nullptr)
     throw ConfigError(
-        "parallelism_config_pp_size is {}, but {} has no single stack of decoder blocks that a pipeline could be cut "
-        "from: only LLaMA-like and GPT-2 models have.\n  Use data parallel ranks or FSDP.",
+        "parallelism_config_pp_size is {}, but {} has no single stack of decoder blocks to split into pipeline stages; "
+        "the LLaMA family and GPT-2 have one.\n  Use data parallel ranks or FSDP.",
         options.shape.ranks, model.class_name());
   const auto blocks = static_cast<int64_t>(model.blocks().size());
   const int64_t parts = options.shape.ranks * options.shape.chunks;
   if (blocks < parts)
     throw ConfigError(
-        "parallelism_config_pp_size is {}{}, which cuts the model into {} stages, but it has {} blocks: at most {} "
+        "parallelism_config_pp_size is {}{}, which splits the model into {} stages, but it has {} blocks: at most {} "
         "stages are possible.",
         options.shape.ranks, options.shape.chunks > 1 ? fmt::format(" x {} chunks", options.shape.chunks) : "", parts,
         blocks, blocks);
@@ -45,8 +45,8 @@ std::vector<models::Stretch> cut_model(models::Model& model, const PipelineOptio
   const int64_t others = blocks - options.last_blocks;
   if (others < parts - 1)
     throw ConfigError(
-        "the last stage of the pipeline is to have {} of the model's {} blocks, which leaves {} for {} stages: each "
-        "needs one.",
+        "the last pipeline stage is to have {} of the model's {} blocks, which leaves {} for {} stages; each needs at "
+        "least one.",
         options.last_blocks, blocks, others, parts - 1);
   append_even(0, others, parts - 1, stretches);
   stretches.push_back({others, blocks});

@@ -1,4 +1,4 @@
-// Which rank of a pipeline holds which parts of a model.
+// Assigns the parts of a model to the ranks of a pipeline.
 #pragma once
 
 #include <map>
@@ -12,14 +12,14 @@ namespace trainer::parallel {
 
 struct PipelineOptions {
   PipelineShape shape;
-  int64_t last_blocks = 0;  // blocks of the last stretch; 0: as many as the others
+  int64_t last_blocks = 0;  // blocks of the last stage; 0: as many as the others
 };
 
-/// The stretches of the model in forward order: number n is chunk n / ranks of the rank n % ranks. The first ones have
-/// a block more where the number does not divide. Errors: ConfigError when the model cannot be cut so.
+/// The stages of the model in forward order: stage n is chunk n / ranks of rank n % ranks. If the blocks don't divide
+/// evenly, the first stages have one more. Errors: ConfigError if the model cannot be split this way.
 std::vector<models::Stretch> cut_model(models::Model& model, const PipelineOptions& options);
 
-/// The ranks that hold each parameter. More than one: a weight that is tied between parts of the model.
+/// The ranks that hold each parameter. Several: a weight tied across stages.
 std::map<nn::ParameterPtr, std::set<int>> holders_of(models::DecoderModel& model,
                                                      const std::vector<models::Stretch>& stretches, int ranks);
 

@@ -19,7 +19,7 @@
 namespace trainer::parallel {
 namespace {
 
-/// Whether anything in `module` trains.
+/// Whether any parameter in `module` is trained.
 bool trains(nn::Module& module) {
   const auto all = module.all_parameters();
   return std::any_of(all.begin(), all.end(), [](const nn::ParameterPtr& p) { return p->trainable; });
@@ -28,9 +28,9 @@ bool trains(nn::Module& module) {
 }  // namespace
 
 // Note [Stages]
-// The model's own code runs on every rank. Only its stack of blocks is replaced: instead of all blocks, a stage takes
-// the states from the rank before, runs its stretch, and sends what comes out to the next rank. So losses, decoding and
-// classes are made by the same code as on one rank, of which the ranks before the last stop behind the stack.
+// Every rank runs the model's own code, except for the stack of blocks: a stage receives the states from the previous
+// rank, runs its blocks, and sends the result to the next rank. So losses, decoding and classification use the same
+// code as on one rank; all ranks but the last stop after the stack.
 PipelinedModel::PipelinedModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision,
                                const PipelineOptions& options, const std::optional<config::FsdpConfig>& sharding)
     : ParallelModel(std::move(model), std::move(mesh), precision), shape_(options.shape) {
@@ -38,7 +38,7 @@ PipelinedModel::PipelinedModel(std::unique_ptr<models::Model> model, dist::MeshP
   const auto stretches = cut_model(this->model(), options);
   stretches_ = static_cast<int64_t>(stretches.size());
   const auto blocks = decoder().blocks();
-  bool trained = false;  // anything up to here
+  bool trained = false;  // whether any parameter so far is trained
   for (nn::Module* module : decoder().stack().embeddings()) trained = trained || trains(*module);
   for (int64_t n = 0; n < stretches_; ++n) {
     Stage stage{n, stretches[static_cast<size_t>(n)], trained && n > 0};
@@ -47,8 +47,8 @@ PipelinedModel::PipelinedModel(std::unique_ptr<models::Model> model, dist::MeshP
     stage.gradient_after = trained && n + 1 < stretches_;
     if (n % pipeline.size() == pipeline.rank()) stages_.push_back(std::move(stage));
   }
-  // Between two ranks messages are told apart by their order only: where a rank's next one is also the one before it,
-  // gradients need a way of their own.
+  // Messages between two ranks are identified only by their order: if a rank's next and previous rank are the same,
+  // gradients need a separate communicator.
   backwards_ = &pipeline;
   if (shape_.chunks > 1) {
     std::vector<int> all(static_cast<size_t>(pipeline.size()));
@@ -65,7 +65,7 @@ PipelinedModel::PipelinedModel(std::unique_ptr<models::Model> model, dist::MeshP
     weights_ = std::make_unique<WholeStageWeights>(decoder(), stretches, this->mesh(), precision);
 }
 
-/// Its first block, for reports.
+/// The path of the stage's first block, for reports.
 const std::string& PipelinedModel::place_of(const Stage& stage) {
   return decoder().blocks()[static_cast<size_t>(stage.blocks.begin)]->path();
 }
@@ -85,7 +85,7 @@ std::unique_ptr<dist::Pending> PipelinedModel::send(const at::Tensor& states, in
   return states.numel() > 0 ? along.send(states, to) : nullptr;
 }
 
-/// What comes out of the whole stack; undefined where a later stage makes it.
+/// The output of the whole stack; undefined if a later stage computes it.
 at::Tensor PipelinedModel::run_stages(const at::Tensor& ids, const nn::Pass& pass) {
   for (const Stage& stage : stages_) {
     if (running_ != nullptr && running_ != &stage) continue;
@@ -156,7 +156,7 @@ void PipelinedModel::backward(Stage& stage) {
   stage.in_flight.pop_front();
   at::Tensor gradient;
   if (stage.gradient_after) gradient = received(crossing.out.size(0), neighbour(1), *backwards_);
-  if (crossing.sent) crossing.sent->wait();  // long ago: the next rank has made a gradient of it
+  if (crossing.sent) crossing.sent->wait();  // doesn't block: the next rank has already sent its gradient
   if (crossing.out.requires_grad()) {
     weights_->begin_backward(crossing.pass);
     torch::autograd::backward({crossing.out}, gradient.defined() ? nn::Tensors{gradient} : nn::Tensors{});
@@ -167,7 +167,7 @@ void PipelinedModel::backward(Stage& stage) {
   before = before.defined() ? before.contiguous() : at::zeros_like(crossing.in);
   auto sent = send(before, neighbour(-1), *backwards_);
   if (sent) gradients_sent_.push_back({before, {}, std::move(sent)});
-  // The rank before has no more than so many forwards without a backward, so it has taken all older ones.
+  // The previous rank has at most this many forwards without a backward, so it has received all older gradients.
   const int64_t waiting = most_in_flight(shape_, neighbour(-1));
   for (; static_cast<int64_t>(gradients_sent_.size()) > waiting; gradients_sent_.pop_front())
     gradients_sent_.front().sent->wait();
@@ -182,7 +182,7 @@ void PipelinedModel::end_forward() {
   weights_->end();
 }
 
-/// Keeps what was sent until it is taken.
+/// Keeps sent states alive until they are received.
 void PipelinedModel::after_forward() {
   if (crossing_.sent) forwarded_.push_back(std::move(crossing_));
   crossing_ = {};
@@ -227,7 +227,7 @@ ParallelModel::Classes PipelinedModel::classify(const models::Batch& given, cons
 at::Tensor PipelinedModel::next_of(const at::Tensor& tokens, const nn::Layout& samples, const Sampling& sampling,
                                    int64_t step, nn::Pass& pass) {
   at::Tensor next = at::zeros_like(tokens);
-  after_forward();  // of the prompts, when it is the first token
+  after_forward();  // for the prompts, before the first token
   if (at_end())
     next = ParallelModel::next_of(tokens, samples, sampling, step, pass);
   else

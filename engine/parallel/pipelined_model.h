@@ -9,13 +9,13 @@
 
 namespace trainer::parallel {
 
-/// A decoder whose blocks are spread over the ranks of the mesh's pipeline: each holds the values of its own stretches
-/// only, and sends states to the next rank and their gradients to the one before. Gradients are summed over the ranks
-/// that see different samples, which may share the stages' values among them.
+/// A decoder whose blocks are split over the pipeline ranks of the mesh: each rank holds only the values of its own
+/// stages, sends states to the next rank and their gradients to the previous one. Gradients are summed over the data
+/// ranks, which may shard the stages' values.
 class PipelinedModel : public ParallelModel {
  public:
-  /// Collective. `sharding`: how values are spread over the mesh's shards; none: each rank holds its stages whole.
-  /// Errors: ConfigError when the model cannot be cut so.
+  /// Collective. `sharding`: how values are sharded over the mesh's shard axis; none: each rank holds its stages whole.
+  /// Errors: ConfigError if the model cannot be split into these stages.
   PipelinedModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision,
                  const PipelineOptions& options, const std::optional<config::FsdpConfig>& sharding = std::nullopt);
 
@@ -23,7 +23,7 @@ class PipelinedModel : public ParallelModel {
   double evaluate(const models::Batch& batch, const nn::Pass& pass) override;
   Classes classify(const models::Batch& batch, const nn::Pass& pass) override;
 
-  /// Lists the other ranks' parameters too, with an empty piece.
+  /// Includes the other ranks' parameters, with an empty shard.
   std::vector<LogicalTensor> logical_tensors() override { return weights_->logical_tensors(); }
   void load(const WeightSource& source) override { weights_->load(source); }
 
@@ -34,18 +34,18 @@ class PipelinedModel : public ParallelModel {
                      nn::Pass& pass) override;
 
  private:
-  /// What a stretch was given and made of it in one forward pass.
+  /// The input and output of a stage in one forward pass.
   struct Crossing {
-    at::Tensor in;   // the states [T, D] that were received; undefined for the first stretch
-    at::Tensor out;  // the states that were sent, or the loss
+    at::Tensor in;   // the received states [T, D]; undefined for the first stage
+    at::Tensor out;  // the sent states, or the loss
     std::unique_ptr<dist::Pending> sent;
     ShardedUnits::ForwardPassPtr pass;
   };
   struct Stage {
-    int64_t number;  // of all stretches
+    int64_t number;  // index among all stages
     models::Stretch blocks;
-    bool gradient_before = false, gradient_after = false;  // whether the states before and after it need a gradient
-    std::deque<Crossing> in_flight;                        // forwards whose backward is still to come
+    bool gradient_before = false, gradient_after = false;  // whether its input and output states require gradients
+    std::deque<Crossing> in_flight;                        // forwards that wait for their backward
   };
   models::DecoderModel& decoder() { return static_cast<models::DecoderModel&>(model()); }
   bool first(const Stage& stage) const { return stage.number == 0; }
@@ -65,14 +65,14 @@ class PipelinedModel : public ParallelModel {
 
   PipelineShape shape_;
   int64_t stretches_ = 0;
-  std::deque<Stage> stages_;             // this rank's, in forward order
-  Stage* running_ = nullptr;             // the only one that is run now; null: all of this rank's
-  Crossing crossing_;                    // of the last stage that was run
-  std::vector<Crossing> forwarded_;      // without gradients: kept until they are sent
-  std::deque<Crossing> gradients_sent_;  // kept until they are sent
+  std::deque<Stage> stages_;             // this rank's stages, in forward order
+  Stage* running_ = nullptr;             // the stage to run; null: all of this rank's
+  Crossing crossing_;                    // of the stage that ran last
+  std::vector<Crossing> forwarded_;      // without gradients: kept until sent
+  std::deque<Crossing> gradients_sent_;  // kept until sent
   std::unique_ptr<StageWeights> weights_;
   std::unique_ptr<dist::Comm> own_backwards_;
-  dist::Comm* backwards_ = nullptr;  // the ranks of the pipeline, for gradients
+  dist::Comm* backwards_ = nullptr;  // the pipeline group, for gradients
 };
 
 }  // namespace trainer::parallel

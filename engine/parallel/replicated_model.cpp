@@ -21,8 +21,8 @@ void ReplicatedModel::load(const WeightSource& source) {
     if (p->trainable) trained.push_back(p->value);
   }
   for (at::Tensor& value : trained) value.mutable_grad() = at::zeros_like(value);
-  // The reducer makes these gradients views of its buckets. (Those it does not find it would let stand beside the
-  // buckets in the first update that accumulates: twice the memory.)
+  // The reducer makes these gradients views of its buckets. (Gradients that don't exist yet would be allocated next
+  // to the buckets in the first update with accumulation: twice the memory.)
   const bool dry = comm().device() == at::kMeta;
   if (mesh().tokens().size() > 1 && exchanges_gradients() && !trained.empty() && !dry)
     reducer_ = std::make_unique<dist::BucketReducer>(trained, mesh().tokens(), exchange_);
@@ -36,7 +36,7 @@ std::vector<LogicalTensor> ReplicatedModel::logical_tensors() {
     tensor.part = p->part;
     tensor.copies = mesh().tokens().size();
     tensor.copy = mesh().tokens().rank();
-    if (p->part.whole()) {  // the ranks that share the layers hold the same of it
+    if (p->part.whole()) {  // replicated over the tensor-parallel ranks
       tensor.copies *= mesh().tensor().size();
       tensor.copy = tensor.copy * mesh().tensor().size() + mesh().tensor().rank();
     }
@@ -53,7 +53,7 @@ void ReplicatedModel::begin_backward(const at::Tensor& loss, bool last) {
 
 void ReplicatedModel::end_backward(bool last) {
   if (!last) return;
-  std::vector<at::Tensor> shares;  // reduced over the data ranks by now
+  std::vector<at::Tensor> shares;  // already reduced over the data ranks
   for (const nn::ParameterPtr& p : model().all_parameters())
     if (p->trainable && p->summed && p->value.grad().defined()) shares.push_back(p->value.grad());
   sum_shares(shares, mesh().tensor());

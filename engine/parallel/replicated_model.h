@@ -5,7 +5,7 @@
 
 namespace trainer::parallel {
 
-/// The whole model on every rank; gradients are summed over ranks (DDP). With one rank, nothing is communicated.
+/// The whole model on every rank, with gradients summed over ranks (DDP). A single rank does not communicate.
 class ReplicatedModel : public ParallelModel {
  public:
   ReplicatedModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision,

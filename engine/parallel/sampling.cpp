@@ -22,7 +22,7 @@ double uniform(uint64_t seed, int64_t position, int64_t step) {
   return static_cast<double>(words[0]) * 0x1p-32;
 }
 
-/// The first of `order` up to which the probabilities sum to `part` of their whole.
+/// The smallest n such that the first n of `order` have at least `part` of the total weight of the first `among`.
 size_t count_with_part(const std::vector<int64_t>& order, const std::vector<double>& weight, size_t among,
                        double part) {
   double all = 0, sum = 0;

@@ -14,14 +14,14 @@ namespace {
 
 using PeersPtr = nn::SharedRows::PeersPtr;
 
-/// What a region was given, to be gathered again. The graph keeps its storage for as long as a layer needs the values:
-/// held here, it would stay until the graph goes.
+/// A region's gathered input, to be gathered again in backward. The graph holds its storage while a layer needs the
+/// values; a strong reference here would keep it until the graph is destroyed.
 struct Freed {
   nn::LayoutPtr rows;
   c10::weak_intrusive_ptr<c10::StorageImpl> all;
 };
 
-/// The identity, on what a region gives: its backward runs just before the region's own.
+/// The identity, applied to a region's output: its backward runs just before the region's own.
 struct GatherAgain : torch::autograd::Function<GatherAgain> {
   static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& out, const at::Tensor& mine,
                             const Freed& freed) {
@@ -38,7 +38,7 @@ struct GatherAgain : torch::autograd::Function<GatherAgain> {
   }
 };
 
-/// Whether the graph keeps it for a backward.
+/// Whether the autograd graph saves the tensor for backward.
 bool kept_by_others(const at::Tensor& tensor) {
   return tensor.use_count() > 1 || tensor.storage().use_count() > 1;
 }
@@ -52,7 +52,7 @@ void share_rows_of(nn::Module& stack, bool target, const PeersPtr& peers) {
     pass.target = given.target == given.source ? pass.source : nn::stretch_of(given.target, peers);
     pass.stream = target ? pass.target : pass.source;
     nn::Tensors out = next(in, pass);
-    if (out[0].defined()) out[0] = nn::SharedRows::all_alike(pass.stream, out[0]);  // not between two stages
+    if (out[0].defined()) out[0] = nn::SharedRows::all_alike(pass.stream, out[0]);  // undefined between two stages
     return out;
   });
 }
@@ -83,7 +83,7 @@ void share_rows(models::Model& model, const dist::MeshPtr& mesh) {
     for (const auto& [name, target] : stacks) {
       if (module.path() != name) continue;
       share_rows_of(module, target, peers);
-      // What is whole on every rank sees its own rows only, so its gradient is a share of a sum.
+      // Replicated weights see only this rank's rows, so their gradients are partial.
       for (const nn::ParameterPtr& p : module.all_parameters())
         if (p->part.whole()) p->summed = true;
     }

@@ -1,4 +1,5 @@
-// Sequence parallel: ranks that share layers share the rows between these too (Megatron's; Korthikanti et al. 2022).
+// Sequence parallel: tensor-parallel ranks also split the activations between regions (Korthikanti et al. 2022,
+// Megatron).
 #pragma once
 
 #include "engine/dist/mesh.h"
@@ -7,16 +8,16 @@
 namespace trainer::parallel {
 
 // Note [Rows between regions]
-// A stack of blocks gives each rank of the tensor axis a stretch of the batch's rows: norms, dropouts and the residual
-// stream are of these only. A region (Note [Shared layers]) begins by gathering what enters it, and what leaves is
-// added up by rows, so that as much is sent as before. The gathered input is not kept for the backward: its memory goes
-// when the region is left, and comes back, gathered once more, when the region's backward begins. After the stack all
-// ranks have all rows again. While decoding, each rank has all rows.
+// A stack of blocks gives each rank of the tensor axis a slice of the batch's rows: norms, dropout and the residual
+// stream work on these only. A region (Note [Shared layers]) begins with an all-gather of its input and ends with a
+// reduce-scatter of its output, which together send as much as the all-reduce that they replace. The gathered input is
+// not saved for backward: its memory is freed at the end of the region and filled by another all-gather when the
+// region's backward begins. After the stack, all ranks have all rows again. In decoding, each rank has all rows.
 
-/// From now on the ranks share rows. After split_layers; nothing happens when no ranks share layers.
+/// Enables sequence parallelism. Call after split_layers; does nothing without tensor-parallel ranks.
 void share_rows(models::Model& model, const dist::MeshPtr& mesh);
 
-/// What a region does with its own rows of x[0], where pass.stream says that there are such: it works on all of them.
+/// Runs a region in the sequence-parallel case (pass.stream is set): gathers x[0] from this rank's rows to all rows.
 nn::Tensors enter_with_own_rows(nn::Tensors x, const nn::Pass& pass, const nn::Module::Forward& next);
 
 }  // namespace trainer::parallel

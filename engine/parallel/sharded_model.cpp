@@ -17,7 +17,7 @@ void ShardedModel::load(const WeightSource& source) {
 std::vector<LogicalTensor> ShardedModel::logical_tensors() {
   std::vector<LogicalTensor> all;
   units_->append_logical_tensors(all);
-  // In the order of the model, as every other strategy lists them.
+  // In model order, as every other strategy lists them.
   std::map<std::string, size_t> place;
   for (const nn::ParameterPtr& p : model().all_parameters()) place.emplace(p->name, place.size());
   std::sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return place[a.name] < place[b.name]; });

@@ -5,8 +5,8 @@
 
 namespace trainer::parallel {
 
-/// Parameters, gradients and optimiser state spread over ranks (FSDP). The HYBRID strategies are the same over the
-/// mesh's shard axis; copies of the model add up their gradients.
+/// Parameters, gradients and optimizer state sharded over ranks (FSDP). The HYBRID strategies shard over the mesh's
+/// shard axis and sum gradients over the replicate axis.
 class ShardedModel : public ParallelModel {
  public:
   ShardedModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision,
@@ -24,7 +24,7 @@ class ShardedModel : public ParallelModel {
  private:
   config::FsdpConfig options_;
   std::unique_ptr<ShardedUnits> units_;
-  ShardedUnits::ForwardPassPtr pass_;  // the one under way
+  ShardedUnits::ForwardPassPtr pass_;  // the current one
 };
 
 }  // namespace trainer::parallel

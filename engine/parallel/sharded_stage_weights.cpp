@@ -18,8 +18,8 @@ void ShardedStageWeights::load(const WeightSource& source) {
   units_ = std::make_unique<ShardedUnits>(own_units(), tied, mesh_, precision_, options_, source);
 }
 
-/// The units of this rank's stretches, with what it holds of them. A module around blocks is none: its forward is in
-/// part on other ranks, so that no moment is the beginning of its backward. What it has belongs to the root.
+/// The units of this rank's stages, with the parameters it holds. A module that contains blocks is not a unit: part of
+/// its forward runs on other ranks, so its backward has no well-defined start. Its other parameters go to the root.
 std::vector<UnitPlan> ShardedStageWeights::own_units() {
   std::set<nn::ParameterPtr> mine;
   for (const Parameter& one : parameters_)

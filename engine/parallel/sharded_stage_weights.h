@@ -4,10 +4,10 @@
 
 namespace trainer::parallel {
 
-/// The ranks of a stage that see different samples share its values, gradients and optimiser state (FSDP in a
-/// pipeline). Under FULL_SHARD every micro-batch gathers a unit for its forward and once more for its backward; under
-/// SHARD_GRAD_OP a unit stays gathered while forwards of it wait for their backwards. Gradients are summed over the
-/// shards after each backward, over copies of the model and over the stages of a tied weight once an update.
+/// The data ranks of a stage shard its values, gradients and optimizer state (FSDP in a pipeline). Under FULL_SHARD,
+/// every micro-batch gathers a unit for its forward and again for its backward; under SHARD_GRAD_OP, a unit stays
+/// gathered while its forwards wait for their backwards. Gradients are summed over the shard group after each backward,
+/// and over replicas and the stages of a tied weight once per update.
 class ShardedStageWeights : public StageWeights {
  public:
   ShardedStageWeights(models::DecoderModel& model, const std::vector<models::Stretch>& stretches,

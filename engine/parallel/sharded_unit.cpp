@@ -79,7 +79,7 @@ void ShardedUnit::begin_backward() {
 }
 
 void ShardedUnit::leaf_done() {
-  if (!in_backward_) throw InternalError("a gradient of {} came after they were reduced", name_);
+  if (!in_backward_) throw InternalError("a gradient of {} arrived after the reduction", name_);
   if (--leaves_left_ > 0) return;
   finish_backward();
   if (when_reduced_) when_reduced_();

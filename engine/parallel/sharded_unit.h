@@ -9,10 +9,10 @@
 
 namespace trainer::parallel {
 
-/// A part of the model that is gathered, used and freed together: a wrapped block, or the root for what is left.
+/// A part of the model that is gathered, used and freed together: a wrapped block, or the root with everything else.
 class ShardedUnit {
  public:
-  /// Splits `parameters` into flat groups. Weights have their dtype from `source`, values come with load().
+  /// Splits `parameters` into flat groups. `source` gives the dtypes of weights; load() sets their values.
   ShardedUnit(std::string name, const std::vector<nn::ParameterPtr>& parameters, const StageHolders& holders,
               const dist::Mesh& mesh, const Precision& precision, const WeightSource& source);
 
@@ -20,14 +20,14 @@ class ShardedUnit {
   void start_gather();
   void wait_gathered();
   void free();
-  /// Called whenever this unit's gradients are complete and reduced.
+  /// Sets a callback for each time this unit's gradients are complete and reduced.
   void when_reduced(std::function<void()> then) { when_reduced_ = std::move(then); }
 
-  /// Before this unit's backward: values and zero gradients are there; from now on its leaves are counted.
+  /// Called before this unit's backward: provides values and zero gradients, and starts counting leaves.
   void begin_backward();
-  /// Reduces if the last leaf has not done so already. Collective.
+  /// Reduces, unless the last leaf already did. Collective.
   void finish_backward();
-  /// After the last backward of an update, whether or not this unit had a part in it. Collective.
+  /// Called after the last backward of an update, even if this unit took no part in it. Collective.
   void sum_copies();
 
   void append_logical_tensors(std::vector<LogicalTensor>& to) const;

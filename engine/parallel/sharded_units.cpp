@@ -7,8 +7,8 @@
 
 namespace trainer::parallel {
 
-/// The identity, on a unit's outputs: its backward runs just before the unit's own. (An identity on the inputs would
-/// not do: under LoRA the first block's inputs need no gradient, so it would never run.)
+/// The identity, applied to a unit's outputs: its backward runs just before the unit's own. (An identity on the inputs
+/// would not work: under LoRA the first block's inputs require no gradient, so it would never run.)
 struct UnitBackward : torch::autograd::Function<UnitBackward> {
   static torch::autograd::variable_list forward(torch::autograd::AutogradContext* ctx, at::TensorList outputs,
                                                 ShardedUnits* units, int64_t use) {
@@ -20,7 +20,7 @@ struct UnitBackward : torch::autograd::Function<UnitBackward> {
                                                  torch::autograd::variable_list grads) {
     auto* const units = reinterpret_cast<ShardedUnits*>(ctx->saved_data["units"].toInt());
     units->before_unit_backward(static_cast<size_t>(ctx->saved_data["use"].toInt()));
-    grads.resize(grads.size() + 2);  // nothing for `units` and `use`
+    grads.resize(grads.size() + 2);  // no gradients for `units` and `use`
     return grads;
   }
 };
@@ -29,13 +29,13 @@ class ShardedUnits::ForwardPass {
  public:
   explicit ForwardPass(size_t units) : uses_left(units, 0) {}
 
-  /// A unit's forward that a backward will follow.
+  /// A unit's forward that a backward follows.
   struct Use {
     size_t unit;
-    int64_t region;  // 0: of the forward pass; else a recomputation within the backward, numbered
+    int64_t region;  // 0: the forward pass; else the number of a recomputation within backward
   };
-  std::vector<Use> uses;           // in the order in which the forwards ended
-  std::vector<int64_t> uses_left;  // of each unit, whose backward has not begun
+  std::vector<Use> uses;           // in the order in which the forwards finished
+  std::vector<int64_t> uses_left;  // per unit: uses whose backward has not begun
 };
 
 ShardedUnits::ShardedUnits(const std::vector<UnitPlan>& plans, const StageHolders& holders, const dist::Mesh& mesh,
@@ -58,7 +58,7 @@ ShardedUnits::ShardedUnits(const std::vector<UnitPlan>& plans, const StageHolder
     for (size_t outer = i + 1; outer < root && around_[i] == root; ++outer)
       if (plans[i].module->path().starts_with(plans[outer].module->path() + ".")) around_[i] = outer;
   }
-  for (std::vector<size_t>& follower : follower_) follower.assign(units_.size(), root);  // not known yet
+  for (std::vector<size_t>& follower : follower_) follower.assign(units_.size(), root);  // unknown so far
   awaited_.assign(units_.size(), 0);
   for (size_t i = 0; i < root; ++i) {
     plans[i].module->wrap([this, i](const nn::Tensors& x, const nn::Pass& pass, const nn::Module::Forward& next) {
@@ -84,7 +84,7 @@ nn::Tensors ShardedUnits::run_unit(size_t index, const nn::Tensors& inputs, cons
   return outputs;
 }
 
-/// Learns which unit follows which, and starts gathering the one that followed this one the last time.
+/// Records which unit follows which, and starts gathering the unit that followed this one last time.
 void ShardedUnits::gather_ahead(size_t index) {
   const size_t root = units_.size() - 1;
   std::vector<size_t>& follower = follower_[learning_ ? 1 : 0];
@@ -93,7 +93,7 @@ void ShardedUnits::gather_ahead(size_t index) {
   if (forward_prefetch_ && follower[index] != root) units_[follower[index]]->start_gather();
 }
 
-/// Whether a backward will come by here.
+/// Attaches the backward hook to a unit's outputs. Returns whether a backward will reach them.
 bool ShardedUnits::mark_outputs(size_t index, nn::Tensors& outputs) {
   if (!at::GradMode::is_enabled()) return false;
   std::vector<at::Tensor> differentiable;
@@ -118,12 +118,12 @@ bool ShardedUnits::encloses(size_t outer, size_t inner) const {
 }
 
 // Note [Order of backward]
-// The engine runs the ready node that was made last. Of two units that follow each other, all nodes of the second were
-// made after the identity of the first. So when that one runs, everything of units whose backward has begun has run,
-// but for those around it: their values can go. (Their gradients were reduced when their last leaf was done, or are
-// now.) So at most this unit, those around it and the prefetched one are whole at any time, beside the root.
+// The engine runs the most recently created ready node. Of two consecutive units, all nodes of the second were created
+// after the identity of the first. So when this identity runs, all units whose backward has begun are finished, except
+// the enclosing ones, and can be freed. (Their gradients were reduced when their last leaf was done, or are reduced
+// now.) So besides the root, at most this unit, its enclosing units and the prefetched one are gathered at any time.
 // A recomputed region runs its own backward within that of the pass: its leaves get their gradients after all of it
-// (Note [Recomputation]), so nothing is reduced before.
+// (Note [Recomputation]), so nothing is reduced earlier.
 void ShardedUnits::before_unit_backward(size_t use) {
   const auto [index, region] = pass_->uses[use];
   current_use_ = use;
@@ -148,14 +148,14 @@ void ShardedUnits::gather_ahead_of_backward() {
   if (next.region == now.region) units_[next.unit]->start_gather();
 }
 
-/// Frees it, unless it is kept for a backward that is still to come.
+/// Frees a unit, unless it is kept for a backward still to come.
 void ShardedUnits::free_used(size_t index) {
   if (!keeps_gathered_ || awaited_[index] == 0) units_[index]->free();
 }
 
 // Note [Barriers around shared weights]
-// Where ranks read each other's shards in place, all updates must be written before anyone reads them, and all must
-// have read them before anyone writes the next.
+// If ranks read each other's shards in place, all updates must be written before any rank reads them, and all ranks
+// must have read them before any rank writes the next update.
 void ShardedUnits::begin() {
   if (shares_memory_) comm_.barrier();
   root_->wait_gathered();
@@ -188,7 +188,7 @@ void ShardedUnits::begin_backward(ForwardPassPtr pass) {
 void ShardedUnits::end_backward() {
   in_backward_ = false;
   for (const auto& unit : units_) unit->finish_backward();
-  for (size_t i = 0; i < units_.size(); ++i) awaited_[i] -= pass_->uses_left[i];  // outputs that nothing was made of
+  for (size_t i = 0; i < units_.size(); ++i) awaited_[i] -= pass_->uses_left[i];  // outputs that were not used
   for (const size_t unit : open_) free_used(unit);
   open_.clear();
 }

@@ -9,31 +9,30 @@
 
 namespace trainer::parallel {
 
-/// The units of a model, or of what this rank holds of it: when each is gathered, freed, and its gradients reduced.
-/// Under FULL_SHARD a unit's values exist whole only around its forward and its backward; under SHARD_GRAD_OP from its
-/// first forward whose backward is still to come to the end of the last such backward. The root is whole from begin()
-/// to end().
+/// The units of a model, or of this rank's part of it: decides when each is gathered, freed, and its gradients reduced.
+/// Under FULL_SHARD, a unit is gathered only around its forward and its backward; under SHARD_GRAD_OP, from the first
+/// forward that waits for a backward to the end of the last such backward. The root is gathered from begin() to end().
 class ShardedUnits {
  public:
-  /// What one forward pass did, for its backward. Any number of them may be waiting for theirs.
+  /// A record of one forward pass for its backward. Any number of them may wait for theirs.
   class ForwardPass;
   using ForwardPassPtr = std::shared_ptr<ForwardPass>;
 
-  /// Loads the values from `source`, and wraps the modules of `plans`: those within another one before it, the root
-  /// last.
+  /// Loads the values from `source` and wraps the modules of `plans`: inner modules before outer ones, the root last.
   ShardedUnits(const std::vector<UnitPlan>& plans, const StageHolders& holders, const dist::Mesh& mesh,
                const Precision& precision, const config::FsdpConfig& options, const WeightSource& source);
 
-  /// Around an update, or a forward pass without gradients. Collective, as all that comes between them, over the ranks
-  /// that share the shards.
+  /// Called around an update, or around a forward pass without gradients. These and all calls between them are
+  /// collectives over the shard group.
   void begin();
   void end();
-  /// The forward pass that follows.
+  /// Starts a forward pass.
   ForwardPassPtr begin_forward();
-  /// Around the backward of `pass`.
+  /// Called around the backward of `pass`.
   void begin_backward(ForwardPassPtr pass);
   void end_backward();
-  /// After the last backward of an update: sums gradients over what holds copies of them. Collective over those too.
+  /// Call after the last backward of an update: sums gradients over the replicate group, over which it is collective
+  /// too.
   void sum_copies();
 
   void append_logical_tensors(std::vector<LogicalTensor>& to) const;
@@ -49,26 +48,26 @@ class ShardedUnits {
   void free_used(size_t index);
   bool encloses(size_t outer, size_t inner) const;
 
-  dist::Comm& comm_;  // of the ranks that share the shards
+  dist::Comm& comm_;  // the shard group
   config::BackwardPrefetch backward_prefetch_;
   bool forward_prefetch_;
   bool keeps_gathered_;  // between a forward and its backward
   bool shares_memory_ = false;
   std::vector<std::unique_ptr<ShardedUnit>> units_;
-  std::vector<size_t> around_;  // for each unit the innermost one around it; the root's own number ends the chain
+  std::vector<size_t> around_;  // per unit: the innermost enclosing unit; the root's index ends the chain
   ShardedUnit* root_ = nullptr;
 
-  // Which unit's forward begins after which, as it was the last time; without and with gradients.
+  // Which unit's forward followed which last time; without and with gradients.
   std::array<std::vector<size_t>, 2> follower_;
-  bool learning_ = false;         // the forward pass under way is with gradients
+  bool learning_ = false;         // whether the current forward pass has gradients
   size_t before_this_ = 0;        // the unit whose forward began last; the root: none
-  ForwardPassPtr pass_;           // the one under way, or whose backward is
-  std::vector<int64_t> awaited_;  // of each unit, forwards of all passes whose backward has not begun
-  // Of the backward pass under way.
+  ForwardPassPtr pass_;           // the pass whose forward or backward is running
+  std::vector<int64_t> awaited_;  // per unit: forwards of all passes whose backward has not begun
+  // State of the current backward pass.
   bool in_backward_ = false;
-  std::vector<size_t> open_;  // units whose backward has begun and that are not freed
-  size_t current_use_ = 0;    // the last one whose backward began
-  int64_t begun_ = 0;         // how many have
+  std::vector<size_t> open_;  // units whose backward has begun and that aren't freed yet
+  size_t current_use_ = 0;    // the use whose backward began last
+  int64_t begun_ = 0;         // number of uses whose backward has begun
 };
 
 }  // namespace trainer::parallel

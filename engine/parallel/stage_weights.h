@@ -12,8 +12,8 @@
 
 namespace trainer::parallel {
 
-/// What a rank of a pipeline holds of a model: the parameters of its own stretches, and their gradients. The calls are
-/// those of ShardedUnits; where a rank holds all of its stretches there is little to do for them.
+/// A pipeline rank's part of a model: the parameters of its own stages, and their gradients. The calls are those of
+/// ShardedUnits; most do nothing if a rank holds its stages whole.
 class StageWeights {
  public:
   /// Collective. `mesh` outlives this.
@@ -21,9 +21,9 @@ class StageWeights {
                Precision precision);
   virtual ~StageWeights() = default;
 
-  /// Collective, once before anything else: values as of `source`.
+  /// Collective, once before anything else: loads the values from `source`.
   virtual void load(const WeightSource& source) = 0;
-  /// Lists the other ranks' parameters too, with an empty piece.
+  /// Includes the other ranks' parameters, with an empty shard.
   std::vector<LogicalTensor> logical_tensors();
 
   virtual void begin() {}
@@ -31,7 +31,7 @@ class StageWeights {
   virtual void begin_backward(ShardedUnits::ForwardPassPtr pass) {}
   virtual void end_backward() {}
   virtual void end() {}
-  /// Collective, after the last backward of an update: what is left to be summed over ranks, the gradients of tied
+  /// Collective, after the last backward of an update: completes the sums over ranks, and sums the gradients of tied
   /// weights over the stages that hold them.
   void reduce_gradients();
 
@@ -39,12 +39,12 @@ class StageWeights {
   struct Parameter {
     nn::ParameterPtr parameter;
     std::set<int> holders;
-    at::ScalarType dtype = at::kFloat;  // of its values, where it is held
-    dist::Comm* holding = nullptr;      // all its holders, when this rank is one of several
+    at::ScalarType dtype = at::kFloat;  // of its values, if this rank holds it
+    dist::Comm* holding = nullptr;      // the group of its holders, if this rank is one of several
   };
   bool held(const Parameter& parameter) const { return parameter.holders.count(mesh_.pipeline().rank()) != 0; }
 
-  /// The tensors of the parameters that are held, in any order, as if no other stage held them.
+  /// The tensors of this rank's parameters, in any order, ignoring other stages that hold them.
   virtual std::vector<LogicalTensor> held_tensors() = 0;
   /// Sums gradients over the ranks of this stage.
   virtual void reduce_in_stage() = 0;
@@ -56,7 +56,7 @@ class StageWeights {
  private:
   dist::Comm& group_of(const std::set<int>& stages);
 
-  std::map<std::set<int>, std::unique_ptr<dist::Comm>> groups_;  // of stages that hold the same weight
+  std::map<std::set<int>, std::unique_ptr<dist::Comm>> groups_;  // groups of stages that hold the same weight
 };
 
 }  // namespace trainer::parallel

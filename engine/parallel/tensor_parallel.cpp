@@ -24,7 +24,7 @@ namespace {
 using models::TensorPlan;
 using PeersPtr = std::shared_ptr<const nn::Peers>;
 
-/// The identity, where a tensor that all ranks have enters a region: its gradients are added up.
+/// The identity in forward, where a replicated tensor enters a region; all-reduces the gradient in backward.
 struct Enter : torch::autograd::Function<Enter> {
   static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& x, const PeersPtr& peers) {
     nn::keep(ctx, peers);
@@ -49,8 +49,8 @@ void enter(nn::Module& module, const std::vector<size_t>& inputs, const PeersPtr
       });
 }
 
-/// Adds up the ranks' shares of what a layer gives. In place, as no layer needs its own output for its backward; and
-/// the sum has the same gradient as each share.
+/// All-reduces a layer's partial output. In place, because no layer needs its own output for backward. The gradient of
+/// the sum is the gradient of each partial output.
 at::Tensor added_up(const at::Tensor& share, const nn::Peers& peers) {
   peers.sum(share.detach());
   return share;
@@ -67,7 +67,7 @@ void leave(nn::Linear& layer, const PeersPtr& peers) {
   });
 }
 
-/// An embedding of the tokens `mine`: those of others are 0 here.
+/// An embedding of the tokens `mine`; all other tokens give 0 on this rank.
 void look_up(nn::Embedding& embedding, nn::Range mine, const PeersPtr& peers) {
   embedding.wrap(
       [&embedding, mine, peers](const nn::Tensors& in, const nn::Pass& pass, const nn::Module::Forward& next) {
@@ -79,9 +79,9 @@ void look_up(nn::Embedding& embedding, nn::Range mine, const PeersPtr& peers) {
       });
 }
 
-/// Which dimensions of a weight its layer's inputs and outputs are; for an embedding, its tokens and its width.
+/// Which dimensions of a weight are its layer's inputs and outputs (for an embedding, its tokens and its width).
 struct Dims {
-  int64_t in = -1, out = -1;  // -1: it has none
+  int64_t in = -1, out = -1;  // -1: none
 };
 
 Dims dims_of(const nn::Module& layer, const std::string& parameter) {
@@ -97,7 +97,7 @@ Dims dims_of(const nn::Module& layer, const std::string& parameter) {
     return linear != nullptr && linear->stored() == nn::Linear::Stored::kOutIn ? Dims{1, 0} : Dims{0, 1};
   }
   const auto found = kKnown.find(parameter);
-  if (found == kKnown.end()) throw InternalError("no rule says how ranks share {}.{}", layer.path(), parameter);
+  if (found == kKnown.end()) throw InternalError("no tensor-parallel rule for {}.{}", layer.path(), parameter);
   return found->second;
 }
 
@@ -106,7 +106,7 @@ bool named(const nn::Module& module, const std::string& name) {
   return path == name || (path.ends_with(name) && path[path.size() - name.size() - 1] == '.');
 }
 
-/// Calls f for every module that is called `name`.
+/// Calls f for every module named `name`.
 template <class T, class F>
 void for_each(models::Model& model, const std::string& name, const F& f) {
   std::vector<T*> found;
@@ -148,14 +148,14 @@ class Splitter {
   }
 
  private:
-  /// This rank's share of `size` rows: the first ranks have one more where they don't divide.
+  /// This rank's range of `size` rows: if they don't divide evenly, the first ranks have one more.
   nn::Range mine(int64_t size) const {
     const auto begin = [&](int64_t rank) { return (size * rank + ranks_ - 1) / ranks_; };
     return {begin(rank_), begin(rank_ + 1)};
   }
 
   void cut(nn::Parameter& parameter, int64_t dim, int64_t fused) const {
-    if (dim < 0 || !parameter.part.whole()) return;  // a tied weight is cut once
+    if (dim < 0 || !parameter.part.whole()) return;  // a tied weight is split once
     nn::Part part{dim, {}};
     const int64_t size = parameter.shape[static_cast<size_t>(dim)] / fused;
     const nn::Range range = mine(size);
@@ -178,7 +178,7 @@ class Splitter {
     model_.share_vocabulary({peers_, weight->part.ranges.front(), weight->whole_shape()[0]});
   }
 
-  /// The weights in `region` that are whole: all but a bias that is added behind a sum see a share of the work.
+  /// Marks the gradients of a region's unsplit weights as partial, except biases that are added after a sum.
   static void note_shares(nn::Module& region) {
     region.visit([](nn::Module& module) {
       for (const auto& [name, parameter] : module.parameters())
@@ -198,16 +198,16 @@ void check_layers_split(models::Model& model, int64_t ranks) {
   const TensorPlan plan = model.tensor_plan();
   const char* const key = "parallelism_config.parallelism_config_tp_size";
   if (plan.regions.empty())
-    throw ConfigError("{} is {}, but the layers of {} cannot be shared out: LLaMA and its like, GPT-2 and T5 can.", key,
+    throw ConfigError("{} is {}, but {} does not support tensor parallelism; the LLaMA family, GPT-2 and T5 do.", key,
                       ranks, model.class_name());
   std::string problems;
   for (const auto& [name, value] : plan.divided)
     if (value % ranks != 0)
-      problems += fmt::format("\n  {} is {}, which {} ranks cannot share evenly", name, value, ranks);
+      problems += fmt::format("\n  {} is {}, which {} ranks cannot split evenly", name, value, ranks);
   if (model.vocabulary() < ranks)
     problems += fmt::format("\n  vocab_size is {}: fewer tokens than ranks", model.vocabulary());
   if (!problems.empty())
-    throw ConfigError("{} is {}, but of {}:{}\n  Choose a size that divides them.", key, ranks, model.class_name(),
+    throw ConfigError("{} is {}, but in {}:{}\n  Choose a size that divides them.", key, ranks, model.class_name(),
                       problems);
 }
 

@@ -41,7 +41,7 @@ std::vector<LogicalTensor> WholeStageWeights::held_tensors() {
     if (p.trainable) tensor.grad = p.value.grad().view(-1);
     tensor.copies = data.size();
     tensor.copy = data.rank();
-    if (p.part.whole()) {  // the ranks that share the layers hold the same of it
+    if (p.part.whole()) {  // replicated over the tensor-parallel ranks
       tensor.copies *= tensor_ranks.size();
       tensor.copy = tensor.copy * tensor_ranks.size() + tensor_ranks.rank();
     }
@@ -50,7 +50,7 @@ std::vector<LogicalTensor> WholeStageWeights::held_tensors() {
   return all;
 }
 
-/// Over the ranks that see different samples, and those that are shares over the ranks that share the layers.
+/// Sums over the data ranks; partial gradients also over the tensor-parallel ranks.
 void WholeStageWeights::reduce_in_stage() {
   if (gradients_.numel() == 0) return;
   if (mesh_.data().size() > 1) mesh_.data().all_reduce(gradients_);

@@ -4,7 +4,7 @@
 
 namespace trainer::parallel {
 
-/// Every rank of a stage holds all of it. Gradients are summed once an update.
+/// Every rank of a stage holds all of it. Gradients are summed once per update.
 class WholeStageWeights : public StageWeights {
  public:
   using StageWeights::StageWeights;
@@ -15,7 +15,7 @@ class WholeStageWeights : public StageWeights {
   void reduce_in_stage() override;
 
  private:
-  at::Tensor gradients_;  // of all that this rank trains, one behind the other
+  at::Tensor gradients_;  // of everything that this rank trains, concatenated
 };
 
 }  // namespace trainer::parallel

@@ -13,7 +13,7 @@
 namespace trainer::parallel {
 namespace {
 
-/// A list of modules is never called, so there is no moment to gather it.
+/// A list of modules is never called, so it can't be gathered before its forward.
 bool is_called(const nn::Module& module) {
   return module.class_name() != "ModuleList";
 }
@@ -22,7 +22,7 @@ bool is_below(const std::string& name, const nn::Module& module) {
   return module.path().empty() || name.starts_with(module.path() + ".");
 }
 
-/// The parameters of `module` that nothing outside it uses.
+/// The parameters of `module` that no module outside it uses.
 std::vector<nn::ParameterPtr> own_parameters(nn::Module& module) {
   std::vector<nn::ParameterPtr> all = module.all_parameters();
   std::erase_if(all, [&](const nn::ParameterPtr& p) {
@@ -32,15 +32,15 @@ std::vector<nn::ParameterPtr> own_parameters(nn::Module& module) {
   return all;
 }
 
-/// Visits a tree, what is inside a module before the module.
+/// Visits a tree, children before parents.
 void visit_inner_first(nn::Module& module, const std::function<void(nn::Module&)>& visitor) {
   for (nn::Module::Child& child : module.children()) visit_inner_first(*child.module, visitor);
   visitor(module);
 }
 
-/// Modules below `module` that become units by their size, and it too unless it is the root: as torch's
-/// size_based_auto_wrap_policy, a module is a unit when what no unit inside it took has `least` elements. Returns how
-/// many elements units took.
+/// Collects the modules in `module` that become units by size (never the root): as in torch's
+/// size_based_auto_wrap_policy, a module is a unit if its elements that no inner unit took number at least `least`.
+/// Returns how many elements units took.
 int64_t wrap_by_size(nn::Module& module, bool root, int64_t least, std::vector<nn::Module*>& units) {
   int64_t all = 0, taken = 0;
   for (const nn::ParameterPtr& p : own_parameters(module)) all += p->numel();
@@ -51,12 +51,12 @@ int64_t wrap_by_size(nn::Module& module, bool root, int64_t least, std::vector<n
   return all;
 }
 
-/// Whether an entry of the list means paths ("encoder.block.*") and not a class ("T5Block").
+/// Whether a list entry is a path pattern ("encoder.block.*") and not a class ("T5Block").
 bool is_pattern(const std::string& entry) {
   return entry.find_first_of(".*?[") != std::string::npos;
 }
 
-/// A star stands for any text without a dot.
+/// A star matches any text without a dot.
 bool matches(const std::string& pattern, std::string path) {
   std::string slashed = pattern;
   for (std::string* text : {&slashed, &path}) std::replace(text->begin(), text->end(), '.', '/');

@@ -13,9 +13,9 @@ struct UnitPlan {
   std::vector<nn::ParameterPtr> parameters;
 };
 
-/// The FSDP units of a model: those within another one before it, the model itself with what is left as the last. A
-/// weight that is used outside a module too (a tied embedding) belongs to the unit around all its uses. Errors:
-/// ConfigError that lists the model's classes when a named class is not among them.
+/// The FSDP units of a model: inner units before outer ones; last, the model itself with everything else. A weight used
+/// outside a module too (a tied embedding) belongs to the unit that encloses all its uses. Errors: ConfigError with the
+/// list of the model's classes if a given class is not among them.
 std::vector<UnitPlan> plan_units(models::Model& model, const config::FsdpConfig& options);
 
 }  // namespace trainer::parallel

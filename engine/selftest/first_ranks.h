@@ -1,4 +1,4 @@
-// The first ranks of a world, as strategies need them.
+// Communicators of the first ranks of a world, for strategies that need fewer ranks.
 #pragma once
 
 #include <map>
@@ -10,14 +10,14 @@
 
 namespace trainer::selftest {
 
-/// Communicators of the first ranks of `world`, each made once.
+/// Communicators of the first ranks of `world`, each created once.
 class FirstRanks {
  public:
   explicit FirstRanks(dist::Comm& world) : world_(world) {}
 
-  /// Whether this rank is one of those that `strategy` takes.
+  /// Whether `strategy` uses this rank.
   bool include_this(const Strategy& strategy) const { return world_.rank() < strategy.ranks; }
-  /// Collective over the ranks that `strategy` takes.
+  /// Collective over the ranks that `strategy` uses.
   dist::Comm& of(const Strategy& strategy);
 
  private:

@@ -13,7 +13,7 @@ namespace {
 using config::DistributedType;
 using config::ShardingStrategy;
 
-/// Sizes of a transformer. What must be a multiple is given as a factor.
+/// Sizes of a transformer; some are stored as factors, so that every size is a valid multiple.
 struct Sizes {
   int64_t vocabulary = 53, layers = 3, heads = 4, kv_heads = 2, head = 6, hidden = 20, inner = 28;
 };
@@ -82,7 +82,7 @@ Strategy meshed(std::string name, int ranks, DistributedType type, config::Paral
   return strategy;
 }
 
-/// Two stages, each spread over two ranks that send what they gather.
+/// Two stages, each sharded over two ranks without shared memory.
 Strategy sent_stages(std::string name, ShardingStrategy sharding) {
   Strategy strategy = meshed(std::move(name), 4, DistributedType::kFsdp, {.pp_size = 2});
   strategy.sharding = sharding;
@@ -95,7 +95,7 @@ bool can(const TinyModel& model, const Strategy& strategy) {
   return (degrees.tp_size == 1 || model.splits) && ((degrees.pp_size == 1 && degrees.cp_size == 1) || model.stages);
 }
 
-/// The choices of a setting, as numbers: model, LoRA, strategy, micro-batches, recomputation.
+/// The choices of a setting, as indices: model, LoRA, strategy, micro-batches, recomputation.
 using Choices = std::array<size_t, 5>;
 
 struct Candidate {
@@ -130,7 +130,7 @@ std::vector<Pair> pairs_of(const Choices& choices) {
 }  // namespace
 
 std::vector<TinyModel> tiny_models() {
-  Sizes shallow;  // T5 attends without scaling: in a deeper one differences would be rounding, amplified
+  Sizes shallow;  // T5's attention has no scaling: a deeper one would amplify rounding differences
   shallow.layers = 2;
   Sizes odd_heads;
   odd_heads.heads = 3;
@@ -197,7 +197,7 @@ std::vector<Setting> pairwise_matrix(int ranks) {
   for (const Candidate& candidate : left)
     for (const Pair& pair : pairs_of(candidate.choices)) missing.insert(pair);
   std::vector<Setting> chosen;
-  while (!missing.empty()) {  // always the one that brings most pairs that have not met
+  while (!missing.empty()) {  // greedily take the candidate with the most missing pairs
     const auto news = [&](const Candidate& c) {
       const auto pairs = pairs_of(c.choices);
       return std::count_if(pairs.begin(), pairs.end(), [&](const Pair& pair) { return missing.count(pair) != 0; });
@@ -234,7 +234,7 @@ std::vector<Setting> random_settings(int ranks, uint64_t seed, int64_t count) {
                     draw(1, 4),
                     draw(0, 1) == 1,
                     false};
-    setting.gradient_tolerance = 1e-5;  // of some sizes gradients are small differences of large numbers
+    setting.gradient_tolerance = 1e-5;  // with some sizes, gradients are small differences of large numbers
     if (can(setting.model, setting.strategy)) all.push_back(std::move(setting));
   }
   return all;

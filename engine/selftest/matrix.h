@@ -1,4 +1,4 @@
-// Which settings the self-test goes through.
+// The settings that the self-test covers.
 #pragma once
 
 #include <vector>
@@ -12,11 +12,11 @@ std::vector<TinyModel> tiny_models();
 std::vector<Strategy> strategies(int ranks);
 
 /// Every model x full and LoRA x every strategy x 1 and 4 micro-batches x recomputation on and off, with dropout on;
-/// and some in bf16.
+/// and some of these in bf16.
 std::vector<Setting> full_matrix(int ranks);
-/// A few of them, in which every two choices meet at least once.
+/// A subset in which every two choices occur together at least once.
 std::vector<Setting> pairwise_matrix(int ranks);
-/// `count` settings of models of random sizes, from `seed`.
+/// `count` settings with models of random sizes, drawn from `seed`.
 std::vector<Setting> random_settings(int ranks, uint64_t seed, int64_t count);
 
 }  // namespace trainer::selftest

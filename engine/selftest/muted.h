@@ -1,4 +1,4 @@
-// Silence on the screen.
+// Silences the screen.
 #pragma once
 
 #include <fcntl.h>
@@ -6,7 +6,7 @@
 
 namespace trainer::selftest {
 
-/// While it lives, nothing that this process writes to standard error is seen: a run tells of its progress there.
+/// During its lifetime, discards everything that this process writes to standard error, where a run logs its progress.
 class Muted {
  public:
   Muted() : screen_(dup(STDERR_FILENO)) {

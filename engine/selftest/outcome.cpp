@@ -80,7 +80,8 @@ Difference difference(const Outcome& found, const Outcome& reference, bool bf16,
   for (const auto& [name, gradient] : reference.gradients) {
     const auto its = found.gradients.find(name);
     const bool there = its != found.gradients.end() && its->second.sizes() == gradient.sizes();
-    // Beside the gradient's own size that of all: relative error means nothing where a true gradient is 0.
+    // Relative to the gradient's own size plus a share of the total: the relative error of a true gradient of 0 is
+    // useless.
     const double size = length(gradient) + 1e-2 * all;
     const double apart =
         there ? relative(length(its->second - gradient) + size, size) : std::numeric_limits<double>::infinity();

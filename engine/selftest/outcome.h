@@ -1,4 +1,4 @@
-// What training a setting gave, and how far that is from what it should have given.
+// The results of training a setting, and their differences from the expected results.
 #pragma once
 
 #include <map>
@@ -18,17 +18,17 @@ struct Outcome {
   std::map<std::string, at::Tensor> gradients;  // of the first update, whole, by Hugging Face's names
 };
 
-/// Collective. Ten updates of the plan's model on `samples`, from the seed, with dropout. `comm` has the plan's number
-/// of ranks.
+/// Collective. Trains the plan's model for ten updates on `samples`, from the seed, with dropout. `comm` must have the
+/// plan's number of ranks.
 Outcome train(const config::Plan& plan, const data::Samples& samples, dist::Comm& comm);
-/// The same of a setting's plan.
+/// The same for a setting's plan.
 Outcome train(const Setting& setting, const data::Samples& samples, dist::Comm& comm);
 
-/// Relative differences, and how large they may be (design: fp32 against fp32 in another order of sums; bf16 within its
+/// Relative differences, and their tolerances (fp32 against fp32 with another summation order; bf16 within its
 /// rounding).
 struct Difference {
   double first_loss = 0, gradients = 0, losses = 0;
-  std::string worst_gradient;  // its name
+  std::string worst_gradient;  // its parameter's name
   bool bf16 = false;
   double gradient_tolerance = 1e-6;
 

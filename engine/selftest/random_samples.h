@@ -1,4 +1,4 @@
-// Samples for the self-test: random tokens of odd lengths.
+// Samples for the self-test: random tokens, with varying lengths.
 #pragma once
 
 #include "data/memory_samples.h"

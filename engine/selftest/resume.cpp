@@ -23,10 +23,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The checkpoint lies inside an epoch, of which the last update has fewer samples than the others.
+// The checkpoint falls within an epoch whose last update has fewer samples than the others.
 constexpr int64_t kSaved = 3, kLast = 5, kAllSteps = 8;
-/// What one strategy has trained, from what one rank has: fp32 in another order of sums, and an optimiser that divides
-/// by it.
+/// Tolerance between the weights of a strategy and those of one rank: fp32 sums differ in order, and the optimizer
+/// divides by them.
 constexpr double kFarthest = 0.05;
 
 config::Plan plan_for(const ResumeCase& which, const Strategy& strategy, const fs::path& output_dir) {
@@ -51,8 +51,7 @@ prepare::Inputs inputs_for(const TinyModel& model) {
   return inputs;
 }
 
-/// Collective. Trains from the newest checkpoint of the plan's folder, if there is one, and saves after each of
-/// `steps`.
+/// Collective. Trains from the newest checkpoint in the plan's folder, if any, and saves after each of `steps`.
 void train_until(const config::Plan& plan, const TinyModel& tiny, const config::LoraConfig& lora,
                  std::unique_ptr<parallel::ParallelModel> model, const std::vector<int64_t>& steps) {
   const Muted muted;
@@ -76,7 +75,7 @@ void forget(const checkpoint::RunState& state) {
     live.tensor.value.fill_(std::numeric_limits<double>::quiet_NaN());
 }
 
-/// Collective. The plan says nothing of the global batch: that of the checkpoint must stay.
+/// Collective. The plan does not set the global batch size: the checkpoint's must be used.
 void load_and_go_on(const ResumeCase& which, const fs::path& source, const fs::path& folder, dist::Comm& comm) {
   const config::Plan plan = plan_for(which, which.to, folder);
   train::Blueprint blueprint = train::make_blueprint(plan);
@@ -93,7 +92,7 @@ void load_and_go_on(const ResumeCase& which, const fs::path& source, const fs::p
   train_until(plan, which.model, lora, std::move(model), {kLast});
 }
 
-/// The runs that others go on from, each made once.
+/// The runs that others resume, each trained once.
 class Sources {
  public:
   Sources(fs::path folder, dist::Comm& world, FirstRanks& first_ranks)
@@ -102,7 +101,7 @@ class Sources {
   struct Source {
     fs::path folder;
     SavedRun run;         // on rank 0
-    std::string problem;  // with the run itself
+    std::string problem;  // of the run itself
   };
   /// Collective over the world.
   const Source& of(const ResumeCase& which) {
@@ -119,12 +118,12 @@ class Sources {
   }
 
  private:
-  /// Collective over the world. Whatever the strategy, about the same must be at the same places.
+  /// Collective over the world. Any strategy must save nearly the same values in the same places.
   void compare_with_one_rank(const ResumeCase& which, Source& source) {
     const SavedRun& alone = of({which.model, which.lora, alone_, alone_}).run;
     if (world_.rank() != 0) return;
     const double apart = distance(source.run, alone);
-    if (apart > kFarthest) source.problem = fmt::format("what was saved is {:.1e} from what one rank saves", apart);
+    if (apart > kFarthest) source.problem = fmt::format("the checkpoint is {:.1e} from that of one rank", apart);
   }
 
   const fs::path folder_;

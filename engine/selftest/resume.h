@@ -1,4 +1,4 @@
-// The self-test of checkpoints: what any strategy has saved, any other goes on from.
+// The self-test of checkpoints: any strategy can resume a checkpoint of any other.
 #pragma once
 
 #include <cstdint>
@@ -21,27 +21,27 @@ struct ResumeCase {
   std::string name() const;
 };
 
-/// Every strategy that `ranks` ranks can run, to every one: of a model that both can spread, with a tied embedding and
-/// fused projections. `all_models`: of each such model, and of its adapters.
+/// Every pair of strategies that `ranks` ranks can run, for a model that all of them support, with a tied embedding and
+/// fused projections. `all_models`: for every such model, with full training and with LoRA.
 std::vector<ResumeCase> resume_cases(int ranks, bool all_models);
-/// `count` of `cases`, drawn by `seed`, in their order.
+/// `count` of `cases`, drawn from `seed`, in their original order.
 std::vector<ResumeCase> drawn(const std::vector<ResumeCase>& cases, uint64_t seed, int64_t count);
 
 struct Resumed {
   ResumeCase which;
-  std::string problem;  // "" when there is none
+  std::string problem;  // "": none
   double losses = 0;    // largest relative difference
   double seconds = 0;
 };
 
-/// Collective over `world`. For each case, in folders below `folder`: the one strategy trains, saves and goes on; the
-/// other one loads that, saves it elsewhere, loads that, and goes on. What the second has saved must be what the first
-/// has, bit for bit, and its updates those of the first. `done` is told every result, on rank 0. Returns the results on
-/// rank 0.
+/// Collective over `world`. For each case, in folders below `folder`: the first strategy trains, saves and continues;
+/// the second one loads this checkpoint, saves it elsewhere, loads its own and continues. The second checkpoint must
+/// equal the first bit for bit, and the updates after it must match. Rank 0 passes every result to `done` and returns
+/// all results.
 std::vector<Resumed> resume(const std::vector<ResumeCase>& cases, const std::filesystem::path& folder,
                             dist::Comm& world, const std::function<void(const Resumed&)>& done);
 
-/// A row for each strategy that saves, a column for each that resumes; what does not fit, one line each; the verdict.
+/// A row per saving strategy, a column per resuming one; then one line per mismatch, and the verdict.
 std::string table(const std::vector<Resumed>& results);
 
 }  // namespace trainer::selftest

@@ -9,7 +9,7 @@
 namespace trainer::selftest {
 namespace {
 
-/// The place of `item` in `list`, at whose end it comes if it isn't there.
+/// The index of `item` in `list`; appends it if missing.
 size_t place_in(std::vector<std::string>& list, const std::string& item) {
   const auto found = std::find(list.begin(), list.end(), item);
   if (found == list.end()) list.push_back(item);
@@ -22,11 +22,11 @@ std::string verdict(const std::vector<Resumed>& results, size_t differ) {
     losses = std::max(losses, one.losses);
     seconds += one.seconds;
   }
-  if (differ > 0) return fmt::format("{} of {} cases do not go on from what was saved.\n", differ, results.size());
+  if (differ > 0) return fmt::format("{} of {} cases do not resume as saved.\n", differ, results.size());
   return fmt::format(
-      "All {} cases ({:.0f} s): weights, optimiser state and progress are what was saved, bit for bit; the updates "
-      "after it have the same samples; their losses differ by {:.1e} at most (allowed: {:.0e}; 0 under the same "
-      "strategy).\n",
+      "All {} cases ({:.0f} s): weights, optimizer state and progress equal the saved ones bit for bit; the updates "
+      "after the checkpoint have the same samples; their losses differ by at most {:.1e} (allowed: {:.0e}; 0 under "
+      "the same strategy).\n",
       results.size(), seconds, losses, kLossTolerance);
 }
 

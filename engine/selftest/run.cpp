@@ -12,7 +12,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// References that have been trained already. Only rank 0 needs them.
+/// Caches trained references. Only rank 0 needs them.
 class References {
  public:
   const Outcome& of(const Setting& setting) {

@@ -1,4 +1,4 @@
-// The self-test: every strategy gives the numbers of one rank.
+// The self-test: every strategy gives the same results as one rank.
 #pragma once
 
 #include <functional>
@@ -16,8 +16,8 @@ struct Result {
   double seconds = 0;
 };
 
-/// Collective over `world`: trains every setting in the first ranks of the world, and compares with one rank. `done`
-/// is told every result, on rank 0. Returns the results on rank 0.
+/// Collective over `world`: trains every setting on the first ranks of the world, and compares it with one rank. Rank 0
+/// passes every result to `done` and returns all results.
 std::vector<Result> run(const std::vector<Setting>& settings, dist::Comm& world,
                         const std::function<void(const Result&)>& done);
 

@@ -28,21 +28,21 @@ std::string tensor_difference(const SavedRun& found, const SavedRun& expected) {
   for (const auto& [name, tensor] : expected.tensors) {
     const auto its = found.tensors.find(name);
     if (its == found.tensors.end()) return fmt::format("{} is missing", name);
-    if (!same_bits(its->second, tensor)) return fmt::format("{} has other bits", name);
+    if (!same_bits(its->second, tensor)) return fmt::format("{} has different bits", name);
   }
-  return found.tensors.size() == expected.tensors.size() ? "" : "there are more tensors than before";
+  return found.tensors.size() == expected.tensors.size() ? "" : "there are more tensors than expected";
 }
 
 std::string update_difference(const SavedRun& found, const SavedRun& expected, double tolerance) {
   for (const auto& [step, update] : expected.updates) {
     const auto its = found.updates.find(step);
     if (its == found.updates.end()) return fmt::format("update {} is missing", step);
-    if (its->second.order_digest != update.order_digest) return fmt::format("update {} has other samples", step);
+    if (its->second.order_digest != update.order_digest) return fmt::format("update {} has different samples", step);
     if (its->second.learning_rate != update.learning_rate)
       return fmt::format("update {} has the learning rate {}, not {}", step, its->second.learning_rate,
                          update.learning_rate);
   }
-  if (found.updates.size() != expected.updates.size()) return "there are more updates than before";
+  if (found.updates.size() != expected.updates.size()) return "there are more updates than expected";
   const double apart = loss_difference(found, expected);
   return apart <= tolerance ? "" : fmt::format("losses differ by {:.1e}", apart);
 }

@@ -33,7 +33,7 @@ config::Plan plan_of(const Setting& s) {
   c.devices = s.strategy.devices;
   c.fsdp_config.sharding_strategy = s.strategy.sharding;
   c.training.gradient_checkpointing = s.recompute;
-  c.training.ddp_bucket_cap_mb = 0.01;  // several buckets even here
+  c.training.ddp_bucket_cap_mb = 0.01;  // several buckets even for a tiny model
   const int64_t takers = plan.data_ranks() * std::max<int64_t>(1, std::ssize(c.devices));
   const int64_t share = (kGlobalBatch + takers - 1) / takers;
   c.training.per_device_train_batch_size = (share + s.micro_batches - 1) / s.micro_batches;
@@ -41,7 +41,7 @@ config::Plan plan_of(const Setting& s) {
   if (s.lora) {
     c.lora.emplace();
     c.lora->r = 3;
-    c.lora->lora_alpha = 1;  // with B as large as A, more would saturate the attention: differences would be rounding
+    c.lora->lora_alpha = 1;  // B is as large as A: more would saturate attention and amplify rounding
     c.lora->lora_dropout = 0.2;
     c.lora->init_lora_weights = "false";  // B is not zero, so A has gradients from the start
   }

@@ -9,7 +9,7 @@
 
 namespace trainer::selftest {
 
-/// A way to spread a model over ranks.
+/// A way to distribute training over ranks.
 struct Strategy {
   std::string name;  // "FSDP FULL_SHARD 3"
   int ranks = 1;
@@ -17,16 +17,16 @@ struct Strategy {
   config::ShardingStrategy sharding = config::ShardingStrategy::kFullShard;
   config::ParallelismConfig degrees;
   std::vector<std::string> devices;
-  bool share_memory = true;  // false: as if the ranks were on different machines
+  bool share_memory = true;  // false: behave like ranks on different machines
 };
 
-/// A small model with dropout, in sizes that divide by little.
+/// A small model with dropout, whose sizes have few divisors.
 struct TinyModel {
   std::string name;  // "T5"
   config::Task task;
   std::string config;   // config.json
-  bool splits = false;  // its layers can be shared by ranks
-  bool stages = false;  // its blocks can be spread over ranks
+  bool splits = false;  // supports tensor parallelism
+  bool stages = false;  // supports pipeline parallelism
   int64_t vocabulary = 0;
 };
 
@@ -37,18 +37,18 @@ struct Setting {
   int64_t micro_batches = 1;
   bool recompute = false;
   bool bf16 = false;
-  double gradient_tolerance = 1e-6;  // relative, of fp32 against fp32 in another order of sums
+  double gradient_tolerance = 1e-6;  // relative, for fp32 against fp32 with another summation order
 
   /// "LLaMA lora TP 2 x4 recompute"
   std::string name() const;
-  /// The same on one rank, in one pass, nothing recomputed.
+  /// The same setting on one rank, in one micro-batch, without recomputation.
   Setting reference() const;
 };
 
-/// Samples of an update, whatever the ranks.
+/// Samples per update, for any number of ranks.
 constexpr int64_t kGlobalBatch = 8;
 
-/// The plan of a run of that setting. Its model starts from the seed.
+/// The plan that runs a setting. Its model is initialized from the seed.
 config::Plan plan_of(const Setting& setting);
 
 }  // namespace trainer::selftest

@@ -21,7 +21,7 @@ std::string row_of(const Result& result) {
   return result.setting.strategy.name + (result.setting.bf16 ? " bf16" : "");
 }
 
-/// `item`, once, at the end.
+/// Appends `item` if missing.
 void add_once(std::vector<std::string>& list, const std::string& item) {
   if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
 }
@@ -64,12 +64,12 @@ std::string table(const std::vector<Result>& results) {
   }
   text += fmt::format("\n\n{}", misfits);
   text += differ == 0 ? fmt::format(
-                            "All {} cases give the numbers of one rank (largest relative difference of losses "
+                            "All {} cases match the results of one rank (largest relative difference of losses "
                             "and gradients shown; allowed: 1e-6 for the first loss and gradients (1e-5 for gradients "
                             "of random sizes), 1e-5 for ten "
                             "losses, 2e-2 in bf16).\n",
                             results.size())
-                      : fmt::format("{} of {} cases do not give the numbers of one rank.\n", differ, results.size());
+                      : fmt::format("{} of {} cases do not match the results of one rank.\n", differ, results.size());
   return text;
 }
 

@@ -1,4 +1,4 @@
-// The results of a self-test, for people.
+// The results of a self-test as text.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace trainer::selftest {
 
-/// A row for each strategy, a column for each model, full and LoRA: the largest difference from one rank; below it what
-/// does not fit, one line each, and the verdict.
+/// A row per strategy and a column per model, full and LoRA: the largest difference from one rank; then one line per
+/// mismatch, and the verdict.
 std::string table(const std::vector<Result>& results);
 
 }  // namespace trainer::selftest

@@ -1,4 +1,4 @@
-// Ranks of one machine as if they were on different ones: they don't share memory, so everything is sent.
+// Makes ranks of one machine behave as if they were on different ones: no shared memory, everything is sent.
 #pragma once
 
 #include "engine/dist/comm.h"

@@ -28,16 +28,16 @@ void read_rates(nn::ConfigReader& reader, BertConfig& c) {
   reader.number("classifier_dropout", 0.0, 0.99, c.classifier_dropout);
 }
 
-/// What transformers' BERT can also be, and this one not.
+/// Refuses variants of BERT that transformers has and this implementation lacks.
 void refuse_other_kinds(nn::ConfigReader& reader) {
   std::string positions = "absolute";
   reader.text("position_embedding_type", positions);
   if (positions != "absolute")
-    reader.problem(fmt::format("position_embedding_type {} is not supported, only absolute", positions));
+    reader.problem(fmt::format("position_embedding_type {} is not supported; only absolute is", positions));
   for (const char* key : {"is_decoder", "add_cross_attention"}) {
     bool asked = false;
     reader.flag(key, asked);
-    if (asked) reader.problem(fmt::format("{} true is not supported: BERT is an encoder here", key));
+    if (asked) reader.problem(fmt::format("{} true is not supported: only BERT as an encoder is", key));
   }
 }
 

@@ -11,7 +11,7 @@ namespace trainer::models::bert {
 
 /// config.json of BERT: Hugging Face's names and defaults.
 struct BertConfig {
-  std::vector<std::string> labels;  // of the classes
+  std::vector<std::string> labels;  // class names
   int64_t vocab_size = 30522, hidden_size = 768, num_hidden_layers = 12, num_attention_heads = 12,
           intermediate_size = 3072, max_position_embeddings = 512, type_vocab_size = 2;
   std::string hidden_act = "gelu";
@@ -24,7 +24,7 @@ struct BertConfig {
   int64_t head_dim() const { return hidden_size / num_attention_heads; }
 };
 
-/// Throws InputError (ConfigError when the request is strict) that names every value it cannot use.
+/// Throws InputError (ConfigError when the request is strict) that names every invalid value.
 BertConfig parse_config(const BuildRequest& request);
 
 std::string config_json(const BertConfig& config);

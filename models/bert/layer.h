@@ -1,4 +1,4 @@
-// One block of BERT. The modules are those of transformers, by name and nesting: files and wrap policies name them.
+// One block of BERT. Module names and nesting match transformers', because files and wrap policies use those names.
 #pragma once
 
 #include "models/bert/config.h"
@@ -7,7 +7,7 @@
 
 namespace trainer::models::bert {
 
-/// Every token attends to all of its sample.
+/// Every token attends to all tokens of its sample.
 class BertSelfAttention : public nn::Module {
  public:
   BertSelfAttention(const BertConfig& config, int64_t layer);
@@ -23,7 +23,7 @@ class BertSelfAttention : public nn::Module {
   nn::Slot<nn::Linear> query_, key_, value_;
 };
 
-/// How a part's result joins the residual stream: norm(residual + dropout(dense x)). "BertSelfOutput", "BertOutput".
+/// Adds a sublayer's output to the residual stream: norm(residual + dropout(dense x)). "BertSelfOutput", "BertOutput".
 class BertResidual : public nn::Module {
  public:
   BertResidual(const BertConfig& config, const char* class_name, int64_t in);
@@ -82,7 +82,7 @@ class BertLayer : public nn::Module {
   nn::Slot<BertResidual> output_;
 };
 
-/// Of every linear layer and embedding.
+/// Initialization of every linear layer and embedding.
 nn::Init normal(const BertConfig& config);
 
 }  // namespace trainer::models::bert

@@ -10,14 +10,14 @@
 namespace trainer::models::bert {
 namespace {
 
-/// The number of each sample's first row: [samples].
+/// The index of each sample's first row: [samples].
 at::Tensor first_rows(const nn::Layout& layout, at::Device device) {
   const at::Tensor rows = at::empty({layout.samples()}, at::kLong);
   for (int64_t s = 0; s < layout.samples(); ++s) rows.data_ptr<int64_t>()[s] = layout.spans[s].begin;
   return rows.to(device);
 }
 
-/// One row a sample.
+/// A layout of one row per sample.
 nn::LayoutPtr one_each(const nn::Layout& layout) {
   auto rows = std::make_shared<nn::Layout>();
   for (const int64_t position : layout.positions) rows->append(1, position);
@@ -37,7 +37,7 @@ BertEmbeddings::BertEmbeddings(const BertConfig& c)
 nn::Tensors BertEmbeddings::forward(const nn::Tensors& in, const nn::Pass& pass) {
   const at::Tensor positions =
       nn::position_ids(*pass.source, pass, config_.max_position_embeddings, "max_position_embeddings", in[0].device());
-  const at::Tensor type = (*token_type_embeddings_)(at::zeros({1}, in[0].options()), pass);  // [1, D]: for every token
+  const at::Tensor type = (*token_type_embeddings_)(at::zeros({1}, in[0].options()), pass);  // [1, D], for all tokens
   const at::Tensor x = (*word_embeddings_)(in[0], pass) + type + (*position_embeddings_)(positions, pass);
   return {nn::dropout((*layer_norm_)(x, pass), pass.dropout(path(), config_.hidden_dropout_prob), pass.source)};
 }

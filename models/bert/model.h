@@ -1,4 +1,4 @@
-// BERT for the classes of samples, by Hugging Face's weight names.
+// BERT for sequence classification, with Hugging Face's weight names.
 #pragma once
 
 #include "models/bert/layer.h"
@@ -6,7 +6,7 @@
 
 namespace trainer::models::bert {
 
-/// norm(word + position + token type), with dropout. Every token is of type 0: samples are not pairs of texts.
+/// norm(word + position + token type), then dropout. Every token has type 0: samples are not text pairs.
 class BertEmbeddings : public nn::Module {
  public:
   explicit BertEmbeddings(const BertConfig& config);
@@ -52,7 +52,7 @@ class BertPooler : public nn::Module {
 class BertStack : public nn::Module {
  public:
   explicit BertStack(const BertConfig& config);
-  /// ids [T] laid out by pass.source → [samples, D], one row a sample by pass.rows.
+  /// ids [T] laid out by pass.source → [samples, D], one row per sample, laid out by pass.rows.
   at::Tensor operator()(const at::Tensor& ids, const nn::Pass& pass) { return Module::operator()({ids}, pass)[0]; }
   nn::List<BertLayer>& layers() { return encoder_->layers(); }
 
@@ -77,7 +77,7 @@ class BertForSequenceClassification : public Model {
   std::vector<std::string> default_lora_targets() const override { return {"query", "value"}; }
   std::string output_head() const override { return "classifier"; }
   std::string base_prefix() const override { return "bert."; }
-  /// The pooler too: pre-training for masked words only has none.
+  /// The pooler too: checkpoints pre-trained only on masked language modeling lack one.
   bool may_start_anew(const std::string& parameter) const override {
     return parameter.starts_with("classifier.") || parameter.starts_with("bert.pooler.");
   }

@@ -13,7 +13,7 @@ nn::Init drawn(const GPT2Config& c) {
   return {nn::Init::kNormal, c.initializer_range};
 }
 
-/// Of what is added to the residual stream, which two layers a block do.
+/// For the two layers per block that add to the residual stream.
 nn::Init normal_residual(const GPT2Config& c) {
   return {nn::Init::kNormal, c.initializer_range / std::sqrt(2.0 * static_cast<double>(c.n_layer))};
 }

@@ -6,7 +6,7 @@
 
 namespace trainer::models::gpt2 {
 
-/// Causal attention; queries, keys and values come from one layer.
+/// Causal attention; one layer computes queries, keys and values.
 class GPT2Attention : public nn::Module {
  public:
   GPT2Attention(const GPT2Config& config, int64_t layer);

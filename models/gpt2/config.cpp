@@ -8,7 +8,7 @@
 namespace trainer::models::gpt2 {
 namespace {
 
-/// Each size has a name of GPT-2's own and one that all families share; transformers takes both.
+/// Each size has a GPT-2 name and one shared by all families; transformers accepts both.
 void read_sizes(nn::ConfigReader& reader, GPT2Config& c) {
   const auto size = [&](const char* own, const char* shared, int64_t& value) {
     reader.number(shared, 1, value);
@@ -28,10 +28,10 @@ void read_sizes(nn::ConfigReader& reader, GPT2Config& c) {
 void read_attention(nn::ConfigReader& reader, GPT2Config& c) {
   reader.flag("scale_attn_weights", c.scale_attn_weights);
   reader.flag("scale_attn_by_inverse_layer_idx", c.scale_attn_by_inverse_layer_idx);
-  reader.skip({"reorder_and_upcast_attn"});  // about rounding in fp16; attention is computed in fp32 here
+  reader.skip({"reorder_and_upcast_attn"});  // only affects rounding in fp16; attention runs in fp32
   bool crosses = false;
   reader.flag("add_cross_attention", crosses);
-  if (crosses) reader.problem("add_cross_attention true is not supported: there is no encoder");
+  if (crosses) reader.problem("add_cross_attention true is not supported: GPT-2 has no encoder");
 }
 
 void read_tokens(nn::ConfigReader& reader, const char* key, std::vector<int64_t>& ids) {

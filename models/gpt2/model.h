@@ -1,4 +1,4 @@
-// GPT-2, to predict tokens or to classify samples, by Hugging Face's weight names.
+// GPT-2 for language modeling or sequence classification, with Hugging Face's weight names.
 #pragma once
 
 #include "models/decoder_model.h"

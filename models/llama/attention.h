@@ -7,7 +7,7 @@
 
 namespace trainer::models::llama {
 
-/// "LlamaRMSNorm" and its like.
+/// "LlamaRMSNorm" and its counterparts in the related families.
 class RmsNorm : public nn::Module {
  public:
   RmsNorm(const Config& config, int64_t width);
@@ -21,7 +21,7 @@ class RmsNorm : public nn::Module {
   double eps_;
 };
 
-/// Causal attention over turned queries and keys; several heads of queries may share one of keys.
+/// Causal attention with rotary positions; several query heads may share one key/value head (GQA).
 class Attention : public nn::Module {
  public:
   Attention(const Config& config, int64_t layer);
@@ -34,7 +34,7 @@ class Attention : public nn::Module {
   nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
 
  private:
-  /// x [T, heads * head_dim], normalised by head where the family does so, and turned.
+  /// x [T, heads * head_dim], normalized per head if the family does that, then rotated.
   at::Tensor placed(const at::Tensor& x, const std::optional<nn::Slot<RmsNorm>>& norm, const at::Tensor& rope,
                     const nn::Pass& pass) const;
 

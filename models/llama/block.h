@@ -18,8 +18,8 @@ class Mlp : public nn::Module {
   nn::Slot<nn::Linear> gate_proj_, up_proj_, down_proj_;
 };
 
-/// "LlamaDecoderLayer" and its like: x + attention(norm(x)), then x + mlp(norm(x)).
-/// Inputs: x [T, D] fp32 and the table of rotary positions [T, head_dim]. Output: x.
+/// "LlamaDecoderLayer" and its counterparts: x + attention(norm(x)), then x + mlp(norm(x)).
+/// Inputs: x [T, D] fp32 and the rotary table [T, head_dim]. Output: x.
 class DecoderLayer : public nn::Module {
  public:
   DecoderLayer(const Config& config, int64_t layer);

@@ -28,7 +28,7 @@ void read_heads(nn::ConfigReader& reader, Config& c) {
                                  c.hidden_size, c.heads));
   }
   reader.number("head_dim", 2, c.head_dim);
-  if (c.head_dim % 2 != 0) reader.problem(fmt::format("the heads' width must be even; is {}", c.head_dim));
+  if (c.head_dim % 2 != 0) reader.problem(fmt::format("head_dim must be even; is {}", c.head_dim));
 }
 
 void read_biases(nn::ConfigReader& reader, Config& c) {
@@ -38,7 +38,7 @@ void read_biases(nn::ConfigReader& reader, Config& c) {
   if (c.dialect.mlp_bias_key) reader.flag("mlp_bias", c.mlp_bias);
 }
 
-/// Which layers look back on only the last `sliding_window` tokens.
+/// Which layers use sliding-window attention over the last `sliding_window` tokens.
 void read_windows(nn::ConfigReader& reader, Config& c) {
   using enum Dialect::Window;
   c.windowed.assign(c.layers, false);
@@ -58,10 +58,9 @@ void read_windows(nn::ConfigReader& reader, Config& c) {
     return kind == kFull || (kind == kSliding && c.sliding_window > 0);
   });
   if (!known || static_cast<int64_t>(kinds.size()) != c.layers)
-    return reader.wrong(
-        "layer_types",
-        fmt::format("{} times '{}', or '{}' where use_sliding_window is true and sliding_window a number", c.layers,
-                    kFull, kSliding));
+    return reader.wrong("layer_types",
+                        fmt::format("{} times '{}', or '{}' if use_sliding_window is true and sliding_window a number",
+                                    c.layers, kFull, kSliding));
   for (int64_t i = 0; i < c.layers; ++i) c.windowed[i] = kinds[i] == kSliding;
 }
 
@@ -74,11 +73,11 @@ void read_tokens(nn::ConfigReader& reader, Config& c) {
   c.bos = c.dialect.bos, c.eos = c.dialect.eos;
   read_token(reader, "bos_token_id", c.bos);
   read_token(reader, "eos_token_id", c.eos);
-  if (reader.has("pad_token_id") && reader.value("pad_token_id") != -1)  // -1: none, in the oldest LLaMA folders
+  if (reader.has("pad_token_id") && reader.value("pad_token_id") != -1)  // -1 means none in the oldest LLaMA folders
     read_token(reader, "pad_token_id", c.pad);
 }
 
-/// A key left out is a matter of family: transformers' own default.
+/// A missing key takes transformers' default, which differs by family.
 void read_sizes(nn::ConfigReader& reader, Config& c) {
   c.vocab_size = c.dialect.vocab_size;
   c.intermediate_size = c.dialect.intermediate_size;

@@ -11,16 +11,16 @@
 
 namespace trainer::models::llama {
 
-/// What sets the families of LLaMA's architecture apart: the keys of their config.json and what a missing one means.
+/// How the families of LLaMA's architecture differ: their config.json keys and the defaults of missing ones.
 struct Dialect {
-  enum class Bias { kNever, kAlwaysQkv, kByKey };     // kByKey: `attention_bias`, of q, k, v and o
+  enum class Bias { kNever, kAlwaysQkv, kByKey };     // kByKey: `attention_bias`, for q, k, v and o
   enum class Window { kNone, kAllLayers, kByLayer };  // kByLayer: `use_sliding_window`, `layer_types`
 
   std::string model_type = "llama", name = "LLaMA";
-  std::string prefix = "Llama";  // of class names
+  std::string prefix = "Llama";  // of the class names
   Bias attention_bias = Bias::kByKey;
-  bool mlp_bias_key = true;  // `mlp_bias` is known
-  bool qk_norm = false;      // queries and keys are normalised by head, before they turn
+  bool mlp_bias_key = true;  // `mlp_bias` is a known key
+  bool qk_norm = false;      // queries and keys are normalized per head before RoPE
   Window window = Window::kNone;
   int64_t vocab_size = 32000, intermediate_size = 11008, max_positions = 2048;
   int64_t kv_heads = 0;  // 0: as many as heads
@@ -32,7 +32,7 @@ struct Dialect {
 struct Config {
   Dialect dialect;
   Task task = Task::kCausalLm;
-  std::vector<std::string> labels;  // of the classes
+  std::vector<std::string> labels;  // class names
   int64_t vocab_size = 0, hidden_size = 4096, intermediate_size = 0, layers = 32, heads = 32, kv_heads = 0,
           head_dim = 0, max_positions = 0;
   std::string hidden_act = "silu";
@@ -40,13 +40,13 @@ struct Config {
   double rms_norm_eps = 1e-6, initializer_range = 0.02, attention_dropout = 0;
   bool qkv_bias = false, output_bias = false, mlp_bias = false;
   bool tied_head = false;      // lm_head shares the embedding
-  int64_t sliding_window = 0;  // tokens a windowed layer looks back on, itself among them; 0: none
+  int64_t sliding_window = 0;  // tokens a windowed layer attends to, including itself; 0: no window
   int64_t max_window_layers = 28;
-  std::vector<bool> windowed;  // by layer
+  std::vector<bool> windowed;  // per layer
   std::vector<int64_t> bos, eos, pad;
   nn::RopeOptions rope;
 
-  /// How linear layers and embeddings start.
+  /// Initialization of linear layers and embeddings.
   nn::Init init() const { return {nn::Init::kNormal, initializer_range}; }
   bool classifies() const { return task == Task::kSequenceClassification; }
   std::string class_name() const {
@@ -54,10 +54,10 @@ struct Config {
   }
 };
 
-/// Throws InputError (ConfigError when the request is strict) that names every value it cannot use.
+/// Throws InputError (ConfigError when the request is strict) that names every invalid value.
 Config parse_config(const BuildRequest& request, const Dialect& dialect);
 
-/// config.json as transformers 5 writes it; older versions are not served.
+/// config.json as transformers 5 writes it; older versions are not supported.
 std::string config_json(const Config& config);
 
 }  // namespace trainer::models::llama

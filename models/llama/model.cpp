@@ -29,7 +29,7 @@ std::vector<nn::Module*> Decoder::blocks() {
 }
 
 nn::Tensors Decoder::beside_states(const at::Tensor& states, const nn::Pass& pass) {
-  const nn::Layout& rows = pass.stream ? *pass.stream->whole : *pass.source;  // all that the attention works on
+  const nn::Layout& rows = pass.stream ? *pass.stream->whole : *pass.source;  // all rows that attention covers
   return {nn::rope_table(config_.rope, config_.head_dim, rows, pass, states.device())};
 }
 

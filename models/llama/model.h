@@ -1,4 +1,4 @@
-// LLaMA 1 to 3 and the families of its architecture (Mistral, Qwen2, Qwen3), by Hugging Face's weight names.
+// LLaMA 1 to 3 and the families that share its architecture (Mistral, Qwen2, Qwen3), with Hugging Face's weight names.
 #pragma once
 
 #include "models/decoder_model.h"
@@ -6,7 +6,7 @@
 
 namespace trainer::models::llama {
 
-/// "LlamaModel" and its like: everything below the head.
+/// "LlamaModel" and its counterparts: everything below the head.
 class Decoder : public DecoderStack {
  public:
   explicit Decoder(const Config& config);
@@ -17,7 +17,7 @@ class Decoder : public DecoderStack {
 
  protected:
   at::Tensor embed(const at::Tensor& ids, const nn::Pass& pass) override { return (*embed_tokens_)(ids, pass); }
-  /// The table of rotary positions.
+  /// The rotary table.
   nn::Tensors beside_states(const at::Tensor& states, const nn::Pass& pass) override;
   at::Tensor finish(const at::Tensor& states, const nn::Pass& pass) override { return (*norm_)(states, pass); }
 
@@ -28,7 +28,7 @@ class Decoder : public DecoderStack {
   nn::Slot<RmsNorm> norm_;
 };
 
-/// "LlamaForCausalLM" or "LlamaForSequenceClassification", and their like.
+/// "LlamaForCausalLM", "LlamaForSequenceClassification" and their counterparts.
 class LlamaModel : public DecoderModel {
  public:
   explicit LlamaModel(const Config& config);
@@ -57,7 +57,7 @@ class LlamaModel : public DecoderModel {
   nn::Slot<nn::Linear> head_;
 };
 
-/// A model of a family of LLaMA's architecture.
+/// A model of a family that shares LLaMA's architecture.
 std::unique_ptr<Model> build(const BuildRequest& request, const Dialect& dialect);
 
 /// LLaMA itself.

@@ -4,7 +4,7 @@
 
 namespace trainer::models::mistral {
 
-/// LLaMA without biases; all layers may look back on a window only.
+/// LLaMA without biases; all layers may use a sliding window.
 std::unique_ptr<Model> build(const BuildRequest& request) {
   using llama::Dialect;
   return llama::build(request, {.model_type = "mistral",

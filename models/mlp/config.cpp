@@ -22,7 +22,7 @@ void read_hidden_sizes(nn::ConfigReader& reader, MlpConfig& c) {
   c.hidden_sizes = sizes.get<std::vector<int64_t>>();
 }
 
-/// Digits are named by themselves where nothing names the classes.
+/// Without class names, the classes are the ten digits.
 void read_labels(nn::ConfigReader& reader, const BuildRequest& request, MlpConfig& c) {
   const bool named = !request.labels.empty() || reader.has("id2label") || reader.has("num_labels");
   if (named)

@@ -9,17 +9,17 @@
 
 namespace trainer::models::mlp {
 
-/// config.json of a network of linear layers; the defaults are the network of PyTorch's MNIST example, 784-128-10.
+/// config.json of a multilayer perceptron; the defaults are the network of PyTorch's MNIST example, 784-128-10.
 struct MlpConfig {
-  int64_t input_size = 784;                         // numbers of an image
-  std::vector<int64_t> hidden_sizes{128};           // widths of the layers between; may be empty
-  std::vector<std::string> labels;                  // of the classes
+  int64_t input_size = 784;                         // values per image
+  std::vector<int64_t> hidden_sizes{128};           // widths of the hidden layers; may be empty
+  std::vector<std::string> labels;                  // class names
   std::string activation = "relu";                  // after every layer but the last
   nn::Activation function = nn::Activation::kRelu;  // activation
   double dropout = 0;                               // after every activation
 };
 
-/// Throws InputError (ConfigError when the request is strict) that names every value it cannot use.
+/// Throws InputError (ConfigError when the request is strict) that names every invalid value.
 MlpConfig parse_config(const BuildRequest& request);
 
 std::string config_json(const MlpConfig& config);

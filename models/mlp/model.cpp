@@ -11,7 +11,7 @@ std::string layer_name(size_t index) {
   return "fc" + std::to_string(index + 1);
 }
 
-/// As torch.nn.Linear starts: uniform up to 1 / sqrt(in).
+/// As torch.nn.Linear: U(-1 / sqrt(in), 1 / sqrt(in)).
 nn::Init uniform(int64_t in) {
   return {nn::Init::kUniform, 1 / std::sqrt(static_cast<double>(in))};
 }

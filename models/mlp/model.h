@@ -8,12 +8,12 @@
 
 namespace trainer::models::mlp {
 
-/// fc1, activation, fc2, …: each image's pixels [input_size] in, a number for each class out.
+/// fc1, activation, fc2, …: maps each image's pixels [input_size] to one logit per class.
 class Mlp : public Model {
  public:
   explicit Mlp(const MlpConfig& config);
 
-  /// Rows are by batch.source: one a sample.
+  /// One row per sample, laid out by batch.source.
   at::Tensor logits(const Batch& batch, const nn::Pass& pass) override;
   int64_t vocabulary() const override { return 0; }
   int64_t features() const override { return config_.input_size; }

@@ -24,11 +24,11 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 // Note [Attention by blocks]
-// A block is some query rows of one head of one sample, and every key that one of them sees. Its scores live in a
-// scratch of a thread for as long as the block is worked on, so memory grows with the keys of one sample and not with
-// their square; backward makes them again. (A sample that is one block with few keys keeps its probabilities: that too
-// is linear in the tokens, and making them again would cost a tenth to a half of the time.) Blocks begin at fixed rows
-// of a sample and are summed in one order, so a result does not depend on threads or on what else is in the batch.
+// A block is a set of query rows of one head of one sample, and every key that one of them attends to. A thread's
+// scratch holds its scores only while the block is computed, so memory grows linearly with a sample's keys and not
+// quadratically; backward recomputes the scores. (A sample with one block and few keys saves its probabilities: this is
+// linear in the tokens too, and recomputing them would cost a tenth to a half of the time.) Blocks begin at fixed rows
+// of a sample and are summed in a fixed order, so results do not depend on threads or on the rest of the batch.
 constexpr int64_t kBlockRows = 64;
 
 /// Keys [first, end) of a sample.
@@ -37,7 +37,7 @@ struct KeyRange {
   int64_t size() const { return end - first; }
 };
 
-/// In place over one row of scores: softmax over `visible`, and 0 outside it.
+/// In place over one row of scores: softmax over `visible`, 0 elsewhere.
 TRAINER_KERNEL void softmax_row(float* row, int64_t n, KeyRange visible) {
   const int64_t first = visible.first, end = visible.end;
   for (int64_t j = 0; j < first; ++j) row[j] = 0;
@@ -78,14 +78,14 @@ struct State {
   LayoutPtr queries, keys;
   AttentionOptions options;
   at::ScalarType dtype;
-  std::vector<int64_t> kept_at{};  // per sample: where its probabilities are kept; -1: nowhere. Empty: none are
-  int64_t kept = 0;                // of all samples together
+  std::vector<int64_t> kept_at{};  // per sample: offset of its saved probabilities; -1: not saved. Empty: none are
+  int64_t kept = 0;                // saved elements of all samples
 
   int64_t kv_heads() const { return options.kv_heads > 0 ? options.kv_heads : options.heads; }
   int64_t group() const { return options.heads / kv_heads(); }
 };
 
-/// fp32 values: q [Tq, H*d], k and v [Tk, kv_heads*d], bias by head [H, distances] or undefined.
+/// fp32 tensors: q [Tq, H*d], k and v [Tk, kv_heads*d], bias per head [H, distances] or undefined.
 struct Inputs {
   at::Tensor q, k, v, bias;
   int64_t width = q.size(1), kv_width = k.size(1);
@@ -106,10 +106,10 @@ struct Cell {
 
 struct Block {
   int64_t row, rows;  // queries [row, row + rows) of the sample
-  KeyRange keys;      // what one of them sees
+  KeyRange keys;         // every key that one of the queries attends to
 };
 
-/// The keys that query `row` of the cell sees.
+/// The keys that query `row` of the cell attends to.
 KeyRange visible(const State& s, const Cell& c, int64_t row) {
   const int64_t position = row + c.before(), window = s.options.window;
   const int64_t first = window > 0 ? position - window + 1 : 0;
@@ -118,14 +118,14 @@ KeyRange visible(const State& s, const Cell& c, int64_t row) {
   return {std::clamp<int64_t>(first, 0, last), last};
 }
 
-/// What a thread works in; it grows to the largest block.
+/// A thread's workspace; it grows to the largest block.
 struct Scratch {
   std::vector<float> probabilities, ds, keep, used, row;
   std::vector<uint8_t> bits;
-  float* p = nullptr;  // the block's [rows, keys]: in `probabilities`, or where they are kept
+  float* p = nullptr;  // the block's [rows, keys], in `probabilities` or in the saved tensor
 };
 
-/// Plans where the probabilities of short samples are kept.
+/// Assigns the offsets of the saved probabilities of short samples.
 void plan_kept(State& s) {
   for (int64_t i = 0; i < s.queries->samples(); ++i) {
     const int64_t q = s.queries->spans[i].length, k = s.keys->spans[i].length;
@@ -143,8 +143,8 @@ void for_each_block(const State& s, const Cell& c, const F& f) {
   }
 }
 
-/// Calls f(cell, scratch) for every sample and head; the heads of one key head go to one thread, in order, when
-/// `together` says so.
+/// Calls f(cell, scratch) for every sample and head. With `together`, one thread handles all query heads of a key/value
+/// head, in order.
 template <class F>
 void for_each_cell(const State& s, const Inputs& in, bool together, const F& f) {
   const int64_t each = together ? s.kv_heads() : s.options.heads, inner = s.options.heads / each;
@@ -159,7 +159,7 @@ void for_each_cell(const State& s, const Inputs& in, bool together, const F& f) 
   });
 }
 
-/// Where the rows of a block, or of its keys, begin in a tensor of all rows.
+/// Where the queries of a block, or its keys, begin in a tensor of all rows.
 int64_t query_at(const Inputs& in, const Cell& c, const Block& b) {
   return (c.q.begin + b.row) * in.width + c.head * c.d;
 }
@@ -167,13 +167,13 @@ int64_t key_at(const Inputs& in, const Cell& c, const Block& b) {
   return (c.k.begin + b.keys.first) * in.kv_width + c.kv_head * c.d;
 }
 
-/// Calls f(row of the block, index of the distance that its first key has in a bias of `distances`).
+/// Calls f(row of the block, index of the distance to its first key in a bias of `distances`).
 template <class F>
 void for_each_bias_row(const Cell& c, const Block& b, int64_t distances, const F& f) {
   for (int64_t i = 0; i < b.rows; ++i) f(i, (distances - 1) / 2 + b.keys.first - (b.row + i + c.before()));
 }
 
-/// Points scratch.p to where the block's probabilities are, or are to be; true when they are kept there.
+/// Points scratch.p to the block's probabilities, which might not be computed yet; true if they are saved for backward.
 bool place_probabilities(const State& s, const Cell& c, const Block& b, const at::Tensor& kept, Scratch& scratch) {
   const int64_t at = s.kept_at.empty() ? -1 : s.kept_at[c.sample];
   if (at >= 0) {
@@ -185,7 +185,7 @@ bool place_probabilities(const State& s, const Cell& c, const Block& b, const at
   return false;
 }
 
-/// scratch.p [rows, keys] of the block.
+/// Computes scratch.p [rows, keys] of the block.
 void find_probabilities(const State& s, const Inputs& in, const Cell& c, const Block& b, Scratch& scratch) {
   const int64_t n = b.keys.size();
   gemm(Transposed::kSecond, b.rows, n, c.d, static_cast<float>(s.options.scale),
@@ -202,8 +202,8 @@ void find_probabilities(const State& s, const Inputs& in, const Cell& c, const B
   }
 }
 
-/// Dropout: scratch.keep [rows, keys] is drawn (0 where nothing is seen), and scratch.used becomes p * keep.
-/// Returns what the values are weighted with: scratch.p itself when dropout is off.
+/// Dropout: draws scratch.keep [rows, keys] (0 for masked keys) and sets scratch.used to p * keep.
+/// Returns the weights of the values: scratch.p itself if dropout is off.
 const float* drop(const State& s, const Cell& c, const Block& b, Scratch& scratch) {
   const DropoutRule& rule = s.options.dropout;
   if (!rule.active()) return scratch.p;
@@ -226,7 +226,7 @@ const float* drop(const State& s, const Cell& c, const Block& b, Scratch& scratc
 }
 
 struct Gradients {
-  at::Tensor q, k, v, bias;  // bias per sample and head [samples, H, distances]: summed in a fixed order afterwards
+  at::Tensor q, k, v, bias;  // bias per sample and head [samples, H, distances], summed later in a fixed order
 };
 
 void attend(const State& s, const Inputs& in, const Cell& c, const Block& b, const at::Tensor& kept, Scratch& scratch,
@@ -238,7 +238,7 @@ void attend(const State& s, const Inputs& in, const Cell& c, const Block& b, con
        {in.v.const_data_ptr<float>() + key_at(in, c, b), in.kv_width}, 0, out + query_at(in, c, b), in.width);
 }
 
-/// Adds the block's share of every gradient.
+/// Adds the block's contribution to every gradient.
 void attend_backward(const State& s, const Inputs& in, const at::Tensor& grad, const Cell& c, const Block& b,
                      const at::Tensor& kept, Scratch& scratch, Gradients& to) {
   const int64_t n = b.keys.size(), query = query_at(in, c, b), key = key_at(in, c, b);

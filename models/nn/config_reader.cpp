@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kMost = int64_t{1} << 31;
 
 bool is_integer(const nlohmann::json& value, int64_t least) {
-  // As double first: an unsigned number beyond int64 would wrap.
+  // Compared as double, because an unsigned number beyond int64 would wrap.
   return value.is_number_integer() && value.get<double>() >= static_cast<double>(least) &&
          value.get<double>() <= static_cast<double>(kMost);
 }
@@ -47,7 +47,7 @@ bool ConfigReader::is_null(const std::string& key) const {
 void ConfigReader::number(const std::string& key, int64_t least, int64_t& value) {
   if (!has(key)) return;
   if (!is_integer(this->value(key), least)) return wrong(key, fmt::format("an integer of at least {}", least));
-  // A model is built before its weights are looked for, layer by layer.
+  // A model is built layer by layer before its weights are looked up, so a huge count must be refused.
   constexpr int64_t kMostLayers = 10'000, kMost = int64_t{1} << 40;
   const int64_t most = key.find("layer") != std::string::npos ? kMostLayers : kMost;
   const auto given = this->value(key).get<int64_t>();
@@ -92,7 +92,7 @@ void ConfigReader::text(const std::string& key, std::string& value) {
 
 void ConfigReader::texts(const std::string& key, std::vector<std::string>& values) {
   if (!has(key)) return;
-  if (!all_of(value(key), [](const auto& v) { return v.is_string(); })) return wrong(key, "a list of text");
+  if (!all_of(value(key), [](const auto& v) { return v.is_string(); })) return wrong(key, "a list of texts");
   values = value(key).get<std::vector<std::string>>();
 }
 
@@ -116,7 +116,7 @@ std::vector<std::string> ConfigReader::class_names() {
       found.push_back(name->get<std::string>());
     }
     if (!found.empty() && found.size() == names.size()) return found;
-    wrong("id2label", "the name of each class by its number: {\"0\": …, \"1\": …}");
+    wrong("id2label", "an object with the name of each class by its index: {\"0\": …, \"1\": …}");
   }
   std::vector<std::string> names;
   constexpr int64_t kMostClasses = 1 << 20;

@@ -13,18 +13,18 @@
 
 namespace trainer::nn {
 
-/// Reads the keys of a Hugging Face config.json and collects what is wrong, so that finish() can say all of it at once.
-/// A key that is absent or null leaves the value as it is: the default.
+/// Reads the keys of a Hugging Face config.json and collects all problems, so that finish() can report them at once.
+/// A key that is absent or null leaves the value unchanged, at its default.
 class ConfigReader {
  public:
-  /// `text` must hold a JSON object; `origin` names it and `family` ("T5") the model in messages.
-  /// `strict`: keys that nobody asked for are problems, and problems are the user's configuration's (ConfigError).
+  /// `text` must hold a JSON object; messages name it `origin` and the model `family` ("T5").
+  /// `strict`: unread keys are problems, and problems are those of the user's configuration (ConfigError).
   ConfigReader(const std::string& text, std::string origin, std::string family, bool strict);
 
   bool strict() const { return strict_; }
   /// Whether `key` has a value.
   bool has(const std::string& key);
-  /// Whether `key` is given as null, where that is another thing than leaving it out.
+  /// Whether `key` is explicitly null, for keys where null differs from absent.
   bool is_null(const std::string& key) const;
   const nlohmann::json& value(const std::string& key) const { return json_->at(key); }
 
@@ -34,29 +34,30 @@ class ConfigReader {
   void numbers(const std::string& key, std::vector<double>& values);
   void flag(const std::string& key, bool& value);
   void text(const std::string& key, std::string& value);
-  /// The name of an activation, and which one that is.
+  /// The name of an activation, and the activation of that name.
   void activation(const std::string& key, std::string& name, Activation& value);
   /// One token id or a list of them.
   void tokens(const std::string& key, std::vector<int64_t>& values);
-  /// A list of text.
+  /// A list of texts.
   void texts(const std::string& key, std::vector<std::string>& values);
-  /// The names of the classes, by id2label or num_labels; two when nothing is said, as transformers has it.
+  /// The class names, from id2label or num_labels; two if neither is given, as in transformers.
   std::vector<std::string> class_names();
 
-  /// Keys that are known and change nothing here.
+  /// Marks keys as known that have no effect.
   void skip(std::initializer_list<const char*> keys);
-  /// skip() of what every Hugging Face config may hold.
+  /// skip() for the keys that every Hugging Face config may have.
   void skip_common();
 
-  /// The object at `key`, which has(); its problems are this reader's. Call refuse_unknown() on it at the end.
+  /// A reader of the object at `key`, which must exist; it adds its problems to this reader. Call its refuse_unknown()
+  /// at the end.
   ConfigReader below(const std::string& key) const;
 
   /// "<key> must be <wanted>; is <value>".
   void wrong(const std::string& key, const std::string& wanted);
   void problem(std::string text) { problems_->push_back(std::move(text)); }
-  /// When strict: every key that nobody asked for is a problem.
+  /// When strict: reports every key that was not read.
   void refuse_unknown();
-  /// refuse_unknown(), and throws what is wrong: InputError, or ConfigError when strict.
+  /// refuse_unknown(), then throws if there are problems: InputError, or ConfigError when strict.
   void finish();
 
  private:

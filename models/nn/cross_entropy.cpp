@@ -24,7 +24,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr int64_t kChunk = 1024;  // numbers added up in fp32; the sums of chunks are added in fp64
+constexpr int64_t kChunk = 1024;  // values summed in fp32; the sums of chunks are added in fp64
 
 TRAINER_KERNEL float largest_of(const float* x, int64_t n) {
   float largest = -std::numeric_limits<float>::infinity();
@@ -85,7 +85,7 @@ RowSums row_sums(const float* x, int64_t n, int64_t place, bool smooth) {
 }
 
 struct RowLoss {
-  float log_sum, loss;  // log of the sum of e^x; what the row adds to the loss
+  float log_sum, loss;  // log of the sum of e^x; the row's term of the loss
 };
 
 RowLoss row_loss(const RowSums& sums, int64_t vocabulary, double smoothing) {
@@ -95,7 +95,7 @@ RowLoss row_loss(const RowSums& sums, int64_t vocabulary, double smoothing) {
   return {static_cast<float>(log_sum), static_cast<float>(loss)};
 }
 
-/// Calls f(row, label, its logits as fp32, scratch of a row) for every row of `logits` [U, V], ignored ones among them.
+/// Calls f(row, label, its logits as fp32, scratch of a row) for every row of `logits` [U, V], including ignored rows.
 template <class T, class F>
 void for_each_row(const at::Tensor& logits, const at::Tensor& labels, const F& f) {
   const int64_t width = logits.size(1), rows = rows_to_compute(logits, logits.size(0));
@@ -124,7 +124,7 @@ void check_labels(const at::Tensor& labels, int64_t classes) {
           fmt::format("row {} of a batch has label {}, but the model has {} outputs", row, label, classes));
 }
 
-/// Keeps the logits and a number a row; the gradient is the only other tensor of the logits' size.
+/// Saves the logits and one value per row; the gradient is the only other tensor of the logits' size.
 struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
   struct State {
     double smoothing;

@@ -19,7 +19,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-// One row: out = x * keep (+ base), `keep` being the scale or 0.
+// One row: out = x * keep (+ base), where `keep` is the scale or 0.
 template <class T, class B>
 inline __attribute__((always_inline)) void scale_row(const T* x, const float* keep, const B* base, int64_t n, B* out) {
   if (base == nullptr) {
@@ -66,7 +66,7 @@ void scale_rows(const at::Tensor& x, const at::Tensor& mask, float scale, const 
 }
 
 void scaled(const at::Tensor& x, const at::Tensor& mask, float scale, const at::Tensor& base, at::Tensor& out) {
-  if (mask.scalar_type() == at::kBool) {  // a plain one
+  if (mask.scalar_type() == at::kBool) {  // a mask of the reference layers
     const at::Tensor kept = plain::masked(x, mask, scale);
     out.copy_(base.defined() ? kept + base : kept);
     return;
@@ -79,7 +79,7 @@ void scaled(const at::Tensor& x, const at::Tensor& mask, float scale, const at::
   });
 }
 
-/// Also covers plain dropout: there is no `residual` then.
+/// Also covers dropout without a residual.
 struct DropoutAdd : Function<DropoutAdd> {
   struct State {
     float scale;
@@ -109,7 +109,7 @@ struct DropoutAdd : Function<DropoutAdd> {
 }  // namespace
 
 DropoutRule dropout_rule(PhiloxKey key, double p) {
-  constexpr int64_t kMost = 65535;  // a draw has 16 bits: at the highest rate one draw in 65536 is still kept
+  constexpr int64_t kMost = 65535;  // a draw has 16 bits: the highest rate still keeps one element in 65536
   const auto threshold = static_cast<uint32_t>(std::min<int64_t>(std::lround(p * 65536.0), kMost));
   return {key, threshold, static_cast<float>(65536.0 / (65536.0 - threshold))};
 }

@@ -1,5 +1,5 @@
-// Dropout as a pure function of (seed, place, the sample's position in the run, token, element): the same mask whatever
-// the ranks, the micro-batches, recomputation or resume.
+// Dropout as a pure function of (seed, place, sample index, token, element): the mask doesn't depend on ranks,
+// micro-batches, recomputation or resuming.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,21 +16,21 @@ struct DropoutRule {
   PhiloxKey key{};
   uint32_t threshold = 0;
   float scale = 1.0F;
-  int64_t first = 0;  // the number of the first element, or head, where ranks share the elements of a token
+  int64_t first = 0;  // index of this rank's first element, or head, under tensor parallelism
 
   bool active() const { return threshold > 0; }
 };
 /// The rule for rate `p` in [0, 1); inactive when p is 0.
 DropoutRule dropout_rule(PhiloxKey key, double p);
 
-/// dropout(x), x [T, D] any float dtype; the rows are those of `layout`. Keeps one bit an element for its backward.
+/// dropout(x), x [T, D] any float dtype, rows laid out by `layout`. Saves one bit per element for backward.
 at::Tensor dropout(const at::Tensor& x, const DropoutRule& rule, const LayoutPtr& layout);
 
-/// residual + dropout(x) in one pass; residual [T, D] fp32, x [T, D] any float dtype. Keeps one bit an element.
+/// residual + dropout(x) in one pass; residual [T, D] fp32, x [T, D] any float dtype. Saves one bit per element.
 at::Tensor dropout_add(const at::Tensor& residual, const at::Tensor& x, const DropoutRule& rule,
                        const LayoutPtr& layout);
 
-/// The kept bits of the elements of x [T, D] (mask.h), for fused functions that use them more than once.
+/// The keep mask of the elements of x [T, D] (mask.h), for fused functions that use it more than once.
 at::Tensor dropout_mask(const DropoutRule& rule, const Layout& layout, const at::Tensor& x);
 /// mask * x * scale, without autograd.
 at::Tensor apply_mask(const at::Tensor& x, const at::Tensor& mask, float scale);

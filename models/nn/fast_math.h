@@ -1,4 +1,4 @@
-// Elementary functions that compilers turn into vector code (libm's calls stay scalar).
+// Elementary functions that compilers can vectorize (libm's calls stay scalar).
 #pragma once
 
 #include <bit>
@@ -6,7 +6,7 @@
 
 namespace trainer::nn {
 
-/// e^x within 2 ulp for x in [-87, 88]; smaller x give e^-87 (about 1e-38), larger e^88.
+/// e^x within 2 ulp for x in [-87, 88]; x is clamped to this range (e^-87 is about 1e-38).
 inline __attribute__((always_inline)) float fast_exp(float x) {
   constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding and subtracting it rounds to an integer
   x = x < -87.0F ? -87.0F : x;

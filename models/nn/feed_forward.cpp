@@ -71,7 +71,7 @@ inline __attribute__((always_inline)) void backward_row(const T* grad, const T* 
   }
 }
 
-/// The rows of one activation: fp32 for each instruction set, other dtypes once.
+/// The row kernels of one activation: compiled for each instruction set in fp32, once for other dtypes.
 template <Activation kind>
 struct Rows {
   TRAINER_KERNEL static void forward(const float* gate, const float* up, const float* keep, int64_t n, float* out) {
@@ -91,7 +91,7 @@ struct Rows {
   }
 };
 
-/// Calls f with the Rows of the activation.
+/// Calls f with the activation's Rows.
 template <class F>
 void with_rows(Activation activation, const F& f) {
   switch (activation) {
@@ -123,7 +123,7 @@ void for_each_row(int64_t rows, int64_t width, const at::Tensor& mask, float sca
   });
 }
 
-/// Without `up`: not gated.
+/// Not gated if `up` is missing.
 struct Activate : torch::autograd::Function<Activate> {
   struct State {
     Activation activation;
@@ -172,7 +172,7 @@ struct Activate : torch::autograd::Function<Activate> {
   }
 };
 
-/// dropout(relu(x)): an element passes its gradient when it was positive and kept, which is one bit.
+/// dropout(relu(x)): an element passes its gradient if it was positive and kept, which takes one bit.
 struct ReluDropout : torch::autograd::Function<ReluDropout> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_in, const DropoutRule& rule,
                             const LayoutPtr& layout) {
@@ -211,7 +211,7 @@ struct ReluDropout : torch::autograd::Function<ReluDropout> {
   }
 };
 
-// Hugging Face's names (its table ACT2FN) of what we have.
+// Hugging Face's names (in its table ACT2FN) of the supported activations.
 constexpr std::pair<std::string_view, Activation> kNames[] = {{"relu", Activation::kRelu},
                                                               {"gelu", Activation::kGelu},
                                                               {"gelu_python", Activation::kGelu},

@@ -13,15 +13,15 @@ namespace trainer::nn {
 
 enum class Activation { kRelu, kGelu, kGeluNew, kSilu, kQuickGelu, kTanh };
 
-/// The activation that Hugging Face's config.json calls `name`: "gelu_pytorch_tanh", "swish"; none: not one of ours.
+/// The activation that Hugging Face's config.json calls `name` ("gelu_pytorch_tanh", "swish"); none if not supported.
 std::optional<Activation> activation_of(std::string_view name);
 /// The names that activation_of knows, for messages: "relu, gelu, ...".
 std::string activation_names();
 
-/// dropout(act(x)), x [T, F]. ReLU keeps one bit an element for its backward; the others keep x.
+/// dropout(act(x)), x [T, F]. ReLU saves one bit per element for backward; the others save x.
 at::Tensor activate(const at::Tensor& x, Activation activation, const DropoutRule& rule, const LayoutPtr& layout);
 
-/// dropout(act(gate) * up), gate and up [T, F]. Keeps gate and up; everything else is computed again.
+/// dropout(act(gate) * up), gate and up [T, F]. Saves gate and up; backward recomputes everything else.
 at::Tensor activate_gated(const at::Tensor& gate, const at::Tensor& up, Activation activation, const DropoutRule& rule,
                           const LayoutPtr& layout);
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-// The BLAS that libtorch exports; column-major.
+// The BLAS that libtorch exports is column-major.
 extern "C" void sgemm_(const char* transa, const char* transb, const int* m, const int* n, const int* k,
                        const float* alpha, const float* a, const int* lda, const float* b, const int* ldb,
                        const float* beta, float* c, const int* ldc);
@@ -11,7 +11,7 @@ namespace trainer::nn {
 namespace {
 
 int stride_of(int64_t stride) {
-  return static_cast<int>(std::max<int64_t>(stride, 1));  // BLAS refuses 0, which a matrix without columns has
+  return static_cast<int>(std::max<int64_t>(stride, 1));  // BLAS refuses 0, the stride of a matrix without columns
 }
 
 }  // namespace
@@ -19,7 +19,7 @@ int stride_of(int64_t stride) {
 void gemm(Transposed which, int64_t m, int64_t n, int64_t k, float alpha, Matrix a, Matrix b, float beta, float* c,
           int64_t c_stride) {
   if (m == 0 || n == 0) return;
-  // Row-major as column-major: c^T = b^T a^T.
+  // Row-major through a column-major BLAS: c^T = b^T a^T.
   const char first = which == Transposed::kSecond ? 'T' : 'N', second = which == Transposed::kFirst ? 'T' : 'N';
   const int columns = static_cast<int>(n), rows = static_cast<int>(m), terms = static_cast<int>(k);
   const int lda = stride_of(b.stride), ldb = stride_of(a.stride), ldc = stride_of(c_stride);

@@ -1,4 +1,4 @@
-// Products of small matrices inside larger ones, for kernels: on the calling thread's data, without autograd.
+// Products of small matrices inside larger ones, for kernels: on the calling thread, without autograd.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct Matrix {
 
 enum class Transposed { kNone, kFirst, kSecond };
 
-/// c [m, n] = alpha * a b + beta * c over k terms, with `a` or `b` transposed; beta 0 never reads c.
+/// c [m, n] = alpha * a b + beta * c over k terms, with `a` or `b` transposed; with beta 0, c is never read.
 void gemm(Transposed which, int64_t m, int64_t n, int64_t k, float alpha, Matrix a, Matrix b, float beta, float* c,
           int64_t c_stride);
 

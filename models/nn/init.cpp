@@ -10,7 +10,7 @@
 namespace trainer::nn {
 namespace {
 
-constexpr int64_t kGroup = 4;  // elements drawn by one counter
+constexpr int64_t kGroup = 4;  // elements drawn per counter
 
 /// In (0, 1].
 float unit(uint32_t bits) {

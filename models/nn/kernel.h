@@ -1,4 +1,4 @@
-// How kernels are compiled: a plain loop, built for several instruction sets; the loader picks one for this CPU.
+// Compiles a kernel, a simple loop, for several instruction sets; the loader picks the one for this CPU.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,7 +11,7 @@
 
 namespace trainer::nn {
 
-/// How many of `rows` rows of `x` a kernel works on: none in a dry run, where tensors have shapes but no values.
+/// How many of `rows` rows of `x` a kernel computes: none in a dry run, where tensors have shapes but no values.
 inline int64_t rows_to_compute(const at::Tensor& x, int64_t rows) {
   return x.is_meta() ? 0 : rows;
 }

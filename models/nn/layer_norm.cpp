@@ -18,7 +18,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// `bias` may be null. The variance is of the differences from the mean: no cancellation.
+/// `bias` may be null. The variance is computed from the differences to the mean, which avoids cancellation.
 TRAINER_KERNEL void forward_rows(const float* x, const float* weight, const float* bias, float eps, int64_t rows,
                                  int64_t width, float* out, float* means, float* scales) {
   const auto n = static_cast<float>(width);
@@ -85,7 +85,7 @@ struct LayerNormFunction : torch::autograd::Function<LayerNormFunction> {
                    means.data_ptr<float>() + first, scales.data_ptr<float>() + first);
     });
     ctx->save_for_backward({x, weight, means, scales});
-    ctx->saved_data["bias"] = bias.has_value();  // an input that isn't given has no number
+    ctx->saved_data["bias"] = bias.has_value();  // an input that isn't given has no index
     return out.to(out_dtype);
   }
 
@@ -98,7 +98,7 @@ struct LayerNormFunction : torch::autograd::Function<LayerNormFunction> {
     at::Tensor dweight = ctx->needs_input_grad(1) ? at::zeros_like(weight) : at::Tensor(),
                dbias =
                    ctx->saved_data["bias"].toBool() && ctx->needs_input_grad(2) ? at::zeros_like(weight) : at::Tensor();
-    // One thread over the rows: the sums over rows keep one order, so results do not depend on threads.
+    // One thread over the rows: the sums over rows keep a fixed order, so results do not depend on threads.
     backward_rows(grad.const_data_ptr<float>(), x.const_data_ptr<float>(), weight.const_data_ptr<float>(),
                   means.const_data_ptr<float>(), scales.const_data_ptr<float>(), rows_to_compute(x, rows), width,
                   dx.data_ptr<float>(), dweight.defined() ? dweight.data_ptr<float>() : nullptr,

@@ -1,4 +1,4 @@
-// Where the samples of a batch lie in a row of tokens.
+// How the samples of a batch are packed into rows of tokens.
 #pragma once
 
 #include <algorithm>
@@ -8,29 +8,29 @@
 
 namespace trainer::nn {
 
-/// One sample's tokens in a row: rows [begin, begin + length).
+/// One sample's tokens: rows [begin, begin + length).
 struct Span {
   int64_t begin, length;
 };
 
-/// Which tokens of its sample a span is: from number `start` on, of `of` in all.
+/// The tokens of its sample that a span covers: those from index `start`, of `of` tokens in total.
 struct Stretch {
   int64_t start, of;
 };
 
 class SharedRows;
 
-/// Tokens of many samples in one row `[tokens, ...]`, without padding.
+/// Tokens of many samples in one tensor `[tokens, ...]`, without padding.
 struct Layout {
   std::vector<Span> spans;
-  std::vector<int64_t> positions;  // of each sample in the whole run: the counter of its random draws
+  std::vector<int64_t> positions;  // sample index in the run, the counter of the sample's random draws
 
-  // Where ranks share out the rows of samples (models/nn/shared_rows.h), a span is a stretch of a sample.
-  std::vector<Stretch> stretches;            // by span; empty: spans are whole samples
-  std::shared_ptr<const Layout> whole;       // the rows of all those ranks; null: these are all there are
-  std::shared_ptr<const SharedRows> shared;  // who has which of them
+  // With sequence or context parallelism (models/nn/shared_rows.h), a span covers a slice of a sample.
+  std::vector<Stretch> stretches;            // per span; empty: spans are whole samples
+  std::shared_ptr<const Layout> whole;       // the rows of all ranks of the group; null: these are all rows
+  std::shared_ptr<const SharedRows> shared;  // which rank has which rows
 
-  /// The number, within its sample, of a span's first token; how many tokens the sample has.
+  /// The index of a span's first token in its sample; the number of tokens of the sample.
   int64_t start(int64_t span) const { return stretches.empty() ? 0 : stretches[static_cast<size_t>(span)].start; }
   int64_t length_of_sample(int64_t span) const {
     return stretches.empty() ? spans[static_cast<size_t>(span)].length : stretches[static_cast<size_t>(span)].of;
@@ -48,7 +48,7 @@ struct Layout {
   }
 };
 
-/// Shared by every operation of a pass, and kept by their backwards.
+/// Shared by all operations of a pass and saved for their backward.
 using LayoutPtr = std::shared_ptr<const Layout>;
 
 }  // namespace trainer::nn

@@ -9,8 +9,8 @@
 namespace trainer::nn {
 namespace {
 
-/// x W^T for a frozen W that is kept in another dtype than x. The cast of W exists for a moment in forward and again in
-/// backward; autograd would hold it in between, and so a cast of the whole model.
+/// x W^T for a frozen W whose storage dtype differs from x's. The cast of W exists only briefly in forward and again in
+/// backward; autograd would hold it in between, and with it a cast copy of the whole model.
 struct LinearOfKept : torch::autograd::Function<LinearOfKept> {
   static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& x, const at::Tensor& weight) {
     ctx->save_for_backward({weight});

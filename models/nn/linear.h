@@ -5,33 +5,33 @@
 namespace trainer::nn {
 
 /// y = x W^T (+ b), in the pass's compute dtype (but see Parameter::fp32_under_fp16). weight [out, in], as Hugging Face
-/// stores nn.Linear; [in, out] as it stores GPT-2's Conv1D. Adapters derive from it and take its place.
+/// stores nn.Linear, or [in, out], as it stores GPT-2's Conv1D. Adapters derive from this class and replace it.
 class Linear : public Module {
  public:
   enum class Stored { kOutIn, kInOut };
   Linear(int64_t in, int64_t out, bool bias, Init init, Stored stored = Stored::kOutIn);
-  /// A linear over another layer's weight (a tied head).
+  /// A linear layer that uses another layer's weight (a tied head).
   explicit Linear(const ParameterPtr& tied);
 
   /// x [T, in] → [T, out]; `rows` is the layout of the T tokens.
   at::Tensor operator()(const at::Tensor& x, const LayoutPtr& rows, const Pass& pass);
 
-  /// A parameter looked up by name each time: it may be swapped.
+  /// Looked up by name on each call, because the parameter may be swapped.
   ParameterPtr weight() const { return find("weight"); }
   ParameterPtr bias() const { return find("bias"); }  // null: none
   int64_t in() const { return weight()->shape[stored_ == Stored::kOutIn ? 1 : 0]; }
   int64_t out() const { return weight()->shape[stored_ == Stored::kOutIn ? 0 : 1]; }
   Stored stored() const { return stored_; }
-  /// The number of this rank's first input, or output, where ranks share the layer; else 0.
+  /// The index of this rank's first input, or output, under tensor parallelism; else 0.
   int64_t first_in() const { return first_of(stored_ == Stored::kOutIn ? 1 : 0); }
   int64_t first_out() const { return first_of(stored_ == Stored::kOutIn ? 0 : 1); }
-  /// From now on forward leaves the bias out: someone else adds it.
+  /// From now on, forward leaves the bias out: the caller adds it.
   void leave_bias_out() { adds_bias_ = false; }
   /// The weight's value as [out, in], however it is stored.
   at::Tensor matrix() const;
 
  protected:
-  /// Shares the parameters of `base`: for a module that takes its place.
+  /// Shares the parameters of `base`: for a module that replaces it.
   explicit Linear(const Linear& base);
   virtual at::Tensor project(const at::Tensor& x, const LayoutPtr& rows, const Pass& pass) const;
   Tensors forward(const Tensors& inputs, const Pass& pass) override { return {project(inputs[0], pass.rows, pass)}; }
@@ -44,7 +44,7 @@ class Linear : public Module {
   bool adds_bias_ = true;
 };
 
-/// rows of weight [V, D] in fp32; ids [T] int64.
+/// Rows of weight [V, D] in fp32; ids [T] int64.
 class Embedding : public Module {
  public:
   Embedding(int64_t count, int64_t width, Init init);

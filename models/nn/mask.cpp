@@ -44,7 +44,7 @@ TRAINER_AVX512 void positive_avx512(const float* x, int64_t whole, uint8_t* bits
 }
 #endif
 
-/// How many of the first elements the vector code takes; the plain loops do the rest.
+/// Number of leading elements that the vector code handles; scalar loops handle the rest.
 int64_t vector_part([[maybe_unused]] int64_t n) {
 #if defined(__x86_64__)
   if (has_avx512()) return n / 16 * 16;
@@ -67,7 +67,7 @@ void draw_mask_row(PhiloxKey key, uint32_t threshold, int64_t position, int64_t 
                    int64_t width, uint8_t* bits) {
   constexpr int64_t kDraws = 8 * kPhiloxChunk;
   uint16_t drawn[kDraws + kPhiloxChunk];
-  const int64_t skipped = first % kPhiloxChunk;  // of the first chunk
+  const int64_t skipped = first % kPhiloxChunk;  // draws of the first chunk
   const uint16_t* const draws = drawn + skipped;
   for (int64_t begin = 0; begin < width; begin += kDraws) {
     const int64_t n = std::min(kDraws, mask_bytes(width - begin) * 8);

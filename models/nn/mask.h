@@ -1,5 +1,5 @@
-// Which elements of [T, D] are kept: one bit each, so that a backward costs 1/32 of an activation and draws nothing
-// again.
+// Which elements of [T, D] are kept: one bit each, so that saving a mask costs 1/32 of an activation and backward
+// redraws nothing.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,7 +15,7 @@ constexpr int64_t mask_bytes(int64_t width) {
 }
 
 /// Bits of elements [first, first + width) of a token: set where the 16-bit draw is at least `threshold`. `head`
-/// separates draws of the same token.
+/// separates the draws of one token.
 void draw_mask_row(PhiloxKey key, uint32_t threshold, int64_t position, int64_t token, int64_t head, int64_t first,
                    int64_t width, uint8_t* bits);
 

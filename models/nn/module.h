@@ -1,5 +1,5 @@
-// The tree of layers. Small on purpose: names, parameters, children, and points around forward where sharding and
-// activation checkpointing attach.
+// The tree of layers. Deliberately small: names, parameters, children, and hooks around forward for sharding and
+// activation checkpointing.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ using Tensors = std::vector<at::Tensor>;
 class Module {
  public:
   using Forward = std::function<Tensors(const Tensors&, const Pass&)>;
-  /// Runs instead of forward; `next` is what it wraps.
+  /// Runs instead of forward; `next` is the wrapped call.
   using Wrapper = std::function<Tensors(const Tensors&, const Pass&, const Forward& next)>;
   struct Child {
     std::string name;
@@ -30,10 +30,10 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  /// Calls forward through whatever wraps this module, the last wrapper outermost.
+  /// Calls forward through this module's wrappers; the last wrapper is the outermost.
   Tensors operator()(const Tensors& inputs, const Pass& pass);
 
-  /// Hugging Face's class name ("T5Block"): what `fsdp_transformer_layer_cls_to_wrap` names.
+  /// Hugging Face's class name ("T5Block"), as in `fsdp_transformer_layer_cls_to_wrap`.
   const std::string& class_name() const { return class_name_; }
   /// Dotted path from the root ("encoder.block.0"); set by name_tree().
   const std::string& path() const { return path_; }
@@ -43,14 +43,14 @@ class Module {
   void wrap(Wrapper wrapper) { wrappers_.push_back(std::move(wrapper)); }
   bool wrapped() const { return !wrappers_.empty(); }
 
-  /// Visits this module and all below it, parents first.
+  /// Visits this module and all its descendants, parents first.
   void visit(const std::function<void(Module&)>& visitor);
-  /// Gives every module its path and every parameter its name and aliases. Call again when the tree has changed.
+  /// Gives every module its path and every parameter its name and aliases. Call it again after changing the tree.
   void name_tree();
-  /// The parameters of this tree, each once, in the order of the tree.
+  /// All parameters of this tree, each once, in tree order.
   std::vector<ParameterPtr> all_parameters();
 
-  /// Replaces the parameter `name` of this module itself (untying it, or sharing another's).
+  /// Replaces this module's own parameter `name` (to untie it, or to share another's).
   void set_parameter(const std::string& name, ParameterPtr parameter);
 
  protected:
@@ -70,7 +70,7 @@ class Module {
   std::vector<Wrapper> wrappers_;
 };
 
-/// A child held by its place in the parent, so that adapters may swap the module in it.
+/// A child referenced by its index in the parent, so that adapters can swap the module.
 template <class T>
 class Slot {
  public:

@@ -1,4 +1,4 @@
-// A weight of a model: what it is (name, shape, how it starts), apart from where its values live.
+// A weight of a model: its name, shape and initialization, separate from the storage of its values.
 #pragma once
 
 #include <cstdint>
@@ -14,35 +14,35 @@
 
 namespace trainer::nn {
 
-/// How a weight starts when no file holds it.
+/// How a weight is initialized when no file holds it.
 struct Init {
   enum Kind { kConstant, kNormal, kUniform } kind = kConstant;
   double scale = 0;  // the constant, the standard deviation, or the bound of U(-scale, scale)
 };
 
-/// One weight. Models are built without values, so that a rank may hold only its piece: `value` is set by whoever
-/// spreads the model over ranks (engine/parallel), and is what the layers compute with.
+/// One weight. Models are built without values, so that a rank may hold only its shard: engine/parallel, which
+/// distributes the model, sets `value`, the tensor that the layers compute with.
 struct Parameter {
-  Shape shape;  // of what this rank computes with
+  Shape shape;  // of the tensor that this rank computes with
   Init init;
-  bool linear = false;  // a linear layer's weight: computed with in the run's compute dtype, all others in fp32
+  bool linear = false;  // a linear layer's weight, used in the run's compute dtype; all others are used in fp32
   bool trainable = true;
-  bool fp32_under_fp16 = false;      // a linear layer's whose results overflow fp16: computed with in fp32 there
-  std::string name;                  // full, Hugging Face's; the first one in the order of the tree
-  std::vector<std::string> aliases;  // further names of the same weight (tied weights)
-  std::string copy_of;               // the weight whose values it starts with, when a tied one became its own
+  bool fp32_under_fp16 = false;      // of a linear layer whose output overflows fp16: under fp16, it runs in fp32
+  std::string name;                  // Hugging Face's full name; the first one in tree order
+  std::vector<std::string> aliases;  // other names of the same weight (tied weights)
+  std::string copy_of;               // if untied: the weight it starts as a copy of
   at::Tensor value;
-  Part part;            // which part of Hugging Face's tensor it is
-  Shape of_shape;       // that one's shape, when it is not all of it
-  bool summed = false;  // its gradient is a share of a sum over the ranks that share its layer
+  Part part;            // which slice of Hugging Face's tensor it is
+  Shape of_shape;       // the whole tensor's shape, if this is a slice
+  bool summed = false;  // its gradient is partial: to be summed over the tensor-parallel ranks
 
-  /// Keeps only `its_part` of this weight, which was whole.
+  /// Keeps only the slice `its_part` of this weight, which was whole.
   void keep(const Part& its_part) {
     of_shape = shape;
     part = its_part;
     shape = part_shape(part, of_shape);
   }
-  /// The dtype that it is computed with where linear layers compute in `compute`.
+  /// The dtype this weight is used in when linear layers compute in `compute`.
   at::ScalarType computed_in(at::ScalarType compute) const {
     return fp32_under_fp16 && compute == at::kHalf ? at::kFloat : compute;
   }

@@ -27,7 +27,7 @@ std::vector<Run> runs_of(const Part& part, const Shape& whole, int64_t begin, in
   const auto dim = whole.begin() + part.dim;
   const int64_t outer = product(whole.begin(), dim), inner = product(dim + 1, whole.end());
   std::vector<Run> runs;
-  int64_t at = 0;  // in the part
+  int64_t at = 0;  // in the slice
   for (int64_t o = 0; o < outer && at < end; ++o)
     for (const Range& range : part.ranges) {
       const int64_t count = (range.end - range.begin) * inner;

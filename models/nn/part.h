@@ -1,4 +1,4 @@
-// The slice of a tensor that one rank has, when several share each layer (tensor parallel).
+// The slice of a tensor that one tensor-parallel rank has.
 #pragma once
 
 #include <cstdint>
@@ -14,27 +14,27 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-/// Of the whole tensor: along `dim` these rows, one behind the other. Several ranges: where one tensor holds several
-/// (GPT-2's queries, keys and values), each of which is cut. None: the whole tensor.
+/// A slice of a tensor: these rows along `dim`, concatenated. Several ranges if the tensor fuses several (GPT-2's
+/// queries, keys and values), each of which is split. No range: the whole tensor.
 struct Part {
   int64_t dim = 0;
-  std::vector<Range> ranges;  // ascending, apart from each other
+  std::vector<Range> ranges;  // ascending, not adjacent
 
   bool whole() const { return ranges.empty(); }
   bool operator==(const Part&) const = default;
 };
 
-/// The shape of `part` of a tensor of the shape `whole`.
+/// The shape of the slice `part` of a tensor of shape `whole`.
 Shape part_shape(const Part& part, Shape whole);
 
-/// A stretch that lies without gaps in the part and in the whole, both flattened.
+/// Elements that are contiguous both in the slice and in the whole tensor, both flattened.
 struct Run {
-  int64_t whole;  // where it begins in the whole tensor
-  int64_t part;   // where it begins in the part
+  int64_t whole;  // offset in the whole tensor
+  int64_t part;   // offset in the slice
   int64_t count;  // elements
 };
 
-/// Elements [begin, end) of the flattened part, in ascending order.
+/// Elements [begin, end) of the flattened slice, in ascending order.
 std::vector<Run> runs_of(const Part& part, const Shape& whole, int64_t begin, int64_t end);
 
 }  // namespace trainer::nn

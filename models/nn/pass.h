@@ -1,4 +1,4 @@
-// What a forward pass must know besides its tensors.
+// The context of a forward pass: everything that layers need besides their tensors.
 #pragma once
 
 #include <memory>
@@ -12,17 +12,17 @@
 
 namespace trainer::nn {
 
-/// What decoding keeps from token to token: keys and values, one entry a decoder block; filled as decoding goes on.
+/// The keys and values that decoding keeps from token to token, one entry per decoder block.
 struct DecodeCache {
   struct Block {
-    at::Tensor self_k, self_v;    // [samples, a prefix and capacity, heads of keys * d]
+    at::Tensor self_k, self_v;    // [samples, prefix + capacity, kv_heads * d]
     at::Tensor cross_k, cross_v;  // [source tokens, H*d]
   };
   std::vector<Block> blocks;
   at::Tensor memory;    // the encoder's output [source tokens, D]
   int64_t decoded = 0;  // tokens already in the cache
   int64_t capacity = 0;
-  std::vector<int64_t> lengths;  // decoder only: tokens of each sample in the cache, its prompt's among them
+  std::vector<int64_t> lengths;  // decoder-only models: tokens of each sample in the cache, including its prompt
 };
 
 struct Prefix;
@@ -30,16 +30,16 @@ struct Prefix;
 struct Pass {
   bool training = false;                 // dropout is drawn
   uint64_t seed = 0;                     // of the run
-  double label_smoothing = 0;            // share of the loss that asks for all tokens alike; 0 in evaluation
-  at::ScalarType compute = at::kFloat;   // dtype of linear layers and of what flows between them
+  double label_smoothing = 0;            // weight of the uniform distribution in the target; 0 in evaluation
+  at::ScalarType compute = at::kFloat;   // dtype of linear layers and of the activations between them
   LayoutPtr source, target;              // rows of the encoder's and the decoder's tokens
-  LayoutPtr rows;                        // of a single layer's input, when it is called through its wrappers
-  LayoutPtr stream;                      // this rank's rows between shared layers, where ranks share them; else null
+  LayoutPtr rows;                        // of a single layer's input, when called through its wrappers
+  LayoutPtr stream;                      // sequence parallel: this rank's rows between regions; else null
   DecodeCache* cache = nullptr;          // generation only
-  std::shared_ptr<const Prefix> prefix;  // of every sample (models/nn/prefix.h); mostly none
+  std::shared_ptr<const Prefix> prefix;  // of every sample (models/nn/prefix.h); usually null
 
-  /// The rule of the dropout at `place` ("<module path>.<what>") with rate `p`; inactive outside training. `first`: the
-  /// number of the first element, or head, where ranks share them.
+  /// The rule of the dropout at `place` ("<module path>.<name>") with rate `p`; inactive outside training. `first`: the
+  /// index of this rank's first element, or head, under tensor parallelism.
   DropoutRule dropout(std::string_view place, double p, int64_t first = 0) const {
     if (!training || p <= 0) return {};
     DropoutRule rule = dropout_rule(philox_key(seed, place), p);

@@ -67,7 +67,7 @@ __attribute__((target("avx512f"))) inline Products multiply(__m512i c, __m512i m
           _mm512_mask_blend_epi32(kOdd, _mm512_srli_epi64(even, 32), odd)};
 }
 
-/// The 16 lanes of a chunk in one register a word. The words in memory, as 16-bit numbers, are the layout of a chunk.
+/// The 16 lanes of a chunk, with one register per word. Read as 16-bit numbers, the words have the layout of a chunk.
 __attribute__((target("avx512f"))) void chunk_avx512(PhiloxKey key, const uint32_t start[4], uint16_t* out) {
   const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
   const __m512i m0 = _mm512_set1_epi64(kMultiplier0), m1 = _mm512_set1_epi64(kMultiplier1);

@@ -13,8 +13,8 @@ at::Tensor position_ids(const Layout& rows, const Pass& pass, int64_t count, con
   const std::vector<int64_t> positions = row_positions(rows, pass);
   const auto last = std::max_element(positions.begin(), positions.end());
   if (last != positions.end() && *last >= count)
-    throw InputError("a sample has {} tokens, but this model knows {} positions ({}): shorten it.", *last + 1, count,
-                     key);
+    throw InputError("a sample has {} tokens, but this model has {} positions ({}): shorten the sample.", *last + 1,
+                     count, key);
   const at::Tensor ids = at::empty({static_cast<int64_t>(positions.size())}, at::kLong);
   std::copy(positions.begin(), positions.end(), ids.data_ptr<int64_t>());
   return ids.to(device);

@@ -7,9 +7,9 @@
 
 namespace trainer::nn {
 
-/// Which row of a table of learned positions each row of tokens takes: [T] int64 on `device`. Positions begin at 0 with
-/// every sample, after the pass's prefix and what its cache holds of the sample.
-/// Throws InputError when a sample is longer than the table's `count` rows, which the configuration calls `key`.
+/// Position ids for a table of learned positions: [T] int64 on `device`. Positions start at 0 in every sample, after
+/// the pass's prefix and the cached tokens of the sample. Throws InputError when a sample exceeds the table's `count`
+/// rows, which the configuration calls `key`.
 at::Tensor position_ids(const Layout& rows, const Pass& pass, int64_t count, const char* key, at::Device device);
 
 }  // namespace trainer::nn

@@ -6,7 +6,7 @@
 namespace trainer::nn {
 namespace {
 
-/// `own` [T, width], its rows by `rows`, with `front` before every sample's.
+/// `own` [T, width], laid out by `rows`, with `front` inserted before every sample.
 at::Tensor in_front(const at::Tensor& front, const at::Tensor& own, const Layout& rows) {
   std::vector<int64_t> lengths;
   for (const Span& span : rows.spans) lengths.push_back(span.length);

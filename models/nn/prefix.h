@@ -1,4 +1,4 @@
-// Learnt keys and values that stand before every sample's own in self-attention (prefix tuning). Positions count them.
+// Learned keys and values in front of every sample's own in self-attention (prefix tuning). They take up positions.
 #pragma once
 
 #include <vector>
@@ -9,23 +9,23 @@
 
 namespace trainer::nn {
 
-/// The same for every sample, one pair a block. Source: Li and Liang 2021.
+/// The same for every sample, one pair per block. Source: Li and Liang 2021.
 struct Prefix {
   int64_t tokens = 0;
-  std::vector<at::Tensor> keys, values;  // by block: [tokens, heads of keys * d]
+  std::vector<at::Tensor> keys, values;  // per block: [tokens, kv_heads * d]
 };
 
-/// Tokens before every sample's own: 0 without a prefix.
+/// Number of prefix tokens before every sample: 0 without a prefix.
 int64_t prefix_tokens(const Pass& pass);
 
 struct KeysAndValues {
-  at::Tensor k, v;  // [T, heads of keys * d]
+  at::Tensor k, v;  // [T, kv_heads * d]
   LayoutPtr rows;
 };
-/// `own` of every sample with the prefix of `block` in front; as it is when the pass has none.
+/// `own` with the prefix of `block` in front of every sample; unchanged if the pass has none.
 KeysAndValues with_prefix(KeysAndValues own, const Pass& pass, int64_t block);
 
-/// Room for `cache.capacity` tokens of each of `samples` behind the prefix of `block`, in `kept` when it has none yet.
+/// Allocates `kept`, if not yet done: room for `cache.capacity` tokens per sample after the prefix of `block`.
 void make_room(DecodeCache::Block& kept, const KeysAndValues& own, int64_t samples, const Pass& pass, int64_t block);
 
 }  // namespace trainer::nn

@@ -19,7 +19,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// The rows of a result in T; `twice`: rounded to T before the weight too.
+/// Rows with result dtype T; `twice`: rounded to T before the weight too.
 template <class T, bool twice>
 struct Rows {
   TRAINER_KERNEL static void forward(const float* x, const float* weight, float eps, int64_t rows, int64_t width,
@@ -83,7 +83,7 @@ struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
     const int64_t width = x.size(-1), rows = x.numel() / width;
     at::Tensor dx = at::empty_like(x);
     at::Tensor dweight = ctx->needs_input_grad(1) ? at::zeros_like(weight) : at::Tensor();
-    // One thread over the rows: the sum over rows in dweight keeps one order, so results do not depend on threads.
+    // One thread over the rows: the sum over rows in dweight keeps a fixed order, so results do not depend on threads.
     backward_rows(grad.const_data_ptr<float>(), x.const_data_ptr<float>(), weight.const_data_ptr<float>(),
                   scales.const_data_ptr<float>(), rows_to_compute(x, rows), width, dx.data_ptr<float>(),
                   dweight.defined() ? dweight.data_ptr<float>() : nullptr);

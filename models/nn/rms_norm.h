@@ -4,11 +4,11 @@
 
 namespace trainer::nn {
 
-/// Where a result in less than fp32 is rounded: once at the end, or also before the weight (LLaMA and its like).
+/// Where results below fp32 are rounded: once at the end, or also before the weight (the LLaMA family).
 enum class RmsRounding { kOnce, kBeforeWeight };
 
 /// x / sqrt(mean(x^2) + eps) * weight over the last dimension, computed in fp32, returned in `out_dtype`.
-/// x [..., D] of any float dtype, weight [D] of any float dtype. Heads are normalised one by one as rows [T*heads, d].
+/// x [..., D] of any float dtype, weight [D] of any float dtype. Heads are normalized separately, as rows [T*heads, d].
 /// Source: T5LayerNorm, LlamaRMSNorm; Zhang & Sennrich 2019.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, at::ScalarType out_dtype,
                     RmsRounding rounding = RmsRounding::kOnce);

@@ -29,7 +29,7 @@ std::vector<float> wavelengths(double base, int64_t pairs, int64_t width) {
   return all;
 }
 
-/// base' of "dynamic": the longer a sample is than max_positions, the slower all pairs turn.
+/// The base of "dynamic": the further a sample exceeds max_positions, the slower all pairs rotate.
 double dynamic_base(const RopeOptions& o, int64_t head_dim, int64_t length) {
   const auto most = static_cast<double>(o.max_positions), width = static_cast<double>(head_dim);
   const double stretch = o.factor * std::max(static_cast<double>(length), most) / most - (o.factor - 1);
@@ -48,7 +48,7 @@ double longrope_scale(const RopeOptions& o) {
   return o.factor <= 1 ? 1.0 : std::sqrt(1 + std::log(o.factor) / std::log(static_cast<double>(o.original_positions)));
 }
 
-/// Pairs that turn often within the original positions stay, slow ones are stretched by `factor`, with a ramp between.
+/// Keeps pairs that rotate often within the original positions, stretches slow ones by `factor`, and ramps in between.
 /// Source: Peng et al., YaRN, 2023.
 void blend_yarn(const RopeOptions& o, int64_t head_dim, std::vector<float>& inverse) {
   const auto width = static_cast<double>(head_dim);
@@ -67,7 +67,7 @@ void blend_yarn(const RopeOptions& o, int64_t head_dim, std::vector<float>& inve
   }
 }
 
-/// Long waves are stretched by `factor`, short ones stay, with a ramp between.
+/// Stretches long waves by `factor`, keeps short ones, and ramps in between.
 void blend_llama3(const RopeOptions& o, std::vector<float>& inverse) {
   const auto original = static_cast<float>(o.original_positions), factor = static_cast<float>(o.factor);
   const auto low = static_cast<float>(o.low_freq_factor), high = static_cast<float>(o.high_freq_factor);
@@ -83,10 +83,10 @@ void blend_llama3(const RopeOptions& o, std::vector<float>& inverse) {
   }
 }
 
-/// "dynamic" and "longrope" depend on how long the sample itself is: never on what shares its batch, so that a sample's
-/// result does not depend on packing. (transformers takes the longest of the batch, and for "dynamic" the longest seen
-/// before.) While decoding, keys stay as they were turned: a token counts the tokens up to itself, and those of a
-/// prompt all of the prompt, whose last token is not in the first pass.
+/// "dynamic" and "longrope" depend on the length of the sample itself, never on the rest of its batch, so that a
+/// sample's result does not depend on packing. (transformers takes the longest of the batch, and for "dynamic" the
+/// longest so far.) While decoding, keys keep their rotation: a generated token counts the tokens up to itself, prompt
+/// tokens count the whole prompt, whose last token is not in the first pass.
 int64_t length_of(const Layout& rows, const Pass& pass, int64_t sample) {
   const int64_t length = positions_before(pass, sample) + rows.length_of_sample(sample);
   return pass.cache != nullptr && pass.cache->lengths[sample] == 0 ? length + 1 : length;
@@ -102,7 +102,7 @@ void fill_rows(const RopeFrequencies& frequencies, int64_t position, int64_t row
     }
 }
 
-/// `direction` 1 turns, -1 turns back.
+/// `direction` 1 rotates, -1 rotates back.
 template <class T>
 inline __attribute__((always_inline)) void turn_row(const T* x, const float* table, float direction, int64_t heads,
                                                     int64_t pairs, T* out) {
@@ -169,7 +169,7 @@ RopeFrequencies rope_frequencies(const RopeOptions& o, int64_t head_dim, int64_t
     f.inverse[j] = 1.0F / f.inverse[j];
     if (o.kind == kLinear || o.kind == kProportional) f.inverse[j] /= static_cast<float>(o.factor);
   }
-  f.inverse.resize(pairs, 0.0F);  // "proportional": the other pairs do not turn
+  f.inverse.resize(pairs, 0.0F);  // "proportional": the other pairs do not rotate
   if (o.kind == kYarn) blend_yarn(o, head_dim, f.inverse), f.scale = static_cast<float>(yarn_scale(o));
   if (o.kind == kLongrope) f.scale = static_cast<float>(longrope_scale(o));
   if (o.kind == kLlama3) blend_llama3(o, f.inverse);
@@ -178,7 +178,7 @@ RopeFrequencies rope_frequencies(const RopeOptions& o, int64_t head_dim, int64_t
 
 at::Tensor rope_table(const RopeOptions& options, int64_t head_dim, const Layout& rows, const Pass& pass,
                       at::Device device) {
-  // Made on the host: it is small, and the same numbers wherever it goes.
+  // Computed on the host: it is small, and the values are the same for every device.
   const at::Device made_on = device.is_meta() ? device : at::Device(at::kCPU);
   at::Tensor table = at::empty({rows.tokens(), head_dim}, at::TensorOptions(at::kFloat).device(made_on));
   auto* const out = table.data_ptr<float>();

@@ -56,7 +56,7 @@ void read_factor(ConfigReader& reader, RopeOptions& o) {
     if (o.kind == kYarn || o.kind == kLongrope)
       o.factor = static_cast<double>(o.max_positions) / static_cast<double>(o.original_positions);
     else if (o.kind != kProportional)
-      reader.wrong("factor", fmt::format("a number: rope_type {} needs it", name_of(o.kind)));
+      reader.wrong("factor", fmt::format("a number, which rope_type {} needs", name_of(o.kind)));
   }
   reader.number("factor", 1e-6, kMaxNumber, o.factor);
 }
@@ -85,7 +85,7 @@ void read_llama3(ConfigReader& reader, RopeOptions& o) {
   if (o.low_freq_factor == o.high_freq_factor) reader.wrong("high_freq_factor", "different from low_freq_factor");
 }
 
-/// Only "proportional" turns a part of a head: transformers' LLaMA and its like turn whole ones otherwise.
+/// Only "proportional" rotates part of a head: otherwise, transformers' LLaMA family rotates whole heads.
 void read_part(ConfigReader& reader, RopeOptions& o) {
   reader.number("partial_rotary_factor", 0.0, 1.0, o.turned);
   if (reader.has("partial_rotary_factor") && o.kind != RopeOptions::kProportional && o.turned != 1)
@@ -94,7 +94,7 @@ void read_part(ConfigReader& reader, RopeOptions& o) {
 
 void read_parameters(ConfigReader& reader, int64_t head_dim, RopeOptions& o) {
   for (const char* layers : {"full_attention", "sliding_attention"})
-    if (reader.has(layers)) reader.problem(fmt::format("rope_parameters by kind of layer ({}) are not known", layers));
+    if (reader.has(layers)) reader.problem(fmt::format("rope_parameters per layer type ({}) are unsupported", layers));
   reader.number("rope_theta", 1.0, kMaxNumber, o.theta);
   read_kind(reader, o);
   reader.number("original_max_position_embeddings", 1, o.original_positions);

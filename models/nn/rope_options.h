@@ -10,7 +10,7 @@
 
 namespace trainer::nn {
 
-/// How rotary positions are spread: `rope_parameters` of config.json.
+/// Options of rotary position embeddings: `rope_parameters` of config.json.
 struct RopeOptions {
   enum Kind { kDefault, kLinear, kDynamic, kYarn, kLongrope, kLlama3, kProportional } kind = kDefault;
   double theta = 10000;
@@ -21,17 +21,16 @@ struct RopeOptions {
   double beta_fast = 32, beta_slow = 1;              // yarn
   bool truncate = true;                              // yarn
   std::optional<double> mscale, mscale_all_dim;      // yarn
-  std::optional<double> attention_factor;            // yarn, longrope: else by a formula
+  std::optional<double> attention_factor;            // yarn, longrope; default: by formula
   std::vector<double> short_factor, long_factor;     // longrope [head_dim / 2]
-  double turned = 1;  // proportional: the part of a head that turns (partial_rotary_factor)
+  double turned = 1;  // proportional: the fraction of a head that rotates (partial_rotary_factor)
 
-  /// Tokens that a sample may have; 0: any number. linear and yarn stretch what config.json gives, which is the length
-  /// of the pre-training in folders as they are published (Vicuna's, Qwen's); longrope and llama3 are stretched
-  /// already.
+  /// Maximum tokens per sample; 0: unlimited. linear and yarn stretch config.json's value, which in published folders
+  /// is the pre-training length (Vicuna's, Qwen's); for longrope and llama3 the value is already stretched.
   int64_t reach() const;
 };
 
-/// Reads `rope_parameters`, or what it was called before transformers 5: `rope_theta` and `rope_scaling`.
+/// Reads `rope_parameters`, or its names before transformers 5: `rope_theta` and `rope_scaling`.
 RopeOptions read_rope(ConfigReader& reader, int64_t max_positions, int64_t head_dim);
 
 /// The value of `rope_parameters`.

@@ -1,4 +1,4 @@
-// What a fused function keeps from forward for its backward, besides tensors: any copyable struct.
+// Saves a fused function's state for backward, besides tensors: any copyable struct.
 #pragma once
 
 #include <utility>

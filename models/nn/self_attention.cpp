@@ -10,19 +10,19 @@
 namespace trainer::nn {
 namespace {
 
-/// Puts each sample's new rows behind the first `front` and what else `kept` [samples, front + capacity, width] holds.
+/// Appends each sample's new rows to `kept` [samples, front + capacity, width], after the first `front` and cached
+/// rows.
 void append(at::Tensor& kept, const at::Tensor& rows, const Layout& layout, int64_t front, const DecodeCache& cache) {
   for (int64_t s = 0; s < layout.samples(); ++s) {
     const Span span = layout.spans[s];
     if (cache.lengths.at(s) + span.length > cache.capacity)
-      throw InternalError(fmt::format("sample {} has {} tokens in a decoding cache of {}: {} more do not fit", s,
+      throw InternalError(fmt::format("sample {} has {} tokens in a decoding cache of {}: no room for {} more", s,
                                       cache.lengths[s], cache.capacity, span.length));
     kept.select(0, s).narrow(0, front + cache.lengths[s], span.length).copy_(rows.narrow(0, span.begin, span.length));
   }
 }
 
-/// Where the keys of each sample lie in the cache's rows [samples * (front + capacity), width], the new ones among
-/// them.
+/// The keys of each sample in the cache's rows [samples * (front + capacity), width], including the new ones.
 LayoutPtr cached_keys(const Layout& rows, int64_t front, const DecodeCache& cache) {
   auto keys = std::make_shared<Layout>();
   for (int64_t s = 0; s < rows.samples(); ++s)
@@ -32,11 +32,11 @@ LayoutPtr cached_keys(const Layout& rows, int64_t front, const DecodeCache& cach
 }
 
 // Note [Stretches of samples]
-// Where ranks share the rows of samples, a rank's rows are one or several rounds of stretches, one of each sample in
-// their order. Its queries stand at the end of the keys they see: those of their sample up to the stretch's last token.
-// Rounds are attended to one after the other, as they meet the same keys, whose gradients they add to.
+// Under sequence or context parallelism, a rank's rows are one or several rounds, each with one slice per sample in
+// sample order. Its queries are at the end of their keys: the keys of their sample up to the slice's last token.
+// Rounds run one after the other, because they attend to the same keys and add to the gradients of these.
 
-/// Round number `round` of `rows`, by itself: its rows begin at 0.
+/// Round number `round` of `rows`, as a layout whose rows begin at 0.
 LayoutPtr round_of(const Layout& rows, int64_t round, int64_t samples) {
   auto out = std::make_shared<Layout>();
   for (int64_t s = round * samples; s < (round + 1) * samples; ++s) {

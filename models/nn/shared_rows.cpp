@@ -54,7 +54,7 @@ at::Tensor numbers(const std::vector<int64_t>& values) {
   return tensor;
 }
 
-/// The rows of `from` that `numbers` names, which are moved to where it is.
+/// The rows of `from` at the indices `numbers`, which are moved to its device.
 at::Tensor picked(const at::Tensor& from, at::Tensor& numbers) {
   if (numbers.device() != from.device()) numbers = numbers.to(from.device());
   return at::index_select(from, 0, numbers);
@@ -98,7 +98,7 @@ at::Tensor SharedRows::sum(const LayoutPtr& rows, const at::Tensor& shares) {
 at::Tensor SharedRows::gather(const at::Tensor& mine) const {
   if (count_ == 0) return at::empty_like(mine);
   at::Tensor sent = mine.contiguous();
-  if (sent.size(0) < most_) {  // peers send alike
+  if (sent.size(0) < most_) {  // all ranks send the same number of rows
     sent = at::zeros({most_, mine.size(1)}, mine.options());
     sent.narrow(0, 0, mine.size(0)).copy_(mine);
   }

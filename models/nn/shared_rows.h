@@ -1,4 +1,4 @@
-// Rows of tokens that ranks share out among themselves: each works on some, and they meet where all are needed.
+// Rows of tokens split over a group of ranks: each works on some and gathers all where they are needed.
 #pragma once
 
 #include <vector>
@@ -9,42 +9,42 @@
 namespace trainer::nn {
 
 // Note [Shared rows]
-// Two ways of spreading a sequence over ranks are made of this. Sequence parallel: the ranks that share the layers
-// share the rows between these too, a stretch of the batch each; a region begins by gathering them and ends by adding
-// up shares, of which each rank takes its own rows. Context parallel: ranks share the rows all along, and gather only
-// the keys and values that their queries meet. Every place that adds, drops or normalises sees its own rows, and random
-// draws are numbered by a token's place in its sample (Layout::stretches).
+// Sequence and context parallelism are both built on this. Sequence parallel: the tensor-parallel ranks also split the
+// rows between tensor-parallel regions, one slice of the batch each; a region begins with an all-gather of them and
+// ends with a reduce-scatter of partial sums. Context parallel: ranks keep the rows split throughout, and gather only
+// the keys and values for attention. Dropout, norms and residuals work on a rank's own rows, and random draws are
+// numbered by a token's index in its sample (Layout::stretches).
 
-/// Who has which rows. Every member is a collective of the peers, and autograd goes through it.
+/// Which rank has which rows. Every member is a collective of the group and supports autograd.
 class SharedRows {
  public:
   using PeersPtr = std::shared_ptr<const Peers>;
-  /// `rows`: by peer, the ranges of rows that it has, in its order. Together they are all rows, each once.
+  /// `rows`: per rank, the ranges of rows that it has, in its order. Together they cover every row once.
   SharedRows(PeersPtr peers, const std::vector<std::vector<Range>>& rows);
 
-  /// Every peer's rows [t, W] → all of them [T, W]. Backward: gradients are added up.
+  /// Gathers every rank's rows [t, W] to all rows [T, W]. Backward: sums gradients over ranks.
   static at::Tensor all(const LayoutPtr& rows, const at::Tensor& mine);
-  /// The same for what every peer then goes on with alike, so that all have the same gradient of it.
+  /// Like all(), if every rank uses the result identically and so has the same gradient of it.
   static at::Tensor all_alike(const LayoutPtr& rows, const at::Tensor& mine);
-  /// Of the sum of every peer's `shares` [T, W], the rows of this one [t, W]. `shares` is overwritten.
+  /// Sums `shares` [T, W] over ranks and returns this rank's rows of it [t, W]. `shares` is overwritten.
   static at::Tensor sum(const LayoutPtr& rows, const at::Tensor& shares);
 
-  /// Without autograd: gathers; adds up and takes; takes.
+  /// Without autograd: gather all rows; sum over ranks and take own rows; take own rows.
   at::Tensor gather(const at::Tensor& mine) const;
   at::Tensor add_up(const at::Tensor& shares) const;
   at::Tensor take(const at::Tensor& all) const;
 
-  int64_t count() const { return count_; }  // rows of all peers
+  int64_t count() const { return count_; }  // rows of all ranks
 
  private:
   PeersPtr peers_;
-  int64_t count_ = 0, most_ = 0;  // rows of all peers; of the one that has most
-  // Numbers of rows; on the CPU until they are needed elsewhere.
-  mutable at::Tensor own_;     // of this peer's rows
-  mutable at::Tensor places_;  // of each row among what the peers send, each `most_` rows; undefined: they are in order
+  int64_t count_ = 0, most_ = 0;  // rows of all ranks; of the rank with the most
+  // Row indices; on the CPU until another device needs them.
+  mutable at::Tensor own_;     // of this rank's rows
+  mutable at::Tensor places_;  // of each row in the gathered rows, `most_` per rank; undefined: already in order
 };
 
-/// Stretch number `rank` of `rows`, of as many as there are peers, one behind the other.
+/// Splits `rows` evenly into one contiguous slice per rank, in rank order, and returns this rank's.
 LayoutPtr stretch_of(const LayoutPtr& rows, const SharedRows::PeersPtr& peers);
 
 }  // namespace trainer::nn

@@ -1,4 +1,4 @@
-// Which tokens' logits a rank has, and what ranks that have different ones add up for a loss.
+// A rank's slice of the vocabulary, and the sums that ranks with different slices combine for a loss.
 #pragma once
 
 #include <memory>
@@ -7,24 +7,25 @@
 
 namespace trainer::nn {
 
-/// The tokens whose logits are here, and how many there are in all.
+/// The range of tokens whose logits this rank has, and the size of the whole vocabulary.
 struct Vocabulary {
   int64_t begin, whole;
-  std::shared_ptr<const Peers> peers;  // who have the others; null: nobody
+  std::shared_ptr<const Peers> peers;  // the tensor-parallel group; null: this rank has all tokens
 
-  /// The place of `label` among the logits here; -1: it is a peer's.
+  /// The index of `label` among this rank's logits; -1: another rank has it.
   int64_t place(int64_t label, int64_t width) const {
     return label >= begin && label < begin + width ? label - begin : -1;
   }
 };
 
-/// What the loss of a row is made of. The members but the first are sums, over peers too.
+/// The terms of a row's loss. All but the first are sums, over ranks too.
 struct RowSums {
-  double largest = 0, exp = 0, label = 0, all = 0;  // of the logits; e^(x - largest); the label's; all of them
+  // largest logit; sum of e^(x - largest); the label's logit; sum of logits
+  double largest = 0, exp = 0, label = 0, all = 0;
   static constexpr int64_t kNumbers = 4;
 };
 
-/// Collective of the peers. Makes the sums of this rank's logits, [U, kNumbers] fp64, those of all.
+/// Collective of the group. Replaces the sums of this rank's logits, [U, kNumbers] fp64, by those over all ranks.
 void add_up(const Peers& peers, const at::Tensor& sums);
 
 }  // namespace trainer::nn

@@ -4,7 +4,7 @@
 
 namespace trainer::models::qwen2 {
 
-/// LLaMA with biases of queries, keys and values; some layers may look back on a window only.
+/// LLaMA with biases for queries, keys and values; some layers may use a sliding window.
 std::unique_ptr<Model> build(const BuildRequest& request) {
   using llama::Dialect;
   return llama::build(request, {.model_type = "qwen2",

@@ -4,7 +4,7 @@
 
 namespace trainer::models::qwen3 {
 
-/// LLaMA with normalised queries and keys, and a head's width that does not follow from the others.
+/// LLaMA with normalized queries and keys, and a head_dim independent of the other sizes.
 std::unique_ptr<Model> build(const BuildRequest& request) {
   using llama::Dialect;
   return llama::build(request, {.model_type = "qwen3",

@@ -66,7 +66,7 @@ at::Tensor T5Attention::attend(const at::Tensor& x, const at::Tensor& position_b
   return (*o_)(nn::packed_attention(q, all.k, all.v, position_bias, queries, all.rows, options), queries, pass);
 }
 
-// One new token a sample. Own keys are kept in rows of `capacity` a sample, so that a sample's keys stay together.
+// One new token per sample. Each sample's keys have `capacity` consecutive rows in the cache.
 at::Tensor T5Attention::attend_decoding(const at::Tensor& x, const at::Tensor& position_bias, const at::Tensor& memory,
                                         const nn::Pass& pass) {
   nn::DecodeCache& cache = *pass.cache;

@@ -5,14 +5,14 @@
 
 namespace trainer::models::t5 {
 
-/// T5's attention: no biases, no scaling, a bias by distance in self-attention that block 0 of a stack owns.
+/// T5's attention: no biases, no scaling; self-attention adds a relative position bias, which block 0 of a stack owns.
 class T5Attention : public nn::Module {
  public:
   enum Kind { kEncoderSelf, kDecoderSelf, kCross };
   T5Attention(const T5Config& config, Kind kind, bool owns_position_bias, int64_t block);
 
   /// x [Tq, D], position_bias [distances, H] (undefined: none), memory [Tk, D] (cross-attention only) → [Tq, D], and
-  /// the position_bias used: its own where it owns one.
+  /// the position_bias used (the layer's own if it owns one).
   nn::Tensors operator()(const at::Tensor& x, const at::Tensor& position_bias, const at::Tensor& memory,
                          const nn::Pass& pass);
 

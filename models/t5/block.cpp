@@ -11,7 +11,7 @@ nn::Init normal(const T5Config& c, int64_t fan) {
   return {nn::Init::kNormal, c.initializer_factor / std::sqrt(static_cast<double>(fan))};
 }
 
-/// The rows a module works on: its path says which stack it is in.
+/// The rows that a module works on: its path tells which stack it is in.
 const nn::LayoutPtr& rows_of(const nn::Module& module, const nn::Pass& pass) {
   return module.path().starts_with("encoder") ? pass.source : pass.target;
 }
@@ -57,7 +57,7 @@ T5DenseReluDense::T5DenseReluDense(const T5Config& c)
                                                         normal(c, c.d_model))
                   : std::nullopt),
       wo_(*this, "wo", c.d_ff, c.d_model, false, normal(c, c.d_ff)) {
-  wo_->weight()->fp32_under_fp16 = true;  // T5 was trained in bf16: what it makes here can be larger than 65504
+  wo_->weight()->fp32_under_fp16 = true;  // T5 was trained in bf16: the hidden values can exceed fp16's 65504
 }
 
 nn::Tensors T5DenseReluDense::forward(const nn::Tensors& in, const nn::Pass& pass) {

@@ -21,7 +21,7 @@ class T5LayerNorm : public nn::Module {
 class T5LayerAttention : public nn::Module {
  public:
   T5LayerAttention(const T5Config& config, T5Attention::Kind kind, bool owns_position_bias, int64_t block);
-  /// Inputs and outputs as T5Attention's.
+  /// Inputs and outputs as for T5Attention.
   nn::Tensors operator()(const at::Tensor& x, const at::Tensor& position_bias, const at::Tensor& memory,
                          const nn::Pass& pass);
 
@@ -67,8 +67,8 @@ class T5LayerFF : public nn::Module {
   nn::Slot<T5LayerNorm> layer_norm_;
 };
 
-/// One encoder or decoder block. Inputs: x [T, D] fp32, position bias (undefined for block 0, which makes it), and for
-/// a decoder the encoder's output. Outputs: x and the position bias.
+/// One encoder or decoder block. Inputs: x [T, D] fp32, the position bias (undefined for block 0, which computes it),
+/// and for a decoder the encoder's output. Outputs: x and the position bias.
 class T5Block : public nn::Module {
  public:
   T5Block(const T5Config& config, bool decoder, int64_t index);

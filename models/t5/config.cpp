@@ -20,7 +20,7 @@ void read_activation(nn::ConfigReader& reader, T5Config& c) {
     reader.wrong("feed_forward_proj", fmt::format("one of {}, or one of them after 'gated-'", nn::activation_names()));
 }
 
-/// See the tie trap: transformers 5 writes tie_word_embeddings true always, and the old flag as scale_decoder_outputs.
+/// transformers 5 always writes tie_word_embeddings true and stores the old flag as scale_decoder_outputs.
 void read_ties(nn::ConfigReader& reader, const BuildRequest& request, T5Config& c) {
   bool tied = true;
   reader.flag("tie_word_embeddings", tied);

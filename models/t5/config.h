@@ -17,7 +17,7 @@ struct T5Config {
   std::string feed_forward_proj = "relu";
   int64_t pad_token_id = 0, eos_token_id = 1, decoder_start_token_id = 0;
   bool tied_head = true;      // lm_head shares the embedding
-  bool scale_outputs = true;  // the decoder's output times d_model^-0.5 before the head
+  bool scale_outputs = true;  // multiply the decoder's output by d_model^-0.5 before the head
   // From feed_forward_proj:
   bool gated = false;
   nn::Activation activation = nn::Activation::kRelu;
@@ -25,7 +25,7 @@ struct T5Config {
   int64_t inner() const { return num_heads * d_kv; }
 };
 
-/// Throws InputError (ConfigError when the request is strict) that names every value it cannot use.
+/// Throws InputError (ConfigError when the request is strict) that names every invalid value.
 T5Config parse_config(const BuildRequest& request);
 
 }  // namespace trainer::models::t5

@@ -1,4 +1,4 @@
-// T5ForConditionalGeneration (v1.0 and v1.1), by Hugging Face's weight names.
+// T5ForConditionalGeneration (v1.0 and v1.1), with Hugging Face's weight names.
 #pragma once
 
 #include "models/model.h"
@@ -44,7 +44,7 @@ class T5Model : public Model {
 
  private:
   at::Tensor head(const at::Tensor& hidden, const nn::Pass& pass);
-  /// Shift right inside every sample; the first token is the start token, -100 becomes padding.
+  /// Shifts right inside every sample; the first token is the start token, -100 becomes padding.
   at::Tensor decoder_inputs(const Batch& batch) const;
 
   T5Config config_;

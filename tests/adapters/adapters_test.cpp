@@ -54,7 +54,7 @@ size_t matched(const config::LoraConfig& options) {
 }
 
 // The model: 2 encoder blocks (q k v o, wi_0 wi_1 wo), 1 decoder block (twice q k v o, wi_0 wi_1 wo), lm_head.
-TEST(LoraTargets, NamesMatchWholePartsFromTheEnd) {
+TEST(LoraTargets, NamesMatchWholeSuffixes) {
   EXPECT_EQ(matched(with_names({"q"})), 4U);
   EXPECT_EQ(matched(with_names({"q", "wo", "lm_head"})), 8U);
   EXPECT_EQ(matched(with_names({"SelfAttention.q"})), 3U);
@@ -65,7 +65,7 @@ TEST(LoraTargets, NamesMatchWholePartsFromTheEnd) {
     EXPECT_THROW(matched(with_names({name})), ConfigError) << name;
 }
 
-TEST(LoraTargets, APatternMatchesTheWholePath) {
+TEST(LoraTargets, PatternsMatchTheWholePath) {
   EXPECT_EQ(matched(with_pattern("encoder\\..*\\.(q|v)")), 4U);
   EXPECT_EQ(matched(with_pattern(".*wi_[01]")), 6U);
   EXPECT_EQ(matched(with_pattern("lm_head")), 1U);
@@ -73,13 +73,13 @@ TEST(LoraTargets, APatternMatchesTheWholePath) {
   EXPECT_THROW(matched(with_pattern("(q")), ConfigError);
 }
 
-TEST(LoraTargets, AllLinearIsAllButTheHead) {
+TEST(LoraTargets, AllLinearExcludesTheHead) {
   const auto targets = adapters::target_layers(*small_model(), with_pattern("all-linear"));
   EXPECT_EQ(targets.size(), 2U * 7 + 11);
   EXPECT_EQ(std::count(targets.begin(), targets.end(), "lm_head"), 0);
 }
 
-TEST(LoraTargets, NothingNamedMeansTheFamilysDefaults) {
+TEST(LoraTargets, EmptyTargetsUseTheFamilyDefaults) {
   config::LoraConfig options;
   EXPECT_EQ(adapters::inject(*small_model(), options).layers, 8);
   EXPECT_EQ(options.target_modules.names, (std::vector<std::string>{"q", "v"}));
@@ -89,13 +89,13 @@ TEST(LoraTargets, NothingNamedMeansTheFamilysDefaults) {
   EXPECT_EQ(options.feedforward_modules.names, (std::vector<std::string>{"wo"}));
 }
 
-TEST(LoraTargets, LayersToTransformPicksBlocksByTheFirstNumber) {
+TEST(LoraTargets, LayersToTransformSelectsBlocksByTheFirstIndex) {
   config::LoraConfig options = with_names({"q", "wo"});
   options.layers_to_transform = {1};
   EXPECT_EQ(matched(options), 2U);  // of the encoder's second block
   options.layers_pattern = {"block"};
   EXPECT_EQ(matched(options), 2U);
-  options.layers_pattern = {"h", "layer"};  // numbers of the parts of a block
+  options.layers_pattern = {"h", "layer"};  // indices of the parts of a block
   EXPECT_EQ(matched(options), 3U);          // two wo of the encoder, the decoder's EncDecAttention.q
   options.target_modules.names = {"encoder.block.0.layer.0.SelfAttention.q"};  // a whole path passes anyway
   EXPECT_EQ(matched(options), 1U);
@@ -104,12 +104,12 @@ TEST(LoraTargets, LayersToTransformPicksBlocksByTheFirstNumber) {
   EXPECT_THROW(matched(options), ConfigError);
 }
 
-TEST(LoraTargets, EmbeddingsByNameOnly) {
+TEST(LoraTargets, EmbeddingsMatchByNameOnly) {
   EXPECT_EQ(matched(with_names({"embed_tokens"})), 2U);
   EXPECT_EQ(matched(with_pattern(".*\\.embed_tokens|shared")), 3U);
 }
 
-TEST(Lora, PatternsSetRankAndAlphaByTheEndOfThePath) {
+TEST(Lora, PatternsSetRankAndAlphaBySuffix) {
   const auto model = small_model();
   config::LoraConfig options = with_names({"q", "v"});
   options.rank_pattern = {{"v", 2}, {"block.1.*q", 3}};
@@ -139,13 +139,13 @@ TEST(Decomposition, PissaIsTheBestApproximationAndOloraSpansTheColumns) {
   EXPECT_LT((at::matmul(olora.b.t(), olora.b).trace() - 6).abs().item<double>(), 1e-5);
 }
 
-TEST(Decomposition, RefusesARankThatTheLayerHasnt) {
+TEST(Decomposition, RefusesARankBeyondTheLayer) {
   config::LoraConfig options = with_names({"q"});
   options.init_lora_weights = "pissa";
-  EXPECT_THROW(adapters::inject(*small_model(), options), ConfigError);  // 8, of [4, 4]
+  EXPECT_THROW(adapters::inject(*small_model(), options), ConfigError);  // rank 8 for [4, 4]
 }
 
-TEST(LoraTargets, ExclusionsAndSavedModulesGoFirst) {
+TEST(LoraTargets, ExclusionsAndSavedModulesTakePrecedence) {
   config::LoraConfig options = with_names({"q", "v"});
   options.exclude_modules.names = {"EncDecAttention.q"};
   EXPECT_EQ(matched(options), 7U);
@@ -153,7 +153,7 @@ TEST(LoraTargets, ExclusionsAndSavedModulesGoFirst) {
   options.exclude_modules.pattern = "decoder\\..*";
   EXPECT_EQ(matched(options), 4U);
   options.exclude_modules = {};
-  options.modules_to_save = {"SelfAttention"};  // and all inside it
+  options.modules_to_save = {"SelfAttention"};  // and everything inside it
   EXPECT_EQ(matched(options), 2U);
   options.modules_to_save = {"decoder"};
   EXPECT_EQ(matched(options), 4U);
@@ -202,7 +202,7 @@ TEST(Lora, OnlyAdaptersAndSavedModulesTrain) {
   EXPECT_EQ(saved, 2U);
 }
 
-TEST(Lora, IsThePlainComposition) {
+TEST(Lora, MatchesTheReference) {
   const double scale = 1.7;
   for (const double p : {0.0, 0.3})
     for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
@@ -219,7 +219,7 @@ TEST(Lora, IsThePlainComposition) {
       }
 }
 
-TEST(Lora, ALayerAddsItsBranchToItsBase) {
+TEST(Lora, AddsTheBranchToTheBase) {
   nn::Linear base(5, 4, true, {});
   adapters::LoraLinear layer(base, {2, 0.5, 0.25, {}, {}});
   layer.name_tree();
@@ -245,7 +245,7 @@ TEST(Lora, ALayerAddsItsBranchToItsBase) {
   EXPECT_LT(relative_error(layer(x, rows, pass), plain + branch(x)), 1e-6);
 }
 
-TEST(Lora, TheFrozenBaseHasNoGradients) {
+TEST(Lora, FrozenBaseHasNoGradients) {
   for (const auto type :
        {config::DistributedType::kNo, config::DistributedType::kMultiCpu, config::DistributedType::kFsdp}) {
     GoldenCase golden("v1_0/lora_qv");
@@ -265,7 +265,7 @@ TEST(Lora, TheFrozenBaseHasNoGradients) {
   }
 }
 
-TEST(Lora, ASavedTiedHeadBecomesItsOwn) {
+TEST(Lora, SavingATiedHeadUntiesIt) {
   config::Plan plan = GoldenCase("v1_0").plan;
   plan.config.lora.emplace().modules_to_save = {"lm_head"};
   const auto comm = dist::solo_comm();
@@ -280,7 +280,7 @@ TEST(Lora, ASavedTiedHeadBecomesItsOwn) {
   EXPECT_FALSE(shared.trainable);
   EXPECT_TRUE(head.trainable);
   EXPECT_EQ(std::count(shared.aliases.begin(), shared.aliases.end(), "lm_head.weight"), 0);
-  EXPECT_TRUE(at::equal(shared.value, head.value));  // it starts as the copy
+  EXPECT_TRUE(at::equal(shared.value, head.value));  // it starts as a copy
   const at::Tensor before = shared.value.clone();
   const models::Batch batch = make_batch({{5, 8, 1}}, {{2, 3, 1}});
   model->update({batch}, batch.target_tokens, {});
@@ -299,7 +299,7 @@ class AdapterConfig : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(AdapterConfig, ComesBackAsItWasWritten) {
+TEST_F(AdapterConfig, RoundTrips) {
   config::LoraConfig options;
   options.r = 5;
   options.lora_alpha = 12.5;
@@ -316,7 +316,7 @@ TEST_F(AdapterConfig, ComesBackAsItWasWritten) {
   EXPECT_EQ(found.modules_to_save, options.modules_to_save);
 }
 
-TEST_F(AdapterConfig, NamesWhatPeftNeeds) {
+TEST_F(AdapterConfig, HasTheKeysThatPeftNeeds) {
   config::LoraConfig options;
   options.lora_dropout = 0.1;
   const auto model = small_model();
@@ -331,7 +331,7 @@ TEST_F(AdapterConfig, NamesWhatPeftNeeds) {
   EXPECT_EQ(file["init_lora_weights"], true);
 }
 
-TEST_F(AdapterConfig, WhatItCannotTrainIsRefused) {
+TEST_F(AdapterConfig, RefusesUnsupportedOptions) {
   for (const char* text :
        {R"({"peft_type": "LORA", "use_dora": false, "rank_pattern": {}, "layers_to_transform": null, "bias": "none"})",
         R"({"peft_type": "LORA", "use_dora": true, "rank_pattern": {"q": 4}, "layers_to_transform": 1, "bias": "all"})",

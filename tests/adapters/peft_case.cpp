@@ -25,7 +25,7 @@ nlohmann::json read_json(const std::string& path) {
   return nlohmann::json::parse(in);
 }
 
-/// The weights of a model made by a network are in expected.safetensors, as an adapter folder has only their prompt.
+/// Reads network weights of a prompt from expected.safetensors, because an adapter folder only has the computed prompt.
 class EncoderSource : public parallel::WeightSource {
  public:
   EncoderSource(const tensorfile::SafetensorsFile& file, const parallel::WeightSource& base)
@@ -49,12 +49,12 @@ class DrySource : public parallel::WeightSource {
   void read(const nn::Parameter&, int64_t, int64_t, const at::Tensor&) const override {}
 };
 
-/// Whether the folder holds what a network made, not the network.
+/// Whether the folder holds a network's output instead of the network.
 bool comes_from_network(const nlohmann::json& file) {
   return file["peft_type"] == "P_TUNING" || file.value("prefix_projection", false);
 }
 
-/// What read_adapter_config() refuses to train on.
+/// Options that read_adapter_config() refuses for training.
 config::LoraConfig network_options(const nlohmann::json& file) {
   config::LoraConfig options;
   options.peft_type = file["peft_type"];

@@ -1,4 +1,4 @@
-// A folder of tests/golden/peft: an adapter of PEFT on a small model, and what it computes.
+// A folder of tests/golden/peft: a PEFT adapter on a small model, and its expected results.
 #pragma once
 
 #include <string>
@@ -18,19 +18,19 @@ class PeftCase {
 
   nlohmann::json expected;
   tensorfile::SafetensorsFile tensors;
-  config::LoraConfig options;  // as the folder says; inject() completes it
+  config::LoraConfig options;  // from the folder; inject() completes them
 
   const std::string& folder() const { return folder_; }
   bool causal() const { return task_ == models::Task::kCausalLm; }
   /// A model without values and without adapters.
   std::unique_ptr<models::Model> base() const;
-  /// The model with its adapter, spread over `comm` as `type` says. `from_folder`: with the adapter's values, else as a
-  /// new adapter starts. `checkpointed`: its blocks run again in backward.
+  /// The model with its adapter, parallelized over `comm` by `type`. `from_folder`: with the adapter's values;
+  /// otherwise the adapter is newly initialized. `checkpointed`: with activation checkpointing.
   std::unique_ptr<parallel::ParallelModel> make(dist::Comm& comm, config::DistributedType type, bool from_folder,
                                                 bool checkpointed = false);
-  /// The samples first, first + step, …, with the placeholders of a prompt.
+  /// The samples first, first + step, …, with the placeholders of a virtual prompt.
   models::Batch batch(size_t first = 0, size_t step = 1) const;
-  /// Row of batch()'s source or target at which sample i's logits begin, and how many there are.
+  /// The rows of sample i's logits in batch()'s source or target.
   nn::Span rows_of(const models::Batch& batch, size_t sample) const;
 
  private:

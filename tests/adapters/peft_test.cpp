@@ -1,4 +1,4 @@
-// Adapters of every kind against values from PEFT (tests/golden/make_peft.py), under every strategy.
+// Adapters of every type against values from PEFT (tests/golden/make_peft.py), under every strategy.
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -28,7 +28,7 @@ namespace {
 
 using config::DistributedType;
 
-constexpr double kTolerance = 1e-5;  // against another program in fp32
+constexpr double kTolerance = 1e-5;  // against another implementation in fp32
 
 bool starts_decomposed(const PeftCase& golden) {
   return golden.options.init_lora_weights == "pissa" || golden.options.init_lora_weights == "olora";
@@ -40,11 +40,11 @@ class Peft : public ::testing::TestWithParam<std::string> {
   PeftCase golden;
 };
 
-TEST_P(Peft, LogitsAreThoseOfPeft) {
+TEST_P(Peft, LogitsMatchPeft) {
   const auto comm = dist::solo_comm();
   const auto model = golden.make(*comm, DistributedType::kNo, true);
   const at::NoGradGuard no_grad;
-  // PiSSA subtracts the singular vectors it starts from, which LAPACK finds with other roundings on each kind of CPU.
+  // PiSSA subtracts the initial singular vectors, which LAPACK computes with CPU-dependent rounding.
   const double tolerance = GetParam().starts_with("pissa") ? 2 * kTolerance : kTolerance;
   const models::Batch batch = golden.batch();
   const at::Tensor logits = model->model().logits(batch, {});
@@ -52,7 +52,7 @@ TEST_P(Peft, LogitsAreThoseOfPeft) {
   size_t compared = 0;
   for (size_t i = 0; i < batch.source->spans.size(); ++i) {
     const std::string name = "logits_" + std::to_string(i);
-    if (std::count(kept.begin(), kept.end(), name) == 0) continue;  // large
+    if (std::count(kept.begin(), kept.end(), name) == 0) continue;  // omitted because large
     ++compared;
     const nn::Span span = golden.rows_of(batch, i);
     const at::Tensor expected = golden.tensors.tensor(name).to(at::kDouble);
@@ -62,7 +62,7 @@ TEST_P(Peft, LogitsAreThoseOfPeft) {
   EXPECT_GT(compared, 1U);
 }
 
-/// What expected.safetensors calls a gradient.
+/// The name of a gradient in expected.safetensors.
 std::string gradient_name(const std::string& parameter, const std::map<std::string, std::string>& names) {
   const size_t at = parameter.find("prompt_e");
   if (at == std::string::npos) return "gradient." + names.at(parameter);
@@ -70,7 +70,7 @@ std::string gradient_name(const std::string& parameter, const std::map<std::stri
   return "gradient." + (inside == "prompt_embeddings" ? "prompt_encoder.embedding.weight" : inside);
 }
 
-/// The sign of a singular vector is anyone's choice: it changes that of the gradient, and nothing else.
+/// The sign of a singular vector is arbitrary; it only changes the sign of the gradient.
 void expect_gradient(const at::Tensor& found, const at::Tensor& expected, double all, bool any_sign,
                      const std::string& name) {
   const at::Tensor a = any_sign ? at::abs(found) : found, b = any_sign ? at::abs(expected) : expected;
@@ -105,7 +105,7 @@ void check_update(PeftCase& golden, dist::Comm& comm, DistributedType type, bool
     }
 }
 
-TEST_P(Peft, GradientsAreThoseOfPeftUnderEveryStrategy) {
+TEST_P(Peft, GradientsMatchPeftUnderEveryStrategy) {
   for (const auto type : {DistributedType::kNo, DistributedType::kMultiCpu, DistributedType::kFsdp}) {
     SCOPED_TRACE(static_cast<int>(type));
     run_ranks(type == DistributedType::kNo ? 1 : 2, [&](dist::Comm& comm) {
@@ -115,7 +115,7 @@ TEST_P(Peft, GradientsAreThoseOfPeftUnderEveryStrategy) {
   }
 }
 
-TEST_P(Peft, TheFolderIsTheOneOfPeft) {
+TEST_P(Peft, SavedFolderMatchesPeft) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "adapter_model.safetensors";
   run_ranks(2, [&](dist::Comm& comm) {
@@ -130,9 +130,10 @@ TEST_P(Peft, TheFolderIsTheOneOfPeft) {
   std::set<std::string> left;
   for (const std::string& name : ours.names()) left.insert(name);
   for (const std::string& name : theirs.names()) {
-    if (name.find("embed_tokens.base_layer") != std::string::npos) continue;  // of the base, which is as it was
+    if (name.find("embed_tokens.base_layer") != std::string::npos) continue;  // of the unchanged base
     ASSERT_EQ(left.erase(name), 1U) << name;
-    if (starts_decomposed(golden) && name.find("magnitude") == std::string::npos) continue;  // the next test
+    // checked by SavedAdapterFitsTheOriginalWeights
+    if (starts_decomposed(golden) && name.find("magnitude") == std::string::npos) continue;
     const at::Tensor expected = theirs.tensor(name);
     ASSERT_EQ(ours.tensor(name).sizes(), expected.sizes()) << name;
     EXPECT_LE((ours.tensor(name) - expected).norm().item<double>(), 1e-6 * expected.norm().item<double>()) << name;
@@ -153,7 +154,7 @@ TEST_P(Peft, TheFolderIsTheOneOfPeft) {
   }
 }
 
-TEST_P(Peft, RunsDry) {
+TEST_P(Peft, RunsInADryRun) {
   dist::count_dry_memory();
   const auto comm = dist::dry_comm(0, 2, dist::Transport::kSharedMemory);
   golden.options.lora_dropout = 0.1;
@@ -177,7 +178,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, Peft,
                                            "mistral_prefix", "bert_prefix"),
                          [](const auto& info) { return info.param; });
 
-TEST(Prefix, GradientsAreTheSameWithBlocksRunAgain) {
+TEST(Prefix, GradientsAreTheSameWithActivationCheckpointing) {
   for (const char* name : {"prefix", "gpt2_prefix", "qwen3_prefix", "bert_prefix"})
     for (const auto type : {DistributedType::kNo, DistributedType::kFsdp}) {
       SCOPED_TRACE(name);
@@ -188,7 +189,7 @@ TEST(Prefix, GradientsAreTheSameWithBlocksRunAgain) {
     }
 }
 
-/// The token number `at` of every sample.
+/// Token number `at` of every sample.
 at::Tensor tokens_at(const at::Tensor& ids, const nn::Layout& layout, int64_t at) {
   std::vector<at::Tensor> tokens;
   for (const nn::Span& span : layout.spans) tokens.push_back(ids.narrow(0, span.begin + at, 1));
@@ -209,7 +210,7 @@ models::Batch cut(const models::Batch& batch, int64_t count) {
   return out;
 }
 
-TEST(Prefix, StandsInFrontWhileDecoding) {
+TEST(Prefix, PrecedesTokensWhileDecoding) {
   constexpr int64_t kPrompt = 2;
   for (const char* name : {"prefix", "gpt2_prefix", "qwen3_prefix", "mistral_prefix"}) {
     SCOPED_TRACE(name);
@@ -230,23 +231,23 @@ TEST(Prefix, StandsInFrontWhileDecoding) {
     nn::DecodeCache cache{.capacity = steps + 1};
     at::Tensor tokens = model.begin_decoding(causal ? cut(batch, kPrompt) : batch, pass, cache);
     for (int64_t step = 0; step < steps; ++step) {
-      const int64_t at = causal ? step + kPrompt - 1 : step;  // the row that says the same
+      const int64_t at = causal ? step + kPrompt - 1 : step;  // the row that predicts the same token
       const at::Tensor expected = tokens_at(taught, rows, at), found = model.decode(tokens, pass);
       EXPECT_LT((found - expected).norm().item<double>(), kTolerance * expected.norm().item<double>()) << step;
       tokens = causal ? tokens_at(batch.source_ids, rows, at + 1)
-                      : tokens_at(batch.labels, rows, at).clamp_min(0);  // what counts nothing is read as padding
+                      : tokens_at(batch.labels, rows, at).clamp_min(0);  // ignored labels are read as padding
     }
   }
 }
 
-/// The parameter whose name ends so.
+/// The parameter whose name ends with `end`.
 at::Tensor value_of(parallel::ParallelModel& model, const std::string& end) {
   for (const auto& tensor : model.logical_tensors())
     if (tensor.name.ends_with(end)) return tensor.value.view(tensor.shape);
   throw std::runtime_error(end);
 }
 
-TEST(Decomposed, WhatIsSavedFitsTheWeightsAsTheyWere) {
+TEST(Decomposed, SavedAdapterFitsTheOriginalWeights) {
   for (const char* name : {"pissa", "olora", "gpt2_pissa"}) {
     PeftCase golden(name);
     const auto comm = dist::solo_comm();

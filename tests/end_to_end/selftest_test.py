@@ -16,7 +16,7 @@ class Pairwise(Selftest):
     def test_every_strategy_gives_the_results_of_one_rank(self):
         done = self.run_selftest("--num_processes", "4")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn("give the numbers of one rank", done.stdout)
+        self.assertIn("match the results of one rank", done.stdout)
         for strategy in ("DATA_PARALLEL 3", "DDP 3", "FSDP FULL_SHARD 4", "FSDP HYBRID_SHARD 2x2", "TP 2 x FSDP 2", "PP 3", "TP 2 x PP 2"):
             self.assertIn(strategy, done.stdout)
 

@@ -23,8 +23,9 @@ namespace {
 
 using models::Task;
 
-constexpr double kLogitsTolerance = 1e-5, kGradientTolerance = 1e-4;  // against another program in fp32
-// Of the norm of all gradients: what rounding leaves where the true gradient is 0, as a key's bias has. (3e-8 there.)
+constexpr double kLogitsTolerance = 1e-5, kGradientTolerance = 1e-4;  // against another implementation in fp32
+// Relative to the norm of all gradients: the rounding left where a true gradient is 0, as for a key's bias. (Measured:
+// 3e-8.)
 constexpr double kRounding = 1e-7;
 
 struct Named {
@@ -40,7 +41,7 @@ class Golden : public ::testing::TestWithParam<Named> {
   std::unique_ptr<models::Model> model;
 };
 
-TEST_P(Golden, PackedLogitsAreThoseOfEachSampleAlone) {
+TEST_P(Golden, PackedLogitsMatchEachSampleAlone) {
   const at::NoGradGuard no_grad;
   const models::Batch batch = golden.all();
   const at::Tensor logits = model->logits(batch, {});
@@ -51,7 +52,7 @@ TEST_P(Golden, PackedLogitsAreThoseOfEachSampleAlone) {
   }
 }
 
-TEST_P(Golden, LossAndEveryGradientAreThoseOfThePaddedBatch) {
+TEST_P(Golden, LossAndGradientsMatchThePaddedBatch) {
   const models::Batch batch = golden.all();
   ASSERT_EQ(batch.target_tokens, golden.expected["target_tokens"].get<int64_t>());
   const at::Tensor loss = model->loss_sum(batch, {});
@@ -71,7 +72,7 @@ TEST_P(Golden, LossAndEveryGradientAreThoseOfThePaddedBatch) {
                                     [](const std::string& name) { return name.starts_with("gradient."); }));
 }
 
-TEST_P(Golden, ConfigIsWrittenAsItIsRead) {
+TEST_P(Golden, ConfigRoundTrips) {
   const std::string written = model->config_json();
   const auto again = golden.build(nlohmann::json::parse(written));
   EXPECT_EQ(again->config_json(), written);
@@ -80,7 +81,7 @@ TEST_P(Golden, ConfigIsWrittenAsItIsRead) {
   EXPECT_TRUE(again->logits(golden.all(), {}).equal(model->logits(golden.all(), {})));
 }
 
-/// Every key that sets a rate of dropout.
+/// Sets every dropout rate.
 nlohmann::json with_dropout(nlohmann::json config) {
   for (const char* key : {"resid_pdrop", "embd_pdrop", "attn_pdrop", "hidden_dropout_prob",
                           "attention_probs_dropout_prob", "classifier_dropout"})
@@ -88,7 +89,7 @@ nlohmann::json with_dropout(nlohmann::json config) {
   return config;
 }
 
-TEST_P(Golden, DropoutIsOfTheSampleNotOfTheBatch) {
+TEST_P(Golden, DropoutDependsOnTheSampleNotTheBatch) {
   const at::NoGradGuard no_grad;
   model = golden.build(with_dropout(golden.config));
   nn::Pass pass;
@@ -111,7 +112,7 @@ TEST_P(Golden, WorksWithoutValues) {  // Note [Dry run]
   for (const nn::ParameterPtr& p : model->all_parameters()) EXPECT_EQ(p->value.grad().sizes(), p->shape) << p->name;
 }
 
-TEST_P(Golden, ASampleLongerThanThePositionsIsRefused) {
+TEST_P(Golden, RefusesASampleBeyondThePositions) {
   const int64_t length = model->max_positions() + 1;
   ASSERT_GT(length, 1);
   models::Batch batch = golden.samples(0, 1);
@@ -160,7 +161,7 @@ INSTANTIATE_TEST_SUITE_P(Families, GreedyDecoding,
                                            Named{"gpt2/variant", Task::kCausalLm}),
                          test_name);
 
-/// FNV-1a of the lines "name [d0,d1]", in the order of the names.
+/// FNV-1a of the lines "name [d0,d1]", sorted by name.
 std::string digest(const std::map<std::string, std::vector<int64_t>>& shapes) {
   uint64_t value = 0xcbf29ce484222325;
   for (const auto& [name, shape] : shapes)
@@ -169,7 +170,7 @@ std::string digest(const std::map<std::string, std::vector<int64_t>>& shapes) {
   return fmt::format("{:016x}", value);
 }
 
-TEST(RealSizes, NamesAndShapesAreThoseOfTransformers) {
+TEST(RealSizes, NamesAndShapesMatchTransformers) {
   for (const auto& [family, task] : {std::pair{"gpt2", Task::kCausalLm}, std::pair{"llama", Task::kCausalLm},
                                      std::pair{"bert", Task::kSequenceClassification}})
     for (const auto& size : nlohmann::json::parse(golden_text(std::string(family) + "/sizes.json"))) {
@@ -197,7 +198,7 @@ std::string problem(const nlohmann::json& config, Task task, const std::vector<s
   return "";
 }
 
-TEST(FamilyConfigs, WhatIsNotTrainedIsSaid) {
+TEST(FamilyConfigs, UnsupportedValuesAreNamed) {
   constexpr Task kClasses = Task::kSequenceClassification;
   const auto says = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
   EXPECT_PRED2(says, problem({{"model_type", "bert"}, {"problem_type", "regression"}}, kClasses), "problem_type");
@@ -214,19 +215,19 @@ TEST(FamilyConfigs, WhatIsNotTrainedIsSaid) {
   EXPECT_EQ(problem({{"model_type", "bert"}}, kClasses), "");
 }
 
-TEST(FamilyConfigs, ClassesOfTheDataWin) {
+TEST(FamilyConfigs, ClassesOfTheDataTakePrecedence) {
   const auto model =
       models::build_model({.config_json = R"({"model_type": "bert", "num_labels": 2, "hidden_size": 12})",
                            .origin = "here",
                            .task = Task::kSequenceClassification,
                            .labels = {"a", "b", "c"}});
   EXPECT_EQ(model->labels(), (std::vector<std::string>{"a", "b", "c"}));
-  const auto parameters = model->all_parameters();  // the classifier's weight and bias are the last ones
+  const auto parameters = model->all_parameters();  // the classifier's weight and bias come last
   EXPECT_EQ(parameters[parameters.size() - 2]->shape, (std::vector<int64_t>{3, 12}));
   EXPECT_EQ(nlohmann::json::parse(model->config_json())["label2id"]["c"], 2);
 }
 
-TEST(GPT2, AHeadOfItsOwnIsSeenInTheWeights) {
+TEST(GPT2, SeparateHeadIsDetectedFromTheWeights) {
   const auto names = [](bool separate, bool tied) {
     const nlohmann::json config = {{"model_type", "gpt2"}, {"tie_word_embeddings", tied}};
     const auto model = models::build_model(

@@ -1,4 +1,4 @@
-// A folder of tests/golden that holds one model, one batch, and what another program says about them.
+// A folder of tests/golden with one model, one batch, and another implementation's results for them.
 #pragma once
 
 #include <memory>
@@ -15,13 +15,13 @@ namespace trainer::testing {
 std::string golden_text(const std::string& path);
 
 struct FamilyCase {
-  /// `name` like "gpt2/causal".
+  /// `name`, for example "gpt2/causal".
   FamilyCase(const std::string& name, models::Task task);
 
-  /// The model of `config`, with the folder's values, which train; `config` may differ from the folder's in what
-  /// changes no shape.
+  /// The model of `config`, with the folder's values, all trainable; `config` may differ from the folder's in keys that
+  /// don't change shapes.
   std::unique_ptr<models::Model> build(const nlohmann::json& config) const;
-  /// Samples [first, last) of the batch, at their positions in the whole.
+  /// Samples [first, last) of the batch, with their sample indices in the whole batch.
   models::Batch samples(size_t first, size_t last) const;
   models::Batch all() const { return samples(0, batch["samples"].size()); }
 

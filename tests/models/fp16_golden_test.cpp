@@ -1,4 +1,5 @@
-// Ten updates in fp16 beside torch.autocast with torch.amp.GradScaler, both against fp64 (tests/golden/make_fp16.py).
+// Ten fp16 updates compared with torch.autocast plus torch.amp.GradScaler, both against fp64
+// (tests/golden/make_fp16.py).
 #include <cmath>
 #include <fstream>
 
@@ -10,7 +11,7 @@
 namespace trainer::testing {
 namespace {
 
-constexpr double kFactor = 1.5;  // our error at most so many times that of autocast
+constexpr double kFactor = 1.5;  // limit of our error relative to autocast's
 
 nlohmann::json read_json(const std::string& path) {
   std::ifstream in(std::string(TRAINER_SOURCE_DIR) + "/tests/golden/" + path);
@@ -62,7 +63,7 @@ class Fp16Golden : public ::testing::TestWithParam<std::string> {
   config::Plan plan;
 };
 
-TEST_P(Fp16Golden, LossesAreNotMuchFurtherFromTheTruthThanAutocasts) {
+TEST_P(Fp16Golden, LossErrorIsComparableToAutocast) {
   const Run run = train(16);
   double difference = 0, size = 0;
   for (size_t i = 0; i < run.losses.size(); ++i) {
@@ -73,7 +74,7 @@ TEST_P(Fp16Golden, LossesAreNotMuchFurtherFromTheTruthThanAutocasts) {
   EXPECT_LE(std::sqrt(difference / size), kFactor * expected["autocast_error"].get<double>());
 }
 
-TEST_P(Fp16Golden, AScaleThatIsTooHighComesDownAsGradScalers) {
+TEST_P(Fp16Golden, TooHighAScaleDropsLikeGradScalers) {
   const Run run = train(24);
   EXPECT_EQ(run.scales, expected["scales_from_2_24"].get<std::vector<double>>());
   EXPECT_EQ(run.losses[0], run.losses[1]);  // a skipped update changes nothing
@@ -86,8 +87,8 @@ INSTANTIATE_TEST_SUITE_P(Models, Fp16Golden, ::testing::Values("t5/bf16_v1_0", "
                            return name;
                          });
 
-/// What no number of halvings can help: a result that is itself too large for fp16. T5's feed-forward makes such.
-TEST(Fp16, T5sFeedForwardMayExceedItsRange) {
+/// No loss scale helps if an activation itself is too large for fp16, which T5's feed-forward can produce.
+TEST(Fp16, T5FeedForwardMayExceedTheRange) {
   GoldenCase golden("bf16_v1_0");
   golden.plan.config.mixed_precision = config::MixedPrecision::kFp16;
   const auto comm = dist::solo_comm();

@@ -1,4 +1,4 @@
-// config.json of LLaMA and its like: names, defaults, refusals.
+// config.json of the LLaMA family: names, defaults, refusals.
 #include <gtest/gtest.h>
 
 #include "engine/base/errors.h"
@@ -23,7 +23,7 @@ models::llama::Config parse(const std::string& json) {
   return models::llama::parse_config(request_for(json), Dialect{});
 }
 
-/// What building the model complains of, or "".
+/// The error of building the model, or "".
 std::string complaint(const std::string& json, bool strict = false) {
   try {
     models::build_model(request_for(json, strict));
@@ -37,7 +37,7 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST(LlamaConfig, MissingKeysMeanWhatTransformersMeans) {
+TEST(LlamaConfig, MissingKeysHaveTransformersDefaults) {
   const auto c = parse(R"({"model_type": "llama"})");
   EXPECT_EQ(c.kv_heads, 32);
   EXPECT_EQ(c.head_dim, 128);
@@ -47,13 +47,13 @@ TEST(LlamaConfig, MissingKeysMeanWhatTransformersMeans) {
   EXPECT_FALSE(c.tied_head);
 }
 
-TEST(LlamaConfig, NullAndListsOfTokens) {
+TEST(LlamaConfig, AcceptsNullAndListsOfTokens) {
   EXPECT_TRUE(parse(R"({"eos_token_id": null})").eos.empty());
   EXPECT_EQ(parse(R"({"eos_token_id": [2, 7]})").eos, (std::vector<int64_t>{2, 7}));
   EXPECT_TRUE(parse(R"({"pad_token_id": -1})").pad.empty());
 }
 
-TEST(LlamaConfig, RopeByOldNamesAndNewOnes) {
+TEST(LlamaConfig, ReadsRopeByOldAndNewNames) {
   const std::string factors = R"("factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                                  "original_max_position_embeddings": 8192)";
   for (const std::string& json :
@@ -68,16 +68,16 @@ TEST(LlamaConfig, RopeByOldNamesAndNewOnes) {
   }
 }
 
-TEST(LlamaConfig, RopeScalingReachesAsFarAsItsFolderIsUsed) {
+TEST(LlamaConfig, RopeScalingSetsTheMaximumLength) {
   const auto reach = [](const std::string& scaling, int64_t positions) {
     return parse(fmt::format(R"({{"max_position_embeddings": {}, "rope_scaling": {}}})", positions, scaling))
         .rope.reach();
   };
   EXPECT_EQ(reach("null", 4096), 4096);
   EXPECT_EQ(reach(R"({"type": "linear", "factor": 4.0})", 4096), 16384);  // Vicuna 16k
-  EXPECT_EQ(reach(R"({"type": "yarn", "factor": 4.0})", 32768), 131072);  // Qwen2.5, as its card says
+  EXPECT_EQ(reach(R"({"type": "yarn", "factor": 4.0})", 32768), 131072);  // Qwen2.5, according to its model card
   EXPECT_EQ(reach(R"({"type": "yarn", "factor": 40, "original_max_position_embeddings": 4096})", 163840), 163840);
-  EXPECT_EQ(reach(R"({"type": "dynamic", "factor": 2.0})", 32768), 0);  // any number
+  EXPECT_EQ(reach(R"({"type": "dynamic", "factor": 2.0})", 32768), 0);  // unlimited
   EXPECT_EQ(reach(R"({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                       "original_max_position_embeddings": 8192})",
                   131072),
@@ -91,7 +91,7 @@ TEST(LlamaConfig, UnknownRopeIsRefusedByName) {
   EXPECT_TRUE(has(text, "\"su\"")) << text;
 }
 
-TEST(LlamaConfig, WhatDoesNotFitIsNamed) {
+TEST(LlamaConfig, InvalidValuesAreNamed) {
   struct Case {
     const char *json, *says;
   };
@@ -124,7 +124,7 @@ TEST(LlamaConfig, WindowsByLayer) {
             (std::vector<bool>{false, false, false}));
 }
 
-TEST(LlamaModel, TiedHeadHasOneWeightUntilTheFolderHasTwo) {
+TEST(LlamaModel, TiedHeadIsUntiedIfTheFolderHasTwoWeights) {
   auto request = request_for(R"({"model_type": "llama", "num_hidden_layers": 1, "tie_word_embeddings": true})");
   const auto tied = models::build_model(request);
   EXPECT_EQ(tied->all_parameters()[0]->aliases, std::vector<std::string>{"lm_head.weight"});

@@ -1,5 +1,5 @@
-// LLaMA, Mistral, Qwen2 and Qwen3 against values from transformers (tests/golden/make_llama.py): several samples packed
-// into one batch here, each alone there.
+// LLaMA, Mistral, Qwen2 and Qwen3 against values from transformers (tests/golden/make_llama.py): this implementation
+// packs several samples into one batch, transformers runs each alone.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -20,17 +20,17 @@ namespace {
 
 using models::Task;
 
-constexpr double kTolerance = 1e-5;  // against another program in fp32
+constexpr double kTolerance = 1e-5;  // against another implementation in fp32
 
-/// What transformers says about a model and its batch. A tensor is stored whole ("logits_0", "gradient.<weight>") or as
-/// a sketch ("sketch.logits_0").
+/// transformers' results for a model and its batch. A tensor is stored whole ("logits_0", "gradient.<weight>") or as a
+/// sketch ("sketch.logits_0").
 struct Expected {
   const nlohmann::json& scalars;
   const tensorfile::SafetensorsFile& tensors;
-  std::string prefix;  // of the tensors' names
+  std::string prefix;  // prefix of the tensors' names
 };
 
-/// As make_llama.py makes it: the norm, then projections on cosine waves, over the flat tensor in fp64.
+/// As computed by make_llama.py: the norm, then projections on cosine waves, over the flat tensor in fp64.
 std::vector<double> sketch(const at::Tensor& tensor, int64_t size) {
   const at::Tensor flat = tensor.detach().to(at::kDouble).contiguous().view(-1);
   const auto* const values = flat.const_data_ptr<double>();
@@ -44,7 +44,7 @@ std::vector<double> sketch(const at::Tensor& tensor, int64_t size) {
   return found;
 }
 
-/// `floor`: what rounding leaves where a true gradient is 0.
+/// `floor`: the rounding left where a true gradient is 0.
 void expect_tensor(const Expected& expected, const std::string& name, const at::Tensor& found, double floor) {
   if (expected.tensors.find(expected.prefix + name) != nullptr) {
     const at::Tensor wanted = expected.tensors.tensor(expected.prefix + name).to(at::kDouble);
@@ -84,7 +84,7 @@ void expect_gradients(models::Model& model, const models::Batch& batch, const Ex
   EXPECT_EQ(model.all_parameters().size(), stored);
 }
 
-/// The greedy continuation of every sample, up to and with an end token.
+/// The greedy continuation of every sample, up to and including an end token.
 std::vector<std::vector<int64_t>> continued(models::Model& model, const models::Batch& batch, int64_t new_tokens) {
   const at::NoGradGuard no_grad;
   nn::Pass pass;
@@ -121,21 +121,21 @@ class LlamaGolden : public ::testing::TestWithParam<std::string> {
   FamilyCase golden;
 };
 
-TEST_P(LlamaGolden, IsWhatTransformersSays) {
+TEST_P(LlamaGolden, MatchesTransformers) {
   const auto model = golden.build(golden.config);
   expect_golden(*model, golden.all(), {golden.expected, golden.tensors, ""});
   EXPECT_EQ(model->class_name(), golden.config["architectures"][0].get<std::string>());
 }
 
-// Old key names and new ones alike are written in new ones.
-TEST_P(LlamaGolden, SavedConfigurationIsTheSameModel) {
+// Configurations with old key names and with new ones are both written with new ones.
+TEST_P(LlamaGolden, SavedConfigGivesTheSameModel) {
   const std::string saved = golden.build(golden.config)->config_json();
   const auto model = golden.build(nlohmann::json::parse(saved));
   EXPECT_EQ(model->config_json(), saved);
   expect_golden(*model, golden.all(), {golden.expected, golden.tensors, ""});
 }
 
-TEST_P(LlamaGolden, DropoutIsOfTheSampleNotOfTheBatch) {
+TEST_P(LlamaGolden, DropoutDependsOnTheSampleNotTheBatch) {
   const at::NoGradGuard no_grad;
   golden.config["attention_dropout"] = 0.3;
   const auto model = golden.build(golden.config);
@@ -160,7 +160,7 @@ TEST_P(LlamaGolden, WorksWithoutValues) {  // Note [Dry run]
   for (const nn::ParameterPtr& p : model->all_parameters()) EXPECT_EQ(p->value.grad().sizes(), p->shape) << p->name;
 }
 
-// Nothing of it is run before its only token.
+// With a single prompt token, the first pass has no tokens.
 TEST_P(LlamaGolden, PromptsMayHaveOneToken) {
   const auto model = golden.build(golden.config);
   if (model->classifies()) return;
@@ -182,7 +182,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, LlamaGolden,
 
 class RopeGolden : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(RopeGolden, IsWhatTransformersSays) {
+TEST_P(RopeGolden, MatchesTransformers) {
   const FamilyCase golden("llama/rope", Task::kCausalLm);
   const nlohmann::json& scalars = golden.expected[GetParam()];
   nlohmann::json config = golden.config;

@@ -1,4 +1,4 @@
-// The MLP against torch (tests/golden/make_mlp.py): from the same weights, on the same images in the same order.
+// The MLP against torch (tests/golden/make_mlp.py): same initial weights, same images in the same order.
 #include <cmath>
 
 #include <fmt/ranges.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kTolerance = 1e-5;
 
-/// Weights of one safetensors file, by their names.
+/// The weights of one safetensors file, by name.
 class FileSource : public parallel::WeightSource {
  public:
   explicit FileSource(const std::string& path) : file_(path) {}
@@ -42,7 +42,7 @@ class MlpGolden : public ::testing::Test {
     model->load(FileSource(folder + "model.safetensors"));
   }
 
-  /// The images of update `update`, which go round.
+  /// The images of update `update`, cycling through the data.
   models::Batch batch(int64_t update) const {
     const int64_t size = expected["batch_size"];
     const at::Tensor images = tensors.tensor("images"), classes = tensors.tensor("classes");
@@ -64,7 +64,7 @@ class MlpGolden : public ::testing::Test {
   std::unique_ptr<parallel::ParallelModel> model;
 };
 
-TEST_F(MlpGolden, LogitsAndGradientsAreThoseOfTorch) {
+TEST_F(MlpGolden, LogitsAndGradientsMatchTorch) {
   EXPECT_LT(distance(model->model().logits(batch(0), {}).detach(), tensors.tensor("logits")), kTolerance);
   model->update({batch(0)}, batch(0).target_tokens, {});
   size_t compared = 0;

@@ -1,5 +1,5 @@
-// [Note Plain layers]: whole models of libtorch's operators give what the CPU kernels give.
-// (tests/nn and the golden tests run once more with plain layers: the ctests named plain.*.)
+// Note [Plain layers]: whole models of reference layers give the same results as with the CPU kernels.
+// (tests/nn and the golden tests also run with reference layers: the ctests named plain.*.)
 #include <gtest/gtest.h>
 
 #include <ATen/ops/zeros.h>
@@ -29,23 +29,23 @@ selftest::Outcome trained(const Setting& setting) {
   return selftest::train(setting, selftest::random_samples(setting.model), *dist::solo_comm());
 }
 
-TEST(PlainLayers, TrainAsTheKernelsDo) {
+TEST(PlainLayers, TrainLikeTheKernels) {
   for (const bool bf16 : {false, true})
     for (const Setting& setting : settings(bf16)) {
       const selftest::Outcome kernels = trained(setting);
       const nn::PlainEverywhere plain;
       const selftest::Difference apart = difference(trained(setting), kernels, bf16);
-      // In bf16 two ways of computing round differently; a small gradient may consist of little else.
+      // In bf16, two implementations round differently, and a small gradient may consist mostly of rounding.
       const bool fits = bf16 ? apart.first_loss < 2e-2 && apart.gradients < 0.1 && apart.losses < 2e-2 : apart.fits();
       EXPECT_TRUE(fits) << setting.name() << ": first loss " << apart.first_loss << ", gradients " << apart.gradients
                         << " (" << apart.worst_gradient << "), losses " << apart.losses;
       // (A CPU without bf16 instructions may round both to the same bf16 values.)
       if (!bf16)
-        EXPECT_GT(std::max(apart.gradients, apart.losses), 0) << setting.name() << ": was this another way of computing?";
+        EXPECT_GT(std::max(apart.gradients, apart.losses), 0) << setting.name() << ": the reference layers did not run";
     }
 }
 
-TEST(PlainLayers, DrawTheMasksOfTheKernels) {
+TEST(PlainLayers, DrawTheSameMasksAsTheKernels) {
   nn::Layout rows;
   rows.append(3, 9);
   rows.append(2, (int64_t{3} << 40) + 5);

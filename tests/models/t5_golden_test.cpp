@@ -14,7 +14,7 @@
 namespace trainer::testing {
 namespace {
 
-constexpr double kTolerance = 1e-5, kLossesTolerance = 1e-4;  // against another program in fp32
+constexpr double kTolerance = 1e-5, kLossesTolerance = 1e-4;  // against another implementation in fp32
 
 class T5Golden : public ::testing::TestWithParam<std::string> {
  protected:
@@ -30,7 +30,7 @@ class T5Golden : public ::testing::TestWithParam<std::string> {
   std::unique_ptr<parallel::ParallelModel> model;
 };
 
-TEST_P(T5Golden, LogitsAreThoseOfTransformers) {
+TEST_P(T5Golden, LogitsMatchTransformers) {
   const at::NoGradGuard no_grad;
   const models::Batch& batch = golden.batches[0];
   const at::Tensor logits = model->model().logits(batch, {});
@@ -41,7 +41,7 @@ TEST_P(T5Golden, LogitsAreThoseOfTransformers) {
   }
 }
 
-TEST_P(T5Golden, LossAndEveryGradientAreThoseOfTransformers) {
+TEST_P(T5Golden, LossAndGradientsMatchTransformers) {
   const double loss = update(0);
   EXPECT_EQ(golden.batches[0].target_tokens, golden.expected["target_tokens"].get<int64_t>());
   EXPECT_NEAR(loss / golden.expected["loss_sum"].get<double>(), 1.0, kTolerance);
@@ -103,10 +103,10 @@ INSTANTIATE_TEST_SUITE_P(Cases, T5Golden,
                            return name;
                          });
 
-/// In bf16 our error against fp64 is at most 1.5 times that of torch.autocast.
+/// In bf16, our error against fp64 is at most 1.5 times that of torch.autocast.
 class T5Bf16 : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(T5Bf16, ErrorIsNotMuchAboveAutocasts) {
+TEST_P(T5Bf16, ErrorIsComparableToAutocast) {
   constexpr double kFactor = 1.5;
   GoldenCase golden(GetParam());
   golden.plan.config.mixed_precision = config::MixedPrecision::kBf16;
@@ -149,7 +149,7 @@ nlohmann::json golden_tables() {
   return nlohmann::json::parse(in);
 }
 
-TEST(T5PositionBias, BucketsAreThoseOfTransformers) {
+TEST(T5PositionBias, BucketsMatchTransformers) {
   const nlohmann::json tables = golden_tables();
   for (const auto& table : tables["position_buckets"]) {
     int64_t distance = table["first_position"];

@@ -33,7 +33,7 @@ struct Case {
   int64_t kv_heads() const { return options.kv_heads > 0 ? options.kv_heads : options.heads; }
 };
 
-/// One sample and head at a time, every score by the formula.
+/// The reference: one sample and head at a time, every score by the formula.
 at::Tensor plain(const Case& c, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias) {
   const int64_t d = c.head_width;
   std::vector<at::Tensor> samples;
@@ -73,7 +73,8 @@ void check(const Case& c, at::ScalarType dtype) {
                                  random_tensor({c.keys->tokens(), kv_width}, 3, dtype)};
   if (c.with_bias) {
     const int64_t length = std::max({c.queries->longest(), c.keys->longest(), int64_t{1}});
-    inputs.push_back(random_tensor({2 * length + 3, c.options.heads}, 4));  // wider than needed: its middle counts
+    // wider than needed: only its middle is used
+    inputs.push_back(random_tensor({2 * length + 3, c.options.heads}, 4));
   }
   const auto bias = [&](const auto& in) { return in.size() > 3 ? in[3] : at::Tensor(); };
   expect_same(
@@ -105,7 +106,7 @@ std::vector<Case> all_cases() {
       {"window of the token itself", rows, rows, 5, false, {2, true, 0.5, {}, 0, 1}},
       {"window with an offset", layout_of({2, 1}), layout_of({9, 3}), 5, false, {2, true, 0.5, rule, 1, 4}},
       {"empty samples", some, some, 5, true, {2, true, 0.5, rule, 1}}};
-  // Longer than one block of rows, and than a few.
+  // Longer than one block of rows, and longer than several.
   const nn::LayoutPtr one = layout_of({65, 64}, {3, 9}), more = layout_of({150, 7, 129}, {8, 0, 2});
   for (const auto& [long_rows, drawn] : {std::pair(one, rule), {more, nn::DropoutRule{}}}) {
     all.push_back({"long", long_rows, long_rows, 8, true, {2, false, 0.4, {}}});
@@ -117,15 +118,15 @@ std::vector<Case> all_cases() {
   return all;
 }
 
-TEST(PackedAttention, IsThePlainComposition) {
+TEST(PackedAttention, MatchesTheReference) {
   for (const Case& c : all_cases()) check(c, at::kFloat);
 }
 
-TEST(PackedAttention, IsThePlainCompositionInBf16) {
+TEST(PackedAttention, MatchesTheReferenceInBf16) {
   for (const Case& c : all_cases()) check(c, at::kBFloat16);
 }
 
-TEST(PackedAttention, ASampleSeesOnlyItself) {
+TEST(PackedAttention, SamplesAttendOnlyToThemselves) {
   const nn::DropoutRule rule = nn::dropout_rule(nn::philox_key(5, "attention"), 0.3);
   const nn::AttentionOptions options{2, false, 0.5, rule};
   const at::Tensor bias = random_tensor({21, 2}, 9);
@@ -167,13 +168,13 @@ TEST(PackedAttention, BatchesAndThreadsChangeNoBit) {
   }
 }
 
-TEST(PackedAttention, WithoutKeysNothingIsFound) {
+TEST(PackedAttention, ReturnsZeroWithoutKeys) {
   const at::Tensor q = random_tensor({3, 8}, 1), none = random_tensor({0, 8}, 2);
   const at::Tensor out = nn::packed_attention(q, none, none, {}, layout_of({3}), layout_of({0}), {2});
   EXPECT_TRUE(at::equal(out, at::zeros_like(out)));
 }
 
-TEST(PackedAttention, ADecodingStepIsTheLastRowOfTheFullPass) {
+TEST(PackedAttention, DecodingStepMatchesTheLastRowOfTheFullPass) {
   constexpr int64_t kLength = 6, kHeads = 3, kWidth = 15;
   const nn::LayoutPtr full = layout_of({kLength, kLength});
   const at::Tensor q = random_tensor({2 * kLength, kWidth}, 1), k = random_tensor({2 * kLength, kWidth}, 2),
@@ -185,7 +186,7 @@ TEST(PackedAttention, ADecodingStepIsTheLastRowOfTheFullPass) {
       return t.view({2, kLength, kWidth}).narrow(1, 0, step + 1).reshape({-1, kWidth});
     };
     const at::Tensor last = q.view({2, kLength, kWidth}).select(1, step).contiguous();
-    // The bias of this length, as the decoder makes it for each step.
+    // The bias of this length, as the decoder computes it in each step.
     const at::Tensor shorter = bias.narrow(0, kLength - 1 - step, 2 * step + 1);
     const at::Tensor out = nn::packed_attention(last, until(k), until(v), shorter, layout_of({1, 1}),
                                                 layout_of({step + 1, step + 1}), {kHeads, true, 1.0, {}});

@@ -29,7 +29,7 @@ at::Tensor plain(const at::Tensor& logits, const at::Tensor& labels, double smoo
   return sum;
 }
 
-TEST(CrossEntropy, IsThePlainSumOverLabelsThatCount) {
+TEST(CrossEntropy, MatchesTheReferenceOverLabelsThatCount) {
   const std::vector<std::vector<int64_t>> cases{{0, 52, -100, 7, -100, 7}, {3}, {-100, -100}, {}};
   for (const auto& values : cases)
     for (const auto& [dtype, smoothing] : {std::pair(at::kFloat, 0.0), {at::kFloat, 0.1}, {at::kBFloat16, 0.1}}) {
@@ -54,8 +54,8 @@ TEST(CrossEntropy, IsExactForALargeVocabulary) {
               [&](const auto& in) { return plain(in[0], labels, 0.2); }, {logits}, 1e-6, "three rows");
 }
 
-// The values of torch.nn.functional.cross_entropy(logits, labels, reduction="sum", label_smoothing=0.1).
-TEST(CrossEntropy, SmoothsAsTorchDoes) {
+// Values from torch.nn.functional.cross_entropy(logits, labels, reduction="sum", label_smoothing=0.1).
+TEST(CrossEntropy, SmoothsLikeTorch) {
   at::Tensor logits = at::zeros({2, 3});
   logits[0][0] = 2, logits[1][2] = -1;
   EXPECT_NEAR(nn::cross_entropy_sum(logits, labels_of({0, 2}), 0.1).item<double>(), 2.168206237, 1e-6);
@@ -70,12 +70,12 @@ TEST(CrossEntropy, RunsWithoutValues) {
   EXPECT_EQ(torch::autograd::grad({loss}, {logits}, {at::empty_like(loss)})[0].scalar_type(), at::kBFloat16);
 }
 
-TEST(CrossEntropy, ALabelBeyondTheLogitsIsRefused) {
+TEST(CrossEntropy, RefusesALabelBeyondTheLogits) {
   EXPECT_THROW(nn::cross_entropy_sum(at::zeros({1, 3}), labels_of({3})), InternalError);
   EXPECT_THROW(nn::cross_entropy_sum(at::zeros({1, 3}), labels_of({-1})), InternalError);
 }
 
-TEST(CrossEntropy, NotANumberIsNotHidden) {
+TEST(CrossEntropy, PropagatesNan) {
   const at::Tensor logits = at::full({1, 5}, std::numeric_limits<float>::quiet_NaN());
   EXPECT_TRUE(std::isnan(nn::cross_entropy_sum(logits, labels_of({3})).item<float>()));
 }

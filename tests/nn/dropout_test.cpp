@@ -34,7 +34,7 @@ TEST(Dropout, KeepsTheRateAndTheExpectation) {
   }
 }
 
-TEST(Dropout, IsThePlainCompositionWithTheDefinedMask) {
+TEST(Dropout, MatchesTheReferenceMask) {
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
     for (const int64_t width : {1, 37, 128, 200, 1100})
       for (const auto& lengths : std::vector<std::vector<int64_t>>{{3, 1, 4}, {1}, {}}) {
@@ -48,7 +48,7 @@ TEST(Dropout, IsThePlainCompositionWithTheDefinedMask) {
       }
 }
 
-TEST(Dropout, AddIsThePlainComposition) {
+TEST(Dropout, AddMatchesTheReference) {
   for (const double p : {0.0, 0.3})
     for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
       for (const auto& lengths : std::vector<std::vector<int64_t>>{{3, 5}, {}}) {
@@ -64,7 +64,7 @@ TEST(Dropout, AddIsThePlainComposition) {
       }
 }
 
-TEST(Dropout, OnATransposedInputToo) {
+TEST(Dropout, AcceptsATransposedInput) {
   const nn::LayoutPtr rows = layout_of({5});
   const nn::DropoutRule rule = rule_of(0.4);
   const at::Tensor x = random_tensor({7, 5}, 1).t();
@@ -73,7 +73,7 @@ TEST(Dropout, OnATransposedInputToo) {
       at::equal(nn::dropout_add(x, x, rule, rows), nn::dropout_add(x.contiguous(), x.contiguous(), rule, rows)));
 }
 
-TEST(Dropout, MaskOfASampleDependsOnItsPositionOnly) {
+TEST(Dropout, MaskDependsOnlyOnTheSampleIndex) {
   const nn::DropoutRule rule = rule_of(0.5);
   const std::vector<int64_t> lengths{4, 1, 6}, positions{12, 700, 5};
   std::vector<at::Tensor> samples, alone;
@@ -92,7 +92,7 @@ TEST(Dropout, MaskOfASampleDependsOnItsPositionOnly) {
   EXPECT_TRUE(at::equal(batch({2, 1}), at::cat({alone[2], alone[1]})));
 }
 
-TEST(Dropout, MasksDifferByPlacePositionAndToken) {
+TEST(Dropout, MasksDifferByPlaceSampleAndToken) {
   const at::Tensor ones = at::ones({2, 256});
   const auto dropped = [&](const char* place, int64_t position) {
     return nn::dropout(ones, rule_of(0.5, place), layout_of({2}, {position})).ne(0);
@@ -107,7 +107,7 @@ TEST(Dropout, MasksDifferByPlacePositionAndToken) {
   EXPECT_NEAR(same(mask[0], mask[1]), 0.5, 0.16);
 }
 
-TEST(Dropout, OfRateZeroIsTheInputItself) {
+TEST(Dropout, RateZeroReturnsTheInput) {
   const at::Tensor x = random_tensor({3, 5}, 1);
   EXPECT_TRUE(nn::dropout(x, rule_of(0), layout_of({3})).is_same(x));
 }

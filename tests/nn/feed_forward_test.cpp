@@ -69,7 +69,7 @@ std::string name_of(const Case& c, size_t activation) {
   return std::string(kNames[activation]) + ", width " + std::to_string(c.width) + ", dropout " + std::to_string(c.p);
 }
 
-TEST(FeedForward, ActivationsAreThePlainComposition) {
+TEST(FeedForward, ActivationsMatchTheReference) {
   for (const Case& c : all_cases())
     for (size_t i = 0; i < std::size(kAll); ++i) {
       const nn::DropoutRule rule = rule_of(c.p);
@@ -81,7 +81,7 @@ TEST(FeedForward, ActivationsAreThePlainComposition) {
     }
 }
 
-TEST(FeedForward, GatedActivationsAreThePlainComposition) {
+TEST(FeedForward, GatedActivationsMatchTheReference) {
   for (const Case& c : all_cases())
     for (size_t i = 0; i < std::size(kAll); ++i) {
       const nn::DropoutRule rule = rule_of(c.p);
@@ -94,7 +94,7 @@ TEST(FeedForward, GatedActivationsAreThePlainComposition) {
     }
 }
 
-TEST(FeedForward, ActivationsAreKnownByHuggingFacesNames) {
+TEST(FeedForward, ActivationsHaveHuggingFaceNames) {
   for (size_t i = 0; i < std::size(kAll); ++i) EXPECT_EQ(nn::activation_of(kNames[i]), kAll[i]);
   EXPECT_EQ(nn::activation_of("gelu_pytorch_tanh"), Activation::kGeluNew);
   EXPECT_EQ(nn::activation_of("swish"), Activation::kSilu);
@@ -113,7 +113,7 @@ TEST(FeedForward, LargeInputsSaturate) {
     }
 }
 
-TEST(FeedForward, NotANumberIsNotHidden) {
+TEST(FeedForward, PropagatesNan) {
   const at::Tensor nan = at::full({1, 9}, std::numeric_limits<float>::quiet_NaN());
   for (size_t i = 0; i < std::size(kAll); ++i)
     EXPECT_TRUE(nn::activate(nan, kAll[i], {}, layout_of({1})).isnan().all().item<bool>()) << kNames[i];

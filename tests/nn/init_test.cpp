@@ -39,7 +39,7 @@ Moments moments_of(const std::vector<float>& values) {
 
 constexpr int64_t kMany = 1'000'000;  // the tolerances below are 5 standard errors of this many draws
 
-TEST(Init, NormalHasItsMoments) {
+TEST(Init, NormalHasTheRightMoments) {
   const auto values = drawn(parameter_of({Init::kNormal, 0.02}), 0, kMany);
   const Moments m = moments_of(values);
   EXPECT_NEAR(m.mean, 0, 5 * 0.02 / 1e3);
@@ -49,7 +49,7 @@ TEST(Init, NormalHasItsMoments) {
   EXPECT_NEAR(static_cast<double>(beyond) / kMany, 0.0027, 5 * std::sqrt(0.0027 / kMany));
 }
 
-TEST(Init, UniformHasItsMomentsAndBounds) {
+TEST(Init, UniformHasTheRightMomentsAndBounds) {
   const auto values = drawn(parameter_of({Init::kUniform, 0.5}), 0, kMany);
   const Moments m = moments_of(values);
   EXPECT_NEAR(m.mean, 0, 5 * 0.5 / std::sqrt(3.0) / 1e3);
@@ -62,7 +62,7 @@ TEST(Init, UniformHasItsMomentsAndBounds) {
   EXPECT_GT(*high, 0.4999F);
 }
 
-TEST(Init, NeighboursAreNotCorrelated) {
+TEST(Init, NeighborsAreNotCorrelated) {
   for (const Init init : {Init{Init::kNormal, 1}, Init{Init::kUniform, std::sqrt(3.0)}}) {
     const auto values = drawn(parameter_of(init), 0, kMany);
     for (const size_t lag : {1, 2, 3, 4, 1024}) {

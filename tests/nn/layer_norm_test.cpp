@@ -17,7 +17,7 @@ at::Tensor plain(const at::Tensor& x, const at::Tensor& weight, double eps) {
   return apart * (apart * apart).mean(-1, true).add(eps).rsqrt() * weight;
 }
 
-TEST(LayerNorm, IsThePlainComposition) {
+TEST(LayerNorm, MatchesTheReference) {
   const std::vector<std::vector<int64_t>> shapes{{5, 3}, {130, 17}, {3, 1000}, {0, 8}};
   for (const auto& shape : shapes)
     for (const double eps : {1e-12, 1e-5, 0.5})
@@ -28,19 +28,19 @@ TEST(LayerNorm, IsThePlainComposition) {
                     2 * tolerance_of(dtype), std::to_string(shape[0]) + " x " + std::to_string(shape[1]));
 }
 
-TEST(LayerNorm, IsTorchsOne) {
+TEST(LayerNorm, MatchesTorch) {
   const at::Tensor x = random_tensor({11, 96}, 1), weight = random_tensor({96}, 2), bias = random_tensor({96}, 3);
   const at::Tensor theirs = std::get<0>(at::native_layer_norm(x, {96}, weight, bias, 1e-5));
   EXPECT_LT((nn::layer_norm(x, weight, bias, 1e-5, at::kFloat) - theirs).abs().max().item<float>(), 2e-6F);
 }
 
-TEST(LayerNorm, MayHaveNoBias) {
+TEST(LayerNorm, AcceptsNoBias) {
   expect_same([&](const auto& in) { return nn::layer_norm(in[0], in[1], {}, 1e-5, at::kFloat); },
               [&](const auto& in) { return plain(in[0], in[1], 1e-5); },
               {random_tensor({4, 9}, 1), random_tensor({9}, 2)}, kFloatTolerance, "no bias");
 }
 
-TEST(LayerNorm, AFrozenWeightGetsNoGradient) {
+TEST(LayerNorm, FrozenWeightGetsNoGradient) {
   const at::Tensor x = random_tensor({4, 6}, 1).set_requires_grad(true), weight = random_tensor({6}, 2, at::kBFloat16),
                    bias = random_tensor({6}, 3);
   torch::autograd::backward({nn::layer_norm(x, weight, bias, 1e-6, at::kFloat).sum()}, {});
@@ -49,7 +49,7 @@ TEST(LayerNorm, AFrozenWeightGetsNoGradient) {
   EXPECT_FALSE(bias.grad().defined());
 }
 
-TEST(LayerNorm, AFarMeanDoesNotCancel) {
+TEST(LayerNorm, LargeMeanDoesNotCancel) {
   const at::Tensor x = 1000 + random_tensor({2, 64}, 1), weight = at::full({64}, 1.0F);
   const at::Tensor exact = plain(x.to(at::kDouble), weight.to(at::kDouble), 1e-5);
   EXPECT_LT((nn::layer_norm(x, weight, {}, 1e-5, at::kFloat) - exact).abs().max().item<double>(), 1e-3);

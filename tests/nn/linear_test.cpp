@@ -11,7 +11,7 @@
 namespace trainer::testing {
 namespace {
 
-TEST(Linear, OfAFrozenWeightInAnotherDtypeIsThatOfItsCast) {
+TEST(Linear, FrozenWeightInAnotherDtypeMatchesItsCast) {
   for (const bool with_bias : {false, true})
     for (const auto& [kept, compute] : {std::pair{at::kBFloat16, at::kFloat}, std::pair{at::kFloat, at::kBFloat16}}) {
       nn::Linear layer(5, 4, with_bias, {});

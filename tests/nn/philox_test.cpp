@@ -7,7 +7,7 @@
 namespace trainer::nn {
 namespace {
 
-TEST(Philox, WordsAreTheKnownAnswersOfItsAuthors) {
+TEST(Philox, WordsMatchTheKnownAnswers) {
   struct Known {
     uint32_t counter[4];
     PhiloxKey key;
@@ -28,7 +28,7 @@ TEST(Philox, WordsAreTheKnownAnswersOfItsAuthors) {
   }
 }
 
-TEST(Philox, VectorDrawsAreTheWordsLaneByLane) {
+TEST(Philox, VectorDrawsMatchTheWords) {
   const PhiloxKey key = philox_key(17, "some layer");
   const uint64_t position = 0x123456789ABCDEF0;
   const uint32_t row = 0xFEDCBA98, first = 5U << 20;

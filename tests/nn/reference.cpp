@@ -35,7 +35,7 @@ at::Tensor random_tensor(at::IntArrayRef shape, uint64_t seed, at::ScalarType dt
 at::Tensor mask_row(const nn::DropoutRule& rule, int64_t position, int64_t token, int64_t head, int64_t n) {
   at::Tensor mask = at::empty({n}, at::kDouble);
   for (int64_t i = 0; i < n; ++i) {
-    // Element i of a row: chunks of 128 numbers; in a chunk first word 0 of 16 counters, then word 1, …; low half
+    // Element i of a row: chunks of 128 numbers; within a chunk, word 0 of 16 counters, then word 1, …; the low half
     // first.
     const auto chunk = static_cast<uint32_t>(i / 128), word = static_cast<uint32_t>(i % 128 / 32),
                lane = static_cast<uint32_t>(i % 32 / 2);

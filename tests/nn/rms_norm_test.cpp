@@ -15,7 +15,7 @@ at::Tensor plain(const at::Tensor& x, const at::Tensor& weight, double eps) {
   return x * (x * x).mean(-1, true).add(eps).rsqrt() * weight;
 }
 
-TEST(RmsNorm, IsThePlainComposition) {
+TEST(RmsNorm, MatchesTheReference) {
   const std::vector<std::vector<int64_t>> shapes{{1, 2}, {5, 3}, {130, 17}, {3, 1000}, {0, 8}};
   for (const auto& shape : shapes)
     for (const double eps : {1e-6, 0.5})
@@ -26,7 +26,7 @@ TEST(RmsNorm, IsThePlainComposition) {
                     std::to_string(shape[0]) + " x " + std::to_string(shape[1]));
 }
 
-TEST(RmsNorm, HeadsOfOneTensorAreRows) {
+TEST(RmsNorm, NormalizesHeadsAsRows) {
   const at::Tensor x = random_tensor({7, 12}, 1, at::kBFloat16), weight = random_tensor({4}, 2);
   expect_same(
       [&](const auto& in) {
@@ -38,8 +38,8 @@ TEST(RmsNorm, HeadsOfOneTensorAreRows) {
       {x, weight}, kBf16Tolerance, "three heads");
 }
 
-// LlamaRMSNorm of transformers: weight * normalised.to(dtype of its input).
-TEST(RmsNorm, RoundsBeforeTheWeightAsLlamaDoes) {
+// LlamaRMSNorm of transformers: weight * normalized.to(input dtype).
+TEST(RmsNorm, RoundsBeforeTheWeightLikeLlama) {
   const at::Tensor x = random_tensor({9, 33}, 1, at::kBFloat16), weight = random_tensor({33}, 2, at::kBFloat16);
   const at::Tensor wide = x.to(at::kFloat);
   const at::Tensor llama = weight * (wide * (wide * wide).mean(-1, true).add(1e-5).rsqrt()).to(at::kBFloat16);
@@ -51,14 +51,14 @@ TEST(RmsNorm, RoundsBeforeTheWeightAsLlamaDoes) {
       [&](const auto& in) { return plain(in[0], in[1], 1e-5); }, {x, weight}, kBf16Tolerance, "rounded");
 }
 
-TEST(RmsNorm, AFrozenWeightGetsNoGradient) {
+TEST(RmsNorm, FrozenWeightGetsNoGradient) {
   const at::Tensor x = random_tensor({4, 6}, 1).set_requires_grad(true), weight = random_tensor({6}, 2);
   torch::autograd::backward({nn::rms_norm(x, weight, 1e-6, at::kFloat).sum()}, {});
   EXPECT_TRUE(x.grad().defined());
   EXPECT_FALSE(weight.grad().defined());
 }
 
-TEST(RmsNorm, AFrozenWeightMayBeKeptInBf16) {
+TEST(RmsNorm, AcceptsAFrozenWeightInBf16) {
   const at::Tensor kept = random_tensor({6}, 2).to(at::kBFloat16);
   const at::Tensor one = random_tensor({4, 6}, 1).set_requires_grad(true),
                    other = random_tensor({4, 6}, 1).set_requires_grad(true);

@@ -19,7 +19,7 @@ struct Rows {
   at::Tensor q, k, v;
 };
 
-/// Rows [from, from + n) of every sample of `layout`; fewer where a sample ends before.
+/// Rows [from, from + n) of every sample of `layout`.
 Rows cut(const Rows& all, const nn::Layout& layout, const std::vector<int64_t>& from, const std::vector<int64_t>& n) {
   std::vector<at::Tensor> q, k, v;
   for (int64_t s = 0; s < layout.samples(); ++s) {
@@ -31,8 +31,8 @@ Rows cut(const Rows& all, const nn::Layout& layout, const std::vector<int64_t>& 
   return {at::cat(q), at::cat(k), at::cat(v)};
 }
 
-// Prompts of different lengths (one of a single token: nothing before its last one), then tokens one by one.
-TEST(SelfAttention, DecodingStepByStepIsTheWholeSample) {
+// Prompts of different lengths (one with a single token, so an empty first pass), then tokens one by one.
+TEST(SelfAttention, StepwiseDecodingMatchesTheWholeSample) {
   for (const int64_t window : {0, 3}) {
     const nn::SelfAttentionOptions options{4, 2, true, window, 0.5, {}};
     const std::vector<int64_t> prompts{4, 0, 7}, ends{8, 4, 11};
@@ -57,7 +57,7 @@ TEST(SelfAttention, DecodingStepByStepIsTheWholeSample) {
   }
 }
 
-TEST(SelfAttention, WithoutSamplesNothingHappens) {
+TEST(SelfAttention, AcceptsNoSamples) {
   const nn::LayoutPtr none = layout_of({});
   const at::Tensor q = random_tensor({0, 4 * kWidth}, 1), k = random_tensor({0, 2 * kWidth}, 2);
   EXPECT_EQ(nn::self_attention(q, k, k, none, {4, 2}, {}, 0).sizes(), q.sizes());
@@ -67,7 +67,7 @@ TEST(SelfAttention, WithoutSamplesNothingHappens) {
   EXPECT_EQ(nn::self_attention(q, k, k, none, {4, 2}, pass, 0).sizes(), q.sizes());
 }
 
-TEST(SelfAttention, PositionsGoOnWhereTheCacheEnds) {
+TEST(SelfAttention, PositionsContinueAfterTheCache) {
   const nn::LayoutPtr layout = layout_of({3, 0, 2});
   const nn::Layout& rows = *layout;
   EXPECT_EQ(nn::row_positions(rows, {}), (std::vector<int64_t>{0, 1, 2, 0, 1}));

@@ -1,4 +1,5 @@
-// Which weights decay: as the Hugging Face Trainer has it (`not_decayed` of tests/golden/make_gpt2.py, make_bert.py).
+// Which weights decay, compared with the Hugging Face Trainer (`not_decayed` of tests/golden/make_gpt2.py,
+// make_bert.py).
 #include <algorithm>
 #include <fstream>
 
@@ -13,7 +14,7 @@ namespace {
 
 class Decay : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(Decay, IsThatOfTheTrainer) {
+TEST_P(Decay, MatchesTheTrainer) {
   const std::string folder = std::string(TRAINER_SOURCE_DIR) + "/tests/golden/" + GetParam();
   std::ifstream in(folder + "/expected.json");
   const auto expected = nlohmann::json::parse(in)["not_decayed"].get<std::vector<std::string>>();

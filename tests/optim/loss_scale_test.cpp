@@ -9,7 +9,7 @@
 namespace trainer::optim {
 namespace {
 
-TEST(LossScale, DecidesAsGradScalerDoes) {
+TEST(LossScale, MatchesGradScaler) {
   std::ifstream in(std::string(TRAINER_SOURCE_DIR) + "/tests/golden/fp16.json");
   const nlohmann::json golden = nlohmann::json::parse(in);
   for (const nlohmann::json& run : golden["grad_scaler"]) {
@@ -29,7 +29,7 @@ TEST(LossScale, DecidesAsGradScalerDoes) {
   }
 }
 
-TEST(LossScale, GoesOnFromItsState) {
+TEST(LossScale, ContinuesFromItsState) {
   config::LossScalingConfig options;
   options.loss_scale_window = 3;
   options.hysteresis = 2;
@@ -55,7 +55,7 @@ TEST(LossScale, HysteresisLetsSomeOverflowsPass) {
     EXPECT_EQ(scale.scale(), expected);
   }
   scale.update(false);
-  scale.update(true);  // what is left of it comes back with a doubling only
+  scale.update(true);  // only a doubling restores the hysteresis
   EXPECT_EQ(scale.scale(), 8192);
   options.consecutive_hysteresis = true;
   LossScale consecutive(options);

@@ -1,4 +1,4 @@
-// Learning rates, optimisers and their state.
+// Learning rates, optimizers and their state.
 #include <cmath>
 #include <fstream>
 #include <mutex>
@@ -19,7 +19,7 @@ namespace {
 using config::OptimizerName;
 using config::Schedule;
 
-TEST(LearningRate, IsThatOfTransformers) {
+TEST(LearningRate, MatchesTransformers) {
   std::ifstream in(std::string(TRAINER_SOURCE_DIR) + "/tests/golden/tables.json");
   const std::map<std::string, Schedule> names{{"linear", Schedule::kLinear},
                                               {"cosine", Schedule::kCosine},
@@ -33,12 +33,11 @@ TEST(LearningRate, IsThatOfTransformers) {
     const optim::LearningRate rate(names.at(name), 0.5, static_cast<double>(warmup), table["updates"]);
     int64_t update = 0;
     for (const double factor : table["factors"])
-      EXPECT_NEAR(rate.at(update++), 0.5 * factor, 1e-12)
-          << name << ", warm-up " << warmup << ", update " << update - 1;
+      EXPECT_NEAR(rate.at(update++), 0.5 * factor, 1e-12) << name << ", warmup " << warmup << ", update " << update - 1;
   }
 }
 
-/// What `params` of DeepSpeed's schedules are here.
+/// Converts `params` of DeepSpeed's schedules.
 config::ScheduleConfig schedule_config(const nlohmann::json& params) {
   config::ScheduleConfig config;
   config.warmup_min_lr = params.value("warmup_min_lr", config.warmup_min_lr);
@@ -49,7 +48,7 @@ config::ScheduleConfig schedule_config(const nlohmann::json& params) {
   return config;
 }
 
-/// lr_scheduler_kwargs as a file of transformers has them.
+/// Converts lr_scheduler_kwargs of transformers.
 config::ScheduleConfig kwargs_of(const nlohmann::json& json) {
   config::ScheduleConfig more;
   more.num_cycles = json.value("num_cycles", more.num_cycles);
@@ -66,7 +65,7 @@ config::ScheduleConfig kwargs_of(const nlohmann::json& json) {
   return more;
 }
 
-TEST(LearningRate, IsThatOfTransformersForEverySchedule) {
+TEST(LearningRate, MatchesTransformersForEverySchedule) {
   std::ifstream in(std::string(TRAINER_SOURCE_DIR) + "/tests/golden/schedules.json");
   const auto golden = nlohmann::json::parse(in);
   ASSERT_EQ(golden.size(), 19U);
@@ -83,7 +82,7 @@ TEST(LearningRate, IsThatOfTransformersForEverySchedule) {
   }
 }
 
-TEST(LearningRate, IsThatOfDeepSpeed) {
+TEST(LearningRate, MatchesDeepSpeed) {
   std::ifstream in(std::string(TRAINER_SOURCE_DIR) + "/tests/golden/deepspeed_schedules.json");
   const std::map<std::string, Schedule> names{{"WarmupLR", Schedule::kWarmupLr},
                                               {"WarmupDecayLR", Schedule::kWarmupDecayLr},
@@ -94,7 +93,7 @@ TEST(LearningRate, IsThatOfDeepSpeed) {
     const std::string name = table["type"];
     const auto& params = table["params"];
     const double warmup = params["warmup_num_steps"];
-    // What the file says of the total counts, not the length of the run.
+    // The file's total takes precedence over the length of the run.
     const optim::LearningRate rate(names.at(name), golden["learning_rate"], warmup, 1'000, schedule_config(params));
     ASSERT_EQ(table["rates"].size(), 60U);
     int64_t update = 0;
@@ -103,7 +102,7 @@ TEST(LearningRate, IsThatOfDeepSpeed) {
   }
 }
 
-TEST(LearningRate, DeepSpeedsSchedulesEndWithTheRunUnlessToldOtherwise) {
+TEST(LearningRate, DeepSpeedSchedulesEndWithTheRunByDefault) {
   config::ScheduleConfig told;
   told.total_num_steps = 40;
   for (const Schedule schedule : {Schedule::kWarmupDecayLr, Schedule::kWarmupCosineLr}) {
@@ -112,7 +111,7 @@ TEST(LearningRate, DeepSpeedsSchedulesEndWithTheRunUnlessToldOtherwise) {
   }
 }
 
-TEST(LearningRate, AWarmUpBelowOneIsARatioRoundedUp) {
+TEST(LearningRate, WarmupBelowOneIsARatioRoundedUp) {
   const optim::LearningRate ratio(Schedule::kLinear, 1, 0.11, 25), steps(Schedule::kLinear, 1, 3, 25);
   for (int64_t update = 0; update < 25; ++update) EXPECT_EQ(ratio.at(update), steps.at(update)) << update;
 }
@@ -130,7 +129,7 @@ TEST(WeightDecay, SkipsBiasesAndNormsByName) {
     EXPECT_FALSE(optim::decays(name)) << name;
 }
 
-/// One weight of one element, and one that never decays.
+/// Two trained weights of one element, one of which never decays, and a frozen one.
 struct TwoWeights {
   std::vector<parallel::LogicalTensor> tensors;
 
@@ -147,7 +146,7 @@ struct TwoWeights {
   double value(size_t i) const { return tensors[i].value.item<double>(); }
 };
 
-TEST(Sgd, WithMomentumByHand) {
+TEST(Sgd, MomentumMatchesHandComputation) {
   config::TrainingConfig options;
   options.optim = OptimizerName::kSgd;
   options.sgd_momentum = 0.9;
@@ -182,7 +181,7 @@ TEST(Sgd, WithoutMomentumHasNoState) {
   EXPECT_NEAR(weights.value(0), 1.5, 1e-6);
 }
 
-TEST(AdamW, OfBothKindsByHand) {
+TEST(AdamW, BothKindsMatchHandComputation) {
   for (const auto kind : {OptimizerName::kAdamW, OptimizerName::kAdamWFused}) {
     config::TrainingConfig options;
     options.optim = kind;
@@ -207,13 +206,13 @@ TEST(AdamW, OfBothKindsByHand) {
   }
 }
 
-TEST(AdamW, StateUnderFsdpIsOfThePieceOnly) {
+TEST(AdamW, StateUnderFsdpCoversTheShardOnly) {
   constexpr int kRanks = 3;
   for (const char* name : {"v1_0", "v1_0/lora_qv"}) {
     config::Plan plan = GoldenCase(name).plan;
     plan.config.distributed_type = config::DistributedType::kFsdp;
     std::mutex mutex;
-    std::map<std::string, int64_t> held, whole;  // elements of a tensor's state over all ranks
+    std::map<std::string, int64_t> held, whole;  // elements of a tensor's state, summed over ranks
     run_ranks(kRanks, [&](dist::Comm& comm) {
       const auto model = make_model(plan, comm);
       const auto tensors = model->logical_tensors();

@@ -1,4 +1,4 @@
-// Every optimiser against torch, transformers and PEFT, however its tensors are spread over ranks.
+// Every optimizer against torch, transformers and PEFT, for replicated and sharded tensors.
 #include <algorithm>
 #include <fstream>
 #include <mutex>
@@ -34,7 +34,7 @@ at::Tensor piece_of(const json& numbers, int64_t begin, int64_t end) {
   return at::tensor(std::vector<float>(all.begin() + begin, all.begin() + end), at::kFloat);
 }
 
-/// The tensors of the golden file as one rank holds them. Sharded, they lie end to end and are cut anywhere.
+/// One rank's part of the golden file's tensors. If sharded, they are concatenated and split anywhere.
 Trained tensors_of(const json& file, Spread spread, const dist::Comm& comm) {
   int64_t whole = 0, at = 0;
   for (const auto& [name, numbers] : file["start"].items()) whole += static_cast<int64_t>(numbers.size());
@@ -103,15 +103,15 @@ void expect_golden(Spread spread, int ranks) {
   }
 }
 
-TEST(Optimizers, AreThoseOfTorch) {
+TEST(Optimizers, MatchTheOriginals) {
   expect_golden(Spread::kCopied, 1);
 }
 
-TEST(Optimizers, AreTheSameOnCopies) {
+TEST(Optimizers, AreTheSameOnReplicas) {
   expect_golden(Spread::kCopied, 2);
 }
 
-TEST(Optimizers, AreTheSameOnShardsCutAnywhere) {
+TEST(Optimizers, AreTheSameOnAnyShards) {
   for (const int ranks : {1, 2, 3, 5}) expect_golden(Spread::kSharded, ranks);
 }
 
@@ -122,7 +122,7 @@ TEST(Adafactor, HoldsRowsAndColumnsWholeOnEveryRank) {
     options.optim = config::OptimizerName::kAdafactor;
     const Trained tensors = tensors_of(file, Spread::kSharded, comm);
     const auto optimizer = optim::make_optimizer(options, tensors, comm);
-    ASSERT_EQ(optimizer->state().size(), 8U);  // three of rows and columns, two of single numbers
+    ASSERT_EQ(optimizer->state().size(), 8U);  // three with rows and columns, two unfactored
     for (const optim::StateTensor& state : optimizer->state()) {
       const auto of = std::find_if(tensors.begin(), tensors.end(), [&](auto& t) { return t.name == state.parameter; });
       const parallel::LogicalTensor whole = state.logical(*of);
@@ -134,7 +134,7 @@ TEST(Adafactor, HoldsRowsAndColumnsWholeOnEveryRank) {
   });
 }
 
-TEST(LoraPlus, HasTheRatesAndDecaysOfPeft) {
+TEST(LoraPlus, RatesAndDecaysMatchPeft) {
   const json peft = golden()["lora_plus"];
   const double rate = peft["learning_rate"];
   ASSERT_EQ(peft["parameters"].size(), 9U);

@@ -1,4 +1,4 @@
-// What users of other trainers complain about most, each as a test named for what it prevents.
+// The most frequent complaints about other trainers, each as a test named after what it guarantees.
 #include <cmath>
 #include <set>
 
@@ -38,7 +38,7 @@ config::Plan plan_of(DistributedType type, int ranks, bool lora) {
   return plan;
 }
 
-/// A model with its optimiser on one rank.
+/// A model with its optimizer on one rank.
 struct Trained {
   Trained(const config::Plan& plan, dist::Comm& comm)
       : comm(comm), options(plan.config.lora.value_or(config::LoraConfig{})) {
@@ -48,7 +48,7 @@ struct Trained {
     optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), comm);
   }
 
-  /// The same samples on every number of ranks: as one batch, or two micro-batches of unequal lengths.
+  /// Uses the same samples for any number of ranks: as one batch, or two micro-batches of unequal lengths.
   double update(bool accumulate = false) {
     const std::vector<std::vector<int64_t>> sources{{5, 8, 1}, {7, 1}, {9, 3, 3, 3, 1}, {6, 4, 1}, {2, 1}, {8, 1}};
     const std::vector<std::vector<int64_t>> labels{{2, 3, 1}, {6, 1}, {4, 4, 4, 4, 4, 1}, {9, 1}, {3, 1}, {11, 12, 1}};
@@ -76,8 +76,8 @@ struct Trained {
   static constexpr int64_t kLabels = 18;
 };
 
-// 1: an adapter saved under sharding holds only one rank's slice, and nothing says so.
-TEST(Complaints, AnAdapterSavedUnderShardingIsWhole) {
+// 1: an adapter saved under sharding silently holds only one rank's shard.
+TEST(Complaints, AdapterSavedUnderShardingIsWhole) {
   const TemporaryFolder folder;
   for (const int ranks : {2, 3})
     run_ranks(ranks, [&](dist::Comm& comm) {
@@ -97,13 +97,13 @@ TEST(Complaints, AnAdapterSavedUnderShardingIsWhole) {
     });
 }
 
-// 2: LoRA under FSDP can't be resumed, or resumes with fresh optimiser state.
+// 2: LoRA under FSDP can't be resumed, or resumes with new optimizer state.
 TEST(Complaints, LoraResumesUnderShardingBitForBit) {
   const TemporaryFolder folder;
   run_ranks(2, [&](dist::Comm& comm) {
     const config::Plan plan = plan_of(DistributedType::kFsdp, 2, true);
     Trained first(plan, comm), second(plan, comm);
-    second.update(), second.forget_gradients();  // so that it has something else to forget
+    second.update(), second.forget_gradients();  // so that loading must overwrite something
     for (int i = 0; i < 3; ++i) first.update(), first.forget_gradients();
     checkpoint::Manifest about;
     about.progress.step = 3;
@@ -117,7 +117,7 @@ TEST(Complaints, LoraResumesUnderShardingBitForBit) {
 }
 
 // 3 and 4: "must flatten tensors with uniform requires_grad", "uniform dtype".
-TEST(Complaints, AUnitMayHoldFrozenAndTrainedWeightsOfSeveralDtypes) {
+TEST(Complaints, UnitMayHoldFrozenAndTrainedWeightsOfSeveralDtypes) {
   for (const char* const dtype : {"float32", "bfloat16", "float16"}) {
     config::Plan alone = plan_of(DistributedType::kNo, 1, true), sharded = plan_of(DistributedType::kFsdp, 2, true);
     alone.config.model.dtype = sharded.config.model.dtype = dtype;
@@ -149,7 +149,7 @@ TEST(Complaints, FrozenWeightsKeepTheirDtypeAndHaveNoGradients) {
       EXPECT_EQ(tensor.grad.defined(), tensor.trainable) << tensor.name;
       of_all += tensor.numel();
     }
-    EXPECT_LT(frozen + trained, of_all * 2 / 3);  // its half
+    EXPECT_LT(frozen + trained, of_all * 2 / 3);  // expected: half
     std::set<std::string> with_state;
     for (const auto& state : run.optimizer->state()) with_state.insert(state.parameter);
     for (const auto& tensor : run.model->logical_tensors())
@@ -157,7 +157,7 @@ TEST(Complaints, FrozenWeightsKeepTheirDtypeAndHaveNoGradients) {
   });
 }
 
-// 19: tied embeddings come apart, are saved twice, or not at all.
+// 19: tied embeddings are untied, saved twice, or not saved at all.
 TEST(Complaints, TiedEmbeddingsAreSavedOnceAndStayTied) {
   const TemporaryFolder folder;
   run_ranks(2, [&](dist::Comm& comm) {
@@ -187,7 +187,7 @@ TEST(Complaints, TiedEmbeddingsAreSavedOnceAndStayTied) {
 }
 
 // 20: the loss of accumulated micro-batches with unequal numbers of labels is a mean of means.
-TEST(Complaints, AccumulationWeighsEveryLabelAlikeUnderEveryStrategy) {
+TEST(Complaints, AccumulationWeighsEveryLabelEquallyUnderEveryStrategy) {
   const auto solo = dist::solo_comm();
   Trained reference(plan_of(DistributedType::kNo, 1, false), *solo);
   const double loss = reference.update(), norm = reference.norm;
@@ -203,7 +203,7 @@ TEST(Complaints, AccumulationWeighsEveryLabelAlikeUnderEveryStrategy) {
     });
 }
 
-// 24: with gradient checkpointing the first block's inputs need no gradient, and adapters silently don't train.
+// 24: with gradient checkpointing, the first block's inputs require no gradient, and adapters silently don't train.
 TEST(Complaints, LoraWithGradientCheckpointingTrainsEveryAdapter) {
   for (const auto& [type, ranks] :
        {std::pair{DistributedType::kNo, 1}, {DistributedType::kMultiCpu, 2}, {DistributedType::kFsdp, 3}})
@@ -211,7 +211,7 @@ TEST(Complaints, LoraWithGradientCheckpointingTrainsEveryAdapter) {
       config::Plan plan = plan_of(type, ranks, true);
       plan.config.training.gradient_checkpointing = true;
       Trained run(plan, comm);
-      run.update();  // from here on B is not zero, and A has gradients
+      run.update();  // makes B nonzero, so that A gets gradients
       run.forget_gradients();
       run.update();
       for (const auto& tensor : run.model->logical_tensors()) {

@@ -1,6 +1,5 @@
-// What the memory plan of a run on GPUs says against what its tensors hold there: as memory_plan_test.cpp, where
-// tensors are not on the CPU. Each rank is a process of its own, as a process has one thread for a device's backward
-// passes.
+// The memory plan of a GPU run against the memory its tensors hold: like memory_plan_test.cpp, but with tensors off the
+// CPU. Each rank is a separate process, because a process has only one thread per device for backward.
 #include <algorithm>
 #include <numeric>
 
@@ -77,7 +76,7 @@ config::Plan plan_of(const Setting& s) {
   return plan;
 }
 
-/// As many labels as the task has for a sample: what follows, a target, or a class.
+/// As many labels per sample as the task has: the next tokens, a target, or a class.
 Lengths labels_of(const Setting& s) {
   if (s.family.task == config::Task::kCausalLm) return s.lengths;
   return Lengths(s.lengths.size(), s.family.task == config::Task::kSeq2SeqLm ? 24 : 1);
@@ -108,7 +107,7 @@ models::Batch real_batch(const Setting& s) {
   return batch;
 }
 
-/// Bytes on the device, as one process saw them or planned them.
+/// Bytes on the device, as measured or planned by one process.
 struct Bytes {
   int64_t held = 0, training = 0, evaluation = 0, saving = 0;
 };
@@ -160,8 +159,8 @@ Bytes measure(const Setting& s, dist::Comm& host, const std::string& folder) {
   return m;
 }
 
-/// The most that a rank held. The plan too is made in those processes: a backward pass starts a thread for each device,
-/// which a process that is forked later would lack.
+/// The maximum over ranks. The plan is computed in those processes too: a backward pass starts a thread per device,
+/// which a process forked later would lack.
 Found found(const Setting& s) {
   Found most;
   for (const Found& rank : in_processes<Found>(static_cast<int>(s.ranks()), /*share_memory=*/false,
@@ -196,7 +195,7 @@ void expect_near(const Setting& s) {
 
 class DeviceMemory : public ::testing::TestWithParam<Setting> {};
 
-TEST_P(DeviceMemory, IsPlannedAsItIsHeld) {
+TEST_P(DeviceMemory, PlanMatchesMeasurement) {
   expect_near(GetParam());
 }
 
@@ -211,7 +210,7 @@ std::vector<Setting> settings() {
     all.push_back({kLlama, kNo, lora, false, false, kEqual});
     all.push_back({kLlama, kNo, lora, /*recompute=*/true, false, kEqual});
     all.push_back({kLlama, kFsdp, lora, /*recompute=*/true, /*bf16=*/true, kEqual, /*micro_batches=*/2});
-    // Data parallel alone isn't here: c10d's reducer calls the process group itself, which knows no such device.
+    // DDP alone is missing: c10d's reducer calls the process group directly, which doesn't know this device.
     all.push_back({kLlama, kDdp, lora, false, false, kEqual, 1, /*tensor=*/2});
   }
   return all;

@@ -1,5 +1,5 @@
-// Training where tensors are not on the CPU: numbers as on the CPU, and nothing touches a tensor's memory from outside.
-// (Note [Plain layers].) device_test runs on a device for tests, gpu_test on a GPU where there is one.
+// Training with tensors off the CPU: same results as on the CPU, and no code accesses a tensor's memory directly.
+// (Note [Plain layers].) device_test runs on a test device, gpu_test on a GPU if there is one.
 #include <numeric>
 
 #include <gtest/gtest.h>
@@ -25,15 +25,15 @@ std::unique_ptr<dist::Comm> on_device(dist::Comm& comm) {
   return dist::device_comm(comm.group("device", all), nullptr, device());
 }
 
-/// The difference from one rank on the CPU, on rank 0.
+/// Compares with one rank on the CPU, on rank 0.
 void expect_same_numbers(const Setting& setting, dist::Comm& comm) {
   const auto samples = selftest::random_samples(setting.model);
   const selftest::Outcome found = selftest::train(setting, samples, *on_device(comm));
   if (comm.rank() != 0) return;
   const selftest::Outcome expected = selftest::train(setting.reference(), samples, *dist::solo_comm());
-  // Another maker's matrix products add up in another order.
+  // Another library's matrix products use another summation order.
   const selftest::Difference apart = difference(found, expected, setting.bf16, device().is_cuda() ? 1e-5 : 1e-6);
-  // In bf16 two ways of computing round differently; a small gradient may consist of little else.
+  // In bf16, two implementations round differently, and a small gradient may consist mostly of rounding.
   const bool fits =
       setting.bf16 ? apart.first_loss < 2e-2 && apart.gradients < 0.1 && apart.losses < 2e-2 : apart.fits();
   EXPECT_TRUE(fits) << setting.name() << ": first loss " << apart.first_loss << ", gradients " << apart.gradients
@@ -47,16 +47,16 @@ class Device : public ::testing::Test {
   }
 };
 
-TEST_F(Device, OneRankTrainsEveryModelThere) {
+TEST_F(Device, OneRankTrainsEveryModel) {
   for (const selftest::TinyModel& model : selftest::tiny_models())
     for (const bool lora : {false, true})
       for (const bool bf16 : {false, true})
         expect_same_numbers({model, {"one rank"}, lora, lora ? 4 : 1, /*recompute=*/lora, bf16}, *dist::solo_comm());
 }
 
-// (Ranks that train there must be processes, as those of `trainer selftest --device cuda` are: autograd has one thread
-// for a device, in which the backward passes of two ranks of one process would wait for each other.)
-TEST_F(Device, CollectivesMoveWhatIsThere) {
+// (Ranks that train on a device must be processes, as under `trainer selftest --device cuda`: autograd has one thread
+// per device, in which the backward passes of two ranks of one process would wait for each other.)
+TEST_F(Device, CollectivesMoveDeviceTensors) {
   run_ranks(2, [](dist::Comm& comm) {
     const auto there = on_device(comm);
     const auto numbers = at::arange(2, at::kFloat).add_(10 * comm.rank()).to(device());

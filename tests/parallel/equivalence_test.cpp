@@ -20,8 +20,8 @@
 namespace trainer::testing {
 namespace {
 
-// fp32 against fp32 in another order. 1e-6 holds with AVX-512; the AVX2 kernels of matrix products, whose sums depend more
-// on the shape, reach 1.2e-6.
+// fp32 against fp32 with another summation order. 1e-6 holds with AVX-512; the AVX2 kernels of matrix products, whose
+// summation order depends more on the shape, reach 1.2e-6.
 constexpr double kGradientTolerance = 2e-6, kLossesTolerance = 1e-5;
 constexpr int64_t kSamples = 37, kUpdates = 10;
 
@@ -56,15 +56,15 @@ struct Setting {
   bool lora = false;
   bool recompute = false;
   bool bf16 = false;
-  int64_t per_device = 100;  // samples of a micro-batch at most
+  int64_t per_device = 100;  // maximum samples per micro-batch
   int64_t global_batch = 8;
   bool share_memory = true;  // between ranks
   config::ShardingStrategy strategy = config::ShardingStrategy::kFullShard;
   config::OptimizerName optim = config::OptimizerName::kAdamWFused;
-  int64_t copies = 1;  // of the model, by dp_replicate_size
+  int64_t copies = 1;  // replicas of the model (dp_replicate_size)
   config::BackwardPrefetch prefetch = config::BackwardPrefetch::kPre;
-  int64_t min_num_params = 0;        // of a unit by size; 0: by class
-  std::vector<std::string> classes;  // of units
+  int64_t min_num_params = 0;        // units by size; 0: by class
+  std::vector<std::string> classes;  // classes of units
   bool fp16 = false;
 };
 
@@ -73,7 +73,7 @@ struct Outcome {
   std::map<std::string, at::Tensor> first_gradients;
 };
 
-/// A model from the seed, of the golden case's shape but with dropout.
+/// A model initialized from the seed, with the golden case's shape but with dropout.
 config::Plan plan_of(const Setting& s) {
   config::Plan plan;
   config::Config& c = plan.config;
@@ -93,7 +93,7 @@ config::Plan plan_of(const Setting& s) {
   if (s.copies > 1) c.parallelism_config.emplace().dp_replicate_size = s.copies;
   c.training.gradient_checkpointing = s.recompute;
   c.training.optim = s.optim;
-  c.training.ddp_bucket_cap_mb = 0.01;  // several buckets even here
+  c.training.ddp_bucket_cap_mb = 0.01;  // several buckets even for a tiny model
   if (s.bf16) c.mixed_precision = config::MixedPrecision::kBf16;
   if (s.fp16) c.mixed_precision = config::MixedPrecision::kFp16;
   if (s.lora) {
@@ -185,7 +185,7 @@ std::vector<Setting> all_settings() {
       all.push_back({golden, DistributedType::kNo, 1, lora, false, false, 2, 8});   // accumulation: 4 of 2
       all.push_back({golden, DistributedType::kNo, 1, lora, true, false, 100, 8});  // recomputation
       all.push_back({golden, DistributedType::kMultiCpu, 2, lora, false, false, 100, 8});
-      all.push_back({golden, DistributedType::kMultiCpu, 2, lora, false, false, 2, 7});  // does not divide, accumulates
+      all.push_back({golden, DistributedType::kMultiCpu, 2, lora, false, false, 2, 7});  // uneven, with accumulation
       all.push_back({golden, DistributedType::kFsdp, 1, lora, false, false, 100, 8});
       all.push_back({golden, DistributedType::kFsdp, 2, lora, false, false, 100, 8});
       all.push_back({golden, DistributedType::kFsdp, 3, lora, false, false, 100, 7});
@@ -193,7 +193,7 @@ std::vector<Setting> all_settings() {
       all.push_back({golden, DistributedType::kFsdp, 3, lora, false, false, 100, 2});  // a rank without samples
       all.push_back({golden, DistributedType::kFsdp, 2, lora, false, false, 2, 8, false});
       all.push_back({golden, DistributedType::kFsdp, 3, lora, true, false, 100, 7, false});
-      // Kept from forward to backward: over micro-batches, recomputed, sent.
+      // Gathered from forward to backward: across micro-batches, with recomputation, without shared memory.
       all.push_back({golden, DistributedType::kFsdp, 2, lora, false, false, 2, 8, true, kShardGradOp});
       all.push_back({golden, DistributedType::kFsdp, 3, lora, true, false, 2, 7, true, kShardGradOp});
       all.push_back({golden, DistributedType::kFsdp, 2, lora, false, false, 100, 8, false, kShardGradOp});
@@ -206,12 +206,12 @@ std::vector<Setting> all_settings() {
     all.push_back({"v1_0", DistributedType::kMultiCpu, 3, lora, true, false, 1, 7});
     all.push_back({"v1_0", DistributedType::kMultiCpu, 4, lora, false, false, 100, 3});  // a rank without samples
     add(4, false, 100, 7, false);
-    // Copies of shards.
+    // Replicas of shards.
     add(4, false, 100, 7, true).strategy = kHybrid, all.back().copies = 2;
     add(4, true, 1, 7, false).strategy = kHybrid, all.back().copies = 2;
     add(4, false, 2, 8, false).strategy = kHybridZero2, all.back().copies = 2;
     add(3, false, 100, 7, false).strategy = kHybrid, all.back().copies = 3;
-    // Units by size, within each other, and gathered at other times.
+    // Units by size, nested, and gathered at other times.
     add(2, false, 2, 7, false).min_num_params = 300;
     add(3, true, 100, 7, true).min_num_params = 300;
     const std::vector<std::string> nested{"T5Block", "T5Attention", "T5LayerFF", "*.block.1.layer.0.SelfAttention.q"};
@@ -262,8 +262,8 @@ TEST(Strategies, DropoutIsOn) {
   EXPECT_GT(std::abs(with.losses[0] - without) / without, 1e-3);
 }
 
-TEST(Strategies, HalfPrecisionsAreTheSameUnderEveryStrategyWithinTheirRounding) {
-  // Gathers and products are in them; only the order of sums differs between strategies.
+TEST(Strategies, HalfPrecisionMatchesOneRankWithinRounding) {
+  // Gathers and products run in half precision; only the summation order differs between strategies.
   for (const bool fp16 : {false, true}) {
     SCOPED_TRACE(fp16 ? "fp16" : "bf16");
     const double tolerance = fp16 ? 4e-3 : 2e-2;

@@ -21,7 +21,7 @@ namespace {
 
 using Weights = std::map<std::string, at::Tensor>;
 
-/// Two ranks with samples of their own, whose labels are of different number.
+/// Two ranks with separate samples, whose numbers of labels differ.
 class LocalRun {
  public:
   LocalRun(dist::Comm& comm, int64_t local_steps, config::OptimizerName optim) : comm_(comm) {
@@ -54,7 +54,7 @@ class LocalRun {
     return all;
   }
 
-  /// Collective. Whether all ranks have the same bits.
+  /// Collective. Whether all ranks have bitwise equal weights.
   bool together() {
     const at::NoGradGuard no_grad;
     double difference = 0;
@@ -92,7 +92,7 @@ TEST(LocalSgd, AveragingAfterEveryUpdateIsDataParallelSgd) {
   });
 }
 
-TEST(LocalSgd, RanksAreTogetherAfterEveryFourthUpdateOnly) {
+TEST(LocalSgd, RanksAgreeOnlyAfterEveryFourthUpdate) {
   run_ranks(2, [](dist::Comm& comm) {
     LocalRun run(comm, 4, config::OptimizerName::kAdamWFused);
     for (int64_t step = 1; step <= 9; ++step) {
@@ -102,7 +102,7 @@ TEST(LocalSgd, RanksAreTogetherAfterEveryFourthUpdateOnly) {
   });
 }
 
-TEST(LocalSgd, ACheckpointHoldsTheMeanAndGoesOnFromIt) {
+TEST(LocalSgd, CheckpointHoldsTheMeanAndResumesFromIt) {
   const TemporaryFolder folder;
   run_ranks(2, [&](dist::Comm& comm) {
     LocalRun first(comm, 4, config::OptimizerName::kAdamWFused), second(comm, 4, config::OptimizerName::kAdamWFused);
@@ -123,7 +123,7 @@ TEST(LocalSgd, ACheckpointHoldsTheMeanAndGoesOnFromIt) {
   });
 }
 
-TEST(LocalSgd, AnOverflowOnOneRankIsKnownToAll) {
+TEST(LocalSgd, EveryRankSeesAnOverflowOnOne) {
   run_ranks(2, [](dist::Comm& comm) {
     LocalRun run(comm, 4, config::OptimizerName::kSgd);
     run.model->update({make_batch({{5, 1}}, {{2, 1}})}, 4, {});

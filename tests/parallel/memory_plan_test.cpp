@@ -1,5 +1,6 @@
-// What the memory plan says against what runs hold, by the counting allocator. Each rank is a process of its own: the
-// allocator is counted by process. With TRAINER_WRITE_MEMORY_TABLE=1 the figures go into docs/memory.md.
+// The memory plan against the memory of real runs, measured by the counting allocator. Each rank is a separate process,
+// because the allocator counts per process. With TRAINER_WRITE_MEMORY_TABLE=1, the results are written to
+// docs/memory.md.
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -28,10 +29,10 @@ struct Setting {
   int64_t micro_batches = 1;
   bool shared = true;
   bool dropout = true;
-  std::string dtype = "auto";  // of frozen weights
+  std::string dtype = "auto";  // storage dtype of frozen weights
   config::ShardingStrategy strategy = config::ShardingStrategy::kFullShard;
   config::OptimizerName optim = config::OptimizerName::kAdamWFused;
-  int64_t stages = 1;  // more: of a decoder-only model
+  int64_t stages = 1;  // more than 1: a decoder-only model
 
   int64_t ranks() const { return type == config::DistributedType::kNo ? 1 : 2 * stages; }
 };
@@ -64,7 +65,7 @@ const std::vector<Setting> kSettings = {
     {"FSDP, LoRA, gradient checkpointing", kFsdp, true, true},
 };
 
-/// Eight samples of different lengths, each of a source and a target, or of a source whose tokens are all learnt.
+/// Eight samples of different lengths: either a source and a target each, or a source whose tokens are all labels.
 train::BatchLengths lengths(const Setting& s) {
   const std::vector<int64_t> sources{96, 80, 64, 112, 48, 96, 72, 128};
   if (s.stages > 1) return {sources, {}, std::accumulate(sources.begin(), sources.end(), int64_t{0})};
@@ -120,10 +121,10 @@ models::Batch real_batch(const Setting& s) {
   return batch;
 }
 
-/// Bytes, as one process saw them.
+/// Bytes, as measured by one process.
 struct Measured {
   int64_t held = 0, training = 0, evaluation = 0, saving = 0, resident = 0;
-  int64_t rank = 0;  // who measured
+  int64_t rank = 0;  // the measuring rank
 };
 
 Measured measure(const Setting& s, dist::Comm& comm, const std::string& folder) {
@@ -165,7 +166,7 @@ Measured measure(const Setting& s, dist::Comm& comm, const std::string& folder) 
   return m;
 }
 
-/// The most of what the ranks of each stage measured.
+/// The maximum over the ranks of each stage.
 std::vector<Measured> most_measured_by_stage(const Setting& s) {
   const auto ranks =
       in_processes<Measured>(static_cast<int>(s.ranks()), s.shared,
@@ -183,8 +184,8 @@ Measured most_measured(const Setting& s) {
   return most_measured_by_stage(s).front();
 }
 
-/// Bytes that oneDNN may allocate for a product in bf16, which the plan does not count: on CPUs that can't multiply in
-/// bf16 it sums up in fp32 what is to become bf16 (its "gemm:jit:bf16"). Here that of the longest sources.
+/// Bytes that oneDNN may allocate for a bf16 product, which the plan does not count: on CPUs without bf16
+/// multiplication it accumulates in fp32 (its "gemm:jit:bf16"). Computed for the longest sources.
 int64_t library_scratch(const Setting& s) {
   if (!s.bf16 || __builtin_cpu_supports("avx512bf16")) return 0;
   const std::vector<int64_t> sources = lengths(s).source;
@@ -206,7 +207,7 @@ constexpr const char* kTableHead =
     "| configuration | held | planned | measured | ratio | evaluating | saving | resident |\n"
     "|---|---|---|---|---|---|---|---|\n";
 
-/// The columns that are the same on every machine.
+/// The table columns that don't depend on the machine.
 std::string planned_columns(const Setting& s, const train::MemoryPlan& plan) {
   return fmt::format("| {} | {:.1f} | {:.1f} |", s.name, static_cast<double>(plan.held()) / kMiB,
                      static_cast<double>(plan.training()) / kMiB);
@@ -223,14 +224,14 @@ std::string measured_columns(const train::MemoryPlan& plan, const Measured& m) {
 
 constexpr const char* kDocument = TRAINER_SOURCE_DIR "/docs/memory.md";
 
-/// Puts the table in the place of the old one, which ends the document.
+/// Replaces the old table, which ends the document.
 void write_table(const std::string& rows) {
   std::string text = read_file(kDocument, int64_t{1} << 20);
   text.erase(text.find("| configuration"));
   std::ofstream(kDocument) << text << kTableHead << rows;
 }
 
-TEST(MemoryPlan, IsNearWhatRunsHold) {
+TEST(MemoryPlan, MatchesMeasurements) {
   const bool writes = std::getenv("TRAINER_WRITE_MEMORY_TABLE") != nullptr;
   const std::string document = read_file(kDocument, int64_t{1} << 20);
   std::string table;
@@ -240,7 +241,7 @@ TEST(MemoryPlan, IsNearWhatRunsHold) {
     const train::MemoryPlan memory = train::plan_memory(plan, train::make_blueprint(plan), workload_of(s));
     const Measured most = most_measured(s);
     expect_near(s, memory, most);
-    EXPECT_GT(most.training - most.held, most.training / 5);  // else the weights alone would do
+    EXPECT_GT(most.training - most.held, most.training / 5);  // otherwise the weights alone would suffice
     const std::string planned = planned_columns(s, memory);
     table += planned + measured_columns(memory, most);
     EXPECT_TRUE(writes || document.find(planned) != std::string::npos) << "docs/memory.md is out of date: " << planned;
@@ -268,7 +269,7 @@ TEST(MemoryPlan, CountsEachStageOfAPipelineAndItsShards) {
   }
 }
 
-TEST(MemoryPlan, KnowsStateThatIsNotLaidOutLikeItsParameter) {
+TEST(MemoryPlan, CountsStateShapedUnlikeItsParameter) {
   for (Setting s : {Setting{"single", kNo}, Setting{"FSDP", kFsdp}}) {
     SCOPED_TRACE(s.name);
     s.optim = config::OptimizerName::kAdafactor;

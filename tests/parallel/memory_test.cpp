@@ -1,5 +1,5 @@
-// What a rank holds under FSDP, by the counting allocator, against what it should. Each rank is a process of its own:
-// the allocator is counted by process.
+// The memory of a rank under FSDP, measured by the counting allocator, against the expected bytes. Each rank is a
+// separate process, because the allocator counts per process.
 #include <algorithm>
 
 #include <ATen/TensorOperators.h>
@@ -15,31 +15,31 @@
 namespace trainer::testing {
 namespace {
 
-/// Bytes, as one process saw them.
+/// Bytes, as measured by one process.
 struct Measured {
-  int64_t loaded = 0;   // after the model has its values and the optimiser its state
-  int64_t forward = 0;  // the most of a forward pass without gradients …
+  int64_t loaded = 0;   // after loading the model and creating the optimizer state
+  int64_t forward = 0;  // the peak of a forward pass without gradients …
   int64_t update = 0;   // … and of the second update
 };
 
-/// A model by numbers: what is kept of it, and what exists whole beside that while a unit is used.
+/// A model's sizes: the memory it holds permanently, and that gathered in addition while a unit is used.
 struct Size {
   int64_t frozen = 0, trained = 0;  // bytes, elements
   struct Unit {
     int64_t whole = 0, trained = 0;  // bytes, elements
   };
-  Unit root, largest;  // the largest one with those around it
-  int64_t ahead = 0;   // the largest one that may be gathered beside it
+  Unit root, largest;  // the largest one, with its enclosing units
+  int64_t ahead = 0;   // the largest one that may be prefetched in addition
 };
 
 struct Setting {
   std::string name;
   config::BackwardPrefetch prefetch = config::BackwardPrefetch::kPre;
   bool lora = false, bf16 = false;
-  bool shared = false;  // the ranks share memory: then only casts exist beside the shards
+  bool shared = false;  // the ranks share memory: only casts exist besides the shards
   int ranks = 2;
-  std::vector<std::string> classes = {};  // of units
-  int64_t min_num_params = 0;             // of units by size; 0: by class
+  std::vector<std::string> classes = {};  // classes of units
+  int64_t min_num_params = 0;             // units by size; 0: by class
 };
 
 config::Plan plan_of(config::DistributedType type, const Setting& s) {
@@ -67,7 +67,7 @@ Measured measure(const config::Plan& plan, dist::Comm& comm) {
   const auto model = make_model(plan, comm);
   const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), comm);
   m.loaded = dist::tensor_bytes() - before;
-  // The same work on every rank, and little of it.
+  // The same small amount of work on every rank.
   const models::Batch batch = make_batch({{5, 9, 1}}, {{11, 1}});
   const auto peak_of = [&](const auto& work) {
     dist::reset_peak_tensor_bytes();
@@ -94,7 +94,7 @@ Size size_of(const config::Plan& plan, const Setting& s) {
     (p->trainable ? size.trained : size.frozen) += p->trainable ? p->numel() : seen;
     if (p->trainable) unit.trained += p->numel();
   };
-  std::vector<std::pair<std::string, Size::Unit>> units;  // those within another one before it
+  std::vector<std::pair<std::string, Size::Unit>> units;  // inner units before outer ones
   for (const auto& [module, parameters] : parallel::plan_units(*model, plan.config.fsdp_config)) {
     const bool root = module == model.get();
     if (!root) units.push_back({module->path() + ".", {}});
@@ -110,7 +110,7 @@ Size size_of(const config::Plan& plan, const Setting& s) {
   return size;
 }
 
-/// Runs the plan with `ranks` processes; what each of them measured.
+/// Runs the plan in `ranks` processes; returns each one's measurement.
 std::vector<Measured> measured_by(const config::Plan& plan, int ranks, bool share_memory) {
   return in_processes<Measured>(ranks, share_memory,
                                 [&](dist::Comm& comm, const std::string&) { return measure(plan, comm); });
@@ -118,44 +118,44 @@ std::vector<Measured> measured_by(const config::Plan& plan, int ranks, bool shar
 
 class FsdpMemory : public ::testing::TestWithParam<Setting> {};
 
-TEST_P(FsdpMemory, OfARankIsWhatItShouldBe) {
+TEST_P(FsdpMemory, MatchesTheExpectedBytes) {
   constexpr int64_t kFloat = 4, kValueGradientAndAdam = 4 * kFloat;
   const Setting& s = GetParam();
   const bool nested = !s.classes.empty() || s.min_num_params > 0;
   const config::Plan alone = plan_of(config::DistributedType::kNo, s),
                      sharded = plan_of(config::DistributedType::kFsdp, s);
   const Size size = size_of(sharded, s);
-  // What one rank holds beyond values, gradients and optimiser state: activations, and gradients on their way.
+  // What one rank holds besides values, gradients and optimizer state: activations, and gradients in transit.
   const Measured one = measured_by(alone, 1, false)[0];
   const int64_t forward_activations = one.forward - one.loaded, activations = one.update - one.loaded;
   const int64_t shards = (size.frozen + kValueGradientAndAdam * size.trained) / s.ranks;
   const bool ahead = s.prefetch == config::BackwardPrefetch::kPre;
-  // Over the network Gloo gathers into a buffer of its own and copies; one group at a time, the largest being nearly
-  // all of a block. It is gone again when a block that was not prefetched gets its gradients.
+  // Over the network, Gloo gathers into its own buffer and copies: one group at a time, the largest being nearly all of
+  // a block. The buffer is freed before a block that was not prefetched gets its gradients.
   const auto copy = static_cast<double>(s.shared ? 0 : size.ahead);
   const int64_t forward = shards + size.root.whole + size.largest.whole;
   const int64_t gradients =
-      (s.bf16 ? 6 : kFloat) * size.largest.trained + kFloat * size.root.trained;  // bf16: and their fp32 copy
+      (s.bf16 ? 6 : kFloat) * size.largest.trained + kFloat * size.root.trained;  // bf16: plus their fp32 copy
   const int64_t update = shards + size.root.whole + size.largest.whole + (ahead ? size.ahead : 0);
   const auto with = [&](double copied) {
     return ahead || nested ? update + gradients + copied : update + std::max(static_cast<double>(gradients), copied);
   };
   for (const Measured& rank : measured_by(sharded, s.ranks, s.shared)) {
-    // Padding of the shards to 128 bytes, and scalars: less than a thousandth of each.
+    // Shards are padded to 128 bytes, and there are scalars: less than a thousandth of each.
     const auto within = [](const char* what, int64_t found, double least, double most) {
       EXPECT_GE(static_cast<double>(found), 0.999 * least) << what;
       EXPECT_LE(static_cast<double>(found), 1.001 * most) << what;
     };
     within("loaded", rank.loaded, static_cast<double>(shards), static_cast<double>(shards));
-    // Between the two: the most activations need not be there when the most weights are.
+    // Bounds: the peaks of activations and weights don't have to coincide.
     constexpr double kNearly = 0.9;
-    // Nor the largest unit ahead, where units within each other have different sizes.
+    // The same holds for the largest prefetched unit if nested units have different sizes.
     const double least = nested ? size.ahead + size.largest.trained * kFloat : 0;
     within("forward", rank.forward, forward + kNearly * copy - (nested ? size.ahead : 0),
            forward + copy + forward_activations);
     within("update", rank.update, with(kNearly * copy) - least, with(copy) + activations);
   }
-  EXPECT_LT(activations, shards * s.ranks / 16);  // else the bounds would say little
+  EXPECT_LT(activations, shards * s.ranks / 16);  // otherwise the bounds would be too loose
 }
 
 INSTANTIATE_TEST_SUITE_P(

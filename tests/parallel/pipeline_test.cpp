@@ -1,4 +1,4 @@
-// Pipelines: the numbers of one rank, in the order of their schedules, with no rank holding more than its share.
+// Pipelines: same results as one rank, valid schedules, and no rank holds more than its stages.
 #include <deque>
 
 #include "engine/parallel/pipelined_model.h"
@@ -9,7 +9,7 @@ namespace {
 
 using parallel::PipelineShape, parallel::PipelineStep;
 
-/// Runs all ranks' schedules as far as messages allow. A message is the number of a stretch and of a micro-batch.
+/// Runs all ranks' schedules as far as messages allow. A message is the number of a stage and of a micro-batch.
 class Rehearsal {
  public:
   Rehearsal(const PipelineShape& shape, int64_t micro_batches) : shape_(shape), left_(shape.ranks), most_(shape.ranks) {
@@ -33,7 +33,7 @@ class Rehearsal {
  private:
   using Message = std::pair<int64_t, int64_t>;
 
-  /// The next step of `rank`; false when what it needs has not been sent.
+  /// Runs the next step of `rank`; false if its input has not been sent.
   bool take(int64_t rank) {
     const PipelineStep step = left_[rank].front();
     const int64_t stretch = step.chunk * shape_.ranks + rank, last = shape_.chunks * shape_.ranks - 1;
@@ -42,7 +42,7 @@ class Rehearsal {
     auto& from = (step.forward ? forwards_ : backwards_)[rank];
     if (receives) {
       if (from.empty()) return false;
-      EXPECT_EQ(from.front(), Message(stretch, step.micro_batch)) << "taken in another order than sent";
+      EXPECT_EQ(from.front(), Message(stretch, step.micro_batch)) << "received in another order than sent";
       from.pop_front();
     }
     const int64_t onwards = step.forward ? 1 : -1;
@@ -52,7 +52,7 @@ class Rehearsal {
     if (step.forward) {
       in_flight.push_back(step.micro_batch);
     } else if (in_flight.empty() || in_flight.front() != step.micro_batch) {
-      ADD_FAILURE() << "backwards come in another order than their forwards";
+      ADD_FAILURE() << "backwards run in another order than their forwards";
       return false;
     } else {
       in_flight.pop_front();
@@ -68,10 +68,10 @@ class Rehearsal {
   std::vector<std::deque<PipelineStep>> left_;
   std::vector<int64_t> most_;
   std::map<int64_t, std::deque<Message>> forwards_, backwards_;           // on their way to a rank
-  std::map<std::pair<int64_t, int64_t>, std::deque<int64_t>> in_flight_;  // of a rank's chunk
+  std::map<std::pair<int64_t, int64_t>, std::deque<int64_t>> in_flight_;  // of each chunk of a rank
 };
 
-TEST(PipelineSchedule, EveryRankComesToItsEnd) {
+TEST(PipelineSchedule, EveryRankFinishes) {
   for (int64_t ranks = 2; ranks <= 5; ++ranks)
     for (int64_t chunks = 1; chunks <= 3; ++chunks)
       for (int64_t micro_batches = 1; micro_batches <= 3 * ranks + 1; ++micro_batches) {
@@ -84,7 +84,7 @@ TEST(PipelineSchedule, EveryRankComesToItsEnd) {
       }
 }
 
-TEST(PipelineSchedule, OneForwardOneBackwardHoldsAsManyAsThereAreRanksBehind) {
+TEST(PipelineSchedule, OneForwardOneBackwardLimitsForwardsInFlight) {
   const Rehearsal rehearsal({4, 1}, 12);
   for (int64_t rank = 0; rank < 4; ++rank) EXPECT_EQ(rehearsal.most_in_flight(rank), 4 - rank);
 }
@@ -95,7 +95,7 @@ Strategy pipeline(int stages, int ranks) {
   return strategy;
 }
 
-TEST(Pipeline, TrainsAsOneRankDoes) {
+TEST(Pipeline, TrainsLikeOneRank) {
   const TinyModel llama = model_named("LLaMA"), gpt2 = model_named("GPT-2");  // untied and tied
   for (const TinyModel& model :
        {llama, gpt2, with(llama, R"({"tie_word_embeddings": true})"), with(gpt2, R"({"tie_word_embeddings": false})")})
@@ -109,7 +109,7 @@ TEST(Pipeline, TrainsAsOneRankDoes) {
         }
 }
 
-TEST(Pipeline, TrainsAsOneRankDoesWhereRanksShareLayersToo) {
+TEST(Pipeline, TrainsLikeOneRankWithTensorParallelism) {
   for (const char* name : {"LLaMA", "GPT-2"})
     for (const bool lora : {false, true}) {
       Strategy strategy = pipeline(2, 4);
@@ -120,7 +120,7 @@ TEST(Pipeline, TrainsAsOneRankDoesWhereRanksShareLayersToo) {
     }
 }
 
-TEST(Pipeline, TrainsAsOneRankDoesWithInterleavedStages) {
+TEST(Pipeline, TrainsLikeOneRankWithInterleavedStages) {
   const TinyModel model = with(model_named("LLaMA"), R"({"num_hidden_layers": 7})");
   for (const int stages : {2, 3})
     for (const bool lora : {false, true})
@@ -133,20 +133,20 @@ TEST(Pipeline, TrainsAsOneRankDoesWithInterleavedStages) {
       }
 }
 
-TEST(Pipeline, TrainsAsOneRankDoesWithFewerBlocksInTheLastStage) {
+TEST(Pipeline, TrainsLikeOneRankWithFewerBlocksInTheLastStage) {
   Strategy strategy = pipeline(2, 2);
   strategy.degrees.pp_last_blocks = 1;
   const TinyModel model = with(model_named("GPT-2"), R"({"n_layer": 5})");
   expect_as_on_one_rank({model, strategy, false, 4});
 }
 
-TEST(Pipeline, TrainsAsOneRankDoesInBf16) {
+TEST(Pipeline, TrainsLikeOneRankInBf16) {
   Setting setting{model_named("LLaMA"), pipeline(2, 2), false, 4, false, true};
   Setting alone = setting.reference();
   EXPECT_TRUE(selftest::difference(outcome_of(setting), outcome_of(alone), true).fits());
 }
 
-TEST(Pipeline, ACheckpointMovesToOneRankAndBackBitForBit) {
+TEST(Pipeline, CheckpointMovesToOneRankAndBackBitForBit) {
   for (const bool lora : {false, true})
     for (const auto optim : {config::OptimizerName::kAdamWFused, config::OptimizerName::kAdafactor}) {
       const Setting spread{model_named("GPT-2"), pipeline(2, 4), lora, 2};
@@ -154,7 +154,7 @@ TEST(Pipeline, ACheckpointMovesToOneRankAndBackBitForBit) {
     }
 }
 
-TEST(Pipeline, AStageHoldsItsShareOnly) {
+TEST(Pipeline, StageHoldsOnlyItsParameters) {
   const Setting setting{model_named("LLaMA"), pipeline(3, 3)};  // untied, three blocks
   int64_t whole = 0;
   run_ranks(1, [&](dist::Comm& comm) {
@@ -177,7 +177,7 @@ TEST(Pipeline, AStageHoldsItsShareOnly) {
   for (size_t rank = 0; rank < 3; ++rank) EXPECT_EQ(states[rank], 2 * held[rank]);
 }
 
-TEST(Pipeline, EvaluatesAndWritesAsOneRankDoes) {
+TEST(Pipeline, EvaluatesAndGeneratesLikeOneRank) {
   const TinyModel gpt2 = model_named("GPT-2");
   std::vector<double> losses;
   std::vector<std::vector<std::vector<int64_t>>> texts;
@@ -201,7 +201,7 @@ TEST(Pipeline, EvaluatesAndWritesAsOneRankDoes) {
   }
 }
 
-TEST(Pipeline, ClassifiesAsOneRankDoes) {
+TEST(Pipeline, ClassifiesLikeOneRank) {
   TinyModel model = model_named("LLaMA");
   model.task = config::Task::kSequenceClassification;
   model = with(model, R"({"id2label": {"0": "a", "1": "b", "2": "c"}, "pad_token_id": 0})");
@@ -220,7 +220,7 @@ TEST(Pipeline, ClassifiesAsOneRankDoes) {
   }
 }
 
-/// The message of making the setting's model; "" when nothing is wrong.
+/// The error of building the setting's model; "" if there is none.
 std::string problem_of(const Setting& setting) {
   try {
     train::make_blueprint(selftest::plan_of(setting));
@@ -230,17 +230,17 @@ std::string problem_of(const Setting& setting) {
   }
 }
 
-TEST(Pipeline, IsCutWhereItCanBe) {
+TEST(Pipeline, SplitsOnlyValidModels) {
   const TinyModel llama = model_named("LLaMA");
   EXPECT_EQ(problem_of({llama, pipeline(3, 3)}), "");
   EXPECT_EQ(
       problem_of({llama, pipeline(4, 4)}),
-      "parallelism_config_pp_size is 4, which cuts the model into 4 stages, but it has 3 blocks: at most 3 stages "
+      "parallelism_config_pp_size is 4, which splits the model into 4 stages, but it has 3 blocks: at most 3 stages "
       "are possible.");
   EXPECT_EQ(
       problem_of({model_named("T5"), pipeline(2, 2)}),
-      "parallelism_config_pp_size is 2, but T5ForConditionalGeneration has no single stack of decoder blocks that "
-      "a pipeline could be cut from: only LLaMA-like and GPT-2 models have.\n  Use data parallel ranks or FSDP.");
+      "parallelism_config_pp_size is 2, but T5ForConditionalGeneration has no single stack of decoder blocks to split "
+      "into pipeline stages; the LLaMA family and GPT-2 have one.\n  Use data parallel ranks or FSDP.");
 }
 
 }  // namespace

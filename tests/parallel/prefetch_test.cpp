@@ -1,4 +1,4 @@
-// When units are gathered, by a record of what happens in which order.
+// When units are gathered, from a record of the order of events.
 #include <algorithm>
 #include <map>
 
@@ -17,7 +17,7 @@ namespace {
 
 using Events = std::vector<std::string>;
 
-/// Another communicator, with a record of when gathers and reductions start.
+/// Wraps a communicator and records when gathers and reductions start.
 class Recorder : public dist::Comm {
  public:
   Recorder(dist::Comm& comm, Events& events) : comm_(comm), events_(events) {}
@@ -43,10 +43,10 @@ class Recorder : public dist::Comm {
  private:
   dist::Comm& comm_;
   Events& events_;
-  std::map<void*, size_t> units_;  // numbered as they are gathered first: the root, then the blocks
+  std::map<void*, size_t> units_;  // numbered by first gather: the root, then the blocks
 };
 
-/// The identity, with an event when a backward comes by.
+/// The identity, with an event when backward reaches it.
 struct Passing : torch::autograd::Function<Passing> {
   static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& x, Events* events,
                             const std::string& event) {
@@ -61,7 +61,7 @@ struct Passing : torch::autograd::Function<Passing> {
   }
 };
 
-/// What happens in the third update of a model of four blocks.
+/// The events of the third update of a model of four blocks.
 Events events_of(const config::FsdpConfig& options) {
   Events all;
   run_ranks(
@@ -99,7 +99,7 @@ Events events_of(const config::FsdpConfig& options) {
   return all;
 }
 
-/// The place of an event; of the last one where it happens more often.
+/// The index of an event; of its last occurrence if there are several.
 int64_t place(const Events& events, const std::string& event) {
   const auto found = std::find(events.rbegin(), events.rend(), event);
   EXPECT_NE(found, events.rend()) << event;
@@ -116,7 +116,7 @@ config::FsdpConfig with(config::BackwardPrefetch backward, bool forward) {
   return options;
 }
 
-TEST(Prefetch, OfTheForwardStartsBeforeTheUnitInUseIsDone) {
+TEST(Prefetch, ForwardPrefetchStartsBeforeTheCurrentUnitFinishes) {
   const Events ahead = events_of(with(config::BackwardPrefetch::kNone, true));
   const Events late = events_of(with(config::BackwardPrefetch::kNone, false));
   for (int i = 0; i < 3; ++i) {
@@ -128,7 +128,7 @@ TEST(Prefetch, OfTheForwardStartsBeforeTheUnitInUseIsDone) {
   EXPECT_EQ(std::count(ahead.begin(), ahead.end(), "gather 2"), 2);  // forward and backward
 }
 
-TEST(Prefetch, OfTheBackwardStartsBeforeOrAfterTheGradientsOrNotAtAll) {
+TEST(Prefetch, BackwardPrefetchFollowsTheOption) {
   const Events pre = events_of(with(config::BackwardPrefetch::kPre, false)),
                post = events_of(with(config::BackwardPrefetch::kPost, false)),
                none = events_of(with(config::BackwardPrefetch::kNone, false));
@@ -139,12 +139,12 @@ TEST(Prefetch, OfTheBackwardStartsBeforeOrAfterTheGradientsOrNotAtAll) {
     EXPECT_GT(place(post, next), place(post, begins));
     EXPECT_LT(place(post, next), place(post, ends));
     EXPECT_GT(place(none, next), place(none, ends));
-    // After the gradients: the last thing before the gather is their reduction.
+    // kPost: the reduction of the gradients is the last event before the gather.
     EXPECT_EQ(post[place(post, next) - 1], "reduce");
   }
 }
 
-// Were two gathered ahead, there would be a gather before the one in use is needed.
+// Two units gathered ahead would show as a gather before the unit in use is finished.
 TEST(Prefetch, NeverGathersMoreThanTheNextUnit) {
   const Events events = events_of(with(config::BackwardPrefetch::kPre, true));
   for (int i = 0; i < 2; ++i)

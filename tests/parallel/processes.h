@@ -1,4 +1,4 @@
-// Ranks as processes of their own: tensor memory is counted by process.
+// Ranks as separate processes, because tensor memory is counted per process.
 #pragma once
 
 #include <sys/wait.h>
@@ -17,8 +17,8 @@
 
 namespace trainer::testing {
 
-/// What `measure` finds in each of `ranks` processes; T is plain bytes. `folder` is theirs and empty.
-/// `share_memory` false: as if they were on different machines.
+/// The results of `measure` in each of `ranks` processes; T is plain bytes. `folder` is an empty folder that they
+/// share. `share_memory` false: behaves like ranks on different machines.
 template <class T>
 std::vector<T> in_processes(int ranks, bool share_memory,
                             const std::function<T(dist::Comm& comm, const std::string& folder)>& measure) {

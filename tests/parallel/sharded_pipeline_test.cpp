@@ -1,4 +1,4 @@
-// FSDP within a pipeline: the numbers of one rank, each rank with its shard of its stages only.
+// FSDP within a pipeline: same results as one rank, and each rank holds only its shard of its stages.
 #include <cmath>
 #include <limits>
 
@@ -10,7 +10,7 @@ namespace {
 
 using config::ShardingStrategy;
 
-/// `stages` stages, each spread over `shards` ranks.
+/// `stages` stages, each sharded over `shards` ranks.
 Strategy sharded(int stages, int shards, ShardingStrategy sharding = ShardingStrategy::kFullShard, bool sent = true) {
   Strategy strategy{fmt::format("PP {} x {} {}", stages, shards, sent ? "sent" : "shared"), stages * shards,
                     config::DistributedType::kFsdp, sharding};
@@ -21,14 +21,14 @@ Strategy sharded(int stages, int shards, ShardingStrategy sharding = ShardingStr
 
 constexpr auto kShardGradOp = ShardingStrategy::kShardGradOp;
 
-/// Two stages of two copies, each spread over two ranks.
+/// Two stages with two replicas, each sharded over two ranks.
 Strategy hybrid(ShardingStrategy sharding) {
   Strategy strategy = sharded(2, 4, sharding);
   strategy.degrees.dp_replicate_size = strategy.degrees.dp_shard_size = 2;
   return strategy;
 }
 
-TEST(ShardedPipeline, TrainsAsOneRankDoes) {
+TEST(ShardedPipeline, TrainsLikeOneRank) {
   for (const char* name : {"LLaMA", "GPT-2"})  // untied and tied
     for (const Strategy& strategy : {sharded(2, 2), sharded(2, 2, kShardGradOp),
                                      sharded(2, 2, ShardingStrategy::kFullShard, false), sharded(3, 2, kShardGradOp)})
@@ -41,14 +41,14 @@ TEST(ShardedPipeline, TrainsAsOneRankDoes) {
   expect_as_on_one_rank({model_named("GPT-2"), sharded(2, 2, ShardingStrategy::kNoShard), false, 4});
 }
 
-TEST(ShardedPipeline, TrainsAsOneRankDoesWithCopiesOfEachStage) {
+TEST(ShardedPipeline, TrainsLikeOneRankWithReplicasOfEachStage) {
   for (const bool lora : {false, true}) {
     expect_as_on_one_rank({model_named("GPT-2"), hybrid(ShardingStrategy::kHybridShard), lora, 4, lora});
     expect_as_on_one_rank({model_named("LLaMA"), hybrid(ShardingStrategy::kHybridShardZero2), lora, 1, !lora});
   }
 }
 
-TEST(ShardedPipeline, TrainsAsOneRankDoesWhereRanksShareLayersToo) {
+TEST(ShardedPipeline, TrainsLikeOneRankWithTensorParallelism) {
   for (const char* name : {"LLaMA", "GPT-2"})
     for (const bool by_rows : {false, true}) {
       Strategy strategy = sharded(2, 4, by_rows ? kShardGradOp : ShardingStrategy::kFullShard);
@@ -60,7 +60,7 @@ TEST(ShardedPipeline, TrainsAsOneRankDoesWhereRanksShareLayersToo) {
     }
 }
 
-TEST(ShardedPipeline, TrainsAsOneRankDoesWithInterleavedStages) {
+TEST(ShardedPipeline, TrainsLikeOneRankWithInterleavedStages) {
   const TinyModel model = with(model_named("LLaMA"), R"({"num_hidden_layers": 5})");
   for (const ShardingStrategy sharding : {ShardingStrategy::kFullShard, kShardGradOp})
     for (const int64_t micro_batches : {1, 4}) {
@@ -70,19 +70,19 @@ TEST(ShardedPipeline, TrainsAsOneRankDoesWithInterleavedStages) {
     }
 }
 
-TEST(ShardedPipeline, TrainsAsOneRankDoesInBf16) {
+TEST(ShardedPipeline, TrainsLikeOneRankInBf16) {
   for (const ShardingStrategy sharding : {ShardingStrategy::kFullShard, kShardGradOp})
     expect_as_on_one_rank({model_named("LLaMA"), sharded(2, 2, sharding), false, 4, false, true});
 }
 
-TEST(ShardedPipeline, ClassifiesAsOneRankDoes) {
+TEST(ShardedPipeline, ClassifiesLikeOneRank) {
   TinyModel model = model_named("LLaMA");
   model.task = config::Task::kSequenceClassification;
   model = with(model, R"({"id2label": {"0": "a", "1": "b", "2": "c"}, "pad_token_id": 0})");
   expect_as_on_one_rank({model, sharded(2, 2), false, 2});
 }
 
-/// The whole gradients as they are now.
+/// The current gradients, gathered.
 std::map<std::string, at::Tensor> gradients_of(Training& run) {
   std::map<std::string, at::Tensor> all;
   for (parallel::LogicalTensor tensor : run.model->logical_tensors()) {
@@ -97,7 +97,7 @@ void update(Training& run) {
   run.model->update(batch.micro_batches, batch.target_tokens, {});
 }
 
-/// Units of other kinds than blocks: none, around and within blocks, embeddings and the head.
+/// Units other than blocks: none, modules around and within blocks, embeddings and the head.
 TEST(ShardedPipeline, AnyModuleMayBeAUnit) {
   using config::BackwardPrefetch;
   const Setting setting{model_named("GPT-2"), sharded(2, 2), false, 4};
@@ -147,7 +147,7 @@ TEST(ShardedPipeline, AnyModuleMayBeAUnit) {
       }
 }
 
-TEST(ShardedPipeline, ACheckpointMovesToOtherSplitsAndBackBitForBit) {
+TEST(ShardedPipeline, CheckpointMovesToOtherSplitsAndBackBitForBit) {
   using config::OptimizerName;
   const TinyModel gpt2 = model_named("GPT-2");
   Strategy shards = sharded(1, 3);
@@ -161,7 +161,7 @@ TEST(ShardedPipeline, ACheckpointMovesToOtherSplitsAndBackBitForBit) {
   }
 }
 
-TEST(ShardedPipeline, EvaluatesAndWritesAsOneRankDoes) {
+TEST(ShardedPipeline, EvaluatesAndGeneratesLikeOneRank) {
   const TinyModel gpt2 = model_named("GPT-2");
   std::vector<double> losses;
   std::vector<std::vector<std::vector<int64_t>>> texts;
@@ -208,10 +208,10 @@ TEST(ShardedPipeline, GradientsAreUnscaledAndClippedOverShardsAndStages) {
         run.model->set_loss_scale(1024);
         update(run);
         EXPECT_NEAR(run.model->clip_grad_norm(kMost) / norm, 1, 1e-6);
-        const auto found = gradients_of(run);  // each of norm kMost together with the others
+        const auto found = gradients_of(run);  // with a total norm of kMost
         for (const auto& [name, value] : expected)
           EXPECT_LE((found.at(name) - value).norm().item<double>(), 1e-6 * kMost) << name;
-        // One rank's shard alone overflows: all of them must know.
+        // One rank's shard overflows: all ranks must see it.
         run.model->zero_grad();
         update(run);
         const auto tensors = run.model->logical_tensors();
@@ -225,7 +225,7 @@ TEST(ShardedPipeline, GradientsAreUnscaledAndClippedOverShardsAndStages) {
       false);
 }
 
-TEST(ShardedPipeline, ARankHoldsItsShardOfItsStageOnly) {
+TEST(ShardedPipeline, RankHoldsOnlyItsShardOfItsStage) {
   const Setting setting{model_named("LLaMA"), sharded(3, 2), false, 2};  // untied, three blocks
   int64_t whole = 0;
   run_ranks(1, [&](dist::Comm& comm) {
@@ -243,7 +243,7 @@ TEST(ShardedPipeline, ARankHoldsItsShardOfItsStageOnly) {
         for (const optim::StateTensor& state : run.optimizer->state()) states[rank] += state.value.numel();
         for (const nn::ParameterPtr& p : run.model->model().all_parameters()) {
           if (p->value.defined()) {
-            EXPECT_EQ(p->value.storage().nbytes(), 0u) << p->name;  // whole only where it is used
+            EXPECT_EQ(p->value.storage().nbytes(), 0u) << p->name;  // gathered only while in use
           }
           const bool in_block = p->name.find(".layers.") != std::string::npos;
           const bool mine = p->name.find(fmt::format(".layers.{}.", rank / 2)) != std::string::npos;
@@ -254,11 +254,11 @@ TEST(ShardedPipeline, ARankHoldsItsShardOfItsStageOnly) {
   EXPECT_EQ(std::accumulate(held.begin(), held.end(), int64_t{0}), whole);
   for (size_t rank = 0; rank < 6; ++rank) {
     EXPECT_EQ(states[rank], 2 * held[rank]);
-    EXPECT_NEAR(static_cast<double>(held[rank]), static_cast<double>(held[rank ^ 1U]), 2 * 64);  // but for padding
+    EXPECT_NEAR(static_cast<double>(held[rank]), static_cast<double>(held[rank ^ 1U]), 2 * 64);  // except for padding
   }
 }
 
-/// Another communicator, which counts what is called on its groups by their names.
+/// Wraps a communicator and counts the calls on its groups by name.
 class Counter : public dist::Comm {
  public:
   using Counts = std::map<std::string, int>;
@@ -291,7 +291,7 @@ class Counter : public dist::Comm {
   Counts& counts_;
 };
 
-/// What the first and the last rank call in an update of four micro-batches; each stage has three blocks.
+/// The calls of the first and the last rank in an update of four micro-batches; each stage has three blocks.
 std::vector<Counter::Counts> counts_of(const Strategy& strategy) {
   std::vector<Counter::Counts> all(2);
   const TinyModel model = with(model_named("LLaMA"), R"({"num_hidden_layers": 6})");
@@ -312,19 +312,19 @@ std::vector<Counter::Counts> counts_of(const Strategy& strategy) {
 }
 
 TEST(ShardedPipeline, GathersAndReducesNoMoreThanTheStrategyNeeds) {
-  // A block has one buffer, which every backward reduces; the root's is gathered once an update.
+  // A block has one buffer, which every backward reduces; the root's buffer is gathered once per update.
   const auto full = counts_of(sharded(2, 2));
   for (const auto& rank : full) {
     EXPECT_EQ(rank.at("gather shard"), 1 + 4 * 2 * 3);
     EXPECT_EQ(rank.at("reduce shard"), 4 * (1 + 3));
   }
-  // The first stage has two forwards under way, so that nothing is freed from the first to the last of them; the last
-  // stage's forward and backward take turns.
+  // The first stage has two forwards in flight, so nothing is freed between the first and the last of them; the last
+  // stage alternates forward and backward.
   const auto kept = counts_of(sharded(2, 2, kShardGradOp));
   EXPECT_EQ(kept[0].at("gather shard"), 1 + 3);
   EXPECT_EQ(kept[1].at("gather shard"), 1 + 4 * 3);
   for (const auto& rank : kept) EXPECT_EQ(rank.at("reduce shard"), 4 * (1 + 3));
-  // Copies of a stage add up their gradients once an update.
+  // Replicas of a stage sum their gradients once per update.
   for (const auto& rank : counts_of(hybrid(ShardingStrategy::kHybridShard)))
     EXPECT_EQ(rank.at("reduce replicate"), 1 + 3);
 }

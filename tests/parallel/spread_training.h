@@ -1,4 +1,4 @@
-// Training tiny models spread over ranks: what their tests share.
+// Helpers of tests that train tiny parallelized models.
 #pragma once
 
 #include <map>
@@ -47,7 +47,7 @@ inline selftest::Outcome outcome_of(const Setting& setting) {
       setting.strategy.ranks,
       [&](dist::Comm& comm) {
         selftest::Outcome mine = selftest::train(setting, samples, comm);
-        if (comm.rank() == 0) outcome = std::move(mine);  // every rank's losses and whole gradients are the same
+        if (comm.rank() == 0) outcome = std::move(mine);  // losses and gathered gradients are the same on every rank
       },
       setting.strategy.share_memory);
   return outcome;
@@ -59,7 +59,7 @@ inline void expect_as_on_one_rank(const Setting& setting) {
                                  << " (" << difference.worst_gradient << "), losses " << difference.losses;
 }
 
-/// A model, its optimiser, and what it is trained on.
+/// A model, its optimizer and its training data.
 struct Training {
   Training(const Setting& setting, dist::Comm& comm) : Training(selftest::plan_of(setting), setting.model, comm) {}
   Training(config::Plan of, const TinyModel& tiny, dist::Comm& comm)
@@ -96,7 +96,7 @@ struct Training {
   int64_t consumed = 0;
 };
 
-/// The whole values of all that is trained, and of what the optimiser keeps.
+/// All trained values and all optimizer state, gathered.
 inline std::map<std::string, at::Tensor> everything(Training& run) {
   std::map<std::string, at::Tensor> all;
   std::map<std::string, parallel::LogicalTensor> by_name;
@@ -110,8 +110,8 @@ inline std::map<std::string, at::Tensor> everything(Training& run) {
   return all;
 }
 
-/// Trains `spread` and saves a checkpoint, which `other` loads and saves again for `spread`: all three hold the same
-/// bits.
+/// Trains `spread` and saves a checkpoint, which `other` loads and saves again for `spread`: all three must hold the
+/// same bits.
 inline void expect_checkpoint_moves(const Setting& spread, const Setting& other, config::OptimizerName optim) {
   const TemporaryFolder folder;
   std::map<std::string, at::Tensor> first;

@@ -1,5 +1,5 @@
-// Ranks that share each layer = one rank, on the same global batches with dropout on: first loss, gradients, ten
-// losses, checkpoints, exports, evaluation and generation.
+// Tensor, sequence and context parallel = one rank, on the same global batches with dropout on: first loss, gradients,
+// ten losses, checkpoints, exports, evaluation and generation.
 #include <cmath>
 #include <map>
 
@@ -28,12 +28,12 @@ namespace {
 
 using config::DistributedType;
 
-// fp32 against fp32 in another order. 1e-6 holds with AVX-512; the AVX2 kernels of matrix products, whose sums depend more
-// on the shape, reach 1.2e-6.
+// fp32 against fp32 with another summation order. 1e-6 holds with AVX-512; the AVX2 kernels of matrix products, whose
+// summation order depends more on the shape, reach 1.2e-6.
 constexpr double kGradientTolerance = 2e-6, kLossesTolerance = 1e-5;
 constexpr int64_t kSamples = 23, kUpdates = 10, kVocabulary = 53;     // not a multiple of any number of ranks
 
-/// Sizes that two and three ranks can share, and no multiples of the chunks that dropout is drawn in.
+/// Sizes that two and three ranks can split, and that aren't multiples of the chunks that dropout is drawn in.
 const std::map<std::string, const char*>& families() {
   static const std::map<std::string, const char*> known{
       {"llama", R"({"model_type": "llama", "vocab_size": 53, "hidden_size": 48, "intermediate_size": 42,
@@ -70,7 +70,7 @@ data::MemorySamples random_samples(const std::string& family) {
     for (int32_t& id : source) id = draw(0, kVocabulary);
     std::vector<int32_t> labels(causal ? source.size() : static_cast<size_t>(draw(1, 6)));
     for (int32_t& id : labels) id = draw(0, kVocabulary);
-    if (causal) labels[0] = -100;  // as where a prompt isn't learnt
+    if (causal) labels[0] = -100;  // as for a prompt without loss
     samples.add(std::move(source), std::move(labels));
   }
   return samples;
@@ -80,18 +80,18 @@ struct Setting {
   std::string family = "llama";
   int tensor = 1;
   DistributedType type = DistributedType::kMultiCpu;
-  int data = 1;  // ranks that see different samples
+  int data = 1;  // data-parallel ranks
   bool lora = false;
   bool recompute = false;
-  int64_t per_device = 100;  // samples of a micro-batch at most
+  int64_t per_device = 100;  // maximum samples per micro-batch
   double label_smoothing = 0;
   bool bf16 = false;
   config::OptimizerName optim = config::OptimizerName::kAdamWFused;
-  int context = 1;    // ranks that share each sample
-  bool rows = false;  // ranks that share layers share the rows between them too
+  int context = 1;    // context-parallel ranks
+  bool rows = false;  // sequence parallel: tensor-parallel ranks also split the rows
 
   bool fp16 = false;
-  int stages = 1;  // of a pipeline
+  int stages = 1;  // pipeline stages
   std::vector<std::string> devices{};
 
   int ranks() const { return tensor * context * data * stages; }
@@ -129,7 +129,7 @@ config::Plan plan_of(const Setting& s) {
     c.lora->lora_alpha = 2;
     c.lora->lora_dropout = 0.2;
     c.lora->init_lora_weights = "false";  // B is not zero, so A has gradients from the start
-    // Layers that are entered, layers that are left, embeddings and heads; a bias behind a sum is trained too.
+    // Column-parallel and row-parallel layers, embeddings and heads; a bias after an all-reduce is trained too.
     c.lora->target_modules.names = s.family == "gpt2"    ? std::vector<std::string>{"c_attn", "c_proj", "wte"}
                                    : s.family == "llama" ? std::vector<std::string>{"q_proj", "o_proj", "down_proj"}
                                    : s.family == "qwen3" ? std::vector<std::string>{"k_proj", "up_proj", "embed_tokens"}
@@ -172,7 +172,7 @@ std::map<std::string, at::Tensor> gathered(parallel::ParallelModel& model, bool 
   return all;
 }
 
-/// The same samples on every rank: each generates for all of them.
+/// Every rank uses the same samples and generates for all of them.
 void evaluate(parallel::ParallelModel& model, const data::Samples& samples, Outcome& outcome) {
   const models::Batch batch = train::BatchStream(samples, stream_config(100), 6, 0, 1).next(0).micro_batches.front();
   outcome.evaluated = model.evaluate(batch, {});
@@ -234,7 +234,7 @@ void expect_same(const Outcome& found, const Outcome& reference, double gradient
 
 class TensorParallel : public ::testing::TestWithParam<Setting> {};
 
-TEST_P(TensorParallel, SameNumbersAsOneRank) {
+TEST_P(TensorParallel, SameResultsAsOneRank) {
   const Outcome found = outcome_of(GetParam()), reference = outcome_of(GetParam().alone());
   expect_same(found, reference);
   EXPECT_EQ(found.texts, reference.texts);
@@ -246,7 +246,7 @@ std::vector<Setting> all_settings() {
   for (const auto& [family, json] : families())
     for (const bool lora : {false, true}) {
       all.push_back({family, 2, kDdp, 1, lora});
-      all.push_back({family, 3, kDdp, 1, lora, true, 2});   // recomputes, accumulates
+      all.push_back({family, 3, kDdp, 1, lora, true, 2});   // with recomputation and accumulation
       all.push_back({family, 2, kDdp, 2, lora, false, 1});  // accumulates: 4 of 1
       all.push_back({family, 2, kFsdp, 2, lora, false, 100, 0.1});
       all.push_back({family, 2, kFsdp, 2, lora, true, 1});
@@ -261,21 +261,22 @@ std::string name_of(const Setting& s) {
                      s.recompute ? "_recompute" : "", s.per_device, s.label_smoothing > 0 ? "_smooth" : "");
 }
 
-/// Ranks that share layers, and the rows between them.
+/// Settings with sequence parallelism.
 std::vector<Setting> settings_with_rows() {
   constexpr auto kFsdp = DistributedType::kFsdp;
   std::vector<Setting> all;
   for (const auto& [family, json] : families())
     for (const bool lora : {false, true}) {
       all.push_back({family, 2, DistributedType::kMultiCpu, 1, lora});
-      all.push_back({family, 3, DistributedType::kMultiCpu, 1, lora, true, 1});  // recomputes; more ranks than rows
+      // with recomputation; more ranks than rows
+      all.push_back({family, 3, DistributedType::kMultiCpu, 1, lora, true, 1});
       all.push_back({family, 2, kFsdp, 2, lora, false, 1});
     }
   for (Setting& setting : all) setting.rows = true;
   return all;
 }
 
-/// Ranks that share samples, many of which have fewer tokens than there are stretches.
+/// Settings with context parallelism; many samples have fewer tokens than there are slices.
 std::vector<Setting> settings_with_context() {
   constexpr auto kDdp = DistributedType::kMultiCpu, kFsdp = DistributedType::kFsdp;
   std::vector<Setting> all;
@@ -302,13 +303,13 @@ INSTANTIATE_TEST_SUITE_P(All, TensorParallel, ::testing::ValuesIn(all_settings()
 class SequenceParallel : public TensorParallel {};
 class ContextParallel : public TensorParallel {};
 
-TEST_P(SequenceParallel, SameNumbersAsOneRank) {
+TEST_P(SequenceParallel, SameResultsAsOneRank) {
   const Outcome found = outcome_of(GetParam()), reference = outcome_of(GetParam().alone());
   expect_same(found, reference);
   EXPECT_EQ(found.texts, reference.texts);
 }
 
-TEST_P(ContextParallel, SameNumbersAsOneRank) {
+TEST_P(ContextParallel, SameResultsAsOneRank) {
   const Outcome found = outcome_of(GetParam()), reference = outcome_of(GetParam().alone());
   expect_same(found, reference);
   EXPECT_EQ(found.texts, reference.texts);
@@ -332,7 +333,7 @@ TEST(TensorParallel, DropoutIsOn) {
   }
 }
 
-TEST(TensorParallel, IsTheSameWithAdafactorWhichLooksAtWholeTensors) {
+TEST(TensorParallel, IsTheSameWithAdafactor) {
   Setting alone{"gpt2"};
   alone.optim = config::OptimizerName::kAdafactor;
   const Outcome reference = outcome_of(alone);
@@ -340,19 +341,19 @@ TEST(TensorParallel, IsTheSameWithAdafactorWhichLooksAtWholeTensors) {
     Setting spread = alone;
     spread.tensor = spread.data = 2;
     spread.type = type;
-    // It divides by roots of mean squares, tiny ones among them, which enlarges what was rounded otherwise.
+    // It divides by roots of mean squares, including tiny ones, which amplifies rounding differences.
     expect_same(outcome_of(spread), reference, kGradientTolerance, 1e-4);
   }
 }
 
-TEST(TensorParallel, Bf16IsTheSameWithinItsRounding) {
+TEST(TensorParallel, Bf16MatchesWithinRounding) {
   Setting alone, spread;
   alone.bf16 = spread.bf16 = true;
   spread.tensor = 2;
   expect_same(outcome_of(spread), outcome_of(alone), 2e-2, 2e-2);
 }
 
-/// Every way but DDP and FSDP, which have tests of their own.
+/// Every strategy except DDP and FSDP, which have separate tests.
 std::vector<Setting> ways_to_spread() {
   std::vector<Setting> all(5);
   all[0].tensor = 2;
@@ -368,7 +369,7 @@ std::vector<Setting> ways_to_spread() {
   return all;
 }
 
-TEST(LossScale, LeavesTheNumbersAsTheyAreHoweverAModelIsSpread) {
+TEST(LossScale, DoesNotChangeResultsUnderAnyStrategy) {
   const Outcome reference = outcome_of(ways_to_spread().front().alone());
   for (const Setting& spread : ways_to_spread()) {
     SCOPED_TRACE(name_of(spread));
@@ -376,7 +377,7 @@ TEST(LossScale, LeavesTheNumbersAsTheyAreHoweverAModelIsSpread) {
   }
 }
 
-TEST(LossScale, EveryRankSeesThatOneHasOverflowed) {
+TEST(LossScale, EveryRankSeesAnOverflowOnOne) {
   for (const Setting& spread : ways_to_spread()) {
     SCOPED_TRACE(name_of(spread));
     const data::MemorySamples samples = random_samples(spread.family);
@@ -392,7 +393,7 @@ TEST(LossScale, EveryRankSeesThatOneHasOverflowed) {
   }
 }
 
-/// Bytes of the trained weights and all state of the optimiser.
+/// Bytes of the trained weights and of all optimizer state.
 using Contents = std::map<std::string, std::string>;
 
 std::string bytes_of(const at::Tensor& tensor) {
@@ -416,7 +417,7 @@ Contents contents_of(parallel::ParallelModel& model, optim::Optimizer& optimizer
   return all;
 }
 
-/// Trains twice and saves, or loads; what there is then.
+/// Trains two updates and saves, or loads; returns the resulting contents.
 Contents with_checkpoint(const Setting& s, const std::filesystem::path& folder, bool save) {
   const data::MemorySamples samples = random_samples(s.family);
   Contents contents;
@@ -480,7 +481,7 @@ TEST(TensorParallel, ExportsTheWholeModel) {
     }
 }
 
-/// What the plan says activations of one update need on rank 0. Wide enough that numbers a row are small beside it.
+/// Planned bytes of one update's activations on rank 0. Use wide models, so that per-row values are negligible.
 int64_t activations_of(const std::string& model, config::Task task, const config::ParallelismConfig& degrees) {
   config::Plan plan;
   plan.config.model.config = model;
@@ -512,8 +513,8 @@ TEST(SequenceParallel, ActivationsShrinkAsRanksAreAdded) {
     const auto layers = static_cast<double>(activations_of(model, task, {.tp_size = 4}));
     const auto rows = static_cast<double>(activations_of(model, task, {.tp_size = 4, .tp_sequence_parallel = true}));
     RecordProperty("ratios", fmt::format("{:.3f} {:.3f}", layers / alone, rows / alone));
-    EXPECT_GT(layers, 0.4 * alone);  // the residual stream and the norms are whole
-    EXPECT_LT(rows, 0.35 * alone);   // a quarter, and what is gathered for a moment
+    EXPECT_GT(layers, 0.4 * alone);  // the residual stream and the norms are not split
+    EXPECT_LT(rows, 0.35 * alone);   // a quarter, plus what is gathered temporarily
   }
 }
 
@@ -523,7 +524,7 @@ TEST(ContextParallel, ActivationsShrinkAsRanksAreAdded) {
     const auto alone = static_cast<double>(activations_of(model, config::Task::kCausalLm, {}));
     const auto shared = static_cast<double>(activations_of(model, config::Task::kCausalLm, {.cp_size = 4}));
     RecordProperty("ratio", fmt::format("{:.3f}", shared / alone));
-    EXPECT_LT(shared, 0.5 * alone);  // all but the keys and values
+    EXPECT_LT(shared, 0.5 * alone);  // everything shrinks except the keys and values
   }
 }
 
@@ -536,20 +537,20 @@ std::string refusal_of(const config::Plan& plan) {
   return "";
 }
 
-TEST(ContextParallel, RefusesWhatLooksAhead) {
+TEST(ContextParallel, RefusesModelsThatAttendAhead) {
   Setting t5{"t5"};
   t5.context = 2;
   EXPECT_EQ(refusal_of(plan_of(t5)),
-            "parallelism_config.parallelism_config_cp_size is 2, but the samples of T5ForConditionalGeneration cannot "
-            "be shared out: those of LLaMA and its like and of GPT-2 can, whose tokens see only what is before them.");
+            "parallelism_config.parallelism_config_cp_size is 2, but T5ForConditionalGeneration does not support "
+            "context parallelism; the LLaMA family and GPT-2, whose tokens attend only to earlier ones, do.");
 }
 
-TEST(TensorParallel, RefusesWhatRanksCannotShare) {
+TEST(TensorParallel, RefusesSizesThatRanksCannotSplit) {
   Setting four{"llama", 4};
   EXPECT_EQ(refusal_of(plan_of(four)),
-            "parallelism_config.parallelism_config_tp_size is 4, but of LlamaForCausalLM:\n"
-            "  num_key_value_heads is 6, which 4 ranks cannot share evenly\n"
-            "  intermediate_size is 42, which 4 ranks cannot share evenly\n"
+            "parallelism_config.parallelism_config_tp_size is 4, but in LlamaForCausalLM:\n"
+            "  num_key_value_heads is 6, which 4 ranks cannot split evenly\n"
+            "  intermediate_size is 42, which 4 ranks cannot split evenly\n"
             "  Choose a size that divides them.");
   EXPECT_EQ(refusal_of(plan_of({"llama", 2, DistributedType::kMultiCpu, 1, true})), "");
 }

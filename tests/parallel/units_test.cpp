@@ -1,4 +1,4 @@
-// Which modules become FSDP units, and that any of them may.
+// Which modules become FSDP units, and that any module may.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -64,7 +64,7 @@ models::Batch batch_of(const Family& family) {
   return batch;
 }
 
-/// The classes of a model but for lists and the model itself.
+/// The classes of a model, except lists and the model itself.
 std::set<std::string> classes_of(const Family& family) {
   std::set<std::string> classes;
   const auto model = blueprint_of(plan_of(family, 1)).model;
@@ -98,26 +98,27 @@ config::FsdpConfig by_size(int64_t least) {
   return options;
 }
 
-TEST(Units, AreTheBlocksWhenNothingIsNamed) {
+TEST(Units, AreTheBlocksByDefault) {
   EXPECT_EQ(paths_for(kLlama, {}), (Paths{"model.layers.0", "model.layers.1", ""}));
   config::FsdpConfig none;
   none.auto_wrap_policy = config::WrapPolicy::kNoWrap;
   EXPECT_EQ(paths_for(kLlama, none), (Paths{""}));
 }
 
-TEST(Units, MayBeOfSeveralClassesWithinEachOther) {
+TEST(Units, MayBeNestedClasses) {
   EXPECT_EQ(paths_for(kBert, named({"BertLayer", "BertEmbeddings", "BertSelfOutput"})),
             (Paths{"bert.embeddings", "bert.encoder.layer.0.attention.output", "bert.encoder.layer.0",
                    "bert.encoder.layer.1.attention.output", "bert.encoder.layer.1", ""}));
 }
 
-TEST(Units, MayBeNamedByPaths) {
+TEST(Units, MayBeGivenByPaths) {
   EXPECT_EQ(paths_for(kT5, named({"*.block.1", "encoder.block.0.layer.*"})),
             (Paths{"encoder.block.0.layer.0", "encoder.block.0.layer.1", "encoder.block.1", "decoder.block.1", ""}));
-  EXPECT_EQ(paths_for(kT5, named({"encoder.*"})), (Paths{"encoder.final_layer_norm", ""}));  // no list, no tied one
+  // neither a list nor a tied embedding
+  EXPECT_EQ(paths_for(kT5, named({"encoder.*"})), (Paths{"encoder.final_layer_norm", ""}));
 }
 
-TEST(Units, ThatAreNotThereAreRefusedWithThoseThatAre) {
+TEST(Units, UnknownOnesAreRefusedWithTheKnownOnes) {
   for (const std::string entry : {"T5Blok", "encoder.blok.*"}) {
     std::string said;
     try {
@@ -130,8 +131,8 @@ TEST(Units, ThatAreNotThereAreRefusedWithThoseThatAre) {
   }
 }
 
-TEST(Units, AreMadeByWhatIsNotInSmallerOnes) {
-  // A feed-forward layer has 960, attention 768 and two norms 32: together a block is large enough only for the first.
+TEST(Units, SizeExcludesInnerUnits) {
+  // The feed-forward has 960 elements, attention 768 and two norms 32: a block without its feed-forward has 800.
   EXPECT_EQ(paths_for(kLlama, by_size(900)), (Paths{"model.layers.0.mlp", "model.layers.1.mlp", "model", ""}));
   EXPECT_EQ(paths_for(kLlama, by_size(1000)), (Paths{"model.layers.0", "model.layers.1", ""}));
   EXPECT_EQ(paths_for(kLlama, by_size(1'000'000)), (Paths{""}));
@@ -163,7 +164,7 @@ Outcome outcome_of(const config::Plan& plan, const Family& family, dist::Comm& c
   pass.training = true;
   pass.seed = 5;
   Outcome outcome;
-  // Twice: the second time the order of units is known.
+  // Twice: the order of units is known the second time.
   for (int i = 0; i < 2; ++i) {
     model->zero_grad();
     outcome.loss = model->update({batch_of(family)}, comm.size() * 7, pass);
@@ -186,7 +187,7 @@ void expect_same(const Outcome& found, const Outcome& reference) {
         << found.gradients[i].first;
 }
 
-/// All options with the loss and the gradients of one rank alone, the ranks sending each other what they need.
+/// Expects the loss and the gradients of one rank for all options, with ranks that don't share memory.
 void expect_all_same(const Family& family, bool recompute, const std::vector<config::FsdpConfig>& all) {
   config::Plan alone = plan_of(family, 1);
   alone.config.distributed_type = config::DistributedType::kNo;
@@ -233,7 +234,7 @@ TEST(Units, WithinRecomputedBlocksGatherAgain) {
   }
 }
 
-/// Counts what is read of a source.
+/// Counts the elements read from a source.
 class CountedSource : public parallel::WeightSource {
  public:
   explicit CountedSource(const parallel::WeightSource& source) : source_(source) {}
@@ -249,7 +250,7 @@ class CountedSource : public parallel::WeightSource {
 };
 
 // fsdp_cpu_ram_efficient_loading without a broadcast.
-TEST(Units, ReadOnlyTheirOwnPieceOfTheWeights) {
+TEST(Units, ReadOnlyTheirShardOfTheWeights) {
   constexpr int kRanks = 3;
   std::atomic<int64_t> all{0};
   int64_t numel = 0;

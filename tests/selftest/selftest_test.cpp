@@ -1,4 +1,4 @@
-// The self-test's own parts: what it chooses, what it measures, and that it can fail.
+// The self-test's own parts: its choice of settings, its measurements, and that it can fail.
 #include <algorithm>
 #include <set>
 
@@ -26,7 +26,7 @@ bool meets(const std::vector<Setting>& settings, const std::string& model, bool 
   });
 }
 
-TEST(Matrix, OfPairsHasEveryModelWithEveryStrategyItCanRun) {
+TEST(Matrix, PairwiseCoversEveryModelWithEveryStrategy) {
   const auto all = full_matrix(4), pairs = pairwise_matrix(4);
   EXPECT_LT(pairs.size() * 4, all.size());
   for (const Setting& s : all)
@@ -35,12 +35,12 @@ TEST(Matrix, OfPairsHasEveryModelWithEveryStrategyItCanRun) {
         << s.name();
 }
 
-TEST(Matrix, LeavesOutWhatNeedsMoreRanks) {
+TEST(Matrix, OmitsStrategiesThatNeedMoreRanks) {
   for (const Setting& s : full_matrix(2)) EXPECT_LE(s.strategy.ranks, 2);
   EXPECT_EQ(strategies(1).back().ranks, 1);
 }
 
-TEST(Matrix, OfOneSeedIsTheSame) {
+TEST(Matrix, IsDeterministicForASeed) {
   const auto a = random_settings(4, 5, 20), b = random_settings(4, 5, 20), c = random_settings(4, 6, 20);
   for (size_t i = 0; i < a.size(); ++i) EXPECT_EQ(a[i].name() + a[i].model.config, b[i].name() + b[i].model.config);
   EXPECT_TRUE(std::any_of(a.begin(), a.end(), [&](const Setting& s) { return s.model.config != c[0].model.config; }));
@@ -60,7 +60,7 @@ TEST(Difference, IsRelativeAndNamesTheGradient) {
   EXPECT_TRUE(difference(outcome_of(2.001, 3), outcome_of(2, 3), /*bf16=*/true).fits());
 }
 
-TEST(Difference, DoesNotFitWhereAGradientIsMissingOrNotANumber) {
+TEST(Difference, FailsForAMissingOrNanGradient) {
   Outcome found = outcome_of(2, 3);
   found.gradients.erase("weight");
   EXPECT_FALSE(difference(found, outcome_of(2, 3), false).fits());
@@ -68,7 +68,7 @@ TEST(Difference, DoesNotFitWhereAGradientIsMissingOrNotANumber) {
   EXPECT_FALSE(difference(outcome_of(2, std::nan("")), outcome_of(2, 3), false).fits());
 }
 
-TEST(Table, NamesWhatDiffers) {
+TEST(Table, NamesMismatches) {
   Result good, bad;
   good.setting = bad.setting = pairwise_matrix(1).front();
   bad.difference = difference(outcome_of(3, 3), outcome_of(2, 3), false);
@@ -78,7 +78,7 @@ TEST(Table, NamesWhatDiffers) {
   EXPECT_NE(text.find("1 of 2 cases"), std::string::npos);
 }
 
-TEST(ResumeCases, HaveEveryPairOfStrategies) {
+TEST(ResumeCases, CoverEveryPairOfStrategies) {
   const auto ways = strategies(4);
   const auto all = resume_cases(4, /*all_models=*/false);
   EXPECT_EQ(all.size(), ways.size() * ways.size());
@@ -88,7 +88,7 @@ TEST(ResumeCases, HaveEveryPairOfStrategies) {
   EXPECT_EQ(resume_cases(4, true).size(), 4 * all.size());  // GPT-2 and LLaMA, full and LoRA
 }
 
-TEST(ResumeCases, DrawnByOneSeedAreTheSame) {
+TEST(ResumeCases, AreDeterministicForASeed) {
   const auto all = resume_cases(2, false);
   const auto a = drawn(all, 5, 20), b = drawn(all, 5, 20), c = drawn(all, 6, 20);
   const auto same = [](const auto& x, const auto& y) { return x.name() == y.name(); };
@@ -108,18 +108,18 @@ TEST(SavedRun, AnyDifferenceIsNamed) {
   EXPECT_EQ(difference(saved_run(), saved_run(), 0), "");
   SavedRun found = saved_run();
   found.tensors["exp_avg/w"] = at::full({3}, 0.5 + 1e-7);
-  EXPECT_EQ(difference(found, saved_run(), 0), "exp_avg/w has other bits");
+  EXPECT_EQ(difference(found, saved_run(), 0), "exp_avg/w has different bits");
   found = saved_run();
   found.tensors["parameter/w"] = -at::zeros({3});
   SavedRun zero = saved_run();
   zero.tensors["parameter/w"] = at::zeros({3});
-  EXPECT_EQ(difference(found, zero, 0), "parameter/w has other bits");  // the sign of a zero
+  EXPECT_EQ(difference(found, zero, 0), "parameter/w has different bits");  // the sign of a zero
   found = saved_run();
   found.tensors.erase("exp_avg/w");
   EXPECT_EQ(difference(found, saved_run(), 0), "exp_avg/w is missing");
   found = saved_run();
   found.updates.at(5).order_digest = "c";
-  EXPECT_EQ(difference(found, saved_run(), 0), "update 5 has other samples");
+  EXPECT_EQ(difference(found, saved_run(), 0), "update 5 has different samples");
   found = saved_run();
   found.updates.erase(4);
   EXPECT_EQ(difference(found, saved_run(), 0), "update 4 is missing");
@@ -134,7 +134,7 @@ TEST(SavedRun, AnyDifferenceIsNamed) {
   EXPECT_NE(difference(found, saved_run(), 1e-3), "");
 }
 
-TEST(SavedRun, ValuesAtOtherPlacesAreFarApart) {
+TEST(SavedRun, MisplacedValuesAreFarApart) {
   SavedRun there = saved_run(), here = saved_run();
   there.tensors["parameter/w"] = at::arange(3, at::kFloat);
   here.tensors["parameter/w"] = at::arange(3, at::kFloat).flip(0);
@@ -142,12 +142,12 @@ TEST(SavedRun, ValuesAtOtherPlacesAreFarApart) {
   EXPECT_EQ(distance(there, there), 0);
 }
 
-TEST(ResumeTable, NamesWhatDiffers) {
+TEST(ResumeTable, NamesMismatches) {
   const auto cases = resume_cases(1, false);
-  const Resumed good{cases.at(0), "", 1e-7, 1}, bad{cases.at(1), "parameter/w has other bits"};
+  const Resumed good{cases.at(0), "", 1e-7, 1}, bad{cases.at(1), "parameter/w has different bits"};
   EXPECT_NE(table(std::vector<Resumed>{good}).find("All 1 cases"), std::string::npos);
   const std::string text = table(std::vector<Resumed>{good, bad});
-  EXPECT_NE(text.find("DIFFERS  " + cases.at(1).name() + ": parameter/w has other bits"), std::string::npos);
+  EXPECT_NE(text.find("DIFFERS  " + cases.at(1).name() + ": parameter/w has different bits"), std::string::npos);
   EXPECT_NE(text.find("1 of 2 cases"), std::string::npos);
 }
 

@@ -1,4 +1,4 @@
-// The device that tests/parallel/device_test.cpp runs on; a program links one of the two files that say which.
+// The device that tests/parallel/device_test.cpp runs on; a program links one of the two files that define it.
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace trainer::testing {
 
-/// other_device.cpp: a device for machines that have none: libtorch's spare one, whose tensors' addresses lead nowhere,
-/// so that code which reads or writes them as if they were on the CPU crashes. Every operator runs on copies.
+/// other_device.cpp: libtorch's spare device, for machines without another one. The addresses of its tensors are
+/// invalid, so code that accesses them as if they were on the CPU crashes. Every operator runs on copies.
 /// gpu_device.cpp: the first GPU.
 c10::Device device();
 
-/// Why there is none; "" when there is one.
+/// Why there is no device; "" if there is one.
 std::string why_no_device();
 
 }  // namespace trainer::testing

@@ -1,4 +1,4 @@
-// A folder of tests/golden/t5: a small model, batches, and what transformers and PEFT say about them.
+// A folder of tests/golden/t5: a small model, batches, and the results of transformers and PEFT.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@
 namespace trainer::testing {
 
 struct GoldenCase {
-  /// `name` like "v1_0" or "v1_0/lora_qv".
+  /// `name`, for example "v1_0" or "v1_0/lora_qv".
   explicit GoldenCase(const std::string& name);
 
   config::Plan plan;  // one rank; LoRA from the case's adapter folder
@@ -25,11 +25,11 @@ struct GoldenCase {
   tensorfile::SafetensorsFile tensors;
 
   bool lora() const { return plan.config.lora.has_value(); }
-  /// The name under which `tensors` has the gradient of a parameter.
+  /// The name of a parameter's gradient in `tensors`.
   std::string gradient_name(const std::string& parameter) const;
 };
 
-/// Samples as one batch; sample i stands at position first + i of the run.
+/// Samples as one batch; sample i has sample index first + i.
 models::Batch make_batch(const std::vector<std::vector<int64_t>>& sources,
                          const std::vector<std::vector<int64_t>>& labels, int64_t first = 0);
 

@@ -1,4 +1,4 @@
-// The ranks of tests as MPI's: this file is linked in place of ranks.cpp into programs that mpirun starts.
+// Runs the ranks of tests over MPI: programs that mpirun starts link this file instead of ranks.cpp.
 #include <cstdlib>
 #include <numeric>
 #include <vector>
@@ -13,7 +13,7 @@ namespace {
 
 int number(const char* variable) {
   const char* const text = std::getenv(variable);
-  if (text == nullptr) std::abort();  // to be started by mpirun
+  if (text == nullptr) std::abort();  // must be started by mpirun
   return std::atoi(text);
 }
 
@@ -24,7 +24,7 @@ dist::Comm& world() {
 
 }  // namespace
 
-/// The first `count` ranks run `body`, as a group of their own when there are more.
+/// Runs `body` on the first `count` ranks, in a separate group if there are more.
 void run_ranks(int count, const std::function<void(dist::Comm&)>& body, bool) {
   if (count > world().size()) GTEST_SKIP() << "mpirun started " << world().size() << " ranks";
   try {

@@ -21,7 +21,7 @@ namespace trainer::testing {
 namespace {
 
 constexpr auto kDevice = c10::DeviceType::PrivateUse1;
-constexpr uintptr_t kNowhere = uintptr_t{1} << 60;  // no address of a program has this bit
+constexpr uintptr_t kNowhere = uintptr_t{1} << 60;  // a bit that no valid address has
 
 void* hidden(void* address) {
   return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(address) | kNowhere);
@@ -38,7 +38,7 @@ void count(int64_t bytes) {
   }
 }
 
-constexpr size_t kHeader = 64;  // before each block, with its size: as wide as libtorch aligns
+constexpr size_t kHeader = 64;  // stores the size before each block; as wide as libtorch's alignment
 
 void release(void* address) {
   if (address == nullptr) return;
@@ -65,7 +65,7 @@ struct Memory : c10::Allocator {
   }
 };
 
-/// One device, without streams; an event has happened as soon as it is recorded.
+/// A single device without streams; an event completes as soon as it is recorded.
 struct Guard : c10::impl::NoOpDeviceGuardImpl<kDevice> {
   c10::Device exchangeDevice(c10::Device) const override { return device(); }
   c10::Device getDevice() const override { return device(); }
@@ -87,7 +87,7 @@ struct Hooks : at::PrivateUse1HooksInterface {
 
 Memory memory;
 
-/// The tensor's own memory as a tensor of the CPU.
+/// The tensor's memory as a CPU tensor.
 at::Tensor on_cpu(const at::Tensor& tensor) {
   if (tensor.is_cpu()) return tensor;
   return at::from_blob(found(tensor.unsafeGetTensorImpl()->data()), tensor.sizes(), tensor.strides(),
@@ -130,7 +130,7 @@ void on_copies(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 
 [[maybe_unused]] const bool kKnown = [] {
   static Hooks hooks;
-  c10::register_privateuse1_backend("other");  // or autograd would not know it for a device
+  c10::register_privateuse1_backend("other");  // otherwise autograd doesn't recognize the device
   at::RegisterPrivateUse1HooksInterface(&hooks);
   c10::SetAllocator(kDevice, &memory);
   return true;

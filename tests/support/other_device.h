@@ -1,11 +1,11 @@
-// What only the device for tests tells.
+// Memory statistics that only the test device provides.
 #pragma once
 
 #include <cstdint>
 
 namespace trainer::testing {
 
-/// The most bytes that this process's tensors have held on it since forget_peak().
+/// The peak bytes of this process's tensors on the device since forget_peak().
 int64_t peak_bytes();
 void forget_peak();
 

@@ -22,7 +22,7 @@ void run_ranks(int count, const std::function<void(dist::Comm&)>& body, bool sha
         comm->barrier();
       } catch (const std::exception& error) {
         ADD_FAILURE() << "rank " << rank << ": " << error.what();
-        std::abort();  // the others would wait for it for ever
+        std::abort();  // the other ranks would wait for it forever
       }
     });
   for (std::thread& rank : ranks) rank.join();

@@ -6,8 +6,8 @@
 
 namespace trainer::testing {
 
-/// Runs `body` as `count` ranks that talk over Gloo, each in a thread of its own. An exception of any fails the test.
-/// `share_memory` false: as if they were on different machines.
+/// Runs `body` on `count` ranks that communicate over Gloo, each in its own thread. An exception on any rank fails the
+/// test. `share_memory` false: behaves like ranks on different machines.
 void run_ranks(int count, const std::function<void(dist::Comm&)>& body, bool share_memory = true);
 
 }  // namespace trainer::testing

@@ -6,7 +6,7 @@
 
 namespace trainer::testing {
 
-/// An empty folder that goes away with this object.
+/// An empty folder that is removed with this object.
 class TemporaryFolder {
  public:
   TemporaryFolder() {

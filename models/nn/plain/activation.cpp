@@ -17,7 +17,7 @@ namespace {
 at::Tensor activated(const at::Tensor& x, Activation activation) {
   switch (activation) {
     case Activation::kRelu:
-      return at::clamp_min(x, 0);  // relu has no twin without values
+      return at::clamp_min(x, 0);  // relu has no meta implementation
     case Activation::kGelu:
       return at::gelu(x);
     case Activation::kGeluNew:
@@ -29,7 +29,7 @@ at::Tensor activated(const at::Tensor& x, Activation activation) {
     case Activation::kTanh:
       return at::tanh(x);
   }
-  throw InternalError("no activation has the number {}", static_cast<int>(activation));
+  throw InternalError("invalid activation {}", static_cast<int>(activation));
 }
 
 }  // namespace

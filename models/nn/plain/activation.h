@@ -4,7 +4,7 @@
 
 namespace trainer::nn::plain {
 
-/// act(gate) * up, and of that what dropout keeps, times `scale`; without `up` or `kept` (undefined): act(gate) alone.
+/// act(gate) * up, with dropout: elements in `kept` times `scale`, 0 elsewhere. `up` and `kept` may be undefined.
 /// gate and up [T, F]; kept bool [T, F].
 at::Tensor activate(const at::Tensor& gate, const at::Tensor& up, Activation activation, const at::Tensor& kept,
                     double scale);

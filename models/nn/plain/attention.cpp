@@ -17,11 +17,11 @@
 namespace trainer::nn::plain {
 namespace {
 
-/// The samples of a call as one padded block: S samples of up to Q queries and K keys.
+/// The samples of a call as one padded block: S samples with up to Q queries and K keys.
 struct Block {
   PaddedRows queries, keys;
-  at::Tensor before;      // [S, 1, 1], or [1, 1, 1] where it is the same in all: keys before the first query
-  at::Tensor query, key;  // their numbers within a sample: [Q, 1], [K]
+  at::Tensor before;      // keys before the first query: [S, 1, 1], or [1, 1, 1] if equal in all samples
+  at::Tensor query, key;  // indices within a sample: [Q, 1], [K]
 };
 
 Block block_of(const Layout& queries, const Layout& keys, int64_t query_rows, int64_t key_rows, at::Device device) {
@@ -36,9 +36,9 @@ Block block_of(const Layout& queries, const Layout& keys, int64_t query_rows, in
   return block;
 }
 
-/// What each query does not see: [S, 1, Q, K].
+/// The keys that each query must not attend to: [S, 1, Q, K].
 at::Tensor hidden_keys(const Block& b, const AttentionOptions& options) {
-  const at::Tensor position = b.query + b.before;  // of a query among its sample's keys
+  const at::Tensor position = b.query + b.before;  // of each query among its sample's keys
   at::Tensor hidden = b.key.ge(b.keys.lengths.unsqueeze(2)).expand({-1, b.queries.longest, -1});
   if (options.causal) hidden = hidden | b.key.gt(position);
   if (options.window > 0) hidden = hidden | b.key.le(position - options.window);
@@ -53,10 +53,10 @@ at::Tensor by_head(const at::Tensor& x, const PaddedRows& padded, int64_t heads)
       .transpose(1, 2);
 }
 
-/// [S or 1, H, Q, K], of a table by distance [distances, H].
+/// [S or 1, H, Q, K], from a table by distance [distances, H].
 at::Tensor bias_of(const Block& b, const at::Tensor& table) {
   const int64_t distances = table.size(0);
-  const at::Tensor distance = b.key - (b.query + b.before) + (distances - 1) / 2;  // padding has some other one
+  const at::Tensor distance = b.key - (b.query + b.before) + (distances - 1) / 2;  // arbitrary for padding
   return at::embedding(table, distance.clamp(0, distances - 1)).permute({0, 3, 1, 2});
 }
 
@@ -75,7 +75,7 @@ at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
   const Block b = block_of(queries, keys, q.size(0), k.size(0), q.device());
   const int64_t heads = options.heads, kv_heads = options.kv_heads > 0 ? options.kv_heads : heads;
   const int64_t samples = b.queries.samples, rows = b.queries.longest, columns = b.keys.longest;
-  // Query heads that share keys lie one behind the other, as more rows of one head.
+  // Query heads that share a key head are stacked as more rows of one head.
   const auto together = [&](const at::Tensor& x) {
     return x.reshape({samples, kv_heads, heads / kv_heads * rows, x.size(3)});
   };
@@ -84,7 +84,7 @@ at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                           .view({samples, heads, rows, columns}) *
                       options.scale;
   if (bias.defined()) scores = scores + bias_of(b, bias);
-  // Not -inf: a row that sees nothing, as padding may, would be a NaN. It is 0 in the end.
+  // Not -inf: a row that attends to nothing, as padding may, would become NaN. The final mask sets it to 0.
   at::Tensor p =
       at::softmax(scores.masked_fill(hidden, std::numeric_limits<float>::lowest()), -1).masked_fill(hidden, 0);
   if (options.dropout.active()) p = masked(p, kept_keys(b, queries, options), options.dropout.scale);

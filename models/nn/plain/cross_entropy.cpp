@@ -18,9 +18,9 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// Where the labels' logits are among `width` logits that begin at `begin`.
+/// The positions of the labels' logits among `width` logits that begin at `begin`.
 struct LabelPlaces {
-  at::Tensor column;     // [U, 1]; some column for a label that is a peer's
+  at::Tensor column;     // [U, 1]; arbitrary if another rank has the label
   at::Tensor elsewhere;  // [U] bool
 };
 LabelPlaces places_of(const at::Tensor& labels, int64_t begin, int64_t width) {
@@ -28,7 +28,7 @@ LabelPlaces places_of(const at::Tensor& labels, int64_t begin, int64_t width) {
   return {place.clamp(0, width - 1).unsqueeze(1), place.lt(0) | place.ge(width)};
 }
 
-/// The numbers of RowSums of each row: [U, 4] fp64.
+/// The RowSums of each row: [U, 4] fp64.
 at::Tensor row_sums(const at::Tensor& logits, const LabelPlaces& places, bool smooth) {
   const at::Tensor x = logits.to(at::kFloat), largest = at::amax(x, {1}, /*keepdim=*/true);
   const at::Tensor exp = at::sum((x - largest).exp_(), at::IntArrayRef{1}, /*keepdim=*/false, at::kDouble);
@@ -37,7 +37,7 @@ at::Tensor row_sums(const at::Tensor& logits, const LabelPlaces& places, bool sm
   return at::stack({largest.squeeze(1).to(at::kDouble), exp, label.to(at::kDouble), all}, 1);
 }
 
-/// As nn's own: it keeps the logits and a number a row.
+/// Like nn's kernel, it saves the logits and one value per row.
 struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
   struct State {
     double smoothing;

@@ -4,7 +4,7 @@
 
 namespace trainer::nn::plain {
 
-/// nn::cross_entropy_sum, of labels that were checked.
+/// nn::cross_entropy_sum, for labels already checked.
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels, double label_smoothing,
                              const Vocabulary& vocabulary);
 

@@ -18,10 +18,10 @@ at::Tensor low(const at::Tensor& product) {
   return product & kWord;
 }
 at::Tensor high(const at::Tensor& product) {
-  return at::bitwise_right_shift(product, 32) & kWord;  // the sign that the shift brings in is cut off
+  return at::bitwise_right_shift(product, 32) & kWord;  // masks the sign bits that the shift brings in
 }
 
-/// 32-bit words in int64 tensors that broadcast: the counters, and then what is drawn.
+/// 32-bit words in int64 tensors that broadcast: first the counters, then the draws.
 struct Words {
   at::Tensor a, b, c, d;
 };

@@ -8,9 +8,9 @@
 namespace trainer::nn::plain {
 namespace {
 
-/// `x` rounded to `dtype`, in fp32; its gradient passes as if it were not.
+/// `x` rounded to `dtype`, in fp32; the gradient passes through unrounded.
 at::Tensor rounded(const at::Tensor& x, at::ScalarType dtype) {
-  return x + (x.to(dtype).to(at::kFloat) - x).detach();  // exact: the two are close enough to be subtracted exactly
+  return x + (x.to(dtype).to(at::kFloat) - x).detach();  // exact: the two are close enough for exact subtraction
 }
 
 }  // namespace

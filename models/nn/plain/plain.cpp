@@ -7,8 +7,8 @@
 namespace trainer::nn {
 namespace {
 
-std::atomic<int> everywhere{0};      // how many ask for it
-thread_local int t_dry_devices = 0;  // a dry run has one thread: autograd too stays on it for tensors without values
+std::atomic<int> everywhere{0};      // number of live PlainEverywhere objects
+thread_local int t_dry_devices = 0;  // a dry run has one thread: autograd stays on it too for meta tensors
 
 bool asked_by_environment() {
   static const bool asked = [] {

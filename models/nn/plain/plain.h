@@ -1,4 +1,4 @@
-// Layers as compositions of libtorch's operators: for devices that the CPU kernels of models/nn cannot reach.
+// Layers composed of libtorch operators, for devices that the CPU kernels of models/nn don't support.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -6,17 +6,17 @@
 namespace trainer::nn {
 
 // Note [Plain layers]
-// A fused layer of models/nn reads and writes its tensors' memory, which only a CPU can. So each has a plain twin in
-// this folder, of operators that every device has, which never reads a value; runs_plain() is where one is chosen, at
-// the top of the public function. Twins draw the same dropout masks and give the same numbers up to the order of sums.
-// A dry run (the meta device) takes the way of the device that it stands for: see DryDevice.
-// TRAINER_PLAIN_LAYERS=1 in the environment takes them on the CPU too, and in every dry run: so their numbers are
-// checked where there is no other device (tests/models/plain_test.cpp, and the tests named plain.*).
+// A fused layer of models/nn accesses its tensors' memory directly, which only works on a CPU. So each has a reference
+// layer in this folder, composed of operators that every device has, which never reads a value. The public functions
+// choose between the two by runs_plain(). Both draw the same dropout masks and give the same results up to summation
+// order. A dry run (the meta device) follows the device that it stands for: see DryDevice.
+// TRAINER_PLAIN_LAYERS=1 in the environment selects the reference layers on the CPU too, and in every dry run, so that
+// they are tested without another device (tests/models/plain_test.cpp, and the tests named plain.*).
 
-/// Whether a layer on `x` runs as its plain twin.
+/// Whether a layer on `x` runs as its reference layer.
 bool runs_plain(const at::Tensor& x);
 
-/// While it lives, every layer of the process runs plain.
+/// During its lifetime, every layer of the process runs as its reference layer.
 class PlainEverywhere {
  public:
   PlainEverywhere();
@@ -25,8 +25,7 @@ class PlainEverywhere {
   PlainEverywhere& operator=(const PlainEverywhere&) = delete;
 };
 
-/// While it lives, this thread's dry runs stand for a device that the kernels cannot reach, so layers run plain in
-/// them.
+/// During its lifetime, this thread's dry runs stand for a device without kernels, so they run the reference layers.
 class DryDevice {
  public:
   DryDevice();

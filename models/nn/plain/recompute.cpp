@@ -14,7 +14,7 @@ using torch::autograd::variable_list;
 struct Recompute : torch::autograd::Function<Recompute> {
   struct State {
     Composition f;
-    std::vector<bool> learns;  // of each input
+    std::vector<bool> learns;  // requires_grad of each input
   };
 
   static at::Tensor forward(AutogradContext* ctx, at::TensorList inputs, State state) {
@@ -37,7 +37,7 @@ struct Recompute : torch::autograd::Function<Recompute> {
       const at::AutoGradMode with_graph(true);
       found = torch::autograd::grad({state.f(inputs)}, learnt, grads);
     }
-    variable_list all(inputs.size() + 1);  // and one for the state
+    variable_list all(inputs.size() + 1);  // plus one for the state
     for (size_t i = 0, next = 0; i < inputs.size(); ++i)
       if (state.learns[i]) all[i] = found[next++];
     return all;

@@ -7,11 +7,11 @@
 
 namespace trainer::nn::plain {
 
-/// From its inputs, by differentiable operators, and always the same.
+/// A deterministic composition of differentiable operators.
 using Composition = std::function<at::Tensor(const std::vector<at::Tensor>& inputs)>;
 
-/// f(inputs), of which only the inputs are kept for backward, which computes it again: so a plain layer holds no more
-/// than a fused one. Every input is defined; those that need a gradient get theirs.
+/// f(inputs), which saves only the inputs for backward and recomputes f there, so a reference layer saves no more than
+/// a fused one. All inputs must be defined; those that require a gradient get one.
 at::Tensor recompute(const std::vector<at::Tensor>& inputs, const Composition& f);
 
 }  // namespace trainer::nn::plain
