@@ -123,9 +123,9 @@ LoraConfig read_adapter_config(const LoraConfig& given) {
     if (options.peft_type == "LORA")
       read_lora(file, where, options);
     else if (options.peft_type == "P_TUNING" || file.value("prefix_projection", false))
-      throw InputError("{}: a {} adapter contains the output of its network, not the network: it can't be trained "
-                       "further.",
-                       where, options.peft_type);
+      throw InputError(
+          "{}: a {} adapter contains the output of its network, not the network: it can't be trained further.", where,
+          options.peft_type);
     else if (options.peft_type == "PROMPT_TUNING" || options.peft_type == "PREFIX_TUNING")
       read_prompt(file, where, options);
     else if (options.peft_type != "IA3")

@@ -80,9 +80,9 @@ std::string path_fault(const std::string& text, const std::string& path) {
   if (path.size() > kLongest)
     return fmt::format("is a path of {} characters, but a path must not have more than {}", path.size(), kLongest);
   if (std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }))
-    return fmt::format("is '{}': a path with a newline or another control character, which programs don't list "
-                       "correctly",
-                       shown(text));
+    return fmt::format(
+        "is '{}': a path with a newline or another control character, which programs don't list correctly",
+        shown(text));
   if (const std::string name = shell_variable(text); !name.empty())
     return fmt::format("is '{}': write ${{{}}} for the environment variable", shown(text), name);
   return "";

@@ -98,8 +98,8 @@ GpuMemory gpu_memory_named(const std::string& text) {
   const auto cards = cards_named(text);
   if (cards.size() == 1) return {cards[0]->name, static_cast<int64_t>(cards[0]->gib * kGiB)};
   if (cards.size() > 1)
-    throw ConfigError("--gpu_memory {}: there are {} and {}: specify one of "
-                      "them", shown(text), cards[0]->name, cards[1]->name);
+    throw ConfigError("--gpu_memory {}: there are {} and {}: specify one of them", shown(text), cards[0]->name,
+                      cards[1]->name);
   constexpr double kLeast = 0.1, kMost = 10000;
   const auto given = gigabytes(text);
   if (given && *given >= kLeast && *given <= kMost)

@@ -16,7 +16,7 @@ std::string hub_folder(const std::string& name);
 /// The folder of the cache: $HF_HUB_CACHE, $HF_HOME/hub, or ~/.cache/huggingface/hub.
 std::filesystem::path hub_cache();
 
-/// What to do if the folder `path`, whose last parts may be meant as a Hub name, does not exist.
+/// A hint for a folder `path` that does not exist and whose last parts could be a Hub name.
 std::string hub_hint(const std::string& path);
 
 }  // namespace trainer::config

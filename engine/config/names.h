@@ -69,8 +69,7 @@ struct EnumNames<MixedPrecision> {
   using E = MixedPrecision;
   static constexpr std::pair<E, std::string_view> values[] = {{E::kNo, "no"}, {E::kBf16, "bf16"}, {E::kFp16, "fp16"}};
   static constexpr std::pair<E, std::string_view> others[] = {{E::kNo, "false"}};
-  static constexpr std::pair<std::string_view, std::string_view> elsewhere[] = {
-      {"fp8", "use bf16 instead"}};
+  static constexpr std::pair<std::string_view, std::string_view> elsewhere[] = {{"fp8", "use bf16 instead"}};
 };
 
 template <>
@@ -80,8 +79,8 @@ struct EnumNames<DdpBackend> {
   static constexpr std::pair<E, std::string_view> others[] = {{E::kGloo, "tcp"}};  // torch's backend before Gloo
   static constexpr std::pair<std::string_view, std::string_view> elsewhere[] = {
       {"ccl", "it is Intel's oneCCL, for which this build has no library; on the CPU use gloo or mpi"},
-      {"hccl", "it is for Huawei's Ascend and Intel's Gaudi; docs/backends.md describes what a library for them must "
-               "provide"},
+      {"hccl",
+       "it is for Huawei's Ascend and Intel's Gaudi; docs/backends.md describes what a library for them must provide"},
       {"cncl", "it is for Cambricon's MLUs; docs/backends.md describes what a library for them must provide"},
       {"mccl", "it is for Moore Threads' GPUs; docs/backends.md describes what a library for them must provide"},
       {"xla", "it is for Google's TPUs; docs/backends.md describes what a library for them must provide"},

@@ -56,8 +56,8 @@ void read_one(OptimizerName optim, const std::string& given, OptimArgs& into) {
   const std::vector<Arg> args = args_of(optim);
   const auto known = std::find_if(args.begin(), args.end(), [&](const Arg& arg) { return arg.name == name; });
   if (name == "weight_decay") throw ConfigError("set training.weight_decay instead of weight_decay");
-  if (known == args.end()) throw ConfigError("{} has no argument {}; its arguments are "
-                                             "{}", name_of(optim), shown(name), names_of(args));
+  if (known == args.end())
+    throw ConfigError("{} has no argument {}; its arguments are {}", name_of(optim), shown(name), names_of(args));
   if (!into.values.emplace(name, read_value(*known, value.size() == 1 ? value[0] : "")).second)
     throw ConfigError("{} is given twice", name);
 }

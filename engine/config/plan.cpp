@@ -97,8 +97,8 @@ std::vector<std::string> spoken_warnings(const Plan& plan) {
     of_source->second.push_back(note.key.substr(note.key.rfind('.') + 1));
   }
   for (const auto& [source, names] : by_source) {
-    all.push_back(fmt::format("{}: these keys have no effect here: {} (see `trainer check`)", source,
-                              fmt::join(names, ", ")));
+    all.push_back(
+        fmt::format("{}: these keys have no effect here: {} (see `trainer check`)", source, fmt::join(names, ", ")));
   }
   return all;
 }

@@ -24,7 +24,7 @@ struct Plan {
   std::map<std::string, std::string> origins;  // "training.learning_rate" -> "job.yaml:12:18" | "flag" | "default" ...
   std::vector<std::string> warnings;
   std::vector<Note> translated;      // keys of other programs that set our options
-  std::vector<Note> without_effect;  // keys that are accepted and change nothing
+  std::vector<Note> without_effect;  // keys that are accepted and have no effect
   std::string source;                // the configuration file, for messages
 
   int64_t world_size() const { return config.num_processes; }

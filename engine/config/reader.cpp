@@ -181,8 +181,8 @@ class Reader {
     if (!fs::is_regular_file(beside, none)) return here;
     if (read_file(here, kMaxBytes) != read_file(beside, kMaxBytes))
       draft_.problems.add(mark, path,
-                          fmt::format("{} is {}, but {} and {} differ: write the full path of the one to use",
-                                      path, shown(text), beside, here),
+                          fmt::format("{} is {}, but {} and {} differ: write the full path of the one to use", path,
+                                      shown(text), beside, here),
                           "one-value");
     return beside;
   }
@@ -214,9 +214,8 @@ std::string expanded(const std::string& text, std::string& why) {
     const char* value = name.empty() ? nullptr : std::getenv(name.c_str());
     const bool given = value && (*value || fallback == std::string::npos);
     if (!given && fallback == std::string::npos) {
-      why = fmt::format("the environment variable '{}' is not set; write ${{{}:-default}} to give it a "
-                        "default", shown(name),
-                        shown(name));
+      why = fmt::format("the environment variable '{}' is not set; write ${{{}:-default}} to give it a default",
+                        shown(name), shown(name));
       return text;
     }
     out += given ? value : inside.substr(fallback + 2);

@@ -107,9 +107,8 @@ void check(const StartedRank& s, const Starter& starter, const std::string& loca
   below(starter.rank, s.rank, starter.ranks, s.ranks);
   below(starter.local_rank, s.local_rank, local_variable, s.local_ranks);
   if (s.ranks % s.local_ranks != 0)
-    throw ConfigError("environment: {} is {}, but {} is {}: every machine must run the same number of "
-                      "ranks", starter.ranks,
-                      s.ranks, local_variable, s.local_ranks);
+    throw ConfigError("environment: {} is {}, but {} is {}: every machine must run the same number of ranks",
+                      starter.ranks, s.ranks, local_variable, s.local_ranks);
   if (s.rank % s.local_ranks != s.local_rank)
     throw ConfigError(
         "environment: {} is {}, but {} is {} of {}: ranks must be numbered machine by machine (mpirun --map-by slot, "

@@ -120,7 +120,7 @@ def truncated_by_wizard():
         path.write_bytes(whole[:int(len(whole) * part)])
         return ["launch", "--config_file", FILE]
     return [Case(31, f"the wizard's file cut after {percent} %", lambda place, part=percent / 100: make(place, part),
-                 CONFIGURATION, (FILE, "cut short")) for percent in (10, 30, 50, 75, 90, 99)]
+                 CONFIGURATION, (FILE, "truncated")) for percent in (10, 30, 50, 75, 90, 99)]
 
 
 OTHER_TOOL = '{"name": "site", "version": "1.0.0", "scripts": {"build": "tsc"}, "dependencies": {"left-pad": "1.3.0"}}'
@@ -227,7 +227,7 @@ LINES = [
     file(69, "fewer GPUs than ranks", with_("distributed_type: 'NO'\nuse_cpu: true", "distributed_type: "
          "MULTI_GPU\nuse_cpu: false\ngpu_ids: '0,1'\nnum_processes: 4"), "distributed_type"),
     file(69, "a GPU that is no number", with_("distributed_type: 'NO'\nuse_cpu: true", "distributed_type: "
-         "MULTI_GPU\nuse_cpu: false\ngpu_ids: first\nnum_processes: 1"), "gpu_ids is first", "no number"),
+         "MULTI_GPU\nuse_cpu: false\ngpu_ids: first\nnum_processes: 1"), "gpu_ids is first", "not the index"),
     file(69, "a device that is not there", with_("distributed_type: 'NO'\nuse_cpu: true", "distributed_type: "
          "MULTI_GPU\nuse_cpu: false\ngpu_ids: '99'\nnum_processes: 1"), "distributed_type"),
     checked(70, "hidden not divisible by heads", causal("model_type: llama, vocab_size: 400, hidden_size: 15, "

@@ -46,7 +46,7 @@ TEST_F(ConfigCommand, AsksTheWorkerAboutTheModelAndChecks) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   for (const char* const line :
        {"  T5, 1.0 million parameters, 2 x T5Block\n", "  FSDP wraps T5Block.\n", "  Its linear layers: q 2 x [8, 8]\n",
-        "(empty: the usual ones) [q,v]: ", "\nchecked\n",
+        "(empty: the defaults) [q,v]: ", "\nchecked\n",
         "Do you want to try it out? (two updates, nothing is kept) [yes/NO]: "}) {
     EXPECT_NE(outcome.out.find(line), std::string::npos) << line << "in\n" << outcome.out;
   }

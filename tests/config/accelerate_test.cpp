@@ -105,9 +105,9 @@ TEST_F(Accelerate, HybridShardReadsReplicasFromMeshSizes) {
   EXPECT_EQ(problems(with("HYBRID_SHARD", 6, replicate + "3")), "");
   EXPECT_EQ(problems(with("HYBRID_SHARD", 6, shard + "2, " + replicate + "2")),
             "f.yaml:7:56: the sizes of parallelism_config multiply to 4, but num_processes is 6: make them equal");
-  EXPECT_EQ(
-      problems(with("FULL_SHARD", 6, replicate + "4")),
-      "f.yaml:7:60: parallelism_config_dp_replicate_size is 4, but num_processes is 6: it must be a multiple of it");
+  EXPECT_EQ(problems(with("FULL_SHARD", 6, replicate + "4")),
+            "f.yaml:7:60: parallelism_config_dp_replicate_size is 4, but num_processes is 6: num_processes must be a "
+            "multiple of it");
 }
 
 TEST_F(Accelerate, ReadsStrategyFromReshardAfterForward) {
@@ -169,7 +169,8 @@ TEST_F(Accelerate, AcceptsSectionsOfOtherEnginesThatRequestNothing) {
   EXPECT_EQ(warnings(kLeast + harmless), "");
   EXPECT_EQ(problems(kLeast + "dynamo_backend: INDUCTOR\ntpu_use_cluster: true\nfp16: false\n"
                               "parallelism_config: {parallelism_config_tp_size: 2}\n"),
-            "f.yaml:8:50: parallelism_config_tp_size is 2, but num_processes is 1: it must be a multiple of it");
+            "f.yaml:8:50: parallelism_config_tp_size is 2, but num_processes is 1: num_processes must be a multiple of "
+            "it");
 }
 
 TEST_F(Accelerate, ReportsKeysThatHaveNoEffect) {

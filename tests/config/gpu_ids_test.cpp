@@ -47,12 +47,11 @@ TEST_F(GpuIds, HaveNoEffectOnTheCpu) {
 }
 
 TEST_F(GpuIds, MustBeGpusOneForEachRank) {
-  EXPECT_EQ(refusal(file("0,one")), "f.yaml:5:10: gpu_ids is 0,one, and 'one' is not the index of a GPU: use for "
-                                    "example 0,2 or all");
-  EXPECT_EQ(refusal(file("0,-1")), "f.yaml:5:10: gpu_ids is 0,-1, and '-1' is not the index of a GPU: use for example "
-                                   "0,2 or all");
-  EXPECT_EQ(refusal(file("1,1")),
-            "f.yaml:5:10: gpu_ids is 1,1, which lists GPU 1 twice: each rank needs its own GPU");
+  EXPECT_EQ(refusal(file("0,one")),
+            "f.yaml:5:10: gpu_ids is 0,one, and 'one' is not the index of a GPU: use for example 0,2 or all");
+  EXPECT_EQ(refusal(file("0,-1")),
+            "f.yaml:5:10: gpu_ids is 0,-1, and '-1' is not the index of a GPU: use for example 0,2 or all");
+  EXPECT_EQ(refusal(file("1,1")), "f.yaml:5:10: gpu_ids is 1,1, which lists GPU 1 twice: each rank needs its own GPU");
   EXPECT_EQ(refusal(file("0,2", 4)),
             "f.yaml:5:10: gpu_ids is 0,2, which is 2 GPUs, but each machine runs 4 ranks, and each needs one: list 4 "
             "GPUs, or set num_processes to 2");

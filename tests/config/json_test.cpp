@@ -104,8 +104,8 @@ TEST(JsonReader, ReportsMistakeAndPosition) {
       {"{\"a\": \"b}", "1:7: this quote is never closed"},
       {"{\"a\": \"b\tc\"}", "1:7: write a tab in a text as \\t"},
       {"{\"a\": \"b\x01\"}", "1:7: write a control character in a text as \\u and four hexadecimal digits"},
-      {"{\"a\": \"C:\\data\"}", "1:7: a backslash must be followed by one of \"\\/bfnrtu; write a literal backslash as "
-                                "\\\\"},
+      {"{\"a\": \"C:\\data\"}",
+       "1:7: a backslash must be followed by one of \"\\/bfnrtu; write a literal backslash as \\\\"},
       {"{\"a\": \"\\u12\"}", "1:7: \\u must be followed by four hexadecimal digits"},
       {"{\"a\": \"\\ud800\"}", "1:7: half of a pair of \\u escapes is missing"},
       // comments
@@ -175,7 +175,7 @@ TEST(JsonReader, RefusesDocumentsBeyondLimits) {
   EXPECT_EQ(why_not(std::string(1 << 20, '[')), "f.json:1:33: nested more than 32 deep: not a configuration");
   EXPECT_EQ(why_not(repeated("{\"a\":", 100'000)), "f.json:1:161: nested more than 32 deep: not a configuration");
   EXPECT_EQ(why_not(std::string((1 << 20) + 1, ' ')),
-            "f.json: is 1048577 bytes long, and no configuration is longer than 1048576");
+            "f.json: is 1048577 bytes long, but a configuration can have at most 1048576");
   EXPECT_EQ(why_not("[" + repeated("1,", 30'000) + "1]"),
             "f.json:1:40000: more than 20000 values: not a configuration");
   EXPECT_EQ(why_not("{\"a\": \"" + std::string(1'000'000, 'x') + "\"}"), "");
@@ -232,8 +232,8 @@ TEST_F(Document, AccelerateDefaultConfigIsJsonInYaml) {
 }
 
 TEST_F(Document, RefusesFilesThatAreNotText) {
-  EXPECT_EQ(read("a.yaml", "a: 1\nb: caf\xE9\n"), "a.yaml:2:7: the byte 0xe9 is not valid UTF-8: save the file as "
-                                                  "UTF-8");
+  EXPECT_EQ(read("a.yaml", "a: 1\nb: caf\xE9\n"),
+            "a.yaml:2:7: the byte 0xe9 is not valid UTF-8: save the file as UTF-8");
   EXPECT_EQ(read("b.json", "{\"caf\xE9\": 1}"), "b.json:1:6: the byte 0xe9 is not valid UTF-8: save the file as UTF-8");
   EXPECT_EQ(read("c.yaml", std::string("\xFF\xFE"
                                        "a\0:\0",

@@ -55,11 +55,11 @@ TEST_F(Megatron, DegreesBecomeMeshSizes) {
 
 TEST_F(Megatron, RefusedDegreesAreReportedByTheUsersKey) {
   EXPECT_EQ(problems(file("megatron_lm_tp_degree: 3")),
-            "f.yaml:6:45: megatron_lm_config.megatron_lm_tp_degree is 3, but num_processes is 2: it must be a multiple "
-            "of it");
+            "f.yaml:6:45: megatron_lm_config.megatron_lm_tp_degree is 3, but num_processes is 2: num_processes must be "
+            "a multiple of it");
   EXPECT_EQ(problems(file("megatron_lm_tp_degree: 2, megatron_lm_pp_degree: 4")),
-            "f.yaml:6:45: the sizes of parallelism_config multiply to 8, but num_processes is 2: it must be a multiple "
-            "of it");
+            "f.yaml:6:45: the sizes of parallelism_config multiply to 8, but num_processes is 2: num_processes must be "
+            "a multiple of it");
   EXPECT_EQ(problems(file("megatron_lm_tp_degree: 0")),
             "f.yaml:6:45: megatron_lm_config.megatron_lm_tp_degree must be at least 1; is 0");
 }
@@ -78,9 +78,8 @@ TEST_F(Megatron, TranslatesSequenceAndContextParallelism) {
 }
 
 TEST_F(Megatron, DistributedOptimizerHasNoEffect) {
-  EXPECT_EQ(
-      warnings(file("megatron_lm_use_distributed_optimizer: true")),
-      "f.yaml: these keys have no effect here: megatron_lm_use_distributed_optimizer (see `trainer check`)\n");
+  EXPECT_EQ(warnings(file("megatron_lm_use_distributed_optimizer: true")),
+            "f.yaml: these keys have no effect here: megatron_lm_use_distributed_optimizer (see `trainer check`)\n");
   EXPECT_EQ(warnings(file("megatron_lm_use_distributed_optimizer: false")), "");
 }
 

@@ -328,8 +328,8 @@ TEST_F(Rules, TaskMustMatchData) {
   EXPECT_EQ(of_data("{task: image_classification, train: {path: a, format: mnist}}", "{config: {model_type: mlp}}"),
             "");
   EXPECT_EQ(of_data("{task: image_classification, train: {path: a}}"),
-            "f.yaml:4:14: data.task is image_classification, but data.train.format is auto: image_classification needs "
-            "mnist and the other way round");
+            "f.yaml:4:14: data.task is image_classification, but data.train.format is auto: image_classification and "
+            "mnist require each other");
   EXPECT_EQ(of_data("{dialogue: messages, train: {path: a}}"),
             "f.yaml:4:18: data.dialogue is messages, which needs data.task: causal_lm; it is seq2seq_lm");
   EXPECT_EQ(of_data("{task: sequence_classification, target: '', train: {path: a}}"),

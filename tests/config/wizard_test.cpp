@@ -117,8 +117,8 @@ TEST_F(Wizard, AsksForVocabularySizeOfModelFromScratch) {
                                  {"How large is its vocabulary?", {"many", "300"}},
                                  {"Which file holds the training samples?", {"a.csv", "a.csv"}}});
   const Plan plan = resolve(run(answers));
-  EXPECT_NE(answers.said.find("Please enter an integer above 0; 'many' is not "
-                              "one."), std::string::npos) << answers.said;
+  EXPECT_NE(answers.said.find("Please enter an integer above 0; 'many' is not one."), std::string::npos)
+      << answers.said;
   EXPECT_NE(plan.config.model.config.find(R"("model_type":"t5")"), std::string::npos);
   EXPECT_NE(plan.config.model.config.find(R"("vocab_size":300)"), std::string::npos);
   EXPECT_FALSE(plan.config.lora);
@@ -180,9 +180,8 @@ TEST_F(Wizard, SeveralMachinesNeedRanksAndEqualNumbersOfProcesses) {
                                  {"How many processes", {"3", "6"}}});
   const std::string text = run(answers);
   EXPECT_EQ(answers.unused(), "");
-  for (const char* const told :
-       {"num_machines must be at least 1; is 0", "machines are numbered from 0", "it counts the processes of all 2 "
-                                                                                 "machines"})
+  for (const char* const told : {"num_machines must be at least 1; is 0", "machines are numbered from 0",
+                                 "it counts the processes of all 2 machines"})
     EXPECT_NE(answers.said.find(told), std::string::npos) << told << " in\n" << answers.said;
   for (const char* const line : {"num_machines: 2\n", "machine_rank: 1\n", "main_process_ip: 10.0.0.1\n",
                                  "main_process_port: 29500\n", "num_processes: 6\n"})
@@ -214,8 +213,7 @@ TEST_F(Wizard, AcceptsMissingPathsOnlyWhenRepeated) {
   const std::string folder = "  " + folder_.string(),
                     again = " does not exist.\n  Type it again to keep it for another machine.\n",
                     elsewhere = folder + "/gone/too/far does not exist on this machine.\n";
-  EXPECT_EQ(answers.said,
-            folder + "/gone/too/far" + again + elsewhere + folder + "/a.txt" + again + elsewhere);
+  EXPECT_EQ(answers.said, folder + "/gone/too/far" + again + elsewhere + folder + "/a.txt" + again + elsewhere);
   EXPECT_EQ(draft_.config.model.path, "gone/too/far");
   EXPECT_EQ(draft_.config.data.train.path, std::vector<std::string>{"b.txt"});
 }
@@ -324,9 +322,9 @@ TEST_F(Wizard, RecognizesFormatAndColumns) {
                                  {"Which column is the input?", {"txt", ""}}});
   const std::string text = run(answers);
   for (const char* const told :
-       {"  Format: delimited by '|', columns: source, target.\n", "auto needs a known file extension; these files look "
-                                                                  "like delimited.",
-        "  a.x:1: not csv\n", "There is no column 'txt' (did you mean 'text'?); the columns are: text, label."})
+       {"  Format: delimited by '|', columns: source, target.\n",
+        "auto needs a known file extension; these files look like delimited.", "  a.x:1: not csv\n",
+        "There is no column 'txt' (did you mean 'text'?); the columns are: text, label."})
     EXPECT_NE(answers.said.find(told), std::string::npos) << told << " in\n" << answers.said;
   for (const char* const line : {"    format: delimited\n", "    delimiter: '|'\n", "    encoding: latin-1\n",
                                  "  source: text\n", "  target: label\n"})
@@ -447,8 +445,8 @@ TEST_F(Wizard, RefusesAdapterLayersThatModelDoesNotHave) {
                                  {"Do you want to train LoRA adapters", {"y"}},
                                  {"Which layers get an adapter", {"q_proj", "all-linear"}}});
   run(answers);
-  EXPECT_NE(answers.said.find("  The model has no layer 'q_proj'; adapters are possible for q, v, "
-                              "wi.\n"), std::string::npos)
+  EXPECT_NE(answers.said.find("  The model has no layer 'q_proj'; adapters are possible for q, v, wi.\n"),
+            std::string::npos)
       << answers.said;
   EXPECT_EQ(draft_.config.lora->target_modules.pattern, "all-linear");
 }

@@ -173,7 +173,7 @@ class Wizard(EndToEnd):
                 answers = {"What do you want to train?": number, "Where does the model come from?": "2",
                            "Where is its tokenizer?": ["", str(self.tokenizer)], "Which file holds": str(SAMPLES)}
                 shown = self.converse(answers, terminal=False)
-                self.assertIn("The text needs a tokenizer", shown)
+                self.assertIn("A tokenizer is required", shown)
                 self.check_trains(shown)
 
     def test_dialogues_are_recognized(self):

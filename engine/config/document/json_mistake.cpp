@@ -33,8 +33,7 @@ std::size_t structure_before(const std::string& text, std::size_t at, std::size_
 std::string bad_string(const std::string& message) {
   auto says = [&](const char* part) { return message.find(part) != std::string::npos; };
   if (says("missing closing quote")) return "this quote is never closed";
-  if (says("(LF)") || says("(CR)"))
-    return "this quote is not closed on its line; write a line break in a text as \\n";
+  if (says("(LF)") || says("(CR)")) return "this quote is not closed on its line; write a line break in a text as \\n";
   if (says("(HT)")) return "write a tab in a text as \\t";
   if (says("control character")) return "write a control character in a text as \\u and four hexadecimal digits";
   if (says("4 hex digits")) return "\\u must be followed by four hexadecimal digits";

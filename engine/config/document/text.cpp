@@ -23,7 +23,7 @@ const char* wide_encoding(const std::string& bytes) {
 
 std::string utf8_text(const std::string& bytes, const std::string& source) {
   if (bytes.size() > kMaxBytes) {
-    throw ConfigError("{}: is {} bytes long, and no configuration is longer than {}", source, bytes.size(), kMaxBytes);
+    throw ConfigError("{}: is {} bytes long, but a configuration can have at most {}", source, bytes.size(), kMaxBytes);
   }
   if (const std::string_view wide = wide_encoding(bytes); !wide.empty())
     throw ConfigError("{}: is {} text: save it as UTF-8", source, wide);

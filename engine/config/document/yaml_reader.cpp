@@ -240,7 +240,7 @@ void refuse_unreadable(const std::string& text, const std::string& source) {
 
 Node parse_yaml(const std::string& text, const std::string& source, Problems& problems) {
   if (text.size() > kMaxBytes) {
-    throw ConfigError("{}: is {} bytes long, and no configuration is longer than {}", source, text.size(), kMaxBytes);
+    throw ConfigError("{}: is {} bytes long, but a configuration can have at most {}", source, text.size(), kMaxBytes);
   }
   if (const auto nul = text.find('\0'); nul != std::string::npos) {
     throw ConfigError("{}: holds a zero byte at offset {}: not a text file", source, nul);

@@ -31,17 +31,17 @@ void adapted_layers(const LoraConfig& lora, Judge& judge) {
   needs_list("layers_to_transform", !lora.layers_to_transform.empty());
   needs_list("layers_pattern", !lora.layers_pattern.empty());
   if (!lora.layers_pattern.empty() && lora.layers_to_transform.empty())
-    judge.refuse("lora.layers_pattern", "lora.layers_pattern needs lora.layers_to_transform, the indices of the "
-                                        "layers");
+    judge.refuse("lora.layers_pattern",
+                 "lora.layers_pattern needs lora.layers_to_transform, the indices of the layers");
   for (const auto& [layers, rank] : lora.rank_pattern)
     if (rank < 1) judge.refuse("lora.rank_pattern", "lora.rank_pattern: {} is {}; it must be at least 1", layers, rank);
   const auto& targets = lora.target_modules.names;
   if (lora.peft_type != "IA3" || targets.empty()) return;
   for (const std::string& name : lora.feedforward_modules.names)
     if (std::count(targets.begin(), targets.end(), name) == 0)
-      judge.refuse("lora.feedforward_modules", "lora.feedforward_modules has {}, which is not in lora.target_modules "
-                                               "[{}]",
-                   name, fmt::join(targets, ", "));
+      judge.refuse("lora.feedforward_modules",
+                   "lora.feedforward_modules has {}, which is not in lora.target_modules [{}]", name,
+                   fmt::join(targets, ", "));
 }
 
 /// How adapters start.
@@ -114,8 +114,7 @@ void adapter_on_mesh(const Config& config, Judge& judge) {
     judge.refuse("lora.peft_type", "lora.peft_type is {}, but {}: tensor parallelism supports only LORA",
                  lora.peft_type, asked_by("tp_size", mesh.tp_size));
   if (mesh.tp_size > 1 && lora.use_dora)
-    judge.refuse("lora.use_dora",
-                 "lora.use_dora is true, but {}: tensor parallelism supports only LoRA without DoRA",
+    judge.refuse("lora.use_dora", "lora.use_dora is true, but {}: tensor parallelism supports only LoRA without DoRA",
                  asked_by("tp_size", mesh.tp_size));
 }
 

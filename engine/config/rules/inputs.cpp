@@ -44,8 +44,7 @@ void task(const Config& config, Judge& judge) {
   if (d.train.format == DataFormat::kMegatron && !causal) refuse_task("data.train.format", "megatron", "causal_lm");
   if ((d.train.format == DataFormat::kMnist) != images)
     judge.refuse("data.task",
-                 "data.task is {}, but data.train.format is {}: image_classification needs mnist and the other way "
-                 "round",
+                 "data.task is {}, but data.train.format is {}: image_classification and mnist require each other",
                  name_of(d.task), name_of(d.train.format));
   if (d.dialogue != Dialogue::kNone && !causal) refuse_task("data.dialogue", name_of(d.dialogue), "causal_lm");
   if (d.dialogue != Dialogue::kNone && d.group_texts)

@@ -125,11 +125,10 @@ void device(const Config& config, Judge& judge) {
   }
   const auto [key, value] = type_as_given(config, judge);
   if (!lacking.empty())
-    judge.refuse_run(
-        "distributed_type",
-        "{} {} with use_cpu false trains on GPUs, and {}: --cpu (or use_cpu: true) trains on the CPU "
-        "instead", key, value,
-        lacking);
+    judge.refuse_run("distributed_type",
+                     "{} {} with use_cpu false trains on GPUs, and {}: --cpu (or use_cpu: true) trains on the CPU "
+                     "instead",
+                     key, value, lacking);
   if (backend == DdpBackend::kMpi)
     judge.refuse(
         "training.ddp_backend",
@@ -150,12 +149,10 @@ void gpus(const Config& config, Judge& judge) {
   const std::string given = fmt::format("{}", fmt::join(ids, ","));
   for (const std::string& id : ids) {
     if (!is_gpu(id))
-      return judge.refuse("gpu_ids", "gpu_ids is {}, and '{}' is not the index of a GPU: use for example 0,2 or "
-                                     "all", shown(given),
-                          shown(id));
+      return judge.refuse("gpu_ids", "gpu_ids is {}, and '{}' is not the index of a GPU: use for example 0,2 or all",
+                          shown(given), shown(id));
     if (std::count(ids.begin(), ids.end(), id) > 1)
-      return judge.refuse("gpu_ids", "gpu_ids is {}, which lists GPU {} twice: each rank needs its own GPU", given,
-                          id);
+      return judge.refuse("gpu_ids", "gpu_ids is {}, which lists GPU {} twice: each rank needs its own GPU", given, id);
   }
   if (!asks_for_gpus(config) || judge.failed("distributed_type") || judge.failed("num_processes")) return;
   const int64_t needed = gpus_needed(config);
@@ -208,11 +205,13 @@ void sizes_fit_ranks(const Config& config, Judge& judge) {
   } else if (ranks % product != 0) {
     const auto [asked, value] = judge.asked_by(path, key, std::to_string(product));
     if (value == std::to_string(product))
-      judge.refuse(path, "{} is {}, but num_processes is {}: it must be a multiple of it", asked, value, ranks);
+      judge.refuse(path, "{} is {}, but num_processes is {}: num_processes must be a multiple of it", asked, value,
+                   ranks);
     else
       judge.refuse(
           path,
-          "the sizes of parallelism_config multiply to {}, but num_processes is {}: it must be a multiple of it",
+          "the sizes of parallelism_config multiply to {}, but num_processes is {}: num_processes must be a multiple "
+          "of it",
           product, ranks);
   }
 }
@@ -252,8 +251,7 @@ void context(const Config& config, Judge& judge) {
         "1",
         asked, value, config.parallelism_config->pp_size);
   if (config.data.task != Task::kCausalLm)
-    judge.refuse(path,
-                 "{} is {}, but data.task is {}: context parallelism needs a causal model, as in causal_lm",
+    judge.refuse(path, "{} is {}, but data.task is {}: context parallelism needs a causal model, as in causal_lm",
                  asked, value, name_of(config.data.task));
 }
 
@@ -264,11 +262,11 @@ std::vector<Rule> rules_of_ranks() {
       {"distribution-given", "The parallelism is never guessed.", distribution},
       {"ranks-fit-distribution", "One process for NO; a number of ranks for everything else.", ranks},
       {"devices-given", "DATA_PARALLEL runs one process on the devices listed in the file.", devices},
-      {"machines-fit", "Every machine has a rank, knows machine 0's address, and runs the same number of "
-                       "ranks.", machines},
+      {"machines-fit", "Every machine has a rank, knows machine 0's address, and runs the same number of ranks.",
+       machines},
       {"range-of-machines", "An elastic run has a valid minimum number of machines.", range_of_machines},
-      {"device-is-there", "A configuration for GPUs never runs on the CPU unless the file or --cpu requests "
-                          "it.", device},
+      {"device-is-there", "A configuration for GPUs never runs on the CPU unless the file or --cpu requests it.",
+       device},
       {"gpus-fit", "Ranks run only on the GPUs listed in the file, one per rank.", gpus},
       {"offload-is-there", "If offloading to the host is not possible, the run isn't started.", offload},
       {"mesh-fits-ranks", "The sizes of the mesh multiply to the number of ranks.", mesh},

@@ -78,8 +78,8 @@ void output(const Config& config, Judge& judge) {
   const auto is_output = [&](const std::string& path) { return path == config.output_dir; };
   const auto& train = config.data.train.path;
   if (std::any_of(train.begin(), train.end(), is_output))
-    judge.refuse("output_dir", "output_dir is {}, the folder that data.train.path reads: use another folder for "
-                               "output_dir",
+    judge.refuse("output_dir",
+                 "output_dir is {}, the folder that data.train.path reads: use another folder for output_dir",
                  shown(config.output_dir));
 }
 
@@ -104,8 +104,8 @@ void compression(const Config& config, Judge& judge) {
   const bool power_sgd = t.ddp_comm_hook == CommHook::kPowerSgd || t.ddp_comm_hook == CommHook::kBatchedPowerSgd;
   if (t.ddp_comm_hook == CommHook::kNo || config.distributed_type != DistributedType::kMultiCpu) return;
   if (config.parallelism_config && config.parallelism_config->pp_size > 1)
-    judge.refuse("training.ddp_comm_hook", "training.ddp_comm_hook: {} is not supported with pipeline parallelism: "
-                                           "leave it out",
+    judge.refuse("training.ddp_comm_hook",
+                 "training.ddp_comm_hook: {} is not supported with pipeline parallelism: leave it out",
                  name_of(t.ddp_comm_hook));
   if (t.local_sgd_steps > 0)
     judge.warn("training.ddp_comm_hook",
@@ -160,17 +160,16 @@ void best(const Config& config, Judge& judge) {
 
 std::vector<Rule> rules_of_training() {
   return {
-      {"batch-product", "The global batch size is the product of micro-batch size, accumulation steps and "
-                        "ranks.", batch},
-      {"deterministic-is-fixed", "Bitwise identical runs must not depend on free memory or lost "
-                                 "machines.", deterministic},
+      {"batch-product", "The global batch size is the product of micro-batch size, accumulation steps and ranks.",
+       batch},
+      {"deterministic-is-fixed", "Bitwise identical runs must not depend on free memory or lost machines.",
+       deterministic},
       {"local-sgd-has-copies", "Under local SGD each rank holds the whole model.", local_sgd},
       {"output-is-apart", "A run must not write into its data folder.", output},
       {"warmup-ends", "A warm-up that is longer than the run draws a warning.", warmup},
       {"schedule-is-whole", "A schedule needs the parameters of its formula.", schedule},
       {"optim-args-fit", "An optimizer accepts only its own arguments, within their ranges.", optimizer},
-      {"compression-fits", "Gradient compression must be supported, and its limits draw a warning.",
-       compression},
+      {"compression-fits", "Gradient compression must be supported, and its limits draw a warning.", compression},
       {"generation-has-samples", "Generation needs validation samples.", generation},
       {"accuracy-has-text", "Accuracy compares generated text, or the class, with the label.", accuracy},
       {"best-is-measured", "The metric of the best checkpoint must be evaluated.", best},

@@ -44,8 +44,8 @@ const Entries& megatron_data_table() {
   using C = MegatronDataConfig;
   static const Entries entries = table<C>(
       option("sequence_length", &C::sequence_length).help("Tokens per sample.").at_least(1),
-      option("split", &C::split).help("Proportions of training, validation and test documents, as in Megatron's "
-                                      "--split."),
+      option("split", &C::split)
+          .help("Proportions of training, validation and test documents, as in Megatron's --split."),
       option("eod_id", &C::eod_id)
           .help("Id of the token between documents. -1: the tokenizer's end-of-sequence token.")
           .at_least(-1),
@@ -61,14 +61,15 @@ const Entries& megatron_data_table() {
 
 const Entries& validation_table() {
   using C = ValidationConfig;
-  static const Entries entries = table<C>(
-      option("fraction", &C::fraction)
-          .help("Fraction of the training samples held out for validation. 0: none.")
-          .ask("Which fraction of the samples should be held out for validation?")
-          .at_least(0.0)
-          .below(1.0),
-      option("path", &C::path).help("Separate files with validation samples, in the format of the training "
-                                    "samples.").path());
+  static const Entries entries =
+      table<C>(option("fraction", &C::fraction)
+                   .help("Fraction of the training samples held out for validation. 0: none.")
+                   .ask("Which fraction of the samples should be held out for validation?")
+                   .at_least(0.0)
+                   .below(1.0),
+               option("path", &C::path)
+                   .help("Separate files with validation samples, in the format of the training samples.")
+                   .path());
   return entries;
 }
 
@@ -99,8 +100,9 @@ const Entries& data_table() {
           .help("Maximum tokens of an input; longer ones are truncated.")
           .at_least(1)
           .when("data.task is seq2seq_lm", seq2seq),
-      option("max_target_length", &C::max_target_length).help("Maximum tokens of a target; longer ones are "
-                                                              "truncated.").at_least(1),
+      option("max_target_length", &C::max_target_length)
+          .help("Maximum tokens of a target; longer ones are truncated.")
+          .at_least(1),
       option("max_length", &C::max_length)
           .help("Maximum tokens per sample.")
           .at_least(1)
@@ -108,9 +110,8 @@ const Entries& data_table() {
       option("max_samples", &C::max_samples).help("Uses only this many samples, the first ones. 0: all.").at_least(0),
       option("min_length", &C::min_length).help("Samples with fewer tokens are dropped.").at_least(0),
       option("on_too_long", &C::on_too_long)
-          .help(
-              "What to do with a sample that exceeds its maximum length: cut truncates it, drop leaves it out, error "
-              "stops and reports file and line."),
+          .help("What to do with a sample that exceeds its maximum length: cut truncates it, drop leaves it out, error "
+                "stops and reports file and line."),
       option("group_texts", &C::group_texts)
           .help("Concatenates texts and cuts them into samples of max_length tokens, for pre-training.")
           .when("data.task is causal_lm", causal),
@@ -156,8 +157,8 @@ const Entries& data_table() {
           .help("Packs samples back to back instead of padding them.")
           .harmless({"true"})
           .no_effect("samples are never padded"),
-      option("shuffle", &C::shuffle).help("Shuffles the samples every epoch, from seed. false: the order of the "
-                                          "files."));
+      option("shuffle", &C::shuffle)
+          .help("Shuffles the samples every epoch, from seed. false: the order of the files."));
   return entries;
 }
 

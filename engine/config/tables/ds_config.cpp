@@ -51,8 +51,8 @@ const Entries& checkpoint_table_of_deepspeed() {
       no_effect("load_universal", any).of<bool>(),
       no_effect("use_node_local_storage", "docs/checkpoints.md describes runs whose output_dir is not shared")
           .of<bool>(),
-      no_effect("parallel_write", "every rank writes its own "
-                                  "shards"), no_effect("writer", "every rank writes its own shards"));
+      no_effect("parallel_write", "every rank writes its own shards"),
+      no_effect("writer", "every rank writes its own shards"));
   return entries;
 }
 

@@ -13,8 +13,7 @@ const Entries& offload_optimizer_table() {
       no_effect("buffer_count", kNoDisk).harmless({"4", "auto"}),
       no_effect("pin_memory", "copies between devices manage their own memory").harmless({"true"}).of<bool>(),
       no_effect("pipeline_read", kNoDisk).of<bool>(), no_effect("pipeline_write", kNoDisk).of<bool>(),
-      no_effect("fast_init", kNoDisk).of<bool>(),
-      no_effect("ratio", "all of it is on `device`").harmless({"1", "1.0"}),
+      no_effect("fast_init", kNoDisk).of<bool>(), no_effect("ratio", "all of it is on `device`").harmless({"1", "1.0"}),
       no_effect("super_offload", steps).of<bool>(), no_effect("cpuadam_cores_perc", steps).harmless({"0.8"}));
   return entries;
 }
@@ -79,8 +78,9 @@ const Entries& ds_zero_table() {
       no_effect("stage3_allgather_sequential", blocks).alias("allgather_sequential").of<bool>(),
       no_effect("leaf_module", "fsdp_transformer_layer_cls_to_wrap sets the units"),
       no_effect("memory_efficient_linear", memory).harmless({"true"}).of<bool>(),
-      no_effect("override_module_apply", "weights are initialized or loaded shard by "
-                                         "shard").harmless({"true"}).of<bool>(),
+      no_effect("override_module_apply", "weights are initialized or loaded shard by shard")
+          .harmless({"true"})
+          .of<bool>(),
       no_effect("ignore_unused_parameters", "a parameter without a gradient is left unchanged")
           .harmless({"true"})
           .of<bool>(),

@@ -25,8 +25,7 @@ const Entries& lora_table() {
           .path(),
       option("peft_type", &C::peft_type)
           .help("The kind of adapter.")
-          .one_of({"LORA", "IA3", "PREFIX_TUNING", "PROMPT_TUNING", "P_TUNING"},
-                  "another PEFT type, which is refused"),
+          .one_of({"LORA", "IA3", "PREFIX_TUNING", "PROMPT_TUNING", "P_TUNING"}, "another PEFT type, which is refused"),
       option("task_type", &C::task_type)
           .help("PEFT's name for the task; must match data.task.")
           .one_of({"", "CAUSAL_LM", "SEQ_2_SEQ_LM", "SEQ_CLS", "TOKEN_CLS", "QUESTION_ANS", "FEATURE_EXTRACTION"}),
@@ -53,8 +52,8 @@ const Entries& lora_table() {
           .ask("Which layers get an adapter, separated by commas? (empty: the defaults)")
           .when(when_layers, layers),
       option("exclude_modules", &C::exclude_modules).help("Layers that get no adapter.").when(when_layers, layers),
-      option("modules_to_save", &C::modules_to_save).help("Layers that are trained in full and saved with the "
-                                                          "adapters."),
+      option("modules_to_save", &C::modules_to_save)
+          .help("Layers that are trained in full and saved with the adapters."),
       option("bias", &C::bias).help("Which biases are trained.").when(when_lora, lora),
       option("use_rslora", &C::use_rslora).help("Scales by lora_alpha / sqrt(r).").when(when_lora, lora),
       option("fan_in_fan_out", &C::fan_in_fan_out)
@@ -123,8 +122,8 @@ const Entries& lora_table() {
 
       // The rest of PEFT's LoraConfig.
       no_effect("auto_mapping", "PEFT fills it in itself"), no_effect("base_model_name_or_path", "model.path sets it"),
-      no_effect("megatron_core", "no layer comes from Megatron-LM"), no_effect("peft_version", "it is only "
-                                                                                               "informational"),
+      no_effect("megatron_core", "no layer comes from Megatron-LM"),
+      no_effect("peft_version", "it is only informational"),
       no_effect("qalora_group_size", "it is for QALoRA, which is not supported"),
       no_effect("revision", "model.path is a folder"),
       unsupported("alora_invocation_tokens", "this version supports LoRA, rsLoRA and DoRA"),

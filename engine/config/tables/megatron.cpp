@@ -70,8 +70,8 @@ const Entries& megatron_table() {
       no_effect("megatron_lm_calculate_per_token_loss", "it always is: every target token has the same weight")
           .harmless({"true"}),
       no_effect("megatron_lm_eod_mask_loss", "padding never contributes to the loss"),
-      no_effect("megatron_lm_no_load_optim", states),
-      no_effect("megatron_lm_no_save_optim", states), no_effect("megatron_lm_optimizer_cpu_offload", offload),
+      no_effect("megatron_lm_no_load_optim", states), no_effect("megatron_lm_no_save_optim", states),
+      no_effect("megatron_lm_optimizer_cpu_offload", offload),
       no_effect("megatron_lm_overlap_cpu_optimizer_d2h_h2d", offload),
       no_effect("megatron_lm_use_precision_aware_optimizer", "optimizer state is stored in fp32"));
   return entries;

@@ -105,8 +105,7 @@ const Entries& root_table() {
       comma_list("gpu_ids", &C::gpu_ids)
           .accelerate()
           .omitted()
-          .help(
-              "GPUs of each machine to use, one per rank in this order; sets CUDA_VISIBLE_DEVICES of the ranks.")
+          .help("GPUs of each machine to use, one per rank in this order; sets CUDA_VISIBLE_DEVICES of the ranks.")
           .one_of({"all"}, "the numbers of GPUs, separated by commas")
           .harmless({"all"})
           .when("ranks train on GPUs", asks_for_gpus),
@@ -202,11 +201,11 @@ const Entries& root_table() {
       section("tokenizer", &C::tokenizer, tokenizer_table()).help("The tokenizer."),
       section("data", &C::data, data_table()).help("The training and validation data."),
       section("lora", &C::lora, lora_table()).help("Adapters, with PEFT's names. Absent: every weight is trained."),
-      section("training", &C::training, training_table()).help("Training hyperparameters, with TrainingArguments' "
-                                                               "names."),
+      section("training", &C::training, training_table())
+          .help("Training hyperparameters, with TrainingArguments' names."),
       section("checkpoint", &C::checkpoint, checkpoint_table()).help("When checkpoints are saved and resumed."),
-      section("evaluation", &C::evaluation, evaluation_table()).help("Metrics and predictions on the validation "
-                                                                     "samples."),
+      section("evaluation", &C::evaluation, evaluation_table())
+          .help("Metrics and predictions on the validation samples."),
       section("logging", &C::logging, logging_table()).help("What is logged, and where."));
   return entries;
 }

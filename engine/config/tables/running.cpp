@@ -39,8 +39,8 @@ const Entries& checkpoint_table() {
                 "start from scratch; or a checkpoint folder.")
           .one_of({"auto", "true", "false"}, "a checkpoint folder")
           .path(),
-      option("save_on_signal", &C::save_on_signal).help("Saves a checkpoint before stopping on SIGTERM, SIGUSR1 or "
-                                                        "Ctrl-C."),
+      option("save_on_signal", &C::save_on_signal)
+          .help("Saves a checkpoint before stopping on SIGTERM, SIGUSR1 or Ctrl-C."),
       option("grace_seconds", &C::grace_seconds)
           .help("Seconds that ranks have to save and stop after such a signal. (Kubernetes kills after 30.)")
           .above(0.0));

@@ -50,12 +50,10 @@ const Entries& training_table() {
           .ask("How many epochs?")
           .above(0.0)
           .when("max_steps is not given", by_epochs),
-      option("max_steps", &C::max_steps).help("Number of updates. A value above 0 overrides "
-                                              "num_train_epochs.").at_least(-1),
-      option("learning_rate", &C::learning_rate)
-          .help("Peak learning rate.")
-          .ask("Which learning rate?")
-          .at_least(0.0),
+      option("max_steps", &C::max_steps)
+          .help("Number of updates. A value above 0 overrides num_train_epochs.")
+          .at_least(-1),
+      option("learning_rate", &C::learning_rate).help("Peak learning rate.").ask("Which learning rate?").at_least(0.0),
       option("lr_scheduler_type", &C::lr_scheduler_type)
           .help("Learning-rate schedule: transformers' schedules, and DeepSpeed's WarmupLR, WarmupDecayLR and "
                 "WarmupCosineLR."),
@@ -106,9 +104,8 @@ const Entries& training_table() {
           .help("Finds the largest per_device_train_batch_size whose longest batches fit into memory, and keeps the "
                 "global batch size by gradient accumulation."),
       option("max_tokens", &C::max_tokens)
-          .help(
-              "Maximum tokens per rank in one forward pass: takes as many samples as fit, instead of "
-              "per_device_train_batch_size. 0: per_device_train_batch_size decides.")
+          .help("Maximum tokens per rank in one forward pass: takes as many samples as fit, instead of "
+                "per_device_train_batch_size. 0: per_device_train_batch_size decides.")
           .at_least(0),
       option("gradient_checkpointing", &C::gradient_checkpointing)
           .alias("activation_checkpointing")
@@ -149,9 +146,8 @@ const Entries& training_table() {
           .help("Loss scaling, which keeps small gradients from underflowing in fp16.")
           .when("mixed_precision is fp16", fp16),
       option("check_first_steps", &C::check_first_steps)
-          .help(
-              "Checks in the first updates that every trained tensor gets a gradient, no frozen tensor changes, tied "
-              "tensors stay tied, some labels contribute to the loss, and each update takes the right samples."),
+          .help("Checks in the first updates that every trained tensor gets a gradient, no frozen tensor changes, tied "
+                "tensors stay tied, some labels contribute to the loss, and each update takes the right samples."),
       option("on_divergence", &C::on_divergence)
           .help("What to do if a loss or a gradient is not finite, or the loss is far above the previous ones: stop; "
                 "skip the update; or rollback, which restores the weights of up to snapshot_steps updates ago and "

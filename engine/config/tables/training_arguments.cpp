@@ -65,8 +65,7 @@ Entries learning() {
       unsupported("split_batches", "per_device_train_batch_size counts the samples of one rank").of<bool>(),
       no_effect("dispatch_batches", "every rank reads its own samples").of<bool>(),
       no_effect("sortish_sampler", padding).of<bool>(), no_effect("length_column_name", padding).harmless({"length"}),
-      no_effect("ignore_data_skip", "a resumed run continues with the next sample at no cost")
-          .of<bool>(),
+      no_effect("ignore_data_skip", "a resumed run continues with the next sample at no cost").of<bool>(),
       no_effect("remove_unused_columns", "data.source and data.target select the columns")
           .harmless({"true", "false"})
           .of<bool>(),
@@ -85,8 +84,8 @@ Entries computing() {
   return foreign_table(
       no_effect("bf16_full_eval", "evaluation computes in mixed_precision, as training does").of<bool>(),
       no_effect("fp16_full_eval", "evaluation computes in mixed_precision, as training does").of<bool>(),
-      no_effect("tf32", "fp32 matrix products are computed in fp32; mixed_precision: bf16 is the faster "
-                        "choice").of<bool>(),
+      no_effect("tf32", "fp32 matrix products are computed in fp32; mixed_precision: bf16 is the faster choice")
+          .of<bool>(),
       unsupported("fp16_opt_level", apex).harmless({"O1"}),
       unsupported("fp16_backend", apex).harmless({"auto", "amp", "cpu_amp"}),
       unsupported("half_precision_backend", apex).harmless({"auto", "amp", "cpu_amp"}),
@@ -105,8 +104,7 @@ Entries computing() {
       unsupported("sharded_ddp", "use distributed_type: FSDP"),
       unsupported("tp_size", "set parallelism_config_tp_size in parallelism_config").harmless({"1"}),
       unsupported("parallelism_config", "set parallelism_config at the top of the file"),
-      no_effect("ddp_find_unused_parameters",
-                "each update finds unused parameters in its graph at almost no cost")
+      no_effect("ddp_find_unused_parameters", "each update finds unused parameters in its graph at almost no cost")
           .of<bool>(),
       no_effect("ddp_broadcast_buffers", "no supported model has buffers that training changes").of<bool>(),
       no_effect("ddp_static_graph", "examining the graph of each update costs almost nothing").of<bool>(),
@@ -151,9 +149,7 @@ Entries reporting() {
           .of<bool>(),
       no_effect("logging_first_step", "logging.logging_steps: 1 logs every update").of<bool>(),
       no_effect("logging_dir", "TensorBoard's files are in output_dir/tensorboard"),
-      no_effect("logging_nan_inf_filter", "a non-finite loss ends the run")
-          .harmless({"true", "false"})
-          .of<bool>(),
+      no_effect("logging_nan_inf_filter", "a non-finite loss ends the run").harmless({"true", "false"}).of<bool>(),
       no_effect("log_level", "the log level is fixed").harmless({"passive"}),
       no_effect("log_level_replica", "the log level is fixed").harmless({"passive", "warning"}),
       no_effect("log_on_each_node", "each rank logs to output_dir/logs on its machine")

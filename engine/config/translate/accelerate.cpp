@@ -32,8 +32,8 @@ void translate_reshard(Draft& draft) {
   const bool both = draft.is_set(kStrategy) && strategy != fsdp.sharding_strategy;
   if (both && fsdp.version == 1) {
     const bool default_of_accelerate = truth == true;
-    if (!default_of_accelerate) translation.no_effect(given, "fsdp_sharding_strategy, which is also set, takes "
-                                                             "precedence");
+    if (!default_of_accelerate)
+      translation.no_effect(given, "fsdp_sharding_strategy, which is also set, takes precedence");
     return;
   }
   if (fsdp.version == 1 && !truth && strategy != ShardingStrategy::kFullShard) {
@@ -131,9 +131,8 @@ void translate_strategy(Draft& draft) {
     strategy = on_one_machine(strategy);
     draft.translated.push_back(
         {kStrategy, given, origin,
-         fmt::format("{}: {}, because the ranks of a machine share one replica and there is only one "
-                     "machine", kStrategy,
-                     name_of(strategy))});
+         fmt::format("{}: {}, because the ranks of a machine share one replica and there is only one machine",
+                     kStrategy, name_of(strategy))});
   }
 }
 

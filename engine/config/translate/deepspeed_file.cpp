@@ -106,8 +106,8 @@ void check_beside_file(Draft& draft, DsDocument& ds) {
     if (given.value.text == "auto" || in_file.value.text == "auto" || same(given.value, in_file.value)) continue;
     draft.problems.add(
         given.mark, beside,
-        fmt::format("{} is {}, but {} is {} ({}): Accelerate forbids both; set it only in the ds_config.json",
-                    beside, text_of(given.value), in_file.key, text_of(in_file.value), to_string(in_file.mark)),
+        fmt::format("{} is {}, but {} is {} ({}): Accelerate forbids both; set it only in the ds_config.json", beside,
+                    text_of(given.value), in_file.key, text_of(in_file.value), to_string(in_file.mark)),
         "one-value");
   }
 }

@@ -25,9 +25,8 @@ void translate_offload(Draft& draft, const GivenKey& device, bool sharded) {
   const std::string& text = device.value.text;  // or true in older files
   if (device.value.is_null() || text == "none" || draft.problems.about(device.key)) return;
   if (text == "nvme") {
-    translation.refuse(device, asks_for_gpus(draft.config)
-                                   ? "nothing is offloaded to disk or from a GPU; leave it out"
-                                   : "nothing is offloaded to disk; use cpu");
+    translation.refuse(device, asks_for_gpus(draft.config) ? "nothing is offloaded to disk or from a GPU; leave it out"
+                                                           : "nothing is offloaded to disk; use cpu");
   } else if (sharded) {
     translation.set(device, "fsdp_config.fsdp_offload_params", encode(true));
   } else {
@@ -77,10 +76,9 @@ void translate_precision(Draft& draft, DsDocument& ds) {
   Translation translation(draft);
   const GivenKey fp16 = ds.key("fp16.enabled"), bf16 = ds.key("bf16.enabled");
   if (fp16.value.text == "true" && bf16.value.text == "true") {
-    draft.problems.add(
-        bf16.mark, bf16.key,
-        fmt::format("{} and {} ({}) exclude each other: set only one of "
-                    "them", bf16.key, fp16.key, to_string(fp16.mark)));
+    draft.problems.add(bf16.mark, bf16.key,
+                       fmt::format("{} and {} ({}) exclude each other: set only one of them", bf16.key, fp16.key,
+                                   to_string(fp16.mark)));
     return;
   }
   const std::pair<const GivenKey&, MixedPrecision> all[] = {{fp16, MixedPrecision::kFp16},

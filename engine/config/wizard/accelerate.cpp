@@ -108,8 +108,8 @@ std::string unfit_number(const Config& config) {
   if (config.distributed_type == DistributedType::kMultiGpu && config.num_processes == 1)
     return "multi-GPU needs at least two GPUs; for one GPU go back and choose `No distributed training`";
   if (config.num_processes % config.num_machines != 0)
-    return fmt::format("it counts the processes of all {} machines, and each machine must have the same "
-                       "number", config.num_machines);
+    return fmt::format("it counts the processes of all {} machines, and each machine must have the same number",
+                       config.num_machines);
   return "";
 }
 

@@ -102,8 +102,8 @@ std::string Asker::choice(const std::string& text, const std::string& current,
     std::string chosen = spelled(word, choices);
     for (const std::string& full : choices)
       if (full.starts_with(lower(word) + ":")) chosen = full;
-    if (!contains(choices, chosen)) return fmt::format("Please choose one of the options; '{}' is not one of "
-                                                       "them.", shown(word));
+    if (!contains(choices, chosen))
+      return fmt::format("Please choose one of the options; '{}' is not one of them.", shown(word));
     answer = chosen;
     return "";
   });

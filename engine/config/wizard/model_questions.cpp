@@ -22,8 +22,8 @@ struct TaskChoice {
 };
 
 constexpr TaskChoice kTasks[] = {
-    {Task::kSeq2SeqLm, "seq2seq_lm: text to text, such as translation or summarization "
-                       "(T5)", "from scratch: a small T5",
+    {Task::kSeq2SeqLm, "seq2seq_lm: text to text, such as translation or summarization (T5)",
+     "from scratch: a small T5",
      R"({"model_type":"t5","d_model":256,"d_kv":64,"d_ff":1024,"num_layers":4,"num_decoder_layers":4,"num_heads":4})"},
     {Task::kCausalLm, "causal_lm: text generation and chat (LLaMA, Mistral, Qwen, GPT-2)",
      "from scratch: a small LLaMA",
@@ -48,8 +48,8 @@ const TaskChoice& chosen(Task task) {
 std::string instead_of_model(const fs::path& folder) {
   std::error_code error;
   if (fs::exists(folder / "adapter_config.json", error))
-    return fmt::format("{} contains an adapter. Enter its base model here; the adapter belongs in "
-                       "lora.path.", folder.string());
+    return fmt::format("{} contains an adapter. Enter its base model here; the adapter belongs in lora.path.",
+                       folder.string());
   std::vector<std::string> names;
   constexpr std::size_t kMost = 6;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
@@ -57,10 +57,9 @@ std::string instead_of_model(const fs::path& folder) {
   std::sort(names.begin(), names.end());
   const bool more = names.size() > kMost;
   if (more) names.resize(kMost);
-  return fmt::format("There is no config.json in {}; it contains {}{}. Enter the folder with config.json and the "
-                     "weights.",
-                     folder.string(), names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", ")),
-                     more ? ", …" : "");
+  return fmt::format(
+      "There is no config.json in {}; it contains {}{}. Enter the folder with config.json and the weights.",
+      folder.string(), names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", ")), more ? ", …" : "");
 }
 
 std::string unfit_task(const ModelDescription& model, Task task) {
@@ -107,9 +106,9 @@ std::string unfit_tokenizer(Asker& ask) {
   if (!tokenizer->error.empty()) return tokenizer->error;
   const auto model = ask.config().model.path.empty() ? std::nullopt : ask.model();
   if (!model || model->vocabulary == 0 || tokenizer->size <= model->vocabulary) return "";
-  return fmt::format("This tokenizer has {} tokens, but the model's vocabulary has {}. Enter the model's own "
-                     "tokenizer.",
-                     tokenizer->size, model->vocabulary);
+  return fmt::format(
+      "This tokenizer has {} tokens, but the model's vocabulary has {}. Enter the model's own tokenizer.",
+      tokenizer->size, model->vocabulary);
 }
 
 void ask_tokenizer(Asker& ask) {
