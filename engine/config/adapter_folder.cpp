@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int64_t kMaxFile = int64_t{1} << 20;
-constexpr const char* kNone = "(?!)";  // the pattern that matches nothing, where an empty list is something else
+constexpr const char* kNone = "(?!)";  // a pattern that matches nothing; an empty list means the defaults
 
 NamesOrPattern to_names(const json& value) {
   NamesOrPattern out;
@@ -27,7 +27,7 @@ NamesOrPattern to_names(const json& value) {
   return out;
 }
 
-/// The list at `key`; a single value is a list of one, null or nothing an empty one.
+/// The list at `key`; a single value is a list of one, null or a missing key an empty list.
 template <class T>
 std::vector<T> to_list(const json& file, const char* key) {
   const json value = file.value(key, json());
@@ -39,15 +39,15 @@ std::vector<T> to_list(const json& file, const char* key) {
 void refuse_variants(const json& file, const std::string& where) {
   for (const char* key : {"use_qalora", "use_bdlora", "lora_bias"})
     if (file.contains(key) && !file[key].is_null() && file[key] != false)
-      throw InputError("{}: {} is set; this version trains LoRA, rsLoRA and DoRA.", where, key);
+      throw InputError("{}: {} is set; this version supports LoRA, rsLoRA and DoRA.", where, key);
   for (const char* key :
        {"alora_invocation_tokens", "arrow_config", "kasa_config", "layer_replication", "megatron_config",
         "monteclora_config", "target_parameters", "trainable_token_indices", "velora_config"})
     if (file.contains(key) && !file[key].is_null())
-      throw InputError("{}: {} is set; this version trains LoRA, rsLoRA and DoRA.", where, key);
+      throw InputError("{}: {} is set; this version supports LoRA, rsLoRA and DoRA.", where, key);
 }
 
-/// What the file's init means for the weights beside the adapter: PEFT repeats it when it loads the folder.
+/// What the file's init does to the base weights: PEFT repeats it when it loads the folder.
 std::string read_init(const json& file, const std::string& where) {
   const json value = file.value("init_lora_weights", json(true));
   const std::string init = value.is_string() ? value.get<std::string>() : "true";
@@ -55,8 +55,8 @@ std::string read_init(const json& file, const std::string& where) {
   for (const char* changed : {"pissa_niter_", "corda", "loftq", "lora_ga", "mica"})
     if (init.starts_with(changed))
       throw InputError(
-          "{}: init_lora_weights is '{}': the adapter fits weights that were changed in a way that the folder doesn't "
-          "hold.\n  Save it from PEFT with path_initial_model_for_weight_conversion.",
+          "{}: init_lora_weights is '{}': the adapter fits modified base weights, which the folder doesn't contain.\n  "
+          "Save it from PEFT with path_initial_model_for_weight_conversion.",
           where, init);
   return "true";
 }
@@ -123,13 +123,15 @@ LoraConfig read_adapter_config(const LoraConfig& given) {
     if (options.peft_type == "LORA")
       read_lora(file, where, options);
     else if (options.peft_type == "P_TUNING" || file.value("prefix_projection", false))
-      throw InputError("{}: an adapter of {} holds what its network made, not the network: it can't be trained on.",
-                       where, options.peft_type);
+      throw InputError(
+          "{}: a {} adapter contains the output of its network, not the network: it can't be trained further.", where,
+          options.peft_type);
     else if (options.peft_type == "PROMPT_TUNING" || options.peft_type == "PREFIX_TUNING")
       read_prompt(file, where, options);
     else if (options.peft_type != "IA3")
       throw InputError(
-          "{}: peft_type is '{}'; this version trains on adapters of LORA, IA3, PREFIX_TUNING and PROMPT_TUNING.",
+          "{}: peft_type is '{}'; this version can continue training LORA, IA3, PREFIX_TUNING and PROMPT_TUNING "
+          "adapters.",
           where, options.peft_type);
   } catch (const json::exception& error) {
     throw InputError("{}: a value has the wrong type: {}", where, error.what());
@@ -144,7 +146,7 @@ std::map<std::string, Mark> adapter_config_marks(const std::string& folder) {
     const std::string file = adapter_config_file(folder);
     for (const Member& member : parse_json(read_file(file, kMaxFile), file, ignored).members)
       marks[member.key] = member.value.mark;
-  } catch (const Error&) {  // larger than a configuration may be: its places are not worth more
+  } catch (const Error&) {  // larger than a configuration can be: do without the positions
   }
   return marks;
 }

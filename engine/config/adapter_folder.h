@@ -1,4 +1,4 @@
-// What an adapter folder says about its adapter.
+// Reads the configuration in an adapter folder.
 #pragma once
 
 #include <map>
@@ -9,16 +9,16 @@
 
 namespace trainer::config {
 
-/// Where `folder` describes its adapter: adapter_config.json, as PEFT writes it.
+/// The file that describes the adapter in `folder`: adapter_config.json, as PEFT writes it.
 std::string adapter_config_file(const std::string& folder);
 
-/// The adapter in `given.path` (kind, rank, targets, …): PEFT's defaults with what the folder's adapter_config.json
-/// says. From `given` come the path and what only a run decides.
-/// Errors: InputError for a folder that isn't there, a kind or a variant this version does not train, or an adapter
-/// that can't be trained on.
+/// The adapter in `given.path` (kind, rank, targets, …): PEFT's defaults overridden by the folder's
+/// adapter_config.json. The path and the options that only a run decides are taken from `given`.
+/// Errors: InputError for a missing folder, a kind or variant that this version does not train, or an adapter that
+/// can't be trained further.
 LoraConfig read_adapter_config(const LoraConfig& given);
 
-/// Where that file has its keys; empty when it can't be read.
+/// The positions of the keys in that file; empty if it can't be read.
 std::map<std::string, Mark> adapter_config_marks(const std::string& folder);
 
 }  // namespace trainer::config

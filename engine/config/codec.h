@@ -1,4 +1,4 @@
-// Between a value of a section and its node in a document, one overload a type.
+// Conversion between a value of a section and its node in a document, with one overload per type.
 #pragma once
 
 #include <map>
@@ -18,12 +18,12 @@ namespace trainer::config {
 
 enum class Type { kTruth, kInteger, kNumber, kText, kTexts, kGroup };
 
-/// What an option accepts: its type, in words, and as a list where there is one.
+/// What an option accepts: its type, a description, and the list of values if there is one.
 struct Kind {
   Type type = Type::kText;
   std::string words;
   std::vector<std::string> choices;
-  std::vector<std::string> known{};  // every word that means something in files, what this version can't do too
+  std::vector<std::string> known{};  // every word that files can have, including unsupported ones
 };
 
 // `decode` stores the value and returns "", or returns why it is not acceptable ("must be an integer; is 'many'") and
@@ -42,7 +42,7 @@ Node encode(const std::string& value);
 Node encode(const std::vector<std::string>& value);
 Node encode(const NamesOrPattern& value);
 
-/// How a node that is not acceptable is named in a message: "'many'", "a list", "empty".
+/// How messages describe an unacceptable node: "'many'", "a list", "empty".
 std::string described(const Node& node);
 
 template <class T>
@@ -124,7 +124,7 @@ requires kIsAuto<A> Kind kind_of() {
   return kind;
 }
 
-/// "none" is read as auto too: both leave the value to somebody else.
+/// "none" is read as auto too: both leave the choice of the value open.
 template <class T>
 std::string decode(const Node& node, Auto<T>& value) {
   const std::string word = node.is_scalar() ? lower(node.text) : "";

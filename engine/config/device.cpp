@@ -11,7 +11,7 @@
 namespace trainer::config {
 namespace {
 
-/// Whether `id` is among the devices of `visible`, a value of CUDA_VISIBLE_DEVICES.
+/// Whether `id` is in `visible`, a value of CUDA_VISIBLE_DEVICES.
 bool names(const std::string& visible, const std::string& id) {
   const std::vector<std::string> all = split(visible, ',');
   return std::find(all.begin(), all.end(), id) != all.end();
@@ -58,7 +58,7 @@ std::string unusable_gpu_ids(const Config& config, const GpusOfMachine& machine)
       return fmt::format("but this machine has no GPU {}: it has {}, numbered from 0", id, machine.installed);
     if (machine.visible && !names(*machine.visible, id))
       return fmt::format(
-          "but CUDA_VISIBLE_DEVICES is '{}', which leaves GPU {} to others: make them agree, or leave gpu_ids out",
+          "but CUDA_VISIBLE_DEVICES is '{}', which excludes GPU {}: make them agree, or leave gpu_ids out",
           *machine.visible, id);
   }
   return "";

@@ -1,4 +1,4 @@
-// Where a configuration trains.
+// The device that a configuration trains on.
 #pragma once
 
 #include <optional>
@@ -8,33 +8,33 @@
 
 namespace trainer::config {
 
-/// Whether ranks are meant to compute on GPUs. DATA_PARALLEL says by `devices` where.
+/// Whether ranks are meant to compute on GPUs. DATA_PARALLEL uses `devices` instead.
 bool asks_for_gpus(const Config& config);
 
-/// Whether they do, on this machine: a single process trains on the CPU where GPUs are asked for and none is to be had.
+/// Whether they do so on this machine: a single process falls back to the CPU if no GPU is available.
 bool trains_on_gpus(const Config& config);
 
-/// What a machine lacks to train so, or "": what base/gpu_library.h tells, for as many ranks as a machine has. Under
-/// Gloo ranks may share a GPU.
+/// What this machine lacks for that, or "": the answer of base/gpu_library.h for the ranks of one machine. Under Gloo
+/// ranks can share a GPU.
 std::string lacking_for_gpus(const Config& config);
 
-/// What CUDA_VISIBLE_DEVICES must be in the environment of the ranks: the GPUs that gpu_ids names. "": as it is.
+/// CUDA_VISIBLE_DEVICES for the environment of the ranks: the GPUs in gpu_ids. "": unchanged.
 std::string visible_devices(const Config& config);
 
-/// Whether gpu_ids names some of a machine's GPUs.
+/// Whether gpu_ids selects some of a machine's GPUs.
 bool chooses_gpus(const Config& config);
 
-/// GPUs that the ranks of a machine need: under Gloo they may share one.
+/// GPUs that the ranks of a machine need: under Gloo they can share one.
 int64_t gpus_needed(const Config& config);
 
-/// What a machine offers.
+/// The GPUs of a machine.
 struct GpusOfMachine {
   int64_t installed = 0;               // as the driver counts them
   std::optional<std::string> visible;  // CUDA_VISIBLE_DEVICES, where it is set
 };
 GpusOfMachine gpus_of_machine();
 
-/// What `machine` lacks of the GPUs that gpu_ids names: completes "gpu_ids is 0,1, …"; "" when it has them all.
+/// Which GPUs in gpu_ids `machine` lacks, to complete "gpu_ids is 0,1, …"; "" if it has them all.
 std::string unusable_gpu_ids(const Config& config, const GpusOfMachine& machine);
 
 }  // namespace trainer::config

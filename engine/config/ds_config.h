@@ -1,5 +1,6 @@
-// A ds_config.json as far as it means something here. It is in no plan: translate_deepspeed reads it into options of
-// ours. engine/config/tables/ds_config.cpp knows every other key of DeepSpeed 0.19, with the reason why it is not here.
+// The keys of a ds_config.json that have an effect. They are not part of a plan: translate_deepspeed converts them to
+// our options. engine/config/tables/ds_config.cpp lists every other key of DeepSpeed 0.19, with the reason why it has
+// none.
 #pragma once
 
 #include "engine/config/schema.h"
@@ -27,18 +28,18 @@ struct DsOffload {
 struct DsZero {
   int64_t stage = 0;
   DsOffload offload_optimizer, offload_param;
-  bool cpu_offload = false, cpu_offload_param = false;  // the same in older files
+  bool cpu_offload = false, cpu_offload_param = false;  // older spellings
   Auto<bool> gather_16bit_weights_on_model_save;
 };
 
-/// `optimizer.params`. What is not given is "auto".
+/// `optimizer.params`. The default is "auto".
 struct DsOptimizerParams {
   Auto<double> lr;
   std::vector<std::string> betas;  // two numbers, or "auto"
   Auto<double> eps;
   Auto<double> weight_decay;
   Auto<double> momentum;
-  bool adam_w_mode = true;  // of type Adam: decay that bypasses the moments
+  bool adam_w_mode = true;  // for type Adam: decoupled weight decay
   bool torch_adam = false;  // has other defaults
 };
 
@@ -64,7 +65,7 @@ struct DsScheduler {
 };
 
 struct DsConfig {
-  Auto<int64_t> train_batch_size;  // of all ranks, in one update
+  Auto<int64_t> train_batch_size;  // of all ranks, per update
   Auto<int64_t> train_micro_batch_size_per_gpu;
   Auto<int64_t> gradient_accumulation_steps;
   Auto<double> gradient_clipping;

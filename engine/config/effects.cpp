@@ -1,4 +1,4 @@
-// check_options: range, support and effect of each option by itself.
+// check_options: the range, support and effect of each single option.
 #include <algorithm>
 
 #include "engine/config/rules.h"
@@ -7,8 +7,8 @@
 namespace trainer::config {
 namespace {
 
-/// True for values that ask for nothing: nothing at all, false, 0, none, and those in `harmless`. Where true is among
-/// them and false is not, false does ask for something. A group that is switched off asks for nothing.
+/// True for values that request nothing: an empty value, false, 0, none, and those in `harmless`. If `harmless` has
+/// true but not false, false does request something. A group that is disabled requests nothing.
 bool asks_nothing(const Node& node, const std::vector<std::string>& harmless) {
   if (node.is_null()) return true;
   if (node.is_scalar()) {
@@ -64,7 +64,7 @@ class Checker {
     auto given = draft_.foreign.find(path);
     if (given == draft_.foreign.end() || entry.foreign == Foreign::kTranslated) return false;
     const auto& [_, node] = *given;
-    if (asks_nothing(node, entry.harmless)) return false;  // and nothing is what it gets
+    if (asks_nothing(node, entry.harmless)) return false;  // so it needs no message
     if (entry.foreign == Foreign::kNoEffect) {
       note_no_effect(path, node, node.mark, entry.reason);
     } else if (!draft_.problems.about(path)) {
@@ -76,20 +76,20 @@ class Checker {
 
   void complain(const std::string& path, const std::string& why) {
     if (why.empty()) return;
-    std::string cause;  // where the user wrote another key
+    std::string cause;  // the key that the user wrote, if it is another one
     for (const Note& note : draft_.translated) {
       if (note.text.starts_with(path + ":")) cause = fmt::format(" (because of {}: {})", note.key, shown(note.value));
     }
     draft_.problems.add(draft_.mark(path), path, fmt::format("{} {}{}", path, why, cause));
   }
 
-  /// True when the file has an option of this section, not just its name.
+  /// True if the file has an option of this section, not just its name.
   bool says_anything(const std::string& section) const {
     auto inside = draft_.origins.lower_bound(section + ".");
     return inside != draft_.origins.end() && inside->first.starts_with(section + ".");
   }
 
-  /// Values that ask for nothing need no warning where they have no effect.
+  /// Values that request nothing need no warning if they have no effect.
   bool is_default(const Entry& entry, const void* section) const {
     const Node value = entry.write(section);
     return is_harmless(entry, value) || same(value, entry.initial);
@@ -115,7 +115,7 @@ void check_options(Draft& draft) {
 
 void check_section(Draft& draft, const std::string& path) {
   const Place place = find_option(draft.config, path);
-  require(place.entry && place.entry->children, "{} is no section", path);
+  require(place.entry && place.entry->children, "{} is not a section", path);
   check_section(draft, *place.entry->children, place.entry->open(place.section), path + ".");
 }
 

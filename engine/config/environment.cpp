@@ -16,7 +16,7 @@
 namespace trainer::config {
 namespace {
 
-/// Truths that choose one value of distributed_type, as Accelerate's launcher exports them.
+/// Boolean variables of Accelerate's launcher that select a value of distributed_type.
 struct Choice {
   const char* variable;
   const char* type;
@@ -30,7 +30,7 @@ std::string value_of(const std::string& variable) {
   return value ? value : "";
 }
 
-/// Accelerate's launcher exports "none" and "auto" for numbers that nobody gave.
+/// Accelerate's launcher exports "none" and "auto" for numbers that are not given.
 bool leaves_open(const std::string& value, const Entry& entry) {
   const bool number = entry.kind.type == Type::kInteger || entry.kind.type == Type::kNumber;
   return number && entry.kind.known.empty() && (lower(value) == "none" || lower(value) == "auto");
@@ -40,7 +40,7 @@ void set(const std::string& path, const std::string& value, const std::string& v
   if (!value.empty()) apply_override({path, value, kEnvironmentSource + variable}, draft);
 }
 
-/// Variables by which schedulers tell machines apart.
+/// Variables with which schedulers number machines.
 struct MachineVariable {
   const char* variable;
   const char* option;
@@ -50,7 +50,7 @@ constexpr MachineVariable kMachineVariables[] = {{"WORLD_SIZE", "num_machines"},
                                                  {"MASTER_ADDR", "main_process_ip"},
                                                  {"MASTER_PORT", "main_process_port"}};
 
-/// Where torchrun's own variable says that the number is a range, WORLD_SIZE is how many happen to be asked for.
+/// If torchrun's own variable has a range of machines, WORLD_SIZE is only the number that is currently requested.
 std::string variable_of_machines() {
   const std::string range = "PET_NNODES";
   return value_of(range).find(':') != std::string::npos ? range : "WORLD_SIZE";
@@ -62,8 +62,8 @@ void apply_machines(Draft& draft, bool ranks_given) {
   if (parse_int(machines) == 1) return;
   if (!ranks_given && !draft.is_set("num_processes")) {
     draft.warnings.push_back(fmt::format(
-        "environment: {} {} and RANK {} are not used, because it is not known how many ranks a machine runs: "
-        "give --nproc_per_node, or num_processes in the file",
+        "environment: {} {} and RANK {} are not used, because the number of ranks per machine is unknown: set "
+        "--nproc_per_node, or num_processes in the file",
         counts, machines, rank));
     return;
   }
@@ -76,18 +76,18 @@ void apply_machines(Draft& draft, bool ranks_given) {
   }
 }
 
-/// What the environment of a rank says of the run.
+/// An option of the run that the environment of a rank sets.
 struct Said {
   const char* option;
   std::string value;
 };
 
-/// Whether the process may stand for its machine: it is the only one there.
+/// Whether the process can represent its machine: it is the only one on it.
 bool may_stand_for_machine(const StartedRank& started) {
   return started.local_ranks == 1 && started.by != "torchrun";
 }
 
-/// `ranks_given`: by a flag.
+/// `ranks_given`: the number of ranks is set by a flag.
 void apply_started(const StartedRank& started, bool ranks_given, Draft& draft) {
   const bool more = draft.is_set("num_processes") && draft.config.num_processes > started.ranks;
   const bool machine = may_stand_for_machine(started) && (ranks_given || more);
@@ -132,7 +132,7 @@ void check_started_rank(const Plan& plan) {
   for (const auto& [option, value, seen] : numbers)
     if (value != seen)
       throw ConfigError(
-          "{} is {} ({}), but {} started this process with {}, which makes it {}\n  leave the number to {}, or start "
+          "{} is {} ({}), but {} started this process with {}, which makes it {}\n  let {} set the number, or start "
           "the trainer without it",
           option, value, plan.origins.at(option), started->by, started->variables, seen, started->by);
 }

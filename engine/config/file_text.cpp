@@ -21,7 +21,7 @@ bool says_nothing(const Node& node) {
   return node.is_null() || (node.is_map() && node.members.empty());
 }
 
-/// Accelerate's part: `mixed_precision: no` must be quoted, or PyYAML reads a truth.
+/// Accelerate's part: `mixed_precision: no` must be quoted, or PyYAML reads a boolean.
 Node accelerate_part(const Entries& entries, const Node& map) {
   Node out = Node::map();
   for (Member member : map.members) {
@@ -42,7 +42,7 @@ bool is_empty(const Node& node) {
   return says_nothing(node) || (node.is_scalar() && node.text.empty()) || (node.is_list() && node.items.empty());
 }
 
-/// Our part: the order of the tables, without what is empty.
+/// Our part: in the order of the tables, without empty values.
 Node our_part(const Entries& entries, const Node& map) {
   Node out = Node::map();
   for (const Entry& entry : entries) {
@@ -50,14 +50,14 @@ Node our_part(const Entries& entries, const Node& map) {
       if (!entry.has_key(member.key) || entry.accelerate) continue;
       const bool section = entry.children && member.value.is_map();
       const Node value = section ? our_part(*entry.children, member.value) : member.value;
-      const bool asked_for = entry.clear && member.value.is_map();  // `lora: {}` asks for adapters
+      const bool asked_for = entry.clear && member.value.is_map();  // `lora: {}` requests adapters
       if (!is_empty(value) || asked_for) out.members.push_back({member.key, value, member.mark});
     }
   }
   return out;
 }
 
-/// The first line of `text` without blanks at its end; `text` becomes the rest.
+/// Removes the first line from `text` and returns it without trailing blanks.
 std::string_view take_line(std::string_view& text) {
   std::string_view line = text.substr(0, text.find('\n'));
   text.remove_prefix(std::min(text.size(), line.size() + 1));
@@ -72,8 +72,8 @@ void refuse_cut(const std::string& text, const std::string& file) {
   while (!rest.empty())
     if (take_line(rest) == kLastComment) return;
   throw ConfigError(
-      "{}: the file is cut short: its first line promises a line '{}', and there is none\n  copy or write it again (or "
-      "take out the first line, if this is all)",
+      "{}: the file is truncated: according to its first line it must contain the line '{}', which is missing\n  copy "
+      "or write it again (or remove the first line, if the file is complete)",
       to_string(Places(text, file).at(text.size())), kLastComment);
 }
 

@@ -1,4 +1,4 @@
-// Writing a configuration file as Accelerate would, with our sections after its part.
+// Writes a configuration file as Accelerate would, followed by our sections.
 #pragma once
 
 #include <string>
@@ -11,20 +11,21 @@ namespace trainer::config {
 inline constexpr const char* kSectionsComment =
     "# What to train, and how. Accelerate itself does not know these sections.";
 
-/// The first and the last line of such a file: YAML has no end of its own, and what a full disk or a broken copy left of
-/// it would be read as a shorter one.
+/// The first and the last line of such a file: YAML has no end marker, so a file truncated by a full disk or a broken
+/// copy would be read as a shorter one.
 inline constexpr const char* kFirstComment = "# By `trainer config`. A last line says that the file is whole.";
 inline constexpr const char* kLastComment = "# This is the end of the file.";
 
-/// Errors: ConfigError when `text`, the content of `file`, begins with the one and lacks the other.
+/// Errors: ConfigError if `text`, the content of `file`, has the first line but not the last.
 void refuse_cut(const std::string& text, const std::string& file);
 
 enum class FileFormat { kYaml, kJson };
-/// JSON when the name ends in .json, as for Accelerate.
+/// JSON if the name ends in .json, as for Accelerate.
 FileFormat format_of(const std::string& file);
 
-/// The text of a file that holds `document`. Accelerate's part: sorted keys, texts that YAML would take for truths in
-/// quotes, nothing empty. Ours: in the order of the tables, between the two comments. JSON: all keys sorted.
+/// The text of a file that contains `document`. Accelerate's part: sorted keys, quotes around texts that YAML would
+/// read as booleans, no empty values. Our part: in the order of the tables, between the two comments. JSON: all keys
+/// sorted.
 std::string file_text(const Node& document, FileFormat format);
 
 }  // namespace trainer::config

@@ -19,7 +19,7 @@ std::string variable(const char* name) {
   return value ? value : "";
 }
 
-/// The folder that a variable names, which may begin with ~.
+/// The folder that a variable names, which can begin with ~.
 std::string folder(const char* name, const std::string& otherwise) {
   const std::string given = variable(name);
   return given.empty() ? otherwise : absolute_path(given, fs::current_path());
@@ -39,8 +39,8 @@ Node read_document(const std::string& file, Problems& problems) {
   } catch (const InputError& error) {  // a configuration: the user typed its name
     throw ConfigError("{}", error.what());
   }
-  // A .yaml may hold JSON: `accelerate config default` writes such files, and YAML readers stumble over tabs and over
-  // the \u escapes of what is beyond the first 65536 characters.
+  // A .yaml can contain JSON: `accelerate config default` writes such files, and YAML readers fail on tabs and on the
+  // \u escapes of characters beyond the first 65536.
   text = utf8_text(text, file);
   if (file.ends_with(".json") || is_json_object(text)) return parse_json(text, file, problems);
   refuse_cut(text, file);

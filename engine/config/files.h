@@ -1,4 +1,4 @@
-// Where configuration files are, and reading one.
+// Finds and reads configuration files.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace trainer::config {
 
-/// JSON when the name ends in .json or the text is a JSON object, else YAML.
-/// Errors: ConfigError when the file can't be read, is no UTF-8 text, or is neither.
+/// Reads JSON if the name ends in .json or the text is a JSON object, otherwise YAML.
+/// Errors: ConfigError if the file can't be read, is not UTF-8 text, or is neither JSON nor YAML.
 Node read_document(const std::string& file, Problems& problems);
 
-/// The file that is used when none is named: $TRAINER_CONFIG, ours, else Accelerate's, whichever is there first.
+/// The file that is used by default: $TRAINER_CONFIG, else our default file if it exists, else Accelerate's.
 struct DefaultFile {
-  std::string path;  // "": there is none
-  std::string note;  // what to say on screen about it
+  std::string path;  // "": none
+  std::string note;  // the line about it on the screen
 };
 DefaultFile find_default_file();
 

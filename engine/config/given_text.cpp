@@ -12,7 +12,7 @@
 namespace trainer::config {
 namespace {
 
-/// NAME of a $NAME in `text` that a shell would have replaced; "" when there is none.
+/// NAME of a $NAME in `text` that a shell would have replaced; "" if there is none.
 std::string shell_variable(const std::string& text) {
   const auto in_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
   for (std::size_t at = text.find('$'); at != std::string::npos; at = text.find('$', at + 1)) {
@@ -23,14 +23,14 @@ std::string shell_variable(const std::string& text) {
   return "";
 }
 
-/// What is doubtful about `node` as the value of `entry`; "" for nothing.
+/// What is ambiguous about `node` as the value of `entry`; "" if nothing is.
 std::string doubt(const Entry& entry, const Node& node) {
   if (node.is_null() && node.text.empty())
     return entry.children ? "has no keys: write them below it, indented, or leave the line out"
-                          : "has no value: write one behind the ':', or leave the line out for the default";
+                          : "has no value: write one after the ':', or leave the line out for the default";
   if (!node.is_scalar()) return "";
   const Type type = entry.kind.type;
-  std::string meant;  // in digits, or as a truth
+  std::string meant;  // in digits, or as a boolean
   if (const auto integer = parse_int(node.text); type == Type::kInteger && integer) {
     meant = std::to_string(*integer);
   } else if (type == Type::kNumber && parse_double(node.text)) {
@@ -38,8 +38,8 @@ std::string doubt(const Entry& entry, const Node& node) {
   } else if (const auto truth = parse_bool(node.text); type == Type::kTruth && truth) {
     meant = *truth ? "true" : "false";
   }
-  if (meant.empty()) return "";  // the option says what is wrong with it
-  if (node.quoted) return fmt::format("is the text '{}', as it stands in quotes: write {}", shown(node.text), meant);
+  if (meant.empty()) return "";  // the option's own check reports what is wrong
+  if (node.quoted) return fmt::format("is the text '{}', because it is in quotes: write {}", shown(node.text), meant);
   if (type == Type::kInteger && node.text != meant)
     return fmt::format("must be an integer in digits; is {}: write {}", described(node), meant);
   return "";
@@ -69,21 +69,22 @@ void refuse_secrets(const Node& document, Problems& problems) {
   if (document.is_scalar() && without_secrets(document.text) != document.text)
     problems.add(document.mark, "",
                  "this looks like a secret (a token, a key or a password), which the run's files and logs would show: "
-                 "take it out; nothing here needs one",
+                 "remove it; no option needs one",
                  "no-secrets");
   for (const Node& item : document.items) refuse_secrets(item, problems);
   for (const Member& member : document.members) refuse_secrets(member.value, problems);
 }
 
 std::string path_fault(const std::string& text, const std::string& path) {
-  constexpr std::size_t kLongest = PATH_MAX - 256;  // and a file's name below it
+  constexpr std::size_t kLongest = PATH_MAX - 256;  // leaves room for a file name
   if (path.size() > kLongest)
-    return fmt::format("is a path of {} characters, and no path may have more than {}", path.size(), kLongest);
+    return fmt::format("is a path of {} characters, but a path must not have more than {}", path.size(), kLongest);
   if (std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }))
-    return fmt::format("is '{}': a path with a line end or another control character, which no program lists rightly",
-                       shown(text));
+    return fmt::format(
+        "is '{}': a path with a newline or another control character, which programs don't list correctly",
+        shown(text));
   if (const std::string name = shell_variable(text); !name.empty())
-    return fmt::format("is '{}': write ${{{}}} for the variable of the environment", shown(text), name);
+    return fmt::format("is '{}': write ${{{}}} for the environment variable", shown(text), name);
   return "";
 }
 

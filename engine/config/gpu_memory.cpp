@@ -16,9 +16,9 @@ namespace {
 
 constexpr double kGiB = int64_t{1} << 30;
 
-/// `gib` is what CUDA shows of a card, less than the maker's `size`, as the driver and, on some cards, ECC take a part.
-/// For about half of them it is the total capacity in messages of PyTorch that users have posted, rounded down; for the
-/// others (V100 16GB, A10G, RTX A6000, L4, H200 and newer) an estimate in that proportion.
+/// `gib` is the memory that CUDA reports, less than the vendor's `size` because the driver and, on some cards, ECC take
+/// a part. For about half of the cards it is the total capacity in PyTorch messages that users have posted, rounded
+/// down; for the others (V100 16GB, A10G, RTX A6000, L4, H200 and newer) it is an estimate in the same proportion.
 struct Card {
   const char* model;  // as words() leaves it
   int64_t size;       // GB
@@ -39,11 +39,11 @@ constexpr Card kCards[] = {
     {"5090", 32, 31.3, "RTX 5090"},
 };
 
-/// Parts of a card's name that say nothing about its memory.
+/// Parts of a card's name that don't affect its memory.
 constexpr const char* kIdle[] = {"nvidia", "geforce", "tesla", "rtx",   "gpu",  "sxm",   "sxm2",
                                  "sxm4",   "sxm5",    "pcie",  "hbm2e", "hbm3", "hbm3e", "generation"};
 
-/// The runs of letters and digits, in lower case.
+/// The runs of letters and digits, in lowercase.
 std::vector<std::string> words(const std::string& text) {
   std::vector<std::string> all(1);
   for (const unsigned char c : text) {
@@ -58,7 +58,7 @@ std::vector<std::string> words(const std::string& text) {
   return all;
 }
 
-/// 80 of "80", "80gb", "80g" and "80gib"; nothing of other words.
+/// 80 for "80", "80gb", "80g" and "80gib"; nullopt for other words.
 std::optional<double> gigabytes(std::string text) {
   text = lower(text);
   for (const char* unit : {"gib", "gb", "g"})
@@ -98,7 +98,8 @@ GpuMemory gpu_memory_named(const std::string& text) {
   const auto cards = cards_named(text);
   if (cards.size() == 1) return {cards[0]->name, static_cast<int64_t>(cards[0]->gib * kGiB)};
   if (cards.size() > 1)
-    throw ConfigError("--gpu_memory {}: there are {} and {}: say which", shown(text), cards[0]->name, cards[1]->name);
+    throw ConfigError("--gpu_memory {}: there are {} and {}: specify one of them", shown(text), cards[0]->name,
+                      cards[1]->name);
   constexpr double kLeast = 0.1, kMost = 10000;
   const auto given = gigabytes(text);
   if (given && *given >= kLeast && *given <= kMost)

@@ -1,4 +1,4 @@
-// How much memory GPUs have, for plans of runs whose GPUs aren't here.
+// The memory of GPUs by name, for planning runs on GPUs that this machine doesn't have.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@ namespace trainer::config {
 
 struct GpuMemory {
   std::string name;   // "H100 80GB", or "a GPU with 80 GiB"
-  int64_t bytes = 0;  // in all
+  int64_t bytes = 0;  // total
 };
 
-/// What a user calls it: a number of GiB ("80", "23.6", "80GB"), or a card's name as the maker, the driver or people
-/// write it ("H100", "NVIDIA A100-SXM4-80GB", "rtx 4090").
+/// Parses a number of GiB ("80", "23.6", "80GB"), or a card's name as the vendor, the driver or people write it
+/// ("H100", "NVIDIA A100-SXM4-80GB", "rtx 4090").
 /// Errors: ConfigError that lists the known cards.
 GpuMemory gpu_memory_named(const std::string& text);
 

@@ -1,14 +1,14 @@
-// A plan on its way to another program.
+// Hands a plan over to another program.
 #pragma once
 
 #include "engine/config/plan.h"
 
 namespace trainer::config {
 
-/// The environment variable with the number of a file descriptor that holds the plan's text.
+/// The environment variable with the number of the file descriptor from which the plan's text is read.
 inline constexpr const char* kPlanVariable = "TRAINER_PLAN_FD";
 
-/// The plan that the program that started this one handed over. Errors: ConfigError when it handed over none.
+/// The plan that the parent program handed over. Errors: ConfigError if there is none.
 Plan inherited_plan();
 
 }  // namespace trainer::config

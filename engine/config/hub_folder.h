@@ -1,4 +1,4 @@
-// Names of the Hugging Face Hub, as far as the Hub's own cache on this machine holds them. Nothing is fetched.
+// Resolves names on the Hugging Face Hub in the Hub's cache on this machine. Nothing is downloaded.
 #pragma once
 
 #include <filesystem>
@@ -6,17 +6,17 @@
 
 namespace trainer::config {
 
-/// True for "name" or "organisation/name", as the Hub allows them; a folder may be called so too.
+/// True for "name" or "organization/name", as the Hub allows them; a folder can have such a name too.
 bool is_hub_name(const std::string& text);
 
-/// The folder of the newest snapshot of `name` ("t5-base", "meta-llama/Llama-2-7b-hf") in the cache; "" when it isn't
-/// there, or when `name` is no such name.
+/// The folder of the newest snapshot of `name` ("t5-base", "meta-llama/Llama-2-7b-hf") in the cache; "" if it isn't in
+/// the cache or `name` isn't a valid name.
 std::string hub_folder(const std::string& name);
 
-/// Where the cache is: $HF_HUB_CACHE, $HF_HOME/hub, or ~/.cache/huggingface/hub.
+/// The folder of the cache: $HF_HUB_CACHE, $HF_HOME/hub, or ~/.cache/huggingface/hub.
 std::filesystem::path hub_cache();
 
-/// What to do when the folder `path`, whose last parts may have been meant as a name, is not there.
+/// A hint for a folder `path` that does not exist and whose last parts could be a Hub name.
 std::string hub_hint(const std::string& path);
 
 }  // namespace trainer::config

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A pattern for each of `words` in any case.
+/// A pattern that matches any of `words` in any case.
 std::string any_case(const std::vector<std::string>& words) {
   std::string pattern;
   for (const std::string& word : words) {
@@ -42,7 +42,7 @@ Json definitions() {
           {"variable", text("\\$\\{")}};
 }
 
-/// The bounds that the table states in words.
+/// Converts the table's bounds, which are stated in words ("at least 1").
 void add_limits(const Entry& entry, Json& number) {
   constexpr std::pair<const char*, const char*> kWords[] = {{"at least ", "minimum"},
                                                             {"at most ", "maximum"},
@@ -55,7 +55,7 @@ void add_limits(const Entry& entry, Json& number) {
   }
 }
 
-/// The words of `kind`, as text and as what YAML may make of them.
+/// The words of `kind`, as text and as the types that YAML may give them.
 void add_words(const Kind& kind, Json& any) {
   if (!kind.choices.empty()) any.push_back({{"enum", kind.choices}});  // what editors offer
   if (kind.known.empty()) return;
@@ -75,7 +75,7 @@ void add_words(const Kind& kind, Json& any) {
   if (!others.empty()) any.push_back({{"enum", others}});
 }
 
-/// What one value of the option may be.
+/// The schema of one value of the option.
 Json values(const Entry& entry) {
   Json any = Json::array();
   const Kind& kind = entry.kind;
@@ -112,7 +112,7 @@ std::string description(const Entry& entry) {
       entry.no_effect.empty() && entry.foreign == Foreign::kNoEffect ? entry.reason : entry.no_effect;
   if (!idle.empty()) add(fmt::format("No effect here: {}.", idle));
   if (entry.foreign == Foreign::kUnsupported) add(fmt::format("Not supported: {}.", entry.reason));
-  if (entry.unsupported) add(fmt::format("This version can do {}.", fmt::join(entry.kind.choices, ", ")));
+  if (entry.unsupported) add(fmt::format("This version supports {}.", fmt::join(entry.kind.choices, ", ")));
   return text;
 }
 
@@ -120,12 +120,12 @@ bool takes_anything(const Entry& entry) {
   return entry.foreign != Foreign::kNot && !entry.read;
 }
 
-/// True for a default that says something, and that could be written.
+/// True for a default that is not empty and that a file could contain.
 bool has_default(const Entry& entry) {
   if (!entry.write || entry.initial.is_null() || (entry.initial.is_scalar() && entry.initial.text.empty()))
     return false;
   for (const std::string& limit : entry.limits) {
-    if (limit == "at least 1" && entry.initial.text == "0") return false;  // 0 is how "not given" is held
+    if (limit == "at least 1" && entry.initial.text == "0") return false;  // 0 represents "not given"
   }
   return true;
 }
@@ -146,7 +146,7 @@ Json option_schema(const Entry& entry) {
   return schema;
 }
 
-/// `pointer` is where the properties stand in the whole schema.
+/// `pointer` is the location of the properties in the whole schema.
 Json properties(const Entries& entries, const std::string& pointer) {
   Json all = Json::object();
   for (const Entry& entry : entries) {
@@ -169,7 +169,7 @@ Json properties(const Entries& entries, const std::string& pointer) {
 std::string json_schema() {
   Json schema{{"$schema", "http://json-schema.org/draft-07/schema#"},
               {"title", "trainer configuration"},
-              {"description", "Accelerate's configuration file, and the sections of trainer beside it."},
+              {"description", "Accelerate's configuration file with the additional sections of trainer."},
               {"type", "object"},
               {"properties", properties(root_table(), "#/properties")},
               {"additionalProperties", false},

@@ -1,4 +1,4 @@
-// What rules say.
+// Collects the findings of rules.
 #pragma once
 
 #include <memory>
@@ -12,22 +12,22 @@ namespace trainer::config {
 
 class Judge {
  public:
-  /// What is not there is lacking in `file` where it is Accelerate's, in `job_file` where it is ours.
+  /// A missing key is reported for `file` if it is Accelerate's, for `job_file` if it is ours.
   Judge(Draft& draft, std::string file, std::string job_file, bool to_run)
       : draft_(draft),
         to_run_(to_run),
         file_(std::make_shared<const std::string>(std::move(file))),
         job_file_(std::make_shared<const std::string>(std::move(job_file))) {}
 
-  std::string rule;  // the id of the one that is being checked
+  std::string rule;  // the id of the current rule
 
   bool is_set(const std::string& path) const { return draft_.is_set(path); }
 
-  /// True when something is wrong with `path` already, so that it can't be judged by its value.
+  /// True if `path` already has a problem, so that its value can't be checked.
   bool failed(const std::string& path) const { return draft_.problems.about(path); }
 
-  /// Who asked for the value of `path`: the key of another program that was translated to it, with its value, or else
-  /// `key` and `value`.
+  /// The key and value that the user wrote to set `path`: those of the other program that were translated to it,
+  /// otherwise `key` and `value`.
   std::pair<std::string, std::string> asked_by(const std::string& path, const std::string& key,
                                                const std::string& value) const {
     for (const Note& note : draft_.translated) {
@@ -36,22 +36,22 @@ class Judge {
     return {key, value};
   }
 
-  /// A problem at the place of `path`, unless something is wrong with that already: what is wrong, both values, and
-  /// what to do.
+  /// Adds a problem at the position of `path`, unless it already has one. The message states what is wrong, both
+  /// values, and what to do.
   template <class... Args>
   void refuse(const std::string& path, fmt::format_string<Args...> format, Args&&... args) {
     if (failed(path)) return;
     add(problem(path, fmt::format(format, std::forward<Args>(args)...)));
   }
 
-  /// The same for what only a run needs: where none is asked for, it is told only beside what is really wrong.
+  /// The same for requirements of a run: if no run is requested, they are reported only together with other problems.
   template <class... Args>
   void refuse_run(const std::string& path, fmt::format_string<Args...> format, Args&&... args) {
     if (to_run_) return refuse(path, format, std::forward<Args>(args)...);
     of_runs_.push_back(problem(path, fmt::format(format, std::forward<Args>(args)...)));
   }
 
-  /// After all rules.
+  /// Call it after all rules.
   void finish() {
     if (draft_.problems.empty()) return;
     for (const Problem& found : of_runs_)

@@ -16,14 +16,14 @@ bool keeps_copies_on_machines(const Config& config) {
          (strategy == ShardingStrategy::kHybridShard || strategy == ShardingStrategy::kHybridShardZero2);
 }
 
-/// The mesh of so many machines: where it says into how many shards a copy is cut, there are more or fewer copies. None
-/// when it doesn't come out even.
+/// The mesh for this many machines: if dp_shard_size is set, the number of replicas changes. None if the ranks can't be
+/// divided evenly.
 std::optional<ParallelismConfig> mesh_of(const Config& config, int64_t machines) {
   ParallelismConfig mesh = config.parallelism_config.value_or(ParallelismConfig{});
   const int64_t ranks = config.num_processes / config.num_machines * machines;
   int64_t share_samples = 1;
   for (const int64_t size : {mesh.tp_size, mesh.cp_size, mesh.sp_size, mesh.pp_size})
-    share_samples *= std::max<int64_t>(1, size);  // one below 1 is refused by its own option
+    share_samples *= std::max<int64_t>(1, size);  // a size below 1 is refused by its own option
   if (mesh.dp_shard_size > 1)
     mesh.dp_replicate_size = std::max<int64_t>(1, ranks / (share_samples * mesh.dp_shard_size));
   const bool by_machines = mesh.dp_replicate_size == 1 && mesh.dp_shard_size <= 1 && keeps_copies_on_machines(config);

@@ -1,4 +1,4 @@
-// The YAML spelling of every enum of sections.h: the only place these names appear.
+// The YAML spelling of every enum in sections.h; the names appear only here.
 #pragma once
 
 #include <concepts>
@@ -10,9 +10,9 @@
 
 namespace trainer::config {
 
-/// `values`: the spellings, read in any case and written as here. `others`, where present: further spellings that are
-/// read. `later`, where present: names that other programs know and this version doesn't support; `elsewhere`: the same
-/// with the reason.
+/// `values`: the spellings, read in any case and written as listed. `others`, if present: further spellings that are
+/// read. `later`, if present: other programs' names that this version doesn't support; `elsewhere`: the same with the
+/// reason.
 template <class E>
 struct EnumNames;
 
@@ -39,13 +39,13 @@ struct EnumNames<DistributedType> {
                                                               {E::kDeepspeed, "DEEPSPEED"},
                                                               {E::kMegatronLm, "MEGATRON_LM"},
                                                               {E::kDataParallel, "DATA_PARALLEL"}};
-  // NO as YAML 1.1 reads it, and what Accelerate had before parallelism_config.
+  // NO as YAML 1.1 reads it, and Accelerate's spelling before parallelism_config.
   static constexpr std::pair<E, std::string_view> others[] = {{E::kNo, "false"}, {E::kMultiGpu, "TP"}};
   static constexpr std::pair<std::string_view, std::string_view> elsewhere[] = {
-      {"MODEL_PARALLEL", "it is SageMaker's; FSDP spreads a model over ranks"}};
+      {"MODEL_PARALLEL", "it is SageMaker's; FSDP shards a model over ranks"}};
 };
 
-/// Values of Accelerate's distributed_type that name another maker's devices: with use_cpu they are `here`.
+/// Values of Accelerate's distributed_type for other vendors' devices: with use_cpu they are read as `here`.
 struct OtherDevices {
   std::string_view name;
   std::string_view whose;
@@ -61,7 +61,7 @@ inline constexpr OtherDevices kOtherDevices[] = {{"MULTI_XPU", "Intel's GPUs"},
                                                  {"XLA", "Google's TPUs"},
                                                  {"TPU", "Google's TPUs"},
                                                  {"MPS", "Apple's GPUs", DistributedType::kNo}};
-/// The one that `text` names, in any case; null: none.
+/// The entry that `text` names, in any case; null: none.
 const OtherDevices* other_devices(const std::string& text);
 
 template <>
@@ -69,27 +69,27 @@ struct EnumNames<MixedPrecision> {
   using E = MixedPrecision;
   static constexpr std::pair<E, std::string_view> values[] = {{E::kNo, "no"}, {E::kBf16, "bf16"}, {E::kFp16, "fp16"}};
   static constexpr std::pair<E, std::string_view> others[] = {{E::kNo, "false"}};
-  static constexpr std::pair<std::string_view, std::string_view> elsewhere[] = {
-      {"fp8", "nothing computes in it; bf16 is supported"}};
+  static constexpr std::pair<std::string_view, std::string_view> elsewhere[] = {{"fp8", "use bf16 instead"}};
 };
 
 template <>
 struct EnumNames<DdpBackend> {
   using E = DdpBackend;
   static constexpr std::pair<E, std::string_view> values[] = {{E::kGloo, "gloo"}, {E::kMpi, "mpi"}, {E::kNccl, "nccl"}};
-  static constexpr std::pair<E, std::string_view> others[] = {{E::kGloo, "tcp"}};  // torch's name before Gloo
+  static constexpr std::pair<E, std::string_view> others[] = {{E::kGloo, "tcp"}};  // torch's backend before Gloo
   static constexpr std::pair<std::string_view, std::string_view> elsewhere[] = {
-      {"ccl", "it is Intel's oneCCL, which this build has no library for; on the CPU it is gloo or mpi"},
-      {"hccl", "it is for Huawei's Ascend and Intel's Gaudi; docs/backends.md tells what a library for them must do"},
-      {"cncl", "it is for Cambricon's MLUs; docs/backends.md tells what a library for them must do"},
-      {"mccl", "it is for Moore Threads' GPUs; docs/backends.md tells what a library for them must do"},
-      {"xla", "it is for Google's TPUs; docs/backends.md tells what a library for them must do"},
-      {"xrt", "it is for Google's TPUs; docs/backends.md tells what a library for them must do"},
-      {"neuron", "it is for Amazon's Trainium; docs/backends.md tells what a library for it must do"},
-      {"smddp", "it is SageMaker's library, which only its GPU images have; on the CPU it is gloo or mpi"}};
+      {"ccl", "it is Intel's oneCCL, for which this build has no library; on the CPU use gloo or mpi"},
+      {"hccl",
+       "it is for Huawei's Ascend and Intel's Gaudi; docs/backends.md describes what a library for them must provide"},
+      {"cncl", "it is for Cambricon's MLUs; docs/backends.md describes what a library for them must provide"},
+      {"mccl", "it is for Moore Threads' GPUs; docs/backends.md describes what a library for them must provide"},
+      {"xla", "it is for Google's TPUs; docs/backends.md describes what a library for them must provide"},
+      {"xrt", "it is for Google's TPUs; docs/backends.md describes what a library for them must provide"},
+      {"neuron", "it is for Amazon's Trainium; docs/backends.md describes what a library for it must provide"},
+      {"smddp", "it is SageMaker's library, which only its GPU images have; on the CPU use gloo or mpi"}};
 };
 
-// The digits are Accelerate's codes.
+// The digits are Accelerate's numeric codes.
 template <>
 struct EnumNames<ShardingStrategy> {
   using E = ShardingStrategy;

@@ -49,14 +49,15 @@ double read_value(const Arg& arg, const std::string& text) {
 
 void read_one(OptimizerName optim, const std::string& given, OptimArgs& into) {
   const size_t equals = given.find('=');
-  if (equals == std::string::npos) throw ConfigError("{} is no key=value", shown(given));
+  if (equals == std::string::npos) throw ConfigError("{} is not key=value", shown(given));
   const std::vector<std::string> key = split(given.substr(0, equals), ' '),
                                  value = split(given.substr(equals + 1), ' ');
   const std::string name = key.size() == 1 ? key[0] : given.substr(0, equals);
   const std::vector<Arg> args = args_of(optim);
   const auto known = std::find_if(args.begin(), args.end(), [&](const Arg& arg) { return arg.name == name; });
-  if (name == "weight_decay") throw ConfigError("training.weight_decay is the option for weight_decay");
-  if (known == args.end()) throw ConfigError("{} has no {}: it has {}", name_of(optim), shown(name), names_of(args));
+  if (name == "weight_decay") throw ConfigError("set training.weight_decay instead of weight_decay");
+  if (known == args.end())
+    throw ConfigError("{} has no argument {}; its arguments are {}", name_of(optim), shown(name), names_of(args));
   if (!into.values.emplace(name, read_value(*known, value.size() == 1 ? value[0] : "")).second)
     throw ConfigError("{} is given twice", name);
 }

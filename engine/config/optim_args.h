@@ -7,7 +7,7 @@
 
 namespace trainer::config {
 
-/// What `training.optim_args` says, by torch's names; true is 1, false 0.
+/// The values of `training.optim_args`, by torch's names; true is 1, false 0.
 struct OptimArgs {
   std::map<std::string, double> values;
 
@@ -17,12 +17,12 @@ struct OptimArgs {
   }
 };
 
-/// True for the optimisers that read `optim_args`.
+/// True for the optimizers that read `optim_args`.
 bool takes_optim_args(OptimizerName optim);
 
-/// Reads the `optim_args` of an optimiser that takes them; those of others are empty.
-/// Errors: ConfigError for what is no "key=value, …", for a key that the optimiser does not have, and for a value out
-/// of its range.
+/// Reads the `optim_args` of an optimizer that takes them; for other optimizers the result is empty.
+/// Errors: ConfigError for text that is not "key=value, …", for a key that the optimizer does not have, and for a value
+/// out of range.
 OptimArgs read_optim_args(const TrainingConfig& training);
 
 }  // namespace trainer::config

@@ -17,7 +17,7 @@ void place(Node& node, const Mark& mark) {
   }
 }
 
-/// True for options that hold one text, such as a template "{sentence}", which YAML would take for a group of keys.
+/// True for options that are a text, such as a template "{sentence}", which YAML would read as a group of keys.
 bool holds_text(const std::string& path) {
   bool text = false;
   each_entry(root_table(), [&](const std::string& known, const Entry& entry) {
@@ -27,7 +27,7 @@ bool holds_text(const std::string& path) {
   return text;
 }
 
-/// YAML where it has YAML's brackets or quotes, text otherwise.
+/// YAML if the value begins with YAML's brackets or quotes, otherwise text.
 Node value_of(const Override& given, Problems& problems) {
   const std::string& text = given.value;
   const bool yaml = !text.empty() && std::string("[{'\"").find(text.front()) != std::string::npos;
@@ -64,7 +64,7 @@ std::string launch_flag(const std::string& path, const Entry& entry) {
   if (entry.children) return "";
   if (entry.flag) return *entry.flag;
   const auto dot = path.find('.');
-  // Foreign keys at the top declare theirs: Accelerate's launcher has none for most of those of TPUs and SageMaker.
+  // Foreign keys at the top declare their flag: Accelerate's launcher has none for most keys of TPUs and SageMaker.
   bool has_one = dot == std::string::npos && (entry.foreign == Foreign::kNot || entry.foreign == Foreign::kTranslated);
   for (const Entry& section : root_table()) {
     has_one = has_one || (section.accelerate && section.children && section.name == path.substr(0, dot));

@@ -25,7 +25,7 @@ std::vector<Note> notes_of(const Node& list) {
   return notes;
 }
 
-/// Notes as lines of comment.
+/// Notes as comment lines.
 std::string listed(const char* title, const std::vector<Note>& notes, const char* verb) {
   std::string text;
   for (const Note& note : notes) {
@@ -36,7 +36,7 @@ std::string listed(const char* title, const std::vector<Note>& notes, const char
   return text;
 }
 
-/// Where a note comes from, without the place in it: "job.yaml", "environment" or "command line".
+/// The source of a note without the position: "job.yaml", "environment" or "command line".
 std::string source_name(const std::string& origin) {
   if (origin.starts_with("--")) return "command line";
   return origin.starts_with(kEnvironmentSource) ? "environment" : origin.substr(0, origin.find(':'));
@@ -97,17 +97,17 @@ std::vector<std::string> spoken_warnings(const Plan& plan) {
     of_source->second.push_back(note.key.substr(note.key.rfind('.') + 1));
   }
   for (const auto& [source, names] : by_source) {
-    all.push_back(fmt::format("{}: these keys have no effect here: {} (`trainer check` says why)", source,
-                              fmt::join(names, ", ")));
+    all.push_back(
+        fmt::format("{}: these keys have no effect here: {} (see `trainer check`)", source, fmt::join(names, ", ")));
   }
   return all;
 }
 
 std::string resolved_text(const Plan& plan) {
-  std::string text = "# The configuration as it was understood: every option, its value, and where that came from.\n";
+  std::string text = "# The resolved configuration: every option, its value, and where the value came from.\n";
   for (const std::string& warning : plan.warnings) text += "# warning: " + shown(warning, 500) + "\n";
-  text += listed("What your keys became:", plan.translated, "becomes");
-  text += listed("Without effect:", plan.without_effect, "because");
+  text += listed("Translated keys:", plan.translated, "becomes");
+  text += listed("Keys without effect:", plan.without_effect, "because");
   return text + to_yaml(to_node(plan.config, [&](const std::string& path) {
            auto origin = plan.origins.find(path);
            return origin == plan.origins.end() ? std::string() : origin->second;

@@ -1,4 +1,4 @@
-// The Plan: what the configuration means once defaults, files, environment and flags are resolved.
+// The Plan: the configuration after defaults, files, environment and flags are resolved.
 #pragma once
 
 #include <map>
@@ -9,7 +9,7 @@
 
 namespace trainer::config {
 
-/// What became of something in the user's files.
+/// How a key in the user's files was interpreted.
 struct Note {
   std::string key;     // "deepspeed_config.zero_stage"
   std::string value;   // as written
@@ -17,34 +17,33 @@ struct Note {
   std::string text;    // the option it set and its value, or the reason why it has no effect
 };
 
-/// Every option with its final value, and where that value came from. Nothing below `config` knows YAML dialects.
-/// All paths are absolute.
+/// Every option with its final value and the origin of that value. Code that uses a plan doesn't depend on YAML
+/// dialects. All paths are absolute.
 struct Plan {
   Config config;
   std::map<std::string, std::string> origins;  // "training.learning_rate" -> "job.yaml:12:18" | "flag" | "default" ...
   std::vector<std::string> warnings;
-  std::vector<Note> translated;      // keys of other programs that set options of ours
-  std::vector<Note> without_effect;  // keys that are accepted and change nothing
+  std::vector<Note> translated;      // keys of other programs that set our options
+  std::vector<Note> without_effect;  // keys that are accepted and have no effect
   std::string source;                // the configuration file, for messages
 
   int64_t world_size() const { return config.num_processes; }
-  /// Ranks that see different samples; the others share the work on the same ones.
+  /// The number of ranks that process different samples (data-parallel ranks).
   int64_t data_ranks() const;
 };
 
-/// `message` behind the place of the option that it begins with ("fsdp_config.fsdp_auto_wrap_policy: …"), where a file,
-/// a flag or the environment set that.
+/// `message` with the origin of the option that it begins with ("fsdp_config.fsdp_auto_wrap_policy: …") prepended, if a
+/// file, a flag or the environment set the option.
 std::string located(const Plan& plan, const std::string& message);
 
-/// The plan as one YAML document that `parse_plan` reads back: how the launcher hands it to its ranks.
+/// The plan as one YAML document that `parse_plan` reads back; the launcher passes it to its ranks.
 std::string to_text(const Plan& plan);
 Plan parse_plan(const std::string& text);
 
-/// What a launch says before it begins: the warnings, and a line for each source with keys that have no effect.
+/// What a launch prints before it begins: the warnings, and one line for each source that has keys without effect.
 std::vector<std::string> spoken_warnings(const Plan& plan);
 
-/// The configuration with the origin of each value behind it: `config.resolved.yaml`, and what `trainer explain`
-/// prints.
+/// The configuration with the origin of each value: `config.resolved.yaml`, and the output of `trainer explain`.
 std::string resolved_text(const Plan& plan);
 
 }  // namespace trainer::config

@@ -6,7 +6,7 @@
 namespace trainer::config {
 namespace {
 
-/// At most `kWidest` bytes of `line` around column `column`, which is set to the place of the same byte in it.
+/// At most `kWidest` bytes of `line` around `column`, which is updated to point at the same byte.
 std::string window(const std::string& line, std::size_t& column) {
   constexpr std::size_t kWidest = 96, kBefore = 40;
   if (line.size() <= kWidest) return shown(line, kWidest);
@@ -74,7 +74,7 @@ std::string excerpt(const Mark& mark) {
   std::replace(line.begin(), line.end(), '\t', ' ');
   auto column = std::min(static_cast<std::size_t>(std::max(mark.column, 1) - 1), line.size());
   const std::string text = window(line, column);
-  // A caret stands below a character, not a byte.
+  // The caret is placed below a character, not a byte.
   const auto characters = std::count_if(text.begin(), text.begin() + std::min(column, text.size()),
                                         [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
   return fmt::format("{:>5} | {}\n      | {}^", mark.line, text,

@@ -1,4 +1,4 @@
-// What is wrong with a configuration, collected: the user sees all of it in one go.
+// Collects the problems of a configuration, so that the user sees all of them at once.
 #pragma once
 
 #include <set>
@@ -16,7 +16,7 @@ namespace trainer::config {
 struct Problem {
   Mark mark;
   std::string path;     // the option it is about ("training.learning_rate"), or ""
-  std::string message;  // what is wrong and, after it, what to do
+  std::string message;  // what is wrong, then what to do
   std::string rule;     // the id of the rule that was broken, or ""
 };
 
@@ -27,16 +27,16 @@ class Problems {
  public:
   void add(const Mark& mark, const std::string& path, const std::string& message, const std::string& rule = "");
 
-  /// What readers of documents find that a run can live with.
+  /// Something that a reader of a document found and that does not prevent a run.
   void warn(const Mark& mark, const std::string& message) { warnings_.push_back(to_string(mark) + ": " + message); }
   const std::vector<std::string>& warnings() const { return warnings_; }
 
-  /// Makes `about(path)` true: what was said may be about it, so that nobody complains that it is missing.
+  /// Makes `about(path)` true: a problem may concern it, so it is not reported as missing as well.
   void mention(const std::string& path) { paths_.insert(path); }
 
   bool empty() const { return found_.empty(); }
   std::size_t size() const { return found_.size(); }
-  /// True when something was said about `path` or an option inside it.
+  /// True if a problem concerns `path` or an option inside it.
   bool about(const std::string& path) const;
 
   /// In the order of the files.
@@ -52,7 +52,7 @@ class Problems {
   std::vector<std::string> warnings_;
 };
 
-/// A ConfigError that knows its parts, for those who show them otherwise than as lines.
+/// A ConfigError with its single problems, for callers that don't show them as lines.
 class ConfigProblems : public ConfigError {
  public:
   explicit ConfigProblems(const Problems& problems) : ConfigError(problems.text()), problems_(problems.sorted()) {}
@@ -62,10 +62,10 @@ class ConfigProblems : public ConfigError {
   std::vector<Problem> problems_;
 };
 
-/// The line of the file that `mark` points at, with a caret below the place; "" when it is in no file.
+/// The line of the file that `mark` points at, with a caret below the position; "" if it is not in a file.
 std::string excerpt(const Mark& mark);
 
-/// `text` fit for one line of a message: at most `longest` bytes, control characters made visible.
+/// `text` made fit for one line of a message: at most `longest` bytes, with visible control characters.
 std::string shown(const std::string& text, std::size_t longest = 80);
 
 }  // namespace trainer::config

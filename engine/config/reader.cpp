@@ -22,7 +22,7 @@ std::string parent_of(const std::string& path) {
   return dot == std::string::npos ? "" : path.substr(0, dot);
 }
 
-/// The sections that have an option called `key`; the ones that other programs' keys stand in only when no other has.
+/// The sections that have an option called `key`; sections with a foreign key of that name only if no option has it.
 std::vector<std::string> sections_with(const std::string& key) {
   std::vector<std::string> ours, foreign;
   each_entry(root_table(), [&](const std::string& path, const Entry& entry) {
@@ -32,7 +32,7 @@ std::vector<std::string> sections_with(const std::string& key) {
   return ours.empty() ? foreign : ours;
 }
 
-/// The option in `entries` that was meant by `key`: the same with the section's prefix, or one that is spelt nearly so.
+/// The option in `entries` that `key` probably means: the same name with the section's prefix, or a similar spelling.
 std::string meant_by(const std::string& key, const Entries& entries) {
   std::vector<std::string> names;
   for (const Entry& entry : entries) {
@@ -43,7 +43,7 @@ std::string meant_by(const std::string& key, const Entries& entries) {
   return nearest(key, names);
 }
 
-/// Where DeepSpeed's own file has `key` ("zero_optimization.overlap_comm"), or "".
+/// Where DeepSpeed's file has `key` ("zero_optimization.overlap_comm"), or "".
 std::string in_ds_config(const std::string& key) {
   std::string found;
   each_entry(ds_config_table(), [&](const std::string& path, const Entry& entry) {
@@ -52,12 +52,12 @@ std::string in_ds_config(const std::string& key) {
   return found;
 }
 
-/// Why the program that reads `key` in the section at `prefix` pays no attention to it; "" where it does, or where it
-/// is `meant` for another key.
+/// Why the program that reads the section at `prefix` ignores `key`; "" if it does not ignore it, or if `key` is a
+/// misspelling of `meant`.
 std::string ignored_by_peer(const std::string& prefix, const std::string& key, const std::string& meant) {
   const std::string place = in_ds_config(key);
   if (prefix == "deepspeed_config." && !place.empty() && !meant.ends_with("_" + key))
-    return fmt::format("Accelerate reads it in a ds_config.json only, as {}, and ignores it here", place);
+    return fmt::format("Accelerate reads it only in a ds_config.json, as {}, and ignores it here", place);
   const bool ignores = prefix == "ds_config." || prefix == "ds_config.fp16." || prefix == "ds_config.bf16." ||
                        prefix == "ds_config.pipeline.";
   constexpr std::size_t kMisspelt = 2;
@@ -68,12 +68,12 @@ std::string ignored_by_peer(const std::string& prefix, const std::string& key, c
 
 std::string unknown_key(const std::string& path, const std::string& key, const std::string& meant) {
   if (key == "<<") return "merge keys (<<) are not supported: write the keys out";
-  const bool of_file = !path.starts_with("ds_config.");  // the sections of ours are in another one
+  const bool of_file = !path.starts_with("ds_config.");  // our sections are in another file
   const auto sections = of_file ? sections_with(key) : std::vector<std::string>{};
   const bool prefixed = meant.ends_with("_" + key);
   if (sections.size() == 1 && !prefixed) {
     return fmt::format("{} belongs {}", shown(path),
-                       sections[0].empty() ? "at the top of the file, outside of any section" : "under " + sections[0]);
+                       sections[0].empty() ? "at the top of the file, outside any section" : "under " + sections[0]);
   }
   if (!meant.empty()) return fmt::format("{} is not an option (did you mean '{}'?)", shown(path), meant);
   if (!sections.empty()) {
@@ -103,7 +103,7 @@ class Reader {
         if (!meant.empty()) draft_.problems.mention(prefix + meant);
       } else if (!seen.insert(&*entry).second) {
         draft_.problems.add(member.mark, prefix + entry->name,
-                            fmt::format("{} is the same option as {}, which is given too", path, entry->name));
+                            fmt::format("{} is the same option as {}, which is also given", path, entry->name));
       } else {
         read_entry(*entry, member, section, prefix + entry->name);
       }
@@ -119,7 +119,7 @@ class Reader {
     const Node& node = member.value;
     if (entry.foreign != Foreign::kNot) {
       read_foreign(entry, member, path);
-    } else if (node.is_null()) {  // as if it were not written; what an earlier document said goes too
+    } else if (node.is_null()) {  // as if it were not written; discards an earlier document's section too
       if (entry.clear) entry.clear(section);
     } else if (entry.children) {
       read_section(entry, node, section, path);
@@ -130,7 +130,7 @@ class Reader {
 
   void read_foreign(const Entry& entry, const Member& member, const std::string& path) {
     const std::string why = entry.read && !member.value.is_null() ? entry.read(member.value, nullptr) : "";
-    const bool counts = entry.foreign != Foreign::kNoEffect;  // no value of the others has an effect
+    const bool counts = entry.foreign != Foreign::kNoEffect;  // no-effect keys accept any value
     if (!why.empty() && counts) draft_.problems.add(member.value.mark, path, fmt::format("{} {}", path, why));
     Node& kept = draft_.foreign[path] = member.value;
     if (entry.foreign != Foreign::kTranslated) kept.mark = member.mark;
@@ -170,7 +170,7 @@ class Reader {
     }
   }
 
-  /// `text` as an absolute path: relative to the file it stands in or, for some options, to the working folder.
+  /// `text` as an absolute path: relative to the file it is written in or, for some options, to the working folder.
   std::string path_in(const Entry& entry, const std::string& text, const Mark& mark, const std::string& path) {
     const std::string beside = absolute_path(text, folder_);
     std::error_code none;
@@ -181,8 +181,8 @@ class Reader {
     if (!fs::is_regular_file(beside, none)) return here;
     if (read_file(here, kMaxBytes) != read_file(beside, kMaxBytes))
       draft_.problems.add(mark, path,
-                          fmt::format("{} is {}, but {} and {} differ: write the whole path of the one that is meant",
-                                      path, shown(text), beside, here),
+                          fmt::format("{} is {}, but {} and {} differ: write the full path of the one to use", path,
+                                      shown(text), beside, here),
                           "one-value");
     return beside;
   }
@@ -191,21 +191,21 @@ class Reader {
   Draft& draft_;
 };
 
-/// `text` with its ${…} replaced; says why that can't be done in `why`.
+/// `text` with its ${…} replaced; sets `why` if that fails.
 std::string expanded(const std::string& text, std::string& why) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t start = text.find("${", at);
     if (start == std::string::npos) return out + text.substr(at);
     out += text.substr(at, start - at);
-    if (!out.empty() && out.back() == '$') {  // $${ is how a text says ${
+    if (!out.empty() && out.back() == '$') {  // $${ escapes ${
       out += "{";
       at = start + 2;
       continue;
     }
     const std::size_t end = text.find('}', start);
     if (end == std::string::npos) {
-      why = "'${' is never closed by '}'; a text that means it writes '$${'";
+      why = "'${' has no closing '}'; write '$${' for a literal '${'";
       return text;
     }
     const std::string inside = text.substr(start + 2, end - start - 2);
@@ -214,8 +214,8 @@ std::string expanded(const std::string& text, std::string& why) {
     const char* value = name.empty() ? nullptr : std::getenv(name.c_str());
     const bool given = value && (*value || fallback == std::string::npos);
     if (!given && fallback == std::string::npos) {
-      why = fmt::format("the environment variable '{}' is not set; ${{{}:-default}} gives it a default", shown(name),
-                        shown(name));
+      why = fmt::format("the environment variable '{}' is not set; write ${{{}:-default}} to give it a default",
+                        shown(name), shown(name));
       return text;
     }
     out += given ? value : inside.substr(fallback + 2);
@@ -224,14 +224,14 @@ std::string expanded(const std::string& text, std::string& why) {
   return out;
 }
 
-/// `node` with the greatest number in the place of a range of machines ("1:4").
+/// Replaces a range of machines ("1:4") by its maximum.
 void take_range(Node& node) {
   const std::size_t colon = node.text.find(':');
   const std::string most = colon == std::string::npos ? "" : node.text.substr(colon + 1);
   if (parse_int(node.text.substr(0, colon)) && parse_int(most)) node.text = most;
 }
 
-/// `node` with NVIDIA's devices in the place of another maker's. Accelerate takes null for NO.
+/// Replaces another vendor's devices by NVIDIA's. Accelerate reads null as NO.
 void take_device(Node& node) {
   const Mark mark = node.mark;
   if (node.is_null()) node = encode(DistributedType::kNo);
@@ -239,14 +239,13 @@ void take_device(Node& node) {
   if (const OtherDevices* const other = other_devices(node.text)) node.text = name_of(other->here);
 }
 
-/// `document` with values that options hold in the place of those that translate() explains; it finds these with the
-/// foreign keys.
+/// `document` with option values instead of those that translate() handles, which are moved to the foreign keys.
 Node with_known_values(Node document, Draft& draft) {
   if (!document.is_map()) return document;
   for (Member& member : document.members) {
     const bool range = member.key == "num_machines", device = member.key == "distributed_type";
     if (!range && !device) continue;
-    draft.foreign.erase(member.key);  // what an earlier document said
+    draft.foreign.erase(member.key);  // from an earlier document
     Node& node = member.value;
     const Node given = node;
     if (range && node.is_scalar()) take_range(node);
@@ -275,7 +274,7 @@ void apply(const Node& document, const std::filesystem::path& folder, const Entr
     const bool unspaced = document.is_scalar() && document.text.find(':') != std::string::npos;
     draft.problems.add(document.mark, "",
                        fmt::format("must be lines of 'key: value'; is {}{}", described(document),
-                                   unspaced ? ": a space is missing behind ':'" : ""));
+                                   unspaced ? ": a space is missing after ':'" : ""));
     draft.problems.throw_if_any();
   }
   Reader(folder, draft).read(table, document, section, prefix);

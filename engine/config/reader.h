@@ -1,4 +1,4 @@
-// Puts documents over the defaults, one after the other, and remembers where each value came from.
+// Applies documents to the defaults, one after the other, and records where each value came from.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +13,7 @@
 
 namespace trainer::config {
 
-/// A configuration while it is put together.
+/// A configuration under construction.
 struct Draft {
   Config config;
   std::map<std::string, Mark> origins;  // options that a document set, by path: "training.learning_rate"
@@ -26,37 +26,38 @@ struct Draft {
   Mark mark(const std::string& path) const;
 };
 
-/// Puts what `document` says over `draft`. Relative paths are made absolute by `folder`; an empty one leaves them.
+/// Applies `document` to `draft`. Relative paths are resolved against `folder`; an empty `folder` leaves them as they
+/// are.
 void apply(const Node& document, const std::filesystem::path& folder, Draft& draft);
 
-/// The same for a section that stands alone: `table` is `section`'s, and `prefix` ("ds_config.") comes before its keys
-/// in origins and foreign keys.
+/// The same for a standalone section: `table` is `section`'s, and `prefix` ("ds_config.") is prepended to its keys in
+/// origins and foreign keys.
 void apply(const Node& document, const std::filesystem::path& folder, const Entries& table, void* section,
            const std::string& prefix, Draft& draft);
 
 /// Replaces ${VAR} and ${VAR:-default} in every scalar; $${ stands for ${.
 void expand_environment(Node& document, Problems& problems);
 
-/// `text` as an absolute path: ~/ is the home folder, the rest is relative to `folder`.
+/// `text` as an absolute path: ~/ is the home folder; other relative paths are resolved against `folder`.
 std::string absolute_path(const std::string& text, const std::filesystem::path& folder);
 
-/// Calls `visit(path, entry, section)` for every option below `section`, foreign keys too; for a section too, before
-/// what is in it. Returning false from a section skips it. Absent optional sections are skipped.
+/// Calls `visit(path, entry, section)` for every option below `section`, including foreign keys, and for every section
+/// before its contents. Returning false for a section skips it. Absent optional sections are skipped.
 using Visit = std::function<bool(const std::string& path, const Entry& entry, const void* section)>;
 void walk(const Entries& entries, const void* section, const Visit& visit, const std::string& prefix = "");
 
-/// Calls `visit(path, entry)` for every entry of the tables themselves, absent sections too; a section comes before
-/// what is in it.
+/// Calls `visit(path, entry)` for every entry of the tables, including absent sections; a section comes before its
+/// contents.
 void each_entry(const Entries& entries, const std::function<void(const std::string&, const Entry&)>& visit,
                 const std::string& prefix = "");
 
-/// The option called `path` and the section it is in, opened when it was absent; no entry when there is none.
+/// The option called `path` and its section, which is opened if it was absent; no entry if there is no such option.
 struct Place {
   const Entry* entry = nullptr;
   void* section = nullptr;
 };
 Place find_option(Config& config, const std::string& path);
-/// The same in a section that stands alone.
+/// The same in a standalone section.
 Place find_option(const Entries& table, void* section, const std::string& path);
 
 }  // namespace trainer::config

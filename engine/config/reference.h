@@ -1,4 +1,4 @@
-// The reference page of all options, made from the tables.
+// The reference page of all options, generated from the tables.
 #pragma once
 
 #include <string>

@@ -23,7 +23,7 @@ void apply_file(const std::string& file, Draft& draft) {
   if (file.empty()) return;
   Node document = read_document(file, draft.problems);
   if (document.is_null() || (document.is_map() && document.members.empty())) {
-    throw ConfigError("{}: is empty; `trainer config --config_file {}` asks what to write there", file, file);
+    throw ConfigError("{}: is empty; `trainer config --config_file {}` creates its content", file, file);
   }
   refuse_doubtful(document, draft.problems);
   expand_environment(document, draft.problems);
@@ -40,7 +40,7 @@ std::map<std::string, std::string> all_origins(const Draft& draft) {
   return origins;
 }
 
-/// `--nproc_per_node`: the machines must be known first.
+/// `--nproc_per_node`: the number of machines must be known first.
 void apply_ranks_per_machine(const Sources& sources, Draft& draft) {
   if (!sources.ranks_per_machine || draft.problems.about("num_machines")) return;
   const Override& given = *sources.ranks_per_machine;
@@ -56,7 +56,7 @@ void apply_ranks_per_machine(const Sources& sources, Draft& draft) {
   apply_override({"num_processes", std::to_string(total), given.source}, draft);
 }
 
-/// Defaults that depend on the task: text to go on from has one column and nothing beside it to predict.
+/// Defaults that depend on the task: causal_lm has a single text column and no separate target.
 void default_by_task(Draft& draft) {
   DataConfig& data = draft.config.data;
   if (data.task == Task::kSeq2SeqLm) return;
@@ -64,19 +64,19 @@ void default_by_task(Draft& draft) {
   if (!draft.is_set("data.target")) data.target = data.task == Task::kSequenceClassification ? "label" : "";
 }
 
-/// Lion's two means have other lengths than Adam's.
+/// Lion's moments have other decay rates than Adam's.
 void default_by_optimizer(Draft& draft) {
   TrainingConfig& training = draft.config.training;
   if (training.optim == OptimizerName::kLion && !draft.is_set("training.adam_beta2")) training.adam_beta2 = 0.99;
 }
 
-/// A run that takes machines as they come is to outlive the loss of some.
+/// An elastic run should survive the loss of machines.
 void default_by_machines(Draft& draft) {
   if (is_elastic(draft.config) && !draft.is_set("max_restarts")) draft.config.max_restarts = kRestartsOfElasticRuns;
 }
 
-/// Replaces `lora` by the adapter in lora.path, so that rules judge what will be trained. Options that differ from it
-/// draw a warning; only the dropout is the run's to choose.
+/// Replaces `lora` by the adapter in lora.path, so that the rules check what will be trained. Options that differ from
+/// it draw a warning; only the dropout can be overridden.
 void resolve_adapter(Draft& draft) {
   LoraConfig& given = *draft.config.lora;
   LoraConfig found = read_adapter_config(given);
@@ -117,7 +117,7 @@ Plan resolve_plan(const Sources& sources) {
   default_by_task(draft);
   default_by_optimizer(draft);
   default_by_machines(draft);
-  std::optional<InputError> bad_adapter;  // told when nothing is wrong with the configuration itself
+  std::optional<InputError> bad_adapter;  // thrown only if the configuration itself has no problems
   try {
     if (draft.config.lora && !draft.config.lora->path.empty()) resolve_adapter(draft);
   } catch (const InputError& error) {

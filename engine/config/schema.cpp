@@ -7,7 +7,7 @@
 namespace trainer::config {
 namespace {
 
-/// The choice that `text` spells, or "".
+/// The choice that matches `text`, or "".
 std::string chosen(const std::string& text, const std::vector<std::string>& choices) {
   auto has = [&](const std::string& choice) {
     return std::find(choices.begin(), choices.end(), choice) != choices.end();
@@ -108,7 +108,7 @@ ForeignKey group(std::string name, std::string help, const Entries& children) {
   key.entry.help = std::move(help);
   key.entry.kind = {Type::kGroup, "a group of keys", {}};
   key.entry.children = &children;
-  // There is no struct: its keys are kept in the draft, by their path.
+  // There is no struct: its keys are stored in the draft by their path.
   key.entry.open = [](void* section) { return section; };
   key.entry.find = [](const void* section) { return section; };
   return key;

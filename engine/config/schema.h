@@ -20,7 +20,7 @@ namespace trainer::config {
 struct Entry;
 using Entries = std::vector<Entry>;
 
-/// Keys that other programs know and no field of ours holds.
+/// Keys of other programs that no field of ours holds.
 enum class Foreign {
   kNot,          // an option of ours
   kNoEffect,     // accepted, and reported as having no effect
@@ -28,25 +28,25 @@ enum class Foreign {
   kTranslated,   // engine/config/translate turns it into options of ours
 };
 
-/// All that is known about one option, its types erased. `void*` is the section struct.
+/// Everything known about one option, with types erased. `void*` is the section struct.
 struct Entry {
   std::string name;
   std::string help;
-  std::string question;              // the wizard asks it
+  std::string question;              // the wizard's, if it asks for this option
   std::vector<std::string> aliases;  // further keys that are read
   std::string variable;              // the environment variable that sets it
-  std::optional<std::string> flag;   // the flag of `trainer launch` that sets it, where it isn't --name; "": none
+  std::optional<std::string> flag;   // the flag of `trainer launch` that sets it, if not --name; "": none
   Kind kind;
-  bool accelerate = false;  // stands in Accelerate's part of the file
+  bool accelerate = false;  // belongs to Accelerate's part of the file
   bool path = false;        // relative to the file it is written in
-  bool works_here = false;  // or, where it isn't there, to the working folder
-  bool hub = false;         // or a name of the Hugging Face Hub
+  bool works_here = false;  // or, if missing there, to the working folder
+  bool hub = false;         // or a name on the Hugging Face Hub
   bool omitted = false;     // its default is not written into files
 
-  std::string condition;                       // "optim is sgd": elsewhere it has no effect
+  std::string condition;                       // "optim is sgd": otherwise it has no effect
   std::function<bool(const Config&)> applies;  // null: always
-  std::string no_effect;                       // why it never has one
-  std::vector<std::string> harmless;           // values that ask for nothing, so that no warning is due
+  std::string no_effect;                       // why it never has an effect
+  std::vector<std::string> harmless;           // values that request nothing and draw no warning
 
   std::function<std::string(const Node&, void*)> read;  // "" or why not
   std::function<Node(const void*)> write;
@@ -55,13 +55,13 @@ struct Entry {
   std::vector<std::string> limits;                              // the same in words: "at least 1"
   std::function<std::string(const void*)> unsupported;          // "" or what this version lacks
   std::function<std::vector<std::string*>(void*)> texts;        // the strings in it
-  std::vector<std::string> keywords;                            // texts that are no path
+  std::vector<std::string> keywords;                            // texts that are not paths
 
   // A sub-section.
   const Entries* children = nullptr;
-  std::function<void*(void*)> open;              // the member, made when it is optional and absent
-  std::function<const void*(const void*)> find;  // the member, or null when it is absent
-  std::function<void(void*)> clear;              // optional: makes it absent
+  std::function<void*(void*)> open;              // the member, created if it is optional and absent
+  std::function<const void*(const void*)> find;  // the member, or null if it is absent
+  std::function<void(void*)> clear;              // optional sections: makes it absent
 
   // A foreign key.
   Foreign foreign = Foreign::kNot;
@@ -71,7 +71,7 @@ struct Entry {
   bool has_key(const std::string& key) const;
 };
 
-/// Typed face of an Entry while its table is written.
+/// Typed builder of an Entry, used while its table is written.
 template <class S, class T>
 class Field {
  public:
@@ -82,31 +82,31 @@ class Field {
   Field&& help(std::string text) && { return set(entry.help, std::move(text)); }
   /// Makes the wizard ask for this option.
   Field&& ask(std::string question) && { return set(entry.question, std::move(question)); }
-  /// The key stands in the part of the file that Accelerate reads.
+  /// The key is in the part of the file that Accelerate reads.
   Field&& accelerate() && { return set(entry.accelerate, true); }
-  /// The environment variable that sets it, where it isn't the key in capitals.
+  /// The environment variable that sets it.
   Field&& env(std::string name) && { return set(entry.variable, std::move(name)); }
-  /// The flag that sets it, where it isn't the key ("--name"); "" for none.
+  /// The flag that sets it, if not the key ("--name"); "" for none.
   Field&& flag(std::string name) && {
     entry.flag = std::move(name);
     return std::move(*this);
   }
   /// The text is a path, relative to the file it is written in.
   Field&& path() && { return set(entry.path, true); }
-  /// A path that other programs take as relative to the working folder: it counts where there is no such file beside
-  /// the one it is written in.
+  /// A path that other programs resolve against the working folder: used if the path doesn't exist relative to the file
+  /// it is written in.
   Field&& path_or_here() && {
     entry.path = entry.works_here = true;
     return std::move(*this);
   }
-  /// A path, or a name of the Hugging Face Hub that its cache on this machine holds.
+  /// A path, or a name on the Hugging Face Hub that is in this machine's Hub cache.
   Field&& path_or_hub_name() && {
     entry.path = entry.hub = true;
     return std::move(*this);
   }
-  /// Accelerate leaves it out of its files where it has the default.
+  /// Accelerate omits it from its files if it has the default.
   Field&& omitted() && { return set(entry.omitted, true); }
-  /// It is accepted and checked, but never has an effect.
+  /// Accepted and checked, but never has an effect.
   Field&& no_effect(std::string reason) && { return set(entry.no_effect, std::move(reason)); }
 
   /// Accepts another key in files.
@@ -115,21 +115,21 @@ class Field {
     return std::move(*this);
   }
 
-  /// It has an effect only under this condition: elsewhere the wizard skips it, the reference says so, and a file that
-  /// sets it draws a warning.
+  /// Has an effect only under this condition: otherwise the wizard skips it and a file that sets it draws a warning.
+  /// The reference page lists the condition.
   Field&& when(std::string condition, std::function<bool(const Config&)> applies) && {
     entry.condition = std::move(condition);
     entry.applies = std::move(applies);
     return std::move(*this);
   }
 
-  /// Values that ask for nothing where the option has no effect.
+  /// Values that draw no warning when the option has no effect.
   Field&& harmless(std::vector<std::string> values) && {
     entry.harmless = std::move(values);
     return std::move(*this);
   }
 
-  // Bounds; "auto" is within all of them.
+  // Bounds; "auto" always satisfies them.
   template <class N>
   Field&& at_least(N low) && {
     return bound([low](auto value) { return value >= low; }, fmt::format("at least {}", low));
@@ -147,11 +147,11 @@ class Field {
     return bound([high](auto value) { return value < high; }, fmt::format("below {}", high));
   }
 
-  /// Texts: the ones that are accepted, in any case; truths in any spelling when `choices` has true or false.
-  /// "" among them: it may be empty. `also` says what else is accepted ("a folder"); empty: nothing else.
+  /// Texts: the accepted ones, in any case; booleans in any spelling if `choices` has true or false. If "" is one of
+  /// them, the text can be empty. `also` describes what else is accepted ("a folder"); empty: nothing else.
   Field&& one_of(std::vector<std::string> choices, std::string also = "") &&;
 
-  /// The values of an enum that this version can do; the others are refused, unless the option has no effect anyway.
+  /// The values of an enum that this version supports; the others are refused, unless the option has no effect anyway.
   Field&& supported(std::vector<T> values, std::string reason = "") && {
     entry.kind.choices.clear();
     for (const T& value : values) entry.kind.choices.push_back(name_of(value));
@@ -222,7 +222,7 @@ Field<S, T> option(std::string name, T S::*member) {
   return field;
 }
 
-/// A sub-section that is always there.
+/// A sub-section that is always present.
 template <class S, class T>
 Field<S, T> section(std::string name, T S::*member, const Entries& children) {
   Field<S, T> field(std::move(name), member);
@@ -270,7 +270,7 @@ Field<S, std::vector<std::string>> comma_list(std::string name, std::vector<std:
 }
 void make_comma_list(Entry& entry, std::function<std::vector<std::string>&(void*)> list);
 
-/// A key that no field of ours holds. `reason`: why it has no effect here or is refused, and what to do instead; it
+/// A key that no field of ours holds. `reason`: why it has no effect or is refused, and what to do instead; it
 /// completes the sentence "<key> has no effect: …" or "<key> is not supported: …".
 struct ForeignKey {
   Entry entry;
@@ -286,8 +286,8 @@ struct ForeignKey {
     entry.aliases.push_back(std::move(name));
     return std::move(*this);
   }
-  /// Values that ask for nothing, beside false, 0, none and nothing at all. Where true is among them, false asks for
-  /// something unless it is among them too.
+  /// Values that request nothing, in addition to false, 0, none and an empty value. If true is one of them, false
+  /// requests something unless it is one of them too.
   ForeignKey&& harmless(std::vector<std::string> values) && {
     entry.harmless = std::move(values);
     return std::move(*this);
@@ -309,7 +309,7 @@ struct ForeignKey {
     entry.variable = std::move(name);
     return std::move(*this);
   }
-  /// What its value must be; anything unless said. Checked even where it has no effect.
+  /// The type of its value; any type by default. Checked even if the key has no effect.
   template <class T>
   ForeignKey&& of() && {
     entry.kind = kind_of<T>();
@@ -336,8 +336,8 @@ Field<S, T>&& Field<S, T>::one_of(std::vector<std::string> choices, std::string 
   return std::move(*this);
 }
 
-/// Sections that stand in an optional only: std::optional could be made from any field or from its value, and would be
-/// ambiguous.
+/// Sections that are always held in a std::optional: an optional converts both from AnyField and from its value, which
+/// would be ambiguous.
 template <class T>
 inline constexpr bool kOptional = false;
 template <>
@@ -349,7 +349,7 @@ inline constexpr bool kOptional<MegatronConfig> = true;
 template <>
 inline constexpr bool kOptional<ParallelismConfig> = true;
 
-/// Becomes any field of an aggregate, to count them.
+/// Converts to any field of an aggregate, to count the fields.
 struct AnyField {
   template <class T>
   requires(!kOptional<T>) operator T() const;

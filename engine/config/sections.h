@@ -1,5 +1,5 @@
-// The sections of the configuration file as plain structs. The initialisers are the defaults; the tables in
-// engine/config/tables/ say everything else about each option (help, choices, ranges, aliases, questions).
+// The sections of the configuration file as plain structs. The initializers are the defaults; the tables in
+// engine/config/tables/ define everything else about each option (help, choices, ranges, aliases, questions).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace trainer::config {
 
-/// kDeepspeed and kMegatronLm stand in files only: a plan says what they mean (engine/config/translate).
+/// kDeepspeed and kMegatronLm occur only in files: engine/config/translate replaces them in a plan.
 enum class DistributedType { kNo, kMultiCpu, kMultiGpu, kFsdp, kDeepspeed, kMegatronLm, kDataParallel };
 enum class MixedPrecision { kNo, kBf16, kFp16 };
 enum class ShardingStrategy { kFullShard, kShardGradOp, kNoShard, kHybridShard, kHybridShardZero2 };
@@ -21,9 +21,9 @@ enum class Task { kCausalLm, kSeq2SeqLm, kSequenceClassification, kImageClassifi
 enum class DataFormat { kAuto, kDelimited, kCsv, kTsv, kJson, kJsonl, kText, kParquet, kMnist, kMegatron };
 enum class OnBadSample { kError, kSkip };
 enum class TooLong { kCut, kDrop, kError };
-/// How a record holds a dialogue; kNone: it is none, but a source and a target.
+/// Dialogue format of a record; kNone: not a dialogue, but a source and a target.
 enum class Dialogue { kNone, kMessages, kShareGpt, kAlpaca, kPrompt, kPlay };
-/// Which part of a causal sample is learnt.
+/// Which part of a causal sample is learned.
 enum class Learn { kAll, kAssistant, kLastTurn };
 enum class Schedule {
   kLinear,
@@ -42,18 +42,18 @@ enum class Schedule {
 };
 enum class OptimizerName { kAdamW, kAdamWFused, kSgd, kAdafactor, kLion, kRmsprop, kAdagrad };
 enum class DdpBackend { kGloo, kMpi, kNccl };
-/// What becomes of a run when a loss or a gradient can't be right.
+/// What happens to a run when a loss or a gradient is not plausible.
 enum class OnDivergence { kStop, kSkip, kRollback };
-/// What becomes of gradients on their way between ranks: nothing, 16 bits, or products of two thin matrices.
+/// Compression of gradients between ranks: none, 16 bits, or low-rank products of two matrices.
 enum class CommHook { kNo, kFp16, kBf16, kPowerSgd, kBatchedPowerSgd };
 enum class LoraBias { kNone, kAll, kLoraOnly };
 
-/// `fsdp_config`: how parameters, gradients and optimiser state are spread over ranks.
+/// `fsdp_config`: how parameters, gradients and optimizer state are sharded over ranks.
 struct FsdpConfig {
   int64_t version = 1;
   ShardingStrategy sharding_strategy = ShardingStrategy::kFullShard;
   WrapPolicy auto_wrap_policy = WrapPolicy::kTransformerBased;
-  std::vector<std::string> transformer_layer_cls_to_wrap;  // empty: the model's own block class
+  std::vector<std::string> transformer_layer_cls_to_wrap;  // empty: the model's block class
   int64_t min_num_params = 100'000'000;
   BackwardPrefetch backward_prefetch = BackwardPrefetch::kPre;
   bool forward_prefetch = false;
@@ -63,17 +63,17 @@ struct FsdpConfig {
   bool cpu_ram_efficient_loading = true;
   bool sync_module_states = true;
   bool activation_checkpointing = false;
-  std::string reduce_dtype = "float32";  // of gradients while ranks add them up
+  std::string reduce_dtype = "float32";  // of the gradient reduction
 };
 
-/// A value, or "auto": taken from elsewhere.
+/// A value, or "auto": derived from other options.
 template <class T>
 struct Auto {
   bool given = false;
   T value{};
 };
 
-/// `deepspeed_config`: Accelerate's keys for DeepSpeed, which translate_deepspeed turns into options of ours.
+/// `deepspeed_config`: Accelerate's keys for DeepSpeed, which translate_deepspeed converts to our options.
 struct DeepspeedConfig {
   std::string config_file;  // a ds_config.json
   int64_t zero_stage = 2;
@@ -92,7 +92,7 @@ struct DeepspeedConfig {
   std::string inclusion_filter;
 };
 
-/// `megatron_lm_config`: Accelerate's keys for Megatron-LM, which translate_megatron turns into options of ours.
+/// `megatron_lm_config`: Accelerate's keys for Megatron-LM, which translate_megatron converts to our options.
 struct MegatronConfig {
   int64_t tp_degree = 1;
   int64_t pp_degree = 1;
@@ -112,9 +112,9 @@ struct ParallelismConfig {
   int64_t sp_size = 1;
   // Ours: Accelerate has pipelines under megatron_lm_config only.
   int64_t pp_size = 1;
-  int64_t pp_chunks = 1;              // stretches of the model that each stage has
-  int64_t pp_last_blocks = 0;         // of the last stage; 0: as many as the others
-  bool tp_sequence_parallel = false;  // ranks that share layers share the rows between them too
+  int64_t pp_chunks = 1;              // model chunks per stage
+  int64_t pp_last_blocks = 0;         // of the last stage; 0: as many as in the others
+  bool tp_sequence_parallel = false;  // also split the activations between layers
   std::string cp_comm_strategy = "allgather";
 };
 
@@ -138,14 +138,14 @@ struct ValidationConfig {
 /// One source of samples.
 struct DataSource {
   std::vector<std::string> path;  // files, folders, globs
-  std::vector<double> weights;    // one for each `path`: how often its samples are drawn; empty: all once
+  std::vector<double> weights;    // sampling weight of each `path`; empty: every sample once
   DataFormat format = DataFormat::kAuto;
   std::string delimiter = "@";
-  std::string split_at = "last";  // first | last: which delimiter divides a line
+  std::string split_at = "last";  // first | last: the delimiter that splits a line
   std::vector<std::string> columns;
   std::string encoding = "utf-8";
   OnBadSample on_bad_sample = OnBadSample::kError;
-  bool deduplicate = false;  // of records with the same columns only the first is kept
+  bool deduplicate = false;  // keeps only the first of identical records
 };
 
 /// `data.megatron`: how samples are cut from `.bin/.idx` files, by Megatron's names.
@@ -158,7 +158,7 @@ struct MegatronDataConfig {
   bool reset_attention_mask = false;
 };
 
-/// `data`: the samples, and how a sample becomes model input.
+/// `data`: the samples, and how they are converted to model input.
 struct DataConfig {
   Task task = Task::kSeq2SeqLm;
   DataSource train;
@@ -169,18 +169,18 @@ struct DataConfig {
   int64_t max_target_length = 128;
   int64_t max_length = 1024;  // of a causal sample, or of a text to classify
   int64_t max_samples = 0;    // 0: all
-  int64_t min_length = 1;     // tokens; shorter samples are left out
+  int64_t min_length = 1;     // tokens; shorter samples are dropped
   TooLong on_too_long = TooLong::kCut;
-  bool group_texts = false;         // causal: texts one behind the other, cut into samples of max_length
-  std::vector<std::string> labels;  // names of the classes; empty: those of the model, or of the samples, sorted
+  bool group_texts = false;         // causal: concatenated texts, cut into samples of max_length
+  std::vector<std::string> labels;  // class names; empty: those of the model, or of the samples, sorted
   Dialogue dialogue = Dialogue::kNone;
-  std::string messages;       // the column with the turns; "" is the format's own name for it
+  std::string messages;       // the column with the turns; "": the format's usual name
   std::string system;         // a system message for dialogues that have none
-  std::string character;      // plays: whose speeches are learnt
+  std::string character;      // plays: the speaker whose lines are learned
   std::string chat_template;  // "": the tokenizer's own; a file; or the name of a built-in one
   Learn learn = Learn::kAssistant;
   MegatronDataConfig megatron;
-  int64_t preprocessing_num_workers = 0;  // threads that tokenise; 0: all cores
+  int64_t preprocessing_num_workers = 0;  // tokenization threads; 0: all cores
   std::string cache_dir;                  // "": $XDG_CACHE_HOME/trainer/data
   bool packing = true;
   bool shuffle = true;
@@ -228,7 +228,7 @@ struct LoraConfig {
   std::string prompt_tuning_init_text;
 };
 
-/// `training.lr_scheduler_kwargs`: what a schedule needs beside warmup_steps.
+/// `training.lr_scheduler_kwargs`: parameters of a schedule in addition to warmup_steps.
 struct ScheduleConfig {
   double warmup_min_lr = 0;           // warmup_lr, warmup_decay_lr
   std::string warmup_type = "log";    // log | linear: DeepSpeed's schedules
@@ -242,29 +242,28 @@ struct ScheduleConfig {
   double min_lr = -1;                 // cosine_with_min_lr; -1: not given
   double min_lr_rate = -1;            // cosine_with_min_lr; -1: not given
   int64_t num_decay_steps = -1;       // warmup_stable_decay; -1: not given
-  int64_t num_stable_steps = -1;      // warmup_stable_decay; -1: what is left
+  int64_t num_stable_steps = -1;      // warmup_stable_decay; -1: the remaining ones
   std::string decay_type = "cosine";  // warmup_stable_decay: cosine | linear | 1-sqrt
   double min_lr_ratio = 0;            // warmup_stable_decay
 };
 
-/// `training.ddp_comm_state_option`: of PowerSGD, by torch's names; the defaults are those of its PowerSGDState.
+/// `training.ddp_comm_state_option`: PowerSGD's, with torch's names and the defaults of its PowerSGDState.
 struct PowerSgdConfig {
   int64_t matrix_approximation_rank = 1;
-  int64_t start_power_sgd_iter = 1000;  // updates before it begins
-  double min_compression_rate = 2;      // a matrix that would shrink less is sent as it is
-  bool use_error_feedback = true;       // what was lost is added to the next gradient
+  int64_t start_power_sgd_iter = 1000;  // uncompressed updates before it starts
+  double min_compression_rate = 2;      // a matrix that would shrink less is sent uncompressed
+  bool use_error_feedback = true;       // adds the compression error to the next gradient
   bool warm_start = true;               // starts from the factors of the last update
   double orthogonalization_epsilon = 0;
   int64_t random_seed = 0;
 };
 
-/// `training.loss_scaling`: of mixed_precision fp16, by DeepSpeed's names; the defaults are those of
-/// torch.amp.GradScaler.
+/// `training.loss_scaling`: for mixed_precision fp16, with DeepSpeed's names and the defaults of torch.amp.GradScaler.
 struct LossScalingConfig {
   int64_t initial_scale_power = 16;     // the scale starts at 2 to this power
-  int64_t loss_scale_window = 2000;     // updates without an overflow after which it doubles
-  int64_t hysteresis = 1;               // overflows after which it is halved
-  bool consecutive_hysteresis = false;  // an update without an overflow makes them count anew
+  int64_t loss_scale_window = 2000;     // updates without an overflow after which the scale doubles
+  int64_t hysteresis = 1;               // overflows after which the scale is halved
+  bool consecutive_hysteresis = false;  // an update without an overflow resets their count
   double min_loss_scale = 1;
 };
 
@@ -287,10 +286,10 @@ struct TrainingConfig {
   double adam_beta2 = 0.999;
   double adam_epsilon = 1e-8;
   double sgd_momentum = 0.0;
-  std::string optim_args;        // "key=value, …": what an optimiser needs beside the options here
-  double loraplus_lr_ratio = 0;  // LoRA+: how much faster B is learnt than A; 0: equally
+  std::string optim_args;        // "key=value, …": further arguments of the optimizer
+  double loraplus_lr_ratio = 0;  // LoRA+: learning rate of B relative to A; 0: equal
   double label_smoothing_factor = 0;
-  bool group_by_length = false;  // samples of like length in one update
+  bool group_by_length = false;  // samples of similar length in one update
   bool auto_find_batch_size = false;
   int64_t max_tokens = 0;  // of a rank in one forward pass; 0: per_device_train_batch_size decides
   bool gradient_checkpointing = false;
@@ -301,25 +300,25 @@ struct TrainingConfig {
   CommHook ddp_comm_wrapper = CommHook::kNo;
   PowerSgdConfig ddp_comm_state_option;
   double ddp_bucket_cap_mb = 25;
-  int64_t local_sgd_steps = 0;  // updates that ranks make alone before their weights are averaged; 0: never alone
+  int64_t local_sgd_steps = 0;  // local updates between averagings of the weights; 0: off
   LossScalingConfig loss_scaling;
   bool check_first_steps = true;
   OnDivergence on_divergence = OnDivergence::kStop;
-  double loss_spike_deviations = 0;  // above the mean of the last losses; 0: only what is not finite diverges
-  int64_t snapshot_steps = 100;      // of rollback
+  double loss_spike_deviations = 0;  // above the mean of the last losses; 0: only non-finite values diverge
+  int64_t snapshot_steps = 100;      // for rollback
 };
 
-/// `checkpoint`: when to save, and where to go on from.
+/// `checkpoint`: when to save, and where to resume.
 struct CheckpointConfig {
   int64_t save_steps = 500;                     // 0: only at the end
   int64_t save_total_limit = 0;                 // 0: keep all
-  std::string metric_for_best_model = "none";   // none | loss | accuracy: the best by it is kept
+  std::string metric_for_best_model = "none";   // none | loss | accuracy: the best checkpoint is kept
   bool async_save = false;                      // written while training goes on
-  std::string on_error = "warn";                // warn | stop: what a save that fails does to the run
+  std::string on_error = "warn";                // warn | stop: what to do if a save fails
   std::string hash = "xxh3";                    // xxh3 | sha256
   std::string resume_from_checkpoint = "auto";  // auto | true | false | a folder
   bool save_on_signal = true;
-  double grace_seconds = 25;  // for it
+  double grace_seconds = 25;  // for stopping and saving
 };
 
 /// `evaluation`: what is measured on the validation samples.
@@ -347,19 +346,19 @@ struct Config {
   MixedPrecision mixed_precision = MixedPrecision::kNo;
   int64_t num_processes = 0;  // 0: not given
   int64_t num_machines = 1;
-  int64_t min_machines = 0;  // with fewer a run does not go on; 0: num_machines
+  int64_t min_machines = 0;  // a run with fewer stops; 0: num_machines
   int64_t machine_rank = 0;
   std::string main_process_ip;
   int64_t main_process_port = 0;
-  int64_t max_restarts = 0;  // of all ranks, when one or a machine is lost
+  int64_t max_restarts = 0;  // of all ranks, after a rank or a machine is lost
   bool use_cpu = false;
-  std::vector<std::string> gpu_ids{"all"};  // CUDA's numbers or names of the GPUs of each machine
-  std::vector<std::string> devices;         // DATA_PARALLEL: of the one process
+  std::vector<std::string> gpu_ids{"all"};  // CUDA's indices or names of the GPUs of each machine
+  std::vector<std::string> devices;         // DATA_PARALLEL: of the single process
   bool debug = false;
   int64_t num_cpu_threads_per_process = 0;  // 0: one
   FsdpConfig fsdp_config;
-  std::optional<DeepspeedConfig> deepspeed_config;   // none in a plan
-  std::optional<MegatronConfig> megatron_lm_config;  // none in a plan
+  std::optional<DeepspeedConfig> deepspeed_config;   // absent in a plan
+  std::optional<MegatronConfig> megatron_lm_config;  // absent in a plan
   std::optional<ParallelismConfig> parallelism_config;
 
   int64_t seed = 42;

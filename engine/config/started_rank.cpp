@@ -14,14 +14,14 @@
 namespace trainer::config {
 namespace {
 
-/// The variables of a program that starts ranks.
+/// The variables of a launcher.
 struct Starter {
   const char* name;
   const char* rank;
   const char* ranks;
   const char* local_rank;
   const char* local_ranks;
-  std::vector<const char*> job;  // together they tell jobs on one machine apart
+  std::vector<const char*> job;  // together they distinguish jobs on one machine
 };
 
 const std::vector<Starter>& starters() {
@@ -39,7 +39,7 @@ const std::vector<Starter>& starters() {
        "OMPI_COMM_WORLD_LOCAL_SIZE",
        {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
       {"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", {"PMI_PORT", "PMI_ID"}},  // Hydra's
-      {"srun",  // a batch script, which is no rank, has SLURM_PROCID too, but nothing of a step
+      {"srun",  // a batch script, which isn't a rank, has SLURM_PROCID too, but no variable of a step
        "SLURM_PROCID",
        "SLURM_STEP_NUM_TASKS",
        "SLURM_LOCALID",
@@ -65,12 +65,12 @@ int64_t tasks_per_node(const char* variable) {
   const std::string text = variable_value(variable);
   const std::optional<int64_t> tasks = parse_int(text.substr(0, text.find('(')));
   if (!tasks)
-    throw ConfigError("environment: {} is '{}': every machine must run equally many ranks (--ntasks-per-node)",
+    throw ConfigError("environment: {} is '{}': every machine must run the same number of ranks (--ntasks-per-node)",
                       variable, text);
   return *tasks;
 }
 
-/// How many ranks there are on this machine, as `starter` says or, where it doesn't, as one that is around it.
+/// The number of ranks on this machine, from `starter` or, if it doesn't set it, from an enclosing launcher.
 int64_t local_ranks(const Starter& starter, std::string& variable) {
   for (const Starter& other : starters()) {
     variable = other.local_ranks;
@@ -80,11 +80,10 @@ int64_t local_ranks(const Starter& starter, std::string& variable) {
   throw ConfigError(
       "environment: {0}={1} and {2}={3} make this process one rank of a job, but {4} is not set\n  set it to the "
       "number of ranks of each machine, or unset {2} where {0} counts machines",
-      starter.rank, variable_value(starter.rank), starter.local_rank, variable_value(starter.local_rank),
-      starter.local_ranks);
+      starter.rank, variable_value(starter.rank), starter.local_rank, variable_value(starter.local_rank), starter.local_ranks);
 }
 
-/// The first machine of SLURM's "node[01-03],other", "" when that is not known.
+/// The first machine of SLURM's "node[01-03],other"; "" if unknown.
 std::string first_machine(const std::string& list) {
   const std::size_t bracket = list.find('[');
   if (bracket == std::string::npos || list.find(',') < bracket) return list.substr(0, list.find(','));
@@ -94,10 +93,9 @@ std::string first_machine(const std::string& list) {
 
 void find_machine_0(StartedRank& started) {
   started.address = variable_value("MASTER_ADDR");
-  if (started.address.empty() && started.by == "srun")
-    started.address = first_machine(variable_value("SLURM_STEP_NODELIST"));
+  if (started.address.empty() && started.by == "srun") started.address = first_machine(variable_value("SLURM_STEP_NODELIST"));
   started.port = parse_int(variable_value("MASTER_PORT")).value_or(0);
-  // There torchrun's own agent listens.
+  // torchrun's own agent listens on MASTER_PORT.
   if (started.port > 0 && variable_value("TORCHELASTIC_USE_AGENT_STORE") == "True") ++started.port;
 }
 
@@ -109,8 +107,8 @@ void check(const StartedRank& s, const Starter& starter, const std::string& loca
   below(starter.rank, s.rank, starter.ranks, s.ranks);
   below(starter.local_rank, s.local_rank, local_variable, s.local_ranks);
   if (s.ranks % s.local_ranks != 0)
-    throw ConfigError("environment: {} is {}, but {} is {}: every machine must run equally many ranks", starter.ranks,
-                      s.ranks, local_variable, s.local_ranks);
+    throw ConfigError("environment: {} is {}, but {} is {}: every machine must run the same number of ranks",
+                      starter.ranks, s.ranks, local_variable, s.local_ranks);
   if (s.rank % s.local_ranks != s.local_rank)
     throw ConfigError(
         "environment: {} is {}, but {} is {} of {}: ranks must be numbered machine by machine (mpirun --map-by slot, "
@@ -118,7 +116,7 @@ void check(const StartedRank& s, const Starter& starter, const std::string& loca
         starter.rank, s.rank, starter.local_rank, s.local_rank, s.local_ranks);
 }
 
-/// Where no variable tells jobs apart, their parents do.
+/// If no variable distinguishes jobs, the parent process does.
 std::string job_of(const Starter& starter) {
   std::string job = starter.name;
   bool known = false;
@@ -141,8 +139,7 @@ std::optional<StartedRank> read(const Starter& starter) {
   started.local_ranks = std::max<int64_t>(1, local_ranks(starter, local_variable));
   check(started, starter, local_variable);
   for (const char* variable : {starter.rank, starter.ranks, starter.local_rank, local_variable.c_str()})
-    started.variables +=
-        fmt::format("{}{}={}", started.variables.empty() ? "" : " ", variable, variable_value(variable));
+    started.variables += fmt::format("{}{}={}", started.variables.empty() ? "" : " ", variable, variable_value(variable));
   find_machine_0(started);
   started.job = job_of(starter);
   return started;
@@ -151,7 +148,7 @@ std::optional<StartedRank> read(const Starter& starter) {
 }  // namespace
 
 std::optional<StartedRank> started_rank() {
-  // Whoever is nearest: torchrun runs under srun, and mpirun too.
+  // The innermost launcher counts: torchrun and mpirun can run under srun.
   for (const Starter& starter : starters())
     if (auto started = read(starter)) return started;
   return std::nullopt;

@@ -1,4 +1,4 @@
-// A process that mpirun, srun or torchrun started as one rank of a job.
+// A process that mpirun, srun or torchrun started as a rank of a job.
 #pragma once
 
 #include <cstdint>
@@ -8,26 +8,26 @@
 
 namespace trainer::config {
 
-/// What its environment says of it. Ranks are numbered machine by machine, equally many on each.
+/// What its environment variables say. Ranks are numbered machine by machine, with the same number on each.
 struct StartedRank {
-  std::string by{};         // "mpirun", "srun", "torchrun": of the family of these
+  std::string by{};         // "mpirun", "srun" or "torchrun": the kind of launcher
   std::string variables{};  // what was read: "RANK=3 WORLD_SIZE=4 …"
   int64_t rank = 0, ranks = 0;
   int64_t local_rank = 0, local_ranks = 0;  // on this machine
-  std::string ranks_variable{};             // that says how many there are
-  std::string address{};                    // of machine 0; "" when it isn't known
-  int64_t port = 0;                         // there; 0 when it isn't known
-  std::string job{};                        // jobs that run on one machine at a time have different ones
+  std::string ranks_variable{};             // the variable with the number of ranks
+  std::string address{};                    // of machine 0; "" if unknown
+  int64_t port = 0;                         // on machine 0; 0 if unknown
+  std::string job{};                        // distinguishes jobs that run on a machine at the same time
 
   int64_t machine() const { return rank / local_ranks; }
   int64_t machines() const { return ranks / local_ranks; }
 };
 
-/// Nothing for a process that was started by hand, as the only one, or as one that stands for a whole machine (RANK
-/// without LOCAL_RANK). Errors: ConfigError for numbers that contradict each other, with both.
+/// nullopt for a process that was started by hand, as the only rank, or to represent a whole machine (RANK without
+/// LOCAL_RANK). Errors: ConfigError for contradictory numbers, with both of them.
 std::optional<StartedRank> started_rank();
 
-/// The names of the variables that it reads.
+/// The names of the variables that started_rank() reads.
 std::vector<std::string> started_rank_variables();
 
 }  // namespace trainer::config

@@ -1,11 +1,11 @@
-// The tables of all sections; each is made on first use and lives as long as the program.
+// The tables of all sections; each is created on first use and lives until the program ends.
 #pragma once
 
 #include "engine/config/schema.h"
 
 namespace trainer::config {
 
-const Entries& root_table();  // of Config; the others hang below it
+const Entries& root_table();  // of Config; contains the others
 const Entries& fsdp_table();
 const Entries& deepspeed_table();
 const Entries& megatron_table();
@@ -23,7 +23,7 @@ const Entries& megatron_data_table();
 const Entries& data_table();
 const Entries& lora_table();
 const Entries& training_table();
-const Entries& training_arguments_table();  // the keys of `training` that other programs know
+const Entries& training_arguments_table();  // other programs' keys in `training`
 const Entries& accelerator_table();
 const Entries& loss_scaling_table();
 const Entries& schedule_table();
@@ -36,7 +36,7 @@ const Entries& logging_table();
 inline bool validates(const Config& config) {
   return config.data.validation.fraction > 0 || !config.data.validation.path.empty();
 }
-/// Whether activations are computed again in the backward pass: training's key or FSDP's.
+/// Whether activations are recomputed in the backward pass, by training's key or FSDP's.
 inline bool recomputes(const Config& config) {
   return config.training.gradient_checkpointing || config.fsdp_config.activation_checkpointing;
 }

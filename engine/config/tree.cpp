@@ -18,7 +18,7 @@ Node node_of(const Entries& entries, const void* section, const Comment& comment
       if (comment) value.comment = comment(path);
     } else if (const void* child = entry.find(section)) {
       Node inner = node_of(*entry.children, child, comment, path + ".");
-      if (!inner.members.empty()) map[entry.name] = std::move(inner);  // none in sections of foreign keys
+      if (!inner.members.empty()) map[entry.name] = std::move(inner);  // sections of foreign keys have none
     }
   }
   return map;

@@ -9,10 +9,10 @@
 
 namespace trainer::config {
 
-/// Every option with its value. `comment(path)`, where given, is written behind each.
+/// Every option with its value. `comment(path)`, if given, is written after each.
 Node to_node(const Config& config, const std::function<std::string(const std::string& path)>& comment = {});
 
-/// The options that are no paths, each with its value as text: what must be the same on all machines of a run.
+/// All options except paths, with their values as text: they must be the same on all machines of a run.
 std::vector<std::pair<std::string, std::string>> values_without_paths(const Config& config);
 
 }  // namespace trainer::config

@@ -123,7 +123,7 @@ TEST_F(Program, AcceptsFlagsOfOtherLaunchers) {
   EXPECT_EQ(good.code, 0) << good.err;
   for (const char* line :
        {"num_processes: 3  # --nproc_per_node\n", "debug: true  # --debug\n", "num_machines: 1  # --standalone\n",
-        "# Without effect:\n", "#   tee: 3 (--tee) because the output of every rank is in output_dir/logs\n",
+        "# Keys without effect:\n", "#   tee: 3 (--tee) because the output of every rank is in output_dir/logs\n",
         "#   local_rank: 0 (--local_rank) because the launcher numbers its ranks\n"}) {
     EXPECT_NE(good.out.find(line), std::string::npos) << line << "in\n" << good.out;
   }

@@ -145,7 +145,7 @@ TEST_F(Terminal, LeftGoesBack) {
   wait_for("➔\033[0m  2  multi-CPU\r\n");
   wait_for_echo(false);
   type(kLeft);
-  wait_for("this is the first question");
+  wait_for("This is the first question");
   wait_for("multi-GPU\r\n");
   wait_for_echo(false);
   type("1\n");

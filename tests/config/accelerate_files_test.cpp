@@ -1,5 +1,5 @@
-// Every file of tests/config/accelerate with our sections beside it, once as it is and once with --cpu: what becomes of
-// it stands in accelerate/outcomes.txt. UPDATE_OUTCOMES=1 writes that anew; read the difference before committing it.
+// Resolves every file of tests/config/accelerate together with our sections, once unchanged and once with --cpu. The
+// results are in accelerate/outcomes.txt; UPDATE_OUTCOMES=1 rewrites it; read the difference before committing it.
 #include <algorithm>
 #include <cstdlib>
 
@@ -55,7 +55,7 @@ class AccelerateFiles : public Given {
   }
 
  private:
-  /// Without folders, which differ between machines.
+  /// Removes folders, which differ between machines.
   std::string shortened(std::string text) const {
     text = without_folder(text);
     for (const std::string& prefix :
@@ -90,7 +90,7 @@ class AccelerateFiles : public Given {
   std::string job_;
 };
 
-TEST_F(AccelerateFiles, WhatBecomesOfThem) {
+TEST_F(AccelerateFiles, ResolveToExpectedOutcomes) {
   std::string outcomes;
   for (const fs::path& file : files()) outcomes += (outcomes.empty() ? "" : "\n") + paragraph(file);
   const char* update = std::getenv("UPDATE_OUTCOMES");
@@ -105,7 +105,7 @@ TEST_F(AccelerateFiles, WhatBecomesOfThem) {
   }
 }
 
-TEST_F(AccelerateFiles, EveryKeyIsKnown) {
+TEST_F(AccelerateFiles, HaveOnlyKnownKeys) {
   ASSERT_GT(files().size(), 100u);
   for (const fs::path& file : files()) {
     const std::string name = file.filename().string();  // two have a key that no version of Accelerate wrote

@@ -1,4 +1,4 @@
-// Accelerate's files: its keys, codes, traps and spellings.
+// Accelerate's files: its keys, numeric codes, pitfalls and spellings.
 #include "tests/config/given.h"
 
 namespace trainer::config {
@@ -47,16 +47,16 @@ class Accelerate : public Given {
   }
 };
 
-TEST_F(Accelerate, ItsOwnFile) {
+TEST_F(Accelerate, ReadsFileOfItsWizard) {
   const Plan plan = resolve(kFsdp1 + kOurs);
   EXPECT_EQ(plan.config.distributed_type, DistributedType::kFsdp);
   EXPECT_EQ(plan.config.fsdp_config.transformer_layer_cls_to_wrap, std::vector<std::string>{"T5Block"});
   EXPECT_TRUE(plan.warnings.empty());
   EXPECT_EQ(fsdp_warnings("fsdp_state_dict_type: 2"),
-            "f.yaml: these keys have no effect here: fsdp_state_dict_type (`trainer check` says why)\n");
+            "f.yaml: these keys have no effect here: fsdp_state_dict_type (see `trainer check`)\n");
 }
 
-TEST_F(Accelerate, WordsThatYamlTakesForTruths) {
+TEST_F(Accelerate, ReadsNamesThatYamlParsesAsBooleans) {
   const Plan plan = resolve("distributed_type: NO\nmixed_precision: no\nuse_cpu: yes\ndebug: off\n" + kOurs);
   EXPECT_EQ(plan.config.distributed_type, DistributedType::kNo);
   EXPECT_EQ(plan.config.mixed_precision, MixedPrecision::kNo);
@@ -65,7 +65,7 @@ TEST_F(Accelerate, WordsThatYamlTakesForTruths) {
             DistributedType::kNo);
 }
 
-TEST_F(Accelerate, PrefixesCasesAndCodes) {
+TEST_F(Accelerate, ReadsKeysWithoutPrefixAndValuesInAnyCaseOrAsCodes) {
   const FsdpConfig config = fsdp(
                                 "sharding_strategy: 1, auto_wrap_policy: no_wrap, fsdp_min_num_params: 1e8, "
                                 "backward_prefetch: 2, state_dict_type: 3, fsdp_version: 2")
@@ -79,7 +79,7 @@ TEST_F(Accelerate, PrefixesCasesAndCodes) {
             (std::vector<std::string>{"T5Block", "Other"}));
 }
 
-TEST_F(Accelerate, StrategiesThatComeToAnotherOnOneMachine) {
+TEST_F(Accelerate, ReplacesStrategiesByEquivalentsOnOneMachine) {
   auto strategy = [&](const std::string& given) {
     return fsdp("fsdp_sharding_strategy: " + given).config.fsdp_config.sharding_strategy;
   };
@@ -92,7 +92,7 @@ TEST_F(Accelerate, StrategiesThatComeToAnotherOnOneMachine) {
   EXPECT_EQ(plan.translated[0].text, "distributed_type: MULTI_GPU, because nothing is sharded");
 }
 
-TEST_F(Accelerate, CopiesOfShardsAreAskedForBySizes) {
+TEST_F(Accelerate, HybridShardReadsReplicasFromMeshSizes) {
   const auto with = [&](const std::string& strategy, int ranks, const std::string& sizes) {
     return fmt::format(
         "distributed_type: FSDP\nnum_processes: {}\nuse_cpu: true\n{}fsdp_config: {{sharding_strategy: {}}}\n"
@@ -105,12 +105,12 @@ TEST_F(Accelerate, CopiesOfShardsAreAskedForBySizes) {
   EXPECT_EQ(problems(with("HYBRID_SHARD", 6, replicate + "3")), "");
   EXPECT_EQ(problems(with("HYBRID_SHARD", 6, shard + "2, " + replicate + "2")),
             "f.yaml:7:56: the sizes of parallelism_config multiply to 4, but num_processes is 6: make them equal");
-  EXPECT_EQ(
-      problems(with("FULL_SHARD", 6, replicate + "4")),
-      "f.yaml:7:60: parallelism_config_dp_replicate_size is 4, but num_processes is 6: it must be a multiple of that");
+  EXPECT_EQ(problems(with("FULL_SHARD", 6, replicate + "4")),
+            "f.yaml:7:60: parallelism_config_dp_replicate_size is 4, but num_processes is 6: num_processes must be a "
+            "multiple of it");
 }
 
-TEST_F(Accelerate, TheStrategyUnderTheOtherKeyIsHonoured) {
+TEST_F(Accelerate, ReadsStrategyFromReshardAfterForward) {
   auto strategy = [&](const std::string& options) {
     return fsdp("fsdp_reshard_after_forward: " + options).config.fsdp_config.sharding_strategy;
   };
@@ -126,10 +126,10 @@ TEST_F(Accelerate, TheStrategyUnderTheOtherKeyIsHonoured) {
       fsdp_problems("fsdp_reshard_after_forward: maybe"),
       "f.yaml:6:43: fsdp_config.fsdp_reshard_after_forward must be true, false or a sharding strategy; is 'maybe'");
   EXPECT_EQ(fsdp_warnings("fsdp_sharding_strategy: FULL_SHARD, fsdp_reshard_after_forward: NO_SHARD"),
-            "f.yaml: these keys have no effect here: fsdp_reshard_after_forward (`trainer check` says why)\n");
+            "f.yaml: these keys have no effect here: fsdp_reshard_after_forward (see `trainer check`)\n");
 }
 
-TEST_F(Accelerate, TheStrategyBesideVersion2sTruth) {
+TEST_F(Accelerate, Version2StrategyMustAgreeWithReshardAfterForward) {
   auto strategy = [&](const std::string& given, const std::string& truth) {
     const std::string options = "fsdp_version: 2, fsdp_sharding_strategy: " + given;
     return fsdp(options + ", fsdp_reshard_after_forward: " + truth).config;
@@ -141,11 +141,11 @@ TEST_F(Accelerate, TheStrategyBesideVersion2sTruth) {
             "");
 }
 
-TEST_F(Accelerate, StrategiesOfOtherHardware) {
+TEST_F(Accelerate, RefusesTypesOfOtherHardware) {
   const std::string file = "num_processes: 2\n" + kOurs + "distributed_type: ";
   const std::string why =
-      " with use_cpu false trains on GPUs, and this build has no GPU support: --cpu (or use_cpu: true) rehearses it on "
-      "the CPU";
+      " with use_cpu false trains on GPUs, and this build has no GPU support: --cpu (or use_cpu: true) trains on the "
+      "CPU instead";
   for (const std::string type : {"MULTI_GPU", "FSDP", "MEGATRON_LM"}) {
     EXPECT_EQ(problems(file + type + "\n"), "f.yaml:4:19: distributed_type " + type + why);
   }
@@ -155,13 +155,13 @@ TEST_F(Accelerate, StrategiesOfOtherHardware) {
   EXPECT_EQ(rehearsed.translated[0].text, "distributed_type: MULTI_CPU, because use_cpu is true");
   EXPECT_EQ(problems(file + "MULTI_XPU\n"),
             "f.yaml:4:19: distributed_type MULTI_XPU is not supported: it is for Intel's GPUs, which this build can't "
-            "use; --cpu (or use_cpu: true) rehearses it on the CPU");
+            "use; --cpu (or use_cpu: true) trains on the CPU instead");
   EXPECT_EQ(problems(file + "FSPD\n"),
             "f.yaml:4:19: distributed_type must be one of NO, MULTI_CPU, MULTI_GPU, FSDP, DEEPSPEED, MEGATRON_LM, "
             "DATA_PARALLEL; is 'FSPD' (did you mean 'FSDP'?)");
 }
 
-TEST_F(Accelerate, OtherEnginesAreRefusedWhereTheyAskForSomething) {
+TEST_F(Accelerate, AcceptsSectionsOfOtherEnginesThatRequestNothing) {
   const std::string harmless =
       "deepspeed_config: {}\ndynamo_backend: 'NO'\ndynamo_config: {dynamo_backend: NO, dynamo_mode: default}\n"
       "megatron_lm_config:\ntpu_name: null\nparallelism_config: {parallelism_config_tp_size: 1}\n";
@@ -169,10 +169,11 @@ TEST_F(Accelerate, OtherEnginesAreRefusedWhereTheyAskForSomething) {
   EXPECT_EQ(warnings(kLeast + harmless), "");
   EXPECT_EQ(problems(kLeast + "dynamo_backend: INDUCTOR\ntpu_use_cluster: true\nfp16: false\n"
                               "parallelism_config: {parallelism_config_tp_size: 2}\n"),
-            "f.yaml:8:50: parallelism_config_tp_size is 2, but num_processes is 1: it must be a multiple of that");
+            "f.yaml:8:50: parallelism_config_tp_size is 2, but num_processes is 1: num_processes must be a multiple of "
+            "it");
 }
 
-TEST_F(Accelerate, WhatItDoesNotReadEither) {
+TEST_F(Accelerate, ReportsKeysThatHaveNoEffect) {
   const std::string given =
       "gpu_ids: 0\ntpu_env: ['']\ntpu_use_sudo: 'yes'\ncommands: [a, b]\nfp8_config: {override_linear_precision: "
       "[true, "
@@ -180,29 +181,29 @@ TEST_F(Accelerate, WhatItDoesNotReadEither) {
   EXPECT_EQ(problems(kLeast + given), "");
   EXPECT_EQ(warnings(kLeast + given),
             "f.yaml:5:10: gpu_ids has no effect unless ranks train on GPUs\n"
-            "f.yaml: these keys have no effect here: tpu_use_sudo, commands, fp8_override_linear_precision, ipex "
-            "(`trainer check` says why)\n");
+            "f.yaml: these keys have no effect here: tpu_use_sudo, commands, fp8_override_linear_precision, ipex (see "
+            "`trainer check`)\n");
 }
 
-TEST_F(Accelerate, ANumberOfRanksIsNeverGuessed) {
+TEST_F(Accelerate, NumProcessesIsNeverGuessed) {
   EXPECT_EQ(problems("distributed_type: FSDP\nuse_cpu: true\n" + kOurs),
             "f.yaml: num_processes is required when distributed_type is FSDP");
   EXPECT_EQ(problems("distributed_type: MEGATRON_LM\nuse_cpu: true\n" + kOurs),
             "f.yaml: num_processes is required when distributed_type is MEGATRON_LM");
 }
 
-TEST_F(Accelerate, OfSageMakerOneThingIsSaid) {
+TEST_F(Accelerate, ReportsOneProblemForSageMaker) {
   EXPECT_EQ(problems("compute_environment: AMAZON_SAGEMAKER\ndistributed_type: MODEL_PARALLEL\nregion: us-east-1\n"
                      "ec2_instance_type: ml.p3.2xlarge\nmixed_precision: fp16\n"),
             "f.yaml:1:22: compute_environment AMAZON_SAGEMAKER is not supported: run `trainer launch` inside the job, "
             "with a file for LOCAL_MACHINE");
 }
 
-TEST_F(Accelerate, HalfPrecision) {
+TEST_F(Accelerate, ReadsHalfPrecision) {
   EXPECT_EQ(resolve(kLeast + "mixed_precision: FP16\n").config.mixed_precision, MixedPrecision::kFp16);
   EXPECT_EQ(resolve(kLeast + "fp16: true\n").config.mixed_precision, MixedPrecision::kFp16);
   EXPECT_EQ(problems(kLeast + "mixed_precision: fp8\n"),
-            "f.yaml:5:18: mixed_precision fp8 is not supported: nothing computes in it; bf16 is supported");
+            "f.yaml:5:18: mixed_precision fp8 is not supported: use bf16 instead");
   EXPECT_EQ(resolve(kLeast + "mixed_precision: BF16\n").config.mixed_precision, MixedPrecision::kBf16);
 }
 
@@ -217,18 +218,18 @@ TEST_F(Accelerate, NullAndNoRunOneProcess) {
     const std::string text = fmt::format("distributed_type: 'NO'\nnum_processes: {}\n", ranks) + rest;
     EXPECT_EQ(resolve(text).config.num_processes, 1);
     EXPECT_EQ(warnings(text),
-              fmt::format("f.yaml:2:16: num_processes is {}, but distributed_type NO runs one process: for more, say "
+              fmt::format("f.yaml:2:16: num_processes is {}, but distributed_type NO runs one process: for more, use "
                           "MULTI_CPU, MULTI_GPU or FSDP\n",
                           ranks));
   }
   EXPECT_EQ(warnings("distributed_type: 'NO'\nnum_processes: 1\n" + rest), "");
   EXPECT_NE(problems("distributed_type: 'NO'\n" + rest, {{"num_processes", "2", "--num_processes"}}), "")
-      << "who asks for two now is not given one";
+      << "a number set by a flag is not reduced";
   EXPECT_NE(problems(rest).find("distributed_type is required: one of NO, MULTI_CPU, MULTI_GPU, FSDP, DEEPSPEED"),
             std::string::npos);
 }
 
-TEST_F(Accelerate, OtherMakersDevicesAreRehearsedOnTheCpu) {
+TEST_F(Accelerate, OtherVendorsDevicesRunOnTheCpuIfRequested) {
   const std::string rest = "num_processes: 2\n" + kOurs;
   const std::vector<Override> cpu{{"use_cpu", "true", "--cpu"}};
   for (const char* type : {"MULTI_NPU", "MULTI_XPU", "MULTI_MLU", "XLA", "TPU", "multi_hpu"}) {
@@ -237,7 +238,7 @@ TEST_F(Accelerate, OtherMakersDevicesAreRehearsedOnTheCpu) {
     EXPECT_EQ(plan.config.distributed_type, DistributedType::kMultiCpu) << type;
     EXPECT_EQ(plan.translated.back().value, type);
     EXPECT_EQ(plan.translated.back().text, "distributed_type: MULTI_CPU, because use_cpu is true");
-    EXPECT_NE(problems(text).find("which this build can't use; --cpu (or use_cpu: true) rehearses it on the CPU"),
+    EXPECT_NE(problems(text).find("which this build can't use; --cpu (or use_cpu: true) trains on the CPU instead"),
               std::string::npos);
   }
   EXPECT_EQ(resolve("distributed_type: MPS\n" + kOurs, cpu).config.distributed_type, DistributedType::kNo);
@@ -245,27 +246,27 @@ TEST_F(Accelerate, OtherMakersDevicesAreRehearsedOnTheCpu) {
   EXPECT_EQ(resolve("distributed_type: MULTI_NPU\n" + rest, fsdp).config.distributed_type, DistributedType::kFsdp);
 }
 
-TEST_F(Accelerate, OlderPlacesOfTensorParallelism) {
+TEST_F(Accelerate, ReadsOlderKeysOfTensorParallelism) {
   const Plan plan = resolve("distributed_type: TP\nuse_cpu: true\nnum_processes: 4\ntp_config: {tp_size: 2}\n" + kOurs);
   EXPECT_EQ(plan.config.distributed_type, DistributedType::kMultiCpu);
   EXPECT_EQ(plan.config.parallelism_config->tp_size, 2);
 }
 
-TEST_F(Accelerate, WhatItIgnoresDrawsAWarning) {
+TEST_F(Accelerate, WarnsAboutBadValuesOfKeysWithoutEffect) {
   const std::string text =
       "downcast_bf16: auto\nuse_ipex: maybe\nfsdp_config: {fsdp_limit_all_gathers: sometimes, fsdp_mixed_precision: "
       "bf16, fsdp_use_orig_params: auto}\ndistributed_type: FSDP\nnum_processes: 2\nuse_cpu: true\n" +
       kOurs;
   EXPECT_EQ(warnings(text),
             "f.yaml: these keys have no effect here: fsdp_use_orig_params, fsdp_mixed_precision, limit_all_gathers, "
-            "downcast_bf16, use_ipex (`trainer check` says why)\n");
+            "downcast_bf16, use_ipex (see `trainer check`)\n");
   EXPECT_NE(problems("downcast_bf17: auto\n" + text).find("did you mean 'downcast_bf16'?"), std::string::npos);
   EXPECT_EQ(problems(kOurs + "use_cpu: true\ndistributed_type: MEGATRON_LM\nnum_processes: 2\n"
                              "megatron_lm_config: {megatron_lm_learning_rate_decay_iters: 100}\n"),
             "");
 }
 
-TEST_F(Accelerate, AKeyTwice) {
+TEST_F(Accelerate, WarnsAboutEqualDuplicatesAndRefusesOthers) {
   const std::string rest = "distributed_type: NO\nuse_cpu: true\n" + kOurs;
   EXPECT_EQ(warnings(rest + "seed: 7\nseed: 7\n"),
             "f.yaml:6:1: 'seed' is given twice, with the same value on line 5: one of them is enough\n");

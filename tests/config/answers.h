@@ -1,4 +1,4 @@
-// A user of the wizard who knows all answers in advance.
+// A simulated user of the wizard with prepared answers.
 #pragma once
 
 #include <deque>
@@ -10,8 +10,8 @@
 
 namespace trainer::config {
 
-/// Answers by how the question begins; keeps what is offered otherwise, and ends the input where that is refused. An
-/// answer is typed as a user types it: `<` goes back, `^D` ends the input.
+/// Answers by the beginning of the question; otherwise keeps the default, and ends the input if that is refused.
+/// Answers are as typed by a user: `<` goes back, `^D` ends the input.
 class Answers : public Prompter {
  public:
   using Given = std::map<std::string, std::deque<std::string>>;
@@ -34,7 +34,7 @@ class Answers : public Prompter {
 
   void say(const std::string& line) override { said += line + "\n"; }
 
-  /// The questions that were never asked for the answers there were.
+  /// The beginnings of questions whose answers were not all used.
   std::string unused() const {
     std::string all;
     for (const auto& [begin, answers] : given_) {
@@ -43,14 +43,14 @@ class Answers : public Prompter {
     return all;
   }
 
-  /// How often a question that begins so was asked.
+  /// How often a question with this beginning was asked.
   int count(const std::string& begin) const {
     int times = 0;
     for (const Question& question : asked) times += question.text.starts_with(begin) ? 1 : 0;
     return times;
   }
 
-  /// The last question that begins so; an empty one when it was never asked.
+  /// The last question with this beginning; an empty one if it was never asked.
   Question last(const std::string& begin) const {
     Question found;
     for (const Question& question : asked) {
@@ -66,7 +66,7 @@ class Answers : public Prompter {
   Given given_;
 };
 
-/// A machine without GPUs, and a user in the file's own folder.
+/// A machine without GPUs, and a user in the file's folder.
 inline Surroundings plain_surroundings() {
   Surroundings around;
   around.machine = {4, int64_t{16} << 30, {}};

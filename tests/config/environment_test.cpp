@@ -1,4 +1,4 @@
-// Options from environment variables, which source wins over which, and the file that is used when none is named.
+// Options from environment variables, the precedence of sources, and the default file.
 #include "engine/config/environment.h"
 #include "engine/config/files.h"
 #include "engine/config/tables.h"
@@ -51,7 +51,7 @@ TEST_F(Environment, LaterSourcesWin) {
   }
 }
 
-TEST_F(Environment, MachinesAreNumberedAsSchedulersDo) {
+TEST_F(Environment, ReadsMachineNumbersOfSchedulers) {
   const std::map<std::string, std::string> variables{
       {"WORLD_SIZE", "2"}, {"RANK", "1"}, {"MASTER_ADDR", "head"}, {"MASTER_PORT", "23456"}};
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
@@ -84,7 +84,7 @@ TEST_F(Environment, MachinesAreNumberedAsSchedulersDo) {
   for (const auto& [name, value] : variables) unsetenv(name.c_str());
 }
 
-TEST_F(Environment, WhatLibrariesReadIsListed) {
+TEST_F(Environment, ListsVariablesOfLibraries) {
   setenv("NCCL_DEBUG", "INFO", 1);
   setenv("GLOO_SOCKET_IFNAME", "eth0", 1);
   const std::vector<std::string> found = vendor_variables();
@@ -94,7 +94,7 @@ TEST_F(Environment, WhatLibrariesReadIsListed) {
   unsetenv("GLOO_SOCKET_IFNAME");
 }
 
-TEST_F(Environment, StrategiesAreChosen) {
+TEST_F(Environment, VariableSelectsStrategy) {
   const std::string text = "num_processes: 2\nuse_cpu: true\nmodel: {path: m}\ndata: {train: {path: a.txt}}\n";
   EXPECT_NE(problems(text).find("distributed_type is required"), std::string::npos);
   setenv("ACCELERATE_USE_FSDP", "false", 1);
@@ -105,7 +105,7 @@ TEST_F(Environment, StrategiesAreChosen) {
   EXPECT_EQ(plan.origins.at("distributed_type"), "environment ACCELERATE_USE_FSDP");
 }
 
-TEST_F(Environment, WhatIsEmptyOrLeftOpenSaysNothing) {
+TEST_F(Environment, EmptyNoneAndAutoSetNothing) {
   setenv("FSDP_MIN_NUM_PARAMS", "", 1);
   setenv("ACCELERATE_GRADIENT_CLIPPING", "none", 1);
   setenv("ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "auto", 1);
@@ -114,7 +114,7 @@ TEST_F(Environment, WhatIsEmptyOrLeftOpenSaysNothing) {
   EXPECT_EQ(plan.origins.at("training.gradient_accumulation_steps"), "default");
 }
 
-TEST_F(Environment, BadValuesAreNamed) {
+TEST_F(Environment, ReportsBadValues) {
   setenv("FSDP_VERSION", "two", 1);
   setenv("ACCELERATE_USE_CPU", "perhaps", 1);
   EXPECT_EQ(problems(kFsdp),
@@ -122,7 +122,7 @@ TEST_F(Environment, BadValuesAreNamed) {
             "environment FSDP_VERSION: fsdp_config.fsdp_version must be an integer; is 'two'");
 }
 
-TEST_F(Environment, EveryVariableOfAcceleratesLauncherThatMeansSomething) {
+TEST_F(Environment, KnowsVariablesOfAcceleratesLauncher) {
   const std::vector<std::string> known = known_variables();
   for (const char* name : {"ACCELERATE_MIXED_PRECISION",
                            "OMP_NUM_THREADS",
@@ -173,7 +173,7 @@ TEST_F(Environment, EveryVariableOfAcceleratesLauncherThatMeansSomething) {
   }
 }
 
-/// A home of its own for the default files.
+/// A separate home folder for the default files.
 class DefaultFiles : public Given {
  protected:
   DefaultFiles() {
@@ -187,7 +187,7 @@ class DefaultFiles : public Given {
   }
 };
 
-TEST_F(DefaultFiles, OursComesBeforeAccelerates) {
+TEST_F(DefaultFiles, OursTakesPrecedenceOverAccelerates) {
   EXPECT_EQ(find_default_file().path, "");
   const std::string cache = make(".cache/huggingface/accelerate/default_config.yaml");
   EXPECT_EQ(find_default_file().path, cache);
@@ -199,7 +199,7 @@ TEST_F(DefaultFiles, OursComesBeforeAccelerates) {
   EXPECT_EQ(own_default_file(), "/elsewhere/x.yaml");
 }
 
-TEST_F(DefaultFiles, AcceleratesCacheMayBeElsewhere) {
+TEST_F(DefaultFiles, AcceleratesCacheFollowsEnvironment) {
   make(".cache/huggingface/accelerate/default_config.yaml");
   const std::string xdg = make("xdg/huggingface/accelerate/default_config.yaml");
   setenv("XDG_CACHE_HOME", (folder_ / "xdg").c_str(), 1);

@@ -1,4 +1,4 @@
-// Damaged files: never a crash, and never another error than ConfigError.
+// Damaged files never cause a crash or any error other than ConfigError.
 #include <random>
 
 #include "tests/config/given.h"
@@ -59,7 +59,7 @@ std::string damaged(std::string text, std::mt19937& random) {
   return text;
 }
 
-TEST_F(Fuzz, OnlyConfigErrors) {
+TEST_F(Fuzz, DamagedFilesThrowOnlyConfigErrors) {
   ASSERT_EQ(problems(kWhole), "");
   std::mt19937 random(7);
   int accepted = 0;

@@ -1,4 +1,4 @@
-// Configurations in a folder of the test's own.
+// Configurations in a separate folder for each test.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +13,7 @@
 
 namespace trainer::config {
 
-/// A complete, correct configuration of the least size; tests append to it or replace parts.
+/// A minimal valid configuration; tests append to it or replace parts.
 inline const std::string kLeast =
     "distributed_type: NO\n"
     "use_cpu: true\n"
@@ -40,7 +40,7 @@ class Given : public testing::Test {
     return resolve_plan({write("f.yaml", text), "", overrides});
   }
 
-  /// What is wrong with `text`, with the folder's name left out; "" when it is correct.
+  /// The problems of `text`, without the folder's name; "" if it is valid.
   std::string problems(const std::string& text, const std::vector<Override>& overrides = {}) {
     try {
       resolve(text, overrides);

@@ -1,4 +1,4 @@
-// gpu_ids: which GPUs the ranks of a machine run on. The machine is made up: no test has a GPU.
+// gpu_ids: which GPUs the ranks of a machine run on. The machine is simulated: the tests need no GPU.
 #include "engine/config/device.h"
 #include "tests/config/given.h"
 
@@ -13,7 +13,7 @@ class GpuIds : public Given {
         "{}\n",
         ranks, ids);
   }
-  /// To be looked at only, as `trainer check` does: without GPUs.
+  /// Resolved without a run, as by `trainer check`: needs no GPUs.
   Config config(const std::string& text, const std::vector<Override>& overrides = {}) {
     return resolve_plan({.file = write("f.yaml", text), .job_file = "", .overrides = overrides, .to_run = false})
         .config;
@@ -23,7 +23,7 @@ class GpuIds : public Given {
       config(text);
       return "";
     } catch (const ConfigError& error) {
-      const std::string all = without_folder(error.what());  // that there are no GPUs stands before it
+      const std::string all = without_folder(error.what());  // the missing GPUs are reported before it
       return all.substr(all.rfind('\n') + 1);
     }
   }
@@ -32,7 +32,7 @@ class GpuIds : public Given {
 TEST_F(GpuIds, BecomeTheVisibleDevicesOfTheRanks) {
   for (const char* ids : {"0,2", "'0, 2'", "[0, 2]"}) EXPECT_EQ(visible_devices(config(file(ids))), "0,2") << ids;
   for (const char* ids : {"all", "ALL", "null", "''"}) EXPECT_EQ(visible_devices(config(file(ids))), "") << ids;
-  EXPECT_EQ(visible_devices(config(file("3", 1))), "3") << "Accelerate wants a text, people write a number";
+  EXPECT_EQ(visible_devices(config(file("3", 1))), "3") << "Accelerate expects text, people write a number";
   EXPECT_EQ(visible_devices(config(file("all"), {{"gpu_ids", "1,3", "--gpu_ids"}})), "1,3");
   EXPECT_EQ(visible_devices(config(file("'GPU-8a56,MIG-77'"))), "GPU-8a56,MIG-77");
   EXPECT_EQ(visible_devices(config(file("0,1,2,3"))), "0,1,2,3") << "the first two are used";
@@ -47,18 +47,19 @@ TEST_F(GpuIds, HaveNoEffectOnTheCpu) {
 }
 
 TEST_F(GpuIds, MustBeGpusOneForEachRank) {
-  EXPECT_EQ(refusal(file("0,one")), "f.yaml:5:10: gpu_ids is 0,one, and 'one' is no number of a GPU: say 0,2 or all");
-  EXPECT_EQ(refusal(file("0,-1")), "f.yaml:5:10: gpu_ids is 0,-1, and '-1' is no number of a GPU: say 0,2 or all");
-  EXPECT_EQ(refusal(file("1,1")),
-            "f.yaml:5:10: gpu_ids is 1,1, which names GPU 1 twice: each rank needs one of its own");
+  EXPECT_EQ(refusal(file("0,one")),
+            "f.yaml:5:10: gpu_ids is 0,one, and 'one' is not the index of a GPU: use for example 0,2 or all");
+  EXPECT_EQ(refusal(file("0,-1")),
+            "f.yaml:5:10: gpu_ids is 0,-1, and '-1' is not the index of a GPU: use for example 0,2 or all");
+  EXPECT_EQ(refusal(file("1,1")), "f.yaml:5:10: gpu_ids is 1,1, which lists GPU 1 twice: each rank needs its own GPU");
   EXPECT_EQ(refusal(file("0,2", 4)),
-            "f.yaml:5:10: gpu_ids is 0,2, which is 2 GPUs, but each machine runs 4 ranks, and each needs one: name 4 "
+            "f.yaml:5:10: gpu_ids is 0,2, which is 2 GPUs, but each machine runs 4 ranks, and each needs one: list 4 "
             "GPUs, or set num_processes to 2");
   EXPECT_EQ(refusal(file("0,2", 4) + "num_machines: 2\nmain_process_ip: a\n"), "") << "of each machine";
   EXPECT_EQ(refusal(file("0", 2) + "training: {ddp_backend: gloo}\n"), "") << "ranks may share one under Gloo";
 }
 
-TEST_F(GpuIds, MustBeThereAndVisible) {
+TEST_F(GpuIds, MustExistAndBeVisible) {
   const Config of_two = config(file("0,2"));
   EXPECT_EQ(unusable_gpu_ids(of_two, {.installed = 4, .visible = {}}), "");
   EXPECT_EQ(unusable_gpu_ids(of_two, {.installed = 2, .visible = {}}),
@@ -66,8 +67,8 @@ TEST_F(GpuIds, MustBeThereAndVisible) {
   EXPECT_EQ(unusable_gpu_ids(of_two, {.installed = 4, .visible = "2, 0"}), "");
   for (const char* visible : {"2,3", "", "-1", "GPU-8a56"})
     EXPECT_EQ(unusable_gpu_ids(of_two, {.installed = 4, .visible = visible}),
-              fmt::format("but CUDA_VISIBLE_DEVICES is '{}', which leaves GPU 0 to others: make them agree, or leave "
-                          "gpu_ids out",
+              fmt::format("but CUDA_VISIBLE_DEVICES is '{}', which excludes GPU 0: make them agree, or leave gpu_ids "
+                          "out",
                           visible));
   EXPECT_EQ(unusable_gpu_ids(config(file("all")), {.installed = 0, .visible = "7"}), "") << "names none";
 }

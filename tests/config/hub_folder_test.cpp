@@ -33,14 +33,14 @@ TEST_F(HubFolder, IsTheSnapshotThatMainNames) {
   EXPECT_EQ(hub_folder("gpt2"), home.path() / "models--gpt2" / "snapshots" / "f00");
 }
 
-TEST_F(HubFolder, IsNothingForWhatIsNotThere) {
+TEST_F(HubFolder, IsEmptyIfNotCachedOrNotAName) {
   add("models--a--b", "1");
   fs::remove_all(home.path() / "models--a--b" / "snapshots");
   for (const char* name : {"a/b", "a/c", "", "/a/b", "./a", "../a", "a/b/c", "a b", "a/"})
     EXPECT_EQ(hub_folder(name), "") << name;
 }
 
-TEST_F(HubFolder, HintSaysWhatToFetch) {
+TEST_F(HubFolder, HintNamesWhatToDownload) {
   const std::string hint = hub_hint("/nowhere/google/flan-t5-base");
   EXPECT_NE(hint.find("hf download google/flan-t5-base"), std::string::npos) << hint;
   EXPECT_NE(hint.find(home.path().string()), std::string::npos) << hint;

@@ -1,4 +1,4 @@
-// JSON files: what is read and where it stands, and that what is refused is said in words that help.
+// JSON files: values and positions, and helpful messages for what is refused.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -72,7 +72,7 @@ TEST(JsonReader, ReadsAnyRootAsYamlDoes) {
   EXPECT_EQ(parse("\xEF\xBB\xBF{\"a\": 1}").members[0].mark.column, 2);
 }
 
-TEST(JsonReader, TellsWhatIsWrongAndWhere) {
+TEST(JsonReader, ReportsMistakeAndPosition) {
   const std::vector<std::pair<std::string, std::string>> cases{
       // commas
       {"{\"a\": 1,\n}", "1:8: there is a comma before the closing '}'"},
@@ -85,60 +85,61 @@ TEST(JsonReader, TellsWhatIsWrongAndWhere) {
       {"{,}", "1:2: a key in double quotes is missing here"},
       {"{\"a\":1,,\"b\":2}", "1:8: a key in double quotes is missing here"},
       // colons
-      {"{\"a\" 1}", "1:6: a colon is missing behind the key 'a'"},
-      {"{\"a\", 1}", "1:5: a colon is missing behind the key 'a'"},
-      {"{\"a\"}", "1:5: a colon is missing behind the key 'a'"},
-      {"{\"a\"= 1}", "1:5: a colon is missing behind the key 'a'"},
+      {"{\"a\" 1}", "1:6: a colon is missing after the key 'a'"},
+      {"{\"a\", 1}", "1:5: a colon is missing after the key 'a'"},
+      {"{\"a\"}", "1:5: a colon is missing after the key 'a'"},
+      {"{\"a\"= 1}", "1:5: a colon is missing after the key 'a'"},
       {"{\"a\":}", "1:6: the value of 'a' is missing"},
       {"{\"a\":,\"b\":1}", "1:6: the value of 'a' is missing"},
       {"{\"a\"::1}", "1:6: the value of 'a' is missing"},
-      {"[\"a\": 1]", "1:5: a colon stands between a key in double quotes and its value"},
+      {"[\"a\": 1]", "1:5: a colon must follow a key in double quotes"},
       // quotes
-      {"{'a': 1}", "1:2: JSON has double quotes only"},
-      {"{\"a\": 'b'}", "1:7: JSON has double quotes only"},
+      {"{'a': 1}", "1:2: JSON only has double quotes"},
+      {"{\"a\": 'b'}", "1:7: JSON only has double quotes"},
       {"{a: 1}", "1:2: the key a needs double quotes"},
       {"{\"a\": 1, fsdp_config: {}}", "1:10: the key fsdp_config needs double quotes"},
       {"{1: 2}", "1:2: the key 1 needs double quotes"},
       {"{\"a\": bf16}", "1:7: the text bf16 needs double quotes"},
-      {"{\"a\": \"b\n}", "1:7: this quote is not closed on its line; a line break in a text is written \\n"},
+      {"{\"a\": \"b\n}", "1:7: this quote is not closed on its line; write a line break in a text as \\n"},
       {"{\"a\": \"b}", "1:7: this quote is never closed"},
-      {"{\"a\": \"b\tc\"}", "1:7: a tab in a text is written \\t"},
-      {"{\"a\": \"b\x01\"}", "1:7: a control character in a text is written \\u and four hexadecimal digits"},
-      {"{\"a\": \"C:\\data\"}", "1:7: after a backslash comes one of \"\\/bfnrtu; a backslash itself is written \\\\"},
-      {"{\"a\": \"\\u12\"}", "1:7: behind \\u come four hexadecimal digits"},
+      {"{\"a\": \"b\tc\"}", "1:7: write a tab in a text as \\t"},
+      {"{\"a\": \"b\x01\"}", "1:7: write a control character in a text as \\u and four hexadecimal digits"},
+      {"{\"a\": \"C:\\data\"}",
+       "1:7: a backslash must be followed by one of \"\\/bfnrtu; write a literal backslash as \\\\"},
+      {"{\"a\": \"\\u12\"}", "1:7: \\u must be followed by four hexadecimal digits"},
       {"{\"a\": \"\\ud800\"}", "1:7: half of a pair of \\u escapes is missing"},
       // comments
       {"// mine\n{}", "1:1: JSON has no comments"},
       {"{\"a\": 1 /* one */}", "1:9: JSON has no comments"},
       {"{\"a\": 1, # one\n\"b\": 2}", "1:10: JSON has no comments"},
       // words and numbers
-      {"{\"a\": True}", "1:7: 'True' is written true"},
-      {"{\"a\": None}", "1:7: 'None' is written null"},
+      {"{\"a\": True}", "1:7: 'True' must be written as true"},
+      {"{\"a\": None}", "1:7: 'None' must be written as null"},
       {"{\"a\": NaN}", "1:7: JSON has no NaN"},
       {"{\"a\": -Infinity}", "1:7: JSON has no -Infinity"},
       {"{\"a\": nul}", "1:7: the text nul needs double quotes"},
-      {"{\"a\": 012}", "1:7: '012' is no number as JSON writes them"},
-      {"[0, 1-2]", "1:5: '1-2' is no number as JSON writes them"},
-      {"[-01]", "1:2: '-01' is no number as JSON writes them"},
-      {"{\"a\": 0x1f}", "1:7: '0x1f' is no number as JSON writes them"},
-      {"{\"a\": 1_000}", "1:7: '1_000' is no number as JSON writes them"},
-      {"{\"a\": +1}", "1:7: '+1' is no number as JSON writes them"},
-      {"{\"a\": .5}", "1:7: '.5' is no number as JSON writes them"},
-      {"{\"a\": 1.}", "1:7: '1.' is no number as JSON writes them"},
-      {"{\"a\": 1e}", "1:7: '1e' is no number as JSON writes them"},
+      {"{\"a\": 012}", "1:7: '012' is not a JSON number"},
+      {"[0, 1-2]", "1:5: '1-2' is not a JSON number"},
+      {"[-01]", "1:2: '-01' is not a JSON number"},
+      {"{\"a\": 0x1f}", "1:7: '0x1f' is not a JSON number"},
+      {"{\"a\": 1_000}", "1:7: '1_000' is not a JSON number"},
+      {"{\"a\": +1}", "1:7: '+1' is not a JSON number"},
+      {"{\"a\": .5}", "1:7: '.5' is not a JSON number"},
+      {"{\"a\": 1.}", "1:7: '1.' is not a JSON number"},
+      {"{\"a\": 1e}", "1:7: '1e' is not a JSON number"},
       {"{\"a\": 1e999}", "1:7: this number is too large"},
-      {"{\"a\": ?}", "1:7: this begins no value"},
+      {"{\"a\": ?}", "1:7: this is not the start of a value"},
       // brackets and ends
-      {"", "1:1: there is nothing in it"},
-      {" \n ", "2:2: there is nothing in it"},
+      {"", "1:1: the document is empty"},
+      {" \n ", "2:2: the document is empty"},
       {"{\"a\": [1,\n 2", "2:3: the file ends inside the '[' of line 1"},
       {"{\"a\":\n {\n\"b\"", "3:4: the file ends inside the '{' of line 2"},
       {"{", "1:2: the file ends inside the '{' of line 1"},
       {"{\n\"a\": [1}\n", "2:8: the '[' of line 2 is closed by '}' instead of ']'"},
       {"{\"a\": 1]", "1:8: the '{' of line 1 is closed by ']' instead of '}'"},
-      {"{} {}", "1:4: there is more text behind the end of the document"},
-      {"{}}", "1:3: there is more text behind the end of the document"},
-      {"{\"a\": 1}\nmixed_precision: bf16\n", "2:1: there is more text behind the end of the document"},
+      {"{} {}", "1:4: there is more text after the end of the document"},
+      {"{}}", "1:3: there is more text after the end of the document"},
+      {"{\"a\": 1}\nmixed_precision: bf16\n", "2:1: there is more text after the end of the document"},
       {"}", "1:1: a value is missing here"},
   };
   for (const auto& [text, why] : cases) {
@@ -148,14 +149,14 @@ TEST(JsonReader, TellsWhatIsWrongAndWhere) {
   }
 }
 
-TEST(JsonReader, RefusesWhatIsNoConfiguration) {
+TEST(JsonReader, RefusesInvalidConfigurations) {
   EXPECT_EQ(why_not("{\"a\": 1,\n\"a\": {\"x\": 2}}"),
             "f.json:2:1: 'a' is given twice, with another value on line 1: leave one of them out");
   EXPECT_EQ(why_not("{\"a\": \"\\u0000\"}"), "f.json:1:7: a text can't hold a zero byte (\\u0000)");
   EXPECT_EQ(why_not("{\"" + std::string(201, 'k') + "\": 1}"), "f.json:1:2: a key of more than 200 bytes");
   EXPECT_EQ(why_not("{\"" + std::string(200, 'k') + "\": 1}"), "");
   EXPECT_EQ(why_not(std::string("{\"a\": \0}", 8)), "f.json: holds a zero byte at offset 6: not a text file");
-  EXPECT_EQ(why_not("{\"a\":\n \"b\xFF\"}"), "f.json:2:4: the byte 0xff is no UTF-8 text: save the file as UTF-8");
+  EXPECT_EQ(why_not("{\"a\":\n \"b\xFF\"}"), "f.json:2:4: the byte 0xff is not valid UTF-8: save the file as UTF-8");
 }
 
 TEST(JsonReader, FirstOfTwoEqualKeysCounts) {
@@ -168,13 +169,13 @@ TEST(JsonReader, FirstOfTwoEqualKeysCounts) {
             "f.json:1:28: 'b' is given twice, with another value on line 1: leave one of them out");
 }
 
-TEST(JsonReader, RefusesWhatWouldCostTooMuch) {
+TEST(JsonReader, RefusesDocumentsBeyondLimits) {
   EXPECT_EQ(why_not("{\"a\": " + repeated("[", 40) + repeated("]", 40) + "}"),
             "f.json:1:38: nested more than 32 deep: not a configuration");
   EXPECT_EQ(why_not(std::string(1 << 20, '[')), "f.json:1:33: nested more than 32 deep: not a configuration");
   EXPECT_EQ(why_not(repeated("{\"a\":", 100'000)), "f.json:1:161: nested more than 32 deep: not a configuration");
   EXPECT_EQ(why_not(std::string((1 << 20) + 1, ' ')),
-            "f.json: is 1048577 bytes long, and no configuration is longer than 1048576");
+            "f.json: is 1048577 bytes long, but a configuration can have at most 1048576");
   EXPECT_EQ(why_not("[" + repeated("1,", 30'000) + "1]"),
             "f.json:1:40000: more than 20000 values: not a configuration");
   EXPECT_EQ(why_not("{\"a\": \"" + std::string(1'000'000, 'x') + "\"}"), "");
@@ -230,9 +231,10 @@ TEST_F(Document, AccelerateDefaultConfigIsJsonInYaml) {
   EXPECT_EQ(to_json(parse_yaml(text, "f.yaml", problems)), compact);
 }
 
-TEST_F(Document, RefusesWhatIsNoText) {
-  EXPECT_EQ(read("a.yaml", "a: 1\nb: caf\xE9\n"), "a.yaml:2:7: the byte 0xe9 is no UTF-8 text: save the file as UTF-8");
-  EXPECT_EQ(read("b.json", "{\"caf\xE9\": 1}"), "b.json:1:6: the byte 0xe9 is no UTF-8 text: save the file as UTF-8");
+TEST_F(Document, RefusesFilesThatAreNotText) {
+  EXPECT_EQ(read("a.yaml", "a: 1\nb: caf\xE9\n"),
+            "a.yaml:2:7: the byte 0xe9 is not valid UTF-8: save the file as UTF-8");
+  EXPECT_EQ(read("b.json", "{\"caf\xE9\": 1}"), "b.json:1:6: the byte 0xe9 is not valid UTF-8: save the file as UTF-8");
   EXPECT_EQ(read("c.yaml", std::string("\xFF\xFE"
                                        "a\0:\0",
                                        6)),
@@ -242,7 +244,7 @@ TEST_F(Document, RefusesWhatIsNoText) {
   EXPECT_EQ(read("f.yaml", std::string("a: \0", 4)), "f.yaml: holds a zero byte at offset 3: not a text file");
 }
 
-TEST_F(Document, RefusesWhatIsNoFile) {
+TEST_F(Document, RefusesPathsThatAreNotFiles) {
   const std::string pipe = (folder_ / "pipe.yaml").string();
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_EQ(read(pipe), "cannot read pipe.yaml: it is not a regular file");
@@ -254,10 +256,10 @@ TEST_F(Document, RefusesWhatIsNoFile) {
             "cannot read big.yaml: it has 1048577 bytes, at most 1048576 are allowed");
 }
 
-TEST_F(Document, RefusesWhatItMayNotRead) {
+TEST_F(Document, RefusesFilesWithoutPermission) {
   const std::string file = write("locked.yaml", "a: 1\n");
   chmod(file.c_str(), 0);
-  const bool root = geteuid() == 0;  // who may read everything
+  const bool root = geteuid() == 0;  // root can read every file
   ASSERT_EQ(root ? seteuid(65534) : 0, 0);
   const std::string result = read(file);
   ASSERT_EQ(root ? seteuid(0) : 0, 0);

@@ -1,4 +1,4 @@
-// What is left of a plan when machines are missing.
+// The plan of an elastic run with fewer machines.
 #include "engine/config/machines.h"
 
 #include "tests/config/given.h"
@@ -19,7 +19,7 @@ class MachinesOfARun : public Given {
 
 using Numbers = std::vector<int64_t>;
 
-TEST_F(MachinesOfARun, ThoseThatAreThereHaveTheSameBatch) {
+TEST_F(MachinesOfARun, KeepGlobalBatchSizeWithFewerMachines) {
   const Plan plan =
       four("distributed_type: MULTI_CPU\ntraining: {per_device_train_batch_size: 3, gradient_accumulation_steps: 2}\n");
   EXPECT_EQ(usable_machines(plan.config), (Numbers{1, 2, 3, 4}));
@@ -33,12 +33,12 @@ TEST_F(MachinesOfARun, ThoseThatAreThereHaveTheSameBatch) {
   EXPECT_EQ(plan_for_machines(plan, 3, 0).origins.at("num_machines"), "3 of 4 machines");
 }
 
-TEST_F(MachinesOfARun, AGivenBatchStays) {
+TEST_F(MachinesOfARun, KeepGivenGlobalBatchSize) {
   const Plan plan = four("distributed_type: FSDP\ntraining: {global_batch_size: 10}\n");
   EXPECT_EQ(plan_for_machines(plan, 1, 0).config.training.global_batch_size, 10);
 }
 
-TEST_F(MachinesOfARun, AFixedNumberLeavesThePlanAsItIs) {
+TEST_F(MachinesOfARun, FixedNumberLeavesPlanUnchanged) {
   Plan plan = four("distributed_type: FSDP\nmin_machines: 1\n");
   plan.config.min_machines = 4;
   EXPECT_FALSE(is_elastic(plan.config));
@@ -46,20 +46,20 @@ TEST_F(MachinesOfARun, AFixedNumberLeavesThePlanAsItIs) {
   EXPECT_EQ(plan_for_machines(plan, 4, 2).config.training.global_batch_size, 0);
 }
 
-TEST_F(MachinesOfARun, SizesOfTheMeshLeaveSomeOut) {
+TEST_F(MachinesOfARun, MeshSizesExcludeSomeNumbers) {
   const Plan shared = four("distributed_type: MULTI_CPU\nparallelism_config: {parallelism_config_tp_size: 4}\n");
   EXPECT_EQ(usable_machines(shared.config), (Numbers{2, 4}));
   EXPECT_EQ(unusable_machines(shared.config), (Numbers{1, 3}));
   ASSERT_EQ(shared.warnings.size(), 1u);
   EXPECT_EQ(
       without_folder(shared.warnings[0]),
-      "f.yaml:3:15: the run goes on with 2 or 4 of its 4 machines, but not with 1 or 3: their ranks can't be laid "
-      "out as the sizes of the mesh ask");
+      "f.yaml:3:15: the run can continue with 2 or 4 of its 4 machines, but not with 1 or 3: their ranks don't fit the "
+      "sizes of the mesh");
   EXPECT_TRUE(
       four("distributed_type: MULTI_CPU\nparallelism_config: {parallelism_config_tp_size: 2}\n").warnings.empty());
 }
 
-TEST_F(MachinesOfARun, CopiesComeAndGoWithMachines) {
+TEST_F(MachinesOfARun, ReplicasFollowNumberOfMachines) {
   const Plan plan = four(
       "distributed_type: FSDP\nparallelism_config: {parallelism_config_dp_shard_size: 2, "
       "parallelism_config_dp_replicate_size: 4}\n");

@@ -14,7 +14,7 @@ class Megatron : public Given {
   }
 };
 
-TEST_F(Megatron, WithoutDegreesItIsDataParallel) {
+TEST_F(Megatron, IsDataParallelWithoutDegrees) {
   const Plan plan =
       resolve(file("megatron_lm_tp_degree: 1, megatron_lm_pp_degree: 1, megatron_lm_gradient_clipping: 0.5, "
                    "megatron_lm_recompute_activations: true"));
@@ -31,7 +31,7 @@ TEST_F(Megatron, WithoutDegreesItIsDataParallel) {
             DistributedType::kMultiCpu);
 }
 
-TEST_F(Megatron, ThePipelineIsItsDegreeAndWhatGoesThroughIsAccumulated) {
+TEST_F(Megatron, MicroBatchesBecomeAccumulationSteps) {
   const Plan plan = resolve(file("megatron_lm_pp_degree: 2, megatron_lm_num_micro_batches: 4"));
   EXPECT_EQ(plan.config.parallelism_config->pp_size, 2);
   EXPECT_EQ(plan.config.training.gradient_accumulation_steps, 4);
@@ -46,25 +46,25 @@ TEST_F(Megatron, ThePipelineIsItsDegreeAndWhatGoesThroughIsAccumulated) {
       "is 2 (f.yaml:7:41): give one of them, or both the same value");
 }
 
-TEST_F(Megatron, DegreesAreSizesOfTheMesh) {
+TEST_F(Megatron, DegreesBecomeMeshSizes) {
   const Plan plan = resolve(file("megatron_lm_tp_degree: 2, megatron_lm_pp_degree: 1"));
   EXPECT_EQ(plan.config.distributed_type, DistributedType::kMultiCpu);
   EXPECT_EQ(plan.config.parallelism_config->tp_size, 2);
   EXPECT_EQ(plan.data_ranks(), 1);
 }
 
-TEST_F(Megatron, DegreesAreRefusedByTheUsersKey) {
+TEST_F(Megatron, RefusedDegreesAreReportedByTheUsersKey) {
   EXPECT_EQ(problems(file("megatron_lm_tp_degree: 3")),
-            "f.yaml:6:45: megatron_lm_config.megatron_lm_tp_degree is 3, but num_processes is 2: it must be a multiple "
-            "of that");
+            "f.yaml:6:45: megatron_lm_config.megatron_lm_tp_degree is 3, but num_processes is 2: num_processes must be "
+            "a multiple of it");
   EXPECT_EQ(problems(file("megatron_lm_tp_degree: 2, megatron_lm_pp_degree: 4")),
-            "f.yaml:6:45: the sizes of parallelism_config multiply to 8, but num_processes is 2: it must be a "
-            "multiple of that");
+            "f.yaml:6:45: the sizes of parallelism_config multiply to 8, but num_processes is 2: num_processes must be "
+            "a multiple of it");
   EXPECT_EQ(problems(file("megatron_lm_tp_degree: 0")),
             "f.yaml:6:45: megatron_lm_config.megatron_lm_tp_degree must be at least 1; is 0");
 }
 
-TEST_F(Megatron, SequencesAreSharedByItsTwoKeys) {
+TEST_F(Megatron, TranslatesSequenceAndContextParallelism) {
   const Plan rows = resolve(file("megatron_lm_tp_degree: 2, megatron_lm_sequence_parallelism: true"));
   EXPECT_TRUE(rows.config.parallelism_config->tp_sequence_parallel);
   EXPECT_TRUE(rows.warnings.empty());
@@ -77,14 +77,13 @@ TEST_F(Megatron, SequencesAreSharedByItsTwoKeys) {
   EXPECT_EQ(samples.data_ranks(), 1);
 }
 
-TEST_F(Megatron, TheDistributedOptimizerSavesMemoryOnly) {
-  EXPECT_EQ(
-      warnings(file("megatron_lm_use_distributed_optimizer: true")),
-      "f.yaml: these keys have no effect here: megatron_lm_use_distributed_optimizer (`trainer check` says why)\n");
+TEST_F(Megatron, DistributedOptimizerHasNoEffect) {
+  EXPECT_EQ(warnings(file("megatron_lm_use_distributed_optimizer: true")),
+            "f.yaml: these keys have no effect here: megatron_lm_use_distributed_optimizer (see `trainer check`)\n");
   EXPECT_EQ(warnings(file("megatron_lm_use_distributed_optimizer: false")), "");
 }
 
-TEST_F(Megatron, OneValueForOneThing) {
+TEST_F(Megatron, RefusesDifferentValuesForOneOption) {
   EXPECT_EQ(problems(file("megatron_lm_gradient_clipping: 0.5", "training: {max_grad_norm: 2.5}\n")),
             "f.yaml:6:53: megatron_lm_config.megatron_lm_gradient_clipping is 0.5, but training.max_grad_norm is 2.5 "
             "(f.yaml:7:27): give one of them, or both the same value");
@@ -93,7 +92,7 @@ TEST_F(Megatron, OneValueForOneThing) {
             2);
 }
 
-TEST_F(Megatron, ElsewhereItsSectionSaysNothing) {
+TEST_F(Megatron, SectionHasNoEffectWithOtherTypes) {
   EXPECT_EQ(warnings(kLeast + "megatron_lm_config: {megatron_lm_tp_degree: 2}\n"),
             "f.yaml:5:21: megatron_lm_config has no effect unless distributed_type is MEGATRON_LM\n");
   EXPECT_FALSE(resolve(kLeast + "megatron_lm_config: {megatron_lm_tp_degree: 2}\n").config.megatron_lm_config);

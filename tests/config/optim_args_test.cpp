@@ -1,4 +1,4 @@
-// `training.optim_args` and what else depends on the optimiser.
+// `training.optim_args` and other options that depend on the optimizer.
 #include "engine/config/optim_args.h"
 
 #include "tests/config/given.h"
@@ -21,16 +21,17 @@ TEST_F(OptimArgsOption, IsCheckedByTheOptimizer) {
   const auto refused = [&](const std::string& training) { return problems(kLeast + "training: {" + training + "}\n"); };
   EXPECT_EQ(refused("optim: sgd, optim_args: \"momentum=0.9, dampening=0\""), "");
   EXPECT_EQ(refused("optim: sgd    , optim_args: \"momentun=0.9\""),
-            "f.yaml:5:40: training.optim_args: sgd has no momentun: it has momentum, dampening, nesterov");
+            "f.yaml:5:40: training.optim_args: sgd has no argument momentun; its arguments are momentum, dampening, "
+            "nesterov");
   EXPECT_EQ(refused("optim: rmsprop, optim_args: \"alpha=-1\""),
             "f.yaml:5:40: training.optim_args: alpha is -1, but must be a number of at least 0");
   EXPECT_EQ(refused("optim: rmsprop, optim_args: centered=2"),
             "f.yaml:5:40: training.optim_args: centered is 2, but must be true or false");
-  EXPECT_EQ(refused("optim: adagrad, optim_args: eps"), "f.yaml:5:40: training.optim_args: eps is no key=value");
+  EXPECT_EQ(refused("optim: adagrad, optim_args: eps"), "f.yaml:5:40: training.optim_args: eps is not key=value");
   EXPECT_EQ(refused("optim: adagrad, optim_args: \"eps=1, eps=2\""),
             "f.yaml:5:40: training.optim_args: eps is given twice");
   EXPECT_EQ(refused("optim: adagrad, optim_args: weight_decay=1"),
-            "f.yaml:5:40: training.optim_args: training.weight_decay is the option for weight_decay");
+            "f.yaml:5:40: training.optim_args: set training.weight_decay instead of weight_decay");
   EXPECT_EQ(refused("optim: sgd    , optim_args: nesterov=true"),
             "f.yaml:5:40: training.optim_args: nesterov needs momentum above 0 and no dampening; they are 0 and 0");
   EXPECT_EQ(refused("optim: sgd    , optim_args: momentum=0.5, sgd_momentum: 0.9"),
@@ -43,13 +44,13 @@ TEST_F(OptimArgsOption, HasNoEffectOnOthers) {
             "f.yaml:5:42: training.optim_args has no effect unless optim is sgd, rmsprop or adagrad\n");
 }
 
-TEST_F(OptimArgsOption, LionHasABetaOfItsOwnUnlessItIsGiven) {
+TEST_F(OptimArgsOption, LionHasItsOwnDefaultForAdamBeta2) {
   EXPECT_EQ(resolve(kLeast + "training: {optim: lion}\n").config.training.adam_beta2, 0.99);
   EXPECT_EQ(resolve(kLeast + "training: {optim: lion_32bit, adam_beta2: 0.999}\n").config.training.adam_beta2, 0.999);
   EXPECT_EQ(resolve(kLeast).config.training.adam_beta2, 0.999);
 }
 
-TEST_F(OptimArgsOption, LoraPlusIsForLora) {
+TEST_F(OptimArgsOption, LoraPlusNeedsLora) {
   const std::string ratio = "training: {loraplus_lr_ratio: 4}\n";
   EXPECT_EQ(resolve(kLeast + ratio + "lora: {}\n").config.training.loraplus_lr_ratio, 4);
   EXPECT_EQ(resolve(kLeast + ratio).config.training.loraplus_lr_ratio, 0);

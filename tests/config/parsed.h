@@ -1,4 +1,4 @@
-// Texts through one of the two readers.
+// Parses texts with one of the two readers.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ inline Node parsed_by(Parser parser, const std::string& text, const std::string&
   return node;
 }
 
-/// What the reader says against `text`; "" when it takes it.
+/// The error message of the reader for `text`; "" if it accepts the text.
 inline std::string refusal_by(Parser parser, const std::string& text, const std::string& source) {
   try {
     parsed_by(parser, text, source);

@@ -1,4 +1,4 @@
-// The plan's text, and the tables as a whole.
+// The text of a plan, and properties of all tables.
 #include "engine/config/reader.h"
 #include "engine/config/reference.h"
 #include "engine/config/tables.h"
@@ -30,13 +30,13 @@ Node other_value(const Entry& entry) {
   return Node::scalar("some, 'text'", true);
 }
 
-/// Sets every option to something else than its default.
+/// Sets every option to a value other than its default.
 void change_all(const Entries& entries, void* section) {
   for (const Entry& entry : entries) {
     if (entry.foreign != Foreign::kNot || (entry.children && !entry.clear && !entry.find(section))) continue;
     if (entry.children) {
       change_all(*entry.children, entry.open(section));
-    } else if (entry.kind.choices.size() != 1) {  // those have no other value yet
+    } else if (entry.kind.choices.size() != 1) {  // options with one choice have no other value
       const Node value = other_value(entry);
       ASSERT_EQ(entry.read(value, section), "") << entry.name;
       ASSERT_FALSE(same(entry.write(section), entry.initial)) << entry.name;
@@ -44,7 +44,7 @@ void change_all(const Entries& entries, void* section) {
   }
 }
 
-TEST_F(PlanText, EveryOptionSurvives) {
+TEST_F(PlanText, PreservesEveryOption) {
   Plan plan;
   change_all(root_table(), &plan.config);
   plan.source = "a b.yaml";
@@ -59,19 +59,19 @@ TEST_F(PlanText, EveryOptionSurvives) {
   EXPECT_EQ(to_text(read), to_text(plan));
 }
 
-TEST_F(PlanText, DefaultsSurvive) {
+TEST_F(PlanText, PreservesDefaults) {
   const Plan plan = resolve(kLeast);
   EXPECT_EQ(to_text(parse_plan(to_text(plan))), to_text(plan));
   EXPECT_FALSE(parse_plan(to_text(plan)).config.lora);
 }
 
-TEST_F(PlanText, ADamagedPlanIsOurBug) {
+TEST_F(PlanText, DamagedPlanIsAnInternalError) {
   EXPECT_THROW(parse_plan("source: x\n"), InternalError);
   std::string text = to_text(resolve(kLeast));
   EXPECT_THROW(parse_plan(text.replace(text.find("\n  seed:", text.find("\nconfig:")), 8, "\n  sead:")), InternalError);
 }
 
-TEST_F(PlanText, TheResolvedFileIsAConfigurationAgain) {
+TEST_F(PlanText, ResolvedFileIsAConfiguration) {
   const Plan plan = resolve(kLeast + "lora: {r: 4}\n");
   const std::string text = resolved_text(plan);
   EXPECT_NE(text.find("  r: 4  # "), std::string::npos);
@@ -80,7 +80,7 @@ TEST_F(PlanText, TheResolvedFileIsAConfigurationAgain) {
   EXPECT_TRUE(same(to_node(again.config), to_node(plan.config)));
 }
 
-TEST(Tables, EveryDefaultIsAcceptable) {
+TEST(Tables, AcceptEveryDefault) {
   Config config;
   config.lora.emplace();
   config.num_processes = 1;
@@ -91,7 +91,7 @@ TEST(Tables, EveryDefaultIsAcceptable) {
   });
 }
 
-TEST(Tables, EveryOptionHasHelpAndNoKeyMeansTwoThings) {
+TEST(Tables, EveryOptionHasHelpAndUniqueKeys) {
   Config config;
   config.lora.emplace();
   std::set<std::string> seen;
@@ -104,13 +104,13 @@ TEST(Tables, EveryOptionHasHelpAndNoKeyMeansTwoThings) {
   });
 }
 
-TEST(Tables, TheReferencePageIsUpToDate) {
+TEST(Tables, ReferencePageIsUpToDate) {
   std::ifstream in(TRAINER_SOURCE_DIR "/configs/README.md");
   const std::string page(std::istreambuf_iterator<char>(in), {});
   EXPECT_EQ(page, reference_page()) << "run: trainer config reference > configs/README.md";
 }
 
-TEST_F(PlanText, MessagesOfAnOptionCarryItsPlace) {
+TEST_F(PlanText, LocatedMessagesBeginWithTheOrigin) {
   const Plan plan = resolve(kLeast + "training: {learning_rate: 1}\n");
   EXPECT_EQ(without_folder(located(plan, "training.learning_rate: too high")),
             "f.yaml:5:27: training.learning_rate: too high");

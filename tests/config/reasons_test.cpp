@@ -1,4 +1,4 @@
-// Every reason that the tables give for what has no effect or is refused, held against what this build can do.
+// Checks the tables' reasons for keys that have no effect or are refused against what this build supports.
 #include <cctype>
 #include <set>
 
@@ -25,7 +25,7 @@ std::vector<Reason> reasons() {
   return all;
 }
 
-/// The words of `text` that may be names of options: those with an underscore or a dot in them.
+/// The words of `text` that may be names of options: those that contain an underscore or a dot.
 std::vector<std::string> names_in(const std::string& text) {
   std::vector<std::string> names;
   std::string word;
@@ -41,11 +41,11 @@ std::vector<std::string> names_in(const std::string& text) {
   return names;
 }
 
-/// Names in reasons that are no options: files, methods, values of options, and a word of another language.
+/// Names in reasons that are not options: files, methods and values of options.
 const std::set<std::string> kNoOptions{"metrics.jsonl",    "predictions.jsonl", "ds_config.json",
                                        "merge_and_unload", "warmup_max_lr",     "cosine_warmup_with_min_lr"};
 
-/// What the build does with an option called `name`; none when there is none.
+/// The entries called `name`.
 std::vector<const Entry*> entries_called(const std::string& name) {
   std::vector<const Entry*> found;
   for (const Entries* table : {&root_table(), &ds_config_table()})
@@ -62,12 +62,12 @@ TEST(Reasons, NameOptionsThatTakeEffect) {
     for (const std::string& name : names_in(text)) {
       if (kNoOptions.contains(name)) continue;
       const auto entries = entries_called(name);
-      EXPECT_FALSE(entries.empty()) << key << ": '" << text << "' names " << name << ", which is no option";
+      EXPECT_FALSE(entries.empty()) << key << ": '" << text << "' names " << name << ", which is not an option";
       const bool works = std::any_of(entries.begin(), entries.end(), [](const Entry* entry) {
         return entry->foreign != Foreign::kNoEffect && entry->foreign != Foreign::kUnsupported &&
                entry->no_effect.empty();
       });
-      EXPECT_TRUE(entries.empty() || works) << key << ": '" << text << "' names " << name << ", which does nothing";
+      EXPECT_TRUE(entries.empty() || works) << key << ": '" << text << "' names " << name << ", which has no effect";
     }
   }
 }
@@ -93,7 +93,7 @@ TEST(Reasons, NameValuesThatAreAccepted) {
   EXPECT_GE(checked, 3);
 }
 
-/// What nothing may deny, and a configuration that does it.
+/// A configuration that uses a supported feature, and phrases that would deny the feature.
 struct Ability {
   const char* text;
   std::vector<const char*> denials;
@@ -122,7 +122,7 @@ const Ability kAbilities[] = {
 
 class Abilities : public Given {};
 
-TEST_F(Abilities, AreDeniedByNoReason) {
+TEST_F(Abilities, AreNotDeniedByReasons) {
   for (const auto& [text, denials] : kAbilities) {
     const bool gpus = std::string(text).find("use_cpu") != std::string::npos;
     const bool data = std::string(text).find("data:") != std::string::npos;
@@ -135,7 +135,7 @@ TEST_F(Abilities, AreDeniedByNoReason) {
   }
 }
 
-TEST_F(Abilities, HaveNoReasonToBeGuessedFromAnotherFile) {
+TEST_F(Abilities, UnknownNestedKeyGetsNoHintFromOtherFiles) {
   write("ds.json", R"({"fp16": {"opt_level": "O2"}, "overlap_comm": true, "zero_optimization": {"opt_level": 1}})");
   const std::string text =
       "distributed_type: DEEPSPEED\nnum_processes: 2\nuse_cpu: true\nmodel: {path: m}\ndata: {train: {path: a}}\n"

@@ -1,4 +1,4 @@
-// What files, environment and flags come to.
+// Resolves files, environment and flags to a plan.
 #include "tests/config/given.h"
 
 namespace trainer::config {
@@ -6,7 +6,7 @@ namespace {
 
 using Resolve = Given;
 
-TEST_F(Resolve, TheLeastFile) {
+TEST_F(Resolve, FillsInDefaultsOfMinimalFile) {
   const Plan plan = resolve(kLeast);
   EXPECT_EQ(plan.world_size(), 1);
   EXPECT_EQ(plan.config.model.path, (folder_ / "m").string());
@@ -17,7 +17,7 @@ TEST_F(Resolve, TheLeastFile) {
   EXPECT_TRUE(plan.warnings.empty());
 }
 
-TEST_F(Resolve, AllProblemsAtOnce) {
+TEST_F(Resolve, ReportsAllProblemsAtOnce) {
   EXPECT_EQ(problems("distributed_type: FSDP\n"
                      "num_procesess: 2\n"
                      "seed: -1\n"
@@ -38,13 +38,13 @@ TEST_F(Resolve, AllProblemsAtOnce) {
                      "learning_rate: 1\n"
                      "evaluaton: {}\n"),
             "f.yaml:1:19: distributed_type FSDP with use_cpu false trains on GPUs, and this build has no GPU support: "
-            "--cpu (or use_cpu: true) rehearses it on the CPU\n"
+            "--cpu (or use_cpu: true) trains on the CPU instead\n"
             "f.yaml:2:1: num_procesess is not an option (did you mean 'num_processes'?)\n"
             "f.yaml:3:7: seed must be at least 0; is -1\n"
             "f.yaml:5:22: fsdp_config.fsdp_sharding_strategy must be one of FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, "
             "HYBRID_SHARD, HYBRID_SHARD_ZERO2; is 'FULL'\n"
             "f.yaml:6:3: fsdp_config.fsdp_wrap is not an option\n"
-            "f.yaml:9:11: model.path and model.config exclude each other: give one of them\n"
+            "f.yaml:9:11: model.path and model.config exclude each other: set only one of them\n"
             "f.yaml:11:17: data.train.path must be a list of texts; one of its items is a list\n"
             "f.yaml:11:35: data.train.format must be one of auto, delimited, csv, tsv, json, jsonl, text, parquet, "
             "mnist, megatron; is 'xml'\n"
@@ -58,16 +58,16 @@ TEST_F(Resolve, AllProblemsAtOnce) {
             "f.yaml:19:1: evaluaton is not an option (did you mean 'evaluation'?)");
 }
 
-TEST_F(Resolve, EmptyAndOtherDocuments) {
-  EXPECT_EQ(problems(""), "f.yaml: is empty; `trainer config --config_file f.yaml` asks what to write there");
+TEST_F(Resolve, RefusesEmptyFilesAndOtherDocuments) {
+  EXPECT_EQ(problems(""), "f.yaml: is empty; `trainer config --config_file f.yaml` creates its content");
   EXPECT_EQ(problems("# nothing\n{}\n"), problems(""));
   EXPECT_EQ(problems("- a\n"), "f.yaml:1:1: must be lines of 'key: value'; is a list");
   EXPECT_EQ(problems("seed:1\n"),
-            "f.yaml:1:1: must be lines of 'key: value'; is 'seed:1': a space is missing behind ':'");
+            "f.yaml:1:1: must be lines of 'key: value'; is 'seed:1': a space is missing after ':'");
   EXPECT_THROW(resolve_plan({(folder_ / "none.yaml").string(), "", {}}), ConfigError);
 }
 
-TEST_F(Resolve, NoMoreThanCanBeRead) {
+TEST_F(Resolve, LimitsNumberOfReportedProblems) {
   std::string text = kLeast;
   for (int i = 0; i < 60; ++i) text += fmt::format("unknown{}: 1\n", i);
   const std::string found = problems(text);
@@ -93,11 +93,11 @@ TEST_F(Resolve, LaterSourcesWin) {
   EXPECT_EQ(plan.origins.at("tokenizer.path"), "model.path");
 }
 
-TEST_F(Resolve, AWrongValueThatIsReplacedIsNoProblem) {
+TEST_F(Resolve, AcceptsBadValueThatIsOverridden) {
   EXPECT_EQ(problems(kLeast + "training: {learning_rate: -1}\n", {{"training.learning_rate", "1", "--set"}}), "");
 }
 
-TEST_F(Resolve, ProblemsOfFlagsNameTheFlag) {
+TEST_F(Resolve, ProblemsOfFlagsBeginWithTheFlag) {
   EXPECT_EQ(problems(kLeast, {{"training.lerning_rate", "1", "--set"}, {"seed", "x", "--seed"}}),
             "--set: training.lerning_rate is not an option (did you mean 'learning_rate'?)\n"
             "--seed: seed must be an integer; is 'x'");
@@ -106,7 +106,7 @@ TEST_F(Resolve, ProblemsOfFlagsNameTheFlag) {
   EXPECT_EQ(problems(kLeast, {{"seed.x", "3", "--set"}}), "--set: seed must be an integer; is a group of keys");
 }
 
-TEST_F(Resolve, FlagsMayHoldYaml) {
+TEST_F(Resolve, FlagsCanContainYaml) {
   const Plan plan = resolve(kLeast + "lora: {r: 4}\n",
                             {{"lora.target_modules", "[q, v]", "--set"}, {"data.source", "{a}: {b}", "--set"}});
   EXPECT_EQ(plan.config.lora->target_modules.names, (std::vector<std::string>{"q", "v"}));
@@ -134,7 +134,7 @@ TEST_F(Resolve, PathsAreRelativeToTheirFile) {
             "false");
 }
 
-TEST_F(Resolve, AChatTemplateIsAFileANameOrTheTemplateItself) {
+TEST_F(Resolve, ChatTemplateIsFileNameOrTemplate) {
   std::filesystem::create_directories(folder_ / "sub");
   const std::string file = write("f.yaml", kLeast);
   const auto resolved = [&](const std::string& given) {
@@ -151,7 +151,7 @@ TEST_F(Resolve, AChatTemplateIsAFileANameOrTheTemplateItself) {
   EXPECT_EQ(resolved("'" + itself + "'"), itself);
 }
 
-TEST_F(Resolve, EnvironmentVariables) {
+TEST_F(Resolve, ExpandsEnvironmentVariables) {
   setenv("CONFIG_TEST_A", "aa", 1);
   setenv("CONFIG_TEST_EMPTY", "", 1);
   unsetenv("CONFIG_TEST_NONE");
@@ -162,10 +162,10 @@ TEST_F(Resolve, EnvironmentVariables) {
   EXPECT_EQ(resolve(data + "$${A} $5 {b}'}\n").config.data.source, "${A} $5 {b}");
   EXPECT_EQ(
       problems(data + "${CONFIG_TEST_NONE}'}\n"),
-      "f.yaml:4:34: the environment variable 'CONFIG_TEST_NONE' is not set; ${CONFIG_TEST_NONE:-default} gives it a "
-      "default");
+      "f.yaml:4:34: the environment variable 'CONFIG_TEST_NONE' is not set; write ${CONFIG_TEST_NONE:-default} to give "
+      "it a default");
   EXPECT_EQ(problems(data + "${CONFIG_TEST_A'}\n"),
-            "f.yaml:4:34: '${' is never closed by '}'; a text that means it writes '$${'");
+            "f.yaml:4:34: '${' has no closing '}'; write '$${' for a literal '${'");
   setenv("CONFIG_TEST_N", "7", 1);
   EXPECT_EQ(resolve(kLeast + "seed: ${CONFIG_TEST_N}\n").config.seed, 7);
 }
@@ -176,34 +176,34 @@ TEST_F(Resolve, NullMeansNotWritten) {
   EXPECT_EQ(plan.origins.at("num_processes"), "default");
 }
 
-TEST_F(Resolve, NothingWrittenIsNotNull) {
+TEST_F(Resolve, RefusesKeysWithoutValue) {
   EXPECT_EQ(
       problems(kLeast + "seed:\ntraining:\n  max_steps:\n  learning_rate: # none\nlora:\n"),
-      "f.yaml:5:1: seed has no value: write one behind the ':', or leave the line out for the default\n"
-      "f.yaml:7:3: training.max_steps has no value: write one behind the ':', or leave the line out for the default\n"
-      "f.yaml:8:3: training.learning_rate has no value: write one behind the ':', or leave the line out for the "
+      "f.yaml:5:1: seed has no value: write one after the ':', or leave the line out for the default\n"
+      "f.yaml:7:3: training.max_steps has no value: write one after the ':', or leave the line out for the default\n"
+      "f.yaml:8:3: training.learning_rate has no value: write one after the ':', or leave the line out for the "
       "default\n"
       "f.yaml:9:1: lora has no keys: write them below it, indented, or leave the line out");
   EXPECT_EQ(problems(kLeast + "seed: null\ntraining: {max_steps: ~, learning_rate: Null}\nlora: ~ # none\n"), "");
   EXPECT_EQ(
       problems(kLeast + "training: {max_steps: , seed: 1, learning_rate: null}\n"),
-      "f.yaml:5:12: training.max_steps has no value: write one behind the ':', or leave the line out for the default");
+      "f.yaml:5:12: training.max_steps has no value: write one after the ':', or leave the line out for the default");
   EXPECT_EQ(problems(R"({"distributed_type": "NO", "use_cpu": true, "model": {"path": "m"}, "seed": null,
                          "data": {"train": {"path": "a.txt"}}, "training": {"max_steps": null}, "lora": null})"),
             "");
-  EXPECT_EQ(problems(kLeast + "gpu_ids:\nfsdp_config:\nmain_process_port:\n"), "") << "Accelerate reads its part so";
+  EXPECT_EQ(problems(kLeast + "gpu_ids:\nfsdp_config:\nmain_process_port:\n"), "") << "as Accelerate reads its part";
 }
 
-TEST_F(Resolve, NumbersAreWrittenInOneWay) {
+TEST_F(Resolve, RefusesAmbiguousNumbersAndBooleans) {
   const std::pair<const char*, const char*> cases[] = {
       {"training: {max_steps: 1e3}", "23: training.max_steps must be an integer in digits; is '1e3': write 1000"},
       {"training: {max_steps: 1_000}", "23: training.max_steps must be an integer in digits; is '1_000': write 1000"},
       {"training: {max_steps: +5}", "23: training.max_steps must be an integer in digits; is '+5': write 5"},
       {"training: {max_steps: 5.0}", "23: training.max_steps must be an integer in digits; is '5.0': write 5"},
-      {"training: {max_steps: '5'}", "23: training.max_steps is the text '5', as it stands in quotes: write 5"},
+      {"training: {max_steps: '5'}", "23: training.max_steps is the text '5', because it is in quotes: write 5"},
       {"training: {learning_rate: \"1e-3\"}",
-       "27: training.learning_rate is the text '1e-3', as it stands in quotes: write 1e-3"},
-      {"deterministic: 'No'", "16: deterministic is the text 'No', as it stands in quotes: write false"},
+       "27: training.learning_rate is the text '1e-3', because it is in quotes: write 1e-3"},
+      {"deterministic: 'No'", "16: deterministic is the text 'No', because it is in quotes: write false"},
   };
   for (const auto& [text, problem] : cases)
     EXPECT_EQ(problems(kLeast + text + "\n"), std::string("f.yaml:5:") + problem);
@@ -216,12 +216,12 @@ TEST_F(Resolve, NumbersAreWrittenInOneWay) {
             "--set: training.max_steps must be an integer in digits; is '1e3': write 1000");
 }
 
-TEST_F(Resolve, KeysGivenTwice) {
+TEST_F(Resolve, RefusesDuplicateKeys) {
   EXPECT_EQ(problems(kLeast + "seed: 1\nseed: 2\n"),
             "f.yaml:6:1: 'seed' is given twice, with another value on line 5: leave one of them out");
   EXPECT_EQ(problems(kLeast + "fsdp_config: {sharding_strategy: 1, fsdp_sharding_strategy: 1}\n"),
             "f.yaml:5:37: fsdp_config.fsdp_sharding_strategy is the same option as fsdp_sharding_strategy, which is "
-            "given too");
+            "also given");
 }
 
 }  // namespace

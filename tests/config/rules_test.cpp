@@ -1,4 +1,4 @@
-// What options mean for each other.
+// Rules between options.
 #include "engine/config/device.h"
 #include "tests/config/given.h"
 
@@ -11,7 +11,7 @@ const std::string kMultiCpu =
     "distributed_type: MULTI_CPU\nnum_processes: 2\nmodel: {path: m}\ndata: {train: {path: a}, validation: {fraction: "
     "0.1}}\n";
 
-TEST_F(Rules, Ranks) {
+TEST_F(Rules, CheckNumberOfRanks) {
   EXPECT_EQ(problems(kLeast, {{"num_processes", "2", "--num_processes"}}),
             "--num_processes: num_processes is 2, but distributed_type NO runs one process: use MULTI_CPU or FSDP");
   EXPECT_EQ(problems(kLeast + "num_processes: 1\n"), "");
@@ -22,25 +22,25 @@ TEST_F(Rules, Ranks) {
             "--num_processes: num_processes must be at least 1; is 0");
 }
 
-TEST_F(Rules, Machines) {
+TEST_F(Rules, CheckMachines) {
   const std::string two = kMultiCpu + "num_machines: 2\n";
   EXPECT_EQ(problems(two), "f.yaml: main_process_ip is required when num_machines is 2: the address of machine 0");
   EXPECT_EQ(problems(two + "main_process_ip: 10.0.0.1\n"), "");
   EXPECT_EQ(
       problems(two + "main_process_ip: 10.0.0.1\nmain_process_port: 0\n"),
-      "f.yaml:7:20: main_process_port is 0, and num_machines is 2: machines meet at a port that all of them know; "
-      "give one, or leave it out for 29500");
+      "f.yaml:7:20: main_process_port is 0, and num_machines is 2: machines rendezvous at a port that all of them "
+      "know; set one, or leave it out for 29500");
   EXPECT_EQ(problems(kMultiCpu + "main_process_port: 0\n"), "") << "one machine needs none";
   EXPECT_EQ(problems(two + "main_process_ip: 10.0.0.1\nmachine_rank: 2\n"),
             "f.yaml:7:15: machine_rank is 2, but num_machines is 2: machines are numbered from 0");
   EXPECT_EQ(problems(kMultiCpu + "num_machines: 4\nmain_process_ip: a\n"),
-            "f.yaml:2:16: num_processes is 2 on 4 machines: it counts the ranks of all of them, and every machine runs "
-            "equally many (--nproc_per_node counts those of one)");
+            "f.yaml:2:16: num_processes is 2 on 4 machines: it counts the ranks of all machines, and every machine "
+            "must run the same number (--nproc_per_node counts those of one machine)");
   EXPECT_EQ(problems(kLeast + "num_machines: 2\n"),
             "f.yaml:5:15: num_machines is 2, but distributed_type NO runs one process: use MULTI_CPU or FSDP");
 }
 
-TEST_F(Rules, RangeOfMachines) {
+TEST_F(Rules, CheckRangeOfMachines) {
   const std::string four =
       "distributed_type: FSDP\nuse_cpu: true\nnum_processes: 8\nmain_process_ip: a\n"
       "model: {path: m}\ndata: {train: {path: a}}\n";
@@ -48,7 +48,7 @@ TEST_F(Rules, RangeOfMachines) {
     const Plan plan = resolve(four + "num_machines: " + range + "\n");
     EXPECT_EQ(plan.config.num_machines, 4);
     EXPECT_EQ(plan.config.min_machines, 1);
-    EXPECT_EQ(plan.config.max_restarts, 3) << "what losses may cost";
+    EXPECT_EQ(plan.config.max_restarts, 3) << "the default for elastic runs";
     EXPECT_NE(plan.origins.at("min_machines").find("f.yaml:7:15"), std::string::npos);
   }
   EXPECT_EQ(resolve(four + "num_machines: 1:4\nmax_restarts: 0\n").config.max_restarts, 0);
@@ -60,27 +60,27 @@ TEST_F(Rules, RangeOfMachines) {
             "value");
   EXPECT_EQ(problems(four + "num_machines: 4:1\n"), "f.yaml:7:15: num_machines is 4:1: the smaller number comes first");
   EXPECT_EQ(problems(four + "num_machines: 4\nmin_machines: 5\n"),
-            "f.yaml:8:15: min_machines is 5, but num_machines is 4: it can't be more");
+            "f.yaml:8:15: min_machines is 5, but num_machines is 4: min_machines must not be larger");
   EXPECT_EQ(problems(four + "num_machines: 0:4\n"),
             "f.yaml:7:15: num_machines is 0:4: a run needs at least one machine");
   EXPECT_EQ(problems(four + "num_machines: 1:many\n"), "f.yaml:7:15: num_machines must be an integer; is '1:many'");
   EXPECT_EQ(problems(four + "num_machines: 1:3\n"),
-            "f.yaml:3:16: num_processes is 8 on 3 machines: it counts the ranks of all of them, and every machine runs "
-            "equally many (--nproc_per_node counts those of one)");
+            "f.yaml:3:16: num_processes is 8 on 3 machines: it counts the ranks of all machines, and every machine "
+            "must run the same number (--nproc_per_node counts those of one machine)");
 }
 
-TEST_F(Rules, ALaterNumberOfMachinesWins) {
+TEST_F(Rules, LaterNumberOfMachinesWins) {
   const std::string four =
       "distributed_type: FSDP\nuse_cpu: true\nnum_processes: 8\nmain_process_ip: a\n"
       "model: {path: m}\ndata: {train: {path: a}}\nnum_machines: 1:4\n";
   const Plan other = resolve(four, {{"num_machines", "2:8", "--nnodes"}});
   EXPECT_EQ(other.config.num_machines, 8);
   EXPECT_EQ(other.config.min_machines, 2);
-  EXPECT_EQ(resolve(four, {{"num_machines", "2", "--nnodes"}}).config.min_machines, 0) << "a number is no range";
+  EXPECT_EQ(resolve(four, {{"num_machines", "2", "--nnodes"}}).config.min_machines, 0) << "a number is not a range";
   EXPECT_EQ(resolve(four, {{"min_machines", "3", "--min_machines"}}).config.min_machines, 3);
 }
 
-TEST_F(Rules, RanksOfEachMachine) {
+TEST_F(Rules, RanksPerMachineMultiplyWithMachines) {
   const auto ranks = [&](const std::string& text, std::vector<Override> flags) {
     flags.push_back({"main_process_ip", "a", "--master_addr"});
     const Override per_machine{"num_processes", "3", "--nproc_per_node"};
@@ -93,17 +93,17 @@ TEST_F(Rules, RanksOfEachMachine) {
   EXPECT_THROW(ranks(kMultiCpu, {{"num_processes", "2", "--num_processes"}}), ConfigError);
 }
 
-TEST_F(Rules, WhatAsksForGpusNeverRunsOnACpuUnasked) {
+TEST_F(Rules, GpuConfigurationNeverRunsOnCpuUnlessRequested) {
   const std::string rest = "use_cpu: false\nmodel: {path: m}\ndata: {train: {path: a}}\n";
   EXPECT_EQ(problems("distributed_type: FSDP\nnum_processes: 2\n" + rest),
             "f.yaml:1:19: distributed_type FSDP with use_cpu false trains on GPUs, and this build has no GPU support: "
-            "--cpu (or use_cpu: true) rehearses it on the CPU");
+            "--cpu (or use_cpu: true) trains on the CPU instead");
   EXPECT_EQ(problems("distributed_type: FSDP\nnum_processes: 2\n" + rest, {{"use_cpu", "true", "--cpu"}}), "");
   EXPECT_EQ(problems("distributed_type: NO\n" + rest), "");
   EXPECT_EQ(problems(kMultiCpu), "");
 }
 
-TEST_F(Rules, WhatIsOnlyLookedAtNeedsNoGpusAndNoSamples) {
+TEST_F(Rules, CheckWithoutRunNeedsNoGpusAndNoSamples) {
   const std::string text = "distributed_type: FSDP\nnum_processes: 2\nuse_cpu: false\nmodel: {path: m}\n";
   const std::string file = write("f.yaml", text);
   const Plan plan = resolve_plan({.file = file, .job_file = "", .overrides = {}, .to_run = false});
@@ -115,29 +115,29 @@ TEST_F(Rules, WhatIsOnlyLookedAtNeedsNoGpusAndNoSamples) {
   EXPECT_THROW(resolve_plan({.file = wrong, .job_file = "", .overrides = {}, .to_run = false}), ConfigError);
 }
 
-TEST_F(Rules, NcclIsForGpus) {
+TEST_F(Rules, NcclNeedsGpus) {
   const std::string rest =
       "num_processes: 2\nmodel: {path: m}\ndata: {train: {path: a}}\ntraining: {ddp_backend: nccl}\n";
   EXPECT_EQ(problems("distributed_type: MULTI_CPU\n" + rest),
-            "f.yaml:5:25: training.ddp_backend is nccl, which carries tensors of NVIDIA's GPUs, but distributed_type "
-            "MULTI_CPU trains on the CPU: say gloo or mpi");
+            "f.yaml:5:25: training.ddp_backend is nccl, which works only on NVIDIA GPUs, but distributed_type "
+            "MULTI_CPU trains on the CPU: use gloo or mpi");
   const Plan rehearsed = resolve("distributed_type: MULTI_GPU\n" + rest, {{"use_cpu", "true", "--cpu"}});
   EXPECT_EQ(rehearsed.config.training.ddp_backend, DdpBackend::kGloo);
   EXPECT_EQ(rehearsed.translated.back().text, "training.ddp_backend: gloo, because use_cpu is true");
 }
 
-TEST_F(Rules, Model) {
+TEST_F(Rules, RequireModelAndTokenizer) {
   const std::string base = "distributed_type: NO\nuse_cpu: true\ndata: {train: {path: a}}\n";
   EXPECT_EQ(problems(base),
             "f.yaml: model.path (a Hugging Face folder) or model.config (built from scratch) is required");
   EXPECT_EQ(problems(base + "model: {config: {model_type: t5}}\n"),
-            "f.yaml: tokenizer.path is required with model.config; `trainer tokenize train` makes one from text");
+            "f.yaml: tokenizer.path is required with model.config; `trainer tokenize train` trains one on text");
   const Plan plan = resolve(base + "model: {config: {model_type: t5, d_model: 8}}\ntokenizer: {path: t}\n",
                             {{"model.config.d_model", "16", "--set"}});
   EXPECT_EQ(plan.config.model.config, R"({"model_type":"t5","d_model":16})");
 }
 
-TEST_F(Rules, Batch) {
+TEST_F(Rules, GlobalBatchSizeMustEqualProduct) {
   EXPECT_EQ(
       problems(kMultiCpu +
                "training: {global_batch_size: 10, gradient_accumulation_steps: 2, per_device_train_batch_size: 4}\n"),
@@ -151,9 +151,9 @@ TEST_F(Rules, Batch) {
   EXPECT_EQ(problems(kMultiCpu + "training: {global_batch_size: 10}\n"), "");
 }
 
-TEST_F(Rules, Lora) {
+TEST_F(Rules, LoraMustBeTrainableAndMatchTask) {
   EXPECT_EQ(problems(kMultiCpu + "lora: {task_type: CAUSAL_LM, inference_mode: true, peft_type: ADALORA}\n"),
-            "f.yaml:5:19: lora.task_type CAUSAL_LM doesn't fit data.task seq2seq_lm\n"
+            "f.yaml:5:19: lora.task_type CAUSAL_LM doesn't match data.task seq2seq_lm\n"
             "f.yaml:5:46: lora.inference_mode is true, which leaves nothing to train: set it to false\n"
             "f.yaml:5:63: lora.peft_type ADALORA is not supported by this version; LORA, IA3, PREFIX_TUNING, "
             "PROMPT_TUNING, P_TUNING are");
@@ -164,28 +164,28 @@ TEST_F(Rules, Lora) {
   EXPECT_EQ(resolve(kMultiCpu + "lora: {target_modules: q}\n").config.lora->target_modules.pattern, "q");
 }
 
-TEST_F(Rules, LoraLayers) {
+TEST_F(Rules, CheckLoraLayers) {
   EXPECT_EQ(problems(kMultiCpu + "lora: {target_modules: [q], layers_to_transform: [0, 1], layers_pattern: [h]}\n"),
             "");
   EXPECT_EQ(
       problems(kMultiCpu + "lora: {target_modules: q, layers_to_transform: [1]}\n"),
-      "f.yaml:5:48: lora.layers_to_transform goes with a list of target_modules; lora.target_modules is the pattern "
-      "q: say it there");
+      "f.yaml:5:48: lora.layers_to_transform needs a list in lora.target_modules, which is the pattern q: select the "
+      "layers in the pattern instead");
   EXPECT_EQ(problems(kMultiCpu + "lora: {layers_pattern: [h], rank_pattern: {q: 0}}\n"),
-            "f.yaml:5:24: lora.layers_pattern needs lora.layers_to_transform: the numbers it counts\n"
-            "f.yaml:5:43: lora.rank_pattern: q is 0; a rank is at least 1");
+            "f.yaml:5:24: lora.layers_pattern needs lora.layers_to_transform, the indices of the layers\n"
+            "f.yaml:5:43: lora.rank_pattern: q is 0; it must be at least 1");
   EXPECT_EQ(problems(kMultiCpu + "lora: {peft_type: ia3, target_modules: [k, wo], feedforward_modules: [wi]}\n"),
-            "f.yaml:5:70: lora.feedforward_modules has wi, which lora.target_modules [k, wo] lacks");
+            "f.yaml:5:70: lora.feedforward_modules has wi, which is not in lora.target_modules [k, wo]");
 }
 
-TEST_F(Rules, LoraInit) {
+TEST_F(Rules, CheckLoraInit) {
   for (const char* init : {"pissa", "pissa_niter_4", "olora", "gaussian", "false"})
     EXPECT_EQ(problems(kMultiCpu + "lora: {init_lora_weights: " + init + "}\n"), "") << init;
   for (const char* init : {"eva", "pissa_niter_", "pissa_niter_x", "pissa_niter_1000", "loftq"})
     EXPECT_NE(problems(kMultiCpu + "lora: {init_lora_weights: " + init + "}\n"), "") << init;
 }
 
-/// What PEFT 0.21 writes of an adapter that transformers trained, shortened.
+/// A shortened file of PEFT 0.21 for an adapter trained with transformers.
 std::string adapter_file(const std::string& kind, const std::string& keys) {
   return "{\n  \"base_model_name_or_path\": \"t5-small\",\n  \"inference_mode\": true,\n" + keys +
          "  \"peft_type\": \"" + kind + "\",\n  \"task_type\": \"SEQ_2_SEQ_LM\"\n}\n";
@@ -193,7 +193,7 @@ std::string adapter_file(const std::string& kind, const std::string& keys) {
 
 const std::string kMesh = "distributed_type: MULTI_CPU\nnum_processes: 2\nmodel: {path: m}\ndata: {train: {path: a}}\n";
 
-TEST_F(Rules, JudgeTheAdapterInItsFolder) {
+TEST_F(Rules, CheckAdapterOfAdapterFolder) {
   std::filesystem::create_directories(folder_ / "adapter");
   const auto refused = [&](const std::string& kind, const std::string& keys, const std::string& size) {
     write("adapter/adapter_config.json", adapter_file(kind, keys));
@@ -201,20 +201,20 @@ TEST_F(Rules, JudgeTheAdapterInItsFolder) {
   };
   const std::string tokens = "  \"num_virtual_tokens\": 4,\n";
   EXPECT_EQ(refused("PREFIX_TUNING", tokens, "pp_size"),
-            "adapter/adapter_config.json:5:16: lora.peft_type is PREFIX_TUNING, whose prefix is made for all blocks at "
-            "once, but parallelism_config_pp_size is 2: 1 is supported");
+            "adapter/adapter_config.json:5:16: lora.peft_type is PREFIX_TUNING, whose prefix is computed for all "
+            "blocks at once, but parallelism_config_pp_size is 2: only 1 is supported");
   for (const std::string kind : {"PREFIX_TUNING", "PROMPT_TUNING", "IA3"})
     EXPECT_EQ(refused(kind, tokens, "tp_size"),
               "adapter/adapter_config.json:5:16: lora.peft_type is " + kind +
-                  ", but parallelism_config_tp_size is 2: where ranks share layers, LORA is supported");
+                  ", but parallelism_config_tp_size is 2: tensor parallelism supports only LORA");
   EXPECT_EQ(refused("LORA", "  \"use_dora\": true,\n", "tp_size"),
-            "adapter/adapter_config.json:4:15: lora.use_dora is true, but parallelism_config_tp_size is 2: where ranks "
-            "share layers, LoRA without DoRA is supported");
+            "adapter/adapter_config.json:4:15: lora.use_dora is true, but parallelism_config_tp_size is 2: tensor "
+            "parallelism supports only LoRA without DoRA");
   for (const std::string size : {"tp_size", "pp_size"}) EXPECT_EQ(refused("LORA", "  \"r\": 4,\n", size), "");
   for (const std::string kind : {"PROMPT_TUNING", "IA3"}) EXPECT_EQ(refused(kind, tokens, "pp_size"), "");
 }
 
-TEST_F(Rules, AnAdapterFolderSaysWhatItsAdapterIs) {
+TEST_F(Rules, AdapterFolderOverridesLoraOptions) {
   std::filesystem::create_directories(folder_ / "adapter");
   const std::string begin = kMultiCpu + "lora: {path: adapter";
   write("adapter/adapter_config.json",
@@ -242,7 +242,7 @@ TEST_F(Rules, AnAdapterFolderSaysWhatItsAdapterIs) {
             "f.yaml:5:33: lora.use_dora is true, but the adapter in lora.path has false, which is used\n");
 }
 
-TEST_F(Rules, ABadAdapterFolderIsABadFile) {
+TEST_F(Rules, BadAdapterFolderIsAnInputError) {
   const auto bad = [&](const std::string& text) {
     try {
       resolve(text);
@@ -257,49 +257,49 @@ TEST_F(Rules, ABadAdapterFolderIsABadFile) {
   EXPECT_TRUE(bad(begin).starts_with("f.yaml:5:14: lora.path: adapter has no adapter_config.json.")) << bad(begin);
   write("adapter/adapter_config.json", adapter_file("P_TUNING", ""));
   EXPECT_EQ(bad(begin),
-            "f.yaml:5:14: adapter/adapter_config.json: an adapter of P_TUNING holds what its network made, not the "
-            "network: it can't be trained on.");
-  EXPECT_NE(problems(begin + "seed: x\n"), "") << "what is wrong with the file itself comes first";
+            "f.yaml:5:14: adapter/adapter_config.json: a P_TUNING adapter contains the output of its network, not the "
+            "network: it can't be trained further.");
+  EXPECT_NE(problems(begin + "seed: x\n"), "") << "problems of the file itself come first";
 }
 
-TEST_F(Rules, TheBestCheckpointIsJudgedByWhatIsMeasured) {
+TEST_F(Rules, MetricForBestModelMustBeEvaluated) {
   const auto with = [](const std::string& metrics) {
     return kMultiCpu + "checkpoint: {metric_for_best_model: accuracy}\nevaluation: {metrics: [" + metrics +
            "], generate: true}\n";
   };
   EXPECT_EQ(problems(with("loss")),
-            "f.yaml:5:37: checkpoint.metric_for_best_model is accuracy, but evaluation.metrics [loss] lacks it: add "
-            "accuracy there");
+            "f.yaml:5:37: checkpoint.metric_for_best_model is accuracy, but evaluation.metrics [loss] does not include "
+            "it: add accuracy there");
   EXPECT_EQ(problems(with("loss, accuracy")), "");
   EXPECT_EQ(problems(kMultiCpu + "checkpoint: {metric_for_best_model: loss}\n"), "");
   EXPECT_NE(warnings(kLeast + "checkpoint: {metric_for_best_model: loss}\n").find("no effect"), std::string::npos);
 }
 
-TEST_F(Rules, Prompts) {
+TEST_F(Rules, CheckPromptTuning) {
   EXPECT_EQ(problems(kMultiCpu + "lora: {peft_type: PROMPT_TUNING, prompt_tuning_init: TEXT}\n"),
             "f.yaml: lora.num_virtual_tokens is required when lora.peft_type is PROMPT_TUNING\n"
             "f.yaml: lora.prompt_tuning_init_text is required when lora.prompt_tuning_init is TEXT");
   EXPECT_EQ(problems(kMultiCpu + "lora: {peft_type: PREFIX_TUNING, prefix_projection: true}\n"),
             "f.yaml: lora.num_virtual_tokens is required when lora.peft_type is PREFIX_TUNING");
   EXPECT_EQ(problems(kMultiCpu + "lora: {peft_type: P_TUNING, num_virtual_tokens: 3, encoder_dropout: 0.1}\n"),
-            "f.yaml:5:69: lora.encoder_dropout is 0.1: the prompt's network has no dropout in this version; 0 is "
-            "supported");
+            "f.yaml:5:69: lora.encoder_dropout is 0.1, but this version supports no dropout in the prompt's network: "
+            "set it to 0");
 }
 
-TEST_F(Rules, MegatronData) {
+TEST_F(Rules, ResetPositionIdsNeedsResetAttentionMask) {
   auto given = [](const std::string& options) {
     return "distributed_type: NO\nuse_cpu: true\nmodel: {path: m}\ndata: {task: causal_lm, megatron: {" + options +
            "}, train: {path: a, format: megatron}}\n";
   };
   EXPECT_EQ(problems(given("reset_position_ids: true")),
             "f.yaml:4:56: data.megatron.reset_position_ids needs data.megatron.reset_attention_mask: true: tokens of "
-            "two documents with equal positions would see each other");
+            "two documents with equal positions would attend to each other");
   EXPECT_EQ(problems(given("reset_position_ids: true, reset_attention_mask: true")), "");
 }
 
-TEST_F(Rules, Evaluation) {
+TEST_F(Rules, CheckEvaluation) {
   EXPECT_EQ(problems(kLeast + "evaluation: {generate: true}\n"),
-            "f.yaml:5:24: evaluation.generate needs validation samples: give data.validation.fraction or "
+            "f.yaml:5:24: evaluation.generate needs validation samples: set data.validation.fraction or "
             "data.validation.path");
   EXPECT_EQ(problems(kMultiCpu + "evaluation: {metrics: [loss, accuracy]}\n"),
             "f.yaml:5:23: evaluation.metrics: accuracy compares generated text with labels and needs "
@@ -308,7 +308,7 @@ TEST_F(Rules, Evaluation) {
             "f.yaml:5:23: evaluation.metrics must be one of loss, accuracy; is 'los' (did you mean 'loss'?)");
 }
 
-TEST_F(Rules, WhatThisVersionLacks) {
+TEST_F(Rules, RefuseUnsupportedValues) {
   EXPECT_EQ(
       problems("distributed_type: NO\nuse_cpu: true\nmodel: {path: m}\ndata: {train: {path: a}}\n"
                "logging: {report_to: [tensorboard, wandb]}\ntraining: {optim: lomo, lr_scheduler_type: greedy}\n"),
@@ -317,7 +317,7 @@ TEST_F(Rules, WhatThisVersionLacks) {
       "f.yaml:6:44: training.lr_scheduler_type greedy is not supported by this version");
 }
 
-TEST_F(Rules, ATaskFitsItsData) {
+TEST_F(Rules, TaskMustMatchData) {
   const auto of_data = [&](const std::string& data, const std::string& model = "{path: m}") {
     return problems("distributed_type: NO\nuse_cpu: true\nmodel: " + model + "\ndata: " + data + "\n");
   };
@@ -329,23 +329,23 @@ TEST_F(Rules, ATaskFitsItsData) {
             "");
   EXPECT_EQ(of_data("{task: image_classification, train: {path: a}}"),
             "f.yaml:4:14: data.task is image_classification, but data.train.format is auto: image_classification and "
-            "mnist go together");
+            "mnist require each other");
   EXPECT_EQ(of_data("{dialogue: messages, train: {path: a}}"),
             "f.yaml:4:18: data.dialogue is messages, which needs data.task: causal_lm; it is seq2seq_lm");
   EXPECT_EQ(of_data("{task: sequence_classification, target: '', train: {path: a}}"),
-            "f.yaml:4:47: data.target is empty: sequence_classification needs something to predict");
+            "f.yaml:4:47: data.target is empty: sequence_classification needs a column to predict");
   EXPECT_EQ(of_data("{task: causal_lm, train: {path: [a, b], weights: [1]}}"),
             "f.yaml:4:56: data.train.weights has 1 numbers, but data.train.path has 2 entries");
   EXPECT_EQ(of_data("{task: causal_lm, train: {path: [a, b], weights: [1, -1]}}"),
             "f.yaml:4:56: data.train.weights must be above 0; one is -1");
 }
 
-TEST_F(Rules, AScheduleHasWhatItNeeds) {
+TEST_F(Rules, ScheduleNeedsItsParameters) {
   EXPECT_EQ(problems(kLeast + "training: {lr_scheduler_type: warmup_stable_decay}\n"),
             "f.yaml: warmup_stable_decay needs num_decay_steps in lr_scheduler_kwargs");
 }
 
-TEST_F(Rules, WhatHasNoEffectIsSaid) {
+TEST_F(Rules, WarnAboutOptionsWithoutEffect) {
   EXPECT_EQ(
       warnings(kLeast +
                "training: {sgd_momentum: 0.5, max_steps: 3, num_train_epochs: 2, ddp_bucket_cap_mb: 1}\n"
@@ -358,7 +358,7 @@ TEST_F(Rules, WhatHasNoEffectIsSaid) {
       "f.yaml:6:30: evaluation.max_new_tokens has no effect unless evaluation.generate is true\n");
 }
 
-TEST_F(Rules, ReportToNoneIsNothing) {
+TEST_F(Rules, ReportToNoneIsEmpty) {
   EXPECT_TRUE(resolve(kLeast + "logging: {report_to: none}\n").config.logging.report_to.empty());
   EXPECT_EQ(resolve(kLeast + "logging: {report_to: [TensorBoard]}\n").config.logging.report_to,
             std::vector<std::string>{"tensorboard"});

@@ -1,4 +1,4 @@
-// The JSON schema, held against files by a validator for the keywords that it uses.
+// Checks files against the JSON schema with a validator for the keywords that the schema uses.
 #include <regex>
 
 #include <nlohmann/json.hpp>
@@ -47,7 +47,7 @@ class Schema {
 
   const Json& root() const { return root_; }
 
-  /// "" or what is wrong first.
+  /// "" or the first violation.
   std::string wrong(const Json& value) const { return wrong(value, root_, ""); }
 
  private:
@@ -105,7 +105,7 @@ std::string wrong_in(const Schema& schema, const std::string& text, Dialect dial
   return schema.wrong(typed(parse_yaml(text, "text", problems), dialect));
 }
 
-TEST(JsonSchema, AcceptsTheFilesThatAreShippedAndThoseOfAccelerate) {
+TEST(JsonSchema, AcceptsShippedFilesAndFilesOfAccelerate) {
   const Schema schema;
   int files = 0;
   for (const char* folder : {"/configs", "/tests/config/accelerate"}) {

@@ -1,4 +1,4 @@
-// Processes that somebody else started as ranks: what their environment is read as.
+// Processes that another launcher started as ranks: how their environment is interpreted.
 #include "engine/config/started_rank.h"
 
 #include <cstdlib>
@@ -36,7 +36,7 @@ class Started : public Given {
     for (const std::string& name : known_variables()) unsetenv(name.c_str());
   }
 
-  /// `variables` with `changes`; "" takes one away.
+  /// `variables` with `changes`; "" removes a variable.
   static void set(Variables variables, const Variables& changes = {}) {
     clear();
     for (const auto& [name, value] : changes) variables[name] = value;
@@ -54,7 +54,7 @@ class Started : public Given {
   }
 };
 
-TEST_F(Started, OfTorchrun) {
+TEST_F(Started, ReadsTorchrun) {
   set(kTorchrun);
   const auto started = started_rank();
   ASSERT_TRUE(started);
@@ -65,7 +65,7 @@ TEST_F(Started, OfTorchrun) {
   EXPECT_EQ(started->address, "head");
   EXPECT_EQ(started->port, 29400);
   set(kTorchrun, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}});
-  EXPECT_EQ(started_rank()->port, 29401) << "its agent listens at its own";
+  EXPECT_EQ(started_rank()->port, 29401) << "its agent listens on MASTER_PORT";
   EXPECT_NE(started->job, (set(kTorchrun, {{"TORCHELASTIC_RUN_ID", "b"}}), started_rank()->job));
 
   const Plan plan = resolve(kDdp + "num_processes: 2\n");
@@ -80,7 +80,7 @@ TEST_F(Started, OfTorchrun) {
             "process runs ranks 4 to 7, and the other 3 on this machine wait for it");
 }
 
-TEST_F(Started, OfMpirun) {
+TEST_F(Started, ReadsMpirun) {
   set(kMpirun);
   const auto started = started_rank();
   ASSERT_TRUE(started);
@@ -95,7 +95,7 @@ TEST_F(Started, OfMpirun) {
   EXPECT_EQ(started_rank()->local_ranks, 2) << "Hydra's";
 }
 
-TEST_F(Started, OfSrun) {
+TEST_F(Started, ReadsSrun) {
   set(kSrun);
   const auto started = started_rank();
   ASSERT_TRUE(started);
@@ -106,11 +106,11 @@ TEST_F(Started, OfSrun) {
   set(kSrun, {{"SLURM_STEP_NODELIST", "alpha,beta"}});
   EXPECT_EQ(started_rank()->address, "alpha");
   set(kSrun, {{"SLURM_STEP_NUM_TASKS", ""}, {"SLURM_NTASKS", "4"}});
-  EXPECT_FALSE(started_rank()) << "a batch script is no rank";
+  EXPECT_FALSE(started_rank()) << "a batch script is not a rank";
   unsetenv("SLURM_NTASKS");
 }
 
-TEST_F(Started, WhoeverIsNearestCounts) {
+TEST_F(Started, InnermostLauncherCounts) {
   Variables both = kSrun;
   both.insert(kMpirun.begin(), kMpirun.end());
   set(both);
@@ -120,10 +120,10 @@ TEST_F(Started, WhoeverIsNearestCounts) {
     script[name] = value;
   set(script);
   EXPECT_EQ(started_rank()->by, "torchrun");
-  EXPECT_EQ(started_rank()->local_ranks, 2) << "as srun says, around it";
+  EXPECT_EQ(started_rank()->local_ranks, 2) << "from the enclosing srun";
 }
 
-TEST_F(Started, ProcessesThatAreNone) {
+TEST_F(Started, IgnoresProcessesThatAreNotRanks) {
   for (const char* missing : {"RANK", "WORLD_SIZE", "LOCAL_RANK"}) {
     set(kTorchrun, {{missing, ""}});
     EXPECT_FALSE(started_rank()) << missing;
@@ -133,7 +133,7 @@ TEST_F(Started, ProcessesThatAreNone) {
   EXPECT_EQ(resolve(kDdp + "num_processes: 4\n").config.num_processes, 4);
 }
 
-TEST_F(Started, OneOnEachMachineMayStandForIt) {
+TEST_F(Started, OneProcessPerMachineCanRepresentIt) {
   const Variables one_each{{"SLURM_PROCID", "1"}, {"SLURM_LOCALID", "0"}, {"SLURM_STEP_TASKS_PER_NODE", "1(x4)"}};
   set(kSrun, one_each);
   const Plan machines = resolve(kDdp + "num_processes: 8\nnum_machines: 4\n");
@@ -148,24 +148,24 @@ TEST_F(Started, OneOnEachMachineMayStandForIt) {
   EXPECT_NE(machine_reading(ranks).find("by srun: read as rank 1 of 4"), std::string::npos);
 }
 
-TEST_F(Started, NumbersThatContradictEachOtherAreNamed) {
+TEST_F(Started, RefusesContradictoryNumbers) {
   EXPECT_EQ(refusal(kTorchrun, {{"RANK", "8"}}),
             "environment: RANK is 8, but WORLD_SIZE is 8: ranks are numbered from 0");
   EXPECT_EQ(refusal(kTorchrun, {{"LOCAL_RANK", "4"}}),
             "environment: LOCAL_RANK is 4, but LOCAL_WORLD_SIZE is 4: ranks are numbered from 0");
   EXPECT_EQ(refusal(kTorchrun, {{"LOCAL_WORLD_SIZE", "3"}}),
-            "environment: WORLD_SIZE is 8, but LOCAL_WORLD_SIZE is 3: every machine must run equally many ranks");
+            "environment: WORLD_SIZE is 8, but LOCAL_WORLD_SIZE is 3: every machine must run the same number of ranks");
   EXPECT_EQ(refusal(kMpirun, {{"OMPI_COMM_WORLD_LOCAL_RANK", "1"}}),
             "environment: OMPI_COMM_WORLD_RANK is 2, but OMPI_COMM_WORLD_LOCAL_RANK is 1 of 3: ranks must be numbered "
             "machine by machine (mpirun --map-by slot, srun --distribution=block)");
   EXPECT_EQ(refusal(kTorchrun, {{"RANK", "one"}}), "environment: RANK is 'one': it must be a number");
   EXPECT_EQ(refusal(kSrun, {{"SLURM_STEP_TASKS_PER_NODE", "3,1"}}),
-            "environment: SLURM_STEP_TASKS_PER_NODE is '3,1': every machine must run equally many ranks "
+            "environment: SLURM_STEP_TASKS_PER_NODE is '3,1': every machine must run the same number of ranks "
             "(--ntasks-per-node)");
   EXPECT_NE(refusal(kTorchrun, {{"LOCAL_WORLD_SIZE", ""}}).find("but LOCAL_WORLD_SIZE is not set"), std::string::npos);
 }
 
-TEST_F(Started, FlagsMustAgree) {
+TEST_F(Started, FlagsMustAgreeWithEnvironment) {
   set(kMpirun);
   const Plan plan = resolve(kDdp, {{"num_processes", "2", "--num_processes"}});
   try {

@@ -13,7 +13,7 @@ const std::string kFsdpFile = "num_processes: 2\nuse_cpu: true\nmodel: {path: m}
 
 using TrainingArguments = Given;
 
-TEST_F(TrainingArguments, EveryFieldAtItsDefaultIsSilent) {
+TEST_F(TrainingArguments, DefaultsDrawNoWarnings) {
   for (const char* name : {"version_4.yaml", "version_5.yaml"}) {
     const std::string pasted = read_file(kArgumentsFolder + name);
     EXPECT_EQ(problems(kLeast + pasted), "") << name;
@@ -22,7 +22,7 @@ TEST_F(TrainingArguments, EveryFieldAtItsDefaultIsSilent) {
   }
 }
 
-TEST_F(TrainingArguments, WhatIsRefusedOnceItIsAskedFor) {
+TEST_F(TrainingArguments, RefusesUnsupportedFieldsThatAreSet) {
   std::vector<std::string> refused;
   for (const Entry& entry : training_arguments_table()) {
     if (entry.foreign == Foreign::kUnsupported) refused.push_back(entry.name);
@@ -54,15 +54,15 @@ TEST_F(TrainingArguments, WhatIsRefusedOnceItIsAskedFor) {
   EXPECT_EQ(
       problems(kLeast + "training: {average_tokens_across_devices: false, generation_num_beams: 4, "
                         "accelerator_config: {split_batches: true, even_batches: true}}\n"),
-      "f.yaml:5:12: training.average_tokens_across_devices: false is not supported: the loss is always divided by "
-      "the target tokens of all ranks, so that it is the same on any number of them; leave it out\n"
+      "f.yaml:5:12: training.average_tokens_across_devices: false is not supported: the loss is always averaged over "
+      "the target tokens of all ranks, so it does not depend on the number of ranks; leave it out\n"
       "f.yaml:5:50: training.generation_num_beams: 4 is not supported: there is no beam search; "
-      "evaluation.temperature, evaluation.top_k and evaluation.top_p say how text is generated\n"
+      "evaluation.temperature, evaluation.top_k and evaluation.top_p control generation\n"
       "f.yaml:5:96: training.accelerator_config.split_batches: true is not supported: "
       "per_device_train_batch_size counts the samples of one rank; global_batch_size those of all");
 }
 
-TEST_F(TrainingArguments, WhatStandsElsewhereHereGoesThere) {
+TEST_F(TrainingArguments, MovesFieldsToOurSections) {
   const Plan plan = resolve(
       kLeast +
       "training: {save_steps: 7, save_total_limit: 2, logging_steps: 3, report_to: all, seed: 5, output_dir: out, "
@@ -84,7 +84,7 @@ TEST_F(TrainingArguments, WhatStandsElsewhereHereGoesThere) {
   EXPECT_EQ(plan.origins.at("checkpoint.save_steps"), (folder_ / "f.yaml").string() + ":5:24");
 }
 
-TEST_F(TrainingArguments, OneValueForOneThing) {
+TEST_F(TrainingArguments, RefusesDifferentValuesForOneOption) {
   EXPECT_EQ(problems(kLeast + "training: {save_steps: 7}\ncheckpoint: {save_steps: 8}\n"),
             "f.yaml:5:24: training.save_steps is 7, but checkpoint.save_steps is 8 (f.yaml:6:26): give one of them, or "
             "both the same value");
@@ -101,11 +101,11 @@ TEST_F(TrainingArguments, OneValueForOneThing) {
             7);
   EXPECT_EQ(resolve(kLeast + "training: {warmup_steps: 3, warmup_ratio: 0.1}\n").config.training.warmup_steps, 3);
   EXPECT_EQ(problems(kLeast + "training: {warmup_ratio: 1.5}\n"),
-            "f.yaml:5:26: training.warmup_ratio: 1.5 is not supported: it is a part of all updates, below 1; "
-            "warmup_steps is a number of them");
+            "f.yaml:5:26: training.warmup_ratio: 1.5 is not supported: it is a fraction of all updates, below 1; "
+            "warmup_steps is a number of updates");
 }
 
-TEST_F(TrainingArguments, Strategies) {
+TEST_F(TrainingArguments, TranslatesSaveAndEvalStrategies) {
   const std::string validated =
       "distributed_type: NO\nuse_cpu: true\nmodel: {path: m}\n"
       "data: {train: {path: a}, validation: {fraction: 0.1}}\n";
@@ -117,17 +117,17 @@ TEST_F(TrainingArguments, Strategies) {
   EXPECT_EQ(config("eval_strategy: epoch, evaluation_strategy: null, eval_steps: 5").evaluation.eval_steps, 0);
   EXPECT_EQ(config("save_strategy: no, save_steps: 5").checkpoint.save_steps, 0);
   EXPECT_EQ(warnings(validated + "training: {eval_strategy: no, save_strategy: no, save_steps: 5}\n"),
-            "f.yaml: these keys have no effect here: eval_strategy, save_steps (`trainer check` says why)\n");
+            "f.yaml: these keys have no effect here: eval_strategy, save_steps (see `trainer check`)\n");
   EXPECT_EQ(
       problems(kLeast + "training: {save_strategy: epoch, logging_steps: 0.1, eval_strategy: step}\n"),
-      "f.yaml:5:27: training.save_strategy: epoch is not supported: checkpoints are saved every save_steps "
-      "updates: say save_strategy: steps, and give save_steps the updates of an epoch, which `trainer check` counts\n"
-      "f.yaml:5:49: training.logging_steps: 0.1 is not supported: a part of all updates is not counted here; give "
-      "a number of updates\n"
+      "f.yaml:5:27: training.save_strategy: epoch is not supported: checkpoints are saved every save_steps updates: "
+      "set save_strategy: steps, and save_steps to the updates of an epoch, which `trainer check` reports\n"
+      "f.yaml:5:49: training.logging_steps: 0.1 is not supported: fractions of all updates are not supported; set a "
+      "number of updates\n"
       "f.yaml:5:69: training.eval_strategy must be one of no, steps, epoch; is 'step' (did you mean 'steps'?)");
 }
 
-TEST_F(TrainingArguments, RefusalsNameTheWay) {
+TEST_F(TrainingArguments, RefusalsNameAlternatives) {
   const auto refusal = [&](const std::string& training) { return problems(kLeast + "training: {" + training + "}\n"); };
   EXPECT_NE(refusal("save_strategy: best").find("checkpoint.metric_for_best_model, which keeps the best of them"),
             std::string::npos);
@@ -136,19 +136,19 @@ TEST_F(TrainingArguments, RefusalsNameTheWay) {
   for (const char* wish :
        {"load_best_model_at_end: true", "early_stopping_patience: 3", "early_stopping_threshold: 0.1"}) {
     EXPECT_NE(refusal(wish).find("checkpoint.metric_for_best_model keeps the best checkpoint, and `trainer checkpoint "
-                                 "export` makes a model of it"),
+                                 "export` exports it as a model"),
               std::string::npos)
         << wish;
   }
 }
 
-TEST_F(TrainingArguments, ASecretIsNotShown) {
+TEST_F(TrainingArguments, HidesSecrets) {
   const Plan plan = resolve(kLeast + "training: {hub_token: hf_abc}\n");
   ASSERT_EQ(plan.without_effect.size(), 1u);
   EXPECT_EQ(plan.without_effect[0].value, "(hidden)");
 }
 
-TEST_F(TrainingArguments, FsdpAsWords) {
+TEST_F(TrainingArguments, ReadsFsdpWords) {
   for (const char* words : {"full_shard auto_wrap offload", "[full_shard, auto_wrap, offload]", "FULL_SHARD offload"}) {
     const Config c = resolve(kFsdpFile + "training: {fsdp: " + words + "}\n").config;
     EXPECT_EQ(c.distributed_type, DistributedType::kFsdp) << words;
@@ -160,20 +160,20 @@ TEST_F(TrainingArguments, FsdpAsWords) {
     EXPECT_EQ(resolve(kLeast + "training: {fsdp: " + nothing + "}\n").config.distributed_type, DistributedType::kNo);
   }
   EXPECT_EQ(problems(kFsdpFile + "training: {fsdp: hybrid_shard full_sharp}\n"),
-            "f.yaml:5:18: training.fsdp must be made of full_shard, shard_grad_op, no_shard, hybrid_shard, "
+            "f.yaml:5:18: training.fsdp must consist of full_shard, shard_grad_op, no_shard, hybrid_shard, "
             "hybrid_shard_zero2, offload, auto_wrap; is 'full_sharp' (did you mean 'full_shard'?)");
 }
 
-TEST_F(TrainingArguments, FsdpAndAnotherType) {
+TEST_F(TrainingArguments, FsdpMustAgreeWithDistributedType) {
   EXPECT_EQ(problems(kFsdpFile + "distributed_type: MULTI_CPU\ntraining: {fsdp: full_shard}\n"),
             "f.yaml:6:18: training.fsdp is full_shard, but distributed_type is MULTI_CPU (f.yaml:5:19): give one of "
             "them, or both the same value");
   EXPECT_EQ(problems("num_processes: 2\nmodel: {path: m}\ndata: {train: {path: a}}\ntraining: {fsdp: full_shard}\n"),
             "f.yaml:4:18: training.fsdp full_shard with use_cpu false trains on GPUs, and this build has no GPU "
-            "support: --cpu (or use_cpu: true) rehearses it on the CPU");
+            "support: --cpu (or use_cpu: true) trains on the CPU instead");
 }
 
-TEST_F(TrainingArguments, FsdpConfig) {
+TEST_F(TrainingArguments, ReadsInlineFsdpConfig) {
   const std::string keys =
       "{transformer_layer_cls_to_wrap: [T5Block, T5LayerFF], fsdp_backward_prefetch: backward_post, "
       "min_num_params: 0, xla: false, xla_fsdp_grad_ckpt: false, version: 2, "
@@ -187,14 +187,14 @@ TEST_F(TrainingArguments, FsdpConfig) {
   EXPECT_TRUE(resolve(kFsdpFile + "training: {fsdp: {activation_checkpointing: true}}\n")
                   .config.fsdp_config.activation_checkpointing);
   EXPECT_EQ(problems(kFsdpFile + "training: {fsdp: true, fsdp_config: {reshard_after_forward: false, xla: true, "
-                                 "backward_prefech: backward_pre, use_orig_params: 7}}\n"),
+                             "backward_prefech: backward_pre, use_orig_params: 7}}\n"),
             "f.yaml:5:73: fsdp_config.xla: true is not supported: there is no TPU support\n"
             "f.yaml:5:79: training.fsdp_config.backward_prefech is not an option (did you mean 'backward_prefetch'?)");
   EXPECT_EQ(warnings(kLeast + "training: {fsdp_config: {min_num_params: 5}}\n"),
-            "f.yaml: these keys have no effect here: fsdp_config (`trainer check` says why)\n");
+            "f.yaml: these keys have no effect here: fsdp_config (see `trainer check`)\n");
 }
 
-TEST_F(TrainingArguments, FsdpConfigInAFile) {
+TEST_F(TrainingArguments, ReadsFsdpConfigFromFile) {
   write("fsdp.json", R"({"transformer_layer_cls_to_wrap": ["T5Block"], "activation_checkpoint": true})");
   const std::string file = kFsdpFile + "training: {fsdp: full_shard, fsdp_config: fsdp.json}\n";
   EXPECT_EQ(problems(file),

@@ -1,4 +1,4 @@
-// The wizard's answers to Accelerate's questions, held against the files that Accelerate wrote for the same answers.
+// Compares the wizard's files with the files that Accelerate wrote for the same answers.
 #include <fstream>
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ std::string file_of(const std::string& name) {
   return std::string(std::istreambuf_iterator<char>(in), {});
 }
 
-/// Accelerate's part of what the wizard writes for these answers, and nothing before or after it.
+/// Only Accelerate's part of the file that the wizard writes for these answers.
 std::string written(const Answers::Given& given, FileFormat format = FileFormat::kYaml) {
   Answers answers(given);
   WizardDraft draft;
@@ -123,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(
       return name.substr(0, name.find('.'));
     });
 
-TEST(WizardAccelerate, WritesJsonAsItDoes) {
+TEST(WizardAccelerate, WritesSameJson) {
   EXPECT_EQ(written(kWithDeepspeed | Answers::Given{{kStage, {"3"}}}, FileFormat::kJson),
             file_of("deepspeed_json_file.json"));
 }
@@ -135,8 +135,8 @@ std::string with(std::string text, const std::string& key, const std::string& li
   return text.replace(start, text.find('\n', start) + 1 - start, lines);
 }
 
-/// The difference to Accelerate: the strategy stands under the key that Accelerate's launcher reads.
-TEST(WizardAccelerate, Fsdp1HasItsStrategyWhereItIsRead) {
+/// The difference from Accelerate: the strategy is written under the key that Accelerate's launcher reads.
+TEST(WizardAccelerate, WritesFsdp1StrategyUnderKeyThatIsRead) {
   std::string theirs = file_of("fsdp1_full_shard.yaml");
   theirs = with(theirs, "fsdp_reshard_after_forward", "  fsdp_sharding_strategy: FULL_SHARD\n");
   const Answers::Given fsdp{
@@ -159,7 +159,7 @@ TEST(WizardAccelerate, Fsdp1HasItsStrategyWhereItIsRead) {
             theirs);
 }
 
-TEST(WizardAccelerate, Fsdp2HasTheStrategyTooAndReshardsAccordingly) {
+TEST(WizardAccelerate, WritesFsdp2StrategyAndReshardAfterForward) {
   const auto ours = [](std::string theirs) {
     theirs = with(theirs, "fsdp_cpu_ram_efficient_loading",
                   "  fsdp_backward_prefetch: BACKWARD_PRE\n  fsdp_cpu_ram_efficient_loading: true\n");
@@ -172,13 +172,13 @@ TEST(WizardAccelerate, Fsdp2HasTheStrategyTooAndReshardsAccordingly) {
             ours(file_of("fsdp2_no_split_modules.yaml")));
 }
 
-TEST(WizardAccelerate, FsdpOnCpusIsOffered) {
+TEST(WizardAccelerate, OffersFsdpOnCpus) {
   const std::string text = written({{kMachine, {"multi-CPU"}}, {kFsdpAnswers, {"yes"}}, {"How many processes", {"3"}}});
   for (const char* const line : {"distributed_type: FSDP\n", "use_cpu: true\n", "num_processes: 3\n"})
     EXPECT_NE(text.find(line), std::string::npos) << text;
 }
 
-TEST(WizardAccelerate, ItsOrder) {
+TEST(WizardAccelerate, AsksInSameOrder) {
   Answers answers(Answers::Given{{kMachine, {"multi-GPU"}}, {kFsdpAnswers, {"yes"}}, {kVersion, {"1"}}});
   WizardDraft draft;
   ask_questions(draft, answers, plain_surroundings());
@@ -205,15 +205,15 @@ TEST(WizardAccelerate, ItsOrder) {
     EXPECT_TRUE(answers.asked[i].text.starts_with(order[i])) << answers.asked[i].text << "\nis not\n" << order[i];
 }
 
-TEST(WizardAccelerate, OneGpuIsNoMultiGpu) {
+TEST(WizardAccelerate, RefusesMultiGpuWithOneGpu) {
   Answers answers(Answers::Given{{kMachine, {"multi-GPU"}}, {kGpus, {"1", "2"}}});
   WizardDraft draft;
   ask_questions(draft, answers, plain_surroundings());
-  EXPECT_NE(answers.said.find("multi-GPU needs two or more"), std::string::npos) << answers.said;
+  EXPECT_NE(answers.said.find("multi-GPU needs at least two GPUs"), std::string::npos) << answers.said;
   EXPECT_EQ(draft.config.num_processes, 2);
 }
 
-TEST(WizardAccelerate, TheMachineSetsTheDefaults) {
+TEST(WizardAccelerate, DefaultsDependOnMachine) {
   Surroundings around = plain_surroundings();
   around.machine.gpus = {"A", "A", "A"};
   Answers answers(Answers::Given{{kMachine, {"multi-GPU"}}});
@@ -230,8 +230,8 @@ TEST(WizardAccelerate, TheMachineSetsTheDefaults) {
   EXPECT_EQ(several.config.num_processes, 4);
 }
 
-/// Every file that Accelerate writes and this build knows passes through the wizard unchanged in what it means.
-TEST(WizardAccelerate, ItsFilesSurviveBeingKept) {
+/// The wizard preserves every supported file of Accelerate if all answers are kept.
+TEST(WizardAccelerate, PreservesFilesWithKeptAnswers) {
   for (const char* const name :
        {"no_distributed.yaml", "cpu_only.yaml", "multi_gpu.yaml", "multi_gpu_ids.yaml", "multi_gpu_numa.yaml",
         "two_machines.yaml", "dynamo_customised.yaml", "deepspeed_stage3_offload_nvme.yaml", "deepspeed_json.yaml",
@@ -245,8 +245,8 @@ TEST(WizardAccelerate, ItsFilesSurviveBeingKept) {
   }
 }
 
-/// Trap: FSDP 1's strategy under the key that nobody reads is taken, and moved to the one that is read.
-TEST(WizardAccelerate, AnOlderStrategyIsMoved) {
+/// Pitfall: FSDP 1's strategy under the key that Accelerate's launcher ignores is moved to the one that it reads.
+TEST(WizardAccelerate, MovesStrategyOfOlderFile) {
   WizardDraft draft = read_draft(kWizardFolder + "fsdp1_shard_grad_op.yaml");
   EXPECT_EQ(draft.config.fsdp_config.sharding_strategy, ShardingStrategy::kShardGradOp);
 }

@@ -34,7 +34,7 @@ std::string content(const std::string& file) {
   return std::string(std::istreambuf_iterator<char>(in), {});
 }
 
-TEST_F(WizardFile, WhatIsThereIsKeptAsItIsWritten) {
+TEST_F(WizardFile, PreservesSpellingOfKeptValues) {
   setenv("WIZARD_TEST_N", "2", 1);
   const std::string text = kept(
       "distributed_type: MULTI_CPU\n"
@@ -57,7 +57,7 @@ TEST_F(WizardFile, WhatIsThereIsKeptAsItIsWritten) {
   EXPECT_EQ(kept(text), text);
 }
 
-TEST_F(WizardFile, OtherSpellingsStayUntilTheyChange) {
+TEST_F(WizardFile, PreservesAliasesUntilValueChanges) {
   const std::string file = write("old.yaml",
                                  "distributed_type: FSDP\nnum_processes: 2\nuse_cpu: true\nfsdp_config:\n"
                                  "  sharding_strategy: 1\n  fsdp_backward_prefetch_policy: BACKWARD_PRE\n");
@@ -70,21 +70,21 @@ TEST_F(WizardFile, OtherSpellingsStayUntilTheyChange) {
   EXPECT_EQ(text.find("backward_prefetch_policy"), std::string::npos) << text;
 }
 
-TEST_F(WizardFile, CommentsAreNoticed) {
+TEST_F(WizardFile, DetectsComments) {
   EXPECT_FALSE(read_draft(write("a.yaml", "distributed_type: NO\n")).has_comments);
   EXPECT_TRUE(read_draft(write("b.yaml", "distributed_type: NO  # one process\n")).has_comments);
   EXPECT_TRUE(read_draft(write("c.yaml", "  # mine\ndistributed_type: NO\n")).has_comments);
   EXPECT_FALSE(read_draft(write("d.yaml", kept("distributed_type: NO\n"))).has_comments);
 }
 
-TEST_F(WizardFile, WhatIsWrongIsNotTouched) {
+TEST_F(WizardFile, RefusesInvalidFiles) {
   EXPECT_THROW(read_draft(write("a.yaml", "sed: 1\n")), ConfigError);
   EXPECT_THROW(read_draft(write("b.yaml", "seed: 1\nseed: 2\n")), ConfigError);
   EXPECT_THROW(read_draft(write("c.yaml", "a: [\n")), ConfigError);
   EXPECT_TRUE(read_draft(write("d.yaml", "")).document.members.empty());
 }
 
-TEST_F(WizardFile, AnswersFromAFile) {
+TEST_F(WizardFile, AppliesAnswersFromFile) {
   setenv("WIZARD_TEST_R", "2", 1);
   WizardDraft draft = read_draft(write("old.yaml", "distributed_type: MULTI_CPU\nnum_processes: 2\nlora: {r: 4}\n"));
   apply_answers(write("a.yaml", "num_processes: 3\nlora: {r: '${WIZARD_TEST_R}'}\nmixed_precision: no\n"), draft);
@@ -96,7 +96,7 @@ TEST_F(WizardFile, AnswersFromAFile) {
   EXPECT_THROW(apply_answers(write("b.yaml", "num_procs: 3\n"), draft), ConfigError);
 }
 
-TEST_F(WizardFile, UpdateDoesAsAccelerateDoes) {
+TEST_F(WizardFile, UpdateMatchesAccelerate) {
   for (const char* const name : {"fp16_flag", "dynamo_backend_inductor", "fsdp_codes", "deepspeed_nulls"}) {
     EXPECT_EQ(updated(kAccelerate + "old/" + name + ".yaml"), content(kAccelerate + "updated_" + name + ".yaml"))
         << name;
@@ -110,26 +110,26 @@ TEST_F(WizardFile, UpdateKeepsOurSections) {
   EXPECT_NE(text.find("seed: ${X:-3}\nmodel:\n  path: m\n"), std::string::npos) << text;
 }
 
-TEST_F(WizardFile, OneThatIsCutIsNeverReadAsAShorterOne) {
+TEST_F(WizardFile, TruncatedFilesAreRefused) {
   const std::string text = kept(kLeast + "lora: {r: 4}\ntraining: {max_steps: 120}\n");
   ASSERT_TRUE(text.starts_with(std::string(kFirstComment) + "\n")) << text;
   ASSERT_TRUE(text.ends_with(std::string(kLastComment) + "\n")) << text;
   const std::string whole = to_text(resolve(text));
   for (std::size_t size = 0; size + 1 < text.size(); ++size) EXPECT_NE(problems(text.substr(0, size)), "") << size;
-  EXPECT_EQ(to_text(resolve(text.substr(0, text.size() - 1))), whole) << "an editor's";
+  EXPECT_EQ(to_text(resolve(text.substr(0, text.size() - 1))), whole) << "an editor may strip the final newline";
   const std::size_t at = text.find("max_steps: 120");
   ASSERT_NE(at, std::string::npos) << text;
   EXPECT_EQ(
       problems(text.substr(0, at + 12)),
-      fmt::format("f.yaml:{}:15: the file is cut short: its first line promises a line '{}', and there is none\n"
-                  "  copy or write it again (or take out the first line, if this is all)",
+      fmt::format("f.yaml:{}:15: the file is truncated: according to its first line it must contain the line '{}', "
+                  "which is missing\n  copy or write it again (or remove the first line, if the file is complete)",
                   std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n') + 1, kLastComment));
 }
 
-TEST_F(WizardFile, OneThatIsEditedStaysReadable) {
+TEST_F(WizardFile, EditedFilesStayReadable) {
   const std::string text = kept(kLeast);
   const std::string whole = to_text(resolve(text));
-  EXPECT_EQ(resolve(text + "seed: 77\n").config.seed, 77) << "behind the last line";
+  EXPECT_EQ(resolve(text + "seed: 77\n").config.seed, 77) << "after the last line";
   std::string windows;
   for (const char c : text) windows += c == '\n' ? "\r\n" : std::string(1, c);
   EXPECT_EQ(to_text(resolve(windows)), whole);

@@ -13,13 +13,13 @@ class WizardMachine : public Given {
   }
 };
 
-TEST_F(WizardMachine, ThisOne) {
+TEST_F(WizardMachine, ReadsThisMachine) {
   const Machine machine = read_machine();
   EXPECT_GE(machine.cores, 1);
   EXPECT_GT(machine.memory_bytes, int64_t{1} << 28);
 }
 
-TEST_F(WizardMachine, Memory) {
+TEST_F(WizardMachine, MemoryRespectsContainerLimit) {
   put("proc/meminfo", "MemFree:  1 kB\nMemTotal:       33554432 kB\n");
   EXPECT_EQ(read_machine(folder_).memory_bytes, int64_t{32} << 30);
   put("sys/fs/cgroup/memory.max", "max\n");
@@ -28,7 +28,7 @@ TEST_F(WizardMachine, Memory) {
   EXPECT_EQ(read_machine(folder_).memory_bytes, int64_t{1} << 30);
 }
 
-TEST_F(WizardMachine, Cores) {
+TEST_F(WizardMachine, CoresRespectContainerLimit) {
   const int64_t all = read_machine(folder_).cores;
   put("sys/fs/cgroup/cpu.max", "max 100000\n");
   EXPECT_EQ(read_machine(folder_).cores, all);
@@ -36,7 +36,7 @@ TEST_F(WizardMachine, Cores) {
   EXPECT_EQ(read_machine(folder_).cores, 1);
 }
 
-TEST_F(WizardMachine, Gpus) {
+TEST_F(WizardMachine, FindsGpus) {
   put("dev/nvidiactl", "");
   EXPECT_TRUE(read_machine(folder_).gpus.empty());
   put("dev/nvidia0", "");
@@ -46,7 +46,7 @@ TEST_F(WizardMachine, Gpus) {
   EXPECT_EQ(read_machine(folder_).gpus, std::vector<std::string>{"NVIDIA H200"});
 }
 
-TEST_F(WizardMachine, InWords) {
+TEST_F(WizardMachine, DescribesItself) {
   EXPECT_EQ((Machine{1, 0, {}}).text(), "1 core, no GPU");
   EXPECT_EQ((Machine{8, int64_t{3} << 29, {"A", "B", "A"}}).text(), "8 cores, 1.5 GiB of memory, 2 x A, 1 x B");
 }

@@ -1,4 +1,4 @@
-// The wizard's own questions, and how it goes through them.
+// The wizard's own questions, and navigation through them.
 #include "engine/config/wizard/wizard.h"
 
 #include "engine/config/file_text.h"
@@ -23,7 +23,7 @@ class Wizard : public Given {
   WizardDraft draft_;
 };
 
-/// The part of the file that Accelerate doesn't know.
+/// The part of the file that Accelerate doesn't read.
 std::string ours(const std::string& text) {
   return text.substr(std::min(text.find(kSectionsComment), text.size()));
 }
@@ -38,7 +38,7 @@ ModelDescription small_t5() {
   return model;
 }
 
-TEST_F(Wizard, AWholeRun) {
+TEST_F(Wizard, WritesCompleteFile) {
   std::filesystem::create_directories(folder_ / "t5");
   write("t5/config.json", "{}");
   write("t5/spiece.model", "");
@@ -111,19 +111,20 @@ TEST_F(Wizard, AWholeRun) {
   EXPECT_EQ(plan.config.num_processes, 2);
 }
 
-TEST_F(Wizard, ABuiltModelNeedsAVocabulary) {
+TEST_F(Wizard, AsksForVocabularySizeOfModelFromScratch) {
   Answers answers(Answers::Given{{"Where does the model come from?", {"from scratch"}},
                                  {"Where is its tokenizer?", {"tok", "tok"}},
                                  {"How large is its vocabulary?", {"many", "300"}},
                                  {"Which file holds the training samples?", {"a.csv", "a.csv"}}});
   const Plan plan = resolve(run(answers));
-  EXPECT_NE(answers.said.find("Please enter an integer above 0; is 'many'."), std::string::npos) << answers.said;
+  EXPECT_NE(answers.said.find("Please enter an integer above 0; 'many' is not one."), std::string::npos)
+      << answers.said;
   EXPECT_NE(plan.config.model.config.find(R"("model_type":"t5")"), std::string::npos);
   EXPECT_NE(plan.config.model.config.find(R"("vocab_size":300)"), std::string::npos);
   EXPECT_FALSE(plan.config.lora);
 }
 
-TEST_F(Wizard, WrongAnswersAreToldAndAskedForAgain) {
+TEST_F(Wizard, RepeatsQuestionAfterInvalidAnswer) {
   Answers answers(Answers::Given{{"Which type of machine", {"multi-TPU", "multi-cpu"}},
                                  {"Should distributed operations", {"maybe", "no"}},
                                  {"Do you want to use FullyShardedDataParallel?", {"y"}},
@@ -135,7 +136,7 @@ TEST_F(Wizard, WrongAnswersAreToldAndAskedForAgain) {
                                  {"Which learning rate?", {"-1"}}});
   run(answers);
   for (const char* const told :
-       {"  Please choose one of them; is 'multi-TPU'.\n", "  Please enter yes or no.\n",
+       {"  Please choose one of the options; 'multi-TPU' is not one of them.\n", "  Please enter yes or no.\n",
         "  fsdp_sharding_strategy must be one of FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD, "
         "HYBRID_SHARD_ZERO2; is 'FULL'",
         "  mixed_precision fp8 is not supported", "  num_processes must be at least 1; is 0\n",
@@ -146,13 +147,13 @@ TEST_F(Wizard, WrongAnswersAreToldAndAskedForAgain) {
   EXPECT_EQ(draft_.config.training.learning_rate, 5e-5);
 }
 
-TEST_F(Wizard, GoingBackOffersTheAnswerAgain) {
+TEST_F(Wizard, GoingBackOffersPreviousAnswer) {
   Answers answers(Answers::Given{{"Which type of machine", {"<", "multi-CPU", ""}},
                                  {"How many different machines", {"", "<", ""}},
                                  {"Should distributed operations", {"yes", "<", ""}},
                                  {"Do you want to use FullyShardedDataParallel?", {"<"}}});
   run(answers);
-  EXPECT_NE(answers.said.find("this is the first question"), std::string::npos);
+  EXPECT_NE(answers.said.find("This is the first question"), std::string::npos);
   EXPECT_EQ(answers.count("Which type of machine"), 3);
   EXPECT_EQ(answers.last("Which type of machine").current, "multi-CPU");
   EXPECT_EQ(answers.last("Should distributed operations").current, "yes");
@@ -160,7 +161,7 @@ TEST_F(Wizard, GoingBackOffersTheAnswerAgain) {
   EXPECT_TRUE(draft_.config.debug);
 }
 
-TEST_F(Wizard, WhatWasAnsweredBeforeGoingBackLeavesNoTrace) {
+TEST_F(Wizard, GoingBackDiscardsLaterAnswers) {
   Answers answers(Answers::Given{{"Which type of machine", {"multi-CPU", "No distributed training"}},
                                  {"How many different machines", {"2", "<"}},
                                  {"What is the rank of this machine?", {"<"}},
@@ -171,7 +172,7 @@ TEST_F(Wizard, WhatWasAnsweredBeforeGoingBackLeavesNoTrace) {
   EXPECT_NE(text.find("num_machines: 1\n"), std::string::npos) << text;
 }
 
-TEST_F(Wizard, SeveralMachinesNeedNumbersAndEvenShares) {
+TEST_F(Wizard, SeveralMachinesNeedRanksAndEqualNumbersOfProcesses) {
   Answers answers(Answers::Given{{"Which type of machine", {"multi-CPU"}},
                                  {"How many different machines", {"0", "2"}},
                                  {"What is the rank of this machine?", {"2", "1"}},
@@ -179,15 +180,15 @@ TEST_F(Wizard, SeveralMachinesNeedNumbersAndEvenShares) {
                                  {"How many processes", {"3", "6"}}});
   const std::string text = run(answers);
   EXPECT_EQ(answers.unused(), "");
-  for (const char* const told :
-       {"num_machines must be at least 1; is 0", "machines are numbered from 0", "it counts those of all 2 machines"})
+  for (const char* const told : {"num_machines must be at least 1; is 0", "machines are numbered from 0",
+                                 "it counts the processes of all 2 machines"})
     EXPECT_NE(answers.said.find(told), std::string::npos) << told << " in\n" << answers.said;
   for (const char* const line : {"num_machines: 2\n", "machine_rank: 1\n", "main_process_ip: 10.0.0.1\n",
                                  "main_process_port: 29500\n", "num_processes: 6\n"})
     EXPECT_NE(text.find(line), std::string::npos) << line << " in\n" << text;
 }
 
-TEST_F(Wizard, OneMachineAgainForgetsTheMeetingPoint) {
+TEST_F(Wizard, OneMachineRemovesRendezvousAddress) {
   Answers two(Answers::Given{{"Which type of machine", {"multi-CPU"}},
                              {"How many different machines", {"2"}},
                              {"What is the IP address", {"10.0.0.1"}}});
@@ -196,7 +197,7 @@ TEST_F(Wizard, OneMachineAgainForgetsTheMeetingPoint) {
   EXPECT_EQ(run(one).find("main_process_ip"), std::string::npos);
 }
 
-TEST_F(Wizard, AnInputThatEndsKeepsTheRest) {
+TEST_F(Wizard, EndOfInputKeepsRemainingValues) {
   Answers answers(Answers::Given{{"Which type of machine", {"multi-CPU"}}, {"How many processes", {"^D"}}});
   const std::string text = run(answers);
   EXPECT_EQ(answers.asked.back().text, "How many processes should be used for distributed training?");
@@ -204,21 +205,20 @@ TEST_F(Wizard, AnInputThatEndsKeepsTheRest) {
   EXPECT_NE(text.find("learning_rate: 5.0e-05\n"), std::string::npos) << text;
 }
 
-TEST_F(Wizard, WhatIsNotHereIsAskedForAgainUnlessRepeated) {
+TEST_F(Wizard, AcceptsMissingPathsOnlyWhenRepeated) {
   write("b.txt", "");
   Answers answers(Answers::Given{{"Which model?", {"gone/too/far", "gone/too/far", ""}},
                                  {"Which file holds the training samples?", {"a.txt,*.csv", "<", "b.txt"}}});
   run(answers);
-  const std::string told = "  There is no " + folder_.string();
-  EXPECT_EQ(answers.said, told + "/gone/too/far.\n  Type it again to keep it, for another machine.\n" + told +
-                              "/gone/too/far here.\n" + told +
-                              "/a.txt.\n  Type it again to keep it, for another machine.\n" + told +
-                              "/gone/too/far here.\n");
+  const std::string folder = "  " + folder_.string(),
+                    again = " does not exist.\n  Type it again to keep it for another machine.\n",
+                    elsewhere = folder + "/gone/too/far does not exist on this machine.\n";
+  EXPECT_EQ(answers.said, folder + "/gone/too/far" + again + elsewhere + folder + "/a.txt" + again + elsewhere);
   EXPECT_EQ(draft_.config.model.path, "gone/too/far");
   EXPECT_EQ(draft_.config.data.train.path, std::vector<std::string>{"b.txt"});
 }
 
-TEST_F(Wizard, TypedPathsAreRelativeToTheUser) {
+TEST_F(Wizard, TypedPathsAreRelativeToWorkingFolder) {
   around_.here = "/home/user";
   Answers answers(Answers::Given{
       {"Which model?", {"./m/", "./m/"}},
@@ -228,7 +228,7 @@ TEST_F(Wizard, TypedPathsAreRelativeToTheUser) {
   EXPECT_EQ(draft_.config.data.train.path, (std::vector<std::string>{"/data/a.txt", "/home/user/b.txt", "~/c.txt"}));
 }
 
-TEST_F(Wizard, NamesOfTheHubStayAsTheyAre) {
+TEST_F(Wizard, PreservesHubNames) {
   setenv("HF_HUB_CACHE", (folder_ / "hub").c_str(), 1);
   const auto model = folder_ / "hub/models--somebody--tiny";
   std::filesystem::create_directories(model / "snapshots/1a2b");
@@ -251,7 +251,7 @@ TEST_F(Wizard, NamesOfTheHubStayAsTheyAre) {
   EXPECT_EQ(answers.count("Where is its tokenizer?"), 0);
 }
 
-TEST_F(Wizard, AnEmptyAnswerIsNeverAFolder) {
+TEST_F(Wizard, RefusesEmptyPaths) {
   std::filesystem::create_directories(folder_ / "m");
   write("m/config.json", "{}");
   write("m/vocab.txt", "");
@@ -259,11 +259,11 @@ TEST_F(Wizard, AnEmptyAnswerIsNeverAFolder) {
   Answers answers(Answers::Given{{"Which model?", {"", "m"}}, {"Which file holds", {"", "a.txt"}}});
   run(answers);
   EXPECT_EQ(answers.said,
-            "  A model is needed: name its folder, or type < to go back.\n"
-            "  Samples are needed: name a file, a folder or a glob.\n");
+            "  A model is required: enter its folder, or type < to go back.\n  Samples are required: enter a file, a "
+            "folder or a glob.\n");
 }
 
-TEST_F(Wizard, OnlyModelsThatFitTheTask) {
+TEST_F(Wizard, AcceptsOnlyModelsForTheTask) {
   for (const char* const name : {"llama", "mamba"}) {
     std::filesystem::create_directories(folder_ / name);
     write(std::string(name) + "/config.json", "{}");
@@ -288,15 +288,15 @@ TEST_F(Wizard, OnlyModelsThatFitTheTask) {
       << answers.said;
   for (const char* const line : {"  task: causal_lm\n", "  source: text\n", "  max_length: 512\n"})
     EXPECT_NE(text.find(line), std::string::npos) << line << "in\n" << text;
-  EXPECT_EQ(text.find("target"), std::string::npos) << "nothing is to be predicted but the text itself:\n" << text;
+  EXPECT_EQ(text.find("target"), std::string::npos) << "only the text itself is predicted:\n" << text;
 }
 
-TEST_F(Wizard, NothingYetWritesAcceleratesPartOnly) {
+TEST_F(Wizard, NothingYetWritesOnlyAcceleratesPart) {
   Answers answers(Answers::Given{{"What do you want to train?", {"nothing yet"}}});
   EXPECT_EQ(ours(run(answers)), "");
 }
 
-/// Describes every file as `data`, and refuses the formats, columns and dialogues in `wrong`.
+/// Describes every file as `data`, and refuses other formats.
 void describe_as(const DataDescription& data, Surroundings& around) {
   around.describe_data = [data](const DataConfig& asked) {
     DataDescription found = data;
@@ -307,7 +307,7 @@ void describe_as(const DataDescription& data, Surroundings& around) {
   };
 }
 
-TEST_F(Wizard, FormatAndColumnsAreRecognized) {
+TEST_F(Wizard, RecognizesFormatAndColumns) {
   write("a.x", "");
   describe_as({.format = "delimited",
                .by_ending = false,
@@ -322,8 +322,9 @@ TEST_F(Wizard, FormatAndColumnsAreRecognized) {
                                  {"Which column is the input?", {"txt", ""}}});
   const std::string text = run(answers);
   for (const char* const told :
-       {"  Format: delimited by '|', columns: source, target.\n", "which don't tell; these look like delimited.",
-        "  a.x:1: not csv\n", "There is no column 'txt' (did you mean 'text'?); there are: text, label."})
+       {"  Format: delimited by '|', columns: source, target.\n",
+        "auto needs a known file extension; these files look like delimited.", "  a.x:1: not csv\n",
+        "There is no column 'txt' (did you mean 'text'?); the columns are: text, label."})
     EXPECT_NE(answers.said.find(told), std::string::npos) << told << " in\n" << answers.said;
   for (const char* const line : {"    format: delimited\n", "    delimiter: '|'\n", "    encoding: latin-1\n",
                                  "  source: text\n", "  target: label\n"})
@@ -332,7 +333,7 @@ TEST_F(Wizard, FormatAndColumnsAreRecognized) {
   EXPECT_EQ(formats, (std::vector<std::string>{"auto", "delimited", "csv", "tsv", "json", "jsonl"}));
 }
 
-TEST_F(Wizard, PlainLinesAreNoPairs) {
+TEST_F(Wizard, RefusesPlainLinesForPairs) {
   write("a.txt", "");
   describe_as({.format = "text", .delimiter = "@", .columns = {"text"}}, around_);
   Answers answers(Answers::Given{
@@ -343,7 +344,7 @@ TEST_F(Wizard, PlainLinesAreNoPairs) {
   EXPECT_NE(answers.said.find("  a.x:1: not delimited\n"), std::string::npos) << "the delimiter is not in it";
 }
 
-TEST_F(Wizard, AModelThatClassifiesKeepsItsClasses) {
+TEST_F(Wizard, RefusesLabelsThatClassifierDoesNotHave) {
   std::filesystem::create_directories(folder_ / "m");
   write("m/config.json", "{}");
   write("m/vocab.txt", "");
@@ -361,14 +362,14 @@ TEST_F(Wizard, AModelThatClassifiesKeepsItsClasses) {
   Answers answers(Answers::Given{{"What do you want to train?", {"sequence_classification"}},
                                  {"Which model?", {"m"}},
                                  {"Which file holds", {"a.csv"}},
-                                 {"Which column is to be predicted?", {"", "mood"}}});
+                                 {"Which column should be predicted?", {"", "mood"}}});
   run(answers);
-  EXPECT_NE(answers.said.find("  The model's classes are good, poor; '1' is none of them."), std::string::npos)
+  EXPECT_NE(answers.said.find("  The model's classes are good, poor; '1' is not one of them."), std::string::npos)
       << answers.said;
   EXPECT_EQ(draft_.config.data.target, "mood");
 }
 
-TEST_F(Wizard, ADialogueNeedsATemplateWhereTheTokenizerBringsNone) {
+TEST_F(Wizard, AsksForChatTemplateIfTokenizerHasNone) {
   std::filesystem::create_directories(folder_ / "m");
   write("m/config.json", "{}");
   write("a.x", "");
@@ -391,7 +392,7 @@ TEST_F(Wizard, ADialogueNeedsATemplateWhereTheTokenizerBringsNone) {
   EXPECT_EQ(text.find("chat_template"), std::string::npos) << text;
 }
 
-TEST_F(Wizard, AFileForAnotherTaskIsForgotten) {
+TEST_F(Wizard, NewFileResetsFormatAndColumns) {
   write("a.csv", "");
   write("b.jsonl", "");
   std::filesystem::create_directories(folder_ / "m");
@@ -408,7 +409,7 @@ TEST_F(Wizard, AFileForAnotherTaskIsForgotten) {
   EXPECT_NE(text.find("  source: document\n  target: summary\n"), std::string::npos) << text;
 }
 
-TEST_F(Wizard, FsdpWrapsAClassThatTheModelHas) {
+TEST_F(Wizard, FsdpWrapsOnlyClassesOfTheModel) {
   std::filesystem::create_directories(folder_ / "m");
   write("m/config.json", "{}");
   write("m/spiece.model", "");
@@ -424,13 +425,13 @@ TEST_F(Wizard, FsdpWrapsAClassThatTheModelHas) {
                                  {"Which model?", {"m"}}});
   run(answers);
   EXPECT_NE(
-      answers.said.find("  FSDP is to wrap BertLayer, but the model has no such class; its blocks are T5Block.\n"),
+      answers.said.find("  FSDP should wrap BertLayer, but the model has no such class; its blocks are T5Block.\n"),
       std::string::npos)
       << answers.said;
   EXPECT_EQ(draft_.config.fsdp_config.transformer_layer_cls_to_wrap, std::vector<std::string>{"T5Block"});
 }
 
-TEST_F(Wizard, LayersThatTheModelLacksGetNoAdapter) {
+TEST_F(Wizard, RefusesAdapterLayersThatModelDoesNotHave) {
   std::filesystem::create_directories(folder_ / "m");
   write("m/config.json", "{}");
   write("m/spiece.model", "");
@@ -444,12 +445,13 @@ TEST_F(Wizard, LayersThatTheModelLacksGetNoAdapter) {
                                  {"Do you want to train LoRA adapters", {"y"}},
                                  {"Which layers get an adapter", {"q_proj", "all-linear"}}});
   run(answers);
-  EXPECT_NE(answers.said.find("  The model has no layer 'q_proj'; adapters fit q, v, wi.\n"), std::string::npos)
+  EXPECT_NE(answers.said.find("  The model has no layer 'q_proj'; adapters are possible for q, v, wi.\n"),
+            std::string::npos)
       << answers.said;
   EXPECT_EQ(draft_.config.lora->target_modules.pattern, "all-linear");
 }
 
-TEST_F(Wizard, AnotherStrategyTakesTheOldOnesKeysAway) {
+TEST_F(Wizard, ChangingStrategyRemovesKeysOfOldOne) {
   const std::string file = write("old.yaml",
                                  "distributed_type: FSDP\nnum_processes: 2\nuse_cpu: true\n"
                                  "fsdp_config: {fsdp_version: 1, fsdp_use_orig_params: false}\n" +

@@ -1,4 +1,4 @@
-// Documents as text: what is read, what is refused, and that writing and reading are inverse.
+// YAML documents: reading, refusals, and that writing and reading are inverse.
 #include <gtest/gtest.h>
 
 #include "engine/base/errors.h"
@@ -35,18 +35,18 @@ TEST(Yaml, AliasesAreCopies) {
 
 TEST(Yaml, ByteOrderMarkAndWindowsLineEnds) {
   EXPECT_EQ(read_node("\xEF\xBB\xBF"
-                      "a: 'b'\r\nc: d\r\n")
+                  "a: 'b'\r\nc: d\r\n")
                 .find("c")
                 ->text,
             "d");
 }
 
-TEST(Yaml, RefusesWhatIsNoConfiguration) {
+TEST(Yaml, RefusesInvalidConfigurations) {
   EXPECT_EQ(why_not_yaml("a: 1\nb: 2\na: 3\n"),
             "f.yaml:3:1: 'a' is given twice, with another value on line 1: leave one of them out");
   EXPECT_EQ(why_not_yaml("a: 'b\nc: d\n"), "f.yaml:1:4: this quote is never closed");
   EXPECT_EQ(why_not_yaml("a: \"b\\\"\nc: d\n"), "f.yaml:1:4: this quote is never closed");
-  EXPECT_EQ(why_not_yaml("a: &x [*x]\n"), "f.yaml:1:8: this alias (*name) stands inside what it refers to");
+  EXPECT_EQ(why_not_yaml("a: &x [*x]\n"), "f.yaml:1:8: this alias (*name) is inside the value that it refers to");
   EXPECT_EQ(why_not_yaml("a: !!python/object x\n"),
             "f.yaml:1:4: YAML tags are not supported (tag:yaml.org,2002:python/object)");
   EXPECT_EQ(why_not_yaml("{a: 1}: 2\n"), "f.yaml:1:1: a key must be plain text");
@@ -56,7 +56,7 @@ TEST(Yaml, RefusesWhatIsNoConfiguration) {
   EXPECT_EQ(why_not_yaml("a: [1, 2\nb: 3\n").substr(0, 7), "f.yaml:");
 }
 
-TEST(Yaml, RefusesWhatWouldCostTooMuch) {
+TEST(Yaml, RefusesDocumentsBeyondLimits) {
   EXPECT_NE(why_not_yaml(std::string(5 << 20, '[')), "");
   EXPECT_EQ(why_not_yaml("a: " + std::string(100, '[') + std::string(100, ']')),
             "f.yaml:1:35: nested more than 32 deep: not a configuration");
@@ -64,12 +64,12 @@ TEST(Yaml, RefusesWhatWouldCostTooMuch) {
   EXPECT_NE(why_not_yaml(repeated("- ", 100'000)), "");
   EXPECT_NE(why_not_yaml("a: [" + repeated("x,", 30'000) + "]"), "");
   EXPECT_EQ(why_not_yaml("{" + std::string(201, 'k') + ": 1}"), "f.yaml:1:2: a key of more than 200 bytes");
-  // A few aliases of a long text, and lists that grow deeper by each alias.
+  // A few aliases of a long text, and lists that get deeper with each alias.
   EXPECT_EQ(why_not_yaml("a: &x " + std::string(1 << 19, 'x') + "\nb: [*x, *x, *x]\n"),
             "f.yaml:2:13: aliases (*name) repeat more than 1048576 bytes");
   EXPECT_EQ(why_not_yaml("a: &x " + repeated("[", 20) + repeated("]", 20) + "\nb: [[[[[[[[[[[[*x]]]]]]]]]]]]\n"),
             "f.yaml:2:16: nested more than 32 deep: not a configuration");
-  // Nine lines that stand for ten to the ninth values.
+  // Nine lines that expand to ten to the ninth values.
   std::string laughs = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n";
   for (int i = 1; i < 10; ++i) {
     laughs += fmt::format("a{}: &a{} [{}]\n", i, i, repeated(fmt::format("*a{},", i - 1), 10));
@@ -150,7 +150,7 @@ TEST(Yaml, WritingAndReadingAreInverse) {
   EXPECT_TRUE(same(read_node(to_yaml(root)), root)) << to_yaml(root);
 }
 
-TEST(Yaml, QuotesWhatPyYamlQuotes) {
+TEST(Yaml, QuotesLikePyYaml) {
   Node root = Node::map();
   root["a"] = Node::scalar("no", true);
   root["b"] = Node::scalar("false");
@@ -160,13 +160,13 @@ TEST(Yaml, QuotesWhatPyYamlQuotes) {
   EXPECT_EQ(to_yaml(root), "a: 'no'\nb: false\nc: -1\nd: []\ne: 10.0.0.1\n");
 }
 
-TEST(Scalar, Truths) {
+TEST(Scalar, ParsesBooleans) {
   for (const char* text : {"yes", "YES", "on", "True", "1", "t", "Y"}) EXPECT_EQ(parse_bool(text), true) << text;
   for (const char* text : {"no", "NO", "off", "False", "0", "f", "N"}) EXPECT_EQ(parse_bool(text), false) << text;
   for (const char* text : {"", "2", "maybe", "yess"}) EXPECT_EQ(parse_bool(text), std::nullopt) << text;
 }
 
-TEST(Scalar, Integers) {
+TEST(Scalar, ParsesIntegers) {
   EXPECT_EQ(parse_int("1e8"), 100'000'000);
   EXPECT_EQ(parse_int("-7"), -7);
   EXPECT_EQ(parse_int("+7"), 7);
@@ -179,7 +179,7 @@ TEST(Scalar, Integers) {
   }
 }
 
-TEST(Scalar, NumbersKeepEveryBit) {
+TEST(Scalar, NumbersRoundTripExactly) {
   for (const double value : {0.1, 5e-5, 1e-8, 1.0 / 3, 1e300, -2.5, 0.0, 25.0, 4.9e-324}) {
     EXPECT_EQ(parse_double(double_text(value)), value) << double_text(value);
   }
@@ -189,9 +189,8 @@ TEST(Scalar, NumbersKeepEveryBit) {
     EXPECT_EQ(parse_double(text), std::nullopt) << text;
 }
 
-TEST(Json, FollowsWhatIsWritten) {
-  const Node node =
-      read_node("{model_type: t5, n: 2, eps: 1e-6, tie: no, text: '2', one: 1.0, none: ~, l: [a, 1, true]}");
+TEST(Json, PreservesTypesAndOrder) {
+  const Node node = read_node("{model_type: t5, n: 2, eps: 1e-6, tie: no, text: '2', one: 1.0, none: ~, l: [a, 1, true]}");
   EXPECT_EQ(to_json(node),
             R"({"model_type":"t5","n":2,"eps":1e-06,"tie":false,"text":"2","one":1.0,"none":null,"l":["a",1,true]})");
   EXPECT_EQ(to_json(from_json(to_json(node))), to_json(node));

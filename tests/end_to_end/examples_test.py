@@ -135,7 +135,7 @@ class Examples(EndToEnd):
         offload = "--fsdp_offload_params true"
         self.assertIn("fsdp_offload_params", self.shell(f"trainer check {files} {offload} --cpu").stdout)
         refused = self.shell(f"trainer check {files} {offload}", code=CONFIGURATION).stderr
-        self.assertIn("fsdp_offload_params is true, but what is trained on GPUs stays there", refused)
+        self.assertIn("fsdp_offload_params is true, but a model trained on GPUs stays in their memory", refused)
         much = "--gpu_memory 0.1 --set training.per_device_train_batch_size=512"
         self.assertIn("of a GPU with 0.1 GiB", self.shell(f"trainer check {files} {much}", code=CONFIGURATION).stderr)
 

@@ -173,7 +173,7 @@ class Wizard(EndToEnd):
                 answers = {"What do you want to train?": number, "Where does the model come from?": "2",
                            "Where is its tokenizer?": ["", str(self.tokenizer)], "Which file holds": str(SAMPLES)}
                 shown = self.converse(answers, terminal=False)
-                self.assertIn("The text needs a tokenizer", shown)
+                self.assertIn("A tokenizer is required", shown)
                 self.check_trains(shown)
 
     def test_dialogues_are_recognized(self):
@@ -210,10 +210,10 @@ class Wizard(EndToEnd):
                    "Which file holds": ["", "nowhere.csv", "a.parquet", "one.csv", "two.csv"],
                    "Which column is the input?": ["texts", ""]}
         shown = self.converse(answers, terminal=False)
-        for told in ("Please choose one of them; is 'translation'.", "A model is needed", "model_type is 'mamba', which this version does not train",
+        for told in ("Please choose one of the options; 'translation' is not one of them.", "A model is required", "model_type is 'mamba', which this version does not train",
                      "no weights", "This is a model of type bert, which this version trains for sequence_classification",
-                     "Samples are needed", "nowhere.csv.\n  Type it again", "Parquet is not read",
-                     "There is one column only: text.", "There is no column 'texts' (did you mean 'text'?)"):
+                     "Samples are required", "nowhere.csv does not exist.\n  Type it again", "Parquet is not read",
+                     "There is only one column: text.", "There is no column 'texts' (did you mean 'text'?)"):
             self.assertIn(told, shown)
         self.assertNotIn("parquet\n", shown.split("In which format?")[1])
         self.check_trains(shown)

@@ -1,5 +1,6 @@
-// A YAML document as a tree of text: every scalar keeps what was written and where. What the text means (a number, a
-// name, a truth) is for the option that reads it, so YAML's own guesses (`no` is false, `1e8` is text) never matter.
+// A YAML document as a tree of text: every scalar keeps its text and position. The option that reads a scalar decides
+// what the text means (a number, a name, a boolean), so YAML's implicit typing (`no` is false, `1e8` is text) never
+// matters.
 #pragma once
 
 #include <memory>
@@ -8,7 +9,7 @@
 
 namespace trainer::config {
 
-/// Where something was written. Line and column count from 1; 0: the source has no lines (a flag, say).
+/// Where something was written. Line and column count from 1; 0: the source has no lines (for example a flag).
 struct Mark {
   std::shared_ptr<const std::string> source;  // null: nowhere, a default
   int line = 0;
@@ -21,7 +22,7 @@ std::string to_string(const Mark& mark);
 /// Later ones win over earlier ones.
 enum class Layer { kDefault, kFile, kEnvironment, kFlag };
 Layer layer_of(const Mark& mark);
-/// How the source of an environment variable's mark begins; its name follows.
+/// Prefix of the source in the mark of an environment variable; the variable's name follows.
 inline constexpr const char* kEnvironmentSource = "environment ";
 
 struct Member;
@@ -30,12 +31,12 @@ struct Node {
   enum class Kind { kNull, kScalar, kList, kMap };
 
   Kind kind = Kind::kNull;
-  std::string text;             // scalars; null: as it was written, "" for nothing at all
-  bool quoted = false;          // scalars: written in quotes (or as a block), so never a number or a truth
+  std::string text;             // of scalars; for null: as it was written, "" for nothing at all
+  bool quoted = false;          // scalars: written in quotes (or as a block), so never a number or a boolean
   std::vector<Node> items;      // lists
   std::vector<Member> members;  // maps, in the order written
   Mark mark;
-  std::string comment;  // written behind the value
+  std::string comment;  // written after the value
 
   static Node null(std::string text);
   static Node scalar(std::string text, bool quoted = false);
@@ -48,7 +49,7 @@ struct Node {
   bool is_map() const { return kind == Kind::kMap; }
 
   const Node* find(const std::string& key) const;
-  /// The value of `key`, added at the end when it is not there.
+  /// The value of `key`, which is added at the end if absent.
   Node& operator[](const std::string& key);
   void erase(const std::string& key);
 };
@@ -62,10 +63,10 @@ struct Member {
 /// The value on one line, for messages.
 std::string text_of(const Node& node);
 
-/// True when both hold the same values, wherever and however they were written.
+/// True if both hold the same values, regardless of position and quoting.
 bool same(const Node& a, const Node& b);
 
-/// How much is read before a document is refused as no configuration.
+/// Limits beyond which a document is refused as not being a configuration.
 inline constexpr std::size_t kMaxBytes = 1 << 20;
 inline constexpr int kMaxNodes = 20'000;
 inline constexpr int kMaxDepth = 32;
@@ -73,21 +74,22 @@ inline constexpr std::size_t kLongestKey = 200;  // YAML's own limit is 1024, es
 
 class Problems;
 
-/// `key`, at `mark`, is among `members` already: a warning where `value` is the same there, else a problem.
+/// Reports that `key`, at `mark`, is in `members` already: a warning if its value there equals `value`, otherwise a
+/// problem.
 void report_twice(const std::vector<Member>& members, const std::string& key, const Node& value, const Mark& mark,
                   Problems& problems);
 
-/// Reads one YAML document. Of keys given twice, which `problems` hears of, the first one counts.
-/// Errors: ConfigError for what is no YAML, or uses what we refuse (tags, several documents, an alias to itself, sizes
-/// beyond the limits above).
+/// Reads one YAML document. Duplicate keys are reported to `problems`, and the first one counts.
+/// Errors: ConfigError for invalid YAML and for features that we refuse (tags, several documents, an alias to itself,
+/// sizes beyond the limits above).
 Node parse_yaml(const std::string& text, const std::string& source, Problems& problems);
 
 /// Reads one JSON document into the same tree: texts are quoted scalars, numbers stay as written, `1e8` or `5e-05`.
-/// Of keys given twice, which `problems` hears of, the first one counts.
-/// Errors: ConfigError for what is no JSON in UTF-8, or beyond the limits above.
+/// Duplicate keys are reported to `problems`, and the first one counts.
+/// Errors: ConfigError for invalid JSON or UTF-8, and beyond the limits above.
 Node parse_json(const std::string& text, const std::string& source, Problems& problems);
 
-/// True for a JSON object, which `parse_json` then reads unless it is beyond the limits.
+/// True for a JSON object, which `parse_json` can read unless it exceeds the limits.
 bool is_json_object(const std::string& text);
 
 /// The document as block YAML in the style of Accelerate's own files: two spaces, quotes only where needed.

@@ -22,7 +22,7 @@ std::string word_at(const std::string& text, std::size_t at) {
   return shown(text.substr(at, static_cast<std::size_t>(end - text.begin()) - at), 40);
 }
 
-/// The byte before `at` that is no white space, not before `from`; npos when there is none.
+/// The last byte in [from, at) that is not whitespace; npos if there is none.
 std::size_t structure_before(const std::string& text, std::size_t at, std::size_t from) {
   while (at > from) {
     if (std::string_view(" \t\r\n").find(text[--at]) == std::string_view::npos) return at;
@@ -33,26 +33,25 @@ std::size_t structure_before(const std::string& text, std::size_t at, std::size_
 std::string bad_string(const std::string& message) {
   auto says = [&](const char* part) { return message.find(part) != std::string::npos; };
   if (says("missing closing quote")) return "this quote is never closed";
-  if (says("(LF)") || says("(CR)"))
-    return "this quote is not closed on its line; a line break in a text is written \\n";
-  if (says("(HT)")) return "a tab in a text is written \\t";
-  if (says("control character")) return "a control character in a text is written \\u and four hexadecimal digits";
-  if (says("4 hex digits")) return "behind \\u come four hexadecimal digits";
+  if (says("(LF)") || says("(CR)")) return "this quote is not closed on its line; write a line break in a text as \\n";
+  if (says("(HT)")) return "write a tab in a text as \\t";
+  if (says("control character")) return "write a control character in a text as \\u and four hexadecimal digits";
+  if (says("4 hex digits")) return "\\u must be followed by four hexadecimal digits";
   if (says("surrogate")) return "half of a pair of \\u escapes is missing";
-  return "after a backslash comes one of \"\\/bfnrtu; a backslash itself is written \\\\";
+  return "a backslash must be followed by one of \"\\/bfnrtu; write a literal backslash as \\\\";
 }
 
 std::string bad_word(const std::string& word) {
   const std::string low = lower(word);
   for (const char* truth : {"true", "false", "null"}) {
-    if (low == truth) return fmt::format("'{}' is written {}", word, truth);
+    if (low == truth) return fmt::format("'{}' must be written as {}", word, truth);
   }
-  if (low == "none") return fmt::format("'{}' is written null", word);
+  if (low == "none") return fmt::format("'{}' must be written as null", word);
   for (const char* no_number : {"nan", "inf", "infinity", "-inf", "-infinity", "+inf", "+infinity", "-nan"}) {
     if (low == no_number) return fmt::format("JSON has no {}", word);
   }
   const bool number = std::string_view("+-.0123456789").find(word.front()) != std::string_view::npos;
-  if (number) return fmt::format("'{}' is no number as JSON writes them", word);
+  if (number) return fmt::format("'{}' is not a JSON number", word);
   return fmt::format("the text {} needs double quotes", word);
 }
 
@@ -64,11 +63,11 @@ std::string expected_before(const JsonStop& stop, char c) {
   }
   switch (stop.expected) {
     case Expected::kEnd:
-      return "there is more text behind the end of the document";
+      return "there is more text after the end of the document";
     case Expected::kColon:
-      return fmt::format("a colon is missing behind the key '{}'", shown(stop.key));
+      return fmt::format("a colon is missing after the key '{}'", shown(stop.key));
     case Expected::kSeparator:
-      if (c == ':') return "a colon stands between a key in double quotes and its value";
+      if (c == ':') return "a colon must follow a key in double quotes";
       return "a comma is missing before this";
     case Expected::kKey:
       return "a key in double quotes is missing here";
@@ -80,7 +79,7 @@ std::string expected_before(const JsonStop& stop, char c) {
 }
 
 std::string at_the_end(const JsonStop& stop) {
-  if (stop.open == '\0') return "there is nothing in it";
+  if (stop.open == '\0') return "the document is empty";
   return fmt::format("the file ends inside the '{}' of line {}", stop.open, stop.open_line);
 }
 
@@ -103,14 +102,14 @@ JsonMistake find_mistake(const std::string& text, const JsonStop& stop) {
   }
   if (c == '"' && stop.message.find("invalid string") != std::string::npos) return {at, bad_string(stop.message)};
   const bool open_place = stop.expected == Expected::kKey || stop.expected == Expected::kValue;
-  if (open_place && c == '\'') return {at, "JSON has double quotes only"};
+  if (open_place && c == '\'') return {at, "JSON only has double quotes"};
   if (stop.expected == Expected::kKey && is_word(c)) {
     return {at, fmt::format("the key {} needs double quotes", word_at(text, at))};
   }
   if (stop.expected == Expected::kValue) {
     if (stop.message.find("overflow") != std::string::npos) return {at, "this number is too large"};
     if (is_word(c)) return {at, bad_word(word_at(text, at))};
-    if (std::string_view(",:]}").find(c) == std::string_view::npos) return {at, "this begins no value"};
+    if (std::string_view(",:]}").find(c) == std::string_view::npos) return {at, "this is not the start of a value"};
   }
   return {at, expected_before(stop, c)};
 }

@@ -1,15 +1,15 @@
-// Why a text is no JSON, in the words of somebody who wrote it by hand.
+// Why a text is not JSON, for people who wrote it by hand.
 #pragma once
 
 #include <string>
 
 namespace trainer::config {
 
-/// Where the parser gave up.
+/// Where the parser stopped.
 struct JsonStop {
   enum class Expected { kValue, kKey, kColon, kSeparator, kEnd };
 
-  std::size_t offset = 0;    // of the token that it did not accept; the length of the text at its end
+  std::size_t offset = 0;    // of the rejected token; at the end of the text, its length
   std::size_t previous = 0;  // the end of the last key or value before it
   Expected expected = Expected::kValue;
   char open = '\0';     // the bracket around it: '{', '[', or none

@@ -1,4 +1,4 @@
-// JSON text to Node, by nlohmann's events: its own tree has no places, and forgets how a number was written.
+// JSON text to Node, using nlohmann's events: its own tree has no positions and does not keep how a number was written.
 #include <iterator>
 #include <set>
 
@@ -13,7 +13,7 @@
 namespace trainer::config {
 namespace {
 
-/// Hands out the bytes of a text and tells how many were taken: the events do not say where they happen.
+/// Iterates over the bytes of a text and counts them: the events do not include positions.
 class CountingIterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -37,8 +37,8 @@ class CountingIterator {
   std::size_t* taken_;
 };
 
-/// Receives the events. Between two tokens there are only white space and ",:[]{}", so a token begins at the first
-/// other byte behind the one before.
+/// Receives the events. Between two tokens there are only whitespace and ",:[]{}", so a token begins at the first other
+/// byte after the previous token.
 class JsonBuilder : public nlohmann::json_sax<nlohmann::json> {
  public:
   JsonBuilder(const std::string& text, const std::string& source, Problems& problems)
@@ -68,7 +68,7 @@ class JsonBuilder : public nlohmann::json_sax<nlohmann::json> {
   bool parse_error(std::size_t position, const std::string& token, const nlohmann::json::exception& error) override;
 
  private:
-  /// A list or map that is not complete yet.
+  /// A list or map that is still incomplete.
   struct Open {
     Node node;
     std::string key;
@@ -95,7 +95,7 @@ class JsonBuilder : public nlohmann::json_sax<nlohmann::json> {
     if (++nodes_ > kMaxNodes) fail(mark, fmt::format("more than {} values: not a configuration", kMaxNodes));
   }
 
-  /// `taken_` may be one byte too far: a parser knows the end of a number only from what is behind it.
+  /// `taken_` can be one byte too far: a parser detects the end of a number only by the next byte.
   bool number(std::size_t length) {
     const std::size_t start = token_start();
     return add(Node::scalar(text_.substr(start, length)), start + length);
@@ -172,7 +172,7 @@ bool JsonBuilder::key(string_t& value) {
   return true;
 }
 
-/// What could stand at `offset`, by what was read up to there.
+/// What the parser expects at `offset`, given everything before it.
 JsonStop::Expected JsonBuilder::expected(std::size_t offset) const {
   using Expected = JsonStop::Expected;
   if (open_.empty()) return complete_ ? Expected::kEnd : Expected::kValue;

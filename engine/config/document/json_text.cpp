@@ -28,7 +28,7 @@ Json json_of(const Node& node) {
       break;
   }
   if (node.quoted) return node.text;
-  if (node.text.size() > 1) {  // YAML's own words; the single letters and digits of parse_bool mean themselves here
+  if (node.text.size() > 1) {  // YAML's words; here the single letters and digits of parse_bool are text
     if (auto truth = parse_bool(node.text)) return *truth;
   }
   const bool fraction = node.text.find('.') != std::string::npos;  // 1.0 stays a fraction

@@ -1,4 +1,4 @@
-// Between a free-form part of a document (`model.config`) and JSON text.
+// Conversion between a free-form part of a document (`model.config`) and JSON text.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 
 namespace trainer::config {
 
-/// JSON text with the order of the document. Bare scalars become numbers and truths where they look like them
-/// (true false yes no on off, 1e-6), quoted ones stay text.
+/// JSON text in the order of the document. Bare scalars that look like numbers or booleans (true false yes no on off,
+/// 1e-6) become such, quoted ones stay text.
 std::string to_json(const Node& node);
 
-/// The same as Accelerate writes a file: keys sorted, two spaces, ASCII only, a newline at the end.
+/// The same in the format of Accelerate's files: sorted keys, two spaces, ASCII only, a newline at the end.
 std::string sorted_json(const Node& node);
 
-/// Errors: ConfigError when `text` is no JSON.
+/// Errors: ConfigError if `text` is not JSON.
 Node from_json(const std::string& text);
 
 }  // namespace trainer::config

@@ -8,7 +8,8 @@ namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-/// By its mark, or by the zeros beside the first character: configurations begin with an ASCII one. "" for others.
+/// The encoding by byte-order mark, or by the zeros next to the first character: configurations begin with ASCII. ""
+/// for other encodings.
 const char* wide_encoding(const std::string& bytes) {
   using namespace std::string_view_literals;
   const std::string_view text = bytes;
@@ -22,7 +23,7 @@ const char* wide_encoding(const std::string& bytes) {
 
 std::string utf8_text(const std::string& bytes, const std::string& source) {
   if (bytes.size() > kMaxBytes) {
-    throw ConfigError("{}: is {} bytes long, and no configuration is longer than {}", source, bytes.size(), kMaxBytes);
+    throw ConfigError("{}: is {} bytes long, but a configuration can have at most {}", source, bytes.size(), kMaxBytes);
   }
   if (const std::string_view wide = wide_encoding(bytes); !wide.empty())
     throw ConfigError("{}: is {} text: save it as UTF-8", source, wide);
@@ -33,7 +34,7 @@ std::string utf8_text(const std::string& bytes, const std::string& source) {
   while (std::string_view(bytes).substr(start).starts_with(kByteOrderMark)) start += kByteOrderMark.size();
   const std::string text = bytes.substr(start);
   if (const auto bad = find_invalid_utf8(text); bad != std::string::npos) {
-    throw ConfigError("{}: the byte 0x{:02x} is no UTF-8 text: save the file as UTF-8",
+    throw ConfigError("{}: the byte 0x{:02x} is not valid UTF-8: save the file as UTF-8",
                       to_string(Places(text, source).at(bad)), static_cast<unsigned char>(text[bad]));
   }
   return text;

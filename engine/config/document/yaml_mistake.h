@@ -1,4 +1,4 @@
-// Why a text is no YAML, in the words of somebody who wrote it by hand.
+// Why a text is not YAML, for people who wrote it by hand.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// YAML text to Node, by yaml-cpp's events: its own tree keeps the first of duplicate keys silently, follows cycles and
-// has no limits.
+// YAML text to Node, using yaml-cpp's events: its own tree silently keeps the first of duplicate keys, follows cycles
+// and has no limits.
 #include <algorithm>
 #include <istream>
 #include <map>
@@ -17,7 +17,7 @@
 namespace trainer::config {
 namespace {
 
-/// What a copy of a tree costs.
+/// The size of a copy of a tree.
 struct Extent {
   int nodes = 1;
   int depth = 0;
@@ -68,7 +68,7 @@ class YamlBuilder : public YAML::EventHandler {
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     auto it = anchors_.find(anchor);
-    if (it == anchors_.end()) fail(mark, "this alias (*name) stands inside what it refers to");
+    if (it == anchors_.end()) fail(mark, "this alias (*name) is inside the value that it refers to");
     const Extent extent = extent_of(it->second);
     count(mark, extent.nodes);
     check_depth(mark, extent.depth);
@@ -89,7 +89,7 @@ class YamlBuilder : public YAML::EventHandler {
   void OnMapEnd() override { end(); }
 
  private:
-  /// A list or map that is not complete yet.
+  /// A list or map that is still incomplete.
   struct Open {
     Node node;
     YAML::anchor_t anchor;
@@ -122,14 +122,14 @@ class YamlBuilder : public YAML::EventHandler {
     return word.empty() || word == "~" || word == "null" || word == "Null" || word == "NULL";
   }
 
-  /// How null is written at `mark`, which is where the next thing stands when nothing is.
+  /// How null is written at `mark`. For an empty value `mark` points at the next token.
   std::string null_at(const YAML::Mark& mark) const {
     const auto at = std::min(static_cast<std::size_t>(std::max(mark.pos, 0)), text_.size());
     const std::string word = text_.substr(at, text_.find_first_of(" \t\r\n,]}#", at) - at);
     return is_null(word) ? word : "";
   }
 
-  /// yaml-cpp takes a quote that is never closed as closed by the end of the file.
+  /// yaml-cpp treats a quote that is never closed as closed by the end of the file.
   void check_closed(const YAML::Mark& mark) const {
     auto at = static_cast<std::size_t>(std::max(mark.pos, 0));
     while (at < text_.size() && text_[at] == '&') {  // an anchor comes first
@@ -216,8 +216,8 @@ class YamlBuilder : public YAML::EventHandler {
   std::size_t copied_ = 0;
 };
 
-/// yaml-cpp reads a bracket's content to the end before it tells of it, and needs 200 bytes for each that stays open.
-/// Texts may hold brackets too, so that only what nobody writes is refused.
+/// yaml-cpp reads a bracket's content to the end before it emits an event, and needs 200 bytes for each open bracket.
+/// Texts can contain brackets too, so the limit is far above what people write.
 bool opens_too_many(const std::string& text) {
   constexpr int kMost = 1000;
   int open = 0;
@@ -229,18 +229,18 @@ bool opens_too_many(const std::string& text) {
   return false;
 }
 
-/// Throws ConfigError for what yaml-cpp would take too long for, or explain badly.
+/// Throws ConfigError for text that yaml-cpp would take too long to read, or explain badly.
 void refuse_unreadable(const std::string& text, const std::string& source) {
   if (opens_too_many(text)) throw ConfigError("{}: nested more than {} deep: not a configuration", source, kMaxDepth);
   if (text.find('\n') == std::string::npos && std::count(text.begin(), text.end(), '\r') > 1)
-    throw ConfigError("{}: its lines end with CR alone, as on old Macs: save it with LF, or with CR and LF", source);
+    throw ConfigError("{}: its lines end with CR only, as on old Macs: save it with LF or CR LF line endings", source);
 }
 
 }  // namespace
 
 Node parse_yaml(const std::string& text, const std::string& source, Problems& problems) {
   if (text.size() > kMaxBytes) {
-    throw ConfigError("{}: is {} bytes long, and no configuration is longer than {}", source, text.size(), kMaxBytes);
+    throw ConfigError("{}: is {} bytes long, but a configuration can have at most {}", source, text.size(), kMaxBytes);
   }
   if (const auto nul = text.find('\0'); nul != std::string::npos) {
     throw ConfigError("{}: holds a zero byte at offset {}: not a text file", source, nul);

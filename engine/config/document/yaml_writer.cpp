@@ -1,4 +1,4 @@
-// Node to YAML text, quoted as PyYAML does, whose readers and writers Accelerate uses.
+// Node to YAML text, quoted as by PyYAML, which Accelerate uses.
 #include <algorithm>
 #include <cctype>
 
@@ -14,7 +14,7 @@ bool is_control(char c) {
   return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
 }
 
-/// Text that YAML 1.1 would read as a number: digits and what may stand between them.
+/// Text that YAML 1.1 would read as a number: digits and the characters allowed between them.
 bool looks_like_number(const std::string& text) {
   if (text == "." || text.find_first_of("0123456789") == std::string::npos) {
     return text == ".inf" || text == ".nan" || text == "-.inf" || text == "+.inf";
@@ -31,7 +31,7 @@ bool is_reserved(std::string text) {
   return std::find(words.begin(), words.end(), text) != words.end();
 }
 
-/// Text that means itself without quotes.
+/// Text that needs no quotes.
 bool is_plain(const std::string& text) {
   if (text.empty() || text.front() == ' ' || text.back() == ' ' || text.back() == ':') return false;
   if (std::any_of(text.begin(), text.end(), is_control)) return false;
@@ -72,8 +72,8 @@ std::string key_text(const std::string& key) {
   return plain ? key : std::any_of(key.begin(), key.end(), is_control) ? double_quoted(key) : single_quoted(key);
 }
 
-/// `node.quoted` says that it is text: then it gets quotes where YAML would take it for something else. Numbers and
-/// truths are not marked so and stay bare.
+/// `node.quoted` marks text, which gets quotes if YAML would read it as something else. Numbers and booleans are not
+/// marked and stay bare.
 std::string scalar_text(const Node& node) {
   if (std::any_of(node.text.begin(), node.text.end(), is_control)) return double_quoted(node.text);
   const bool mistaken = node.quoted && (looks_like_number(node.text) || is_reserved(node.text));
@@ -92,7 +92,7 @@ class Writer {
   }
 
  private:
-  /// What stands behind "key:" or "-". A list under a key is not indented further; one inside a list is.
+  /// Writes what follows "key:" or "-". A list under a key is not indented further; one inside a list is.
   void write_value(const Node& node, const std::string& indent, const std::string& list_indent) {
     const std::string comment = node.comment.empty() ? "" : "  # " + node.comment;
     switch (node.kind) {

@@ -1,4 +1,4 @@
-// Adapters.
+// Rules about adapters.
 #include "engine/config/rules/groups.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace trainer::config {
 namespace {
 
-/// The task of ours that PEFT's name means; "" when there is none.
+/// Our task for PEFT's name; "" if there is none.
 std::string task_of(const std::string& task_type) {
   if (task_type == "CAUSAL_LM") return "causal_lm";
   if (task_type == "SEQ_2_SEQ_LM") return "seq2seq_lm";
@@ -18,27 +18,30 @@ std::string task_of(const std::string& task_type) {
   return "";
 }
 
-/// Which layers get an adapter, by PEFT's own demands.
+/// Which layers get an adapter, by PEFT's own rules.
 void adapted_layers(const LoraConfig& lora, Judge& judge) {
   const std::string& pattern = lora.target_modules.pattern;
   const auto needs_list = [&](const char* option, bool given) {
     if (given && !pattern.empty())
       judge.refuse(std::string("lora.") + option,
-                   "lora.{} goes with a list of target_modules; lora.target_modules is the pattern {}: say it there",
+                   "lora.{} needs a list in lora.target_modules, which is the pattern {}: select the layers in the "
+                   "pattern instead",
                    option, shown(pattern));
   };
   needs_list("layers_to_transform", !lora.layers_to_transform.empty());
   needs_list("layers_pattern", !lora.layers_pattern.empty());
   if (!lora.layers_pattern.empty() && lora.layers_to_transform.empty())
-    judge.refuse("lora.layers_pattern", "lora.layers_pattern needs lora.layers_to_transform: the numbers it counts");
+    judge.refuse("lora.layers_pattern",
+                 "lora.layers_pattern needs lora.layers_to_transform, the indices of the layers");
   for (const auto& [layers, rank] : lora.rank_pattern)
-    if (rank < 1) judge.refuse("lora.rank_pattern", "lora.rank_pattern: {} is {}; a rank is at least 1", layers, rank);
+    if (rank < 1) judge.refuse("lora.rank_pattern", "lora.rank_pattern: {} is {}; it must be at least 1", layers, rank);
   const auto& targets = lora.target_modules.names;
   if (lora.peft_type != "IA3" || targets.empty()) return;
   for (const std::string& name : lora.feedforward_modules.names)
     if (std::count(targets.begin(), targets.end(), name) == 0)
-      judge.refuse("lora.feedforward_modules", "lora.feedforward_modules has {}, which lora.target_modules [{}] lacks",
-                   name, fmt::join(targets, ", "));
+      judge.refuse("lora.feedforward_modules",
+                   "lora.feedforward_modules has {}, which is not in lora.target_modules [{}]", name,
+                   fmt::join(targets, ", "));
 }
 
 /// How adapters start.
@@ -67,7 +70,8 @@ void prompts(const LoraConfig& lora, Judge& judge) {
                  "lora.prompt_tuning_init_text is required when lora.prompt_tuning_init is TEXT");
   if (lora.peft_type == "P_TUNING" && lora.encoder_dropout > 0)
     judge.refuse("lora.encoder_dropout",
-                 "lora.encoder_dropout is {}: the prompt's network has no dropout in this version; 0 is supported",
+                 "lora.encoder_dropout is {}, but this version supports no dropout in the prompt's network: set it to "
+                 "0",
                  lora.encoder_dropout);
 }
 
@@ -86,12 +90,12 @@ void lora(const Config& config, Judge& judge) {
   }
   const std::string task = name_of(config.data.task);
   if (!lora.task_type.empty() && task_of(lora.task_type) != task) {
-    judge.refuse("lora.task_type", "lora.task_type {} doesn't fit data.task {}", lora.task_type, task);
+    judge.refuse("lora.task_type", "lora.task_type {} doesn't match data.task {}", lora.task_type, task);
   }
 }
 
-/// What ranks may share of a model with adapters. Sizes of the mesh are those of the file or what was translated to
-/// them.
+/// Which parallelism supports which adapters. The sizes of the mesh are those of the file, or were translated from
+/// other keys.
 void adapter_on_mesh(const Config& config, Judge& judge) {
   if (!config.lora || !config.parallelism_config) return;
   const LoraConfig& lora = *config.lora;
@@ -103,14 +107,14 @@ void adapter_on_mesh(const Config& config, Judge& judge) {
   const ParallelismConfig& mesh = *config.parallelism_config;
   if (mesh.pp_size > 1 && lora.peft_type == "PREFIX_TUNING")
     judge.refuse("lora.peft_type",
-                 "lora.peft_type is PREFIX_TUNING, whose prefix is made for all blocks at once, but {}: 1 is supported",
+                 "lora.peft_type is PREFIX_TUNING, whose prefix is computed for all blocks at once, but {}: only 1 is "
+                 "supported",
                  asked_by("pp_size", mesh.pp_size));
   if (mesh.tp_size > 1 && lora.peft_type != "LORA")
-    judge.refuse("lora.peft_type", "lora.peft_type is {}, but {}: where ranks share layers, LORA is supported",
+    judge.refuse("lora.peft_type", "lora.peft_type is {}, but {}: tensor parallelism supports only LORA",
                  lora.peft_type, asked_by("tp_size", mesh.tp_size));
   if (mesh.tp_size > 1 && lora.use_dora)
-    judge.refuse("lora.use_dora",
-                 "lora.use_dora is true, but {}: where ranks share layers, LoRA without DoRA is supported",
+    judge.refuse("lora.use_dora", "lora.use_dora is true, but {}: tensor parallelism supports only LoRA without DoRA",
                  asked_by("tp_size", mesh.tp_size));
 }
 
@@ -118,8 +122,8 @@ void adapter_on_mesh(const Config& config, Judge& judge) {
 
 std::vector<Rule> rules_of_adapters() {
   return {
-      {"lora-fits", "Adapters must be of a known kind, trainable, and made for the task.", lora},
-      {"adapter-fits-mesh", "Ranks share the layers, sequences and blocks of a model together with its adapters.",
+      {"lora-fits", "Adapters must be of a supported kind, trainable, and made for the task.", lora},
+      {"adapter-fits-mesh", "Tensor, context and pipeline parallelism must support the kind of adapter.",
        adapter_on_mesh},
   };
 }

@@ -1,4 +1,4 @@
-// All rules, by what they are about.
+// All rules, by topic.
 #pragma once
 
 #include <string>
@@ -14,9 +14,9 @@ std::vector<Rule> rules_of_inputs();
 std::vector<Rule> rules_of_adapters();
 std::vector<Rule> rules_of_training();
 
-/// The key that says how ranks share the work, with its value: distributed_type, unless another one was translated.
+/// The key that sets the parallelism, with its value: distributed_type, unless another key was translated to it.
 std::pair<std::string, std::string> type_as_given(const Config& config, const Judge& judge);
-/// Devices of a process, each of which takes a micro-batch.
+/// The number of devices of a process, each of which takes a micro-batch.
 int64_t devices_of(const Config& config);
 
 }  // namespace trainer::config

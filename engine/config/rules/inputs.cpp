@@ -1,4 +1,4 @@
-// What is trained, and on what.
+// Rules about the model and the data.
 #include "engine/config/rules/groups.h"
 
 #include "engine/config/judge.h"
@@ -12,7 +12,7 @@ void model(const Config& config, Judge& judge) {
   if (!path && !built) {
     judge.refuse("model", "model.path (a Hugging Face folder) or model.config (built from scratch) is required");
   } else if (path && built) {
-    judge.refuse("model.config", "model.path and model.config exclude each other: give one of them");
+    judge.refuse("model.config", "model.path and model.config exclude each other: set only one of them");
   }
 }
 
@@ -20,7 +20,7 @@ void tokenizer(const Config& config, Judge& judge) {
   if (config.data.task == Task::kImageClassification || config.data.train.path.empty()) return;
   if (config.model.config.empty() || !config.model.path.empty() || !config.tokenizer.path.empty()) return;
   judge.refuse("tokenizer.path",
-               "tokenizer.path is required with model.config; `trainer tokenize train` makes one from text");
+               "tokenizer.path is required with model.config; `trainer tokenize train` trains one on text");
 }
 
 void data(const Config& config, Judge& judge) {
@@ -30,11 +30,11 @@ void data(const Config& config, Judge& judge) {
   if (config.data.megatron.reset_position_ids && !config.data.megatron.reset_attention_mask) {
     judge.refuse("data.megatron.reset_position_ids",
                  "data.megatron.reset_position_ids needs data.megatron.reset_attention_mask: true: tokens of two "
-                 "documents with equal positions would see each other");
+                 "documents with equal positions would attend to each other");
   }
 }
 
-/// What a sample is must fit where it comes from.
+/// The task must match the data format.
 void task(const Config& config, Judge& judge) {
   const DataConfig& d = config.data;
   const bool causal = d.task == Task::kCausalLm, images = d.task == Task::kImageClassification;
@@ -44,13 +44,13 @@ void task(const Config& config, Judge& judge) {
   if (d.train.format == DataFormat::kMegatron && !causal) refuse_task("data.train.format", "megatron", "causal_lm");
   if ((d.train.format == DataFormat::kMnist) != images)
     judge.refuse("data.task",
-                 "data.task is {}, but data.train.format is {}: image_classification and mnist go together",
+                 "data.task is {}, but data.train.format is {}: image_classification and mnist require each other",
                  name_of(d.task), name_of(d.train.format));
   if (d.dialogue != Dialogue::kNone && !causal) refuse_task("data.dialogue", name_of(d.dialogue), "causal_lm");
   if (d.dialogue != Dialogue::kNone && d.group_texts)
     judge.refuse("data.group_texts", "data.group_texts is for plain texts; data.dialogue is {}", name_of(d.dialogue));
   if (d.target.empty() && !causal && !images)
-    judge.refuse("data.target", "data.target is empty: {} needs something to predict", name_of(d.task));
+    judge.refuse("data.target", "data.target is empty: {} needs a column to predict", name_of(d.task));
 }
 
 void weights(const Config& config, Judge& judge) {
@@ -66,8 +66,7 @@ void weights(const Config& config, Judge& judge) {
 void validation(const Config& config, Judge& judge) {
   if (config.data.validation.fraction > 0 && !config.data.validation.path.empty()) {
     judge.refuse("data.validation.fraction",
-                 "data.validation.fraction and data.validation.path exclude each other: give "
-                 "one of them");
+                 "data.validation.fraction and data.validation.path exclude each other: set only one of them");
   }
 }
 
@@ -76,11 +75,11 @@ void validation(const Config& config, Judge& judge) {
 std::vector<Rule> rules_of_inputs() {
   return {
       {"model-given", "A model is loaded from a folder or built from a configuration.", model},
-      {"tokenizer-given", "A model built from scratch brings no tokenizer.", tokenizer},
-      {"data-given", "There is nothing to learn from without samples.", data},
-      {"task-fits-data", "What a sample is must fit where it comes from.", task},
-      {"weights-fit-paths", "A mixture has one weight for each of its sources.", weights},
-      {"one-validation", "Validation samples are a part of the training samples or have files of their own.",
+      {"tokenizer-given", "A model built from scratch has no tokenizer.", tokenizer},
+      {"data-given", "Training needs samples.", data},
+      {"task-fits-data", "The task must match the data format.", task},
+      {"weights-fit-paths", "A mixture has one weight per source.", weights},
+      {"one-validation", "Validation samples are a fraction of the training samples or have separate files.",
        validation},
   };
 }

@@ -1,4 +1,4 @@
-// How many ranks there are, where, and how they share the work.
+// Rules about ranks, machines, devices and parallelism.
 #include "engine/config/rules/groups.h"
 
 #include <algorithm>
@@ -43,12 +43,12 @@ void ranks(const Config& config, Judge& judge) {
 void devices(const Config& config, Judge& judge) {
   if (config.distributed_type != DistributedType::kDataParallel) return;
   if (config.devices.empty())
-    judge.refuse("devices", "devices is required when distributed_type is DATA_PARALLEL: as [cpu, cpu]");
+    judge.refuse("devices", "devices is required when distributed_type is DATA_PARALLEL: for example [cpu, cpu]");
   for (const std::string& name : config.devices)
     if (name != "cpu")
       judge.refuse(
           "devices",
-          "devices: {} is not supported: the devices of DATA_PARALLEL are of the CPU; MULTI_GPU trains on GPUs",
+          "devices: {} is not supported: DATA_PARALLEL runs only on cpu devices; use MULTI_GPU to train on GPUs",
           shown(name));
 }
 
@@ -61,8 +61,8 @@ void machines(const Config& config, Judge& judge) {
   }
   if (config.training.ddp_backend == DdpBackend::kMpi)
     judge.refuse("training.ddp_backend",
-                 "training.ddp_backend is mpi and num_machines is {}: MPI's ranks are started on one machine; between "
-                 "machines say gloo",
+                 "training.ddp_backend is mpi and num_machines is {}: MPI ranks are started on a single machine; for "
+                 "several machines use gloo",
                  config.num_machines);
   if (config.machine_rank >= config.num_machines)
     judge.refuse("machine_rank", "machine_rank is {}, but num_machines is {}: machines are numbered from 0",
@@ -72,19 +72,19 @@ void machines(const Config& config, Judge& judge) {
                  config.num_machines);
   if (config.main_process_ip == "0.0.0.0" || config.main_process_ip == "::")
     judge.refuse("main_process_ip",
-                 "main_process_ip is {}, which is every interface: give the address at which the other machines reach "
-                 "machine 0",
+                 "main_process_ip is {}, which means every interface: set the address at which the other machines "
+                 "reach machine 0",
                  config.main_process_ip);
   if (config.main_process_port == 0 && judge.is_set("main_process_port"))
     judge.refuse("main_process_port",
-                 "main_process_port is 0, and num_machines is {}: machines meet at a port that all of them know; give "
-                 "one, or leave it out for 29500",
+                 "main_process_port is 0, and num_machines is {}: machines rendezvous at a port that all of them know; "
+                 "set one, or leave it out for 29500",
                  config.num_machines);
   if (config.num_processes % config.num_machines != 0)
     judge.refuse(
         "num_processes",
-        "num_processes is {} on {} machines: it counts the ranks of all of them, and every machine runs equally "
-        "many (--nproc_per_node counts those of one)",
+        "num_processes is {} on {} machines: it counts the ranks of all machines, and every machine must run the same "
+        "number (--nproc_per_node counts those of one machine)",
         config.num_processes, config.num_machines);
 }
 
@@ -95,13 +95,13 @@ void range_of_machines(const Config& config, Judge& judge) {
     return judge.refuse("min_machines", "num_machines is {}: the smaller number comes first", value);
   if (config.num_machines <= 1) return;
   if (config.min_machines > config.num_machines)
-    return judge.refuse("min_machines", "min_machines is {}, but num_machines is {}: it can't be more",
+    return judge.refuse("min_machines", "min_machines is {}, but num_machines is {}: min_machines must not be larger",
                         config.min_machines, config.num_machines);
   const std::vector<int64_t> unusable = unusable_machines(config);
   if (unusable.empty() || judge.failed("num_processes")) return;
   judge.warn("num_machines",
-             "the run goes on with {} of its {} machines, but not with {}: their ranks can't be laid out as the sizes "
-             "of the mesh ask",
+             "the run can continue with {} of its {} machines, but not with {}: their ranks don't fit the sizes of the "
+             "mesh",
              fmt::join(usable_machines(config), " or "), config.num_machines, fmt::join(unusable, " or "));
 }
 
@@ -112,32 +112,32 @@ void device(const Config& config, Judge& judge) {
     if (backend == DdpBackend::kNccl)
       judge.refuse(
           "training.ddp_backend",
-          "training.ddp_backend is nccl, which carries tensors of NVIDIA's GPUs, but distributed_type {} trains "
-          "on the CPU: say gloo or mpi",
+          "training.ddp_backend is nccl, which works only on NVIDIA GPUs, but distributed_type {} trains on the CPU: "
+          "use gloo or mpi",
           name_of(config.distributed_type));
     return;
   }
   const std::string lacking = lacking_for_gpus(config);
-  if (config.distributed_type == DistributedType::kNo) {  // Accelerate too trains on the CPU where there is no GPU
+  if (config.distributed_type == DistributedType::kNo) {  // like Accelerate, trains on the CPU if there is no GPU
     if (!lacking.empty() && std::filesystem::exists("/dev/nvidia0"))
       judge.warn("use_cpu", "use_cpu is false, but {}: training runs on the CPU", lacking);
     return;
   }
   const auto [key, value] = type_as_given(config, judge);
   if (!lacking.empty())
-    judge.refuse_run(
-        "distributed_type",
-        "{} {} with use_cpu false trains on GPUs, and {}: --cpu (or use_cpu: true) rehearses it on the CPU", key, value,
-        lacking);
+    judge.refuse_run("distributed_type",
+                     "{} {} with use_cpu false trains on GPUs, and {}: --cpu (or use_cpu: true) trains on the CPU "
+                     "instead",
+                     key, value, lacking);
   if (backend == DdpBackend::kMpi)
     judge.refuse(
         "training.ddp_backend",
-        "training.ddp_backend is mpi, which carries tensors of the CPU, but {} {} with use_cpu false trains on "
-        "GPUs: say nccl or gloo",
+        "training.ddp_backend is mpi, which works only on the CPU, but {} {} with use_cpu false trains on GPUs: use "
+        "nccl or gloo",
         key, value);
 }
 
-/// The number of a GPU, or its name for CUDA: "GPU-8a56…", "MIG-…".
+/// Whether `id` is the index of a GPU, or its name for CUDA: "GPU-8a56…", "MIG-…".
 bool is_gpu(const std::string& id) {
   const bool number = !id.empty() && id.size() < 5 && id.find_first_not_of("0123456789") == std::string::npos;
   return number || id.starts_with("GPU-") || id.starts_with("MIG-");
@@ -149,21 +149,20 @@ void gpus(const Config& config, Judge& judge) {
   const std::string given = fmt::format("{}", fmt::join(ids, ","));
   for (const std::string& id : ids) {
     if (!is_gpu(id))
-      return judge.refuse("gpu_ids", "gpu_ids is {}, and '{}' is no number of a GPU: say 0,2 or all", shown(given),
-                          shown(id));
+      return judge.refuse("gpu_ids", "gpu_ids is {}, and '{}' is not the index of a GPU: use for example 0,2 or all",
+                          shown(given), shown(id));
     if (std::count(ids.begin(), ids.end(), id) > 1)
-      return judge.refuse("gpu_ids", "gpu_ids is {}, which names GPU {} twice: each rank needs one of its own", given,
-                          id);
+      return judge.refuse("gpu_ids", "gpu_ids is {}, which lists GPU {} twice: each rank needs its own GPU", given, id);
   }
   if (!asks_for_gpus(config) || judge.failed("distributed_type") || judge.failed("num_processes")) return;
   const int64_t needed = gpus_needed(config);
   if (std::ssize(ids) < needed)
     return judge.refuse("gpu_ids",
-                        "gpu_ids is {}, which is {} GPU{}, but each machine runs {} ranks, and each needs one: name {} "
+                        "gpu_ids is {}, which is {} GPU{}, but each machine runs {} ranks, and each needs one: list {} "
                         "GPUs, or set num_processes to {}",
                         given, ids.size(), ids.size() == 1 ? "" : "s", needed, needed,
                         std::ssize(ids) * config.num_machines);
-  if (!lacking_for_gpus(config).empty()) return;  // and that has been said
+  if (!lacking_for_gpus(config).empty()) return;  // reported already
   if (const std::string why = unusable_gpu_ids(config, gpus_of_machine()); !why.empty())
     judge.refuse_run("gpu_ids", "gpu_ids is {}, {}", given, why);
 }
@@ -171,20 +170,20 @@ void gpus(const Config& config, Judge& judge) {
 void offload(const Config& config, Judge& judge) {
   const FsdpConfig& fsdp = config.fsdp_config;
   const bool asked = config.distributed_type == DistributedType::kFsdp ||
-                     fsdp.sharding_strategy == ShardingStrategy::kNoShard;  // which is MULTI_GPU by now
+                     fsdp.sharding_strategy == ShardingStrategy::kNoShard;  // translated to MULTI_GPU
   if (!fsdp.offload_params || !asked || !asks_for_gpus(config)) return;
   const std::string path = "fsdp_config.fsdp_offload_params";
   const auto [key, value] = judge.asked_by(path, path, "true");
   judge.refuse(
       path,
-      "{} is {}, but what is trained on GPUs stays there: nothing moves to the host. Leave it out "
-      "(--fsdp_offload_params false does), and see with `trainer check --gpu_memory N` what fits; --cpu trains in the "
-      "host's memory",
+      "{} is {}, but a model trained on GPUs stays in their memory: offloading to the host is not supported. Leave it "
+      "out (or use --fsdp_offload_params false), and check with `trainer check --gpu_memory N` what fits; --cpu trains "
+      "in host memory",
       key, value);
 }
 
-/// What is given must be all ranks once it says into how many shards a copy of the model is cut; before that, the other
-/// ranks are further shards or copies, so it must divide them.
+/// If dp_shard_size is set, the sizes must multiply to the number of ranks. Otherwise the remaining ranks are further
+/// shards or replicas, so the product must divide the number of ranks.
 void sizes_fit_ranks(const Config& config, Judge& judge) {
   const ParallelismConfig& mesh = *config.parallelism_config;
   const std::pair<const char*, int64_t> sizes[] = {{"parallelism_config_dp_shard_size", mesh.dp_shard_size},
@@ -196,7 +195,7 @@ void sizes_fit_ranks(const Config& config, Judge& judge) {
   int64_t product = 1;
   std::string key;
   for (const auto& [name, size] : sizes) {
-    product *= std::max<int64_t>(1, size);  // one below 1 is refused by its own option
+    product *= std::max<int64_t>(1, size);  // a size below 1 is refused by its own option
     if (size > 1 && key.empty()) key = name;
   }
   const std::string path = "parallelism_config." + key;
@@ -206,11 +205,13 @@ void sizes_fit_ranks(const Config& config, Judge& judge) {
   } else if (ranks % product != 0) {
     const auto [asked, value] = judge.asked_by(path, key, std::to_string(product));
     if (value == std::to_string(product))
-      judge.refuse(path, "{} is {}, but num_processes is {}: it must be a multiple of that", asked, value, ranks);
+      judge.refuse(path, "{} is {}, but num_processes is {}: num_processes must be a multiple of it", asked, value,
+                   ranks);
     else
       judge.refuse(
           path,
-          "the sizes of parallelism_config multiply to {}, but num_processes is {}: it must be a multiple of that",
+          "the sizes of parallelism_config multiply to {}, but num_processes is {}: num_processes must be a multiple "
+          "of it",
           product, ranks);
   }
 }
@@ -222,8 +223,8 @@ void mesh(const Config& config, Judge& judge) {
   const std::string option = "parallelism_config_sp_size", path = "parallelism_config." + option;
   const auto [asked, value] = judge.asked_by(path, option, std::to_string(mesh.sp_size));
   judge.refuse(path,
-               "{} is {}: DeepSpeed's scheme, which exchanges heads for rows, is not there; parallelism_config_cp_size "
-               "spreads a sequence over ranks",
+               "{} is {}: DeepSpeed's scheme, which exchanges heads for rows, is not supported; use "
+               "parallelism_config_cp_size to split sequences over ranks",
                asked, value);
 }
 
@@ -233,11 +234,12 @@ void pipeline(const Config& config, Judge& judge) {
   const auto [asked, value] = judge.asked_by(path, option, std::to_string(config.parallelism_config->pp_size));
   if (config.parallelism_config->pp_chunks > 1 && config.parallelism_config->pp_last_blocks > 0)
     judge.refuse("parallelism_config.parallelism_config_pp_chunks",
-                 "parallelism_config_pp_chunks is {}, but the last stage is to have {} layers: give one of them",
+                 "parallelism_config_pp_chunks is {}, but parallelism_config_pp_last_blocks is {}: set only one of "
+                 "them",
                  config.parallelism_config->pp_chunks, config.parallelism_config->pp_last_blocks);
 }
 
-/// Where ranks share each sequence.
+/// Context parallelism.
 void context(const Config& config, Judge& judge) {
   if (!config.parallelism_config || config.parallelism_config->cp_size <= 1) return;
   const std::string option = "parallelism_config_cp_size", path = "parallelism_config." + option;
@@ -245,13 +247,11 @@ void context(const Config& config, Judge& judge) {
   if (config.parallelism_config->pp_size > 1)
     judge.refuse(
         path,
-        "{} is {}, but parallelism_config_pp_size is {}: the stages of a pipeline pass on whole sequences; one "
-        "of them must be 1",
+        "{} is {}, but parallelism_config_pp_size is {}: pipeline stages exchange whole sequences; one of them must be "
+        "1",
         asked, value, config.parallelism_config->pp_size);
   if (config.data.task != Task::kCausalLm)
-    judge.refuse(path,
-                 "{} is {}, but data.task is {}: only where a token sees those before it, as in causal_lm, can ranks "
-                 "share a sequence",
+    judge.refuse(path, "{} is {}, but data.task is {}: context parallelism needs a causal model, as in causal_lm",
                  asked, value, name_of(config.data.task));
 }
 
@@ -259,17 +259,19 @@ void context(const Config& config, Judge& judge) {
 
 std::vector<Rule> rules_of_ranks() {
   return {
-      {"distribution-given", "How ranks share the work is never guessed.", distribution},
+      {"distribution-given", "The parallelism is never guessed.", distribution},
       {"ranks-fit-distribution", "One process for NO; a number of ranks for everything else.", ranks},
-      {"devices-given", "DATA_PARALLEL runs one process on several devices, which the file names.", devices},
-      {"machines-fit", "Every machine has a number, knows machine 0's address, and runs equally many ranks.", machines},
-      {"range-of-machines", "A run that outlives the loss of machines says how few are enough.", range_of_machines},
-      {"device-is-there", "What asks for GPUs never runs on a CPU unless the file or --cpu says so.", device},
-      {"gpus-fit", "Ranks run on the GPUs that the file names, one each, and on nobody else's.", gpus},
-      {"offload-is-there", "What is to be kept on the host is kept there, or the run isn't started.", offload},
+      {"devices-given", "DATA_PARALLEL runs one process on the devices listed in the file.", devices},
+      {"machines-fit", "Every machine has a rank, knows machine 0's address, and runs the same number of ranks.",
+       machines},
+      {"range-of-machines", "An elastic run has a valid minimum number of machines.", range_of_machines},
+      {"device-is-there", "A configuration for GPUs never runs on the CPU unless the file or --cpu requests it.",
+       device},
+      {"gpus-fit", "Ranks run only on the GPUs listed in the file, one per rank.", gpus},
+      {"offload-is-there", "If offloading to the host is not possible, the run isn't started.", offload},
       {"mesh-fits-ranks", "The sizes of the mesh multiply to the number of ranks.", mesh},
-      {"context-fits", "What ranks share of a sequence, every one of them can work on.", context},
-      {"pipeline-fits", "A pipeline's stages are whole.", pipeline},
+      {"context-fits", "Context parallelism needs causal_lm and no pipeline.", context},
+      {"pipeline-fits", "The stages of a pipeline are set in one way.", pipeline},
   };
 }
 

@@ -1,4 +1,4 @@
-// How the updates are made and measured.
+// Rules about updates, outputs and metrics.
 #include "engine/config/rules/groups.h"
 
 #include <algorithm>
@@ -34,13 +34,13 @@ void deterministic(const Config& config, Judge& judge) {
   if (config.training.auto_find_batch_size)
     judge.refuse(
         "deterministic",
-        "deterministic is true, but with training.auto_find_batch_size the free memory decides how samples are "
-        "added up: leave one of them out");
+        "deterministic is true, but with training.auto_find_batch_size the free memory determines how samples are "
+        "accumulated: leave one of them out");
   if (config.min_machines > 0 && config.min_machines < config.num_machines)
     judge.refuse(
         "deterministic",
-        "deterministic is true, but between min_machines {} and num_machines {} losses decide how many ranks add "
-        "up: leave min_machines out",
+        "deterministic is true, but between min_machines {} and num_machines {} lost machines change how many ranks "
+        "sum gradients: leave min_machines out",
         config.min_machines, config.num_machines);
 }
 
@@ -52,8 +52,8 @@ void local_sgd(const Config& config, Judge& judge) {
   if (ddp && !config.parallelism_config) return;
   const auto [key, value] = type_as_given(config, judge);
   judge.refuse("training.local_sgd_steps",
-               "training.local_sgd_steps is {}, but {} is {}{}: ranks that train alone need the whole model each, as "
-               "under MULTI_CPU",
+               "training.local_sgd_steps is {}, but {} is {}{}: under local SGD each rank needs the whole model, as in "
+               "MULTI_CPU",
                steps, key, value, ddp ? " with a parallelism_config" : "");
 }
 
@@ -61,24 +61,25 @@ void schedule(const Config& config, Judge& judge) {
   const TrainingConfig& t = config.training;
   const ScheduleConfig& more = t.lr_scheduler_kwargs;
   if (t.lr_scheduler_type == Schedule::kPolynomial && more.lr_end >= t.learning_rate)
-    judge.refuse("training.lr_scheduler_kwargs.lr_end", "lr_end is {}, but learning_rate is {}: it must end below",
+    judge.refuse("training.lr_scheduler_kwargs.lr_end", "lr_end is {}, but learning_rate is {}: lr_end must be smaller",
                  more.lr_end, t.learning_rate);
   if (t.lr_scheduler_type == Schedule::kCosineWithMinLr && (more.min_lr >= 0) == (more.min_lr_rate >= 0))
     judge.refuse("training.lr_scheduler_kwargs.min_lr",
-                 "cosine_with_min_lr needs one of min_lr and min_lr_rate in lr_scheduler_kwargs; {} are given",
-                 more.min_lr >= 0 ? "both" : "none");
+                 "cosine_with_min_lr needs exactly one of min_lr and min_lr_rate in lr_scheduler_kwargs; {} given",
+                 more.min_lr >= 0 ? "both are" : "none is");
   if (t.lr_scheduler_type == Schedule::kWarmupStableDecay && more.num_decay_steps < 0)
     judge.refuse("training.lr_scheduler_kwargs.num_decay_steps",
                  "warmup_stable_decay needs num_decay_steps in lr_scheduler_kwargs");
 }
 
-/// What a run writes must not become what the next one reads, nor take the place of what it starts from.
+/// A run must not write into the folder that it reads its samples from.
 void output(const Config& config, Judge& judge) {
   if (judge.failed("output_dir") || config.output_dir.empty()) return;
   const auto is_output = [&](const std::string& path) { return path == config.output_dir; };
   const auto& train = config.data.train.path;
   if (std::any_of(train.begin(), train.end(), is_output))
-    judge.refuse("output_dir", "output_dir is {}, the folder that data.train.path reads: give the run another one",
+    judge.refuse("output_dir",
+                 "output_dir is {}, the folder that data.train.path reads: use another folder for output_dir",
                  shown(config.output_dir));
 }
 
@@ -103,7 +104,8 @@ void compression(const Config& config, Judge& judge) {
   const bool power_sgd = t.ddp_comm_hook == CommHook::kPowerSgd || t.ddp_comm_hook == CommHook::kBatchedPowerSgd;
   if (t.ddp_comm_hook == CommHook::kNo || config.distributed_type != DistributedType::kMultiCpu) return;
   if (config.parallelism_config && config.parallelism_config->pp_size > 1)
-    judge.refuse("training.ddp_comm_hook", "training.ddp_comm_hook: {} is not supported with a pipeline: leave it out",
+    judge.refuse("training.ddp_comm_hook",
+                 "training.ddp_comm_hook: {} is not supported with pipeline parallelism: leave it out",
                  name_of(t.ddp_comm_hook));
   if (t.local_sgd_steps > 0)
     judge.warn("training.ddp_comm_hook",
@@ -113,20 +115,19 @@ void compression(const Config& config, Judge& judge) {
   if (config.mixed_precision == MixedPrecision::kFp16)
     judge.refuse("training.ddp_comm_hook",
                  "training.ddp_comm_hook: {} is not supported with mixed_precision fp16: a gradient that overflows "
-                 "would stay in what it keeps from update to update; use bf16",
+                 "would remain in the state that PowerSGD keeps between updates; use bf16",
                  name_of(t.ddp_comm_hook));
   if (t.ddp_comm_state_option.use_error_feedback || t.ddp_comm_state_option.warm_start)
     judge.warn("training.ddp_comm_hook",
-               "training.ddp_comm_hook: {}: a checkpoint doesn't hold what PowerSGD keeps from update to update, so a "
-               "resumed run will differ a little from one that was not stopped",
+               "training.ddp_comm_hook: {}: checkpoints don't contain the state that PowerSGD keeps between updates, "
+               "so a resumed run will differ slightly from an uninterrupted one",
                name_of(t.ddp_comm_hook));
 }
 
 void generation(const Config& config, Judge& judge) {
   if (config.evaluation.generate && !validates(config)) {
     judge.refuse("evaluation.generate",
-                 "evaluation.generate needs validation samples: give data.validation.fraction or "
-                 "data.validation.path");
+                 "evaluation.generate needs validation samples: set data.validation.fraction or data.validation.path");
   }
 }
 
@@ -150,7 +151,8 @@ void best(const Config& config, Judge& judge) {
   if (std::find(metrics.begin(), metrics.end(), "accuracy") == metrics.end())
     judge.refuse(
         "checkpoint.metric_for_best_model",
-        "checkpoint.metric_for_best_model is accuracy, but evaluation.metrics [{}] lacks it: add accuracy there",
+        "checkpoint.metric_for_best_model is accuracy, but evaluation.metrics [{}] does not include it: add accuracy "
+        "there",
         fmt::join(metrics, ", "));
 }
 
@@ -158,18 +160,19 @@ void best(const Config& config, Judge& judge) {
 
 std::vector<Rule> rules_of_training() {
   return {
-      {"batch-product", "The global batch is what all ranks take in all forward passes of an update.", batch},
-      {"deterministic-is-fixed", "What is to be equal bit for bit may depend on nothing that changes.", deterministic},
-      {"local-sgd-has-copies", "Ranks that train alone for a while hold the whole model each.", local_sgd},
-      {"output-is-apart", "A run doesn't read what it writes.", output},
-      {"warmup-ends", "A warm-up that outlasts the run is told.", warmup},
-      {"schedule-is-whole", "A schedule has what its formula needs.", schedule},
-      {"optim-args-fit", "An optimiser takes the arguments it has, in their ranges.", optimizer},
-      {"compression-fits", "Gradients are made smaller where they are exchanged, and what that costs is said.",
-       compression},
-      {"generation-has-samples", "Text is generated for validation samples.", generation},
+      {"batch-product", "The global batch size is the product of micro-batch size, accumulation steps and ranks.",
+       batch},
+      {"deterministic-is-fixed", "Bitwise identical runs must not depend on free memory or lost machines.",
+       deterministic},
+      {"local-sgd-has-copies", "Under local SGD each rank holds the whole model.", local_sgd},
+      {"output-is-apart", "A run must not write into its data folder.", output},
+      {"warmup-ends", "A warm-up that is longer than the run draws a warning.", warmup},
+      {"schedule-is-whole", "A schedule needs the parameters of its formula.", schedule},
+      {"optim-args-fit", "An optimizer accepts only its own arguments, within their ranges.", optimizer},
+      {"compression-fits", "Gradient compression must be supported, and its limits draw a warning.", compression},
+      {"generation-has-samples", "Generation needs validation samples.", generation},
       {"accuracy-has-text", "Accuracy compares generated text, or the class, with the label.", accuracy},
-      {"best-is-measured", "The best checkpoint is chosen by what evaluations measure.", best},
+      {"best-is-measured", "The metric of the best checkpoint must be evaluated.", best},
   };
 }
 

@@ -17,56 +17,59 @@ const Entries& source_table() {
           .ask("Which file holds the training samples?")
           .path(),
       option("weights", &C::weights)
-          .help("How often the samples of each `path` are drawn, in proportion: one number for each. Empty: every "
-                "sample once an epoch."),
+          .help("Sampling weights of the mixture, one number for each `path`. Empty: every sample once per epoch."),
       option("format", &C::format)
-          .help("How samples stand in the file; auto goes by the ending of its name.")
+          .help("File format of the samples; auto chooses by the file extension.")
           .ask("In which format?"),
       option("delimiter", &C::delimiter)
-          .help("What divides the columns of a delimited line.")
-          .ask("What divides the columns of a line?")
+          .help("Text that separates the columns of a delimited line.")
+          .ask("What separates the columns of a line?")
           .when("data.train.format is delimited", delimited),
       option("split_at", &C::split_at)
-          .help("Which of several delimiters divides a line of two columns.")
+          .help("Where a line with two columns and several delimiters is split: at the first or the last delimiter.")
           .one_of({"first", "last"})
           .when("data.train.format is delimited", delimited),
       option("columns", &C::columns)
-          .help("Names of the columns of a file without a header; of a delimited one source and target if not given.")
+          .help("Column names of a file without a header. Default for delimited files: source and target.")
           .ask("What are the names of the columns, separated by commas? (empty: the file's own)"),
-      option("encoding", &C::encoding).help("Encoding of the text.").one_of({"utf-8", "latin-1"}),
+      option("encoding", &C::encoding).help("Text encoding of the files.").one_of({"utf-8", "latin-1"}),
       option("on_bad_sample", &C::on_bad_sample)
-          .help("What becomes of a record that can't be used: error stops with file and line; skip leaves it out and "
-                "says at the end how many there were."),
-      option("deduplicate", &C::deduplicate).help("Of records with the same columns only the first is kept."));
+          .help("What to do with an unusable record: error stops and reports file and line; skip drops it and reports "
+                "the number of dropped records at the end."),
+      option("deduplicate", &C::deduplicate).help("Keeps only the first of several records with identical columns."));
   return entries;
 }
 
 const Entries& megatron_data_table() {
   using C = MegatronDataConfig;
   static const Entries entries = table<C>(
-      option("sequence_length", &C::sequence_length).help("Tokens of a sample.").at_least(1),
-      option("split", &C::split).help("Proportions of training, validation and test documents, as Megatron's --split."),
+      option("sequence_length", &C::sequence_length).help("Tokens per sample.").at_least(1),
+      option("split", &C::split)
+          .help("Proportions of training, validation and test documents, as in Megatron's --split."),
       option("eod_id", &C::eod_id)
-          .help("The token between documents. -1: the tokenizer's end-of-sequence token.")
+          .help("Id of the token between documents. -1: the tokenizer's end-of-sequence token.")
           .at_least(-1),
       option("eod_mask_loss", &C::eod_mask_loss)
-          .help("What follows the token between documents, the first of another one, is not learnt."),
+          .help("Leaves the token after an end-of-document token, the first one of the next document, out of the "
+                "loss."),
       option("reset_position_ids", &C::reset_position_ids)
-          .help("Positions start again with every document. Needs reset_attention_mask."),
+          .help("Position ids restart at every document. Needs reset_attention_mask."),
       option("reset_attention_mask", &C::reset_attention_mask)
-          .help("Tokens see only their own document. Here positions start again with it too."));
+          .help("Tokens attend only to their own document. In this engine position ids restart with it too."));
   return entries;
 }
 
 const Entries& validation_table() {
   using C = ValidationConfig;
-  static const Entries entries = table<C>(
-      option("fraction", &C::fraction)
-          .help("Part of the training samples that is kept for validation. 0: none.")
-          .ask("Which fraction of the samples should be kept for validation?")
-          .at_least(0.0)
-          .below(1.0),
-      option("path", &C::path).help("Validation samples of their own, in the format of the training ones.").path());
+  static const Entries entries =
+      table<C>(option("fraction", &C::fraction)
+                   .help("Fraction of the training samples held out for validation. 0: none.")
+                   .ask("Which fraction of the samples should be held out for validation?")
+                   .at_least(0.0)
+                   .below(1.0),
+               option("path", &C::path)
+                   .help("Separate files with validation samples, in the format of the training samples.")
+                   .path());
   return entries;
 }
 
@@ -82,77 +85,80 @@ const Entries& data_table() {
   auto play = [](const Config& c) { return c.data.dialogue == Dialogue::kPlay; };
   auto megatron = [](const Config& c) { return c.data.train.format == DataFormat::kMegatron; };
   static const Entries entries = table<C>(
-      option("task", &C::task).help("What a sample is."),
+      option("task", &C::task).help("The task to train for."),
       section("train", &C::train, source_table()).help("The training samples."),
       section("validation", &C::validation, validation_table()).help("The validation samples."),
       option("source", &C::source)
-          .help("The input: a column, or a template such as \"{sentence}\". Where it is not given: source for "
-                "seq2seq_lm, else text.")
+          .help("The input: a column, or a template such as \"{sentence}\". Default: source for seq2seq_lm, otherwise "
+                "text.")
           .ask("Which column is the input?"),
       option("target", &C::target)
-          .help("What is to be predicted: a column, or a template. Where it is not given: target for seq2seq_lm, label "
-                "for sequence_classification, and for causal_lm nothing: all of the source is learnt.")
-          .ask("Which column is to be predicted?"),
+          .help("The text or label to predict: a column, or a template. Default: target for seq2seq_lm, label for "
+                "sequence_classification, none for causal_lm, which learns all of the source.")
+          .ask("Which column should be predicted?"),
       option("max_source_length", &C::max_source_length)
-          .help("Tokens of an input; longer ones are cut.")
+          .help("Maximum tokens of an input; longer ones are truncated.")
           .at_least(1)
           .when("data.task is seq2seq_lm", seq2seq),
-      option("max_target_length", &C::max_target_length).help("Tokens of a target; longer ones are cut.").at_least(1),
+      option("max_target_length", &C::max_target_length)
+          .help("Maximum tokens of a target; longer ones are truncated.")
+          .at_least(1),
       option("max_length", &C::max_length)
-          .help("Tokens of a sample.")
+          .help("Maximum tokens per sample.")
           .at_least(1)
           .when("data.task is causal_lm or sequence_classification", not_seq2seq),
-      option("max_samples", &C::max_samples).help("Uses only the first samples. 0: all.").at_least(0),
-      option("min_length", &C::min_length).help("Samples with fewer tokens are left out.").at_least(0),
+      option("max_samples", &C::max_samples).help("Uses only this many samples, the first ones. 0: all.").at_least(0),
+      option("min_length", &C::min_length).help("Samples with fewer tokens are dropped.").at_least(0),
       option("on_too_long", &C::on_too_long)
-          .help(
-              "What becomes of a sample with more tokens than it may have: cut shortens it, drop leaves it out, error "
-              "stops with file and line."),
+          .help("What to do with a sample that exceeds its maximum length: cut truncates it, drop leaves it out, error "
+                "stops and reports file and line."),
       option("group_texts", &C::group_texts)
-          .help("Lays texts one behind the other and cuts them into samples of max_length tokens, for pre-training.")
+          .help("Concatenates texts and cuts them into samples of max_length tokens, for pre-training.")
           .when("data.task is causal_lm", causal),
       option("labels", &C::labels)
-          .help("Names of the classes, in the order of their numbers. Empty: those of the checkpoint or the model's "
-                "config.json, or else those in the samples, sorted: integers as numbers.")
+          .help("Class names, in the order of their ids. Empty: those of the checkpoint or the model's config.json, "
+                "otherwise those in the samples, sorted (integers numerically).")
           .when("data.task is sequence_classification", classes),
       option("dialogue", &C::dialogue)
-          .help("How a record holds a dialogue: messages (role and content), sharegpt (from and value), alpaca "
+          .help("Dialogue format of the records: messages (role and content), sharegpt (from and value), alpaca "
                 "(instruction, input, output), prompt (prompt, completion), or play (SPEAKER: lines of a text).")
-          .ask("How does a record hold a dialogue? (none: it is plain text)")
+          .ask("Which dialogue format do the records have? (none: plain text)")
           .when("data.task is causal_lm", causal),
       option("messages", &C::messages)
-          .help("The column that holds the turns. Empty: messages or conversations.")
+          .help("Column with the turns. Empty: messages or conversations.")
           .when("data.dialogue is given", dialogue),
       option("system", &C::system)
           .help("A system message for dialogues that have none.")
           .when("data.dialogue is given", dialogue),
       option("character", &C::character)
-          .help("The speaker whose speeches are learnt. Empty: everyone's.")
+          .help("Speaker whose lines are learned. Empty: all speakers.")
           .when("data.dialogue is play", play),
       option("chat_template", &C::chat_template)
-          .help("How a dialogue becomes text: a built-in template, or one in Jinja. Empty: the tokenizer's own.")
-          .ask("Which chat template? (the tokenizer brings none)")
+          .help("Template that turns a dialogue into text: a built-in one, or one in Jinja. Empty: the tokenizer's "
+                "own.")
+          .ask("Which chat template? (the tokenizer has none)")
           .one_of({"", "chatml", "llama2", "llama3", "mistral", "alpaca"}, "a file with a template, or its text")
           .path()
           .when("data.dialogue is given", dialogue),
       option("learn", &C::learn)
-          .help("Whose turns are in the loss: the assistant's, all, or the last one only.")
+          .help("Turns that contribute to the loss: the assistant's, all, or only the last one.")
           .when("data.dialogue is given", dialogue),
       section("megatron", &C::megatron, megatron_data_table())
           .help("How samples are cut from .bin and .idx files.")
           .when("data.train.format is megatron", megatron),
       option("preprocessing_num_workers", &C::preprocessing_num_workers)
-          .help("Threads that tokenise. 0: one for each core.")
+          .help("Tokenization threads. 0: one per core.")
           .at_least(0),
       option("cache_dir", &C::cache_dir)
-          .help("Where tokenised samples are kept for the next run. Empty: $XDG_CACHE_HOME/trainer/data, else "
+          .help("Folder of the token cache, which later runs reuse. Empty: $XDG_CACHE_HOME/trainer/data, else "
                 "~/.cache/trainer/data.")
           .path(),
       option("packing", &C::packing)
-          .help("Lays samples one behind the other instead of padding them.")
+          .help("Packs samples back to back instead of padding them.")
           .harmless({"true"})
-          .no_effect("nothing is ever padded"),
-      option("shuffle", &C::shuffle).help("A new order every epoch, from seed. false: the file's order."));
+          .no_effect("samples are never padded"),
+      option("shuffle", &C::shuffle)
+          .help("Shuffles the samples every epoch, from seed. false: the order of the files."));
   return entries;
 }
 

@@ -6,19 +6,19 @@ namespace {
 
 const Entries& optimizer_params_table() {
   using C = DsOptimizerParams;
-  const char* const variant = "AdamW and SGD are there in their plain form";
-  const char* const other = "it is of an optimiser that isn't there";
+  const char* const variant = "AdamW and SGD are supported in their plain form";
+  const char* const other = "it belongs to an optimizer that is not supported";
   static const Entries entries = table<C>(
       option("lr", &C::lr).at_least(0.0), option("betas", &C::betas), option("eps", &C::eps).above(0.0),
       option("weight_decay", &C::weight_decay).at_least(0.0), option("momentum", &C::momentum).at_least(0.0).below(1.0),
       option("adam_w_mode", &C::adam_w_mode), option("torch_adam", &C::torch_adam),
       unsupported("bias_correction", variant).harmless({"true"}).of<bool>(),
-      translated("max_grad_norm", "Beside the same gradient_clipping only."),
+      translated("max_grad_norm", "Accepted only together with the same gradient_clipping."),
       unsupported("amsgrad", variant).of<bool>(), unsupported("nesterov", variant).of<bool>(),
       unsupported("dampening", variant), unsupported("maximize", variant).of<bool>(),
-      no_effect("fused", "training.optim says how it is computed"),
-      no_effect("foreach", "training.optim says how it is computed"),
-      no_effect("set_grad_none", "gradients have buffers of their own").harmless({"true"}),
+      no_effect("fused", "training.optim selects the implementation"),
+      no_effect("foreach", "training.optim selects the implementation"),
+      no_effect("set_grad_none", "gradients keep their own buffers").harmless({"true"}),
       no_effect("fp32_optimizer_states", "they are always in fp32").harmless({"true"}),
       unsupported("freeze_step", other), unsupported("cuda_aware", other), unsupported("comm_backend_name", other),
       unsupported("max_coeff", other), unsupported("min_coeff", other), unsupported("muon_lr", other),
@@ -28,7 +28,7 @@ const Entries& optimizer_params_table() {
 
 const Entries& scheduler_params_table() {
   using C = DsSchedulerParams;
-  const char* const other = "it is of LRRangeTest or OneCycle";
+  const char* const other = "it belongs to LRRangeTest or OneCycle, which are not supported";
   static const Entries entries = table<C>(
       option("warmup_min_lr", &C::warmup_min_lr).at_least(0.0),
       option("warmup_max_lr", &C::warmup_max_lr).at_least(0.0),
@@ -37,7 +37,7 @@ const Entries& scheduler_params_table() {
       option("total_num_steps", &C::total_num_steps).at_least(1),
       option("warmup_min_ratio", &C::warmup_min_ratio).at_least(0.0).at_most(1.0),
       option("cos_min_ratio", &C::cos_min_ratio).at_least(0.0).at_most(1.0),
-      unsupported("last_batch_iteration", "a checkpoint says where a run goes on").harmless({"-1"}),
+      unsupported("last_batch_iteration", "the checkpoint determines where a run resumes").harmless({"-1"}),
       no_effect("lr_range_test_min_lr", other), no_effect("lr_range_test_step_size", other),
       no_effect("lr_range_test_step_rate", other), no_effect("lr_range_test_staircase", other),
       no_effect("cycle_min_lr", other), no_effect("cycle_max_lr", other), no_effect("cycle_first_step_size", other),
@@ -53,7 +53,7 @@ const Entries& scheduler_params_table() {
 const Entries& ds_optimizer_table() {
   static const Entries entries = table<DsOptimizer>(
       option("type", &DsOptimizer::type), section("params", &DsOptimizer::params, optimizer_params_table()),
-      no_effect("legacy_fusion", "training.optim says how it is computed").of<bool>());
+      no_effect("legacy_fusion", "training.optim selects the implementation").of<bool>());
   return entries;
 }
 

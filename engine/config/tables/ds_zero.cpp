@@ -4,7 +4,7 @@
 namespace trainer::config {
 namespace {
 
-constexpr char kNoDisk[] = "nothing is kept on a disk";
+constexpr char kNoDisk[] = "nothing is offloaded to disk";
 
 const Entries& offload_optimizer_table() {
   const char* const steps = "an update is one step on every rank";
@@ -13,8 +13,7 @@ const Entries& offload_optimizer_table() {
       no_effect("buffer_count", kNoDisk).harmless({"4", "auto"}),
       no_effect("pin_memory", "copies between devices manage their own memory").harmless({"true"}).of<bool>(),
       no_effect("pipeline_read", kNoDisk).of<bool>(), no_effect("pipeline_write", kNoDisk).of<bool>(),
-      no_effect("fast_init", kNoDisk).of<bool>(),
-      no_effect("ratio", "all of it is where device says").harmless({"1", "1.0"}),
+      no_effect("fast_init", kNoDisk).of<bool>(), no_effect("ratio", "all of it is on `device`").harmless({"1", "1.0"}),
       no_effect("super_offload", steps).of<bool>(), no_effect("cpuadam_cores_perc", steps).harmless({"0.8"}));
   return entries;
 }
@@ -32,12 +31,12 @@ const Entries& offload_param_table() {
 
 const Entries& ds_zero_table() {
   using C = DsZero;
-  const char* const blocks = "a block of the model is what is exchanged at a time";
-  const char* const memory = "a unit is gathered before it computes and freed after it";
+  const char* const blocks = "ranks communicate one block of the model at a time";
+  const char* const memory = "a unit is gathered before its computation and freed after it";
   const char* const groups =
-      "say distributed_type: FSDP with parallelism_config_dp_shard_size, the ranks that share one copy";
-  const char* const quantized = "what ranks exchange is not quantized";
-  const char* const ours = "checkpoints have a form of their own, which any number of ranks loads";
+      "use distributed_type: FSDP with parallelism_config_dp_shard_size, the ranks that shard one replica";
+  const char* const quantized = "communication is not quantized";
+  const char* const ours = "checkpoints have their own format, which any number of ranks can load";
   static const Entries entries = table<C>(
       option("stage", &C::stage).at_least(0).at_most(3),
       section("offload_optimizer", &C::offload_optimizer, offload_optimizer_table()),
@@ -47,8 +46,8 @@ const Entries& ds_zero_table() {
           .alias("stage3_gather_fp16_weights_on_model_save")
           .alias("gather_16bit_weights_on_model_save")
           .harmless({"auto", "false"})
-          .no_effect("the final model is always whole, in the dtype of its weights"),
-      no_effect("zero_hpz_partition_size", "parameters are gathered from all ranks, which changes no result")
+          .no_effect("the final model is always consolidated, in the dtype of its weights"),
+      no_effect("zero_hpz_partition_size", "parameters are gathered from all ranks, with the same results")
           .harmless({"1", "auto"}),
 
       no_effect("contiguous_gradients", blocks).harmless({"true"}).of<bool>(),
@@ -57,19 +56,19 @@ const Entries& ds_zero_table() {
       no_effect("use_multi_rank_bucket_allreduce", blocks).harmless({"true"}).of<bool>(),
       no_effect("allgather_partitions", blocks).harmless({"true"}).of<bool>(),
       no_effect("allgather_bucket_size", blocks).harmless({"auto"}),
-      no_effect("overlap_comm", "ranks exchange while they compute where that helps")
+      no_effect("overlap_comm", "communication overlaps computation where that helps")
           .harmless({"true", "false", "auto"}),
       no_effect("round_robin_gradients", blocks).of<bool>(),
       no_effect("compute_grad_norm", "training.max_grad_norm needs it").harmless({"true"}).of<bool>(),
       no_effect("parameter_alignment", memory), no_effect("cpu_offload_use_pin_memory", memory).harmless({"true"}),
       no_effect("sub_group_size", memory).harmless({"auto"}),
-      no_effect("stage3_prefetch_bucket_size", "fsdp_backward_prefetch asks for it")
+      no_effect("stage3_prefetch_bucket_size", "fsdp_backward_prefetch controls it")
           .alias("prefetch_bucket_size")
           .harmless({"auto"}),
-      no_effect("stage3_param_persistence_threshold", "small parameters are in units too")
+      no_effect("stage3_param_persistence_threshold", "small parameters belong to units too")
           .alias("param_persistence_threshold")
           .harmless({"auto"}),
-      no_effect("stage3_model_persistence_threshold", "small parameters are in units too")
+      no_effect("stage3_model_persistence_threshold", "small parameters belong to units too")
           .alias("model_persistence_threshold")
           .harmless({"auto"}),
       no_effect("stage3_max_live_parameters", memory).alias("max_live_parameters").harmless({"auto"}),
@@ -77,18 +76,20 @@ const Entries& ds_zero_table() {
       no_effect("stage3_module_granularity_threshold", memory).alias("module_granularity_threshold"),
       no_effect("stage3_use_all_reduce_for_fetch_params", blocks).alias("use_all_reduce_for_fetch_params").of<bool>(),
       no_effect("stage3_allgather_sequential", blocks).alias("allgather_sequential").of<bool>(),
-      no_effect("leaf_module", "fsdp_transformer_layer_cls_to_wrap says what a unit is"),
+      no_effect("leaf_module", "fsdp_transformer_layer_cls_to_wrap sets the units"),
       no_effect("memory_efficient_linear", memory).harmless({"true"}).of<bool>(),
-      no_effect("override_module_apply", "weights are drawn or loaded in pieces").harmless({"true"}).of<bool>(),
-      no_effect("ignore_unused_parameters", "a parameter without a gradient is left alone")
+      no_effect("override_module_apply", "weights are initialized or loaded shard by shard")
+          .harmless({"true"})
+          .of<bool>(),
+      no_effect("ignore_unused_parameters", "a parameter without a gradient is left unchanged")
           .harmless({"true"})
           .of<bool>(),
       no_effect("load_from_fp32_weights", ours).harmless({"true"}).of<bool>(),
       no_effect("elastic_checkpoint", ours).of<bool>(), no_effect("pipeline_loading_checkpoint", ours).of<bool>(),
-      no_effect("legacy_stage1", "there is one form of each stage").of<bool>(),
-      no_effect("log_trace_cache_warnings", "there is no trace").of<bool>(),
-      no_effect("enable_sanity_checks", "`debug` asks for checks").of<bool>(),
-      no_effect("save_muon_momentum_buffer_in_memory", "there is no Muon").of<bool>(),
+      no_effect("legacy_stage1", "each stage has one implementation").of<bool>(),
+      no_effect("log_trace_cache_warnings", "no trace is recorded").of<bool>(),
+      no_effect("enable_sanity_checks", "`debug` enables checks").of<bool>(),
+      no_effect("save_muon_momentum_buffer_in_memory", "Muon is not supported").of<bool>(),
       unsupported("zero_quantized_weights", quantized).of<bool>(),
       unsupported("zero_quantized_gradients", quantized).of<bool>(),
       unsupported("zero_quantized_nontrainable_weights", quantized).of<bool>(),

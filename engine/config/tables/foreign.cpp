@@ -1,10 +1,10 @@
-// Sections of Accelerate's file that this program knows and has no use for.
+// Sections of Accelerate's file that are recognized but not used.
 #include "engine/config/tables.h"
 
 namespace trainer::config {
 
 const Entries& fp8_table() {
-  const char* const why = "nothing computes in fp8";
+  const char* const why = "fp8 is not supported";
   static const Entries entries = foreign_table(
       no_effect("fp8_backend", why).alias("backend"),
       no_effect("fp8_use_autocast_during_eval", why).alias("use_autocast_during_eval").of<bool>(),
@@ -23,7 +23,7 @@ const Entries& fp8_table() {
 }
 
 const Entries& dynamo_table() {
-  const char* const why = "there is no Python to compile";
+  const char* const why = "there is no Python code to compile";
   static const Entries entries = foreign_table(
       no_effect("dynamo_backend", why)
           .alias("backend")
@@ -53,7 +53,7 @@ const Entries& tp_table() {
 }
 
 const Entries& ipex_table() {
-  const char* const why = "there is no Python to extend";
+  const char* const why = "PyTorch is not used";
   static const Entries entries = foreign_table(no_effect("ipex", why).of<bool>(), no_effect("use_xpu", why).of<bool>());
   return entries;
 }
@@ -66,13 +66,13 @@ const Entries& accelerator_table() {
                   "those of all")
           .of<bool>(),
       no_effect("dispatch_batches", "every rank reads its own samples").of<bool>(),
-      no_effect("even_batches", "no sample is seen twice to make batches even").harmless({"true", "false"}).of<bool>(),
-      no_effect("use_seedable_sampler", "the order of samples always is a function of seed")
+      no_effect("even_batches", "no sample is repeated to even out batches").harmless({"true", "false"}).of<bool>(),
+      no_effect("use_seedable_sampler", "the sample order always follows from seed")
           .harmless({"true", "false"})
           .of<bool>(),
-      no_effect("non_blocking", "copies to devices are made where they are needed").of<bool>(),
-      no_effect("gradient_accumulation_kwargs", "gradient_accumulation_steps says all there is to say"),
-      no_effect("use_configured_state", "there is no Python whose state it could be").of<bool>());
+      no_effect("non_blocking", "tensors are copied to devices when they are needed").of<bool>(),
+      no_effect("gradient_accumulation_kwargs", "gradient_accumulation_steps is the only setting"),
+      no_effect("use_configured_state", "there is no AcceleratorState to reuse").of<bool>());
   return entries;
 }
 

@@ -10,21 +10,21 @@ const Entries& fsdp_table() {
       option("fsdp_version", &C::version)
           .alias("version")
           .env("FSDP_VERSION")
-          .help("Accelerate's version of FSDP. Both run the same here; it decides how fsdp_reshard_after_forward is "
-                "read.")
+          .help("Accelerate's version of FSDP. Both run the same code; it only decides how fsdp_reshard_after_forward "
+                "is read.")
           .ask("What should be your FSDP version?")
           .at_least(1)
           .at_most(2),
       option("fsdp_sharding_strategy", &C::sharding_strategy)
           .alias("sharding_strategy")
           .env("FSDP_SHARDING_STRATEGY")
-          .help("FULL_SHARD spreads parameters, gradients and optimiser state over the ranks. SHARD_GRAD_OP keeps the "
-                "parameters gathered between a forward and its backward. HYBRID_SHARD and HYBRID_SHARD_ZERO2 do "
-                "so within each machine (or by parallelism_config's dp_shard_size and dp_replicate_size), and the "
-                "copies add up their gradients. NO_SHARD is MULTI_CPU.")
+          .help("FULL_SHARD shards parameters, gradients and optimizer state over the ranks. SHARD_GRAD_OP keeps the "
+                "parameters gathered between forward and backward. HYBRID_SHARD and HYBRID_SHARD_ZERO2 do the same "
+                "within each machine (or by parallelism_config's dp_shard_size and dp_replicate_size) and reduce "
+                "gradients across the replicas. NO_SHARD is MULTI_CPU.")
           .ask("What should be your sharding strategy?"),
       translated("fsdp_reshard_after_forward",
-                 "Names the strategy in version 1; in version 2 true means FULL_SHARD and false SHARD_GRAD_OP.")
+                 "In version 1 the name of the strategy; in version 2 true means FULL_SHARD and false SHARD_GRAD_OP.")
           .alias("reshard_after_forward")
           .env("FSDP_RESHARD_AFTER_FORWARD"),
       option("fsdp_offload_params", &C::offload_params)
@@ -32,10 +32,10 @@ const Entries& fsdp_table() {
           .alias("fsdp_cpu_offload")
           .alias("cpu_offload")
           .env("FSDP_OFFLOAD_PARAMS")
-          .help("Keeps shards in the memory of the host.")
+          .help("Keeps shards in host memory.")
           .ask("Do you want to offload parameters and gradients to CPU?")
           .harmless({"false"})
-          .no_effect("on a CPU they are there already"),
+          .no_effect("on the CPU they are in host memory already"),
       option("fsdp_auto_wrap_policy", &C::auto_wrap_policy)
           .alias("auto_wrap_policy")
           .env("FSDP_AUTO_WRAP_POLICY")
@@ -46,15 +46,16 @@ const Entries& fsdp_table() {
           .env("FSDP_TRANSFORMER_CLS_TO_WRAP")
           .omitted()
           .help(
-              "Class names of the layers that become units (case-sensitive), which may lie within each other; an entry "
-              "with a dot or a star is a pattern of paths (encoder.block.*). Empty: the model's own block.")
+              "Class names of the layers that become units (case-sensitive); units may be nested. An entry with a dot "
+              "or a star is a pattern of module paths (encoder.block.*). Empty: the model's block class.")
           .ask("Specify the comma-separated list of transformer layer class names (case-sensitive) to wrap ,e.g, "
                ":`BertLayer`, `GPTJBlock`, `T5Block`, `BertLayer,BertEmbeddings,BertSelfOutput` ...?")
           .when("fsdp_auto_wrap_policy is TRANSFORMER_BASED_WRAP", transformer),
       option("fsdp_min_num_params", &C::min_num_params)
           .alias("min_num_params")
           .env("FSDP_MIN_NUM_PARAMS")
-          .help("Smallest unit, in parameters, as torch's size_based_auto_wrap_policy counts; 0: no units.")
+          .help("Minimum number of parameters of a unit, counted as by torch's size_based_auto_wrap_policy; 0: no "
+                "units.")
           .ask("What should be your FSDP's minimum number of parameters for Default Auto Wrapping Policy?")
           .at_least(0)
           .when("fsdp_auto_wrap_policy is SIZE_BASED_WRAP", size_based),
@@ -63,8 +64,8 @@ const Entries& fsdp_table() {
           .env("FSDP_BACKWARD_PREFETCH")
           .alias("fsdp_backward_prefetch_policy")
           .alias("backward_prefetch_policy")
-          .help("When the next unit is gathered in the backward pass: before this one's gradients, after them, or not "
-                "ahead of time.")
+          .help("When the backward pass gathers the next unit: before computing the current unit's gradients, after "
+                "them, or not ahead of time.")
           .ask("What should be your FSDP's backward prefetch policy?"),
       option("fsdp_state_dict_type", &C::state_dict_type)
           .alias("state_dict_type")
@@ -72,8 +73,8 @@ const Entries& fsdp_table() {
           .help("Layout of checkpoints.")
           .ask("What should be your FSDP's state dict type?")
           .harmless({"FULL_STATE_DICT", "SHARDED_STATE_DICT"})  // checkpoints are sharded, the final model is whole
-          .no_effect("checkpoints have one layout, in which every rank writes its own tensors and which any number of "
-                     "ranks can load; the final model is always whole"),
+          .no_effect("checkpoints have one layout: every rank writes its own shards, and any number of ranks can load "
+                     "them; the final model is always consolidated"),
       option("fsdp_forward_prefetch", &C::forward_prefetch)
           .alias("forward_prefetch")
           .env("FSDP_FORWARD_PREFETCH")
@@ -82,21 +83,21 @@ const Entries& fsdp_table() {
       option("fsdp_use_orig_params", &C::use_orig_params)
           .alias("use_orig_params")
           .env("FSDP_USE_ORIG_PARAMS")
-          .help("Lets parameters of one unit differ in what is trained.")
+          .help("Allows trained and frozen parameters in the same unit.")
           .harmless({"true"})
-          .no_effect("they always may"),
+          .no_effect("they are always allowed"),
       option("fsdp_cpu_ram_efficient_loading", &C::cpu_ram_efficient_loading)
           .alias("cpu_ram_efficient_loading")
           .env("FSDP_CPU_RAM_EFFICIENT_LOADING")
           .help("Loads weights once for all ranks.")
           .harmless({"true"})
-          .no_effect("each rank reads its own piece of the file"),
+          .no_effect("each rank reads its own shard of the file"),
       option("fsdp_sync_module_states", &C::sync_module_states)
           .alias("sync_module_states")
           .env("FSDP_SYNC_MODULE_STATES")
           .help("Sends rank 0's weights to the others.")
           .harmless({"true"})
-          .no_effect("all ranks read or draw the same weights"),
+          .no_effect("all ranks load or initialize the same weights"),
       option("fsdp_activation_checkpointing", &C::activation_checkpointing)
           .alias("activation_checkpointing")
           .env("FSDP_ACTIVATION_CHECKPOINTING")
@@ -105,8 +106,8 @@ const Entries& fsdp_table() {
           .ask("Do you want to enable FSDP activation checkpointing?"),
       option("fsdp_reduce_dtype", &C::reduce_dtype)
           .alias("reduce_dtype")
-          .help("The dtype in which ranks add up gradients, which are kept in float32. The 16-bit ones halve what is "
-                "sent. (Accelerate's FSDP takes that of mixed_precision.)")
+          .help("Dtype of the gradient reduction; gradients are stored in float32. The 16-bit dtypes halve the "
+                "traffic. (Accelerate's FSDP uses the dtype of mixed_precision.)")
           .one_of({"float32", "bfloat16", "float16"}),
       unsupported("fsdp_activation_checkpointing_offload", "activations stay where they are computed")
           .alias("activation_checkpointing_offload")
@@ -115,10 +116,10 @@ const Entries& fsdp_table() {
       unsupported("fsdp_ignored_modules", "every parameter is sharded")
           .alias("ignored_modules")
           .env("FSDP_IGNORED_MODULES"),
-      no_effect("fsdp_mixed_precision", "mixed_precision at the top says it")
+      no_effect("fsdp_mixed_precision", "mixed_precision at the top sets it")
           .alias("fsdp_mixed_precision_policy")
           .flag(""),
-      no_effect("limit_all_gathers", "beside the unit in use, those around it and the next one, none is gathered")
+      no_effect("limit_all_gathers", "only the unit in use, those around it and the next one are gathered")
           .alias("fsdp_limit_all_gathers")
           .flag("")
           .harmless({"true"})

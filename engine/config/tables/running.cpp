@@ -1,4 +1,4 @@
-// What happens beside training: checkpoints, evaluation, logging.
+// Checkpoints, evaluation and logging.
 #include "engine/config/tables.h"
 
 namespace trainer::config {
@@ -12,36 +12,37 @@ const Entries& checkpoint_table() {
           .ask("After how many updates should each checkpoint be saved? (0: only at the end)")
           .at_least(0),
       option("save_total_limit", &C::save_total_limit)
-          .help("Checkpoints that are kept; older ones are deleted. 0: all.")
+          .help("Number of checkpoints to keep; older ones are deleted. 0: all.")
           .ask("How many checkpoints should be kept? (0: all)")
           .at_least(0)
           .when("save_steps is above 0", saves),
       option("metric_for_best_model", &C::metric_for_best_model)
-          .help("save_total_limit never deletes the checkpoint with the best value of this: the smallest loss or the "
-                "greatest accuracy. An evaluation precedes each save of save_steps, also where eval_steps has none; "
-                "checkpoints that were asked for at other steps are not judged.")
+          .help("Metric of the best checkpoint (lowest loss or highest accuracy), which save_total_limit never "
+                "deletes. An evaluation precedes each save of save_steps, even if eval_steps schedules none; "
+                "checkpoints requested at other steps are not considered.")
           .one_of({"none", "loss", "accuracy"})
           .when("there are validation samples", validates),
       option("async_save", &C::async_save)
-          .help("Training pauses for a copy in memory only, and the copy is written while it goes on. Takes 12 bytes a "
+          .help("Pauses training only for a copy in memory, which is written in the background. Takes 12 bytes per "
                 "trained parameter, spread over the ranks."),
       option("on_error", &C::on_error)
-          .help("When a checkpoint can't be written (disk full, …): warn goes on with the earlier ones and tries again "
-                "at the next; stop ends the run. The last one of a run always has to be written.")
+          .help("What to do if a checkpoint can't be written (disk full, …): warn keeps the earlier ones and tries "
+                "again at the next save; stop ends the run. The last checkpoint of a run must always be written.")
           .one_of({"warn", "stop"}),
       option("hash", &C::hash)
           .help(
-              "By which every file of a checkpoint is checked; sha256 is slower and also sees changes made on purpose "
+              "Checksum that verifies each file of a checkpoint; sha256 is slower and also detects deliberate changes "
               "(as long as manifest.json is kept safe).")
           .one_of({"xxh3", "sha256"}),
       option("resume_from_checkpoint", &C::resume_from_checkpoint)
-          .help("auto: the newest in output_dir if there is one; true: it must be there; false: start afresh; or a "
-                "checkpoint folder.")
+          .help("auto: the newest checkpoint in output_dir, if there is one; true: the same, but it must exist; false: "
+                "start from scratch; or a checkpoint folder.")
           .one_of({"auto", "true", "false"}, "a checkpoint folder")
           .path(),
-      option("save_on_signal", &C::save_on_signal).help("Saves before it stops on SIGTERM, SIGUSR1 or Ctrl-C."),
+      option("save_on_signal", &C::save_on_signal)
+          .help("Saves a checkpoint before stopping on SIGTERM, SIGUSR1 or Ctrl-C."),
       option("grace_seconds", &C::grace_seconds)
-          .help("How long ranks may take to stop, and to save, after that. (Kubernetes kills after 30.)")
+          .help("Seconds that ranks have to save and stop after such a signal. (Kubernetes kills after 30.)")
           .above(0.0));
   return entries;
 }
@@ -55,27 +56,27 @@ const Entries& evaluation_table() {
                    .at_least(0)
                    .when("there are validation samples", validates),
                option("metrics", &C::metrics)
-                   .help("What is measured; accuracy compares generated text, or the class, with the label.")
+                   .help("Metrics to compute; accuracy compares the generated text, or the class, with the label.")
                    .one_of({"loss", "accuracy"})
                    .when("there are validation samples", validates),
                option("generate", &C::generate)
                    .alias("predict_with_generate")
-                   .help("Writes predictions for the validation samples, and shows some beside their labels."),
+                   .help("Writes predictions for the validation samples, and shows some next to their labels."),
                option("max_new_tokens", &C::max_new_tokens)
                    .alias("generation_max_length")
-                   .help("Tokens of a prediction. 0: data.max_target_length.")
+                   .help("Maximum tokens of a prediction. 0: data.max_target_length.")
                    .at_least(0)
                    .when("evaluation.generate is true", generates),
                option("temperature", &C::temperature)
-                   .help("How freely a prediction's tokens are drawn. 0: always the most likely one.")
+                   .help("Sampling temperature of predictions. 0: always the most likely token.")
                    .at_least(0.0)
                    .when("evaluation.generate is true", generates),
                option("top_k", &C::top_k)
-                   .help("Draws among the k most likely tokens. 0: all.")
+                   .help("Samples from the k most likely tokens. 0: all.")
                    .at_least(0)
                    .when("evaluation.generate is true", generates),
                option("top_p", &C::top_p)
-                   .help("Draws among the fewest tokens that have this probability together.")
+                   .help("Samples from the fewest tokens whose probabilities add up to this.")
                    .above(0.0)
                    .at_most(1.0)
                    .when("evaluation.generate is true", generates),
@@ -93,7 +94,7 @@ const Entries& logging_table() {
                                               .ask("After how many updates should each line of metrics be written?")
                                               .at_least(1),
                                           option("report_to", &C::report_to)
-                                              .help("Where metrics go beside metrics.jsonl.")
+                                              .help("Where metrics go in addition to metrics.jsonl.")
                                               .one_of({"none", "tensorboard"}));
   return entries;
 }

@@ -29,7 +29,7 @@ const Entries& training_table() {
   };
   static const Entries ours = table<C>(
       option("per_device_train_batch_size", &C::per_device_train_batch_size)
-          .help("Samples of a rank in one forward pass.")
+          .help("Samples per rank in one forward pass.")
           .ask("How many samples should a rank take at a time (batch size)?")
           .at_least(1),
       option("per_device_eval_batch_size", &C::per_device_eval_batch_size)
@@ -37,95 +37,93 @@ const Entries& training_table() {
           .at_least(1)
           .when("there are validation samples", validates),
       option("gradient_accumulation_steps", &C::gradient_accumulation_steps)
-          .help("Forward passes that make one update.")
+          .help("Forward passes per update.")
           .flag("--gradient_accumulation_steps")
           .env("ACCELERATE_GRADIENT_ACCUMULATION_STEPS")
           .at_least(1),
       option("global_batch_size", &C::global_batch_size)
-          .help("Samples of one update over all ranks, kept whatever their number. 0: per_device_train_batch_size x "
-                "gradient_accumulation_steps x ranks.")
+          .help("Samples per update over all ranks, independent of the number of ranks. 0: per_device_train_batch_size "
+                "x gradient_accumulation_steps x ranks.")
           .at_least(0),
       option("num_train_epochs", &C::num_train_epochs)
           .help("Passes over the training samples; fractions are allowed.")
           .ask("How many epochs?")
           .above(0.0)
           .when("max_steps is not given", by_epochs),
-      option("max_steps", &C::max_steps).help("Updates. Above 0 it decides instead of num_train_epochs.").at_least(-1),
-      option("learning_rate", &C::learning_rate)
-          .help("Learning rate at its highest.")
-          .ask("Which learning rate?")
-          .at_least(0.0),
+      option("max_steps", &C::max_steps)
+          .help("Number of updates. A value above 0 overrides num_train_epochs.")
+          .at_least(-1),
+      option("learning_rate", &C::learning_rate).help("Peak learning rate.").ask("Which learning rate?").at_least(0.0),
       option("lr_scheduler_type", &C::lr_scheduler_type)
-          .help("How the learning rate goes up and down: transformers' schedules, and DeepSpeed's WarmupLR, "
-                "WarmupDecayLR and WarmupCosineLR."),
+          .help("Learning-rate schedule: transformers' schedules, and DeepSpeed's WarmupLR, WarmupDecayLR and "
+                "WarmupCosineLR."),
       section("lr_scheduler_kwargs", &C::lr_scheduler_kwargs, schedule_table())
-          .help("What a schedule needs beside warmup_steps."),
+          .help("Parameters of the schedule, in addition to warmup_steps."),
       option("warmup_steps", &C::warmup_steps)
-          .help("Updates in which the learning rate rises from 0; below 1 it is a part of all updates.")
+          .help("Updates in which the learning rate rises from 0; a value below 1 is a fraction of all updates.")
           .at_least(0.0)
           .when("lr_scheduler_type is not constant", warms_up),
-      option("weight_decay", &C::weight_decay).help("Not for biases and norms.").at_least(0.0),
+      option("weight_decay", &C::weight_decay).help("Weight decay; biases and norms are exempt.").at_least(0.0),
       option("max_grad_norm", &C::max_grad_norm)
-          .help("Gradients are scaled down to this norm over all parameters and ranks. 0: never.")
+          .help("Gradient clipping: maximum norm of the gradient over all parameters and ranks. 0: no clipping.")
           .flag("--gradient_clipping")
           .env("ACCELERATE_GRADIENT_CLIPPING")
           .at_least(0.0),
-      option("optim", &C::optim).help("The optimiser."),
+      option("optim", &C::optim).help("The optimizer."),
       option("adam_beta1", &C::adam_beta1)
           .help("Decay of the first moment.")
           .at_least(0.0)
           .below(1.0)
           .when("optim is AdamW or lion", two_betas),
       option("adam_beta2", &C::adam_beta2)
-          .help("Decay of the second moment; of lion's only one, where it is 0.99 unless it is given.")
+          .help("Decay of the second moment; for lion, of its only moment, with a default of 0.99.")
           .at_least(0.0)
           .below(1.0)
           .when("optim is AdamW or lion", two_betas),
       option("adam_epsilon", &C::adam_epsilon)
-          .help("Added to the root of the second moment.")
+          .help("Added to the square root of the second moment.")
           .above(0.0)
           .when("optim is AdamW", adam),
       option("sgd_momentum", &C::sgd_momentum).help("Momentum.").at_least(0.0).below(1.0).when("optim is sgd", sgd),
       option("optim_args", &C::optim_args)
-          .help("What an optimiser needs beside these options, as \"key=value, key=value\" with torch's names: of sgd "
-                "momentum, dampening and nesterov, of rmsprop momentum, alpha, eps and centered, of adagrad lr_decay "
-                "and eps.")
+          .help("Further arguments of the optimizer, as \"key=value, key=value\" with torch's names: for sgd momentum, "
+                "dampening and nesterov; for rmsprop momentum, alpha, eps and centered; for adagrad lr_decay and eps.")
           .when("optim is sgd, rmsprop or adagrad", [](const Config& c) { return takes_optim_args(c.training.optim); }),
       option("loraplus_lr_ratio", &C::loraplus_lr_ratio)
-          .help("LoRA+: the learning rate of B is so many times that of A. 0: the same.")
+          .help("LoRA+: the learning rate of B is this many times that of A. 0: the same.")
           .at_least(0.0)
           .when("lora.peft_type is LORA", trains_lora),
       option("label_smoothing_factor", &C::label_smoothing_factor)
-          .help("The part of the target's probability that is spread over all tokens or classes.")
+          .help("Label smoothing: the part of the target's probability that is spread over all tokens or classes.")
           .at_least(0.0)
           .below(1.0),
       option("group_by_length", &C::group_by_length)
-          .help("Puts samples of like length into the same update. Nothing is padded either way: it evens out the work "
-                "of ranks."),
+          .help("Puts samples of similar length into the same update, which balances the work of the ranks. Nothing is "
+                "padded either way."),
       option("auto_find_batch_size", &C::auto_find_batch_size)
           .help("Finds the largest per_device_train_batch_size whose longest batches fit into memory, and keeps the "
-                "global batch by accumulation."),
+                "global batch size by gradient accumulation."),
       option("max_tokens", &C::max_tokens)
-          .help(
-              "Tokens of a rank in one forward pass: as many samples as fit, whatever per_device_train_batch_size. 0: "
-              "that decides.")
+          .help("Maximum tokens per rank in one forward pass: takes as many samples as fit, instead of "
+                "per_device_train_batch_size. 0: per_device_train_batch_size decides.")
           .at_least(0),
       option("gradient_checkpointing", &C::gradient_checkpointing)
           .alias("activation_checkpointing")
           .help("Recomputes a block in the backward pass instead of keeping its activations."),
-      option("dropout", &C::dropout).help("false: every dropout of the model is off."),
+      option("dropout", &C::dropout).help("false: turns off every dropout of the model."),
       option("ddp_bucket_cap_mb", &C::ddp_bucket_cap_mb)
-          .help("Megabytes of gradients that ranks exchange at a time.")
+          .help("Size of a gradient bucket in megabytes; ranks exchange one bucket at a time.")
           .above(0.0)
           .when("distributed_type is MULTI_CPU", ddp),
       option("ddp_timeout", &C::ddp_timeout)
-          .help("Seconds that a rank waits for the others. (The launcher sees at once when one is lost. For one that "
-                "gets no further within an update it waits for a sixtieth of this, 30 seconds or ten usual updates, "
+          .help("Seconds that a rank waits for the others. (The launcher notices a lost rank at once. For a rank that "
+                "is stuck within an update it waits a sixtieth of this, 30 seconds or the time of ten typical updates, "
                 "whichever is longest.)")
           .at_least(1),
       option("ddp_comm_hook", &C::ddp_comm_hook)
-          .help("Sends gradients smaller than they are: rounded to fp16 or bf16, or as products of two thin matrices "
-                "(PowerSGD: each matrix by itself, or with batched_power_sgd a whole bucket as one).")
+          .help("Compresses the gradients that ranks exchange: rounds them to fp16 or bf16, or factors them into two "
+                "low-rank matrices (PowerSGD: each matrix separately, or with batched_power_sgd a whole bucket as "
+                "one).")
           .when("distributed_type is MULTI_CPU", ddp),
       option("ddp_comm_wrapper", &C::ddp_comm_wrapper)
           .help("Rounds what ddp_comm_hook sends: fp16 or bf16.")
@@ -136,31 +134,31 @@ const Entries& training_table() {
           .help("PowerSGD's options.")
           .when("ddp_comm_hook is power_sgd or batched_power_sgd", power_sgd),
       option("ddp_backend", &C::ddp_backend)
-          .help("The library by which ranks talk, whatever distributed_type: on the CPU gloo, or mpi (Open MPI, which "
-                "`trainer launch` starts by itself); on GPUs nccl, if nothing is said, or gloo, with which ranks may "
-                "share one. docs/backends.md tells what another one must do."),
+          .help("Communication library, for every distributed_type: on the CPU gloo, or mpi (Open MPI, which `trainer "
+                "launch` starts by itself); on GPUs nccl (the default), or gloo, which lets ranks share a GPU. "
+                "docs/backends.md describes what another backend must provide."),
       option("local_sgd_steps", &C::local_sgd_steps)
-          .help("Local SGD: ranks exchange no gradients; each makes so many updates alone, then their weights are "
-                "averaged. Before an evaluation or a checkpoint they are averaged too, and the optimiser's state with "
-                "a checkpoint. 0: off.")
+          .help("Local SGD: ranks exchange no gradients; each makes this many updates alone, then their weights are "
+                "averaged. Weights are also averaged before an evaluation or a checkpoint, and before a checkpoint the "
+                "optimizer state too. 0: off.")
           .at_least(0),
       section("loss_scaling", &C::loss_scaling, loss_scaling_table())
-          .help("How losses are scaled up so that fp16 doesn't lose small gradients.")
+          .help("Loss scaling, which keeps small gradients from underflowing in fp16.")
           .when("mixed_precision is fp16", fp16),
       option("check_first_steps", &C::check_first_steps)
-          .help(
-              "Watches the first updates: that every trained tensor gets a gradient, no frozen one changes, tied ones "
-              "stay tied, some labels count, and an update takes the samples it should."),
+          .help("Checks in the first updates that every trained tensor gets a gradient, no frozen tensor changes, tied "
+                "tensors stay tied, some labels contribute to the loss, and each update takes the right samples."),
       option("on_divergence", &C::on_divergence)
-          .help("When a loss or a gradient is not finite, or the loss is far above those before it: stop; skip the "
-                "update; or rollback: return to the weights of up to snapshot_steps updates ago, and go on with the "
-                "next samples."),
+          .help("What to do if a loss or a gradient is not finite, or the loss is far above the previous ones: stop; "
+                "skip the update; or rollback, which restores the weights of up to snapshot_steps updates ago and "
+                "continues with the next samples."),
       option("loss_spike_deviations", &C::loss_spike_deviations)
-          .help("So many standard deviations above the mean of the last fifty losses count as divergence. 0: only what "
-                "is not finite does.")
+          .help("A loss that is this many standard deviations above the mean of the last fifty counts as divergence. "
+                "0: only non-finite values do.")
           .at_least(0.0),
       option("snapshot_steps", &C::snapshot_steps)
-          .help("Updates between the copies in memory that rollback returns to; each rank keeps one of what it trains.")
+          .help("Updates between the in-memory snapshots that rollback restores; each rank keeps one snapshot of what "
+                "it trains.")
           .at_least(1)
           .when("on_divergence is rollback",
                 [](const Config& c) { return c.training.on_divergence == OnDivergence::kRollback; }));
@@ -176,13 +174,14 @@ const Entries& loss_scaling_table() {
                    .at_least(0)
                    .at_most(126),
                option("loss_scale_window", &C::loss_scale_window)
-                   .help("Updates without an overflow after which it doubles.")
+                   .help("Updates without an overflow after which the scale doubles.")
                    .at_least(1),
-               option("hysteresis", &C::hysteresis).help("Overflows after which it is halved.").at_least(1),
+               option("hysteresis", &C::hysteresis).help("Overflows after which the scale is halved.").at_least(1),
                option("consecutive_hysteresis", &C::consecutive_hysteresis)
-                   .help("true: an update without an overflow makes them count anew; false: a doubling does."),
+                   .help("What resets the count of overflows. true: an update without an overflow; false: a doubling "
+                         "of the scale."),
                option("min_loss_scale", &C::min_loss_scale)
-                   .help("It doesn't go below: an overflow there ends the run.")
+                   .help("Lower limit of the scale; an overflow at this limit ends the run.")
                    .above(0.0));
   return entries;
 }
@@ -191,22 +190,22 @@ const Entries& power_sgd_table() {
   using C = PowerSgdConfig;
   static const Entries entries = table<C>(
       option("matrix_approximation_rank", &C::matrix_approximation_rank)
-          .help("Width of the thin matrices: the more, the more exact.")
+          .help("Rank of the low-rank matrices; a higher rank is more accurate.")
           .at_least(1),
       option("start_powerSGD_iter", &C::start_power_sgd_iter)
-          .help("Updates that send gradients as they are before it begins.")
+          .help("Updates with uncompressed gradients before PowerSGD starts.")
           .at_least(0),
       option("min_compression_rate", &C::min_compression_rate)
-          .help("A gradient that would not shrink by more than this factor is sent as it is.")
+          .help("A gradient that would not shrink by more than this factor is sent uncompressed.")
           .at_least(0.0),
-      option("use_error_feedback", &C::use_error_feedback).help("Adds what was lost to the next gradient."),
+      option("use_error_feedback", &C::use_error_feedback).help("Adds the compression error to the next gradient."),
       option("warm_start", &C::warm_start).help("Starts from the matrices of the last update."),
       option("orthogonalization_epsilon", &C::orthogonalization_epsilon)
-          .help("Added to the length of a column before it is divided by it.")
+          .help("Added to the norm of a column before the column is divided by it.")
           .at_least(0.0),
-      option("random_seed", &C::random_seed).help("Of the matrices it begins with."),
-      no_effect("compression_stats_logging_frequency", "nothing is logged about it").harmless({"10000"}),
-      no_effect("batch_tensors_with_same_shape", "all matrices of a bucket are sent at once anyway").of<bool>());
+      option("random_seed", &C::random_seed).help("Seed of the initial matrices."),
+      no_effect("compression_stats_logging_frequency", "compression statistics are not logged").harmless({"10000"}),
+      no_effect("batch_tensors_with_same_shape", "all matrices of a bucket are always sent together").of<bool>());
   return entries;
 }
 
@@ -235,31 +234,31 @@ const Entries& schedule_table() {
                    .at_least(0.0)
                    .when("lr_scheduler_type is warmup_lr or warmup_decay_lr", rises),
                option("warmup_type", &C::warmup_type)
-                   .help("How the learning rate rises.")
+                   .help("Shape of the warm-up.")
                    .one_of({"log", "linear", "cosine", "1-sqrt"})
                    .when("lr_scheduler_type is one of DeepSpeed's, or warmup_stable_decay", warmup_has_type),
                option("total_num_steps", &C::total_num_steps)
-                   .help("The update at which it has come down. 0: the last one.")
+                   .help("Update at which the decay ends. 0: the last one.")
                    .at_least(0)
                    .when("lr_scheduler_type is warmup_decay_lr or warmup_cosine_lr", ends),
                option("warmup_min_ratio", &C::warmup_min_ratio)
-                   .help("Part of learning_rate before the warm-up.")
+                   .help("Learning rate before the warm-up, as a fraction of learning_rate.")
                    .at_least(0.0)
                    .at_most(1.0)
                    .when("lr_scheduler_type is warmup_cosine_lr", cosine),
                option("cos_min_ratio", &C::cos_min_ratio)
-                   .help("Part of learning_rate at the end.")
+                   .help("Final learning rate, as a fraction of learning_rate.")
                    .at_least(0.0)
                    .at_most(1.0)
                    .when("lr_scheduler_type is warmup_cosine_lr", cosine),
 
                // transformers'
                option("num_cycles", &C::num_cycles)
-                   .help("Waves of a cosine; 0: the schedule's own number (0.5, of cosine_with_restarts 1).")
+                   .help("Cosine cycles; 0: the schedule's default (0.5, or 1 for cosine_with_restarts).")
                    .at_least(0.0)
                    .when("lr_scheduler_type is one of the cosines or warmup_stable_decay", waves),
                option("lr_end", &C::lr_end)
-                   .help("Learning rate at the end.")
+                   .help("Final learning rate.")
                    .at_least(0.0)
                    .when("lr_scheduler_type is polynomial", is(Schedule::kPolynomial)),
                option("power", &C::power)
@@ -267,28 +266,28 @@ const Entries& schedule_table() {
                    .above(0.0)
                    .when("lr_scheduler_type is polynomial", is(Schedule::kPolynomial)),
                option("timescale", &C::timescale)
-                   .help("How slowly the learning rate falls. 0: warmup_steps, or 10000.")
+                   .help("Time scale of the decay. 0: warmup_steps, or 10000.")
                    .at_least(0)
                    .when("lr_scheduler_type is inverse_sqrt", is(Schedule::kInverseSqrt)),
                option("min_lr", &C::min_lr)
-                   .help("Learning rate at the end. -1: min_lr_rate says it.")
+                   .help("Final learning rate. -1: min_lr_rate sets it.")
                    .when("lr_scheduler_type is cosine_with_min_lr", is(Schedule::kCosineWithMinLr)),
                option("min_lr_rate", &C::min_lr_rate)
-                   .help("The same as a part of learning_rate.")
+                   .help("Final learning rate, as a fraction of learning_rate.")
                    .at_most(1.0)
                    .when("lr_scheduler_type is cosine_with_min_lr", is(Schedule::kCosineWithMinLr)),
                option("num_decay_steps", &C::num_decay_steps)
-                   .help("Updates in which the learning rate comes down.")
+                   .help("Updates in which the learning rate decays.")
                    .when("lr_scheduler_type is warmup_stable_decay", is(Schedule::kWarmupStableDecay)),
                option("num_stable_steps", &C::num_stable_steps)
-                   .help("Updates at the full learning rate. -1: what is left.")
+                   .help("Updates at the peak learning rate. -1: the remaining ones.")
                    .when("lr_scheduler_type is warmup_stable_decay", is(Schedule::kWarmupStableDecay)),
                option("decay_type", &C::decay_type)
-                   .help("How it comes down.")
+                   .help("Shape of the decay.")
                    .one_of({"cosine", "linear", "1-sqrt"})
                    .when("lr_scheduler_type is warmup_stable_decay", is(Schedule::kWarmupStableDecay)),
                option("min_lr_ratio", &C::min_lr_ratio)
-                   .help("Part of learning_rate at the end.")
+                   .help("Final learning rate, as a fraction of learning_rate.")
                    .at_least(0.0)
                    .at_most(1.0)
                    .when("lr_scheduler_type is warmup_stable_decay", is(Schedule::kWarmupStableDecay)),

@@ -1,4 +1,4 @@
-// Accelerate's older spellings and its traps.
+// Accelerate's older spellings and pitfalls.
 #include "engine/config/device.h"
 #include "engine/config/translate/translate.h"
 #include "engine/config/translate/translation.h"
@@ -13,14 +13,14 @@ bool reshards(ShardingStrategy strategy) {
   return strategy == ShardingStrategy::kFullShard || strategy == ShardingStrategy::kHybridShard;
 }
 
-/// Trap: the FSDP 1 wizard of Accelerate writes the strategy under this key, and its launcher then ignores it.
+/// Pitfall: Accelerate's FSDP 1 wizard writes the strategy under this key, and its launcher then ignores it.
 void translate_reshard(Draft& draft) {
   Translation translation(draft);
   const GivenKey given = translation.foreign("fsdp_config.fsdp_reshard_after_forward");
   if (given.value.is_null()) return;
   const FsdpConfig& fsdp = draft.config.fsdp_config;
   const std::optional<bool> truth = given.value.is_scalar() ? parse_bool(given.value.text) : std::nullopt;
-  // 1 is both a truth and Accelerate's code of FULL_SHARD, and means the same.
+  // 1 is both a boolean and Accelerate's code for FULL_SHARD, with the same meaning.
   ShardingStrategy strategy = truth.value_or(true) ? ShardingStrategy::kFullShard : ShardingStrategy::kShardGradOp;
   if (!truth && !decode(given.value, strategy).empty()) {
     draft.problems.add(
@@ -28,11 +28,12 @@ void translate_reshard(Draft& draft) {
         fmt::format("{} must be true, false or a sharding strategy; is {}", given.key, described(given.value)));
     return;
   }
-  if (truth && draft.is_set(kStrategy) && reshards(fsdp.sharding_strategy) == *truth) return;  // says the same
+  if (truth && draft.is_set(kStrategy) && reshards(fsdp.sharding_strategy) == *truth) return;  // the same setting
   const bool both = draft.is_set(kStrategy) && strategy != fsdp.sharding_strategy;
   if (both && fsdp.version == 1) {
     const bool default_of_accelerate = truth == true;
-    if (!default_of_accelerate) translation.no_effect(given, "fsdp_sharding_strategy, which is given too, decides");
+    if (!default_of_accelerate)
+      translation.no_effect(given, "fsdp_sharding_strategy, which is also set, takes precedence");
     return;
   }
   if (fsdp.version == 1 && !truth && strategy != ShardingStrategy::kFullShard) {
@@ -44,7 +45,7 @@ void translate_reshard(Draft& draft) {
   translation.set(given, kStrategy, encode(strategy));
 }
 
-/// Everything else in such a file is about SageMaker too: one problem says all there is to say.
+/// Everything else in such a file is about SageMaker too, so this is the only problem that is reported.
 void refuse_sagemaker(const Draft& draft) {
   if (draft.config.compute_environment == "LOCAL_MACHINE") return;
   Problems problems;
@@ -65,14 +66,14 @@ void translate_fp16(Draft& draft) {
   }
 }
 
-/// What a strategy comes to on one machine, whose ranks are all in one shard group.
+/// The equivalent of a strategy on a single machine, whose ranks are all in one shard group.
 ShardingStrategy on_one_machine(ShardingStrategy strategy) {
   if (strategy == ShardingStrategy::kHybridShard) return ShardingStrategy::kFullShard;
   if (strategy == ShardingStrategy::kHybridShardZero2) return ShardingStrategy::kShardGradOp;
   return strategy;
 }
 
-/// Whether the sizes of the mesh ask for more than one copy of the model.
+/// Whether the sizes of the mesh request replicas of the model.
 bool has_copies(const Config& config) {
   const auto& mesh = config.parallelism_config;
   return mesh && (mesh->dp_replicate_size > 1 || mesh->dp_shard_size > 1);
@@ -82,12 +83,12 @@ void refuse_device(const GivenKey& given, Draft& draft) {
   if (const OtherDevices* const other = other_devices(given.value.text))
     draft.problems.add(given.mark, "distributed_type",
                        fmt::format("distributed_type {} is not supported: it is for {}, which this build can't use; "
-                                   "--cpu (or use_cpu: true) rehearses it on the CPU",
+                                   "--cpu (or use_cpu: true) trains on the CPU instead",
                                    other->name, other->whose),
                        "device-is-there");
 }
 
-/// `tp_config`, where Accelerate had the size before parallelism_config.
+/// `tp_config`, Accelerate's section for the size before parallelism_config.
 void translate_tp_config(Draft& draft) {
   Translation translation(draft);
   const GivenKey size = translation.foreign("tp_config.tp_size");
@@ -130,8 +131,8 @@ void translate_strategy(Draft& draft) {
     strategy = on_one_machine(strategy);
     draft.translated.push_back(
         {kStrategy, given, origin,
-         fmt::format("{}: {}, because the ranks of a machine share one copy and there is one machine", kStrategy,
-                     name_of(strategy))});
+         fmt::format("{}: {}, because the ranks of a machine share one replica and there is only one machine",
+                     kStrategy, name_of(strategy))});
   }
 }
 
@@ -151,11 +152,11 @@ void translate_use_cpu(Draft& draft) {
 void translate_alone(Draft& draft) {
   const std::string key = "num_processes";
   Config& config = draft.config;
-  const Mark mark = draft.mark(key);  // who asks for ranks by a flag is not to be given fewer
+  const Mark mark = draft.mark(key);  // a number set by a flag is never reduced
   const bool alone = config.distributed_type == DistributedType::kNo && draft.is_set("distributed_type");
   if (!alone || layer_of(mark) != Layer::kFile || config.num_processes == 1 || draft.problems.about(key)) return;
   draft.warnings.push_back(
-      fmt::format("{}: num_processes is {}, but distributed_type NO runs one process: for more, say MULTI_CPU, "
+      fmt::format("{}: num_processes is {}, but distributed_type NO runs one process: for more, use MULTI_CPU, "
                   "MULTI_GPU or FSDP",
                   to_string(mark), config.num_processes));
   config.num_processes = 1;

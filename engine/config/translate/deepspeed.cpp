@@ -9,7 +9,7 @@ namespace {
 
 const std::string kType = "distributed_type";
 
-/// True when DeepSpeed is to run. training.deepspeed asks for it by itself, as with Hugging Face's Trainer.
+/// True if the configuration is for DeepSpeed. As in Hugging Face's Trainer, training.deepspeed is sufficient.
 bool asked_for(Draft& draft) {
   Config& config = draft.config;
   const GivenKey argument = deepspeed_argument(draft);
@@ -28,14 +28,14 @@ bool asked_for(Draft& draft) {
     return false;
   }
   if (config.distributed_type == DistributedType::kNo && draft.is_set(kType) && !draft.is_set("num_processes")) {
-    Translation(draft).set(argument, "num_processes", Node::scalar("1"));  // as NO has it
+    Translation(draft).set(argument, "num_processes", Node::scalar("1"));  // as for NO
   }
-  if (config.distributed_type == DistributedType::kMultiCpu) config.use_cpu = true;  // it says so
+  if (config.distributed_type == DistributedType::kMultiCpu) config.use_cpu = true;  // which MULTI_CPU implies
   if (!draft.is_set(kType)) draft.origins[kType] = argument.mark;
   return true;
 }
 
-/// fsdp_config belongs to another engine where DeepSpeed is asked for; what DeepSpeed's keys mean is put there.
+/// With DeepSpeed, fsdp_config has no effect; DeepSpeed's translated keys are written to it.
 void clear_fsdp(Draft& draft) {
   auto inside = draft.origins.lower_bound("fsdp_config.");
   if (inside == draft.origins.end() || !inside->first.starts_with("fsdp_config.")) return;
@@ -45,7 +45,7 @@ void clear_fsdp(Draft& draft) {
   std::erase_if(draft.origins, [](const auto& origin) { return origin.first.starts_with("fsdp_config."); });
 }
 
-/// An option that is auto where it isn't given.
+/// Moves an option whose default is auto.
 void move_option(Draft& draft, const std::string& from, const std::string& to) {
   Translation translation(draft);
   const GivenKey given = translation.option(from);
@@ -57,13 +57,13 @@ GivenKey or_at(GivenKey key, const Mark& mark) {
   return key;
 }
 
-/// Accelerate's keys, when no ds_config.json says it all.
+/// Accelerate's keys, used without a ds_config.json.
 void translate_keys(Draft& draft) {
   const std::string in = "deepspeed_config.";
   if (!draft.config.deepspeed_config) draft.config.deepspeed_config.emplace();
   Translation translation(draft);
   ZeroKeys zero{or_at(translation.option(in + "zero_stage"), draft.mark(kType)), {}, {}};
-  if (draft.config.deepspeed_config->zero_stage >= 2) {  // check_section has warned of the others
+  if (draft.config.deepspeed_config->zero_stage >= 2) {  // otherwise check_section has warned
     zero.offload_optimizer = translation.option(in + "offload_optimizer_device");
     zero.offload_param = translation.option(in + "offload_param_device");
   }
@@ -72,7 +72,7 @@ void translate_keys(Draft& draft) {
   move_option(draft, in + "gradient_clipping", "training.max_grad_norm");
 }
 
-/// `key`, or the truth that older files have in its place.
+/// `key`, or the boolean that older files have instead.
 GivenKey offload(DsDocument& ds, const std::string& key, const std::string& older, bool by_older) {
   const std::string in = "zero_optimization.";
   return by_older && !ds.has(in + key + ".device") ? ds.key(in + older) : ds.key(in + key + ".device");

@@ -6,25 +6,25 @@
 
 namespace trainer::config {
 
-/// A ds_config.json that was read.
+/// The content of a ds_config.json.
 class DsDocument {
  public:
   explicit DsDocument(Draft& draft) : draft_(draft) {}
 
-  /// Reads the file that `source` names, or the keys that it has in place. False when that failed.
+  /// Reads the file that `source` names, or its inline keys. Returns false on failure.
   bool read(const GivenKey& source);
 
   const DsConfig& config() const { return config_; }
   /// The option at `path` ("zero_optimization.stage") with its value.
   GivenKey key(const std::string& path);
-  /// True when the document has it, "auto" included.
+  /// True if the document has it, including as "auto".
   bool has(const std::string& path) const { return draft_.is_set(kPrefix + path); }
-  /// True when its value can't be used.
+  /// True if its value can't be used.
   bool failed(const std::string& path) const { return draft_.problems.about(kPrefix + path); }
 
-  /// Gives `to` the value of `path`, unless that is "auto" or unusable.
+  /// Sets `to` to the value of `path`, unless that is "auto" or unusable.
   void set(const std::string& path, const std::string& to);
-  /// Gives `to` the value that DeepSpeed takes where `path` is left out, which the `type` beside it asks for.
+  /// If `path` is left out, sets `to` to DeepSpeed's default for the given `type`.
   void assume(const std::string& path, const Node& value, const std::string& type, const std::string& to);
 
  private:
@@ -33,16 +33,16 @@ class DsDocument {
   DsConfig config_;
 };
 
-/// training.deepspeed; its value is null where it asks for nothing.
+/// training.deepspeed; its value is null if it requests nothing.
 GivenKey deepspeed_argument(Draft& draft);
 
-/// Where the ds_config.json is: training.deepspeed or deepspeed_config_file. Null: there is none.
+/// The key with the ds_config.json: training.deepspeed or deepspeed_config_file. Null: none.
 GivenKey ds_config_source(Draft& draft);
 
-/// Accelerate's trap: keys beside deepspeed_config_file. Those that say something else are problems.
+/// Pitfall of Accelerate: keys next to deepspeed_config_file. Keys that differ from the file are problems.
 void check_beside_file(Draft& draft, DsDocument& ds);
 
-/// What a stage and its offloading ask for. Where one isn't given, its value is null.
+/// The stage and its offloading. The value of a key that isn't given is null.
 struct ZeroKeys {
   GivenKey stage, offload_optimizer, offload_param;
 };

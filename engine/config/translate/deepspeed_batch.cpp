@@ -9,7 +9,7 @@ namespace {
 const std::string kMicro = "training.per_device_train_batch_size";
 const std::string kSteps = "training.gradient_accumulation_steps";
 
-/// The factor that makes `product`, where `others` of them are known. Nothing when there is none.
+/// The factor that, times `others`, makes `product`; nullopt if there is no such integer.
 std::optional<int64_t> missing_factor(int64_t product, double others) {
   const double factor = double(product) / others;
   if (factor < 1 || factor != double(int64_t(factor))) return std::nullopt;
@@ -38,7 +38,7 @@ void translate_batch(Draft& draft, DsDocument& ds) {
     if (has_steps) terms += fmt::format("gradient_accumulation_steps {} x ", steps);
     draft.problems.add(
         batch.mark, batch.key,
-        fmt::format("{} is {}, but {}{} ranks is {}{}: give two of the three sizes, or ones that fit", batch.key,
+        fmt::format("{} is {}, but {}{} ranks is {}{}: set two of the three sizes, or sizes that match", batch.key,
                     product, terms, ranks, known, has_micro && has_steps ? "" : ", which doesn't divide it"),
         "batch-product");
     return;

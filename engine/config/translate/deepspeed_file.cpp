@@ -1,4 +1,4 @@
-// Where a ds_config.json comes from, and reading it.
+// Finds and reads a ds_config.json.
 #include <filesystem>
 
 #include "engine/config/files.h"
@@ -35,7 +35,7 @@ GivenKey ds_config_source(Draft& draft) {
 
 namespace {
 
-/// Files of DeepSpeed's first versions have a truth in the place of a section.
+/// Files of DeepSpeed's first versions have a boolean instead of a section.
 Node with_stage(Node document) {
   for (Member& member : document.members) {
     const auto truth =
@@ -59,12 +59,12 @@ bool DsDocument::read(const GivenKey& source) {
       document = read_document(source.value.text, draft_.problems);
       folder = std::filesystem::absolute(source.value.text).parent_path();
     }
-  } catch (const ConfigProblems&) {  // they are in the draft
+  } catch (const ConfigProblems&) {  // they are recorded in the draft
     return false;
   } catch (const ConfigError& error) {
     draft_.problems.add(source.mark, source.key,
-                        fmt::format("{}: {}; a relative path is looked up beside the file that names it, then in the "
-                                    "working folder",
+                        fmt::format("{}: {}; a relative path is looked up in the folder of the file that names it, "
+                                    "then in the working folder",
                                     source.key, error.what()));
     return false;
   }
@@ -75,7 +75,7 @@ bool DsDocument::read(const GivenKey& source) {
 
 GivenKey DsDocument::key(const std::string& path) {
   const Place place = find_option(ds_config_table(), &config_, path);
-  require(place.entry && place.entry->write, "{} is no option of a ds_config.json", path);
+  require(place.entry && place.entry->write, "{} is not an option of a ds_config.json", path);
   return {kPrefix + path, place.entry->write(place.section), draft_.mark(kPrefix + path)};
 }
 
@@ -106,9 +106,8 @@ void check_beside_file(Draft& draft, DsDocument& ds) {
     if (given.value.text == "auto" || in_file.value.text == "auto" || same(given.value, in_file.value)) continue;
     draft.problems.add(
         given.mark, beside,
-        fmt::format("{} is {}, but {} is {} ({}): Accelerate forbids both; leave it to the "
-                    "ds_config.json",
-                    beside, text_of(given.value), in_file.key, text_of(in_file.value), to_string(in_file.mark)),
+        fmt::format("{} is {}, but {} is {} ({}): Accelerate forbids both; set it only in the ds_config.json", beside,
+                    text_of(given.value), in_file.key, text_of(in_file.value), to_string(in_file.mark)),
         "one-value");
   }
 }

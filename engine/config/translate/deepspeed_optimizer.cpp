@@ -8,19 +8,19 @@ namespace {
 const std::string kOptimizerParams = "optimizer.params.";
 const std::string kOptimizerType = "optimizer.type";
 
-/// The learning rate, unless the schedule says it.
+/// The learning rate, unless the schedule sets it.
 void translate_learning_rate(Draft& draft, DsDocument& ds) {
   const DsScheduler& scheduler = ds.config().scheduler;
   const bool by_schedule = lower(scheduler.type) == "warmupdecaylr" || scheduler.params.warmup_max_lr.given;
   const GivenKey given = ds.key(kOptimizerParams + "lr"), risen = ds.key("scheduler.params.warmup_max_lr");
   if (scheduler.params.warmup_max_lr.given && ds.config().optimizer.params.lr.given && !same(given.value, risen.value))
-    Translation(draft).no_effect(given, "the schedule sets the learning rate, and rises to its warmup_max_lr");
+    Translation(draft).no_effect(given, "the schedule sets the learning rate, which rises to warmup_max_lr");
   else
     ds.set(kOptimizerParams + "lr", "training.learning_rate");
   if (!by_schedule) ds.assume(kOptimizerParams + "lr", encode(1e-3), kOptimizerType, "training.learning_rate");
 }
 
-/// DeepSpeed has another key for it, and so refuses this one.
+/// DeepSpeed refuses this key, because it has another one for clipping.
 void translate_clipping(Draft& draft) {
   Translation translation(draft);
   const GivenKey given = translation.foreign("ds_config." + kOptimizerParams + "max_grad_norm");
@@ -28,7 +28,7 @@ void translate_clipping(Draft& draft) {
   if (parse_double(given.value.text) == draft.config.training.max_grad_norm)
     translation.no_effect(given, "training.max_grad_norm, which gradient_clipping sets, is the same");
   else
-    translation.refuse(given, fmt::format("gradient_clipping, outside of optimizer, is the key for it, and comes to {}",
+    translation.refuse(given, fmt::format("use gradient_clipping, outside optimizer, which is {}",
                                           draft.config.training.max_grad_norm));
 }
 
@@ -60,17 +60,15 @@ void translate_adam(Draft& draft, DsDocument& ds) {
   ds.set(kOptimizerParams + "eps", "training.adam_epsilon");
   ds.assume(kOptimizerParams + "eps", encode(1e-8), kOptimizerType, "training.adam_epsilon");
   ds.set(kOptimizerParams + "weight_decay", "training.weight_decay");
-  ds.assume(kOptimizerParams + "weight_decay", encode(params.torch_adam && decoupled ? 0.01 : 0.0), kOptimizerType,
-            "training.weight_decay");
+  ds.assume(kOptimizerParams + "weight_decay", encode(params.torch_adam && decoupled ? 0.01 : 0.0), kOptimizerType, "training.weight_decay");
   const double decay = draft.config.training.weight_decay;
   if (!decoupled && decay != 0) {
     translation.refuse(ds.key(kOptimizerParams + "adam_w_mode"),
-                       fmt::format("with weight decay {} it makes decay a part of the gradient; true, or a decay of 0, "
-                                   "is what AdamW does",
+                       fmt::format("with weight decay {} it adds the decay to the gradient; AdamW needs true, or a "
+                                   "decay of 0",
                                    decay));
   }
-  if (ds.has(kOptimizerParams + "momentum"))
-    translation.refuse(ds.key(kOptimizerParams + "momentum"), "Adam has none; betas are its own");
+  if (ds.has(kOptimizerParams + "momentum")) translation.refuse(ds.key(kOptimizerParams + "momentum"), "Adam has no momentum; use betas");
 }
 
 void translate_sgd(Draft& draft, DsDocument& ds) {
@@ -81,7 +79,7 @@ void translate_sgd(Draft& draft, DsDocument& ds) {
   ds.set(kOptimizerParams + "weight_decay", "training.weight_decay");
   ds.assume(kOptimizerParams + "weight_decay", encode(0.0), kOptimizerType, "training.weight_decay");
   for (const char* key : {"betas", "eps"}) {
-    if (ds.has(kOptimizerParams + key)) translation.refuse(ds.key(kOptimizerParams + key), "SGD has none");
+    if (ds.has(kOptimizerParams + key)) translation.refuse(ds.key(kOptimizerParams + key), "SGD has no such parameter");
   }
 }
 
@@ -104,8 +102,8 @@ void translate_optimizer(Draft& draft, DsDocument& ds) {
   } else {
     const std::string meant = did_you_mean(optimizer.type, {"AdamW", "Adam", "SGD"});
     Translation(draft).refuse(
-        type, "AdamW, Adam and SGD are" +
-                  (meant.empty() ? "; training.optim has more, where a ds_config.json has no optimizer" : meant));
+        type, "use AdamW, Adam or SGD" +
+                  (meant.empty() ? "; training.optim offers more if the ds_config.json has no optimizer" : meant));
     return;
   }
   translate_clipping(draft);

@@ -14,7 +14,7 @@ const std::string kKwargs = "training.lr_scheduler_kwargs.";
 struct DsSchedule {
   std::string name;
   Schedule schedule;
-  std::vector<std::string> own;  // params that not all have
+  std::vector<std::string> own;  // params that not all schedules have
 };
 
 const std::vector<DsSchedule>& schedules() {
@@ -38,17 +38,16 @@ const DsSchedule* find_schedule(Draft& draft, DsDocument& ds) {
     draft.problems.add(draft.mark("ds_config.scheduler"), type.key,
                        fmt::format("{} is required in scheduler: {}", type.key, fmt::join(names, ", ")));
   } else {
-    Translation(draft).refuse(type, fmt::format("{} are{}", fmt::join(names, ", "), did_you_mean(given, names)));
+    Translation(draft).refuse(type, fmt::format("use {}{}", fmt::join(names, ", "), did_you_mean(given, names)));
   }
   return nullptr;
 }
 
-/// DeepSpeed fails on params that a schedule hasn't.
+/// DeepSpeed fails on params that a schedule doesn't have.
 void check_params(Draft& draft, DsDocument& ds, const DsSchedule& schedule) {
   for (const char* key : {"warmup_min_lr", "warmup_max_lr", "total_num_steps", "warmup_min_ratio", "cos_min_ratio"}) {
     const bool known = std::find(schedule.own.begin(), schedule.own.end(), key) != schedule.own.end();
-    if (!known && ds.has(kSchedulerParams + key))
-      Translation(draft).refuse(ds.key(kSchedulerParams + key), schedule.name + " has no such key");
+    if (!known && ds.has(kSchedulerParams + key)) Translation(draft).refuse(ds.key(kSchedulerParams + key), schedule.name + " has no such key");
   }
 }
 
@@ -63,8 +62,8 @@ void translate_scheduler(Draft& draft, DsDocument& ds) {
   ds.set(kSchedulerParams + "warmup_num_steps", "training.warmup_steps");
   if (const Auto<int64_t>& steps = ds.config().scheduler.params.warmup_num_steps; steps.given && steps.value == 0)
     draft.warnings.push_back(
-        fmt::format("{}: ds_config.{}warmup_num_steps is 0, which counts as 2 here as in DeepSpeed; its newer versions "
-                    "refuse it",
+        fmt::format("{}: ds_config.{}warmup_num_steps is 0, which is treated as 2, as in DeepSpeed; newer versions of "
+                    "DeepSpeed refuse it",
                     to_string(ds.key(kSchedulerParams + "warmup_num_steps").mark), kSchedulerParams));
   ds.assume(kSchedulerParams + "warmup_num_steps", encode(1000.0), kSchedulerType, "training.warmup_steps");
   ds.set(kSchedulerParams + "warmup_max_lr", "training.learning_rate");
@@ -76,8 +75,8 @@ void translate_scheduler(Draft& draft, DsDocument& ds) {
   }
   if (schedule->schedule != Schedule::kWarmupLr && !ds.has(kSchedulerParams + "total_num_steps")) {
     draft.problems.add(draft.mark("ds_config." + kSchedulerType), "ds_config." + kSchedulerParams + "total_num_steps",
-                       fmt::format("{} needs ds_config.{}total_num_steps: a number of updates, or auto for those of "
-                                   "the run",
+                       fmt::format("{} needs ds_config.{}total_num_steps: a number of updates, or auto for the length "
+                                   "of the run",
                                    schedule->name, kSchedulerParams));
   }
 }

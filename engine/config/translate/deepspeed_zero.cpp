@@ -1,4 +1,4 @@
-// ZeRO's stages as ways of sharing the work that this program has, and precisions.
+// Translates ZeRO's stages to our parallelism, and precisions.
 #include "engine/config/device.h"
 #include "engine/config/translate/deepspeed.h"
 
@@ -11,8 +11,8 @@ struct Stage {
   std::optional<ShardingStrategy> strategy;
 };
 
-/// What each stage is here. Stage 1 shards optimiser state; it runs as stage 2, which shards gradients too: the numbers
-/// are the same, and it needs less memory.
+/// Our equivalent of each stage. Stage 1 shards only the optimizer state; it runs as stage 2, which also shards
+/// gradients: the results are the same with less memory.
 constexpr Stage kStages[] = {
     {0, DistributedType::kMultiGpu, std::nullopt},
     {1, DistributedType::kFsdp, ShardingStrategy::kShardGradOp},
@@ -22,12 +22,11 @@ constexpr Stage kStages[] = {
 
 void translate_offload(Draft& draft, const GivenKey& device, bool sharded) {
   Translation translation(draft);
-  const std::string& text = device.value.text;  // or true, in older files
+  const std::string& text = device.value.text;  // or true in older files
   if (device.value.is_null() || text == "none" || draft.problems.about(device.key)) return;
   if (text == "nvme") {
-    translation.refuse(device, asks_for_gpus(draft.config)
-                                   ? "nothing is kept on a disk, nor moved off a GPU; leave it out"
-                                   : "nothing is kept on a disk; cpu is there");
+    translation.refuse(device, asks_for_gpus(draft.config) ? "nothing is offloaded to disk or from a GPU; leave it out"
+                                                           : "nothing is offloaded to disk; use cpu");
   } else if (sharded) {
     translation.set(device, "fsdp_config.fsdp_offload_params", encode(true));
   } else {
@@ -55,7 +54,7 @@ void translate_zero(Draft& draft, const ZeroKeys& keys) {
   Config& config = draft.config;
   int64_t number = 0;
   if (draft.problems.about(keys.stage.key) || !decode(keys.stage.value, number).empty()) {
-    draft.problems.mention("distributed_type");  // what it comes to is not known
+    draft.problems.mention("distributed_type");  // its final value is unknown
     return;
   }
   const Stage& stage = kStages[number];
@@ -77,9 +76,9 @@ void translate_precision(Draft& draft, DsDocument& ds) {
   Translation translation(draft);
   const GivenKey fp16 = ds.key("fp16.enabled"), bf16 = ds.key("bf16.enabled");
   if (fp16.value.text == "true" && bf16.value.text == "true") {
-    draft.problems.add(
-        bf16.mark, bf16.key,
-        fmt::format("{} and {} ({}) exclude each other: give one of them", bf16.key, fp16.key, to_string(fp16.mark)));
+    draft.problems.add(bf16.mark, bf16.key,
+                       fmt::format("{} and {} ({}) exclude each other: set only one of them", bf16.key, fp16.key,
+                                   to_string(fp16.mark)));
     return;
   }
   const std::pair<const GivenKey&, MixedPrecision> all[] = {{fp16, MixedPrecision::kFp16},

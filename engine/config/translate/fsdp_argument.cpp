@@ -20,7 +20,7 @@ class FsdpArgument {
   void translate() {
     GivenKey fsdp = translation_.foreign("training.fsdp");
     GivenKey config = translation_.foreign("training.fsdp_config");
-    if (fsdp.value.is_map()) {  // the newest way: the keys of fsdp_config in its place
+    if (fsdp.value.is_map()) {  // the newest form: the keys of fsdp_config inline
       config = fsdp;
       fsdp.value = Node::scalar("true");
     }
@@ -42,8 +42,8 @@ class FsdpArgument {
     return value.is_list() && !value.items.empty();
   }
 
-  /// A strategy, "offload" and "auto_wrap", divided by blanks or in a list. auto_wrap is the default here: what is
-  /// gathered at once is smaller with it, and nothing else differs.
+  /// A strategy, "offload" and "auto_wrap", separated by blanks or in a list. auto_wrap is the default here: it only
+  /// makes the units that are gathered at once smaller.
   void words(const GivenKey& fsdp) {
     std::vector<std::string> given;
     if (fsdp.value.is_scalar() && parse_bool(fsdp.value.text) == true) return;
@@ -60,7 +60,7 @@ class FsdpArgument {
   void one_word(const GivenKey& fsdp, const std::string& word) {
     if (std::find(kWords.begin(), kWords.end(), word) == kWords.end()) {
       draft_.problems.add(fsdp.mark, fsdp.key,
-                          fmt::format("{} must be made of {}; is '{}'{}", fsdp.key, fmt::join(kWords, ", "),
+                          fmt::format("{} must consist of {}; is '{}'{}", fsdp.key, fmt::join(kWords, ", "),
                                       shown(word), did_you_mean(word, kWords)));
     } else if (word == "offload") {
       translation_.set(fsdp, "fsdp_config.fsdp_offload_params", encode(true));
@@ -80,7 +80,7 @@ class FsdpArgument {
     }
     const auto min_num_params = document.find("min_num_params");
     for (const Member& member : document.members) {
-      // transformers writes 0 for a size that nobody gave.
+      // transformers writes 0 for a size that is not given.
       if (&member.value == min_num_params && member.value.text == "0") continue;
       key(config.key + ".", member);
     }
@@ -94,7 +94,7 @@ class FsdpArgument {
     const Entries& table = fsdp_table();
     auto entry = std::find_if(table.begin(), table.end(), [&](const Entry& e) { return e.has_key(member.key); });
     const std::string path = entry == table.end() ? "" : "fsdp_config." + entry->name;
-    if (path.empty()) {  // says what it could be
+    if (path.empty()) {  // reports the nearest known key
       Node unknown = Node::map();
       unknown.members.push_back(member);
       apply(unknown, "", table, &draft_.config.fsdp_config, prefix, draft_);
@@ -102,11 +102,11 @@ class FsdpArgument {
       if (!member.value.is_null())
         translation_.set({prefix + member.key, member.value, member.value.mark}, path, member.value);
     } else {
-      draft_.foreign.emplace(path, member.value);  // the others look at it
+      draft_.foreign.emplace(path, member.value);  // translated or checked later
     }
   }
 
-  /// Where transformers had two of the keys before there was fsdp_config.
+  /// The older places of two keys, before transformers had fsdp_config.
   void older_places() {
     for (const std::string key : {"fsdp_min_num_params", "fsdp_transformer_layer_cls_to_wrap"}) {
       const GivenKey given = translation_.foreign("training." + key);

@@ -1,4 +1,4 @@
-// Megatron-LM's keys. Its degrees become sizes of the mesh; with all of them 1 what is left is data parallel.
+// Megatron-LM's keys. Its degrees become sizes of the mesh; if all of them are 1, the run is data parallel.
 #include "engine/config/device.h"
 #include "engine/config/rules.h"
 #include "engine/config/translate/translate.h"
@@ -12,7 +12,7 @@ struct Moved {
   const char* to;
 };
 
-/// Sizes of the mesh; 1 asks for nothing.
+/// Sizes of the mesh; 1 requests nothing.
 constexpr Moved kDegrees[] = {
     {"megatron_lm_config.megatron_lm_tp_degree", "parallelism_config.parallelism_config_tp_size"},
     {"megatron_lm_config.megatron_lm_pp_degree", "parallelism_config.parallelism_config_pp_size"}};
@@ -34,8 +34,8 @@ void translate_section(Draft& draft, const MegatronConfig& megatron) {
     translation.set(last, "parallelism_config.parallelism_config_pp_last_blocks", last.value);
   if (const GivenKey offload = translation.foreign("megatron_lm_config.megatron_lm_optimizer_cpu_offload");
       parse_bool(offload.value.text).value_or(false) && asks_for_gpus(draft.config))
-    translation.refuse(offload, "optimizer state stays on the GPU that it is used on; leave it out");
-  // What goes through a pipeline one behind the other is what an update accumulates.
+    translation.refuse(offload, "optimizer state stays on the GPU that uses it; leave it out");
+  // The micro-batches that go through a pipeline are the gradient accumulation steps of an update.
   const GivenKey micro_batches = translation.option("megatron_lm_config.megatron_lm_num_micro_batches");
   if (micro_batches.value.text != "1" && !draft.problems.about(micro_batches.key))
     translation.set(micro_batches, "training.gradient_accumulation_steps", micro_batches.value);

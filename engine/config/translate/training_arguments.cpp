@@ -1,4 +1,4 @@
-// TrainingArguments pasted whole under `training`: what is an option of ours in another section goes there.
+// TrainingArguments pasted as a whole under `training`: moves keys that are our options in other sections.
 #include "engine/config/tables.h"
 #include "engine/config/translate/translate.h"
 #include "engine/config/translate/translation.h"
@@ -18,7 +18,7 @@ constexpr SameArgument kSame[] = {{"seed", "seed"},
                                   {"generation_max_length", "evaluation.max_new_tokens"},
                                   {"save_total_limit", "checkpoint.save_total_limit"}};
 
-/// Truths that say something when they are true; false is what TrainingArguments has when nobody said anything.
+/// Booleans that set something if they are true; false is the default of TrainingArguments.
 struct Switch {
   const char* key;
   const char* to;
@@ -46,7 +46,7 @@ class Arguments {
     seeds();
     warmup();
     sampling();
-    logging();  // before evaluation, which counts in its steps unless it has its own
+    logging();  // before evaluation, which uses logging_steps by default
     evaluation();
     checkpoints();
     hide("hub_token");
@@ -68,12 +68,12 @@ class Arguments {
     move(key, to);
   }
 
-  /// A number of updates; transformers takes a part of all updates too.
+  /// A number of updates; transformers also accepts a fraction of all updates.
   void move_steps(const std::string& name, const std::string& to) {
     const GivenKey key = given(name);
     double number = 0;
     if (decode(key.value, number).empty() && number > 0 && number < 1) {
-      translation_.refuse(key, "a part of all updates is not counted here; give a number of updates");
+      translation_.refuse(key, "fractions of all updates are not supported; set a number of updates");
     } else {
       move(key, to);
     }
@@ -82,7 +82,7 @@ class Arguments {
   void seeds() {
     const GivenKey key = given("data_seed");
     if (key.value.is_null() || same(key.value, translation_.option("seed").value)) return;
-    translation_.no_effect(key, "the order of samples is a function of seed");
+    translation_.no_effect(key, "the sample order follows from seed");
   }
 
   void warmup() {
@@ -90,14 +90,14 @@ class Arguments {
     double part = 0;
     if (!decode(ratio.value, part).empty() || part == 0) return;
     if (part < 0 || part >= 1) {
-      translation_.refuse(ratio, "it is a part of all updates, below 1; warmup_steps is a number of them");
+      translation_.refuse(ratio, "it is a fraction of all updates, below 1; warmup_steps is a number of updates");
       return;
     }
     const std::string steps = "training.warmup_steps";
     const Mark mark = draft_.mark(steps);
-    if (layer_of(mark) == layer_of(ratio.mark)) {  // transformers too takes the ratio only where the steps are 0
+    if (layer_of(mark) == layer_of(ratio.mark)) {  // like transformers, uses the ratio only if the steps are 0
       if (draft_.config.training.warmup_steps > 0) {
-        translation_.no_effect(ratio, "warmup_steps, which is given too, decides");
+        translation_.no_effect(ratio, "warmup_steps, which is also set, takes precedence");
         return;
       }
       draft_.origins.erase(steps);
@@ -147,11 +147,11 @@ class Arguments {
     if (word(strategy) == "epoch") {
       translation_.refuse(
           strategy,
-          "checkpoints are saved every save_steps updates: say save_strategy: steps, and give save_steps "
-          "the updates of an epoch, which `trainer check` counts");
+          "checkpoints are saved every save_steps updates: set save_strategy: steps, and save_steps to the updates of "
+          "an epoch, which `trainer check` reports");
     } else if (word(strategy) == "best") {
       translation_.refuse(strategy,
-                          "checkpoints are saved every save_steps updates: say save_strategy: steps, and "
+                          "checkpoints are saved every save_steps updates: set save_strategy: steps, and "
                           "checkpoint.metric_for_best_model, which keeps the best of them");
     } else if (word(strategy) == "no") {
       translation_.set(strategy, to, Node::scalar("0"));
@@ -165,10 +165,10 @@ class Arguments {
     if (measured == "loss" || measured == "accuracy")
       translation_.set(best, "checkpoint.metric_for_best_model", Node::scalar(measured));
     else if (!best.value.is_null())
-      translation_.refuse(best, "loss and accuracy are what is measured");
+      translation_.refuse(best, "only loss and accuracy are measured");
   }
 
-  /// A secret is not for the screen.
+  /// Secrets are not shown on the screen.
   void hide(const std::string& name) {
     auto secret = draft_.foreign.find("training." + name);
     if (secret != draft_.foreign.end() && !secret->second.is_null()) secret->second.text = "(hidden)";

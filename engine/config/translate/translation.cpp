@@ -11,7 +11,7 @@ std::filesystem::path folder_of(const Mark& mark) {
 
 void Translation::set(const GivenKey& from, const std::string& to, const Node& value) {
   const Place place = find_option(draft_.config, to);
-  require(place.entry && place.entry->write, "{} translates to {}, which is no option", from.key, to);
+  require(place.entry && place.entry->write, "{} translates to {}, which is not an option", from.key, to);
   const Node before = place.entry->write(place.section);
   const Mark mark_before = draft_.mark(to);
   const Layer layer = layer_of(from.mark), layer_before = layer_of(mark_before);
@@ -28,7 +28,7 @@ void Translation::set(const GivenKey& from, const std::string& to, const Node& v
     return;
   }
   if (layer == Layer::kDefault) {
-    draft_.origins.erase(to);  // still nobody's choice
+    draft_.origins.erase(to);  // still a default
     return;
   }
   draft_.translated.push_back({from.key, text_of(from.value), to_string(from.mark), to + ": " + text_of(after)});
@@ -51,7 +51,7 @@ GivenKey Translation::foreign(const std::string& path) const {
 
 GivenKey Translation::option(const std::string& path) const {
   const Place place = find_option(draft_.config, path);
-  require(place.entry && place.entry->write, "{} is no option", path);
+  require(place.entry && place.entry->write, "{} is not an option", path);
   return {path, place.entry->write(place.section), draft_.mark(path)};
 }
 

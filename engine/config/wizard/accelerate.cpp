@@ -1,5 +1,6 @@
-// Accelerate's questionnaire: its words, its order. Left out is what has one answer only in this build (TPUs, mpirun,
-// dynamo, fp8, which GPUs, NUMA, how machines find each other); Accelerate's default is written for it.
+// Accelerate's questionnaire, in its words and order. Questions with only one possible answer in this build are left
+// out (TPUs, mpirun, dynamo, fp8, which GPUs, NUMA, how machines find each other); Accelerate's default is written
+// instead.
 #include <algorithm>
 
 #include "engine/config/wizard/asker.h"
@@ -33,7 +34,7 @@ std::string no_such_machine(const Config& config) {
   return config.machine_rank < config.num_machines ? "" : "machines are numbered from 0";
 }
 
-/// How many machines, which of them this file is for, and where they meet.
+/// The number of machines, the one that this file is for, and where they rendezvous.
 void ask_machines(Asker& ask) {
   WizardDraft& draft = ask.draft();
   ask.option("num_machines",
@@ -67,10 +68,10 @@ void ask_device(Asker& ask, MachineType machine) {
   }
 }
 
-/// The strategy, asked in Accelerate's order; where one is chosen, its own questions follow at once.
+/// The strategy, asked in Accelerate's order; the questions of the chosen one follow immediately.
 DistributedType ask_strategy(Asker& ask, MachineType machine) {
   const DistributedType before = ask.config().distributed_type;
-  // A file for GPUs that is rehearsed on the CPU keeps its strategy.
+  // A file for GPUs that is run on the CPU keeps its strategy.
   const auto offered = [&](DistributedType type, bool usually) { return usually || before == type; };
   if (offered(DistributedType::kDeepspeed, machine != MachineType::kMultiCpu) &&
       ask.yes("Do you want to use DeepSpeed?", before == DistributedType::kDeepspeed)) {
@@ -93,7 +94,7 @@ DistributedType ask_strategy(Asker& ask, MachineType machine) {
   return machine == MachineType::kMultiCpu ? DistributedType::kMultiCpu : DistributedType::kMultiGpu;
 }
 
-/// What the strategies that were not chosen left in an older file has no meaning any more.
+/// Removes the keys of strategies that were not chosen, which an older file may have.
 void settle_strategy(Asker& ask, DistributedType type) {
   WizardDraft& draft = ask.draft();
   if (type != DistributedType::kDeepspeed) draft.erase("deepspeed_config");
@@ -105,9 +106,10 @@ void settle_strategy(Asker& ask, DistributedType type) {
 
 std::string unfit_number(const Config& config) {
   if (config.distributed_type == DistributedType::kMultiGpu && config.num_processes == 1)
-    return "multi-GPU needs two or more; for one GPU go back and choose `No distributed training`";
+    return "multi-GPU needs at least two GPUs; for one GPU go back and choose `No distributed training`";
   if (config.num_processes % config.num_machines != 0)
-    return fmt::format("it counts those of all {} machines, and each has as many as the others", config.num_machines);
+    return fmt::format("it counts the processes of all {} machines, and each machine must have the same number",
+                       config.num_machines);
   return "";
 }
 
@@ -131,7 +133,7 @@ void ask_processes(Asker& ask, MachineType machine) {
 
 void ask_precision(Asker& ask) {
   const auto& deepspeed = ask.config().deepspeed_config;
-  if (deepspeed && !deepspeed->config_file.empty() && !ask.draft().has("mixed_precision")) return;  // the JSON says it
+  if (deepspeed && !deepspeed->config_file.empty() && !ask.draft().has("mixed_precision")) return;  // the JSON sets it
   ask.option("mixed_precision");
 }
 

@@ -13,13 +13,13 @@ bool contains(const std::vector<std::string>& all, const std::string& one) {
   return std::find(all.begin(), all.end(), one) != all.end();
 }
 
-/// A truth as the question shows it.
+/// An option's value as the question shows it.
 std::string shown_answer(const Entry& entry, const Node& value) {
   if (entry.kind.type == Type::kTruth) return value.text == "true" ? "yes" : "no";
   return typed(value);
 }
 
-/// The choice that `answer` spells in any case, or the answer itself.
+/// The choice that matches `answer` in any case, or the answer itself.
 std::string spelled(const std::string& answer, const std::vector<std::string>& choices) {
   for (const std::string& choice : choices) {
     if (lower(choice) == lower(answer)) return choice;
@@ -42,7 +42,7 @@ Question Asker::question_for(const Entry& entry, const std::string& path, const 
   if (question.choices.empty()) return question;
   question.kind = Question::Kind::kChoice;
   if (contains(question.choices, question.current)) return question;
-  if (wording.choices.empty()) {  // what this build can't do may stay in a file for another machine
+  if (wording.choices.empty()) {  // an unsupported value can remain in a file for another machine
     question.choices.push_back(question.current);
   } else {
     question.current = question.choices.front();
@@ -50,7 +50,7 @@ Question Asker::question_for(const Entry& entry, const std::string& path, const 
   return question;
 }
 
-/// Gives the option the value and holds it against the answers before; what is refused leaves no trace.
+/// Sets the option and checks it against the earlier answers; a refused value leaves no trace.
 std::string Asker::accept(const std::string& path, const Node& node, const Wording& wording, bool sure) {
   const WizardDraft before = draft_;
   std::string why = draft_.set(path, node);
@@ -63,7 +63,7 @@ std::string Asker::accept(const std::string& path, const Node& node, const Wordi
 
 void Asker::option(const std::string& path, const Wording& wording) {
   const Place place = find_option(draft_.config, path);
-  if (!place.entry) throw InternalError("the wizard asks for '{}', which is no option", path);
+  if (!place.entry) throw InternalError("the wizard asks for '{}', which is not an option", path);
   const Entry& entry = *place.entry;
   const Question question = question_for(entry, path, wording);
   const std::string before = shown_answer(entry, draft_.value(path));
@@ -102,7 +102,8 @@ std::string Asker::choice(const std::string& text, const std::string& current,
     std::string chosen = spelled(word, choices);
     for (const std::string& full : choices)
       if (full.starts_with(lower(word) + ":")) chosen = full;
-    if (!contains(choices, chosen)) return fmt::format("Please choose one of them; is '{}'.", shown(word));
+    if (!contains(choices, chosen))
+      return fmt::format("Please choose one of the options; '{}' is not one of them.", shown(word));
     answer = chosen;
     return "";
   });
@@ -112,7 +113,7 @@ std::string Asker::choice(const std::string& text, const std::string& current,
 void Asker::number(const std::string& text, int64_t& value) {
   interview_.ask({text, std::to_string(value), {}}, [&](const std::string& answer) {
     const auto wanted = parse_int(answer);
-    if (!wanted || *wanted < 1) return fmt::format("Please enter an integer above 0; is '{}'.", shown(answer));
+    if (!wanted || *wanted < 1) return fmt::format("Please enter an integer above 0; '{}' is not one.", shown(answer));
     value = *wanted;
     return std::string();
   });
@@ -160,8 +161,8 @@ std::string Asker::opened_or_cached(const std::string& path) const {
   return cached.empty() ? absolute : cached;
 }
 
-/// A path is typed as it is seen from here, perhaps in quotes as for a shell. A name of the Hub stays as it is, unless
-/// a folder is called so.
+/// A path is typed relative to the working folder, possibly in quotes as for a shell. A Hub name stays as it is, unless
+/// a folder has the same name.
 std::string Asker::path_of(const Entry& entry, std::string answer) const {
   const char quote = answer.empty() ? ' ' : answer.front();
   if (answer.size() > 1 && (quote == '"' || quote == '\'') && answer.back() == quote)

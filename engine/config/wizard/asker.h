@@ -1,4 +1,4 @@
-// Asking for options: the question, the choices and the limits of their table entries.
+// Asks for options, with the question, the choices and the limits of their table entries.
 #pragma once
 
 #include <functional>
@@ -10,15 +10,15 @@
 
 namespace trainer::config {
 
-/// How one question differs from what the option's table says.
+/// How one question differs from the option's table.
 struct Wording {
   std::string text;                                // "": the table's
-  std::string fallback;                            // what a file that says nothing gets; "": the option's default
+  std::string fallback;                            // the default if the file doesn't set it; "": the option's default
   std::vector<std::string> choices;                // empty: the table's
-  std::string (*refuse)(const Config&) = nullptr;  // "" or why the answer doesn't go with the ones before
-  std::string needed;                              // what an empty answer is told; "": it may be empty
-  std::function<std::string()> fits = nullptr;     // "" or why the draft can't have the answer, given or kept
-  std::function<std::string()> doubt = nullptr;    // "" or why it is asked for once more; who repeats it means it
+  std::string (*refuse)(const Config&) = nullptr;  // "" or why the answer conflicts with earlier ones
+  std::string needed;                              // the reply to an empty answer; "": it can be empty
+  std::function<std::string()> fits = nullptr;     // "" or why the answer, given or kept, is refused
+  std::function<std::string()> doubt = nullptr;    // "" or why to ask once more; a repeated answer is accepted
 };
 
 class Asker {
@@ -30,26 +30,26 @@ class Asker {
   Config& config() { return draft_.config; }
   const Machine& machine() const { return around_.machine; }
 
-  /// Asks for the option `path`; kept or not, it stands in the document then.
+  /// Asks for the option `path`; afterwards the document contains it, even if it was kept.
   void option(const std::string& path, const Wording& wording = {});
   bool yes(const std::string& text, bool current);
-  /// One of `choices`; what stands before a colon in one is enough.
+  /// One of `choices`; the text before a colon is enough.
   std::string choice(const std::string& text, const std::string& current, const std::vector<std::string>& choices);
-  /// An integer above 0; `value` is what is there, and then the answer.
+  /// An integer above 0; `value` is the default and receives the answer.
   void number(const std::string& text, int64_t& value);
-  /// A text that no option holds as it is typed; `take` says why it is not acceptable, or "".
+  /// A text that is not stored in an option as typed; `take` returns why it is refused, or "".
   void text(const std::string& text, const std::string& current, const Interview::Take& take);
   void say(const std::string& line) { interview_.say(line); }
 
-  /// What is known about the model that the draft names so far, or why that can't be trained; nothing: nobody can tell.
+  /// What is known about the draft's model, or why it can't be trained; nullopt if unknown.
   std::optional<ModelDescription> described_model() const;
-  /// The same, for a model that can be trained.
+  /// The same, but only for a model that can be trained.
   std::optional<ModelDescription> model() const;
   std::optional<TokenizerDescription> tokenizer() const;
   std::optional<DataDescription> data() const;
-  /// A path of the file, as it can be opened from here.
+  /// A path of the file, as it can be opened from the working folder.
   std::string opened(const std::string& path) const;
-  /// The same of a folder, or of a name of the Hub that its cache holds.
+  /// The same for a folder, or for a Hub name that is in the cache.
   std::string opened_or_cached(const std::string& path) const;
 
  private:
@@ -72,11 +72,11 @@ void ask_megatron(Asker& ask);
 /// What to train, and how.
 void ask_training(Asker& ask);
 
-/// The task; false: none is wanted yet.
+/// The task; false: none yet.
 bool ask_task(Asker& ask);
-/// The model and its tokenizer, which must fit the task.
+/// The model and its tokenizer, which must match the task.
 void ask_model(Asker& ask);
-/// The samples, which must fit the task and the tokenizer.
+/// The samples, which must match the task and the tokenizer.
 void ask_data(Asker& ask);
 
 }  // namespace trainer::config

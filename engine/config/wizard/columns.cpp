@@ -11,13 +11,13 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// As data sets of the Hub call them, the most telling first.
+// Common column names in datasets on the Hub, the most specific first.
 const Names kTargets{"target", "summary", "highlights", "output", "completion", "response", "answer", "translation"};
 const Names kClasses{"label", "labels", "class", "category", "sentiment", "intent", "topic", "target", "label_text"};
 const Names kTexts{"text", "sentence", "content", "review", "comment", "document", "article", "body", "title"};
 const Names kSources{"source", "input", "prompt", "question", "instruction"};
 
-/// The column of the first of these names that there is, in any case.
+/// The first column with one of these names, in any case, in the order of `names`.
 std::string named(const Names& columns, const Names& names, const std::string& but = "") {
   for (const std::string& name : names)
     for (const std::string& column : columns)
@@ -63,7 +63,7 @@ Names columns_in(const std::string& text) {
   if (text.find_first_of("{}") == std::string::npos) return {text};
   Names names;
   for (std::size_t at = 0; (at = text.find('{', at)) != std::string::npos;) {
-    if (text.compare(at, 2, "{{") == 0) {  // stands for one brace
+    if (text.compare(at, 2, "{{") == 0) {  // an escaped brace
       at += 2;
       continue;
     }

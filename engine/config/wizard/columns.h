@@ -1,4 +1,4 @@
-// Which columns of a file are the input and what is to be predicted.
+// Guesses which columns of a file are the input and the target.
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@ struct ColumnRoles {
   std::string target;  // "": nothing
 };
 
-/// The usual names first, else the order of the columns. Without columns: those that the task reads unless told.
+/// By the usual names, else by the order of the columns. Without columns: the task's defaults.
 ColumnRoles guess_roles(const std::vector<std::string>& columns, Task task);
 
-/// The columns that a template mentions: those in braces, or all of it.
+/// The columns in a template: those in braces, or the whole text.
 std::vector<std::string> columns_in(const std::string& text);
 
 }  // namespace trainer::config

@@ -1,4 +1,4 @@
-// The samples: where they are, how they stand there, what is read and what is learnt.
+// Questions about the samples: files, format, columns and targets.
 #include <algorithm>
 #include <filesystem>
 
@@ -21,24 +21,24 @@ bool needs_target(Task task) {
   return task == Task::kSeq2SeqLm || task == Task::kSequenceClassification;
 }
 
-/// "" or why samples of this kind are nothing for the task.
+/// "" or why samples of this kind don't match the task.
 std::string unfit_data(const DataDescription& data, Task task) {
   const bool images = task == Task::kImageClassification;
   if (images && data.format != "mnist")
-    return "This is not a file of images in MNIST's format, as image_classification needs it. Name one, or type < to "
-           "go back and choose another task.";
+    return "This is not an image file in MNIST's format, which image_classification needs. Enter one, or type < to go "
+           "back and choose another task.";
   if (!images && data.format == "mnist")
-    return "These are images. Name a file of texts, or type < to go back and choose image_classification.";
+    return "These are images. Enter a text file, or type < to go back and choose image_classification.";
   if (task != Task::kCausalLm && data.format == "megatron")
-    return fmt::format("These are tokens for causal_lm; {} needs texts. Name another file, or type < to go back.",
+    return fmt::format("These are tokens for causal_lm; {} needs texts. Enter another file, or type < to go back.",
                        name_of(task));
   if (needs_target(task) && data.columns.size() == 1 && data.names.empty() && data.format != "text")
-    return fmt::format("There is one column only: {}. {} needs a second one, to be predicted. Name another file.",
+    return fmt::format("There is only one column: {}. {} needs a second one to predict. Enter another file.",
                        data.columns[0], name_of(task));
   return "";
 }
 
-/// What older answers said about another file.
+/// Removes older answers about another file.
 void forget_source(WizardDraft& draft) {
   for (const char* const option :
        {"data.train.format", "data.train.delimiter", "data.train.columns", "data.train.encoding", "data.source",
@@ -58,8 +58,8 @@ std::string missing_files(Asker& ask) {
     const std::string file = ask.opened(path);
     std::error_code ignored;
     if (path.find_first_of("*?[") != std::string::npos || fs::exists(file, ignored)) continue;
-    if (fs::exists(file + ".bin", ignored)) continue;  // Megatron's, without their endings
-    return fmt::format("There is no {}.\nType it again to keep it, for another machine.", file);
+    if (fs::exists(file + ".bin", ignored)) continue;  // Megatron's, without their extension
+    return fmt::format("{} does not exist.\nType it again to keep it for another machine.", file);
   }
   return "";
 }
@@ -70,10 +70,10 @@ void ask_files(Asker& ask) {
     if (!older.empty() && ask.config().data.train.path != older) forget_source(ask.draft());
     return missing_files(ask).empty() ? unfit_files(ask) : "";
   };
-  ask.option("data.train.path", {.needed = "Samples are needed: name a file, a folder or a glob.",
+  ask.option("data.train.path", {.needed = "Samples are required: enter a file, a folder or a glob.",
                                  .fits = fits,
                                  .doubt = [&] { return missing_files(ask); }});
-  if (!ask.config().data.train.path.empty() && !missing_files(ask).empty()) ask.say("  They are not here.");
+  if (!ask.config().data.train.path.empty() && !missing_files(ask).empty()) ask.say("  They are not on this machine.");
   const auto data = ask.data();
   if (!data || !data->error.empty()) return;
   if (data->encoding != ask.config().data.train.encoding)
@@ -87,10 +87,10 @@ std::string unreadable(Asker& ask) {
   if (!data || !missing_files(ask).empty()) return "";
   if (!data->error.empty()) return data->error;
   if (ask.config().data.train.format == DataFormat::kAuto && !data->by_ending)
-    return fmt::format("auto goes by the endings of names, which don't tell; these look like {}.", data->format);
+    return fmt::format("auto needs a known file extension; these files look like {}.", data->format);
   const Task task = ask.config().data.task;
   if (needs_target(task) && data->format == "text")
-    return fmt::format("Plain lines have one column; {} needs a second one, to be predicted. Choose another format.",
+    return fmt::format("Plain lines have one column; {} needs a second one to predict. Choose another format.",
                        name_of(task));
   return unfit_data(*data, task);
 }
@@ -104,7 +104,7 @@ void ask_format(Asker& ask) {
   std::string usual = "auto";
   if (data && data->error.empty() && !data->by_ending) usual = data->format;
   if (usual == "auto" && data && data->format == "text" && needs_target(task)) usual = "delimited";
-  // What divides the columns is the next question.
+  // The delimiter is the next question.
   const auto fits = [&] {
     return ask.config().data.train.format == DataFormat::kDelimited ? std::string() : unreadable(ask);
   };
@@ -114,7 +114,7 @@ void ask_format(Asker& ask) {
                {.fallback = data ? data->delimiter : "", .fits = [&] { return unreadable(ask); }});
 }
 
-/// The format of the samples, by the name it has in files; "" when nobody can tell.
+/// The format of the samples, by its name in configuration files; "" if unknown.
 std::string format_of(Asker& ask) {
   const auto data = ask.data();
   if (data && data->error.empty()) return data->format;
@@ -135,7 +135,7 @@ void ask_columns(Asker& ask) {
   ask.option("data.train.columns", {.fallback = usual, .fits = [&] { return unreadable(ask); }});
 }
 
-/// The columns that are known; none when nobody can tell.
+/// The known columns; empty if unknown.
 std::vector<std::string> known_columns(Asker& ask) {
   const auto data = ask.data();
   return data && data->error.empty() ? data->columns : ask.config().data.train.columns;
@@ -147,12 +147,12 @@ std::string unknown_column(Asker& ask, const std::string& text) {
   if (columns.empty()) return "";
   for (const std::string& column : columns_in(text))
     if (std::count(columns.begin(), columns.end(), column) == 0)
-      return fmt::format("There is no column '{}'{}; there {}: {}.", column, did_you_mean(column, columns),
-                         columns.size() == 1 ? "is" : "are", fmt::join(columns, ", "));
+      return fmt::format("There is no column '{}'{}; the {}: {}.", column, did_you_mean(column, columns),
+                         columns.size() == 1 ? "only column is" : "columns are", fmt::join(columns, ", "));
   return "";
 }
 
-/// "" or which class of the samples a model that classifies already doesn't have.
+/// "" or which class of the samples the model's existing classes don't include.
 std::string unknown_class(Asker& ask) {
   const auto model = ask.model();
   const auto data = ask.data();
@@ -160,13 +160,13 @@ std::string unknown_class(Asker& ask) {
   for (const std::string& label : data->labels)
     if (std::count(model->labels.begin(), model->labels.end(), label) == 0)
       return fmt::format(
-          "The model's classes are {}; '{}' is none of them. Name another column, or type < to go back "
-          "and choose a model without classes.",
+          "The model's classes are {}; '{}' is not one of them. Enter another column, or type < to go back and choose "
+          "a model without classes.",
           fmt::join(model->labels, ", "), shown(label));
   return "";
 }
 
-/// Of causal_lm, where a record may hold a dialogue. True when it does.
+/// Only for causal_lm: whether records are dialogues. True if they are.
 bool ask_dialogue(Asker& ask, const std::string& format) {
   if (ask.config().data.task != Task::kCausalLm) {
     ask.draft().erase("data.dialogue");
@@ -190,7 +190,7 @@ bool ask_dialogue(Asker& ask, const std::string& format) {
   return ask.config().data.dialogue != Dialogue::kNone;
 }
 
-/// Where the tokenizer brings none, one of this build's.
+/// If the tokenizer has none, one of the built-in templates.
 void ask_chat_template(Asker& ask) {
   const auto tokenizer = ask.tokenizer();
   const bool known = tokenizer && tokenizer->error.empty();
@@ -203,7 +203,7 @@ void ask_chat_template(Asker& ask) {
   ask.option("data.chat_template", {.fallback = plain ? "alpaca" : "chatml", .choices = choices});
 }
 
-/// What may be empty for causal_lm: there an answer can take the target away.
+/// The target can be empty for causal_lm: there an answer can remove it.
 void ask_target(Asker& ask, const std::string& usual) {
   WizardDraft& draft = ask.draft();
   const auto known = [&] {
@@ -213,7 +213,7 @@ void ask_target(Asker& ask, const std::string& usual) {
   if (needs_target(draft.config.data.task)) return ask.option("data.target", {.fallback = usual, .fits = known});
   const std::string given = draft.has("data.target") ? draft.config.data.target : usual;
   std::string target = given;
-  ask.text("Which column is to be predicted? (none: all of the text is learned)", given.empty() ? kNoTarget : given,
+  ask.text("Which column should be predicted? (none: all of the text is learned)", given.empty() ? kNoTarget : given,
            [&](const std::string& answer) {
              target = lower(answer) == kNoTarget ? "" : answer;
              return target.empty() ? "" : unknown_column(ask, target);
@@ -232,7 +232,7 @@ void ask_roles(Asker& ask) {
   ask_target(ask, usual.target == ask.config().data.source ? "" : usual.target);
 }
 
-/// A network that is built for the images takes their size and number of classes.
+/// A model that is built from scratch for images gets their size and number of classes.
 void settle_network(Asker& ask) {
   const auto data = ask.data();
   if (!data || data->features == 0 || ask.config().model.config.empty()) return;
@@ -242,7 +242,7 @@ void settle_network(Asker& ask) {
   ask.draft().assign("model.config", model);
 }
 
-/// Samples are no longer than the model takes them.
+/// Limits samples to the maximum length of the model.
 void settle_length(Asker& ask, const std::string& format) {
   const auto model = ask.model();
   if (!model || model->positions == 0) return;
@@ -251,7 +251,7 @@ void settle_length(Asker& ask, const std::string& format) {
   const int64_t length = megatron ? data.megatron.sequence_length : data.max_length;
   if (data.task == Task::kSeq2SeqLm || length <= model->positions) return;
   ask.draft().assign(megatron ? "data.megatron.sequence_length" : "data.max_length", encode(model->positions));
-  ask.say(fmt::format("  Samples have at most {} tokens, as many as the model takes.", model->positions));
+  ask.say(fmt::format("  Samples are limited to {} tokens, the maximum of the model.", model->positions));
 }
 
 }  // namespace

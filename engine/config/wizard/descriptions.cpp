@@ -6,7 +6,7 @@
 namespace trainer::config {
 namespace {
 
-/// What `read` makes of an object that has no error.
+/// The description that `read` extracts from an object without an error.
 template <class Description, class Read>
 std::optional<Description> parse(const std::string& text, Read read) {
   try {
@@ -25,8 +25,8 @@ std::optional<Description> parse(const std::string& text, Read read) {
 }  // namespace
 
 std::string DataDescription::text() const {
-  if (features > 0) return fmt::format("{}, images of {} numbers, {} classes", format, features, classes);
-  if (!names.empty()) return fmt::format("{} without names, {} columns", format, names.size());
+  if (features > 0) return fmt::format("{}, images with {} values, {} classes", format, features, classes);
+  if (!names.empty()) return fmt::format("{} without column names, {} columns", format, names.size());
   if (columns.empty()) return format;
   const std::string divided = delimiter == "\t" ? " by a tab" : " by '" + delimiter + "'";
   return fmt::format("{}{}, {}: {}", format, format == "delimited" ? divided : "",

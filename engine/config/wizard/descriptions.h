@@ -1,4 +1,4 @@
-// What the wizard wants to know about a tokenizer and a file of samples.
+// What the wizard needs to know about a tokenizer and a file of samples.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@
 namespace trainer::config {
 
 struct TokenizerDescription {
-  std::string error;  // why it can't be used; then nothing else is said
+  std::string error;  // why it can't be used; then nothing else is set
   int64_t size = 0;
-  bool chat_template = false;          // of its own
-  std::vector<std::string> templates;  // that this build brings
+  bool chat_template = false;          // whether it has its own
+  std::vector<std::string> templates;  // built-in ones
 };
 
 struct DataDescription {
-  std::string error;      // why it can't be read; then nothing else is said
+  std::string error;      // why it can't be read; then nothing else is set
   std::string format;     // by data.train.format's names; never auto
-  bool by_ending = true;  // `auto` comes to the same
+  bool by_ending = true;  // `auto` resolves to the same format
   std::string delimiter, encoding;
   std::vector<std::string> columns;  // that every record has
   std::vector<std::string> names;    // suggested, for columns that the file has no names for
@@ -31,7 +31,7 @@ struct DataDescription {
   std::string text() const;
 };
 
-/// Read what `trainer-prepare describe-…` prints; nothing when it isn't that.
+/// Parse the output of `trainer-prepare describe-…`; nullopt if it isn't that.
 std::optional<TokenizerDescription> parse_tokenizer(const std::string& json);
 std::optional<DataDescription> parse_data(const std::string& json);
 

@@ -12,7 +12,7 @@
 namespace trainer::config {
 namespace {
 
-/// What a member of `map` is called in which `entry` is written, under any of its names.
+/// The member of `map` that contains `entry`, under any of its names.
 Member* find_member(Node& map, const Entry& entry) {
   for (Member& member : map.members) {
     if (entry.has_key(member.key)) return &member;
@@ -20,7 +20,7 @@ Member* find_member(Node& map, const Entry& entry) {
   return nullptr;
 }
 
-/// The value of `path` in `document`, made (as null) when it isn't there and `make` says so; null: it isn't there.
+/// The value of `path` in `document`, which is created (as null) if it is absent and `make` is true; null: absent.
 Node* find_written(Node& document, const std::string& path, bool make) {
   const Entries* entries = &root_table();
   Node* node = &document;
@@ -41,11 +41,11 @@ Node* find_written(Node& document, const std::string& path, bool make) {
 
 Place place_of(Config& config, const std::string& path) {
   const Place place = find_option(config, path);
-  if (!place.entry) throw InternalError("the wizard asks for '{}', which is no option", path);
+  if (!place.entry) throw InternalError("the wizard asks for '{}', which is not an option", path);
   return place;
 }
 
-/// The option's value as it is written: Accelerate gives every fraction a dot, 1.0.
+/// The option's value as written to files: Accelerate writes every float with a dot, 1.0.
 Node written_value(const std::string& path, const Place& place) {
   Node node = place.entry->write(place.section);
   Config ignored;
@@ -55,7 +55,7 @@ Node written_value(const std::string& path, const Place& place) {
   return node;
 }
 
-/// Older spellings become what Accelerate makes of them.
+/// Converts older spellings as Accelerate does.
 void modernise(Draft& draft, Node& document) {
   translate_accelerate(draft);
   if (document.find("fp16")) {
@@ -91,7 +91,7 @@ void reset(const Entry& entry, void* section) {
   if (entry.read && entry.write) entry.read(entry.initial, section);
 }
 
-/// Whether `text` has YAML comments; those that this program writes itself don't count.
+/// Whether `text` has YAML comments, except those that the wizard writes.
 bool comments_in(const std::string& text) {
   for (const std::string& line : split(text, '\n')) {
     const bool comment = line.front() == '#' || line.find(" #") != std::string::npos;

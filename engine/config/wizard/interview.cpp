@@ -67,7 +67,7 @@ std::optional<std::string> Interview::earlier_answer(const Question& question) c
 
 void Interview::go_back() {
   if (replies_.empty()) {
-    prompter_.say("  this is the first question");
+    prompter_.say("  This is the first question.");
     return;
   }
   if (replies_.back().answer) earlier_[replies_.back().question] = *replies_.back().answer;

@@ -21,14 +21,14 @@ std::vector<std::string> lines_of(const fs::path& file) {
   return lines;
 }
 
-/// What stands behind the colon of "model name\t: …".
+/// The text after the colon in "model name\t: …".
 std::string after_colon(const std::string& line) {
   const auto colon = line.find(':');
   const auto first = colon == std::string::npos ? colon : line.find_first_not_of(" \t", colon + 1);
   return first == std::string::npos ? "" : line.substr(first);
 }
 
-/// Processors that this program may run on, a physical core once.
+/// The number of physical cores that this program can run on.
 int64_t physical_cores(const fs::path& root) {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
@@ -43,7 +43,7 @@ int64_t physical_cores(const fs::path& root) {
   return std::max<int64_t>(1, static_cast<int64_t>(cores.size()));
 }
 
-/// A container's share of the processors, or 0 for no limit. The file says "<microseconds> <of so many>".
+/// A container's share of the processors, or 0 for no limit. The file contains "<quota> <period>" in microseconds.
 int64_t processors_of_container(const fs::path& root) {
   std::ifstream in(root / "sys/fs/cgroup/cpu.max");
   double quota = 0, period = 0;

@@ -1,4 +1,4 @@
-// What this machine has, for the wizard's defaults.
+// The hardware of this machine, for the wizard's defaults.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 namespace trainer::config {
 
 struct Machine {
-  int64_t cores = 1;              // that this program may use; threads of one core count once
-  int64_t memory_bytes = 0;       // of the machine, or of the container; 0: not known
+  int64_t cores = 1;              // physical cores that this program can use
+  int64_t memory_bytes = 0;       // of the machine or the container; 0: unknown
   std::vector<std::string> gpus;  // NVIDIA's, by name
 
   /// "2 cores, 23.5 GiB of memory, no GPU"

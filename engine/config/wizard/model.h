@@ -1,4 +1,4 @@
-// What the wizard wants to know about a model.
+// What the wizard needs to know about a model.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,19 @@ struct ModelDescription {
     int64_t out = 0, in = 0;
   };
 
-  std::string error;  // why this build can't train it; then nothing else is said
+  std::string error;  // why this build can't train it; then nothing else is set
   std::string class_name;
-  std::string family;              // "llama"; "" when it is not known
-  std::vector<std::string> tasks;  // that the family trains for; empty when they are not known
+  std::string family;              // "llama"; "" if unknown
+  std::vector<std::string> tasks;  // that the family supports; empty if unknown
   int64_t parameters = 0;
-  std::vector<std::pair<std::string, int64_t>> blocks;  // class and number
-  std::vector<std::string> lora_targets;                // the usual ones
+  std::vector<std::pair<std::string, int64_t>> blocks;  // class and count
+  std::vector<std::string> lora_targets;                // the defaults
   std::vector<LinearLayers> linear_layers;
-  std::vector<std::string> classes;    // of its modules; empty when they are not known
-  std::vector<std::string> labels;     // of a folder that classifies already; else empty
-  std::vector<std::string> adaptable;  // names of layers that can have an adapter; empty when they are not known
-  int64_t vocabulary = 0;              // 0: none, or not known
-  int64_t positions = 0;               // tokens of a sample at most; 0: any number, or not known
+  std::vector<std::string> classes;    // of its modules; empty if unknown
+  std::vector<std::string> labels;     // of a model that already has classes; else empty
+  std::vector<std::string> adaptable;  // names of layers that can have an adapter; empty if unknown
+  int64_t vocabulary = 0;              // 0: none, or unknown
+  int64_t positions = 0;               // maximum tokens of a sample; 0: unlimited, or unknown
 
   /// "T5ForConditionalGeneration, 222.9 million parameters, 24 x T5Block"
   std::string text() const;
@@ -38,7 +38,7 @@ struct ModelDescription {
   std::string block_classes() const;
 };
 
-/// Reads what `trainer-worker describe-model` prints; nothing when it isn't that.
+/// Parses the output of `trainer-worker describe-model`; nullopt if it isn't that.
 std::optional<ModelDescription> parse_description(const std::string& json);
 
 }  // namespace trainer::config

@@ -1,4 +1,4 @@
-// What to do, with which model, and where its tokenizer is.
+// Questions about the task, the model and its tokenizer.
 #include <algorithm>
 #include <filesystem>
 
@@ -22,7 +22,8 @@ struct TaskChoice {
 };
 
 constexpr TaskChoice kTasks[] = {
-    {Task::kSeq2SeqLm, "seq2seq_lm: text to text, such as translation or summaries (T5)", "from scratch: a small T5",
+    {Task::kSeq2SeqLm, "seq2seq_lm: text to text, such as translation or summarization (T5)",
+     "from scratch: a small T5",
      R"({"model_type":"t5","d_model":256,"d_kv":64,"d_ff":1024,"num_layers":4,"num_decoder_layers":4,"num_heads":4})"},
     {Task::kCausalLm, "causal_lm: text generation and chat (LLaMA, Mistral, Qwen, GPT-2)",
      "from scratch: a small LLaMA",
@@ -36,18 +37,19 @@ constexpr TaskChoice kTasks[] = {
      "from scratch: a small network (MLP)",
      R"({"model_type":"mlp","input_size":784,"hidden_sizes":[128],"num_labels":10})"},
 };
-const std::string kNothing = "nothing yet: the file gets Accelerate's part only";
+const std::string kNothing = "nothing yet: the file contains only Accelerate's part";
 const std::string kFolder = "a folder, or the cache of the Hugging Face Hub";
 
 const TaskChoice& chosen(Task task) {
   return *std::find_if(std::begin(kTasks), std::end(kTasks), [&](const TaskChoice& c) { return c.task == task; });
 }
 
-/// What the folder holds instead of a model.
+/// Reports what the folder contains instead of a model.
 std::string instead_of_model(const fs::path& folder) {
   std::error_code error;
   if (fs::exists(folder / "adapter_config.json", error))
-    return fmt::format("{} holds an adapter. Name its base model here; lora.path is for the adapter.", folder.string());
+    return fmt::format("{} contains an adapter. Enter its base model here; the adapter belongs in lora.path.",
+                       folder.string());
   std::vector<std::string> names;
   constexpr std::size_t kMost = 6;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
@@ -55,26 +57,26 @@ std::string instead_of_model(const fs::path& folder) {
   std::sort(names.begin(), names.end());
   const bool more = names.size() > kMost;
   if (more) names.resize(kMost);
-  return fmt::format("There is no config.json in {}, but {}{}. Name the folder that has it beside the weights.",
-                     folder.string(), names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", ")),
-                     more ? ", …" : "");
+  return fmt::format(
+      "There is no config.json in {}; it contains {}{}. Enter the folder with config.json and the weights.",
+      folder.string(), names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", ")), more ? ", …" : "");
 }
 
 std::string unfit_task(const ModelDescription& model, Task task) {
   const std::string wanted = name_of(task);
   if (model.tasks.empty() || std::count(model.tasks.begin(), model.tasks.end(), wanted) != 0) return "";
   return fmt::format(
-      "This is a model of type {}, which this version trains for {}, not {}.\nName another model, or "
-      "type < to go back and choose another task.",
+      "This is a model of type {}, which this version trains for {}, not {}.\nEnter another model, or type < to go "
+      "back and choose another task.",
       model.family, fmt::join(model.tasks, " and "), wanted);
 }
 
-/// "" or why the model that the draft names can't be trained; one that is not here is believed.
+/// "" or why the draft's model can't be trained; a model that is not on this machine is accepted.
 std::string unfit_model(Asker& ask) {
   const fs::path folder = ask.opened_or_cached(ask.config().model.path);
   std::error_code ignored;
   if (fs::is_regular_file(folder, ignored))
-    return fmt::format("{} is a file. Name the folder that holds config.json and the weights.", folder.string());
+    return fmt::format("{} is a file. Enter the folder with config.json and the weights.", folder.string());
   if (!fs::exists(folder, ignored)) return "";
   if (!fs::exists(folder / "config.json", ignored)) return instead_of_model(folder);
   const auto model = ask.described_model();
@@ -82,7 +84,7 @@ std::string unfit_model(Asker& ask) {
   return model->error.empty() ? unfit_task(*model, ask.config().data.task) : model->error;
 }
 
-/// "" or that nothing of that name is here.
+/// "" or a message that `path` does not exist.
 std::string missing(Asker& ask, const std::string& path) {
   const std::string folder = ask.opened_or_cached(path);
   std::error_code ignored;
@@ -90,10 +92,10 @@ std::string missing(Asker& ask, const std::string& path) {
   const std::string cached = !is_hub_name(path)
                                  ? ""
                                  : fmt::format(
-                                       ", and the cache of the Hub ({}) has no {}.\nNothing is downloaded here: `hf "
-                                       "download {}` on a machine with a network puts it there",
+                                       ", and the Hub cache ({}) does not contain {}.\nModels are not downloaded "
+                                       "automatically: `hf download {}` on a machine with network access puts it there",
                                        hub_cache().string(), path, path);
-  return fmt::format("There is no {}{}.\nType it again to keep it, for another machine.", folder, cached);
+  return fmt::format("{} does not exist{}.\nType it again to keep it for another machine.", folder, cached);
 }
 
 std::string unfit_tokenizer(Asker& ask) {
@@ -104,12 +106,13 @@ std::string unfit_tokenizer(Asker& ask) {
   if (!tokenizer->error.empty()) return tokenizer->error;
   const auto model = ask.config().model.path.empty() ? std::nullopt : ask.model();
   if (!model || model->vocabulary == 0 || tokenizer->size <= model->vocabulary) return "";
-  return fmt::format("This tokenizer has {} tokens, but the model's vocabulary has {}. Name the model's own tokenizer.",
-                     tokenizer->size, model->vocabulary);
+  return fmt::format(
+      "This tokenizer has {} tokens, but the model's vocabulary has {}. Enter the model's own tokenizer.",
+      tokenizer->size, model->vocabulary);
 }
 
 void ask_tokenizer(Asker& ask) {
-  ask.option("tokenizer.path", {.needed = "The text needs a tokenizer: name its folder.",
+  ask.option("tokenizer.path", {.needed = "A tokenizer is required: enter its folder.",
                                 .fits = [&] { return unfit_tokenizer(ask); },
                                 .doubt = [&] { return missing(ask, ask.config().tokenizer.path); }});
 }
@@ -121,7 +124,7 @@ void say_tokenizer(Asker& ask) {
                       tokenizer->chat_template ? " and a chat template" : ""));
 }
 
-/// Without trainer-prepare to look into it.
+/// Used if trainer-prepare is not available to read it.
 bool looks_like_tokenizer(const fs::path& folder) {
   std::error_code ignored;
   for (const char* const name : {"tokenizer.json", "spiece.model", "tokenizer.model", "vocab.json", "vocab.txt"})
@@ -129,7 +132,7 @@ bool looks_like_tokenizer(const fs::path& folder) {
   return false;
 }
 
-/// A model's folder mostly brings its tokenizer: then nothing is asked.
+/// Model folders usually contain the tokenizer: then nothing is asked.
 void find_tokenizer(Asker& ask) {
   const fs::path folder = ask.opened_or_cached(ask.config().model.path);
   std::error_code ignored;
@@ -149,16 +152,16 @@ void find_tokenizer(Asker& ask) {
 void ask_folder(Asker& ask) {
   ask.draft().erase("model.config");
   ask.config().model.config.clear();
-  ask.option("model.path", {.needed = "A model is needed: name its folder, or type < to go back.",
+  ask.option("model.path", {.needed = "A model is required: enter its folder, or type < to go back.",
                             .fits = [&] { return unfit_model(ask); },
                             .doubt = [&] { return missing(ask, ask.config().model.path); }});
   if (ask.config().model.path.empty()) return;  // the input has ended
   if (!missing(ask, ask.config().model.path).empty())
-    ask.say(fmt::format("  There is no {} here.", ask.opened_or_cached(ask.config().model.path)));
+    ask.say(fmt::format("  {} does not exist on this machine.", ask.opened_or_cached(ask.config().model.path)));
   if (ask.config().data.task != Task::kImageClassification) find_tokenizer(ask);
 }
 
-/// A model built from scratch has as many rows as its tokenizer has tokens.
+/// A model built from scratch has the vocabulary size of its tokenizer.
 void settle_vocabulary(Asker& ask) {
   Node model = from_json(ask.config().model.config);
   const auto tokenizer = ask.tokenizer();
@@ -169,7 +172,7 @@ void settle_vocabulary(Asker& ask) {
   } else {
     constexpr int64_t kUsualVocabulary = 32128;  // T5's
     if (size == 0) size = kUsualVocabulary;
-    ask.number("How large is its vocabulary? (`trainer tokenize train` says it)", size);
+    ask.number("How large is its vocabulary? (`trainer tokenize train` prints it)", size);
   }
   model["vocab_size"] = encode(size);
   ask.draft().assign("model.config", model);

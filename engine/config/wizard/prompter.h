@@ -1,4 +1,4 @@
-// How the wizard talks: a terminal, a pipe or a test stands behind it.
+// The wizard's input and output: a terminal, a pipe or a test.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ struct Question {
   enum class Kind { kText, kTruth, kChoice };
 
   std::string text;
-  std::string current;               // what an empty answer means; "yes" or "no" for a truth
+  std::string current;               // the meaning of an empty answer; "yes" or "no" for a boolean
   std::vector<std::string> choices;  // of a choice
   Kind kind = Kind::kText;
 };
@@ -18,9 +18,9 @@ struct Question {
 struct Answer {
   enum class Kind {
     kGiven,  // `text` is the answer
-    kKept,   // what is there stays
-    kBack,   // the question before this one, please
-    kEnd     // there is no more input: everything else stays as it is
+    kKept,   // keeps the current value
+    kBack,   // go back to the previous question
+    kEnd     // end of the input: keeps all remaining values
   };
 
   Kind kind = Kind::kKept;
@@ -34,7 +34,7 @@ class Prompter {
   virtual void say(const std::string& line) = 0;
 };
 
-/// Keeps everything.
+/// Keeps all values.
 class SilentPrompter : public Prompter {
  public:
   Answer ask(const Question&) override { return {Answer::Kind::kEnd, ""}; }

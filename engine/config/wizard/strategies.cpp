@@ -29,8 +29,8 @@ void ask_zero(Asker& ask) {
   if (stage == 3) ask.option(in + "zero3_save_16bit_model");
 }
 
-/// Which layers become units. A class that is not named yet is filled in from the model, when that is known.
-/// `again`: an older file has FSDP already.
+/// Which layers become units. A missing class is filled in from the model, if that is known. `again`: an older file has
+/// FSDP already.
 void ask_wrapping(Asker& ask, bool again) {
   const std::string layers = "fsdp_config.fsdp_transformer_layer_cls_to_wrap";
   WizardDraft& draft = ask.draft();
@@ -55,8 +55,8 @@ void ask_wrapping(Asker& ask, bool again) {
   ask.option(layers, {.fallback = model ? model->block_classes() : ""});
 }
 
-/// Accelerate's wizard writes the strategy of version 1 under fsdp_reshard_after_forward, which its launcher never
-/// reads. Version 2 of Accelerate reads this key only: there it repeats the strategy.
+/// Accelerate's wizard writes the strategy of FSDP 1 under fsdp_reshard_after_forward, which its launcher never reads.
+/// For FSDP 2 Accelerate reads only this key: there it repeats the strategy.
 void write_reshard(WizardDraft& draft) {
   const std::string key = "fsdp_config.fsdp_reshard_after_forward";
   const FsdpConfig& fsdp = draft.config.fsdp_config;
@@ -77,7 +77,7 @@ void ask_deepspeed(Asker& ask) {
   if (!draft.config.deepspeed_config) draft.config.deepspeed_config.emplace();
   if (ask.yes("Do you want to specify a json file to a DeepSpeed config?", draft.has(file))) {
     const Node init = draft.value(in + "zero3_init_flag");
-    if (!draft.has(file)) draft.erase("deepspeed_config");  // the JSON says the rest, and must say it alone
+    if (!draft.has(file)) draft.erase("deepspeed_config");  // the JSON sets the rest, which must not be set twice
     ask.option(file);
     draft.assign(in + "zero3_init_flag", init);
     draft.erase("mixed_precision");

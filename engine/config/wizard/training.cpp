@@ -1,4 +1,4 @@
-// After Accelerate's questions: the task, the model, the samples, adapters, training, checkpoints, logging.
+// The questions after Accelerate's: task, model, samples, adapters, training, checkpoints, logging.
 #include <algorithm>
 
 #include <fmt/ranges.h>
@@ -10,18 +10,18 @@
 namespace trainer::config {
 namespace {
 
-/// "" or which class FSDP is to wrap that the model doesn't have. Patterns of names are believed.
+/// "" or which class to wrap with FSDP the model doesn't have. Patterns of names are not checked.
 std::string missing_class(const std::vector<std::string>& wrapped, const ModelDescription& model) {
   const auto& all = model.classes;
   for (const std::string& name : wrapped)
     if (!all.empty() && name.find_first_of(".*?[") == std::string::npos &&
         std::count(all.begin(), all.end(), name) == 0)
-      return fmt::format("FSDP is to wrap {}, but the model has no such class; its blocks are {}.", name,
+      return fmt::format("FSDP should wrap {}, but the model has no such class; its blocks are {}.", name,
                          model.block_classes());
   return "";
 }
 
-/// Says what the model is. Its blocks are FSDP's layers where none were named; ones that it doesn't have are asked for
+/// Describes the model. Its blocks become FSDP's layers if none were given; classes that it doesn't have are asked for
 /// again.
 void use_model(Asker& ask, const std::optional<ModelDescription>& model) {
   if (!model) return;
@@ -42,13 +42,13 @@ void use_model(Asker& ask, const std::optional<ModelDescription>& model) {
   }
 }
 
-/// "" or which of the layers to adapt the model doesn't have. A pattern, or a longer part of a name, is believed.
+/// "" or which target layer the model doesn't have. Patterns and dotted names are not checked.
 std::string missing_layers(const LoraConfig& lora, const std::optional<ModelDescription>& model) {
   if (!model || model->adaptable.empty()) return "";
   const auto& all = model->adaptable;
   for (const std::string& name : lora.target_modules.names)
     if (name.find('.') == std::string::npos && std::count(all.begin(), all.end(), name) == 0)
-      return fmt::format("The model has no layer '{}'{}; adapters fit {}.", name, did_you_mean(name, all),
+      return fmt::format("The model has no layer '{}'{}; adapters are possible for {}.", name, did_you_mean(name, all),
                          fmt::join(all, ", "));
   return "";
 }

@@ -1,4 +1,4 @@
-// The questions of `trainer config`: Accelerate's in its words and its order, then what to train and how.
+// The questions of `trainer config`: Accelerate's in its words and order, then what to train and how.
 #pragma once
 
 #include <filesystem>
@@ -14,21 +14,21 @@
 
 namespace trainer::config {
 
-/// What the wizard knows beside the answers.
+/// What the wizard knows in addition to the answers.
 struct Surroundings {
   Machine machine;
-  // Empty: nobody can tell.
-  /// Of a model folder, or the text of a config.json.
+  // Empty: not available.
+  /// Describes a model folder, or the text of a config.json.
   std::function<std::optional<ModelDescription>(const std::string& model, const std::string& task)> describe_model;
-  /// Of `data.train`, its paths as they can be opened from here.
+  /// Describes `data.train`, with paths as they can be opened from the working folder.
   std::function<std::optional<DataDescription>(const DataConfig& data)> describe_data;
-  /// Of a folder or a file.
+  /// Describes a tokenizer's folder or file.
   std::function<std::optional<TokenizerDescription>(const std::string& path)> describe_tokenizer;
-  std::filesystem::path here;    // typed paths are relative to it
-  std::filesystem::path folder;  // paths in the file are relative to it: where the file is
+  std::filesystem::path here;    // the working folder: typed paths are relative to it
+  std::filesystem::path folder;  // the file's folder: paths in the file are relative to it
 };
 
-/// Asks everything, and leaves in `draft` the document to be written. When the input ends, the rest stays as it is.
+/// Asks all questions, and leaves the document to be written in `draft`. At the end of the input the rest is kept.
 void ask_questions(WizardDraft& draft, Prompter& prompter, const Surroundings& around);
 
 }  // namespace trainer::config
