@@ -41,7 +41,7 @@ class SentencePieceTokenizer : public Tokenizer {
           path.string());
     }
     size_ = std::max<int64_t>(processor_.GetPieceSize(), special_.end_id());
-    // LLaMA's tokenizers put <s> in front, and T5's and the like </s> behind.
+    // LLaMA's tokenizers prepend <s>; those of the T5 family append </s>.
     bool llama = path.filename() == "tokenizer.model" && bos_id_ >= 0 && settings_.extra_ids == 0;
     add_bos_ = settings_.add_bos.value_or(llama) && bos_id_ >= 0;
     add_eos_ = settings_.add_eos.value_or(!llama);
@@ -85,7 +85,7 @@ class SentencePieceTokenizer : public Tokenizer {
 
   std::optional<int32_t> id_of(std::string_view piece) const override {
     if (const SpecialToken* token = special_.find(piece)) return token->id;
-    int id = processor_.PieceToId(piece);  // the unknown id when there is none
+    int id = processor_.PieceToId(piece);  // the unknown id for a piece it doesn't have
     bool found = id >= 0 && id < processor_.GetPieceSize() && processor_.IdToPiece(id) == piece;
     return found ? std::optional<int32_t>(id) : std::nullopt;
   }
@@ -128,8 +128,8 @@ class SentencePieceTokenizer : public Tokenizer {
     if (add_special && add_eos_) push(eos_id_, text.size(), text.size());
   }
 
-  /// A part that follows a special token is encoded behind the guard, whose own pieces are left out. Unknown characters
-  /// in a row are one piece: that of the guard is the part's too if it goes on.
+  /// A part that follows a special token is encoded after the guard, whose pieces are dropped. Consecutive unknown
+  /// characters are one piece: if the guard's piece extends into the part, it belongs to the part.
   template <class Push>
   void encode_part(std::string_view part, size_t start, const Push& push) const {
     const std::string& guard = start > 0 ? guard_ : kNoGuard;
@@ -146,16 +146,16 @@ class SentencePieceTokenizer : public Tokenizer {
     }
   }
 
-  /// Whether an unknown character comes through normalization.
+  /// Whether normalization leaves an unknown character unchanged.
   bool is_kept(const std::string& character) const {
     std::vector<int> ids = processor_.EncodeAsIds(character);
     return std::any_of(ids.begin(), ids.end(),
                        [&](int id) { return processor_.IsUnknown(id) || processor_.IsByte(id); });
   }
 
-  /// A character that is in no piece, so that nothing merges with it, and that normalization leaves as it is.
+  /// A character that is in no piece, so that nothing merges with it, and that normalization leaves unchanged.
   std::string choose_guard() const {
-    for (char32_t code = 0xE000; code < 0xF900; ++code) {  // private use
+    for (char32_t code = 0xE000; code < 0xF900; ++code) {  // private-use characters
       std::string guard;
       append_char(guard, code);
       bool known = false;
@@ -164,7 +164,7 @@ class SentencePieceTokenizer : public Tokenizer {
       }
       if (!known && is_kept(guard)) return guard;
     }
-    throw InputError("{}: it has a piece for every character of private use, and `legacy: false` needs one without.",
+    throw InputError("{}: every private-use character has a piece, but `legacy: false` needs one without.",
                      path_.string());
   }
 
@@ -172,7 +172,7 @@ class SentencePieceTokenizer : public Tokenizer {
     std::string model = read_file(path, kMaxModelBytes);
     check_sentencepiece_model(model, path.string());
     auto status = processor_.LoadFromSerializedProto(model);
-    if (!status.ok()) throw InputError("{}: SentencePiece refuses this model: {}.", path.string(), status.ToString());
+    if (!status.ok()) throw InputError("{}: SentencePiece rejects this model: {}.", path.string(), status.ToString());
   }
 
   void add_special_tokens() {
@@ -188,7 +188,7 @@ class SentencePieceTokenizer : public Tokenizer {
     }
   }
 
-  /// The id of the configured token, which is added behind all others when the model lacks it, as transformers does.
+  /// The id of the configured token, which is added after all others if the model lacks it, as transformers does.
   int32_t special_id(const std::string& token, int fallback) {
     if (token.empty()) return fallback;
     if (auto id = id_of(token)) return *id;
@@ -216,14 +216,15 @@ class SentencePieceTokenizer : public Tokenizer {
     const std::string difference = difference_of(text, model.model_type == SentencePieceModel::kUnigram);
     if (difference.empty()) return text;
     log::warning(
-        "{}: no tokenizer.json is written next to it, as it would give other ids: {}.\n"
-        "transformers reads such a model by rules of its own: compare its ids with those of `trainer tokenize --ids`.",
+        "{}: no tokenizer.json is written next to it, because it would give different ids: {}.\n"
+        "transformers may tokenize differently with this model: compare its ids with those of `trainer tokenize "
+        "--ids`.",
         path_.string(), difference);
     return "";
   }
 
-  /// Where the tokenizer that `text` describes differs from this one; "" nowhere. Of equally likely pieces, the
-  /// libraries may choose another order: they add up scores in 32 and 64 bits.
+  /// The first difference between the tokenizer that `text` describes and this one; "" for none. For equally likely
+  /// pieces the libraries may choose different orders: they add up scores in 32 and 64 bits.
   std::string difference_of(const std::string& text, bool is_unigram) const {
     std::vector<std::string> special;
     for (const auto& [token, unused] : special_.all()) special.push_back(token);
@@ -235,7 +236,7 @@ class SentencePieceTokenizer : public Tokenizer {
     }
   }
 
-  /// Decodes and empties `run`. SentencePiece drops the first space of a text, which counts after a special token.
+  /// Decodes and clears `run`. SentencePiece drops the first space of a text, which must be kept after a special token.
   void append_run(std::vector<int>& run, std::string& text) const {
     if (run.empty()) return;
     if (!text.empty() && processor_.IdToPiece(run[0]).starts_with(kSpaceMark)) text += ' ';
@@ -252,7 +253,7 @@ class SentencePieceTokenizer : public Tokenizer {
   sentencepiece::SentencePieceProcessor processor_;
   SpecialTokens special_;
   int64_t size_ = 0;
-  // Without `legacy`: stands before a text that follows a special token, so that the model's space in front goes there.
+  // Without `legacy`: prepended to a text after a special token, so that the guard gets the model's leading space.
   std::string guard_;
   bool add_bos_ = false, add_eos_ = true;
   int32_t pad_id_ = -1, bos_id_ = -1, eos_id_ = -1, unk_id_ = -1;

@@ -11,6 +11,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/first_problems.h"
 #include "engine/checkpoint/foreign_checkpoint.h"
 #include "engine/tensorfile/dtype.h"
 #include "models/llama/model.h"
@@ -78,14 +79,6 @@ int64_t layers_in(const tensorfile::SafetensorsFile& file) {
     if (name.starts_with(kPrefix))
       layers.insert(name.substr(kPrefix.size(), name.find('.', kPrefix.size()) - kPrefix.size()));
   return static_cast<int64_t>(layers.size());
-}
-
-std::string listed(const std::vector<std::string>& problems) {
-  constexpr size_t kShown = 3;
-  std::string text;
-  for (size_t i = 0; i < std::min(problems.size(), kShown); ++i) text += "\n  " + problems[i];
-  if (problems.size() > kShown) text += fmt::format(" … and {} more", problems.size() - kShown);
-  return text;
 }
 
 /// Calls f(rank, offset in its tensor, offset in the whole, count) for each contiguous range of the elements
@@ -226,7 +219,7 @@ std::vector<std::string> MegatronSource::check(models::Model& model) const {
   }
   if (!problems.empty())
     throw InputError("{}: its weights are not those of the model in its config.json:{}", folder_.string(),
-                     listed(problems));
+                     first_problems(problems));
   check_tied(model);
   return anew;
 }

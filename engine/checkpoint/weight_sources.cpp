@@ -12,21 +12,12 @@
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include "engine/base/errors.h"
+#include "engine/base/first_problems.h"
 #include "engine/tensorfile/dtype.h"
 #include "models/nn/init.h"
 
 namespace trainer::checkpoint {
 namespace {
-
-constexpr size_t kShown = 4;  // problems named in one message
-
-/// The first problems, one per line, and the number of further ones.
-std::string listed(const std::vector<std::string>& problems) {
-  std::string text;
-  for (size_t i = 0; i < std::min(problems.size(), kShown); ++i) text += "\n  " + problems[i];
-  if (problems.size() > kShown) text += fmt::format(" … and {} more", problems.size() - kShown);
-  return text;
-}
 
 std::string shape_problem(const std::string& name, const std::vector<int64_t>& here,
                           const std::vector<int64_t>& there) {
@@ -111,7 +102,7 @@ std::vector<std::string> FolderSource::check(models::Model& model) const {
   }
   if (!problems.empty())
     throw InputError("{}: its weights are not those of the model in its config.json:{}", folder_.path().string(),
-                     listed(problems));
+                     first_problems(problems));
   return anew;
 }
 
@@ -176,7 +167,7 @@ void AdapterSource::check(models::Model& model) const {
   for (const std::string& name : file_.names())
     if (taken.count(name) == 0) problems.push_back(fmt::format("{} has no place in the model", name));
   if (!problems.empty())
-    throw InputError("{}: this adapter does not fit the model:{}", file_.path().string(), listed(problems));
+    throw InputError("{}: this adapter does not fit the model:{}", file_.path().string(), first_problems(problems));
 }
 
 const parallel::WeightSource& SeededAdapterSource::of(const nn::Parameter& parameter) const {

@@ -1,4 +1,4 @@
-"""Lines 1 to 86 of the catalogue: the configuration file."""
+"""Lines 1 to 86 of the catalog: the configuration file."""
 
 import dataclasses
 import json
@@ -30,7 +30,7 @@ FILE = "job.yaml"
 
 
 def with_(change, by=None):
-    """The good file with one text in it replaced; with only one argument, that text at its end."""
+    """The valid file with one text replaced; with only one argument, that text is appended."""
     if by is None:
         return GOOD + change
     assert change in GOOD, change
@@ -46,7 +46,7 @@ def rate(value):
 
 
 def causal(model):
-    """The good file for a language model."""
+    """The valid file, for a language model."""
     text = with_("model_type: t5, vocab_size: 400, d_model: 16, d_kv: 4, d_ff: 32, num_layers: 1, num_heads: 2", model)
     return text.replace("  source: sentence\n  target: label\n", "  task: causal_lm\n  source: sentence\n  max_length: 64\n")
 
@@ -61,12 +61,12 @@ def file(line, what, content, *says, code=CONFIGURATION, name=FILE, command="lau
 
 
 def accepted(line, what, content, *says, **more):
-    """`trainer explain` shows what became of it."""
+    """An accepted file; `trainer explain` shows its effect."""
     return file(line, what, content, *says, code=DONE, command="explain", **more)
 
 
 def checked(line, what, content, *says, code, **more):
-    """For what is known only when the model and the data are looked at."""
+    """A file whose problem is found only by reading the model and the data."""
     case = file(line, what, content, code=code, command="check", **more)
     return dataclasses.replace(case, says=says)
 
@@ -94,23 +94,23 @@ def alias_chain(count):
 
 
 def truncated_json():
-    """Every part of a configuration as JSON is refused: it has an end."""
+    """Every prefix of a JSON configuration is refused, since JSON has an end."""
     text = json.dumps({"distributed_type": "NO", "use_cpu": True, "model": {"path": "m"},
                        "data": {"train": {"path": "samples.txt"}}, "training": {"max_steps": 12}})
     return [file(31, f"JSON cut at byte {at}", text[:at]) for at in range(0, len(text), 7)]
 
 
 def truncated_yaml():
-    """Block YAML has no end to be missed: a part that is accepted must be one that ends with a whole value."""
+    """Block YAML has no end that could be missing: a prefix is accepted only if it ends with a complete value."""
     lines = GOOD.splitlines(keepends=True)
-    return [file(31, f"YAML cut within line {i + 1}", "".join(lines[:i]) + line[:max(1, len(line) // 2)])
+    return [file(31, f"YAML cut in line {i + 1}", "".join(lines[:i]) + line[:max(1, len(line) // 2)])
             for i, line in enumerate(lines[:10])] + [
-        file(31, f"YAML cut behind '{key}:'", GOOD[:GOOD.index(key + ":") + len(key) + 1], key, "has no")
+        file(31, f"YAML cut after '{key}:'", GOOD[:GOOD.index(key + ":") + len(key) + 1], key, "has no")
         for key in ("training", "checkpoint", "save_steps", "learning_rate")]
 
 
 def truncated_by_wizard():
-    """What the wizard wrote says at its start that it has an end."""
+    """The first line of a file that the wizard wrote announces its last line."""
     def make(place, part):
         path = place.write(FILE, GOOD)
         subprocess.run([TRAINER, "config", "--yes", "--config_file", FILE], cwd=place.folder, check=True,
@@ -134,7 +134,7 @@ LINES = [
     prepared(5, "no file", lambda place: None, "No such file"),
     prepared(6, "a folder", lambda place: (place.folder / FILE).mkdir(), "folder"),
     prepared(7, "no permission", unreadable, "Permission denied", before=as_nobody(), needs=can_be_nobody),
-    prepared(8, "a named pipe", lambda place: os.mkfifo(place.folder / FILE), "no file"),
+    prepared(8, "a named pipe", lambda place: os.mkfifo(place.folder / FILE), "not a regular file"),
     file(9, "2 MiB", lambda: GOOD + "#" * (2 << 20), "1048576"),
     file(10, "5 MB of [", lambda: "[" * 5_000_000, "1048576"),
     file(10, "1 MB of [", lambda: "[" * 1_000_000, "nested"),
@@ -142,18 +142,18 @@ LINES = [
     file(11, "1 MB of {a:", lambda: "{a: " * 250_000, "nested"),
     file(12, "600 nested lists", "- " * 600 + "x\n", "nested"),
     file(13, "10,000 complex keys", "? " * 10_000, "key"),
-    file(14, "a list that holds itself", with_("x: &a [*a]\n"), "alias"),
-    file(15, "a map that holds itself", with_("x: &a {k: *a}\n"), "alias"),
+    file(14, "a list that contains itself", with_("x: &a [*a]\n"), "alias"),
+    file(15, "a map that contains itself", with_("x: &a {k: *a}\n"), "alias"),
     file(16, "an alias bomb", alias_bomb, "values"),
     file(17, "a long chain of aliases", lambda: alias_chain(40_000)),
     file(18, "an unknown alias", steps(" *undefined"), "alias"),
-    checked(19, "a key twice with the same value draws a warning", with_("seed: 7\n"), "warning", "seed", "twice",
+    checked(19, "a key twice with the same value gives a warning", with_("seed: 7\n"), "warning", "seed", "twice",
             "the same value", code=DONE, although="it has one meaning, and Accelerate takes it"),
     file(20, "a key twice with another value", with_("seed: 8\n"), "seed", "twice", "another value on line 3"),
     file(21, "a key twice, in another case", with_("Seed: 7\n"), "Seed", "seed"),
     file(22, "an unknown key", with_("  max_steps", "  max_step"), "training.max_step ", "max_steps"),
     file(23, "a key in the wrong section", with_("  max_steps: 12", "  save_steps: 12"), "save_steps", "checkpoint"),
-    file(24, "a key that is missing", with_("  train: {path: samples.txt, format: delimited, columns: [sentence, label]}\n",
+    file(24, "a missing key", with_("  train: {path: samples.txt, format: delimited, columns: [sentence, label]}\n",
                                             ""), "data.train.path is required"),
     file(25, "two documents", with_("---\n" + GOOD), "document"),
     file(26, "tabs for indentation", with_("  max_steps", "\tmax_steps"), "tab"),
@@ -169,11 +169,11 @@ LINES = [
     file(33, "UTF-16 without mark", GOOD.encode("utf-16-be"), "UTF-"),
     file(34, "UTF-32", GOOD.encode("utf-32"), "UTF-32"),
     file(34, "UTF-32 without mark", GOOD.encode("utf-32-le"), "UTF-32"),
-    file(35, "no UTF-8", GOOD.encode() + b"# \xff\xfe\xc0\n", "UTF-8"),
+    file(35, "invalid UTF-8", GOOD.encode() + b"# \xff\xfe\xc0\n", "UTF-8"),
     file(36, "a NUL byte in a key", with_("se\0ed: 7\n"), "zero byte"),
     file(37, "a NUL byte in a value", steps(" 1\0002"), "zero byte"),
     file(37, "an escaped NUL in a value", with_("path: ../tokenizer", 'path: "../tok\\0enizer"')),
-    file(38, "line ends of the old Mac", GOOD.replace("\n", "\r"), "CR"),
+    file(38, "line ends of classic Mac OS", GOOD.replace("\n", "\r"), "CR"),
     accepted(39, "line ends of Windows", GOOD.replace("\n", "\r\n"), "max_steps: 12"),
     file(40, "no-break spaces for indentation", with_("  max_steps", "\u00a0\u00a0max_steps")),
     file(41, "a key with a bidirectional mark", with_("\u202eseed: 7\n"), "\\u202eseed is not an option"),
@@ -194,20 +194,20 @@ LINES = [
     file(50, "0x10 for an integer", steps(" 0x10"), "max_steps", "0x10"),
     file(51, "a quoted integer", steps(' "5"'), "max_steps", "'5'", "quotes", "write 5"),
     file(51, "a quoted fraction", rate('"0.01"'), "learning_rate", "'0.01'", "quotes"),
-    file(51, "a quoted truth", with_("deterministic: 'false'\n"), "deterministic", "'false'", "quotes", "write false"),
+    file(51, "a quoted Boolean", with_("deterministic: 'false'\n"), "deterministic", "'false'", "quotes", "write false"),
     accepted(51, "a quoted integer of Accelerate's part", with_("distributed_type: 'NO'", "distributed_type: MULTI_CPU\n"
              "num_processes: '2'"), "num_processes: 2",
-             although="its files quote codes and truths themselves (downcast_bf16: 'no', fsdp_version: '2')"),
+             although="its own files quote codes and Booleans (downcast_bf16: 'no', fsdp_version: '2')"),
     accepted(51, "a quoted variable", with_("  max_steps: 12", '  max_steps: "${TRAINER_TEST_STEPS:-12}"'),
              "max_steps: 12", although="between {} YAML needs the quotes for ${}"),
     file(52, "3.7 for an integer", steps(" 3.7"), "max_steps", "3.7"),
-    file(53, "-1, of which there is no such number", with_("save_steps: 3", "save_steps: -1"), "save_steps", "-1"),
+    file(53, "-1, which is out of range", with_("save_steps: 3", "save_steps: -1"), "save_steps", "-1"),
     file(54, "0 for a number of samples", with_("  max_steps: 12", "  per_device_train_batch_size: 0"),
          "per_device_train_batch_size", "0"),
     file(55, "an integer beyond 64 bits", steps(" 99999999999999999999"), "max_steps", "99999999999999999999"),
-    file(56, "a truth for an integer", steps(" true"), "max_steps", "true"),
+    file(56, "a Boolean for an integer", steps(" true"), "max_steps", "true"),
     accepted(57, "~ for an integer is its default", steps(" ~"), "max_steps: ",
-             although="somebody wrote it: PEFT's and the Trainer's own files say null for what is left at its default"),
+             although="it was written on purpose: PEFT's and the Trainer's own files use null for default values"),
     file(58, "nothing for an integer", steps(""), "training.max_steps", "no value"),
     file(58, "nothing for a group", with_("evaluation:\n"), "evaluation", "no keys"),
     accepted(58, "nothing for a key of Accelerate's part", with_("gpu_ids:\nfsdp_config:\n"), "max_steps: 12",
@@ -219,16 +219,16 @@ LINES = [
     file(63, "a negative learning rate", rate("-1e-4"), "learning_rate", "-0.0001"),
     file(64, "a number that is 0 in 64 bits", rate("1e-400"), "learning_rate", "1e-400"),
     file(65, "a decimal comma", rate("1,000"), "learning_rate", "1,000"),
-    file(66, "a number that is cut", rate("3.0e-"), "learning_rate", "3.0e-"),
-    file(67, "a truth for a name", with_("mixed_precision: true\n"), "mixed_precision", "true"),
-    accepted(67, "no, which YAML 1.1 takes for false", with_("mixed_precision: no\n"), "mixed_precision: 'no'",
-             although="it has one meaning here, and files that were written by hand have it without quotes"),
-    file(68, "a name that is nearly right", with_("mixed_precision: bf17\n"), "mixed_precision", "bf16"),
+    file(66, "a truncated number", rate("3.0e-"), "learning_rate", "3.0e-"),
+    file(67, "a Boolean for a name", with_("mixed_precision: true\n"), "mixed_precision", "true"),
+    accepted(67, "no, which is false in YAML 1.1", with_("mixed_precision: no\n"), "mixed_precision: 'no'",
+             although="it has one meaning here, and handwritten files have it without quotes"),
+    file(68, "a misspelled name", with_("mixed_precision: bf17\n"), "mixed_precision", "bf16"),
     file(69, "fewer GPUs than ranks", with_("distributed_type: 'NO'\nuse_cpu: true", "distributed_type: "
          "MULTI_GPU\nuse_cpu: false\ngpu_ids: '0,1'\nnum_processes: 4"), "distributed_type"),
-    file(69, "a GPU that is no number", with_("distributed_type: 'NO'\nuse_cpu: true", "distributed_type: "
+    file(69, "a GPU that is not a number", with_("distributed_type: 'NO'\nuse_cpu: true", "distributed_type: "
          "MULTI_GPU\nuse_cpu: false\ngpu_ids: first\nnum_processes: 1"), "gpu_ids is first", "not the index"),
-    file(69, "a device that is not there", with_("distributed_type: 'NO'\nuse_cpu: true", "distributed_type: "
+    file(69, "a missing device", with_("distributed_type: 'NO'\nuse_cpu: true", "distributed_type: "
          "MULTI_GPU\nuse_cpu: false\ngpu_ids: '99'\nnum_processes: 1"), "distributed_type"),
     checked(70, "hidden not divisible by heads", causal("model_type: llama, vocab_size: 400, hidden_size: 15, "
             "num_attention_heads: 2"), "hidden_size", "num_attention_heads", code=CONFIGURATION),
@@ -240,31 +240,31 @@ LINES = [
     checked(73, "a vocabulary smaller than the tokenizer's", with_("vocab_size: 400", "vocab_size: 300"), "vocab_size",
             "300", "367", code=CONFIGURATION),
     file(74, "adapters of rank 0", with_("lora: {r: 0, target_modules: [q]}\n"), "lora.r", "0"),
-    checked(74, "adapters of a rank beyond every layer's", with_("lora: {r: 64, target_modules: [q, wi]}\n"), "lora.r is 64",
+    checked(74, "adapters of a rank above every layer's size", with_("lora: {r: 64, target_modules: [q, wi]}\n"), "lora.r is 64",
             "16", code=CONFIGURATION),
-    checked(74, "adapters of a rank beyond some layers'", with_("lora: {r: 16, target_modules: [q, wi]}\n"), "16", code=DONE,
-            although="all-linear takes in small layers too (a router, a head of 2 classes), and PEFT trains them"),
+    checked(74, "adapters of a rank above some layers' size", with_("lora: {r: 16, target_modules: [q, wi]}\n"), "16", code=DONE,
+            although="all-linear includes small layers (a router, a head of 2 classes), and PEFT trains them"),
     checked(74, "adapters for no module", with_("lora: {r: 2, target_modules: [query]}\n"), "query", code=CONFIGURATION),
-    file(75, "a global batch that the parts don't make", with_("distributed_type: 'NO'", "distributed_type: MULTI_CPU\n"
+    file(75, "a global batch that is not the product of its parts", with_("distributed_type: 'NO'", "distributed_type: MULTI_CPU\n"
          "num_processes: 2").replace("  max_steps: 12", "  max_steps: 12\n  global_batch_size: 10\n"
          "  per_device_train_batch_size: 4\n  gradient_accumulation_steps: 2"), "global_batch_size", "10", "16"),
-    accepted(75, "one that ranks share unevenly", with_("  max_steps: 12", "  max_steps: 12\n  global_batch_size: 10\n"
+    accepted(75, "a global batch that ranks divide unevenly", with_("  max_steps: 12", "  max_steps: 12\n  global_batch_size: 10\n"
              "  per_device_train_batch_size: 4"), "global_batch_size: 10",
-             although="the loss is divided once, by all target tokens: uneven shares give the same update"),
-    checked(76, "more warm-up than steps draws a warning", with_("  max_steps: 12", "  max_steps: 12\n  warmup_steps: 50"),
+             although="the loss is divided once, by all target tokens: uneven parts give the same update"),
+    checked(76, "more warm-up than steps gives a warning", with_("  max_steps: 12", "  max_steps: 12\n  warmup_steps: 50"),
             "warning", "warmup_steps", "50", "12", code=DONE,
-            although="a short trial of a long run's file is just that, and its updates are the long run's first"),
-    file(77, "degrees that don't make the ranks", with_("distributed_type: 'NO'", "distributed_type: MULTI_CPU\n"
+            although="a short trial of a long run's file has it, and its updates are the long run's first ones"),
+    file(77, "parallel sizes that don't multiply to the ranks", with_("distributed_type: 'NO'", "distributed_type: MULTI_CPU\n"
          "num_processes: 4\nparallelism_config: {parallelism_config_tp_size: 3}"), "3", "4"),
     accepted(78, "saving every 0 steps is saving at the end", with_("save_steps: 3", "save_steps: 0"), "save_steps: 0",
-             although="the option's own word for that, in its help and in the wizard's question"),
+             although="the option is documented so, in its help and in the wizard's question"),
     file(78, "logging every 0 steps", with_("logging: {logging_steps: 0}\n"), "logging_steps", "0"),
-    file(79, "the output among the data", with_("output_dir: output", "output_dir: data").replace(
+    file(79, "the output folder in the data", with_("output_dir: output", "output_dir: data").replace(
         "path: samples.txt", "path: data"), "output_dir", "data.train.path"),
     accepted(80, "an output path with ..", with_("output_dir: output", "output_dir: a/../b"), "/b  #",
-             although="a path like any other; the plan and every message show what it comes to"),
+             although="a path like any other; the plan and every message show the resolved path"),
     accepted(80, "an output path with ~", with_("output_dir: output", "output_dir: ~/b"), "home/b",
-             although="what a shell makes of it, and every message shows it"),
+             although="expanded as in a shell, and every message shows the result"),
     file(80, "an output path with $VAR", with_("output_dir: output", "output_dir: $HOME/b"), "output_dir", "${HOME}"),
     file(80, "an output path of 5,000 characters", lambda: with_("output_dir: output", "output_dir: " + "a/" * 2500)),
     file(80, "an output path with a newline", with_("output_dir: output", 'output_dir: "a\\nb"'), "output_dir"),

@@ -104,7 +104,7 @@ LINES = [
     secret(220, "a file of line ends", with_mode(0o600, "\n\n"), "empty"),
     secret(220, "a file that everybody can read", with_mode(0o644), "chmod", silent=("open sesame",)),
     secret(220, "1 MB", with_mode(0o600, "x" * 1_000_000), "1000000"),
-    secret(220, "a named pipe", lambda path: os.mkfifo(path, 0o600), "no file"),
+    secret(220, "a named pipe", lambda path: os.mkfifo(path, 0o600), "not a regular file"),
     NotHere(221, "there are no host files: every machine is started with its number; deepspeed_hostfile is reported to "
                  "have no effect"),
     environment(222, "the variables of another launcher, which disagree", {"RANK": "1", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1",

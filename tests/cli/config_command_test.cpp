@@ -1,4 +1,4 @@
-// `trainer config` on a pipe, and its relatives that ask nothing.
+// `trainer config` on a pipe, and its subcommands that ask nothing.
 #include "tests/cli/program.h"
 
 namespace trainer {
@@ -6,7 +6,7 @@ namespace {
 
 using ConfigCommand = Program;
 
-/// Answers for FSDP on two CPUs, T5 and a delimited file; the rest of them for what comes after the questions.
+/// Answers for FSDP on two CPUs, T5 and a delimited file; `rest` answers what comes after the questions.
 std::string answers(const std::string& rest) {
   return "2\n\n\nyes\n1\n\n\n1\n\n\n\n\n\n2\n\n1\n1\nm\na.txt\n2\n@\nsentence, "
          "label\n\n\n0.2\nmaybe\nyes\n\n\n\n\n\n\n\n\n\n\n" +
@@ -47,7 +47,7 @@ TEST_F(ConfigCommand, AsksTheWorkerAboutTheModelAndChecks) {
   for (const char* const line :
        {"  T5, 1.0 million parameters, 2 x T5Block\n", "  FSDP wraps T5Block.\n", "  Its linear layers: q 2 x [8, 8]\n",
         "(empty: the defaults) [q,v]: ", "\nchecked\n",
-        "Do you want to try it out? (two updates, nothing is kept) [yes/NO]: "}) {
+        "Do you want to try it out? (two updates, nothing is saved) [yes/NO]: "}) {
     EXPECT_NE(outcome.out.find(line), std::string::npos) << line << "in\n" << outcome.out;
   }
   EXPECT_EQ(outcome.out.find("The trial"), std::string::npos);
@@ -72,11 +72,11 @@ TEST_F(ConfigCommand, TriesItOut) {
     EXPECT_FALSE(entry.path().filename().string().starts_with("trainer-trial-")) << entry.path();
 }
 
-TEST_F(ConfigCommand, WithoutQuestions) {
+TEST_F(ConfigCommand, AsksNothingWithYesOrAnswers) {
   Outcome outcome = run("config --yes");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_TRUE(fs::exists(folder_ / ".config/trainer/default_config.yaml"));
-  EXPECT_NE(outcome.out.find("It is not complete yet:"), std::string::npos);
+  EXPECT_NE(outcome.out.find("The configuration is not complete yet:"), std::string::npos);
   EXPECT_NE(outcome.out.find("data.train.path is required"), std::string::npos);
   EXPECT_NE(read_all(folder_ / ".config/trainer/default_config.yaml")
                 .find("output_dir: " + (folder_ / "trainer_output").string() + "\n"),
@@ -88,7 +88,7 @@ TEST_F(ConfigCommand, WithoutQuestions) {
   EXPECT_EQ(run("explain --config_file b.yaml").code, 0);
 }
 
-TEST_F(ConfigCommand, AWrongFileIsNotTouched) {
+TEST_F(ConfigCommand, LeavesAnInvalidFileUnchanged) {
   write("broken.yaml", "sed: 1\n");
   for (const char* const command : {"config --yes", "config update", "config"}) {
     const Outcome outcome = run(fmt::format("{} --config_file broken.yaml", command));
@@ -98,7 +98,7 @@ TEST_F(ConfigCommand, AWrongFileIsNotTouched) {
   }
 }
 
-TEST_F(ConfigCommand, Default) {
+TEST_F(ConfigCommand, DefaultWritesAFile) {
   Outcome outcome = run("config default --config_file sub/d.yaml --mixed_precision bf16");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.out, "configuration saved at sub/d.yaml\n");
@@ -118,7 +118,7 @@ TEST_F(ConfigCommand, Default) {
   EXPECT_EQ(read_all(folder_ / "f.json").find("{\n  \"compute_environment\": \"LOCAL_MACHINE\",\n"), 0u);
 }
 
-TEST_F(ConfigCommand, Update) {
+TEST_F(ConfigCommand, UpdateRewritesAFile) {
   write("old.yaml", "fp16: true\ndistributed_type: MULTI_CPU\nnum_processes: 2\nmain_process_ip: null\n");
   const Outcome outcome = run("config update --config_file old.yaml");
   EXPECT_EQ(outcome.out, "Successfully updated the configuration file at old.yaml.\n") << outcome.err;
@@ -130,7 +130,7 @@ TEST_F(ConfigCommand, Update) {
   EXPECT_EQ(missing.err, "The passed config file located at none.yaml doesn't exist.\n");
 }
 
-TEST_F(ConfigCommand, Pages) {
+TEST_F(ConfigCommand, PrintsReferenceAndSchema) {
   EXPECT_NE(run("config reference").out.find("learning_rate"), std::string::npos);
   EXPECT_EQ(run("config schema").out.find("{"), 0u);
   EXPECT_EQ(run("config nonsense").code, 2);

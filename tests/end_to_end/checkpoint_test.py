@@ -1,4 +1,4 @@
-"""Checkpoints seen from outside: the commands, saves that fail, and damaged ones that are skipped."""
+"""Checkpoints from a user's point of view: the commands, failed saves, and damaged checkpoints that are skipped."""
 
 import json
 import os
@@ -76,7 +76,7 @@ class Commands(Checkpoints):
         self.assertIn("would remove checkpoint-3", self.command("prune", output, "--keep", 2, "--dry_run").stdout)
         self.assertEqual(snapshot(output), before)
         self.command("prune", output, "--keep", 2)
-        self.assertEqual(self.steps(output), [6, 9, 12])  # 6 is damaged: it neither counts nor goes
+        self.assertEqual(self.steps(output), [6, 9, 12])  # 6 is damaged: it neither counts nor is removed
         self.assertFalse((output / ".checkpoint-15.partial").exists())
         self.assertIn("--keep", self.command("prune", output, code=2).stderr)
 
@@ -93,10 +93,10 @@ class Commands(Checkpoints):
 
 
 class Best(Checkpoints):
-    """checkpoint.metric_for_best_model: each checkpoint is judged by what was measured at it, the last one too."""
+    """checkpoint.metric_for_best_model: each checkpoint, also the last, is judged by the metrics measured at it."""
 
     def best(self, output, changes):
-        """Runs it. The evaluated losses by step, and the steps of the checkpoints that are kept."""
+        """Launches the job. Returns the run, its evaluation losses by step, and the steps of its checkpoints."""
         run = self.launch(self.job(output.name, SHARDED, {"checkpoint": {"metric_for_best_model": "loss"}}, changes))
         losses = {line["step"]: line["eval_loss"] for line in read_lines(output) if "eval_loss" in line}
         return run, losses, self.steps(output)
@@ -115,10 +115,10 @@ class Best(Checkpoints):
     def test_the_last_one_may_be_the_best(self):
         output = self.folder / "output"
         _, losses, steps = self.best(output, {"checkpoint": {"save_total_limit": 1}})
-        self.assertEqual(min((3, 6, 9, 12), key=losses.get), 12, "this job learns to its end")
+        self.assertEqual(min((3, 6, 9, 12), key=losses.get), 12, "this job improves until its end")
         self.assertEqual(steps, [12])
 
-    def test_an_older_best_is_kept_and_resuming_keeps_what_was_measured(self):
+    def test_an_older_best_is_kept_and_resuming_keeps_metrics(self):
         expected, output = self.folder / "expected", self.folder / "output"
         rough = {"learning_rate": 3.0, "lr_scheduler_type": "constant"}
 
@@ -134,7 +134,7 @@ class Best(Checkpoints):
         self.assertEqual(self.recorded(output), self.recorded(expected))
         self.assertEqual(self.recorded(output), {step: {"eval_loss": losses[step]} for step in steps})
 
-    def test_it_is_told_when_nothing_was_measured(self):
+    def test_missing_metrics_are_reported(self):
         output = self.folder / "output"
         run = self.launch(self.job("output", SHARDED, {"checkpoint": {"metric_for_best_model": "loss"},
                                                        "data": {"validation": None}}))
@@ -146,7 +146,7 @@ class Best(Checkpoints):
 
 
 class Damaged(Checkpoints):
-    def test_an_older_one_is_used_and_the_newer_one_named(self):
+    def test_falls_back_to_an_older_checkpoint_and_names_the_damaged_ones(self):
         expected, output = self.folder / "expected", self.folder / "output"
         self.launch(self.job("expected", SHARDED))
         self.launch(self.job("output", SHARDED))
@@ -163,7 +163,7 @@ class Damaged(Checkpoints):
 
 
 class Megatron(Checkpoints):
-    """A model in Megatron's layout is where any strategy starts, with the numbers of Hugging Face's folder."""
+    """Any strategy can start from a model in Megatron's layout, with the same results as from Hugging Face's folder."""
 
     LLAMA = {"model_type": "llama", "vocab_size": 420, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
              "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 128}
@@ -178,7 +178,7 @@ class Megatron(Checkpoints):
         self.launch(self.job(name, {"model": {"config": None}}, self.CAUSAL, *changes))
         return [line["loss"] for line in read_lines(self.folder / name) if "loss" in line]
 
-    def test_there_and_back(self):
+    def test_round_trip(self):
         for tied in (False, True):
             with self.subTest(tied=tied):
                 self.check_there_and_back(f"tied-{tied}-", {"model": {"config": {**self.LLAMA, "tie_word_embeddings": tied}}})
@@ -202,7 +202,7 @@ class Megatron(Checkpoints):
                 self.assertAlmostEqual(mine, theirs, delta=1e-5 * theirs)
         self.assertEqual(self.losses(f"{kind}one", self.path(f"{kind}shared")), whole)
 
-    def test_what_is_refused(self):
+    def test_unsupported_exports_and_loads_are_refused(self):
         self.losses("run", {"model": {"config": self.LLAMA}})
         checkpoint, shared = self.folder / "run/checkpoint-3", self.folder / "shared"
         refused = self.command("export", checkpoint, shared, "--format", "megatron", "--tensor_parallel", "4", code=2)
@@ -231,7 +231,7 @@ class Megatron(Checkpoints):
 
 
 class FailedSaves(Checkpoints):
-    """The second checkpoint meets a full disk, a broken one, or its end."""
+    """Saving the second checkpoint meets a full disk, a broken disk, or a kill."""
 
     def run_with(self, fault, *changes, code=0):
         with mock.patch.dict(os.environ, {"TRAINER_INJECT": fault}):
@@ -250,7 +250,7 @@ class FailedSaves(Checkpoints):
             for path in sorted(output.rglob("*"), reverse=True):
                 path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
 
-    def test_saving_beside_training_is_the_same(self):
+    def test_asynchronous_saves_are_identical(self):
         expected, output = self.folder / "expected", self.folder / "output"
         self.launch(self.job("expected", SHARDED))
         run = self.run_with("enospc:rank=1,step=6,file=4", {"checkpoint": {"async_save": True, "hash": "sha256"}})
@@ -272,7 +272,7 @@ class FailedSaves(Checkpoints):
         run = self.run_with("eio:rank=1,step=12,file=3", often, code=4)
         self.assertIn("the disk reports an error", run.err)
         self.assertEqual(self.steps(self.folder / "output"), [5, 10])
-        self.launch(self.job("output", SHARDED, often))  # goes on from 10
+        self.launch(self.job("output", SHARDED, often))  # resumes from 10
         self.assertEqual(self.steps(self.folder / "output"), [5, 10, 12])
 
     def test_killed_at_an_operation(self):
