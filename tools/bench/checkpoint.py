@@ -3,11 +3,11 @@
     cmake --build --preset release --target save_checkpoint
     python3 tools/bench/checkpoint.py --python /tmp/peer/bin/python --folder /a/disk --megabytes 600
 
-Runs some saves of trainer, the same number of dd runs with the same number of bytes, and the same number of saves of the
-peer, in turn. The result of each is the median without the first saves, which run cold code and touch memory for the
-first time (a virtual machine takes seconds for that). Each save writes its file while the previous one still exists, and
-then removes the previous one, like a run that keeps one checkpoint. The pause is the time that training waits if the
-optimizer steps immediately; a forward and a backward pass in between would hide more of it. The peer is
+Runs some saves of trainer, the same number of dd runs with the same number of bytes, and the same number of saves of
+the peer, in turn. The result of each is the median without the first saves, which run cold code and touch memory for
+the first time (a virtual machine takes seconds for that). Each save writes its file while the previous one still
+exists, and then removes the previous one, like a run that keeps one checkpoint. The pause is the time that training
+waits if the optimizer steps immediately; a forward and a backward pass in between would hide more of it. The peer is
 torch.distributed.checkpoint.async_save with its own copying (--python: an environment with torch; skipped without it).
 """
 

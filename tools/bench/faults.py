@@ -1,5 +1,5 @@
-"""Random faults in a tiny run: ranks and launchers are killed, stopped and asked to stop at random times, and the number
-of ranks changes whenever the launcher ends. At the end, the run must equal an undisturbed run.
+"""Random faults in a tiny run: ranks and launchers are killed, stopped and asked to stop at random times, and the
+number of ranks changes whenever the launcher ends. At the end, the run must equal an undisturbed run.
 
     python3 tools/bench/faults.py --events 200                  # the world size, 1 to 4, changes between launches
     python3 tools/bench/faults.py --events 200 --sizes 3        # one size: final weights must be bit-identical

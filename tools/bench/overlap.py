@@ -1,8 +1,8 @@
 """Measures how much time prefetching saves when communication is slow: pairs of runs with and without it.
 
-Two ranks train a wide MLP under FSDP in a separate network namespace, whose loopback is slowed down with `tc`. They send
-everything (TRAINER_SHARE_MEMORY=0). Needs root, for the namespace. Prints the seconds per update of each run, and the
-ratio pair by pair.
+Two ranks train a wide MLP under FSDP in a separate network namespace, whose loopback is slowed down with `tc`. They
+send everything (TRAINER_SHARE_MEMORY=0). Needs root, for the namespace. Prints the seconds per update of each run, and
+the ratio pair by pair.
 """
 
 import argparse
@@ -100,7 +100,7 @@ def main() -> None:
             order = list(WAYS) if pair % 2 == 0 else list(WAYS)[::-1]  # neither always runs first
             found = {way: seconds_of_update(arguments, inside, way, data) for way in order}
             ratios.append(found["none"] / found["prefetch"])
-            print(f"  pair {pair + 1}: {found['prefetch']:.3f} s per update with prefetch, {found['none']:.3f} s without, "
+            print(f"  pair {pair + 1}: {found['prefetch']:.3f} s an update with prefetch, {found['none']:.3f} s without, "
                   f"{ratios[-1]:.2f}x", flush=True)
     print(f"prefetch is faster by {statistics.median(ratios):.2f}x (lowest {min(ratios):.2f}x, highest {max(ratios):.2f}x)")
 

@@ -1,8 +1,8 @@
 """Measures the cost of watching the ranks, and how soon the launcher detects faults.
 
   cost     pairs of runs with and without the record that ranks keep of each collective (TRAINER_WATCH=0 disables it)
-  notice   seconds from a fault until the remaining launcher has ended: a rank that is killed, stopped or hangs, and, over
-           two network namespaces (root), a launcher that is killed or frozen and a network link that is cut
+  notice   seconds from a fault until the remaining launcher has ended: a rank that is killed, stopped or hangs, and,
+           over two network namespaces (root), a launcher that is killed or frozen and a network link that is cut
 
 Uses the tiny job and the helpers of tests/end_to_end.
 """
@@ -123,7 +123,7 @@ def faults(test, machines_test, support):
 
 
 def partition(test, long, number):
-    """Cuts one of three machines off. Returns for each side (side, seconds until its launchers ended, first message)."""
+    """Cuts one of three machines off. Returns (side, seconds until its launchers ended, first message) for each side."""
     runs = test.running(long)
     test.cable(number, "down")
     begin = time.monotonic()
