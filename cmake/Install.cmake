@@ -1,9 +1,9 @@
 # cmake --install build/release [--prefix DIR] [--component NAME]
 #   programs: PREFIX/lib/trainer/bin with the programs and plug-ins, which find each other in that folder, and a link
 #             PREFIX/bin/trainer; PREFIX/share/doc/trainer, and PREFIX/share/trainer with the examples
-#   libtorch: PREFIX/lib/trainer/{torch,nvidia}, in the layout of the wheels, through which the libraries find each other
-# The folder is relocatable: every library is found relative to the program. A Python package that contains `bin` uses the
-# libtorch of the environment it is installed in (the second entry of the path).
+#   libtorch: PREFIX/lib/trainer/{torch,nvidia}, in the wheels' layout, through which the libraries find each other
+# The folder is relocatable: every library is found relative to the program. A Python package with `bin` uses the libtorch
+# of the environment it is installed in (the second entry of the path).
 set(trainer_rpath "$ORIGIN/../torch/lib:$ORIGIN/../../torch/lib:$ORIGIN/../lib")
 set(programs trainer trainer-prepare trainer-worker)
 set(plugins)

@@ -1,4 +1,4 @@
-# Imported targets for the libtorch in the PyPI wheel, which tools/setup.sh unpacks. (The wheel's own find_package(Torch)
+# Imported targets for the libtorch in the PyPI wheel, which tools/setup.sh unpacks. (The wheel's find_package(Torch)
 # requires a CUDA toolkit.) A CPU program links only torch_cpu and c10.
 set(TRAINER_DEPS "$ENV{TRAINER_DEPS}" CACHE PATH "Folder with the unpacked wheels (torch/, nvidia/), made by tools/setup.sh")
 if(NOT TRAINER_DEPS)
@@ -44,10 +44,10 @@ if(TRAINER_CUDA)
                              "${cuda_root}/nvidia/cu13/include" "${cuda_root}/nvidia/nccl/include")
 endif()
 
-# One precompiled header for every file that uses torch: it reduces compile time from 8 s to 2 s per file. GCC crashes if
-# the header is made with -O1 and used with -O3 (models/nn), so presets with -O3 files start from -O2. All presets define
-# NDEBUG, because libtorch was built with it.
-file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/torch_pch.cpp" CONTENT "" @ONLY) # like file(WRITE), but keeps an existing file's time
+# One precompiled header for every file that uses torch: it reduces compile time from 8 s to 2 s per file. GCC crashes
+# if the header is made with -O1 and used with -O3 (models/nn), so presets with -O3 files start from -O2. All presets
+# define NDEBUG, because libtorch was built with it.
+file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/torch_pch.cpp" CONTENT "" @ONLY) # keeps an existing file's time
 add_library(torch_pch STATIC "${CMAKE_BINARY_DIR}/torch_pch.cpp")
 target_link_libraries(torch_pch PRIVATE torch_cpu trainer_flags) # must be the same flags as its users'
 target_precompile_headers(torch_pch PRIVATE ${PROJECT_SOURCE_DIR}/cmake/torch_pch.h)

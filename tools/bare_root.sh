@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # Bare Debian roots, like a freshly installed machine. Source this file first, with the script's arguments. It runs the
-# script again, as root, in new namespaces, so that none of its mounts and processes outlive it, and sets $work to a folder.
+# script again, as root, in new namespaces, so that none of its mounts and processes outlive it, and sets $work to a
+# folder.
 
 fail() { printf 'error: %s\n' "$@" >&2; exit 1; }
 
@@ -21,7 +22,7 @@ mirrors() { # SUITE
     awk -v suite="$1" '$3 == "main" && $2 ~ "^" suite "(-updates|-security)?$" {print $1, $2}' | sort -u
 }
 
-# Settings that a Docker engine on this network would also need: mirrors, name servers, proxies, certificates, pip's settings.
+# The settings that a Docker engine would also need: mirrors, name servers, proxies, certificates, pip's settings.
 share_network_settings() { # ROOT SUITE
   local list file
   list=$(mirrors "$2" | sed 's/^/deb /; s/$/ main/')

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests the Dockerfile without a Docker engine: runs its steps in one bare root per stage, made by debootstrap, and then
-# the entry point with --help and, if given, with this script's arguments (separate several commands with "--"), all as the
-# Dockerfile's user. To run the main job:
+# the entry point with --help and, if given, with this script's arguments (separate several commands with "--"), all as
+# the Dockerfile's user. To run the main job:
 #   sudo tools/check_dockerfile.sh \
 #     tokenize train --input data/samples/reports.txt --format delimited --vocab_size 400 --output runs/quickstart/tokenizer \
 #     -- launch --config_file configs/quickstart_full.yaml

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs each package in build/packages (tools/package.sh) in a bare Debian 12 root without a compiler, and runs the
-# quickstart's jobs from it: sudo tools/check_packages.sh [deb] [tar] [wheel] (default: all). Prints the size and the times
-# of each.
+# quickstart's jobs from it: sudo tools/check_packages.sh [deb] [tar] [wheel] (default: all). Prints the size and the
+# times of each.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -58,7 +58,7 @@ for kind; do
     *) fail "'$kind' is not a kind of package; use deb, tar or wheel" ;;
   esac
   mapfile -t files < <(find "$here/build/packages" -name "$pattern")
-  [ ${#files[@]} -eq 1 ] || fail "build/packages has ${#files[@]} files matching $pattern, expected one: run tools/package.sh $kind"
+  [ ${#files[@]} -eq 1 ] || fail "build/packages has ${#files[@]} files $pattern, expected one: run tools/package.sh $kind"
   base=$(bare_root debian:12)
   root=$work/$kind
   cp -a "$base" "$root"

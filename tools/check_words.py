@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Checks the wording of comments, messages and documentation: check_words.py [ROOT]. Exit status 1 if it finds anything.
+"""Checks the wording of comments, messages and documentation: check_words.py [ROOT].
 
-Prints file:line, the phrase and its replacement for each hit. WORDS lists only spellings and phrases that are nearly
-never right. Text quoted from elsewhere (option names, keys of foreign formats) goes into ALLOWED. Exit status 77 if ROOT
-is not a git checkout, because the list of files comes from git.
+Prints file:line, the phrase and its replacement for each hit; exit status 1 if there is any. WORDS lists only spellings
+and phrases that are nearly never right. Text quoted from elsewhere (option names, keys of foreign formats) goes into
+ALLOWED. The list of files comes from git; exit status 77 if ROOT isn't a git checkout.
 """
 
 import itertools
@@ -18,8 +18,8 @@ WORDS = [
     # American spelling, also within identifiers.
     (r"(behavi|neighb|flav|fav|hon|lab)our", "…or"),
     (r"colour", "color"),
-    (r"(optim|normal|initial|recogn|serial|synchron|quant|token|organ|summar|minim|maxim|general|special|final|util|custom|"
-     r"categor|random|parallel|vector|material|real|visual|local|capital|priorit)is(e|ing|a)", "…iz…"),
+    (r"(optim|normal|initial|recogn|serial|synchron|quant|token|organ|summar|minim|maxim|general|special|final|util|"
+     r"custom|categor|random|parallel|vector|material|real|visual|local|capital|priorit)is(e|ing|a)", "…iz…"),
     (r"\banalys(e|ed|ing)\b", "analyze"),
     (r"(label|model|signal|cancel|travel|total|fuel|level)l(ed|ing|er)\b", "a single l"),
     (r"learnt", "learned"),
@@ -131,7 +131,7 @@ def main():
             print(f"{name}:{line}: '{phrase}': write '{instead}'")
             found += 1
     if found:
-        sys.exit(f"{found} words or phrases to replace; text quoted from elsewhere goes into ALLOWED in tools/check_words.py")
+        sys.exit(f"{found} words or phrases to replace; quoted text goes into ALLOWED in tools/check_words.py")
 
 
 if __name__ == "__main__":

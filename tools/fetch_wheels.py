@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Downloads and unpacks the libraries in wheels.txt for the build; with --cuda, also those in wheels_cuda.txt. Uses only
-Python's standard library.
+"""Downloads and unpacks the libraries in wheels.txt for the build; with --cuda, also those in wheels_cuda.txt. Uses
+only Python's standard library.
 
 Downloads go to $XDG_CACHE_HOME/trainer/downloads and are checked against the pinned SHA-256; an interrupted download
-resumes. The files that the build needs are unpacked atomically to $TRAINER_DEPS (default: $XDG_CACHE_HOME/trainer/deps),
-and the additional files of a GPU build to a folder of the same name with the suffix -cuda.
+resumes. The files that the build needs are unpacked atomically to $TRAINER_DEPS (default:
+$XDG_CACHE_HOME/trainer/deps), and the additional files of a GPU build to a folder of the same name with the suffix -cuda.
 The index, proxy and certificates come from pip's settings and the environment, so this works on any machine that can
 `pip download`. You can also put a wheel into the downloads folder by hand.
 """
@@ -55,7 +55,7 @@ def read_wheels(path):
     return [Wheel(name, version, file, sha256, members.split(",")) for name, version, file, sha256, members in lines]
 
 
-# --- source: pip's settings ---------------------------------------------------------------------------------------
+# --- source: pip's settings -------------------------------------------------------------------------------------------
 
 
 def pip_settings():
@@ -164,7 +164,7 @@ def sha256_of(path):
 def need_space(folder, size, what):
     free = shutil.disk_usage(folder).free
     if free < size:
-        raise Failure(f"not enough space for {what}: {size / 1e6:.0f} MB needed, {free / 1e6:.0f} MB free in {folder}.\n"
+        raise Failure(f"no space for {what}: {size / 1e6:.0f} MB needed, {free / 1e6:.0f} MB free in {folder}.\n"
                       "Free some space, or choose another disk with XDG_CACHE_HOME or TRAINER_DEPS.")
 
 

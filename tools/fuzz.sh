@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# fuzz.sh [SECONDS [KIND…]]: runs all fuzzers in tests/fuzz, or the named ones (json, index, …), for SECONDS each (60), under
-# the address and undefined-behavior sanitizers. Inputs that crash or hang are left in build/fuzz/findings, and the exit
-# status is 1; once fixed, they belong in tests/fuzz/corpus, which every test run replays. Interesting inputs stay in
-# build/fuzz/corpus. model_config and adapter_config run only when named, because they compile for many minutes.
+# fuzz.sh [SECONDS [KIND…]]: runs all fuzzers in tests/fuzz, or the named ones (json, index, …), for SECONDS each (60),
+# under the address and undefined-behavior sanitizers. Inputs that crash or hang are left in build/fuzz/findings, and the
+# exit status is 1; once fixed, they belong in tests/fuzz/corpus, which every test run replays. Interesting inputs stay
+# in build/fuzz/corpus. model_config and adapter_config run only when named, because they compile for many minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Runs all checks that need a machine with an NVIDIA GPU, within ten minutes after the build:
 #   tools/gpu_check.sh [BUILD_FOLDER]      (default: build/cuda, built with TRAINER_CUDA=ON if it is missing)
-# - gpu_test: every tiny model on the GPU against the CPU's numbers, ranks that share the GPU, memory, NCCL's collectives
-# - the equivalence matrix on one rank over NCCL, on two over Gloo that share the GPU, and, with several GPUs, on two over
-#   NCCL
+# - gpu_test: every tiny model on the GPU against the CPU's numbers, ranks sharing a GPU, memory, NCCL's collectives
+# - the equivalence matrix on one rank over NCCL, on two over Gloo that share the GPU, and, with several GPUs, on two
+#   over NCCL
 # - a run of `trainer launch` that resumes from its checkpoint
 # The last line reports whether all checks passed.
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs missing packages, builds, and runs the main job: trains a small T5 from scratch under FSDP on two ranks, then
-# fine-tunes it with LoRA on other labels. If you run it again, it continues where it stopped, or shows the results again.
+# fine-tunes it with LoRA on other labels. Run again, it continues where it stopped, or shows the results again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

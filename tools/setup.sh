@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs the dependencies of a build, unless they are installed: Debian or Ubuntu packages (as root or with sudo), then
-# the libraries in tools/wheels.txt into the cache folder. --cuda also installs those in tools/wheels_cuda.txt (3 GB), for a
-# build with TRAINER_CUDA=ON; a GPU, its driver and a CUDA toolkit are not needed. --packaging also installs the
-# dependencies of tools/package.sh. For Debian 12 and Ubuntu 24.04.
+# Installs the missing dependencies of a build: Debian or Ubuntu packages (as root or with sudo), then the libraries in
+# tools/wheels.txt into the cache folder. --cuda also installs those in tools/wheels_cuda.txt (3 GB), for a build with
+# TRAINER_CUDA=ON; a GPU, its driver and a CUDA toolkit are not needed. --packaging also installs the dependencies of
+# tools/package.sh. For Debian 12 and Ubuntu 24.04.
 set -euo pipefail
 
 packages=(
@@ -41,7 +41,7 @@ install_packages() { # NAME…
 }
 
 [ "$(uname -s) $(uname -m)" = "Linux x86_64" ] || fail "This machine is $(uname -s) $(uname -m), but the libraries are for Linux x86_64."
-command -v apt-get >/dev/null || fail "This script supports Debian 12 and Ubuntu 24.04. On other systems, install the equivalent of: ${packages[*]}" \
+command -v apt-get >/dev/null || fail "This script supports Debian 12 and Ubuntu 24.04. Elsewhere, install the equivalent of: ${packages[*]}" \
   "and then run tools/fetch_wheels.py."
 
 missing=$(missing_packages)

@@ -2,7 +2,7 @@
 files.
 
 Every sample runs alone and without padding; a packed batch must give the same results. Logits and gradients of the
-first model are stored in full, all others as sketches: the norm and a few projections of each tensor, which identify it.
+first model are stored in full, all others as sketches that identify each tensor: its norm and a few projections.
 """
 
 import json

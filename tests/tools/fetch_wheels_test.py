@@ -26,7 +26,7 @@ def make_wheel():
 
 
 class Index(http.server.ThreadingHTTPServer):
-    """Serves one wheel; the first `breaks` responses end after `break_after` bytes. `ranges`: supports Range requests"""
+    """Serves one wheel; the first `breaks` responses end after `break_after` bytes. `ranges`: knows Range."""
 
     def __init__(self, wheel):
         super().__init__(("127.0.0.1", 0), Handler)

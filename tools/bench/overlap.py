@@ -100,8 +100,8 @@ def main() -> None:
             order = list(WAYS) if pair % 2 == 0 else list(WAYS)[::-1]  # neither always runs first
             found = {way: seconds_of_update(arguments, inside, way, data) for way in order}
             ratios.append(found["none"] / found["prefetch"])
-            print(f"  pair {pair + 1}: {found['prefetch']:.3f} s an update with prefetch, {found['none']:.3f} s without, "
-                  f"{ratios[-1]:.2f}x", flush=True)
+            print(f"  pair {pair + 1}: with prefetch {found['prefetch']:.3f} s per update, "
+                  f"without {found['none']:.3f} s, {ratios[-1]:.2f}x", flush=True)
     print(f"prefetch is faster by {statistics.median(ratios):.2f}x (lowest {min(ratios):.2f}x, highest {max(ratios):.2f}x)")
 
 

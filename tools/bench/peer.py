@@ -2,9 +2,9 @@
 
 Trains on sentences `sentence@label`, T5 with LoRA (r 8, alpha 32, dropout 0.1, targets q and v). `--padding max` pads
 every sentence to the maximum length and uses torch's AdamW, as the tutorial does. `--padding dynamic` is the tuned
-form: it pads to the longest sentence of the batch and uses fused AdamW. Samples are used in the file's order, so trainer can
-use the same batches. Rank 0 writes OUTPUT/metrics.jsonl with trainer's keys; `tokens` counts the real source and target
-tokens of all ranks.
+form: it pads to the longest sentence of the batch and uses fused AdamW. Samples are used in the file's order, so trainer
+can use the same batches. Rank 0 writes OUTPUT/metrics.jsonl with trainer's keys; `tokens` counts the real source and
+target tokens of all ranks.
 """
 
 import argparse

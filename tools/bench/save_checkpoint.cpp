@@ -1,5 +1,5 @@
-// trainer's half of checkpoint.py: repeatedly saves a model of about the given size, while training changes the weights,
-// and prints one JSON object per save.
+// trainer's half of checkpoint.py: repeatedly saves a model of about the given size, while training changes the
+// weights, and prints one JSON object per save.
 #include <chrono>
 #include <cstdlib>
 #include <cstring>

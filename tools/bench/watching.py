@@ -123,7 +123,7 @@ def faults(test, machines_test, support):
 
 
 def partition(test, long, number):
-    """Cuts one of three machines off. Returns (side, seconds until its launchers ended, first message) for each side."""
+    """Cuts one of three machines off. Returns (side, seconds until its launchers ended, first message) per side."""
     runs = test.running(long)
     test.cable(number, "down")
     begin = time.monotonic()

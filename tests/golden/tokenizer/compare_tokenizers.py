@@ -7,9 +7,9 @@ Needs tokenizers==0.23.3. compare_tokenizers.py [--with LIBRARY] [--strings N] [
 --with sentencepiece: FOLDERs contain a .model; ids only, with sentencepiece for the text between special tokens
 
 First compares every character of Unicode 14 by itself, between two letters. Characters that differ (libraries use
-different versions of Unicode) are listed and excluded from the second part: N (a million) strings, half of them from real
-texts, half random ones with all planes, marks, emoji, control characters, long runs and added tokens. Exit status 1 if
-one of these differs.
+different versions of Unicode) are listed and excluded from the second part: N (a million) strings, half of them from
+real texts, half random ones with all planes, marks, emoji, control characters, long runs and added tokens. Exit status 1
+if one of these differs.
 """
 
 import argparse

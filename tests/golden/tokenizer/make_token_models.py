@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes token_models.json: small vocabularies of each model type, with the tokens that `tokenizers` produces for some texts.
+"""Makes token_models.json: small vocabularies of each model type, and the tokens that `tokenizers` gives for some texts.
 
 Needs tokenizers==0.23.3. Each case is {"type", "options", "texts": [[text, [[id, begin, end], ...]], ...]}; the tokens
 are null if the library raises an error. `--random N` makes N random vocabularies of each type instead and writes them

@@ -4,8 +4,8 @@
 Needs transformers==5.17.0 and sentencepiece==0.2.3. The models are trained on this repository's data/samples.
 unigram/  with T5's normalizer; ids from transformers' T5Tokenizer
 bpe/      with a custom normalizer of a few rules; ids from sentencepiece, with </s> appended
-Each folder gets spiece.model, tokenizer_config.json and vectors.jsonl: one {"text", "ids", "decoded"} per line, `decoded`
-without special tokens.
+Each folder gets spiece.model, tokenizer_config.json and vectors.jsonl: one {"text", "ids", "decoded"} per line,
+`decoded` without special tokens.
 """
 
 import contextlib
