@@ -1,14 +1,14 @@
 # docker build -t trainer . && docker run -v $PWD:/home/trainer/work trainer launch --config_file work/my.yaml
-# For NVIDIA's GPUs: docker build --build-arg TRAINER_CUDA=ON …, and docker run --gpus all … (docs/gpu.md).
-# (--shm-size is not needed: shared weights lie in anonymous memory.) tools/check_dockerfile.sh proves these steps, and
-# runs the main job, without Docker.
+# For NVIDIA GPUs: docker build --build-arg TRAINER_CUDA=ON …, and docker run --gpus all … (docs/gpu.md).
+# (You don't need --shm-size: shared weights are in anonymous memory.) tools/check_dockerfile.sh tests these steps and
+# runs the main job without Docker.
 FROM debian:12 AS build
-# pip's setting, for networks with a mirror: --build-arg PIP_INDEX_URL=…
+# pip's index URL, for networks with a mirror: --build-arg PIP_INDEX_URL=…
 ARG PIP_INDEX_URL
 ARG TRAINER_CUDA=OFF
 ENV TRAINER_DEPS=/opt/trainer/deps
 WORKDIR /src
-# Set-up first: this layer is kept until the pinned packages change.
+# Dependencies first: Docker caches this layer until the pinned packages change.
 COPY tools/setup.sh tools/fetch_wheels.py tools/wheels.txt tools/wheels_cuda.txt tools/
 RUN mkdir -p /opt/trainer/deps-cuda && \
     if [ "$TRAINER_CUDA" = ON ]; then tools/setup.sh --cuda; else tools/setup.sh; fi && \
@@ -29,7 +29,7 @@ COPY --from=build /opt/trainer/deps/nvidia /opt/trainer/deps/nvidia
 COPY --from=build /opt/trainer/deps-cuda /opt/trainer/deps-cuda
 COPY --from=build /src/bin /opt/trainer/bin
 ENV PATH=/opt/trainer/bin:$PATH
-# For NVIDIA's container runtime, where there is one.
+# For NVIDIA's container runtime, if there is one.
 ENV NVIDIA_VISIBLE_DEVICES=all
 ENV NVIDIA_DRIVER_CAPABILITIES=compute,utility
 USER trainer

@@ -1,9 +1,9 @@
 # cmake --install build/release [--prefix DIR] [--component NAME]
 #   programs: PREFIX/lib/trainer/bin with the programs and plug-ins, which find each other in that folder, and a link
-#             PREFIX/bin/trainer; PREFIX/share/doc/trainer and PREFIX/share/trainer with the examples
-#   libtorch: PREFIX/lib/trainer/{torch,nvidia}, in the layout of the wheels, whose libraries find each other by it
-# The folder can be moved: every library is found relative to the program. A Python package that holds `bin` finds the
-# libtorch of the environment it is installed in (the second entry of the path).
+#             PREFIX/bin/trainer; PREFIX/share/doc/trainer, and PREFIX/share/trainer with the examples
+#   libtorch: PREFIX/lib/trainer/{torch,nvidia}, in the wheels' layout, through which the libraries find each other
+# The folder is relocatable: every library is found relative to the program. A Python package with `bin` uses the libtorch
+# of the environment it is installed in (the second entry of the path).
 set(trainer_rpath "$ORIGIN/../torch/lib:$ORIGIN/../../torch/lib:$ORIGIN/../lib")
 set(programs trainer trainer-prepare trainer-worker)
 set(plugins)
@@ -29,7 +29,7 @@ install(DIRECTORY docs DESTINATION share/doc/trainer COMPONENT programs)
 install(DIRECTORY configs DESTINATION share/trainer COMPONENT programs)
 install(DIRECTORY data/samples DESTINATION share/trainer/data COMPONENT programs)
 
-# The CUDA libraries join the others in one tree, as the wheels lay them out.
+# The CUDA libraries go into the same tree, in the layout of the wheels.
 install(DIRECTORY "${TRAINER_DEPS}/torch/lib" DESTINATION lib/trainer/torch COMPONENT libtorch)
 install(DIRECTORY "${TRAINER_DEPS}/nvidia" DESTINATION lib/trainer COMPONENT libtorch PATTERN include EXCLUDE)
 if(TRAINER_CUDA)

@@ -1,5 +1,5 @@
-# Imported targets for the libtorch inside the PyPI wheel, which tools/setup.sh unpacks. (find_package(Torch) from the
-# wheel insists on a CUDA toolkit.) A CPU program links torch_cpu and c10 only.
+# Imported targets for the libtorch in the PyPI wheel, which tools/setup.sh unpacks. (The wheel's find_package(Torch)
+# requires a CUDA toolkit.) A CPU program links only torch_cpu and c10.
 set(TRAINER_DEPS "$ENV{TRAINER_DEPS}" CACHE PATH "Folder with the unpacked wheels (torch/, nvidia/), made by tools/setup.sh")
 if(NOT TRAINER_DEPS)
   if(NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
@@ -23,12 +23,12 @@ add_library(torch_cpu SHARED IMPORTED)
 set_target_properties(torch_cpu PROPERTIES IMPORTED_LOCATION "${torch_root}/lib/libtorch_cpu.so")
 target_include_directories(torch_cpu SYSTEM INTERFACE "${torch_root}/include" "${torch_root}/include/torch/csrc/api/include")
 target_link_libraries(torch_cpu INTERFACE c10 Threads::Threads)
-# Its include folder brings a newer fmt than the system library: used header-only there, so the two never meet.
+# Its include folder contains a newer fmt than the system library; header-only use keeps the two apart.
 target_compile_definitions(torch_cpu INTERFACE FMT_HEADER_ONLY=1)
-# libtorch_cpu needs two small CUDA libraries at load time, which it finds by its own RPATH.
+# libtorch_cpu needs two small CUDA libraries at load time, which it finds through its own RPATH.
 target_link_options(torch_cpu INTERFACE -Wl,--allow-shlib-undefined)
 
-option(TRAINER_CUDA "Build libtrainer_cuda.so, for NVIDIA's GPUs, with what `tools/setup.sh --cuda` brings" OFF)
+option(TRAINER_CUDA "Build libtrainer_cuda.so, for NVIDIA GPUs, with the libraries of `tools/setup.sh --cuda`" OFF)
 if(TRAINER_CUDA)
   set(cuda_root "${TRAINER_DEPS}-cuda")
   if(NOT EXISTS "${cuda_root}/torch/lib/libtorch_cuda.so")
@@ -44,9 +44,10 @@ if(TRAINER_CUDA)
                              "${cuda_root}/nvidia/cu13/include" "${cuda_root}/nvidia/nccl/include")
 endif()
 
-# One precompiled header for every file that uses torch: 8 s a file becomes 2 s. GCC crashes when it is made with -O1 and
-# used with -O3 (models/nn), so presets with -O3 files start from -O2; all define NDEBUG, as libtorch was built with it.
-file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/torch_pch.cpp" CONTENT "" @ONLY) # as file(WRITE), but untouched when it is there
+# One precompiled header for every file that uses torch: it reduces compile time from 8 s to 2 s per file. GCC crashes
+# if the header is made with -O1 and used with -O3 (models/nn), so presets with -O3 files start from -O2. All presets
+# define NDEBUG, because libtorch was built with it.
+file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/torch_pch.cpp" CONTENT "" @ONLY) # keeps an existing file's time
 add_library(torch_pch STATIC "${CMAKE_BINARY_DIR}/torch_pch.cpp")
-target_link_libraries(torch_pch PRIVATE torch_cpu trainer_flags) # the flags must be those of its users
+target_link_libraries(torch_pch PRIVATE torch_cpu trainer_flags) # must be the same flags as its users'
 target_precompile_headers(torch_pch PRIVATE ${PROJECT_SOURCE_DIR}/cmake/torch_pch.h)

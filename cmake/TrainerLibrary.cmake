@@ -4,8 +4,8 @@ option(TRAINER_UNITY "Compile several files of a folder at once" ON)
 set(unity_properties UNITY_BUILD ${TRAINER_UNITY} UNITY_BUILD_BATCH_SIZE 8)
 
 # trainer_library(NAME SOURCES a.cpp … [DEPENDS layer …] [LIBRARIES external …] [TORCH])
-# One static library per folder. DEPENDS names the layers below it: the only place where the arrows of the architecture
-# are stated (tools/check_layers.py holds every #include against them).
+# One static library per folder. DEPENDS names the layers below it. It is the only place that states the dependencies
+# between layers (tools/check_layers.py checks every #include against it).
 function(trainer_library name)
   cmake_parse_arguments(ARG "TORCH" "" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Proves the Dockerfile where no Docker engine is at hand: runs its steps in a bare root per stage, made by debootstrap,
-# then the entry point with --help and, if given, with this script's arguments (several commands with "--" between them),
-# all as the Dockerfile's user. The main job:
+# Tests the Dockerfile without a Docker engine: runs its steps in one bare root per stage, made by debootstrap, and then
+# the entry point with --help and, if given, with this script's arguments (separate several commands with "--"), all as
+# the Dockerfile's user. To run the main job:
 #   sudo tools/check_dockerfile.sh \
 #     tokenize train --input data/samples/reports.txt --format delimited --vocab_size 400 --output runs/quickstart/tokenizer \
 #     -- launch --config_file configs/quickstart_full.yaml
-# Knows the instructions and forms that our Dockerfile uses, and stops at any other.
+# Supports the instructions and forms that our Dockerfile uses, and stops at any other.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -17,11 +17,11 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 declare -A stages=()
 root='' user=root workdir=/ environment=() entry_point=()
 
-expand() { # TEXT: with the variables of ENV and ARG
+expand() { # TEXT: expands the variables of ENV and ARG
   env -i "${environment[@]}" sh -c 'eval "printf %s \"$0\""' "$1"
 }
 
-in_root() { # COMMAND…: as the stage's user, in its folder, with its variables only
+in_root() { # COMMAND…: runs as the stage's user, in its folder, with only its variables
   local home proxies=() name
   home=$(awk -F: -v user="$user" '$1 == user {print $6}' "$root/etc/passwd")
   for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do
@@ -49,13 +49,13 @@ do_copy() { # [--from=STAGE] [--chown=OWNER] SOURCE… TARGET
     case $1 in
       --from=*) from=${stages[${1#*=}]} ;;
       --chown=*) owner=${1#*=} ;;
-      *) fail "COPY $1: not known to this script" ;;
+      *) fail "COPY $1: this script does not support it" ;;
     esac
     shift
   done
   target=$(expand "${!#}")
   [[ $target == /* ]] || target=$workdir/$target
-  [ $# -eq 2 ] || [[ $target == */ ]] || fail "COPY of several needs a target that ends with /"
+  [ $# -eq 2 ] || [[ $target == */ ]] || fail "COPY of several files needs a target that ends with /"
   for source in "${@:1:$#-1}"; do
     name=$target
     if [ -d "$from/$source" ]; then
@@ -70,7 +70,7 @@ do_copy() { # [--from=STAGE] [--chown=OWNER] SOURCE… TARGET
   done
 }
 
-do_arg() { # NAME[=DEFAULT]: this script's own environment takes the place of --build-arg
+do_arg() { # NAME[=DEFAULT]: this script's environment replaces --build-arg
   local name=${1%%=*}
   if [ -n "${!name:-}" ]; then
     environment+=("$name=${!name}")
@@ -94,17 +94,17 @@ step() { # INSTRUCTION REST
     RUN) in_root /bin/sh -c "$2" ;;
     ENTRYPOINT) mapfile -t entry_point < <(json_words "$2") ;;
     CMD) json_words "$2" >/dev/null ;;
-    *) fail "$1: not known to this script" ;;
+    *) fail "$1: this script does not support it" ;;
   esac
 }
 
-# --- all of it --------------------------------------------------------------------------------------------------------
+# --- all steps --------------------------------------------------------------------------------------------------------
 
 mkdir "$work/context"
 sed -E '/^(#|$)/d; s|^/?|./|' "$here/.dockerignore" >"$work/ignored"
 tar -C "$here" --anchored --exclude-from="$work/ignored" -cf - . | tar -C "$work/context" -xf -
 
-# Steps come through descriptor 3, so that no command can read them as its input.
+# Steps are read from descriptor 3, so that no command can read them as its input.
 while read -r -u 3 instruction rest; do
   echo "==> $instruction $rest"
   step "$instruction" "$rest" </dev/null

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Holds every #include against the layers: check_layers.py [ROOT]. Exit 1 with one line a problem.
+"""Checks every #include against the layers: check_layers.py [ROOT]. Prints one line per problem; exit status 1 if any.
 
-A layer is a trainer_library(); its DEPENDS are the only place that states what lies below it. A file may include its
-own layer's headers and those of layers reachable through DEPENDS. External libraries stay in the rooms of RULES.
+A layer is a trainer_library(). Its DEPENDS are the only place that states the layers below it. A file may include
+headers of its own layer and of layers reachable through DEPENDS. RULES restricts external libraries to some folders.
 """
 
 import collections
@@ -12,7 +12,7 @@ import sys
 
 TREES = ("engine", "models", "data")
 TORCH = re.compile(r"(torch|ATen|c10|caffe2)/")
-# (what, its headers, the folders it may be in (None: any), the folders it may not be in)
+# (library, its headers, the folders that may include it (None: all), the folders that must not)
 RULES = [
     ("torch", TORCH, None, ("engine/base", "engine/config", "engine/launch", "engine/cli")),
     ("yaml-cpp", re.compile(r"yaml-cpp/"), ("engine/config",), ()),
@@ -74,7 +74,7 @@ def inside(path, root, folders):
 def check_external(root, path, header, layers, mine):
     for what, pattern, only, never in RULES:
         if pattern.match(header) and (inside(path, root, never) or (only and not inside(path, root, only))):
-            yield f"<{header}>: {what} belongs in {' '.join(only) if only else 'other folders'}, not here"
+            yield f"<{header}>: {what} belongs in {' '.join(only) if only else 'other folders'}"
     if TORCH.match(header) and mine and not any(layers[name].torch for name in mine):
         yield f"<{header}>: the layer {' '.join(sorted(mine))} is not marked TORCH"
 
@@ -99,7 +99,7 @@ def problems(root):
     for layer in layers.values():
         for below in layer.depends:
             if below not in layers:
-                yield f"{place(layer)}: {layer.name} depends on {below}, which is no layer"
+                yield f"{place(layer)}: {layer.name} depends on {below}, which isn't a layer"
     for name in cycles(layers):
         yield f"{place(layers[name])}: {name} depends on itself through its DEPENDS"
     files = (path for tree in TREES for path in (root / tree).rglob("*"))
@@ -118,7 +118,7 @@ def main():
     found = list(problems(root))
     if found:
         print("\n".join(found))
-        sys.exit(f"{len(found)} includes or dependencies against the layers")
+        sys.exit(f"{len(found)} includes or dependencies violate the layers")
 
 
 if __name__ == "__main__":

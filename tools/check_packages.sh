@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs each package of build/packages (tools/package.sh) in a bare Debian 12 root without a compiler, and runs the
-# quickstart's jobs from it: sudo tools/check_packages.sh [deb] [tar] [wheel] (default: all). Prints size and time of each.
+# Installs each package in build/packages (tools/package.sh) in a bare Debian 12 root without a compiler, and runs the
+# quickstart's jobs from it: sudo tools/check_packages.sh [deb] [tar] [wheel] (default: all). Prints the size and the
+# times of each.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -12,7 +13,7 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 in_root() { chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin "$@"; }
 install_debian() { in_root sh -c "apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $*"; }
 
-# Each prints the folder of the examples last.
+# Each prints the examples' folder last.
 install_deb() {
   install_debian /packages/*.deb
   echo /usr/share/trainer
@@ -24,7 +25,7 @@ install_tar() {
   echo /opt/moved/share/trainer
 }
 
-# torch without the CUDA libraries (3 GB) that its wheel also asks for: a CPU run does not load them.
+# Installs torch without the CUDA libraries (3 GB) that its wheel also requires: a CPU run does not load them.
 install_wheel() {
   local wheels
   wheels=$(awk '!/^#/ {printf "%s==%s ", $1, $2}' "$here/tools/wheels.txt")
@@ -54,10 +55,10 @@ for kind; do
     deb) pattern='*.deb' ;;
     tar) pattern='*.tar.zst' ;;
     wheel) pattern='*.whl' ;;
-    *) fail "'$kind' is not a kind of package: deb, tar or wheel" ;;
+    *) fail "'$kind' is not a kind of package; use deb, tar or wheel" ;;
   esac
   mapfile -t files < <(find "$here/build/packages" -name "$pattern")
-  [ ${#files[@]} -eq 1 ] || fail "build/packages has ${#files[@]} files $pattern, one expected: run tools/package.sh $kind"
+  [ ${#files[@]} -eq 1 ] || fail "build/packages has ${#files[@]} files $pattern, expected one: run tools/package.sh $kind"
   base=$(bare_root debian:12)
   root=$work/$kind
   cp -a "$base" "$root"

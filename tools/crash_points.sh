@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A kill and each of ENOSPC, EIO, EDQUOT at every file operation of a save, on 1, 2 and 4 ranks, and 1,000 flipped bits
-# in a checkpoint: crash_points.sh [BUILD_FOLDER]. ctest runs every third operation of these.
+# Tests a kill and each of ENOSPC, EIO and EDQUOT at every file operation of a save, on 1, 2 and 4 ranks, and 1,000
+# flipped bits in a checkpoint: crash_points.sh [BUILD_FOLDER]. ctest runs every third of these operations.
 set -euo pipefail
 build=${1:-build/release}
 test=$build/bin/checkpoint_test

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Puts the libraries named in wheels.txt where the build looks for them; with --cuda, those of wheels_cuda.txt too.
-Python's standard library only.
+"""Downloads and unpacks the libraries in wheels.txt for the build; with --cuda, also those in wheels_cuda.txt. Uses
+only Python's standard library.
 
-Downloads go to $XDG_CACHE_HOME/trainer/downloads and are checked against the pinned SHA-256; a broken one goes on where
-it stopped. What the build needs is unpacked to $TRAINER_DEPS (default: $XDG_CACHE_HOME/trainer/deps), all or nothing; what a build
-for GPUs needs beside it, to a folder of the same name with -cuda behind it.
-Where to download from, proxy and certificates are pip's settings and the environment's, so a machine that can
-`pip download` can do this. A wheel put into the downloads folder by hand is as good as a downloaded one.
+Downloads go to $XDG_CACHE_HOME/trainer/downloads and are checked against the pinned SHA-256; an interrupted download
+resumes. The files that the build needs are unpacked atomically to $TRAINER_DEPS (default:
+$XDG_CACHE_HOME/trainer/deps), and the additional files of a GPU build to a folder of the same name with the suffix -cuda.
+The index, proxy and certificates come from pip's settings and the environment, so this works on any machine that can
+`pip download`. You can also put a wheel into the downloads folder by hand.
 """
 
 import ast
@@ -36,7 +36,7 @@ STAMP = ".stamp"
 
 
 class Failure(Exception):
-    """Something the user can act on; printed without a traceback."""
+    """An error that the user can fix; printed without a traceback."""
 
 
 class Wheel(typing.NamedTuple):
@@ -55,15 +55,15 @@ def read_wheels(path):
     return [Wheel(name, version, file, sha256, members.split(",")) for name, version, file, sha256, members in lines]
 
 
-# --- where from: pip's settings ---------------------------------------------------------------------------------------
+# --- source: pip's settings -------------------------------------------------------------------------------------------
 
 
 def pip_settings():
-    """pip's settings for `pip download`, from its files and PIP_ variables, the stronger ones last."""
+    """pip's settings for `pip download`, from its files and PIP_ variables; later ones override earlier ones."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "config", "list"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode != 0:
-        raise Failure(f"{sys.executable} has no working pip, whose settings say where to download from.\n"
+        raise Failure(f"{sys.executable} has no working pip. The download source comes from pip's settings.\n"
                       f"{answer.stderr.strip()}\nInstall python3-pip, or put a Python that has pip first in PATH.")
     by_section = {"global": {}, "download": {}, ":env:": {}}
     for line in answer.stdout.splitlines():
@@ -75,13 +75,13 @@ def pip_settings():
 
 
 def index_urls(settings):
-    from pip._internal.models.index import PyPI  # pip's built-in default, for machines with no settings of their own
+    from pip._internal.models.index import PyPI  # pip's built-in default, if nothing is configured
     main = [] if settings.get("no-index") in ("1", "true", "yes") else [settings.get("index-url", PyPI.simple_url)]
     return main + settings.get("extra-index-url", "").split()
 
 
 def make_opener(settings):
-    """Opens URLs with pip's certificates, proxy and passwords; what pip leaves out comes from the environment."""
+    """Opens URLs with pip's certificates, proxy and passwords; the environment supplies the rest."""
     bundle = settings.get("cert") or os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE")
     is_folder = bool(bundle) and os.path.isdir(bundle)
     context = ssl.create_default_context(capath=bundle if is_folder else None, cafile=None if is_folder else bundle)
@@ -115,7 +115,7 @@ class Links(html.parser.HTMLParser):
 
 
 class Source:
-    """Finds and opens wheels the way pip would; made only when something must be downloaded."""
+    """Finds and opens wheels as pip would; created only if something must be downloaded."""
 
     def __init__(self):
         self.settings = pip_settings()
@@ -145,9 +145,9 @@ class Source:
                     return url
             problems.append(f"{page}: does not list {wheel.file}")
         raise Failure("\n".join([
-            f"no download address for {wheel.name} {wheel.version}.", *(problems or ["pip's no-index is set"]),
-            "Check the network; behind a proxy or with a mirror, set https_proxy or pip's settings",
-            f"(pip config set global.index-url URL); or put {wheel.file} into the downloads folder by hand."]))
+            f"found no download address for {wheel.name} {wheel.version}.", *(problems or ["pip's no-index is set"]),
+            "Check the network. Behind a proxy or with a mirror, set https_proxy or configure pip",
+            f"(pip config set global.index-url URL). Or put {wheel.file} into the downloads folder by hand."]))
 
 
 # --- downloading ------------------------------------------------------------------------------------------------------
@@ -164,12 +164,12 @@ def sha256_of(path):
 def need_space(folder, size, what):
     free = shutil.disk_usage(folder).free
     if free < size:
-        raise Failure(f"no room for {what}: {size / 1e6:.0f} MB needed, {free / 1e6:.0f} MB free in {folder}.\n"
-                      "Make room, or choose another disk with XDG_CACHE_HOME or TRAINER_DEPS.")
+        raise Failure(f"no space for {what}: {size / 1e6:.0f} MB needed, {free / 1e6:.0f} MB free in {folder}.\n"
+                      "Free some space, or choose another disk with XDG_CACHE_HOME or TRAINER_DEPS.")
 
 
 class Progress:
-    """How far a download is: one moving line on a terminal, a line every tenth elsewhere."""
+    """Progress of a download: one updating line on a terminal, otherwise one line per 10 %."""
 
     def __init__(self, label, total):
         self.label, self.total, self.shown = label, total, 0
@@ -186,12 +186,12 @@ class Progress:
 
 
 def receive(source, url, part, label):
-    """Appends to `part` what it lacks of `url`; true when it is whole. A server without ranges starts it anew."""
+    """Appends the rest of `url` to `part`; true when it is complete. Restarts if the server does not support ranges."""
     have = part.stat().st_size if part.exists() else 0
     try:
         answer = source.open(url, {"Range": f"bytes={have}-"} if have else {})
     except urllib.error.HTTPError as problem:
-        if problem.code == 416:  # `part` is already as long as the file, or longer: its hash decides
+        if problem.code == 416:  # `part` is already as long as the file, or longer: the hash check decides
             return True
         raise
     with answer:
@@ -220,14 +220,14 @@ def download(source, wheel, part):
                 raise
             problem = caught
         if attempt < ATTEMPTS:
-            print(f"\n  {problem}; going on in {attempt} s", flush=True)
+            print(f"\n  {problem}; continuing in {attempt} s", flush=True)
             time.sleep(attempt)
     raise Failure(f"{wheel.file} could not be downloaded from {without_password(url)}: {problem}\n"
-                  f"What has arrived is kept in {part}; run this again to go on.")
+                  f"The partial file is kept in {part}; run this again to resume.")
 
 
 def obtain(wheel, downloads, source):
-    """The path of the wheel with the pinned hash, downloaded unless it is there."""
+    """The path of the wheel with the pinned hash, downloaded if it is missing."""
     path, part = downloads / wheel.file, downloads / (wheel.file + ".part")
     for attempt in (1, 2):
         if not path.exists():
@@ -238,11 +238,11 @@ def obtain(wheel, downloads, source):
         if found == wheel.sha256:
             return path
         path.unlink()
-        message = f"{path} is not what was published:\n  SHA-256 expected {wheel.sha256}\n  SHA-256 found    {found}\n"
+        message = f"{path} is not the published file:\n  SHA-256 expected {wheel.sha256}\n  SHA-256 found    {found}\n"
         if attempt == 1:
-            print(f"{message}It is deleted and downloaded anew.", flush=True)
-    raise Failure(f"{message}It came so twice, and is deleted. Something on the way here changes files:\n"
-                  "look at pip's settings (`pip config list`) and the proxy, or put the file there by hand.")
+            print(f"{message}It is deleted and downloaded again.", flush=True)
+    raise Failure(f"{message}It was wrong twice, and is deleted. Something on the network path changes files:\n"
+                  "check pip's settings (`pip config list`) and the proxy, or put the file there by hand.")
 
 
 # --- unpacking --------------------------------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ def pins(wheels):
 
 
 def is_ready(deps, wheels):
-    """True when the stamp names these wheels and every file it lists is there in its size."""
+    """True if the stamp names these wheels and every file in it exists with the right size."""
     try:
         first, *lines = (deps / STAMP).read_text().splitlines()
         return first == pins(wheels) and all(
@@ -263,7 +263,7 @@ def is_ready(deps, wheels):
 
 
 def unpack(wheels, paths, deps):
-    """Makes `deps` anew beside its place and moves it there when it is complete."""
+    """Builds `deps` in a new folder next to it and moves it into place when it is complete."""
     fresh, old = deps.with_name(deps.name + ".new"), deps.with_name(deps.name + ".old")
     shutil.rmtree(fresh, ignore_errors=True)
     shutil.rmtree(old, ignore_errors=True)
@@ -285,15 +285,15 @@ def unpack(wheels, paths, deps):
 
 
 def install(wheels, deps, downloads):
-    """Unpacks `wheels` into `deps`, unless it is done."""
+    """Unpacks `wheels` into `deps`, unless they are already there."""
     if is_ready(deps, wheels):
         return
     if deps.exists() and not (deps / STAMP).exists() and any(deps.iterdir()):
-        raise Failure(f"{deps} holds files this script did not put there.\n"
-                      "Name another folder with TRAINER_DEPS, or empty this one.")
+        raise Failure(f"{deps} contains files that this script did not create.\n"
+                      "Set TRAINER_DEPS to another folder, or empty this one.")
     downloads.mkdir(parents=True, exist_ok=True)
     with open(downloads / ".lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # a second set-up waits here and finds the work done
+        fcntl.flock(lock, fcntl.LOCK_EX)  # a second setup waits here and finds the work done
         if is_ready(deps, wheels):
             return
         source = functools.cache(Source)
@@ -319,7 +319,7 @@ if __name__ == "__main__":
         sys.exit(f"error: {failure}")
     except OSError as failure:
         full = failure.errno in (errno.ENOSPC, errno.EDQUOT)
-        what = "The disk is full: make room, or choose another" if full else "Choose a cache folder that can be written"
+        what = "The disk is full: free some space, or choose another" if full else "Choose a writable cache folder"
         sys.exit(f"error: {failure}\n{what} with XDG_CACHE_HOME or TRAINER_DEPS.")
     except KeyboardInterrupt:
-        sys.exit("\nInterrupted. Run this again to go on where it stopped.")
+        sys.exit("\nInterrupted. Run this again to resume.")

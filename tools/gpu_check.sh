@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Everything that only a machine with an NVIDIA GPU can prove, within ten minutes once it is built:
-#   tools/gpu_check.sh [BUILD_FOLDER]      (default: build/cuda, made with TRAINER_CUDA=ON when it isn't there)
-# - gpu_test: every tiny model on the GPU against the CPU's numbers, ranks that share it, memory, NCCL's collectives
-# - the equivalence matrix on one rank over NCCL, and on two over Gloo that share the GPU (more: one a GPU, over NCCL)
-# - a run by `trainer launch`, its checkpoint resumed
-# What it prints last says whether all of it passed.
+# Runs all checks that need a machine with an NVIDIA GPU, within ten minutes after the build:
+#   tools/gpu_check.sh [BUILD_FOLDER]      (default: build/cuda, built with TRAINER_CUDA=ON if it is missing)
+# - gpu_test: every tiny model on the GPU against the CPU's numbers, ranks sharing a GPU, memory, NCCL's collectives
+# - the equivalence matrix on one rank over NCCL, on two over Gloo that share the GPU, and, with several GPUs, on two
+#   over NCCL
+# - a run of `trainer launch` that resumes from its checkpoint
+# The last line reports whether all checks passed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build/cuda}
@@ -13,7 +14,7 @@ step() { printf '\n== %s\n' "$*"; }
 
 step "machine"
 nvidia-smi --query-gpu=index,name,driver_version,memory.total --format=csv || {
-  echo "nvidia-smi found no GPU: there is nothing to check here." >&2
+  echo "nvidia-smi found no GPU, so there is nothing to check on this machine." >&2
   exit 1
 }
 gpus=$(nvidia-smi --list-gpus | wc -l)
@@ -36,7 +37,7 @@ step "two ranks over Gloo, tensors on the GPU"
 timeout 200 "$trainer" selftest --device cuda --backend gloo --num_processes 2
 
 if [ "$gpus" -ge 2 ]; then
-  step "two ranks over NCCL, a GPU each"
+  step "two ranks over NCCL, one GPU each"
   timeout 200 "$trainer" selftest --device cuda --backend nccl --num_processes 2
 fi
 
@@ -53,4 +54,4 @@ launch 5
 launch 10
 grep -q '"step": *10' "$out/run/metrics.jsonl"
 
-step "all of it passed"
+step "all checks passed"

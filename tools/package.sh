@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Makes packages that install without a compiler: tools/package.sh [deb] [tar] [wheel] (default: all), into build/packages.
-#   deb    for the Debian release it is built on, libtorch included: apt-get install ./trainer_*.deb
-#   tar    a folder to unpack anywhere, with all libraries but glibc's and g++'s
-#   wheel  for Python environments with torch of the same version: pip install trainer_engine-*.whl
-# Each holds a bill of materials (SPDX) and the licenses of the libraries in it. tools/check_packages.sh tries them.
+#   deb    for the Debian release it is built on, includes libtorch: apt-get install ./trainer_*.deb
+#   tar    a folder to unpack anywhere, with all libraries except glibc's and g++'s
+#   wheel  for Python environments with the same version of torch: pip install trainer_engine-*.whl
+# Each contains a bill of materials (SPDX) and the licenses of its libraries. tools/check_packages.sh tests them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,7 +24,7 @@ mkdir -p "$output"
 
 # --- parts ------------------------------------------------------------------------------------------------------------
 
-# The shared libraries of this machine that the programs want, without glibc's, g++'s and libtorch's.
+# This machine's shared libraries that the programs need, except those of glibc, g++ and libtorch.
 system_libraries() {
   local name
   for name in "${programs[@]}"; do ldd "build/release/bin/$name"; done |
@@ -32,7 +32,7 @@ system_libraries() {
     grep -vE '/(ld-linux|lib(c|m|dl|rt|util|pthread|resolv|stdc\+\+|gcc_s)\.so)'
 }
 
-# Into FOLDER, finding each other there.
+# Copies the libraries into FOLDER, where they find each other.
 bundle_libraries() { # FOLDER
   local library
   mkdir -p "$1"
@@ -61,7 +61,7 @@ make_deb() {
   mkdir -p "$root/DEBIAN" "$work/debian"
   tools/packaging/sbom.py "$version" "$revision" --wheels >"$root/usr/share/doc/trainer/sbom.spdx.json"
   touch "$work/debian/control"
-  # Of libtorch it knows no package, as it is in this one.
+  # No package provides libtorch, because this package contains it.
   (cd "$work" && dpkg-shlibdeps --ignore-missing-info -O "${programs[@]/#/deb/usr/lib/trainer/bin/}") \
     >"$work/depends" 2>"$work/warnings" || { cat "$work/warnings" >&2; exit 1; }
   depends=$(sed 's/^shlibs:Depends=//' "$work/depends")
@@ -77,8 +77,9 @@ Suggests: libopenmpi3, openmpi-bin
 Section: science
 Priority: optional
 Description: trains transformer models from one YAML file
- Fine-tunes and trains transformer models from the file that Accelerate's users
- have: DDP, FSDP, ZeRO, tensor and pipeline parallel, LoRA. Holds libtorch $torch.
+ Trains and fine-tunes transformer models from the configuration file of
+ Accelerate: DDP, FSDP, ZeRO, tensor and pipeline parallel, LoRA.
+ Includes libtorch $torch.
 CONTROL
   dpkg-deb --root-owner-group -Zzstd --build "$root" "$output/trainer_${version}_amd64.deb" >/dev/null
 }
@@ -111,7 +112,7 @@ make_wheel() {
 for kind; do
   case $kind in
     deb | tar | wheel) ;;
-    *) echo "error: '$kind' is not a kind of package: deb, tar or wheel" >&2; exit 2 ;;
+    *) echo "error: '$kind' is not a kind of package; use deb, tar or wheel" >&2; exit 2 ;;
   esac
 done
 work=$(mktemp -d "build/package.XXXXXX")

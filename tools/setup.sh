@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Installs what a build needs and does nothing when it is there: Debian's or Ubuntu's packages (as root or with sudo),
-# then the libraries of tools/wheels.txt into the cache folder. With --cuda, also those of tools/wheels_cuda.txt (3 GB),
-# for a build with TRAINER_CUDA=ON; a GPU, its driver and a CUDA toolkit are not needed. With --packaging, also what
-# tools/package.sh needs. For Debian 12 and Ubuntu 24.04.
+# Installs the missing dependencies of a build: Debian or Ubuntu packages (as root or with sudo), then the libraries in
+# tools/wheels.txt into the cache folder. --cuda also installs those in tools/wheels_cuda.txt (3 GB), for a build with
+# TRAINER_CUDA=ON; a GPU, its driver and a CUDA toolkit are not needed. --packaging also installs the dependencies of
+# tools/package.sh. For Debian 12 and Ubuntu 24.04.
 set -euo pipefail
 
 packages=(
   g++ cmake ninja-build ccache mold pkg-config python3 python3-pip ca-certificates
   libyaml-cpp-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev libsentencepiece-dev
   libpcre2-dev libutf8proc-dev zlib1g-dev libzstd-dev libxxhash-dev libssl-dev libdw-dev
-  libgloo-dev # headers only: torch's Gloo backend wants them
-  libopenmpi-dev openmpi-bin # for training.ddp_backend: mpi; a build without them has all else
+  libgloo-dev # headers only: torch's Gloo backend includes them
+  libopenmpi-dev openmpi-bin # for training.ddp_backend: mpi; optional
   libgtest-dev libgmock-dev
 )
 if [ "${1:-}" = --packaging ]; then
@@ -31,20 +31,20 @@ missing_packages() {
 install_packages() { # NAME…
   local as_root=()
   if [ "$(id -u)" -ne 0 ]; then
-    command -v sudo >/dev/null || fail "These packages are missing, and there is neither root nor sudo to install them:" "$*"
+    command -v sudo >/dev/null || fail "These packages are missing, and installing them needs root or sudo:" "$*"
     as_root=(sudo)
   fi
   echo "Installing Debian packages: $*"
-  "${as_root[@]}" apt-get update -q || fail "apt-get update failed: see its message above (no network, or a proxy?)."
+  "${as_root[@]}" apt-get update -q || fail "apt-get update failed: see its message above. Check the network and proxy."
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" ||
-    fail "apt-get could not install: $*" "See its message above. On Ubuntu they are in the component 'universe'."
+    fail "apt-get could not install: $*" "See its message above. On Ubuntu, these packages are in the component 'universe'."
 }
 
-[ "$(uname -s) $(uname -m)" = "Linux x86_64" ] || fail "This is $(uname -s) $(uname -m); the libraries are for Linux x86_64."
-command -v apt-get >/dev/null || fail "This script knows Debian 12 and Ubuntu 24.04. Elsewhere install the like of: ${packages[*]}" \
+[ "$(uname -s) $(uname -m)" = "Linux x86_64" ] || fail "This machine is $(uname -s) $(uname -m), but the libraries are for Linux x86_64."
+command -v apt-get >/dev/null || fail "This script supports Debian 12 and Ubuntu 24.04. Elsewhere, install the equivalent of: ${packages[*]}" \
   "and then run tools/fetch_wheels.py."
 
 missing=$(missing_packages)
-# shellcheck disable=SC2086 # one word a package
+# shellcheck disable=SC2086 # one word per package
 [ -z "$missing" ] || install_packages $missing
 python3 "$(dirname "$0")/fetch_wheels.py" "$@"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs all tests. Arguments go to ctest: tools/test.sh -R config
+# Installs missing packages, builds, and runs all tests. Arguments are passed to ctest: tools/test.sh -R config
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,9 +1,9 @@
-"""Loads what trainer saved in transformers and PEFT, and compares logits with trainer's own.
+"""Loads trainer's saved models and adapters in transformers and PEFT, and compares their logits with trainer's own.
 
-A full model: --model FOLDER. An adapter: --model BASE_FOLDER --adapter FOLDER; merged into the base too, as users do.
+A full model: --model FOLDER. An adapter: --model BASE_FOLDER --adapter FOLDER; it is also merged into the base.
 --samples: JSON {"samples": [{"source": [ids], "labels": [ids]}]}.
 --logits: safetensors with logits_<i> [U, V] of sample i.
-Exits 1 beyond the tolerance.
+Exits with 1 if an error exceeds the tolerance.
 """
 
 import argparse
@@ -18,8 +18,8 @@ from safetensors.torch import load_file
 
 
 def load_model(folder: pathlib.Path) -> transformers.PreTrainedModel:
-    """The class that config.json names. A folder that lacks a weight or has one too many is refused: transformers
-    itself only warns."""
+    """An instance of the class that config.json names. Refuses missing and unexpected weights; transformers only warns
+    about them."""
     architecture = json.loads((folder / "config.json").read_text())["architectures"][0]
     model, report = getattr(transformers, architecture).from_pretrained(
         folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
@@ -30,7 +30,7 @@ def load_model(folder: pathlib.Path) -> transformers.PreTrainedModel:
 
 
 def load_adapter(base: pathlib.Path, folder: pathlib.Path) -> peft.PeftModel:
-    """PEFT, too, only warns when the adapter's tensors and its config do not fit."""
+    """Refuses an adapter whose tensors don't match its config; PEFT also only warns."""
     model = peft.PeftModel.from_pretrained(load_model(base), folder)
     result = peft.set_peft_model_state_dict(model, peft.load_peft_weights(str(folder)))
     missing = [name for name in result.missing_keys if "lora_" in name or "modules_to_save" in name]
@@ -40,7 +40,7 @@ def load_adapter(base: pathlib.Path, folder: pathlib.Path) -> peft.PeftModel:
 
 
 def logits_of(model: torch.nn.Module, sample: dict) -> torch.Tensor:
-    """[U, V] of one sample alone, so without padding; of a classifier [1, classes]."""
+    """[U, V] of one sample, run alone and therefore without padding; [1, classes] for a classifier."""
     inputs = {"input_ids": torch.tensor([sample["source"]])}
     if model.config.is_encoder_decoder:
         inputs["labels"] = torch.tensor([sample["labels"]])
@@ -50,7 +50,7 @@ def logits_of(model: torch.nn.Module, sample: dict) -> torch.Tensor:
 
 
 def largest_error(model: torch.nn.Module, samples: list[dict], ours: dict[str, torch.Tensor]) -> float:
-    """The largest relative L2 error of a sample's logits."""
+    """The largest relative L2 error of any sample's logits."""
     worst = 0.0
     for i, sample in enumerate(samples):
         theirs, own = logits_of(model, sample).double(), ours[f"logits_{i}"].double()
@@ -72,7 +72,7 @@ def main() -> int:
 
     samples, ours = json.loads(arguments.samples.read_text())["samples"], load_file(arguments.logits)
     if not samples or len(samples) != len(ours):
-        sys.exit(f"{len(samples)} samples, but logits of {len(ours)}")
+        sys.exit(f"there are {len(samples)} samples, but logits of {len(ours)}")
     if arguments.adapter is None:
         errors = {"model": largest_error(load_model(arguments.model), samples, ours)}
     else:

@@ -1,4 +1,4 @@
-"""Shared by the scripts of families whose golden files are one folder a case: weights, batches, expected values."""
+"""Shared by scripts whose golden files are one folder per case: weights, batches, expected values."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ GOLDEN = pathlib.Path(__file__).parent
 
 
 def random_weights(model: torch.nn.Module, seed: int) -> dict[str, torch.Tensor]:
-    """Values as a trained model might have them, each tied one once: no norm is 1 and no bias 0."""
+    """Values as in a trained model, tied weights only once: no norm is 1 and no bias 0."""
     generator = torch.Generator().manual_seed(seed)
     embeddings = {id(m.weight) for m in model.modules() if isinstance(m, torch.nn.Embedding)}
     norms = {id(m.weight) for m in model.modules() if isinstance(m, torch.nn.LayerNorm)}
@@ -30,12 +30,12 @@ def random_weights(model: torch.nn.Module, seed: int) -> dict[str, torch.Tensor]
 
 
 def random_samples(lengths: list[int], first: int, vocabulary: int, generator: torch.Generator) -> list[dict]:
-    """Ids from `first` on, so that no sample holds padding."""
+    """Random ids, at least `first`, so that no sample contains padding."""
     return [{"source": torch.randint(first, vocabulary, (n,), generator=generator).tolist()} for n in lengths]
 
 
 def padded(samples: list[dict], pad: int = 0) -> dict[str, torch.Tensor]:
-    """The batch as transformers wants it: padded on the right, with a mask."""
+    """The batch in transformers' format: padded on the right, with a mask."""
     longest = max(len(sample["source"]) for sample in samples)
     rows = [sample["source"] + [pad] * (longest - len(sample["source"])) for sample in samples]
     masks = [[1] * len(s["source"]) + [0] * (longest - len(s["source"])) for s in samples]
@@ -43,8 +43,8 @@ def padded(samples: list[dict], pad: int = 0) -> dict[str, torch.Tensor]:
 
 
 def expect(model: torch.nn.Module, samples: list[dict], logits_of) -> tuple[dict, dict[str, torch.Tensor]]:
-    """Loss and gradients of the samples as one padded batch. The logits are those of each sample alone, and are held
-    against the padded batch's: `logits_of(output, i)` gives the rows [U, V] of sample i in an output's logits."""
+    """Loss and gradients of the samples as one padded batch. The logits are those of each sample run alone, checked
+    against those of the padded batch: `logits_of(logits, i)` returns the rows [U, V] of sample i."""
     output = model(**padded(samples))
     together = [logits_of(output.logits, i) for i in range(len(samples))]
     labels = [torch.tensor(sample["labels"]) for sample in samples]
@@ -64,7 +64,7 @@ def expect(model: torch.nn.Module, samples: list[dict], logits_of) -> tuple[dict
 
 
 def digest(shapes: dict[str, tuple[int, ...]]) -> str:
-    """FNV-1a of the lines "name [d0,d1]" in the order of the names; the C++ test makes the same."""
+    """FNV-1a of the lines "name [d0,d1]", sorted by name; the C++ test computes the same."""
     value = 0xCBF29CE484222325
     for name in sorted(shapes):
         for byte in f"{name} [{','.join(map(str, shapes[name]))}]\n".encode():
@@ -73,7 +73,7 @@ def digest(shapes: dict[str, tuple[int, ...]]) -> str:
 
 
 def real_sizes(build, configs: dict[str, dict]) -> list[dict]:
-    """The names and shapes of whole models, which have no values: tied weights under each of their names."""
+    """The names and shapes of full-size models, without values; tied weights under each of their names."""
     sizes = []
     for name, config in configs.items():
         with torch.device("meta"):

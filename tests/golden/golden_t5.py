@@ -1,4 +1,4 @@
-"""Shared by the scripts that make T5's golden files: tiny models, batches, and how expected values are stored."""
+"""Shared by the scripts that make T5's golden files: tiny models, batches, and the storage of expected values."""
 
 import json
 import pathlib
@@ -30,9 +30,9 @@ def config(decoder_layers: int, **sizes) -> dict:
 
 
 def weights(config: dict, seed: int, untied: bool, embedding: float, branch: float) -> dict[str, torch.Tensor]:
-    """Random weights as a trained model might have them: no norm is 1 and no bias table 0.
+    """Random weights as in a trained model: no norm is 1 and no bias table 0.
 
-    `embedding` is the std of the embedding; `branch` scales what each sub-layer adds to the residual stream.
+    `embedding` is the std of the embedding; `branch` scales the contribution of each sub-layer to the residual stream.
     """
     generator = torch.Generator().manual_seed(seed)
 
@@ -83,7 +83,7 @@ def load(folder: pathlib.Path) -> T5ForConditionalGeneration:
 
 
 def make_samples(vocabulary: int, lengths: list[tuple[int, int]], generator: torch.Generator) -> list[dict]:
-    """Samples of random ids; source and labels end with </s> = 1. Lengths count it."""
+    """Samples of random ids; source and labels end with </s> = 1, which the lengths include."""
 
     def ids(length: int) -> list[int]:
         return torch.randint(2, vocabulary, (length - 1,), generator=generator).tolist() + [1]
@@ -92,7 +92,7 @@ def make_samples(vocabulary: int, lengths: list[tuple[int, int]], generator: tor
 
 
 def padded(samples: list[dict]) -> dict[str, torch.Tensor]:
-    """The batch as transformers wants it: ids padded with 0, labels with -100."""
+    """The batch in transformers' format: ids padded with 0, labels with -100."""
 
     def pad(rows: list[list[int]], value: int) -> torch.Tensor:
         longest = max(len(row) for row in rows)
@@ -111,12 +111,12 @@ def target_tokens(samples: list[dict]) -> int:
 
 
 def sample_logits(logits: torch.Tensor, samples: list[dict]) -> dict[str, torch.Tensor]:
-    """logits_<i> [U, V]: the rows of sample i, padding cut off."""
+    """logits_<i> [U, V]: the rows of sample i without padding."""
     return {f"logits_{i}": logits[i, : len(s["labels"])].detach().clone() for i, s in enumerate(samples)}
 
 
 def write_json(path: pathlib.Path, value: object) -> None:
-    """Floats are printed so that they read back as the same double. One line a list of numbers."""
+    """Prints floats so that they read back as the same double, and each list of numbers on one line."""
 
     def text(value: object, indent: str) -> str:
         inside = indent + "  "

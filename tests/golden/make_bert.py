@@ -1,4 +1,4 @@
-"""Writes bert/: what transformers computes for tiny BERT models that classify. README.md lists the files."""
+"""Writes bert/: the values that transformers computes for tiny BERT classifiers. README.md lists the files."""
 
 import torch
 from golden_folder import (GOLDEN, expect, padded, random_samples, random_weights, real_sizes, write_folder, write_json,
@@ -8,14 +8,14 @@ from transformers import BertConfig, BertForSequenceClassification, Trainer, log
 logging.set_verbosity_error()
 logging.disable_progress_bar()
 CASES = {
-    # The usual one, its classes named.
+    # The usual configuration, with named classes.
     "named": dict(
         seed=4, stored=torch.float32, labels=[1, 0, 2, 2],
         config=dict(model_type="bert", vocab_size=29, hidden_size=10, num_hidden_layers=2, num_attention_heads=2,
                     intermediate_size=13, max_position_embeddings=17, type_vocab_size=2, hidden_dropout_prob=0.0,
                     attention_probs_dropout_prob=0.0, id2label={"0": "bad", "1": "fair", "2": "good"},
                     label2id={"bad": 0, "fair": 1, "good": 2})),
-    # Older keys, classes by number only, another activation, three heads of odd width, weights in bf16.
+    # Older keys, unnamed classes, another activation, three heads of odd width, weights in bf16.
     "counted": dict(
         seed=6, stored=torch.bfloat16, labels=[3, -100, 0, 1],
         config=dict(model_type="bert", vocab_size=23, hidden_size=9, num_hidden_layers=1, num_attention_heads=3,

@@ -1,6 +1,6 @@
-"""Writes deepspeed_schedules.json: the learning rate of every update, by DeepSpeed's own schedules.
+"""Writes deepspeed_schedules.json: the learning rate of every update under DeepSpeed's own schedules.
 
-Its lr_schedules.py is loaded by itself, with a logger in place of the one thing that it takes from DeepSpeed.
+Loads only DeepSpeed's lr_schedules.py, with a plain logger in place of its single import from DeepSpeed.
 """
 
 import importlib.util
@@ -40,7 +40,7 @@ def load(path: str):
 
 
 def rates(module, name: str, params: dict) -> dict:
-    """As DeepSpeed's engine does it: the schedule goes on after each update."""
+    """Steps the schedule after each update, as DeepSpeed's engine does."""
     if name == "WarmupDecayLR":
         params = {"warmup_max_lr": BASE, **params}
     weight = torch.zeros(1, requires_grad=True)

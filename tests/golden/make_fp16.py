@@ -1,5 +1,5 @@
-"""Writes fp16.json: ten updates under torch.autocast("cpu", float16) with torch.amp.GradScaler beside the same in fp64,
-and what GradScaler makes of a given sequence of overflows."""
+"""Writes fp16.json: ten updates under torch.autocast("cpu", float16) with torch.amp.GradScaler, the same updates in
+fp64, and GradScaler's scales for a given sequence of overflows."""
 
 import json
 import random
@@ -24,7 +24,7 @@ def t5_loss(model: torch.nn.Module, samples: list[dict]) -> torch.Tensor:
 
 
 def causal_loss(model: torch.nn.Module, samples: list[dict]) -> torch.Tensor:
-    """Each sample alone; labels are shifted already."""
+    """Runs each sample alone; labels are already shifted."""
     count = sum(label != -100 for sample in samples for label in sample["labels"])
     losses = []
     for sample in samples:
@@ -35,7 +35,7 @@ def causal_loss(model: torch.nn.Module, samples: list[dict]) -> torch.Tensor:
 
 
 def train(model: torch.nn.Module, loss_of, samples: list[dict], autocast: bool, init_scale: float) -> dict:
-    """UPDATES updates on the same batch; an update's loss is the one before it."""
+    """Makes UPDATES updates on the same batch; the loss of an update is the loss before it."""
     scaler = torch.amp.GradScaler("cpu", init_scale=init_scale, enabled=autocast)
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, weight_decay=0.0)
     losses, scales = [], []
@@ -69,14 +69,14 @@ def make_model(name: str) -> dict:
     exact = train(load_model(folder).double(), loss_of, samples, False, 1.0)["losses"]
     cast = train(load_model(folder), loss_of, samples, True, 2.0**16)
     assert cast["scales"] == [2.0**16] * UPDATES, cast["scales"]
-    # From a scale that is far too large: the first updates are skipped.
+    # Starts from a scale that is far too large, so the first updates are skipped.
     high = train(load_model(folder), loss_of, samples, True, 2.0**24)
     print(name, exact[0], exact[-1], relative_error(cast["losses"], exact), [torch.tensor(s).log2().item() for s in high["scales"]])
     return {"losses": exact, "autocast_error": relative_error(cast["losses"], exact), "scales_from_2_24": high["scales"]}
 
 
 def make_scaler(growth_interval: int) -> dict:
-    """A parameter whose gradient is made infinite where an update overflows."""
+    """Uses a parameter whose gradient is set to infinity in the updates that overflow."""
     random.seed(3)
     overflows = [random.random() < (0.6 if i // 20 % 2 else 0.12) for i in range(120)]
     parameter = torch.nn.Parameter(torch.ones(1))

@@ -1,4 +1,4 @@
-"""Writes gpt2/: what transformers computes for tiny GPT-2 models. README.md lists the files."""
+"""Writes gpt2/: the values that transformers computes for tiny GPT-2 models. README.md lists the files."""
 
 import torch
 from golden_folder import (GOLDEN, expect, padded, random_samples, random_weights, real_sizes, write_folder, write_json,
@@ -10,19 +10,19 @@ logging.disable_progress_bar()
 END = 1  # the token that ends a text
 DROPOUT = dict(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
 CASES = {
-    # GPT-2's own names of sizes, a tied head.
+    # GPT-2's own names for sizes, a tied head.
     "causal": dict(
         model=GPT2LMHeadModel, seed=3, stored=torch.float32,
         config=dict(model_type="gpt2", vocab_size=29, n_positions=19, n_ctx=19, n_embd=9, n_layer=2, n_head=3,
                     n_inner=14, bos_token_id=END, eos_token_id=END, **DROPOUT)),
-    # The names that all families share, n_inner left out, a head of its own, weights in bf16.
+    # The names that all families share, n_inner omitted, an untied head, weights in bf16.
     "variant": dict(
         model=GPT2LMHeadModel, seed=5, stored=torch.bfloat16,
         config=dict(model_type="gpt2", vocab_size=23, max_position_embeddings=19, hidden_size=6, num_hidden_layers=3,
                     num_attention_heads=2, n_inner=None, activation_function="silu", layer_norm_epsilon=1e-3,
                     scale_attn_by_inverse_layer_idx=True, reorder_and_upcast_attn=True, tie_word_embeddings=False,
                     torch_dtype="bfloat16", bos_token_id=END, eos_token_id=END, **DROPOUT)),
-    # Classes of samples, weights in fp16, attention not scaled.
+    # Sequence classification, weights in fp16, unscaled attention.
     "classes": dict(
         model=GPT2ForSequenceClassification, seed=8, stored=torch.float16,
         config=dict(model_type="gpt2", vocab_size=23, n_positions=19, n_embd=8, n_layer=2, n_head=2, n_inner=11,
@@ -45,12 +45,12 @@ def add_labels(samples: list[dict], classifies: bool) -> None:
         return
     for sample in samples:
         sample["labels"] = sample["source"][1:] + [-100]  # the token that follows; nothing follows the last one
-    samples[0]["labels"][:3] = [-100] * 3  # a prompt that is not learnt
+    samples[0]["labels"][:3] = [-100] * 3  # a prompt that doesn't count in the loss
     samples[2]["labels"][4] = -100
 
 
 def generate(model: GPT2LMHeadModel, samples: list[dict], new_tokens: int) -> dict:
-    """Greedy, each sample alone; the new tokens up to and with the end."""
+    """Greedy generation, each sample alone; the new tokens up to and including the end token."""
     tokens = []
     for sample in samples:
         ids = torch.tensor([sample["source"]])
@@ -73,7 +73,7 @@ def make_case(name: str, case: dict) -> None:
         return logits[i : i + 1] if classifies else logits[i, : len(samples[i]["source"])]
 
     scalars, tensors = expect(model, samples, logits_of)
-    if not classifies:  # transformers' own loss: it shifts by itself
+    if not classifies:  # transformers' own loss, which shifts the labels itself
         theirs = padded(samples)
         hidden = torch.full_like(theirs["input_ids"], -100)
         for i, sample in enumerate(samples):

@@ -1,7 +1,8 @@
-"""Writes llama/: what transformers computes for tiny models of LLaMA's architecture. README.md lists the files.
+"""Writes llama/: the values that transformers computes for tiny models of LLaMA's architecture. README.md lists the
+files.
 
-Every sample runs alone and without padding, which is what a packed batch must equal. Logits and gradients are stored
-whole for the first model, else as sketches: a norm and a few projections of each tensor, which no other tensor has.
+Every sample runs alone and without padding; a packed batch must give the same results. Logits and gradients of the
+first model are stored in full, all others as sketches that identify each tensor: its norm and a few projections.
 """
 
 import json
@@ -25,7 +26,7 @@ SIZES = dict(vocab_size=97, hidden_size=20, intermediate_size=28, num_hidden_lay
 LLAMA3 = dict(rope_type="llama3", rope_theta=500.0, factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0,
               original_max_position_embeddings=12)
 
-# What each folder's config.json says, in old names and new ones, and how its weights are stored.
+# The config.json of each folder, with old and new names, and how its weights are stored.
 MODELS = {
     "llama": dict(
         config=dict(model_type="llama", **SIZES, num_key_value_heads=1, attention_bias=True, mlp_bias=True,
@@ -61,7 +62,7 @@ MODELS = {
         dtype=torch.bfloat16),
 }
 
-# All kinds of rotary positions, over the weights of "rope"; samples are longer than the original positions.
+# All kinds of rotary positions, with the weights of "rope"; samples are longer than the original positions.
 ROPE = {
     "default": dict(rope_type="default"),
     "linear": dict(rope_type="linear", factor=2.5),
@@ -76,7 +77,7 @@ ROPE = {
     "proportional": dict(rope_type="proportional", partial_rotary_factor=0.5, factor=1.5),
 }
 
-# config.json of real models, as their folders have it; sizes only.
+# config.json of real models, as in their folders; sizes only.
 LLAMA31_ROPE = dict(factor=8.0, high_freq_factor=4.0, low_freq_factor=1.0, original_max_position_embeddings=8192,
                     rope_type="llama3")
 REAL = {
@@ -119,7 +120,7 @@ DYNAMIC_POSITIONS = 14  # "dynamic" changes beyond max_position_embeddings itsel
 
 
 def weights(model: torch.nn.Module, seed: int) -> None:
-    """Random values as a trained model might have them: no norm is 1 and no bias 0."""
+    """Random values as in a trained model: no norm is 1 and no bias 0."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, p in model.named_parameters():
@@ -131,7 +132,7 @@ def weights(model: torch.nn.Module, seed: int) -> None:
             elif "embed_tokens" in name:
                 p.copy_(0.6 * noise)
             elif "q_proj" in name or "k_proj" in name:
-                p.copy_(1.5 * noise * p.shape[1] ** -0.5)  # attention that is not nearly even
+                p.copy_(1.5 * noise * p.shape[1] ** -0.5)  # so that attention isn't nearly uniform
             else:
                 p.copy_(noise * p.shape[1] ** -0.5)
 
@@ -173,7 +174,7 @@ def save(folder: pathlib.Path, case: dict, seed: int) -> None:
 
 
 def make_samples(classes: int, seed: int) -> list[dict]:
-    """Random ids. Labels are those of trainer: the token after each one, or the sample's class."""
+    """Random ids. The labels follow trainer's format: the token after each one, or the sample's class."""
     generator = torch.Generator().manual_seed(seed)
     samples = []
     for i, length in enumerate((9, 31, 2, 18)):
@@ -181,25 +182,25 @@ def make_samples(classes: int, seed: int) -> list[dict]:
         labels = [i % classes] if classes else [-100] * (length // 3) + ids[length // 3 + 1:]
         samples.append({"source": ids[:-1], "labels": labels})
     if not classes:
-        samples[1]["labels"][15] = -100  # one in the middle that counts nothing
+        samples[1]["labels"][15] = -100  # one label in the middle doesn't count in the loss
     return samples
 
 
 def reset(model: torch.nn.Module) -> None:
-    """transformers' "dynamic" positions remember the longest sample they saw."""
+    """Resets transformers' "dynamic" positions, which remember the longest sample so far."""
     rope = model.model.rotary_emb
     rope.inv_freq, rope.max_seq_len_cached = rope.original_inv_freq.clone(), rope.original_max_seq_len
 
 
 def logits_of(model: torch.nn.Module, sample: dict) -> torch.Tensor:
-    """[U, V] of one sample alone."""
+    """[U, V] of one sample, run alone."""
     reset(model)
     logits = model(input_ids=torch.tensor([sample["source"]]), use_cache=False).logits
     return logits if logits.dim() == 2 else logits[0]
 
 
 def sketch(tensor: torch.Tensor) -> torch.Tensor:
-    """The norm, and projections on waves of several lengths, in fp64."""
+    """The norm, and projections onto waves of several lengths, in fp64."""
     flat = tensor.double().flatten()
     at = torch.arange(1, flat.numel() + 1, dtype=torch.float64)
     waves = [torch.cos(at * (0.37 + 0.61 * k)) for k in range(PROJECTIONS)]
@@ -207,7 +208,7 @@ def sketch(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def check_padding(model: torch.nn.Module, samples: list[dict], alone: list[torch.Tensor]) -> None:
-    """A padded batch with its mask gives transformers the same logits: so does our packed one."""
+    """Checks that a padded batch with its mask gives the same logits in transformers."""
     longest = max(len(s["source"]) for s in samples)
     ids = torch.tensor([s["source"] + [0] * (longest - len(s["source"])) for s in samples])
     mask = torch.tensor([[1] * len(s["source"]) + [0] * (longest - len(s["source"])) for s in samples])
@@ -217,7 +218,7 @@ def check_padding(model: torch.nn.Module, samples: list[dict], alone: list[torch
 
 
 def check_own_loss(model: torch.nn.Module, sample: dict, loss: float) -> None:
-    """transformers shifts labels by itself, over ids that hold one token more."""
+    """Checks transformers' own loss, which shifts the labels itself, on ids with one more token."""
     ids = sample["source"] + [3]
     labels = torch.tensor([[-100] + sample["labels"]])
     count = sum(label >= 0 for label in sample["labels"])
@@ -246,7 +247,7 @@ def run(model: torch.nn.Module, samples: list[dict], whole: bool) -> tuple[dict,
 
 
 def generate(model: torch.nn.Module, samples: list[dict]) -> dict:
-    """Greedy; each sample's new tokens up to and with the end token."""
+    """Greedy generation; each sample's new tokens up to and including the end token."""
     ends = model.generation_config.eos_token_id
     ends = ends if isinstance(ends, list) else [ends]
     tokens = []
@@ -255,7 +256,7 @@ def generate(model: torch.nn.Module, samples: list[dict]) -> dict:
         output = model.generate(input_ids=torch.tensor([sample["source"]]), do_sample=False, pad_token_id=0,
                                 max_new_tokens=NEW_TOKENS, output_logits=True, return_dict_in_generate=True)
         best = torch.stack(output.logits, dim=1).topk(2).values[0]
-        assert (best[:, 0] - best[:, 1]).min() > 1e-3, "two tokens are nearly as likely: take another seed"
+        assert (best[:, 0] - best[:, 1]).min() > 1e-3, "two tokens are almost equally likely: use another seed"
         tokens.append(output.sequences[0, len(sample["source"]):].tolist())
     return {"max_new_tokens": NEW_TOKENS, "ends": ends, "tokens": tokens}
 
@@ -277,7 +278,7 @@ def make_model(name: str, case: dict, seed: int) -> None:
 
 
 def make_rope(folder: pathlib.Path, samples: list[dict]) -> None:
-    """One file for all kinds."""
+    """Writes one file for all kinds of positions."""
     scalars, tensors = {}, {}
     for kind, parameters in ROPE.items():
         changes = dict(rope_parameters={"rope_theta": 50.0, **parameters})

@@ -1,4 +1,4 @@
-"""Writes mlp/: what torch computes for a small network of linear layers. README.md lists the files."""
+"""Writes mlp/: the values that torch computes for a small network of linear layers. README.md lists the files."""
 
 import torch
 from golden_folder import GOLDEN, write_folder, write_json
@@ -10,7 +10,7 @@ CONFIG = dict(model_type="mlp", input_size=21, hidden_sizes=[17, 11], num_labels
 
 
 class Network(torch.nn.Module):
-    """As a user of torch writes it; the initial values are torch.nn.Linear's own."""
+    """Written as a torch user would; the initial values are torch.nn.Linear's own."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""Values of small tensors over some updates by torch's, transformers' and PEFT's optimisers: writes optimizers.json.
+"""Writes optimizers.json: values of small tensors after some updates by torch's, transformers' and PEFT's optimizers.
 
-Lion is written down from its paper (Chen et al. 2023, algorithm 2): the package that transformers takes it from,
-bitsandbytes, needs a GPU.
+Lion is implemented from its paper (Chen et al. 2023, algorithm 2), because transformers uses bitsandbytes for it, which
+needs a GPU.
 """
 
 import json
@@ -24,7 +24,7 @@ def start(generator):
 
 
 def gradients(generator):
-    """Of all sizes; a row of zeros, and some tensors that are zero at first."""
+    """Gradients of different magnitudes, with a row of zeros, and one tensor that is zero in the first update."""
     scale = {"a.weight": 1.0, "b.weight": 1e-3, "c.weight": 30.0, "d.weight": 0.1, "a.bias": 1.0}
     all_updates = []
     for update in range(UPDATES):
@@ -103,7 +103,7 @@ class Small(torch.nn.Module):
 
 
 def lora_plus_groups():
-    """The rate and the decay that PEFT gives every parameter, by our name."""
+    """The learning rate and weight decay that PEFT assigns to every parameter, by trainer's name."""
     config = LoraConfig(r=2, target_modules=["embed", "first"], modules_to_save=["head", "norm"], use_dora=False,
                         bias="lora_only", lora_alpha=4)
     model = get_peft_model(Small(), config)

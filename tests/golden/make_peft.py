@@ -1,5 +1,5 @@
-"""Writes peft/: what PEFT computes with its kinds of adapters on the tiny models of its neighbours. README.md lists the
-files."""
+"""Writes peft/: the values that PEFT computes with each kind of adapter on the tiny models in the other folders.
+README.md lists the files."""
 
 import json
 import pathlib
@@ -46,7 +46,7 @@ CASES = {
     "mlp": (V1_0, PAIRS, peft.PromptEncoderConfig(num_virtual_tokens=3, encoder_hidden_size=7)),
     "gpt2_lstm": (GPT2, TEXT, peft.PromptEncoderConfig(num_virtual_tokens=3, encoder_hidden_size=5,
                                                        encoder_reparameterization_type="LSTM")),
-    # T5's heads are not its width's share, and its decoder has more layers than its encoder: PEFT must be told
+    # d_kv isn't d_model / num_heads, and the decoder has more layers than the encoder: PEFT needs both as options
     "prefix": (V1_0, PAIRS, peft.PrefixTuningConfig(num_virtual_tokens=4, token_dim=18, num_layers=3)),
     "prefix_network": (V1_1, PAIRS, peft.PrefixTuningConfig(
         num_virtual_tokens=2, token_dim=18, num_layers=3, prefix_projection=True, encoder_hidden_size=5)),
@@ -55,7 +55,7 @@ CASES = {
     "mistral_prefix": (MISTRAL, TEXT, peft.PrefixTuningConfig(num_virtual_tokens=2)),
     "bert_prefix": (BERT, CLASS, peft.PrefixTuningConfig(num_virtual_tokens=3)),
 }
-MOST_LOGITS = 1000  # of a sample that is kept
+MOST_LOGITS = 1000  # store the logits only of samples with fewer values
 
 
 def load(base: pathlib.Path, task: str) -> torch.nn.Module:
@@ -76,15 +76,15 @@ def rows_of(model: torch.nn.Module, samples: list[dict], task: str) -> list[torc
     if task == PAIRS:
         logits = model(**padded_pairs(samples), use_cache=False).logits
         return [logits[i, : len(sample["labels"])] for i, sample in enumerate(samples)]
-    if task == CLASS:  # one by one: transformers finds the last token of a padded prompt by its ids, which it hasn't
+    if task == CLASS:  # one by one: transformers finds the last token of a padded row by its ids, and a prompt has none
         return [model(input_ids=torch.tensor([sample["source"]])).logits for sample in samples]
     logits = model(**padded(samples)).logits
-    first = logits.shape[1] - padded(samples)["input_ids"].shape[1]  # the prompt's rows are nobody's
+    first = logits.shape[1] - padded(samples)["input_ids"].shape[1]  # skip the rows of the prompt
     return [logits[i, first : first + len(sample["source"])] for i, sample in enumerate(samples)]
 
 
 def saved_name(name: str) -> str:
-    """What the adapter file calls a parameter of the PEFT model."""
+    """The name of a PEFT model's parameter in the adapter file."""
     name = name.replace(".modules_to_save.default", "").replace("prompt_encoder.default.", "prompt_encoder.")
     if name.endswith(".lora_magnitude_vector.default.weight"):
         name = name.removesuffix(".weight")
@@ -97,7 +97,7 @@ def make(name: str, base: pathlib.Path, task: str, settings: peft.PeftConfig) ->
     settings.task_type = task
     model = peft.get_peft_model(load(base, task), settings).eval()
     trained = {n: p for n, p in model.named_parameters() if p.requires_grad}
-    if "pissa" not in name and "olora" not in name:  # whose starts are what is tested
+    if "pissa" not in name and "olora" not in name:  # for these, the initial values are tested
         with torch.no_grad():
             for parameter in trained.values():
                 parameter.add_(0.1 * torch.randn_like(parameter))

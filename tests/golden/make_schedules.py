@@ -1,4 +1,4 @@
-"""Learning rates of transformers' schedules, each update of a short run: writes schedules.json."""
+"""Writes schedules.json: the learning rate of transformers' schedules at each update of a short run."""
 
 import json
 import pathlib

@@ -1,4 +1,4 @@
-"""Writes t5/v1_0 and t5/v1_1: what transformers and PEFT compute for two tiny T5 models. README.md lists the files."""
+"""Writes t5/v1_0 and t5/v1_1: the values of transformers and PEFT for two tiny T5 models. README.md lists the files."""
 
 import json
 import math
@@ -14,7 +14,7 @@ SIZES = dict(d_model=20, d_kv=6, num_heads=3, d_ff=28, num_layers=2, decoder_lay
 UPDATES = 10
 OPTIMIZER = dict(learning_rate=5e-3, weight_decay=0.01, betas=[0.9, 0.999], epsilon=1e-8, max_grad_norm=1.0)
 
-# The older way to say "untied and unscaled" (tie_word_embeddings false) is what T5 v1.1's folders hold.
+# T5 v1.1's folders use the older way to say "untied and unscaled" (tie_word_embeddings false).
 MODELS = {
     "v1_0": dict(
         config=config(**SIZES, feed_forward_proj="relu", relative_attention_num_buckets=8,
@@ -47,18 +47,18 @@ MODELS = {
 def make_batches(model: dict) -> list[list[dict]]:
     generator = torch.Generator().manual_seed(100 + model["seed"])
     batches = [make_samples(model["config"]["vocab_size"], lengths, generator) for lengths in model["lengths"]]
-    batches[0][0]["labels"][1] = -100  # a label in the middle that counts nothing
+    batches[0][0]["labels"][1] = -100  # one label in the middle doesn't count in the loss
     return batches
 
 
 def loss_of(model: torch.nn.Module, samples: list[dict]) -> tuple[torch.Tensor, torch.Tensor]:
-    """The mean over the batch's target tokens, which is transformers' own loss of one batch; and the logits."""
+    """The mean over the batch's target tokens, which is transformers' own loss of one batch, and the logits."""
     output = model(**padded(samples), use_cache=False)
     return output.loss, output.logits
 
 
 def named_gradients(model: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """By the names of saved files: model weights, or an adapter folder's."""
+    """Gradients by the names in saved files: those of model weights, or of an adapter folder."""
     return {
         "gradient." + name.replace(".modules_to_save.default", "").replace(".default", ""): parameter.grad.clone()
         for name, parameter in model.named_parameters()
@@ -67,7 +67,7 @@ def named_gradients(model: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 
 def train(model: torch.nn.Module, batches: list[list[dict]], schedule: dict) -> dict:
-    """Ten updates with AdamW in the Trainer's groups; update i uses batch i mod 3, its loss is the one before it."""
+    """Ten AdamW updates with the Trainer's groups; update i uses batch i mod 3, and its loss is the loss before it."""
     decayed = set(Trainer.get_decay_parameter_names(None, model))
     parameters = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(
@@ -95,9 +95,9 @@ def train(model: torch.nn.Module, batches: list[list[dict]], schedule: dict) -> 
 
 
 def generate(model: torch.nn.Module, samples: list[dict], new_tokens: int) -> dict:
-    """Greedy; each sample's new tokens up to and with </s>.
+    """Greedy generation; each sample's new tokens up to and including </s>.
 
-    Without a cache: transformers 5.17 sizes the decoder's by the encoder's number of layers.
+    Uses no cache: transformers 5.17 sizes the decoder's cache by the encoder's number of layers.
     """
     batch = padded(samples)
     output = model.generate(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], num_beams=1,
@@ -107,7 +107,7 @@ def generate(model: torch.nn.Module, samples: list[dict], new_tokens: int) -> di
     cut = [row[: row.index(1) + 1] if 1 in row else row for row in rows]
     best = torch.stack(output.logits, dim=1).topk(2).values  # [samples, steps, 2]
     margins = [(best[i, : len(row), 0] - best[i, : len(row), 1]).min().item() for i, row in enumerate(cut)]
-    assert min(margins) > 1e-3, f"two tokens are nearly as likely: {margins}; take another seed"
+    assert min(margins) > 1e-3, f"two tokens are almost equally likely: {margins}; use another seed"
     return {"max_new_tokens": new_tokens, "tokens": cut}
 
 
@@ -124,7 +124,7 @@ def forward_and_backward(model: torch.nn.Module, samples: list[dict]) -> tuple[d
 
 
 def save_adapter(model: peft.PeftModel, folder: pathlib.Path) -> None:
-    """As PEFT saves it, except for what depends on the machine and on the order of a set."""
+    """Saves the adapter as PEFT does, except for values that depend on the machine or on the order of a set."""
     model.save_pretrained(folder)
     (folder / "README.md").unlink()
     (folder / "adapter_model.safetensors").chmod(0o644)
@@ -137,7 +137,7 @@ def save_adapter(model: peft.PeftModel, folder: pathlib.Path) -> None:
 def make_lora(folder: pathlib.Path, base: pathlib.Path, options: dict, batches: list, schedule: dict,
               merged: str) -> None:
     torch.manual_seed(7)
-    # init_lora_weights false: B is not 0, so that the adapter changes the output from the start.
+    # init_lora_weights false: B isn't 0, so the adapter changes the output from the start.
     settings = peft.LoraConfig(task_type="SEQ_2_SEQ_LM", r=4, lora_dropout=0.0, init_lora_weights=False, **options)
     model = peft.get_peft_model(load(base), settings).eval()
     if "modules_to_save" in options:
@@ -159,7 +159,7 @@ def make_model(name: str, model: dict) -> None:
     folder = FOLDER / name
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "config.json", model["config"])
-    # Small embeddings and large branches: a tied head would otherwise repeat the last token when it generates.
+    # Small embeddings and large branches: otherwise generation with a tied head would repeat the last token.
     untied = name == "v1_1"
     tensors = weights(model["config"], model["seed"], untied, embedding=1.0 if untied else 0.4, branch=2.0)
     write_tensors(folder / "model.safetensors", tensors)

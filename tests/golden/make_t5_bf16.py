@@ -1,4 +1,4 @@
-"""Writes t5/bf16_v1_0 and t5/bf16_v1_1: values in fp64, and how far torch.autocast("cpu", bfloat16) is from them."""
+"""Writes t5/bf16_v1_0 and t5/bf16_v1_1: values in fp64, and the errors of torch.autocast("cpu", bfloat16)."""
 
 import torch
 from golden_t5 import FOLDER, config, load, make_samples, padded, sample_logits, target_tokens, weights, write_json, \
@@ -26,7 +26,7 @@ def run(model: torch.nn.Module, samples: list[dict], autocast: bool) -> tuple[di
 
 
 def sample_losses(logits: dict[str, torch.Tensor], samples: list[dict]) -> torch.Tensor:
-    """Each sample's summed cross-entropy, in fp64 from the given logits."""
+    """Each sample's summed cross-entropy, computed in fp64 from the given logits."""
     cross_entropy = torch.nn.functional.cross_entropy
     return torch.stack([
         cross_entropy(logits[f"logits_{i}"].double(), torch.tensor(sample["labels"]), reduction="sum")
@@ -49,7 +49,7 @@ def make_model(name: str, seed: int, config: dict) -> None:
     def flat(tensors: dict) -> torch.Tensor:
         return torch.cat([tensor.flatten() for tensor in tensors.values()])
 
-    # Stored in fp32: its rounding is some ten thousand times smaller than bf16's.
+    # Stored in fp32, whose rounding is tens of thousands of times smaller than bf16's.
     expected = {**logits, **{f"gradient.{key}": value for key, value in gradients.items()}}
     write_tensors(folder / "expected.safetensors", {key: value.float() for key, value in expected.items()})
     losses, cast_losses = sample_losses(logits, samples), sample_losses(cast_logits, samples)
@@ -59,7 +59,7 @@ def make_model(name: str, seed: int, config: dict) -> None:
         "loss_sum": losses.sum().item(),
         "target_tokens": count,
         "sample_losses": losses.tolist(),
-        # Relative L2 errors. The batch's loss has none here: its error is chance, samples cancel each other.
+        # Relative L2 errors. The batch's loss is left out: errors of samples cancel, so its error is random.
         "autocast_error": {
             "sample_losses": relative_error(cast_losses, losses),
             "logits": relative_error(flat(cast_logits), flat(logits)),

@@ -13,7 +13,7 @@ SCHEDULES = [(name, warmup, total) for name in ("linear", "cosine", "constant_wi
 
 
 def buckets(count: int, max_distance: int, bidirectional: bool) -> dict:
-    """The bucket of every relative position (key minus query) from -first on."""
+    """The bucket of every relative position (key minus query), starting at `first`."""
     first = -2 * max_distance
     positions = torch.arange(first, 2 * max_distance + 1)
     table = T5Attention._relative_position_bucket(positions, bidirectional, count, max_distance)
@@ -22,7 +22,7 @@ def buckets(count: int, max_distance: int, bidirectional: bool) -> dict:
 
 
 def schedule(name: str, warmup: int, total: int) -> dict:
-    """The factor on the learning rate before updates 0, 1, ... and twice beyond the end."""
+    """The factor on the learning rate before updates 0, 1, ..., and for two updates past the end."""
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
     scheduler = get_scheduler(name, optimizer, warmup, total)
     factors = []

@@ -1,4 +1,4 @@
-"""tools/check_layers.py on small trees, each with one fault."""
+"""Runs tools/check_layers.py on small trees, each with one fault."""
 
 import pathlib
 import subprocess
@@ -35,34 +35,34 @@ class CheckLayers(unittest.TestCase):
         for word in words:
             self.assertIn(word, output)
 
-    def test_accepts_own_layer_and_those_below(self):
+    def test_accepts_own_layer_and_layers_below(self):
         self.assertEqual(check({}), (0, ""))
 
-    def test_include_upwards(self):
+    def test_refuses_include_of_layer_above(self):
         self.refuses({"engine/base/log.cpp": '\n#include "models/t5/model.cpp"'}, "engine/base/log.cpp:2:", "models")
 
-    def test_include_not_by_path(self):
+    def test_refuses_include_not_by_path_from_root(self):
         self.refuses({"engine/base/log.cpp": '#include "log.h"'}, "by their path from the root")
 
-    def test_missing_header(self):
+    def test_refuses_missing_header(self):
         self.refuses({"engine/base/log.cpp": '#include "engine/base/gone.h"'}, "no such file")
 
-    def test_cycle(self):
+    def test_refuses_cycle(self):
         self.refuses({"engine/base/CMakeLists.txt": "trainer_library(base SOURCES log.cpp DEPENDS models)"},
                      "depends on itself")
 
-    def test_unknown_layer(self):
+    def test_refuses_unknown_layer(self):
         self.refuses({"engine/base/CMakeLists.txt": "trainer_library(base SOURCES log.cpp DEPENDS bass)"},
-                     "bass, which is no layer")
+                     "bass, which isn't a layer")
 
-    def test_torch_in_a_torch_free_folder(self):
+    def test_refuses_torch_in_torch_free_folder(self):
         self.refuses({"engine/config/plan.cpp": "#include <torch/types.h>"}, "engine/config/plan.cpp:1:", "torch")
 
-    def test_torch_in_a_layer_not_marked(self):
+    def test_refuses_torch_in_layer_not_marked(self):
         self.refuses({"models/CMakeLists.txt": "trainer_library(models SOURCES t5/model.cpp DEPENDS config)"},
                      "not marked TORCH")
 
-    def test_libraries_outside_their_room(self):
+    def test_refuses_libraries_outside_their_folder(self):
         for header, room in (("yaml-cpp/yaml.h", "engine/config"), ("sentencepiece_processor.h", "data"),
                              ("torch/csrc/distributed/c10d/Store.hpp", "engine/dist")):
             with self.subTest(header):

@@ -1,4 +1,4 @@
-"""tools/fetch_wheels.py against a package index on loopback that breaks connections and changes files."""
+"""Runs tools/fetch_wheels.py against a package index on loopback that drops connections and changes files."""
 
 import hashlib
 import http.server
@@ -26,7 +26,7 @@ def make_wheel():
 
 
 class Index(http.server.ThreadingHTTPServer):
-    """Serves one wheel; `break_after` ends the first answers early, `ranges` says whether it knows them."""
+    """Serves one wheel; the first `breaks` responses end after `break_after` bytes. `ranges`: knows Range."""
 
     def __init__(self, wheel):
         super().__init__(("127.0.0.1", 0), Handler)
@@ -83,25 +83,25 @@ class FetchWheels(unittest.TestCase):
     def unpacked(self):
         return sorted(str(path.relative_to(self.deps)) for path in self.deps.rglob("lib*.so"))
 
-    def test_unpacks_what_is_wanted_and_then_does_nothing(self):
+    def test_unpacks_wanted_files_and_then_does_nothing(self):
         self.assertEqual(self.fetch().returncode, 0)
         self.assertEqual(self.unpacked(), ["toy/lib/libtoy.so"])
         again = self.fetch(PIP_INDEX_URL="http://127.0.0.1:1/simple")
         self.assertEqual((again.returncode, again.stdout), (0, ""))
 
-    def test_goes_on_where_a_broken_download_stopped(self):
+    def test_resumes_a_broken_download(self):
         self.index.breaks = 2
         answer = self.fetch()
         self.assertEqual(answer.returncode, 0, answer.stderr)
         self.assertEqual(self.index.starts, [0, 1 << 20, 2 << 20])
 
-    def test_goes_on_with_what_an_earlier_run_left(self):
+    def test_resumes_the_download_of_an_earlier_run(self):
         self.downloads.mkdir(parents=True)
         (self.downloads / f"{FILE}.part").write_bytes(self.index.wheel[:1000])
         self.assertEqual(self.fetch().returncode, 0)
         self.assertEqual(self.index.starts, [1000])
 
-    def test_starts_anew_where_the_server_knows_no_ranges(self):
+    def test_restarts_if_the_server_does_not_support_ranges(self):
         self.index.breaks, self.index.ranges = 1, False
         self.assertEqual(self.fetch().returncode, 0)
         self.assertEqual(self.index.starts, [0, 0])
@@ -113,12 +113,12 @@ class FetchWheels(unittest.TestCase):
         self.assertEqual(answer.returncode, 0, answer.stderr)
         self.assertIn(hashlib.sha256(b"damaged").hexdigest(), answer.stdout)
 
-    def test_recovers_from_a_part_that_is_too_long(self):
+    def test_recovers_from_a_partial_file_that_is_too_long(self):
         self.downloads.mkdir(parents=True)
         (self.downloads / f"{FILE}.part").write_bytes(self.index.wheel + b"more")
         self.assertEqual(self.fetch().returncode, 0)
 
-    def test_refuses_a_file_that_was_not_published(self):
+    def test_refuses_a_file_with_another_hash(self):
         good = hashlib.sha256(self.index.wheel).hexdigest()
         self.index.wheel = make_wheel()
         answer = self.fetch()
@@ -134,19 +134,19 @@ class FetchWheels(unittest.TestCase):
         self.assertEqual(self.fetch().returncode, 0)
         self.assertEqual((self.deps / "toy/lib/libtoy.so").stat().st_size, 3 << 20)
 
-    def test_uses_a_wheel_put_there_by_hand(self):
+    def test_uses_a_manually_downloaded_wheel(self):
         self.downloads.mkdir(parents=True)
         (self.downloads / FILE).write_bytes(self.index.wheel)
         self.assertEqual(self.fetch(PIP_INDEX_URL="http://127.0.0.1:1/simple").returncode, 0)
 
-    def test_says_what_to_do_without_network(self):
+    def test_explains_what_to_do_without_network(self):
         answer = self.fetch(PIP_INDEX_URL="http://127.0.0.1:1/simple")
         self.assertEqual(answer.returncode, 1)
         self.assertIn("127.0.0.1:1/simple/toy/", answer.stderr)
         self.assertIn("proxy", answer.stderr)
         self.assertNotIn("Traceback", answer.stderr)
 
-    def test_leaves_a_folder_alone_that_it_did_not_make(self):
+    def test_leaves_a_folder_alone_that_it_did_not_create(self):
         mine = self.root / "mine"
         mine.mkdir()
         (mine / "thesis.txt").write_text("")

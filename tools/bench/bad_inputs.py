@@ -1,8 +1,8 @@
-"""How long the program takes to refuse what it can't use, and how much memory beyond that of a good run.
+"""Measures how long the program takes to refuse bad input, and its memory beyond that of a good run.
 
     TRAINER_BIN=build/release/bin/trainer python3 tools/bench/bad_inputs.py [--lines 1-86] [--slowest 15] [--at-once 1] [--show]
 
-One case at a time by default: times are then the machine's, not the neighbour's. --show prints what each case says."""
+Runs one case at a time by default, so that cases don't slow each other down. --show prints the message of each case."""
 
 import argparse
 import concurrent.futures
@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/bad_
 from bad_inputs_test import SECTIONS  # noqa: E402  (in tests/, not installed)
 from case import DONE, Case, Shared, faults, run, runnable  # noqa: E402
 
-LATE = 0.5  # seconds, by the catalogue
+LATE = 0.5  # seconds, the limit in the catalog
 
 
 def parse_arguments():
@@ -23,7 +23,7 @@ def parse_arguments():
     parser.add_argument("--lines", default="1-229", help="FIRST-LAST")
     parser.add_argument("--slowest", type=int, default=15)
     parser.add_argument("--at-once", type=int, default=1)
-    parser.add_argument("--show", action="store_true", help="print what each case says")
+    parser.add_argument("--show", action="store_true", help="print the message of each case")
     return parser.parse_args()
 
 
@@ -66,7 +66,7 @@ def main():
     seconds = sorted(outcome.seconds for _, outcome, _ in results)
     late = [(case, outcome) for case, outcome, _ in results if outcome.seconds > LATE]
     failed = sum(bool(wrong) for _, _, wrong in results)
-    print(f"\n{len(results)} cases of {len({case.line for case in cases})} lines, {failed} not as they should be")
+    print(f"\n{len(results)} cases of {len({case.line for case in cases})} lines, {failed} not as expected")
     print(f"median {statistics.median(seconds):.3f} s, 95 % within {seconds[len(seconds) * 95 // 100]:.3f} s, slowest "
           f"{seconds[-1]:.3f} s; `trainer check` of a good configuration {good.seconds:.3f} s, "
           f"{good.kibibytes / 1024:.0f} MiB; load {os.getloadavg()[0]:.1f}")

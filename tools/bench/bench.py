@@ -1,10 +1,10 @@
-"""Runs `trainer launch` and Accelerate + PEFT on the same job, in interleaved pairs, and prints both beside each other.
+"""Runs `trainer launch` and Accelerate + PEFT on the same job, in interleaved pairs, and compares the results.
 
   bench.py start    wall time from the command to its first finished update, tiny T5 with LoRA, two ranks
-  bench.py lora     real (non-padding) tokens a second and peak memory of the LoRA job, padded and tuned peer
-  bench.py fsdp     the same of full training, sharded by both: FULL_SHARD beside torch's own fully_shard
+  bench.py lora     real (non-padding) tokens per second and peak memory of the LoRA job, with a padded and a tuned peer
+  bench.py fsdp     the same for full training, sharded on both sides: FULL_SHARD and torch's own fully_shard
 
-Runs with any Python 3.10 or newer; the peer runs in the one given with --python. README.md says how to make it.
+Runs with any Python 3.10 or newer; the peer uses the environment given with --python. README.md describes its setup.
 """
 
 import argparse
@@ -27,21 +27,21 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 DATA = ROOT.parent / "shared" / "data" / "financial_phrasebank" / "Sentences_50Agree.txt"
 WARM_UP = 3        # updates that are not counted
-NOISE = 0.15       # a peer whose own runs spread more than this makes a comparison void
+NOISE = 0.15       # a comparison is void if the peer's own runs spread more than this
 POLL_SECONDS = 0.005
 
 
 @dataclasses.dataclass
 class Job:
-    """What both programs are told to do."""
+    """The job that both programs run."""
     model: pathlib.Path
     data: pathlib.Path
     steps: int
     batch: int
     ranks: int
-    strategy: str      # of trainer: NO, MULTI_CPU or FSDP
+    strategy: str      # trainer's: NO, MULTI_CPU or FSDP
     dropout: float = 0.1
-    lora: bool = True  # else every weight is trained
+    lora: bool = True  # false: full training
 
     @property
     def threads(self) -> int:
@@ -54,8 +54,8 @@ class Result:
     seconds: float
     records: list[dict]
     largest_process: int     # bytes, peak
-    all_processes: int       # bytes, sum of peaks: shared pages count in each
-    together: int            # bytes, the most of all processes at a time: shared pages count once
+    all_processes: int       # bytes, sum of peaks; shared pages count in each process
+    together: int            # bytes, peak of all processes at a time; shared pages count once
 
     @property
     def tokens_per_second(self) -> float:
@@ -72,7 +72,7 @@ class Result:
 # --- the two programs ---
 
 def trainer_yaml(job: Job, output: pathlib.Path) -> str:
-    """JSON, which YAML includes."""
+    """JSON, a subset of YAML."""
     config = {
         "compute_environment": "LOCAL_MACHINE",
         "distributed_type": job.strategy,
@@ -114,7 +114,7 @@ def trainer_command(arguments: argparse.Namespace, job: Job, folder: pathlib.Pat
 
 def peer_command(arguments: argparse.Namespace, job: Job, folder: pathlib.Path, options: list[str]) -> list[str]:
     # Accelerate 1.15 starts several ranks on one CPU machine only through its FSDP launcher (MULTI_CPU starts one).
-    # What it starts is then DDP: it shards on accelerators only.
+    # The ranks then run DDP, because it shards only on accelerators.
     config = {"compute_environment": "LOCAL_MACHINE", "mixed_precision": "no", "num_machines": 1, "machine_rank": 0,
               "main_process_port": 0, "num_processes": job.ranks, "use_cpu": True, "distributed_type": "NO"}
     if job.ranks > 1:
@@ -127,7 +127,7 @@ def peer_command(arguments: argparse.Namespace, job: Job, folder: pathlib.Path, 
             "--batch", str(job.batch), "--dropout", str(job.dropout), *([] if job.lora else ["--full"]), *options]
 
 
-# --- running one and watching it ---
+# --- running and monitoring one run ---
 
 def process_group(leader: int) -> list[int]:
     """The leader and all its descendants."""
@@ -137,7 +137,7 @@ def process_group(leader: int) -> list[int]:
             try:
                 stat = pathlib.Path("/proc", entry, "stat").read_text()
             except OSError:
-                continue  # it ended meanwhile
+                continue  # it has ended
             parents[int(entry)] = int(stat.rpartition(")")[2].split()[1])
     found = [leader]
     for process in found:
@@ -146,7 +146,7 @@ def process_group(leader: int) -> list[int]:
 
 
 def peak_memory(process: int) -> int:
-    """Bytes; 0 when the process is gone."""
+    """Bytes; 0 if the process has ended."""
     try:
         status = pathlib.Path(f"/proc/{process}/status").read_text()
     except OSError:
@@ -155,7 +155,7 @@ def peak_memory(process: int) -> int:
 
 
 def shared_out(process: int) -> int:
-    """Bytes, a page that several processes share counted in parts; 0 when the process is gone."""
+    """Bytes; a page shared by several processes is split between them. 0 if the process has ended."""
     try:
         rollup = pathlib.Path(f"/proc/{process}/smaps_rollup").read_text()
     except OSError:
@@ -164,7 +164,7 @@ def shared_out(process: int) -> int:
 
 
 def read_records(path: pathlib.Path) -> list[dict]:
-    """Complete lines that are updates."""
+    """The records of updates, from complete lines."""
     if not path.exists():
         return []
     lines = path.read_text().rpartition("\n")[0].splitlines()
@@ -172,7 +172,7 @@ def read_records(path: pathlib.Path) -> list[dict]:
 
 
 def end(process: subprocess.Popen) -> None:
-    """Ends a run that is still there, ranks included: torchrun puts them into sessions of their own."""
+    """Kills a run that is still running, including its ranks: torchrun puts them into separate sessions."""
     if process.poll() is None:
         for member in process_group(process.pid):
             with contextlib.suppress(ProcessLookupError):
@@ -214,7 +214,7 @@ def run(command: list[str], folder: pathlib.Path, limit: float) -> Result:
 
 
 def run_pairs(arguments: argparse.Namespace, programs: dict, job: Job, work: pathlib.Path) -> dict[str, list[Result]]:
-    """Every program once, in turn, as often as --pairs says."""
+    """Runs the programs in turn, --pairs times each."""
     results = {name: [] for name in programs}
     for i in range(arguments.pairs):
         for name, command_of in programs.items():
@@ -233,10 +233,10 @@ def run_pairs(arguments: argparse.Namespace, programs: dict, job: Job, work: pat
     return results
 
 
-# --- what is printed ---
+# --- output ---
 
 def stolen() -> float:
-    """Seconds that the host took from this machine's cores so far."""
+    """Seconds that the host has taken from this machine's cores so far."""
     fields = pathlib.Path("/proc/stat").read_text().splitlines()[0].split()
     return int(fields[8]) / os.sysconf("SC_CLK_TCK")
 
@@ -261,7 +261,7 @@ def spread(values: list[float]) -> float:
 
 
 def print_table(title: str, unit: str, results: dict[str, list[Result]], value, more_is_better: bool) -> None:
-    """One row a program: median, best, spread, and how many times better trainer is, pair by pair."""
+    """One row per program: median, best, spread, and the ratio to trainer, pair by pair."""
     ours = [value(result) for result in results["trainer"]] if "trainer" in results else []
     print(f"\n{title} [{unit}]")
     print(f"{'':16}{'median':>10}{'best':>10}{'spread':>9}   trainer is better by (median of pairs, lowest, highest)")
@@ -284,7 +284,7 @@ def print_losses(results: dict[str, list[Result]]) -> None:
 
 
 def start(arguments: argparse.Namespace, job: Job, work: pathlib.Path) -> None:
-    lines = job.data.read_text(encoding="utf-8").splitlines()[:64]  # little data: it is not what is measured
+    lines = job.data.read_text(encoding="utf-8").splitlines()[:64]  # little data, because data loading isn't measured
     job.data = work / "sentences.txt"
     job.data.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     results = run_pairs(arguments, programs(arguments, job, {"peer": []}), job, work)
@@ -298,7 +298,7 @@ def lora(arguments: argparse.Namespace, job: Job, work: pathlib.Path) -> None:
     if job.ranks > 1 and arguments.peer_fsdp:
         peers["peer tuned FSDP2"] = ["--padding", "dynamic", "--strategy", "fsdp2"]
     results = run_pairs(arguments, programs(arguments, job, peers), job, work)
-    print_table("real tokens a second, source and target", "tokens/s", results, lambda r: r.tokens_per_second, True)
+    print_table("real tokens per second, source and target", "tokens/s", results, lambda r: r.tokens_per_second, True)
     print_table("peak memory of the largest process", "MB", results, lambda r: r.largest_process / 1e6, False)
     print_table("peak memory of all processes", "MB", results, lambda r: r.all_processes / 1e6, False)
     print_losses(results)
@@ -308,15 +308,15 @@ def fsdp(arguments: argparse.Namespace, job: Job, work: pathlib.Path) -> None:
     job.lora = False
     peers = {"fully_shard": ["--padding", "dynamic", "--strategy", "fsdp2"]}
     results = run_pairs(arguments, programs(arguments, job, peers), job, work)
-    print_table("real tokens a second, source and target", "tokens/s", results, lambda r: r.tokens_per_second, True)
-    print_table("updates a second", "1/s", results, lambda r: r.updates_per_second, True)
+    print_table("real tokens per second, source and target", "tokens/s", results, lambda r: r.tokens_per_second, True)
+    print_table("updates per second", "1/s", results, lambda r: r.updates_per_second, True)
     print_table("peak memory of the largest process", "MB", results, lambda r: r.largest_process / 1e6, False)
-    print_table("most memory of all processes at a time", "MB", results, lambda r: r.together / 1e6, False)
+    print_table("peak memory of all processes at a time", "MB", results, lambda r: r.together / 1e6, False)
     print_losses(results)
 
 
 def programs(arguments: argparse.Namespace, job: Job, peers: dict[str, list[str]]) -> dict:
-    """Name -> what writes a run's files into a folder and returns its command."""
+    """Name -> a function that writes a run's files into a folder and returns its command."""
     chosen = {}
     if arguments.only != "trainer":
         for name, options in peers.items():
@@ -339,20 +339,23 @@ def make_model(arguments: argparse.Namespace, work: pathlib.Path) -> pathlib.Pat
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["start", "lora", "fsdp"])
-    parser.add_argument("--python", type=pathlib.Path, default=pathlib.Path(sys.executable), help="the peer's")
+    parser.add_argument("--python", type=pathlib.Path, default=pathlib.Path(sys.executable),
+                        help="the peer's interpreter")
     parser.add_argument("--trainer", type=pathlib.Path, default=ROOT / "build" / "release" / "bin" / "trainer")
     parser.add_argument("--data", type=pathlib.Path, default=DATA, help="lines sentence@label")
-    parser.add_argument("--model", type=pathlib.Path, help="folder to use or to make; default: a temporary one")
-    parser.add_argument("--shape", choices=["tiny", "t5-small", "t5-base"], help="default: for start tiny, else t5-small")
+    parser.add_argument("--model", type=pathlib.Path, help="folder to use or create; default: a temporary one")
+    parser.add_argument("--shape", choices=["tiny", "t5-small", "t5-base"],
+                        help="default: tiny for start, else t5-small")
     parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--steps", type=int, help="updates of a run; default: for start 1, else 12")
-    parser.add_argument("--batch", type=int, default=8, help="samples of a rank")
-    parser.add_argument("--ranks", type=int, help="default: for lora 1, else 2")
-    parser.add_argument("--strategy", choices=["NO", "MULTI_CPU", "FSDP"], help="trainer's; default: NO, FSDP")
-    parser.add_argument("--dropout", type=float, default=0.1, help="with 0 the losses of both can be compared")
-    parser.add_argument("--peer-fsdp", action="store_true", help="also the peer sharded by torch's FSDP2")
-    parser.add_argument("--only", choices=["peer", "trainer"], help="run one side alone")
-    parser.add_argument("--limit", type=float, default=600, help="seconds a single run may take")
+    parser.add_argument("--steps", type=int, help="updates per run; default: 1 for start, else 12")
+    parser.add_argument("--batch", type=int, default=8, help="samples per rank")
+    parser.add_argument("--ranks", type=int, help="default: 1 for lora, else 2")
+    parser.add_argument("--strategy", choices=["NO", "MULTI_CPU", "FSDP"],
+                        help="trainer's strategy; default: NO for one rank, else FSDP")
+    parser.add_argument("--dropout", type=float, default=0.1, help="with 0, the losses of both programs are comparable")
+    parser.add_argument("--peer-fsdp", action="store_true", help="also run the peer sharded by torch's FSDP2")
+    parser.add_argument("--only", choices=["peer", "trainer"], help="run only one side")
+    parser.add_argument("--limit", type=float, default=600, help="time limit of a single run, in seconds")
     arguments = parser.parse_args()
     is_start = arguments.what == "start"
     arguments.shape = arguments.shape or ("tiny" if is_start else "t5-small")
@@ -370,7 +373,7 @@ def main() -> None:
         work = pathlib.Path(temporary)
         job = Job(make_model(arguments, work), arguments.data, arguments.steps, arguments.batch, arguments.ranks,
                   arguments.strategy, arguments.dropout)
-        print(f"job: {arguments.shape}, {job.ranks} ranks x {job.batch} samples, {job.threads} threads a rank, "
+        print(f"job: {arguments.shape}, {job.ranks} ranks x {job.batch} samples, {job.threads} threads per rank, "
               f"{job.steps} updates, dropout {job.dropout}, trainer runs {job.strategy}")
         {"start": start, "lora": lora, "fsdp": fsdp}[arguments.what](arguments, job, work)
 

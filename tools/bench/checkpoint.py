@@ -1,13 +1,14 @@
-"""Saving beside training: how long it pauses and how fast it writes, beside dd and torch.distributed.checkpoint.
+"""Asynchronous saving: the pause of training and the write speed, compared with dd and torch.distributed.checkpoint.
 
     cmake --build --preset release --target save_checkpoint
     python3 tools/bench/checkpoint.py --python /tmp/peer/bin/python --folder /a/disk --megabytes 600
 
-Some saves of ours, as many dd of as many bytes, as many of the peer, in turn; of each the median without the first
-ones, which find cold code and pages that the machine has not given yet (a virtual one takes seconds for those). Each
-writes its file while the one before is still there and removes that one then, as a run that keeps one does. The pause is what training waits for when the
-optimiser wants to go on at once; a forward and a backward pass in between hide it further. The peer is
-torch.distributed.checkpoint.async_save with its own copying (--python: an environment with torch; left out without it).
+Runs some saves of trainer, the same number of dd runs with the same number of bytes, and the same number of saves of
+the peer, in turn. The result of each is the median without the first saves, which run cold code and touch memory for
+the first time (a virtual machine takes seconds for that). Each save writes its file while the previous one still
+exists, and then removes the previous one, like a run that keeps one checkpoint. The pause is the time that training
+waits if the optimizer steps immediately; a forward and a backward pass in between would hide more of it. The peer is
+torch.distributed.checkpoint.async_save with its own copying (--python: an environment with torch; skipped without it).
 """
 
 import argparse
@@ -40,7 +41,7 @@ SAVES, COLD = 6, 2
 
 
 def dd(folder, size):
-    """Seconds, a save at a time."""
+    """Median seconds of one save."""
     seconds = []
     for save in range(SAVES):
         start = time.perf_counter()
@@ -64,8 +65,8 @@ def lines(command):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"))
-    parser.add_argument("--python", help="of the peer")
-    parser.add_argument("--folder", type=pathlib.Path, help="on the disk to be measured")
+    parser.add_argument("--python", help="the peer's interpreter")
+    parser.add_argument("--folder", type=pathlib.Path, help="a folder on the disk to measure")
     parser.add_argument("--megabytes", type=int, default=600)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
@@ -87,11 +88,11 @@ def main():
             print(f"round {number + 1}: " + ", ".join(f"{key} {value:.3f} s" for key, value in row.items() if key != "size"))
     middle = {key: statistics.median(row[key] for row in rows) for key in rows[0]}
     print(f"{middle['size'] / 2**20:.0f} MiB, medians of {options.rounds}:")
-    print(f"  pause / memcpy     {statistics.median(r['our pause'] / r['our copy'] for r in rows):.2f}")
-    print(f"  bytes/s beside dd  {statistics.median(r['dd'] / r['our total'] for r in rows):.2f}")
+    print(f"  pause / memcpy      {statistics.median(r['our pause'] / r['our copy'] for r in rows):.2f}")
+    print(f"  bytes/s / dd's      {statistics.median(r['dd'] / r['our total'] for r in rows):.2f}")
     if options.python:
-        print(f"  pause beside DCP   {statistics.median(r['our pause'] / r['peer pause'] for r in rows):.2f}")
-        print(f"  total beside DCP   {statistics.median(r['our total'] / r['peer total'] for r in rows):.2f}")
+        print(f"  pause / DCP's       {statistics.median(r['our pause'] / r['peer pause'] for r in rows):.2f}")
+        print(f"  total / DCP's       {statistics.median(r['our total'] / r['peer total'] for r in rows):.2f}")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""CPU time of the configuration commands beside Accelerate's, in interleaved pairs.
+"""CPU time of the configuration commands compared with Accelerate's, in interleaved pairs.
 
-  check   a file with three errors: `trainer check` finds all, `accelerate launch` its first
-  config  a new file without a question: `trainer config --yes`, `accelerate config default`
-  bad     every file in tests/config/bad: how long until `trainer check` has said what is wrong
+  check   a file with three errors: `trainer check` reports all of them, `accelerate launch` its first
+  config  a new file without questions: `trainer config --yes`, `accelerate config default`
+  bad     every file in tests/config/bad: the time until `trainer check` has reported the error
 
-Runs with any Python 3.10 or newer; the peer runs in the one given with --python. README.md says how to make it.
+Runs with any Python 3.10 or newer; the peer uses the environment given with --python. README.md describes its setup.
 """
 
 import argparse
@@ -55,7 +55,7 @@ def spend(command: list[str], folder: pathlib.Path) -> Spent:
 
 
 def compare(title: str, commands: dict[str, list[str]], pairs: int, folder: pathlib.Path, fails: bool) -> None:
-    """Runs both in turn. `fails`: whether they are expected to."""
+    """Runs both in turn. `fails`: whether both commands are expected to fail."""
     spent: dict[str, list[Spent]] = {name: [] for name in commands}
     for i in range(pairs + 1):  # the first pair fills the page cache
         for name, command in commands.items():
@@ -68,7 +68,7 @@ def compare(title: str, commands: dict[str, list[str]], pairs: int, folder: path
                 spent[name].append(result)
     print(f"\n{title}")
     for name, command in commands.items():
-        print(f"  {name}: {shlex.join(command)}\n    says last: {spent[name][0].last_line[:150]}")
+        print(f"  {name}: {shlex.join(command)}\n    last line: {spent[name][0].last_line[:150]}")
     for what, value in (("CPU", lambda s: s.cpu), ("wall", lambda s: s.wall)):
         medians = {name: statistics.median(map(value, runs)) for name, runs in spent.items()}
         ratios = [value(theirs) / value(ours) for ours, theirs in zip(spent["trainer"], spent["peer"])]
@@ -86,7 +86,7 @@ def check(arguments: argparse.Namespace, folder: pathlib.Path) -> None:
 
 
 def config(arguments: argparse.Namespace, folder: pathlib.Path) -> None:
-    compare("a new file without a question", {
+    compare("a new file without questions", {
         "peer": [arguments.accelerate, "config", "default", "--config_file", "new-peer.yaml"],
         "trainer": [arguments.trainer, "config", "--yes", "--config_file", "new-trainer.yaml"],
     }, arguments.pairs, folder, fails=False)
@@ -105,7 +105,8 @@ def bad(arguments: argparse.Namespace, folder: pathlib.Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="*", choices=["check", "config", "bad", []], help="default: all")
-    parser.add_argument("--python", type=pathlib.Path, default=pathlib.Path(sys.executable), help="the peer's")
+    parser.add_argument("--python", type=pathlib.Path, default=pathlib.Path(sys.executable),
+                        help="the peer's interpreter")
     parser.add_argument("--trainer", default=str(ROOT / "build" / "release" / "bin" / "trainer"))
     parser.add_argument("--pairs", type=int, default=7)
     arguments = parser.parse_args()

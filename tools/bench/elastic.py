@@ -1,5 +1,5 @@
-"""Machines that come and go at random during a run of tiny size, `num_machines: 1:N`. How long each change takes until
-the first update of the next life, and at the end whether the updates are those of a run that nothing happened to.
+"""Machines join and leave at random during a tiny elastic run, `num_machines: 1:N`. Measures the time from each change
+to the first update of the next generation, and checks at the end that the updates are those of an undisturbed run.
 
     python3 tools/bench/elastic.py --events 20                  # launchers on one machine, one rank each
 """
@@ -14,11 +14,11 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CAME, KILLED = "a machine comes", "a machine is killed"
+CAME, KILLED = "a machine joins", "a machine is killed"
 
 
 def load_helpers(trainer):
-    """The modules of the end-to-end tests, which read the program's name when they are loaded."""
+    """Imports the modules of the end-to-end tests, which read the program's path at import."""
     os.environ["TRAINER_BIN"] = str(trainer.resolve())
     sys.path.insert(0, str(ROOT / "tests" / "end_to_end"))
     import elastic_test
@@ -37,14 +37,14 @@ class Bench:
             flags = ("--max_restarts", "1000", "--rdzv_conf", f"last_call_timeout={options.last_call}")
 
             def runTest(self):
-                """Nothing: this class lends its helpers."""
+                """Does nothing: only the helpers of this class are used."""
 
         Once.setUpClass()
         self.test = Once()
         self.test.setUp()
         self.runs = {}
-        self.seconds = collections.defaultdict(list)  # from an event to the first update with another number of ranks
-        self.pauses = collections.defaultdict(list)  # without an update, of these
+        self.seconds = collections.defaultdict(list)  # from a change to the first update with the new number of ranks
+        self.pauses = collections.defaultdict(list)  # the part of these without any update
 
     def lives(self):
         return self.runs[0].err.count("continuing with more machines") + self.runs[0].err.count("trainer: restart ")
@@ -53,7 +53,7 @@ class Bench:
         return self.support.last_step(self.test.output)
 
     def change(self):
-        """One machine comes, or is killed."""
+        """Adds or kills one machine."""
         absent = [number for number in range(1, self.options.machines) if number not in self.runs]
         present = [number for number in self.runs if number > 0]
         comes = bool(absent) and (not present or self.random.random() < 0.5)
@@ -71,13 +71,13 @@ class Bench:
             self.check()
         base = self.step()
         self.wait(lambda: self.step() != base)
-        if self.step() < base:  # what the lost life did after its last save is dropped
+        if self.step() < base:  # updates that the lost generation made after its last save are dropped
             base = self.step()
             self.wait(lambda: self.step() > base)
         now = time.monotonic()
         self.seconds[CAME if comes else KILLED].append(now - begin)
         self.pauses[CAME if comes else KILLED].append(now - last_update)
-        # Not always as many: three ends in a row at one step count as no bad luck.
+        # A random number of updates: three failures in a row at the same step would end the run.
         self.test.go_on(list(self.runs.values()), len(self.runs), self.random.randint(1, 25))
 
     def check(self):
@@ -98,11 +98,11 @@ class Bench:
         print("\nseconds (median, lowest, highest)")
         for name in sorted(self.seconds):
             for what, values in (("until the first update after it", self.seconds[name]),
-                                 ("of these without any update", self.pauses[name])):
+                                 ("of these, without any update", self.pauses[name])):
                 print(f"{name + ', ' + what:60}{statistics.median(values):7.2f}{min(values):7.2f}{max(values):7.2f}"
                       f"   {len(values)} times")
         self.test.assert_undisturbed()
-        print("all updates were made once, in the order and with the losses of a run that nothing happened to")
+        print("all updates were made once, in the order and with the losses of an undisturbed run")
 
 
 def main():
@@ -110,7 +110,7 @@ def main():
     parser.add_argument("--trainer", type=pathlib.Path, default=ROOT / "build" / "release" / "bin" / "trainer")
     parser.add_argument("--events", type=int, default=20)
     parser.add_argument("--machines", type=int, default=3)
-    parser.add_argument("--last_call", type=int, default=1, help="seconds for a lost machine to come back")
+    parser.add_argument("--last_call", type=int, default=1, help="seconds that a lost machine has to rejoin")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
     options = parser.parse_args()
     print(f"seed {options.seed}, load {os.getloadavg()[0]:.1f}", flush=True)

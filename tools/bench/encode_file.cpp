@@ -1,6 +1,5 @@
-// Times Tokenizer::encode for tools/bench/encoding.py: opens a tokenizer once; for each line that comes on standard
-// input, encodes all lines of a file and prints the seconds of processor time that took, the number of tokens and a
-// checksum of the ids.
+// Times Tokenizer::encode for tools/bench/encoding.py. Opens a tokenizer once. For each line on standard input, encodes
+// all lines of a file and prints the processor time in seconds, the number of tokens and a checksum of the ids.
 #include <ctime>
 #include <iostream>
 #include <string>
@@ -38,7 +37,7 @@ void encode_rounds(const data::Tokenizer& tokenizer, const std::vector<std::stri
     uLong checksum = 0;
     for (const auto& line : ids) {
       tokens += line.size();
-      if (line.empty()) continue;  // a null pointer would begin the sum anew
+      if (line.empty()) continue;  // a null pointer would reset the checksum
       checksum = crc32_z(checksum, reinterpret_cast<const Bytef*>(line.data()), line.size() * sizeof(int32_t));
     }
     fmt::print("{} {} {}\n", spent, tokens, checksum);

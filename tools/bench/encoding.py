@@ -1,10 +1,10 @@
-"""Encoding on one thread beside `tokenizers`, in turn.
+"""Encoding on one thread compared with `tokenizers`, in turn.
 
-  speed   each kind of tokenizer over tinyshakespeare and FinancialPhraseBank, line by line
-  length  one line without spaces: twice the length, how much more time
+  speed   each kind of tokenizer on tinyshakespeare and FinancialPhraseBank, line by line
+  length  one line without spaces: how the time grows when the length doubles
 
-Times are of the processor, so that other work on the machine counts little. Ids must be the same. Runs in an
-environment with tokenizers==0.23.3 (README.md) and needs the target `encode_bench`.
+Measures processor time, so other work on the machine matters little. The ids must be equal. Runs in an environment with
+tokenizers==0.23.3 (README.md) and needs the target `encode_bench`.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def qwen(data: pathlib.Path, lines: list[str]) -> Tokenizer:
 
 def llama_2(data: pathlib.Path, lines: list[str]) -> Tokenizer:
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()  # in training only: pieces do not reach over spaces
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()  # in training only: pieces don't cross spaces
     special = ["<unk>", "<s>", "</s>"]
     tokenizer.train_from_iterator(lines, trainers.BpeTrainer(
         vocab_size=8000, special_tokens=special + [f"<0x{byte:02X}>" for byte in range(256)], show_progress=False))
@@ -76,7 +76,7 @@ def bert(data: pathlib.Path, lines: list[str]) -> Tokenizer:
 
 def unigram(data: pathlib.Path, lines: list[str]) -> Tokenizer:
     tokenizer = Tokenizer.from_file(str(data / "unigram_tokenizer" / "tokenizer.json"))
-    tokenizer.no_truncation()  # the file's own, which transformers overrides at every call
+    tokenizer.no_truncation()  # the file sets truncation, which transformers overrides in every call
     return tokenizer
 
 
@@ -91,7 +91,7 @@ KINDS = {
 
 
 class Native:
-    """encode_bench with one tokenizer and one file."""
+    """Runs encode_bench with one tokenizer and one file."""
 
     def __init__(self, program: pathlib.Path, folder: pathlib.Path, file: pathlib.Path):
         self.process = subprocess.Popen([program, folder, file], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -128,7 +128,7 @@ def read_lines(data: pathlib.Path) -> list[str]:
 
 
 def compare(name: str, tokenizer: Tokenizer, lines: list[str], arguments: argparse.Namespace) -> tuple[float, float]:
-    """Prints the ratio pair by pair. Returns the medians: ours, the peer's."""
+    """Prints the ratio pair by pair. Returns the medians of trainer and the peer."""
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         tokenizer.save(str(folder / "tokenizer.json"))
@@ -139,7 +139,7 @@ def compare(name: str, tokenizer: Tokenizer, lines: list[str], arguments: argpar
         for i in range(arguments.pairs + 1):  # the first pair warms up
             mine, peers = native.round(), peer_round(tokenizer, lines)
             if mine[1:] != peers[1:]:
-                sys.exit(f"{name}: the ids differ: {mine[1]} tokens, the peer has {peers[1]}")
+                sys.exit(f"{name}: the ids differ: {mine[1]} tokens, the peer's are {peers[1]}")
             if i > 0:
                 ours.append(mine[0])
                 theirs.append(peers[0])
@@ -183,7 +183,7 @@ def main() -> None:
     parser.add_argument("--program", type=pathlib.Path, default=ROOT / "build" / "release" / "bin" / "encode_bench")
     parser.add_argument("--data", type=pathlib.Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--only", default="", help="part of the name of a kind")
+    parser.add_argument("--only", default="", help="part of the name of a kind of tokenizer")
     arguments = parser.parse_args()
     print(describe_machine())
     {"speed": speed, "length": length}[arguments.what](arguments)

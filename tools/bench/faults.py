@@ -1,8 +1,8 @@
-"""Random faults in a run of tiny size: ranks and launchers killed, stopped and asked to stop, at random moments, with
-another number of ranks after each end of a launcher. At the end the run must be as one that nothing happened to.
+"""Random faults in a tiny run: ranks and launchers are killed, stopped and asked to stop at random times, and the
+number of ranks changes whenever the launcher ends. At the end, the run must equal an undisturbed run.
 
-    python3 tools/bench/faults.py --events 200                  # world size 1 to 4 changes between launches
-    python3 tools/bench/faults.py --events 200 --sizes 3        # one size: final weights must be equal bit for bit
+    python3 tools/bench/faults.py --events 200                  # the world size, 1 to 4, changes between launches
+    python3 tools/bench/faults.py --events 200 --sizes 3        # one size: final weights must be bit-identical
 """
 
 import argparse
@@ -21,14 +21,14 @@ sys.path.insert(0, str(ROOT / "tests/end_to_end"))
 
 from support import EndToEnd, last_step, read_lines, results, until  # noqa: E402
 
-MOST_DIFFERENCE = 1e-5  # of a loss, where the number of ranks changes
+MOST_DIFFERENCE = 1e-5  # of a loss, if the number of ranks changes
 EVENTS = {"kill a rank": 12, "kill the launcher": 4, "SIGTERM to the launcher": 3, "SIGTERM to a rank": 1,
           "SIGUSR1 to the launcher": 1, "SIGSEGV in a rank": 2, "SIGSTOP a rank": 1}
 
 
 class Faults(EndToEnd):
     def runTest(self):
-        """Nothing: this class lends its helpers."""
+        """Does nothing: only the helpers of this class are used."""
 
 
 class Bench:
@@ -40,13 +40,13 @@ class Bench:
         self.test.setUp()
         self.output = self.test.folder / "output"
         self.counts = collections.Counter()
-        self.seconds = collections.defaultdict(list)  # from an event to the next life, or the end
-        self.lost = []  # updates that were made again
+        self.seconds = collections.defaultdict(list)  # from a fault to the next attempt, or the end
+        self.lost = []  # repeated updates
         self.codes = collections.Counter()
 
     def job(self, name, size):
         strategy = {} if size == 1 else {"distributed_type": self.options.strategy, "num_processes": size}
-        # A small rate, as a large one would let rounding, which depends on the number of ranks, grow over the updates.
+        # A small rate: with a large one, rounding differences between numbers of ranks would grow over the updates.
         return self.test.job(name, strategy, {"training": {"max_steps": self.options.steps, "global_batch_size": 12,
                                                            "learning_rate": 1e-5},
                                               "evaluation": None, "data": {"validation": None}, "max_restarts": 1000,
@@ -54,10 +54,10 @@ class Bench:
                                                              "save_total_limit": 3}})
 
     def strike(self, run, lives):
-        """One event; True when the launcher is expected to end by it."""
+        """Injects one fault; true if it is expected to end the launcher."""
         kind = self.random.choices(list(EVENTS), EVENTS.values())[0]
         ranks = run.ranks()
-        if not ranks or (kind == "SIGSTOP a rank" and len(ranks) == 1):  # a single one may be paused on purpose
+        if not ranks or (kind == "SIGSTOP a rank" and len(ranks) == 1):  # a single rank may be paused on purpose
             return False
         rank = self.random.choice(sorted(ranks.values()))
         before = last_step(self.output)
@@ -75,7 +75,7 @@ class Bench:
         try:
             until(lambda: run.ended() or (not ends and f"restart {lives + 1} of" in run.err))
         except AssertionError:
-            raise SystemExit(f"nothing came of this: {kind}\n{run.err}") from None
+            raise SystemExit(f"this fault had no effect: {kind}\n{run.err}") from None
         self.seconds[kind].append(time.monotonic() - began)
         if not run.ended():
             until(lambda: run.ended() or len(run.ranks()) > 0 and last_step(self.output) != before)
@@ -110,7 +110,7 @@ class Bench:
                   f"{sum(self.codes.values())} launches", end="", flush=True)
 
     def compare(self):
-        """What differs from a run that nothing happened to."""
+        """What differs from an undisturbed run; empty if nothing does."""
         size = self.options.sizes[0]
         run = self.test.start(self.job("expected", size))
         while not run.ended():
@@ -118,7 +118,7 @@ class Bench:
         expected = self.test.folder / "expected"
         ours, theirs = results(self.output), results(expected)
         if [line["order_digest"] for line in ours] != [line["order_digest"] for line in theirs]:
-            return "the order of the samples"
+            return "the sample order"
         if len(self.options.sizes) > 1:
             worst = max(abs(a["loss"] - b["loss"]) / abs(b["loss"]) for a, b in zip(ours, theirs))
             print(f"largest relative difference of a loss: {worst:.1e}")
@@ -130,10 +130,10 @@ class Bench:
         print(f"\n{sum(self.counts.values())} events in {sum(self.codes.values())} launches "
               f"(exit codes {dict(self.codes)}), {len(read_lines(self.output))} updates")
         for kind, seconds in sorted(self.seconds.items()):
-            print(f"  {kind:<26}{len(seconds):>4}  until all had ended or began anew: median "
+            print(f"  {kind:<26}{len(seconds):>4}  until all ranks had ended or restarted: median "
                   f"{statistics.median(seconds):.2f} s, longest {max(seconds):.2f} s")
         if self.lost:
-            print(f"  updates made again after a restart: median {statistics.median(self.lost):g}, most {max(self.lost)} "
+            print(f"  updates repeated after a restart: median {statistics.median(self.lost):g}, most {max(self.lost)} "
                   f"(a save every {self.options.save_steps})")
 
 
@@ -153,7 +153,7 @@ def main():
         bench.report()
         bench.test.assert_nothing_runs()
         what = bench.compare()
-        print(f"differs: {what}" if what else "the same as a run that nothing happened to")
+        print(f"differs: {what}" if what else "equal to an undisturbed run")
         sys.exit(1 if what else 0)
     finally:
         bench.test.doCleanups()

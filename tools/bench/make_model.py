@@ -1,6 +1,6 @@
 """Writes a Hugging Face folder with random weights for a benchmark: config.json, model.safetensors, spiece.model.
 
-The tokenizer is trained on the data, so that nothing comes from outside. It has T5's layout: <pad> 0, </s> 1, <unk> 2.
+The tokenizer is trained on the data, so nothing has to be downloaded. It has T5's layout: <pad> 0, </s> 1, <unk> 2.
 """
 
 import argparse
@@ -19,7 +19,7 @@ SHAPES = {
 
 def train_tokenizer(data: pathlib.Path, pieces: int, folder: pathlib.Path) -> None:
     rows = [line.rstrip("\r\n").rpartition("@") for line in data.read_text(encoding="utf-8").split("\n") if "@" in line]
-    # Each label stands beside its sentence and often alone, so that it becomes one piece as in T5's own vocabulary.
+    # Each label is also a text of its own, often enough to become one piece, as in T5's own vocabulary.
     texts = [sentence for sentence, _, _ in rows] + [label for _, _, label in rows]
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(texts), model_prefix=str(folder / "spiece"), vocab_size=pieces, hard_vocab_limit=False,

@@ -1,8 +1,8 @@
-"""What prefetching gains where communication takes long: pairs of runs with and without it over a slow link.
+"""Measures how much time prefetching saves when communication is slow: pairs of runs with and without it.
 
-Two ranks train a wide MLP under FSDP in a network namespace of their own, whose loopback `tc` makes slow. They send each
-other everything (TRAINER_SHARE_MEMORY=0). Needs root, for the namespace. Prints seconds an update of each run, and the
-ratio pair by pair.
+Two ranks train a wide MLP under FSDP in a separate network namespace, whose loopback is slowed down with `tc`. They
+send everything (TRAINER_SHARE_MEMORY=0). Needs root, for the namespace. Prints the seconds per update of each run, and
+the ratio pair by pair.
 """
 
 import argparse
@@ -27,7 +27,7 @@ WAYS = {
 
 
 def write_images(folder: pathlib.Path, count: int) -> None:
-    """Grey noise in MNIST's format."""
+    """Gray noise in MNIST's format."""
     pixels = bytes((i * 2654435761 >> 7) & 255 for i in range(PIXELS)) * count
     folder.joinpath("train-images-idx3-ubyte").write_bytes(struct.pack(">IIII", 2051, count, 28, 28) + pixels)
     folder.joinpath("train-labels-idx1-ubyte").write_bytes(
@@ -35,7 +35,7 @@ def write_images(folder: pathlib.Path, count: int) -> None:
 
 
 def write_job(arguments: argparse.Namespace, way: str, folder: pathlib.Path, data: pathlib.Path) -> pathlib.Path:
-    """JSON, which YAML includes."""
+    """JSON, a subset of YAML."""
     job = {
         "distributed_type": "FSDP", "num_processes": 2, "use_cpu": True, "num_cpu_threads_per_process": 1,
         "fsdp_config": {"fsdp_transformer_layer_cls_to_wrap": "Linear", **WAYS[way]},
@@ -55,7 +55,7 @@ def write_job(arguments: argparse.Namespace, way: str, folder: pathlib.Path, dat
 
 @contextlib.contextmanager
 def slow_loopback(rate: str):
-    """A namespace in which what ranks send each other is held up."""
+    """A network namespace with a slow loopback."""
     inside = ["ip", "netns", "exec", NAMESPACE]
     subprocess.run(["ip", "netns", "add", NAMESPACE], check=True)
     try:
@@ -82,14 +82,14 @@ def seconds_of_update(arguments: argparse.Namespace, inside: list[str], way: str
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trainer", type=pathlib.Path, default=ROOT / "build" / "release" / "bin" / "trainer")
-    parser.add_argument("--rate", default="1gbit", help="of the link, as tc takes it")
+    parser.add_argument("--rate", default="1gbit", help="rate of the link, in tc's syntax")
     parser.add_argument("--width", type=int, default=1024)
     parser.add_argument("--layers", type=int, default=6)
-    parser.add_argument("--batch", type=int, default=512, help="samples of a rank")
+    parser.add_argument("--batch", type=int, default=512, help="samples per rank")
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--pairs", type=int, default=5)
     arguments = parser.parse_args()
-    print(f"2 ranks, MLP of {arguments.layers} x {arguments.width}, {arguments.batch} samples a rank, "
+    print(f"2 ranks, MLP of {arguments.layers} x {arguments.width}, {arguments.batch} samples per rank, "
           f"link {arguments.rate}, load {os.getloadavg()[0]:.1f}", flush=True)
     ratios = []
     with tempfile.TemporaryDirectory(prefix="trainer-overlap-data-") as temporary, \
@@ -97,11 +97,11 @@ def main() -> None:
         data = pathlib.Path(temporary)
         write_images(data, 2 * arguments.batch)
         for pair in range(arguments.pairs):
-            order = list(WAYS) if pair % 2 == 0 else list(WAYS)[::-1]  # neither is always the first
+            order = list(WAYS) if pair % 2 == 0 else list(WAYS)[::-1]  # neither always runs first
             found = {way: seconds_of_update(arguments, inside, way, data) for way in order}
             ratios.append(found["none"] / found["prefetch"])
-            print(f"  pair {pair + 1}: with prefetch {found['prefetch']:.3f} s an update, without {found['none']:.3f} s, "
-                  f"{ratios[-1]:.2f}x", flush=True)
+            print(f"  pair {pair + 1}: with prefetch {found['prefetch']:.3f} s per update, "
+                  f"without {found['none']:.3f} s, {ratios[-1]:.2f}x", flush=True)
     print(f"prefetch is faster by {statistics.median(ratios):.2f}x (lowest {min(ratios):.2f}x, highest {max(ratios):.2f}x)")
 
 

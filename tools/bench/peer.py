@@ -1,10 +1,10 @@
-"""The job of PEFT's sequence-to-sequence LoRA tutorial, written as its users write it with Accelerate.
+"""The job of PEFT's sequence-to-sequence LoRA tutorial, written as a typical Accelerate script.
 
-Sentences `sentence@label`, T5 with LoRA (r 8, alpha 32, dropout 0.1, targets q and v). `--padding max` pads every
-sentence to the maximum length and uses torch's AdamW, as the tutorial does; `--padding dynamic` is the tuned form:
-padded to the longest of the batch, fused AdamW. Samples come in the file's order, so that trainer can be given the same
-batches. Rank 0 writes OUTPUT/metrics.jsonl with trainer's keys; `tokens` counts real source and target tokens of all
-ranks.
+Trains on sentences `sentence@label`, T5 with LoRA (r 8, alpha 32, dropout 0.1, targets q and v). `--padding max` pads
+every sentence to the maximum length and uses torch's AdamW, as the tutorial does. `--padding dynamic` is the tuned
+form: it pads to the longest sentence of the batch and uses fused AdamW. Samples are used in the file's order, so trainer
+can use the same batches. Rank 0 writes OUTPUT/metrics.jsonl with trainer's keys; `tokens` counts the real source and
+target tokens of all ranks.
 """
 
 import argparse
@@ -24,12 +24,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--data", type=pathlib.Path, required=True)
     parser.add_argument("--output", type=pathlib.Path, required=True)
     parser.add_argument("--padding", choices=["max", "dynamic"], default="dynamic")
-    parser.add_argument("--strategy", choices=["ddp", "fsdp2"], default="ddp", help="of several ranks")
-    parser.add_argument("--full", action="store_true", help="trains every weight, without LoRA")
+    parser.add_argument("--strategy", choices=["ddp", "fsdp2"], default="ddp", help="strategy for several ranks")
+    parser.add_argument("--full", action="store_true", help="train every weight, without LoRA")
     parser.add_argument("--steps", type=int, default=10)
-    parser.add_argument("--batch", type=int, default=8, help="samples of a rank")
+    parser.add_argument("--batch", type=int, default=8, help="samples per rank")
     parser.add_argument("--learning-rate", type=float, default=1e-3)
-    parser.add_argument("--dropout", type=float, default=0.1, help="of the model and of the adapters")
+    parser.add_argument("--dropout", type=float, default=0.1, help="dropout of the model and the adapters")
     parser.add_argument("--max-source-length", type=int, default=128)
     parser.add_argument("--max-target-length", type=int, default=8)
     parser.add_argument("--seed", type=int, default=1)
@@ -37,7 +37,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def read_samples(arguments: argparse.Namespace, tokenizer: T5Tokenizer, count: int) -> list[dict]:
-    """The first samples of the file as ids, `count` of them (from the start again where the file is short)."""
+    """The ids of the first `count` samples of the file (repeated if the file is shorter)."""
     rows = [line.rpartition("@") for line in arguments.data.read_text(encoding="utf-8").splitlines() if "@" in line]
     rows = [rows[i % len(rows)] for i in range(count)]
 
@@ -76,7 +76,7 @@ def build_model(arguments: argparse.Namespace, accelerator: Accelerator) -> torc
                                                  lora_dropout=arguments.dropout, target_modules=["q", "v"]))
         base = model.get_base_model()
     if arguments.strategy == "fsdp2" and accelerator.num_processes > 1:
-        # Accelerate 1.15 shards on accelerators only; torch itself does it on a CPU.
+        # Accelerate 1.15 shards only on accelerators; torch itself can shard on a CPU.
         from torch.distributed.fsdp import fully_shard
         for block in [*base.encoder.block, *base.decoder.block]:
             fully_shard(block)
@@ -100,7 +100,7 @@ def main() -> None:
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
     fused = {"fused": True} if arguments.padding == "dynamic" else {}
     optimizer = torch.optim.AdamW(trainable, lr=arguments.learning_rate, weight_decay=0.0, **fused)
-    # Accelerate's scheduler steps once a process.
+    # Accelerate's scheduler steps once per process.
     total = arguments.steps * accelerator.num_processes
     scheduler = get_linear_schedule_with_warmup(optimizer, 0, total)
     loader = torch.utils.data.DataLoader(samples, batch_size=arguments.batch, collate_fn=collator(arguments))

@@ -1,5 +1,5 @@
-// Our half of checkpoint.py: saves a model of about the given size again and again, beside a training that changes the
-// weights in the meantime, and prints for each save one JSON object.
+// trainer's half of checkpoint.py: repeatedly saves a model of about the given size, while training changes the
+// weights, and prints one JSON object per save.
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -21,7 +21,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// One copy of as many bytes, into memory that has its pages.
+/// One copy of `bytes` bytes, into memory that is already mapped.
 double copy_seconds(int64_t bytes) {
   static const at::Tensor from = at::empty({bytes}, at::kByte).fill_(1), to = at::empty({bytes}, at::kByte).fill_(2);
   const auto start = Clock::now();
@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
     about.progress.step = step;
     const auto start = Clock::now();
     saver.begin(about, state, [](const auto&) {});
-    saver.wait_for_copy();  // as if the optimiser wanted to go on at once
+    saver.wait_for_copy();  // as if the optimizer stepped immediately
     const double pause = seconds_since(start);
     saver.finish();
     fmt::print("{{\"bytes\": {}, \"copy\": {:.4f}, \"pause\": {:.4f}, \"total\": {:.4f}}}\n", bytes, copy, pause,

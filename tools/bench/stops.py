@@ -1,8 +1,8 @@
-"""How many runs are saved, end with the contract's exit code and can be resumed, by the habit in which they are ended.
+"""Counts, for each habit of ending a run, the runs that are saved, end with the right exit code and can be resumed.
 
     TRAINER_BIN=build/release/bin/trainer python3 tools/bench/stops.py [--rounds 5] [--only NAME …] [--patience 60] [--show]
 
-The habits are the tests of tests/end_to_end/habits_test.py. --show prints why one failed."""
+The habits are the tests in tests/end_to_end/habits_test.py. --show prints the reason for each failure."""
 
 import argparse
 import pathlib
@@ -18,8 +18,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", nargs="*", default=[""], help="habits whose name contains one of these")
-    parser.add_argument("--patience", type=float, default=60, help="seconds until a run counts as hung")
-    parser.add_argument("--show", action="store_true", help="print why one failed")
+    parser.add_argument("--patience", type=float, default=60, help="seconds after which a run counts as hung")
+    parser.add_argument("--show", action="store_true", help="print the reason for each failure")
     arguments = parser.parse_args()
     support.PATIENCE = arguments.patience
     names = [name for name in unittest.defaultTestLoader.getTestCaseNames(Habits)

@@ -1,10 +1,10 @@
-"""What watching over ranks costs, and how soon it sees that something is wrong.
+"""Measures the cost of watching the ranks, and how soon the launcher detects faults.
 
-  cost     pairs of runs with and without the notes that ranks make of each collective (TRAINER_WATCH=0 leaves them out)
-  notice   seconds from a fault to the end of the launcher that is left: a rank that is killed, stopped or hangs, and, over two
-           network namespaces (root), a launcher that is killed or frozen and a cable that is cut
+  cost     pairs of runs with and without the record that ranks keep of each collective (TRAINER_WATCH=0 disables it)
+  notice   seconds from a fault until the remaining launcher has ended: a rank that is killed, stopped or hangs, and,
+           over two network namespaces (root), a launcher that is killed or frozen and a network link that is cut
 
-The job is the tiny one of tests/end_to_end, whose helpers this uses.
+Uses the tiny job and the helpers of tests/end_to_end.
 """
 
 import argparse
@@ -21,14 +21,14 @@ SHARDED = {"distributed_type": "FSDP", "num_processes": 2,
            "fsdp_config": {"fsdp_auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
                            "fsdp_transformer_layer_cls_to_wrap": "T5Block"}}
 WARM_UP = 20  # updates that are not counted
-HANG = 200  # the update in which a rank hangs; how long updates take is known then
+HANG = 200  # the update in which a rank hangs; by then the launcher knows how long updates take
 FAULTS = ("a rank is killed", "a rank is stopped", "a rank hangs in an update", "another machine's launcher is killed",
-          "another machine's launcher is frozen", "the cable is cut")
+          "another machine's launcher is frozen", "the network link is cut")
 PARTITIONS = ("one of three machines is cut off", "the first of three machines is cut off")
 
 
 def load_helpers(trainer: pathlib.Path):
-    """The modules of the end-to-end tests, which read the program's name when they are loaded."""
+    """Imports the modules of the end-to-end tests, which read the program's path at import."""
     os.environ["TRAINER_BIN"] = str(trainer)
     sys.path.insert(0, str(ROOT / "tests" / "end_to_end"))
     import machines_test
@@ -38,7 +38,7 @@ def load_helpers(trainer: pathlib.Path):
 
 
 class Bench:
-    """One test of a class, to be used from outside."""
+    """One test of a class, for use outside unittest."""
 
     def __init__(self, test_class):
         class Once(test_class):
@@ -58,7 +58,7 @@ class Bench:
 
 def cost(arguments: argparse.Namespace) -> None:
     _, _, support = load_helpers(arguments.trainer)
-    os.environ["TRAINER_SHARE_MEMORY"] = "0"  # so that everything is a collective
+    os.environ["TRAINER_SHARE_MEMORY"] = "0"  # so that all communication uses collectives
     ratios = []
     with Bench(support.EndToEnd) as test:
         for pair in range(arguments.pairs):
@@ -71,7 +71,7 @@ def cost(arguments: argparse.Namespace) -> None:
                 lines = [line for line in support.read_lines(test.folder / name) if "step_seconds" in line]
                 seconds[watch] = statistics.median(line["step_seconds"] for line in lines[WARM_UP:])
             ratios.append(seconds["1"] / seconds["0"])
-            print(f"pair {pair + 1}: watched {1e3 * seconds['1']:.2f} ms an update, not watched "
+            print(f"pair {pair + 1}: watched {1e3 * seconds['1']:.2f} ms per update, not watched "
                   f"{1e3 * seconds['0']:.2f} ms: {ratios[-1]:.3f}x, load {os.getloadavg()[0]:.1f}", flush=True)
     print(f"watched takes {statistics.median(ratios):.3f}x as long (median of {len(ratios)} pairs, "
           f"{min(ratios):.3f} to {max(ratios):.3f})")
@@ -86,7 +86,7 @@ def ending(run, fault) -> float:
 
 
 def faults(test, machines_test, support):
-    """Name, and what starts a run and returns the launcher that is left and the fault."""
+    """By name: a function that starts a run and returns the remaining launcher and the fault."""
     long = machines_test.LONG
 
     def started(runs):
@@ -123,7 +123,7 @@ def faults(test, machines_test, support):
 
 
 def partition(test, long, number):
-    """Cuts one of three machines off: (side, seconds until its launchers had ended, what the first of them said)."""
+    """Cuts one of three machines off. Returns (side, seconds until its launchers ended, first message) per side."""
     runs = test.running(long)
     test.cable(number, "down")
     begin = time.monotonic()
@@ -158,7 +158,7 @@ def notice(arguments: argparse.Namespace) -> None:
                     seconds.setdefault(f"{name}: {side}", []).append(passed)
                     said[f"{name}: {side}"] = message
                     print(f"{name}: {side}: {passed:.2f} s, load {os.getloadavg()[0]:.1f}", flush=True)
-    print("\nseconds until the launcher that is left has ended (median, lowest, highest)")
+    print("\nseconds until the remaining launcher has ended (median, lowest, highest)")
     for name, values in seconds.items():
         print(f"{name:60}{statistics.median(values):7.2f}{min(values):7.2f}{max(values):7.2f}   {said[name]}")
 
@@ -168,7 +168,7 @@ def main() -> None:
     parser.add_argument("what", choices=["cost", "notice"])
     parser.add_argument("--trainer", type=pathlib.Path, default=ROOT / "build" / "release" / "bin" / "trainer")
     parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=200, help="updates of a run that are counted")
+    parser.add_argument("--steps", type=int, default=200, help="counted updates per run")
     arguments = parser.parse_args()
     {"cost": cost, "notice": notice}[arguments.what](arguments)
 

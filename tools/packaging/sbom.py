@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes the bill of materials of a package as SPDX 2.3 JSON: sbom.py VERSION REVISION [--wheels] [--libraries FILE…]
 
-It lists trainer, the libraries of tools/wheels.txt (with --wheels: packed in), the Debian packages of the libraries
-that are packed in, and the header-only ones that the programs were compiled with. Format: https://spdx.github.io/spdx-spec/v2.3/
+It lists trainer, with --wheels the bundled libraries of tools/wheels.txt, the Debian packages of the bundled libraries,
+and the header-only libraries that the programs were compiled with. Format: https://spdx.github.io/spdx-spec/v2.3/
 """
 
 import argparse
@@ -17,7 +17,7 @@ HEADERS_ONLY = ["libcli11-dev", "nlohmann-json3-dev", "libgloo-dev"]
 
 
 def debian_package(library: str) -> str:
-    """The package that owns a library's file. /lib is a link to /usr/lib, so either name may be the recorded one."""
+    """The package that owns a library's file. /lib is a link to /usr/lib, so dpkg may have recorded either path."""
     path = str(pathlib.Path(library).resolve())
     for name in (path, path.removeprefix("/usr")):
         found = subprocess.run(["dpkg-query", "--search", name], capture_output=True, text=True)
@@ -64,8 +64,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("version")
     parser.add_argument("revision")
-    parser.add_argument("--wheels", action="store_true", help="libtorch and its libraries are packed in")
-    parser.add_argument("--libraries", nargs="*", default=[], help="shared libraries of this machine that are packed in")
+    parser.add_argument("--wheels", action="store_true", help="libtorch and its libraries are bundled")
+    parser.add_argument("--libraries", nargs="*", default=[], help="bundled shared libraries of this machine")
     asked = parser.parse_args()
 
     trainer = entry("trainer", asked.version)

@@ -1,4 +1,4 @@
-"""What a Python environment sees of trainer: the command, which hands over to the native program."""
+"""The `trainer` command of a Python environment; it executes the native program."""
 
 import os
 import pathlib

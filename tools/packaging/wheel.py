@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Packs a folder into a Python wheel: wheel.py TREE VERSION TORCH_VERSION GLIBC OUTPUT_DIR, prints the wheel's path.
 
-TREE is the package `trainer_engine` (bin/, lib/, __init__.py …). The wheel depends on the torch wheel of exactly the
-version that the programs were linked with, and holds no libtorch: the programs find torch/lib beside the package.
+TREE is the package `trainer_engine` (bin/, lib/, __init__.py …). The wheel requires the exact torch version that the
+programs were linked with, and doesn't contain libtorch: the programs find torch/lib next to the package.
 Format: https://packaging.python.org/en/latest/specifications/binary-distribution-format/
 """
 

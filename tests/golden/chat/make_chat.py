@@ -1,6 +1,6 @@
-"""Writes chat.json: what transformers (with jinja2) makes of templates, dialogues and expressions.
+"""Writes chat.json: the output of transformers (with jinja2) for templates, dialogues and expressions.
 
-Run with the versions of requirements.txt in the folder above:  python make_chat.py
+Run with the versions in requirements.txt of the parent folder:  python make_chat.py
 """
 
 import json
@@ -195,7 +195,7 @@ MORE = [
 
 
 def positions(text, ranges):
-    """In bytes."""
+    """Character ranges as byte ranges."""
     return [[len(text[:a].encode()), len(text[:b].encode())] for a, b in ranges]
 
 
@@ -204,7 +204,7 @@ def render(template, chat, prompt, tools=None):
         texts, ranges = render_jinja_template(
             [chat], tools=tools, chat_template=template, add_generation_prompt=prompt,
             return_assistant_tokens_mask="{% generation %}" in template, **TOKENS)
-    except Exception:  # whatever jinja2 or Python thinks of it
+    except Exception:  # any error of jinja2 or Python
         return None
     return [texts[0], positions(texts[0], ranges[0])] if ranges else [texts[0]]
 

@@ -1,6 +1,6 @@
-"""Writes corpora and what Megatron makes of them: indices, samples and blends of megatron-core's own classes.
+"""Writes corpora, and the indices, samples and blends that megatron-core's own classes make of them.
 
-Run in an environment with torch, numpy and megatron-core==0.16.1 (its wheel holds the compiled helpers).
+Run in an environment with torch, numpy and megatron-core==0.16.1 (its wheel contains the compiled helpers).
 """
 
 import json
@@ -32,14 +32,14 @@ SPLITS = ["train", "valid", "test"]
 
 
 class Tokenizer:
-    """What Megatron asks of a tokenizer."""
+    """The attributes that Megatron requires of a tokenizer."""
 
     vocab_size, eod, eos, pad = 1000, EOD, EOD, PAD
     unique_identifiers = {"class": "Tokenizer"}
 
 
 def write_corpus(name, documents, longest, dtype, seed, low=0, high=1000, sequences=1):
-    """Documents of random tokens, of `sequences` sequences each, the last token of each document EOD; some are empty."""
+    """Documents of random tokens with `sequences` sequences each; each ends with EOD, and some sequences are empty."""
     random = numpy.random.RandomState(seed)
     builder = IndexedDatasetBuilder(str(HERE / f"{name}.bin"), dtype=dtype)
     for document in range(documents):
@@ -73,12 +73,12 @@ def config(**settings):
 
 
 def build(words, sizes, **settings):
-    """The three splits of a blend. The cache is a folder of its own, so that nothing stays beside the corpora."""
+    """The three splits of a blend. The cache is a temporary folder, so that no files are left next to the corpora."""
     prefixes, weights = get_blend_from_list(words)
     cache = tempfile.mkdtemp()
     prefixes = [str(HERE / prefix) for prefix in prefixes]
     if len(prefixes) > 1 or weights is not None:
-        torch.distributed.get_rank = lambda: 0  # BlendedDataset asks without looking whether there are ranks
+        torch.distributed.get_rank = lambda: 0  # BlendedDataset calls it without checking that there are ranks
     made = BlendedMegatronDatasetBuilder(
         GPTDataset, sizes, lambda: True, config(blend=(prefixes, weights), path_to_cache=cache, **settings)
     ).build()
@@ -87,7 +87,7 @@ def build(words, sizes, **settings):
 
 
 def describe_sample(sample):
-    """One sample; `starts`: the tokens that see nothing before themselves; `learnt`: where the loss counts."""
+    """One sample. `starts`: tokens that attend to nothing before them; `learnt`: tokens that count in the loss."""
     visible = ~sample["attention_mask"][0].numpy()
     return {
         "tokens": sample["tokens"].tolist(),
@@ -100,7 +100,7 @@ def describe_sample(sample):
 
 def index_case(name, path, part, samples, shown=2, **settings):
     which = SPLITS.index(part)
-    # Only one split is built: an empty one of a small corpus would never end.
+    # Builds only one split: building an empty split of a small corpus would never finish.
     matrix = convert_split_vector_to_split_matrix(parse_and_normalize_split(settings.get("split", "1,0,0")))
     cfg = config(blend=([str(HERE / path)], None), **settings)
     low = GPTDataset.build_low_level_dataset(str(HERE / path), cfg)
@@ -165,7 +165,7 @@ def blend_cases():
 
 
 def pick_case(seed, datasets, size):
-    """The helpers alone: many weights, so that the order of their sum matters."""
+    """Only the helpers, with many weights, so that the order of summation matters."""
     random = numpy.random.RandomState(seed)
     weights = [float(x) for x in random.lognormal(size=datasets)]
     normalised = normalize(weights)

@@ -1,4 +1,4 @@
-"""Writes all_dtypes.safetensors: one small tensor of every dtype that torch has, as the safetensors package writes it.
+"""Writes all_dtypes.safetensors: one small tensor of every torch dtype, as the safetensors package writes it.
 
 Made with torch 2.11.0 and safetensors 0.8.0. tests/tensorfile/safetensors_writer_test.cpp writes the same tensors.
 """
@@ -32,7 +32,7 @@ DTYPES = {
 
 
 def tensor(dtype: torch.dtype, shape: tuple[int, ...]) -> torch.Tensor:
-    """Byte i of every tensor is (7 i + 13) mod 256; of booleans i mod 2."""
+    """Byte i of every tensor is (7 i + 13) mod 256; for booleans, i mod 2."""
     elements = 1
     for size in shape:
         elements *= size

@@ -2,13 +2,14 @@
 """Compares the program's tokenizers with another library's on many strings: ids, and the text decoded from them.
 
 Needs tokenizers==0.23.3. compare_tokenizers.py [--with LIBRARY] [--strings N] [--seed N] TRAINER_BINARY [FOLDER …]
---with tokenizers (the default): FOLDERs have a tokenizer.json, or GPT-2's files (default: those of json/ here)
---with transformers: what AutoTokenizer makes of a folder, as of one that `trainer` has saved
---with sentencepiece: FOLDERs have a .model; ids only, with sentencepiece for the text between special tokens
-First every character that Unicode 14 knows, alone between two
-letters; characters that differ there (libraries know different versions of Unicode) are named, and left out of what
-follows: N (a million) strings, half of them of real texts, half random ones of all planes, marks, emoji, controls, long runs
-and added tokens. Exit status 1 when one of these differs.
+--with tokenizers (the default): FOLDERs contain a tokenizer.json, or GPT-2's files (default: the folders in json/)
+--with transformers: AutoTokenizer's result for a folder, such as one saved by `trainer`
+--with sentencepiece: FOLDERs contain a .model; ids only, with sentencepiece for the text between special tokens
+
+First compares every character of Unicode 14 by itself, between two letters. Characters that differ (libraries use
+different versions of Unicode) are listed and excluded from the second part: N (a million) strings, half of them from
+real texts, half random ones with all planes, marks, emoji, control characters, long runs and added tokens. Exit status 1
+if one of these differs.
 """
 
 import argparse
@@ -32,7 +33,7 @@ EMOJI = ["\U0001f468\u200d\U0001f469\u200d\U0001f467", "\U0001f1e9\U0001f1ea", "
 
 
 def real_lines():
-    """Lines of the samples here and, where they are, of the shared data."""
+    """Lines of this repository's samples and, if present, of the shared data."""
     files = sorted((ROOT / "data" / "samples").glob("*.txt"))
     files += sorted(path for path in (ROOT.parent / "shared" / "data").glob("*/*") if path.suffix in (".txt", ".json", ".csv")
                     and path.name not in ("vocab.json", "merges.txt", "tokenizer.json"))
@@ -43,7 +44,7 @@ def real_lines():
 
 
 def one_line(text):
-    """Strings go to the program a line each: without line feeds, and without a carriage return at the end."""
+    """The program reads one string per line: removes line feeds, and carriage returns at the end."""
     return text.replace("\n", " ").rstrip("\r")
 
 
@@ -112,7 +113,7 @@ class Encoding:
 
 
 class SentencePiece:
-    """A .model with its control pieces as special tokens, each part between them encoded on its own."""
+    """A .model with its control pieces as special tokens; encodes each part between them separately."""
 
     def __init__(self, folder):
         from sentencepiece import SentencePieceProcessor, sentencepiece_model_pb2
@@ -137,7 +138,7 @@ class SentencePiece:
     def part(self, text, is_first):
         if is_first or self.legacy:
             return self.pieces.encode(text)
-        guard = "\ue000"  # in no piece: keeps a space in front of the text from being stripped
+        guard = "\ue000"  # in no piece; prevents leading spaces from being stripped
         found = self.following.encode(guard + text, return_type="proto").pieces
         ours = lambda piece: piece.begin >= len(guard.encode()) or (piece.piece[0] == guard and piece.piece != guard)
         return [piece.id for piece in found if ours(piece)]
@@ -181,7 +182,7 @@ def load(folder, library):
 
 
 def differences(tokenizer, program, strings):
-    """The strings whose ids or decoded texts differ, each with what differs."""
+    """The strings whose ids or decoded texts differ, with both values."""
     theirs = [encoding.ids for encoding in tokenizer.encode_batch_fast(strings)]
     ours = [json.loads(line) for line in program.run(strings)]
     found = [(text, a, b) for text, a, b in zip(strings, ours, theirs, strict=True) if a != b]
@@ -209,7 +210,7 @@ def compare(binary, folder, count, seed, library):
     program = Program(binary, folder)
     known = [chr(c) for c in range(1, 0x110000) if c != 10 and unicodedata.category(chr(c)) not in ("Cn", "Cs", "Co")]
     alone = {f"x{c}y": c for c in known}
-    # A mark in front of one that comes first in canonical order shows whether its combining class is known.
+    # A mark before one that precedes it in canonical order shows whether its combining class is known.
     alone |= {f"x{c}\u0334y": c for c in known if unicodedata.category(c).startswith("M")}
     texts, excluded = list(alone), set()
     for start in range(0, len(texts), CHUNK):
@@ -223,7 +224,7 @@ def compare(binary, folder, count, seed, library):
         compared += len(batch)
         different += len(found)
         for text, ours, theirs in found[:3]:
-            print(f"  {text!r}\n    here: {ours}\n    {library}: {theirs}")
+            print(f"  {text!r}\n    trainer: {ours}\n    {library}: {theirs}")
     print(f"{folder}: {compared} strings, {different} differences", flush=True)
     return different
 

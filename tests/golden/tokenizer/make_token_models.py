@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes token_models.json: small vocabularies of each model type and what `tokenizers` makes of some texts.
+"""Makes token_models.json: small vocabularies of each model type, and the tokens that `tokenizers` gives for some texts.
 
-Needs tokenizers==0.23.3. Each case is {"type", "options", "texts": [[text, [[id, begin, end], ...]], ...]}; null in
-place of the tokens where it gives an error. `--random N` makes N random vocabularies of each type instead and writes
-them to `--output`, which the test reads when TOKEN_MODELS_GOLDEN names it.
+Needs tokenizers==0.23.3. Each case is {"type", "options", "texts": [[text, [[id, begin, end], ...]], ...]}; the tokens
+are null if the library raises an error. `--random N` makes N random vocabularies of each type instead and writes them
+to `--output`, which the test reads if TOKEN_MODELS_GOLDEN names it.
 """
 
 import argparse
@@ -52,7 +52,7 @@ def build(case):
 def tokens(model, text):
     try:
         return [[token.id, *token.offsets] for token in model.tokenize(text)]
-    except Exception:  # the library gives no other class
+    except Exception:  # the library raises no more specific class
         return None
 
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes the tokenizer test vectors: two small SentencePiece models and what the reference makes of some texts.
+"""Makes the tokenizer test vectors: two small SentencePiece models, and the reference's ids for some texts.
 
-Needs transformers==5.17.0 and sentencepiece==0.2.3. The models are trained on data/samples of this repository.
-unigram/  with T5's normaliser; ids from transformers' T5Tokenizer
-bpe/      with a normaliser of a few rules of our own; ids from sentencepiece, </s> appended
-Each folder gets spiece.model, tokenizer_config.json and vectors.jsonl: {"text", "ids", "decoded"} a line, `decoded` without
-special tokens.
+Needs transformers==5.17.0 and sentencepiece==0.2.3. The models are trained on this repository's data/samples.
+unigram/  with T5's normalizer; ids from transformers' T5Tokenizer
+bpe/      with a custom normalizer of a few rules; ids from sentencepiece, with </s> appended
+Each folder gets spiece.model, tokenizer_config.json and vectors.jsonl: one {"text", "ids", "decoded"} per line,
+`decoded` without special tokens.
 """
 
 import contextlib
@@ -72,12 +72,12 @@ def main():
     train(unigram, model_type="unigram", vocab_size=240)
     reference = T5Tokenizer.from_pretrained(unigram)
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(unigram / "spiece.model"))
-    # Texts are decoded by sentencepiece itself: the fast tokenizer leaves other spaces where a token was left out.
+    # sentencepiece itself decodes the texts: the fast tokenizer places spaces differently where a token was skipped.
     write_vectors(unigram, TEXTS + SPECIAL_TEXTS, lambda text: reference(text).input_ids,
                   lambda ids: pieces.decode([i for i in ids if 2 < i < len(pieces)]))
 
     bpe = HERE / "bpe"
-    with tempfile.TemporaryDirectory() as work, contextlib.chdir(work):  # the model remembers the name of the rules' file
+    with tempfile.TemporaryDirectory() as work, contextlib.chdir(work):  # the model stores the path of the rules file
         codes = lambda text: " ".join(f"{ord(c):X}" for c in text)
         pathlib.Path("rules.tsv").write_text("".join(f"{codes(old)}\t{codes(new)}\n" for old, new in RULES.items()))
         train(bpe, model_type="bpe", vocab_size=400, normalization_rule_tsv="rules.tsv")

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Makes a small tokenizer.json of each family, laid out as the family's own, and what `tokenizers` makes of nasty texts.
+"""Makes a small tokenizer.json in the layout of each family, and the results of `tokenizers` for difficult texts.
 
-Needs tokenizers==0.23.3. The models are trained on data/samples of this repository. Each folder of json/ gets
-tokenizer.json and vectors.jsonl: {"ids", "offsets", "decoded", "plain"} a line, for the texts of texts.json. `offsets` are
-in characters, begin and end by turns; `decoded` has the special tokens; `plain` has not, and is left out when it is the same.
+Needs tokenizers==0.23.3. The models are trained on this repository's data/samples. Each folder in json/ gets
+tokenizer.json and vectors.jsonl: one {"ids", "offsets", "decoded", "plain"} per line, for the texts in texts.json.
+`offsets` are in characters, alternating begin and end. `decoded` includes the special tokens; `plain` doesn't, and is
+omitted if it is the same.
 """
 
 import base64
@@ -47,7 +48,7 @@ FREE = 1 << 31
 
 
 def charsmap(rules):
-    """A precompiled_charsmap: a double array over bytes (darts-clone's units), and the replacements."""
+    """A precompiled_charsmap: a double array over bytes (darts-clone's units) and the replacements."""
     blob, values = b"", {}
     for old, new in sorted(rules.items()):
         values[old.encode()] = len(blob)
@@ -58,7 +59,7 @@ def charsmap(rules):
         for byte in key:
             node = node.setdefault(byte, {})
         node[-1] = value
-    units, used, bases = [0], {0}, {0}  # a free unit has a label that no byte equals
+    units, used, bases = [0], {0}, {0}  # no byte matches the label of a free unit
 
     def place(node, at):
         labels = [0 if label == -1 else label for label in node]
@@ -88,7 +89,7 @@ RULES = {"\u00e9": "e", "e\u0301": "E", "\ufb01": "fi", "\u00bd": "1\u20442", "\
 
 
 def precompiled(tokenizer):
-    """Puts a Precompiled in front of what normalises `tokenizer` already."""
+    """Prepends a Precompiled to the normalizers of `tokenizer`."""
     stage = {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(charsmap(RULES)).decode()}
     root = json.loads(tokenizer.to_str())
     more = root["normalizer"]
@@ -161,7 +162,7 @@ def llama2():
     tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
     root = json.loads(tokenizer.to_str())
     root["pre_tokenizer"] = None
-    root["model"]["merges"] = [" ".join(merge) for merge in root["model"]["merges"]]  # as older files have them
+    root["model"]["merges"] = [" ".join(merge) for merge in root["model"]["merges"]]  # as in older files
     return Tokenizer.from_str(json.dumps(root)), root
 
 
@@ -204,7 +205,7 @@ def pegasus():
 
 
 def stages():
-    """What no family above uses, in one."""
+    """Combines the stages that no family above uses."""
     tokenizer = Tokenizer(models.WordLevel(unk_token="<unk>"))
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase(), normalizers.NFD()])
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
