@@ -24,6 +24,7 @@ struct Request {
   const std::vector<std::string>& labels;  // of the classes of a classifier
   int64_t batch_size;                      // per rank
   int64_t max_new_tokens;
+  double label_smoothing;  // in the loss, as in training: what transformers' Trainer reports
   parallel::Sampling sampling;
   bool generate;                                     // text: write a reply to every sample, for predictions
   bool score;                                        // and count those that are their labels, for accuracy

@@ -30,7 +30,7 @@ struct Prefix;
 struct Pass {
   bool training = false;                 // dropout is drawn
   uint64_t seed = 0;                     // of the run
-  double label_smoothing = 0;            // share of the loss that asks for all tokens alike; 0 in evaluation
+  double label_smoothing = 0;            // share of the loss that asks for all tokens alike
   at::ScalarType compute = at::kFloat;   // dtype of linear layers and of what flows between them
   LayoutPtr source, target;              // rows of the encoder's and the decoder's tokens
   LayoutPtr rows;                        // of a single layer's input, when it is called through its wrappers

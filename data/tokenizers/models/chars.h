@@ -30,13 +30,6 @@ inline void check_length(std::string_view text) {
   if (text.size() >= UINT32_MAX) throw InputError("A text of {} bytes is too long; 4 GB is the most.", text.size());
 }
 
-/// How many characters `text` has.
-inline size_t count_chars(std::string_view text) {
-  size_t count = 0;
-  for (char byte : text) count += (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
-  return count;
-}
-
 /// Ids by code point; pages of 256 code points that hold none share one page.
 class CharTable {
  public:

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "engine/config/tables.h"
 
 namespace trainer::config {
@@ -79,6 +81,13 @@ const Entries& data_table() {
   auto causal = [](const Config& c) { return c.data.task == Task::kCausalLm; };
   auto classes = [](const Config& c) { return c.data.task == Task::kSequenceClassification; };
   auto dialogue = [](const Config& c) { return c.data.dialogue != Dialogue::kNone; };
+  auto plain_text = [](const Config& c) { return c.data.dialogue == Dialogue::kNone; };
+  auto limits_targets = [=](const Config& c) {
+    const auto& metrics = c.evaluation.metrics;
+    const bool generates =
+        c.evaluation.generate || std::find(metrics.begin(), metrics.end(), "accuracy") != metrics.end();
+    return seq2seq(c) || (generates && c.evaluation.max_new_tokens == 0);
+  };
   auto play = [](const Config& c) { return c.data.dialogue == Dialogue::kPlay; };
   auto megatron = [](const Config& c) { return c.data.train.format == DataFormat::kMegatron; };
   static const Entries entries = table<C>(
@@ -88,16 +97,22 @@ const Entries& data_table() {
       option("source", &C::source)
           .help("The input: a column, or a template such as \"{sentence}\". Where it is not given: source for "
                 "seq2seq_lm, else text.")
-          .ask("Which column is the input?"),
+          .ask("Which column is the input?")
+          .when("data.dialogue is none", plain_text),
       option("target", &C::target)
           .help("What is to be predicted: a column, or a template. Where it is not given: target for seq2seq_lm, label "
                 "for sequence_classification, and for causal_lm nothing: all of the source is learnt.")
-          .ask("Which column is to be predicted?"),
+          .ask("Which column is to be predicted?")
+          .when("data.dialogue is none", plain_text),
       option("max_source_length", &C::max_source_length)
           .help("Tokens of an input; longer ones are cut.")
           .at_least(1)
           .when("data.task is seq2seq_lm", seq2seq),
-      option("max_target_length", &C::max_target_length).help("Tokens of a target; longer ones are cut.").at_least(1),
+      option("max_target_length", &C::max_target_length)
+          .help("Tokens of a target; longer ones are cut. Also the limit of a generated text where "
+                "evaluation.max_new_tokens is 0.")
+          .at_least(1)
+          .when("data.task is seq2seq_lm, or evaluation generates with max_new_tokens 0", limits_targets),
       option("max_length", &C::max_length)
           .help("Tokens of a sample.")
           .at_least(1)
