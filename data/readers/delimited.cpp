@@ -1,6 +1,7 @@
 #include "data/readers/bad_record.h"
 #include "data/readers/record_reader.h"
 #include "engine/base/errors.h"
+#include "engine/base/utf8.h"
 
 namespace trainer::data {
 namespace {
@@ -9,9 +10,7 @@ namespace {
 std::string excerpt(std::string_view line) {
   constexpr size_t kLength = 60;
   if (line.size() <= kLength) return std::string(line);
-  size_t end = kLength;
-  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80) --end;  // don't split a character
-  return std::string(line.substr(0, end)) + "…";
+  return std::string(line.substr(0, character_begin(line, kLength))) + "…";
 }
 
 class DelimitedReader : public RecordReader {

@@ -1,4 +1,5 @@
 #include "data/readers/json_object.h"
+#include "engine/base/utf8.h"
 
 #include <cstdint>
 #include <cstring>
@@ -8,25 +9,6 @@ namespace trainer::data {
 namespace {
 
 constexpr int kMaxDepth = 64;
-
-void append_utf8(std::string& text, uint32_t code) {
-  auto add = [&](uint32_t byte) { text += static_cast<char>(byte); };
-  if (code < 0x80) {
-    add(code);
-  } else if (code < 0x800) {
-    add(0xC0 | code >> 6);
-    add(0x80 | (code & 0x3F));
-  } else if (code < 0x10000) {
-    add(0xE0 | code >> 12);
-    add(0x80 | (code >> 6 & 0x3F));
-    add(0x80 | (code & 0x3F));
-  } else {
-    add(0xF0 | code >> 18);
-    add(0x80 | (code >> 12 & 0x3F));
-    add(0x80 | (code >> 6 & 0x3F));
-    add(0x80 | (code & 0x3F));
-  }
-}
 
 /// Detects duplicate keys in an object.
 class KeysSeen {
@@ -196,7 +178,7 @@ class Parser {
     } else if (high || (code >= 0xDC00 && code <= 0xDFFF)) {
       fail("half of a surrogate pair", start);
     }
-    if (text) append_utf8(*text, code);
+    if (text) append_character(*text, code);
   }
 
   uint32_t four_digits() {

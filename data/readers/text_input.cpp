@@ -96,8 +96,7 @@ std::string TextInput::place() const {
 }
 
 std::string TextInput::place(const Piece& piece, size_t offset) const {
-  auto begins_character = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; };
-  if (latin1_) offset = static_cast<size_t>(std::count_if(&converted_[0], &converted_[offset], begins_character));
+  if (latin1_) offset = count_characters(std::string_view(converted_).substr(0, offset));
   return place_of_byte(piece, offset);
 }
 

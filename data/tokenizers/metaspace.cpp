@@ -1,13 +1,14 @@
 #include "data/tokenizers/metaspace.h"
 
 #include "data/tokenizers/text/characters.h"
+#include "engine/base/utf8.h"
 
 namespace trainer::data {
 
 MetaspaceOptions read_metaspace_options(const JsonView& view) {
   MetaspaceOptions options;
   options.replacement.clear();
-  append_char(options.replacement, view.at("replacement").character());
+  append_character(options.replacement, view.at("replacement").character());
   if (JsonView scheme = view.at("prepend_scheme"); !scheme.is_null()) {
     options.prepend = scheme
                           .choice<PrependScheme>({{"always", PrependScheme::kAlways},

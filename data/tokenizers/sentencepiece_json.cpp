@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/tokenizers/normalizers/base64.h"
+#include "engine/base/utf8.h"
 
 namespace trainer::data {
 namespace {
@@ -44,7 +45,7 @@ ordered_json merges_of(const SentencePieceModel& model) {
   for (const SentencePiece& piece : model.pieces) {
     if (piece.type != PieceType::kNormal || piece.text.find(' ') != std::string_view::npos) continue;
     for (size_t at = 1; at < piece.text.size(); ++at) {
-      if ((static_cast<uint8_t>(piece.text[at]) & 0xC0) == 0x80) continue;  // inside a character
+      if (is_inside_character(piece.text[at])) continue;
       std::string_view left = piece.text.substr(0, at), right = piece.text.substr(at);
       if (ids.contains(left) && ids.contains(right)) merges.push_back({piece.score, left, right});
     }

@@ -16,6 +16,7 @@
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/base/log.h"
+#include "engine/base/utf8.h"
 
 namespace trainer::data {
 namespace {
@@ -157,7 +158,7 @@ class SentencePieceTokenizer : public Tokenizer {
   std::string choose_guard() const {
     for (char32_t code = 0xE000; code < 0xF900; ++code) {  // private-use characters
       std::string guard;
-      append_char(guard, code);
+      append_character(guard, code);
       bool known = false;
       for (int id = 0; id < processor_.GetPieceSize() && !known; ++id) {
         known = processor_.IdToPiece(id).find(guard) != std::string::npos;

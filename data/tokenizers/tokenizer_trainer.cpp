@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/errors.h"
+#include "engine/base/utf8.h"
 
 namespace trainer::data {
 namespace {
@@ -77,11 +78,6 @@ std::string train_model(const std::vector<std::string>& texts, const TokenizerTr
   return model;
 }
 
-size_t characters_in(std::string_view text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
 /// Words in lower case with spaces around punctuation, as BERT splits them.
 std::string as_bert_reads(const std::string& text) {
   std::string out;
@@ -117,7 +113,7 @@ std::string vocabulary_for_bert(const std::string& model, int64_t most) {
       others.push_back(piece);
   }
   for (const std::string& piece : others)  // single characters in both forms, so that no word is unknown
-    if (characters_in(piece) == 1) add(piece), add("##" + piece);
+    if (count_characters(piece) == 1) add(piece), add("##" + piece);
   for (const std::string& piece : begins) add(piece);
   for (const std::string& piece : others) add("##" + piece);
   std::string text;

@@ -1,5 +1,6 @@
 #include "engine/base/utf8.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -26,6 +27,37 @@ size_t sequence_length(std::string_view text) {
 }
 
 }  // namespace
+
+Utf8Character first_character(std::string_view text) {
+  const size_t length = sequence_length(text);
+  if (length == 0 || text.empty()) return {0, 0};
+  const auto first = static_cast<uint8_t>(text[0]);
+  if (length == 1) return {first, 1};
+  char32_t code = first & (0x7FU >> length);
+  for (size_t i = 1; i < length; ++i) code = code << 6 | (static_cast<uint8_t>(text[i]) & 0x3FU);
+  return {code, length};
+}
+
+size_t count_characters(std::string_view text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return !is_inside_character(c); }));
+}
+
+void append_character(std::string& text, char32_t code) {
+  const auto add = [&](char32_t byte) { text += static_cast<char>(byte); };
+  const auto add_rest = [&](int bits) { add(0x80 | (code >> bits & 0x3F)); };
+  if (code < 0x80) return add(code);
+  if (code < 0x800) {
+    add(0xC0 | code >> 6);
+  } else if (code < 0x10000) {
+    add(0xE0 | code >> 12);
+    add_rest(6);
+  } else {
+    add(0xF0 | code >> 18);
+    add_rest(12);
+    add_rest(6);
+  }
+  add_rest(0);
+}
 
 size_t find_invalid_utf8(std::string_view text) {
   constexpr uint64_t kHighBits = 0x8080808080808080;

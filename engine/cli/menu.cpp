@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/utf8.h"
 #include "engine/config/document/scalar.h"
 
 namespace trainer::cli {
@@ -13,8 +14,7 @@ namespace {
 std::string cut(const std::string& text, std::size_t columns) {
   std::size_t characters = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool starts_one = (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80;
-    if (starts_one && ++characters > columns) return text.substr(0, i);
+    if (!is_inside_character(text[i]) && ++characters > columns) return text.substr(0, i);
   }
   return text;
 }

@@ -30,6 +30,13 @@ std::string first_line(const fs::path& file) {
   }
 }
 
+/// `path` with the home folder in place of a leading ~, as huggingface_hub reads its variables.
+fs::path under_home(const std::string& path) {
+  if (path != "~" && !path.starts_with("~/")) return path;
+  const char* const home = std::getenv("HOME");
+  return fs::path(home != nullptr ? home : "/") / path.substr(std::min<std::size_t>(path.size(), 2));
+}
+
 }  // namespace
 
 bool is_hub_name(const std::string& text) {
@@ -45,9 +52,8 @@ fs::path hub_cache() {
   for (const auto& [variable, below] : {std::pair("HF_HUB_CACHE", ""), std::pair("HUGGINGFACE_HUB_CACHE", ""),
                                         std::pair("HF_HOME", "hub"), std::pair("XDG_CACHE_HOME", "huggingface/hub")})
     if (const char* const value = std::getenv(variable); value != nullptr && *value != '\0')
-      return fs::path(value) / below;
-  const char* const home = std::getenv("HOME");
-  return fs::path(home != nullptr ? home : "/") / ".cache/huggingface/hub";
+      return under_home(value) / below;
+  return under_home("~/.cache/huggingface/hub");
 }
 
 std::string hub_folder(const std::string& name) {

@@ -1,4 +1,5 @@
 #include "engine/config/problems.h"
+#include "engine/base/utf8.h"
 
 #include <algorithm>
 #include <fstream>
@@ -75,24 +76,17 @@ std::string excerpt(const Mark& mark) {
   auto column = std::min(static_cast<std::size_t>(std::max(mark.column, 1) - 1), line.size());
   const std::string text = window(line, column);
   // The caret is placed below a character, not a byte.
-  const auto characters = std::count_if(text.begin(), text.begin() + std::min(column, text.size()),
-                                        [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
-  return fmt::format("{:>5} | {}\n      | {}^", mark.line, text,
-                     std::string(static_cast<std::size_t>(characters), ' '));
+  const std::size_t characters = count_characters(std::string_view(text).substr(0, column));
+  return fmt::format("{:>5} | {}\n      | {}^", mark.line, text, std::string(characters, ' '));
 }
 
 std::string shown(const std::string& text, std::size_t longest) {
   std::string out;
-  for (const char c : text.substr(0, longest)) {
+  for (const char c : text.substr(0, character_begin(text, longest))) {
     const auto byte = static_cast<unsigned char>(c);
     out += byte < 0x20 || byte == 0x7f ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
   }
-  // Not in the middle of a UTF-8 sequence.
-  if (text.size() > longest) {
-    while (!out.empty() && (static_cast<unsigned char>(out.back()) & 0xC0) == 0x80) out.pop_back();
-    if (!out.empty() && static_cast<unsigned char>(out.back()) >= 0xC0) out.pop_back();
-    out += "…";
-  }
+  if (text.size() > longest) out += "…";
   return out;
 }
 

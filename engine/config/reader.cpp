@@ -198,7 +198,7 @@ std::string expanded(const std::string& text, std::string& why) {
     const std::size_t start = text.find("${", at);
     if (start == std::string::npos) return out + text.substr(at);
     out += text.substr(at, start - at);
-    if (!out.empty() && out.back() == '$') {  // $${ escapes ${
+    if (start > at && text[start - 1] == '$') {  // $${ escapes ${
       out += "{";
       at = start + 2;
       continue;

@@ -36,6 +36,10 @@ const Entries& logging_table();
 inline bool validates(const Config& config) {
   return config.data.validation.fraction > 0 || !config.data.validation.path.empty();
 }
+/// Whether every rank holds the whole model and gradients are averaged: where DDP's options apply.
+inline bool uses_ddp(const Config& config) {
+  return config.distributed_type == DistributedType::kMultiCpu || config.distributed_type == DistributedType::kMultiGpu;
+}
 /// Whether activations are recomputed in the backward pass, by training's key or FSDP's.
 inline bool recomputes(const Config& config) {
   return config.training.gradient_checkpointing || config.fsdp_config.activation_checkpointing;

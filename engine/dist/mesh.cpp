@@ -23,7 +23,6 @@ Mesh::Mesh(Comm& world, const Degrees& degrees) : world_(world), degrees_(degree
   pipeline_ = make_axis("pipeline", kPipeline);
   data_ = make_axis("data", kShard | kReplicate);
   tokens_ = make_axis("tokens", kShard | kReplicate | kContext);
-  copy_ = make_axis("copy", kTensor | kContext | kShard | kPipeline);
 }
 
 std::vector<int> Mesh::ranks_along(unsigned mask) const {

@@ -41,8 +41,6 @@ class Mesh {
   Comm& data() const { return *data_.comm; }
   /// Ranks with different tokens, which sum their gradients: data x context.
   Comm& tokens() const { return *tokens_.comm; }
-  /// Ranks that hold different parts of one replica of the model: shard x context x tensor x pipeline.
-  Comm& copy() const { return *copy_.comm; }
 
  private:
   struct Axis {
@@ -55,7 +53,7 @@ class Mesh {
 
   Comm& world_;
   Degrees degrees_;
-  Axis replicate_, shard_, context_, tensor_, pipeline_, data_, tokens_, copy_;
+  Axis replicate_, shard_, context_, tensor_, pipeline_, data_, tokens_;
 };
 
 /// Shared by everything that is distributed along its axes.

@@ -34,9 +34,15 @@ struct Found {
   nlohmann::json predictions = nlohmann::json::array();
 };
 
+nn::Pass pass_of(const Request& request) {
+  nn::Pass pass;
+  pass.label_smoothing = request.label_smoothing;
+  return pass;
+}
+
 void classify(parallel::ParallelModel& model, const Request& request, const std::vector<int64_t>& samples,
               Found& found) {
-  const auto result = model.classify(batching::collate(request.samples, samples, same_index), {});
+  const auto result = model.classify(batching::collate(request.samples, samples, same_index), pass_of(request));
   found.loss += result.loss;
   for (size_t i = 0; i < samples.size(); ++i) {
     const auto number = static_cast<size_t>(result.classes[i]);
@@ -100,7 +106,7 @@ Result evaluate(parallel::ParallelModel& model, const Request& request) {
     if (classifies)
       classify(model, request, samples, found);
     else
-      found.loss += model.evaluate(batching::collate(request.samples, samples, same_index), {});
+      found.loss += model.evaluate(batching::collate(request.samples, samples, same_index), pass_of(request));
     if (predicts && !classifies) write_texts(model, request, samples, found);
   }
   request.progress("");

@@ -24,6 +24,7 @@ struct Request {
   const std::vector<std::string>& labels;  // class names of a classifier
   int64_t batch_size;                      // per rank
   int64_t max_new_tokens;
+  double label_smoothing;  // in the loss, as in training: what transformers' Trainer reports
   parallel::Sampling sampling;
   bool generate;                                     // text: generate a reply to every sample, for predictions
   bool score;                                        // and compare them with the labels, for accuracy

@@ -1,6 +1,7 @@
 #include "engine/parallel/data_parallel_model.h"
 
 #include <exception>
+#include <system_error>
 #include <thread>
 
 #include <ATen/TensorOperators.h>
@@ -18,7 +19,8 @@ std::vector<nn::ParameterPtr> trained_of(models::Model& model) {
   return trained;
 }
 
-/// Runs work(0) … work(count - 1), the first on this thread, each other on its own. Errors: rethrows the first one.
+/// Runs work(0) … work(count - 1), the first on this thread, each other on its own. Errors: rethrows the first one;
+/// MachineError if a thread can't be started.
 void run_together(size_t count, const std::function<void(size_t)>& work) {
   std::vector<std::exception_ptr> errors(count);
   const auto guarded = [&](size_t i) {
@@ -28,10 +30,18 @@ void run_together(size_t count, const std::function<void(size_t)>& work) {
       errors[i] = std::current_exception();
     }
   };
-  std::vector<std::thread> threads;
-  for (size_t i = 1; i < count; ++i) threads.emplace_back(guarded, i);
-  guarded(0);
-  for (std::thread& thread : threads) thread.join();
+  {
+    std::vector<std::jthread> threads;  // joined at the end of the block, also when one can't be started
+    for (size_t i = 1; i < count; ++i) {
+      try {
+        threads.emplace_back(guarded, i);
+      } catch (const std::system_error& error) {
+        throw MachineError("thread {} of {} can't be started: {}; num_processes asks for {}", i + 1, count,
+                           error.what(), count);
+      }
+    }
+    guarded(0);
+  }
   for (const std::exception_ptr& error : errors)
     if (error) std::rethrow_exception(error);
 }

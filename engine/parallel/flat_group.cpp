@@ -24,7 +24,7 @@ int64_t round_up(int64_t n, int64_t to) {
 FlatGroup::FlatGroup(GroupKind kind, std::vector<nn::ParameterPtr> parameters, const dist::Mesh& mesh,
                      at::ScalarType reduce)
     : kind_(kind),
-      reduce_(mesh.data().size() > 1 ? reduce : at::kFloat),
+      reduce_(mesh.tokens().size() > 1 ? reduce : at::kFloat),
       parameters_(std::move(parameters)),
       mesh_(mesh),
       comm_(mesh.shard()) {

@@ -83,7 +83,8 @@ ParallelModel::Classes ParallelModel::classify(const models::Batch& batch, const
   const at::NoGradGuard no_grad;
   begin_forward();
   const at::Tensor logits = model_->logits(given_to_model(batch), without_gradients(given));
-  Classes found{value_of(nn::cross_entropy_sum(logits, batch.labels)), classes_of(at::argmax(logits, -1))};
+  Classes found{value_of(nn::cross_entropy_sum(logits, batch.labels, given.label_smoothing)),
+                classes_of(at::argmax(logits, -1))};
   end_forward();
   return found;
 }

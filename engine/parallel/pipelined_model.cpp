@@ -213,7 +213,7 @@ ParallelModel::Classes PipelinedModel::classify(const models::Batch& given, cons
   begin_forward();
   if (at_end()) {
     const at::Tensor logits = decoder().logits(batch, without_gradients(pass));
-    loss = value_of(nn::cross_entropy_sum(logits, batch.labels));
+    loss = value_of(nn::cross_entropy_sum(logits, batch.labels, pass.label_smoothing));
     classes.copy_(at::argmax(logits, -1));
   } else {
     decoder().states(batch, without_gradients(pass));

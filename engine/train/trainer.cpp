@@ -337,6 +337,7 @@ void Trainer::evaluate(bool at_end) {
       inputs_.datasets.labels,
       config_.training.per_device_eval_batch_size,
       options.max_new_tokens > 0 ? options.max_new_tokens : config_.data.max_target_length,
+      config_.training.label_smoothing_factor,
       {options.temperature, options.top_k, options.top_p, static_cast<uint64_t>(config_.seed)},
       wants_accuracy || (at_end && options.generate),
       wants_accuracy,

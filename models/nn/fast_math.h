@@ -6,7 +6,7 @@
 
 namespace trainer::nn {
 
-/// e^x within 2 ulp for x in [-87, 88]; x is clamped to this range (e^-87 is about 1e-38).
+/// e^x within 2 ulp for x in [-87, 88]; x is clamped to this range (e^-87 is about 1e-38). NaN gives NaN.
 inline __attribute__((always_inline)) float fast_exp(float x) {
   constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding and subtracting it rounds to an integer
   x = x < -87.0F ? -87.0F : x;
@@ -20,7 +20,8 @@ inline __attribute__((always_inline)) float fast_exp(float x) {
   p = p * r + 1.6666665459e-1F;
   p = p * r + 5.0000001201e-1F;
   p = p * r * r + r + 1.0F;
-  return p * std::bit_cast<float>((static_cast<int32_t>(n) + 127) << 23);
+  const float exponent = n == n ? n : 0.0F;  // converting NaN to an integer is undefined
+  return p * std::bit_cast<float>((static_cast<int32_t>(exponent) + 127) << 23);
 }
 
 /// tanh(x), from fast_exp; absolute error below 1e-7.

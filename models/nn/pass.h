@@ -30,7 +30,7 @@ struct Prefix;
 struct Pass {
   bool training = false;                 // dropout is drawn
   uint64_t seed = 0;                     // of the run
-  double label_smoothing = 0;            // weight of the uniform distribution in the target; 0 in evaluation
+  double label_smoothing = 0;            // weight of the uniform distribution in the target
   at::ScalarType compute = at::kFloat;   // dtype of linear layers and of the activations between them
   LayoutPtr source, target;              // rows of the encoder's and the decoder's tokens
   LayoutPtr rows;                        // of a single layer's input, when called through its wrappers

@@ -40,6 +40,19 @@ TEST_F(HubFolder, IsEmptyIfNotCachedOrNotAName) {
     EXPECT_EQ(hub_folder(name), "") << name;
 }
 
+TEST_F(HubFolder, ATildeIsTheHomeFolder) {
+  const char* const before = std::getenv("HOME");
+  const std::string old_home = before != nullptr ? before : "";
+  setenv("HOME", "/home/me", 1);
+  unsetenv("HF_HUB_CACHE");
+  setenv("HF_HOME", "~/hf", 1);
+  EXPECT_EQ(hub_cache(), fs::path("/home/me/hf/hub"));
+  unsetenv("HF_HOME");
+  setenv("HF_HUB_CACHE", "~other/hub", 1);
+  EXPECT_EQ(hub_cache(), fs::path("~other/hub/"));
+  setenv("HOME", old_home.c_str(), 1);
+}
+
 TEST_F(HubFolder, HintNamesWhatToDownload) {
   const std::string hint = hub_hint("/nowhere/google/flan-t5-base");
   EXPECT_NE(hint.find("hf download google/flan-t5-base"), std::string::npos) << hint;

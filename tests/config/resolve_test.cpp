@@ -166,6 +166,8 @@ TEST_F(Resolve, ExpandsEnvironmentVariables) {
       "it a default");
   EXPECT_EQ(problems(data + "${CONFIG_TEST_A'}\n"),
             "f.yaml:4:34: '${' has no closing '}'; write '$${' for a literal '${'");
+  setenv("CONFIG_TEST_DOLLAR", "a$", 1);
+  EXPECT_EQ(resolve(data + "${CONFIG_TEST_DOLLAR}${CONFIG_TEST_A}'}\n").config.data.source, "a$aa");
   setenv("CONFIG_TEST_N", "7", 1);
   EXPECT_EQ(resolve(kLeast + "seed: ${CONFIG_TEST_N}\n").config.seed, 7);
 }

@@ -353,9 +353,38 @@ TEST_F(Rules, WarnAboutOptionsWithoutEffect) {
       "f.yaml:7:14: fsdp_config has no effect unless distributed_type is FSDP\n"
       "f.yaml:5:63: training.num_train_epochs has no effect unless max_steps is not given\n"
       "f.yaml:5:26: training.sgd_momentum has no effect unless optim is sgd\n"
-      "f.yaml:5:85: training.ddp_bucket_cap_mb has no effect unless distributed_type is MULTI_CPU\n"
+      "f.yaml:5:85: training.ddp_bucket_cap_mb has no effect unless distributed_type is MULTI_CPU or MULTI_GPU\n"
       "f.yaml:6:45: evaluation.eval_steps has no effect unless there are validation samples\n"
       "f.yaml:6:30: evaluation.max_new_tokens has no effect unless evaluation.generate is true\n");
+}
+
+TEST_F(Rules, OptionsOfDdpApplyToGpusToo) {
+  const std::string gpus =
+      "distributed_type: MULTI_GPU\nnum_processes: 2\nmodel: {path: m}\ndata: {train: {path: a}}\n";
+  EXPECT_NE(problems(gpus + "mixed_precision: fp16\ntraining: {ddp_comm_hook: power_sgd}\n")
+                .find("training.ddp_comm_hook: power_sgd is not supported with mixed_precision fp16"),
+            std::string::npos);
+}
+
+TEST_F(Rules, ColumnsFitTheFormat) {
+  const std::string start = "distributed_type: NO\nuse_cpu: true\nmodel: {path: m}\n";
+  EXPECT_EQ(problems(start + "data: {train: {path: a, format: delimited, columns: [text]}}\n"),
+            "f.yaml:4:53: data.train.columns names 1 column; a delimited file has 2");
+  EXPECT_EQ(problems(start + "data: {task: causal_lm, train: {path: a, format: text, columns: [a, b]}}\n"),
+            "f.yaml:4:65: data.train.columns names 2 columns; a text file has 1");
+  EXPECT_EQ(problems(start + "data: {train: {path: a, format: delimited, columns: [a, b]}}\n"), "");
+}
+
+TEST_F(Rules, KeysThatADialogueOrATaskIgnoresAreReported) {
+  const std::string start = "distributed_type: NO\nuse_cpu: true\nmodel: {path: m}\n";
+  EXPECT_EQ(warnings(start + "data: {task: causal_lm, dialogue: messages, source: q, target: a, train: {path: a}}\n"),
+            "f.yaml:4:53: data.source has no effect unless data.dialogue is none\n"
+            "f.yaml:4:64: data.target has no effect unless data.dialogue is none\n");
+  const std::string lengths = start + "data: {task: causal_lm, max_target_length: 9, train: {path: a}}\n";
+  EXPECT_EQ(warnings(lengths),
+            "f.yaml:4:44: data.max_target_length has no effect unless data.task is seq2seq_lm, or evaluation generates "
+            "with max_new_tokens 0\n");
+  EXPECT_EQ(warnings(lengths + "evaluation: {generate: true}\n").find("max_target_length"), std::string::npos);
 }
 
 TEST_F(Rules, ReportToNoneIsEmpty) {

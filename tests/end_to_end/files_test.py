@@ -4,7 +4,7 @@ import json
 import struct
 import unittest
 
-from support import EndToEnd, read_lines, results
+from support import SAMPLES, EndToEnd, read_lines, results
 
 SHARDED = {"distributed_type": "FSDP", "num_processes": 2}
 GENERATED = {"evaluation": {"metrics": ["loss", "accuracy"], "generate": True}}
@@ -98,6 +98,20 @@ class Files(EndToEnd):
         self.assertEqual(results(self.folder / "again"), results(output))
         self.assertEqual((self.folder / "again/model.safetensors").read_bytes(),
                          (output / "model.safetensors").read_bytes())
+
+
+class LabelSmoothing(EndToEnd):
+    def test_the_evaluated_loss_is_smoothed_like_the_trained_one(self):
+        """As transformers' Trainer does. All samples are one batch, and nothing is learned before the evaluation."""
+        few = str(self.write("few.txt", "\n".join(SAMPLES.read_text().splitlines()[:20]) + "\n"))
+        data = {"train": {"path": few}, "validation": {"path": few, "fraction": None}, "max_samples": None}
+        training = {"per_device_train_batch_size": 20, "max_steps": 1, "learning_rate": 0.0, "label_smoothing_factor": 0.3}
+        self.launch(self.job("output", {"data": data, "training": training, "evaluation": {"eval_steps": 1},
+                                        "model": {"config": {"dropout_rate": 0.0}}}))
+        lines = read_lines(self.folder / "output")
+        trained = next(line["loss"] for line in lines if "loss" in line)
+        evaluated = next(line["eval_loss"] for line in lines if "eval_loss" in line)
+        self.assertAlmostEqual(evaluated, trained, delta=1e-5 * trained)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ TEST(TerminalText, CountsColumns) {
   EXPECT_EQ(display_width("日本"), 4U);
   EXPECT_EQ(display_width("e\u0301"), 1U);
   EXPECT_EQ(display_width("😀"), 2U);
+  EXPECT_EQ(display_width("🫠"), 2U);  // Unicode 14
+  EXPECT_EQ(display_width("a\xff"), 2U);
 }
 
 TEST(TerminalText, CutsBetweenLetters) {

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <map>
 
+#include <pthread.h>
+
 #include <gtest/gtest.h>
 
 #include <ATen/TensorOperators.h>
@@ -391,6 +393,46 @@ TEST(LossScale, EveryRankSeesAnOverflowOnOne) {
     });
     for (const double norm : norms) EXPECT_FALSE(std::isfinite(norm));
   }
+}
+
+TEST(ReduceDtype, IsUsedWhereOnlySamplesAreSplit) {
+  Setting s{.type = DistributedType::kFsdp, .per_device = 4, .context = 2};
+  const auto norm_with = [&](const std::string& dtype) {
+    const data::MemorySamples samples = random_samples(s.family);
+    double norm = 0;
+    run_ranks(s.ranks(), [&](dist::Comm& comm) {
+      config::Plan plan = plan_of(s);
+      plan.config.fsdp_config.reduce_dtype = dtype;
+      const auto model = make_model(plan, comm);
+      const train::UpdateBatch batch = train::BatchStream(samples, stream_config(4), 8, 0, 1).next(0);
+      model->update(batch.micro_batches, batch.target_tokens, training_pass(s));
+      const double clipped = model->clip_grad_norm(1.0);
+      if (comm.rank() == 0) norm = clipped;
+    });
+    return norm;
+  };
+  const double exact = norm_with("float32"), rounded = norm_with("bfloat16");
+  EXPECT_NE(exact, rounded);
+  EXPECT_NEAR(exact, rounded, 1e-2 * exact);
+}
+
+TEST(DataParallel, ReportsAThreadThatCannotStart) {
+  Setting s = ways_to_spread().back();
+  s.fp16 = false;
+  const data::MemorySamples samples = random_samples(s.family);
+  run_ranks(1, [&](dist::Comm& comm) {
+    const auto model = make_model(plan_of(s), comm);
+    const train::UpdateBatch batch = train::BatchStream(samples, stream_config(4), 8, 0, 1).next(0);
+    pthread_attr_t usual, huge;
+    pthread_getattr_default_np(&usual);
+    pthread_attr_init(&huge);
+    pthread_attr_setstacksize(&huge, size_t{1} << 47);  // more than there are addresses
+    ASSERT_EQ(pthread_setattr_default_np(&huge), 0);
+    EXPECT_THROW(model->update(batch.micro_batches, batch.target_tokens, training_pass(s)), MachineError);
+    pthread_setattr_default_np(&usual);
+    pthread_attr_destroy(&usual);
+    pthread_attr_destroy(&huge);
+  });
 }
 
 /// Bytes of the trained weights and of all optimizer state.

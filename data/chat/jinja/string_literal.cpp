@@ -4,6 +4,7 @@
 
 #include "data/chat/jinja/failure.h"
 #include "data/chat/jinja/text.h"
+#include "engine/base/utf8.h"
 
 namespace trainer::data::jinja {
 namespace {
@@ -30,9 +31,9 @@ bool escape(std::string_view inner, size_t& at, int line, std::string& out) {
   } else if (letter == '\n') {
     ++at;
   } else if (letter == 'x' || letter == 'u' || letter == 'U') {
-    append_character(coded(inner, ++at, letter == 'x' ? 2 : (letter == 'u' ? 4 : 8), 16, line), out);
+    append_character(out, coded(inner, ++at, letter == 'x' ? 2 : (letter == 'u' ? 4 : 8), 16, line));
   } else if (letter >= '0' && letter <= '7') {
-    append_character(coded(inner, at, 3, 8, line), out);
+    append_character(out, coded(inner, at, 3, 8, line));
   } else if (letter == 'N') {
     throw Failure(line, "\\N: named characters are not supported");
   } else {

@@ -5,6 +5,7 @@
 #include <utf8proc.h>
 
 #include "data/chat/jinja/failure.h"
+#include "engine/base/utf8.h"
 
 namespace trainer::data::jinja {
 namespace {
@@ -18,18 +19,18 @@ void append_upper(char32_t c, std::string& out) {
   if (c == U'ß')
     out += "SS";
   else
-    append_character(static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(c))), out);
+    append_character(out, static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(c))));
 }
 
 void append_title(char32_t c, std::string& out) {
   if (c == U'ß')
     out += "Ss";
   else
-    append_character(static_cast<char32_t>(utf8proc_totitle(static_cast<utf8proc_int32_t>(c))), out);
+    append_character(out, static_cast<char32_t>(utf8proc_totitle(static_cast<utf8proc_int32_t>(c))));
 }
 
 void append_lower(char32_t c, std::string& out) {
-  append_character(static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))), out);
+  append_character(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
 }
 
 std::vector<std::string> split_at_spaces(std::string_view text, int64_t count) {
@@ -78,14 +79,8 @@ char32_t next_character(std::string_view text, size_t& at) {
   return static_cast<char32_t>(c);
 }
 
-void append_character(char32_t character, std::string& text) {
-  utf8proc_uint8_t bytes[4];
-  const auto used = utf8proc_encode_char(static_cast<utf8proc_int32_t>(character), bytes);
-  text.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(used));
-}
-
 size_t length(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+  return count_characters(text);
 }
 
 std::vector<std::string_view> characters(std::string_view text) {
@@ -114,8 +109,7 @@ std::string_view stripped(std::string_view text, bool left, bool right, std::opt
     text.remove_prefix(at);
   }
   while (right && !text.empty()) {
-    size_t at = text.size() - 1;
-    while (at > 0 && (text[at] & 0xC0) == 0x80) --at;
+    const size_t at = character_begin(text, text.size() - 1);
     if (!goes(text.substr(at))) break;
     text.remove_suffix(text.size() - at);
   }

@@ -11,7 +11,6 @@ namespace trainer::data::jinja {
 
 /// The character that begins at byte `at`; moves `at` past it.
 char32_t next_character(std::string_view text, size_t& at);
-void append_character(char32_t character, std::string& text);
 
 /// The number of characters.
 size_t length(std::string_view text);

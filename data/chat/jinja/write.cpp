@@ -7,6 +7,7 @@
 #include <utf8proc.h>
 
 #include "data/chat/jinja/text.h"
+#include "engine/base/utf8.h"
 
 namespace trainer::data::jinja {
 namespace {
@@ -49,7 +50,7 @@ void append_escaped(char32_t c, char quote, std::string& out) {
   } else if (c == '\n' || c == '\r' || c == '\t') {
     out += c == '\n' ? "\\n" : (c == '\r' ? "\\r" : "\\t");
   } else if (is_printable(c)) {
-    append_character(c, out);
+    append_character(out, c);
   } else {
     const auto code = static_cast<uint32_t>(c);
     out += code < 0x100 ? fmt::format("\\x{:02x}", code)
@@ -166,7 +167,7 @@ class JsonWriter {
     } else if (style_.ascii && code >= 0x10000) {
       out_ += fmt::format("\\u{:04x}\\u{:04x}", 0xD7C0 + (code >> 10), 0xDC00 + (code & 0x3FF));
     } else {
-      append_character(c, out_);
+      append_character(out_, c);
     }
   }
 

@@ -3,6 +3,7 @@
 #include "data/tokenizers/metaspace.h"
 #include "data/tokenizers/text/characters.h"
 #include "data/tokenizers/text/read_pattern.h"
+#include "engine/base/utf8.h"
 
 namespace trainer::data {
 namespace {
@@ -103,7 +104,7 @@ class StripDecoder : public Decoder {
  public:
   explicit StripDecoder(const JsonView& view)
       : start_(view.at("start").integer(0, INT32_MAX)), stop_(view.at("stop").integer(0, INT32_MAX)) {
-    append_char(content_, view.at("content").character());
+    append_character(content_, view.at("content").character());
   }
   void apply(std::vector<std::string>& pieces) const override {
     for (std::string& piece : pieces) {

@@ -31,13 +31,6 @@ inline void check_length(std::string_view text) {
     throw InputError("A text of {} bytes is too long; at most 4 GB are supported.", text.size());
 }
 
-/// The number of characters in `text`.
-inline size_t count_chars(std::string_view text) {
-  size_t count = 0;
-  for (char byte : text) count += (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
-  return count;
-}
-
 /// Ids by code point; empty pages of 256 code points share one page.
 class CharTable {
  public:

@@ -7,6 +7,7 @@
 #include "data/tokenizers/models/vocabulary.h"
 #include "data/tokenizers/models/word_cache.h"
 #include "engine/base/errors.h"
+#include "engine/base/utf8.h"
 
 namespace trainer::data {
 namespace {
@@ -34,7 +35,7 @@ class WordPiece final : public TokenModel {
     WordCache& cache = WordCache::of_thread();
     if (cache.find(owner_, text, 0, out)) return;
     const size_t before = out.size();
-    if ((text.size() > max_chars_ && count_chars(text) > max_chars_) || !cut(text, out)) {
+    if ((text.size() > max_chars_ && count_characters(text) > max_chars_) || !cut(text, out)) {
       out.resize(before);
       if (!unk_id_)
         throw InputError("'{}' can't be built from pieces of the vocabulary, which lacks unk_token '{}' too.", text,

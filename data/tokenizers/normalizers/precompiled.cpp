@@ -8,6 +8,7 @@
 #include "data/tokenizers/normalizers/filter.h"
 #include "data/tokenizers/normalizers/normalizer.h"
 #include "data/tokenizers/wire_format.h"
+#include "engine/base/utf8.h"
 
 namespace trainer::data {
 namespace {
@@ -141,7 +142,7 @@ class Precompiled : public Normalizer {
     for_each_change(text.view(), 0, [&](std::string_view part, std::optional<std::string_view> replacement) {
       for_each_char(replacement.value_or(part), [&](char32_t code) { steps.emplace_back(code, 0); });
       if (!replacement) return;
-      auto grown = static_cast<int64_t>(count_chars(*replacement)) - static_cast<int64_t>(count_chars(part));
+      auto grown = static_cast<int64_t>(count_characters(*replacement)) - static_cast<int64_t>(count_characters(part));
       if (grown < 0 && !steps.empty()) steps.back().second += static_cast<int>(grown);
       for (int64_t i = 0; i < grown; ++i) steps[steps.size() - 1 - static_cast<size_t>(i)].second = 1;
     });

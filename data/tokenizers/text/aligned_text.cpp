@@ -1,4 +1,5 @@
 #include "data/tokenizers/text/aligned_text.h"
+#include "engine/base/utf8.h"
 
 #include <algorithm>
 
@@ -6,15 +7,14 @@ namespace trainer::data {
 
 Origin AlignedText::origin(size_t at) const {
   if (changed_) return origins_[at];
-  size_t begin = at;
-  while (begin > 0 && (static_cast<unsigned char>(source_[begin]) & 0xC0) == 0x80) --begin;
+  const size_t begin = character_begin(source_, at);
   auto first = static_cast<uint32_t>(start_ + begin);
   return {first, first + char_length(source_, begin)};
 }
 
 void Rewrite::put(char32_t code, int change) {
   size_t before = text_.size();
-  append_char(text_, code);
+  append_character(text_, code);
   if (!old_.aligned()) return;
   std::string_view old = old_.view();
   Origin origin{0, 0};

@@ -36,25 +36,6 @@ size_t broken_length(std::string_view text) {
 
 }  // namespace
 
-void append_char(std::string& text, char32_t code) {
-  if (code < 0x80) {
-    text += static_cast<char>(code);
-    return;
-  }
-  if (code < 0x800) {
-    text += static_cast<char>(0xC0 | code >> 6);
-  } else {
-    if (code < 0x10000) {
-      text += static_cast<char>(0xE0 | code >> 12);
-    } else {
-      text += static_cast<char>(0xF0 | code >> 18);
-      text += static_cast<char>(0x80 | (code >> 12 & 0x3F));
-    }
-    text += static_cast<char>(0x80 | (code >> 6 & 0x3F));
-  }
-  text += static_cast<char>(0x80 | (code & 0x3F));
-}
-
 bool is_white_space(char32_t code) {
   if (code < 0x80) return code == ' ' || (code >= 9 && code <= 13);
   return code == 0x85 || code == 0xA0 || code == 0x1680 || (code >= 0x2000 && code <= 0x200A) || code == 0x2028 ||
@@ -100,7 +81,7 @@ void append_lower(std::string& text, char32_t code) {
   } else if (code == 0x130) {
     text += "i\u0307";
   } else {
-    append_char(text, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code))));
+    append_character(text, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code))));
   }
 }
 

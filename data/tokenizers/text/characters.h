@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "data/tokenizers/models/chars.h"
+#include "engine/base/utf8.h"
 
 namespace trainer::data {
 
@@ -22,13 +23,10 @@ inline Char char_at(std::string_view text, size_t at) {
 
 /// The character that ends at `end` (> 0).
 inline Char char_before(std::string_view text, size_t end) {
-  size_t begin = end - 1;
-  while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
+  const size_t begin = character_begin(text, end - 1);
   auto length = static_cast<uint32_t>(end - begin);
   return {code_point(text, begin, length), length};
 }
-
-void append_char(std::string& text, char32_t code);
 
 inline bool is_ascii(std::string_view text) {
   unsigned char all = 0;

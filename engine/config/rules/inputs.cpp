@@ -27,6 +27,11 @@ void data(const Config& config, Judge& judge) {
   if (config.data.train.path.empty()) judge.refuse_run("data.train.path", "data.train.path is required");
   if (config.data.train.delimiter.empty())
     judge.refuse("data.train.delimiter", "data.train.delimiter must not be empty");
+  const DataSource& train = config.data.train;
+  const size_t columns = train.format == DataFormat::kDelimited ? 2 : train.format == DataFormat::kText ? 1 : 0;
+  if (columns > 0 && !train.columns.empty() && train.columns.size() != columns)
+    judge.refuse("data.train.columns", "data.train.columns names {} column{}; a {} file has {}", train.columns.size(),
+                 train.columns.size() == 1 ? "" : "s", name_of(train.format), columns);
   if (config.data.megatron.reset_position_ids && !config.data.megatron.reset_attention_mask) {
     judge.refuse("data.megatron.reset_position_ids",
                  "data.megatron.reset_position_ids needs data.megatron.reset_attention_mask: true: tokens of two "

@@ -47,8 +47,7 @@ void deterministic(const Config& config, Judge& judge) {
 void local_sgd(const Config& config, Judge& judge) {
   const int64_t steps = config.training.local_sgd_steps;
   if (steps == 0 || judge.failed("distributed_type")) return;
-  const bool ddp =
-      config.distributed_type == DistributedType::kMultiCpu || config.distributed_type == DistributedType::kMultiGpu;
+  const bool ddp = uses_ddp(config);
   if (ddp && !config.parallelism_config) return;
   const auto [key, value] = type_as_given(config, judge);
   judge.refuse("training.local_sgd_steps",
@@ -102,7 +101,7 @@ void optimizer(const Config& config, Judge& judge) {
 void compression(const Config& config, Judge& judge) {
   const TrainingConfig& t = config.training;
   const bool power_sgd = t.ddp_comm_hook == CommHook::kPowerSgd || t.ddp_comm_hook == CommHook::kBatchedPowerSgd;
-  if (t.ddp_comm_hook == CommHook::kNo || config.distributed_type != DistributedType::kMultiCpu) return;
+  if (t.ddp_comm_hook == CommHook::kNo || !uses_ddp(config)) return;
   if (config.parallelism_config && config.parallelism_config->pp_size > 1)
     judge.refuse("training.ddp_comm_hook",
                  "training.ddp_comm_hook: {} is not supported with pipeline parallelism: leave it out",

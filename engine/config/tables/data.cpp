@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "engine/config/tables.h"
 
 namespace trainer::config {
@@ -82,6 +84,13 @@ const Entries& data_table() {
   auto causal = [](const Config& c) { return c.data.task == Task::kCausalLm; };
   auto classes = [](const Config& c) { return c.data.task == Task::kSequenceClassification; };
   auto dialogue = [](const Config& c) { return c.data.dialogue != Dialogue::kNone; };
+  auto plain_text = [](const Config& c) { return c.data.dialogue == Dialogue::kNone; };
+  auto limits_targets = [=](const Config& c) {
+    const auto& metrics = c.evaluation.metrics;
+    const bool generates =
+        c.evaluation.generate || std::find(metrics.begin(), metrics.end(), "accuracy") != metrics.end();
+    return seq2seq(c) || (generates && c.evaluation.max_new_tokens == 0);
+  };
   auto play = [](const Config& c) { return c.data.dialogue == Dialogue::kPlay; };
   auto megatron = [](const Config& c) { return c.data.train.format == DataFormat::kMegatron; };
   static const Entries entries = table<C>(
@@ -91,18 +100,22 @@ const Entries& data_table() {
       option("source", &C::source)
           .help("The input: a column, or a template such as \"{sentence}\". Default: source for seq2seq_lm, otherwise "
                 "text.")
-          .ask("Which column is the input?"),
+          .ask("Which column is the input?")
+          .when("data.dialogue is none", plain_text),
       option("target", &C::target)
           .help("The text or label to predict: a column, or a template. Default: target for seq2seq_lm, label for "
                 "sequence_classification, none for causal_lm, which learns all of the source.")
-          .ask("Which column should be predicted?"),
+          .ask("Which column should be predicted?")
+          .when("data.dialogue is none", plain_text),
       option("max_source_length", &C::max_source_length)
           .help("Maximum tokens of an input; longer ones are truncated.")
           .at_least(1)
           .when("data.task is seq2seq_lm", seq2seq),
       option("max_target_length", &C::max_target_length)
-          .help("Maximum tokens of a target; longer ones are truncated.")
-          .at_least(1),
+          .help("Maximum tokens of a target; longer ones are truncated. Also limits generated texts if "
+                "evaluation.max_new_tokens is 0.")
+          .at_least(1)
+          .when("data.task is seq2seq_lm, or evaluation generates with max_new_tokens 0", limits_targets),
       option("max_length", &C::max_length)
           .help("Maximum tokens per sample.")
           .at_least(1)

@@ -21,11 +21,10 @@ const Entries& training_table() {
   auto two_betas = [=](const Config& c) { return adam(c) || c.training.optim == OptimizerName::kLion; };
   auto sgd = [](const Config& c) { return c.training.optim == OptimizerName::kSgd; };
   auto trains_lora = [](const Config& c) { return c.lora && c.lora->peft_type == "LORA"; };
-  auto ddp = [](const Config& c) { return c.distributed_type == DistributedType::kMultiCpu; };
   auto fp16 = [](const Config& c) { return c.mixed_precision == MixedPrecision::kFp16; };
   auto power_sgd = [=](const Config& c) {
     const CommHook hook = c.training.ddp_comm_hook;
-    return ddp(c) && (hook == CommHook::kPowerSgd || hook == CommHook::kBatchedPowerSgd);
+    return uses_ddp(c) && (hook == CommHook::kPowerSgd || hook == CommHook::kBatchedPowerSgd);
   };
   static const Entries ours = table<C>(
       option("per_device_train_batch_size", &C::per_device_train_batch_size)
@@ -114,7 +113,7 @@ const Entries& training_table() {
       option("ddp_bucket_cap_mb", &C::ddp_bucket_cap_mb)
           .help("Size of a gradient bucket in megabytes; ranks exchange one bucket at a time.")
           .above(0.0)
-          .when("distributed_type is MULTI_CPU", ddp),
+          .when("distributed_type is MULTI_CPU or MULTI_GPU", uses_ddp),
       option("ddp_timeout", &C::ddp_timeout)
           .help("Seconds that a rank waits for the others. (The launcher notices a lost rank at once. For a rank that "
                 "is stuck within an update it waits a sixtieth of this, 30 seconds or the time of ten typical updates, "
@@ -124,12 +123,12 @@ const Entries& training_table() {
           .help("Compresses the gradients that ranks exchange: rounds them to fp16 or bf16, or factors them into two "
                 "low-rank matrices (PowerSGD: each matrix separately, or with batched_power_sgd a whole bucket as "
                 "one).")
-          .when("distributed_type is MULTI_CPU", ddp),
+          .when("distributed_type is MULTI_CPU or MULTI_GPU", uses_ddp),
       option("ddp_comm_wrapper", &C::ddp_comm_wrapper)
           .help("Rounds what ddp_comm_hook sends: fp16 or bf16.")
           .supported({CommHook::kNo, CommHook::kFp16, CommHook::kBf16})
           .when("ddp_comm_hook is given",
-                [=](const Config& c) { return ddp(c) && c.training.ddp_comm_hook != CommHook::kNo; }),
+                [=](const Config& c) { return uses_ddp(c) && c.training.ddp_comm_hook != CommHook::kNo; }),
       section("ddp_comm_state_option", &C::ddp_comm_state_option, power_sgd_table())
           .help("PowerSGD's options.")
           .when("ddp_comm_hook is power_sgd or batched_power_sgd", power_sgd),
