@@ -7,7 +7,7 @@
 #include "data/image_samples.h"
 #include "data/labels.h"
 #include "data/megatron_samples.h"
-#include "data/order.h"
+#include "data/sample_order.h"
 #include "data/token_samples.h"
 #include "engine/base/errors.h"
 
@@ -16,9 +16,9 @@ namespace {
 
 constexpr uint64_t kSplitPurpose = 2;
 
-using Stores = std::vector<std::shared_ptr<const TokenStore>>;
+using Stores = std::vector<std::shared_ptr<const TokenCache>>;
 
-std::vector<int64_t> all_of(const TokenStore& store) {
+std::vector<int64_t> all_of(const TokenCache& store) {
   std::vector<int64_t> numbers(static_cast<size_t>(store.size()));
   for (int64_t i = 0; i < store.size(); ++i) numbers[static_cast<size_t>(i)] = i;
   return numbers;
@@ -29,7 +29,7 @@ struct Division {
   std::vector<int64_t> train, validation;
 };
 
-Division divide(const TokenStore& store, int64_t seed, double fraction) {
+Division divide(const TokenCache& store, int64_t seed, double fraction) {
   if (fraction <= 0) return {all_of(store), {}};
   Division division;
   const int64_t records = store.facts().records;
@@ -51,10 +51,10 @@ Datasets open_tokens(const DatasetsRequest& request, const Tokenizer& tokenizer)
   }
   Datasets datasets;
   const bool classes = c.task == config::Task::kSequenceClassification;
-  std::vector<const TokenStore*> all;
+  std::vector<const TokenCache*> all;
   for (const auto& store : stores) all.push_back(store.get());
   if (classes) datasets.labels = choose_labels(c.labels, request.settled_labels, all, request.label_order);
-  const auto samples = [&](const std::shared_ptr<const TokenStore>& store, std::vector<int64_t> numbers) {
+  const auto samples = [&](const std::shared_ptr<const TokenCache>& store, std::vector<int64_t> numbers) {
     return std::make_shared<TokenSamples>(store, std::move(numbers), c.task,
                                           classes ? class_numbers(datasets.labels, *store) : std::vector<int32_t>());
   };

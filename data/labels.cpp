@@ -12,10 +12,10 @@
 namespace trainer::data {
 namespace {
 
-std::set<std::string> labels_in(const std::vector<const TokenStore*>& stores) {
+std::set<std::string> labels_in(const std::vector<const TokenCache*>& stores) {
   std::set<std::string> found;
-  for (const TokenStore* store : stores)
-    for (const StoredLabel& label : store->facts().labels) found.insert(label.text);
+  for (const TokenCache* store : stores)
+    for (const CachedLabel& label : store->facts().labels) found.insert(label.text);
   return found;
 }
 
@@ -50,7 +50,7 @@ bool are_placeholders(const std::vector<std::string>& labels) {
 
 std::vector<std::string> choose_labels(const std::vector<std::string>& configured,
                                        const std::vector<std::string>& settled,
-                                       const std::vector<const TokenStore*>& stores, LabelOrder order) {
+                                       const std::vector<const TokenCache*>& stores, LabelOrder order) {
   if (!configured.empty()) return configured;
   if (!settled.empty() && !are_placeholders(settled)) return settled;
   const std::set<std::string> found = labels_in(stores);
@@ -60,9 +60,9 @@ std::vector<std::string> choose_labels(const std::vector<std::string>& configure
   return labels;
 }
 
-std::vector<int32_t> class_numbers(const std::vector<std::string>& labels, const TokenStore& store) {
+std::vector<int32_t> class_numbers(const std::vector<std::string>& labels, const TokenCache& store) {
   std::vector<int32_t> numbers;
-  for (const StoredLabel& label : store.facts().labels) {
+  for (const CachedLabel& label : store.facts().labels) {
     const auto found = std::find(labels.begin(), labels.end(), label.text);
     if (found == labels.end())
       throw InputError("{}: the label '{}' is not one of the classes {}{}.", label.first, label.text,
@@ -72,11 +72,11 @@ std::vector<int32_t> class_numbers(const std::vector<std::string>& labels, const
   return numbers;
 }
 
-std::string missing_labels(const std::vector<std::string>& labels, const TokenStore& store) {
+std::string missing_labels(const std::vector<std::string>& labels, const TokenCache& store) {
   std::vector<std::string> missing;
   for (const std::string& label : labels)
     if (std::none_of(store.facts().labels.begin(), store.facts().labels.end(),
-                     [&](const StoredLabel& stored) { return stored.text == label; }))
+                     [&](const CachedLabel& stored) { return stored.text == label; }))
       missing.push_back(label);
   if (missing.empty()) return "";
   return fmt::format("no sample has the label {}: the model can't learn it", fmt::join(missing, " or "));

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "data/token_store.h"
+#include "data/token_cache.h"
 
 namespace trainer::data {
 
@@ -19,13 +19,13 @@ enum class LabelOrder { kIntegersAsNumbers, kAsText };
 /// the token caches, sorted by `order`.
 std::vector<std::string> choose_labels(const std::vector<std::string>& configured,
                                        const std::vector<std::string>& settled,
-                                       const std::vector<const TokenStore*>& stores,
+                                       const std::vector<const TokenCache*>& stores,
                                        LabelOrder order = LabelOrder::kIntegersAsNumbers);
 
 /// The class index of each label of `store`. Errors: InputError with file and line for a label not in `labels`.
-std::vector<int32_t> class_numbers(const std::vector<std::string>& labels, const TokenStore& store);
+std::vector<int32_t> class_numbers(const std::vector<std::string>& labels, const TokenCache& store);
 
 /// A note that lists the labels that never occur in `store`; "" when all do.
-std::string missing_labels(const std::vector<std::string>& labels, const TokenStore& store);
+std::string missing_labels(const std::vector<std::string>& labels, const TokenCache& store);
 
 }  // namespace trainer::data

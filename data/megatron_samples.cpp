@@ -36,7 +36,7 @@ int32_t eod_of(const config::MegatronDataConfig& config, const Tokenizer& tokeni
 
 MegatronSamples::MegatronSamples(const config::MegatronDataConfig& config, const GptRequest& request,
                                  const GptSampleRules& rules)
-    : config_(config), all_learnt_(rules.pad_id < 0 && !(config.eod_mask_loss && rules.eod_id >= 0)) {
+    : config_(config), all_learned_(rules.pad_id < 0 && !(config.eod_mask_loss && rules.eod_id >= 0)) {
   GptSampleRules own{config_, rules.eod_id, rules.pad_id, rules.vocabulary};  // GptDataset keeps a reference
   dataset_ = std::make_unique<GptDataset>(request, own);
 }
@@ -51,10 +51,10 @@ void MegatronSamples::read(int64_t index, Sample& sample) const {
 
 Lengths MegatronSamples::lengths(int64_t index) const {
   const int64_t length = config_.sequence_length;
-  if (all_learnt_ && index + 1 < size()) return {length, length, length};
+  if (all_learned_ && index + 1 < size()) return {length, length, length};
   const GptSample read = dataset_->sample(index);
-  const auto learnt = std::count_if(read.labels.begin(), read.labels.end(), [](int32_t l) { return l != -100; });
-  return {static_cast<int64_t>(read.tokens.size()), static_cast<int64_t>(read.labels.size()), learnt};
+  const auto learned = std::count_if(read.labels.begin(), read.labels.end(), [](int32_t l) { return l != -100; });
+  return {static_cast<int64_t>(read.tokens.size()), static_cast<int64_t>(read.labels.size()), learned};
 }
 
 Datasets open_megatron(const DatasetsRequest& request, const Tokenizer& tokenizer) {

@@ -20,7 +20,7 @@ class MegatronSamples : public Samples {
 
  private:
   config::MegatronDataConfig config_;
-  bool all_learnt_;  // except in the last sample, which may be padded
+  bool all_learned_;  // except in the last sample, which may be padded
   std::unique_ptr<GptDataset> dataset_;
 };
 

@@ -20,8 +20,8 @@ class MemorySamples : public Samples {
   void read(int64_t index, Sample& sample) const override { sample = at(index); }
   Lengths lengths(int64_t index) const override {
     const auto& labels = at(index).labels;
-    const auto learnt = std::count_if(labels.begin(), labels.end(), [](int32_t label) { return label != -100; });
-    return {static_cast<int64_t>(at(index).source.size()), static_cast<int64_t>(labels.size()), learnt};
+    const auto learned = std::count_if(labels.begin(), labels.end(), [](int32_t label) { return label != -100; });
+    return {static_cast<int64_t>(at(index).source.size()), static_cast<int64_t>(labels.size()), learned};
   }
   LabelKind label_kind() const override { return kind_; }
 

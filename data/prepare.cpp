@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <utility>
 
+#include "data/cache_maker.h"
 #include "data/content_hash.h"
 #include "data/readers/paths.h"
-#include "data/store_maker.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/base/log.h"
@@ -96,11 +96,11 @@ std::vector<std::string> states_of(const std::vector<std::string>& files) {
 }
 
 /// The token cache of an earlier run; null when there is none, or it is invalid.
-std::shared_ptr<const TokenStore> open_store(const fs::path& folder) {
+std::shared_ptr<const TokenCache> open_store(const fs::path& folder) {
   std::error_code ignored;
   if (!fs::exists(folder, ignored)) return nullptr;
   try {
-    return std::make_shared<TokenStore>(folder);
+    return std::make_shared<TokenCache>(folder);
   } catch (const InputError& error) {
     log::warning("{}", error.what());
     return nullptr;
@@ -118,7 +118,7 @@ fs::path cache_folder(const config::DataConfig& config) {
   return fs::temp_directory_path() / fmt::format("trainer-data-{}", getuid());
 }
 
-std::shared_ptr<const TokenStore> prepare(const PrepareRequest& request, const Tokenizer& tokenizer) {
+std::shared_ptr<const TokenCache> prepare(const PrepareRequest& request, const Tokenizer& tokenizer) {
   const fs::path cache = cache_folder(request.config), memory = cache / "hashes";
   std::error_code error;
   fs::create_directories(memory, error);
@@ -135,7 +135,7 @@ std::shared_ptr<const TokenStore> prepare(const PrepareRequest& request, const T
   if (states_of(files) != states)
     throw InputError("{}: changed while it was being read. Try again when it is complete.", files.front());
   publish_folder(partial.path(), folder);
-  return std::make_shared<TokenStore>(folder);
+  return std::make_shared<TokenCache>(folder);
 }
 
 }  // namespace trainer::data

@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include "data/token_store.h"
+#include "data/token_cache.h"
 #include "data/tokenizers/tokenizer.h"
 #include "engine/config/sections.h"
 
@@ -28,7 +28,7 @@ struct PrepareRequest {
 /// process at a time writes it, under a hidden name, and publishes it atomically: concurrent launches, a kill, a full
 /// disk or a file that changes meanwhile leave a complete folder or none.
 /// Errors: InputError for invalid data, or data that changes while it is read; MachineError.
-std::shared_ptr<const TokenStore> prepare(const PrepareRequest& request, const Tokenizer& tokenizer);
+std::shared_ptr<const TokenCache> prepare(const PrepareRequest& request, const Tokenizer& tokenizer);
 
 /// The folder of the token caches.
 std::filesystem::path cache_folder(const config::DataConfig& config);

@@ -19,7 +19,7 @@ std::string rendered(const Template& text, const Record& record, const char* opt
 }
 
 /// The number of special tokens that the tokenizer appends to a text.
-size_t tokens_behind(const Tokenizer& tokenizer) {
+size_t trailing_special_tokens(const Tokenizer& tokenizer) {
   const std::string probe = "a";
   const std::vector<int32_t> inner = tokenizer.encode(probe, false), outer = tokenizer.encode(probe, true);
   const auto found = std::search(outer.begin(), outer.end(), inner.begin(), inner.end());
@@ -27,7 +27,7 @@ size_t tokens_behind(const Tokenizer& tokenizer) {
 }
 
 /// The learned token ranges: begin, end, begin, end, … A token belongs to the byte range in which it begins.
-std::vector<int32_t> learnt_tokens(const TokenOffsets& tokens, const std::vector<TextRange>& ranges) {
+std::vector<int32_t> learned_tokens(const TokenOffsets& tokens, const std::vector<TextRange>& ranges) {
   std::vector<int32_t> out;
   size_t at = 0;
   for (const TextRange& range : ranges) {
@@ -52,7 +52,10 @@ void cut_ranges(std::vector<int32_t>& ranges, int32_t length) {
 }  // namespace
 
 SampleMaker::SampleMaker(const config::DataConfig& config, const Tokenizer& tokenizer)
-    : config_(config), tokenizer_(tokenizer), source_(config.source, "data.source"), after_(tokens_behind(tokenizer)) {
+    : config_(config),
+      tokenizer_(tokenizer),
+      source_(config.source, "data.source"),
+      after_(trailing_special_tokens(tokenizer)) {
   if (!config.target.empty()) target_.emplace(config.target, "data.target");
   if (config.dialogue != config::Dialogue::kNone) dialogues_ = std::make_unique<DialogueRenderer>(config, tokenizer);
 }
@@ -116,7 +119,7 @@ void SampleMaker::make_class(const Record& record, MadeRecord& made) const {
 MadeSample SampleMaker::learn_ranges(const Rendered& dialogue, bool add_special) const {
   TokenOffsets tokens = tokenizer_.encode_with_offsets(dialogue.text, add_special);
   MadeSample sample;
-  sample.second = learnt_tokens(tokens, dialogue.learnt);
+  sample.second = learned_tokens(tokens, dialogue.learned);
   sample.source = std::move(tokens.ids);
   sample.text = {dialogue.text.substr(0, dialogue.last_reply), dialogue.text.substr(dialogue.last_reply)};
   return sample;
@@ -126,7 +129,7 @@ void SampleMaker::make_causal(const Record& record, MadeRecord& made) const {
   const std::string source = rendered(source_, record, "source");
   const std::string target = target_ ? rendered(*target_, record, "target") : "";
   Rendered whole{source + target, {}, target.empty() ? 0 : source.size()};
-  whole.learnt = {{whole.last_reply, whole.text.size()}};
+  whole.learned = {{whole.last_reply, whole.text.size()}};
   MadeSample sample = learn_ranges(whole, true);
   // The end-of-sequence token, which is learned, replaces the tokens that the tokenizer appends.
   sample.source.resize(sample.source.size() - std::min(after_, sample.source.size()));

@@ -18,7 +18,7 @@ namespace trainer::data {
 /// Turns a dialogue's record into text; several when one record holds several (a play).
 class DialogueRenderer;
 
-/// A sample before it is stored (data/token_store.h).
+/// A sample before it is stored (data/token_cache.h).
 struct MadeSample {
   std::vector<int32_t> source, second;
   std::string label;  // classification

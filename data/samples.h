@@ -18,7 +18,7 @@ struct Sample {
 /// The lengths of a sample in tokens.
 struct Lengths {
   int64_t source = 0, labels = 0;
-  int64_t learnt = 0;  // labels that are not -100
+  int64_t learned = 0;  // labels that are not -100
 };
 
 /// The kind of labels: the target's tokens, the next token for each token of the source, or a class.

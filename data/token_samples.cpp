@@ -23,14 +23,14 @@ std::vector<int64_t> count_by_source(const std::vector<int64_t>& numbers, const 
 
 /// Calls f(position) for every learned token except the first of the sample, which nothing predicts.
 template <class F>
-void for_each_learnt(const StoredSample& stored, const F& f) {
+void for_each_learned(const CachedSample& stored, const F& f) {
   for (size_t i = 0; i + 1 < stored.second.size(); i += 2)
     for (int32_t at = std::max(1, stored.second[i]); at < stored.second[i + 1]; ++at) f(at);
 }
 
 }  // namespace
 
-TokenSamples::TokenSamples(std::shared_ptr<const TokenStore> store, std::vector<int64_t> numbers, config::Task task,
+TokenSamples::TokenSamples(std::shared_ptr<const TokenCache> store, std::vector<int64_t> numbers, config::Task task,
                            std::vector<int32_t> classes)
     : store_(std::move(store)),
       numbers_(std::move(numbers)),
@@ -44,13 +44,13 @@ int64_t TokenSamples::number(int64_t index) const {
 }
 
 void TokenSamples::read(int64_t index, Sample& sample) const {
-  const StoredSample stored = store_->sample(number(index));
+  const CachedSample stored = store_->sample(number(index));
   sample.source.assign(stored.source.begin(), stored.source.end());
   sample.parts.clear();
   sample.pixels = {};
   if (task_ == config::Task::kCausalLm) {
     sample.labels.assign(stored.source.size(), -100);
-    for_each_learnt(stored, [&](int32_t at) { sample.labels.at(at - 1) = stored.source[at]; });
+    for_each_learned(stored, [&](int32_t at) { sample.labels.at(at - 1) = stored.source[at]; });
   } else {
     sample.labels.assign(stored.second.begin(), stored.second.end());
     if (task_ == config::Task::kSequenceClassification) sample.labels[0] = classes_.at(sample.labels[0]);
@@ -63,13 +63,13 @@ LabelKind TokenSamples::label_kind() const {
 }
 
 Lengths TokenSamples::lengths(int64_t index) const {
-  const StoredSample stored = store_->sample(number(index));
+  const CachedSample stored = store_->sample(number(index));
   const auto source = static_cast<int64_t>(stored.source.size()), second = static_cast<int64_t>(stored.second.size());
   if (task_ != config::Task::kCausalLm) return {source, second, second};
-  int64_t learnt = 0;
+  int64_t learned = 0;
   for (size_t i = 0; i + 1 < stored.second.size(); i += 2)
-    learnt += std::max(0, stored.second[i + 1] - std::max(1, stored.second[i]));
-  return {source, source, learnt};
+    learned += std::max(0, stored.second[i + 1] - std::max(1, stored.second[i]));
+  return {source, source, learned};
 }
 
 }  // namespace trainer::data

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "data/token_store.h"
+#include "data/token_cache.h"
 #include "engine/config/sections.h"
 
 namespace trainer::data {
@@ -12,7 +12,7 @@ class TokenSamples : public Samples {
  public:
   /// `numbers`: indices of the cache's samples, ascending. `classes`: the class of each label in the cache, for
   /// classification.
-  TokenSamples(std::shared_ptr<const TokenStore> store, std::vector<int64_t> numbers, config::Task task,
+  TokenSamples(std::shared_ptr<const TokenCache> store, std::vector<int64_t> numbers, config::Task task,
                std::vector<int32_t> classes);
 
   int64_t size() const override { return static_cast<int64_t>(numbers_.size()); }
@@ -29,7 +29,7 @@ class TokenSamples : public Samples {
  private:
   int64_t number(int64_t index) const;
 
-  std::shared_ptr<const TokenStore> store_;
+  std::shared_ptr<const TokenCache> store_;
   std::vector<int64_t> numbers_, sources_;
   config::Task task_;
   std::vector<int32_t> classes_;

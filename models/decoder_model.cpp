@@ -23,7 +23,7 @@ Rows pick_rows(const nn::Layout& layout, at::Device device, const F& wanted) {
     const auto before = static_cast<int64_t>(numbers.size());
     for (int64_t row = span.begin; row < span.begin + span.length; ++row)
       if (wanted(s, row)) numbers.push_back(row);
-    picked->append(static_cast<int64_t>(numbers.size()) - before, layout.positions[s]);
+    picked->append(static_cast<int64_t>(numbers.size()) - before, layout.sample_index[s]);
   }
   at::Tensor on_cpu = at::empty({static_cast<int64_t>(numbers.size())}, at::kLong);
   std::copy(numbers.begin(), numbers.end(), on_cpu.data_ptr<int64_t>());
@@ -86,7 +86,7 @@ at::Tensor DecoderModel::begin_decoding(const Batch& batch, nn::Pass& pass, nn::
   stack()(at::index_select(batch.source_ids, 0, first.numbers), pass);
   for (int64_t s = 0; s < prompts.samples(); ++s) cache.lengths[s] = first.layout->spans[s].length;
   auto next = std::make_shared<nn::Layout>();
-  for (int64_t s = 0; s < prompts.samples(); ++s) next->append(1, prompts.positions[s]);
+  for (int64_t s = 0; s < prompts.samples(); ++s) next->append(1, prompts.sample_index[s]);
   pass.source = pass.target = pass.rows = next;
   return at::index_select(batch.source_ids, 0, pick_rows(prompts, batch.source_ids.device(), last).numbers);
 }

@@ -2,13 +2,13 @@
 
 namespace trainer::models {
 
-at::Tensor DecoderStack::run(Stretch stretch, at::Tensor x, const nn::Pass& pass) {
+at::Tensor DecoderStack::run(Chunk chunk, at::Tensor x, const nn::Pass& pass) {
   const std::vector<nn::Module*> all = blocks();
-  if (stretch.begin == 0) x = embed(x, pass);
-  nn::Tensors inputs = beside_states(x, pass);
+  if (chunk.begin == 0) x = embed(x, pass);
+  nn::Tensors inputs = block_inputs(x, pass);
   inputs.insert(inputs.begin(), std::move(x));
-  for (int64_t i = stretch.begin; i < stretch.end; ++i) inputs[0] = (*all[static_cast<size_t>(i)])(inputs, pass)[0];
-  return stretch.end == static_cast<int64_t>(all.size()) ? finish(inputs[0], pass) : inputs[0];
+  for (int64_t i = chunk.begin; i < chunk.end; ++i) inputs[0] = (*all[static_cast<size_t>(i)])(inputs, pass)[0];
+  return chunk.end == static_cast<int64_t>(all.size()) ? finish(inputs[0], pass) : inputs[0];
 }
 
 nn::Tensors DecoderStack::forward(const nn::Tensors& in, const nn::Pass& pass) {

@@ -6,7 +6,7 @@
 namespace trainer::models {
 
 /// Blocks [begin, end) of a decoder, including the embeddings before the first block and the norm after the last.
-using Stretch = nn::Range;
+using Chunk = nn::Range;
 
 class DecoderStack : public nn::Module {
  public:
@@ -17,7 +17,7 @@ class DecoderStack : public nn::Module {
   /// Runs some of the blocks, as one pipeline stage does. `x`: the ids [T] if the first block is among them, else the
   /// states [T, D] fp32 before them. Returns the states after them, after the final norm if the last block is among
   /// them.
-  at::Tensor run(Stretch stretch, at::Tensor x, const nn::Pass& pass);
+  at::Tensor run(Chunk chunk, at::Tensor x, const nn::Pass& pass);
 
   virtual nn::Embedding& embedding() = 0;
   /// The modules that run before the first block.
@@ -30,7 +30,7 @@ class DecoderStack : public nn::Module {
   /// ids [T] → states [T, D] fp32, the first block's input.
   virtual at::Tensor embed(const at::Tensor& ids, const nn::Pass& pass) = 0;
   /// The other inputs of every block; computed once per pass.
-  virtual nn::Tensors beside_states(const at::Tensor& states, const nn::Pass& pass) { return {}; }
+  virtual nn::Tensors block_inputs(const at::Tensor& states, const nn::Pass& pass) { return {}; }
   /// The final norm.
   virtual at::Tensor finish(const at::Tensor& states, const nn::Pass& pass) = 0;
 

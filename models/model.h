@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "models/nn/module.h"
-#include "models/nn/peers.h"
+#include "models/nn/tensor_group.h"
 #include "models/tensor_plan.h"
 
 namespace trainer::models {
@@ -68,16 +68,16 @@ class Model : public nn::Module {
   /// How to split each layer over tensor-parallel ranks (engine/parallel/tensor_parallel.h).
   virtual TensorPlan tensor_plan() const { return {}; }
   /// From now on, logits cover only `mine` of the vocabulary; the other tensor-parallel ranks have the rest.
-  void share_vocabulary(nn::SharedVocabulary shared) { shared_ = std::move(shared); }
+  void partition_vocabulary(nn::PartitionedVocabulary shared) { shared_ = std::move(shared); }
   /// Logits of the whole vocabulary, gathered from a result of logits() or decode(). Collective over the
   /// tensor-parallel ranks; no gradients.
-  at::Tensor all_logits(const at::Tensor& logits) const { return shared_.peers ? shared_.gather(logits) : logits; }
+  at::Tensor all_logits(const at::Tensor& logits) const { return shared_.group ? shared_.gather(logits) : logits; }
 
   /// The prefix of Hugging Face's weight names that the base model (without a head) omits: "model.", "transformer.",
   /// "bert."; "" if there is none.
   virtual std::string base_prefix() const { return ""; }
   /// Whether a weight may be missing in a folder and is then newly initialized: a classification head, for example.
-  virtual bool may_start_anew(const std::string& parameter) const { return false; }
+  virtual bool may_be_initialized(const std::string& parameter) const { return false; }
   /// config.json of a saved folder.
   virtual std::string config_json() const = 0;
 
@@ -88,7 +88,7 @@ class Model : public nn::Module {
  private:
   Task task_;
   int64_t virtual_tokens_ = 0;
-  nn::SharedVocabulary shared_;  // without peers: this rank has the whole vocabulary
+  nn::PartitionedVocabulary shared_;  // without peers: this rank has the whole vocabulary
 };
 
 }  // namespace trainer::models

@@ -56,7 +56,7 @@ at::Tensor Model::loss_sum(const Batch& batch, const nn::Pass& pass) {
 }
 
 at::Tensor Model::loss_of(const at::Tensor& logits, const at::Tensor& labels, const nn::Pass& pass) const {
-  return nn::cross_entropy_sum(logits, labels, pass.label_smoothing, shared_.peers ? &shared_ : nullptr);
+  return nn::cross_entropy_sum(logits, labels, pass.label_smoothing, shared_.group ? &shared_ : nullptr);
 }
 
 at::Tensor Model::begin_decoding(const Batch&, nn::Pass&, nn::DecodeCache&) {

@@ -7,7 +7,7 @@ namespace {
 
 nn::LayoutPtr longer(const nn::Layout& layout, int64_t count) {
   auto out = std::make_shared<nn::Layout>();
-  for (int64_t s = 0; s < layout.samples(); ++s) out->append(layout.spans[s].length + count, layout.positions[s]);
+  for (int64_t s = 0; s < layout.samples(); ++s) out->append(layout.spans[s].length + count, layout.sample_index[s]);
   return out;
 }
 

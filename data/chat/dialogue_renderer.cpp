@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "data/chat/conversation.h"
-#include "data/chat/learnt_part.h"
+#include "data/chat/learned_part.h"
 #include "engine/base/errors.h"
 
 namespace trainer::data {

@@ -14,7 +14,7 @@ struct TextRange {
 
 struct Rendered {
   std::string text;               // including the template's special tokens
-  std::vector<TextRange> learnt;  // ascending, disjoint; the token that ends a turn is learned with it
+  std::vector<TextRange> learned;  // ascending, disjoint; the token that ends a turn is learned with it
   size_t last_reply = 0;          // where the last learned turn begins: the text before it is its prompt
 };
 

@@ -60,7 +60,7 @@ void GptDataset::blend_by_weight(const GptRequest& request) {
   if (!request.samples) {
     throw ConfigError("data.train.weights: a weighted blend has no natural end: set training.max_steps.");
   }
-  const std::vector<double> shares = normalised(blend.weights);
+  const std::vector<double> shares = normalized(blend.weights);
   int64_t total = 0;
   for (size_t i = 0; i < shares.size(); ++i) {
     const double target = std::ceil(static_cast<double>(*request.samples) * shares[i]);
@@ -68,7 +68,7 @@ void GptDataset::blend_by_weight(const GptRequest& request) {
     open(blend.prefixes[i], static_cast<int64_t>(std::ceil(target * (1 + kSurplus))), request);
   }
   // Megatron normalizes the weights a second time.
-  draws_ = draw_by_weight(normalised(shares), total);
+  draws_ = draw_by_weight(normalized(shares), total);
   check_draws();
 }
 
@@ -90,7 +90,7 @@ void GptDataset::blend_by_size(const GptRequest& request) {
     return;
   }
   const std::vector<double> weights(sizes.begin(), sizes.end());
-  draws_ = draw_by_weight(normalised(weights), std::min(*request.samples, total));
+  draws_ = draw_by_weight(normalized(weights), std::min(*request.samples, total));
   check_draws();
 }
 

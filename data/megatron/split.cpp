@@ -60,7 +60,7 @@ int64_t rounded(double part, int64_t count) {
 
 }  // namespace
 
-std::vector<double> normalised(std::span<const double> weights) {
+std::vector<double> normalized(std::span<const double> weights) {
   const double sum = numpy_sum(weights);
   std::vector<double> result;
   for (double weight : weights) result.push_back(weight / sum);
@@ -80,7 +80,7 @@ std::optional<SequenceRange> split_range(const std::string& proportions, Split s
                       proportions);
   }
   double begin = 0, end = 0;
-  std::vector<double> parts = normalised(numbers);
+  std::vector<double> parts = normalized(numbers);
   for (size_t i = 0; i <= static_cast<size_t>(split); ++i) {
     begin = end;
     end += parts[i];

@@ -23,7 +23,7 @@ struct SequenceRange {
 };
 
 /// Each weight divided by the sum, rounded as numpy does.
-std::vector<double> normalised(std::span<const double> weights);
+std::vector<double> normalized(std::span<const double> weights);
 
 /// The sequences of one split for proportions such as "969,30,1"; nothing when its proportion is 0.
 /// Errors: ConfigError when `proportions` aren't one to three numbers with a sum above 0.

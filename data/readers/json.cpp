@@ -99,7 +99,7 @@ class JsonReader : public RecordReader {
     if (state_ == State::kStart) open();
     while (state_ != State::kEnd && !to_element()) close_array();
     if (state_ == State::kEnd) return false;
-    state_ = State::kBehindElement;
+    state_ = State::kAfterElement;
     Piece piece;
     input_.cut(value_end_, piece);
     if (value_end_.open()) fail("the array has no closing ']'");
@@ -108,7 +108,7 @@ class JsonReader : public RecordReader {
   }
 
  private:
-  enum class State { kStart, kBeforeElements, kBehindElement, kEnd };
+  enum class State { kStart, kBeforeElements, kAfterElement, kEnd };
 
   void open() {
     input_.skip_space();
@@ -131,7 +131,7 @@ class JsonReader : public RecordReader {
   bool to_element() {
     input_.skip_space();
     if (take(']')) return false;
-    if (state_ == State::kBehindElement) {
+    if (state_ == State::kAfterElement) {
       if (input_.peek() == -1) fail("the array has no closing ']'");
       if (!take(',')) fail("expected ',' or ']' after an element of the array");
       input_.skip_space();

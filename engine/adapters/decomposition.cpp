@@ -28,7 +28,7 @@ at::Tensor orthonormal(const at::Tensor& columns) {
   return std::get<0>(at::linalg_qr(columns));
 }
 
-Svd randomised_svd(const at::Tensor& w, int64_t r, int64_t iterations, const std::string& place) {
+Svd randomized_svd(const at::Tensor& w, int64_t r, int64_t iterations, const std::string& place) {
   nn::Parameter drawn;
   drawn.name = place;
   drawn.shape = {w.size(1), r};
@@ -54,7 +54,7 @@ LowRank decompose(const at::Tensor& w, const std::string& init, int64_t r, doubl
     return {upper.narrow(0, 0, r).contiguous(), q.narrow(1, 0, r).contiguous()};
   }
   const Svd svd =
-      init == "pissa" ? exact_svd(w, r) : randomised_svd(w, r, std::stoll(init.substr(kIterations.size())), place);
+      init == "pissa" ? exact_svd(w, r) : randomized_svd(w, r, std::stoll(init.substr(kIterations.size())), place);
   const at::Tensor root = at::sqrt(svd.s / scale);
   return {(root.unsqueeze(1) * svd.vh).contiguous(), (svd.u * root.unsqueeze(0)).contiguous()};
 }

@@ -14,10 +14,10 @@ inline constexpr const char* kLinkVariable = "TRAINER_LINK_FD";
 
 /// Environment variable: the address at which ranks of other machines reach this one; not set for a run on one machine.
 inline constexpr const char* kAddressVariable = "TRAINER_ADDRESS";
-/// Environment variable: how many times the ranks were started before. See Note [Attempts] in engine/launch/lives.h.
-inline constexpr const char* kLifeVariable = "TRAINER_LIFE";
+/// Environment variable: how many times the ranks were started before. See Note [Attempts] in engine/launch/attempts.h.
+inline constexpr const char* kAttemptVariable = "TRAINER_LIFE";
 /// Environment variable: the unique id of an attempt of a run on several machines. Not set on one machine.
-inline constexpr const char* kAttemptVariable = "TRAINER_ATTEMPT";
+inline constexpr const char* kAttemptIdVariable = "TRAINER_ATTEMPT";
 
 /// Environment variable: how many ranks, counted from rank 0, see the output folder; not set when all do.
 /// See Note [Without a shared folder] in engine/checkpoint/folder_access.h.

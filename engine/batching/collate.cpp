@@ -54,8 +54,8 @@ models::Batch collate(const data::Samples& samples, std::span<const int64_t> pos
       append_source(sample, position, *source);
     if (!next) target->append(static_cast<int64_t>(sample.labels.size()), position);
   }
-  const auto learnt = std::count_if(labels.begin(), labels.end(), [](int64_t label) { return label != -100; });
-  models::Batch batch{to_tensor(ids), to_tensor(labels), source, next ? source : target, learnt};
+  const auto learned = std::count_if(labels.begin(), labels.end(), [](int64_t label) { return label != -100; });
+  models::Batch batch{to_tensor(ids), to_tensor(labels), source, next ? source : target, learned};
   if (samples.features() > 0) batch.pixels = to_pixels(pixels, samples.features());
   return batch;
 }

@@ -229,7 +229,7 @@ Loaded load_newest(const fs::path& output_dir, const RunState& state, const Fold
   Loaded loaded;
   for (const fs::path& unfinished : find_unfinished(output_dir))
     if (unfinished.extension() == ".partial")
-      loaded.passed_over.push_back(unfinished.filename().string() + ": the save was not finished");
+      loaded.skipped.push_back(unfinished.filename().string() + ": the save was not finished");
   std::string first;
   for (; !checkpoints.empty(); checkpoints.pop_back()) {
     loaded.folder = checkpoints.back();
@@ -239,7 +239,7 @@ Loaded load_newest(const fs::path& output_dir, const RunState& state, const Fold
       return loaded;
     }
     if (first.empty()) first = problem;
-    loaded.passed_over.push_back(problem);
+    loaded.skipped.push_back(problem);
   }
   throw InputError("{}\n  No older checkpoint in {} is intact: start from scratch in another output_dir.", first,
                    output_dir.string());

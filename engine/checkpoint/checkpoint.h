@@ -21,7 +21,7 @@ Manifest load(const std::filesystem::path& folder, const RunState& state, const 
 struct Loaded {
   std::filesystem::path folder;
   Manifest manifest;
-  std::vector<std::string> passed_over;  // skipped newer ones, unfinished or damaged, and why; one line each
+  std::vector<std::string> skipped;  // skipped newer ones, unfinished or damaged, and why; one line each
 };
 /// Collective. load() of the newest intact checkpoint in rank 0's `output_dir`. Errors: as load(); when none is intact,
 /// the damage of the newest.

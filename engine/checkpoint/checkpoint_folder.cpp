@@ -46,7 +46,7 @@ fs::path checkpoint_path(const fs::path& output_dir, int64_t step) {
 }
 
 fs::path partial_path(const fs::path& output_dir, int64_t step) {
-  const char* const attempt = std::getenv(kAttemptVariable);
+  const char* const attempt = std::getenv(kAttemptIdVariable);
   return output_dir / fmt::format("{}{}{}{}.partial", kPartialPrefix, step, attempt != nullptr ? "." : "",
                                   attempt != nullptr ? attempt : "");
 }
@@ -88,7 +88,7 @@ const Found* best_checkpoint(const std::vector<Found>& checkpoints, const std::s
   return best;
 }
 
-std::vector<Found> superfluous(const std::vector<Found>& checkpoints, const Keep& keep) {
+std::vector<Found> checkpoints_to_remove(const std::vector<Found>& checkpoints, const Keep& keep) {
   const auto room = static_cast<size_t>(keep.newest);
   if (keep.newest <= 0 || checkpoints.size() <= room) return {};
   std::vector<Found> old(checkpoints.begin(), checkpoints.end() - static_cast<int64_t>(room));
@@ -129,7 +129,7 @@ void remove_checkpoint(const fs::path& folder) {
 void rotate(const fs::path& output_dir, const Keep& keep, int64_t step) {
   std::vector<Found> checkpoints = find_checkpoints(output_dir);
   std::erase_if(checkpoints, [&](const Found& one) { return one.step > step; });
-  for (const Found& one : superfluous(checkpoints, keep)) remove_checkpoint(one.folder);
+  for (const Found& one : checkpoints_to_remove(checkpoints, keep)) remove_checkpoint(one.folder);
 }
 
 }  // namespace trainer::checkpoint

@@ -36,7 +36,7 @@ struct Keep {
 /// has the metric. `metric`: loss, accuracy or none.
 const Found* best_checkpoint(const std::vector<Found>& checkpoints, const std::string& metric);
 /// The `checkpoints` that `keep` removes. The newest always stays; if only one is to be kept, the best stays as well.
-std::vector<Found> superfluous(const std::vector<Found>& checkpoints, const Keep& keep);
+std::vector<Found> checkpoints_to_remove(const std::vector<Found>& checkpoints, const Keep& keep);
 
 /// Atomically makes output_dir/latest a link to `folder`, which is in output_dir. Does nothing if the file system
 /// doesn't support links. Errors: MachineError.

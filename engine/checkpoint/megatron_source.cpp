@@ -118,7 +118,7 @@ std::string megatron_rank_folder(int64_t rank, int64_t stage, bool pipeline) {
 }
 
 MegatronSource::MegatronSource(const fs::path& folder, models::Model& model, uint64_t seed)
-    : folder_(folder), anew_(seed) {
+    : folder_(folder), seed_source_(seed) {
   const models::llama::Config& config = config_of(model, folder);
   open(newest_iteration(folder));
   lay_out(config);
@@ -183,7 +183,7 @@ at::ScalarType MegatronSource::dtype(const nn::Parameter& parameter) const {
 
 void MegatronSource::read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const {
   const auto place = place_of(parameter);
-  if (!place) return anew_.read(parameter, begin, end, out);  // check() allowed it
+  if (!place) return seed_source_.read(parameter, begin, end, out);  // check() allowed it
   for_each_stretch(*place, width_of(parameter.whole_shape()), begin, end,
                    [&](int64_t rank, int64_t there, int64_t whole, int64_t count) {
                      const tensorfile::SafetensorsFile& its = file(rank, place->stage);
@@ -192,11 +192,11 @@ void MegatronSource::read(const nn::Parameter& parameter, int64_t begin, int64_t
 }
 
 std::vector<std::string> MegatronSource::check(models::Model& model) const {
-  std::vector<std::string> problems, anew;
+  std::vector<std::string> problems, from_scratch;
   for (const nn::ParameterPtr& p : model.all_parameters()) {
     const auto place = place_of(*p);
-    if (!place && model.may_start_anew(p->name)) anew.push_back(p->name);
-    if (!place && !model.may_start_anew(p->name))
+    if (!place && model.may_be_initialized(p->name)) from_scratch.push_back(p->name);
+    if (!place && !model.may_be_initialized(p->name))
       problems.push_back(fmt::format("{} has no place in Megatron's layout", p->name));
     for (int64_t rank = 0; place && rank < degrees_.tensor; ++rank) {
       const tensorfile::SafetensorsFile& its = file(rank, place->stage);
@@ -221,7 +221,7 @@ std::vector<std::string> MegatronSource::check(models::Model& model) const {
     throw InputError("{}: its weights are not those of the model in its config.json:{}", folder_.string(),
                      first_problems(problems));
   check_tied(model);
-  return anew;
+  return from_scratch;
 }
 
 /// Checks that the last stage's copy of a tied embedding is equal to it.

@@ -61,7 +61,7 @@ class MegatronSource : public parallel::WeightSource {
   MegatronDegrees degrees_;
   std::vector<std::unique_ptr<tensorfile::SafetensorsFile>> files_;  // stage by stage
   std::optional<MegatronLayout> layout_;
-  SeedSource anew_;
+  SeedSource seed_source_;
 };
 
 }  // namespace trainer::checkpoint

@@ -64,7 +64,7 @@ void Saver::prepare(const RunState& state) {
 }
 
 void Saver::take_memory(const RunState& state) {
-  if (!options_.beside_training || buffer_.defined()) return;
+  if (!options_.async || buffer_.defined()) return;
   buffer_ = at::empty({Snapshot(live_tensors(state), comm_.rank(), comm_.size()).bytes()}, at::kByte);
   buffer_.zero_();  // touches the pages, so that they are allocated
 }
@@ -90,17 +90,17 @@ void Saver::begin(Manifest about, const RunState& state, Also also) {
   copy_ = copied_.get_future();
   const auto snapshot = std::make_shared<Snapshot>(live_tensors(state), comm_.rank(), comm_.size());
   work_ = start([this, snapshot, also = std::move(also)] { return write(*snapshot, also); });
-  if (!options_.beside_training) finish();
+  if (!options_.async) finish();
 }
 
 std::future<Saver::Report> Saver::start(std::function<Report()> work) {
-  return std::async(options_.beside_training ? std::launch::async : std::launch::deferred, std::move(work));
+  return std::async(options_.async ? std::launch::async : std::launch::deferred, std::move(work));
 }
 
 Saver::Report Saver::write(Snapshot& snapshot, const Also& also) {
   Report report;
   auto sink = options_.access.sink(partial_ / file_of(comm_.rank()));
-  if (options_.beside_training) report.problem = problem_of([&] { snapshot.copy_to(buffer_); });
+  if (options_.async) report.problem = problem_of([&] { snapshot.copy_to(buffer_); });
   copied_.set_value();
   if (report.problem.empty())
     report.problem = problem_of([&] {
@@ -145,7 +145,7 @@ bool Saver::ready() const {
 }
 
 void Saver::wait_for_copy() {
-  if (copy_.valid() && options_.beside_training) copy_.get();
+  if (copy_.valid() && options_.async) copy_.get();
 }
 
 void Saver::record(int64_t step, const std::map<std::string, double>& metrics) const {

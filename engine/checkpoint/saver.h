@@ -39,7 +39,7 @@ class Saver {
     std::filesystem::path output_dir;
     Keep keep;
     std::string digest = "xxh3";
-    bool beside_training = false;  // false: begin() returns when the save is done
+    bool async = false;  // false: begin() returns when the save is done
     FolderAccess access{};
   };
   /// Adds further files to the unpublished folder; called on rank 0, in the writing thread.

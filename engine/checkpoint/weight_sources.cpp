@@ -79,18 +79,18 @@ at::ScalarType FolderSource::dtype(const nn::Parameter& parameter) const {
 
 void FolderSource::read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const {
   const std::string name = find(parameter);
-  if (name.empty()) return anew_.read(parameter, begin, end, out);  // check() allowed it
+  if (name.empty()) return seed_source_.read(parameter, begin, end, out);  // check() allowed it
   copy_from(*folder_.find(name), name, begin, out);
 }
 
 std::vector<std::string> FolderSource::check(models::Model& model) const {
-  std::vector<std::string> problems, anew;
+  std::vector<std::string> problems, from_scratch;
   for (const nn::ParameterPtr& p : model.all_parameters()) {
     if (adapters::is_adapter(p->name)) continue;
     const std::string name = find(*p);
     if (name.empty()) {
-      if (model.may_start_anew(p->name))
-        anew.push_back(p->name);
+      if (model.may_be_initialized(p->name))
+        from_scratch.push_back(p->name);
       else
         problems.push_back(fmt::format("{} is missing", p->name));
       continue;
@@ -103,7 +103,7 @@ std::vector<std::string> FolderSource::check(models::Model& model) const {
   if (!problems.empty())
     throw InputError("{}: its weights are not those of the model in its config.json:{}", folder_.path().string(),
                      first_problems(problems));
-  return anew;
+  return from_scratch;
 }
 
 bool FolderSource::head_is_separate(models::Model& model) const {

@@ -41,7 +41,7 @@ class FolderSource : public parallel::WeightSource {
  public:
   /// `base_prefix`: the model's.
   FolderSource(const std::string& folder, std::string base_prefix, uint64_t seed)
-      : folder_(folder), base_prefix_(std::move(base_prefix)), anew_(seed) {}
+      : folder_(folder), base_prefix_(std::move(base_prefix)), seed_source_(seed) {}
   at::ScalarType dtype(const nn::Parameter& parameter) const override;
   void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const override;
 
@@ -59,7 +59,7 @@ class FolderSource : public parallel::WeightSource {
 
   tensorfile::TensorFolder folder_;
   std::string base_prefix_;
-  SeedSource anew_;
+  SeedSource seed_source_;
 };
 
 /// The weights of an adapter folder (PEFT's names) over those of `base`.

@@ -27,7 +27,7 @@ int run_check(const Arguments& arguments) {
     if (json) {
       fmt::print("{}\n", problem_json(problems));
     } else {
-      screen::error("{}", problem_report(problems, wants_colour()));
+      screen::error("{}", problem_report(problems, wants_color()));
     }
     return kUsageFailure;
   }

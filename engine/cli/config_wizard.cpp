@@ -131,8 +131,8 @@ std::optional<config::Plan> resolve(const std::string& file) {
   try {
     return config::resolve_plan({file, "", {}});
   } catch (const ConfigError& error) {
-    const bool colour = is_interactive() && wants_colour();
-    fmt::print("The configuration is not complete yet:\n{}", problem_report(problems_of(error), colour));
+    const bool color = is_interactive() && wants_color();
+    fmt::print("The configuration is not complete yet:\n{}", problem_report(problems_of(error), color));
     return std::nullopt;
   } catch (const InputError& error) {
     fmt::print("{}\n", error.what());
@@ -155,7 +155,7 @@ bool wants_trial(config::Prompter& prompter) {
   const std::string usual = is_interactive() ? "yes" : "no";
   for (;;) {
     const config::Answer answer = prompter.ask(
-        {"\nDo you want to try it out? (two updates, nothing is saved)", usual, {}, config::Question::Kind::kTruth});
+        {"\nDo you want to try it out? (two updates, nothing is saved)", usual, {}, config::Question::Kind::kBoolean});
     if (answer.kind == config::Answer::Kind::kEnd) return false;
     if (answer.kind == config::Answer::Kind::kKept) return usual == "yes";
     const auto truth = config::parse_bool(answer.text);

@@ -95,30 +95,30 @@ constexpr char kType[] = "distributed_type", kCpu[] = "use_cpu", kMachines[] = "
 constexpr char kTrue[] = "true", kOne[] = "1", kMultiGpu[] = "MULTI_GPU", kFsdp[] = "FSDP", kDeepspeed[] = "DEEPSPEED",
                kMegatron[] = "MEGATRON_LM";
 
-using Fate = LaunchFlag::Fate;
+using Support = LaunchFlag::Support;
 
 LaunchFlag acts(const char* name, Group group, const char* value, const char* help, decltype(LaunchFlag::act) act,
                 std::vector<std::string> others = {}) {
-  return {name, group, help, value, Fate::kHonoured, std::move(others), act, "", {}};
+  return {name, group, help, value, Support::kHonored, std::move(others), act, "", {}};
 }
 
 LaunchFlag sets(const char* name, Group group, const char* value, const char* path, const char* help,
                 std::vector<std::string> others = {}) {
-  return {name, group, help, value, Fate::kHonoured, std::move(others), nullptr, path, {}};
+  return {name, group, help, value, Support::kHonored, std::move(others), nullptr, path, {}};
 }
 
 LaunchFlag idle(const char* name, Group group, const char* value, const char* reason,
                 std::vector<std::string> harmless = {}, std::vector<std::string> others = {}) {
-  return {name, group, reason, value, Fate::kNoEffect, std::move(others), nullptr, "", std::move(harmless)};
+  return {name, group, reason, value, Support::kNoEffect, std::move(others), nullptr, "", std::move(harmless)};
 }
 
 LaunchFlag secret(const char* name, Group group, const char* value, const char* reason) {
-  return {name, group, reason, value, Fate::kNoEffect, {}, keep_secret, "", {}};
+  return {name, group, reason, value, Support::kNoEffect, {}, keep_secret, "", {}};
 }
 
 LaunchFlag refused(const char* name, Group group, const char* value, const char* reason,
                    std::vector<std::string> others = {}) {
-  return {name, group, reason, value, Fate::kRefused, std::move(others), nullptr, "", {"false"}};
+  return {name, group, reason, value, Support::kRefused, std::move(others), nullptr, "", {"false"}};
 }
 
 }  // namespace

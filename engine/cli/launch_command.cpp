@@ -9,7 +9,7 @@
 #include "engine/cli/worker_child.h"
 #include "engine/config/environment.h"
 #include "engine/config/started_rank.h"
-#include "engine/launch/mates.h"
+#include "engine/launch/local_peers.h"
 #include "engine/launch/run.h"
 
 namespace trainer::cli {
@@ -48,7 +48,7 @@ launch::WatchPatience watch_patience(int64_t seconds) {
 }
 
 /// Runs the ranks of this machine.
-int launch_ranks(const PlanFlags& flags, const std::optional<config::StartedRank>& started, launch::Mates* mates) {
+int launch_ranks(const PlanFlags& flags, const std::optional<config::StartedRank>& started, launch::LocalPeers* peers) {
   const config::Plan plan = resolve(flags);
   config::check_started_rank(plan);
   if (started && plan.config.training.ddp_backend == config::DdpBackend::kMpi)
@@ -56,13 +56,13 @@ int launch_ranks(const PlanFlags& flags, const std::optional<config::StartedRank
         "training.ddp_backend is mpi, for which trainer starts the ranks itself, but {} started this process ({})\n  "
         "start trainer once, without {}; --num_processes sets the number of ranks",
         started->by, started->variables, started->by);
-  for (const std::string& warning : config::spoken_warnings(plan)) log::warning("{}", warning);
+  for (const std::string& warning : config::launch_warnings(plan)) log::warning("{}", warning);
   if (const std::string reading = config::machine_reading(plan); !reading.empty()) log::info("{}", reading);
   prepare_path();
   std::vector<cpu_set_t> cpus;
-  if (mates != nullptr) {
-    mates->gather(flags.join_timeout());
-    cpus = mates->cpus();
+  if (peers != nullptr) {
+    peers->gather(flags.join_timeout());
+    cpus = peers->cpus();
   }
   // Before the ranks connect: otherwise they would wait for each other, and for the slowest disk, inside a collective.
   const launch::Patience patience{.watch = watch_patience(plan.config.training.ddp_timeout),
@@ -74,13 +74,13 @@ int launch_ranks(const PlanFlags& flags, const std::optional<config::StartedRank
 
 /// As the first of several processes that were started on this machine; the others exit with its exit code.
 int launch_for_mates(const PlanFlags& flags, const config::StartedRank& started) {
-  launch::Mates mates(started.job, static_cast<int>(started.local_ranks) - 1);
+  launch::LocalPeers peers(started.job, static_cast<int>(started.local_ranks) - 1);
   try {
-    const int code = launch_ranks(flags, started, &mates);
-    mates.dismiss(code);
+    const int code = launch_ranks(flags, started, &peers);
+    peers.dismiss(code);
     return code;
   } catch (const Error& error) {
-    mates.dismiss(error.code());
+    peers.dismiss(error.code());
     throw;
   }
 }

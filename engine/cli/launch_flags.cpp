@@ -28,7 +28,7 @@ Group group_of(const std::string& path) {
 std::string value_words(const Entry& entry) {
   if (entry.path) return "FILE";
   switch (entry.kind.type) {
-    case config::Type::kTruth:
+    case config::Type::kBoolean:
       return "";
     case config::Type::kInteger:
       return "N";
@@ -46,10 +46,10 @@ std::string help_of(const Entry& entry) {
   return fmt::format("{} ({})", entry.help, fmt::join(entry.kind.choices, ", "));
 }
 
-LaunchFlag::Fate fate_of(const Entry& entry) {
-  if (entry.foreign == Foreign::kUnsupported) return LaunchFlag::Fate::kRefused;
+LaunchFlag::Support support_of(const Entry& entry) {
+  if (entry.foreign == Foreign::kUnsupported) return LaunchFlag::Support::kRefused;
   const bool none = entry.foreign == Foreign::kNoEffect || !entry.no_effect.empty();
-  return none ? LaunchFlag::Fate::kNoEffect : LaunchFlag::Fate::kHonoured;
+  return none ? LaunchFlag::Support::kNoEffect : LaunchFlag::Support::kHonored;
 }
 
 /// Aliases of the option that share its prefix: fsdp_backward_prefetch_policy, but not backward_prefetch.
@@ -67,7 +67,7 @@ std::vector<LaunchFlag> option_flags() {
   config::each_entry(config::root_table(), [&](const std::string& path, const Entry& entry) {
     const std::string name = config::launch_flag(path, entry);
     if (name.empty()) return;
-    LaunchFlag flag{name, group_of(path), help_of(entry), value_words(entry), fate_of(entry), spellings(entry)};
+    LaunchFlag flag{name, group_of(path), help_of(entry), value_words(entry), support_of(entry), spellings(entry)};
     flag.path = path;
     flags.push_back(std::move(flag));
   });
@@ -105,7 +105,7 @@ void ask(const LaunchFlag& flag, const std::string& value, Asked& asked) {
     flag.act(value, flag, asked);
   } else if (!flag.path.empty()) {
     asked.set(flag.path, value, flag.name);
-  } else if (flag.fate == LaunchFlag::Fate::kRefused) {
+  } else if (flag.support == LaunchFlag::Support::kRefused) {
     asked.refuse(flag.name, "is not supported: " + flag.help);
   } else {
     asked.sources.without_effect.push_back({flag.name.substr(2), value, flag.name, flag.help});

@@ -27,13 +27,13 @@ struct Asked {
 };
 
 struct LaunchFlag {
-  enum class Fate { kHonoured, kNoEffect, kRefused };
+  enum class Support { kHonored, kNoEffect, kRefused };
 
   std::string name;  // "--num_processes"
   Group group = Group::kAccelerate;
   std::string help;   // for flags without effect and refused ones, the reason
   std::string value;  // its placeholder in the help: "N"; "" when the flag needs no value
-  Fate fate = Fate::kHonoured;
+  Support support = Support::kHonored;
   std::vector<std::string> others;  // aliases: "-t"
   /// Null: it sets the option `path` to its value.
   void (*act)(const std::string& value, const LaunchFlag& flag, Asked& asked) = nullptr;

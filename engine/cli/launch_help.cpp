@@ -60,10 +60,10 @@ std::string group_text(const Heading& heading) {
   }
   for (const LaunchFlag& flag : launch_flags()) {
     if (flag.group != heading.group) continue;
-    if (flag.fate == LaunchFlag::Fate::kHonoured) {
+    if (flag.support == LaunchFlag::Support::kHonored) {
       rows += row(names_of(flag), flag.help);
     } else {
-      (flag.fate == LaunchFlag::Fate::kNoEffect ? idle : refused) += " " + flag.name;
+      (flag.support == LaunchFlag::Support::kNoEffect ? idle : refused) += " " + flag.name;
     }
   }
   std::string text = fmt::format("\n{}:\n{}", heading.text, rows);

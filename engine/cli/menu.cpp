@@ -21,8 +21,8 @@ std::string cut(const std::string& text, std::size_t columns) {
 
 }  // namespace
 
-Menu::Menu(const std::vector<std::string>& choices, const std::string& current, bool colour)
-    : choices_(choices), colour_(colour) {
+Menu::Menu(const std::vector<std::string>& choices, const std::string& current, bool color)
+    : choices_(choices), color_(color) {
   const auto found = std::find(choices.begin(), choices.end(), current);
   if (found != choices.end()) at_ = static_cast<std::size_t>(found - choices.begin());
   numbered_ = !config::parse_int(choices.front());
@@ -41,7 +41,7 @@ std::string Menu::line(std::size_t index, std::size_t columns) const {
   const std::string number = numbered_ ? fmt::format("{}  ", index + 1) : "";
   const std::string text = cut(fmt::format("{}{}", number, choices_[index]), columns > 5 ? columns - 5 : 1);
   if (index != at_) return "    " + text;
-  return colour_ ? fmt::format(" \033[32m➔\033[0m  {}", text) : " ➔  " + text;
+  return color_ ? fmt::format(" \033[32m➔\033[0m  {}", text) : " ➔  " + text;
 }
 
 void Menu::draw(std::ostream& out, std::size_t columns, std::size_t rows) {

@@ -10,7 +10,7 @@ namespace trainer::cli {
 class Menu {
  public:
   /// `current` is marked at first. `colour`: the mark is green.
-  Menu(const std::vector<std::string>& choices, const std::string& current, bool colour);
+  Menu(const std::vector<std::string>& choices, const std::string& current, bool color);
 
   void up() { at_ = (at_ + choices_.size() - 1) % choices_.size(); }
   void down() { at_ = (at_ + 1) % choices_.size(); }
@@ -35,7 +35,7 @@ class Menu {
   const std::vector<std::string>& choices_;
   std::size_t at_ = 0;
   bool numbered_ = true;  // false when the choices are numbers themselves
-  bool colour_;
+  bool color_;
   std::size_t drawn_ = 0;  // lines
 };
 

@@ -32,15 +32,15 @@ std::string files_of(const std::vector<config::Problem>& problems) {
   return fmt::format("{}", fmt::join(files, " and "));
 }
 
-std::string painted(const std::string& text, const char* colour, bool wanted) {
-  return wanted ? fmt::format("\033[{}m{}\033[0m", colour, text) : text;
+std::string painted(const std::string& text, const char* color, bool wanted) {
+  return wanted ? fmt::format("\033[{}m{}\033[0m", color, text) : text;
 }
 
-std::string entry_text(const config::Problem& problem, bool colour) {
+std::string entry_text(const config::Problem& problem, bool color) {
   std::string place = problem.mark.source ? config::to_string(problem.mark) + ": " : "";
-  std::string text = painted(safe_text(place), "1", colour) + painted(safe_text(problem.message), "31", colour) + "\n";
+  std::string text = painted(safe_text(place), "1", color) + painted(safe_text(problem.message), "31", color) + "\n";
   const std::string lines = safe_text(config::excerpt(problem.mark));
-  return lines.empty() ? text : text + painted(lines, "2", colour) + "\n";
+  return lines.empty() ? text : text + painted(lines, "2", color) + "\n";
 }
 
 /// Removes ":12" from the end of `place` and returns 12; 0 when there is no such ending.
@@ -70,14 +70,14 @@ std::vector<config::Problem> problems_of(const ConfigError& error) {
   return {{{std::make_shared<const std::string>(file), line, column}, "", text.substr(end + 2), ""}};
 }
 
-std::string problem_report(const std::vector<config::Problem>& problems, bool colour) {
+std::string problem_report(const std::vector<config::Problem>& problems, bool color) {
   std::string text;
   for (std::size_t i = 0; i < problems.size(); ++i) {
     if (i == kMost && problems.size() > kMost + 1) {
       text += fmt::format("… and {} more\n", problems.size() - kMost);
       break;
     }
-    text += entry_text(problems[i], colour);
+    text += entry_text(problems[i], color);
   }
   const std::string files = files_of(problems);
   return text + fmt::format("{} {}{}\n", problems.size(), problems.size() == 1 ? "problem" : "problems",
@@ -103,7 +103,7 @@ std::string problem_json(const std::vector<config::Problem>& problems) {
   return config::to_json(root);
 }
 
-bool wants_colour() {
+bool wants_color() {
   const char* unwanted = std::getenv("NO_COLOR");
   return isatty(STDERR_FILENO) && (!unwanted || !*unwanted);
 }

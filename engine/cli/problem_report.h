@@ -13,13 +13,13 @@ std::vector<config::Problem> problems_of(const ConfigError& error);
 
 /// Each problem with its line of the file and a caret below the place, and their number at the end. `colour`: in red
 /// and gray.
-std::string problem_report(const std::vector<config::Problem>& problems, bool colour);
+std::string problem_report(const std::vector<config::Problem>& problems, bool color);
 
 /// One JSON object: {"problems": [{"file", "line", "column", "option", "message", "rule"}, …]}. A problem outside of
 /// files has "origin" ("--num_processes", "environment FSDP_VERSION") instead of the place.
 std::string problem_json(const std::vector<config::Problem>& problems);
 
 /// True when standard error is a terminal and the user wants colors there (https://no-color.org).
-bool wants_colour();
+bool wants_color();
 
 }  // namespace trainer::cli

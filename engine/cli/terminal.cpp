@@ -28,7 +28,7 @@ winsize window() {
   return size;
 }
 
-bool has_colour() {
+bool has_color() {
   const char* const refused = std::getenv("NO_COLOR");
   return refused == nullptr || *refused == '\0';
 }

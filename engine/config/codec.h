@@ -16,7 +16,7 @@
 
 namespace trainer::config {
 
-enum class Type { kTruth, kInteger, kNumber, kText, kTexts, kGroup };
+enum class Type { kBoolean, kInteger, kNumber, kText, kTexts, kGroup };
 
 /// What an option accepts: its type, a description, and the list of values if there is one.
 struct Kind {
@@ -50,7 +50,7 @@ Kind kind_of();
 
 template <>
 inline Kind kind_of<bool>() {
-  return {Type::kTruth, "true or false", {}};
+  return {Type::kBoolean, "true or false", {}};
 }
 template <>
 inline Kind kind_of<int64_t>() {

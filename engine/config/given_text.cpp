@@ -35,7 +35,7 @@ std::string doubt(const Entry& entry, const Node& node) {
     meant = std::to_string(*integer);
   } else if (type == Type::kNumber && parse_double(node.text)) {
     meant = node.text;
-  } else if (const auto truth = parse_bool(node.text); type == Type::kTruth && truth) {
+  } else if (const auto truth = parse_bool(node.text); type == Type::kBoolean && truth) {
     meant = *truth ? "true" : "false";
   }
   if (meant.empty()) return "";  // the option's own check reports what is wrong

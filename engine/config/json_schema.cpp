@@ -80,7 +80,7 @@ Json values(const Entry& entry) {
   Json any = Json::array();
   const Kind& kind = entry.kind;
   switch (kind.type) {
-    case Type::kTruth:
+    case Type::kBoolean:
       any.push_back(reference("truth"));
       break;
     case Type::kInteger:

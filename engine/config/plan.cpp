@@ -87,7 +87,7 @@ Plan parse_plan(const std::string& text) {
   return plan;
 }
 
-std::vector<std::string> spoken_warnings(const Plan& plan) {
+std::vector<std::string> launch_warnings(const Plan& plan) {
   std::vector<std::string> all = plan.warnings;
   std::vector<std::pair<std::string, std::vector<std::string>>> by_source;
   for (const Note& note : plan.without_effect) {

@@ -41,7 +41,7 @@ std::string to_text(const Plan& plan);
 Plan parse_plan(const std::string& text);
 
 /// What a launch prints before it begins: the warnings, and one line for each source that has keys without effect.
-std::vector<std::string> spoken_warnings(const Plan& plan);
+std::vector<std::string> launch_warnings(const Plan& plan);
 
 /// The configuration with the origin of each value: `config.resolved.yaml`, and the output of `trainer explain`.
 std::string resolved_text(const Plan& plan);

@@ -109,8 +109,8 @@ class FaultyComm : public ForwardingComm {
   int rank_;
 };
 
-int life_of_this_rank() {
-  const char* const text = std::getenv(kLifeVariable);
+int attempt_of_this_rank() {
+  const char* const text = std::getenv(kAttemptVariable);
   return text != nullptr ? std::atoi(text) : 0;
 }
 
@@ -141,7 +141,7 @@ std::optional<Fault> fault_from_environment() {
     const double number = std::strtod(value.c_str(), &end);
     if (value.empty() || *end != '\0') throw bad(fmt::format("'{}' does not set a number", word));
     if (name == "life")
-      fault.life = static_cast<int>(number);
+      fault.attempt = static_cast<int>(number);
     else if (name == "rank")
       fault.rank = static_cast<int>(number);
     else if (name == "step")
@@ -160,7 +160,7 @@ std::optional<Fault> fault_from_environment() {
   if (fault.times != 1 && fault.kind != Fault::Kind::kSlow) throw bad("times=N does not apply to this fault");
   const bool takes_files = of_files || fault.kind == Fault::Kind::kKill || fault.kind == Fault::Kind::kStop;
   if (fault.file > 0 && !takes_files) throw bad("file=N does not apply to this fault");
-  return fault.life == life_of_this_rank() ? std::optional(fault) : std::nullopt;
+  return fault.attempt == attempt_of_this_rank() ? std::optional(fault) : std::nullopt;
 }
 
 std::optional<file_operations::Fault> file_fault(const Fault& fault, int rank) {

@@ -14,7 +14,7 @@ struct Fault {
   Kind kind{};
   int rank = 0;
   int64_t step = 1;
-  int life = 0;         // see Note [Attempts] in engine/launch/lives.h
+  int attempt = 0;      // see Note [Attempts] in engine/launch/attempts.h
   double seconds = 10;  // of kSlow, at each strike
   int64_t times = 1;    // kSlow: in this many consecutive steps
   int64_t file = 0;     // kKill, kStop, kFileError: in the n-th file operation of a save

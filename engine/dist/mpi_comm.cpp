@@ -5,7 +5,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "engine/base/beside_program.h"
-#include "engine/base/mpi_seat.h"
+#include "engine/base/mpi_slot.h"
 #include "engine/dist/backend_comm.h"
 #include "engine/dist/shared_memory.h"
 
@@ -43,7 +43,7 @@ World* load_mpi_library() {
 
 std::unique_ptr<Comm> mpi_comm(int rank, int size) {
   static World* const world = load_mpi_library();
-  take_mpi_seat(rank);
+  take_mpi_slot(rank);
   return translated("MPI's initialization", [&]() -> std::unique_ptr<Comm> {
     const auto backend = c10::intrusive_ptr<c10d::Backend>::reclaim(world());
     if (backend->getRank() != rank || backend->getSize() != size)

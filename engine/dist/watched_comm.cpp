@@ -8,13 +8,13 @@
 #include <c10/core/ScalarType.h>
 #include <fmt/ranges.h>
 
-#include "engine/dist/doing.h"
 #include "engine/dist/forwarding_comm.h"
+#include "engine/dist/phase.h"
 #include "engine/dist/work_clock.h"
 
 namespace trainer::dist {
 
-thread_local std::string_view Doing::now_;
+thread_local std::string_view Phase::now_;
 
 namespace {
 
@@ -92,7 +92,7 @@ class WatchedComm : public ForwardingComm {
   const CollectiveNotes& notes() const { return notes_; }
 
   std::unique_ptr<Pending> all_gather(const at::Tensor& full, const at::Tensor& shard) override {
-    const uint64_t number = notes_.begin(CollectiveKind::kAllGather, full, Doing::now());
+    const uint64_t number = notes_.begin(CollectiveKind::kAllGather, full, Phase::now());
     return std::make_unique<WatchedPending>(inner().all_gather(full, shard), notes_, number);
   }
 
@@ -104,13 +104,13 @@ class WatchedComm : public ForwardingComm {
 
   std::unique_ptr<Pending> send(const at::Tensor& tensor, int to) override {
     const CollectiveNotes notes = transfers(rank(), to);
-    const uint64_t number = notes.begin(CollectiveKind::kTransfer, tensor, Doing::now());
+    const uint64_t number = notes.begin(CollectiveKind::kTransfer, tensor, Phase::now());
     return std::make_unique<WatchedPending>(inner().send(tensor, to), notes, number);
   }
 
   std::unique_ptr<Pending> receive(const at::Tensor& tensor, int from) override {
     const CollectiveNotes notes = transfers(from, rank());
-    const uint64_t number = notes.begin(CollectiveKind::kTransfer, tensor, Doing::now());
+    const uint64_t number = notes.begin(CollectiveKind::kTransfer, tensor, Phase::now());
     return std::make_unique<WatchedPending>(inner().receive(tensor, from), notes, number);
   }
 
@@ -138,7 +138,7 @@ class WatchedComm : public ForwardingComm {
  private:
   /// Begins a blocking collective. When it throws, the board keeps showing that the rank is in it, for the report.
   uint64_t enter(CollectiveKind kind, const at::Tensor& tensor) const {
-    const uint64_t number = notes_.begin(kind, tensor, Doing::now());
+    const uint64_t number = notes_.begin(kind, tensor, Phase::now());
     notes_.wait(number);
     return number;
   }
@@ -162,7 +162,7 @@ class WatchedComm : public ForwardingComm {
 std::unique_ptr<Comm> watched(std::shared_ptr<RankBoard> board, std::string name, std::vector<int> ranks,
                               const Meet& meet) {
   const CollectiveNotes notes(board, board->add_group(name, ranks));
-  const uint64_t number = notes.begin(CollectiveKind::kMeeting, {}, Doing::now());
+  const uint64_t number = notes.begin(CollectiveKind::kMeeting, {}, Phase::now());
   notes.wait(number);
   auto inner = meet();
   notes.end(number);

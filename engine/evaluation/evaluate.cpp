@@ -86,10 +86,10 @@ void merge_predictions(const std::vector<std::string>& by_rank, const Request& r
     }
 }
 
-int64_t count_learnt(const data::Samples& samples) {
-  int64_t learnt = 0;
-  for (int64_t i = 0; i < samples.size(); ++i) learnt += samples.lengths(i).learnt;
-  return learnt;
+int64_t count_learned(const data::Samples& samples) {
+  int64_t learned = 0;
+  for (int64_t i = 0; i < samples.size(); ++i) learned += samples.lengths(i).learned;
+  return learned;
 }
 
 }  // namespace
@@ -111,7 +111,7 @@ Result evaluate(parallel::ParallelModel& model, const Request& request) {
   }
   request.progress("");
   Result result;
-  result.values["eval_loss"] = comm.sum(found.loss) / static_cast<double>(count_learnt(request.samples));
+  result.values["eval_loss"] = comm.sum(found.loss) / static_cast<double>(count_learned(request.samples));
   if (!predicts) return result;
   using Json = nlohmann::json;
   merge_predictions(comm.gather_text(found.predictions.dump(-1, ' ', false, Json::error_handler_t::replace)), request,

@@ -21,7 +21,7 @@ void Ending::rank_has_stopped(int code) {
   if (stop_signal_ == 0 && code == kInterrupted) stop_signal_ = SIGINT;
 }
 
-void Ending::make_way(const std::string& newcomers) {
+void Ending::yield(const std::string& newcomers) {
   stopping_ = true;
   newcomers_ = newcomers;
 }

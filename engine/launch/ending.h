@@ -40,7 +40,7 @@ class Ending {
   void rank_has_stopped(int code);
   void others_have_stopped() { stopping_ = true; }
   /// The attempt yields to these machines.
-  void make_way(const std::string& newcomers);
+  void yield(const std::string& newcomers);
   /// Why a stop happened without a save; the first reason is kept.
   void was_not_saved(const std::string& why);
   const std::string& why_not_saved() const { return not_saved_; }

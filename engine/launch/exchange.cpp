@@ -5,14 +5,14 @@
 namespace trainer::launch {
 
 void Exchange::ask(int rank, const LinkMessage& request) {
-  if (place_.is_host()) return handle(rank, request);
+  if (assignment_.is_leader()) return handle(rank, request);
   machines_.send(0, {.op = LinkOp::kCarry, .number = rank, .strings = {encode_frame(request)}});
 }
 
 void Exchange::deliver(Machine& machine, const LinkMessage& carried) {
   const int64_t rank = carried.number;
-  const bool known = rank >= 0 && rank < int64_t{place_.ranks} * place_.machines;
-  const int runs_on = known ? place_.machine_of(static_cast<int>(rank)) : -1;
+  const bool known = rank >= 0 && rank < int64_t{assignment_.ranks} * assignment_.machines;
+  const int runs_on = known ? assignment_.machine_of(static_cast<int>(rank)) : -1;
   FrameReader frames;
   frames.append(carried.strings.empty() ? std::string_view() : carried.strings.front());
   std::optional<LinkMessage> message;
@@ -20,11 +20,11 @@ void Exchange::deliver(Machine& machine, const LinkMessage& carried) {
     message = frames.next();
   } catch (const PeerError&) {
   }
-  if (!message || runs_on != (place_.is_host() ? machine.number : place_.machine)) {
+  if (!message || runs_on != (assignment_.is_leader() ? machine.number : assignment_.machine)) {
     machine.lost = "it broke the protocol";
     return machine.line.close();
   }
-  if (place_.is_host()) return handle(static_cast<int>(rank), *message);
+  if (assignment_.is_leader()) return handle(static_cast<int>(rank), *message);
   if (Line& line = ranks_.numbered(static_cast<int>(rank)).line; line.is_open()) line.send(*message);
 }
 
@@ -43,7 +43,7 @@ void Exchange::handle(int rank, const LinkMessage& request) {
 void Exchange::send(const std::vector<Store::Answer>& answers) {
   for (const auto& [rank, message] : answers) {
     if (!is_ours(rank)) {
-      machines_.send(place_.machine_of(rank),
+      machines_.send(assignment_.machine_of(rank),
                      {.op = LinkOp::kCarry, .number = rank, .strings = {encode_frame(message)}});
     } else if (Line& line = ranks_.numbered(rank).line; line.is_open()) {
       line.send(message);

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/launch/machines.h"
-#include "engine/launch/place.h"
+#include "engine/launch/rank_assignment.h"
 #include "engine/launch/ranks.h"
 #include "engine/launch/store.h"
 
@@ -13,7 +13,8 @@ namespace trainer::launch {
 /// Machine 0 holds the store; the other machines forward their ranks' requests to it, and its replies back.
 class Exchange {
  public:
-  Exchange(const Place& place, Machines& machines, Ranks& ranks) : place_(place), machines_(machines), ranks_(ranks) {}
+  Exchange(const RankAssignment& place, Machines& machines, Ranks& ranks)
+      : assignment_(place), machines_(machines), ranks_(ranks) {}
 
   /// Handles or forwards a request from a rank of this machine.
   void ask(int rank, const LinkMessage& request);
@@ -26,11 +27,11 @@ class Exchange {
   void forget(int rank) { store_.forget(rank); }
 
  private:
-  bool is_ours(int rank) const { return place_.machine_of(rank) == place_.machine; }
+  bool is_ours(int rank) const { return assignment_.machine_of(rank) == assignment_.machine; }
   void handle(int rank, const LinkMessage& request);
   void send(const std::vector<Store::Answer>& answers);
 
-  const Place& place_;
+  const RankAssignment& assignment_;
   Machines& machines_;
   Ranks& ranks_;
   Store store_;

@@ -107,28 +107,28 @@ Introduction introduction_of(const LinkMessage& message) {
   return introduction;
 }
 
-std::vector<std::string> differences(const Introduction& host, const Introduction& guest) {
+std::vector<std::string> differences(const Introduction& leader, const Introduction& follower) {
   std::vector<std::string> lines;
   const auto differs = [&](const std::string& what, const std::string& here, const std::string& there) {
-    lines.push_back(fmt::format("{}: {} on machine 0, {} on machine {}", what, here, there, guest.machine));
+    lines.push_back(fmt::format("{}: {} on machine 0, {} on machine {}", what, here, there, follower.machine));
   };
-  if (host.build != guest.build)
-    differs("the build of trainer-worker", host.build.substr(0, 12), guest.build.substr(0, 12));
-  for (const Setting& here : host.settings) {
-    const Setting* const there = find(guest, here.path);
+  if (leader.build != follower.build)
+    differs("the build of trainer-worker", leader.build.substr(0, 12), follower.build.substr(0, 12));
+  for (const Setting& here : leader.settings) {
+    const Setting* const there = find(follower, here.path);
     if (!may_differ(here.path) && (there == nullptr || there->value != here.value))
       differs(here.path, shown(&here), shown(there));
   }
-  for (const Setting& there : guest.settings)
-    if (!may_differ(there.path) && find(host, there.path) == nullptr)
+  for (const Setting& there : follower.settings)
+    if (!may_differ(there.path) && find(leader, there.path) == nullptr)
       differs(there.path, shown(nullptr), shown(&there));
   return lines;
 }
 
-std::string about_clock(const Introduction& guest, const std::string& name) {
-  if (!(std::abs(guest.ahead) > kMostAhead)) return "";
+std::string about_clock(const Introduction& follower, const std::string& name) {
+  if (!(std::abs(follower.ahead) > kMostAhead)) return "";
   return fmt::format("the clock of {} is {:.0f} s {} machine 0's: times in their logs cannot be compared", name,
-                     std::abs(guest.ahead), guest.ahead > 0 ? "ahead of" : "behind");
+                     std::abs(follower.ahead), follower.ahead > 0 ? "ahead of" : "behind");
 }
 
 std::string build_id(const std::string& program) {

@@ -71,7 +71,7 @@ void Machines::send_all(const LinkMessage& message) {
 }
 
 void Machines::part(const LinkMessage& last) {
-  if (door_ != nullptr) door_->life_has_ended();
+  if (door_ != nullptr) door_->attempt_has_ended();
   std::vector<MachineLine*> lines;
   for (Machine& machine : others_) {
     machine.ended = true;

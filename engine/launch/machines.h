@@ -50,7 +50,7 @@ class Door {
   /// The machines that wait to join, once the run can continue with more machines than it has; else "".
   virtual std::string newcomers() const = 0;
   /// Machines of the last attempt may connect again.
-  virtual void life_has_ended() = 0;
+  virtual void attempt_has_ended() = 0;
 };
 
 /// The connections to the other machines, served without blocking. A machine that closes its line, sends an invalid

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "engine/base/errors.h"
-#include "engine/launch/letters.h"
+#include "engine/launch/messages.h"
 
 namespace trainer::launch {
 void wait_for(std::vector<pollfd> events, Clock::time_point until, SignalQueue& signals) {

@@ -9,13 +9,13 @@
 #include "engine/launch/introduction.h"
 #include "engine/launch/machines.h"
 #include "engine/launch/outcome.h"
-#include "engine/launch/place.h"
+#include "engine/launch/rank_assignment.h"
 #include "engine/launch/signals.h"
 
 namespace trainer::launch {
 
 struct Appointment {
-  Place place;
+  RankAssignment place;
   std::string host;  // main_process_ip
   int port = 0;
   std::vector<int> sizes{};                     // the usable numbers of machines, ascending

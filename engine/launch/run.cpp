@@ -11,14 +11,14 @@
 #include "engine/base/folder_lock.h"
 #include "engine/config/machines.h"
 #include "engine/launch/address.h"
+#include "engine/launch/attempts.h"
 #include "engine/launch/failure.h"
-#include "engine/launch/guest.h"
-#include "engine/launch/host.h"
-#include "engine/launch/letters.h"
-#include "engine/launch/lives.h"
+#include "engine/launch/follower.h"
+#include "engine/launch/leader.h"
 #include "engine/launch/meeting.h"
+#include "engine/launch/messages.h"
 #include "engine/launch/outcome.h"
-#include "engine/launch/place.h"
+#include "engine/launch/rank_assignment.h"
 #include "engine/launch/screen.h"
 #include "engine/launch/secret.h"
 
@@ -71,9 +71,9 @@ config::Plan plan_of(const config::Plan& given, const Terms& terms) {
 }
 
 /// Reports why another attempt begins, and pauses as required while serving `door`. Errors: StoppedBeforeStart.
-void begin_next(Lives& lives, const Outcome& ended, Door* door, SignalQueue& signals) {
-  const Clock::time_point until = Clock::now() + lives.begin_next(ended);
-  say("{}trainer: {}\n", closing_line(ended), lives.text(ended));
+void begin_next(Attempts& attempts, const Outcome& ended, Door* door, SignalQueue& signals) {
+  const Clock::time_point until = Clock::now() + attempts.begin_next(ended);
+  say("{}trainer: {}\n", closing_line(ended), attempts.text(ended));
   while (Clock::now() < until) {
     std::vector<pollfd> events;
     if (door != nullptr) door->serve();
@@ -83,20 +83,20 @@ void begin_next(Lives& lives, const Outcome& ended, Door* door, SignalQueue& sig
 }
 
 /// Runs attempts until none follows.
-Outcome live(const Run& run, SignalQueue& signals, Door* door, const std::function<Outcome(Lives&)>& one) {
-  Lives lives(run.plan.config, run.patience.pause);
+Outcome live(const Run& run, SignalQueue& signals, Door* door, const std::function<Outcome(Attempts&)>& one) {
+  Attempts attempts(run.plan.config, run.patience.pause);
   try {
     for (;;) {
       Outcome ended;
       try {
-        ended = one(lives);
+        ended = one(attempts);
       } catch (const EndedBefore& before) {
         ended = before.outcome;
       }
       if (const std::string why = run.output != nullptr ? run.output->owner.taken_over() : ""; !why.empty())
         return {.code = kMachineFailure, .step = ended.step, .message = why};
       if (!ended.again) return ended;
-      begin_next(lives, ended, door, signals);
+      begin_next(attempts, ended, door, signals);
     }
   } catch (const StoppedBeforeStart& stopped) {
     return {.code = 128 + stopped.signal,
@@ -105,23 +105,23 @@ Outcome live(const Run& run, SignalQueue& signals, Door* door, const std::functi
 }
 
 /// Starts the ranks of an attempt, and watches them until they end.
-Outcome supervise_life(const Run& run, Lives& lives, const Terms& terms, bool shares_folder, Machines& machines,
-                       SignalQueue& signals) {
-  const Life life{.terms = terms,
-                  .machine = static_cast<int>(run.plan.config.machine_rank),
-                  .judge = [&](Outcome& outcome) { lives.judge(outcome); },
-                  .shares_folder = shares_folder};
-  return supervise(plan_of(run.plan, terms), life, run.program, run.patience, machines, signals);
+Outcome supervise_attempt(const Run& run, Attempts& attempts, const Terms& terms, bool shares_folder,
+                          Machines& machines, SignalQueue& signals) {
+  const Attempt attempt{.terms = terms,
+                        .machine = static_cast<int>(run.plan.config.machine_rank),
+                        .judge = [&](Outcome& outcome) { attempts.judge(outcome); },
+                        .shares_folder = shares_folder};
+  return supervise(plan_of(run.plan, terms), attempt, run.program, run.patience, machines, signals);
 }
 
 Outcome run_alone(const Run& run, SignalQueue& signals) {
   bool prepared = !run.prepare;
-  return live(run, signals, nullptr, [&](Lives& lives) {
+  return live(run, signals, nullptr, [&](Attempts& attempts) {
     Machines none;
     const Preparation done = prepared ? Preparation{} : prepare_beside(run.prepare, none, signals);
     if (done.code != kDone) return unprepared(done);
     prepared = true;
-    return supervise_life(run, lives, lives.terms(), true, none, signals);
+    return supervise_attempt(run, attempts, attempts.terms(), true, none, signals);
   });
 }
 
@@ -130,19 +130,20 @@ class InCompany {
  public:
   explicit InCompany(const Run& run)
       : run_(run), appointment_(appointment_of(run)), own_(introduce(run.plan, run.program.words.front())) {
-    if (appointment_.place.is_host()) host_.emplace(appointment_, own_, signals_);
+    if (appointment_.place.is_leader()) leader_.emplace(appointment_, own_, signals_);
   }
 
   Outcome live() {
-    const Outcome outcome = launch::live(run_, signals_, host_ ? &*host_ : nullptr, [&](Lives& lives) -> Outcome {
-      try {
-        return one_life(lives);
-      } catch (const Error& error) {
-        if (error.code() == kUsageFailure) throw;  // a list of problems, which is shown whole
-        return {.code = error.code(), .message = error.what()};
-      }
-    });
-    if (host_) host_->send_home(to_message(outcome));
+    const Outcome outcome =
+        launch::live(run_, signals_, leader_ ? &*leader_ : nullptr, [&](Attempts& attempts) -> Outcome {
+          try {
+            return one_attempt(attempts);
+          } catch (const Error& error) {
+            if (error.code() == kUsageFailure) throw;  // a list of problems, which is shown whole
+            return {.code = error.code(), .message = error.what()};
+          }
+        });
+    if (leader_) leader_->dismiss_all(to_message(outcome));
     return outcome;
   }
 
@@ -151,7 +152,7 @@ class InCompany {
     check_interface_for_ranks();
     const config::Config& config = run.plan.config;
     Appointment appointment{
-        .place = place_of(run.plan),
+        .place = rank_assignment_of(run.plan),
         .host = config.main_process_ip,
         .port = config.main_process_port != 0 ? static_cast<int>(config.main_process_port) : kDefaultPort,
         .patience = run.patience.join,
@@ -165,17 +166,17 @@ class InCompany {
   }
 
   /// One attempt, beginning with the meeting of its machines.
-  Outcome one_life(Lives& lives) {
-    Host::Gathered with = host_ ? host_->gather(lives.terms()) : join();
-    lives.take(with.terms);
-    const Outcome ready = get_ready(lives, with.machines);
+  Outcome one_attempt(Attempts& attempts) {
+    Leader::Gathered with = leader_ ? leader_->gather(attempts.terms()) : join();
+    attempts.take(with.terms);
+    const Outcome ready = get_ready(attempts, with.machines);
     if (ready.code != kDone) return ready;
-    return supervise_life(run_, lives, with.terms, shares_folder_, with.machines, signals_);
+    return supervise_attempt(run_, attempts, with.terms, shares_folder_, with.machines, signals_);
   }
 
-  Host::Gathered join() {
+  Leader::Gathered join() {
     for (;;) {
-      Guest::Joined joined = Guest(appointment_, own_, signals_).join();
+      Follower::Joined joined = Follower(appointment_, own_, signals_).join();
       try {
         if (joined.waits) prepare_early(joined);
         const Terms terms = hear_terms(joined.machines, signals_);
@@ -189,7 +190,7 @@ class InCompany {
   }
 
   /// Prepares while an attempt runs without this machine, so that the attempt yields to it only once it is ready.
-  void prepare_early(Guest::Joined& joined) {
+  void prepare_early(Follower::Joined& joined) {
     const Preparation done = prepare_beside(preparation(), joined.machines, signals_);
     if (done.code != kDone) throw EndedBefore{unprepared(done)};
     prepared_ = true;
@@ -197,35 +198,35 @@ class InCompany {
   }
 
   /// The steps between the meeting and the start of the ranks. If one fails, machine 0 informs the others.
-  Outcome get_ready(Lives& lives, Machines& machines) {
+  Outcome get_ready(Attempts& attempts, Machines& machines) {
     Outcome ended;
     try {
       share_folder(machines);
-      const Preparation done = prepare_together(preparation(), host_.has_value(), machines, signals_);
+      const Preparation done = prepare_together(preparation(), leader_.has_value(), machines, signals_);
       if (done.code == kDone) {
         prepared_ = true;
         return {};
       }
       ended = unprepared(done);
     } catch (const StoppedBeforeStart& stopped) {
-      if (host_)
+      if (leader_)
         machines.part({.op = LinkOp::kEnd, .code = 128 + stopped.signal});
       else
         machines.send(0, {.op = LinkOp::kStop, .number = stopped.signal});  // otherwise this machine counts as lost
       throw;
     } catch (const LostBeforeStart& lost) {
       ended = {.code = lost.code(), .message = lost.what()};
-      lives.judge(ended);
+      attempts.judge(ended);
     } catch (const Error& error) {
       ended = {.code = error.code(), .message = error.what()};
     }
-    if (host_) machines.part(to_message(ended));
+    if (leader_) machines.part(to_message(ended));
     return ended;
   }
 
   /// Checks whether all machines see machine 0's output folder; if not, reports it once.
   void share_folder(Machines& machines) {
-    const std::string who = who_sees_another_folder(appointment_.folder, host_.has_value(), machines, signals_);
+    const std::string who = who_sees_another_folder(appointment_.folder, leader_.has_value(), machines, signals_);
     shares_folder_ = who.empty();
     if (!who.empty() && !std::exchange(told_of_folder_, true))
       say("trainer: output_dir is not shared: machine 0 keeps the checkpoints, the others send it theirs\n  {}\n", who);
@@ -240,7 +241,7 @@ class InCompany {
   const Appointment appointment_;
   const Introduction own_;
   SignalQueue signals_;
-  std::optional<Host> host_;
+  std::optional<Leader> leader_;
   bool prepared_ = false;
   bool shares_folder_ = true, told_of_folder_ = false;
 };
@@ -251,10 +252,10 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
         const std::vector<std::string>& words, const std::vector<cpu_set_t>& cpus) {
   RankProgram program{{worker_path}, cpus};
   program.words.insert(program.words.end(), words.begin(), words.end());
-  const Place place = place_of(plan);
+  const RankAssignment place = rank_assignment_of(plan);
   signal(SIGUSR2, [](int) {});  // nothing can be saved while data is prepared; later the queue receives it
   std::optional<Output> output;
-  if (place.is_host()) {
+  if (place.is_leader()) {
     output.emplace(plan.config.output_dir);
     std::error_code ignored;  // the file may not exist
     std::filesystem::remove(std::filesystem::path(plan.config.output_dir) / "outcome.json", ignored);

@@ -28,7 +28,7 @@ class Seal {
 
 /// The seals of a connection whose two ends know `secret` and have each drawn a nonce.
 struct Seals {
-  Seal by_guest, by_host;
+  Seal by_follower, by_leader;
 };
 Seals make_seals(const std::string& secret, const std::string& guest_nonce, const std::string& host_nonce);
 

@@ -15,18 +15,18 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/errors.h"
-#include "engine/base/mpi_seat.h"
+#include "engine/base/mpi_slot.h"
 #include "engine/config/device.h"
 #include "engine/launch/ending.h"
 #include "engine/launch/exchange.h"
 #include "engine/launch/failure.h"
-#include "engine/launch/letters.h"
 #include "engine/launch/line.h"
 #include "engine/launch/machines.h"
-#include "engine/launch/mpi_seats.h"
+#include "engine/launch/messages.h"
+#include "engine/launch/mpi_slots.h"
 #include "engine/launch/outcome.h"
-#include "engine/launch/place.h"
 #include "engine/launch/process.h"
+#include "engine/launch/rank_assignment.h"
 #include "engine/launch/ranks.h"
 #include "engine/launch/screen.h"
 #include "engine/launch/signals.h"
@@ -38,21 +38,21 @@ namespace {
 
 class Supervisor {
  public:
-  Supervisor(const config::Plan& plan, const Life& life, const RankProgram& program, const Patience& patience,
+  Supervisor(const config::Plan& plan, const Attempt& attempt, const RankProgram& program, const Patience& patience,
              Machines& machines, SignalQueue& signals)
       : plan_(plan),
-        life_(life),
+        attempt_(attempt),
         plan_text_(config::to_text(plan)),
         program_(program),
         patience_(patience),
-        place_(place_of(plan)),
+        assignment_(rank_assignment_of(plan)),
         signals_(signals),
         machines_(machines),
-        exchange_(place_, machines, ranks_),
+        exchange_(assignment_, machines, ranks_),
         ending_(patience.cause, patience.distant,
                 std::chrono::milliseconds(std::llround(1000 * plan.config.checkpoint.grace_seconds))),
         stop_signals_(patience.together),
-        watchdog_(place_.first_rank(), place_.ranks, static_cast<int>(plan.world_size()), patience.watch) {}
+        watchdog_(assignment_.first_rank(), assignment_.ranks, static_cast<int>(plan.world_size()), patience.watch) {}
 
   void start();
   Outcome watch();
@@ -75,7 +75,7 @@ class Supervisor {
   void bury(Rank& rank, int status);
   void read_line(Rank& rank);
   void take_message(Rank& rank, const LinkMessage& message);
-  bool is_ours(int rank) const { return rank >= 0 && place_.machine_of(rank) == place_.machine; }
+  bool is_ours(int rank) const { return rank >= 0 && assignment_.machine_of(rank) == assignment_.machine; }
 
   void hear_machines();
   void take_letter(Machine& machine, const LinkMessage& letter);
@@ -98,14 +98,14 @@ class Supervisor {
   Outcome judged() const;
 
   const config::Plan& plan_;
-  const Life& life_;
+  const Attempt& attempt_;
   const std::string plan_text_;
   const RankProgram program_;
   const Patience patience_;
-  const Place place_;
+  const RankAssignment assignment_;
   SignalQueue& signals_;
   Machines& machines_;
-  std::optional<MpiSeats> seats_;
+  std::optional<MpiSlots> slots_;
   Ranks ranks_;
   Exchange exchange_;
   Ending ending_;
@@ -121,29 +121,29 @@ Command Supervisor::command(int rank) const {
   const std::string threads = std::to_string(std::max<int64_t>(1, plan_.config.num_cpu_threads_per_process));
   Command command{.words = program_.words,
                   .environment = {{"RANK", std::to_string(rank)},
-                                  {"LOCAL_RANK", std::to_string(rank - place_.first_rank())},
+                                  {"LOCAL_RANK", std::to_string(rank - assignment_.first_rank())},
                                   {"WORLD_SIZE", std::to_string(plan_.world_size())},
-                                  {"LOCAL_WORLD_SIZE", std::to_string(place_.ranks)},
+                                  {"LOCAL_WORLD_SIZE", std::to_string(assignment_.ranks)},
                                   {"OMP_NUM_THREADS", threads},
                                   {"MKL_NUM_THREADS", threads},
-                                  {kLifeVariable, std::to_string(life_.terms.life)},
+                                  {kAttemptVariable, std::to_string(attempt_.terms.attempt)},
                                   {kBoardVariable, std::to_string(watchdog_.board_fd())}},
                   .on_terminal = rank == 0,
                   .inherited = watchdog_.board_fd()};
-  if (!program_.cpus.empty()) command.cpus = program_.cpus.at(static_cast<size_t>(rank - place_.first_rank()));
+  if (!program_.cpus.empty()) command.cpus = program_.cpus.at(static_cast<size_t>(rank - assignment_.first_rank()));
   if (const std::string gpus = config::visible_devices(plan_.config); !gpus.empty())
     command.environment["CUDA_VISIBLE_DEVICES"] = gpus;
-  if (!place_.is_alone()) command.environment[kAddressVariable] = machines_.own_address();
-  if (!life_.terms.attempt.empty()) command.environment[kAttemptVariable] = life_.terms.attempt;
-  if (!life_.shares_folder) command.environment[kKeepersVariable] = std::to_string(place_.ranks);
-  if (seats_) command.environment[kSeatsVariable] = seats_->folder();
+  if (!assignment_.is_alone()) command.environment[kAddressVariable] = machines_.own_address();
+  if (!attempt_.terms.attempt_id.empty()) command.environment[kAttemptIdVariable] = attempt_.terms.attempt_id;
+  if (!attempt_.shares_folder) command.environment[kKeepersVariable] = std::to_string(assignment_.ranks);
+  if (slots_) command.environment[kSlotsVariable] = slots_->folder();
   return command;
 }
 
 void Supervisor::start() {
   if (plan_.config.training.ddp_backend == config::DdpBackend::kMpi && plan_.world_size() > 1)
-    seats_.emplace(plan_.world_size(), signals_.mask_before());
-  for (int number = place_.first_rank(); number < place_.first_rank() + place_.ranks; ++number)
+    slots_.emplace(plan_.world_size(), signals_.mask_before());
+  for (int number = assignment_.first_rank(); number < assignment_.first_rank() + assignment_.ranks; ++number)
     ranks_.start(number, command(number), signals_.mask_before());
 }
 
@@ -163,13 +163,13 @@ Outcome Supervisor::watch() {
     let_in();
     if (!ranks_.any_alive()) say_finished();
   }
-  if (!place_.is_alone() && place_.is_host() && !verdict_) end_all();
+  if (!assignment_.is_alone() && assignment_.is_leader() && !verdict_) end_all();
   return verdict_ ? *verdict_ : judged();
 }
 
 /// Whether to wait for other machines although our own ranks have ended: they decide our outcome, or we theirs.
 bool Supervisor::has_to_stay() const {
-  if (place_.is_alone() || verdict_ || (verdict_deadline_ && Clock::now() >= *verdict_deadline_)) return false;
+  if (assignment_.is_alone() || verdict_ || (verdict_deadline_ && Clock::now() >= *verdict_deadline_)) return false;
   return std::any_of(machines_.others().begin(), machines_.others().end(),
                      [&](const Machine& machine) { return machine.line.is_open() && !machine.ended; });
 }
@@ -242,12 +242,12 @@ void Supervisor::let_in() {
 /// The ranks save and stop, without a deadline: when the save fails they continue, and stop with the next one that
 /// succeeds. Before the first update there is nothing to save.
 void Supervisor::grow(const std::string& newcomers) {
-  ending_.make_way(newcomers);
+  ending_.yield(newcomers);
   const bool trains = ranks_.last_step() >= 0;
   say("trainer: {} can join{}\n", newcomers, trains ? ": saving after this step" : "");
-  if (place_.is_host()) machines_.send_all({.op = LinkOp::kGrow, .strings = {newcomers}});
+  if (assignment_.is_leader()) machines_.send_all({.op = LinkOp::kGrow, .strings = {newcomers}});
   if (trains) return ranks_.signal(SIGURG);
-  if (place_.is_host()) kill_all();
+  if (assignment_.is_leader()) kill_all();
 }
 
 void Supervisor::stop(int signal) {
@@ -278,8 +278,8 @@ void Supervisor::reap() {
 }
 
 void Supervisor::check_seats() {
-  if (!seats_ || ending_.is_killed() || !ranks_.any_alive()) return;
-  auto why = seats_->lost();
+  if (!slots_ || ending_.is_killed() || !ranks_.any_alive()) return;
+  auto why = slots_->lost();
   if (!why) return;
   add_own({.code = kMachineFailure, .message = std::move(*why)});
 }
@@ -299,7 +299,7 @@ void Supervisor::bury(Rank& rank, int status) {
   const bool died_of_stop = ending_.is_asked() && WIFSIGNALED(status) && WTERMSIG(status) == ending_.signal_for_ranks();
   if (died_of_stop) {
     ending_.was_not_saved("not saving: the ranks were not ready yet");
-    return ending_.come_soon(!place_.is_alone());
+    return ending_.come_soon(!assignment_.is_alone());
   }
   rank.silent = true;
   fail(rank, std::move(failure));
@@ -387,7 +387,7 @@ void Supervisor::take_letter(Machine& machine, const LinkMessage& letter) {
     const bool stopped = letter.code == kInterrupted || letter.code == kStopRequested;
     if (stopped) ending_.others_have_stopped();
     if (stopped && !text(0).empty()) ending_.was_not_saved(text(0));
-    if (stopped ? !text(0).empty() : letter.code != kDone) ending_.come_soon(!place_.is_alone());
+    if (stopped ? !text(0).empty() : letter.code != kDone) ending_.come_soon(!assignment_.is_alone());
   } else if (letter.op == LinkOp::kEnd && from_host) {
     verdict_ = read_outcome(letter);
     machine.ended = true;
@@ -407,7 +407,7 @@ void Supervisor::lose(const Machine& machine) {
 
 /// Follower: informs the leader, once, how our ranks have ended.
 void Supervisor::say_finished() {
-  if (place_.is_host() || said_finished_ || verdict_) return;
+  if (assignment_.is_leader() || said_finished_ || verdict_) return;
   said_finished_ = true;
   machines_.send(0, {.op = LinkOp::kFinished,
                      .code = outcome().code,
@@ -437,22 +437,22 @@ void Supervisor::fail(Rank& rank, Failure failure) {
 
 /// Adds a failure on this machine, and reports it to the leader.
 void Supervisor::add_own(Failure failure) {
-  if (!place_.is_alone() && failure.rank >= 0) failure.machine = own_name();
-  if (!place_.is_host()) machines_.send(0, to_message(failure));
+  if (!assignment_.is_alone() && failure.rank >= 0) failure.machine = own_name();
+  if (!assignment_.is_leader()) machines_.send(0, to_message(failure));
   add(std::move(failure));
 }
 
 void Supervisor::add(Failure failure) {
   if (ending_.is_killed()) return;
   ending_.add(std::move(failure));
-  ending_.come_soon(!place_.is_alone());
+  ending_.come_soon(!assignment_.is_alone());
 }
 
 void Supervisor::kill_all() {
   ending_.kill();
   ranks_.kill_all();
-  if (place_.is_alone() || verdict_) return;
-  if (place_.is_host()) return end_all();
+  if (assignment_.is_alone() || verdict_) return;
+  if (assignment_.is_leader()) return end_all();
   if (!verdict_deadline_) verdict_deadline_ = Clock::now() + patience_.distant;
 }
 
@@ -465,7 +465,7 @@ void Supervisor::end_all() {
 std::string Supervisor::own_name() const {
   char host[65] = "";
   gethostname(host, sizeof(host) - 1);
-  return fmt::format("machine {} ({}, {})", life_.machine, host, machines_.own_address());
+  return fmt::format("machine {} ({}, {})", attempt_.machine, host, machines_.own_address());
 }
 
 Outcome Supervisor::outcome() const {
@@ -475,15 +475,15 @@ Outcome Supervisor::outcome() const {
 /// The outcome, and whether another attempt follows.
 Outcome Supervisor::judged() const {
   Outcome ended = outcome();
-  life_.judge(ended);
+  attempt_.judge(ended);
   return ended;
 }
 
 }  // namespace
 
-Outcome supervise(const config::Plan& plan, const Life& life, const RankProgram& program, const Patience& patience,
-                  Machines& machines, SignalQueue& signals) {
-  Supervisor supervisor(plan, life, program, patience, machines, signals);
+Outcome supervise(const config::Plan& plan, const Attempt& attempt, const RankProgram& program,
+                  const Patience& patience, Machines& machines, SignalQueue& signals) {
+  Supervisor supervisor(plan, attempt, program, patience, machines, signals);
   supervisor.start();
   const Outcome outcome = supervisor.watch();
   supervisor.show_last_words();

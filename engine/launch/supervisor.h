@@ -29,7 +29,7 @@ struct Patience {
 };
 
 /// One attempt of a run: see Note [Attempts].
-struct Life {
+struct Attempt {
   Terms terms;
   int machine = 0;                      // this machine's number in the configuration, as shown to users
   std::function<void(Outcome&)> judge;  // decides whether another one follows; called once; if several, by machine 0
@@ -45,7 +45,7 @@ struct RankProgram {
 /// Runs `program` as this machine's part of plan.world_size() processes, and returns the outcome; on several machines,
 /// machine 0 decides it. For a rank's environment and what counts as its failure, see run().
 /// Errors: MachineError when a rank can't be started.
-Outcome supervise(const config::Plan& plan, const Life& life, const RankProgram& program, const Patience& patience,
-                  Machines& machines, SignalQueue& signals);
+Outcome supervise(const config::Plan& plan, const Attempt& attempt, const RankProgram& program,
+                  const Patience& patience, Machines& machines, SignalQueue& signals);
 
 }  // namespace trainer::launch

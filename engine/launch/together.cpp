@@ -10,8 +10,8 @@
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/launch/folder_sign.h"
-#include "engine/launch/letters.h"
 #include "engine/launch/meeting.h"
+#include "engine/launch/messages.h"
 
 namespace trainer::launch {
 namespace {
@@ -50,12 +50,12 @@ std::vector<LinkMessage> collect(LinkOp op, Machines& machines, SignalQueue& sig
 
 /// Follower: the leader's next message. Errors: the leader's reason for ending the run.
 LinkMessage hear_host(LinkOp op, Machines& machines, SignalQueue& signals) {
-  Machine& host = machines.numbered(0);
-  serve_until(machines, signals, -1, [&] { return !host.inbox.empty(); });
-  LinkMessage message = std::move(host.inbox.front());
-  host.inbox.pop_front();
+  Machine& leader = machines.numbered(0);
+  serve_until(machines, signals, -1, [&] { return !leader.inbox.empty(); });
+  LinkMessage message = std::move(leader.inbox.front());
+  leader.inbox.pop_front();
   if (message.op == LinkOp::kEnd) throw_ending(message);
-  if (message.op != op) throw PeerError("{} broke the protocol", host.name);
+  if (message.op != op) throw PeerError("{} broke the protocol", leader.name);
   return message;
 }
 
@@ -152,8 +152,8 @@ Terms hear_terms(Machines& machines, SignalQueue& signals) {
   return read_terms(hear_host(LinkOp::kTerms, machines, signals));
 }
 
-std::string who_sees_another_folder(const fs::path& folder, bool is_host, Machines& machines, SignalQueue& signals) {
-  if (is_host) return show_folder(folder, machines, signals);
+std::string who_sees_another_folder(const fs::path& folder, bool is_leader, Machines& machines, SignalQueue& signals) {
+  if (is_leader) return show_folder(folder, machines, signals);
   const LinkMessage look = hear_host(LinkOp::kLook, machines, signals);
   const std::string why =
       look.strings.size() == 2 ? why_unseen(folder, look.strings[0], look.strings[1]) : "it broke the protocol";
@@ -168,9 +168,9 @@ Preparation prepare_beside(const Prepare& prepare, Machines& machines, SignalQue
   return preparing.result();
 }
 
-Preparation prepare_together(const Prepare& prepare, bool is_host, Machines& machines, SignalQueue& signals) {
+Preparation prepare_together(const Prepare& prepare, bool is_leader, Machines& machines, SignalQueue& signals) {
   Preparation failed = prepare_beside(prepare, machines, signals);
-  if (!is_host) {
+  if (!is_leader) {
     machines.send(0, {.op = LinkOp::kReady, .code = failed.code, .strings = {failed.message}});
     hear_host(LinkOp::kGo, machines, signals);
     return {};

@@ -25,7 +25,7 @@ Terms hear_terms(Machines& machines, SignalQueue& signals);
 /// Machine 0 writes a file into its `folder`, and the others look for it in theirs. Returns, on every machine, which
 /// machine doesn't see it and why; "" when all do. Errors: LostBeforeStart; StoppedBeforeStart. Machine 0 must forward
 /// its errors to the others.
-std::string who_sees_another_folder(const std::filesystem::path& folder, bool is_host, Machines& machines,
+std::string who_sees_another_folder(const std::filesystem::path& folder, bool is_leader, Machines& machines,
                                     SignalQueue& signals);
 
 /// Runs `prepare` while serving the connections. Errors: LostBeforeStart; StoppedBeforeStart.
@@ -33,6 +33,6 @@ Preparation prepare_beside(const Prepare& prepare, Machines& machines, SignalQue
 
 /// Runs prepare_beside() on all machines; returns when all are done, with the first failure. Errors: as above. Machine
 /// 0 must forward its errors and the failure to the others.
-Preparation prepare_together(const Prepare& prepare, bool is_host, Machines& machines, SignalQueue& signals);
+Preparation prepare_together(const Prepare& prepare, bool is_leader, Machines& machines, SignalQueue& signals);
 
 }  // namespace trainer::launch

@@ -3,15 +3,15 @@
 #include <ATen/TensorOperators.h>
 
 #include "engine/base/errors.h"
-#include "engine/parallel/mesh_peers.h"
+#include "engine/parallel/mesh_group.h"
 #include "models/decoder_model.h"
-#include "models/nn/shared_rows.h"
+#include "models/nn/split_rows.h"
 
 namespace trainer::parallel {
 namespace {
 
 /// Slice number `n` of `of` of a sample.
-nn::Range stretch(int64_t length, int64_t n, int64_t of) {
+nn::Range part_of(int64_t length, int64_t n, int64_t of) {
   return {length * n / of, length * (n + 1) / of};
 }
 
@@ -21,9 +21,9 @@ nn::Layout rows_of(const nn::Layout& all, int64_t rank, int64_t ranks, std::vect
   for (const int64_t n : {rank, 2 * ranks - 1 - rank})
     for (int64_t s = 0; s < all.samples(); ++s) {
       const nn::Span span = all.spans[static_cast<size_t>(s)];
-      const nn::Range tokens = stretch(span.length, n, 2 * ranks);
-      mine.append(tokens.end - tokens.begin, all.positions[static_cast<size_t>(s)]);
-      mine.stretches.push_back({tokens.begin, span.length});
+      const nn::Range tokens = part_of(span.length, n, 2 * ranks);
+      mine.append(tokens.end - tokens.begin, all.sample_index[static_cast<size_t>(s)]);
+      mine.slices.push_back({tokens.begin, span.length});
       rows.push_back({span.begin + tokens.begin, span.begin + tokens.end});
     }
   return mine;
@@ -54,7 +54,7 @@ models::Batch own_rows(const models::Batch& batch, const dist::MeshPtr& mesh) {
     if (rank == mesh->context().rank()) *mine = std::move(of_rank);
   }
   mine->whole = batch.source;
-  mine->shared = std::make_shared<nn::SharedRows>(peers_along(mesh, &dist::Mesh::context), rows);
+  mine->shared = std::make_shared<nn::SplitRows>(group_along(mesh, &dist::Mesh::context), rows);
   models::Batch out;
   out.source_ids = mine->shared->take(batch.source_ids);
   out.labels = mine->shared->take(batch.labels);

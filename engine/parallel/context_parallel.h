@@ -9,7 +9,7 @@ namespace trainer::parallel {
 // Note [Shared samples]
 // Every sample is split into twice as many slices as there are ranks on the context axis. Rank r has the r-th slice
 // from the start and from the end: because a token attends only to earlier ones, this balances the work. A rank runs
-// the model on its rows; only attention needs the others, and gathers their keys and values (models/nn/shared_rows.h).
+// the model on its rows; only attention needs the others, and gathers their keys and values (models/nn/split_rows.h).
 // Losses and gradients are sums over tokens, so they are summed over these ranks as over data-parallel ones.
 
 /// Errors: ConfigError if `model` does not support context parallelism over `ranks` ranks.

@@ -35,11 +35,11 @@ FlatGroup::FlatGroup(GroupKind kind, std::vector<nn::ParameterPtr> parameters, c
     total += p->numel();
   }
   const int64_t share = round_up((total + comm_.size() - 1) / comm_.size(), kAlignment);
-  shared_ = comm_.shared_memory(share * comm_.size() * static_cast<int64_t>(c10::elementSize(kind.kept)));
-  if (shared_.defined()) shared_ = shared_.view(kind.kept);
+  shared_ = comm_.shared_memory(share * comm_.size() * static_cast<int64_t>(c10::elementSize(kind.storage_dtype)));
+  if (shared_.defined()) shared_ = shared_.view(kind.storage_dtype);
   shard_ = shared_.defined() ? shared_.narrow(0, comm_.rank() * share, share)
-                             : at::zeros({share}, on_device.dtype(kind.kept));
-  full_ = full_is_shared() ? shared_ : at::empty({share * comm_.size()}, on_device.dtype(kind.seen));
+                             : at::zeros({share}, on_device.dtype(kind.storage_dtype));
+  full_ = full_is_shared() ? shared_ : at::empty({share * comm_.size()}, on_device.dtype(kind.compute_dtype));
   if (kind.trainable) shard_grad_ = at::zeros({share}, on_device.dtype(at::kFloat));
   for (size_t i = 0; i < parameters_.size(); ++i) {
     // variable_data: a separate version counter; otherwise autograd would refuse backward after the next gather.
@@ -73,7 +73,7 @@ void FlatGroup::start_gather() {
     return;
   }
   const dist::CommunicationMemory communication;
-  sent_ = shard_.to(kind_.seen);
+  sent_ = shard_.to(kind_.compute_dtype);
   pending_ = comm_.all_gather(full_, sent_);
   state_ = State::kGathering;
 }
@@ -113,7 +113,7 @@ void FlatGroup::reduce_grads() {
   free_storage(summed);  // explicitly: Gloo's thread may hold a reference until after the next unit has begun
 }
 
-void FlatGroup::sum_copies() {
+void FlatGroup::reduce_replicas() {
   if (!kind_.trainable) return;
   const at::NoGradGuard no_grad;
   const dist::CommunicationMemory communication;
@@ -122,13 +122,13 @@ void FlatGroup::sum_copies() {
     mesh_.replicate().all_reduce(summed);
     if (!summed.is_same(shard_grad_)) shard_grad_.copy_(summed);
   }
-  sum_shares(shares(), mesh_.tensor());
+  sum_partial_grads(shares(), mesh_.tensor());
 }
 
 std::vector<at::Tensor> FlatGroup::shares() const {
   std::vector<at::Tensor> found;
   for (size_t i = 0; i < parameters_.size(); ++i)
-    if (const Piece piece = piece_of(i); parameters_[i]->summed && piece.end > piece.begin)
+    if (const Piece piece = piece_of(i); parameters_[i]->partial_grad && piece.end > piece.begin)
       found.push_back(shard_grad_.narrow(0, piece.at, piece.end - piece.begin));
   return found;
 }

@@ -18,7 +18,7 @@ using StageHolders = std::map<nn::ParameterPtr, std::set<int>>;
 
 /// Parameters of equal kind may share one flat buffer.
 struct GroupKind {
-  at::ScalarType kept, seen;  // storage dtype (the shard's) and compute dtype (the layers')
+  at::ScalarType storage_dtype, compute_dtype;  // storage dtype (the shard's) and compute dtype (the layers')
   bool trainable;
   // Split unevenly over the tensor-parallel ranks; all other shards have the same layout on those ranks.
   bool uneven;
@@ -55,7 +55,7 @@ class FlatGroup {
   void reduce_grads();
   /// Collective. Sums shard_grad over the replicate group, and partial gradients over the tensor-parallel ranks.
   /// Once per update: both work on the sum of all its backwards.
-  void sum_copies();
+  void reduce_replicas();
 
   bool trainable() const { return kind_.trainable; }
   std::vector<at::Tensor>& views() { return views_; }
@@ -71,7 +71,7 @@ class FlatGroup {
   Piece piece_of(size_t parameter) const;
   /// The ranges of shard_grad that are partial gradients.
   std::vector<at::Tensor> shares() const;
-  bool full_is_shared() const { return shared_.defined() && kind_.kept == kind_.seen; }
+  bool full_is_shared() const { return shared_.defined() && kind_.storage_dtype == kind_.compute_dtype; }
 
   GroupKind kind_;
   at::ScalarType reduce_;

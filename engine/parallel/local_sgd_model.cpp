@@ -27,10 +27,10 @@ double LocalSgdModel::clip_grad_norm(double max_norm) {
 
 void LocalSgdModel::after_update(int64_t step) {
   apart_ = true;
-  if (step % every_ == 0) bring_together({});
+  if (step % every_ == 0) average_replicas({});
 }
 
-void LocalSgdModel::bring_together(const std::vector<at::Tensor>& state) {
+void LocalSgdModel::average_replicas(const std::vector<at::Tensor>& state) {
   const at::NoGradGuard no_grad;
   if (apart_)
     for (const LogicalTensor& tensor : logical_tensors())

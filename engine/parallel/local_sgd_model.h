@@ -14,7 +14,7 @@ class LocalSgdModel : public ReplicatedModel {
   /// Each rank clips by its own gradients' norm. Returns the root mean square of the ranks' norms.
   double clip_grad_norm(double max_norm) override;
   void after_update(int64_t step) override;
-  void bring_together(const std::vector<at::Tensor>& state) override;
+  void average_replicas(const std::vector<at::Tensor>& state) override;
 
  protected:
   bool exchanges_gradients() const override { return false; }

@@ -91,7 +91,7 @@ ParallelModel::Classes ParallelModel::classify(const models::Batch& batch, const
 
 at::Tensor ParallelModel::next_of(const at::Tensor& tokens, const nn::Layout& samples, const Sampling& sampling,
                                   int64_t step, nn::Pass& pass) {
-  return next_tokens(model_->all_logits(model_->decode(tokens, pass)), sampling, samples.positions, step);
+  return next_tokens(model_->all_logits(model_->decode(tokens, pass)), sampling, samples.sample_index, step);
 }
 
 std::vector<std::vector<int64_t>> ParallelModel::generate(const models::Batch& batch, int64_t max_new_tokens,

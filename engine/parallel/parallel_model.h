@@ -22,10 +22,10 @@ struct Precision {
 
   /// The storage dtype of a frozen weight: never wider than its compute dtype.
   at::ScalarType frozen(const nn::Parameter& parameter, at::ScalarType stored) const {
-    return seen(parameter) != at::kFloat ? seen(parameter) : frozen_as.value_or(stored);
+    return compute_dtype(parameter) != at::kFloat ? compute_dtype(parameter) : frozen_as.value_or(stored);
   }
   /// The compute dtype of a trainable weight.
-  at::ScalarType seen(const nn::Parameter& parameter) const {
+  at::ScalarType compute_dtype(const nn::Parameter& parameter) const {
     return parameter.linear ? parameter.computed_in(compute) : at::kFloat;
   }
 };
@@ -63,7 +63,7 @@ class ParallelModel {
   virtual void after_update(int64_t step) {}
   /// Collective. Between averagings, under local SGD: averages the weights over all replicas, and their `state` (flat,
   /// fp32).
-  virtual void bring_together(const std::vector<at::Tensor>& state) {}
+  virtual void average_replicas(const std::vector<at::Tensor>& state) {}
 
   /// The factor of the loss in backward, which keeps small gradients representable in fp16. A power of two.
   double loss_scale() const { return loss_scale_; }

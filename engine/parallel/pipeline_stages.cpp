@@ -6,7 +6,7 @@ namespace trainer::parallel {
 namespace {
 
 /// `count` blocks starting at `begin`, split evenly into `parts`.
-void append_even(int64_t begin, int64_t count, int64_t parts, std::vector<models::Stretch>& to) {
+void append_even(int64_t begin, int64_t count, int64_t parts, std::vector<models::Chunk>& to) {
   for (int64_t part = 0; part < parts; ++part) {
     const int64_t blocks = count / parts + (part < count % parts ? 1 : 0);
     to.push_back({begin, begin + blocks});
@@ -23,7 +23,7 @@ void hold(nn::Module& module, const std::map<nn::Module*, int>& roots, int rank,
 
 }  // namespace
 
-std::vector<models::Stretch> cut_model(models::Model& model, const PipelineOptions& options) {
+std::vector<models::Chunk> split_into_chunks(models::Model& model, const PipelineOptions& options) {
   if (dynamic_cast<models::DecoderModel*>(&model) == nullptr)
     throw ConfigError(
         "parallelism_config_pp_size is {}, but {} has no single stack of decoder blocks to split into pipeline stages; "
@@ -37,10 +37,10 @@ std::vector<models::Stretch> cut_model(models::Model& model, const PipelineOptio
         "stages are possible.",
         options.shape.ranks, options.shape.chunks > 1 ? fmt::format(" x {} chunks", options.shape.chunks) : "", parts,
         blocks, blocks);
-  std::vector<models::Stretch> stretches;
+  std::vector<models::Chunk> chunks;
   if (options.last_blocks == 0) {
-    append_even(0, blocks, parts, stretches);
-    return stretches;
+    append_even(0, blocks, parts, chunks);
+    return chunks;
   }
   const int64_t others = blocks - options.last_blocks;
   if (others < parts - 1)
@@ -48,18 +48,18 @@ std::vector<models::Stretch> cut_model(models::Model& model, const PipelineOptio
         "the last pipeline stage is to have {} of the model's {} blocks, which leaves {} for {} stages; each needs at "
         "least one.",
         options.last_blocks, blocks, others, parts - 1);
-  append_even(0, others, parts - 1, stretches);
-  stretches.push_back({others, blocks});
-  return stretches;
+  append_even(0, others, parts - 1, chunks);
+  chunks.push_back({others, blocks});
+  return chunks;
 }
 
 std::map<nn::ParameterPtr, std::set<int>> holders_of(models::DecoderModel& model,
-                                                     const std::vector<models::Stretch>& stretches, int ranks) {
+                                                     const std::vector<models::Chunk>& chunks, int ranks) {
   std::map<nn::Module*, int> roots;
   for (nn::Module* module : model.stack().embeddings()) roots[module] = 0;
   const std::vector<nn::Module*> blocks = model.blocks();
-  for (size_t n = 0; n < stretches.size(); ++n)
-    for (int64_t i = stretches[n].begin; i < stretches[n].end; ++i)
+  for (size_t n = 0; n < chunks.size(); ++n)
+    for (int64_t i = chunks[n].begin; i < chunks[n].end; ++i)
       roots[blocks[static_cast<size_t>(i)]] = static_cast<int>(n) % ranks;
   std::map<nn::ParameterPtr, std::set<int>> holders;
   hold(model, roots, ranks - 1, holders);

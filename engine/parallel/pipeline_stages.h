@@ -17,10 +17,10 @@ struct PipelineOptions {
 
 /// The stages of the model in forward order: stage n is chunk n / ranks of rank n % ranks. If the blocks don't divide
 /// evenly, the first stages have one more. Errors: ConfigError if the model cannot be split this way.
-std::vector<models::Stretch> cut_model(models::Model& model, const PipelineOptions& options);
+std::vector<models::Chunk> split_into_chunks(models::Model& model, const PipelineOptions& options);
 
 /// The ranks that hold each parameter. Several: a weight tied across stages.
 std::map<nn::ParameterPtr, std::set<int>> holders_of(models::DecoderModel& model,
-                                                     const std::vector<models::Stretch>& stretches, int ranks);
+                                                     const std::vector<models::Chunk>& chunks, int ranks);
 
 }  // namespace trainer::parallel

@@ -11,7 +11,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
-#include "engine/dist/doing.h"
+#include "engine/dist/phase.h"
 #include "engine/parallel/sharded_stage_weights.h"
 #include "engine/parallel/whole_stage_weights.h"
 #include "models/nn/cross_entropy.h"
@@ -35,16 +35,16 @@ PipelinedModel::PipelinedModel(std::unique_ptr<models::Model> model, dist::MeshP
                                const PipelineOptions& options, const std::optional<config::FsdpConfig>& sharding)
     : ParallelModel(std::move(model), std::move(mesh), precision), shape_(options.shape) {
   dist::Comm& pipeline = this->mesh().pipeline();
-  const auto stretches = cut_model(this->model(), options);
-  stretches_ = static_cast<int64_t>(stretches.size());
+  const auto chunks = split_into_chunks(this->model(), options);
+  chunks_ = static_cast<int64_t>(chunks.size());
   const auto blocks = decoder().blocks();
   bool trained = false;  // whether any parameter so far is trained
   for (nn::Module* module : decoder().stack().embeddings()) trained = trained || trains(*module);
-  for (int64_t n = 0; n < stretches_; ++n) {
-    Stage stage{n, stretches[static_cast<size_t>(n)], trained && n > 0};
+  for (int64_t n = 0; n < chunks_; ++n) {
+    Stage stage{n, chunks[static_cast<size_t>(n)], trained && n > 0};
     for (int64_t i = stage.blocks.begin; i < stage.blocks.end; ++i)
       trained = trained || trains(*blocks[static_cast<size_t>(i)]);
-    stage.gradient_after = trained && n + 1 < stretches_;
+    stage.gradient_after = trained && n + 1 < chunks_;
     if (n % pipeline.size() == pipeline.rank()) stages_.push_back(std::move(stage));
   }
   // Messages between two ranks are identified only by their order: if a rank's next and previous rank are the same,
@@ -60,9 +60,9 @@ PipelinedModel::PipelinedModel(std::unique_ptr<models::Model> model, dist::MeshP
     return nn::Tensors{run_stages(in[0], pass)};
   });
   if (sharding)
-    weights_ = std::make_unique<ShardedStageWeights>(decoder(), stretches, this->mesh(), precision, *sharding);
+    weights_ = std::make_unique<ShardedStageWeights>(decoder(), chunks, this->mesh(), precision, *sharding);
   else
-    weights_ = std::make_unique<WholeStageWeights>(decoder(), stretches, this->mesh(), precision);
+    weights_ = std::make_unique<WholeStageWeights>(decoder(), chunks, this->mesh(), precision);
 }
 
 /// The path of the stage's first block, for reports.
@@ -70,7 +70,7 @@ const std::string& PipelinedModel::place_of(const Stage& stage) {
   return decoder().blocks()[static_cast<size_t>(stage.blocks.begin)]->path();
 }
 
-int PipelinedModel::neighbour(int64_t step) const {
+int PipelinedModel::neighbor(int64_t step) const {
   const dist::Comm& pipeline = mesh().pipeline();
   return static_cast<int>((pipeline.rank() + step + pipeline.size()) % pipeline.size());
 }
@@ -96,17 +96,17 @@ at::Tensor PipelinedModel::run_stages(const at::Tensor& ids, const nn::Pass& pas
 }
 
 PipelinedModel::Crossing PipelinedModel::run_stage(const Stage& stage, const at::Tensor& ids, const nn::Pass& pass) {
-  const dist::Doing doing(place_of(stage));
+  const dist::Phase phase(place_of(stage));
   dist::Comm& pipeline = mesh().pipeline();
   Crossing crossing;
   if (!first(stage)) {
-    crossing.in = received(pass.stream ? pass.stream->tokens() : ids.size(0), neighbour(-1), pipeline);
+    crossing.in = received(pass.stream ? pass.stream->tokens() : ids.size(0), neighbor(-1), pipeline);
     crossing.in.set_requires_grad(stage.gradient_before && at::GradMode::is_enabled());
   }
   crossing.out = decoder().stack().run(stage.blocks, first(stage) ? ids : crossing.in, pass);
   if (!last(stage)) {
     crossing.out = crossing.out.contiguous();
-    crossing.sent = send(crossing.out.detach(), neighbour(1), pipeline);
+    crossing.sent = send(crossing.out.detach(), neighbor(1), pipeline);
   }
   return crossing;
 }
@@ -151,11 +151,11 @@ double PipelinedModel::forward(Stage& stage, const models::Batch& batch, int64_t
 }
 
 void PipelinedModel::backward(Stage& stage) {
-  const dist::Doing doing(place_of(stage));
+  const dist::Phase phase(place_of(stage));
   Crossing crossing = std::move(stage.in_flight.front());
   stage.in_flight.pop_front();
   at::Tensor gradient;
-  if (stage.gradient_after) gradient = received(crossing.out.size(0), neighbour(1), *backwards_);
+  if (stage.gradient_after) gradient = received(crossing.out.size(0), neighbor(1), *backwards_);
   if (crossing.sent) crossing.sent->wait();  // doesn't block: the next rank has already sent its gradient
   if (crossing.out.requires_grad()) {
     weights_->begin_backward(crossing.pass);
@@ -165,10 +165,10 @@ void PipelinedModel::backward(Stage& stage) {
   if (!stage.gradient_before) return;
   at::Tensor before = crossing.in.grad();
   before = before.defined() ? before.contiguous() : at::zeros_like(crossing.in);
-  auto sent = send(before, neighbour(-1), *backwards_);
+  auto sent = send(before, neighbor(-1), *backwards_);
   if (sent) gradients_sent_.push_back({before, {}, std::move(sent)});
   // The previous rank has at most this many forwards without a backward, so it has received all older gradients.
-  const int64_t waiting = most_in_flight(shape_, neighbour(-1));
+  const int64_t waiting = most_in_flight(shape_, neighbor(-1));
   for (; static_cast<int64_t>(gradients_sent_.size()) > waiting; gradients_sent_.pop_front())
     gradients_sent_.front().sent->wait();
 }

@@ -43,20 +43,20 @@ class PipelinedModel : public ParallelModel {
   };
   struct Stage {
     int64_t number;  // index among all stages
-    models::Stretch blocks;
+    models::Chunk blocks;
     bool gradient_before = false, gradient_after = false;  // whether its input and output states require gradients
     std::deque<Crossing> in_flight;                        // forwards that wait for their backward
   };
   models::DecoderModel& decoder() { return static_cast<models::DecoderModel&>(model()); }
   bool first(const Stage& stage) const { return stage.number == 0; }
-  bool last(const Stage& stage) const { return stage.number + 1 == stretches_; }
+  bool last(const Stage& stage) const { return stage.number + 1 == chunks_; }
   bool at_end() const { return last(stages_.back()); }
 
   at::Tensor run_stages(const at::Tensor& ids, const nn::Pass& pass);
   Crossing run_stage(const Stage& stage, const at::Tensor& ids, const nn::Pass& pass);
   at::Tensor received(int64_t rows, int from, dist::Comm& along);
   std::unique_ptr<dist::Pending> send(const at::Tensor& states, int to, dist::Comm& along);
-  int neighbour(int64_t step) const;
+  int neighbor(int64_t step) const;
   const std::string& place_of(const Stage& stage);
 
   double forward(Stage& stage, const models::Batch& batch, int64_t target_tokens, const nn::Pass& pass);
@@ -64,7 +64,7 @@ class PipelinedModel : public ParallelModel {
   void after_forward();
 
   PipelineShape shape_;
-  int64_t stretches_ = 0;
+  int64_t chunks_ = 0;
   std::deque<Stage> stages_;             // this rank's stages, in forward order
   Stage* running_ = nullptr;             // the stage to run; null: all of this rank's
   Crossing crossing_;                    // of the stage that ran last

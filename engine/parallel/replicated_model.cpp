@@ -55,8 +55,8 @@ void ReplicatedModel::end_backward(bool last) {
   if (!last) return;
   std::vector<at::Tensor> shares;  // already reduced over the data ranks
   for (const nn::ParameterPtr& p : model().all_parameters())
-    if (p->trainable && p->summed && p->value.grad().defined()) shares.push_back(p->value.grad());
-  sum_shares(shares, mesh().tensor());
+    if (p->trainable && p->partial_grad && p->value.grad().defined()) shares.push_back(p->value.grad());
+  sum_partial_grads(shares, mesh().tensor());
 }
 
 }  // namespace trainer::parallel

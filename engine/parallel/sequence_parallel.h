@@ -18,6 +18,6 @@ namespace trainer::parallel {
 void share_rows(models::Model& model, const dist::MeshPtr& mesh);
 
 /// Runs a region in the sequence-parallel case (pass.stream is set): gathers x[0] from this rank's rows to all rows.
-nn::Tensors enter_with_own_rows(nn::Tensors x, const nn::Pass& pass, const nn::Module::Forward& next);
+nn::Tensors gather_region_input(nn::Tensors x, const nn::Pass& pass, const nn::Module::Forward& next);
 
 }  // namespace trainer::parallel

@@ -40,7 +40,7 @@ void ShardedModel::begin_backward(const at::Tensor&, bool) {
 
 void ShardedModel::end_backward(bool last) {
   units_->end_backward();
-  if (last) units_->sum_copies();
+  if (last) units_->reduce_replicas();
 }
 
 }  // namespace trainer::parallel

@@ -4,9 +4,9 @@
 
 namespace trainer::parallel {
 
-ShardedStageWeights::ShardedStageWeights(models::DecoderModel& model, const std::vector<models::Stretch>& stretches,
+ShardedStageWeights::ShardedStageWeights(models::DecoderModel& model, const std::vector<models::Chunk>& chunks,
                                          const dist::Mesh& mesh, Precision precision, config::FsdpConfig options)
-    : StageWeights(model, stretches, mesh, precision), model_(model), options_(std::move(options)) {}
+    : StageWeights(model, chunks, mesh, precision), model_(model), options_(std::move(options)) {}
 
 void ShardedStageWeights::load(const WeightSource& source) {
   StageHolders tied;

@@ -10,8 +10,8 @@ namespace trainer::parallel {
 /// and over replicas and the stages of a tied weight once per update.
 class ShardedStageWeights : public StageWeights {
  public:
-  ShardedStageWeights(models::DecoderModel& model, const std::vector<models::Stretch>& stretches,
-                      const dist::Mesh& mesh, Precision precision, config::FsdpConfig options);
+  ShardedStageWeights(models::DecoderModel& model, const std::vector<models::Chunk>& chunks, const dist::Mesh& mesh,
+                      Precision precision, config::FsdpConfig options);
   void load(const WeightSource& source) override;
 
   void begin() override { units_->begin(); }
@@ -22,7 +22,7 @@ class ShardedStageWeights : public StageWeights {
 
  protected:
   std::vector<LogicalTensor> held_tensors() override;
-  void reduce_in_stage() override { units_->sum_copies(); }
+  void reduce_in_stage() override { units_->reduce_replicas(); }
 
  private:
   std::vector<UnitPlan> own_units();

@@ -6,7 +6,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include "engine/base/errors.h"
-#include "engine/dist/doing.h"
+#include "engine/dist/phase.h"
 
 namespace trainer::parallel {
 namespace {
@@ -35,8 +35,8 @@ ShardedUnit::ShardedUnit(std::string name, const std::vector<nn::ParameterPtr>& 
   for (const nn::ParameterPtr& p : parameters) {
     const auto frozen = precision.frozen(*p, source.dtype(*p));
     const auto stages = holders.find(p);
-    const GroupKind kind{p->trainable ? at::kFloat : frozen, p->trainable ? precision.seen(*p) : frozen, p->trainable,
-                         cut_unevenly(*p, mesh.tensor().size()),
+    const GroupKind kind{p->trainable ? at::kFloat : frozen, p->trainable ? precision.compute_dtype(*p) : frozen,
+                         p->trainable, cut_unevenly(*p, mesh.tensor().size()),
                          stages == holders.end() ? std::set<int>{} : stages->second};
     auto found = std::find_if(kinds.begin(), kinds.end(), [&](const auto& k) { return k.first == kind; });
     if (found == kinds.end()) found = kinds.insert(kinds.end(), {kind, {}});
@@ -57,12 +57,12 @@ void ShardedUnit::load(const WeightSource& source) {
 }
 
 void ShardedUnit::start_gather() {
-  const dist::Doing doing(name_);
+  const dist::Phase phase(name_);
   for (FlatGroup& group : groups_) group.start_gather();
 }
 
 void ShardedUnit::wait_gathered() {
-  const dist::Doing doing(name_);
+  const dist::Phase phase(name_);
   for (FlatGroup& group : groups_) group.wait_gathered();
 }
 
@@ -88,13 +88,13 @@ void ShardedUnit::leaf_done() {
 void ShardedUnit::finish_backward() {
   if (!in_backward_) return;
   in_backward_ = false;
-  const dist::Doing doing(name_);
+  const dist::Phase phase(name_);
   for (FlatGroup& group : groups_) group.reduce_grads();
 }
 
-void ShardedUnit::sum_copies() {
-  const dist::Doing doing(name_);
-  for (FlatGroup& group : groups_) group.sum_copies();
+void ShardedUnit::reduce_replicas() {
+  const dist::Phase phase(name_);
+  for (FlatGroup& group : groups_) group.reduce_replicas();
 }
 
 void ShardedUnit::append_logical_tensors(std::vector<LogicalTensor>& to) const {

@@ -28,7 +28,7 @@ class ShardedUnit {
   /// Reduces, unless the last leaf already did. Collective.
   void finish_backward();
   /// Called after the last backward of an update, even if this unit took no part in it. Collective.
-  void sum_copies();
+  void reduce_replicas();
 
   void append_logical_tensors(std::vector<LogicalTensor>& to) const;
   const std::string& name() const { return name_; }

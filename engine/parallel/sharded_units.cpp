@@ -193,8 +193,8 @@ void ShardedUnits::end_backward() {
   open_.clear();
 }
 
-void ShardedUnits::sum_copies() {
-  for (const auto& unit : units_) unit->sum_copies();
+void ShardedUnits::reduce_replicas() {
+  for (const auto& unit : units_) unit->reduce_replicas();
 }
 
 }  // namespace trainer::parallel

@@ -33,7 +33,7 @@ class ShardedUnits {
   void end_backward();
   /// Call after the last backward of an update: sums gradients over the replicate group, over which it is collective
   /// too.
-  void sum_copies();
+  void reduce_replicas();
 
   void append_logical_tensors(std::vector<LogicalTensor>& to) const;
 

@@ -7,10 +7,10 @@
 
 namespace trainer::parallel {
 
-StageWeights::StageWeights(models::DecoderModel& model, const std::vector<models::Stretch>& stretches,
+StageWeights::StageWeights(models::DecoderModel& model, const std::vector<models::Chunk>& chunks,
                            const dist::Mesh& mesh, Precision precision)
     : mesh_(mesh), precision_(precision) {
-  const auto holders = holders_of(model, stretches, mesh.pipeline().size());
+  const auto holders = holders_of(model, chunks, mesh.pipeline().size());
   for (const nn::ParameterPtr& p : model.all_parameters()) {
     Parameter parameter{p, holders.at(p)};
     if (parameter.holders.size() > 1 && held(parameter)) parameter.holding = &group_of(parameter.holders);

@@ -17,7 +17,7 @@ namespace trainer::parallel {
 class StageWeights {
  public:
   /// Collective. `mesh` outlives this.
-  StageWeights(models::DecoderModel& model, const std::vector<models::Stretch>& stretches, const dist::Mesh& mesh,
+  StageWeights(models::DecoderModel& model, const std::vector<models::Chunk>& chunks, const dist::Mesh& mesh,
                Precision precision);
   virtual ~StageWeights() = default;
 

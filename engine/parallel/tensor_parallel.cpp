@@ -10,72 +10,73 @@
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include "engine/base/errors.h"
-#include "engine/dist/doing.h"
 #include "engine/dist/dry_memory.h"
-#include "engine/parallel/mesh_peers.h"
+#include "engine/dist/phase.h"
+#include "engine/parallel/mesh_group.h"
 #include "engine/parallel/sequence_parallel.h"
 #include "models/nn/linear.h"
 #include "models/nn/saved.h"
-#include "models/nn/shared_rows.h"
+#include "models/nn/split_rows.h"
 
 namespace trainer::parallel {
 namespace {
 
 using models::TensorPlan;
-using PeersPtr = std::shared_ptr<const nn::Peers>;
+using TensorGroupPtr = std::shared_ptr<const nn::TensorGroup>;
 
 /// The identity in forward, where a replicated tensor enters a region; all-reduces the gradient in backward.
-struct Enter : torch::autograd::Function<Enter> {
-  static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& x, const PeersPtr& peers) {
-    nn::keep(ctx, peers);
+struct CopyToRegion : torch::autograd::Function<CopyToRegion> {
+  static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& x, const TensorGroupPtr& group) {
+    nn::keep(ctx, group);
     return x;
   }
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* ctx,
                                                  torch::autograd::variable_list grads) {
     const at::Tensor sum = grads[0].clone(at::MemoryFormat::Contiguous);
-    nn::kept<PeersPtr>(ctx)->sum(sum);
+    nn::kept<TensorGroupPtr>(ctx)->sum(sum);
     return {sum, at::Tensor()};
   }
 };
 
-void enter(nn::Module& module, const std::vector<size_t>& inputs, const PeersPtr& peers) {
+void copy_to_region(nn::Module& module, const std::vector<size_t>& inputs, const TensorGroupPtr& group) {
   module.wrap(
-      [&module, inputs, peers](const nn::Tensors& given, const nn::Pass& pass, const nn::Module::Forward& next) {
-        const dist::Doing doing(module.path());
+      [&module, inputs, group](const nn::Tensors& given, const nn::Pass& pass, const nn::Module::Forward& next) {
+        const dist::Phase phase(module.path());
         nn::Tensors x = given;
         for (const size_t i : inputs)
-          if (x.at(i).defined() && x[i].requires_grad() && (i > 0 || !pass.stream)) x[i] = Enter::apply(x[i], peers);
-        return pass.stream ? enter_with_own_rows(std::move(x), pass, next) : next(x, pass);
+          if (x.at(i).defined() && x[i].requires_grad() && (i > 0 || !pass.stream))
+            x[i] = CopyToRegion::apply(x[i], group);
+        return pass.stream ? gather_region_input(std::move(x), pass, next) : next(x, pass);
       });
 }
 
 /// All-reduces a layer's partial output. In place, because no layer needs its own output for backward. The gradient of
 /// the sum is the gradient of each partial output.
-at::Tensor added_up(const at::Tensor& share, const nn::Peers& peers) {
-  peers.sum(share.detach());
+at::Tensor added_up(const at::Tensor& share, const nn::TensorGroup& group) {
+  group.sum(share.detach());
   return share;
 }
 
-void leave(nn::Linear& layer, const PeersPtr& peers) {
+void reduce_from_region(nn::Linear& layer, const TensorGroupPtr& group) {
   layer.leave_bias_out();
-  layer.wrap([&layer, peers](const nn::Tensors& x, const nn::Pass& pass, const nn::Module::Forward& next) {
-    const dist::Doing doing(layer.path());
+  layer.wrap([&layer, group](const nn::Tensors& x, const nn::Pass& pass, const nn::Module::Forward& next) {
+    const dist::Phase phase(layer.path());
     const at::Tensor share = next(x, pass)[0];
-    const at::Tensor y = pass.stream ? nn::SharedRows::sum(pass.stream, share) : added_up(share, *peers);
+    const at::Tensor y = pass.stream ? nn::SplitRows::sum(pass.stream, share) : added_up(share, *group);
     const nn::ParameterPtr bias = layer.bias();
     return nn::Tensors{bias ? y + bias->value.to(pass.compute) : y};
   });
 }
 
 /// An embedding of the tokens `mine`; all other tokens give 0 on this rank.
-void look_up(nn::Embedding& embedding, nn::Range mine, const PeersPtr& peers) {
+void look_up(nn::Embedding& embedding, nn::Range mine, const TensorGroupPtr& group) {
   embedding.wrap(
-      [&embedding, mine, peers](const nn::Tensors& in, const nn::Pass& pass, const nn::Module::Forward& next) {
-        const dist::Doing doing(embedding.path());
+      [&embedding, mine, group](const nn::Tensors& in, const nn::Pass& pass, const nn::Module::Forward& next) {
+        const dist::Phase phase(embedding.path());
         const at::Tensor ids = in[0].to(embedding.weight()->value.device());
         const at::Tensor here = ids.ge(mine.begin).mul(ids.lt(mine.end));
         const at::Tensor rows = next({ids.sub(mine.begin).mul(here)}, pass)[0].mul(here.unsqueeze(1));
-        return nn::Tensors{pass.stream ? nn::SharedRows::sum(pass.stream, rows) : added_up(rows, *peers)};
+        return nn::Tensors{pass.stream ? nn::SplitRows::sum(pass.stream, rows) : added_up(rows, *group)};
       });
 }
 
@@ -123,25 +124,25 @@ class Splitter {
       : model_(model),
         rank_(mesh->tensor().rank()),
         ranks_(mesh->tensor().size()),
-        peers_(peers_along(mesh, &dist::Mesh::tensor)) {}
+        group_(group_along(mesh, &dist::Mesh::tensor)) {}
 
   void split(const TensorPlan& plan) {
     for (const TensorPlan::Columns& columns : plan.columns)
-      for_each<nn::Module>(model_, columns.layer, [&](nn::Module& layer) { cut_out(layer, columns.fused); });
+      for_each<nn::Module>(model_, columns.layer, [&](nn::Module& layer) { split_outputs(layer, columns.fused); });
     for (const std::string& name : plan.rows)
       for_each<nn::Linear>(model_, name, [&](nn::Linear& layer) {
-        cut_in(layer);
-        leave(layer, peers_);
+        split_inputs(layer);
+        reduce_from_region(layer, group_);
       });
     for (const TensorPlan::Region& region : plan.regions)
       for_each<nn::Module>(model_, region.module, [&](nn::Module& module) {
-        enter(module, region.inputs, peers_);
+        copy_to_region(module, region.inputs, group_);
         note_shares(module);
       });
     for (const std::string& name : plan.embeddings)
       for_each<nn::Embedding>(model_, name, [&](nn::Embedding& embedding) {
-        cut_in(embedding);
-        look_up(embedding, embedding.weight()->part.ranges.front(), peers_);
+        split_inputs(embedding);
+        look_up(embedding, embedding.weight()->part.ranges.front(), group_);
         note_shares(embedding);
       });
     if (!plan.head.empty()) for_each<nn::Linear>(model_, plan.head, [&](nn::Linear& head) { split_head(head); });
@@ -163,32 +164,32 @@ class Splitter {
     parameter.keep(part);
   }
 
-  void cut_out(nn::Module& layer, int64_t fused) const {
+  void split_outputs(nn::Module& layer, int64_t fused) const {
     for (const auto& [name, parameter] : layer.parameters()) cut(*parameter, dims_of(layer, name).out, fused);
   }
-  void cut_in(nn::Module& layer) const {
+  void split_inputs(nn::Module& layer) const {
     for (const auto& [name, parameter] : layer.parameters()) cut(*parameter, dims_of(layer, name).in, 1);
   }
 
   void split_head(nn::Linear& head) const {
-    cut_out(head, 1);
-    enter(head, {0}, peers_);
+    split_outputs(head, 1);
+    copy_to_region(head, {0}, group_);
     note_shares(head);
     const nn::ParameterPtr weight = head.weight();
-    model_.share_vocabulary({peers_, weight->part.ranges.front(), weight->whole_shape()[0]});
+    model_.partition_vocabulary({group_, weight->part.ranges.front(), weight->whole_shape()[0]});
   }
 
   /// Marks the gradients of a region's unsplit weights as partial, except biases that are added after a sum.
   static void note_shares(nn::Module& region) {
     region.visit([](nn::Module& module) {
       for (const auto& [name, parameter] : module.parameters())
-        if (parameter->part.whole() && name != "bias") parameter->summed = true;
+        if (parameter->part.whole() && name != "bias") parameter->partial_grad = true;
     });
   }
 
   models::Model& model_;
   int64_t rank_, ranks_;
-  PeersPtr peers_;
+  TensorGroupPtr group_;
 };
 
 }  // namespace
@@ -216,14 +217,14 @@ void split_layers(models::Model& model, const dist::MeshPtr& mesh) {
   Splitter(model, mesh).split(model.tensor_plan());
 }
 
-void sum_shares(const std::vector<at::Tensor>& shares, dist::Comm& peers) {
-  if (shares.empty() || peers.size() == 1) return;
+void sum_partial_grads(const std::vector<at::Tensor>& shares, dist::Comm& group) {
+  if (shares.empty() || group.size() == 1) return;
   const at::NoGradGuard no_grad;
   const dist::CommunicationMemory communication;
   std::vector<at::Tensor> flat;
   for (const at::Tensor& share : shares) flat.push_back(share.view(-1));
   const at::Tensor all = at::cat(flat);
-  if (all.numel() > 0) peers.all_reduce(all);
+  if (all.numel() > 0) group.all_reduce(all);
   int64_t at = 0;
   for (const at::Tensor& share : flat) {
     share.copy_(all.narrow(0, at, share.numel()));

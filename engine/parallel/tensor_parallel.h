@@ -14,9 +14,9 @@ namespace trainer::parallel {
 // all-reduced, then the bias is added. Backward mirrors this: the gradient of the output is replicated, and the partial
 // gradients of the input are all-reduced. So a block costs two all-reduces in forward and two in backward, each of
 // [T, D]. Unsplit weights inside a region (LoRA's A before column-parallel layers and B after row-parallel ones, norms
-// of queries) see only part of the work, so their gradients are partial too (Parameter::summed). Dropout draws by the
-// index that an element, or a head, has in the whole layer. The vocabulary is split too: an embedding looks up its own
-// tokens and all-reduces, and the loss exchanges a few values per row instead of logits.
+// of queries) see only part of the work, so their gradients are partial too (Parameter::partial_grad). Dropout draws by
+// the index that an element, or a head, has in the whole layer. The vocabulary is split too: an embedding looks up its
+// own tokens and all-reduces, and the loss exchanges a few values per row instead of logits.
 
 /// Errors: ConfigError with both values if the layers of `model` cannot be split over `ranks` ranks.
 void check_layers_split(models::Model& model, int64_t ranks);
@@ -26,6 +26,6 @@ void check_layers_split(models::Model& model, int64_t ranks);
 void split_layers(models::Model& model, const dist::MeshPtr& mesh);
 
 /// Collective. Sums partial gradients over `peers`, in place.
-void sum_shares(const std::vector<at::Tensor>& shares, dist::Comm& peers);
+void sum_partial_grads(const std::vector<at::Tensor>& shares, dist::Comm& group);
 
 }  // namespace trainer::parallel

@@ -56,8 +56,9 @@ void WholeStageWeights::reduce_in_stage() {
   if (mesh_.data().size() > 1) mesh_.data().all_reduce(gradients_);
   std::vector<at::Tensor> shares;
   for (const Parameter& one : parameters_)
-    if (one.parameter->trainable && one.parameter->summed && held(one)) shares.push_back(one.parameter->value.grad());
-  sum_shares(shares, mesh_.tensor());
+    if (one.parameter->trainable && one.parameter->partial_grad && held(one))
+      shares.push_back(one.parameter->value.grad());
+  sum_partial_grads(shares, mesh_.tensor());
 }
 
 }  // namespace trainer::parallel

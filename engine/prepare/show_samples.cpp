@@ -8,17 +8,18 @@ namespace trainer::prepare {
 namespace {
 
 struct Marks {
-  const char *learnt, *end_learnt, *other, *end_other;
+  const char *learned, *end_learned, *other, *end_other;
 };
 constexpr Marks kPlain{"⟦", "⟧", "", ""}, kDimmed{"", "", "\x1b[2m", "\x1b[0m"};
 
 /// The text between marks.
-std::string marked(std::string_view text, bool learnt, const Marks& marks) {
-  return fmt::format("{}{}{}", learnt ? marks.learnt : marks.other, text, learnt ? marks.end_learnt : marks.end_other);
+std::string marked(std::string_view text, bool learned, const Marks& marks) {
+  return fmt::format("{}{}{}", learned ? marks.learned : marks.other, text,
+                     learned ? marks.end_learned : marks.end_other);
 }
 
 /// Token i is learned when it is the label of the token before it.
-bool is_learnt(const data::Sample& sample, size_t i) {
+bool is_learned(const data::Sample& sample, size_t i) {
   return i > 0 && sample.labels[i - 1] == sample.source[i];
 }
 
@@ -26,10 +27,10 @@ bool is_learnt(const data::Sample& sample, size_t i) {
 std::string causal(const data::Sample& sample, const data::Tokenizer& tokenizer, const Marks& marks) {
   std::string out, before;
   for (size_t begin = 0, end = 0; begin < sample.source.size(); begin = end) {
-    const bool learnt = is_learnt(sample, begin);
-    while (end < sample.source.size() && is_learnt(sample, end) == learnt) ++end;
+    const bool learned = is_learned(sample, begin);
+    while (end < sample.source.size() && is_learned(sample, end) == learned) ++end;
     std::string text = tokenizer.decode(std::span(sample.source).first(end), false);
-    out += marked(std::string_view(text).substr(std::min(before.size(), text.size())), learnt, marks);
+    out += marked(std::string_view(text).substr(std::min(before.size(), text.size())), learned, marks);
     before = std::move(text);
   }
   return out;
@@ -57,7 +58,7 @@ std::string show_samples(const Inputs& inputs, int64_t count, bool terminal) {
     samples.read(i, sample);
     const data::Lengths lengths = samples.lengths(i);
     out += fmt::format("--- sample {} of {}: {} tokens, {} learned\n{}\n", i + 1, samples.size(), lengths.source,
-                       samples.label_kind() == data::LabelKind::kNext ? lengths.learnt : lengths.labels,
+                       samples.label_kind() == data::LabelKind::kNext ? lengths.learned : lengths.labels,
                        shown(sample, samples.label_kind(), inputs, terminal ? kDimmed : kPlain));
   }
   return out;

@@ -11,9 +11,9 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/selftest/first_ranks.h"
 #include "engine/selftest/matrix.h"
-#include "engine/selftest/muted.h"
 #include "engine/selftest/random_samples.h"
 #include "engine/selftest/saved_run.h"
+#include "engine/selftest/silenced_log.h"
 #include "engine/train/build.h"
 #include "engine/train/trainer.h"
 
@@ -54,7 +54,7 @@ prepare::Inputs inputs_for(const TinyModel& model) {
 /// Collective. Trains from the newest checkpoint in the plan's folder, if any, and saves after each of `steps`.
 void train_until(const config::Plan& plan, const TinyModel& tiny, const config::LoraConfig& lora,
                  std::unique_ptr<parallel::ParallelModel> model, const std::vector<int64_t>& steps) {
-  const Muted muted;
+  const SilencedLog silenced;
   prepare::Inputs inputs = inputs_for(tiny);
   train::Trainer trainer(plan, inputs, lora, std::move(model), {}, [](int64_t, const char*) {});
   for (const int64_t step : steps) trainer.run(step);

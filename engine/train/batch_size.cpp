@@ -34,7 +34,7 @@ void find_batch_size(config::Plan& plan, const prepare::Inputs& inputs, dist::Co
         "ranks under FSDP, gradient_checkpointing, a smaller data.max_length, or a machine with more memory.",
         free_bytes >> 20, memory_with(plan, inputs, 1) >> 20);
   // A resumed run keeps the global batch of its checkpoint.
-  if (agreed_start(plan.config, comm) == Start::kAnew)
+  if (agreed_start(plan.config, comm) == Start::kFromScratch)
     t.global_batch_size = prepare::global_batch(t, plan.data_ranks());
   t.per_device_train_batch_size = found;
   if (found == asked) return;

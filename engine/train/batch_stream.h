@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "data/order.h"
+#include "data/sample_order.h"
 #include "data/samples.h"
 #include "data/shares.h"
 #include "engine/config/sections.h"
@@ -31,7 +31,7 @@ class BatchStream {
  private:
   const data::Samples& samples_;
   config::TrainingConfig options_;
-  data::Order order_;
+  data::SampleOrder order_;
   data::Updates updates_;
   int rank_, ranks_;
 };

@@ -119,7 +119,7 @@ void add_base(const config::Plan& plan, const std::vector<std::string>& labels, 
   }
   if (checkpoint::is_megatron(options.path)) {
     auto ranks = std::make_unique<checkpoint::MegatronSource>(options.path, *blueprint.model, plan.config.seed);
-    blueprint.started_anew = ranks->check(*blueprint.model);
+    blueprint.started_from_scratch = ranks->check(*blueprint.model);
     blueprint.sources.push_back(std::move(ranks));
     return;
   }
@@ -127,7 +127,7 @@ void add_base(const config::Plan& plan, const std::vector<std::string>& labels, 
       std::make_unique<checkpoint::FolderSource>(options.path, blueprint.model->base_prefix(), plan.config.seed);
   request.head_is_separate = folder->head_is_separate(*blueprint.model);
   if (request.head_is_separate) blueprint.model = models::build_model(request);
-  blueprint.started_anew = folder->check(*blueprint.model);
+  blueprint.started_from_scratch = folder->check(*blueprint.model);
   blueprint.sources.push_back(std::move(folder));
 }
 
@@ -242,7 +242,7 @@ Blueprint make_blueprint(const config::Plan& plan, const std::vector<std::string
   parallel::check_layers_split(*blueprint.model, degrees_of(plan).tensor);
   parallel::check_samples_shared(*blueprint.model, degrees_of(plan).context);
   // Likewise a model that cannot be split into stages.
-  if (degrees_of(plan).pipeline > 1) parallel::cut_model(*blueprint.model, pipeline_of(plan));
+  if (degrees_of(plan).pipeline > 1) parallel::split_into_chunks(*blueprint.model, pipeline_of(plan));
   return blueprint;
 }
 
@@ -288,9 +288,9 @@ Setup set_up(const config::Plan& plan, const std::function<void(const char*)>& d
 std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan, Blueprint& blueprint,
                                                        dist::Comm& comm) {
   const config::Config& c = plan.config;
-  if (!blueprint.started_anew.empty())
+  if (!blueprint.started_from_scratch.empty())
     log::warning("{}: missing weights are initialized from the seed: {}", c.model.path,
-                 fmt::join(blueprint.started_anew, ", "));
+                 fmt::join(blueprint.started_from_scratch, ", "));
   recompute_if_asked(c, *blueprint.model);
   const auto mesh = std::make_shared<dist::Mesh>(comm, degrees_of(plan));
   parallel::split_layers(*blueprint.model, mesh);

@@ -21,7 +21,7 @@ struct Blueprint {
   config::LoraConfig lora;  // as resolved with an adapter folder; meaningful when the plan has lora
   int64_t adapted_layers = 0;
   bool without_weights = false;           // the folder has none: see Weights
-  std::vector<std::string> started_anew;  // weights that the model's folder lacks, such as those of a new head
+  std::vector<std::string> started_from_scratch;  // weights that the model's folder lacks, such as those of a new head
 
   const parallel::WeightSource& source() const { return *sources.back(); }
 };

@@ -52,7 +52,7 @@ class Longest {
     for (const int64_t index : indices) {
       const data::Lengths l = samples_.lengths(index);
       const int64_t s = l.source, t = samples_.label_kind() == data::LabelKind::kTarget ? l.labels : 0;
-      source += s, target += l.learnt, pairs += s * s + s * t + t * t, labels += l.labels;
+      source += s, target += l.learned, pairs += s * s + s * t + t * t, labels += l.labels;
     }
     // How much more a target token needs (it passes through the head and two attentions) depends on the model.
     const std::array<int64_t, kMeasures> measures{
@@ -68,7 +68,7 @@ class Longest {
       const data::Lengths l = samples_.lengths(index);
       lengths.source.push_back(l.source);
       if (samples_.label_kind() != data::LabelKind::kNext) lengths.target.push_back(l.labels);
-      lengths.learnt += l.learnt;
+      lengths.learned += l.learned;
     }
     return lengths;
   }
@@ -107,7 +107,7 @@ LongestBatches fullest_batches(const config::Config& config, const data::Lengths
   found.kind = label_kind_of(config.data.task);
   found.tokens_of_update = samples * (sample.source + sample.labels);
   const auto count = static_cast<size_t>(std::min(samples, at_a_time));
-  BatchLengths batch{std::vector<int64_t>(count, sample.source), {}, static_cast<int64_t>(count) * sample.learnt};
+  BatchLengths batch{std::vector<int64_t>(count, sample.source), {}, static_cast<int64_t>(count) * sample.learned};
   if (found.kind != data::LabelKind::kNext) batch.target.assign(count, sample.labels);
   found.batches.push_back(std::move(batch));
   return found;
@@ -141,7 +141,7 @@ LongestBatches fullest_evaluation_batches(const config::Config& config, int64_t 
 LongestBatches longest_training_batches(const config::Config& config, const data::Samples& samples, int64_t ranks) {
   const prepare::RunLength length = prepare::run_length(config, samples.size(), ranks);
   const data::Updates updates(samples.size(), length.global_batch);
-  const data::Order order = order_of(config, samples);
+  const data::SampleOrder order = order_of(config, samples);
   Longest longest(samples);
   for (int64_t i = 0; i < length.updates && i * length.global_batch < kMostSamples; ++i)
     longest.add(plan_update(config.training, samples, order, updates.at(i), ranks),

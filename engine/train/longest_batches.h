@@ -13,7 +13,7 @@ namespace trainer::train {
 /// The lengths of a micro-batch's samples, in tokens.
 struct BatchLengths {
   std::vector<int64_t> source, target;  // no targets when labels are the next tokens
-  int64_t learnt = 0;                   // unmasked labels
+  int64_t learned = 0;                  // unmasked labels
 };
 
 /// The micro-batches of any rank with the most source tokens, target tokens, weighted sums of both, or pairs of tokens

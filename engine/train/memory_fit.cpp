@@ -58,7 +58,7 @@ class ShortenedSamples : public data::Samples {
     data::Lengths l = whole_->lengths(index);
     l.source = std::min(l.source, tokens_);
     if (label_kind() == data::LabelKind::kNext)
-      l.labels = std::min(l.labels, tokens_), l.learnt = std::min(l.learnt, tokens_);
+      l.labels = std::min(l.labels, tokens_), l.learned = std::min(l.learned, tokens_);
     return l;
   }
   int64_t source_length(int64_t index) const override { return std::min(whole_->source_length(index), tokens_); }

@@ -14,7 +14,7 @@
 #include "engine/dist/shared_memory.h"
 #include "engine/prepare/run_length.h"
 #include "engine/train/divergence.h"
-#include "models/nn/plain/plain.h"
+#include "models/nn/reference/reference.h"
 
 namespace trainer::train {
 namespace {
@@ -40,7 +40,7 @@ models::Batch dry_batch(const BatchLengths& lengths, data::LabelKind kind, int64
   for (const int64_t length : lengths.target) target->append(length, 0);
   if (kind == data::LabelKind::kNext) target = source;
   models::Batch batch{dry_ids(features > 0 ? 0 : source->tokens()), dry_ids(target->tokens()), source, target,
-                      lengths.learnt};
+                      lengths.learned};
   if (features > 0)
     batch.pixels = at::empty({source->samples(), features}, at::TensorOptions(at::kFloat).device(at::kMeta));
   return batch;

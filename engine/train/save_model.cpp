@@ -30,7 +30,7 @@ void save_tokenizer(const prepare::Inputs& inputs, const fs::path& folder) {
 
 void save_model(parallel::ParallelModel& model, const config::Plan& plan, const config::LoraConfig& lora,
                 const prepare::Inputs& inputs, const fs::path& folder) {
-  const bool speaks = model.comm().rank() == 0;
+  const bool is_rank_zero = model.comm().rank() == 0;
   if (plan.config.lora) {
     export_published(model, folder / "adapter_model.safetensors",
                      [&](const fs::path& path) { checkpoint::export_adapter(model, lora, path); });
@@ -39,7 +39,7 @@ void save_model(parallel::ParallelModel& model, const config::Plan& plan, const 
       checkpoint::export_weights(model, path, [](const parallel::LogicalTensor& tensor) { return tensor.name; });
     });
   }
-  if (!speaks) return;
+  if (!is_rank_zero) return;
   if (plan.config.lora) {
     publish_file(folder / "adapter_config.json",
                  adapters::adapter_config_json(lora, model.model(), plan.config.model.path));

@@ -39,7 +39,7 @@ bool take_save_request() {
   return take(g_save);
 }
 
-bool take_way_request() {
+bool take_yield_request() {
   return take(g_way);
 }
 

@@ -14,6 +14,6 @@ int stop_signal();
 bool take_save_request();
 
 /// Whether this rank was asked to yield to a joining machine since the last call.
-bool take_way_request();
+bool take_yield_request();
 
 }  // namespace trainer::train

@@ -43,15 +43,15 @@ std::optional<Stragglers::News> Stragglers::judge(int number) {
   if (rank.factors.size() < kWindow) return std::nullopt;
   const double factor = median({rank.factors.begin(), rank.factors.end()});
   const double lost = median({rank.lost.begin(), rank.lost.end()});
-  if (rank.told > 0 && (factor < kFastAgain || lost < kLeastSeconds / 2)) {
-    rank.told = rank.told_lost = 0;
+  if (rank.reported > 0 && (factor < kFastAgain || lost < kLeastSeconds / 2)) {
+    rank.reported = rank.reported_lost = 0;
     return News{number, factor, true};
   }
   // Both must be worse: when the others have little to do, the factor alone varies with them.
-  if (factor < std::max(kSlow, kSlow * rank.told) || lost < std::max(kLeastSeconds, kSlow * rank.told_lost))
+  if (factor < std::max(kSlow, kSlow * rank.reported) || lost < std::max(kLeastSeconds, kSlow * rank.reported_lost))
     return std::nullopt;
-  rank.told = factor;
-  rank.told_lost = lost;
+  rank.reported = factor;
+  rank.reported_lost = lost;
   return News{number, factor, false};
 }
 

@@ -34,7 +34,7 @@ class Stragglers {
  private:
   struct Rank {
     std::deque<double> factors, lost;  // of the last updates: times the others' median, and seconds beyond it
-    double told = 0, told_lost = 0;    // last reported factor and seconds lost; 0: it is not slow
+    double reported = 0, reported_lost = 0;  // last reported factor and seconds lost; 0: it is not slow
   };
 
   std::optional<News> judge(int rank);

@@ -44,14 +44,14 @@ Start start_of(const config::Config& config) {
           "output_dir {} holds checkpoints of an earlier run (the newest is {}), but checkpoint.resume_from_checkpoint "
           "is false.\n  Choose another output_dir or remove the checkpoints; nothing was changed.",
           config.output_dir, newest->folder.filename().string());
-    return Start::kAnew;
+    return Start::kFromScratch;
   }
   if (choice == "true" && !newest)
     throw InputError(
         "checkpoint.resume_from_checkpoint is true, but {} holds no checkpoint.\n  Use 'auto' to start from scratch "
         "when there is none.",
         config.output_dir);
-  if (choice == "auto" || choice == "true") return newest ? Start::kNewest : Start::kAnew;
+  if (choice == "auto" || choice == "true") return newest ? Start::kNewest : Start::kFromScratch;
   if (!std::filesystem::exists(std::filesystem::path(choice) / "manifest.json"))
     throw InputError("checkpoint.resume_from_checkpoint: {} is not a checkpoint: it has no manifest.json{}", choice,
                      checkpoint::foreign_checkpoint(choice));
@@ -84,13 +84,13 @@ Trainer::Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::Lora
       t.max_steps > 0 ? t.max_steps : progress_.step + batches_->updates().left(progress_.consumed, t.num_train_epochs);
   schedule_.emplace(t.lr_scheduler_type, t.learning_rate, t.warmup_steps, total_steps_, t.lr_scheduler_kwargs);
   if (config_.training.check_first_steps) first_steps_.emplace(*model_);
-  if (speaks()) reporter_.emplace(config_.logging, config_.output_dir, progress_.step, total_steps_);
+  if (is_rank_zero()) reporter_.emplace(config_.logging, config_.output_dir, progress_.step, total_steps_);
 }
 
 void Trainer::resume() {
   const Start start = agreed_start(config_, model_->comm());
   progress_.global_batch = chosen_global_batch(0);
-  if (start == Start::kAnew) return;
+  if (start == Start::kFromScratch) return;
   report_(-1, "resuming");
   const std::string& named = config_.checkpoint.resume_from_checkpoint;
   const checkpoint::RunState state{*model_, *optimizer_};
@@ -98,8 +98,8 @@ void Trainer::resume() {
                                         ? checkpoint::load_newest(config_.output_dir, state, access_)
                                         : checkpoint::Loaded{named, checkpoint::load(named, state, access_), {}};
   resume_from(loaded.folder.string(), loaded.manifest);
-  if (!speaks()) return;
-  for (const std::string& newer : loaded.passed_over) log::warning("skipped a newer checkpoint: {}", newer);
+  if (!is_rank_zero()) return;
+  for (const std::string& newer : loaded.skipped) log::warning("skipped a newer checkpoint: {}", newer);
   log::info("resuming from {} (step {})", loaded.folder.string(), progress_.step);
 }
 
@@ -149,9 +149,9 @@ Ending Trainer::run_updates(std::optional<int64_t> last_step) {
     if (result.all_saved) saving([this] { saver_.advance(); });
     measured_.clear();
     if (evaluation_due()) evaluate(false);
-    const bool newly_makes_way = result.make_way && !makes_way_;
-    makes_way_ |= result.make_way;
-    if (due(config_.checkpoint.save_steps) || result.save || newly_makes_way) save_checkpoint(false);
+    const bool newly_yields = result.yield && !yields_;
+    yields_ |= result.yield;
+    if (due(config_.checkpoint.save_steps) || result.save || newly_yields) save_checkpoint(false);
     if (progress_.step == last_step) {
       save_checkpoint(true);
       if (reporter_) reporter_->progress().finish();
@@ -162,9 +162,8 @@ Ending Trainer::run_updates(std::optional<int64_t> last_step) {
       saving([this] { saver_.finish(); });
       return Ending::kStopped;
     }
-    if (makes_way_ && has_saved_now()) return Ending::kStopped;
-    if (newly_makes_way && speaks())
-      log::warning("new machines join after the next successful save");
+    if (yields_ && has_saved_now()) return Ending::kStopped;
+    if (newly_yields && is_rank_zero()) log::warning("new machines join after the next successful save");
   }
   finish();
   return Ending::kDone;
@@ -196,26 +195,26 @@ Trainer::StepResult Trainer::train_step() {
   values[1] = stop_signal() != 0 ? 1.0 : 0.0;
   values[2] = take_save_request() ? 1.0 : 0.0;
   values[3] = saver_.ready() ? 1.0 : 0.0;
-  values[4] = take_way_request() ? 1.0 : 0.0;
+  values[4] = take_yield_request() ? 1.0 : 0.0;
   values[kShared + model_->comm().rank()] = work_.lap();
   model_->comm().all_reduce(shared);
   report_stragglers({values + kShared, values + kShared + ranks});
   const double loss = values[0] / static_cast<double>(batch.target_tokens);
   const double grad_norm = model_->clip_grad_norm(config_.training.max_grad_norm);
-  const Fate fate = fate_of_update(loss, grad_norm, batch);
+  const StepOutcome outcome = outcome_of_update(loss, grad_norm, batch);
   report_(step + 1, kOptimizerStep);
   const double learning_rate = schedule_->at(step - skipped_before);
-  make_update(fate == Fate::kMake, learning_rate);
+  make_update(outcome == StepOutcome::kMake, learning_rate);
   progress_.step += 1;
   progress_.consumed = batch.positions.end;
   progress_.tokens += batch.tokens;
-  if (std::isfinite(loss) && (fate == Fate::kMake || fate == Fate::kOverflow)) {
+  if (std::isfinite(loss) && (outcome == StepOutcome::kMake || outcome == StepOutcome::kOverflow)) {
     progress_.loss_since_log += loss;
     progress_.updates_since_log += 1;
   }
-  if (fate == Fate::kRollBack) divergence_.roll_back(*model_, *optimizer_);
+  if (outcome == StepOutcome::kRollBack) divergence_.roll_back(*model_, *optimizer_);
   report_(step + 1, "logging and reading the next batch");
-  return {fate,         loss,         grad_norm,     learning_rate, batch.tokens,  batch.efficiency,
+  return {outcome,      loss,         grad_norm,     learning_rate, batch.tokens,  batch.efficiency,
           batch.digest, data_seconds, values[1] > 0, values[2] > 0, values[4] > 0, saver_.busy() && values[3] == ranks};
 }
 
@@ -237,20 +236,20 @@ void Trainer::make_update(bool good, double learning_rate) {
   model_->after_update(progress_.step + 1);
   model_->zero_grad();
   if (!good || !first_steps_) return;
-  if (const std::string warning = first_steps_->see_update(learning_rate); speaks() && !warning.empty())
+  if (const std::string warning = first_steps_->see_update(learning_rate); is_rank_zero() && !warning.empty())
     log::warning("{}", warning);
   if (first_steps_->done()) first_steps_.reset();
 }
 
-Trainer::Fate Trainer::fate_of_update(double loss, double grad_norm, const UpdateBatch& batch) {
+Trainer::StepOutcome Trainer::outcome_of_update(double loss, double grad_norm, const UpdateBatch& batch) {
   const bool finite = std::isfinite(loss) && std::isfinite(grad_norm);
   const bool good = finite && !divergence_.is_spike(loss);
   const bool overflow = !finite && loss_scale_ && loss_scale_->can_shrink();
   if (good) divergence_.pass(progress_.step + 1, loss);
   progress_.losses = divergence_.state();
   if (loss_scale_ && (finite || overflow)) shrink_or_grow_loss_scale(overflow);
-  if (good) return Fate::kMake;
-  if (overflow) return Fate::kOverflow;
+  if (good) return StepOutcome::kMake;
+  if (overflow) return StepOutcome::kOverflow;
   const Divergence::Remedy remedy = divergence_.remedy(progress_.step + 1);
   if (remedy == Divergence::Remedy::kStop) throw_diverged(loss, grad_norm, batch);
   const bool back = remedy == Divergence::Remedy::kRollBack;
@@ -258,7 +257,7 @@ Trainer::Fate Trainer::fate_of_update(double loss, double grad_norm, const Updat
     reporter_->report(metrics::DivergenceRecord{progress_.step + 1, loss, grad_norm, batch.positions.begin,
                                                 batch.positions.end, batch.digest,
                                                 back ? divergence_.kept_step() : -1});
-  return back ? Fate::kRollBack : Fate::kSkip;
+  return back ? StepOutcome::kRollBack : StepOutcome::kSkip;
 }
 
 void Trainer::throw_diverged(double loss, double grad_norm, const UpdateBatch& batch) const {
@@ -327,7 +326,7 @@ bool Trainer::evaluation_due() const {
 void Trainer::evaluate(bool at_end) {
   report_(progress_.step, "evaluating");
   saver_.wait_for_copy();
-  model_->bring_together({});
+  model_->average_replicas({});
   const config::EvaluationConfig& options = config_.evaluation;
   const auto& metrics = options.metrics;
   const bool wants_accuracy = std::find(metrics.begin(), metrics.end(), "accuracy") != metrics.end();
@@ -371,13 +370,13 @@ checkpoint::Saver Trainer::make_saver() {
           model_->comm()};
 }
 
-void Trainer::save_checkpoint(bool whatever_happens) {
+void Trainer::save_checkpoint(bool wait_until_done) {
   if (last_saved_ != progress_.step) {
     report_(progress_.step, "saving");
     std::vector<at::Tensor> state;
     for (const optim::StateTensor& tensor : optimizer_->state()) state.push_back(tensor.value);
     saving([this] { saver_.finish(); });  // before weights change
-    model_->bring_together(state);
+    model_->average_replicas(state);
     checkpoint::Manifest about;
     about.progress = progress_;
     about.seed = config_.seed;
@@ -391,9 +390,9 @@ void Trainer::save_checkpoint(bool whatever_happens) {
       saver_.begin(std::move(about), {*model_, *optimizer_},
                    beside_checkpoint(*model_, plan_, lora_, inputs_));
     };
-    whatever_happens ? begin() : saving(begin);
+    wait_until_done ? begin() : saving(begin);
   }
-  if (whatever_happens) saver_.finish();
+  if (wait_until_done) saver_.finish();
 }
 
 bool Trainer::has_saved_now() {
@@ -408,13 +407,13 @@ void Trainer::saving(const std::function<void()>& part) {
   } catch (const MachineError& error) {  // thrown on all ranks alike
     if (config_.checkpoint.on_error == "stop") throw;
     last_saved_ = -1;
-    if (speaks()) log::warning("no checkpoint was saved; the run continues: {}", error.what());
+    if (is_rank_zero()) log::warning("no checkpoint was saved; the run continues: {}", error.what());
   }
 }
 
 void Trainer::finish() {
   save_checkpoint(true);
-  if (speaks()) checkpoint::remove_partial(config_.output_dir);  // leftovers of a killed export or removal
+  if (is_rank_zero()) checkpoint::remove_partial(config_.output_dir);  // leftovers of a killed export or removal
   report_(progress_.step, "saving the model");
   save_model(*model_, plan_, lora_, inputs_, config_.output_dir);
   if (!validation().empty()) {

@@ -28,7 +28,7 @@ namespace trainer::train {
 enum class Ending { kDone, kStopped };
 
 /// Where a run starts: from scratch, from the newest checkpoint of its output folder, or from a named one.
-enum class Start { kAnew, kNewest, kNamed };
+enum class Start { kFromScratch, kNewest, kNamed };
 
 /// The configured start. Errors: ConfigError, InputError when the contents of output_dir forbid it.
 Start start_of(const config::Config& config);
@@ -49,15 +49,15 @@ class Trainer {
 
  private:
   /// The outcome of an update: applied, or not because it overflowed fp16 or diverged (Note [Divergence]).
-  enum class Fate { kMake, kOverflow, kSkip, kRollBack };
+  enum class StepOutcome { kMake, kOverflow, kSkip, kRollBack };
   struct StepResult {
-    Fate fate;
+    StepOutcome outcome;
     double loss, grad_norm, learning_rate;
     int64_t tokens;
     double efficiency;
     std::string digest;
     double data_seconds;
-    bool stop, save, make_way;  // requested on any rank
+    bool stop, save, yield;     // requested on any rank
     bool all_saved;             // every rank has finished its part of the current save
   };
 
@@ -69,7 +69,7 @@ class Trainer {
   /// `seconds`: how long each rank worked on the update.
   void report_stragglers(const std::vector<double>& seconds);
   /// Called once the update's loss and gradients are known. Errors: NumericError when they diverge and the run stops.
-  Fate fate_of_update(double loss, double grad_norm, const UpdateBatch& batch);
+  StepOutcome outcome_of_update(double loss, double grad_norm, const UpdateBatch& batch);
   [[noreturn]] void throw_diverged(double loss, double grad_norm, const UpdateBatch& batch) const;
   void shrink_or_grow_loss_scale(bool overflow);
   /// Applies the update to the weights if it is `good`; otherwise drops its gradients.
@@ -78,7 +78,7 @@ class Trainer {
   void evaluate(bool at_end);
   /// Begins a save, unless this step was already saved. `whatever_happens`: waits until it is done, and throws the
   /// errors that a periodic save may only warn about.
-  void save_checkpoint(bool whatever_happens);
+  void save_checkpoint(bool wait_until_done);
   /// Collective. Whether a checkpoint of this step is on disk; waits for a save in progress.
   bool has_saved_now();
   checkpoint::Saver make_saver();
@@ -91,7 +91,7 @@ class Trainer {
   bool due(int64_t every) const { return every > 0 && progress_.step % every == 0; }
   const data::Samples& train() const { return *inputs_.datasets.train; }
   const data::Samples& validation() const { return *inputs_.datasets.validation; }
-  bool speaks() const { return model_->comm().rank() == 0; }
+  bool is_rank_zero() const { return model_->comm().rank() == 0; }
 
   const config::Plan& plan_;
   const config::Config& config_;
@@ -113,7 +113,7 @@ class Trainer {
   std::optional<optim::LearningRate> schedule_;
   int64_t total_steps_ = 0;
   int64_t last_saved_ = -1;
-  bool makes_way_ = false;                     // machines are joining: this generation ends after the next good save
+  bool yields_ = false;                        // machines are joining: this generation ends after the next good save
   std::optional<metrics::Reporter> reporter_;  // rank 0 only
   double seconds_since_log_ = 0, data_seconds_since_log_ = 0;
   double paid_since_log_ = 0;  // tokens / efficiency

@@ -2,15 +2,15 @@
 
 namespace trainer::train {
 
-data::Order order_of(const config::Config& config, const data::Samples& samples) {
-  data::OrderOptions options{config.seed, config.data.shuffle && !samples.ordered(), samples.sources(), {}, {}};
+data::SampleOrder order_of(const config::Config& config, const data::Samples& samples) {
+  data::SampleOrderOptions options{config.seed, config.data.shuffle && !samples.ordered(), samples.sources(), {}, {}};
   if (!samples.ordered()) options.weights = config.data.train.weights;
   if (config.training.group_by_length) options.length = [&samples](int64_t i) { return samples.tokens(i); };
-  return data::Order(std::move(options));
+  return data::SampleOrder(std::move(options));
 }
 
 data::PackingPlan plan_update(const config::TrainingConfig& options, const data::Samples& samples,
-                              const data::Order& order, data::Range positions, int64_t ranks) {
+                              const data::SampleOrder& order, data::Range positions, int64_t ranks) {
   if (options.max_tokens == 0) return data::plan_by_samples(positions, ranks, options.per_device_train_batch_size);
   const auto tokens = [&](int64_t position) { return samples.tokens(order.sample(position)); };
   return data::plan_by_tokens(positions, tokens, ranks, options.max_tokens);

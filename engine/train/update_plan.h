@@ -1,18 +1,18 @@
 // Which samples each update uses, and which rank gets which of them; every rank computes this itself.
 #pragma once
 
-#include "data/order.h"
 #include "data/packing.h"
+#include "data/sample_order.h"
 #include "data/samples.h"
 #include "engine/config/sections.h"
 
 namespace trainer::train {
 
 /// The sample order of a run.
-data::Order order_of(const config::Config& config, const data::Samples& samples);
+data::SampleOrder order_of(const config::Config& config, const data::Samples& samples);
 
 /// The micro-batches of every rank in the update that uses `positions` of the sample order.
 data::PackingPlan plan_update(const config::TrainingConfig& options, const data::Samples& samples,
-                              const data::Order& order, data::Range positions, int64_t ranks);
+                              const data::SampleOrder& order, data::Range positions, int64_t ranks);
 
 }  // namespace trainer::train

@@ -89,7 +89,7 @@ DataReport data_report(const data::Datasets& datasets) {
     const data::Lengths lengths = train.lengths(i);
     sources.push_back(lengths.source);
     if (train.label_kind() == data::LabelKind::kTarget) targets.push_back(lengths.labels);
-    if (train.label_kind() == data::LabelKind::kNext) targets.push_back(lengths.learnt);
+    if (train.label_kind() == data::LabelKind::kNext) targets.push_back(lengths.learned);
   }
   return {train.size(),           data::token_count(train), train.cut(),    datasets.validation->size(),
           length_report(sources), length_report(targets),   datasets.labels};

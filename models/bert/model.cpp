@@ -20,7 +20,7 @@ at::Tensor first_rows(const nn::Layout& layout, at::Device device) {
 /// A layout of one row per sample.
 nn::LayoutPtr one_each(const nn::Layout& layout) {
   auto rows = std::make_shared<nn::Layout>();
-  for (const int64_t position : layout.positions) rows->append(1, position);
+  for (const int64_t position : layout.sample_index) rows->append(1, position);
   return rows;
 }
 

@@ -78,7 +78,7 @@ class BertForSequenceClassification : public Model {
   std::string output_head() const override { return "classifier"; }
   std::string base_prefix() const override { return "bert."; }
   /// The pooler too: checkpoints pre-trained only on masked language modeling lack one.
-  bool may_start_anew(const std::string& parameter) const override {
+  bool may_be_initialized(const std::string& parameter) const override {
     return parameter.starts_with("classifier.") || parameter.starts_with("bert.pooler.");
   }
   std::string config_json() const override { return bert::config_json(config_); }

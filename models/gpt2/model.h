@@ -40,7 +40,7 @@ class GPT2WithHead : public DecoderModel {
   std::string base_prefix() const override { return "transformer."; }
   TensorPlan tensor_plan() const override;
   DecoderStack& stack() override { return *transformer_; }
-  bool may_start_anew(const std::string& parameter) const override { return parameter == "score.weight"; }
+  bool may_be_initialized(const std::string& parameter) const override { return parameter == "score.weight"; }
   std::string config_json() const override { return gpt2::config_json(config_); }
 
  protected:

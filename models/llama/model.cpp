@@ -28,7 +28,7 @@ std::vector<nn::Module*> Decoder::blocks() {
   return all;
 }
 
-nn::Tensors Decoder::beside_states(const at::Tensor& states, const nn::Pass& pass) {
+nn::Tensors Decoder::block_inputs(const at::Tensor& states, const nn::Pass& pass) {
   const nn::Layout& rows = pass.stream ? *pass.stream->whole : *pass.source;  // all rows that attention covers
   return {nn::rope_table(config_.rope, config_.head_dim, rows, pass, states.device())};
 }

@@ -18,7 +18,7 @@ class Decoder : public DecoderStack {
  protected:
   at::Tensor embed(const at::Tensor& ids, const nn::Pass& pass) override { return (*embed_tokens_)(ids, pass); }
   /// The rotary table.
-  nn::Tensors beside_states(const at::Tensor& states, const nn::Pass& pass) override;
+  nn::Tensors block_inputs(const at::Tensor& states, const nn::Pass& pass) override;
   at::Tensor finish(const at::Tensor& states, const nn::Pass& pass) override { return (*norm_)(states, pass); }
 
  private:
@@ -43,7 +43,7 @@ class LlamaModel : public DecoderModel {
   std::string base_prefix() const override { return "model."; }
   TensorPlan tensor_plan() const override;
   DecoderStack& stack() override { return *model_; }
-  bool may_start_anew(const std::string& parameter) const override { return parameter == "score.weight"; }
+  bool may_be_initialized(const std::string& parameter) const override { return parameter == "score.weight"; }
   std::string config_json() const override { return llama::config_json(config_); }
 
  protected:

@@ -13,8 +13,8 @@
 #include "models/nn/fast_math.h"
 #include "models/nn/gemm.h"
 #include "models/nn/kernel.h"
-#include "models/nn/plain/attention.h"
-#include "models/nn/plain/plain.h"
+#include "models/nn/reference/attention.h"
+#include "models/nn/reference/reference.h"
 #include "models/nn/saved.h"
 
 namespace trainer::nn {
@@ -214,8 +214,8 @@ const float* drop(const State& s, const Cell& c, const Block& b, Scratch& scratc
   const int64_t first = s.queries->start(c.sample) + b.row;
   for (int64_t i = 0; i < b.rows; ++i) {
     const KeyRange seen = visible(s, c, b.row + i);
-    draw_mask_row(rule.key, rule.threshold, s.queries->positions[c.sample], first + i, rule.first + c.head, 0, seen.end,
-                  scratch.bits.data());
+    draw_mask_row(rule.key, rule.threshold, s.queries->sample_index[c.sample], first + i, rule.first + c.head, 0,
+                  seen.end, scratch.bits.data());
     expand_mask_row(scratch.bits.data(), rule.scale, seen.end, scratch.row.data());
     std::copy(scratch.row.begin() + seen.first, scratch.row.begin() + seen.end,
               scratch.keep.begin() + i * n + seen.first - b.keys.first);
@@ -297,7 +297,7 @@ struct PackedAttention : torch::autograd::Function<PackedAttention> {
 
 at::Tensor packed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias,
                             const LayoutPtr& queries, const LayoutPtr& keys, const AttentionOptions& options) {
-  if (runs_plain(q)) return plain::packed_attention(q, k, v, bias, queries, keys, options);
+  if (runs_reference(q)) return reference::packed_attention(q, k, v, bias, queries, keys, options);
   State state{queries, keys, options, q.scalar_type()};
   const bool has_backward =
       q.requires_grad() || k.requires_grad() || v.requires_grad() || (bias.defined() && bias.requires_grad());

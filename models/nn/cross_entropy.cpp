@@ -14,8 +14,8 @@
 #include "engine/base/errors.h"
 #include "models/nn/fast_math.h"
 #include "models/nn/kernel.h"
-#include "models/nn/plain/cross_entropy.h"
-#include "models/nn/plain/plain.h"
+#include "models/nn/reference/cross_entropy.h"
+#include "models/nn/reference/reference.h"
 #include "models/nn/saved.h"
 
 namespace trainer::nn {
@@ -144,7 +144,7 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
         if (label != kIgnored) of_rows[row] = row_sums(x, width, vocabulary.place(label, width), smoothing > 0);
       });
     });
-    if (vocabulary.peers) add_up(*vocabulary.peers, sums);
+    if (vocabulary.group) add_up(*vocabulary.group, sums);
     double total = 0;
     for (int64_t row = 0; row < rows_to_compute(logits, rows); ++row) {
       if (labels.const_data_ptr<int64_t>()[row] == kIgnored) continue;
@@ -187,11 +187,11 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
 }  // namespace
 
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels, double label_smoothing,
-                             const SharedVocabulary* shared) {
+                             const PartitionedVocabulary* shared) {
   const Vocabulary vocabulary = shared == nullptr ? Vocabulary{0, logits.size(1), nullptr}
-                                                  : Vocabulary{shared->mine.begin, shared->whole, shared->peers};
+                                                  : Vocabulary{shared->mine.begin, shared->whole, shared->group};
   check_labels(labels.is_meta() ? labels : labels.to(at::kCPU).contiguous(), vocabulary.whole);
-  if (runs_plain(logits)) return plain::cross_entropy_sum(logits, labels, label_smoothing, vocabulary);
+  if (runs_reference(logits)) return reference::cross_entropy_sum(logits, labels, label_smoothing, vocabulary);
   return CrossEntropy::apply(logits, labels, label_smoothing, vocabulary);
 }
 

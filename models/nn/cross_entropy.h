@@ -2,7 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "models/nn/peers.h"
+#include "models/nn/tensor_group.h"
 
 namespace trainer::nn {
 
@@ -14,6 +14,6 @@ constexpr int64_t kIgnored = -100;  // the label of an ignored row
 /// label beyond V. `shared`: the logits cover its slice of the vocabulary, and V is the whole vocabulary. The call is
 /// then a collective of the tensor-parallel ranks and returns the same sum on all; it sends a few values per row.
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels, double label_smoothing = 0,
-                             const SharedVocabulary* shared = nullptr);
+                             const PartitionedVocabulary* shared = nullptr);
 
 }  // namespace trainer::nn

@@ -8,8 +8,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "models/nn/kernel.h"
-#include "models/nn/plain/draws.h"
-#include "models/nn/plain/plain.h"
+#include "models/nn/reference/draws.h"
+#include "models/nn/reference/reference.h"
 #include "models/nn/saved.h"
 
 namespace trainer::nn {
@@ -67,7 +67,7 @@ void scale_rows(const at::Tensor& x, const at::Tensor& mask, float scale, const 
 
 void scaled(const at::Tensor& x, const at::Tensor& mask, float scale, const at::Tensor& base, at::Tensor& out) {
   if (mask.scalar_type() == at::kBool) {  // a mask of the reference layers
-    const at::Tensor kept = plain::masked(x, mask, scale);
+    const at::Tensor kept = reference::masked(x, mask, scale);
     out.copy_(base.defined() ? kept + base : kept);
     return;
   }
@@ -124,7 +124,7 @@ at::Tensor dropout_add(const at::Tensor& residual, const at::Tensor& x, const Dr
 }
 
 at::Tensor dropout_mask(const DropoutRule& rule, const Layout& layout, const at::Tensor& x) {
-  if (runs_plain(x)) return plain::kept_mask(rule, layout, x.size(-1), x.device());
+  if (runs_reference(x)) return reference::kept_mask(rule, layout, x.size(-1), x.device());
   return draw_mask(rule.key, rule.threshold, layout, rule.first, x.size(-1), x.device());
 }
 

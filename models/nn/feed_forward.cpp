@@ -9,8 +9,8 @@
 
 #include "models/nn/fast_math.h"
 #include "models/nn/kernel.h"
-#include "models/nn/plain/activation.h"
-#include "models/nn/plain/plain.h"
+#include "models/nn/reference/activation.h"
+#include "models/nn/reference/reference.h"
 #include "models/nn/saved.h"
 
 namespace trainer::nn {
@@ -224,10 +224,10 @@ constexpr std::pair<std::string_view, Activation> kNames[] = {{"relu", Activatio
                                                               {"quick_gelu", Activation::kQuickGelu},
                                                               {"tanh", Activation::kTanh}};
 
-at::Tensor run_plain(const at::Tensor& gate, const at::Tensor& up, Activation activation, const DropoutRule& rule,
-                     const LayoutPtr& layout) {
+at::Tensor run_reference(const at::Tensor& gate, const at::Tensor& up, Activation activation, const DropoutRule& rule,
+                         const LayoutPtr& layout) {
   const at::Tensor kept = rule.active() ? dropout_mask(rule, *layout, gate) : at::Tensor();
-  return plain::activate(gate, up, activation, kept, rule.scale);
+  return reference::activate(gate, up, activation, kept, rule.scale);
 }
 
 }  // namespace
@@ -245,14 +245,14 @@ std::string activation_names() {
 }
 
 at::Tensor activate(const at::Tensor& x, Activation activation, const DropoutRule& rule, const LayoutPtr& layout) {
-  if (runs_plain(x)) return run_plain(x, {}, activation, rule, layout);
+  if (runs_reference(x)) return run_reference(x, {}, activation, rule, layout);
   if (activation == Activation::kRelu) return ReluDropout::apply(x, rule, layout);
   return Activate::apply(x, std::optional<at::Tensor>(), activation, rule, layout);
 }
 
 at::Tensor activate_gated(const at::Tensor& gate, const at::Tensor& up, Activation activation, const DropoutRule& rule,
                           const LayoutPtr& layout) {
-  if (runs_plain(gate)) return run_plain(gate, up, activation, rule, layout);
+  if (runs_reference(gate)) return run_reference(gate, up, activation, rule, layout);
   return Activate::apply(gate, std::optional<at::Tensor>(up), activation, rule, layout);
 }
 

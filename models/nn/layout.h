@@ -14,26 +14,26 @@ struct Span {
 };
 
 /// The tokens of its sample that a span covers: those from index `start`, of `of` tokens in total.
-struct Stretch {
+struct SampleSlice {
   int64_t start, of;
 };
 
-class SharedRows;
+class SplitRows;
 
 /// Tokens of many samples in one tensor `[tokens, ...]`, without padding.
 struct Layout {
   std::vector<Span> spans;
-  std::vector<int64_t> positions;  // sample index in the run, the counter of the sample's random draws
+  std::vector<int64_t> sample_index;  // sample index in the run, the counter of the sample's random draws
 
-  // With sequence or context parallelism (models/nn/shared_rows.h), a span covers a slice of a sample.
-  std::vector<Stretch> stretches;            // per span; empty: spans are whole samples
+  // With sequence or context parallelism (models/nn/split_rows.h), a span covers a slice of a sample.
+  std::vector<SampleSlice> slices;           // per span; empty: spans are whole samples
   std::shared_ptr<const Layout> whole;       // the rows of all ranks of the group; null: these are all rows
-  std::shared_ptr<const SharedRows> shared;  // which rank has which rows
+  std::shared_ptr<const SplitRows> shared;   // which rank has which rows
 
   /// The index of a span's first token in its sample; the number of tokens of the sample.
-  int64_t start(int64_t span) const { return stretches.empty() ? 0 : stretches[static_cast<size_t>(span)].start; }
+  int64_t start(int64_t span) const { return slices.empty() ? 0 : slices[static_cast<size_t>(span)].start; }
   int64_t length_of_sample(int64_t span) const {
-    return stretches.empty() ? spans[static_cast<size_t>(span)].length : stretches[static_cast<size_t>(span)].of;
+    return slices.empty() ? spans[static_cast<size_t>(span)].length : slices[static_cast<size_t>(span)].of;
   }
   int64_t samples() const { return static_cast<int64_t>(spans.size()); }
   int64_t tokens() const { return spans.empty() ? 0 : spans.back().begin + spans.back().length; }
@@ -42,9 +42,9 @@ struct Layout {
     for (const Span& span : spans) longest = std::max(longest, span.length);
     return longest;
   }
-  void append(int64_t length, int64_t position) {
+  void append(int64_t length, int64_t index) {
     spans.push_back({tokens(), length});
-    positions.push_back(position);
+    sample_index.push_back(index);
   }
 };
 

@@ -93,7 +93,7 @@ at::Tensor draw_mask(PhiloxKey key, uint32_t threshold, const Layout& layout, in
   at::parallel_for(0, rows_to_compute(mask, layout.samples()), 1, [&](int64_t first, int64_t last) {
     for (int64_t s = first; s < last; ++s)
       for (int64_t token = 0; token < layout.spans[s].length; ++token)
-        draw_mask_row(key, threshold, layout.positions[s], layout.start(s) + token, 0, first_element, width,
+        draw_mask_row(key, threshold, layout.sample_index[s], layout.start(s) + token, 0, first_element, width,
                       bits + (layout.spans[s].begin + token) * bytes);
   });
   return mask;

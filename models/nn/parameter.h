@@ -34,7 +34,7 @@ struct Parameter {
   at::Tensor value;
   Part part;            // which slice of Hugging Face's tensor it is
   Shape of_shape;       // the whole tensor's shape, if this is a slice
-  bool summed = false;  // its gradient is partial: to be summed over the tensor-parallel ranks
+  bool partial_grad = false;  // its gradient is partial: to be summed over the tensor-parallel ranks
 
   /// Keeps only the slice `its_part` of this weight, which was whole.
   void keep(const Part& its_part) {

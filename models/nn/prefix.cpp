@@ -21,7 +21,7 @@ at::Tensor in_front(const at::Tensor& front, const at::Tensor& own, const Layout
 
 LayoutPtr longer(const Layout& own, int64_t tokens) {
   auto out = std::make_shared<Layout>();
-  for (int64_t s = 0; s < own.samples(); ++s) out->append(tokens + own.spans[s].length, own.positions[s]);
+  for (int64_t s = 0; s < own.samples(); ++s) out->append(tokens + own.spans[s].length, own.sample_index[s]);
   return out;
 }
 

@@ -10,8 +10,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "models/nn/kernel.h"
-#include "models/nn/plain/norms.h"
-#include "models/nn/plain/plain.h"
+#include "models/nn/reference/norms.h"
+#include "models/nn/reference/reference.h"
 
 namespace trainer::nn {
 namespace {
@@ -95,7 +95,7 @@ struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, at::ScalarType out_dtype,
                     RmsRounding rounding) {
-  if (runs_plain(x)) return plain::rms_norm(x, weight.to(at::kFloat), eps, out_dtype, rounding);
+  if (runs_reference(x)) return reference::rms_norm(x, weight.to(at::kFloat), eps, out_dtype, rounding);
   return RmsNormFunction::apply(x, weight.to(at::kFloat), eps, out_dtype, rounding);
 }
 

@@ -11,8 +11,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "models/nn/kernel.h"
-#include "models/nn/plain/plain.h"
-#include "models/nn/plain/rotation.h"
+#include "models/nn/reference/reference.h"
+#include "models/nn/reference/rotation.h"
 #include "models/nn/self_attention.h"
 
 namespace trainer::nn {
@@ -191,7 +191,7 @@ at::Tensor rope_table(const RopeOptions& options, int64_t head_dim, const Layout
 }
 
 at::Tensor rotate(const at::Tensor& x, const at::Tensor& table) {
-  return runs_plain(x) ? plain::rotate(x, table) : Rotate::apply(x, table);
+  return runs_reference(x) ? reference::rotate(x, table) : Rotate::apply(x, table);
 }
 
 }  // namespace trainer::nn

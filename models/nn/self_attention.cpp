@@ -5,7 +5,7 @@
 
 #include "engine/base/errors.h"
 #include "models/nn/prefix.h"
-#include "models/nn/shared_rows.h"
+#include "models/nn/split_rows.h"
 
 namespace trainer::nn {
 namespace {
@@ -27,7 +27,7 @@ LayoutPtr cached_keys(const Layout& rows, int64_t front, const DecodeCache& cach
   auto keys = std::make_shared<Layout>();
   for (int64_t s = 0; s < rows.samples(); ++s)
     keys->spans.push_back({s * (front + cache.capacity), front + cache.lengths[s] + rows.spans[s].length});
-  keys->positions = rows.positions;
+  keys->sample_index = rows.sample_index;
   return keys;
 }
 
@@ -40,22 +40,22 @@ LayoutPtr cached_keys(const Layout& rows, int64_t front, const DecodeCache& cach
 LayoutPtr round_of(const Layout& rows, int64_t round, int64_t samples) {
   auto out = std::make_shared<Layout>();
   for (int64_t s = round * samples; s < (round + 1) * samples; ++s) {
-    out->append(rows.spans[s].length, rows.positions[s]);
-    out->stretches.push_back({rows.start(s), rows.length_of_sample(s)});
+    out->append(rows.spans[s].length, rows.sample_index[s]);
+    out->slices.push_back({rows.start(s), rows.length_of_sample(s)});
   }
   return out;
 }
 
 at::Tensor attend_shared(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const LayoutPtr& rows,
                          const AttentionOptions& options, const Pass& pass, int64_t block) {
-  const KeysAndValues all = with_prefix({SharedRows::all(rows, k), SharedRows::all(rows, v), rows->whole}, pass, block);
+  const KeysAndValues all = with_prefix({SplitRows::all(rows, k), SplitRows::all(rows, v), rows->whole}, pass, block);
   const int64_t samples = rows->whole->samples(), front = prefix_tokens(pass);
   std::vector<at::Tensor> rounds;
   int64_t at = 0;
   for (int64_t round = 0; samples > 0 && round < rows->samples() / samples; ++round) {
     const LayoutPtr queries = round_of(*rows, round, samples);
     auto keys = std::make_shared<Layout>();
-    keys->positions = queries->positions;
+    keys->sample_index = queries->sample_index;
     for (int64_t s = 0; s < samples; ++s)
       keys->spans.push_back({all.rows->spans[s].begin, front + queries->start(s) + queries->spans[s].length});
     rounds.push_back(packed_attention(q.narrow(0, at, queries->tokens()), all.k, all.v, {}, queries, keys, options));

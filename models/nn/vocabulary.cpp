@@ -4,12 +4,12 @@
 
 namespace trainer::nn {
 
-void add_up(const Peers& peers, const at::Tensor& sums) {
+void add_up(const TensorGroup& group, const at::Tensor& sums) {
   const at::Tensor own = sums.select(1, 0), largest = own.clone();
-  peers.max(largest);
+  group.max(largest);
   const at::Tensor others = sums.narrow(1, 1, RowSums::kNumbers - 1).contiguous();
   others.select(1, 0).mul_((own - largest).exp_());
-  peers.sum(others);
+  group.sum(others);
   sums.narrow(1, 1, RowSums::kNumbers - 1).copy_(others);
   own.copy_(largest);
 }

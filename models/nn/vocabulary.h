@@ -3,14 +3,14 @@
 
 #include <memory>
 
-#include "models/nn/peers.h"
+#include "models/nn/tensor_group.h"
 
 namespace trainer::nn {
 
 /// The range of tokens whose logits this rank has, and the size of the whole vocabulary.
 struct Vocabulary {
   int64_t begin, whole;
-  std::shared_ptr<const Peers> peers;  // the tensor-parallel group; null: this rank has all tokens
+  std::shared_ptr<const TensorGroup> group;  // the tensor-parallel group; null: this rank has all tokens
 
   /// The index of `label` among this rank's logits; -1: another rank has it.
   int64_t place(int64_t label, int64_t width) const {
@@ -26,6 +26,6 @@ struct RowSums {
 };
 
 /// Collective of the group. Replaces the sums of this rank's logits, [U, kNumbers] fp64, by those over all ranks.
-void add_up(const Peers& peers, const at::Tensor& sums);
+void add_up(const TensorGroup& group, const at::Tensor& sums);
 
 }  // namespace trainer::nn

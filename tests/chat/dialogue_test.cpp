@@ -36,7 +36,7 @@ std::string shown(const config::DataConfig& config, const Record& given, const T
   const Rendered dialogue = DialogueRenderer(config, tokenizer).render(given).at(0);
   std::string out;
   size_t at = 0;
-  for (const TextRange& range : dialogue.learnt) {
+  for (const TextRange& range : dialogue.learned) {
     out += dialogue.text.substr(at, range.begin - at) + "⟦" +
            dialogue.text.substr(range.begin, range.end - range.begin) + "⟧";
     at = range.end;

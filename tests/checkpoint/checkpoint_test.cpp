@@ -350,9 +350,9 @@ TEST_F(Damaged, LoadsAnOlderCheckpointAndNamesTheSkippedOnes) {
   const checkpoint::Loaded loaded = checkpoint::load_newest(folder_.path(), run.state());
   EXPECT_EQ(loaded.manifest.progress.step, 3);
   EXPECT_EQ(loaded.folder, checkpoint_);
-  ASSERT_EQ(loaded.passed_over.size(), 2U);
-  EXPECT_EQ(loaded.passed_over[0], ".checkpoint-7.partial: the save was not finished");
-  EXPECT_NE(loaded.passed_over[1].find("checkpoint-5/rank-00000.safetensors is damaged"), std::string::npos);
+  ASSERT_EQ(loaded.skipped.size(), 2U);
+  EXPECT_EQ(loaded.skipped[0], ".checkpoint-7.partial: the save was not finished");
+  EXPECT_NE(loaded.skipped[1].find("checkpoint-5/rank-00000.safetensors is damaged"), std::string::npos);
   fs::remove(checkpoint_ / "trainer_state.json");
   try {
     checkpoint::load_newest(folder_.path(), run.state());
@@ -390,7 +390,7 @@ TEST(Checkpoint, SavedDuringTrainingHoldsTheStateAtItsBeginning) {
   const TemporaryFolder folder;
   run_as(strategy, [&](dist::Comm& comm) {
     TrainedRun run(plan_of("v1_0", false), strategy, 1, comm);
-    checkpoint::Saver saver({.output_dir = folder.path(), .beside_training = true}, comm);
+    checkpoint::Saver saver({.output_dir = folder.path(), .async = true}, comm);
     saver.prepare(run.state());
     Contents expected;
     for (const int64_t step : {1, 2, 3}) {
@@ -458,11 +458,11 @@ TEST_F(Damaged, RefusesAMutatedManifestUnlessHarmless) {
 TEST(CheckpointFolder, AttemptsUseDifferentUnfinishedFolders) {
   const TemporaryFolder folder;
   const fs::path alone = checkpoint::partial_path(folder.path(), 7);
-  setenv(kAttemptVariable, "0a1b2c3d", 1);
+  setenv(kAttemptIdVariable, "0a1b2c3d", 1);
   const fs::path one = checkpoint::partial_path(folder.path(), 7);
-  setenv(kAttemptVariable, "4e5f6071", 1);
+  setenv(kAttemptIdVariable, "4e5f6071", 1);
   const fs::path other = checkpoint::partial_path(folder.path(), 7);
-  unsetenv(kAttemptVariable);
+  unsetenv(kAttemptIdVariable);
   EXPECT_EQ(alone.filename(), ".checkpoint-7.partial");
   EXPECT_EQ(one.filename(), ".checkpoint-7.0a1b2c3d.partial");
   EXPECT_NE(one, other);
@@ -521,7 +521,7 @@ TEST(CheckpointFolder, RotationKeepsTheBest) {
   };
   const auto left_of = [&](const checkpoint::Keep& keep) {
     auto all = checkpoint::find_checkpoints(folder.path());
-    for (const auto& gone : checkpoint::superfluous(all, keep))
+    for (const auto& gone : checkpoint::checkpoints_to_remove(all, keep))
       std::erase_if(all, [&](const auto& one) { return one.step == gone.step; });
     std::vector<int64_t> steps;
     for (const auto& one : all) steps.push_back(one.step);
@@ -557,7 +557,7 @@ class TakenOver : public ::testing::Test {
  protected:
   TakenOver() {
     sign("process 1 on one");
-    saver_.emplace(checkpoint::Saver::Options{.output_dir = folder_.path(), .beside_training = true}, *comm_);
+    saver_.emplace(checkpoint::Saver::Options{.output_dir = folder_.path(), .async = true}, *comm_);
     saver_->prepare(run_.state());
     run_.save(folder_.path(), 3);
   }

@@ -105,14 +105,14 @@ class TinyRun {
     return optimizer_->steps() == step;
   }
 
-  void save(const fs::path& folder, int64_t step, bool beside_training = false) {
+  void save(const fs::path& folder, int64_t step, bool async = false) {
     set(step);
     checkpoint::Manifest about;
     about.progress.step = step;
-    checkpoint::Saver saver({folder, {.newest = 2}, "xxh3", beside_training, access_}, model_->comm());
+    checkpoint::Saver saver({folder, {.newest = 2}, "xxh3", async, access_}, model_->comm());
     saver.begin(about, state(), [](const fs::path&) {});
     saver.wait_for_copy();
-    if (beside_training) set(99);  // training continues, which must not affect what is written
+    if (async) set(99);  // training continues, which must not affect what is written
     saver.finish();
   }
 
@@ -140,7 +140,7 @@ void expect_recovers(const fs::path& folder, int64_t step, const std::string& wh
     const int64_t found = loaded.manifest.progress.step;
     EXPECT_TRUE(found == step || found == step - 1) << where << ": found step " << found;
     EXPECT_TRUE(run.is_at(found)) << where << ": wrong values";
-    for (const std::string& text : loaded.passed_over)
+    for (const std::string& text : loaded.skipped)
       EXPECT_NE(text.find("not finished"), std::string::npos) << where << ": " << text;
     run.save(folder, step + 1);
     EXPECT_EQ(run.load_newest(folder).manifest.progress.step, step + 1) << where;
@@ -155,11 +155,11 @@ void expect_recovers(const fs::path& folder, int64_t step, const std::string& wh
 /// (0: all).
 struct Setting {
   int ranks;
-  bool sharded, beside_training;
+  bool sharded, async;
   int keepers = 0;
 
   std::string text() const {
-    return fmt::format("{} ranks{}{}{}", ranks, sharded ? ", sharded" : "", beside_training ? ", beside training" : "",
+    return fmt::format("{} ranks{}{}{}", ranks, sharded ? ", sharded" : "", async ? ", beside training" : "",
                        keepers > 0 ? fmt::format(", {} see the folder", keepers) : "");
   }
   bool sees(int rank) const { return keepers == 0 || rank < keepers; }
@@ -222,7 +222,7 @@ class CrashPoints : public ::testing::TestWithParam<Setting> {
   std::vector<int> operations() {
     restore();
     return codes([](TinyRun& run, const fs::path& folder, dist::Comm&) {
-      run.save(folder, 4, GetParam().beside_training);
+      run.save(folder, 4, GetParam().async);
       return static_cast<int>(file_operations::operations());
     });
   }
@@ -246,7 +246,7 @@ TEST_P(CrashPoints, AKillAtAnyOperationLeavesAnIntactCheckpoint) {
       restore();
       const auto ends = codes([&](TinyRun& run, const fs::path& folder, dist::Comm& comm) {
         if (comm.rank() == rank) file_operations::plan_fault({.operation = operation});
-        run.save(folder, 4, GetParam().beside_training);
+        run.save(folder, 4, GetParam().async);
         return kSaved;
       });
       EXPECT_EQ(ends[static_cast<size_t>(rank)], -SIGKILL) << where;
@@ -269,7 +269,7 @@ TEST_P(Transfers, ADeathInATransferLeavesAnIntactCheckpoint) {
     restore();
     const auto ends = codes(
         [&](TinyRun& run, const fs::path& folder, dist::Comm&) {
-          run.save(folder, 4, GetParam().beside_training);
+          run.save(folder, 4, GetParam().async);
           return kSaved;
         },
         {{rank, send}});
@@ -296,7 +296,7 @@ int fail_each(TinyRun& run, const fs::path& folder, dist::Comm& comm, const Sett
           file_operations::plan_fault({.operation = operation, .error = error, .lasting = error != EIO});
         bool saved = true;
         try {
-          run.save(folder, step, setting.beside_training);
+          run.save(folder, step, setting.async);
         } catch (const MachineError&) {
           saved = false;
         }
@@ -309,7 +309,7 @@ int fail_each(TinyRun& run, const fs::path& folder, dist::Comm& comm, const Sett
                   setting.text().c_str(), error, operation, rank, saved, found, step);
           return kBroken;
         }
-        if (found != step) run.save(folder, step, setting.beside_training);  // there is room again
+        if (found != step) run.save(folder, step, setting.async);  // there is room again
         comm.barrier();
       }
   return kSaved;

@@ -52,7 +52,7 @@ class Given : public testing::Test {
 
   std::string warnings(const std::string& text, const std::vector<Override>& overrides = {}) {
     std::string all;
-    for (const std::string& warning : spoken_warnings(resolve(text, overrides))) all += without_folder(warning) + "\n";
+    for (const std::string& warning : launch_warnings(resolve(text, overrides))) all += without_folder(warning) + "\n";
     return all;
   }
 

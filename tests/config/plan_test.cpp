@@ -17,7 +17,7 @@ Node other_value(const Entry& entry) {
     if (!is_default) return Node::scalar(choice, true);
   }
   if (entry.name == "fsdp_version") return Node::scalar("2");
-  if (entry.kind.type == Type::kTruth) return Node::scalar(entry.initial.text == "true" ? "false" : "true");
+  if (entry.kind.type == Type::kBoolean) return Node::scalar(entry.initial.text == "true" ? "false" : "true");
   if (entry.kind.type == Type::kInteger) return Node::scalar("1234567");
   if (entry.kind.type == Type::kNumber) return Node::scalar(double_text(1.0 / 3));
   if (entry.kind.type == Type::kGroup) {

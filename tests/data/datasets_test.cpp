@@ -96,7 +96,7 @@ TEST(OpenDatasets, CausalSamplesLearnTheTargetAndTheEndToken) {
   config.target = "";
   const auto train = load_datasets(config, ByteTokenizer(), 1).train;
   EXPECT_EQ(sample_of(*train, 0).labels, (std::vector<int32_t>{'b', 1, -100}));
-  EXPECT_EQ(train->lengths(0).learnt, 2);
+  EXPECT_EQ(train->lengths(0).learned, 2);
 }
 
 TEST(OpenDatasets, SplitsGroupedTextsIntoEqualLengths) {

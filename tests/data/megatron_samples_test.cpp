@@ -33,7 +33,7 @@ class MegatronSamplesTest : public ::testing::Test {
   config::DataConfig config_;
 };
 
-int64_t learnt(const Sample& sample) {
+int64_t learned(const Sample& sample) {
   return std::count_if(sample.labels.begin(), sample.labels.end(), [](int32_t label) { return label != -100; });
 }
 
@@ -44,8 +44,8 @@ TEST_F(MegatronSamplesTest, LengthsCountLearnedLabels) {
     for (int64_t i = 0; i < datasets.train->size(); ++i) {
       Sample sample;
       datasets.train->read(i, sample);
-      EXPECT_EQ(datasets.train->lengths(i).learnt, learnt(sample)) << i;
-      EXPECT_LT(learnt(sample), 8) << "the corpus has padding inside";
+      EXPECT_EQ(datasets.train->lengths(i).learned, learned(sample)) << i;
+      EXPECT_LT(learned(sample), 8) << "the corpus has padding inside";
       EXPECT_EQ(datasets.train->source_length(i), 8);
       EXPECT_EQ(datasets.train->tokens(i), 8);
     }
@@ -59,7 +59,7 @@ TEST_F(MegatronSamplesTest, TheTokenBetweenDocumentsIsNotPadding) {
   for (int64_t i = 0; i + 1 < datasets.train->size(); ++i) {
     Sample sample;
     datasets.train->read(i, sample);
-    EXPECT_EQ(learnt(sample), 8);
+    EXPECT_EQ(learned(sample), 8);
     EXPECT_GT(sample.parts.size(), 1U);
   }
 }

@@ -1,4 +1,4 @@
-#include "data/order.h"
+#include "data/sample_order.h"
 
 #include <algorithm>
 #include <numeric>
@@ -24,7 +24,7 @@ bool is_bijection(std::vector<int64_t> values) {
   return true;
 }
 
-std::vector<int64_t> epoch_of(const Order& order, int64_t epoch) {
+std::vector<int64_t> epoch_of(const SampleOrder& order, int64_t epoch) {
   std::vector<int64_t> result;
   for (int64_t i = 0; i < order.size(); ++i) result.push_back(order.sample(epoch * order.size() + i));
   return result;
@@ -84,16 +84,16 @@ TEST(Permutation, SeparatesNeighbors) {
   EXPECT_LT(chi_squared(counts), 165);  // 99 degrees of freedom
 }
 
-TEST(Order, IsFixed) {  // a change here changes every run and breaks resuming
-  Order order(42, 10, true);
+TEST(SampleOrder, IsFixed) {  // a change here changes every run and breaks resuming
+  SampleOrder order(42, 10, true);
   EXPECT_EQ(epoch_of(order, 0), (std::vector<int64_t>{4, 2, 7, 8, 1, 0, 6, 3, 5, 9}));
   EXPECT_EQ(epoch_of(order, 1), (std::vector<int64_t>{7, 3, 4, 1, 9, 8, 5, 2, 6, 0}));
-  EXPECT_EQ(Order(-1, 1'000'000, true).sample(123'456'789), 875395);
+  EXPECT_EQ(SampleOrder(-1, 1'000'000, true).sample(123'456'789), 875395);
   EXPECT_EQ(order_digest(order, {8, 16}), "e95335865b1e1731");
 }
 
-TEST(Order, DiffersByEpochAndSeed) {
-  Order order(1, 1000, true);
+TEST(SampleOrder, DiffersByEpochAndSeed) {
+  SampleOrder order(1, 1000, true);
   auto agreeing = [](const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
     int same = 0;
     for (size_t i = 0; i < a.size(); ++i) same += a[i] == b[i];
@@ -102,25 +102,25 @@ TEST(Order, DiffersByEpochAndSeed) {
   EXPECT_TRUE(is_bijection(epoch_of(order, 0)));
   EXPECT_TRUE(is_bijection(epoch_of(order, 5)));
   EXPECT_LT(agreeing(epoch_of(order, 0), epoch_of(order, 1)), 12);  // 1 is expected
-  EXPECT_LT(agreeing(epoch_of(order, 0), epoch_of(Order(2, 1000, true), 0)), 12);
+  EXPECT_LT(agreeing(epoch_of(order, 0), epoch_of(SampleOrder(2, 1000, true), 0)), 12);
 }
 
-TEST(Order, WithoutShuffleIsFileOrder) {
-  Order order(1, 4, false);
+TEST(SampleOrder, WithoutShuffleIsFileOrder) {
+  SampleOrder order(1, 4, false);
   EXPECT_EQ(epoch_of(order, 0), (std::vector<int64_t>{0, 1, 2, 3}));
   EXPECT_EQ(epoch_of(order, 9), (std::vector<int64_t>{0, 1, 2, 3}));
   EXPECT_EQ(order.epoch(7), 1);
 }
 
 TEST(OrderDigest, DependsOnSamplesAndTheirOrder) {
-  Order order(0, 100, false);
+  SampleOrder order(0, 100, false);
   std::string digest = order_digest(order, {0, 8});
   EXPECT_EQ(digest.size(), 16u);
   EXPECT_EQ(digest, order_digest(order, {100, 108}));  // the same samples one epoch later
   EXPECT_NE(digest, order_digest(order, {0, 9}));
   EXPECT_NE(digest, order_digest(order, {1, 9}));
-  EXPECT_NE(digest, order_digest(Order(0, 100, true), {0, 8}));
-  EXPECT_NE(order_digest(Order(0, 2, false), {0, 2}), order_digest(Order(0, 2, false), {1, 3}));
+  EXPECT_NE(digest, order_digest(SampleOrder(0, 100, true), {0, 8}));
+  EXPECT_NE(order_digest(SampleOrder(0, 2, false), {0, 2}), order_digest(SampleOrder(0, 2, false), {1, 3}));
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ struct Prepare : ::testing::Test {
     config.train = {.path = {folder.write("a.txt", "ab@c\nd@ef\n")}, .format = config::DataFormat::kDelimited};
     config.train.columns = {"source", "target"};
   }
-  std::shared_ptr<const TokenStore> run() const { return prepare({config, config.train}, ByteTokenizer()); }
+  std::shared_ptr<const TokenCache> run() const { return prepare({config, config.train}, ByteTokenizer()); }
 
   /// The folders of complete token caches.
   std::set<std::string> stores() const {

@@ -8,9 +8,9 @@
 #include <signal.h>
 
 #include "engine/base/errors.h"
-#include "engine/dist/doing.h"
 #include "engine/dist/faulty_comm.h"
 #include "engine/dist/forwarding_comm.h"
+#include "engine/dist/phase.h"
 #include "tests/support/ranks.h"
 
 namespace trainer::testing {
@@ -54,7 +54,7 @@ TEST(WatchedComm, RecordsCollectivesAndTheirUnits) {
   run_ranks(2, [](dist::Comm& under) {
     const Watched watched(under);
     EXPECT_EQ(watched.last().kind, CollectiveKind::kMeeting);
-    const dist::Doing doing("block.1");
+    const dist::Phase phase("block.1");
     const at::Tensor full = at::empty({6}, at::kBFloat16);
     const auto pending = watched.comm->all_gather(full, at::ones({3}, at::kBFloat16));
     EXPECT_EQ(watched.group().done, 1u);
@@ -91,12 +91,12 @@ TEST(WatchedComm, RecordsGroupsWithWorldRanks) {
 }
 
 TEST(WatchedComm, UnitLabelsNest) {
-  const dist::Doing outer("outer");
+  const dist::Phase outer("outer");
   {
-    const dist::Doing inner("inner");
-    EXPECT_EQ(dist::Doing::now(), "inner");
+    const dist::Phase inner("inner");
+    EXPECT_EQ(dist::Phase::now(), "inner");
   }
-  EXPECT_EQ(dist::Doing::now(), "outer");
+  EXPECT_EQ(dist::Phase::now(), "outer");
 }
 
 /// A single rank that claims to be one of two.

@@ -15,16 +15,16 @@ class Elastic : public SeveralMachines {
     patience_.last_call = milliseconds(300);
   }
 
-  void wait_for_life(int life, int ranks) {
+  void wait_for_attempt(int attempt, int ranks) {
     for (int rank = 0; rank < ranks; ++rank) {
-      wait_for_note(fmt::format("life-{}-{}", life, rank));
-      EXPECT_EQ(noted(fmt::format("life-{}-{}", life, rank)), std::to_string(ranks)) << screens();
+      wait_for_note(fmt::format("life-{}-{}", attempt, rank));
+      EXPECT_EQ(noted(fmt::format("life-{}-{}", attempt, rank)), std::to_string(ranks)) << screens();
     }
   }
   /// No machine was admitted or lost for some time.
-  void expect_same_life(int life) {
+  void expect_same_attempt(int attempt) {
     usleep(500'000);
-    EXPECT_FALSE(is_noted(fmt::format("life-{}-0", life + 1))) << screens();
+    EXPECT_FALSE(is_noted(fmt::format("life-{}-0", attempt + 1))) << screens();
   }
   bool port_is_free() {
     try {
@@ -42,20 +42,20 @@ class FourInPairs : public Elastic {
 };
 
 TEST_F(Elastic, MachinesJoinAndLeave) {
-  const Behaviours five{{"FAKE", "live:4"}};
+  const Behaviors five{{"FAKE", "live:4"}};
   start(0, five);
-  wait_for_life(0, 1);
+  wait_for_attempt(0, 1);
   EXPECT_TRUE(said(0, "1 of 3 machines is enough: others may join at 127.0.0.1:")) << screen(0);
   start(1, five);
-  wait_for_life(1, 2);
+  wait_for_attempt(1, 2);
   start(2, five);
-  wait_for_life(2, 3);
+  wait_for_attempt(2, 3);
   kill(pid_of(1), SIGKILL);
   EXPECT_EQ(finish(1), 137);
-  wait_for_life(3, 2);
+  wait_for_attempt(3, 2);
   EXPECT_TRUE(said(0, "machine 1 (")) << screen(0);
   start(1, five);
-  wait_for_life(4, 3);
+  wait_for_attempt(4, 3);
   for (const int number : {0, 1, 2}) EXPECT_EQ(finish(number), 0) << screens();
   EXPECT_TRUE(said(2, "trainer: continuing with more machines, from ")) << screen(2);
   EXPECT_TRUE(said(2, "restart 1 of 1, from ")) << screen(2);
@@ -68,17 +68,17 @@ TEST_F(Elastic, MachinesThatConnectAtOnceStartTogether) {
   patience_.last_call = std::chrono::seconds(60);
   for (const int number : {2, 0, 1}) start(number, {{"FAKE", "live:0"}});
   for (const int number : {0, 1, 2}) EXPECT_EQ(finish(number), 0) << screens();
-  wait_for_life(0, 3);
+  wait_for_attempt(0, 3);
 }
 
 TEST_F(Elastic, ALossWithoutRestartsLeftEndsTheRun) {
   for (const int number : {0, 1}) start(number, {{"FAKE", "live:9"}});
-  wait_for_life(0, 2);
+  wait_for_attempt(0, 2);
   kill(pid_of(1), SIGKILL);
-  wait_for_life(1, 1);
+  wait_for_attempt(1, 1);
   finish(1);
   start(1, {{"FAKE", "live:9"}});
-  wait_for_life(2, 2);
+  wait_for_attempt(2, 2);
   kill(pid_of(1), SIGKILL);
   EXPECT_EQ(finish(0), kGaveUp) << screens();
   EXPECT_TRUE(said(0, "gave up: all 1 restarts (max_restarts) are spent")) << screen(0);
@@ -89,7 +89,7 @@ TEST_F(Elastic, TooFewMachinesDoNotContinue) {
   plan_.config.min_machines = 2;
   patience_.join = milliseconds(1500);
   for (const int number : {0, 1}) start(number, {{"FAKE", "live:9"}});
-  wait_for_life(0, 2);
+  wait_for_attempt(0, 2);
   kill(pid_of(1), SIGKILL);
   EXPECT_EQ(finish(0), 6) << screen(0);
   EXPECT_TRUE(said(0, "machines 1, 2 of 3 did not connect to 127.0.0.1:")) << screen(0);
@@ -99,7 +99,7 @@ TEST_F(Elastic, TooFewMachinesDoNotContinue) {
 
 TEST_F(Elastic, RejectedMachinesDoNotDisturbTheRun) {
   start(0, {{"FAKE", "live:9"}});
-  wait_for_life(0, 1);
+  wait_for_attempt(0, 1);
   environment_["TRAINER_SECRET"] = "another";
   start(1, {{"FAKE", "live:9"}});
   EXPECT_EQ(finish(1), 6) << screens();
@@ -114,7 +114,7 @@ TEST_F(Elastic, RejectedMachinesDoNotDisturbTheRun) {
   start(1, {{"FAKE", "live:9"}});
   EXPECT_EQ(finish(1), 3) << screens();
   EXPECT_TRUE(said(1, "no such file: a.txt")) << screen(1);
-  expect_same_life(0);
+  expect_same_attempt(0);
   kill(pid_of(0), SIGTERM);
   EXPECT_EQ(finish(0), 143) << screen(0);
   EXPECT_FALSE(anyone_left());
@@ -122,25 +122,25 @@ TEST_F(Elastic, RejectedMachinesDoNotDisturbTheRun) {
 
 TEST_F(Elastic, TrainingContinuesWhileANewMachinePrepares) {
   start(0, {{"FAKE", "live:1"}});
-  wait_for_life(0, 1);
+  wait_for_attempt(0, 1);
   prepare_ = [this] {
     while (!is_noted("prepared")) usleep(1000);
     return Preparation{};
   };
   start(1, {{"FAKE", "live:1"}});
   wait_for([&] { return said(0, "machine 1 (") && said(1, "joins its next generation"); });
-  expect_same_life(0);
+  expect_same_attempt(0);
   std::ofstream(folder_ / "notes/prepared") << "";
-  wait_for_life(1, 2);
+  wait_for_attempt(1, 2);
   EXPECT_EQ(finish(0), 0) << screen(0);
   EXPECT_EQ(finish(1), 0) << screen(1);
 }
 
 TEST_F(Elastic, AStopIsNotMistakenForAJoin) {
   start(0, {{"FAKE", "live:9"}});
-  wait_for_life(0, 1);
+  wait_for_attempt(0, 1);
   start(1, {{"FAKE", "live:9"}});
-  wait_for_life(1, 2);
+  wait_for_attempt(1, 2);
   kill(pid_of(1), SIGTERM);
   EXPECT_EQ(finish(0), 143) << screen(0);
   EXPECT_EQ(finish(1), 143) << screen(1);
@@ -149,12 +149,12 @@ TEST_F(Elastic, AStopIsNotMistakenForAJoin) {
 
 TEST_F(FourInPairs, AnUnusableMachineWaitsForALaterGeneration) {
   for (const int number : {0, 1}) start(number, {{"FAKE", "live:1"}});
-  wait_for_life(0, 2);
+  wait_for_attempt(0, 2);
   start(2, {{"FAKE", "live:1"}});
   wait_for([&] { return said(2, "joins its next generation"); });
-  expect_same_life(0);
+  expect_same_attempt(0);
   start(3, {{"FAKE", "live:1"}});
-  wait_for_life(1, 4);
+  wait_for_attempt(1, 4);
   for (const int number : {0, 1, 2, 3}) EXPECT_EQ(finish(number), 0) << screens();
 }
 

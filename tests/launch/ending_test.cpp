@@ -69,7 +69,7 @@ TEST(Ending, AFinishedRunIsNotStopped) {
 
 TEST(Ending, YieldingHasNoDeadlineButFailuresCount) {
   Ending end = ending();
-  end.make_way("machine 2 (node-c)");
+  end.yield("machine 2 (node-c)");
   EXPECT_TRUE(end.is_near());
   EXPECT_FALSE(end.is_settled()) << "a rank that hangs now must be detected";
   EXPECT_FALSE(end.next_deadline());
@@ -85,7 +85,7 @@ TEST(Ending, YieldingHasNoDeadlineButFailuresCount) {
 
 TEST(Ending, AStopCancelsYielding) {
   Ending end = ending();
-  end.make_way("machine 2 (node-c)");
+  end.yield("machine 2 (node-c)");
   end.stop(SIGTERM);
   EXPECT_TRUE(end.is_settled());
   EXPECT_TRUE(end.next_deadline());

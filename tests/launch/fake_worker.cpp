@@ -92,11 +92,11 @@ int kill_itself(Worker& worker) {
 
 /// Dies in the given number of attempts, in each one step later than in the one before, and succeeds in the next.
 int die_in_lives(Worker& worker) {
-  const int life = std::stoi(variable(trainer::kLifeVariable));
-  worker.note(fmt::format("life-{}", life), "");
-  worker.link->report_step(5 + life, "backward");
+  const int attempt = std::stoi(variable(trainer::kAttemptIdVariable));
+  worker.note(fmt::format("life-{}", attempt), "");
+  worker.link->report_step(5 + attempt, "backward");
   worker.barrier();
-  if (life < std::stoi(worker.argument)) raise(SIGKILL);
+  if (attempt < std::stoi(worker.argument)) raise(SIGKILL);
   worker.link->report_done();
   return 0;
 }
@@ -141,12 +141,12 @@ int train(Worker& worker) {
 int live(Worker& worker) {
   for (int signal : {SIGTERM, SIGINT, SIGURG})
     ::signal(signal, [](int number) { stop_signal = number == SIGINT ? SIGINT : SIGTERM; });
-  const int life = std::stoi(variable(trainer::kLifeVariable));
-  const int step = 10 * life + 7;
+  const int attempt = std::stoi(variable(trainer::kAttemptIdVariable));
+  const int step = 10 * attempt + 7;
   worker.link->report_step(step, "forward");
-  worker.note(fmt::format("life-{}", life), std::to_string(worker.world_size));
+  worker.note(fmt::format("life-{}", attempt), std::to_string(worker.world_size));
   worker.barrier();
-  if (life >= std::stoi(worker.argument)) {
+  if (attempt >= std::stoi(worker.argument)) {
     worker.link->report_done();
     return 0;
   }
@@ -260,10 +260,10 @@ int main(int argc, char** argv) {
   if (argc != 2 || std::string(argv[1]) != "rank") return 99;
   const std::string link_number = variable(trainer::kLinkVariable);
   Worker worker;
-  std::string behaviour = variable("FAKE_" + std::to_string(worker.rank));
-  if (behaviour.empty()) behaviour = variable("FAKE");
-  const std::string verb = behaviour.substr(0, behaviour.find(':'));
-  worker.argument = verb == behaviour ? "" : behaviour.substr(verb.size() + 1);
+  std::string behavior = variable("FAKE_" + std::to_string(worker.rank));
+  if (behavior.empty()) behavior = variable("FAKE");
+  const std::string verb = behavior.substr(0, behavior.find(':'));
+  worker.argument = verb == behavior ? "" : behavior.substr(verb.size() + 1);
   if (verb == "babble") worker.argument = link_number;
   worker.note("pid", std::to_string(getpid()));
   const std::map<std::string, std::function<int(Worker&)>> verbs{

@@ -39,14 +39,14 @@ TEST(Introduction, RoundTrips) {
 }
 
 TEST(Introduction, ReportsADifferentClock) {
-  Introduction guest = introduction(plan());
-  EXPECT_NEAR(guest.ahead, 0, 1);
-  EXPECT_EQ(about_clock(guest, "machine 1"), "");
-  guest.ahead = 3600;
-  EXPECT_EQ(about_clock(guest, "machine 1"),
+  Introduction follower = introduction(plan());
+  EXPECT_NEAR(follower.ahead, 0, 1);
+  EXPECT_EQ(about_clock(follower, "machine 1"), "");
+  follower.ahead = 3600;
+  EXPECT_EQ(about_clock(follower, "machine 1"),
             "the clock of machine 1 is 3600 s ahead of machine 0's: times in their logs cannot be compared");
-  guest.ahead = -60;
-  EXPECT_NE(about_clock(guest, "machine 1").find("60 s behind machine 0's"), std::string::npos);
+  follower.ahead = -60;
+  EXPECT_NE(about_clock(follower, "machine 1").find("60 s behind machine 0's"), std::string::npos);
 }
 
 TEST(Introduction, PathsAndMachineSettingsMayDiffer) {
@@ -65,9 +65,9 @@ TEST(Introduction, ReportsEveryOtherDifference) {
   second.config.seed = 43;
   second.config.num_processes = 6;
   second.config.lora.emplace();
-  Introduction guest = introduction(second);
-  guest.build = std::string(40, '0');
-  const std::vector<std::string> lines = differences(introduction(plan()), guest);
+  Introduction follower = introduction(second);
+  follower.build = std::string(40, '0');
+  const std::vector<std::string> lines = differences(introduction(plan()), follower);
   const auto has = [&](const std::string& start) {
     return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) { return line.starts_with(start); });
   };

@@ -11,9 +11,9 @@ class TwoMachines : public SeveralMachines {
  protected:
   TwoMachines() : SeveralMachines(2, 2) {}
 
-  std::pair<int, int> run_both(const std::map<std::string, std::string>& behaviours) {
-    start(1, behaviours);
-    start(0, behaviours);
+  std::pair<int, int> run_both(const std::map<std::string, std::string>& behaviors) {
+    start(1, behaviors);
+    start(0, behaviors);
     const int first = finish(0);
     return {first, finish(1)};
   }
@@ -283,10 +283,10 @@ TEST_F(TwoMachines, AnotherProgramOnThePortIsReported) {
   const FileDescriptor listener =
       listen_on(resolve("127.0.0.1", static_cast<int>(plan_.config.main_process_port)).at(0));
   start(1, {{"FAKE", "finish"}});
-  FileDescriptor guest;
-  wait_for([&] { return (guest = FileDescriptor(accept(listener.get(), nullptr, nullptr))).get() >= 0; });
+  FileDescriptor follower;
+  wait_for([&] { return (follower = FileDescriptor(accept(listener.get(), nullptr, nullptr))).get() >= 0; });
   const std::string answer = "HTTP/1.1 400 Bad Request\r\n\r\n";
-  EXPECT_EQ(::send(guest.get(), answer.data(), answer.size(), 0), static_cast<ssize_t>(answer.size()));
+  EXPECT_EQ(::send(follower.get(), answer.data(), answer.size(), 0), static_cast<ssize_t>(answer.size()));
   EXPECT_EQ(finish(1), 6) << screen(1);
   EXPECT_TRUE(said(1, "is not a trainer")) << screen(1);
 }

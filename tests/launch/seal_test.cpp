@@ -60,22 +60,22 @@ TEST(Secret, ComesFromTheEnvironmentOrAFileAndIsNotPassedOn) {
 TEST(Seal, OpensOnlyWithTheSameSecret) {
   Seals ours = make_seals("secret", kNonceA, kNonceB), theirs = make_seals("secret", kNonceA, kNonceB);
   for (int64_t number : {1, 2, 3}) {
-    const LinkMessage opened = theirs.by_guest.take_off(ours.by_guest.put_on(message(number)));
+    const LinkMessage opened = theirs.by_follower.take_off(ours.by_follower.put_on(message(number)));
     EXPECT_EQ(opened.number, number);
     EXPECT_EQ(opened.strings, std::vector<std::string>{"x"});
   }
-  const LinkMessage sealed = make_seals("secret", kNonceA, kNonceB).by_guest.put_on(message(1));
-  EXPECT_THROW(make_seals("Secret", kNonceA, kNonceB).by_guest.take_off(sealed), PeerError);
-  EXPECT_THROW(make_seals("", kNonceA, kNonceB).by_guest.take_off(sealed), PeerError);
-  EXPECT_THROW(make_seals("secret", kNonceB, kNonceB).by_guest.take_off(sealed), PeerError) << "another connection";
-  EXPECT_THROW(make_seals("secret", kNonceA, kNonceB).by_host.take_off(sealed), PeerError) << "sent back";
-  EXPECT_THROW(make_seals("secret", kNonceA, kNonceB).by_guest.take_off({.op = LinkOp::kPing}), PeerError) << "none";
+  const LinkMessage sealed = make_seals("secret", kNonceA, kNonceB).by_follower.put_on(message(1));
+  EXPECT_THROW(make_seals("Secret", kNonceA, kNonceB).by_follower.take_off(sealed), PeerError);
+  EXPECT_THROW(make_seals("", kNonceA, kNonceB).by_follower.take_off(sealed), PeerError);
+  EXPECT_THROW(make_seals("secret", kNonceB, kNonceB).by_follower.take_off(sealed), PeerError) << "another connection";
+  EXPECT_THROW(make_seals("secret", kNonceA, kNonceB).by_leader.take_off(sealed), PeerError) << "sent back";
+  EXPECT_THROW(make_seals("secret", kNonceA, kNonceB).by_follower.take_off({.op = LinkOp::kPing}), PeerError) << "none";
 }
 
 TEST(Seal, DetectsChangedRepeatedAndDroppedMessages) {
   Seals ours = make_seals("secret", kNonceA, kNonceB);
-  const LinkMessage first = ours.by_host.put_on(message(1)), second = ours.by_host.put_on(message(2));
-  const auto reader = [] { return make_seals("secret", kNonceA, kNonceB).by_host; };
+  const LinkMessage first = ours.by_leader.put_on(message(1)), second = ours.by_leader.put_on(message(2));
+  const auto reader = [] { return make_seals("secret", kNonceA, kNonceB).by_leader; };
   for (auto change : {+[](LinkMessage& m) { m.op = LinkOp::kEnd; }, +[](LinkMessage& m) { m.number = 7; },
                       +[](LinkMessage& m) { m.code = 7; }, +[](LinkMessage& m) { m.strings[0] = "y"; },
                       +[](LinkMessage& m) { m.strings.insert(m.strings.begin(), ""); }}) {

@@ -30,7 +30,7 @@ using std::chrono::milliseconds;
 
 class SeveralMachines : public testing::Test {
  protected:
-  using Behaviours = std::map<std::string, std::string>;
+  using Behaviors = std::map<std::string, std::string>;
 
   SeveralMachines(int machines, int ranks_of_each) : pids_(static_cast<std::size_t>(machines), -1) {
     std::string pattern = (fs::temp_directory_path() / "machines_test.XXXXXX").string();
@@ -64,14 +64,14 @@ class SeveralMachines : public testing::Test {
   pid_t& pid_of(int number) { return pids_.at(static_cast<std::size_t>(number)); }
 
   /// Starts machine `number` with `behaviours` and the current values of plan_, patience_ and environment_.
-  void start(int number, const Behaviours& behaviours) {
+  void start(int number, const Behaviors& behaviors) {
     plan_.config.machine_rank = number;
     pid_of(number) = fork();
     if (pid_of(number) != 0) return;
     const fs::path screen = folder_ / fmt::format("screen-{}", number);
     dup2(open(screen.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600), STDERR_FILENO);
     for (const auto& [name, value] : environment_) setenv(name.c_str(), value.c_str(), 1);
-    for (const auto& [name, value] : behaviours) setenv(name.c_str(), value.c_str(), 1);
+    for (const auto& [name, value] : behaviors) setenv(name.c_str(), value.c_str(), 1);
     setenv("FAKE_NOTES", (folder_ / "notes").c_str(), 1);
     setenv("FAKE_OUTPUT", output().c_str(), 1);
     try {

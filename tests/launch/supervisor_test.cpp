@@ -44,13 +44,13 @@ class SupervisorTest : public testing::Test {
 
   fs::path output() const { return folder_ / "output"; }
 
-  void start(const std::map<std::string, std::string>& behaviours) {
+  void start(const std::map<std::string, std::string>& behaviors) {
     pid_ = fork();
     if (pid_ != 0) return;
     dup2(open((folder_ / "stdout").c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600), STDOUT_FILENO);
     dup2(open((folder_ / "stderr").c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600), STDERR_FILENO);
     if (screen_) dup2(screen_.get(), STDERR_FILENO);
-    for (const auto& [name, value] : behaviours) setenv(name.c_str(), value.c_str(), 1);
+    for (const auto& [name, value] : behaviors) setenv(name.c_str(), value.c_str(), 1);
     setenv("FAKE_NOTES", (folder_ / "notes").c_str(), 1);
     setenv("FAKE_OUTPUT", output().c_str(), 1);
     try {
@@ -69,8 +69,8 @@ class SupervisorTest : public testing::Test {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
 
-  int run_with(const std::map<std::string, std::string>& behaviours) {
-    start(behaviours);
+  int run_with(const std::map<std::string, std::string>& behaviors) {
+    start(behaviors);
     return finish();
   }
 

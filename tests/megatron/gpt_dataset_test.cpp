@@ -77,7 +77,7 @@ TEST(GptDataset, BlendsEqualMegatrons) {
 
 TEST(Blend, DrawsManyCorporaAsMegatronDoes) {
   for (const auto& expected : golden("picks")) {
-    const std::vector<double> shares = normalised(expected["weights"].get<std::vector<double>>());
+    const std::vector<double> shares = normalized(expected["weights"].get<std::vector<double>>());
     EXPECT_EQ(shares, expected["normalised"].get<std::vector<double>>());
     const auto corpora = expected["dataset"].get<std::vector<int16_t>>();
     EXPECT_EQ(draw_by_weight(shares, static_cast<int64_t>(corpora.size())).corpus, corpora);

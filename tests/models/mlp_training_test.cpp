@@ -98,7 +98,7 @@ TEST_F(MlpGolden, ImagesInTwoMicroBatchesGiveTheSameGradients) {
   const models::Batch more = batch(1);
   both.pixels = at::cat({both.pixels, more.pixels}), both.labels = at::cat({both.labels, more.labels});
   auto rows = std::make_shared<nn::Layout>(*both.source);
-  for (const int64_t position : more.source->positions) rows->append(1, position);
+  for (const int64_t position : more.source->sample_index) rows->append(1, position);
   both.source = both.target = rows;
   both.target_tokens *= 2;
   model->update({both}, both.target_tokens, {});

@@ -9,8 +9,8 @@
 #include "engine/selftest/outcome.h"
 #include "engine/selftest/random_samples.h"
 #include "models/nn/mask.h"
-#include "models/nn/plain/draws.h"
-#include "models/nn/plain/plain.h"
+#include "models/nn/reference/draws.h"
+#include "models/nn/reference/reference.h"
 
 namespace trainer::testing {
 namespace {
@@ -33,7 +33,7 @@ TEST(PlainLayers, TrainLikeTheKernels) {
   for (const bool bf16 : {false, true})
     for (const Setting& setting : settings(bf16)) {
       const selftest::Outcome kernels = trained(setting);
-      const nn::PlainEverywhere plain;
+      const nn::ReferenceEverywhere plain;
       const selftest::Difference apart = difference(trained(setting), kernels, bf16);
       // In bf16, two implementations round differently, and a small gradient may consist mostly of rounding.
       const bool fits = bf16 ? apart.first_loss < 2e-2 && apart.gradients < 0.1 && apart.losses < 2e-2 : apart.fits();
@@ -53,7 +53,7 @@ TEST(PlainLayers, DrawTheSameMasksAsTheKernels) {
     for (const int64_t width : {1, 130, 1100}) {
       nn::DropoutRule rule = nn::dropout_rule(nn::philox_key(5, "layer"), 0.3);
       rule.first = first;
-      const at::Tensor kept = nn::plain::kept_mask(rule, rows, width, at::kCPU);
+      const at::Tensor kept = nn::reference::kept_mask(rule, rows, width, at::kCPU);
       const at::Tensor bits = nn::draw_mask(rule.key, rule.threshold, rows, first, width, at::kCPU);
       for (int64_t row = 0; row < rows.tokens(); ++row)
         for (int64_t i = 0; i < width; ++i)
@@ -65,11 +65,11 @@ TEST(PlainLayers, DrawTheSameMasksAsTheKernels) {
 
 TEST(PlainLayers, AreChosenByTheDevice) {
   const at::Tensor here = at::zeros({2});
-  EXPECT_FALSE(nn::runs_plain(here));
-  EXPECT_FALSE(nn::runs_plain(here.to(at::kMeta)));
-  const nn::PlainEverywhere plain;
-  EXPECT_TRUE(nn::runs_plain(here));
-  EXPECT_TRUE(nn::runs_plain(here.to(at::kMeta)));
+  EXPECT_FALSE(nn::runs_reference(here));
+  EXPECT_FALSE(nn::runs_reference(here.to(at::kMeta)));
+  const nn::ReferenceEverywhere plain;
+  EXPECT_TRUE(nn::runs_reference(here));
+  EXPECT_TRUE(nn::runs_reference(here.to(at::kMeta)));
 }
 
 }  // namespace

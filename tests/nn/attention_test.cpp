@@ -56,7 +56,7 @@ at::Tensor plain(const Case& c, const at::Tensor& q, const at::Tensor& k, const 
       if (c.options.dropout.active() && from.length > 0) {
         std::vector<at::Tensor> rows;
         for (int64_t row = 0; row < from.length; ++row)
-          rows.push_back(mask_row(c.options.dropout, c.queries->positions[s], row, h, to.length));
+          rows.push_back(mask_row(c.options.dropout, c.queries->sample_index[s], row, h, to.length));
         p = p * at::stack(rows);
       }
       heads.push_back(at::matmul(p, part(v, to, kv_head)));

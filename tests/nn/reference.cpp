@@ -54,7 +54,7 @@ at::Tensor mask_of(const nn::DropoutRule& rule, const nn::Layout& layout, int64_
   std::vector<at::Tensor> rows;
   for (size_t s = 0; s < layout.spans.size(); ++s)
     for (int64_t token = 0; token < layout.spans[s].length; ++token)
-      rows.push_back(mask_row(rule, layout.positions[s], token, 0, width));
+      rows.push_back(mask_row(rule, layout.sample_index[s], token, 0, width));
   return rows.empty() ? at::empty({0, width}, at::kDouble) : at::stack(rows);
 }
 

@@ -69,7 +69,7 @@ class LocalRun {
   void save(const std::filesystem::path& folder) {
     std::vector<at::Tensor> state;
     for (const auto& tensor : optimizer->state()) state.push_back(tensor.value);
-    model->bring_together(state);
+    model->average_replicas(state);
     checkpoint::Manifest about;
     about.progress.step = step;
     checkpoint::save(folder, about, {*model, *optimizer}, [](const auto&) {});

@@ -36,18 +36,17 @@ class Rehearsal {
   /// Runs the next step of `rank`; false if its input has not been sent.
   bool take(int64_t rank) {
     const PipelineStep step = left_[rank].front();
-    const int64_t stretch = step.chunk * shape_.ranks + rank, last = shape_.chunks * shape_.ranks - 1;
-    const bool receives = step.forward ? stretch > 0 : stretch < last,
-               sends = step.forward ? stretch < last : stretch > 0;
+    const int64_t chunk = step.chunk * shape_.ranks + rank, last = shape_.chunks * shape_.ranks - 1;
+    const bool receives = step.forward ? chunk > 0 : chunk < last, sends = step.forward ? chunk < last : chunk > 0;
     auto& from = (step.forward ? forwards_ : backwards_)[rank];
     if (receives) {
       if (from.empty()) return false;
-      EXPECT_EQ(from.front(), Message(stretch, step.micro_batch)) << "received in another order than sent";
+      EXPECT_EQ(from.front(), Message(chunk, step.micro_batch)) << "received in another order than sent";
       from.pop_front();
     }
     const int64_t onwards = step.forward ? 1 : -1;
     auto& to = (step.forward ? forwards_ : backwards_)[(rank + onwards + shape_.ranks) % shape_.ranks];
-    if (sends) to.push_back({stretch + onwards, step.micro_batch});
+    if (sends) to.push_back({chunk + onwards, step.micro_batch});
     auto& in_flight = in_flight_[{rank, step.chunk}];
     if (step.forward) {
       in_flight.push_back(step.micro_batch);

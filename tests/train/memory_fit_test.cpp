@@ -94,7 +94,7 @@ TEST(MemoryFit, ShortensSamplesToTheOption) {
   EXPECT_EQ(shortened(datasets, read_as, read_as).train, datasets.train);
   const data::Datasets found = shortened(datasets, read_as, planned);
   EXPECT_EQ(found.train->lengths(0).source, 20);
-  EXPECT_EQ(found.train->lengths(0).learnt, 20);
+  EXPECT_EQ(found.train->lengths(0).learned, 20);
   EXPECT_EQ(found.train->lengths(1).source, 3);
   EXPECT_TRUE(found.validation->empty());
 }

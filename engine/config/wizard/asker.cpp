@@ -15,7 +15,7 @@ bool contains(const std::vector<std::string>& all, const std::string& one) {
 
 /// An option's value as the question shows it.
 std::string shown_answer(const Entry& entry, const Node& value) {
-  if (entry.kind.type == Type::kTruth) return value.text == "true" ? "yes" : "no";
+  if (entry.kind.type == Type::kBoolean) return value.text == "true" ? "yes" : "no";
   return typed(value);
 }
 
@@ -34,8 +34,8 @@ Question Asker::question_for(const Entry& entry, const std::string& path, const 
   const bool given = draft_.has(path) || !same(value, entry.initial);
   Question question{wording.text.empty() ? entry.question : wording.text, shown_answer(entry, value), {}};
   if (!given && !wording.fallback.empty()) question.current = wording.fallback;
-  if (entry.kind.type == Type::kTruth) {
-    question.kind = Question::Kind::kTruth;
+  if (entry.kind.type == Type::kBoolean) {
+    question.kind = Question::Kind::kBoolean;
     return question;
   }
   question.choices = wording.choices.empty() ? entry.kind.choices : wording.choices;
@@ -77,7 +77,7 @@ void Asker::option(const std::string& path, const Wording& wording) {
       draft_.hold(path);
       return keep();
     }
-    if (question.kind == Question::Kind::kTruth && !parse_bool(answer)) return "Please enter yes or no.";
+    if (question.kind == Question::Kind::kBoolean && !parse_bool(answer)) return "Please enter yes or no.";
     return accept(path, node_of(entry, chosen), wording, interview_.was_refused(question.text, answer));
   };
   if (interview_.ask(question, take, keep)) return;
@@ -87,7 +87,7 @@ void Asker::option(const std::string& path, const Wording& wording) {
 
 bool Asker::yes(const std::string& text, bool current) {
   bool answer = current;
-  interview_.ask({text, current ? "yes" : "no", {}, Question::Kind::kTruth}, [&](const std::string& word) {
+  interview_.ask({text, current ? "yes" : "no", {}, Question::Kind::kBoolean}, [&](const std::string& word) {
     const auto truth = parse_bool(word);
     if (truth) answer = *truth;
     return std::string(truth ? "" : "Please enter yes or no.");

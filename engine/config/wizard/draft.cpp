@@ -56,7 +56,7 @@ Node written_value(const std::string& path, const Place& place) {
 }
 
 /// Converts older spellings as Accelerate does.
-void modernise(Draft& draft, Node& document) {
+void modernize(Draft& draft, Node& document) {
   translate_accelerate(draft);
   if (document.find("fp16")) {
     document.erase("fp16");
@@ -178,7 +178,7 @@ WizardDraft read_draft(const std::string& file) {
   draft.document = read_checked(file);
   if (draft.document.is_null()) draft.document = Node::map();
   Draft read = read_raw(draft.document, {});
-  modernise(read, draft.document);
+  modernize(read, draft.document);
   read.problems.throw_if_any();
   draft.config = std::move(read.config);
   draft.has_comments = comments_in(read_file(file, kMaxBytes));
@@ -188,7 +188,7 @@ WizardDraft read_draft(const std::string& file) {
 void apply_answers(const std::string& file, WizardDraft& draft) {
   Node answers = read_checked(file);
   Draft read = read_raw(answers, draft.config);
-  modernise(read, answers);
+  modernize(read, answers);
   read.problems.throw_if_any();
   draft.config = std::move(read.config);
   for (const auto& [path, mark] : read.origins) {

@@ -19,7 +19,7 @@ void Interview::conduct(const std::function<void()>& questions) {
     try {
       questions();
       done = true;
-    } catch (const GoneBack&) {
+    } catch (const WentBack&) {
     }
   }
 }
@@ -72,7 +72,7 @@ void Interview::go_back() {
   }
   if (replies_.back().answer) earlier_[replies_.back().question] = *replies_.back().answer;
   replies_.pop_back();
-  throw GoneBack{};
+  throw WentBack{};
 }
 
 bool Interview::remember(const Question& question, std::optional<std::string> answer) {

@@ -40,7 +40,7 @@ class Interview {
     std::string question;
     std::optional<std::string> answer;  // none: kept
   };
-  struct GoneBack {};
+  struct WentBack {};
 
   bool is_replaying() const { return next_ < replies_.size(); }
   /// The answer given before the user went back, if it is still valid.

@@ -7,7 +7,7 @@
 namespace trainer::config {
 
 struct Question {
-  enum class Kind { kText, kTruth, kChoice };
+  enum class Kind { kText, kBoolean, kChoice };
 
   std::string text;
   std::string current;               // the meaning of an empty answer; "yes" or "no" for a boolean

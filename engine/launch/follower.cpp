@@ -1,0 +1,125 @@
+#include "engine/launch/follower.h"
+
+#include "engine/base/errors.h"
+#include "engine/launch/screen.h"
+#include "engine/launch/secret.h"
+
+namespace trainer::launch {
+namespace {
+
+constexpr int kConnectPatience = 2000;                      // milliseconds, of one try
+constexpr std::chrono::milliseconds kAnswerPatience{5000};  // for a leader that has accepted the connection
+constexpr std::chrono::milliseconds kRetryEvery{250};       // between tries
+constexpr std::chrono::seconds kFirstReminder{5}, kReminderEvery{60};
+
+}  // namespace
+
+Follower::Joined Follower::join() {
+  const std::string where = endpoint_text(appointment_.host, appointment_.port);
+  const double seconds = std::chrono::duration<double>(appointment_.patience).count();
+  say("trainer: machine {} of {}: looking for machine 0 at {} (for at most {:g} s)\n", own_.machine, own_.machines,
+      where, seconds);
+  const Clock::time_point end = Clock::now() + appointment_.patience;
+  Clock::time_point reminder = Clock::now() + kFirstReminder;
+  std::string why;
+  do {
+    try {
+      return try_once();
+    } catch (const NotYet& not_yet) {
+      why = not_yet.why;
+    }
+    if (Clock::now() >= reminder) {
+      say("trainer: machine {} of {}: still looking for machine 0, for {:.0f} s more: {}\n", own_.machine,
+          own_.machines, std::chrono::duration<double>(end - Clock::now()).count(), why);
+      reminder = Clock::now() + kReminderEvery;
+    }
+    const Clock::time_point again = Clock::now() + kRetryEvery;
+    while (Clock::now() < again) wait_for({}, again, signals_);
+  } while (Clock::now() < end);
+  throw PeerError(
+      "machine 0 was not reached at {} within {:g} s: {}\n  is it running there, with --node_rank 0 and the "
+      "same --master_addr and --master_port? does a firewall block port {}?",
+      where, seconds, why, appointment_.port);
+}
+
+Follower::Joined Follower::try_once() {
+  MachineLine line(connect());
+  // Read the address now: the leader may hang up at any time.
+  const Address host_address = [&] {
+    try {
+      return other_address(line.fd());
+    } catch (const PeerError& error) {
+      throw NotYet{error.what()};
+    }
+  }();
+  const std::string there = host_address.text(), for_ranks = address_for_ranks(line.fd()).host();
+  const std::string nonce = random_bytes(kNonceBytes);
+  line.send({.op = LinkOp::kHello, .strings = {kProtocol, nonce}});
+  LinkMessage challenge;
+  try {
+    challenge = answer(line);
+  } catch (const PeerError& error) {
+    throw PeerError("the program that listens at {} is not a trainer: {}", there, error.what());
+  }
+  if (challenge.op == LinkOp::kEnd) throw_ending(challenge);
+  if (challenge.op != LinkOp::kChallenge || challenge.strings.size() != 2 || challenge.strings[0] != kProtocol ||
+      challenge.strings[1].size() != kNonceBytes)
+    throw PeerError("machine 0 at {} runs another version of trainer: install the same on every machine", there);
+  Seals seals = make_seals(appointment_.secret, nonce, challenge.strings[1]);
+  line.seal(std::move(seals.by_follower), std::move(seals.by_leader));
+  line.send(to_message(own_));
+  LinkMessage welcome;
+  try {
+    welcome = answer(line);
+  } catch (const PeerError&) {
+    throw PeerError("machine 0 at {} has a different secret{}\n  set the same TRAINER_SECRET on every machine", there,
+                    appointment_.secret.empty() ? "; this machine has none" : "");
+  }
+  if (welcome.op == LinkOp::kEnd) throw_ending(welcome);
+  if (welcome.op != LinkOp::kWelcome || welcome.strings.size() != 1)
+    throw PeerError("machine 0 at {} broke the protocol", there);
+  line.trust();
+  Machine host{.number = 0,
+               .name = fmt::format("machine 0 ({}, {})", welcome.strings[0], host_address.host()),
+               .line = std::move(line)};
+  Joined joined;
+  joined.waits = welcome.code == 1;
+  say("trainer: machine {} of {}: connected to {}{}\n", own_.machine, own_.machines, host.name,
+      joined.waits ? "; the run is in progress: this machine joins its next generation" : "");
+  std::vector<Machine> others;
+  others.push_back(std::move(host));
+  joined.machines = Machines(std::move(others), for_ranks, appointment_.silence);
+  return joined;
+}
+
+/// Connects to the first address of machine 0 that answers.
+FileDescriptor Follower::connect() {
+  std::string why;
+  try {
+    for (const Address& address : resolve(appointment_.host, appointment_.port)) {
+      try {
+        FileDescriptor socket = connect_to(address, kConnectPatience);
+        watch_over(socket);
+        return socket;
+      } catch (const PeerError& error) {
+        why = error.what();
+      }
+    }
+  } catch (const PeerError& error) {
+    why = error.what();
+  }
+  throw NotYet{why};
+}
+
+LinkMessage Follower::answer(MachineLine& line) {
+  const Clock::time_point end = Clock::now() + kAnswerPatience;
+  for (;;) {
+    line.flush();
+    if (auto message = line.next()) return std::move(*message);
+    if (!line.is_open()) throw NotYet{line.why_closed()};
+    if (Clock::now() >= end) throw NotYet{"it accepts the connection, but does not answer"};
+    wait_for({{line.fd(), POLLIN, 0}}, end, signals_);
+  }
+}
+
+}  // namespace trainer::launch

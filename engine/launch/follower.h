@@ -1,0 +1,37 @@
+// A follower: a machine that connects to machine 0.
+#pragma once
+
+#include "engine/launch/address.h"
+#include "engine/launch/meeting.h"
+
+namespace trainer::launch {
+
+class Follower {
+ public:
+  Follower(const Appointment& appointment, const Introduction& own, SignalQueue& signals)
+      : appointment_(appointment), own_(own), signals_(signals) {}
+
+  struct Joined {
+    Machines machines;
+    bool waits = false;  // for the next generation
+  };
+  /// Retries connecting to machine 0 until it answers, and reports on standard error what it waits for.
+  /// Errors: PeerError when machine 0 doesn't answer in time, or has a different secret or version; StoppedBeforeStart.
+  Joined join();
+
+ private:
+  /// Nothing listens or answers yet: another try may succeed.
+  struct NotYet {
+    std::string why;
+  };
+
+  Joined try_once();
+  FileDescriptor connect();
+  LinkMessage answer(MachineLine& line);
+
+  const Appointment& appointment_;
+  const Introduction& own_;
+  SignalQueue& signals_;
+};
+
+}  // namespace trainer::launch

@@ -1,0 +1,95 @@
+// The leader: machine 0, which the others connect to.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/launch/address.h"
+#include "engine/launch/meeting.h"
+#include "engine/launch/terms.h"
+
+namespace trainer::launch {
+
+/// When the number of machines is a range, the leader also admits machines while the run is in progress: they wait
+/// until the next generation. After the first generation has begun, a machine that must not join is only rejected; it
+/// cannot end the run.
+class Leader : public Door {
+ public:
+  Leader(const Appointment& appointment, const Introduction& own, SignalQueue& signals);
+
+  struct Gathered {
+    Machines machines;
+    Terms terms;
+  };
+  /// Listens on the appointed address until all machines have connected and proved that they know the secret, or enough
+  /// have and the last call is over; then sends each of them `terms`, completed with its rank assignment. Reports on
+  /// standard error which machines it waits for. Errors: PeerError when too few connect in time and, in the first
+  /// meeting, when one has a different secret or build; in the first meeting also ConfigError, on every machine, with
+  /// all differences of their configurations; MachineError when it can't listen on that address.
+  Gathered gather(Terms terms);
+  /// Sends the outcome of the run to the machines that still wait to join.
+  void dismiss_all(const LinkMessage& last);
+
+  void add_events(std::vector<pollfd>& events) const override;
+  void serve() override;
+  Clock::time_point next_deadline() const override { return next_ping_; }
+  std::string newcomers() const override;
+  void attempt_has_ended() override { phase_ = Phase::kBetween; }
+
+ private:
+  /// An accepted connection; a machine once it has introduced itself.
+  struct Visitor {
+    MachineLine line;
+    Address from;
+    Clock::time_point heard = Clock::now();
+    bool greeted = false;
+    bool refused = false;
+    bool prepared = false;  // ready to join at once
+    std::optional<Introduction> who{};
+
+    std::string name() const;
+  };
+  enum class Phase { kFirstMeeting, kMeeting, kAttempt, kBetween };
+
+  void listen();
+  void wait(Clock::time_point until);
+  void accept_visitors();
+  void hear(Visitor& visitor);
+  void greet(Visitor& visitor, const LinkMessage& hello);
+  void admit(Visitor& visitor, Introduction who);
+  void welcome(Visitor& visitor);
+  void doubt(Visitor& visitor, const std::string& why);
+  void refuse(Visitor& visitor, int code, const std::string& why);
+  void send_away(Visitor& visitor, int code, const std::string& why, bool ends_meeting = true);
+  void ping();
+  void dismiss();
+  void check_settings();
+  [[noreturn]] void call_off(int code, const std::string& why);
+  [[noreturn]] void give_up();
+  bool is_complete();
+  Gathered take_along(Terms terms);
+
+  bool is_elastic() const { return appointment_.sizes.size() > 1; }
+  /// The largest usable number of machines, out of `machines`; 0: too few to continue.
+  int size_of(int machines) const;
+  std::vector<int> here() const;
+  std::vector<int> missing() const;
+  void say_who_is_missing() const;
+  Visitor* numbered(int machine);
+
+  const Appointment& appointment_;
+  const Introduction& own_;
+  SignalQueue& signals_;
+  Phase phase_ = Phase::kFirstMeeting;
+  std::vector<FileDescriptor> listeners_;
+  std::vector<Visitor> visitors_;
+  std::set<int> in_attempt_;  // followers in the current generation, or in the last one
+  std::set<int> expected_;    // followers for which the meeting waits
+  std::optional<Clock::time_point> last_call_;
+  Clock::time_point next_ping_ = Clock::now();
+  int strangers_ = 0;
+};
+
+}  // namespace trainer::launch

@@ -1,0 +1,37 @@
+// Layers composed of libtorch operators, for devices that the CPU kernels of models/nn don't support.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace trainer::nn {
+
+// Note [Plain layers]
+// A fused layer of models/nn accesses its tensors' memory directly, which only works on a CPU. So each has a reference
+// layer in this folder, composed of operators that every device has, which never reads a value. The public functions
+// choose between the two by runs_plain(). Both draw the same dropout masks and give the same results up to summation
+// order. A dry run (the meta device) follows the device that it stands for: see DryDevice.
+// TRAINER_PLAIN_LAYERS=1 in the environment selects the reference layers on the CPU too, and in every dry run, so that
+// they are tested without another device (tests/models/plain_test.cpp, and the tests named plain.*).
+
+/// Whether a layer on `x` runs as its reference layer.
+bool runs_reference(const at::Tensor& x);
+
+/// During its lifetime, every layer of the process runs as its reference layer.
+class ReferenceEverywhere {
+ public:
+  ReferenceEverywhere();
+  ~ReferenceEverywhere();
+  ReferenceEverywhere(const ReferenceEverywhere&) = delete;
+  ReferenceEverywhere& operator=(const ReferenceEverywhere&) = delete;
+};
+
+/// During its lifetime, this thread's dry runs stand for a device without kernels, so they run the reference layers.
+class DryDevice {
+ public:
+  DryDevice();
+  ~DryDevice();
+  DryDevice(const DryDevice&) = delete;
+  DryDevice& operator=(const DryDevice&) = delete;
+};
+
+}  // namespace trainer::nn

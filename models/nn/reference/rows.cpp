@@ -1,0 +1,43 @@
+#include "models/nn/reference/rows.h"
+
+#include <algorithm>
+
+#include <ATen/ops/empty.h>
+
+namespace trainer::nn::reference {
+
+at::Tensor numbers(const std::vector<int64_t>& values, at::Device device) {
+  const at::Tensor on_cpu = at::empty({static_cast<int64_t>(values.size())}, at::kLong);
+  std::copy(values.begin(), values.end(), on_cpu.data_ptr<int64_t>());
+  return on_cpu.to(device);
+}
+
+RowNumbers row_numbers(const Layout& layout, at::Device device) {
+  std::vector<int64_t> position, token;
+  for (int64_t s = 0; s < layout.samples(); ++s)
+    for (int64_t i = 0; i < layout.spans[s].length; ++i) {
+      position.push_back(layout.sample_index[s]);
+      token.push_back(layout.start(s) + i);
+    }
+  return {numbers(position, device), numbers(token, device)};
+}
+
+PaddedRows padded_rows(const Layout& layout, int64_t count, at::Device device) {
+  PaddedRows padded;
+  padded.samples = layout.samples(), padded.longest = layout.longest();
+  std::vector<int64_t> rows, lengths, places;
+  for (int64_t s = 0; s < padded.samples; ++s) {
+    const Span span = layout.spans[s];
+    lengths.push_back(span.length);
+    for (int64_t i = 0; i < padded.longest; ++i) {
+      rows.push_back(std::min(span.begin + std::min(i, std::max<int64_t>(span.length - 1, 0)), count - 1));
+      if (i < span.length) places.push_back(s * padded.longest + i);
+    }
+  }
+  padded.rows = numbers(rows, device).view({padded.samples, padded.longest});
+  padded.lengths = numbers(lengths, device).unsqueeze(1);
+  padded.places = numbers(places, device);
+  return padded;
+}
+
+}  // namespace trainer::nn::reference
