@@ -68,9 +68,9 @@ at::Tensor DecoderModel::loss_sum(const Batch& batch, const nn::Pass& pass) {
   }
   const at::Tensor labels = batch.labels.contiguous();
   const auto* const label = labels.const_data_ptr<int64_t>();
-  const Rows learnt =
+  const Rows learned =
       pick_rows(*batch.source, labels.device(), [&](int64_t, int64_t row) { return label[row] != -100; });
-  return loss_of(logits_of(batch, learnt.numbers, learnt.layout, pass), at::index_select(labels, 0, learnt.numbers),
+  return loss_of(logits_of(batch, learned.numbers, learned.layout, pass), at::index_select(labels, 0, learned.numbers),
                  pass);
 }
 

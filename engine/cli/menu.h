@@ -9,7 +9,7 @@ namespace trainer::cli {
 
 class Menu {
  public:
-  /// `current` is marked at first. `colour`: the mark is green.
+  /// `current` is marked at first. `color`: the mark is green.
   Menu(const std::vector<std::string>& choices, const std::string& current, bool color);
 
   void up() { at_ = (at_ + choices_.size() - 1) % choices_.size(); }

@@ -11,7 +11,7 @@ namespace trainer::cli {
 /// The problems that `error` reports, at least one.
 std::vector<config::Problem> problems_of(const ConfigError& error);
 
-/// Each problem with its line of the file and a caret below the place, and their number at the end. `colour`: in red
+/// Each problem with its line of the file and a caret below the place, and their number at the end. `color`: in red
 /// and gray.
 std::string problem_report(const std::vector<config::Problem>& problems, bool color);
 

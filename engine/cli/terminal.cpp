@@ -77,7 +77,7 @@ void LinePrompter::say(const std::string& line) {
 
 Answer MenuPrompter::ask(const Question& question) {
   if (question.choices.empty()) return LinePrompter::ask(question);
-  Menu menu(question.choices, question.current, has_colour());
+  Menu menu(question.choices, question.current, has_color());
   const RawMode raw;
   bool headed = false;
   for (;;) {

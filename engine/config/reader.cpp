@@ -60,8 +60,8 @@ std::string ignored_by_peer(const std::string& prefix, const std::string& key, c
     return fmt::format("Accelerate reads it only in a ds_config.json, as {}, and ignores it here", place);
   const bool ignores = prefix == "ds_config." || prefix == "ds_config.fp16." || prefix == "ds_config.bf16." ||
                        prefix == "ds_config.pipeline.";
-  constexpr std::size_t kMisspelt = 2;
-  if (!ignores || (!meant.empty() && (meant.ends_with("_" + key) || edit_distance(key, meant) <= kMisspelt))) return "";
+  constexpr std::size_t kMisspelled = 2;
+  if (!ignores || (!meant.empty() && (meant.ends_with("_" + key) || edit_distance(key, meant) <= kMisspelled))) return "";
   if (place.empty()) return "DeepSpeed has no such key here, and ignores it";
   return fmt::format("DeepSpeed reads it as {}, and ignores it here", place);
 }

@@ -370,7 +370,7 @@ LINES = [
         "}", text.index(f'"{BLOCKS}"')) + 1] + "}", BLOCKS, "twice"),
     header(179, "a tensor twice with another dtype", lambda text: text[:-1] + f', "{BLOCKS}": {EMPTY}}}', BLOCKS, "twice"),
     header(180, "a field twice", lambda text: text.replace('"dtype": "F32"', '"dtype": "F32", "dtype": "I64"', 1), "twice"),
-    first(181, "an unknown field", setting("colour", "blue"), code=DONE,
+    first(181, "an unknown field", setting("color", "blue"), code=DONE,
           although="the safetensors package ignores it: a newer format may have more fields"),
     first(182, "an unknown dtype", setting("dtype", "F33"), "F33"),
     first(182, "a dtype in lower case", setting("dtype", "f32"), "f32"),

@@ -133,9 +133,9 @@ LINES = [
     model(157, "a byte piece <0x-1>", pieces(piece("<0x-1>", -1, BYTE)), "<0x-1>"),
     model(158, "255 byte pieces of 256", pieces(*[piece(f"<0x{byte:02X}>", -1, BYTE) for byte in range(255)]) + spec(
         number_field(35, 1)), "256"),
-    model(159, "a normalisation table of 1 byte", charsmap(b"x"), "normalization table"),
-    model(160, "a normalisation table of 2^32 - 1 bytes", charsmap(b"\xff" * 4 + b"x" * 100), "normalization table"),
-    [model(161, f"a crafted normalisation table, {seed}", charsmap(crafted_trie(seed)), "normali") for seed in range(3)],
+    model(159, "a normalization table of 1 byte", charsmap(b"x"), "normalization table"),
+    model(160, "a normalization table of 2^32 - 1 bytes", charsmap(b"\xff" * 4 + b"x" * 100), "normalization table"),
+    [model(161, f"a crafted normalization table, {seed}", charsmap(crafted_trie(seed)), "normali") for seed in range(3)],
     model(162, "a length of 2^31 - 1 in a file of 10 bytes", (b"\x0a" + varint(2**31 - 1) + b"xxxxxxxxxx")[:10],
           "2147483647"),
     model(163, "200,000 nested groups", b"\x0b" * 200_000),

@@ -63,7 +63,7 @@ class SeveralMachines : public testing::Test {
   fs::path output() const { return folder_ / "output"; }
   pid_t& pid_of(int number) { return pids_.at(static_cast<std::size_t>(number)); }
 
-  /// Starts machine `number` with `behaviours` and the current values of plan_, patience_ and environment_.
+  /// Starts machine `number` with `behaviors` and the current values of plan_, patience_ and environment_.
   void start(int number, const Behaviors& behaviors) {
     plan_.config.machine_rank = number;
     pid_of(number) = fork();

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
-/// Runs a supervisor in a separate process, with ranks scripted by `behaviours`.
+/// Runs a supervisor in a separate process, with ranks scripted by `behaviors`.
 class SupervisorTest : public testing::Test {
  protected:
   SupervisorTest() {

@@ -141,9 +141,9 @@ TEST(TokenModels, BytesGiveTheSameTokensAsTheirSpelling) {
       for (int longer = 0; longer < 2; ++longer, text += text + " the" + text + text + text + text + text) {
         Tokens from_bytes, from_text;
         model->encode_bytes(text, from_bytes);
-        std::string spelt;
-        ByteAlphabet::instance().spell(text, spelt);
-        model->encode(spelt, from_text);
+        std::string spelled;
+        ByteAlphabet::instance().spell(text, spelled);
+        model->encode(spelled, from_text);
         ASSERT_EQ(from_bytes.size(), from_text.size());
         uint32_t end = 0;
         for (size_t i = 0; i < from_bytes.size(); ++i) {

@@ -167,9 +167,9 @@ template <Bpe::Spelling spelling>
 int32_t Bpe::find_whole(std::string_view text) const {
   if (!ignore_merges_ || text.size() > vocab_.longest_piece()) return -1;
   if (spelling == kChars) return vocab_.find_id(text);
-  std::string spelt;
-  ByteAlphabet::instance().spell(text, spelt);
-  return vocab_.find_id(spelt);
+  std::string spelled;
+  ByteAlphabet::instance().spell(text, spelled);
+  return vocab_.find_id(spelled);
 }
 
 /// False, with partial results in `out`, when a character needs the whole text.

@@ -26,16 +26,16 @@ struct Recompute : torch::autograd::Function<Recompute> {
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
     const State& state = kept<State>(ctx);
-    variable_list inputs, learnt;
+    variable_list inputs, learned;
     for (const at::Tensor& saved : ctx->get_saved_variables()) {
       const bool learns = state.learns[inputs.size()];
       inputs.push_back(saved.detach().set_requires_grad(learns));
-      if (learns) learnt.push_back(inputs.back());
+      if (learns) learned.push_back(inputs.back());
     }
     variable_list found;
     {
       const at::AutoGradMode with_graph(true);
-      found = torch::autograd::grad({state.f(inputs)}, learnt, grads);
+      found = torch::autograd::grad({state.f(inputs)}, learned, grads);
     }
     variable_list all(inputs.size() + 1);  // plus one for the state
     for (size_t i = 0, next = 0; i < inputs.size(); ++i)
