@@ -73,7 +73,7 @@ int launch_ranks(const PlanFlags& flags, const std::optional<config::StartedRank
 }
 
 /// As the first of several processes that were started on this machine; the others exit with its exit code.
-int launch_for_mates(const PlanFlags& flags, const config::StartedRank& started) {
+int launch_for_peers(const PlanFlags& flags, const config::StartedRank& started) {
   launch::LocalPeers peers(started.job, static_cast<int>(started.local_ranks) - 1);
   try {
     const int code = launch_ranks(flags, started, &peers);
@@ -94,7 +94,7 @@ int run_launch(const Arguments& arguments) {
   screen::outlive();
   const std::optional<config::StartedRank> started = config::started_rank();
   if (!started || started->local_ranks == 1) return launch_ranks(flags, started, nullptr);
-  if (started->local_rank == 0) return launch_for_mates(flags, *started);
+  if (started->local_rank == 0) return launch_for_peers(flags, *started);
   return launch::follow(started->job, static_cast<int>(started->local_rank), flags.join_timeout());
 }
 

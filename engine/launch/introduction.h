@@ -35,7 +35,7 @@ Introduction introduction_of(const LinkMessage& message);
 /// One line for each setting that must be equal on both and isn't. Paths may differ: folders may be mounted elsewhere.
 std::vector<std::string> differences(const Introduction& leader, const Introduction& follower);
 
-/// A warning that the clock of `guest`, called `name`, differs from ours; "" when it agrees.
+/// A warning that the clock of `follower`, called `name`, differs from ours; "" when it agrees.
 std::string about_clock(const Introduction& follower, const std::string& name);
 
 /// The build id that the linker wrote into a program; "" when it has none. Errors: MachineError.
