@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include "engine/config/plan.h"
+#include "engine/config/plan/plan.h"
 #include "engine/dist/mesh.h"
 #include "engine/optim/optimizer.h"
 #include "engine/parallel/parallel_model.h"

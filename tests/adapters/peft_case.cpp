@@ -7,11 +7,11 @@
 #include "engine/adapters/inject.h"
 #include "engine/adapters/inject_prompt.h"
 #include "engine/base/files.h"
-#include "engine/checkpoint/weight_sources.h"
-#include "engine/config/adapter_folder.h"
+#include "engine/config/plan/adapter_folder.h"
 #include "engine/parallel/activation_checkpoint.h"
 #include "engine/parallel/replicated_model.h"
 #include "engine/parallel/sharded_model.h"
+#include "engine/weights/weight_sources.h"
 #include "models/registry.h"
 #include "models/virtual_tokens.h"
 
