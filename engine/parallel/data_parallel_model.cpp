@@ -53,8 +53,8 @@ DataParallelModel::DataParallelModel(std::unique_ptr<models::Model> model,
                                      Precision precision)
     : ReplicatedModel(std::move(model), std::move(mesh), precision), replicas_(std::move(replicas)) {}
 
-void DataParallelModel::load(const WeightSource& source) {
-  ReplicatedModel::load(source);
+void DataParallelModel::load_values(const WeightSource& source) {
+  ReplicatedModel::load_values(source);
   trained_.push_back(trained_of(model()));
   const auto own = model().all_parameters();
   for (const auto& replica : replicas_) {

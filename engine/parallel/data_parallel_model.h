@@ -15,11 +15,13 @@ class DataParallelModel : public ReplicatedModel {
   DataParallelModel(std::unique_ptr<models::Model> model, std::vector<std::unique_ptr<models::Model>> replicas,
                     dist::MeshPtr mesh, Precision precision);
 
-  void load(const WeightSource& source) override;
   double update(const std::vector<models::Batch>& micro_batches, int64_t target_tokens, const nn::Pass& pass) override;
 
   /// Bytes of gradients copied to the first device in every update.
   int64_t gradient_bytes() const;
+
+ protected:
+  void load_values(const WeightSource& source) override;
 
  private:
   std::vector<std::unique_ptr<models::Model>> replicas_;

@@ -37,6 +37,11 @@ std::vector<int64_t> ParallelModel::classes_of(const at::Tensor& classes) {
   return {here.const_data_ptr<int64_t>(), here.const_data_ptr<int64_t>() + here.numel()};
 }
 
+void ParallelModel::load(const WeightSource& source) {
+  load_values(source);
+  tensors_ = list_tensors();
+}
+
 double ParallelModel::update(const std::vector<models::Batch>& micro_batches, int64_t target_tokens,
                              const nn::Pass& given) {
   nn::Pass pass = given;
@@ -131,9 +136,8 @@ double ParallelModel::sum_of_squares(const at::Tensor& flat) {
 }
 
 double ParallelModel::clip_grad_norm(double max_norm) {
-  const auto tensors = logical_tensors();
   double mine = 0, everywhere = 0;
-  for (const LogicalTensor& tensor : tensors) {
+  for (const LogicalTensor& tensor : tensors_) {
     if (!tensor.grad.defined()) continue;
     if (tensor.replicated)
       everywhere += sum_of_squares(tensor.grad);
@@ -149,13 +153,13 @@ double ParallelModel::unscale_and_clip(double scaled_norm, double max_norm) {
   const double norm = scaled_norm / loss_scale_, clip = max_norm / (norm + 1e-6);
   const double factor = (max_norm > 0 && clip < 1 ? clip : 1.0) / loss_scale_;
   if (factor != 1 && std::isfinite(norm))
-    for (const LogicalTensor& tensor : logical_tensors())
+    for (const LogicalTensor& tensor : tensors_)
       if (tensor.grad.defined()) tensor.grad.mul_(factor);
   return norm;
 }
 
 void ParallelModel::zero_grad() {
-  for (const LogicalTensor& tensor : logical_tensors())
+  for (const LogicalTensor& tensor : tensors_)
     if (tensor.grad.defined()) tensor.grad.zero_();
 }
 

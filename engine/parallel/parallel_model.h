@@ -70,10 +70,10 @@ class ParallelModel {
   void set_loss_scale(double scale) { loss_scale_ = scale; }
   void zero_grad();
 
-  /// Every parameter, in model order; gradients as of the last update.
-  virtual std::vector<LogicalTensor> logical_tensors() = 0;
   /// Collective, once before the first update: loads the values from `source`.
-  virtual void load(const WeightSource& source) = 0;
+  void load(const WeightSource& source);
+  /// Every parameter, in model order. The list is made by load(): updates change values and gradients in place.
+  const std::vector<LogicalTensor>& logical_tensors() const { return tensors_; }
 
   models::Model& model() { return *model_; }
   const dist::Mesh& mesh() const { return *mesh_; }
@@ -82,6 +82,9 @@ class ParallelModel {
   const Precision& precision() const { return precision_; }
 
  protected:
+  virtual void load_values(const WeightSource& source) = 0;
+  /// The list that logical_tensors() returns.
+  virtual std::vector<LogicalTensor> list_tensors() = 0;
   /// The scalar that the backward of a micro-batch starts from, computed from its sum of losses.
   virtual at::Tensor to_backward(const at::Tensor& loss_sum, int64_t target_tokens) const;
   /// `batch` with the learned prompt's tokens in front of every sample.
@@ -112,6 +115,7 @@ class ParallelModel {
   dist::MeshPtr mesh_;
   Precision precision_;
   double loss_scale_ = 1;
+  std::vector<LogicalTensor> tensors_;
 };
 
 }  // namespace trainer::parallel

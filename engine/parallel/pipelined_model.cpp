@@ -128,7 +128,7 @@ double PipelinedModel::update(const std::vector<models::Batch>& micro_batches, i
   }
   for (; !gradients_sent_.empty(); gradients_sent_.pop_front()) gradients_sent_.front().sent->wait();
   weights_->end();
-  weights_->reduce_gradients();
+  weights_->reduce_gradients(logical_tensors());
   return mesh().pipeline().sum(total);
 }
 

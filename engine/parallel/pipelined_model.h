@@ -23,11 +23,10 @@ class PipelinedModel : public ParallelModel {
   double evaluate(const models::Batch& batch, const nn::Pass& pass) override;
   Classes classify(const models::Batch& batch, const nn::Pass& pass) override;
 
-  /// Includes the other ranks' parameters, with an empty shard.
-  std::vector<LogicalTensor> logical_tensors() override { return weights_->logical_tensors(); }
-  void load(const WeightSource& source) override { weights_->load(source); }
-
  protected:
+  void load_values(const WeightSource& source) override { weights_->load(source); }
+  /// Includes the other ranks' parameters, with an empty shard.
+  std::vector<LogicalTensor> list_tensors() override { return weights_->list_tensors(); }
   void begin_forward() override;
   void end_forward() override;
   at::Tensor next_of(const at::Tensor& tokens, const nn::Layout& samples, const Sampling& sampling, int64_t step,

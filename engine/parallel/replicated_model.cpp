@@ -11,7 +11,7 @@ ReplicatedModel::ReplicatedModel(std::unique_ptr<models::Model> model, dist::Mes
                                  const dist::GradientExchange& exchange)
     : ParallelModel(std::move(model), std::move(mesh), precision), exchange_(exchange) {}
 
-void ReplicatedModel::load(const WeightSource& source) {
+void ReplicatedModel::load_values(const WeightSource& source) {
   std::vector<at::Tensor> trained;
   for (const nn::ParameterPtr& p : model().all_parameters()) {
     const auto dtype = p->trainable ? at::kFloat : precision().frozen(*p, source.dtype(*p));
@@ -28,7 +28,7 @@ void ReplicatedModel::load(const WeightSource& source) {
     reducer_ = std::make_unique<dist::BucketReducer>(trained, mesh().tokens(), exchange_);
 }
 
-std::vector<LogicalTensor> ReplicatedModel::logical_tensors() {
+std::vector<LogicalTensor> ReplicatedModel::list_tensors() {
   std::vector<LogicalTensor> all;
   for (const nn::ParameterPtr& p : model().all_parameters()) {
     LogicalTensor tensor{p->name, p->aliases, p->whole_shape(), p->trainable, 0, p->numel()};

@@ -11,10 +11,9 @@ class ReplicatedModel : public ParallelModel {
   ReplicatedModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision,
                   const dist::GradientExchange& exchange = {});
 
-  std::vector<LogicalTensor> logical_tensors() override;
-  void load(const WeightSource& source) override;
-
  protected:
+  void load_values(const WeightSource& source) override;
+  std::vector<LogicalTensor> list_tensors() override;
   /// Whether gradients are summed over ranks.
   virtual bool exchanges_gradients() const { return true; }
   void begin_backward(const at::Tensor& loss, bool last) override;

@@ -9,12 +9,12 @@ ShardedModel::ShardedModel(std::unique_ptr<models::Model> model, dist::MeshPtr m
                            config::FsdpConfig options)
     : ParallelModel(std::move(model), std::move(mesh), precision), options_(std::move(options)) {}
 
-void ShardedModel::load(const WeightSource& source) {
+void ShardedModel::load_values(const WeightSource& source) {
   units_ = std::make_unique<ShardedUnits>(plan_units(model(), options_), StageHolders{}, mesh(), precision(), options_,
                                           source);
 }
 
-std::vector<LogicalTensor> ShardedModel::logical_tensors() {
+std::vector<LogicalTensor> ShardedModel::list_tensors() {
   std::vector<LogicalTensor> all;
   units_->append_logical_tensors(all);
   // In model order, as every other strategy lists them.

@@ -12,10 +12,9 @@ class ShardedModel : public ParallelModel {
   ShardedModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision,
                config::FsdpConfig options);
 
-  std::vector<LogicalTensor> logical_tensors() override;
-  void load(const WeightSource& source) override;
-
  protected:
+  void load_values(const WeightSource& source) override;
+  std::vector<LogicalTensor> list_tensors() override;
   void begin_forward() override;
   void end_forward() override;
   void begin_backward(const at::Tensor& loss, bool last) override;

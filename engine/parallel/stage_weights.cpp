@@ -26,7 +26,7 @@ dist::Comm& StageWeights::group_of(const std::set<int>& stages) {
   return *group;
 }
 
-std::vector<LogicalTensor> StageWeights::logical_tensors() {
+std::vector<LogicalTensor> StageWeights::list_tensors() {
   std::map<std::string, LogicalTensor> here;
   for (LogicalTensor& tensor : held_tensors()) here.emplace(tensor.name, std::move(tensor));
   std::vector<LogicalTensor> all;
@@ -50,9 +50,8 @@ std::vector<LogicalTensor> StageWeights::logical_tensors() {
   return all;
 }
 
-void StageWeights::reduce_gradients() {
+void StageWeights::reduce_gradients(const std::vector<LogicalTensor>& tensors) {
   reduce_in_stage();
-  const std::vector<LogicalTensor> tensors = logical_tensors();
   for (size_t i = 0; i < parameters_.size(); ++i)
     if (const at::Tensor& grad = tensors[i].grad; parameters_[i].holding != nullptr && grad.defined())
       if (grad.numel() > 0) parameters_[i].holding->all_reduce(grad);

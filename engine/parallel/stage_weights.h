@@ -24,7 +24,7 @@ class StageWeights {
   /// Collective, once before anything else: loads the values from `source`.
   virtual void load(const WeightSource& source) = 0;
   /// Includes the other ranks' parameters, with an empty shard.
-  std::vector<LogicalTensor> logical_tensors();
+  std::vector<LogicalTensor> list_tensors();
 
   virtual void begin() {}
   virtual ShardedUnits::ForwardPassPtr begin_forward() { return nullptr; }
@@ -32,8 +32,8 @@ class StageWeights {
   virtual void end_backward() {}
   virtual void end() {}
   /// Collective, after the last backward of an update: completes the sums over ranks, and sums the gradients of tied
-  /// weights over the stages that hold them.
-  void reduce_gradients();
+  /// weights over the stages that hold them. `tensors`: as list_tensors() made them.
+  void reduce_gradients(const std::vector<LogicalTensor>& tensors);
 
  protected:
   struct Parameter {

@@ -157,8 +157,8 @@ TEST(Pipeline, StageHoldsOnlyItsParameters) {
   const Setting setting{model_named("LLaMA"), pipeline(3, 3)};  // untied, three blocks
   int64_t whole = 0;
   run_ranks(1, [&](dist::Comm& comm) {
-    for (const auto& tensor : Training(setting.reference(), comm).model->logical_tensors())
-      whole += tensor.value.numel();
+    const Training reference(setting.reference(), comm);
+    for (const auto& tensor : reference.model->logical_tensors()) whole += tensor.value.numel();
   });
   std::vector<int64_t> held(3), states(3);
   run_ranks(3, [&](dist::Comm& comm) {

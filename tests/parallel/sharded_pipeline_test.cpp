@@ -229,8 +229,8 @@ TEST(ShardedPipeline, RankHoldsOnlyItsShardOfItsStage) {
   const Setting setting{model_named("LLaMA"), sharded(3, 2), false, 2};  // untied, three blocks
   int64_t whole = 0;
   run_ranks(1, [&](dist::Comm& comm) {
-    for (const auto& tensor : Training(setting.reference(), comm).model->logical_tensors())
-      whole += tensor.value.numel();
+    const Training reference(setting.reference(), comm);
+    for (const auto& tensor : reference.model->logical_tensors()) whole += tensor.value.numel();
   });
   std::vector<int64_t> held(6), states(6);
   run_ranks(
