@@ -1,13 +1,13 @@
 // A parallelized model. The trainer uses only this interface, for every strategy.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "engine/dist/mesh.h"
 #include "engine/parallel/logical_tensor.h"
-#include "engine/parallel/sampling.h"
 #include "engine/parallel/weight_source.h"
 #include "models/model.h"
 
@@ -43,17 +43,14 @@ class ParallelModel {
   /// Collective. The sum of losses of this rank's samples, without gradients.
   virtual double evaluate(const models::Batch& batch, const nn::Pass& pass);
 
-  /// Collective. The predicted class of each sample of this rank, and the sum of their losses.
-  struct Classes {
-    double loss = 0;
-    std::vector<int64_t> classes;
-  };
-  virtual Classes classify(const models::Batch& batch, const nn::Pass& pass);
-
-  /// Collective. The new tokens of each sample, up to but excluding the end token, chosen by `sampling`.
-  /// All ranks decode until every rank is done, so that they make the same number of forward calls.
-  virtual std::vector<std::vector<int64_t>> generate(const models::Batch& batch, int64_t max_new_tokens,
-                                                     const nn::Pass& pass, const Sampling& sampling = {});
+  /// Collective. Calls `work` with `given` for forward passes without gradients, which only `work` may run.
+  void run_forward(const nn::Pass& given, const std::function<void(nn::Pass&)>& work);
+  /// In run_forward; collective over the ranks of a replica. The logits of every label, and those of the next token
+  /// after `tokens` [samples] while decoding (see models::Model). Undefined on pipeline stages that don't run the head.
+  virtual at::Tensor logits(const models::Batch& batch, const nn::Pass& pass);
+  virtual at::Tensor decode(const at::Tensor& tokens, nn::Pass& pass);
+  /// Collective over the pipeline stages. Copies `result` of the last stage, which runs the head, to all stages.
+  void broadcast_from_last_stage(const at::Tensor& result);
 
   /// Collective. Removes the loss scale from the gradients, clips them to an L2 norm of `max_norm` (0: no clipping),
   /// and returns their norm before clipping. If a gradient on any rank is not finite, every rank gets a non-finite
@@ -98,14 +95,8 @@ class ParallelModel {
   /// Called around every run of the model's forward.
   virtual void begin_forward() {}
   virtual void end_forward() {}
-  /// Collective over the ranks of a replica. The next token [samples] after `tokens` [samples] of each sample, sampled
-  /// as generated token number `step`.
-  virtual at::Tensor next_of(const at::Tensor& tokens, const nn::Layout& samples, const Sampling& sampling,
-                             int64_t step, nn::Pass& pass);
   /// The value of a scalar; 0 in a dry run.
   static double value_of(const at::Tensor& scalar);
-  /// The values of `classes` [samples]; empty in a dry run.
-  static std::vector<int64_t> classes_of(const at::Tensor& classes);
   /// Called before and after the backward of one micro-batch with loss `loss`; `last`: the last one of its update.
   virtual void begin_backward(const at::Tensor& loss, bool last) {}
   virtual void end_backward(bool last) {}

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/argmax.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
@@ -14,7 +13,6 @@
 #include "engine/dist/phase.h"
 #include "engine/parallel/sharded_stage_weights.h"
 #include "engine/parallel/whole_stage_weights.h"
-#include "models/nn/cross_entropy.h"
 
 namespace trainer::parallel {
 namespace {
@@ -190,51 +188,39 @@ void PipelinedModel::after_forward() {
   forwarded_.clear();
 }
 
-double PipelinedModel::evaluate(const models::Batch& given, const nn::Pass& pass) {
-  const at::NoGradGuard no_grad;
+double PipelinedModel::evaluate(const models::Batch& given, const nn::Pass& given_pass) {
   const models::Batch batch = given_to_model(given);
-  begin_forward();
   double loss = 0;
-  if (at_end())
-    loss = value_of(decoder().loss_sum(batch, without_gradients(pass)));
-  else
-    decoder().states(batch, without_gradients(pass));
-  after_forward();
-  end_forward();
+  run_forward(given_pass, [&](nn::Pass& pass) {
+    if (at_end())
+      loss = value_of(decoder().loss_sum(batch, pass));
+    else
+      decoder().states(batch, pass);
+    after_forward();
+  });
   return mesh().pipeline().sum(loss);
 }
 
-ParallelModel::Classes PipelinedModel::classify(const models::Batch& given, const nn::Pass& pass) {
-  const at::NoGradGuard no_grad;
+at::Tensor PipelinedModel::logits(const models::Batch& given, const nn::Pass& pass) {
   const models::Batch batch = given_to_model(given);
-  const int64_t samples = batch.source->samples();
-  const at::Tensor classes = at::zeros({samples}, at::TensorOptions(comm().device()).dtype(at::kLong));
-  double loss = 0;
-  begin_forward();
-  if (at_end()) {
-    const at::Tensor logits = decoder().logits(batch, without_gradients(pass));
-    loss = value_of(nn::cross_entropy_sum(logits, batch.labels, pass.label_smoothing));
-    classes.copy_(at::argmax(logits, -1));
-  } else {
-    decoder().states(batch, without_gradients(pass));
-  }
+  at::Tensor logits;
+  if (at_end())
+    logits = decoder().logits(batch, pass);
+  else
+    decoder().states(batch, pass);
   after_forward();
-  end_forward();
-  if (samples > 0) mesh().pipeline().broadcast(classes, mesh().pipeline().size() - 1);
-  return {mesh().pipeline().sum(loss), classes_of(classes)};
+  return logits;
 }
 
-at::Tensor PipelinedModel::next_of(const at::Tensor& tokens, const nn::Layout& samples, const Sampling& sampling,
-                                   int64_t step, nn::Pass& pass) {
-  at::Tensor next = at::zeros_like(tokens);
+at::Tensor PipelinedModel::decode(const at::Tensor& tokens, nn::Pass& pass) {
+  at::Tensor logits;
   after_forward();  // for the prompts, before the first token
   if (at_end())
-    next = ParallelModel::next_of(tokens, samples, sampling, step, pass);
+    logits = decoder().decode(tokens, pass);
   else
     decoder().decode_states(tokens, pass);
   after_forward();
-  if (next.numel() > 0) mesh().pipeline().broadcast(next, mesh().pipeline().size() - 1);
-  return next;
+  return logits;
 }
 
 }  // namespace trainer::parallel

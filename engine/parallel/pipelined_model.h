@@ -21,7 +21,8 @@ class PipelinedModel : public ParallelModel {
 
   double update(const std::vector<models::Batch>& micro_batches, int64_t target_tokens, const nn::Pass& pass) override;
   double evaluate(const models::Batch& batch, const nn::Pass& pass) override;
-  Classes classify(const models::Batch& batch, const nn::Pass& pass) override;
+  at::Tensor logits(const models::Batch& batch, const nn::Pass& pass) override;
+  at::Tensor decode(const at::Tensor& tokens, nn::Pass& pass) override;
 
  protected:
   void load_values(const WeightSource& source) override { weights_->load(source); }
@@ -29,8 +30,6 @@ class PipelinedModel : public ParallelModel {
   std::vector<LogicalTensor> list_tensors() override { return weights_->list_tensors(); }
   void begin_forward() override;
   void end_forward() override;
-  at::Tensor next_of(const at::Tensor& tokens, const nn::Layout& samples, const Sampling& sampling, int64_t step,
-                     nn::Pass& pass) override;
 
  private:
   /// The input and output of a stage in one forward pass.

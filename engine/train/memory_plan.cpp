@@ -12,6 +12,7 @@
 #include "engine/config/tables.h"
 #include "engine/dist/dry_memory.h"
 #include "engine/dist/shared_memory.h"
+#include "engine/evaluation/generate.h"
 #include "engine/prepare/run_length.h"
 #include "engine/train/divergence.h"
 #include "models/nn/reference/reference.h"
@@ -82,7 +83,7 @@ int64_t evaluation_peak(parallel::ParallelModel& model, const Workload& workload
     const models::Batch batch = dry_batch(lengths, workload.evaluation.kind, model.model().features());
     const dist::DryBytes peak = peak_of([&] {
       model.evaluate(batch, {});
-      if (workload.new_tokens > 0) model.generate(batch, workload.new_tokens, {});
+      if (workload.new_tokens > 0) evaluation::generate(model, batch, workload.new_tokens, {});
     });
     most = std::max(most, peak.all);
   }

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/evaluation/generate.h"
 #include "engine/parallel/wrap_policy.h"
 #include "tests/parallel/spread_training.h"
 
@@ -177,7 +178,7 @@ TEST(ShardedPipeline, EvaluatesAndGeneratesLikeOneRank) {
           const models::Batch batch =
               train::BatchStream(run.samples, whole, selftest::kGlobalBatch, 0, 1).next(0).micro_batches[0];
           const double loss = run.model->evaluate(batch, {});
-          const auto text = run.model->generate(batch, 6, {});
+          const auto text = evaluation::generate(*run.model, batch, 6, {});
           if (comm.rank() + 1 < comm.size()) return;
           losses.push_back(loss);
           texts.push_back(text);
