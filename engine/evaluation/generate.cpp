@@ -20,9 +20,9 @@ bool ends(const models::Model& model, int64_t token) {
 at::Tensor next_of(parallel::ParallelModel& model, const at::Tensor& tokens, const nn::Layout& samples,
                    const Sampling& sampling, int64_t step, nn::Pass& pass) {
   const at::Tensor logits = model.decode(tokens, pass);
-  const at::Tensor next =
-      logits.defined() ? next_tokens(model.model().all_logits(logits), sampling, samples.sample_index, step)
-                       : at::zeros_like(tokens);
+  const at::Tensor next = logits.defined()
+                              ? next_tokens(model.model().all_logits(logits), sampling, samples.sample_index, step)
+                              : at::zeros_like(tokens);
   model.broadcast_from_last_stage(next);
   return next;
 }

@@ -4,82 +4,46 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/linalg_vector_norm.h>
-#include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/grad_mode.h>
-
-#include "engine/parallel/context_parallel.h"
-#include "models/virtual_tokens.h"
 
 namespace trainer::parallel {
 
-ParallelModel::ParallelModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision)
-    : model_(std::move(model)), mesh_(std::move(mesh)), precision_(precision) {}
-
-double ParallelModel::value_of(const at::Tensor& scalar) {
-  return scalar.is_meta() ? 0 : scalar.item<double>();
-}
-
-void ParallelModel::load(const WeightSource& source) {
-  load_values(source);
-  tensors_ = list_tensors();
-}
+ParallelModel::ParallelModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision,
+                             std::unique_ptr<Weights> weights, std::unique_ptr<Schedule> schedule)
+    : model_(std::move(model)),
+      mesh_(std::move(mesh)),
+      precision_(precision),
+      weights_(std::move(weights)),
+      schedule_(std::move(schedule)) {}
 
 double ParallelModel::update(const std::vector<models::Batch>& micro_batches, int64_t target_tokens,
                              const nn::Pass& given) {
   nn::Pass pass = given;
   pass.compute = precision_.compute;
-  double total = 0;
-  for (size_t i = 0; i < micro_batches.size(); ++i) {
-    const bool last = i + 1 == micro_batches.size();
-    begin_forward();
-    const at::Tensor loss = model_->loss_sum(own_rows(given_to_model(micro_batches[i]), mesh_), pass);
-    total += value_of(loss);
-    begin_backward(loss, last);
-    torch::autograd::backward({to_backward(loss, target_tokens)}, {});
-    end_backward(last);
-    end_forward();
-  }
-  return mesh_->context().sum(total);
+  return schedule_->update(micro_batches, pass,
+                           [&](const at::Tensor& loss_sum) { return to_backward(loss_sum, target_tokens); });
 }
 
 at::Tensor ParallelModel::to_backward(const at::Tensor& loss_sum, int64_t target_tokens) const {
   return loss_sum / (static_cast<double>(target_tokens) / loss_scale_);
 }
 
-models::Batch ParallelModel::given_to_model(const models::Batch& batch) const {
-  return models::with_virtual_tokens(batch, model_->virtual_tokens());
-}
-
-nn::Pass ParallelModel::without_gradients(const nn::Pass& given) const {
-  nn::Pass pass = given;
-  pass.training = false;
-  pass.label_smoothing = 0;
-  pass.compute = precision_.compute;
-  return pass;
-}
-
 double ParallelModel::evaluate(const models::Batch& batch, const nn::Pass& given) {
   double loss = 0;
-  run_forward(given, [&](nn::Pass& pass) {
-    loss = value_of(model_->loss_sum(own_rows(given_to_model(batch), mesh_), pass));
-  });
-  return mesh_->context().sum(loss);
+  run_forward(given, [&](const nn::Pass& pass) { loss = schedule_->loss_sum(batch, pass); });
+  return loss;
 }
 
 void ParallelModel::run_forward(const nn::Pass& given, const std::function<void(nn::Pass&)>& work) {
   const at::NoGradGuard no_grad;
-  nn::Pass pass = without_gradients(given);
-  begin_forward();
+  nn::Pass pass = given;
+  pass.training = false;
+  pass.label_smoothing = 0;
+  pass.compute = precision_.compute;
+  weights_->begin();
+  weights_->begin_forward();
   work(pass);
-  end_forward();
-}
-
-at::Tensor ParallelModel::logits(const models::Batch& batch, const nn::Pass& pass) {
-  return model_->logits(given_to_model(batch), pass);
-}
-
-at::Tensor ParallelModel::decode(const at::Tensor& tokens, nn::Pass& pass) {
-  return model_->decode(tokens, pass);
+  weights_->end();
 }
 
 void ParallelModel::broadcast_from_last_stage(const at::Tensor& result) {
@@ -98,7 +62,7 @@ double ParallelModel::sum_of_squares(const at::Tensor& flat) {
 
 double ParallelModel::clip_grad_norm(double max_norm) {
   double mine = 0, everywhere = 0;
-  for (const LogicalTensor& tensor : tensors_) {
+  for (const LogicalTensor& tensor : logical_tensors()) {
     if (!tensor.grad.defined()) continue;
     if (tensor.replicated)
       everywhere += sum_of_squares(tensor.grad);
@@ -114,13 +78,13 @@ double ParallelModel::unscale_and_clip(double scaled_norm, double max_norm) {
   const double norm = scaled_norm / loss_scale_, clip = max_norm / (norm + 1e-6);
   const double factor = (max_norm > 0 && clip < 1 ? clip : 1.0) / loss_scale_;
   if (factor != 1 && std::isfinite(norm))
-    for (const LogicalTensor& tensor : tensors_)
+    for (const LogicalTensor& tensor : logical_tensors())
       if (tensor.grad.defined()) tensor.grad.mul_(factor);
   return norm;
 }
 
 void ParallelModel::zero_grad() {
-  for (const LogicalTensor& tensor : tensors_)
+  for (const LogicalTensor& tensor : logical_tensors())
     if (tensor.grad.defined()) tensor.grad.zero_();
 }
 

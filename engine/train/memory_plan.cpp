@@ -15,6 +15,7 @@
 #include "engine/evaluation/generate.h"
 #include "engine/prepare/run_length.h"
 #include "engine/train/divergence.h"
+#include "engine/train/parallelism.h"
 #include "models/nn/reference/reference.h"
 
 namespace trainer::train {

@@ -3,7 +3,7 @@
 
 #include "engine/evaluation/classify.h"
 #include "engine/evaluation/generate.h"
-#include "engine/parallel/pipelined_model.h"
+#include "engine/parallel/pipeline_schedule.h"
 #include "tests/parallel/spread_training.h"
 
 namespace trainer::testing {
