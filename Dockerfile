@@ -35,6 +35,6 @@ ENV NVIDIA_DRIVER_CAPABILITIES=compute,utility
 USER trainer
 WORKDIR /home/trainer
 COPY --chown=trainer:trainer configs configs
-COPY --chown=trainer:trainer data/samples data/samples
+COPY --chown=trainer:trainer data/examples data/examples
 ENTRYPOINT ["trainer"]
 CMD ["--help"]

@@ -27,7 +27,7 @@ install(DIRECTORY ${wheel_licenses} DESTINATION share/doc/trainer/licenses COMPO
 install(FILES README.md DESTINATION share/doc/trainer COMPONENT programs)
 install(DIRECTORY docs DESTINATION share/doc/trainer COMPONENT programs)
 install(DIRECTORY configs DESTINATION share/trainer COMPONENT programs)
-install(DIRECTORY data/samples DESTINATION share/trainer/data COMPONENT programs)
+install(DIRECTORY data/examples DESTINATION share/trainer/data COMPONENT programs)
 
 # The CUDA libraries go into the same tree, in the layout of the wheels.
 install(DIRECTORY "${TRAINER_DEPS}/torch/lib" DESTINATION lib/trainer/torch COMPONENT libtorch)

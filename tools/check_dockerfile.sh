@@ -3,7 +3,7 @@
 # the entry point with --help and, if given, with this script's arguments (separate several commands with "--"), all as
 # the Dockerfile's user. To run the main job:
 #   sudo tools/check_dockerfile.sh \
-#     tokenize train --input data/samples/reports.txt --format delimited --vocab_size 400 --output runs/quickstart/tokenizer \
+#     tokenize train --input data/examples/reports.txt --format delimited --vocab_size 400 --output runs/quickstart/tokenizer \
 #     -- launch --config_file configs/quickstart_full.yaml
 # Supports the instructions and forms that our Dockerfile uses, and stops at any other.
 set -euo pipefail

@@ -42,7 +42,7 @@ quickstart() { # EXAMPLES
     cp -r "$0" /tmp/try
     cd /tmp/try
     trainer --version
-    trainer tokenize train --input data/samples/reports.txt data/samples/topics.txt --format delimited \
+    trainer tokenize train --input data/examples/reports.txt data/examples/topics.txt --format delimited \
       --vocab_size 400 --output runs/quickstart/tokenizer
     trainer launch --config_file configs/quickstart_full.yaml
     trainer launch --config_file configs/quickstart_lora.yaml

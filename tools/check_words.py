@@ -73,7 +73,7 @@ ALLOWED = [
 SUFFIXES = (".cpp", ".h", ".py", ".sh", ".md", ".yaml", ".cmake")
 NAMES = ("CMakeLists.txt", "Dockerfile")
 # Data from elsewhere, and this file. In tests/golden, only scripts and pages are checked.
-DATA = ("data/samples/", "tests/fuzz/corpus/", "tests/config/accelerate/", "tests/data/", "tools/check_words.py")
+DATA = ("data/examples/", "tests/fuzz/corpus/", "tests/config/accelerate/", "tests/data/", "tools/check_words.py")
 BREAK = r'[\s/#*"]+'
 MARKS = str.maketrans(dict.fromkeys('/#*"', " "))
 

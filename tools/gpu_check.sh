@@ -44,7 +44,7 @@ fi
 step "trainer launch"
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-"$trainer" tokenize train --input data/samples/reports.txt --format delimited --vocab_size 400 --output "$out/tokenizer"
+"$trainer" tokenize train --input data/examples/reports.txt --format delimited --vocab_size 400 --output "$out/tokenizer"
 launch() { # STEPS
   timeout 120 "$trainer" launch --config_file configs/quickstart_full.yaml --set use_cpu=false --set distributed_type=NO \
     --num_processes 1 --set tokenizer.path="$out/tokenizer" --set output_dir="$out/run" --set training.max_steps="$1" \

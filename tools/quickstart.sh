@@ -14,7 +14,7 @@ PATH=$PWD/build/release/bin:$PATH
 
 say "Training a tokenizer on the sample sentences"
 [ -e runs/quickstart/tokenizer/spiece.model ] ||
-  trainer tokenize train --input data/samples/reports.txt data/samples/topics.txt --format delimited \
+  trainer tokenize train --input data/examples/reports.txt data/examples/topics.txt --format delimited \
     --vocab_size 400 --output runs/quickstart/tokenizer
 
 say "Training a small T5 from scratch, sharded over two ranks: do reports say better, same or worse?"

@@ -6,7 +6,7 @@
 #include "data/chat/built_in_templates.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
-#include "engine/config/inline_template.h"
+#include "engine/config/plan/inline_template.h"
 
 namespace trainer::data {
 namespace {

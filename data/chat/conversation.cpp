@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "data/json/json_text.h"
+#include "data/json/parse_json.h"
 #include "data/readers/text_input.h"
 #include "engine/base/errors.h"
 

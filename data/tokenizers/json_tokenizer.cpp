@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "data/json/json_text.h"
+#include "data/json/parse_json.h"
 #include "data/tokenizers/models/byte_alphabet.h"
 #include "data/tokenizers/text/characters.h"
 #include "data/tokenizers/tokenizer_files.h"

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "data/json/json_text.h"
+#include "data/json/parse_json.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 

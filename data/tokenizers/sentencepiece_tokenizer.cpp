@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <mutex>
 
-#include "data/json/json_text.h"
+#include "data/json/parse_json.h"
 #include "data/tokenizers/json_tokenizer.h"
 #include "data/tokenizers/sentencepiece_check.h"
 #include "data/tokenizers/sentencepiece_json.h"

@@ -7,7 +7,7 @@
 #include "data/tokenizers/sentencepiece_tokenizer.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
-#include "engine/config/hub_folder.h"
+#include "engine/config/machine/hub_folder.h"
 
 namespace trainer::data {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "data/json/json_text.h"
+#include "data/json/parse_json.h"
 #include "data/tokenizers/text/characters.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"

@@ -1,7 +1,7 @@
 // Builds tokenizers from vocabulary files without tokenizer.json, like transformers' tokenizer_class.
 #include <algorithm>
 
-#include "data/json/json_text.h"
+#include "data/json/parse_json.h"
 #include "data/tokenizers/json_tokenizer.h"
 #include "data/tokenizers/tokenizer_files.h"
 #include "engine/base/errors.h"

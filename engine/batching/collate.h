@@ -3,7 +3,7 @@
 #include <functional>
 #include <span>
 
-#include "data/samples.h"
+#include "data/samples/samples.h"
 #include "models/model.h"
 
 namespace trainer::batching {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "data/samples.h"
+#include "data/samples/samples.h"
 
 namespace trainer::batching {
 

@@ -11,9 +11,9 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
-#include "engine/checkpoint/megatron_source.h"
 #include "engine/checkpoint/whole_weights.h"
 #include "engine/tensorfile/safetensors_writer.h"
+#include "engine/weights/megatron_source.h"
 #include "models/llama/model.h"
 
 namespace trainer::checkpoint {

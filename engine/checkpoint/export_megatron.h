@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "engine/checkpoint/megatron_layout.h"
+#include "engine/weights/megatron_layout.h"
 
 namespace trainer::checkpoint {
 

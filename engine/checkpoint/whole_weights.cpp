@@ -8,11 +8,11 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
-#include "engine/checkpoint/foreign_checkpoint.h"
 #include "engine/checkpoint/live_tensor.h"
-#include "engine/checkpoint/megatron_source.h"
-#include "engine/checkpoint/weight_sources.h"
 #include "engine/checkpoint/whole_tensors.h"
+#include "engine/weights/foreign_checkpoint.h"
+#include "engine/weights/megatron_source.h"
+#include "engine/weights/weight_sources.h"
 #include "models/registry.h"
 
 namespace trainer::checkpoint {

@@ -15,9 +15,9 @@
 #include "engine/cli/terminal.h"
 #include "engine/cli/worker.h"
 #include "engine/cli/worker_child.h"
-#include "engine/config/file_text.h"
-#include "engine/config/files.h"
-#include "engine/config/resolve.h"
+#include "engine/config/pages/file_text.h"
+#include "engine/config/plan/files.h"
+#include "engine/config/plan/resolve.h"
 #include "engine/config/wizard/wizard.h"
 #include "engine/launch/run.h"
 

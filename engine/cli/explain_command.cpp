@@ -8,7 +8,7 @@
 #include "engine/base/safe_text.h"
 #include "engine/cli/explain_option.h"
 #include "engine/cli/flags.h"
-#include "engine/config/environment.h"
+#include "engine/config/machine/environment.h"
 
 namespace trainer::cli {
 namespace {

@@ -4,9 +4,9 @@
 #include <set>
 
 #include "engine/base/edit_distance.h"
-#include "engine/config/override.h"
+#include "engine/config/plan/override.h"
+#include "engine/config/plan/tree.h"
 #include "engine/config/tables.h"
-#include "engine/config/tree.h"
 
 namespace trainer::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "engine/base/log.h"
 #include "engine/cli/absent.h"
 #include "engine/cli/launch_flags.h"
-#include "engine/config/files.h"
+#include "engine/config/plan/files.h"
 #include "engine/config/tables.h"
 
 namespace trainer::cli {

@@ -10,7 +10,7 @@
 
 #include "engine/cli/command.h"
 #include "engine/cli/launch_flags.h"
-#include "engine/config/resolve.h"
+#include "engine/config/plan/resolve.h"
 
 namespace trainer::cli {
 

@@ -6,7 +6,7 @@
 
 #include "engine/base/gpu_library.h"
 #include "engine/cli/launch_flags.h"
-#include "engine/config/reader.h"
+#include "engine/config/plan/reader.h"
 
 namespace trainer::cli {
 namespace {

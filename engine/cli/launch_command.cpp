@@ -7,8 +7,8 @@
 #include "engine/cli/flags.h"
 #include "engine/cli/worker.h"
 #include "engine/cli/worker_child.h"
-#include "engine/config/environment.h"
-#include "engine/config/started_rank.h"
+#include "engine/config/machine/environment.h"
+#include "engine/config/machine/started_rank.h"
 #include "engine/launch/local_peers.h"
 #include "engine/launch/run.h"
 

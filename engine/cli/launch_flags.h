@@ -9,7 +9,7 @@
 
 #include <CLI/App.hpp>
 
-#include "engine/config/resolve.h"
+#include "engine/config/plan/resolve.h"
 
 namespace trainer::cli {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/config/problems.h"
+#include "engine/config/document/problems.h"
 
 namespace trainer::cli {
 

@@ -11,7 +11,7 @@
 #include "engine/base/safe_text.h"
 #include "engine/base/screen.h"
 #include "engine/cli/absent.h"
-#include "engine/config/problems.h"
+#include "engine/config/document/problems.h"
 
 namespace trainer::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include "engine/cli/replay_report.h"
 #include "engine/cli/worker.h"
 #include "engine/cli/worker_child.h"
-#include "engine/config/resolve.h"
+#include "engine/config/plan/resolve.h"
 #include "engine/launch/run.h"
 
 namespace trainer::cli {

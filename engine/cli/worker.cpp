@@ -11,7 +11,7 @@
 #include "engine/base/beside_program.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
-#include "engine/config/handover.h"
+#include "engine/config/plan/handover.h"
 
 namespace trainer::cli {
 namespace {

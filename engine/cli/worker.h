@@ -4,7 +4,7 @@
 #include <string>
 
 #include "engine/cli/command.h"
-#include "engine/config/plan.h"
+#include "engine/config/plan/plan.h"
 
 namespace trainer::cli {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "engine/cli/command.h"
-#include "engine/config/plan.h"
+#include "engine/config/plan/plan.h"
 #include "engine/launch/run.h"
 
 namespace trainer::cli {

@@ -10,9 +10,9 @@
 
 #include "engine/base/edit_distance.h"
 #include "engine/config/document/document.h"
+#include "engine/config/document/problems.h"
 #include "engine/config/document/scalar.h"
 #include "engine/config/names.h"
-#include "engine/config/problems.h"
 
 namespace trainer::config {
 

@@ -253,7 +253,7 @@ Field<S, std::optional<T>> section(std::string name, std::optional<T> S::*member
 
 /// Free-form keys, held as JSON text.
 template <class S>
-Field<S, std::string> json(std::string name, std::string S::*member) {
+Field<S, std::string> free_form(std::string name, std::string S::*member) {
   Field<S, std::string> field(std::move(name), member);
   make_json(field.entry, [member](void* section) -> std::string& { return static_cast<S*>(section)->*member; });
   return field;

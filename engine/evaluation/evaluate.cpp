@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "data/shares.h"
+#include "data/sampler/shares.h"
 #include "engine/batching/collate.h"
 #include "engine/batching/prompts.h"
 #include "engine/evaluation/classify.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "data/samples.h"
+#include "data/samples/samples.h"
 #include "data/tokenizers/tokenizer.h"
 #include "engine/evaluation/sampling.h"
 #include "engine/metrics/predictions.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/config/plan.h"
+#include "engine/config/plan/plan.h"
 #include "engine/launch/outcome.h"
 #include "engine/launch/terms.h"
 

@@ -14,7 +14,7 @@
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/base/mapped_file.h"
-#include "engine/config/tree.h"
+#include "engine/config/plan/tree.h"
 
 namespace trainer::launch {
 namespace {

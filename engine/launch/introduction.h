@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/base/link_protocol.h"
-#include "engine/config/plan.h"
+#include "engine/config/plan/plan.h"
 
 namespace trainer::launch {
 

@@ -1,7 +1,7 @@
 // The rank assignment: which ranks of a run this machine starts.
 #pragma once
 
-#include "engine/config/plan.h"
+#include "engine/config/plan/plan.h"
 
 namespace trainer::launch {
 

@@ -9,7 +9,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/folder_lock.h"
-#include "engine/config/machines.h"
+#include "engine/config/machine/machines.h"
 #include "engine/launch/address.h"
 #include "engine/launch/attempts.h"
 #include "engine/launch/failure.h"

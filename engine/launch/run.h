@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/config/plan.h"
+#include "engine/config/plan/plan.h"
 #include "engine/launch/supervisor.h"
 #include "engine/launch/together.h"
 

@@ -16,7 +16,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/mpi_slot.h"
-#include "engine/config/device.h"
+#include "engine/config/machine/device.h"
 #include "engine/launch/ending.h"
 #include "engine/launch/exchange.h"
 #include "engine/launch/failure.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/config/plan.h"
+#include "engine/config/plan/plan.h"
 #include "engine/launch/machines.h"
 #include "engine/launch/outcome.h"
 #include "engine/launch/signals.h"

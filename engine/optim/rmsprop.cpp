@@ -1,6 +1,6 @@
 #include <ATen/TensorOperators.h>
 
-#include "engine/config/optim_args.h"
+#include "engine/config/plan/optim_args.h"
 #include "engine/optim/optimizers.h"
 
 namespace trainer::optim {

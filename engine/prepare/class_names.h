@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/labels.h"
+#include "data/samples/labels.h"
 #include "engine/config/sections.h"
 
 namespace trainer::prepare {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/chat/built_in_templates.h"
-#include "data/describe_source.h"
+#include "data/samples/describe_source.h"
 #include "data/tokenizers/tokenizer.h"
 #include "engine/base/errors.h"
 #include "engine/config/names.h"

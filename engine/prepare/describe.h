@@ -3,12 +3,12 @@
 
 #include <string>
 
-#include "engine/config/plan.h"
+#include "engine/config/plan/plan.h"
 
 namespace trainer::prepare {
 
-/// The samples of `data.train`, as JSON: their format, columns, dialogues (data/describe_source.h); or {"error":
-/// message} when they can't be read.
+/// The samples of `data.train`, as JSON: their format, columns, dialogues (data/samples/describe_source.h); or
+/// {"error": message} when they can't be read.
 std::string describe_data(const config::Plan& plan);
 
 /// The tokenizer of the plan, as JSON: its size and whether it has a chat template; or {"error": message}.

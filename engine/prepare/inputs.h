@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "data/datasets.h"
+#include "data/samples/datasets.h"
 #include "data/tokenizers/tokenizer.h"
-#include "engine/config/plan.h"
+#include "engine/config/plan/plan.h"
 
 namespace trainer::prepare {
 

@@ -11,7 +11,7 @@
 #include "engine/base/log.h"
 #include "engine/base/safe_text.h"
 #include "engine/base/screen.h"
-#include "engine/config/handover.h"
+#include "engine/config/plan/handover.h"
 #include "engine/prepare/describe.h"
 #include "engine/prepare/inputs.h"
 #include "engine/prepare/prepare_bar.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "data/shares.h"
+#include "data/sampler/shares.h"
 
 namespace trainer::prepare {
 

@@ -6,10 +6,10 @@
 
 #include <ATen/TensorOperators.h>
 
-#include "engine/checkpoint/export.h"
 #include "engine/optim/optimizer.h"
 #include "engine/train/batch_stream.h"
 #include "engine/train/build.h"
+#include "engine/weights/export.h"
 
 namespace trainer::selftest {
 namespace {

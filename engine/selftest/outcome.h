@@ -7,7 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "data/samples.h"
+#include "data/samples/samples.h"
 #include "engine/dist/comm.h"
 #include "engine/selftest/setting.h"
 

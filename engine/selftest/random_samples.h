@@ -1,7 +1,7 @@
 // Samples for the self-test: random tokens, with varying lengths.
 #pragma once
 
-#include "data/memory_samples.h"
+#include "data/samples/memory_samples.h"
 #include "engine/selftest/setting.h"
 
 namespace trainer::selftest {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/config/plan.h"
+#include "engine/config/plan/plan.h"
 
 namespace trainer::selftest {
 

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "data/sample_order.h"
-#include "data/samples.h"
-#include "data/shares.h"
+#include "data/sampler/sample_order.h"
+#include "data/sampler/shares.h"
+#include "data/samples/samples.h"
 #include "engine/config/sections.h"
 #include "models/model.h"
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "data/samples.h"
-#include "data/shares.h"
+#include "data/sampler/shares.h"
+#include "data/samples/samples.h"
 #include "engine/config/sections.h"
 
 namespace trainer::train {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "data/datasets.h"
-#include "engine/config/plan.h"
+#include "data/samples/datasets.h"
+#include "engine/config/plan/plan.h"
 
 namespace trainer::train {
 

@@ -5,17 +5,20 @@
 
 #include <ATen/ops/empty.h>
 
-#include "data/shares.h"
-#include "engine/checkpoint/export.h"
+#include "data/sampler/shares.h"
 #include "engine/checkpoint/snapshot.h"
-#include "engine/config/device.h"
+#include "engine/config/machine/device.h"
 #include "engine/config/tables.h"
 #include "engine/dist/dry_memory.h"
 #include "engine/dist/shared_memory.h"
 #include "engine/evaluation/generate.h"
 #include "engine/prepare/run_length.h"
 #include "engine/train/divergence.h"
+<<<<<<< HEAD
 #include "engine/train/parallelism.h"
+=======
+#include "engine/weights/export.h"
+>>>>>>> merge
 #include "models/nn/reference/reference.h"
 
 namespace trainer::train {

@@ -6,7 +6,7 @@
 #include <ATen/ops/empty.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
-#include "data/content_hash.h"
+#include "data/cache/content_hash.h"
 #include "engine/adapters/inject.h"
 #include "engine/base/errors.h"
 

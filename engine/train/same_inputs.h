@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/config/plan.h"
+#include "engine/config/plan/plan.h"
 #include "engine/dist/comm.h"
 #include "engine/train/build.h"
 

@@ -3,7 +3,7 @@
 #include "data/tokenizers/save_tokenizer.h"
 #include "engine/adapters/adapter_config.h"
 #include "engine/base/files.h"
-#include "engine/checkpoint/export.h"
+#include "engine/weights/export.h"
 
 namespace trainer::train {
 namespace fs = std::filesystem;

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "engine/checkpoint/saver.h"
-#include "engine/config/plan.h"
+#include "engine/config/plan/plan.h"
 #include "engine/parallel/parallel_model.h"
 #include "engine/prepare/inputs.h"
 #include "engine/train/build.h"

@@ -13,7 +13,6 @@
 #include "engine/base/screen.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/checkpoint_folder.h"
-#include "engine/checkpoint/foreign_checkpoint.h"
 #include "engine/dist/accelerator.h"
 #include "engine/dist/memory.h"
 #include "engine/metrics/terminal_text.h"
@@ -21,6 +20,7 @@
 #include "engine/train/conditions.h"
 #include "engine/train/save_model.h"
 #include "engine/train/stop_request.h"
+#include "engine/weights/foreign_checkpoint.h"
 
 namespace trainer::train {
 namespace {

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "engine/checkpoint/saver.h"
-#include "engine/config/plan.h"
+#include "engine/config/plan/plan.h"
 #include "engine/dist/work_clock.h"
 #include "engine/evaluation/evaluate.h"
 #include "engine/metrics/reporter.h"

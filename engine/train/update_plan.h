@@ -1,9 +1,9 @@
 // Which samples each update uses, and which rank gets which of them; every rank computes this itself.
 #pragma once
 
-#include "data/packing.h"
-#include "data/sample_order.h"
-#include "data/samples.h"
+#include "data/sampler/packing.h"
+#include "data/sampler/sample_order.h"
+#include "data/samples/samples.h"
 #include "engine/config/sections.h"
 
 namespace trainer::train {

@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/errors.h"
-#include "engine/config/device.h"
-#include "engine/config/gpu_memory.h"
-#include "engine/config/handover.h"
+#include "engine/config/machine/device.h"
+#include "engine/config/machine/gpu_memory.h"
 #include "engine/config/names.h"
+#include "engine/config/plan/handover.h"
 #include "engine/dist/accelerator.h"
 #include "engine/train/build.h"
 #include "engine/train/parallelism.h"

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/adapters/lora_linear.h"
-#include "engine/config/device.h"
+#include "engine/config/machine/device.h"
 #include "engine/optim/schedule.h"
 #include "engine/parallel/wrap_policy.h"
 #include "engine/train/build.h"

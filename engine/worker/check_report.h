@@ -7,8 +7,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "engine/config/gpu_memory.h"
-#include "engine/config/plan.h"
+#include "engine/config/machine/gpu_memory.h"
+#include "engine/config/plan/plan.h"
 #include "engine/prepare/run_length.h"
 #include "engine/train/longest_batches.h"
 #include "engine/train/memory_fit.h"

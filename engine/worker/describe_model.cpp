@@ -3,11 +3,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "data/labels.h"
+#include "data/samples/labels.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
-#include "engine/checkpoint/megatron_source.h"
-#include "engine/checkpoint/weight_sources.h"
+#include "engine/weights/megatron_source.h"
+#include "engine/weights/weight_sources.h"
 #include "engine/worker/commands.h"
 #include "models/nn/linear.h"
 #include "models/registry.h"

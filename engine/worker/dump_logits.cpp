@@ -5,8 +5,8 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
-#include "engine/config/adapter_folder.h"
-#include "engine/config/plan.h"
+#include "engine/config/plan/adapter_folder.h"
+#include "engine/config/plan/plan.h"
 #include "engine/tensorfile/safetensors_writer.h"
 #include "engine/train/build.h"
 #include "engine/worker/commands.h"

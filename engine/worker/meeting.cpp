@@ -1,7 +1,7 @@
 #include "engine/worker/meeting.h"
 
 #include "engine/base/free_memory.h"
-#include "engine/config/device.h"
+#include "engine/config/machine/device.h"
 #include "engine/dist/accelerator.h"
 #include "engine/dist/device_comm.h"
 #include "engine/dist/gloo_comm.h"

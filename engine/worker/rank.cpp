@@ -13,7 +13,7 @@
 #include "engine/base/log.h"
 #include "engine/base/rank_board.h"
 #include "engine/base/screen.h"
-#include "engine/config/plan.h"
+#include "engine/config/plan/plan.h"
 #include "engine/dist/accelerator.h"
 #include "engine/dist/faulty_comm.h"
 #include "engine/dist/gloo_comm.h"

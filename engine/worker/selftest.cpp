@@ -10,7 +10,7 @@
 #include "engine/base/errors.h"
 #include "engine/base/link.h"
 #include "engine/base/screen.h"
-#include "engine/config/plan.h"
+#include "engine/config/plan/plan.h"
 #include "engine/selftest/matrix.h"
 #include "engine/selftest/resume.h"
 #include "engine/selftest/run.h"

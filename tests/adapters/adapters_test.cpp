@@ -13,7 +13,7 @@
 #include "engine/adapters/lora_linear.h"
 #include "engine/adapters/target.h"
 #include "engine/base/errors.h"
-#include "engine/config/adapter_folder.h"
+#include "engine/config/plan/adapter_folder.h"
 #include "models/registry.h"
 #include "tests/nn/reference.h"
 #include "tests/support/golden_case.h"

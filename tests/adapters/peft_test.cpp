@@ -16,9 +16,9 @@
 
 #include "engine/adapters/adapter_config.h"
 #include "engine/adapters/inject.h"
-#include "engine/checkpoint/export.h"
 #include "engine/dist/dry_comm.h"
 #include "engine/dist/dry_memory.h"
+#include "engine/weights/export.h"
 #include "tests/adapters/peft_case.h"
 #include "tests/support/ranks.h"
 #include "tests/support/temporary_folder.h"

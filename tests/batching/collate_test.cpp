@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "data/memory_samples.h"
+#include "data/samples/memory_samples.h"
 
 namespace trainer::batching {
 namespace {

@@ -14,9 +14,9 @@
 #include "engine/base/files.h"
 #include "engine/checkpoint/export_checkpoint.h"
 #include "engine/checkpoint/export_megatron.h"
-#include "engine/checkpoint/foreign_checkpoint.h"
-#include "engine/checkpoint/megatron_source.h"
 #include "engine/tensorfile/safetensors_writer.h"
+#include "engine/weights/foreign_checkpoint.h"
+#include "engine/weights/megatron_source.h"
 #include "models/registry.h"
 #include "tests/support/temporary_folder.h"
 

@@ -1,5 +1,5 @@
 // Model folders of other programs: without the base model's prefix, with old names of norms, without a head.
-#include "engine/checkpoint/weight_sources.h"
+#include "engine/weights/weight_sources.h"
 
 #include <map>
 

@@ -3,7 +3,7 @@
 
 #include <csignal>
 
-#include "engine/config/plan.h"
+#include "engine/config/plan/plan.h"
 
 namespace trainer {
 namespace {

@@ -1,6 +1,6 @@
 // Options from environment variables, the precedence of sources, and the default file.
-#include "engine/config/environment.h"
-#include "engine/config/files.h"
+#include "engine/config/machine/environment.h"
+#include "engine/config/plan/files.h"
 #include "engine/config/tables.h"
 #include "tests/config/given.h"
 

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/errors.h"
-#include "engine/config/environment.h"
-#include "engine/config/resolve.h"
+#include "engine/config/machine/environment.h"
+#include "engine/config/plan/resolve.h"
 
 namespace trainer::config {
 

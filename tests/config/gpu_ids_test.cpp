@@ -1,5 +1,5 @@
 // gpu_ids: which GPUs the ranks of a machine run on. The machine is simulated: the tests need no GPU.
-#include "engine/config/device.h"
+#include "engine/config/machine/device.h"
 #include "tests/config/given.h"
 
 namespace trainer::config {

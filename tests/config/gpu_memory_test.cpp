@@ -1,5 +1,5 @@
 // GPU names as users write them.
-#include "engine/config/gpu_memory.h"
+#include "engine/config/machine/gpu_memory.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/config/hub_folder.h"
+#include "engine/config/machine/hub_folder.h"
 
 #include <cstdlib>
 #include <fstream>

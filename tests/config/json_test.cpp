@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "engine/config/document/json_text.h"
-#include "engine/config/files.h"
+#include "engine/config/plan/files.h"
 #include "tests/config/given.h"
 #include "tests/config/parsed.h"
 

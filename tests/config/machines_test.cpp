@@ -1,5 +1,5 @@
 // The plan of an elastic run with fewer machines.
-#include "engine/config/machines.h"
+#include "engine/config/machine/machines.h"
 
 #include "tests/config/given.h"
 

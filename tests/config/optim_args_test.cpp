@@ -1,5 +1,5 @@
 // `training.optim_args` and other options that depend on the optimizer.
-#include "engine/config/optim_args.h"
+#include "engine/config/plan/optim_args.h"
 
 #include "tests/config/given.h"
 

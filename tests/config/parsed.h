@@ -4,7 +4,7 @@
 #include <string>
 
 #include "engine/base/errors.h"
-#include "engine/config/problems.h"
+#include "engine/config/document/problems.h"
 
 namespace trainer::config {
 

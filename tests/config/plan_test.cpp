@@ -1,8 +1,8 @@
 // The text of a plan, and properties of all tables.
-#include "engine/config/reader.h"
-#include "engine/config/reference.h"
+#include "engine/config/pages/reference.h"
+#include "engine/config/plan/reader.h"
+#include "engine/config/plan/tree.h"
 #include "engine/config/tables.h"
-#include "engine/config/tree.h"
 #include "tests/config/given.h"
 
 namespace trainer::config {

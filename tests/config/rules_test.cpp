@@ -1,5 +1,5 @@
 // Rules between options.
-#include "engine/config/device.h"
+#include "engine/config/machine/device.h"
 #include "tests/config/given.h"
 
 namespace trainer::config {

@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/config/files.h"
-#include "engine/config/json_schema.h"
+#include "engine/config/pages/json_schema.h"
+#include "engine/config/plan/files.h"
 #include "engine/config/tables.h"
 #include "tests/config/given.h"
 

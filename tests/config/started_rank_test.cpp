@@ -1,5 +1,5 @@
 // Processes that another launcher started as ranks: how their environment is interpreted.
-#include "engine/config/started_rank.h"
+#include "engine/config/machine/started_rank.h"
 
 #include <cstdlib>
 #include <map>

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/config/file_text.h"
+#include "engine/config/pages/file_text.h"
 #include "tests/config/answers.h"
 #include "tests/config/given.h"
 

@@ -1,7 +1,7 @@
 // The file that the wizard starts from and the one that it writes.
 #include <fstream>
 
-#include "engine/config/file_text.h"
+#include "engine/config/pages/file_text.h"
 #include "engine/config/wizard/draft.h"
 #include "tests/config/answers.h"
 #include "tests/config/given.h"

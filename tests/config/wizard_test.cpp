@@ -1,7 +1,7 @@
 // The wizard's own questions, and navigation through them.
 #include "engine/config/wizard/wizard.h"
 
-#include "engine/config/file_text.h"
+#include "engine/config/pages/file_text.h"
 #include "tests/config/answers.h"
 #include "tests/config/given.h"
 

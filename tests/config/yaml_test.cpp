@@ -3,8 +3,8 @@
 
 #include "engine/base/errors.h"
 #include "engine/config/document/json_text.h"
+#include "engine/config/document/problems.h"
 #include "engine/config/document/scalar.h"
-#include "engine/config/problems.h"
 #include "tests/config/parsed.h"
 
 namespace trainer::config {

@@ -1,10 +1,10 @@
-#include "data/datasets.h"
+#include "data/samples/datasets.h"
 
 #include <set>
 
 #include <gtest/gtest.h>
 
-#include "data/token_samples.h"
+#include "data/samples/token_samples.h"
 #include "tests/data/byte_tokenizer.h"
 #include "tests/data/support.h"
 
@@ -236,7 +236,7 @@ TEST(FinancialPhrasebank, LoadsCompletely) {
 
 TEST(Samples, HaveThreeLabelsAndNoDuplicateSentence) {
   for (auto [name, majority] : {std::pair("reports.txt", "same"), std::pair("topics.txt", "garden")}) {
-    config::DataConfig config = config_for(TRAINER_SOURCE_DIR "/data/samples/" + std::string(name));
+    config::DataConfig config = config_for(TRAINER_SOURCE_DIR "/data/examples/" + std::string(name));
     config.validation.fraction = 1.0 - 1.0 / 900;
     const auto dataset = load_datasets(config, ByteTokenizer(), 1).validation;
     std::set<std::string> sentences, labels;

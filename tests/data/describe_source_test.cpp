@@ -1,5 +1,5 @@
 // Detection of the format and columns of undescribed files.
-#include "data/describe_source.h"
+#include "data/samples/describe_source.h"
 
 #include <filesystem>
 #include <fstream>

@@ -1,5 +1,5 @@
 // Lengths of samples from a Megatron corpus.
-#include "data/megatron_samples.h"
+#include "data/samples/megatron_samples.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "data/sample_order.h"
+#include "data/sampler/sample_order.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "data/packing.h"
+#include "data/sampler/packing.h"
 
 #include <set>
 

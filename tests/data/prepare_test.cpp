@@ -1,5 +1,5 @@
 // The token cache: written atomically, and created again when anything it depends on changes.
-#include "data/prepare.h"
+#include "data/cache/prepare.h"
 
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-#include "data/shares.h"
+#include "data/sampler/shares.h"
 
 #include <algorithm>
 

@@ -1,9 +1,8 @@
-#include "data/write_corpus.h"
+#include "data/cache/write_corpus.h"
 
 #include <gtest/gtest.h>
 
 #include "data/megatron/indexed_file.h"
-#include "data/tokenize_command.h"
 #include "tests/data/support.h"
 
 namespace trainer::data {
@@ -58,20 +57,6 @@ TEST(WriteCorpus, KeepsTheOldFilesAfterABadText) {
   EXPECT_EQ(read_all(folder / "out.bin"), before);
   EXPECT_EQ(IndexedFile((folder / "out").string()).index().sequences(), 1);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.string()), {}), 5);
-}
-
-TEST(TokenizeCommand, WritesACorpus) {
-  TempFolder folder;
-  const std::string prefix = (folder / "out").string(), file = folder.write("a.txt", "the ship\nsame\n");
-  testing::internal::CaptureStdout();
-  EXPECT_EQ(tokenize_command({"--tokenizer", kTokenizer, "--input", file, "--output", prefix, "--append_eod"}), 0);
-  std::fflush(stdout);
-  contains(testing::internal::GetCapturedStdout(), prefix + ".bin and .idx: 2 documents, ");
-  EXPECT_EQ(IndexedFile(prefix).index().documents(), 2);
-  testing::internal::CaptureStderr();
-  EXPECT_EQ(tokenize_command({"--tokenizer", kTokenizer, "--input", file}), 2);
-  EXPECT_EQ(tokenize_command({"--tokenizer", kTokenizer, "--input", file, "--output", prefix, "--ids", file}), 2);
-  contains(testing::internal::GetCapturedStderr(), "--output PREFIX");
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ class Documents(EndToEnd):
 
     def test_attention_does_not_cross_documents(self):
         """A sample of several documents counts as one sample, also when ranks split it; evaluation counts the same way."""
-        text, tokenizer, corpus = REPOSITORY / "data/samples/topics.txt", self.folder / "t", self.folder / "corpus"
+        text, tokenizer, corpus = REPOSITORY / "data/examples/topics.txt", self.folder / "t", self.folder / "corpus"
         self.tokenize("train", "--layout", "llama", "--input", text, "--format", "text", "--output", tokenizer,
                       "--vocab_size", 400)
         self.tokenize("--tokenizer", tokenizer, "--input", text, "--format", "text", "--append-eod", "--output", corpus)

@@ -26,7 +26,7 @@ class Examples(EndToEnd):
         super().setUpClass()
         cls.copy = cls.shared / "copy"
         shutil.copytree(REPOSITORY / "configs", cls.copy / "configs")
-        shutil.copytree(REPOSITORY / "data/samples", cls.copy / "data/samples")
+        shutil.copytree(REPOSITORY / "data/examples", cls.copy / "data/examples")
         cls.done = set()
 
     def shell(self, command, code=0, **environment):
@@ -99,12 +99,12 @@ class Examples(EndToEnd):
         self.assertIn("\u27e6", shown)  # the part that is trained on is marked
         first = json.loads((output / "predictions.jsonl").read_text().splitlines()[0])
         self.assertIn("You are the ferryman", first["input"])
-        self.assertIn(first["label"].split("\n")[0], (self.copy / "data/samples/play.txt").read_text())
+        self.assertIn(first["label"].split("\n")[0], (self.copy / "data/examples/play.txt").read_text())
         self.assertNotIn("eval_accuracy", read_lines(output)[-1])  # replies are scored only if metrics request it
 
     def test_other_digits(self):
         folder = self.folder / "mnist"
-        shutil.copytree(self.copy / "data/samples/digits", folder)
+        shutil.copytree(self.copy / "data/examples/digits", folder)
         launch = f"trainer launch --config_file configs/mnist_ddp.yaml --set output_dir={self.folder / 'output'}"
         self.shell(launch + SHORT, MNIST=str(folder))
         (folder / "train-labels-idx1-ubyte.gz").unlink()

@@ -15,7 +15,7 @@ import uuid
 
 TRAINER = os.environ.get("TRAINER_BIN", "") and os.path.abspath(os.environ["TRAINER_BIN"])
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-SAMPLES = REPOSITORY / "data/samples/reports.txt"
+SAMPLES = REPOSITORY / "data/examples/reports.txt"
 PATIENCE = 60  # seconds until a wait counts as hung; not used for measurements
 MARK = "TRAINER_END_TO_END"  # identifies the test in the environment of each process that it starts
 

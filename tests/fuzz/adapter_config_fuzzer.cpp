@@ -1,6 +1,6 @@
 // Any bytes as the adapter_config.json of an adapter folder give options that can be trained, or one of our errors.
 #include "engine/base/errors.h"
-#include "engine/config/adapter_folder.h"
+#include "engine/config/plan/adapter_folder.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/in_folder.h"
 

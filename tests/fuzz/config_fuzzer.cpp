@@ -4,7 +4,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/file_descriptor.h"
-#include "engine/config/resolve.h"
+#include "engine/config/plan/resolve.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace trainer::config {

@@ -3,8 +3,8 @@
 
 #include "engine/base/errors.h"
 #include "engine/config/document/json_text.h"
+#include "engine/config/document/problems.h"
 #include "engine/config/document/text.h"
-#include "engine/config/problems.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace trainer::config {

@@ -1,6 +1,6 @@
 // Any bytes as a tokenizer.json and, after a NUL, a text give a tokenizer with valid ids, offsets inside the text and
 // the same ids with and without offsets, or an InputError.
-#include "data/json/json_text.h"
+#include "data/json/parse_json.h"
 #include "data/tokenizers/json_tokenizer.h"
 #include "data/tokenizers/text/characters.h"
 #include "engine/base/errors.h"

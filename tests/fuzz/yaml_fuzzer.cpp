@@ -1,7 +1,7 @@
 // Any bytes as YAML give a tree that survives writing and reading, or a ConfigError.
 #include "engine/base/errors.h"
 #include "engine/base/utf8.h"
-#include "engine/config/problems.h"
+#include "engine/config/document/problems.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "engine/checkpoint/export.h"
 #include "engine/dist/device_comm.h"
 #include "engine/evaluation/generate.h"
 #include "engine/train/memory_plan.h"
+#include "engine/weights/export.h"
 #include "tests/parallel/processes.h"
 #include "tests/support/device.h"
 #include "tests/support/golden_case.h"

@@ -8,12 +8,12 @@
 #include <ATen/ops/norm.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
-#include "data/memory_samples.h"
-#include "data/samples.h"
+#include "data/samples/memory_samples.h"
+#include "data/samples/samples.h"
 #include "engine/base/files.h"
-#include "engine/checkpoint/export.h"
 #include "engine/config/names.h"
 #include "engine/train/batch_stream.h"
+#include "engine/weights/export.h"
 #include "tests/support/golden_case.h"
 #include "tests/support/ranks.h"
 

@@ -10,10 +10,10 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/files.h"
-#include "engine/checkpoint/export.h"
 #include "engine/dist/memory.h"
 #include "engine/evaluation/generate.h"
 #include "engine/train/memory_plan.h"
+#include "engine/weights/export.h"
 #include "tests/parallel/processes.h"
 #include "tests/support/golden_case.h"
 

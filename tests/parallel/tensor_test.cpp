@@ -11,17 +11,17 @@
 #include <ATen/ops/norm.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
-#include "data/memory_samples.h"
+#include "data/samples/memory_samples.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/checkpoint_folder.h"
-#include "engine/checkpoint/export.h"
 #include "engine/dist/dry_comm.h"
 #include "engine/evaluation/generate.h"
 #include "engine/train/batch_stream.h"
 #include "engine/train/build.h"
 #include "engine/train/memory_plan.h"
+#include "engine/weights/export.h"
 #include "tests/support/golden_case.h"
 #include "tests/support/ranks.h"
 #include "tests/support/temporary_folder.h"

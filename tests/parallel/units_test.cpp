@@ -11,10 +11,10 @@
 #include <ATen/ops/norm.h>
 
 #include "engine/base/errors.h"
-#include "engine/checkpoint/export.h"
 #include "engine/parallel/parallelize.h"
 #include "engine/parallel/wrap_policy.h"
 #include "engine/train/build.h"
+#include "engine/weights/export.h"
 #include "tests/support/golden_case.h"
 #include "tests/support/ranks.h"
 

@@ -5,7 +5,7 @@
 
 #include <ATen/ops/empty.h>
 
-#include "engine/config/adapter_folder.h"
+#include "engine/config/plan/adapter_folder.h"
 #include "engine/train/build.h"
 
 namespace trainer::testing {

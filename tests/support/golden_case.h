@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/config/plan.h"
+#include "engine/config/plan/plan.h"
 #include "engine/dist/comm.h"
 #include "engine/optim/optimizer.h"
 #include "engine/optim/schedule.h"

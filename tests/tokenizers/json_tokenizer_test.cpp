@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "data/json/json_text.h"
+#include "data/json/parse_json.h"
 #include "data/tokenizers/text/characters.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"

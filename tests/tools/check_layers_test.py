@@ -12,7 +12,7 @@ GOOD = {
     "engine/base/log.cpp": '#include "engine/base/log.h"\n#include <string>',
     "engine/base/log.h": "#pragma once",
     "engine/config/CMakeLists.txt": "trainer_library(config SOURCES plan.cpp # the plan\n  DEPENDS base)",
-    "engine/config/plan.cpp": '#include "engine/base/log.h"\n#include <yaml-cpp/yaml.h>',
+    "engine/config/plan/plan.cpp": '#include "engine/base/log.h"\n#include <yaml-cpp/yaml.h>',
     "models/CMakeLists.txt": "trainer_library(models SOURCES t5/model.cpp DEPENDS config TORCH)",
     "models/t5/model.cpp": '#include "engine/base/log.h"\n#include <ATen/core/Tensor.h>',
 }
@@ -56,7 +56,7 @@ class CheckLayers(unittest.TestCase):
                      "bass, which isn't a layer")
 
     def test_refuses_torch_in_torch_free_folder(self):
-        self.refuses({"engine/config/plan.cpp": "#include <torch/types.h>"}, "engine/config/plan.cpp:1:", "torch")
+        self.refuses({"engine/config/plan/plan.cpp": "#include <torch/types.h>"}, "engine/config/plan/plan.cpp:1:", "torch")
 
     def test_refuses_torch_in_layer_not_marked(self):
         self.refuses({"models/CMakeLists.txt": "trainer_library(models SOURCES t5/model.cpp DEPENDS config)"},

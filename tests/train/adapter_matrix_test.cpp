@@ -4,11 +4,11 @@
 #include <fstream>
 #include <set>
 
-#include <fmt/ranges.h>  // for engine/config/resolve.h, together with torch
+#include <fmt/ranges.h>  // for engine/config/plan/resolve.h, together with torch
 #include <gtest/gtest.h>
 
 #include "engine/base/errors.h"
-#include "engine/config/resolve.h"
+#include "engine/config/plan/resolve.h"
 #include "engine/optim/optimizer.h"
 #include "engine/selftest/matrix.h"
 #include "engine/selftest/outcome.h"

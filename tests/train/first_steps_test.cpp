@@ -7,7 +7,7 @@
 
 #include <ATen/TensorOperators.h>
 
-#include "data/memory_samples.h"
+#include "data/samples/memory_samples.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/optim/optimizer.h"

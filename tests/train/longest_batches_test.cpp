@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "data/memory_samples.h"
+#include "data/samples/memory_samples.h"
 #include "engine/prepare/run_length.h"
 #include "engine/train/batch_stream.h"
 

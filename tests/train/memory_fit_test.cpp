@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "data/memory_samples.h"
+#include "data/samples/memory_samples.h"
 #include "engine/base/errors.h"
 
 namespace trainer::train {

@@ -25,7 +25,7 @@ config::Plan plan_of(bool lora) {
   c.model.config =
       R"({"model_type": "t5", "vocab_size": 512, "d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4})";
   c.tokenizer.path = TRAINER_SOURCE_DIR "/tests/golden/tokenizer/unigram";
-  c.data.train.path = {TRAINER_SOURCE_DIR "/data/samples/reports.txt"};
+  c.data.train.path = {TRAINER_SOURCE_DIR "/data/examples/reports.txt"};
   c.data.train.format = config::DataFormat::kDelimited;
   c.data.train.columns = {"sentence", "label"};
   c.data.source = "sentence";

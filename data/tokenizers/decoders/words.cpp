@@ -1,6 +1,6 @@
 // The decoders that add or remove spaces between words.
 #include "data/tokenizers/decoders/decoder.h"
-#include "data/tokenizers/metaspace.h"
+#include "data/tokenizers/metaspace_options.h"
 #include "data/tokenizers/text/characters.h"
 #include "data/tokenizers/text/read_pattern.h"
 #include "engine/base/utf8.h"

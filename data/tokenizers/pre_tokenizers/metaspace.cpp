@@ -1,4 +1,4 @@
-#include "data/tokenizers/metaspace.h"
+#include "data/tokenizers/metaspace_options.h"
 
 #include "data/tokenizers/pre_tokenizers/pre_tokenizer.h"
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/config/problems.h"
+#include "engine/config/document/problems.h"
 
 namespace trainer::config {
 

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/config/document/problems.h"
 #include "engine/config/document/scalar.h"
-#include "engine/config/problems.h"
 
 namespace trainer::config {
 namespace {

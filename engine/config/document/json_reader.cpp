@@ -7,8 +7,8 @@
 #include "engine/base/errors.h"
 #include "engine/config/document/document.h"
 #include "engine/config/document/json_mistake.h"
+#include "engine/config/document/problems.h"
 #include "engine/config/document/text.h"
-#include "engine/config/problems.h"
 
 namespace trainer::config {
 namespace {

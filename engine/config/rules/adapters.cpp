@@ -5,7 +5,7 @@
 
 #include <fmt/ranges.h>
 
-#include "engine/config/judge.h"
+#include "engine/config/rules/judge.h"
 
 namespace trainer::config {
 namespace {

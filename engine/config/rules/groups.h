@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/config/rules.h"
+#include "engine/config/rules/rules.h"
 
 namespace trainer::config {
 

@@ -1,7 +1,7 @@
 // Rules about the model and the data.
 #include "engine/config/rules/groups.h"
 
-#include "engine/config/judge.h"
+#include "engine/config/rules/judge.h"
 
 namespace trainer::config {
 namespace {

@@ -6,9 +6,9 @@
 
 #include <fmt/ranges.h>
 
-#include "engine/config/device.h"
-#include "engine/config/judge.h"
-#include "engine/config/machines.h"
+#include "engine/config/machine/device.h"
+#include "engine/config/machine/machines.h"
+#include "engine/config/rules/judge.h"
 
 namespace trainer::config {
 

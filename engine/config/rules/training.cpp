@@ -5,8 +5,8 @@
 
 #include <fmt/ranges.h>
 
-#include "engine/config/judge.h"
-#include "engine/config/optim_args.h"
+#include "engine/config/plan/optim_args.h"
+#include "engine/config/rules/judge.h"
 #include "engine/config/tables.h"
 
 namespace trainer::config {

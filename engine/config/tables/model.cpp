@@ -10,7 +10,7 @@ const Entries& model_table() {
                 "Excludes config.")
           .ask("Which model? (its folder, or its name on the Hugging Face Hub)")
           .path_or_hub_name(),
-      json("config", &C::config)
+      free_form("config", &C::config)
           .help("The keys of a config.json: the model is built from scratch, with weights initialized from seed. "
                 "Excludes path."),
       option("dtype", &C::dtype)

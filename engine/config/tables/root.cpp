@@ -1,5 +1,5 @@
 // The top of the file: Accelerate's keys, then our sections.
-#include "engine/config/device.h"
+#include "engine/config/machine/device.h"
 #include "engine/config/tables.h"
 
 namespace trainer::config {

@@ -1,4 +1,4 @@
-#include "engine/config/optim_args.h"
+#include "engine/config/plan/optim_args.h"
 #include "engine/config/tables.h"
 
 namespace trainer::config {

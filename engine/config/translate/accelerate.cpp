@@ -1,5 +1,5 @@
 // Accelerate's older spellings and pitfalls.
-#include "engine/config/device.h"
+#include "engine/config/machine/device.h"
 #include "engine/config/translate/translate.h"
 #include "engine/config/translate/translation.h"
 

@@ -1,7 +1,7 @@
 // DeepSpeed's configuration: Accelerate's keys for it, or a ds_config.json.
 #include "engine/config/translate/deepspeed.h"
 
-#include "engine/config/rules.h"
+#include "engine/config/rules/rules.h"
 #include "engine/config/translate/translate.h"
 
 namespace trainer::config {

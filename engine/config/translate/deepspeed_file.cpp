@@ -1,8 +1,8 @@
 // Finds and reads a ds_config.json.
 #include <filesystem>
 
-#include "engine/config/files.h"
-#include "engine/config/rules.h"
+#include "engine/config/plan/files.h"
+#include "engine/config/rules/rules.h"
 #include "engine/config/translate/deepspeed.h"
 
 namespace trainer::config {

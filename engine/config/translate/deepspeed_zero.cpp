@@ -1,5 +1,5 @@
 // Translates ZeRO's stages to our parallelism, and precisions.
-#include "engine/config/device.h"
+#include "engine/config/machine/device.h"
 #include "engine/config/translate/deepspeed.h"
 
 namespace trainer::config {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "engine/config/files.h"
+#include "engine/config/plan/files.h"
 #include "engine/config/tables.h"
 #include "engine/config/translate/translate.h"
 #include "engine/config/translate/translation.h"

@@ -1,6 +1,6 @@
 // Megatron-LM's keys. Its degrees become sizes of the mesh; if all of them are 1, the run is data parallel.
-#include "engine/config/device.h"
-#include "engine/config/rules.h"
+#include "engine/config/machine/device.h"
+#include "engine/config/rules/rules.h"
 #include "engine/config/translate/translate.h"
 #include "engine/config/translate/translation.h"
 

@@ -1,7 +1,7 @@
 // Translates other programs' keys to our options; later code doesn't depend on their dialects.
 #pragma once
 
-#include "engine/config/reader.h"
+#include "engine/config/plan/reader.h"
 
 namespace trainer::config {
 

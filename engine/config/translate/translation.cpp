@@ -1,6 +1,6 @@
 #include "engine/config/translate/translation.h"
 
-#include "engine/config/override.h"
+#include "engine/config/plan/override.h"
 
 namespace trainer::config {
 

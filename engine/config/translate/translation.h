@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "engine/config/reader.h"
+#include "engine/config/plan/reader.h"
 
 namespace trainer::config {
 

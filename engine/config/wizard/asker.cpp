@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engine/config/hub_folder.h"
-#include "engine/config/reader.h"
+#include "engine/config/machine/hub_folder.h"
+#include "engine/config/plan/reader.h"
 #include "engine/config/tables.h"
 
 namespace trainer::config {

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "engine/base/files.h"
-#include "engine/config/file_text.h"
-#include "engine/config/files.h"
-#include "engine/config/reader.h"
+#include "engine/config/pages/file_text.h"
+#include "engine/config/plan/files.h"
+#include "engine/config/plan/reader.h"
 #include "engine/config/tables.h"
 #include "engine/config/translate/translate.h"
 

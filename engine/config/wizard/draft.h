@@ -5,7 +5,7 @@
 #include <string>
 
 #include "engine/config/document/document.h"
-#include "engine/config/reader.h"
+#include "engine/config/plan/reader.h"
 #include "engine/config/schema.h"
 
 namespace trainer::config {

@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/config/document/json_text.h"
-#include "engine/config/hub_folder.h"
+#include "engine/config/machine/hub_folder.h"
 #include "engine/config/names.h"
 #include "engine/config/wizard/asker.h"
 

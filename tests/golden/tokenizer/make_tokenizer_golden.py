@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the tokenizer test vectors: two small SentencePiece models, and the reference's ids for some texts.
 
-Needs transformers==5.17.0 and sentencepiece==0.2.3. The models are trained on this repository's data/samples.
+Needs transformers==5.17.0 and sentencepiece==0.2.3. The models are trained on this repository's data/examples.
 unigram/  with T5's normalizer; ids from transformers' T5Tokenizer
 bpe/      with a custom normalizer of a few rules; ids from sentencepiece, with </s> appended
 Each folder gets spiece.model, tokenizer_config.json and vectors.jsonl: one {"text", "ids", "decoded"} per line,

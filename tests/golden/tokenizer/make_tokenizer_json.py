@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes a small tokenizer.json in the layout of each family, and the results of `tokenizers` for difficult texts.
 
-Needs tokenizers==0.23.3. The models are trained on this repository's data/samples. Each folder in json/ gets
+Needs tokenizers==0.23.3. The models are trained on this repository's data/examples. Each folder in json/ gets
 tokenizer.json and vectors.jsonl: one {"ids", "offsets", "decoded", "plain"} per line, for the texts in texts.json.
 `offsets` are in characters, alternating begin and end. `decoded` includes the special tokens; `plain` doesn't, and is
 omitted if it is the same.

@@ -1,0 +1,141 @@
+#include "data/cache/prepare.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+
+#include "data/cache/cache_maker.h"
+#include "data/cache/content_hash.h"
+#include "data/readers/paths.h"
+#include "engine/base/errors.h"
+#include "engine/base/files.h"
+#include "engine/base/log.h"
+#include "engine/config/tables.h"
+
+namespace trainer::data {
+namespace fs = std::filesystem;
+namespace {
+
+/// To be changed when the storage format changes: older caches are then ignored.
+constexpr const char* kFormat = "store 2";
+
+/// Options of `data` that don't change the samples, or are hashed separately.
+bool is_elsewhere(const std::string& name) {
+  for (const char* other : {"path", "weights", "validation", "megatron", "labels", "shuffle", "packing", "cache_dir",
+                            "preprocessing_num_workers", "max_samples"})
+    if (name == other) return true;
+  return false;
+}
+
+void append_options(const config::Entries& entries, const void* section, std::string& text) {
+  for (const config::Entry& entry : entries) {
+    if (is_elsewhere(entry.name)) continue;
+    if (entry.children != nullptr)
+      append_options(*entry.children, entry.find(section), text);
+    else if (entry.write)
+      text += fmt::format("{}: {}\n", entry.name, config::text_of(entry.write(section)));
+  }
+}
+
+/// Everything that the tokenized samples depend on, as text.
+std::string recipe(const PrepareRequest& request, const std::vector<std::string>& files, const Tokenizer& tokenizer,
+                   const fs::path& memory) {
+  std::string text = fmt::format("{}\ntexts {}\nrecords {}\n", kFormat, request.keep_texts, request.max_records);
+  config::DataConfig config = request.config;
+  config.train = request.source;
+  std::vector<std::string> more;
+  for (const fs::path& file : tokenizer.files()) more.push_back(file.string());
+  std::error_code ignored;
+  if (fs::is_regular_file(config.chat_template, ignored)) more.push_back(std::exchange(config.chat_template, "file"));
+  append_options(config::data_table(), &config, text);
+  for (const std::vector<std::string>* paths : {&std::as_const(more), &files})
+    for (const std::string& hash : file_hashes(*paths, memory)) text += hash + "\n";
+  for (const SourceEntry& entry : find_sources(request.source)) text += fmt::format("{} files\n", entry.files.size());
+  return text;
+}
+
+/// A lock that one process holds at a time while the others wait. The kernel releases it when the process dies.
+class PreparationLock {
+ public:
+  explicit PreparationLock(const fs::path& path) : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+    if (!file_) throw machine_error("write", path, errno);
+    while (flock(file_.get(), LOCK_EX) != 0)
+      if (errno != EINTR) throw machine_error("lock", path, errno);
+  }
+
+ private:
+  FileDescriptor file_;
+};
+
+/// A folder that is removed at the end unless it was published.
+class PartialFolder {
+ public:
+  explicit PartialFolder(const fs::path& path) : path_(path) {
+    fs::remove_all(path_);  // left behind by a killed process
+    std::error_code error;
+    if (!fs::create_directory(path_, error)) throw machine_error("create", path_, error.value());
+  }
+  ~PartialFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+std::vector<std::string> states_of(const std::vector<std::string>& files) {
+  std::vector<std::string> states;
+  for (const std::string& file : files) states.push_back(file_state(file));
+  return states;
+}
+
+/// The token cache of an earlier run; null when there is none, or it is invalid.
+std::shared_ptr<const TokenCache> open_store(const fs::path& folder) {
+  std::error_code ignored;
+  if (!fs::exists(folder, ignored)) return nullptr;
+  try {
+    return std::make_shared<TokenCache>(folder);
+  } catch (const InputError& error) {
+    log::warning("{}", error.what());
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+fs::path cache_folder(const config::DataConfig& config) {
+  if (!config.cache_dir.empty()) return config.cache_dir;
+  const char* const cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && *cache == '/') return fs::path(cache) / "trainer" / "data";
+  const char* const home = std::getenv("HOME");
+  if (home != nullptr && *home == '/') return fs::path(home) / ".cache" / "trainer" / "data";
+  return fs::temp_directory_path() / fmt::format("trainer-data-{}", getuid());
+}
+
+std::shared_ptr<const TokenCache> prepare(const PrepareRequest& request, const Tokenizer& tokenizer) {
+  const fs::path cache = cache_folder(request.config), memory = cache / "hashes";
+  std::error_code error;
+  fs::create_directories(memory, error);
+  if (error)
+    throw MachineError("{}\n  Tokenized samples are cached there: set data.cache_dir to a writable folder.",
+                       machine_error("create", memory, error.value()).what());
+  const std::vector<std::string> files = expand_paths(request.source), states = states_of(files);
+  const std::string name = text_hash(recipe(request, files, tokenizer, memory));
+  const fs::path folder = cache / name;
+  const PreparationLock lock(cache / (name + ".lock"));
+  if (auto store = open_store(folder)) return store;
+  const PartialFolder partial(cache / ("." + name + ".partial"));
+  make_store(request, tokenizer, partial.path());
+  if (states_of(files) != states)
+    throw InputError("{}: changed while it was being read. Try again when it is complete.", files.front());
+  publish_folder(partial.path(), folder);
+  return std::make_shared<TokenCache>(folder);
+}
+
+}  // namespace trainer::data

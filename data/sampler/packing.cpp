@@ -1,0 +1,92 @@
+#include "data/sampler/packing.h"
+
+#include <algorithm>
+
+#include "data/sampler/shares.h"
+
+namespace trainer::data {
+namespace {
+
+struct Bin {
+  std::vector<int64_t> positions;
+  int64_t tokens = 0;
+
+  void add(int64_t position, int64_t count) {
+    positions.push_back(position);
+    tokens += count;
+  }
+};
+
+struct Item {
+  int64_t position, tokens;
+};
+
+/// Puts each item into the first bin with room.
+std::vector<Bin> first_fit(const std::vector<Item>& items, int64_t most) {
+  std::vector<Bin> bins;
+  for (const Item& item : items) {
+    auto bin = std::find_if(bins.begin(), bins.end(), [&](const Bin& b) { return b.tokens + item.tokens <= most; });
+    if (bin == bins.end()) bin = bins.emplace(bins.end());
+    bin->add(item.position, item.tokens);
+  }
+  return bins;
+}
+
+/// Puts each item into the emptiest of `count` bins; false when a bin would overflow.
+bool even_fit(const std::vector<Item>& items, size_t count, int64_t most, std::vector<Bin>& bins) {
+  bins.assign(count, {});
+  for (const Item& item : items) {
+    const auto bin = std::min_element(bins.begin(), bins.end(), [](auto& a, auto& b) { return a.tokens < b.tokens; });
+    if (bin->tokens > 0 && bin->tokens + item.tokens > most) return false;
+    bin->add(item.position, item.tokens);
+  }
+  return true;
+}
+
+}  // namespace
+
+PackingPlan plan_by_samples(Range positions, int64_t ranks, int64_t per_device) {
+  PackingPlan plan(static_cast<size_t>(ranks));
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    for (const Range& range : micro_batches(positions, rank, ranks, per_device)) {
+      auto& batch = plan[static_cast<size_t>(rank)].emplace_back();
+      for (int64_t p = range.begin; p < range.end; ++p) batch.push_back(p);
+    }
+  return plan;
+}
+
+PackingPlan plan_by_tokens(Range positions, const std::function<int64_t(int64_t)>& tokens, int64_t ranks,
+                           int64_t max_tokens) {
+  std::vector<Item> items;
+  for (int64_t p = positions.begin; p < positions.end; ++p) items.push_back({p, tokens(p)});
+  std::stable_sort(items.begin(), items.end(), [](const Item& a, const Item& b) { return a.tokens > b.tokens; });
+  std::vector<Bin> bins = first_fit(items, max_tokens);
+  const auto r = static_cast<size_t>(ranks);
+  const size_t count = std::max<size_t>(1, (bins.size() + r - 1) / r) * r;
+  if (std::vector<Bin> even; even_fit(items, count, max_tokens, even)) bins = std::move(even);
+  bins.resize(count);
+  std::stable_sort(bins.begin(), bins.end(), [](const Bin& a, const Bin& b) { return a.tokens > b.tokens; });
+  PackingPlan plan(r);
+  for (size_t i = 0; i < bins.size(); ++i) {
+    std::sort(bins[i].positions.begin(), bins[i].positions.end());
+    plan[i % r].push_back(std::move(bins[i].positions));
+  }
+  return plan;
+}
+
+double packing_efficiency(const PackingPlan& plan, const std::function<int64_t(int64_t)>& tokens) {
+  int64_t real = 0, paid = 0;
+  for (size_t batch = 0; !plan.empty() && batch < plan[0].size(); ++batch) {
+    int64_t most = 0;
+    for (const auto& rank : plan) {
+      int64_t here = 0;
+      for (const int64_t position : rank[batch]) here += tokens(position);
+      real += here;
+      most = std::max(most, here);
+    }
+    paid += most * static_cast<int64_t>(plan.size());
+  }
+  return paid == 0 ? 1.0 : static_cast<double>(real) / static_cast<double>(paid);
+}
+
+}  // namespace trainer::data

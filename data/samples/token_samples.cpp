@@ -1,0 +1,75 @@
+#include "data/samples/token_samples.h"
+
+#include <algorithm>
+
+#include "engine/base/errors.h"
+
+namespace trainer::data {
+namespace {
+
+/// Counts the ascending `numbers` in each of the consecutive `sources`.
+std::vector<int64_t> count_by_source(const std::vector<int64_t>& numbers, const std::vector<int64_t>& sources) {
+  std::vector<int64_t> counts;
+  int64_t end = 0;
+  auto from = numbers.begin();
+  for (const int64_t source : sources) {
+    end += source;
+    const auto to = std::lower_bound(from, numbers.end(), end);
+    counts.push_back(to - from);
+    from = to;
+  }
+  return counts;
+}
+
+/// Calls f(position) for every learned token except the first of the sample, which nothing predicts.
+template <class F>
+void for_each_learned(const CachedSample& stored, const F& f) {
+  for (size_t i = 0; i + 1 < stored.second.size(); i += 2)
+    for (int32_t at = std::max(1, stored.second[i]); at < stored.second[i + 1]; ++at) f(at);
+}
+
+}  // namespace
+
+TokenSamples::TokenSamples(std::shared_ptr<const TokenCache> store, std::vector<int64_t> numbers, config::Task task,
+                           std::vector<int32_t> classes)
+    : store_(std::move(store)),
+      numbers_(std::move(numbers)),
+      sources_(count_by_source(numbers_, store_->facts().sources)),
+      task_(task),
+      classes_(std::move(classes)) {}
+
+int64_t TokenSamples::number(int64_t index) const {
+  require(index >= 0 && index < size(), "sample {} of {}", index, size());
+  return numbers_[static_cast<size_t>(index)];
+}
+
+void TokenSamples::read(int64_t index, Sample& sample) const {
+  const CachedSample stored = store_->sample(number(index));
+  sample.source.assign(stored.source.begin(), stored.source.end());
+  sample.parts.clear();
+  sample.pixels = {};
+  if (task_ == config::Task::kCausalLm) {
+    sample.labels.assign(stored.source.size(), -100);
+    for_each_learned(stored, [&](int32_t at) { sample.labels.at(at - 1) = stored.source[at]; });
+  } else {
+    sample.labels.assign(stored.second.begin(), stored.second.end());
+    if (task_ == config::Task::kSequenceClassification) sample.labels[0] = classes_.at(sample.labels[0]);
+  }
+}
+
+LabelKind TokenSamples::label_kind() const {
+  if (task_ == config::Task::kCausalLm) return LabelKind::kNext;
+  return task_ == config::Task::kSeq2SeqLm ? LabelKind::kTarget : LabelKind::kClass;
+}
+
+Lengths TokenSamples::lengths(int64_t index) const {
+  const CachedSample stored = store_->sample(number(index));
+  const auto source = static_cast<int64_t>(stored.source.size()), second = static_cast<int64_t>(stored.second.size());
+  if (task_ != config::Task::kCausalLm) return {source, second, second};
+  int64_t learned = 0;
+  for (size_t i = 0; i + 1 < stored.second.size(); i += 2)
+    learned += std::max(0, stored.second[i + 1] - std::max(1, stored.second[i]));
+  return {source, source, learned};
+}
+
+}  // namespace trainer::data

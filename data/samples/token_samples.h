@@ -1,0 +1,38 @@
+// A subset of the samples in a token cache: for training or for validation.
+#pragma once
+
+#include <memory>
+
+#include "data/cache/token_cache.h"
+#include "engine/config/sections.h"
+
+namespace trainer::data {
+
+class TokenSamples : public Samples {
+ public:
+  /// `numbers`: indices of the cache's samples, ascending. `classes`: the class of each label in the cache, for
+  /// classification.
+  TokenSamples(std::shared_ptr<const TokenCache> store, std::vector<int64_t> numbers, config::Task task,
+               std::vector<int32_t> classes);
+
+  int64_t size() const override { return static_cast<int64_t>(numbers_.size()); }
+  void read(int64_t index, Sample& sample) const override;
+  Lengths lengths(int64_t index) const override;
+  SampleText text(int64_t index) const override { return store_->text(number(index)); }
+  std::vector<int64_t> sources() const override { return sources_; }
+  LabelKind label_kind() const override;
+  int64_t cut() const override { return store_->facts().cut; }
+
+  /// The record that sample `index` was made from, counted from 0 over all files.
+  int64_t record(int64_t index) const { return store_->record(number(index)); }
+
+ private:
+  int64_t number(int64_t index) const;
+
+  std::shared_ptr<const TokenCache> store_;
+  std::vector<int64_t> numbers_, sources_;
+  config::Task task_;
+  std::vector<int32_t> classes_;
+};
+
+}  // namespace trainer::data
