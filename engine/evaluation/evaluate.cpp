@@ -9,6 +9,8 @@
 #include "data/sampler/shares.h"
 #include "engine/batching/collate.h"
 #include "engine/batching/prompts.h"
+#include "engine/evaluation/classify.h"
+#include "engine/evaluation/generate.h"
 
 namespace trainer::evaluation {
 namespace {
@@ -40,9 +42,9 @@ nn::Pass pass_of(const Request& request) {
   return pass;
 }
 
-void classify(parallel::ParallelModel& model, const Request& request, const std::vector<int64_t>& samples,
-              Found& found) {
-  const auto result = model.classify(batching::collate(request.samples, samples, same_index), pass_of(request));
+void predict_classes(parallel::ParallelModel& model, const Request& request, const std::vector<int64_t>& samples,
+                     Found& found) {
+  const auto result = classify(model, batching::collate(request.samples, samples, same_index), pass_of(request));
   found.loss += result.loss;
   for (size_t i = 0; i < samples.size(); ++i) {
     const auto number = static_cast<size_t>(result.classes[i]);
@@ -57,7 +59,7 @@ void write_texts(parallel::ParallelModel& model, const Request& request, const s
   const batching::Prompts prompts(request.samples);
   const bool next = request.samples.label_kind() == data::LabelKind::kNext;
   const models::Batch batch = batching::collate(next ? prompts : request.samples, samples, same_index);
-  const auto generated = model.generate(batch, request.max_new_tokens, {}, request.sampling);
+  const auto generated = generate(model, batch, request.max_new_tokens, {}, request.sampling);
   for (size_t i = 0; i < samples.size(); ++i) {
     const std::vector<int32_t> ids(generated[i].begin(), generated[i].end());
     found.predictions.push_back({samples[i], trimmed(request.tokenizer->decode(ids))});
@@ -104,7 +106,7 @@ Result evaluate(parallel::ParallelModel& model, const Request& request) {
     request.progress(fmt::format("evaluating {}/{}", i + 1, batches.size()));
     const std::vector<int64_t> samples = positions_of(batches[i]);
     if (classifies)
-      classify(model, request, samples, found);
+      predict_classes(model, request, samples, found);
     else
       found.loss += model.evaluate(batching::collate(request.samples, samples, same_index), pass_of(request));
     if (predicts && !classifies) write_texts(model, request, samples, found);

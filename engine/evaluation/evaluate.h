@@ -8,6 +8,7 @@
 
 #include "data/samples/samples.h"
 #include "data/tokenizers/tokenizer.h"
+#include "engine/evaluation/sampling.h"
 #include "engine/metrics/predictions.h"
 #include "engine/parallel/parallel_model.h"
 
@@ -25,7 +26,7 @@ struct Request {
   int64_t batch_size;                      // per rank
   int64_t max_new_tokens;
   double label_smoothing;  // in the loss, as in training: what transformers' Trainer reports
-  parallel::Sampling sampling;
+  Sampling sampling;
   bool generate;                                     // text: generate a reply to every sample, for predictions
   bool score;                                        // and compare them with the labels, for accuracy
   std::function<void(const std::string&)> progress;  // called with the current activity

@@ -137,14 +137,7 @@ void FlatGroup::append_logical_tensors(std::vector<LogicalTensor>& to) const {
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const nn::Parameter& p = *parameters_[i];
     const Piece piece = piece_of(i);
-    LogicalTensor tensor{p.name, p.aliases, p.whole_shape(), p.trainable, piece.begin, piece.end};
-    tensor.part = p.part;
-    tensor.copies = mesh_.replicate().size();
-    tensor.copy = mesh_.replicate().rank();
-    if (p.part.whole()) {  // replicated over the tensor-parallel ranks
-      tensor.copies *= mesh_.tensor().size();
-      tensor.copy = tensor.copy * mesh_.tensor().size() + mesh_.tensor().rank();
-    }
+    LogicalTensor tensor = logical_tensor_of(p, piece.begin, piece.end, mesh_.replicate(), kind_.holders, mesh_);
     const int64_t at = std::max<int64_t>(piece.at, 0), length = piece.end - piece.begin;
     tensor.value = shard_.narrow(0, length > 0 ? at : 0, length);
     if (kind_.trainable) tensor.grad = shard_grad_.narrow(0, length > 0 ? at : 0, length);

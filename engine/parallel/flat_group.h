@@ -7,7 +7,7 @@
 
 #include "engine/dist/mesh.h"
 #include "engine/parallel/logical_tensor.h"
-#include "engine/parallel/parallel_model.h"
+#include "engine/parallel/precision.h"
 #include "engine/parallel/weight_source.h"
 #include "models/nn/parameter.h"
 

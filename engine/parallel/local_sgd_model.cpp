@@ -8,11 +8,12 @@
 namespace trainer::parallel {
 
 LocalSgdModel::LocalSgdModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision,
-                             int64_t every)
-    : ReplicatedModel(std::move(model), std::move(mesh), precision), every_(every) {}
+                             std::unique_ptr<Weights> weights, std::unique_ptr<Schedule> schedule, int64_t every)
+    : ParallelModel(std::move(model), std::move(mesh), precision, std::move(weights), std::move(schedule)),
+      every_(every) {}
 
 at::Tensor LocalSgdModel::to_backward(const at::Tensor& loss_sum, int64_t target_tokens) const {
-  return ReplicatedModel::to_backward(loss_sum, target_tokens) * static_cast<double>(mesh().data().size());
+  return ParallelModel::to_backward(loss_sum, target_tokens) * static_cast<double>(mesh().data().size());
 }
 
 double LocalSgdModel::clip_grad_norm(double max_norm) {

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
-#include "models/nn/part.h"
+#include "engine/dist/mesh.h"
+#include "models/nn/parameter.h"
 
 namespace trainer::parallel {
 
@@ -31,5 +33,11 @@ struct LogicalTensor {
     return n;
   }
 };
+
+/// The tensor of `parameter`, of which this rank holds elements [begin, end), without value and gradient. The ranks of
+/// `replicas` hold the same elements; so do the other pipeline stages `stages`, if there are several, and the
+/// tensor-parallel ranks, if these don't split the parameter.
+LogicalTensor logical_tensor_of(const nn::Parameter& parameter, int64_t begin, int64_t end, const dist::Comm& replicas,
+                                const std::set<int>& stages, const dist::Mesh& mesh);
 
 }  // namespace trainer::parallel

@@ -1,59 +1,37 @@
 // A parallelized model. The trainer uses only this interface, for every strategy.
 #pragma once
 
+#include <functional>
 #include <memory>
-#include <optional>
 #include <vector>
 
-#include "engine/dist/mesh.h"
-#include "engine/parallel/logical_tensor.h"
-#include "engine/parallel/sampling.h"
-#include "engine/parallel/weight_source.h"
-#include "models/model.h"
+#include "engine/parallel/schedule.h"
 
 namespace trainer::parallel {
 
-/// The dtypes of a run: trained parameters are stored in fp32, linear layers compute in `compute`. (In fp16, those
-/// whose outputs would overflow compute in fp32.)
-struct Precision {
-  at::ScalarType compute = at::kFloat;
-  std::optional<at::ScalarType> frozen_as = std::nullopt;  // storage dtype of frozen weights; none: the file's dtype
-  at::ScalarType reduce = at::kFloat;                      // dtype of gradients in reductions
-
-  /// The storage dtype of a frozen weight: never wider than its compute dtype.
-  at::ScalarType frozen(const nn::Parameter& parameter, at::ScalarType stored) const {
-    return compute_dtype(parameter) != at::kFloat ? compute_dtype(parameter) : frozen_as.value_or(stored);
-  }
-  /// The compute dtype of a trainable weight.
-  at::ScalarType compute_dtype(const nn::Parameter& parameter) const {
-    return parameter.linear ? parameter.computed_in(compute) : at::kFloat;
-  }
-};
-
+/// A model on this rank: its weights, and the schedule by which updates run them. parallelize() makes one.
 class ParallelModel {
  public:
-  ParallelModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision);
+  ParallelModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision,
+                std::unique_ptr<Weights> weights, std::unique_ptr<Schedule> schedule);
   virtual ~ParallelModel() = default;
 
   /// Collective. Forward and backward of this rank's micro-batches (the same number on every rank; some may be empty).
   /// Leaves in the gradients: d(loss_scale() * sum of losses of all ranks / `target_tokens`). Returns the sum of losses
   /// of this rank's samples, the same on all ranks that work on these samples. `pass.training` enables dropout.
-  virtual double update(const std::vector<models::Batch>& micro_batches, int64_t target_tokens, const nn::Pass& pass);
+  double update(const std::vector<models::Batch>& micro_batches, int64_t target_tokens, const nn::Pass& pass);
 
   /// Collective. The sum of losses of this rank's samples, without gradients.
-  virtual double evaluate(const models::Batch& batch, const nn::Pass& pass);
+  double evaluate(const models::Batch& batch, const nn::Pass& pass);
 
-  /// Collective. The predicted class of each sample of this rank, and the sum of their losses.
-  struct Classes {
-    double loss = 0;
-    std::vector<int64_t> classes;
-  };
-  virtual Classes classify(const models::Batch& batch, const nn::Pass& pass);
-
-  /// Collective. The new tokens of each sample, up to but excluding the end token, chosen by `sampling`.
-  /// All ranks decode until every rank is done, so that they make the same number of forward calls.
-  virtual std::vector<std::vector<int64_t>> generate(const models::Batch& batch, int64_t max_new_tokens,
-                                                     const nn::Pass& pass, const Sampling& sampling = {});
+  /// Collective. Calls `work` with `given` for forward passes without gradients, which only `work` may run.
+  void run_forward(const nn::Pass& given, const std::function<void(nn::Pass&)>& work);
+  /// In run_forward; collective over the ranks of a replica. The logits of every label, and those of the next token
+  /// after `tokens` [samples] while decoding (see models::Model). Undefined on pipeline stages that don't run the head.
+  at::Tensor logits(const models::Batch& batch, const nn::Pass& pass) { return schedule_->logits(batch, pass); }
+  at::Tensor decode(const at::Tensor& tokens, nn::Pass& pass) { return schedule_->decode(tokens, pass); }
+  /// Collective over the pipeline stages. Copies `result` of the last stage, which runs the head, to all stages.
+  void broadcast_from_last_stage(const at::Tensor& result);
 
   /// Collective. Removes the loss scale from the gradients, clips them to an L2 norm of `max_norm` (0: no clipping),
   /// and returns their norm before clipping. If a gradient on any rank is not finite, every rank gets a non-finite
@@ -70,10 +48,11 @@ class ParallelModel {
   void set_loss_scale(double scale) { loss_scale_ = scale; }
   void zero_grad();
 
-  /// Every parameter, in model order; gradients as of the last update.
-  virtual std::vector<LogicalTensor> logical_tensors() = 0;
-  /// Collective, once before the first update: loads the values from `source`.
-  virtual void load(const WeightSource& source) = 0;
+  /// Every parameter, in model order. The list is made when the weights are loaded: updates change values and gradients
+  /// in place.
+  const std::vector<LogicalTensor>& logical_tensors() const { return weights_->logical_tensors(); }
+  /// Bytes of gradients copied to the first device after the backwards of every update (DATA_PARALLEL).
+  int64_t copied_gradient_bytes() const { return schedule_->copied_gradient_bytes(); }
 
   models::Model& model() { return *model_; }
   const dist::Mesh& mesh() const { return *mesh_; }
@@ -84,33 +63,17 @@ class ParallelModel {
  protected:
   /// The scalar that the backward of a micro-batch starts from, computed from its sum of losses.
   virtual at::Tensor to_backward(const at::Tensor& loss_sum, int64_t target_tokens) const;
-  /// `batch` with the learned prompt's tokens in front of every sample.
-  models::Batch given_to_model(const models::Batch& batch) const;
   static double sum_of_squares(const at::Tensor& flat);
   /// Removes the loss scale from the gradients, whose norm including the scale is `scaled_norm`, and clips them to
   /// `max_norm`. Returns the norm without the scale.
   double unscale_and_clip(double scaled_norm, double max_norm);
-  /// `given` for a forward pass without gradients.
-  nn::Pass without_gradients(const nn::Pass& given) const;
-  /// Called around every run of the model's forward.
-  virtual void begin_forward() {}
-  virtual void end_forward() {}
-  /// Collective over the ranks of a replica. The next token [samples] after `tokens` [samples] of each sample, sampled
-  /// as generated token number `step`.
-  virtual at::Tensor next_of(const at::Tensor& tokens, const nn::Layout& samples, const Sampling& sampling,
-                             int64_t step, nn::Pass& pass);
-  /// The value of a scalar; 0 in a dry run.
-  static double value_of(const at::Tensor& scalar);
-  /// The values of `classes` [samples]; empty in a dry run.
-  static std::vector<int64_t> classes_of(const at::Tensor& classes);
-  /// Called before and after the backward of one micro-batch with loss `loss`; `last`: the last one of its update.
-  virtual void begin_backward(const at::Tensor& loss, bool last) {}
-  virtual void end_backward(bool last) {}
 
  private:
   std::unique_ptr<models::Model> model_;
   dist::MeshPtr mesh_;
   Precision precision_;
+  std::unique_ptr<Weights> weights_;
+  std::unique_ptr<Schedule> schedule_;
   double loss_scale_ = 1;
 };
 

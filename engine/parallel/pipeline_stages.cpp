@@ -53,10 +53,11 @@ std::vector<models::Chunk> split_into_chunks(models::Model& model, const Pipelin
   return chunks;
 }
 
-std::map<nn::ParameterPtr, std::set<int>> holders_of(models::DecoderModel& model,
-                                                     const std::vector<models::Chunk>& chunks, int ranks) {
+std::map<nn::ParameterPtr, std::set<int>> holders_of(models::Model& model, const std::vector<models::Chunk>& chunks,
+                                                     int ranks) {
   std::map<nn::Module*, int> roots;
-  for (nn::Module* module : model.stack().embeddings()) roots[module] = 0;
+  if (ranks > 1)
+    for (nn::Module* module : static_cast<models::DecoderModel&>(model).stack().embeddings()) roots[module] = 0;
   const std::vector<nn::Module*> blocks = model.blocks();
   for (size_t n = 0; n < chunks.size(); ++n)
     for (int64_t i = chunks[n].begin; i < chunks[n].end; ++i)

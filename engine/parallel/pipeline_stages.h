@@ -19,8 +19,8 @@ struct PipelineOptions {
 /// evenly, the first stages have one more. Errors: ConfigError if the model cannot be split this way.
 std::vector<models::Chunk> split_into_chunks(models::Model& model, const PipelineOptions& options);
 
-/// The ranks that hold each parameter. Several: a weight tied across stages.
-std::map<nn::ParameterPtr, std::set<int>> holders_of(models::DecoderModel& model,
-                                                     const std::vector<models::Chunk>& chunks, int ranks);
+/// The ranks that hold each parameter. Several: a weight tied across stages. One rank holds all, without `chunks`.
+std::map<nn::ParameterPtr, std::set<int>> holders_of(models::Model& model, const std::vector<models::Chunk>& chunks,
+                                                     int ranks);
 
 }  // namespace trainer::parallel

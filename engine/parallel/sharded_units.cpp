@@ -25,19 +25,6 @@ struct UnitBackward : torch::autograd::Function<UnitBackward> {
   }
 };
 
-class ShardedUnits::ForwardPass {
- public:
-  explicit ForwardPass(size_t units) : uses_left(units, 0) {}
-
-  /// A unit's forward that a backward follows.
-  struct Use {
-    size_t unit;
-    int64_t region;  // 0: the forward pass; else the number of a recomputation within backward
-  };
-  std::vector<Use> uses;           // in the order in which the forwards finished
-  std::vector<int64_t> uses_left;  // per unit: uses whose backward has not begun
-};
-
 ShardedUnits::ShardedUnits(const std::vector<UnitPlan>& plans, const StageHolders& holders, const dist::Mesh& mesh,
                            const Precision& precision, const config::FsdpConfig& options, const WeightSource& source)
     : comm_(mesh.shard()),
@@ -168,7 +155,7 @@ void ShardedUnits::end() {
   pass_.reset();
 }
 
-ShardedUnits::ForwardPassPtr ShardedUnits::begin_forward() {
+ForwardPassPtr ShardedUnits::begin_forward() {
   learning_ = at::GradMode::is_enabled();
   before_this_ = units_.size() - 1;
   pass_ = std::make_shared<ForwardPass>(units_.size());

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "engine/config/sections.h"
+#include "engine/parallel/forward_pass.h"
 #include "engine/parallel/sharded_unit.h"
 #include "engine/parallel/wrap_policy.h"
 
@@ -14,10 +15,6 @@ namespace trainer::parallel {
 /// forward that waits for a backward to the end of the last such backward. The root is gathered from begin() to end().
 class ShardedUnits {
  public:
-  /// A record of one forward pass for its backward. Any number of them may wait for theirs.
-  class ForwardPass;
-  using ForwardPassPtr = std::shared_ptr<ForwardPass>;
-
   /// Loads the values from `source` and wraps the modules of `plans`: inner modules before outer ones, the root last.
   ShardedUnits(const std::vector<UnitPlan>& plans, const StageHolders& holders, const dist::Mesh& mesh,
                const Precision& precision, const config::FsdpConfig& options, const WeightSource& source);
@@ -26,7 +23,7 @@ class ShardedUnits {
   /// collectives over the shard group.
   void begin();
   void end();
-  /// Starts a forward pass.
+  /// Starts a forward pass. Any number of them may wait for their backward.
   ForwardPassPtr begin_forward();
   /// Called around the backward of `pass`.
   void begin_backward(ForwardPassPtr pass);

@@ -13,20 +13,14 @@
 #include "engine/config/machine/device.h"
 #include "engine/config/machine/hub_folder.h"
 #include "engine/config/tables.h"
-#include "engine/parallel/activation_checkpoint.h"
-#include "engine/parallel/context_parallel.h"
-#include "engine/parallel/data_parallel_model.h"
-#include "engine/parallel/local_sgd_model.h"
-#include "engine/parallel/pipelined_model.h"
-#include "engine/parallel/replicated_model.h"
-#include "engine/parallel/sequence_parallel.h"
-#include "engine/parallel/sharded_model.h"
-#include "engine/parallel/tensor_parallel.h"
-#include "engine/parallel/wrap_policy.h"
 #include "engine/train/longest_batches.h"
+<<<<<<< HEAD
+#include "engine/train/parallelism.h"
+=======
 #include "engine/weights/foreign_checkpoint.h"
 #include "engine/weights/megatron_source.h"
 #include "engine/weights/weight_sources.h"
+>>>>>>> merge
 #include "models/registry.h"
 
 namespace trainer::train {
@@ -66,13 +60,6 @@ std::string config_file(const config::Plan& plan) {
         origin_of(plan, "model.path"), path, std::filesystem::exists(path) ? "has no config.json" : "does not exist",
         config::hub_hint(path));
   return file;
-}
-
-std::optional<at::ScalarType> dtype_named(const std::string& name) {
-  if (name == "float32") return at::kFloat;
-  if (name == "bfloat16") return at::kBFloat16;
-  if (name == "float16") return at::kHalf;
-  return std::nullopt;
 }
 
 /// The storage dtype of the weights, according to config.json.
@@ -152,64 +139,6 @@ void add_adapters(const config::Plan& plan, Blueprint& blueprint) {
   add(std::move(adapter));
 }
 
-void recompute_if_asked(const config::Config& c, models::Model& model) {
-  if (config::recomputes(c)) parallel::checkpoint_activations(model);
-}
-
-std::unique_ptr<parallel::ParallelModel> make_data_parallel(const config::Plan& plan, Blueprint& blueprint,
-                                                            dist::MeshPtr mesh) {
-  std::vector<std::unique_ptr<models::Model>> replicas;
-  for (size_t i = 1; i < plan.config.devices.size(); ++i) {
-    replicas.push_back(make_blueprint(plan, blueprint.model->labels()).model);
-    recompute_if_asked(plan.config, *replicas.back());
-  }
-  return std::make_unique<parallel::DataParallelModel>(std::move(blueprint.model), std::move(replicas), std::move(mesh),
-                                                       precision_of(plan));
-}
-
-/// The number of model replicas among the data-parallel ranks under FSDP. Under the HYBRID strategies each machine has
-/// one (of its own pipeline stages), so that only gradients cross the network.
-int64_t model_copies(const config::Plan& plan) {
-  const config::Config& c = plan.config;
-  const int64_t given = c.parallelism_config ? c.parallelism_config->dp_replicate_size : 1;
-  const bool hybrid = c.fsdp_config.sharding_strategy == config::ShardingStrategy::kHybridShard ||
-                      c.fsdp_config.sharding_strategy == config::ShardingStrategy::kHybridShardZero2;
-  const int64_t stages = c.parallelism_config ? c.parallelism_config->pp_size : 1;
-  return given == 1 && hybrid ? std::max<int64_t>(1, c.num_machines / stages) : given;
-}
-
-parallel::PipelineOptions pipeline_of(const config::Plan& plan) {
-  const config::ParallelismConfig given = plan.config.parallelism_config.value_or(config::ParallelismConfig{});
-  return {{degrees_of(plan).pipeline, given.pp_chunks}, given.pp_last_blocks};
-}
-
-/// The dtype that a hook or its wrapper rounds to.
-at::ScalarType dtype_of(config::CommHook hook) {
-  if (hook == config::CommHook::kFp16) return at::kHalf;
-  return hook == config::CommHook::kBf16 ? at::kBFloat16 : at::kFloat;
-}
-
-dist::GradientExchange exchange_of(const config::TrainingConfig& training) {
-  using config::CommHook;
-  dist::GradientExchange exchange;
-  exchange.bucket_megabytes = training.ddp_bucket_cap_mb;
-  const CommHook hook = training.ddp_comm_hook;
-  if (hook == CommHook::kNo) return exchange;
-  const bool wrapped = training.ddp_comm_wrapper != CommHook::kNo;
-  exchange.sent_as = dtype_of(wrapped ? training.ddp_comm_wrapper : hook);
-  if (hook != CommHook::kPowerSgd && hook != CommHook::kBatchedPowerSgd) return exchange;
-  const config::PowerSgdConfig& given = training.ddp_comm_state_option;
-  exchange.power_sgd = {.batched = hook == CommHook::kBatchedPowerSgd,
-                        .rank = given.matrix_approximation_rank,
-                        .start_iteration = given.start_power_sgd_iter,
-                        .min_compression_rate = given.min_compression_rate,
-                        .error_feedback = given.use_error_feedback,
-                        .warm_start = given.warm_start,
-                        .epsilon = given.orthogonalization_epsilon,
-                        .seed = given.random_seed};
-  return exchange;
-}
-
 /// Every id needs a row of the embedding. A model built from model.config has `vocab_size` rows.
 void check_vocabulary(const config::Plan& plan, const data::Tokenizer& tokenizer, int64_t rows) {
   if (!plan.config.model.config.empty() && tokenizer.size() > rows)
@@ -236,13 +165,7 @@ Blueprint make_blueprint(const config::Plan& plan, const std::vector<std::string
   Blueprint blueprint;
   add_base(plan, labels, weights, blueprint);
   add_adapters(plan, blueprint);
-  // Report an unknown class before anything is written.
-  if (plan.config.distributed_type == config::DistributedType::kFsdp)
-    parallel::plan_units(*blueprint.model, plan.config.fsdp_config);
-  parallel::check_layers_split(*blueprint.model, degrees_of(plan).tensor);
-  parallel::check_samples_shared(*blueprint.model, degrees_of(plan).context);
-  // Likewise a model that cannot be split into stages.
-  if (degrees_of(plan).pipeline > 1) parallel::split_into_chunks(*blueprint.model, pipeline_of(plan));
+  parallel::check_parallelism(*blueprint.model, degrees_of(plan), parallelism_of(plan));
   return blueprint;
 }
 
@@ -287,80 +210,15 @@ Setup set_up(const config::Plan& plan, const std::function<void(const char*)>& d
 
 std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan, Blueprint& blueprint,
                                                        dist::Comm& comm) {
-  const config::Config& c = plan.config;
   if (!blueprint.started_from_scratch.empty())
-    log::warning("{}: missing weights are initialized from the seed: {}", c.model.path,
+    log::warning("{}: missing weights are initialized from the seed: {}", plan.config.model.path,
                  fmt::join(blueprint.started_from_scratch, ", "));
-  recompute_if_asked(c, *blueprint.model);
-  const auto mesh = std::make_shared<dist::Mesh>(comm, degrees_of(plan));
-  parallel::split_layers(*blueprint.model, mesh);
-  const bool sharded = c.distributed_type == config::DistributedType::kFsdp, staged = mesh->degrees().pipeline > 1;
-  std::unique_ptr<parallel::ParallelModel> model;
-  if (sharded && !staged)
-    model =
-        std::make_unique<parallel::ShardedModel>(std::move(blueprint.model), mesh, precision_of(plan), c.fsdp_config);
-  else if (c.distributed_type == config::DistributedType::kDataParallel)
-    model = make_data_parallel(plan, blueprint, mesh);
-  else if (c.training.local_sgd_steps > 0)
-    model = std::make_unique<parallel::LocalSgdModel>(std::move(blueprint.model), mesh, precision_of(plan),
-                                                      c.training.local_sgd_steps);
-  else if (staged)
-    model = std::make_unique<parallel::PipelinedModel>(
-        std::move(blueprint.model), mesh, precision_of(plan), pipeline_of(plan),
-        mesh->degrees().shard > 1 ? std::optional(c.fsdp_config) : std::nullopt);
-  else
-    model = std::make_unique<parallel::ReplicatedModel>(std::move(blueprint.model), mesh, precision_of(plan),
-                                                        exchange_of(c.training));
-  // Only after a pipeline has replaced the layer stack, whose input and output bound the sequence-parallel region.
-  if (c.parallelism_config && c.parallelism_config->tp_sequence_parallel) parallel::share_rows(model->model(), mesh);
-  model->load(blueprint.source());
-  return model;
-}
-
-dist::Degrees degrees_of(const config::Plan& plan) {
-  const config::Config& c = plan.config;
-  const config::ParallelismConfig given = c.parallelism_config.value_or(config::ParallelismConfig{});
-  dist::Degrees degrees;
-  degrees.tensor = given.tp_size;
-  degrees.context = given.cp_size;
-  degrees.pipeline = given.pp_size;
-  if (c.distributed_type == config::DistributedType::kFsdp &&
-      c.fsdp_config.sharding_strategy != config::ShardingStrategy::kNoShard)
-    degrees.shard = given.dp_shard_size > 1 ? given.dp_shard_size : plan.data_ranks() / model_copies(plan);
-  degrees.replicate = plan.data_ranks() / degrees.shard;
-  return degrees;
-}
-
-parallel::Precision precision_of(const config::Plan& plan) {
-  parallel::Precision precision;
-  if (plan.config.mixed_precision == config::MixedPrecision::kBf16) precision.compute = at::kBFloat16;
-  if (plan.config.mixed_precision == config::MixedPrecision::kFp16) precision.compute = at::kHalf;
-  precision.frozen_as = dtype_named(plan.config.model.dtype);
-  precision.reduce = dtype_named(plan.config.fsdp_config.reduce_dtype).value_or(at::kFloat);
-  return precision;
-}
-
-std::string precision_warning(const config::Plan& plan) {
-  const config::MixedPrecision precision = plan.config.mixed_precision;
-  const bool fp16 = precision == config::MixedPrecision::kFp16;
-  if (precision == config::MixedPrecision::kNo || config::trains_on_gpus(plan.config)) return "";
-  if (fp16 ? __builtin_cpu_supports("avx512fp16") : __builtin_cpu_supports("avx512bf16")) return "";
-  return fmt::format(
-      "mixed_precision {0}: this CPU has no {0} instructions (avx512_{0}), so {0} is emulated and slower than 'no'. "
-      "Results are the same as on a CPU that has them.",
-      fp16 ? "fp16" : "bf16");
-}
-
-std::string overflow_warning(const config::Plan& plan, models::Model& model) {
-  if (plan.config.mixed_precision != config::MixedPrecision::kFp16) return "";
-  const auto parameters = model.all_parameters();
-  const auto wide = [](const nn::ParameterPtr& p) { return p->fp32_under_fp16; };
-  const auto first = std::find_if(parameters.begin(), parameters.end(), wide);
-  if (first == parameters.end()) return "";
-  return fmt::format(
-      "mixed_precision fp16: {} overflows in fp16, so {} of its layers compute in fp32 ({} and similar); bf16, in "
-      "which it was trained, avoids this.",
-      model.class_name(), std::count_if(first, parameters.end(), wide), (*first)->name);
+  parallel::Parallelism how = parallelism_of(plan);
+  if (plan.config.distributed_type == config::DistributedType::kDataParallel)
+    for (size_t i = 1; i < plan.config.devices.size(); ++i)
+      how.replicas.push_back(make_blueprint(plan, blueprint.model->labels()).model);
+  return parallel::parallelize(std::move(blueprint.model), std::make_shared<dist::Mesh>(comm, degrees_of(plan)),
+                               std::move(how), blueprint.source());
 }
 
 }  // namespace trainer::train

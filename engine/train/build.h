@@ -4,9 +4,14 @@
 #include <functional>
 #include <memory>
 
+<<<<<<< HEAD
+#include "engine/config/plan.h"
+#include "engine/dist/comm.h"
+=======
 #include "engine/config/plan/plan.h"
 #include "engine/dist/mesh.h"
 #include "engine/optim/optimizer.h"
+>>>>>>> merge
 #include "engine/parallel/parallel_model.h"
 #include "engine/parallel/weight_source.h"
 #include "engine/prepare/inputs.h"
@@ -56,17 +61,5 @@ void check_length_option(const config::Plan& plan, const models::Model& model);
 /// Collective. The parallelized model according to the plan, with its values.
 std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan, Blueprint& blueprint,
                                                        dist::Comm& comm);
-
-/// The number of ranks along each mesh axis.
-dist::Degrees degrees_of(const config::Plan& plan);
-
-/// The dtypes of the plan.
-parallel::Precision precision_of(const config::Plan& plan);
-
-/// A warning about the plan's mixed precision on this machine, or "".
-std::string precision_warning(const config::Plan& plan);
-
-/// A warning about training this model in fp16, or "".
-std::string overflow_warning(const config::Plan& plan, models::Model& model);
 
 }  // namespace trainer::train

@@ -11,9 +11,14 @@
 #include "engine/config/tables.h"
 #include "engine/dist/dry_memory.h"
 #include "engine/dist/shared_memory.h"
+#include "engine/evaluation/generate.h"
 #include "engine/prepare/run_length.h"
 #include "engine/train/divergence.h"
+<<<<<<< HEAD
+#include "engine/train/parallelism.h"
+=======
 #include "engine/weights/export.h"
+>>>>>>> merge
 #include "models/nn/reference/reference.h"
 
 namespace trainer::train {
@@ -82,7 +87,7 @@ int64_t evaluation_peak(parallel::ParallelModel& model, const Workload& workload
     const models::Batch batch = dry_batch(lengths, workload.evaluation.kind, model.model().features());
     const dist::DryBytes peak = peak_of([&] {
       model.evaluate(batch, {});
-      if (workload.new_tokens > 0) model.generate(batch, workload.new_tokens, {});
+      if (workload.new_tokens > 0) evaluation::generate(model, batch, workload.new_tokens, {});
     });
     most = std::max(most, peak.all);
   }

@@ -14,6 +14,7 @@
 #include "engine/config/plan/handover.h"
 #include "engine/dist/accelerator.h"
 #include "engine/train/build.h"
+#include "engine/train/parallelism.h"
 #include "engine/worker/check_report.h"
 #include "engine/worker/commands.h"
 

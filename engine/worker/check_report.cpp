@@ -10,6 +10,7 @@
 #include "engine/optim/schedule.h"
 #include "engine/parallel/wrap_policy.h"
 #include "engine/train/build.h"
+#include "engine/train/parallelism.h"
 
 namespace trainer::worker {
 namespace {

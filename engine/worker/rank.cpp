@@ -19,10 +19,10 @@
 #include "engine/dist/gloo_comm.h"
 #include "engine/dist/memory.h"
 #include "engine/dist/watched_comm.h"
-#include "engine/parallel/data_parallel_model.h"
 #include "engine/train/batch_size.h"
 #include "engine/train/build.h"
 #include "engine/train/conditions.h"
+#include "engine/train/parallelism.h"
 #include "engine/train/same_inputs.h"
 #include "engine/train/stop_request.h"
 #include "engine/train/trainer.h"
@@ -103,11 +103,11 @@ train::Ending run(config::Plan& plan, Link& link, const std::shared_ptr<RankBoar
   report(-1, "loading the weights");
   config::LoraConfig lora = blueprint.lora;
   auto model = train::make_parallel(plan, blueprint, *comm);
-  if (const auto* const several = dynamic_cast<parallel::DataParallelModel*>(model.get()))
+  if (plan.config.distributed_type == config::DistributedType::kDataParallel)
     log::info(
         "DATA_PARALLEL: {0} devices in one process. Every update sums {1} KiB of gradients on the first device after "
         "the backward pass; MULTI_CPU with num_processes: {0} would send them during it.",
-        plan.config.devices.size(), several->gradient_bytes() >> 10);
+        plan.config.devices.size(), model->copied_gradient_bytes() >> 10);
   train::Trainer trainer(plan, inputs, std::move(lora), std::move(model), meet_for_checkpoints(link, plan.config),
                          report);
   // Only now: a run that cannot be resumed must leave the earlier run's file unchanged.

@@ -9,9 +9,13 @@
 #include "engine/base/files.h"
 #include "engine/config/plan/adapter_folder.h"
 #include "engine/parallel/activation_checkpoint.h"
+<<<<<<< HEAD
+#include "engine/parallel/parallelize.h"
+=======
 #include "engine/parallel/replicated_model.h"
 #include "engine/parallel/sharded_model.h"
 #include "engine/weights/weight_sources.h"
+>>>>>>> merge
 #include "models/registry.h"
 #include "models/virtual_tokens.h"
 
@@ -115,20 +119,15 @@ std::unique_ptr<parallel::ParallelModel> PeftCase::make(dist::Comm& comm, config
     adapter = std::make_unique<checkpoint::AdapterSource>(folder_, derived, adapters::adapter_names(*model, options));
     adapter->check(*model);
   }
-  std::unique_ptr<parallel::ParallelModel> spread;
-  if (type == config::DistributedType::kFsdp)
-    spread = std::make_unique<parallel::ShardedModel>(
-        std::move(model), std::make_shared<dist::Mesh>(comm, dist::Degrees{.shard = comm.size()}),
-        parallel::Precision{}, config::FsdpConfig{});
-  else
-    spread = std::make_unique<parallel::ReplicatedModel>(
-        std::move(model), std::make_shared<dist::Mesh>(comm, dist::Degrees{.replicate = comm.size()}),
-        parallel::Precision{}, dist::GradientExchange{.bucket_megabytes = 0.01});
-  if (comm.device() == at::kMeta)
-    spread->load(DrySource());
-  else
-    spread->load(adapter ? static_cast<const parallel::WeightSource&>(*adapter) : network);
-  return spread;
+  const bool sharded = type == config::DistributedType::kFsdp;
+  parallel::Parallelism how{.exchange = {.bucket_megabytes = 0.01}};
+  if (sharded) how.sharding.emplace();
+  const dist::Degrees degrees{.replicate = sharded ? 1 : comm.size(), .shard = sharded ? comm.size() : 1};
+  const DrySource dry;
+  const parallel::WeightSource* source = &network;
+  if (adapter) source = adapter.get();
+  if (comm.device() == at::kMeta) source = &dry;
+  return parallel::parallelize(std::move(model), std::make_shared<dist::Mesh>(comm, degrees), std::move(how), *source);
 }
 
 models::Batch PeftCase::batch(size_t first, size_t step) const {

@@ -9,7 +9,7 @@
 
 #include "engine/dist/comm.h"
 #include "engine/optim/optimizer.h"
-#include "engine/parallel/replicated_model.h"
+#include "engine/parallel/parallelize.h"
 #include "tests/models/family_case.h"
 
 namespace trainer::testing {
@@ -37,9 +37,8 @@ class MlpGolden : public ::testing::Test {
     auto built = models::build_model({.config_json = golden_text("mlp/config.json"),
                                       .origin = "golden",
                                       .task = models::Task::kImageClassification});
-    model = std::make_unique<parallel::ReplicatedModel>(
-        std::move(built), std::make_shared<dist::Mesh>(*comm, dist::Degrees{}), parallel::Precision{});
-    model->load(FileSource(folder + "model.safetensors"));
+    model = parallel::parallelize(std::move(built), std::make_shared<dist::Mesh>(*comm, dist::Degrees{}), {},
+                                  FileSource(folder + "model.safetensors"));
   }
 
   /// The images of update `update`, cycling through the data.

@@ -8,6 +8,7 @@
 #include <ATen/ops/norm.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
+#include "engine/evaluation/generate.h"
 #include "models/t5/position_bias.h"
 #include "tests/support/golden_case.h"
 
@@ -87,7 +88,7 @@ TEST_P(T5Golden, TenUpdatesOfAdamWHaveTheSameLosses) {
 
 TEST_P(T5Golden, GreedyDecodingGivesTheSameTokens) {
   const auto& generation = golden.expected["generation"];
-  const auto found = model->generate(golden.batches[0], generation["max_new_tokens"], {});
+  const auto found = evaluation::generate(*model, golden.batches[0], generation["max_new_tokens"], {});
   for (size_t i = 0; i < found.size(); ++i) {
     auto expected = generation["tokens"][i].get<std::vector<int64_t>>();
     if (!expected.empty() && expected.back() == model->model().end_tokens()[0]) expected.pop_back();

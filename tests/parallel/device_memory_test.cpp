@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/dist/device_comm.h"
+#include "engine/evaluation/generate.h"
 #include "engine/train/memory_plan.h"
 #include "engine/weights/export.h"
 #include "tests/parallel/processes.h"
@@ -149,7 +150,7 @@ Bytes measure(const Setting& s, dist::Comm& host, const std::string& folder) {
   m.evaluation = peak_of([&] {
     const models::Batch batch = real_batch(s);
     model->evaluate(batch, {});
-    if (workload_of(s).new_tokens > 0) model->generate(batch, kNewTokens, {});
+    if (workload_of(s).new_tokens > 0) evaluation::generate(*model, batch, kNewTokens, {});
   });
   m.saving = peak_of([&] {
     checkpoint::export_weights(*model, folder + "/model.safetensors", [&](const parallel::LogicalTensor& tensor) {

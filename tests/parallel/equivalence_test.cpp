@@ -250,6 +250,44 @@ TEST(Strategies, AreTheSameWithEveryOptimizer) {
   }
 }
 
+/// The addresses of the listed values and gradients.
+std::vector<const void*> places_of(const parallel::ParallelModel& model) {
+  std::vector<const void*> places;
+  for (const parallel::LogicalTensor& tensor : model.logical_tensors())
+    for (const at::Tensor& listed : {tensor.value, tensor.grad})
+      places.push_back(listed.defined() ? listed.const_data_ptr() : nullptr);
+  return places;
+}
+
+TEST(Strategies, UpdatesChangeTheListedTensorsInPlace) {
+  const data::MemorySamples samples = random_samples();
+  for (const auto& [type, ranks] : {std::pair{DistributedType::kNo, 1}, std::pair{DistributedType::kMultiCpu, 2},
+                                    std::pair{DistributedType::kFsdp, 2}}) {
+    Setting s;
+    s.type = type, s.ranks = ranks, s.lora = true;
+    run_ranks(ranks, [&](dist::Comm& comm) {
+      const config::Plan plan = plan_of(s);
+      const auto model = make_model(plan, comm);
+      const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), comm);
+      const std::vector<const void*> before = places_of(*model);
+      const train::BatchStream batches(samples, stream_config(2), 8, comm.rank(), comm.size());
+      for (const int64_t consumed : {0, 8}) {
+        const train::UpdateBatch batch = batches.next(consumed);
+        model->update(batch.micro_batches, batch.target_tokens, {});
+        for (const nn::ParameterPtr& p : model->model().all_parameters())
+          for (const parallel::LogicalTensor& tensor : model->logical_tensors())
+            if (tensor.name == p->name && p->value.grad().defined()) {
+              EXPECT_EQ(tensor.grad.const_data_ptr(), p->value.grad().const_data_ptr()) << p->name;
+            }
+        EXPECT_GT(model->clip_grad_norm(0), 0);
+        optimizer->step(model->logical_tensors(), 1e-2);
+        model->zero_grad();
+        EXPECT_EQ(places_of(*model), before);
+      }
+    });
+  }
+}
+
 TEST(Strategies, DropoutIsOn) {
   Setting s;
   const Outcome with = outcome_of(s);

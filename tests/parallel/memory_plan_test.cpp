@@ -11,6 +11,7 @@
 
 #include "engine/base/files.h"
 #include "engine/dist/memory.h"
+#include "engine/evaluation/generate.h"
 #include "engine/train/memory_plan.h"
 #include "engine/weights/export.h"
 #include "tests/parallel/processes.h"
@@ -155,7 +156,7 @@ Measured measure(const Setting& s, dist::Comm& comm, const std::string& folder) 
   m.evaluation = peak_of([&] {
     const models::Batch batch = real_batch(s);
     model->evaluate(batch, {});
-    model->generate(batch, kNewTokens, {});
+    evaluation::generate(*model, batch, kNewTokens, {});
   });
   m.saving = peak_of([&] {
     checkpoint::export_weights(*model, folder + "/model.safetensors", [&](const parallel::LogicalTensor& tensor) {

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include "engine/dist/memory.h"
-#include "engine/parallel/sharded_model.h"
 #include "engine/parallel/wrap_policy.h"
 #include "engine/train/build.h"
 #include "tests/parallel/processes.h"

@@ -1,7 +1,9 @@
 // Pipelines: same results as one rank, valid schedules, and no rank holds more than its stages.
 #include <deque>
 
-#include "engine/parallel/pipelined_model.h"
+#include "engine/evaluation/classify.h"
+#include "engine/evaluation/generate.h"
+#include "engine/parallel/pipeline_schedule.h"
 #include "tests/parallel/spread_training.h"
 
 namespace trainer::testing {
@@ -157,8 +159,8 @@ TEST(Pipeline, StageHoldsOnlyItsParameters) {
   const Setting setting{model_named("LLaMA"), pipeline(3, 3)};  // untied, three blocks
   int64_t whole = 0;
   run_ranks(1, [&](dist::Comm& comm) {
-    for (const auto& tensor : Training(setting.reference(), comm).model->logical_tensors())
-      whole += tensor.value.numel();
+    const Training reference(setting.reference(), comm);
+    for (const auto& tensor : reference.model->logical_tensors()) whole += tensor.value.numel();
   });
   std::vector<int64_t> held(3), states(3);
   run_ranks(3, [&](dist::Comm& comm) {
@@ -187,8 +189,8 @@ TEST(Pipeline, EvaluatesAndGeneratesLikeOneRank) {
       run.train(5);
       const models::Batch batch = run.batch(0).micro_batches[0];
       const double loss = run.model->evaluate(batch, {});
-      const auto text = run.model->generate(batch, 6, {});
-      const auto drawn = run.model->generate(batch, 6, {}, {1.0, 5, 1.0, 3});
+      const auto text = evaluation::generate(*run.model, batch, 6, {});
+      const auto drawn = evaluation::generate(*run.model, batch, 6, {}, {1.0, 5, 1.0, 3});
       if (comm.rank() + 1 < comm.size()) return;
       losses.push_back(loss);
       texts.push_back(text);
@@ -205,12 +207,12 @@ TEST(Pipeline, ClassifiesLikeOneRank) {
   model.task = config::Task::kSequenceClassification;
   model = with(model, R"({"id2label": {"0": "a", "1": "b", "2": "c"}, "pad_token_id": 0})");
   expect_as_on_one_rank({model, pipeline(2, 4), false, 2});
-  std::vector<parallel::ParallelModel::Classes> found(3);
+  std::vector<evaluation::Classes> found(3);
   for (const int ranks : {1, 2, 3})
     run_ranks(ranks, [&](dist::Comm& comm) {
       Training run({model, ranks == 1 ? Strategy{"one rank"} : pipeline(ranks, ranks)}, comm);
       run.train(3);
-      auto mine = run.model->classify(run.batch(0).micro_batches[0], {});
+      auto mine = evaluation::classify(*run.model, run.batch(0).micro_batches[0], {});
       if (comm.rank() == 0) found[static_cast<size_t>(ranks - 1)] = std::move(mine);
     });
   for (size_t i = 1; i < found.size(); ++i) {

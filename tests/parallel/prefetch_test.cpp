@@ -7,7 +7,6 @@
 
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "engine/parallel/sharded_model.h"
 #include "engine/train/build.h"
 #include "tests/support/golden_case.h"
 #include "tests/support/ranks.h"

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/evaluation/generate.h"
 #include "engine/parallel/wrap_policy.h"
 #include "tests/parallel/spread_training.h"
 
@@ -177,7 +178,7 @@ TEST(ShardedPipeline, EvaluatesAndGeneratesLikeOneRank) {
           const models::Batch batch =
               train::BatchStream(run.samples, whole, selftest::kGlobalBatch, 0, 1).next(0).micro_batches[0];
           const double loss = run.model->evaluate(batch, {});
-          const auto text = run.model->generate(batch, 6, {});
+          const auto text = evaluation::generate(*run.model, batch, 6, {});
           if (comm.rank() + 1 < comm.size()) return;
           losses.push_back(loss);
           texts.push_back(text);
@@ -229,8 +230,8 @@ TEST(ShardedPipeline, RankHoldsOnlyItsShardOfItsStage) {
   const Setting setting{model_named("LLaMA"), sharded(3, 2), false, 2};  // untied, three blocks
   int64_t whole = 0;
   run_ranks(1, [&](dist::Comm& comm) {
-    for (const auto& tensor : Training(setting.reference(), comm).model->logical_tensors())
-      whole += tensor.value.numel();
+    const Training reference(setting.reference(), comm);
+    for (const auto& tensor : reference.model->logical_tensors()) whole += tensor.value.numel();
   });
   std::vector<int64_t> held(6), states(6);
   run_ranks(

@@ -17,6 +17,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/dist/dry_comm.h"
+#include "engine/evaluation/generate.h"
 #include "engine/train/batch_stream.h"
 #include "engine/train/build.h"
 #include "engine/train/memory_plan.h"
@@ -178,10 +179,10 @@ std::map<std::string, at::Tensor> gathered(parallel::ParallelModel& model, bool 
 void evaluate(parallel::ParallelModel& model, const data::Samples& samples, Outcome& outcome) {
   const models::Batch batch = train::BatchStream(samples, stream_config(100), 6, 0, 1).next(0).micro_batches.front();
   outcome.evaluated = model.evaluate(batch, {});
-  outcome.texts = model.generate(batch, 5, {});
-  parallel::Sampling sampling;
+  outcome.texts = evaluation::generate(model, batch, 5, {});
+  evaluation::Sampling sampling;
   sampling.temperature = 1;
-  for (auto& text : model.generate(batch, 5, {}, sampling)) outcome.texts.push_back(std::move(text));
+  for (auto& text : evaluation::generate(model, batch, 5, {}, sampling)) outcome.texts.push_back(std::move(text));
 }
 
 Outcome train(const Setting& s, const data::Samples& samples, dist::Comm& comm) {

@@ -11,7 +11,7 @@
 #include <ATen/ops/norm.h>
 
 #include "engine/base/errors.h"
-#include "engine/parallel/sharded_model.h"
+#include "engine/parallel/parallelize.h"
 #include "engine/parallel/wrap_policy.h"
 #include "engine/train/build.h"
 #include "engine/weights/export.h"
@@ -262,8 +262,7 @@ TEST(Units, ReadOnlyTheirShardOfTheWeights) {
         train::Blueprint blueprint = blueprint_of(plan_of(kT5, kRanks));
         const CountedSource source(blueprint.source());
         const auto mesh = std::make_shared<dist::Mesh>(comm, dist::Degrees{.shard = kRanks});
-        parallel::ShardedModel model(std::move(blueprint.model), mesh, {}, {});
-        model.load(source);
+        parallel::parallelize(std::move(blueprint.model), mesh, {.sharding = config::FsdpConfig{}}, source);
         EXPECT_LT(source.count, numel * 2 / 5);
         all += source.count;
       },

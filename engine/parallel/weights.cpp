@@ -1,24 +1,25 @@
-#include "engine/parallel/stage_weights.h"
-
-#include <iterator>
+#include "engine/parallel/weights.h"
 
 #include <ATen/ops/empty.h>
 #include <fmt/ranges.h>
 
+#include "engine/parallel/pipeline_stages.h"
+
 namespace trainer::parallel {
 
-StageWeights::StageWeights(models::DecoderModel& model, const std::vector<models::Chunk>& chunks,
-                           const dist::Mesh& mesh, Precision precision)
-    : mesh_(mesh), precision_(precision) {
+Weights::Weights(models::Model& model, const std::vector<models::Chunk>& chunks, const dist::Mesh& mesh,
+                 const Precision& precision, const WeightSource& source)
+    : mesh_(mesh) {
   const auto holders = holders_of(model, chunks, mesh.pipeline().size());
   for (const nn::ParameterPtr& p : model.all_parameters()) {
-    Parameter parameter{p, holders.at(p)};
+    const at::ScalarType dtype = p->trainable ? at::kFloat : precision.frozen(*p, source.dtype(*p));
+    Parameter parameter{p, holders.at(p), dtype, nullptr};
     if (parameter.holders.size() > 1 && held(parameter)) parameter.holding = &group_of(parameter.holders);
     parameters_.push_back(std::move(parameter));
   }
 }
 
-dist::Comm& StageWeights::group_of(const std::set<int>& stages) {
+dist::Comm& Weights::group_of(const std::set<int>& stages) {
   dist::Comm& pipeline = mesh_.pipeline();
   if (static_cast<int>(stages.size()) == pipeline.size()) return pipeline;
   auto& group = groups_[stages];
@@ -26,35 +27,27 @@ dist::Comm& StageWeights::group_of(const std::set<int>& stages) {
   return *group;
 }
 
-std::vector<LogicalTensor> StageWeights::logical_tensors() {
-  std::map<std::string, LogicalTensor> here;
-  for (LogicalTensor& tensor : held_tensors()) here.emplace(tensor.name, std::move(tensor));
-  std::vector<LogicalTensor> all;
+void Weights::list(std::vector<LogicalTensor> here) {
+  std::map<std::string, LogicalTensor> by_name;
+  for (LogicalTensor& tensor : here) by_name.emplace(tensor.name, std::move(tensor));
   for (const Parameter& one : parameters_) {
     const nn::Parameter& p = *one.parameter;
     if (held(one)) {
-      LogicalTensor tensor = std::move(here.at(p.name));
-      const auto stage = std::distance(one.holders.begin(), one.holders.find(mesh_.pipeline().rank()));
-      tensor.copy += stage * tensor.copies;
-      tensor.copies *= std::ssize(one.holders);
-      tensor.replicated = tensor.copies == mesh_.world().size();
-      all.push_back(std::move(tensor));
+      tensors_.push_back(std::move(by_name.at(p.name)));
       continue;
     }
     LogicalTensor elsewhere{p.name, p.aliases, p.whole_shape(), p.trainable};
     elsewhere.part = p.part;
     elsewhere.value = at::empty({0}, at::TensorOptions(mesh_.world().device()).dtype(one.dtype));
     if (p.trainable) elsewhere.grad = elsewhere.value;
-    all.push_back(std::move(elsewhere));
+    tensors_.push_back(std::move(elsewhere));
   }
-  return all;
 }
 
-void StageWeights::reduce_gradients() {
+void Weights::reduce_gradients() {
   reduce_in_stage();
-  const std::vector<LogicalTensor> tensors = logical_tensors();
   for (size_t i = 0; i < parameters_.size(); ++i)
-    if (const at::Tensor& grad = tensors[i].grad; parameters_[i].holding != nullptr && grad.defined())
+    if (const at::Tensor& grad = tensors_[i].grad; parameters_[i].holding != nullptr && grad.defined())
       if (grad.numel() > 0) parameters_[i].holding->all_reduce(grad);
 }
 

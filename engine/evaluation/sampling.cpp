@@ -1,4 +1,4 @@
-#include "engine/parallel/sampling.h"
+#include "engine/evaluation/sampling.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 
 #include "models/nn/philox.h"
 
-namespace trainer::parallel {
+namespace trainer::evaluation {
 namespace {
 
 /// Uniform in [0, 1).
@@ -59,4 +59,4 @@ at::Tensor next_tokens(const at::Tensor& logits, const Sampling& sampling, const
   return tokens;
 }
 
-}  // namespace trainer::parallel
+}  // namespace trainer::evaluation

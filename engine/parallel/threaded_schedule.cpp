@@ -1,6 +1,7 @@
-#include "engine/parallel/data_parallel_model.h"
+#include "engine/parallel/threaded_schedule.h"
 
 #include <exception>
+#include <numeric>
 #include <system_error>
 #include <thread>
 
@@ -48,15 +49,11 @@ void run_together(size_t count, const std::function<void(size_t)>& work) {
 
 }  // namespace
 
-DataParallelModel::DataParallelModel(std::unique_ptr<models::Model> model,
-                                     std::vector<std::unique_ptr<models::Model>> replicas, dist::MeshPtr mesh,
-                                     Precision precision)
-    : ReplicatedModel(std::move(model), std::move(mesh), precision), replicas_(std::move(replicas)) {}
-
-void DataParallelModel::load(const WeightSource& source) {
-  ReplicatedModel::load(source);
-  trained_.push_back(trained_of(model()));
-  const auto own = model().all_parameters();
+ThreadedSchedule::ThreadedSchedule(models::Model& model, dist::MeshPtr mesh, Weights& weights,
+                                   std::vector<std::unique_ptr<models::Model>> replicas)
+    : Schedule(model, std::move(mesh), weights), replicas_(std::move(replicas)) {
+  trained_.push_back(trained_of(model));
+  const auto own = model.all_parameters();
   for (const auto& replica : replicas_) {
     const auto its = replica->all_parameters();
     require(its.size() == own.size(), "a replica has {} parameters, the model {}", its.size(), own.size());
@@ -65,33 +62,34 @@ void DataParallelModel::load(const WeightSource& source) {
   }
 }
 
-double DataParallelModel::update(const std::vector<models::Batch>& micro_batches, int64_t target_tokens,
-                                 const nn::Pass& given) {
-  nn::Pass pass = given;
-  pass.compute = precision().compute;
+double ThreadedSchedule::update(const std::vector<models::Batch>& micro_batches, const nn::Pass& pass,
+                                const Root& root) {
   const size_t count = trained_.size();
   std::vector<double> losses(micro_batches.size());
   run_together(count, [&](size_t r) {
-    models::Model& replica = r == 0 ? model() : *replicas_[r - 1];
+    models::Model& replica = r == 0 ? model_ : *replicas_[r - 1];
     for (size_t i = r; i < micro_batches.size(); i += count) {
-      const at::Tensor loss = replica.loss_sum(given_to_model(micro_batches[i]), pass);
-      losses[i] = loss.is_meta() ? 0 : loss.item<double>();
-      torch::autograd::backward({to_backward(loss, target_tokens)}, {});
+      const at::Tensor loss = replica.loss_sum(input_of(micro_batches[i]), pass);
+      losses[i] = value_of(loss);
+      torch::autograd::backward({root(loss)}, {});
     }
   });
+  add_gradients_of_replicas();
+  return std::accumulate(losses.begin(), losses.end(), 0.0);
+}
+
+/// In a fixed order, so that sums are reproducible.
+void ThreadedSchedule::add_gradients_of_replicas() {
   const at::NoGradGuard no_grad;
-  for (size_t r = 1; r < count; ++r)  // in a fixed order, so sums are reproducible
+  for (size_t r = 1; r < trained_.size(); ++r)
     for (size_t i = 0; i < trained_[r].size(); ++i) {
       at::Tensor& grad = trained_[r][i]->value.mutable_grad();
       if (grad.defined()) trained_[0][i]->value.mutable_grad().add_(grad);
       grad = at::Tensor();
     }
-  double total = 0;
-  for (const double loss : losses) total += loss;
-  return total;
 }
 
-int64_t DataParallelModel::gradient_bytes() const {
+int64_t ThreadedSchedule::copied_gradient_bytes() const {
   int64_t bytes = 0;
   for (const nn::ParameterPtr& p : trained_.front()) bytes += static_cast<int64_t>(p->value.nbytes());
   return bytes * static_cast<int64_t>(replicas_.size());

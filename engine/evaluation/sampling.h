@@ -5,7 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace trainer::parallel {
+namespace trainer::evaluation {
 
 /// How the next token is chosen.
 struct Sampling {
@@ -20,4 +20,4 @@ struct Sampling {
 at::Tensor next_tokens(const at::Tensor& logits, const Sampling& sampling, const std::vector<int64_t>& positions,
                        int64_t step);
 
-}  // namespace trainer::parallel
+}  // namespace trainer::evaluation

@@ -1,0 +1,76 @@
+#include "engine/parallel/parallelize.h"
+
+#include "engine/parallel/activation_checkpoint.h"
+#include "engine/parallel/context_parallel.h"
+#include "engine/parallel/local_sgd_model.h"
+#include "engine/parallel/pipelined_schedule.h"
+#include "engine/parallel/sequence_parallel.h"
+#include "engine/parallel/sharded_weights.h"
+#include "engine/parallel/straight_schedule.h"
+#include "engine/parallel/tensor_parallel.h"
+#include "engine/parallel/threaded_schedule.h"
+#include "engine/parallel/whole_weights.h"
+#include "engine/parallel/wrap_policy.h"
+
+namespace trainer::parallel {
+namespace {
+
+void recompute_activations(models::Model& model, const Parallelism& how) {
+  if (!how.recompute) return;
+  checkpoint_activations(model);
+  for (const auto& replica : how.replicas) checkpoint_activations(*replica);
+}
+
+/// Null with one stage.
+std::unique_ptr<StageRunner> make_stages(models::Model& model, const dist::MeshPtr& mesh, const PipelineShape& shape,
+                                         const std::vector<models::Chunk>& chunks) {
+  if (chunks.empty()) return nullptr;
+  return std::make_unique<StageRunner>(static_cast<models::DecoderModel&>(model), mesh, shape, chunks);
+}
+
+std::unique_ptr<Weights> make_weights(models::Model& model, const std::vector<models::Chunk>& chunks,
+                                      const dist::Mesh& mesh, const Parallelism& how, const WeightSource& source) {
+  if (how.sharding && (chunks.empty() || mesh.degrees().shard > 1))
+    return std::make_unique<ShardedWeights>(model, chunks, mesh, how.precision, *how.sharding, source);
+  const auto exchange = how.local_sgd_steps > 0 ? std::nullopt : std::optional(how.exchange);
+  return std::make_unique<WholeWeights>(model, chunks, mesh, how.precision, exchange, source);
+}
+
+std::unique_ptr<Schedule> make_schedule(models::Model& model, const dist::MeshPtr& mesh, Weights& weights,
+                                        std::unique_ptr<StageRunner> stages,
+                                        std::vector<std::unique_ptr<models::Model>> replicas) {
+  if (stages)
+    return std::make_unique<PipelinedSchedule>(static_cast<models::DecoderModel&>(model), mesh, weights,
+                                               std::move(stages));
+  if (!replicas.empty()) return std::make_unique<ThreadedSchedule>(model, mesh, weights, std::move(replicas));
+  return std::make_unique<StraightSchedule>(model, mesh, weights);
+}
+
+}  // namespace
+
+void check_parallelism(models::Model& model, const dist::Degrees& degrees, const Parallelism& how) {
+  if (how.sharding) plan_units(model, *how.sharding);
+  check_layers_split(model, degrees.tensor);
+  check_samples_shared(model, degrees.context);
+  if (degrees.pipeline > 1) split_into_chunks(model, how.pipeline);
+}
+
+std::unique_ptr<ParallelModel> parallelize(std::unique_ptr<models::Model> model, const dist::MeshPtr& mesh,
+                                           Parallelism how, const WeightSource& source) {
+  recompute_activations(*model, how);
+  split_layers(*model, mesh);
+  std::vector<models::Chunk> chunks;  // none with one stage
+  if (mesh->degrees().pipeline > 1) chunks = split_into_chunks(*model, how.pipeline);
+  auto stages = make_stages(*model, mesh, how.pipeline.shape, chunks);
+  // After the stages have replaced the layer stack, whose input and output bound the sequence-parallel region.
+  if (how.sequence_parallel) share_rows(*model, mesh);
+  auto weights = make_weights(*model, chunks, *mesh, how, source);
+  auto schedule = make_schedule(*model, mesh, *weights, std::move(stages), std::move(how.replicas));
+  if (how.local_sgd_steps > 0)
+    return std::make_unique<LocalSgdModel>(std::move(model), mesh, how.precision, std::move(weights),
+                                           std::move(schedule), how.local_sgd_steps);
+  return std::make_unique<ParallelModel>(std::move(model), mesh, how.precision, std::move(weights),
+                                         std::move(schedule));
+}
+
+}  // namespace trainer::parallel

@@ -1,0 +1,35 @@
+#include "engine/parallel/schedule.h"
+
+#include "engine/parallel/context_parallel.h"
+#include "models/virtual_tokens.h"
+
+namespace trainer::parallel {
+
+Schedule::Schedule(models::Model& model, dist::MeshPtr mesh, Weights& weights)
+    : model_(model), mesh_(std::move(mesh)), weights_(weights) {}
+
+double Schedule::loss_sum(const models::Batch& batch, const nn::Pass& pass) {
+  return mesh_->context().sum(value_of(model_.loss_sum(input_of(batch), pass)));
+}
+
+at::Tensor Schedule::logits(const models::Batch& batch, const nn::Pass& pass) {
+  return model_.logits(with_prompt(batch), pass);
+}
+
+at::Tensor Schedule::decode(const at::Tensor& tokens, nn::Pass& pass) {
+  return model_.decode(tokens, pass);
+}
+
+models::Batch Schedule::with_prompt(const models::Batch& batch) const {
+  return models::with_virtual_tokens(batch, model_.virtual_tokens());
+}
+
+models::Batch Schedule::input_of(const models::Batch& batch) const {
+  return own_rows(with_prompt(batch), mesh_);
+}
+
+double Schedule::value_of(const at::Tensor& scalar) {
+  return scalar.is_meta() ? 0 : scalar.item<double>();
+}
+
+}  // namespace trainer::parallel

@@ -1,0 +1,120 @@
+#include "engine/parallel/stage_runner.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <torch/csrc/autograd/grad_mode.h>
+
+#include "engine/dist/phase.h"
+
+namespace trainer::parallel {
+namespace {
+
+/// Whether any parameter in `module` is trained.
+bool trains(nn::Module& module) {
+  const auto all = module.all_parameters();
+  return std::any_of(all.begin(), all.end(), [](const nn::ParameterPtr& p) { return p->trainable; });
+}
+
+}  // namespace
+
+StageRunner::StageRunner(models::DecoderModel& model, dist::MeshPtr mesh, const PipelineShape& shape,
+                         const std::vector<models::Chunk>& chunks)
+    : model_(model), mesh_(std::move(mesh)), shape_(shape), stages_of_all_(std::ssize(chunks)) {
+  dist::Comm& pipeline = mesh_->pipeline();
+  const auto blocks = model.blocks();
+  bool trained = false;  // whether any parameter so far is trained
+  for (nn::Module* module : model.stack().embeddings()) trained = trained || trains(*module);
+  for (int64_t n = 0; n < stages_of_all_; ++n) {
+    Stage stage{n, chunks[static_cast<size_t>(n)], trained && n > 0};
+    for (int64_t i = stage.blocks.begin; i < stage.blocks.end; ++i)
+      trained = trained || trains(*blocks[static_cast<size_t>(i)]);
+    stage.gradient_after = trained && n + 1 < stages_of_all_;
+    if (n % pipeline.size() == pipeline.rank()) stages_.push_back(stage);
+  }
+  // Messages between two ranks are identified only by their order: if a rank's next and previous rank are the same,
+  // gradients need a separate communicator.
+  backwards_ = &pipeline;
+  if (shape_.chunks > 1) {
+    std::vector<int> all(static_cast<size_t>(pipeline.size()));
+    std::iota(all.begin(), all.end(), 0);
+    own_backwards_ = pipeline.group("gradients", all);
+    backwards_ = own_backwards_.get();
+  }
+  model.stack().wrap([this](const nn::Tensors& in, const nn::Pass& pass, const nn::Module::Forward&) {
+    return nn::Tensors{run_stages(in[0], pass)};
+  });
+}
+
+const std::string& StageRunner::place_of(const Stage& stage) const {
+  return model_.blocks()[static_cast<size_t>(stage.blocks.begin)]->path();
+}
+
+int StageRunner::neighbor(int64_t step) const {
+  const dist::Comm& pipeline = mesh_->pipeline();
+  return static_cast<int>((pipeline.rank() + step + pipeline.size()) % pipeline.size());
+}
+
+at::Tensor StageRunner::received(int64_t rows, int from, dist::Comm& along) {
+  const at::Tensor states = at::empty({rows, model_.stack().width()}, at::TensorOptions(mesh_->world().device()));
+  if (rows > 0) along.receive(states, from)->wait();
+  return states;
+}
+
+std::unique_ptr<dist::Pending> StageRunner::send(const at::Tensor& states, int to, dist::Comm& along) {
+  return states.numel() > 0 ? along.send(states, to) : nullptr;
+}
+
+at::Tensor StageRunner::receive_gradient(int64_t rows) {
+  return received(rows, neighbor(1), *backwards_);
+}
+
+std::unique_ptr<dist::Pending> StageRunner::send_gradient(const at::Tensor& gradient) {
+  return send(gradient, neighbor(-1), *backwards_);
+}
+
+StageRunner::Crossing StageRunner::run(const Stage& stage, const std::function<void()>& work) {
+  running_ = &stage;
+  work();
+  running_ = nullptr;
+  return std::exchange(crossing_, {});
+}
+
+void StageRunner::wait_until_received() {
+  if (crossing_.sent) forwarded_.push_back(std::move(crossing_));
+  crossing_ = {};
+  for (const Crossing& crossing : forwarded_) crossing.sent->wait();
+  forwarded_.clear();
+}
+
+/// The output of the whole stack; undefined if a later stage computes it.
+at::Tensor StageRunner::run_stages(const at::Tensor& ids, const nn::Pass& pass) {
+  for (const Stage& stage : stages_) {
+    if (running_ != nullptr && running_ != &stage) continue;
+    if (running_ == nullptr && crossing_.sent) forwarded_.push_back(std::move(crossing_));
+    crossing_ = run_stage(stage, ids, pass);
+  }
+  return last(running_ != nullptr ? *running_ : stages_.back()) ? crossing_.out : at::Tensor();
+}
+
+StageRunner::Crossing StageRunner::run_stage(const Stage& stage, const at::Tensor& ids, const nn::Pass& pass) {
+  const dist::Phase phase(place_of(stage));
+  dist::Comm& pipeline = mesh_->pipeline();
+  const bool first = stage.number == 0;
+  Crossing crossing;
+  if (!first) {
+    crossing.in = received(pass.stream ? pass.stream->tokens() : ids.size(0), neighbor(-1), pipeline);
+    crossing.in.set_requires_grad(stage.gradient_before && at::GradMode::is_enabled());
+  }
+  crossing.out = model_.stack().run(stage.blocks, first ? ids : crossing.in, pass);
+  if (!last(stage)) {
+    crossing.out = crossing.out.contiguous();
+    crossing.sent = send(crossing.out.detach(), neighbor(1), pipeline);
+  }
+  return crossing;
+}
+
+}  // namespace trainer::parallel

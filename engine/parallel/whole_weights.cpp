@@ -1,0 +1,78 @@
+#include "engine/parallel/whole_weights.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "engine/parallel/tensor_parallel.h"
+
+namespace trainer::parallel {
+
+WholeWeights::WholeWeights(models::Model& model, const std::vector<models::Chunk>& chunks, const dist::Mesh& mesh,
+                           const Precision& precision, const std::optional<dist::GradientExchange>& exchange,
+                           const WeightSource& source)
+    : Weights(model, chunks, mesh, precision, source) {
+  for (const Parameter& one : parameters_)
+    if (held(one)) load(one, source);
+  add_gradients(exchange);
+  std::vector<LogicalTensor> tensors;
+  for (const Parameter& one : parameters_)
+    if (held(one)) tensors.push_back(tensor_of(one));
+  list(std::move(tensors));
+}
+
+void WholeWeights::load(const Parameter& one, const WeightSource& source) {
+  nn::Parameter& p = *one.parameter;
+  at::Tensor value = at::empty(p.shape, at::TensorOptions(one.dtype).device(mesh_.world().device()));
+  source.read_part(p, 0, p.numel(), value.view(-1));
+  p.value = value.set_requires_grad(p.trainable);
+  if (p.trainable) trained_.push_back(one.parameter);
+}
+
+void WholeWeights::add_gradients(const std::optional<dist::GradientExchange>& exchange) {
+  if (mesh_.pipeline().size() > 1) {
+    int64_t total = 0, at = 0;
+    for (const nn::ParameterPtr& p : trained_) total += p->numel();
+    gradients_ = at::zeros({total}, at::TensorOptions(mesh_.world().device()).dtype(at::kFloat));
+    for (const nn::ParameterPtr& p : trained_) {
+      p->value.mutable_grad() = gradients_.narrow(0, at, p->numel()).view(p->shape);
+      at += p->numel();
+    }
+    return;
+  }
+  std::vector<at::Tensor> values;
+  for (const nn::ParameterPtr& p : trained_) {
+    p->value.mutable_grad() = at::zeros_like(p->value);
+    values.push_back(p->value);
+  }
+  // The reducer makes these gradients views of its buckets. (Gradients that don't exist yet would be allocated next
+  // to the buckets in the first update with accumulation: twice the memory.)
+  const bool dry = mesh_.world().device() == at::kMeta;
+  if (mesh_.tokens().size() > 1 && exchange && !values.empty() && !dry)
+    reducer_ = std::make_unique<dist::BucketReducer>(std::move(values), mesh_.tokens(), *exchange);
+}
+
+LogicalTensor WholeWeights::tensor_of(const Parameter& one) const {
+  const nn::Parameter& p = *one.parameter;
+  LogicalTensor tensor = logical_tensor_of(p, 0, p.numel(), mesh_.tokens(), one.holders, mesh_);
+  tensor.replicated = tensor.copies == mesh_.world().size();
+  tensor.value = p.value.detach().view(-1);
+  if (p.trainable) tensor.grad = p.value.grad().view(-1);
+  return tensor;
+}
+
+void WholeWeights::reduce_in_backward(const at::Tensor& loss) {
+  if (reducer_) reducer_->reduce_next_backward(loss);
+}
+
+/// Partial gradients are also summed over the tensor-parallel ranks.
+void WholeWeights::reduce_in_stage() {
+  if (gradients_.defined() && gradients_.numel() > 0 && mesh_.tokens().size() > 1)
+    mesh_.tokens().all_reduce(gradients_);
+  std::vector<at::Tensor> partial;
+  for (const nn::ParameterPtr& p : trained_)
+    if (p->partial_grad) partial.push_back(p->value.grad());
+  sum_partial_grads(partial, mesh_.tensor());
+}
+
+}  // namespace trainer::parallel

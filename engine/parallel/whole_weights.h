@@ -1,0 +1,34 @@
+#pragma once
+
+#include <optional>
+
+#include "engine/dist/bucket_reducer.h"
+#include "engine/parallel/weights.h"
+
+namespace trainer::parallel {
+
+/// Every rank of a stage holds all of it (DDP). Gradients are summed over ranks during the last backward of an update
+/// if it is announced (reduce_in_backward), which a pipeline with its several backwards does not do; else after it.
+class WholeWeights : public Weights {
+ public:
+  /// Collective. Loads the values from `source`. `exchange`: how gradients are summed; none: they are not.
+  WholeWeights(models::Model& model, const std::vector<models::Chunk>& chunks, const dist::Mesh& mesh,
+               const Precision& precision, const std::optional<dist::GradientExchange>& exchange,
+               const WeightSource& source);
+
+  void reduce_in_backward(const at::Tensor& loss) override;
+
+ protected:
+  void reduce_in_stage() override;
+
+ private:
+  void load(const Parameter& parameter, const WeightSource& source);
+  void add_gradients(const std::optional<dist::GradientExchange>& exchange);
+  LogicalTensor tensor_of(const Parameter& parameter) const;
+
+  std::vector<nn::ParameterPtr> trained_;         // of this rank's parameters
+  std::unique_ptr<dist::BucketReducer> reducer_;  // of one stage on several ranks
+  at::Tensor gradients_;                          // of one stage of several: all its gradients, concatenated
+};
+
+}  // namespace trainer::parallel

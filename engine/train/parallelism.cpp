@@ -1,0 +1,118 @@
+#include "engine/train/parallelism.h"
+
+#include <algorithm>
+
+#include "engine/config/device.h"
+#include "engine/config/tables.h"
+
+namespace trainer::train {
+namespace {
+
+/// The number of model replicas among the data-parallel ranks under FSDP. Under the HYBRID strategies each machine has
+/// one (of its own pipeline stages), so that only gradients cross the network.
+int64_t model_copies(const config::Plan& plan) {
+  const config::Config& c = plan.config;
+  const int64_t given = c.parallelism_config ? c.parallelism_config->dp_replicate_size : 1;
+  const bool hybrid = c.fsdp_config.sharding_strategy == config::ShardingStrategy::kHybridShard ||
+                      c.fsdp_config.sharding_strategy == config::ShardingStrategy::kHybridShardZero2;
+  const int64_t stages = c.parallelism_config ? c.parallelism_config->pp_size : 1;
+  return given == 1 && hybrid ? std::max<int64_t>(1, c.num_machines / stages) : given;
+}
+
+/// The dtype that a hook or its wrapper rounds to.
+at::ScalarType dtype_of(config::CommHook hook) {
+  if (hook == config::CommHook::kFp16) return at::kHalf;
+  return hook == config::CommHook::kBf16 ? at::kBFloat16 : at::kFloat;
+}
+
+dist::GradientExchange exchange_of(const config::TrainingConfig& training) {
+  using config::CommHook;
+  dist::GradientExchange exchange;
+  exchange.bucket_megabytes = training.ddp_bucket_cap_mb;
+  const CommHook hook = training.ddp_comm_hook;
+  if (hook == CommHook::kNo) return exchange;
+  const bool wrapped = training.ddp_comm_wrapper != CommHook::kNo;
+  exchange.sent_as = dtype_of(wrapped ? training.ddp_comm_wrapper : hook);
+  if (hook != CommHook::kPowerSgd && hook != CommHook::kBatchedPowerSgd) return exchange;
+  const config::PowerSgdConfig& given = training.ddp_comm_state_option;
+  exchange.power_sgd = {.batched = hook == CommHook::kBatchedPowerSgd,
+                        .rank = given.matrix_approximation_rank,
+                        .start_iteration = given.start_power_sgd_iter,
+                        .min_compression_rate = given.min_compression_rate,
+                        .error_feedback = given.use_error_feedback,
+                        .warm_start = given.warm_start,
+                        .epsilon = given.orthogonalization_epsilon,
+                        .seed = given.random_seed};
+  return exchange;
+}
+
+}  // namespace
+
+std::optional<at::ScalarType> dtype_named(const std::string& name) {
+  if (name == "float32") return at::kFloat;
+  if (name == "bfloat16") return at::kBFloat16;
+  if (name == "float16") return at::kHalf;
+  return std::nullopt;
+}
+
+dist::Degrees degrees_of(const config::Plan& plan) {
+  const config::Config& c = plan.config;
+  const config::ParallelismConfig given = c.parallelism_config.value_or(config::ParallelismConfig{});
+  dist::Degrees degrees;
+  degrees.tensor = given.tp_size;
+  degrees.context = given.cp_size;
+  degrees.pipeline = given.pp_size;
+  if (c.distributed_type == config::DistributedType::kFsdp &&
+      c.fsdp_config.sharding_strategy != config::ShardingStrategy::kNoShard)
+    degrees.shard = given.dp_shard_size > 1 ? given.dp_shard_size : plan.data_ranks() / model_copies(plan);
+  degrees.replicate = plan.data_ranks() / degrees.shard;
+  return degrees;
+}
+
+parallel::Parallelism parallelism_of(const config::Plan& plan) {
+  const config::Config& c = plan.config;
+  const config::ParallelismConfig given = c.parallelism_config.value_or(config::ParallelismConfig{});
+  parallel::Parallelism how;
+  how.precision = precision_of(plan);
+  how.recompute = config::recomputes(c);
+  how.sequence_parallel = given.tp_sequence_parallel;
+  how.pipeline = {{given.pp_size, given.pp_chunks}, given.pp_last_blocks};
+  if (c.distributed_type == config::DistributedType::kFsdp) how.sharding = c.fsdp_config;
+  how.exchange = exchange_of(c.training);
+  how.local_sgd_steps = c.training.local_sgd_steps;
+  return how;
+}
+
+parallel::Precision precision_of(const config::Plan& plan) {
+  parallel::Precision precision;
+  if (plan.config.mixed_precision == config::MixedPrecision::kBf16) precision.compute = at::kBFloat16;
+  if (plan.config.mixed_precision == config::MixedPrecision::kFp16) precision.compute = at::kHalf;
+  precision.frozen_as = dtype_named(plan.config.model.dtype);
+  precision.reduce = dtype_named(plan.config.fsdp_config.reduce_dtype).value_or(at::kFloat);
+  return precision;
+}
+
+std::string precision_warning(const config::Plan& plan) {
+  const config::MixedPrecision precision = plan.config.mixed_precision;
+  const bool fp16 = precision == config::MixedPrecision::kFp16;
+  if (precision == config::MixedPrecision::kNo || config::trains_on_gpus(plan.config)) return "";
+  if (fp16 ? __builtin_cpu_supports("avx512fp16") : __builtin_cpu_supports("avx512bf16")) return "";
+  return fmt::format(
+      "mixed_precision {0}: this CPU has no {0} instructions (avx512_{0}), so {0} is emulated and slower than 'no'. "
+      "Results are the same as on a CPU that has them.",
+      fp16 ? "fp16" : "bf16");
+}
+
+std::string overflow_warning(const config::Plan& plan, models::Model& model) {
+  if (plan.config.mixed_precision != config::MixedPrecision::kFp16) return "";
+  const auto parameters = model.all_parameters();
+  const auto wide = [](const nn::ParameterPtr& p) { return p->fp32_under_fp16; };
+  const auto first = std::find_if(parameters.begin(), parameters.end(), wide);
+  if (first == parameters.end()) return "";
+  return fmt::format(
+      "mixed_precision fp16: {} overflows in fp16, so {} of its layers compute in fp32 ({} and similar); bf16, in "
+      "which it was trained, avoids this.",
+      model.class_name(), std::count_if(first, parameters.end(), wide), (*first)->name);
+}
+
+}  // namespace trainer::train
