@@ -11,17 +11,25 @@
 
 namespace trainer::config {
 
-enum class OptimizerName { kAdamW, kAdamWFused, kSgd, kAdafactor, kLion, kRmsprop, kAdagrad };
+enum class OptimizerName { kAdamW, kAdamWFused, kSgd, kAdafactor, kLion, kRmsprop, kAdagrad, kMuon };
 
-/// A key of `training.optim_args`: a number of at least 0, or true or false.
+/// A key of `training.optim_args`: a number of at least 0, or one of the other kinds.
 struct OptimArg {
   std::string_view name;  // torch's
   bool is_switch = false;
+  bool is_integer = false;
+  std::span<const std::string_view> choices{};  // their index is the value
 };
 
 inline constexpr OptimArg kSgdArgs[] = {{"momentum"}, {"dampening"}, {"nesterov", true}};
 inline constexpr OptimArg kRmspropArgs[] = {{"momentum"}, {"alpha"}, {"eps"}, {"centered", true}};
 inline constexpr OptimArg kAdagradArgs[] = {{"lr_decay"}, {"eps"}};
+inline constexpr std::string_view kMuonRates[] = {"original", "match_rms_adamw"};
+inline constexpr OptimArg kMuonArgs[] = {{"momentum"},
+                                         {.name = "nesterov", .is_switch = true},
+                                         {"eps"},
+                                         {.name = "ns_steps", .is_integer = true},
+                                         {.name = "adjust_lr_fn", .choices = kMuonRates}};
 
 /// The options that an optimizer reads besides the learning rate and the weight decay.
 struct OptimizerOptions {
@@ -46,6 +54,12 @@ inline constexpr OptimizerOptions kOptimizers[] = {
     {.optim = OptimizerName::kLion, .name = "lion", .family = "lion", .betas = true, .beta2 = 0.99},
     {.optim = OptimizerName::kRmsprop, .name = "rmsprop", .family = "rmsprop", .args = kRmspropArgs},
     {.optim = OptimizerName::kAdagrad, .name = "adagrad", .family = "adagrad", .args = kAdagradArgs},
+    {.optim = OptimizerName::kMuon,
+     .name = "muon",
+     .family = "muon",
+     .betas = true,
+     .epsilon = true,
+     .args = kMuonArgs},
 };
 
 /// Further names of these.

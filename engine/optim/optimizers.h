@@ -23,6 +23,8 @@ MakeOptimizer make_adagrad;
 MakeOptimizer make_lion;
 /// Adafactor (Shazeer & Stern 2018) with the Hugging Face Trainer's settings: the schedule sets the learning rate.
 MakeOptimizer make_adafactor;
+/// Muon (Jordan et al. 2024) as torch.optim.Muon for the matrices of hidden layers, AdamW for all else.
+MakeOptimizer make_muon;
 
 struct Maker {
   config::OptimizerName optim;
@@ -36,6 +38,7 @@ inline constexpr Maker kMakers[] = {
     {config::OptimizerName::kAdagrad, make_adagrad},
     {config::OptimizerName::kLion, make_lion},
     {config::OptimizerName::kAdafactor, make_adafactor},
+    {config::OptimizerName::kMuon, make_muon},
 };
 
 }  // namespace trainer::optim

@@ -1,6 +1,7 @@
 #include "engine/config/plan/optim_args.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include <fmt/ranges.h>
@@ -24,8 +25,15 @@ double read_value(const OptimArg& arg, const std::string& text) {
     if (const auto truth = parse_bool(text)) return *truth ? 1 : 0;
     throw ConfigError("{} is {}, but must be true or false", arg.name, shown(text));
   }
+  if (!arg.choices.empty()) {
+    const auto choice = std::find(arg.choices.begin(), arg.choices.end(), text);
+    if (choice != arg.choices.end()) return static_cast<double>(choice - arg.choices.begin());
+    throw ConfigError("{} is {}, but must be {}", arg.name, shown(text), fmt::join(arg.choices, " or "));
+  }
   const auto number = parse_double(text);
-  if (!number || *number < 0) throw ConfigError("{} is {}, but must be a number of at least 0", arg.name, shown(text));
+  if (!number || *number < 0 || (arg.is_integer && *number != std::floor(*number)))
+    throw ConfigError("{} is {}, but must be {} of at least 0", arg.name, shown(text),
+                      arg.is_integer ? "an integer" : "a number");
   return *number;
 }
 
