@@ -5,7 +5,7 @@
 #include <memory>
 
 <<<<<<< HEAD
-#include "engine/config/plan.h"
+#include "engine/config/plan/plan.h"
 #include "engine/dist/comm.h"
 =======
 #include "engine/config/plan/plan.h"
