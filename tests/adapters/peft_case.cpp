@@ -11,8 +11,7 @@
 <<<<<<< HEAD
 #include "engine/parallel/parallelize.h"
 =======
-#include "engine/parallel/replicated_model.h"
-#include "engine/parallel/sharded_model.h"
+#include "engine/parallel/parallelize.h"
 #include "engine/weights/weight_sources.h"
 >>>>>>> merge
 #include "models/registry.h"
