@@ -10,17 +10,12 @@
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/base/log.h"
-#include "engine/config/machine/device.h"
 #include "engine/config/machine/hub_folder.h"
-#include "engine/config/tables.h"
 #include "engine/train/longest_batches.h"
-<<<<<<< HEAD
 #include "engine/train/parallelism.h"
-=======
 #include "engine/weights/foreign_checkpoint.h"
 #include "engine/weights/megatron_source.h"
 #include "engine/weights/weight_sources.h"
->>>>>>> merge
 #include "models/registry.h"
 
 namespace trainer::train {

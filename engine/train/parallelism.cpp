@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
-#include "engine/config/device.h"
+#include <fmt/format.h>
+
+#include "engine/config/machine/device.h"
 #include "engine/config/tables.h"
 
 namespace trainer::train {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "engine/config/plan.h"
+#include "engine/config/plan/plan.h"
 #include "engine/parallel/parallelize.h"
 
 namespace trainer::train {

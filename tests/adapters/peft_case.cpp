@@ -9,13 +9,8 @@
 #include "engine/base/files.h"
 #include "engine/config/plan/adapter_folder.h"
 #include "engine/parallel/activation_checkpoint.h"
-<<<<<<< HEAD
 #include "engine/parallel/parallelize.h"
-=======
-#include "engine/parallel/replicated_model.h"
-#include "engine/parallel/sharded_model.h"
 #include "engine/weights/weight_sources.h"
->>>>>>> merge
 #include "models/registry.h"
 #include "models/virtual_tokens.h"
 
