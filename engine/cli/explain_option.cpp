@@ -87,7 +87,7 @@ std::string foreign_lines(const Entry& entry) {
 
 std::string accepted(const Entry& entry) {
   std::string words = entry.kind.words;
-  for (const std::string& limit : entry.limits) words += ", " + limit;
+  for (const config::Bound& bound : entry.bounds) words += ", " + to_string(bound);
   return words;
 }
 

@@ -196,52 +196,9 @@ struct EnumNames<Schedule> {
 
 template <>
 struct EnumNames<OptimizerName> {
-  using E = OptimizerName;
-  static constexpr std::pair<E, std::string_view> values[] = {{E::kAdamWFused, "adamw_torch_fused"},
-                                                              {E::kAdamW, "adamw_torch"},
-                                                              {E::kSgd, "sgd"},
-                                                              {E::kAdafactor, "adafactor"},
-                                                              {E::kLion, "lion"},
-                                                              {E::kRmsprop, "rmsprop"},
-                                                              {E::kAdagrad, "adagrad"}};
-  static constexpr std::pair<E, std::string_view> others[] = {{E::kLion, "lion_32bit"}};
-  static constexpr std::string_view later[] = {"ademamix",
-                                               "adamw_hf",
-                                               "adamw_torch_xla",
-                                               "adamw_apex_fused",
-                                               "adamw_torch_npu_fused",
-                                               "adamw_anyprecision",
-                                               "adamw_torch_4bit",
-                                               "adamw_torch_8bit",
-                                               "adamw_8bit",
-                                               "adamw_bnb_8bit",
-                                               "ademamix_8bit",
-                                               "lion_8bit",
-                                               "paged_adamw",
-                                               "paged_adamw_32bit",
-                                               "paged_adamw_8bit",
-                                               "paged_ademamix_32bit",
-                                               "paged_ademamix_8bit",
-                                               "paged_lion_32bit",
-                                               "paged_lion_8bit",
-                                               "rmsprop_bnb",
-                                               "rmsprop_bnb_8bit",
-                                               "rmsprop_bnb_32bit",
-                                               "galore_adamw",
-                                               "galore_adamw_8bit",
-                                               "galore_adafactor",
-                                               "galore_adamw_layerwise",
-                                               "galore_adamw_8bit_layerwise",
-                                               "galore_adafactor_layerwise",
-                                               "lomo",
-                                               "adalomo",
-                                               "grokadamw",
-                                               "schedule_free_radam",
-                                               "schedule_free_adamw",
-                                               "schedule_free_sgd",
-                                               "apollo_adamw",
-                                               "apollo_adamw_layerwise",
-                                               "stable_adamw"};
+  static constexpr auto values = optimizer_names();
+  static constexpr auto& others = kOtherOptimizerNames;
+  static constexpr auto& later = kLaterOptimizers;
 };
 
 template <>

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/config/bound.h"
 #include "engine/config/codec.h"
 #include "engine/config/sections.h"
 
@@ -52,7 +53,7 @@ struct Entry {
   std::function<Node(const void*)> write;
   Node initial;                                                 // its default
   std::vector<std::function<std::string(const void*)>> checks;  // "" or why its value is out of range
-  std::vector<std::string> limits;                              // the same in words: "at least 1"
+  std::vector<Bound> bounds;                                    // what the checks require of a number
   std::function<std::string(const void*)> unsupported;          // "" or what this version lacks
   std::function<std::vector<std::string*>(void*)> texts;        // the strings in it
   std::vector<std::string> keywords;                            // texts that are not paths
@@ -129,23 +130,11 @@ class Field {
     return std::move(*this);
   }
 
-  // Bounds; "auto" always satisfies them.
-  template <class N>
-  Field&& at_least(N low) && {
-    return bound([low](auto value) { return value >= low; }, fmt::format("at least {}", low));
-  }
-  template <class N>
-  Field&& at_most(N high) && {
-    return bound([high](auto value) { return value <= high; }, fmt::format("at most {}", high));
-  }
-  template <class N>
-  Field&& above(N low) && {
-    return bound([low](auto value) { return value > low; }, fmt::format("above {}", low));
-  }
-  template <class N>
-  Field&& below(N high) && {
-    return bound([high](auto value) { return value < high; }, fmt::format("below {}", high));
-  }
+  // "auto" satisfies every bound.
+  Field&& at_least(double low) && { return bound({Bound::Operator::kAtLeast, low}); }
+  Field&& at_most(double high) && { return bound({Bound::Operator::kAtMost, high}); }
+  Field&& above(double low) && { return bound({Bound::Operator::kAbove, low}); }
+  Field&& below(double high) && { return bound({Bound::Operator::kBelow, high}); }
 
   /// Texts: the accepted ones, in any case; booleans in any spelling if `choices` has true or false. If "" is one of
   /// them, the text can be empty. `also` describes what else is accepted ("a folder"); empty: nothing else.
@@ -180,12 +169,12 @@ class Field {
     place = std::move(value);
     return std::move(*this);
   }
-  template <class F>
-  Field&& bound(F within, std::string words) {
-    entry.limits.push_back(words);
-    entry.checks.push_back([within, words, member = member_](const void* section) -> std::string {
+  Field&& bound(Bound bound) {
+    entry.bounds.push_back(bound);
+    entry.checks.push_back([bound, member = member_](const void* section) -> std::string {
       const auto* number = number_in(static_cast<const S*>(section)->*member);
-      return !number || within(*number) ? "" : fmt::format("must be {}; is {}", words, *number);
+      if (!number || bound.holds(static_cast<double>(*number))) return "";
+      return fmt::format("must be {}; is {}", to_string(bound), *number);
     });
     return std::move(*this);
   }

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/config/optimizers.h"
+
 namespace trainer::config {
 
 /// kDeepspeed and kMegatronLm occur only in files: engine/config/translate replaces them in a plan.
@@ -40,7 +42,6 @@ enum class Schedule {
   kWarmupDecayLr,
   kWarmupCosineLr
 };
-enum class OptimizerName { kAdamW, kAdamWFused, kSgd, kAdafactor, kLion, kRmsprop, kAdagrad };
 enum class DdpBackend { kGloo, kMpi, kNccl };
 /// What happens to a run when a loss or a gradient is not plausible.
 enum class OnDivergence { kStop, kSkip, kRollback };

@@ -56,7 +56,7 @@ class Adafactor : public Optimizer {
   Adafactor(const config::TrainingConfig& o, const Trained& trained, dist::Comm& comm) : Optimizer(o), comm_(comm) {
     for (const auto& tensor : trained) {
       matrices_.push_back(tensor.shape.size() < 2 ? Matrices{} : add_means(tensor));
-      exp_avg_sq_.push_back(matrices_.back().none() ? add_state("exp_avg_sq", {tensor}).front() : at::Tensor());
+      exp_avg_sq_.push_back(matrices_.back().none() ? add_state("exp_avg_sq", tensor) : at::Tensor());
       spread_ = spread_ || !tensor.replicated;
     }
   }

@@ -36,7 +36,7 @@ class Adagrad : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_adagrad(const config::TrainingConfig& options, const Trained& trained) {
+std::unique_ptr<Optimizer> make_adagrad(const config::TrainingConfig& options, const Trained& trained, dist::Comm&) {
   return std::make_unique<Adagrad>(options, trained);
 }
 

@@ -29,7 +29,7 @@ class Lion : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_lion(const config::TrainingConfig& options, const Trained& trained) {
+std::unique_ptr<Optimizer> make_lion(const config::TrainingConfig& options, const Trained& trained, dist::Comm&) {
   return std::make_unique<Lion>(options, trained);
 }
 

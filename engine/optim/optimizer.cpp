@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <ATen/ops/full_like.h>
+#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include "engine/base/errors.h"
@@ -36,12 +36,14 @@ Optimizer::Optimizer(const config::TrainingConfig& options)
       learning_rate_(options.learning_rate),
       lora_plus_(options.loraplus_lr_ratio) {}
 
-std::vector<at::Tensor> Optimizer::add_state(const char* kind, const Trained& trained, double start) {
+at::Tensor Optimizer::add_state(const char* kind, const parallel::LogicalTensor& tensor, at::ScalarType dtype) {
+  state_.push_back({kind, tensor.name, at::zeros_like(tensor.value, dtype), {}});
+  return state_.back().value;
+}
+
+std::vector<at::Tensor> Optimizer::add_state(const char* kind, const Trained& trained) {
   std::vector<at::Tensor> values;
-  for (const auto& tensor : trained) {
-    values.push_back(at::full_like(tensor.value, start));
-    state_.push_back({kind, tensor.name, values.back(), {}});
-  }
+  for (const auto& tensor : trained) values.push_back(add_state(kind, tensor));
   return values;
 }
 
@@ -74,22 +76,8 @@ void Optimizer::step(const std::vector<parallel::LogicalTensor>& tensors, double
 
 std::unique_ptr<Optimizer> make_optimizer(const config::TrainingConfig& options,
                                           const std::vector<parallel::LogicalTensor>& tensors, dist::Comm& comm) {
-  const auto trained = trained_among(tensors);
-  switch (options.optim) {
-    case config::OptimizerName::kAdamW:
-    case config::OptimizerName::kAdamWFused:
-      return make_adamw(options, trained);
-    case config::OptimizerName::kSgd:
-      return make_sgd(options, trained);
-    case config::OptimizerName::kAdafactor:
-      return make_adafactor(options, trained, comm);
-    case config::OptimizerName::kLion:
-      return make_lion(options, trained);
-    case config::OptimizerName::kRmsprop:
-      return make_rmsprop(options, trained);
-    case config::OptimizerName::kAdagrad:
-      return make_adagrad(options, trained);
-  }
+  for (const Maker& maker : kMakers)
+    if (maker.optim == options.optim) return maker.make(options, trained_among(tensors), comm);
   throw InternalError("invalid optimizer {}", static_cast<int>(options.optim));
 }
 

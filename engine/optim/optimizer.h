@@ -15,7 +15,7 @@ namespace trainer::optim {
 struct StateTensor {
   std::string kind;            // "exp_avg", "exp_avg_sq", "momentum", …
   std::string parameter;       // its Hugging Face name
-  at::Tensor value;            // flat, fp32; owned by the optimizer, so loading copies into it
+  at::Tensor value;            // flat; owned by the optimizer, so loading copies into it
   std::vector<int64_t> shape;  // if its shape differs from the parameter's: whole on every rank.
                                // Empty: same shape and sharding as the parameter
 
@@ -54,8 +54,10 @@ class Optimizer {
   virtual void prepare(const Trained& trained) {}
   virtual void update(Group& group, double learning_rate) = 0;
 
-  /// Adds a state tensor for every trained tensor, laid out like it and filled with `start`; in the order of `trained`.
-  std::vector<at::Tensor> add_state(const char* kind, const Trained& trained, double start = 0);
+  /// Adds a state tensor of zeros for every trained tensor, laid out like it; in the order of `trained`.
+  std::vector<at::Tensor> add_state(const char* kind, const Trained& trained);
+  /// The same for one of them.
+  at::Tensor add_state(const char* kind, const parallel::LogicalTensor& tensor, at::ScalarType dtype = at::kFloat);
   /// Adds state with its own shape, which every rank holds whole.
   void add_state(StateTensor state) { state_.push_back(std::move(state)); }
 

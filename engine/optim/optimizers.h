@@ -1,4 +1,5 @@
-// All optimizers, over the trained tensors of a model. To add one: a file, a line here, and one in optimizer.cpp.
+// All optimizers, over the trained tensors of a model. To add one: a file, and a declaration and a row here. (Its name
+// and options: engine/config/optimizers.h.)
 #pragma once
 
 #include <memory>
@@ -7,18 +8,37 @@
 
 namespace trainer::optim {
 
+using MakeOptimizer = std::unique_ptr<Optimizer>(const config::TrainingConfig& options, const Trained& trained,
+                                                 dist::Comm& comm);
+
 /// AdamW (Loshchilov & Hutter 2019) as in torch; adamw_torch_fused does it in one pass over memory.
-std::unique_ptr<Optimizer> make_adamw(const config::TrainingConfig& options, const Trained& trained);
+MakeOptimizer make_adamw;
 /// torch.optim.SGD.
-std::unique_ptr<Optimizer> make_sgd(const config::TrainingConfig& options, const Trained& trained);
+MakeOptimizer make_sgd;
 /// torch.optim.RMSprop.
-std::unique_ptr<Optimizer> make_rmsprop(const config::TrainingConfig& options, const Trained& trained);
+MakeOptimizer make_rmsprop;
 /// torch.optim.Adagrad.
-std::unique_ptr<Optimizer> make_adagrad(const config::TrainingConfig& options, const Trained& trained);
+MakeOptimizer make_adagrad;
 /// Lion (Chen et al. 2023): the sign of a running mean of gradients.
-std::unique_ptr<Optimizer> make_lion(const config::TrainingConfig& options, const Trained& trained);
+MakeOptimizer make_lion;
 /// Adafactor (Shazeer & Stern 2018) with the Hugging Face Trainer's settings: the schedule sets the learning rate.
-std::unique_ptr<Optimizer> make_adafactor(const config::TrainingConfig& options, const Trained& trained,
-                                          dist::Comm& comm);
+MakeOptimizer make_adafactor;
+/// Muon (Jordan et al. 2024) as torch.optim.Muon for the matrices of hidden layers, AdamW for all else.
+MakeOptimizer make_muon;
+
+struct Maker {
+  config::OptimizerName optim;
+  MakeOptimizer* make;
+};
+inline constexpr Maker kMakers[] = {
+    {config::OptimizerName::kAdamW, make_adamw},
+    {config::OptimizerName::kAdamWFused, make_adamw},
+    {config::OptimizerName::kSgd, make_sgd},
+    {config::OptimizerName::kRmsprop, make_rmsprop},
+    {config::OptimizerName::kAdagrad, make_adagrad},
+    {config::OptimizerName::kLion, make_lion},
+    {config::OptimizerName::kAdafactor, make_adafactor},
+    {config::OptimizerName::kMuon, make_muon},
+};
 
 }  // namespace trainer::optim

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <span>
+#include <string_view>
+
+#include <fmt/format.h>
 
 namespace trainer::optim {
 namespace {
@@ -12,6 +16,26 @@ bool has(const std::string& name, const char* part) {
   return name.find(part) != std::string::npos;
 }
 
+// Names of modules in transformers and PEFT.
+constexpr std::string_view kEmbeddings[] = {"shared",
+                                            "embed_tokens",
+                                            "wte",
+                                            "wpe",
+                                            "word_embeddings",
+                                            "position_embeddings",
+                                            "token_type_embeddings",
+                                            "relative_attention_bias",
+                                            "prompt_embeddings",
+                                            "embedding"};
+constexpr std::string_view kHeads[] = {"lm_head", "score", "classifier"};
+
+bool has_module(const std::string& name, std::span<const std::string_view> modules) {
+  const std::string path = "." + name + ".";
+  return std::any_of(modules.begin(), modules.end(), [&](std::string_view module) {
+    return path.find(fmt::format(".{}.", module)) != std::string::npos;
+  });
+}
+
 }  // namespace
 
 bool decays(const std::string& name) {
@@ -20,6 +44,16 @@ bool decays(const std::string& name) {
   for (const char* part : {"bias", "layernorm", "layer_norm", "rmsnorm", "_norm.", ".ln_"})
     if (has(lower, part)) return false;
   return !has("." + lower + ".", ".norm.");
+}
+
+bool is_embedding(const std::string& name) {
+  return has_module(name, kEmbeddings) && !has(name, "lora_");
+}
+
+bool is_hidden_matrix(const parallel::LogicalTensor& parameter) {
+  const nn::Shape& shape = parameter.shape;
+  return shape.size() == 2 && std::min(shape[0], shape[1]) > 1 && !has_module(parameter.name, kEmbeddings) &&
+         !has_module(parameter.name, kHeads);
 }
 
 UpdateRule lora_plus_rule(const parallel::LogicalTensor& parameter, double ratio, double learning_rate) {

@@ -11,6 +11,12 @@ namespace trainer::optim {
 /// (As there, T5's relative_attention_bias counts as a bias.)
 bool decays(const std::string& parameter_name);
 
+/// Whether it is an embedding's table, which bitsandbytes and Muon treat apart, by the name of its module.
+bool is_embedding(const std::string& parameter_name);
+/// Whether it is a matrix of a hidden layer: neither a vector, nor of an embedding or an output head, nor of an adapter
+/// of these.
+bool is_hidden_matrix(const parallel::LogicalTensor& parameter);
+
 /// The options that differ between parameters in an update.
 struct UpdateRule {
   bool decays = true;

@@ -50,7 +50,7 @@ class RmsProp : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_rmsprop(const config::TrainingConfig& options, const Trained& trained) {
+std::unique_ptr<Optimizer> make_rmsprop(const config::TrainingConfig& options, const Trained& trained, dist::Comm&) {
   return std::make_unique<RmsProp>(options, trained);
 }
 

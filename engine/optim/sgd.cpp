@@ -40,7 +40,7 @@ class Sgd : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_sgd(const config::TrainingConfig& options, const Trained& trained) {
+std::unique_ptr<Optimizer> make_sgd(const config::TrainingConfig& options, const Trained& trained, dist::Comm&) {
   return std::make_unique<Sgd>(options, trained);
 }
 

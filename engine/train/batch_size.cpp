@@ -5,7 +5,7 @@
 #include "engine/prepare/run_length.h"
 #include "engine/train/memory_fit.h"
 #include "engine/train/memory_plan.h"
-#include "engine/train/trainer.h"
+#include "engine/train/start.h"
 
 namespace trainer::train {
 namespace {

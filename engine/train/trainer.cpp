@@ -2,9 +2,8 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cmath>
-
-#include <ATen/ops/zeros.h>
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
@@ -19,48 +18,19 @@
 #include "engine/prepare/run_length.h"
 #include "engine/train/conditions.h"
 #include "engine/train/save_model.h"
+#include "engine/train/start.h"
 #include "engine/train/stop_request.h"
-#include "engine/weights/foreign_checkpoint.h"
 
 namespace trainer::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kShared = 5;  // values of an update that ranks agree on, before the values of each rank
-
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 }  // namespace
-
-Start start_of(const config::Config& config) {
-  const std::string& choice = config.checkpoint.resume_from_checkpoint;
-  const auto newest = checkpoint::newest_checkpoint(config.output_dir);
-  if (choice == "false") {
-    if (newest)
-      throw ConfigError(
-          "output_dir {} holds checkpoints of an earlier run (the newest is {}), but checkpoint.resume_from_checkpoint "
-          "is false.\n  Choose another output_dir or remove the checkpoints; nothing was changed.",
-          config.output_dir, newest->folder.filename().string());
-    return Start::kFromScratch;
-  }
-  if (choice == "true" && !newest)
-    throw InputError(
-        "checkpoint.resume_from_checkpoint is true, but {} holds no checkpoint.\n  Use 'auto' to start from scratch "
-        "when there is none.",
-        config.output_dir);
-  if (choice == "auto" || choice == "true") return newest ? Start::kNewest : Start::kFromScratch;
-  if (!std::filesystem::exists(std::filesystem::path(choice) / "manifest.json"))
-    throw InputError("checkpoint.resume_from_checkpoint: {} is not a checkpoint: it has no manifest.json{}", choice,
-                     checkpoint::foreign_checkpoint(choice));
-  return Start::kNamed;
-}
-
-Start agreed_start(const config::Config& config, dist::Comm& comm) {
-  return static_cast<Start>(comm.max(comm.rank() == 0 ? static_cast<double>(start_of(config)) : 0.0));
-}
 
 Trainer::Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::LoraConfig lora,
                  std::unique_ptr<parallel::ParallelModel> model, checkpoint::FolderAccess access, Report report)
@@ -71,7 +41,7 @@ Trainer::Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::Lora
       model_(std::move(model)),
       access_(std::move(access)),
       report_(std::move(report)),
-      saver_(make_saver()),
+      saver_(plan, inputs, lora_, *model_, access_),
       divergence_(plan.config.training),
       stragglers_(model_->comm().size(), model_->mesh().degrees().pipeline) {
   optimizer_ = optim::make_optimizer(config_.training, model_->logical_tensors(), model_->comm());
@@ -121,7 +91,7 @@ void Trainer::resume_from(const std::string& folder, const checkpoint::Manifest&
   progress_.global_batch = chosen_global_batch(manifest.progress.global_batch);
   if (loss_scale_ && progress_.loss_scale.scale > 0) loss_scale_->set_state(progress_.loss_scale);
   divergence_.set_state(progress_.losses);
-  last_saved_ = progress_.step;
+  saver_.resumed_at(progress_.step);
 }
 
 int64_t Trainer::chosen_global_batch(int64_t of_checkpoint) const {
@@ -134,35 +104,35 @@ Ending Trainer::run(std::optional<int64_t> last_step) {
   try {
     return run_updates(last_step);
   } catch (const NumericError&) {  // all ranks throw it together
-    saving([this] { saver_.finish(); });
+    saver_.finish();
     throw;
   }
 }
 
 Ending Trainer::run_updates(std::optional<int64_t> last_step) {
-  saver_.prepare({*model_, *optimizer_});
+  saver_.prepare(*optimizer_);
   while (progress_.step < total_steps_) {
     const auto start = Clock::now();
     const StepResult result = train_step();
-    seconds_since_log_ += seconds_since(start);
+    log_window_.add(result.tokens, result.efficiency, seconds_since(start), result.data_seconds);
     log_step(result);
-    if (result.all_saved) saving([this] { saver_.advance(); });
+    if (saver_.busy() && result.agreed.all_save_ready) saver_.advance();
     measured_.clear();
     if (evaluation_due()) evaluate(false);
-    const bool newly_yields = result.yield && !yields_;
-    yields_ |= result.yield;
-    if (due(config_.checkpoint.save_steps) || result.save || newly_yields) save_checkpoint(false);
+    const bool newly_yields = result.agreed.yield && !yields_;
+    yields_ |= result.agreed.yield;
+    if (due(config_.checkpoint.save_steps) || result.agreed.save || newly_yields) save_checkpoint(false);
     if (progress_.step == last_step) {
       save_checkpoint(true);
       if (reporter_) reporter_->progress().finish();
       return Ending::kDone;
     }
-    if (result.stop) {
+    if (result.agreed.stop) {
       if (config_.checkpoint.save_on_signal) save_checkpoint(true);
-      saving([this] { saver_.finish(); });
+      saver_.finish();
       return Ending::kStopped;
     }
-    if (yields_ && has_saved_now()) return Ending::kStopped;
+    if (yields_ && saver_.has_saved(progress_.step)) return Ending::kStopped;
     if (newly_yields && is_rank_zero()) log::warning("new machines join after the next successful save");
   }
   finish();
@@ -183,23 +153,9 @@ Trainer::StepResult Trainer::train_step() {
   pass.label_smoothing = config_.training.label_smoothing_factor;
   if (loss_scale_) model_->set_loss_scale(loss_scale_->scale());
   const double mine = model_->update(batch.micro_batches, batch.target_tokens, pass);
-  // One collective for everything that ranks must agree on: the loss, whether any rank was asked to stop, save or
-  // yield, how many have finished their part of a save, and how long each has worked. Ranks that work on the same
-  // samples have the same loss, so only one of them contributes it.
-  const dist::Mesh& mesh = model_->mesh();
-  const bool counts = mesh.tensor().rank() + mesh.context().rank() + mesh.pipeline().rank() == 0;
-  const int ranks = model_->comm().size();
-  const at::Tensor shared = at::zeros({kShared + ranks}, at::kDouble);
-  double* const values = shared.mutable_data_ptr<double>();
-  values[0] = counts ? mine : 0.0;
-  values[1] = stop_signal() != 0 ? 1.0 : 0.0;
-  values[2] = take_save_request() ? 1.0 : 0.0;
-  values[3] = saver_.ready() ? 1.0 : 0.0;
-  values[4] = take_yield_request() ? 1.0 : 0.0;
-  values[kShared + model_->comm().rank()] = work_.lap();
-  model_->comm().all_reduce(shared);
-  report_stragglers({values + kShared, values + kShared + ranks});
-  const double loss = values[0] / static_cast<double>(batch.target_tokens);
+  const StepAgreement agreed = agree_on_step(mine);
+  report_stragglers(agreed.work_seconds);
+  const double loss = agreed.loss / static_cast<double>(batch.target_tokens);
   const double grad_norm = model_->clip_grad_norm(config_.training.max_grad_norm);
   const StepOutcome outcome = outcome_of_update(loss, grad_norm, batch);
   report_(step + 1, kOptimizerStep);
@@ -214,8 +170,22 @@ Trainer::StepResult Trainer::train_step() {
   }
   if (outcome == StepOutcome::kRollBack) divergence_.roll_back(*model_, *optimizer_);
   report_(step + 1, "logging and reading the next batch");
-  return {outcome,      loss,         grad_norm,     learning_rate, batch.tokens,  batch.efficiency,
-          batch.digest, data_seconds, values[1] > 0, values[2] > 0, values[4] > 0, saver_.busy() && values[3] == ranks};
+  return {outcome,          loss,         grad_norm,    learning_rate, batch.tokens,
+          batch.efficiency, batch.digest, data_seconds, agreed};
+}
+
+StepAgreement Trainer::agree_on_step(double loss) {
+  // Ranks that work on the same samples have the same loss, so only one of them contributes it.
+  const dist::Mesh& mesh = model_->mesh();
+  const bool counts = mesh.tensor().rank() + mesh.context().rank() + mesh.pipeline().rank() == 0;
+  StepReport mine;
+  mine.loss = counts ? loss : 0.0;
+  mine.stop = stop_signal() != 0;
+  mine.save = take_save_request();
+  mine.yield = take_yield_request();
+  mine.save_ready = saver_.ready();
+  mine.work_seconds = work_.lap();
+  return agree(mine, model_->comm());
 }
 
 void Trainer::report_stragglers(const std::vector<double>& seconds) {
@@ -291,10 +261,6 @@ void Trainer::shrink_or_grow_loss_scale(bool overflow) {
 }
 
 void Trainer::log_step(const StepResult& result) {
-  tokens_since_log_ += result.tokens;
-  paid_since_log_ += static_cast<double>(result.tokens) / result.efficiency;
-  data_seconds_since_log_ += result.data_seconds;
-  ++steps_timed_;
   if (reporter_) reporter_->progress().advance(progress_.step);
   if (!due(config_.logging.logging_steps) && progress_.step != total_steps_) return;
   const auto memory = static_cast<int64_t>(model_->comm().max(static_cast<double>(dist::peak_resident_bytes())));
@@ -304,15 +270,12 @@ void Trainer::log_step(const StepResult& result) {
     reporter_->report(metrics::StepRecord{
         progress_.step, batches_->updates().epochs_at(progress_.consumed),
         progress_.loss_since_log / static_cast<double>(progress_.updates_since_log), result.grad_norm,
-        result.learning_rate, progress_.tokens, static_cast<double>(tokens_since_log_) / seconds_since_log_,
-        seconds_since_log_ / static_cast<double>(steps_timed_),
-        data_seconds_since_log_ / static_cast<double>(steps_timed_),
-        paid_since_log_ > 0 ? static_cast<double>(tokens_since_log_) / paid_since_log_ : 1, memory, tensors,
+        result.learning_rate, progress_.tokens, log_window_.tokens_per_second(), log_window_.step_seconds(),
+        log_window_.data_wait_seconds(), log_window_.efficiency(), memory, tensors,
         result.digest, loss_scale_ ? loss_scale_->scale() : 0, progress_.loss_scale.skipped});
   progress_.loss_since_log = 0;
   progress_.updates_since_log = 0;
-  seconds_since_log_ = data_seconds_since_log_ = paid_since_log_ = 0;
-  tokens_since_log_ = steps_timed_ = 0;
+  log_window_ = {};
 }
 
 bool Trainer::evaluation_due() const {
@@ -364,51 +327,9 @@ void Trainer::evaluate(bool at_end) {
                 100 * majority.share);
 }
 
-checkpoint::Saver Trainer::make_saver() {
-  const config::CheckpointConfig& c = config_.checkpoint;
-  return {{config_.output_dir, {c.save_total_limit, c.metric_for_best_model}, c.hash, c.async_save, access_},
-          model_->comm()};
-}
-
 void Trainer::save_checkpoint(bool wait_until_done) {
-  if (last_saved_ != progress_.step) {
-    report_(progress_.step, "saving");
-    std::vector<at::Tensor> state;
-    for (const optim::StateTensor& tensor : optimizer_->state()) state.push_back(tensor.value);
-    saving([this] { saver_.finish(); });  // before weights change
-    model_->average_replicas(state);
-    checkpoint::Manifest about;
-    about.progress = progress_;
-    about.seed = config_.seed;
-    about.samples = train().size();
-    about.strategy = config_.distributed_type == config::DistributedType::kFsdp ? "FSDP" : "replicated";
-    about.metrics = measured_;
-    about.conditions = conditions_of(config_, model_->comm().size());
-    about.classes = inputs_.datasets.labels;
-    last_saved_ = progress_.step;
-    const auto begin = [&] {
-      saver_.begin(std::move(about), {*model_, *optimizer_},
-                   beside_checkpoint(*model_, plan_, lora_, inputs_));
-    };
-    wait_until_done ? begin() : saving(begin);
-  }
-  if (wait_until_done) saver_.finish();
-}
-
-bool Trainer::has_saved_now() {
-  if (last_saved_ != progress_.step) return false;
-  saving([this] { saver_.finish(); });
-  return last_saved_ == progress_.step;
-}
-
-void Trainer::saving(const std::function<void()>& part) {
-  try {
-    part();
-  } catch (const MachineError& error) {  // thrown on all ranks alike
-    if (config_.checkpoint.on_error == "stop") throw;
-    last_saved_ = -1;
-    if (is_rank_zero()) log::warning("no checkpoint was saved; the run continues: {}", error.what());
-  }
+  report_(progress_.step, "saving");
+  saver_.save(*optimizer_, progress_, measured_, wait_until_done);
 }
 
 void Trainer::finish() {
@@ -424,19 +345,7 @@ void Trainer::finish() {
   reporter_->progress().finish();
   screen::print("done: {} steps; {} saved in {}\n", progress_.step, config_.lora ? "adapter" : "model",
                 config_.output_dir);
-  report_best();
-}
-
-void Trainer::report_best() const {
-  const std::string& metric = config_.checkpoint.metric_for_best_model;
-  if (metric == "none") return;
-  const auto checkpoints = checkpoint::find_checkpoints(config_.output_dir);
-  if (const checkpoint::Found* const best = checkpoint::best_checkpoint(checkpoints, metric))
-    screen::print("best {}: {}\n", metric, best->folder.filename().string());
-  else
-    log::warning(
-        "checkpoint.metric_for_best_model is {}, but no checkpoint in {} has eval_{}, so only the newest were kept",
-        metric, config_.output_dir, metric);
+  report_best(config_);
 }
 
 }  // namespace trainer::train

@@ -1,13 +1,13 @@
 // The training loop.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 
-#include "engine/checkpoint/saver.h"
+#include "engine/checkpoint/folder_access.h"
+#include "engine/checkpoint/manifest.h"
 #include "engine/config/plan/plan.h"
 #include "engine/dist/work_clock.h"
 #include "engine/evaluation/evaluate.h"
@@ -20,20 +20,15 @@
 #include "engine/train/build.h"
 #include "engine/train/divergence.h"
 #include "engine/train/first_steps.h"
+#include "engine/train/log_window.h"
+#include "engine/train/run_saver.h"
+#include "engine/train/step_agreement.h"
 #include "engine/train/stragglers.h"
 
 namespace trainer::train {
 
 /// How a run ended.
 enum class Ending { kDone, kStopped };
-
-/// Where a run starts: from scratch, from the newest checkpoint of its output folder, or from a named one.
-enum class Start { kFromScratch, kNewest, kNamed };
-
-/// The configured start. Errors: ConfigError, InputError when the contents of output_dir forbid it.
-Start start_of(const config::Config& config);
-/// Collective. The start that rank 0, which sees the checkpoints, determines. Errors: those of start_of().
-Start agreed_start(const config::Config& config, dist::Comm& comm);
 
 class Trainer {
  public:
@@ -57,8 +52,7 @@ class Trainer {
     double efficiency;
     std::string digest;
     double data_seconds;
-    bool stop, save, yield;     // requested on any rank
-    bool all_saved;             // every rank has finished its part of the current save
+    StepAgreement agreed;
   };
 
   void resume();
@@ -66,6 +60,8 @@ class Trainer {
   Ending run_updates(std::optional<int64_t> last_step);
   int64_t chosen_global_batch(int64_t of_checkpoint) const;
   StepResult train_step();
+  /// Collective. `loss`: this rank's sum.
+  StepAgreement agree_on_step(double loss);
   /// `seconds`: how long each rank worked on the update.
   void report_stragglers(const std::vector<double>& seconds);
   /// Called once the update's loss and gradients are known. Errors: NumericError when they diverge and the run stops.
@@ -76,17 +72,9 @@ class Trainer {
   void make_update(bool good, double learning_rate);
   void log_step(const StepResult& result);
   void evaluate(bool at_end);
-  /// Begins a save, unless this step was already saved. `whatever_happens`: waits until it is done, and throws the
-  /// errors that a periodic save may only warn about.
+  /// RunSaver::save() of this step.
   void save_checkpoint(bool wait_until_done);
-  /// Collective. Whether a checkpoint of this step is on disk; waits for a save in progress.
-  bool has_saved_now();
-  checkpoint::Saver make_saver();
-  /// Collective. Runs a part of a save; its failure is a warning unless checkpoint.on_error is "stop".
-  void saving(const std::function<void()>& part);
   void finish();
-  /// On rank 0, at the end: reports the best checkpoint, or that none has the metric.
-  void report_best() const;
   bool evaluation_due() const;
   bool due(int64_t every) const { return every > 0 && progress_.step % every == 0; }
   const data::Samples& train() const { return *inputs_.datasets.train; }
@@ -101,7 +89,7 @@ class Trainer {
   checkpoint::FolderAccess access_;
   Report report_;
   std::unique_ptr<optim::Optimizer> optimizer_;
-  checkpoint::Saver saver_;
+  RunSaver saver_;
   std::map<std::string, double> measured_;      // metrics of the evaluation at this step
   std::optional<FirstSteps> first_steps_;       // reset when its checks are done
   std::optional<optim::LossScale> loss_scale_;  // fp16 only
@@ -112,12 +100,9 @@ class Trainer {
   std::optional<BatchStream> batches_;
   std::optional<optim::LearningRate> schedule_;
   int64_t total_steps_ = 0;
-  int64_t last_saved_ = -1;
   bool yields_ = false;                        // machines are joining: this generation ends after the next good save
   std::optional<metrics::Reporter> reporter_;  // rank 0 only
-  double seconds_since_log_ = 0, data_seconds_since_log_ = 0;
-  double paid_since_log_ = 0;  // tokens / efficiency
-  int64_t tokens_since_log_ = 0, steps_timed_ = 0;
+  LogWindow log_window_;
 };
 
 }  // namespace trainer::train

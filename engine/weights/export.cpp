@@ -3,7 +3,6 @@
 #include <map>
 #include <optional>
 
-#include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include "engine/adapters/adapter_file.h"
@@ -20,17 +19,6 @@ uint32_t checksum(const at::Tensor& tensor) {
 }
 
 }  // namespace
-
-at::Tensor gather(const parallel::LogicalTensor& tensor, dist::Comm& comm) {
-  if (tensor.replicated) return tensor.value.view(tensor.shape);
-  const at::Tensor whole = at::zeros({tensor.numel()}, tensor.value.options());
-  if (tensor.copy == 0)
-    for (const nn::Run& run : nn::runs_of(tensor.part, tensor.shape, tensor.begin, tensor.end))
-      whole.narrow(0, run.whole, run.count).copy_(tensor.value.narrow(0, run.part - tensor.begin, run.count));
-  // Sum as integers: all other ranks' parts are zero, and floats keep every bit (-0.0 + 0.0 would lose its sign).
-  comm.all_reduce(whole.view(whole.element_size() == 2 ? at::kByte : at::kInt));
-  return whole.view(tensor.shape);
-}
 
 void export_tensors(dist::Comm& comm, const std::filesystem::path& path, const std::vector<Exported>& tensors) {
   const at::NoGradGuard no_grad;

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "engine/config/sections.h"
+#include "engine/parallel/gather.h"
 #include "engine/parallel/parallel_model.h"
 
 namespace trainer::checkpoint {
 
-/// Collective. Gathers the whole tensor [shape] on every rank from the ranks' shards without changing a bit.
-at::Tensor gather(const parallel::LogicalTensor& tensor, dist::Comm& comm);
+using parallel::gather;
 
 /// A tensor of a file.
 struct Exported {

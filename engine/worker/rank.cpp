@@ -24,6 +24,7 @@
 #include "engine/train/conditions.h"
 #include "engine/train/parallelism.h"
 #include "engine/train/same_inputs.h"
+#include "engine/train/start.h"
 #include "engine/train/stop_request.h"
 #include "engine/train/trainer.h"
 #include "engine/worker/commands.h"

@@ -155,6 +155,10 @@ TEST(Checkpoint, OfReplicatedStateLoadsUnderAnyOtherStrategy) {
   for (const Strategy& from : kStrategies) expect_loads_under_all(false, from, config::OptimizerName::kAdafactor);
 }
 
+TEST(Checkpoint, OfMuonLoadsUnderAnyOtherStrategy) {
+  expect_loads_under_all(false, kStrategies[3], config::OptimizerName::kMuon);
+}
+
 TEST(Checkpoint, ResumesBitForBitWithEveryOptimizer) {
   for (const auto& [optim, name] : config::EnumNames<config::OptimizerName>::values) {
     config::Plan plan = plan_of("v1_0", false);

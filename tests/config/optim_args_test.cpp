@@ -15,6 +15,9 @@ TEST_F(OptimArgsOption, IsReadByTorchsNames) {
   const OptimArgs args = read_optim_args(training);
   EXPECT_EQ(args.values, (std::map<std::string, double>{{"momentum", 0.5}, {"alpha", 0.9}, {"centered", 1}}));
   EXPECT_EQ(args.get("eps", 7), 7);
+  training.optim = OptimizerName::kMuon;
+  training.optim_args = "adjust_lr_fn=match_rms_adamw";
+  EXPECT_EQ(read_optim_args(training).get("adjust_lr_fn", 0), 1);
 }
 
 TEST_F(OptimArgsOption, IsCheckedByTheOptimizer) {
@@ -32,6 +35,11 @@ TEST_F(OptimArgsOption, IsCheckedByTheOptimizer) {
             "f.yaml:5:40: training.optim_args: eps is given twice");
   EXPECT_EQ(refused("optim: adagrad, optim_args: weight_decay=1"),
             "f.yaml:5:40: training.optim_args: set training.weight_decay instead of weight_decay");
+  EXPECT_EQ(refused("optim: muon, optim_args: \"adjust_lr_fn=match_rms_adamw, ns_steps=6, nesterov=no\""), "");
+  EXPECT_EQ(refused("optim: muon   , optim_args: adjust_lr_fn=adamw"),
+            "f.yaml:5:40: training.optim_args: adjust_lr_fn is adamw, but must be original or match_rms_adamw");
+  EXPECT_EQ(refused("optim: muon   , optim_args: ns_steps=2.5"),
+            "f.yaml:5:40: training.optim_args: ns_steps is 2.5, but must be an integer of at least 0");
   EXPECT_EQ(refused("optim: sgd    , optim_args: nesterov=true"),
             "f.yaml:5:40: training.optim_args: nesterov needs momentum above 0 and no dampening; they are 0 and 0");
   EXPECT_EQ(refused("optim: sgd    , optim_args: momentum=0.5, sgd_momentum: 0.9"),
@@ -40,8 +48,8 @@ TEST_F(OptimArgsOption, IsCheckedByTheOptimizer) {
 
 TEST_F(OptimArgsOption, HasNoEffectOnOthers) {
   EXPECT_EQ(warnings(kLeast + "training: {optim: adafactor, optim_args: clip_threshold=2, adam_beta2: 0.5}\n"),
-            "f.yaml:5:72: training.adam_beta2 has no effect unless optim is AdamW or lion\n"
-            "f.yaml:5:42: training.optim_args has no effect unless optim is sgd, rmsprop or adagrad\n");
+            "f.yaml:5:72: training.adam_beta2 has no effect unless optim is AdamW, lion or muon\n"
+            "f.yaml:5:42: training.optim_args has no effect unless optim is sgd, rmsprop, adagrad or muon\n");
 }
 
 TEST_F(OptimArgsOption, LionHasItsOwnDefaultForAdamBeta2) {

@@ -50,11 +50,15 @@ TEST_F(PlanText, PreservesEveryOption) {
   plan.source = "a b.yaml";
   plan.warnings = {"first: 'x'", "second\nline"};
   plan.origins = {{"seed", "f.yaml:1:2"}, {"lora.r", "--set"}};
+  plan.translated = {translated_note("tp_size", "2", "f.yaml:2:1", "parallelism_config.tp_size", "2", "it is an alias")};
   const Plan read = parse_plan(to_text(plan));
   EXPECT_TRUE(same(to_node(read.config), to_node(plan.config))) << to_text(plan);
   EXPECT_EQ(read.source, plan.source);
   EXPECT_EQ(read.warnings, plan.warnings);
   EXPECT_EQ(read.origins, plan.origins);
+  ASSERT_EQ(read.translated.size(), 1u);
+  EXPECT_EQ(read.translated[0].option, "parallelism_config.tp_size");
+  EXPECT_EQ(read.translated[0].text, "parallelism_config.tp_size: 2, because it is an alias");
   EXPECT_EQ(read.config.training.learning_rate, 1.0 / 3);
   EXPECT_EQ(to_text(read), to_text(plan));
 }
@@ -89,6 +93,26 @@ TEST(Tables, AcceptEveryDefault) {
     EXPECT_EQ(entry.unsupported ? entry.unsupported(section) : "", "") << path;
     return true;
   });
+}
+
+TEST(Bounds, AreInclusiveOrNotAndNamedByTheirOperator) {
+  using Operator = Bound::Operator;
+  struct Case {
+    Operator op;
+    bool below, at, above;
+    const char* words;
+  };
+  for (const Case& c : {Case{Operator::kAtLeast, false, true, true, "at least 0.5"},
+                        Case{Operator::kAtMost, true, true, false, "at most 0.5"},
+                        Case{Operator::kAbove, false, false, true, "above 0.5"},
+                        Case{Operator::kBelow, true, false, false, "below 0.5"}}) {
+    const Bound bound{c.op, 0.5};
+    EXPECT_EQ(to_string(bound), c.words);
+    EXPECT_EQ(bound.holds(0.25), c.below) << c.words;
+    EXPECT_EQ(bound.holds(0.5), c.at) << c.words;
+    EXPECT_EQ(bound.holds(0.75), c.above) << c.words;
+  }
+  EXPECT_EQ(to_string(Bound{Operator::kAtMost, 1'000'000'000}), "at most 1000000000");
 }
 
 TEST(Tables, EveryOptionHasHelpAndUniqueKeys) {

@@ -270,16 +270,31 @@ TEST(MemoryPlan, CountsEachStageOfAPipelineAndItsShards) {
   }
 }
 
+/// The plan of a setting, after comparing it with measurements.
+train::MemoryPlan expect_planned(const Setting& s) {
+  SCOPED_TRACE(s.name);
+  const config::Plan plan = plan_of(s);
+  const train::MemoryPlan memory = train::plan_memory(plan, train::make_blueprint(plan), workload_of(s));
+  const Measured most = most_measured(s);
+  EXPECT_NEAR(static_cast<double>(memory.held()), static_cast<double>(most.held), kTolerance * most.held);
+  EXPECT_NEAR(static_cast<double>(memory.training()), static_cast<double>(most.training), kTolerance * most.training);
+  return memory;
+}
+
 TEST(MemoryPlan, CountsStateShapedUnlikeItsParameter) {
   for (Setting s : {Setting{"single", kNo}, Setting{"FSDP", kFsdp}}) {
-    SCOPED_TRACE(s.name);
     s.optim = config::OptimizerName::kAdafactor;
-    const config::Plan plan = plan_of(s);
-    const train::MemoryPlan memory = train::plan_memory(plan, train::make_blueprint(plan), workload_of(s));
-    const Measured most = most_measured(s);
+    const train::MemoryPlan memory = expect_planned(s);
     EXPECT_LT(memory.optimizer, memory.weights / 2);
-    EXPECT_NEAR(static_cast<double>(memory.held()), static_cast<double>(most.held), kTolerance * most.held);
-    EXPECT_NEAR(static_cast<double>(memory.training()), static_cast<double>(most.training), kTolerance * most.training);
+  }
+}
+
+TEST(MemoryPlan, CountsTheMatricesThatMuonGathers) {
+  for (Setting s : {Setting{"single", kNo}, Setting{"DDP", kDdp}, Setting{"FSDP", kFsdp}}) {
+    s.optim = config::OptimizerName::kMuon;
+    const train::MemoryPlan memory = expect_planned(s);
+    EXPECT_GT(memory.optimizer, memory.weights);          // momentum, and two moments of the embedding
+    EXPECT_LT(memory.optimizer, memory.weights * 3 / 2);  // AdamW would have twice the weights
   }
 }
 

@@ -349,6 +349,21 @@ TEST(TensorParallel, IsTheSameWithAdafactor) {
   }
 }
 
+TEST(TensorParallel, IsTheSameWithMuon) {
+  for (const char* family : {"gpt2", "llama"}) {  // fused queries, keys and values; columns and rows
+    Setting alone{family};
+    alone.optim = config::OptimizerName::kMuon;
+    const Outcome reference = outcome_of(alone);
+    for (const auto type : {DistributedType::kMultiCpu, DistributedType::kFsdp}) {
+      Setting spread = alone;
+      spread.tensor = spread.data = 2;
+      spread.type = type;
+      // It rounds the momentum to bf16, which turns a difference in the last bit of a gradient into one of 2^-8.
+      expect_same(outcome_of(spread), reference, kGradientTolerance, 1e-3);
+    }
+  }
+}
+
 TEST(TensorParallel, Bf16MatchesWithinRounding) {
   Setting alone, spread;
   alone.bf16 = spread.bf16 = true;

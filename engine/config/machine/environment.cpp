@@ -71,8 +71,8 @@ void apply_machines(Draft& draft, bool ranks_given) {
     const std::string variable = std::string(named) == "WORLD_SIZE" ? counts : named, value = value_of(variable);
     set(option, value, variable, draft);
     if (!value.empty())
-      draft.translated.push_back({variable, value, std::string(kEnvironmentSource) + variable,
-                                  fmt::format("{}: {}, because LOCAL_RANK is not set", option, value)});
+      draft.translated.push_back(translated_note(variable, value, std::string(kEnvironmentSource) + variable, option,
+                                                 value, "LOCAL_RANK is not set"));
   }
 }
 
@@ -102,9 +102,9 @@ void apply_started(const StartedRank& started, bool ranks_given, Draft& draft) {
   }
   for (const auto& [option, value] : said) {
     set(option, value, started.ranks_variable, draft);
-    draft.translated.push_back({started.ranks_variable, std::to_string(started.ranks),
-                                std::string(kEnvironmentSource) + started.ranks_variable,
-                                fmt::format("{}: {}, because {} started this process", option, value, started.by)});
+    draft.translated.push_back(translated_note(started.ranks_variable, std::to_string(started.ranks),
+                                               std::string(kEnvironmentSource) + started.ranks_variable, option, value,
+                                               started.by + " started this process"));
   }
 }
 

@@ -42,16 +42,24 @@ Json definitions() {
           {"variable", text("\\$\\{")}};
 }
 
-/// Converts the table's bounds, which are stated in words ("at least 1").
-void add_limits(const Entry& entry, Json& number) {
-  constexpr std::pair<const char*, const char*> kWords[] = {{"at least ", "minimum"},
-                                                            {"at most ", "maximum"},
-                                                            {"above ", "exclusiveMinimum"},
-                                                            {"below ", "exclusiveMaximum"}};
-  for (const std::string& limit : entry.limits) {
-    for (const auto& [words, key] : kWords) {
-      if (limit.starts_with(words)) number[key] = Json::parse(limit.substr(std::string(words).size()));
-    }
+const char* keyword(Bound::Operator op) {
+  switch (op) {
+    case Bound::Operator::kAtLeast:
+      return "minimum";
+    case Bound::Operator::kAtMost:
+      return "maximum";
+    case Bound::Operator::kAbove:
+      return "exclusiveMinimum";
+    case Bound::Operator::kBelow:
+      return "exclusiveMaximum";
+  }
+  return "";
+}
+
+void add_bounds(const Entry& entry, Json& number) {
+  for (const auto& [op, value] : entry.bounds) {
+    const auto whole = static_cast<int64_t>(value);
+    number[keyword(op)] = static_cast<double>(whole) == value ? Json(whole) : Json(value);
   }
 }
 
@@ -87,7 +95,7 @@ Json values(const Entry& entry) {
     case Type::kNumber: {
       const bool whole = kind.type == Type::kInteger;
       Json number{{"type", whole ? "integer" : "number"}};
-      add_limits(entry, number);
+      add_bounds(entry, number);
       any.push_back(number);
       any.push_back(reference(whole ? "integer_text" : "number_text"));
       add_words(kind, any);
@@ -124,10 +132,9 @@ bool takes_anything(const Entry& entry) {
 bool has_default(const Entry& entry) {
   if (!entry.write || entry.initial.is_null() || (entry.initial.is_scalar() && entry.initial.text.empty()))
     return false;
-  for (const std::string& limit : entry.limits) {
-    if (limit == "at least 1" && entry.initial.text == "0") return false;  // 0 represents "not given"
-  }
-  return true;
+  // 0 represents "not given" where it is out of bounds.
+  return entry.initial.text != "0" ||
+         std::all_of(entry.bounds.begin(), entry.bounds.end(), [](const Bound& bound) { return bound.holds(0); });
 }
 
 Json option_schema(const Entry& entry) {

@@ -39,7 +39,7 @@ std::string default_text(const Entry& entry) {
 std::string value_words(const Entry& entry) {
   std::string words = entry.kind.words;
   if (entry.path && entry.keywords.empty()) words = entry.initial.is_list() ? "a path, or a list of them" : "a path";
-  for (const std::string& limit : entry.limits) words += ", " + limit;
+  for (const Bound& bound : entry.bounds) words += ", " + to_string(bound);
   return words;
 }
 

@@ -1,6 +1,7 @@
 #include "engine/config/plan/optim_args.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include <fmt/ranges.h>
@@ -13,37 +14,26 @@
 namespace trainer::config {
 namespace {
 
-struct Arg {
-  std::string name;
-  bool is_switch = false;
-};
-
-std::vector<Arg> args_of(OptimizerName optim) {
-  switch (optim) {
-    case OptimizerName::kSgd:
-      return {{"momentum"}, {"dampening"}, {"nesterov", true}};
-    case OptimizerName::kRmsprop:
-      return {{"momentum"}, {"alpha"}, {"eps"}, {"centered", true}};
-    case OptimizerName::kAdagrad:
-      return {{"lr_decay"}, {"eps"}};
-    default:
-      return {};
-  }
-}
-
-std::string names_of(const std::vector<Arg>& args) {
-  std::vector<std::string> names;
-  for (const Arg& arg : args) names.push_back(arg.name);
+std::string names_of(std::span<const OptimArg> args) {
+  std::vector<std::string_view> names;
+  for (const OptimArg& arg : args) names.push_back(arg.name);
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-double read_value(const Arg& arg, const std::string& text) {
+double read_value(const OptimArg& arg, const std::string& text) {
   if (arg.is_switch) {
     if (const auto truth = parse_bool(text)) return *truth ? 1 : 0;
     throw ConfigError("{} is {}, but must be true or false", arg.name, shown(text));
   }
+  if (!arg.choices.empty()) {
+    const auto choice = std::find(arg.choices.begin(), arg.choices.end(), text);
+    if (choice != arg.choices.end()) return static_cast<double>(choice - arg.choices.begin());
+    throw ConfigError("{} is {}, but must be {}", arg.name, shown(text), fmt::join(arg.choices, " or "));
+  }
   const auto number = parse_double(text);
-  if (!number || *number < 0) throw ConfigError("{} is {}, but must be a number of at least 0", arg.name, shown(text));
+  if (!number || *number < 0 || (arg.is_integer && *number != std::floor(*number)))
+    throw ConfigError("{} is {}, but must be {} of at least 0", arg.name, shown(text),
+                      arg.is_integer ? "an integer" : "a number");
   return *number;
 }
 
@@ -53,8 +43,8 @@ void read_one(OptimizerName optim, const std::string& given, OptimArgs& into) {
   const std::vector<std::string> key = split(given.substr(0, equals), ' '),
                                  value = split(given.substr(equals + 1), ' ');
   const std::string name = key.size() == 1 ? key[0] : given.substr(0, equals);
-  const std::vector<Arg> args = args_of(optim);
-  const auto known = std::find_if(args.begin(), args.end(), [&](const Arg& arg) { return arg.name == name; });
+  const std::span<const OptimArg> args = options_of(optim).args;
+  const auto known = std::find_if(args.begin(), args.end(), [&](const OptimArg& arg) { return arg.name == name; });
   if (name == "weight_decay") throw ConfigError("set training.weight_decay instead of weight_decay");
   if (known == args.end())
     throw ConfigError("{} has no argument {}; its arguments are {}", name_of(optim), shown(name), names_of(args));
@@ -65,7 +55,7 @@ void read_one(OptimizerName optim, const std::string& given, OptimArgs& into) {
 }  // namespace
 
 bool takes_optim_args(OptimizerName optim) {
-  return !args_of(optim).empty();
+  return !options_of(optim).args.empty();
 }
 
 OptimArgs read_optim_args(const TrainingConfig& training) {

@@ -7,7 +7,7 @@
 
 namespace trainer::config {
 
-/// The values of `training.optim_args`, by torch's names; true is 1, false 0.
+/// The values of `training.optim_args`, by torch's names; true is 1, false 0, a choice its index.
 struct OptimArgs {
   std::map<std::string, double> values;
 

@@ -12,15 +12,16 @@ namespace {
 Node node_of(const std::vector<Note>& notes) {
   Node list;
   list.kind = Node::Kind::kList;
-  for (const Note& note : notes) list.items.push_back(Node::list({note.key, note.value, note.origin, note.text}));
+  for (const Note& note : notes) list.items.push_back(Node::list({note.key, note.value, note.origin, note.text, note.option}));
   return list;
 }
 
 std::vector<Note> notes_of(const Node& list) {
   std::vector<Note> notes;
   for (const Node& item : list.items) {
-    require(item.items.size() == 4, "a note of the plan's text has {} parts", item.items.size());
-    notes.push_back({item.items[0].text, item.items[1].text, item.items[2].text, item.items[3].text});
+    require(item.items.size() == 5, "a note of the plan's text has {} parts", item.items.size());
+    const auto part = [&](std::size_t index) { return item.items[index].text; };
+    notes.push_back({part(0), part(1), part(2), part(3), part(4)});
   }
   return notes;
 }
@@ -43,6 +44,11 @@ std::string source_name(const std::string& origin) {
 }
 
 }  // namespace
+
+Note translated_note(const std::string& key, const std::string& value, const std::string& origin,
+                     const std::string& option, const std::string& set_to, const std::string& reason) {
+  return {key, value, origin, option + ": " + set_to + (reason.empty() ? "" : ", because " + reason), option};
+}
 
 int64_t Plan::data_ranks() const {
   if (!config.parallelism_config) return world_size();

@@ -11,11 +11,16 @@ namespace trainer::config {
 
 /// How a key in the user's files was interpreted.
 struct Note {
-  std::string key;     // "deepspeed_config.zero_stage"
-  std::string value;   // as written
-  std::string origin;  // "ds.yaml:3:15"
-  std::string text;    // the option it set and its value, or the reason why it has no effect
+  std::string key;       // "deepspeed_config.zero_stage"
+  std::string value;     // as written
+  std::string origin;    // "ds.yaml:3:15"
+  std::string text;      // the option it set and its value, or the reason why it has no effect
+  std::string option{};  // the option it set: "fsdp_config.fsdp_sharding_strategy"; "" for a key without effect
 };
+
+/// The note that `key` set `option` to `set_to`, and why, if it isn't obvious.
+Note translated_note(const std::string& key, const std::string& value, const std::string& origin,
+                     const std::string& option, const std::string& set_to, const std::string& reason = "");
 
 /// Every option with its final value and the origin of that value. Code that uses a plan doesn't depend on YAML
 /// dialects. All paths are absolute.

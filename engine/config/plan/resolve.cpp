@@ -67,7 +67,8 @@ void default_by_task(Draft& draft) {
 /// Lion's moments have other decay rates than Adam's.
 void default_by_optimizer(Draft& draft) {
   TrainingConfig& training = draft.config.training;
-  if (training.optim == OptimizerName::kLion && !draft.is_set("training.adam_beta2")) training.adam_beta2 = 0.99;
+  const double beta2 = options_of(training.optim).beta2;
+  if (beta2 > 0 && !draft.is_set("training.adam_beta2")) training.adam_beta2 = beta2;
 }
 
 /// An elastic run should survive the loss of machines.

@@ -78,7 +78,7 @@ class Checker {
     if (why.empty()) return;
     std::string cause;  // the key that the user wrote, if it is another one
     for (const Note& note : draft_.translated) {
-      if (note.text.starts_with(path + ":")) cause = fmt::format(" (because of {}: {})", note.key, shown(note.value));
+      if (note.option == path) cause = fmt::format(" (because of {}: {})", note.key, shown(note.value));
     }
     draft_.problems.add(draft_.mark(path), path, fmt::format("{} {}{}", path, why, cause));
   }

@@ -31,7 +31,7 @@ class Judge {
   std::pair<std::string, std::string> asked_by(const std::string& path, const std::string& key,
                                                const std::string& value) const {
     for (const Note& note : draft_.translated) {
-      if (note.text.starts_with(path + ":")) return {note.key, note.value};
+      if (note.option == path) return {note.key, note.value};
     }
     return {key, value};
   }

@@ -15,10 +15,12 @@ const Entries& training_table() {
   using C = TrainingConfig;
   auto by_epochs = [](const Config& c) { return c.training.max_steps <= 0; };
   auto warms_up = [](const Config& c) { return c.training.lr_scheduler_type != Schedule::kConstant; };
-  auto adam = [](const Config& c) {
-    return c.training.optim == OptimizerName::kAdamW || c.training.optim == OptimizerName::kAdamWFused;
-  };
-  auto two_betas = [=](const Config& c) { return adam(c) || c.training.optim == OptimizerName::kLion; };
+  using Optim = OptimizerOptions;
+  auto reads_betas = [](const Optim& optim) { return optim.betas; };
+  auto reads_epsilon = [](const Optim& optim) { return optim.epsilon; };
+  auto reads_args = [](const Optim& optim) { return !optim.args.empty(); };
+  auto betas = [=](const Config& c) { return reads_betas(options_of(c.training.optim)); };
+  auto epsilon = [=](const Config& c) { return reads_epsilon(options_of(c.training.optim)); };
   auto sgd = [](const Config& c) { return c.training.optim == OptimizerName::kSgd; };
   auto trains_lora = [](const Config& c) { return c.lora && c.lora->peft_type == "LORA"; };
   auto fp16 = [](const Config& c) { return c.mixed_precision == MixedPrecision::kFp16; };
@@ -73,21 +75,22 @@ const Entries& training_table() {
           .help("Decay of the first moment.")
           .at_least(0.0)
           .below(1.0)
-          .when("optim is AdamW or lion", two_betas),
+          .when("optim is " + families_where(reads_betas), betas),
       option("adam_beta2", &C::adam_beta2)
           .help("Decay of the second moment; for lion, of its only moment, with a default of 0.99.")
           .at_least(0.0)
           .below(1.0)
-          .when("optim is AdamW or lion", two_betas),
+          .when("optim is " + families_where(reads_betas), betas),
       option("adam_epsilon", &C::adam_epsilon)
           .help("Added to the square root of the second moment.")
           .above(0.0)
-          .when("optim is AdamW", adam),
+          .when("optim is " + families_where(reads_epsilon), epsilon),
       option("sgd_momentum", &C::sgd_momentum).help("Momentum.").at_least(0.0).below(1.0).when("optim is sgd", sgd),
       option("optim_args", &C::optim_args)
-          .help("Further arguments of the optimizer, as \"key=value, key=value\" with torch's names: for sgd momentum, "
-                "dampening and nesterov; for rmsprop momentum, alpha, eps and centered; for adagrad lr_decay and eps.")
-          .when("optim is sgd, rmsprop or adagrad", [](const Config& c) { return takes_optim_args(c.training.optim); }),
+          .help("Further arguments of the optimizer, as \"key=value, key=value\" with torch's names: " +
+                arguments_of_all() + ".")
+          .when("optim is " + families_where(reads_args),
+                [](const Config& c) { return takes_optim_args(c.training.optim); }),
       option("loraplus_lr_ratio", &C::loraplus_lr_ratio)
           .help("LoRA+: the learning rate of B is this many times that of A. 0: the same.")
           .at_least(0.0)

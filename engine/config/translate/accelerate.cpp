@@ -126,13 +126,13 @@ void translate_strategy(Draft& draft) {
   const std::string given = name_of(strategy);
   if (strategy == ShardingStrategy::kNoShard) {
     config.distributed_type = DistributedType::kMultiGpu;
-    draft.translated.push_back({kStrategy, given, origin, "distributed_type: MULTI_GPU, because nothing is sharded"});
+    draft.translated.push_back(
+        translated_note(kStrategy, given, origin, "distributed_type", "MULTI_GPU", "nothing is sharded"));
   } else if (config.num_machines <= 1 && !has_copies(config) && on_one_machine(strategy) != strategy) {
     strategy = on_one_machine(strategy);
     draft.translated.push_back(
-        {kStrategy, given, origin,
-         fmt::format("{}: {}, because the ranks of a machine share one replica and there is only one machine",
-                     kStrategy, name_of(strategy))});
+        translated_note(kStrategy, given, origin, kStrategy, name_of(strategy),
+                        "the ranks of a machine share one replica and there is only one machine"));
   }
 }
 
@@ -143,10 +143,9 @@ void translate_use_cpu(Draft& draft) {
   const bool gpus = config.distributed_type == DistributedType::kMultiGpu;
   if (!config.use_cpu || (!gpus && other.value.is_null())) return;
   if (gpus) config.distributed_type = DistributedType::kMultiCpu;
-  draft.translated.push_back(
-      {"distributed_type", other.value.is_null() ? "MULTI_GPU" : other.value.text,
-       to_string(draft.mark("distributed_type")),
-       fmt::format("distributed_type: {}, because use_cpu is true", name_of(config.distributed_type))});
+  draft.translated.push_back(translated_note("distributed_type", other.value.is_null() ? "MULTI_GPU" : other.value.text,
+                                             to_string(draft.mark("distributed_type")), "distributed_type",
+                                             name_of(config.distributed_type), "use_cpu is true"));
 }
 
 void translate_alone(Draft& draft) {
@@ -166,8 +165,9 @@ void translate_backend(Draft& draft) {
   Config& config = draft.config;
   if (config.use_cpu && config.training.ddp_backend == DdpBackend::kNccl) {
     config.training.ddp_backend = DdpBackend::kGloo;
-    draft.translated.push_back({"training.ddp_backend", "nccl", to_string(draft.mark("training.ddp_backend")),
-                                "training.ddp_backend: gloo, because use_cpu is true"});
+    draft.translated.push_back(translated_note("training.ddp_backend", "nccl",
+                                               to_string(draft.mark("training.ddp_backend")), "training.ddp_backend",
+                                               "gloo", "use_cpu is true"));
   }
   const bool several = config.num_processes > 1 && config.distributed_type != DistributedType::kNo;
   if (several && asks_for_gpus(config) && !draft.is_set("training.ddp_backend"))

@@ -60,10 +60,10 @@ void translate_zero(Draft& draft, const ZeroKeys& keys) {
   const Stage& stage = kStages[number];
   const GivenKey argument = deepspeed_argument(draft);
   const bool by_argument = config.distributed_type != DistributedType::kDeepspeed;
-  const std::string reason = fmt::format("{}, because {} is {}", name_of(stage.type), keys.stage.key, number);
-  draft.translated.push_back(
-      {by_argument ? argument.key : "distributed_type", by_argument ? text_of(argument.value) : "DEEPSPEED",
-       to_string(by_argument ? argument.mark : draft.mark("distributed_type")), "distributed_type: " + reason});
+  draft.translated.push_back(translated_note(
+      by_argument ? argument.key : "distributed_type", by_argument ? text_of(argument.value) : "DEEPSPEED",
+      to_string(by_argument ? argument.mark : draft.mark("distributed_type")), "distributed_type", name_of(stage.type),
+      fmt::format("{} is {}", keys.stage.key, number)));
   config.distributed_type = stage.type;
   if (stage.strategy) {
     Translation(draft).set(keys.stage, "fsdp_config.fsdp_sharding_strategy", encode(*stage.strategy));

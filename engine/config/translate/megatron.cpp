@@ -58,8 +58,8 @@ void translate_megatron(Draft& draft) {
     config.megatron_lm_config.reset();
   }
   config.distributed_type = DistributedType::kMultiGpu;
-  draft.translated.push_back(
-      {"distributed_type", "MEGATRON_LM", to_string(draft.mark("distributed_type")), "distributed_type: MULTI_GPU"});
+  draft.translated.push_back(translated_note(
+      "distributed_type", "MEGATRON_LM", to_string(draft.mark("distributed_type")), "distributed_type", "MULTI_GPU"));
 }
 
 }  // namespace trainer::config

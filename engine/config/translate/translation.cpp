@@ -31,7 +31,8 @@ void Translation::set(const GivenKey& from, const std::string& to, const Node& v
     draft_.origins.erase(to);  // still a default
     return;
   }
-  draft_.translated.push_back({from.key, text_of(from.value), to_string(from.mark), to + ": " + text_of(after)});
+  draft_.translated.push_back(
+      translated_note(from.key, text_of(from.value), to_string(from.mark), to, text_of(after)));
 }
 
 void Translation::refuse(const GivenKey& from, const std::string& reason) {

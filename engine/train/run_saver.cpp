@@ -1,0 +1,95 @@
+#include "engine/train/run_saver.h"
+
+#include <vector>
+
+#include "engine/base/errors.h"
+#include "engine/base/log.h"
+#include "engine/base/screen.h"
+#include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/train/conditions.h"
+#include "engine/train/save_model.h"
+
+namespace trainer::train {
+namespace {
+
+checkpoint::Saver::Options saver_options(const config::Config& config, checkpoint::FolderAccess access) {
+  const config::CheckpointConfig& c = config.checkpoint;
+  return {config.output_dir, {c.save_total_limit, c.metric_for_best_model}, c.hash, c.async_save, std::move(access)};
+}
+
+}  // namespace
+
+RunSaver::RunSaver(const config::Plan& plan, const prepare::Inputs& inputs, const config::LoraConfig& lora,
+                   parallel::ParallelModel& model, checkpoint::FolderAccess access)
+    : plan_(plan),
+      inputs_(inputs),
+      lora_(lora),
+      model_(model),
+      saver_(saver_options(plan.config, std::move(access)), model.comm()) {}
+
+void RunSaver::advance() {
+  attempt([this] { saver_.advance(); });
+}
+
+void RunSaver::finish() {
+  attempt([this] { saver_.finish(); });
+}
+
+void RunSaver::save(optim::Optimizer& optimizer, const checkpoint::Progress& progress,
+                    const std::map<std::string, double>& metrics, bool wait_until_done) {
+  if (last_saved_ != progress.step) {
+    finish();  // before weights change
+    std::vector<at::Tensor> state;
+    for (const optim::StateTensor& tensor : optimizer.state()) state.push_back(tensor.value);
+    model_.average_replicas(state);
+    last_saved_ = progress.step;
+    const auto begin = [&] {
+      saver_.begin(manifest(progress, metrics), {model_, optimizer}, beside_checkpoint(model_, plan_, lora_, inputs_));
+    };
+    wait_until_done ? begin() : attempt(begin);
+  }
+  if (wait_until_done) saver_.finish();
+}
+
+bool RunSaver::has_saved(int64_t step) {
+  if (last_saved_ != step) return false;
+  finish();
+  return last_saved_ == step;
+}
+
+void RunSaver::attempt(const std::function<void()>& part) {
+  try {
+    part();
+  } catch (const MachineError& error) {  // thrown on all ranks alike
+    if (plan_.config.checkpoint.on_error == "stop") throw;
+    last_saved_ = -1;
+    if (model_.comm().rank() == 0) log::warning("no checkpoint was saved; the run continues: {}", error.what());
+  }
+}
+
+checkpoint::Manifest RunSaver::manifest(const checkpoint::Progress& progress,
+                                        const std::map<std::string, double>& metrics) const {
+  checkpoint::Manifest about;
+  about.progress = progress;
+  about.seed = plan_.config.seed;
+  about.samples = inputs_.datasets.train->size();
+  about.strategy = plan_.config.distributed_type == config::DistributedType::kFsdp ? "FSDP" : "replicated";
+  about.metrics = metrics;
+  about.conditions = conditions_of(plan_.config, model_.comm().size());
+  about.classes = inputs_.datasets.labels;
+  return about;
+}
+
+void report_best(const config::Config& config) {
+  const std::string& metric = config.checkpoint.metric_for_best_model;
+  if (metric == "none") return;
+  const auto checkpoints = checkpoint::find_checkpoints(config.output_dir);
+  if (const checkpoint::Found* const best = checkpoint::best_checkpoint(checkpoints, metric))
+    screen::print("best {}: {}\n", metric, best->folder.filename().string());
+  else
+    log::warning(
+        "checkpoint.metric_for_best_model is {}, but no checkpoint in {} has eval_{}, so only the newest were kept",
+        metric, config.output_dir, metric);
+}
+
+}  // namespace trainer::train

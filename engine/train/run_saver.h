@@ -1,0 +1,60 @@
+// Saves a run: what a checkpoint contains, and which failures end the run.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "engine/checkpoint/saver.h"
+#include "engine/config/plan/plan.h"
+#include "engine/prepare/inputs.h"
+
+namespace trainer::train {
+
+class RunSaver {
+ public:
+  /// All references must outlive it.
+  RunSaver(const config::Plan& plan, const prepare::Inputs& inputs, const config::LoraConfig& lora,
+           parallel::ParallelModel& model, checkpoint::FolderAccess access);
+
+  /// Before the first update, after resuming. Errors: those of checkpoint::Saver::prepare().
+  void prepare(optim::Optimizer& optimizer) { saver_.prepare({model_, optimizer}); }
+  /// The run was resumed from a checkpoint of this step.
+  void resumed_at(int64_t step) { last_saved_ = step; }
+
+  bool busy() const { return saver_.busy(); }
+  bool ready() const { return saver_.ready(); }
+  void wait_for_copy() { saver_.wait_for_copy(); }
+  /// Collective. The next phase of the save in progress, once every rank is ready().
+  void advance();
+  /// Collective. Waits for the save in progress.
+  void finish();
+
+  /// Collective. Begins a save, unless this step was already saved. `wait_until_done`: waits until it is published, and
+  /// throws the errors that a periodic save may only warn about.
+  void save(optim::Optimizer& optimizer, const checkpoint::Progress& progress,
+            const std::map<std::string, double>& metrics, bool wait_until_done);
+  /// Collective. Whether a checkpoint of this step is on disk; waits for a save in progress.
+  bool has_saved(int64_t step);
+  /// Adds metrics that were measured after the checkpoint of `step` was saved.
+  void record(int64_t step, const std::map<std::string, double>& metrics) const { saver_.record(step, metrics); }
+
+ private:
+  /// Collective. Runs a part of a save; its failure is a warning unless checkpoint.on_error is "stop".
+  void attempt(const std::function<void()>& part);
+  checkpoint::Manifest manifest(const checkpoint::Progress& progress,
+                                const std::map<std::string, double>& metrics) const;
+
+  const config::Plan& plan_;
+  const prepare::Inputs& inputs_;
+  const config::LoraConfig& lora_;
+  parallel::ParallelModel& model_;
+  checkpoint::Saver saver_;
+  int64_t last_saved_ = -1;  // the newest step whose save has begun, and has not failed
+};
+
+/// At the end of a run, on rank 0: reports the best checkpoint, or that none has the metric.
+void report_best(const config::Config& config);
+
+}  // namespace trainer::train

@@ -1,0 +1,38 @@
+#include "engine/train/start.h"
+
+#include <filesystem>
+
+#include "engine/base/errors.h"
+#include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/weights/foreign_checkpoint.h"
+
+namespace trainer::train {
+
+Start start_of(const config::Config& config) {
+  const std::string& choice = config.checkpoint.resume_from_checkpoint;
+  const auto newest = checkpoint::newest_checkpoint(config.output_dir);
+  if (choice == "false") {
+    if (newest)
+      throw ConfigError(
+          "output_dir {} holds checkpoints of an earlier run (the newest is {}), but checkpoint.resume_from_checkpoint "
+          "is false.\n  Choose another output_dir or remove the checkpoints; nothing was changed.",
+          config.output_dir, newest->folder.filename().string());
+    return Start::kFromScratch;
+  }
+  if (choice == "true" && !newest)
+    throw InputError(
+        "checkpoint.resume_from_checkpoint is true, but {} holds no checkpoint.\n  Use 'auto' to start from scratch "
+        "when there is none.",
+        config.output_dir);
+  if (choice == "auto" || choice == "true") return newest ? Start::kNewest : Start::kFromScratch;
+  if (!std::filesystem::exists(std::filesystem::path(choice) / "manifest.json"))
+    throw InputError("checkpoint.resume_from_checkpoint: {} is not a checkpoint: it has no manifest.json{}", choice,
+                     checkpoint::foreign_checkpoint(choice));
+  return Start::kNamed;
+}
+
+Start agreed_start(const config::Config& config, dist::Comm& comm) {
+  return static_cast<Start>(comm.max(comm.rank() == 0 ? static_cast<double>(start_of(config)) : 0.0));
+}
+
+}  // namespace trainer::train
