@@ -4,14 +4,8 @@
 #include <functional>
 #include <memory>
 
-<<<<<<< HEAD
 #include "engine/config/plan/plan.h"
 #include "engine/dist/comm.h"
-=======
-#include "engine/config/plan/plan.h"
-#include "engine/dist/mesh.h"
-#include "engine/optim/optimizer.h"
->>>>>>> merge
 #include "engine/parallel/parallel_model.h"
 #include "engine/parallel/weight_source.h"
 #include "engine/prepare/inputs.h"

@@ -14,11 +14,8 @@
 #include "engine/evaluation/generate.h"
 #include "engine/prepare/run_length.h"
 #include "engine/train/divergence.h"
-<<<<<<< HEAD
 #include "engine/train/parallelism.h"
-=======
 #include "engine/weights/export.h"
->>>>>>> merge
 #include "models/nn/reference/reference.h"
 
 namespace trainer::train {

@@ -5,15 +5,12 @@
 #include <ATen/ops/empty.h>
 
 #include "engine/adapters/inject.h"
+#include "engine/adapters/inject_prompt.h"
 #include "engine/base/files.h"
 #include "engine/config/plan/adapter_folder.h"
 #include "engine/parallel/activation_checkpoint.h"
-<<<<<<< HEAD
-#include "engine/parallel/parallelize.h"
-=======
 #include "engine/parallel/parallelize.h"
 #include "engine/weights/weight_sources.h"
->>>>>>> merge
 #include "models/registry.h"
 #include "models/virtual_tokens.h"
 

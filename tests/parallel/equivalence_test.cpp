@@ -130,7 +130,7 @@ Outcome train(const Setting& s, const data::Samples& samples, dist::Comm& comm) 
     outcome.norms.push_back(model->clip_grad_norm(1.0));
     optimizer->step(model->logical_tensors(), 5e-3);
     model->zero_grad();
-    consumed = batch.sample_index.end;
+    consumed = batch.positions.end;
   }
   return outcome;
 }
