@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "engine/config/machine/device.h"
 #include "engine/config/tables.h"
 
