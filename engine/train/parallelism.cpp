@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "engine/config/machine/device.h"
 #include "engine/config/tables.h"
 
