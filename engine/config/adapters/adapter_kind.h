@@ -13,7 +13,6 @@
 
 namespace trainer::config {
 
-using Json = nlohmann::json;
 class Judge;
 
 /// The parallelism that adapters must support, with the keys that request it ("parallelism_config_tp_size is 2").
@@ -42,7 +41,7 @@ struct AdapterKind {
   void (*check_mesh)(const LoraConfig& lora, const AdapterMesh& mesh, Judge& judge) = nullptr;
   /// Reads adapter_config.json (without nulls), which is at `where`. Errors: InputError; nlohmann's for a wrong type.
   /// Null: training can't continue from a folder, because it holds the output of a network instead of the network.
-  void (*read)(const Json& file, const std::string& where, LoraConfig& options) = nullptr;
+  void (*read)(const nlohmann::json& file, const std::string& where, LoraConfig& options) = nullptr;
 
   std::map<std::string, AdapterDims>
       split;               // its parameters, by name; empty: tensor parallelism can't split its layers

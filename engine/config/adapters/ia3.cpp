@@ -31,10 +31,10 @@ void check_feedforward(const LoraConfig& lora, Judge& judge) {
                    fmt::join(targets, ", "));
 }
 
-void read_ia3(const Json& file, const std::string&, LoraConfig& o) {
-  const Json modules = file.value("feedforward_modules", Json());
+void read_ia3(const nlohmann::json& file, const std::string&, LoraConfig& o) {
+  const nlohmann::json modules = file.value("feedforward_modules", nlohmann::json());
   o.feedforward_modules = to_names(modules);
-  if (modules == Json::array()) o.feedforward_modules.pattern = kNone;
+  if (modules == nlohmann::json::array()) o.feedforward_modules.pattern = kNone;
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ void check_dora(const LoraConfig& lora, const AdapterMesh& mesh, Judge& judge) {
 }
 
 /// Variants that change the forward pass: refused rather than ignored.
-void refuse_variants(const Json& file, const std::string& where) {
+void refuse_variants(const nlohmann::json& file, const std::string& where) {
   for (const char* key : {"use_qalora", "use_bdlora", "lora_bias"})
     if (file.contains(key) && file[key] != false)
       throw InputError("{}: {} is set; this version supports LoRA, rsLoRA and DoRA.", where, key);
@@ -80,8 +80,8 @@ void refuse_variants(const Json& file, const std::string& where) {
 }
 
 /// What the file's init does to the base weights: PEFT repeats it when it loads the folder.
-std::string read_init(const Json& file, const std::string& where) {
-  const Json value = file.value("init_lora_weights", Json(true));
+std::string read_init(const nlohmann::json& file, const std::string& where) {
+  const nlohmann::json value = file.value("init_lora_weights", nlohmann::json(true));
   const std::string init = value.is_string() ? value.get<std::string>() : "true";
   if (init == "pissa" || init == "olora") return init;
   for (const char* changed : {"pissa_niter_", "corda", "loftq", "lora_ga", "mica"})
@@ -93,14 +93,14 @@ std::string read_init(const Json& file, const std::string& where) {
   return "true";
 }
 
-LoraBias read_bias(const Json& file, const std::string& where) {
+LoraBias read_bias(const nlohmann::json& file, const std::string& where) {
   const std::string bias = file.value("bias", "none");
   for (const auto known : {LoraBias::kNone, LoraBias::kAll, LoraBias::kLoraOnly})
     if (bias == name_of(known)) return known;
   throw InputError("{}: bias is '{}'; it must be none, all or lora_only.", where, bias);
 }
 
-void read_lora(const Json& file, const std::string& where, LoraConfig& o) {
+void read_lora(const nlohmann::json& file, const std::string& where, LoraConfig& o) {
   refuse_variants(file, where);
   read_ranks(file, where, o);
   read_blocks(file, o);

@@ -26,7 +26,7 @@ void check_stages(const LoraConfig&, const AdapterMesh& mesh, Judge& judge) {
                  mesh.pipeline_given);
 }
 
-void read_prefix(const Json& file, const std::string& where, LoraConfig& o) {
+void read_prefix(const nlohmann::json& file, const std::string& where, LoraConfig& o) {
   if (file.value("prefix_projection", false)) refuse_network_output(where, o.peft_type);
   read_virtual_tokens(file, where, o);
 }

@@ -4,7 +4,7 @@
 
 namespace trainer::config {
 
-NamesOrPattern to_names(const Json& value) {
+NamesOrPattern to_names(const nlohmann::json& value) {
   NamesOrPattern out;
   if (value.is_string())
     out.pattern = value.get<std::string>();
@@ -13,24 +13,24 @@ NamesOrPattern to_names(const Json& value) {
   return out;
 }
 
-void read_ranks(const Json& file, const std::string& where, LoraConfig& o) {
+void read_ranks(const nlohmann::json& file, const std::string& where, LoraConfig& o) {
   o.r = file.value("r", o.r);
   o.rank_pattern = file.value("rank_pattern", o.rank_pattern);
-  if (o.r < 1) throw InputError("{}: r is {}; it must be at least 1.", where, file.value("r", Json()).dump());
+  if (o.r < 1) throw InputError("{}: r is {}; it must be at least 1.", where, file.value("r", nlohmann::json()).dump());
   for (const auto& [pattern, rank] : o.rank_pattern)
     if (rank < 1) throw InputError("{}: rank_pattern: {} is {}; it must be at least 1.", where, pattern, rank);
 }
 
-void read_blocks(const Json& file, LoraConfig& o) {
+void read_blocks(const nlohmann::json& file, LoraConfig& o) {
   o.layers_to_transform = to_list<int64_t>(file, "layers_to_transform");
   o.layers_pattern = to_list<std::string>(file, "layers_pattern");
 }
 
-void read_virtual_tokens(const Json& file, const std::string& where, LoraConfig& o) {
+void read_virtual_tokens(const nlohmann::json& file, const std::string& where, LoraConfig& o) {
   o.num_virtual_tokens = file.value("num_virtual_tokens", int64_t{0});
   if (o.num_virtual_tokens < 1 || o.num_virtual_tokens > int64_t{1} << 20)
     throw InputError("{}: num_virtual_tokens is {}; it must be at least 1.", where,
-                     file.value("num_virtual_tokens", Json()).dump());
+                     file.value("num_virtual_tokens", nlohmann::json()).dump());
 }
 
 void refuse_network_output(const std::string& where, const std::string& peft_type) {

@@ -11,22 +11,22 @@
 namespace trainer::config {
 
 /// A list of names, or a pattern; null: empty.
-NamesOrPattern to_names(const Json& value);
+NamesOrPattern to_names(const nlohmann::json& value);
 
 /// The list at `key`; a single value is a list of one, a missing key an empty list.
 template <class T>
-std::vector<T> to_list(const Json& file, const char* key) {
-  const Json value = file.value(key, Json());
+std::vector<T> to_list(const nlohmann::json& file, const char* key) {
+  const nlohmann::json value = file.value(key, nlohmann::json());
   if (value.is_null()) return {};
   return value.is_array() ? value.get<std::vector<T>>() : std::vector<T>{value.get<T>()};
 }
 
 /// r and rank_pattern. Errors: InputError if a rank is below 1.
-void read_ranks(const Json& file, const std::string& where, LoraConfig& options);
+void read_ranks(const nlohmann::json& file, const std::string& where, LoraConfig& options);
 /// layers_to_transform and layers_pattern.
-void read_blocks(const Json& file, LoraConfig& options);
+void read_blocks(const nlohmann::json& file, LoraConfig& options);
 /// num_virtual_tokens. Errors: InputError if it isn't a sensible number.
-void read_virtual_tokens(const Json& file, const std::string& where, LoraConfig& options);
+void read_virtual_tokens(const nlohmann::json& file, const std::string& where, LoraConfig& options);
 /// Reports that training can't continue from the adapter at `where`, which holds a network's output.
 [[noreturn]] void refuse_network_output(const std::string& where, const std::string& peft_type);
 

@@ -15,7 +15,7 @@ namespace trainer::config {
 namespace {
 
 constexpr int64_t kMaxFile = int64_t{1} << 20;
-const AdapterKind& kind_in(const Json& file, const std::string& where) {
+const AdapterKind& kind_in(const nlohmann::json& file, const std::string& where) {
   const std::string name = file.value("peft_type", "");
   const AdapterKind* kind = find_adapter_kind(name);
   if (kind == nullptr)
@@ -25,14 +25,14 @@ const AdapterKind& kind_in(const Json& file, const std::string& where) {
   return *kind;
 }
 
-LoraConfig read_options(const LoraConfig& given, const Json& file, const std::string& where) {
+LoraConfig read_options(const LoraConfig& given, const nlohmann::json& file, const std::string& where) {
   const AdapterKind& kind = kind_in(file, where);
   LoraConfig options = kind.defaults;
   options.path = given.path;
   options.inference_mode = given.inference_mode;
   options.task_type = given.task_type;
-  options.target_modules = to_names(file.value("target_modules", Json()));
-  options.exclude_modules = to_names(file.value("exclude_modules", Json()));
+  options.target_modules = to_names(file.value("target_modules", nlohmann::json()));
+  options.exclude_modules = to_names(file.value("exclude_modules", nlohmann::json()));
   options.modules_to_save = to_list<std::string>(file, "modules_to_save");
   kind.read(file, where, options);
   return options;
@@ -51,12 +51,12 @@ LoraConfig read_adapter_config(const LoraConfig& given) {
         "lora.path: {} {}.\n  It must be an adapter folder as PEFT saves it: adapter_config.json and "
         "adapter_model.safetensors.",
         given.path, std::filesystem::exists(given.path) ? "has no adapter_config.json" : "does not exist");
-  Json file = Json::parse(read_file(where, kMaxFile), nullptr, false);
+  nlohmann::json file = nlohmann::json::parse(read_file(where, kMaxFile), nullptr, false);
   if (!file.is_object()) throw InputError("{}: not a JSON object.", where);
   for (auto at = file.begin(); at != file.end();) at = at->is_null() ? file.erase(at) : std::next(at);
   try {
     return read_options(given, file, where);
-  } catch (const Json::exception& error) {
+  } catch (const nlohmann::json::exception& error) {
     throw InputError("{}: a value has the wrong type: {}", where, error.what());
   }
 }
