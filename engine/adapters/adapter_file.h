@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,8 +19,23 @@ struct FileTensor {
   std::function<at::Tensor(const std::vector<at::Tensor>&)> make;
 };
 
-/// The contents of an adapter file: every trained parameter unchanged, with two exceptions. A decomposed start is
-/// doubled (see Note [Decomposed start]), and for a prompt computed by a network only the prompt is saved.
+/// The contents of an adapter file while they are collected.
+struct AdapterFile {
+  std::map<std::string, std::string> names;  // of the parameters in the file
+  std::vector<FileTensor> tensors;
+  std::set<std::string> done;  // parameters that these cover
+
+  /// Adds a parameter unchanged.
+  void add(const nn::Parameter& parameter);
+};
+
+/// Computes a tensor from weights by their names in a network.
+using EncodeWeights = std::function<at::Tensor(const std::map<std::string, at::Tensor>& weights)>;
+
+/// Adds the prompt that `encode` computes from the weights of `network`; these weights are not written themselves.
+void add_encoded(const nn::Module& network, std::vector<int64_t> shape, const EncodeWeights& encode, AdapterFile& file);
+
+/// The contents of an adapter file: every trained parameter unchanged, unless its kind says otherwise.
 std::vector<FileTensor> adapter_file(models::Model& model, const config::LoraConfig& options);
 
 }  // namespace trainer::adapters

@@ -2,20 +2,11 @@
 
 #include <algorithm>
 
-#include "engine/adapters/inject_ia3.h"
-#include "engine/adapters/inject_lora.h"
-#include "engine/adapters/inject_prefix.h"
-#include "engine/adapters/inject_prompt.h"
-#include "engine/adapters/model_facts.h"
-#include "engine/adapters/prefix_encoder.h"
+#include "engine/adapters/layers.h"
 #include "engine/adapters/target.h"
-#include "engine/base/errors.h"
 
 namespace trainer::adapters {
 namespace {
-
-constexpr const char* kPrompt = "prompt_embeddings";
-constexpr const char* kParts[] = {".lora_", ".ia3_l", ".prompt_encoder.", ".prompt_embeddings"};
 
 void unfreeze(nn::Module& module) {
   for (const auto& [name, parameter] : module.parameters()) {
@@ -31,12 +22,6 @@ void unfreeze(nn::Module& module) {
   }
 }
 
-/// Whether `module` is a prefix learned directly, whose weights are the whole adapter file.
-bool is_whole_prefix(nn::Module& module) {
-  const auto* encoder = dynamic_cast<PrefixEncoder*>(&module);
-  return encoder != nullptr && !encoder->shape().projected;
-}
-
 /// PEFT also trains a classifier's head, under transformers' names for it.
 void add_head(const models::Model& model, config::LoraConfig& options) {
   if (model.task() != models::Task::kSequenceClassification) return;
@@ -45,45 +30,48 @@ void add_head(const models::Model& model, config::LoraConfig& options) {
       options.modules_to_save.emplace_back(head);
 }
 
-bool is_prompt(const config::LoraConfig& options) {
-  return options.peft_type == "PROMPT_TUNING" || options.peft_type == "P_TUNING" ||
-         options.peft_type == "PREFIX_TUNING";
+const std::vector<std::string>& all_parts() {
+  static const std::vector<std::string> all = [] {
+    std::vector<std::string> parts;
+    for (const auto& [name, layers] : all_layers())
+      parts.insert(parts.end(), layers->parts.begin(), layers->parts.end());
+    return parts;
+  }();
+  return all;
 }
 
 }  // namespace
 
 Injected inject(models::Model& model, config::LoraConfig& options, const Encode& encode) {
+  const KindLayers& layers = layers_of(options);
   add_head(model, options);
   const auto saved = modules_to_save(model, options);
   for (const nn::ParameterPtr& parameter : model.all_parameters()) parameter->trainable = false;
   for (nn::Module* module : saved) module->visit(unfreeze);
-  if (options.peft_type == "LORA") return inject_lora(model, options);
-  if (options.peft_type == "IA3") return inject_ia3(model, options);
-  if (options.peft_type == "PREFIX_TUNING") return inject_prefix(model, options);
-  if (is_prompt(options)) return inject_prompt(model, options, encode);
-  throw ConfigError("lora.peft_type {} is not supported; LORA, IA3, PREFIX_TUNING, PROMPT_TUNING and P_TUNING are",
-                    options.peft_type);
+  return layers.inject(model, options, encode);
 }
 
 bool is_adapter(const std::string& name) {
-  return std::any_of(std::begin(kParts), std::end(kParts),
-                     [&](const char* part) { return name.find(part) != std::string::npos; });
+  return std::any_of(all_parts().begin(), all_parts().end(),
+                     [&](const std::string& part) { return name.find(part) != std::string::npos; });
+}
+
+int64_t virtual_tokens(const config::LoraConfig& options) {
+  return layers_of(options).placeholders ? options.num_virtual_tokens : 0;
 }
 
 std::map<std::string, std::string> adapter_names(models::Model& model, const config::LoraConfig& options) {
-  // PEFT wraps a model whose layers it changes in another module, but not a model with a prompt.
-  const std::string root = is_prompt(options) ? "base_model." : "base_model.model.";
+  const KindLayers& layers = layers_of(options);
   std::map<std::string, std::string> names;
   model.visit([&](nn::Module& module) {
     const auto& parameters = module.parameters();
     const bool adapted =
         std::any_of(parameters.begin(), parameters.end(), [](const auto& p) { return is_adapter("." + p.first); });
-    const std::string path = module.path().empty() ? "" : module.path() + ".";
+    const std::string path = layers.root + (module.path().empty() ? "" : module.path() + ".");
     for (const auto& [name, parameter] : parameters) {
+      const std::string own = layers.file_name != nullptr ? layers.file_name(module, name) : "";
       const bool of_base = adapted && !is_adapter("." + name);
-      const std::string in_file =
-          name == kPrompt || is_whole_prefix(module) ? kPrompt : root + path + (of_base ? "base_layer." : "") + name;
-      names.emplace(parameter->name, in_file);
+      names.emplace(parameter->name, own.empty() ? path + (of_base ? "base_layer." : "") + name : own);
     }
   });
   return names;

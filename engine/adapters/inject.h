@@ -23,14 +23,17 @@ struct Injected {
   Starts starts;
 };
 
-/// Freezes the model, adds adapters of `options.peft_type`, and unfreezes `modules_to_save` (a module with a tied
-/// weight gets a copy of it, as in PEFT). Completes `options` from the model: default target layers, and a classifier's
-/// head in modules_to_save. `encode` is only needed for prompt_tuning_init TEXT. Errors: ConfigError (see
+/// Freezes the model, adds adapters of `options.peft_type` (see layers.h), and unfreezes `modules_to_save` (a module
+/// with a tied weight gets a copy of it, as in PEFT). Completes `options` from the model: default target layers, and a
+/// classifier's head in modules_to_save. `encode` is only needed for prompt_tuning_init TEXT. Errors: ConfigError (see
 /// target_layers), and for options that don't fit the model.
 Injected inject(models::Model& model, config::LoraConfig& options, const Encode& encode = {});
 
 /// Whether the parameter of this name belongs to an adapter; model folders never contain adapter parameters.
 bool is_adapter(const std::string& parameter_name);
+
+/// Number of placeholders (ids -1, -2, …) in front of every sample of a batch.
+int64_t virtual_tokens(const config::LoraConfig& options);
 
 /// Maps parameter names of `model` to their names in an adapter file.
 std::map<std::string, std::string> adapter_names(models::Model& model, const config::LoraConfig& options);

@@ -61,6 +61,14 @@ PromptSizes prompt_sizes(const models::Model& model) {
   return sizes;
 }
 
+json prompt_json(int64_t tokens, const PromptSizes& sizes) {
+  return {{"num_virtual_tokens", tokens},
+          {"token_dim", sizes.width},
+          {"num_transformer_submodules", sizes.submodules},
+          {"num_attention_heads", sizes.heads},
+          {"num_layers", sizes.layers}};
+}
+
 PromptSizes prefix_sizes(const models::Model& model) {
   const json config = json::parse(model.config_json());
   PromptSizes sizes = prompt_sizes(model);

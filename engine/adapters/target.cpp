@@ -80,6 +80,32 @@ std::vector<std::string> target_layers(models::Model& model, const config::LoraC
       fmt::join(candidates, ", "));
 }
 
+std::vector<nn::Module*> target_modules(models::Model& model, const config::LoraConfig& options) {
+  const auto targets = target_layers(model, options);
+  const std::set<std::string> wanted(targets.begin(), targets.end());
+  std::vector<nn::Module*> modules;
+  model.visit([&](nn::Module& module) {
+    if (wanted.count(module.path()) != 0) modules.push_back(&module);
+  });
+  return modules;
+}
+
+int64_t replace_targets(models::Model& model, const config::LoraConfig& options,
+                        const std::function<std::shared_ptr<nn::Module>(nn::Module&)>& adapted) {
+  const auto targets = target_layers(model, options);
+  const std::set<std::string> wanted(targets.begin(), targets.end());
+  int64_t count = 0;
+  model.visit([&](nn::Module& parent) {
+    for (nn::Module::Child& child : parent.children()) {
+      if (wanted.count(child.module->path()) == 0) continue;
+      child.module = adapted(*child.module);
+      ++count;
+    }
+  });
+  model.name_tree();
+  return count;
+}
+
 std::vector<nn::Module*> modules_to_save(models::Model& model, const config::LoraConfig& options) {
   std::vector<nn::Module*> found;
   for (const std::string& name : options.modules_to_save) {

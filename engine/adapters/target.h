@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,13 @@ namespace trainer::adapters {
 /// "all-linear" is every linear layer except the output head; exclusions and `modules_to_save` take precedence.
 /// Errors: ConfigError that lists the candidates if nothing matches, or if a pattern is not a regular expression.
 std::vector<std::string> target_layers(models::Model& model, const config::LoraConfig& options);
+
+/// Those layers.
+std::vector<nn::Module*> target_modules(models::Model& model, const config::LoraConfig& options);
+
+/// Replaces each of those layers by what `adapted` makes of it. Returns their number.
+int64_t replace_targets(models::Model& model, const config::LoraConfig& options,
+                        const std::function<std::shared_ptr<nn::Module>(nn::Module&)>& adapted);
 
 /// The modules that `modules_to_save` names: trained in full and saved with the adapter.
 std::vector<nn::Module*> modules_to_save(models::Model& model, const config::LoraConfig& options);

@@ -363,11 +363,9 @@ Entries foreign_table(Items... items) {
   return entries;
 }
 
-/// The table of section S. A field of S without an entry does not compile.
+/// The entries of some fields of section S, with their defaults.
 template <class S, class... Items>
-Entries table(Items... items) {
-  constexpr std::size_t foreign = (std::size_t{0} + ... + std::size_t{std::is_same_v<Items, ForeignKey>});
-  static_assert(sizeof...(Items) - foreign == count_fields<S>(), "every field of a section has one entry in its table");
+Entries entries_of(Items... items) {
   Entries entries;
   entries.reserve(sizeof...(Items));
   (entries.push_back(std::move(items.entry)), ...);
@@ -376,6 +374,14 @@ Entries table(Items... items) {
     if (entry.write) entry.initial = entry.write(&defaults);
   }
   return entries;
+}
+
+/// The table of section S. A field of S without an entry does not compile.
+template <class S, class... Items>
+Entries table(Items... items) {
+  constexpr std::size_t foreign = (std::size_t{0} + ... + std::size_t{std::is_same_v<Items, ForeignKey>});
+  static_assert(sizeof...(Items) - foreign == count_fields<S>(), "every field of a section has one entry in its table");
+  return entries_of<S>(std::move(items)...);
 }
 
 }  // namespace trainer::config

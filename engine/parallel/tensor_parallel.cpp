@@ -1,7 +1,6 @@
 #include "engine/parallel/tensor_parallel.h"
 
 #include <algorithm>
-#include <map>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
@@ -10,6 +9,7 @@
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include "engine/base/errors.h"
+#include "engine/config/adapters/adapter_kind.h"
 #include "engine/dist/dry_memory.h"
 #include "engine/dist/phase.h"
 #include "engine/parallel/mesh_group.h"
@@ -80,26 +80,18 @@ void look_up(nn::Embedding& embedding, nn::Range mine, const TensorGroupPtr& gro
       });
 }
 
-/// Which dimensions of a weight are its layer's inputs and outputs (for an embedding, its tokens and its width).
-struct Dims {
-  int64_t in = -1, out = -1;  // -1: none
-};
+using Dims = config::AdapterDims;
 
+/// The dimensions of a layer's parameter that are its inputs and outputs.
 Dims dims_of(const nn::Module& layer, const std::string& parameter) {
-  static const std::map<std::string, Dims> kKnown{{"bias", {-1, 0}},
-                                                  {"lora_A.weight", {1, -1}},
-                                                  {"lora_B.weight", {-1, 0}},
-                                                  {"lora_start_A.weight", {1, -1}},
-                                                  {"lora_start_B.weight", {-1, 0}},
-                                                  {"lora_embedding_A", {1, -1}},
-                                                  {"lora_embedding_B", {-1, 0}}};
+  if (parameter == "bias") return {-1, 0};
   if (parameter == "weight") {
     const auto* const linear = dynamic_cast<const nn::Linear*>(&layer);
     return linear != nullptr && linear->stored() == nn::Linear::Stored::kOutIn ? Dims{1, 0} : Dims{0, 1};
   }
-  const auto found = kKnown.find(parameter);
-  if (found == kKnown.end()) throw InternalError("no tensor-parallel rule for {}.{}", layer.path(), parameter);
-  return found->second;
+  const Dims* const found = config::find_adapter_dims(parameter);
+  if (found == nullptr) throw InternalError("no tensor-parallel rule for {}.{}", layer.path(), parameter);
+  return *found;
 }
 
 bool named(const nn::Module& module, const std::string& name) {

@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 #include "engine/adapters/adapter_config.h"
 #include "engine/adapters/inject.h"
-#include "engine/adapters/inject_prompt.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/base/log.h"
+#include "engine/config/adapters/adapter_kind.h"
 #include "engine/config/machine/hub_folder.h"
 #include "engine/train/longest_batches.h"
 #include "engine/train/parallelism.h"
@@ -181,8 +181,7 @@ void check_inputs(const config::Plan& plan, const models::Model& model, const pr
 
 int64_t most_tokens(const config::Plan& plan, const models::Model& model) {
   if (model.max_positions() == 0) return 0;
-  const bool prefix = plan.config.lora && plan.config.lora->peft_type == "PREFIX_TUNING";
-  return model.max_positions() - (prefix ? plan.config.lora->num_virtual_tokens : model.virtual_tokens());
+  return model.max_positions() - (plan.config.lora ? config::virtual_tokens(*plan.config.lora) : 0);
 }
 
 void check_length_option(const config::Plan& plan, const models::Model& model) {

@@ -5,7 +5,6 @@
 #include <ATen/ops/empty.h>
 
 #include "engine/adapters/inject.h"
-#include "engine/adapters/inject_prompt.h"
 #include "engine/base/files.h"
 #include "engine/config/plan/adapter_folder.h"
 #include "engine/parallel/activation_checkpoint.h"

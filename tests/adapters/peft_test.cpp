@@ -202,7 +202,7 @@ models::Batch cut(const models::Batch& batch, int64_t count) {
   auto layout = std::make_shared<nn::Layout>();
   std::vector<at::Tensor> ids;
   for (int64_t s = 0; s < batch.source->samples(); ++s) {
-    layout->append(count, batch.source->positions[s]);
+    layout->append(count, batch.source->sample_index[s]);
     ids.push_back(batch.source_ids.narrow(0, batch.source->spans[s].begin, count));
   }
   out.source_ids = at::cat(ids);

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "engine/base/errors.h"
+#include "engine/config/adapters/adapter_kind.h"
 #include "engine/config/machine/environment.h"
 #include "engine/config/machine/machines.h"
 #include "engine/config/plan/adapter_folder.h"
@@ -76,12 +77,27 @@ void default_by_machines(Draft& draft) {
   if (is_elastic(draft.config) && !draft.is_set("max_restarts")) draft.config.max_restarts = kRestartsOfElasticRuns;
 }
 
+/// Each kind of adapter has its own defaults.
+void default_by_adapter(Draft& draft) {
+  const AdapterKind* kind = draft.config.lora ? find_adapter_kind(draft.config.lora->peft_type) : nullptr;
+  if (kind == nullptr) return;
+  LoraConfig& lora = *draft.config.lora;
+  for (const Entry& entry : lora_table()) {
+    if (!kind->takes(entry.name) || draft.is_set("lora." + entry.name)) continue;
+    const Node value = entry.write(&kind->defaults);
+    if (!same(value, entry.write(&lora))) entry.read(value, &lora);
+  }
+}
+
 /// Replaces `lora` by the adapter in lora.path, so that the rules check what will be trained. Options that differ from
-/// it draw a warning; only the dropout can be overridden.
+/// it draw a warning; only a few can be overridden.
 void resolve_adapter(Draft& draft) {
   LoraConfig& given = *draft.config.lora;
   LoraConfig found = read_adapter_config(given);
-  if (draft.is_set("lora.lora_dropout")) found.lora_dropout = given.lora_dropout;
+  const auto& overridable = find_adapter_kind(found.peft_type)->overridable;
+  for (const Entry& entry : lora_table())
+    if (std::count(overridable.begin(), overridable.end(), entry.name) != 0 && draft.is_set("lora." + entry.name))
+      entry.read(entry.write(&given), &found);
   const auto marks = adapter_config_marks(given.path);
   for (const Entry& entry : lora_table()) {
     if (!entry.write || same(entry.write(&given), entry.write(&found))) continue;
@@ -118,6 +134,7 @@ Plan resolve_plan(const Sources& sources) {
   default_by_task(draft);
   default_by_optimizer(draft);
   default_by_machines(draft);
+  default_by_adapter(draft);
   std::optional<InputError> bad_adapter;  // thrown only if the configuration itself has no problems
   try {
     if (draft.config.lora && !draft.config.lora->path.empty()) resolve_adapter(draft);

@@ -1,10 +1,7 @@
 // Rules about adapters.
 #include "engine/config/rules/groups.h"
 
-#include <algorithm>
-
-#include <fmt/ranges.h>
-
+#include "engine/config/adapters/adapter_kind.h"
 #include "engine/config/rules/judge.h"
 
 namespace trainer::config {
@@ -35,56 +32,20 @@ void adapted_layers(const LoraConfig& lora, Judge& judge) {
                  "lora.layers_pattern needs lora.layers_to_transform, the indices of the layers");
   for (const auto& [layers, rank] : lora.rank_pattern)
     if (rank < 1) judge.refuse("lora.rank_pattern", "lora.rank_pattern: {} is {}; it must be at least 1", layers, rank);
-  const auto& targets = lora.target_modules.names;
-  if (lora.peft_type != "IA3" || targets.empty()) return;
-  for (const std::string& name : lora.feedforward_modules.names)
-    if (std::count(targets.begin(), targets.end(), name) == 0)
-      judge.refuse("lora.feedforward_modules",
-                   "lora.feedforward_modules has {}, which is not in lora.target_modules [{}]", name,
-                   fmt::join(targets, ", "));
-}
-
-/// How adapters start.
-void adapter_init(const LoraConfig& lora, Judge& judge) {
-  const std::string init = lower(lora.init_lora_weights);
-  for (const char* known : {"true", "false", "gaussian", "pissa", "olora"})
-    if (init == known) return;
-  constexpr std::string_view kIterations = "pissa_niter_";
-  const std::string count = init.starts_with(kIterations) ? init.substr(kIterations.size()) : "";
-  const bool digits = std::all_of(count.begin(), count.end(), [](char c) { return c >= '0' && c <= '9'; });
-  if (!count.empty() && count.size() < 4 && digits) return;
-  judge.refuse("lora.init_lora_weights",
-               "lora.init_lora_weights {} is not supported; true, false, gaussian, pissa, pissa_niter_N (N below 1000) "
-               "and olora are",
-               shown(init));
-}
-
-void prompts(const LoraConfig& lora, Judge& judge) {
-  const bool prompt =
-      lora.peft_type == "PROMPT_TUNING" || lora.peft_type == "P_TUNING" || lora.peft_type == "PREFIX_TUNING";
-  if (prompt && lora.path.empty() && lora.num_virtual_tokens < 1)
-    judge.refuse("lora.num_virtual_tokens", "lora.num_virtual_tokens is required when lora.peft_type is {}",
-                 lora.peft_type);
-  if (lora.peft_type == "PROMPT_TUNING" && lora.prompt_tuning_init == "TEXT" && lora.prompt_tuning_init_text.empty())
-    judge.refuse("lora.prompt_tuning_init_text",
-                 "lora.prompt_tuning_init_text is required when lora.prompt_tuning_init is TEXT");
-  if (lora.peft_type == "P_TUNING" && lora.encoder_dropout > 0)
-    judge.refuse("lora.encoder_dropout",
-                 "lora.encoder_dropout is {}, but this version supports no dropout in the prompt's network: set it to "
-                 "0",
-                 lora.encoder_dropout);
 }
 
 void lora(const Config& config, Judge& judge) {
   if (!config.lora) return;
   const LoraConfig& lora = *config.lora;
-  const std::vector<std::string> known{"LORA", "IA3", "PREFIX_TUNING", "PROMPT_TUNING", "P_TUNING"};
-  if (std::count(known.begin(), known.end(), lora.peft_type) == 0)
+  const AdapterKind* kind = find_adapter_kind(lora.peft_type);
+  if (kind == nullptr)
     judge.refuse("lora.peft_type", "lora.peft_type {} is not supported by this version; {} are", shown(lora.peft_type),
-                 fmt::join(known, ", "));
+                 adapter_kinds_that([](const AdapterKind&) { return true; }, "and"));
   adapted_layers(lora, judge);
-  adapter_init(lora, judge);
-  prompts(lora, judge);
+  if (kind != nullptr && kind->takes("num_virtual_tokens") && lora.path.empty() && lora.num_virtual_tokens < 1)
+    judge.refuse("lora.num_virtual_tokens", "lora.num_virtual_tokens is required when lora.peft_type is {}",
+                 lora.peft_type);
+  if (kind != nullptr && kind->check != nullptr) kind->check(lora, judge);
   if (lora.inference_mode) {
     judge.refuse("lora.inference_mode", "lora.inference_mode is true, which leaves nothing to train: set it to false");
   }
@@ -99,23 +60,20 @@ void lora(const Config& config, Judge& judge) {
 void adapter_on_mesh(const Config& config, Judge& judge) {
   if (!config.lora || !config.parallelism_config) return;
   const LoraConfig& lora = *config.lora;
+  const AdapterKind* kind = find_adapter_kind(lora.peft_type);
+  if (kind == nullptr) return;
   const auto asked_by = [&](const char* name, int64_t size) {
     const std::string option = std::string("parallelism_config_") + name;
     const auto [key, value] = judge.asked_by("parallelism_config." + option, option, std::to_string(size));
     return fmt::format("{} is {}", key, value);
   };
-  const ParallelismConfig& mesh = *config.parallelism_config;
-  if (mesh.pp_size > 1 && lora.peft_type == "PREFIX_TUNING")
-    judge.refuse("lora.peft_type",
-                 "lora.peft_type is PREFIX_TUNING, whose prefix is computed for all blocks at once, but {}: only 1 is "
-                 "supported",
-                 asked_by("pp_size", mesh.pp_size));
-  if (mesh.tp_size > 1 && lora.peft_type != "LORA")
-    judge.refuse("lora.peft_type", "lora.peft_type is {}, but {}: tensor parallelism supports only LORA",
-                 lora.peft_type, asked_by("tp_size", mesh.tp_size));
-  if (mesh.tp_size > 1 && lora.use_dora)
-    judge.refuse("lora.use_dora", "lora.use_dora is true, but {}: tensor parallelism supports only LoRA without DoRA",
-                 asked_by("tp_size", mesh.tp_size));
+  const int64_t tensor = config.parallelism_config->tp_size, pipeline = config.parallelism_config->pp_size;
+  const AdapterMesh mesh{tensor, pipeline, asked_by("tp_size", tensor), asked_by("pp_size", pipeline)};
+  if (kind->check_mesh != nullptr) kind->check_mesh(lora, mesh, judge);
+  if (mesh.tensor > 1 && kind->split.empty())
+    judge.refuse("lora.peft_type", "lora.peft_type is {}, but {}: tensor parallelism supports only {}", kind->name,
+                 mesh.tensor_given,
+                 adapter_kinds_that([](const AdapterKind& known) { return !known.split.empty(); }, "and"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/config/adapters/adapter_kind.h"
 #include "engine/config/rules/groups.h"
 #include "engine/config/rules/judge.h"
 
@@ -35,7 +36,7 @@ void complete(Config& config) {
   config.deepspeed_config.reset();
   config.megatron_lm_config.reset();
   if (config.num_processes == 0) config.num_processes = 1;
-  if (!config.lora || config.lora->peft_type != "LORA") config.training.loraplus_lr_ratio = 0;
+  if (!takes_lora_plus(config)) config.training.loraplus_lr_ratio = 0;
   TrainingConfig& t = config.training;
   if (devices_of(config) > 1 && t.global_batch_size == 0)
     t.global_batch_size = t.per_device_train_batch_size * t.gradient_accumulation_steps * devices_of(config);

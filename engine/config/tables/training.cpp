@@ -1,3 +1,4 @@
+#include "engine/config/adapters/adapter_kind.h"
 #include "engine/config/plan/optim_args.h"
 #include "engine/config/tables.h"
 
@@ -22,7 +23,6 @@ const Entries& training_table() {
   auto betas = [=](const Config& c) { return reads_betas(options_of(c.training.optim)); };
   auto epsilon = [=](const Config& c) { return reads_epsilon(options_of(c.training.optim)); };
   auto sgd = [](const Config& c) { return c.training.optim == OptimizerName::kSgd; };
-  auto trains_lora = [](const Config& c) { return c.lora && c.lora->peft_type == "LORA"; };
   auto fp16 = [](const Config& c) { return c.mixed_precision == MixedPrecision::kFp16; };
   auto power_sgd = [=](const Config& c) {
     const CommHook hook = c.training.ddp_comm_hook;
@@ -94,7 +94,8 @@ const Entries& training_table() {
       option("loraplus_lr_ratio", &C::loraplus_lr_ratio)
           .help("LoRA+: the learning rate of B is this many times that of A. 0: the same.")
           .at_least(0.0)
-          .when("lora.peft_type is LORA", trains_lora),
+          .when("lora.peft_type is " + adapter_kinds_that([](const AdapterKind& kind) { return kind.lora_plus; }, "or"),
+                takes_lora_plus),
       option("label_smoothing_factor", &C::label_smoothing_factor)
           .help("Label smoothing: the part of the target's probability that is spread over all tokens or classes.")
           .at_least(0.0)

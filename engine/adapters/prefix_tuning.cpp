@@ -1,5 +1,7 @@
-#include "engine/adapters/inject_prefix.h"
-
+// Prefix tuning: learned keys and values in front of every sample's own, in the self-attention of every block (of every
+// decoder block in an encoder-decoder model).
+#include "engine/adapters/config_json.h"
+#include "engine/adapters/layers.h"
 #include "engine/adapters/model_facts.h"
 #include "engine/adapters/prefix_encoder.h"
 #include "engine/base/errors.h"
@@ -38,9 +40,7 @@ nn::Prefix spread(const at::Tensor& numbers, const PrefixShape& shape, int64_t s
   return prefix;
 }
 
-}  // namespace
-
-Injected inject_prefix(models::Model& model, config::LoraConfig& options) {
+Injected inject_prefix(models::Model& model, config::LoraConfig& options, const Encode&) {
   if (options.num_virtual_tokens < 1)
     throw ConfigError("lora.num_virtual_tokens is {}; a prefix needs at least 1", options.num_virtual_tokens);
   if (model.task() == models::Task::kImageClassification)
@@ -59,6 +59,42 @@ Injected inject_prefix(models::Model& model, config::LoraConfig& options) {
   });
   model.name_tree();
   return {sizes.layers, {}};
+}
+
+nlohmann::json describe_prefix(const config::LoraConfig& o, models::Model& model, const std::string&) {
+  const PromptSizes sizes = prefix_sizes(model);
+  nlohmann::json file = prompt_json(o.num_virtual_tokens, sizes);
+  file["encoder_hidden_size"] = o.encoder_hidden_size > 0 ? o.encoder_hidden_size : sizes.width;
+  file["prefix_projection"] = o.prefix_projection;
+  file["init_weights"] = nullptr;
+  return file;
+}
+
+/// A prefix that is learned directly is the whole file.
+std::string prefix_name(const nn::Module& module, const std::string&) {
+  const auto* encoder = dynamic_cast<const PrefixEncoder*>(&module);
+  return encoder != nullptr && !encoder->shape().projected ? "prompt_embeddings" : "";
+}
+
+void save_prefix(nn::Module& module, const config::LoraConfig&, AdapterFile& file) {
+  const auto* encoder = dynamic_cast<const PrefixEncoder*>(&module);
+  if (encoder == nullptr) return;
+  const PrefixShape shape = encoder->shape();
+  add_encoded(
+      module, {shape.tokens, shape.numbers()}, [shape](const auto& weights) { return encode_prefix(shape, weights); },
+      file);
+}
+
+}  // namespace
+
+const KindLayers& prefix_tuning_layers() {
+  static const KindLayers layers{.inject = inject_prefix,
+                                 .describe = describe_prefix,
+                                 .parts = {".prompt_encoder."},
+                                 .root = "base_model.",
+                                 .file_name = prefix_name,
+                                 .save = save_prefix};
+  return layers;
 }
 
 }  // namespace trainer::adapters

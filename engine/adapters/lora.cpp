@@ -1,30 +1,24 @@
-#include "engine/adapters/inject_lora.h"
-
+// LoRA, rsLoRA and DoRA.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <set>
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/addmm.h>
+#include <ATen/ops/cat.h>
 
+#include "engine/adapters/config_json.h"
 #include "engine/adapters/decomposition.h"
 #include "engine/adapters/dora_linear.h"
+#include "engine/adapters/layers.h"
 #include "engine/adapters/lora_embedding.h"
 #include "engine/adapters/pattern.h"
 #include "engine/adapters/target.h"
 #include "engine/base/errors.h"
+#include "engine/config/names.h"
 
 namespace trainer::adapters {
 namespace {
-
-/// The value of the first key, in alphabetical order, that matches the end of `path`; else `otherwise`.
-template <class T>
-T by_pattern(const std::map<std::string, T>& patterns, const std::string& path, T otherwise, const char* option) {
-  for (const auto& [pattern, value] : patterns)
-    if (matches_end(path, pattern, option)) return value;
-  return otherwise;
-}
 
 LoraShape shape_of(const config::LoraConfig& options, const std::string& path) {
   LoraShape shape;
@@ -132,28 +126,16 @@ void unfreeze_biases(models::Model& model, const config::LoraConfig& options) {
   });
 }
 
-}  // namespace
-
-Injected inject_lora(models::Model& model, config::LoraConfig& options) {
+Injected inject_lora(models::Model& model, config::LoraConfig& options, const Encode&) {
   if (options.target_modules.empty()) options.target_modules.names = model.default_lora_targets();
-  const auto targets = target_layers(model, options);
-  const std::set<std::string> wanted(targets.begin(), targets.end());
-  std::vector<nn::Module*> bases;
-  model.visit([&](nn::Module& module) {
-    if (wanted.count(module.path()) > 0) bases.push_back(&module);
-  });
-  check_rank(bases, options);
+  check_rank(target_modules(model, options), options);
   Injected injected;
   std::vector<std::shared_ptr<LoraLinear>> layers;
-  model.visit([&](nn::Module& parent) {
-    for (nn::Module::Child& child : parent.children()) {
-      if (wanted.count(child.module->path()) == 0) continue;
-      child.module = adapted(*child.module, options);
-      if (auto layer = std::dynamic_pointer_cast<LoraLinear>(child.module)) layers.push_back(std::move(layer));
-      ++injected.layers;
-    }
+  injected.layers = replace_targets(model, options, [&](nn::Module& base) {
+    auto made = adapted(base, options);
+    if (auto layer = std::dynamic_pointer_cast<LoraLinear>(made)) layers.push_back(std::move(layer));
+    return made;
   });
-  model.name_tree();
   unfreeze_biases(model, options);
   for (const auto& layer : layers) {
     if (layer->shape().subtracts_start) start_decomposed(layer, options.init_lora_weights, injected.starts);
@@ -162,6 +144,8 @@ Injected inject_lora(models::Model& model, config::LoraConfig& options) {
   return injected;
 }
 
+/// The options of the adapter that a run with `options` saves: decomposed starts (Note [Decomposed start]) double the
+/// rank.
 config::LoraConfig as_saved(config::LoraConfig options) {
   if (!is_decomposed(options.init_lora_weights)) return options;
   const double alpha = options.use_rslora ? std::numbers::sqrt2 : 2;  // keeps the scale
@@ -171,6 +155,55 @@ config::LoraConfig as_saved(config::LoraConfig options) {
   for (auto& [pattern, value] : options.alpha_pattern) value *= alpha;
   options.init_lora_weights = "true";
   return options;
+}
+
+nlohmann::json init_json(const std::string& init) {
+  if (init == "true" || init == "false") return init == "true";
+  return init;
+}
+
+nlohmann::json describe_lora(const config::LoraConfig& given, models::Model& model, const std::string&) {
+  const config::LoraConfig o = as_saved(given);
+  return {{"r", o.r},
+          {"lora_alpha", number(o.lora_alpha)},
+          {"lora_dropout", o.lora_dropout},
+          {"target_modules", names_or_pattern(o.target_modules)},
+          {"exclude_modules", names_or_pattern(o.exclude_modules)},
+          {"bias", config::name_of(o.bias)},
+          {"use_rslora", o.use_rslora},
+          {"use_dora", o.use_dora},
+          {"fan_in_fan_out", has_conv1d(model)},
+          {"init_lora_weights", init_json(o.init_lora_weights)},
+          {"layers_to_transform", or_null(o.layers_to_transform)},
+          {"layers_pattern", or_null(o.layers_pattern)},
+          {"rank_pattern", o.rank_pattern},
+          {"alpha_pattern", numbers(o.alpha_pattern)}};
+}
+
+/// [A; A0] and [B, -B0] of a decomposed start.
+void save_doubled(nn::Module& module, const config::LoraConfig&, AdapterFile& file) {
+  const auto* layer = dynamic_cast<const LoraLinear*>(&module);
+  if (layer == nullptr || !layer->shape().subtracts_start) return;
+  const int64_t r = 2 * layer->shape().r, in = layer->a()->whole_shape()[1], out = layer->b()->whole_shape()[0];
+  const auto add = [&](const nn::Parameter& trained, const nn::Parameter& start, std::vector<int64_t> shape,
+                       int64_t dim, double sign) {
+    file.done.insert(trained.name);
+    file.tensors.push_back(
+        {file.names.at(trained.name), std::move(shape), {trained.name, start.name}, [dim, sign](const auto& parts) {
+           const at::Tensor own = parts[1].to(parts[0].scalar_type());
+           return at::cat({parts[0], sign < 0 ? -own : own}, dim);
+         }});
+  };
+  add(*layer->a(), *layer->start_a(), {r, in}, 0, 1);
+  add(*layer->b(), *layer->start_b(), {out, r}, 1, -1);
+}
+
+}  // namespace
+
+const KindLayers& lora_layers() {
+  static const KindLayers layers{
+      .inject = inject_lora, .describe = describe_lora, .parts = {".lora_"}, .save = save_doubled};
+  return layers;
 }
 
 }  // namespace trainer::adapters
