@@ -61,7 +61,7 @@ models::Batch collate(const data::Samples& samples, std::span<const int64_t> pos
 }
 
 int64_t sample_count(const nn::Layout& layout) {
-  return std::count_if(layout.positions.begin(), layout.positions.end(),
+  return std::count_if(layout.sample_index.begin(), layout.sample_index.end(),
                        [](int64_t position) { return position < kPartStride; });
 }
 
