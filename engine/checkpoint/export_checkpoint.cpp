@@ -8,9 +8,9 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/checkpoint/checkpoint_weights.h"
 #include "engine/checkpoint/live_tensor.h"
 #include "engine/checkpoint/whole_tensors.h"
-#include "engine/checkpoint/whole_weights.h"
 #include "engine/tensorfile/safetensors_writer.h"
 #include "engine/weights/megatron_source.h"
 

@@ -6,12 +6,7 @@
 
 namespace trainer::checkpoint {
 
-/// Writes the model of `source` (open_whole_weights()) to the folder `output` in Megatron's layout
-/// (Note [Megatron's folders]), partitioned for `degrees` ranks: safetensors instead of pickles, next to Hugging Face's
-/// config.json and the tokenizer's files. A checkpoint becomes the iteration of its step, a model folder the "release".
-/// Rows that pad the vocabulary are copies of its last one, as in Megatron's own converter. Errors: InputError when the
-/// source is damaged or of another architecture; ConfigError when the model can't be partitioned this way, or `output`
-/// already holds weights; MachineError.
+/// write_megatron() of the model in `source` (open_whole_weights()). Errors: those of both.
 void export_megatron(const std::filesystem::path& source, const std::filesystem::path& output,
                      const MegatronDegrees& degrees);
 

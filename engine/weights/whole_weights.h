@@ -1,4 +1,4 @@
-// The weights of a whole model from any supported format.
+// The weights of a whole model.
 #pragma once
 
 #include <filesystem>
@@ -24,9 +24,12 @@ struct WholeWeights {
   at::Tensor read(const nn::Parameter& parameter) const;
 };
 
-/// Opens a checkpoint (after verifying every byte), a Hugging Face model folder, or a folder in Megatron's layout, of a
-/// family with LLaMA's architecture.
-/// Errors: InputError when it is none of them, or is damaged; ConfigError for adapters and other families.
-WholeWeights open_whole_weights(const std::filesystem::path& folder);
+/// The model that `folder`/config.json describes and the files beside it, without a source of weights.
+/// Errors: InputError; ConfigError when the model isn't of LLaMA's architecture.
+WholeWeights without_source(const std::filesystem::path& folder);
+
+/// Opens a Hugging Face model folder, or a folder in Megatron's layout, of a family with LLaMA's architecture.
+/// Errors: InputError when it is neither, or is damaged; ConfigError for other families.
+WholeWeights open_foreign_weights(const std::filesystem::path& folder);
 
 }  // namespace trainer::checkpoint
