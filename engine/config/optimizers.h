@@ -11,7 +11,7 @@
 
 namespace trainer::config {
 
-enum class OptimizerName { kAdamW, kAdamWFused, kSgd, kAdafactor, kLion, kRmsprop, kAdagrad, kMuon };
+enum class OptimizerName { kAdamW, kAdamWFused, kSgd, kAdafactor, kLion, kRmsprop, kAdagrad, kMuon, kAdamW8Bit };
 
 /// A key of `training.optim_args`: a number of at least 0, or one of the other kinds.
 struct OptimArg {
@@ -39,7 +39,8 @@ struct OptimizerOptions {
   bool betas = false;       // adam_beta1 and adam_beta2
   bool epsilon = false;     // adam_epsilon
   std::span<const OptimArg> args{};
-  double beta2 = 0;  // its default of adam_beta2; 0: the usual one
+  bool in_codes = false;  // its state is quantized: it has no average over ranks
+  double beta2 = 0;       // its default of adam_beta2; 0: the usual one
 };
 
 inline constexpr OptimizerOptions kOptimizers[] = {
@@ -60,11 +61,17 @@ inline constexpr OptimizerOptions kOptimizers[] = {
      .betas = true,
      .epsilon = true,
      .args = kMuonArgs},
+    {.optim = OptimizerName::kAdamW8Bit,
+     .name = "adamw_8bit",
+     .family = "AdamW",
+     .betas = true,
+     .epsilon = true,
+     .in_codes = true},
 };
 
 /// Further names of these.
 inline constexpr std::pair<OptimizerName, std::string_view> kOtherOptimizerNames[] = {
-    {OptimizerName::kLion, "lion_32bit"}};
+    {OptimizerName::kLion, "lion_32bit"}, {OptimizerName::kAdamW8Bit, "adamw_bnb_8bit"}};
 
 /// transformers' optimizers that this version doesn't have.
 inline constexpr std::string_view kLaterOptimizers[] = {"ademamix",
@@ -75,8 +82,6 @@ inline constexpr std::string_view kLaterOptimizers[] = {"ademamix",
                                                         "adamw_anyprecision",
                                                         "adamw_torch_4bit",
                                                         "adamw_torch_8bit",
-                                                        "adamw_8bit",
-                                                        "adamw_bnb_8bit",
                                                         "ademamix_8bit",
                                                         "lion_8bit",
                                                         "paged_adamw",

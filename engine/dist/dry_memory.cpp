@@ -57,6 +57,10 @@ at::Tensor where_shape(const at::Tensor& condition, const at::Tensor& then, cons
   return at::empty(at::infer_size(condition.sizes(), chosen), (then.dim() > 0 ? then : otherwise).options());
 }
 
+at::Tensor bucketize_shape(const at::Tensor& values, const at::Tensor&, bool int32, bool) {
+  return at::empty(values.sizes(), values.options().dtype(int32 ? at::kInt : at::kLong));
+}
+
 /// For an operator that only writes to its arguments.
 void do_nothing(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   torch::jit::drop(*stack, op.schema().arguments().size());
@@ -73,6 +77,7 @@ void count_dry_memory() {
     shapes.impl("index_select", index_select_shape);
     shapes.impl("embedding_dense_backward", embedding_gradient_shape);
     shapes.impl("where.self", where_shape);
+    shapes.impl("bucketize.Tensor", bucketize_shape);
     shapes.impl("_fused_adamw_", torch::CppFunction::makeFromBoxedFunction<&do_nothing>());
     return true;
   }();

@@ -25,6 +25,8 @@ MakeOptimizer make_lion;
 MakeOptimizer make_adafactor;
 /// Muon (Jordan et al. 2024) as torch.optim.Muon for the matrices of hidden layers, AdamW for all else.
 MakeOptimizer make_muon;
+/// AdamW with 8-bit moments, as in bitsandbytes (Dettmers et al. 2022).
+MakeOptimizer make_adamw_8bit;
 
 struct Maker {
   config::OptimizerName optim;
@@ -39,6 +41,7 @@ inline constexpr Maker kMakers[] = {
     {config::OptimizerName::kLion, make_lion},
     {config::OptimizerName::kAdafactor, make_adafactor},
     {config::OptimizerName::kMuon, make_muon},
+    {config::OptimizerName::kAdamW8Bit, make_adamw_8bit},
 };
 
 }  // namespace trainer::optim

@@ -114,9 +114,19 @@ config::Plan plan_of(const std::string& golden, bool lora) {
   return plan;
 }
 
-void expect_loads_under_all(bool lora, const Strategy& from, config::OptimizerName optim = {}) {
+/// For 8-bit AdamW with matrices large enough for 8-bit state.
+config::Plan plan_for(config::OptimizerName optim, bool lora = false) {
   config::Plan plan = plan_of("v1_0", lora);
   plan.config.training.optim = optim;
+  if (optim != config::OptimizerName::kAdamW8Bit) return plan;
+  nlohmann::json model = nlohmann::json::parse(plan.config.model.config);
+  model["d_ff"] = 320;
+  plan.config.model.config = model.dump();
+  return plan;
+}
+
+void expect_loads_under_all(bool lora, const Strategy& from, config::OptimizerName optim = {}) {
+  config::Plan plan = plan_for(optim, lora);
   const TemporaryFolder folder;
   Contents saved;
   run_as(from, [&](dist::Comm& comm) {
@@ -155,14 +165,18 @@ TEST(Checkpoint, OfReplicatedStateLoadsUnderAnyOtherStrategy) {
   for (const Strategy& from : kStrategies) expect_loads_under_all(false, from, config::OptimizerName::kAdafactor);
 }
 
+TEST(Checkpoint, OfQuantizedStateLoadsUnderAnyOtherStrategy) {
+  for (const Strategy& from : {kStrategies[0], kStrategies[3]})
+    expect_loads_under_all(false, from, config::OptimizerName::kAdamW8Bit);
+}
+
 TEST(Checkpoint, OfMuonLoadsUnderAnyOtherStrategy) {
   expect_loads_under_all(false, kStrategies[3], config::OptimizerName::kMuon);
 }
 
 TEST(Checkpoint, ResumesBitForBitWithEveryOptimizer) {
   for (const auto& [optim, name] : config::EnumNames<config::OptimizerName>::values) {
-    config::Plan plan = plan_of("v1_0", false);
-    plan.config.training.optim = optim;
+    config::Plan plan = plan_for(optim);
     plan.config.training.optim_args = optim == config::OptimizerName::kSgd ? "momentum=0.9, dampening=0.5" : "";
     const TemporaryFolder folder;
     const auto comm = dist::solo_comm();

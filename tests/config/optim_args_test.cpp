@@ -46,6 +46,13 @@ TEST_F(OptimArgsOption, IsCheckedByTheOptimizer) {
             "f.yaml:5:40: training.optim_args: momentum is 0.5, but training.sgd_momentum is 0.9");
 }
 
+TEST_F(OptimArgsOption, EightBitAdamWHasTheNamesOfTransformers) {
+  for (const char* name : {"adamw_8bit", "adamw_bnb_8bit"})
+    EXPECT_EQ(resolve(kLeast + "training: {optim: " + name + "}\n").config.training.optim, OptimizerName::kAdamW8Bit);
+  EXPECT_EQ(problems(kLeast + "training: {optim: paged_adamw_8bit}\n"),
+            "f.yaml:5:19: training.optim paged_adamw_8bit is not supported by this version");
+}
+
 TEST_F(OptimArgsOption, HasNoEffectOnOthers) {
   EXPECT_EQ(warnings(kLeast + "training: {optim: adafactor, optim_args: clip_threshold=2, adam_beta2: 0.5}\n"),
             "f.yaml:5:72: training.adam_beta2 has no effect unless optim is AdamW, lion or muon\n"

@@ -289,6 +289,15 @@ TEST(MemoryPlan, CountsStateShapedUnlikeItsParameter) {
   }
 }
 
+TEST(MemoryPlan, Counts8BitState) {
+  for (Setting s : {Setting{"single", kNo}, Setting{"FSDP", kFsdp}}) {
+    s.optim = config::OptimizerName::kAdamW8Bit;
+    const train::MemoryPlan memory = expect_planned(s);
+    // Two bytes for the four of a weight, scales, and fp32 moments of the embedding, one of 15 values.
+    EXPECT_LT(memory.optimizer, memory.weights * 3 / 4);
+  }
+}
+
 TEST(MemoryPlan, CountsTheMatricesThatMuonGathers) {
   for (Setting s : {Setting{"single", kNo}, Setting{"DDP", kDdp}, Setting{"FSDP", kFsdp}}) {
     s.optim = config::OptimizerName::kMuon;

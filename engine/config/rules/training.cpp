@@ -46,6 +46,11 @@ void deterministic(const Config& config, Judge& judge) {
 
 void local_sgd(const Config& config, Judge& judge) {
   const int64_t steps = config.training.local_sgd_steps;
+  if (steps > 0 && options_of(config.training.optim).in_codes)
+    judge.refuse("training.optim",
+                 "training.optim is {}, but under training.local_sgd_steps a save averages the optimizer state of the "
+                 "ranks, and quantized state has no average: use adamw_torch_fused, or leave out local_sgd_steps",
+                 name_of(config.training.optim));
   if (steps == 0 || judge.failed("distributed_type")) return;
   const bool ddp = uses_ddp(config);
   if (ddp && !config.parallelism_config) return;
