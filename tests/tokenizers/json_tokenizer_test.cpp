@@ -27,7 +27,7 @@ std::unique_ptr<Tokenizer> open(const fs::path& path) {
 
 /// The number of characters in `text` before byte `place`.
 size_t characters(const std::string& text, size_t place) {
-  return count_chars(std::string_view(text).substr(0, place));
+  return count_characters(std::string_view(text).substr(0, place));
 }
 
 class Family : public testing::TestWithParam<const char*> {};
