@@ -164,7 +164,7 @@ int prune(const Arguments& arguments) {
   std::erase_if(all, [](const Found& one) { return !problem_of(one.folder).empty(); });
   if (keep.best_by != "none" && checkpoint::best_checkpoint(all, keep.best_by) == nullptr)
     log::warning("no checkpoint in {} has eval_{}, so only the newest are kept", folder, keep.best_by);
-  for (const Found& one : checkpoint::superfluous(all, keep)) {
+  for (const Found& one : checkpoint::checkpoints_to_remove(all, keep)) {
     fmt::print("{} {}\n", dry_run ? "would remove" : "removing", one.folder.filename().string());
     if (!dry_run) checkpoint::remove_checkpoint(one.folder);
   }

@@ -40,7 +40,7 @@ std::string trimmed(const std::string& text) {
 
 /// The question as one line, or several for a choice, up to where the answer is typed.
 std::string prompt(const Question& question) {
-  if (question.kind == Question::Kind::kTruth)
+  if (question.kind == Question::Kind::kBoolean)
     return fmt::format("{} [{}]: ", question.text, question.current == "yes" ? "YES/no" : "yes/NO");
   if (question.choices.empty() && question.current.empty())
     return question.text + (question.text.ends_with('?') ? " " : ": ");
