@@ -37,7 +37,7 @@ void RunSaver::finish() {
 
 void RunSaver::save(optim::Optimizer& optimizer, const checkpoint::Progress& progress,
                     const std::map<std::string, double>& metrics, bool wait_until_done) {
-  if (last_saved_ != progress.step) {
+  if (!has_begun(progress.step)) {
     finish();  // before weights change
     std::vector<at::Tensor> state;
     for (const optim::StateTensor& tensor : optimizer.state()) state.push_back(tensor.value);
@@ -52,9 +52,9 @@ void RunSaver::save(optim::Optimizer& optimizer, const checkpoint::Progress& pro
 }
 
 bool RunSaver::has_saved(int64_t step) {
-  if (last_saved_ != step) return false;
+  if (!has_begun(step)) return false;
   finish();
-  return last_saved_ == step;
+  return has_begun(step);
 }
 
 void RunSaver::attempt(const std::function<void()>& part) {

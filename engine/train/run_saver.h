@@ -31,6 +31,8 @@ class RunSaver {
   /// Collective. Waits for the save in progress.
   void finish();
 
+  /// Whether a save of this step was begun, or the run was resumed from it.
+  bool has_begun(int64_t step) const { return last_saved_ == step; }
   /// Collective. Begins a save, unless this step was already saved. `wait_until_done`: waits until it is published, and
   /// throws the errors that a periodic save may only warn about.
   void save(optim::Optimizer& optimizer, const checkpoint::Progress& progress,

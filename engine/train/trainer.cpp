@@ -328,7 +328,7 @@ void Trainer::evaluate(bool at_end) {
 }
 
 void Trainer::save_checkpoint(bool wait_until_done) {
-  report_(progress_.step, "saving");
+  if (!saver_.has_begun(progress_.step)) report_(progress_.step, "saving");
   saver_.save(*optimizer_, progress_, measured_, wait_until_done);
 }
 

@@ -33,8 +33,8 @@ EMOJI = ["\U0001f468\u200d\U0001f469\u200d\U0001f467", "\U0001f1e9\U0001f1ea", "
 
 
 def real_lines():
-    """Lines of this repository's samples and, if present, of the shared data."""
-    files = sorted((ROOT / "data" / "samples").glob("*.txt"))
+    """Lines of this repository's examples and, if present, of the shared data."""
+    files = sorted((ROOT / "data" / "examples").glob("*.txt"))
     files += sorted(path for path in (ROOT.parent / "shared" / "data").glob("*/*") if path.suffix in (".txt", ".json", ".csv")
                     and path.name not in ("vocab.json", "merges.txt", "tokenizer.json"))
     lines = []

@@ -18,7 +18,7 @@ import sentencepiece
 from transformers import T5Tokenizer
 
 HERE = pathlib.Path(__file__).resolve().parent
-SAMPLES = HERE.parent.parent.parent / "data" / "samples"
+SAMPLES = HERE.parent.parent.parent / "data" / "examples"
 EXTRA_IDS = 100
 RULES = {"\u00e9": "e", "e\u0301": "e", "\ufb01": "fi", "\u00bd": "1/2", "\u2014": "-", "\u201c": "<<", "\t": " ", "\r": "", "\n": " "}
 
