@@ -19,7 +19,7 @@ namespace {
 // bitsandbytes' values.
 constexpr int64_t kScaled = 256;          // elements of a block, which share a scale
 constexpr int64_t kLeast8Bit = 4096;      // a smaller tensor has fp32 state
-constexpr int64_t kMost = kScaled << 12;  // elements processed at a time
+constexpr int64_t kMost = kScaled << 10;  // elements processed at a time
 
 /// bitsandbytes' create_dynamic_map: 256 ascending values up to 1, with more digits the larger they are.
 std::vector<float> dynamic_values(bool with_sign) {
@@ -205,7 +205,7 @@ class AdamW8Bit : public Optimizer {
     const auto [m, v] = averaged(state, chunk, grad, state.m.scale, state.v.scale);
     for (const auto& [values, all] : {std::pair{m, state.m.spare}, std::pair{v, state.v.spare}}) {
       const at::Tensor most = chunk.scales(all);
-      most.copy_(at::maximum(most, values.abs().amax({1})));
+      most.copy_(at::maximum(most, at::maximum(values.amax({1}), values.amin({1}).neg())));
     }
   }
 

@@ -26,7 +26,8 @@ using optim::Trained;
 // As in tests/golden/make_adamw_8bit.py.
 constexpr int64_t kBlock = 256, kUpdates = 10;
 constexpr double kRate = 1e-2;
-const std::vector<std::pair<std::string, nn::Shape>> kShapes{
+using Shapes = std::vector<std::pair<std::string, nn::Shape>>;
+const Shapes kShapes{
     {"q.weight", {17, 259}}, {"v.weight", {3, 8, 256}}, {"embed_tokens.weight", {64, 65}}, {"small.weight", {8, 16}}};
 
 /// Numbers from -1 to 1.
@@ -74,13 +75,13 @@ config::TrainingConfig options() {
 
 using Outcome = std::map<std::string, at::Tensor>;  // whole values and state, by "kind/name"
 
-Outcome outcome_of(Split split, int ranks) {
+Outcome outcome_of(Split split, int ranks, const Shapes& shapes = kShapes) {
   Outcome outcome;
   std::mutex mutex;
   run_ranks(ranks, [&](dist::Comm& comm) {
     Thousandths dice;
     Trained tensors;
-    for (const auto& [name, shape] : kShapes) {
+    for (const auto& [name, shape] : shapes) {
       tensors.push_back(tensor_of(name, shape, split, comm));
       parallel::copy_shard(dice.draw(tensors.back().numel(), 1), tensors.back(), tensors.back().value);
     }
@@ -106,8 +107,8 @@ Outcome outcome_of(Split split, int ranks) {
   return outcome;
 }
 
-/// Of 10547 elements, three have a moment exactly between two codes in some update. bitsandbytes' reference takes either, by the
-/// last bit of a difference; its quantize_blockwise and we take the smaller.
+/// Of 10547 elements, three have a moment exactly between two codes in some update. bitsandbytes' reference takes
+/// either, by the last bit of a difference; its quantize_blockwise and we take the smaller.
 constexpr int64_t kTies = 3;
 
 void expect_same(const Outcome& found, const std::string& entry, const at::Tensor& expected) {
@@ -138,6 +139,13 @@ TEST(AdamW8Bit, IsBitForBitTheSameOnAnyShards) {
   const Outcome alone = outcome_of(Split::kReplicated, 1);
   for (const Split split : {Split::kSharded, Split::kColumns})
     for (const auto& [entry, value] : outcome_of(split, 3)) EXPECT_TRUE(at::equal(value, alone.at(entry))) << entry;
+}
+
+TEST(AdamW8Bit, IsTheSameInParts) {
+  const Shapes large{{"q.weight", {640, 1100}}};  // updated in three parts, or as one shard in one
+  const Outcome alone = outcome_of(Split::kReplicated, 1, large);
+  for (const auto& [entry, value] : outcome_of(Split::kSharded, 3, large))
+    EXPECT_TRUE(at::equal(value, alone.at(entry))) << entry;
 }
 
 TEST(AdamW8Bit, HasFp32StateForEmbeddingsAndSmallTensors) {

@@ -149,7 +149,8 @@ TEST(Pipeline, TrainsLikeOneRankInBf16) {
 
 TEST(Pipeline, CheckpointMovesToOneRankAndBackBitForBit) {
   for (const bool lora : {false, true})
-    for (const auto optim : {config::OptimizerName::kAdamWFused, config::OptimizerName::kAdafactor}) {
+    for (const auto optim :
+         {config::OptimizerName::kAdamWFused, config::OptimizerName::kAdafactor, config::OptimizerName::kMuon}) {
       const Setting spread{model_named("GPT-2"), pipeline(2, 4), lora, 2};
       expect_checkpoint_moves(spread, spread.reference(), optim);
     }
