@@ -91,7 +91,7 @@ TEST_F(Deepspeed, RefusesOffloadingFromGpus) {
       {"distributed_type: FSDP\nfsdp_config: {fsdp_offload_params: true}\n",
        "f.yaml:2:36: fsdp_config.fsdp_offload_params is true, but a model trained on GPUs stays in their memory"},
       {"distributed_type: MEGATRON_LM\nmegatron_lm_config: {megatron_lm_optimizer_cpu_offload: true}\n",
-       "f.yaml:2:57: megatron_lm_config.megatron_lm_optimizer_cpu_offload: true is not supported: optimizer state "
+       "f.yaml:2:22: megatron_lm_config.megatron_lm_optimizer_cpu_offload: true is not supported: optimizer state "
        "stays on the GPU"}};
   for (const auto& [text, problem] : refused) {
     EXPECT_NE(problems(text + rest).find(problem), std::string::npos) << problems(text + rest);

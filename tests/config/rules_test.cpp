@@ -380,7 +380,7 @@ TEST_F(Rules, KeysThatADialogueOrATaskIgnoresAreReported) {
   EXPECT_EQ(warnings(start + "data: {task: causal_lm, dialogue: messages, source: q, target: a, train: {path: a}}\n"),
             "f.yaml:4:53: data.source has no effect unless data.dialogue is none\n"
             "f.yaml:4:64: data.target has no effect unless data.dialogue is none\n");
-  const std::string lengths = start + "data: {task: causal_lm, max_target_length: 9, train: {path: a}}\n";
+  const std::string lengths = start + "data: {task: causal_lm, max_target_length: 9, train: {path: a}, validation: {fraction: 0.5}}\n";
   EXPECT_EQ(warnings(lengths),
             "f.yaml:4:44: data.max_target_length has no effect unless data.task is seq2seq_lm, or evaluation generates "
             "with max_new_tokens 0\n");
