@@ -32,8 +32,8 @@ TEST_F(Collate, PacksTokensBackToBackInSampleOrder) {
   EXPECT_EQ(batch.source->spans[1].begin, 4);
   EXPECT_EQ(batch.source->spans[1].length, 3);
   EXPECT_EQ(batch.target->spans[1].begin, 1);
-  EXPECT_EQ(batch.source->positions, (std::vector<int64_t>{7, 8}));  // in the run, not in the data
-  EXPECT_EQ(batch.target->positions, batch.source->positions);
+  EXPECT_EQ(batch.source->sample_index, (std::vector<int64_t>{7, 8}));  // in the run, not in the data
+  EXPECT_EQ(batch.target->sample_index, batch.source->sample_index);
 }
 
 TEST_F(Collate, AnEmptyRangeGivesAnEmptyBatch) {
@@ -73,7 +73,7 @@ TEST(CollateCausal, SeparatesTheDocumentsOfASample) {
   ASSERT_EQ(batch.source->samples(), 2);
   EXPECT_EQ(batch.source->spans[1].begin, 2);
   EXPECT_EQ(batch.source->spans[1].length, 1);
-  EXPECT_NE(batch.source->positions[0], batch.source->positions[1]);  // their dropout differs
+  EXPECT_NE(batch.source->sample_index[0], batch.source->sample_index[1]);  // their dropout differs
   EXPECT_EQ(sample_count(*batch.source), 1);
 }
 

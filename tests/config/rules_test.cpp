@@ -156,7 +156,7 @@ TEST_F(Rules, LoraMustBeTrainableAndMatchTask) {
             "f.yaml:5:19: lora.task_type CAUSAL_LM doesn't match data.task seq2seq_lm\n"
             "f.yaml:5:46: lora.inference_mode is true, which leaves nothing to train: set it to false\n"
             "f.yaml:5:63: lora.peft_type ADALORA is not supported by this version; LORA, IA3, PREFIX_TUNING, "
-            "PROMPT_TUNING, P_TUNING are");
+            "PROMPT_TUNING and P_TUNING are");
   EXPECT_EQ(problems(kMultiCpu +
                      "lora: {task_type: seq_2_seq_lm, peft_type: lora, init_lora_weights: True, target_modules: q}\n"),
             "");
