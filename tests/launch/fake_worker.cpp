@@ -92,7 +92,7 @@ int kill_itself(Worker& worker) {
 
 /// Dies in the given number of attempts, in each one step later than in the one before, and succeeds in the next.
 int die_in_lives(Worker& worker) {
-  const int attempt = std::stoi(variable(trainer::kAttemptIdVariable));
+  const int attempt = std::stoi(variable(trainer::kAttemptVariable));
   worker.note(fmt::format("life-{}", attempt), "");
   worker.link->report_step(5 + attempt, "backward");
   worker.barrier();
@@ -141,7 +141,7 @@ int train(Worker& worker) {
 int live(Worker& worker) {
   for (int signal : {SIGTERM, SIGINT, SIGURG})
     ::signal(signal, [](int number) { stop_signal = number == SIGINT ? SIGINT : SIGTERM; });
-  const int attempt = std::stoi(variable(trainer::kAttemptIdVariable));
+  const int attempt = std::stoi(variable(trainer::kAttemptVariable));
   const int step = 10 * attempt + 7;
   worker.link->report_step(step, "forward");
   worker.note(fmt::format("life-{}", attempt), std::to_string(worker.world_size));
