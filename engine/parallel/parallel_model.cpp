@@ -38,7 +38,6 @@ void ParallelModel::run_forward(const nn::Pass& given, const std::function<void(
   const at::NoGradGuard no_grad;
   nn::Pass pass = given;
   pass.training = false;
-  pass.label_smoothing = 0;
   pass.compute = precision_.compute;
   weights_->begin();
   weights_->begin_forward();
