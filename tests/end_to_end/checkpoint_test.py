@@ -57,18 +57,18 @@ class Commands(Checkpoints):
         self.command("export", output / "latest", exported)
         for name in ("model.safetensors", "config.json", "spiece.model"):
             self.assertEqual((exported / name).read_bytes(), (output / name).read_bytes(), name)
-        self.assertIn("there already", self.command("export", output / "latest", exported, code=2).stderr)
+        self.assertIn("already exists", self.command("export", output / "latest", exported, code=2).stderr)
         refused = self.command("export", output / "latest", self.folder / "shared", "--format", "megatron", code=2)
         self.assertIn("LLaMA's architecture only", refused.stderr)
         self.assertFalse((self.folder / "shared").exists())
 
     def check_verify(self, output):
-        self.assertEqual(self.command("verify", output).stdout.count("whole"), 4)
-        self.assertIn("whole", self.command("verify", output / "checkpoint-6").stdout)
+        self.assertEqual(self.command("verify", output).stdout.count("intact"), 4)
+        self.assertIn("intact", self.command("verify", output / "checkpoint-6").stdout)
         self.damage(output / "checkpoint-6/rank-00001.safetensors")
         run = self.command("verify", output, code=3)
         self.assertIn("checkpoint-6/rank-00001.safetensors is damaged", run.stdout)
-        self.assertEqual(run.stdout.count("whole"), 3)
+        self.assertEqual(run.stdout.count("intact"), 3)
 
     def check_prune(self, output):
         (output / ".checkpoint-15.partial").mkdir()
@@ -159,7 +159,7 @@ class Damaged(Checkpoints):
         self.assertIn("checkpoint-9/trainer_state.json is missing", run.err)
         self.assertIn("checkpoint-6 (step 6)", run.err)
         self.assert_same_run(output, expected)
-        self.assertEqual(self.command("verify", output).stdout.count("whole"), 4)
+        self.assertEqual(self.command("verify", output).stdout.count("intact"), 4)
 
 
 class Megatron(Checkpoints):
@@ -260,7 +260,7 @@ class FailedSaves(Checkpoints):
         for step in (3, 9, 12):
             name = f"checkpoint-{step}/rank-00001.safetensors"
             self.assertEqual((output / name).read_bytes(), (expected / name).read_bytes())
-        self.assertEqual(self.command("verify", output).stdout.count("whole"), 3)
+        self.assertEqual(self.command("verify", output).stdout.count("intact"), 3)
 
     def test_a_failed_save_can_stop_the_run(self):
         run = self.run_with("enospc:rank=0,step=6,file=9", {"checkpoint": {"on_error": "stop"}}, code=4)

@@ -45,7 +45,7 @@ class Asked(Machines):
     def check_whole(self, output, count):
         """Verifies every byte of all `count` checkpoints."""
         verified = subprocess.run([TRAINER, "checkpoint", "verify", output], capture_output=True, text=True, check=False)
-        self.assertEqual((verified.returncode, verified.stdout.count("whole")), (0, count),
+        self.assertEqual((verified.returncode, verified.stdout.count("intact")), (0, count),
                          verified.stdout + verified.stderr)
 
     def check_one_each(self, run, output, requests):
