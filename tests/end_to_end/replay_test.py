@@ -58,7 +58,7 @@ class Replayed(EndToEnd):
 
     def test_of_no_run(self):
         self.output = self.folder / "nothing"
-        self.assertIn("is no run", self.replay("1:2", codes=(3,)).err)
+        self.assertIn("is not a run", self.replay("1:2", codes=(3,)).err)
         self.assertIn("--steps must be A:B", self.replay("2:1", codes=(2,)).err)
 
 
