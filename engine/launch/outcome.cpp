@@ -135,7 +135,7 @@ std::string closing_block(const Outcome& outcome, const Kept& kept, const std::s
     if (!lines[i].starts_with(' ')) block += "  ";
     block += lines[i] + "\n";
   }
-  if (is_bug) block += "  this is a bug in trainer: please report it with " + output_dir + "/logs\n";
+  if (is_bug) block += "  this is a bug in trainer; please report it with " + output_dir + "/logs\n";
   return block + kept_line(outcome.code, kept, output_dir) + "\n";
 }
 

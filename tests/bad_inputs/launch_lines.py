@@ -112,7 +112,7 @@ LINES = [
     environment(222, "a number of ranks that is not a number", {"RANK": "0", "WORLD_SIZE": "many", "LOCAL_RANK": "0",
                 "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511"}, "WORLD_SIZE", "many"),
     environment(222, "ranks that machines can't divide equally", {"RANK": "0", "WORLD_SIZE": "3", "LOCAL_RANK": "0",
-                "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511"}, "WORLD_SIZE", "equally"),
+                "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511"}, "WORLD_SIZE", "same number"),
     environment(223, "invalid devices, which a run on the CPU does not use", {"CUDA_VISIBLE_DEVICES": "rubbish"},
                 code=DONE, command="check", although="it is not read: the run is on the CPU"),
     Elsewhere(224, "network_test.Network.test_of_another_run"),

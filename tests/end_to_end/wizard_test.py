@@ -97,7 +97,7 @@ class Wizard(EndToEnd):
                 break
             shown, asked = shown + chunk, asked + chunk
             waits = QUESTION.search(asked) or ("➔" in asked and asked.endswith("\r\n"))
-            if not waits:
+            if not waits or select.select([source], [], [], 0.2)[0]:  # a menu may come in several pieces
                 continue
             question = next((q for q in left if q in asked), None)
             answer = left[question].pop(0) if question else ""
@@ -212,7 +212,7 @@ class Wizard(EndToEnd):
         shown = self.converse(answers, terminal=False)
         for told in ("Please choose one of the options; 'translation' is not one of them.", "A model is required", "model_type is 'mamba', which this version does not train",
                      "no weights", "This is a model of type bert, which this version trains for sequence_classification",
-                     "Samples are required", "nowhere.csv does not exist.\n  Type it again", "Parquet is not read",
+                     "Samples are required", "nowhere.csv does not exist.\n  Type it again", "Parquet is not supported",
                      "There is only one column: text.", "There is no column 'texts' (did you mean 'text'?)"):
             self.assertIn(told, shown)
         self.assertNotIn("parquet\n", shown.split("In which format?")[1])
