@@ -5,16 +5,9 @@
 
 #include <fmt/ranges.h>
 
+#include "engine/base/listed.h"
+
 namespace trainer::config {
-namespace {
-
-/// "a, b and c".
-std::string listed(const std::vector<std::string_view>& words, std::string_view before_last) {
-  if (words.size() < 2) return words.empty() ? "" : std::string(words.front());
-  return fmt::format("{} {} {}", fmt::join(words.begin(), words.end() - 1, ", "), before_last, words.back());
-}
-
-}  // namespace
 
 const OptimizerOptions& options_of(OptimizerName optim) {
   return *std::find_if(std::begin(kOptimizers), std::end(kOptimizers),

@@ -10,7 +10,7 @@ namespace {
 constexpr int kConnectPatience = 2000;                      // milliseconds, of one try
 constexpr std::chrono::milliseconds kAnswerPatience{5000};  // for a leader that has accepted the connection
 constexpr std::chrono::milliseconds kRetryEvery{250};       // between tries
-constexpr std::chrono::seconds kFirstReminder{5}, kReminderEvery{60};
+constexpr std::chrono::seconds kFirstReminder{5};
 
 }  // namespace
 

@@ -13,9 +13,7 @@
 namespace trainer::launch {
 namespace {
 
-constexpr std::chrono::seconds kPingEvery{1};
 constexpr std::chrono::seconds kGreetingPatience{5};  // for a connection that sends nothing
-constexpr std::chrono::seconds kRemindEvery{60};
 constexpr std::size_t kMostVisitors = 4096 + 64;  // in addition to the machines
 constexpr int kMostStrangersNamed = 5;
 
@@ -65,7 +63,7 @@ Leader::Gathered Leader::gather(Terms terms) {
   last_call_.reset();
   if (!is_complete() && !last_call_) say_who_is_missing();
   const Clock::time_point end = Clock::now() + appointment_.patience;
-  Clock::time_point reminder = Clock::now() + kRemindEvery;
+  Clock::time_point reminder = Clock::now() + kReminderEvery;
   while (!is_complete()) {
     try {
       wait(last_call_.value_or(end));
@@ -75,7 +73,7 @@ Leader::Gathered Leader::gather(Terms terms) {
     serve();
     const Clock::time_point now = Clock::now();
     if (now >= reminder) say_who_is_missing();
-    if (now >= reminder) reminder = now + kRemindEvery;
+    if (now >= reminder) reminder = now + kReminderEvery;
     if (now >= end && !is_complete()) give_up();
   }
   check_settings();

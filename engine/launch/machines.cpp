@@ -7,7 +7,6 @@
 namespace trainer::launch {
 namespace {
 
-constexpr std::chrono::milliseconds kHeartbeatEvery{1000};
 constexpr std::chrono::milliseconds kPartFor{2000};
 
 }  // namespace
@@ -31,7 +30,7 @@ void Machines::serve() {
   if (door_ != nullptr) door_->serve();
   const Clock::time_point now = Clock::now();
   const bool pings = now >= next_ping_;
-  if (pings) next_ping_ = now + kHeartbeatEvery;
+  if (pings) next_ping_ = now + kPingEvery;
   for (Machine& machine : others_) {
     read(machine);
     if (!machine.line.is_open()) continue;

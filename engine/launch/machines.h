@@ -22,6 +22,9 @@
 
 namespace trainer::launch {
 
+/// Between two pings on a connection of machines.
+inline constexpr std::chrono::seconds kPingEvery{1};
+
 /// Another machine, and the messages it has sent.
 struct Machine {
   int number = 0;

@@ -28,6 +28,8 @@ struct Appointment {
 
 /// The default port of torch and Accelerate.
 inline constexpr int kDefaultPort = 29500;
+/// Between two lines about a machine that is waited for.
+inline constexpr std::chrono::seconds kReminderEvery{60};
 
 /// Thrown on a request to stop before the ranks were started.
 struct StoppedBeforeStart {

@@ -9,10 +9,6 @@ namespace {
 
 constexpr auto kStored = nn::Linear::Stored::kInOut;  // transformers' Conv1D
 
-nn::Init drawn(const GPT2Config& c) {
-  return {nn::Init::kNormal, c.initializer_range};
-}
-
 /// For the two layers per block that add to the residual stream.
 nn::Init normal_residual(const GPT2Config& c) {
   return {nn::Init::kNormal, c.initializer_range / std::sqrt(2.0 * static_cast<double>(c.n_layer))};
@@ -24,7 +20,7 @@ GPT2Attention::GPT2Attention(const GPT2Config& c, int64_t layer)
     : Module("GPT2Attention"),
       config_(c),
       layer_(layer),
-      c_attn_(*this, "c_attn", c.n_embd, 3 * c.n_embd, true, drawn(c), kStored),
+      c_attn_(*this, "c_attn", c.n_embd, 3 * c.n_embd, true, c.weight_init(), kStored),
       c_proj_(*this, "c_proj", c.n_embd, c.n_embd, true, normal_residual(c), kStored) {}
 
 nn::Tensors GPT2Attention::forward(const nn::Tensors& in, const nn::Pass& pass) {
@@ -42,7 +38,7 @@ nn::Tensors GPT2Attention::forward(const nn::Tensors& in, const nn::Pass& pass) 
 GPT2MLP::GPT2MLP(const GPT2Config& c)
     : Module("GPT2MLP"),
       activation_(c.activation),
-      c_fc_(*this, "c_fc", c.n_embd, c.n_inner, true, drawn(c), kStored),
+      c_fc_(*this, "c_fc", c.n_embd, c.n_inner, true, c.weight_init(), kStored),
       c_proj_(*this, "c_proj", c.n_inner, c.n_embd, true, normal_residual(c), kStored) {}
 
 nn::Tensors GPT2MLP::forward(const nn::Tensors& in, const nn::Pass& pass) {

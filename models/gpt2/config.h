@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/nn/feed_forward.h"
+#include "models/nn/init.h"
 #include "models/registry.h"
 
 namespace trainer::models::gpt2 {
@@ -25,6 +26,7 @@ struct GPT2Config {
   std::vector<int64_t> bos{50256}, eos{50256}, pad;
 
   int64_t head_dim() const { return n_embd / n_head; }
+  nn::Init weight_init() const { return {nn::Init::kNormal, initializer_range}; }
   const char* class_name() const {
     return task == Task::kSequenceClassification ? "GPT2ForSequenceClassification" : "GPT2LMHeadModel";
   }

@@ -7,15 +7,11 @@
 namespace trainer::models::gpt2 {
 namespace {
 
-nn::Init drawn_weight(const GPT2Config& c) {
-  return {nn::Init::kNormal, c.initializer_range};
-}
-
 nn::Slot<nn::Linear> make_head(GPT2WithHead& model, const GPT2Config& c, GPT2Stack& stack) {
   if (c.task == Task::kSequenceClassification)
-    return {model, "score", c.n_embd, static_cast<int64_t>(c.labels.size()), false, drawn_weight(c)};
+    return {model, "score", c.n_embd, static_cast<int64_t>(c.labels.size()), false, c.weight_init()};
   if (c.tied_head) return {model, "lm_head", stack.embedding().weight()};
-  return {model, "lm_head", c.n_embd, c.vocab_size, false, drawn_weight(c)};
+  return {model, "lm_head", c.n_embd, c.vocab_size, false, c.weight_init()};
 }
 
 }  // namespace
@@ -23,8 +19,8 @@ nn::Slot<nn::Linear> make_head(GPT2WithHead& model, const GPT2Config& c, GPT2Sta
 GPT2Stack::GPT2Stack(const GPT2Config& c)
     : DecoderStack("GPT2Model"),
       config_(c),
-      wte_(*this, "wte", c.vocab_size, c.n_embd, drawn_weight(c)),
-      wpe_(*this, "wpe", c.n_positions, c.n_embd, drawn_weight(c)),
+      wte_(*this, "wte", c.vocab_size, c.n_embd, c.weight_init()),
+      wpe_(*this, "wpe", c.n_positions, c.n_embd, c.weight_init()),
       h_(*this, "h"),
       ln_f_(*this, "ln_f", c.n_embd, c.layer_norm_epsilon) {
   for (int64_t i = 0; i < c.n_layer; ++i) h_->add(c, i);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/base/listed.h"
+
 namespace trainer::config {
 
 bool AdapterKind::takes(const std::string& option) const {
@@ -26,10 +28,7 @@ std::string adapter_kinds_that(const std::function<bool(const AdapterKind&)>& pr
   std::vector<std::string> names;
   for (const AdapterKind* kind : adapter_kinds())
     if (property(*kind)) names.push_back(kind->name);
-  if (names.size() < 2) return names.empty() ? "" : names[0];
-  const std::string end = names.back();
-  names.pop_back();
-  return fmt::format("{} {} {}", fmt::join(names, ", "), last, end);
+  return listed(names, last);
 }
 
 const AdapterDims* find_adapter_dims(const std::string& parameter) {

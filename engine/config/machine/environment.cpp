@@ -25,11 +25,6 @@ constexpr Choice kChoices[] = {{"ACCELERATE_USE_FSDP", "FSDP"},
                                {"ACCELERATE_USE_DEEPSPEED", "DEEPSPEED"},
                                {"ACCELERATE_USE_MEGATRON_LM", "MEGATRON_LM"}};
 
-std::string value_of(const std::string& variable) {
-  const char* value = std::getenv(variable.c_str());
-  return value ? value : "";
-}
-
 /// Accelerate's launcher exports "none" and "auto" for numbers that are not given.
 bool leaves_open(const std::string& value, const Entry& entry) {
   const bool number = entry.kind.type == Type::kInteger || entry.kind.type == Type::kNumber;
@@ -53,12 +48,13 @@ constexpr MachineVariable kMachineVariables[] = {{"WORLD_SIZE", "num_machines"},
 /// If torchrun's own variable has a range of machines, WORLD_SIZE is only the number that is currently requested.
 std::string variable_of_machines() {
   const std::string range = "PET_NNODES";
-  return value_of(range).find(':') != std::string::npos ? range : "WORLD_SIZE";
+  return environment_value(range).find(':') != std::string::npos ? range : "WORLD_SIZE";
 }
 
 void apply_machines(Draft& draft, bool ranks_given) {
-  const std::string counts = variable_of_machines(), machines = value_of(counts), rank = value_of("RANK");
-  if (machines.empty() || rank.empty() || !value_of("LOCAL_RANK").empty()) return;
+  const std::string counts = variable_of_machines(), machines = environment_value(counts),
+                    rank = environment_value("RANK");
+  if (machines.empty() || rank.empty() || !environment_value("LOCAL_RANK").empty()) return;
   if (parse_int(machines) == 1) return;
   if (!ranks_given && !draft.is_set("num_processes")) {
     draft.warnings.push_back(fmt::format(
@@ -68,7 +64,8 @@ void apply_machines(Draft& draft, bool ranks_given) {
     return;
   }
   for (const auto& [named, option] : kMachineVariables) {
-    const std::string variable = std::string(named) == "WORLD_SIZE" ? counts : named, value = value_of(variable);
+    const std::string variable = std::string(named) == "WORLD_SIZE" ? counts : named,
+                      value = environment_value(variable);
     set(option, value, variable, draft);
     if (!value.empty())
       draft.translated.push_back(translated_note(variable, value, std::string(kEnvironmentSource) + variable, option,
@@ -145,7 +142,7 @@ std::string machine_reading(const Plan& plan) {
   std::string variables;
   for (const auto& [named, option] : kMachineVariables) {
     const std::string variable = std::string(named) == "WORLD_SIZE" ? counts : named;
-    if (const std::string value = value_of(variable); !value.empty())
+    if (const std::string value = environment_value(variable); !value.empty())
       variables += fmt::format("{}{}={}", variables.empty() ? "" : " ", variable, value);
   }
   const int64_t ranks = plan.config.num_processes / plan.config.num_machines;
@@ -166,12 +163,12 @@ std::vector<std::string> vendor_variables() {
 
 void apply_environment(Draft& draft, bool ranks_given) {
   for (const Choice& choice : kChoices) {
-    const std::string value = value_of(choice.variable);
+    const std::string value = environment_value(choice.variable);
     if (parse_bool(value) == true) set("distributed_type", choice.type, choice.variable, draft);
   }
   each_entry(root_table(), [&](const std::string& path, const Entry& entry) {
     if (entry.variable.empty()) return;
-    const std::string value = value_of(entry.variable);
+    const std::string value = environment_value(entry.variable);
     if (!leaves_open(value, entry)) set(path, value, entry.variable, draft);
   });
   if (const auto started = started_rank()) {

@@ -48,21 +48,16 @@ const std::vector<Starter>& starters() {
   return all;
 }
 
-std::string variable_value(const char* variable) {
-  const char* const value = std::getenv(variable);
-  return value != nullptr ? value : "";
-}
-
 int64_t number(const char* variable) {
-  const std::optional<int64_t> value = parse_int(variable_value(variable));
+  const std::optional<int64_t> value = parse_int(environment_value(variable));
   if (!value || *value < 0)
-    throw ConfigError("environment: {} is '{}': it must be a number", variable, variable_value(variable));
+    throw ConfigError("environment: {} is '{}': it must be a number", variable, environment_value(variable));
   return *value;
 }
 
 /// SLURM writes "4" for one machine, "4(x2)" for two, "4,3" where they differ.
 int64_t tasks_per_node(const char* variable) {
-  const std::string text = variable_value(variable);
+  const std::string text = environment_value(variable);
   const std::optional<int64_t> tasks = parse_int(text.substr(0, text.find('(')));
   if (!tasks)
     throw ConfigError("environment: {} is '{}': every machine must run the same number of ranks (--ntasks-per-node)",
@@ -74,13 +69,14 @@ int64_t tasks_per_node(const char* variable) {
 int64_t local_ranks(const Starter& starter, std::string& variable) {
   for (const Starter& other : starters()) {
     variable = other.local_ranks;
-    if (variable_value(other.local_ranks).empty()) continue;
+    if (environment_value(other.local_ranks).empty()) continue;
     return std::string_view(other.name) == "srun" ? tasks_per_node(other.local_ranks) : number(other.local_ranks);
   }
   throw ConfigError(
       "environment: {0}={1} and {2}={3} make this process one rank of a job, but {4} is not set\n  set it to the "
       "number of ranks of each machine, or unset {2} where {0} counts machines",
-      starter.rank, variable_value(starter.rank), starter.local_rank, variable_value(starter.local_rank), starter.local_ranks);
+      starter.rank, environment_value(starter.rank), starter.local_rank, environment_value(starter.local_rank),
+      starter.local_ranks);
 }
 
 /// The first machine of SLURM's "node[01-03],other"; "" if unknown.
@@ -92,11 +88,12 @@ std::string first_machine(const std::string& list) {
 }
 
 void find_machine_0(StartedRank& started) {
-  started.address = variable_value("MASTER_ADDR");
-  if (started.address.empty() && started.by == "srun") started.address = first_machine(variable_value("SLURM_STEP_NODELIST"));
-  started.port = parse_int(variable_value("MASTER_PORT")).value_or(0);
+  started.address = environment_value("MASTER_ADDR");
+  if (started.address.empty() && started.by == "srun")
+    started.address = first_machine(environment_value("SLURM_STEP_NODELIST"));
+  started.port = parse_int(environment_value("MASTER_PORT")).value_or(0);
   // torchrun's own agent listens on MASTER_PORT.
-  if (started.port > 0 && variable_value("TORCHELASTIC_USE_AGENT_STORE") == "True") ++started.port;
+  if (started.port > 0 && environment_value("TORCHELASTIC_USE_AGENT_STORE") == "True") ++started.port;
 }
 
 void check(const StartedRank& s, const Starter& starter, const std::string& local_variable) {
@@ -121,7 +118,7 @@ std::string job_of(const Starter& starter) {
   std::string job = starter.name;
   bool known = false;
   for (const char* variable : starter.job) {
-    const std::string value = variable_value(variable);
+    const std::string value = environment_value(variable);
     known |= !value.empty();
     job += "/" + value;
   }
@@ -130,7 +127,7 @@ std::string job_of(const Starter& starter) {
 
 std::optional<StartedRank> read(const Starter& starter) {
   for (const char* variable : {starter.rank, starter.ranks, starter.local_rank})
-    if (variable_value(variable).empty()) return std::nullopt;
+    if (environment_value(variable).empty()) return std::nullopt;
   StartedRank started{.by = starter.name, .rank = number(starter.rank), .ranks = number(starter.ranks)};
   if (started.ranks == 1 && started.rank == 0) return std::nullopt;
   started.local_rank = number(starter.local_rank);
@@ -139,13 +136,19 @@ std::optional<StartedRank> read(const Starter& starter) {
   started.local_ranks = std::max<int64_t>(1, local_ranks(starter, local_variable));
   check(started, starter, local_variable);
   for (const char* variable : {starter.rank, starter.ranks, starter.local_rank, local_variable.c_str()})
-    started.variables += fmt::format("{}{}={}", started.variables.empty() ? "" : " ", variable, variable_value(variable));
+    started.variables +=
+        fmt::format("{}{}={}", started.variables.empty() ? "" : " ", variable, environment_value(variable));
   find_machine_0(started);
   started.job = job_of(starter);
   return started;
 }
 
 }  // namespace
+
+std::string environment_value(const std::string& variable) {
+  const char* const value = std::getenv(variable.c_str());
+  return value != nullptr ? value : "";
+}
 
 std::optional<StartedRank> started_rank() {
   // The innermost launcher counts: torchrun and mpirun can run under srun.

@@ -27,6 +27,9 @@ struct StartedRank {
 /// LOCAL_RANK). Errors: ConfigError for contradictory numbers, with both of them.
 std::optional<StartedRank> started_rank();
 
+/// The value of an environment variable; "" if it is not set.
+std::string environment_value(const std::string& variable);
+
 /// The names of the variables that started_rank() reads.
 std::vector<std::string> started_rank_variables();
 
