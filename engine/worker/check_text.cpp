@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/base/listed.h"
 #include "engine/metrics/human.h"
 #include "engine/worker/check_report.h"
 
@@ -41,10 +42,6 @@ class Page {
  private:
   std::string label_, text_;
 };
-
-std::string counted(int64_t count, const char* one, const char* many) {
-  return fmt::format("{} {}", count, count == 1 ? one : many);
-}
 
 /// "encoder.block.3.layer.0.q" -> "encoder.block.*.layer.*.q": the common pattern of similar layers.
 std::string pattern_of(const std::string& path) {
