@@ -5,15 +5,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/base/human.h"
 #include "engine/base/listed.h"
-#include "engine/metrics/human.h"
 #include "engine/worker/check_report.h"
 
 namespace trainer::worker {
 namespace {
-
-using metrics::human_bytes;
-using metrics::human_count;
 
 constexpr size_t kColumns = 80, kLabel = 14;
 

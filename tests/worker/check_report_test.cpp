@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/metrics/terminal_text.h"
+#include "engine/base/terminal_text.h"
 #include "engine/optim/schedule.h"
 #include "engine/train/build.h"
 #include "tests/support/source_dir.h"
@@ -47,7 +47,7 @@ std::vector<std::string> unpleasant_lines(const std::string& text) {
   std::vector<std::string> found;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);)
-    if (metrics::display_width(line) > 80 || (!line.empty() && line.back() == ' ')) found.push_back(line);
+    if (display_width(line) > 80 || (!line.empty() && line.back() == ' ')) found.push_back(line);
   return found;
 }
 
