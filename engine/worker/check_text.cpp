@@ -5,14 +5,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/metrics/human.h"
+#include "engine/base/human.h"
+#include "engine/base/listed.h"
 #include "engine/worker/check_report.h"
 
 namespace trainer::worker {
 namespace {
-
-using metrics::human_bytes;
-using metrics::human_count;
 
 constexpr size_t kColumns = 80, kLabel = 14;
 
@@ -41,10 +39,6 @@ class Page {
  private:
   std::string label_, text_;
 };
-
-std::string counted(int64_t count, const char* one, const char* many) {
-  return fmt::format("{} {}", count, count == 1 ? one : many);
-}
 
 /// "encoder.block.3.layer.0.q" -> "encoder.block.*.layer.*.q": the common pattern of similar layers.
 std::string pattern_of(const std::string& path) {

@@ -40,6 +40,18 @@ TEST_F(Rules, CheckMachines) {
             "f.yaml:5:15: num_machines is 2, but distributed_type NO runs one process: use MULTI_CPU or FSDP");
 }
 
+TEST_F(Rules, KeepTheOutputOutOfFoldersThatAreRead) {
+  const std::string job =
+      "distributed_type: NO\nuse_cpu: true\nmodel: {path: m}\ndata: {train: {path: a}, validation: {path: v}}\nlora: "
+      "{path: l}\noutput_dir: ";
+  for (const auto& [folder, option] : std::map<std::string, std::string>{
+           {"m", "model.path"}, {"a", "data.train.path"}, {"v", "data.validation.path"}, {"l", "lora.path"}})
+    EXPECT_NE(problems(job + folder + "\n").find("the folder that " + option + " reads: use another folder"),
+              std::string::npos)
+        << problems(job + folder + "\n");
+  EXPECT_EQ(problems(kLeast + "output_dir: m/out\n"), "");
+}
+
 TEST_F(Rules, CheckRangeOfMachines) {
   const std::string four =
       "distributed_type: FSDP\nuse_cpu: true\nnum_processes: 8\nmain_process_ip: a\n"
@@ -380,7 +392,8 @@ TEST_F(Rules, KeysThatADialogueOrATaskIgnoresAreReported) {
   EXPECT_EQ(warnings(start + "data: {task: causal_lm, dialogue: messages, source: q, target: a, train: {path: a}}\n"),
             "f.yaml:4:53: data.source has no effect unless data.dialogue is none\n"
             "f.yaml:4:64: data.target has no effect unless data.dialogue is none\n");
-  const std::string lengths = start + "data: {task: causal_lm, max_target_length: 9, train: {path: a}, validation: {fraction: 0.5}}\n";
+  const std::string lengths =
+      start + "data: {task: causal_lm, max_target_length: 9, train: {path: a}, validation: {fraction: 0.5}}\n";
   EXPECT_EQ(warnings(lengths),
             "f.yaml:4:44: data.max_target_length has no effect unless data.task is seq2seq_lm, or evaluation generates "
             "with max_new_tokens 0\n");
