@@ -22,8 +22,7 @@ nn::Tensors BertSelfAttention::forward(const nn::Tensors& in, const nn::Pass& pa
   const nn::LayoutPtr& rows = pass.source;
   const at::Tensor x = in[0].to(pass.compute);
   const at::Tensor q = (*query_)(x, rows, pass), k = (*key_)(x, rows, pass), v = (*value_)(x, rows, pass);
-  nn::SelfAttentionOptions options{config_.num_attention_heads, config_.num_attention_heads};
-  options.causal = false;
+  nn::AttentionOptions options{.heads = config_.num_attention_heads};
   options.scale = 1 / std::sqrt(static_cast<double>(config_.head_dim()));
   options.dropout = pass.dropout(path(), config_.attention_probs_dropout_prob);
   return {nn::self_attention(q, k, v, rows, options, pass, layer_)};

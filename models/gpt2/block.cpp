@@ -27,8 +27,7 @@ nn::Tensors GPT2Attention::forward(const nn::Tensors& in, const nn::Pass& pass) 
   const nn::LayoutPtr& rows = pass.source;
   const auto qkv = (*c_attn_)(in[0], rows, pass).chunk(3, 1);
   const int64_t heads = qkv[0].size(1) / config_.head_dim();
-  nn::SelfAttentionOptions options{heads, heads};
-  options.causal = true;
+  nn::AttentionOptions options{.heads = heads, .causal = true};
   if (config_.scale_attn_weights) options.scale /= std::sqrt(static_cast<double>(config_.head_dim()));
   if (config_.scale_attn_by_inverse_layer_idx) options.scale /= static_cast<double>(layer_ + 1);
   options.dropout = pass.dropout(path(), config_.attn_pdrop, c_attn_->first_out() / config_.head_dim());

@@ -26,9 +26,9 @@ struct Layout {
   std::vector<int64_t> sample_index;  // sample index in the run, the counter of the sample's random draws
 
   // With sequence or context parallelism (models/nn/split_rows.h), a span covers a slice of a sample.
-  std::vector<SampleSlice> slices;           // per span; empty: spans are whole samples
-  std::shared_ptr<const Layout> whole;       // the rows of all ranks of the group; null: these are all rows
-  std::shared_ptr<const SplitRows> shared;   // which rank has which rows
+  std::vector<SampleSlice> slices;          // per span; empty: spans are whole samples
+  std::shared_ptr<const Layout> whole;      // the rows of all ranks of the group; null: these are all rows
+  std::shared_ptr<const SplitRows> shared;  // which rank has which rows
 
   /// The index of a span's first token in its sample; the number of tokens of the sample.
   int64_t start(int64_t span) const { return slices.empty() ? 0 : slices[static_cast<size_t>(span)].start; }
