@@ -11,7 +11,7 @@ class LoraEmbedding : public nn::Embedding {
   LoraEmbedding(const nn::Embedding& base, const LoraShape& shape);
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
   double scale_;

@@ -16,10 +16,10 @@ class Decoder : public DecoderStack {
   int64_t width() const override { return config_.hidden_size; }
 
  protected:
-  at::Tensor embed(const at::Tensor& ids, const nn::Pass& pass) override { return (*embed_tokens_)(ids, pass); }
+  nn::Rows embed(const nn::Rows& ids, const nn::Pass& pass) override { return (*embed_tokens_)(ids, pass); }
   /// The rotary table.
-  nn::Tensors block_inputs(const at::Tensor& states, const nn::Pass& pass) override;
-  at::Tensor finish(const at::Tensor& states, const nn::Pass& pass) override { return (*norm_)(states, pass); }
+  nn::RowsList block_inputs(const nn::Rows& states, const nn::Pass& pass) override;
+  nn::Rows finish(const nn::Rows& states, const nn::Pass& pass) override { return (*norm_)(states, pass); }
 
  private:
   Config config_;
@@ -47,9 +47,7 @@ class LlamaModel : public DecoderModel {
   std::string config_json() const override { return llama::config_json(config_); }
 
  protected:
-  at::Tensor head(const at::Tensor& hidden, const nn::LayoutPtr& rows, const nn::Pass& pass) override {
-    return (*head_)(hidden, rows, pass);
-  }
+  nn::Rows head(const nn::Rows& hidden, const nn::Pass& pass) override { return (*head_)(hidden, pass); }
 
  private:
   Config config_;

@@ -13,8 +13,8 @@ class Linear : public Module {
   /// A linear layer that uses another layer's weight (a tied head).
   explicit Linear(const ParameterPtr& tied);
 
-  /// x [T, in] → [T, out]; `rows` is the layout of the T tokens.
-  at::Tensor operator()(const at::Tensor& x, const LayoutPtr& rows, const Pass& pass);
+  /// x [T, in] → [T, out].
+  Rows operator()(const Rows& x, const Pass& pass);
 
   /// Looked up by name on each call, because the parameter may be swapped.
   ParameterPtr weight() const { return find("weight"); }
@@ -33,8 +33,9 @@ class Linear : public Module {
  protected:
   /// Shares the parameters of `base`: for a module that replaces it.
   explicit Linear(const Linear& base);
-  virtual at::Tensor project(const at::Tensor& x, const LayoutPtr& rows, const Pass& pass) const;
-  Tensors forward(const Tensors& inputs, const Pass& pass) override { return {project(inputs[0], pass.rows, pass)}; }
+  /// x [T, in] → [T, out], in pass.compute.
+  virtual at::Tensor project(const Rows& x, const Pass& pass) const;
+  RowsList forward(const RowsList& in, const Pass& pass) override { return {in[0].with(project(in[0], pass))}; }
 
  private:
   ParameterPtr find(const char* name) const;
@@ -44,16 +45,17 @@ class Linear : public Module {
   bool adds_bias_ = true;
 };
 
-/// Rows of weight [V, D] in fp32; ids [T] int64.
+/// Rows of weight [V, D] in fp32.
 class Embedding : public Module {
  public:
   Embedding(int64_t count, int64_t width, Init init);
   explicit Embedding(const ParameterPtr& tied);
-  at::Tensor operator()(const at::Tensor& ids, const Pass& pass);
+  /// ids [T] int64 → [T, D].
+  Rows operator()(const Rows& ids, const Pass& pass);
   ParameterPtr weight() const { return parameters().front().second; }
 
  protected:
-  Tensors forward(const Tensors& inputs, const Pass& pass) override;
+  RowsList forward(const RowsList& inputs, const Pass& pass) override;
 };
 
 }  // namespace trainer::nn

@@ -32,8 +32,8 @@ struct Parameter {
   std::vector<std::string> aliases;  // other names of the same weight (tied weights)
   std::string copy_of;               // if untied: the weight it starts as a copy of
   at::Tensor value;
-  Part part;                  // which slice of Hugging Face's tensor it is
-  Shape of_shape;             // the whole tensor's shape, if this is a slice
+  Part part;            // which slice of Hugging Face's tensor it is
+  Shape of_shape;       // the whole tensor's shape, if this is a slice
   bool partial_grad = false;  // its gradient is partial: to be summed over the tensor-parallel ranks
 
   /// Keeps only the slice `its_part` of this weight, which was whole.
