@@ -4,7 +4,7 @@
 
 namespace trainer::adapters {
 
-/// An embedding plus a low-rank table: row i is W[i] + scale * A[:, i] B^T. A [r, count] starts at zero, B [width, r]
+/// An embedding plus a low-rank table: row i is W[i] + scale * A[:, i] B^T, times the scale of the embedding. A [r, count] starts at zero, B [width, r]
 /// from a normal distribution; there is no dropout.
 class LoraEmbedding : public nn::Embedding {
  public:

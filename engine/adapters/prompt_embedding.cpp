@@ -7,12 +7,12 @@
 
 namespace trainer::adapters {
 
-PromptEmbedding::PromptEmbedding(const nn::Embedding& base, int64_t tokens) : Embedding(base.weight()) {
+PromptEmbedding::PromptEmbedding(const nn::Embedding& base, int64_t tokens) : Embedding(base) {
   prompt_ = add_parameter("prompt_embeddings", {tokens, base.weight()->shape[1]}, {nn::Init::kNormal, 1});
 }
 
 PromptEmbedding::PromptEmbedding(const nn::Embedding& base, const PromptEncoderShape& encoder)
-    : Embedding(base.weight()) {
+    : Embedding(base) {
   encoder_.emplace(*this, "prompt_encoder", encoder);
 }
 

@@ -21,8 +21,7 @@ BertSelfAttention::BertSelfAttention(const BertConfig& c, int64_t layer)
 nn::RowsList BertSelfAttention::forward(const nn::RowsList& in, const nn::Pass& pass) {
   const nn::Rows x = in[0].with(in[0].x.to(pass.compute));
   const nn::Rows q = (*query_)(x, pass), k = (*key_)(x, pass), v = (*value_)(x, pass);
-  nn::SelfAttentionOptions options{config_.num_attention_heads, config_.num_attention_heads};
-  options.causal = false;
+  nn::AttentionOptions options{.heads = config_.num_attention_heads};
   options.scale = 1 / std::sqrt(static_cast<double>(config_.head_dim()));
   options.dropout = pass.dropout(path(), config_.attention_probs_dropout_prob);
   return {x.with(nn::self_attention(q.x, k.x, v.x, x.layout, options, pass, layer_))};

@@ -75,6 +75,7 @@ class BertForSequenceClassification : public Model {
   std::vector<std::string> labels() const override { return config_.labels; }
   std::vector<nn::Module*> blocks() override;
   std::vector<std::string> default_lora_targets() const override { return {"query", "value"}; }
+  Ia3Layers default_ia3_layers() const override { return {{"key", "value", "output.dense"}, {"output.dense"}}; }
   std::string output_head() const override { return "classifier"; }
   std::string base_prefix() const override { return "bert."; }
   /// The pooler too: checkpoints pre-trained only on masked language modeling lack one.

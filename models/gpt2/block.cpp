@@ -26,8 +26,7 @@ GPT2Attention::GPT2Attention(const GPT2Config& c, int64_t layer)
 nn::RowsList GPT2Attention::forward(const nn::RowsList& in, const nn::Pass& pass) {
   const auto qkv = (*c_attn_)(in[0], pass).x.chunk(3, 1);
   const int64_t heads = qkv[0].size(1) / config_.head_dim();
-  nn::SelfAttentionOptions options{heads, heads};
-  options.causal = true;
+  nn::AttentionOptions options{.heads = heads, .causal = true};
   if (config_.scale_attn_weights) options.scale /= std::sqrt(static_cast<double>(config_.head_dim()));
   if (config_.scale_attn_by_inverse_layer_idx) options.scale /= static_cast<double>(layer_ + 1);
   options.dropout = pass.dropout(path(), config_.attn_pdrop, c_attn_->first_out() / config_.head_dim());

@@ -36,6 +36,7 @@ class GPT2WithHead : public DecoderModel {
   int64_t max_positions() const override { return config_.n_positions; }
   std::vector<std::string> labels() const override { return config_.labels; }
   std::vector<std::string> default_lora_targets() const override { return {"c_attn"}; }
+  Ia3Layers default_ia3_layers() const override { return {{"c_attn", "mlp.c_proj"}, {"mlp.c_proj"}}; }
   std::string output_head() const override { return classifies() ? "score" : "lm_head"; }
   std::string base_prefix() const override { return "transformer."; }
   TensorPlan tensor_plan() const override;

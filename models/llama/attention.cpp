@@ -45,8 +45,8 @@ nn::RowsList Attention::forward(const nn::RowsList& in, const nn::Pass& pass) {
   const at::Tensor q = placed((*q_proj_)(x, pass), q_norm_, in[1].x, pass);
   const at::Tensor k = placed((*k_proj_)(x, pass), k_norm_, in[1].x, pass);
   const at::Tensor v = (*v_proj_)(x, pass).x;
-  nn::SelfAttentionOptions options{q.size(1) / config_.head_dim, k.size(1) / config_.head_dim};
-  options.causal = true;
+  nn::AttentionOptions options{.heads = q.size(1) / config_.head_dim, .causal = true};
+  options.kv_heads = k.size(1) / config_.head_dim;
   options.window = config_.windowed[layer_] ? config_.sliding_window : 0;
   options.scale = 1 / std::sqrt(static_cast<double>(config_.head_dim));
   options.dropout = pass.dropout(path(), config_.attention_dropout, q_proj_->first_out() / config_.head_dim);

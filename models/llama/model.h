@@ -39,6 +39,9 @@ class LlamaModel : public DecoderModel {
   int64_t max_positions() const override { return config_.rope.reach(); }
   std::vector<std::string> labels() const override { return config_.labels; }
   std::vector<std::string> default_lora_targets() const override { return {"q_proj", "v_proj"}; }
+  Ia3Layers default_ia3_layers() const override {
+    return {{config_.dialect.ia3_projection, "v_proj", "down_proj"}, {"down_proj"}};
+  }
   std::string output_head() const override { return classifies() ? "score" : "lm_head"; }
   std::string base_prefix() const override { return "model."; }
   TensorPlan tensor_plan() const override;

@@ -72,12 +72,16 @@ ParameterPtr Linear::find(const char* name) const {
   return nullptr;
 }
 
-Embedding::Embedding(int64_t count, int64_t width, Init init) : Module("Embedding") {
+Embedding::Embedding(int64_t count, int64_t width, Init init, double scale) : Module("Embedding"), scale_(scale) {
   add_parameter("weight", {count, width}, init);
 }
 
 Embedding::Embedding(const ParameterPtr& tied) : Module("Embedding") {
   share_parameter("weight", tied);
+}
+
+Embedding::Embedding(const Embedding& base) : Embedding(base.weight()) {
+  scale_ = base.scale_;
 }
 
 Rows Embedding::operator()(const Rows& ids, const Pass& pass) {
@@ -86,7 +90,8 @@ Rows Embedding::operator()(const Rows& ids, const Pass& pass) {
 
 RowsList Embedding::forward(const RowsList& inputs, const Pass&) {
   const at::Tensor& table = weight()->value;
-  return {inputs[0].with(at::embedding(table, inputs[0].x.to(table.device())).to(at::kFloat))};
+  const at::Tensor rows = at::embedding(table, inputs[0].x.to(table.device())).to(at::kFloat);
+  return {inputs[0].with(scale_ == 1 ? rows : rows * scale_)};
 }
 
 }  // namespace trainer::nn

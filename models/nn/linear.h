@@ -45,17 +45,24 @@ class Linear : public Module {
   bool adds_bias_ = true;
 };
 
-/// Rows of weight [V, D] in fp32.
+/// Rows of weight [V, D] times `scale`, in fp32. (transformers rounds the scale to the dtype of the weights, which is
+/// fp32 for master weights.)
 class Embedding : public Module {
  public:
-  Embedding(int64_t count, int64_t width, Init init);
+  Embedding(int64_t count, int64_t width, Init init, double scale = 1);
   explicit Embedding(const ParameterPtr& tied);
   /// ids [T] int64 → [T, D].
   Rows operator()(const Rows& ids, const Pass& pass);
   ParameterPtr weight() const { return parameters().front().second; }
+  double scale() const { return scale_; }
 
  protected:
+  /// Shares the weight and scale of `base`: for a module that replaces it.
+  explicit Embedding(const Embedding& base);
   RowsList forward(const RowsList& inputs, const Pass& pass) override;
+
+ private:
+  double scale_ = 1;
 };
 
 }  // namespace trainer::nn

@@ -35,6 +35,7 @@ class T5Model : public Model {
   int64_t vocabulary() const override { return config_.vocab_size; }
   std::vector<nn::Module*> blocks() override;
   std::vector<std::string> default_lora_targets() const override { return {"q", "v"}; }
+  Ia3Layers default_ia3_layers() const override { return {{"k", "v", "wo"}, {"wo"}}; }
   std::string output_head() const override { return "lm_head"; }
   TensorPlan tensor_plan() const override;
   std::string config_json() const override;

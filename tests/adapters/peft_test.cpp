@@ -175,7 +175,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, Peft,
                                            "gpt2_bias", "gpt2_lora_only", "gpt2_pissa", "gpt2_classes", "ia3",
                                            "gpt2_ia3", "prompt", "gpt2_prompt", "gpt2_classes_prompt", "mlp",
                                            "gpt2_lstm", "prefix", "prefix_network", "gpt2_prefix", "qwen3_prefix",
-                                           "mistral_prefix", "bert_prefix"),
+                                           "mistral_prefix", "bert_prefix", "gemma3_embedding", "gemma_ia3",
+                                           "gemma2_prompt"),
                          [](const auto& info) { return info.param; });
 
 TEST(Prefix, GradientsAreTheSameWithActivationCheckpointing) {

@@ -19,6 +19,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 FOLDER = GOLDEN / "peft"
 V1_0, V1_1, GPT2, CLASSES = T5 / "v1_0", T5 / "v1_1", GOLDEN / "gpt2" / "causal", GOLDEN / "gpt2" / "classes"
 QWEN3, MISTRAL, BERT = GOLDEN / "llama" / "qwen3", GOLDEN / "llama" / "mistral", GOLDEN / "bert" / "named"
+GEMMA, GEMMA2, GEMMA3 = GOLDEN / "gemma" / "gemma", GOLDEN / "gemma" / "gemma2", GOLDEN / "gemma" / "gemma3"
 TEXT, PAIRS, CLASS = "CAUSAL_LM", "SEQ_2_SEQ_LM", "SEQ_CLS"
 LORA = dict(r=3, lora_alpha=5, init_lora_weights=False)
 
@@ -54,6 +55,10 @@ CASES = {
     "qwen3_prefix": (QWEN3, TEXT, peft.PrefixTuningConfig(num_virtual_tokens=3)),
     "mistral_prefix": (MISTRAL, TEXT, peft.PrefixTuningConfig(num_virtual_tokens=2)),
     "bert_prefix": (BERT, CLASS, peft.PrefixTuningConfig(num_virtual_tokens=3)),
+    # Gemma's embedding has a scale, which applies to what LoRA adds and not to a prompt
+    "gemma3_embedding": (GEMMA3, TEXT, peft.LoraConfig(**LORA, target_modules=["embed_tokens", "k_proj"])),
+    "gemma_ia3": (GEMMA, TEXT, peft.IA3Config()),
+    "gemma2_prompt": (GEMMA2, TEXT, peft.PromptTuningConfig(num_virtual_tokens=3)),
 }
 MOST_LOGITS = 1000  # store the logits only of samples with fewer values
 
