@@ -13,14 +13,14 @@ at::Tensor row_lengths(const at::Tensor& w, const at::Tensor& a, const at::Tenso
 }
 
 DoraLinear::DoraLinear(const nn::Linear& base, const LoraShape& shape) : LoraLinear(base, shape) {
-  magnitude_ = add_parameter("lora_magnitude_vector", {out()}, {});
+  magnitude_ = add_parameter("lora_magnitude_vector", {out()}, {}, {.out = 0});
 }
 
 at::Tensor DoraLinear::row_lengths(const nn::Pass& pass) const {
   const at::NoGradGuard no_grad;
   const auto seen = [&](const nn::ParameterPtr& p) { return p->value.to(pass.compute).to(at::kFloat); };
-  at::Tensor w = matrix();
-  if (start_a()) w = at::addmm(w.to(at::kFloat), seen(start_b()), seen(start_a()), 1, -shape().scale);
+  at::Tensor w = matrix(at::kFloat);
+  if (start_a()) w = at::addmm(w, seen(start_b()), seen(start_a()), 1, -shape().scale);
   return adapters::row_lengths(w, seen(a()), seen(b()), shape().scale);
 }
 

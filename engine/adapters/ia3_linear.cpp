@@ -5,7 +5,8 @@
 namespace trainer::adapters {
 
 Ia3Linear::Ia3Linear(const nn::Linear& base, Ia3Side side, nn::Init init) : Linear(base), side_(side) {
-  scale_ = side == Ia3Side::kInput ? add_parameter("ia3_l", {1, in()}, init) : add_parameter("ia3_l", {out(), 1}, init);
+  scale_ = side == Ia3Side::kInput ? add_parameter("ia3_l", {1, in()}, init, {.in = 1})
+                                   : add_parameter("ia3_l", {out(), 1}, init, {.out = 0});
 }
 
 at::Tensor Ia3Linear::project(const nn::Rows& x, const nn::Pass& pass) const {

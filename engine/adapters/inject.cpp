@@ -1,9 +1,11 @@
 #include "engine/adapters/inject.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/adapters/layers.h"
 #include "engine/adapters/target.h"
+#include "models/nn/linear.h"
 
 namespace trainer::adapters {
 namespace {
@@ -18,6 +20,8 @@ void unfreeze(nn::Module& module) {
     auto own = std::make_shared<nn::Parameter>(*parameter);
     own->trainable = true;
     own->copy_of = parameter->name;
+    // It has the embedding's axes, whose tokens are the outputs of a head.
+    if (dynamic_cast<nn::Linear*>(&module) != nullptr) std::swap(own->axes.in, own->axes.out);
     module.set_parameter(name, own);
   }
 }

@@ -9,8 +9,8 @@ namespace trainer::adapters {
 LoraEmbedding::LoraEmbedding(const nn::Embedding& base, const LoraShape& shape)
     : Embedding(base), scale_(shape.scale * base.scale()) {
   const auto& size = base.weight()->shape;
-  a_ = add_parameter("lora_embedding_A", {shape.r, size[0]}, shape.a);
-  b_ = add_parameter("lora_embedding_B", {size[1], shape.r}, shape.b);
+  a_ = add_parameter("lora_embedding_A", {shape.r, size[0]}, shape.a, {.in = 1});
+  b_ = add_parameter("lora_embedding_B", {size[1], shape.r}, shape.b, {.out = 0});
 }
 
 nn::RowsList LoraEmbedding::forward(const nn::RowsList& in, const nn::Pass& pass) {

@@ -51,13 +51,13 @@ at::Tensor add_low_rank(const at::Tensor& base, const nn::Rows& x, const at::Ten
 }
 
 LoraLinear::LoraLinear(const nn::Linear& base, const LoraShape& shape) : Linear(base), shape_(shape) {
-  a_ = add_parameter("lora_A.weight", {shape.r, in()}, shape.a);
-  b_ = add_parameter("lora_B.weight", {out(), shape.r}, shape.b);
+  a_ = add_parameter("lora_A.weight", {shape.r, in()}, shape.a, {.in = 1});
+  b_ = add_parameter("lora_B.weight", {out(), shape.r}, shape.b, {.out = 0});
   a_->linear = b_->linear = true;
   a_->fp32_under_fp16 = b_->fp32_under_fp16 = weight()->fp32_under_fp16;
   if (!shape.subtracts_start) return;
-  start_a_ = add_parameter("lora_start_A.weight", {shape.r, in()}, {});
-  start_b_ = add_parameter("lora_start_B.weight", {out(), shape.r}, {});
+  start_a_ = add_parameter("lora_start_A.weight", {shape.r, in()}, {}, {.in = 1});
+  start_b_ = add_parameter("lora_start_B.weight", {out(), shape.r}, {}, {.out = 0});
   start_a_->linear = start_b_->linear = true;
   start_a_->fp32_under_fp16 = start_b_->fp32_under_fp16 = weight()->fp32_under_fp16;
   start_a_->trainable = start_b_->trainable = false;

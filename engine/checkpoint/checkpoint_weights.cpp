@@ -19,7 +19,7 @@ class CheckpointSource : public parallel::WeightSource {
     for (const SavedTensor& tensor : tensors_.manifest().tensors)
       if (tensor.kind == kParameter) by_name_[tensor.name] = &tensor;
   }
-  at::ScalarType dtype(const nn::Parameter& parameter) const override { return tensors_.dtype(named(parameter)); }
+  nn::Storage storage(const nn::Parameter& parameter) const override { return tensors_.dtype(named(parameter)); }
   void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const override {
     out.copy_(tensors_.read(named(parameter)).view(-1).narrow(0, begin, end - begin));
   }

@@ -74,7 +74,7 @@ void export_megatron_folder(const fs::path& source, const fs::path& output) {
   std::vector<tensorfile::TensorSpec> specs;
   std::map<std::string, nn::ParameterPtr> by_name;
   for (const nn::ParameterPtr& p : weights.model->all_parameters()) {
-    specs.push_back({p->name, weights.source->dtype(*p), p->shape});
+    specs.push_back({p->name, weights.source->storage(*p).dtype, p->shape});
     by_name[p->name] = p;
   }
   write_weights(output, specs, [&](const std::string& name) { return weights.read(*by_name.at(name)); });

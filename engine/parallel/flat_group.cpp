@@ -1,5 +1,8 @@
 #include "engine/parallel/flat_group.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
@@ -13,7 +16,7 @@
 namespace trainer::parallel {
 namespace {
 
-constexpr int64_t kAlignment = 32;  // elements: at least 128 bytes, so that every rank's shard starts aligned
+constexpr int64_t kAlignment = 32;  // values: at least 128 bytes if not packed, so that every shard starts aligned
 
 int64_t round_up(int64_t n, int64_t to) {
   return (n + to - 1) / to * to;
@@ -32,18 +35,23 @@ FlatGroup::FlatGroup(GroupKind kind, std::vector<nn::ParameterPtr> parameters, c
   int64_t total = 0;
   for (const nn::ParameterPtr& p : parameters_) {
     offsets_.push_back(total);
-    total += p->numel();
+    total = round_up(total + p->numel(), kind.storage.grain());
   }
-  const int64_t share = round_up((total + comm_.size() - 1) / comm_.size(), kAlignment);
-  shared_ = comm_.shared_memory(share * comm_.size() * static_cast<int64_t>(c10::elementSize(kind.storage_dtype)));
-  if (shared_.defined()) shared_ = shared_.view(kind.storage_dtype);
-  shard_ = shared_.defined() ? shared_.narrow(0, comm_.rank() * share, share)
-                             : at::zeros({share}, on_device.dtype(kind.storage_dtype));
-  full_ = full_is_shared() ? shared_ : at::empty({share * comm_.size()}, on_device.dtype(kind.compute_dtype));
-  if (kind.trainable) shard_grad_ = at::zeros({share}, on_device.dtype(at::kFloat));
+  share_ = round_up((total + comm_.size() - 1) / comm_.size(), std::lcm(kAlignment, kind.storage.grain()));
+  shared_ = comm_.shared_memory(kind.storage.bytes(share_ * comm_.size()));
+  if (shared_.defined()) shared_ = shared_.view(kind.storage.dtype);
+  const int64_t mine = kind.storage.elements(share_);
+  shard_ = shared_.defined() ? shared_.narrow(0, comm_.rank() * mine, mine)
+                             : at::zeros({mine}, on_device.dtype(kind.storage.dtype));
+  const int64_t all = kind.gathered.elements(share_ * comm_.size());
+  full_ = full_is_shared() ? shared_ : at::empty({all}, on_device.dtype(kind.gathered.dtype));
+  if (kind.trainable) shard_grad_ = at::zeros({share_}, on_device.dtype(at::kFloat));
   for (size_t i = 0; i < parameters_.size(); ++i) {
     // variable_data: a separate version counter; otherwise autograd would refuse backward after the next gather.
-    at::Tensor leaf = full_.narrow(0, offsets_[i], parameters_[i]->numel()).view(parameters_[i]->shape).variable_data();
+    const nn::Parameter& p = *parameters_[i];
+    at::Tensor leaf = full_.narrow(0, kind.gathered.elements(offsets_[i]), kind.gathered.elements(p.numel()))
+                          .view(kind.gathered.shape(p.shape))
+                          .variable_data();
     parameters_[i]->value = leaf.set_requires_grad(kind.trainable);
     views_.push_back(parameters_[i]->value);
   }
@@ -51,16 +59,21 @@ FlatGroup::FlatGroup(GroupKind kind, std::vector<nn::ParameterPtr> parameters, c
 }
 
 FlatGroup::Piece FlatGroup::piece_of(size_t i) const {
-  const int64_t first = shard_.numel() * comm_.rank(), last = first + shard_.numel();
+  const int64_t first = share_ * comm_.rank(), last = first + share_;
   const int64_t begin = std::clamp(first - offsets_[i], int64_t{0}, parameters_[i]->numel());
   const int64_t end = std::clamp(last - offsets_[i], int64_t{0}, parameters_[i]->numel());
   return {begin, end, offsets_[i] + begin - first};
 }
 
+at::Tensor FlatGroup::in_shard(const Piece& piece) const {
+  const int64_t length = kind_.storage.elements(piece.end - piece.begin);
+  return shard_.narrow(0, length > 0 ? kind_.storage.elements(piece.at) : 0, length);
+}
+
 void FlatGroup::load(const WeightSource& source) {
   for (size_t i = 0; i < parameters_.size(); ++i)
     if (const Piece piece = piece_of(i); piece.end > piece.begin)
-      source.read_part(*parameters_[i], piece.begin, piece.end, shard_.narrow(0, piece.at, piece.end - piece.begin));
+      source.read_part(*parameters_[i], piece.begin, piece.end, in_shard(piece));
 }
 
 void FlatGroup::start_gather() {
@@ -73,7 +86,7 @@ void FlatGroup::start_gather() {
     return;
   }
   const dist::CommunicationMemory communication;
-  sent_ = shard_.to(kind_.compute_dtype);
+  sent_ = shard_.to(kind_.gathered.dtype);
   pending_ = comm_.all_gather(full_, sent_);
   state_ = State::kGathering;
 }
@@ -138,9 +151,9 @@ void FlatGroup::append_logical_tensors(std::vector<LogicalTensor>& to) const {
     const nn::Parameter& p = *parameters_[i];
     const Piece piece = piece_of(i);
     LogicalTensor tensor = logical_tensor_of(p, piece.begin, piece.end, mesh_.replicate(), kind_.holders, mesh_);
-    const int64_t at = std::max<int64_t>(piece.at, 0), length = piece.end - piece.begin;
-    tensor.value = shard_.narrow(0, length > 0 ? at : 0, length);
-    if (kind_.trainable) tensor.grad = shard_grad_.narrow(0, length > 0 ? at : 0, length);
+    tensor.value = in_shard(piece);
+    const int64_t length = piece.end - piece.begin;
+    if (kind_.trainable) tensor.grad = shard_grad_.narrow(0, length > 0 ? piece.at : 0, length);
     to.push_back(std::move(tensor));
   }
 }

@@ -18,7 +18,7 @@ using StageHolders = std::map<nn::ParameterPtr, std::set<int>>;
 
 /// Parameters of equal kind may share one flat buffer.
 struct GroupKind {
-  at::ScalarType storage_dtype, compute_dtype;  // storage dtype (the shard's) and compute dtype (the layers')
+  nn::Storage storage, gathered;  // of the shard, and of the unsharded buffer that layers compute with
   bool trainable;
   // Split unevenly over the tensor-parallel ranks; all other shards have the same layout on those ranks.
   bool uneven;
@@ -27,9 +27,11 @@ struct GroupKind {
 };
 
 /// Parameters of one unit that are stored, gathered and reduced together.
-///   shard [n]      this rank's shard, in the storage dtype (fp32 when trained); parameters are concatenated, the
-///                  last shard is padded
-///   full  [n * R]  the unsharded buffer in the compute dtype; its memory exists only between gather and free()
+///   shard [n]      this rank's shard, as stored (in fp32 when trained); parameters are concatenated, the last shard is
+///                  padded. A packed group holds bytes: n counts the values, and parameters and shards begin at blocks
+///   full  [n * R]  the unsharded buffer: trained weights in the compute dtype, frozen ones as stored; its memory
+///   exists
+///                  only between gather and free()
 ///   shared   [n * R]  all shards in sequence, if ranks share memory. Nothing needs to be sent then: `full` is `shared`
 ///                  itself, or a cast of it if the compute dtype differs
 ///   views          each parameter's leaf, a view of `full` that layers compute with
@@ -66,17 +68,19 @@ class FlatGroup {
  private:
   enum class State { kSharded, kGathering, kGathered };
   struct Piece {
-    int64_t begin, end, at;  // elements [begin, end) of the parameter are at offset `at` in the shard
+    int64_t begin, end, at;  // values [begin, end) of the parameter are at offset `at` in the shard
   };
   Piece piece_of(size_t parameter) const;
+  at::Tensor in_shard(const Piece& piece) const;
   /// The ranges of shard_grad that are partial gradients.
   std::vector<at::Tensor> shares() const;
-  bool full_is_shared() const { return shared_.defined() && kind_.storage_dtype == kind_.compute_dtype; }
+  bool full_is_shared() const { return shared_.defined() && kind_.storage == kind_.gathered; }
 
   GroupKind kind_;
   at::ScalarType reduce_;
   std::vector<nn::ParameterPtr> parameters_;
-  std::vector<int64_t> offsets_;  // of each parameter in `full`
+  std::vector<int64_t> offsets_;  // of each parameter in `full`, in values
+  int64_t share_ = 0;             // values of a shard
   const dist::Mesh& mesh_;
   dist::Comm& comm_;  // the shard group
   State state_ = State::kGathered;

@@ -5,11 +5,12 @@
 namespace trainer::parallel {
 
 at::Tensor gather(const LogicalTensor& tensor, dist::Comm& comm) {
-  if (tensor.replicated) return tensor.value.view(tensor.shape);
-  const at::Tensor whole = at::zeros({tensor.numel()}, tensor.value.options());
+  const at::Tensor mine = tensor.values();
+  if (tensor.replicated) return mine.view(tensor.shape);
+  const at::Tensor whole = at::zeros({tensor.numel()}, mine.options());
   if (tensor.copy == 0)
     for (const nn::Run& run : nn::runs_of(tensor.part, tensor.shape, tensor.begin, tensor.end))
-      whole.narrow(0, run.whole, run.count).copy_(tensor.value.narrow(0, run.part - tensor.begin, run.count));
+      whole.narrow(0, run.whole, run.count).copy_(mine.narrow(0, run.part - tensor.begin, run.count));
   // Sum as integers: all other ranks' parts are zero, and floats keep every bit (-0.0 + 0.0 would lose its sign).
   comm.all_reduce(whole.view(whole.element_size() < 4 ? at::kByte : at::kInt));
   return whole.view(tensor.shape);

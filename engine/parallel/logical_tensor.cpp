@@ -8,6 +8,7 @@ LogicalTensor logical_tensor_of(const nn::Parameter& parameter, int64_t begin, i
                                 const std::set<int>& stages, const dist::Mesh& mesh) {
   LogicalTensor tensor{parameter.name, parameter.aliases, parameter.whole_shape(), parameter.trainable, begin, end};
   tensor.part = parameter.part;
+  tensor.storage = parameter.storage;
   const auto copied_along = [&tensor](int64_t ranks, int64_t rank) {
     tensor.copies *= ranks;
     tensor.copy = tensor.copy * ranks + rank;

@@ -20,13 +20,16 @@ struct LogicalTensor {
   bool trainable = true;
   int64_t begin = 0, end = 0;  // this rank's shard: elements [begin, end) of the flattened slice
   bool replicated = false;     // every rank holds it whole
-  at::Tensor value;            // [end - begin], fp32 when trainable
+  at::Tensor value;            // [end - begin], fp32 when trainable; packed if `storage` is
   at::Tensor grad;             // [end - begin] fp32 after a backward; undefined when frozen
+  nn::Storage storage;         // how the parameter is stored; an optimizer state in `value` may have another dtype
   nn::Part part;               // the tensor-parallel slice; without tensor parallelism, the whole tensor
   // If several ranks hold the same shard: how many, and the index of this rank among them. Only the first one
   // contributes.
   int64_t copies = 1, copy = 0;
 
+  /// `value`; decoded to fp32 if it is packed.
+  at::Tensor values() const { return storage.packed ? storage.decode(value, at::kFloat) : value; }
   int64_t numel() const {
     int64_t n = 1;
     for (const int64_t size : shape) n *= size;

@@ -10,13 +10,13 @@ namespace trainer::parallel {
 /// whose outputs would overflow compute in fp32.)
 struct Precision {
   at::ScalarType compute = at::kFloat;
-  std::optional<at::ScalarType> frozen_as = std::nullopt;  // storage dtype of frozen weights; none: the file's dtype
-  at::ScalarType reduce = at::kFloat;                      // dtype of gradients in reductions
+  std::optional<nn::Storage> frozen_as = std::nullopt;  // of frozen weights; none: the file's. A packed format is only
+                                                        // for those that it can hold (nn::Parameter::packable)
+  at::ScalarType reduce = at::kFloat;                   // dtype of gradients in reductions
 
-  /// The storage dtype of a frozen weight: never wider than its compute dtype.
-  at::ScalarType frozen(const nn::Parameter& parameter, at::ScalarType stored) const {
-    return compute_dtype(parameter) != at::kFloat ? compute_dtype(parameter) : frozen_as.value_or(stored);
-  }
+  /// How a weight is stored that its source stores as `source`: a frozen one never in a wider dtype than it computes
+  /// in. Errors: ConfigError if the slice of a packed weight does not begin and end at blocks.
+  nn::Storage storage(const nn::Parameter& parameter, const nn::Storage& source) const;
   /// The compute dtype of a trainable weight.
   at::ScalarType compute_dtype(const nn::Parameter& parameter) const {
     return parameter.linear ? parameter.computed_in(compute) : at::kFloat;

@@ -29,14 +29,13 @@ bool cut_unevenly(const nn::Parameter& parameter, int64_t ranks) {
 }  // namespace
 
 ShardedUnit::ShardedUnit(std::string name, const std::vector<nn::ParameterPtr>& parameters, const StageHolders& holders,
-                         const dist::Mesh& mesh, const Precision& precision, const WeightSource& source)
+                         const dist::Mesh& mesh, const Precision& precision)
     : name_(std::move(name)) {
   std::vector<std::pair<GroupKind, std::vector<nn::ParameterPtr>>> kinds;
   for (const nn::ParameterPtr& p : parameters) {
-    const auto frozen = precision.frozen(*p, source.dtype(*p));
     const auto stages = holders.find(p);
-    const GroupKind kind{p->trainable ? at::kFloat : frozen, p->trainable ? precision.compute_dtype(*p) : frozen,
-                         p->trainable, cut_unevenly(*p, mesh.tensor().size()),
+    const GroupKind kind{p->storage, p->trainable ? precision.compute_dtype(*p) : p->storage, p->trainable,
+                         cut_unevenly(*p, mesh.tensor().size()),
                          stages == holders.end() ? std::set<int>{} : stages->second};
     auto found = std::find_if(kinds.begin(), kinds.end(), [&](const auto& k) { return k.first == kind; });
     if (found == kinds.end()) found = kinds.insert(kinds.end(), {kind, {}});

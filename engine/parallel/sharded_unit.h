@@ -12,9 +12,9 @@ namespace trainer::parallel {
 /// A part of the model that is gathered, used and freed together: a wrapped block, or the root with everything else.
 class ShardedUnit {
  public:
-  /// Splits `parameters` into flat groups. `source` gives the dtypes of weights; load() sets their values.
+  /// Splits `parameters`, whose storage is set, into flat groups. load() sets their values.
   ShardedUnit(std::string name, const std::vector<nn::ParameterPtr>& parameters, const StageHolders& holders,
-              const dist::Mesh& mesh, const Precision& precision, const WeightSource& source);
+              const dist::Mesh& mesh, const Precision& precision);
 
   void load(const WeightSource& source);
   void start_gather();

@@ -35,7 +35,7 @@ ShardedUnits::ShardedUnits(const std::vector<UnitPlan>& plans, const StageHolder
   const size_t root = plans.size() - 1;
   for (size_t i = 0; i <= root; ++i) {
     const std::string name = i == root ? "the root" : plans[i].module->path();
-    units_.push_back(std::make_unique<ShardedUnit>(name, plans[i].parameters, holders, mesh, precision, source));
+    units_.push_back(std::make_unique<ShardedUnit>(name, plans[i].parameters, holders, mesh, precision));
     units_.back()->load(source);
     shares_memory_ = shares_memory_ || units_.back()->shares_memory();
   }

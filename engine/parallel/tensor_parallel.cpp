@@ -9,7 +9,6 @@
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include "engine/base/errors.h"
-#include "engine/config/adapters/adapter_kind.h"
 #include "engine/dist/dry_memory.h"
 #include "engine/dist/phase.h"
 #include "engine/parallel/mesh_group.h"
@@ -85,20 +84,6 @@ void look_up(nn::Embedding& embedding, nn::Range mine, const TensorGroupPtr& gro
       });
 }
 
-using Dims = config::AdapterDims;
-
-/// The dimensions of a layer's parameter that are its inputs and outputs.
-Dims dims_of(const nn::Module& layer, const std::string& parameter) {
-  if (parameter == "bias") return {-1, 0};
-  if (parameter == "weight") {
-    const auto* const linear = dynamic_cast<const nn::Linear*>(&layer);
-    return linear != nullptr && linear->stored() == nn::Linear::Stored::kOutIn ? Dims{1, 0} : Dims{0, 1};
-  }
-  const Dims* const found = config::find_adapter_dims(parameter);
-  if (found == nullptr) throw InternalError("no tensor-parallel rule for {}.{}", layer.path(), parameter);
-  return *found;
-}
-
 bool named(const nn::Module& module, const std::string& name) {
   const std::string& path = module.path();
   return path == name || (path.ends_with(name) && path[path.size() - name.size() - 1] == '.');
@@ -162,10 +147,10 @@ class Splitter {
   }
 
   void split_outputs(nn::Module& layer, int64_t fused) const {
-    for (const auto& [name, parameter] : layer.parameters()) cut(*parameter, dims_of(layer, name).out, fused);
+    for (const auto& [name, parameter] : layer.parameters()) cut(*parameter, parameter->axes.out, fused);
   }
   void split_inputs(nn::Module& layer) const {
-    for (const auto& [name, parameter] : layer.parameters()) cut(*parameter, dims_of(layer, name).in, 1);
+    for (const auto& [name, parameter] : layer.parameters()) cut(*parameter, parameter->axes.in, 1);
   }
 
   void split_head(nn::Linear& head) const {
@@ -176,11 +161,13 @@ class Splitter {
     model_.partition_vocabulary({group_, weight->part.ranges.front(), weight->whole_shape()[0]});
   }
 
-  /// Marks the gradients of a region's unsplit weights as partial, except biases that are added after a sum.
+  /// Marks the gradients of a region's unsplit weights as partial, except the bias that a layer adds after the sum.
   static void note_shares(nn::Module& region) {
     region.visit([](nn::Module& module) {
+      const auto* const linear = dynamic_cast<const nn::Linear*>(&module);
+      const nn::ParameterPtr after_sum = linear != nullptr && !linear->adds_bias() ? linear->bias() : nullptr;
       for (const auto& [name, parameter] : module.parameters())
-        if (parameter->part.whole() && name != "bias") parameter->partial_grad = true;
+        if (parameter->part.whole() && parameter != after_sum) parameter->partial_grad = true;
     });
   }
 

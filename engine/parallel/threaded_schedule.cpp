@@ -57,7 +57,10 @@ ThreadedSchedule::ThreadedSchedule(models::Model& model, dist::MeshPtr mesh, Wei
   for (const auto& replica : replicas_) {
     const auto its = replica->all_parameters();
     require(its.size() == own.size(), "a replica has {} parameters, the model {}", its.size(), own.size());
-    for (size_t i = 0; i < own.size(); ++i) its[i]->value = own[i]->value.detach().set_requires_grad(own[i]->trainable);
+    for (size_t i = 0; i < own.size(); ++i) {
+      its[i]->storage = own[i]->storage;
+      its[i]->value = own[i]->value.detach().set_requires_grad(own[i]->trainable);
+    }
     trained_.push_back(trained_of(*replica));
   }
 }

@@ -12,8 +12,8 @@ Weights::Weights(models::Model& model, const std::vector<models::Chunk>& chunks,
     : mesh_(mesh) {
   const auto holders = holders_of(model, chunks, mesh.pipeline().size());
   for (const nn::ParameterPtr& p : model.all_parameters()) {
-    const at::ScalarType dtype = p->trainable ? at::kFloat : precision.frozen(*p, source.dtype(*p));
-    Parameter parameter{p, holders.at(p), dtype, nullptr};
+    p->storage = precision.storage(*p, source.storage(*p));
+    Parameter parameter{p, holders.at(p), nullptr};
     if (parameter.holders.size() > 1 && held(parameter)) parameter.holding = &group_of(parameter.holders);
     parameters_.push_back(std::move(parameter));
   }
@@ -38,7 +38,8 @@ void Weights::list(std::vector<LogicalTensor> here) {
     }
     LogicalTensor elsewhere{p.name, p.aliases, p.whole_shape(), p.trainable};
     elsewhere.part = p.part;
-    elsewhere.value = at::empty({0}, at::TensorOptions(mesh_.world().device()).dtype(one.dtype));
+    elsewhere.storage = p.storage;
+    elsewhere.value = at::empty({0}, at::TensorOptions(mesh_.world().device()).dtype(p.storage.dtype));
     if (p.trainable) elsewhere.grad = elsewhere.value;
     tensors_.push_back(std::move(elsewhere));
   }

@@ -43,11 +43,11 @@ class Weights {
   struct Parameter {
     nn::ParameterPtr parameter;
     std::set<int> holders;  // the pipeline ranks that hold it
-    at::ScalarType dtype;   // storage dtype
     dist::Comm* holding;    // the group of its holders, if this rank is one of several
   };
 
-  /// Collective. `chunks`: the stages (split_into_chunks). `mesh` outlives this.
+  /// Collective. Sets how each parameter is stored. `chunks`: the stages (split_into_chunks). `mesh` outlives this.
+  /// Errors: ConfigError (Precision::storage).
   Weights(models::Model& model, const std::vector<models::Chunk>& chunks, const dist::Mesh& mesh,
           const Precision& precision, const WeightSource& source);
 

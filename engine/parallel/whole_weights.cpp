@@ -23,7 +23,8 @@ WholeWeights::WholeWeights(models::Model& model, const std::vector<models::Chunk
 
 void WholeWeights::load(const Parameter& one, const WeightSource& source) {
   nn::Parameter& p = *one.parameter;
-  at::Tensor value = at::empty(p.shape, at::TensorOptions(one.dtype).device(mesh_.world().device()));
+  at::Tensor value =
+      at::empty(p.storage.shape(p.shape), at::TensorOptions(p.storage.dtype).device(mesh_.world().device()));
   source.read_part(p, 0, p.numel(), value.view(-1));
   p.value = value.set_requires_grad(p.trainable);
   if (p.trainable) trained_.push_back(one.parameter);

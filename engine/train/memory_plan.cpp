@@ -25,7 +25,7 @@ namespace {
 class DrySource : public parallel::WeightSource {
  public:
   explicit DrySource(const parallel::WeightSource& source) : source_(source) {}
-  at::ScalarType dtype(const nn::Parameter& parameter) const override { return source_.dtype(parameter); }
+  nn::Storage storage(const nn::Parameter& parameter) const override { return source_.storage(parameter); }
   void read(const nn::Parameter&, int64_t, int64_t, const at::Tensor&) const override {}
 
  private:

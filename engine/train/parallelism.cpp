@@ -89,7 +89,7 @@ parallel::Precision precision_of(const config::Plan& plan) {
   parallel::Precision precision;
   if (plan.config.mixed_precision == config::MixedPrecision::kBf16) precision.compute = at::kBFloat16;
   if (plan.config.mixed_precision == config::MixedPrecision::kFp16) precision.compute = at::kHalf;
-  precision.frozen_as = dtype_named(plan.config.model.dtype);
+  if (const auto dtype = dtype_named(plan.config.model.dtype)) precision.frozen_as = *dtype;
   precision.reduce = dtype_named(plan.config.fsdp_config.reduce_dtype).value_or(at::kFloat);
   return precision;
 }

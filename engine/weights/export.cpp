@@ -64,8 +64,8 @@ void export_weights(parallel::ParallelModel& model, const std::filesystem::path&
   std::vector<Exported> chosen;
   for (const auto& tensor : tensors)
     if (std::string given = name(tensor); !given.empty())
-      chosen.push_back(
-          {std::move(given), tensor.shape, tensor.value.scalar_type(), [&] { return gather(tensor, model.comm()); }});
+      chosen.push_back({std::move(given), tensor.shape, tensor.storage.packed ? at::kFloat : tensor.value.scalar_type(),
+                        [&] { return gather(tensor, model.comm()); }});
   export_tensors(model.comm(), path, chosen);
 }
 

@@ -174,7 +174,7 @@ std::optional<MegatronPlace> MegatronSource::place_of(const nn::Parameter& param
   return layout_->place(parameter.copy_of.empty() ? parameter.name : parameter.copy_of, parameter.whole_shape());
 }
 
-at::ScalarType MegatronSource::dtype(const nn::Parameter& parameter) const {
+nn::Storage MegatronSource::storage(const nn::Parameter& parameter) const {
   const auto place = place_of(parameter);
   if (!place) return at::kFloat;
   const tensorfile::SafetensorsFile& first = file(0, place->stage);

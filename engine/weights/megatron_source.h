@@ -39,7 +39,7 @@ class MegatronSource : public parallel::WeightSource {
   /// architecture.
   MegatronSource(const std::filesystem::path& folder, models::Model& model, uint64_t seed);
 
-  at::ScalarType dtype(const nn::Parameter& parameter) const override;
+  nn::Storage storage(const nn::Parameter& parameter) const override;
   void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const override;
 
   /// The names of weights that Megatron doesn't have and that may be initialized from the seed. Errors: InputError that

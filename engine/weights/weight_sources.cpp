@@ -72,7 +72,7 @@ std::string FolderSource::find(const std::string& name) const {
   return "";
 }
 
-at::ScalarType FolderSource::dtype(const nn::Parameter& parameter) const {
+nn::Storage FolderSource::storage(const nn::Parameter& parameter) const {
   const std::string name = find(parameter);
   return name.empty() ? at::kFloat : type_of(*folder_.find(name), name);
 }
@@ -143,8 +143,8 @@ bool AdapterSource::has(const nn::Parameter& parameter) const {
   return file_.find(name_of(parameter)) != nullptr;
 }
 
-at::ScalarType AdapterSource::dtype(const nn::Parameter& parameter) const {
-  return has(parameter) ? type_of(file_, name_of(parameter)) : base_.dtype(parameter);
+nn::Storage AdapterSource::storage(const nn::Parameter& parameter) const {
+  return has(parameter) ? nn::Storage(type_of(file_, name_of(parameter))) : base_.storage(parameter);
 }
 
 void AdapterSource::read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const {
@@ -174,8 +174,8 @@ const parallel::WeightSource& SeededAdapterSource::of(const nn::Parameter& param
   return adapters::is_adapter(parameter.name) ? static_cast<const parallel::WeightSource&>(seeded_) : base_;
 }
 
-at::ScalarType DerivedSource::dtype(const nn::Parameter& parameter) const {
-  return starts_.count(parameter.name) != 0 ? at::kFloat : base_.dtype(parameter);
+nn::Storage DerivedSource::storage(const nn::Parameter& parameter) const {
+  return starts_.count(parameter.name) != 0 ? nn::Storage(at::kFloat) : base_.storage(parameter);
 }
 
 void DerivedSource::read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const {
@@ -185,7 +185,8 @@ void DerivedSource::read(const nn::Parameter& parameter, int64_t begin, int64_t 
   const auto whole = [this](const nn::Parameter& wanted) {
     const at::Tensor values = at::empty(wanted.whole_shape(), at::kFloat);
     read(wanted, 0, values.numel(), values.view(-1));
-    return values;
+    // An adapter starts from the values that its layer computes with.
+    return wanted.storage.packed ? wanted.storage.decode(wanted.storage.encode(values), at::kFloat) : values;
   };
   out.copy_(start->second(whole).contiguous().view(-1).narrow(0, begin, end - begin));
 }

@@ -16,7 +16,7 @@ namespace trainer::checkpoint {
 class SeedSource : public parallel::WeightSource {
  public:
   explicit SeedSource(uint64_t seed) : seed_(seed) {}
-  at::ScalarType dtype(const nn::Parameter&) const override { return at::kFloat; }
+  nn::Storage storage(const nn::Parameter&) const override { return at::kFloat; }
   void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const override;
 
  private:
@@ -27,7 +27,7 @@ class SeedSource : public parallel::WeightSource {
 class AbsentSource : public parallel::WeightSource {
  public:
   explicit AbsentSource(at::ScalarType dtype) : dtype_(dtype) {}
-  at::ScalarType dtype(const nn::Parameter&) const override { return dtype_; }
+  nn::Storage storage(const nn::Parameter&) const override { return dtype_; }
   /// Errors: InternalError.
   void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const override;
 
@@ -42,7 +42,7 @@ class FolderSource : public parallel::WeightSource {
   /// `base_prefix`: the model's.
   FolderSource(const std::string& folder, std::string base_prefix, uint64_t seed)
       : folder_(folder), base_prefix_(std::move(base_prefix)), seed_source_(seed) {}
-  at::ScalarType dtype(const nn::Parameter& parameter) const override;
+  nn::Storage storage(const nn::Parameter& parameter) const override;
   void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const override;
 
   /// Checks that the folder has every weight of `model` (except adapters) in its shape. Returns the names of missing
@@ -68,7 +68,7 @@ class AdapterSource : public parallel::WeightSource {
   /// `names`: the parameters' names in the folder (adapters::adapter_names).
   AdapterSource(const std::string& folder, const parallel::WeightSource& base,
                 std::map<std::string, std::string> names);
-  at::ScalarType dtype(const nn::Parameter& parameter) const override;
+  nn::Storage storage(const nn::Parameter& parameter) const override;
   void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const override;
 
   /// Errors: InputError when a trained weight of `model` is missing from the folder or has another shape there, or the
@@ -88,7 +88,7 @@ class AdapterSource : public parallel::WeightSource {
 class SeededAdapterSource : public parallel::WeightSource {
  public:
   SeededAdapterSource(uint64_t seed, const parallel::WeightSource& base) : seeded_(seed), base_(base) {}
-  at::ScalarType dtype(const nn::Parameter& p) const override { return of(p).dtype(p); }
+  nn::Storage storage(const nn::Parameter& p) const override { return of(p).storage(p); }
   void read(const nn::Parameter& p, int64_t begin, int64_t end, const at::Tensor& out) const override {
     of(p).read(p, begin, end, out);
   }
@@ -105,7 +105,7 @@ class DerivedSource : public parallel::WeightSource {
  public:
   DerivedSource(adapters::Starts starts, const parallel::WeightSource& base)
       : starts_(std::move(starts)), base_(base) {}
-  at::ScalarType dtype(const nn::Parameter& parameter) const override;
+  nn::Storage storage(const nn::Parameter& parameter) const override;
   void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const override;
 
  private:

@@ -76,7 +76,7 @@ WholeWeights open_model_folder(const fs::path& folder) {
 }  // namespace
 
 at::Tensor WholeWeights::read(const nn::Parameter& parameter) const {
-  const at::Tensor whole = at::empty(parameter.whole_shape(), source->dtype(parameter));
+  const at::Tensor whole = at::empty(parameter.whole_shape(), source->storage(parameter).dtype);
   source->read(parameter, 0, whole.numel(), whole.view(-1));
   return whole;
 }

@@ -63,7 +63,7 @@ void write_stage(const std::vector<fs::path>& folders, const Stage& stage, const
                  const WholeWeights& weights) {
   std::vector<tensorfile::TensorSpec> specs;
   for (const auto& [name, pieces] : stage)
-    specs.push_back({name, weights.source->dtype(*pieces.front().parameter), pieces.front().place.shape});
+    specs.push_back({name, weights.source->storage(*pieces.front().parameter).dtype, pieces.front().place.shape});
   std::vector<std::unique_ptr<tensorfile::SafetensorsWriter>> writers;
   for (const fs::path& folder : folders) {
     std::error_code error;

@@ -47,9 +47,8 @@ std::vector<UnitReport> unit_report(const config::Plan& plan, train::Blueprint& 
   for (const auto& [module, parameters] : parallel::plan_units(*blueprint.model, plan.config.fsdp_config)) {
     UnitReport unit{module->path(), module->class_name(), 0, 0};
     for (const nn::ParameterPtr& p : parameters) {
-      const auto kept = p->trainable ? at::kFloat : precision.frozen(*p, blueprint.source().dtype(*p));
       unit.parameters += p->numel();
-      unit.bytes += p->numel() * static_cast<int64_t>(c10::elementSize(kept));
+      unit.bytes += precision.storage(*p, blueprint.source().storage(*p)).bytes(p->numel());
     }
     units.push_back(std::move(unit));
   }

@@ -6,20 +6,36 @@
 #include <ATen/ops/mm.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "models/nn/saved.h"
+
 namespace trainer::nn {
 namespace {
 
-/// x W^T for a frozen W whose storage dtype differs from x's. The cast of W exists only briefly in forward and again in
-/// backward; autograd would hold it in between, and with it a cast copy of the whole model.
+/// A weight's values, as it stores them, as [out, in] in `dtype`.
+at::Tensor matrix_of(const at::Tensor& value, const Storage& storage, Linear::Stored stored, at::ScalarType dtype) {
+  const at::Tensor decoded = storage.decode(value, dtype);
+  return stored == Linear::Stored::kOutIn ? decoded : decoded.t();
+}
+
+/// x W^T for a frozen W that is packed, or whose dtype differs from x's. The decoded W exists only briefly in forward
+/// and again in backward; autograd would hold it in between, and with it a decoded copy of the whole model.
 struct LinearOfKept : torch::autograd::Function<LinearOfKept> {
-  static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& x, const at::Tensor& weight) {
-    ctx->save_for_backward({weight});
-    return at::mm(x, weight.to(x.scalar_type()).t());
+  struct Kept {
+    Storage storage;
+    Linear::Stored stored;
+  };
+  static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& x, const at::Tensor& value,
+                            const Storage& storage, Linear::Stored stored) {
+    ctx->save_for_backward({value});
+    keep(ctx, Kept{storage, stored});
+    return at::mm(x, matrix_of(value, storage, stored, x.scalar_type()).t());
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* ctx,
                                                  torch::autograd::variable_list grads) {
-    return {at::mm(grads[0], ctx->get_saved_variables()[0].to(grads[0].scalar_type())), at::Tensor()};
+    const Kept& as = kept<Kept>(ctx);
+    const at::Tensor w = matrix_of(ctx->get_saved_variables()[0], as.storage, as.stored, grads[0].scalar_type());
+    return {at::mm(grads[0], w), at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
 
@@ -27,8 +43,10 @@ struct LinearOfKept : torch::autograd::Function<LinearOfKept> {
 
 Linear::Linear(int64_t in, int64_t out, bool bias, Init init, Stored stored)
     : Module(stored == Stored::kOutIn ? "Linear" : "Conv1D"), stored_(stored) {
-  add_parameter("weight", stored == Stored::kOutIn ? std::vector{out, in} : std::vector{in, out}, init)->linear = true;
-  if (bias) add_parameter("bias", {out}, {Init::kConstant, 0})->linear = true;
+  const ParameterPtr weight = stored == Stored::kOutIn ? add_parameter("weight", {out, in}, init, {.in = 1, .out = 0})
+                                                       : add_parameter("weight", {in, out}, init, {.in = 0, .out = 1});
+  weight->linear = true;
+  if (bias) add_parameter("bias", {out}, {Init::kConstant, 0}, {.out = 0})->linear = true;
 }
 
 Linear::Linear(const ParameterPtr& tied) : Module("Linear") {
@@ -48,17 +66,19 @@ Rows Linear::operator()(const Rows& x, const Pass& given) {
 }
 
 at::Tensor Linear::project(const Rows& x, const Pass& pass) const {
-  const at::Tensor in = x.x.to(pass.compute), w = matrix();
+  const at::Tensor in = x.x.to(pass.compute);
+  const ParameterPtr w = weight();
   const ParameterPtr b = adds_bias_ ? bias() : nullptr;
   const auto added = b ? std::optional<at::Tensor>(b->value.to(pass.compute)) : std::nullopt;
-  if (w.scalar_type() == pass.compute || w.requires_grad()) return at::linear(in, w.to(pass.compute), added);
-  const at::Tensor out = LinearOfKept::apply(in, w);
+  if (!w->storage.packed && (w->value.scalar_type() == pass.compute || w->value.requires_grad()))
+    return at::linear(in, matrix(pass.compute), added);
+  const at::Tensor out = LinearOfKept::apply(in, w->value, w->storage, stored_);
   return added ? out + *added : out;
 }
 
-at::Tensor Linear::matrix() const {
-  const at::Tensor& value = weight()->value;
-  return stored_ == Stored::kOutIn ? value : value.t();
+at::Tensor Linear::matrix(at::ScalarType dtype) const {
+  const ParameterPtr w = weight();
+  return matrix_of(w->value, w->storage, stored_, dtype);
 }
 
 int64_t Linear::first_of(int64_t dim) const {
@@ -73,7 +93,7 @@ ParameterPtr Linear::find(const char* name) const {
 }
 
 Embedding::Embedding(int64_t count, int64_t width, Init init, double scale) : Module("Embedding"), scale_(scale) {
-  add_parameter("weight", {count, width}, init);
+  add_parameter("weight", {count, width}, init, {.in = 0, .out = 1});
 }
 
 Embedding::Embedding(const ParameterPtr& tied) : Module("Embedding") {

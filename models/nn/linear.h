@@ -27,8 +27,9 @@ class Linear : public Module {
   int64_t first_out() const { return first_of(stored_ == Stored::kOutIn ? 0 : 1); }
   /// From now on, forward leaves the bias out: the caller adds it.
   void leave_bias_out() { adds_bias_ = false; }
-  /// The weight's value as [out, in], however it is stored.
-  at::Tensor matrix() const;
+  bool adds_bias() const { return adds_bias_; }
+  /// The weight's values as [out, in], however they are stored.
+  at::Tensor matrix(at::ScalarType dtype) const;
 
  protected:
   /// Shares the parameters of `base`: for a module that replaces it.

@@ -51,10 +51,11 @@ void Module::set_parameter(const std::string& name, ParameterPtr parameter) {
   found->second = std::move(parameter);
 }
 
-ParameterPtr Module::add_parameter(std::string name, std::vector<int64_t> shape, Init init) {
+ParameterPtr Module::add_parameter(std::string name, Shape shape, Init init, Axes axes) {
   auto parameter = std::make_shared<Parameter>();
   parameter->shape = std::move(shape);
   parameter->init = init;
+  parameter->axes = axes;
   parameters_.emplace_back(std::move(name), parameter);
   return parameter;
 }

@@ -55,7 +55,7 @@ class Module {
  protected:
   virtual RowsList forward(const RowsList& inputs, const Pass& pass) = 0;
 
-  ParameterPtr add_parameter(std::string name, std::vector<int64_t> shape, Init init);
+  ParameterPtr add_parameter(std::string name, Shape shape, Init init, Axes axes = {});
   void share_parameter(std::string name, ParameterPtr parameter);
 
  private:

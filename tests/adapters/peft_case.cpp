@@ -29,7 +29,7 @@ class EncoderSource : public parallel::WeightSource {
  public:
   EncoderSource(const tensorfile::SafetensorsFile& file, const parallel::WeightSource& base)
       : file_(file), base_(base) {}
-  at::ScalarType dtype(const nn::Parameter& p) const override { return base_.dtype(p); }
+  nn::Storage storage(const nn::Parameter& p) const override { return base_.storage(p); }
   void read(const nn::Parameter& p, int64_t begin, int64_t end, const at::Tensor& out) const override {
     const size_t at = p.name.find("prompt_encoder.");
     if (at == std::string::npos) return base_.read(p, begin, end, out);
@@ -44,7 +44,7 @@ class EncoderSource : public parallel::WeightSource {
 /// Weights have no values in a dry run.
 class DrySource : public parallel::WeightSource {
  public:
-  at::ScalarType dtype(const nn::Parameter&) const override { return at::kFloat; }
+  nn::Storage storage(const nn::Parameter&) const override { return at::kFloat; }
   void read(const nn::Parameter&, int64_t, int64_t, const at::Tensor&) const override {}
 };
 

@@ -70,7 +70,7 @@ class ModelFolder {
 };
 
 at::Tensor read_whole(const parallel::WeightSource& source, const nn::Parameter& parameter) {
-  const at::Tensor whole = at::empty(parameter.shape, source.dtype(parameter));
+  const at::Tensor whole = at::empty(parameter.shape, source.storage(parameter).dtype);
   source.read(parameter, 0, whole.numel(), whole.view(-1));
   return whole;
 }

@@ -82,7 +82,7 @@ TEST(FolderSource, InitializesAMissingHeadFromTheSeed) {
   const nn::Parameter& score = parameter(*model, "score.weight");
   EXPECT_EQ(first_number(source, score), first_number(seed, score));
   EXPECT_NE(first_number(source, score), first_number(other, score));
-  EXPECT_EQ(source.dtype(score), at::kFloat);
+  EXPECT_EQ(source.storage(score).dtype, at::kFloat);
 }
 
 TEST(FolderSource, RefusesOtherMissingWeights) {

@@ -22,7 +22,7 @@ constexpr double kTolerance = 1e-5;
 class FileSource : public parallel::WeightSource {
  public:
   explicit FileSource(const std::string& path) : file_(path) {}
-  at::ScalarType dtype(const nn::Parameter&) const override { return at::kFloat; }
+  nn::Storage storage(const nn::Parameter&) const override { return at::kFloat; }
   void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const override {
     out.copy_(file_.read(parameter.name, begin, end));
   }

@@ -240,7 +240,7 @@ TEST(Units, WithinRecomputedBlocksGatherAgain) {
 class CountedSource : public parallel::WeightSource {
  public:
   explicit CountedSource(const parallel::WeightSource& source) : source_(source) {}
-  at::ScalarType dtype(const nn::Parameter& parameter) const override { return source_.dtype(parameter); }
+  nn::Storage storage(const nn::Parameter& parameter) const override { return source_.storage(parameter); }
   void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const override {
     count += end - begin;
     source_.read(parameter, begin, end, out);

@@ -31,12 +31,6 @@ std::string adapter_kinds_that(const std::function<bool(const AdapterKind&)>& pr
   return listed(names, last);
 }
 
-const AdapterDims* find_adapter_dims(const std::string& parameter) {
-  for (const AdapterKind* kind : adapter_kinds())
-    if (const auto found = kind->split.find(parameter); found != kind->split.end()) return &found->second;
-  return nullptr;
-}
-
 bool takes_lora_plus(const Config& config) {
   const AdapterKind* kind = config.lora ? find_adapter_kind(config.lora->peft_type) : nullptr;
   return kind != nullptr && kind->lora_plus;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -19,12 +18,6 @@ class Judge;
 struct AdapterMesh {
   int64_t tensor = 1, pipeline = 1;
   std::string tensor_given, pipeline_given;
-};
-
-/// The dimensions of an adapter's parameter that are its layer's inputs and outputs (for an embedding, its tokens and
-/// its width); -1: none.
-struct AdapterDims {
-  int64_t in = -1, out = -1;
 };
 
 /// One kind of adapter, as PEFT calls it.
@@ -43,8 +36,7 @@ struct AdapterKind {
   /// Null: training can't continue from a folder, because it holds the output of a network instead of the network.
   void (*read)(const nlohmann::json& file, const std::string& where, LoraConfig& options) = nullptr;
 
-  std::map<std::string, AdapterDims>
-      split;               // its parameters, by name; empty: tensor parallelism can't split its layers
+  bool splits = false;     // tensor parallelism can split its layers
   bool lora_plus = false;  // it has matrices A and B, which training.loraplus_lr_ratio distinguishes
 
   /// Whether the option of `lora` has an effect for this kind.
@@ -64,8 +56,6 @@ const AdapterKind* find_adapter_kind(const std::string& name);
 /// "LORA or IA3": the names of the kinds with this property, joined by commas and `last`.
 std::string adapter_kinds_that(const std::function<bool(const AdapterKind&)>& property, const char* last);
 
-/// The dimensions of an adapter's parameter; null: no kind can be split that has it.
-const AdapterDims* find_adapter_dims(const std::string& parameter);
 /// Whether training.loraplus_lr_ratio has an effect.
 bool takes_lora_plus(const Config& config);
 /// The tokens of a learned prompt or prefix, which take positions in front of every sample; 0 for other adapters.

@@ -122,12 +122,7 @@ const AdapterKind& lora_kind() {
                                 .check = check_init,
                                 .check_mesh = check_dora,
                                 .read = read_lora,
-                                .split = {{"lora_A.weight", {1, -1}},
-                                          {"lora_B.weight", {-1, 0}},
-                                          {"lora_start_A.weight", {1, -1}},
-                                          {"lora_start_B.weight", {-1, 0}},
-                                          {"lora_embedding_A", {1, -1}},
-                                          {"lora_embedding_B", {-1, 0}}},
+                                .splits = true,
                                 .lora_plus = true};
   return kind;
 }

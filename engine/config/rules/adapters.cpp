@@ -70,10 +70,9 @@ void adapter_on_mesh(const Config& config, Judge& judge) {
   const int64_t tensor = config.parallelism_config->tp_size, pipeline = config.parallelism_config->pp_size;
   const AdapterMesh mesh{tensor, pipeline, asked_by("tp_size", tensor), asked_by("pp_size", pipeline)};
   if (kind->check_mesh != nullptr) kind->check_mesh(lora, mesh, judge);
-  if (mesh.tensor > 1 && kind->split.empty())
+  if (mesh.tensor > 1 && !kind->splits)
     judge.refuse("lora.peft_type", "lora.peft_type is {}, but {}: tensor parallelism supports only {}", kind->name,
-                 mesh.tensor_given,
-                 adapter_kinds_that([](const AdapterKind& known) { return !known.split.empty(); }, "and"));
+                 mesh.tensor_given, adapter_kinds_that([](const AdapterKind& known) { return known.splits; }, "and"));
 }
 
 }  // namespace
