@@ -89,6 +89,17 @@ TEST(LoraTargets, EmptyTargetsUseTheFamilyDefaults) {
   EXPECT_EQ(options.feedforward_modules.names, (std::vector<std::string>{"wo"}));
 }
 
+TEST(LoraTargets, OnlyLinearLayersFitVera) {
+  for (const char* kind : {"VERA"}) {
+    config::LoraConfig options = with_names({"q", "shared"});
+    options.peft_type = kind;
+    EXPECT_THROW(adapters::inject(*small_model(), options), ConfigError) << kind;
+    options = {};
+    options.peft_type = kind;
+    EXPECT_EQ(adapters::inject(*small_model(), options).layers, 8) << kind;
+  }
+}
+
 TEST(LoraTargets, LayersToTransformSelectsBlocksByTheFirstIndex) {
   config::LoraConfig options = with_names({"q", "wo"});
   options.layers_to_transform = {1};
@@ -336,6 +347,7 @@ TEST_F(AdapterConfig, RefusesUnsupportedOptions) {
        {R"({"peft_type": "LORA", "use_dora": false, "rank_pattern": {}, "layers_to_transform": null, "bias": "none"})",
         R"({"peft_type": "LORA", "use_dora": true, "rank_pattern": {"q": 4}, "layers_to_transform": 1, "bias": "all"})",
         R"({"peft_type": "LORA", "init_lora_weights": "eva"})", R"({"peft_type": "IA3", "feedforward_modules": []})",
+        R"({"peft_type": "VERA", "bias": "none", "save_projection": false})",
         R"({"peft_type": "PROMPT_TUNING", "num_virtual_tokens": 3})",
         R"({"peft_type": "PREFIX_TUNING", "num_virtual_tokens": 3})"})
     EXPECT_NO_THROW(read(text)) << text;
@@ -350,6 +362,8 @@ TEST_F(AdapterConfig, RefusesUnsupportedOptions) {
                            R"({"peft_type": "PREFIX_TUNING"})",
                            R"({"peft_type": "PREFIX_TUNING", "num_virtual_tokens": 3, "prefix_projection": true})",
                            R"({"peft_type": "PROMPT_TUNING", "num_virtual_tokens": 0})",
+                           R"({"peft_type": "VERA", "bias": "vera_only"})",
+                           R"({"peft_type": "VERA", "projection_prng_key": "x"})",
                            R"({"peft_type": "LORA", "use_qalora": true})",
                            R"({"peft_type": "LORA", "rank_pattern": {"q": 0}})",
                            R"({"peft_type": "LORA", "rank_pattern": [4]})",
