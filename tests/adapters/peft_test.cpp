@@ -174,9 +174,10 @@ TEST_P(Peft, RunsInADryRun) {
 INSTANTIATE_TEST_SUITE_P(Cases, Peft,
                          ::testing::Values("patterns", "dora", "embeddings", "pissa", "olora", "pissa_dora",
                                            "gpt2_bias", "gpt2_lora_only", "gpt2_pissa", "gpt2_classes", "ia3",
-                                           "gpt2_ia3", "vera", "gpt2_vera", "prompt", "gpt2_prompt",
-                                           "gpt2_classes_prompt", "mlp", "gpt2_lstm", "prefix", "prefix_network",
-                                           "gpt2_prefix", "qwen3_prefix", "mistral_prefix", "bert_prefix"),
+                                           "gpt2_ia3", "vera", "gpt2_vera", "loha", "qwen3_loha", "prompt",
+                                           "gpt2_prompt", "gpt2_classes_prompt", "mlp", "gpt2_lstm", "prefix",
+                                           "prefix_network", "gpt2_prefix", "qwen3_prefix", "mistral_prefix",
+                                           "bert_prefix"),
                          [](const auto& info) { return info.param; });
 
 class TrainedPeft : public Peft {};
@@ -197,7 +198,7 @@ TEST_P(TrainedPeft, TenUpdatesOfAdamWHaveTheSameLosses) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, TrainedPeft, ::testing::Values("vera", "gpt2_vera"),
+INSTANTIATE_TEST_SUITE_P(Cases, TrainedPeft, ::testing::Values("vera", "gpt2_vera", "loha", "qwen3_loha"),
                          [](const auto& info) { return info.param; });
 
 TEST(Prefix, GradientsAreTheSameWithActivationCheckpointing) {

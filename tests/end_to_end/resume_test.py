@@ -89,6 +89,11 @@ class Killed(EndToEnd):
                     "lora": {"peft_type": "VERA", "r": 4, "vera_dropout": 0.1, "save_projection": False,
                              "target_modules": ["q", "wo"]}})
 
+    def test_loha(self):
+        self.check([(after_step(2), 1), (while_saving(6), "launcher")], DATA_PARALLEL,
+                   {"model": {"config": None, "path": str(self.base_model())},
+                    "lora": {"peft_type": "LOHA", "r": 2, "target_modules": ["q", "wo"]}})
+
     def test_sharded_in_fp16(self):
         """The initial loss scale is far too high: some updates are skipped, before and after the kill."""
         output = self.folder / "output"

@@ -44,6 +44,10 @@ CASES = {
         r=5, target_modules=["q", "v", "wo"], projection_prng_key=7, d_initial=0.3, layers_to_transform=[0, 2])),
     "gpt2_vera": (GPT2, TEXT, peft.VeraConfig(
         r=4, target_modules=["c_attn", "c_proj"], fan_in_fan_out=True, save_projection=False)),
+    "loha": (V1_0, PAIRS, peft.LoHaConfig(r=2, alpha=3, target_modules=["q", "wo"], exclude_modules=["EncDecAttention.q"])),
+    "qwen3_loha": (QWEN3, TEXT, peft.LoHaConfig(
+        r=3, alpha=5, target_modules=["q_proj", "v_proj", "down_proj"], rank_pattern={"down_proj": 2},
+        alpha_pattern={"layers.1.*q_proj": 7})),
     "prompt": (V1_1, PAIRS, peft.PromptTuningConfig(num_virtual_tokens=4)),
     "gpt2_prompt": (GPT2, TEXT, peft.PromptTuningConfig(num_virtual_tokens=3)),
     "gpt2_classes_prompt": (CLASSES, CLASS, peft.PromptTuningConfig(num_virtual_tokens=2)),
@@ -59,7 +63,7 @@ CASES = {
     "mistral_prefix": (MISTRAL, TEXT, peft.PrefixTuningConfig(num_virtual_tokens=2)),
     "bert_prefix": (BERT, CLASS, peft.PrefixTuningConfig(num_virtual_tokens=3)),
 }
-TRAINED = ("vera", "gpt2_vera")  # with the losses of ten updates
+TRAINED = ("vera", "gpt2_vera", "loha", "qwen3_loha")  # with the losses of ten updates
 MOST_LOGITS = 1000  # store the logits only of samples with fewer values
 
 
