@@ -7,6 +7,7 @@
 
 #include "engine/base/human.h"
 #include "engine/base/listed.h"
+#include "engine/config/adapters/adapter_kind.h"
 #include "engine/worker/check_report.h"
 
 namespace trainer::worker {
@@ -79,6 +80,15 @@ void add_model(Page& page, const ModelReport& model) {
   for (const auto& names : model.tied) page.words(fmt::format("tied: {}", fmt::join(names, ", ")));
 }
 
+/// "LORA, r 8, alpha 16, dropout 0".
+std::string adapter_summary(const config::LoraConfig& lora) {
+  const config::AdapterKind* kind = config::find_adapter_kind(lora.peft_type);
+  std::string text = lora.peft_type;
+  if (kind->takes("r")) text += fmt::format(", r {}", lora.r);
+  if (kind->takes("lora_alpha")) text += fmt::format(", alpha {:g}, dropout {:g}", lora.lora_alpha, lora.lora_dropout);
+  return text;
+}
+
 void add_lora(Page& page, const CheckReport& report) {
   if (report.lora.empty()) return;
   page.gap();
@@ -97,10 +107,9 @@ void add_lora(Page& page, const CheckReport& report) {
     trained += t.trained;
   }
   const config::LoraConfig& lora = report.lora_options;
-  page.section("LoRA");
-  page.line(fmt::format("r {}, alpha {:g}, dropout {:g} on {}: {} trained parameters", lora.r, lora.lora_alpha,
-                        lora.lora_dropout, counted(static_cast<int64_t>(report.lora.size()), "layer", "layers"),
-                        human_count(trained)));
+  page.section("adapters");
+  page.line(fmt::format("{} on {}: {} trained parameters", adapter_summary(lora),
+                        counted(static_cast<int64_t>(report.lora.size()), "layer", "layers"), human_count(trained)));
   page.line(fmt::format("{} {:>6} {:>14} {:>8}", shortened("layer"), "number", "shape", "trained"));
   for (const Kind& kind : kinds)
     page.line(fmt::format("{} {:>6} {:>14} {:>8}", shortened(kind.pattern), kind.layers, kind.shape,

@@ -15,6 +15,7 @@
 #include "engine/base/errors.h"
 #include "engine/config/plan/adapter_folder.h"
 #include "models/registry.h"
+#include "tests/adapters/peft_case.h"
 #include "tests/nn/reference.h"
 #include "tests/support/golden_case.h"
 #include "tests/support/ranks.h"
@@ -87,6 +88,20 @@ TEST(LoraTargets, EmptyTargetsUseTheFamilyDefaults) {
   options.peft_type = "IA3";
   EXPECT_EQ(adapters::inject(*small_model(), options).layers, 11);  // k and v of four attentions, wo of three blocks
   EXPECT_EQ(options.feedforward_modules.names, (std::vector<std::string>{"wo"}));
+}
+
+TEST(LoraTargets, OnlyLinearLayersFitVeraAndLoha) {
+  for (const char* kind : {"VERA", "LOHA"}) {
+    config::LoraConfig options = with_names({"q", "shared"});
+    options.peft_type = kind;
+    EXPECT_THROW(adapters::inject(*small_model(), options), ConfigError) << kind;
+    options = {};
+    options.peft_type = kind;
+    EXPECT_EQ(adapters::inject(*small_model(), options).layers, 8) << kind;
+  }
+  PeftCase gpt2("gpt2_vera");  // whose layers are Conv1D
+  gpt2.options.peft_type = "LOHA";
+  EXPECT_THROW(adapters::inject(*gpt2.base(), gpt2.options), ConfigError);
 }
 
 TEST(LoraTargets, LayersToTransformSelectsBlocksByTheFirstIndex) {
@@ -338,6 +353,8 @@ TEST_F(AdapterConfig, RefusesUnsupportedOptions) {
        {R"({"peft_type": "LORA", "use_dora": false, "rank_pattern": {}, "layers_to_transform": null, "bias": "none"})",
         R"({"peft_type": "LORA", "use_dora": true, "rank_pattern": {"q": 4}, "layers_to_transform": 1, "bias": "all"})",
         R"({"peft_type": "LORA", "init_lora_weights": "eva"})", R"({"peft_type": "IA3", "feedforward_modules": []})",
+        R"({"peft_type": "VERA", "bias": "none", "save_projection": false})",
+        R"({"peft_type": "LOHA", "alpha_pattern": {"q": 4}})",
         R"({"peft_type": "PROMPT_TUNING", "num_virtual_tokens": 3})",
         R"({"peft_type": "PREFIX_TUNING", "num_virtual_tokens": 3})"})
     EXPECT_NO_THROW(read(text)) << text;
@@ -352,6 +369,9 @@ TEST_F(AdapterConfig, RefusesUnsupportedOptions) {
                            R"({"peft_type": "PREFIX_TUNING"})",
                            R"({"peft_type": "PREFIX_TUNING", "num_virtual_tokens": 3, "prefix_projection": true})",
                            R"({"peft_type": "PROMPT_TUNING", "num_virtual_tokens": 0})",
+                           R"({"peft_type": "VERA", "bias": "vera_only"})",
+                           R"({"peft_type": "VERA", "projection_prng_key": "x"})",
+                           R"({"peft_type": "LOHA", "rank_pattern": {"q": 0}})",
                            R"({"peft_type": "LORA", "use_qalora": true})",
                            R"({"peft_type": "LORA", "rank_pattern": {"q": 0}})",
                            R"({"peft_type": "LORA", "rank_pattern": [4]})",

@@ -59,10 +59,14 @@ std::vector<Kind> kinds_for(const TinyModel& model) {
       {"bias", "r: 3, bias: all"},
       {"PiSSA", "r: 3, init_lora_weights: pissa"},
       {"IA3", "peft_type: IA3, init_ia3_weights: false"},
+      {"VeRA", "peft_type: VERA, r: 5, vera_dropout: 0.2, init_weights: false, target_modules: all-linear"},
+      {"VeRA without projections", "peft_type: VERA, r: 5, init_weights: false, save_projection: false"},
       {"prefix", "peft_type: PREFIX_TUNING, num_virtual_tokens: 3"},
       {"prefix of a network", "peft_type: PREFIX_TUNING, num_virtual_tokens: 3, prefix_projection: true", false},
       {"prompt", "peft_type: PROMPT_TUNING, num_virtual_tokens: 3"},
       {"p-tuning", "peft_type: P_TUNING, num_virtual_tokens: 3", false}};
+  if (model.name != "GPT-2")  // whose layers are Conv1D
+    kinds.push_back({"LoHa", "peft_type: LOHA, r: 2, init_weights: false, target_modules: all-linear"});
   if (model.name == "T5") return kinds;
   kinds.push_back({"embedding", "r: 3, target_modules: [" + parts.embedding + "]"});
   kinds.push_back({"whole modules", "r: 3, modules_to_save: [" + parts.head + "]"});
@@ -157,10 +161,11 @@ class AdapterMatrix : public ::testing::TestWithParam<TinyModel> {
   /// The strategies that don't support this kind of adapter.
   std::set<std::string> expected_refusals(const Kind& kind) {
     std::set<std::string> refused;
-    const bool lora = kind.keys.find("peft_type") == std::string::npos && kind.name != "DoRA";
+    const bool splits = (kind.keys.find("peft_type") == std::string::npos && kind.name != "DoRA") ||
+                        kind.name.starts_with("VeRA") || kind.name == "LoHa";
     for (const Strategy& strategy : strategies_for(GetParam())) {
       const bool tensor = strategy.name.starts_with("TP"), stages = strategy.name == "PP 2";
-      if ((tensor && !lora) || (stages && kind.name.starts_with("prefix")))
+      if ((tensor && !splits) || (stages && kind.name.starts_with("prefix")))
         refused.insert(kind.name + ", " + strategy.name);
     }
     return refused;

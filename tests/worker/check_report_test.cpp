@@ -123,7 +123,7 @@ TEST(CheckReport, FitsIntoEightyColumnsAndSumsUp) {
     const CheckReport report = check_report(plan);
     const std::string text = to_text(report, plan);
     EXPECT_EQ(unpleasant_lines(text), std::vector<std::string>()) << text;
-    EXPECT_EQ(text.find("LoRA") != std::string::npos, lora);
+    EXPECT_EQ(text.find("LORA, r 8, alpha 8, dropout 0 on 12 layers") != std::string::npos, lora);
     const nlohmann::json json = to_json(report, plan);
     const auto& memory = json.at("memory");
     int64_t sum = 0;
