@@ -315,13 +315,15 @@ TEST(Packed, TheDecodedWeightDoesNotOutliveTheProduct) {
   layer.weight()->value = at::empty(layer.weight()->storage.shape({kWidth, kWidth}), on_meta.dtype(at::kByte));
   const at::Tensor x = at::empty({2, kWidth}, on_meta.dtype(at::kFloat)).set_requires_grad(true);
   const int64_t before = dist::dry_bytes().all;
-  for (const bool backward : {false, true}) {
+  const auto expect_brief = [&](const auto& work) {
     dist::reset_peak_dry_bytes();
-    const at::Tensor out = layer(x, nullptr, {});
-    if (backward) torch::autograd::backward({out.sum()}, {});
+    work();
     EXPECT_GE(dist::peak_dry_bytes().all - before, kDecoded);
     EXPECT_LT(dist::dry_bytes().all - before, kDecoded / 8);
-  }
+  };
+  at::Tensor out;
+  expect_brief([&] { out = layer(x, nullptr, {}); });
+  expect_brief([&] { torch::autograd::backward({out.sum()}, {}); });
 }
 
 int64_t round_up(int64_t n, int64_t to) {
