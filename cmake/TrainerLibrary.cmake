@@ -1,12 +1,12 @@
-# Several files of a folder are compiled at a time (a unity build), because the included headers take most of the time:
-# 4 files that use torch, 8 others, so that an edited file is compiled again in less than 20 s. A name in a nameless
-# namespace must therefore be unique in its library.
-option(TRAINER_UNITY "Compile several files of a folder at once" ON)
-function(trainer_unity name torch)
-  set(files 8)
-  if(torch)
-    set(files 4)
-  endif()
+# The files of a folder are compiled together, up to 24 at a time (a unity build), because most of a file's time goes into
+# headers and templates that the others use as well: 25 files of engine/parallel take 32 s, one of them 6 s. A name in a
+# nameless namespace must therefore be unique in its library.
+option(TRAINER_UNITY "Compile the files of a folder together; OFF: an edited file compiles faster" ON)
+function(trainer_unity name)
+  get_target_property(sources ${name} SOURCES)
+  list(LENGTH sources files)
+  math(EXPR units "(${files} + 23) / 24")
+  math(EXPR files "(${files} + ${units} - 1) / ${units}")
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${TRAINER_UNITY} UNITY_BUILD_BATCH_SIZE ${files})
 endfunction()
 
@@ -25,7 +25,7 @@ function(trainer_library name)
   if(ARG_COMPILE_FAST)
     trainer_compile_fast(${name})
   endif()
-  trainer_unity(${name} "${ARG_TORCH}")
+  trainer_unity(${name})
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC ${ARG_DEPENDS} ${ARG_LIBRARIES} fmt::fmt PRIVATE trainer_flags)
   if(ARG_TORCH)
@@ -39,10 +39,9 @@ function(trainer_test name)
   cmake_parse_arguments(ARG "TORCH;EACH_FILE_ALONE" "PREFIX" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   if(NOT ARG_EACH_FILE_ALONE)
-    trainer_unity(${name} "${ARG_TORCH}")
+    trainer_unity(${name})
   endif()
-  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} ${ARG_LIBRARIES} GTest::gtest_main trainer_flags)
-  target_compile_definitions(${name} PRIVATE TRAINER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} ${ARG_LIBRARIES} source_dir GTest::gtest_main trainer_flags)
   if(ARG_TORCH)
     target_link_libraries(${name} PRIVATE torch_cpu)
     target_precompile_headers(${name} REUSE_FROM torch_pch)

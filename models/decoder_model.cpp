@@ -7,15 +7,9 @@
 namespace trainer::models {
 namespace {
 
-/// Selected rows of a batch and their layout by sample.
-struct Rows {
-  at::Tensor numbers;  // [R]
-  nn::LayoutPtr layout;
-};
-
-/// The indices and layout of the rows of `layout` for which `wanted` is true.
+/// The indices [R] of the rows of `layout` for which `wanted` is true, and the layout of those rows.
 template <class F>
-Rows pick_rows(const nn::Layout& layout, at::Device device, const F& wanted) {
+nn::Rows pick_rows(const nn::Layout& layout, at::Device device, const F& wanted) {
   std::vector<int64_t> numbers;
   auto picked = std::make_shared<nn::Layout>();
   for (int64_t s = 0; s < layout.samples(); ++s) {
@@ -36,26 +30,21 @@ bool is_last(const nn::Layout& layout, int64_t sample, int64_t row) {
 
 }  // namespace
 
-nn::Tensors DecoderModel::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  const at::Tensor states = stack()(in[0], pass);
-  const bool all = in.size() < 2 || !in[1].defined();
-  return {head(all ? states : at::index_select(states, 0, in[1].to(states.device())), pass.rows, pass)};
+nn::RowsList DecoderModel::forward(const nn::RowsList& in, const nn::Pass& pass) {
+  const nn::Rows states = stack()(in[0], pass);
+  if (in.size() == 1) return {head(states, pass)};
+  return {head(in[1].with(at::index_select(states.x, 0, in[1].x.to(states.x.device()))), pass)};
 }
 
-at::Tensor DecoderModel::logits_of(const Batch& batch, const at::Tensor& rows, const nn::LayoutPtr& layout,
-                                   const nn::Pass& given) {
-  nn::Pass pass = given;
-  pass.source = batch.source;
-  pass.target = batch.target;
-  pass.rows = layout;
-  return (*this)({batch.source_ids, rows}, pass)[0];
+at::Tensor DecoderModel::logits_of(const Batch& batch, const nn::Rows& picked, const nn::Pass& pass) {
+  return (*this)({{batch.source_ids, batch.source}, picked}, pass)[0].x;
 }
 
 at::Tensor DecoderModel::logits(const Batch& batch, const nn::Pass& pass) {
-  if (!classifies()) return logits_of(batch, {}, batch.source, pass);
-  const Rows last = pick_rows(*batch.source, batch.source_ids.device(),
-                              [&](int64_t sample, int64_t row) { return is_last(*batch.source, sample, row); });
-  return logits_of(batch, last.numbers, last.layout, pass);
+  if (!classifies()) return (*this)({{batch.source_ids, batch.source}}, pass)[0].x;
+  const nn::Rows last = pick_rows(*batch.source, batch.source_ids.device(),
+                                  [&](int64_t sample, int64_t row) { return is_last(*batch.source, sample, row); });
+  return logits_of(batch, last, pass);
 }
 
 at::Tensor DecoderModel::loss_sum(const Batch& batch, const nn::Pass& pass) {
@@ -64,47 +53,41 @@ at::Tensor DecoderModel::loss_sum(const Batch& batch, const nn::Pass& pass) {
     auto rows = std::make_shared<nn::Layout>();
     rows->append(batch.target_tokens, 0);
     const at::Tensor some = at::empty({batch.target_tokens}, batch.labels.options());
-    return loss_of(logits_of(batch, some, rows, pass), some, pass);
+    return loss_of(logits_of(batch, {some, rows}, pass), some, pass);
   }
   const at::Tensor labels = batch.labels.contiguous();
   const auto* const label = labels.const_data_ptr<int64_t>();
-  const Rows learned =
+  const nn::Rows learned =
       pick_rows(*batch.source, labels.device(), [&](int64_t, int64_t row) { return label[row] != -100; });
-  return loss_of(logits_of(batch, learned.numbers, learned.layout, pass), at::index_select(labels, 0, learned.numbers),
-                 pass);
+  return loss_of(logits_of(batch, learned, pass), at::index_select(labels, 0, learned.x), pass);
 }
 
 at::Tensor DecoderModel::begin_decoding(const Batch& batch, nn::Pass& pass, nn::DecodeCache& cache) {
   const nn::Layout& prompts = *batch.source;
   const auto before_last = [&](int64_t sample, int64_t row) { return !is_last(prompts, sample, row); };
   const auto last = [&](int64_t sample, int64_t row) { return is_last(prompts, sample, row); };
-  const Rows first = pick_rows(prompts, batch.source_ids.device(), before_last);
+  const nn::Rows first = pick_rows(prompts, batch.source_ids.device(), before_last);
   cache.lengths.assign(prompts.samples(), 0);
   cache.capacity += prompts.longest();
   pass.cache = &cache;
-  pass.source = pass.target = pass.rows = first.layout;
-  stack()(at::index_select(batch.source_ids, 0, first.numbers), pass);
+  stack()(first.with(at::index_select(batch.source_ids, 0, first.x)), pass);
   for (int64_t s = 0; s < prompts.samples(); ++s) cache.lengths[s] = first.layout->spans[s].length;
-  auto next = std::make_shared<nn::Layout>();
-  for (int64_t s = 0; s < prompts.samples(); ++s) next->append(1, prompts.sample_index[s]);
-  pass.source = pass.target = pass.rows = next;
-  return at::index_select(batch.source_ids, 0, pick_rows(prompts, batch.source_ids.device(), last).numbers);
+  cache.step = nn::one_row_each(prompts.sample_index);
+  return at::index_select(batch.source_ids, 0, pick_rows(prompts, batch.source_ids.device(), last).x);
 }
 
 at::Tensor DecoderModel::decode(const at::Tensor& tokens, nn::Pass& pass) {
-  return head(decode_states(tokens, pass), pass.source, pass);
+  return head(decode_states(tokens, pass), pass).x;
 }
 
-at::Tensor DecoderModel::decode_states(const at::Tensor& tokens, nn::Pass& pass) {
-  at::Tensor states = stack()(tokens, pass);
+nn::Rows DecoderModel::decode_states(const at::Tensor& tokens, nn::Pass& pass) {
+  nn::Rows states = stack()({tokens, pass.cache->step}, pass);
   for (int64_t& length : pass.cache->lengths) ++length;
   return states;
 }
 
-at::Tensor DecoderModel::states(const Batch& batch, const nn::Pass& given) {
-  nn::Pass pass = given;
-  pass.source = pass.target = pass.rows = batch.source;
-  return stack()(batch.source_ids, pass);
+nn::Rows DecoderModel::states(const Batch& batch, const nn::Pass& pass) {
+  return stack()({batch.source_ids, batch.source}, pass);
 }
 
 }  // namespace trainer::models

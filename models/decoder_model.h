@@ -22,18 +22,18 @@ class DecoderModel : public Model {
   virtual DecoderStack& stack() = 0;
   /// The stack's output for `batch` [T, D], and for the next `tokens` [samples] while decoding: used by pipeline stages
   /// that don't run the head.
-  at::Tensor states(const Batch& batch, const nn::Pass& pass);
-  at::Tensor decode_states(const at::Tensor& tokens, nn::Pass& pass);
+  nn::Rows states(const Batch& batch, const nn::Pass& pass);
+  nn::Rows decode_states(const at::Tensor& tokens, nn::Pass& pass);
 
  protected:
-  /// Hidden states [R, D] of the rows `rows` → logits [R, V].
-  virtual at::Tensor head(const at::Tensor& hidden, const nn::LayoutPtr& rows, const nn::Pass& pass) = 0;
+  /// Hidden states [R, D] → logits [R, V].
+  virtual nn::Rows head(const nn::Rows& hidden, const nn::Pass& pass) = 0;
 
-  /// Inputs: ids [T], and optionally the indices of the rows [R] that the head runs on.
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  /// Inputs: ids [T], and optionally the indices [R] of the rows that the head runs on, with the layout of those rows.
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
-  at::Tensor logits_of(const Batch& batch, const at::Tensor& rows, const nn::LayoutPtr& layout, const nn::Pass& pass);
+  at::Tensor logits_of(const Batch& batch, const nn::Rows& picked, const nn::Pass& pass);
 };
 
 }  // namespace trainer::models

@@ -12,12 +12,12 @@ class DecoderStack : public nn::Module {
  public:
   using Module::Module;
 
-  /// ids [T] laid out by pass.source → [T, D], after the final norm.
-  at::Tensor operator()(const at::Tensor& ids, const nn::Pass& pass) { return Module::operator()({ids}, pass)[0]; }
+  /// ids [T] → [T, D], after the final norm.
+  nn::Rows operator()(const nn::Rows& ids, const nn::Pass& pass) { return Module::operator()({ids}, pass)[0]; }
   /// Runs some of the blocks, as one pipeline stage does. `x`: the ids [T] if the first block is among them, else the
   /// states [T, D] fp32 before them. Returns the states after them, after the final norm if the last block is among
   /// them.
-  at::Tensor run(Chunk chunk, at::Tensor x, const nn::Pass& pass);
+  nn::Rows run(Chunk chunk, nn::Rows x, const nn::Pass& pass);
 
   virtual nn::Embedding& embedding() = 0;
   /// The modules that run before the first block.
@@ -28,13 +28,13 @@ class DecoderStack : public nn::Module {
 
  protected:
   /// ids [T] → states [T, D] fp32, the first block's input.
-  virtual at::Tensor embed(const at::Tensor& ids, const nn::Pass& pass) = 0;
+  virtual nn::Rows embed(const nn::Rows& ids, const nn::Pass& pass) = 0;
   /// The other inputs of every block; computed once per pass.
-  virtual nn::Tensors block_inputs(const at::Tensor& states, const nn::Pass& pass) { return {}; }
+  virtual nn::RowsList block_inputs(const nn::Rows& states, const nn::Pass& pass) { return {}; }
   /// The final norm.
-  virtual at::Tensor finish(const at::Tensor& states, const nn::Pass& pass) = 0;
+  virtual nn::Rows finish(const nn::Rows& states, const nn::Pass& pass) = 0;
 
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 };
 
 }  // namespace trainer::models

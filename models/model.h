@@ -63,6 +63,11 @@ class Model : public nn::Module {
   virtual std::vector<nn::Module*> blocks() = 0;
   /// PEFT's default LoRA targets of this family.
   virtual std::vector<std::string> default_lora_targets() const = 0;
+  /// The layers that PEFT's IA3 scales by default, and those of them that it scales at the input.
+  struct Ia3Layers {
+    std::vector<std::string> targets, feedforward;
+  };
+  virtual Ia3Layers default_ia3_layers() const { return {}; }
   /// The output head, which PEFT's "all-linear" leaves out; "" if there is none.
   virtual std::string output_head() const = 0;
   /// How to split each layer over tensor-parallel ranks (engine/parallel/tensor_parallel.h).

@@ -7,6 +7,7 @@
 
 #include "engine/base/errors.h"
 #include "models/bert/model.h"
+#include "models/gemma/model.h"
 #include "models/gpt2/model.h"
 #include "models/llama/model.h"
 #include "models/mistral/model.h"
@@ -29,6 +30,9 @@ const std::vector<Family>& families() {
   using enum Task;
   static const std::vector<Family> all{
       {"bert", bert::build, {kSequenceClassification}},
+      {"gemma", gemma::build<gemma::Generation::k1>, {kCausalLm, kSequenceClassification}},
+      {"gemma2", gemma::build<gemma::Generation::k2>, {kCausalLm, kSequenceClassification}},
+      {"gemma3_text", gemma::build<gemma::Generation::k3>, {kCausalLm, kSequenceClassification}},
       {"gpt2", gpt2::build, {kCausalLm, kSequenceClassification}},
       {"mlp", mlp::build, {kImageClassification}},
       {"t5", t5::build, {kSeq2SeqLm}},
@@ -75,8 +79,10 @@ std::unique_ptr<Model> build_model(const BuildRequest& request) {
   const std::string name = type != json.end() && type->is_string() ? type->get<std::string>() : "";
   for (const Family& family : families())
     if (name == family.model_type) return build_family(family, request);
-  const auto message = fmt::format("{}: model_type is '{}', which this version does not train. Known: {}.",
-                                   request.origin, name, fmt::join(model_types(), ", "));
+  auto message = fmt::format("{}: model_type is '{}', which this version does not train. Known: {}.", request.origin,
+                             name, fmt::join(model_types(), ", "));
+  if (json.contains("text_config"))
+    message += " The model is multimodal: its text model (text_config) must be in a folder of its own.";
   if (request.strict) throw ConfigError(message);
   throw InputError(message);
 }

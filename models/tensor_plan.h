@@ -19,10 +19,6 @@ struct TensorPlan {
     std::string module;
     std::vector<size_t> inputs = {0};  // forward's inputs that are replicated and may require gradients
   };
-  struct Stack {
-    std::string module;
-    bool target = false;  // works on the target's rows, not the source's
-  };
   struct Columns {
     std::string layer;
     int64_t fused = 1;  // number of layers fused in it, each of which is split
@@ -33,7 +29,7 @@ struct TensorPlan {
   std::vector<Columns> columns;         // linear layers split by output, embeddings split by width
   std::vector<std::string> rows;        // linear layers split by input: they return partial sums
   std::vector<std::string> embeddings;  // split by token
-  std::vector<Stack> stacks;            // map ids to states; rows between regions may be sequence-parallel
+  std::vector<std::string> stacks;      // modules that map ids to states; rows between regions may be sequence-parallel
   std::string head;                     // the linear layer that computes the logits; "": none
 };
 

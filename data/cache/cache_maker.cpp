@@ -10,6 +10,7 @@
 #include "data/readers/readers.h"
 #include "data/samples/sample_maker.h"
 #include "engine/base/errors.h"
+#include "engine/base/listed.h"
 
 namespace trainer::data {
 namespace {
@@ -201,8 +202,9 @@ class StoreMaker {
     facts_.notes = summary_.notes();
     if (facts_.cut > 0) facts_.notes.push_back(cut_note());
     if (skipped_ > 0)
-      facts_.notes.push_back(fmt::format("{} records were skipped because they could not be converted; the first: {}",
-                                         skipped_, first_skipped_));
+      facts_.notes.push_back(fmt::format("{} skipped because {} could not be converted{}: {}",
+                                         counted(skipped_, "record was", "records were"), skipped_ == 1 ? "it" : "they",
+                                         skipped_ == 1 ? "" : "; the first", first_skipped_));
     if (facts_.too_long > 0)
       facts_.notes.push_back(
           fmt::format("{} samples were dropped because they exceeded the length limit or had nothing left to "

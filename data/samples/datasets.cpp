@@ -10,6 +10,7 @@
 #include "data/samples/megatron_samples.h"
 #include "data/samples/token_samples.h"
 #include "engine/base/errors.h"
+#include "engine/base/listed.h"
 
 namespace trainer::data {
 namespace {
@@ -69,10 +70,10 @@ Datasets open_tokens(const DatasetsRequest& request, const Tokenizer& tokenizer)
     datasets.notes.push_back(std::move(note));
   if (datasets.train->empty())
     throw InputError(
-        "data: {} records gave {} samples, and none is left to train on.\nCheck data.validation.fraction ({}), "
+        "data: {} gave {}, and none is left to train on.\nCheck data.validation.fraction ({}), "
         "data.on_too_long and data.min_length.{}{}",
-        stores[0]->facts().records, stores[0]->size(), fraction, datasets.notes.empty() ? "" : "\n",
-        fmt::join(datasets.notes, "\n"));
+        counted(stores[0]->facts().records, "record", "records"), counted(stores[0]->size(), "sample", "samples"),
+        fraction, datasets.notes.empty() ? "" : "\n", fmt::join(datasets.notes, "\n"));
   return datasets;
 }
 

@@ -24,15 +24,15 @@ at::Tensor DoraLinear::row_lengths(const nn::Pass& pass) const {
   return adapters::row_lengths(w, seen(a()), seen(b()), shape().scale);
 }
 
-at::Tensor DoraLinear::project(const at::Tensor& x_in, const nn::LayoutPtr& rows, const nn::Pass& pass) const {
-  const at::Tensor x = x_in.to(pass.compute);
+at::Tensor DoraLinear::project(const nn::Rows& x_in, const nn::Pass& pass) const {
+  const nn::Rows x = x_in.with(x_in.x.to(pass.compute));
   const nn::DropoutRule rule = dropout(pass);
   const nn::ParameterPtr bias = this->bias();
   const auto without_bias = [&](const at::Tensor& y) { return bias ? y - bias->value.to(pass.compute) : y; };
-  const at::Tensor kept = base(x, rows, pass);
-  const at::Tensor seen = rule.active() ? nn::dropout(x, rule, rows) : x;
-  const at::Tensor turned = without_bias(rule.active() ? base(seen, rows, pass) : kept);
-  const at::Tensor longer = add_branch(turned, seen, {}, rows, pass) * (magnitude_->value / row_lengths(pass));
+  const at::Tensor kept = base(x, pass);
+  const nn::Rows seen = rule.active() ? x.with(nn::dropout(x.x, rule, x.layout)) : x;
+  const at::Tensor turned = without_bias(rule.active() ? base(seen, pass) : kept);
+  const at::Tensor longer = add_branch(turned, seen, {}, pass) * (magnitude_->value / row_lengths(pass));
   return (kept + (longer - turned)).to(pass.compute);
 }
 

@@ -14,7 +14,7 @@ class DoraLinear : public LoraLinear {
   const nn::ParameterPtr& magnitude() const { return magnitude_; }
 
  protected:
-  at::Tensor project(const at::Tensor& x, const nn::LayoutPtr& rows, const nn::Pass& pass) const override;
+  at::Tensor project(const nn::Rows& x, const nn::Pass& pass) const override;
 
  private:
   at::Tensor row_lengths(const nn::Pass& pass) const;

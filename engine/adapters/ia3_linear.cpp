@@ -9,10 +9,10 @@ Ia3Linear::Ia3Linear(const nn::Linear& base, Ia3Side side, nn::Init init) : Line
                                    : add_parameter("ia3_l", {out(), 1}, init, {.out = 0});
 }
 
-at::Tensor Ia3Linear::project(const at::Tensor& x, const nn::LayoutPtr& rows, const nn::Pass& pass) const {
+at::Tensor Ia3Linear::project(const nn::Rows& x, const nn::Pass& pass) const {
   const at::Tensor l = scale_->value.view({1, -1});
-  if (side_ == Ia3Side::kInput) return Linear::project((x * l).to(pass.compute), rows, pass);
-  return (Linear::project(x, rows, pass) * l).to(pass.compute);
+  if (side_ == Ia3Side::kInput) return Linear::project(x.with((x.x * l).to(pass.compute)), pass);
+  return (Linear::project(x, pass) * l).to(pass.compute);
 }
 
 }  // namespace trainer::adapters

@@ -14,7 +14,7 @@ class Ia3Linear : public nn::Linear {
   Ia3Linear(const nn::Linear& base, Ia3Side side, nn::Init init);
 
  protected:
-  at::Tensor project(const at::Tensor& x, const nn::LayoutPtr& rows, const nn::Pass& pass) const override;
+  at::Tensor project(const nn::Rows& x, const nn::Pass& pass) const override;
 
  private:
   Ia3Side side_;

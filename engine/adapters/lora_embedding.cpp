@@ -7,15 +7,15 @@
 namespace trainer::adapters {
 
 LoraEmbedding::LoraEmbedding(const nn::Embedding& base, const LoraShape& shape)
-    : Embedding(base.weight()), scale_(shape.scale) {
+    : Embedding(base), scale_(shape.scale * base.scale()) {
   const auto& size = base.weight()->shape;
   a_ = add_parameter("lora_embedding_A", {shape.r, size[0]}, shape.a, {.in = 1});
   b_ = add_parameter("lora_embedding_B", {size[1], shape.r}, shape.b, {.out = 0});
 }
 
-nn::Tensors LoraEmbedding::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  const at::Tensor row = at::embedding(a_->value.t(), in[0].to(a_->value.device()));  // [T, r]
-  return {Embedding::forward(in, pass)[0] + at::mm(row, b_->value.t()) * scale_};
+nn::RowsList LoraEmbedding::forward(const nn::RowsList& in, const nn::Pass& pass) {
+  const at::Tensor row = at::embedding(a_->value.t(), in[0].x.to(a_->value.device()));  // [T, r]
+  return {in[0].with(Embedding::forward(in, pass)[0].x + at::mm(row, b_->value.t()) * scale_)};
 }
 
 }  // namespace trainer::adapters

@@ -45,9 +45,9 @@ struct AddLowRank : torch::autograd::Function<AddLowRank> {
 
 }  // namespace
 
-at::Tensor add_low_rank(const at::Tensor& base, const at::Tensor& x, const at::Tensor& a, const at::Tensor& b,
-                        double scale, const nn::DropoutRule& rule, const nn::LayoutPtr& rows) {
-  return AddLowRank::apply(base, x, a, b, scale, rule, rows);
+at::Tensor add_low_rank(const at::Tensor& base, const nn::Rows& x, const at::Tensor& a, const at::Tensor& b,
+                        double scale, const nn::DropoutRule& rule) {
+  return AddLowRank::apply(base, x.x, a, b, scale, rule, x.layout);
 }
 
 LoraLinear::LoraLinear(const nn::Linear& base, const LoraShape& shape) : Linear(base), shape_(shape) {
@@ -63,25 +63,24 @@ LoraLinear::LoraLinear(const nn::Linear& base, const LoraShape& shape) : Linear(
   start_a_->trainable = start_b_->trainable = false;
 }
 
-at::Tensor LoraLinear::base(const at::Tensor& x, const nn::LayoutPtr& rows, const nn::Pass& pass) const {
-  const at::Tensor y = Linear::project(x, rows, pass);
+at::Tensor LoraLinear::base(const nn::Rows& x, const nn::Pass& pass) const {
+  const at::Tensor y = Linear::project(x, pass);
   if (start_a_ == nullptr) return y;
-  return add_low_rank(y, x, start_a_->value.to(pass.compute), start_b_->value.to(pass.compute), -shape_.scale, {},
-                      rows);
+  return add_low_rank(y, x, start_a_->value.to(pass.compute), start_b_->value.to(pass.compute), -shape_.scale, {});
 }
 
-at::Tensor LoraLinear::add_branch(const at::Tensor& base, const at::Tensor& x, const nn::DropoutRule& rule,
-                                  const nn::LayoutPtr& rows, const nn::Pass& pass) const {
-  return add_low_rank(base, x, a_->value.to(pass.compute), b_->value.to(pass.compute), shape_.scale, rule, rows);
+at::Tensor LoraLinear::add_branch(const at::Tensor& base, const nn::Rows& x, const nn::DropoutRule& rule,
+                                  const nn::Pass& pass) const {
+  return add_low_rank(base, x, a_->value.to(pass.compute), b_->value.to(pass.compute), shape_.scale, rule);
 }
 
 nn::DropoutRule LoraLinear::dropout(const nn::Pass& pass) const {
   return pass.dropout(path() + ".lora_dropout", shape_.dropout, first_in());
 }
 
-at::Tensor LoraLinear::project(const at::Tensor& x_in, const nn::LayoutPtr& rows, const nn::Pass& pass) const {
-  const at::Tensor x = x_in.to(pass.compute);
-  return add_branch(base(x, rows, pass), x, dropout(pass), rows, pass);
+at::Tensor LoraLinear::project(const nn::Rows& x_in, const nn::Pass& pass) const {
+  const nn::Rows x = x_in.with(x_in.x.to(pass.compute));
+  return add_branch(base(x, pass), x, dropout(pass), pass);
 }
 
 }  // namespace trainer::adapters

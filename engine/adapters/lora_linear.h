@@ -27,13 +27,13 @@ class LoraLinear : public nn::Linear {
   const nn::ParameterPtr& start_b() const { return start_b_; }
 
  protected:
-  at::Tensor project(const at::Tensor& x, const nn::LayoutPtr& rows, const nn::Pass& pass) const override;
+  at::Tensor project(const nn::Rows& x, const nn::Pass& pass) const override;
 
   /// The layer without the learned branch, bias included; x [T, in] in the compute dtype.
-  at::Tensor base(const at::Tensor& x, const nn::LayoutPtr& rows, const nn::Pass& pass) const;
+  at::Tensor base(const nn::Rows& x, const nn::Pass& pass) const;
   /// `base` [T, out] plus the learned branch.
-  at::Tensor add_branch(const at::Tensor& base, const at::Tensor& x, const nn::DropoutRule& rule,
-                        const nn::LayoutPtr& rows, const nn::Pass& pass) const;
+  at::Tensor add_branch(const at::Tensor& base, const nn::Rows& x, const nn::DropoutRule& rule,
+                        const nn::Pass& pass) const;
   nn::DropoutRule dropout(const nn::Pass& pass) const;
 
  private:
@@ -42,7 +42,7 @@ class LoraLinear : public nn::Linear {
 };
 
 /// scale * dropout(x) A^T B^T added to `base` [T, out]; x [T, in]. Saves x, the [T, r] product and the mask's bits.
-at::Tensor add_low_rank(const at::Tensor& base, const at::Tensor& x, const at::Tensor& a, const at::Tensor& b,
-                        double scale, const nn::DropoutRule& rule, const nn::LayoutPtr& rows);
+at::Tensor add_low_rank(const at::Tensor& base, const nn::Rows& x, const at::Tensor& a, const at::Tensor& b,
+                        double scale, const nn::DropoutRule& rule);
 
 }  // namespace trainer::adapters

@@ -1,7 +1,6 @@
 #include "engine/adapters/model_facts.h"
 
 #include <algorithm>
-#include <map>
 
 #include <nlohmann/json.hpp>
 
@@ -34,21 +33,12 @@ std::string task_type(models::Task task) {
   return "";
 }
 
-Ia3Layers default_ia3_layers(const models::Model& model) {
-  static const std::map<std::string, Ia3Layers> known{
-      {"t5", {{"k", "v", "wo"}, {"wo"}}},
-      {"gpt2", {{"c_attn", "mlp.c_proj"}, {"mlp.c_proj"}}},
-      {"bert", {{"key", "value", "output.dense"}, {"output.dense"}}},
-      {"llama", {{"k_proj", "v_proj", "down_proj"}, {"down_proj"}}},
-      {"mistral", {{"k_proj", "v_proj", "down_proj"}, {"down_proj"}}},
-      {"qwen2", {{"q_proj", "v_proj", "down_proj"}, {"down_proj"}}},
-      {"qwen3", {{"q_proj", "v_proj", "down_proj"}, {"down_proj"}}},
-  };
-  const std::string type = json::parse(model.config_json()).value("model_type", "");
-  const auto found = known.find(type);
-  if (found == known.end())
-    throw ConfigError("lora.target_modules is required: PEFT has no default IA3 layers for model_type '{}'", type);
-  return found->second;
+models::Model::Ia3Layers default_ia3_layers(const models::Model& model) {
+  models::Model::Ia3Layers layers = model.default_ia3_layers();
+  if (layers.targets.empty())
+    throw ConfigError("lora.target_modules is required: PEFT has no default IA3 layers for model_type '{}'",
+                      json::parse(model.config_json()).value("model_type", ""));
+  return layers;
 }
 
 PromptSizes prompt_sizes(const models::Model& model) {

@@ -13,12 +13,8 @@ namespace trainer::adapters {
 /// PEFT's name of a task; "" if it has none (images).
 std::string task_type(models::Task task);
 
-/// The layers that IA3 scales by default, and those of them that it scales at the input.
-struct Ia3Layers {
-  std::vector<std::string> targets, feedforward;
-};
-/// Errors: ConfigError for a model type without a table in PEFT.
-Ia3Layers default_ia3_layers(const models::Model& model);
+/// Errors: ConfigError for a family without default layers.
+models::Model::Ia3Layers default_ia3_layers(const models::Model& model);
 
 /// The sizes that determine a prompt.
 struct PromptSizes {

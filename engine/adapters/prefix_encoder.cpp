@@ -28,10 +28,10 @@ PrefixEncoder::PrefixEncoder(const PrefixShape& shape) : Module("PrefixEncoder")
   add_linear("transform.2", shape.hidden, shape.numbers());
 }
 
-nn::Tensors PrefixEncoder::forward(const nn::Tensors&, const nn::Pass&) {
+nn::RowsList PrefixEncoder::forward(const nn::RowsList&, const nn::Pass&) {
   std::map<std::string, at::Tensor> weights;
   for (const auto& [name, parameter] : parameters()) weights[name] = parameter->value;
-  return {encode_prefix(shape_, weights)};
+  return {{encode_prefix(shape_, weights)}};
 }
 
 }  // namespace trainer::adapters

@@ -24,11 +24,11 @@ class PrefixEncoder : public nn::Module {
  public:
   explicit PrefixEncoder(const PrefixShape& shape);
 
-  at::Tensor operator()(const nn::Pass& pass) { return Module::operator()({}, pass)[0]; }
+  at::Tensor operator()(const nn::Pass& pass) { return Module::operator()({}, pass)[0].x; }
   const PrefixShape& shape() const { return shape_; }
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
   PrefixShape shape_;

@@ -51,7 +51,7 @@ Injected inject_prefix(models::Model& model, config::LoraConfig& options, const 
   nn::Module& owner = blocks_owner(model);
   auto encoder = std::make_shared<PrefixEncoder>(shape);
   owner.children().push_back({"prompt_encoder", encoder});
-  owner.wrap([&network = *encoder, submodules = sizes.submodules](const nn::Tensors& x, const nn::Pass& pass,
+  owner.wrap([&network = *encoder, submodules = sizes.submodules](const nn::RowsList& x, const nn::Pass& pass,
                                                                   const nn::Module::Forward& next) {
     nn::Pass with = pass;
     with.prefix = std::make_shared<nn::Prefix>(spread(network(pass), network.shape(), submodules));

@@ -18,7 +18,7 @@ class PromptEmbedding : public nn::Embedding {
   const nn::ParameterPtr& prompt() const { return prompt_; }  // null: computed by the network
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
   nn::ParameterPtr prompt_;

@@ -81,10 +81,10 @@ void PromptEncoder::add_lstm() {
   }
 }
 
-nn::Tensors PromptEncoder::forward(const nn::Tensors&, const nn::Pass&) {
+nn::RowsList PromptEncoder::forward(const nn::RowsList&, const nn::Pass&) {
   Weights weights;
   for (const auto& [name, parameter] : parameters()) weights[name] = parameter->value;
-  return {encode_prompt(shape_, weights)};
+  return {{encode_prompt(shape_, weights)}};
 }
 
 }  // namespace trainer::adapters

@@ -22,11 +22,11 @@ class PromptEncoder : public nn::Module {
  public:
   explicit PromptEncoder(const PromptEncoderShape& shape);
 
-  at::Tensor operator()(const nn::Pass& pass) { return Module::operator()({}, pass)[0]; }
+  at::Tensor operator()(const nn::Pass& pass) { return Module::operator()({}, pass)[0].x; }
   const PromptEncoderShape& shape() const { return shape_; }
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
   void add_linear(const std::string& name, int64_t in, int64_t out);

@@ -15,4 +15,10 @@ std::string listed(const std::vector<Word>& words, const char* last) {
   return fmt::format("{} {} {}", fmt::join(words.begin(), words.end() - 1, ", "), last, words.back());
 }
 
+/// "1 record", "2 records".
+template <class Count>
+std::string counted(Count count, const char* one, const char* many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
 }  // namespace trainer

@@ -12,12 +12,12 @@
 #include "engine/base/edit_distance.h"
 #include "engine/base/errors.h"
 #include "engine/base/folder_lock.h"
+#include "engine/base/human.h"
 #include "engine/base/log.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/checkpoint/contents.h"
 #include "engine/cli/flags.h"
 #include "engine/cli/worker.h"
-#include "engine/metrics/human.h"
 
 namespace trainer::cli {
 namespace fs = std::filesystem;
@@ -110,9 +110,9 @@ int list(const Arguments& arguments) {
       fmt::print("{:<20} {}\n", one.folder.filename().string(), look.problem);
       continue;
     }
-    std::string line = fmt::format("{:<20} {:>9}  {} rank{}, {}", one.folder.filename().string(),
-                                   metrics::human_bytes(look.contents.bytes()), look.contents.world_size,
-                                   look.contents.world_size == 1 ? "" : "s", look.contents.optimizer);
+    std::string line =
+        fmt::format("{:<20} {:>9}  {} rank{}, {}", one.folder.filename().string(), human_bytes(look.contents.bytes()),
+                    look.contents.world_size, look.contents.world_size == 1 ? "" : "s", look.contents.optimizer);
     for (const auto& [name, value] : look.contents.metrics) line += fmt::format("  {} {:.6g}", name, value);
     if (const std::string marks = marks_of(one, all, folder); !marks.empty()) line += fmt::format("  ({})", marks);
     fmt::print("{}\n", line);
@@ -133,7 +133,7 @@ int verify(const Arguments& arguments) {
     if (problem.empty()) {
       const Contents contents = checkpoint::read_contents(one.folder);
       fmt::print("{}: intact ({} files, {})\n", one.folder.filename().string(), contents.files.size() + 1,
-                 metrics::human_bytes(contents.bytes()));
+                 human_bytes(contents.bytes()));
     } else {
       fmt::print("{}\n", problem);
       ++damaged;
@@ -186,11 +186,10 @@ int export_weights(const Arguments& arguments) {
   app.add_option("FOLDER", output, "where to write the files; created if missing")->required();
   app.add_option("--format", format, "hugging_face (and PEFT), or megatron, as safetensors files instead of pickles")
       ->check(CLI::IsMember({"hugging_face", "megatron"}));
-  const auto* const by_layers = app.add_option("--tensor_parallel", tensor, "megatron: ranks that split each layer")
-                                    ->check(CLI::Range(1, 99));
+  const auto* const by_layers =
+      app.add_option("--tensor_parallel", tensor, "megatron: ranks that split each layer")->check(CLI::Range(1, 99));
   const auto* const by_stages =
-      app.add_option("--pipeline_parallel", pipeline, "megatron: pipeline stages")
-          ->check(CLI::Range(1, 999));
+      app.add_option("--pipeline_parallel", pipeline, "megatron: pipeline stages")->check(CLI::Range(1, 999));
   if (!parse(app, arguments)) return 0;
   if (format == "megatron")
     become_worker({"export-checkpoint", folder, output, std::to_string(tensor), std::to_string(pipeline)});
@@ -265,12 +264,11 @@ struct Part {
   const char* help;
   int (*run)(const Arguments& arguments);
 };
-constexpr Part kParts[] = {
-    {"list", "list the checkpoints of a run with their metrics", list},
-    {"verify", "read every byte and compare it with the recorded checksums", verify},
-    {"export", "make a Hugging Face, PEFT or Megatron folder from a checkpoint", export_weights},
-    {"now", "make a run save after its current step and continue", save_now},
-    {"prune", "remove all checkpoints but the newest and the best", prune}};
+constexpr Part kParts[] = {{"list", "list the checkpoints of a run with their metrics", list},
+                           {"verify", "read every byte and compare it with the recorded checksums", verify},
+                           {"export", "make a Hugging Face, PEFT or Megatron folder from a checkpoint", export_weights},
+                           {"now", "make a run save after its current step and continue", save_now},
+                           {"prune", "remove all checkpoints but the newest and the best", prune}};
 
 int print_help(int code) {
   fmt::print("Usage: trainer checkpoint COMMAND FOLDER …\n\n");

@@ -218,6 +218,18 @@ struct LoraConfig {
   // IA3
   NamesOrPattern feedforward_modules;  // empty: the model type's default
   bool init_ia3_weights = true;
+  // VERA, LOHA
+  bool init_weights = true;
+  // VERA
+  double vera_dropout = 0.0;
+  double d_initial = 0.1;
+  int64_t projection_prng_key = 0;
+  bool save_projection = true;
+  // LOHA
+  double alpha = 8;
+  double rank_dropout = 0.0;
+  double module_dropout = 0.0;
+  bool use_effective_conv2d = false;
   // PREFIX_TUNING, PROMPT_TUNING, P_TUNING
   int64_t num_virtual_tokens = 0;
   bool prefix_projection = false;

@@ -8,15 +8,15 @@
 
 #include "data/samples/samples.h"
 #include "data/tokenizers/tokenizer.h"
+#include "engine/evaluation/predictions.h"
 #include "engine/evaluation/sampling.h"
-#include "engine/metrics/predictions.h"
 #include "engine/parallel/parallel_model.h"
 
 namespace trainer::evaluation {
 
 struct Result {
-  std::map<std::string, double> values;          // "eval_loss", and "eval_accuracy" if requested
-  std::vector<metrics::Prediction> predictions;  // of all samples, in their order; rank 0 only
+  std::map<std::string, double> values;  // "eval_loss", and "eval_accuracy" if requested
+  std::vector<Prediction> predictions;   // of all samples, in their order; rank 0 only
 };
 
 struct Request {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "engine/base/screen.h"
-#include "engine/metrics/terminal_text.h"
+#include "engine/base/terminal_text.h"
 
 namespace trainer::metrics {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "engine/metrics/human.h"
-#include "engine/metrics/terminal_text.h"
+#include "engine/base/human.h"
+#include "engine/base/terminal_text.h"
 
 namespace trainer::metrics {
 namespace {

@@ -16,8 +16,10 @@ using torch::autograd::variable_list;
 struct Region {
   nn::Module::Forward forward;
   nn::Pass pass;
-  size_t inputs;              // defined inputs, plus tensors of the pass that require gradients
-  std::vector<bool> defined;  // which inputs are defined
+  size_t inputs;  // defined inputs, plus tensors of the pass that require gradients
+  // Per input of the block:
+  std::vector<bool> defined;
+  std::vector<nn::LayoutPtr> layouts;
 };
 
 /// The tensors of `prefix`, in order.
@@ -33,11 +35,18 @@ std::vector<at::Tensor*> parts_of(nn::Prefix& prefix) {
 // backward reruns the block on detached inputs and returns the gradients of all of them. Dropout draws the same masks
 // again from its counters.
 struct Recompute : torch::autograd::Function<Recompute> {
-  static variable_list forward(AutogradContext* ctx, at::TensorList inputs_and_leaves, const Region& region) {
+  /// Appends the layouts of the outputs to `layouts`.
+  static variable_list forward(AutogradContext* ctx, at::TensorList inputs_and_leaves, const Region& region,
+                               std::vector<nn::LayoutPtr>* layouts) {
     const at::NoGradGuard no_grad;
     ctx->save_for_backward(inputs_and_leaves.vec());
     nn::keep(ctx, region);
-    return run(region, {inputs_and_leaves.begin(), inputs_and_leaves.end()});
+    variable_list outputs;
+    for (nn::Rows& out : run(region, {inputs_and_leaves.begin(), inputs_and_leaves.end()})) {
+      outputs.push_back(std::move(out.x));
+      layouts->push_back(std::move(out.layout));
+    }
+    return outputs;
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
@@ -53,22 +62,23 @@ struct Recompute : torch::autograd::Function<Recompute> {
     const auto outputs = run(region, given);
     std::vector<at::Tensor> roots, root_grads;
     for (size_t i = 0; i < outputs.size(); ++i)
-      if (outputs[i].defined() && outputs[i].requires_grad())
-        roots.push_back(outputs[i]), root_grads.push_back(grads[i]);
+      if (outputs[i].x.defined() && outputs[i].x.requires_grad())
+        roots.push_back(outputs[i].x), root_grads.push_back(grads[i]);
     const auto found = torch::autograd::grad(roots, wanted, root_grads, /*retain_graph=*/false, /*create_graph=*/false,
                                              /*allow_unused=*/true);
     variable_list all;
     size_t next = 0;
     for (const at::Tensor& tensor : given) all.push_back(tensor.requires_grad() ? found[next++] : at::Tensor());
-    all.emplace_back();  // no gradient for the region
+    all.resize(all.size() + 2);  // no gradients for the region and the layouts
     return all;
   }
 
   /// Runs the block on `tensors`, with the undefined inputs put back in place.
-  static nn::Tensors run(const Region& region, const std::vector<at::Tensor>& tensors) {
-    nn::Tensors inputs;
+  static nn::RowsList run(const Region& region, const std::vector<at::Tensor>& tensors) {
+    nn::RowsList inputs;
     size_t next = 0;
-    for (const bool is_defined : region.defined) inputs.push_back(is_defined ? tensors[next++] : at::Tensor());
+    for (size_t i = 0; i < region.defined.size(); ++i)
+      inputs.push_back({region.defined[i] ? tensors[next++] : at::Tensor(), region.layouts[i]});
     nn::Pass pass = region.pass;
     if (pass.prefix) {
       auto prefix = std::make_shared<nn::Prefix>(*pass.prefix);
@@ -79,14 +89,15 @@ struct Recompute : torch::autograd::Function<Recompute> {
   }
 };
 
-nn::Tensors recompute(nn::Module& block, const nn::Tensors& inputs, const nn::Pass& pass,
-                      const nn::Module::Forward& next) {
+nn::RowsList recompute(nn::Module& block, const nn::RowsList& inputs, const nn::Pass& pass,
+                       const nn::Module::Forward& next) {
   if (!at::GradMode::is_enabled()) return next(inputs, pass);
-  Region region{next, pass, 0, {}};
+  Region region{next, pass, 0, {}, {}};
   std::vector<at::Tensor> all;
-  for (const at::Tensor& input : inputs) {
-    region.defined.push_back(input.defined());
-    if (input.defined()) all.push_back(input), ++region.inputs;
+  for (const nn::Rows& input : inputs) {
+    region.defined.push_back(input.x.defined());
+    region.layouts.push_back(input.layout);
+    if (input.x.defined()) all.push_back(input.x), ++region.inputs;
   }
   if (pass.prefix) {
     nn::Prefix prefix = *pass.prefix;
@@ -94,14 +105,18 @@ nn::Tensors recompute(nn::Module& block, const nn::Tensors& inputs, const nn::Pa
   }
   for (const nn::ParameterPtr& p : block.all_parameters())
     if (p->trainable) all.push_back(p->value);
-  return Recompute::apply(at::TensorList(all), region);
+  std::vector<nn::LayoutPtr> layouts;
+  const variable_list computed = Recompute::apply(at::TensorList(all), region, &layouts);
+  nn::RowsList outputs;
+  for (size_t i = 0; i < computed.size(); ++i) outputs.push_back({computed[i], layouts[i]});
+  return outputs;
 }
 
 }  // namespace
 
 void checkpoint_activations(models::Model& model) {
   for (nn::Module* block : model.blocks())
-    block->wrap([block](const nn::Tensors& x, const nn::Pass& pass, const nn::Module::Forward& next) {
+    block->wrap([block](const nn::RowsList& x, const nn::Pass& pass, const nn::Module::Forward& next) {
       return recompute(*block, x, pass, next);
     });
 }

@@ -59,7 +59,8 @@ void PipelinedSchedule::backward(int64_t chunk) {
   if (flight.crossing.sent) flight.crossing.sent->wait();  // doesn't block: the next rank has already sent its gradient
   if (flight.output.requires_grad()) {
     weights_.begin_backward(flight.pass);
-    torch::autograd::backward({flight.output}, gradient.defined() ? nn::Tensors{gradient} : nn::Tensors{});
+    using Gradients = std::vector<at::Tensor>;
+    torch::autograd::backward({flight.output}, gradient.defined() ? Gradients{gradient} : Gradients{});
     weights_.end_backward();
   }
   if (stage.gradient_before) send_gradient(flight.crossing.in);

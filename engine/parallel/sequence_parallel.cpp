@@ -43,35 +43,43 @@ bool kept_by_others(const at::Tensor& tensor) {
   return tensor.use_count() > 1 || tensor.storage().use_count() > 1;
 }
 
-void share_rows_of(nn::Module& stack, bool target, const TensorGroupPtr& group) {
-  stack.wrap([&stack, target, group](const nn::Tensors& in, const nn::Pass& given, const nn::Module::Forward& next) {
-    if (given.cache != nullptr) return next(in, given);
+/// All rows, as a region works on them, of which `slice` is this rank's slice.
+nn::LayoutPtr rows_in_region(const nn::LayoutPtr& slice) {
+  auto rows = std::make_shared<nn::Layout>(*slice->whole);  // a copy, because the slice refers to the original
+  rows->sequence_slice = slice;
+  return rows;
+}
+
+void share_rows_of(nn::Module& stack, const TensorGroupPtr& group) {
+  stack.wrap([&stack, group](const nn::RowsList& in, const nn::Pass& pass, const nn::Module::Forward& next) {
+    if (pass.cache != nullptr) return next(in, pass);
     const dist::Phase phase(stack.path());
-    nn::Pass pass = given;
-    pass.source = nn::slice_of(given.source, group);
-    pass.target = given.target == given.source ? pass.source : nn::slice_of(given.target, group);
-    pass.stream = target ? pass.target : pass.source;
-    nn::Tensors out = next(in, pass);
-    if (out[0].defined()) out[0] = nn::SplitRows::all_replicated(pass.stream, out[0]);  // undefined between two stages
+    const nn::LayoutPtr slice = nn::slice_of(in[0].layout, group);
+    nn::RowsList x = in;
+    x[0].layout = rows_in_region(slice);
+    nn::RowsList out = next(x, pass);
+    if (out[0].x.defined()) out[0].x = nn::SplitRows::all_replicated(slice, out[0].x);  // undefined between two stages
+    out[0].layout = in[0].layout;
     return out;
   });
 }
 
 }  // namespace
 
-nn::Tensors gather_region_input(nn::Tensors x, const nn::Pass& given, const nn::Module::Forward& next) {
-  nn::Pass pass = given;
-  pass.source = given.source->whole;
-  pass.target = given.target->whole;
-  const at::Tensor mine = x[0].to(given.compute);
-  x[0] = nn::SplitRows::all(given.stream, mine);
-  nn::Tensors out = next(x, pass);
-  if (!at::GradMode::is_enabled() || !out[0].requires_grad()) return out;
-  const at::Tensor all = std::move(x[0]);
+bool is_sequence_slice(const nn::Rows& rows) {
+  return rows.layout && rows.layout->is_sequence_slice;
+}
+
+nn::RowsList gather_region_input(nn::RowsList x, const nn::Pass& pass, const nn::Module::Forward& next) {
+  const nn::Rows mine = x[0].with(x[0].x.to(pass.compute));
+  x[0] = {nn::SplitRows::all(mine.layout, mine.x), rows_in_region(mine.layout)};
+  nn::RowsList out = next(x, pass);
+  if (!at::GradMode::is_enabled() || !out[0].x.requires_grad()) return out;
+  const at::Tensor all = std::move(x[0].x);
   if (!kept_by_others(all)) return out;
-  const Freed freed{given.stream, all.storage().getWeakStorageImpl()};
+  const Freed freed{mine.layout, all.storage().getWeakStorageImpl()};
   free_storage(all);
-  out[0] = GatherAgain::apply(out[0], mine.detach(), freed);
+  out[0].x = GatherAgain::apply(out[0].x, mine.x.detach(), freed);
   return out;
 }
 
@@ -80,9 +88,9 @@ void share_rows(models::Model& model, const dist::MeshPtr& mesh) {
   const TensorGroupPtr group = group_along(mesh, &dist::Mesh::tensor);
   const auto stacks = model.tensor_plan().stacks;
   model.visit([&](nn::Module& module) {
-    for (const auto& [name, target] : stacks) {
+    for (const std::string& name : stacks) {
       if (module.path() != name) continue;
-      share_rows_of(module, target, group);
+      share_rows_of(module, group);
       // Replicated weights see only this rank's rows, so their gradients are partial.
       for (const nn::ParameterPtr& p : module.all_parameters())
         if (p->part.whole()) p->partial_grad = true;

@@ -17,7 +17,10 @@ namespace trainer::parallel {
 /// Enables sequence parallelism. Call after split_layers; does nothing without tensor-parallel ranks.
 void share_rows(models::Model& model, const dist::MeshPtr& mesh);
 
-/// Runs a region in the sequence-parallel case (pass.stream is set): gathers x[0] from this rank's rows to all rows.
-nn::Tensors gather_region_input(nn::Tensors x, const nn::Pass& pass, const nn::Module::Forward& next);
+/// Whether these are this rank's slice of the rows, between two regions.
+bool is_sequence_slice(const nn::Rows& rows);
+
+/// Runs a region in the sequence-parallel case: gathers x[0], this rank's slice, to all rows.
+nn::RowsList gather_region_input(nn::RowsList x, const nn::Pass& pass, const nn::Module::Forward& next);
 
 }  // namespace trainer::parallel

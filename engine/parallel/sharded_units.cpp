@@ -48,7 +48,7 @@ ShardedUnits::ShardedUnits(const std::vector<UnitPlan>& plans, const StageHolder
   for (std::vector<size_t>& follower : follower_) follower.assign(units_.size(), root);  // unknown so far
   awaited_.assign(units_.size(), 0);
   for (size_t i = 0; i < root; ++i) {
-    plans[i].module->wrap([this, i](const nn::Tensors& x, const nn::Pass& pass, const nn::Module::Forward& next) {
+    plans[i].module->wrap([this, i](const nn::RowsList& x, const nn::Pass& pass, const nn::Module::Forward& next) {
       return run_unit(i, x, pass, next);
     });
     if (backward_prefetch_ == config::BackwardPrefetch::kPost)
@@ -60,12 +60,12 @@ void ShardedUnits::append_logical_tensors(std::vector<LogicalTensor>& to) const 
   for (const auto& unit : units_) unit->append_logical_tensors(to);
 }
 
-nn::Tensors ShardedUnits::run_unit(size_t index, const nn::Tensors& inputs, const nn::Pass& pass,
-                                   const nn::Module::Forward& next) {
+nn::RowsList ShardedUnits::run_unit(size_t index, const nn::RowsList& inputs, const nn::Pass& pass,
+                                    const nn::Module::Forward& next) {
   ShardedUnit& unit = *units_[index];
   unit.wait_gathered();
   if (!in_backward_) gather_ahead(index);
-  nn::Tensors outputs = next(inputs, pass);
+  nn::RowsList outputs = next(inputs, pass);
   const bool needed_again = mark_outputs(index, outputs) && keeps_gathered_;
   if (!needed_again) unit.free();
   return outputs;
@@ -81,11 +81,11 @@ void ShardedUnits::gather_ahead(size_t index) {
 }
 
 /// Attaches the backward hook to a unit's outputs. Returns whether a backward will reach them.
-bool ShardedUnits::mark_outputs(size_t index, nn::Tensors& outputs) {
+bool ShardedUnits::mark_outputs(size_t index, nn::RowsList& outputs) {
   if (!at::GradMode::is_enabled()) return false;
   std::vector<at::Tensor> differentiable;
-  for (const at::Tensor& out : outputs)
-    if (out.defined() && out.requires_grad()) differentiable.push_back(out);
+  for (const nn::Rows& out : outputs)
+    if (out.x.defined() && out.x.requires_grad()) differentiable.push_back(out.x);
   if (differentiable.empty()) return false;
   const auto marked =
       UnitBackward::apply(at::TensorList(differentiable), this, static_cast<int64_t>(pass_->uses.size()));
@@ -93,8 +93,8 @@ bool ShardedUnits::mark_outputs(size_t index, nn::Tensors& outputs) {
   ++pass_->uses_left[index];
   ++awaited_[index];
   size_t i = 0;
-  for (at::Tensor& out : outputs)
-    if (out.defined() && out.requires_grad()) out = marked[i++];
+  for (nn::Rows& out : outputs)
+    if (out.x.defined() && out.x.requires_grad()) out.x = marked[i++];
   return true;
 }
 

@@ -37,9 +37,10 @@ class ShardedUnits {
  private:
   friend struct UnitBackward;
 
-  nn::Tensors run_unit(size_t index, const nn::Tensors& inputs, const nn::Pass& pass, const nn::Module::Forward& next);
+  nn::RowsList run_unit(size_t index, const nn::RowsList& inputs, const nn::Pass& pass,
+                        const nn::Module::Forward& next);
   void gather_ahead(size_t index);
-  bool mark_outputs(size_t index, nn::Tensors& outputs);
+  bool mark_outputs(size_t index, nn::RowsList& outputs);
   void before_unit_backward(size_t use);
   void gather_ahead_of_backward();
   void free_used(size_t index);

@@ -19,6 +19,11 @@ bool trains(nn::Module& module) {
   return std::any_of(all.begin(), all.end(), [](const nn::ParameterPtr& p) { return p->trainable; });
 }
 
+/// The layout of the states that stages pass on: this rank's slice under sequence parallelism.
+const nn::LayoutPtr& rows_between_regions(const nn::Rows& ids) {
+  return ids.layout->sequence_slice ? ids.layout->sequence_slice : ids.layout;
+}
+
 }  // namespace
 
 StageRunner::StageRunner(models::DecoderModel& model, dist::MeshPtr mesh, const PipelineShape& shape,
@@ -44,8 +49,8 @@ StageRunner::StageRunner(models::DecoderModel& model, dist::MeshPtr mesh, const 
     own_backwards_ = pipeline.group("gradients", all);
     backwards_ = own_backwards_.get();
   }
-  model.stack().wrap([this](const nn::Tensors& in, const nn::Pass& pass, const nn::Module::Forward&) {
-    return nn::Tensors{run_stages(in[0], pass)};
+  model.stack().wrap([this](const nn::RowsList& in, const nn::Pass& pass, const nn::Module::Forward&) {
+    return nn::RowsList{run_stages(in[0], pass)};
   });
 }
 
@@ -90,26 +95,29 @@ void StageRunner::wait_until_received() {
   forwarded_.clear();
 }
 
-/// The output of the whole stack; undefined if a later stage computes it.
-at::Tensor StageRunner::run_stages(const at::Tensor& ids, const nn::Pass& pass) {
+/// The output of the whole stack; its tensor is undefined if a later stage computes it.
+nn::Rows StageRunner::run_stages(const nn::Rows& ids, const nn::Pass& pass) {
   for (const Stage& stage : stages_) {
     if (running_ != nullptr && running_ != &stage) continue;
     if (running_ == nullptr && crossing_.sent) forwarded_.push_back(std::move(crossing_));
     crossing_ = run_stage(stage, ids, pass);
   }
-  return last(running_ != nullptr ? *running_ : stages_.back()) ? crossing_.out : at::Tensor();
+  const bool whole = last(running_ != nullptr ? *running_ : stages_.back());
+  return {whole ? crossing_.out : at::Tensor(), rows_between_regions(ids)};
 }
 
-StageRunner::Crossing StageRunner::run_stage(const Stage& stage, const at::Tensor& ids, const nn::Pass& pass) {
+StageRunner::Crossing StageRunner::run_stage(const Stage& stage, const nn::Rows& ids, const nn::Pass& pass) {
   const dist::Phase phase(place_of(stage));
   dist::Comm& pipeline = mesh_->pipeline();
   const bool first = stage.number == 0;
   Crossing crossing;
+  nn::Rows in = ids;
   if (!first) {
-    crossing.in = received(pass.stream ? pass.stream->tokens() : ids.size(0), neighbor(-1), pipeline);
+    in.layout = rows_between_regions(ids);
+    in.x = crossing.in = received(in.layout->tokens(), neighbor(-1), pipeline);
     crossing.in.set_requires_grad(stage.gradient_before && at::GradMode::is_enabled());
   }
-  crossing.out = model_.stack().run(stage.blocks, first ? ids : crossing.in, pass);
+  crossing.out = model_.stack().run(stage.blocks, std::move(in), pass).x;
   if (!last(stage)) {
     crossing.out = crossing.out.contiguous();
     crossing.sent = send(crossing.out.detach(), neighbor(1), pipeline);

@@ -55,8 +55,8 @@ class StageRunner {
   int64_t most_in_flight_before() const { return most_in_flight(shape_, neighbor(-1)); }
 
  private:
-  at::Tensor run_stages(const at::Tensor& ids, const nn::Pass& pass);
-  Crossing run_stage(const Stage& stage, const at::Tensor& ids, const nn::Pass& pass);
+  nn::Rows run_stages(const nn::Rows& ids, const nn::Pass& pass);
+  Crossing run_stage(const Stage& stage, const nn::Rows& ids, const nn::Pass& pass);
   at::Tensor received(int64_t rows, int from, dist::Comm& along);
   static std::unique_ptr<dist::Pending> send(const at::Tensor& states, int to, dist::Comm& along);
   int neighbor(int64_t step) const;

@@ -39,43 +39,48 @@ struct CopyToRegion : torch::autograd::Function<CopyToRegion> {
 
 void copy_to_region(nn::Module& module, const std::vector<size_t>& inputs, const TensorGroupPtr& group) {
   module.wrap(
-      [&module, inputs, group](const nn::Tensors& given, const nn::Pass& pass, const nn::Module::Forward& next) {
+      [&module, inputs, group](const nn::RowsList& given, const nn::Pass& pass, const nn::Module::Forward& next) {
         const dist::Phase phase(module.path());
-        nn::Tensors x = given;
+        nn::RowsList x = given;
+        const bool gathers = is_sequence_slice(x[0]);
         for (const size_t i : inputs)
-          if (x.at(i).defined() && x[i].requires_grad() && (i > 0 || !pass.stream))
-            x[i] = CopyToRegion::apply(x[i], group);
-        return pass.stream ? gather_region_input(std::move(x), pass, next) : next(x, pass);
+          if (x.at(i).x.defined() && x[i].x.requires_grad() && (i > 0 || !gathers))
+            x[i].x = CopyToRegion::apply(x[i].x, group);
+        return gathers ? gather_region_input(std::move(x), pass, next) : next(x, pass);
       });
 }
 
-/// All-reduces a layer's partial output. In place, because no layer needs its own output for backward. The gradient of
-/// the sum is the gradient of each partial output.
-at::Tensor added_up(const at::Tensor& share, const nn::TensorGroup& group) {
-  group.sum(share.detach());
-  return share;
+/// Sums a layer's partial outputs over ranks: to this rank's slice of the rows under sequence parallelism, else to all
+/// rows. All rows in place, because no layer needs its own output for backward. The gradient of the sum is the gradient
+/// of each partial output.
+nn::Rows added_up(const nn::Rows& partial, const nn::TensorGroup& group) {
+  if (partial.layout && partial.layout->sequence_slice) {
+    const nn::LayoutPtr& slice = partial.layout->sequence_slice;
+    return {nn::SplitRows::sum(slice, partial.x), slice};
+  }
+  group.sum(partial.x.detach());
+  return partial;
 }
 
 void reduce_from_region(nn::Linear& layer, const TensorGroupPtr& group) {
   layer.leave_bias_out();
-  layer.wrap([&layer, group](const nn::Tensors& x, const nn::Pass& pass, const nn::Module::Forward& next) {
+  layer.wrap([&layer, group](const nn::RowsList& x, const nn::Pass& pass, const nn::Module::Forward& next) {
     const dist::Phase phase(layer.path());
-    const at::Tensor share = next(x, pass)[0];
-    const at::Tensor y = pass.stream ? nn::SplitRows::sum(pass.stream, share) : added_up(share, *group);
-    const nn::ParameterPtr bias = layer.bias();
-    return nn::Tensors{bias ? y + bias->value.to(pass.compute) : y};
+    nn::Rows y = added_up(next(x, pass)[0], *group);
+    if (const nn::ParameterPtr bias = layer.bias()) y.x = y.x + bias->value.to(pass.compute);
+    return nn::RowsList{y};
   });
 }
 
 /// An embedding of the tokens `mine`; all other tokens give 0 on this rank.
 void look_up(nn::Embedding& embedding, nn::Range mine, const TensorGroupPtr& group) {
   embedding.wrap(
-      [&embedding, mine, group](const nn::Tensors& in, const nn::Pass& pass, const nn::Module::Forward& next) {
+      [&embedding, mine, group](const nn::RowsList& in, const nn::Pass& pass, const nn::Module::Forward& next) {
         const dist::Phase phase(embedding.path());
-        const at::Tensor ids = in[0].to(embedding.weight()->value.device());
+        const at::Tensor ids = in[0].x.to(embedding.weight()->value.device());
         const at::Tensor here = ids.ge(mine.begin).mul(ids.lt(mine.end));
-        const at::Tensor rows = next({ids.sub(mine.begin).mul(here)}, pass)[0].mul(here.unsqueeze(1));
-        return nn::Tensors{pass.stream ? nn::SplitRows::sum(pass.stream, rows) : added_up(rows, *group)};
+        const at::Tensor partial = next({in[0].with(ids.sub(mine.begin).mul(here))}, pass)[0].x.mul(here.unsqueeze(1));
+        return nn::RowsList{added_up(in[0].with(partial), *group)};
       });
 }
 

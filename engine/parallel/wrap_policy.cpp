@@ -63,6 +63,13 @@ bool matches(const std::string& pattern, std::string path) {
   return fnmatch(slashed.c_str(), path.c_str(), FNM_PATHNAME) == 0;
 }
 
+/// Patterns that match the blocks: "encoder.block.*".
+std::set<std::string> block_paths(models::Model& model) {
+  std::set<std::string> paths;
+  for (const nn::Module* block : model.blocks()) paths.insert(block->path().substr(0, block->path().rfind('.')) + ".*");
+  return paths;
+}
+
 std::vector<nn::Module*> wrap_by_name(models::Model& model, std::vector<std::string> wanted) {
   if (wanted.empty())
     for (const nn::Module* block : model.blocks()) wanted.push_back(block->class_name());
@@ -79,8 +86,10 @@ std::vector<nn::Module*> wrap_by_name(models::Model& model, std::vector<std::str
   });
   for (const std::string& entry : wanted)
     if (used.count(entry) == 0)
-      throw ConfigError("fsdp_config.fsdp_transformer_layer_cls_to_wrap: the model has no {} {}.\n  Its classes: {}.",
-                        is_pattern(entry) ? "module at" : "class", entry, fmt::join(classes, ", "));
+      throw ConfigError("fsdp_config.fsdp_transformer_layer_cls_to_wrap: the model has no {} {}.\n  {}: {}.",
+                        is_pattern(entry) ? "module at" : "class", entry,
+                        is_pattern(entry) ? "Its blocks are at" : "Its classes",
+                        fmt::join(is_pattern(entry) ? block_paths(model) : classes, ", "));
   return units;
 }
 

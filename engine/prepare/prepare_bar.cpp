@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/human.h"
 #include "engine/base/screen.h"
-#include "engine/metrics/human.h"
-#include "engine/metrics/terminal_text.h"
+#include "engine/base/terminal_text.h"
 
 namespace trainer::prepare {
 namespace {
@@ -16,9 +16,9 @@ constexpr std::chrono::seconds kElsewhere{10};
 
 std::string prepare_line(double part, int64_t samples, double seconds) {
   std::string line =
-      fmt::format("tokenizing {:3.0f} %  {} samples", 100 * part, metrics::human_count(static_cast<double>(samples)));
-  if (seconds > 0) line += fmt::format("  {} per second", metrics::human_count(static_cast<double>(samples) / seconds));
-  if (part > 0 && seconds > 1) line += fmt::format("  {} left", metrics::human_seconds(seconds * (1 - part) / part));
+      fmt::format("tokenizing {:3.0f} %  {} samples", 100 * part, human_count(static_cast<double>(samples)));
+  if (seconds > 0) line += fmt::format("  {} per second", human_count(static_cast<double>(samples) / seconds));
+  if (part > 0 && seconds > 1) line += fmt::format("  {} left", human_seconds(seconds * (1 - part) / part));
   return line;
 }
 
@@ -35,7 +35,7 @@ void PrepareBar::show(double part, int64_t samples) {
   drawn_ = true;
   const std::string line = prepare_line(part, samples, std::chrono::duration<double>(now - start_).count());
   if (on_terminal_)
-    screen::write(fd_, "\r\x1b[K" + metrics::truncated(line, metrics::terminal_width(fd_)));
+    screen::write(fd_, "\r\x1b[K" + truncated(line, terminal_width(fd_)));
   else
     screen::write(fd_, line + "\n");
 }

@@ -54,6 +54,21 @@ TinyModel llama(const Sizes& s) {
           s.vocabulary};
 }
 
+/// Scores around the soft caps, and windows shorter than the samples.
+TinyModel gemma(const Sizes& s, bool third) {
+  return {third ? "Gemma 3" : "Gemma 2",
+          config::Task::kCausalLm,
+          fmt::format(R"({{"model_type": "{}", "vocab_size": {}, "hidden_size": {}, "intermediate_size": {},
+            "num_hidden_layers": {}, "num_attention_heads": {}, "num_key_value_heads": {}, "head_dim": {},
+            "attention_dropout": 0.2, "sliding_window": 4, "query_pre_attn_scalar": 5, "final_logit_softcapping": 2.0,
+            {}}})",
+                      third ? "gemma3_text" : "gemma2", s.vocabulary, s.hidden, s.inner, s.layers, s.heads, s.kv_heads,
+                      s.head, third ? R"("sliding_window_pattern": 2)" : R"("attn_logit_softcapping": 1.5)"),
+          true,
+          true,
+          s.vocabulary};
+}
+
 TinyModel bert(const Sizes& s) {
   return {"BERT",
           config::Task::kSequenceClassification,
@@ -134,7 +149,7 @@ std::vector<TinyModel> tiny_models() {
   shallow.layers = 2;
   Sizes odd_heads;
   odd_heads.heads = 3;
-  return {t5(shallow, false), gpt2({}), llama({}), bert(odd_heads)};
+  return {t5(shallow, false), gpt2({}), llama({}), gemma({}, false), gemma({}, true), bert(odd_heads)};
 }
 
 std::vector<Strategy> strategies(int ranks) {
@@ -227,8 +242,8 @@ std::vector<Setting> random_settings(int ranks, uint64_t seed, int64_t count) {
     s.inner = 2 * draw(1, 30);
     s.layers = draw(3, 5);
     s.vocabulary = draw(40, 90);
-    const std::array<TinyModel, 5> models{t5(s, false), t5(s, true), gpt2(s), llama(s), bert(s)};
-    Setting setting{models[static_cast<size_t>(draw(0, 4))],
+    const std::array models{t5(s, false), t5(s, true), gpt2(s), llama(s), gemma(s, false), gemma(s, true), bert(s)};
+    Setting setting{models[static_cast<size_t>(draw(0, std::ssize(models) - 1))],
                     ways[static_cast<size_t>(draw(1, std::ssize(ways) - 1))],
                     draw(0, 1) == 1,
                     draw(1, 4),

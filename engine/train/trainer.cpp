@@ -10,11 +10,11 @@
 #include "engine/base/log.h"
 #include "engine/base/rank_board.h"
 #include "engine/base/screen.h"
+#include "engine/base/terminal_text.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/dist/accelerator.h"
 #include "engine/dist/memory.h"
-#include "engine/metrics/terminal_text.h"
 #include "engine/prepare/run_length.h"
 #include "engine/train/conditions.h"
 #include "engine/train/save_model.h"
@@ -170,8 +170,7 @@ Trainer::StepResult Trainer::train_step() {
   }
   if (outcome == StepOutcome::kRollBack) divergence_.roll_back(*model_, *optimizer_);
   report_(step + 1, "logging and reading the next batch");
-  return {outcome,          loss,         grad_norm,    learning_rate, batch.tokens,
-          batch.efficiency, batch.digest, data_seconds, agreed};
+  return {outcome, loss, grad_norm, learning_rate, batch.tokens, batch.efficiency, batch.digest, data_seconds, agreed};
 }
 
 StepAgreement Trainer::agree_on_step(double loss) {
@@ -271,8 +270,8 @@ void Trainer::log_step(const StepResult& result) {
         progress_.step, batches_->updates().epochs_at(progress_.consumed),
         progress_.loss_since_log / static_cast<double>(progress_.updates_since_log), result.grad_norm,
         result.learning_rate, progress_.tokens, log_window_.tokens_per_second(), log_window_.step_seconds(),
-        log_window_.data_wait_seconds(), log_window_.efficiency(), memory, tensors,
-        result.digest, loss_scale_ ? loss_scale_->scale() : 0, progress_.loss_scale.skipped});
+        log_window_.data_wait_seconds(), log_window_.efficiency(), memory, tensors, result.digest,
+        loss_scale_ ? loss_scale_->scale() : 0, progress_.loss_scale.skipped});
   progress_.loss_since_log = 0;
   progress_.updates_since_log = 0;
   log_window_ = {};
@@ -315,11 +314,11 @@ void Trainer::evaluate(bool at_end) {
   if (!at_end || result.predictions.empty()) return;
   reporter_->progress().finish();
   if (options.generate)
-    metrics::write_predictions(std::filesystem::path(config_.output_dir) / "predictions.jsonl", result.predictions);
+    evaluation::write_predictions(std::filesystem::path(config_.output_dir) / "predictions.jsonl", result.predictions);
   const bool scored = wants_accuracy || model_->model().classifies();
   const auto shown = std::min<size_t>(result.predictions.size(), options.show_predictions);
-  screen::print("\n{}", metrics::prediction_table({result.predictions.begin(), result.predictions.begin() + shown},
-                                                  metrics::terminal_width(STDOUT_FILENO), scored));
+  screen::print("\n{}", evaluation::prediction_table({result.predictions.begin(), result.predictions.begin() + shown},
+                                                     terminal_width(STDOUT_FILENO), scored));
   if (!scored) return;
   const data::MajorityClass majority = data::majority_class(validation());
   screen::print("\naccuracy {:.1f} % on {} held-out samples; always answering '{}' would score {:.1f} %\n",

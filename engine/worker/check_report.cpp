@@ -5,12 +5,13 @@
 
 #include <fmt/format.h>
 
-#include "engine/adapters/lora_linear.h"
+#include "engine/adapters/inject.h"
 #include "engine/config/machine/device.h"
 #include "engine/optim/schedule.h"
 #include "engine/parallel/wrap_policy.h"
 #include "engine/train/build.h"
 #include "engine/train/parallelism.h"
+#include "models/nn/linear.h"
 
 namespace trainer::worker {
 namespace {
@@ -20,7 +21,7 @@ ModelReport model_report(models::Model& model) {
   for (const nn::ParameterPtr& p : model.all_parameters()) {
     report.parameters += p->numel();
     if (p->trainable) report.trained += p->numel();
-    if (p->aliases.empty()) continue;
+    if (p->aliases.empty() || adapters::is_adapter(p->name)) continue;  // an adapter's layers may share a matrix
     report.tied.push_back({p->name});
     report.tied.back().insert(report.tied.back().end(), p->aliases.begin(), p->aliases.end());
   }
@@ -30,12 +31,15 @@ ModelReport model_report(models::Model& model) {
 std::vector<LoraTarget> lora_report(models::Model& model) {
   std::vector<LoraTarget> targets;
   model.visit([&](nn::Module& module) {
-    const auto* const linear = dynamic_cast<const adapters::LoraLinear*>(&module);
+    const auto* const linear = dynamic_cast<const nn::Linear*>(&module);
     if (linear == nullptr) return;
     LoraTarget target{module.path(), linear->in(), linear->out(), 0};
-    for (const auto& [name, parameter] : module.parameters())
+    bool adapted = false;
+    for (const auto& [name, parameter] : module.parameters()) {
+      adapted = adapted || adapters::is_adapter("." + name);
       if (parameter->trainable) target.trained += parameter->numel();
-    targets.push_back(std::move(target));
+    }
+    if (adapted) targets.push_back(std::move(target));
   });
   return targets;
 }

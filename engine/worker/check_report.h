@@ -25,7 +25,7 @@ struct ModelReport {
 struct LoraTarget {
   std::string name;
   int64_t in = 0, out = 0;
-  int64_t trained = 0;  // elements of A [r, in] and B [out, r]
+  int64_t trained = 0;  // elements of the adapter, and of a trained bias
 };
 
 /// A unit whose parameters FSDP gathers together.
@@ -76,7 +76,7 @@ struct GpuReport {
 struct CheckReport {
   ModelReport model;
   config::LoraConfig lora_options;  // as resolved with an adapter folder
-  std::vector<LoraTarget> lora;     // empty without LoRA
+  std::vector<LoraTarget> lora;     // linear layers with an adapter
   std::vector<UnitReport> units;    // in forward order, the root last; empty without FSDP
   train::MemoryPlan memory;
   train::LongestBatches longest;

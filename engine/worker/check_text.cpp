@@ -5,14 +5,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/metrics/human.h"
+#include "engine/base/human.h"
+#include "engine/base/listed.h"
+#include "engine/config/adapters/adapter_kind.h"
 #include "engine/worker/check_report.h"
 
 namespace trainer::worker {
 namespace {
-
-using metrics::human_bytes;
-using metrics::human_count;
 
 constexpr size_t kColumns = 80, kLabel = 14;
 
@@ -41,10 +40,6 @@ class Page {
  private:
   std::string label_, text_;
 };
-
-std::string counted(int64_t count, const char* one, const char* many) {
-  return fmt::format("{} {}", count, count == 1 ? one : many);
-}
 
 /// "encoder.block.3.layer.0.q" -> "encoder.block.*.layer.*.q": the common pattern of similar layers.
 std::string pattern_of(const std::string& path) {
@@ -85,6 +80,15 @@ void add_model(Page& page, const ModelReport& model) {
   for (const auto& names : model.tied) page.words(fmt::format("tied: {}", fmt::join(names, ", ")));
 }
 
+/// "LORA, r 8, alpha 16, dropout 0".
+std::string adapter_summary(const config::LoraConfig& lora) {
+  const config::AdapterKind* kind = config::find_adapter_kind(lora.peft_type);
+  std::string text = lora.peft_type;
+  if (kind->takes("r")) text += fmt::format(", r {}", lora.r);
+  if (kind->takes("lora_alpha")) text += fmt::format(", alpha {:g}, dropout {:g}", lora.lora_alpha, lora.lora_dropout);
+  return text;
+}
+
 void add_lora(Page& page, const CheckReport& report) {
   if (report.lora.empty()) return;
   page.gap();
@@ -103,10 +107,9 @@ void add_lora(Page& page, const CheckReport& report) {
     trained += t.trained;
   }
   const config::LoraConfig& lora = report.lora_options;
-  page.section("LoRA");
-  page.line(fmt::format("r {}, alpha {:g}, dropout {:g} on {}: {} trained parameters", lora.r, lora.lora_alpha,
-                        lora.lora_dropout, counted(static_cast<int64_t>(report.lora.size()), "layer", "layers"),
-                        human_count(trained)));
+  page.section("adapters");
+  page.line(fmt::format("{} on {}: {} trained parameters", adapter_summary(lora),
+                        counted(static_cast<int64_t>(report.lora.size()), "layer", "layers"), human_count(trained)));
   page.line(fmt::format("{} {:>6} {:>14} {:>8}", shortened("layer"), "number", "shape", "trained"));
   for (const Kind& kind : kinds)
     page.line(fmt::format("{} {:>6} {:>14} {:>8}", shortened(kind.pattern), kind.layers, kind.shape,

@@ -18,15 +18,13 @@ BertSelfAttention::BertSelfAttention(const BertConfig& c, int64_t layer)
       key_(*this, "key", c.hidden_size, c.hidden_size, true, normal(c)),
       value_(*this, "value", c.hidden_size, c.hidden_size, true, normal(c)) {}
 
-nn::Tensors BertSelfAttention::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  const nn::LayoutPtr& rows = pass.source;
-  const at::Tensor x = in[0].to(pass.compute);
-  const at::Tensor q = (*query_)(x, rows, pass), k = (*key_)(x, rows, pass), v = (*value_)(x, rows, pass);
-  nn::SelfAttentionOptions options{config_.num_attention_heads, config_.num_attention_heads};
-  options.causal = false;
+nn::RowsList BertSelfAttention::forward(const nn::RowsList& in, const nn::Pass& pass) {
+  const nn::Rows x = in[0].with(in[0].x.to(pass.compute));
+  const nn::Rows q = (*query_)(x, pass), k = (*key_)(x, pass), v = (*value_)(x, pass);
+  nn::AttentionOptions options{.heads = config_.num_attention_heads};
   options.scale = 1 / std::sqrt(static_cast<double>(config_.head_dim()));
   options.dropout = pass.dropout(path(), config_.attention_probs_dropout_prob);
-  return {nn::self_attention(q, k, v, rows, options, pass, layer_)};
+  return {x.with(nn::self_attention(q.x, k.x, v.x, x.layout, options, pass, layer_))};
 }
 
 BertResidual::BertResidual(const BertConfig& c, const char* class_name, int64_t in)
@@ -35,10 +33,10 @@ BertResidual::BertResidual(const BertConfig& c, const char* class_name, int64_t 
       dense_(*this, "dense", in, c.hidden_size, true, normal(c)),
       layer_norm_(*this, "LayerNorm", c.hidden_size, c.layer_norm_eps) {}
 
-nn::Tensors BertResidual::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  const nn::LayoutPtr& rows = pass.source;
-  const at::Tensor part = (*dense_)(in[0], rows, pass);
-  return {(*layer_norm_)(nn::dropout_add(in[1], part, pass.dropout(path(), dropout_), rows), pass)};
+nn::RowsList BertResidual::forward(const nn::RowsList& in, const nn::Pass& pass) {
+  const nn::Rows part = (*dense_)(in[0], pass);
+  const at::Tensor sum = nn::dropout_add(in[1].x, part.x, pass.dropout(path(), dropout_), part.layout);
+  return {(*layer_norm_)(part.with(sum), pass)};
 }
 
 BertAttention::BertAttention(const BertConfig& c, int64_t layer)
@@ -46,7 +44,7 @@ BertAttention::BertAttention(const BertConfig& c, int64_t layer)
       self_(*this, "self", c, layer),
       output_(*this, "output", c, "BertSelfOutput", c.hidden_size) {}
 
-nn::Tensors BertAttention::forward(const nn::Tensors& in, const nn::Pass& pass) {
+nn::RowsList BertAttention::forward(const nn::RowsList& in, const nn::Pass& pass) {
   return {(*output_)((*self_)(in[0], pass), in[0], pass)};
 }
 
@@ -55,8 +53,8 @@ BertIntermediate::BertIntermediate(const BertConfig& c)
       activation_(c.activation),
       dense_(*this, "dense", c.hidden_size, c.intermediate_size, true, normal(c)) {}
 
-nn::Tensors BertIntermediate::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  return {nn::activate((*dense_)(in[0], pass.source, pass), activation_, {}, pass.source)};
+nn::RowsList BertIntermediate::forward(const nn::RowsList& in, const nn::Pass& pass) {
+  return {in[0].with(nn::activate((*dense_)(in[0], pass).x, activation_, {}, in[0].layout))};
 }
 
 BertLayer::BertLayer(const BertConfig& c, int64_t layer)
@@ -65,8 +63,8 @@ BertLayer::BertLayer(const BertConfig& c, int64_t layer)
       intermediate_(*this, "intermediate", c),
       output_(*this, "output", c, "BertOutput", c.intermediate_size) {}
 
-nn::Tensors BertLayer::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  const at::Tensor x = (*attention_)(in[0], pass);
+nn::RowsList BertLayer::forward(const nn::RowsList& in, const nn::Pass& pass) {
+  const nn::Rows x = (*attention_)(in[0], pass);
   return {(*output_)((*intermediate_)(x, pass), x, pass)};
 }
 

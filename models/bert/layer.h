@@ -12,10 +12,10 @@ class BertSelfAttention : public nn::Module {
  public:
   BertSelfAttention(const BertConfig& config, int64_t layer);
   /// x [T, D] → [T, D].
-  at::Tensor operator()(const at::Tensor& x, const nn::Pass& pass) { return Module::operator()({x}, pass)[0]; }
+  nn::Rows operator()(const nn::Rows& x, const nn::Pass& pass) { return Module::operator()({x}, pass)[0]; }
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
   BertConfig config_;
@@ -28,12 +28,12 @@ class BertResidual : public nn::Module {
  public:
   BertResidual(const BertConfig& config, const char* class_name, int64_t in);
   /// x [T, in], residual [T, D] fp32 → [T, D] fp32.
-  at::Tensor operator()(const at::Tensor& x, const at::Tensor& residual, const nn::Pass& pass) {
+  nn::Rows operator()(const nn::Rows& x, const nn::Rows& residual, const nn::Pass& pass) {
     return Module::operator()({x, residual}, pass)[0];
   }
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
   double dropout_;
@@ -44,10 +44,10 @@ class BertResidual : public nn::Module {
 class BertAttention : public nn::Module {
  public:
   BertAttention(const BertConfig& config, int64_t layer);
-  at::Tensor operator()(const at::Tensor& x, const nn::Pass& pass) { return Module::operator()({x}, pass)[0]; }
+  nn::Rows operator()(const nn::Rows& x, const nn::Pass& pass) { return Module::operator()({x}, pass)[0]; }
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
   nn::Slot<BertSelfAttention> self_;
@@ -58,10 +58,10 @@ class BertAttention : public nn::Module {
 class BertIntermediate : public nn::Module {
  public:
   explicit BertIntermediate(const BertConfig& config);
-  at::Tensor operator()(const at::Tensor& x, const nn::Pass& pass) { return Module::operator()({x}, pass)[0]; }
+  nn::Rows operator()(const nn::Rows& x, const nn::Pass& pass) { return Module::operator()({x}, pass)[0]; }
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
   nn::Activation activation_;
@@ -74,7 +74,7 @@ class BertLayer : public nn::Module {
   BertLayer(const BertConfig& config, int64_t layer);
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
   nn::Slot<BertAttention> attention_;

@@ -17,13 +17,6 @@ at::Tensor first_rows(const nn::Layout& layout, at::Device device) {
   return rows.to(device);
 }
 
-/// A layout of one row per sample.
-nn::LayoutPtr one_each(const nn::Layout& layout) {
-  auto rows = std::make_shared<nn::Layout>();
-  for (const int64_t position : layout.sample_index) rows->append(1, position);
-  return rows;
-}
-
 }  // namespace
 
 BertEmbeddings::BertEmbeddings(const BertConfig& c)
@@ -34,20 +27,22 @@ BertEmbeddings::BertEmbeddings(const BertConfig& c)
       token_type_embeddings_(*this, "token_type_embeddings", c.type_vocab_size, c.hidden_size, normal(c)),
       layer_norm_(*this, "LayerNorm", c.hidden_size, c.layer_norm_eps) {}
 
-nn::Tensors BertEmbeddings::forward(const nn::Tensors& in, const nn::Pass& pass) {
+nn::RowsList BertEmbeddings::forward(const nn::RowsList& in, const nn::Pass& pass) {
+  const nn::Rows& ids = in[0];
   const at::Tensor positions =
-      nn::position_ids(*pass.source, pass, config_.max_position_embeddings, "max_position_embeddings", in[0].device());
-  const at::Tensor type = (*token_type_embeddings_)(at::zeros({1}, in[0].options()), pass);  // [1, D], for all tokens
-  const at::Tensor x = (*word_embeddings_)(in[0], pass) + type + (*position_embeddings_)(positions, pass);
-  return {nn::dropout((*layer_norm_)(x, pass), pass.dropout(path(), config_.hidden_dropout_prob), pass.source)};
+      nn::position_ids(*ids.layout, pass, config_.max_position_embeddings, "max_position_embeddings", ids.x.device());
+  const nn::Rows type = (*token_type_embeddings_)({at::zeros({1}, ids.x.options())}, pass);  // [1, D], for all tokens
+  const at::Tensor x = (*word_embeddings_)(ids, pass).x + type.x + (*position_embeddings_)(ids.with(positions), pass).x;
+  const at::Tensor normed = (*layer_norm_)(ids.with(x), pass).x;
+  return {ids.with(nn::dropout(normed, pass.dropout(path(), config_.hidden_dropout_prob), ids.layout))};
 }
 
 BertEncoder::BertEncoder(const BertConfig& c) : Module("BertEncoder"), layer_(*this, "layer") {
   for (int64_t i = 0; i < c.num_hidden_layers; ++i) layer_->add(c, i);
 }
 
-nn::Tensors BertEncoder::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  at::Tensor x = in[0];
+nn::RowsList BertEncoder::forward(const nn::RowsList& in, const nn::Pass& pass) {
+  nn::Rows x = in[0];
   for (int64_t i = 0; i < layer_->size(); ++i) x = (*layer_)[i]({x}, pass)[0];
   return {x};
 }
@@ -55,8 +50,8 @@ nn::Tensors BertEncoder::forward(const nn::Tensors& in, const nn::Pass& pass) {
 BertPooler::BertPooler(const BertConfig& c)
     : Module("BertPooler"), dense_(*this, "dense", c.hidden_size, c.hidden_size, true, normal(c)) {}
 
-nn::Tensors BertPooler::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  return {(*dense_)(in[0], pass.rows, pass).tanh()};
+nn::RowsList BertPooler::forward(const nn::RowsList& in, const nn::Pass& pass) {
+  return {in[0].with((*dense_)(in[0], pass).x.tanh())};
 }
 
 BertStack::BertStack(const BertConfig& c)
@@ -65,9 +60,10 @@ BertStack::BertStack(const BertConfig& c)
       encoder_(*this, "encoder", c),
       pooler_(*this, "pooler", c) {}
 
-nn::Tensors BertStack::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  const at::Tensor x = (*encoder_)((*embeddings_)(in[0], pass), pass);
-  return {(*pooler_)(at::index_select(x, 0, first_rows(*pass.source, x.device())), pass)};
+nn::RowsList BertStack::forward(const nn::RowsList& in, const nn::Pass& pass) {
+  const nn::Rows x = (*encoder_)((*embeddings_)(in[0], pass), pass);
+  const at::Tensor first = at::index_select(x.x, 0, first_rows(*x.layout, x.x.device()));
+  return {(*pooler_)({first, nn::one_row_each(x.layout->sample_index)}, pass)};
 }
 
 BertForSequenceClassification::BertForSequenceClassification(const BertConfig& c)
@@ -78,16 +74,14 @@ BertForSequenceClassification::BertForSequenceClassification(const BertConfig& c
   name_tree();
 }
 
-at::Tensor BertForSequenceClassification::logits(const Batch& batch, const nn::Pass& given) {
-  nn::Pass pass = given;
-  pass.source = batch.source;
-  pass.rows = one_each(*batch.source);
-  return (*this)({batch.source_ids}, pass)[0];
+at::Tensor BertForSequenceClassification::logits(const Batch& batch, const nn::Pass& pass) {
+  return (*this)({{batch.source_ids, batch.source}}, pass)[0].x;
 }
 
-nn::Tensors BertForSequenceClassification::forward(const nn::Tensors& in, const nn::Pass& pass) {
+nn::RowsList BertForSequenceClassification::forward(const nn::RowsList& in, const nn::Pass& pass) {
   const nn::DropoutRule dropped = pass.dropout("dropout", config_.classifier_dropout);
-  return {(*classifier_)(nn::dropout((*bert_)(in[0], pass), dropped, pass.rows), pass.rows, pass)};
+  const nn::Rows pooled = (*bert_)(in[0], pass);
+  return {(*classifier_)(pooled.with(nn::dropout(pooled.x, dropped, pooled.layout)), pass)};
 }
 
 std::vector<nn::Module*> BertForSequenceClassification::blocks() {

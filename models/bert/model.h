@@ -11,10 +11,10 @@ class BertEmbeddings : public nn::Module {
  public:
   explicit BertEmbeddings(const BertConfig& config);
   /// ids [T] → [T, D] fp32.
-  at::Tensor operator()(const at::Tensor& ids, const nn::Pass& pass) { return Module::operator()({ids}, pass)[0]; }
+  nn::Rows operator()(const nn::Rows& ids, const nn::Pass& pass) { return Module::operator()({ids}, pass)[0]; }
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
   BertConfig config_;
@@ -25,11 +25,11 @@ class BertEmbeddings : public nn::Module {
 class BertEncoder : public nn::Module {
  public:
   explicit BertEncoder(const BertConfig& config);
-  at::Tensor operator()(const at::Tensor& x, const nn::Pass& pass) { return Module::operator()({x}, pass)[0]; }
+  nn::Rows operator()(const nn::Rows& x, const nn::Pass& pass) { return Module::operator()({x}, pass)[0]; }
   nn::List<BertLayer>& layers() { return *layer_; }
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
   nn::Slot<nn::List<BertLayer>> layer_;
@@ -39,10 +39,10 @@ class BertEncoder : public nn::Module {
 class BertPooler : public nn::Module {
  public:
   explicit BertPooler(const BertConfig& config);
-  at::Tensor operator()(const at::Tensor& x, const nn::Pass& pass) { return Module::operator()({x}, pass)[0]; }
+  nn::Rows operator()(const nn::Rows& x, const nn::Pass& pass) { return Module::operator()({x}, pass)[0]; }
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
   nn::Slot<nn::Linear> dense_;
@@ -52,12 +52,12 @@ class BertPooler : public nn::Module {
 class BertStack : public nn::Module {
  public:
   explicit BertStack(const BertConfig& config);
-  /// ids [T] laid out by pass.source → [samples, D], one row per sample, laid out by pass.rows.
-  at::Tensor operator()(const at::Tensor& ids, const nn::Pass& pass) { return Module::operator()({ids}, pass)[0]; }
+  /// ids [T] → [samples, D], one row per sample.
+  nn::Rows operator()(const nn::Rows& ids, const nn::Pass& pass) { return Module::operator()({ids}, pass)[0]; }
   nn::List<BertLayer>& layers() { return encoder_->layers(); }
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
   nn::Slot<BertEmbeddings> embeddings_;
@@ -75,6 +75,7 @@ class BertForSequenceClassification : public Model {
   std::vector<std::string> labels() const override { return config_.labels; }
   std::vector<nn::Module*> blocks() override;
   std::vector<std::string> default_lora_targets() const override { return {"query", "value"}; }
+  Ia3Layers default_ia3_layers() const override { return {{"key", "value", "output.dense"}, {"output.dense"}}; }
   std::string output_head() const override { return "classifier"; }
   std::string base_prefix() const override { return "bert."; }
   /// The pooler too: checkpoints pre-trained only on masked language modeling lack one.
@@ -84,7 +85,7 @@ class BertForSequenceClassification : public Model {
   std::string config_json() const override { return bert::config_json(config_); }
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
   BertConfig config_;

@@ -11,10 +11,10 @@ class GPT2Attention : public nn::Module {
  public:
   GPT2Attention(const GPT2Config& config, int64_t layer);
   /// x [T, D] → [T, D].
-  at::Tensor operator()(const at::Tensor& x, const nn::Pass& pass) { return Module::operator()({x}, pass)[0]; }
+  nn::Rows operator()(const nn::Rows& x, const nn::Pass& pass) { return Module::operator()({x}, pass)[0]; }
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
   GPT2Config config_;
@@ -26,10 +26,10 @@ class GPT2Attention : public nn::Module {
 class GPT2MLP : public nn::Module {
  public:
   explicit GPT2MLP(const GPT2Config& config);
-  at::Tensor operator()(const at::Tensor& x, const nn::Pass& pass) { return Module::operator()({x}, pass)[0]; }
+  nn::Rows operator()(const nn::Rows& x, const nn::Pass& pass) { return Module::operator()({x}, pass)[0]; }
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
   nn::Activation activation_;
@@ -42,7 +42,7 @@ class GPT2Block : public nn::Module {
   GPT2Block(const GPT2Config& config, int64_t layer);
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
   double dropout_;

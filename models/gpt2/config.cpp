@@ -34,16 +34,6 @@ void read_attention(nn::ConfigReader& reader, GPT2Config& c) {
   if (crosses) reader.problem("add_cross_attention true is not supported: GPT-2 has no encoder");
 }
 
-void read_tokens(nn::ConfigReader& reader, const char* key, std::vector<int64_t>& ids) {
-  if (reader.is_null(key)) ids.clear();
-  reader.tokens(key, ids);
-}
-
-nlohmann::json one_or_list(const std::vector<int64_t>& ids) {
-  if (ids.empty()) return nullptr;
-  return ids.size() == 1 ? nlohmann::json(ids[0]) : nlohmann::json(ids);
-}
-
 }  // namespace
 
 GPT2Config parse_config(const BuildRequest& request) {
@@ -58,9 +48,9 @@ GPT2Config parse_config(const BuildRequest& request) {
     reader.number(key, 0.0, 0.99, *rate);
   reader.number("layer_norm_epsilon", 0.0, 1.0, c.layer_norm_epsilon);
   reader.number("initializer_range", 0.0, 1e6, c.initializer_range);
-  read_tokens(reader, "bos_token_id", c.bos);
-  read_tokens(reader, "eos_token_id", c.eos);
-  read_tokens(reader, "pad_token_id", c.pad);
+  reader.tokens("bos_token_id", c.bos);
+  reader.tokens("eos_token_id", c.eos);
+  reader.tokens("pad_token_id", c.pad);
   reader.flag("tie_word_embeddings", c.tied_head);
   c.tied_head = c.tied_head && !request.head_is_separate;
   if (c.task == Task::kSequenceClassification) c.labels = read_class_names(reader, request);
@@ -90,9 +80,9 @@ std::string config_json(const GPT2Config& c) {
                          {"scale_attn_by_inverse_layer_idx", c.scale_attn_by_inverse_layer_idx},
                          {"tie_word_embeddings", c.tied_head},
                          {"use_cache", true},
-                         {"bos_token_id", one_or_list(c.bos)},
-                         {"eos_token_id", one_or_list(c.eos)},
-                         {"pad_token_id", one_or_list(c.pad)},
+                         {"bos_token_id", nn::tokens_json(c.bos)},
+                         {"eos_token_id", nn::tokens_json(c.eos)},
+                         {"pad_token_id", nn::tokens_json(c.pad)},
                          {"dtype", "float32"}};
   write_class_names(json, c.labels);
   return json.dump(2) + "\n";

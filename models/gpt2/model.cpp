@@ -32,10 +32,12 @@ std::vector<nn::Module*> GPT2Stack::blocks() {
   return all;
 }
 
-at::Tensor GPT2Stack::embed(const at::Tensor& ids, const nn::Pass& pass) {
-  const at::Tensor positions = nn::position_ids(*pass.source, pass, config_.n_positions, "n_positions", ids.device());
-  return nn::dropout((*wte_)(ids, pass) + (*wpe_)(positions, pass), pass.dropout(path() + ".drop", config_.embd_pdrop),
-                     pass.source);
+nn::Rows GPT2Stack::embed(const nn::Rows& ids, const nn::Pass& pass) {
+  const nn::Rows words = (*wte_)(ids, pass);  // only this rank's rows under sequence parallelism
+  const at::Tensor positions =
+      nn::position_ids(*words.layout, pass, config_.n_positions, "n_positions", ids.x.device());
+  return words.with(nn::dropout(words.x + (*wpe_)(words.with(positions), pass).x,
+                                pass.dropout(path() + ".drop", config_.embd_pdrop), words.layout));
 }
 
 GPT2WithHead::GPT2WithHead(const GPT2Config& c)
@@ -52,7 +54,7 @@ TensorPlan GPT2WithHead::tensor_plan() const {
           .columns = {{.layer = "c_attn", .fused = 3}, {"c_fc"}},
           .rows = {"c_proj"},
           .embeddings = {"wte"},
-          .stacks = {{"transformer"}},
+          .stacks = {"transformer"},
           .head = classifies() ? "" : "lm_head"};
 }
 

@@ -16,8 +16,8 @@ class GPT2Stack : public DecoderStack {
   int64_t width() const override { return config_.n_embd; }
 
  protected:
-  at::Tensor embed(const at::Tensor& ids, const nn::Pass& pass) override;
-  at::Tensor finish(const at::Tensor& states, const nn::Pass& pass) override { return (*ln_f_)(states, pass); }
+  nn::Rows embed(const nn::Rows& ids, const nn::Pass& pass) override;
+  nn::Rows finish(const nn::Rows& states, const nn::Pass& pass) override { return (*ln_f_)(states, pass); }
 
  private:
   GPT2Config config_;
@@ -36,6 +36,7 @@ class GPT2WithHead : public DecoderModel {
   int64_t max_positions() const override { return config_.n_positions; }
   std::vector<std::string> labels() const override { return config_.labels; }
   std::vector<std::string> default_lora_targets() const override { return {"c_attn"}; }
+  Ia3Layers default_ia3_layers() const override { return {{"c_attn", "mlp.c_proj"}, {"mlp.c_proj"}}; }
   std::string output_head() const override { return classifies() ? "score" : "lm_head"; }
   std::string base_prefix() const override { return "transformer."; }
   TensorPlan tensor_plan() const override;
@@ -44,9 +45,7 @@ class GPT2WithHead : public DecoderModel {
   std::string config_json() const override { return gpt2::config_json(config_); }
 
  protected:
-  at::Tensor head(const at::Tensor& hidden, const nn::LayoutPtr& rows, const nn::Pass& pass) override {
-    return (*head_)(hidden, rows, pass);
-  }
+  nn::Rows head(const nn::Rows& hidden, const nn::Pass& pass) override { return (*head_)(hidden, pass); }
 
  private:
   GPT2Config config_;

@@ -12,12 +12,12 @@ RmsNorm::RmsNorm(const Config& c, int64_t width) : Module(c.dialect.prefix + "RM
   add_parameter("weight", {width}, {nn::Init::kConstant, 1});
 }
 
-at::Tensor RmsNorm::operator()(const at::Tensor& x, const nn::Pass& pass) {
+nn::Rows RmsNorm::operator()(const nn::Rows& x, const nn::Pass& pass) {
   return wrapped() ? Module::operator()({x}, pass)[0] : forward({x}, pass)[0];
 }
 
-nn::Tensors RmsNorm::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  return {nn::rms_norm(in[0], parameters().front().second->value, eps_, pass.compute)};
+nn::RowsList RmsNorm::forward(const nn::RowsList& in, const nn::Pass& pass) {
+  return {in[0].with(nn::rms_norm(in[0].x, parameters().front().second->value, eps_, pass.compute))};
 }
 
 Attention::Attention(const Config& c, int64_t layer)
@@ -33,24 +33,24 @@ Attention::Attention(const Config& c, int64_t layer)
   k_norm_.emplace(*this, "k_norm", c, c.head_dim);
 }
 
-at::Tensor Attention::placed(const at::Tensor& x, const std::optional<nn::Slot<RmsNorm>>& norm, const at::Tensor& rope,
+at::Tensor Attention::placed(const nn::Rows& x, const std::optional<nn::Slot<RmsNorm>>& norm, const at::Tensor& rope,
                              const nn::Pass& pass) const {
-  if (!norm) return nn::rotate(x, rope);
-  return nn::rotate((**norm)(x.unflatten(1, {-1, config_.head_dim}), pass).view(x.sizes()), rope);
+  if (!norm) return nn::rotate(x.x, rope);
+  const nn::Rows heads = x.with(x.x.unflatten(1, {-1, config_.head_dim}));
+  return nn::rotate((**norm)(heads, pass).x.view(x.x.sizes()), rope);
 }
 
-nn::Tensors Attention::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  const at::Tensor &x = in[0], &rope = in[1];
-  const nn::LayoutPtr& rows = pass.source;
-  const at::Tensor q = placed((*q_proj_)(x, rows, pass), q_norm_, rope, pass);
-  const at::Tensor k = placed((*k_proj_)(x, rows, pass), k_norm_, rope, pass);
-  const at::Tensor v = (*v_proj_)(x, rows, pass);
-  nn::SelfAttentionOptions options{q.size(1) / config_.head_dim, k.size(1) / config_.head_dim};
-  options.causal = true;
+nn::RowsList Attention::forward(const nn::RowsList& in, const nn::Pass& pass) {
+  const nn::Rows& x = in[0];
+  const at::Tensor q = placed((*q_proj_)(x, pass), q_norm_, in[1].x, pass);
+  const at::Tensor k = placed((*k_proj_)(x, pass), k_norm_, in[1].x, pass);
+  const at::Tensor v = (*v_proj_)(x, pass).x;
+  nn::AttentionOptions options{.heads = q.size(1) / config_.head_dim, .causal = true};
+  options.kv_heads = k.size(1) / config_.head_dim;
   options.window = config_.windowed[layer_] ? config_.sliding_window : 0;
   options.scale = 1 / std::sqrt(static_cast<double>(config_.head_dim));
   options.dropout = pass.dropout(path(), config_.attention_dropout, q_proj_->first_out() / config_.head_dim);
-  return {(*o_proj_)(nn::self_attention(q, k, v, rows, options, pass, layer_), rows, pass)};
+  return {(*o_proj_)(x.with(nn::self_attention(q, k, v, x.layout, options, pass, layer_)), pass)};
 }
 
 }  // namespace trainer::models::llama

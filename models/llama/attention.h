@@ -12,10 +12,10 @@ class RmsNorm : public nn::Module {
  public:
   RmsNorm(const Config& config, int64_t width);
   /// x [..., width] → the compute dtype.
-  at::Tensor operator()(const at::Tensor& x, const nn::Pass& pass);
+  nn::Rows operator()(const nn::Rows& x, const nn::Pass& pass);
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
   double eps_;
@@ -26,16 +26,16 @@ class Attention : public nn::Module {
  public:
   Attention(const Config& config, int64_t layer);
   /// x [T, D], rope [T, head_dim] → [T, D].
-  at::Tensor operator()(const at::Tensor& x, const at::Tensor& rope, const nn::Pass& pass) {
+  nn::Rows operator()(const nn::Rows& x, const nn::Rows& rope, const nn::Pass& pass) {
     return Module::operator()({x, rope}, pass)[0];
   }
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
   /// x [T, heads * head_dim], normalized per head if the family does that, then rotated.
-  at::Tensor placed(const at::Tensor& x, const std::optional<nn::Slot<RmsNorm>>& norm, const at::Tensor& rope,
+  at::Tensor placed(const nn::Rows& x, const std::optional<nn::Slot<RmsNorm>>& norm, const at::Tensor& rope,
                     const nn::Pass& pass) const;
 
   Config config_;

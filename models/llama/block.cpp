@@ -11,10 +11,9 @@ Mlp::Mlp(const Config& c)
       up_proj_(*this, "up_proj", c.hidden_size, c.intermediate_size, c.mlp_bias, c.init()),
       down_proj_(*this, "down_proj", c.intermediate_size, c.hidden_size, c.mlp_bias, c.init()) {}
 
-nn::Tensors Mlp::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  const nn::LayoutPtr& rows = pass.source;
-  const at::Tensor gate = (*gate_proj_)(in[0], rows, pass), up = (*up_proj_)(in[0], rows, pass);
-  return {(*down_proj_)(nn::activate_gated(gate, up, activation_, {}, rows), rows, pass)};
+nn::RowsList Mlp::forward(const nn::RowsList& in, const nn::Pass& pass) {
+  const nn::Rows gate = (*gate_proj_)(in[0], pass), up = (*up_proj_)(in[0], pass);
+  return {(*down_proj_)(gate.with(nn::activate_gated(gate.x, up.x, activation_, {}, gate.layout)), pass)};
 }
 
 DecoderLayer::DecoderLayer(const Config& c, int64_t layer)
@@ -24,9 +23,9 @@ DecoderLayer::DecoderLayer(const Config& c, int64_t layer)
       input_layernorm_(*this, "input_layernorm", c, c.hidden_size),
       post_attention_layernorm_(*this, "post_attention_layernorm", c, c.hidden_size) {}
 
-nn::Tensors DecoderLayer::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  const at::Tensor x = in[0] + (*self_attn_)((*input_layernorm_)(in[0], pass), in[1], pass);
-  return {x + (*mlp_)((*post_attention_layernorm_)(x, pass), pass)};
+nn::RowsList DecoderLayer::forward(const nn::RowsList& in, const nn::Pass& pass) {
+  const nn::Rows x = in[0].with(in[0].x + (*self_attn_)((*input_layernorm_)(in[0], pass), in[1], pass).x);
+  return {x.with(x.x + (*mlp_)((*post_attention_layernorm_)(x, pass), pass).x)};
 }
 
 }  // namespace trainer::models::llama

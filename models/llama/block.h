@@ -8,10 +8,10 @@ namespace trainer::models::llama {
 class Mlp : public nn::Module {
  public:
   explicit Mlp(const Config& config);
-  at::Tensor operator()(const at::Tensor& x, const nn::Pass& pass) { return Module::operator()({x}, pass)[0]; }
+  nn::Rows operator()(const nn::Rows& x, const nn::Pass& pass) { return Module::operator()({x}, pass)[0]; }
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
   nn::Activation activation_;
@@ -25,7 +25,7 @@ class DecoderLayer : public nn::Module {
   DecoderLayer(const Config& config, int64_t layer);
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
   nn::Slot<Attention> self_attn_;

@@ -64,17 +64,12 @@ void read_windows(nn::ConfigReader& reader, Config& c) {
   for (int64_t i = 0; i < c.layers; ++i) c.windowed[i] = kinds[i] == kSliding;
 }
 
-void read_token(nn::ConfigReader& reader, const char* key, std::vector<int64_t>& ids) {
-  if (reader.is_null(key)) ids.clear();
-  reader.tokens(key, ids);
-}
-
 void read_tokens(nn::ConfigReader& reader, Config& c) {
   c.bos = c.dialect.bos, c.eos = c.dialect.eos;
-  read_token(reader, "bos_token_id", c.bos);
-  read_token(reader, "eos_token_id", c.eos);
+  reader.tokens("bos_token_id", c.bos);
+  reader.tokens("eos_token_id", c.eos);
   if (reader.has("pad_token_id") && reader.value("pad_token_id") != -1)  // -1 means none in the oldest LLaMA folders
-    read_token(reader, "pad_token_id", c.pad);
+    reader.tokens("pad_token_id", c.pad);
 }
 
 /// A missing key takes transformers' default, which differs by family.
@@ -90,11 +85,6 @@ void read_sizes(nn::ConfigReader& reader, Config& c) {
   reader.number("rms_norm_eps", 0.0, 1.0, c.rms_norm_eps);
   reader.number("initializer_range", 0.0, 1e6, c.initializer_range);
   reader.number("attention_dropout", 0.0, 0.99, c.attention_dropout);
-}
-
-nlohmann::json one_or_list(const std::vector<int64_t>& ids) {
-  if (ids.empty()) return nullptr;
-  return ids.size() == 1 ? nlohmann::json(ids[0]) : nlohmann::json(ids);
 }
 
 void add_dialect(const Config& c, nlohmann::json& json) {
@@ -150,9 +140,9 @@ std::string config_json(const Config& c) {
                          {"rope_parameters", nn::rope_json(c.rope)},
                          {"tie_word_embeddings", c.tied_head},
                          {"use_cache", true},
-                         {"bos_token_id", one_or_list(c.bos)},
-                         {"eos_token_id", one_or_list(c.eos)},
-                         {"pad_token_id", one_or_list(c.pad)},
+                         {"bos_token_id", nn::tokens_json(c.bos)},
+                         {"eos_token_id", nn::tokens_json(c.eos)},
+                         {"pad_token_id", nn::tokens_json(c.pad)},
                          {"dtype", "float32"}};
   add_dialect(c, json);
   write_class_names(json, c.labels);

@@ -26,6 +26,7 @@ struct Dialect {
   int64_t kv_heads = 0;  // 0: as many as heads
   int64_t head_dim = 0;  // 0: hidden_size / heads
   std::vector<int64_t> bos{1}, eos{2};
+  std::string ia3_projection = "k_proj";  // that PEFT's IA3 scales by default, besides v_proj
 };
 
 /// config.json of a model of LLaMA's architecture.

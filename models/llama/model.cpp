@@ -28,9 +28,8 @@ std::vector<nn::Module*> Decoder::blocks() {
   return all;
 }
 
-nn::Tensors Decoder::block_inputs(const at::Tensor& states, const nn::Pass& pass) {
-  const nn::Layout& rows = pass.stream ? *pass.stream->whole : *pass.source;  // all rows that attention covers
-  return {nn::rope_table(config_.rope, config_.head_dim, rows, pass, states.device())};
+nn::RowsList Decoder::block_inputs(const nn::Rows& states, const nn::Pass& pass) {
+  return {{nn::rope_table(config_.rope, config_.head_dim, states.layout->in_region(), pass, states.x.device())}};
 }
 
 LlamaModel::LlamaModel(const Config& c)
@@ -46,7 +45,7 @@ TensorPlan LlamaModel::tensor_plan() const {
           .columns = {{"q_proj"}, {"k_proj"}, {"v_proj"}, {"gate_proj"}, {"up_proj"}},
           .rows = {"o_proj", "down_proj"},
           .embeddings = {"embed_tokens"},
-          .stacks = {{"model"}},
+          .stacks = {"model"},
           .head = classifies() ? "" : "lm_head"};
 }
 

@@ -16,10 +16,10 @@ class Decoder : public DecoderStack {
   int64_t width() const override { return config_.hidden_size; }
 
  protected:
-  at::Tensor embed(const at::Tensor& ids, const nn::Pass& pass) override { return (*embed_tokens_)(ids, pass); }
+  nn::Rows embed(const nn::Rows& ids, const nn::Pass& pass) override { return (*embed_tokens_)(ids, pass); }
   /// The rotary table.
-  nn::Tensors block_inputs(const at::Tensor& states, const nn::Pass& pass) override;
-  at::Tensor finish(const at::Tensor& states, const nn::Pass& pass) override { return (*norm_)(states, pass); }
+  nn::RowsList block_inputs(const nn::Rows& states, const nn::Pass& pass) override;
+  nn::Rows finish(const nn::Rows& states, const nn::Pass& pass) override { return (*norm_)(states, pass); }
 
  private:
   Config config_;
@@ -39,6 +39,9 @@ class LlamaModel : public DecoderModel {
   int64_t max_positions() const override { return config_.rope.reach(); }
   std::vector<std::string> labels() const override { return config_.labels; }
   std::vector<std::string> default_lora_targets() const override { return {"q_proj", "v_proj"}; }
+  Ia3Layers default_ia3_layers() const override {
+    return {{config_.dialect.ia3_projection, "v_proj", "down_proj"}, {"down_proj"}};
+  }
   std::string output_head() const override { return classifies() ? "score" : "lm_head"; }
   std::string base_prefix() const override { return "model."; }
   TensorPlan tensor_plan() const override;
@@ -47,9 +50,7 @@ class LlamaModel : public DecoderModel {
   std::string config_json() const override { return llama::config_json(config_); }
 
  protected:
-  at::Tensor head(const at::Tensor& hidden, const nn::LayoutPtr& rows, const nn::Pass& pass) override {
-    return (*head_)(hidden, rows, pass);
-  }
+  nn::Rows head(const nn::Rows& hidden, const nn::Pass& pass) override { return (*head_)(hidden, pass); }
 
  private:
   Config config_;

@@ -29,18 +29,16 @@ Mlp::Mlp(const MlpConfig& c) : Model("Mlp", Task::kImageClassification), config_
   name_tree();
 }
 
-at::Tensor Mlp::logits(const Batch& batch, const nn::Pass& given) {
-  nn::Pass pass = given;
-  pass.rows = batch.source;
-  return (*this)({batch.pixels}, pass)[0];
+at::Tensor Mlp::logits(const Batch& batch, const nn::Pass& pass) {
+  return (*this)({{batch.pixels, batch.source}}, pass)[0].x;
 }
 
-nn::Tensors Mlp::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  at::Tensor x = in[0].to(layers_.front()->weight()->value.device());
+nn::RowsList Mlp::forward(const nn::RowsList& in, const nn::Pass& pass) {
+  nn::Rows x = in[0].with(in[0].x.to(layers_.front()->weight()->value.device()));
   for (size_t i = 0; i < layers_.size(); ++i) {
-    x = (*layers_[i])(x, pass.rows, pass);
+    x = (*layers_[i])(x, pass);
     if (i + 1 < layers_.size())
-      x = nn::activate(x, config_.function, pass.dropout(layer_name(i), config_.dropout), pass.rows);
+      x.x = nn::activate(x.x, config_.function, pass.dropout(layer_name(i), config_.dropout), x.layout);
   }
   return {x};
 }

@@ -24,7 +24,7 @@ class Mlp : public Model {
   std::string config_json() const override { return mlp::config_json(config_); }
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
   MlpConfig config_;

@@ -74,6 +74,17 @@ TRAINER_KERNEL void softmax_backward_row(const float* p, float* dp, int64_t n) {
   for (int64_t j = 0; j < n; ++j) dp[j] = p[j] * (dp[j] - dot);
 }
 
+/// In place: scores become cap * tanh(score / cap); `slope` is the derivative of each.
+TRAINER_KERNEL void cap_scores(float cap, int64_t n, float* scores, float* slope) {
+  const float inverse = 1.0F / cap;
+#pragma omp simd
+  for (int64_t j = 0; j < n; ++j) {
+    const float t = precise_tanh(scores[j] * inverse);
+    scores[j] = cap * t;
+    slope[j] = 1.0F - t * t;
+  }
+}
+
 struct State {
   LayoutPtr queries, keys;
   AttentionOptions options;
@@ -106,7 +117,7 @@ struct Cell {
 
 struct Block {
   int64_t row, rows;  // queries [row, row + rows) of the sample
-  KeyRange keys;         // every key that one of the queries attends to
+  KeyRange keys;      // every key that one of the queries attends to
 };
 
 /// The keys that query `row` of the cell attends to.
@@ -121,6 +132,7 @@ KeyRange visible(const State& s, const Cell& c, int64_t row) {
 /// A thread's workspace; it grows to the largest block.
 struct Scratch {
   std::vector<float> probabilities, ds, keep, used, row;
+  std::vector<float> slope;  // of the soft cap at the block's scores
   std::vector<uint8_t> bits;
   float* p = nullptr;  // the block's [rows, keys], in `probabilities` or in the saved tensor
 };
@@ -191,6 +203,10 @@ void find_probabilities(const State& s, const Inputs& in, const Cell& c, const B
   gemm(Transposed::kSecond, b.rows, n, c.d, static_cast<float>(s.options.scale),
        {in.q.const_data_ptr<float>() + query_at(in, c, b), in.width},
        {in.k.const_data_ptr<float>() + key_at(in, c, b), in.kv_width}, 0, scratch.p, n);
+  if (s.options.soft_cap > 0) {
+    scratch.slope.resize(b.rows * n);
+    cap_scores(static_cast<float>(s.options.soft_cap), b.rows * n, scratch.p, scratch.slope.data());
+  }
   if (in.bias.defined()) {
     const int64_t distances = in.bias.size(1);
     const float* const bias = in.bias.const_data_ptr<float>() + c.head * distances;
@@ -238,6 +254,12 @@ void attend(const State& s, const Inputs& in, const Cell& c, const Block& b, con
        {in.v.const_data_ptr<float>() + key_at(in, c, b), in.kv_width}, 0, out + query_at(in, c, b), in.width);
 }
 
+void add_to_bias(const State& s, const Cell& c, const Block& b, const float* ds, const at::Tensor& to) {
+  const int64_t n = b.keys.size(), distances = to.size(2);
+  float* const sum = to.data_ptr<float>() + (c.sample * s.options.heads + c.head) * distances;
+  for_each_bias_row(c, b, distances, [&](int64_t i, int64_t at) { add(ds + i * n, n, sum + at); });
+}
+
 /// Adds the block's contribution to every gradient.
 void attend_backward(const State& s, const Inputs& in, const at::Tensor& grad, const Cell& c, const Block& b,
                      const at::Tensor& kept, Scratch& scratch, Gradients& to) {
@@ -252,14 +274,12 @@ void attend_backward(const State& s, const Inputs& in, const at::Tensor& grad, c
   gemm(Transposed::kSecond, b.rows, n, c.d, 1, g, {in.v.const_data_ptr<float>() + key, in.kv_width}, 0, ds, n);
   if (s.options.dropout.active()) multiply(ds, scratch.keep.data(), b.rows * n, ds);
   for (int64_t i = 0; i < b.rows; ++i) softmax_backward_row(scratch.p + i * n, ds + i * n, n);
+  if (to.bias.defined()) add_to_bias(s, c, b, ds, to.bias);
+  if (s.options.soft_cap > 0) multiply(ds, scratch.slope.data(), b.rows * n, ds);
   gemm(Transposed::kNone, b.rows, c.d, n, scale, {ds, n}, {in.k.const_data_ptr<float>() + key, in.kv_width}, 0,
        to.q.data_ptr<float>() + query, in.width);
   gemm(Transposed::kFirst, n, c.d, b.rows, scale, {ds, n}, {in.q.const_data_ptr<float>() + query, in.width}, 1,
        to.k.data_ptr<float>() + key, in.kv_width);
-  if (!to.bias.defined()) return;
-  const int64_t distances = to.bias.size(2);
-  float* const dbias = to.bias.data_ptr<float>() + (c.sample * s.options.heads + c.head) * distances;
-  for_each_bias_row(c, b, distances, [&](int64_t i, int64_t at) { add(ds + i * n, n, dbias + at); });
 }
 
 struct PackedAttention : torch::autograd::Function<PackedAttention> {
@@ -301,7 +321,8 @@ at::Tensor packed_attention(const at::Tensor& q, const at::Tensor& k, const at::
   State state{queries, keys, options, q.scalar_type()};
   const bool has_backward =
       q.requires_grad() || k.requires_grad() || v.requires_grad() || (bias.defined() && bias.requires_grad());
-  if (at::GradMode::is_enabled() && has_backward) plan_kept(state);
+  // Backward of a soft cap needs the scores themselves, so there the probabilities are recomputed with them.
+  if (at::GradMode::is_enabled() && has_backward && options.soft_cap == 0) plan_kept(state);
   return PackedAttention::apply(q, k, v, bias.defined() ? std::optional<at::Tensor>(bias) : std::nullopt,
                                 std::move(state));
 }

@@ -97,6 +97,7 @@ void ConfigReader::texts(const std::string& key, std::vector<std::string>& value
 }
 
 void ConfigReader::tokens(const std::string& key, std::vector<int64_t>& values) {
+  if (is_null(key)) values.clear();
   if (!has(key)) return;
   const nlohmann::json given = value(key).is_array() ? value(key) : nlohmann::json::array({value(key)});
   if (!all_of(given, [](const auto& v) { return is_integer(v, 0); })) return wrong(key, "a token id or a list of them");
@@ -190,6 +191,11 @@ void ConfigReader::finish() {
   const auto message = fmt::format("{}:\n  {}", origin_, fmt::join(*problems_, "\n  "));
   if (strict_) throw ConfigError(message);
   throw InputError(message);
+}
+
+nlohmann::json tokens_json(const std::vector<int64_t>& ids) {
+  if (ids.empty()) return nullptr;
+  return ids.size() == 1 ? nlohmann::json(ids[0]) : nlohmann::json(ids);
 }
 
 std::string ConfigReader::hint(const std::string& key) const {

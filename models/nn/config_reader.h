@@ -36,7 +36,7 @@ class ConfigReader {
   void text(const std::string& key, std::string& value);
   /// The name of an activation, and the activation of that name.
   void activation(const std::string& key, std::string& name, Activation& value);
-  /// One token id or a list of them.
+  /// One token id or a list of them; an explicit null means none.
   void tokens(const std::string& key, std::vector<int64_t>& values);
   /// A list of texts.
   void texts(const std::string& key, std::vector<std::string>& values);
@@ -70,5 +70,8 @@ class ConfigReader {
   std::set<std::string> known_;
   std::shared_ptr<std::vector<std::string>> problems_;
 };
+
+/// The value of a key that ConfigReader::tokens() reads.
+nlohmann::json tokens_json(const std::vector<int64_t>& ids);
 
 }  // namespace trainer::nn

@@ -9,12 +9,13 @@ LayerNorm::LayerNorm(int64_t width, double eps) : Module("LayerNorm"), eps_(eps)
   add_parameter("bias", {width}, {Init::kConstant, 0});
 }
 
-at::Tensor LayerNorm::operator()(const at::Tensor& x, const Pass& pass) {
+Rows LayerNorm::operator()(const Rows& x, const Pass& pass) {
   return wrapped() ? Module::operator()({x}, pass)[0] : forward({x}, pass)[0];
 }
 
-Tensors LayerNorm::forward(const Tensors& in, const Pass&) {
-  return {layer_norm(in[0], parameters()[0].second->value, parameters()[1].second->value, eps_, at::kFloat)};
+RowsList LayerNorm::forward(const RowsList& in, const Pass&) {
+  const at::Tensor &weight = parameters()[0].second->value, &bias = parameters()[1].second->value;
+  return {in[0].with(layer_norm(in[0].x, weight, bias, eps_, at::kFloat))};
 }
 
 }  // namespace trainer::nn

@@ -8,10 +8,10 @@ namespace trainer::nn {
 class LayerNorm : public Module {
  public:
   LayerNorm(int64_t width, double eps);
-  at::Tensor operator()(const at::Tensor& x, const Pass& pass);
+  Rows operator()(const Rows& x, const Pass& pass);
 
  protected:
-  Tensors forward(const Tensors& inputs, const Pass& pass) override;
+  RowsList forward(const RowsList& inputs, const Pass& pass) override;
 
  private:
   double eps_;

@@ -26,15 +26,22 @@ struct Layout {
   std::vector<int64_t> sample_index;  // sample index in the run, the counter of the sample's random draws
 
   // With sequence or context parallelism (models/nn/split_rows.h), a span covers a slice of a sample.
-  std::vector<SampleSlice> slices;           // per span; empty: spans are whole samples
-  std::shared_ptr<const Layout> whole;       // the rows of all ranks of the group; null: these are all rows
-  std::shared_ptr<const SplitRows> shared;   // which rank has which rows
+  std::vector<SampleSlice> slices;          // per span; empty: spans are whole samples
+  std::shared_ptr<const Layout> whole;      // the rows of all ranks of the group; null: these are all rows
+  std::shared_ptr<const SplitRows> shared;  // which rank has which rows
+
+  // With sequence parallelism (engine/parallel/sequence_parallel.h), rows change between this rank's slice, outside of
+  // tensor-parallel regions, and all rows, within them.
+  bool is_sequence_slice = false;                // this is the slice, of `whole`
+  std::shared_ptr<const Layout> sequence_slice;  // the slice of these rows, which the region returns; null: no slices
 
   /// The index of a span's first token in its sample; the number of tokens of the sample.
   int64_t start(int64_t span) const { return slices.empty() ? 0 : slices[static_cast<size_t>(span)].start; }
   int64_t length_of_sample(int64_t span) const {
     return slices.empty() ? spans[static_cast<size_t>(span)].length : slices[static_cast<size_t>(span)].of;
   }
+  /// The rows that a tensor-parallel region works on.
+  const Layout& in_region() const { return is_sequence_slice ? *whole : *this; }
   int64_t samples() const { return static_cast<int64_t>(spans.size()); }
   int64_t tokens() const { return spans.empty() ? 0 : spans.back().begin + spans.back().length; }
   int64_t longest() const {
@@ -48,7 +55,14 @@ struct Layout {
   }
 };
 
-/// Shared by all operations of a pass and saved for their backward.
+/// Shared by all operations on the same rows and saved for their backward.
 using LayoutPtr = std::shared_ptr<const Layout>;
+
+/// A layout of one row per sample.
+inline LayoutPtr one_row_each(const std::vector<int64_t>& sample_index) {
+  auto rows = std::make_shared<Layout>();
+  for (const int64_t index : sample_index) rows->append(1, index);
+  return rows;
+}
 
 }  // namespace trainer::nn

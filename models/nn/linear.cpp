@@ -57,18 +57,16 @@ Linear::Linear(const Linear& base) : Module(base.class_name()), stored_(base.sto
   for (const auto& [name, parameter] : base.parameters()) share_parameter(name, parameter);
 }
 
-at::Tensor Linear::operator()(const at::Tensor& x, const LayoutPtr& rows, const Pass& given) {
+Rows Linear::operator()(const Rows& x, const Pass& given) {
   const at::ScalarType compute = weight()->computed_in(given.compute);
-  if (!wrapped() && compute == given.compute) return project(x, rows, given);
+  if (!wrapped() && compute == given.compute) return x.with(project(x, given));
   Pass pass = given;
   pass.compute = compute;
-  if (!wrapped()) return project(x, rows, pass);
-  pass.rows = rows;
-  return Module::operator()({x}, pass)[0];
+  return wrapped() ? Module::operator()({x}, pass)[0] : x.with(project(x, pass));
 }
 
-at::Tensor Linear::project(const at::Tensor& x, const LayoutPtr&, const Pass& pass) const {
-  const at::Tensor in = x.to(pass.compute);
+at::Tensor Linear::project(const Rows& x, const Pass& pass) const {
+  const at::Tensor in = x.x.to(pass.compute);
   const ParameterPtr w = weight();
   const ParameterPtr b = adds_bias_ ? bias() : nullptr;
   const auto added = b ? std::optional<at::Tensor>(b->value.to(pass.compute)) : std::nullopt;
@@ -94,7 +92,7 @@ ParameterPtr Linear::find(const char* name) const {
   return nullptr;
 }
 
-Embedding::Embedding(int64_t count, int64_t width, Init init) : Module("Embedding") {
+Embedding::Embedding(int64_t count, int64_t width, Init init, double scale) : Module("Embedding"), scale_(scale) {
   add_parameter("weight", {count, width}, init, {.in = 0, .out = 1});
 }
 
@@ -102,13 +100,18 @@ Embedding::Embedding(const ParameterPtr& tied) : Module("Embedding") {
   share_parameter("weight", tied);
 }
 
-at::Tensor Embedding::operator()(const at::Tensor& ids, const Pass& pass) {
+Embedding::Embedding(const Embedding& base) : Embedding(base.weight()) {
+  scale_ = base.scale_;
+}
+
+Rows Embedding::operator()(const Rows& ids, const Pass& pass) {
   return wrapped() ? Module::operator()({ids}, pass)[0] : forward({ids}, pass)[0];
 }
 
-Tensors Embedding::forward(const Tensors& inputs, const Pass&) {
+RowsList Embedding::forward(const RowsList& inputs, const Pass&) {
   const at::Tensor& table = weight()->value;
-  return {at::embedding(table, inputs[0].to(table.device())).to(at::kFloat)};
+  const at::Tensor rows = at::embedding(table, inputs[0].x.to(table.device())).to(at::kFloat);
+  return {inputs[0].with(scale_ == 1 ? rows : rows * scale_)};
 }
 
 }  // namespace trainer::nn

@@ -13,8 +13,8 @@ class Linear : public Module {
   /// A linear layer that uses another layer's weight (a tied head).
   explicit Linear(const ParameterPtr& tied);
 
-  /// x [T, in] → [T, out]; `rows` is the layout of the T tokens.
-  at::Tensor operator()(const at::Tensor& x, const LayoutPtr& rows, const Pass& pass);
+  /// x [T, in] → [T, out].
+  Rows operator()(const Rows& x, const Pass& pass);
 
   /// Looked up by name on each call, because the parameter may be swapped.
   ParameterPtr weight() const { return find("weight"); }
@@ -34,8 +34,9 @@ class Linear : public Module {
  protected:
   /// Shares the parameters of `base`: for a module that replaces it.
   explicit Linear(const Linear& base);
-  virtual at::Tensor project(const at::Tensor& x, const LayoutPtr& rows, const Pass& pass) const;
-  Tensors forward(const Tensors& inputs, const Pass& pass) override { return {project(inputs[0], pass.rows, pass)}; }
+  /// x [T, in] → [T, out], in pass.compute.
+  virtual at::Tensor project(const Rows& x, const Pass& pass) const;
+  RowsList forward(const RowsList& in, const Pass& pass) override { return {in[0].with(project(in[0], pass))}; }
 
  private:
   ParameterPtr find(const char* name) const;
@@ -45,16 +46,24 @@ class Linear : public Module {
   bool adds_bias_ = true;
 };
 
-/// Rows of weight [V, D] in fp32; ids [T] int64.
+/// Rows of weight [V, D] times `scale`, in fp32. (transformers rounds the scale to the dtype of the weights, which is
+/// fp32 for master weights.)
 class Embedding : public Module {
  public:
-  Embedding(int64_t count, int64_t width, Init init);
+  Embedding(int64_t count, int64_t width, Init init, double scale = 1);
   explicit Embedding(const ParameterPtr& tied);
-  at::Tensor operator()(const at::Tensor& ids, const Pass& pass);
+  /// ids [T] int64 → [T, D].
+  Rows operator()(const Rows& ids, const Pass& pass);
   ParameterPtr weight() const { return parameters().front().second; }
+  double scale() const { return scale_; }
 
  protected:
-  Tensors forward(const Tensors& inputs, const Pass& pass) override;
+  /// Shares the weight and scale of `base`: for a module that replaces it.
+  explicit Embedding(const Embedding& base);
+  RowsList forward(const RowsList& inputs, const Pass& pass) override;
+
+ private:
+  double scale_ = 1;
 };
 
 }  // namespace trainer::nn

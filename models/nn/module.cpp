@@ -6,10 +6,10 @@
 
 namespace trainer::nn {
 
-Tensors Module::operator()(const Tensors& inputs, const Pass& pass) {
-  Forward call = [this](const Tensors& x, const Pass& p) { return forward(x, p); };
+RowsList Module::operator()(const RowsList& inputs, const Pass& pass) {
+  Forward call = [this](const RowsList& x, const Pass& p) { return forward(x, p); };
   for (const Wrapper& wrapper : wrappers_)
-    call = [&wrapper, next = std::move(call)](const Tensors& x, const Pass& p) { return wrapper(x, p, next); };
+    call = [&wrapper, next = std::move(call)](const RowsList& x, const Pass& p) { return wrapper(x, p, next); };
   return call(inputs, pass);
 }
 

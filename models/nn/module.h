@@ -10,16 +10,15 @@
 
 #include "models/nn/parameter.h"
 #include "models/nn/pass.h"
+#include "models/nn/rows.h"
 
 namespace trainer::nn {
 
-using Tensors = std::vector<at::Tensor>;
-
 class Module {
  public:
-  using Forward = std::function<Tensors(const Tensors&, const Pass&)>;
+  using Forward = std::function<RowsList(const RowsList&, const Pass&)>;
   /// Runs instead of forward; `next` is the wrapped call.
-  using Wrapper = std::function<Tensors(const Tensors&, const Pass&, const Forward& next)>;
+  using Wrapper = std::function<RowsList(const RowsList&, const Pass&, const Forward& next)>;
   struct Child {
     std::string name;
     std::shared_ptr<Module> module;
@@ -31,7 +30,7 @@ class Module {
   Module& operator=(const Module&) = delete;
 
   /// Calls forward through this module's wrappers; the last wrapper is the outermost.
-  Tensors operator()(const Tensors& inputs, const Pass& pass);
+  RowsList operator()(const RowsList& inputs, const Pass& pass);
 
   /// Hugging Face's class name ("T5Block"), as in `fsdp_transformer_layer_cls_to_wrap`.
   const std::string& class_name() const { return class_name_; }
@@ -54,7 +53,7 @@ class Module {
   void set_parameter(const std::string& name, ParameterPtr parameter);
 
  protected:
-  virtual Tensors forward(const Tensors& inputs, const Pass& pass) = 0;
+  virtual RowsList forward(const RowsList& inputs, const Pass& pass) = 0;
 
   ParameterPtr add_parameter(std::string name, Shape shape, Init init, Axes axes = {});
   void share_parameter(std::string name, ParameterPtr parameter);
@@ -102,12 +101,12 @@ class List : public Module {
   T& operator[](int64_t i) { return static_cast<T&>(*children()[i].module); }
 
  protected:
-  Tensors forward(const Tensors&, const Pass&) override;
+  RowsList forward(const RowsList&, const Pass&) override;
 };
 
 [[noreturn]] void refuse_list_call();
 template <class T>
-Tensors List<T>::forward(const Tensors&, const Pass&) {
+RowsList List<T>::forward(const RowsList&, const Pass&) {
   refuse_list_call();
 }
 

@@ -1,4 +1,4 @@
-// The context of a forward pass: everything that layers need besides their tensors.
+// The context of a forward pass: everything that layers need besides their inputs, the same for all of them.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "models/nn/dropout.h"
-#include "models/nn/layout.h"
+#include "models/nn/rows.h"
 
 namespace trainer::nn {
 
@@ -19,10 +19,11 @@ struct DecodeCache {
     at::Tensor cross_k, cross_v;  // [source tokens, H*d]
   };
   std::vector<Block> blocks;
-  at::Tensor memory;    // the encoder's output [source tokens, D]
+  Rows memory;          // the encoder's output [source tokens, D]
   int64_t decoded = 0;  // tokens already in the cache
   int64_t capacity = 0;
   std::vector<int64_t> lengths;  // decoder-only models: tokens of each sample in the cache, including its prompt
+  LayoutPtr step;                // the rows of one decoding step: one per sample
 };
 
 struct Prefix;
@@ -32,9 +33,6 @@ struct Pass {
   uint64_t seed = 0;                     // of the run
   double label_smoothing = 0;            // weight of the uniform distribution in the target
   at::ScalarType compute = at::kFloat;   // dtype of linear layers and of the activations between them
-  LayoutPtr source, target;              // rows of the encoder's and the decoder's tokens
-  LayoutPtr rows;                        // of a single layer's input, when called through its wrappers
-  LayoutPtr stream;                      // sequence parallel: this rank's rows between regions; else null
   DecodeCache* cache = nullptr;          // generation only
   std::shared_ptr<const Prefix> prefix;  // of every sample (models/nn/prefix.h); usually null
 

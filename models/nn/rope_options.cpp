@@ -92,8 +92,11 @@ void read_part(ConfigReader& reader, RopeOptions& o) {
     reader.wrong("partial_rotary_factor", "1 unless rope_type is proportional");
 }
 
+constexpr const char* kFullLayers = "full_attention";
+constexpr const char* kSlidingLayers = "sliding_attention";
+
 void read_parameters(ConfigReader& reader, int64_t head_dim, RopeOptions& o) {
-  for (const char* layers : {"full_attention", "sliding_attention"})
+  for (const char* layers : {kFullLayers, kSlidingLayers})
     if (reader.has(layers)) reader.problem(fmt::format("rope_parameters per layer type ({}) are unsupported", layers));
   reader.number("rope_theta", 1.0, kMaxNumber, o.theta);
   read_kind(reader, o);
@@ -106,6 +109,10 @@ void read_parameters(ConfigReader& reader, int64_t head_dim, RopeOptions& o) {
   reader.refuse_unknown();
 }
 
+bool gives(ConfigReader& reader, const char* key) {
+  return reader.has(key) && !reader.value(key).empty();
+}
+
 }  // namespace
 
 RopeOptions read_rope(ConfigReader& reader, int64_t max_positions, int64_t head_dim) {
@@ -113,14 +120,41 @@ RopeOptions read_rope(ConfigReader& reader, int64_t max_positions, int64_t head_
   o.max_positions = o.original_positions = max_positions;
   reader.number("original_max_position_embeddings", 1, o.original_positions);
   reader.number("rope_theta", 1.0, kMaxNumber, o.theta);
-  const auto given = [&](const char* key) { return reader.has(key) && !reader.value(key).empty(); };
-  const bool older = given("rope_scaling");
-  if (older || given("rope_parameters")) {
+  const bool older = gives(reader, "rope_scaling");
+  if (older || gives(reader, "rope_parameters")) {
     ConfigReader parameters = reader.below(older ? "rope_scaling" : "rope_parameters");
     read_parameters(parameters, head_dim, o);
   }
   read_part(reader, o);
   return o;
+}
+
+RopeByLayer read_rope_by_layer(ConfigReader& reader, int64_t max_positions, int64_t head_dim) {
+  RopeByLayer o;
+  for (RopeOptions* layers : {&o.full, &o.sliding}) layers->max_positions = layers->original_positions = max_positions;
+  reader.number("rope_theta", 1.0, kMaxNumber, o.full.theta);
+  reader.number("rope_local_base_freq", 1.0, kMaxNumber, o.sliding.theta);
+  if (gives(reader, "rope_parameters")) {
+    ConfigReader kinds = reader.below("rope_parameters");
+    for (const auto& [key, layers] : {std::pair{kFullLayers, &o.full}, std::pair{kSlidingLayers, &o.sliding}}) {
+      if (!gives(kinds, key)) {
+        kinds.wrong(key, "the rotary positions of these layers, an object");
+        continue;
+      }
+      ConfigReader parameters = kinds.below(key);
+      read_parameters(parameters, head_dim, *layers);
+    }
+    kinds.refuse_unknown();
+  }
+  if (gives(reader, "rope_scaling")) {
+    ConfigReader parameters = reader.below("rope_scaling");
+    read_parameters(parameters, head_dim, o.full);
+  }
+  return o;
+}
+
+nlohmann::json rope_json(const RopeByLayer& o) {
+  return {{kFullLayers, rope_json(o.full)}, {kSlidingLayers, rope_json(o.sliding)}};
 }
 
 int64_t RopeOptions::reach() const {

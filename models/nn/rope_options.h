@@ -36,4 +36,13 @@ RopeOptions read_rope(ConfigReader& reader, int64_t max_positions, int64_t head_
 /// The value of `rope_parameters`.
 nlohmann::json rope_json(const RopeOptions& options);
 
+/// Rotary positions that differ between layers with full and with sliding-window attention (Gemma 3).
+struct RopeByLayer {
+  RopeOptions full{.theta = 1e6}, sliding{};
+};
+/// Reads `rope_parameters` by layer type, or its names before transformers 5: `rope_theta` and `rope_scaling` of full
+/// layers, `rope_local_base_freq` of the others.
+RopeByLayer read_rope_by_layer(ConfigReader& reader, int64_t max_positions, int64_t head_dim);
+nlohmann::json rope_json(const RopeByLayer& options);
+
 }  // namespace trainer::nn

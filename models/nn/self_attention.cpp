@@ -67,13 +67,11 @@ at::Tensor attend_shared(const at::Tensor& q, const at::Tensor& k, const at::Ten
 }  // namespace
 
 at::Tensor self_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const LayoutPtr& rows,
-                          const SelfAttentionOptions& options, const Pass& pass, int64_t block) {
-  const AttentionOptions attention{options.heads,   options.causal,   options.scale,
-                                   options.dropout, options.kv_heads, options.window};
-  if (pass.cache == nullptr && rows->shared) return attend_shared(q, k, v, rows, attention, pass, block);
+                          const AttentionOptions& options, const Pass& pass, int64_t block) {
+  if (pass.cache == nullptr && rows->shared) return attend_shared(q, k, v, rows, options, pass, block);
   if (pass.cache == nullptr) {
     const KeysAndValues seen = with_prefix({k, v, rows}, pass, block);
-    return packed_attention(q, seen.k, seen.v, {}, rows, seen.rows, attention);
+    return packed_attention(q, seen.k, seen.v, {}, rows, seen.rows, options);
   }
   const int64_t front = prefix_tokens(pass);
   DecodeCache& cache = *pass.cache;
@@ -83,7 +81,7 @@ at::Tensor self_attention(const at::Tensor& q, const at::Tensor& k, const at::Te
   append(kept.self_k, k, *rows, front, cache);
   append(kept.self_v, v, *rows, front, cache);
   return packed_attention(q, kept.self_k.flatten(0, 1), kept.self_v.flatten(0, 1), {}, rows,
-                          cached_keys(*rows, front, cache), attention);
+                          cached_keys(*rows, front, cache), options);
 }
 
 int64_t positions_before(const Pass& pass, int64_t sample) {

@@ -8,21 +8,13 @@
 
 namespace trainer::nn {
 
-struct SelfAttentionOptions {
-  int64_t heads = 1, kv_heads = 1;  // query head h reads the keys and values of head h / (heads / kv_heads)
-  bool causal = true;
-  int64_t window = 0;  // 0: none; else a token attends to itself and window - 1 before it (and after it, if not causal)
-  double scale = 1.0;
-  DropoutRule dropout;
-};
-
 /// Attention of q [T, heads*d] to k and v [T, kv_heads*d], laid out by `rows`, rotary positions already applied →
 /// [T, heads*d] in q's dtype. A prefix (pass.prefix) precedes each sample's keys. While decoding (pass.cache with
 /// lengths), it appends k and v to the cached rows of each sample for `block` and attends to all of them; the caller
 /// advances the lengths after the last block. Throws InternalError when a sample does not fit into the cache's
 /// capacity. Under sequence or context parallelism, it is causal and a collective of the group.
 at::Tensor self_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const LayoutPtr& rows,
-                          const SelfAttentionOptions& options, const Pass& pass, int64_t block);
+                          const AttentionOptions& options, const Pass& pass, int64_t block);
 
 /// Number of positions before the rows of a sample: the prefix and the sample's cached tokens.
 int64_t positions_before(const Pass& pass, int64_t sample);

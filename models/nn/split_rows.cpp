@@ -129,6 +129,7 @@ LayoutPtr slice_of(const LayoutPtr& rows, const SplitRows::TensorGroupPtr& group
     out->slices.push_back({rows->start(s) + begin - span.begin, rows->length_of_sample(s)});
   }
   out->whole = rows;
+  out->is_sequence_slice = true;
   out->shared = std::make_shared<SplitRows>(group, of_peers);
   return out;
 }

@@ -44,7 +44,7 @@ class SplitRows {
   mutable at::Tensor places_;  // of each row in the gathered rows, `most_` per rank; undefined: already in order
 };
 
-/// Splits `rows` evenly into one contiguous slice per rank, in rank order, and returns this rank's.
+/// Sequence parallel: splits `rows` evenly into one contiguous slice per rank, in rank order, and returns this rank's.
 LayoutPtr slice_of(const LayoutPtr& rows, const SplitRows::TensorGroupPtr& group);
 
 }  // namespace trainer::nn

@@ -18,7 +18,8 @@ std::unique_ptr<Model> build(const BuildRequest& request) {
                                 .max_positions = 32768,
                                 .kv_heads = 32,
                                 .bos = {},
-                                .eos = {}});
+                                .eos = {},
+                                .ia3_projection = "q_proj"});
 }
 
 }  // namespace trainer::models::qwen2

@@ -19,7 +19,8 @@ std::unique_ptr<Model> build(const BuildRequest& request) {
                                 .kv_heads = 32,
                                 .head_dim = 128,
                                 .bos = {},
-                                .eos = {}});
+                                .eos = {},
+                                .ia3_projection = "q_proj"});
 }
 
 }  // namespace trainer::models::qwen3

@@ -31,66 +31,64 @@ T5Attention::T5Attention(const T5Config& c, Kind kind, bool owns_position_bias, 
                                      normal(c, static_cast<double>(c.d_model)));
 }
 
-nn::Tensors T5Attention::operator()(const at::Tensor& x, const at::Tensor& position_bias, const at::Tensor& memory,
-                                    const nn::Pass& pass) {
+nn::RowsList T5Attention::operator()(const nn::Rows& x, const nn::Rows& position_bias, const nn::Rows& memory,
+                                     const nn::Pass& pass) {
   return Module::operator()({x, position_bias, memory}, pass);
 }
 
-nn::Tensors T5Attention::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  const at::Tensor bias = relative_attention_bias_ ? own_position_bias(pass) : in[1];
-  return {pass.cache != nullptr && kind_ != kEncoderSelf ? attend_decoding(in[0], bias, in[2], pass)
-                                                         : attend(in[0], bias, in[2], pass),
-          bias};
+nn::RowsList T5Attention::forward(const nn::RowsList& in, const nn::Pass& pass) {
+  const nn::Rows bias = relative_attention_bias_ ? own_position_bias(*in[0].layout, pass) : in[1];
+  const bool decoding = pass.cache != nullptr && kind_ != kEncoderSelf;
+  return {decoding ? attend_decoding(in[0], bias.x, in[2], pass) : attend(in[0], bias.x, in[2], pass), bias};
 }
 
-at::Tensor T5Attention::own_position_bias(const nn::Pass& pass) {
+nn::Rows T5Attention::own_position_bias(const nn::Layout& rows, const nn::Pass& pass) {
   const bool decoding = kind_ == kDecoderSelf && pass.cache != nullptr;
-  const nn::LayoutPtr& rows = kind_ == kEncoderSelf ? pass.source : pass.target;
-  const int64_t length = nn::prefix_tokens(pass) + (decoding ? pass.cache->decoded + 1 : rows->longest());
+  const int64_t length = nn::prefix_tokens(pass) + (decoding ? pass.cache->decoded + 1 : rows.longest());
   const auto buckets =
       position_buckets(std::max<int64_t>(length, 1), kind_ == kEncoderSelf, config_.relative_attention_num_buckets,
                        config_.relative_attention_max_distance);
-  return (**relative_attention_bias_)(at::tensor(buckets, at::kLong), pass);
+  return (**relative_attention_bias_)({at::tensor(buckets, at::kLong)}, pass);
 }
 
-at::Tensor T5Attention::attend(const at::Tensor& x, const at::Tensor& position_bias, const at::Tensor& memory,
-                               const nn::Pass& pass) {
-  const nn::LayoutPtr& queries = kind_ == kEncoderSelf ? pass.source : pass.target;
-  const nn::LayoutPtr& keys = kind_ == kDecoderSelf ? pass.target : pass.source;
-  const at::Tensor& seen = kind_ == kCross ? memory : x;
-  const at::Tensor q = (*q_)(x, queries, pass);
-  nn::AttentionOptions options{q.size(1) / config_.d_kv, kind_ == kDecoderSelf};
+nn::Rows T5Attention::attend(const nn::Rows& x, const at::Tensor& position_bias, const nn::Rows& memory,
+                             const nn::Pass& pass) {
+  const nn::Rows& seen = kind_ == kCross ? memory : x;
+  const nn::Rows q = (*q_)(x, pass);
+  nn::AttentionOptions options{q.x.size(1) / config_.d_kv, kind_ == kDecoderSelf};
   options.dropout = pass.dropout(path(), config_.dropout_rate, q_->first_out() / config_.d_kv);
-  nn::KeysAndValues all{(*k_)(seen, keys, pass), (*v_)(seen, keys, pass), keys};
+  nn::KeysAndValues all{(*k_)(seen, pass).x, (*v_)(seen, pass).x, seen.layout};
   if (kind_ == kDecoderSelf) all = nn::with_prefix(std::move(all), pass, block_);
-  return (*o_)(nn::packed_attention(q, all.k, all.v, position_bias, queries, all.rows, options), queries, pass);
+  return (*o_)(q.with(nn::packed_attention(q.x, all.k, all.v, position_bias, q.layout, all.rows, options)), pass);
 }
 
 // One new token per sample. Each sample's keys have `capacity` consecutive rows in the cache.
-at::Tensor T5Attention::attend_decoding(const at::Tensor& x, const at::Tensor& position_bias, const at::Tensor& memory,
-                                        const nn::Pass& pass) {
+nn::Rows T5Attention::attend_decoding(const nn::Rows& x, const at::Tensor& position_bias, const nn::Rows& memory,
+                                      const nn::Pass& pass) {
   nn::DecodeCache& cache = *pass.cache;
   nn::DecodeCache::Block& kept = cache.blocks[block_];
-  const nn::LayoutPtr& rows = pass.target;
-  const at::Tensor q = (*q_)(x, rows, pass);
-  const nn::AttentionOptions options{q.size(1) / config_.d_kv};
+  const nn::Rows q = (*q_)(x, pass);
+  const nn::AttentionOptions options{q.x.size(1) / config_.d_kv};
+  const auto attend_to = [&](const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias,
+                             const nn::LayoutPtr& keys) {
+    return (*o_)(q.with(nn::packed_attention(q.x, k, v, bias, q.layout, keys, options)), pass);
+  };
   if (kind_ == kCross) {
     if (!kept.cross_k.defined()) {
-      kept.cross_k = (*k_)(memory, pass.source, pass);
-      kept.cross_v = (*v_)(memory, pass.source, pass);
+      kept.cross_k = (*k_)(memory, pass).x;
+      kept.cross_v = (*v_)(memory, pass).x;
     }
-    return (*o_)(nn::packed_attention(q, kept.cross_k, kept.cross_v, {}, rows, pass.source, options), rows, pass);
+    return attend_to(kept.cross_k, kept.cross_v, {}, memory.layout);
   }
-  const at::Tensor k = (*k_)(x, rows, pass), v = (*v_)(x, rows, pass);
-  const int64_t samples = x.size(0), width = k.size(1);
+  const at::Tensor k = (*k_)(x, pass).x, v = (*v_)(x, pass).x;
+  const int64_t samples = x.x.size(0), width = k.size(1);
   const int64_t before = nn::prefix_tokens(pass) + cache.decoded;
-  nn::make_room(kept, {k, v, rows}, samples, pass, block_);
+  nn::make_room(kept, {k, v, x.layout}, samples, pass, block_);
   kept.self_k.select(1, before).copy_(k);
   kept.self_v.select(1, before).copy_(v);
   auto keys = std::make_shared<nn::Layout>();
   for (int64_t s = 0; s < samples; ++s) keys->spans.push_back({s * kept.self_k.size(1), before + 1});
-  const at::Tensor all_k = kept.self_k.view({-1, width}), all_v = kept.self_v.view({-1, width});
-  return (*o_)(nn::packed_attention(q, all_k, all_v, position_bias, rows, keys, options), rows, pass);
+  return attend_to(kept.self_k.view({-1, width}), kept.self_v.view({-1, width}), position_bias, keys);
 }
 
 }  // namespace trainer::models::t5

@@ -13,19 +13,18 @@ class T5Attention : public nn::Module {
 
   /// x [Tq, D], position_bias [distances, H] (undefined: none), memory [Tk, D] (cross-attention only) → [Tq, D], and
   /// the position_bias used (the layer's own if it owns one).
-  nn::Tensors operator()(const at::Tensor& x, const at::Tensor& position_bias, const at::Tensor& memory,
-                         const nn::Pass& pass);
+  nn::RowsList operator()(const nn::Rows& x, const nn::Rows& position_bias, const nn::Rows& memory,
+                          const nn::Pass& pass);
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
   /// The bias of the distances -(length - 1) … length - 1: [2 length - 1, H].
-  at::Tensor own_position_bias(const nn::Pass& pass);
-  at::Tensor attend(const at::Tensor& x, const at::Tensor& position_bias, const at::Tensor& memory,
-                    const nn::Pass& pass);
-  at::Tensor attend_decoding(const at::Tensor& x, const at::Tensor& position_bias, const at::Tensor& memory,
-                             const nn::Pass& pass);
+  nn::Rows own_position_bias(const nn::Layout& rows, const nn::Pass& pass);
+  nn::Rows attend(const nn::Rows& x, const at::Tensor& position_bias, const nn::Rows& memory, const nn::Pass& pass);
+  nn::Rows attend_decoding(const nn::Rows& x, const at::Tensor& position_bias, const nn::Rows& memory,
+                           const nn::Pass& pass);
 
   T5Config config_;
   Kind kind_;

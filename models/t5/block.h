@@ -8,10 +8,10 @@ class T5LayerNorm : public nn::Module {
  public:
   T5LayerNorm(int64_t width, double eps);
   /// x [T, D] fp32 → the compute dtype.
-  at::Tensor operator()(const at::Tensor& x, const nn::Pass& pass);
+  nn::Rows operator()(const nn::Rows& x, const nn::Pass& pass);
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
   double eps_;
@@ -22,14 +22,13 @@ class T5LayerAttention : public nn::Module {
  public:
   T5LayerAttention(const T5Config& config, T5Attention::Kind kind, bool owns_position_bias, int64_t block);
   /// Inputs and outputs as for T5Attention.
-  nn::Tensors operator()(const at::Tensor& x, const at::Tensor& position_bias, const at::Tensor& memory,
-                         const nn::Pass& pass);
+  nn::RowsList operator()(const nn::Rows& x, const nn::Rows& position_bias, const nn::Rows& memory,
+                          const nn::Pass& pass);
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
-  T5Attention::Kind kind_;
   double dropout_;
   nn::Slot<T5Attention> attention_;
   nn::Slot<T5LayerNorm> layer_norm_;
@@ -39,10 +38,10 @@ class T5LayerAttention : public nn::Module {
 class T5DenseReluDense : public nn::Module {
  public:
   explicit T5DenseReluDense(const T5Config& config);
-  at::Tensor operator()(const at::Tensor& x, const nn::Pass& pass) { return Module::operator()({x}, pass)[0]; }
+  nn::Rows operator()(const nn::Rows& x, const nn::Pass& pass) { return Module::operator()({x}, pass)[0]; }
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
   nn::Activation activation_;
@@ -56,10 +55,10 @@ class T5DenseReluDense : public nn::Module {
 class T5LayerFF : public nn::Module {
  public:
   explicit T5LayerFF(const T5Config& config);
-  at::Tensor operator()(const at::Tensor& x, const nn::Pass& pass) { return Module::operator()({x}, pass)[0]; }
+  nn::Rows operator()(const nn::Rows& x, const nn::Pass& pass) { return Module::operator()({x}, pass)[0]; }
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
   double dropout_;
@@ -74,7 +73,7 @@ class T5Block : public nn::Module {
   T5Block(const T5Config& config, bool decoder, int64_t index);
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
   nn::Slot<T5LayerAttention> self_attention_;

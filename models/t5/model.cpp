@@ -11,7 +11,6 @@ namespace trainer::models::t5 {
 
 T5Stack::T5Stack(const T5Config& c, bool decoder, const nn::ParameterPtr& shared)
     : Module("T5Stack"),
-      decoder_(decoder),
       dropout_(c.dropout_rate),
       embed_tokens_(*this, "embed_tokens", shared),
       block_(*this, "block"),
@@ -19,19 +18,20 @@ T5Stack::T5Stack(const T5Config& c, bool decoder, const nn::ParameterPtr& shared
   for (int64_t i = 0; i < (decoder ? c.num_decoder_layers : c.num_layers); ++i) block_->add(c, decoder, i);
 }
 
-at::Tensor T5Stack::operator()(const at::Tensor& ids, const at::Tensor& memory, const nn::Pass& pass) {
+nn::Rows T5Stack::operator()(const nn::Rows& ids, const nn::Rows& memory, const nn::Pass& pass) {
   return Module::operator()({ids, memory}, pass)[0];
 }
 
-nn::Tensors T5Stack::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  const nn::LayoutPtr& rows = decoder_ ? pass.target : pass.source;
-  at::Tensor x = nn::dropout((*embed_tokens_)(in[0], pass), pass.dropout(path() + ".embed_tokens", dropout_), rows);
-  at::Tensor bias;
+nn::RowsList T5Stack::forward(const nn::RowsList& in, const nn::Pass& pass) {
+  const auto dropped = [&](const nn::Rows& x, const char* layer) {
+    return x.with(nn::dropout(x.x, pass.dropout(path() + layer, dropout_), x.layout));
+  };
+  nn::Rows x = dropped((*embed_tokens_)(in[0], pass), ".embed_tokens"), bias;
   for (int64_t i = 0; i < block_->size(); ++i) {
     const auto out = (*block_)[i]({x, bias, in[1]}, pass);
     x = out[0], bias = out[1];
   }
-  return {nn::dropout((*final_layer_norm_)(x, pass), pass.dropout(path() + ".final_layer_norm", dropout_), rows)};
+  return {dropped((*final_layer_norm_)(x, pass), ".final_layer_norm")};
 }
 
 T5Model::T5Model(const T5Config& c)
@@ -46,20 +46,18 @@ T5Model::T5Model(const T5Config& c)
   name_tree();
 }
 
-at::Tensor T5Model::logits(const Batch& batch, const nn::Pass& given) {
-  nn::Pass pass = given;
-  pass.source = batch.source, pass.target = batch.target;
-  return (*this)({batch.source_ids, decoder_inputs(batch)}, pass)[0];
+at::Tensor T5Model::logits(const Batch& batch, const nn::Pass& pass) {
+  return (*this)({{batch.source_ids, batch.source}, {decoder_inputs(batch), batch.target}}, pass)[0].x;
 }
 
-nn::Tensors T5Model::forward(const nn::Tensors& in, const nn::Pass& pass) {
-  const at::Tensor memory = (*encoder_)(in[0], {}, pass);
+nn::RowsList T5Model::forward(const nn::RowsList& in, const nn::Pass& pass) {
+  const nn::Rows memory = (*encoder_)(in[0], {}, pass);
   return {head((*decoder_)(in[1], memory, pass), pass)};
 }
 
-at::Tensor T5Model::head(const at::Tensor& hidden, const nn::Pass& pass) {
-  return (*lm_head_)(config_.scale_outputs ? hidden * std::pow(static_cast<double>(config_.d_model), -0.5) : hidden,
-                     pass.target, pass);
+nn::Rows T5Model::head(const nn::Rows& hidden, const nn::Pass& pass) {
+  if (!config_.scale_outputs) return (*lm_head_)(hidden, pass);
+  return (*lm_head_)(hidden.with(hidden.x * std::pow(static_cast<double>(config_.d_model), -0.5)), pass);
 }
 
 at::Tensor T5Model::decoder_inputs(const Batch& batch) const {
@@ -77,19 +75,16 @@ at::Tensor T5Model::decoder_inputs(const Batch& batch) const {
 }
 
 at::Tensor T5Model::begin_decoding(const Batch& batch, nn::Pass& pass, nn::DecodeCache& cache) {
-  pass.source = batch.source;
-  auto target = std::make_shared<nn::Layout>();
-  for (int64_t s = 0; s < batch.source->samples(); ++s) target->append(1, 0);
-  pass.target = target;
   pass.cache = &cache;
   cache.blocks.assign(config_.num_decoder_layers, {});
   cache.decoded = 0;
-  cache.memory = (*encoder_)(batch.source_ids, {}, pass);
+  cache.step = nn::one_row_each(batch.source->sample_index);
+  cache.memory = (*encoder_)({batch.source_ids, batch.source}, {}, pass);
   return at::full({batch.source->samples()}, config_.decoder_start_token_id, batch.source_ids.options());
 }
 
 at::Tensor T5Model::decode(const at::Tensor& tokens, nn::Pass& pass) {
-  at::Tensor next = head((*decoder_)(tokens, pass.cache->memory, pass), pass);
+  at::Tensor next = head((*decoder_)({tokens, pass.cache->step}, pass.cache->memory, pass), pass).x;
   ++pass.cache->decoded;
   return next;
 }
@@ -107,7 +102,7 @@ TensorPlan T5Model::tensor_plan() const {
           .columns = {{"q"}, {"k"}, {"v"}, {"relative_attention_bias"}, {"wi"}, {"wi_0"}, {"wi_1"}},
           .rows = {"o", "wo"},
           .embeddings = {"embed_tokens"},
-          .stacks = {{"encoder"}, {.module = "decoder", .target = true}},
+          .stacks = {"encoder", "decoder"},
           .head = "lm_head"};
 }
 

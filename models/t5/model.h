@@ -9,15 +9,15 @@ namespace trainer::models::t5 {
 class T5Stack : public nn::Module {
  public:
   T5Stack(const T5Config& config, bool decoder, const nn::ParameterPtr& shared);
-  /// ids [T] → [T, D] in the compute dtype, after the final norm and its dropout.
-  at::Tensor operator()(const at::Tensor& ids, const at::Tensor& memory, const nn::Pass& pass);
+  /// ids [T], and for a decoder the encoder's output → [T, D] in the compute dtype, after the final norm and its
+  /// dropout.
+  nn::Rows operator()(const nn::Rows& ids, const nn::Rows& memory, const nn::Pass& pass);
   nn::List<T5Block>& blocks() { return *block_; }
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
-  bool decoder_;
   double dropout_;
   nn::Slot<nn::Embedding> embed_tokens_;
   nn::Slot<nn::List<T5Block>> block_;
@@ -35,15 +35,16 @@ class T5Model : public Model {
   int64_t vocabulary() const override { return config_.vocab_size; }
   std::vector<nn::Module*> blocks() override;
   std::vector<std::string> default_lora_targets() const override { return {"q", "v"}; }
+  Ia3Layers default_ia3_layers() const override { return {{"k", "v", "wo"}, {"wo"}}; }
   std::string output_head() const override { return "lm_head"; }
   TensorPlan tensor_plan() const override;
   std::string config_json() const override;
 
  protected:
-  nn::Tensors forward(const nn::Tensors& inputs, const nn::Pass& pass) override;
+  nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
-  at::Tensor head(const at::Tensor& hidden, const nn::Pass& pass);
+  nn::Rows head(const nn::Rows& hidden, const nn::Pass& pass);
   /// Shifts right inside every sample; the first token is the start token, -100 becomes padding.
   at::Tensor decoder_inputs(const Batch& batch) const;
 

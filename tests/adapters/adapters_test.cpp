@@ -15,6 +15,7 @@
 #include "engine/base/errors.h"
 #include "engine/config/plan/adapter_folder.h"
 #include "models/registry.h"
+#include "tests/adapters/peft_case.h"
 #include "tests/nn/reference.h"
 #include "tests/support/golden_case.h"
 #include "tests/support/ranks.h"
@@ -87,6 +88,20 @@ TEST(LoraTargets, EmptyTargetsUseTheFamilyDefaults) {
   options.peft_type = "IA3";
   EXPECT_EQ(adapters::inject(*small_model(), options).layers, 11);  // k and v of four attentions, wo of three blocks
   EXPECT_EQ(options.feedforward_modules.names, (std::vector<std::string>{"wo"}));
+}
+
+TEST(LoraTargets, OnlyLinearLayersFitVeraAndLoha) {
+  for (const char* kind : {"VERA", "LOHA"}) {
+    config::LoraConfig options = with_names({"q", "shared"});
+    options.peft_type = kind;
+    EXPECT_THROW(adapters::inject(*small_model(), options), ConfigError) << kind;
+    options = {};
+    options.peft_type = kind;
+    EXPECT_EQ(adapters::inject(*small_model(), options).layers, 8) << kind;
+  }
+  PeftCase gpt2("gpt2_vera");  // whose layers are Conv1D
+  gpt2.options.peft_type = "LOHA";
+  EXPECT_THROW(adapters::inject(*gpt2.base(), gpt2.options), ConfigError);
 }
 
 TEST(LoraTargets, LayersToTransformSelectsBlocksByTheFirstIndex) {
@@ -211,7 +226,9 @@ TEST(Lora, MatchesTheReference) {
         const nn::DropoutRule rule = nn::dropout_rule(nn::philox_key(5, "q.lora_dropout"), p);
         const at::Tensor mask = mask_of(rule, *rows, 37);
         expect_same(
-            [&](const auto& in) { return adapters::add_low_rank(in[0], in[1], in[2], in[3], scale, rule, rows); },
+            [&](const auto& in) {
+              return adapters::add_low_rank(in[0], {in[1], rows}, in[2], in[3], scale, rule);
+            },
             [&](const auto& in) { return in[0] + at::matmul(at::matmul(in[1] * mask, in[2].t()), in[3].t()) * scale; },
             {random_tensor({rows->tokens(), 11}, 1, dtype), random_tensor({rows->tokens(), 37}, 2, dtype),
              random_tensor({3, 37}, 3, dtype), random_tensor({11, 3}, 4, dtype)},
@@ -240,9 +257,9 @@ TEST(Lora, AddsTheBranchToTheBase) {
   const auto branch = [&](const at::Tensor& in) {
     return 0.5 * at::matmul(at::matmul(in, value("lora_A.weight").t()), value("lora_B.weight").t());
   };
-  EXPECT_LT(relative_error(layer(x, rows, pass), plain + branch(dropped)), 1e-6);
+  EXPECT_LT(relative_error(layer({x, rows}, pass).x, plain + branch(dropped)), 1e-6);
   pass.training = false;
-  EXPECT_LT(relative_error(layer(x, rows, pass), plain + branch(x)), 1e-6);
+  EXPECT_LT(relative_error(layer({x, rows}, pass).x, plain + branch(x)), 1e-6);
 }
 
 TEST(Lora, FrozenBaseHasNoGradients) {
@@ -336,6 +353,8 @@ TEST_F(AdapterConfig, RefusesUnsupportedOptions) {
        {R"({"peft_type": "LORA", "use_dora": false, "rank_pattern": {}, "layers_to_transform": null, "bias": "none"})",
         R"({"peft_type": "LORA", "use_dora": true, "rank_pattern": {"q": 4}, "layers_to_transform": 1, "bias": "all"})",
         R"({"peft_type": "LORA", "init_lora_weights": "eva"})", R"({"peft_type": "IA3", "feedforward_modules": []})",
+        R"({"peft_type": "VERA", "bias": "none", "save_projection": false})",
+        R"({"peft_type": "LOHA", "alpha_pattern": {"q": 4}})",
         R"({"peft_type": "PROMPT_TUNING", "num_virtual_tokens": 3})",
         R"({"peft_type": "PREFIX_TUNING", "num_virtual_tokens": 3})"})
     EXPECT_NO_THROW(read(text)) << text;
@@ -350,6 +369,9 @@ TEST_F(AdapterConfig, RefusesUnsupportedOptions) {
                            R"({"peft_type": "PREFIX_TUNING"})",
                            R"({"peft_type": "PREFIX_TUNING", "num_virtual_tokens": 3, "prefix_projection": true})",
                            R"({"peft_type": "PROMPT_TUNING", "num_virtual_tokens": 0})",
+                           R"({"peft_type": "VERA", "bias": "vera_only"})",
+                           R"({"peft_type": "VERA", "projection_prng_key": "x"})",
+                           R"({"peft_type": "LOHA", "rank_pattern": {"q": 0}})",
                            R"({"peft_type": "LORA", "use_qalora": true})",
                            R"({"peft_type": "LORA", "rank_pattern": {"q": 0}})",
                            R"({"peft_type": "LORA", "rank_pattern": [4]})",

@@ -12,11 +12,12 @@
 #include "engine/weights/weight_sources.h"
 #include "models/registry.h"
 #include "models/virtual_tokens.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::testing {
 namespace {
 
-const std::string kGolden = std::string(TRAINER_SOURCE_DIR) + "/tests/golden/";
+const std::string kGolden = source_dir() + "/tests/golden/";
 
 nlohmann::json read_json(const std::string& path) {
   std::ifstream in(path);

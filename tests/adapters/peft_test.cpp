@@ -18,6 +18,7 @@
 #include "engine/adapters/inject.h"
 #include "engine/dist/dry_comm.h"
 #include "engine/dist/dry_memory.h"
+#include "engine/optim/optimizer.h"
 #include "engine/weights/export.h"
 #include "tests/adapters/peft_case.h"
 #include "tests/support/ranks.h"
@@ -157,7 +158,7 @@ TEST_P(Peft, SavedFolderMatchesPeft) {
 TEST_P(Peft, RunsInADryRun) {
   dist::count_dry_memory();
   const auto comm = dist::dry_comm(0, 2, dist::Transport::kSharedMemory);
-  golden.options.lora_dropout = 0.1;
+  golden.options.lora_dropout = golden.options.vera_dropout = 0.1;
   for (const auto type : {DistributedType::kMultiCpu, DistributedType::kFsdp}) {
     const auto model = golden.make(*comm, type, false);
     models::Batch batch = golden.batch();
@@ -173,9 +174,31 @@ TEST_P(Peft, RunsInADryRun) {
 INSTANTIATE_TEST_SUITE_P(Cases, Peft,
                          ::testing::Values("patterns", "dora", "embeddings", "pissa", "olora", "pissa_dora",
                                            "gpt2_bias", "gpt2_lora_only", "gpt2_pissa", "gpt2_classes", "ia3",
-                                           "gpt2_ia3", "prompt", "gpt2_prompt", "gpt2_classes_prompt", "mlp",
-                                           "gpt2_lstm", "prefix", "prefix_network", "gpt2_prefix", "qwen3_prefix",
-                                           "mistral_prefix", "bert_prefix"),
+                                           "gpt2_ia3", "vera", "gpt2_vera", "loha", "qwen3_loha", "prompt",
+                                           "gpt2_prompt", "gpt2_classes_prompt", "mlp", "gpt2_lstm", "prefix",
+                                           "prefix_network", "gpt2_prefix", "qwen3_prefix", "mistral_prefix",
+                                           "bert_prefix", "gemma3_embedding", "gemma_ia3", "gemma2_prompt"),
+                         [](const auto& info) { return info.param; });
+
+class TrainedPeft : public Peft {};
+
+TEST_P(TrainedPeft, TenUpdatesOfAdamWHaveTheSameLosses) {
+  const auto comm = dist::solo_comm();
+  const auto model = golden.make(*comm, DistributedType::kNo, true);
+  config::TrainingConfig options;
+  options.weight_decay = 0;
+  const auto optimizer = optim::make_optimizer(options, model->logical_tensors(), *comm);
+  const int64_t tokens = golden.expected["target_tokens"];
+  ASSERT_EQ(golden.expected["losses"].size(), 10U);
+  for (const auto& expected : golden.expected["losses"]) {
+    const double loss = model->update({golden.batch()}, tokens, {}) / static_cast<double>(tokens);
+    EXPECT_NEAR(loss / expected.get<double>(), 1.0, kTolerance);
+    optimizer->step(model->logical_tensors(), 1e-2);
+    model->zero_grad();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, TrainedPeft, ::testing::Values("vera", "gpt2_vera", "loha", "qwen3_loha"),
                          [](const auto& info) { return info.param; });
 
 TEST(Prefix, GradientsAreTheSameWithActivationCheckpointing) {
@@ -267,14 +290,53 @@ TEST(Decomposed, SavedAdapterFitsTheOriginalWeights) {
   }
 }
 
+TEST(Vera, DrawsTheSameProjectionsAsPeft) {
+  PeftCase golden("vera");
+  const auto comm = dist::solo_comm();
+  const auto model = golden.make(*comm, DistributedType::kNo, false);
+  const tensorfile::SafetensorsFile theirs(golden.folder() + "/adapter_model.safetensors");
+  for (const char* name : {"vera_A", "vera_B"})
+    EXPECT_TRUE(at::equal(value_of(*model, name), theirs.tensor(std::string("base_model.") + name))) << name;
+}
+
+TEST(Vera, ProjectionsExistOnceAndAreFrozen) {
+  for (const auto type : {DistributedType::kNo, DistributedType::kFsdp})
+    run_ranks(type == DistributedType::kNo ? 1 : 2, [&](dist::Comm& comm) {
+      PeftCase golden("vera");
+      const auto model = golden.make(comm, type, true);
+      int count = 0;
+      for (const auto& tensor : model->logical_tensors()) {
+        if (tensor.name.find(".vera_") == std::string::npos) continue;
+        const bool projection = tensor.name.ends_with("vera_A") || tensor.name.ends_with("vera_B");
+        EXPECT_EQ(tensor.trainable, !projection) << tensor.name;
+        count += projection;
+      }
+      EXPECT_EQ(count, 2);
+    });
+}
+
+TEST(Vera, SavesTheProjectionsOnlyIfAsked) {
+  for (const bool asked : {false, true}) {
+    PeftCase golden("vera");
+    golden.options.save_projection = asked;
+    const auto comm = dist::solo_comm();
+    const auto model = golden.make(*comm, DistributedType::kNo, true);
+    const TemporaryFolder folder;
+    checkpoint::export_adapter(*model, golden.options, folder.path() / "adapter_model.safetensors");
+    const tensorfile::SafetensorsFile file(folder.path() / "adapter_model.safetensors");
+    EXPECT_EQ(file.find("base_model.vera_A") != nullptr, asked);
+    EXPECT_EQ(file.find("base_model.vera_B") != nullptr, asked);
+  }
+}
+
 TEST(Dropout, IsTheSameUnderEveryStrategy) {
-  for (const char* name : {"dora", "pissa_dora", "gpt2_bias", "gpt2_pissa"}) {
+  for (const char* name : {"dora", "pissa_dora", "gpt2_bias", "gpt2_pissa", "vera"}) {
     SCOPED_TRACE(name);
     std::map<std::string, at::Tensor> alone;
     for (const auto type : {DistributedType::kNo, DistributedType::kMultiCpu, DistributedType::kFsdp})
       run_ranks(type == DistributedType::kNo ? 1 : 2, [&](dist::Comm& comm) {
         PeftCase golden(name);
-        golden.options.lora_dropout = 0.3;
+        golden.options.lora_dropout = golden.options.vera_dropout = 0.3;
         const auto model = golden.make(comm, type, true);
         nn::Pass pass;
         pass.training = true;

@@ -5,13 +5,14 @@
 
 #include "data/chat/jinja/template.h"
 #include "engine/base/files.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::data::jinja {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-const std::string kFolder = TRAINER_SOURCE_DIR "/tests/golden/chat/";
+const std::string kFolder = source_dir() + "/tests/golden/chat/";
 
 const Json& golden() {
   static const Json json = Json::parse(read_file(kFolder + "chat.json", 1 << 20));

@@ -7,6 +7,7 @@
 
 #include "data/chat/jinja/template.h"
 #include "engine/base/files.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::data::jinja {
 namespace {
@@ -28,7 +29,7 @@ std::string outcome(const std::string& source) {
 /// tests/chat/bad/NAME.jinja, whose first line is a comment with the message: {# LINE: message #}.
 TEST(Limits, BadTemplatesAreReportedWithLineAndReason) {
   size_t count = 0;
-  for (const auto& entry : fs::directory_iterator(TRAINER_SOURCE_DIR "/tests/chat/bad")) {
+  for (const auto& entry : fs::directory_iterator(source_dir() + "/tests/chat/bad")) {
     const std::string source = read_file(entry.path(), 1 << 20);
     const std::string expected = source.substr(3, source.find(" #}\n") - 3);
     EXPECT_EQ(outcome(source), expected) << entry.path();

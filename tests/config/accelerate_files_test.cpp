@@ -5,13 +5,14 @@
 
 #include "engine/base/files.h"
 #include "tests/config/given.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::config {
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kFolder = TRAINER_SOURCE_DIR "/tests/config/accelerate";
+const fs::path kFolder = source_dir() + "/tests/config/accelerate";
 const fs::path kOutcomes = kFolder / "outcomes.txt";
 
 std::vector<std::string> lines(const std::string& text) {

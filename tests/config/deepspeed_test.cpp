@@ -1,5 +1,6 @@
 // DeepSpeed's configuration: Accelerate's keys for it, ds_config.json, and training.deepspeed.
 #include "tests/config/given.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::config {
 namespace {
@@ -7,7 +8,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::string kRest = "num_processes: 4\nuse_cpu: true\nmodel: {path: m}\ndata: {train: {path: a}}\n";
-const std::string kDeepspeedFolder = TRAINER_SOURCE_DIR "/tests/config/deepspeed/";
+const std::string kDeepspeedFolder = source_dir() + "/tests/config/deepspeed/";
 
 class Deepspeed : public Given {
  protected:

@@ -4,6 +4,7 @@
 #include "engine/config/plan/tree.h"
 #include "engine/config/tables.h"
 #include "tests/config/given.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::config {
 namespace {
@@ -129,7 +130,7 @@ TEST(Tables, EveryOptionHasHelpAndUniqueKeys) {
 }
 
 TEST(Tables, ReferencePageIsUpToDate) {
-  std::ifstream in(TRAINER_SOURCE_DIR "/configs/README.md");
+  std::ifstream in(source_dir() + "/configs/README.md");
   const std::string page(std::istreambuf_iterator<char>(in), {});
   EXPECT_EQ(page, reference_page()) << "run: trainer config reference > configs/README.md";
 }

@@ -40,6 +40,18 @@ TEST_F(Rules, CheckMachines) {
             "f.yaml:5:15: num_machines is 2, but distributed_type NO runs one process: use MULTI_CPU or FSDP");
 }
 
+TEST_F(Rules, KeepTheOutputOutOfFoldersThatAreRead) {
+  const std::string job =
+      "distributed_type: NO\nuse_cpu: true\nmodel: {path: m}\ndata: {train: {path: a}, validation: {path: v}}\nlora: "
+      "{path: l}\noutput_dir: ";
+  for (const auto& [folder, option] : std::map<std::string, std::string>{
+           {"m", "model.path"}, {"a", "data.train.path"}, {"v", "data.validation.path"}, {"l", "lora.path"}})
+    EXPECT_NE(problems(job + folder + "\n").find("the folder that " + option + " reads: use another folder"),
+              std::string::npos)
+        << problems(job + folder + "\n");
+  EXPECT_EQ(problems(kLeast + "output_dir: m/out\n"), "");
+}
+
 TEST_F(Rules, CheckRangeOfMachines) {
   const std::string four =
       "distributed_type: FSDP\nuse_cpu: true\nnum_processes: 8\nmain_process_ip: a\n"
@@ -155,8 +167,8 @@ TEST_F(Rules, LoraMustBeTrainableAndMatchTask) {
   EXPECT_EQ(problems(kMultiCpu + "lora: {task_type: CAUSAL_LM, inference_mode: true, peft_type: ADALORA}\n"),
             "f.yaml:5:19: lora.task_type CAUSAL_LM doesn't match data.task seq2seq_lm\n"
             "f.yaml:5:46: lora.inference_mode is true, which leaves nothing to train: set it to false\n"
-            "f.yaml:5:63: lora.peft_type ADALORA is not supported by this version; LORA, IA3, PREFIX_TUNING, "
-            "PROMPT_TUNING and P_TUNING are");
+            "f.yaml:5:63: lora.peft_type ADALORA is not supported by this version; LORA, IA3, VERA, LOHA, "
+            "PREFIX_TUNING, PROMPT_TUNING and P_TUNING are");
   EXPECT_EQ(problems(kMultiCpu +
                      "lora: {task_type: seq_2_seq_lm, peft_type: lora, init_lora_weights: True, target_modules: q}\n"),
             "");
@@ -176,6 +188,21 @@ TEST_F(Rules, CheckLoraLayers) {
             "f.yaml:5:43: lora.rank_pattern: q is 0; it must be at least 1");
   EXPECT_EQ(problems(kMultiCpu + "lora: {peft_type: ia3, target_modules: [k, wo], feedforward_modules: [wi]}\n"),
             "f.yaml:5:70: lora.feedforward_modules has wi, which is not in lora.target_modules [k, wo]");
+}
+
+TEST_F(Rules, CheckVeraAndLoha) {
+  EXPECT_EQ(problems(kMultiCpu + "lora: {peft_type: vera, bias: all, exclude_modules: [k]}\n"),
+            "f.yaml:5:31: lora.bias is all, but this version trains no biases with VERA: set it to none\n"
+            "f.yaml:5:53: lora.exclude_modules is given, but PEFT's VeRA doesn't have it: select the layers with a "
+            "pattern in lora.target_modules");
+  EXPECT_EQ(problems(kMultiCpu + "lora: {peft_type: loha, rank_dropout: 0.1, module_dropout: 0.2, "
+                                 "use_effective_conv2d: true}\n"),
+            "f.yaml:5:39: lora.rank_dropout is 0.1, but this version supports LoHa without dropout: set it to 0\n"
+            "f.yaml:5:60: lora.module_dropout is 0.2, but this version supports LoHa without dropout: set it to 0\n"
+            "f.yaml:5:87: lora.use_effective_conv2d is true, but this version adapts no convolutions: set it to false");
+  EXPECT_EQ(problems(kMultiCpu + "lora: {peft_type: loha, rank_dropout: 0, alpha: 4, rank_pattern: {q: 2}}\n"), "");
+  EXPECT_EQ(resolve(kMultiCpu + "lora: {peft_type: vera}\n").config.lora->r, 256);
+  EXPECT_EQ(resolve(kMultiCpu + "lora: {peft_type: loha}\n").config.lora->r, 8);
 }
 
 TEST_F(Rules, CheckLoraInit) {
@@ -206,7 +233,7 @@ TEST_F(Rules, CheckAdapterOfAdapterFolder) {
   for (const std::string kind : {"PREFIX_TUNING", "PROMPT_TUNING", "IA3"})
     EXPECT_EQ(refused(kind, tokens, "tp_size"),
               "adapter/adapter_config.json:5:16: lora.peft_type is " + kind +
-                  ", but parallelism_config_tp_size is 2: tensor parallelism supports only LORA");
+                  ", but parallelism_config_tp_size is 2: tensor parallelism supports only LORA, VERA and LOHA");
   EXPECT_EQ(refused("LORA", "  \"use_dora\": true,\n", "tp_size"),
             "adapter/adapter_config.json:4:15: lora.use_dora is true, but parallelism_config_tp_size is 2: tensor "
             "parallelism supports only LoRA without DoRA");
@@ -380,7 +407,8 @@ TEST_F(Rules, KeysThatADialogueOrATaskIgnoresAreReported) {
   EXPECT_EQ(warnings(start + "data: {task: causal_lm, dialogue: messages, source: q, target: a, train: {path: a}}\n"),
             "f.yaml:4:53: data.source has no effect unless data.dialogue is none\n"
             "f.yaml:4:64: data.target has no effect unless data.dialogue is none\n");
-  const std::string lengths = start + "data: {task: causal_lm, max_target_length: 9, train: {path: a}, validation: {fraction: 0.5}}\n";
+  const std::string lengths =
+      start + "data: {task: causal_lm, max_target_length: 9, train: {path: a}, validation: {fraction: 0.5}}\n";
   EXPECT_EQ(warnings(lengths),
             "f.yaml:4:44: data.max_target_length has no effect unless data.task is seq2seq_lm, or evaluation generates "
             "with max_new_tokens 0\n");

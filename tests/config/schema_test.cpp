@@ -7,6 +7,7 @@
 #include "engine/config/plan/files.h"
 #include "engine/config/tables.h"
 #include "tests/config/given.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::config {
 namespace {
@@ -109,7 +110,7 @@ TEST(JsonSchema, AcceptsShippedFilesAndFilesOfAccelerate) {
   const Schema schema;
   int files = 0;
   for (const char* folder : {"/configs", "/tests/config/accelerate"}) {
-    for (const auto& entry : std::filesystem::directory_iterator(std::string(TRAINER_SOURCE_DIR) + folder)) {
+    for (const auto& entry : std::filesystem::directory_iterator(source_dir() + folder)) {
       if (entry.path().extension() != ".yaml") continue;
       Problems problems;
       const Node document = read_document(entry.path(), problems);

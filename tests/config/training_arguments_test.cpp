@@ -4,11 +4,12 @@
 #include "engine/base/files.h"
 #include "engine/config/tables.h"
 #include "tests/config/given.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::config {
 namespace {
 
-const std::string kArgumentsFolder = TRAINER_SOURCE_DIR "/tests/config/training_arguments/";
+const std::string kArgumentsFolder = source_dir() + "/tests/config/training_arguments/";
 const std::string kFsdpFile = "num_processes: 2\nuse_cpu: true\nmodel: {path: m}\ndata: {train: {path: a}}\n";
 
 using TrainingArguments = Given;

@@ -6,11 +6,12 @@
 #include "engine/config/pages/file_text.h"
 #include "tests/config/answers.h"
 #include "tests/config/given.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::config {
 namespace {
 
-const std::string kWizardFolder = TRAINER_SOURCE_DIR "/tests/config/accelerate/";
+const std::string kWizardFolder = source_dir() + "/tests/config/accelerate/";
 
 const char* const kMachine = "Which type of machine";
 const char* const kDeepspeed = "Do you want to use DeepSpeed?";

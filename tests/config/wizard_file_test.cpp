@@ -5,6 +5,7 @@
 #include "engine/config/wizard/draft.h"
 #include "tests/config/answers.h"
 #include "tests/config/given.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::config {
 namespace {
@@ -26,7 +27,7 @@ class WizardFile : public Given {
   }
 };
 
-const std::string kAccelerate = TRAINER_SOURCE_DIR "/tests/config/accelerate/";
+const std::string kAccelerate = source_dir() + "/tests/config/accelerate/";
 
 std::string content(const std::string& file) {
   std::ifstream in(file);

@@ -5,13 +5,14 @@
 
 #include "data/readers/readers.h"
 #include "tests/data/support.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::data {
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kBad = fs::path(TRAINER_SOURCE_DIR) / "tests/data/bad";
+const fs::path kBad = fs::path(source_dir()) / "tests/data/bad";
 
 std::string without_folder(std::string text) {
   const std::string folder = kBad.string() + "/";

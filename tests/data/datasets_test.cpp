@@ -7,6 +7,7 @@
 #include "data/samples/token_samples.h"
 #include "tests/data/byte_tokenizer.h"
 #include "tests/data/support.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::data {
 namespace {
@@ -201,7 +202,7 @@ TEST(OpenDatasets, ReportsWhyNoRecordWasUsable) {
   config::DataConfig config = config_for(folder.write("a.txt", "@c\n"));
   config.train.on_bad_sample = config::OnBadSample::kSkip;
   contains(error_of<InputError>([&] { load_datasets(config, ByteTokenizer(), 1); }),
-           "1 records were skipped because they could not be converted; the first: ");
+           "1 record was skipped because it could not be converted: ");
 }
 
 TEST(Validation, IsAPureFunctionOfSeedAndRecord) {
@@ -221,7 +222,7 @@ TEST(Validation, IsAPureFunctionOfSeedAndRecord) {
 }
 
 TEST(FinancialPhrasebank, LoadsCompletely) {
-  std::string path = TRAINER_SOURCE_DIR "/../shared/data/financial_phrasebank/Sentences_50Agree.txt";
+  std::string path = source_dir() + "/../shared/data/financial_phrasebank/Sentences_50Agree.txt";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " does not exist";
   config::DataConfig config = config_for(path);
   config.validation.fraction = 0.1;
@@ -236,7 +237,7 @@ TEST(FinancialPhrasebank, LoadsCompletely) {
 
 TEST(Samples, HaveThreeLabelsAndNoDuplicateSentence) {
   for (auto [name, majority] : {std::pair("reports.txt", "same"), std::pair("topics.txt", "garden")}) {
-    config::DataConfig config = config_for(TRAINER_SOURCE_DIR "/data/examples/" + std::string(name));
+    config::DataConfig config = config_for(source_dir() + "/data/examples/" + std::string(name));
     config.validation.fraction = 1.0 - 1.0 / 900;
     const auto dataset = load_datasets(config, ByteTokenizer(), 1).validation;
     std::set<std::string> sentences, labels;

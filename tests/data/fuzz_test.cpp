@@ -7,6 +7,7 @@
 #include "data/tokenizers/tokenizer.h"
 #include "tests/data/model_maker.h"
 #include "tests/data/support.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::data {
 namespace {
@@ -88,7 +89,7 @@ bool try_tokenizer(const TempFolder& folder, const std::string& model, const std
 }
 
 std::string golden_model() {
-  return read_all(TRAINER_SOURCE_DIR "/tests/golden/tokenizer/bpe/spiece.model");
+  return read_all(source_dir() + "/tests/golden/tokenizer/bpe/spiece.model");
 }
 
 TEST(Fuzz, SentencePieceModels) {

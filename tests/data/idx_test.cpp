@@ -5,6 +5,7 @@
 #include "data/readers/byte_source.h"
 #include "data/readers/mnist.h"
 #include "tests/data/support.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::data {
 namespace {
@@ -138,7 +139,7 @@ TEST(Mnist, RejectsAnInvalidPair) {
 }
 
 TEST(Mnist, ReadsTenThousandImages) {
-  const fs::path folder = fs::path(TRAINER_SOURCE_DIR) / "../shared/data/mnist10k";
+  const fs::path folder = fs::path(source_dir()) / "../shared/data/mnist10k";
   if (!fs::exists(folder)) GTEST_SKIP() << folder << " does not exist";
   const Images images = read_mnist(folder.string(), MnistPart::kTest);
   EXPECT_EQ(images.count, 10000);

@@ -7,13 +7,14 @@
 #include "data/tokenizers/tokenizer_trainer.h"
 #include "tests/data/model_maker.h"
 #include "tests/data/support.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::data {
 namespace {
 
 using Ids = std::vector<int32_t>;
 
-const std::string kGoldenFolder = TRAINER_SOURCE_DIR "/tests/golden/tokenizer/";
+const std::string kGoldenFolder = source_dir() + "/tests/golden/tokenizer/";
 
 const std::vector<std::string> kTexts = {
     "",

@@ -6,13 +6,14 @@
 
 #include "tests/data/model_maker.h"
 #include "tests/data/support.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::data {
 namespace {
 
 using Ids = std::vector<int32_t>;
 
-const std::string kGolden = TRAINER_SOURCE_DIR "/tests/golden/tokenizer/";
+const std::string kGolden = source_dir() + "/tests/golden/tokenizer/";
 
 std::unique_ptr<Tokenizer> open(const std::string& path) {
   return open_tokenizer({.path = path}, "");
@@ -186,7 +187,7 @@ TEST(Tokenizer, StripsEveryWhiteSpaceAroundSpecialTokens) {
 }
 
 TEST(Tokenizer, ReadsALargeBpeModel) {
-  std::string folder = TRAINER_SOURCE_DIR "/../shared/data/bpe_sentencepiece";
+  std::string folder = source_dir() + "/../shared/data/bpe_sentencepiece";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " does not exist";
   auto tokenizer = open(folder);
   // It has no </s>: transformers' T5Tokenizer adds one after the extra ids.

@@ -4,11 +4,12 @@
 
 #include "data/megatron/indexed_file.h"
 #include "tests/data/support.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::data {
 namespace {
 
-const std::string kTokenizer = TRAINER_SOURCE_DIR "/tests/golden/tokenizer/unigram";
+const std::string kTokenizer = source_dir() + "/tests/golden/tokenizer/unigram";
 
 std::vector<std::string> texts_of(const std::string& prefix, const Tokenizer& tokenizer, bool with_eod) {
   IndexedFile file(prefix);

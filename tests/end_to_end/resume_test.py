@@ -83,6 +83,16 @@ class Killed(EndToEnd):
                    SHARDED, {"model": {"config": None, "path": str(self.base_model())}, "lora": LORA,
                              "logging": {"logging_steps": 2}})
 
+    def test_vera_whose_projections_are_drawn_again(self):
+        self.check([(after_step(2), 0), (while_saving(6), "launcher")], SHARDED,
+                   {"model": {"config": None, "path": str(self.base_model())},
+                    "lora": {"peft_type": "VERA", "r": 4, "vera_dropout": 0.1, "save_projection": False,
+                             "target_modules": ["q", "wo"]}})
+
+    def test_loha(self):
+        self.check([(after_step(2), 1), (while_saving(6), "launcher")], DATA_PARALLEL,
+                   {"model": {"config": None, "path": str(self.base_model())},
+                    "lora": {"peft_type": "LOHA", "r": 2, "target_modules": ["q", "wo"]}})
 
     def test_sharded_in_fp16(self):
         """The initial loss scale is far too high: some updates are skipped, before and after the kill."""

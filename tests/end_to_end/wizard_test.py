@@ -20,12 +20,14 @@ GROUPED = {**SIZES, "num_key_value_heads": 1}
 MODELS = {
     "t5": {"vocab_size": 420, "d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 1, "num_heads": 2},
     "llama": GROUPED, "mistral": GROUPED, "qwen2": GROUPED, "qwen3": {**GROUPED, "head_dim": 8},
+    **{family: {**GROUPED, "head_dim": 8} for family in ("gemma", "gemma2", "gemma3_text")},
     "gpt2": {"vocab_size": 420, "n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 128},
     "bert": SIZES,
     "mlp": {"input_size": 16, "hidden_sizes": [8], "num_labels": 3},
 }
 TASKS = {"t5": ["seq2seq_lm"], "bert": ["sequence_classification"], "mlp": ["image_classification"],
-         **{family: ["causal_lm", "sequence_classification"] for family in ("llama", "mistral", "qwen2", "qwen3", "gpt2")}}
+         **{family: ["causal_lm", "sequence_classification"]
+            for family in ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "gpt2")}}
 QUESTION = re.compile(r"(\]: |\? |: )$")
 
 DIALOGUES = {

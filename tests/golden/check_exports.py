@@ -33,7 +33,8 @@ def load_adapter(base: pathlib.Path, folder: pathlib.Path) -> peft.PeftModel:
     """Refuses an adapter whose tensors don't match its config; PEFT also only warns."""
     model = peft.PeftModel.from_pretrained(load_model(base), folder)
     result = peft.set_peft_model_state_dict(model, peft.load_peft_weights(str(folder)))
-    missing = [name for name in result.missing_keys if "lora_" in name or "modules_to_save" in name]
+    saved = ("lora_", "vera_lambda_", "hada_", "modules_to_save")
+    missing = [name for name in result.missing_keys if any(part in name for part in saved)]
     if missing or result.unexpected_keys:
         sys.exit(f"{folder} does not load cleanly: missing {missing}, unexpected {result.unexpected_keys}")
     return model

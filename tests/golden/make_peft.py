@@ -19,6 +19,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 FOLDER = GOLDEN / "peft"
 V1_0, V1_1, GPT2, CLASSES = T5 / "v1_0", T5 / "v1_1", GOLDEN / "gpt2" / "causal", GOLDEN / "gpt2" / "classes"
 QWEN3, MISTRAL, BERT = GOLDEN / "llama" / "qwen3", GOLDEN / "llama" / "mistral", GOLDEN / "bert" / "named"
+GEMMA, GEMMA2, GEMMA3 = GOLDEN / "gemma" / "gemma", GOLDEN / "gemma" / "gemma2", GOLDEN / "gemma" / "gemma3"
 TEXT, PAIRS, CLASS = "CAUSAL_LM", "SEQ_2_SEQ_LM", "SEQ_CLS"
 LORA = dict(r=3, lora_alpha=5, init_lora_weights=False)
 
@@ -40,6 +41,14 @@ CASES = {
     "gpt2_classes": (CLASSES, CLASS, peft.LoraConfig(**LORA, target_modules=["c_attn"], fan_in_fan_out=True)),
     "ia3": (V1_0, PAIRS, peft.IA3Config()),
     "gpt2_ia3": (GPT2, TEXT, peft.IA3Config(fan_in_fan_out=True)),
+    "vera": (V1_0, PAIRS, peft.VeraConfig(
+        r=5, target_modules=["q", "v", "wo"], projection_prng_key=7, d_initial=0.3, layers_to_transform=[0, 2])),
+    "gpt2_vera": (GPT2, TEXT, peft.VeraConfig(
+        r=4, target_modules=["c_attn", "c_proj"], fan_in_fan_out=True, save_projection=False)),
+    "loha": (V1_0, PAIRS, peft.LoHaConfig(r=2, alpha=3, target_modules=["q", "wo"], exclude_modules=["EncDecAttention.q"])),
+    "qwen3_loha": (QWEN3, TEXT, peft.LoHaConfig(
+        r=3, alpha=5, target_modules=["q_proj", "v_proj", "down_proj"], rank_pattern={"down_proj": 2},
+        alpha_pattern={"layers.1.*q_proj": 7})),
     "prompt": (V1_1, PAIRS, peft.PromptTuningConfig(num_virtual_tokens=4)),
     "gpt2_prompt": (GPT2, TEXT, peft.PromptTuningConfig(num_virtual_tokens=3)),
     "gpt2_classes_prompt": (CLASSES, CLASS, peft.PromptTuningConfig(num_virtual_tokens=2)),
@@ -54,7 +63,12 @@ CASES = {
     "qwen3_prefix": (QWEN3, TEXT, peft.PrefixTuningConfig(num_virtual_tokens=3)),
     "mistral_prefix": (MISTRAL, TEXT, peft.PrefixTuningConfig(num_virtual_tokens=2)),
     "bert_prefix": (BERT, CLASS, peft.PrefixTuningConfig(num_virtual_tokens=3)),
+    # Gemma's embedding has a scale, which applies to what LoRA adds and not to a prompt
+    "gemma3_embedding": (GEMMA3, TEXT, peft.LoraConfig(**LORA, target_modules=["embed_tokens", "k_proj"])),
+    "gemma_ia3": (GEMMA, TEXT, peft.IA3Config()),
+    "gemma2_prompt": (GEMMA2, TEXT, peft.PromptTuningConfig(num_virtual_tokens=3)),
 }
+TRAINED = ("vera", "gpt2_vera", "loha", "qwen3_loha")  # with the losses of ten updates
 MOST_LOGITS = 1000  # store the logits only of samples with fewer values
 
 
@@ -81,6 +95,26 @@ def rows_of(model: torch.nn.Module, samples: list[dict], task: str) -> list[torc
     logits = model(**padded(samples)).logits
     first = logits.shape[1] - padded(samples)["input_ids"].shape[1]  # skip the rows of the prompt
     return [logits[i, first : first + len(sample["source"])] for i, sample in enumerate(samples)]
+
+
+def loss_of(rows: list[torch.Tensor], samples: list[dict]) -> tuple[torch.Tensor, int]:
+    """The summed loss, and the number of target tokens."""
+    labels = [torch.tensor(sample["labels"]) for sample in samples]
+    loss_sum = sum(cross_entropy(r, wanted, reduction="sum") for r, wanted in zip(rows, labels))
+    return loss_sum, sum(int((wanted != -100).sum()) for wanted in labels)
+
+
+def ten_losses(model: torch.nn.Module, samples: list[dict], task: str) -> list[float]:
+    """The losses before each of ten AdamW updates with learning rate 0.01, without weight decay."""
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-2, weight_decay=0)
+    losses = []
+    for _ in range(10):
+        optimizer.zero_grad()
+        loss_sum, count = loss_of(rows_of(model, samples, task), samples)
+        (loss_sum / count).backward()
+        optimizer.step()
+        losses.append(loss_sum.item() / count)
+    return losses
 
 
 def saved_name(name: str) -> str:
@@ -113,9 +147,8 @@ def make(name: str, base: pathlib.Path, task: str, settings: peft.PeftConfig) ->
             saved[key].sort()
     (folder / "adapter_config.json").write_text(json.dumps(saved, indent=2, sort_keys=True))
 
-    rows, labels = rows_of(model, samples, task), [torch.tensor(sample["labels"]) for sample in samples]
-    loss_sum = sum(cross_entropy(r, wanted, reduction="sum") for r, wanted in zip(rows, labels))
-    count = sum(int((wanted != -100).sum()) for wanted in labels)
+    rows = rows_of(model, samples, task)
+    loss_sum, count = loss_of(rows, samples)
     (loss_sum / count).backward()
     tensors = {f"logits_{i}": row.detach().clone() for i, row in enumerate(rows) if row.numel() < MOST_LOGITS}
     for n, parameter in trained.items():
@@ -124,8 +157,11 @@ def make(name: str, base: pathlib.Path, task: str, settings: peft.PeftConfig) ->
         if "prompt_encoder" in n:
             tensors[saved_name(n)] = parameter.detach().clone()
     write_tensors(folder / "expected.safetensors", tensors)
-    write_json(folder / "expected.json", {"base": str(base.relative_to(GOLDEN)), "task": task,
-                                          "loss_sum": loss_sum.item(), "target_tokens": count})
+    expected = {"base": str(base.relative_to(GOLDEN)), "task": task, "loss_sum": loss_sum.item(),
+                "target_tokens": count}
+    if name in TRAINED:
+        expected["losses"] = ten_losses(model, samples, task)
+    write_json(folder / "expected.json", expected)
     print(name, loss_sum.item() / count)
 
 

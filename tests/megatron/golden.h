@@ -7,11 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/files.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::data {
 
 inline std::string golden_path(const std::string& name) {
-  return std::string(TRAINER_SOURCE_DIR) + "/tests/golden/megatron/" + name;
+  return source_dir() + "/tests/golden/megatron/" + name;
 }
 
 inline nlohmann::json golden(const std::string& name) {

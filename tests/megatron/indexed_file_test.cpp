@@ -5,6 +5,7 @@
 #include "data/megatron/indexed_writer.h"
 #include "tests/data/support.h"
 #include "tests/megatron/golden.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::data {
 namespace {
@@ -44,7 +45,7 @@ TEST(IndexedFile, AcceptsEitherFilesNameAndSequencesOfDocuments) {
 TEST(IndexedFile, RejectsMalformedFiles) {
   TempFolder folder;
   for (const auto& bad :
-       nlohmann::json::parse(read_file(std::string(TRAINER_SOURCE_DIR) + "/tests/megatron/bad_files.json"))) {
+       nlohmann::json::parse(read_file(source_dir() + "/tests/megatron/bad_files.json"))) {
     SCOPED_TRACE(bad["name"]);
     for (const std::string ending : {"bin", "idx"}) {
       std::string bytes = read_file(golden_path("c." + ending));

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/file_descriptor.h"
-#include "engine/metrics/terminal_text.h"
+#include "engine/base/terminal_text.h"
 
 namespace trainer::metrics {
 namespace {

@@ -171,8 +171,9 @@ std::string digest(const std::map<std::string, std::vector<int64_t>>& shapes) {
 }
 
 TEST(RealSizes, NamesAndShapesMatchTransformers) {
-  for (const auto& [family, task] : {std::pair{"gpt2", Task::kCausalLm}, std::pair{"llama", Task::kCausalLm},
-                                     std::pair{"bert", Task::kSequenceClassification}})
+  for (const auto& [family, task] :
+       {std::pair{"gpt2", Task::kCausalLm}, std::pair{"llama", Task::kCausalLm}, std::pair{"gemma", Task::kCausalLm},
+        std::pair{"bert", Task::kSequenceClassification}})
     for (const auto& size : nlohmann::json::parse(golden_text(std::string(family) + "/sizes.json"))) {
       const auto model = models::build_model({.config_json = size["config"].dump(), .origin = "sizes", .task = task});
       std::map<std::string, std::vector<int64_t>> shapes;

@@ -1,4 +1,5 @@
 #include "tests/models/family_case.h"
+#include "tests/support/source_dir.h"
 
 #include <fstream>
 #include <sstream>
@@ -11,7 +12,7 @@ namespace trainer::testing {
 namespace {
 
 std::string path_of(const std::string& name) {
-  return std::string(TRAINER_SOURCE_DIR) + "/tests/golden/" + name;
+  return source_dir() + "/tests/golden/" + name;
 }
 
 at::Tensor to_tensor(const std::vector<int64_t>& values) {

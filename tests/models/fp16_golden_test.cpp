@@ -7,6 +7,7 @@
 
 #include "engine/optim/loss_scale.h"
 #include "tests/support/golden_case.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::testing {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 constexpr double kFactor = 1.5;  // limit of our error relative to autocast's
 
 nlohmann::json read_json(const std::string& path) {
-  std::ifstream in(std::string(TRAINER_SOURCE_DIR) + "/tests/golden/" + path);
+  std::ifstream in(source_dir() + "/tests/golden/" + path);
   return nlohmann::json::parse(in);
 }
 
@@ -28,7 +29,7 @@ class Fp16Golden : public ::testing::TestWithParam<std::string> {
     for (const auto& sample : samples) sources.push_back(sample["source"]), labels.push_back(sample["labels"]);
     batch = make_batch(sources, labels);
     if (causal) batch.target = batch.source;
-    plan.config.model.path = std::string(TRAINER_SOURCE_DIR) + "/tests/golden/" + GetParam();
+    plan.config.model.path = source_dir() + "/tests/golden/" + GetParam();
     plan.config.num_processes = 1;
     plan.config.mixed_precision = config::MixedPrecision::kFp16;
     if (causal) plan.config.data.task = config::Task::kCausalLm;

@@ -1,5 +1,5 @@
-// LLaMA, Mistral, Qwen2 and Qwen3 against values from transformers (tests/golden/make_llama.py): this implementation
-// packs several samples into one batch, transformers runs each alone.
+// LLaMA, Mistral, Qwen2, Qwen3 and Gemma against values from transformers (tests/golden/make_llama.py, make_gemma.py):
+// this implementation packs several samples into one batch, transformers runs each alone.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -117,7 +117,7 @@ Task task_of(const std::string& name) {
 
 class LlamaGolden : public ::testing::TestWithParam<std::string> {
  protected:
-  LlamaGolden() : golden("llama/" + GetParam(), task_of(GetParam())) {}
+  LlamaGolden() : golden(GetParam(), task_of(GetParam())) {}
   FamilyCase golden;
 };
 
@@ -176,9 +176,11 @@ TEST_P(LlamaGolden, PromptsMayHaveOneToken) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, LlamaGolden,
-                         ::testing::Values("llama", "mistral", "qwen2", "qwen3", "mistral_classifier",
-                                           "qwen3_classifier"),
-                         [](const auto& info) { return info.param; });
+                         ::testing::Values("llama/llama", "llama/mistral", "llama/qwen2", "llama/qwen3",
+                                           "llama/mistral_classifier", "llama/qwen3_classifier", "gemma/gemma",
+                                           "gemma/gemma2", "gemma/gemma3", "gemma/gemma_classifier",
+                                           "gemma/gemma2_classifier", "gemma/gemma3_classifier"),
+                         [](const auto& info) { return info.param.substr(info.param.find('/') + 1); });
 
 class RopeGolden : public ::testing::TestWithParam<std::string> {};
 

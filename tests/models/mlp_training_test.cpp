@@ -11,6 +11,7 @@
 #include "engine/optim/optimizer.h"
 #include "engine/parallel/parallelize.h"
 #include "tests/models/family_case.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::testing {
 namespace {
@@ -33,7 +34,7 @@ class FileSource : public parallel::WeightSource {
 class MlpGolden : public ::testing::Test {
  protected:
   MlpGolden()
-      : folder(std::string(TRAINER_SOURCE_DIR) + "/tests/golden/mlp/"), tensors(folder + "expected.safetensors") {
+      : folder(source_dir() + "/tests/golden/mlp/"), tensors(folder + "expected.safetensors") {
     auto built = models::build_model({.config_json = golden_text("mlp/config.json"),
                                       .origin = "golden",
                                       .task = models::Task::kImageClassification});

@@ -11,6 +11,7 @@
 #include "engine/evaluation/generate.h"
 #include "models/t5/position_bias.h"
 #include "tests/support/golden_case.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::testing {
 namespace {
@@ -146,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, T5Bf16, ::testing::Values("bf16_v1_0", "bf16_v1_
                          [](const auto& info) { return info.param; });
 
 nlohmann::json golden_tables() {
-  std::ifstream in(std::string(TRAINER_SOURCE_DIR) + "/tests/golden/tables.json");
+  std::ifstream in(source_dir() + "/tests/golden/tables.json");
   return nlohmann::json::parse(in);
 }
 

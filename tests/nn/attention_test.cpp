@@ -14,6 +14,7 @@
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -48,6 +49,7 @@ at::Tensor plain(const Case& c, const at::Tensor& q, const at::Tensor& k, const 
       };
       const int64_t kv_head = h / (c.options.heads / c.kv_heads());
       at::Tensor scores = at::matmul(part(q, from, h), part(k, to, kv_head).t()) * c.options.scale;
+      if (c.options.soft_cap > 0) scores = at::tanh(scores / c.options.soft_cap) * c.options.soft_cap;
       if (bias.defined()) scores = scores + bias.select(1, h).index({j - i + (bias.size(0) - 1) / 2});
       constexpr double kNever = -std::numeric_limits<double>::infinity();
       if (c.options.causal) scores = scores.masked_fill(j > i, kNever);
@@ -105,13 +107,18 @@ std::vector<Case> all_cases() {
       {"window on both sides", rows, rows, 5, false, {2, false, 0.5, rule, 0, 2}},
       {"window of the token itself", rows, rows, 5, false, {2, true, 0.5, {}, 0, 1}},
       {"window with an offset", layout_of({2, 1}), layout_of({9, 3}), 5, false, {2, true, 0.5, rule, 1, 4}},
-      {"empty samples", some, some, 5, true, {2, true, 0.5, rule, 1}}};
+      {"empty samples", some, some, 5, true, {2, true, 0.5, rule, 1}},
+      {"soft cap", rows, rows, 5, false, {2, true, 0.9, {}, 0, 0, 1.5}},
+      {"soft cap beyond the scores", rows, rows, 5, false, {2, false, 0.1, {}, 0, 0, 50}},
+      {"soft cap with a bias", rows, others, 5, true, {4, false, 0.9, {}, 2, 0, 0.8}},
+      {"soft cap with all else", rows, rows, 5, true, {4, true, 0.9, rule, 2, 3, 1.2}}};
   // Longer than one block of rows, and longer than several.
   const nn::LayoutPtr one = layout_of({65, 64}, {3, 9}), more = layout_of({150, 7, 129}, {8, 0, 2});
   for (const auto& [long_rows, drawn] : {std::pair(one, rule), {more, nn::DropoutRule{}}}) {
     all.push_back({"long", long_rows, long_rows, 8, true, {2, false, 0.4, {}}});
     all.push_back({"long causal", long_rows, long_rows, 8, true, {4, true, 0.4, drawn, 2}});
     all.push_back({"long with a window", long_rows, long_rows, 8, false, {2, true, 0.4, drawn, 0, 50}});
+    all.push_back({"long with a soft cap", long_rows, long_rows, 8, false, {4, true, 0.8, drawn, 2, 50, 2}});
     all.push_back({"long with a window on both sides", long_rows, long_rows, 8, false, {2, false, 0.4, {}, 1, 30}});
   }
   all.push_back({"long cross", layout_of({70, 3, 130}), more, 8, false, {2, false, 0.4, {}}});

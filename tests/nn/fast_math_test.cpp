@@ -45,5 +45,22 @@ TEST(FastMath, TanhIsWithin1e7) {
   EXPECT_TRUE(std::isnan(fast_tanh(std::numeric_limits<float>::quiet_NaN())));
 }
 
+TEST(FastMath, PreciseTanhIsWithinThreeUlp) {
+  double worst = 0, worst_at = 0;
+  for (int i = 0; i <= kSteps; ++i)
+    for (const double range : {12.0, 0.7, 1e-3}) {
+      const auto x = static_cast<float>(range * (2.0 * i / kSteps - 1));
+      const double exact = std::tanh(static_cast<double>(x)), size = std::abs(static_cast<float>(exact));
+      const double ulp = static_cast<double>(std::nextafter(static_cast<float>(size), 2.0F)) - size;
+      const double error = std::abs(precise_tanh(x) - exact) / ulp;
+      if (error > worst) worst = error, worst_at = x;
+    }
+  EXPECT_LE(worst, 3) << "at " << worst_at;
+  EXPECT_EQ(precise_tanh(0), 0);
+  EXPECT_EQ(precise_tanh(1e30F), 1);
+  EXPECT_EQ(precise_tanh(-1e30F), -1);
+  EXPECT_TRUE(std::isnan(precise_tanh(std::numeric_limits<float>::quiet_NaN())));
+}
+
 }  // namespace
 }  // namespace trainer::nn

@@ -22,7 +22,7 @@ TEST(Linear, FrozenWeightInAnotherDtypeMatchesItsCast) {
       pass.compute = compute;
       const at::Tensor x = random_tensor({3, 5}, 3).set_requires_grad(true),
                        y = random_tensor({3, 5}, 3).set_requires_grad(true), scale = random_tensor({3, 4}, 4);
-      const at::Tensor out = layer(x, nullptr, pass);
+      const at::Tensor out = layer({x}, pass).x;
       at::Tensor expected = at::linear(y.to(compute), weight.to(compute));
       if (with_bias) expected = expected + bias.to(compute);
       EXPECT_EQ(out.scalar_type(), compute);

@@ -14,6 +14,7 @@ namespace trainer::testing {
 namespace {
 
 constexpr int64_t kWidth = 5;
+const nn::AttentionOptions kGrouped{.heads = 4, .causal = true, .kv_heads = 2};
 
 struct Rows {
   at::Tensor q, k, v;
@@ -34,7 +35,7 @@ Rows cut(const Rows& all, const nn::Layout& layout, const std::vector<int64_t>& 
 // Prompts of different lengths (one with a single token, so an empty first pass), then tokens one by one.
 TEST(SelfAttention, StepwiseDecodingMatchesTheWholeSample) {
   for (const int64_t window : {0, 3}) {
-    const nn::SelfAttentionOptions options{4, 2, true, window, 0.5, {}};
+    const nn::AttentionOptions options{4, true, 0.5, {}, 2, window, 0.7};
     const std::vector<int64_t> prompts{4, 0, 7}, ends{8, 4, 11};
     const nn::LayoutPtr whole = layout_of(ends);
     const Rows all{random_tensor({whole->tokens(), 4 * kWidth}, 1), random_tensor({whole->tokens(), 2 * kWidth}, 2),
@@ -60,11 +61,11 @@ TEST(SelfAttention, StepwiseDecodingMatchesTheWholeSample) {
 TEST(SelfAttention, AcceptsNoSamples) {
   const nn::LayoutPtr none = layout_of({});
   const at::Tensor q = random_tensor({0, 4 * kWidth}, 1), k = random_tensor({0, 2 * kWidth}, 2);
-  EXPECT_EQ(nn::self_attention(q, k, k, none, {4, 2}, {}, 0).sizes(), q.sizes());
+  EXPECT_EQ(nn::self_attention(q, k, k, none, kGrouped, {}, 0).sizes(), q.sizes());
   nn::DecodeCache cache{.capacity = 3};
   nn::Pass pass;
   pass.cache = &cache;
-  EXPECT_EQ(nn::self_attention(q, k, k, none, {4, 2}, pass, 0).sizes(), q.sizes());
+  EXPECT_EQ(nn::self_attention(q, k, k, none, kGrouped, pass, 0).sizes(), q.sizes());
 }
 
 TEST(SelfAttention, PositionsContinueAfterTheCache) {

@@ -17,6 +17,7 @@
 #include "engine/parallel/gather.h"
 #include "engine/tensorfile/safetensors_file.h"
 #include "tests/support/ranks.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::testing {
 namespace {
@@ -124,7 +125,7 @@ void expect_same(const Outcome& found, const std::string& entry, const at::Tenso
 }
 
 TEST(AdamW8Bit, MatchesBitsandbytesOnAnyShards) {
-  const tensorfile::SafetensorsFile golden(std::string(TRAINER_SOURCE_DIR) + "/tests/golden/adamw_8bit.safetensors");
+  const tensorfile::SafetensorsFile golden(source_dir() + "/tests/golden/adamw_8bit.safetensors");
   for (const auto& [split, ranks] :
        {std::pair{Split::kReplicated, 1}, std::pair{Split::kReplicated, 2}, std::pair{Split::kSharded, 2},
         std::pair{Split::kSharded, 3}, std::pair{Split::kColumns, 2}, std::pair{Split::kColumns, 3}}) {

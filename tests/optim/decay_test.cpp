@@ -8,6 +8,7 @@
 
 #include "engine/optim/parameter_rules.h"
 #include "engine/tensorfile/safetensors_file.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::testing {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 class Decay : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Decay, MatchesTheTrainer) {
-  const std::string folder = std::string(TRAINER_SOURCE_DIR) + "/tests/golden/" + GetParam();
+  const std::string folder = source_dir() + "/tests/golden/" + GetParam();
   std::ifstream in(folder + "/expected.json");
   const auto expected = nlohmann::json::parse(in)["not_decayed"].get<std::vector<std::string>>();
   std::vector<std::string> found;

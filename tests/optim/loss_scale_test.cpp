@@ -1,4 +1,5 @@
 #include "engine/optim/loss_scale.h"
+#include "tests/support/source_dir.h"
 
 #include <cmath>
 #include <fstream>
@@ -10,7 +11,7 @@ namespace trainer::optim {
 namespace {
 
 TEST(LossScale, MatchesGradScaler) {
-  std::ifstream in(std::string(TRAINER_SOURCE_DIR) + "/tests/golden/fp16.json");
+  std::ifstream in(source_dir() + "/tests/golden/fp16.json");
   const nlohmann::json golden = nlohmann::json::parse(in);
   for (const nlohmann::json& run : golden["grad_scaler"]) {
     config::LossScalingConfig options;

@@ -12,6 +12,7 @@
 #include "engine/optim/parameter_rules.h"
 #include "tests/support/golden_case.h"
 #include "tests/support/ranks.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::testing {
 namespace {
@@ -20,7 +21,7 @@ using config::OptimizerName;
 using config::Schedule;
 
 TEST(LearningRate, MatchesTransformers) {
-  std::ifstream in(std::string(TRAINER_SOURCE_DIR) + "/tests/golden/tables.json");
+  std::ifstream in(source_dir() + "/tests/golden/tables.json");
   const std::map<std::string, Schedule> names{{"linear", Schedule::kLinear},
                                               {"cosine", Schedule::kCosine},
                                               {"constant", Schedule::kConstant},
@@ -66,7 +67,7 @@ config::ScheduleConfig kwargs_of(const nlohmann::json& json) {
 }
 
 TEST(LearningRate, MatchesTransformersForEverySchedule) {
-  std::ifstream in(std::string(TRAINER_SOURCE_DIR) + "/tests/golden/schedules.json");
+  std::ifstream in(source_dir() + "/tests/golden/schedules.json");
   const auto golden = nlohmann::json::parse(in);
   ASSERT_EQ(golden.size(), 19U);
   for (const auto& table : golden) {
@@ -83,7 +84,7 @@ TEST(LearningRate, MatchesTransformersForEverySchedule) {
 }
 
 TEST(LearningRate, MatchesDeepSpeed) {
-  std::ifstream in(std::string(TRAINER_SOURCE_DIR) + "/tests/golden/deepspeed_schedules.json");
+  std::ifstream in(source_dir() + "/tests/golden/deepspeed_schedules.json");
   const std::map<std::string, Schedule> names{{"WarmupLR", Schedule::kWarmupLr},
                                               {"WarmupDecayLR", Schedule::kWarmupDecayLr},
                                               {"WarmupCosineLR", Schedule::kWarmupCosineLr}};

@@ -14,6 +14,7 @@
 #include "engine/optim/optimizer.h"
 #include "engine/optim/parameter_rules.h"
 #include "tests/support/ranks.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::testing {
 namespace {
@@ -23,7 +24,7 @@ using optim::Trained;
 using Values = std::map<std::string, std::vector<double>>;
 
 json golden(const std::string& name = "optimizers.json") {
-  std::ifstream in(std::string(TRAINER_SOURCE_DIR) + "/tests/golden/" + name);
+  std::ifstream in(source_dir() + "/tests/golden/" + name);
   return json::parse(in);
 }
 

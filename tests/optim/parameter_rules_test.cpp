@@ -9,12 +9,13 @@
 
 #include "models/nn/linear.h"
 #include "models/registry.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::testing {
 namespace {
 
 std::unique_ptr<models::Model> model_of(const std::string& golden, models::Task task) {
-  const std::ifstream in(std::string(TRAINER_SOURCE_DIR) + "/tests/golden/" + golden + "/config.json");
+  const std::ifstream in(source_dir() + "/tests/golden/" + golden + "/config.json");
   std::ostringstream text;
   text << in.rdbuf();
   return models::build_model({.config_json = text.str(), .origin = golden, .task = task});

@@ -16,6 +16,7 @@
 #include "engine/weights/export.h"
 #include "tests/parallel/processes.h"
 #include "tests/support/golden_case.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::testing {
 namespace {
@@ -223,7 +224,7 @@ std::string measured_columns(const train::MemoryPlan& plan, const Measured& m) {
                      ratio(plan.saving, m.saving), static_cast<double>(m.resident) / kMiB);
 }
 
-constexpr const char* kDocument = TRAINER_SOURCE_DIR "/docs/memory.md";
+const std::string kDocument = source_dir() + "/docs/memory.md";
 
 /// Replaces the old table, which ends the document.
 void write_table(const std::string& rows) {

@@ -99,7 +99,8 @@ Strategy pipeline(int stages, int ranks) {
 TEST(Pipeline, TrainsLikeOneRank) {
   const TinyModel llama = model_named("LLaMA"), gpt2 = model_named("GPT-2");  // untied and tied
   for (const TinyModel& model :
-       {llama, gpt2, with(llama, R"({"tie_word_embeddings": true})"), with(gpt2, R"({"tie_word_embeddings": false})")})
+       {llama, gpt2, with(llama, R"({"tie_word_embeddings": true})"), with(gpt2, R"({"tie_word_embeddings": false})"),
+        model_named("Gemma 2"), model_named("Gemma 3")})
     for (const bool lora : {false, true})
       for (const Strategy& strategy : {pipeline(2, 2), pipeline(3, 3), pipeline(2, 4)})
         for (const int64_t micro_batches : {1, 4}) {

@@ -78,11 +78,12 @@ Events events_of(const config::FsdpConfig& options) {
         Recorder recorder(comm, events);
         for (const auto& block : blueprint.model->blocks()) {
           const std::string number = block->path().substr(block->path().rfind('.') + 1);
-          block->wrap([&events, number](const nn::Tensors& in, const nn::Pass& pass, const nn::Module::Forward& next) {
+          block->wrap([&events, number](const nn::RowsList& in, const nn::Pass& pass, const nn::Module::Forward& next) {
             events.push_back("forward " + number);
-            const at::Tensor out = next({Passing::apply(in[0], &events, "end of backward " + number)}, pass)[0];
+            const nn::Rows x = in[0].with(Passing::apply(in[0].x, &events, "end of backward " + number));
+            const nn::Rows out = next({x}, pass)[0];
             events.push_back("end of forward " + number);
-            return nn::Tensors{Passing::apply(out, &events, "backward " + number)};
+            return nn::RowsList{out.with(Passing::apply(out.x, &events, "backward " + number))};
           });
         }
         const auto model = train::make_parallel(plan, blueprint, recorder);

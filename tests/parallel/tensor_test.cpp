@@ -45,6 +45,14 @@ const std::map<std::string, const char*>& families() {
       {"qwen3", R"({"model_type": "qwen3", "vocab_size": 53, "hidden_size": 20, "intermediate_size": 30,
           "num_hidden_layers": 2, "num_attention_heads": 6, "num_key_value_heads": 6, "head_dim": 6,
           "attention_dropout": 0.2, "tie_word_embeddings": true, "initializer_range": 0.1})"},
+      {"gemma2", R"({"model_type": "gemma2", "vocab_size": 53, "hidden_size": 48, "intermediate_size": 42,
+          "num_hidden_layers": 2, "num_attention_heads": 12, "num_key_value_heads": 6, "head_dim": 6,
+          "attention_dropout": 0.2, "attention_bias": true, "sliding_window": 3, "query_pre_attn_scalar": 4,
+          "attn_logit_softcapping": 1.5, "final_logit_softcapping": 2.0, "initializer_range": 0.1})"},
+      {"gemma3", R"({"model_type": "gemma3_text", "vocab_size": 53, "hidden_size": 24, "intermediate_size": 30,
+          "num_hidden_layers": 2, "num_attention_heads": 6, "num_key_value_heads": 6, "head_dim": 6,
+          "attention_dropout": 0.2, "sliding_window": 3, "sliding_window_pattern": 2, "rope_local_base_freq": 50,
+          "query_pre_attn_scalar": 5, "final_logit_softcapping": 2.0, "initializer_range": 0.1})"},
       {"gpt2", R"({"model_type": "gpt2", "vocab_size": 53, "n_positions": 40, "n_embd": 30, "n_layer": 2, "n_head": 6,
           "n_inner": 66, "resid_pdrop": 0.2, "embd_pdrop": 0.2, "attn_pdrop": 0.2, "initializer_range": 0.1})"},
       {"t5", R"({"model_type": "t5", "vocab_size": 53, "d_model": 20, "d_kv": 5, "d_ff": 150, "num_layers": 2,
@@ -135,6 +143,8 @@ config::Plan plan_of(const Setting& s) {
     // Column-parallel and row-parallel layers, embeddings and heads; a bias after an all-reduce is trained too.
     c.lora->target_modules.names = s.family == "gpt2"    ? std::vector<std::string>{"c_attn", "c_proj", "wte"}
                                    : s.family == "llama" ? std::vector<std::string>{"q_proj", "o_proj", "down_proj"}
+                                   : s.family.starts_with("gemma")
+                                       ? std::vector<std::string>{"q_proj", "o_proj", "embed_tokens"}
                                    : s.family == "qwen3" ? std::vector<std::string>{"k_proj", "up_proj", "embed_tokens"}
                                                          : std::vector<std::string>{"q", "o", "wo", "lm_head"};
     if (!has_encoder(s.family)) c.lora->bias = config::LoraBias::kAll;
@@ -288,7 +298,7 @@ std::vector<Setting> settings_with_context() {
     setting.rows = rows;
     all.push_back(std::move(setting));
   };
-  for (const char* family : {"llama", "qwen3", "gpt2"})
+  for (const char* family : {"llama", "qwen3", "gpt2", "gemma2", "gemma3"})
     for (const bool lora : {false, true}) {
       add({family, 1, kDdp, 1, lora}, 2);
       add({family, 1, kDdp, 1, lora, true, 2}, 3);

@@ -7,14 +7,15 @@
 #include "data/megatron/indexed_file.h"
 #include "data/tokenizers/tokenizer.h"
 #include "tests/data/support.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::prepare {
 namespace {
 
 using data::contains, data::error_of, data::IndexedFile, data::open_tokenizer, data::read_all, data::TempFolder;
 
-const std::string kGoldenTokenizer = TRAINER_SOURCE_DIR "/tests/golden/tokenizer/unigram";
-const std::string kSamples = TRAINER_SOURCE_DIR "/data/examples/reports.txt";
+const std::string kGoldenTokenizer = source_dir() + "/tests/golden/tokenizer/unigram";
+const std::string kSamples = source_dir() + "/data/examples/reports.txt";
 
 /// What the command prints.
 std::string output_of(const std::vector<std::string>& args, int expected = 0) {

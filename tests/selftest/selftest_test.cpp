@@ -85,7 +85,7 @@ TEST(ResumeCases, CoverEveryPairOfStrategies) {
   std::set<std::string> names;
   for (const ResumeCase& one : all) names.insert(one.name());
   EXPECT_EQ(names.size(), all.size());
-  EXPECT_EQ(resume_cases(4, true).size(), 4 * all.size());  // GPT-2 and LLaMA, full and LoRA
+  EXPECT_EQ(resume_cases(4, true).size(), 8 * all.size());  // GPT-2, LLaMA, Gemma 2 and 3, full and LoRA
 }
 
 TEST(ResumeCases, AreDeterministicForASeed) {

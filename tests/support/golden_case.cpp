@@ -7,12 +7,13 @@
 
 #include "engine/config/plan/adapter_folder.h"
 #include "engine/train/build.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::testing {
 namespace {
 
 std::string folder_of(const std::string& name) {
-  return std::string(TRAINER_SOURCE_DIR) + "/tests/golden/t5/" + name;
+  return source_dir() + "/tests/golden/t5/" + name;
 }
 
 nlohmann::json read_json(const std::string& path) {

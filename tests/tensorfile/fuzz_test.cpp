@@ -5,6 +5,7 @@
 
 #include "engine/base/files.h"
 #include "engine/tensorfile/tensor_folder.h"
+#include "tests/support/source_dir.h"
 #include "tests/tensorfile/file_maker.h"
 
 namespace trainer::tensorfile {
@@ -71,7 +72,7 @@ int refused(const std::filesystem::path& path) {
 
 TEST(Fuzz, ReadsOrRefusesDamagedFiles) {
   TempFolder folder;
-  const std::string whole = read_file(TRAINER_SOURCE_DIR "/tests/golden/tensorfile/all_dtypes.safetensors");
+  const std::string whole = read_file(source_dir() + "/tests/golden/tensorfile/all_dtypes.safetensors");
   uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, whole.data(), 8);
   const std::string header = whole.substr(8, header_bytes), data = whole.substr(8 + header_bytes);

@@ -11,12 +11,13 @@
 
 #include "engine/base/files.h"
 #include "engine/tensorfile/safetensors_file.h"
+#include "tests/support/source_dir.h"
 #include "tests/tensorfile/file_maker.h"
 
 namespace trainer::tensorfile {
 namespace {
 
-const char* const kGolden = TRAINER_SOURCE_DIR "/tests/golden/tensorfile/all_dtypes.safetensors";
+const std::string kGolden = source_dir() + "/tests/golden/tensorfile/all_dtypes.safetensors";
 
 /// The bytes that tests/golden/tensorfile/make_all_dtypes.py gives every tensor.
 at::Tensor golden_tensor(at::ScalarType dtype, const std::vector<int64_t>& shape) {

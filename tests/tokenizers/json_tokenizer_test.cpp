@@ -10,6 +10,7 @@
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "tests/data/support.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::data {
 namespace {
@@ -18,8 +19,8 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using Ids = std::vector<int32_t>;
 
-const fs::path kGolden = TRAINER_SOURCE_DIR "/tests/golden/tokenizer/json";
-const fs::path kShared = TRAINER_SOURCE_DIR "/../shared/data";
+const fs::path kGolden = source_dir() + "/tests/golden/tokenizer/json";
+const fs::path kShared = source_dir() + "/../shared/data";
 
 std::unique_ptr<Tokenizer> open(const fs::path& path) {
   return open_tokenizer({.path = path.string()}, "");

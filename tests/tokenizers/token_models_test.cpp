@@ -12,6 +12,7 @@
 
 #include "data/tokenizers/models/byte_alphabet.h"
 #include "engine/base/errors.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::data {
 
@@ -91,7 +92,7 @@ std::optional<Tokens> expected_tokens(const json& expected, size_t text_size) {
 
 json golden_cases() {
   const char* elsewhere = std::getenv("TOKEN_MODELS_GOLDEN");
-  std::ifstream file(elsewhere ? elsewhere : TRAINER_SOURCE_DIR "/tests/golden/tokenizer/token_models.json");
+  std::ifstream file(elsewhere ? elsewhere : source_dir() + "/tests/golden/tokenizer/token_models.json");
   return json::parse(file);
 }
 

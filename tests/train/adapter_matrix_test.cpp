@@ -42,7 +42,7 @@ struct Parts {
 
 Parts parts_of(const TinyModel& model) {
   if (model.name == "GPT-2") return {"wte", "lm_head", "c_fc"};
-  if (model.name == "LLaMA") return {"embed_tokens", "lm_head", "up_proj"};
+  if (model.name == "LLaMA" || model.name.starts_with("Gemma")) return {"embed_tokens", "lm_head", "up_proj"};
   if (model.name == "BERT") return {"word_embeddings", "pooler", "query"};
   return {"shared", "lm_head", "wi"};
 }
@@ -59,10 +59,14 @@ std::vector<Kind> kinds_for(const TinyModel& model) {
       {"bias", "r: 3, bias: all"},
       {"PiSSA", "r: 3, init_lora_weights: pissa"},
       {"IA3", "peft_type: IA3, init_ia3_weights: false"},
+      {"VeRA", "peft_type: VERA, r: 5, vera_dropout: 0.2, init_weights: false, target_modules: all-linear"},
+      {"VeRA without projections", "peft_type: VERA, r: 5, init_weights: false, save_projection: false"},
       {"prefix", "peft_type: PREFIX_TUNING, num_virtual_tokens: 3"},
       {"prefix of a network", "peft_type: PREFIX_TUNING, num_virtual_tokens: 3, prefix_projection: true", false},
       {"prompt", "peft_type: PROMPT_TUNING, num_virtual_tokens: 3"},
       {"p-tuning", "peft_type: P_TUNING, num_virtual_tokens: 3", false}};
+  if (model.name != "GPT-2")  // whose layers are Conv1D
+    kinds.push_back({"LoHa", "peft_type: LOHA, r: 2, init_weights: false, target_modules: all-linear"});
   if (model.name == "T5") return kinds;
   kinds.push_back({"embedding", "r: 3, target_modules: [" + parts.embedding + "]"});
   kinds.push_back({"whole modules", "r: 3, modules_to_save: [" + parts.head + "]"});
@@ -157,10 +161,11 @@ class AdapterMatrix : public ::testing::TestWithParam<TinyModel> {
   /// The strategies that don't support this kind of adapter.
   std::set<std::string> expected_refusals(const Kind& kind) {
     std::set<std::string> refused;
-    const bool lora = kind.keys.find("peft_type") == std::string::npos && kind.name != "DoRA";
+    const bool splits = (kind.keys.find("peft_type") == std::string::npos && kind.name != "DoRA") ||
+                        kind.name.starts_with("VeRA") || kind.name == "LoHa";
     for (const Strategy& strategy : strategies_for(GetParam())) {
       const bool tensor = strategy.name.starts_with("TP"), stages = strategy.name == "PP 2";
-      if ((tensor && !lora) || (stages && kind.name.starts_with("prefix")))
+      if ((tensor && !splits) || (stages && kind.name.starts_with("prefix")))
         refused.insert(kind.name + ", " + strategy.name);
     }
     return refused;
@@ -182,7 +187,11 @@ TEST_P(AdapterMatrix, TrainsOrIsRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, AdapterMatrix, ::testing::ValuesIn(selftest::tiny_models()),
-                         [](const auto& info) { return std::string(info.param.name, 0, 3); });
+                         [](const auto& info) {
+                           std::string name = info.param.name;
+                           std::erase_if(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; });
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace trainer::testing

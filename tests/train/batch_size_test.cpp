@@ -8,6 +8,7 @@
 #include "engine/prepare/run_length.h"
 #include "engine/train/memory_plan.h"
 #include "tests/support/ranks.h"
+#include "tests/support/source_dir.h"
 #include "tests/support/temporary_folder.h"
 
 namespace trainer::train {
@@ -22,8 +23,8 @@ config::Plan plan_of(config::DistributedType type, int64_t ranks) {
   c.output_dir = output.path().string();
   c.model.config =
       R"({"model_type": "t5", "vocab_size": 512, "d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4})";
-  c.tokenizer.path = TRAINER_SOURCE_DIR "/tests/golden/tokenizer/unigram";
-  c.data.train.path = {TRAINER_SOURCE_DIR "/data/examples/reports.txt"};
+  c.tokenizer.path = source_dir() + "/tests/golden/tokenizer/unigram";
+  c.data.train.path = {source_dir() + "/data/examples/reports.txt"};
   c.data.train.format = config::DataFormat::kDelimited;
   c.data.train.columns = {"source", "target"};
   c.data.max_samples = 200;

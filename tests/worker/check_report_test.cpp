@@ -7,9 +7,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/metrics/terminal_text.h"
+#include "engine/base/terminal_text.h"
 #include "engine/optim/schedule.h"
 #include "engine/train/build.h"
+#include "tests/support/source_dir.h"
 #include "tests/support/temporary_folder.h"
 
 namespace trainer::worker {
@@ -24,8 +25,8 @@ config::Plan plan_of(bool lora) {
   c.num_processes = 2;
   c.model.config =
       R"({"model_type": "t5", "vocab_size": 512, "d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4})";
-  c.tokenizer.path = TRAINER_SOURCE_DIR "/tests/golden/tokenizer/unigram";
-  c.data.train.path = {TRAINER_SOURCE_DIR "/data/examples/reports.txt"};
+  c.tokenizer.path = source_dir() + "/tests/golden/tokenizer/unigram";
+  c.data.train.path = {source_dir() + "/data/examples/reports.txt"};
   c.data.train.format = config::DataFormat::kDelimited;
   c.data.train.columns = {"sentence", "label"};
   c.data.source = "sentence";
@@ -46,7 +47,7 @@ std::vector<std::string> unpleasant_lines(const std::string& text) {
   std::vector<std::string> found;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);)
-    if (metrics::display_width(line) > 80 || (!line.empty() && line.back() == ' ')) found.push_back(line);
+    if (display_width(line) > 80 || (!line.empty() && line.back() == ' ')) found.push_back(line);
   return found;
 }
 
@@ -122,7 +123,7 @@ TEST(CheckReport, FitsIntoEightyColumnsAndSumsUp) {
     const CheckReport report = check_report(plan);
     const std::string text = to_text(report, plan);
     EXPECT_EQ(unpleasant_lines(text), std::vector<std::string>()) << text;
-    EXPECT_EQ(text.find("LoRA") != std::string::npos, lora);
+    EXPECT_EQ(text.find("LORA, r 8, alpha 8, dropout 0 on 12 layers") != std::string::npos, lora);
     const nlohmann::json json = to_json(report, plan);
     const auto& memory = json.at("memory");
     int64_t sum = 0;

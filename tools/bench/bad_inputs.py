@@ -1,6 +1,6 @@
 """Measures how long the program takes to refuse bad input, and its memory beyond that of a good run.
 
-    TRAINER_BIN=build/release/bin/trainer python3 tools/bench/bad_inputs.py [--lines 1-86] [--slowest 15] [--at-once 1] [--show]
+    TRAINER_BIN=build/release/bin/trainer python3 tools/bench/bad_inputs.py [--lines 1-229] [--slowest 15] [--at-once 1] [--show]
 
 Runs one case at a time by default, so that cases don't slow each other down. --show prints the message of each case."""
 

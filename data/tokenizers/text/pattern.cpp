@@ -13,6 +13,16 @@
 #include "engine/base/errors.h"
 
 namespace trainer::data {
+
+template <auto kFree>
+struct FreePcre2 {
+  template <class T>
+  void operator()(T* value) const {
+    kFree(value);
+  }
+};
+using Code = std::unique_ptr<pcre2_code, FreePcre2<pcre2_code_free>>;
+
 namespace {
 
 constexpr size_t kMaxExpression = 64 << 10;
@@ -20,20 +30,12 @@ constexpr uint32_t kMatchLimit = 4'000'000;  // steps of backtracking in one mat
 constexpr uint32_t kHeapLimit = 64 << 10;    // KiB
 constexpr size_t kJitStack = 1 << 20;
 
-template <auto kFree>
-struct Free {
-  template <class T>
-  void operator()(T* value) const {
-    kFree(value);
-  }
-};
-using Code = std::unique_ptr<pcre2_code, Free<pcre2_code_free>>;
-
 /// The matching state of one thread.
 struct Scratch {
-  std::unique_ptr<pcre2_match_data, Free<pcre2_match_data_free>> data{pcre2_match_data_create(1, nullptr)};
-  std::unique_ptr<pcre2_match_context, Free<pcre2_match_context_free>> context{pcre2_match_context_create(nullptr)};
-  std::unique_ptr<pcre2_jit_stack, Free<pcre2_jit_stack_free>> stack{
+  std::unique_ptr<pcre2_match_data, FreePcre2<pcre2_match_data_free>> data{pcre2_match_data_create(1, nullptr)};
+  std::unique_ptr<pcre2_match_context, FreePcre2<pcre2_match_context_free>> context{
+      pcre2_match_context_create(nullptr)};
+  std::unique_ptr<pcre2_jit_stack, FreePcre2<pcre2_jit_stack_free>> stack{
       pcre2_jit_stack_create(32 << 10, kJitStack, nullptr)};
 
   Scratch() {
@@ -53,7 +55,7 @@ std::string message_of(int error) {
 Code compile(std::string_view expression, uint32_t options, std::string_view written) {
   int error = 0;
   size_t offset = 0;
-  std::unique_ptr<pcre2_compile_context, Free<pcre2_compile_context_free>> context(
+  std::unique_ptr<pcre2_compile_context, FreePcre2<pcre2_compile_context_free>> context(
       pcre2_compile_context_create(nullptr));
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
   Code code(pcre2_compile(reinterpret_cast<const unsigned char*>(expression.data()), expression.size(),

@@ -44,7 +44,8 @@ struct AdapterKind {
 };
 
 /// Every kind, in the order of the reference page: config::NAME_kind() and adapters::NAME_layers().
-#define TRAINER_ADAPTER_KINDS(kind) kind(lora) kind(ia3) kind(prefix_tuning) kind(prompt_tuning) kind(p_tuning)
+#define TRAINER_ADAPTER_KINDS(kind) \
+  kind(lora) kind(ia3) kind(vera) kind(loha) kind(prefix_tuning) kind(prompt_tuning) kind(p_tuning)
 
 #define TRAINER_DECLARE_KIND(name) const AdapterKind& name##_kind();
 TRAINER_ADAPTER_KINDS(TRAINER_DECLARE_KIND)

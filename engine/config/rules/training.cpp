@@ -76,15 +76,18 @@ void schedule(const Config& config, Judge& judge) {
                  "warmup_stable_decay needs num_decay_steps in lr_scheduler_kwargs");
 }
 
-/// A run must not write into the folder that it reads its samples from.
+/// A run must not write into a folder that it reads.
 void output(const Config& config, Judge& judge) {
   if (judge.failed("output_dir") || config.output_dir.empty()) return;
-  const auto is_output = [&](const std::string& path) { return path == config.output_dir; };
-  const auto& train = config.data.train.path;
-  if (std::any_of(train.begin(), train.end(), is_output))
-    judge.refuse("output_dir",
-                 "output_dir is {}, the folder that data.train.path reads: use another folder for output_dir",
-                 shown(config.output_dir));
+  const auto read_by = [&](const char* option, const std::vector<std::string>& paths) {
+    if (std::find(paths.begin(), paths.end(), config.output_dir) == paths.end()) return;
+    judge.refuse("output_dir", "output_dir is {}, the folder that {} reads: use another folder for output_dir",
+                 shown(config.output_dir), option);
+  };
+  read_by("data.train.path", config.data.train.path);
+  read_by("data.validation.path", config.data.validation.path);
+  read_by("model.path", {config.model.path});
+  read_by("lora.path", {config.lora ? config.lora->path : ""});
 }
 
 void warmup(const Config& config, Judge& judge) {

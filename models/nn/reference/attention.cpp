@@ -9,6 +9,7 @@
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/tanh.h>
 
 #include "models/nn/reference/draws.h"
 #include "models/nn/reference/recompute.h"
@@ -83,6 +84,7 @@ at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
   at::Tensor scores = at::matmul(together(by_head(q, b.queries, heads)), by_head(k, b.keys, kv_heads).transpose(2, 3))
                           .view({samples, heads, rows, columns}) *
                       options.scale;
+  if (options.soft_cap > 0) scores = at::tanh(scores / options.soft_cap) * options.soft_cap;
   if (bias.defined()) scores = scores + bias_of(b, bias);
   // Not -inf: a row that attends to nothing, as padding may, would become NaN. The final mask sets it to 0.
   at::Tensor p =

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace trainer::metrics {
+namespace trainer {
 
 /// `text` as one line: line breaks, tabs and other control characters become spaces; bytes that are not UTF-8, '?'.
 std::string one_line(std::string_view text);
@@ -22,4 +22,4 @@ std::string fitted(std::string_view text, size_t columns);
 /// Columns of the terminal at `fd`; `otherwise` when it is not a terminal.
 size_t terminal_width(int fd, size_t otherwise = 100);
 
-}  // namespace trainer::metrics
+}  // namespace trainer

@@ -1,4 +1,4 @@
-#include "engine/metrics/predictions.h"
+#include "engine/evaluation/predictions.h"
 
 #include <unistd.h>
 
@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/files.h"
-#include "engine/metrics/terminal_text.h"
+#include "engine/base/terminal_text.h"
 
-namespace trainer::metrics {
+namespace trainer::evaluation {
 namespace {
 
 TEST(TerminalText, CountsColumns) {
@@ -85,4 +85,4 @@ TEST(WritePredictions, WritesOneObjectPerLine) {
 }
 
 }  // namespace
-}  // namespace trainer::metrics
+}  // namespace trainer::evaluation

@@ -1,4 +1,4 @@
-#include "engine/metrics/terminal_text.h"
+#include "engine/base/terminal_text.h"
 
 #include <sys/ioctl.h>
 
@@ -8,7 +8,7 @@
 
 #include "engine/base/utf8.h"
 
-namespace trainer::metrics {
+namespace trainer {
 namespace {
 
 size_t width_of(const Utf8Character& character) {
@@ -72,4 +72,4 @@ size_t terminal_width(int fd, size_t otherwise) {
   return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : otherwise;
 }
 
-}  // namespace trainer::metrics
+}  // namespace trainer

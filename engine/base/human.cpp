@@ -1,11 +1,11 @@
-#include "engine/metrics/human.h"
+#include "engine/base/human.h"
 
 #include <array>
 #include <cmath>
 
 #include <fmt/format.h>
 
-namespace trainer::metrics {
+namespace trainer {
 namespace {
 
 /// `value` in the largest unit that leaves at least 1, with one decimal below 10. Units are `step` apart.
@@ -43,4 +43,4 @@ std::string human_seconds(double seconds) {
   return fmt::format("{}d {:02}h", whole / 86400, whole / 3600 % 24);
 }
 
-}  // namespace trainer::metrics
+}  // namespace trainer

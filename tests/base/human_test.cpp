@@ -1,10 +1,10 @@
-#include "engine/metrics/human.h"
+#include "engine/base/human.h"
 
 #include <limits>
 
 #include <gtest/gtest.h>
 
-namespace trainer::metrics {
+namespace trainer {
 namespace {
 
 TEST(Human, FormatsCounts) {
@@ -39,4 +39,4 @@ TEST(Human, FormatsSeconds) {
 }
 
 }  // namespace
-}  // namespace trainer::metrics
+}  // namespace trainer

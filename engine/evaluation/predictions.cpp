@@ -1,13 +1,13 @@
-#include "engine/metrics/predictions.h"
+#include "engine/evaluation/predictions.h"
 
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
 
 #include "engine/base/files.h"
-#include "engine/metrics/terminal_text.h"
+#include "engine/base/terminal_text.h"
 
-namespace trainer::metrics {
+namespace trainer::evaluation {
 namespace {
 
 constexpr size_t kMark = 2;     // "✓ "
@@ -64,4 +64,4 @@ void write_predictions(const std::filesystem::path& path, const std::vector<Pred
   publish_file(path, lines);
 }
 
-}  // namespace trainer::metrics
+}  // namespace trainer::evaluation

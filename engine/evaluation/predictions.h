@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace trainer::metrics {
+namespace trainer::evaluation {
 
 struct Prediction {
   std::string input, prediction, label;
@@ -22,4 +22,4 @@ std::string prediction_table(const std::vector<Prediction>& predictions, size_t 
 /// U+FFFD. Errors: MachineError; an older file is left unchanged then.
 void write_predictions(const std::filesystem::path& path, const std::vector<Prediction>& predictions);
 
-}  // namespace trainer::metrics
+}  // namespace trainer::evaluation

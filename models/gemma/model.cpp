@@ -1,0 +1,66 @@
+#include "models/gemma/model.h"
+
+#include <cmath>
+
+#include "models/nn/rope.h"
+#include "models/nn/soft_cap.h"
+
+namespace trainer::models::gemma {
+namespace {
+
+nn::Slot<nn::Linear> head_of(GemmaModel& model, const Config& c, Decoder& decoder) {
+  if (c.classifies()) return {model, "score", c.hidden_size, static_cast<int64_t>(c.labels.size()), false, c.init()};
+  if (c.tied_head) return {model, "lm_head", decoder.embedding().weight()};
+  return {model, "lm_head", c.hidden_size, c.vocab_size, false, c.init()};
+}
+
+}  // namespace
+
+Decoder::Decoder(const Config& c)
+    : DecoderStack(c.prefix() + (c.generation == Generation::k3 ? "TextModel" : "Model")),
+      config_(c),
+      embed_tokens_(*this, "embed_tokens", c.vocab_size, c.hidden_size, c.init(),
+                    std::sqrt(static_cast<double>(c.hidden_size))),
+      layers_(*this, "layers"),
+      norm_(*this, "norm", c, c.hidden_size) {
+  for (int64_t i = 0; i < c.layers; ++i) layers_->add(c, i);
+}
+
+std::vector<nn::Module*> Decoder::blocks() {
+  std::vector<nn::Module*> all;
+  for (int64_t i = 0; i < layers_->size(); ++i) all.push_back(&(*layers_)[i]);
+  return all;
+}
+
+nn::RowsList Decoder::block_inputs(const nn::Rows& states, const nn::Pass& pass) {
+  const auto table = [&](const nn::RopeOptions& rope) {
+    return nn::Rows{nn::rope_table(rope, config_.head_dim, states.layout->in_region(), pass, states.x.device())};
+  };
+  if (!config_.rope_by_layer()) return {table(config_.rope.full)};
+  return {table(config_.rope.full), table(config_.rope.sliding)};
+}
+
+GemmaModel::GemmaModel(const Config& c)
+    : DecoderModel(c.class_name(), c.task), config_(c), model_(*this, "model", c), head_(head_of(*this, c, *model_)) {
+  name_tree();
+}
+
+nn::Rows GemmaModel::head(const nn::Rows& hidden, const nn::Pass& pass) {
+  const nn::Rows logits = (*head_)(hidden, pass);
+  const bool capped = !classifies() && config_.logit_soft_cap > 0;
+  return capped ? logits.with(nn::soft_cap(logits.x, config_.logit_soft_cap)) : logits;
+}
+
+TensorPlan GemmaModel::tensor_plan() const {
+  return {.divided = {{"num_attention_heads", config_.heads},
+                      {"num_key_value_heads", config_.kv_heads},
+                      {"intermediate_size", config_.intermediate_size}},
+          .regions = {{"self_attn"}, {"mlp"}},
+          .columns = {{"q_proj"}, {"k_proj"}, {"v_proj"}, {"gate_proj"}, {"up_proj"}},
+          .rows = {"o_proj", "down_proj"},
+          .embeddings = {"embed_tokens"},
+          .stacks = {"model"},
+          .head = classifies() ? "" : "lm_head"};
+}
+
+}  // namespace trainer::models::gemma

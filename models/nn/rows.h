@@ -1,0 +1,24 @@
+// What modules take and give.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "models/nn/layout.h"
+
+namespace trainer::nn {
+
+/// A tensor with one row per token and the layout of its rows. The layout is null for a tensor that isn't one of tokens
+/// (a position bias, a rotary table).
+struct Rows {
+  at::Tensor x;  // [T, ...]
+  LayoutPtr layout = nullptr;
+
+  /// `y` [T, ...] with the same layout.
+  Rows with(at::Tensor y) const { return {std::move(y), layout}; }
+};
+using RowsList = std::vector<Rows>;
+
+}  // namespace trainer::nn

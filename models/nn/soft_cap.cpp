@@ -1,0 +1,88 @@
+#include "models/nn/soft_cap.h"
+
+#include <ATen/Dispatch.h>
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/tanh.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "models/nn/fast_math.h"
+#include "models/nn/kernel.h"
+#include "models/nn/reference/recompute.h"
+#include "models/nn/reference/reference.h"
+
+namespace trainer::nn {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+TRAINER_KERNEL void cap_values(const float* x, float cap, int64_t n, float* out) {
+  const float inverse = 1.0F / cap;
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) out[i] = cap * precise_tanh(x[i] * inverse);
+}
+template <class T>
+void cap_values(const T* x, float cap, int64_t n, T* out) {
+  const float inverse = 1.0F / cap;
+  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(cap * precise_tanh(static_cast<float>(x[i]) * inverse));
+}
+
+/// grad times the slope 1 - tanh^2, from the capped value.
+template <class T>
+void cap_backward(const T* grad, const T* out, float cap, int64_t n, T* dx) {
+  const float inverse = 1.0F / cap;
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const float t = static_cast<float>(out[i]) * inverse;
+    dx[i] = static_cast<T>(static_cast<float>(grad[i]) * (1.0F - t * t));
+  }
+}
+
+/// Calls f(first element, elements) for stretches of all elements of `x`.
+template <class F>
+void for_each_stretch(const at::Tensor& x, const F& f) {
+  constexpr int64_t kStretch = 4096;
+  at::parallel_for(0, rows_to_compute(x, x.numel()), kStretch,
+                   [&](int64_t first, int64_t last) { f(first, last - first); });
+}
+
+struct SoftCap : torch::autograd::Function<SoftCap> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& given, double cap) {
+    const at::Tensor x = given.contiguous();
+    at::Tensor out = at::empty_like(x);
+    AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, x.scalar_type(), "soft_cap", [&] {
+      for_each_stretch(x, [&](int64_t at, int64_t n) {
+        cap_values(x.const_data_ptr<scalar_t>() + at, static_cast<float>(cap), n, out.data_ptr<scalar_t>() + at);
+      });
+    });
+    ctx->save_for_backward({out});
+    ctx->saved_data["cap"] = cap;
+    return out;
+  }
+
+  static variable_list backward(AutogradContext* ctx, variable_list grads) {
+    const at::Tensor out = ctx->get_saved_variables()[0], grad = grads[0].contiguous();
+    const auto cap = static_cast<float>(ctx->saved_data["cap"].toDouble());
+    at::Tensor dx = at::empty_like(out);
+    AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, out.scalar_type(), "soft_cap", [&] {
+      for_each_stretch(out, [&](int64_t at, int64_t n) {
+        cap_backward(grad.const_data_ptr<scalar_t>() + at, out.const_data_ptr<scalar_t>() + at, cap, n,
+                     dx.data_ptr<scalar_t>() + at);
+      });
+    });
+    return {dx, at::Tensor()};
+  }
+};
+
+}  // namespace
+
+at::Tensor soft_cap(const at::Tensor& x, double cap) {
+  if (!runs_reference(x)) return SoftCap::apply(x, cap);
+  return reference::recompute({x}, [cap](const std::vector<at::Tensor>& in) {
+    return (at::tanh(in[0].to(at::kFloat) / cap) * cap).to(in[0].scalar_type());
+  });
+}
+
+}  // namespace trainer::nn
