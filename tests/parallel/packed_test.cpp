@@ -346,7 +346,7 @@ TEST(Packed, AGatheredUnitHoldsPackedBytes) {
               auto* const linear = dynamic_cast<nn::Linear*>(&module);
               if (linear == nullptr || !module.path().ends_with("layers.0.self_attn.q_proj")) return;
               weight = linear->weight();
-              linear->wrap([&](const nn::Tensors& x, const nn::Pass& pass, const nn::Module::Forward& next) {
+              linear->wrap([&](const nn::RowsList& x, const nn::Pass& pass, const nn::Module::Forward& next) {
                 seen = weight->value.storage().nbytes();
                 return next(x, pass);
               });
