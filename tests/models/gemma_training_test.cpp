@@ -4,12 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/golden_case.h"
+#include "tests/support/source_dir.h"
 
 namespace trainer::testing {
 namespace {
 
 nlohmann::json read_golden(const std::string& path) {
-  std::ifstream in(std::string(TRAINER_SOURCE_DIR) + "/tests/golden/gemma/" + path);
+  std::ifstream in(source_dir() + "/tests/golden/gemma/" + path);
   return nlohmann::json::parse(in);
 }
 
@@ -24,7 +25,7 @@ TEST_P(GemmaTraining, TenLossesMatchTransformers) {
   models::Batch batch = make_batch(sources, labels);
   if (!classifies) batch.target = batch.source;
   config::Plan plan;
-  plan.config.model.path = std::string(TRAINER_SOURCE_DIR) + "/tests/golden/gemma/" + GetParam();
+  plan.config.model.path = source_dir() + "/tests/golden/gemma/" + GetParam();
   plan.config.num_processes = 1;
   plan.config.data.task = classifies ? config::Task::kSequenceClassification : config::Task::kCausalLm;
   plan.config.training.weight_decay = 0;
