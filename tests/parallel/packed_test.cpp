@@ -323,7 +323,7 @@ TEST(Packed, TheDecodedWeightDoesNotOutliveTheProduct) {
     EXPECT_LT(dist::dry_bytes().all - before, kDecoded / 8);
   };
   at::Tensor out;
-  expect_brief([&] { out = layer(x, nullptr, {}); });
+  expect_brief([&] { out = layer({x}, {}).x; });
   expect_brief([&] { torch::autograd::backward({out.sum()}, {}); });
 }
 
