@@ -29,9 +29,8 @@ struct GroupKind {
 /// Parameters of one unit that are stored, gathered and reduced together.
 ///   shard [n]      this rank's shard, as stored (in fp32 when trained); parameters are concatenated, the last shard is
 ///                  padded. A packed group holds bytes: n counts the values, and parameters and shards begin at blocks
-///   full  [n * R]  the unsharded buffer: trained weights in the compute dtype, frozen ones as stored; its memory
-///   exists
-///                  only between gather and free()
+///   full  [n * R]  the unsharded buffer: trained weights in the compute dtype, frozen ones as stored; its memory is
+///                  there only between gather and free()
 ///   shared   [n * R]  all shards in sequence, if ranks share memory. Nothing needs to be sent then: `full` is `shared`
 ///                  itself, or a cast of it if the compute dtype differs
 ///   views          each parameter's leaf, a view of `full` that layers compute with

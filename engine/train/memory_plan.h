@@ -26,7 +26,7 @@ namespace trainer::train {
 /// the samples and what allocators leave unused.
 struct MemoryPlan {
   // Held all the time: this rank's shards, or replicas, of
-  int64_t weights = 0;    // in their storage dtype, padding included
+  int64_t weights = 0;    // as stored, padding included
   int64_t gradients = 0;  // fp32; under DDP these are the reduction buckets
   int64_t optimizer = 0;  // its state, temporaries of its step beyond all other parts, and async_save's copy
   // Held at the moment of training that needs the most memory:

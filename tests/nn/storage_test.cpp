@@ -76,7 +76,7 @@ TEST(Storage, LinearLayersDecodePackedWeights) {
         pass.compute = compute;
         const at::Tensor x = random_tensor({3, 64}, 3).set_requires_grad(true),
                          y = random_tensor({3, 64}, 3).set_requires_grad(true), scale = random_tensor({3, 32}, 4);
-        const at::Tensor out = layer(x, nullptr, pass);
+        const at::Tensor out = layer({x}, pass).x;
         at::Tensor expected = at::linear(y.to(compute), weight);
         if (with_bias) expected = expected + bias.to(compute);
         EXPECT_TRUE(at::equal(out, expected));

@@ -10,6 +10,7 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/norm.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include "engine/base/errors.h"
@@ -304,6 +305,26 @@ TEST(Packed, ExportsHaveTheDecodedValuesAndCheckpointsOnlyTheAdapters) {
   });
   const tensorfile::SafetensorsFile file(path);
   for (const auto& [name, values] : alone) EXPECT_TRUE(at::equal(file.tensor(name), values)) << name;
+}
+
+TEST(Packed, TheDecodedWeightDoesNotOutliveTheProduct) {
+  dist::count_dry_memory();
+  constexpr int64_t kWidth = 1024, kDecoded = kWidth * kWidth * 4;
+  nn::Linear layer(kWidth, kWidth, false, {});
+  const auto on_meta = at::TensorOptions(at::kMeta);
+  layer.weight()->storage = int8_blocks();
+  layer.weight()->value = at::empty(layer.weight()->storage.shape({kWidth, kWidth}), on_meta.dtype(at::kByte));
+  const at::Tensor x = at::empty({2, kWidth}, on_meta.dtype(at::kFloat)).set_requires_grad(true);
+  const int64_t before = dist::dry_bytes().all;
+  const auto expect_brief = [&](const auto& work) {
+    dist::reset_peak_dry_bytes();
+    work();
+    EXPECT_GE(dist::peak_dry_bytes().all - before, kDecoded);
+    EXPECT_LT(dist::dry_bytes().all - before, kDecoded / 8);
+  };
+  at::Tensor out;
+  expect_brief([&] { out = layer({x}, {}).x; });
+  expect_brief([&] { torch::autograd::backward({out.sum()}, {}); });
 }
 
 int64_t round_up(int64_t n, int64_t to) {

@@ -33,7 +33,7 @@ struct UnitReport {
   std::string name;  // the module's path; "the root" for the parameters of no other unit
   std::string class_name;
   int64_t parameters = 0;
-  int64_t bytes = 0;  // of the whole unit in its storage dtype, over all ranks
+  int64_t bytes = 0;  // of the whole unit as stored, over all ranks
 };
 
 /// Lengths of the sources or the targets of the training samples, in tokens.
