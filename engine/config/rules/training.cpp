@@ -85,7 +85,7 @@ void output(const Config& config, Judge& judge) {
                  shown(config.output_dir), option);
   };
   read_by("data.train.path", config.data.train.path);
-  read_by("data.validation.path", config.data.validation.path);
+  read_by("data.validation.path", {config.data.validation.path});
   read_by("model.path", {config.model.path});
   read_by("lora.path", {config.lora ? config.lora->path : ""});
 }
