@@ -25,7 +25,7 @@ int run_tokenize(const Arguments& arguments) {
   if (std::any_of(arguments.begin(), arguments.end(), is_show)) return show_samples(arguments);
   Arguments words{"tokenize"};
   std::transform(arguments.begin(), arguments.end(), std::back_inserter(words), with_underscores);
-  become_worker(words);
+  become_program(prepare_path(), words, nullptr);
 }
 
 }  // namespace trainer::cli

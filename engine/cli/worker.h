@@ -1,4 +1,5 @@
-// The program `trainer-worker`, which has everything that needs tensors or a tokenizer.
+// The programs that a command becomes: `trainer-worker` has everything that needs tensors, `trainer-prepare` reads data
+// and tokenizers without libtorch.
 #pragma once
 
 #include <string>
@@ -8,10 +9,10 @@
 
 namespace trainer::cli {
 
-/// Its path, next to this program. Errors: MachineError when it isn't there.
+/// Path of trainer-worker, next to this program. Errors: MachineError when it isn't there.
 std::string worker_path();
 
-/// Path of the program that tokenizes before ranks start. Errors: as worker_path.
+/// The same of trainer-prepare.
 std::string prepare_path();
 
 /// Replaces this process with the worker; `plan` is passed on when the command needs one. Returns only by throwing

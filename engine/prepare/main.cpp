@@ -1,11 +1,13 @@
-// trainer-prepare [show N | describe-data | describe-tokenizer]: tokenizes the samples of a plan into the cache that
-// the ranks read, before they start; with `show`, prints the first ones; describes inputs for the wizard. Errors go to
-// standard output, where the launcher reads them, but with `show` to standard error.
+// trainer-prepare [show N | tokenize … | describe-data | describe-tokenizer]: tokenizes the samples of a plan into the
+// cache that the ranks read, before they start; with `show`, prints the first ones; `trainer tokenize`; describes
+// inputs for the wizard. Errors go to standard output, where the launcher and the wizard read them, but to standard
+// error for the commands that people call.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <string_view>
+#include <string>
+#include <vector>
 
 #include "engine/base/errors.h"
 #include "engine/base/log.h"
@@ -16,6 +18,7 @@
 #include "engine/prepare/inputs.h"
 #include "engine/prepare/prepare_bar.h"
 #include "engine/prepare/show_samples.h"
+#include "engine/prepare/tokenize.h"
 
 namespace {
 
@@ -33,11 +36,18 @@ int prepare_plan(int64_t show) {
   return kDone;
 }
 
-int run(std::string_view command, bool shows, int64_t show) {
+/// Whether a person called the command, and not the launcher or the wizard, which read its output.
+bool is_for_people(const std::string& command) {
+  return command == "show" || command == "tokenize";
+}
+
+int run(const std::string& command, const std::vector<std::string>& args) {
   using namespace trainer;
-  const int to = shows ? STDERR_FILENO : STDOUT_FILENO;
+  const int to = is_for_people(command) ? STDERR_FILENO : STDOUT_FILENO;
   try {
-    if (command != "describe-data" && command != "describe-tokenizer") return prepare_plan(show);
+    if (command == "tokenize") return prepare::tokenize_command(args);
+    if (command == "show") return prepare_plan(std::stoll(args.at(0)));
+    if (command.empty()) return prepare_plan(0);
     const auto describe = command == "describe-data" ? prepare::describe_data : prepare::describe_tokenizer;
     fmt::print("{}\n", describe(config::inherited_plan()));
     return kDone;
@@ -56,8 +66,7 @@ int run(std::string_view command, bool shows, int64_t show) {
 int main(int argc, char** argv) {
   using namespace trainer;
   screen::open_missing();
-  const bool shows = argc == 3 && std::string_view(argv[1]) == "show";
-  const std::string_view command = argc == 2 ? argv[1] : "";
-  if (!shows) screen::outlive();
-  return screen::finish_output(run(command, shows, shows ? std::atoll(argv[2]) : 0));
+  const std::string command = argc > 1 ? argv[1] : "";
+  if (!is_for_people(command)) screen::outlive();
+  return screen::finish_output(run(command, {argv + std::min(argc, 2), argv + argc}));
 }

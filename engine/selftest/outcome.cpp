@@ -7,9 +7,9 @@
 #include <ATen/TensorOperators.h>
 
 #include "engine/optim/optimizer.h"
+#include "engine/parallel/gather.h"
 #include "engine/train/batch_stream.h"
 #include "engine/train/build.h"
-#include "engine/weights/export.h"
 
 namespace trainer::selftest {
 namespace {
@@ -23,7 +23,7 @@ std::map<std::string, at::Tensor> gathered_gradients(parallel::ParallelModel& mo
     if (!tensor.trainable) continue;
     parallel::LogicalTensor gradient = tensor;
     gradient.value = tensor.grad;
-    gradients[tensor.name] = checkpoint::gather(gradient, model.comm()).to(at::kCPU, false, /*copy=*/true);
+    gradients[tensor.name] = parallel::gather(gradient, model.comm()).to(at::kCPU, false, /*copy=*/true);
   }
   return gradients;
 }

@@ -12,6 +12,7 @@
 #include "engine/dist/dry_memory.h"
 #include "engine/dist/shared_memory.h"
 #include "engine/evaluation/generate.h"
+#include "engine/parallel/gather.h"
 #include "engine/prepare/run_length.h"
 #include "engine/train/divergence.h"
 #include "engine/train/parallelism.h"
@@ -95,7 +96,7 @@ int64_t evaluation_peak(parallel::ParallelModel& model, const Workload& workload
 int64_t saving_peak(parallel::ParallelModel& model, bool adapters_only) {
   const auto peak = peak_of([&] {
     for (const parallel::LogicalTensor& tensor : model.logical_tensors())
-      if (tensor.trainable || !adapters_only) checkpoint::gather(tensor, model.comm());
+      if (tensor.trainable || !adapters_only) parallel::gather(tensor, model.comm());
   });
   return peak.all;
 }

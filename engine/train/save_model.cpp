@@ -2,6 +2,7 @@
 
 #include "data/tokenizers/save_tokenizer.h"
 #include "engine/adapters/adapter_config.h"
+#include "engine/adapters/adapter_file.h"
 #include "engine/base/files.h"
 #include "engine/weights/export.h"
 
@@ -32,8 +33,9 @@ void save_model(parallel::ParallelModel& model, const config::Plan& plan, const 
                 const prepare::Inputs& inputs, const fs::path& folder) {
   const bool is_rank_zero = model.comm().rank() == 0;
   if (plan.config.lora) {
-    export_published(model, folder / "adapter_model.safetensors",
-                     [&](const fs::path& path) { checkpoint::export_adapter(model, lora, path); });
+    export_published(model, folder / "adapter_model.safetensors", [&](const fs::path& path) {
+      checkpoint::export_adapter(model, adapters::adapter_file(model.model(), lora), path);
+    });
   } else {
     export_published(model, folder / "model.safetensors", [&](const fs::path& path) {
       checkpoint::export_weights(model, path, [](const parallel::LogicalTensor& tensor) { return tensor.name; });
@@ -52,7 +54,7 @@ void save_model(parallel::ParallelModel& model, const config::Plan& plan, const 
 checkpoint::Saver::Also beside_checkpoint(parallel::ParallelModel& model, const config::Plan& plan,
                                           const config::LoraConfig& lora, const prepare::Inputs& inputs) {
   if (plan.config.lora) {
-    const auto adapter = checkpoint::gather_adapter(model, lora);
+    const auto adapter = checkpoint::gather_adapter(model, adapters::adapter_file(model.model(), lora));
     const std::string about = adapters::adapter_config_json(lora, model.model(), plan.config.model.path);
     return [adapter, about, &inputs](const fs::path& folder) {
       checkpoint::write_tensors(folder / "adapter_model.safetensors", adapter);

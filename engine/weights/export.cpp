@@ -5,9 +5,9 @@
 
 #include <torch/csrc/autograd/grad_mode.h>
 
-#include "engine/adapters/adapter_file.h"
 #include "engine/base/crc32c.h"
 #include "engine/base/errors.h"
+#include "engine/parallel/gather.h"
 #include "engine/tensorfile/safetensors_file.h"
 #include "engine/tensorfile/safetensors_writer.h"
 
@@ -65,21 +65,21 @@ void export_weights(parallel::ParallelModel& model, const std::filesystem::path&
   for (const auto& tensor : tensors)
     if (std::string given = name(tensor); !given.empty())
       chosen.push_back({std::move(given), tensor.shape, tensor.storage.packed ? at::kFloat : tensor.value.scalar_type(),
-                        [&] { return gather(tensor, model.comm()); }});
+                        [&] { return parallel::gather(tensor, model.comm()); }});
   export_tensors(model.comm(), path, chosen);
 }
 
 namespace {
 
-std::vector<Exported> adapter_tensors(parallel::ParallelModel& model, const config::LoraConfig& options) {
+std::vector<Exported> adapter_tensors(parallel::ParallelModel& model, const std::vector<adapters::FileTensor>& file) {
   std::map<std::string, parallel::LogicalTensor> by_name;
   for (const auto& tensor : model.logical_tensors()) by_name[tensor.name] = tensor;
   std::vector<Exported> chosen;
-  for (const adapters::FileTensor& entry : adapters::adapter_file(model.model(), options))
+  for (const adapters::FileTensor& entry : file)
     chosen.push_back({entry.name, entry.shape, at::kFloat, [entry, by_name, &model] {
                         std::vector<at::Tensor> parts;
                         for (const std::string& name : entry.parameters)
-                          parts.push_back(gather(by_name.at(name), model.comm()));
+                          parts.push_back(parallel::gather(by_name.at(name), model.comm()));
                         return entry.make(parts);
                       }});
   return chosen;
@@ -87,10 +87,10 @@ std::vector<Exported> adapter_tensors(parallel::ParallelModel& model, const conf
 
 }  // namespace
 
-Gathered gather_adapter(parallel::ParallelModel& model, const config::LoraConfig& options) {
+Gathered gather_adapter(parallel::ParallelModel& model, const std::vector<adapters::FileTensor>& file) {
   const at::NoGradGuard no_grad;
   Gathered gathered;
-  for (const Exported& tensor : adapter_tensors(model, options)) {
+  for (const Exported& tensor : adapter_tensors(model, file)) {
     const at::Tensor whole = tensor.whole();
     if (model.comm().rank() == 0) gathered[tensor.name] = whole.clone();  // `whole` may be the weight itself
   }
@@ -106,9 +106,9 @@ void write_tensors(const std::filesystem::path& path, const Gathered& tensors) {
   writer.finish();
 }
 
-void export_adapter(parallel::ParallelModel& model, const config::LoraConfig& options,
+void export_adapter(parallel::ParallelModel& model, const std::vector<adapters::FileTensor>& file,
                     const std::filesystem::path& path) {
-  export_tensors(model.comm(), path, adapter_tensors(model, options));
+  export_tensors(model.comm(), path, adapter_tensors(model, file));
 }
 
 }  // namespace trainer::checkpoint

@@ -7,13 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/config/sections.h"
-#include "engine/parallel/gather.h"
+#include "engine/adapters/adapter_file.h"
 #include "engine/parallel/parallel_model.h"
 
 namespace trainer::checkpoint {
-
-using parallel::gather;
 
 /// A tensor of a file.
 struct Exported {
@@ -30,13 +27,13 @@ void export_tensors(dist::Comm& comm, const std::filesystem::path& path, const s
 
 /// Tensors in memory by name.
 using Gathered = std::map<std::string, at::Tensor>;
-/// Collective. The tensors of an adapter file (engine/adapters/adapter_file.h); on rank 0 only.
-Gathered gather_adapter(parallel::ParallelModel& model, const config::LoraConfig& options);
+/// Collective. The tensors of an adapter file (adapters::adapter_file); on rank 0 only.
+Gathered gather_adapter(parallel::ParallelModel& model, const std::vector<adapters::FileTensor>& file);
 /// Writes them to the safetensors file `path`. Errors: MachineError.
 void write_tensors(const std::filesystem::path& path, const Gathered& tensors);
 
 /// Collective. export_tensors for the tensors of an adapter file.
-void export_adapter(parallel::ParallelModel& model, const config::LoraConfig& options,
+void export_adapter(parallel::ParallelModel& model, const std::vector<adapters::FileTensor>& file,
                     const std::filesystem::path& path);
 
 /// Collective. export_tensors for the parameters that `name` gives a name; "" leaves one out.

@@ -14,8 +14,8 @@
 #include "engine/config/plan/handover.h"
 #include "engine/dist/accelerator.h"
 #include "engine/train/build.h"
+#include "engine/train/check/check_report.h"
 #include "engine/train/parallelism.h"
-#include "engine/worker/check_report.h"
 #include "engine/worker/commands.h"
 
 namespace trainer::worker {
@@ -33,9 +33,9 @@ std::string cores_warning(const config::Plan& plan) {
 }
 
 /// The report; errors name the place of the option they are about.
-CheckReport located_report(const config::Plan& plan, const std::optional<config::GpuMemory>& gpu) {
+train::CheckReport located_report(const config::Plan& plan, const std::optional<config::GpuMemory>& gpu) {
   try {
-    return check_report(plan, gpu);
+    return train::check_report(plan, gpu);
   } catch (const ConfigError& error) {
     throw ConfigError("{}", config::located(plan, error.what()));
   }
@@ -78,17 +78,17 @@ int check_command(const std::vector<std::string>& args) {
     throw ConfigError("`trainer-worker check`: {}", error.what());
   }
   config::Plan plan = config::inherited_plan();
-  const CheckReport report = located_report(plan, gpu_of(plan.config, gpu_memory));
+  const train::CheckReport report = located_report(plan, gpu_of(plan.config, gpu_memory));
   if (!report.on_gpus)
     for (std::string warning : {train::precision_warning(plan), cores_warning(plan)})
       if (!warning.empty()) plan.warnings.push_back(std::move(warning));
   if (!report.warning.empty()) plan.warnings.push_back(report.warning);
   if (json) {
-    fmt::print("{}\n", to_json(report, plan).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    fmt::print("{}\n", train::to_json(report, plan).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
-    fmt::print("{}", to_text(report, plan));
+    fmt::print("{}", train::to_text(report, plan));
   }
-  if (report.gpu && !report.gpu->fits) throw ConfigError("{}", too_much_memory(report, plan));
+  if (report.gpu && !report.gpu->fits) throw ConfigError("{}", train::too_much_memory(report, plan));
   if (json) return kDone;
   fmt::print("\nNothing is wrong with {}{}.\n", plan.source,
              report.missing.empty() ? "" : ", but `trainer launch` needs what is listed as missing");

@@ -16,13 +16,11 @@ int rank_command(const std::vector<std::string>& args);
 int selftest_command(const std::vector<std::string>& args);
 
 /// `check [--json] [--gpu_memory N|CARD]`: reads everything a run would read, for the plan on the file descriptor
-/// TRAINER_PLAN_FD, and prints what it would do (engine/worker/check_report.h). Nothing is written. Errors: those of
-/// the plan's inputs; ConfigError when a rank needs more than its GPU has.
+/// TRAINER_PLAN_FD, and prints what it would do (engine/train/check/check_report.h). Nothing is written. Errors: those
+/// of the plan's inputs; ConfigError when a rank needs more than its GPU has.
 int check_command(const std::vector<std::string>& args);
 
-/// `describe-model FOLDER|CONFIG_JSON [TASK]`: one JSON object with the model's class, its family and the tasks of that
-/// family, its number of parameters, its blocks {class: count}, the default LoRA targets and the layers that can have
-/// adapters; {"error": message} for a folder without weights or a model this build can't train. No weights are read.
+/// `describe-model FOLDER|CONFIG_JSON [TASK]`: train::describe_model().
 int describe_model_command(const std::vector<std::string>& args);
 
 /// `export-checkpoint SOURCE FOLDER [TENSOR PIPELINE]`: checkpoint::export_checkpoint(), or export_megatron() for that

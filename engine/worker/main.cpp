@@ -1,11 +1,10 @@
-// trainer-worker: the part of the program that needs libtorch or a tokenizer.
+// trainer-worker: the part of the program that needs libtorch.
 #include <cstdio>
 #include <map>
 
 #include "engine/base/errors.h"
 #include "engine/base/safe_text.h"
 #include "engine/base/screen.h"
-#include "engine/prepare/tokenize.h"
 #include "engine/worker/commands.h"
 
 namespace {
@@ -18,7 +17,6 @@ int run(int argc, char** argv) {
     if (command == "rank") return worker::rank_command(args);
     if (command == "selftest") return worker::selftest_command(args);
     if (command == "check") return worker::check_command(args);
-    if (command == "tokenize") return prepare::tokenize_command(args);
     if (command == "describe-model") return worker::describe_model_command(args);
     if (command == "export-checkpoint") return worker::export_checkpoint_command(args);
     if (command == "dump-logits") return worker::dump_logits_command(args);

@@ -19,6 +19,7 @@
 #include "engine/dist/dry_comm.h"
 #include "engine/dist/dry_memory.h"
 #include "engine/optim/optimizer.h"
+#include "engine/parallel/gather.h"
 #include "engine/weights/export.h"
 #include "tests/adapters/peft_case.h"
 #include "tests/support/ranks.h"
@@ -91,7 +92,7 @@ void check_update(PeftCase& golden, dist::Comm& comm, DistributedType type, bool
     if (!tensor.trainable) continue;
     auto grad = tensor;
     grad.value = tensor.grad;
-    gradients[tensor.name] = checkpoint::gather(grad, comm).clone();
+    gradients[tensor.name] = parallel::gather(grad, comm).clone();
     all += std::pow(gradients[tensor.name].norm().item<double>(), 2);
   }
   std::set<std::string> seen;
@@ -122,7 +123,7 @@ TEST_P(Peft, SavedFolderMatchesPeft) {
   run_ranks(2, [&](dist::Comm& comm) {
     PeftCase own(GetParam());
     const auto model = own.make(comm, DistributedType::kFsdp, true);
-    checkpoint::export_adapter(*model, own.options, path);
+    checkpoint::export_adapter(*model, adapter_file(model->model(), own.options), path);
     if (comm.rank() == 0)
       std::ofstream(folder.path() / "adapter_config.json")
           << adapters::adapter_config_json(own.options, model->model(), "base");
@@ -281,7 +282,7 @@ TEST(Decomposed, SavedAdapterFitsTheOriginalWeights) {
     a.mul_(1.5);  // "training"
     const TemporaryFolder folder;
     const auto path = folder.path() / "adapter_model.safetensors";
-    checkpoint::export_adapter(*model, golden.options, path);
+    checkpoint::export_adapter(*model, adapter_file(model->model(), golden.options), path);
     const tensorfile::SafetensorsFile file(path);
     const std::string in_file = golden.causal() ? "base_model.model.transformer." + layer : "base_model.model." + layer;
     const at::Tensor saved = at::mm(file.tensor(in_file + "lora_B.weight"), file.tensor(in_file + "lora_A.weight"));
@@ -322,7 +323,8 @@ TEST(Vera, SavesTheProjectionsOnlyIfAsked) {
     const auto comm = dist::solo_comm();
     const auto model = golden.make(*comm, DistributedType::kNo, true);
     const TemporaryFolder folder;
-    checkpoint::export_adapter(*model, golden.options, folder.path() / "adapter_model.safetensors");
+    checkpoint::export_adapter(*model, adapter_file(model->model(), golden.options),
+                               folder.path() / "adapter_model.safetensors");
     const tensorfile::SafetensorsFile file(folder.path() / "adapter_model.safetensors");
     EXPECT_EQ(file.find("base_model.vera_A") != nullptr, asked);
     EXPECT_EQ(file.find("base_model.vera_B") != nullptr, asked);
@@ -346,7 +348,7 @@ TEST(Dropout, IsTheSameUnderEveryStrategy) {
           if (!tensor.trainable) continue;
           auto grad = tensor;
           grad.value = tensor.grad;
-          const at::Tensor found = checkpoint::gather(grad, comm).clone();
+          const at::Tensor found = parallel::gather(grad, comm).clone();
           if (type == DistributedType::kNo)
             alone[tensor.name] = found;
           else

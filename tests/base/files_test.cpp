@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Files : public testing::Test {
+class Files : public ::testing::Test {
  protected:
   Files() {
     std::string pattern = (fs::temp_directory_path() / "files_test.XXXXXX").string();

@@ -60,7 +60,7 @@ TEST(LinkProtocol, RejectsFalseLengths) {
 }
 
 /// A link whose other end is served by `serve` on a thread, until the link closes.
-class LinkTest : public testing::Test {
+class LinkTest : public ::testing::Test {
  protected:
   using Send = std::function<void(const LinkMessage&)>;
 

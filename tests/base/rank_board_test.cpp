@@ -39,7 +39,7 @@ TEST(Published, TheReaderNeverSeesHalfAValue) {
   EXPECT_GT(whole, 0u);
 }
 
-class Board : public testing::Test {
+class Board : public ::testing::Test {
  protected:
   Collective last(int group) const {
     const auto& memory = memory_->groups[static_cast<size_t>(group)];

@@ -18,6 +18,7 @@
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/checkpoint/export_checkpoint.h"
 #include "engine/config/names.h"
+#include "engine/parallel/gather.h"
 #include "engine/weights/export.h"
 #include "tests/support/golden_case.h"
 #include "tests/support/ranks.h"
@@ -94,11 +95,11 @@ struct TrainedRun {
     for (const auto& tensor : model->logical_tensors()) {
       if (!tensor.trainable) continue;
       by_name[tensor.name] = tensor;
-      all["parameter/" + tensor.name] = bytes_of(checkpoint::gather(tensor, model->comm()));
+      all["parameter/" + tensor.name] = bytes_of(parallel::gather(tensor, model->comm()));
     }
     for (const auto& piece : optimizer->state()) {
       const parallel::LogicalTensor tensor = piece.logical(by_name.at(piece.parameter));
-      all[piece.kind + "/" + piece.parameter] = bytes_of(checkpoint::gather(tensor, model->comm()));
+      all[piece.kind + "/" + piece.parameter] = bytes_of(parallel::gather(tensor, model->comm()));
     }
     return all;
   }

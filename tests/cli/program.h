@@ -25,12 +25,12 @@ inline std::string read_all(const fs::path& path) {
   return std::string(std::istreambuf_iterator<char>(in), {});
 }
 
-class Program : public testing::Test {
+class Program : public ::testing::Test {
  protected:
   /// Creates the folder next to the program, so that it can be hard-linked into the folder.
   Program()
       : folder_(fs::path(TRAINER).parent_path() /
-                fmt::format("cli-{}-{}", getpid(), testing::UnitTest::GetInstance()->current_test_info()->name())) {
+                fmt::format("cli-{}-{}", getpid(), ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
     fs::create_directories(folder_);
     fs::create_hard_link(TRAINER, folder_ / "trainer");
     setenv("HOME", folder_.c_str(), 1);

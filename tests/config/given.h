@@ -20,11 +20,11 @@ inline const std::string kLeast =
     "model: {path: m}\n"
     "data: {train: {path: a.txt}}\n";
 
-class Given : public testing::Test {
+class Given : public ::testing::Test {
  protected:
   Given() {
     folder_ = std::filesystem::temp_directory_path() /
-              fmt::format("config-{}-{}", getpid(), testing::UnitTest::GetInstance()->current_test_info()->name());
+              fmt::format("config-{}-{}", getpid(), ::testing::UnitTest::GetInstance()->current_test_info()->name());
     std::filesystem::create_directories(folder_);
     for (const std::string& variable : known_variables()) unsetenv(variable.c_str());
   }

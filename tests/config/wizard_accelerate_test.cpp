@@ -60,7 +60,7 @@ struct Branch {
   Answers::Given answers;
 };
 
-class SameAsAccelerate : public testing::TestWithParam<Branch> {};
+class SameAsAccelerate : public ::testing::TestWithParam<Branch> {};
 
 TEST_P(SameAsAccelerate, WritesItsFile) {
   EXPECT_EQ(written(GetParam().answers), file_of(GetParam().file));
@@ -72,7 +72,7 @@ const char* const kTensor = "What is the Tensor Parallelism degree";
 
 INSTANTIATE_TEST_SUITE_P(
     Branches, SameAsAccelerate,
-    testing::Values(
+    ::testing::Values(
         Branch{"no_distributed.yaml", {{kCpuOnly, {"no"}}}}, Branch{"cpu_only.yaml", {}},
         Branch{"cpu_bf16.yaml", {{kCpuOnly, {"yes"}}, {kPrecision, {"bf16"}}}},
         Branch{"multi_cpu.yaml", {{kMachine, {"multi-CPU"}}, {"How many processes", {"2"}}}},

@@ -18,7 +18,7 @@ using config::Dialogue;
 using config::Task;
 using Names = std::vector<std::string>;
 
-class DescribeSource : public testing::Test {
+class DescribeSource : public ::testing::Test {
  protected:
   DescribeSource() : folder_(fs::temp_directory_path() / ("describe-" + std::to_string(getpid()))) {
     fs::create_directories(folder_);

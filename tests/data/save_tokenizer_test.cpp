@@ -95,9 +95,9 @@ TEST(SaveTokenizer, WritesNoTokenizerJsonThatWouldGiveDifferentIds) {
   constexpr uint32_t kTrainerSpec = 2, kWhitespaceAsSuffix = 24;
   folder.write("spiece.model", small_model(bytes_field(kTrainerSpec, number_field(kWhitespaceAsSuffix, 1))));
   auto tokenizer = open_saved(folder.string());
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   EXPECT_EQ(tokenizer->tokenizer_json(), "");
-  contains(testing::internal::GetCapturedStderr(), "spiece.model: no tokenizer.json is written next to it");
+  contains(::testing::internal::GetCapturedStderr(), "spiece.model: no tokenizer.json is written next to it");
   TempFolder saved;
   save_tokenizer(*tokenizer, "", saved.string());
   EXPECT_TRUE(std::filesystem::exists(saved / "spiece.model"));

@@ -14,11 +14,11 @@ namespace trainer::launch {
 
 namespace {
 
-using testing::Contains;
-using testing::HasSubstr;
+using ::testing::Contains;
+using ::testing::HasSubstr;
 
 /// A child that has been stopped while it waits, and continued.
-class NativeStack : public testing::Test {
+class NativeStack : public ::testing::Test {
  protected:
   void SetUp() override {
     child_ = fork();

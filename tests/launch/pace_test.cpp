@@ -6,7 +6,7 @@ namespace trainer::launch {
 namespace {
 
 /// A rank that is observed every half second.
-class PaceTest : public testing::Test {
+class PaceTest : public ::testing::Test {
  protected:
   /// The rank is at `step`, in `phase`, for this many looks.
   void be(int64_t step, const char* phase, int looks = 1) {

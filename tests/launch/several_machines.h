@@ -28,7 +28,7 @@ namespace trainer::launch {
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
-class SeveralMachines : public testing::Test {
+class SeveralMachines : public ::testing::Test {
  protected:
   using Behaviors = std::map<std::string, std::string>;
 

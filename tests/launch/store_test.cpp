@@ -8,7 +8,7 @@ namespace {
 using std::chrono::milliseconds;
 
 /// A store with a simulated clock.
-struct StoreTest : testing::Test {
+struct StoreTest : ::testing::Test {
   std::vector<Store::Answer> ask(int rank, LinkMessage request) {
     std::vector<Store::Answer> answers;
     store.handle(rank, request, now, answers);

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
 /// Runs a supervisor in a separate process, with ranks scripted by `behaviors`.
-class SupervisorTest : public testing::Test {
+class SupervisorTest : public ::testing::Test {
  protected:
   SupervisorTest() {
     std::string pattern = (fs::temp_directory_path() / "supervisor_test.XXXXXX").string();

@@ -14,7 +14,7 @@
 namespace trainer::metrics {
 namespace {
 
-class MetricsLogTest : public testing::Test {
+class MetricsLogTest : public ::testing::Test {
  protected:
   MetricsLogTest() {
     std::string pattern = (std::filesystem::temp_directory_path() / "metrics.XXXXXX").string();

@@ -62,7 +62,7 @@ TEST(ProgressLine, AlignsItsFields) {
 }
 
 /// A screen that Progress writes to, with a clock that only the test advances.
-class ProgressTest : public testing::Test {
+class ProgressTest : public ::testing::Test {
  protected:
   Progress::Clock clock() {
     return [this] { return time_; };

@@ -8,7 +8,7 @@
 namespace trainer::metrics {
 namespace {
 
-class ReporterTest : public testing::Test {
+class ReporterTest : public ::testing::Test {
  protected:
   ReporterTest() {
     std::string pattern = (std::filesystem::temp_directory_path() / "reporter.XXXXXX").string();

@@ -12,6 +12,7 @@
 #include "data/samples/samples.h"
 #include "engine/base/files.h"
 #include "engine/config/names.h"
+#include "engine/parallel/gather.h"
 #include "engine/train/batch_stream.h"
 #include "engine/weights/export.h"
 #include "tests/support/golden_case.h"
@@ -126,7 +127,7 @@ Outcome train(const Setting& s, const data::Samples& samples, dist::Comm& comm) 
         if (tensor.trainable) {
           auto grad = tensor;
           grad.value = tensor.grad;
-          outcome.first_gradients[tensor.name] = checkpoint::gather(grad, comm).clone();
+          outcome.first_gradients[tensor.name] = parallel::gather(grad, comm).clone();
         }
     outcome.norms.push_back(model->clip_grad_norm(1.0));
     optimizer->step(model->logical_tensors(), 5e-3);

@@ -17,6 +17,7 @@
 #include "engine/dist/dry_comm.h"
 #include "engine/dist/dry_memory.h"
 #include "engine/dist/memory.h"
+#include "engine/parallel/gather.h"
 #include "engine/parallel/parallelize.h"
 #include "engine/tensorfile/safetensors_file.h"
 #include "engine/train/build.h"
@@ -102,7 +103,7 @@ Values values_of(parallel::ParallelModel& model) {
   const at::NoGradGuard no_grad;
   Values all;
   for (const parallel::LogicalTensor& tensor : model.logical_tensors())
-    all[tensor.name] = checkpoint::gather(tensor, model.comm()).clone();
+    all[tensor.name] = parallel::gather(tensor, model.comm()).clone();
   return all;
 }
 
@@ -229,7 +230,7 @@ Outcome outcome_of(const Setting& s) {
           for (parallel::LogicalTensor tensor : model->logical_tensors()) {
             if (update > 0 || !tensor.trainable) continue;
             tensor.value = tensor.grad;
-            mine.gradients[tensor.name] = checkpoint::gather(tensor, comm).clone();
+            mine.gradients[tensor.name] = parallel::gather(tensor, comm).clone();
           }
           optimizer->step(model->logical_tensors(), 5e-3);
           model->zero_grad();

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "engine/evaluation/generate.h"
+#include "engine/parallel/gather.h"
 #include "engine/parallel/wrap_policy.h"
 #include "tests/parallel/spread_training.h"
 
@@ -88,7 +89,7 @@ std::map<std::string, at::Tensor> gradients_of(Training& run) {
   std::map<std::string, at::Tensor> all;
   for (parallel::LogicalTensor tensor : run.model->logical_tensors()) {
     tensor.value = tensor.grad;
-    all[tensor.name] = checkpoint::gather(tensor, run.model->comm()).clone();
+    all[tensor.name] = parallel::gather(tensor, run.model->comm()).clone();
   }
   return all;
 }

@@ -14,6 +14,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/optim/optimizer.h"
+#include "engine/parallel/gather.h"
 #include "engine/selftest/matrix.h"
 #include "engine/selftest/outcome.h"
 #include "engine/selftest/random_samples.h"
@@ -102,11 +103,11 @@ inline std::map<std::string, at::Tensor> everything(Training& run) {
   std::map<std::string, parallel::LogicalTensor> by_name;
   for (const auto& tensor : run.model->logical_tensors()) {
     by_name[tensor.name] = tensor;
-    all[tensor.name] = checkpoint::gather(tensor, run.model->comm()).clone();
+    all[tensor.name] = parallel::gather(tensor, run.model->comm()).clone();
   }
   for (const optim::StateTensor& state : run.optimizer->state())
     all[state.kind + " " + state.parameter] =
-        checkpoint::gather(state.logical(by_name.at(state.parameter)), run.model->comm()).clone();
+        parallel::gather(state.logical(by_name.at(state.parameter)), run.model->comm()).clone();
   return all;
 }
 

@@ -18,6 +18,7 @@
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/dist/dry_comm.h"
 #include "engine/evaluation/generate.h"
+#include "engine/parallel/gather.h"
 #include "engine/train/batch_stream.h"
 #include "engine/train/build.h"
 #include "engine/train/memory_plan.h"
@@ -34,7 +35,7 @@ using config::DistributedType;
 // fp32 against fp32 with another summation order. 1e-6 holds with AVX-512; the AVX2 kernels of matrix products, whose
 // summation order depends more on the shape, reach 1.2e-6.
 constexpr double kGradientTolerance = 2e-6, kLossesTolerance = 1e-5;
-constexpr int64_t kSamples = 23, kUpdates = 10, kVocabulary = 53;     // not a multiple of any number of ranks
+constexpr int64_t kSamples = 23, kUpdates = 10, kVocabulary = 53;  // not a multiple of any number of ranks
 
 /// Sizes that two and three ranks can split, and that aren't multiples of the chunks that dropout is drawn in.
 const std::map<std::string, const char*>& families() {
@@ -180,7 +181,7 @@ std::map<std::string, at::Tensor> gathered(parallel::ParallelModel& model, bool 
   for (parallel::LogicalTensor tensor : model.logical_tensors()) {
     if (!tensor.trainable) continue;
     if (gradients) tensor.value = tensor.grad;
-    all[tensor.name] = checkpoint::gather(tensor, model.comm()).clone();
+    all[tensor.name] = parallel::gather(tensor, model.comm()).clone();
   }
   return all;
 }
@@ -476,11 +477,11 @@ Contents contents_of(parallel::ParallelModel& model, optim::Optimizer& optimizer
   for (const auto& tensor : model.logical_tensors()) {
     if (!tensor.trainable) continue;
     by_name[tensor.name] = tensor;
-    all["parameter/" + tensor.name] = bytes_of(checkpoint::gather(tensor, model.comm()));
+    all["parameter/" + tensor.name] = bytes_of(parallel::gather(tensor, model.comm()));
   }
   for (const auto& piece : optimizer.state()) {
     const parallel::LogicalTensor tensor = piece.logical(by_name.at(piece.parameter));
-    all[piece.kind + "/" + piece.parameter] = bytes_of(checkpoint::gather(tensor, model.comm()));
+    all[piece.kind + "/" + piece.parameter] = bytes_of(parallel::gather(tensor, model.comm()));
   }
   return all;
 }
@@ -533,7 +534,7 @@ std::string exported(const Setting& s) {
     const config::Plan plan = plan_of(s);
     const auto model = make_model(plan, comm);
     if (s.lora)
-      checkpoint::export_adapter(*model, *plan.config.lora, file);
+      checkpoint::export_adapter(*model, adapters::adapter_file(model->model(), *plan.config.lora), file);
     else
       checkpoint::export_weights(*model, file, [](const parallel::LogicalTensor& tensor) { return tensor.name; });
   });

@@ -11,6 +11,7 @@
 #include <ATen/ops/norm.h>
 
 #include "engine/base/errors.h"
+#include "engine/parallel/gather.h"
 #include "engine/parallel/parallelize.h"
 #include "engine/parallel/wrap_policy.h"
 #include "engine/train/build.h"
@@ -173,7 +174,7 @@ Outcome outcome_of(const config::Plan& plan, const Family& family, dist::Comm& c
   }
   for (parallel::LogicalTensor tensor : model->logical_tensors()) {
     tensor.value = tensor.grad;
-    outcome.gradients.emplace_back(tensor.name, checkpoint::gather(tensor, comm).clone());
+    outcome.gradients.emplace_back(tensor.name, parallel::gather(tensor, comm).clone());
   }
   return outcome;
 }

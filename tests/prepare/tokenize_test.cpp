@@ -19,11 +19,11 @@ const std::string kSamples = source_dir() + "/data/examples/reports.txt";
 
 /// What the command prints.
 std::string output_of(const std::vector<std::string>& args, int expected = 0) {
-  testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStdout();
   int code = tokenize_command(args);
   std::fflush(stdout);
   EXPECT_EQ(code, expected);
-  return testing::internal::GetCapturedStdout();
+  return ::testing::internal::GetCapturedStdout();
 }
 
 std::vector<std::string> training(const std::string& output, const std::string& type) {
@@ -75,13 +75,13 @@ TEST(TokenizeCommand, HelpShowsAllFlagsInOneStyle) {
 }
 
 TEST(TokenizeCommand, RejectsWrongUsage) {
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   EXPECT_EQ(tokenize_command({}), 2);
   EXPECT_EQ(tokenize_command({"--tokenizer", "x"}), 2);
   EXPECT_EQ(tokenize_command({"train", "--input", "x"}), 2);
   EXPECT_EQ(tokenize_command({"train", "--input", "x", "--output", "y", "--vocab_size", "many"}), 2);
   EXPECT_EQ(tokenize_command({"--unknown"}), 2);
-  contains(testing::internal::GetCapturedStderr(), "--vocab_size");
+  contains(::testing::internal::GetCapturedStderr(), "--vocab_size");
 }
 
 TEST(TokenizeCommand, WritesNothingForUselessText) {
@@ -98,16 +98,16 @@ TEST(TokenizeCommand, WritesNothingForUselessText) {
 TEST(TokenizeCommand, WritesACorpus) {
   TempFolder folder;
   const std::string prefix = (folder / "out").string(), file = folder.write("a.txt", "the ship\nsame\n");
-  testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStdout();
   EXPECT_EQ(tokenize_command({"--tokenizer", kGoldenTokenizer, "--input", file, "--output", prefix, "--append_eod"}),
             0);
   std::fflush(stdout);
-  contains(testing::internal::GetCapturedStdout(), prefix + ".bin and .idx: 2 documents, ");
+  contains(::testing::internal::GetCapturedStdout(), prefix + ".bin and .idx: 2 documents, ");
   EXPECT_EQ(IndexedFile(prefix).index().documents(), 2);
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   EXPECT_EQ(tokenize_command({"--tokenizer", kGoldenTokenizer, "--input", file}), 2);
   EXPECT_EQ(tokenize_command({"--tokenizer", kGoldenTokenizer, "--input", file, "--output", prefix, "--ids", file}), 2);
-  contains(testing::internal::GetCapturedStderr(), "--output PREFIX");
+  contains(::testing::internal::GetCapturedStderr(), "--output PREFIX");
 }
 
 }  // namespace

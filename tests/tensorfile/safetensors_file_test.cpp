@@ -129,7 +129,7 @@ const std::vector<Case>& cases() {
   return kCases;
 }
 
-class SafetensorsRules : public testing::TestWithParam<Case> {};
+class SafetensorsRules : public ::testing::TestWithParam<Case> {};
 
 TEST_P(SafetensorsRules, AreEnforced) {
   TempFolder folder;
@@ -145,7 +145,7 @@ TEST_P(SafetensorsRules, AreEnforced) {
   EXPECT_LE(std::count(message.begin(), message.end(), '\n'), 5) << message;
 }
 
-INSTANTIATE_TEST_SUITE_P(Header, SafetensorsRules, testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Header, SafetensorsRules, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return info.param.name; });
 
 TEST(SafetensorsFile, ReadsFlatRanges) {

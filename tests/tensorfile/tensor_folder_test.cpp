@@ -21,9 +21,9 @@ struct ModelFolder : TempFolder {
   void write_index(const std::string& text) const { write_text(*this / "model.safetensors.index.json", text); }
 };
 
-testing::AssertionResult contains(const std::string& text, const std::string& part) {
-  if (text.find(part) != std::string::npos) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "'" << part << "' is not in: " << text;
+::testing::AssertionResult contains(const std::string& text, const std::string& part) {
+  if (text.find(part) != std::string::npos) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << "'" << part << "' is not in: " << text;
 }
 
 TEST(TensorFolder, OpensASingleFile) {

@@ -31,7 +31,7 @@ size_t characters(const std::string& text, size_t place) {
   return count_characters(std::string_view(text).substr(0, place));
 }
 
-class Family : public testing::TestWithParam<const char*> {};
+class Family : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Family, MatchesTheLibrary) {
   auto tokenizer = open(kGolden / GetParam());
@@ -58,7 +58,7 @@ TEST_P(Family, MatchesTheLibrary) {
 }
 
 INSTANTIATE_TEST_SUITE_P(JsonTokenizer, Family,
-                         testing::Values("bert", "gpt2", "llama2", "llama3", "mistral", "pegasus", "qwen2", "roberta",
+                         ::testing::Values("bert", "gpt2", "llama2", "llama3", "mistral", "pegasus", "qwen2", "roberta",
                                          "stages", "t5"),
                          [](const auto& family) { return std::string(family.param); });
 

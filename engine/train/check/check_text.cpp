@@ -8,9 +8,9 @@
 #include "engine/base/human.h"
 #include "engine/base/listed.h"
 #include "engine/config/adapters/adapter_kind.h"
-#include "engine/worker/check_report.h"
+#include "engine/train/check/check_report.h"
 
-namespace trainer::worker {
+namespace trainer::train {
 namespace {
 
 constexpr size_t kColumns = 80, kLabel = 14;
@@ -142,9 +142,9 @@ void add_units(Page& page, const std::vector<UnitReport>& units) {
 }
 
 /// "longest: 8 samples, 312 + 24 tokens", the batch with the most tokens.
-std::string longest_batch(const train::LongestBatches& longest) {
+std::string longest_batch(const LongestBatches& longest) {
   const auto sum = [](const std::vector<int64_t>& of) { return std::accumulate(of.begin(), of.end(), int64_t{0}); };
-  const auto all = [&](const train::BatchLengths& b) { return sum(b.source) + sum(b.target); };
+  const auto all = [&](const BatchLengths& b) { return sum(b.source) + sum(b.target); };
   const auto most = std::max_element(longest.batches.begin(), longest.batches.end(),
                                      [&](const auto& a, const auto& b) { return all(a) < all(b); });
   if (most == longest.batches.end()) return "";
@@ -161,7 +161,7 @@ std::string share_of(const dist::Degrees& degrees, int64_t stage) {
 }
 
 void add_memory(Page& page, const CheckReport& report) {
-  const train::MemoryPlan& m = report.memory;
+  const MemoryPlan& m = report.memory;
   const auto part = [&](const char* name, int64_t bytes, const std::string& about = "") {
     page.line(fmt::format("{:<16}{:>9}{}{}", name, human_bytes(bytes), about.empty() ? "" : "   ", about));
   };
@@ -311,4 +311,4 @@ std::string to_text(const CheckReport& report, const config::Plan& plan) {
   return page.text();
 }
 
-}  // namespace trainer::worker
+}  // namespace trainer::train

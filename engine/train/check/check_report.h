@@ -14,7 +14,7 @@
 #include "engine/train/memory_fit.h"
 #include "engine/train/memory_plan.h"
 
-namespace trainer::worker {
+namespace trainer::train {
 
 struct ModelReport {
   std::string class_name;
@@ -68,9 +68,9 @@ struct RunReport {
 /// The memory of each rank's GPU, when known: this machine's, or the one that the user names.
 struct GpuReport {
   config::GpuMemory memory;
-  int64_t usable = 0;                            // bytes that tensors can use
-  bool fits = true;                              // whether a rank's peak fits
-  std::vector<train::Alternative> alternatives;  // changes that make it fit, when it doesn't
+  int64_t usable = 0;                     // bytes that tensors can use
+  bool fits = true;                       // whether a rank's peak fits
+  std::vector<Alternative> alternatives;  // changes that make it fit, when it doesn't
 };
 
 struct CheckReport {
@@ -78,8 +78,8 @@ struct CheckReport {
   config::LoraConfig lora_options;  // as resolved with an adapter folder
   std::vector<LoraTarget> lora;     // linear layers with an adapter
   std::vector<UnitReport> units;    // in forward order, the root last; empty without FSDP
-  train::MemoryPlan memory;
-  train::LongestBatches longest;
+  MemoryPlan memory;
+  LongestBatches longest;
   bool on_gpus = false;  // the plan is for GPUs
   std::optional<GpuReport> gpu;
   DataReport data;  // without samples when none are known
@@ -118,4 +118,4 @@ std::string to_text(const CheckReport& report, const config::Plan& plan);
 ///   warnings  [text]
 nlohmann::json to_json(const CheckReport& report, const config::Plan& plan);
 
-}  // namespace trainer::worker
+}  // namespace trainer::train

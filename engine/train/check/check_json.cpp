@@ -2,9 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/worker/check_report.h"
+#include "engine/train/check/check_report.h"
 
-namespace trainer::worker {
+namespace trainer::train {
 namespace {
 
 using nlohmann::json;
@@ -35,7 +35,7 @@ json fsdp_json(const std::vector<UnitReport>& units) {
 json gpu_json(const std::optional<GpuReport>& gpu) {
   if (!gpu) return nullptr;
   json alternatives = json::array();
-  for (const train::Alternative& other : gpu->alternatives)
+  for (const Alternative& other : gpu->alternatives)
     alternatives.push_back({{"change", other.change}, {"peak", other.peak}});
   return {{"name", gpu->memory.name},
           {"bytes", gpu->memory.bytes},
@@ -45,7 +45,7 @@ json gpu_json(const std::optional<GpuReport>& gpu) {
 }
 
 json memory_json(const CheckReport& report) {
-  const train::MemoryPlan& memory = report.memory;
+  const MemoryPlan& memory = report.memory;
   return {{"weights", memory.weights},
           {"gradients", memory.gradients},
           {"optimizer", memory.optimizer},
@@ -59,12 +59,12 @@ json memory_json(const CheckReport& report) {
           {"gpu", gpu_json(report.gpu)}};
 }
 
-json batches_json(const train::LongestBatches& longest) {
+json batches_json(const LongestBatches& longest) {
   const auto sum = [](const std::vector<int64_t>& lengths) {
     return std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   };
   json all = json::array();
-  for (const train::BatchLengths& batch : longest.batches)
+  for (const BatchLengths& batch : longest.batches)
     all.push_back(
         {{"samples", batch.source.size()}, {"source_tokens", sum(batch.source)}, {"target_tokens", sum(batch.target)}});
   return all;
@@ -133,4 +133,4 @@ json to_json(const CheckReport& report, const config::Plan& plan) {
           {"warnings", plan.warnings}};
 }
 
-}  // namespace trainer::worker
+}  // namespace trainer::train

@@ -1,5 +1,5 @@
 // The report of `trainer check`, compared with the objects that a run makes.
-#include "engine/worker/check_report.h"
+#include "engine/train/check/check_report.h"
 
 #include <numeric>
 #include <sstream>
@@ -13,7 +13,7 @@
 #include "tests/support/source_dir.h"
 #include "tests/support/temporary_folder.h"
 
-namespace trainer::worker {
+namespace trainer::train {
 namespace {
 
 config::Plan plan_of(bool lora) {
@@ -142,4 +142,4 @@ TEST(CheckReport, FitsIntoEightyColumnsAndSumsUp) {
 }
 
 }  // namespace
-}  // namespace trainer::worker
+}  // namespace trainer::train

@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/errors.h"
-#include "engine/worker/check_report.h"
+#include "engine/train/check/check_report.h"
 #include "tests/support/temporary_folder.h"
 
-namespace trainer::worker {
+namespace trainer::train {
 namespace {
 
 constexpr const char* kT5Base = R"({"model_type": "t5", "vocab_size": 32128, "d_model": 768, "d_kv": 64, "d_ff": 3072,
@@ -216,4 +216,4 @@ TEST_F(ConfigAlone, ReadsWeightsThatExist) {
 }
 
 }  // namespace
-}  // namespace trainer::worker
+}  // namespace trainer::train

@@ -1,4 +1,4 @@
-#include "engine/worker/check_report.h"
+#include "engine/train/check/check_report.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,7 @@
 #include "engine/train/parallelism.h"
 #include "models/nn/linear.h"
 
-namespace trainer::worker {
+namespace trainer::train {
 namespace {
 
 ModelReport model_report(models::Model& model) {
@@ -44,9 +44,9 @@ std::vector<LoraTarget> lora_report(models::Model& model) {
   return targets;
 }
 
-std::vector<UnitReport> unit_report(const config::Plan& plan, train::Blueprint& blueprint) {
+std::vector<UnitReport> unit_report(const config::Plan& plan, Blueprint& blueprint) {
   if (plan.config.distributed_type != config::DistributedType::kFsdp) return {};
-  const parallel::Precision precision = train::precision_of(plan);
+  const parallel::Precision precision = precision_of(plan);
   std::vector<UnitReport> units;
   for (const auto& [module, parameters] : parallel::plan_units(*blueprint.model, plan.config.fsdp_config)) {
     UnitReport unit{module->path(), module->class_name(), 0, 0};
@@ -104,7 +104,7 @@ RunReport run_report(const config::Plan& plan, int64_t samples) {
   RunReport run;
   run.ranks = plan.world_size();
   run.data_ranks = plan.data_ranks();
-  run.degrees = train::degrees_of(plan);
+  run.degrees = degrees_of(plan);
   run.per_device = t.per_device_train_batch_size;
   run.length = prepare::run_length(plan.config, samples, run.data_ranks);
   run.accumulation = data::micro_batch_count(run.length.global_batch, run.data_ranks, run.per_device);
@@ -122,8 +122,8 @@ RunReport run_report(const config::Plan& plan, int64_t samples) {
 
 /// The assumed length of samples when none are known.
 std::string assumed_lengths(const config::Plan& plan, const models::Model& model) {
-  const train::LengthOption option = train::length_option(plan.config.data);
-  const int64_t most = train::most_tokens(plan, model);
+  const LengthOption option = length_option(plan.config.data);
+  const int64_t most = most_tokens(plan, model);
   if (most == 0 || option.tokens <= most) return "every sample is assumed to be as long as the options allow.";
   return fmt::format(
       "every sample is assumed to have {} tokens, the most that {} has positions for. {} is {}: a longer sample ends "
@@ -131,7 +131,7 @@ std::string assumed_lengths(const config::Plan& plan, const models::Model& model
       most, model.class_name(), option.name, option.tokens);
 }
 
-std::vector<std::string> missing(const config::Plan& plan, const train::Blueprint& blueprint, bool on_gpus) {
+std::vector<std::string> missing(const config::Plan& plan, const Blueprint& blueprint, bool on_gpus) {
   std::vector<std::string> all;
   if (const std::string lacking = config::lacking_for_gpus(plan.config); on_gpus && !lacking.empty())
     all.push_back(fmt::format(
@@ -152,17 +152,14 @@ class Planner {
           const models::Model& model, bool on_gpus)
       : base_(base), datasets_(datasets), labels_(labels), model_(model), on_gpus_(on_gpus) {}
 
-  train::Workload workload(const config::Plan& plan) const {
-    train::Workload found =
-        datasets_ == nullptr
-            ? train::fullest_workload(plan, model_)
-            : train::workload_of(plan, train::shortened(*datasets_, base_.config.data, plan.config.data));
+  Workload workload(const config::Plan& plan) const {
+    Workload found = datasets_ == nullptr
+                         ? fullest_workload(plan, model_)
+                         : workload_of(plan, shortened(*datasets_, base_.config.data, plan.config.data));
     if (on_gpus_) found.transport = dist::Transport::kDevices;
     return found;
   }
-  int64_t peak(const config::Plan& plan) const {
-    return train::plan_largest_memory(plan, labels_, workload(plan)).peak();
-  }
+  int64_t peak(const config::Plan& plan) const { return plan_largest_memory(plan, labels_, workload(plan)).peak(); }
 
  private:
   const config::Plan& base_;
@@ -175,10 +172,10 @@ class Planner {
 GpuReport gpu_report(const config::Plan& plan, const config::GpuMemory& memory, int64_t needed,
                      const Planner& planner) {
   constexpr size_t kMost = 4;  // an error has at most six lines, and two come first
-  GpuReport report{memory, train::usable_bytes(memory.bytes), true, {}};
+  GpuReport report{memory, usable_bytes(memory.bytes), true, {}};
   report.fits = needed <= report.usable;
   const auto peak_of = [&](const config::Plan& other) { return planner.peak(other); };
-  if (!report.fits) report.alternatives = train::what_fits(plan, peak_of, report.usable, kMost);
+  if (!report.fits) report.alternatives = what_fits(plan, peak_of, report.usable, kMost);
   return report;
 }
 
@@ -189,24 +186,24 @@ CheckReport check_report(const config::Plan& plan, const std::optional<config::G
   prepare::Inputs inputs;
   if (has_data) inputs = prepare::load_inputs(plan);
   const std::vector<std::string>& labels = has_data ? inputs.datasets.labels : plan.config.data.labels;
-  train::Blueprint blueprint = train::make_blueprint(plan, labels, train::Weights::kMayLack);
+  Blueprint blueprint = make_blueprint(plan, labels, Weights::kMayLack);
   if (has_data)
-    train::check_inputs(plan, *blueprint.model, inputs);
+    check_inputs(plan, *blueprint.model, inputs);
   else
-    train::check_length_option(plan, *blueprint.model);
+    check_length_option(plan, *blueprint.model);
   CheckReport report;
   report.on_gpus = gpu || config::trains_on_gpus(plan.config);
   report.missing = missing(plan, blueprint, report.on_gpus);
   report.model = model_report(*blueprint.model);
-  report.warning = train::overflow_warning(plan, *blueprint.model);
+  report.warning = overflow_warning(plan, *blueprint.model);
   report.lora_options = blueprint.lora;
   report.lora = lora_report(*blueprint.model);
   report.units = unit_report(plan, blueprint);
   if (has_data) report.data = data_report(inputs.datasets);
   report.run = run_report(plan, has_data ? inputs.datasets.train->size() : 0);
   const Planner planner(plan, has_data ? &inputs.datasets : nullptr, labels, *blueprint.model, report.on_gpus);
-  train::Workload workload = planner.workload(plan);
-  report.memory = train::plan_largest_memory(plan, labels, workload);
+  Workload workload = planner.workload(plan);
+  report.memory = plan_largest_memory(plan, labels, workload);
   report.longest = std::move(workload.training);
   if (gpu) report.gpu = gpu_report(plan, *gpu, report.memory.peak(), planner);
   return report;
@@ -215,8 +212,8 @@ CheckReport check_report(const config::Plan& plan, const std::optional<config::G
 std::string too_much_memory(const CheckReport& report, const config::Plan& plan) {
   const GpuReport& gpu = *report.gpu;
   return fmt::format("{}: a rank needs {}, but its tensors can use only {} of {} ({} in total)\n  {}", plan.source,
-                     train::gibibytes(report.memory.peak()), train::gibibytes(gpu.usable), gpu.memory.name,
-                     train::gibibytes(gpu.memory.bytes), train::what_fits_text(gpu.alternatives));
+                     gibibytes(report.memory.peak()), gibibytes(gpu.usable), gpu.memory.name,
+                     gibibytes(gpu.memory.bytes), what_fits_text(gpu.alternatives));
 }
 
-}  // namespace trainer::worker
+}  // namespace trainer::train
