@@ -123,7 +123,7 @@ TEST_P(Peft, SavedFolderMatchesPeft) {
   run_ranks(2, [&](dist::Comm& comm) {
     PeftCase own(GetParam());
     const auto model = own.make(comm, DistributedType::kFsdp, true);
-    checkpoint::export_adapter(*model, adapter_file(model->model(), own.options), path);
+    checkpoint::export_adapter(*model, adapters::adapter_file(model->model(), own.options), path);
     if (comm.rank() == 0)
       std::ofstream(folder.path() / "adapter_config.json")
           << adapters::adapter_config_json(own.options, model->model(), "base");
@@ -282,7 +282,7 @@ TEST(Decomposed, SavedAdapterFitsTheOriginalWeights) {
     a.mul_(1.5);  // "training"
     const TemporaryFolder folder;
     const auto path = folder.path() / "adapter_model.safetensors";
-    checkpoint::export_adapter(*model, adapter_file(model->model(), golden.options), path);
+    checkpoint::export_adapter(*model, adapters::adapter_file(model->model(), golden.options), path);
     const tensorfile::SafetensorsFile file(path);
     const std::string in_file = golden.causal() ? "base_model.model.transformer." + layer : "base_model.model." + layer;
     const at::Tensor saved = at::mm(file.tensor(in_file + "lora_B.weight"), file.tensor(in_file + "lora_A.weight"));
@@ -323,7 +323,7 @@ TEST(Vera, SavesTheProjectionsOnlyIfAsked) {
     const auto comm = dist::solo_comm();
     const auto model = golden.make(*comm, DistributedType::kNo, true);
     const TemporaryFolder folder;
-    checkpoint::export_adapter(*model, adapter_file(model->model(), golden.options),
+    checkpoint::export_adapter(*model, adapters::adapter_file(model->model(), golden.options),
                                folder.path() / "adapter_model.safetensors");
     const tensorfile::SafetensorsFile file(folder.path() / "adapter_model.safetensors");
     EXPECT_EQ(file.find("base_model.vera_A") != nullptr, asked);

@@ -60,7 +60,7 @@ TEST_F(NativeStack, LetsTheChildContinue) {
 TEST_F(NativeStack, IsEmptyForADeadProcess) {
   kill(child_, SIGKILL);
   waitpid(child_, nullptr, 0);
-  EXPECT_THAT(native_stack(child_), testing::IsEmpty());
+  EXPECT_THAT(native_stack(child_), ::testing::IsEmpty());
 }
 
 }  // namespace
