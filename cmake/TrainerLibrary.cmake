@@ -34,13 +34,16 @@ function(trainer_library name)
   endif()
 endfunction()
 
-# trainer_test(NAME SOURCES a_test.cpp … DEPENDS layer … [TORCH] [EACH_CASE])
+# trainer_test(NAME SOURCES a_test.cpp … DEPENDS layer … [TORCH] [EACH_CASE] [EACH_FILE])
 # ctest runs every case by itself, but a whole suite at once if the program uses torch, whose start takes half a second.
-# EACH_CASE: by itself all the same, for cases that take long.
+# EACH_CASE: by itself all the same, for cases that take long. EACH_FILE: files are compiled by themselves, because each
+# has its own helpers by the same names.
 function(trainer_test name)
-  cmake_parse_arguments(ARG "TORCH;EACH_CASE" "PREFIX" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;EACH_CASE;EACH_FILE" "PREFIX" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
-  trainer_unity(${name})
+  if(NOT ARG_EACH_FILE)
+    trainer_unity(${name})
+  endif()
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} ${ARG_LIBRARIES} source_dir GTest::gtest_main trainer_flags)
   if(ARG_TORCH)
     target_link_libraries(${name} PRIVATE torch_cpu)
