@@ -44,7 +44,7 @@ Entries lora_options() {
       option("rank_pattern", &C::rank_pattern)
           .help("Ranks for layers whose path ends with a pattern; if several match, the alphabetically first pattern "
                 "applies."),
-      option("alpha_pattern", &C::alpha_pattern).help("The same for lora_alpha."));
+      option("alpha_pattern", &C::alpha_pattern).help("The same for lora_alpha, or for alpha of LoHa."));
 }
 
 /// How adapters start.

@@ -172,7 +172,7 @@ std::vector<Rule> rules_of_training() {
       {"deterministic-is-fixed", "Bitwise identical runs must not depend on free memory or lost machines.",
        deterministic},
       {"local-sgd-has-copies", "Under local SGD each rank holds the whole model.", local_sgd},
-      {"output-is-apart", "A run must not write into its data folder.", output},
+      {"output-is-apart", "A run must not write into a folder that it reads.", output},
       {"warmup-ends", "A warm-up that is longer than the run draws a warning.", warmup},
       {"schedule-is-whole", "A schedule needs the parameters of its formula.", schedule},
       {"optim-args-fit", "An optimizer accepts only its own arguments, within their ranges.", optimizer},
