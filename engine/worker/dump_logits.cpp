@@ -45,6 +45,7 @@ int dump_logits_command(const std::vector<std::string>& args) {
     throw ConfigError("dump-logits: {}", error.what());
   }
   config::Plan plan;
+  plan.config.num_processes = 1;
   plan.config.model.path = model_folder;
   if (!adapter.empty()) plan.config.lora = config::read_adapter_config({.path = adapter});
   train::Blueprint blueprint = train::make_blueprint(plan);

@@ -206,7 +206,7 @@ TEST_F(Program, TheWorkerGetsPlanAndArguments) {
   EXPECT_EQ(outcome.code, 3);
   ASSERT_EQ(outcome.out.substr(0, 6), "check\n");
   EXPECT_EQ(config::parse_plan(outcome.out.substr(6)).world_size(), 3);
-  write_worker("echo \"$@\"\n");
+  write_prepare("echo \"$@\"\n");
   EXPECT_EQ(run("tokenize train --input a.txt --vocab-size 5").out, "tokenize train --input a.txt --vocab_size 5\n");
 }
 

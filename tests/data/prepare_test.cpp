@@ -95,7 +95,7 @@ TEST_F(Prepare, ErrorOfABadRecordNamesOnBadSample) {
                 "Set `on_bad_sample: skip` to skip bad records.");
   config.train.on_bad_sample = config::OnBadSample::kSkip;
   EXPECT_EQ(run()->size(), 1);
-  contains(run()->facts().notes.at(0), "1 records were skipped because they could not be converted");
+  contains(run()->facts().notes.at(0), "1 record was skipped because it could not be converted");
 }
 
 TEST_F(Prepare, DependsOnTheChatTemplatesContentNotItsPath) {
