@@ -61,7 +61,7 @@ include(\"${PROJECT_SOURCE_DIR}/cmake/DiscoverSuites.cmake\")
 ")
     set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${include}")
   else()
-    gtest_discover_tests(${name} TEST_PREFIX "${ARG_PREFIX}" DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+    gtest_discover_tests(${name} TEST_PREFIX "${ARG_PREFIX}" NO_PRETTY_VALUES DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
       PROPERTIES TIMEOUT 300 ENVIRONMENT OMP_NUM_THREADS=1)
   endif()
 endfunction()

@@ -120,8 +120,7 @@ TEST(Units, MayBeGivenByPaths) {
 }
 
 TEST(Units, UnknownOnesAreRefusedWithTheKnownOnes) {
-  const std::string classes = "Its classes: T5Block, T5DenseActDense",
-                    paths = "blocks are at: decoder.block.*, encoder.block.*";
+  const std::string classes = "T5Block, T5DenseActDense", paths = "blocks are at: decoder.block.*, encoder.block.*";
   for (const auto& [entry, known] : {std::pair{"T5Blok", classes}, std::pair{"encoder.blok.*", paths}}) {
     std::string said;
     try {
