@@ -6,8 +6,6 @@
 
 namespace trainer::nn {
 
-// Formats see no tensors without values (a dry run's): many of libtorch's operators don't accept them.
-
 int64_t Storage::grain() const {
   return packed ? packed->block * (packed->alignment / std::gcd(packed->alignment, packed->bytes)) : 1;
 }
@@ -19,6 +17,7 @@ std::vector<int64_t> Storage::shape(std::vector<int64_t> values) const {
 
 at::Tensor Storage::encode(const at::Tensor& values) const {
   if (!packed) return values.to(dtype);
+  // A dry run counts the memory of decoding, but encodes nothing: not all operators accept tensors without values.
   if (values.is_meta()) return at::empty(shape(values.sizes().vec()), values.options().dtype(dtype));
   return packed->encode(values.to(at::kFloat).reshape({-1, packed->block})).view(shape(values.sizes().vec()));
 }
@@ -27,7 +26,6 @@ at::Tensor Storage::decode(const at::Tensor& stored, at::ScalarType as) const {
   if (!packed) return stored.to(as);
   std::vector<int64_t> values = stored.sizes().vec();
   values.back() = values.back() / packed->bytes * packed->block;
-  if (stored.is_meta()) return at::empty(values, stored.options().dtype(as));
   return packed->decode(stored.reshape({-1, packed->bytes}), as).view(values);
 }
 
