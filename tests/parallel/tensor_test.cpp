@@ -299,7 +299,7 @@ std::vector<Setting> settings_with_context() {
     setting.rows = rows;
     all.push_back(std::move(setting));
   };
-  for (const char* family : {"llama", "qwen3", "gpt2", "gemma2", "gemma3"})
+  for (const char* family : {"llama", "qwen3", "gpt2", "gemma3"})
     for (const bool lora : {false, true}) {
       add({family, 1, kDdp, 1, lora}, 2);
       add({family, 1, kDdp, 1, lora, true, 2}, 3);
