@@ -108,7 +108,7 @@ void add_lora(Page& page, const CheckReport& report) {
   }
   const config::LoraConfig& lora = report.lora_options;
   page.section("adapters");
-  page.line(fmt::format("{} on {}: {} trained parameters", adapter_summary(lora),
+  page.line(fmt::format("{} on {}: {} parameters", adapter_summary(lora),
                         counted(static_cast<int64_t>(report.lora.size()), "layer", "layers"), human_count(trained)));
   page.line(fmt::format("{} {:>6} {:>14} {:>8}", shortened("layer"), "number", "shape", "trained"));
   for (const Kind& kind : kinds)
