@@ -4,8 +4,8 @@
 
 namespace trainer::adapters {
 
-/// An embedding plus a low-rank table: row i is W[i] + scale * A[:, i] B^T, times the scale of the embedding. A [r, count] starts at zero, B [width, r]
-/// from a normal distribution; there is no dropout.
+/// An embedding plus a low-rank table: row i is W[i] + scale * A[:, i] B^T, times the scale of the embedding. A [r,
+/// count] starts at zero, B [width, r] from a normal distribution; there is no dropout.
 class LoraEmbedding : public nn::Embedding {
  public:
   LoraEmbedding(const nn::Embedding& base, const LoraShape& shape);

@@ -11,8 +11,7 @@ PromptEmbedding::PromptEmbedding(const nn::Embedding& base, int64_t tokens) : Em
   prompt_ = add_parameter("prompt_embeddings", {tokens, base.weight()->shape[1]}, {nn::Init::kNormal, 1});
 }
 
-PromptEmbedding::PromptEmbedding(const nn::Embedding& base, const PromptEncoderShape& encoder)
-    : Embedding(base) {
+PromptEmbedding::PromptEmbedding(const nn::Embedding& base, const PromptEncoderShape& encoder) : Embedding(base) {
   encoder_.emplace(*this, "prompt_encoder", encoder);
 }
 

@@ -44,8 +44,7 @@ TEST(IndexedFile, AcceptsEitherFilesNameAndSequencesOfDocuments) {
 /// bad_files.json: changes to corpus c, and the expected messages.
 TEST(IndexedFile, RejectsMalformedFiles) {
   TempFolder folder;
-  for (const auto& bad :
-       nlohmann::json::parse(read_file(source_dir() + "/tests/megatron/bad_files.json"))) {
+  for (const auto& bad : nlohmann::json::parse(read_file(source_dir() + "/tests/megatron/bad_files.json"))) {
     SCOPED_TRACE(bad["name"]);
     for (const std::string ending : {"bin", "idx"}) {
       std::string bytes = read_file(golden_path("c." + ending));

@@ -33,8 +33,7 @@ class FileSource : public parallel::WeightSource {
 
 class MlpGolden : public ::testing::Test {
  protected:
-  MlpGolden()
-      : folder(source_dir() + "/tests/golden/mlp/"), tensors(folder + "expected.safetensors") {
+  MlpGolden() : folder(source_dir() + "/tests/golden/mlp/"), tensors(folder + "expected.safetensors") {
     auto built = models::build_model({.config_json = golden_text("mlp/config.json"),
                                       .origin = "golden",
                                       .task = models::Task::kImageClassification});

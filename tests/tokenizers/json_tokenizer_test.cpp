@@ -59,7 +59,7 @@ TEST_P(Family, MatchesTheLibrary) {
 
 INSTANTIATE_TEST_SUITE_P(JsonTokenizer, Family,
                          ::testing::Values("bert", "gpt2", "llama2", "llama3", "mistral", "pegasus", "qwen2", "roberta",
-                                         "stages", "t5"),
+                                           "stages", "t5"),
                          [](const auto& family) { return std::string(family.param); });
 
 json read_golden(const char* family) {

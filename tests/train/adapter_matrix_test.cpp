@@ -186,12 +186,11 @@ TEST_P(AdapterMatrix, TrainsOrIsRefused) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, AdapterMatrix, ::testing::ValuesIn(selftest::tiny_models()),
-                         [](const auto& info) {
-                           std::string name = info.param.name;
-                           std::erase_if(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; });
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Families, AdapterMatrix, ::testing::ValuesIn(selftest::tiny_models()), [](const auto& info) {
+  std::string name = info.param.name;
+  std::erase_if(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; });
+  return name;
+});
 
 }  // namespace
 }  // namespace trainer::testing

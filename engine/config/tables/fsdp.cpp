@@ -18,10 +18,11 @@ const Entries& fsdp_table() {
       option("fsdp_sharding_strategy", &C::sharding_strategy)
           .alias("sharding_strategy")
           .env("FSDP_SHARDING_STRATEGY")
-          .help("FULL_SHARD shards parameters, gradients and optimizer state over the ranks. SHARD_GRAD_OP keeps the "
-                "parameters gathered between forward and backward. HYBRID_SHARD and HYBRID_SHARD_ZERO2 do the same "
-                "within each machine (or by parallelism_config's dp_shard_size and dp_replicate_size) and reduce "
-                "gradients across the replicas. NO_SHARD keeps all of them on every rank, as MULTI_CPU and MULTI_GPU do.")
+          .help(
+              "FULL_SHARD shards parameters, gradients and optimizer state over the ranks. SHARD_GRAD_OP keeps the "
+              "parameters gathered between forward and backward. HYBRID_SHARD and HYBRID_SHARD_ZERO2 do the same "
+              "within each machine (or by parallelism_config's dp_shard_size and dp_replicate_size) and reduce "
+              "gradients across the replicas. NO_SHARD keeps all of them on every rank, as MULTI_CPU and MULTI_GPU do.")
           .ask("What should be your sharding strategy?"),
       translated("fsdp_reshard_after_forward",
                  "In version 1 the name of the strategy; in version 2 true means FULL_SHARD and false SHARD_GRAD_OP.")
