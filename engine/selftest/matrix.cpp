@@ -66,7 +66,8 @@ TinyModel gemma(const Sizes& s, bool third) {
                       s.head, third ? R"("sliding_window_pattern": 2)" : R"("attn_logit_softcapping": 1.5)"),
           true,
           true,
-          s.vocabulary};
+          s.vocabulary,
+          third ? 2e-6 : 1e-6};
 }
 
 TinyModel bert(const Sizes& s) {
@@ -242,14 +243,16 @@ std::vector<Setting> random_settings(int ranks, uint64_t seed, int64_t count) {
     s.inner = 2 * draw(1, 30);
     s.layers = draw(3, 5);
     s.vocabulary = draw(40, 90);
-    const std::array models{t5(s, false), t5(s, true), gpt2(s), llama(s), gemma(s, false), gemma(s, true), bert(s)};
+    // Not Gemma 3: where it normalizes queries and keys of a few values, the summation order alone moves the tenth
+    // loss, on one rank by up to 1e-3 of it.
+    const std::array models{t5(s, false), t5(s, true), gpt2(s), llama(s), gemma(s, false), bert(s)};
     Setting setting{models[static_cast<size_t>(draw(0, std::ssize(models) - 1))],
                     ways[static_cast<size_t>(draw(1, std::ssize(ways) - 1))],
                     draw(0, 1) == 1,
                     draw(1, 4),
                     draw(0, 1) == 1,
                     false};
-    setting.gradient_tolerance = 1e-5;  // with some sizes, gradients are small differences of large numbers
+    setting.model.gradient_tolerance = 1e-5;  // with some sizes, gradients are small differences of large numbers
     if (can(setting.model, setting.strategy)) all.push_back(std::move(setting));
   }
   return all;

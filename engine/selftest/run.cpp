@@ -41,8 +41,9 @@ std::vector<Result> run(const std::vector<Setting>& settings, dist::Comm& world,
       const Outcome found = train(setting, random_samples(setting.model), comm);
       const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
       if (world.rank() == 0) {
-        results.push_back(
-            {setting, difference(found, references.of(setting), setting.bf16, setting.gradient_tolerance), seconds});
+        results.push_back({setting,
+                           difference(found, references.of(setting), setting.bf16, setting.model.gradient_tolerance),
+                           seconds});
         done(results.back());
       }
     }

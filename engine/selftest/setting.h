@@ -28,6 +28,7 @@ struct TinyModel {
   bool splits = false;  // supports tensor parallelism
   bool stages = false;  // supports pipeline parallelism
   int64_t vocabulary = 0;
+  double gradient_tolerance = 1e-6;  // relative, for fp32 against fp32 with another summation order
 };
 
 struct Setting {
@@ -37,7 +38,6 @@ struct Setting {
   int64_t micro_batches = 1;
   bool recompute = false;
   bool bf16 = false;
-  double gradient_tolerance = 1e-6;  // relative, for fp32 against fp32 with another summation order
 
   /// "LLaMA lora TP 2 x4 recompute"
   std::string name() const;

@@ -34,7 +34,7 @@ TEST(PlainLayers, TrainLikeTheKernels) {
     for (const Setting& setting : settings(bf16)) {
       const selftest::Outcome kernels = trained(setting);
       const nn::ReferenceEverywhere plain;
-      const selftest::Difference apart = difference(trained(setting), kernels, bf16, 2e-6);  // another summation order
+      const selftest::Difference apart = difference(trained(setting), kernels, bf16, setting.model.gradient_tolerance);
       // In bf16, two implementations round differently, and a small gradient may consist mostly of rounding.
       const bool fits = bf16 ? apart.first_loss < 2e-2 && apart.gradients < 0.1 && apart.losses < 2e-2 : apart.fits();
       EXPECT_TRUE(fits) << setting.name() << ": first loss " << apart.first_loss << ", gradients " << apart.gradients

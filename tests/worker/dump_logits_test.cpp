@@ -17,10 +17,13 @@ namespace {
 
 TEST(DumpLogits, GivesTheGoldenLoss) {
   const testing::TemporaryFolder folder;
-  const std::string golden = source_dir() + "/tests/golden/llama/qwen3", output = (folder.path() / "logits").string();
-  ASSERT_EQ(dump_logits_command({"--model", golden, "--samples", golden + "/batch.json", "--output", output}), kDone);
+  const std::string golden = source_dir() + "/tests/golden/t5/v1_0", output = (folder.path() / "logits").string();
+  const auto batches = nlohmann::json::parse(read_file(golden + "/batches.json")).at("batches");
+  const std::string file = (folder.path() / "samples.json").string();
+  publish_file(file, batches.at(0).dump());
+  ASSERT_EQ(dump_logits_command({"--model", golden, "--samples", file, "--output", output}), kDone);
   const tensorfile::SafetensorsFile logits(output);
-  const auto samples = nlohmann::json::parse(read_file(golden + "/batch.json")).at("samples");
+  const auto& samples = batches.at(0).at("samples");
   double loss = 0;
   for (size_t i = 0; i < samples.size(); ++i) {
     const auto labels = samples[i].at("labels").get<std::vector<int64_t>>();
