@@ -176,6 +176,13 @@ class AdapterMatrix : public ::testing::TestWithParam<TinyModel> {
   const data::MemorySamples samples_ = selftest::random_samples(GetParam());
 };
 
+/// Gemma's layers are those of LLaMA to an adapter, except for the embedding, which has goldens (Peft).
+std::vector<TinyModel> models_with_layers_of_their_own() {
+  std::vector<TinyModel> models = selftest::tiny_models();
+  std::erase_if(models, [](const TinyModel& model) { return model.name.starts_with("Gemma"); });
+  return models;
+}
+
 TEST_P(AdapterMatrix, TrainsOrIsRefused) {
   for (const Kind& kind : kinds_for(GetParam())) {
     const std::string path = "path: '" + folder_of(kind) + "'";
@@ -186,11 +193,12 @@ TEST_P(AdapterMatrix, TrainsOrIsRefused) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, AdapterMatrix, ::testing::ValuesIn(selftest::tiny_models()), [](const auto& info) {
-  std::string name = info.param.name;
-  std::erase_if(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; });
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Families, AdapterMatrix, ::testing::ValuesIn(models_with_layers_of_their_own()),
+                         [](const auto& info) {
+                           std::string name = info.param.name;
+                           std::erase_if(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; });
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace trainer::testing
