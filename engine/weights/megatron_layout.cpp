@@ -25,6 +25,12 @@ bool split_layer(std::string_view name, int64_t& layer, std::string_view& rest) 
 
 }  // namespace
 
+bool has_megatron_layout(const std::string& model_type) {
+  for (const char* const family : {"llama", "mistral", "qwen2", "qwen3"})
+    if (model_type == family) return true;
+  return false;
+}
+
 /// A Hugging Face name or its prefix, and Megatron's equivalent.
 struct MegatronLayout::Rule {
   std::string_view ours, theirs, other;  // other: when norms are not fused

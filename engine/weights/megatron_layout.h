@@ -30,6 +30,9 @@ struct MegatronPlace {
   int64_t columns() const { return shape.size() == 2 ? shape[1] : 1; }
 };
 
+/// Whether the family `model_type` has this layout: LLaMA's architecture without Gemma's differences.
+bool has_megatron_layout(const std::string& model_type);
+
 /// The layout: the heads of a query group followed by its key and value, the gate's rows above the rows it gates, the
 /// vocabulary padded, layers counted from 0 in each stage, and norms named as in Transformer Engine's fused layers.
 /// Source: Megatron-LM, tools/checkpoint/schema_core.py and saver_base.py.

@@ -101,7 +101,8 @@ int64_t width_of(const nn::Shape& shape) {
 }
 
 const models::llama::Config& config_of(models::Model& model, const fs::path& folder) {
-  if (const auto* const llama = dynamic_cast<models::llama::LlamaModel*>(&model)) return llama->config();
+  const auto* const llama = dynamic_cast<models::llama::LlamaModel*>(&model);
+  if (llama != nullptr && has_megatron_layout(llama->config().dialect.model_type)) return llama->config();
   throw InputError("{}: Megatron's layout is supported for LLaMA's architecture only; its config.json is of {}.",
                    folder.string(), model.class_name());
 }

@@ -23,8 +23,7 @@ constexpr uint64_t kNoSeed = 0;  // unused: no weight may be missing
 void check_family(const std::string& config_json, const fs::path& path) {
   const nlohmann::json json = nlohmann::json::parse(config_json, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("model_type")) return;
-  for (const char* const family : {"llama", "mistral", "qwen2", "qwen3"})
-    if (json["model_type"] == family) return;
+  if (json["model_type"].is_string() && has_megatron_layout(json["model_type"].get<std::string>())) return;
   throw ConfigError("Megatron's layout is supported for LLaMA's architecture only; {} is of {}.", path.string(),
                     json["model_type"].dump());
 }

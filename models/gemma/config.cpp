@@ -13,36 +13,45 @@ namespace {
 
 using enum Generation;
 
-constexpr const char* kFullLayer = "full_attention";
-constexpr const char* kSlidingLayer = "sliding_attention";
-
-const char* model_type(Generation generation) {
-  return generation == k1 ? "gemma" : generation == k2 ? "gemma2" : "gemma3_text";
+llama::Dialect dialect_of(Generation generation) {
+  const std::string prefix = generation == k1 ? "Gemma" : generation == k2 ? "Gemma2" : "Gemma3";
+  return {.model_type = generation == k1   ? "gemma"
+                        : generation == k2 ? "gemma2"
+                                           : "gemma3_text",
+          .name = prefix,
+          .prefix = prefix,
+          .text = generation == k3 ? "Text" : "",
+          .qk_norm = generation == k3,
+          .ia3_projection = "q_proj"};
 }
 
-/// The published sizes that transformers takes for missing keys.
+/// What Gemma does otherwise than LLaMA, and the published sizes that transformers takes for missing keys.
 Config defaults_of(Generation generation) {
   Config c;
   c.generation = generation;
+  c.dialect = dialect_of(generation);
+  c.vocab_size = 256000, c.hidden_size = 2304, c.intermediate_size = 9216, c.layers = 26, c.max_positions = 8192;
+  c.heads = 8, c.kv_heads = 4, c.head_dim = 256;
+  c.hidden_act = "gelu_pytorch_tanh", c.activation = nn::Activation::kGeluNew;
+  c.tied_head = true;
+  c.bos = {2}, c.eos = {1}, c.pad = {0};
+  c.norms_add_one = true;
+  c.norms_outputs = generation != k1;
+  c.rope_by_layer = generation == k3;
   if (generation == k1) c.hidden_size = 3072, c.intermediate_size = 24576, c.layers = 28, c.heads = c.kv_heads = 16;
+  if (generation != k1) c.query_pre_attn_scalar = 256;
   if (generation == k2) c.attention_soft_cap = 50, c.logit_soft_cap = 30;
   if (generation == k3) c.vocab_size = 262208, c.max_positions = 131072;
   return c;
 }
 
 void read_sizes(nn::ConfigReader& reader, Config& c) {
-  for (auto [key, size] :
-       {std::pair{"vocab_size", &c.vocab_size}, std::pair{"hidden_size", &c.hidden_size},
-        std::pair{"intermediate_size", &c.intermediate_size}, std::pair{"num_hidden_layers", &c.layers},
-        std::pair{"num_attention_heads", &c.heads}, std::pair{"num_key_value_heads", &c.kv_heads},
-        std::pair{"head_dim", &c.head_dim}, std::pair{"max_position_embeddings", &c.max_positions}})
-    reader.number(key, 1, *size);
-  reader.number("rms_norm_eps", 0.0, 1.0, c.rms_norm_eps);
-  reader.number("initializer_range", 0.0, 1e6, c.initializer_range);
-  if (c.heads % c.kv_heads != 0)
-    reader.problem(fmt::format("num_attention_heads must be a multiple of num_key_value_heads; they are {} and {}",
-                               c.heads, c.kv_heads));
-  if (c.head_dim % 2 != 0) reader.problem(fmt::format("head_dim must be even; is {}", c.head_dim));
+  llama::read_common(reader, c);
+  reader.number("num_attention_heads", 1, c.heads);
+  reader.number("num_key_value_heads", 1, c.kv_heads);
+  reader.number("head_dim", 1, c.head_dim);
+  llama::check_heads(reader, c);
+  c.embedding_scale = std::sqrt(static_cast<double>(c.hidden_size));
 }
 
 /// A key that is null for no soft cap.
@@ -52,8 +61,7 @@ void read_soft_cap(nn::ConfigReader& reader, const char* key, double& cap) {
 }
 
 void read_attention(nn::ConfigReader& reader, Config& c) {
-  reader.flag("attention_bias", c.attention_bias);
-  reader.number("attention_dropout", 0.0, 0.99, c.attention_dropout);
+  reader.flag("attention_bias", c.qkv_bias), c.output_bias = c.qkv_bias;
   bool bidirectional = false;
   reader.flag("use_bidirectional_attention", bidirectional);
   if (bidirectional) reader.wrong("use_bidirectional_attention", "false: each token attends to those before it");
@@ -76,20 +84,21 @@ void read_layers(nn::ConfigReader& reader, Config& c) {
   reader.number("sliding_window", 1, c.sliding_window);
   std::vector<std::string> kinds;
   reader.texts("layer_types", kinds);
-  const auto known = [](const std::string& kind) { return kind == kFullLayer || kind == kSlidingLayer; };
+  const auto known = [](const std::string& kind) { return kind == nn::kFullLayers || kind == nn::kSlidingLayers; };
   if (!kinds.empty() &&
       (static_cast<int64_t>(kinds.size()) != c.layers || !std::all_of(kinds.begin(), kinds.end(), known)))
-    return reader.wrong("layer_types", fmt::format("{} times '{}' or '{}'", c.layers, kFullLayer, kSlidingLayer));
-  for (size_t i = 0; i < kinds.size(); ++i) c.windowed[i] = kinds[i] == kSlidingLayer;
+    return reader.wrong("layer_types",
+                        fmt::format("{} times '{}' or '{}'", c.layers, nn::kFullLayers, nn::kSlidingLayers));
+  for (size_t i = 0; i < kinds.size(); ++i) c.windowed[i] = kinds[i] == nn::kSlidingLayers;
   if (c.sliding_window == 0 && std::find(c.windowed.begin(), c.windowed.end(), true) != c.windowed.end())
-    reader.wrong("sliding_window", fmt::format("a number, which layers of type '{}' need", kSlidingLayer));
+    reader.wrong("sliding_window", fmt::format("a number, which layers of type '{}' need", nn::kSlidingLayers));
 }
 
 void read_rope_and_activation(nn::ConfigReader& reader, Config& c) {
   const bool first = c.generation == k1;
-  reader.activation(first ? "hidden_act" : "hidden_activation", c.activation_name, c.activation);
+  reader.activation(first ? "hidden_act" : "hidden_activation", c.hidden_act, c.activation);
   reader.skip({first ? "hidden_activation" : "hidden_act"});  // transformers doesn't read it
-  if (c.rope_by_layer())
+  if (c.rope_by_layer)
     c.rope = nn::read_rope_by_layer(reader, c.max_positions, c.head_dim);
   else
     c.rope.full = nn::read_rope(reader, c.max_positions, c.head_dim);
@@ -101,28 +110,16 @@ void add_later_keys(const Config& c, nlohmann::json& json) {
   json["attn_logit_softcapping"] = cap(c.attention_soft_cap);
   json["final_logit_softcapping"] = cap(c.logit_soft_cap);
   json["sliding_window"] = c.sliding_window > 0 ? nlohmann::json(c.sliding_window) : nlohmann::json();
-  json["layer_types"] = nlohmann::json::array();
-  for (const bool windowed : c.windowed) json["layer_types"].push_back(windowed ? kSlidingLayer : kFullLayer);
+  json["layer_types"] = llama::layer_types(c);
+  json["hidden_activation"] = c.hidden_act;
+  json.erase("hidden_act");
 }
 
 }  // namespace
 
-double Config::attention_scale() const {
-  return 1 / std::sqrt(static_cast<double>(generation == k1 ? head_dim : query_pre_attn_scalar));
-}
-
-std::string Config::prefix() const {
-  return generation == k1 ? "Gemma" : generation == k2 ? "Gemma2" : "Gemma3";
-}
-
-std::string Config::class_name() const {
-  if (!classifies()) return prefix() + "ForCausalLM";
-  return prefix() + (generation == k3 ? "TextForSequenceClassification" : "ForSequenceClassification");
-}
-
 Config parse_config(const BuildRequest& request, Generation generation) {
   Config c = defaults_of(generation);
-  nn::ConfigReader reader(request.config_json, request.origin, c.prefix(), request.strict);
+  nn::ConfigReader reader(request.config_json, request.origin, c.dialect.name, request.strict);
   c.task = request.task;
   read_sizes(reader, c);
   read_attention(reader, c);
@@ -141,30 +138,9 @@ Config parse_config(const BuildRequest& request, Generation generation) {
 }
 
 std::string config_json(const Config& c) {
-  nlohmann::json json = {{"architectures", {c.class_name()}},
-                         {"model_type", model_type(c.generation)},
-                         {"vocab_size", c.vocab_size},
-                         {"hidden_size", c.hidden_size},
-                         {"intermediate_size", c.intermediate_size},
-                         {"num_hidden_layers", c.layers},
-                         {"num_attention_heads", c.heads},
-                         {"num_key_value_heads", c.kv_heads},
-                         {"head_dim", c.head_dim},
-                         {c.generation == k1 ? "hidden_act" : "hidden_activation", c.activation_name},
-                         {"max_position_embeddings", c.max_positions},
-                         {"initializer_range", c.initializer_range},
-                         {"rms_norm_eps", c.rms_norm_eps},
-                         {"attention_bias", c.attention_bias},
-                         {"attention_dropout", c.attention_dropout},
-                         {"rope_parameters", c.rope_by_layer() ? nn::rope_json(c.rope) : nn::rope_json(c.rope.full)},
-                         {"tie_word_embeddings", c.tied_head},
-                         {"use_cache", true},
-                         {"bos_token_id", nn::tokens_json(c.bos)},
-                         {"eos_token_id", nn::tokens_json(c.eos)},
-                         {"pad_token_id", nn::tokens_json(c.pad)},
-                         {"dtype", "float32"}};
+  nlohmann::json json = llama::common_json(c);
+  json["attention_bias"] = c.qkv_bias;
   if (c.generation != k1) add_later_keys(c, json);
-  write_class_names(json, c.labels);
   return json.dump(2) + "\n";
 }
 

@@ -1,58 +1,18 @@
-// Gemma 1, 2 and 3 (text only), with Hugging Face's weight names.
+// Gemma 1, 2 and 3 (text only): LLaMA's layers with the differences that models/llama/config.h lists.
 #pragma once
 
-#include "models/decoder_model.h"
-#include "models/gemma/block.h"
+#include "models/gemma/config.h"
+#include "models/llama/model.h"
 
 namespace trainer::models::gemma {
 
-/// "GemmaModel", "Gemma2Model", "Gemma3TextModel": everything below the head.
-class Decoder : public DecoderStack {
+class GemmaModel : public llama::LlamaModel {
  public:
-  explicit Decoder(const Config& config);
-  nn::Embedding& embedding() override { return *embed_tokens_; }
-  std::vector<nn::Module*> embeddings() override { return {&*embed_tokens_}; }
-  std::vector<nn::Module*> blocks() override;
-  int64_t width() const override { return config_.hidden_size; }
-
- protected:
-  nn::Rows embed(const nn::Rows& ids, const nn::Pass& pass) override { return (*embed_tokens_)(ids, pass); }
-  /// The rotary table, and in Gemma 3 that of layers with a window.
-  nn::RowsList block_inputs(const nn::Rows& states, const nn::Pass& pass) override;
-  nn::Rows finish(const nn::Rows& states, const nn::Pass& pass) override { return (*norm_)(states, pass); }
-
- private:
-  Config config_;
-  nn::Slot<nn::Embedding> embed_tokens_;
-  nn::Slot<nn::List<DecoderLayer>> layers_;
-  nn::Slot<RmsNorm> norm_;
-};
-
-/// "GemmaForCausalLM", "GemmaForSequenceClassification" and their successors.
-class GemmaModel : public DecoderModel {
- public:
-  explicit GemmaModel(const Config& config);
-
-  std::vector<int64_t> end_tokens() const override { return config_.eos; }
-  int64_t vocabulary() const override { return config_.vocab_size; }
-  int64_t max_positions() const override { return config_.reach(); }
-  std::vector<std::string> labels() const override { return config_.labels; }
-  std::vector<std::string> default_lora_targets() const override { return {"q_proj", "v_proj"}; }
-  Ia3Layers default_ia3_layers() const override { return {{"q_proj", "v_proj", "down_proj"}, {"down_proj"}}; }
-  std::string output_head() const override { return classifies() ? "score" : "lm_head"; }
-  std::string base_prefix() const override { return "model."; }
-  TensorPlan tensor_plan() const override;
-  DecoderStack& stack() override { return *model_; }
-  bool may_be_initialized(const std::string& parameter) const override { return parameter == "score.weight"; }
+  explicit GemmaModel(const Config& config) : LlamaModel(config), config_(config) {}
   std::string config_json() const override { return gemma::config_json(config_); }
 
- protected:
-  nn::Rows head(const nn::Rows& hidden, const nn::Pass& pass) override;
-
  private:
   Config config_;
-  nn::Slot<Decoder> model_;
-  nn::Slot<nn::Linear> head_;
 };
 
 template <Generation generation>

@@ -1,6 +1,6 @@
 #include "models/llama/attention.h"
 
-#include <cmath>
+#include <ATen/TensorOperators.h>
 
 #include "models/nn/rms_norm.h"
 #include "models/nn/rope.h"
@@ -8,8 +8,9 @@
 
 namespace trainer::models::llama {
 
-RmsNorm::RmsNorm(const Config& c, int64_t width) : Module(c.dialect.prefix + "RMSNorm"), eps_(c.rms_norm_eps) {
-  add_parameter("weight", {width}, {nn::Init::kConstant, 1});
+RmsNorm::RmsNorm(const Config& c, int64_t width)
+    : Module(c.dialect.prefix + "RMSNorm"), eps_(c.rms_norm_eps), adds_one_(c.norms_add_one) {
+  add_parameter("weight", {width}, {nn::Init::kConstant, adds_one_ ? 0.0 : 1.0});
 }
 
 nn::Rows RmsNorm::operator()(const nn::Rows& x, const nn::Pass& pass) {
@@ -17,7 +18,8 @@ nn::Rows RmsNorm::operator()(const nn::Rows& x, const nn::Pass& pass) {
 }
 
 nn::RowsList RmsNorm::forward(const nn::RowsList& in, const nn::Pass& pass) {
-  return {in[0].with(nn::rms_norm(in[0].x, parameters().front().second->value, eps_, pass.compute))};
+  const at::Tensor& weight = parameters().front().second->value;
+  return {in[0].with(nn::rms_norm(in[0].x, adds_one_ ? weight.to(at::kFloat) + 1 : weight, eps_, pass.compute))};
 }
 
 Attention::Attention(const Config& c, int64_t layer)
@@ -45,11 +47,14 @@ nn::RowsList Attention::forward(const nn::RowsList& in, const nn::Pass& pass) {
   const at::Tensor q = placed((*q_proj_)(x, pass), q_norm_, in[1].x, pass);
   const at::Tensor k = placed((*k_proj_)(x, pass), k_norm_, in[1].x, pass);
   const at::Tensor v = (*v_proj_)(x, pass).x;
-  nn::AttentionOptions options{.heads = q.size(1) / config_.head_dim, .causal = true};
-  options.kv_heads = k.size(1) / config_.head_dim;
-  options.window = config_.windowed[layer_] ? config_.sliding_window : 0;
-  options.scale = 1 / std::sqrt(static_cast<double>(config_.head_dim));
-  options.dropout = pass.dropout(path(), config_.attention_dropout, q_proj_->first_out() / config_.head_dim);
+  const nn::AttentionOptions options{
+      .heads = q.size(1) / config_.head_dim,
+      .causal = true,
+      .scale = config_.attention_scale(),
+      .dropout = pass.dropout(path(), config_.attention_dropout, q_proj_->first_out() / config_.head_dim),
+      .kv_heads = k.size(1) / config_.head_dim,
+      .window = config_.windowed[layer_] ? config_.sliding_window : 0,
+      .soft_cap = config_.attention_soft_cap};
   return {(*o_proj_)(x.with(nn::self_attention(q, k, v, x.layout, options, pass, layer_)), pass)};
 }
 

@@ -7,7 +7,7 @@
 
 namespace trainer::models::llama {
 
-/// "LlamaRMSNorm" and its counterparts in the related families.
+/// "LlamaRMSNorm" and its counterparts in the related families. Gemma's scales by 1 + weight.
 class RmsNorm : public nn::Module {
  public:
   RmsNorm(const Config& config, int64_t width);
@@ -19,9 +19,11 @@ class RmsNorm : public nn::Module {
 
  private:
   double eps_;
+  bool adds_one_;
 };
 
-/// Causal attention with rotary positions; several query heads may share one key/value head (GQA).
+/// Causal attention with rotary positions; several query heads may share one key/value head (GQA). By family, queries
+/// and keys are normalized, scores soft-capped, or a window limits the keys.
 class Attention : public nn::Module {
  public:
   Attention(const Config& config, int64_t layer);

@@ -18,14 +18,25 @@ nn::RowsList Mlp::forward(const nn::RowsList& in, const nn::Pass& pass) {
 
 DecoderLayer::DecoderLayer(const Config& c, int64_t layer)
     : Module(c.dialect.prefix + "DecoderLayer"),
+      rope_(c.rope_by_layer && c.windowed[layer] ? 2 : 1),
       self_attn_(*this, "self_attn", c, layer),
       mlp_(*this, "mlp", c),
       input_layernorm_(*this, "input_layernorm", c, c.hidden_size),
-      post_attention_layernorm_(*this, "post_attention_layernorm", c, c.hidden_size) {}
+      post_attention_layernorm_(*this, "post_attention_layernorm", c, c.hidden_size) {
+  if (!c.norms_outputs) return;
+  pre_feedforward_layernorm_.emplace(*this, "pre_feedforward_layernorm", c, c.hidden_size);
+  post_feedforward_layernorm_.emplace(*this, "post_feedforward_layernorm", c, c.hidden_size);
+}
 
 nn::RowsList DecoderLayer::forward(const nn::RowsList& in, const nn::Pass& pass) {
-  const nn::Rows x = in[0].with(in[0].x + (*self_attn_)((*input_layernorm_)(in[0], pass), in[1], pass).x);
-  return {x.with(x.x + (*mlp_)((*post_attention_layernorm_)(x, pass), pass).x)};
+  const nn::Rows attended = (*self_attn_)((*input_layernorm_)(in[0], pass), in[rope_], pass);
+  if (!pre_feedforward_layernorm_) {
+    const nn::Rows x = in[0].with(in[0].x + attended.x);
+    return {x.with(x.x + (*mlp_)((*post_attention_layernorm_)(x, pass), pass).x)};
+  }
+  const nn::Rows x = in[0].with(in[0].x + (*post_attention_layernorm_)(attended, pass).x);
+  const nn::Rows fed = (*mlp_)((**pre_feedforward_layernorm_)(x, pass), pass);
+  return {x.with(x.x + (**post_feedforward_layernorm_)(fed, pass).x)};
 }
 
 }  // namespace trainer::models::llama

@@ -18,8 +18,9 @@ class Mlp : public nn::Module {
   nn::Slot<nn::Linear> gate_proj_, up_proj_, down_proj_;
 };
 
-/// "LlamaDecoderLayer" and its counterparts: x + attention(norm(x)), then x + mlp(norm(x)).
-/// Inputs: x [T, D] fp32 and the rotary table [T, head_dim]. Output: x.
+/// "LlamaDecoderLayer" and its counterparts: x + attention(norm(x)), then x + mlp(norm(x)); Gemma 2 and 3 also
+/// normalize what attention and the MLP return. Inputs: x [T, D] fp32, the rotary table [T, head_dim], and in Gemma 3
+/// that of layers with a window. Output: x.
 class DecoderLayer : public nn::Module {
  public:
   DecoderLayer(const Config& config, int64_t layer);
@@ -28,9 +29,11 @@ class DecoderLayer : public nn::Module {
   nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
+  size_t rope_;  // index of the layer's rotary table among the inputs
   nn::Slot<Attention> self_attn_;
   nn::Slot<Mlp> mlp_;
   nn::Slot<RmsNorm> input_layernorm_, post_attention_layernorm_;
+  std::optional<nn::Slot<RmsNorm>> pre_feedforward_layernorm_, post_feedforward_layernorm_;  // if norms_outputs
 };
 
 }  // namespace trainer::models::llama

@@ -10,16 +10,10 @@
 namespace trainer::models::llama {
 namespace {
 
-constexpr const char* kFull = "full_attention";
-constexpr const char* kSliding = "sliding_attention";
-
 void read_heads(nn::ConfigReader& reader, Config& c) {
   reader.number("num_attention_heads", 1, c.heads);
   c.kv_heads = reader.is_null("num_key_value_heads") || c.dialect.kv_heads == 0 ? c.heads : c.dialect.kv_heads;
   reader.number("num_key_value_heads", 1, c.kv_heads);
-  if (c.heads % c.kv_heads != 0)
-    reader.problem(fmt::format("num_attention_heads must be a multiple of num_key_value_heads; they are {} and {}",
-                               c.heads, c.kv_heads));
   c.head_dim = c.dialect.head_dim;
   if (!reader.has("head_dim") && c.head_dim == 0) {
     c.head_dim = c.hidden_size / c.heads;
@@ -28,7 +22,7 @@ void read_heads(nn::ConfigReader& reader, Config& c) {
                                  c.hidden_size, c.heads));
   }
   reader.number("head_dim", 2, c.head_dim);
-  if (c.head_dim % 2 != 0) reader.problem(fmt::format("head_dim must be even; is {}", c.head_dim));
+  check_heads(reader, c);
 }
 
 void read_biases(nn::ConfigReader& reader, Config& c) {
@@ -55,13 +49,13 @@ void read_windows(nn::ConfigReader& reader, Config& c) {
   if (by_layer) reader.texts("layer_types", kinds);
   if (kinds.empty()) return;
   const bool known = std::all_of(kinds.begin(), kinds.end(), [&](const std::string& kind) {
-    return kind == kFull || (kind == kSliding && c.sliding_window > 0);
+    return kind == nn::kFullLayers || (kind == nn::kSlidingLayers && c.sliding_window > 0);
   });
   if (!known || static_cast<int64_t>(kinds.size()) != c.layers)
     return reader.wrong("layer_types",
                         fmt::format("{} times '{}', or '{}' if use_sliding_window is true and sliding_window a number",
-                                    c.layers, kFull, kSliding));
-  for (int64_t i = 0; i < c.layers; ++i) c.windowed[i] = kinds[i] == kSliding;
+                                    c.layers, nn::kFullLayers, nn::kSlidingLayers));
+  for (int64_t i = 0; i < c.layers; ++i) c.windowed[i] = kinds[i] == nn::kSlidingLayers;
 }
 
 void read_tokens(nn::ConfigReader& reader, Config& c) {
@@ -77,14 +71,7 @@ void read_sizes(nn::ConfigReader& reader, Config& c) {
   c.vocab_size = c.dialect.vocab_size;
   c.intermediate_size = c.dialect.intermediate_size;
   c.max_positions = c.dialect.max_positions;
-  reader.number("vocab_size", 1, c.vocab_size);
-  reader.number("hidden_size", 1, c.hidden_size);
-  reader.number("intermediate_size", 1, c.intermediate_size);
-  reader.number("num_hidden_layers", 1, c.layers);
-  reader.number("max_position_embeddings", 1, c.max_positions);
-  reader.number("rms_norm_eps", 0.0, 1.0, c.rms_norm_eps);
-  reader.number("initializer_range", 0.0, 1e6, c.initializer_range);
-  reader.number("attention_dropout", 0.0, 0.99, c.attention_dropout);
+  read_common(reader, c);
 }
 
 void add_dialect(const Config& c, nlohmann::json& json) {
@@ -95,11 +82,28 @@ void add_dialect(const Config& c, nlohmann::json& json) {
   if (c.dialect.window != Dialect::Window::kByLayer) return;
   json["use_sliding_window"] = c.sliding_window > 0;
   json["max_window_layers"] = c.max_window_layers;
-  json["layer_types"] = nlohmann::json::array();
-  for (const bool windowed : c.windowed) json["layer_types"].push_back(windowed ? kSliding : kFull);
+  json["layer_types"] = layer_types(c);
 }
 
 }  // namespace
+
+void read_common(nn::ConfigReader& reader, Config& c) {
+  reader.number("vocab_size", 1, c.vocab_size);
+  reader.number("hidden_size", 1, c.hidden_size);
+  reader.number("intermediate_size", 1, c.intermediate_size);
+  reader.number("num_hidden_layers", 1, c.layers);
+  reader.number("max_position_embeddings", 1, c.max_positions);
+  reader.number("rms_norm_eps", 0.0, 1.0, c.rms_norm_eps);
+  reader.number("initializer_range", 0.0, 1e6, c.initializer_range);
+  reader.number("attention_dropout", 0.0, 0.99, c.attention_dropout);
+}
+
+void check_heads(nn::ConfigReader& reader, const Config& c) {
+  if (c.heads % c.kv_heads != 0)
+    reader.problem(fmt::format("num_attention_heads must be a multiple of num_key_value_heads; they are {} and {}",
+                               c.heads, c.kv_heads));
+  if (c.head_dim % 2 != 0) reader.problem(fmt::format("head_dim must be even; is {}", c.head_dim));
+}
 
 Config parse_config(const BuildRequest& request, const Dialect& dialect) {
   nn::ConfigReader reader(request.config_json, request.origin, dialect.name, request.strict);
@@ -112,7 +116,7 @@ Config parse_config(const BuildRequest& request, const Dialect& dialect) {
   read_windows(reader, c);
   read_tokens(reader, c);
   reader.activation("hidden_act", c.hidden_act, c.activation);
-  c.rope = nn::read_rope(reader, c.max_positions, c.head_dim);
+  c.rope.full = nn::read_rope(reader, c.max_positions, c.head_dim);
   reader.flag("tie_word_embeddings", c.tied_head);
   c.tied_head = c.tied_head && !request.head_is_separate;
   if (c.classifies()) c.labels = read_class_names(reader, request);
@@ -122,7 +126,13 @@ Config parse_config(const BuildRequest& request, const Dialect& dialect) {
   return c;
 }
 
-std::string config_json(const Config& c) {
+nlohmann::json layer_types(const Config& c) {
+  nlohmann::json types = nlohmann::json::array();
+  for (const bool windowed : c.windowed) types.push_back(windowed ? nn::kSlidingLayers : nn::kFullLayers);
+  return types;
+}
+
+nlohmann::json common_json(const Config& c) {
   nlohmann::json json = {{"architectures", {c.class_name()}},
                          {"model_type", c.dialect.model_type},
                          {"vocab_size", c.vocab_size},
@@ -137,15 +147,20 @@ std::string config_json(const Config& c) {
                          {"initializer_range", c.initializer_range},
                          {"rms_norm_eps", c.rms_norm_eps},
                          {"attention_dropout", c.attention_dropout},
-                         {"rope_parameters", nn::rope_json(c.rope)},
+                         {"rope_parameters", c.rope_by_layer ? nn::rope_json(c.rope) : nn::rope_json(c.rope.full)},
                          {"tie_word_embeddings", c.tied_head},
                          {"use_cache", true},
                          {"bos_token_id", nn::tokens_json(c.bos)},
                          {"eos_token_id", nn::tokens_json(c.eos)},
                          {"pad_token_id", nn::tokens_json(c.pad)},
                          {"dtype", "float32"}};
-  add_dialect(c, json);
   write_class_names(json, c.labels);
+  return json;
+}
+
+std::string config_json(const Config& c) {
+  nlohmann::json json = common_json(c);
+  add_dialect(c, json);
   return json.dump(2) + "\n";
 }
 

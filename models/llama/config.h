@@ -1,9 +1,13 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
+#include "models/nn/config_reader.h"
 #include "models/nn/feed_forward.h"
 #include "models/nn/parameter.h"
 #include "models/nn/rope_options.h"
@@ -11,13 +15,14 @@
 
 namespace trainer::models::llama {
 
-/// How the families of LLaMA's architecture differ: their config.json keys and the defaults of missing ones.
+/// How the families of LLaMA's architecture differ in names, config.json keys and the defaults of missing ones.
 struct Dialect {
   enum class Bias { kNever, kAlwaysQkv, kByKey };     // kByKey: `attention_bias`, for q, k, v and o
   enum class Window { kNone, kAllLayers, kByLayer };  // kByLayer: `use_sliding_window`, `layer_types`
 
   std::string model_type = "llama", name = "LLaMA";
   std::string prefix = "Llama";  // of the class names
+  std::string text;              // "Text" in the names of Gemma 3's decoder and classifier
   Bias attention_bias = Bias::kByKey;
   bool mlp_bias_key = true;  // `mlp_bias` is a known key
   bool qk_norm = false;      // queries and keys are normalized per head before RoPE
@@ -45,14 +50,27 @@ struct Config {
   int64_t max_window_layers = 28;
   std::vector<bool> windowed;  // per layer
   std::vector<int64_t> bos, eos, pad;
-  nn::RopeOptions rope;
+  bool rope_by_layer = false;  // windowed layers have rotary positions of their own
+  nn::RopeByLayer rope;        // `full` for all layers unless rope_by_layer
+
+  // Gemma's:
+  int64_t query_pre_attn_scalar = 0;                  // scores are divided by its root; 0: head_dim
+  double attention_soft_cap = 0, logit_soft_cap = 0;  // 0: none
+  double embedding_scale = 1;
+  bool norms_add_one = false;  // norms scale by 1 + weight
+  bool norms_outputs = false;  // what attention and the MLP return is normalized too
 
   /// Initialization of linear layers and embeddings.
   nn::Init init() const { return {nn::Init::kNormal, initializer_range}; }
   bool classifies() const { return task == Task::kSequenceClassification; }
   std::string class_name() const {
-    return dialect.prefix + (classifies() ? "ForSequenceClassification" : "ForCausalLM");
+    return dialect.prefix + (classifies() ? dialect.text + "ForSequenceClassification" : "ForCausalLM");
   }
+  double attention_scale() const {
+    return 1 / std::sqrt(static_cast<double>(query_pre_attn_scalar > 0 ? query_pre_attn_scalar : head_dim));
+  }
+  /// Maximum tokens per sample.
+  int64_t reach() const { return rope_by_layer ? max_positions : rope.full.reach(); }
 };
 
 /// Throws InputError (ConfigError when the request is strict) that names every invalid value.
@@ -60,5 +78,16 @@ Config parse_config(const BuildRequest& request, const Dialect& dialect);
 
 /// config.json as transformers 5 writes it; older versions are not supported.
 std::string config_json(const Config& config);
+
+// The parts that families with other keys (Gemma) share.
+
+/// Reads the numbers that every family has by the same key, over the defaults in `config`.
+void read_common(nn::ConfigReader& reader, Config& config);
+/// Reports heads that can't be grouped or rotated.
+void check_heads(nn::ConfigReader& reader, const Config& config);
+/// The keys of config.json that every family has.
+nlohmann::json common_json(const Config& config);
+/// The value of `layer_types`.
+nlohmann::json layer_types(const Config& config);
 
 }  // namespace trainer::models::llama

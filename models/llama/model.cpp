@@ -1,6 +1,7 @@
 #include "models/llama/model.h"
 
 #include "models/nn/rope.h"
+#include "models/nn/soft_cap.h"
 
 namespace trainer::models::llama {
 namespace {
@@ -14,9 +15,9 @@ nn::Slot<nn::Linear> make_head(LlamaModel& model, const Config& c, Decoder& deco
 }  // namespace
 
 Decoder::Decoder(const Config& c)
-    : DecoderStack(c.dialect.prefix + "Model"),
+    : DecoderStack(c.dialect.prefix + c.dialect.text + "Model"),
       config_(c),
-      embed_tokens_(*this, "embed_tokens", c.vocab_size, c.hidden_size, c.init()),
+      embed_tokens_(*this, "embed_tokens", c.vocab_size, c.hidden_size, c.init(), c.embedding_scale),
       layers_(*this, "layers"),
       norm_(*this, "norm", c, c.hidden_size) {
   for (int64_t i = 0; i < c.layers; ++i) layers_->add(c, i);
@@ -29,12 +30,22 @@ std::vector<nn::Module*> Decoder::blocks() {
 }
 
 nn::RowsList Decoder::block_inputs(const nn::Rows& states, const nn::Pass& pass) {
-  return {{nn::rope_table(config_.rope, config_.head_dim, states.layout->in_region(), pass, states.x.device())}};
+  const auto table = [&](const nn::RopeOptions& rope) {
+    return nn::Rows{nn::rope_table(rope, config_.head_dim, states.layout->in_region(), pass, states.x.device())};
+  };
+  if (!config_.rope_by_layer) return {table(config_.rope.full)};
+  return {table(config_.rope.full), table(config_.rope.sliding)};
 }
 
 LlamaModel::LlamaModel(const Config& c)
     : DecoderModel(c.class_name(), c.task), config_(c), model_(*this, "model", c), head_(make_head(*this, c, *model_)) {
   name_tree();
+}
+
+nn::Rows LlamaModel::head(const nn::Rows& hidden, const nn::Pass& pass) {
+  const nn::Rows logits = (*head_)(hidden, pass);
+  const bool capped = !classifies() && config_.logit_soft_cap > 0;
+  return capped ? logits.with(nn::soft_cap(logits.x, config_.logit_soft_cap)) : logits;
 }
 
 TensorPlan LlamaModel::tensor_plan() const {

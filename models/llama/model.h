@@ -1,4 +1,5 @@
-// LLaMA 1 to 3 and the families that share its architecture (Mistral, Qwen2, Qwen3), with Hugging Face's weight names.
+// LLaMA 1 to 3 and the families that share its architecture (Mistral, Qwen2, Qwen3, Gemma), with Hugging Face's weight
+// names.
 #pragma once
 
 #include "models/decoder_model.h"
@@ -17,7 +18,7 @@ class Decoder : public DecoderStack {
 
  protected:
   nn::Rows embed(const nn::Rows& ids, const nn::Pass& pass) override { return (*embed_tokens_)(ids, pass); }
-  /// The rotary table.
+  /// The rotary table; with rope_by_layer, also that of layers with a window.
   nn::RowsList block_inputs(const nn::Rows& states, const nn::Pass& pass) override;
   nn::Rows finish(const nn::Rows& states, const nn::Pass& pass) override { return (*norm_)(states, pass); }
 
@@ -36,7 +37,7 @@ class LlamaModel : public DecoderModel {
   const Config& config() const { return config_; }
   std::vector<int64_t> end_tokens() const override { return config_.eos; }
   int64_t vocabulary() const override { return config_.vocab_size; }
-  int64_t max_positions() const override { return config_.rope.reach(); }
+  int64_t max_positions() const override { return config_.reach(); }
   std::vector<std::string> labels() const override { return config_.labels; }
   std::vector<std::string> default_lora_targets() const override { return {"q_proj", "v_proj"}; }
   Ia3Layers default_ia3_layers() const override {
@@ -50,7 +51,7 @@ class LlamaModel : public DecoderModel {
   std::string config_json() const override { return llama::config_json(config_); }
 
  protected:
-  nn::Rows head(const nn::Rows& hidden, const nn::Pass& pass) override { return (*head_)(hidden, pass); }
+  nn::Rows head(const nn::Rows& hidden, const nn::Pass& pass) override;
 
  private:
   Config config_;

@@ -92,9 +92,6 @@ void read_part(ConfigReader& reader, RopeOptions& o) {
     reader.wrong("partial_rotary_factor", "1 unless rope_type is proportional");
 }
 
-constexpr const char* kFullLayers = "full_attention";
-constexpr const char* kSlidingLayers = "sliding_attention";
-
 void read_parameters(ConfigReader& reader, int64_t head_dim, RopeOptions& o) {
   for (const char* layers : {kFullLayers, kSlidingLayers})
     if (reader.has(layers)) reader.problem(fmt::format("rope_parameters per layer type ({}) are unsupported", layers));

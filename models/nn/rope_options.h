@@ -36,6 +36,10 @@ RopeOptions read_rope(ConfigReader& reader, int64_t max_positions, int64_t head_
 /// The value of `rope_parameters`.
 nlohmann::json rope_json(const RopeOptions& options);
 
+/// The types of layers in `layer_types` and `rope_parameters`.
+inline constexpr const char* kFullLayers = "full_attention";
+inline constexpr const char* kSlidingLayers = "sliding_attention";
+
 /// Rotary positions that differ between layers with full and with sliding-window attention (Gemma 3).
 struct RopeByLayer {
   RopeOptions full{.theta = 1e6}, sliding{};

@@ -227,6 +227,18 @@ TEST_F(Exported, RefusesAnotherModelsConfigWithBothValues) {
   EXPECT_NE(tokens.find("has 512 rows on 2 ranks; config.json says 600 tokens"), std::string::npos) << tokens;
 }
 
+TEST(Megatron, RefusesGemmaWhichSharesLlamasCode) {
+  const std::string config = fmt::format(R"({{"model_type": "gemma2", {}}})", kSizes);
+  const ModelFolder folder(config);
+  const TemporaryFolder place;
+  const std::string written =
+      error_of([&] { checkpoint::export_megatron(folder.path(), place.path() / "out", MegatronDegrees{}); });
+  EXPECT_NE(written.find("LLaMA's architecture only"), std::string::npos) << written;
+  EXPECT_FALSE(fs::exists(place.path() / "out"));
+  const std::string read = error_of([&] { checkpoint::MegatronSource(place.path(), folder.model(), 0); });
+  EXPECT_NE(read.find("LLaMA's architecture only"), std::string::npos) << read;
+}
+
 TEST_F(Exported, RefusesDegreesThatDoNotDivideTheModel) {
   const ModelFolder folder(kConfigs.at("untied"));
   const std::string heads = error_of([&] { write(folder, {4, 1}); }), stages = error_of([&] { write(folder, {1, 3}); });

@@ -43,7 +43,7 @@ TEST(LlamaConfig, MissingKeysHaveTransformersDefaults) {
   EXPECT_EQ(c.head_dim, 128);
   EXPECT_EQ(c.max_positions, 2048);
   EXPECT_EQ(c.eos, std::vector<int64_t>{2});
-  EXPECT_EQ(c.rope.theta, 10000);
+  EXPECT_EQ(c.rope.full.theta, 10000);
   EXPECT_FALSE(c.tied_head);
 }
 
@@ -60,7 +60,7 @@ TEST(LlamaConfig, ReadsRopeByOldAndNewNames) {
        {R"({"rope_theta": 5e5, "rope_scaling": {"type": "llama3", )" + factors + "}}",
         R"({"rope_theta": 5e5, "rope_scaling": {"rope_type": "llama3", )" + factors + "}}",
         R"({"rope_parameters": {"rope_theta": 5e5, "rope_type": "llama3", )" + factors + "}}"}) {
-    const auto rope = parse(json).rope;
+    const auto rope = parse(json).rope.full;
     EXPECT_EQ(rope.kind, nn::RopeOptions::kLlama3) << json;
     EXPECT_EQ(rope.theta, 5e5) << json;
     EXPECT_EQ(rope.factor, 8) << json;
@@ -71,7 +71,7 @@ TEST(LlamaConfig, ReadsRopeByOldAndNewNames) {
 TEST(LlamaConfig, RopeScalingSetsTheMaximumLength) {
   const auto reach = [](const std::string& scaling, int64_t positions) {
     return parse(fmt::format(R"({{"max_position_embeddings": {}, "rope_scaling": {}}})", positions, scaling))
-        .rope.reach();
+        .rope.full.reach();
   };
   EXPECT_EQ(reach("null", 4096), 4096);
   EXPECT_EQ(reach(R"({"type": "linear", "factor": 4.0})", 4096), 16384);  // Vicuna 16k
