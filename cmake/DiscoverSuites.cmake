@@ -10,7 +10,7 @@ if(NOT EXISTS "${list}" OR "${program}" IS_NEWER_THAN "${list}")
   endif()
   file(WRITE "${list}" "${cases}")
 endif()
-file(STRINGS "${list}" suites REGEX "^[^ ].*\\.")
+file(STRINGS "${list}" suites REGEX "^[^ ]+\\.( *#.*)?$") # not googletest's first line, a sentence
 foreach(suite IN LISTS suites)
   string(REGEX REPLACE "\\..*" "" suite "${suite}")
   add_test("${name}.${suite}" "${program}" "--gtest_filter=${suite}.*")
