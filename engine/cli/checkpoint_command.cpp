@@ -13,6 +13,7 @@
 #include "engine/base/errors.h"
 #include "engine/base/folder_lock.h"
 #include "engine/base/human.h"
+#include "engine/base/listed.h"
 #include "engine/base/log.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/checkpoint/contents.h"
@@ -111,8 +112,8 @@ int list(const Arguments& arguments) {
       continue;
     }
     std::string line =
-        fmt::format("{:<20} {:>9}  {} rank{}, {}", one.folder.filename().string(), human_bytes(look.contents.bytes()),
-                    look.contents.world_size, look.contents.world_size == 1 ? "" : "s", look.contents.optimizer);
+        fmt::format("{:<20} {:>9}  {}, {}", one.folder.filename().string(), human_bytes(look.contents.bytes()),
+                    counted(look.contents.world_size, "rank", "ranks"), look.contents.optimizer);
     for (const auto& [name, value] : look.contents.metrics) line += fmt::format("  {} {:.6g}", name, value);
     if (const std::string marks = marks_of(one, all, folder); !marks.empty()) line += fmt::format("  ({})", marks);
     fmt::print("{}\n", line);

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/errors.h"
+#include "engine/base/listed.h"
 #include "engine/batching/collate.h"
 
 namespace trainer::train {
@@ -131,9 +132,10 @@ std::string FirstSteps::without_gradient() const {
         "  The model's output for these samples does not depend on them: choose other tensors to train.",
         all.size(), some_of({all.begin(), all.end()}));
   return fmt::format(
-      "{} trained tensor{} got no gradient in the first updates: {}. The model's output for these samples does not "
+      "{} got no gradient in the first updates: {}. The model's output for these samples does not "
       "depend on {}.",
-      all.size(), all.size() == 1 ? "" : "s", some_of({all.begin(), all.end()}), all.size() == 1 ? "it" : "them");
+      counted(all.size(), "trained tensor", "trained tensors"), some_of({all.begin(), all.end()}),
+      all.size() == 1 ? "it" : "them");
 }
 
 std::string not_finite(parallel::ParallelModel& model) {

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "engine/base/errors.h"
+#include "engine/base/listed.h"
 #include "engine/config/machine/started_rank.h"
 #include "engine/config/plan/override.h"
 #include "engine/config/tables.h"
@@ -146,8 +147,8 @@ std::string machine_reading(const Plan& plan) {
       variables += fmt::format("{}{}={}", variables.empty() ? "" : " ", variable, value);
   }
   const int64_t ranks = plan.config.num_processes / plan.config.num_machines;
-  return fmt::format("environment: {} without LOCAL_RANK: read as machine {} of {}, with {} rank{} each", variables,
-                     plan.config.machine_rank, plan.config.num_machines, ranks, ranks == 1 ? "" : "s");
+  return fmt::format("environment: {} without LOCAL_RANK: read as machine {} of {}, with {} each", variables,
+                     plan.config.machine_rank, plan.config.num_machines, counted(ranks, "rank", "ranks"));
 }
 
 std::vector<std::string> vendor_variables() {

@@ -1,6 +1,7 @@
 // Rules about the model and the data.
 #include "engine/config/rules/groups.h"
 
+#include "engine/base/listed.h"
 #include "engine/config/rules/judge.h"
 
 namespace trainer::config {
@@ -30,8 +31,8 @@ void data(const Config& config, Judge& judge) {
   const DataSource& train = config.data.train;
   const size_t columns = train.format == DataFormat::kDelimited ? 2 : train.format == DataFormat::kText ? 1 : 0;
   if (columns > 0 && !train.columns.empty() && train.columns.size() != columns)
-    judge.refuse("data.train.columns", "data.train.columns names {} column{}; a {} file has {}", train.columns.size(),
-                 train.columns.size() == 1 ? "" : "s", name_of(train.format), columns);
+    judge.refuse("data.train.columns", "data.train.columns names {}; a {} file has {}",
+                 counted(train.columns.size(), "column", "columns"), name_of(train.format), columns);
   if (config.data.megatron.reset_position_ids && !config.data.megatron.reset_attention_mask) {
     judge.refuse("data.megatron.reset_position_ids",
                  "data.megatron.reset_position_ids needs data.megatron.reset_attention_mask: true: tokens of two "

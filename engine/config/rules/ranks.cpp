@@ -6,6 +6,7 @@
 
 #include <fmt/ranges.h>
 
+#include "engine/base/listed.h"
 #include "engine/config/machine/device.h"
 #include "engine/config/machine/machines.h"
 #include "engine/config/rules/judge.h"
@@ -158,9 +159,9 @@ void gpus(const Config& config, Judge& judge) {
   const int64_t needed = gpus_needed(config);
   if (std::ssize(ids) < needed)
     return judge.refuse("gpu_ids",
-                        "gpu_ids is {}, which is {} GPU{}, but each machine runs {} ranks, and each needs one: list {} "
+                        "gpu_ids is {}, which is {}, but each machine runs {} ranks, and each needs one: list {} "
                         "GPUs, or set num_processes to {}",
-                        given, ids.size(), ids.size() == 1 ? "" : "s", needed, needed,
+                        given, counted(ids.size(), "GPU", "GPUs"), needed, needed,
                         std::ssize(ids) * config.num_machines);
   if (!lacking_for_gpus(config).empty()) return;  // reported already
   if (const std::string why = unusable_gpu_ids(config, gpus_of_machine()); !why.empty())
