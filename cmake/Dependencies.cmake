@@ -40,4 +40,9 @@ target_compile_options(trainer_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wno-unused-parameter -Wno-missing-field-initializers
   -fPIC -fopenmp-simd -fno-math-errno -fno-trapping-math)
 
+# For code that is no part of a training step: files compile faster by a quarter if they use torch, by half otherwise.
+function(trainer_compile_fast name)
+  target_compile_options(${name} PRIVATE $<$<CONFIG:RelWithDebInfo,Release>:-O1>)
+endfunction()
+
 include(LibTorch)
