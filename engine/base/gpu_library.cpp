@@ -14,6 +14,7 @@ namespace trainer {
 namespace fs = std::filesystem;
 
 std::string gpu_library_path() {
+  if (const char* const other = std::getenv(kAcceleratorVariable)) return other;
   return beside_program("libtrainer_cuda.so").string();
 }
 
@@ -39,6 +40,7 @@ int64_t visible_gpus() {
 
 std::string why_no_gpus(int64_t ranks) {
   if (!fs::exists(gpu_library_path())) return "this build has no GPU support";
+  if (std::getenv(kAcceleratorVariable) != nullptr) return "";  // the ranks ask that library
   const int64_t gpus = visible_gpus();
   if (gpus == 0) return "this machine shows no NVIDIA GPU (is its driver installed, and CUDA_VISIBLE_DEVICES right?)";
   if (gpus < ranks) return fmt::format("{} ranks per machine need a GPU each, but this machine has {}", ranks, gpus);

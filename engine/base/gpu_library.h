@@ -4,6 +4,9 @@
 
 namespace trainer {
 
+/// The path of a library for another vendor's devices (engine/dist/accelerator.h), to be used instead of NVIDIA's.
+constexpr const char* kAcceleratorVariable = "TRAINER_ACCELERATOR_LIBRARY";
+
 /// The path of the GPU library, next to the program; it exists if this build supports GPUs.
 std::string gpu_library_path();
 

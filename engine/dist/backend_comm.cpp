@@ -22,13 +22,11 @@ class WorkPending : public Pending {
 }  // namespace
 
 BackendComm::BackendComm(c10::intrusive_ptr<c10d::Backend> backend, c10d::ProcessGroup::BackendType type,
-                         bool share_memory)
+                         const std::vector<c10::DeviceType>& devices, bool share_memory)
     : backend_(std::move(backend)),
       group_(c10::make_intrusive<c10d::ProcessGroup>(backend_->getRank(), backend_->getSize())),
       share_memory_(share_memory) {
-  const bool only_devices = type == c10d::ProcessGroup::BackendType::NCCL;
-  if (!only_devices) group_->setBackend(c10::DeviceType::CPU, type, backend_);
-  group_->setBackend(c10::DeviceType::CUDA, type, backend_);  // Gloo copies device tensors through the CPU
+  for (const c10::DeviceType device : devices) group_->setBackend(device, type, backend_);
 }
 
 std::unique_ptr<Pending> BackendComm::all_gather(const at::Tensor& full, const at::Tensor& shard) {

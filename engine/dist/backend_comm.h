@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -29,8 +30,9 @@ auto translated(const char* what, const F& f) {
 /// requirements.
 class BackendComm : public Comm {
  public:
-  /// `share_memory`: the ranks are on one machine.
-  BackendComm(c10::intrusive_ptr<c10d::Backend> backend, c10d::ProcessGroup::BackendType type, bool share_memory);
+  /// `devices`: where the tensors are that the backend takes. `share_memory`: the ranks are on one machine.
+  BackendComm(c10::intrusive_ptr<c10d::Backend> backend, c10d::ProcessGroup::BackendType type,
+              const std::vector<c10::DeviceType>& devices, bool share_memory);
 
   int rank() const override { return backend_->getRank(); }
   int size() const override { return backend_->getSize(); }

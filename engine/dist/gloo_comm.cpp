@@ -43,7 +43,9 @@ c10::intrusive_ptr<c10d::Backend> make_gloo(const StorePtr& store, int rank, int
 class GlooComm : public BackendComm {
  public:
   GlooComm(const StorePtr& store, int rank, int size, bool share_memory, std::chrono::seconds timeout)
-      : BackendComm(make_gloo(store, rank, size, timeout), c10d::ProcessGroup::BackendType::GLOO, share_memory),
+      : BackendComm(make_gloo(store, rank, size, timeout), c10d::ProcessGroup::BackendType::GLOO,
+                    // It copies tensors on GPUs through the CPU.
+                    {c10::DeviceType::CPU, c10::DeviceType::CUDA}, share_memory),
         stores_(store),
         timeout_(timeout) {}
 

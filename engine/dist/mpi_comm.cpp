@@ -15,7 +15,8 @@ namespace {
 class MpiComm : public BackendComm {
  public:
   MpiComm(c10::intrusive_ptr<c10d::Backend> backend, bool share_memory)
-      : BackendComm(std::move(backend), c10d::ProcessGroup::BackendType::MPI, share_memory) {}
+      : BackendComm(std::move(backend), c10d::ProcessGroup::BackendType::MPI,
+                    {c10::DeviceType::CPU, c10::DeviceType::CUDA}, share_memory) {}
 
  protected:
   std::unique_ptr<Comm> make_group(const std::string&, const std::vector<int>& ranks, int) override {

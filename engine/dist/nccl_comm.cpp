@@ -16,7 +16,7 @@ class NcclComm : public BackendComm {
       : BackendComm(
             translated("the rendezvous of the ranks' devices",
                        [&] { return find_accelerator()->collectives(store, rank, size, device.index(), timeout); }),
-            c10d::ProcessGroup::BackendType::NCCL, /*share_memory=*/false),
+            c10d::ProcessGroup::BackendType::NCCL, {device.type()}, /*share_memory=*/false),
         stores_(store),
         device_(device),
         timeout_(timeout) {}

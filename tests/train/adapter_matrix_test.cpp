@@ -51,22 +51,24 @@ std::vector<Kind> kinds_for(const TinyModel& model) {
   const Parts parts = parts_of(model);
   std::vector<Kind> kinds{
       {"LoRA", "r: 3, lora_alpha: 6, lora_dropout: 0.2"},
-      {"rsLoRA", "r: 3, use_rslora: true, target_modules: all-linear"},
       {"DoRA", "r: 3, use_dora: true"},
-      {"patterns", "r: 3, rank_pattern: {'" + parts.linear + "': 2}, alpha_pattern: {'" + parts.linear +
-                       "': 5}, target_modules: all-linear"},
-      {"one block", "r: 3, target_modules: [" + parts.linear + "], layers_to_transform: [1]"},
       {"bias", "r: 3, bias: all"},
-      {"PiSSA", "r: 3, init_lora_weights: pissa"},
       {"IA3", "peft_type: IA3, init_ia3_weights: false"},
       {"VeRA", "peft_type: VERA, r: 5, vera_dropout: 0.2, target_modules: all-linear"},
-      {"VeRA without projections", "peft_type: VERA, r: 5, save_projection: false"},
       {"prefix", "peft_type: PREFIX_TUNING, num_virtual_tokens: 3"},
       {"prefix of a network", "peft_type: PREFIX_TUNING, num_virtual_tokens: 3, prefix_projection: true", false},
       {"prompt", "peft_type: PROMPT_TUNING, num_virtual_tokens: 3"},
       {"p-tuning", "peft_type: P_TUNING, num_virtual_tokens: 3", false}};
   if (model.name != "GPT-2")  // whose layers are Conv1D
     kinds.push_back({"LoHa", "peft_type: LOHA, r: 2, init_weights: false, target_modules: all-linear"});
+  if (model.name == "LLaMA") {  // what differs in values or in choice of layers only: in one family
+    kinds.push_back({"rsLoRA", "r: 3, use_rslora: true, target_modules: all-linear"});
+    kinds.push_back({"patterns", "r: 3, rank_pattern: {'" + parts.linear + "': 2}, alpha_pattern: {'" + parts.linear +
+                                     "': 5}, target_modules: all-linear"});
+    kinds.push_back({"one block", "r: 3, target_modules: [" + parts.linear + "], layers_to_transform: [1]"});
+    kinds.push_back({"PiSSA", "r: 3, init_lora_weights: pissa"});
+    kinds.push_back({"VeRA without projections", "peft_type: VERA, r: 5, save_projection: false"});
+  }
   if (model.name == "T5") return kinds;
   kinds.push_back({"embedding", "r: 3, target_modules: [" + parts.embedding + "]"});
   kinds.push_back({"whole modules", "r: 3, modules_to_save: [" + parts.head + "]"});

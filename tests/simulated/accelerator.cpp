@@ -1,0 +1,39 @@
+// libtrainer_simulated.so: the device of Note [Simulated accelerator] as an accelerator of real ranks
+// (TRAINER_ACCELERATOR_LIBRARY). With TRAINER_SIMULATED_COUNTS=FILE, each rank writes its counters there at its end.
+#include "engine/dist/accelerator.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "tests/simulated/communicator.h"
+#include "tests/simulated/device.h"
+
+namespace trainer::simulated {
+namespace {
+
+class Simulated : public dist::Accelerator {
+ public:
+  c10::DeviceType type() const override { return c10::DeviceType::PrivateUse1; }
+  int count() const override { return device_count(); }
+  std::string why_none() const override { return "TRAINER_SIMULATED_DEVICES is 0"; }
+  dist::DeviceFacts facts(int index) const override {
+    return {"simulated device", memory_limit() - held_bytes(index), memory_limit()};
+  }
+  void use(int index) const override { simulated::use(index); }
+  int64_t peak_bytes(int index) const override { return simulated::peak_bytes(index); }
+  void forget_peak(int index) const override { simulated::forget_peak(index); }
+  c10::intrusive_ptr<c10d::Backend> collectives(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                                                int index, std::chrono::seconds timeout) const override {
+    const char* const shorter = std::getenv("TRAINER_SIMULATED_TIMEOUT_MS");
+    return c10::make_intrusive<Communicator>(
+        store, rank, size, index, shorter ? std::chrono::milliseconds(std::atoll(shorter)) : timeout);
+  }
+};
+
+}  // namespace
+}  // namespace trainer::simulated
+
+extern "C" __attribute__((visibility("default"))) const trainer::dist::Accelerator* trainer_accelerator() {
+  static const trainer::simulated::Simulated simulated;
+  return &simulated;
+}

@@ -1,0 +1,43 @@
+// The simulated device: streams, events, memory with a limit, and counters. See Note [Simulated accelerator].
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "tests/simulated/timeline.h"
+
+namespace trainer::simulated {
+
+/// What the host asked of the device, in this process.
+struct Counters {
+  int64_t launches = 0;          // operators
+  int64_t synchronizations = 0;  // times the host waited for the device
+  int64_t copies = 0;            // between host and device, in either direction
+};
+Counters counters();
+void note_synchronization();
+
+/// TRAINER_SIMULATED_DEVICES, or 4.
+int device_count();
+/// TRAINER_SIMULATED_BYTES, or 4 GiB, for each device.
+int64_t memory_limit();
+int64_t held_bytes(int index);
+int64_t peak_bytes(int index);
+void forget_peak(int index);
+/// Makes it the calling thread's current device.
+void use(int index);
+c10::Device current_device();
+
+Timeline& timeline();
+/// A stream for the communicator named `name`.
+StreamNumber communication_stream(const std::string& name);
+/// The calling thread's stream of its current device.
+StreamNumber current_stream();
+std::vector<Range> ranges_of(const std::vector<at::Tensor>& tensors);
+/// The tensor's memory as a CPU tensor.
+at::Tensor on_cpu(const at::Tensor& tensor);
+
+}  // namespace trainer::simulated

@@ -1,0 +1,122 @@
+#define USE_C10D_GLOO
+
+#include "tests/simulated/lane.h"
+
+#include <c10/core/StreamGuard.h>
+#include <fmt/format.h>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "tests/simulated/device.h"
+
+namespace trainer::simulated {
+namespace {
+
+/// Ends when the values have arrived, and then makes the caller's stream wait for the collective's.
+class LaneWork : public c10d::Work {
+ public:
+  LaneWork(int rank, c10d::OpType kind, Clock end, c10::intrusive_ptr<c10::ivalue::Future> done,
+           std::vector<at::Tensor> results)
+      : Work(rank, kind), end_(std::move(end)), done_(std::move(done)), results_(std::move(results)) {}
+
+  bool isCompleted() override { return done_->completed(); }
+  bool isSuccess() const override { return done_->completed() && !done_->hasError(); }
+  bool wait(std::chrono::milliseconds) override {
+    done_->waitAndThrow();
+    timeline().wait(current_stream(), end_);
+    return true;
+  }
+  void synchronize() override { wait(std::chrono::milliseconds(0)); }
+  std::vector<at::Tensor> result() override { return results_; }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return done_; }
+
+ private:
+  Clock end_;
+  c10::intrusive_ptr<c10::ivalue::Future> done_;
+  std::vector<at::Tensor> results_;
+};
+
+Lane::Gloo make_gloo(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                     std::chrono::milliseconds timeout) {
+  auto options = c10d::ProcessGroupGloo::Options::create();
+  options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
+  options->timeout = timeout;
+  options->threads = 1;
+  return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, options);
+}
+
+}  // namespace
+
+Lane::Lane(std::string name, c10::intrusive_ptr<c10d::Store> store, int rank, int size, int device,
+           std::chrono::milliseconds timeout)
+    : name_(std::move(name)),
+      store_(std::move(store)),
+      rank_(rank),
+      size_(size),
+      device_(device),
+      timeout_(timeout),
+      stream_(communication_stream(name_)),
+      thread_([this] { work_through(); }) {}
+
+Lane::~Lane() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+c10::intrusive_ptr<c10d::Work> Lane::add(c10d::OpType kind, const std::vector<at::Tensor>& reads,
+                                         const std::vector<at::Tensor>& writes, Transfer transfer) {
+  timeline().wait(stream_, timeline().clock_of(current_stream()));
+  const std::string what = fmt::format("{} number {}", c10d::opTypeToString(kind), ++number_);
+  timeline().launch(stream_, what, ranges_of(reads), ranges_of(writes));
+  auto done = c10::make_intrusive<c10::ivalue::Future>(
+      c10::ListType::create(c10::TensorType::get()),
+      std::vector<c10::Device>{c10::Device(c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(device_))});
+  auto work = c10::make_intrusive<LaneWork>(rank_, kind, timeline().clock_of(stream_), done, writes);
+  {
+    const std::lock_guard lock(mutex_);
+    jobs_.push_back({std::move(done), writes, what, std::move(transfer)});
+  }
+  changed_.notify_one();
+  return work;
+}
+
+void Lane::work_through() {
+  use(device_);
+  const c10::StreamGuard on_its_stream(
+      c10::Stream(c10::Stream::UNSAFE, c10::Device(c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(device_)), stream_));
+  while (true) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return ends_ || !jobs_.empty(); });
+    if (jobs_.empty()) return;
+    Job job = std::move(jobs_.front());
+    jobs_.pop_front();
+    lock.unlock();
+    run(job);
+  }
+}
+
+void Lane::run(Job& job) {
+  try {
+    if (!gloo_) gloo_ = make_gloo(store_, rank_, size_, timeout_);
+    job.transfer(*gloo_);
+    job.done->markCompleted(c10::IValue(job.results));
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    // As NCCL's watchdog and its errors say it.
+    const bool late = text.find("imed out") != std::string::npos;
+    const std::string nccl =
+        late ? fmt::format("[Rank {}] Watchdog caught collective operation timeout: WorkNCCL({}, {}) ran for {} "
+                           "milliseconds before timing out.",
+                           rank_, name_, job.what, timeout_.count())
+             : fmt::format("NCCL error in: ProcessGroupNCCL.cpp, remote process exited or there was a network error, "
+                           "NCCL version 2.27.5\nncclRemoteError: A call failed possibly due to a network error or a "
+                           "remote process exiting prematurely.\nLast error:\n{} of {}: {}",
+                           job.what, name_, text);
+    job.done->setError(std::make_exception_ptr(std::runtime_error(nccl)));
+  }
+}
+
+}  // namespace trainer::simulated

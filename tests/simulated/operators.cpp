@@ -1,0 +1,183 @@
+// The device's operators: libtorch's for the CPU, with every access to memory noted on the timeline.
+#include <atomic>
+#include <set>
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <ATen/native/CPUFallback.h>
+#include <ATen/ops/_reshape_alias_native.h>
+#include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/view_native.h>
+#include <torch/library.h>
+
+#include "tests/simulated/device.h"
+#include "tests/simulated/memory.h"
+
+namespace trainer::simulated {
+namespace {
+
+constexpr auto kType = c10::DeviceType::PrivateUse1;
+
+std::atomic<int64_t> launches{0}, synchronizations{0}, copies{0};
+thread_local bool within_operator = false;  // copies of its arguments aren't the host's
+
+struct Hooks : at::PrivateUse1HooksInterface {
+  bool isBuilt() const override { return true; }
+  bool isAvailable() const override { return true; }
+  bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
+  c10::DeviceIndex deviceCount() const override { return static_cast<c10::DeviceIndex>(device_count()); }
+  c10::DeviceIndex getCurrentDevice() const override { return current_device().index(); }
+};
+
+at::Tensor empty(c10::IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
+                 std::optional<at::Device>, std::optional<bool>, std::optional<at::MemoryFormat> format) {
+  return at::detail::empty_generic(size, &device_memory(), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+                                   dtype.value_or(at::kFloat), format);
+}
+
+at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride, std::optional<at::ScalarType> dtype,
+                         std::optional<at::Layout>, std::optional<at::Device>, std::optional<bool>) {
+  return at::detail::empty_strided_generic(size, stride, &device_memory(),
+                                           c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+                                           dtype.value_or(at::kFloat));
+}
+
+void launch(const std::string& what, const std::vector<at::Tensor>& reads, const std::vector<at::Tensor>& writes) {
+  ++launches;
+  timeline().launch(current_stream(), what, ranges_of(reads), ranges_of(writes));
+}
+
+void host_waits() {
+  timeline().synchronize(current_stream());
+  note_synchronization();
+}
+
+at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
+  if (!within_operator) {
+    launch("a copy", {from}, {to});
+    if (from.is_cpu() || to.is_cpu()) {
+      ++copies;
+      if (to.is_cpu() || !non_blocking) host_waits();
+    }
+  }
+  on_cpu(to).copy_(on_cpu(from));
+  return to;
+}
+
+const at::Tensor& resized(const at::Tensor& tensor, c10::IntArrayRef size, std::optional<at::MemoryFormat>) {
+  if (tensor.sizes() == size) return tensor;
+  const at::Tensor fresh = empty(size, tensor.scalar_type(), {}, {}, {}, {});
+  tensor.unsafeGetTensorImpl()->set_storage_keep_dtype(fresh.storage());
+  tensor.unsafeGetTensorImpl()->set_sizes_contiguous(size);
+  return tensor;
+}
+
+at::Tensor copy_from_and_resize(const at::Tensor& from, const at::Tensor& to) {
+  resized(to, from.sizes(), std::nullopt);
+  return copy_from(from, to, false);
+}
+
+void append_tensors(const c10::IValue& value, std::vector<at::Tensor>& to) {
+  if (value.isTensor()) {
+    if (const at::Tensor& tensor = value.toTensor(); tensor.defined()) to.push_back(tensor);
+  } else if (value.isList()) {
+    for (const c10::IValue& item : value.toListRef()) append_tensors(item, to);
+  }
+}
+
+/// Whether CUDA's operator makes the host wait: its result is a value, or has a size that depends on values.
+bool host_waits_in(const c10::FunctionSchema& schema, const std::vector<at::Tensor>& reads) {
+  static const std::set<std::string> sized_by_values{"aten::nonzero", "aten::masked_select", "aten::_unique2",
+                                                     "aten::unique_dim", "aten::unique_consecutive",
+                                                     "aten::repeat_interleave"};
+  if (sized_by_values.contains(schema.name())) return true;
+  if (schema.name().starts_with("aten::index") || schema.name() == "aten::_index_put_impl_")
+    for (const at::Tensor& tensor : reads)
+      if (tensor.scalar_type() == at::kBool && &tensor != &reads.front()) return true;
+  for (const c10::Argument& result : schema.returns())
+    if (result.type()->kind() == c10::TypeKind::NumberType || result.type()->kind() == c10::TypeKind::BoolType)
+      return true;
+  return false;
+}
+
+struct WithinOperator {
+  const bool before = std::exchange(within_operator, true);
+  ~WithinOperator() { within_operator = before; }
+};
+
+void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const c10::FunctionSchema& schema = op.schema();
+  const size_t count = schema.arguments().size(), first = stack->size() - count;
+  std::vector<at::Tensor> reads, writes, results;
+  for (size_t i = 0; i < count; ++i) {
+    const c10::AliasInfo* const alias = schema.arguments()[i].alias_info();
+    append_tensors((*stack)[first + i], alias != nullptr && alias->isWrite() ? writes : reads);
+  }
+  const bool top = !within_operator;
+  const bool waits = top && host_waits_in(schema, reads);
+  if (top) launch(schema.name(), reads, writes);
+  {
+    const WithinOperator guard;
+    at::native::cpu_fallback(op, stack);
+  }
+  if (!top) return;
+  for (size_t i = 0; i < schema.returns().size(); ++i)
+    append_tensors((*stack)[stack->size() - schema.returns().size() + i], results);
+  --launches;  // one operator
+  launch(schema.name(), {}, results);
+  if (waits) host_waits();
+}
+
+[[maybe_unused]] const bool kKnown = [] {
+  static Hooks hooks;
+  c10::register_privateuse1_backend("simulated");  // otherwise autograd doesn't recognize the device
+  at::RegisterPrivateUse1HooksInterface(&hooks);
+  c10::SetAllocator(kType, &device_memory());
+  return true;
+}();
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("empty.memory_format", &empty);
+  m.impl("empty_strided", &empty_strided);
+  m.impl("resize_", &resized);
+  m.impl("_copy_from", &copy_from);
+  m.impl("_copy_from_and_resize", &copy_from_and_resize);
+  m.impl("as_strided", &at::native::as_strided_tensorimpl);
+  m.impl("view", static_cast<at::Tensor (*)(const at::Tensor&, c10::IntArrayRef)>(&at::native::view));
+  m.impl("_reshape_alias", &at::native::_reshape_alias);
+}
+
+TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
+}
+
+}  // namespace
+
+Counters counters() {
+  return {launches, synchronizations, copies};
+}
+
+void note_synchronization() {
+  ++synchronizations;
+}
+
+at::Tensor on_cpu(const at::Tensor& tensor) {
+  if (tensor.is_cpu()) return tensor;
+  return at::from_blob(found(tensor.unsafeGetTensorImpl()->data()), tensor.sizes(), tensor.strides(),
+                       at::TensorOptions(tensor.scalar_type()));
+}
+
+std::vector<Range> ranges_of(const std::vector<at::Tensor>& tensors) {
+  std::vector<Range> ranges;
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.device().type() != kType || tensor.numel() == 0) continue;
+    int64_t last = 0;
+    for (int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
+    const auto begin = reinterpret_cast<uintptr_t>(tensor.unsafeGetTensorImpl()->data());
+    ranges.push_back({begin, begin + static_cast<uintptr_t>((last + 1) * tensor.element_size())});
+  }
+  return ranges;
+}
+
+}  // namespace trainer::simulated

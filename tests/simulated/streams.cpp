@@ -1,0 +1,116 @@
+// The device's streams and events, as libtorch sees them.
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "tests/simulated/device.h"
+
+namespace trainer::simulated {
+namespace {
+
+constexpr auto kType = c10::DeviceType::PrivateUse1;
+constexpr int kMostDevices = 16;
+
+thread_local c10::DeviceIndex device_now = 0;
+thread_local c10::StreamId stream_now[kMostDevices] = {};
+
+/// A stream's number on the timeline. Its id in libtorch is 0 for a device's default stream, else the number itself.
+StreamNumber number_of(const c10::Stream& stream) {
+  static const int first = [] {
+    for (int i = 0; i < device_count(); ++i) timeline().add_stream(fmt::format("default of device {}", i));
+    return 0;
+  }();
+  return stream.id() == 0 ? first + stream.device_index() : static_cast<StreamNumber>(stream.id());
+}
+
+struct Event {
+  Clock clock;
+};
+
+struct Guard final : c10::impl::DeviceGuardImplInterface {
+  c10::DeviceType type() const override { return kType; }
+  c10::Device exchangeDevice(c10::Device device) const override {
+    const c10::Device before = getDevice();
+    setDevice(device);
+    return before;
+  }
+  c10::Device getDevice() const override { return {kType, device_now}; }
+  void setDevice(c10::Device device) const override { device_now = device.index(); }
+  void uncheckedSetDevice(c10::Device device) const noexcept override { device_now = device.index(); }
+  c10::DeviceIndex deviceCount() const noexcept override { return static_cast<c10::DeviceIndex>(device_count()); }
+
+  c10::Stream getStream(c10::Device device) const override {
+    return {c10::Stream::UNSAFE, device, stream_now[device.index()]};
+  }
+  c10::Stream getDefaultStream(c10::Device device) const override { return {c10::Stream::DEFAULT, device}; }
+  c10::Stream getNewStream(c10::Device device, int) const override {
+    number_of(getDefaultStream(device));  // default streams have the first numbers
+    return {c10::Stream::UNSAFE, device, timeline().add_stream("made by libtorch")};
+  }
+  c10::Stream getStreamFromGlobalPool(c10::Device device, bool) const override { return getNewStream(device, 0); }
+  c10::Stream exchangeStream(c10::Stream stream) const override {
+    const c10::Stream before = getStream(stream.device());
+    stream_now[stream.device_index()] = stream.id();
+    return before;
+  }
+  bool queryStream(const c10::Stream&) const override { return false; }
+  void synchronizeStream(const c10::Stream& stream) const override { host_waits_for(number_of(stream)); }
+  void synchronizeDevice(c10::DeviceIndex index) const override {
+    host_waits_for(number_of(getStream(c10::Device(kType, index))));
+  }
+
+  void record(void** event, const c10::Stream& stream, c10::DeviceIndex, c10::EventFlag) const override {
+    if (*event == nullptr) *event = new Event;
+    static_cast<Event*>(*event)->clock = timeline().clock_of(number_of(stream));
+  }
+  void block(void* event, const c10::Stream& stream) const override {
+    if (event != nullptr) timeline().wait(number_of(stream), static_cast<Event*>(event)->clock);
+  }
+  bool queryEvent(void*) const override { return true; }
+  void synchronizeEvent(void* event) const override {
+    timeline().wait(kHost, static_cast<Event*>(event)->clock);
+    note_synchronization();
+  }
+  void destroyEvent(void* event, c10::DeviceIndex) const noexcept override { delete static_cast<Event*>(event); }
+  void recordDataPtrOnStream(const c10::DataPtr& data, const c10::Stream& stream) const override {
+    timeline().used_on(reinterpret_cast<uintptr_t>(data.get()), number_of(stream));
+  }
+
+ private:
+  static void host_waits_for(StreamNumber stream) {
+    timeline().synchronize(stream);
+    note_synchronization();
+  }
+};
+
+}  // namespace
+
+C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard)
+
+Timeline& timeline() {
+  static auto* const one = new Timeline;  // never destroyed: tensors in static variables are freed after it would be
+  return *one;
+}
+
+c10::Device current_device() {
+  return {kType, device_now};
+}
+
+void use(int index) {
+  device_now = static_cast<c10::DeviceIndex>(index);
+}
+
+StreamNumber current_stream() {
+  const Guard guard;
+  return number_of(guard.getStream(current_device()));
+}
+
+StreamNumber communication_stream(const std::string& name) {
+  const Guard guard;
+  number_of(guard.getDefaultStream(current_device()));
+  return timeline().add_stream(name);
+}
+
+}  // namespace trainer::simulated

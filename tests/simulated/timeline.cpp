@@ -1,0 +1,124 @@
+#include "tests/simulated/timeline.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+namespace trainer::simulated {
+namespace {
+
+void merge(Clock& into, const Clock& from) {
+  if (into.size() < from.size()) into.resize(from.size());
+  for (size_t i = 0; i < from.size(); ++i) into[i] = std::max(into[i], from[i]);
+}
+
+uint64_t at(const Clock& clock, StreamNumber stream) {
+  const auto i = static_cast<size_t>(stream);
+  return i < clock.size() ? clock[i] : 0;
+}
+
+bool overlap(const Range& a, const Range& b) {
+  return a.begin < b.end && b.begin < a.end;
+}
+
+bool contains(const Range& outer, const Range& inner) {
+  return outer.begin <= inner.begin && inner.end <= outer.end;
+}
+
+}  // namespace
+
+StreamNumber Timeline::add_stream(std::string name) {
+  const std::lock_guard lock(mutex_);
+  names_.push_back(std::move(name));
+  clocks_.emplace_back();
+  return static_cast<StreamNumber>(names_.size()) - 1;
+}
+
+void Timeline::launch(StreamNumber stream, const std::string& what, const std::vector<Range>& reads,
+                      const std::vector<Range>& writes) {
+  const std::lock_guard lock(mutex_);
+  if (!errors_.empty()) throw std::runtime_error(std::exchange(errors_, ""));
+  Clock& clock = clocks_[static_cast<size_t>(stream)];
+  merge(clock, host_);
+  clock.resize(std::max(clock.size(), static_cast<size_t>(stream) + 1));
+  ++clock[static_cast<size_t>(stream)];
+  for (const Range& range : reads) access(range, stream, what, false);
+  for (const Range& range : writes) access(range, stream, what, true);
+}
+
+Clock Timeline::clock_of(StreamNumber stream) {
+  const std::lock_guard lock(mutex_);
+  return clocks_[static_cast<size_t>(stream)];
+}
+
+void Timeline::wait(StreamNumber stream, const Clock& event) {
+  const std::lock_guard lock(mutex_);
+  merge(stream == kHost ? host_ : clocks_[static_cast<size_t>(stream)], event);
+}
+
+void Timeline::synchronize(StreamNumber stream) {
+  const std::lock_guard lock(mutex_);
+  merge(host_, clocks_[static_cast<size_t>(stream)]);
+}
+
+void Timeline::allocated(const Range& block, StreamNumber stream) {
+  const std::lock_guard lock(mutex_);
+  blocks_[block.begin] = {block.end, stream, {}, {}};
+}
+
+void Timeline::used_on(uintptr_t block, StreamNumber stream) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = blocks_.find(block); found != blocks_.end()) found->second.also_used_on.insert(stream);
+}
+
+void Timeline::freed(uintptr_t block) {
+  const std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(block);
+  if (found == blocks_.end()) return;
+  const Block& of = found->second;
+  for (const Access& access : of.accesses)
+    if (!before(access, of.stream) && !of.also_used_on.contains(access.stream))
+      errors_ += fmt::format("memory of stream {} is freed while {} may still use it\n",
+                             names_[static_cast<size_t>(of.stream)], text(access));
+  blocks_.erase(found);
+}
+
+std::string Timeline::errors() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(errors_, "");
+}
+
+Timeline::Block* Timeline::block_of(const Range& range) {
+  auto after = blocks_.upper_bound(range.begin);
+  if (after == blocks_.begin()) return nullptr;
+  Block& block = std::prev(after)->second;
+  return range.begin < block.end ? &block : nullptr;
+}
+
+/// Whether the access is complete before what `stream` does next, or before the host goes on.
+bool Timeline::before(const Access& access, StreamNumber stream) const {
+  return at(clocks_[static_cast<size_t>(stream)], access.stream) >= access.time || at(host_, access.stream) >= access.time;
+}
+
+std::string Timeline::text(const Access& access) const {
+  return fmt::format("{} on stream {}, which {} it,", access.what, names_[static_cast<size_t>(access.stream)],
+                     access.writes ? "writes" : "reads");
+}
+
+void Timeline::access(const Range& range, StreamNumber stream, const std::string& what, bool writes) {
+  Block* const block = block_of(range);
+  if (block == nullptr || range.begin == range.end) return;
+  const Access now{range, stream, at(clocks_[static_cast<size_t>(stream)], stream), what, writes};
+  for (const Access& earlier : block->accesses)
+    if ((writes || earlier.writes) && overlap(range, earlier.range) && !before(earlier, stream))
+      throw std::runtime_error(fmt::format("a race on the simulated device: {} and, not ordered after it, {}",
+                                           text(earlier), text(now)));
+  // A write supersedes everything before it in its range; a read, an earlier read of the same stream.
+  std::erase_if(block->accesses, [&](const Access& earlier) {
+    return contains(range, earlier.range) && (writes || (!earlier.writes && earlier.stream == stream));
+  });
+  block->accesses.push_back(now);
+}
+
+}  // namespace trainer::simulated

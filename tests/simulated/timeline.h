@@ -1,0 +1,83 @@
+// The order in which a device may run what the host gives it. See Note [Simulated accelerator].
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace trainer::simulated {
+
+// Note [Simulated accelerator]
+// A device with CUDA's rules and without their luck. Every operator runs at once, on the CPU, in the order of the host's
+// calls, so results are exact. But each stream has a vector clock: what it knows of the other streams and of the host. An
+// event carries the clock of its stream; waiting for it merges the clocks. Each access to memory is noted with its stream
+// and time, and an access that isn't ordered after a conflicting one, by events or by a synchronization of the host, is an
+// error that names both operators and both streams: on a real device, it would be a race, whether or not it shows.
+
+/// A point in time that something knows of each stream: the number of its operators that have completed.
+using Clock = std::vector<uint64_t>;
+
+using StreamNumber = int;
+constexpr StreamNumber kHost = -1;
+
+/// A range of memory that an operator reads or writes.
+struct Range {
+  uintptr_t begin = 0, end = 0;
+};
+
+/// Thread-safe.
+class Timeline {
+ public:
+  StreamNumber add_stream(std::string name);
+
+  /// The host gives the stream an operator. Everything that the host has waited for comes before it.
+  void launch(StreamNumber stream, const std::string& what, const std::vector<Range>& reads,
+              const std::vector<Range>& writes);
+  Clock clock_of(StreamNumber stream);
+  /// The stream, or the host, waits for an event's clock.
+  void wait(StreamNumber stream, const Clock& event);
+  /// The host waits for everything on the stream.
+  void synchronize(StreamNumber stream);
+
+  void allocated(const Range& block, StreamNumber stream);
+  /// Memory that `stream` uses too: like CUDA's allocator, doesn't reuse it before the stream is done.
+  void used_on(uintptr_t block, StreamNumber stream);
+  /// The block may be reused by its stream at once: an error if another stream may still use it.
+  void freed(uintptr_t block);
+
+  /// Errors noted where nothing may throw (in destructors): one a line.
+  std::string errors();
+
+ private:
+  struct Access {
+    Range range;
+    StreamNumber stream;
+    uint64_t time;
+    std::string what;
+    bool writes;
+  };
+  struct Block {
+    uintptr_t end;
+    StreamNumber stream;  // whose memory it is
+    std::set<StreamNumber> also_used_on;
+    std::vector<Access> accesses;
+  };
+
+  /// The block that holds the range; null for memory of the host.
+  Block* block_of(const Range& range);
+  bool before(const Access& access, StreamNumber stream) const;
+  std::string text(const Access& access) const;
+  void access(const Range& range, StreamNumber stream, const std::string& what, bool writes);
+
+  std::mutex mutex_;
+  std::vector<std::string> names_;
+  std::vector<Clock> clocks_;  // by stream
+  Clock host_;
+  std::map<uintptr_t, Block> blocks_;  // by address
+  std::string errors_;
+};
+
+}  // namespace trainer::simulated
