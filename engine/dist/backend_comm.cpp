@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <ATen/ops/empty.h>
+
 #include "engine/dist/forwarding_comm.h"
 #include "engine/dist/shared_memory.h"
 
@@ -19,13 +21,46 @@ class WorkPending : public Pending {
   c10::intrusive_ptr<c10d::Work> work_;
 };
 
+/// What only a mistake of ours can cause.
+bool is_misuse(const std::exception& error) {
+  if (dynamic_cast<const c10::ValueError*>(&error) || dynamic_cast<const c10::TypeError*>(&error) ||
+      dynamic_cast<const c10::NotImplementedError*>(&error))
+    return true;
+  const std::string text = error.what();
+  for (const char* const sign : {"ncclInvalidArgument", "ncclInvalidUsage", "Tensors must be", "Invalid scalar type"})
+    if (text.find(sign) != std::string::npos) return true;
+  return false;
+}
+
+std::string indented(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  for (size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 3) text.insert(at + 1, "  ");
+  return "  " + text;
+}
+
 }  // namespace
+
+void throw_translated(const char* what, const std::exception& error) {
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&error)) throw;
+  const auto* const torch = dynamic_cast<const c10::Error*>(&error);
+  const std::string text = torch ? torch->what_without_backtrace() : error.what();
+  if (is_misuse(error)) throw InternalError("{} failed.\n{}", what, indented(text));
+  throw PeerError("{} failed: another rank was lost.\n{}", what, indented(text));
+}
+
+bool tells_of_lost_rank(const std::string& message) {
+  for (const char* const sign : {"gloo/transport/", "NCCL error", "Watchdog caught collective operation timeout"})
+    if (message.find(sign) != std::string::npos) return true;
+  return false;
+}
 
 BackendComm::BackendComm(c10::intrusive_ptr<c10d::Backend> backend, c10d::ProcessGroup::BackendType type,
                          const std::vector<c10::DeviceType>& devices, bool share_memory)
     : backend_(std::move(backend)),
       group_(c10::make_intrusive<c10d::ProcessGroup>(backend_->getRank(), backend_->getSize())),
-      share_memory_(share_memory) {
+      share_memory_(share_memory),
+      runs_beside_(type == c10d::ProcessGroup::BackendType::NCCL) {
+  if (const auto device = backend_->getBoundDeviceId()) group_->setBoundDeviceId(device);  // setBackend() copies it back
   for (const c10::DeviceType device : devices) group_->setBackend(device, type, backend_);
 }
 
@@ -42,6 +77,14 @@ void BackendComm::all_reduce(const at::Tensor& tensor, Reduce op) {
     c10d::AllreduceOptions options;
     options.reduceOp = op == Reduce::kSum ? c10d::ReduceOp::SUM : c10d::ReduceOp::MAX;
     return backend_->allreduce(tensors, options)->wait();
+  });
+}
+
+Comm::Scattered BackendComm::reduce_scatter(const at::Tensor& full) {
+  if (!runs_beside_) return Comm::reduce_scatter(full);
+  return translated("a reduction", [&] {
+    at::Tensor shard = at::empty({full.numel() / size()}, full.options()), from = full;
+    return Scattered{shard, std::make_unique<WorkPending>(backend_->_reduce_scatter_base(shard, from))};
   });
 }
 

@@ -13,7 +13,11 @@
 
 namespace trainer::dist {
 
-/// Runs a collective and translates the library's exceptions into ours. In practice, only lost connections fail.
+/// Throws what `error`, of a collectives library, means: that memory is exhausted, a mistake of ours, or that another
+/// rank was lost. All of its lines are kept, because NCCL's last line is often the reason.
+[[noreturn]] void throw_translated(const char* what, const std::exception& error);
+
+/// Runs a collective and translates the library's exceptions into ours.
 template <class F>
 auto translated(const char* what, const F& f) {
   try {
@@ -21,10 +25,13 @@ auto translated(const char* what, const F& f) {
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    const std::string text = error.what();
-    throw PeerError("{} failed: another rank was lost.\n  {}", what, text.substr(0, text.find('\n')));
+    throw_translated(what, error);
   }
 }
+
+/// True when an exception's message shows that the library lost its connection to another rank. Needed where no code of
+/// ours is in between to translate exceptions: in the collectives of c10d's own Reducer, and in NCCL's watchdog.
+bool tells_of_lost_rank(const std::string& message);
 
 /// A communicator over a c10d backend. Derived classes differ in how they create it; docs/backends.md describes the
 /// requirements.
@@ -38,6 +45,8 @@ class BackendComm : public Comm {
   int size() const override { return backend_->getSize(); }
   std::unique_ptr<Pending> all_gather(const at::Tensor& full, const at::Tensor& shard) override;
   void all_reduce(const at::Tensor& tensor, Reduce op) override;
+  Scattered reduce_scatter(const at::Tensor& full) override;
+  bool runs_beside() const override { return runs_beside_; }
   std::unique_ptr<Pending> send(const at::Tensor& tensor, int to) override;
   std::unique_ptr<Pending> receive(const at::Tensor& tensor, int from) override;
   void barrier() override;
@@ -57,7 +66,7 @@ class BackendComm : public Comm {
  private:
   c10::intrusive_ptr<c10d::Backend> backend_;
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
-  bool share_memory_;
+  bool share_memory_, runs_beside_;
 };
 
 /// The c10d group of a communicator. Errors: InternalError when it has none.

@@ -36,10 +36,10 @@ class SoloComm : public Comm {
 
 }  // namespace
 
-at::Tensor Comm::reduce_scatter(const at::Tensor& full) {
+Comm::Scattered Comm::reduce_scatter(const at::Tensor& full) {
   all_reduce(full);
   const int64_t share = full.numel() / size();
-  return full.narrow(0, rank() * share, share);
+  return {full.narrow(0, rank() * share, share), std::make_unique<Done>()};
 }
 
 void Comm::broadcast(const at::Tensor& tensor, int from) {

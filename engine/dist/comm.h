@@ -32,6 +32,17 @@ class Comm {
   virtual std::unique_ptr<Pending> all_gather(const at::Tensor& full, const at::Tensor& shard) = 0;
   /// Collective. Reduces `tensor` in place; the result is bitwise equal on every rank.
   virtual void all_reduce(const at::Tensor& tensor, Reduce op = Reduce::kSum) = 0;
+  /// A reduce_scatter() in progress: `shard` has its values after wait().
+  struct Scattered {
+    at::Tensor shard;
+    std::unique_ptr<Pending> pending;
+  };
+  /// Collective. This rank's shard [n] of the sum over ranks of `full` [n * size()], which may be overwritten and must
+  /// stay until wait(). (Over Gloo, an all-reduce and a slice are twice as fast as its reduce-scatter.)
+  virtual Scattered reduce_scatter(const at::Tensor& full);
+  /// Whether collectives run beside the operators that follow until wait(). If not, they may end before their calls
+  /// return.
+  virtual bool runs_beside() const { return false; }
   /// Sends `tensor` to the rank `to`, which calls receive() with the same number of elements and dtype. Between two
   /// ranks, calls are matched in order. `tensor` must not change until wait().
   virtual std::unique_ptr<Pending> send(const at::Tensor& tensor, int to) = 0;
@@ -47,9 +58,6 @@ class Comm {
 
   /// Collective. Copies the `tensor` of the rank `from` to every rank.
   void broadcast(const at::Tensor& tensor, int from);
-  /// Collective. This rank's shard [n] of the sum over ranks of `full` [n * size()]; `full` is overwritten.
-  /// (Over Gloo, an all-reduce and a slice are twice as fast as its reduce-scatter.)
-  at::Tensor reduce_scatter(const at::Tensor& full);
   /// Collective, for small values on the CPU.
   double sum(double value);
   double max(double value);

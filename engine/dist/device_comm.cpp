@@ -52,6 +52,11 @@ class DeviceComm : public ForwardingComm {
     tensor.copy_(copy);
   }
 
+  Scattered reduce_scatter(const at::Tensor& full) override {
+    return by_way_of_cpu(full) ? Comm::reduce_scatter(full) : fitting(full).reduce_scatter(full);
+  }
+  bool runs_beside() const override { return host_ != nullptr && inner().runs_beside(); }
+
   std::unique_ptr<Pending> send(const at::Tensor& tensor, int to) override {
     if (!by_way_of_cpu(tensor)) return fitting(tensor).send(tensor, to);
     const at::Tensor copy = tensor.to(at::kCPU);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/from_blob.h>
 
@@ -36,6 +37,12 @@ class DryComm : public Comm {
   void all_reduce(const at::Tensor& tensor, Reduce) override {
     if (size_ > 1 && over_gloo()) last_ = tensor;
   }
+  Scattered reduce_scatter(const at::Tensor& full) override {
+    if (!runs_beside()) return Comm::reduce_scatter(full);
+    const CommunicationMemory communication;
+    return {at::empty({full.numel() / size_}, full.options()), std::make_unique<DryGather>(at::Tensor())};
+  }
+  bool runs_beside() const override { return !over_gloo(); }
   std::unique_ptr<Pending> send(const at::Tensor&, int) override { return std::make_unique<DryGather>(at::Tensor()); }
   std::unique_ptr<Pending> receive(const at::Tensor&, int) override {
     return std::make_unique<DryGather>(at::Tensor());

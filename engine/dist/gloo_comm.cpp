@@ -70,8 +70,4 @@ std::unique_ptr<Comm> gloo_comm(const StorePtr& store, int rank, int size, bool 
   return std::make_unique<GlooComm>(store, rank, size, share_memory, timeout);
 }
 
-bool tells_of_lost_rank(const std::string& message) {
-  return message.find("gloo/transport/") != std::string::npos;
-}
-
 }  // namespace trainer::dist

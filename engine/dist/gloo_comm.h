@@ -26,8 +26,4 @@ std::unique_ptr<Comm> gloo_comm(Link& link, int rank, int size, std::chrono::sec
 std::unique_ptr<Comm> gloo_comm(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                 bool share_memory = true, std::chrono::seconds timeout = kGlooTimeout);
 
-/// True when an exception's message shows that Gloo lost its connection to another rank. Needed when c10d's own Reducer
-/// calls Gloo during a backward pass, without our code in between to translate exceptions.
-bool tells_of_lost_rank(const std::string& message);
-
 }  // namespace trainer::dist

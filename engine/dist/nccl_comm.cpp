@@ -1,5 +1,8 @@
 #include "engine/dist/nccl_comm.h"
 
+#include <exception>
+
+#include "engine/base/log.h"
 #include "engine/dist/accelerator.h"
 #include "engine/dist/backend_comm.h"
 #include "engine/dist/group_stores.h"
@@ -20,6 +23,18 @@ class NcclComm : public BackendComm {
         stores_(store),
         device_(device),
         timeout_(timeout) {}
+
+  /// NCCL wants to be told of the end, and that nobody else comes if it is that of a failed run.
+  ~NcclComm() override {
+    try {
+      if (std::uncaught_exceptions() > 0)
+        backend().abort();
+      else
+        backend().shutdown();
+    } catch (const std::exception& error) {
+      log::warning("{}", error.what());
+    }
+  }
 
   at::Device device() const override { return device_; }
 

@@ -115,15 +115,26 @@ void FlatGroup::begin_grads() {
     views_[i].mutable_grad() = grads_.narrow(0, offsets_[i], views_[i].numel()).view(parameters_[i]->shape);
 }
 
-void FlatGroup::reduce_grads() {
+void FlatGroup::start_reduction() {
+  finish_reduction();  // of an earlier micro-batch
   if (!grads_.defined()) return;
   const at::NoGradGuard no_grad;
   const dist::CommunicationMemory communication;
-  const at::Tensor summed = grads_.to(reduce_);  // regardless of the compute dtype
-  shard_grad_.add_(comm_.reduce_scatter(summed));
+  reduced_ = grads_.to(reduce_);  // regardless of the compute dtype
+  scattered_ = comm_.reduce_scatter(reduced_);
   for (at::Tensor& view : views_) view.mutable_grad() = at::Tensor();
   grads_ = at::Tensor();
-  free_storage(summed);  // explicitly: Gloo's thread may hold a reference until after the next unit has begun
+  if (!comm_.runs_beside()) finish_reduction();
+}
+
+void FlatGroup::finish_reduction() {
+  if (!reduced_.defined()) return;
+  const at::NoGradGuard no_grad;
+  scattered_.pending->wait();
+  shard_grad_.add_(scattered_.shard);
+  scattered_ = {};
+  free_storage(reduced_);  // explicitly: Gloo's thread may hold a reference until after the next unit has begun
+  reduced_ = at::Tensor();
 }
 
 void FlatGroup::reduce_replicas() {

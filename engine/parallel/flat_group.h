@@ -51,9 +51,10 @@ class FlatGroup {
 
   /// Gives every view a zero gradient, a view of `grads`.
   void begin_grads();
-  /// Collective. Adds this rank's shard of the sum over the shard group to shard_grad, and frees `grads`. Once per
-  /// backward.
-  void reduce_grads();
+  /// Collective, once per backward. Frees `grads`, and adds this rank's shard of their sum over the shard group to
+  /// shard_grad: at once, or in finish_reduction() if collectives run beside the operators.
+  void start_reduction();
+  void finish_reduction();
   /// Collective. Sums shard_grad over the replicate group, and partial gradients over the tensor-parallel ranks.
   /// Once per update: both work on the sum of all its backwards.
   void reduce_replicas();
@@ -86,6 +87,8 @@ class FlatGroup {
   at::Tensor shared_, shard_, full_, grads_, shard_grad_;
   at::Tensor sent_;  // the shard in the compute dtype, while a gather runs
   std::unique_ptr<dist::Pending> pending_;
+  at::Tensor reduced_;  // the gradients [n * R] in the reduce dtype, while a reduction runs
+  dist::Comm::Scattered scattered_;
   std::vector<at::Tensor> views_;
 };
 

@@ -5,6 +5,8 @@
 #include <ATen/TensorOperators.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
+#include "engine/parallel/sums.h"
+
 namespace trainer::parallel {
 
 LocalSgdModel::LocalSgdModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision,
@@ -17,9 +19,10 @@ at::Tensor LocalSgdModel::to_backward(const at::Tensor& loss_sum, int64_t target
 }
 
 double LocalSgdModel::clip_grad_norm(double max_norm) {
-  double squares = 0;
+  std::vector<at::Tensor> grads;
   for (const LogicalTensor& tensor : logical_tensors())
-    if (tensor.grad.defined()) squares += sum_of_squares(tensor.grad);
+    if (tensor.grad.defined()) grads.push_back(tensor.grad);
+  const double squares = sums_of_squares({grads}).front();
   // All ranks must know if one of them has overflowed.
   const double of_all = comm().sum(squares);
   const double own = unscale_and_clip(std::isfinite(of_all) ? std::sqrt(squares) : of_all, max_norm);

@@ -3,8 +3,10 @@
 #include <cmath>
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/_foreach_mul.h>
 #include <torch/csrc/autograd/grad_mode.h>
+
+#include "engine/parallel/sums.h"
 
 namespace trainer::parallel {
 
@@ -50,24 +52,13 @@ void ParallelModel::broadcast_from_last_stage(const at::Tensor& result) {
   if (pipeline.size() > 1 && result.numel() > 0) pipeline.broadcast(result, pipeline.size() - 1);
 }
 
-double ParallelModel::sum_of_squares(const at::Tensor& flat) {
-  if (!flat.is_cpu()) return std::pow(at::linalg_vector_norm(flat, 2, {}, false, at::kDouble).item<double>(), 2);
-  const auto* const x = flat.const_data_ptr<float>();
-  double sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < flat.numel(); ++i) sum += static_cast<double>(x[i]) * x[i];
-  return sum;
-}
-
 double ParallelModel::clip_grad_norm(double max_norm) {
-  double mine = 0, everywhere = 0;
-  for (const LogicalTensor& tensor : logical_tensors()) {
-    if (!tensor.grad.defined()) continue;
-    if (tensor.replicated)
-      everywhere += sum_of_squares(tensor.grad);
-    else if (tensor.copy == 0)
-      mine += sum_of_squares(tensor.grad);
-  }
+  std::vector<at::Tensor> own, replicated;
+  for (const LogicalTensor& tensor : logical_tensors())
+    if (tensor.grad.defined() && (tensor.replicated || tensor.copy == 0))
+      (tensor.replicated ? replicated : own).push_back(tensor.grad);
+  const std::vector<double> sums = sums_of_squares({own, replicated});
+  const double mine = sums[0], everywhere = sums[1];
   // Replicated values are included in the reduction if not finite, so that all ranks agree on whether the norm is
   // finite.
   return unscale_and_clip(std::sqrt(comm().sum(std::isfinite(everywhere) ? mine : everywhere) + everywhere), max_norm);
@@ -76,9 +67,10 @@ double ParallelModel::clip_grad_norm(double max_norm) {
 double ParallelModel::unscale_and_clip(double scaled_norm, double max_norm) {
   const double norm = scaled_norm / loss_scale_, clip = max_norm / (norm + 1e-6);
   const double factor = (max_norm > 0 && clip < 1 ? clip : 1.0) / loss_scale_;
-  if (factor != 1 && std::isfinite(norm))
-    for (const LogicalTensor& tensor : logical_tensors())
-      if (tensor.grad.defined()) tensor.grad.mul_(factor);
+  std::vector<at::Tensor> grads;
+  for (const LogicalTensor& tensor : logical_tensors())
+    if (tensor.grad.defined()) grads.push_back(tensor.grad);
+  if (factor != 1 && std::isfinite(norm) && !grads.empty()) at::_foreach_mul_(grads, factor);
   return norm;
 }
 

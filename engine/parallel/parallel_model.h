@@ -63,7 +63,6 @@ class ParallelModel {
  protected:
   /// The scalar that the backward of a micro-batch starts from, computed from its sum of losses.
   virtual at::Tensor to_backward(const at::Tensor& loss_sum, int64_t target_tokens) const;
-  static double sum_of_squares(const at::Tensor& flat);
   /// Removes the loss scale from the gradients, whose norm including the scale is `scaled_norm`, and clips them to
   /// `max_norm`. Returns the norm without the scale.
   double unscale_and_clip(double scaled_norm, double max_norm);

@@ -17,20 +17,21 @@ PipelinedSchedule::PipelinedSchedule(models::DecoderModel& model, dist::MeshPtr 
 double PipelinedSchedule::update(const std::vector<models::Batch>& micro_batches, const nn::Pass& pass,
                                  const Root& root) {
   dist::Comm& pipeline = mesh_->pipeline();
-  double total = 0;
+  ScalarSum total;
   weights_.begin();
   for (const PipelineStep& step : pipeline_schedule(runner_->shape(), pipeline.rank(), std::ssize(micro_batches)))
     if (step.forward)
-      total += forward(step.chunk, micro_batches[static_cast<size_t>(step.micro_batch)], pass, root);
+      forward(step.chunk, micro_batches[static_cast<size_t>(step.micro_batch)], pass, root, total);
     else
       backward(step.chunk);
   for (; !gradients_sent_.empty(); gradients_sent_.pop_front()) gradients_sent_.front().sent->wait();
   weights_.end();
   weights_.reduce_gradients();
-  return pipeline.sum(total);
+  return pipeline.sum(total.value());
 }
 
-double PipelinedSchedule::forward(int64_t chunk, const models::Batch& given, const nn::Pass& pass, const Root& root) {
+void PipelinedSchedule::forward(int64_t chunk, const models::Batch& given, const nn::Pass& pass, const Root& root,
+                                ScalarSum& total) {
   const StageRunner::Stage& stage = runner_->stage(chunk);
   const models::Batch batch = input_of(given);
   InFlight flight;
@@ -45,7 +46,7 @@ double PipelinedSchedule::forward(int64_t chunk, const models::Batch& given, con
   flight.output = loss.defined() ? root(loss) : flight.crossing.out;
   if (loss.defined()) flight.crossing.out = at::Tensor();
   in_flight_[static_cast<size_t>(chunk)].push_back(std::move(flight));
-  return loss.defined() ? value_of(loss) : 0;
+  if (loss.defined()) total.add(loss);
 }
 
 void PipelinedSchedule::backward(int64_t chunk) {
@@ -79,13 +80,13 @@ void PipelinedSchedule::send_gradient(const at::Tensor& states) {
 
 double PipelinedSchedule::loss_sum(const models::Batch& given, const nn::Pass& pass) {
   const models::Batch batch = input_of(given);
-  double loss = 0;
+  ScalarSum loss;
   if (runner_->has_last())
-    loss = value_of(decoder_.loss_sum(batch, pass));
+    loss.add(decoder_.loss_sum(batch, pass));
   else
     decoder_.states(batch, pass);
   runner_->wait_until_received();
-  return mesh_->pipeline().sum(loss);
+  return mesh_->pipeline().sum(loss.value());
 }
 
 at::Tensor PipelinedSchedule::logits(const models::Batch& given, const nn::Pass& pass) {

@@ -4,6 +4,7 @@
 
 #include "engine/parallel/schedule.h"
 #include "engine/parallel/stage_runner.h"
+#include "engine/parallel/sums.h"
 
 namespace trainer::parallel {
 
@@ -32,7 +33,7 @@ class PipelinedSchedule : public Schedule {
     std::unique_ptr<dist::Pending> sent;
   };
 
-  double forward(int64_t chunk, const models::Batch& batch, const nn::Pass& pass, const Root& root);
+  void forward(int64_t chunk, const models::Batch& batch, const nn::Pass& pass, const Root& root, ScalarSum& total);
   void backward(int64_t chunk);
   void send_gradient(const at::Tensor& states);
 

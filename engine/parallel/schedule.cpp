@@ -1,6 +1,7 @@
 #include "engine/parallel/schedule.h"
 
 #include "engine/parallel/context_parallel.h"
+#include "engine/parallel/sums.h"
 #include "models/virtual_tokens.h"
 
 namespace trainer::parallel {
@@ -9,7 +10,9 @@ Schedule::Schedule(models::Model& model, dist::MeshPtr mesh, Weights& weights)
     : model_(model), mesh_(std::move(mesh)), weights_(weights) {}
 
 double Schedule::loss_sum(const models::Batch& batch, const nn::Pass& pass) {
-  return mesh_->context().sum(value_of(model_.loss_sum(input_of(batch), pass)));
+  ScalarSum loss;
+  loss.add(model_.loss_sum(input_of(batch), pass));
+  return mesh_->context().sum(loss.value());
 }
 
 at::Tensor Schedule::logits(const models::Batch& batch, const nn::Pass& pass) {
@@ -26,10 +29,6 @@ models::Batch Schedule::with_prompt(const models::Batch& batch) const {
 
 models::Batch Schedule::input_of(const models::Batch& batch) const {
   return own_rows(with_prompt(batch), mesh_);
-}
-
-double Schedule::value_of(const at::Tensor& scalar) {
-  return scalar.is_meta() ? 0 : scalar.item<double>();
 }
 
 }  // namespace trainer::parallel

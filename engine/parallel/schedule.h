@@ -39,8 +39,6 @@ class Schedule {
   models::Batch with_prompt(const models::Batch& batch) const;
   /// This rank's rows of with_prompt().
   models::Batch input_of(const models::Batch& batch) const;
-  /// The value of a scalar; 0 in a dry run.
-  static double value_of(const at::Tensor& scalar);
 
   models::Model& model_;
   const dist::MeshPtr mesh_;

@@ -88,7 +88,12 @@ void ShardedUnit::finish_backward() {
   if (!in_backward_) return;
   in_backward_ = false;
   const dist::Phase phase(name_);
-  for (FlatGroup& group : groups_) group.reduce_grads();
+  for (FlatGroup& group : groups_) group.start_reduction();
+  if (when_reducing_) when_reducing_(*this);
+}
+
+void ShardedUnit::finish_reduction() {
+  for (FlatGroup& group : groups_) group.finish_reduction();
 }
 
 void ShardedUnit::reduce_replicas() {

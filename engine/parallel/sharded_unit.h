@@ -23,10 +23,15 @@ class ShardedUnit {
   /// Sets a callback for each time this unit's gradients are complete and reduced.
   void when_reduced(std::function<void()> then) { when_reduced_ = std::move(then); }
 
+  /// Sets a callback for each time the reduction of this unit's gradients has begun.
+  void when_reducing(std::function<void(ShardedUnit&)> then) { when_reducing_ = std::move(then); }
+
   /// Called before this unit's backward: provides values and zero gradients, and starts counting leaves.
   void begin_backward();
   /// Reduces, unless the last leaf already did. Collective.
   void finish_backward();
+  /// Returns when the reduced gradients can be used.
+  void finish_reduction();
   /// Called after the last backward of an update, even if this unit took no part in it. Collective.
   void reduce_replicas();
 
@@ -42,6 +47,7 @@ class ShardedUnit {
   int64_t leaves_ = 0, leaves_left_ = 0;
   bool in_backward_ = false;
   std::function<void()> when_reduced_;
+  std::function<void(ShardedUnit&)> when_reducing_;
 };
 
 }  // namespace trainer::parallel

@@ -40,6 +40,7 @@ ShardedUnits::ShardedUnits(const std::vector<UnitPlan>& plans, const StageHolder
     shares_memory_ = shares_memory_ || units_.back()->shares_memory();
   }
   root_ = units_.back().get();
+  for (const auto& unit : units_) unit->when_reducing([this](ShardedUnit& begun) { finish_reduction_before(begun); });
   for (size_t i = 0; i <= root; ++i) {
     around_.push_back(root);
     for (size_t outer = i + 1; outer < root && around_[i] == root; ++outer)
@@ -172,9 +173,17 @@ void ShardedUnits::begin_backward(ForwardPassPtr pass) {
   if (ahead) units_[pass_->uses.back().unit]->start_gather();
 }
 
+/// Two units' gradients are in memory at most: those being computed and those being reduced.
+void ShardedUnits::finish_reduction_before(ShardedUnit& begun) {
+  if (reducing_ != nullptr && reducing_ != &begun) reducing_->finish_reduction();
+  reducing_ = &begun;
+}
+
 void ShardedUnits::end_backward() {
   in_backward_ = false;
   for (const auto& unit : units_) unit->finish_backward();
+  for (const auto& unit : units_) unit->finish_reduction();
+  reducing_ = nullptr;
   for (size_t i = 0; i < units_.size(); ++i) awaited_[i] -= pass_->uses_left[i];  // outputs that were not used
   for (const size_t unit : open_) free_used(unit);
   open_.clear();

@@ -44,6 +44,7 @@ class ShardedUnits {
   void before_unit_backward(size_t use);
   void gather_ahead_of_backward();
   void free_used(size_t index);
+  void finish_reduction_before(ShardedUnit& begun);
   bool encloses(size_t outer, size_t inner) const;
 
   dist::Comm& comm_;  // the shard group
@@ -66,6 +67,7 @@ class ShardedUnits {
   std::vector<size_t> open_;  // units whose backward has begun and that aren't freed yet
   size_t current_use_ = 0;    // the use whose backward began last
   int64_t begun_ = 0;         // number of uses whose backward has begun
+  ShardedUnit* reducing_ = nullptr;  // whose reduction began last in this backward pass
 };
 
 }  // namespace trainer::parallel

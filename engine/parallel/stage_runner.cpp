@@ -1,7 +1,6 @@
 #include "engine/parallel/stage_runner.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include <ATen/TensorOperators.h>
@@ -40,14 +39,11 @@ StageRunner::StageRunner(models::DecoderModel& model, dist::MeshPtr mesh, const 
     stage.gradient_after = trained && n + 1 < stages_of_all_;
     if (n % pipeline.size() == pipeline.rank()) stages_.push_back(stage);
   }
-  // Messages between two ranks are identified only by their order: if a rank's next and previous rank are the same,
-  // gradients need a separate communicator.
-  backwards_ = &pipeline;
-  if (shape_.chunks > 1) {
-    std::vector<int> all(static_cast<size_t>(pipeline.size()));
-    std::iota(all.begin(), all.end(), 0);
-    own_backwards_ = pipeline.group("gradients", all);
-    backwards_ = own_backwards_.get();
+  const int size = pipeline.size(), wraps = shape_.chunks > 1 ? size : size - 1;
+  for (int from = 0; from < wraps; ++from) {
+    const int to = (from + 1) % size;
+    if (pipeline.rank() != from && pipeline.rank() != to) continue;
+    (pipeline.rank() == from ? to_next_ : to_previous_) = std::make_unique<Neighbor>(pipeline, from, to);
   }
   model.stack().wrap([this](const nn::RowsList& in, const nn::Pass& pass, const nn::Module::Forward&) {
     return nn::RowsList{run_stages(in[0], pass)};
@@ -58,27 +54,30 @@ const std::string& StageRunner::place_of(const Stage& stage) const {
   return model_.blocks()[static_cast<size_t>(stage.blocks.begin)]->path();
 }
 
-int StageRunner::neighbor(int64_t step) const {
-  const dist::Comm& pipeline = mesh_->pipeline();
-  return static_cast<int>((pipeline.rank() + step + pipeline.size()) % pipeline.size());
-}
+StageRunner::Neighbor::Neighbor(dist::Comm& pipeline, int from, int to)
+    : states(pipeline.group("states", {from, to})), gradients(pipeline.group("gradients", {from, to})) {}
 
-at::Tensor StageRunner::received(int64_t rows, int from, dist::Comm& along) {
+at::Tensor StageRunner::received(int64_t rows, dist::Comm& along) {
   const at::Tensor states = at::empty({rows, model_.stack().width()}, at::TensorOptions(mesh_->world().device()));
-  if (rows > 0) along.receive(states, from)->wait();
+  if (rows > 0) along.receive(states, 1 - along.rank())->wait();
   return states;
 }
 
-std::unique_ptr<dist::Pending> StageRunner::send(const at::Tensor& states, int to, dist::Comm& along) {
-  return states.numel() > 0 ? along.send(states, to) : nullptr;
+std::unique_ptr<dist::Pending> StageRunner::send(const at::Tensor& states, dist::Comm& along) {
+  return states.numel() > 0 ? along.send(states, 1 - along.rank()) : nullptr;
 }
 
 at::Tensor StageRunner::receive_gradient(int64_t rows) {
-  return received(rows, neighbor(1), *backwards_);
+  return received(rows, *to_next_->gradients);
 }
 
 std::unique_ptr<dist::Pending> StageRunner::send_gradient(const at::Tensor& gradient) {
-  return send(gradient, neighbor(-1), *backwards_);
+  return send(gradient, *to_previous_->gradients);
+}
+
+int64_t StageRunner::most_in_flight_before() const {
+  const dist::Comm& pipeline = mesh_->pipeline();
+  return most_in_flight(shape_, (pipeline.rank() + pipeline.size() - 1) % pipeline.size());
 }
 
 StageRunner::Crossing StageRunner::run(const Stage& stage, const std::function<void()>& work) {
@@ -108,19 +107,18 @@ nn::Rows StageRunner::run_stages(const nn::Rows& ids, const nn::Pass& pass) {
 
 StageRunner::Crossing StageRunner::run_stage(const Stage& stage, const nn::Rows& ids, const nn::Pass& pass) {
   const dist::Phase phase(place_of(stage));
-  dist::Comm& pipeline = mesh_->pipeline();
   const bool first = stage.number == 0;
   Crossing crossing;
   nn::Rows in = ids;
   if (!first) {
     in.layout = rows_between_regions(ids);
-    in.x = crossing.in = received(in.layout->tokens(), neighbor(-1), pipeline);
+    in.x = crossing.in = received(in.layout->tokens(), *to_previous_->states);
     crossing.in.set_requires_grad(stage.gradient_before && at::GradMode::is_enabled());
   }
   crossing.out = model_.stack().run(stage.blocks, std::move(in), pass).x;
   if (!last(stage)) {
     crossing.out = crossing.out.contiguous();
-    crossing.sent = send(crossing.out.detach(), neighbor(1), pipeline);
+    crossing.sent = send(crossing.out.detach(), *to_next_->states);
   }
   return crossing;
 }

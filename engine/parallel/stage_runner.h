@@ -52,14 +52,22 @@ class StageRunner {
   /// Sends the gradient of the input states to the previous stage; null if there is nothing to send.
   std::unique_ptr<dist::Pending> send_gradient(const at::Tensor& gradient);
   /// Forwards of the previous rank that may wait for their backward.
-  int64_t most_in_flight_before() const { return most_in_flight(shape_, neighbor(-1)); }
+  int64_t most_in_flight_before() const;
 
  private:
+  /// A communicator of two neighboring ranks for each kind of message. Each carries messages in one direction only:
+  /// NCCL runs all messages of a communicator between two ranks one after the other, and a send ends when it is
+  /// received. So two ranks that both send before they receive would wait for each other forever.
+  struct Neighbor {
+    /// Collective over both ranks. States go from `from` to `to`, gradients back.
+    Neighbor(dist::Comm& pipeline, int from, int to);
+    std::unique_ptr<dist::Comm> states, gradients;
+  };
+
   nn::Rows run_stages(const nn::Rows& ids, const nn::Pass& pass);
   Crossing run_stage(const Stage& stage, const nn::Rows& ids, const nn::Pass& pass);
-  at::Tensor received(int64_t rows, int from, dist::Comm& along);
-  static std::unique_ptr<dist::Pending> send(const at::Tensor& states, int to, dist::Comm& along);
-  int neighbor(int64_t step) const;
+  at::Tensor received(int64_t rows, dist::Comm& along);
+  static std::unique_ptr<dist::Pending> send(const at::Tensor& states, dist::Comm& along);
 
   models::DecoderModel& model_;
   const dist::MeshPtr mesh_;
@@ -69,8 +77,7 @@ class StageRunner {
   const Stage* running_ = nullptr;   // the stage to run; null: all of this rank's
   Crossing crossing_;                // of the stage that ran last
   std::vector<Crossing> forwarded_;  // of all stages but the last: kept until sent
-  std::unique_ptr<dist::Comm> own_backwards_;
-  dist::Comm* backwards_ = nullptr;  // the pipeline group, for gradients
+  std::unique_ptr<Neighbor> to_next_, to_previous_;  // null at the ends of the pipeline
 };
 
 }  // namespace trainer::parallel

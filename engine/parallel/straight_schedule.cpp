@@ -2,17 +2,19 @@
 
 #include <torch/csrc/autograd/autograd.h>
 
+#include "engine/parallel/sums.h"
+
 namespace trainer::parallel {
 
 double StraightSchedule::update(const std::vector<models::Batch>& micro_batches, const nn::Pass& pass,
                                 const Root& root) {
-  double total = 0;
+  ScalarSum total;
   for (size_t i = 0; i < micro_batches.size(); ++i) {
     const bool last = i + 1 == micro_batches.size();
     weights_.begin();
     const ForwardPassPtr forward = weights_.begin_forward();
     const at::Tensor loss = model_.loss_sum(input_of(micro_batches[i]), pass);
-    total += value_of(loss);
+    total.add(loss);
     if (last) weights_.reduce_in_backward(loss);
     weights_.begin_backward(forward);
     torch::autograd::backward({root(loss)}, {});
@@ -20,7 +22,7 @@ double StraightSchedule::update(const std::vector<models::Batch>& micro_batches,
     if (last) weights_.reduce_gradients();
     weights_.end();
   }
-  return mesh_->context().sum(total);
+  return mesh_->context().sum(total.value());
 }
 
 }  // namespace trainer::parallel

@@ -1,7 +1,6 @@
 #include "engine/parallel/threaded_schedule.h"
 
 #include <exception>
-#include <numeric>
 #include <system_error>
 #include <thread>
 
@@ -10,6 +9,7 @@
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include "engine/base/errors.h"
+#include "engine/parallel/sums.h"
 
 namespace trainer::parallel {
 namespace {
@@ -68,17 +68,19 @@ ThreadedSchedule::ThreadedSchedule(models::Model& model, dist::MeshPtr mesh, Wei
 double ThreadedSchedule::update(const std::vector<models::Batch>& micro_batches, const nn::Pass& pass,
                                 const Root& root) {
   const size_t count = trained_.size();
-  std::vector<double> losses(micro_batches.size());
+  std::vector<at::Tensor> losses(micro_batches.size());
   run_together(count, [&](size_t r) {
     models::Model& replica = r == 0 ? model_ : *replicas_[r - 1];
     for (size_t i = r; i < micro_batches.size(); i += count) {
       const at::Tensor loss = replica.loss_sum(input_of(micro_batches[i]), pass);
-      losses[i] = value_of(loss);
+      losses[i] = loss.detach();
       torch::autograd::backward({root(loss)}, {});
     }
   });
   add_gradients_of_replicas();
-  return std::accumulate(losses.begin(), losses.end(), 0.0);
+  ScalarSum total;
+  for (const at::Tensor& loss : losses) total.add(loss);
+  return total.value();
 }
 
 /// In a fixed order, so that sums are reproducible.

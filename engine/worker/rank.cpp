@@ -1,11 +1,13 @@
 #include <csignal>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <new>
 #include <optional>
 #include <string_view>
 
 #include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
@@ -16,7 +18,7 @@
 #include "engine/config/plan/plan.h"
 #include "engine/dist/accelerator.h"
 #include "engine/dist/faulty_comm.h"
-#include "engine/dist/gloo_comm.h"
+#include "engine/dist/backend_comm.h"
 #include "engine/dist/memory.h"
 #include "engine/dist/watched_comm.h"
 #include "engine/train/batch_size.h"
@@ -119,6 +121,32 @@ train::Ending run(config::Plan& plan, Link& link, const std::shared_ptr<RankBoar
   return ending;
 }
 
+std::string out_of_memory(const std::string& phase, const std::string& why) {
+  return fmt::format("out of memory while {}.\n{}  Lower training.per_device_train_batch_size, or set "
+                     "training.gradient_checkpointing: true.",
+                     phase, why.empty() ? "" : fmt::format("  {}\n", why.substr(0, why.find('\n'))));
+}
+
+std::string lost_rank(const std::string& text) {
+  return fmt::format("another rank was lost.\n  {}", text.substr(0, text.find("\nException raised from")));
+}
+
+Link* link_of_process = nullptr;
+
+/// NCCL's watchdog throws in a thread of its own, where nothing can catch it.
+void report_uncaught() {
+  try {
+    if (const auto thrown = std::current_exception()) std::rethrow_exception(thrown);
+  } catch (const std::exception& error) {
+    if (const std::string text = error.what(); dist::tells_of_lost_rank(text)) {
+      link_of_process->report_failure(kPeerFailure, -1, lost_rank(text));
+      std::_Exit(kPeerFailure);
+    }
+  } catch (...) {
+  }
+  std::abort();
+}
+
 }  // namespace
 
 int rank_command(const std::vector<std::string>& args) {
@@ -126,6 +154,8 @@ int rank_command(const std::vector<std::string>& args) {
   train::note_signals();
   const auto link = Link::from_environment();
   if (!link) throw ConfigError("`trainer-worker rank` is started by `trainer launch`.");
+  link_of_process = link.get();
+  std::set_terminate(report_uncaught);
   const auto board = RankBoard::from_environment();
   int64_t step = -1;
   std::string phase;
@@ -144,13 +174,12 @@ int rank_command(const std::vector<std::string>& args) {
   } catch (const Error& error) {
     failed(error.code(), config::located(plan, error.what()));
   } catch (const std::bad_alloc&) {
-    failed(kMachineFailure, fmt::format("out of memory while {}.\n  Lower training.per_device_train_batch_size, or set "
-                                        "training.gradient_checkpointing: true.",
-                                        phase));
+    failed(kMachineFailure, out_of_memory(phase, ""));
+  } catch (const c10::OutOfMemoryError& error) {
+    failed(kMachineFailure, out_of_memory(phase, error.what_without_backtrace()));
   } catch (const std::exception& error) {
     const std::string text = error.what();
-    if (dist::tells_of_lost_rank(text))
-      failed(kPeerFailure, fmt::format("another rank was lost.\n  {}", text.substr(0, text.find('\n'))));
+    if (dist::tells_of_lost_rank(text)) failed(kPeerFailure, lost_rank(text));
     const bool memory = text.find("can't allocate memory") != std::string::npos;
     failed(memory ? kMachineFailure : kInternalFailure, text.substr(0, text.find('\n')));
   }

@@ -41,7 +41,8 @@ TEST_P(Collectives, GatherConcatenatesShardsInRankOrder) {
 TEST_P(Collectives, ReduceScatterReturnsThisRanksShardOfTheSum) {
   run([&](dist::Comm& comm) {
     const int64_t n = comm.size();
-    const at::Tensor part = comm.reduce_scatter(at::arange(3 * n).to(at::kFloat) * (comm.rank() + 1));
+    auto [part, pending] = comm.reduce_scatter(at::arange(3 * n).to(at::kFloat) * (comm.rank() + 1));
+    pending->wait();
     EXPECT_TRUE(at::equal(part, at::arange(3).add(3 * comm.rank()).to(at::kFloat) * (n * (n + 1) / 2)));
   });
 }

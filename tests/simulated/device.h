@@ -11,6 +11,9 @@
 
 namespace trainer::simulated {
 
+constexpr auto kType = c10::DeviceType::PrivateUse1;
+constexpr int kMostDevices = 16;
+
 /// What the host asked of the device, in this process.
 struct Counters {
   int64_t launches = 0;          // operators
@@ -22,7 +25,7 @@ void note_synchronization();
 
 /// TRAINER_SIMULATED_DEVICES, or 4.
 int device_count();
-/// TRAINER_SIMULATED_BYTES, or 4 GiB, for each device.
+/// TRAINER_SIMULATED_BYTES, or 4 GiB, for each device. TRAINER_SIMULATED_LOST_BYTES of them cannot be allocated.
 int64_t memory_limit();
 int64_t held_bytes(int index);
 int64_t peak_bytes(int index);

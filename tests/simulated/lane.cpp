@@ -73,7 +73,7 @@ c10::intrusive_ptr<c10d::Work> Lane::add(c10d::OpType kind, const std::vector<at
   timeline().launch(stream_, what, ranges_of(reads), ranges_of(writes));
   auto done = c10::make_intrusive<c10::ivalue::Future>(
       c10::ListType::create(c10::TensorType::get()),
-      std::vector<c10::Device>{c10::Device(c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(device_))});
+      std::vector<c10::Device>{c10::Device(kType, static_cast<c10::DeviceIndex>(device_))});
   auto work = c10::make_intrusive<LaneWork>(rank_, kind, timeline().clock_of(stream_), done, writes);
   {
     const std::lock_guard lock(mutex_);
@@ -86,7 +86,7 @@ c10::intrusive_ptr<c10d::Work> Lane::add(c10d::OpType kind, const std::vector<at
 void Lane::work_through() {
   use(device_);
   const c10::StreamGuard on_its_stream(
-      c10::Stream(c10::Stream::UNSAFE, c10::Device(c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(device_)), stream_));
+      c10::Stream(c10::Stream::UNSAFE, c10::Device(kType, static_cast<c10::DeviceIndex>(device_)), stream_));
   while (true) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return ends_ || !jobs_.empty(); });
@@ -106,12 +106,11 @@ void Lane::run(Job& job) {
   } catch (const std::exception& error) {
     const std::string text = error.what();
     // As NCCL's watchdog and its errors say it.
-    const bool late = text.find("imed out") != std::string::npos;
-    const std::string nccl =
-        late ? fmt::format("[Rank {}] Watchdog caught collective operation timeout: WorkNCCL({}, {}) ran for {} "
-                           "milliseconds before timing out.",
-                           rank_, name_, job.what, timeout_.count())
-             : fmt::format("NCCL error in: ProcessGroupNCCL.cpp, remote process exited or there was a network error, "
+    if (text.find("imed out") != std::string::npos)  // thrown in the watchdog's thread
+      throw std::runtime_error(fmt::format("[Rank {}] Watchdog caught collective operation timeout: WorkNCCL({}, {}) ran "
+                                           "for {} milliseconds before timing out.",
+                                           rank_, name_, job.what, timeout_.count()));
+    const std::string nccl = fmt::format("NCCL error in: ProcessGroupNCCL.cpp, remote process exited or there was a network error, "
                            "NCCL version 2.27.5\nncclRemoteError: A call failed possibly due to a network error or a "
                            "remote process exiting prematurely.\nLast error:\n{} of {}: {}",
                            job.what, name_, text);

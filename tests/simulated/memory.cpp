@@ -15,7 +15,6 @@ namespace {
 
 constexpr uintptr_t kNowhere = uintptr_t{1} << 60;  // a bit that no valid address has
 constexpr size_t kHeader = 64;                      // before each block: its size and device; as wide as libtorch's alignment
-constexpr int kMostDevices = 16;
 
 struct Usage {
   std::atomic<int64_t> held{0}, peak{0};
@@ -48,7 +47,8 @@ struct Memory : c10::Allocator {
     if (bytes == 0) return {nullptr, nullptr, &release, device};
     Usage& of = usage[static_cast<size_t>(device.index())];
     const auto size = static_cast<int64_t>(bytes);
-    TORCH_CHECK_WITH(OutOfMemoryError, of.held + size <= memory_limit(), "simulated device out of memory. Tried to allocate ",
+    static const int64_t lost = environment_number("TRAINER_SIMULATED_LOST_BYTES", 0);
+    TORCH_CHECK_WITH(OutOfMemoryError, of.held + size <= memory_limit() - lost, "simulated device out of memory. Tried to allocate ",
                      size, " bytes. Device ", static_cast<int>(device.index()), " has a total capacity of ", memory_limit(),
                      " bytes of which ", memory_limit() - of.held, " bytes are free.");
     const int64_t now = of.held += size;

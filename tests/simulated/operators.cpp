@@ -17,8 +17,6 @@
 namespace trainer::simulated {
 namespace {
 
-constexpr auto kType = c10::DeviceType::PrivateUse1;
-
 std::atomic<int64_t> launches{0}, synchronizations{0}, copies{0};
 thread_local bool within_operator = false;  // copies of its arguments aren't the host's
 

@@ -10,9 +10,6 @@
 namespace trainer::simulated {
 namespace {
 
-constexpr auto kType = c10::DeviceType::PrivateUse1;
-constexpr int kMostDevices = 16;
-
 thread_local c10::DeviceIndex device_now = 0;
 thread_local c10::StreamId stream_now[kMostDevices] = {};
 
@@ -42,12 +39,12 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   c10::DeviceIndex deviceCount() const noexcept override { return static_cast<c10::DeviceIndex>(device_count()); }
 
   c10::Stream getStream(c10::Device device) const override {
-    return {c10::Stream::UNSAFE, device, stream_now[device.index()]};
+    return c10::Stream(c10::Stream::UNSAFE, device, stream_now[device.index()]);
   }
-  c10::Stream getDefaultStream(c10::Device device) const override { return {c10::Stream::DEFAULT, device}; }
+  c10::Stream getDefaultStream(c10::Device device) const override { return c10::Stream(c10::Stream::DEFAULT, device); }
   c10::Stream getNewStream(c10::Device device, int) const override {
     number_of(getDefaultStream(device));  // default streams have the first numbers
-    return {c10::Stream::UNSAFE, device, timeline().add_stream("made by libtorch")};
+    return c10::Stream(c10::Stream::UNSAFE, device, timeline().add_stream("made by libtorch"));
   }
   c10::Stream getStreamFromGlobalPool(c10::Device device, bool) const override { return getNewStream(device, 0); }
   c10::Stream exchangeStream(c10::Stream stream) const override {

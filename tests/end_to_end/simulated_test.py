@@ -1,0 +1,100 @@
+"""Training on the simulated accelerator (tests/simulated), whose streams, memory and collectives follow CUDA's and NCCL's
+rules: real ranks of `trainer launch`, each with a device. A race ends a run with an error."""
+
+import json
+import os
+import subprocess
+import unittest
+
+import support
+from support import EndToEnd, results
+
+LIBRARY = os.path.join(os.path.dirname(support.TRAINER), "libtrainer_simulated.so")
+TINY_LLAMA = {"model_type": "llama", "vocab_size": 400, "hidden_size": 16, "intermediate_size": 32,
+              "num_hidden_layers": 4, "num_attention_heads": 4, "attention_dropout": 0.1}
+CAUSAL = {"model": {"config": TINY_LLAMA}, "data": {"task": "causal_lm"}}
+
+
+class OnDevices(EndToEnd):
+    def setUp(self):
+        super().setUp()
+        self.set_environment("TRAINER_ACCELERATOR_LIBRARY", LIBRARY)
+
+    def set_environment(self, name, value):
+        before = os.environ.get(name)
+        os.environ[name] = value
+        self.addCleanup(lambda: os.environ.pop(name) if before is None else os.environ.update({name: before}))
+
+    def job_on_devices(self, output, ranks, *changes):
+        return self.job(output, {"use_cpu": False, "num_processes": ranks, "distributed_type": "MULTI_GPU"}, *changes)
+
+
+class Strategies(OnDevices):
+    def test_a_drawn_part_of_the_selftest(self):
+        done = subprocess.run([support.TRAINER, "selftest", "--device", "cuda", "--num_processes", "4", "--random", "24",
+                               "--seed", "7"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_launched_runs_train_as_on_the_cpu(self):
+        """With dropout, accumulation, evaluation and generation."""
+        common = {"training": {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2, "max_steps": 4},
+                  "evaluation": {"eval_steps": 2, "generate": True}}
+        for name, ranks, changes in (
+                ("ddp", 2, {}),
+                ("fsdp", 2, {"distributed_type": "FSDP"}),
+                ("no_prefetch", 2, {"distributed_type": "FSDP", "fsdp_config": {
+                    "fsdp_forward_prefetch": False, "fsdp_backward_prefetch": "NO_PREFETCH"}}),
+                ("post", 2, {"distributed_type": "FSDP", "fsdp_config": {
+                    "fsdp_forward_prefetch": True, "fsdp_backward_prefetch": "BACKWARD_POST",
+                    "fsdp_sharding_strategy": "SHARD_GRAD_OP"}}),
+                ("tensor", 2, {"parallelism_config": {"parallelism_config_tp_size": 2}}),
+                ("pipeline", 2, {**CAUSAL, "parallelism_config": {"parallelism_config_pp_size": 2}}),
+                ("context", 2, {**CAUSAL, "parallelism_config": {"parallelism_config_cp_size": 2}})):
+            with self.subTest(name):
+                self.launch(self.job_on_devices(name, ranks, common, changes))
+                on_cpu = {**changes, "use_cpu": True}
+                if "distributed_type" not in changes:
+                    on_cpu["distributed_type"] = "MULTI_CPU"
+                os.environ.pop("TRAINER_ACCELERATOR_LIBRARY")
+                self.launch(self.job_on_devices(name + "_cpu", ranks, common, on_cpu))
+                os.environ["TRAINER_ACCELERATOR_LIBRARY"] = LIBRARY
+                found, expected = results(self.folder / name), results(self.folder / (name + "_cpu"))
+                self.assertEqual([line["step"] for line in found], [line["step"] for line in expected])
+                for line, same in zip(found, expected):
+                    for key in ("loss", "grad_norm", "eval_loss"):
+                        if key in same:
+                            self.assertAlmostEqual(line[key], same[key], delta=2e-5 * abs(same[key]), msg=(line, key))
+
+    def test_a_resumed_run_is_the_uninterrupted_one(self):
+        sharded = {"distributed_type": "FSDP", "evaluation": None, "data": {"validation": None}}
+        self.launch(self.job_on_devices("whole", 2, sharded))
+        self.launch(self.job_on_devices("cut", 2, sharded, {"training": {"max_steps": 6}}))
+        self.launch(self.job_on_devices("cut", 2, sharded), "--resume_from_checkpoint", "latest")
+        self.assert_same_run(self.folder / "cut", self.folder / "whole")
+
+
+class Failures(OnDevices):
+    def test_memory_that_the_plan_cannot_see_is_missing(self):
+        """As after fragmentation: the device reports more free memory than it can allocate."""
+        self.set_environment("TRAINER_SIMULATED_BYTES", str(64 << 20))
+        self.set_environment("TRAINER_SIMULATED_LOST_BYTES", str((64 << 20) - (256 << 10)))
+        run = self.launch(self.job_on_devices("out", 2, {"evaluation": None, "data": {"validation": None}}), code=4)
+        self.assertIn("out of memory while", run.err)
+        self.assertIn("Tried to allocate", run.err)
+        self.assertIn("per_device_train_batch_size", run.err)
+
+    def test_a_rank_dies(self):
+        self.set_environment("TRAINER_INJECT", "kill:rank=1,step=2")
+        run = self.launch(self.job_on_devices("out", 2), code=6)
+        self.assertIn("rank 1", run.err)
+        self.assertNotIn("bug", run.err)
+
+    def test_nccls_watchdog_ends_a_rank(self):
+        self.set_environment("TRAINER_SIMULATED_TIMEOUT_MS", "4000")
+        self.set_environment("TRAINER_INJECT", "stop:rank=1,step=2")
+        run = self.launch(self.job_on_devices("out", 2), code=6)
+        self.assertIn("Watchdog caught collective operation timeout", run.err)
+
+
+if __name__ == "__main__":
+    unittest.main()
