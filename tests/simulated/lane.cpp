@@ -2,6 +2,8 @@
 
 #include "tests/simulated/lane.h"
 
+#include <cstdlib>
+
 #include <c10/core/StreamGuard.h>
 #include <fmt/format.h>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -34,6 +36,12 @@ class LaneWork : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> done_;
   std::vector<at::Tensor> results_;
 };
+
+/// TRAINER_SIMULATED_STALL=RANK,NUMBER: this collective of a rank never runs, as when a link is down.
+bool stalls(int rank, uint64_t number) {
+  static const char* const where = std::getenv("TRAINER_SIMULATED_STALL");
+  return where != nullptr && fmt::format("{},{}", rank, number) == where;
+}
 
 Lane::Gloo make_gloo(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                      std::chrono::milliseconds timeout) {
@@ -77,7 +85,7 @@ c10::intrusive_ptr<c10d::Work> Lane::add(c10d::OpType kind, const std::vector<at
   auto work = c10::make_intrusive<LaneWork>(rank_, kind, timeline().clock_of(stream_), done, writes);
   {
     const std::lock_guard lock(mutex_);
-    jobs_.push_back({std::move(done), writes, what, std::move(transfer)});
+    jobs_.push_back({std::move(done), writes, number_, what, std::move(transfer)});
   }
   changed_.notify_one();
   return work;
@@ -101,6 +109,7 @@ void Lane::work_through() {
 void Lane::run(Job& job) {
   try {
     if (!gloo_) gloo_ = make_gloo(store_, rank_, size_, timeout_);
+    if (stalls(rank_, job.number)) std::this_thread::sleep_for(std::chrono::hours(1));
     job.transfer(*gloo_);
     job.done->markCompleted(c10::IValue(job.results));
   } catch (const std::exception& error) {

@@ -37,6 +37,7 @@ class Lane {
   struct Job {
     c10::intrusive_ptr<c10::ivalue::Future> done;
     std::vector<at::Tensor> results;
+    uint64_t number;
     std::string what;
     Transfer transfer;
   };

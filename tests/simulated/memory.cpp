@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include <c10/util/Exception.h>
 
@@ -67,7 +69,50 @@ struct Memory : c10::Allocator {
   }
 };
 
+/// Blocks of pinned memory, by address.
+struct PinnedBlocks {
+  std::mutex mutex;
+  std::map<const void*, size_t> bytes;
+};
+PinnedBlocks& pinned_blocks() {
+  static auto* const one = new PinnedBlocks;  // never destroyed, as the timeline
+  return *one;
+}
+
+void unpin(void* address) {
+  {
+    const std::lock_guard lock(pinned_blocks().mutex);
+    pinned_blocks().bytes.erase(address);
+  }
+  std::free(address);
+}
+
+struct Pinned : c10::Allocator {
+  c10::DataPtr allocate(size_t bytes) override {
+    if (bytes == 0) return {nullptr, nullptr, &unpin, c10::DeviceType::CPU};
+    void* const address = std::aligned_alloc(kHeader, (bytes + kHeader - 1) / kHeader * kHeader);
+    const std::lock_guard lock(pinned_blocks().mutex);
+    pinned_blocks().bytes[address] = bytes;
+    return {address, address, &unpin, c10::DeviceType::CPU};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &unpin; }
+  void copy_data(void* to, const void* from, size_t bytes) const override { std::memcpy(to, from, bytes); }
+};
+
 }  // namespace
+
+c10::Allocator& pinned_memory() {
+  static Pinned memory;
+  return memory;
+}
+
+bool is_pinned(const void* address) {
+  const std::lock_guard lock(pinned_blocks().mutex);
+  const auto after = pinned_blocks().bytes.upper_bound(address);
+  if (after == pinned_blocks().bytes.begin()) return false;
+  const auto& [begin, bytes] = *std::prev(after);
+  return static_cast<const char*>(address) < static_cast<const char*>(begin) + bytes;
+}
 
 void* found(const void* address) {
   return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(address) & ~kNowhere);

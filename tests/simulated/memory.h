@@ -8,4 +8,8 @@ namespace trainer::simulated {
 void* found(const void* address);
 c10::Allocator& device_memory();
 
+/// Memory of the host that the device can copy to and from while the host goes on.
+c10::Allocator& pinned_memory();
+bool is_pinned(const void* address);
+
 }  // namespace trainer::simulated

@@ -26,6 +26,8 @@ struct Hooks : at::PrivateUse1HooksInterface {
   bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
   c10::DeviceIndex deviceCount() const override { return static_cast<c10::DeviceIndex>(device_count()); }
   c10::DeviceIndex getCurrentDevice() const override { return current_device().index(); }
+  bool isPinnedPtr(const void* address) const override { return is_pinned(address); }
+  c10::Allocator* getPinnedMemoryAllocator() const override { return &pinned_memory(); }
 };
 
 at::Tensor empty(c10::IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
@@ -56,7 +58,9 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
     launch("a copy", {from}, {to});
     if (from.is_cpu() || to.is_cpu()) {
       ++copies;
-      if (to.is_cpu() || !non_blocking) host_waits();
+      const at::Tensor& on_host = from.is_cpu() ? from : to;
+      const bool waits = to.is_cpu() && !is_pinned(on_host.unsafeGetTensorImpl()->data());  // CUDA's rules
+      if (waits || !non_blocking) host_waits();
     }
   }
   on_cpu(to).copy_(on_cpu(from));
