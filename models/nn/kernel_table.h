@@ -21,6 +21,11 @@ struct RowDraws {
   int64_t first = 0;  // index of the first element
 };
 
+/// What the 16 codes of 4 bits stand for.
+struct FourBitTable {
+  float values[16];
+};
+
 /// Addresses are the device's and tensors are contiguous; `width` is the number of elements of a row. A call enqueues its
 /// kernel on `stream` and returns. Errors: std::runtime_error, with the vendor's message.
 struct DeviceKernels {
@@ -57,10 +62,11 @@ struct DeviceKernels {
                                  const float* grad, float own, float everywhere, int64_t begin, int64_t rows,
                                  int64_t width, void* out, void* stream);
 
-  /// Values in bitsandbytes' NF4: 4 bits each, the first of a byte in its high half, times the largest absolute value of
-  /// their block of `block` values, which is even.
-  void (*decode_nf4)(const uint8_t* codes, const float* absmax, int64_t block, int64_t values, ElementType type,
-                     void* out, void* stream);
+  /// Values of 4 bits, the first of two in the high half of its byte: the table's value times the scale of its block of
+  /// `block` values, an even number. The bytes of blocks are `stride` bytes apart; `out` is aligned to two values.
+  /// bitsandbytes' NF4 and FP4 are two tables.
+  void (*decode_four_bits)(const uint8_t* codes, int64_t stride, const float* scales, const FourBitTable& table,
+                           int64_t block, int64_t values, ElementType type, void* out, void* stream);
 };
 
 }  // namespace trainer::nn

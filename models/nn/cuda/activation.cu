@@ -49,11 +49,9 @@ struct Forward {
   __device__ void visit(int64_t at, Floats<N> factor) const {
     if (up != nullptr) {
       const Floats<N> u = load<N>(up + at);
-#pragma unroll
       for (int i = 0; i < N; ++i) factor.x[i] *= u.x[i];
     }
     const Floats<N> g = load<N>(gate + at);
-#pragma unroll
     for (int i = 0; i < N; ++i) factor.x[i] *= activation_at(activation, g.x[i]).value;
     store<N>(out + at, factor);
   }
@@ -69,7 +67,6 @@ struct Backward {
   __device__ void visit(int64_t at, Floats<N> factor) const {
     const Floats<N> given = load<N>(grad + at), g = load<N>(gate + at);
     Floats<N> of_gate, of_up;
-#pragma unroll
     for (int i = 0; i < N; ++i) {
       const ValueAndSlope point = activation_at(activation, g.x[i]);
       of_up.x[i] = given.x[i] * factor.x[i] * point.value;
@@ -77,7 +74,6 @@ struct Backward {
     }
     if (up != nullptr) {
       const Floats<N> u = load<N>(up + at);
-#pragma unroll
       for (int i = 0; i < N; ++i) of_gate.x[i] *= u.x[i];
       store<N>(up_grad + at, of_up);
     }

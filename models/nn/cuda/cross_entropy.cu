@@ -22,7 +22,6 @@ __device__ inline OnlineSum merged(const OnlineSum& a, const OnlineSum& b) {
 
 /// Of all lanes of a warp, on every lane.
 __device__ inline OnlineSum merged_over_warp(OnlineSum sum) {
-#pragma unroll
   for (int apart = kWarp / 2; apart > 0; apart /= 2)
     sum = merged(sum, {__shfl_xor_sync(kWholeWarp, sum.largest, apart), __shfl_xor_sync(kWholeWarp, sum.exp, apart),
                        __shfl_xor_sync(kWholeWarp, sum.all, apart)});
@@ -95,7 +94,6 @@ __global__ void __launch_bounds__(kThreads)
   if (element >= width) return;
   const Slope slope{labels[row], begin, log_sum[row], *grad, own, everywhere};
   Floats<N> x = load<N>(logits + row * width + element);
-#pragma unroll
   for (int i = 0; i < N; ++i) x.x[i] = slope.at(element + i, x.x[i]);
   store<N>(out + row * width + element, x);
 }

@@ -11,7 +11,6 @@ struct PhiloxWords {
 
 /// nn::philox_words.
 __device__ inline PhiloxWords philox(PhiloxKey key, PhiloxWords c) {
-#pragma unroll
   for (uint32_t round = 0; round < 10; ++round) {
     const uint64_t p0 = uint64_t{0xD2511F53} * c.word[0], p1 = uint64_t{0xCD9E8D57} * c.word[2];
     const uint32_t k0 = key.low + round * 0x9E3779B9, k1 = key.high + round * 0xBB67AE85;
@@ -44,7 +43,6 @@ __global__ void __launch_bounds__(kThreads) visit_rows(Body body, RowDraws draws
     words = philox(draws.key, {{static_cast<uint32_t>(sample), static_cast<uint32_t>(sample >> 32),
                                 static_cast<uint32_t>(draws.token[row]), static_cast<uint32_t>(first_counter + counter)}});
   }
-#pragma unroll
   for (int w = 0; w < 4; ++w) {
     const int64_t element = chunk + w * 32 + 2 * lane;
     const float low = (words.word[w] & 0xFFFF) >= draws.threshold ? draws.scale : 0.0F;

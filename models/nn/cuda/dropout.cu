@@ -11,7 +11,6 @@ struct Mask {
 
   template <int N>
   __device__ void visit(int64_t at, const Floats<N>& factor) const {
-#pragma unroll
     for (int i = 0; i < N; ++i) kept[at + i] = factor.x[i] != 0;
   }
 };
@@ -25,11 +24,9 @@ struct Dropout {
   template <int N>
   __device__ void visit(int64_t at, Floats<N> factor) const {
     const Floats<N> from = load<N>(x + at);
-#pragma unroll
     for (int i = 0; i < N; ++i) factor.x[i] *= from.x[i];
     if (residual != nullptr) {
       const Floats<N> base = load<N>(residual + at);
-#pragma unroll
       for (int i = 0; i < N; ++i) factor.x[i] += base.x[i];
     }
     store<N>(out + at, factor);

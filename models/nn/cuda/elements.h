@@ -32,7 +32,6 @@ template <int N, class T>
 __device__ Floats<N> load(const T* from) {
   const Pack<T, N> pack = *reinterpret_cast<const Pack<T, N>*>(from);
   Floats<N> floats;
-#pragma unroll
   for (int i = 0; i < N; ++i) floats.x[i] = to_float(pack.elements[i]);
   return floats;
 }
@@ -40,7 +39,6 @@ __device__ Floats<N> load(const T* from) {
 template <int N, class T>
 __device__ void store(T* to, const Floats<N>& floats) {
   Pack<T, N> pack;
-#pragma unroll
   for (int i = 0; i < N; ++i) assign(pack.elements[i], floats.x[i]);
   *reinterpret_cast<Pack<T, N>*>(to) = pack;
 }

@@ -16,7 +16,6 @@ __global__ void __launch_bounds__(kThreads)
   const Floats<N> first = load<N>(x + at), second = load<N>(x + at + pairs);
   const Floats<N> cosine = load<N>(table + row * 2 * pairs + pair), sine = load<N>(table + (row * 2 + 1) * pairs + pair);
   Floats<N> low, high;
-#pragma unroll
   for (int i = 0; i < N; ++i) {
     const float s = sine.x[i] * direction;
     low.x[i] = first.x[i] * cosine.x[i] - second.x[i] * s;
