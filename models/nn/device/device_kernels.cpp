@@ -18,7 +18,7 @@ void use_device_kernels(c10::DeviceType type, const DeviceKernels* kernels) {
 }
 
 const DeviceKernels* device_kernels(const at::Tensor& x) {
-  if (x.is_cpu() || x.is_meta() || forces_reference()) return nullptr;
+  if (x.is_meta() || forces_reference()) return nullptr;
   return kernels_of_type.at(static_cast<size_t>(x.device().type()));
 }
 
