@@ -225,6 +225,10 @@ constexpr std::pair<std::string_view, Activation> kNames[] = {{"relu", Activatio
                                                               {"quick_gelu", Activation::kQuickGelu},
                                                               {"tanh", Activation::kTanh}};
 
+bool runs_elsewhere(const at::Tensor& gate) {
+  return runs_reference(gate) || device_kernels(gate) != nullptr;
+}
+
 /// Without the CPU's kernels; `up` may be missing.
 at::Tensor run_elsewhere(const at::Tensor& gate, const std::optional<at::Tensor>& up, Activation activation,
                          const DropoutRule& rule, const LayoutPtr& layout) {
@@ -250,14 +254,14 @@ std::string activation_names() {
 }
 
 at::Tensor activate(const at::Tensor& x, Activation activation, const DropoutRule& rule, const LayoutPtr& layout) {
-  if (runs_reference(x)) return run_elsewhere(x, std::nullopt, activation, rule, layout);
+  if (runs_elsewhere(x)) return run_elsewhere(x, std::nullopt, activation, rule, layout);
   if (activation == Activation::kRelu) return ReluDropout::apply(x, rule, layout);
   return Activate::apply(x, std::optional<at::Tensor>(), activation, rule, layout);
 }
 
 at::Tensor activate_gated(const at::Tensor& gate, const at::Tensor& up, Activation activation, const DropoutRule& rule,
                           const LayoutPtr& layout) {
-  if (runs_reference(gate)) return run_elsewhere(gate, up, activation, rule, layout);
+  if (runs_elsewhere(gate)) return run_elsewhere(gate, up, activation, rule, layout);
   return Activate::apply(gate, std::optional<at::Tensor>(up), activation, rule, layout);
 }
 
