@@ -26,8 +26,8 @@ struct FourBitTable {
   float values[16];
 };
 
-/// Addresses are the device's and tensors are contiguous; `width` is the number of elements of a row. A call enqueues its
-/// kernel on `stream` and returns. Errors: std::runtime_error, with the vendor's message.
+/// Addresses are the device's and tensors are contiguous; `width` is the number of elements of a row. A call enqueues
+/// its kernel on `stream` and returns. Errors: std::runtime_error, with the vendor's message.
 struct DeviceKernels {
   /// The stream on which libtorch runs its operators on device number `index`.
   void* (*current_stream)(int index);
@@ -35,8 +35,8 @@ struct DeviceKernels {
   /// Whether each element is kept: bool [rows, width].
   void (*draw_mask)(const RowDraws& draws, int64_t rows, int64_t width, bool* kept, void* stream);
 
-  /// out = residual + dropout(x), in one pass; `residual`, of out's type, may be null. One of the types is fp32, or both
-  /// are the same. The backward pass draws the same mask again, so nothing is saved.
+  /// out = residual + dropout(x), in one pass; `residual`, of out's type, may be null. One of the types is fp32, or
+  /// both are the same. The backward pass draws the same mask again, so nothing is saved.
   void (*dropout)(ElementType x_type, const void* x, ElementType out_type, const void* residual, const RowDraws& draws,
                   int64_t rows, int64_t width, void* out, void* stream);
 
@@ -56,8 +56,8 @@ struct DeviceKernels {
   /// largest), the label's logit (0 if it is elsewhere), and the sum of all, if `smooth`: sums [rows, 4].
   void (*cross_entropy_sums)(ElementType type, const void* logits, const int64_t* labels, int64_t begin, int64_t rows,
                              int64_t width, bool smooth, double* sums, void* stream);
-  /// out = grad * (exp(logit - log_sum) - everywhere - (own at the label)); 0 in a row whose label is negative. grad [1],
-  /// log_sum [rows]. `out` may be `logits`.
+  /// out = grad * (exp(logit - log_sum) - everywhere - (own at the label)); 0 in a row whose label is negative. grad
+  /// [1], log_sum [rows]. `out` may be `logits`.
   void (*cross_entropy_gradient)(ElementType type, const void* logits, const int64_t* labels, const float* log_sum,
                                  const float* grad, float own, float everywhere, int64_t begin, int64_t rows,
                                  int64_t width, void* out, void* stream);

@@ -103,8 +103,8 @@ TEST_F(Kernels, RotationMatchesTheReference) {
                              sine = angles.sin().unsqueeze(1), a = halves.select(2, 0), b = halves.select(2, 1);
             return at::cat({a * cosine - b * sine, b * cosine + a * sine}, 2).view_as(in[0]);
           };
-          expect_same([&](const auto& in) { return nn::rotate(aligned ? in[0] : misaligned(in[0]), table); }, exact, {x},
-                      tolerance_for(dtype), std::to_string(heads) + " heads, pairs " + std::to_string(pairs));
+          expect_same([&](const auto& in) { return nn::rotate(aligned ? in[0] : misaligned(in[0]), table); }, exact,
+                      {x}, tolerance_for(dtype), std::to_string(heads) + " heads, pairs " + std::to_string(pairs));
         }
 }
 
@@ -184,8 +184,9 @@ TEST_F(Kernels, CrossEntropyOfLargeLogitsIsExact) {
   logits[0][1] = 1e4, logits[1][1] = -std::numeric_limits<float>::infinity();
   const nn::RowDraws none;
   at::Tensor sums = at::empty({2, 4}, at::kDouble);
-  kKernels.cross_entropy_sums(nn::ElementType::kFloat, logits.const_data_ptr(), labels_of({2, 0}).const_data_ptr<int64_t>(),
-                              0, 2, 3, false, sums.data_ptr<double>(), nullptr);
+  kKernels.cross_entropy_sums(nn::ElementType::kFloat, logits.const_data_ptr(),
+                              labels_of({2, 0}).const_data_ptr<int64_t>(), 0, 2, 3, false, sums.data_ptr<double>(),
+                              nullptr);
   EXPECT_EQ(sums[0][0].item<double>(), 1e4);
   EXPECT_EQ(sums[0][1].item<double>(), 1);
   EXPECT_EQ(sums[1][0].item<double>(), 0);
@@ -231,7 +232,8 @@ TEST_F(Kernels, FourBitValuesAreTheCodeTimesTheScale) {
     for (const int64_t stride : {32, 33, 36})  // bitsandbytes' own; with a scale of 1 or 4 bytes in front of each block
       for (const int64_t values : {1, 2, 7, 64, 65, 640, 64 * 51 + 8, 64 * 200}) {
         const int64_t blocks = (values + 63) / 64;
-        const at::Tensor bytes = at::randint(0, 256, {blocks * stride}, at::detail::createCPUGenerator(3)).to(at::kByte);
+        const at::Tensor bytes =
+            at::randint(0, 256, {blocks * stride}, at::detail::createCPUGenerator(3)).to(at::kByte);
         const at::Tensor scales = random_tensor({blocks}, 4).abs(), out = at::empty({values}, dtype);
         const uint8_t* const codes = bytes.const_data_ptr<uint8_t>() + (stride - 32);
         kKernels.decode_four_bits(codes, stride, scales.const_data_ptr<float>(), nf4, 64, values,

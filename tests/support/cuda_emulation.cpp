@@ -10,8 +10,8 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-// Saves the registers that functions preserve and the stack pointer at `*save`, and continues on the other stack. (The C
-// library's swapcontext() makes a system call, and under the address sanitizer clears the state of the whole stack.)
+// Saves the registers that functions preserve and the stack pointer at `*save`, and continues on the other stack. (The
+// C library's swapcontext() makes a system call, and under the address sanitizer clears the state of the whole stack.)
 #if !defined(__x86_64__)
 #error "the emulation of CUDA switches stacks, which is implemented for x86-64"
 #endif
@@ -66,7 +66,7 @@ struct Warp {
 struct Fiber {
   void* top = nullptr;  // the stack pointer, while another stack runs
   std::unique_ptr<char[]> stack = std::make_unique_for_overwrite<char[]>(kStack);  // aligned to 16 bytes
-  Thread* thread = nullptr;  // null: the fiber is free
+  Thread* thread = nullptr;                                                        // null: the fiber is free
   void* fake_stack = nullptr;
 };
 
@@ -80,7 +80,7 @@ std::string name_of(const Place& place) {
 class Block;
 thread_local Block* t_block = nullptr;
 thread_local std::vector<std::unique_ptr<Fiber>> t_free_fibers;  // between launches
-thread_local uint64_t t_blocks = 0;  // run by this thread
+thread_local uint64_t t_blocks = 0;                              // run by this thread
 
 class Block {
  public:
@@ -238,7 +238,8 @@ void Block::wait(const uint64_t& until_changed, const char* in, Place place) {
 void Block::sync_threads(Place place) {
   if (finished_ > 0) fail("a barrier that " + std::to_string(finished_) + " threads do not reach, because they exited");
   if (arrived_ == 0) barrier_ = place;
-  if (!(place == barrier_)) fail("a thread is at the barrier of " + name_of(place) + ", others at " + name_of(barrier_));
+  if (!(place == barrier_))
+    fail("a thread is at the barrier of " + name_of(place) + ", others at " + name_of(barrier_));
   if (++arrived_ < count_) return wait(barriers_, "the barrier of", place);
   arrived_ = 0;
   ++barriers_;
@@ -297,7 +298,8 @@ Moment now() {
 
 bool races(const Moment& earlier) {
   const Moment moment = now();
-  if (earlier.block != moment.block || earlier.thread == moment.thread || earlier.barrier != moment.barrier) return false;
+  if (earlier.block != moment.block || earlier.thread == moment.thread || earlier.barrier != moment.barrier)
+    return false;
   const bool same_warp = earlier.thread / kLanes == moment.thread / kLanes;
   return !same_warp || earlier.warp_barrier == moment.warp_barrier;
 }

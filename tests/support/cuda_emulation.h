@@ -1,7 +1,7 @@
-// Runs CUDA kernels on the CPU. A test includes this header and then the text of a .cu file (models/nn/cuda). Blocks run
-// one after another; the threads of a block take turns, and change at barriers and warp intrinsics.
-// Errors are EmulationError: a barrier that not all threads of a block reach, or at different lines; a warp intrinsic that
-// not all lanes reach; reading shared memory that was not written, and races on it; a launch beyond a GPU's limits. Other
+// Runs CUDA kernels on the CPU. A test includes this header and then the text of a .cu file (models/nn/cuda). Blocks
+// run one after another; the threads of a block take turns, and change at barriers and warp intrinsics. Errors are
+// EmulationError: a barrier that not all threads of a block reach, or at different lines; a warp intrinsic that not all
+// lanes reach; reading shared memory that was not written, and races on it; a launch beyond a GPU's limits. Other
 // memory is checked by the address sanitizer.
 #pragma once
 
@@ -46,7 +46,7 @@ const Indices& indices();
 
 /// When a thread accessed shared memory: two accesses of different threads are ordered by a barrier between them.
 struct Moment {
-  uint64_t block = 0;   // number of the block, over all launches; 0: never
+  uint64_t block = 0;    // number of the block, over all launches; 0: never
   uint64_t barrier = 0;  // barriers of the block so far
   uint64_t warp_barrier = 0;
   unsigned thread = 0;

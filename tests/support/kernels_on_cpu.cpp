@@ -1,5 +1,5 @@
-// A program that links this file runs layers on the CPU with the emulated CUDA kernels, if TRAINER_EMULATED_KERNELS=1. So
-// tests of the layers test the kernels too.
+// A program that links this file runs layers on the CPU with the emulated CUDA kernels, if TRAINER_EMULATED_KERNELS=1.
+// So tests of the layers test the kernels too.
 #include <cstdlib>
 
 #include "models/nn/device/device_kernels.h"

@@ -54,7 +54,9 @@ class Gpus : public dist::Accelerator {
   void forget_peak(int index) const override { allocator::resetPeakStats(static_cast<c10::DeviceIndex>(index)); }
 
 #if defined(TRAINER_CUDA_KERNELS)
-  const nn::DeviceKernels* kernels() const override { return &nn::cuda::kernels_on_libtorchs_streams(); }
+  const nn::DeviceKernels* kernels() const override {
+    return &nn::cuda::kernels_on_libtorchs_streams();
+  }
 #endif
 
   c10::intrusive_ptr<c10d::Backend> collectives(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,

@@ -28,9 +28,9 @@ inline int64_t counters_of(const RowDraws& draws, int64_t width) {
   return (skipped + width + kPhiloxChunk - 1) / kPhiloxChunk * kCounters;
 }
 
-/// Calls body.visit<N>(index of N elements, their factors) for all elements of the rows. A thread has the 8 draws of one
-/// counter, which are four pairs of neighbors, 32 elements apart: neighboring threads access neighboring pairs. N is 2 if
-/// no pair crosses the end of a row, else 1.
+/// Calls body.visit<N>(index of N elements, their factors) for all elements of the rows. A thread has the 8 draws of
+/// one counter, which are four pairs of neighbors, 32 elements apart: neighboring threads access neighboring pairs. N
+/// is 2 if no pair crosses the end of a row, else 1.
 template <int N, class Body>
 __global__ void __launch_bounds__(kThreads) visit_rows(Body body, RowDraws draws, int64_t width) {
   const int64_t row = blockIdx.x, counter = item_index(), lane = counter % kCounters;
@@ -40,8 +40,9 @@ __global__ void __launch_bounds__(kThreads) visit_rows(Body body, RowDraws draws
   if (draws.threshold > 0) {
     const auto sample = static_cast<uint64_t>(draws.sample_index[row]);
     const int64_t first_counter = draws.first / kPhiloxChunk * kCounters;
-    words = philox(draws.key, {{static_cast<uint32_t>(sample), static_cast<uint32_t>(sample >> 32),
-                                static_cast<uint32_t>(draws.token[row]), static_cast<uint32_t>(first_counter + counter)}});
+    words =
+        philox(draws.key, {{static_cast<uint32_t>(sample), static_cast<uint32_t>(sample >> 32),
+                            static_cast<uint32_t>(draws.token[row]), static_cast<uint32_t>(first_counter + counter)}});
   }
   for (int w = 0; w < 4; ++w) {
     const int64_t element = chunk + w * 32 + 2 * lane;

@@ -36,8 +36,8 @@ struct Dropout {
 template <class T, class Out>
 void dropout_of(const void* x, const void* residual, const RowDraws& draws, int64_t rows, int64_t width, void* out,
                 void* stream) {
-  const bool aligned = is_aligned(x, 2 * sizeof(T)) && is_aligned(residual, 2 * sizeof(Out)) &&
-                       is_aligned(out, 2 * sizeof(Out));
+  const bool aligned =
+      is_aligned(x, 2 * sizeof(T)) && is_aligned(residual, 2 * sizeof(Out)) && is_aligned(out, 2 * sizeof(Out));
   visit(Dropout<T, Out>{static_cast<const T*>(x), static_cast<const Out*>(residual), static_cast<Out*>(out)}, draws,
         rows, width, aligned, stream);
 }

@@ -10,12 +10,24 @@ namespace trainer::nn::cuda {
 
 constexpr int kThreads = 256;  // of a block
 
-__device__ inline float to_float(float x) { return x; }
-__device__ inline float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
-__device__ inline float to_float(__half x) { return __half2float(x); }
-__device__ inline void assign(float& to, float x) { to = x; }
-__device__ inline void assign(__nv_bfloat16& to, float x) { to = __float2bfloat16(x); }
-__device__ inline void assign(__half& to, float x) { to = __float2half(x); }
+__device__ inline float to_float(float x) {
+  return x;
+}
+__device__ inline float to_float(__nv_bfloat16 x) {
+  return __bfloat162float(x);
+}
+__device__ inline float to_float(__half x) {
+  return __half2float(x);
+}
+__device__ inline void assign(float& to, float x) {
+  to = x;
+}
+__device__ inline void assign(__nv_bfloat16& to, float x) {
+  to = __float2bfloat16(x);
+}
+__device__ inline void assign(__half& to, float x) {
+  to = __float2half(x);
+}
 
 /// N elements that are read or written with one instruction: their address is a multiple of their size.
 template <class T, int N>
@@ -52,7 +64,9 @@ inline bool is_aligned(const void* address, int64_t bytes) {
 inline dim3 grid_of(int64_t rows, int64_t items) {
   return {static_cast<unsigned>(rows), static_cast<unsigned>((items + kThreads - 1) / kThreads), 1};
 }
-__device__ inline int64_t item_index() { return int64_t{blockIdx.y} * kThreads + threadIdx.x; }
+__device__ inline int64_t item_index() {
+  return int64_t{blockIdx.y} * kThreads + threadIdx.x;
+}
 
 template <class T>
 struct Typed {

@@ -15,7 +15,8 @@ struct Blocks {
 /// A thread decodes kBytes bytes of one block. Threads look up different codes at the same time, which shared memory
 /// answers at once, so the table is copied there first.
 template <class T, int kBytes>
-__global__ void __launch_bounds__(kThreads) decode(Blocks blocks, const __grid_constant__ FourBitTable table, int64_t values, T* out) {
+__global__ void __launch_bounds__(kThreads)
+    decode(Blocks blocks, const __grid_constant__ FourBitTable table, int64_t values, T* out) {
   TRAINER_SHARED(float, value_of, 16);
   if (threadIdx.x < 16) value_of[threadIdx.x] = table.values[threadIdx.x];
   __syncthreads();

@@ -5,8 +5,8 @@
 
 namespace trainer::nn::device {
 
-/// nn::cross_entropy_sum, for labels already checked. One kernel reads the logits forward, one backward; nothing of their
-/// size is made but the gradient.
+/// nn::cross_entropy_sum, for labels already checked. One kernel reads the logits forward, one backward; nothing of
+/// their size is made but the gradient.
 at::Tensor cross_entropy_sum(const DeviceKernels& kernels, const at::Tensor& logits, const at::Tensor& labels,
                              double label_smoothing, const Vocabulary& vocabulary);
 

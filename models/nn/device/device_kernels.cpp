@@ -33,8 +33,12 @@ namespace device {
 
 RowDraws LayoutDraws::rows() const {
   if (!rule.active()) return {};
-  return {sample_index.const_data_ptr<int64_t>(), token.const_data_ptr<int64_t>(), rule.key, rule.threshold,
-          rule.scale, rule.first};
+  return {sample_index.const_data_ptr<int64_t>(),
+          token.const_data_ptr<int64_t>(),
+          rule.key,
+          rule.threshold,
+          rule.scale,
+          rule.first};
 }
 
 LayoutDraws draws_of(const DropoutRule& rule, const Layout& layout, at::Device device) {

@@ -14,8 +14,8 @@ namespace trainer::nn {
 /// The kernels of devices of that type, from now on; null: none. Not for use while layers run.
 void use_device_kernels(c10::DeviceType type, const DeviceKernels* kernels);
 
-/// The kernels for layers on `x`, on the CPU too if a test gave it some; null if its device has none, where reference layers are forced, and in a dry run, whose
-/// memory is therefore that of the reference layers, an upper bound.
+/// The kernels for layers on `x`, on the CPU too if a test gave it some; null if its device has none, where reference
+/// layers are forced, and in a dry run, whose memory is therefore that of the reference layers, an upper bound.
 const DeviceKernels* device_kernels(const at::Tensor& x);
 
 /// Null if kernels don't support the dtype.

@@ -12,8 +12,8 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-void run_dropout(const DeviceKernels& kernels, const at::Tensor& x, const at::Tensor& residual, const LayoutDraws& draws,
-                 const at::Tensor& out) {
+void run_dropout(const DeviceKernels& kernels, const at::Tensor& x, const at::Tensor& residual,
+                 const LayoutDraws& draws, const at::Tensor& out) {
   kernels.dropout(*element_type(x.scalar_type()), x.const_data_ptr(), *element_type(out.scalar_type()),
                   residual.defined() ? residual.const_data_ptr() : nullptr, draws.rows(), x.size(0), x.size(1),
                   out.data_ptr(), stream_of(kernels, x));
