@@ -13,6 +13,10 @@ class Backend;
 class Store;
 }  // namespace c10d
 
+namespace trainer::nn {
+struct DeviceKernels;
+}
+
 namespace trainer::dist {
 
 struct DeviceFacts {
@@ -35,6 +39,8 @@ class Accelerator {
   /// The peak number of bytes in its tensors since the last forget_peak().
   virtual int64_t peak_bytes(int index) const = 0;
   virtual void forget_peak(int index) const = 0;
+  /// Kernels for the layers (models/nn/kernel_table.h); null: the layers run as reference layers.
+  virtual const nn::DeviceKernels* kernels() const { return nullptr; }
   /// Collective. c10d's collectives among devices; `index` is this rank's device. Ranks rendezvous through `store`.
   virtual c10::intrusive_ptr<c10d::Backend> collectives(const c10::intrusive_ptr<c10d::Store>& store, int rank,
                                                         int size, int index, std::chrono::seconds timeout) const = 0;

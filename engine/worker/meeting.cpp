@@ -8,6 +8,7 @@
 #include "engine/dist/mpi_comm.h"
 #include "engine/dist/nccl_comm.h"
 #include "engine/worker/environment.h"
+#include "models/nn/device/device_kernels.h"
 
 namespace trainer::worker {
 namespace {
@@ -29,6 +30,7 @@ std::unique_ptr<dist::Comm> meet(Link& link, const config::Config& config) {
   const DdpBackend backend = config.training.ddp_backend;
   const at::Device device = dist::take_device(environment_number("LOCAL_RANK"), environment_number("LOCAL_WORLD_SIZE"),
                                               /*shared=*/backend == DdpBackend::kGloo);
+  nn::use_device_kernels(device.type(), dist::find_accelerator()->kernels());
   auto host = meet_on_cpu(link, config.training);
   auto devices = backend == DdpBackend::kNccl
                      ? dist::nccl_comm(link, environment_number("RANK"), environment_number("WORLD_SIZE"), device,

@@ -12,6 +12,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "engine/base/errors.h"
+#include "models/nn/device/cross_entropy.h"
 #include "models/nn/fast_math.h"
 #include "models/nn/kernel.h"
 #include "models/nn/reference/cross_entropy.h"
@@ -191,6 +192,9 @@ at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
   const Vocabulary vocabulary = shared == nullptr ? Vocabulary{0, logits.size(1), nullptr}
                                                   : Vocabulary{shared->mine.begin, shared->whole, shared->group};
   check_labels(labels.is_meta() ? labels : labels.to(at::kCPU).contiguous(), vocabulary.whole);
+  const DeviceKernels* const kernels = device_kernels(logits);
+  if (kernels != nullptr && element_type(logits.scalar_type()))
+    return device::cross_entropy_sum(*kernels, logits, labels, label_smoothing, vocabulary);
   if (runs_reference(logits)) return reference::cross_entropy_sum(logits, labels, label_smoothing, vocabulary);
   return CrossEntropy::apply(logits, labels, label_smoothing, vocabulary);
 }

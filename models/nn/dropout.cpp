@@ -7,6 +7,7 @@
 #include <ATen/ops/empty_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "models/nn/device/dropout.h"
 #include "models/nn/kernel.h"
 #include "models/nn/reference/draws.h"
 #include "models/nn/reference/reference.h"
@@ -106,6 +107,14 @@ struct DropoutAdd : Function<DropoutAdd> {
   }
 };
 
+at::Tensor run_dropout(const std::optional<at::Tensor>& residual, const at::Tensor& x, const DropoutRule& rule,
+                       const LayoutPtr& layout) {
+  const DeviceKernels* const kernels = device_kernels(x);
+  if (kernels != nullptr && device::supports_dropout(residual, x))
+    return device::dropout_add(*kernels, residual, x, rule, layout);
+  return DropoutAdd::apply(residual, x, rule, layout);
+}
+
 }  // namespace
 
 DropoutRule dropout_rule(PhiloxKey key, double p) {
@@ -115,15 +124,16 @@ DropoutRule dropout_rule(PhiloxKey key, double p) {
 }
 
 at::Tensor dropout(const at::Tensor& x, const DropoutRule& rule, const LayoutPtr& layout) {
-  return rule.active() ? DropoutAdd::apply(std::optional<at::Tensor>(), x, rule, layout) : x;
+  return rule.active() ? run_dropout(std::nullopt, x, rule, layout) : x;
 }
 
 at::Tensor dropout_add(const at::Tensor& residual, const at::Tensor& x, const DropoutRule& rule,
                        const LayoutPtr& layout) {
-  return rule.active() ? DropoutAdd::apply(std::optional<at::Tensor>(residual), x, rule, layout) : residual + x;
+  return rule.active() ? run_dropout(residual, x, rule, layout) : residual + x;
 }
 
 at::Tensor dropout_mask(const DropoutRule& rule, const Layout& layout, const at::Tensor& x) {
+  if (const DeviceKernels* const kernels = device_kernels(x)) return device::kept_mask(*kernels, rule, layout, x);
   if (runs_reference(x)) return reference::kept_mask(rule, layout, x.size(-1), x.device());
   return draw_mask(rule.key, rule.threshold, layout, rule.first, x.size(-1), x.device());
 }

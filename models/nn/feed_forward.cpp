@@ -7,6 +7,7 @@
 #include <ATen/ops/empty_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "models/nn/device/activation.h"
 #include "models/nn/fast_math.h"
 #include "models/nn/kernel.h"
 #include "models/nn/reference/activation.h"
@@ -224,10 +225,18 @@ constexpr std::pair<std::string_view, Activation> kNames[] = {{"relu", Activatio
                                                               {"quick_gelu", Activation::kQuickGelu},
                                                               {"tanh", Activation::kTanh}};
 
-at::Tensor run_reference(const at::Tensor& gate, const at::Tensor& up, Activation activation, const DropoutRule& rule,
-                         const LayoutPtr& layout) {
+bool runs_elsewhere(const at::Tensor& gate) {
+  return runs_reference(gate) || device_kernels(gate) != nullptr;
+}
+
+/// Without the CPU's kernels; `up` may be missing.
+at::Tensor run_elsewhere(const at::Tensor& gate, const std::optional<at::Tensor>& up, Activation activation,
+                         const DropoutRule& rule, const LayoutPtr& layout) {
+  const DeviceKernels* const kernels = device_kernels(gate);
+  if (kernels != nullptr && element_type(gate.scalar_type()) && (!up || up->scalar_type() == gate.scalar_type()))
+    return device::activate(*kernels, gate, up, activation, rule, layout);
   const at::Tensor kept = rule.active() ? dropout_mask(rule, *layout, gate) : at::Tensor();
-  return reference::activate(gate, up, activation, kept, rule.scale);
+  return reference::activate(gate, up.value_or(at::Tensor()), activation, kept, rule.scale);
 }
 
 }  // namespace
@@ -245,14 +254,14 @@ std::string activation_names() {
 }
 
 at::Tensor activate(const at::Tensor& x, Activation activation, const DropoutRule& rule, const LayoutPtr& layout) {
-  if (runs_reference(x)) return run_reference(x, {}, activation, rule, layout);
+  if (runs_elsewhere(x)) return run_elsewhere(x, std::nullopt, activation, rule, layout);
   if (activation == Activation::kRelu) return ReluDropout::apply(x, rule, layout);
   return Activate::apply(x, std::optional<at::Tensor>(), activation, rule, layout);
 }
 
 at::Tensor activate_gated(const at::Tensor& gate, const at::Tensor& up, Activation activation, const DropoutRule& rule,
                           const LayoutPtr& layout) {
-  if (runs_reference(gate)) return run_reference(gate, up, activation, rule, layout);
+  if (runs_elsewhere(gate)) return run_elsewhere(gate, up, activation, rule, layout);
   return Activate::apply(gate, std::optional<at::Tensor>(up), activation, rule, layout);
 }
 

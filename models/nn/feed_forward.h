@@ -7,11 +7,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "models/nn/activation.h"
 #include "models/nn/dropout.h"
 
 namespace trainer::nn {
-
-enum class Activation { kRelu, kGelu, kGeluNew, kSilu, kQuickGelu, kTanh };
 
 /// The activation that Hugging Face's config.json calls `name` ("gelu_pytorch_tanh", "swish"); none if not supported.
 std::optional<Activation> activation_of(std::string_view name);

@@ -10,6 +10,7 @@
 #include <ATen/ops/empty_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "models/nn/device/rotation.h"
 #include "models/nn/kernel.h"
 #include "models/nn/reference/reference.h"
 #include "models/nn/reference/rotation.h"
@@ -191,6 +192,8 @@ at::Tensor rope_table(const RopeOptions& options, int64_t head_dim, const Layout
 }
 
 at::Tensor rotate(const at::Tensor& x, const at::Tensor& table) {
+  const DeviceKernels* const kernels = device_kernels(x);
+  if (kernels != nullptr && element_type(x.scalar_type())) return device::rotate(*kernels, x, table);
   return runs_reference(x) ? reference::rotate(x, table) : Rotate::apply(x, table);
 }
 

@@ -1,10 +1,15 @@
 #include "engine/dist/accelerator.h"
+#include "models/nn/device/device_kernels.h"
 #include "tests/support/device.h"
 
 namespace trainer::testing {
 
 c10::Device device() {
-  static const c10::Device taken = dist::take_device(0, 1, /*shared=*/true);
+  static const c10::Device taken = [] {
+    const c10::Device first = dist::take_device(0, 1, /*shared=*/true);
+    nn::use_device_kernels(first.type(), dist::find_accelerator()->kernels());
+    return first;
+  }();
   return taken;
 }
 

@@ -1,4 +1,4 @@
-// Memory statistics that only the test device provides.
+// What only the test device provides.
 #pragma once
 
 #include <cstdint>
@@ -8,5 +8,8 @@ namespace trainer::testing {
 /// The peak bytes of this process's tensors on the device since forget_peak().
 int64_t peak_bytes();
 void forget_peak();
+
+/// Where the device's memory is on the host.
+void* host_address(const void* on_device);
 
 }  // namespace trainer::testing

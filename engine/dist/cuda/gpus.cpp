@@ -11,6 +11,12 @@
 #include <cuda_runtime_api.h>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
+#if defined(TRAINER_CUDA_KERNELS)
+namespace trainer::nn::cuda {
+const DeviceKernels& kernels_on_libtorchs_streams();  // models/nn/cuda/table.cpp
+}
+#endif
+
 namespace trainer::dist::cuda {
 namespace {
 
@@ -46,6 +52,12 @@ class Gpus : public dist::Accelerator {
   }
 
   void forget_peak(int index) const override { allocator::resetPeakStats(static_cast<c10::DeviceIndex>(index)); }
+
+#if defined(TRAINER_CUDA_KERNELS)
+  const nn::DeviceKernels* kernels() const override {
+    return &nn::cuda::kernels_on_libtorchs_streams();
+  }
+#endif
 
   c10::intrusive_ptr<c10d::Backend> collectives(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                                 int index, std::chrono::seconds timeout) const override {

@@ -20,8 +20,12 @@ bool asked_by_environment() {
 
 }  // namespace
 
+bool forces_reference() {
+  return everywhere > 0 || asked_by_environment();
+}
+
 bool runs_reference(const at::Tensor& x) {
-  if (everywhere > 0 || asked_by_environment()) return true;
+  if (forces_reference()) return true;
   return x.is_meta() ? t_dry_devices > 0 : !x.is_cpu();
 }
 

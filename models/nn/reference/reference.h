@@ -16,6 +16,9 @@ namespace trainer::nn {
 /// Whether a layer on `x` runs as its reference layer.
 bool runs_reference(const at::Tensor& x);
 
+/// Whether all layers do: during a ReferenceEverywhere, or with TRAINER_PLAIN_LAYERS=1.
+bool forces_reference();
+
 /// During its lifetime, every layer of the process runs as its reference layer.
 class ReferenceEverywhere {
  public:

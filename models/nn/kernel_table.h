@@ -1,0 +1,72 @@
+// The kernels that a device's library offers to the layers: plain functions of addresses, without libtorch.
+#pragma once
+
+#include <cstdint>
+
+#include "models/nn/activation.h"
+#include "models/nn/philox.h"
+
+namespace trainer::nn {
+
+/// The type of a tensor's elements. Kernels compute in fp32.
+enum class ElementType { kFloat, kBfloat16, kHalf };
+
+/// Where the draws of each row begin (models/nn/dropout.h); nothing is dropped while `threshold` is 0.
+struct RowDraws {
+  const int64_t* sample_index = nullptr;  // [rows], on the device
+  const int64_t* token = nullptr;         // [rows], on the device: the index in its sample
+  PhiloxKey key{};
+  uint32_t threshold = 0;
+  float scale = 1.0F;
+  int64_t first = 0;  // index of the first element
+};
+
+/// What the 16 codes of 4 bits stand for.
+struct FourBitTable {
+  float values[16];
+};
+
+/// Addresses are the device's and tensors are contiguous; `width` is the number of elements of a row. A call enqueues
+/// its kernel on `stream` and returns. Errors: std::runtime_error, with the vendor's message.
+struct DeviceKernels {
+  /// The stream on which libtorch runs its operators on device number `index`.
+  void* (*current_stream)(int index);
+
+  /// Whether each element is kept: bool [rows, width].
+  void (*draw_mask)(const RowDraws& draws, int64_t rows, int64_t width, bool* kept, void* stream);
+
+  /// out = residual + dropout(x), in one pass; `residual`, of out's type, may be null. One of the types is fp32, or
+  /// both are the same. The backward pass draws the same mask again, so nothing is saved.
+  void (*dropout)(ElementType x_type, const void* x, ElementType out_type, const void* residual, const RowDraws& draws,
+                  int64_t rows, int64_t width, void* out, void* stream);
+
+  /// x [rows, heads * 2 * pairs] rotated by table [rows, 2 * pairs] (models/nn/rope.h); `direction` -1 rotates back.
+  void (*rotate)(ElementType type, const void* x, const float* table, float direction, int64_t rows, int64_t heads,
+                 int64_t pairs, void* out, void* stream);
+
+  /// out = dropout(act(gate) * up); `up` may be null.
+  void (*activate)(ElementType type, Activation activation, const void* gate, const void* up, const RowDraws& draws,
+                   int64_t rows, int64_t width, void* out, void* stream);
+  /// The gradients of gate and up; `up` and `up_grad` may be null.
+  void (*activate_backward)(ElementType type, Activation activation, const void* grad, const void* gate, const void* up,
+                            const RowDraws& draws, int64_t rows, int64_t width, void* gate_grad, void* up_grad,
+                            void* stream);
+
+  /// For each row of logits, which are those of classes [begin, begin + width): the largest, the sum of exp(logit -
+  /// largest), the label's logit (0 if it is elsewhere), and the sum of all, if `smooth`: sums [rows, 4].
+  void (*cross_entropy_sums)(ElementType type, const void* logits, const int64_t* labels, int64_t begin, int64_t rows,
+                             int64_t width, bool smooth, double* sums, void* stream);
+  /// out = grad * (exp(logit - log_sum) - everywhere - (own at the label)); 0 in a row whose label is negative. grad
+  /// [1], log_sum [rows]. `out` may be `logits`.
+  void (*cross_entropy_gradient)(ElementType type, const void* logits, const int64_t* labels, const float* log_sum,
+                                 const float* grad, float own, float everywhere, int64_t begin, int64_t rows,
+                                 int64_t width, void* out, void* stream);
+
+  /// Values of 4 bits, the first of two in the high half of its byte: the table's value times the scale of its block of
+  /// `block` values, an even number. The bytes of blocks are `stride` bytes apart; `out` is aligned to two values.
+  /// bitsandbytes' NF4 and FP4 are two tables.
+  void (*decode_four_bits)(const uint8_t* codes, int64_t stride, const float* scales, const FourBitTable& table,
+                           int64_t block, int64_t values, ElementType type, void* out, void* stream);
+};
+
+}  // namespace trainer::nn

@@ -1,0 +1,259 @@
+// The CUDA kernels, emulated, against the CPU's kernels and fp64 references: forward and backward, odd sizes, every
+// element type. Always compiled with the address and undefined-behavior sanitizers.
+#include "tests/support/emulated_kernels.h"
+
+#include <limits>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/logsumexp.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/silu.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include "models/nn/cross_entropy.h"
+#include "models/nn/device/device_kernels.h"
+#include "models/nn/feed_forward.h"
+#include "models/nn/mask.h"
+#include "models/nn/rope.h"
+#include "tests/nn/reference.h"
+
+namespace trainer::testing {
+namespace {
+
+const nn::DeviceKernels kKernels = emulated_kernels();
+constexpr at::ScalarType kDtypes[] = {at::kFloat, at::kBFloat16, at::kHalf};
+
+double tolerance_for(at::ScalarType dtype) {
+  return dtype == at::kHalf ? 1e-3 : tolerance_of(dtype);
+}
+
+/// The layers use the kernels for tensors on the CPU.
+class Kernels : public ::testing::Test {
+ protected:
+  void SetUp() override { nn::use_device_kernels(c10::DeviceType::CPU, &kKernels); }
+  void TearDown() override { nn::use_device_kernels(c10::DeviceType::CPU, nullptr); }
+};
+
+nn::DropoutRule rule_of(double p, int64_t first = 0) {
+  nn::DropoutRule rule = p > 0 ? nn::dropout_rule(nn::philox_key(5, "layer"), p) : nn::DropoutRule{};
+  rule.first = first;
+  return rule;
+}
+
+nn::LayoutPtr rows_of_three() {
+  return layout_of({3, 1, 4}, {9, 2, int64_t{3} << 33});
+}
+
+/// Contiguous, at an address that is a multiple of the element's size only.
+at::Tensor misaligned(const at::Tensor& x) {
+  return at::cat({at::zeros({1}, x.options()), x.flatten()}).narrow(0, 1, x.numel()).view(x.sizes());
+}
+
+TEST_F(Kernels, DrawTheMaskOfTheCpuBitForBit) {
+  const nn::LayoutPtr rows = rows_of_three();
+  for (const int64_t first : {0, 1, 7, 128, 129, 300})
+    for (const int64_t width : {1, 37, 127, 128, 200, 1100, 4999}) {
+      const nn::DropoutRule rule = rule_of(0.3, first);
+      const at::Tensor bits = nn::draw_mask(rule.key, rule.threshold, *rows, first, width, at::kCPU);
+      const at::Tensor kept = nn::dropout_mask(rule, *rows, at::empty({8, width}));
+      at::Tensor expected = at::empty({8, width});
+      for (int64_t row = 0; row < 8; ++row)
+        nn::expand_mask_row(bits[row].const_data_ptr<uint8_t>(), 1, width, expected[row].data_ptr<float>());
+      EXPECT_TRUE(at::equal(kept.to(at::kFloat), expected)) << "from " << first << ", width " << width;
+    }
+}
+
+TEST_F(Kernels, DropoutMatchesTheReference) {
+  const nn::LayoutPtr rows = rows_of_three();
+  const nn::DropoutRule rule = rule_of(0.3);
+  for (const at::ScalarType dtype : kDtypes)
+    for (const int64_t width : {1, 37, 128, 200, 2100}) {
+      const at::Tensor mask = mask_of(rule, *rows, width), x = random_tensor({8, width}, 1, dtype),
+                       residual = random_tensor({8, width}, 2);
+      const std::string what = "width " + std::to_string(width);
+      for (const bool aligned : {true, false}) {
+        const auto placed = [&](const at::Tensor& t) { return aligned ? t : misaligned(t); };
+        expect_same([&](const auto& in) { return nn::dropout(placed(in[0]), rule, rows); },
+                    [&](const auto& in) { return in[0] * mask; }, {x}, tolerance_for(dtype), what);
+        expect_same([&](const auto& in) { return nn::dropout_add(placed(in[0]), placed(in[1]), rule, rows); },
+                    [&](const auto& in) { return in[0] + in[1] * mask; }, {residual, x}, tolerance_for(dtype), what);
+        expect_same([&](const auto& in) { return nn::dropout_add(placed(in[0]), placed(in[1]), rule, rows); },
+                    [&](const auto& in) { return in[0] + in[1] * mask; }, {x, x}, tolerance_for(dtype), what);
+      }
+    }
+}
+
+TEST_F(Kernels, RotationMatchesTheReference) {
+  for (const at::ScalarType dtype : kDtypes)
+    for (const int64_t pairs : {1, 3, 4, 8, 20, 32, 64})
+      for (const int64_t heads : {1, 3, 10})
+        for (const bool aligned : {true, false}) {
+          const at::Tensor angles = random_tensor({5, pairs}, 1), table = at::cat({angles.cos(), angles.sin()}, 1);
+          const at::Tensor x = random_tensor({5, heads * 2 * pairs}, 2, dtype);
+          const auto exact = [&](const std::vector<at::Tensor>& in) {
+            const at::Tensor halves = in[0].view({5, heads, 2, pairs}), cosine = angles.cos().unsqueeze(1),
+                             sine = angles.sin().unsqueeze(1), a = halves.select(2, 0), b = halves.select(2, 1);
+            return at::cat({a * cosine - b * sine, b * cosine + a * sine}, 2).view_as(in[0]);
+          };
+          expect_same([&](const auto& in) { return nn::rotate(aligned ? in[0] : misaligned(in[0]), table); }, exact,
+                      {x}, tolerance_for(dtype), std::to_string(heads) + " heads, pairs " + std::to_string(pairs));
+        }
+}
+
+TEST_F(Kernels, ActivationsMatchTheReference) {
+  const nn::LayoutPtr rows = rows_of_three();
+  using Exact = at::Tensor (*)(const at::Tensor&);
+  const std::pair<nn::Activation, Exact> all[] = {
+      {nn::Activation::kRelu, [](const at::Tensor& x) { return x.relu(); }},
+      {nn::Activation::kGelu, [](const at::Tensor& x) { return at::gelu(x); }},
+      {nn::Activation::kGeluNew, [](const at::Tensor& x) { return at::gelu(x, "tanh"); }},
+      {nn::Activation::kSilu, [](const at::Tensor& x) { return at::silu(x); }},
+      {nn::Activation::kQuickGelu, [](const at::Tensor& x) { return x * (1.702 * x).sigmoid(); }},
+      {nn::Activation::kTanh, [](const at::Tensor& x) { return x.tanh(); }}};
+  for (const auto& [activation, exact] : all)
+    for (const at::ScalarType dtype : kDtypes)
+      for (const int64_t width : {1, 13, 130, 520})
+        for (const double p : {0.0, 0.3}) {
+          const nn::DropoutRule rule = rule_of(p);
+          const at::Tensor mask = p > 0 ? mask_of(rule, *rows, width) : at::ones({}, at::kDouble);
+          const at::Tensor gate = 3 * random_tensor({8, width}, 1, dtype), up = random_tensor({8, width}, 2, dtype);
+          const std::string what = "activation " + std::to_string(static_cast<int>(activation)) + ", width " +
+                                   std::to_string(width) + ", dropout " + std::to_string(p);
+          const auto plain = exact;
+          const nn::Activation kind = activation;
+          expect_same([&](const auto& in) { return nn::activate(in[0], kind, rule, rows); },
+                      [&](const auto& in) { return plain(in[0]) * mask; }, {gate}, tolerance_for(dtype), what);
+          expect_same([&](const auto& in) { return nn::activate_gated(in[0], misaligned(in[1]), kind, rule, rows); },
+                      [&](const auto& in) { return plain(in[0]) * in[1] * mask; }, {gate, up}, tolerance_for(dtype),
+                      "gated " + what);
+        }
+}
+
+TEST_F(Kernels, ActivationsSaturateAndPropagateNan) {
+  const nn::LayoutPtr row = layout_of({1});
+  const at::Tensor nan = at::full({1, 9}, std::numeric_limits<float>::quiet_NaN());
+  for (int i = 0; i < 6; ++i) {
+    const auto kind = static_cast<nn::Activation>(i);
+    EXPECT_TRUE(nn::activate(nan, kind, {}, row).isnan().all().item<bool>()) << i;
+    const at::Tensor ends = at::zeros({1, 2});
+    ends[0][0] = -1e4, ends[0][1] = 1e4;
+    const at::Tensor out = nn::activate(ends, kind, {}, row);
+    EXPECT_EQ(out[0][0].item<float>(), kind == nn::Activation::kTanh ? -1.0F : 0.0F) << i;
+    EXPECT_EQ(out[0][1].item<float>(), kind == nn::Activation::kTanh ? 1.0F : 1e4F) << i;
+  }
+}
+
+at::Tensor labels_of(const std::vector<int64_t>& values) {
+  at::Tensor labels = at::zeros({static_cast<int64_t>(values.size())}, at::kLong);
+  std::copy(values.begin(), values.end(), labels.data_ptr<int64_t>());
+  return labels;
+}
+
+TEST_F(Kernels, CrossEntropyMatchesTheReference) {
+  for (const at::ScalarType dtype : kDtypes)
+    for (const int64_t width : {8, 31, 53, 256, 257, 5000})
+      for (const double smoothing : {0.0, 0.1}) {
+        const std::vector<int64_t> values{0, width - 1, -100, 7, -100, 7};
+        const auto exact = [&](const std::vector<at::Tensor>& in) {
+          at::Tensor sum = in[0].sum() * 0;
+          for (int64_t row = 0; row < 6; ++row)
+            if (values[row] >= 0)
+              sum = sum + at::logsumexp(in[0][row], 0) - (1 - smoothing) * in[0][row][values[row]] -
+                    smoothing * in[0][row].mean();
+          return sum;
+        };
+        for (const bool aligned : {true, false})
+          expect_same(
+              [&](const auto& in) {
+                return nn::cross_entropy_sum(aligned ? in[0] : misaligned(in[0]), labels_of(values), smoothing);
+              },
+              exact, {4 * random_tensor({6, width}, 1, dtype)}, tolerance_for(dtype), "width " + std::to_string(width));
+      }
+}
+
+TEST_F(Kernels, CrossEntropyOfLargeLogitsIsExact) {
+  at::Tensor logits = at::zeros({2, 3});
+  logits[0][1] = 1e4, logits[1][1] = -std::numeric_limits<float>::infinity();
+  const nn::RowDraws none;
+  at::Tensor sums = at::empty({2, 4}, at::kDouble);
+  kKernels.cross_entropy_sums(nn::ElementType::kFloat, logits.const_data_ptr(),
+                              labels_of({2, 0}).const_data_ptr<int64_t>(), 0, 2, 3, false, sums.data_ptr<double>(),
+                              nullptr);
+  EXPECT_EQ(sums[0][0].item<double>(), 1e4);
+  EXPECT_EQ(sums[0][1].item<double>(), 1);
+  EXPECT_EQ(sums[1][0].item<double>(), 0);
+  EXPECT_EQ(sums[1][1].item<double>(), 2);  // e^-inf adds nothing
+}
+
+TEST_F(Kernels, CrossEntropyOfSlicesAddsUp) {
+  // Two slices of the vocabulary, as tensor-parallel ranks have them; and the gradient in place.
+  const at::Tensor logits = 3 * random_tensor({4, 100}, 1), labels = labels_of({3, 60, 99, -100});
+  at::Tensor whole = at::empty({4, 4}, at::kDouble), slices[2], grad = at::ones({1});
+  const auto sums_of = [&](const at::Tensor& x, int64_t begin, const at::Tensor& sums) {
+    kKernels.cross_entropy_sums(nn::ElementType::kFloat, x.const_data_ptr(), labels.const_data_ptr<int64_t>(), begin, 4,
+                                x.size(1), true, sums.data_ptr<double>(), nullptr);
+  };
+  sums_of(logits, 0, whole);
+  for (int64_t i = 0; i < 2; ++i) {
+    slices[i] = at::empty({4, 4}, at::kDouble);
+    sums_of(logits.narrow(1, 60 * i, i == 0 ? 60 : 40).contiguous(), 60 * i, slices[i]);
+  }
+  const auto log_sum = [](const at::Tensor& sums) { return sums.select(1, 0) + sums.select(1, 1).log(); };
+  const at::Tensor together = at::logaddexp(log_sum(slices[0]), log_sum(slices[1]));
+  EXPECT_TRUE(at::allclose(together, log_sum(whole), 1e-6, 1e-6));
+  EXPECT_TRUE(at::equal(slices[0].select(1, 2) + slices[1].select(1, 2), whole.select(1, 2)));
+  EXPECT_TRUE(at::allclose(slices[0].select(1, 3) + slices[1].select(1, 3), whole.select(1, 3), 1e-5, 1e-5));
+
+  const at::Tensor log_sums = log_sum(whole).to(at::kFloat);
+  const auto gradient_of = [&](const at::Tensor& x, int64_t begin, const at::Tensor& out) {
+    kKernels.cross_entropy_gradient(nn::ElementType::kFloat, x.const_data_ptr(), labels.const_data_ptr<int64_t>(),
+                                    log_sums.const_data_ptr<float>(), grad.const_data_ptr<float>(), 0.9F, 0.001F, begin,
+                                    4, x.size(1), out.data_ptr(), nullptr);
+  };
+  at::Tensor expected = at::empty_like(logits), right = logits.narrow(1, 60, 40).contiguous();
+  gradient_of(logits, 0, expected);
+  gradient_of(right, 60, right);
+  EXPECT_TRUE(at::equal(right, expected.narrow(1, 60, 40)));
+}
+
+// The codebook is bitsandbytes' (functional.py, get_4bit_type).
+TEST_F(Kernels, FourBitValuesAreTheCodeTimesTheScale) {
+  nn::FourBitTable nf4{{-1.0F, -0.6961928F, -0.52507305F, -0.39491749F, -0.28444138F, -0.18477343F, -0.091050036F, 0.0F,
+                        0.0795803F, 0.1609302F, 0.2461123F, 0.33791524F, 0.44070983F, 0.562617F, 0.72295684F, 1.0F}};
+  for (const at::ScalarType dtype : kDtypes)
+    for (const int64_t stride : {32, 33, 36})  // bitsandbytes' own; with a scale of 1 or 4 bytes in front of each block
+      for (const int64_t values : {1, 2, 7, 64, 65, 640, 64 * 51 + 8, 64 * 200}) {
+        const int64_t blocks = (values + 63) / 64;
+        const at::Tensor bytes =
+            at::randint(0, 256, {blocks * stride}, at::detail::createCPUGenerator(3)).to(at::kByte);
+        const at::Tensor scales = random_tensor({blocks}, 4).abs(), out = at::empty({values}, dtype);
+        const uint8_t* const codes = bytes.const_data_ptr<uint8_t>() + (stride - 32);
+        kKernels.decode_four_bits(codes, stride, scales.const_data_ptr<float>(), nf4, 64, values,
+                                  *nn::element_type(dtype), out.data_ptr(), nullptr);
+        at::Tensor expected = at::empty({values});
+        for (int64_t i = 0; i < values; ++i) {
+          const uint8_t byte = codes[i / 64 * stride + i % 64 / 2];
+          expected.data_ptr<float>()[i] =
+              nf4.values[i % 2 == 0 ? byte >> 4 : byte & 15] * scales.const_data_ptr<float>()[i / 64];
+        }
+        EXPECT_TRUE(at::equal(out, expected.to(dtype))) << values << " values, stride " << stride;
+      }
+}
+
+TEST_F(Kernels, NoRowsAreNoLaunch) {
+  const nn::LayoutPtr rows = layout_of({});
+  EXPECT_EQ(nn::dropout(at::empty({0, 5}), rule_of(0.3), rows).numel(), 0);
+  EXPECT_EQ(nn::activate(at::empty({0, 5}), nn::Activation::kSilu, {}, rows).numel(), 0);
+  EXPECT_EQ(nn::rotate(at::empty({0, 8}), at::empty({0, 4})).numel(), 0);
+}
+
+}  // namespace
+}  // namespace trainer::testing
