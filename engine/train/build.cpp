@@ -15,6 +15,7 @@
 #include "engine/config/tables.h"
 #include "engine/train/longest_batches.h"
 #include "engine/train/parallelism.h"
+#include "engine/train/quantization.h"
 #include "engine/weights/foreign_checkpoint.h"
 #include "engine/weights/megatron_source.h"
 #include "engine/weights/weight_sources.h"
@@ -161,6 +162,7 @@ ConfigError too_long(const config::Plan& plan, const models::Model& model, const
 Blueprint make_blueprint(const config::Plan& plan, const std::vector<std::string>& labels, Weights weights) {
   Blueprint blueprint;
   add_base(plan, labels, weights, blueprint);
+  skip_layers(*blueprint.model, plan.config.model.quantization_config);
   add_adapters(plan, blueprint);
   parallel::check_parallelism(*blueprint.model, degrees_of(plan), parallelism_of(plan));
   return blueprint;

@@ -93,7 +93,8 @@ std::unique_ptr<parallel::ParallelModel> model_of(const Setting& s, dist::Comm& 
   if (comm.device() == at::kMeta) blueprint.sources.push_back(std::make_unique<NoValues>(blueprint.source()));
   if (prepare) prepare(*blueprint.model);
   parallel::Parallelism how = train::parallelism_of(plan);
-  how.precision.frozen_as = frozen;
+  if (frozen && frozen->packed) how.precision.packed = frozen->packed;
+  if (frozen && !frozen->packed) how.precision.frozen_as = frozen->dtype;
   const auto mesh = std::make_shared<dist::Mesh>(comm, train::degrees_of(plan));
   return parallel::parallelize(std::move(blueprint.model), mesh, std::move(how), blueprint.source());
 }
