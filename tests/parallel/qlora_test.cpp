@@ -20,6 +20,7 @@
 #include "tests/support/golden_case.h"
 #include "tests/support/ranks.h"
 #include "tests/support/source_dir.h"
+#include "tests/support/temporary_folder.h"
 
 namespace trainer::testing {
 namespace {
@@ -220,6 +221,24 @@ TEST(Quantized, LayersThatAreNotWholeBlocksAreRefusedTogether) {
   model.quantization_config.llm_int8_skip_modules = {"lm_head", "down_proj"};
   golden.plan.config.lora->path.clear();
   EXPECT_EQ(refusal(golden.plan), "");
+}
+
+TEST(Quantized, FolderThatIsQuantizedAlreadyIsRefused) {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() / "config.json")
+      << R"({"model_type": "llama", "quantization_config": {"quant_method": "bitsandbytes"}})";
+  config::Plan plan;
+  plan.config.model.path = folder.path().string();
+  plan.config.data.task = config::Task::kCausalLm;
+  try {
+    train::make_blueprint(plan);
+    FAIL() << "the folder was read";
+  } catch (const InputError& error) {
+    EXPECT_EQ(std::string(error.what()).find(folder.path().string() + "/config.json: quantization_config: the weights "
+                                             "are quantized already (\"bitsandbytes\")"),
+              0U)
+        << error.what();
+  }
 }
 
 /// bf16 weights of a frozen base stay bf16: linear layers never widen them, and mixed_precision bf16 reads them as is.
