@@ -29,7 +29,7 @@ nn::Storage Precision::storage(const nn::Parameter& parameter, const nn::Storage
   if (packed != nullptr && parameter.packable()) {
     if (const std::string problem = packing_problem(parameter); !problem.empty())
       throw ConfigError(
-          "{}\n  Add the layer to model.quantization_config.llm_int8_skip_modules{}.", problem,
+          "model.quantization_config.load_in_4bit: {}\n  Add the layer to llm_int8_skip_modules{}.", problem,
           parameter.part.whole() ? ""
                                  : ", or choose a parallelism_config.parallelism_config_tp_size that divides the axis "
                                    "into whole blocks");

@@ -7,6 +7,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/floor_divide.h>
 
+#include "engine/base/errors.h"
+
 namespace trainer::nn {
 namespace {
 
@@ -37,8 +39,9 @@ Storage Storage::of_whole() const {
 }
 
 at::Tensor Storage::shared_by(int64_t first, int64_t count, at::Device device) const {
-  if (!groups) return {};
-  if (device.is_meta()) return at::empty({count, 2}, at::TensorOptions(device).dtype(at::kFloat));
+  if (packed->group == 0) return {};
+  if (device.is_meta() || count == 0) return at::empty({count, 2}, at::TensorOptions(device).dtype(at::kFloat));
+  if (!groups) throw InternalError("a weight stored as {} has no groups", packed->name);
   const auto indices = at::TensorOptions(device).dtype(at::kInt);
   at::Tensor blocks;  // their indices in the whole tensor
   if (groups->part.whole()) {

@@ -209,6 +209,7 @@ TEST(Quantized, LayersThatAreNotWholeBlocksAreRefusedTogether) {
   QloraCase golden("llama");
   config::ModelConfig& model = golden.plan.config.model;
   model.path.clear();
+  golden.plan.config.lora->path.clear();
   model.config =
       R"({"model_type": "llama", "vocab_size": 53, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,
           "num_attention_heads": 4, "num_key_value_heads": 2})";
@@ -219,7 +220,6 @@ TEST(Quantized, LayersThatAreNotWholeBlocksAreRefusedTogether) {
             "  model.layers.1.mlp.down_proj.weight: axis 1 has 96 values, which are not whole blocks of nf4, doubly "
             "quantized (64 values)");
   model.quantization_config.llm_int8_skip_modules = {"lm_head", "down_proj"};
-  golden.plan.config.lora->path.clear();
   EXPECT_EQ(refusal(golden.plan), "");
 }
 
