@@ -30,12 +30,12 @@ nn::Storage WeightSource::with_groups(nn::Storage storage, const nn::Parameter& 
       const int64_t count = std::min(kBlocks * format.block, all - at);
       const at::Tensor values = at::empty({count}, at::kFloat);
       read(parameter, at, at + count, values);
-      summaries.narrow(0, at / format.block, count / format.block).copy_(format.summary(values.view({-1, format.block})));
+      summaries.narrow(0, at / format.block, count / format.block)
+          .copy_(format.summary(values.view({-1, format.block})));
     }
     shared = format.share(summaries).to(device);
   }
-  storage.groups = std::make_shared<nn::BlockGroups>(
-      nn::BlockGroups{shared, parameter.part, parameter.whole_shape()});
+  storage.groups = std::make_shared<nn::BlockGroups>(nn::BlockGroups{shared, parameter.part, parameter.whole_shape()});
   return storage;
 }
 

@@ -9,7 +9,7 @@ constexpr int64_t kFourBitBlock = 64, kFourBitBytes = kFourBitBlock / 2;
 
 /// The 16 values that codes stand for, in [-1, 1].
 struct FourBitCode {
-  float values[16];  // by code
+  float values[16];   // by code
   uint8_t order[16];  // the codes by ascending value
 };
 

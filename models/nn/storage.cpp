@@ -16,8 +16,7 @@ namespace {
 at::Tensor slice_of(const at::Tensor& x, const Part& part, int64_t rows_per_index) {
   std::vector<at::Tensor> ranges;
   for (const Range& range : part.ranges)
-    ranges.push_back(
-        x.narrow(part.dim, range.begin / rows_per_index, (range.end - range.begin) / rows_per_index));
+    ranges.push_back(x.narrow(part.dim, range.begin / rows_per_index, (range.end - range.begin) / rows_per_index));
   return at::cat(ranges, part.dim);
 }
 

@@ -377,16 +377,18 @@ TEST_F(Rules, QuantizedWeightsNeedAdaptersAndTheDtypeOfTheRun) {
   const auto model = [](const std::string& options) {
     return "model: {path: m, quantization_config: {" + options + "}}\n";
   };
-  EXPECT_EQ(problems(start + model("load_in_4bit: true")),
-            "f.yaml:4:54: model.quantization_config.load_in_4bit is true, but without lora all weights are trained, and "
-            "4-bit weights can't be: add a lora section, or leave load_in_4bit out");
+  EXPECT_EQ(
+      problems(start + model("load_in_4bit: true")),
+      "f.yaml:4:54: model.quantization_config.load_in_4bit is true, but without lora all weights are trained, and "
+      "4-bit weights can't be: add a lora section, or leave load_in_4bit out");
   EXPECT_EQ(problems(start + "lora: {r: 4}\n" +
                      model("load_in_4bit: true, bnb_4bit_quant_type: nf4, bnb_4bit_use_double_quant: true, "
                            "bnb_4bit_compute_dtype: float32, llm_int8_skip_modules: [lm_head], load_in_8bit: false")),
             "");
-  EXPECT_EQ(problems(start + "lora: {r: 4}\n" + model("load_in_4bit: true, bnb_4bit_compute_dtype: bfloat16")),
-            "f.yaml:5:84: model.quantization_config.bnb_4bit_compute_dtype is bfloat16, but linear layers compute in "
-            "float32, because mixed_precision is 'no': set mixed_precision to bf16, or leave bnb_4bit_compute_dtype out");
+  EXPECT_EQ(
+      problems(start + "lora: {r: 4}\n" + model("load_in_4bit: true, bnb_4bit_compute_dtype: bfloat16")),
+      "f.yaml:5:84: model.quantization_config.bnb_4bit_compute_dtype is bfloat16, but linear layers compute in "
+      "float32, because mixed_precision is 'no': set mixed_precision to bf16, or leave bnb_4bit_compute_dtype out");
   EXPECT_EQ(problems(start + "lora: {r: 4}\nmixed_precision: bf16\n" +
                      model("load_in_4bit: true, bnb_4bit_compute_dtype: bfloat16")),
             "");

@@ -24,8 +24,8 @@ struct FourBitCase {
 nn::Storage storage_of(const nn::PackedFormat& format, const at::Tensor& whole) {
   nn::Storage storage(format);
   if (format.group > 0)
-    storage.groups = std::make_shared<nn::BlockGroups>(nn::BlockGroups{
-        format.share(format.summary(whole.reshape({-1, format.block}))), {}, whole.sizes().vec()});
+    storage.groups = std::make_shared<nn::BlockGroups>(
+        nn::BlockGroups{format.share(format.summary(whole.reshape({-1, format.block}))), {}, whole.sizes().vec()});
   return storage;
 }
 
@@ -94,8 +94,8 @@ TEST_P(FourBit, SlicesOfATensorHaveItsBlocks) {
     };
     nn::Storage slice = storage;
     if (storage.groups)
-      slice.groups = std::make_shared<nn::BlockGroups>(
-          nn::BlockGroups{storage.groups->shared, part, values.sizes().vec()});
+      slice.groups =
+          std::make_shared<nn::BlockGroups>(nn::BlockGroups{storage.groups->shared, part, values.sizes().vec()});
     EXPECT_TRUE(at::equal(slice.encode(cut(values, 64)), cut(whole, format.bytes)));
     EXPECT_TRUE(at::equal(slice.decode(cut(whole, format.bytes), at::kFloat), cut(decoded, 64)));
     EXPECT_TRUE(at::equal(slice.of_whole().decode(whole, at::kFloat), decoded));

@@ -91,8 +91,8 @@ class NoValues : public parallel::WeightSource {
   const parallel::WeightSource& source_;
 };
 
-std::unique_ptr<parallel::ParallelModel> model_of(const Setting& s, dist::Comm& comm,
-                                                  std::optional<nn::Storage> frozen, const Prepare& prepare = {}) {
+std::unique_ptr<parallel::ParallelModel> model_of(const Setting& s, dist::Comm& comm, std::optional<nn::Storage> frozen,
+                                                  const Prepare& prepare = {}) {
   const config::Plan plan = plan_of(s);
   train::Blueprint blueprint = train::make_blueprint(plan);
   if (comm.device() == at::kMeta) blueprint.sources.push_back(std::make_unique<NoValues>(blueprint.source()));
@@ -285,9 +285,8 @@ TEST(Packed, AdaptersTrainTheSameOnAnyRanks) {
 }
 
 TEST(Packed, DoraAndDecomposedStartsTrainTheSameOnAnyRanks) {
-  for (const Setting& alone :
-       {Setting{.dora = true}, Setting{.init = "olora"}, Setting{.dora = true, .init = "pissa"},
-        Setting{.dora = true, .init = "pissa", .format = &nf4_twice()}}) {
+  for (const Setting& alone : {Setting{.dora = true}, Setting{.init = "olora"}, Setting{.dora = true, .init = "pissa"},
+                               Setting{.dora = true, .init = "pissa", .format = &nf4_twice()}}) {
     Setting sharded = alone;
     sharded.type = config::DistributedType::kFsdp;
     sharded.data = 2;
@@ -300,7 +299,8 @@ TEST(Packed, ShardsOfDoublyQuantizedWeightsDecodeToTheSameValues) {
   for (const bool shared : {true, false})
     for (const int ranks : {2, 3}) {
       const Setting sharded{.type = config::DistributedType::kFsdp, .data = ranks, .format = &nf4_twice()};
-      run_ranks(ranks, [&](dist::Comm& comm) { expect_equal(values_of(*model_of(sharded, comm)), alone); }, shared);
+      run_ranks(
+          ranks, [&](dist::Comm& comm) { expect_equal(values_of(*model_of(sharded, comm)), alone); }, shared);
     }
 }
 

@@ -234,8 +234,9 @@ TEST(Quantized, FolderThatIsQuantizedAlreadyIsRefused) {
     train::make_blueprint(plan);
     FAIL() << "the folder was read";
   } catch (const InputError& error) {
-    EXPECT_EQ(std::string(error.what()).find(folder.path().string() + "/config.json: quantization_config: the weights "
-                                             "are quantized already (\"bitsandbytes\")"),
+    EXPECT_EQ(std::string(error.what())
+                  .find(folder.path().string() + "/config.json: quantization_config: the weights "
+                                                 "are quantized already (\"bitsandbytes\")"),
               0U)
         << error.what();
   }

@@ -43,7 +43,9 @@ const Entries& quantization_table() {
       no_effect("llm_int8_threshold", of_8_bits).of<double>().harmless({"6.0"}),
       no_effect("llm_int8_enable_fp32_cpu_offload", of_8_bits).of<bool>(),
       no_effect("llm_int8_has_fp16_weight", of_8_bits).of<bool>(),
-      no_effect("quant_method", "bitsandbytes' formats are the only ones").one_of({"bitsandbytes"}).harmless({"bitsandbytes"}),
+      no_effect("quant_method", "bitsandbytes' formats are the only ones")
+          .one_of({"bitsandbytes"})
+          .harmless({"bitsandbytes"}),
       no_effect("_load_in_4bit", "the key is load_in_4bit").of<bool>().harmless({"true", "false"}),
       no_effect("_load_in_8bit", "the key is load_in_8bit").of<bool>().harmless({"true", "false"}));
   return entries;
