@@ -16,6 +16,7 @@ const Entries& mpirun_table();
 const Entries& ipex_table();
 const Entries& tp_table();
 const Entries& model_table();
+const Entries& quantization_table();
 const Entries& tokenizer_table();
 const Entries& source_table();
 const Entries& validation_table();

@@ -1,10 +1,8 @@
 #include <algorithm>
-#include <cmath>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/bucketize.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/linspace.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
@@ -12,6 +10,7 @@
 #include "engine/optim/adamw.h"
 #include "engine/optim/optimizers.h"
 #include "engine/optim/parameter_rules.h"
+#include "models/nn/dynamic_map.h"
 
 namespace trainer::optim {
 namespace {
@@ -21,29 +20,11 @@ constexpr int64_t kScaled = 256;          // elements of a block, which share a 
 constexpr int64_t kLeast8Bit = 4096;      // a smaller tensor has fp32 state
 constexpr int64_t kMost = kScaled << 10;  // elements processed at a time
 
-/// bitsandbytes' create_dynamic_map: 256 ascending values up to 1, with more digits the larger they are.
-std::vector<float> dynamic_values(bool with_sign) {
-  constexpr int kExponents = 7;
-  std::vector<float> values{0, 1};
-  for (int i = 0; i < kExponents; ++i) {
-    const at::Tensor bounds = at::linspace(0.1, 1, (int64_t{1} << (with_sign ? i : i + 1)) + 1, at::kFloat);
-    const int64_t count = bounds.numel() - 1;
-    const at::Tensor means = bounds.narrow(0, 0, count).add(bounds.narrow(0, 1, count)).div_(2.0);
-    const at::Tensor scaled = means.mul(std::pow(10.0, i + 1 - kExponents));
-    for (int64_t k = 0; k < count; ++k) {
-      values.push_back(scaled[k].item<float>());
-      if (with_sign) values.push_back(-values.back());
-    }
-  }
-  std::sort(values.begin(), values.end());
-  return values;
-}
-
 /// The 256 values that codes stand for, times the scale of their block.
 class Codes {
  public:
   Codes(bool with_sign, at::Device device) {
-    const std::vector<float> values = dynamic_values(with_sign);
+    const std::vector<float> values = nn::dynamic_map(with_sign);
     zero_ = std::lower_bound(values.begin(), values.end(), 0.0F) - values.begin();
     values_ = at::tensor(values, at::kFloat).to(device);
     const int64_t count = values_.numel() - 1;

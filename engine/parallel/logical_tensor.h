@@ -29,7 +29,7 @@ struct LogicalTensor {
   int64_t copies = 1, copy = 0;
 
   /// `value`; decoded to fp32 if it is packed.
-  at::Tensor values() const { return storage.packed ? storage.decode(value, at::kFloat) : value; }
+  at::Tensor values() const { return storage.packed ? storage.decode(value, at::kFloat, begin) : value; }
   int64_t numel() const {
     int64_t n = 1;
     for (const int64_t size : shape) n *= size;

@@ -1,5 +1,8 @@
 #include "engine/parallel/parallelize.h"
 
+#include "engine/base/errors.h"
+#include "engine/base/first_problems.h"
+#include "engine/base/listed.h"
 #include "engine/parallel/activation_checkpoint.h"
 #include "engine/parallel/context_parallel.h"
 #include "engine/parallel/local_sgd_model.h"
@@ -14,6 +17,17 @@
 
 namespace trainer::parallel {
 namespace {
+
+/// Of whole weights; the slices of tensor parallelism are checked when weights get their storage.
+void check_packing(models::Model& model, const Precision& precision) {
+  std::vector<std::string> problems;
+  for (const nn::ParameterPtr& p : model.all_parameters())
+    if (std::string problem = precision.packing_problem(*p); !problem.empty()) problems.push_back(std::move(problem));
+  if (!problems.empty())
+    throw ConfigError(
+        "model.quantization_config.load_in_4bit: {} can't be quantized; add {} to llm_int8_skip_modules:{}",
+        counted(problems.size(), "layer", "layers"), problems.size() == 1 ? "it" : "them", first_problems(problems));
+}
 
 void recompute_activations(models::Model& model, const Parallelism& how) {
   if (!how.recompute) return;
@@ -53,6 +67,7 @@ void check_parallelism(models::Model& model, const dist::Degrees& degrees, const
   check_layers_split(model, degrees.tensor);
   check_samples_shared(model, degrees.context);
   if (degrees.pipeline > 1) split_into_chunks(model, how.pipeline);
+  check_packing(model, how.precision);
 }
 
 std::unique_ptr<ParallelModel> parallelize(std::unique_ptr<models::Model> model, const dist::MeshPtr& mesh,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "models/nn/parameter.h"
 
@@ -10,13 +11,15 @@ namespace trainer::parallel {
 /// whose outputs would overflow compute in fp32.)
 struct Precision {
   at::ScalarType compute = at::kFloat;
-  std::optional<nn::Storage> frozen_as = std::nullopt;  // of frozen weights; none: the file's. A packed format is only
-                                                        // for those that it can hold (nn::Parameter::packable)
-  at::ScalarType reduce = at::kFloat;                   // dtype of gradients in reductions
+  std::optional<at::ScalarType> frozen_as = std::nullopt;  // of frozen weights; none: the file's
+  const nn::PackedFormat* packed = nullptr;  // of frozen weights that can be packed (nn::Parameter::packable)
+  at::ScalarType reduce = at::kFloat;        // dtype of gradients in reductions
 
   /// How a weight is stored that its source stores as `source`: a frozen one never in a wider dtype than it computes
-  /// in. Errors: ConfigError if the slice of a packed weight does not begin and end at blocks.
+  /// in. Errors: ConfigError if packing_problem() finds one.
   nn::Storage storage(const nn::Parameter& parameter, const nn::Storage& source) const;
+  /// Why the weight can't be stored in blocks as `packed` demands; "": it can, or need not be.
+  std::string packing_problem(const nn::Parameter& parameter) const;
   /// The compute dtype of a trainable weight.
   at::ScalarType compute_dtype(const nn::Parameter& parameter) const {
     return parameter.linear ? parameter.computed_in(compute) : at::kFloat;

@@ -1,8 +1,43 @@
 #include "engine/parallel/weight_source.h"
 
+#include <algorithm>
+
 #include <ATen/ops/empty.h>
 
 namespace trainer::parallel {
+namespace {
+
+constexpr int64_t kBlocks = 1 << 14;  // read at a time
+
+/// fp32 where values are read to be packed: on the CPU, or nowhere in a dry run.
+at::TensorOptions host_of(at::Device device) {
+  return at::TensorOptions(device.is_meta() ? device : at::Device(at::kCPU)).dtype(at::kFloat);
+}
+
+}  // namespace
+
+nn::Storage WeightSource::with_groups(nn::Storage storage, const nn::Parameter& parameter, at::Device device) const {
+  if (!storage.packed || storage.packed->group == 0) return storage;
+  const nn::PackedFormat& format = *storage.packed;
+  int64_t all = 1;
+  for (const int64_t size : parameter.whole_shape()) all *= size;
+  at::Tensor shared;
+  if (device.is_meta()) {
+    shared = at::empty({format.groups_of(all), 2}, host_of(device));
+  } else {
+    const at::Tensor summaries = at::empty({all / format.block}, at::kFloat);
+    for (int64_t at = 0; at < all; at += kBlocks * format.block) {
+      const int64_t count = std::min(kBlocks * format.block, all - at);
+      const at::Tensor values = at::empty({count}, at::kFloat);
+      read(parameter, at, at + count, values);
+      summaries.narrow(0, at / format.block, count / format.block)
+          .copy_(format.summary(values.view({-1, format.block})));
+    }
+    shared = format.share(summaries).to(device);
+  }
+  storage.groups = std::make_shared<nn::BlockGroups>(nn::BlockGroups{shared, parameter.part, parameter.whole_shape()});
+  return storage;
+}
 
 void WeightSource::read_values(const nn::Parameter& parameter, int64_t begin, int64_t end,
                                const at::Tensor& out) const {
@@ -13,13 +48,12 @@ void WeightSource::read_values(const nn::Parameter& parameter, int64_t begin, in
 void WeightSource::read_part(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const {
   const nn::Storage& storage = parameter.storage;
   if (!storage.packed) return read_values(parameter, begin, end, out);
-  constexpr int64_t kBlocks = 1 << 14;
   const int64_t most = kBlocks * storage.packed->block;
   for (int64_t at = begin; at < end; at += most) {
     const int64_t count = std::min(most, end - at);
-    const at::Tensor values = at::empty({count}, out.options().dtype(at::kFloat));
+    const at::Tensor values = at::empty({count}, host_of(out.device()));
     read_values(parameter, at, at + count, values);
-    out.narrow(0, storage.elements(at - begin), storage.elements(count)).copy_(storage.encode(values));
+    out.narrow(0, storage.elements(at - begin), storage.elements(count)).copy_(storage.encode(values, at));
   }
 }
 

@@ -19,6 +19,10 @@ class WeightSource {
   /// [storage.elements(end - begin)]. A packed weight is encoded a few blocks at a time.
   void read_part(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const;
 
+  /// `storage` of the parameter, with what its groups of blocks share, on `device`: reads the whole weight if there are
+  /// any (nn's Note [Groups of blocks]).
+  nn::Storage with_groups(nn::Storage storage, const nn::Parameter& parameter, at::Device device) const;
+
  private:
   void read_values(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const;
 };

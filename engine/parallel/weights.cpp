@@ -14,6 +14,7 @@ Weights::Weights(models::Model& model, const std::vector<models::Chunk>& chunks,
   for (const nn::ParameterPtr& p : model.all_parameters()) {
     p->storage = precision.storage(*p, source.storage(*p));
     Parameter parameter{p, holders.at(p), nullptr};
+    if (held(parameter)) p->storage = source.with_groups(p->storage, *p, mesh.world().device());
     if (parameter.holders.size() > 1 && held(parameter)) parameter.holding = &group_of(parameter.holders);
     parameters_.push_back(std::move(parameter));
   }

@@ -15,6 +15,7 @@
 #include "engine/config/tables.h"
 #include "engine/train/longest_batches.h"
 #include "engine/train/parallelism.h"
+#include "engine/train/quantization.h"
 #include "engine/weights/foreign_checkpoint.h"
 #include "engine/weights/megatron_source.h"
 #include "engine/weights/weight_sources.h"
@@ -76,6 +77,17 @@ bool says_untied(const std::string& config_json) {
   return found != json.end() && found->is_boolean() && !found->get<bool>();
 }
 
+/// Errors: InputError for a folder of weights that are quantized already.
+void check_unquantized(const std::string& config_json, const std::string& file) {
+  const auto json = nlohmann::json::parse(config_json, nullptr, false);
+  const auto found = json.is_object() ? json.find("quantization_config") : json.end();
+  if (!json.is_object() || found == json.end() || !found->is_object()) return;
+  throw InputError(
+      "{}: quantization_config: the weights are quantized already ({}), and only unquantized ones can be read.\n  Use "
+      "the original model; model.quantization_config quantizes it when it is loaded.",
+      file, found->value("quant_method", nlohmann::json("an unnamed method")).dump());
+}
+
 /// Adds the base model and the source of its weights.
 void add_base(const config::Plan& plan, const std::vector<std::string>& labels, Weights weights, Blueprint& blueprint) {
   const config::ModelConfig& options = plan.config.model;
@@ -92,6 +104,7 @@ void add_base(const config::Plan& plan, const std::vector<std::string>& labels, 
   }
   request.origin = config_file(plan);
   request.config_json = read_file(request.origin, kMaxConfig);
+  check_unquantized(request.config_json, request.origin);
   blueprint.model = models::build_model(request);
   if (weights == Weights::kMayLack && !checkpoint::is_megatron(options.path) &&
       !tensorfile::TensorFolder::has_weights(options.path)) {
@@ -161,6 +174,7 @@ ConfigError too_long(const config::Plan& plan, const models::Model& model, const
 Blueprint make_blueprint(const config::Plan& plan, const std::vector<std::string>& labels, Weights weights) {
   Blueprint blueprint;
   add_base(plan, labels, weights, blueprint);
+  skip_layers(*blueprint.model, plan.config.model.quantization_config);
   add_adapters(plan, blueprint);
   parallel::check_parallelism(*blueprint.model, degrees_of(plan), parallelism_of(plan));
   return blueprint;

@@ -6,6 +6,7 @@
 
 #include "engine/config/machine/device.h"
 #include "engine/config/tables.h"
+#include "engine/train/quantization.h"
 
 namespace trainer::train {
 namespace {
@@ -90,6 +91,7 @@ parallel::Precision precision_of(const config::Plan& plan) {
   if (plan.config.mixed_precision == config::MixedPrecision::kBf16) precision.compute = at::kBFloat16;
   if (plan.config.mixed_precision == config::MixedPrecision::kFp16) precision.compute = at::kHalf;
   if (const auto dtype = dtype_named(plan.config.model.dtype)) precision.frozen_as = *dtype;
+  precision.packed = packed_format(plan.config.model.quantization_config);
   precision.reduce = dtype_named(plan.config.fsdp_config.reduce_dtype).value_or(at::kFloat);
   return precision;
 }

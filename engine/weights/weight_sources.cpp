@@ -186,7 +186,8 @@ void DerivedSource::read(const nn::Parameter& parameter, int64_t begin, int64_t 
     const at::Tensor values = at::empty(wanted.whole_shape(), at::kFloat);
     read(wanted, 0, values.numel(), values.view(-1));
     // An adapter starts from the values that its layer computes with.
-    return wanted.storage.packed ? wanted.storage.decode(wanted.storage.encode(values), at::kFloat) : values;
+    const nn::Storage storage = wanted.storage.of_whole();
+    return storage.packed ? storage.decode(storage.encode(values), at::kFloat) : values;
   };
   out.copy_(start->second(whole).contiguous().view(-1).narrow(0, begin, end - begin));
 }

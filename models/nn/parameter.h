@@ -35,6 +35,7 @@ struct Parameter {
   Axes axes;
   bool linear = false;  // a linear layer's weight, used in the run's compute dtype; all others are used in fp32
   bool trainable = true;
+  bool may_pack = true;              // false: stays unpacked although it could be packed
   bool fp32_under_fp16 = false;      // of a linear layer whose output overflows fp16: under fp16, it runs in fp32
   std::string name;                  // Hugging Face's full name; the first one in tree order
   std::vector<std::string> aliases;  // other names of the same weight (tied weights)
@@ -57,8 +58,8 @@ struct Parameter {
   }
   /// The value in `dtype`: decoded if it is packed, itself if it has that dtype.
   at::Tensor values(at::ScalarType dtype) const { return storage.decode(value, dtype); }
-  /// Whether it may be packed: the frozen matrix of a linear layer.
-  bool packable() const { return linear && !trainable && axes.in >= 0 && axes.out >= 0; }
+  /// Whether it can be packed: the frozen matrix of a linear layer.
+  bool packable() const { return linear && may_pack && !trainable && axes.in >= 0 && axes.out >= 0; }
   const Shape& whole_shape() const { return part.whole() ? shape : of_shape; }
   int64_t numel() const { return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>()); }
 };

@@ -2,9 +2,25 @@
 
 #include <numeric>
 
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/floor_divide.h>
+
+#include "engine/base/errors.h"
 
 namespace trainer::nn {
+namespace {
+
+/// The rows of `part`, [..]; `x` has the shape of the whole tensor.
+at::Tensor slice_of(const at::Tensor& x, const Part& part, int64_t rows_per_index) {
+  std::vector<at::Tensor> ranges;
+  for (const Range& range : part.ranges)
+    ranges.push_back(x.narrow(part.dim, range.begin / rows_per_index, (range.end - range.begin) / rows_per_index));
+  return at::cat(ranges, part.dim);
+}
+
+}  // namespace
 
 int64_t Storage::grain() const {
   return packed ? packed->block * (packed->alignment / std::gcd(packed->alignment, packed->bytes)) : 1;
@@ -15,18 +31,48 @@ std::vector<int64_t> Storage::shape(std::vector<int64_t> values) const {
   return values;
 }
 
-at::Tensor Storage::encode(const at::Tensor& values) const {
+Storage Storage::of_whole() const {
+  Storage whole = *this;
+  if (groups) whole.groups = std::make_shared<BlockGroups>(BlockGroups{groups->shared, {}, groups->whole});
+  return whole;
+}
+
+at::Tensor Storage::shared_by(int64_t first, int64_t count, at::Device device) const {
+  if (packed->group == 0) return {};
+  if (device.is_meta() || count == 0) return at::empty({count, 2}, at::TensorOptions(device).dtype(at::kFloat));
+  if (!groups) throw InternalError("a weight stored as {} has no groups", packed->name);
+  const auto indices = at::TensorOptions(device).dtype(at::kInt);
+  at::Tensor blocks;  // their indices in the whole tensor
+  if (groups->part.whole()) {
+    blocks = at::arange(first, first + count, indices);
+  } else {
+    Shape grid = groups->whole;
+    grid.back() /= packed->block;
+    const bool last = groups->part.dim + 1 == static_cast<int64_t>(grid.size());
+    const int64_t all = std::accumulate(grid.begin(), grid.end(), int64_t{1}, std::multiplies<>());
+    blocks = slice_of(at::arange(all, indices).view(grid), groups->part, last ? packed->block : 1)
+                 .view(-1)
+                 .narrow(0, first, count);
+  }
+  return groups->shared.to(device).index_select(0, at::floor_divide(blocks, packed->group));
+}
+
+at::Tensor Storage::encode(const at::Tensor& values, int64_t begin) const {
   if (!packed) return values.to(dtype);
   // A dry run counts the memory of decoding, but encodes nothing: not all operators accept tensors without values.
   if (values.is_meta()) return at::empty(shape(values.sizes().vec()), values.options().dtype(dtype));
-  return packed->encode(values.to(at::kFloat).reshape({-1, packed->block})).view(shape(values.sizes().vec()));
+  const at::Tensor blocks = values.to(at::kFloat).reshape({-1, packed->block});
+  const at::Tensor shared = shared_by(begin / packed->block, blocks.size(0), blocks.device());
+  return packed->encode(blocks, shared).view(shape(values.sizes().vec()));
 }
 
-at::Tensor Storage::decode(const at::Tensor& stored, at::ScalarType as) const {
+at::Tensor Storage::decode(const at::Tensor& stored, at::ScalarType as, int64_t begin) const {
   if (!packed) return stored.to(as);
   std::vector<int64_t> values = stored.sizes().vec();
   values.back() = values.back() / packed->bytes * packed->block;
-  return packed->decode(stored.reshape({-1, packed->bytes}), as).view(values);
+  const at::Tensor blocks = stored.reshape({-1, packed->bytes});
+  const at::Tensor shared = shared_by(begin / packed->block, blocks.size(0), stored.device());
+  return packed->decode(blocks, as, shared).view(values);
 }
 
 }  // namespace trainer::nn

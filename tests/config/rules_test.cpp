@@ -372,6 +372,51 @@ TEST_F(Rules, ScheduleNeedsItsParameters) {
             "f.yaml: warmup_stable_decay needs num_decay_steps in lr_scheduler_kwargs");
 }
 
+TEST_F(Rules, QuantizedWeightsNeedAdaptersAndTheDtypeOfTheRun) {
+  const std::string start = "distributed_type: NO\nuse_cpu: true\ndata: {train: {path: a}}\n";
+  const auto model = [](const std::string& options) {
+    return "model: {path: m, quantization_config: {" + options + "}}\n";
+  };
+  EXPECT_EQ(
+      problems(start + model("load_in_4bit: true")),
+      "f.yaml:4:54: model.quantization_config.load_in_4bit is true, but without lora all weights are trained, and "
+      "4-bit weights can't be: add a lora section, or leave load_in_4bit out");
+  EXPECT_EQ(problems(start + "lora: {r: 4}\n" +
+                     model("load_in_4bit: true, bnb_4bit_quant_type: nf4, bnb_4bit_use_double_quant: true, "
+                           "bnb_4bit_compute_dtype: float32, llm_int8_skip_modules: [lm_head], load_in_8bit: false")),
+            "");
+  EXPECT_EQ(
+      problems(start + "lora: {r: 4}\n" + model("load_in_4bit: true, bnb_4bit_compute_dtype: bfloat16")),
+      "f.yaml:5:84: model.quantization_config.bnb_4bit_compute_dtype is bfloat16, but linear layers compute in "
+      "float32, because mixed_precision is 'no': set mixed_precision to bf16, or leave bnb_4bit_compute_dtype out");
+  EXPECT_EQ(problems(start + "lora: {r: 4}\nmixed_precision: bf16\n" +
+                     model("load_in_4bit: true, bnb_4bit_compute_dtype: bfloat16")),
+            "");
+  EXPECT_EQ(problems(start + "lora: {r: 4}\n" + model("load_in_8bit: true")),
+            "f.yaml:5:54: model.quantization_config.load_in_8bit: true is not supported: use load_in_4bit, or "
+            "model.dtype: bfloat16");
+  EXPECT_NE(problems(start + "lora: {r: 4}\n" + model("load_in_4bit: true, bnb_4bit_quant_type: int4")).find("nf4"),
+            std::string::npos);
+  EXPECT_EQ(warnings(start + "lora: {r: 4}\n" + model("bnb_4bit_quant_type: nf4")),
+            "f.yaml:5:61: model.quantization_config.bnb_4bit_quant_type has no effect unless "
+            "model.quantization_config.load_in_4bit is true\n");
+}
+
+/// A file for transformers, with what it adds itself.
+TEST_F(Rules, QuantizationConfigOfTransformersIsAccepted) {
+  const std::string file =
+      kLeast.substr(0, kLeast.find("model:")) + "data: {train: {path: a}}\nlora: {r: 4}\nmodel:\n  path: m\n" +
+      "  quantization_config: {_load_in_4bit: true, _load_in_8bit: false, bnb_4bit_compute_dtype: float32, "
+      "bnb_4bit_quant_storage: uint8, bnb_4bit_quant_type: nf4, bnb_4bit_use_double_quant: true, "
+      "llm_int8_enable_fp32_cpu_offload: false, llm_int8_has_fp16_weight: false, llm_int8_skip_modules: null, "
+      "llm_int8_threshold: 6.0, load_in_4bit: true, load_in_8bit: false, quant_method: bitsandbytes}\n";
+  const Plan plan = resolve(file);
+  EXPECT_EQ(warnings(file), "");
+  EXPECT_TRUE(plan.without_effect.empty());
+  EXPECT_TRUE(plan.config.model.quantization_config.load_in_4bit);
+  EXPECT_EQ(plan.config.model.quantization_config.bnb_4bit_quant_type, "nf4");
+}
+
 TEST_F(Rules, WarnAboutOptionsWithoutEffect) {
   EXPECT_EQ(
       warnings(kLeast +

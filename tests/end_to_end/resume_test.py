@@ -83,6 +83,12 @@ class Killed(EndToEnd):
                    SHARDED, {"model": {"config": None, "path": str(self.base_model())}, "lora": LORA,
                              "logging": {"logging_steps": 2}})
 
+    def test_sharded_adapters_of_quantized_weights(self):
+        quantized = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True}
+        self.check([(after_step(2), 0), (while_saving(6), "launcher")], SHARDED,
+                   {"model": {"config": {"d_model": 64, "d_kv": 32, "d_ff": 64}, "quantization_config": quantized},
+                    "lora": LORA})
+
     def test_vera_whose_projections_are_drawn_again(self):
         self.check([(after_step(2), 0), (while_saving(6), "launcher")], SHARDED,
                    {"model": {"config": None, "path": str(self.base_model())},

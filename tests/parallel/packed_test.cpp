@@ -24,6 +24,7 @@
 #include "engine/train/build.h"
 #include "engine/train/parallelism.h"
 #include "engine/weights/export.h"
+#include "models/nn/four_bit.h"
 #include "models/nn/linear.h"
 #include "tests/parallel/processes.h"
 #include "tests/support/golden_case.h"
@@ -42,6 +43,10 @@ constexpr const char* kGpt2 =
     R"({"model_type": "gpt2", "vocab_size": 53, "n_positions": 32, "n_embd": 64, "n_layer": 2, "n_head": 4,
         "initializer_range": 0.1})";
 
+const nn::PackedFormat& nf4_twice() {
+  return nn::four_bits(nn::FourBits::kNf4, true);
+}
+
 struct Setting {
   const char* model = kLlama;
   config::DistributedType type = config::DistributedType::kNo;
@@ -49,9 +54,10 @@ struct Setting {
   bool share_memory = true;
   bool dora = false, recompute = false;
   std::string init = "false";  // B is not zero, so A has gradients from the start
+  const nn::PackedFormat* format = &int8_blocks();
 
   int ranks() const { return data * tensor; }
-  Setting alone() const { return {.model = model, .dora = dora, .init = init}; }
+  Setting alone() const { return {.model = model, .dora = dora, .init = init, .format = format}; }
 };
 
 config::Plan plan_of(const Setting& s) {
@@ -85,17 +91,21 @@ class NoValues : public parallel::WeightSource {
   const parallel::WeightSource& source_;
 };
 
-std::unique_ptr<parallel::ParallelModel> model_of(const Setting& s, dist::Comm& comm,
-                                                  std::optional<nn::Storage> frozen = nn::Storage(int8_blocks()),
+std::unique_ptr<parallel::ParallelModel> model_of(const Setting& s, dist::Comm& comm, std::optional<nn::Storage> frozen,
                                                   const Prepare& prepare = {}) {
   const config::Plan plan = plan_of(s);
   train::Blueprint blueprint = train::make_blueprint(plan);
   if (comm.device() == at::kMeta) blueprint.sources.push_back(std::make_unique<NoValues>(blueprint.source()));
   if (prepare) prepare(*blueprint.model);
   parallel::Parallelism how = train::parallelism_of(plan);
-  how.precision.frozen_as = frozen;
+  if (frozen && frozen->packed) how.precision.packed = frozen->packed;
+  if (frozen && !frozen->packed) how.precision.frozen_as = frozen->dtype;
   const auto mesh = std::make_shared<dist::Mesh>(comm, train::degrees_of(plan));
   return parallel::parallelize(std::move(blueprint.model), mesh, std::move(how), blueprint.source());
+}
+
+std::unique_ptr<parallel::ParallelModel> model_of(const Setting& s, dist::Comm& comm) {
+  return model_of(s, comm, nn::Storage(*s.format));
 }
 
 using Values = std::map<std::string, at::Tensor>;
@@ -275,13 +285,29 @@ TEST(Packed, AdaptersTrainTheSameOnAnyRanks) {
 }
 
 TEST(Packed, DoraAndDecomposedStartsTrainTheSameOnAnyRanks) {
-  for (const Setting& alone :
-       {Setting{.dora = true}, Setting{.init = "olora"}, Setting{.dora = true, .init = "pissa"}}) {
+  for (const Setting& alone : {Setting{.dora = true}, Setting{.init = "olora"}, Setting{.dora = true, .init = "pissa"},
+                               Setting{.dora = true, .init = "pissa", .format = &nf4_twice()}}) {
     Setting sharded = alone;
     sharded.type = config::DistributedType::kFsdp;
     sharded.data = 2;
     expect_same(outcome_of(sharded), outcome_of(alone));
   }
+}
+
+TEST(Packed, ShardsOfDoublyQuantizedWeightsDecodeToTheSameValues) {
+  const Values alone = values_of(*model_of({.format = &nf4_twice()}, *dist::solo_comm()));
+  for (const bool shared : {true, false})
+    for (const int ranks : {2, 3}) {
+      const Setting sharded{.type = config::DistributedType::kFsdp, .data = ranks, .format = &nf4_twice()};
+      run_ranks(
+          ranks, [&](dist::Comm& comm) { expect_equal(values_of(*model_of(sharded, comm)), alone); }, shared);
+    }
+}
+
+TEST(Packed, AdaptersOfDoublyQuantizedWeightsTrainTheSameOnAnyRanks) {
+  const Outcome reference = outcome_of({.format = &nf4_twice()});
+  for (const auto type : {config::DistributedType::kMultiCpu, config::DistributedType::kFsdp})
+    expect_same(outcome_of({.type = type, .data = 2, .recompute = true, .format = &nf4_twice()}), reference);
 }
 
 TEST(Packed, DoraStartsWithTheNormsOfTheDecodedRows) {
@@ -400,8 +426,9 @@ Bytes measured_bytes_of(const Setting& s) {
 
 TEST(Packed, MemoryIsAsTheDryRunExpects) {
   const Setting whole, sharded{.type = config::DistributedType::kFsdp, .data = 2};
-  for (const Setting& setting : {whole, sharded}) {
-    const Bytes dry = dry_bytes_of(setting, nn::Storage(int8_blocks())), plain = dry_bytes_of(setting, at::kFloat);
+  for (const Setting& setting : {whole, sharded, Setting{.format = &nf4_twice()},
+                                 Setting{.type = sharded.type, .data = 2, .format = &nf4_twice()}}) {
+    const Bytes dry = dry_bytes_of(setting, nn::Storage(*setting.format)), plain = dry_bytes_of(setting, at::kFloat);
     const Bytes measured = measured_bytes_of(setting);
     EXPECT_NEAR(static_cast<double>(measured.held) / static_cast<double>(dry.held), 1, 0.02);
     EXPECT_NEAR(static_cast<double>(measured.evaluation) / static_cast<double>(dry.evaluation), 1, 0.05);

@@ -14,8 +14,11 @@ const Entries& model_table() {
           .help("The keys of a config.json: the model is built from scratch, with weights initialized from seed. "
                 "Excludes path."),
       option("dtype", &C::dtype)
-          .help("Storage dtype of frozen weights; trained weights are stored in fp32. auto: the dtype in the file.")
-          .one_of({"auto", "float32", "bfloat16", "float16"}));
+          .help("Storage dtype of frozen weights; trained weights are stored in fp32. auto: the dtype in the file. "
+                "Linear layers are never stored in a wider dtype than mixed_precision computes in.")
+          .one_of({"auto", "float32", "bfloat16", "float16"}),
+      section("quantization_config", &C::quantization_config, quantization_table())
+          .help("Frozen weights in 4 bits: transformers' BitsAndBytesConfig. Needs adapters (lora)."));
   return entries;
 }
 

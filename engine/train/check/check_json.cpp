@@ -10,8 +10,14 @@ namespace {
 using nlohmann::json;
 
 json model_json(const ModelReport& model) {
-  return {
-      {"class", model.class_name}, {"parameters", model.parameters}, {"trained", model.trained}, {"tied", model.tied}};
+  json quantized = nullptr;
+  if (!model.packed_as.empty())
+    quantized = {{"format", model.packed_as}, {"layers", model.packed_layers}, {"parameters", model.packed}};
+  return {{"class", model.class_name},
+          {"parameters", model.parameters},
+          {"trained", model.trained},
+          {"tied", model.tied},
+          {"quantized", quantized}};
 }
 
 json lora_json(const CheckReport& report, const config::Plan& plan) {

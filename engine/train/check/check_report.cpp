@@ -16,11 +16,13 @@
 namespace trainer::train {
 namespace {
 
-ModelReport model_report(models::Model& model) {
+ModelReport model_report(models::Model& model, const nn::PackedFormat* format) {
   ModelReport report{model.class_name(), 0, 0, {}};
+  if (format != nullptr) report.packed_as = format->name;
   for (const nn::ParameterPtr& p : model.all_parameters()) {
     report.parameters += p->numel();
     if (p->trainable) report.trained += p->numel();
+    if (format != nullptr && p->packable()) ++report.packed_layers, report.packed += p->numel();
     if (p->aliases.empty() || adapters::is_adapter(p->name)) continue;  // an adapter's layers may share a matrix
     report.tied.push_back({p->name});
     report.tied.back().insert(report.tied.back().end(), p->aliases.begin(), p->aliases.end());
@@ -194,7 +196,7 @@ CheckReport check_report(const config::Plan& plan, const std::optional<config::G
   CheckReport report;
   report.on_gpus = gpu || config::trains_on_gpus(plan.config);
   report.missing = missing(plan, blueprint, report.on_gpus);
-  report.model = model_report(*blueprint.model);
+  report.model = model_report(*blueprint.model, precision_of(plan).packed);
   report.warning = overflow_warning(plan, *blueprint.model);
   report.lora_options = blueprint.lora;
   report.lora = lora_report(*blueprint.model);

@@ -20,6 +20,8 @@ struct ModelReport {
   std::string class_name;
   int64_t parameters = 0, trained = 0;         // elements, tied weights once
   std::vector<std::vector<std::string>> tied;  // the names of each tied weight, first the one it is saved under
+  std::string packed_as;                       // the format of quantized weights; "": none
+  int64_t packed_layers = 0, packed = 0;       // quantized layers, and their weights' elements
 };
 
 struct LoraTarget {
@@ -99,7 +101,7 @@ std::string too_much_memory(const CheckReport& report, const config::Plan& plan)
 std::string to_text(const CheckReport& report, const config::Plan& plan);
 
 /// One object; sizes in bytes, lengths in tokens:
-///   model     {class, parameters, trained, tied: [[name]]}
+///   model     {class, parameters, trained, tied: [[name]], quantized: null, or {format, layers, parameters}}
 ///   lora      null, or {r, alpha, dropout, targets: [{name, in, out, trained}]}
 ///   fsdp      null, or {units: [{name, class, parameters, bytes}]}
 ///   memory    {weights, gradients, optimizer, activations, communication, training, evaluation, saving, peak}: of one

@@ -77,6 +77,9 @@ void add_model(Page& page, const ModelReport& model) {
           ? "all trained"
           : fmt::format("{} trained ({:.2f} %)", human_count(model.trained), 100.0 * model.trained / model.parameters);
   page.line(fmt::format("{}: {} parameters, {}", model.class_name, human_count(model.parameters), trained));
+  if (!model.packed_as.empty())
+    page.words(fmt::format("stored as {}: {} with {} parameters", model.packed_as,
+                           counted(model.packed_layers, "layer", "layers"), human_count(model.packed)));
   for (const auto& names : model.tied) page.words(fmt::format("tied: {}", fmt::join(names, ", ")));
 }
 
