@@ -9,8 +9,10 @@
 #include "engine/cli/worker_child.h"
 #include "engine/config/machine/environment.h"
 #include "engine/config/machine/started_rank.h"
+#include "engine/launch/farewell.h"
 #include "engine/launch/local_peers.h"
 #include "engine/launch/run.h"
+#include "engine/launch/slurm.h"
 
 namespace trainer::cli {
 namespace {
@@ -47,9 +49,8 @@ launch::WatchPatience watch_patience(int64_t seconds) {
   return patience;
 }
 
-/// Runs the ranks of this machine.
-int launch_ranks(const PlanFlags& flags, const std::optional<config::StartedRank>& started, launch::LocalPeers* peers) {
-  const config::Plan plan = resolve(flags);
+/// The checks before this machine meets the others.
+void check_start(const config::Plan& plan, const std::optional<config::StartedRank>& started) {
   config::check_started_rank(plan);
   if (started && plan.config.training.ddp_backend == config::DdpBackend::kMpi)
     throw ConfigError(
@@ -59,15 +60,30 @@ int launch_ranks(const PlanFlags& flags, const std::optional<config::StartedRank
   for (const std::string& warning : config::launch_warnings(plan)) log::warning("{}", warning);
   if (const std::string reading = config::machine_reading(plan); !reading.empty()) log::info("{}", reading);
   prepare_path();
+}
+
+/// Runs the ranks of this machine.
+int launch_ranks(const PlanFlags& flags, const std::optional<config::StartedRank>& started, launch::LocalPeers* peers) {
+  config::Plan plan;
   std::vector<cpu_set_t> cpus;
-  if (peers != nullptr) {
-    peers->gather(flags.join_timeout());
-    cpus = peers->cpus();
+  bool resolved = false;
+  try {
+    plan = resolve(flags);
+    resolved = true;
+    check_start(plan, started);
+    if (peers != nullptr) {
+      peers->gather(flags.join_timeout());
+      cpus = peers->cpus();
+    }
+  } catch (const Error& error) {
+    if (started) launch::report_failed_start(*started, resolved ? &plan : nullptr, error);
+    throw;
   }
   // Before the ranks connect: otherwise they would wait for each other, and for the slowest disk, inside a collective.
   const launch::Patience patience{.watch = watch_patience(plan.config.training.ddp_timeout),
                                   .join = flags.join_timeout(),
-                                  .last_call = flags.last_call()};
+                                  .last_call = flags.last_call(),
+                                  .kill_wait = launch::slurm_kill_wait().value_or(std::chrono::seconds(0))};
   return launch::run(
       plan, worker_path(), patience, [&plan] { return run_prepare(plan); }, {"rank"}, cpus);
 }
