@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/errors.h"
+#include "engine/config/machine/started_rank.h"
 #include "engine/launch/messages.h"
 #include "engine/launch/screen.h"
 #include "engine/launch/secret.h"
@@ -58,8 +59,8 @@ Leader::Leader(const Appointment& appointment, const Introduction& own, SignalQu
 
 Leader::Gathered Leader::gather(Terms terms) {
   if (phase_ != Phase::kFirstMeeting) phase_ = Phase::kMeeting;
+  if (listeners_.empty()) listen_soon();
   if (phase_ == Phase::kFirstMeeting) warn_of_openness(appointment_);
-  if (listeners_.empty()) listen();
   last_call_.reset();
   if (!is_complete() && !last_call_) say_who_is_missing();
   const Clock::time_point end = Clock::now() + appointment_.patience;
@@ -173,6 +174,23 @@ void Leader::give_up() {
                        seconds(appointment_.patience),
                        is_elastic() ? fmt::format(", and the run needs at least {} machines", least) : "",
                        missing().size() == 1 ? "it" : "them", appointment_.port));
+}
+
+/// Kubernetes may publish the name of a machine only after its container has started.
+void Leader::listen_soon() {
+  constexpr std::chrono::seconds kNamePatience{60};
+  constexpr std::chrono::milliseconds kNextTry{250};
+  const bool may_come = !config::environment_value("KUBERNETES_SERVICE_HOST").empty();
+  const Clock::time_point end = Clock::now() + std::min<std::chrono::milliseconds>(kNamePatience, appointment_.patience);
+  for (;;) {
+    try {
+      return listen();
+    } catch (const PeerError&) {
+      if (!may_come || Clock::now() >= end) throw;
+    }
+    const Clock::time_point again = Clock::now() + kNextTry;
+    while (Clock::now() < again) wait_for({}, again, signals_);
+  }
 }
 
 void Leader::listen() {

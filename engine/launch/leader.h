@@ -57,6 +57,7 @@ class Leader : public Door {
   enum class Phase { kFirstMeeting, kMeeting, kAttempt, kBetween };
 
   void listen();
+  void listen_soon();
   void wait(Clock::time_point until);
   void accept_visitors();
   void hear(Visitor& visitor);

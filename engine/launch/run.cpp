@@ -80,7 +80,7 @@ std::string why_not_again(Machines& machines, const std::vector<int>& sizes, con
   if (starter.empty() || gone == 0) return "";
   const bool lost_leader = others.front().number == 0 && others.front().is_gone();
   if (!lost_leader && std::ssize(others) + 1 - gone >= sizes.front()) return "";
-  return fmt::format("{} does not restart it, so max_restarts has no effect; `sbatch --requeue` restarts all", starter);
+  return fmt::format("{} does not restart it, so max_restarts has no effect; start the job again to continue", starter);
 }
 
 /// The plan of an attempt: for its machines, and resuming from the newest checkpoint that the run itself has saved.

@@ -148,5 +148,75 @@ class Steps(Jobs):
         self.assertFalse(list((self.folder / "output").glob("checkpoint-*")))
 
 
+class Submitted(Jobs):
+    """Scripts written by `trainer launch --emit sbatch`."""
+
+    def script(self, config, *flags):
+        done = subprocess.run([TRAINER, "launch", "--emit", "sbatch", "--config_file", config.name, *flags],
+                              cwd=self.folder, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return self.write(f"{config.stem}.sh", done.stdout)
+
+    def submit(self, config, *flags):
+        return self.slurm.submit("--mem=100", "--nodelist=node2,node3", *flags, self.script(config),
+                                 env={**os.environ, "TRAINER_END_TO_END": self.mark})
+
+    def log_of(self, name):
+        return "".join(path.read_text() for path in self.folder.glob(f"{name}-*.log"))
+
+    def wait_for_state(self, job, *states):
+        return until(lambda: self.slurm.job(job)["JobState"] in states and self.slurm.job(job))
+
+    def test_same_numbers(self):
+        two = {"num_machines": 2, "num_processes": 4}
+        job = self.submit(self.job("output", SHORT, SHARDED, two))
+        state = self.wait_for_state(job, "COMPLETED", "FAILED")
+        self.assertEqual(state["JobState"], "COMPLETED", self.log_of("output"))
+        said = self.log_of("output")
+        self.assertIn("by srun: read as machine 0 of 2, with 2 ranks each", said)
+        self.assertNotIn("TRAINER_SECRET is not set", said)
+        self.assertFalse(list(self.folder.glob(".trainer-secret*")))
+        self.assert_same_run(self.folder / "output", self.expected({"num_processes": 4}))
+
+    def check_requeued(self, *flags):
+        medium = {"training": {"max_steps": 60}, "evaluation": None, "data": {"validation": None},
+                  "checkpoint": {"save_steps": 0}}
+        job = self.submit(self.job("output", medium, SHARDED, {"num_machines": 2}))
+        until(lambda: last_step(self.folder / "output") >= 3)
+        self.slurm.run("scancel", "--signal=USR1", *flags, job)
+        state = self.wait_for_state(job, "PENDING", "FAILED", "COMPLETED")
+        self.assertEqual((state["JobState"], state["Restarts"]), ("PENDING", "1"), self.log_of("output"))
+        self.slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+        self.assertEqual(self.wait_for_state(job, "FAILED", "COMPLETED")["JobState"], "COMPLETED")
+        self.assertIn("stopped on SIGUSR1", self.log_of("output"))
+        self.launch(self.job("expected", medium, SHARDED))
+        self.assert_same_run(self.folder / "output", self.folder / "expected")
+
+    def test_usr1_saves_and_requeues(self):
+        self.check_requeued()
+
+    def test_usr1_to_the_batch_shell_saves_and_requeues(self):
+        self.check_requeued("--batch")
+
+    def test_a_canceled_job_is_saved_and_not_requeued(self):
+        job = self.submit(self.job("output", LONG, SHARDED, {"num_machines": 2}))
+        until(lambda: last_step(self.folder / "output") >= 2)
+        self.slurm.run("scancel", job)
+        self.assertEqual(self.wait_for_state(job, "CANCELLED", "PENDING", "FAILED")["JobState"], "CANCELLED")
+        until(lambda: not processes(self.mark))
+        self.assertTrue(list((self.folder / "output").glob("checkpoint-*/manifest.json")), self.log_of("output"))
+        self.assertFalse(list(self.folder.glob(".trainer-secret*")))
+
+    def test_gpus_are_requested(self):
+        config = self.job("output", SHORT, {"distributed_type": "MULTI_GPU", "use_cpu": False, "num_machines": 2,
+                                            "num_processes": 4})
+        script = self.script(config)
+        self.assertIn("\n#SBATCH --gres=gpu:2\n", script.read_text())
+        self.slurm.run("sbatch", "--test-only", script)
+        script.write_text(script.read_text().replace("gpu:2", "gpu:3"))  # the nodes have two
+        with self.assertRaises(AssertionError):
+            self.slurm.run("sbatch", "--test-only", script)
+
+
 if __name__ == "__main__":
     unittest.main()
