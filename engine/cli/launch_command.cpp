@@ -125,7 +125,7 @@ int emit(const std::string& kind, const PlanFlags& flags, const Arguments& argum
   if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end())
     throw ConfigError("--emit {}: must be one of {}{}", config::shown(kind), fmt::join(kinds, ", "),
                       did_you_mean(kind, kinds));
-  const config::Plan plan = flags.resolve(false);
+  const config::Plan plan = flags.resolve_for_scheduler();
   Arguments kept = without_emit(arguments);
   if (!flags.names_file()) kept.insert(kept.begin(), {"--config_file", plan.source});
   const std::string program = std::filesystem::read_symlink("/proc/self/exe");

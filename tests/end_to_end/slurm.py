@@ -4,6 +4,7 @@ import os
 import pathlib
 import shutil
 import socket
+import stat
 import subprocess
 import tempfile
 import time
@@ -149,9 +150,8 @@ class Slurm:
         with socket.socket() as probe:
             probe.bind(("", 0))
             port = probe.getsockname()[1]
-        gpus = [self.folder / f"gpu{number}" for number in (0, 1)]
-        for gpu in gpus:
-            gpu.touch()
+        for number, minor in enumerate((3, 5)):  # /dev/null and /dev/zero: slurmd demands devices
+            os.mknod(self.folder / f"gpu{number}", 0o666 | stat.S_IFCHR, os.makedev(1, minor))
         (self.folder / "gres.conf").write_text(f"Name=gpu Flags=nvidia_gpu_env File={self.folder}/gpu[0-1]\n")
         lines = "\n".join(f"NodeName={node} NodeAddr={self.address(node)} NodeHostname={node} CPUs=4 RealMemory=4000 "
                           "Gres=gpu:2" for node in NODES)

@@ -38,7 +38,7 @@ containers:
 volumes:
   - {name: work, persistentVolumeClaim: {claimName: $NAME-work}}
 @if GPU_LINE   - {name: shm, emptyDir: {medium: Memory}}
-@if MACHINES   - {name: secret, secret: {secretName: $NAME-secret, defaultMode: 0440}}
+@if MACHINES   - {name: secret, secret: {secretName: $NAME-secret, defaultMode: 288}}  # 0440
 )";
 
 // The operator counts 128 and above as retryable: 143 (stopped, saved) and ranks that died of a signal.
@@ -72,7 +72,7 @@ spec:
   failurePolicy:
     maxRestarts: $RESTARTS
     rules:
-      - {action: FailJobSet, onJobFailureReasons: [PodFailurePolicy]}
+      - {name: unfixable, action: FailJobSet, onJobFailureReasons: [PodFailurePolicy]}
   replicatedJobs:
     - name: machines
       replicas: 1
