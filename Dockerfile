@@ -1,7 +1,8 @@
 # docker build -t trainer . && docker run -v $PWD:/home/trainer/work trainer launch --config_file work/my.yaml
 # For NVIDIA GPUs: docker build --build-arg TRAINER_CUDA=ON …, and docker run --gpus all … (docs/gpu.md).
-# (You don't need --shm-size: shared weights are in anonymous memory.) tools/check_dockerfile.sh tests these steps and
-# runs the main job without Docker.
+# With several GPUs also --shm-size=8g --ulimit memlock=-1: NCCL's ranks share memory in /dev/shm, and Docker's 64 MB are
+# too small. Ranks on the CPU don't need it: what they share is anonymous memory. tools/check_dockerfile.sh tests these
+# steps and runs the main job without Docker.
 FROM debian:12 AS build
 # pip's index URL, for networks with a mirror: --build-arg PIP_INDEX_URL=…
 ARG PIP_INDEX_URL
@@ -19,8 +20,10 @@ RUN cmake --preset release -DTRAINER_CUDA="$TRAINER_CUDA" && cmake --build --pre
                     build/release/bin/libtrainer_*.so bin/
 
 FROM debian:12
+LABEL org.opencontainers.image.title=trainer
+LABEL org.opencontainers.image.description="Trains transformer models from one YAML file"
 RUN apt-get update && \
-    apt-get install -y --no-install-recommends libdw1 libfmt9 libopenmpi3 libpcre2-8-0 libsentencepiece0 libspdlog1.10 libssl3 libutf8proc2 libxxhash0 libyaml-cpp0.7 libzstd1 openmpi-bin zlib1g && \
+    apt-get install -y --no-install-recommends libdw1 libfmt9 libopenmpi3 libpcre2-8-0 libsentencepiece0 libspdlog1.10 libssl3 libutf8proc2 libxxhash0 libyaml-cpp0.7 libzstd1 openmpi-bin tini zlib1g && \
     rm -rf /var/lib/apt/lists/* && \
     useradd --create-home trainer
 # The programs find these libraries by the path they were linked with.
@@ -36,5 +39,6 @@ USER trainer
 WORKDIR /home/trainer
 COPY --chown=trainer:trainer configs configs
 COPY --chown=trainer:trainer data/examples data/examples
-ENTRYPOINT ["trainer"]
+# As process 1, tini forwards signals and reaps processes whose parents have ended.
+ENTRYPOINT ["tini", "--", "trainer"]
 CMD ["--help"]

@@ -93,6 +93,7 @@ step() { # INSTRUCTION REST
     COPY) do_copy "${words[@]}" ;;
     RUN) in_root /bin/sh -c "$2" ;;
     ENTRYPOINT) mapfile -t entry_point < <(json_words "$2") ;;
+    LABEL) ;;
     CMD) json_words "$2" >/dev/null ;;
     *) fail "$1: this script does not support it" ;;
   esac

@@ -63,6 +63,7 @@ WORDS = [
 # (path or its beginning, phrase or its beginning, reason). Phrases are in lower case, with single spaces.
 ALLOWED = [
     ("tests/config/wizard_accelerate_test.cpp", "customise", "dynamo_customised.yaml, the name of a recorded file"),
+    ("tests/end_to_end/slurm_test.py", "cancelled", "a state of SLURM's jobs"),
     ("tests/golden/README.md", "learnt", "a key of the golden indices.json"),
     ("tests/golden/megatron/make_megatron.py", "learnt", "a key of the golden indices.json"),
     ("tests/golden/megatron/make_megatron.py", "normalise", "a key of the golden picks.json"),

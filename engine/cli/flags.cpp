@@ -174,4 +174,11 @@ config::Plan PlanFlags::resolve(bool to_run) const {
   return config::resolve_plan(given.sources);
 }
 
+config::Plan PlanFlags::resolve_for_scheduler() const {
+  Asked given = asked();
+  given.sources.to_run = false;
+  given.set("main_process_ip", "machine-0", "--emit");
+  return config::resolve_plan(given.sources);
+}
+
 }  // namespace trainer::cli

@@ -33,6 +33,8 @@ class PlanFlags {
   /// The plan that the flags describe, `to_run` or for inspection only. Logs the default file when none was named.
   /// Errors: those of resolve_plan.
   config::Plan resolve(bool to_run = true) const;
+  /// The same for a run that a scheduler starts, which sets the address of machine 0.
+  config::Plan resolve_for_scheduler() const;
   /// Time for all machines of the run to join.
   std::chrono::seconds join_timeout() const { return of_flags().join_timeout; }
   /// Time for more machines to join once a range has its minimum.

@@ -1,16 +1,23 @@
 #include <algorithm>
+#include <filesystem>
 #include <optional>
+
+#include <fmt/ranges.h>
 
 #include "engine/base/errors.h"
 #include "engine/base/log.h"
 #include "engine/base/screen.h"
+#include "engine/base/edit_distance.h"
 #include "engine/cli/flags.h"
 #include "engine/cli/worker.h"
 #include "engine/cli/worker_child.h"
+#include "engine/config/clusters/cluster_job.h"
 #include "engine/config/machine/environment.h"
 #include "engine/config/machine/started_rank.h"
+#include "engine/launch/farewell.h"
 #include "engine/launch/local_peers.h"
 #include "engine/launch/run.h"
+#include "engine/launch/slurm.h"
 
 namespace trainer::cli {
 namespace {
@@ -47,9 +54,8 @@ launch::WatchPatience watch_patience(int64_t seconds) {
   return patience;
 }
 
-/// Runs the ranks of this machine.
-int launch_ranks(const PlanFlags& flags, const std::optional<config::StartedRank>& started, launch::LocalPeers* peers) {
-  const config::Plan plan = resolve(flags);
+/// The checks before this machine meets the others.
+void check_start(const config::Plan& plan, const std::optional<config::StartedRank>& started) {
   config::check_started_rank(plan);
   if (started && plan.config.training.ddp_backend == config::DdpBackend::kMpi)
     throw ConfigError(
@@ -59,15 +65,30 @@ int launch_ranks(const PlanFlags& flags, const std::optional<config::StartedRank
   for (const std::string& warning : config::launch_warnings(plan)) log::warning("{}", warning);
   if (const std::string reading = config::machine_reading(plan); !reading.empty()) log::info("{}", reading);
   prepare_path();
+}
+
+/// Runs the ranks of this machine.
+int launch_ranks(const PlanFlags& flags, const std::optional<config::StartedRank>& started, launch::LocalPeers* peers) {
+  config::Plan plan;
   std::vector<cpu_set_t> cpus;
-  if (peers != nullptr) {
-    peers->gather(flags.join_timeout());
-    cpus = peers->cpus();
+  bool resolved = false;
+  try {
+    plan = resolve(flags);
+    resolved = true;
+    check_start(plan, started);
+    if (peers != nullptr) {
+      peers->gather(flags.join_timeout());
+      cpus = peers->cpus();
+    }
+  } catch (const Error& error) {
+    if (started) launch::report_failed_start(*started, resolved ? &plan : nullptr, error);
+    throw;
   }
   // Before the ranks connect: otherwise they would wait for each other, and for the slowest disk, inside a collective.
   const launch::Patience patience{.watch = watch_patience(plan.config.training.ddp_timeout),
                                   .join = flags.join_timeout(),
-                                  .last_call = flags.last_call()};
+                                  .last_call = flags.last_call(),
+                                  .kill_wait = launch::slurm_kill_wait().value_or(std::chrono::seconds(0))};
   return launch::run(
       plan, worker_path(), patience, [&plan] { return run_prepare(plan); }, {"rank"}, cpus);
 }
@@ -85,12 +106,43 @@ int launch_for_peers(const PlanFlags& flags, const config::StartedRank& started)
   }
 }
 
+/// The arguments without --emit and its value.
+Arguments without_emit(const Arguments& arguments) {
+  Arguments kept;
+  for (auto word = arguments.begin(); word != arguments.end(); ++word) {
+    if (word->starts_with("--emit=")) continue;
+    if (*word != "--emit")
+      kept.push_back(*word);
+    else if (word + 1 != arguments.end())
+      ++word;
+  }
+  return kept;
+}
+
+/// Prints the script or manifest that starts this run on a cluster.
+int emit(const std::string& kind, const PlanFlags& flags, const Arguments& arguments) {
+  const auto& kinds = config::cluster_kinds();
+  if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end())
+    throw ConfigError("--emit {}: must be one of {}{}", config::shown(kind), fmt::join(kinds, ", "),
+                      did_you_mean(kind, kinds));
+  const config::Plan plan = flags.resolve_for_scheduler();
+  Arguments kept = without_emit(arguments);
+  if (!flags.names_file()) kept.insert(kept.begin(), {"--config_file", plan.source});
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
+  fmt::print("{}", config::cluster_text(
+                       kind, config::cluster_job(plan, kept, program, std::filesystem::current_path().string())));
+  return 0;
+}
+
 }  // namespace
 
 int run_launch(const Arguments& arguments) {
   CLI::App app("Train as the configuration says.", "launch");
   PlanFlags flags(app);
+  std::string kind;
+  app.add_option("--emit", kind);
   if (!flags.parse(arguments)) return 0;
+  if (!kind.empty()) return emit(kind, flags, arguments);
   screen::outlive();
   const std::optional<config::StartedRank> started = config::started_rank();
   if (!started || started->local_ranks == 1) return launch_ranks(flags, started, nullptr);

@@ -1,7 +1,9 @@
 // The help of `trainer launch`: the most used flags first; flags without effect on one line per group.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "engine/cli/launch_flags.h"
+#include "engine/config/clusters/cluster_job.h"
 
 namespace trainer::cli {
 namespace {
@@ -81,6 +83,10 @@ std::string launch_help(const CLI::App& app) {
   text +=
       "\nSpell flags with - or _, and with = or a space before the value; flags without a value also accept true or\n"
       "false. `trainer explain OPTION` describes an option.\n";
+  if (command == "launch")
+    text += "\nClusters:\n" +
+            row("--emit KIND", fmt::format("Print what starts this run on a cluster instead: {}. See docs/clusters.md.",
+                                           fmt::join(config::cluster_kinds(), ", ")));
   for (const Heading& heading : kHeadings) text += group_text(heading);
   return text;
 }

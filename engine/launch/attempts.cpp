@@ -47,10 +47,14 @@ void Attempts::take(const Terms& terms) {
   restarts_ = terms.restarts;
 }
 
-void Attempts::judge(Outcome& outcome) {
+void Attempts::judge(Outcome& outcome, const std::string& why_not) {
   outcome.restarts = restarts_;
   outcome.again = outcome.grows;
   if (outcome.grows || max_ == 0 || !worth_another_attempt(outcome.code)) return;
+  if (!why_not.empty()) {
+    outcome.message = with_second_line(outcome.message, why_not);
+    return;
+  }
   const std::pair end(newest_checkpoint(output_dir_), outcome.step);
   without_progress_ = last_end_ == end ? without_progress_ + 1 : 0;
   last_end_ = end;

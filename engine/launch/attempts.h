@@ -45,8 +45,9 @@ class Attempts {
   void take(const Terms& terms);
 
   /// Judges the end of an attempt: sets `outcome.again` when another one follows, as always when it `grows`. When
-  /// restarts are spent or don't help, sets the code to kGaveUp and adds the reason to the message.
-  void judge(Outcome& outcome);
+  /// restarts are spent or don't help, sets the code to kGaveUp and adds the reason to the message. `why_not`: why no
+  /// attempt can follow, which is added instead; "" if one can.
+  void judge(Outcome& outcome, const std::string& why_not = "");
   /// Begins the next attempt after `ended`. Returns how long to pause first: zero when the last attempt got further
   /// than the one before, else longer each time.
   std::chrono::milliseconds begin_next(const Outcome& ended);

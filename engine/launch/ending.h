@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -33,6 +34,9 @@ class Ending {
   /// The signal that ranks are sent, SIGINT or SIGTERM; 0 without a request to stop.
   int signal_for_ranks() const { return stop_signal_ == 0 || stop_signal_ == SIGINT ? stop_signal_ : SIGTERM; }
 
+  /// From now on saving may take at most `grace`.
+  void limit_grace(Milliseconds grace) { grace_ = std::min(grace_, grace); }
+  Milliseconds grace() const { return grace_; }
   /// A request to stop arrived as this signal; the first one counts.
   void stop(int signal);
   /// A rank has stopped and saved, with this exit code: when a single rank gets a signal, the ranks agree to stop

@@ -42,7 +42,21 @@ Follower::Joined Follower::join() {
       where, seconds, why, appointment_.port);
 }
 
-Follower::Joined Follower::try_once() {
+void Follower::report(int code, const std::string& why, std::chrono::milliseconds patience) {
+  for (const Clock::time_point end = Clock::now() + patience; Clock::now() < end;) {
+    try {
+      Greeted greeted = greet();
+      greeted.line.send({.op = LinkOp::kEnd, .code = code, .number = own_.machine, .strings = {why, own_.job}});
+      return hang_up({&greeted.line});
+    } catch (const NotYet&) {
+      const Clock::time_point again = Clock::now() + kRetryEvery;
+      while (Clock::now() < again) wait_for({}, again, signals_);
+    }
+  }
+}
+
+/// Connects, and exchanges the nonces of the seals.
+Follower::Greeted Follower::greet() {
   MachineLine line(connect());
   // Read the address now: the leader may hang up at any time.
   const Address host_address = [&] {
@@ -67,6 +81,12 @@ Follower::Joined Follower::try_once() {
     throw PeerError("machine 0 at {} runs another version of trainer: install the same on every machine", there);
   Seals seals = make_seals(appointment_.secret, nonce, challenge.strings[1]);
   line.seal(std::move(seals.by_follower), std::move(seals.by_leader));
+  return {std::move(line), host_address, for_ranks};
+}
+
+Follower::Joined Follower::try_once() {
+  auto [line, host_address, for_ranks] = greet();
+  const std::string there = host_address.text();
   line.send(to_message(own_));
   LinkMessage welcome;
   try {

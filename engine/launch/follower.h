@@ -18,13 +18,22 @@ class Follower {
   /// Retries connecting to machine 0 until it answers, and reports on standard error what it waits for.
   /// Errors: PeerError when machine 0 doesn't answer in time, or has a different secret or version; StoppedBeforeStart.
   Joined join();
+  /// Tells machine 0 that this machine ends with `code` before it has joined. Gives up after `patience`.
+  void report(int code, const std::string& why, std::chrono::milliseconds patience);
 
  private:
   /// Nothing listens or answers yet: another try may succeed.
   struct NotYet {
     std::string why;
   };
+  /// A connection whose messages carry seals.
+  struct Greeted {
+    MachineLine line;
+    Address leader;
+    std::string for_ranks;  // the address at which other machines' ranks reach this machine's
+  };
 
+  Greeted greet();
   Joined try_once();
   FileDescriptor connect();
   LinkMessage answer(MachineLine& line);

@@ -14,12 +14,13 @@
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/base/mapped_file.h"
+#include "engine/config/machine/started_rank.h"
 #include "engine/config/plan/tree.h"
 
 namespace trainer::launch {
 namespace {
 
-constexpr std::size_t kHead = 3;  // strings before the settings
+constexpr std::size_t kHead = 4;  // strings before the settings
 constexpr double kMostAhead = 5;  // seconds; beyond that, the logs of two machines can't be compared
 
 double now() {
@@ -79,6 +80,7 @@ Introduction introduce(const config::Plan& plan, const std::string& worker_path)
                             .machines = static_cast<int>(plan.config.num_machines),
                             .name = host,
                             .build = build_id(worker_path)};
+  if (const auto started = config::started_rank()) introduction.job = started->step;
   for (const auto& [path, value] : config::values_without_paths(plan.config))
     introduction.settings.push_back({path, value, plan.origins.contains(path) ? plan.origins.at(path) : ""});
   return introduction;
@@ -86,7 +88,7 @@ Introduction introduce(const config::Plan& plan, const std::string& worker_path)
 
 LinkMessage to_message(const Introduction& introduction) {
   LinkMessage message{.op = LinkOp::kIntroduce, .code = introduction.machine, .number = introduction.machines};
-  message.strings = {introduction.name, introduction.build, fmt::format("{:.3f}", now())};
+  message.strings = {introduction.name, introduction.build, introduction.job, fmt::format("{:.3f}", now())};
   for (const Setting& setting : introduction.settings)
     message.strings.insert(message.strings.end(), {setting.path, setting.value, setting.origin});
   return message;
@@ -101,7 +103,8 @@ Introduction introduction_of(const LinkMessage& message) {
                             .machines = static_cast<int>(message.number),
                             .name = strings[0],
                             .build = strings[1],
-                            .ahead = std::strtod(strings[2].c_str(), nullptr) - now()};
+                            .job = strings[2],
+                            .ahead = std::strtod(strings[3].c_str(), nullptr) - now()};
   for (std::size_t i = kHead; i < strings.size(); i += 3)
     introduction.settings.push_back({strings[i], strings[i + 1], strings[i + 2]});
   return introduction;

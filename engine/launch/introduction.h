@@ -20,11 +20,12 @@ struct Introduction {
   int machines = 1;
   std::string name;   // the host name: "node-b"
   std::string build;  // of the program that trains
+  std::string job;    // "SLURM job 7, step 0"; "" without a scheduler that numbers jobs
   double ahead = 0;   // if received: seconds by which its clock is ahead of ours, ignoring the message's latency
   std::vector<Setting> settings;
 };
 
-/// `machine` of `plan`, with the build of the program `worker_path`.
+/// `machine` of `plan`, with the build of the program `worker_path`, in the job that started this process.
 Introduction introduce(const config::Plan& plan, const std::string& worker_path);
 
 /// To be sent at once: the message carries the current time.

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/errors.h"
+#include "engine/config/machine/started_rank.h"
 #include "engine/launch/messages.h"
 #include "engine/launch/screen.h"
 #include "engine/launch/secret.h"
@@ -58,8 +59,8 @@ Leader::Leader(const Appointment& appointment, const Introduction& own, SignalQu
 
 Leader::Gathered Leader::gather(Terms terms) {
   if (phase_ != Phase::kFirstMeeting) phase_ = Phase::kMeeting;
+  if (listeners_.empty()) listen_soon();
   if (phase_ == Phase::kFirstMeeting) warn_of_openness(appointment_);
-  if (listeners_.empty()) listen();
   last_call_.reset();
   if (!is_complete() && !last_call_) say_who_is_missing();
   const Clock::time_point end = Clock::now() + appointment_.patience;
@@ -175,6 +176,23 @@ void Leader::give_up() {
                        missing().size() == 1 ? "it" : "them", appointment_.port));
 }
 
+/// Kubernetes may publish the name of a machine only after its container has started.
+void Leader::listen_soon() {
+  constexpr std::chrono::seconds kNamePatience{60};
+  constexpr std::chrono::milliseconds kNextTry{250};
+  const bool may_come = !config::environment_value("KUBERNETES_SERVICE_HOST").empty();
+  const Clock::time_point end = Clock::now() + std::min<std::chrono::milliseconds>(kNamePatience, appointment_.patience);
+  for (;;) {
+    try {
+      return listen();
+    } catch (const PeerError&) {
+      if (!may_come || Clock::now() >= end) throw;
+    }
+    const Clock::time_point again = Clock::now() + kNextTry;
+    while (Clock::now() < again) wait_for({}, again, signals_);
+  }
+}
+
 void Leader::listen() {
   std::string why;
   for (const Address& address : resolve(appointment_.host, appointment_.port)) {
@@ -224,7 +242,9 @@ void Leader::hear(Visitor& visitor) {
       visitor.heard = Clock::now();
       visitor.prepared |= visitor.who && message->op == LinkOp::kPrepared;
       if (visitor.refused || visitor.who) continue;  // only keeps the connection alive
-      if (visitor.greeted) {
+      if (visitor.greeted && message->op == LinkOp::kEnd) {
+        hear_end(visitor, *message);
+      } else if (visitor.greeted) {
         admit(visitor, introduction_of(*message));
       } else {
         greet(visitor, *message);
@@ -263,9 +283,45 @@ void Leader::greet(Visitor& visitor, const LinkMessage& hello) {
   visitor.greeted = true;
 }
 
+/// A machine that could not start reports why, instead of introducing itself.
+void Leader::hear_end(Visitor& visitor, const LinkMessage& end) {
+  visitor.refused = true;
+  visitor.line.end();
+  if (end.strings.size() != 2 || end.strings[1] != own_.job) return;
+  told_.insert(static_cast<int>(end.number));
+  if (phase_ == Phase::kFirstMeeting && !farewell_)
+    call_off(std::clamp(end.code, 1, 255),
+             fmt::format("machine {} ({}) could not start: {}", end.number, visitor.from.host(), end.strings[0]));
+}
+
+void Leader::turn_away(int code, const std::string& why, std::chrono::milliseconds patience) {
+  farewell_ = LinkMessage{
+      .op = LinkOp::kEnd, .code = code, .strings = {fmt::format("machine 0 ({}) could not start: {}", own_.name, why)}};
+  listen();
+  for (const Clock::time_point end = Clock::now() + patience;
+       Clock::now() < end && std::ssize(told_) < own_.machines - 1;) {
+    wait(end);
+    serve();
+  }
+  std::vector<MachineLine*> lines;
+  for (Visitor& visitor : visitors_) lines.push_back(&visitor.line);
+  hang_up(lines);
+}
+
 void Leader::admit(Visitor& visitor, Introduction who) {
   const Visitor* const same = numbered(who.machine);
   visitor.who = std::move(who);
+  if (!visitor.who->job.empty() && !own_.job.empty() && visitor.who->job != own_.job)
+    return send_away(visitor, kPeerFailure,
+                     fmt::format("two jobs meet at {}: {} has {}, and machine 0 has {}\n  set another "
+                                 "main_process_port (MASTER_PORT) for one of them",
+                                 endpoint_text(appointment_.host, appointment_.port), visitor.name(), visitor.who->job,
+                                 own_.job),
+                     false);
+  if (farewell_) {
+    told_.insert(visitor.who->machine);
+    return refuse(visitor, farewell_->code, farewell_->strings.front());
+  }
   if (visitor.who->machines != own_.machines || visitor.who->machine < 1 || visitor.who->machine >= own_.machines)
     return send_away(
         visitor, kUsageFailure,
@@ -322,6 +378,8 @@ void Leader::ping() {
 }
 
 void Leader::dismiss() {
+  for (const Visitor& visitor : visitors_)
+    if (visitor.who && !visitor.line.is_open()) lose(visitor);
   const Clock::time_point now = Clock::now();
   std::erase_if(visitors_, [&](const Visitor& visitor) {
     const bool silent = now - visitor.heard > (visitor.who ? appointment_.silence : kGreetingPatience);
@@ -331,6 +389,14 @@ void Leader::dismiss() {
           phase_ == Phase::kAttempt || phase_ == Phase::kBetween ? "" : ": waiting for it again");
     return true;
   });
+}
+
+/// Ends the meeting if this machine is needed and can't return.
+void Leader::lose(const Visitor& visitor) {
+  const bool meets = phase_ == Phase::kMeeting || phase_ == Phase::kFirstMeeting;
+  if (!meets || appointment_.starter.empty() || is_elastic() || !visitor.line.closed_by_peer()) return;
+  call_off(kPeerFailure, fmt::format("{} was lost before all machines had connected: {}\n  {} does not restart it",
+                                     visitor.name(), visitor.line.why_closed(), appointment_.starter));
 }
 
 void Leader::check_settings() {

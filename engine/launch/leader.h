@@ -31,6 +31,9 @@ class Leader : public Door {
   Gathered gather(Terms terms);
   /// Sends the outcome of the run to the machines that still wait to join.
   void dismiss_all(const LinkMessage& last);
+  /// Instead of gather(), when machine 0 has failed before: tells the others, as they connect, that the run has ended,
+  /// until all of them know or `patience` is over.
+  void turn_away(int code, const std::string& why, std::chrono::milliseconds patience);
 
   void add_events(std::vector<pollfd>& events) const override;
   void serve() override;
@@ -54,6 +57,7 @@ class Leader : public Door {
   enum class Phase { kFirstMeeting, kMeeting, kAttempt, kBetween };
 
   void listen();
+  void listen_soon();
   void wait(Clock::time_point until);
   void accept_visitors();
   void hear(Visitor& visitor);
@@ -62,10 +66,12 @@ class Leader : public Door {
   void welcome(Visitor& visitor);
   void doubt(Visitor& visitor, const std::string& why);
   void refuse(Visitor& visitor, int code, const std::string& why);
+  void hear_end(Visitor& visitor, const LinkMessage& end);
   void send_away(Visitor& visitor, int code, const std::string& why, bool ends_meeting = true);
   void ping();
   void dismiss();
   void check_settings();
+  void lose(const Visitor& visitor);
   [[noreturn]] void call_off(int code, const std::string& why);
   [[noreturn]] void give_up();
   bool is_complete();
@@ -88,6 +94,8 @@ class Leader : public Door {
   std::set<int> in_attempt_;  // followers in the current generation, or in the last one
   std::set<int> expected_;    // followers for which the meeting waits
   std::optional<Clock::time_point> last_call_;
+  std::optional<LinkMessage> farewell_;  // machine 0 has failed, and turns everyone away
+  std::set<int> told_;                   // the machines that know
   Clock::time_point next_ping_ = Clock::now();
   int strangers_ = 0;
 };

@@ -16,6 +16,7 @@ std::vector<LinkMessage> Line::receive() {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) break;
     if (count <= 0) {
+      closed_by_peer_ = count == 0 || errno == ECONNRESET;
       why_closed_ = count == 0 ? "it closed the connection" : std::strerror(errno);
       close();
       break;

@@ -30,6 +30,8 @@ class Line {
   void close() { socket_.reset(); }
   /// Why the other side closed the line.
   const std::string& why_closed() const { return why_closed_; }
+  /// The other side closed it, by itself or with its process, as opposed to a network that failed.
+  bool closed_by_peer() const { return closed_by_peer_; }
   void allow(uint32_t most) { frames_.allow(most); }
 
  private:
@@ -37,6 +39,7 @@ class Line {
   FrameReader frames_;
   std::string unsent_;
   std::string why_closed_;
+  bool closed_by_peer_ = false;
 };
 
 }  // namespace trainer::launch

@@ -20,6 +20,7 @@ class MachineLine {
   bool has_unsent() const { return line_.has_unsent(); }
   void close() { line_.close(); }
   const std::string& why_closed() const { return line_.why_closed(); }
+  bool closed_by_peer() const { return line_.closed_by_peer(); }
   void flush() { line_.flush(); }
 
   /// All messages from now on carry these seals. Lengths stay limited to what strangers may send until trust().

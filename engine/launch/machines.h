@@ -34,6 +34,9 @@ struct Machine {
   std::deque<LinkMessage> inbox{};
   std::string lost{};  // why it was lost; "" while it is connected
   bool ended = false;  // it sends nothing more: closing its line isn't a loss
+
+  /// Its launcher has ended unexpectedly; a network that failed, or a silent machine, may return.
+  bool is_gone() const { return !lost.empty() && line.closed_by_peer(); }
 };
 
 /// A machine was lost before any rank was started.

@@ -24,6 +24,7 @@ struct Appointment {
   std::chrono::milliseconds silence{10'000};    // of a connected machine, before it counts as lost
   std::string secret;                           // "": none
   std::filesystem::path folder{};               // the output folder, which machines may share
+  std::string starter{};  // "srun" or "mpirun", which start each launcher once; "": one that ended may be started again
 };
 
 /// The default port of torch and Accelerate.
@@ -42,7 +43,7 @@ struct EndedBefore {
 };
 
 /// The protocol between machines; other versions of it are refused.
-inline constexpr const char* kProtocol = "trainer machines 2";
+inline constexpr const char* kProtocol = "trainer machines 3";
 inline constexpr std::size_t kNonceBytes = 32;
 
 /// Waits for one of `events`, for a signal, or until `until`. Errors: StoppedBeforeStart.

@@ -10,9 +10,11 @@
 #include "engine/base/errors.h"
 #include "engine/base/folder_lock.h"
 #include "engine/config/machine/machines.h"
+#include "engine/config/machine/started_rank.h"
 #include "engine/launch/address.h"
 #include "engine/launch/attempts.h"
 #include "engine/launch/failure.h"
+#include "engine/launch/farewell.h"
 #include "engine/launch/follower.h"
 #include "engine/launch/leader.h"
 #include "engine/launch/meeting.h"
@@ -21,6 +23,7 @@
 #include "engine/launch/rank_assignment.h"
 #include "engine/launch/screen.h"
 #include "engine/launch/secret.h"
+#include "engine/launch/slurm.h"
 
 namespace trainer::launch {
 namespace {
@@ -62,6 +65,23 @@ struct Run {
   const Prepare& prepare;
   const Output* output;  // null: another machine owns it
 };
+
+/// What started this launcher, if it starts each one only once; else "".
+std::string single_starter() {
+  const std::optional<config::StartedRank> started = config::started_rank();
+  return started && started->starts_once() ? started->by : "";
+}
+
+/// Why no attempt can follow: too few machines are left, and what started the launchers doesn't start them again. "" if
+/// one can.
+std::string why_not_again(Machines& machines, const std::vector<int>& sizes, const std::string& starter) {
+  const std::vector<Machine>& others = machines.others();
+  const auto gone = std::count_if(others.begin(), others.end(), [](const Machine& machine) { return machine.is_gone(); });
+  if (starter.empty() || gone == 0) return "";
+  const bool lost_leader = others.front().number == 0 && others.front().is_gone();
+  if (!lost_leader && std::ssize(others) + 1 - gone >= sizes.front()) return "";
+  return fmt::format("{} does not restart it, so max_restarts has no effect; start the job again to continue", starter);
+}
 
 /// The plan of an attempt: for its machines, and resuming from the newest checkpoint that the run itself has saved.
 config::Plan plan_of(const config::Plan& given, const Terms& terms) {
@@ -106,10 +126,11 @@ Outcome live(const Run& run, SignalQueue& signals, Door* door, const std::functi
 
 /// Starts the ranks of an attempt, and watches them until they end.
 Outcome supervise_attempt(const Run& run, Attempts& attempts, const Terms& terms, bool shares_folder,
-                          Machines& machines, SignalQueue& signals) {
+                          Machines& machines, SignalQueue& signals,
+                          const std::function<std::string(Machines&)>& why_lost) {
   const Attempt attempt{.terms = terms,
                         .machine = static_cast<int>(run.plan.config.machine_rank),
-                        .judge = [&](Outcome& outcome) { attempts.judge(outcome); },
+                        .judge = [&](Outcome& outcome) { attempts.judge(outcome, why_lost(machines)); },
                         .shares_folder = shares_folder};
   return supervise(plan_of(run.plan, terms), attempt, run.program, run.patience, machines, signals);
 }
@@ -121,7 +142,7 @@ Outcome run_alone(const Run& run, SignalQueue& signals) {
     const Preparation done = prepared ? Preparation{} : prepare_beside(run.prepare, none, signals);
     if (done.code != kDone) return unprepared(done);
     prepared = true;
-    return supervise_attempt(run, attempts, attempts.terms(), true, none, signals);
+    return supervise_attempt(run, attempts, attempts.terms(), true, none, signals, [](Machines&) { return ""; });
   });
 }
 
@@ -153,13 +174,14 @@ class InCompany {
     const config::Config& config = run.plan.config;
     Appointment appointment{
         .place = rank_assignment_of(run.plan),
-        .host = config.main_process_ip,
+        .host = reachable_name(config.main_process_ip),
         .port = config.main_process_port != 0 ? static_cast<int>(config.main_process_port) : kDefaultPort,
         .patience = run.patience.join,
         .last_call = run.patience.last_call,
         .silence = run.patience.silence,
         .secret = take_secret(),
-        .folder = config.output_dir};
+        .folder = config.output_dir,
+        .starter = single_starter()};
     for (const int64_t machines : config::usable_machines(config))
       appointment.sizes.push_back(static_cast<int>(machines));
     return appointment;
@@ -171,7 +193,12 @@ class InCompany {
     attempts.take(with.terms);
     const Outcome ready = get_ready(attempts, with.machines);
     if (ready.code != kDone) return ready;
-    return supervise_attempt(run_, attempts, with.terms, shares_folder_, with.machines, signals_);
+    return supervise_attempt(run_, attempts, with.terms, shares_folder_, with.machines, signals_,
+                             [this](Machines& machines) { return why_lost(machines); });
+  }
+
+  std::string why_lost(Machines& machines) const {
+    return why_not_again(machines, appointment_.sizes, appointment_.starter);
   }
 
   Leader::Gathered join() {
@@ -183,7 +210,7 @@ class InCompany {
         return {std::move(joined.machines), terms};
       } catch (const LostBeforeStart& lost) {
         // This machine lost no attempt, so this costs it no restart. Machine 0 may be started again.
-        if (run_.plan.config.max_restarts == 0) throw;
+        if (run_.plan.config.max_restarts == 0 || !why_lost(joined.machines).empty()) throw;
         say("trainer: {}\n", lost.what());
       }
     }
@@ -216,7 +243,7 @@ class InCompany {
       throw;
     } catch (const LostBeforeStart& lost) {
       ended = {.code = lost.code(), .message = lost.what()};
-      attempts.judge(ended);
+      attempts.judge(ended, why_lost(machines));
     } catch (const Error& error) {
       ended = {.code = error.code(), .message = error.what()};
     }
@@ -256,7 +283,12 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
   signal(SIGUSR2, [](int) {});  // nothing can be saved while data is prepared; later the queue receives it
   std::optional<Output> output;
   if (place.is_leader()) {
-    output.emplace(plan.config.output_dir);
+    try {
+      output.emplace(plan.config.output_dir);
+    } catch (const Error& error) {
+      if (const auto started = config::started_rank()) report_failed_start(*started, &plan, error);
+      throw;
+    }
     std::error_code ignored;  // the file may not exist
     std::filesystem::remove(std::filesystem::path(plan.config.output_dir) / "outcome.json", ignored);
   }

@@ -36,6 +36,10 @@
 namespace trainer::launch {
 namespace {
 
+double seconds_of(std::chrono::milliseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
 class Supervisor {
  public:
   Supervisor(const config::Plan& plan, const Attempt& attempt, const RankProgram& program, const Patience& patience,
@@ -67,6 +71,7 @@ class Supervisor {
   void ask_to_save();
   void stop(int signal);
   void stop_at_once();
+  std::chrono::milliseconds grace_before_kill() const;
   void let_in();
   void grow(const std::string& newcomers);
   void pass_deadlines();
@@ -115,6 +120,7 @@ class Supervisor {
   std::optional<Outcome> verdict_;  // the leader's outcome of the run; on several machines only
   std::optional<Clock::time_point> verdict_deadline_;
   bool save_asked_ = false;  // and not forwarded yet
+  bool is_cut_ = false;      // the scheduler leaves less time to save than checkpoint.grace_seconds
 };
 
 Command Supervisor::command(int rank) const {
@@ -228,6 +234,11 @@ void Supervisor::stop_all(int signal) {
   if (repeated) stop_at_once();
 }
 
+/// A second is left to stop the ranks and to report.
+std::chrono::milliseconds Supervisor::grace_before_kill() const {
+  return std::max(patience_.kill_wait - std::chrono::milliseconds(1000), patience_.kill_wait / 2);
+}
+
 void Supervisor::stop_at_once() {
   ending_.was_not_saved("second signal: not saving");
   kill_all();
@@ -252,12 +263,16 @@ void Supervisor::grow(const std::string& newcomers) {
 
 void Supervisor::stop(int signal) {
   if (ending_.is_asked()) return;
+  // SLURM's SIGTERM is followed by SIGKILL: the run ends before it, to report how. Its other signals aren't.
+  is_cut_ = signal == SIGTERM && patience_.kill_wait.count() > 0 && grace_before_kill() < ending_.grace();
+  if (is_cut_) ending_.limit_grace(grace_before_kill());
   ending_.stop(signal);
   if (ending_.has_failed()) return;  // the run is ending anyway
   ranks_.signal(ending_.signal_for_ranks());
-  say("trainer: {}: {}{}\n", signal_name(signal),
+  say("trainer: {}: {}{}{}\n", signal_name(signal),
       plan_.config.checkpoint.save_on_signal ? "saving, then stopping" : "stopping after this step",
-      StopSignals::can_repeat(signal) ? " (once more to stop at once)" : "");
+      StopSignals::can_repeat(signal) ? " (once more to stop at once)" : "",
+      is_cut_ ? fmt::format("; SLURM kills the job within {:g} s (KillWait)", seconds_of(patience_.kill_wait)) : "");
 }
 
 void Supervisor::pass_deadlines() {
@@ -266,8 +281,12 @@ void Supervisor::pass_deadlines() {
   if (now >= watchdog_.next_look()) look_after_ranks();
   for (Ending::Due due; (due = ending_.passed(now)) != Ending::Due::kNothing;) {
     if (due == Ending::Due::kSave)
-      ending_.was_not_saved(fmt::format("save abandoned: not finished after {:g} s (checkpoint.grace_seconds)",
-                                        plan_.config.checkpoint.grace_seconds));
+      ending_.was_not_saved(
+          is_cut_ ? fmt::format("save abandoned after {:g} s: SLURM kills a job {:g} s after SIGTERM (KillWait)\n  "
+                                "`scancel --signal=USR1` and `sbatch --signal=USR1@N` leave it more time",
+                                seconds_of(ending_.grace()), seconds_of(patience_.kill_wait))
+                  : fmt::format("save abandoned: not finished after {:g} s (checkpoint.grace_seconds)",
+                                plan_.config.checkpoint.grace_seconds));
     kill_all();
   }
 }
@@ -376,7 +395,7 @@ void Supervisor::take_letter(Machine& machine, const LinkMessage& letter) {
     exchange_.deliver(machine, letter);
   } else if (letter.op == LinkOp::kStop) {
     if (!from_host) machines_.send_all(letter);
-    stop(letter.number == SIGINT ? SIGINT : SIGTERM);
+    stop(letter.number == SIGINT || letter.number == SIGUSR1 ? static_cast<int>(letter.number) : SIGTERM);
     if (letter.code != 0) stop_at_once();
   } else if (letter.op == LinkOp::kGrow && from_host) {
     if (!ending_.is_near()) grow(text(0));

@@ -110,6 +110,36 @@ TEST_F(Started, ReadsSrun) {
   unsetenv("SLURM_NTASKS");
 }
 
+TEST_F(Started, SrunsJobSelectsThePort) {
+  set(kSrun);
+  const StartedRank first = *started_rank();
+  EXPECT_EQ(first.step, "SLURM job 123, step 0");
+  EXPECT_EQ(first.derived_port, 20000 + 123 * 16);
+  const Plan plan = resolve(kDdp);
+  EXPECT_EQ(plan.config.main_process_port, first.derived_port);
+  EXPECT_EQ(plan.origins.at("main_process_port"), "environment SLURM_JOB_ID");
+  EXPECT_EQ(resolve(kDdp + "main_process_port: 1234\n").config.main_process_port, 1234);
+  set(kSrun, {{"SLURM_JOB_ID", "124"}});
+  EXPECT_NE(started_rank()->derived_port, first.derived_port);
+  set(kSrun, {{"SLURM_STEP_ID", "1"}});
+  EXPECT_NE(started_rank()->derived_port, first.derived_port);
+  set(kSrun, {{"MASTER_PORT", "4321"}});
+  EXPECT_EQ(resolve(kDdp).config.main_process_port, 4321);
+  set(kSrun, {{"SLURM_JOB_ID", "4000000000"}, {"SLURM_STEP_ID", "9999"}});
+  EXPECT_GE(started_rank()->derived_port, 20000);
+  EXPECT_LT(started_rank()->derived_port, 30000);
+  set(kTorchrun);
+  EXPECT_EQ(started_rank()->derived_port, 0);
+}
+
+TEST_F(Started, NodesOfOneMachineAreDistinguished) {
+  set(kSrun, {{"SLURM_NODEID", "0"}});
+  const StartedRank first = *started_rank();
+  set(kSrun, {{"SLURM_NODEID", "1"}});
+  EXPECT_NE(started_rank()->job, first.job) << "their processes must not meet";
+  EXPECT_EQ(started_rank()->step, first.step);
+}
+
 TEST_F(Started, InnermostLauncherCounts) {
   Variables both = kSrun;
   both.insert(kMpirun.begin(), kMpirun.end());

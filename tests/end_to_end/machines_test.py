@@ -182,7 +182,7 @@ class Networks(Machines):
         subprocess.run(["ip", *words], check=True, capture_output=True)
 
 
-class Namespaces(Networks):
+class TwoNetworks(Networks):
     """Each machine has its own network; 10.99.0.1 and fd99::1 are machine 0's addresses."""
 
     def setUp(self):
@@ -200,6 +200,8 @@ class Namespaces(Networks):
         self.cables = cables
         self.before = tuple(("ip", "netns", "exec", space) for space in self.spaces)
 
+
+class Namespaces(TwoNetworks):
     def test_same_numbers(self):
         self.check_equal("10.99.0.1", self.before)
 

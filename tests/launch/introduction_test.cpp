@@ -38,6 +38,13 @@ TEST(Introduction, RoundTrips) {
   EXPECT_GT(found.settings.size(), 100u);
 }
 
+TEST(Introduction, NamesItsJob) {
+  EXPECT_EQ(introduction(plan()).job, "");
+  Introduction own = introduce(plan(), FAKE_WORKER);
+  own.job = "SLURM job 7, step 0";
+  EXPECT_EQ(introduction_of(to_message(own)).job, "SLURM job 7, step 0");
+}
+
 TEST(Introduction, ReportsADifferentClock) {
   Introduction follower = introduction(plan());
   EXPECT_NEAR(follower.ahead, 0, 1);

@@ -78,6 +78,7 @@ void apply_machines(Draft& draft, bool ranks_given) {
 struct Said {
   const char* option;
   std::string value;
+  std::string variable;
 };
 
 /// Whether the process can represent its machine: it is the only one on it.
@@ -91,17 +92,24 @@ void apply_started(const StartedRank& started, bool ranks_given, Draft& draft) {
   const bool machine = may_stand_for_machine(started) && (ranks_given || more);
   const int64_t machines = machine ? started.ranks : started.machines();
   std::vector<Said> said;
-  if (machines != draft.config.num_machines) said.push_back({"num_machines", std::to_string(machines)});
-  if (!machine) said.push_back({"num_processes", std::to_string(started.ranks)});
+  const auto say = [&](const char* option, const std::string& value, const std::string& variable = "") {
+    said.push_back({option, value, variable.empty() ? started.ranks_variable : variable});
+  };
+  if (machines != draft.config.num_machines) say("num_machines", std::to_string(machines));
+  if (!machine) say("num_processes", std::to_string(started.ranks));
   if (started.machines() > 1) {
-    said.push_back({"machine_rank", std::to_string(started.machine())});
-    if (!started.address.empty()) said.push_back({"main_process_ip", started.address});
-    if (started.port > 0) said.push_back({"main_process_port", std::to_string(started.port)});
+    say("machine_rank", std::to_string(started.machine()));
+    if (!started.address.empty()) say("main_process_ip", started.address);
+    if (started.port > 0) {
+      say("main_process_port", std::to_string(started.port));
+    } else if (started.derived_port > 0 && !draft.is_set("main_process_port")) {
+      say("main_process_port", std::to_string(started.derived_port), "SLURM_JOB_ID");
+    }
   }
-  for (const auto& [option, value] : said) {
-    set(option, value, started.ranks_variable, draft);
-    draft.translated.push_back(translated_note(started.ranks_variable, std::to_string(started.ranks),
-                                               std::string(kEnvironmentSource) + started.ranks_variable, option, value,
+  for (const auto& [option, value, variable] : said) {
+    set(option, value, variable, draft);
+    draft.translated.push_back(translated_note(variable, environment_value(variable),
+                                               std::string(kEnvironmentSource) + variable, option, value,
                                                started.by + " started this process"));
   }
 }

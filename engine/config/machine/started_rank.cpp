@@ -44,7 +44,7 @@ const std::vector<Starter>& starters() {
        "SLURM_STEP_NUM_TASKS",
        "SLURM_LOCALID",
        "SLURM_STEP_TASKS_PER_NODE",
-       {"SLURM_JOB_ID", "SLURM_STEP_ID"}}};
+       {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_NODEID"}}};  // slurmd can run several nodes on one machine
   return all;
 }
 
@@ -96,6 +96,15 @@ void find_machine_0(StartedRank& started) {
   if (started.port > 0 && environment_value("TORCHELASTIC_USE_AGENT_STORE") == "True") ++started.port;
 }
 
+/// The numbers of srun's job and step.
+void find_step(StartedRank& started) {
+  const auto job = parse_int(environment_value("SLURM_JOB_ID")), step = parse_int(environment_value("SLURM_STEP_ID"));
+  if (started.by != "srun" || !job || !step || *job < 0 || *step < 0) return;
+  constexpr int64_t kFirst = 20000, kCount = 10000, kBetweenJobs = 16;  // many steps of a job before they repeat
+  started.step = fmt::format("SLURM job {}, step {}", *job, *step);
+  started.derived_port = kFirst + (*job % kCount * kBetweenJobs + *step % kCount) % kCount;
+}
+
 void check(const StartedRank& s, const Starter& starter, const std::string& local_variable) {
   const auto below = [](const char* variable, int64_t rank, const std::string& all, int64_t ranks) {
     if (rank >= ranks)
@@ -139,6 +148,7 @@ std::optional<StartedRank> read(const Starter& starter) {
     started.variables +=
         fmt::format("{}{}={}", started.variables.empty() ? "" : " ", variable, environment_value(variable));
   find_machine_0(started);
+  find_step(started);
   started.job = job_of(starter);
   return started;
 }
