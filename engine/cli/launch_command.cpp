@@ -2,11 +2,13 @@
 #include <optional>
 
 #include "engine/base/errors.h"
+#include "engine/base/gpu_faults.h"
 #include "engine/base/log.h"
 #include "engine/base/screen.h"
 #include "engine/cli/flags.h"
 #include "engine/cli/worker.h"
 #include "engine/cli/worker_child.h"
+#include "engine/config/machine/device.h"
 #include "engine/config/machine/environment.h"
 #include "engine/config/machine/started_rank.h"
 #include "engine/launch/local_peers.h"
@@ -47,6 +49,21 @@ launch::WatchPatience watch_patience(int64_t seconds) {
   return patience;
 }
 
+/// Logs the GPUs of this machine's ranks, or why they train on the CPU; returns the places of the ranks.
+/// Errors: MachineError for GPUs that no rank can train on; those of launch::rank_places().
+std::vector<launch::RankPlace> check_devices(const config::Config& config, const std::vector<launch::PeerPlace>& peers) {
+  if (const std::string why = config::why_on_cpu(config); !why.empty()) log::info("training on the CPU: {}", why);
+  if (!config::trains_on_gpus(config)) return launch::rank_places(config, {}, {}, peers);
+  const GpuMachine& machine = gpus_here();
+  const std::optional<std::string> visible = cuda_visible_devices();
+  const std::vector<launch::RankPlace> places = launch::rank_places(config, machine, visible, peers);
+  const std::vector<VisibleGpu> gpus = launch::gpus_in_use(config, machine, visible, places);
+  if (const std::string fault = gpu_fault(machine, gpus); !fault.empty()) throw MachineError(fault);
+  for (const std::string& warning : gpu_warnings(machine, gpus)) log::warning("{}", warning);
+  log::info("{}", config::gpus_text(config, machine, gpus));
+  return places;
+}
+
 /// Runs the ranks of this machine.
 int launch_ranks(const PlanFlags& flags, const std::optional<config::StartedRank>& started, launch::LocalPeers* peers) {
   const config::Plan plan = resolve(flags);
@@ -59,17 +76,15 @@ int launch_ranks(const PlanFlags& flags, const std::optional<config::StartedRank
   for (const std::string& warning : config::launch_warnings(plan)) log::warning("{}", warning);
   if (const std::string reading = config::machine_reading(plan); !reading.empty()) log::info("{}", reading);
   prepare_path();
-  std::vector<cpu_set_t> cpus;
-  if (peers != nullptr) {
-    peers->gather(flags.join_timeout());
-    cpus = peers->cpus();
-  }
+  if (peers != nullptr) peers->gather(flags.join_timeout());
+  const std::vector<launch::RankPlace> places = check_devices(
+      plan.config, peers != nullptr ? peers->places() : std::vector<launch::PeerPlace>{});
   // Before the ranks connect: otherwise they would wait for each other, and for the slowest disk, inside a collective.
   const launch::Patience patience{.watch = watch_patience(plan.config.training.ddp_timeout),
                                   .join = flags.join_timeout(),
                                   .last_call = flags.last_call()};
   return launch::run(
-      plan, worker_path(), patience, [&plan] { return run_prepare(plan); }, {"rank"}, cpus);
+      plan, worker_path(), patience, [&plan] { return run_prepare(plan); }, {"rank"}, places);
 }
 
 /// As the first of several processes that were started on this machine; the others exit with its exit code.
