@@ -87,7 +87,10 @@ int nvmlInit_v2() {
   }
   return shown.init;
 }
-int nvmlInit() {
+int nvmlInit() {  // torch's
+  return nvmlInit_v2();
+}
+int nvmlInitWithFlags(unsigned int) {  // NVIDIA's Python package's
   return nvmlInit_v2();
 }
 int nvmlShutdown() {

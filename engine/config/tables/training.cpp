@@ -1,4 +1,5 @@
 #include "engine/config/adapters/adapter_kind.h"
+#include "engine/config/machine/device.h"
 #include "engine/config/plan/optim_args.h"
 #include "engine/config/tables.h"
 
