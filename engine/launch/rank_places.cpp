@@ -12,20 +12,11 @@
 namespace trainer::launch {
 namespace {
 
-/// The GPUs that `peers` were given, if these differ.
-std::vector<VisibleGpu> gpus_of_peers(const config::Config& config, const GpuMachine& machine,
-                                      const std::vector<PeerPlace>& peers) {
+/// The GPUs that `peers` were given, if each got another one; otherwise all of them see the same.
+std::vector<VisibleGpu> gpus_of_peers(const GpuMachine& machine, const std::vector<PeerPlace>& peers) {
   std::set<std::string> different;
   for (const PeerPlace& peer : peers) different.insert(peer.gpu);
-  if (peers.empty() || different.contains("")) return {};
-  if (different.size() < peers.size()) {
-    const std::vector<VisibleGpu> visible = visible_gpus(machine, cuda_visible_devices());
-    if (std::ssize(visible) >= config::gpus_needed(config)) return {};  // all see the same ones
-    throw ConfigError(
-        "the {} processes of this machine were given {}, and each needs its own\n  srun: --gpus-per-task=1, or "
-        "--gpus-per-node={} with --gpu-bind=none; training.ddp_backend: gloo lets ranks share a GPU",
-        peers.size(), counted(different.size(), "GPU", "GPUs"), peers.size());
-  }
+  if (different.size() < peers.size() || different.contains("")) return {};
   std::vector<VisibleGpu> gpus;
   for (size_t rank = 0; rank < peers.size(); ++rank) {
     const std::vector<VisibleGpu> found = visible_gpus(machine, peers[rank].gpu);
@@ -37,6 +28,18 @@ std::vector<VisibleGpu> gpus_of_peers(const config::Config& config, const GpuMac
           rank, peers[rank].gpu, peers[0].gpu, peers.size());
     gpus.push_back(found.front());
   }
+  return gpus;
+}
+
+/// The GPUs that all of this machine's processes see.
+std::vector<VisibleGpu> gpus_of_all(const config::Config& config, const GpuMachine& machine,
+                                    const std::optional<std::string>& visible, size_t peers) {
+  std::vector<VisibleGpu> gpus = config::gpus_of_ranks(config, machine, visible);
+  if (peers > 0 && std::ssize(gpus) < config::gpus_needed(config))
+    throw ConfigError(
+        "the {} processes of this machine were given {}, and each needs its own\n  srun: --gpus-per-task=1, or "
+        "--gpus-per-node={} with --gpu-bind=none; training.ddp_backend: gloo lets ranks share a GPU",
+        peers, counted(gpus.size(), "GPU", "GPUs"), peers);
   return gpus;
 }
 
@@ -83,9 +86,9 @@ std::vector<RankPlace> rank_places(const config::Config& config, const GpuMachin
   std::vector<RankPlace> places;
   for (const PeerPlace& peer : peers) places.push_back({.cpus = peer.cpus, .gpu = ""});
   if (!config::trains_on_gpus(config)) return places;
-  std::vector<VisibleGpu> gpus = gpus_of_peers(config, machine, peers);
-  const bool own = !gpus.empty();
-  if (!own) gpus = config::gpus_of_ranks(config, machine, visible);
+  std::vector<VisibleGpu> gpus = gpus_of_peers(machine, peers);
+  const bool own = peers.size() > 1 && !gpus.empty();
+  if (!own) gpus = gpus_of_all(config, machine, visible, peers.size());
   if (gpus.empty() || (!own && !has_instances(gpus) && !config.enable_cpu_affinity)) return places;
   const auto ranks = static_cast<size_t>(config::ranks_per_machine(config));
   places.resize(ranks);

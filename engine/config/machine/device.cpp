@@ -16,7 +16,8 @@ namespace {
 /// Whether srun or mpirun let this process, one of several on its machine, see only GPUs of its own.
 bool has_own_gpus() {
   const std::optional<StartedRank> started = started_rank();
-  const int64_t visible = started && started->local_ranks > 1 ? count_visible_gpus() : 0;
+  const bool bound = started && started->local_ranks > 1 && cuda_visible_devices();
+  const int64_t visible = bound ? count_visible_gpus() : 0;
   return visible > 0 && visible < started->local_ranks;
 }
 
