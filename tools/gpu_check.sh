@@ -29,9 +29,12 @@ fi
 trainer=$build/bin/trainer
 
 step "finding the GPUs"
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+"$trainer" tokenize train --input data/examples/reports.txt --format delimited --vocab_size 400 --output "$out/tokenizer"
 plan() { # prints the device line of `trainer check`; arguments: further flags
   "$trainer" check --json --config_file configs/quickstart_full.yaml --set use_cpu=false --set distributed_type=NO \
-    --num_processes 1 --set data.train.path=null "$@" |
+    --num_processes 1 --set tokenizer.path="$out/tokenizer" "$@" |
     python3 -c 'import json, sys; report = json.load(sys.stdin); print(*report["devices"], *report["missing"], sep="\n")'
 }
 expect() { # TEXT LINES
@@ -62,9 +65,6 @@ if [ "$gpus" -ge 2 ]; then
 fi
 
 step "trainer launch"
-out=$(mktemp -d)
-trap 'rm -rf "$out"' EXIT
-"$trainer" tokenize train --input data/examples/reports.txt --format delimited --vocab_size 400 --output "$out/tokenizer"
 launch() { # STEPS
   timeout 120 "$trainer" launch --config_file configs/quickstart_full.yaml --set use_cpu=false --set distributed_type=NO \
     --num_processes 1 --set tokenizer.path="$out/tokenizer" --set output_dir="$out/run" --set training.max_steps="$1" \

@@ -32,7 +32,7 @@ TEST_F(FakeGpus, AContainerKeepsTheNumbersOfItsHost) {
 
 TEST_F(FakeGpus, ProcDescribesThoseWithADeviceFile) {
   describe("0000:86:00.0", "NVIDIA A100-SXM4-40GB", "GPU-00000000-aaaa", 1);  // its bus comes last
-  describe("0000:3b:00.0", "NVIDIA H100", "GPU-????????-????", 2);
+  describe("0000:3b:00.0", "NVIDIA H100", "GPU-?\?\?\?-\?", 2);
   describe("0000:10:00.0", "Tesla T4", "GPU-00000000-cccc", 0);
   put("dev/nvidia1", "");
   put("dev/nvidia2", "");
