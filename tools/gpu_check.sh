@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs all checks that need a machine with an NVIDIA GPU, within ten minutes after the build:
 #   tools/gpu_check.sh [BUILD_FOLDER]      (default: build/cuda, built with TRAINER_CUDA=ON if it is missing)
+# - the GPUs that trainer finds, against nvidia-smi: count, names, driver, CUDA_VISIBLE_DEVICES by number and by UUID
 # - gpu_test: every tiny model on the GPU against the CPU's numbers, ranks sharing a GPU, memory, NCCL's collectives
 # - the equivalence matrix on one rank over NCCL, on two over Gloo that share the GPU, and, with several GPUs, on two
 #   over NCCL
@@ -27,6 +28,28 @@ if [ ! -e "$build/bin/libtrainer_cuda.so" ]; then
 fi
 trainer=$build/bin/trainer
 
+step "finding the GPUs"
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+"$trainer" tokenize train --input data/examples/reports.txt --format delimited --vocab_size 400 --output "$out/tokenizer"
+plan() { # prints the device line of `trainer check`; arguments: further flags
+  "$trainer" check --json --config_file configs/quickstart_full.yaml --set use_cpu=false --set distributed_type=NO \
+    --num_processes 1 --set tokenizer.path="$out/tokenizer" "$@" |
+    python3 -c 'import json, sys; report = json.load(sys.stdin); print(*report["devices"], *report["missing"], sep="\n")'
+}
+expect() { # TEXT LINES
+  grep -qF -- "$1" <<<"$2" || { printf 'expected "%s" in:\n%s\n' "$1" "$2" >&2; exit 1; }
+}
+query() { nvidia-smi --id="$1" --query-gpu="$2" --format=csv,noheader | head -1; }
+last=$((gpus - 1))
+expect "training on GPU 0 ($(query 0 name)" "$(plan)"
+expect "driver $(query 0 driver_version)" "$(plan)"
+expect "training on GPU $last ($(query "$last" name)" "$(CUDA_VISIBLE_DEVICES=$last plan)"
+uuid=$(query "$last" uuid)
+expect "training on GPU $last ($(query "$last" name)" "$(CUDA_VISIBLE_DEVICES=${uuid:0:16} plan)"
+expect "CUDA_VISIBLE_DEVICES is '99', which selects none of this machine's" "$(CUDA_VISIBLE_DEVICES=99 plan)"
+plan --set enable_cpu_affinity=true --set training.tf32=true
+
 step "gpu_test"
 timeout 240 "$build/bin/gpu_test"
 
@@ -42,9 +65,6 @@ if [ "$gpus" -ge 2 ]; then
 fi
 
 step "trainer launch"
-out=$(mktemp -d)
-trap 'rm -rf "$out"' EXIT
-"$trainer" tokenize train --input data/examples/reports.txt --format delimited --vocab_size 400 --output "$out/tokenizer"
 launch() { # STEPS
   timeout 120 "$trainer" launch --config_file configs/quickstart_full.yaml --set use_cpu=false --set distributed_type=NO \
     --num_processes 1 --set tokenizer.path="$out/tokenizer" --set output_dir="$out/run" --set training.max_steps="$1" \
@@ -52,6 +72,7 @@ launch() { # STEPS
 }
 launch 5
 launch 10
+expect "rank 0 trains on cuda:0 ($(query 0 name)" "$(cat "$out/run/logs/rank-0.log")"
 grep -q '"step": *10' "$out/run/metrics.jsonl"
 
 step "all checks passed"

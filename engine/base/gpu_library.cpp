@@ -1,50 +1,63 @@
 #include "engine/base/gpu_library.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <filesystem>
-#include <string_view>
+
+#include <fmt/format.h>
 
 #include "engine/base/beside_program.h"
+#include "engine/base/listed.h"
 
 namespace trainer {
-namespace fs = std::filesystem;
+namespace {
+
+/// SLURM's jobs see only the GPUs that they asked for.
+bool is_slurm_job_without_gpus() {
+  const char* const gpus = std::getenv("SLURM_GPUS_ON_NODE");
+  return std::getenv("SLURM_JOB_ID") != nullptr && (gpus == nullptr || std::string_view(gpus) == "0");
+}
+
+std::string why_none(const GpuMachine& machine, const std::optional<std::string>& variable) {
+  if (is_slurm_job_without_gpus())
+    return "this SLURM job has no GPU: ask for them (--gpus-per-node, or --gres=gpu:N)";
+  if (!machine.gpus.empty() && variable)
+    return fmt::format("CUDA_VISIBLE_DEVICES is '{}', which selects none of this machine's {}", *variable,
+                       counted(machine.gpus.size(), "GPU", "GPUs"));
+  if (!machine.gpus.empty()) return "this machine's GPUs are in MIG mode, but have no instances (nvidia-smi mig -cgi)";
+  if (!machine.trouble.empty())
+    return fmt::format("this machine shows no NVIDIA GPU: its driver does not work ({})", machine.trouble);
+  return "this machine shows no NVIDIA GPU (is its driver installed? containers need `--gpus all`)";
+}
+
+}  // namespace
+
+bool has_other_accelerator() {
+  return std::getenv(kAcceleratorVariable) != nullptr;
+}
 
 std::string gpu_library_path() {
   if (const char* const other = std::getenv(kAcceleratorVariable)) return other;
   return beside_program("libtrainer_cuda.so").string();
 }
 
-int64_t installed_gpus() {
-  int64_t count = 0;
-  std::error_code none;
-  for (const auto& device : fs::directory_iterator("/dev", none)) {
-    const std::string name = device.path().filename();
-    const std::string number = name.starts_with("nvidia") ? name.substr(6) : "";  // a container may have only nvidia2
-    count += !number.empty() && std::all_of(number.begin(), number.end(), [](unsigned char c) { return isdigit(c); });
-  }
-  return count;
+int64_t count_visible_gpus() {
+  return std::ssize(visible_gpus(gpus_here(), cuda_visible_devices()));
 }
 
-int64_t visible_gpus() {
-  const int64_t count = installed_gpus();
-  const char* const given = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (given == nullptr) return count;
-  const std::string_view visible = given;
-  if (visible.empty() || visible == "-1") return 0;
-  return std::min(count, static_cast<int64_t>(std::count(visible.begin(), visible.end(), ',')) + 1);
+std::string why_too_few_gpus(const GpuMachine& machine, const std::optional<std::string>& variable, int64_t ranks) {
+  const int64_t gpus = std::ssize(visible_gpus(machine, variable)), all = std::ssize(visible_gpus(machine, {}));
+  if (gpus == 0) return why_none(machine, variable);
+  if (gpus >= ranks) return "";
+  if (gpus < all)
+    return fmt::format("{} ranks per machine need a GPU each, but CUDA_VISIBLE_DEVICES '{}' selects {} of {}", ranks,
+                       variable.value_or(""), gpus, all);
+  return fmt::format("{} ranks per machine need a GPU each, but this machine has {}", ranks, gpus);
 }
 
 std::string why_no_gpus(int64_t ranks) {
-  if (!fs::exists(gpu_library_path())) return "this build has no GPU support";
-  if (std::getenv(kAcceleratorVariable) != nullptr) return "";  // the ranks ask that library
-  const int64_t gpus = visible_gpus();
-  if (gpus == 0) return "this machine shows no NVIDIA GPU (is its driver installed, and CUDA_VISIBLE_DEVICES right?)";
-  if (gpus < ranks) return fmt::format("{} ranks per machine need a GPU each, but this machine has {}", ranks, gpus);
-  return "";
+  if (!std::filesystem::exists(gpu_library_path())) return "this build has no GPU support";
+  if (has_other_accelerator()) return "";  // the ranks ask that library
+  return why_too_few_gpus(gpus_here(), cuda_visible_devices(), ranks);
 }
 
 }  // namespace trainer

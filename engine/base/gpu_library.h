@@ -2,10 +2,14 @@
 
 #include <string>
 
+#include "engine/base/visible_gpus.h"
+
 namespace trainer {
 
 /// The path of a library for another vendor's devices (engine/dist/accelerator.h), to be used instead of NVIDIA's.
 constexpr const char* kAcceleratorVariable = "TRAINER_ACCELERATOR_LIBRARY";
+
+bool has_other_accelerator();
 
 /// The path of the GPU library, next to the program; it exists if this build supports GPUs.
 std::string gpu_library_path();
@@ -14,10 +18,10 @@ std::string gpu_library_path();
 /// "this build has no GPU support". Completes "…, and <reason>"; "" when it seems possible.
 std::string why_no_gpus(int64_t ranks);
 
-/// The number of GPUs that the driver shows.
-int64_t installed_gpus();
+/// The same about the GPUs of `machine`, of which CUDA_VISIBLE_DEVICES is `variable`.
+std::string why_too_few_gpus(const GpuMachine& machine, const std::optional<std::string>& variable, int64_t ranks);
 
-/// The number of them that CUDA may use: those in CUDA_VISIBLE_DEVICES, if it is set.
-int64_t visible_gpus();
+/// The number of GPUs that CUDA may use: Note [Finding GPUs].
+int64_t count_visible_gpus();
 
 }  // namespace trainer

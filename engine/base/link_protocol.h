@@ -23,6 +23,9 @@ inline constexpr const char* kAttemptIdVariable = "TRAINER_ATTEMPT";
 /// See Note [Without a shared folder] in engine/checkpoint/folder_access.h.
 inline constexpr const char* kKeepersVariable = "TRAINER_KEEPERS";
 
+/// Environment variable of a rank that sees only its own GPU: how many ranks use that GPU. See rank_places().
+inline constexpr const char* kOwnGpuVariable = "TRAINER_OWN_GPU";
+
 /// The kind of a message. Comments name the fields it uses.
 enum class LinkOp : uint8_t {
   kPlan,        // -> strings {plan text}

@@ -13,7 +13,7 @@ namespace {
 
 void set_ranks_per_machine(const std::string& value, const LaunchFlag& flag, Asked& asked) {
   const std::string word = config::lower(value);
-  const int64_t gpus = word == "auto" || word == "gpu" ? installed_gpus() : 0;
+  const int64_t gpus = word == "auto" || word == "gpu" ? count_visible_gpus() : 0;
   int64_t ranks = config::parse_int(value).value_or(0);
   if (gpus > 0) ranks = gpus;
   if (word == "cpu" || (word == "auto" && gpus == 0)) ranks = std::max(1u, std::thread::hardware_concurrency());

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/errors.h"
+#include "engine/base/gpu_faults.h"
 #include "engine/base/log.h"
 #include "engine/base/screen.h"
 #include "engine/base/edit_distance.h"
@@ -12,6 +13,7 @@
 #include "engine/cli/worker.h"
 #include "engine/cli/worker_child.h"
 #include "engine/config/clusters/cluster_job.h"
+#include "engine/config/machine/device.h"
 #include "engine/config/machine/environment.h"
 #include "engine/config/machine/started_rank.h"
 #include "engine/launch/farewell.h"
@@ -54,6 +56,21 @@ launch::WatchPatience watch_patience(int64_t seconds) {
   return patience;
 }
 
+/// Logs the GPUs of this machine's ranks, or why they train on the CPU; returns the places of the ranks.
+/// Errors: MachineError for GPUs that no rank can train on; those of launch::rank_places().
+std::vector<launch::RankPlace> check_devices(const config::Config& config, const std::vector<launch::PeerPlace>& peers) {
+  if (const std::string why = config::why_on_cpu(config); !why.empty()) log::info("training on the CPU: {}", why);
+  if (!config::trains_on_gpus(config) || has_other_accelerator()) return launch::rank_places(config, {}, {}, peers);
+  const GpuMachine& machine = gpus_here();
+  const std::optional<std::string> visible = cuda_visible_devices();
+  const std::vector<launch::RankPlace> places = launch::rank_places(config, machine, visible, peers);
+  const std::vector<VisibleGpu> gpus = launch::gpus_in_use(config, machine, visible, places);
+  if (const std::string fault = gpu_fault(machine, gpus); !fault.empty()) throw MachineError(fault);
+  for (const std::string& warning : gpu_warnings(machine, gpus)) log::warning("{}", warning);
+  log::info("{}", config::gpus_text(config, machine, gpus));
+  return places;
+}
+
 /// The checks before this machine meets the others.
 void check_start(const config::Plan& plan, const std::optional<config::StartedRank>& started) {
   config::check_started_rank(plan);
@@ -70,16 +87,14 @@ void check_start(const config::Plan& plan, const std::optional<config::StartedRa
 /// Runs the ranks of this machine.
 int launch_ranks(const PlanFlags& flags, const std::optional<config::StartedRank>& started, launch::LocalPeers* peers) {
   config::Plan plan;
-  std::vector<cpu_set_t> cpus;
+  std::vector<launch::RankPlace> places;
   bool resolved = false;
   try {
     plan = resolve(flags);
     resolved = true;
     check_start(plan, started);
-    if (peers != nullptr) {
-      peers->gather(flags.join_timeout());
-      cpus = peers->cpus();
-    }
+    if (peers != nullptr) peers->gather(flags.join_timeout());
+    places = check_devices(plan.config, peers != nullptr ? peers->places() : std::vector<launch::PeerPlace>{});
   } catch (const Error& error) {
     if (started) launch::report_failed_start(*started, resolved ? &plan : nullptr, error);
     throw;
@@ -90,7 +105,7 @@ int launch_ranks(const PlanFlags& flags, const std::optional<config::StartedRank
                                   .last_call = flags.last_call(),
                                   .kill_wait = launch::slurm_kill_wait().value_or(std::chrono::seconds(0))};
   return launch::run(
-      plan, worker_path(), patience, [&plan] { return run_prepare(plan); }, {"rank"}, cpus);
+      plan, worker_path(), patience, [&plan] { return run_prepare(plan); }, {"rank"}, places);
 }
 
 /// As the first of several processes that were started on this machine; the others exit with its exit code.

@@ -317,6 +317,7 @@ struct TrainingConfig {
   int64_t max_tokens = 0;  // of a rank in one forward pass; 0: per_device_train_batch_size decides
   bool gradient_checkpointing = false;
   bool dropout = true;  // false: every dropout of the model is off
+  bool tf32 = false;    // fp32 matrix products of GPUs round their inputs to 10 bits
   DdpBackend ddp_backend = DdpBackend::kGloo;
   int64_t ddp_timeout = 1800;  // seconds
   CommHook ddp_comm_hook = CommHook::kNo;
@@ -376,6 +377,7 @@ struct Config {
   int64_t max_restarts = 0;  // of all ranks, after a rank or a machine is lost
   bool use_cpu = false;
   std::vector<std::string> gpu_ids{"all"};  // CUDA's indices or names of the GPUs of each machine
+  bool enable_cpu_affinity = false;         // ranks run on the NUMA node of their GPU
   std::vector<std::string> devices;         // DATA_PARALLEL: of the single process
   bool debug = false;
   int64_t num_cpu_threads_per_process = 0;  // 0: one

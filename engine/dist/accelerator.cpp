@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "engine/base/errors.h"
@@ -16,6 +17,7 @@ using Entry = const Accelerator*();
 const Accelerator* load_library() {
   const std::string path = gpu_library_path();
   if (!std::filesystem::exists(path)) return nullptr;
+  setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", /*overwrite=*/0);  // Note [Finding GPUs]
   // Global: its dependencies resolve each other's symbols.
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   auto* const entry = library != nullptr ? reinterpret_cast<Entry*>(dlsym(library, "trainer_accelerator")) : nullptr;

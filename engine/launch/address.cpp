@@ -166,6 +166,19 @@ Address address_of_interface(const std::string& name, const Address& like) {
       like.bytes.ss_family == AF_INET ? 4 : 6, fmt::join(others, ", "));
 }
 
+std::string interface_of(const std::string& host) {
+  ifaddrs* found = nullptr;
+  if (getifaddrs(&found) != 0) return "";
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(found, freeifaddrs);
+  for (const ifaddrs* one = found; one != nullptr; one = one->ifa_next) {
+    const int family = one->ifa_addr != nullptr ? one->ifa_addr->sa_family : AF_UNSPEC;
+    if (family != AF_INET && family != AF_INET6) continue;
+    const size_t size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    if (copy_of(one->ifa_addr, static_cast<socklen_t>(size)).host() == host) return one->ifa_name;
+  }
+  return "";
+}
+
 FileDescriptor listen_on(const Address& address) {
   FileDescriptor socket = new_socket(address);
   set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);

@@ -43,6 +43,9 @@ void check_interface_for_ranks();
 /// Errors: MachineError, listing the interfaces that exist.
 Address address_of_interface(const std::string& name, const Address& like);
 
+/// The name of the interface with this numeric address; "" if this machine has none.
+std::string interface_of(const std::string& host);
+
 /// A socket that listens on exactly this address. Errors: MachineError.
 FileDescriptor listen_on(const Address& address);
 

@@ -23,21 +23,15 @@ using std::chrono::milliseconds;
 constexpr milliseconds kPause{100};           // between tries to find the first process
 constexpr milliseconds kUntilSaid{5'000};     // of waiting, until it is reported
 constexpr milliseconds kLateArrivals{5'000};  // for peers that start after the run has ended
-constexpr uint32_t kGreeting = 0x7472616d;    // identifies this version of the protocol
+constexpr uint32_t kGreeting = 0x7472616e;    // identifies this version of the protocol
 
 /// A peer's only message. The reply is the exit code, an int32_t.
 struct Hello {
   uint32_t greeting = kGreeting;
   int32_t local_rank = 0;
   cpu_set_t cpus{};
+  char gpu[100]{};  // terminated
 };
-
-cpu_set_t own_cpus() {
-  cpu_set_t cpus;
-  CPU_ZERO(&cpus);
-  sched_getaffinity(0, sizeof cpus, &cpus);
-  return cpus;
-}
 
 /// The abstract socket of a job of this user. The job's name is hashed, as it may be longer than an address.
 sockaddr_un address_of(const std::string& job, socklen_t& size) {
@@ -81,14 +75,15 @@ LocalPeers::~LocalPeers() = default;
 void LocalPeers::accept_some(milliseconds patience) {
   pollfd event{listener_.get(), POLLIN, 0};
   if (poll(&event, 1, static_cast<int>(patience.count())) <= 0) return;
-  Peer peer{FileDescriptor(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC))};
+  Peer peer{.socket = FileDescriptor(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)), .place = {}};
   if (!peer.socket || !is_of_this_user(peer.socket.get())) return;
   Hello hello;
   event = {peer.socket.get(), POLLIN, 0};
   const bool said = poll(&event, 1, static_cast<int>(kPause.count())) == 1 &&
                     recv(peer.socket.get(), &hello, sizeof hello, MSG_DONTWAIT) == static_cast<ssize_t>(sizeof hello);
   if (!said || hello.greeting != kGreeting || hello.local_rank < 1 || hello.local_rank > count_) return;
-  peer.cpus = hello.cpus;
+  hello.gpu[sizeof hello.gpu - 1] = '\0';
+  peer.place = {hello.cpus, hello.gpu};
   peers_[hello.local_rank] = std::move(peer);
 }
 
@@ -109,9 +104,9 @@ void LocalPeers::gather(milliseconds patience) {
   }
 }
 
-std::vector<cpu_set_t> LocalPeers::cpus() const {
-  std::vector<cpu_set_t> all{own_cpus()};
-  for (const auto& [rank, peer] : peers_) all.push_back(peer.cpus);
+std::vector<PeerPlace> LocalPeers::places() const {
+  std::vector<PeerPlace> all{own_place()};
+  for (const auto& [rank, peer] : peers_) all.push_back(peer.place);
   return all;
 }
 
@@ -140,7 +135,9 @@ int follow(const std::string& job, int local_rank, milliseconds patience) {
   }
   const SignalQueue passed_by;
   if (!is_of_this_user(first.get())) throw PeerError("the first process of this machine belongs to another user");
-  const Hello hello{.local_rank = local_rank, .cpus = own_cpus()};
+  const PeerPlace place = own_place();
+  Hello hello{.local_rank = local_rank, .cpus = place.cpus};
+  place.gpu.copy(hello.gpu, sizeof hello.gpu - 1);
   int32_t code = 0;
   if (send(first.get(), &hello, sizeof hello, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof hello) ||
       recv(first.get(), &code, sizeof code, 0) != static_cast<ssize_t>(sizeof code))

@@ -3,8 +3,8 @@
 // Note [Peer processes]
 // These programs start one process per rank, but our launcher starts all the ranks of a machine from one process: they
 // share memory, a screen and a watchdog. So the first process of a machine runs its ranks, and its peers only wait.
-// Each peer reports the CPUs it was bound to, where its rank then runs (mpirun binds every process to its own core),
-// and exits with the exit code of the run, as the program that started it expects. Peers ignore stop signals, which
+// Each peer reports the CPUs it was bound to, where its rank then runs (mpirun binds every process to its own core), and
+// the GPUs it was given (srun --gpus-per-task), and exits with the exit code of the run, as the program that started it expects. Peers ignore stop signals, which
 // reach the first process too. They connect through an abstract Unix socket, which leaves nothing behind; processes of
 // other users are rejected.
 #pragma once
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "engine/base/file_descriptor.h"
+#include "engine/launch/rank_places.h"
 
 namespace trainer::launch {
 
@@ -32,15 +33,15 @@ class LocalPeers {
 
   /// Waits for all. Errors: PeerError when some have not connected in time.
   void gather(std::chrono::milliseconds patience);
-  /// The CPUs that each rank of this machine may run on, this process's own first.
-  std::vector<cpu_set_t> cpus() const;
+  /// Where each rank of this machine may run, this process's own place first.
+  std::vector<PeerPlace> places() const;
   /// Makes the peers exit with `code`, including those that connect within the next seconds.
   void dismiss(int code);
 
  private:
   struct Peer {
     FileDescriptor socket;
-    cpu_set_t cpus{};
+    PeerPlace place;
   };
 
   void accept_some(std::chrono::milliseconds patience);

@@ -276,8 +276,8 @@ class InCompany {
 }  // namespace
 
 int run(const config::Plan& plan, const std::string& worker_path, const Patience& patience, const Prepare& prepare,
-        const std::vector<std::string>& words, const std::vector<cpu_set_t>& cpus) {
-  RankProgram program{{worker_path}, cpus};
+        const std::vector<std::string>& words, const std::vector<RankPlace>& places) {
+  RankProgram program{{worker_path}, places};
   program.words.insert(program.words.end(), words.begin(), words.end());
   const RankAssignment place = rank_assignment_of(plan);
   signal(SIGUSR2, [](int) {});  // nothing can be saved while data is prepared; later the queue receives it

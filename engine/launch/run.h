@@ -18,11 +18,11 @@ namespace trainer::launch {
 /// defines what counts as a failure. SIGINT, SIGTERM, SIGHUP and SIGUSR1 (as SIGTERM) are forwarded to the ranks, which
 /// save and exit with 130 or 143; a second signal (Note [Stop signals]) or a time-out kills them. SIGQUIT (Ctrl-\)
 /// shows the state of every rank, SIGUSR2 makes them save and continue. No process outlives this call, or this process.
-/// Machine 0 locks the output folder meanwhile. `cpus`: where each rank of this machine may run; empty: wherever this
+/// Machine 0 locks the output folder meanwhile. `places`: where each rank of this machine may run; empty: wherever this
 /// process may. Must be called on the main thread of a single-threaded program. Errors: MachineError when the output
 /// folder is in use or can't be written, or when a rank can't be started; those of Leader::gather().
 int run(const config::Plan& plan, const std::string& worker_path, const Patience& patience = {},
         const Prepare& prepare = {}, const std::vector<std::string>& words = {"rank"},
-        const std::vector<cpu_set_t>& cpus = {});
+        const std::vector<RankPlace>& places = {});
 
 }  // namespace trainer::launch

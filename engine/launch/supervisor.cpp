@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "engine/base/errors.h"
 #include "engine/base/mpi_slot.h"
 #include "engine/config/machine/device.h"
+#include "engine/launch/address.h"
 #include "engine/launch/ending.h"
 #include "engine/launch/exchange.h"
 #include "engine/launch/failure.h"
@@ -123,6 +125,9 @@ class Supervisor {
   bool is_cut_ = false;      // the scheduler leaves less time to save than checkpoint.grace_seconds
 };
 
+/// NCCL would otherwise choose an interface by itself, maybe one that doesn't reach the other machines.
+constexpr const char* kNcclInterface = "NCCL_SOCKET_IFNAME";
+
 Command Supervisor::command(int rank) const {
   const std::string threads = std::to_string(std::max<int64_t>(1, plan_.config.num_cpu_threads_per_process));
   Command command{.words = program_.words,
@@ -136,9 +141,19 @@ Command Supervisor::command(int rank) const {
                                   {kBoardVariable, std::to_string(watchdog_.board_fd())}},
                   .on_terminal = rank == 0,
                   .inherited = watchdog_.board_fd()};
-  if (!program_.cpus.empty()) command.cpus = program_.cpus.at(static_cast<size_t>(rank - assignment_.first_rank()));
   if (const std::string gpus = config::visible_devices(plan_.config); !gpus.empty())
     command.environment["CUDA_VISIBLE_DEVICES"] = gpus;
+  if (!program_.places.empty()) {
+    const RankPlace& place = program_.places.at(static_cast<size_t>(rank - assignment_.first_rank()));
+    command.cpus = place.cpus;
+    if (!place.gpu.empty()) {
+      command.environment["CUDA_VISIBLE_DEVICES"] = place.gpu;
+      command.environment[kOwnGpuVariable] = std::to_string(place.ranks_on_gpu);
+    }
+  }
+  if (!assignment_.is_alone() && std::getenv(kNcclInterface) == nullptr && config::asks_for_gpus(plan_.config))
+    if (const std::string name = interface_of(machines_.own_address()); !name.empty())
+      command.environment[kNcclInterface] = "=" + name;  // "=": this one, not all whose names begin with it
   if (!assignment_.is_alone()) command.environment[kAddressVariable] = machines_.own_address();
   if (!attempt_.terms.attempt_id.empty()) command.environment[kAttemptIdVariable] = attempt_.terms.attempt_id;
   if (!attempt_.shares_folder) command.environment[kKeepersVariable] = std::to_string(assignment_.ranks);

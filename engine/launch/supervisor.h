@@ -1,8 +1,6 @@
 // Starts the ranks of a run on this machine, and watches them until they end.
 #pragma once
 
-#include <sched.h>
-
 #include <chrono>
 #include <functional>
 #include <string>
@@ -11,6 +9,7 @@
 #include "engine/config/plan/plan.h"
 #include "engine/launch/machines.h"
 #include "engine/launch/outcome.h"
+#include "engine/launch/rank_places.h"
 #include "engine/launch/signals.h"
 #include "engine/launch/terms.h"
 #include "engine/launch/watchdog.h"
@@ -40,7 +39,7 @@ struct Attempt {
 /// How ranks are started.
 struct RankProgram {
   std::vector<std::string> words;  // the program and its arguments
-  std::vector<cpu_set_t> cpus;     // where each rank of this machine may run; empty: wherever this process may
+  std::vector<RankPlace> places;   // of each rank of this machine; empty: wherever this process may
 };
 
 /// Runs `program` as this machine's part of plan.world_size() processes, and returns the outcome; on several machines,

@@ -41,17 +41,20 @@ train::CheckReport located_report(const config::Plan& plan, const std::optional<
   }
 }
 
-/// The smallest of this machine's GPUs that ranks train on; nothing when they train on the CPU.
+/// The smallest of this machine's GPUs that ranks train on; nothing when they train on the CPU. Without NVML, only CUDA
+/// knows the sizes.
 std::optional<config::GpuMemory> gpu_here(const config::Config& config) {
   if (!config::trains_on_gpus(config) || !config::lacking_for_gpus(config).empty()) return {};
-  const dist::Accelerator& accelerator = *dist::find_accelerator();
-  const std::vector<std::string>& ids = config.gpu_ids;
   std::optional<config::GpuMemory> smallest;
-  for (int i = 0; i < accelerator.count(); ++i) {
-    if (config::chooses_gpus(config) && std::find(ids.begin(), ids.end(), std::to_string(i)) == ids.end()) continue;
-    if (const dist::DeviceFacts facts = accelerator.facts(i); !smallest || facts.total_bytes < smallest->bytes)
-      smallest = {facts.name, facts.total_bytes};
-  }
+  const auto take = [&](const std::string& name, int64_t bytes) {
+    if (!smallest || bytes < smallest->bytes) smallest = {name, bytes};
+  };
+  for (const VisibleGpu& one : config::gpus_of_ranks(config, gpus_here(), cuda_visible_devices()))
+    take(one.gpu->name, one.total_bytes());
+  if (smallest && smallest->bytes > 0) return smallest;
+  smallest.reset();
+  const dist::Accelerator& accelerator = *dist::find_accelerator();
+  for (int i = 0; i < accelerator.count(); ++i) take(accelerator.facts(i).name, accelerator.facts(i).total_bytes);
   return smallest;
 }
 

@@ -28,7 +28,9 @@ std::unique_ptr<dist::Comm> meet_on_cpu(Link& link, const config::TrainingConfig
 std::unique_ptr<dist::Comm> meet(Link& link, const config::Config& config) {
   if (!config::trains_on_gpus(config)) return meet_on_cpu(link, config.training);
   const DdpBackend backend = config.training.ddp_backend;
-  const at::Device device = dist::take_device(environment_number("LOCAL_RANK"), environment_number("LOCAL_WORLD_SIZE"),
+  const bool own = std::getenv(kOwnGpuVariable) != nullptr;  // then it is number 0, and the only one
+  const at::Device device = dist::take_device(own ? 0 : environment_number("LOCAL_RANK"),
+                                              own ? 1 : environment_number("LOCAL_WORLD_SIZE"),
                                               /*shared=*/backend == DdpBackend::kGloo);
   nn::use_device_kernels(device.type(), dist::find_accelerator()->kernels());
   auto host = meet_on_cpu(link, config.training);
@@ -53,7 +55,9 @@ checkpoint::FolderAccess meet_for_checkpoints(Link& link, const config::Config& 
 int64_t free_bytes(const dist::Comm& comm, int ranks) {
   if (comm.device().is_cpu()) return free_memory() / ranks;
   const dist::Accelerator& accelerator = *dist::find_accelerator();
-  const int devices = accelerator.count(), sharing = (ranks + devices - 1) / devices;
+  const int devices = accelerator.count();
+  const int sharing =
+      std::getenv(kOwnGpuVariable) != nullptr ? environment_number(kOwnGpuVariable) : (ranks + devices - 1) / devices;
   return accelerator.facts(comm.device().index()).free_bytes / sharing;
 }
 

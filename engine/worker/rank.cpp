@@ -6,11 +6,13 @@
 #include <optional>
 #include <string_view>
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/human.h"
 #include "engine/base/link.h"
 #include "engine/base/log.h"
 #include "engine/base/rank_board.h"
@@ -63,6 +65,16 @@ std::unique_ptr<dist::Comm> meet_watched(Link& link, const std::shared_ptr<RankB
                                    : std::move(comm);
 }
 
+/// "rank 3 trains on cuda:3 (NVIDIA H100 80GB HBM3, 79 of 80 GiB free)". Every rank's log has it, the screen rank 0's.
+std::string device_text(int rank, const dist::Comm& comm) {
+  if (comm.device().is_cpu()) return fmt::format("rank {} trains on the CPU", rank);
+  const dist::DeviceFacts facts = dist::find_accelerator()->facts(comm.device().index());
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  return fmt::format("rank {} trains on {} ({}, {} of {} free{}{})", rank, comm.device().str(), facts.name,
+                     human_bytes(facts.free_bytes), human_bytes(facts.total_bytes),
+                     visible != nullptr ? ", CUDA_VISIBLE_DEVICES=" : "", visible != nullptr ? visible : "");
+}
+
 train::Ending run(config::Plan& plan, Link& link, const std::shared_ptr<RankBoard>& board,
                   std::optional<int64_t> last_step, int64_t& step, std::string& phase) {
   const int rank = environment_number("RANK");
@@ -87,9 +99,8 @@ train::Ending run(config::Plan& plan, Link& link, const std::shared_ptr<RankBoar
   comm->barrier();  // every rank has read its inputs: from here on the run writes to the output folder
   if (std::getenv(kAddressVariable) != nullptr) train::check_same_inputs(plan, setup, *comm);  // several machines
   open_log(plan.config.output_dir, rank);
-  if (rank == 0 && !comm->device().is_cpu())
-    log::info("training on {} ({})", comm->device().str(),
-              dist::find_accelerator()->facts(comm->device().index()).name);
+  log::info("{}", device_text(rank, *comm));
+  if (plan.config.training.tf32 && !comm->device().is_cpu()) at::globalContext().setAllowTF32CuBLAS(true);
   for (const std::string& warning : {train::precision_warning(plan), train::overflow_warning(plan, *blueprint.model)})
     if (rank == 0 && !warning.empty()) log::warning("{}", warning);
   if (plan.config.training.auto_find_batch_size) {

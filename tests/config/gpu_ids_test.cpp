@@ -59,18 +59,46 @@ TEST_F(GpuIds, MustBeGpusOneForEachRank) {
   EXPECT_EQ(refusal(file("0", 2) + "training: {ddp_backend: gloo}\n"), "") << "ranks may share one under Gloo";
 }
 
+/// GPUs with UUIDs GPU-0…, GPU-1….
+GpuMachine machine_of(int count) {
+  GpuMachine machine{.gpus = {}, .driver = "580.65.06"};
+  for (int i = 0; i < count; ++i)
+    machine.gpus.push_back(
+        {.number = i, .name = "NVIDIA H100", .uuid = fmt::format("GPU-{}", i), .total_bytes = int64_t{80} << 30});
+  return machine;
+}
+
 TEST_F(GpuIds, MustExistAndBeVisible) {
   const Config of_two = config(file("0,2"));
-  EXPECT_EQ(unusable_gpu_ids(of_two, {.installed = 4, .visible = {}}), "");
-  EXPECT_EQ(unusable_gpu_ids(of_two, {.installed = 2, .visible = {}}),
-            "but this machine has no GPU 2: it has 2, numbered from 0");
-  EXPECT_EQ(unusable_gpu_ids(of_two, {.installed = 4, .visible = "2, 0"}), "");
-  for (const char* visible : {"2,3", "", "-1", "GPU-8a56"})
-    EXPECT_EQ(unusable_gpu_ids(of_two, {.installed = 4, .visible = visible}),
+  const GpuMachine four = machine_of(4);
+  EXPECT_EQ(unusable_gpu_ids(of_two, four, {}), "");
+  EXPECT_EQ(unusable_gpu_ids(of_two, machine_of(2), {}), "but this machine has no GPU 2: it has 2, numbered from 0");
+  EXPECT_EQ(unusable_gpu_ids(config(file("'GPU-0,GPU-9'")), four, {}),
+            "but this machine has no GPU GPU-9: it has 4 (nvidia-smi -L lists their names)");
+  for (const char* visible : {"2, 0", "GPU-2,GPU-0"}) EXPECT_EQ(unusable_gpu_ids(of_two, four, visible), "") << visible;
+  for (const char* visible : {"2,3", "", "-1", "GPU-2", "2,9,0"})
+    EXPECT_EQ(unusable_gpu_ids(of_two, four, visible),
               fmt::format("but CUDA_VISIBLE_DEVICES is '{}', which excludes GPU 0: make them agree, or leave gpu_ids "
                           "out",
                           visible));
-  EXPECT_EQ(unusable_gpu_ids(config(file("all")), {.installed = 0, .visible = "7"}), "") << "names none";
+  EXPECT_EQ(unusable_gpu_ids(config(file("all")), machine_of(0), "7"), "") << "names none";
+}
+
+TEST_F(GpuIds, DecideWhichRankUsesWhichGpu) {
+  const GpuMachine four = machine_of(4);
+  const auto line = [&](const std::string& text, const std::optional<std::string>& visible = {}) {
+    const Config c = config(text);
+    return gpus_text(c, four, gpus_of_ranks(c, four, visible));
+  };
+  EXPECT_EQ(line(file("all")),
+            "the 2 ranks of this machine train, in their order, on GPUs 0 and 1 (NVIDIA H100, 80 GiB each), driver "
+            "580.65.06");
+  EXPECT_EQ(line(file("3,1"), "1,3"),
+            "the 2 ranks of this machine train, in their order, on GPUs 3 and 1 (NVIDIA H100, 80 GiB each), driver "
+            "580.65.06");
+  EXPECT_EQ(line(file("all", 1), "GPU-2"), "training on GPU 2 (NVIDIA H100, 80 GiB), driver 580.65.06");
+  EXPECT_EQ(line(file("1", 2) + "training: {ddp_backend: gloo}\n"),
+            "the 2 ranks of this machine share GPU 1 (NVIDIA H100, 80 GiB), driver 580.65.06");
 }
 
 }  // namespace

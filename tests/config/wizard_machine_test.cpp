@@ -36,14 +36,15 @@ TEST_F(WizardMachine, CoresRespectContainerLimit) {
   EXPECT_EQ(read_machine(folder_).cores, 1);
 }
 
-TEST_F(WizardMachine, FindsGpus) {
-  put("dev/nvidiactl", "");
-  EXPECT_TRUE(read_machine(folder_).gpus.empty());
-  put("dev/nvidia0", "");
-  put("dev/nvidia1", "");
-  EXPECT_EQ(read_machine(folder_).gpus.size(), 2u);
-  put("proc/driver/nvidia/gpus/0000:01/information", "Model: \t\t NVIDIA H200\nIRQ: 1\n");
-  EXPECT_EQ(read_machine(folder_).gpus, std::vector<std::string>{"NVIDIA H200"});
+TEST_F(WizardMachine, ShowsTheGpusThatCudaMayUse) {
+  GpuMachine gpus;
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  EXPECT_TRUE(read_machine(folder_, gpus).gpus.empty());
+  gpus.gpus = {{.number = 0, .name = "NVIDIA H200"}, {.number = 1, .name = "NVIDIA A100"}};
+  EXPECT_EQ(read_machine(folder_, gpus).gpus, (std::vector<std::string>{"NVIDIA H200", "NVIDIA A100"}));
+  setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+  EXPECT_EQ(read_machine(folder_, gpus).gpus, std::vector<std::string>{"NVIDIA A100"});
+  unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
 TEST_F(WizardMachine, DescribesItself) {

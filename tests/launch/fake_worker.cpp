@@ -169,7 +169,7 @@ int show_environment(Worker& worker) {
 int note_environment(Worker& worker) {
   std::string text;
   for (const char* name : {"LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "TRAINER_ADDRESS", "TRAINER_KEEPERS",
-                           "TRAINER_SECRET", "CUDA_VISIBLE_DEVICES"})
+                           "TRAINER_SECRET", "NCCL_SOCKET_IFNAME", "TRAINER_OWN_GPU", "CUDA_VISIBLE_DEVICES"})
     text += fmt::format("{}={}\n", name, variable(name));
   worker.note("environment", text);
   return finish(worker);

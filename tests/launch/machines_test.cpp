@@ -44,7 +44,12 @@ TEST_F(TwoMachines, RanksGetTheirEnvironment) {
   EXPECT_EQ(run_both({{"FAKE", "note_environment"}}), Codes(0, 0)) << screen(0) << screen(1);
   EXPECT_EQ(read_file(folder_ / "notes/environment-3"),
             "LOCAL_RANK=1\nWORLD_SIZE=4\nLOCAL_WORLD_SIZE=2\nTRAINER_ADDRESS=127.0.0.1\nTRAINER_KEEPERS=\n"
-            "TRAINER_SECRET=\nCUDA_VISIBLE_DEVICES=\n");
+            "TRAINER_SECRET=\nNCCL_SOCKET_IFNAME==lo\nTRAINER_OWN_GPU=\nCUDA_VISIBLE_DEVICES=\n");
+}
+
+TEST_F(TwoMachines, NcclUsesTheInterfaceOfTheUser) {
+  EXPECT_EQ(run_both({{"FAKE", "note_environment"}, {"NCCL_SOCKET_IFNAME", "^docker0"}}), Codes(0, 0)) << screen(0);
+  EXPECT_NE(read_file(folder_ / "notes/environment-3").find("NCCL_SOCKET_IFNAME=^docker0\n"), std::string::npos);
 }
 
 TEST_F(TwoMachines, AFailureEndsBothWithOneCause) {

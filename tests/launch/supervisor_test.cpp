@@ -54,7 +54,7 @@ class SupervisorTest : public ::testing::Test {
     setenv("FAKE_NOTES", (folder_ / "notes").c_str(), 1);
     setenv("FAKE_OUTPUT", output().c_str(), 1);
     try {
-      _exit(run(plan_, worker_, patience_));
+      _exit(run(plan_, worker_, patience_, {}, {"rank"}, places_));
     } catch (const Error& error) {
       fmt::print(stderr, "{}\n", error.what());
       std::fflush(stderr);
@@ -101,6 +101,7 @@ class SupervisorTest : public ::testing::Test {
   fs::path folder_;
   config::Plan plan_;
   Patience patience_;
+  std::vector<RankPlace> places_;
   std::string worker_ = FAKE_WORKER;
   FileDescriptor screen_;  // instead of the file
   pid_t pid_ = -1;
@@ -135,6 +136,17 @@ TEST_F(SupervisorTest, RanksSeeTheGpusThatTheFileNames) {
   EXPECT_EQ(visible(), "0,2\n");
   plan_.config.use_cpu = true;
   EXPECT_EQ(visible(), "0,2,3\n");
+}
+
+TEST_F(SupervisorTest, RanksRunInTheirPlaces) {
+  plan_.config.distributed_type = config::DistributedType::kMultiGpu;
+  plan_.config.gpu_ids = {"0"};
+  places_ = {{.cpus = {}, .gpu = "MIG-a"}, {.cpus = {}, .gpu = "MIG-b", .ranks_on_gpu = 2}};
+  EXPECT_EQ(run_with({{"FAKE", "note_environment"}}), 0) << screen();
+  EXPECT_NE(read_file(folder_ / "notes" / "environment-0").find("TRAINER_OWN_GPU=1\nCUDA_VISIBLE_DEVICES=MIG-a\n"),
+            std::string::npos);
+  EXPECT_NE(read_file(folder_ / "notes" / "environment-1").find("TRAINER_OWN_GPU=2\nCUDA_VISIBLE_DEVICES=MIG-b\n"),
+            std::string::npos);
 }
 
 TEST_F(SupervisorTest, OnlyRankZeroWritesToStandardOutput) {

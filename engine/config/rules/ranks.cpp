@@ -2,7 +2,6 @@
 #include "engine/config/rules/groups.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include <fmt/ranges.h>
 
@@ -120,7 +119,7 @@ void device(const Config& config, Judge& judge) {
   }
   const std::string lacking = lacking_for_gpus(config);
   if (config.distributed_type == DistributedType::kNo) {  // like Accelerate, trains on the CPU if there is no GPU
-    if (!lacking.empty() && std::filesystem::exists("/dev/nvidia0"))
+    if (!lacking.empty() && !gpus_here().gpus.empty())
       judge.warn("use_cpu", "use_cpu is false, but {}: training runs on the CPU", lacking);
     return;
   }
@@ -164,7 +163,7 @@ void gpus(const Config& config, Judge& judge) {
                         given, counted(ids.size(), "GPU", "GPUs"), needed, needed,
                         std::ssize(ids) * config.num_machines);
   if (!lacking_for_gpus(config).empty()) return;  // reported already
-  if (const std::string why = unusable_gpu_ids(config, gpus_of_machine()); !why.empty())
+  if (const std::string why = unusable_gpu_ids(config, gpus_here(), cuda_visible_devices()); !why.empty())
     judge.refuse_run("gpu_ids", "gpu_ids is {}, {}", given, why);
 }
 

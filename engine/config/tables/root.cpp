@@ -143,11 +143,11 @@ const Entries& root_table() {
 
       // Keys of Accelerate's files that have no effect here.
       no_effect("downcast_bf16", tpu).flag("--downcast_bf16").accelerate().written(text("no")).of<bool>(),
-      no_effect("enable_cpu_affinity", "ranks run on the CPUs that the launcher was given")
-          .flag("--enable_cpu_affinity")
+      option("enable_cpu_affinity", &C::enable_cpu_affinity)
           .accelerate()
-          .written(bare("false"))
-          .of<bool>(),
+          .env("ACCELERATE_CPU_AFFINITY")
+          .help("Binds each rank to the CPUs of its GPU's NUMA node.")
+          .when("ranks train on GPUs", asks_for_gpus),
       no_effect("main_training_function", "there is no training script")
           .flag("--main_training_function")
           .accelerate()

@@ -1,4 +1,5 @@
 #include "engine/config/adapters/adapter_kind.h"
+#include "engine/config/machine/device.h"
 #include "engine/config/plan/optim_args.h"
 #include "engine/config/tables.h"
 
@@ -114,6 +115,10 @@ const Entries& training_table() {
           .alias("activation_checkpointing")
           .help("Recomputes a block in the backward pass instead of keeping its activations."),
       option("dropout", &C::dropout).help("false: turns off every dropout of the model."),
+      option("tf32", &C::tf32)
+          .help("fp32 matrix products on GPUs use TF32: faster, with inputs rounded to 10 bits of mantissa. Needs "
+                "compute capability 8.0 or newer. With mixed_precision, it affects only what stays in fp32.")
+          .when("ranks train on GPUs", asks_for_gpus),
       option("ddp_bucket_cap_mb", &C::ddp_bucket_cap_mb)
           .help("Size of a gradient bucket in megabytes; ranks exchange one bucket at a time.")
           .above(0.0)

@@ -84,8 +84,6 @@ Entries computing() {
   return foreign_table(
       no_effect("bf16_full_eval", "evaluation computes in mixed_precision, as training does").of<bool>(),
       no_effect("fp16_full_eval", "evaluation computes in mixed_precision, as training does").of<bool>(),
-      no_effect("tf32", "fp32 matrix products are computed in fp32; mixed_precision: bf16 is the faster choice")
-          .of<bool>(),
       unsupported("fp16_opt_level", apex).harmless({"O1"}),
       unsupported("fp16_backend", apex).harmless({"auto", "amp", "cpu_amp"}),
       unsupported("half_precision_backend", apex).harmless({"auto", "amp", "cpu_amp"}),

@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/visible_gpus.h"
+
 namespace trainer::config {
 namespace {
 
@@ -60,16 +62,9 @@ int64_t memory(const fs::path& root) {
   return limit > 0 && (total == 0 || limit < total) ? limit : total;
 }
 
-std::vector<std::string> gpus(const fs::path& root) {
+std::vector<std::string> names_of(const std::vector<VisibleGpu>& gpus) {
   std::vector<std::string> names;
-  std::error_code ignored;
-  for (const auto& gpu : fs::directory_iterator(root / "proc/driver/nvidia/gpus", ignored)) {
-    for (const std::string& line : lines_of(gpu.path() / "information")) {
-      if (line.starts_with("Model:")) names.push_back(after_colon(line));
-    }
-  }
-  if (!names.empty()) return names;
-  for (int i = 0; fs::exists(root / fmt::format("dev/nvidia{}", i), ignored); ++i) names.emplace_back("NVIDIA GPU");
+  for (const VisibleGpu& one : gpus) names.push_back(one.gpu->name);
   return names;
 }
 
@@ -85,12 +80,12 @@ std::string Machine::text() const {
   return out;
 }
 
-Machine read_machine(const fs::path& root) {
+Machine read_machine(const fs::path& root, const GpuMachine& gpus) {
   Machine machine;
   machine.cores = physical_cores(root);
   if (const int64_t share = processors_of_container(root); share > 0) machine.cores = std::min(machine.cores, share);
   machine.memory_bytes = memory(root);
-  machine.gpus = gpus(root);
+  machine.gpus = names_of(visible_gpus(gpus, cuda_visible_devices()));
   return machine;
 }
 

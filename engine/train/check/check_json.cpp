@@ -135,6 +135,7 @@ json to_json(const CheckReport& report, const config::Plan& plan) {
           {"run", run_json(report.run)},
           {"translated", notes_json(plan.translated)},
           {"without_effect", notes_json(plan.without_effect)},
+          {"devices", report.devices},
           {"missing", report.missing},
           {"warnings", plan.warnings}};
 }

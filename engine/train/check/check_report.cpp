@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/adapters/inject.h"
+#include "engine/base/gpu_faults.h"
 #include "engine/config/machine/device.h"
 #include "engine/optim/schedule.h"
 #include "engine/parallel/wrap_policy.h"
@@ -133,6 +134,26 @@ std::string assumed_lengths(const config::Plan& plan, const models::Model& model
       most, model.class_name(), option.name, option.tokens);
 }
 
+std::vector<VisibleGpu> gpus_of_ranks(const config::Config& config) {
+  return config::gpus_of_ranks(config, gpus_here(), cuda_visible_devices());
+}
+
+/// Why the GPUs of this machine's ranks can't be used, on one line.
+std::string fault_of_gpus(const config::Config& config) {
+  std::string fault = gpu_fault(gpus_here(), gpus_of_ranks(config));
+  if (const size_t end = fault.find("\n  "); end != std::string::npos) fault.replace(end, 3, ": ");
+  return fault;
+}
+
+std::vector<std::string> device_report(const config::Config& config) {
+  if (const std::string why = config::why_on_cpu(config); !why.empty()) return {"training on the CPU: " + why};
+  if (!config::trains_on_gpus(config) || !config::lacking_for_gpus(config).empty()) return {};
+  const std::vector<VisibleGpu> gpus = gpus_of_ranks(config);
+  std::vector<std::string> lines{config::gpus_text(config, gpus_here(), gpus)};
+  for (std::string& warning : gpu_warnings(gpus_here(), gpus)) lines.push_back(std::move(warning));
+  return lines;
+}
+
 std::vector<std::string> missing(const config::Plan& plan, const Blueprint& blueprint, bool on_gpus) {
   std::vector<std::string> all;
   if (const std::string lacking = config::lacking_for_gpus(plan.config); on_gpus && !lacking.empty())
@@ -140,6 +161,8 @@ std::vector<std::string> missing(const config::Plan& plan, const Blueprint& blue
         "GPUs: use_cpu is false, and {}. The memory is that of the GPU layers; --cpu rehearses the run on this "
         "machine.",
         lacking));
+  else if (const std::string fault = on_gpus ? fault_of_gpus(plan.config) : ""; !fault.empty())
+    all.push_back(fmt::format("usable GPUs: {}", fault));
   if (blueprint.without_weights)
     all.push_back(fmt::format("the weights of {}: their size is derived from config.json.", plan.config.model.path));
   if (plan.config.data.train.path.empty()) all.push_back("data.train.path: " + assumed_lengths(plan, *blueprint.model));
@@ -195,6 +218,7 @@ CheckReport check_report(const config::Plan& plan, const std::optional<config::G
     check_length_option(plan, *blueprint.model);
   CheckReport report;
   report.on_gpus = gpu || config::trains_on_gpus(plan.config);
+  report.devices = device_report(plan.config);
   report.missing = missing(plan, blueprint, report.on_gpus);
   report.model = model_report(*blueprint.model, precision_of(plan).packed);
   report.warning = overflow_warning(plan, *blueprint.model);

@@ -76,6 +76,7 @@ struct GpuReport {
 };
 
 struct CheckReport {
+  std::vector<std::string> devices;  // lines about this machine's, for a configuration that asks for GPUs
   ModelReport model;
   config::LoraConfig lora_options;  // as resolved with an adapter folder
   std::vector<LoraTarget> lora;     // linear layers with an adapter
@@ -116,6 +117,7 @@ std::string to_text(const CheckReport& report, const config::Plan& plan);
 ///   source    the configuration file
 ///   translated      [{key, value, origin, text}]: keys of other programs; `text` is their translation
 ///   without_effect  [{key, value, origin, text}]: `text` is the reason
+///   devices   [text]: about this machine's GPUs, or why a configuration for GPUs trains on the CPU
 ///   missing   [text]: inputs without which `trainer launch` is refused
 ///   warnings  [text]
 nlohmann::json to_json(const CheckReport& report, const config::Plan& plan);

@@ -270,6 +270,13 @@ void add_run(Page& page, const RunReport& run) {
   page.line(fmt::format("{:<8}{}", "rate", rate));
 }
 
+void add_devices(Page& page, const std::vector<std::string>& devices) {
+  if (devices.empty()) return;
+  page.section("devices");
+  for (const std::string& text : devices) page.words(text);
+  page.gap();
+}
+
 void add_missing(Page& page, const std::vector<std::string>& missing) {
   if (missing.empty()) return;
   page.gap();
@@ -307,6 +314,7 @@ std::string to_text(const CheckReport& report, const config::Plan& plan) {
     add_data(page, report.data);
     page.gap();
   }
+  add_devices(page, report.devices);
   add_mesh(page, report.run);
   add_run(page, report.run);
   add_missing(page, report.missing);
