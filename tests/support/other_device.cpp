@@ -166,10 +166,6 @@ void forget_peak() {
   most = held.load();
 }
 
-void* host_address(const void* on_device) {
-  return found(on_device);
-}
-
 std::string why_no_device() {
   return "";
 }

@@ -9,7 +9,4 @@ namespace trainer::testing {
 int64_t peak_bytes();
 void forget_peak();
 
-/// Where the device's memory is on the host.
-void* host_address(const void* on_device);
-
 }  // namespace trainer::testing
