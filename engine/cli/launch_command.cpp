@@ -4,11 +4,12 @@
 
 #include <fmt/ranges.h>
 
+#include "engine/base/edit_distance.h"
 #include "engine/base/errors.h"
 #include "engine/base/gpu_faults.h"
+#include "engine/base/gpu_library.h"
 #include "engine/base/log.h"
 #include "engine/base/screen.h"
-#include "engine/base/edit_distance.h"
 #include "engine/cli/flags.h"
 #include "engine/cli/worker.h"
 #include "engine/cli/worker_child.h"

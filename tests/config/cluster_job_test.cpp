@@ -12,6 +12,7 @@ Plan two_machines() {
   plan.config.distributed_type = DistributedType::kMultiGpu;
   plan.config.num_machines = 2;
   plan.config.num_processes = 8;
+  plan.config.training.ddp_backend = DdpBackend::kNccl;
   plan.config.num_cpu_threads_per_process = 3;
   return plan;
 }
@@ -32,8 +33,8 @@ TEST(ClusterJob, DropsFlagsThatNumberMachines) {
                                      {"--nnodes", "2", "--config_file", "a.yaml", "--node-rank=1", "--master_addr", "x",
                                       "--nproc_per_node", "4", "--set", "seed=1"},
                                      "trainer", "/work");
-  EXPECT_EQ(job.arguments,
-            (std::vector<std::string>{"launch", "--config_file", "a.yaml", "--nproc_per_node", "4", "--set", "seed=1"}));
+  EXPECT_EQ(job.arguments, (std::vector<std::string>{"launch", "--config_file", "a.yaml", "--nproc_per_node", "4",
+                                                     "--set", "seed=1"}));
 }
 
 TEST(ClusterJob, QuotesForTheShellAndForYaml) {
