@@ -393,7 +393,7 @@ TEST_F(Rules, QuantizedWeightsNeedAdaptersAndTheDtypeOfTheRun) {
                      model("load_in_4bit: true, bnb_4bit_compute_dtype: bfloat16")),
             "");
   EXPECT_EQ(problems(start + "lora: {r: 4}\n" + model("load_in_8bit: true")),
-            "f.yaml:5:54: model.quantization_config.load_in_8bit: true is not supported: use load_in_4bit, or "
+            "f.yaml:5:40: model.quantization_config.load_in_8bit: true is not supported: use load_in_4bit, or "
             "model.dtype: bfloat16");
   EXPECT_NE(problems(start + "lora: {r: 4}\n" + model("load_in_4bit: true, bnb_4bit_quant_type: int4")).find("nf4"),
             std::string::npos);
