@@ -65,7 +65,8 @@ std::unique_ptr<dist::Comm> meet_watched(Link& link, const std::shared_ptr<RankB
                                    : std::move(comm);
 }
 
-/// "rank 3 trains on cuda:3 (NVIDIA H100 80GB HBM3, 79 of 80 GiB free)". Every rank's log has it, the screen rank 0's.
+/// "rank 3 trains on cuda:3 (NVIDIA H100 80GB HBM3, 79 of 80 GiB free)". Every rank's log has it; the
+/// screen shows rank 0's, unless it is the CPU: the launcher has given the reason if that was not asked for.
 std::string device_text(int rank, const dist::Comm& comm) {
   if (comm.device().is_cpu()) return fmt::format("rank {} trains on the CPU", rank);
   const dist::DeviceFacts facts = dist::find_accelerator()->facts(comm.device().index());
@@ -99,7 +100,7 @@ train::Ending run(config::Plan& plan, Link& link, const std::shared_ptr<RankBoar
   comm->barrier();  // every rank has read its inputs: from here on the run writes to the output folder
   if (std::getenv(kAddressVariable) != nullptr) train::check_same_inputs(plan, setup, *comm);  // several machines
   open_log(plan.config.output_dir, rank);
-  log::info("{}", device_text(rank, *comm));
+  log::write(comm->device().is_cpu() ? log::Level::kDebug : log::Level::kInfo, device_text(rank, *comm));
   if (plan.config.training.tf32 && !comm->device().is_cpu()) at::globalContext().setAllowTF32CuBLAS(true);
   for (const std::string& warning : {train::precision_warning(plan), train::overflow_warning(plan, *blueprint.model)})
     if (rank == 0 && !warning.empty()) log::warning("{}", warning);

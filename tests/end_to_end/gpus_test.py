@@ -5,12 +5,11 @@ import json
 import os
 import pathlib
 import shutil
+import subprocess
 import tempfile
 import unittest
 
-from support import TRAINER, EndToEnd, PATIENCE
-
-import subprocess
+from support import PATIENCE, TRAINER, EndToEnd
 
 DONE, USAGE, MACHINE = 0, 2, 4
 FAKE_NVML = os.environ.get("FAKE_NVML_FOLDER", "")
@@ -106,7 +105,7 @@ class Gpus(EndToEnd):
         run = self.run_on([DRIVER], "launch", ALONE)
         self.assertEqual(run.returncode, DONE, run.stderr)
         self.assertIn("training on the CPU: use_cpu is false, but this machine shows no NVIDIA GPU", run.stderr)
-        self.assertIn("rank 0 trains on the CPU", run.stderr)
+        self.assertIn("rank 0 trains on the CPU", (self.folder / "output/logs/rank-0.log").read_text())
 
     def test_tasks_of_srun_with_gpus_of_their_own(self):
         job = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_TASKS_PER_NODE": "2", "SLURM_JOB_ID": str(os.getpid()),
