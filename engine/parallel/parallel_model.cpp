@@ -6,6 +6,8 @@
 #include <ATen/ops/linalg_vector_norm.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
+#include "engine/dist/dry_trace.h"
+
 namespace trainer::parallel {
 
 ParallelModel::ParallelModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision,
@@ -51,7 +53,13 @@ void ParallelModel::broadcast_from_last_stage(const at::Tensor& result) {
 }
 
 double ParallelModel::sum_of_squares(const at::Tensor& flat) {
-  if (!flat.is_cpu()) return std::pow(at::linalg_vector_norm(flat, 2, {}, false, at::kDouble).item<double>(), 2);
+  if (!flat.is_cpu()) {
+    const at::Tensor norm = at::linalg_vector_norm(flat, 2, {}, false, at::kDouble);
+    if (!norm.is_meta()) return std::pow(norm.item<double>(), 2);
+    dist::record(dist::DryHostRead{});
+    constexpr double kLarge = 1e12;  // a dry run clips
+    return kLarge;
+  }
   const auto* const x = flat.const_data_ptr<float>();
   double sum = 0;
 #pragma omp simd reduction(+ : sum)
