@@ -9,6 +9,7 @@
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
 #include "engine/dist/backend_comm.h"
+#include "engine/dist/dry_buckets.h"
 #include "engine/dist/watched_comm.h"
 
 namespace trainer::dist {
@@ -97,14 +98,19 @@ std::vector<std::vector<size_t>> reverse_buckets(const std::vector<at::Tensor>& 
 
 struct BucketReducer::State {
   std::unique_ptr<c10d::Reducer> reducer;
+  std::unique_ptr<DryBuckets> dry;  // instead, in a dry run
 };
 
 BucketReducer::BucketReducer(std::vector<at::Tensor> parameters, Comm& comm, const GradientExchange& exchange)
     : state_(std::make_unique<State>()) {
   const auto bytes = static_cast<int64_t>(exchange.bucket_megabytes * 1024 * 1024);
-  auto group = c10::intrusive_ptr<c10d::ProcessGroup>::reclaim_copy(&process_group(comm));
   const size_t count = parameters.size();
   auto buckets = reverse_buckets(parameters, bytes);
+  if (comm.device() == at::kMeta) {
+    state_->dry = std::make_unique<DryBuckets>(parameters, buckets, comm, exchange.sent_as);
+    return;
+  }
+  auto group = c10::intrusive_ptr<c10d::ProcessGroup>::reclaim_copy(&process_group(comm));
   state_->reducer = std::make_unique<c10d::Reducer>(
       std::move(parameters), std::move(buckets), group, std::vector<bool>(count, false), bytes,
       /*find_unused_parameters=*/true, /*gradient_as_bucket_view=*/true, std::unordered_map<size_t, std::string>{},
@@ -116,6 +122,7 @@ BucketReducer::BucketReducer(std::vector<at::Tensor> parameters, Comm& comm, con
 BucketReducer::~BucketReducer() = default;
 
 void BucketReducer::reduce_next_backward(const at::Tensor& loss) {
+  if (state_->dry) return state_->dry->reduce_next_backward();
   Silence silence;  // it would warn users about find_unused_parameters
   const c10::WarningUtils::WarningHandlerGuard guard(&silence);
   state_->reducer->prepare_for_backward({loss});

@@ -18,7 +18,8 @@ struct GradientExchange {
 
 /// Sums gradients over ranks in buckets while backward still runs: c10d's Reducer, with a hook that sums (the default
 /// divides by the number of ranks) and buckets fixed in reverse order of the parameters (rebuilding them would change
-/// the order of Gloo's additions, so a resumed run would not be bitwise equal).
+/// the order of Gloo's additions, so a resumed run would not be bitwise equal). In a dry run, only the exchanges are
+/// recorded, at full size also under PowerSGD.
 class BucketReducer {
  public:
   /// `parameters`: leaves that require gradients, the same on every rank. Gradients become views of the buckets.

@@ -7,6 +7,8 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 
+#include "engine/dist/dry_trace.h"
+
 namespace trainer::parallel {
 namespace {
 
@@ -26,6 +28,7 @@ at::Tensor squares_on_device(const std::vector<at::Tensor>& list, at::Device dev
 }  // namespace
 
 void ScalarSum::add(const at::Tensor& scalar) {
+  is_dry_ = is_dry_ || scalar.is_meta();
   if (scalar.is_meta()) return;
   if (scalar.is_cpu())
     on_host_ += scalar.item<double>();
@@ -34,6 +37,7 @@ void ScalarSum::add(const at::Tensor& scalar) {
 }
 
 double ScalarSum::value() const {
+  if (is_dry_) dist::record(dist::DryHostRead{});
   return on_device_.defined() ? on_host_ + on_device_.item<double>() : on_host_;
 }
 
@@ -49,7 +53,13 @@ std::vector<double> sums_of_squares(const std::vector<std::vector<at::Tensor>>& 
   if (on_device == nullptr) return sums;
   std::vector<at::Tensor> there;
   for (const auto& list : lists) there.push_back(squares_on_device(list, on_device->device()));
-  const at::Tensor read = at::stack(there).cpu();
+  const at::Tensor on_device_sums = at::stack(there);
+  if (on_device_sums.is_meta()) {
+    dist::record(dist::DryHostRead{});
+    constexpr double kLarge = 1e12;  // a dry run clips
+    return std::vector<double>(lists.size(), kLarge);
+  }
+  const at::Tensor read = on_device_sums.cpu();
   for (size_t i = 0; i < sums.size(); ++i) sums[i] = read.const_data_ptr<double>()[i];
   return sums;
 }

@@ -17,6 +17,7 @@ class ScalarSum {
  private:
   double on_host_ = 0;
   at::Tensor on_device_;  // fp64; undefined if nothing was added
+  bool is_dry_ = false;
 };
 
 /// For each list, the sum of the squares of all values of its tensors [n], fp32 on the CPU or any dtype on a device.

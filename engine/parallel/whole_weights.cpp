@@ -48,8 +48,7 @@ void WholeWeights::add_gradients(const std::optional<dist::GradientExchange>& ex
   }
   // The reducer makes these gradients views of its buckets. (Gradients that don't exist yet would be allocated next
   // to the buckets in the first update with accumulation: twice the memory.)
-  const bool dry = mesh_.world().device() == at::kMeta;
-  if (mesh_.tokens().size() > 1 && exchange && !values.empty() && !dry)
+  if (mesh_.tokens().size() > 1 && exchange && !values.empty())
     reducer_ = std::make_unique<dist::BucketReducer>(std::move(values), mesh_.tokens(), *exchange);
 }
 

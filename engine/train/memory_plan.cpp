@@ -1,7 +1,6 @@
 #include "engine/train/memory_plan.h"
 
 #include <algorithm>
-#include <optional>
 
 #include <ATen/ops/empty.h>
 
@@ -15,39 +14,12 @@
 #include "engine/parallel/gather.h"
 #include "engine/prepare/run_length.h"
 #include "engine/train/divergence.h"
+#include "engine/train/dry_model.h"
 #include "engine/train/parallelism.h"
 #include "engine/weights/export.h"
-#include "models/nn/reference/reference.h"
 
 namespace trainer::train {
 namespace {
-
-/// Gives weights the dtypes of `source`, but no values.
-class DrySource : public parallel::WeightSource {
- public:
-  explicit DrySource(const parallel::WeightSource& source) : source_(source) {}
-  nn::Storage storage(const nn::Parameter& parameter) const override { return source_.storage(parameter); }
-  void read(const nn::Parameter&, int64_t, int64_t, const at::Tensor&) const override {}
-
- private:
-  const parallel::WeightSource& source_;
-};
-
-at::Tensor dry_ids(int64_t count) {
-  return at::empty({count}, at::TensorOptions(at::kLong).device(at::kMeta));
-}
-
-models::Batch dry_batch(const BatchLengths& lengths, data::LabelKind kind, int64_t features) {
-  auto source = std::make_shared<nn::Layout>(), target = std::make_shared<nn::Layout>();
-  for (const int64_t length : lengths.source) source->append(length, 0);
-  for (const int64_t length : lengths.target) target->append(length, 0);
-  if (kind == data::LabelKind::kNext) target = source;
-  models::Batch batch{dry_ids(features > 0 ? 0 : source->tokens()), dry_ids(target->tokens()), source, target,
-                      lengths.learned};
-  if (features > 0)
-    batch.pixels = at::empty({source->samples(), features}, at::TensorOptions(at::kFloat).device(at::kMeta));
-  return batch;
-}
 
 bool on_devices(const Workload& workload) {
   return workload.transport == dist::Transport::kDevices;
@@ -152,27 +124,23 @@ Workload fullest_workload(const config::Plan& plan, const models::Model& model) 
 }
 
 MemoryPlan plan_memory(const config::Plan& plan, Blueprint blueprint, const Workload& workload, int64_t stage) {
-  std::optional<nn::DryDevice> device;
-  if (on_devices(workload)) device.emplace();
   dist::count_dry_memory();
   const int64_t before = dist::dry_bytes().all;
   const auto held = [before] { return dist::dry_bytes().all - before; };
-  blueprint.sources.push_back(std::make_unique<DrySource>(blueprint.source()));
-  const int64_t ranks = plan.world_size(), first_rank = stage * ranks / degrees_of(plan).pipeline;
-  const auto comm = dist::dry_comm(static_cast<int>(first_rank), static_cast<int>(ranks), workload.transport);
-  const auto model = make_parallel(plan, blueprint, *comm);
+  const DryModel model(plan, std::move(blueprint), workload.transport, stage);
+  dist::Comm& comm = model.comm();
   MemoryPlan memory;
   memory.stage = stage;
   for (const parallel::LogicalTensor& tensor : model->logical_tensors())
     if (tensor.grad.defined()) memory.gradients += static_cast<int64_t>(tensor.grad.nbytes());
   memory.weights = held() - memory.gradients;
-  const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), *comm);
+  const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), comm);
   Divergence divergence(plan.config.training);
   divergence.keep(*model, *optimizer, 0);
   at::Tensor copy;  // the host copy that an asynchronous save writes
   if (plan.config.checkpoint.async_save && !on_devices(workload)) {
-    const checkpoint::Snapshot snapshot(checkpoint::live_tensors({*model, *optimizer}), comm->rank(), comm->size());
-    copy = at::empty({snapshot.bytes()}, at::TensorOptions(at::kByte).device(comm->device()));
+    const checkpoint::Snapshot snapshot(checkpoint::live_tensors({*model, *optimizer}), comm.rank(), comm.size());
+    copy = at::empty({snapshot.bytes()}, at::TensorOptions(at::kByte).device(comm.device()));
   }
   memory.optimizer = held() - memory.held();
   const dist::DryBytes training = training_peak(*model, plan.config, workload);

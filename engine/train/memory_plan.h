@@ -17,7 +17,8 @@ namespace trainer::train {
 //   - a kernel that reads or writes values loops over rows_to_compute(x, rows) rows (models/nn/kernel.h) and creates
 //     its tensors on the device of its inputs;
 //   - code that allocates for communication does so within a dist::CommunicationMemory;
-//   - a libtorch operator without a shape function in C++ gets one in dry_memory.cpp (the dry run names it and fails).
+//   - a libtorch operator without a shape function in C++ gets one in dry_memory.cpp (the dry run names it and fails);
+//   - code that reads a value from the device, and doesn't in a dry run, records a dist::DryHostRead instead.
 // For ranks on GPUs, the dry run uses the layers and collectives that run there (nn::DryDevice,
 // dist::Transport::kDevices) and leaves out host memory.
 // tests/parallel/memory_plan_test.cpp compares the result with real runs; docs/memory.md shows both.

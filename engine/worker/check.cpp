@@ -9,6 +9,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/config/machine/device.h"
+#include "engine/config/machine/gpu_cards.h"
 #include "engine/config/machine/gpu_memory.h"
 #include "engine/config/names.h"
 #include "engine/config/plan/handover.h"
@@ -33,9 +34,10 @@ std::string cores_warning(const config::Plan& plan) {
 }
 
 /// The report; errors name the place of the option they are about.
-train::CheckReport located_report(const config::Plan& plan, const std::optional<config::GpuMemory>& gpu) {
+train::CheckReport located_report(const config::Plan& plan, const std::optional<config::GpuMemory>& gpu,
+                                  const std::optional<train::Cluster>& cluster) {
   try {
-    return train::check_report(plan, gpu);
+    return train::check_report(plan, gpu, cluster);
   } catch (const ConfigError& error) {
     throw ConfigError("{}", config::located(plan, error.what()));
   }
@@ -58,30 +60,63 @@ std::optional<config::GpuMemory> gpu_here(const config::Config& config) {
   return smallest;
 }
 
-/// The GPU of each rank: the one that `--gpu_memory` names, else this machine's.
-std::optional<config::GpuMemory> gpu_of(const config::Config& config, const std::string& given) {
-  if (given.empty()) return gpu_here(config);
-  if (config::asks_for_gpus(config)) return config::gpu_memory_named(given);
+/// What `check` is asked to plan for.
+struct Target {
+  std::string gpu_memory, device, network;
+};
+
+/// Refuses a GPU for a plan that trains on the CPU.
+void check_uses_gpus(const config::Config& config, const std::string& flag, const std::string& given) {
+  if (config::asks_for_gpus(config)) return;
   throw ConfigError(
-      "--gpu_memory is {}, but {} trains on the CPU: remove one of them", given,
+      "{} is {}, but {} trains on the CPU: remove one of them", flag, given,
       config.use_cpu ? "use_cpu: true" : fmt::format("distributed_type {}", config::name_of(config.distributed_type)));
+}
+
+/// The GPU of each rank: the memory that `--gpu_memory` names, else that of the card of `--device`, else this machine's.
+std::optional<config::GpuMemory> gpu_of(const config::Config& config, const Target& target) {
+  if (!target.gpu_memory.empty()) {
+    check_uses_gpus(config, "--gpu_memory", target.gpu_memory);
+    return config::gpu_memory_named(target.gpu_memory);
+  }
+  if (target.device.empty()) return gpu_here(config);
+  const config::GpuCard& card = config::card_named("--device", target.device);
+  return config::GpuMemory{card.name, card.bytes()};
+}
+
+/// The GPUs that the speed is predicted for; nothing without `--device`.
+std::optional<train::Cluster> cluster_of(const config::Config& config, const Target& target) {
+  if (target.device.empty()) {
+    if (target.network.empty()) return {};
+    throw ConfigError("--net is {}, but only --device predicts a run's speed: add it, as in --device H100",
+                      target.network);
+  }
+  check_uses_gpus(config, "--device", target.device);
+  train::Cluster cluster{config::card_named("--device", target.device)};
+  cluster.gpus_per_machine =
+      std::max<int64_t>(1, config.num_processes / std::max<int64_t>(1, config.num_machines));
+  if (!target.network.empty()) cluster.network = train::network_named(target.network);
+  return cluster;
 }
 
 }  // namespace
 
 int check_command(const std::vector<std::string>& args) {
   bool json = false;
-  std::string gpu_memory;
+  Target target;
   CLI::App app("Check a plan.", "check");
   app.add_flag("--json", json);
-  app.add_option("--gpu_memory", gpu_memory);
+  app.add_option("--gpu_memory", target.gpu_memory);
+  app.add_option("--device", target.device);
+  app.add_option("--net", target.network);
   try {
     app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
   } catch (const CLI::ParseError& error) {
     throw ConfigError("`trainer-worker check`: {}", error.what());
   }
   config::Plan plan = config::inherited_plan();
-  const train::CheckReport report = located_report(plan, gpu_of(plan.config, gpu_memory));
+  const auto cluster = cluster_of(plan.config, target);
+  const train::CheckReport report = located_report(plan, gpu_of(plan.config, target), cluster);
   if (!report.on_gpus)
     for (std::string warning : {train::precision_warning(plan), cores_warning(plan)})
       if (!warning.empty()) plan.warnings.push_back(std::move(warning));

@@ -15,9 +15,9 @@ int rank_command(const std::vector<std::string>& args);
 /// table. Returns 0 when every case passes, kInternalFailure otherwise.
 int selftest_command(const std::vector<std::string>& args);
 
-/// `check [--json] [--gpu_memory N|CARD]`: reads everything a run would read, for the plan on the file descriptor
-/// TRAINER_PLAN_FD, and prints what it would do (engine/train/check/check_report.h). Nothing is written. Errors: those
-/// of the plan's inputs; ConfigError when a rank needs more than its GPU has.
+/// `check [--json] [--gpu_memory N|CARD] [--device CARD [--net BANDWIDTH]]`: reads everything a run would read, for the
+/// plan on the file descriptor TRAINER_PLAN_FD, and prints what it would do (engine/train/check/check_report.h). Nothing
+/// is written. Errors: those of the plan's inputs; ConfigError when a rank needs more than its GPU has.
 int check_command(const std::vector<std::string>& args);
 
 /// `describe-model FOLDER|CONFIG_JSON [TASK]`: train::describe_model().

@@ -108,6 +108,16 @@ TEST_F(Program, CheckAsJson) {
   write("g.yaml", kJob);
   EXPECT_EQ(run("check --json g.yaml").out, "check --json\n");
   EXPECT_EQ(run("check --json g.yaml --gpu-memory='A100 40GB'").out, "check --json --gpu_memory A100 40GB\n");
+  EXPECT_EQ(run("check g.yaml --device H100 --net=400Gb").out, "check --device H100 --net 400Gb\n");
+}
+
+TEST_F(Program, CheckOfARunOnOtherMachines) {
+  write("f.yaml", kJob);
+  write_worker("grep -E '^(num_processes|num_machines): ' /dev/fd/$TRAINER_PLAN_FD\n");
+  const Outcome outcome = run("check f.yaml --use_fsdp --nodes 16 --gpus=8 --device h100");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("num_processes: 128"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("num_machines: 16"), std::string::npos) << outcome.out;
 }
 
 TEST_F(Program, AcceptsFlagsOfOtherLaunchers) {

@@ -54,6 +54,22 @@ TEST(BatchSize, IsTheLargestThatFits) {
   EXPECT_EQ(largest_batch_size(plan, inputs, 1000), 0);
 }
 
+TEST(BatchSize, PlansTheLayersOfTheDevice) {
+  config::Plan on_gpus = plan_of(config::DistributedType::kFsdp, 2), on_cpus = on_gpus;
+  on_cpus.config.use_cpu = true;
+  const prepare::Inputs inputs = prepare::load_inputs(on_gpus);
+  Workload workload = workload_of(on_gpus, inputs.datasets);
+  workload.transport = dist::Transport::kDevices;
+  const int64_t needed = plan_memory(on_gpus, make_blueprint(on_gpus), workload).peak();
+  const auto bytes = static_cast<int64_t>(static_cast<double>(needed) / 0.9) + 2;
+  // The GPU's layers keep attention's scores, so a batch that fills the GPU would leave room on a CPU.
+  EXPECT_GT(needed, peak_with(on_cpus, inputs, 64));
+  EXPECT_EQ(largest_batch_size(on_gpus, inputs, bytes), 64);
+  EXPECT_EQ(largest_batch_size(on_cpus, inputs, bytes), 64);
+  EXPECT_LT(largest_batch_size(on_gpus, inputs, bytes * 9 / 10), 64);
+  EXPECT_GT(largest_batch_size(on_cpus, inputs, bytes * 9 / 10), largest_batch_size(on_gpus, inputs, bytes * 9 / 10));
+}
+
 TEST(BatchSize, RanksAgreeOnTheSmallestAndKeepTheGlobalBatch) {
   for (const auto type : {config::DistributedType::kMultiCpu, config::DistributedType::kFsdp}) {
     const config::Plan plan = plan_of(type, 2);

@@ -75,6 +75,34 @@ TEST(CheckReport, CountsTheModelAndItsUnits) {
   EXPECT_EQ(report.model.tied[0].size(), 4U);
 }
 
+TEST(CheckReport, PredictsTheSpeedOnOtherGpus) {
+  config::Plan plan = plan_of(false);
+  plan.config.num_processes = 16;
+  plan.config.num_machines = 2;
+  const Cluster cluster{config::card_named("--device", "H100"), 8};
+  const CheckReport report = check_report(plan, config::gpu_memory_named("H100"), cluster);
+  ASSERT_TRUE(report.roofline);
+  const std::string text = to_text(report, plan);
+  EXPECT_EQ(unpleasant_lines(text), std::vector<std::string>()) << text;
+  EXPECT_NE(text.find("\nspeed         on 16 H100 80GB in 2 machines, a prediction"), std::string::npos) << text;
+  const nlohmann::json speed = to_json(report, plan).at("speed");
+  EXPECT_EQ(speed.at("gpus"), 16);
+  EXPECT_EQ(speed.at("machines"), 2);
+  EXPECT_EQ(speed.at("tokens"), report.roofline->tokens);
+  EXPECT_EQ(speed.at("micro_batches"), 3);
+  EXPECT_DOUBLE_EQ(speed.at("tokens_per_second_per_gpu").get<double>() * 16 * speed.at("seconds").get<double>(),
+                   static_cast<double>(report.roofline->tokens));
+  double launches = 0, gathered = 0;
+  for (const auto& part : speed.at("parts")) launches += part.at("launches").get<double>();
+  EXPECT_EQ(launches, speed.at("launches").get<double>());
+  for (const auto& transfer : speed.at("communication"))
+    if (transfer.at("kind") == "all-gather") gathered += transfer.at("count").get<double>();
+  EXPECT_EQ(gathered, 3 * (2 * 4 + 1)) << "in each micro-batch, two of each block and one of the root";
+  const CheckReport here = check_report(plan);
+  EXPECT_FALSE(here.roofline);
+  EXPECT_TRUE(to_json(here, plan).at("speed").is_null());
+}
+
 TEST(CheckReport, NamesTheAdaptedLayersWithTheirShapes) {
   const CheckReport report = check_report(plan_of(true));
   ASSERT_EQ(report.lora.size(), 12U);  // q and v of two encoder blocks, and twice those of two decoder blocks

@@ -1,5 +1,6 @@
 // A config.json alone is enough to plan a run, without weights, samples or GPUs.
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 
 #include <gtest/gtest.h>
@@ -160,6 +161,23 @@ TEST_F(ConfigAlone, TooMuchForAGpuNamesWhatFits) {
   EXPECT_EQ(check_report(plan, card).memory.peak(), batch->peak);
   plan.config.training.per_device_train_batch_size = size + 1;
   EXPECT_FALSE(check_report(plan, card).gpu->fits);
+}
+
+TEST_F(ConfigAlone, PredictsTheSpeedOf7bOn128GpusInSeconds) {
+  config::Plan plan = llama_on_eight_gpus();
+  plan.config.num_processes = 128;
+  plan.config.num_machines = 16;
+  plan.config.mixed_precision = config::MixedPrecision::kBf16;
+  plan.config.training.gradient_checkpointing = true;
+  const auto begin = std::chrono::steady_clock::now();
+  const CheckReport report =
+      check_report(plan, config::gpu_memory_named("H200"), Cluster{config::card_named("--device", "H200"), 8});
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+  EXPECT_TRUE(std::any_of(report.missing.begin(), report.missing.end(),
+                          [](const std::string& text) { return text.starts_with("main_process_ip: "); }));
+  const double parameters = 32 * (4.0 * 4096 * 4096 + 3.0 * 4096 * 11008) + 4096.0 * 32000, tokens = 8.0 * 4096;
+  const double attention = 3 * 32 * 4.0 * 8 * 32 * 4096 * 4096 * 128;
+  EXPECT_DOUBLE_EQ(report.roofline->model_flops, 6 * parameters * tokens + attention);
 }
 
 TEST_F(ConfigAlone, PlansOneProcessForTheNamedGpu) {

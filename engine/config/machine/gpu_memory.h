@@ -1,7 +1,8 @@
-// The memory of GPUs by name, for planning runs on GPUs that this machine doesn't have.
+// The memory of a GPU, for planning runs on GPUs that this machine doesn't have.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace trainer::config {
@@ -11,9 +12,11 @@ struct GpuMemory {
   int64_t bytes = 0;  // total
 };
 
-/// Parses a number of GiB ("80", "23.6", "80GB"), or a card's name as the vendor, the driver or people write it
-/// ("H100", "NVIDIA A100-SXM4-80GB", "rtx 4090").
+/// Parses a number of GiB ("80", "23.6", "80GB"), or the name of a card in gpu_cards.h.
 /// Errors: ConfigError that lists the known cards.
 GpuMemory gpu_memory_named(const std::string& text);
+
+/// 80 for "80", "80gb", "80g" and "80gib"; nullopt for other words.
+std::optional<double> gigabytes(std::string text);
 
 }  // namespace trainer::config

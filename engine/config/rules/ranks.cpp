@@ -68,8 +68,8 @@ void machines(const Config& config, Judge& judge) {
     judge.refuse("machine_rank", "machine_rank is {}, but num_machines is {}: machines are numbered from 0",
                  config.machine_rank, config.num_machines);
   if (config.main_process_ip.empty())
-    judge.refuse("main_process_ip", "main_process_ip is required when num_machines is {}: the address of machine 0",
-                 config.num_machines);
+    judge.refuse_run("main_process_ip", "main_process_ip is required when num_machines is {}: the address of machine 0",
+                     config.num_machines);
   if (config.main_process_ip == "0.0.0.0" || config.main_process_ip == "::")
     judge.refuse("main_process_ip",
                  "main_process_ip is {}, which means every interface: set the address at which the other machines "

@@ -65,6 +65,54 @@ json memory_json(const CheckReport& report) {
           {"gpu", gpu_json(report.gpu)}};
 }
 
+json speed_of(const Speed& speed, int64_t gpus) {
+  return {{"seconds", speed.seconds},
+          {"tokens_per_second", speed.tokens_per_second},
+          {"tokens_per_second_per_gpu", speed.tokens_per_second / static_cast<double>(gpus)},
+          {"mfu", speed.mfu}};
+}
+
+json speed_json(const std::optional<Roofline>& roofline) {
+  if (!roofline) return nullptr;
+  const Cost& update = roofline->update;
+  json parts = json::array(), transfers = json::array();
+  for (size_t i = 0; i < kParts; ++i)
+    parts.push_back({{"part", name_of(static_cast<Part>(i))},
+                     {"launches", update.parts[i].launches},
+                     {"flops", update.parts[i].flops},
+                     {"bytes", update.parts[i].bytes},
+                     {"seconds", update.parts[i].seconds}});
+  for (const TransferCost& transfer : update.transfers)
+    transfers.push_back({{"kind", name_of(transfer.kind)},
+                         {"ranks", transfer.ranks},
+                         {"machines", transfer.machines},
+                         {"count", transfer.count},
+                         {"bytes", transfer.bytes},
+                         {"seconds", transfer.seconds}});
+  const PartCost all = update.all_parts();
+  json speed = speed_of(roofline->speed, roofline->gpus);
+  speed.update({{"device", roofline->cluster.card.name},
+                {"gpus", roofline->gpus},
+                {"machines", roofline->gpus / roofline->cluster.gpus_per_machine},
+                {"network", roofline->cluster.network},
+                {"peak_flops", roofline->peak},
+                {"tokens", roofline->tokens},
+                {"micro_batches", roofline->micro_batches},
+                {"model_flops", roofline->model_flops},
+                {"with_flash_attention", speed_of(roofline->with_flash_attention, roofline->gpus)},
+                {"computing_seconds", update.computing},
+                {"exposed_communication_seconds", update.exposed},
+                {"launch_seconds", update.starved},
+                {"bubble_seconds", roofline->bubble},
+                {"host_reads", update.host_reads},
+                {"launches", all.launches},
+                {"flops", all.flops},
+                {"bytes", all.bytes},
+                {"parts", parts},
+                {"communication", transfers}});
+  return speed;
+}
+
 json batches_json(const LongestBatches& longest) {
   const auto sum = [](const std::vector<int64_t>& lengths) {
     return std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
@@ -130,6 +178,7 @@ json to_json(const CheckReport& report, const config::Plan& plan) {
           {"lora", lora_json(report, plan)},
           {"fsdp", fsdp_json(report.units)},
           {"memory", memory_json(report)},
+          {"speed", speed_json(report.roofline)},
           {"longest_batches", batches_json(report.longest)},
           {"data", data_json(report.data)},
           {"run", run_json(report.run)},

@@ -163,6 +163,9 @@ std::vector<std::string> missing(const config::Plan& plan, const Blueprint& blue
         lacking));
   else if (const std::string fault = on_gpus ? fault_of_gpus(plan.config) : ""; !fault.empty())
     all.push_back(fmt::format("usable GPUs: {}", fault));
+  if (plan.config.num_machines > 1 && plan.config.main_process_ip.empty())
+    all.push_back(fmt::format("main_process_ip: the address of machine 0, as num_machines is {}.",
+                              plan.config.num_machines));
   if (blueprint.without_weights)
     all.push_back(fmt::format("the weights of {}: their size is derived from config.json.", plan.config.model.path));
   if (plan.config.data.train.path.empty()) all.push_back("data.train.path: " + assumed_lengths(plan, *blueprint.model));
@@ -206,7 +209,8 @@ GpuReport gpu_report(const config::Plan& plan, const config::GpuMemory& memory, 
 
 }  // namespace
 
-CheckReport check_report(const config::Plan& plan, const std::optional<config::GpuMemory>& gpu) {
+CheckReport check_report(const config::Plan& plan, const std::optional<config::GpuMemory>& gpu,
+                         const std::optional<Cluster>& cluster) {
   const bool has_data = !plan.config.data.train.path.empty();
   prepare::Inputs inputs;
   if (has_data) inputs = prepare::load_inputs(plan);
@@ -230,6 +234,7 @@ CheckReport check_report(const config::Plan& plan, const std::optional<config::G
   const Planner planner(plan, has_data ? &inputs.datasets : nullptr, labels, *blueprint.model, report.on_gpus);
   Workload workload = planner.workload(plan);
   report.memory = plan_largest_memory(plan, labels, workload);
+  if (cluster) report.roofline = roofline_of(plan, labels, workload, *cluster);
   report.longest = std::move(workload.training);
   if (gpu) report.gpu = gpu_report(plan, *gpu, report.memory.peak(), planner);
   return report;

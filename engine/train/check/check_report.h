@@ -13,6 +13,7 @@
 #include "engine/train/longest_batches.h"
 #include "engine/train/memory_fit.h"
 #include "engine/train/memory_plan.h"
+#include "engine/train/roofline/roofline.h"
 
 namespace trainer::train {
 
@@ -85,6 +86,7 @@ struct CheckReport {
   LongestBatches longest;
   bool on_gpus = false;  // the plan is for GPUs
   std::optional<GpuReport> gpu;
+  std::optional<Roofline> roofline;
   DataReport data;  // without samples when none are known
   RunReport run;
   std::string warning;               // about the model in the plan's precision; "": none
@@ -92,8 +94,9 @@ struct CheckReport {
 };
 
 /// Reads all inputs of a run that exist. `gpu`: each rank's GPU; with it the plan is for GPUs, even if this machine has
-/// none. Errors: those of the plan's inputs.
-CheckReport check_report(const config::Plan& plan, const std::optional<config::GpuMemory>& gpu = {});
+/// none. `cluster`: the GPUs to predict the speed on. Errors: those of the plan's inputs.
+CheckReport check_report(const config::Plan& plan, const std::optional<config::GpuMemory>& gpu = {},
+                         const std::optional<Cluster>& cluster = {});
 
 /// The error message of a plan that doesn't fit into its GPUs, in at most 6 lines.
 std::string too_much_memory(const CheckReport& report, const config::Plan& plan);
@@ -109,6 +112,13 @@ std::string to_text(const CheckReport& report, const config::Plan& plan);
 ///             rank; `training` is the sum of the first five, `peak` the largest of training, evaluation and saving.
 ///             device: "gpu" or "cpu", the device the plan is for; gpu: null, or {name, bytes, usable, fits,
 ///             alternatives: [{change, peak}]}
+///   speed     null, or of a run on the GPUs that --device names: {device, gpus, machines, network (bytes per second of
+///             each GPU), peak_flops, tokens (of an update), micro_batches, model_flops (of a GPU in an update),
+///             seconds, tokens_per_second, tokens_per_second_per_gpu, mfu,
+///             with_flash_attention: {seconds, tokens_per_second, tokens_per_second_per_gpu, mfu},
+///             computing_seconds, exposed_communication_seconds, launch_seconds (waits for the host), bubble_seconds,
+///             host_reads, launches, flops, bytes, parts: [{part, launches, flops, bytes, seconds}],
+///             communication: [{kind, ranks, machines, count, bytes, seconds}]}: of a rank in an update
 ///   longest_batches  [{samples, source_tokens, target_tokens}]: the candidates; the largest needs `activations`
 ///   data      {samples, tokens, cut_off, validation_samples, source, target, classes}; source and target are
 ///             {shortest, longest, mean, histogram: [{from, to, samples}]}, classes a list of names

@@ -185,6 +185,47 @@ void add_memory(Page& page, const CheckReport& report) {
          fmt::format("of the {} of {}", human_bytes(report.gpu->memory.bytes), report.gpu->memory.name));
 }
 
+/// "1.27 s", "35.2 ms".
+std::string duration(double seconds) {
+  return seconds < 1 ? fmt::format("{:.1f} ms", 1e3 * seconds) : fmt::format("{:.3g} s", seconds);
+}
+
+void add_parts(Page& page, const Roofline& found) {
+  constexpr double kTera = 1e12, kGiga = 1e9;
+  page.line(fmt::format("{:<22}{:>10}{:>10}{:>11}{:>11}", "a GPU's update", "launches", "TFLOP", "GB", "time"));
+  for (size_t i = 0; i < kParts; ++i) {
+    const PartCost& part = found.update.parts[i];
+    page.line(fmt::format("{:<22}{:>10.0f}{:>10.2f}{:>11.1f}{:>11}", name_of(static_cast<Part>(i)), part.launches,
+                          part.flops / kTera, part.bytes / kGiga, duration(part.seconds)));
+  }
+  for (const TransferCost& transfer : found.update.transfers)
+    page.line(fmt::format("{:<22}{:>10.0f}{:>10}{:>11.1f}{:>11}",
+                          fmt::format("{} of {}", name_of(transfer.kind), counted(transfer.ranks, "rank", "ranks")),
+                          transfer.count, "", transfer.bytes / kGiga, duration(transfer.seconds)));
+}
+
+/// The predicted speed on other GPUs.
+void add_speed(Page& page, const Roofline& found) {
+  const auto gpus = static_cast<double>(found.gpus);
+  const auto speed_of = [&](const Speed& speed) {
+    return fmt::format("{:.0f} tokens/s on each GPU, MFU {:.1f} %", speed.tokens_per_second / gpus, 100 * speed.mfu);
+  };
+  page.section("speed");
+  page.line(fmt::format("on {} {}{}, a prediction (docs/gpu.md):", found.gpus, found.cluster.card.name,
+                        found.gpus > found.cluster.gpus_per_machine
+                            ? fmt::format(" in {} machines", found.gpus / found.cluster.gpus_per_machine)
+                            : ""));
+  page.line(speed_of(found.speed));
+  page.line(fmt::format("{} an update of {} tokens, in {}", duration(found.speed.seconds), found.tokens,
+                        counted(found.micro_batches, "micro-batch", "micro-batches")));
+  page.line("with flash attention " + speed_of(found.with_flash_attention));
+  add_parts(page, found);
+  const Cost& update = found.update;
+  page.line(fmt::format("waiting for collectives {}, for the host {}{}", duration(update.exposed),
+                        duration(update.starved),
+                        found.bubble > 0 ? fmt::format(", for other stages {}", duration(found.bubble)) : ""));
+}
+
 std::string bar_label(const LengthReport::Bar& bar) {
   return bar.from == bar.to ? std::to_string(bar.from) : fmt::format("{}-{}", bar.from, bar.to);
 }
@@ -310,6 +351,10 @@ std::string to_text(const CheckReport& report, const config::Plan& plan) {
   page.gap();
   add_memory(page, report);
   page.gap();
+  if (report.roofline) {
+    add_speed(page, *report.roofline);
+    page.gap();
+  }
   if (report.data.samples > 0) {
     add_data(page, report.data);
     page.gap();

@@ -104,9 +104,10 @@ at::Tensor packed_attention(const at::Tensor& q, const at::Tensor& k, const at::
                             const LayoutPtr& queries, const LayoutPtr& keys, const AttentionOptions& options) {
   std::vector<at::Tensor> inputs{q, k, v};
   if (bias.defined()) inputs.push_back(bias);
-  return recompute(inputs, [=](const std::vector<at::Tensor>& in) {
+  const auto composed = [=](const std::vector<at::Tensor>& in) {
     return attend(in[0], in[1], in[2], in.size() > 3 ? in[3] : at::Tensor(), *queries, *keys, options);
-  });
+  };
+  return recompute(inputs, composed, "attention");
 }
 
 }  // namespace trainer::nn::reference

@@ -1,5 +1,6 @@
 #include "models/nn/reference/recompute.h"
 
+#include <ATen/record_function.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -15,9 +16,17 @@ struct Recompute : torch::autograd::Function<Recompute> {
   struct State {
     Composition f;
     std::vector<bool> learns;  // requires_grad of each input
+    const char* name;
+  };
+  /// A scope of libtorch's observers; nothing happens without one.
+  struct Scope : at::RecordFunction {
+    explicit Scope(const char* name) : at::RecordFunction(at::RecordScope::USER_SCOPE) {
+      if (name != nullptr) before(name);
+    }
   };
 
   static at::Tensor forward(AutogradContext* ctx, at::TensorList inputs, State state) {
+    const Scope scope(state.name);
     at::Tensor out = state.f(inputs.vec());
     ctx->save_for_backward(inputs.vec());
     keep(ctx, std::move(state));
@@ -26,6 +35,7 @@ struct Recompute : torch::autograd::Function<Recompute> {
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
     const State& state = kept<State>(ctx);
+    const Scope scope(state.name);
     variable_list inputs, learned;
     for (const at::Tensor& saved : ctx->get_saved_variables()) {
       const bool learns = state.learns[inputs.size()];
@@ -46,10 +56,10 @@ struct Recompute : torch::autograd::Function<Recompute> {
 
 }  // namespace
 
-at::Tensor recompute(const std::vector<at::Tensor>& inputs, const Composition& f) {
+at::Tensor recompute(const std::vector<at::Tensor>& inputs, const Composition& f, const char* name) {
   std::vector<bool> learns;
   for (const at::Tensor& input : inputs) learns.push_back(input.requires_grad());
-  return Recompute::apply(at::TensorList(inputs), Recompute::State{f, std::move(learns)});
+  return Recompute::apply(at::TensorList(inputs), Recompute::State{f, std::move(learns), name});
 }
 
 }  // namespace trainer::nn::reference

@@ -1,0 +1,48 @@
+#include "engine/train/dry_model.h"
+
+#include <ATen/ops/empty.h>
+
+#include "engine/train/parallelism.h"
+
+namespace trainer::train {
+namespace {
+
+/// Gives weights the dtypes of `source`, but no values.
+class DrySource : public parallel::WeightSource {
+ public:
+  explicit DrySource(const parallel::WeightSource& source) : source_(source) {}
+  nn::Storage storage(const nn::Parameter& parameter) const override { return source_.storage(parameter); }
+  void read(const nn::Parameter&, int64_t, int64_t, const at::Tensor&) const override {}
+
+ private:
+  const parallel::WeightSource& source_;
+};
+
+}  // namespace
+
+DryModel::DryModel(const config::Plan& plan, Blueprint blueprint, dist::Transport transport, int64_t stage)
+    : blueprint_(std::move(blueprint)) {
+  if (transport == dist::Transport::kDevices) device_.emplace();
+  blueprint_.sources.push_back(std::make_unique<DrySource>(blueprint_.source()));
+  const int64_t ranks = plan.world_size(), first_rank = stage * ranks / degrees_of(plan).pipeline;
+  comm_ = dist::dry_comm(static_cast<int>(first_rank), static_cast<int>(ranks), transport);
+  model_ = make_parallel(plan, blueprint_, *comm_);
+}
+
+at::Tensor dry_ids(int64_t count) {
+  return at::empty({count}, at::TensorOptions(at::kLong).device(at::kMeta));
+}
+
+models::Batch dry_batch(const BatchLengths& lengths, data::LabelKind kind, int64_t features) {
+  auto source = std::make_shared<nn::Layout>(), target = std::make_shared<nn::Layout>();
+  for (const int64_t length : lengths.source) source->append(length, 0);
+  for (const int64_t length : lengths.target) target->append(length, 0);
+  if (kind == data::LabelKind::kNext) target = source;
+  models::Batch batch{dry_ids(features > 0 ? 0 : source->tokens()), dry_ids(target->tokens()), source, target,
+                      lengths.learned};
+  if (features > 0)
+    batch.pixels = at::empty({source->samples(), features}, at::TensorOptions(at::kFloat).device(at::kMeta));
+  return batch;
+}
+
+}  // namespace trainer::train
