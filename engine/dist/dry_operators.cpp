@@ -118,6 +118,7 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& call) {
     scope->outer = std::exchange(t_attention, ++t_attentions);
     return scope;
   }
+  if (!call.operator_schema()) return nullptr;  // a node of autograd
   auto open = std::make_unique<OpenCall>();
   open->facts = &known_facts(call);
   open->before = recorded_operators();

@@ -192,14 +192,14 @@ std::string duration(double seconds) {
 
 void add_parts(Page& page, const Roofline& found) {
   constexpr double kTera = 1e12, kGiga = 1e9;
-  page.line(fmt::format("{:<22}{:>10}{:>10}{:>11}{:>11}", "a GPU's update", "launches", "TFLOP", "GB", "time"));
+  page.line(fmt::format("{:<27}{:>7}{:>8}{:>11}{:>11}", "a GPU's update", "launches", "TFLOP", "GB", "time"));
   for (size_t i = 0; i < kParts; ++i) {
     const PartCost& part = found.update.parts[i];
-    page.line(fmt::format("{:<22}{:>10.0f}{:>10.2f}{:>11.1f}{:>11}", name_of(static_cast<Part>(i)), part.launches,
+    page.line(fmt::format("{:<27}{:>7.0f}{:>8.2f}{:>11.1f}{:>11}", name_of(static_cast<Part>(i)), part.launches,
                           part.flops / kTera, part.bytes / kGiga, duration(part.seconds)));
   }
   for (const TransferCost& transfer : found.update.transfers)
-    page.line(fmt::format("{:<22}{:>10.0f}{:>10}{:>11.1f}{:>11}",
+    page.line(fmt::format("{:<27}{:>7.0f}{:>8}{:>11.1f}{:>11}",
                           fmt::format("{} of {}", name_of(transfer.kind), counted(transfer.ranks, "rank", "ranks")),
                           transfer.count, "", transfer.bytes / kGiga, duration(transfer.seconds)));
 }
