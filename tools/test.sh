@@ -6,4 +6,4 @@ cd "$(dirname "$0")/.."
 tools/setup.sh
 cmake --preset dev
 cmake --build --preset dev
-ctest --preset dev -j$(($(nproc) + 1)) "$@" # many tests wait for ranks or deadlines most of their time
+ctest --preset dev "$@"
