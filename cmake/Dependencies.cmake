@@ -30,7 +30,9 @@ if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 find_program(MOLD mold)
 if(MOLD)
-  add_link_options(-fuse-ld=mold)
+  # Segments in pages of their own: mold 1.10 (Debian 12) may otherwise begin the read-only part of the data before its
+  # first page, and such a program doesn't start ("cannot apply additional memory protection after relocation").
+  add_link_options(-fuse-ld=mold -Wl,-z,separate-loadable-segments)
 endif()
 
 # The flags are the same everywhere: GCC only accepts the precompiled header under the flags it was made with. (-fPIC is
