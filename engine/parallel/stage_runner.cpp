@@ -5,6 +5,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
+#include <fmt/format.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include "engine/dist/phase.h"
@@ -54,8 +55,10 @@ const std::string& StageRunner::place_of(const Stage& stage) const {
   return model_.blocks()[static_cast<size_t>(stage.blocks.begin)]->path();
 }
 
+// The names differ from pair to pair: a rank numbers its groups of a name, and its neighbor has others of them.
 StageRunner::Neighbor::Neighbor(dist::Comm& pipeline, int from, int to)
-    : states(pipeline.group("states", {from, to})), gradients(pipeline.group("gradients", {from, to})) {}
+    : states(pipeline.group(fmt::format("states {}-{}", from, to), {from, to})),
+      gradients(pipeline.group(fmt::format("gradients {}-{}", to, from), {from, to})) {}
 
 at::Tensor StageRunner::received(int64_t rows, dist::Comm& along) {
   const at::Tensor states = at::empty({rows, model_.stack().width()}, at::TensorOptions(mesh_->world().device()));
