@@ -113,7 +113,7 @@ TEST_F(Program, CheckAsJson) {
 
 TEST_F(Program, CheckOfARunOnOtherMachines) {
   write("f.yaml", kJob);
-  write_worker("grep -E '^(num_processes|num_machines): ' /dev/fd/$TRAINER_PLAN_FD\n");
+  write_worker("grep -E '^ *(num_processes|num_machines): ' /proc/self/fd/$TRAINER_PLAN_FD\n");
   const Outcome outcome = run("check f.yaml --use_fsdp --nodes 16 --gpus=8 --device h100");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("num_processes: 128"), std::string::npos) << outcome.out;

@@ -13,7 +13,7 @@ bool packs(const Config& config) {
 const Entries& quantization_table() {
   using C = QuantizationConfig;
   const char* const condition = "model.quantization_config.load_in_4bit is true";
-  const char* const of_8_bits = "it belongs to load_in_8bit";
+  const char* const of_8_bits = "it is for 8-bit weights, which this version does not have";
   static const Entries entries = table<C>(
       option("load_in_4bit", &C::load_in_4bit)
           .help("Stores the frozen matrices of linear layers in 4 bits, in blocks of 64 values; embeddings, norms, "
@@ -47,7 +47,7 @@ const Entries& quantization_table() {
           .one_of({"bitsandbytes"})
           .harmless({"bitsandbytes"}),
       no_effect("_load_in_4bit", "the key is load_in_4bit").of<bool>().harmless({"true", "false"}),
-      no_effect("_load_in_8bit", "the key is load_in_8bit").of<bool>().harmless({"true", "false"}));
+      no_effect("_load_in_8bit", "a record of transformers' own").of<bool>().harmless({"true", "false"}));
   return entries;
 }
 
