@@ -56,7 +56,7 @@ class DryComm : public Comm {
     return {at::empty({full.numel() / size()}, full.options()),
             std::make_unique<DryTransfer>(started(DryCollective::Kind::kReduceScatter, full))};
   }
-  bool runs_beside() const override { return !over_gloo(); }
+  bool runs_beside() const override { return transport_ == Transport::kDevices; }
   std::unique_ptr<Pending> send(const at::Tensor& tensor, int to) override {
     return std::make_unique<DryTransfer>(started(DryCollective::Kind::kSend, tensor, to));
   }
@@ -90,7 +90,7 @@ class DryComm : public Comm {
   }
 
  private:
-  bool over_gloo() const { return transport_ != Transport::kDevices; }
+  bool over_gloo() const { return !on_devices(transport_); }
 
   /// Records a transfer of `tensor`; values on the host, and those of a single rank, aren't transfers.
   std::optional<size_t> started(DryCollective::Kind kind, const at::Tensor& tensor, int peer = -1) const {

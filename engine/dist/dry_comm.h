@@ -4,9 +4,14 @@
 
 namespace trainer::dist {
 
-/// The transport between the ranks of a dry run: shared memory, Gloo, or their devices' collectives (NCCL, or Gloo
-/// through the CPU, whose copies don't use device memory).
-enum class Transport { kSharedMemory, kGloo, kDevices };
+/// The transport between the ranks of a dry run: shared memory, Gloo, their devices' collectives (NCCL), or Gloo through
+/// the CPU for tensors on devices, whose copies don't use device memory.
+enum class Transport { kSharedMemory, kGloo, kDevices, kDevicesOverGloo };
+
+/// Whether ranks compute on devices.
+inline bool on_devices(Transport transport) {
+  return transport == Transport::kDevices || transport == Transport::kDevicesOverGloo;
+}
 
 /// Simulates one of `size` ranks: its tensors are on the meta device, and nothing is sent. Allocates what the real
 /// communicator would (see Note [Gloo's copies]), and records the transfers of devices' tensors (engine/dist/dry_trace.h).

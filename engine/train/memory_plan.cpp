@@ -22,7 +22,7 @@ namespace trainer::train {
 namespace {
 
 bool on_devices(const Workload& workload) {
-  return workload.transport == dist::Transport::kDevices;
+  return dist::on_devices(workload.transport);
 }
 
 template <class F>
@@ -93,7 +93,7 @@ int64_t new_tokens_of(const config::Config& c, data::LabelKind kind) {
 Workload without_batches(const config::Plan& plan) {
   Workload workload;
   const bool one_machine = plan.config.num_machines == 1 && dist::may_share_memory();
-  workload.transport = config::trains_on_gpus(plan.config) ? dist::Transport::kDevices
+  workload.transport = config::trains_on_gpus(plan.config) ? transport_of_gpus(plan.config)
                        : one_machine                       ? dist::Transport::kSharedMemory
                                                            : dist::Transport::kGloo;
   workload.under_way = micro_batches_under_way(plan);
@@ -101,6 +101,11 @@ Workload without_batches(const config::Plan& plan) {
 }
 
 }  // namespace
+
+dist::Transport transport_of_gpus(const config::Config& config) {
+  const bool over_gloo = config.training.ddp_backend == config::DdpBackend::kGloo;
+  return over_gloo ? dist::Transport::kDevicesOverGloo : dist::Transport::kDevices;
+}
 
 Workload workload_of(const config::Plan& plan, const data::Datasets& datasets) {
   const config::Config& c = plan.config;

@@ -20,7 +20,7 @@ namespace trainer::train {
 //   - a libtorch operator without a shape function in C++ gets one in dry_memory.cpp (the dry run names it and fails);
 //   - code that reads a value from the device, and doesn't in a dry run, records a dist::DryHostRead instead.
 // For ranks on GPUs, the dry run uses the layers and collectives that run there (nn::DryDevice,
-// dist::Transport::kDevices) and leaves out host memory.
+// dist::on_devices) and leaves out host memory.
 // tests/parallel/memory_plan_test.cpp compares the result with real runs; docs/memory.md shows both.
 
 /// Bytes of one rank's tensors. Not counted: libtorch itself (about 110 MiB, partly shared by the ranks of a machine),
@@ -49,10 +49,12 @@ struct Workload {
   LongestBatches training, evaluation;
   int64_t new_tokens = 0;  // generated per sample in evaluation; 0: no generation
   int64_t under_way = 1;   // micro-batches in flight in a pipeline
-  /// kDevices: ranks compute on GPUs, so the GPU layers are planned.
+  /// dist::on_devices(): ranks compute on GPUs, so the GPU layers are planned.
   dist::Transport transport = dist::Transport::kSharedMemory;
 };
 Workload workload_of(const config::Plan& plan, const data::Datasets& datasets);
+/// Between ranks that compute on GPUs.
+dist::Transport transport_of_gpus(const config::Config& config);
 /// When no samples are known: full batches of the longest samples that `model` can process.
 Workload fullest_workload(const config::Plan& plan, const models::Model& model);
 

@@ -95,7 +95,7 @@ train::Workload workload_of(const Setting& s) {
   workload.training.tokens_of_update = s.micro_batches * (sum(s.lengths) + sum(labels));
   workload.evaluation = workload.training;
   workload.new_tokens = workload.training.kind == data::LabelKind::kClass ? 0 : kNewTokens;
-  workload.transport = dist::Transport::kDevices;
+  workload.transport = dist::Transport::kDevicesOverGloo;
   return workload;
 }
 

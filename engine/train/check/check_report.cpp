@@ -184,7 +184,7 @@ class Planner {
     Workload found = datasets_ == nullptr
                          ? fullest_workload(plan, model_)
                          : workload_of(plan, shortened(*datasets_, base_.config.data, plan.config.data));
-    if (on_gpus_) found.transport = dist::Transport::kDevices;
+    if (on_gpus_) found.transport = transport_of_gpus(plan.config);
     return found;
   }
   int64_t peak(const config::Plan& plan) const { return plan_largest_memory(plan, labels_, workload(plan)).peak(); }
