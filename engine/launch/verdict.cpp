@@ -11,6 +11,7 @@ namespace trainer::launch {
 namespace {
 
 constexpr size_t kMostRanksTold = 3;
+constexpr double kPatienceForAMajority = 2;  // seconds
 
 Failure failure_of(const RankState& state, int code, std::string message) {
   return {.rank = state.rank, .step = state.step, .phase = state.phase, .code = code, .message = std::move(message)};
@@ -45,12 +46,28 @@ std::optional<std::array<int, 2>> two_that_differ(const std::map<int, const Coll
   return std::array{most->second.front(), least->second.front()};
 }
 
+/// Whether the two ranks that made this call wait in it, and a third one may still show which of them is wrong.
+bool may_get_a_majority(const RankStates& ranks, const GroupState& group, uint64_t number,
+                        const std::map<int, const Collective*>& callers) {
+  const auto waits_briefly = [&](const auto& caller) {
+    const RankState& state = ranks[static_cast<size_t>(caller.first)];
+    return state.running && state.waits() && state.wait_group().is_same_group(group) && state.waits_for == number &&
+           state.waited < kPatienceForAMajority;
+  };
+  const auto is_on_its_way = [&](const RankState& state) {
+    const GroupState* const its = state.find(group);
+    return state.running && group.group.has_member(state.rank) && (its == nullptr || its->last < number);
+  };
+  return callers.size() == 2 && std::all_of(callers.begin(), callers.end(), waits_briefly) &&
+         std::any_of(ranks.begin(), ranks.end(), is_on_its_way);
+}
+
 std::optional<Failure> differing_in(const RankStates& ranks, const GroupState& group) {
   const Calls calls = calls_of(ranks, group);
   std::optional<Failure> failure;
   for (const auto& [number, callers] : calls) {
     const auto two = two_that_differ(callers);
-    if (!two) continue;
+    if (!two || may_get_a_majority(ranks, group, number, callers)) continue;
     const RankState &first = ranks[static_cast<size_t>((*two)[0])], &second = ranks[static_cast<size_t>((*two)[1])];
     const Collective &its = *callers.at((*two)[0]), &others = *callers.at((*two)[1]);
     const bool told_apart = !is_same_call(its, others);

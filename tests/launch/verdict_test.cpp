@@ -98,6 +98,18 @@ TEST(Differing, NeitherOfTwoRanksIsBlamed) {
   EXPECT_EQ(failure->rank, -1);
 }
 
+TEST(Differing, TwoOfThreeRanksWaitBrieflyForTheThird) {
+  const FakeRank first = FakeRank(0, 3).call(kSum, 8), second = FakeRank(2, 3).call(kSum, 16), third(1, 3);
+  const auto found = [](FakeRank one, FakeRank other, FakeRank missing) { return differing({one, missing, other}); };
+  EXPECT_FALSE(found(FakeRank(first).wait(1), FakeRank(second).wait(1), third));
+  EXPECT_TRUE(found(FakeRank(first).wait(3), FakeRank(second).wait(1), third));
+  EXPECT_TRUE(found(FakeRank(first).wait(1), FakeRank(second).ended(), third));
+  EXPECT_TRUE(found(FakeRank(first).wait(1), FakeRank(second).wait(1), FakeRank(third).ended()));
+  const auto failure = found(FakeRank(first).wait(1), FakeRank(second).wait(1), FakeRank(third).call(kSum, 8));
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->rank, 2);
+}
+
 TEST(Differing, AnotherUnitIsAnotherCall) {
   EXPECT_TRUE(differing({FakeRank(0, 2).call(kGather, 8, "block.1"), FakeRank(1, 2).call(kGather, 8, "block.2")}));
 }
