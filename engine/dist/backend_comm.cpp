@@ -4,6 +4,7 @@
 
 #include <ATen/ops/empty.h>
 
+#include "engine/base/indented.h"
 #include "engine/dist/forwarding_comm.h"
 #include "engine/dist/shared_memory.h"
 
@@ -30,12 +31,6 @@ bool is_misuse(const std::exception& error) {
   for (const char* const sign : {"ncclInvalidArgument", "ncclInvalidUsage", "Tensors must be", "Invalid scalar type"})
     if (text.find(sign) != std::string::npos) return true;
   return false;
-}
-
-std::string indented(std::string text) {
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  for (size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 3) text.insert(at + 1, "  ");
-  return "  " + text;
 }
 
 }  // namespace
@@ -80,8 +75,7 @@ void BackendComm::all_reduce(const at::Tensor& tensor, Reduce op) {
   });
 }
 
-Comm::Scattered BackendComm::reduce_scatter(const at::Tensor& full) {
-  if (!runs_beside_) return Comm::reduce_scatter(full);
+Comm::Scattered BackendComm::start_reduce_scatter(const at::Tensor& full) {
   return translated("a reduction", [&] {
     at::Tensor shard = at::empty({full.numel() / size()}, full.options()), from = full;
     return Scattered{shard, std::make_unique<WorkPending>(backend_->_reduce_scatter_base(shard, from))};

@@ -45,7 +45,6 @@ class BackendComm : public Comm {
   int size() const override { return backend_->getSize(); }
   std::unique_ptr<Pending> all_gather(const at::Tensor& full, const at::Tensor& shard) override;
   void all_reduce(const at::Tensor& tensor, Reduce op) override;
-  Scattered reduce_scatter(const at::Tensor& full) override;
   bool runs_beside() const override { return runs_beside_; }
   std::unique_ptr<Pending> send(const at::Tensor& tensor, int to) override;
   std::unique_ptr<Pending> receive(const at::Tensor& tensor, int from) override;
@@ -57,6 +56,7 @@ class BackendComm : public Comm {
   c10d::ProcessGroup& process_group() { return *group_; }
 
  protected:
+  Scattered start_reduce_scatter(const at::Tensor& full) override;
   /// group(), for several ranks; `mine` is this rank's index among them.
   virtual std::unique_ptr<Comm> make_group(const std::string& name, const std::vector<int>& ranks, int mine) = 0;
 

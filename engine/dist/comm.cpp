@@ -36,7 +36,12 @@ class SoloComm : public Comm {
 
 }  // namespace
 
+Comm::Scattered Comm::start_reduce_scatter(const at::Tensor&) {
+  throw InternalError("this communicator has no reduce-scatter of its own");
+}
+
 Comm::Scattered Comm::reduce_scatter(const at::Tensor& full) {
+  if (runs_beside()) return start_reduce_scatter(full);
   all_reduce(full);
   const int64_t share = full.numel() / size();
   return {full.narrow(0, rank() * share, share), std::make_unique<Done>()};

@@ -39,7 +39,7 @@ class Comm {
   };
   /// Collective. This rank's shard [n] of the sum over ranks of `full` [n * size()], which may be overwritten and must
   /// stay until wait(). (Over Gloo, an all-reduce and a slice are twice as fast as its reduce-scatter.)
-  virtual Scattered reduce_scatter(const at::Tensor& full);
+  Scattered reduce_scatter(const at::Tensor& full);
   /// Whether collectives run beside the operators that follow until wait(). If not, they may end before their calls
   /// return.
   virtual bool runs_beside() const { return false; }
@@ -62,6 +62,10 @@ class Comm {
   double sum(double value);
   double max(double value);
   std::vector<std::string> gather_text(const std::string& mine);
+
+ protected:
+  /// reduce_scatter() where collectives run beside the operators; elsewhere it is an all_reduce().
+  virtual Scattered start_reduce_scatter(const at::Tensor& full);
 };
 
 /// A communicator of a single rank: no communication.

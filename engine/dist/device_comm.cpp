@@ -52,9 +52,6 @@ class DeviceComm : public ForwardingComm {
     tensor.copy_(copy);
   }
 
-  Scattered reduce_scatter(const at::Tensor& full) override {
-    return by_way_of_cpu(full) ? Comm::reduce_scatter(full) : fitting(full).reduce_scatter(full);
-  }
   bool runs_beside() const override { return host_ != nullptr && inner().runs_beside(); }
 
   std::unique_ptr<Pending> send(const at::Tensor& tensor, int to) override {
@@ -86,6 +83,9 @@ class DeviceComm : public ForwardingComm {
     auto own = inner().group(name, ranks);
     return host ? device_comm(std::move(host), std::move(own), device_) : device_comm(std::move(own), nullptr, device_);
   }
+
+ protected:
+  Scattered start_reduce_scatter(const at::Tensor& full) override { return fitting(full).reduce_scatter(full); }
 
  private:
   /// Without a transport between devices, a tensor on a device is sent as a copy on the CPU.

@@ -1,12 +1,9 @@
 #include "engine/dist/dry_buckets.h"
 
-#include <functional>
-
 #include <c10/core/ScalarType.h>
 #include <torch/csrc/autograd/engine.h>
-#include <torch/csrc/autograd/function_hook.h>
-#include <torch/csrc/autograd/variable.h>
 
+#include "engine/dist/after_gradient.h"
 #include "engine/dist/dry_comm.h"
 
 namespace trainer::dist {
@@ -43,19 +40,6 @@ struct DryBuckets::State {
   bool reducing = false, queued = false;
 };
 
-namespace {
-
-class BucketHook : public torch::autograd::PostAccumulateGradHook {
- public:
-  explicit BucketHook(std::function<void()> then) : then_(std::move(then)) {}
-  void operator()(const torch::autograd::Variable&) override { then_(); }
-
- private:
-  std::function<void()> then_;
-};
-
-}  // namespace
-
 DryBuckets::DryBuckets(const std::vector<at::Tensor>& leaves, const std::vector<std::vector<size_t>>& buckets,
                        Comm& comm, at::ScalarType sent_as)
     : state_(std::make_shared<State>(comm)) {
@@ -65,11 +49,9 @@ DryBuckets::DryBuckets(const std::vector<at::Tensor>& leaves, const std::vector<
     for (const size_t leaf : buckets[b]) {
       bucket.bytes += leaves[leaf].numel() * size;
       ++bucket.leaves;
-      torch::autograd::impl::set_post_acc_grad_hooks(
-          leaves[leaf],
-          std::make_unique<BucketHook>([b, state = std::weak_ptr<State>(state_)] {
-            if (const auto alive = state.lock()) alive->leaf_done(b, alive);
-          }));
+      after_gradient(leaves[leaf], [b, state = std::weak_ptr<State>(state_)] {
+        if (const auto alive = state.lock()) alive->leaf_done(b, alive);
+      });
     }
     state_->buckets.push_back(bucket);
   }

@@ -50,12 +50,6 @@ class DryComm : public Comm {
     if (size() > 1 && over_gloo()) last_ = tensor;
     DryTransfer(started(DryCollective::Kind::kAllReduce, tensor)).wait();
   }
-  Scattered reduce_scatter(const at::Tensor& full) override {
-    if (!runs_beside()) return Comm::reduce_scatter(full);
-    const CommunicationMemory communication;
-    return {at::empty({full.numel() / size()}, full.options()),
-            std::make_unique<DryTransfer>(started(DryCollective::Kind::kReduceScatter, full))};
-  }
   bool runs_beside() const override { return transport_ == Transport::kDevices; }
   std::unique_ptr<Pending> send(const at::Tensor& tensor, int to) override {
     return std::make_unique<DryTransfer>(started(DryCollective::Kind::kSend, tensor, to));
@@ -87,6 +81,13 @@ class DryComm : public Comm {
     std::vector<int> ranks = ranks_;
     if (peer >= 0) ranks = {ranks_[static_cast<size_t>(rank_)], ranks_.at(static_cast<size_t>(peer))};
     return record(DryCollective{kind, bytes, std::move(ranks), stream_});
+  }
+
+ protected:
+  Scattered start_reduce_scatter(const at::Tensor& full) override {
+    const CommunicationMemory communication;
+    return {at::empty({full.numel() / size()}, full.options()),
+            std::make_unique<DryTransfer>(started(DryCollective::Kind::kReduceScatter, full))};
   }
 
  private:

@@ -84,14 +84,6 @@ class FaultyComm : public ForwardingComm {
     inner().all_reduce(fault == Fault::Kind::kSize ? at::zeros({tensor.numel() + 1}, tensor.options()) : tensor, op);
   }
 
-  Scattered reduce_scatter(const at::Tensor& full) override {
-    if (!runs_beside()) return Comm::reduce_scatter(full);
-    const auto fault = strike(Call::kSum);
-    if (fault == Fault::Kind::kKill) raise(SIGKILL);
-    if (fault == Fault::Kind::kNan) full.narrow(0, 0, 1).fill_(std::numeric_limits<double>::quiet_NaN());
-    return inner().reduce_scatter(full);
-  }
-
   std::unique_ptr<Pending> send(const at::Tensor& tensor, int to) override {
     const auto fault = strike(Call::kTransfer);
     if (fault == Fault::Kind::kSkip) return std::make_unique<Nothing>();
@@ -107,6 +99,14 @@ class FaultyComm : public ForwardingComm {
 
   std::unique_ptr<Comm> group(const std::string& name, const std::vector<int>& ranks) override {
     return std::make_unique<FaultyComm>(inner().group(name, ranks), striker_, rank_);
+  }
+
+ protected:
+  Scattered start_reduce_scatter(const at::Tensor& full) override {
+    const auto fault = strike(Call::kSum);
+    if (fault == Fault::Kind::kKill) raise(SIGKILL);
+    if (fault == Fault::Kind::kNan) full.narrow(0, 0, 1).fill_(std::numeric_limits<double>::quiet_NaN());
+    return inner().reduce_scatter(full);
   }
 
  private:

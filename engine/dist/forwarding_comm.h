@@ -20,10 +20,6 @@ class ForwardingComm : public Comm {
     return inner_->all_gather(full, shard);
   }
   void all_reduce(const at::Tensor& tensor, Reduce op) override { inner_->all_reduce(tensor, op); }
-  /// By all_reduce(), which derived classes extend, unless it is an operation of its own.
-  Scattered reduce_scatter(const at::Tensor& full) override {
-    return runs_beside() ? inner_->reduce_scatter(full) : Comm::reduce_scatter(full);
-  }
   bool runs_beside() const override { return inner_->runs_beside(); }
   std::unique_ptr<Pending> send(const at::Tensor& tensor, int to) override { return inner_->send(tensor, to); }
   std::unique_ptr<Pending> receive(const at::Tensor& tensor, int from) override {
@@ -34,6 +30,9 @@ class ForwardingComm : public Comm {
   std::unique_ptr<Comm> group(const std::string& name, const std::vector<int>& ranks) override {
     return inner_->group(name, ranks);
   }
+
+ protected:
+  Scattered start_reduce_scatter(const at::Tensor& full) override { return inner_->reduce_scatter(full); }
 
  private:
   std::unique_ptr<Comm> inner_;

@@ -102,14 +102,6 @@ class WatchedComm : public ForwardingComm {
     notes_.end(number);
   }
 
-  Scattered reduce_scatter(const at::Tensor& full) override {
-    if (!runs_beside()) return Comm::reduce_scatter(full);
-    const uint64_t number = notes_.begin(CollectiveKind::kSum, full, Phase::now());
-    Scattered started = inner().reduce_scatter(full);
-    started.pending = std::make_unique<WatchedPending>(std::move(started.pending), notes_, number);
-    return started;
-  }
-
   std::unique_ptr<Pending> send(const at::Tensor& tensor, int to) override {
     const CollectiveNotes notes = transfers(rank(), to);
     const uint64_t number = notes.begin(CollectiveKind::kTransfer, tensor, Phase::now());
@@ -141,6 +133,14 @@ class WatchedComm : public ForwardingComm {
     for (int rank : ranks) members.push_back(ranks_.at(static_cast<size_t>(rank)));
     return watched(board_, fmt::format("among the {} ranks {}", name, ranks_text(members)), members,
                    [&] { return inner().group(name, ranks); });
+  }
+
+ protected:
+  Scattered start_reduce_scatter(const at::Tensor& full) override {
+    const uint64_t number = notes_.begin(CollectiveKind::kSum, full, Phase::now());
+    Scattered started = inner().reduce_scatter(full);
+    started.pending = std::make_unique<WatchedPending>(std::move(started.pending), notes_, number);
+    return started;
   }
 
  private:

@@ -19,10 +19,7 @@ at::Tensor LocalSgdModel::to_backward(const at::Tensor& loss_sum, int64_t target
 }
 
 double LocalSgdModel::clip_grad_norm(double max_norm) {
-  std::vector<at::Tensor> grads;
-  for (const LogicalTensor& tensor : logical_tensors())
-    if (tensor.grad.defined()) grads.push_back(tensor.grad);
-  const double squares = sums_of_squares({grads}).front();
+  const double squares = sums_of_squares({gradients()}).front();
   // All ranks must know if one of them has overflowed.
   const double of_all = comm().sum(squares);
   const double own = unscale_and_clip(std::isfinite(of_all) ? std::sqrt(squares) : of_all, max_norm);

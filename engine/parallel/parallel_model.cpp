@@ -67,16 +67,20 @@ double ParallelModel::clip_grad_norm(double max_norm) {
 double ParallelModel::unscale_and_clip(double scaled_norm, double max_norm) {
   const double norm = scaled_norm / loss_scale_, clip = max_norm / (norm + 1e-6);
   const double factor = (max_norm > 0 && clip < 1 ? clip : 1.0) / loss_scale_;
-  std::vector<at::Tensor> grads;
-  for (const LogicalTensor& tensor : logical_tensors())
-    if (tensor.grad.defined()) grads.push_back(tensor.grad);
-  if (factor != 1 && std::isfinite(norm) && !grads.empty()) at::_foreach_mul_(grads, factor);
+  if (factor == 1 || !std::isfinite(norm)) return norm;
+  if (const std::vector<at::Tensor> all = gradients(); !all.empty()) at::_foreach_mul_(all, factor);
   return norm;
 }
 
-void ParallelModel::zero_grad() {
+std::vector<at::Tensor> ParallelModel::gradients() const {
+  std::vector<at::Tensor> all;
   for (const LogicalTensor& tensor : logical_tensors())
-    if (tensor.grad.defined()) tensor.grad.zero_();
+    if (tensor.grad.defined()) all.push_back(tensor.grad);
+  return all;
+}
+
+void ParallelModel::zero_grad() {
+  for (const at::Tensor& gradient : gradients()) gradient.zero_();
 }
 
 }  // namespace trainer::parallel

@@ -66,6 +66,8 @@ class ParallelModel {
   /// Removes the loss scale from the gradients, whose norm including the scale is `scaled_norm`, and clips them to
   /// `max_norm`. Returns the norm without the scale.
   double unscale_and_clip(double scaled_norm, double max_norm);
+  /// Those that exist, in model order.
+  std::vector<at::Tensor> gradients() const;
 
  private:
   std::unique_ptr<models::Model> model_;

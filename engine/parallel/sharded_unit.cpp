@@ -2,23 +2,12 @@
 
 #include <algorithm>
 
-#include <torch/csrc/autograd/function_hook.h>
-#include <torch/csrc/autograd/variable.h>
-
 #include "engine/base/errors.h"
+#include "engine/dist/after_gradient.h"
 #include "engine/dist/phase.h"
 
 namespace trainer::parallel {
 namespace {
-
-class LeafHook : public torch::autograd::PostAccumulateGradHook {
- public:
-  explicit LeafHook(std::function<void()> then) : then_(std::move(then)) {}
-  void operator()(const torch::autograd::Variable&) override { then_(); }
-
- private:
-  std::function<void()> then_;
-};
 
 bool cut_unevenly(const nn::Parameter& parameter, int64_t ranks) {
   int64_t whole = 1;
@@ -45,7 +34,7 @@ ShardedUnit::ShardedUnit(std::string name, const std::vector<nn::ParameterPtr>& 
   for (FlatGroup& group : groups_) {
     if (!group.trainable()) continue;
     for (const at::Tensor& leaf : group.views()) {
-      torch::autograd::impl::set_post_acc_grad_hooks(leaf, std::make_unique<LeafHook>([this] { leaf_done(); }));
+      dist::after_gradient(leaf, [this] { leaf_done(); });
       ++leaves_;
     }
   }

@@ -1,7 +1,5 @@
 #include "engine/parallel/sums.h"
 
-#include <algorithm>
-
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/stack.h>
