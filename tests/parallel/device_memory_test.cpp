@@ -11,9 +11,9 @@
 #include "engine/train/memory_plan.h"
 #include "engine/weights/export.h"
 #include "tests/parallel/processes.h"
+#include "tests/simulated/device.h"
 #include "tests/support/device.h"
 #include "tests/support/golden_case.h"
-#include "tests/support/other_device.h"
 
 namespace trainer::testing {
 namespace {
@@ -126,12 +126,12 @@ Bytes measure(const Setting& s, dist::Comm& host, const std::string& folder) {
   std::vector<int> all(static_cast<size_t>(host.size()));
   std::iota(all.begin(), all.end(), 0);
   const auto comm = dist::device_comm(host.group("device", all), nullptr, device());
-  forget_peak();
-  const int64_t before = peak_bytes();
+  simulated::forget_peak(0);
+  const int64_t before = simulated::peak_bytes(0);
   const auto peak_of = [&](const auto& work) {
-    forget_peak();
+    simulated::forget_peak(0);
     work();
-    return peak_bytes() - before;
+    return simulated::peak_bytes(0) - before;
   };
   const config::Plan plan = plan_of(s);
   const auto model = make_model(plan, *comm);

@@ -282,7 +282,7 @@ std::vector<Setting> settings_with_rows() {
   for (const auto& [family, json] : families())
     for (const bool lora : {false, true}) {
       all.push_back({family, 2, DistributedType::kMultiCpu, 1, lora});
-      // with recomputation; more ranks than rows in two cases, because so many collectives take long
+      // With recomputation. In two cases there are more ranks than rows: more such cases would take minutes.
       const bool single = lora ? family == "t5" : family == "llama";
       all.push_back({family, 3, DistributedType::kMultiCpu, 1, lora, true, single ? 1 : 4});
       all.push_back({family, 2, kFsdp, 2, lora, false, 1});

@@ -7,8 +7,8 @@
 
 namespace trainer::testing {
 
-/// other_device.cpp: libtorch's spare device, for machines without another one. The addresses of its tensors are
-/// invalid, so code that accesses them as if they were on the CPU crashes. Every operator runs on copies.
+/// simulated_device.cpp: the one of Note [Simulated accelerator], for machines without another one. The addresses of its
+/// tensors are invalid, so code that accesses them as if they were on the CPU crashes.
 /// gpu_device.cpp: the first GPU.
 c10::Device device();
 
