@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
 #include "engine/base/file_descriptor.h"
 #include "engine/base/file_operations.h"
@@ -144,6 +145,13 @@ std::string read_file(const fs::path& path, int64_t limit) {
   }
   content.resize(size);
   return content;
+}
+
+std::string first_line(const std::filesystem::path& path) {
+  std::string line;
+  std::ifstream in(path);
+  std::getline(in, line);
+  return line;
 }
 
 void publish_file(const fs::path& path, std::string_view content) {

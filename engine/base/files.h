@@ -14,6 +14,9 @@ namespace trainer {
 /// `limit`.
 std::string read_file(const std::filesystem::path& path, int64_t limit = int64_t{1} << 30);
 
+/// The first line of a file in /proc or /sys; "" if it can't be read.
+std::string first_line(const std::filesystem::path& path);
+
 /// Writes `content` to the file `path` atomically: after a crash, either the old file or the new one exists.
 /// Errors: MachineError; the old file is then untouched and no other file is left.
 void publish_file(const std::filesystem::path& path, std::string_view content);

@@ -12,6 +12,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/host_name.h"
 
 namespace trainer {
 namespace {
@@ -33,14 +34,12 @@ std::string holder(const fs::path& folder) {
 }
 
 void sign(int fd) {
-  char host[65] = "";
-  gethostname(host, sizeof(host) - 1);
   std::time_t now = std::time(nullptr);
   std::tm local{};
   localtime_r(&now, &local);
   char since[32];
   std::strftime(since, sizeof(since), "%F %T", &local);
-  const std::string text = fmt::format("process {} on {} since {}", getpid(), host, since);
+  const std::string text = fmt::format("process {} on {} since {}", getpid(), host_name(), since);
   // The text is only used in a message: a full disk must not prevent the run.
   if (ftruncate(fd, 0) == 0 && pwrite(fd, text.data(), text.size(), 0) < 0) return;
 }
@@ -118,8 +117,8 @@ pid_t process_using(const fs::path& folder) {
   if (!file || flock(file.get(), LOCK_SH | LOCK_NB) == 0) return 0;
   const std::string who = holder(file.get());
   int pid = 0;
-  char host[65] = "", own[65] = "";
-  gethostname(own, sizeof(own) - 1);
+  char host[65] = "";
+  const std::string own = host_name();
   if (std::sscanf(who.c_str(), "process %d on %64s", &pid, host) != 2 || std::string(host) != own || pid < 1)
     throw MachineError("{} is in use by {}, which is not a process of this machine ({})", folder.string(), who, own);
   return pid;

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/files.h"
 #include "engine/base/nvml.h"
 
 namespace trainer {
@@ -19,13 +20,6 @@ std::optional<int64_t> whole_number(std::string_view text) {
   int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && end == text.data() + text.size() && number >= 0 ? std::optional(number) : std::nullopt;
-}
-
-std::string first_line(const fs::path& file) {
-  std::string line;
-  std::ifstream in(file);
-  std::getline(in, line);
-  return line;
 }
 
 /// The values of "Model: \t\t NVIDIA H200" lines, by their names.

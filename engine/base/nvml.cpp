@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
 #include <memory>
 
 #include <fmt/format.h>
 
+#include "engine/base/files.h"
 #include "engine/base/nvml_types.h"
 
 namespace trainer::nvml {
@@ -66,13 +66,6 @@ std::string sysfs_name(std::string bus_id) {
   return colon == 8 && bus_id.starts_with("0000") ? bus_id.substr(4) : bus_id;
 }
 
-std::string process_name(int64_t pid, const std::filesystem::path& root) {
-  std::string name;
-  std::ifstream in(root / fmt::format("proc/{}/comm", pid));
-  std::getline(in, name);
-  return name;
-}
-
 std::vector<GpuProcess> processes_of(const Library& library, Device device, const std::filesystem::path& root) {
   std::vector<ProcessInfo> infos(64);
   for (int tries = 0; tries < 3; ++tries) {  // processes may start between the calls
@@ -86,7 +79,7 @@ std::vector<GpuProcess> processes_of(const Library& library, Device device, cons
     if (result != kSuccess) return found;
     for (const ProcessInfo& info : std::vector(infos.begin(), infos.begin() + std::min<size_t>(count, infos.size())))
       found.push_back({info.pid, info.used_memory == ~0ULL ? 0 : static_cast<int64_t>(info.used_memory),
-                       process_name(info.pid, root)});
+                       first_line(root / fmt::format("proc/{}/comm", info.pid))});
     std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
     return found;
   }

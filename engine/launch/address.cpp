@@ -75,6 +75,23 @@ MachineError listen_error(const Address& address, int error) {
   return MachineError("cannot listen on {}: {}", address.text(), std::strerror(error));
 }
 
+using Interfaces = std::unique_ptr<ifaddrs, void (*)(ifaddrs*)>;
+
+/// The first of a list, one for each address; null with errno if they can't be listed.
+Interfaces interfaces() {
+  ifaddrs* found = nullptr;
+  return {getifaddrs(&found) == 0 ? found : nullptr, freeifaddrs};
+}
+
+int family_of(const ifaddrs& interface) {
+  return interface.ifa_addr != nullptr ? interface.ifa_addr->sa_family : AF_UNSPEC;
+}
+
+/// Of an interface whose family is AF_INET or AF_INET6.
+Address address_of(const ifaddrs& interface) {
+  return copy_of(interface.ifa_addr, family_of(interface) == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+}
+
 /// The interface that ranks must use; "" when none is set.
 std::string interface_for_ranks() {
   const char* const named = std::getenv("GLOO_SOCKET_IFNAME");
@@ -149,17 +166,13 @@ void check_interface_for_ranks() {
 }
 
 Address address_of_interface(const std::string& name, const Address& like) {
-  ifaddrs* found = nullptr;
-  if (getifaddrs(&found) != 0) throw MachineError("cannot list the network interfaces: {}", std::strerror(errno));
-  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(found, freeifaddrs);
+  const Interfaces all = interfaces();
+  if (!all) throw MachineError("cannot list the network interfaces: {}", std::strerror(errno));
   std::set<std::string> others;
-  for (const ifaddrs* one = found; one != nullptr; one = one->ifa_next) {
-    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != like.bytes.ss_family) continue;
-    if (name != one->ifa_name) {
-      others.insert(one->ifa_name);
-      continue;
-    }
-    return copy_of(one->ifa_addr, like.bytes.ss_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+  for (const ifaddrs* one = all.get(); one != nullptr; one = one->ifa_next) {
+    if (family_of(*one) != like.bytes.ss_family) continue;
+    if (name == one->ifa_name) return address_of(*one);
+    others.insert(one->ifa_name);
   }
   throw MachineError(
       "GLOO_SOCKET_IFNAME is {}, but this machine has no such interface with an IPv{} address; it has {}", name,
@@ -167,15 +180,10 @@ Address address_of_interface(const std::string& name, const Address& like) {
 }
 
 std::string interface_of(const std::string& host) {
-  ifaddrs* found = nullptr;
-  if (getifaddrs(&found) != 0) return "";
-  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(found, freeifaddrs);
-  for (const ifaddrs* one = found; one != nullptr; one = one->ifa_next) {
-    const int family = one->ifa_addr != nullptr ? one->ifa_addr->sa_family : AF_UNSPEC;
-    if (family != AF_INET && family != AF_INET6) continue;
-    const size_t size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-    if (copy_of(one->ifa_addr, static_cast<socklen_t>(size)).host() == host) return one->ifa_name;
-  }
+  const Interfaces all = interfaces();
+  for (const ifaddrs* one = all.get(); one != nullptr; one = one->ifa_next)
+    if ((family_of(*one) == AF_INET || family_of(*one) == AF_INET6) && address_of(*one).host() == host)
+      return one->ifa_name;
   return "";
 }
 

@@ -1,7 +1,6 @@
 #include "engine/launch/farewell.h"
 
-#include <unistd.h>
-
+#include "engine/base/host_name.h"
 #include "engine/launch/follower.h"
 #include "engine/launch/leader.h"
 #include "engine/launch/secret.h"
@@ -24,13 +23,11 @@ void report_failed_start(const config::StartedRank& started, const config::Plan*
   const std::string host = plan != nullptr ? plan->config.main_process_ip : started.address;
   if (port == 0 || host.empty()) return;
   try {
-    char name[65] = "";
-    gethostname(name, sizeof(name) - 1);
     SignalQueue signals;
     const Appointment appointment{.host = reachable_name(host), .port = static_cast<int>(port), .secret = take_secret()};
     const Introduction own{.machine = static_cast<int>(started.machine()),
                            .machines = static_cast<int>(started.machines()),
-                           .name = name,
+                           .name = host_name(),
                            .job = started.step};
     if (own.machine == 0) {
       Leader(appointment, own, signals).turn_away(error.code(), error.what(), kFarewellPatience);

@@ -33,8 +33,7 @@ Follower::Joined Follower::join() {
           own_.machines, std::chrono::duration<double>(end - Clock::now()).count(), why);
       reminder = Clock::now() + kReminderEvery;
     }
-    const Clock::time_point again = Clock::now() + kRetryEvery;
-    while (Clock::now() < again) wait_for({}, again, signals_);
+    pause(kRetryEvery, signals_);
   } while (Clock::now() < end);
   throw PeerError(
       "machine 0 was not reached at {} within {:g} s: {}\n  is it running there, with --node_rank 0 and the "
@@ -49,8 +48,7 @@ void Follower::report(int code, const std::string& why, std::chrono::millisecond
       greeted.line.send({.op = LinkOp::kEnd, .code = code, .number = own_.machine, .strings = {why, own_.job}});
       return hang_up({&greeted.line});
     } catch (const NotYet&) {
-      const Clock::time_point again = Clock::now() + kRetryEvery;
-      while (Clock::now() < again) wait_for({}, again, signals_);
+      pause(kRetryEvery, signals_);
     }
   }
 }

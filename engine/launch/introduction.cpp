@@ -13,6 +13,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/host_name.h"
 #include "engine/base/mapped_file.h"
 #include "engine/config/machine/started_rank.h"
 #include "engine/config/plan/tree.h"
@@ -74,11 +75,9 @@ std::string build_id_in(std::string_view notes) {
 }  // namespace
 
 Introduction introduce(const config::Plan& plan, const std::string& worker_path) {
-  char host[65] = "";
-  gethostname(host, sizeof(host) - 1);
   Introduction introduction{.machine = static_cast<int>(plan.config.machine_rank),
                             .machines = static_cast<int>(plan.config.num_machines),
-                            .name = host,
+                            .name = host_name(),
                             .build = build_id(worker_path)};
   if (const auto started = config::started_rank()) introduction.job = started->step;
   for (const auto& [path, value] : config::values_without_paths(plan.config))

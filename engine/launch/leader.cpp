@@ -188,8 +188,7 @@ void Leader::listen_soon() {
     } catch (const PeerError&) {
       if (!may_come || Clock::now() >= end) throw;
     }
-    const Clock::time_point again = Clock::now() + kNextTry;
-    while (Clock::now() < again) wait_for({}, again, signals_);
+    pause(kNextTry, signals_);
   }
 }
 

@@ -19,6 +19,11 @@ void wait_for(std::vector<pollfd> events, Clock::time_point until, SignalQueue& 
   }
 }
 
+void pause(Clock::duration time, SignalQueue& signals) {
+  const Clock::time_point end = Clock::now() + time;
+  while (Clock::now() < end) wait_for({}, end, signals);
+}
+
 void throw_ending(const LinkMessage& message) {
   if (Outcome outcome = read_outcome(message); outcome.again || outcome.code == kDone)
     throw EndedBefore{std::move(outcome)};

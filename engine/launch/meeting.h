@@ -49,6 +49,9 @@ inline constexpr std::size_t kNonceBytes = 32;
 /// Waits for one of `events`, for a signal, or until `until`. Errors: StoppedBeforeStart.
 void wait_for(std::vector<pollfd> events, Clock::time_point until, SignalQueue& signals);
 
+/// Waits for `time`. Errors: StoppedBeforeStart.
+void pause(Clock::duration time, SignalQueue& signals);
+
 /// Throws the leader's reason for ending the run or attempt, given by a kEnd message.
 [[noreturn]] void throw_ending(const LinkMessage& message);
 

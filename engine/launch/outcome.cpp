@@ -10,6 +10,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/host_name.h"
 #include "engine/base/safe_text.h"
 #include "engine/launch/failure.h"
 
@@ -140,13 +141,11 @@ std::string closing_block(const Outcome& outcome, const Kept& kept, const std::s
 }
 
 void write_outcome(const Outcome& outcome, const Kept& kept, const fs::path& output_dir) {
-  char host[65] = "";
-  gethostname(host, sizeof(host) - 1);
   nlohmann::ordered_json json;
   json["code"] = outcome.code;
   json["cause"] = cause_name(outcome.code);
   json["message"] = without_secrets(outcome.message);
-  json["host"] = host;
+  json["host"] = host_name();
   json["rank"] = outcome.rank >= 0 ? nlohmann::ordered_json(outcome.rank) : nlohmann::ordered_json();
   if (!outcome.machine.empty()) json["machine"] = outcome.machine;
   json["step"] = outcome.step >= 0 ? nlohmann::ordered_json(outcome.step) : nlohmann::ordered_json();

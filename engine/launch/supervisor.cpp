@@ -16,6 +16,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/errors.h"
+#include "engine/base/host_name.h"
 #include "engine/base/mpi_slot.h"
 #include "engine/config/machine/device.h"
 #include "engine/launch/address.h"
@@ -497,9 +498,7 @@ void Supervisor::end_all() {
 }
 
 std::string Supervisor::own_name() const {
-  char host[65] = "";
-  gethostname(host, sizeof(host) - 1);
-  return fmt::format("machine {} ({}, {})", attempt_.machine, host, machines_.own_address());
+  return fmt::format("machine {} ({}, {})", attempt_.machine, host_name(), machines_.own_address());
 }
 
 Outcome Supervisor::outcome() const {

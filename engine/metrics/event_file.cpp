@@ -11,6 +11,7 @@
 
 #include "engine/base/crc32c.h"
 #include "engine/base/files.h"
+#include "engine/base/host_name.h"
 
 namespace trainer::metrics {
 namespace {
@@ -59,11 +60,10 @@ double now() {
 }
 
 std::string file_name(double wall_time) {
-  std::array<char, 256> host{};
-  if (gethostname(host.data(), host.size() - 1) != 0) host = {"localhost"};
+  const std::string host = host_name();
   // The last number distinguishes files that one process creates within a second.
   static int64_t count = 0;
-  return fmt::format("events.out.tfevents.{:010}.{}.{}.{}", static_cast<int64_t>(wall_time), host.data(), getpid(),
+  return fmt::format("events.out.tfevents.{:010}.{}.{}.{}", static_cast<int64_t>(wall_time), host.empty() ? "localhost" : host, getpid(),
                      count++);
 }
 

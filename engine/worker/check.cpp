@@ -27,7 +27,7 @@ std::string cores_warning(const config::Plan& plan) {
   const config::Config& config = plan.config;
   cpu_set_t cpus;
   if (sched_getaffinity(0, sizeof cpus, &cpus) != 0) return "";
-  const int64_t cores = CPU_COUNT(&cpus), ranks = config.num_processes / std::max<int64_t>(1, config.num_machines);
+  const int64_t cores = CPU_COUNT(&cpus), ranks = config::ranks_per_machine(config);
   if (ranks <= cores) return "";
   return fmt::format("num_processes is {}, so {} ranks share the {} cores of this machine: {} would be as fast",
                      config.num_processes, ranks, cores, cores * std::max<int64_t>(1, config.num_machines));
@@ -56,7 +56,10 @@ std::optional<config::GpuMemory> gpu_here(const config::Config& config) {
   if (smallest && smallest->bytes > 0) return smallest;
   smallest.reset();
   const dist::Accelerator& accelerator = *dist::find_accelerator();
-  for (int i = 0; i < accelerator.count(); ++i) take(accelerator.facts(i).name, accelerator.facts(i).total_bytes);
+  for (int i = 0; i < accelerator.count(); ++i) {
+    const dist::DeviceFacts facts = accelerator.facts(i);
+    take(facts.name, facts.total_bytes);
+  }
   return smallest;
 }
 
@@ -93,8 +96,7 @@ std::optional<train::Cluster> cluster_of(const config::Config& config, const Tar
   }
   check_uses_gpus(config, "--device", target.device);
   train::Cluster cluster{config::card_named("--device", target.device)};
-  cluster.gpus_per_machine =
-      std::max<int64_t>(1, config.num_processes / std::max<int64_t>(1, config.num_machines));
+  cluster.gpus_per_machine = config::ranks_per_machine(config);
   if (!target.network.empty()) cluster.network = train::network_named(target.network);
   return cluster;
 }

@@ -1,6 +1,7 @@
 // Manifests for Kubernetes: Kubeflow's PyTorchJob, and JobSet.
 #include <fmt/format.h>
 
+#include "engine/base/indented.h"
 #include "engine/config/clusters/cluster_job.h"
 
 namespace trainer::config {
@@ -93,16 +94,6 @@ $POD
 
 constexpr int64_t kMasterPort = 23456;  // the operator's default
 constexpr int64_t kGraceMargin = 10;
-
-std::string indented(const std::string& text, std::size_t columns) {
-  std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    out += (out.empty() ? "" : "\n") + std::string(columns, ' ') + text.substr(at, end - at);
-    at = end + 1;
-  }
-  return out;
-}
 
 std::string manifest(const ClusterJob& job, const char* kind, const char* text, bool indexed, std::size_t pod_column) {
   std::vector<TemplateValue> values{

@@ -2,16 +2,9 @@
 
 #include <algorithm>
 
+#include "engine/base/indented.h"
+
 namespace trainer::config {
-namespace {
-
-std::string indented(const std::string& text) {
-  std::string out = "  ";
-  for (const char c : text) out += c == '\n' ? "\n  " : std::string(1, c);
-  return out;
-}
-
-}  // namespace
 
 void Interview::conduct(const std::function<void()>& questions) {
   for (bool done = false; !done;) {
