@@ -22,11 +22,17 @@
 namespace trainer::worker {
 namespace {
 
-/// The cases whose name contains `text`.
+/// The cases whose name contains `text`. Throws ConfigError if there is none: nothing would be tested.
 template <class Case>
-std::vector<Case> only(std::vector<Case> cases, const std::string& text) {
-  std::erase_if(cases, [&](const Case& one) { return one.name().find(text) == std::string::npos; });
-  return cases;
+std::vector<Case> only(const std::vector<Case>& cases, const std::string& text) {
+  std::vector<Case> some;
+  for (const Case& one : cases)
+    if (one.name().find(text) != std::string::npos) some.push_back(one);
+  if (some.empty() && !cases.empty())
+    throw ConfigError(fmt::format("--only '{}': none of the {} cases has a name that contains this text. Names are like "
+                                  "'{}' or '{}'.",
+                                  text, cases.size(), cases.front().name(), cases.back().name()));
+  return some;
 }
 
 /// The arguments of a self-test.

@@ -25,6 +25,11 @@ class Pairwise(Selftest):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("seed 7", done.stdout)
 
+    def test_a_choice_of_no_cases_is_an_error(self):
+        done = self.run_selftest("--only", "GPT-2 lora", "--num_processes", "2")
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertRegex(done.stderr, r"--only 'GPT-2 lora': none of the \d+ cases .* like 'T5 full one rank x1' or ")
+
 
 class Resume(Selftest):
     """Some pairs of strategies; `trainer selftest --resume` tests all of them."""

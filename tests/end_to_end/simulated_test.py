@@ -33,9 +33,11 @@ class OnDevices(EndToEnd):
 
 class Strategies(OnDevices):
     def test_a_part_of_the_selftest(self):
-        done = subprocess.run([support.TRAINER, "selftest", "--device", "cuda", "--backend", "nccl", "--num_processes",
-                               "2", "--only", "GPT-2 LoRA"], capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        """For two ranks; `trainer selftest --device cuda` on this library takes a few seconds a case."""
+        for part in ("GPT-2 LoRA FSDP SHARD_GRAD_OP", "GPT-2 LoRA TP 2 by rows", "GPT-2 LoRA PP 2"):
+            done = subprocess.run([support.TRAINER, "selftest", "--device", "cuda", "--backend", "nccl",
+                                   "--num_processes", "2", "--only", part], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_launched_runs_train_as_on_the_cpu(self):
         """With dropout, accumulation, evaluation and generation."""

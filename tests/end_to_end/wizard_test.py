@@ -99,7 +99,8 @@ class Wizard(EndToEnd):
                 break
             shown, asked = shown + chunk, asked + chunk
             waits = QUESTION.search(asked) or ("➔" in asked and asked.endswith("\r\n"))
-            if not waits or select.select([source], [], [], 0.2)[0]:  # a menu may come in several pieces
+            # A menu of the terminal may come in several pieces; each question of a pipe is one.
+            if not waits or select.select([source], [], [], 0.1 if terminal else 0.01)[0]:
                 continue
             question = next((q for q in left if q in asked), None)
             answer = left[question].pop(0) if question else ""
