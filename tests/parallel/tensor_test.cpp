@@ -260,10 +260,10 @@ std::vector<Setting> all_settings() {
   for (const auto& [family, json] : families())
     for (const bool lora : {false, true}) {
       all.push_back({family, 2, kDdp, 1, lora});
-      all.push_back({family, 3, kDdp, 1, lora, true, 2});   // with recomputation and accumulation
-      all.push_back({family, 2, kDdp, 2, lora, false, 1});  // accumulates: 4 of 1
+      all.push_back({family, 3, kDdp, 1, lora, true, 4});  // with recomputation and accumulation
+      all.push_back({family, 2, kDdp, 2, lora, false, lora ? 2 : 1});
       all.push_back({family, 2, kFsdp, 2, lora, false, 100, 0.1});
-      all.push_back({family, 2, kFsdp, 2, lora, true, 1});
+      all.push_back({family, 2, kFsdp, 2, lora, true, lora ? 1 : 2});
     }
   return all;
 }
@@ -285,7 +285,7 @@ std::vector<Setting> settings_with_rows() {
       // With recomputation. In two cases there are more ranks than rows: more such cases would take minutes.
       const bool single = lora ? family == "t5" : family == "llama";
       all.push_back({family, 3, DistributedType::kMultiCpu, 1, lora, true, single ? 1 : 4});
-      all.push_back({family, 2, kFsdp, 2, lora, false, 1});
+      all.push_back({family, 2, kFsdp, 2, lora, false, lora ? 2 : 1});
     }
   for (Setting& setting : all) setting.rows = true;
   return all;
