@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/lstm.h>
 #include <ATen/ops/threshold.h>
@@ -35,8 +36,10 @@ at::Tensor lstm(const PromptEncoderShape& shape, const at::Tensor& x, const Weig
   std::vector<at::Tensor> ordered;
   for (const std::string& name : lstm_names(shape.lstm_layers)) ordered.push_back(weights.at(name));
   const at::Tensor zero = at::zeros({2 * shape.lstm_layers, 1, shape.hidden}, x.options());
+  // Without dropout, `train` changes no value: it makes cuDNN keep what its backward pass needs.
   const auto out = at::lstm(x.unsqueeze(1), {zero, zero}, ordered, /*has_biases=*/true, shape.lstm_layers,
-                            /*dropout=*/0, /*train=*/false, /*bidirectional=*/true, /*batch_first=*/false);
+                            /*dropout=*/0, /*train=*/at::GradMode::is_enabled(), /*bidirectional=*/true,
+                            /*batch_first=*/false);
   return std::get<0>(out).squeeze(1);
 }
 

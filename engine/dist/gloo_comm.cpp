@@ -4,7 +4,10 @@
 #include "engine/dist/gloo_comm.h"
 
 #include <cstdlib>
+#include <optional>
+#include <string>
 
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "engine/dist/backend_comm.h"
@@ -23,20 +26,35 @@ std::string own_address() {
   return among_machines != nullptr ? among_machines : "127.0.0.1";
 }
 
-/// Disables c10d's flight recorder: two groups of one process must not use its table at the same time.
+c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> options_for(const std::string& address,
+                                                                 std::chrono::seconds timeout) {
+  auto options = c10d::ProcessGroupGloo::Options::create();
+  options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(address));
+  options->timeout = timeout;
+  options->threads = 1;  // collectives run in the order of their calls
+  return options;
+}
+
+/// Disables the flight recorder of Gloo's groups: two groups of one process must not use its table at the same time. It
+/// reads its variable when the first group is made. NCCL's recorder is another one, which reads the same variable when
+/// NCCL starts: that one remains as the user has set it, and on by default.
 void keep_no_history() {
-  static const int once = setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/0);
+  static const bool once = [] {
+    constexpr const char* kVariable = "TORCH_FR_BUFFER_SIZE";
+    const char* const set = std::getenv(kVariable);
+    const std::optional<std::string> before = set != nullptr ? std::optional<std::string>(set) : std::nullopt;
+    setenv(kVariable, "0", /*overwrite=*/1);
+    c10::make_intrusive<c10d::ProcessGroupGloo>(c10::make_intrusive<c10d::HashStore>(), 0, 1,
+                                                options_for("127.0.0.1", kGlooTimeout));
+    return before ? setenv(kVariable, before->c_str(), 1) == 0 : unsetenv(kVariable) == 0;
+  }();
   static_cast<void>(once);
 }
 
 c10::intrusive_ptr<c10d::Backend> make_gloo(const StorePtr& store, int rank, int size, std::chrono::seconds timeout) {
   return translated("the rendezvous of the ranks", [&] {
     keep_no_history();
-    auto options = c10d::ProcessGroupGloo::Options::create();
-    options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(own_address()));
-    options->timeout = timeout;
-    options->threads = 1;  // collectives run in the order of their calls
-    return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, options);
+    return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, options_for(own_address(), timeout));
   });
 }
 
