@@ -310,7 +310,7 @@ TEST(Roofline, AddsUpAnUpdate) {
   EXPECT_NEAR(found.update.seconds, found.update.computing + found.update.exposed + found.update.starved,
               1e-6 * found.update.seconds);
   EXPECT_DOUBLE_EQ(found.speed.tokens_per_second, static_cast<double>(found.tokens) / found.speed.seconds);
-  EXPECT_LT(found.with_flash_attention.seconds, found.speed.seconds);
+  EXPECT_LE(found.with_flash_attention.seconds, found.speed.seconds);
 }
 
 TEST(Roofline, IsMonotonic) {
