@@ -28,11 +28,10 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> flash_forward(const Tensor& q
           at::empty({}, word), at::empty({0}, q.options())};
 }
 
-std::tuple<Tensor, Tensor, Tensor> flash_backward(const Tensor& grad, const Tensor& q, const Tensor& k,
-                                                  const Tensor& v, const Tensor&, const Tensor&,
-                                                  const Tensor& starts_q, const Tensor&, int64_t, int64_t, double,
-                                                  bool, const Tensor&, const Tensor&, std::optional<double>, MaybeInt,
-                                                  MaybeInt) {
+std::tuple<Tensor, Tensor, Tensor> flash_backward(const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v,
+                                                  const Tensor&, const Tensor&, const Tensor& starts_q, const Tensor&,
+                                                  int64_t, int64_t, double, bool, const Tensor&, const Tensor&,
+                                                  std::optional<double>, MaybeInt, MaybeInt) {
   const Tensor own = grad.contiguous(), dq = at::empty_like(q), dk = at::empty_like(k), dv = at::empty_like(v);
   const int64_t width = q.size(2), rows = q.size(0) + 128 * (starts_q.size(0) - 1);
   const auto in_fp32 = q.options().dtype(at::kFloat);
@@ -50,18 +49,16 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt> efficient_f
   const int64_t samples = starts_q ? starts_q->size(0) - 1 : q.size(0), queries = max_q.value_or(q.size(1));
   const Tensor sums = at::empty({samples, q.size(2), rounded(queries, 32)}, q.options().dtype(at::kFloat));
   const auto on_host = at::TensorOptions(at::kLong);
-  return {at::empty(q.sizes(), q.options()),
-          sums,
-          at::empty({}, on_host),
-          at::empty({}, on_host),
-          queries,
+  return {at::empty(q.sizes(), q.options()), sums, at::empty({}, on_host), at::empty({}, on_host), queries,
           max_k.value_or(k.size(1))};
 }
 
-std::tuple<Tensor, Tensor, Tensor, Tensor> efficient_backward(
-    const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v, const MaybeTensor&, const Tensor&,
-    const MaybeTensor&, const MaybeTensor&, int64_t, int64_t, const Tensor&, double, const Tensor&, const Tensor&,
-    int64_t, bool learns_bias, std::optional<double>, MaybeInt, MaybeInt, bool) {
+std::tuple<Tensor, Tensor, Tensor, Tensor> efficient_backward(const Tensor& grad, const Tensor& q, const Tensor& k,
+                                                              const Tensor& v, const MaybeTensor&, const Tensor&,
+                                                              const MaybeTensor&, const MaybeTensor&, int64_t, int64_t,
+                                                              const Tensor&, double, const Tensor&, const Tensor&,
+                                                              int64_t, bool learns_bias, std::optional<double>,
+                                                              MaybeInt, MaybeInt, bool) {
   const Tensor own = grad.contiguous(), dq = at::empty(q.sizes(), q.options()), dk = at::empty(k.sizes(), k.options()),
                dv = at::empty(v.sizes(), v.options());
   Tensor dbias;

@@ -82,7 +82,7 @@ struct Attention {
 thread_local int64_t t_attentions = 0;  // calls so far
 thread_local Attention t_attention;
 
-/// Sets the FLOPs of fused attention. Of packed samples, whose lengths only the caller knows, they are those of the scope.
+/// Sets the FLOPs of fused attention: for packed samples, whose lengths only the caller knows, those of the scope.
 /// Backward has five products of that size, forward two.
 void count_attention(DryOperator& op, c10::ArrayRef<const c10::IValue> arguments) {
   const bool flash = op.name.starts_with("aten::_flash_attention_"), backward = op.name.ends_with("_backward");

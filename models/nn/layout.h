@@ -26,8 +26,8 @@ namespace device {
 struct LayoutTensors;
 }
 
-/// The layout's tensors on a device (models/nn/device/layout_tensors.h). A copy of a layout, which may be changed, begins
-/// without any.
+/// The layout's tensors on a device (models/nn/device/layout_tensors.h). A copy of a layout, which may be changed,
+/// begins without any.
 struct LayoutCache {
   LayoutCache() = default;
   LayoutCache(const LayoutCache&) {}

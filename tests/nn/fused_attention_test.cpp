@@ -1,5 +1,5 @@
-// Attention through libtorch's fused operators, on the simulated device (tests/simulated/attention.cpp) or a GPU, against
-// the CPU kernel.
+// Attention through libtorch's fused operators, on the simulated device (tests/simulated/attention.cpp) or a GPU,
+// against the CPU kernel.
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -12,8 +12,8 @@
 #include "models/nn/device/attention.h"
 #include "models/nn/device/attention_choice.h"
 #include "models/nn/device/layout_tensors.h"
-#include "models/nn/self_attention.h"
 #include "models/nn/prefix.h"
+#include "models/nn/self_attention.h"
 #include "tests/nn/reference.h"
 #include "tests/simulated/device.h"
 #include "tests/support/device.h"
@@ -46,8 +46,8 @@ struct Call {
 std::vector<at::Tensor> run(const Call& c, const std::vector<at::Tensor>& given, at::Device device) {
   std::vector<at::Tensor> in;
   for (const at::Tensor& x : given) in.push_back(x.to(device).detach().set_requires_grad(true));
-  const at::Tensor out = nn::packed_attention(in[0], in[1], in[2], in.size() > 3 ? in[3] : at::Tensor(), c.queries,
-                                              c.keys, c.options);
+  const at::Tensor out =
+      nn::packed_attention(in[0], in[1], in[2], in.size() > 3 ? in[3] : at::Tensor(), c.queries, c.keys, c.options);
   const at::Tensor grad = random_tensor(out.sizes(), 9, out.scalar_type()).to(device);
   std::vector<at::Tensor> found = torch::autograd::grad({out}, in, {grad});
   found.insert(found.begin(), out.detach());
@@ -135,10 +135,11 @@ TEST(FusedAttention, CountsItsKinds) {
   Call dropped = all[1];
   dropped.options.dropout = nn::dropout_rule(nn::philox_key(5, "attention"), 0.3);
   static_cast<void>(chosen(dropped, at::kFloat));
-  EXPECT_EQ(count.text(),
-            "reference attention (a soft cap of the scores) in 1 of 3 calls, flash attention in 1 of 3 calls, "
-            "memory-efficient attention with padding (activations in fp32) in 1 of 3 calls; its operators draw the masks "
-            "of attention's dropout");
+  EXPECT_EQ(
+      count.text(),
+      "reference attention (a soft cap of the scores) in 1 of 3 calls, flash attention in 1 of 3 calls, "
+      "memory-efficient attention with padding (activations in fp32) in 1 of 3 calls; its operators draw the masks "
+      "of attention's dropout");
 }
 
 // Scores of 4 samples with 4 heads would have 64 MiB.
@@ -232,9 +233,8 @@ TEST_P(AttentionMasks, AreOursIfAsked) {
   expect_near(run(c, inputs, device()), run(c, inputs, at::kCPU), GetParam() == at::kFloat ? 4e-6 : 1e-2, "own masks");
 }
 
-INSTANTIATE_TEST_SUITE_P(InDtype, AttentionMasks, ::testing::Values(at::kFloat, at::kBFloat16), [](const auto& tested) {
-  return std::string(c10::toString(tested.param));
-});
+INSTANTIATE_TEST_SUITE_P(InDtype, AttentionMasks, ::testing::Values(at::kFloat, at::kBFloat16),
+                         [](const auto& tested) { return std::string(c10::toString(tested.param)); });
 
 // Prompts of different lengths after a prefix, then tokens one by one. The cache has gaps between the samples.
 TEST(FusedAttention, DecodesAsOnTheCpu) {
@@ -253,8 +253,8 @@ TEST(FusedAttention, DecodesAsOnTheCpu) {
         pass.prefix = prefix;
         std::vector<at::Tensor> all;
         uint64_t seed = 20;
-        for (const std::vector<int64_t>& lengths : std::vector<std::vector<int64_t>>{
-                 {4, 0, 7}, {1, 1, 1}, {1, 1, 1}, {1, 0, 1}}) {
+        for (const std::vector<int64_t>& lengths :
+             std::vector<std::vector<int64_t>>{{4, 0, 7}, {1, 1, 1}, {1, 1, 1}, {1, 0, 1}}) {
           const nn::LayoutPtr rows = layout_of(lengths);
           const auto some = [&](int64_t width) {
             return random_tensor({rows->tokens(), width}, ++seed, dtype).to(device);

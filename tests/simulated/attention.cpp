@@ -37,7 +37,9 @@ struct DeviceGenerator : c10::GeneratorImpl {
   uint64_t get_offset() const override { return offset_; }
   uint64_t current_seed() const override { return seed_; }
   uint64_t seed() override { return seed_; }
-  void set_state(const c10::TensorImpl&) override { TORCH_CHECK(false, "the simulated device's generator has no state"); }
+  void set_state(const c10::TensorImpl&) override {
+    TORCH_CHECK(false, "the simulated device's generator has no state");
+  }
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
     TORCH_CHECK(false, "the simulated device's generator has no state");
   }
@@ -124,8 +126,8 @@ struct Sequence {
   }
 };
 
-/// Keys that are hidden from query i, which stands at i + K - Q: after `after` more keys, and before `before` ones; below
-/// 0: no limit. Undefined if none are.
+/// Keys that are hidden from query i, which stands at i + K - Q: after `after` more keys, and before `before` ones;
+/// below 0: no limit. Undefined if none are.
 Tensor hidden_keys(int64_t queries, int64_t keys, int64_t before, int64_t after) {
   if (before < 0 && after < 0) return {};
   const Tensor position = at::arange(keys - queries, keys).unsqueeze(1), key = at::arange(keys).unsqueeze(0);
@@ -141,7 +143,8 @@ int64_t rounded(int64_t n, int64_t multiple) {
 
 void check_cumulative(const Tensor& starts, int64_t total) {
   TORCH_CHECK(starts.scalar_type() == at::kInt, "cu_seqlens must have dtype int32");
-  TORCH_CHECK(starts.is_privateuseone() && starts.is_contiguous() && starts.dim() == 1, "cu_seqlens must be contiguous");
+  TORCH_CHECK(starts.is_privateuseone() && starts.is_contiguous() && starts.dim() == 1,
+              "cu_seqlens must be contiguous");
   const Tensor values = on_cpu(starts);
   const auto* const at = values.const_data_ptr<int32_t>();
   TORCH_CHECK(at[0] >= 0 && std::is_sorted(at, at + values.numel()) && at[values.numel() - 1] <= total,
@@ -149,13 +152,13 @@ void check_cumulative(const Tensor& starts, int64_t total) {
 }
 
 // Note [Flash attention's contract]
-// Variable lengths: q [total_q, H, d], k and v [total_k, Hk, d], in fp16 or bf16, the same in all; d a multiple of 8, at
-// most 256; the elements of a head contiguous; H a multiple of Hk. int32 cumulative lengths on the device. Windows reach
-// from a query's place among the keys, the last query at the last key; a causal mask is a window without later keys, and is
-// ignored if no sample has more than one query. In that case, with grouped heads and without window and dropout, heads
-// become queries, so each sample must have one. No bias, and no soft cap through this interface. The result's logarithms
-// are fp32 [H, total_q]. The seed and offset are uint64 [2] on the device. seqused_k, if given, is the number of each
-// sample's keys from its start; backward has no such argument.
+// Variable lengths: q [total_q, H, d], k and v [total_k, Hk, d], in fp16 or bf16, the same in all; d a multiple of 8,
+// at most 256; the elements of a head contiguous; H a multiple of Hk. int32 cumulative lengths on the device. Windows
+// reach from a query's place among the keys, the last query at the last key; a causal mask is a window without later
+// keys, and is ignored if no sample has more than one query. In that case, with grouped heads and without window and
+// dropout, heads become queries, so each sample must have one. No bias, and no soft cap through this interface. The
+// result's logarithms are fp32 [H, total_q]. The seed and offset are uint64 [2] on the device. seqused_k, if given, is
+// the number of each sample's keys from its start; backward has no such argument.
 struct Flash {
   Tensor q, k, v, starts_q, starts_k;
   int64_t most_q, most_k, before, after;
@@ -164,8 +167,16 @@ struct Flash {
   Flash(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& from_q, const Tensor& from_k,
         int64_t max_q, int64_t max_k, double dropout, bool causal, std::optional<double> factor, MaybeInt left,
         MaybeInt right)
-      : q(query), k(key), v(value), starts_q(from_q), starts_k(from_k), most_q(max_q), most_k(max_k),
-        before(left.value_or(-1)), after(right.value_or(-1)), p(dropout),
+      : q(query),
+        k(key),
+        v(value),
+        starts_q(from_q),
+        starts_k(from_k),
+        most_q(max_q),
+        most_k(max_k),
+        before(left.value_or(-1)),
+        after(right.value_or(-1)),
+        p(dropout),
         scale(factor.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))))) {
     TORCH_CHECK(q.scalar_type() == at::kHalf || q.scalar_type() == at::kBFloat16,
                 "FlashAttention only support fp16 and bf16 data type");
@@ -204,8 +215,13 @@ struct Flash {
       const int64_t keys = used ? on_cpu(*used).const_data_ptr<int32_t>()[s] : at_k[s + 1] - at_k[s];
       TORCH_CHECK(queries <= most_q && keys <= most_k, "a sample is longer than the maximum that was given");
       if (queries == 0 && keys == 0) continue;
-      Sequence one{on_cpu(q).narrow(0, at_q[s], queries), on_cpu(k).narrow(0, at_k[s], keys),
-                   on_cpu(v).narrow(0, at_k[s], keys), {}, hidden_keys(queries, keys, before, after), {}, scale};
+      Sequence one{on_cpu(q).narrow(0, at_q[s], queries),
+                   on_cpu(k).narrow(0, at_k[s], keys),
+                   on_cpu(v).narrow(0, at_k[s], keys),
+                   {},
+                   hidden_keys(queries, keys, before, after),
+                   {},
+                   scale};
       if (p > 0) one.keep = kept(draws, p, s, q.size(1), queries, keys);
       f(one, at_q[s], queries, at_k[s], keys);
     }
@@ -267,13 +283,13 @@ std::tuple<Tensor, Tensor, Tensor> flash_backward(const Tensor& given, const Ten
 }
 
 // Note [Memory-efficient attention's contract]
-// q [B, Q, H, d], k and v [B, K, H, d] in fp32, fp16 or bf16; as many heads of keys as of queries; the elements of a head
-// contiguous, and heads a multiple of 16 bytes apart (other distances select slower kernels, or none). Either B = 1 and
-// int32 cumulative lengths on the device, without a bias, or a bias [B, H, Q, K] of q's dtype whose rows are contiguous
-// and, for its loads, a multiple of 16 elements apart. Masks: none, causal from the first, or from the last query. Dropout
-// with variable lengths is accepted by CUDA's, but forward numbers its draws with 0 keys and backward with the maximum, so
-// the gradients are of other masks: refused here. The logarithms are fp32 [samples, H, Q rounded up to 32]; seed and offset
-// are int64 on the host.
+// q [B, Q, H, d], k and v [B, K, H, d] in fp32, fp16 or bf16; as many heads of keys as of queries; the elements of a
+// head contiguous, and heads a multiple of 16 bytes apart (other distances select slower kernels, or none). Either B =
+// 1 and int32 cumulative lengths on the device, without a bias, or a bias [B, H, Q, K] of q's dtype whose rows are
+// contiguous and, for its loads, a multiple of 16 elements apart. Masks: none, causal from the first, or from the last
+// query. Dropout with variable lengths is accepted by CUDA's, but forward numbers its draws with 0 keys and backward
+// with the maximum, so the gradients are of other masks: refused here. The logarithms are fp32 [samples, H, Q rounded
+// up to 32]; seed and offset are int64 on the host.
 struct Efficient {
   Tensor q, k, v, bias, starts_q, starts_k;
   int64_t most_q, most_k, mask;
@@ -282,8 +298,16 @@ struct Efficient {
   Efficient(const Tensor& query, const Tensor& key, const Tensor& value, const MaybeTensor& given,
             const MaybeTensor& from_q, const MaybeTensor& from_k, MaybeInt max_q, MaybeInt max_k, double dropout,
             int64_t custom_mask, std::optional<double> factor)
-      : q(query), k(key), v(value), bias(given.value_or(Tensor())), starts_q(from_q.value_or(Tensor())),
-        starts_k(from_k.value_or(Tensor())), most_q(query.size(1)), most_k(key.size(1)), mask(custom_mask), p(dropout),
+      : q(query),
+        k(key),
+        v(value),
+        bias(given.value_or(Tensor())),
+        starts_q(from_q.value_or(Tensor())),
+        starts_k(from_k.value_or(Tensor())),
+        most_q(query.size(1)),
+        most_k(key.size(1)),
+        mask(custom_mask),
+        p(dropout),
         scale(factor.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))))) {
     const auto dtype = q.scalar_type();
     TORCH_CHECK(dtype == at::kFloat || dtype == at::kHalf || dtype == at::kBFloat16, "no kernel for ", dtype);
@@ -309,7 +333,8 @@ struct Efficient {
     }
     if (!bias.defined()) return;
     TORCH_CHECK(bias.scalar_type() == dtype, "invalid dtype for bias - should match query's dtype");
-    TORCH_CHECK(bias.sizes() == at::IntArrayRef({q.size(0), q.size(2), q.size(1), k.size(1)}), "attn_bias: wrong shape");
+    TORCH_CHECK(bias.sizes() == at::IntArrayRef({q.size(0), q.size(2), q.size(1), k.size(1)}),
+                "attn_bias: wrong shape");
     TORCH_CHECK(bias.stride(3) == 1 && bias.stride(2) % 16 == 0, "attn_bias: wrong alignment");
   }
 
@@ -370,8 +395,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> efficient_backward(
   const Efficient efficient(q, k, v, bias, starts_q, starts_k, max_q, max_k, p, mask, scale);
   TORCH_CHECK(grad.sizes() == q.sizes() && grad.scalar_type() == q.scalar_type(), "grad_out must be like query");
   TORCH_CHECK(out.sizes() == q.sizes(), "out must have query's shape");
-  TORCH_CHECK(sums.scalar_type() == at::kFloat && sums.sizes() == at::IntArrayRef({efficient.samples(), q.size(2),
-                                                                                   efficient.rows_of_sums()}),
+  TORCH_CHECK(sums.scalar_type() == at::kFloat &&
+                  sums.sizes() == at::IntArrayRef({efficient.samples(), q.size(2), efficient.rows_of_sums()}),
               "logsumexp has the wrong shape");
   TORCH_CHECK(seed.is_cpu() && offset.is_cpu(), "seed and offset are on the host");
   const Tensor dq = at::empty(q.sizes(), q.options()), dk = at::empty(k.sizes(), k.options()),

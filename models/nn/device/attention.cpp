@@ -129,8 +129,9 @@ at::Tensor packed_attention(const at::Tensor& q, const at::Tensor& k, const at::
   if (options.window >= keys->longest()) call.options.window = 0;
   const AttentionKind kind = choose_attention(q, k, bias, *queries, call.options).kind;
   if (kind == kReference) return reference::packed_attention(q, k, v, bias, queries, keys, options);
-  const bool has_backward = at::GradMode::is_enabled() && (q.requires_grad() || k.requires_grad() ||
-                                                           v.requires_grad() || (bias.defined() && bias.requires_grad()));
+  const bool has_backward =
+      at::GradMode::is_enabled() &&
+      (q.requires_grad() || k.requires_grad() || v.requires_grad() || (bias.defined() && bias.requires_grad()));
   const bool covered = !keys->has_gaps() && keys->tokens() == k.size(0);
   at::Tensor own_k = k.to(q.scalar_type()), own_v = v.to(q.scalar_type());
   if (!covered && (has_backward || kind == kEfficient)) {

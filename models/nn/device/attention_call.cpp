@@ -55,7 +55,9 @@ at::Tensor by_head(const at::Tensor& x, int64_t width) {
 at::Tensor for_each_head(const at::Tensor& x, const AttentionCall& call) {
   if (call.group() == 1) return x;
   // Contiguous even for one head of keys: without a stride between heads, the operators take another path.
-  return x.unsqueeze(2).expand({-1, -1, call.group(), -1}).reshape({x.size(0), call.options.heads, call.width})
+  return x.unsqueeze(2)
+      .expand({-1, -1, call.group(), -1})
+      .reshape({x.size(0), call.options.heads, call.width})
       .contiguous();
 }
 

@@ -37,7 +37,8 @@ std::string why_not_fused(const at::Tensor& q, const at::Tensor& k, const Layout
   if (options.soft_cap > 0) return "a soft cap of the scores";
   if (options.dropout.active() && (own_masks > 0 || at::globalContext().deterministicAlgorithms()))
     return "deterministic dropout masks";
-  if (!is_half(q.scalar_type()) && q.scalar_type() != at::kFloat) return fmt::format("activations in {}", c10::toString(q.scalar_type()));
+  if (!is_half(q.scalar_type()) && q.scalar_type() != at::kFloat)
+    return fmt::format("activations in {}", c10::toString(q.scalar_type()));
   if (width * static_cast<int64_t>(q.element_size()) % 16 != 0) return fmt::format("heads of {} elements", width);
   if (q.size(0) == 0 || k.size(0) == 0 || queries.has_gaps()) return "no rows";
   return "";

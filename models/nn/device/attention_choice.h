@@ -28,16 +28,16 @@ class OwnAttentionMasks {
 
 // Note [Attention on devices]
 // Three ways that hold no [S, H, Q, K] scores, in this order; what none of them can do runs as the reference layer.
-//   - Flash: half precision, heads of a multiple of 8 elements up to 256, grouped heads, causal or not, windows. Samples
-//     are packed.
+//   - Flash: half precision, heads of a multiple of 8 elements up to 256, grouped heads, causal or not, windows.
+//     Samples are packed.
 //   - Efficient: also fp32 and any multiple of 16 bytes. Packed samples; heads of keys are repeated first. No dropout:
-//     forward takes the longest sample's keys as 0 where it numbers the draws, backward takes them as given.
-//   - Padded: efficient attention with a mask and a bias as one additive tensor, which forbids packed samples. The call is
-//     split into blocks of samples and heads, so that this tensor has at most kMostBias elements, or those of one head of
-//     one sample.
-// Only the reference layer has a soft cap, and draws our own dropout masks. The fused operators draw theirs from libtorch's
-// generator, which is seeded before each call from the dropout's key and the samples' indices: a layer that is recomputed,
-// and a run that is resumed, draws them again. They do depend on how samples are batched and on the tensor-parallel degree.
+//     where forward numbers the draws it takes the number of keys to be 0, and backward that of the longest sample.
+//   - Padded: efficient attention with a mask and a bias as one additive tensor, which forbids packed samples. The call
+//     is split into blocks of samples and heads, so that this tensor has at most kMostBias elements, or those of one
+//     head of one sample.
+// Only the reference layer has a soft cap, and draws our own dropout masks. The fused operators draw from libtorch's
+// generator, which is seeded before each call from the dropout's key and the samples' indices: recomputed layers and
+// resumed runs draw the same again. Masks do depend on how samples are batched and on the tensor-parallel degree.
 enum class AttentionKind { kReference, kFlash, kEfficient, kPadded };
 const char* name_of(AttentionKind kind);
 

@@ -34,10 +34,14 @@ LayoutTensors made(const Layout& layout, at::Device device) {
   all = sent(all, device);
   const auto part = [&](int64_t begin, int64_t count) { return all.narrow(0, begin, count); };
   const at::Tensor numbers = part(wide, (narrow + 1) / 2).view(at::kInt);
-  return {part(0, rows),        part(rows, rows),
-          part(2 * rows, rows), part(3 * rows, rows),
-          part(4 * rows, spans), part(4 * rows + spans, spans),
-          numbers.narrow(0, 0, spans + 1), numbers.narrow(0, spans + 1, spans),
+  return {part(0, rows),
+          part(rows, rows),
+          part(2 * rows, rows),
+          part(3 * rows, rows),
+          part(4 * rows, spans),
+          part(4 * rows + spans, spans),
+          numbers.narrow(0, 0, spans + 1),
+          numbers.narrow(0, spans + 1, spans),
           device};
 }
 

@@ -10,8 +10,8 @@
 namespace trainer::nn::device {
 
 // Note [Layout tensors]
-// Every layer needs numbers of its rows: the counters of dropout, and for attention where samples begin. The first layer
-// that asks sends all of them to the device in one copy from pinned memory, which the host doesn't wait for; later layers
+// Every layer needs numbers of its rows: the counters of dropout, and for attention where samples begin. The first
+// layer that asks sends all of them to the device in one copy from pinned memory, without a wait; later layers
 // find them in the layout (nn::LayoutCache). T: rows, 0 if there are gaps between the spans; S: spans.
 struct LayoutTensors {
   at::Tensor sample_index;  // int64 [T]: of the row's sample in the run

@@ -44,8 +44,7 @@ std::vector<Block> blocks_of(const AttentionCall& call, bool has_bias) {
       }
     }
     const int64_t heads = has_bias ? std::clamp<int64_t>(call.most_bias / std::max<int64_t>(q * k, 1), 1, all) : all;
-    for (int64_t head = 0; head < all; head += heads)
-      blocks.push_back({s, 1, head, std::min(heads, all - head), q, k});
+    for (int64_t head = 0; head < all; head += heads) blocks.push_back({s, 1, head, std::min(heads, all - head), q, k});
   }
   std::erase_if(blocks, [](const Block& block) { return block.queries == 0; });
   return blocks;
@@ -72,8 +71,8 @@ class PaddedSamples {
     const at::Tensor own = x.narrow(1, head, heads);
     if (equal_) return own.narrow(0, row_, rows_).unflatten(0, {samples_, longest_});
     const at::Tensor last = length().sub(1).clamp_min(0).unsqueeze(1);
-    const at::Tensor rows = (at::minimum(index(), last) + tensors_.begin.narrow(0, first_, samples_).unsqueeze(1))
-                                .clamp_max(x.size(0) - 1);
+    const at::Tensor rows =
+        (at::minimum(index(), last) + tensors_.begin.narrow(0, first_, samples_).unsqueeze(1)).clamp_max(x.size(0) - 1);
     return own.index_select(0, rows.flatten()).unflatten(0, {samples_, longest_});
   }
   /// Puts such a block's own rows into `to` [T, heads, width].
@@ -213,7 +212,8 @@ struct PaddedAttention : torch::autograd::Function<PaddedAttention> {
   static void add_bias(const Part& part, const at::Tensor& grad, const at::Tensor& to) {
     const at::Tensor distance = part.distance(to.size(0));
     const at::Tensor own = (distance.size(0) < grad.size(0) ? grad.sum(at::IntArrayRef{0}, /*keepdim=*/true, at::kFloat)
-                                                            : grad.to(at::kFloat)).permute({0, 2, 3, 1});
+                                                            : grad.to(at::kFloat))
+                               .permute({0, 2, 3, 1});
     to.narrow(1, part.block.head, part.block.heads)
         .add_(at::embedding_dense_backward(own.contiguous(), distance, to.size(0), -1, false));
   }
