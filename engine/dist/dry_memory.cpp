@@ -7,6 +7,8 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
+#include "engine/dist/dry_attention.h"
+
 namespace trainer::dist {
 namespace {
 
@@ -78,6 +80,7 @@ void count_dry_memory() {
     shapes.impl("embedding_dense_backward", embedding_gradient_shape);
     shapes.impl("where.self", where_shape);
     shapes.impl("bucketize.Tensor", bucketize_shape);
+    add_attention_shapes(shapes);
     shapes.impl("_fused_adamw_", torch::CppFunction::makeFromBoxedFunction<&do_nothing>());
     return true;
   }();

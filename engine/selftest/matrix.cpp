@@ -145,12 +145,13 @@ std::vector<Pair> pairs_of(const Choices& choices) {
 
 }  // namespace
 
-std::vector<TinyModel> tiny_models() {
+std::vector<TinyModel> tiny_models(int64_t head) {
   Sizes shallow;  // T5's attention has no scaling: a deeper one would amplify rounding differences
   shallow.layers = 2;
-  Sizes odd_heads;
+  Sizes odd_heads, plain;
   odd_heads.heads = 3;
-  return {t5(shallow, false), gpt2({}), llama({}), gemma({}, false), gemma({}, true), bert(odd_heads)};
+  shallow.head = odd_heads.head = plain.head = head;
+  return {t5(shallow, false), gpt2(plain), llama(plain), gemma(plain, false), gemma(plain, true), bert(odd_heads)};
 }
 
 std::vector<Strategy> strategies(int ranks) {

@@ -7,7 +7,7 @@
 
 namespace trainer::selftest {
 
-std::vector<TinyModel> tiny_models();
+std::vector<TinyModel> tiny_models(int64_t head = 6);
 /// Every strategy that `ranks` ranks can run.
 std::vector<Strategy> strategies(int ranks);
 

@@ -38,6 +38,7 @@ struct Setting {
   int64_t micro_batches = 1;
   bool recompute = false;
   bool bf16 = false;
+  bool dropout = true;  // of the model itself
 
   /// "LLaMA lora TP 2 x4 recompute"
   std::string name() const;

@@ -23,6 +23,7 @@ class DrySource : public parallel::WeightSource {
 DryModel::DryModel(const config::Plan& plan, Blueprint blueprint, dist::Transport transport, int64_t stage)
     : blueprint_(std::move(blueprint)) {
   if (dist::on_devices(transport)) device_.emplace();
+  if (plan.config.deterministic) own_masks_.emplace();
   blueprint_.sources.push_back(std::make_unique<DrySource>(blueprint_.source()));
   const int64_t ranks = plan.world_size(), first_rank = stage * ranks / degrees_of(plan).pipeline;
   comm_ = dist::dry_comm(static_cast<int>(first_rank), static_cast<int>(ranks), transport);

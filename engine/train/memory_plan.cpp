@@ -148,7 +148,9 @@ MemoryPlan plan_memory(const config::Plan& plan, Blueprint blueprint, const Work
     copy = at::empty({snapshot.bytes()}, at::TensorOptions(at::kByte).device(comm.device()));
   }
   memory.optimizer = held() - memory.held();
+  const nn::AttentionCount attention;
   const dist::DryBytes training = training_peak(*model, plan.config, workload);
+  memory.attention = attention.text();
   memory.communication = training.communication;
   memory.activations = training.all - before - memory.held() - memory.communication;
   const dist::DryBytes step = peak_of([&] { optimizer->step(model->logical_tensors(), 0); });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 
 #include "engine/dist/dry_comm.h"
 #include "engine/train/build.h"
@@ -38,6 +39,7 @@ struct MemoryPlan {
   int64_t saving = 0;      // peak while saving a checkpoint or exporting, all parts
 
   int64_t stage = 0;  // the rank's pipeline stage
+  std::string attention;  // on a GPU, what computes it in training, and why (nn::AttentionCount); "" on a CPU
 
   int64_t held() const { return weights + gradients + optimizer; }
   int64_t training() const { return held() + activations + communication; }

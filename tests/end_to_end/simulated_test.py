@@ -40,8 +40,8 @@ class Strategies(OnDevices):
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_launched_runs_train_as_on_the_cpu(self):
-        """With dropout, accumulation, evaluation and generation."""
-        common = {"training": {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2, "max_steps": 4},
+        """With dropout, accumulation, evaluation and generation. Attention's masks are the CPU's only if `deterministic`."""
+        common = {"deterministic": True, "training": {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2, "max_steps": 4},
                   "evaluation": {"eval_steps": 2, "generate": True}}
         for name, ranks, changes in (
                 ("ddp", 2, {}),
@@ -63,11 +63,36 @@ class Strategies(OnDevices):
                 self.launch(self.job_on_devices(name + "_cpu", ranks, common, on_cpu))
                 os.environ["TRAINER_ACCELERATOR_LIBRARY"] = LIBRARY
                 found, expected = results(self.folder / name), results(self.folder / (name + "_cpu"))
-                self.assertEqual([line["step"] for line in found], [line["step"] for line in expected])
-                for line, same in zip(found, expected):
-                    for key in ("loss", "grad_norm", "eval_loss"):
-                        if key in same:
-                            self.assertAlmostEqual(line[key], same[key], delta=2e-5 * abs(same[key]), msg=(line, key))
+                self.assert_near(found, expected, 2e-5)
+
+    def assert_near(self, found, expected, tolerance):
+        self.assertEqual([line["step"] for line in found], [line["step"] for line in expected])
+        for line, same in zip(found, expected):
+            for key in ("loss", "grad_norm", "eval_loss"):
+                if key in same:
+                    self.assertAlmostEqual(line[key], same[key], delta=tolerance * abs(same[key]), msg=(line, key))
+
+    def test_flash_attention_trains_as_the_cpu(self):
+        """In bf16, with grouped heads and a window, which no dropout within attention keeps from flash attention."""
+        model = {"model_type": "mistral", "vocab_size": 400, "hidden_size": 32, "intermediate_size": 48, "head_dim": 8,
+                 "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "sliding_window": 12,
+                 "attention_dropout": 0.0}
+        common = {"model": {"config": model}, "data": {"task": "causal_lm", "max_length": 48}, "mixed_precision": "bf16",
+                  "training": {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2, "max_steps": 4},
+                  "evaluation": {"eval_steps": 2, "generate": True}}
+        for name, changes in (("ddp", {}), ("fsdp", {"distributed_type": "FSDP"}),
+                              ("tensor", {"parallelism_config": {"parallelism_config_tp_size": 2}}),
+                              ("context", {"parallelism_config": {"parallelism_config_cp_size": 2}})):
+            with self.subTest(name):
+                run = self.launch(self.job_on_devices(name, 2, common, changes))
+                self.assertIn("attention: flash attention\n", run.out + run.err)
+                on_cpu = {**changes, "use_cpu": True}
+                if "distributed_type" not in changes:
+                    on_cpu["distributed_type"] = "MULTI_CPU"
+                os.environ.pop("TRAINER_ACCELERATOR_LIBRARY")
+                self.launch(self.job_on_devices(name + "_cpu", 2, common, on_cpu))
+                os.environ["TRAINER_ACCELERATOR_LIBRARY"] = LIBRARY
+                self.assert_near(results(self.folder / name), results(self.folder / (name + "_cpu")), 2e-2)
 
     def test_a_resumed_run_is_the_uninterrupted_one(self):
         sharded = {"distributed_type": "FSDP", "evaluation": None, "data": {"validation": None}}

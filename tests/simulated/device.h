@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 
 #include "tests/simulated/timeline.h"
@@ -22,6 +23,8 @@ struct Counters {
 };
 Counters counters();
 void note_synchronization();
+/// An operator on the current stream. Undefined tensors and those of the host don't count.
+void note_launch(const std::string& what, const std::vector<at::Tensor>& reads, const std::vector<at::Tensor>& writes);
 
 /// TRAINER_SIMULATED_DEVICES, or 4.
 int device_count();
@@ -32,6 +35,8 @@ int64_t peak_bytes(int index);
 void forget_peak(int index);
 /// Makes it the calling thread's current device.
 void use(int index);
+/// libtorch's generator of that device.
+const at::Generator& default_generator(c10::DeviceIndex index);
 c10::Device current_device();
 
 Timeline& timeline();

@@ -27,6 +27,7 @@ struct Hooks : at::PrivateUse1HooksInterface {
   c10::DeviceIndex deviceCount() const override { return static_cast<c10::DeviceIndex>(device_count()); }
   c10::DeviceIndex getCurrentDevice() const override { return current_device().index(); }
   bool isPinnedPtr(const void* address) const override { return is_pinned(address); }
+  const at::Generator& getDefaultGenerator(c10::DeviceIndex index) const override { return default_generator(index); }
   c10::Allocator* getPinnedMemoryAllocator() const override { return &pinned_memory(); }
 };
 
@@ -43,11 +44,6 @@ at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride, std::op
                                            dtype.value_or(at::kFloat));
 }
 
-void launch(const std::string& what, const std::vector<at::Tensor>& reads, const std::vector<at::Tensor>& writes) {
-  ++launches;
-  timeline().launch(current_stream(), what, ranges_of(reads), ranges_of(writes));
-}
-
 void host_waits() {
   timeline().synchronize(current_stream());
   note_synchronization();
@@ -55,7 +51,7 @@ void host_waits() {
 
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
   if (!within_operator) {
-    launch("a copy", {from}, {to});
+    note_launch("a copy", {from}, {to});
     if (from.is_cpu() || to.is_cpu()) {
       ++copies;
       const at::Tensor& on_host = from.is_cpu() ? from : to;
@@ -118,7 +114,7 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   }
   const bool top = !within_operator;
   const bool waits = top && host_waits_in(schema, reads);
-  if (top) launch(schema.name(), reads, writes);
+  if (top) note_launch(schema.name(), reads, writes);
   {
     const WithinOperator guard;
     at::native::cpu_fallback(op, stack);
@@ -127,7 +123,7 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   for (size_t i = 0; i < schema.returns().size(); ++i)
     append_tensors((*stack)[stack->size() - schema.returns().size() + i], results);
   --launches;  // one operator
-  launch(schema.name(), {}, results);
+  note_launch(schema.name(), {}, results);
   if (waits) host_waits();
 }
 
@@ -164,6 +160,11 @@ void note_synchronization() {
   ++synchronizations;
 }
 
+void note_launch(const std::string& what, const std::vector<at::Tensor>& reads, const std::vector<at::Tensor>& writes) {
+  ++launches;
+  timeline().launch(current_stream(), what, ranges_of(reads), ranges_of(writes));
+}
+
 at::Tensor on_cpu(const at::Tensor& tensor) {
   if (tensor.is_cpu()) return tensor;
   return at::from_blob(found(tensor.unsafeGetTensorImpl()->data()), tensor.sizes(), tensor.strides(),
@@ -173,7 +174,7 @@ at::Tensor on_cpu(const at::Tensor& tensor) {
 std::vector<Range> ranges_of(const std::vector<at::Tensor>& tensors) {
   std::vector<Range> ranges;
   for (const at::Tensor& tensor : tensors) {
-    if (tensor.device().type() != kType || tensor.numel() == 0) continue;
+    if (!tensor.defined() || tensor.device().type() != kType || tensor.numel() == 0) continue;
     int64_t last = 0;
     for (int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
     const auto begin = reinterpret_cast<uintptr_t>(tensor.unsafeGetTensorImpl()->data());

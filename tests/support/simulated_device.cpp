@@ -1,9 +1,15 @@
+#include "models/nn/device/attention_choice.h"
 #include "tests/simulated/device.h"
 #include "tests/support/device.h"
 
 namespace trainer::testing {
 
 c10::Device device() {
+  static const bool once = [] {
+    nn::use_fused_attention(simulated::kType, {.flash = true, .efficient = true});
+    return true;
+  }();
+  static_cast<void>(once);
   return simulated::current_device();
 }
 

@@ -178,6 +178,7 @@ void add_memory(Page& page, const CheckReport& report) {
   part("training", m.training(), "all of the above");
   if (m.evaluation > 0) part("evaluating", m.evaluation);
   part("saving", m.saving);
+  if (!m.attention.empty()) page.words("attention: " + m.attention);
   if (!report.on_gpus) return part("peak", m.peak(), "plus some 110 MiB for the program");
   part("peak", m.peak(), "plus the memory of CUDA and NCCL");
   if (report.gpu)
@@ -218,7 +219,8 @@ void add_speed(Page& page, const Roofline& found) {
   page.line(speed_of(found.speed));
   page.line(fmt::format("{} an update of {} tokens, in {}", duration(found.speed.seconds), found.tokens,
                         counted(found.micro_batches, "micro-batch", "micro-batches")));
-  page.line("with flash attention " + speed_of(found.with_flash_attention));
+  if (found.with_flash_attention.seconds < 0.95 * found.speed.seconds)
+    page.line("with flash attention " + speed_of(found.with_flash_attention));
   add_parts(page, found);
   const Cost& update = found.update;
   page.line(fmt::format("waiting for collectives {}, for the host {}{}", duration(update.exposed),
