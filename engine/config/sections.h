@@ -60,6 +60,7 @@ struct FsdpConfig {
   bool forward_prefetch = false;
   StateDictType state_dict_type = StateDictType::kFull;
   bool offload_params = false;
+  bool offload_pin_memory = true;
   bool use_orig_params = true;
   bool cpu_ram_efficient_loading = true;
   bool sync_module_states = true;

@@ -61,6 +61,7 @@ json memory_json(const CheckReport& report) {
           {"evaluation", memory.evaluation},
           {"saving", memory.saving},
           {"peak", memory.peak()},
+          {"host", memory.host},
           {"device", report.on_gpus ? "gpu" : "cpu"},
           {"gpu", gpu_json(report.gpu)}};
 }
