@@ -86,7 +86,7 @@ void HostOffload::all_reduce(const at::Tensor& sum, at::ScalarType as, dist::Com
 }
 
 void HostOffload::wait() {
-  const dist::Moment copied = to_device_.run([] {});
+  const dist::Moment copied = to_device_.run([] {});  // a unit may have been gathered ahead in vain
   to_host_.run([&] { copied.order_current_stream(); }).wait();
   leaving_.clear();
   left_ = {};

@@ -78,6 +78,41 @@ class Strategies(OnDevices):
         self.assert_same_run(self.folder / "cut", self.folder / "whole")
 
 
+class Offload(OnDevices):
+    """Shards, gradients and optimizer state in pinned memory of the host. Copies that the host doesn't wait for, or that two
+    streams don't order, end a run with an error."""
+    SHARDED = {"distributed_type": "FSDP", "training": {"per_device_train_batch_size": 2, "max_grad_norm": 0.5,
+                                                        "gradient_accumulation_steps": 2, "max_steps": 4},
+               "checkpoint": {"save_steps": 2}, "evaluation": {"eval_steps": 2, "generate": True}}
+    HOST = {"fsdp_config": {"fsdp_offload_params": True}}
+
+    def compare(self, name, other, tolerance):
+        found, expected = results(self.folder / name), results(self.folder / other)
+        self.assertEqual([line["step"] for line in found], [line["step"] for line in expected])
+        for line, same in zip(found, expected):
+            for key in ("loss", "grad_norm", "eval_loss"):
+                if key in same:
+                    self.assertAlmostEqual(line[key], same[key], delta=tolerance * abs(same[key]), msg=(name, line, key))
+
+    def test_runs_train_as_without(self):
+        """With dropout, accumulation, clipping, evaluation, generation and saves."""
+        for name, ranks, changes in (
+                ("full", 2, {"fsdp_config": {"fsdp_forward_prefetch": True}}),
+                ("grad_op", 2, {"fsdp_config": {"fsdp_sharding_strategy": "SHARD_GRAD_OP",
+                                                "fsdp_backward_prefetch": "BACKWARD_POST"}}),
+                ("lora_bf16", 2, {"mixed_precision": "bf16", "lora": {"r": 4}, "training": {"optim": "adamw_torch"},
+                                  "fsdp_config": {"fsdp_reduce_dtype": "bfloat16"}}),
+                ("unpinned", 2, {"fsdp_config": {"fsdp_offload_pin_memory": False, "fsdp_forward_prefetch": True}}),
+                ("alone", 1, {"training": {"gradient_checkpointing": True}}),
+                ("hybrid", 4, {"parallelism_config": {"parallelism_config_dp_replicate_size": 2,
+                                                      "parallelism_config_dp_shard_size": 2}}),
+                ("stages", 2, {**CAUSAL, "parallelism_config": {"parallelism_config_pp_size": 2}})):
+            with self.subTest(name):
+                self.launch(self.job_on_devices(name + "_device", ranks, self.SHARDED, changes))
+                self.launch(self.job_on_devices(name, ranks, self.SHARDED, changes, self.HOST))
+                self.compare(name, name + "_device", 1e-3 if "bf16" in name else 1e-6)
+
+
 class Failures(OnDevices):
     def test_memory_that_the_plan_cannot_see_is_missing(self):
         """As after fragmentation: the device reports more free memory than it can allocate."""
