@@ -10,7 +10,7 @@ void Moment::order_current_stream() const {
   event_->block(guard.getStream(guard.getDevice()));
 }
 
-SideStream::SideStream(at::Device device) {
+SideStream::SideStream(at::Device device) : device_(device) {
   if (device.is_cpu() || device.is_meta()) return;
   stream_ = c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
 }

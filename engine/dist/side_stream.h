@@ -32,6 +32,7 @@ class Moment {
 class SideStream {
  public:
   explicit SideStream(at::Device device);
+  at::Device device() const { return device_; }
 
   /// Runs `work`, whose operators start after those that the current stream has been given so far, and may overlap with
   /// those that it is given from now on. Returns the end of `work`.
@@ -51,6 +52,7 @@ class SideStream {
  private:
   Moment now_on_current_stream() const;
 
+  at::Device device_;
   std::optional<c10::Stream> stream_;
 };
 

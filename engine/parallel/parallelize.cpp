@@ -31,8 +31,8 @@ void check_packing(models::Model& model, const Precision& precision) {
 
 void recompute_activations(models::Model& model, const Parallelism& how) {
   if (!how.recompute) return;
-  checkpoint_activations(model);
-  for (const auto& replica : how.replicas) checkpoint_activations(*replica);
+  checkpoint_activations(model, how.offload_activations);
+  for (const auto& replica : how.replicas) checkpoint_activations(*replica, how.offload_activations);
 }
 
 /// Null with one stage.

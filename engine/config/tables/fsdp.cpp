@@ -120,7 +120,7 @@ const Entries& fsdp_table() {
           .help("Dtype of the gradient reduction; gradients are stored in float32. The 16-bit dtypes halve the "
                 "traffic. (Accelerate's FSDP uses the dtype of mixed_precision.)")
           .one_of({"float32", "bfloat16", "float16"}),
-      unsupported("fsdp_activation_checkpointing_offload", "activations stay where they are computed")
+      translated("fsdp_activation_checkpointing_offload", "The same as training.activation_offloading.")
           .alias("activation_checkpointing_offload")
           .env("FSDP_ACTIVATION_CHECKPOINTING_OFFLOAD")
           .of<bool>(),
