@@ -8,6 +8,7 @@
 #include "engine/adapters/inject.h"
 #include "engine/base/gpu_faults.h"
 #include "engine/config/machine/device.h"
+#include "engine/config/tables.h"
 #include "engine/optim/schedule.h"
 #include "engine/parallel/wrap_policy.h"
 #include "engine/train/build.h"
