@@ -32,6 +32,7 @@ config::Plan plan_of(const Setting& s) {
   c.parallelism_config = s.strategy.degrees;
   c.devices = s.strategy.devices;
   c.fsdp_config.sharding_strategy = s.strategy.sharding;
+  c.fsdp_config.offload_params = s.strategy.offload;
   c.training.gradient_checkpointing = s.recompute;
   c.training.dropout = s.dropout;
   c.training.ddp_bucket_cap_mb = 0.01;  // several buckets even for a tiny model

@@ -18,6 +18,7 @@ struct Strategy {
   config::ParallelismConfig degrees;
   std::vector<std::string> devices;
   bool share_memory = true;  // false: behave like ranks on different machines
+  bool offload = false;      // shards stay in the host's memory
 };
 
 /// A small model with dropout, whose sizes have few divisors.

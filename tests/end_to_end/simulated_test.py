@@ -1,6 +1,7 @@
 """Training on the simulated accelerator (tests/simulated), whose streams, memory and collectives follow CUDA's and NCCL's
 rules: real ranks of `trainer launch`, each with a device. A race ends a run with an error."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -101,6 +102,77 @@ class Strategies(OnDevices):
         shutil.rmtree(self.folder / "cut/checkpoint-12")
         self.launch(self.job_on_devices("cut", 2, sharded))
         self.assert_same_run(self.folder / "cut", self.folder / "whole")
+
+
+class Offload(OnDevices):
+    """Shards, gradients, optimizer state and the inputs of recomputed blocks in pinned memory of the host. A host that
+    doesn't wait for a copy, and two streams that aren't ordered, end a run with an error."""
+    UPDATES = {"training": {"per_device_train_batch_size": 2, "global_batch_size": 8, "max_grad_norm": 0.5, "max_steps": 3},
+               "checkpoint": {"save_steps": 2}, "evaluation": {"eval_steps": 2}}
+    SHARDED = {"distributed_type": "FSDP", "fsdp_config": {"fsdp_offload_params": True}}
+
+    def on_cpu(self, output, *changes):
+        """One rank."""
+        os.environ.pop("TRAINER_ACCELERATOR_LIBRARY")
+        config = self.job_on_devices(output, 1, self.UPDATES, *changes, {"use_cpu": True, "distributed_type": "NO"})
+        self.launch(config)
+        os.environ["TRAINER_ACCELERATOR_LIBRARY"] = LIBRARY
+
+    def expect_near(self, name, other, tolerance):
+        found, expected = results(self.folder / name), results(self.folder / other)
+        self.assertEqual([line["step"] for line in found], [line["step"] for line in expected])
+        for line, same in zip(found, expected):
+            for key in ("loss", "grad_norm", "eval_loss"):
+                if key in same:
+                    self.assertAlmostEqual(line[key], same[key], delta=tolerance * abs(same[key]), msg=(name, line, key))
+
+    def test_runs_train_as_one_rank_on_the_cpu(self):
+        """With dropout, accumulation, clipping, evaluation and saves."""
+        self.on_cpu("cpu")
+        for name, ranks, changes in (
+                ("full", 2, {"fsdp_config": {"fsdp_forward_prefetch": True}, "evaluation": {"generate": True}}),
+                ("unpinned", 2, {"fsdp_config": {"fsdp_offload_pin_memory": False,
+                                                 "fsdp_backward_prefetch": "BACKWARD_POST",
+                                                 "fsdp_sharding_strategy": "SHARD_GRAD_OP"}}),
+                ("alone", 1, {"training": {"gradient_checkpointing": True, "activation_offloading": True}}),
+                ("hybrid", 4, {"parallelism_config": {"parallelism_config_dp_replicate_size": 2,
+                                                      "parallelism_config_dp_shard_size": 2}}),
+                ("tensor", 4, {"parallelism_config": {"parallelism_config_tp_size": 2,
+                                                      "parallelism_config_tp_sequence_parallel": True}})):
+            with self.subTest(name):
+                self.launch(self.job_on_devices(name, ranks, self.UPDATES, self.SHARDED, changes))
+                self.expect_near(name, "cpu", 2e-5)
+
+    def test_stages_and_their_activations(self):
+        recomputed = {"training": {"gradient_checkpointing": True, "activation_offloading": True}}
+        self.on_cpu("cpu", CAUSAL)
+        self.launch(self.job_on_devices("out", 2, self.UPDATES, self.SHARDED, recomputed, CAUSAL,
+                                        {"parallelism_config": {"parallelism_config_pp_size": 2}}))
+        self.expect_near("out", "cpu", 2e-5)
+
+    def test_a_frozen_base_in_bf16(self):
+        """ZeRO 3 by a ds_config.json, with LoRA, against the same run without offload."""
+        zero = {"stage": 3, "offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu", "pin_memory": True}}
+        for name, optimization in (("out", zero), ("device", {"stage": 3})):
+            document = self.write(name + ".json", json.dumps({"bf16": {"enabled": True},
+                                                              "zero_optimization": optimization}))
+            self.launch(self.job_on_devices(name, 2, self.UPDATES, {
+                "distributed_type": "DEEPSPEED", "deepspeed_config": {"deepspeed_config_file": str(document)},
+                "training": {"global_batch_size": 0, "gradient_accumulation_steps": 2}, "lora": {"r": 4}}))
+        self.expect_near("out", "device", 1e-5)
+
+    def test_any_strategy_resumes_it(self):
+        for only in ("2 -> FSDP FULL_SHARD 2 offload", "2 offload -> DDP 2", "2 offload -> FSDP FULL_SHARD 1 offload"):
+            done = subprocess.run([support.TRAINER, "selftest", "--resume", "--device", "cuda", "--backend", "nccl",
+                                   "--num_processes", "2", "--only", only], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_the_batch_size_that_fits(self):
+        self.set_environment("TRAINER_SIMULATED_BYTES", str(2 << 20))
+        run = self.launch(self.job_on_devices("out", 2, self.SHARDED, {
+            "training": {"per_device_train_batch_size": 25, "auto_find_batch_size": True, "max_steps": 2},
+            "evaluation": None, "data": {"validation": None}}))
+        self.assertRegex(run.out + run.err, r"per_device_train_batch_size \d+ instead of 25 fits into 2 MiB")
 
 
 class Failures(OnDevices):

@@ -31,6 +31,8 @@ int device_count();
 /// TRAINER_SIMULATED_BYTES, or 4 GiB, for each device. TRAINER_SIMULATED_LOST_BYTES of them cannot be allocated.
 int64_t memory_limit();
 int64_t held_bytes(int index);
+/// Of the host.
+int64_t held_pinned_bytes();
 int64_t peak_bytes(int index);
 void forget_peak(int index);
 /// Makes it the calling thread's current device.

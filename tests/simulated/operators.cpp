@@ -1,5 +1,7 @@
 // The device's operators: libtorch's for the CPU, with every access to memory noted on the timeline.
+#include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <set>
 
 #include <ATen/EmptyTensor.h>
@@ -9,6 +11,7 @@
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/view_native.h>
+#include <ATen/record_function.h>
 #include <torch/library.h>
 
 #include "tests/simulated/device.h"
@@ -49,17 +52,38 @@ void host_waits() {
   note_synchronization();
 }
 
+struct WithinOperator {
+  const bool before = std::exchange(within_operator, true);
+  ~WithinOperator() { within_operator = before; }
+};
+
+bool in_pinned_memory(const at::Tensor& tensor) {
+  return tensor.is_cpu() && is_pinned(tensor.unsafeGetTensorImpl()->data());
+}
+
+/// CUDA's rules: the host waits for a copy to unpinned memory, and where it converts or rearranges values itself.
+bool host_waits_for_copy(const at::Tensor& from, const at::Tensor& to) {
+  if (!to.is_cpu()) return false;
+  return !in_pinned_memory(to) || from.scalar_type() != to.scalar_type() || !to.is_contiguous();
+}
+
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
+  const bool between = from.is_cpu() || to.is_cpu();
+  const bool waits = between && (!non_blocking || host_waits_for_copy(from, to));
   if (!within_operator) {
     note_launch("a copy", {from}, {to});
-    if (from.is_cpu() || to.is_cpu()) {
-      ++copies;
-      const at::Tensor& on_host = from.is_cpu() ? from : to;
-      const bool waits = to.is_cpu() && !is_pinned(on_host.unsafeGetTensorImpl()->data());  // CUDA's rules
-      if (waits || !non_blocking) host_waits();
-    }
+    if (between) ++copies;
+    if (waits) host_waits();
   }
-  on_cpu(to).copy_(on_cpu(from));
+  const WithinOperator guard;
+  if (to.is_cpu() && !waits && !guard.before) {
+    const at::Tensor values = on_cpu(from).contiguous();
+    const auto* const bytes = static_cast<const char*>(values.const_data_ptr());
+    timeline().writes_later(current_stream(), ranges_of({to}).front(), {bytes, bytes + values.nbytes()});
+    std::memset(to.mutable_data_ptr(), 0xFF, to.nbytes());
+  } else {
+    on_cpu(to).copy_(on_cpu(from));
+  }
   return to;
 }
 
@@ -99,10 +123,32 @@ bool host_waits_in(const c10::FunctionSchema& schema, const std::vector<at::Tens
   return false;
 }
 
-struct WithinOperator {
-  const bool before = std::exchange(within_operator, true);
-  ~WithinOperator() { within_operator = before; }
-};
+/// Whether an operator uses the values of its arguments: others make views, or ask for shapes and kinds of memory.
+bool uses_values(const c10::FunctionSchema& schema) {
+  const std::string& name = schema.name();
+  if (name.ends_with("_like") || name.starts_with("aten::new_") || name.starts_with("aten::is_")) return false;
+  return std::any_of(schema.returns().begin(), schema.returns().end(), [](const c10::Argument& result) {
+    const c10::TypeKind kind = result.type()->kind();
+    return kind != c10::TypeKind::IntType && kind != c10::TypeKind::StringType;
+  });
+}
+
+/// Operators of the host alone, on pinned memory.
+std::unique_ptr<at::ObserverContext> note_operator_of_host(const at::RecordFunction& call) {
+  const auto schema = call.operator_schema();
+  if (within_operator || !any_pinned() || !schema || !uses_values(*schema)) return nullptr;
+  std::vector<at::Tensor> reads, writes;
+  const auto arguments = call.inputs();
+  for (size_t i = 0; i < arguments.size() && i < schema->arguments().size(); ++i) {
+    const c10::AliasInfo* const alias = schema->arguments()[i].alias_info();
+    if (alias == nullptr || alias->isWrite()) append_tensors(arguments[i], alias != nullptr ? writes : reads);
+  }
+  const auto on_device = [](const at::Tensor& tensor) { return tensor.device().type() == kType; };
+  if (std::any_of(reads.begin(), reads.end(), on_device) || std::any_of(writes.begin(), writes.end(), on_device))
+    return nullptr;
+  timeline().host_uses(schema->name(), ranges_of(reads), ranges_of(writes));
+  return nullptr;
+}
 
 void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const c10::FunctionSchema& schema = op.schema();
@@ -132,6 +178,7 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   c10::register_privateuse1_backend("simulated");  // otherwise autograd doesn't recognize the device
   at::RegisterPrivateUse1HooksInterface(&hooks);
   c10::SetAllocator(kType, &device_memory());
+  at::addGlobalCallback(at::RecordFunctionCallback(&note_operator_of_host).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
   return true;
 }();
 
@@ -174,7 +221,8 @@ at::Tensor on_cpu(const at::Tensor& tensor) {
 std::vector<Range> ranges_of(const std::vector<at::Tensor>& tensors) {
   std::vector<Range> ranges;
   for (const at::Tensor& tensor : tensors) {
-    if (!tensor.defined() || tensor.device().type() != kType || tensor.numel() == 0) continue;
+    if (!tensor.defined() || tensor.numel() == 0) continue;
+    if (tensor.device().type() != kType && !in_pinned_memory(tensor)) continue;
     int64_t last = 0;
     for (int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
     const auto begin = reinterpret_cast<uintptr_t>(tensor.unsafeGetTensorImpl()->data());

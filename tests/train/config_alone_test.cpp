@@ -70,6 +70,42 @@ TEST_F(ConfigAlone, T5BaseUnderFsdpOnTwoToEightGpus) {
   }
 }
 
+TEST_F(ConfigAlone, PlansOffloadedShardsInHostMemory) {
+  config::Plan plan = plan_of(kT5Base, config::Task::kSeq2SeqLm);
+  plan.config.distributed_type = config::DistributedType::kFsdp;
+  plan.config.num_processes = 2;
+  constexpr int64_t kElements = 111'451'776;  // of a rank, as above
+  const MemoryPlan before = check_report(plan, config::gpu_memory_named("H100")).memory;
+  EXPECT_EQ(before.held(), 16 * kElements);
+  EXPECT_EQ(before.host, 0);
+  plan.config.fsdp_config.offload_params = true;
+  const MemoryPlan after = check_report(plan, config::gpu_memory_named("H100")).memory;
+  EXPECT_EQ(after.held(), 0);
+  EXPECT_GE(after.host, 16 * kElements);
+  EXPECT_LT(after.host, 17 * kElements) << "and one tensor of an update or an export";
+  EXPECT_LT(after.training(), before.training() - 12 * kElements);
+  // On the CPU, they are in host memory either way.
+  plan.config.use_cpu = true;
+  const MemoryPlan on_cpu = check_report(plan).memory;
+  EXPECT_EQ(on_cpu.weights, 4 * kElements);
+  EXPECT_EQ(on_cpu.host, 0);
+}
+
+TEST_F(ConfigAlone, OffloadedActivationsAreThoseOfTwoBlocks) {
+  config::Plan plan = plan_of(kLlama13b, config::Task::kCausalLm);
+  plan.config.distributed_type = config::DistributedType::kFsdp;
+  plan.config.num_processes = 64;
+  plan.config.data.max_length = 2048;
+  plan.config.training.per_device_train_batch_size = 1;
+  plan.config.training.gradient_checkpointing = true;
+  const MemoryPlan before = check_report(plan, config::gpu_memory_named("H100")).memory;
+  plan.config.training.activation_offloading = true;
+  const MemoryPlan after = check_report(plan, config::gpu_memory_named("H100")).memory;
+  const int64_t input = 4 * 2048 * 5120;  // of a block, in fp32
+  EXPECT_EQ(after.host, 40 * input);
+  EXPECT_NEAR(static_cast<double>(before.activations - after.activations), static_cast<double>(38 * input), 1.01 * input);
+}
+
 TEST_F(ConfigAlone, CountsAnUntiedHead) {
   std::string untied = kT5Base;
   untied.insert(1, R"("tie_word_embeddings": false, )");

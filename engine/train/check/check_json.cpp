@@ -62,6 +62,7 @@ json memory_json(const CheckReport& report) {
           {"saving", memory.saving},
           {"peak", memory.peak()},
           {"attention", memory.attention},
+          {"host", memory.host},
           {"device", report.on_gpus ? "gpu" : "cpu"},
           {"gpu", gpu_json(report.gpu)}};
 }
