@@ -8,6 +8,7 @@
 #include <torch/library.h>
 
 #include "engine/dist/dry_attention.h"
+#include "engine/dist/dry_norms.h"
 
 namespace trainer::dist {
 namespace {
@@ -86,6 +87,7 @@ void count_dry_memory() {
     shapes.impl("where.self", where_shape);
     shapes.impl("bucketize.Tensor", bucketize_shape);
     add_attention_shapes(shapes);
+    add_norm_shapes(shapes);
     shapes.impl("_fused_adamw_", torch::CppFunction::makeFromBoxedFunction<&do_nothing>());
     return true;
   }();

@@ -1,5 +1,6 @@
 #include "engine/dist/accelerator.h"
 #include "models/nn/device/attention_choice.h"
+#include "models/nn/device/norms.h"
 #include "models/nn/device/device_kernels.h"
 #include "tests/support/device.h"
 
@@ -11,6 +12,7 @@ c10::Device device() {
     const dist::Accelerator& accelerator = *dist::find_accelerator();
     nn::use_device_kernels(first.type(), accelerator.kernels());
     nn::use_fused_attention(first.type(), {accelerator.has_flash_attention(0), accelerator.has_efficient_attention(0)});
+    nn::use_fused_norms(first.type(), accelerator.has_fused_norms());
     return first;
   }();
   return taken;

@@ -60,6 +60,7 @@ class Gpus : public dist::Accelerator {
   // Its kernels are compiled for Ampere and later.
   bool has_flash_attention(int index) const override { return properties_of(index).major >= 8; }
   bool has_efficient_attention(int) const override { return true; }
+  bool has_fused_norms() const override { return true; }
 
 #if defined(TRAINER_CUDA_KERNELS)
   const nn::DeviceKernels* kernels() const override {
