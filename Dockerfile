@@ -1,8 +1,8 @@
 # docker build -t trainer . && docker run -v $PWD:/home/trainer/work trainer launch --config_file work/my.yaml
 # For NVIDIA GPUs: docker build --build-arg TRAINER_CUDA=ON …, and docker run --gpus all … (docs/gpu.md).
 # With several GPUs also --shm-size=8g --ulimit memlock=-1: NCCL's ranks share memory in /dev/shm, and Docker's 64 MB are
-# too small. Ranks on the CPU don't need it: what they share is anonymous memory. tools/check_dockerfile.sh tests these
-# steps and runs the main job without Docker.
+# too small. Ranks on the CPU don't need it: what they share is anonymous memory. tools/check_image.sh builds the image with
+# podman and runs the main job in it.
 FROM debian:12 AS build
 # pip's index URL, for networks with a mirror: --build-arg PIP_INDEX_URL=…
 ARG PIP_INDEX_URL
@@ -15,13 +15,21 @@ RUN mkdir -p /opt/trainer/deps-cuda && \
     if [ "$TRAINER_CUDA" = ON ]; then tools/setup.sh --cuda; else tools/setup.sh; fi && \
     rm -rf ~/.cache/trainer/downloads
 COPY . .
-RUN cmake --preset release -DTRAINER_CUDA="$TRAINER_CUDA" && cmake --build --preset release && \
-    mkdir bin && cp build/release/bin/trainer build/release/bin/trainer-prepare build/release/bin/trainer-worker \
-                    build/release/bin/libtrainer_*.so bin/
+# The revision, for `trainer --version` and the bill of materials: --build-arg TRAINER_REVISION=$(git rev-parse HEAD)
+ARG TRAINER_REVISION=unknown
+RUN cmake --preset release -DTRAINER_CUDA="$TRAINER_CUDA" -DTRAINER_REVISION="$TRAINER_REVISION" && \
+    cmake --build --preset release && \
+    mkdir -p bin share && cp build/release/bin/trainer build/release/bin/trainer-prepare \
+                             build/release/bin/trainer-worker build/release/bin/libtrainer_*.so bin/ && \
+    tools/packaging/sbom.py "$(sed -n 's/^project(trainer VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)" \
+      "$TRAINER_REVISION" --wheels $([ "$TRAINER_CUDA" != ON ] || echo --cuda) --libraries \
+      $(ldd bin/trainer* | awk '$2 == "=>" && $3 ~ /^\/(usr\/)?lib\// {print $3}' | sort -u) > share/sbom.spdx.json
 
 FROM debian:12
 LABEL org.opencontainers.image.title=trainer
 LABEL org.opencontainers.image.description="Trains transformer models from one YAML file"
+ARG TRAINER_REVISION=unknown
+LABEL org.opencontainers.image.revision=$TRAINER_REVISION
 RUN apt-get update && \
     apt-get install -y --no-install-recommends libdw1 libfmt9 libopenmpi3 libpcre2-8-0 libsentencepiece0 libspdlog1.10 libssl3 libutf8proc2 libxxhash0 libyaml-cpp0.7 libzstd1 openmpi-bin tini zlib1g && \
     rm -rf /var/lib/apt/lists/* && \
@@ -31,6 +39,7 @@ COPY --from=build /opt/trainer/deps/torch/lib /opt/trainer/deps/torch/lib
 COPY --from=build /opt/trainer/deps/nvidia /opt/trainer/deps/nvidia
 COPY --from=build /opt/trainer/deps-cuda /opt/trainer/deps-cuda
 COPY --from=build /src/bin /opt/trainer/bin
+COPY --from=build /src/share /opt/trainer/share
 ENV PATH=/opt/trainer/bin:$PATH
 # For NVIDIA's container runtime, if there is one.
 ENV NVIDIA_VISIBLE_DEVICES=all

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the bill of materials of a package as SPDX 2.3 JSON: sbom.py VERSION REVISION [--wheels] [--libraries FILE…]
+"""Writes the bill of materials of a package as SPDX 2.3 JSON: sbom.py VERSION REVISION [--wheels] [--cuda] [--libraries FILE…]
 
-It lists trainer, with --wheels the bundled libraries of tools/wheels.txt, the Debian packages of the bundled libraries,
+It lists trainer, with --wheels the bundled libraries of tools/wheels.txt, with --cuda those of tools/wheels_cuda.txt, the Debian packages of the bundled libraries,
 and the header-only libraries that the programs were compiled with. Format: https://spdx.github.io/spdx-spec/v2.3/
 """
 
@@ -12,7 +12,7 @@ import re
 import subprocess
 import time
 
-WHEELS = pathlib.Path(__file__).resolve().parents[1] / "wheels.txt"
+TOOLS = pathlib.Path(__file__).resolve().parents[1]
 HEADERS_ONLY = ["libcli11-dev", "nlohmann-json3-dev", "libgloo-dev"]
 
 
@@ -50,8 +50,8 @@ def entry(name: str, version: str, locator: str | None = None) -> dict:
     return found
 
 
-def wheels() -> list[dict]:
-    rows = [line.split() for line in WHEELS.read_text().splitlines() if line and not line.startswith("#")]
+def wheels(file: str) -> list[dict]:
+    rows = [line.split() for line in (TOOLS / file).read_text().splitlines() if line and not line.startswith("#")]
     found = []
     for name, version, file, sha256, _ in rows:
         found.append(entry(name, version, f"pkg:pypi/{name}@{version}"))
@@ -65,12 +65,15 @@ def main() -> None:
     parser.add_argument("version")
     parser.add_argument("revision")
     parser.add_argument("--wheels", action="store_true", help="libtorch and its libraries are bundled")
+    parser.add_argument("--cuda", action="store_true", help="the libraries of a build for NVIDIA GPUs are bundled")
     parser.add_argument("--libraries", nargs="*", default=[], help="bundled shared libraries of this machine")
     asked = parser.parse_args()
 
     trainer = entry("trainer", asked.version)
     bundled = [debian_entry(name) for name in sorted({debian_package(file) for file in asked.libraries})]
-    bundled += wheels() if asked.wheels else []
+    bundled += wheels("wheels.txt") if asked.wheels else []
+    seen = {package["SPDXID"] for package in bundled}
+    bundled += [package for package in (wheels("wheels_cuda.txt") if asked.cuda else []) if package["SPDXID"] not in seen]
     compiled_in = [debian_entry(name) for name in HEADERS_ONLY]
     relationships = [("SPDXRef-DOCUMENT", "DESCRIBES", trainer)]
     relationships += [(trainer["SPDXID"], "CONTAINS", package) for package in bundled]
