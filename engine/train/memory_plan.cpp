@@ -167,7 +167,7 @@ MemoryPlan plan_memory(const config::Plan& plan, Blueprint blueprint, const Work
   memory.evaluation = workload.evaluation.batches.empty() ? 0 : evaluation_peak(*model, workload) - before;
   in_host.emplace(offloaded);
   memory.saving = saving_peak(*model, plan.config.lora.has_value()) - before;
-  memory.host = std::max(step.host, dist::peak_dry_bytes().host) - host_before;
+  memory.host = std::max({training.host, step.host, dist::peak_dry_bytes().host}) - host_before;
   return memory;
 }
 

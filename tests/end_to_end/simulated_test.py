@@ -35,7 +35,8 @@ class OnDevices(EndToEnd):
 class Strategies(OnDevices):
     def test_a_part_of_the_selftest(self):
         """For two ranks; `trainer selftest --device cuda` on this library takes a few seconds a case."""
-        for part in ("GPT-2 LoRA FSDP SHARD_GRAD_OP", "GPT-2 LoRA TP 2 by rows", "GPT-2 LoRA PP 2"):
+        for part in ("GPT-2 LoRA FSDP SHARD_GRAD_OP 2 sent x", "GPT-2 LoRA FSDP FULL_SHARD 2 offload x4",
+                     "GPT-2 LoRA TP 2 by rows", "GPT-2 LoRA PP 2"):
             done = subprocess.run([support.TRAINER, "selftest", "--device", "cuda", "--backend", "nccl",
                                    "--num_processes", "2", "--only", part], capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

@@ -242,7 +242,7 @@ std::vector<Setting> settings() {
 TEST(Offload, DeviceMemoryShrinksByMostOfWhatIsOffloaded) {
   Family deep = kLlama;
   std::string config = kLlama.config;
-  config.replace(config.find("layers\": 3"), 11, "layers\": 8");
+  config.replace(config.find("layers\": 3"), 10, "layers\": 8");
   deep.config = config.c_str();
   for (const bool lora : {false, true}) {
     Setting setting{deep, kFsdp, lora, /*recompute=*/true, false, kEqual};
