@@ -67,34 +67,44 @@ class Strategies(OnDevices):
                 found, expected = results(self.folder / name), results(self.folder / (name + "_cpu"))
                 self.assert_near(found, expected, 2e-5)
 
-    def assert_near(self, found, expected, tolerance):
+    def assert_near(self, found, expected, tolerance, keys=("loss", "grad_norm", "eval_loss")):
         self.assertEqual([line["step"] for line in found], [line["step"] for line in expected])
         for line, same in zip(found, expected):
-            for key in ("loss", "grad_norm", "eval_loss"):
+            for key in keys:
                 if key in same:
                     self.assertAlmostEqual(line[key], same[key], delta=tolerance * abs(same[key]), msg=(line, key))
 
-    def test_flash_attention_trains_as_the_cpu(self):
-        """In bf16, with grouped heads and a window, which no dropout within attention keeps from flash attention."""
+    def test_fused_attention_trains_as_the_cpu(self):
+        """With grouped heads and a window, which no dropout within attention keeps from libtorch's fused operators. In
+        bf16, gradients of later updates vary by several percent with the order of sums, on CPUs too."""
         model = {"model_type": "mistral", "vocab_size": 400, "hidden_size": 32, "intermediate_size": 48, "head_dim": 8,
                  "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "sliding_window": 12,
                  "attention_dropout": 0.0}
-        common = {"model": {"config": model}, "data": {"task": "causal_lm", "max_length": 48}, "mixed_precision": "bf16",
+        common = {"model": {"config": model}, "data": {"task": "causal_lm", "max_length": 48},
                   "training": {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2, "max_steps": 4},
                   "evaluation": {"eval_steps": 2, "generate": True}}
-        for name, changes in (("ddp", {}), ("fsdp", {"distributed_type": "FSDP"}),
-                              ("tensor", {"parallelism_config": {"parallelism_config_tp_size": 2}}),
-                              ("context", {"parallelism_config": {"parallelism_config_cp_size": 2}})):
+        tensor = {"parallelism_config": {"parallelism_config_tp_size": 2}}
+        context = {"parallelism_config": {"parallelism_config_cp_size": 2}}
+        for name, precision, changes in (("ddp", "bf16", {}), ("fsdp", "bf16", {"distributed_type": "FSDP"}),
+                                         ("tensor", "bf16", tensor), ("tensor_fp32", "no", tensor),
+                                         ("context_fp32", "no", context)):
             with self.subTest(name):
+                changes = {**changes, "mixed_precision": precision}
                 run = self.launch(self.job_on_devices(name, 2, common, changes))
-                self.assertIn("attention: flash attention\n", run.out + run.err)
+                self.assertIn("attention: flash attention\n" if precision == "bf16" else "attention: memory-efficient",
+                              run.out + run.err)
                 on_cpu = {**changes, "use_cpu": True}
                 if "distributed_type" not in changes:
                     on_cpu["distributed_type"] = "MULTI_CPU"
                 os.environ.pop("TRAINER_ACCELERATOR_LIBRARY")
                 self.launch(self.job_on_devices(name + "_cpu", 2, common, on_cpu))
                 os.environ["TRAINER_ACCELERATOR_LIBRARY"] = LIBRARY
-                self.assert_near(results(self.folder / name), results(self.folder / (name + "_cpu")), 2e-2)
+                found, expected = results(self.folder / name), results(self.folder / (name + "_cpu"))
+                if precision == "bf16":
+                    self.assert_near(found[:1], expected[:1], 2e-2)
+                    self.assert_near(found, expected, 1e-2, ("loss", "eval_loss"))
+                else:
+                    self.assert_near(found, expected, 2e-5)
 
     def test_a_resumed_run_is_the_uninterrupted_one(self):
         sharded = {"distributed_type": "FSDP", "evaluation": None, "data": {"validation": None}}
@@ -108,7 +118,7 @@ class Strategies(OnDevices):
 class Offload(OnDevices):
     """Shards, gradients, optimizer state and the inputs of recomputed blocks in pinned memory of the host. A host that
     doesn't wait for a copy, and two streams that aren't ordered, end a run with an error."""
-    UPDATES = {"training": {"per_device_train_batch_size": 2, "global_batch_size": 8, "max_grad_norm": 0.5, "max_steps": 3},
+    UPDATES = {"deterministic": True, "training": {"per_device_train_batch_size": 2, "global_batch_size": 8, "max_grad_norm": 0.5, "max_steps": 3},
                "checkpoint": {"save_steps": 2}, "evaluation": {"eval_steps": 2}}
     SHARDED = {"distributed_type": "FSDP", "fsdp_config": {"fsdp_offload_params": True}}
 
