@@ -4,6 +4,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/index_select.h>
 
+#include "models/nn/device/layout_tensors.h"
+
 namespace trainer::models {
 namespace {
 
@@ -19,9 +21,9 @@ nn::Rows pick_rows(const nn::Layout& layout, at::Device device, const F& wanted)
       if (wanted(s, row)) numbers.push_back(row);
     picked->append(static_cast<int64_t>(numbers.size()) - before, layout.sample_index[s]);
   }
-  at::Tensor on_cpu = at::empty({static_cast<int64_t>(numbers.size())}, at::kLong);
-  std::copy(numbers.begin(), numbers.end(), on_cpu.data_ptr<int64_t>());
-  return {on_cpu.to(device), std::move(picked)};
+  at::Tensor rows = nn::device::host_memory({static_cast<int64_t>(numbers.size())}, at::kLong, device);
+  if (!rows.is_meta()) std::copy(numbers.begin(), numbers.end(), rows.data_ptr<int64_t>());
+  return {nn::device::sent(rows, device), std::move(picked)};
 }
 
 bool is_last(const nn::Layout& layout, int64_t sample, int64_t row) {
@@ -33,7 +35,7 @@ bool is_last(const nn::Layout& layout, int64_t sample, int64_t row) {
 nn::RowsList DecoderModel::forward(const nn::RowsList& in, const nn::Pass& pass) {
   const nn::Rows states = stack()(in[0], pass);
   if (in.size() == 1) return {head(states, pass)};
-  return {head(in[1].with(at::index_select(states.x, 0, in[1].x.to(states.x.device()))), pass)};
+  return {head(in[1].with(at::index_select(states.x, 0, nn::device::sent(in[1].x, states.x.device()))), pass)};
 }
 
 at::Tensor DecoderModel::logits_of(const Batch& batch, const nn::Rows& picked, const nn::Pass& pass) {

@@ -22,6 +22,7 @@ struct DsBf16 {
 
 struct DsOffload {
   std::string device = "none";  // none | cpu | nvme
+  bool pin_memory = true;
 };
 
 /// `zero_optimization`.

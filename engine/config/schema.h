@@ -47,6 +47,8 @@ struct Entry {
   std::string condition;                       // "optim is sgd": otherwise it has no effect
   std::function<bool(const Config&)> applies;  // null: always
   std::string no_effect;                       // why it never has an effect
+  std::string idle_because;                    // why it has no effect in some runs
+  std::function<bool(const Config&)> is_idle;  // these; null: none
   std::vector<std::string> harmless;           // values that request nothing and draw no warning
 
   std::function<std::string(const Node&, void*)> read;  // "" or why not
@@ -109,6 +111,12 @@ class Field {
   Field&& omitted() && { return set(entry.omitted, true); }
   /// Accepted and checked, but never has an effect.
   Field&& no_effect(std::string reason) && { return set(entry.no_effect, std::move(reason)); }
+
+  /// Accepted and checked, but has no effect in some runs, without a warning.
+  Field&& no_effect_if(std::function<bool(const Config&)> idle, std::string reason) && {
+    entry.is_idle = std::move(idle);
+    return set(entry.idle_because, std::move(reason));
+  }
 
   /// Accepts another key in files.
   Field&& alias(std::string name) && {

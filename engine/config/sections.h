@@ -60,6 +60,7 @@ struct FsdpConfig {
   bool forward_prefetch = false;
   StateDictType state_dict_type = StateDictType::kFull;
   bool offload_params = false;
+  bool offload_pin_memory = true;
   bool use_orig_params = true;
   bool cpu_ram_efficient_loading = true;
   bool sync_module_states = true;
@@ -316,6 +317,7 @@ struct TrainingConfig {
   bool auto_find_batch_size = false;
   int64_t max_tokens = 0;  // of a rank in one forward pass; 0: per_device_train_batch_size decides
   bool gradient_checkpointing = false;
+  bool activation_offloading = false;  // the inputs of recomputed blocks wait in host memory
   bool dropout = true;  // false: every dropout of the model is off
   bool tf32 = false;    // fp32 matrix products of GPUs round their inputs to 10 bits
   DdpBackend ddp_backend = DdpBackend::kGloo;

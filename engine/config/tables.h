@@ -41,6 +41,10 @@ inline bool validates(const Config& config) {
 inline bool uses_ddp(const Config& config) {
   return config.distributed_type == DistributedType::kMultiCpu || config.distributed_type == DistributedType::kMultiGpu;
 }
+/// Whether shards stay in host memory, if ranks train on GPUs.
+inline bool offloads(const Config& config) {
+  return config.distributed_type == DistributedType::kFsdp && config.fsdp_config.offload_params;
+}
 /// Whether activations are recomputed in the backward pass, by training's key or FSDP's.
 inline bool recomputes(const Config& config) {
   return config.training.gradient_checkpointing || config.fsdp_config.activation_checkpointing;

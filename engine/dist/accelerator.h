@@ -41,6 +41,11 @@ class Accelerator {
   virtual void forget_peak(int index) const = 0;
   /// Kernels for the layers (models/nn/kernel_table.h); null: the layers run as reference layers.
   virtual const nn::DeviceKernels* kernels() const { return nullptr; }
+  /// Whether libtorch's flash and memory-efficient attention run on the device (models/nn/device/attention_choice.h).
+  virtual bool has_flash_attention(int) const { return false; }
+  virtual bool has_efficient_attention(int) const { return false; }
+  /// Whether libtorch's fused norms do (models/nn/device/norms.h).
+  virtual bool has_fused_norms() const { return false; }
   /// Collective. c10d's collectives among devices; `index` is this rank's device. Ranks rendezvous through `store`.
   virtual c10::intrusive_ptr<c10d::Backend> collectives(const c10::intrusive_ptr<c10d::Store>& store, int rank,
                                                         int size, int index, std::chrono::seconds timeout) const = 0;

@@ -7,21 +7,29 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
+#include "engine/dist/dry_attention.h"
+#include "engine/dist/dry_norms.h"
+
 namespace trainer::dist {
 namespace {
 
-thread_local bool t_communication = false;
+thread_local bool t_communication = false, t_host = false;
 thread_local DryBytes t_now, t_peak;  // a dry run has one thread, and ranks may be threads
 
 /// Represents a storage's memory.
 struct Counted {
   int64_t bytes;
-  bool communication;
+  bool communication, host;
 
   void add(int64_t sign) const {
+    if (host) {
+      t_now.host += sign * bytes;
+      t_peak.host = std::max(t_peak.host, t_now.host);
+      return;
+    }
     t_now.all += sign * bytes;
     if (communication) t_now.communication += sign * bytes;
-    if (t_now.all > t_peak.all) t_peak = t_now;
+    if (t_now.all > t_peak.all) t_peak = {t_now.all, t_now.communication, t_peak.host};
   }
 };
 
@@ -78,6 +86,8 @@ void count_dry_memory() {
     shapes.impl("embedding_dense_backward", embedding_gradient_shape);
     shapes.impl("where.self", where_shape);
     shapes.impl("bucketize.Tensor", bucketize_shape);
+    add_attention_shapes(shapes);
+    add_norm_shapes(shapes);
     shapes.impl("_fused_adamw_", torch::CppFunction::makeFromBoxedFunction<&do_nothing>());
     return true;
   }();
@@ -99,9 +109,17 @@ void reset_peak_dry_bytes() {
 at::DataPtr dry_allocation(int64_t bytes, int64_t counted) {
   const auto device = at::Device(c10::DeviceType::Meta);
   if (bytes == 0) return {nullptr, device};
-  auto* const context = new Counted{counted, t_communication};
+  auto* const context = new Counted{counted, t_communication, t_host};
   context->add(1);
   return {context, context, &release, device};  // an address that nothing may read; libtorch rejects null
+}
+
+HostMemory::HostMemory(bool applies) : before_(t_host) {
+  t_host = t_host || applies;
+}
+
+HostMemory::~HostMemory() {
+  t_host = before_;
 }
 
 CommunicationMemory::CommunicationMemory() : before_(t_communication) {

@@ -75,6 +75,26 @@ void for_each_tensor(const c10::IValue& value, const F& f) {
   }
 }
 
+/// A call of attention under way: its number, and for fused attention its FLOPs forward, and those that a mask hides.
+struct Attention {
+  int64_t number = 0, flops = 0, hidden = 0;
+};
+thread_local int64_t t_attentions = 0;  // calls so far
+thread_local Attention t_attention;
+
+/// Sets the FLOPs of fused attention: for packed samples, whose lengths only the caller knows, those of the scope.
+/// Backward has five products of that size, forward two.
+void count_attention(DryOperator& op, c10::ArrayRef<const c10::IValue> arguments) {
+  const bool flash = op.name.starts_with("aten::_flash_attention_"), backward = op.name.ends_with("_backward");
+  if (!flash && !op.name.starts_with("aten::_efficient_attention_")) return;
+  const at::Tensor &q = arguments[backward ? 1 : 0].toTensor(), &k = arguments[backward ? 2 : 1].toTensor();
+  const bool packed = flash || arguments[backward ? 6 : 4].isTensor();
+  op.flops = packed ? t_attention.flops : 4 * q.numel() * k.size(1);
+  op.hidden_flops = packed ? t_attention.hidden : 0;
+  if (backward) op.flops = op.flops / 2 * 5, op.hidden_flops = op.hidden_flops / 2 * 5;
+  op.dtype = q.scalar_type();
+}
+
 /// FLOPs of a matrix product; 0 for other operators.
 int64_t flops_of(const std::string& name, c10::ArrayRef<const c10::IValue> arguments) {
   const bool added = one_of(name, {"aten::addmm", "aten::addmm_", "aten::baddbmm", "aten::baddbmm_"});
@@ -104,18 +124,18 @@ struct OpenCall : at::ObserverContext {
   size_t before = 0;  // operators recorded when it began
 };
 
-thread_local int64_t t_attentions = 0, t_attention = 0;  // calls so far, and the one under way
-
 /// A named scope of ours.
 struct OpenAttention : at::ObserverContext {
-  int64_t outer = 0;
+  Attention outer;
 };
 
 std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& call) {
   if (call.scope() == at::RecordScope::USER_SCOPE) {
     if (std::string(call.name()) != "attention") return nullptr;
     auto scope = std::make_unique<OpenAttention>();
-    scope->outer = std::exchange(t_attention, ++t_attentions);
+    scope->outer = std::exchange(t_attention, {.number = ++t_attentions});
+    if (const auto flops = call.inputs(); flops.size() == 2)
+      t_attention.flops = flops[0].toInt(), t_attention.hidden = flops[1].toInt();
     return scope;
   }
   if (!call.operator_schema()) return nullptr;  // a node of autograd
@@ -141,6 +161,7 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& call) {
     });
   }
   open->op.flops = flops_of(open->op.name, arguments);
+  count_attention(open->op, arguments);
   open->op.launches = launches_of(open->op.name, arguments);
   if (open->facts->adds_at) open->op.bytes += open->largest;  // reads and writes as much as it adds
   return open;
@@ -165,7 +186,7 @@ void end(const at::RecordFunction& call, at::ObserverContext* context) {
   if (open->facts->picks) open->op.bytes = std::min(open->op.bytes, made);
   open->op.bytes += made;
   if (open->op.bytes == 0) return;  // empty tensors
-  open->op.attention = t_attention;
+  open->op.attention = t_attention.number;
   record(std::move(open->op));
 }
 

@@ -16,6 +16,7 @@ namespace trainer::dist {
 struct DryOperator {
   std::string name;                   // "aten::mm"
   int64_t flops = 0;                  // of matrix products: two for each multiplication and addition; otherwise 0
+  int64_t hidden_flops = 0;           // of these, those that a kernel skips because a mask hides their results
   int64_t bytes = 0;                  // read and written in device memory, each element once
   int64_t launches = 1;               // kernels
   at::ScalarType dtype = at::kFloat;  // in which products are computed

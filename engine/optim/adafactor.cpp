@@ -53,7 +53,8 @@ std::vector<Block> blocks_of(const Matrices& m, const parallel::LogicalTensor& t
 /// holds everything, nothing is communicated.
 class Adafactor : public Optimizer {
  public:
-  Adafactor(const config::TrainingConfig& o, const Trained& trained, dist::Comm& comm) : Optimizer(o), comm_(comm) {
+  Adafactor(const config::TrainingConfig& o, const Trained& trained, dist::Comm& comm)
+      : Optimizer(o), comm_(comm), device_(device_of(trained)) {
     for (const auto& tensor : trained) {
       matrices_.push_back(tensor.shape.size() < 2 ? Matrices{} : add_means(tensor));
       exp_avg_sq_.push_back(matrices_.back().none() ? add_state("exp_avg_sq", tensor) : at::Tensor());
@@ -89,7 +90,7 @@ class Adafactor : public Optimizer {
   }
 
  private:
-  at::TensorOptions options(at::ScalarType type) const { return at::TensorOptions(comm_.device()).dtype(type); }
+  at::TensorOptions options(at::ScalarType type) const { return at::TensorOptions(device_).dtype(type); }
   bool counts(const parallel::LogicalTensor& tensor) const { return !spread_ || tensor.copy == 0; }
 
   Matrices add_means(const parallel::LogicalTensor& tensor) {
@@ -161,6 +162,7 @@ class Adafactor : public Optimizer {
   }
 
   dist::Comm& comm_;
+  at::Device device_;
   bool spread_ = false;
   int64_t numbers_ = 0;  // number of means, over all tensors
   std::vector<Matrices> matrices_;

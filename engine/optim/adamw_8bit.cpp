@@ -94,7 +94,7 @@ struct Moment {
 class AdamW8Bit : public Optimizer {
  public:
   AdamW8Bit(const config::TrainingConfig& o, const Trained& trained, dist::Comm& comm)
-      : Optimizer(o), options_(o), comm_(comm), signed_(true, comm.device()), unsigned_(false, comm.device()) {
+      : Optimizer(o), options_(o), comm_(comm), signed_(true, device_of(trained)), unsigned_(false, device_of(trained)) {
     for (const auto& tensor : trained) add_states(tensor);
   }
 
@@ -102,7 +102,7 @@ class AdamW8Bit : public Optimizer {
 
  protected:
   void prepare(const Trained& trained) override {
-    const at::Tensor scales = at::zeros({2 * blocks_}, at::TensorOptions(comm_.device()).dtype(at::kFloat));
+    const at::Tensor scales = at::zeros({2 * blocks_}, at::TensorOptions(device_of(trained)).dtype(at::kFloat));
     int64_t at = 0;
     for (size_t i = 0; i < trained.size(); ++i)
       for (Moment* moment : {&states_[i].m, &states_[i].v}) {

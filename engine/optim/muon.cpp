@@ -111,7 +111,7 @@ class Muon : public Optimizer {
     for (size_t worker = 0; worker < places.size(); ++worker) {
       const parallel::LogicalTensor& matrix = trained[places[worker]];
       const at::Tensor result =
-          worker == me ? mine : at::empty(matrix.shape, at::TensorOptions(comm_.device()).dtype(at::kBFloat16));
+          worker == me ? mine : at::empty(matrix.shape, at::TensorOptions(matrix.grad.device()).dtype(at::kBFloat16));
       if (workers_ > 1) comm_.broadcast(result, static_cast<int>(worker));
       parallel::copy_shard(result, matrix, matrix.grad);
     }

@@ -31,6 +31,10 @@ parallel::LogicalTensor StateTensor::logical(const parallel::LogicalTensor& of) 
   return tensor;
 }
 
+at::Device device_of(const Trained& trained) {
+  return trained.empty() ? at::Device(at::kCPU) : trained.front().value.device();
+}
+
 Optimizer::Optimizer(const config::TrainingConfig& options)
     : weight_decay_(options.weight_decay),
       learning_rate_(options.learning_rate),

@@ -26,6 +26,9 @@ struct StateTensor {
 /// The trained tensors of a model, in model order.
 using Trained = std::vector<parallel::LogicalTensor>;
 
+/// Where their values are: the ranks' device, or the host with offload.
+at::Device device_of(const Trained& trained);
+
 class Optimizer {
  public:
   virtual ~Optimizer() = default;

@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
+#include "engine/parallel/activation_offload.h"
 #include "models/nn/prefix.h"
 #include "models/nn/saved.h"
 
@@ -13,6 +14,8 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+using OffloadPtr = std::shared_ptr<ActivationOffload>;  // null: everything stays on the device
+
 struct Region {
   nn::Module::Forward forward;
   nn::Pass pass;
@@ -20,6 +23,10 @@ struct Region {
   // Per input of the block:
   std::vector<bool> defined;
   std::vector<nn::LayoutPtr> layouts;
+  // The first input, if it is offloaded.
+  OffloadPtr offload = nullptr;
+  OffloadedActivationPtr first = nullptr;
+  bool first_requires_grad = false;
 };
 
 /// The tensors of `prefix`, in order.
@@ -39,7 +46,9 @@ struct Recompute : torch::autograd::Function<Recompute> {
   static variable_list forward(AutogradContext* ctx, at::TensorList inputs_and_leaves, const Region& region,
                                std::vector<nn::LayoutPtr>* layouts) {
     const at::NoGradGuard no_grad;
-    ctx->save_for_backward(inputs_and_leaves.vec());
+    variable_list kept = inputs_and_leaves.vec();
+    if (region.first) kept.front() = at::Tensor();
+    ctx->save_for_backward(std::move(kept));
     nn::keep(ctx, region);
     variable_list outputs;
     for (nn::Rows& out : run(region, {inputs_and_leaves.begin(), inputs_and_leaves.end()})) {
@@ -51,7 +60,9 @@ struct Recompute : torch::autograd::Function<Recompute> {
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
     const auto& region = nn::kept<Region>(ctx);
-    const auto saved = ctx->get_saved_variables();
+    auto saved = ctx->get_saved_variables();
+    if (region.first)
+      saved.front() = region.offload->restore(*region.first).set_requires_grad(region.first_requires_grad);
     std::vector<at::Tensor> given, wanted;
     for (size_t i = 0; i < saved.size(); ++i) {
       const bool leaf = i >= region.inputs;
@@ -90,9 +101,14 @@ struct Recompute : torch::autograd::Function<Recompute> {
 };
 
 nn::RowsList recompute(nn::Module& block, const nn::RowsList& inputs, const nn::Pass& pass,
-                       const nn::Module::Forward& next) {
+                       const nn::Module::Forward& next, const OffloadPtr& offload) {
   if (!at::GradMode::is_enabled()) return next(inputs, pass);
   Region region{next, pass, 0, {}, {}};
+  if (const at::Tensor& x = inputs.front().x; offload && x.defined() && ActivationOffload::applies_to(x)) {
+    region.offload = offload;
+    region.first = offload->save(x);
+    region.first_requires_grad = x.requires_grad();
+  }
   std::vector<at::Tensor> all;
   for (const nn::Rows& input : inputs) {
     region.defined.push_back(input.x.defined());
@@ -114,10 +130,11 @@ nn::RowsList recompute(nn::Module& block, const nn::RowsList& inputs, const nn::
 
 }  // namespace
 
-void checkpoint_activations(models::Model& model) {
+void checkpoint_activations(models::Model& model, bool offload) {
+  const OffloadPtr offloaded = offload ? std::make_shared<ActivationOffload>() : nullptr;
   for (nn::Module* block : model.blocks())
-    block->wrap([block](const nn::RowsList& x, const nn::Pass& pass, const nn::Module::Forward& next) {
-      return recompute(*block, x, pass, next);
+    block->wrap([block, offloaded](const nn::RowsList& x, const nn::Pass& pass, const nn::Module::Forward& next) {
+      return recompute(*block, x, pass, next, offloaded);
     });
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
@@ -25,12 +26,13 @@ int64_t round_up(int64_t n, int64_t to) {
 }  // namespace
 
 FlatGroup::FlatGroup(GroupKind kind, std::vector<nn::ParameterPtr> parameters, const dist::Mesh& mesh,
-                     at::ScalarType reduce)
+                     at::ScalarType reduce, std::shared_ptr<HostOffload> offload)
     : kind_(kind),
       reduce_(mesh.tokens().size() > 1 ? reduce : at::kFloat),
       parameters_(std::move(parameters)),
       mesh_(mesh),
-      comm_(mesh.shard()) {
+      comm_(mesh.shard()),
+      offload_(std::move(offload)) {
   const auto on_device = at::TensorOptions().device(comm_.device());
   int64_t total = 0;
   for (const nn::ParameterPtr& p : parameters_) {
@@ -38,14 +40,16 @@ FlatGroup::FlatGroup(GroupKind kind, std::vector<nn::ParameterPtr> parameters, c
     total = round_up(total + p->numel(), kind.storage.grain());
   }
   share_ = round_up((total + comm_.size() - 1) / comm_.size(), std::lcm(kAlignment, kind.storage.grain()));
-  shared_ = comm_.shared_memory(kind.storage.bytes(share_ * comm_.size()));
+  if (!offload_) shared_ = comm_.shared_memory(kind.storage.bytes(share_ * comm_.size()));
   if (shared_.defined()) shared_ = shared_.view(kind.storage.dtype);
   const int64_t mine = kind.storage.elements(share_);
-  shard_ = shared_.defined() ? shared_.narrow(0, comm_.rank() * mine, mine)
-                             : at::zeros({mine}, on_device.dtype(kind.storage.dtype));
+  const auto zeros = [&](int64_t n, at::ScalarType dtype) {
+    return offload_ ? offload_->zeros(n, dtype) : at::zeros({n}, on_device.dtype(dtype));
+  };
+  shard_ = shared_.defined() ? shared_.narrow(0, comm_.rank() * mine, mine) : zeros(mine, kind.storage.dtype);
   const int64_t all = kind.gathered.elements(share_ * comm_.size());
   full_ = full_is_shared() ? shared_ : at::empty({all}, on_device.dtype(kind.gathered.dtype));
-  if (kind.trainable) shard_grad_ = at::zeros({share_}, on_device.dtype(at::kFloat));
+  if (kind.trainable) shard_grad_ = zeros(share_, at::kFloat);
   for (size_t i = 0; i < parameters_.size(); ++i) {
     // variable_data: a separate version counter; otherwise autograd would refuse backward after the next gather.
     const nn::Parameter& p = *parameters_[i];
@@ -86,17 +90,19 @@ void FlatGroup::start_gather() {
     return;
   }
   const dist::CommunicationMemory communication;
-  sent_ = shard_.to(kind_.gathered.dtype);
-  pending_ = comm_.all_gather(full_, sent_);
+  if (offload_) {
+    gather_ = offload_->gather(full_, shard_, comm_);
+  } else {
+    gather_.memory = {shard_.to(kind_.gathered.dtype)};
+    gather_.pending = comm_.all_gather(full_, gather_.memory.front());
+  }
   state_ = State::kGathering;
 }
 
 void FlatGroup::wait_gathered() {
   start_gather();
   if (state_ == State::kGathered) return;
-  pending_->wait();
-  pending_.reset();
-  sent_ = at::Tensor();
+  gather_.wait();
   state_ = State::kGathered;
 }
 
@@ -131,9 +137,13 @@ void FlatGroup::finish_reduction() {
   if (!reduced_.defined()) return;
   const at::NoGradGuard no_grad;
   scattered_.pending->wait();
-  shard_grad_.add_(scattered_.shard);
+  if (offload_)
+    offload_->send_gradient(scattered_.shard, shard_grad_, std::exchange(adds_, true));
+  else
+    shard_grad_.add_(scattered_.shard);
+  const bool in_use = offload_ && scattered_.shard.is_alias_of(reduced_);
   scattered_ = {};
-  free_storage(reduced_);  // explicitly: Gloo's thread may hold a reference until after the next unit has begun
+  if (!in_use) free_storage(reduced_);  // explicitly: Gloo's thread may hold a reference until the next unit has begun
   reduced_ = at::Tensor();
 }
 
@@ -141,12 +151,19 @@ void FlatGroup::reduce_replicas() {
   if (!kind_.trainable) return;
   const at::NoGradGuard no_grad;
   const dist::CommunicationMemory communication;
-  if (mesh_.replicate().size() > 1) {
+  adds_ = false;
+  if (mesh_.replicate().size() == 1) return;
+  if (offload_) {
+    offload_->all_reduce(shard_grad_, reduce_, mesh_.replicate());
+  } else {
     const at::Tensor summed = shard_grad_.to(reduce_);
     mesh_.replicate().all_reduce(summed);
     if (!summed.is_same(shard_grad_)) shard_grad_.copy_(summed);
   }
-  sum_partial_grads(shares(), mesh_.tensor());
+}
+
+void FlatGroup::reduce_partial() {
+  if (kind_.trainable) sum_partial_grads(shares(), mesh_.tensor());
 }
 
 std::vector<at::Tensor> FlatGroup::shares() const {

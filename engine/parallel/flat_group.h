@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/dist/mesh.h"
+#include "engine/parallel/host_offload.h"
 #include "engine/parallel/logical_tensor.h"
 #include "engine/parallel/precision.h"
 #include "engine/parallel/weight_source.h"
@@ -36,10 +37,12 @@ struct GroupKind {
 ///   views          each parameter's leaf, a view of `full` that layers compute with
 ///   grads [n * R]  gradients of the views; exist only during the unit's backward
 ///   shard_grad [n] this rank's shard of the summed gradients, fp32
+/// With offload, shard and shard_grad are in the host's memory (Note [Offload]).
 class FlatGroup {
  public:
-  /// `reduce`: the dtype of gradients in reductions.
-  FlatGroup(GroupKind kind, std::vector<nn::ParameterPtr> parameters, const dist::Mesh& mesh, at::ScalarType reduce);
+  /// `reduce`: the dtype of gradients in reductions. `offload`: null without.
+  FlatGroup(GroupKind kind, std::vector<nn::ParameterPtr> parameters, const dist::Mesh& mesh, at::ScalarType reduce,
+            std::shared_ptr<HostOffload> offload);
 
   void load(const WeightSource& source);
 
@@ -55,9 +58,11 @@ class FlatGroup {
   /// shard_grad: at once, or in finish_reduction() if collectives run beside the operators.
   void start_reduction();
   void finish_reduction();
-  /// Collective. Sums shard_grad over the replicate group, and partial gradients over the tensor-parallel ranks.
-  /// Once per update: both work on the sum of all its backwards.
+  /// Collective. Sums shard_grad over the replicate group, and then partial gradients over the tensor-parallel ranks.
+  /// Once per update: both work on the sum of all its backwards. With offload, the host waits for the copies of the first
+  /// one before it does the second.
   void reduce_replicas();
+  void reduce_partial();
 
   bool trainable() const { return kind_.trainable; }
   std::vector<at::Tensor>& views() { return views_; }
@@ -85,8 +90,9 @@ class FlatGroup {
   dist::Comm& comm_;  // the shard group
   State state_ = State::kGathered;
   at::Tensor shared_, shard_, full_, grads_, shard_grad_;
-  at::Tensor sent_;  // the shard in the compute dtype, while a gather runs
-  std::unique_ptr<dist::Pending> pending_;
+  std::shared_ptr<HostOffload> offload_;  // null: values stay on the device
+  bool adds_ = false;                     // with offload: shard_grad has gradients of an earlier micro-batch
+  HostOffload::Gather gather_;            // while one runs: with the shard in the compute dtype
   at::Tensor reduced_;  // the gradients [n * R] in the reduce dtype, while a reduction runs
   dist::Comm::Scattered scattered_;
   std::vector<at::Tensor> views_;

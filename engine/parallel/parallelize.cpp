@@ -31,8 +31,8 @@ void check_packing(models::Model& model, const Precision& precision) {
 
 void recompute_activations(models::Model& model, const Parallelism& how) {
   if (!how.recompute) return;
-  checkpoint_activations(model);
-  for (const auto& replica : how.replicas) checkpoint_activations(*replica);
+  checkpoint_activations(model, how.offload_activations);
+  for (const auto& replica : how.replicas) checkpoint_activations(*replica, how.offload_activations);
 }
 
 /// Null with one stage.
@@ -44,7 +44,7 @@ std::unique_ptr<StageRunner> make_stages(models::Model& model, const dist::MeshP
 
 std::unique_ptr<Weights> make_weights(models::Model& model, const std::vector<models::Chunk>& chunks,
                                       const dist::Mesh& mesh, const Parallelism& how, const WeightSource& source) {
-  if (how.sharding && (chunks.empty() || mesh.degrees().shard > 1))
+  if (how.sharding && (chunks.empty() || mesh.degrees().shard > 1 || how.sharding->offload_params))
     return std::make_unique<ShardedWeights>(model, chunks, mesh, how.precision, *how.sharding, source);
   const auto exchange = how.local_sgd_steps > 0 ? std::nullopt : std::optional(how.exchange);
   return std::make_unique<WholeWeights>(model, chunks, mesh, how.precision, exchange, source);

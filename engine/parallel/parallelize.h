@@ -15,6 +15,7 @@ namespace trainer::parallel {
 struct Parallelism {
   Precision precision;
   bool recompute = false;          // activations, in backward
+  bool offload_activations = false;  // those that recomputation starts from, to the host
   bool sequence_parallel = false;  // tensor-parallel ranks split the activations between regions too
   PipelineOptions pipeline;
   std::optional<config::FsdpConfig> sharding;  // of values over the mesh's shard axis

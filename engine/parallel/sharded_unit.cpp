@@ -18,7 +18,8 @@ bool cut_unevenly(const nn::Parameter& parameter, int64_t ranks) {
 }  // namespace
 
 ShardedUnit::ShardedUnit(std::string name, const std::vector<nn::ParameterPtr>& parameters, const StageHolders& holders,
-                         const dist::Mesh& mesh, const Precision& precision)
+                         const dist::Mesh& mesh, const Precision& precision,
+                         const std::shared_ptr<HostOffload>& offload)
     : name_(std::move(name)) {
   std::vector<std::pair<GroupKind, std::vector<nn::ParameterPtr>>> kinds;
   for (const nn::ParameterPtr& p : parameters) {
@@ -30,7 +31,7 @@ ShardedUnit::ShardedUnit(std::string name, const std::vector<nn::ParameterPtr>& 
     if (found == kinds.end()) found = kinds.insert(kinds.end(), {kind, {}});
     found->second.push_back(p);
   }
-  for (auto& [kind, members] : kinds) groups_.emplace_back(kind, std::move(members), mesh, precision.reduce);
+  for (auto& [kind, members] : kinds) groups_.emplace_back(kind, std::move(members), mesh, precision.reduce, offload);
   for (FlatGroup& group : groups_) {
     if (!group.trainable()) continue;
     for (const at::Tensor& leaf : group.views()) {
@@ -88,6 +89,11 @@ void ShardedUnit::finish_reduction() {
 void ShardedUnit::reduce_replicas() {
   const dist::Phase phase(name_);
   for (FlatGroup& group : groups_) group.reduce_replicas();
+}
+
+void ShardedUnit::reduce_partial() {
+  const dist::Phase phase(name_);
+  for (FlatGroup& group : groups_) group.reduce_partial();
 }
 
 void ShardedUnit::append_logical_tensors(std::vector<LogicalTensor>& to) const {

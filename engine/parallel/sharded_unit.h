@@ -12,9 +12,9 @@ namespace trainer::parallel {
 /// A part of the model that is gathered, used and freed together: a wrapped block, or the root with everything else.
 class ShardedUnit {
  public:
-  /// Splits `parameters`, whose storage is set, into flat groups. load() sets their values.
+  /// Splits `parameters`, whose storage is set, into flat groups. load() sets their values. `offload`: null without.
   ShardedUnit(std::string name, const std::vector<nn::ParameterPtr>& parameters, const StageHolders& holders,
-              const dist::Mesh& mesh, const Precision& precision);
+              const dist::Mesh& mesh, const Precision& precision, const std::shared_ptr<HostOffload>& offload);
 
   void load(const WeightSource& source);
   void start_gather();
@@ -32,8 +32,9 @@ class ShardedUnit {
   void finish_backward();
   /// Returns when the reduced gradients can be used.
   void finish_reduction();
-  /// Called after the last backward of an update, even if this unit took no part in it. Collective.
+  /// Called after the last backward of an update, even if this unit took no part in it. Collective; in this order.
   void reduce_replicas();
+  void reduce_partial();
 
   void append_logical_tensors(std::vector<LogicalTensor>& to) const;
   const std::string& name() const { return name_; }

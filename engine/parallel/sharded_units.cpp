@@ -32,10 +32,12 @@ ShardedUnits::ShardedUnits(const std::vector<UnitPlan>& plans, const StageHolder
       forward_prefetch_(options.forward_prefetch),
       keeps_gathered_(options.sharding_strategy == config::ShardingStrategy::kShardGradOp ||
                       options.sharding_strategy == config::ShardingStrategy::kHybridShardZero2) {
+  if (options.offload_params && !comm_.device().is_cpu())
+    offload_ = std::make_shared<HostOffload>(comm_.device(), options.offload_pin_memory);
   const size_t root = plans.size() - 1;
   for (size_t i = 0; i <= root; ++i) {
     const std::string name = i == root ? "the root" : plans[i].module->path();
-    units_.push_back(std::make_unique<ShardedUnit>(name, plans[i].parameters, holders, mesh, precision));
+    units_.push_back(std::make_unique<ShardedUnit>(name, plans[i].parameters, holders, mesh, precision, offload_));
     units_.back()->load(source);
     shares_memory_ = shares_memory_ || units_.back()->shares_memory();
   }
@@ -191,6 +193,8 @@ void ShardedUnits::end_backward() {
 
 void ShardedUnits::reduce_replicas() {
   for (const auto& unit : units_) unit->reduce_replicas();
+  if (offload_) offload_->wait();
+  for (const auto& unit : units_) unit->reduce_partial();
 }
 
 }  // namespace trainer::parallel

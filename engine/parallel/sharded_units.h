@@ -29,8 +29,11 @@ class ShardedUnits {
   void begin_backward(ForwardPassPtr pass);
   void end_backward();
   /// Call after the last backward of an update: sums gradients over the replicate group, over which it is collective
-  /// too.
+  /// too. With offload, gradients are in the host's memory afterwards.
   void reduce_replicas();
+
+  /// Where shards stay: the device, or the host with offload.
+  at::Device home() const { return offload_ ? offload_->home() : comm_.device(); }
 
   void append_logical_tensors(std::vector<LogicalTensor>& to) const;
 
@@ -52,6 +55,7 @@ class ShardedUnits {
   bool forward_prefetch_;
   bool keeps_gathered_;  // between a forward and its backward
   bool shares_memory_ = false;
+  std::shared_ptr<HostOffload> offload_;  // null: shards stay on the device
   std::vector<std::unique_ptr<ShardedUnit>> units_;
   std::vector<size_t> around_;  // per unit: the innermost enclosing unit; the root's index ends the chain
   ShardedUnit* root_ = nullptr;

@@ -16,7 +16,7 @@ ShardedWeights::ShardedWeights(models::Model& model, const std::vector<models::C
                                           mesh, precision, options, source);
   std::vector<LogicalTensor> tensors;
   units_->append_logical_tensors(tensors);
-  list(std::move(tensors));
+  list(std::move(tensors), units_->home());
 }
 
 /// The units of this rank's stages, with the parameters it holds. A module that contains blocks is not a unit: part of

@@ -28,7 +28,7 @@ dist::Comm& Weights::group_of(const std::set<int>& stages) {
   return *group;
 }
 
-void Weights::list(std::vector<LogicalTensor> here) {
+void Weights::list(std::vector<LogicalTensor> here, at::Device device) {
   std::map<std::string, LogicalTensor> by_name;
   for (LogicalTensor& tensor : here) by_name.emplace(tensor.name, std::move(tensor));
   for (const Parameter& one : parameters_) {
@@ -40,7 +40,7 @@ void Weights::list(std::vector<LogicalTensor> here) {
     LogicalTensor elsewhere{p.name, p.aliases, p.whole_shape(), p.trainable};
     elsewhere.part = p.part;
     elsewhere.storage = p.storage;
-    elsewhere.value = at::empty({0}, at::TensorOptions(mesh_.world().device()).dtype(p.storage.dtype));
+    elsewhere.value = at::empty({0}, at::TensorOptions(device).dtype(p.storage.dtype));
     if (p.trainable) elsewhere.grad = elsewhere.value;
     tensors_.push_back(std::move(elsewhere));
   }

@@ -52,8 +52,9 @@ class Weights {
           const Precision& precision, const WeightSource& source);
 
   bool held(const Parameter& parameter) const { return parameter.holders.count(mesh_.pipeline().rank()) != 0; }
-  /// Makes the list of logical tensors. `here`: the tensors of this rank's parameters, in any order.
-  void list(std::vector<LogicalTensor> here);
+  /// Makes the list of logical tensors. `here`: the tensors of this rank's parameters, in any order, which are on
+  /// `device`.
+  void list(std::vector<LogicalTensor> here, at::Device device);
   /// Completes the sums of gradients over the ranks of this stage.
   virtual void reduce_in_stage() = 0;
 

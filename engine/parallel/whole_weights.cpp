@@ -18,7 +18,7 @@ WholeWeights::WholeWeights(models::Model& model, const std::vector<models::Chunk
   std::vector<LogicalTensor> tensors;
   for (const Parameter& one : parameters_)
     if (held(one)) tensors.push_back(tensor_of(one));
-  list(std::move(tensors));
+  list(std::move(tensors), mesh.world().device());
 }
 
 void WholeWeights::load(const Parameter& one, const WeightSource& source) {

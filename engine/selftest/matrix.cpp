@@ -106,6 +106,12 @@ Strategy sent_stages(std::string name, ShardingStrategy sharding) {
   return strategy;
 }
 
+Strategy offloaded(Strategy strategy) {
+  strategy.name += " offload";
+  strategy.offload = true;
+  return strategy;
+}
+
 bool can(const TinyModel& model, const Strategy& strategy) {
   const config::ParallelismConfig& degrees = strategy.degrees;
   return (degrees.tp_size == 1 || model.splits) && ((degrees.pp_size == 1 && degrees.cp_size == 1) || model.stages);
@@ -119,10 +125,10 @@ struct Candidate {
   Setting setting;
 };
 
-std::vector<Candidate> candidates(int ranks) {
+std::vector<Candidate> candidates(int ranks, bool on_devices) {
   std::vector<Candidate> all;
   const auto models = tiny_models();
-  const auto ways = strategies(ranks);
+  const auto ways = strategies(ranks, on_devices);
   for (size_t m = 0; m < models.size(); ++m)
     for (size_t lora = 0; lora < 2; ++lora)
       for (size_t way = 0; way < ways.size(); ++way)
@@ -145,15 +151,16 @@ std::vector<Pair> pairs_of(const Choices& choices) {
 
 }  // namespace
 
-std::vector<TinyModel> tiny_models() {
+std::vector<TinyModel> tiny_models(int64_t head) {
   Sizes shallow;  // T5's attention has no scaling: a deeper one would amplify rounding differences
   shallow.layers = 2;
-  Sizes odd_heads;
+  Sizes odd_heads, plain;
   odd_heads.heads = 3;
-  return {t5(shallow, false), gpt2({}), llama({}), gemma({}, false), gemma({}, true), bert(odd_heads)};
+  shallow.head = odd_heads.head = plain.head = head;
+  return {t5(shallow, false), gpt2(plain), llama(plain), gemma(plain, false), gemma(plain, true), bert(odd_heads)};
 }
 
-std::vector<Strategy> strategies(int ranks) {
+std::vector<Strategy> strategies(int ranks, bool on_devices) {
   const auto full = ShardingStrategy::kFullShard, zero2 = ShardingStrategy::kShardGradOp;
   std::vector<Strategy> all{
       {"one rank"},
@@ -192,13 +199,17 @@ std::vector<Strategy> strategies(int ranks) {
              {.dp_replicate_size = 2, .dp_shard_size = 2, .pp_size = 2}),
       meshed("TP 2 x PP 2 x FSDP 2", 8, DistributedType::kFsdp, {.tp_size = 2, .pp_size = 2}),
   };
+  if (on_devices)
+    for (const Strategy& strategy : std::vector<Strategy>(all))
+      if (strategy.type == DistributedType::kFsdp && strategy.sharding != ShardingStrategy::kNoShard)
+        all.push_back(offloaded(strategy));
   std::erase_if(all, [&](const Strategy& strategy) { return strategy.ranks > ranks; });
   return all;
 }
 
-std::vector<Setting> full_matrix(int ranks) {
+std::vector<Setting> full_matrix(int ranks, bool on_devices) {
   std::vector<Setting> all;
-  for (Candidate& candidate : candidates(ranks)) all.push_back(std::move(candidate.setting));
+  for (Candidate& candidate : candidates(ranks, on_devices)) all.push_back(std::move(candidate.setting));
   for (size_t i = 0, count = all.size(); i < count; ++i)
     if (all[i].micro_batches == 1 && !all[i].recompute) {
       all.push_back(all[i]);
@@ -207,8 +218,8 @@ std::vector<Setting> full_matrix(int ranks) {
   return all;
 }
 
-std::vector<Setting> pairwise_matrix(int ranks) {
-  std::vector<Candidate> left = candidates(ranks);
+std::vector<Setting> pairwise_matrix(int ranks, bool on_devices) {
+  std::vector<Candidate> left = candidates(ranks, on_devices);
   std::set<Pair> missing;
   for (const Candidate& candidate : left)
     for (const Pair& pair : pairs_of(candidate.choices)) missing.insert(pair);
@@ -227,12 +238,12 @@ std::vector<Setting> pairwise_matrix(int ranks) {
   return chosen;
 }
 
-std::vector<Setting> random_settings(int ranks, uint64_t seed, int64_t count) {
+std::vector<Setting> random_settings(int ranks, uint64_t seed, int64_t count, bool on_devices) {
   std::mt19937_64 draws(seed);
   const auto draw = [&](int64_t low, int64_t high) {
     return low + static_cast<int64_t>(draws() % static_cast<uint64_t>(high - low + 1));
   };
-  const auto ways = strategies(ranks);
+  const auto ways = strategies(ranks, on_devices);
   std::vector<Setting> all;
   while (static_cast<int64_t>(all.size()) < count) {
     Sizes s;

@@ -10,6 +10,7 @@
 #include "engine/parallel/gather.h"
 #include "engine/train/batch_stream.h"
 #include "engine/train/build.h"
+#include "models/nn/device/attention_choice.h"
 
 namespace trainer::selftest {
 namespace {
@@ -45,8 +46,9 @@ Outcome train(const config::Plan& plan, const data::Samples& samples, dist::Comm
   const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), comm);
   dist::Comm& data = model->mesh().data();
   const train::BatchStream batches(samples, plan.config, kGlobalBatch, data.rank(), data.size());
+  const nn::OwnAttentionMasks same_masks;  // on every device
   nn::Pass pass;
-  pass.training = true;
+  pass.training = plan.config.training.dropout;
   pass.seed = 11;
   Outcome outcome;
   int64_t consumed = 0;

@@ -23,7 +23,7 @@ struct ResumeCase {
 
 /// Every pair of strategies that `ranks` ranks can run, for a model that all of them support, with a tied embedding and
 /// fused projections. `all_models`: for every such model, with full training and with LoRA.
-std::vector<ResumeCase> resume_cases(int ranks, bool all_models);
+std::vector<ResumeCase> resume_cases(int ranks, bool all_models, bool on_devices = false);
 /// `count` of `cases`, drawn from `seed`, in their original order.
 std::vector<ResumeCase> drawn(const std::vector<ResumeCase>& cases, uint64_t seed, int64_t count);
 

@@ -13,8 +13,8 @@ std::string ResumeCase::name() const {
   return fmt::format("{} {} {} -> {}", model.name, lora ? "LoRA" : "full", from.name, to.name);
 }
 
-std::vector<ResumeCase> resume_cases(int ranks, bool all_models) {
-  const auto ways = strategies(ranks);
+std::vector<ResumeCase> resume_cases(int ranks, bool all_models, bool on_devices) {
+  const auto ways = strategies(ranks, on_devices);
   std::vector<ResumeCase> all;
   for (const TinyModel& model : tiny_models()) {
     if (!model.splits || !model.stages) continue;

@@ -32,7 +32,9 @@ config::Plan plan_of(const Setting& s) {
   c.parallelism_config = s.strategy.degrees;
   c.devices = s.strategy.devices;
   c.fsdp_config.sharding_strategy = s.strategy.sharding;
+  c.fsdp_config.offload_params = s.strategy.offload;
   c.training.gradient_checkpointing = s.recompute;
+  c.training.dropout = s.dropout;
   c.training.ddp_bucket_cap_mb = 0.01;  // several buckets even for a tiny model
   const int64_t takers = plan.data_ranks() * std::max<int64_t>(1, std::ssize(c.devices));
   const int64_t share = (kGlobalBatch + takers - 1) / takers;

@@ -18,6 +18,7 @@ struct Strategy {
   config::ParallelismConfig degrees;
   std::vector<std::string> devices;
   bool share_memory = true;  // false: behave like ranks on different machines
+  bool offload = false;      // shards stay in the host's memory
 };
 
 /// A small model with dropout, whose sizes have few divisors.
@@ -38,6 +39,7 @@ struct Setting {
   int64_t micro_batches = 1;
   bool recompute = false;
   bool bf16 = false;
+  bool dropout = true;  // of the model itself
 
   /// "LLaMA lora TP 2 x4 recompute"
   std::string name() const;

@@ -20,9 +20,13 @@ class DrySource : public parallel::WeightSource {
 
 }  // namespace
 
-DryModel::DryModel(const config::Plan& plan, Blueprint blueprint, dist::Transport transport, int64_t stage)
+DryModel::DryModel(const config::Plan& given, Blueprint blueprint, dist::Transport transport, int64_t stage)
     : blueprint_(std::move(blueprint)) {
+  config::Plan plan = given;
+  if (!dist::on_devices(transport))
+    plan.config.fsdp_config.offload_params = plan.config.training.activation_offloading = false;
   if (dist::on_devices(transport)) device_.emplace();
+  if (plan.config.deterministic) own_masks_.emplace();
   blueprint_.sources.push_back(std::make_unique<DrySource>(blueprint_.source()));
   const int64_t ranks = plan.world_size(), first_rank = stage * ranks / degrees_of(plan).pipeline;
   comm_ = dist::dry_comm(static_cast<int>(first_rank), static_cast<int>(ranks), transport);

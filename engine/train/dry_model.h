@@ -7,6 +7,7 @@
 #include "engine/dist/dry_comm.h"
 #include "engine/train/build.h"
 #include "engine/train/longest_batches.h"
+#include "models/nn/device/attention_choice.h"
 #include "models/nn/reference/reference.h"
 
 namespace trainer::train {
@@ -24,6 +25,7 @@ class DryModel {
 
  private:
   std::optional<nn::DryDevice> device_;
+  std::optional<nn::OwnAttentionMasks> own_masks_;
   Blueprint blueprint_;
   std::unique_ptr<dist::Comm> comm_;
   std::unique_ptr<parallel::ParallelModel> model_;

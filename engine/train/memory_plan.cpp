@@ -1,6 +1,7 @@
 #include "engine/train/memory_plan.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <ATen/ops/empty.h>
 
@@ -130,31 +131,43 @@ Workload fullest_workload(const config::Plan& plan, const models::Model& model) 
 
 MemoryPlan plan_memory(const config::Plan& plan, Blueprint blueprint, const Workload& workload, int64_t stage) {
   dist::count_dry_memory();
-  const int64_t before = dist::dry_bytes().all;
+  dist::reset_peak_dry_bytes();
+  const bool offloaded = on_devices(workload) && config::offloads(plan.config);
+  const int64_t before = dist::dry_bytes().all, host_before = dist::dry_bytes().host;
   const auto held = [before] { return dist::dry_bytes().all - before; };
   const DryModel model(plan, std::move(blueprint), workload.transport, stage);
   dist::Comm& comm = model.comm();
   MemoryPlan memory;
   memory.stage = stage;
   for (const parallel::LogicalTensor& tensor : model->logical_tensors())
-    if (tensor.grad.defined()) memory.gradients += static_cast<int64_t>(tensor.grad.nbytes());
+    if (tensor.grad.defined() && !offloaded) memory.gradients += static_cast<int64_t>(tensor.grad.nbytes());
   memory.weights = held() - memory.gradients;
+  std::optional<dist::HostMemory> in_host(std::in_place, offloaded);
   const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), comm);
   Divergence divergence(plan.config.training);
   divergence.keep(*model, *optimizer, 0);
+  in_host.reset();
   at::Tensor copy;  // the host copy that an asynchronous save writes
-  if (plan.config.checkpoint.async_save && !on_devices(workload)) {
+  if (plan.config.checkpoint.async_save) {
+    const dist::HostMemory next_to_device(on_devices(workload));
     const checkpoint::Snapshot snapshot(checkpoint::live_tensors({*model, *optimizer}), comm.rank(), comm.size());
     copy = at::empty({snapshot.bytes()}, at::TensorOptions(at::kByte).device(comm.device()));
   }
   memory.optimizer = held() - memory.held();
+  const nn::AttentionCount attention;
   const dist::DryBytes training = training_peak(*model, plan.config, workload);
+  memory.attention = attention.text();
   memory.communication = training.communication;
   memory.activations = training.all - before - memory.held() - memory.communication;
-  const dist::DryBytes step = peak_of([&] { optimizer->step(model->logical_tensors(), 0); });
+  const dist::DryBytes step = peak_of([&] {
+    const dist::HostMemory where(offloaded);
+    optimizer->step(model->logical_tensors(), 0);
+  });
   memory.optimizer += std::max<int64_t>(0, step.all - training.all);
   memory.evaluation = workload.evaluation.batches.empty() ? 0 : evaluation_peak(*model, workload) - before;
+  in_host.emplace(offloaded);
   memory.saving = saving_peak(*model, plan.config.lora.has_value()) - before;
+  memory.host = std::max({training.host, step.host, dist::peak_dry_bytes().host}) - host_before;
   return memory;
 }
 

@@ -78,6 +78,7 @@ parallel::Parallelism parallelism_of(const config::Plan& plan) {
   parallel::Parallelism how;
   how.precision = precision_of(plan);
   how.recompute = config::recomputes(c);
+  how.offload_activations = c.training.activation_offloading;
   how.sequence_parallel = given.tp_sequence_parallel;
   how.pipeline = {{given.pp_size, given.pp_chunks}, given.pp_last_blocks};
   if (c.distributed_type == config::DistributedType::kFsdp) how.sharding = c.fsdp_config;

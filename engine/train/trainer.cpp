@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
@@ -20,6 +21,7 @@
 #include "engine/train/save_model.h"
 #include "engine/train/start.h"
 #include "engine/train/stop_request.h"
+#include "models/nn/device/attention_choice.h"
 
 namespace trainer::train {
 namespace {
@@ -152,7 +154,10 @@ Trainer::StepResult Trainer::train_step() {
   pass.training = config_.training.dropout;
   pass.label_smoothing = config_.training.label_smoothing_factor;
   if (loss_scale_) model_->set_loss_scale(loss_scale_->scale());
+  const nn::AttentionCount attention;
   const double mine = model_->update(batch.micro_batches, batch.target_tokens, pass);
+  if (is_rank_zero() && std::exchange(first_update_, false) && !attention.text().empty())
+    log::info("attention: {}", attention.text());
   const StepAgreement agreed = agree_on_step(mine);
   report_stragglers(agreed.work_seconds);
   const double loss = agreed.loss / static_cast<double>(batch.target_tokens);

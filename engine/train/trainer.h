@@ -92,6 +92,7 @@ class Trainer {
   RunSaver saver_;
   std::map<std::string, double> measured_;      // metrics of the evaluation at this step
   std::optional<FirstSteps> first_steps_;       // reset when its checks are done
+  bool first_update_ = true;  // of this attempt
   std::optional<optim::LossScale> loss_scale_;  // fp16 only
   Divergence divergence_;
   Stragglers stragglers_;

@@ -48,14 +48,19 @@ Request request_of(const std::vector<std::string>& args) {
   return {args[0], std::stoull(args[1]), std::stoll(args[2]), args[3]};
 }
 
-std::vector<selftest::Setting> settings_for(const Request& request, int ranks) {
+std::vector<selftest::Setting> settings_for(const Request& request, const dist::Comm& comm) {
+  const int ranks = comm.size();
+  const bool on_devices = !comm.device().is_cpu();
   if (request.kind == "random")
-    return only(selftest::random_settings(ranks, request.seed, request.count), request.text);
-  return only(request.kind == "all" ? selftest::full_matrix(ranks) : selftest::pairwise_matrix(ranks), request.text);
+    return only(selftest::random_settings(ranks, request.seed, request.count, on_devices), request.text);
+  return only(request.kind == "all" ? selftest::full_matrix(ranks, on_devices)
+                                    : selftest::pairwise_matrix(ranks, on_devices),
+              request.text);
 }
 
-std::vector<selftest::ResumeCase> resumes_for(const Request& request, int ranks) {
-  auto cases = only(selftest::resume_cases(ranks, request.kind == "resume-all"), request.text);
+std::vector<selftest::ResumeCase> resumes_for(const Request& request, const dist::Comm& comm) {
+  auto cases = only(selftest::resume_cases(comm.size(), request.kind == "resume-all", !comm.device().is_cpu()),
+                    request.text);
   return request.count == 0 ? cases : selftest::drawn(cases, request.seed, request.count);
 }
 
@@ -85,7 +90,7 @@ class Progress {
 
 /// True when all cases pass.
 bool compare_with_one_rank(Link& link, const Request& request, dist::Comm& comm) {
-  const auto settings = settings_for(request, comm.size());
+  const auto settings = settings_for(request, comm);
   std::optional<Progress> progress;
   if (comm.rank() == 0) progress.emplace(link, request, settings.size(), comm.size());
   const auto results =
@@ -95,7 +100,7 @@ bool compare_with_one_rank(Link& link, const Request& request, dist::Comm& comm)
 }
 
 bool resume_everywhere(Link& link, const Request& request, const std::string& folder, dist::Comm& comm) {
-  const auto cases = resumes_for(request, comm.size());
+  const auto cases = resumes_for(request, comm);
   std::optional<Progress> progress;
   if (comm.rank() == 0) progress.emplace(link, request, cases.size(), comm.size());
   const auto results =

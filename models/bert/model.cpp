@@ -1,10 +1,10 @@
 #include "models/bert/model.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/zeros.h>
 
+#include "models/nn/device/layout_tensors.h"
 #include "models/nn/position_ids.h"
 
 namespace trainer::models::bert {
@@ -12,9 +12,9 @@ namespace {
 
 /// The index of each sample's first row: [samples].
 at::Tensor first_rows(const nn::Layout& layout, at::Device device) {
-  const at::Tensor rows = at::empty({layout.samples()}, at::kLong);
-  for (int64_t s = 0; s < layout.samples(); ++s) rows.data_ptr<int64_t>()[s] = layout.spans[s].begin;
-  return rows.to(device);
+  const at::Tensor rows = nn::device::host_memory({layout.samples()}, at::kLong, device);
+  for (int64_t s = 0; s < layout.samples() && !rows.is_meta(); ++s) rows.data_ptr<int64_t>()[s] = layout.spans[s].begin;
+  return nn::device::sent(rows, device);
 }
 
 }  // namespace

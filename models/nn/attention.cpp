@@ -10,10 +10,10 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "models/nn/device/attention.h"
 #include "models/nn/fast_math.h"
 #include "models/nn/gemm.h"
 #include "models/nn/kernel.h"
-#include "models/nn/reference/attention.h"
 #include "models/nn/reference/reference.h"
 #include "models/nn/saved.h"
 
@@ -317,7 +317,7 @@ struct PackedAttention : torch::autograd::Function<PackedAttention> {
 
 at::Tensor packed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias,
                             const LayoutPtr& queries, const LayoutPtr& keys, const AttentionOptions& options) {
-  if (runs_reference(q)) return reference::packed_attention(q, k, v, bias, queries, keys, options);
+  if (runs_reference(q)) return device::packed_attention(q, k, v, bias, queries, keys, options);
   State state{queries, keys, options, q.scalar_type()};
   const bool has_backward =
       q.requires_grad() || k.requires_grad() || v.requires_grad() || (bias.defined() && bias.requires_grad());

@@ -8,8 +8,8 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "models/nn/device/norms.h"
 #include "models/nn/kernel.h"
-#include "models/nn/reference/norms.h"
 #include "models/nn/reference/reference.h"
 
 namespace trainer::nn {
@@ -112,7 +112,7 @@ struct LayerNormFunction : torch::autograd::Function<LayerNormFunction> {
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double eps,
                       at::ScalarType out_dtype) {
   const at::Tensor scale = weight.to(at::kFloat), shift = bias.defined() ? bias.to(at::kFloat) : bias;
-  if (runs_reference(x)) return reference::layer_norm(x, scale, shift, eps, out_dtype);
+  if (runs_reference(x)) return device::layer_norm(x, scale, shift, eps, out_dtype);
   return LayerNormFunction::apply(x, scale, shift.defined() ? std::optional<at::Tensor>(shift) : std::nullopt, eps,
                                   out_dtype);
 }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 namespace trainer::nn {
@@ -20,6 +22,24 @@ struct SampleSlice {
 
 class SplitRows;
 
+namespace device {
+struct LayoutTensors;
+}
+
+/// The layout's tensors on a device (models/nn/device/layout_tensors.h). A copy of a layout, which may be changed,
+/// begins without any.
+struct LayoutCache {
+  LayoutCache() = default;
+  LayoutCache(const LayoutCache&) {}
+  LayoutCache& operator=(const LayoutCache&) {
+    tensors.reset();
+    return *this;
+  }
+
+  std::shared_ptr<const device::LayoutTensors> tensors;
+  std::mutex mutex;
+};
+
 /// Tokens of many samples in one tensor `[tokens, ...]`, without padding.
 struct Layout {
   std::vector<Span> spans;
@@ -35,6 +55,8 @@ struct Layout {
   bool is_sequence_slice = false;                // this is the slice, of `whole`
   std::shared_ptr<const Layout> sequence_slice;  // the slice of these rows, which the region returns; null: no slices
 
+  mutable LayoutCache on_device;
+
   /// The index of a span's first token in its sample; the number of tokens of the sample.
   int64_t start(int64_t span) const { return slices.empty() ? 0 : slices[static_cast<size_t>(span)].start; }
   int64_t length_of_sample(int64_t span) const {
@@ -48,6 +70,13 @@ struct Layout {
     int64_t longest = 0;
     for (const Span& span : spans) longest = std::max(longest, span.length);
     return longest;
+  }
+  /// Whether rows up to the last span's end belong to no span.
+  bool has_gaps() const {
+    int64_t next = 0;
+    for (const Span& span : spans)
+      if (std::exchange(next, span.begin + span.length) != span.begin) return true;
+    return false;
   }
   void append(int64_t length, int64_t index) {
     spans.push_back({tokens(), length});

@@ -6,6 +6,7 @@
 #include <ATen/ops/mm.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "models/nn/device/layout_tensors.h"
 #include "models/nn/saved.h"
 
 namespace trainer::nn {
@@ -110,7 +111,7 @@ Rows Embedding::operator()(const Rows& ids, const Pass& pass) {
 
 RowsList Embedding::forward(const RowsList& inputs, const Pass&) {
   const at::Tensor& table = weight()->value;
-  const at::Tensor rows = at::embedding(table, inputs[0].x.to(table.device())).to(at::kFloat);
+  const at::Tensor rows = at::embedding(table, device::sent(inputs[0].x, table.device())).to(at::kFloat);
   return {inputs[0].with(scale_ == 1 ? rows : rows * scale_)};
 }
 

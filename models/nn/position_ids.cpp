@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include <ATen/ops/empty.h>
-
 #include "engine/base/errors.h"
+#include "models/nn/device/layout_tensors.h"
 #include "models/nn/self_attention.h"
 
 namespace trainer::nn {
@@ -15,9 +14,9 @@ at::Tensor position_ids(const Layout& rows, const Pass& pass, int64_t count, con
   if (last != positions.end() && *last >= count)
     throw InputError("a sample has {} tokens, but this model has {} positions ({}): shorten the sample.", *last + 1,
                      count, key);
-  const at::Tensor ids = at::empty({static_cast<int64_t>(positions.size())}, at::kLong);
-  std::copy(positions.begin(), positions.end(), ids.data_ptr<int64_t>());
-  return ids.to(device);
+  const at::Tensor ids = device::host_memory({static_cast<int64_t>(positions.size())}, at::kLong, device);
+  if (!ids.is_meta()) std::copy(positions.begin(), positions.end(), ids.data_ptr<int64_t>());
+  return device::sent(ids, device);
 }
 
 }  // namespace trainer::nn

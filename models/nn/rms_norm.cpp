@@ -9,8 +9,8 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "models/nn/device/norms.h"
 #include "models/nn/kernel.h"
-#include "models/nn/reference/norms.h"
 #include "models/nn/reference/reference.h"
 
 namespace trainer::nn {
@@ -95,7 +95,7 @@ struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, at::ScalarType out_dtype,
                     RmsRounding rounding) {
-  if (runs_reference(x)) return reference::rms_norm(x, weight.to(at::kFloat), eps, out_dtype, rounding);
+  if (runs_reference(x)) return device::rms_norm(x, weight.to(at::kFloat), eps, out_dtype, rounding);
   return RmsNormFunction::apply(x, weight.to(at::kFloat), eps, out_dtype, rounding);
 }
 

@@ -109,7 +109,7 @@ std::unique_ptr<parallel::ParallelModel> PeftCase::make(dist::Comm& comm, config
   const checkpoint::DerivedSource derived(injected.starts, seeded);
   const EncoderSource network(tensors, derived);
   std::unique_ptr<checkpoint::AdapterSource> adapter;
-  if (checkpointed) parallel::checkpoint_activations(*model);
+  if (checkpointed) parallel::checkpoint_activations(*model, /*offload=*/false);
   if (from_folder && !from_network_) {
     adapter = std::make_unique<checkpoint::AdapterSource>(folder_, derived, adapters::adapter_names(*model, options));
     adapter->check(*model);

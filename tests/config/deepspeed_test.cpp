@@ -77,20 +77,44 @@ TEST_F(Deepspeed, OffloadsOnlyShardsAndOnlyToCpu) {
             "f.yaml:6:61: deepspeed_config.offload_optimizer_device: nvme is not supported: nothing is offloaded to "
             "disk; use cpu");
   EXPECT_EQ(warnings(keys("zero_stage: 0, offload_optimizer_device: cpu")),
-            "f.yaml:6:61: deepspeed_config.offload_optimizer_device has no effect unless zero_stage is 2 or 3\n");
+            "f.yaml:6:61: deepspeed_config.offload_optimizer_device has no effect unless zero_stage is 1, 2 or 3\n");
   EXPECT_EQ(without_effect(file(R"({"zero_optimization": {"cpu_offload": true}})")),
             "ds_config.zero_optimization.cpu_offload true -> nothing is sharded, so there is nothing to offload\n");
   EXPECT_EQ(without_effect(file(R"({"zero_optimization": {"stage": 3, "cpu_offload": true}})")),
-            "fsdp_config.fsdp_offload_params true -> on the CPU they are in host memory already\n");
+            "fsdp_config.fsdp_offload_params true -> this run trains on the CPU, where they are in host memory already\n");
+  EXPECT_EQ(warnings(keys("zero_stage: 2, offload_param_device: cpu")),
+            "f.yaml:6:57: deepspeed_config.offload_param_device has no effect unless zero_stage is 3\n");
+  EXPECT_EQ(without_effect(file(R"({"zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}})")),
+            "ds_config.zero_optimization.offload_param.device cpu -> DeepSpeed offloads parameters only in stage 3\n");
 }
 
-TEST_F(Deepspeed, RefusesOffloadingFromGpus) {
+TEST_F(Deepspeed, OffloadsWithPinnedMemoryUnlessDenied) {
+  const auto fsdp = [&](const std::string& zero) {
+    return resolve(file("{\"zero_optimization\": {" + zero + "}}")).config.fsdp_config;
+  };
+  for (const std::string stage : {"1", "2", "3"}) {
+    const FsdpConfig pinned = fsdp("\"stage\": " + stage + R"(, "offload_optimizer": {"device": "cpu"})");
+    EXPECT_TRUE(pinned.offload_params && pinned.offload_pin_memory) << stage;
+  }
+  const FsdpConfig unpinned =
+      fsdp(R"("stage": 3, "offload_param": {"device": "cpu", "pin_memory": false}, "offload_optimizer": {"device": "cpu"})");
+  EXPECT_TRUE(unpinned.offload_params && !unpinned.offload_pin_memory);
+  EXPECT_TRUE(fsdp(R"("stage": 3, "offload_param": {"device": "none", "pin_memory": false})").offload_pin_memory);
+}
+
+TEST_F(Deepspeed, OffloadsTheInputsOfRecomputedBlocks) {
+  const std::string json = R"({"activation_checkpointing": {"cpu_checkpointing": true}})";
+  EXPECT_TRUE(resolve(file(json)).config.training.activation_offloading);
+  EXPECT_NE(warnings(file(json)).find("training.activation_offloading has no effect unless gradient_checkpointing"),
+            std::string::npos)
+      << warnings(file(json));
+}
+
+TEST_F(Deepspeed, RefusesOffloadingFromGpusWithoutShards) {
   const std::string rest = "num_processes: 4\nmodel: {path: m}\ndata: {train: {path: a}}\n";
   const std::pair<std::string, std::string> refused[] = {
-      {"distributed_type: DEEPSPEED\ndeepspeed_config: {zero_stage: 3, offload_param_device: cpu}\n",
-       "f.yaml:2:57: deepspeed_config.offload_param_device is cpu, but a model trained on GPUs stays in their memory"},
-      {"distributed_type: FSDP\nfsdp_config: {fsdp_offload_params: true}\n",
-       "f.yaml:2:36: fsdp_config.fsdp_offload_params is true, but a model trained on GPUs stays in their memory"},
+      {"distributed_type: FSDP\nfsdp_config: {fsdp_offload_params: true, fsdp_sharding_strategy: NO_SHARD}\n",
+       "f.yaml:2:36: fsdp_config.fsdp_offload_params is true, but fsdp_sharding_strategy is NO_SHARD"},
       {"distributed_type: MEGATRON_LM\nmegatron_lm_config: {megatron_lm_optimizer_cpu_offload: true}\n",
        "f.yaml:2:22: megatron_lm_config.megatron_lm_optimizer_cpu_offload: true is not supported: optimizer state "
        "stays on the GPU"}};

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/dist/device_comm.h"
+#include "engine/dist/memory.h"
 #include "engine/evaluation/generate.h"
 #include "engine/train/memory_plan.h"
 #include "engine/weights/export.h"
@@ -51,14 +52,17 @@ struct Setting {
   bool lora = false, recompute = false, bf16 = false;
   Lengths lengths = kRagged;
   int64_t micro_batches = 1, tensor = 1;
+  bool offload = false;
+  bool alone = false;  // on one rank
 
-  int64_t ranks() const { return type == kNo ? 1 : 2; }
+  int64_t ranks() const { return type == kNo || alone ? 1 : 2; }
   std::string name() const {
-    return fmt::format("{} {}{}{}{}{} {}x{}", family.name,
+    return fmt::format("{} {}{}{}{}{}{}{} {}x{}", family.name,
                        type == kNo     ? "one rank"
                        : type == kFsdp ? "FSDP"
                                        : "DDP",
-                       tensor > 1 ? " TP" : "", lora ? " LoRA" : "", recompute ? " recompute" : "", bf16 ? " bf16" : "",
+                       tensor > 1 ? " TP" : "", offload ? " offload" : "", alone ? " alone" : "", lora ? " LoRA" : "",
+                       recompute ? " recompute" : "", bf16 ? " bf16" : "",
                        lengths.size(), *std::max_element(lengths.begin(), lengths.end()));
   }
 };
@@ -74,6 +78,7 @@ config::Plan plan_of(const Setting& s) {
   if (s.lora) c.lora.emplace().lora_dropout = 0.1;
   if (s.bf16) c.mixed_precision = config::MixedPrecision::kBf16;
   if (s.tensor > 1) c.parallelism_config.emplace().tp_size = s.tensor;
+  c.fsdp_config.offload_params = s.offload;
   return plan;
 }
 
@@ -111,6 +116,7 @@ models::Batch real_batch(const Setting& s) {
 /// Bytes on the device, as measured or planned by one process.
 struct Bytes {
   int64_t held = 0, training = 0, evaluation = 0, saving = 0;
+  int64_t host = 0;  // in host memory: planned at most, measured throughout
 };
 struct Found {
   Bytes planned, measured;
@@ -119,13 +125,15 @@ struct Found {
 Bytes planned(const Setting& s) {
   const config::Plan plan = plan_of(s);
   const train::MemoryPlan memory = train::plan_memory(plan, train::make_blueprint(plan), workload_of(s));
-  return {memory.held(), memory.training(), memory.evaluation, memory.saving};
+  return {memory.held(), memory.training(), memory.evaluation, memory.saving, memory.host};
 }
 
 Bytes measure(const Setting& s, dist::Comm& host, const std::string& folder) {
   std::vector<int> all(static_cast<size_t>(host.size()));
   std::iota(all.begin(), all.end(), 0);
   const auto comm = dist::device_comm(host.group("device", all), nullptr, device());
+  dist::count_tensor_memory();
+  const int64_t host_before = dist::tensor_bytes();
   simulated::forget_peak(0);
   const int64_t before = simulated::peak_bytes(0);
   const auto peak_of = [&](const auto& work) {
@@ -138,6 +146,7 @@ Bytes measure(const Setting& s, dist::Comm& host, const std::string& folder) {
   const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), *comm);
   Bytes m;
   m.held = peak_of([] {});
+  m.host = dist::tensor_bytes() - host_before + simulated::held_pinned_bytes();
   nn::Pass pass;
   pass.training = true;
   m.training = peak_of([&] {
@@ -171,15 +180,18 @@ Found found(const Setting& s) {
                                                })) {
     Bytes& m = most.measured;
     m = {std::max(m.held, rank.measured.held), std::max(m.training, rank.measured.training),
-         std::max(m.evaluation, rank.measured.evaluation), std::max(m.saving, rank.measured.saving)};
+         std::max(m.evaluation, rank.measured.evaluation), std::max(m.saving, rank.measured.saving),
+         std::max(m.host, rank.measured.host)};
     most.planned = rank.planned;
   }
   return most;
 }
 
-void expect_near(const Setting& s) {
+/// Returns what was measured.
+Bytes expect_near(const Setting& s) {
   const auto [plan, held] = found(s);
   const auto ratio = [](int64_t planned, int64_t measured) {
+    if (planned == measured) return 1.0;  // both may be 0
     return static_cast<double>(planned) / static_cast<double>(measured);
   };
   const auto mebibytes = [](int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
@@ -188,10 +200,18 @@ void expect_near(const Setting& s) {
               ratio(plan.training, held.training), ratio(plan.evaluation, held.evaluation),
               ratio(plan.saving, held.saving));
   constexpr double kTolerance = 0.03;
+  if (s.offload) {
+    // Shards and states stay there; the plan adds the temporaries of an update, or the whole tensor that is saved.
+    std::printf("of the host: %.2f, at least %.2f\n", mebibytes(plan.host), mebibytes(held.host));
+    EXPECT_GE(plan.host, held.host);
+    EXPECT_LT(plan.host, held.host + (int64_t{1} << 20));
+    EXPECT_EQ(held.held, 0);
+  }
   EXPECT_NEAR(ratio(plan.held, held.held), 1, kTolerance);
   EXPECT_NEAR(ratio(plan.training, held.training), 1, kTolerance);
   EXPECT_NEAR(ratio(plan.evaluation, held.evaluation), 1, kTolerance);
   EXPECT_NEAR(ratio(plan.saving, held.saving), 1, kTolerance);
+  return held;
 }
 
 class DeviceMemory : public ::testing::TestWithParam<Setting> {};
@@ -211,10 +231,28 @@ std::vector<Setting> settings() {
     all.push_back({kLlama, kNo, lora, false, false, kEqual});
     all.push_back({kLlama, kNo, lora, /*recompute=*/true, false, kEqual});
     all.push_back({kLlama, kFsdp, lora, /*recompute=*/true, /*bf16=*/true, kEqual, /*micro_batches=*/2});
+    all.push_back({kLlama, kFsdp, lora, false, /*bf16=*/lora, kRagged, /*micro_batches=*/2, 1, /*offload=*/true});
     // DDP alone is missing: c10d's reducer calls the process group directly, which doesn't know this device.
     all.push_back({kLlama, kDdp, lora, false, false, kEqual, 1, /*tensor=*/2});
   }
   return all;
+}
+
+/// Of eight blocks, at most two are on the device, instead of all with their gradients and optimizer state.
+TEST(Offload, DeviceMemoryShrinksByMostOfWhatIsOffloaded) {
+  Family deep = kLlama;
+  std::string config = kLlama.config;
+  config.replace(config.find("layers\": 3"), 10, "layers\": 8");
+  deep.config = config.c_str();
+  for (const bool lora : {false, true}) {
+    Setting setting{deep, kFsdp, lora, /*recompute=*/true, false, kEqual};
+    setting.alone = true;
+    const Bytes without = found(setting).measured;
+    setting.offload = true;
+    const Bytes with = expect_near(setting);
+    EXPECT_GT(without.training - with.training, without.held / 2);
+    EXPECT_EQ(with.host, without.held);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Settings, DeviceMemory, ::testing::ValuesIn(settings()), [](const auto& tested) {
@@ -223,6 +261,53 @@ INSTANTIATE_TEST_SUITE_P(Settings, DeviceMemory, ::testing::ValuesIn(settings())
       name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
   return name;
 });
+
+/// Of one update, after the first.
+struct Counts {
+  int64_t copies = 0, synchronizations = 0;
+};
+
+Counts counts_of(const Setting& s) {
+  return in_processes<Counts>(
+             1, /*share_memory=*/false,
+             [&](dist::Comm& host, const std::string&) {
+               const auto comm = dist::device_comm(host.group("device", {0}), nullptr, device());
+               const config::Plan plan = plan_of(s);
+               const auto model = make_model(plan, *comm);
+               nn::Pass pass;
+               pass.training = true;
+               simulated::Counters before;
+               for (int update = 0; update < 2; ++update) {
+                 std::vector<models::Batch> batches;
+                 for (int64_t i = 0; i < s.micro_batches; ++i) batches.push_back(real_batch(s));
+                 before = simulated::counters();
+                 model->update(batches, 1000, pass);
+                 model->zero_grad();
+               }
+               const simulated::Counters after = simulated::counters();
+               return Counts{after.copies - before.copies, after.synchronizations - before.synchronizations};
+             })
+      .front();
+}
+
+// With dropout. Each micro-batch sends its token ids, labels and the layout's numbers, once for all layers; LLaMA its
+// rotary table; GPT-2 and BERT position ids; BERT token types, the first row of each sample and the layout of these; T5
+// the ids and layout of its second sequence, and the buckets of two position biases. The host waits once, to read the
+// loss.
+TEST(DeviceCopies, DoNotDependOnTheLayers) {
+  const auto with = [](Family family, int64_t micro_batches) {
+    return Setting{family, kNo, false, false, false, {12, 40, 3}, micro_batches};
+  };
+  Setting half = with(kLlama, 1);
+  half.bf16 = half.recompute = true;
+  for (const auto& [s, of_micro_batch] : std::vector<std::pair<Setting, int64_t>>{
+           {with(kLlama, 2), 4}, {half, 4}, {with(kGpt2, 1), 4}, {with(kT5, 1), 7}, {with(kBert, 1), 7}}) {
+    const Counts found = counts_of(s);
+    std::printf("| %s | %ld | %ld |\n", s.name().c_str(), found.copies, found.synchronizations);
+    EXPECT_EQ(found.copies, s.micro_batches * of_micro_batch) << s.name();
+    EXPECT_EQ(found.synchronizations, 1) << s.name();
+  }
+}
 
 }  // namespace
 }  // namespace trainer::testing

@@ -1,5 +1,6 @@
 // Training with tensors off the CPU: same results as on the CPU, and no code accesses a tensor's memory directly.
 // (Note [Plain layers].) device_test runs on a test device, gpu_test on a GPU if there is one.
+#include <algorithm>
 #include <numeric>
 
 #include <gtest/gtest.h>
@@ -53,6 +54,17 @@ TEST_F(Device, OneRankTrainsEveryModel) {
     for (const bool lora : {false, true})
       for (const bool bf16 : {false, true})
         expect_same_numbers({model, {"one rank"}, lora, lora ? 4 : 1, /*recompute=*/lora, bf16}, *dist::solo_comm());
+}
+
+// Heads of 8 elements, which libtorch's fused attention supports, and no dropout, whose masks it would draw itself.
+TEST_F(Device, FusedAttentionTrainsEveryModel) {
+  for (const selftest::TinyModel& model : selftest::tiny_models(8))
+    for (const bool lora : {false, true})
+      for (const bool bf16 : {false, true}) {
+        Setting setting{model, {"one rank"}, lora, lora ? 4 : 1, /*recompute=*/lora, bf16, /*dropout=*/false};
+        setting.model.gradient_tolerance = std::max(model.gradient_tolerance, 4e-6);  // probabilities from sums in fp32
+        expect_same_numbers(setting, *dist::solo_comm());
+      }
 }
 
 // (Ranks that train on a device must be processes, as under `trainer selftest --device cuda`: autograd has one thread

@@ -22,6 +22,9 @@ class Simulated : public dist::Accelerator {
   void use(int index) const override { simulated::use(index); }
   int64_t peak_bytes(int index) const override { return simulated::peak_bytes(index); }
   void forget_peak(int index) const override { simulated::forget_peak(index); }
+  bool has_flash_attention(int) const override { return true; }
+  bool has_efficient_attention(int) const override { return true; }
+  bool has_fused_norms() const override { return true; }
   c10::intrusive_ptr<c10d::Backend> collectives(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                                 int index, std::chrono::seconds timeout) const override {
     const char* const shorter = std::getenv("TRAINER_SIMULATED_TIMEOUT_MS");

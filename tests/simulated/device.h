@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 
 #include "tests/simulated/timeline.h"
@@ -22,16 +23,22 @@ struct Counters {
 };
 Counters counters();
 void note_synchronization();
+/// An operator on the current stream. Undefined tensors and those of the host don't count.
+void note_launch(const std::string& what, const std::vector<at::Tensor>& reads, const std::vector<at::Tensor>& writes);
 
 /// TRAINER_SIMULATED_DEVICES, or 4.
 int device_count();
 /// TRAINER_SIMULATED_BYTES, or 4 GiB, for each device. TRAINER_SIMULATED_LOST_BYTES of them cannot be allocated.
 int64_t memory_limit();
 int64_t held_bytes(int index);
+/// Of the host.
+int64_t held_pinned_bytes();
 int64_t peak_bytes(int index);
 void forget_peak(int index);
 /// Makes it the calling thread's current device.
 void use(int index);
+/// libtorch's generator of that device.
+const at::Generator& default_generator(c10::DeviceIndex index);
 c10::Device current_device();
 
 Timeline& timeline();

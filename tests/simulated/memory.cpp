@@ -79,11 +79,19 @@ PinnedBlocks& pinned_blocks() {
   return *one;
 }
 
+std::atomic<int64_t> pinned_bytes{0};
+
 void unpin(void* address) {
+  if (address == nullptr) return;
   {
     const std::lock_guard lock(pinned_blocks().mutex);
-    pinned_blocks().bytes.erase(address);
+    const auto found = pinned_blocks().bytes.find(address);
+    if (found != pinned_blocks().bytes.end()) {
+      pinned_bytes -= static_cast<int64_t>(found->second);
+      pinned_blocks().bytes.erase(found);
+    }
   }
+  timeline().freed(reinterpret_cast<uintptr_t>(address));
   std::free(address);
 }
 
@@ -91,8 +99,11 @@ struct Pinned : c10::Allocator {
   c10::DataPtr allocate(size_t bytes) override {
     if (bytes == 0) return {nullptr, nullptr, &unpin, c10::DeviceType::CPU};
     void* const address = std::aligned_alloc(kHeader, (bytes + kHeader - 1) / kHeader * kHeader);
+    const auto begin = reinterpret_cast<uintptr_t>(address);
+    timeline().allocated({begin, begin + bytes}, kHost);
     const std::lock_guard lock(pinned_blocks().mutex);
     pinned_blocks().bytes[address] = bytes;
+    pinned_bytes += static_cast<int64_t>(bytes);
     return {address, address, &unpin, c10::DeviceType::CPU};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &unpin; }
@@ -106,7 +117,12 @@ c10::Allocator& pinned_memory() {
   return memory;
 }
 
+bool any_pinned() {
+  return pinned_bytes > 0;
+}
+
 bool is_pinned(const void* address) {
+  if (!any_pinned()) return false;
   const std::lock_guard lock(pinned_blocks().mutex);
   const auto after = pinned_blocks().bytes.upper_bound(address);
   if (after == pinned_blocks().bytes.begin()) return false;
@@ -130,6 +146,9 @@ int device_count() {
 int64_t memory_limit() {
   static const int64_t bytes = environment_number("TRAINER_SIMULATED_BYTES", int64_t{4} << 30);
   return bytes;
+}
+int64_t held_pinned_bytes() {
+  return pinned_bytes;
 }
 int64_t held_bytes(int index) {
   return usage.at(static_cast<size_t>(index)).held;

@@ -11,5 +11,7 @@ c10::Allocator& device_memory();
 /// Memory of the host that the device can copy to and from while the host goes on.
 c10::Allocator& pinned_memory();
 bool is_pinned(const void* address);
+/// Whether this process has any.
+bool any_pinned();
 
 }  // namespace trainer::simulated

@@ -1,5 +1,7 @@
 // The device's operators: libtorch's for the CPU, with every access to memory noted on the timeline.
+#include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <set>
 
 #include <ATen/EmptyTensor.h>
@@ -9,6 +11,7 @@
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/view_native.h>
+#include <ATen/record_function.h>
 #include <torch/library.h>
 
 #include "tests/simulated/device.h"
@@ -27,6 +30,7 @@ struct Hooks : at::PrivateUse1HooksInterface {
   c10::DeviceIndex deviceCount() const override { return static_cast<c10::DeviceIndex>(device_count()); }
   c10::DeviceIndex getCurrentDevice() const override { return current_device().index(); }
   bool isPinnedPtr(const void* address) const override { return is_pinned(address); }
+  const at::Generator& getDefaultGenerator(c10::DeviceIndex index) const override { return default_generator(index); }
   c10::Allocator* getPinnedMemoryAllocator() const override { return &pinned_memory(); }
 };
 
@@ -43,27 +47,43 @@ at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride, std::op
                                            dtype.value_or(at::kFloat));
 }
 
-void launch(const std::string& what, const std::vector<at::Tensor>& reads, const std::vector<at::Tensor>& writes) {
-  ++launches;
-  timeline().launch(current_stream(), what, ranges_of(reads), ranges_of(writes));
-}
-
 void host_waits() {
   timeline().synchronize(current_stream());
   note_synchronization();
 }
 
+struct WithinOperator {
+  const bool before = std::exchange(within_operator, true);
+  ~WithinOperator() { within_operator = before; }
+};
+
+bool in_pinned_memory(const at::Tensor& tensor) {
+  return tensor.is_cpu() && is_pinned(tensor.unsafeGetTensorImpl()->data());
+}
+
+/// CUDA's rules: the host waits for a copy to unpinned memory, and where it converts or rearranges values itself.
+bool host_waits_for_copy(const at::Tensor& from, const at::Tensor& to) {
+  if (!to.is_cpu()) return false;
+  return !in_pinned_memory(to) || from.scalar_type() != to.scalar_type() || !to.is_contiguous();
+}
+
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
+  const bool between = from.is_cpu() || to.is_cpu();
+  const bool waits = between && (!non_blocking || host_waits_for_copy(from, to));
   if (!within_operator) {
-    launch("a copy", {from}, {to});
-    if (from.is_cpu() || to.is_cpu()) {
-      ++copies;
-      const at::Tensor& on_host = from.is_cpu() ? from : to;
-      const bool waits = to.is_cpu() && !is_pinned(on_host.unsafeGetTensorImpl()->data());  // CUDA's rules
-      if (waits || !non_blocking) host_waits();
-    }
+    note_launch("a copy", {from}, {to});
+    if (between) ++copies;
+    if (waits) host_waits();
   }
-  on_cpu(to).copy_(on_cpu(from));
+  const WithinOperator guard;
+  if (to.is_cpu() && !waits && !guard.before) {
+    const at::Tensor values = on_cpu(from).contiguous();
+    const auto* const bytes = static_cast<const char*>(values.const_data_ptr());
+    timeline().writes_later(current_stream(), ranges_of({to}).front(), {bytes, bytes + values.nbytes()});
+    std::memset(to.mutable_data_ptr(), 0xFF, to.nbytes());
+  } else {
+    on_cpu(to).copy_(on_cpu(from));
+  }
   return to;
 }
 
@@ -103,10 +123,32 @@ bool host_waits_in(const c10::FunctionSchema& schema, const std::vector<at::Tens
   return false;
 }
 
-struct WithinOperator {
-  const bool before = std::exchange(within_operator, true);
-  ~WithinOperator() { within_operator = before; }
-};
+/// Whether an operator uses the values of its arguments: others make views, or ask for shapes and kinds of memory.
+bool uses_values(const c10::FunctionSchema& schema) {
+  const std::string& name = schema.name();
+  if (name.ends_with("_like") || name.starts_with("aten::new_") || name.starts_with("aten::is_")) return false;
+  return std::any_of(schema.returns().begin(), schema.returns().end(), [](const c10::Argument& result) {
+    const c10::TypeKind kind = result.type()->kind();
+    return kind != c10::TypeKind::IntType && kind != c10::TypeKind::StringType;
+  });
+}
+
+/// Operators of the host alone, on pinned memory.
+std::unique_ptr<at::ObserverContext> note_operator_of_host(const at::RecordFunction& call) {
+  const auto schema = call.operator_schema();
+  if (within_operator || !any_pinned() || !schema || !uses_values(*schema)) return nullptr;
+  std::vector<at::Tensor> reads, writes;
+  const auto arguments = call.inputs();
+  for (size_t i = 0; i < arguments.size() && i < schema->arguments().size(); ++i) {
+    const c10::AliasInfo* const alias = schema->arguments()[i].alias_info();
+    if (alias == nullptr || alias->isWrite()) append_tensors(arguments[i], alias != nullptr ? writes : reads);
+  }
+  const auto on_device = [](const at::Tensor& tensor) { return tensor.device().type() == kType; };
+  if (std::any_of(reads.begin(), reads.end(), on_device) || std::any_of(writes.begin(), writes.end(), on_device))
+    return nullptr;
+  timeline().host_uses(schema->name(), ranges_of(reads), ranges_of(writes));
+  return nullptr;
+}
 
 void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const c10::FunctionSchema& schema = op.schema();
@@ -118,7 +160,7 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   }
   const bool top = !within_operator;
   const bool waits = top && host_waits_in(schema, reads);
-  if (top) launch(schema.name(), reads, writes);
+  if (top) note_launch(schema.name(), reads, writes);
   {
     const WithinOperator guard;
     at::native::cpu_fallback(op, stack);
@@ -127,7 +169,7 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   for (size_t i = 0; i < schema.returns().size(); ++i)
     append_tensors((*stack)[stack->size() - schema.returns().size() + i], results);
   --launches;  // one operator
-  launch(schema.name(), {}, results);
+  note_launch(schema.name(), {}, results);
   if (waits) host_waits();
 }
 
@@ -136,6 +178,7 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   c10::register_privateuse1_backend("simulated");  // otherwise autograd doesn't recognize the device
   at::RegisterPrivateUse1HooksInterface(&hooks);
   c10::SetAllocator(kType, &device_memory());
+  at::addGlobalCallback(at::RecordFunctionCallback(&note_operator_of_host).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
   return true;
 }();
 
@@ -148,6 +191,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("as_strided", &at::native::as_strided_tensorimpl);
   m.impl("view", static_cast<at::Tensor (*)(const at::Tensor&, c10::IntArrayRef)>(&at::native::view));
   m.impl("_reshape_alias", &at::native::_reshape_alias);
+  // CUDA has a kernel for it; libtorch composes it of others on devices that it doesn't know.
+  m.impl("silu_backward", torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
 }
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {
@@ -164,6 +209,11 @@ void note_synchronization() {
   ++synchronizations;
 }
 
+void note_launch(const std::string& what, const std::vector<at::Tensor>& reads, const std::vector<at::Tensor>& writes) {
+  ++launches;
+  timeline().launch(current_stream(), what, ranges_of(reads), ranges_of(writes));
+}
+
 at::Tensor on_cpu(const at::Tensor& tensor) {
   if (tensor.is_cpu()) return tensor;
   return at::from_blob(found(tensor.unsafeGetTensorImpl()->data()), tensor.sizes(), tensor.strides(),
@@ -173,7 +223,8 @@ at::Tensor on_cpu(const at::Tensor& tensor) {
 std::vector<Range> ranges_of(const std::vector<at::Tensor>& tensors) {
   std::vector<Range> ranges;
   for (const at::Tensor& tensor : tensors) {
-    if (tensor.device().type() != kType || tensor.numel() == 0) continue;
+    if (!tensor.defined() || tensor.numel() == 0) continue;
+    if (tensor.device().type() != kType && !in_pinned_memory(tensor)) continue;
     int64_t last = 0;
     for (int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
     const auto begin = reinterpret_cast<uintptr_t>(tensor.unsafeGetTensorImpl()->data());

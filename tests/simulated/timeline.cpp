@@ -1,6 +1,7 @@
 #include "tests/simulated/timeline.h"
 
 #include <algorithm>
+#include <cstring>
 #include <stdexcept>
 #include <utility>
 
@@ -55,12 +56,42 @@ Clock Timeline::clock_of(StreamNumber stream) {
 
 void Timeline::wait(StreamNumber stream, const Clock& event) {
   const std::lock_guard lock(mutex_);
-  merge(stream == kHost ? host_ : clocks_[static_cast<size_t>(stream)], event);
+  if (stream == kHost) return wait_on_host(event);
+  merge(clocks_[static_cast<size_t>(stream)], event);
 }
 
 void Timeline::synchronize(StreamNumber stream) {
   const std::lock_guard lock(mutex_);
-  merge(host_, clocks_[static_cast<size_t>(stream)]);
+  wait_on_host(clocks_[static_cast<size_t>(stream)]);
+}
+
+void Timeline::wait_on_host(const Clock& clock) {
+  merge(host_, clock);
+  std::erase_if(arrivals_, [&](const Arrival& one) {
+    if (at(host_, one.stream) < one.time) return false;
+    std::memcpy(reinterpret_cast<void*>(one.to.begin), one.bytes.data(), one.bytes.size());
+    return true;
+  });
+}
+
+void Timeline::host_uses(const std::string& what, const std::vector<Range>& reads, const std::vector<Range>& writes) {
+  const std::lock_guard lock(mutex_);
+  for (const auto* list : {&reads, &writes})
+    for (const Range& range : *list) {
+      const Block* const block = block_of(range);
+      if (block == nullptr) continue;
+      for (const Access& earlier : block->accesses)
+        if ((earlier.writes || list == &writes) && overlap(range, earlier.range) &&
+            at(host_, earlier.stream) < earlier.time)
+          errors_ += fmt::format("a race on the simulated device: {} and, before the host has waited for it, {} on the "
+                                 "host, which {} it\n",
+                                 text(earlier), what, list == &writes ? "writes" : "reads");
+    }
+}
+
+void Timeline::writes_later(StreamNumber stream, const Range& to, std::vector<char> bytes) {
+  const std::lock_guard lock(mutex_);
+  arrivals_.push_back({stream, at(clocks_[static_cast<size_t>(stream)], stream), to, std::move(bytes)});
 }
 
 void Timeline::allocated(const Range& block, StreamNumber stream) {
@@ -78,6 +109,12 @@ void Timeline::freed(uintptr_t block) {
   const auto found = blocks_.find(block);
   if (found == blocks_.end()) return;
   const Block& of = found->second;
+  if (of.stream == kHost) {
+    const Range all{block, of.end};
+    std::erase_if(arrivals_, [&](const Arrival& one) { return overlap(one.to, all); });
+    blocks_.erase(found);
+    return;
+  }
   for (const Access& access : of.accesses)
     if (!before(access, of.stream) && !of.also_used_on.contains(access.stream))
       errors_ += fmt::format("memory of stream {} is freed while {} may still use it\n",
@@ -115,6 +152,11 @@ void Timeline::access(const Range& range, StreamNumber stream, const std::string
     if ((writes || earlier.writes) && overlap(range, earlier.range) && !before(earlier, stream))
       throw std::runtime_error(fmt::format("a race on the simulated device: {} and, not ordered after it, {}",
                                            text(earlier), text(now)));
+  std::erase_if(arrivals_, [&](const Arrival& one) {
+    if (!overlap(one.to, range)) return false;
+    std::memcpy(reinterpret_cast<void*>(one.to.begin), one.bytes.data(), one.bytes.size());
+    return true;
+  });
   // A write supersedes everything before it in its range; a read, an earlier read of the same stream.
   std::erase_if(block->accesses, [&](const Access& earlier) {
     return contains(range, earlier.range) && (writes || (!earlier.writes && earlier.stream == stream));

@@ -16,6 +16,9 @@ namespace trainer::simulated {
 // event carries the clock of its stream; waiting for it merges the clocks. Each access to memory is noted with its stream
 // and time, and an access that isn't ordered after a conflicting one, by events or by a synchronization of the host, is an
 // error that names both operators and both streams: on a real device, it would be a race, whether or not it shows.
+// Pinned memory of the host is watched too: the host may use it only after it has waited for the copies to it, and may
+// write it only after it has waited for those from it. Values that the device copies there arrive when the host waits for
+// the copy; until then, its bytes are 0xFF (NaN), so that code that reads them early without an operator fails too.
 
 /// A point in time that something knows of each stream: the number of its operators that have completed.
 using Clock = std::vector<uint64_t>;
@@ -42,10 +45,18 @@ class Timeline {
   /// The host waits for everything on the stream.
   void synchronize(StreamNumber stream);
 
+  /// An operator of the host uses pinned memory. If a copy may still be under way, the next launch throws the error.
+  void host_uses(const std::string& what, const std::vector<Range>& reads, const std::vector<Range>& writes);
+  /// The stream's last operator writes `bytes` to pinned memory at `to`. They arrive there when something that comes after
+  /// it is known to need them: when the host has waited, or before an operator of the device.
+  void writes_later(StreamNumber stream, const Range& to, std::vector<char> bytes);
+
+  /// `stream` is kHost for pinned memory.
   void allocated(const Range& block, StreamNumber stream);
   /// Memory that `stream` uses too: like CUDA's allocator, doesn't reuse it before the stream is done.
   void used_on(uintptr_t block, StreamNumber stream);
-  /// The block may be reused by its stream at once: an error if another stream may still use it.
+  /// The block may be reused by its stream at once: an error if another stream may still use it. (libtorch itself keeps
+  /// pinned memory until the copies are done.)
   void freed(uintptr_t block);
 
   /// Errors noted where nothing may throw (in destructors): one a line.
@@ -66,7 +77,15 @@ class Timeline {
     std::vector<Access> accesses;
   };
 
-  /// The block that holds the range; null for memory of the host.
+  struct Arrival {
+    StreamNumber stream;
+    uint64_t time;
+    Range to;
+    std::vector<char> bytes;
+  };
+
+  void wait_on_host(const Clock& clock);
+  /// The block that holds the range; null for unpinned memory of the host.
   Block* block_of(const Range& range);
   bool before(const Access& access, StreamNumber stream) const;
   std::string text(const Access& access) const;
@@ -77,6 +96,7 @@ class Timeline {
   std::vector<Clock> clocks_;  // by stream
   Clock host_;
   std::map<uintptr_t, Block> blocks_;  // by address
+  std::vector<Arrival> arrivals_;      // in order
   std::string errors_;
 };
 

@@ -109,6 +109,80 @@ TEST_F(TimelineTest, RecordedUsesMayOutliveAFree) {
   EXPECT_EQ(timeline.errors(), "");
 }
 
+/// A copy from the device to pinned memory of the host, and one in the other direction.
+class PinnedMemory : public TimelineTest {
+ protected:
+  PinnedMemory() { timeline.allocated(kPinned, kHost); }
+
+  void copy_to_host() { timeline.launch(transfers, "a copy", {}, {kPinned}); }
+  void copy_to_device() { timeline.launch(transfers, "a copy", {kPinned}, {}); }
+
+  static constexpr Range kPinned{5000, 6000}, kNext{6000, 7000};
+};
+
+TEST_F(PinnedMemory, TheHostReadsAfterItHasWaited) {
+  copy_to_host();
+  timeline.wait(kHost, timeline.clock_of(transfers));
+  timeline.host_uses("aten::add", {kPinned}, {kPinned});
+  EXPECT_EQ(timeline.errors(), "");
+}
+
+TEST_F(PinnedMemory, ReadingEarlyIsARaceThatNamesBoth) {
+  copy_to_host();
+  timeline.synchronize(compute);
+  timeline.host_uses("aten::add", {kPinned}, {});
+  EXPECT_EQ(timeline.errors(),
+            "a race on the simulated device: a copy on stream transfers, which writes it, and, before the host has "
+            "waited for it, aten::add on the host, which reads it\n");
+}
+
+TEST_F(PinnedMemory, AnEventBeforeTheCopyIsNotEnough) {
+  const Clock before = timeline.clock_of(transfers);
+  copy_to_host();
+  timeline.wait(kHost, before);
+  timeline.host_uses("aten::add", {kPinned}, {});
+  EXPECT_THROW(reads(compute), std::runtime_error);
+}
+
+TEST_F(PinnedMemory, TheHostMayReadButNotWriteWhatIsCopied) {
+  copy_to_device();
+  timeline.host_uses("aten::add", {kPinned}, {});
+  timeline.host_uses("aten::add_", {}, {kNext});
+  EXPECT_EQ(timeline.errors(), "");
+  timeline.host_uses("aten::add_", {}, {kPinned});
+  EXPECT_NE(timeline.errors().find("aten::add_ on the host, which writes it"), std::string::npos);
+}
+
+TEST_F(PinnedMemory, TwoStreamsRaceOnItToo) {
+  copy_to_host();
+  EXPECT_THROW(timeline.launch(compute, "a copy", {kPinned}, {}), std::runtime_error);
+}
+
+TEST_F(PinnedMemory, ValuesArriveWhenTheHostHasWaited) {
+  std::vector<char> memory(4, 'x');
+  const auto begin = reinterpret_cast<uintptr_t>(memory.data());
+  const Range range{begin, begin + 4};
+  timeline.allocated(range, kHost);
+  timeline.launch(transfers, "a copy", {}, {range});
+  timeline.writes_later(transfers, range, {'a', 'b', 'c', 'd'});
+  timeline.synchronize(compute);
+  EXPECT_EQ(memory[0], 'x');
+  timeline.synchronize(transfers);
+  EXPECT_EQ(std::string(memory.begin(), memory.end()), "abcd");
+}
+
+TEST_F(PinnedMemory, ValuesArriveBeforeTheDeviceUsesThem) {
+  std::vector<char> memory(4, 'x');
+  const auto begin = reinterpret_cast<uintptr_t>(memory.data());
+  const Range range{begin, begin + 4};
+  timeline.allocated(range, kHost);
+  timeline.launch(transfers, "a copy", {}, {range});
+  timeline.writes_later(transfers, range, {'a', 'b', 'c', 'd'});
+  waits(compute, transfers);
+  timeline.launch(compute, "a copy", {range}, {});
+  EXPECT_EQ(memory[3], 'd');
+}
+
 TEST_F(TimelineTest, NewMemoryHasNoHistory) {
   reads(transfers);
   waits(compute, transfers);

@@ -1,4 +1,6 @@
 #include "engine/dist/accelerator.h"
+#include "models/nn/device/attention_choice.h"
+#include "models/nn/device/norms.h"
 #include "models/nn/device/device_kernels.h"
 #include "tests/support/device.h"
 
@@ -7,7 +9,10 @@ namespace trainer::testing {
 c10::Device device() {
   static const c10::Device taken = [] {
     const c10::Device first = dist::take_device(0, 1, /*shared=*/true);
-    nn::use_device_kernels(first.type(), dist::find_accelerator()->kernels());
+    const dist::Accelerator& accelerator = *dist::find_accelerator();
+    nn::use_device_kernels(first.type(), accelerator.kernels());
+    nn::use_fused_attention(first.type(), {accelerator.has_flash_attention(0), accelerator.has_efficient_attention(0)});
+    nn::use_fused_norms(first.type(), accelerator.has_fused_norms());
     return first;
   }();
   return taken;

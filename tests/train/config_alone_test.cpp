@@ -70,6 +70,27 @@ TEST_F(ConfigAlone, T5BaseUnderFsdpOnTwoToEightGpus) {
   }
 }
 
+TEST_F(ConfigAlone, PlansOffloadedShardsInHostMemory) {
+  config::Plan plan = plan_of(kT5Base, config::Task::kSeq2SeqLm);
+  plan.config.distributed_type = config::DistributedType::kFsdp;
+  plan.config.num_processes = 2;
+  constexpr int64_t kElements = 111'451'776;  // of a rank, as above
+  const MemoryPlan before = check_report(plan, config::gpu_memory_named("H100")).memory;
+  EXPECT_EQ(before.held(), 16 * kElements);
+  EXPECT_EQ(before.host, 0);
+  plan.config.fsdp_config.offload_params = true;
+  const MemoryPlan after = check_report(plan, config::gpu_memory_named("H100")).memory;
+  EXPECT_EQ(after.held(), 0);
+  EXPECT_GE(after.host, 16 * kElements);
+  EXPECT_LT(after.host, 17 * kElements) << "and one tensor of an update or an export";
+  EXPECT_LT(after.training(), before.training() - 12 * kElements);
+  // On the CPU, they are in host memory either way.
+  plan.config.use_cpu = true;
+  const MemoryPlan on_cpu = check_report(plan).memory;
+  EXPECT_EQ(on_cpu.weights, 4 * kElements);
+  EXPECT_EQ(on_cpu.host, 0);
+}
+
 TEST_F(ConfigAlone, CountsAnUntiedHead) {
   std::string untied = kT5Base;
   untied.insert(1, R"("tie_word_embeddings": false, )");
@@ -130,10 +151,14 @@ TEST_F(ConfigAlone, PlansTheGpuLayersForGpus) {
   EXPECT_TRUE(on_gpus.on_gpus);
   EXPECT_FALSE(on_cpus.on_gpus);
   EXPECT_EQ(on_gpus.memory.held(), on_cpus.memory.held());
-  // Padded attention in fp32: the scores of all heads of a layer, several times over.
+  // Fused attention holds no scores; the reference layer's would be those of all heads of a layer, several times over.
   const double scores = gib(int64_t{8} * 32 * 4096 * 4096 * 4);
-  EXPECT_GT(gib(on_gpus.memory.activations), gib(on_cpus.memory.activations) + 3 * scores);
-  EXPECT_LT(gib(on_gpus.memory.activations), gib(on_cpus.memory.activations) + 6 * scores);
+  EXPECT_EQ(on_gpus.memory.attention, "memory-efficient attention (activations in fp32)");
+  EXPECT_LT(gib(on_gpus.memory.activations), gib(on_cpus.memory.activations) + scores / 4);
+  plan.config.use_cpu = false;
+  plan.config.deterministic = true;
+  plan_of((R"({"attention_dropout": 0.1, )" + std::string(kLlama7b).substr(1)).c_str(), config::Task::kCausalLm);
+  EXPECT_GT(gib(check_report(plan).memory.activations), gib(on_gpus.memory.activations) + 3 * scores);
 }
 
 TEST_F(ConfigAlone, TooMuchForAGpuNamesWhatFits) {

@@ -25,7 +25,7 @@ constexpr int64_t kSamples = 2, kLength = 256, kTokens = kSamples * kLength;
 constexpr int64_t kLlamaLayer = 2 * 128 * 128 + 2 * 64 * 128 + 3 * 128 * 320, kLlamaHead = 512 * 128;
 constexpr int64_t kLlamaParameters = 3 * (kLlamaLayer + 2 * 128) + 128 + 2 * kLlamaHead;
 
-config::Plan plan_of(const char* model, config::Task task = config::Task::kCausalLm,
+config::Plan planned(const std::string& model, config::Task task = config::Task::kCausalLm,
                      DistributedType type = DistributedType::kNo, int64_t ranks = 1) {
   config::Plan plan;
   plan.config.model.config = model;
@@ -85,12 +85,12 @@ Roofline roofline_on(const config::Plan& plan, const Cluster& cluster) {
 }
 
 // A linear layer costs 2 FLOPs for each weight and row in forward, and 4 in backward (its input's gradient and its
-// weight's). Attention costs its two products in forward; backward computes them again, and each has two gradients.
+// weight's). Attention costs its two products in forward; backward computes the first again, and each has two gradients.
 
 TEST(StepFlops, OfLlama) {
-  const StepTrace trace = traced(plan_of(kLlama));
+  const StepTrace trace = traced(planned(kLlama));
   EXPECT_EQ(flops_of(trace.some, false), 6 * kTokens * (3 * kLlamaLayer + kLlamaHead));
-  EXPECT_EQ(flops_of(trace.some, true), 4 * 3 * attention_flops(4, 32, kLength, kLength));
+  EXPECT_EQ(flops_of(trace.some, true), 7 * 3 * attention_flops(4, 32, kLength, kLength) / 2);
   EXPECT_EQ(flops_of(trace.forward, false), 2 * kTokens * (3 * kLlamaLayer + kLlamaHead));
   EXPECT_EQ(flops_of(trace.forward, true), 3 * attention_flops(4, 32, kLength, kLength));
   EXPECT_EQ(flops_of(trace.twice, false), 2 * flops_of(trace.some, false));
@@ -99,7 +99,7 @@ TEST(StepFlops, OfLlama) {
 }
 
 TEST(StepFlops, OfLlamaWithRecomputationAndLora) {
-  config::Plan plan = plan_of(kLlama);
+  config::Plan plan = planned(kLlama);
   plan.config.training.gradient_checkpointing = true;
   const StepTrace recomputed = traced(plan);
   EXPECT_EQ(flops_of(recomputed.some, false), kTokens * (8 * 3 * kLlamaLayer + 6 * kLlamaHead));
@@ -118,44 +118,44 @@ TEST(StepFlops, OfLlamaWithRecomputationAndLora) {
 
 TEST(StepFlops, OfT5) {
   const StepTrace trace =
-      traced(plan_of(R"({"model_type": "t5", "vocab_size": 512, "d_model": 128, "d_kv": 32, "d_ff": 320,
+      traced(planned(R"({"model_type": "t5", "vocab_size": 512, "d_model": 128, "d_kv": 32, "d_ff": 320,
                          "num_layers": 2, "num_decoder_layers": 3, "num_heads": 4})",
                      config::Task::kSeq2SeqLm));
   const int64_t matrix = 128 * 4 * 32, feed_forward = 2 * 128 * 320, targets = kSamples * 24;
   const int64_t of_sources = 2 * (4 * matrix + feed_forward) + 3 * 2 * matrix;  // the last: keys and values for decoders
   const int64_t of_targets = 3 * (6 * matrix + feed_forward) + 512 * 128;
   EXPECT_EQ(flops_of(trace.some, false), 6 * (kTokens * of_sources + targets * of_targets));
-  EXPECT_EQ(flops_of(trace.some, true), 4 * (2 * attention_flops(4, 32, kLength, kLength) +
-                                             3 * attention_flops(4, 32, 24, 24) +
-                                             3 * attention_flops(4, 32, 24, kLength)));
+  EXPECT_EQ(2 * flops_of(trace.some, true), 7 * (2 * attention_flops(4, 32, kLength, kLength) +
+                                                 3 * attention_flops(4, 32, 24, 24) +
+                                                 3 * attention_flops(4, 32, 24, kLength)));
 }
 
 TEST(StepFlops, OfBert) {
   const StepTrace trace =
-      traced(plan_of(R"({"model_type": "bert", "vocab_size": 512, "hidden_size": 128, "intermediate_size": 320,
+      traced(planned(R"({"model_type": "bert", "vocab_size": 512, "hidden_size": 128, "intermediate_size": 320,
                          "num_hidden_layers": 3, "num_attention_heads": 4, "max_position_embeddings": 512,
                          "id2label": {"0": "a", "1": "b"}})",
                      config::Task::kSequenceClassification));
   const int64_t layer = 4 * 128 * 128 + 2 * 128 * 320, head = 128 * 128 + 2 * 128;
   EXPECT_EQ(flops_of(trace.some, false), 6 * (kTokens * 3 * layer + kSamples * head));
-  EXPECT_EQ(flops_of(trace.some, true), 4 * 3 * attention_flops(4, 32, kLength, kLength));
+  EXPECT_EQ(flops_of(trace.some, true), 7 * 3 * attention_flops(4, 32, kLength, kLength) / 2);
 }
 
 TEST(StepCommunication, OfDdpIsEveryGradientOnce) {
-  const StepTrace trace = traced(plan_of(kLlama, config::Task::kCausalLm, DistributedType::kMultiGpu, 4));
+  const StepTrace trace = traced(planned(kLlama, config::Task::kCausalLm, DistributedType::kMultiGpu, 4));
   EXPECT_EQ(bytes_of(trace.some, Kind::kAllReduce), 4 * kLlamaParameters);
   EXPECT_EQ(bytes_of(trace.twice, Kind::kAllReduce), 4 * kLlamaParameters) << "only in the last micro-batch";
   EXPECT_EQ(count_of<dist::DryWait>(trace.some), count_of<DryCollective>(trace.some));
 }
 
 TEST(StepCommunication, OfDdpInBf16IsHalf) {
-  config::Plan plan = plan_of(kLlama, config::Task::kCausalLm, DistributedType::kMultiGpu, 4);
+  config::Plan plan = planned(kLlama, config::Task::kCausalLm, DistributedType::kMultiGpu, 4);
   plan.config.training.ddp_comm_hook = config::CommHook::kBf16;
   EXPECT_EQ(bytes_of(traced(plan).some, Kind::kAllReduce), 2 * kLlamaParameters);
 }
 
 TEST(StepCommunication, OfFsdpIsTwoGathersAndOneReductionOfEveryBlock) {
-  const StepTrace trace = traced(plan_of(kLlama, config::Task::kCausalLm, DistributedType::kFsdp, 4));
+  const StepTrace trace = traced(planned(kLlama, config::Task::kCausalLm, DistributedType::kFsdp, 4));
   const auto padded = [](int64_t elements) { return (elements + 127) / 128 * 128; };  // 32 for each of 4 ranks
   const int64_t blocks = 3 * padded(kLlamaLayer + 2 * 128), root = padded(128 + 2 * kLlamaHead);
   EXPECT_EQ(bytes_of(trace.some, Kind::kAllGather), 4 * (2 * blocks + root));
@@ -164,7 +164,7 @@ TEST(StepCommunication, OfFsdpIsTwoGathersAndOneReductionOfEveryBlock) {
 }
 
 TEST(StepCommunication, OfTensorParallelismIsFourSumsOfTheActivationsForEachLayer) {
-  config::Plan plan = plan_of(kLlama, config::Task::kCausalLm, DistributedType::kMultiGpu, 2);
+  config::Plan plan = planned(kLlama, config::Task::kCausalLm, DistributedType::kMultiGpu, 2);
   plan.config.parallelism_config.emplace().tp_size = 2;
   const StepTrace trace = traced(plan);
   // In forward after attention and after the feed-forward layers, in backward before them; also after the embedding and
@@ -174,7 +174,7 @@ TEST(StepCommunication, OfTensorParallelismIsFourSumsOfTheActivationsForEachLaye
 }
 
 TEST(StepCommunication, OfAPipelineIsTheActivationsBothWays) {
-  config::Plan plan = plan_of(kLlama, config::Task::kCausalLm, DistributedType::kMultiGpu, 3);
+  config::Plan plan = planned(kLlama, config::Task::kCausalLm, DistributedType::kMultiGpu, 3);
   plan.config.parallelism_config.emplace().pp_size = 3;
   plan.config.training.gradient_accumulation_steps = 6;
   const int64_t activations = kTokens * 128 * 4;
@@ -189,7 +189,7 @@ TEST(StepCommunication, OfAPipelineIsTheActivationsBothWays) {
 }
 
 TEST(StepTrace, CountsHostReads) {
-  const StepTrace trace = traced(plan_of(kLlama));
+  const StepTrace trace = traced(planned(kLlama));
   EXPECT_EQ(count_of<dist::DryHostRead>(trace.some), 1) << "the loss";
   EXPECT_EQ(count_of<dist::DryHostRead>(trace.end), 1) << "the norm of all gradients";
 }
@@ -276,6 +276,26 @@ TEST(Timeline, SmallOperatorsWaitForTheHost) {
   EXPECT_NEAR(time_of(with_reads, cluster).starved, 10 * (Efficiency::kLaunch + Efficiency::kHostRead), 2e-5);
 }
 
+// A causal mask of n tokens hides n (n - 1) / 2 pairs. A token attends to at most 64 with a window of 64.
+TEST(StepFlops, OfFlashAttentionKnowTheMask) {
+  const auto hidden_of = [](const std::string& more) {
+    config::Plan plan = planned(R"({"model_type": "mistral", "vocab_size": 512, "hidden_size": 128, "intermediate_size": 320,
+        "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2, "sliding_window": )" + more + "}");
+    plan.config.mixed_precision = config::MixedPrecision::kBf16;
+    std::vector<int64_t> hidden;
+    for (const auto& event : traced(plan).some)
+      if (const auto* const op = std::get_if<dist::DryOperator>(&event); op != nullptr && op->hidden_flops > 0) {
+        EXPECT_EQ(op->name.find("aten::_flash_attention_"), 0);
+        EXPECT_EQ(op->dtype, at::kBFloat16);
+        hidden.push_back(op->hidden_flops / (4 * kSamples * 4 * 32));
+      }
+    return hidden;
+  };
+  const int64_t causal = kLength * (kLength - 1) / 2, before = (kLength - 64) * (kLength - 63) / 2;
+  EXPECT_EQ(hidden_of("null"), std::vector<int64_t>({causal, causal * 5 / 2}));
+  EXPECT_EQ(hidden_of("64"), std::vector<int64_t>({causal + before, (causal + before) * 5 / 2}));
+}
+
 TEST(Timeline, FlashAttentionIsOneKernelForEachCall) {
   const Cluster cluster = cluster_of("H100");
   dist::DryTrace trace{products(1e12)};
@@ -293,7 +313,7 @@ TEST(Timeline, FlashAttentionIsOneKernelForEachCall) {
 }
 
 config::Plan llama_of(DistributedType type = DistributedType::kNo, int64_t ranks = 1) {
-  config::Plan plan = plan_of(kLlama, config::Task::kCausalLm, type, ranks);
+  config::Plan plan = planned(kLlama, config::Task::kCausalLm, type, ranks);
   plan.config.mixed_precision = config::MixedPrecision::kBf16;
   plan.config.training.gradient_accumulation_steps = 4;
   return plan;
@@ -310,7 +330,7 @@ TEST(Roofline, AddsUpAnUpdate) {
   EXPECT_NEAR(found.update.seconds, found.update.computing + found.update.exposed + found.update.starved,
               1e-6 * found.update.seconds);
   EXPECT_DOUBLE_EQ(found.speed.tokens_per_second, static_cast<double>(found.tokens) / found.speed.seconds);
-  EXPECT_LT(found.with_flash_attention.seconds, found.speed.seconds);
+  EXPECT_LE(found.with_flash_attention.seconds, found.speed.seconds);
 }
 
 TEST(Roofline, IsMonotonic) {

@@ -45,8 +45,10 @@ class Checker {
     const bool applies = !entry.applies || entry.applies(draft_.config);
     if (set && !entry.children) {
       for (const auto& why : entry.checks) complain(path, why(section));
-      if (!entry.no_effect.empty() && !is_harmless(entry, entry.write(section)))
-        note_no_effect(path, entry.write(section), draft_.mark(path), entry.no_effect);
+      const bool idle = entry.is_idle && entry.is_idle(draft_.config);
+      const std::string& why = idle ? entry.idle_because : entry.no_effect;
+      if (!why.empty() && !is_harmless(entry, entry.write(section)))
+        note_no_effect(path, entry.write(section), draft_.mark(path), why);
     }
     if (!applies) {
       const bool asks = entry.children ? entry.find(section) && says_anything(path) : !is_default(entry, section);

@@ -169,17 +169,12 @@ void gpus(const Config& config, Judge& judge) {
 
 void offload(const Config& config, Judge& judge) {
   const FsdpConfig& fsdp = config.fsdp_config;
-  const bool asked = config.distributed_type == DistributedType::kFsdp ||
-                     fsdp.sharding_strategy == ShardingStrategy::kNoShard;  // translated to MULTI_GPU
-  if (!fsdp.offload_params || !asked || !asks_for_gpus(config)) return;
   const std::string path = "fsdp_config.fsdp_offload_params";
-  const auto [key, value] = judge.asked_by(path, path, "true");
-  judge.refuse(
-      path,
-      "{} is {}, but a model trained on GPUs stays in their memory: offloading to the host is not supported. Leave it "
-      "out (or use --fsdp_offload_params false), and check with `trainer check --gpu_memory N` what fits; --cpu trains "
-      "in host memory",
-      key, value);
+  if (!fsdp.offload_params || fsdp.sharding_strategy != ShardingStrategy::kNoShard || !asks_for_gpus(config)) return;
+  judge.refuse(path,
+               "{} is true, but fsdp_sharding_strategy is NO_SHARD, which keeps the whole model on every GPU: only shards "
+               "are offloaded. Use FULL_SHARD, or leave it out",
+               path);
 }
 
 /// If dp_shard_size is set, the sizes must multiply to the number of ranks. Otherwise the remaining ranks are further
@@ -268,7 +263,7 @@ std::vector<Rule> rules_of_ranks() {
       {"device-is-there", "A configuration for GPUs never runs on the CPU unless the file or --cpu requests it.",
        device},
       {"gpus-fit", "Ranks run only on the GPUs listed in the file, one per rank.", gpus},
-      {"offload-is-there", "If offloading to the host is not possible, the run isn't started.", offload},
+      {"offload-has-shards", "Only shards can be offloaded to the host.", offload},
       {"mesh-fits-ranks", "The sizes of the mesh multiply to the number of ranks.", mesh},
       {"context-fits", "Context parallelism needs causal_lm and no pipeline.", context},
       {"pipeline-fits", "The stages of a pipeline are set in one way.", pipeline},

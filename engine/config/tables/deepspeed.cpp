@@ -6,7 +6,7 @@ namespace trainer::config {
 const Entries& deepspeed_table() {
   using C = DeepspeedConfig;
   auto by_keys = [](const Config& c) { return c.deepspeed_config && c.deepspeed_config->config_file.empty(); };
-  auto sharded = [=](const Config& c) { return by_keys(c) && c.deepspeed_config->zero_stage >= 2; };
+  auto sharded = [=](const Config& c) { return by_keys(c) && c.deepspeed_config->zero_stage >= 1; };
   auto whole_shards = [=](const Config& c) { return by_keys(c) && c.deepspeed_config->zero_stage == 3; };
   static const Entries entries = table<C>(
       option("deepspeed_config_file", &C::config_file)
@@ -24,17 +24,17 @@ const Entries& deepspeed_table() {
           .at_most(3)
           .when("no deepspeed_config_file is given", by_keys),
       option("offload_optimizer_device", &C::offload_optimizer_device)
-          .help("Device that holds the optimizer state.")
+          .help("Device that holds the optimizer state; cpu: fsdp_offload_params.")
           .ask("Where to offload optimizer states?")
           .env("ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE")
           .one_of({"none", "cpu", "nvme"})
-          .when("zero_stage is 2 or 3", sharded),
+          .when("zero_stage is 1, 2 or 3", sharded),
       option("offload_param_device", &C::offload_param_device)
-          .help("Device that holds the parameters.")
+          .help("Device that holds the parameters; cpu: fsdp_offload_params.")
           .ask("Where to offload parameters?")
           .env("ACCELERATE_DEEPSPEED_OFFLOAD_PARAM_DEVICE")
           .one_of({"none", "cpu", "nvme"})
-          .when("zero_stage is 2 or 3", sharded),
+          .when("zero_stage is 3", whole_shards),
       option("offload_optimizer_nvme_path", &C::offload_optimizer_nvme_path)
           .help("Folder on a fast disk.")
           .ask("Nvme Path to offload optimizer states?")

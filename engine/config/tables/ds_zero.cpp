@@ -11,7 +11,7 @@ const Entries& offload_optimizer_table() {
   static const Entries entries = table<DsOffload>(
       option("device", &DsOffload::device).one_of({"none", "cpu", "nvme"}), no_effect("nvme_path", kNoDisk),
       no_effect("buffer_count", kNoDisk).harmless({"4", "auto"}),
-      no_effect("pin_memory", "copies between devices manage their own memory").harmless({"true"}).of<bool>(),
+      option("pin_memory", &DsOffload::pin_memory),
       no_effect("pipeline_read", kNoDisk).of<bool>(), no_effect("pipeline_write", kNoDisk).of<bool>(),
       no_effect("fast_init", kNoDisk).of<bool>(), no_effect("ratio", "all of it is on `device`").harmless({"1", "1.0"}),
       no_effect("super_offload", steps).of<bool>(), no_effect("cpuadam_cores_perc", steps).harmless({"0.8"}));
@@ -23,7 +23,7 @@ const Entries& offload_param_table() {
       option("device", &DsOffload::device).one_of({"none", "cpu", "nvme"}), no_effect("nvme_path", kNoDisk),
       no_effect("buffer_count", kNoDisk).harmless({"5", "auto"}), no_effect("buffer_size", kNoDisk).harmless({"auto"}),
       no_effect("max_in_cpu", kNoDisk).harmless({"auto"}),
-      no_effect("pin_memory", "copies between devices manage their own memory").harmless({"true"}).of<bool>());
+      option("pin_memory", &DsOffload::pin_memory));
   return entries;
 }
 

@@ -1,3 +1,4 @@
+#include "engine/config/machine/device.h"
 #include "engine/config/tables.h"
 
 namespace trainer::config {
@@ -33,10 +34,19 @@ const Entries& fsdp_table() {
           .alias("fsdp_cpu_offload")
           .alias("cpu_offload")
           .env("FSDP_OFFLOAD_PARAMS")
-          .help("Keeps shards in host memory.")
+          .help(
+              "Keeps the shards of parameters, gradients and optimizer state in host memory, and updates them there: a "
+              "GPU holds only the units in use. For runs on GPUs.")
           .ask("Do you want to offload parameters and gradients to CPU?")
           .harmless({"false"})
-          .no_effect("on the CPU they are in host memory already"),
+          .no_effect_if([](const Config& c) { return !asks_for_gpus(c); },
+                        "this run trains on the CPU, where they are in host memory already"),
+      option("fsdp_offload_pin_memory", &C::offload_pin_memory)
+          .alias("offload_pin_memory")
+          .help(
+              "Pins the host memory of offloaded shards, so that copies to and from the GPU overlap with computation. "
+              "Pinned memory can't be swapped out.")
+          .when("fsdp_offload_params is true", [](const Config& c) { return c.fsdp_config.offload_params; }),
       option("fsdp_auto_wrap_policy", &C::auto_wrap_policy)
           .alias("auto_wrap_policy")
           .env("FSDP_AUTO_WRAP_POLICY")
@@ -110,7 +120,7 @@ const Entries& fsdp_table() {
           .help("Dtype of the gradient reduction; gradients are stored in float32. The 16-bit dtypes halve the "
                 "traffic. (Accelerate's FSDP uses the dtype of mixed_precision.)")
           .one_of({"float32", "bfloat16", "float16"}),
-      unsupported("fsdp_activation_checkpointing_offload", "activations stay where they are computed")
+      translated("fsdp_activation_checkpointing_offload", "The same as training.activation_offloading.")
           .alias("activation_checkpointing_offload")
           .env("FSDP_ACTIVATION_CHECKPOINTING_OFFLOAD")
           .of<bool>(),

@@ -114,6 +114,15 @@ const Entries& training_table() {
       option("gradient_checkpointing", &C::gradient_checkpointing)
           .alias("activation_checkpointing")
           .help("Recomputes a block in the backward pass instead of keeping its activations."),
+      option("activation_offloading", &C::activation_offloading)
+          .alias("enable_activation_offloading")
+          .help(
+              "Keeps the inputs of recomputed blocks in pinned host memory between forward and backward: a GPU holds those "
+              "of at most two blocks. The copies overlap with computation. For runs on GPUs.")
+          .harmless({"false"})
+          .no_effect_if([](const Config& c) { return !asks_for_gpus(c); },
+                        "this run trains on the CPU, whose activations are in host memory already")
+          .when("gradient_checkpointing or fsdp_activation_checkpointing is true", recomputes),
       option("dropout", &C::dropout).help("false: turns off every dropout of the model."),
       option("tf32", &C::tf32)
           .help("fp32 matrix products on GPUs use TF32: faster, with inputs rounded to 10 bits of mantissa. Needs "

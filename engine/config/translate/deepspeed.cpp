@@ -63,10 +63,9 @@ void translate_keys(Draft& draft) {
   if (!draft.config.deepspeed_config) draft.config.deepspeed_config.emplace();
   Translation translation(draft);
   ZeroKeys zero{or_at(translation.option(in + "zero_stage"), draft.mark(kType)), {}, {}};
-  if (draft.config.deepspeed_config->zero_stage >= 2) {  // otherwise check_section has warned
-    zero.offload_optimizer = translation.option(in + "offload_optimizer_device");
-    zero.offload_param = translation.option(in + "offload_param_device");
-  }
+  const int64_t stage = draft.config.deepspeed_config->zero_stage;  // if it shards nothing, check_section has warned
+  if (stage >= 1) zero.offload_optimizer = translation.option(in + "offload_optimizer_device");
+  if (stage == 3) zero.offload_param = translation.option(in + "offload_param_device");
   translate_zero(draft, zero);
   move_option(draft, in + "gradient_accumulation_steps", "training.gradient_accumulation_steps");
   move_option(draft, in + "gradient_clipping", "training.max_grad_norm");
@@ -82,10 +81,15 @@ void translate_document(Draft& draft, DsDocument& ds) {
   const DsZero& zero = ds.config().zero_optimization;
   translate_zero(draft, {or_at(ds.key("zero_optimization.stage"), draft.mark(kType)),
                          offload(ds, "offload_optimizer", "cpu_offload", zero.cpu_offload),
-                         offload(ds, "offload_param", "cpu_offload_param", zero.cpu_offload_param)});
+                         offload(ds, "offload_param", "cpu_offload_param", zero.cpu_offload_param),
+                         ds.key("zero_optimization.offload_optimizer.pin_memory"),
+                         ds.key("zero_optimization.offload_param.pin_memory")});
   if (const GivenKey size = Translation(draft).foreign("ds_config.tensor_parallel.autotp_size");
       !size.value.is_null() && size.value.text != "0" && size.value.text != "1")
     Translation(draft).set(size, "parallelism_config.parallelism_config_tp_size", size.value);
+  if (const GivenKey offload = Translation(draft).foreign("ds_config.activation_checkpointing.cpu_checkpointing");
+      parse_bool(offload.value.text) == true)
+    Translation(draft).set(offload, "training.activation_offloading", encode(true));
   translate_precision(draft, ds);
   translate_batch(draft, ds);
   ds.set("gradient_clipping", "training.max_grad_norm");

@@ -45,6 +45,7 @@ void check_beside_file(Draft& draft, DsDocument& ds);
 /// The stage and its offloading. The value of a key that isn't given is null.
 struct ZeroKeys {
   GivenKey stage, offload_optimizer, offload_param;
+  GivenKey pin_optimizer = {}, pin_param = {};  // whether the host's memory is pinned
 };
 void translate_zero(Draft& draft, const ZeroKeys& keys);
 

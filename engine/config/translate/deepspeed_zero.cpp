@@ -1,5 +1,4 @@
 // Translates ZeRO's stages to our parallelism, and precisions.
-#include "engine/config/machine/device.h"
 #include "engine/config/translate/deepspeed.h"
 
 namespace trainer::config {
@@ -20,17 +19,19 @@ constexpr Stage kStages[] = {
     {3, DistributedType::kFsdp, ShardingStrategy::kFullShard},
 };
 
-void translate_offload(Draft& draft, const GivenKey& device, bool sharded) {
+/// `from_stage`: the first one that shards what is offloaded. Shards of all kinds are offloaded together.
+void translate_offload(Draft& draft, const GivenKey& device, const GivenKey& pin, int64_t stage, int64_t from_stage) {
   Translation translation(draft);
   const std::string& text = device.value.text;  // or true in older files
   if (device.value.is_null() || text == "none" || draft.problems.about(device.key)) return;
   if (text == "nvme") {
-    translation.refuse(device, asks_for_gpus(draft.config) ? "nothing is offloaded to disk or from a GPU; leave it out"
-                                                           : "nothing is offloaded to disk; use cpu");
-  } else if (sharded) {
+    translation.refuse(device, "nothing is offloaded to disk; use cpu");
+  } else if (stage >= from_stage) {
     translation.set(device, "fsdp_config.fsdp_offload_params", encode(true));
+    if (pin.value.text == "false") translation.set(pin, "fsdp_config.fsdp_offload_pin_memory", encode(false));
   } else {
-    translation.no_effect(device, "nothing is sharded, so there is nothing to offload");
+    translation.no_effect(device, stage == 0 ? "nothing is sharded, so there is nothing to offload"
+                                             : "DeepSpeed offloads parameters only in stage 3");
   }
 }
 
@@ -68,8 +69,8 @@ void translate_zero(Draft& draft, const ZeroKeys& keys) {
   if (stage.strategy) {
     Translation(draft).set(keys.stage, "fsdp_config.fsdp_sharding_strategy", encode(*stage.strategy));
   }
-  translate_offload(draft, keys.offload_optimizer, number > 0);
-  translate_offload(draft, keys.offload_param, number > 0);
+  translate_offload(draft, keys.offload_optimizer, keys.pin_optimizer, number, 1);
+  translate_offload(draft, keys.offload_param, keys.pin_param, number, 3);
 }
 
 void translate_precision(Draft& draft, DsDocument& ds) {

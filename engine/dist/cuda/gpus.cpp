@@ -22,6 +22,12 @@ namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
+cudaDeviceProp properties_of(int index) {
+  cudaDeviceProp properties{};
+  C10_CUDA_CHECK(cudaGetDeviceProperties(&properties, index));
+  return properties;
+}
+
 class Gpus : public dist::Accelerator {
  public:
   c10::DeviceType type() const override { return c10::DeviceType::CUDA; }
@@ -37,11 +43,9 @@ class Gpus : public dist::Accelerator {
 
   dist::DeviceFacts facts(int index) const override {
     const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(index));
-    cudaDeviceProp properties{};
     size_t free_bytes = 0, total_bytes = 0;
-    C10_CUDA_CHECK(cudaGetDeviceProperties(&properties, index));
     C10_CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
-    return {properties.name, static_cast<int64_t>(free_bytes), static_cast<int64_t>(total_bytes)};
+    return {properties_of(index).name, static_cast<int64_t>(free_bytes), static_cast<int64_t>(total_bytes)};
   }
 
   void use(int index) const override { c10::cuda::set_device(static_cast<c10::DeviceIndex>(index)); }
@@ -52,6 +56,11 @@ class Gpus : public dist::Accelerator {
   }
 
   void forget_peak(int index) const override { allocator::resetPeakStats(static_cast<c10::DeviceIndex>(index)); }
+
+  // Its kernels are compiled for Ampere and later.
+  bool has_flash_attention(int index) const override { return properties_of(index).major >= 8; }
+  bool has_efficient_attention(int) const override { return true; }
+  bool has_fused_norms() const override { return true; }
 
 #if defined(TRAINER_CUDA_KERNELS)
   const nn::DeviceKernels* kernels() const override {

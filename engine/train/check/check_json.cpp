@@ -61,6 +61,8 @@ json memory_json(const CheckReport& report) {
           {"evaluation", memory.evaluation},
           {"saving", memory.saving},
           {"peak", memory.peak()},
+          {"attention", memory.attention},
+          {"host", memory.host},
           {"device", report.on_gpus ? "gpu" : "cpu"},
           {"gpu", gpu_json(report.gpu)}};
 }

@@ -8,6 +8,7 @@
 #include "engine/adapters/inject.h"
 #include "engine/base/gpu_faults.h"
 #include "engine/config/machine/device.h"
+#include "engine/config/tables.h"
 #include "engine/optim/schedule.h"
 #include "engine/parallel/wrap_policy.h"
 #include "engine/train/build.h"
@@ -234,7 +235,12 @@ CheckReport check_report(const config::Plan& plan, const std::optional<config::G
   const Planner planner(plan, has_data ? &inputs.datasets : nullptr, labels, *blueprint.model, report.on_gpus);
   Workload workload = planner.workload(plan);
   report.memory = plan_largest_memory(plan, labels, workload);
-  if (cluster) report.roofline = roofline_of(plan, labels, workload, *cluster);
+  if (cluster && !config::offloads(plan.config) && !plan.config.training.activation_offloading)
+    report.roofline = roofline_of(plan, labels, workload, *cluster);
+  else if (cluster)
+    report.warning += fmt::format("{}--device: no speed is predicted for runs with offload, because the copies and the "
+                                  "host's update are not modeled.",
+                                  report.warning.empty() ? "" : " ");
   report.longest = std::move(workload.training);
   if (gpu) report.gpu = gpu_report(plan, *gpu, report.memory.peak(), planner);
   return report;

@@ -110,8 +110,9 @@ std::string to_text(const CheckReport& report, const config::Plan& plan);
 ///   fsdp      null, or {units: [{name, class, parameters, bytes}]}
 ///   memory    {weights, gradients, optimizer, activations, communication, training, evaluation, saving, peak}: of one
 ///             rank; `training` is the sum of the first five, `peak` the largest of training, evaluation and saving.
-///             device: "gpu" or "cpu", the device the plan is for; gpu: null, or {name, bytes, usable, fits,
-///             alternatives: [{change, peak}]}
+///             attention: what computes it on a GPU, and why; "" on a CPU. device: "gpu" or "cpu", the device the plan
+///             is for; gpu: null, or {name, bytes, usable, fits, alternatives: [{change, peak}]}; host: bytes of the
+///             host's memory in addition, on GPUs
 ///   speed     null, or of a run on the GPUs that --device names: {device, gpus, machines, network (bytes per second of
 ///             each GPU), peak_flops, tokens (of an update), micro_batches, model_flops (of a GPU in an update),
 ///             seconds, tokens_per_second, tokens_per_second_per_gpu, mfu,

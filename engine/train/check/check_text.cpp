@@ -8,6 +8,7 @@
 #include "engine/base/human.h"
 #include "engine/base/listed.h"
 #include "engine/config/adapters/adapter_kind.h"
+#include "engine/config/tables.h"
 #include "engine/train/check/check_report.h"
 
 namespace trainer::train {
@@ -163,7 +164,7 @@ std::string share_of(const dist::Degrees& degrees, int64_t stage) {
   return fmt::format("{}stage {} of {}", split > 1 ? share + " of " : "", stage + 1, degrees.pipeline);
 }
 
-void add_memory(Page& page, const CheckReport& report) {
+void add_memory(Page& page, const CheckReport& report, const config::Plan& plan) {
   const MemoryPlan& m = report.memory;
   const auto part = [&](const char* name, int64_t bytes, const std::string& about = "") {
     page.line(fmt::format("{:<16}{:>9}{}{}", name, human_bytes(bytes), about.empty() ? "" : "   ", about));
@@ -178,6 +179,10 @@ void add_memory(Page& page, const CheckReport& report) {
   part("training", m.training(), "all of the above");
   if (m.evaluation > 0) part("evaluating", m.evaluation);
   part("saving", m.saving);
+  if (m.host > 0)
+    part("host memory", m.host,
+         config::offloads(plan.config) ? "in addition: what is offloaded" : "in addition: the copy that is saved");
+  if (!m.attention.empty()) page.words("attention: " + m.attention);
   if (!report.on_gpus) return part("peak", m.peak(), "plus some 110 MiB for the program");
   part("peak", m.peak(), "plus the memory of CUDA and NCCL");
   if (report.gpu)
@@ -218,7 +223,8 @@ void add_speed(Page& page, const Roofline& found) {
   page.line(speed_of(found.speed));
   page.line(fmt::format("{} an update of {} tokens, in {}", duration(found.speed.seconds), found.tokens,
                         counted(found.micro_batches, "micro-batch", "micro-batches")));
-  page.line("with flash attention " + speed_of(found.with_flash_attention));
+  if (found.with_flash_attention.seconds < 0.95 * found.speed.seconds)
+    page.line("with flash attention " + speed_of(found.with_flash_attention));
   add_parts(page, found);
   const Cost& update = found.update;
   page.line(fmt::format("waiting for collectives {}, for the host {}{}", duration(update.exposed),
@@ -349,7 +355,7 @@ std::string to_text(const CheckReport& report, const config::Plan& plan) {
   add_lora(page, report);
   add_units(page, report.units);
   page.gap();
-  add_memory(page, report);
+  add_memory(page, report, plan);
   page.gap();
   if (report.roofline) {
     add_speed(page, *report.roofline);

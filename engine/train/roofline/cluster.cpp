@@ -26,6 +26,13 @@ double ring_share(dist::DryCollective::Kind kind, double n) {
   return (kind == Kind::kAllReduce ? 2 : 1) * (n - 1) / n;
 }
 
+/// The part of the peak that an operator's products reach.
+double efficiency_of(const dist::DryOperator& op, const config::GpuCard& card) {
+  if (op.name.starts_with("aten::_flash_attention_")) return Efficiency::kFlashAttention;
+  if (op.name.starts_with("aten::_efficient_attention_")) return Efficiency::kEfficientAttention;
+  return is_half(op.dtype) ? card.best * Efficiency::kShapes : Efficiency::kFloatProducts;
+}
+
 }  // namespace
 
 double peak_flops(const config::GpuCard& card, at::ScalarType dtype) {
@@ -36,8 +43,8 @@ double peak_flops(const config::GpuCard& card, at::ScalarType dtype) {
 }
 
 double seconds_of(const dist::DryOperator& op, const config::GpuCard& card) {
-  const double efficiency = is_half(op.dtype) ? card.best * Efficiency::kShapes : Efficiency::kFloatProducts;
-  const double products = static_cast<double>(op.flops) / (peak_flops(card, op.dtype) * efficiency);
+  const double computed = static_cast<double>(op.flops - op.hidden_flops);
+  const double products = computed / (peak_flops(card, op.dtype) * efficiency_of(op, card));
   const double bytes = static_cast<double>(op.bytes) / (card.memory * kGiga * Efficiency::kMemory);
   return std::max(products, bytes) + static_cast<double>(op.launches) * Efficiency::kKernel;
 }

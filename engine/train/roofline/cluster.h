@@ -22,6 +22,9 @@ struct Efficiency {
   static constexpr double kFloatProducts = 0.8;  // fp32 and TF32; assumed
   // Flash attention, as libtorch has it (version 2), on H100. Source: FlashAttention-3 (Shah et al. 2024), abstract.
   static constexpr double kFlashAttention = 0.35;
+  // Memory-efficient attention, of the rate of products in its dtype. Assumed; about that of xformers on A100 in the
+  // figures of FlashAttention-2 (Dao 2023).
+  static constexpr double kEfficientAttention = 0.2;
   static constexpr double kMemory = 0.8;  // of all operators that aren't bound by products; assumed
   // Measured: all-gather and reduce-scatter on 8 H200 361 of 450 GB/s; all-reduce on 8 A100 235 of 300 GB/s. (The
   // all-reduce on Hopper's switches is up to 1.3 times as fast; not included.)
@@ -39,7 +42,8 @@ struct Efficiency {
 /// (at::Context::allowTF32CuBLAS).
 double peak_flops(const config::GpuCard& card, at::ScalarType dtype);
 
-/// Seconds of the device for an operator: the longer of its products and its bytes.
+/// Seconds of the device for an operator: the longer of its products and its bytes. Fused attention has its own
+/// efficiency, and skips what its mask hides.
 double seconds_of(const dist::DryOperator& op, const config::GpuCard& card);
 
 /// Seconds from start to end of a collective that no other disturbs. Each GPU sends as in a ring; what leaves a machine

@@ -23,7 +23,8 @@ struct DeviceCrossEntropy : torch::autograd::Function<DeviceCrossEntropy> {
 
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& given, const at::Tensor& labels_in,
                             double smoothing, const Vocabulary& vocabulary, const DeviceKernels* kernels) {
-    const at::Tensor logits = given.contiguous(), labels = labels_in.to(given.device()).contiguous();
+    const at::Tensor logits = given.contiguous(),
+                     labels = labels_in.to(given.device(), /*non_blocking=*/true).contiguous();
     const at::Tensor sums = at::empty({logits.size(0), 4}, logits.options().dtype(at::kDouble));
     kernels->cross_entropy_sums(*element_type(logits.scalar_type()), logits.const_data_ptr(),
                                 labels.const_data_ptr<int64_t>(), vocabulary.begin, logits.size(0), logits.size(1),

@@ -46,7 +46,7 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
 
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& logits, const at::Tensor& given, double smoothing,
                             const Vocabulary& vocabulary) {
-    const at::Tensor labels = given.to(logits.device());
+    const at::Tensor labels = given.to(logits.device(), /*non_blocking=*/true);
     const at::Tensor sums = row_sums(logits, places_of(labels, vocabulary.begin, logits.size(1)), smoothing > 0);
     if (vocabulary.group) add_up(*vocabulary.group, sums);
     const at::Tensor log_sum = sums.select(1, 0) + sums.select(1, 1).log();

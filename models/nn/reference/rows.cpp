@@ -2,24 +2,19 @@
 
 #include <algorithm>
 
-#include <ATen/ops/empty.h>
+#include "models/nn/device/layout_tensors.h"
 
 namespace trainer::nn::reference {
 
-at::Tensor numbers(const std::vector<int64_t>& values, at::Device device) {
-  const at::Tensor on_cpu = at::empty({static_cast<int64_t>(values.size())}, at::kLong);
-  std::copy(values.begin(), values.end(), on_cpu.data_ptr<int64_t>());
-  return on_cpu.to(device);
+at::Tensor numbers(const std::vector<int64_t>& values, at::Device to) {
+  const at::Tensor all = device::host_memory({static_cast<int64_t>(values.size())}, at::kLong, to);
+  if (!all.is_meta()) std::copy(values.begin(), values.end(), all.data_ptr<int64_t>());
+  return device::sent(all, to);
 }
 
-RowNumbers row_numbers(const Layout& layout, at::Device device) {
-  std::vector<int64_t> position, token;
-  for (int64_t s = 0; s < layout.samples(); ++s)
-    for (int64_t i = 0; i < layout.spans[s].length; ++i) {
-      position.push_back(layout.sample_index[s]);
-      token.push_back(layout.start(s) + i);
-    }
-  return {numbers(position, device), numbers(token, device)};
+RowNumbers row_numbers(const Layout& layout, at::Device to) {
+  const device::LayoutTensors& tensors = device::tensors_of(layout, to);
+  return {tensors.sample_index, tensors.token};
 }
 
 PaddedRows padded_rows(const Layout& layout, int64_t count, at::Device device) {
