@@ -1,8 +1,7 @@
 // libtrainer_simulated.so: the device of Note [Simulated accelerator] as an accelerator of real ranks
-// (TRAINER_ACCELERATOR_LIBRARY). With TRAINER_SIMULATED_COUNTS=FILE, each rank writes its counters there at its end.
+// (TRAINER_ACCELERATOR_LIBRARY).
 #include "engine/dist/accelerator.h"
 
-#include <cstdio>
 #include <cstdlib>
 
 #include "tests/simulated/communicator.h"
