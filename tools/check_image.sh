@@ -50,7 +50,7 @@ say "The main job, as $(container who --rm --entrypoint id trainer)"
 container version --rm trainer --version
 podman run --rm --pull=never --entrypoint sh trainer -c 'test -s /opt/trainer/share/sbom.spdx.json' || fail "The image has no bill of materials."
 container tokenizer --rm trainer "${tokenize[@]}"
-container whole --rm trainer "${launch[@]}" | tail -3
+container whole --rm trainer "${launch[@]}" 2>&1 | tail -3
 [ -s "$work/runs/quickstart/full/model.safetensors" ] || fail "The run exported no model."
 
 say "Stopped by the engine, then resumed"
@@ -63,7 +63,7 @@ status=$(podman inspect stopped --format '{{.State.ExitCode}}')
 podman logs stopped 2>&1 | tail -3
 [ "$status" -eq 143 ] || fail "The stopped container ended with $status, not 143."
 ls "$work/runs/stopped" | grep -q '^checkpoint-' || fail "The stop saved nothing."
-container resumed --rm trainer "${launch[@]}" "${stopped[@]}" | tail -1
+container resumed --rm trainer "${launch[@]}" "${stopped[@]}" 2>&1 | tail -1
 [ "$(final_losses stopped)" = "$(final_losses quickstart/full)" ] ||
   fail "The resumed run ends with $(final_losses stopped), not $(final_losses quickstart/full)."
 
