@@ -4,6 +4,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
+#include "engine/base/round_up.h"
+
 namespace trainer::dist {
 namespace {
 
@@ -13,10 +15,6 @@ using MaybeInt = std::optional<int64_t>;
 
 // Shapes as of torch 2.11 (aten/src/ATen/native/transformers/cuda: flash_attn/flash_api.cpp, attention.cu,
 // attention_backward.cu). tests/simulated/attention.cpp has the same, with values.
-
-int64_t rounded(int64_t n, int64_t multiple) {
-  return (n + multiple - 1) / multiple * multiple;
-}
 
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> flash_forward(const Tensor& q, const Tensor&, const Tensor&,
                                                                  const MaybeTensor&, const MaybeTensor&, int64_t,
@@ -36,7 +34,7 @@ std::tuple<Tensor, Tensor, Tensor> flash_backward(const Tensor& grad, const Tens
   const int64_t width = q.size(2), rows = q.size(0) + 128 * (starts_q.size(0) - 1);
   const auto in_fp32 = q.options().dtype(at::kFloat);
   const Tensor sums = at::empty({q.size(1), rows}, in_fp32),
-               accumulated = at::empty({rows, q.size(1), rounded(width, width <= 128 ? 32 : 64)}, in_fp32);
+               accumulated = at::empty({rows, q.size(1), round_up(width, width <= 128 ? 32 : 64)}, in_fp32);
   const bool grouped = q.size(1) != k.size(1);
   const Tensor expanded = at::empty({grouped ? 2 * k.size(0) : 0, q.size(1), width}, q.options());
   return {dq, dk, dv};
@@ -47,7 +45,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt> efficient_f
     const MaybeTensor&, MaybeInt max_q, MaybeInt max_k, double, int64_t, bool, std::optional<double>,
     const MaybeTensor&, MaybeInt) {
   const int64_t samples = starts_q ? starts_q->size(0) - 1 : q.size(0), queries = max_q.value_or(q.size(1));
-  const Tensor sums = at::empty({samples, q.size(2), rounded(queries, 32)}, q.options().dtype(at::kFloat));
+  const Tensor sums = at::empty({samples, q.size(2), round_up(queries, 32)}, q.options().dtype(at::kFloat));
   const auto on_host = at::TensorOptions(at::kLong);
   return {at::empty(q.sizes(), q.options()), sums, at::empty({}, on_host), at::empty({}, on_host), queries,
           max_k.value_or(k.size(1))};
@@ -63,7 +61,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> efficient_backward(const Tensor& grad
                dv = at::empty(v.sizes(), v.options());
   Tensor dbias;
   if (learns_bias)
-    dbias = at::empty({q.size(0), q.size(2), q.size(1), rounded(k.size(1), 16)}, q.options()).narrow(3, 0, k.size(1));
+    dbias = at::empty({q.size(0), q.size(2), q.size(1), round_up(k.size(1), 16)}, q.options()).narrow(3, 0, k.size(1));
   const Tensor delta = at::empty({q.size(0), q.size(2), q.size(1)}, q.options().dtype(at::kFloat));
   return {dq, dk, dv, dbias};
 }

@@ -13,6 +13,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/files.h"
+
 namespace trainer::launch {
 namespace {
 
@@ -77,13 +79,6 @@ bool has_open(const fs::path& process, const std::string& inode) {
   return false;
 }
 
-std::string name_of(const fs::path& process) {
-  std::ifstream file(process / "comm");
-  std::string name;
-  std::getline(file, name);
-  return name;
-}
-
 }  // namespace
 
 std::string holder_of(const Address& address) {
@@ -93,7 +88,7 @@ std::string holder_of(const Address& address) {
   for (fs::directory_iterator process("/proc", error), end; !error && process != end; process.increment(error)) {
     const std::string number = process->path().filename().string();
     if (number.find_first_not_of("0123456789") == std::string::npos && has_open(process->path(), line->inode))
-      return fmt::format("process {} ({})", number, name_of(process->path()));
+      return fmt::format("process {} ({})", number, first_line(process->path() / "comm"));
   }
   if (line->user == geteuid()) return "";  // it has ended meanwhile, or runs in another container
   const passwd* const user = getpwuid(line->user);

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <map>
 
 #include "engine/base/errors.h"
+#include "engine/base/files.h"
 
 namespace trainer::launch {
 namespace {
@@ -85,9 +85,7 @@ std::optional<Failure> differing_in(const RankStates& ranks, const GroupState& g
 
 /// The process state in /proc: 'T' stopped, 't' stopped by a debugger, 'D' in uninterruptible sleep.
 char process_letter(pid_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string text;
-  std::getline(file, text);
+  const std::string text = first_line(fmt::format("/proc/{}/stat", pid));
   const size_t name_end = text.rfind(')');
   return name_end != std::string::npos && name_end + 2 < text.size() ? text[name_end + 2] : '?';
 }

@@ -60,11 +60,10 @@ double now() {
 }
 
 std::string file_name(double wall_time) {
-  const std::string host = host_name();
+  const std::string name = host_name(), host = name.empty() ? "localhost" : name;
   // The last number distinguishes files that one process creates within a second.
   static int64_t count = 0;
-  return fmt::format("events.out.tfevents.{:010}.{}.{}.{}", static_cast<int64_t>(wall_time), host.empty() ? "localhost" : host, getpid(),
-                     count++);
+  return fmt::format("events.out.tfevents.{:010}.{}.{}.{}", static_cast<int64_t>(wall_time), host, getpid(), count++);
 }
 
 }  // namespace

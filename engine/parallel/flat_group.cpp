@@ -10,6 +10,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
+#include "engine/base/round_up.h"
 #include "engine/dist/dry_memory.h"
 #include "engine/parallel/freed_storage.h"
 #include "engine/parallel/tensor_parallel.h"
@@ -18,10 +19,6 @@ namespace trainer::parallel {
 namespace {
 
 constexpr int64_t kAlignment = 32;  // values: at least 128 bytes if not packed, so that every shard starts aligned
-
-int64_t round_up(int64_t n, int64_t to) {
-  return (n + to - 1) / to * to;
-}
 
 }  // namespace
 

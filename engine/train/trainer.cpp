@@ -154,10 +154,10 @@ Trainer::StepResult Trainer::train_step() {
   pass.training = config_.training.dropout;
   pass.label_smoothing = config_.training.label_smoothing_factor;
   if (loss_scale_) model_->set_loss_scale(loss_scale_->scale());
-  const nn::AttentionCount attention;
+  std::optional<nn::AttentionCount> attention;  // every update is like the first
+  if (is_rank_zero() && std::exchange(first_update_, false)) attention.emplace();
   const double mine = model_->update(batch.micro_batches, batch.target_tokens, pass);
-  if (is_rank_zero() && std::exchange(first_update_, false) && !attention.text().empty())
-    log::info("attention: {}", attention.text());
+  if (attention && !attention->text().empty()) log::info("attention: {}", attention->text());
   const StepAgreement agreed = agree_on_step(mine);
   report_stragglers(agreed.work_seconds);
   const double loss = agreed.loss / static_cast<double>(batch.target_tokens);

@@ -7,10 +7,8 @@
 #include "engine/dist/gloo_comm.h"
 #include "engine/dist/mpi_comm.h"
 #include "engine/dist/nccl_comm.h"
+#include "engine/train/device_layers.h"
 #include "engine/worker/environment.h"
-#include "models/nn/device/attention_choice.h"
-#include "models/nn/device/norms.h"
-#include "models/nn/device/device_kernels.h"
 
 namespace trainer::worker {
 namespace {
@@ -34,11 +32,7 @@ std::unique_ptr<dist::Comm> meet(Link& link, const config::Config& config) {
   const at::Device device = dist::take_device(own ? 0 : environment_number("LOCAL_RANK"),
                                               own ? 1 : environment_number("LOCAL_WORLD_SIZE"),
                                               /*shared=*/backend == DdpBackend::kGloo);
-  const dist::Accelerator& accelerator = *dist::find_accelerator();
-  nn::use_device_kernels(device.type(), accelerator.kernels());
-  nn::use_fused_attention(device.type(), {accelerator.has_flash_attention(device.index()),
-                                          accelerator.has_efficient_attention(device.index())});
-  nn::use_fused_norms(device.type(), accelerator.has_fused_norms());
+  train::use_layers_of(*dist::find_accelerator(), device);
   auto host = meet_on_cpu(link, config.training);
   auto devices = backend == DdpBackend::kNccl
                      ? dist::nccl_comm(link, environment_number("RANK"), environment_number("WORLD_SIZE"), device,

@@ -31,6 +31,13 @@ class OnDevices(EndToEnd):
             changes = ({"model": {"config": None}, "data": {"max_source_length": None}}, *changes)
         return self.job(output, {"use_cpu": False, "num_processes": ranks, "distributed_type": "MULTI_GPU"}, *changes)
 
+    def assert_near(self, found, expected, tolerance, keys=("loss", "grad_norm", "eval_loss")):
+        self.assertEqual([line["step"] for line in found], [line["step"] for line in expected])
+        for line, same in zip(found, expected):
+            for key in keys:
+                if key in same:
+                    self.assertAlmostEqual(line[key], same[key], delta=tolerance * abs(same[key]), msg=(line, key))
+
 
 class Strategies(OnDevices):
     def test_a_part_of_the_selftest(self):
@@ -66,13 +73,6 @@ class Strategies(OnDevices):
                 os.environ["TRAINER_ACCELERATOR_LIBRARY"] = LIBRARY
                 found, expected = results(self.folder / name), results(self.folder / (name + "_cpu"))
                 self.assert_near(found, expected, 2e-5)
-
-    def assert_near(self, found, expected, tolerance, keys=("loss", "grad_norm", "eval_loss")):
-        self.assertEqual([line["step"] for line in found], [line["step"] for line in expected])
-        for line, same in zip(found, expected):
-            for key in keys:
-                if key in same:
-                    self.assertAlmostEqual(line[key], same[key], delta=tolerance * abs(same[key]), msg=(line, key))
 
     def test_fused_attention_trains_as_the_cpu(self):
         """With grouped heads and a window, which no dropout within attention keeps from libtorch's fused operators. In
@@ -129,14 +129,6 @@ class Offload(OnDevices):
         self.launch(config)
         os.environ["TRAINER_ACCELERATOR_LIBRARY"] = LIBRARY
 
-    def expect_near(self, name, other, tolerance):
-        found, expected = results(self.folder / name), results(self.folder / other)
-        self.assertEqual([line["step"] for line in found], [line["step"] for line in expected])
-        for line, same in zip(found, expected):
-            for key in ("loss", "grad_norm", "eval_loss"):
-                if key in same:
-                    self.assertAlmostEqual(line[key], same[key], delta=tolerance * abs(same[key]), msg=(name, line, key))
-
     def test_runs_train_as_one_rank_on_the_cpu(self):
         """With dropout, accumulation, clipping, evaluation and saves."""
         self.on_cpu("cpu")
@@ -152,14 +144,14 @@ class Offload(OnDevices):
                                                       "parallelism_config_tp_sequence_parallel": True}})):
             with self.subTest(name):
                 self.launch(self.job_on_devices(name, ranks, self.UPDATES, self.SHARDED, changes))
-                self.expect_near(name, "cpu", 2e-5)
+                self.assert_near(results(self.folder / name), results(self.folder / "cpu"), 2e-5)
 
     def test_stages_and_their_activations(self):
         recomputed = {"training": {"gradient_checkpointing": True, "activation_offloading": True}}
         self.on_cpu("cpu", CAUSAL)
         self.launch(self.job_on_devices("out", 2, self.UPDATES, self.SHARDED, recomputed, CAUSAL,
                                         {"parallelism_config": {"parallelism_config_pp_size": 2}}))
-        self.expect_near("out", "cpu", 2e-5)
+        self.assert_near(results(self.folder / "out"), results(self.folder / "cpu"), 2e-5)
 
     def test_a_frozen_base_in_bf16(self):
         """ZeRO 3 by a ds_config.json, with LoRA, against the same run without offload."""
@@ -170,7 +162,7 @@ class Offload(OnDevices):
             self.launch(self.job_on_devices(name, 2, self.UPDATES, {
                 "distributed_type": "DEEPSPEED", "deepspeed_config": {"deepspeed_config_file": str(document)},
                 "training": {"global_batch_size": 0, "gradient_accumulation_steps": 2}, "lora": {"r": 4}}))
-        self.expect_near("out", "device", 1e-5)
+        self.assert_near(results(self.folder / "out"), results(self.folder / "device"), 1e-5)
 
     def test_any_strategy_resumes_it(self):
         for only in ("FULL_SHARD 2 -> FSDP FULL_SHARD 2 offload", "2 offload -> FSDP FULL_SHARD 2"):

@@ -14,6 +14,7 @@
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include "engine/base/errors.h"
+#include "engine/base/round_up.h"
 #include "engine/checkpoint/live_tensor.h"
 #include "engine/dist/dry_comm.h"
 #include "engine/dist/dry_memory.h"
@@ -351,10 +352,6 @@ TEST(Packed, TheDecodedWeightDoesNotOutliveTheProduct) {
   at::Tensor out;
   expect_brief([&] { out = layer({x}, {}).x; });
   expect_brief([&] { torch::autograd::backward({out.sum()}, {}); });
-}
-
-int64_t round_up(int64_t n, int64_t to) {
-  return (n + to - 1) / to * to;
 }
 
 /// A gathered block has one buffer of packed bytes, which exists only while the block runs.

@@ -19,6 +19,7 @@
 #include <c10/core/GeneratorImpl.h>
 #include <torch/library.h>
 
+#include "engine/base/round_up.h"
 #include "tests/simulated/device.h"
 
 namespace trainer::simulated {
@@ -135,10 +136,6 @@ Tensor hidden_keys(int64_t queries, int64_t keys, int64_t before, int64_t after)
   if (after >= 0) hidden = hidden | key.gt(position + after);
   if (before >= 0) hidden = hidden | key.lt(position - before);
   return hidden;
-}
-
-int64_t rounded(int64_t n, int64_t multiple) {
-  return (n + multiple - 1) / multiple * multiple;
 }
 
 void check_cumulative(const Tensor& starts, int64_t total) {
@@ -267,7 +264,7 @@ std::tuple<Tensor, Tensor, Tensor> flash_backward(const Tensor& given, const Ten
   const int64_t width = q.size(2), rows = q.size(0) + 128 * flash.samples();
   const auto in_fp32 = q.options().dtype(at::kFloat);
   const Tensor softmax_d = at::empty({q.size(1), rows}, in_fp32),
-               accumulated = at::empty({rows, q.size(1), rounded(width, width <= 128 ? 32 : 64)}, in_fp32);
+               accumulated = at::empty({rows, q.size(1), round_up(width, width <= 128 ? 32 : 64)}, in_fp32);
   const bool grouped = q.size(1) != k.size(1);
   const Tensor expanded = at::empty({grouped ? 2 * k.size(0) : 0, q.size(1), width}, q.options());
   const auto* const words = on_cpu(random).const_data_ptr<uint64_t>();
@@ -339,7 +336,7 @@ struct Efficient {
   }
 
   int64_t samples() const { return starts_q.defined() ? starts_q.numel() - 1 : q.size(0); }
-  int64_t rows_of_sums() const { return rounded(most_q, 32); }
+  int64_t rows_of_sums() const { return round_up(most_q, 32); }
 
   /// f(sequence, its index, how to take its rows of a tensor like q, and of one like k).
   template <class F>
@@ -403,7 +400,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> efficient_backward(
                dv = at::empty(v.sizes(), v.options());
   Tensor dbias;
   if (learns_bias)
-    dbias = at::empty({q.size(0), q.size(2), q.size(1), rounded(k.size(1), 16)}, q.options()).narrow(3, 0, k.size(1));
+    dbias = at::empty({q.size(0), q.size(2), q.size(1), round_up(k.size(1), 16)}, q.options()).narrow(3, 0, k.size(1));
   const Tensor delta = at::empty({q.size(0), q.size(2), q.size(1)}, q.options().dtype(at::kFloat));
   note_launch("aten::_efficient_attention_backward",
               {grad, q, k, v, efficient.bias, out, sums, efficient.starts_q, efficient.starts_k}, {dq, dk, dv, dbias});

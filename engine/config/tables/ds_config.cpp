@@ -39,7 +39,8 @@ const Entries& activation_checkpointing_table() {
   const char* const why = "training.gradient_checkpointing recomputes blocks; transformers' models never read this";
   static const Entries entries = foreign_table(
       no_effect("partition_activations", why).of<bool>(), no_effect("number_checkpoints", why),
-      no_effect("contiguous_memory_optimization", why).of<bool>(), translated("cpu_checkpointing", "The same as training.activation_offloading.").of<bool>(),
+      no_effect("contiguous_memory_optimization", why).of<bool>(),
+      translated("cpu_checkpointing", "The same as training.activation_offloading.").of<bool>(),
       no_effect("synchronize_checkpoint_boundary", why).of<bool>(), no_effect("profile", why).of<bool>());
   return entries;
 }

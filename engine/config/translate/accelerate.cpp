@@ -45,12 +45,6 @@ void translate_reshard(Draft& draft) {
   translation.set(given, kStrategy, encode(strategy));
 }
 
-void translate_activation_offload(Draft& draft) {
-  Translation translation(draft);
-  const GivenKey given = translation.foreign("fsdp_config.fsdp_activation_checkpointing_offload");
-  if (parse_bool(given.value.text) == true) translation.set(given, "training.activation_offloading", encode(true));
-}
-
 /// Everything else in such a file is about SageMaker too, so this is the only problem that is reported.
 void refuse_sagemaker(const Draft& draft) {
   if (draft.config.compute_environment == "LOCAL_MACHINE") return;
@@ -119,7 +113,7 @@ void translate_machines(Draft& draft) {
 void translate_accelerate(Draft& draft) {
   refuse_sagemaker(draft);
   translate_reshard(draft);
-  translate_activation_offload(draft);
+  Translation(draft).set_if_true("fsdp_config.fsdp_activation_checkpointing_offload", "training.activation_offloading");
   translate_fp16(draft);
   translate_tp_config(draft);
   std::erase(draft.config.logging.report_to, "none");

@@ -87,9 +87,8 @@ void translate_document(Draft& draft, DsDocument& ds) {
   if (const GivenKey size = Translation(draft).foreign("ds_config.tensor_parallel.autotp_size");
       !size.value.is_null() && size.value.text != "0" && size.value.text != "1")
     Translation(draft).set(size, "parallelism_config.parallelism_config_tp_size", size.value);
-  if (const GivenKey offload = Translation(draft).foreign("ds_config.activation_checkpointing.cpu_checkpointing");
-      parse_bool(offload.value.text) == true)
-    Translation(draft).set(offload, "training.activation_offloading", encode(true));
+  Translation(draft).set_if_true("ds_config.activation_checkpointing.cpu_checkpointing",
+                                 "training.activation_offloading");
   translate_precision(draft, ds);
   translate_batch(draft, ds);
   ds.set("gradient_clipping", "training.max_grad_norm");

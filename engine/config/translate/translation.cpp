@@ -35,6 +35,11 @@ void Translation::set(const GivenKey& from, const std::string& to, const Node& v
       translated_note(from.key, text_of(from.value), to_string(from.mark), to, text_of(after)));
 }
 
+void Translation::set_if_true(const std::string& path, const std::string& to) {
+  const GivenKey given = foreign(path);
+  if (parse_bool(given.value.text) == true) set(given, to, encode(true));
+}
+
 void Translation::refuse(const GivenKey& from, const std::string& reason) {
   draft_.problems.add(from.mark, from.key,
                       fmt::format("{}: {} is not supported: {}", from.key, text_of(from.value), reason));

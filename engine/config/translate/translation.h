@@ -26,6 +26,9 @@ class Translation {
   /// later layer or `from` is a default; a different value from the same layer is a problem.
   void set(const GivenKey& from, const std::string& to, const Node& value);
 
+  /// Sets option `to` to true if the foreign key at `path` is true.
+  void set_if_true(const std::string& path, const std::string& to);
+
   /// `from` requests something that this version doesn't support. `reason` states why, and what to do instead.
   void refuse(const GivenKey& from, const std::string& reason);
 

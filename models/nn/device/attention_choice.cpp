@@ -55,7 +55,7 @@ std::string why_not_flash(const at::Tensor& q, const at::Tensor& bias, const Lay
   return "";
 }
 
-/// Why variable lengths are not enough.
+/// Whether variable lengths are not enough.
 bool needs_padding(const at::Tensor& bias, const AttentionOptions& options) {
   return bias.defined() || options.dropout.active() || options.window > 0;
 }
