@@ -32,12 +32,12 @@ function(trainer_library name)
   endif()
 endfunction()
 
-# trainer_test(NAME SOURCES a_test.cpp … DEPENDS layer … [TORCH] [EACH_CASE] [EACH_FILE])
+# trainer_test(NAME SOURCES a_test.cpp … DEPENDS layer … [TORCH] [EACH_CASE] [PARTS n] [EACH_FILE])
 # ctest runs every case by itself, but a whole suite at once if the program uses torch, whose start takes half a second.
-# EACH_CASE: by itself all the same, for cases that take long. EACH_FILE: files are compiled by themselves, because each
-# has its own helpers by the same names.
+# EACH_CASE: by itself all the same, so that ctest shows which were skipped. PARTS: all suites together, in n parts, for
+# many cases. EACH_FILE: files are compiled by themselves, because each has its own helpers by the same names.
 function(trainer_test name)
-  cmake_parse_arguments(ARG "TORCH;EACH_CASE;EACH_FILE" "PREFIX" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;EACH_CASE;EACH_FILE" "PREFIX;PARTS" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   if(NOT ARG_EACH_FILE)
     trainer_unity(${name})
@@ -48,7 +48,14 @@ function(trainer_test name)
     target_link_libraries(${name} PRIVATE torch_cpu)
     target_precompile_headers(${name} REUSE_FROM torch_pch_fast)
   endif()
-  if(ARG_TORCH AND NOT ARG_EACH_CASE)
+  if(ARG_PARTS)
+    foreach(part RANGE 1 ${ARG_PARTS})
+      math(EXPR index "${part} - 1")
+      add_test(NAME ${name}.${part} COMMAND ${name})
+      set_tests_properties(${name}.${part} PROPERTIES TIMEOUT 600
+        ENVIRONMENT "OMP_NUM_THREADS=1;GTEST_TOTAL_SHARDS=${ARG_PARTS};GTEST_SHARD_INDEX=${index}")
+    endforeach()
+  elseif(ARG_TORCH AND NOT ARG_EACH_CASE)
     set(include "${CMAKE_CURRENT_BINARY_DIR}/${name}_suites.cmake")
     file(GENERATE OUTPUT "${include}" CONTENT "set(name ${name})
 set(program \"$<TARGET_FILE:${name}>\")

@@ -59,10 +59,14 @@ BackendComm::BackendComm(c10::intrusive_ptr<c10d::Backend> backend, c10d::Proces
   for (const c10::DeviceType device : devices) group_->setBackend(device, type, backend_);
 }
 
+std::unique_ptr<Pending> BackendComm::pending(c10::intrusive_ptr<c10d::Work> work) {
+  return std::make_unique<WorkPending>(std::move(work));
+}
+
 std::unique_ptr<Pending> BackendComm::all_gather(const at::Tensor& full, const at::Tensor& shard) {
   return translated("a gather", [&] {
     at::Tensor to = full, from = shard;
-    return std::make_unique<WorkPending>(backend_->_allgather_base(to, from));
+    return pending(backend_->_allgather_base(to, from));
   });
 }
 
@@ -78,21 +82,21 @@ void BackendComm::all_reduce(const at::Tensor& tensor, Reduce op) {
 Comm::Scattered BackendComm::start_reduce_scatter(const at::Tensor& full) {
   return translated("a reduction", [&] {
     at::Tensor shard = at::empty({full.numel() / size()}, full.options()), from = full;
-    return Scattered{shard, std::make_unique<WorkPending>(backend_->_reduce_scatter_base(shard, from))};
+    return Scattered{shard, pending(backend_->_reduce_scatter_base(shard, from))};
   });
 }
 
 std::unique_ptr<Pending> BackendComm::send(const at::Tensor& tensor, int to) {
   return translated("a send", [&] {
     std::vector<at::Tensor> tensors{tensor};
-    return std::make_unique<WorkPending>(backend_->send(tensors, to, /*tag=*/0));
+    return pending(backend_->send(tensors, to, /*tag=*/0));
   });
 }
 
 std::unique_ptr<Pending> BackendComm::receive(const at::Tensor& tensor, int from) {
   return translated("a receive", [&] {
     std::vector<at::Tensor> tensors{tensor};
-    return std::make_unique<WorkPending>(backend_->recv(tensors, from, /*tag=*/0));
+    return pending(backend_->recv(tensors, from, /*tag=*/0));
   });
 }
 

@@ -52,6 +52,8 @@ class BackendComm : public Comm {
   at::Tensor shared_memory(int64_t bytes) override;
   std::unique_ptr<Comm> group(const std::string& name, const std::vector<int>& ranks) override;
 
+  /// Whether a collective runs in wait(), by the caller itself, rather than beside it.
+  virtual bool runs_in_wait() const { return false; }
   /// For c10d's own Reducer.
   c10d::ProcessGroup& process_group() { return *group_; }
 
@@ -60,6 +62,7 @@ class BackendComm : public Comm {
   /// group(), for several ranks; `mine` is this rank's index among them.
   virtual std::unique_ptr<Comm> make_group(const std::string& name, const std::vector<int>& ranks, int mine) = 0;
 
+  static std::unique_ptr<Pending> pending(c10::intrusive_ptr<c10d::Work> work);
   c10d::Backend& backend() { return *backend_; }
   bool shares_memory() const { return share_memory_; }
 

@@ -10,6 +10,7 @@
 
 #include "engine/dist/backend_comm.h"
 #include "engine/dist/dry_buckets.h"
+#include "engine/dist/forwarding_comm.h"
 #include "engine/dist/watched_comm.h"
 
 namespace trainer::dist {
@@ -18,16 +19,21 @@ namespace {
 /// Sums a bucket, if requested in another dtype.
 class SumHook : public c10d::CommHookInterface {
  public:
-  SumHook(c10::intrusive_ptr<c10d::ProcessGroup> group, at::ScalarType sent_as, std::optional<CollectiveNotes> notes)
-      : group_(std::move(group)), sent_as_(sent_as), notes_(std::move(notes)) {}
+  SumHook(Comm& comm, c10::intrusive_ptr<c10d::ProcessGroup> group, at::ScalarType sent_as)
+      : group_(std::move(group)),
+        sent_as_(sent_as),
+        notes_(notes_of(comm)),
+        runs_in_wait_(beneath<BackendComm>(comm)->runs_in_wait()) {}
 
   c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
     const at::Tensor buffer = bucket.getBufferRef();
     std::vector<at::Tensor> tensors{buffer.to(sent_as_)};
     const uint64_t number = notes_ ? notes_->begin(CollectiveKind::kSum, tensors[0], "gradients") : 0;
+    if (notes_ && runs_in_wait_) notes_->wait(number);
     auto sent = group_->allreduce(tensors)->getFuture();
     if (notes_) {
-      if (bucket.isLast()) notes_->wait(number);  // all gradients have been computed: the rank only waits from here on
+      // All gradients have been computed: the rank only waits from here on.
+      if (bucket.isLast() && !runs_in_wait_) notes_->wait(number);
       sent->addCallback([notes = *notes_, number](c10::ivalue::Future& done) {
         if (!done.hasError()) notes.end(number);
       });
@@ -55,6 +61,7 @@ class SumHook : public c10d::CommHookInterface {
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
   at::ScalarType sent_as_;
   std::optional<CollectiveNotes> notes_;
+  bool runs_in_wait_;
 };
 
 /// Sums a bucket by PowerSGD, synchronously.
@@ -79,7 +86,7 @@ class PowerSgdHook : public c10d::CommHookInterface {
 
 std::unique_ptr<c10d::CommHookInterface> make_hook(Comm& comm, const c10::intrusive_ptr<c10d::ProcessGroup>& group,
                                                    const GradientExchange& exchange) {
-  if (!exchange.power_sgd) return std::make_unique<SumHook>(group, exchange.sent_as, notes_of(comm));
+  if (!exchange.power_sgd) return std::make_unique<SumHook>(comm, group, exchange.sent_as);
   return std::make_unique<PowerSgdHook>(std::make_unique<PowerSgd>(comm, *exchange.power_sgd, exchange.sent_as));
 }
 

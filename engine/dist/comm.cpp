@@ -41,7 +41,7 @@ Comm::Scattered Comm::start_reduce_scatter(const at::Tensor&) {
 }
 
 Comm::Scattered Comm::reduce_scatter(const at::Tensor& full) {
-  if (runs_beside()) return start_reduce_scatter(full);
+  if (has_reduce_scatter()) return start_reduce_scatter(full);
   all_reduce(full);
   const int64_t share = full.numel() / size();
   return {full.narrow(0, rank() * share, share), std::make_unique<Done>()};

@@ -40,6 +40,8 @@ class Comm {
   /// Collective. This rank's shard [n] of the sum over ranks of `full` [n * size()], which may be overwritten and must
   /// stay until wait(). (Over Gloo, an all-reduce and a slice are twice as fast as its reduce-scatter.)
   Scattered reduce_scatter(const at::Tensor& full);
+  /// Whether reduce_scatter() is an operation of its own, rather than an all-reduce and a slice.
+  virtual bool has_reduce_scatter() const { return runs_beside(); }
   /// Whether collectives run beside the operators that follow until wait(). If not, they may end before their calls
   /// return.
   virtual bool runs_beside() const { return false; }
@@ -64,7 +66,7 @@ class Comm {
   std::vector<std::string> gather_text(const std::string& mine);
 
  protected:
-  /// reduce_scatter() where collectives run beside the operators; elsewhere it is an all_reduce().
+  /// reduce_scatter() where has_reduce_scatter().
   virtual Scattered start_reduce_scatter(const at::Tensor& full);
 };
 

@@ -51,6 +51,7 @@ class DryComm : public Comm {
     DryTransfer(started(DryCollective::Kind::kAllReduce, tensor)).wait();
   }
   bool runs_beside() const override { return transport_ == Transport::kDevices; }
+  bool has_reduce_scatter() const override { return runs_beside() || transport_ == Transport::kSharedMemory; }
   std::unique_ptr<Pending> send(const at::Tensor& tensor, int to) override {
     return std::make_unique<DryTransfer>(started(DryCollective::Kind::kSend, tensor, to));
   }
@@ -86,12 +87,14 @@ class DryComm : public Comm {
  protected:
   Scattered start_reduce_scatter(const at::Tensor& full) override {
     const CommunicationMemory communication;
-    return {at::empty({full.numel() / size()}, full.options()),
+    const int64_t share = full.numel() / size();
+    const bool in_place = transport_ == Transport::kSharedMemory;
+    return {in_place ? full.narrow(0, rank() * share, share) : at::empty({share}, full.options()),
             std::make_unique<DryTransfer>(started(DryCollective::Kind::kReduceScatter, full))};
   }
 
  private:
-  bool over_gloo() const { return !on_devices(transport_); }
+  bool over_gloo() const { return transport_ == Transport::kGloo; }
 
   /// Records a transfer of `tensor`; values on the host, and those of a single rank, aren't transfers.
   std::optional<size_t> started(DryCollective::Kind kind, const at::Tensor& tensor, int peer = -1) const {

@@ -21,6 +21,7 @@ class ForwardingComm : public Comm {
   }
   void all_reduce(const at::Tensor& tensor, Reduce op) override { inner_->all_reduce(tensor, op); }
   bool runs_beside() const override { return inner_->runs_beside(); }
+  bool has_reduce_scatter() const override { return inner_->has_reduce_scatter(); }
   std::unique_ptr<Pending> send(const at::Tensor& tensor, int to) override { return inner_->send(tensor, to); }
   std::unique_ptr<Pending> receive(const at::Tensor& tensor, int from) override {
     return inner_->receive(tensor, from);

@@ -45,7 +45,7 @@ void keep_no_history() {
     const std::optional<std::string> before = set != nullptr ? std::optional<std::string>(set) : std::nullopt;
     setenv(kVariable, "0", /*overwrite=*/1);
     c10::make_intrusive<c10d::ProcessGroupGloo>(c10::make_intrusive<c10d::HashStore>(), 0, 1,
-                                                options_for("127.0.0.1", kGlooTimeout));
+                                                options_for("127.0.0.1", kPeerTimeout));
     return before ? setenv(kVariable, before->c_str(), 1) == 0 : unsetenv(kVariable) == 0;
   }();
   static_cast<void>(once);

@@ -15,15 +15,15 @@ class Store;
 namespace trainer::dist {
 
 /// How long a rank waits for its peers.
-constexpr std::chrono::seconds kGlooTimeout{1800};
+constexpr std::chrono::seconds kPeerTimeout{1800};
 
 /// Ranks over c10d's Gloo: on the loopback interface only, or, if kAddressVariable names an address of this machine, on
 /// that address and without shared memory. Ranks rendezvous through the supervisor's link. `name` must be unique for
 /// each communicator. Collective. Errors: PeerError.
-std::unique_ptr<Comm> gloo_comm(Link& link, int rank, int size, std::chrono::seconds timeout = kGlooTimeout,
+std::unique_ptr<Comm> gloo_comm(Link& link, int rank, int size, std::chrono::seconds timeout = kPeerTimeout,
                                 const std::string& name = "gloo");
 /// The same with another store; `share_memory` false: as if the ranks were on different machines.
 std::unique_ptr<Comm> gloo_comm(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-                                bool share_memory = true, std::chrono::seconds timeout = kGlooTimeout);
+                                bool share_memory = true, std::chrono::seconds timeout = kPeerTimeout);
 
 }  // namespace trainer::dist

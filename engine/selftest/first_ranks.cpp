@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/selftest/unshared_comm.h"
+#include "engine/dist/unshared_comm.h"
 
 namespace trainer::selftest {
 
@@ -16,7 +16,7 @@ dist::Comm& FirstRanks::of(const Strategy& strategy) {
   std::vector<int> numbers(static_cast<size_t>(ranks));
   std::iota(numbers.begin(), numbers.end(), 0);
   comm = world_.group(fmt::format("first {}{}", ranks, share ? "" : " sent"), numbers);
-  if (!share) comm = std::make_unique<UnsharedComm>(std::move(comm));
+  if (!share) comm = std::make_unique<dist::UnsharedComm>(std::move(comm));
   return *comm;
 }
 

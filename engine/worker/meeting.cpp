@@ -7,6 +7,7 @@
 #include "engine/dist/gloo_comm.h"
 #include "engine/dist/mpi_comm.h"
 #include "engine/dist/nccl_comm.h"
+#include "engine/dist/shm_comm.h"
 #include "engine/train/device_layers.h"
 #include "engine/worker/environment.h"
 
@@ -15,12 +16,13 @@ namespace {
 
 using config::DdpBackend;
 
-/// Communicates CPU tensors.
-std::unique_ptr<dist::Comm> meet_on_cpu(Link& link, const config::TrainingConfig& training) {
+/// Communicates CPU tensors, and those of devices if `devices_too`.
+std::unique_ptr<dist::Comm> meet_on_cpu(Link& link, const config::TrainingConfig& training, bool devices_too = false) {
   const int rank = environment_number("RANK"), ranks = environment_number("WORLD_SIZE");
   if (ranks == 1) return dist::solo_comm();
   if (training.ddp_backend == DdpBackend::kMpi) return dist::mpi_comm(rank, ranks);
-  return dist::gloo_comm(link, rank, ranks, std::chrono::seconds(training.ddp_timeout));
+  const std::chrono::seconds timeout(training.ddp_timeout);
+  return devices_too ? dist::gloo_comm(link, rank, ranks, timeout) : dist::cpu_comm(link, rank, ranks, timeout);
 }
 
 }  // namespace
@@ -33,7 +35,7 @@ std::unique_ptr<dist::Comm> meet(Link& link, const config::Config& config) {
                                               own ? 1 : environment_number("LOCAL_WORLD_SIZE"),
                                               /*shared=*/backend == DdpBackend::kGloo);
   train::use_layers_of(*dist::find_accelerator(), device);
-  auto host = meet_on_cpu(link, config.training);
+  auto host = meet_on_cpu(link, config.training, /*devices_too=*/backend == DdpBackend::kGloo);
   auto devices = backend == DdpBackend::kNccl
                      ? dist::nccl_comm(link, environment_number("RANK"), environment_number("WORLD_SIZE"), device,
                                        std::chrono::seconds(config.training.ddp_timeout))

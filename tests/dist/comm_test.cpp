@@ -16,15 +16,22 @@
 namespace trainer::testing {
 namespace {
 
-class Collectives : public ::testing::TestWithParam<int> {
+struct Ranks {
+  int count;
+  bool over_gloo;
+};
+
+class Collectives : public ::testing::TestWithParam<Ranks> {
  protected:
-  void run(const std::function<void(dist::Comm&)>& body) { run_ranks(GetParam(), body); }
+  void run(const std::function<void(dist::Comm&)>& body) {
+    GetParam().over_gloo ? run_gloo_ranks(GetParam().count, body) : run_ranks(GetParam().count, body);
+  }
 };
 
 TEST_P(Collectives, RanksAndSizesAreCorrect) {
   run([&](dist::Comm& comm) {
-    EXPECT_EQ(comm.size(), GetParam());
-    EXPECT_EQ(comm.sum(1 << comm.rank()), (1 << GetParam()) - 1);
+    EXPECT_EQ(comm.size(), GetParam().count);
+    EXPECT_EQ(comm.sum(1 << comm.rank()), (1 << GetParam().count) - 1);
   });
 }
 
@@ -82,6 +89,7 @@ TEST_P(Collectives, GathersTextsOfAnyLengthAndContent) {
 }
 
 TEST_P(Collectives, ABarrierWaitsForAll) {
+  if (GetParam().over_gloo) GTEST_SKIP() << "needs shared memory to see what the others have done";
   run([&](dist::Comm& comm) {
     const at::Tensor memory = comm.shared_memory(sizeof(int));
     const std::atomic_ref<int> arrived(*reinterpret_cast<int*>(memory.mutable_data_ptr()));
@@ -144,8 +152,79 @@ TEST_P(Collectives, AGroupHasItsOwnRanksAndTraffic) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, Collectives, ::testing::Values(1, 2, 3, 4),
-                         [](const auto& info) { return std::to_string(info.param); });
+TEST_P(Collectives, SizesAroundThoseOfBuffers) {
+  run([&](dist::Comm& comm) {
+    const int64_t n = comm.size();
+    for (const int64_t count : {0, 1, 4095, 4097, 65536, 65537, 400001}) {
+      SCOPED_TRACE(count);
+      const at::Tensor ids = at::arange(count).to(at::kFloat).remainder(1000), x = ids * (comm.rank() + 1);
+      comm.all_reduce(x);
+      EXPECT_TRUE(at::equal(x, ids * (n * (n + 1) / 2)));
+      const at::Tensor full = at::empty({count * n});
+      comm.all_gather(full, ids + comm.rank())->wait();
+      for (int64_t r = 0; r < n; ++r) EXPECT_TRUE(at::equal(full.narrow(0, r * count, count), ids + r));
+      auto [part, pending] = comm.reduce_scatter(full + comm.rank());
+      pending->wait();
+      EXPECT_TRUE(at::equal(part, (ids + comm.rank()) * n + n * (n - 1) / 2));
+    }
+  });
+}
+
+TEST_P(Collectives, ReducedDtypesAreRoundedOnceOrPerRank) {
+  run([&](dist::Comm& comm) {
+    const at::Tensor x = at::full({5}, 1 + comm.rank() / 128.0, at::kBFloat16);
+    double sum = 0;
+    for (int r = 0; r < comm.size(); ++r) sum += 1 + r / 128.0;
+    comm.all_reduce(x);
+    EXPECT_NEAR(x[0].item<double>(), sum, sum / 128);
+  });
+}
+
+TEST_P(Collectives, WaitsMayComeInAnyOrder) {
+  run([&](dist::Comm& comm) {
+    const int n = comm.size();
+    const at::Tensor first = at::empty({100000 * n}), second = at::empty({3 * n});
+    auto a = comm.all_gather(first, at::full({100000}, 1.0 * comm.rank()));
+    auto b = comm.all_gather(second, at::full({3}, 7.0 + comm.rank()));
+    EXPECT_EQ(comm.sum(1), n);
+    b->wait();
+    a->wait();
+    for (int r = 0; r < n; ++r) {
+      EXPECT_EQ(first[100000 * r].item<double>(), r);
+      EXPECT_EQ(second[3 * r + 2].item<double>(), 7.0 + r);
+    }
+  });
+}
+
+// As pipeline stages do: nobody receives before it has sent.
+TEST_P(Collectives, EveryRankMaySendMuchBeforeItReceives) {
+  run([&](dist::Comm& comm) {
+    const int n = comm.size(), next = (comm.rank() + 1) % n, before = (comm.rank() + n - 1) % n;
+    if (n == 1) return;
+    constexpr int64_t kCount = 1500000;  // 6 MB
+    std::vector<std::unique_ptr<dist::Pending>> sent;
+    std::vector<at::Tensor> messages;
+    for (int i = 0; i < 3; ++i) {
+      messages.push_back(at::arange(kCount).to(at::kFloat).add(10 * comm.rank() + i));
+      sent.push_back(comm.send(messages.back(), next));
+    }
+    comm.barrier();
+    for (int i = 0; i < 3; ++i) {
+      const at::Tensor got = at::empty({kCount});
+      comm.receive(got, before)->wait();
+      EXPECT_TRUE(at::equal(got, at::arange(kCount).to(at::kFloat).add(10 * before + i)));
+    }
+    for (const auto& pending : sent) pending->wait();
+  });
+}
+
+// MPI's ranks are those of mpirun (tests/support/mpi_ranks.cpp): for them both kinds are the same.
+INSTANTIATE_TEST_SUITE_P(Ranks, Collectives,
+                         ::testing::Values(Ranks{1, false}, Ranks{2, false}, Ranks{3, false}, Ranks{4, false},
+                                           Ranks{2, true}, Ranks{3, true}, Ranks{4, true}),
+                         [](const auto& info) {
+                           return std::to_string(info.param.count) + (info.param.over_gloo ? "_gloo" : "");
+                         });
 
 }  // namespace
 }  // namespace trainer::testing

@@ -66,6 +66,12 @@ class Watchdog(EndToEnd):
     def test_a_rank_that_skips_a_collective_under_ddp(self):
         self.check_differs("skip:rank=1,step=3", DATA_PARALLEL)
 
+    def test_a_rank_that_skips_a_collective_in_shared_memory(self):
+        self.check_differs("skip:rank=1,step=3", DATA_PARALLEL, share="1")
+
+    def test_a_rank_that_calls_another_size_in_shared_memory(self):
+        self.check_differs("size:rank=1,step=3", DATA_PARALLEL, share="1")
+
     def test_a_rank_that_calls_another_size(self):
         self.check_differs("size:rank=1,step=3", SHARDED)
 

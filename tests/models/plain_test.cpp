@@ -40,8 +40,9 @@ TEST(PlainLayers, TrainLikeTheKernels) {
       EXPECT_TRUE(fits) << setting.name() << ": first loss " << apart.first_loss << ", gradients " << apart.gradients
                         << " (" << apart.worst_gradient << "), losses " << apart.losses;
       // (A CPU without bf16 instructions may round both to the same bf16 values.)
-      if (!bf16)
+      if (!bf16) {
         EXPECT_GT(std::max(apart.gradients, apart.losses), 0) << setting.name() << ": the reference layers did not run";
+      }
     }
 }
 

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 
-#include "engine/dist/gloo_comm.h"
+#include "engine/dist/shm_comm.h"
 #include "tests/support/temporary_folder.h"
 
 namespace trainer::testing {
@@ -35,7 +35,7 @@ std::vector<T> in_processes(int ranks, bool share_memory,
     int code = 1;
     try {
       const auto store = c10::make_intrusive<c10d::FileStore>((folder.path() / "store").string(), ranks);
-      const auto comm = ranks == 1 ? dist::solo_comm() : dist::gloo_comm(store, rank, ranks, share_memory);
+      const auto comm = ranks == 1 ? dist::solo_comm() : dist::cpu_comm(store, rank, ranks, share_memory);
       const T found = measure(*comm, folder.path().string());
       comm->barrier();
       if (write(pipes[1], &found, sizeof found) == sizeof found) code = 0;

@@ -41,4 +41,8 @@ void run_ranks(int count, const std::function<void(dist::Comm&)>& body, bool) {
   }
 }
 
+void run_gloo_ranks(int count, const std::function<void(dist::Comm&)>& body) {
+  run_ranks(count, body, true);
+}
+
 }  // namespace trainer::testing

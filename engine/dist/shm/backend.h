@@ -1,0 +1,45 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include "engine/dist/shm/channel.h"
+#include "engine/dist/shm/region.h"
+
+namespace trainer::dist::shm {
+
+/// c10d's collectives among the ranks of one machine, in shared memory: no sockets, no copies by the kernel, no threads.
+/// Tensors must be contiguous and on the CPU. A collective runs in wait(), after those that were called before it; a
+/// reduction adds the ranks' values in the order of the ranks, reduced dtypes in fp32, so its bits are the same on every
+/// rank and in every run.
+class Backend : public c10d::Backend {
+ public:
+  explicit Backend(std::unique_ptr<Region> region);
+  ~Backend() override;
+
+  const std::string getBackendName() const override { return "shared memory"; }
+  WorkPtr allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) override;
+  WorkPtr _allgather_base(at::Tensor& full, at::Tensor& shard, const c10d::AllgatherOptions& options) override;
+  WorkPtr _reduce_scatter_base(at::Tensor& shard, at::Tensor& full, const c10d::ReduceScatterOptions& options) override;
+  WorkPtr send(std::vector<at::Tensor>& tensors, int to, int tag) override;
+  WorkPtr recv(std::vector<at::Tensor>& tensors, int from, int tag) override;
+  WorkPtr barrier(const c10d::BarrierOptions& options) override;
+
+ private:
+  class Collective;
+  WorkPtr add(c10d::OpType kind, std::vector<at::Tensor> results, std::function<void()> run);
+  void run_until(const Collective& last);
+
+  std::unique_ptr<Region> region_;
+  std::vector<std::unique_ptr<Outbox>> outboxes_;  // by rank
+  std::vector<std::unique_ptr<Inbox>> inboxes_;
+  std::mutex mutex_;
+  std::deque<c10::intrusive_ptr<Collective>> waiting_;  // called, not run yet
+};
+
+}  // namespace trainer::dist::shm

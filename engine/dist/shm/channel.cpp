@@ -1,0 +1,167 @@
+#include "engine/dist/shm/channel.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/base/errors.h"
+
+namespace trainer::dist::shm {
+
+/// Comes before a message's bytes.
+struct Head {
+  int64_t bytes = 0;
+  int64_t dtype = 0;
+  bool operator==(const Head&) const = default;
+};
+
+namespace {
+
+constexpr auto kRing = static_cast<uint32_t>(kRingBytes);
+
+Head head_of(const at::Tensor& tensor) {
+  return {static_cast<int64_t>(tensor.nbytes()), static_cast<int64_t>(tensor.scalar_type())};
+}
+
+/// Copies what fits of `bytes`, and returns how much that is.
+int64_t put(Ring& ring, const std::byte* from, int64_t bytes) {
+  const uint32_t written = ring.written.value.load(std::memory_order_relaxed);
+  const uint32_t space = kRing - (written - ring.taken.now());
+  const auto count = static_cast<uint32_t>(std::min<int64_t>(bytes, space));
+  if (count == 0) return 0;
+  const uint32_t at = written % kRing, first = std::min(count, kRing - at);
+  std::memcpy(ring.bytes + at, from, first);
+  std::memcpy(ring.bytes, from + first, count - first);
+  ring.written.raise(written + count);
+  return count;
+}
+
+}  // namespace
+
+class Outbox::Message : public c10d::Work {
+ public:
+  Message(int rank, const at::Tensor& tensor) : Work(rank, c10d::OpType::SEND), tensor_(tensor), head_(head_of(tensor)) {}
+
+  /// Copies what fits; true when nothing is left.
+  bool put_into(Ring& ring) {
+    constexpr auto kHead = static_cast<int64_t>(sizeof(Head));
+    if (done_ < kHead) done_ += put(ring, reinterpret_cast<const std::byte*>(&head_) + done_, kHead - done_);
+    if (done_ < kHead) return false;
+    const auto* const values = static_cast<const std::byte*>(tensor_.const_data_ptr());
+    done_ += put(ring, values + (done_ - kHead), kHead + head_.bytes - done_);
+    return done_ == kHead + head_.bytes;
+  }
+  void end(std::exception_ptr error = nullptr) {
+    tensor_.reset();
+    finish(std::move(error));
+  }
+
+ private:
+  at::Tensor tensor_;
+  Head head_;
+  int64_t done_ = 0;  // bytes of head and values
+};
+
+Outbox::~Outbox() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+WorkPtr Outbox::send(const at::Tensor& tensor) {
+  auto message = c10::make_intrusive<Message>(region_.rank(), tensor);
+  const std::lock_guard lock(mutex_);
+  if (messages_.empty() && message->put_into(ring_)) {
+    message->end();
+    return message;
+  }
+  messages_.push_back(message);
+  if (!thread_.joinable()) thread_ = std::thread([this] { copy_rest(); });
+  changed_.notify_one();
+  return message;
+}
+
+void Outbox::copy_rest() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return ends_ || !messages_.empty(); });
+    if (messages_.empty()) return;
+    const auto message = messages_.front();
+    lock.unlock();
+    std::exception_ptr error;
+    try {
+      while (!message->put_into(ring_))
+        region_.wait(ring_.taken, ring_.written.value.load(std::memory_order_relaxed) - kRing + 1, to_, &ends_);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    message->end(error);
+    lock.lock();
+    messages_.pop_front();
+  }
+}
+
+class Inbox::Message : public c10d::Work {
+ public:
+  Message(Inbox& inbox, const at::Tensor& tensor)
+      : Work(inbox.region_.rank(), c10d::OpType::RECV), inbox_(inbox), tensor_(tensor) {}
+
+  bool wait(std::chrono::milliseconds) override {
+    inbox_.take_until(*this);
+    if (const auto error = exception()) std::rethrow_exception(error);
+    return true;
+  }
+  void take() {
+    try {
+      Head head;
+      inbox_.take(reinterpret_cast<std::byte*>(&head), sizeof head);
+      if (const Head mine = head_of(tensor_); head != mine)
+        throw PeerError("rank {} sent {} bytes of {}, but rank {} expected {} of {}", inbox_.from_, head.bytes,
+                        c10::toString(static_cast<c10::ScalarType>(head.dtype)), inbox_.region_.rank(), mine.bytes,
+                        c10::toString(tensor_.scalar_type()));
+      inbox_.take(static_cast<std::byte*>(tensor_.mutable_data_ptr()), head.bytes);
+      finish();
+    } catch (...) {
+      finish(std::current_exception());
+    }
+  }
+
+ private:
+  Inbox& inbox_;
+  at::Tensor tensor_;
+};
+
+WorkPtr Inbox::receive(const at::Tensor& tensor) {
+  auto message = c10::make_intrusive<Message>(*this, tensor);
+  const std::lock_guard lock(mutex_);
+  messages_.push_back(message);
+  return message;
+}
+
+void Inbox::take_until(const Message& last) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(messages_.begin(), messages_.end(), [&](const auto& message) { return message.get() == &last; });
+  if (found == messages_.end()) return;  // it has arrived already
+  for (auto left = found - messages_.begin(); left >= 0; --left) {
+    messages_.front()->take();
+    messages_.pop_front();
+  }
+}
+
+void Inbox::take(std::byte* to, int64_t bytes) {
+  while (bytes > 0) {
+    const uint32_t taken = ring_.taken.value.load(std::memory_order_relaxed);
+    region_.wait(ring_.written, taken + 1, from_);
+    const auto count = static_cast<uint32_t>(std::min<int64_t>(bytes, ring_.written.now() - taken));
+    const uint32_t at = taken % kRing, first = std::min(count, kRing - at);
+    std::memcpy(to, ring_.bytes + at, first);
+    std::memcpy(to + first, ring_.bytes, count - first);
+    ring_.taken.raise(taken + count);
+    to += count;
+    bytes -= count;
+  }
+}
+
+}  // namespace trainer::dist::shm
