@@ -24,7 +24,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/dist/forwarding_comm.h"
-#include "engine/dist/gloo_comm.h"
+#include "engine/dist/shm_comm.h"
 #include "tests/support/golden_case.h"
 #include "tests/support/temporary_folder.h"
 
@@ -56,8 +56,8 @@ std::vector<int> run_processes(int ranks, const std::function<int(dist::Comm&)>&
     try {
       const auto comm =
           ranks == 1 ? dist::solo_comm()
-                     : dist::gloo_comm(c10::make_intrusive<c10d::FileStore>((meeting.path() / "store").string(), ranks),
-                                       rank, ranks, /*share_memory=*/false);
+                     : dist::cpu_comm(c10::make_intrusive<c10d::FileStore>((meeting.path() / "store").string(), ranks),
+                                      rank, ranks);
       code = body(*comm);
     } catch (const PeerError&) {
       code = kOtherRankLost;

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <thread>
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
@@ -31,6 +32,7 @@ std::vector<std::string> outcomes(int ranks, const std::function<void(dist::Comm
   for (int rank = 0; rank < ranks; ++rank) {
     children.push_back(fork());
     if (children.back() != 0) continue;
+    at::set_num_threads(1);  // a forked process has none of OpenMP's others
     std::string text;
     try {
       const auto store = c10::make_intrusive<c10d::FileStore>((folder.path() / "store").string(), ranks);

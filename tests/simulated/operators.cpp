@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstring>
 #include <set>
+#include <string>
+#include <unordered_map>
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
@@ -133,20 +135,42 @@ bool uses_values(const c10::FunctionSchema& schema) {
   });
 }
 
+/// How an operator of the host uses its arguments.
+struct HostUse {
+  bool values = false;         // false: it uses no values
+  std::vector<bool> reads, writes;
+};
+
+/// Remembered by name, because RecordFunction copies the schema each time.
+const HostUse& host_use(const at::RecordFunction& call) {
+  thread_local std::unordered_map<std::string, HostUse> known;
+  const auto [found, is_new] = known.try_emplace(std::string(call.name()) + "." + call.overload_name());
+  HostUse& use = found->second;
+  if (!is_new) return use;
+  const auto schema = call.operator_schema();
+  use.values = schema && uses_values(*schema);
+  if (!use.values) return use;
+  for (const c10::Argument& argument : schema->arguments()) {
+    const c10::AliasInfo* const alias = argument.alias_info();
+    use.reads.push_back(alias == nullptr);
+    use.writes.push_back(alias != nullptr && alias->isWrite());
+  }
+  return use;
+}
+
 /// Operators of the host alone, on pinned memory.
 std::unique_ptr<at::ObserverContext> note_operator_of_host(const at::RecordFunction& call) {
-  const auto schema = call.operator_schema();
-  if (within_operator || !any_pinned() || !schema || !uses_values(*schema)) return nullptr;
+  if (within_operator || !any_pinned()) return nullptr;
+  const HostUse& use = host_use(call);
+  if (!use.values) return nullptr;
   std::vector<at::Tensor> reads, writes;
   const auto arguments = call.inputs();
-  for (size_t i = 0; i < arguments.size() && i < schema->arguments().size(); ++i) {
-    const c10::AliasInfo* const alias = schema->arguments()[i].alias_info();
-    if (alias == nullptr || alias->isWrite()) append_tensors(arguments[i], alias != nullptr ? writes : reads);
-  }
+  for (size_t i = 0; i < arguments.size() && i < use.reads.size(); ++i)
+    if (use.reads[i] || use.writes[i]) append_tensors(arguments[i], use.writes[i] ? writes : reads);
   const auto on_device = [](const at::Tensor& tensor) { return tensor.device().type() == kType; };
   if (std::any_of(reads.begin(), reads.end(), on_device) || std::any_of(writes.begin(), writes.end(), on_device))
     return nullptr;
-  timeline().host_uses(schema->name(), ranges_of(reads), ranges_of(writes));
+  timeline().host_uses(call.name(), ranges_of(reads), ranges_of(writes));
   return nullptr;
 }
 

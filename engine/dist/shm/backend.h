@@ -15,8 +15,8 @@ namespace trainer::dist::shm {
 
 /// c10d's collectives among the ranks of one machine, in shared memory: no sockets, no copies by the kernel, no threads.
 /// Tensors must be contiguous and on the CPU. A collective runs in wait(), after those that were called before it; a
-/// reduction adds the ranks' values in the order of the ranks, reduced dtypes in fp32, so its bits are the same on every
-/// rank and in every run.
+/// reduction adds the ranks' values in Gloo's order (Note [Gloo's order] in collectives.cpp), so its bits are the same on
+/// every rank, in every run, and on any number of machines.
 class Backend : public c10d::Backend {
  public:
   explicit Backend(std::unique_ptr<Region> region);

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/ops/amax.h>
-#include <ATen/ops/from_blob.h>
-#include <ATen/ops/sum.h>
+#include <ATen/Dispatch.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include "engine/base/round_up.h"
 
 namespace trainer::dist::shm {
 namespace {
@@ -38,19 +37,46 @@ Call call_of(OpType kind, const Values& values, int64_t count) {
   return {static_cast<int32_t>(kind), static_cast<int32_t>(values.dtype), count * values.width};
 }
 
-/// Reduces `count` values, from `offset` on, of all ranks' slots into `to`.
-void reduce(const Region& region, int64_t offset, int64_t count, const Values& values, std::byte* to,
-            ReduceOp op) {
-  if (count == 0) return;
-  const at::AutoDispatchBelowADInplaceOrView no_autograd;
-  const at::TensorOptions options(values.dtype);
-  const at::Tensor all = at::from_blob(region.slot(0) + offset * values.width, {region.size(), count},
-                                       {Region::slot_stride() / values.width, 1}, options);
-  at::Tensor result = at::from_blob(to, {count}, options);
+template <class T>
+void reduce_into(T* to, const T* from, int64_t count, ReduceOp op) {
   if (op == ReduceOp::MAX)
-    at::amax_out(result, all, 0);
+    for (int64_t i = 0; i < count; ++i) to[i] = to[i] < from[i] ? from[i] : to[i];
   else
-    at::sum_out(result, all, 0, /*keepdim=*/false, values.dtype);
+    for (int64_t i = 0; i < count; ++i) to[i] = to[i] + from[i];
+}
+
+/// Note [Gloo's order]
+/// Sums have the bits of Gloo's ring, so that a run on one machine equals one on several. Gloo cuts a tensor into a part
+/// for each rank, of whole segments, at least two and each of at most a MiB; the sum of part p begins with the values of
+/// rank p - 1 and adds those of p - 2, p - 3, …, p. `dist_test` compares the two bit by bit.
+
+/// Values in each rank's part of a tensor.
+int64_t gloo_part(int64_t count, int64_t width, int size) {
+  constexpr int64_t kSegment = 1 << 20;
+  const int64_t bytes = count * width;
+  const int64_t segments = round_up(std::max((bytes + kSegment - 1) / kSegment, int64_t{2} * size), size);
+  return segments / size * round_up((bytes + segments - 1) / segments, width) / width;
+}
+
+/// Reduces into `to` the `count` values of all ranks' slots that begin at `offset` there and at `begin` in the tensor of
+/// `total` values.
+void reduce(const Region& region, const Values& values, int64_t offset, int64_t count, int64_t begin, int64_t total,
+            std::byte* to, ReduceOp op) {
+  const int size = region.size();
+  const int64_t part = size > 2 ? gloo_part(total, values.width, size) : total;  // two values have one sum
+  for (int64_t done = 0, length = 0; done < count; done += length) {
+    const int64_t number = (begin + done) / part;
+    length = std::min(count - done, (number + 1) * part - (begin + done));
+    const auto of = [&](int64_t rank) {
+      return region.slot(static_cast<int>((rank + 2 * size) % size)) + (offset + done) * values.width;
+    };
+    std::byte* const result = to + done * values.width;
+    copy_bytes(result, of(number - 1), length * values.width);
+    AT_DISPATCH_ALL_TYPES_AND2(at::kHalf, at::kBFloat16, values.dtype, "a reduction in shared memory", [&] {
+      for (int64_t rank = number - 2; rank >= number - size; --rank)
+        reduce_into(reinterpret_cast<scalar_t*>(result), reinterpret_cast<const scalar_t*>(of(rank)), length, op);
+    });
+  }
 }
 
 struct Part {
@@ -75,10 +101,10 @@ void all_reduce(Region& region, const at::Tensor& tensor, ReduceOp op) {
     copy_bytes(region.slot(region.rank()), here, count * values.width);
     region.step(call_of(OpType::ALLREDUCE, values, values.count));
     if (count * values.width < kLargeBytes) {
-      reduce(region, 0, count, values, here, op);
+      reduce(region, values, 0, count, at, values.count, here, op);
     } else {
       const Part mine = part_of(rank, size, count);
-      reduce(region, mine.begin, mine.count, values, here + mine.begin * values.width, op);
+      reduce(region, values, mine.begin, mine.count, at + mine.begin, values.count, here + mine.begin * values.width, op);
       // Only this rank reads this part of its slot until now.
       copy_bytes(region.slot(region.rank()) + mine.begin * values.width, here + mine.begin * values.width, mine.count * values.width);
       region.step(call_of(OpType::ALLREDUCE, values, values.count));
@@ -117,7 +143,7 @@ void reduce_scatter(Region& region, const at::Tensor& shard, const at::Tensor& f
     for (int peer = 0; peer < region.size(); ++peer)
       copy_bytes(region.slot(region.rank()) + peer * count * to.width, from.at + (peer * to.count + at) * to.width, count * to.width);
     region.step(call_of(OpType::_REDUCE_SCATTER_BASE, to, to.count));
-    reduce(region, region.rank() * count, count, to, to.at + at * to.width, op);
+    reduce(region, to, region.rank() * count, count, region.rank() * to.count + at, from.count, to.at + at * to.width, op);
     region.next_turn();
     at += count;
   } while (at < to.count);

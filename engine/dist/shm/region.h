@@ -52,8 +52,6 @@ class Region {
   /// others still read what it offered in this one. A turn has at least one step().
   std::byte* slot(int rank) const { return slot(rank, turn_); }
   void next_turn() { turn_ = 1 - turn_; }
-  /// Distance between the slots of two ranks.
-  static constexpr int64_t slot_stride() { return 2 * kSlotBytes; }
   Ring& ring(int from, int to) const;
 
   /// The next step of a collective: shows the others this rank's `call`, waits until all have come to the same step, and
