@@ -56,7 +56,7 @@ container whole --rm trainer "${launch[@]}" 2>&1 | tail -3
 say "Stopped by the engine, then resumed"
 stopped=(--set output_dir=$runs/stopped)
 container stopped --detach trainer "${launch[@]}" "${stopped[@]}" >/dev/null
-until [ "$(wc -l <"$work/runs/stopped/metrics.jsonl" 2>/dev/null || echo 0)" -ge 5 ]; do sleep 0.2; done
+until [ "$(wc -l 2>/dev/null <"$work/runs/stopped/metrics.jsonl" || echo 0)" -ge 5 ]; do sleep 0.2; done
 [ "$(podman exec stopped cat /proc/1/comm)" = tini ] || fail "Process 1 is not tini."
 podman stop --time 60 stopped >/dev/null
 status=$(podman inspect stopped --format '{{.State.ExitCode}}')

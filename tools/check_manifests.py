@@ -18,7 +18,7 @@ import yaml
 
 SIZES = ([], ["--num_machines", "2", "--num_processes", "4"],
          ["--num_machines", "2", "--num_processes", "4", "--set", "distributed_type=MULTI_GPU", "--set",
-          "use_cpu=false"])
+          "use_cpu=false", "--metrics_port", "9400"])
 
 
 def strict(schema):

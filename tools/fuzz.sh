@@ -11,7 +11,7 @@ fail() { printf 'error: %s\n' "$@" >&2; exit 1; }
 seconds=${1:-60}
 [[ $seconds =~ ^[0-9]+$ ]] || { sed -n '2,5s/^# //p' "$0" >&2; exit 2; }
 kinds=("${@:2}")
-[[ $# -gt 1 ]] || kinds=(yaml json config idx indexed_file records tokenizer sentencepiece template safetensors index manifest)
+[[ $# -gt 1 ]] || kinds=(yaml json config http idx indexed_file records tokenizer sentencepiece template safetensors index manifest)
 for kind in "${kinds[@]}"; do
   [[ -f tests/fuzz/${kind}_fuzzer.cpp ]] ||
     fail "There is no fuzzer '$kind'. The fuzzers are: $(cd tests/fuzz && ls ./*_fuzzer.cpp | sed 's,./\(.*\)_fuzzer.cpp,\1,' | xargs)"

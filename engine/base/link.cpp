@@ -87,6 +87,14 @@ void Link::report_failure(int exit_code, int64_t step, std::string_view message)
   }
 }
 
+void Link::report_metrics(const std::string& line) {
+  send({.op = LinkOp::kMetrics, .strings = {line}});
+}
+
+void Link::report_save(bool saved) {
+  send({.op = LinkOp::kSave, .code = saved ? 0 : 1});
+}
+
 void Link::report_done() {
   send({.op = LinkOp::kDone});
 }

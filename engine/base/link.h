@@ -61,6 +61,9 @@ class Link {
   /// Reports why this rank is about to exit with `exit_code`. The supervisor prints it, so the rank doesn't.
   /// `step` is -1 before the first one. Never throws: the supervisor may be gone.
   void report_failure(int exit_code, int64_t step, std::string_view message) noexcept;
+  /// Reports a line of metrics.jsonl, and whether a save that has ended succeeded.
+  void report_metrics(const std::string& line);
+  void report_save(bool saved);
   /// Reports that the run is complete: exit code 0 without this counts as a failure.
   void report_done();
 

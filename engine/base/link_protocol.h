@@ -61,6 +61,10 @@ enum class LinkOp : uint8_t {
   kGrow,       // L: save, and stop for a generation with more machines; strings {the new machines}
   kFinished,   // F: its ranks have ended: code, number step, strings {why nothing was saved}
   kEnd,        // L: an Outcome, or why a machine must not join: code, strings {message}
+
+  // From rank 0 for the metrics page. Last: other versions know the messages above by their numbers.
+  kMetrics,  // strings {a line of metrics.jsonl}; no reply
+  kSave,     // a save has ended: code 0 when it succeeded; no reply
 };
 
 enum LinkStatus : int32_t { kLinkOk = 0, kLinkTimedOut = 1, kLinkRefused = 2 };

@@ -363,6 +363,8 @@ struct EvaluationConfig {
 struct LoggingConfig {
   int64_t logging_steps = 10;
   std::vector<std::string> report_to;
+  int64_t metrics_port = 0;  // of the launcher's metrics page; 0: none
+  std::string metrics_address = "127.0.0.1";
 };
 
 /// The whole file: Accelerate's keys at the top, our sections below them.

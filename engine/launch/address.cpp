@@ -123,14 +123,14 @@ std::string endpoint_text(const std::string& host, int port) {
   return fmt::format("{}:{}", host.find(':') != std::string::npos ? "[" + host + "]" : host, port);
 }
 
-std::vector<Address> resolve(const std::string& host, int port) {
+std::vector<Address> resolve(const std::string& host, int port, const char* option) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV;
   addrinfo* found = nullptr;
   const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (error != 0) {
-    throw PeerError("cannot resolve the address {} (main_process_ip): {}", host,
+    throw PeerError("cannot resolve the address {} ({}): {}", host, option,
                     error == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(error));
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
@@ -187,12 +187,20 @@ std::string interface_of(const std::string& host) {
   return "";
 }
 
-FileDescriptor listen_on(const Address& address) {
+FileDescriptor try_listen(const Address& address) {
   FileDescriptor socket = new_socket(address);
   set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);
   if (address.bytes.ss_family == AF_INET6) set_option(socket, IPPROTO_IPV6, IPV6_V6ONLY, 1);
-  if (bind(socket.get(), address.raw(), address.size) != 0 || listen(socket.get(), SOMAXCONN) != 0)
-    throw listen_error(address, errno);
+  if (bind(socket.get(), address.raw(), address.size) == 0 && listen(socket.get(), SOMAXCONN) == 0) return socket;
+  const int error = errno;
+  socket.reset();
+  errno = error;
+  return socket;
+}
+
+FileDescriptor listen_on(const Address& address) {
+  FileDescriptor socket = try_listen(address);
+  if (!socket) throw listen_error(address, errno);
   return socket;
 }
 

@@ -22,8 +22,9 @@ struct Address {
   std::string text() const;
 };
 
-/// All addresses of a host name or numeric address. Errors: PeerError when the name can't be resolved (yet).
-std::vector<Address> resolve(const std::string& host, int port);
+/// All addresses of a host name or numeric address, which `option` names. Errors: PeerError when the name can't be
+/// resolved (yet).
+std::vector<Address> resolve(const std::string& host, int port, const char* option = "main_process_ip");
 
 /// "host:port", with brackets around a numeric IPv6 address.
 std::string endpoint_text(const std::string& host, int port);
@@ -46,7 +47,11 @@ Address address_of_interface(const std::string& name, const Address& like);
 /// The name of the interface with this numeric address; "" if this machine has none.
 std::string interface_of(const std::string& host);
 
-/// A socket that listens on exactly this address. Errors: MachineError.
+/// A socket that listens on exactly this address; none, with errno, if that fails. Errors: MachineError when no socket
+/// can be created.
+FileDescriptor try_listen(const Address& address);
+
+/// The same for machine 0 of a run. Errors: MachineError.
 FileDescriptor listen_on(const Address& address);
 
 /// A connected socket. Errors: PeerError.

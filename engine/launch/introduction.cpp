@@ -30,7 +30,8 @@ double now() {
 
 /// Options whose values are specific to each machine.
 bool may_differ(const std::string& path) {
-  static const std::set<std::string> own{"machine_rank", "main_process_ip", "num_cpu_threads_per_process", "gpu_ids"};
+  static const std::set<std::string> own{"machine_rank", "main_process_ip",      "num_cpu_threads_per_process",
+                                         "gpu_ids",      "logging.metrics_port", "logging.metrics_address"};
   return own.contains(path);
 }
 

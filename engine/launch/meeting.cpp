@@ -9,7 +9,7 @@
 
 namespace trainer::launch {
 void wait_for(std::vector<pollfd> events, Clock::time_point until, SignalQueue& signals) {
-  events.push_back({signals.fd(), POLLIN, 0});
+  signals.add_events(events);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
   if (poll(events.data(), events.size(), static_cast<int>(std::clamp<int64_t>(left, 0, 1000))) < 0 && errno != EINTR)
     throw MachineError("cannot wait for the other machines: {}", std::strerror(errno));

@@ -23,6 +23,7 @@ struct Rank {
   bool done = false;      // it reported the end of the run
   bool reported = false;  // it reported a failure
   bool silent = false;    // it died without a report
+  bool has_updated = false;  // it has finished an update
   int64_t step = -1;
   std::string phase;
   Line line;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "engine/base/errors.h"
@@ -21,9 +22,11 @@
 #include "engine/launch/messages.h"
 #include "engine/launch/outcome.h"
 #include "engine/launch/rank_assignment.h"
+#include "engine/launch/run_status.h"
 #include "engine/launch/screen.h"
 #include "engine/launch/secret.h"
 #include "engine/launch/slurm.h"
+#include "engine/launch/status_server.h"
 
 namespace trainer::launch {
 namespace {
@@ -64,7 +67,31 @@ struct Run {
   const Patience& patience;
   const Prepare& prepare;
   const Output* output;  // null: another machine owns it
+  RunStatus& status;
+  StatusServer* server;  // null: none is wanted
 };
+
+std::vector<Address> status_addresses(const config::LoggingConfig& logging) {
+  try {
+    return resolve(logging.metrics_address, static_cast<int>(logging.metrics_port), "logging.metrics_address");
+  } catch (const PeerError& error) {
+    throw ConfigError("{}", error.what());
+  }
+}
+
+/// The server of logging.metrics_port, if it is set. Errors: MachineError; ConfigError for an unknown address.
+std::unique_ptr<StatusServer> serve_status(const config::LoggingConfig& logging, const RunStatus& status) {
+  if (logging.metrics_port == 0) return nullptr;
+  const std::vector<Address> addresses = status_addresses(logging);
+  auto server =
+      std::make_unique<StatusServer>(addresses, [&status](const std::string& path) { return status.respond(path); });
+  const bool is_open =
+      std::any_of(addresses.begin(), addresses.end(), [](const Address& address) { return !address.is_loopback(); });
+  say("trainer: metrics at http://{}/metrics{}\n",
+      endpoint_text(logging.metrics_address, static_cast<int>(logging.metrics_port)),
+      is_open ? ", for everyone who can reach it" : "");
+  return server;
+}
 
 /// What started this launcher, if it starts each one only once; else "".
 std::string single_starter() {
@@ -91,8 +118,9 @@ config::Plan plan_of(const config::Plan& given, const Terms& terms) {
 }
 
 /// Reports why another attempt begins, and pauses as required while serving `door`. Errors: StoppedBeforeStart.
-void begin_next(Attempts& attempts, const Outcome& ended, Door* door, SignalQueue& signals) {
+void begin_next(Attempts& attempts, const Outcome& ended, Door* door, SignalQueue& signals, RunStatus& status) {
   const Clock::time_point until = Clock::now() + attempts.begin_next(ended);
+  status.restarts = attempts.terms().restarts;
   say("{}trainer: {}\n", closing_line(ended), attempts.text(ended));
   while (Clock::now() < until) {
     std::vector<pollfd> events;
@@ -116,7 +144,7 @@ Outcome live(const Run& run, SignalQueue& signals, Door* door, const std::functi
       if (const std::string why = run.output != nullptr ? run.output->owner.taken_over() : ""; !why.empty())
         return {.code = kMachineFailure, .step = ended.step, .message = why};
       if (!ended.again) return ended;
-      begin_next(attempts, ended, door, signals);
+      begin_next(attempts, ended, door, signals, run.status);
     }
   } catch (const StoppedBeforeStart& stopped) {
     return {.code = 128 + stopped.signal,
@@ -132,7 +160,10 @@ Outcome supervise_attempt(const Run& run, Attempts& attempts, const Terms& terms
                         .machine = static_cast<int>(run.plan.config.machine_rank),
                         .judge = [&](Outcome& outcome) { attempts.judge(outcome, why_lost(machines)); },
                         .shares_folder = shares_folder};
-  return supervise(plan_of(run.plan, terms), attempt, run.program, run.patience, machines, signals);
+  const config::Plan plan = plan_of(run.plan, terms);
+  run.status.world_size = static_cast<int>(plan.world_size());
+  run.status.restarts = terms.restarts;
+  return supervise(plan, attempt, run.program, run.patience, machines, signals, run.status);
 }
 
 Outcome run_alone(const Run& run, SignalQueue& signals) {
@@ -151,6 +182,7 @@ class InCompany {
  public:
   explicit InCompany(const Run& run)
       : run_(run), appointment_(appointment_of(run)), own_(introduce(run.plan, run.program.words.front())) {
+    if (run.server != nullptr) signals_.serve_too(*run.server);
     if (appointment_.place.is_leader()) leader_.emplace(appointment_, own_, signals_);
   }
 
@@ -281,18 +313,21 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
   program.words.insert(program.words.end(), words.begin(), words.end());
   const RankAssignment place = rank_assignment_of(plan);
   signal(SIGUSR2, [](int) {});  // nothing can be saved while data is prepared; later the queue receives it
+  RunStatus status{.world_size = static_cast<int>(plan.world_size()), .is_leader = place.is_leader()};
+  std::unique_ptr<StatusServer> server;
   std::optional<Output> output;
-  if (place.is_leader()) {
-    try {
-      output.emplace(plan.config.output_dir);
-    } catch (const Error& error) {
-      if (const auto started = config::started_rank()) report_failed_start(*started, &plan, error);
-      throw;
-    }
+  try {
+    server = serve_status(plan.config.logging, status);
+    if (place.is_leader()) output.emplace(plan.config.output_dir);
+  } catch (const Error& error) {
+    if (const auto started = config::started_rank()) report_failed_start(*started, &plan, error);
+    throw;
+  }
+  if (output) {
     std::error_code ignored;  // the file may not exist
     std::filesystem::remove(std::filesystem::path(plan.config.output_dir) / "outcome.json", ignored);
   }
-  const Run run{plan, program, patience, prepare, output ? &*output : nullptr};
+  const Run run{plan, program, patience, prepare, output ? &*output : nullptr, status, server.get()};
   const auto finish = [&](const Outcome& outcome) {  // signals stay queued: a late one must not interrupt the report
     report(outcome, plan.config, output ? &*output : nullptr);
     return outcome.code;
@@ -302,6 +337,7 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
     return finish(company.live());
   }
   SignalQueue signals;
+  if (server) signals.serve_too(*server);
   return finish(run_alone(run, signals));
 }
 

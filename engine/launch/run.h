@@ -19,8 +19,10 @@ namespace trainer::launch {
 /// save and exit with 130 or 143; a second signal (Note [Stop signals]) or a time-out kills them. SIGQUIT (Ctrl-\)
 /// shows the state of every rank, SIGUSR2 makes them save and continue. No process outlives this call, or this process.
 /// Machine 0 locks the output folder meanwhile. `places`: where each rank of this machine may run; empty: wherever this
-/// process may. Must be called on the main thread of a single-threaded program. Errors: MachineError when the output
-/// folder is in use or can't be written, or when a rank can't be started; those of Leader::gather().
+/// process may. Meanwhile logging.metrics_port, if set, serves the state of the run. Must be called on the main thread
+/// of a single-threaded program. Errors: MachineError when the output folder is in use or can't be written, when
+/// metrics can't be served, or when a rank can't be started; ConfigError for an unknown logging.metrics_address; those
+/// of Leader::gather().
 int run(const config::Plan& plan, const std::string& worker_path, const Patience& patience = {},
         const Prepare& prepare = {}, const std::vector<std::string>& words = {"rank"},
         const std::vector<RankPlace>& places = {});

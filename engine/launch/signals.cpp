@@ -39,13 +39,20 @@ SignalQueue::SignalQueue() {
 }
 
 SignalQueue::~SignalQueue() {
+  server_ = nullptr;
   take();  // unblocking must not deliver signals that were handled
   sigaction(SIGCHLD, &child_before_, nullptr);
   sigaction(SIGPIPE, &pipe_before_, nullptr);
   sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
 }
 
+void SignalQueue::add_events(std::vector<pollfd>& events) const {
+  events.push_back({queue_.get(), POLLIN, 0});
+  if (server_ != nullptr) events.push_back({server_->fd(), POLLIN, 0});
+}
+
 std::vector<int> SignalQueue::take() {
+  if (server_ != nullptr) server_->serve();
   std::vector<int> signals;
   signalfd_siginfo info;
   while (read(queue_.get(), &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {

@@ -1,11 +1,13 @@
 // Signals as a file descriptor to poll.
 #pragma once
 
+#include <poll.h>
 #include <signal.h>
 
 #include <vector>
 
 #include "engine/base/file_descriptor.h"
+#include "engine/launch/status_server.h"
 
 namespace trainer::launch {
 
@@ -21,9 +23,13 @@ class SignalQueue {
   SignalQueue(const SignalQueue&) = delete;
   SignalQueue& operator=(const SignalQueue&) = delete;
 
-  int fd() const { return queue_.get(); }
+  /// From now on every wait of the launcher, which includes this queue, serves `server` too. It must outlive the queue.
+  void serve_too(StatusServer& server) { server_ = &server; }
 
-  /// The numbers of the signals that have arrived; doesn't wait.
+  /// Adds what ends a wait: signals, and requests to the server.
+  void add_events(std::vector<pollfd>& events) const;
+
+  /// The numbers of the signals that have arrived, once the server is served; doesn't wait.
   std::vector<int> take();
 
   /// The previous signal mask, which started programs must get.
@@ -34,6 +40,7 @@ class SignalQueue {
   struct sigaction child_before_;
   struct sigaction pipe_before_;
   FileDescriptor queue_;
+  StatusServer* server_ = nullptr;
 };
 
 }  // namespace trainer::launch

@@ -46,9 +46,10 @@ double seconds_of(std::chrono::milliseconds time) {
 class Supervisor {
  public:
   Supervisor(const config::Plan& plan, const Attempt& attempt, const RankProgram& program, const Patience& patience,
-             Machines& machines, SignalQueue& signals)
+             Machines& machines, SignalQueue& signals, RunStatus& status)
       : plan_(plan),
         attempt_(attempt),
+        status_(status),
         plan_text_(config::to_text(plan)),
         program_(program),
         patience_(patience),
@@ -91,6 +92,7 @@ class Supervisor {
   void say_finished();
   bool has_to_stay() const;
 
+  void note_status();
   std::optional<Failure> look();
   void look_after_ranks();
   void show_ranks();
@@ -107,6 +109,7 @@ class Supervisor {
 
   const config::Plan& plan_;
   const Attempt& attempt_;
+  RunStatus& status_;
   const std::string plan_text_;
   const RankProgram program_;
   const Patience patience_;
@@ -184,6 +187,7 @@ Outcome Supervisor::watch() {
     pass_deadlines();
     let_in();
     if (!ranks_.any_alive()) say_finished();
+    note_status();
   }
   if (!assignment_.is_alone() && assignment_.is_leader() && !verdict_) end_all();
   return verdict_ ? *verdict_ : judged();
@@ -197,7 +201,8 @@ bool Supervisor::has_to_stay() const {
 }
 
 void Supervisor::wait_for_events() {
-  std::vector<pollfd> events{{signals_.fd(), POLLIN, 0}};
+  std::vector<pollfd> events;
+  signals_.add_events(events);
   ranks_.add_events(events);
   machines_.add_events(events);
   if (poll(events.data(), events.size(), milliseconds_to_next_deadline()) < 0 && errno != EINTR) {
@@ -353,7 +358,14 @@ void Supervisor::take_message(Rank& rank, const LinkMessage& message) {
   switch (message.op) {
     case LinkOp::kPlan:
       return rank.line.send({.id = message.id, .strings = {plan_text_}});
+    case LinkOp::kMetrics:
+      if (!message.strings.empty()) status_.values.take(message.strings.front());
+      return;
+    case LinkOp::kSave:
+      ++(message.code == 0 ? status_.saves : status_.failed_saves);
+      return;
     case LinkOp::kStep:
+      rank.has_updated |= rank.phase == kOptimizerStep;
       rank.step = message.number;
       rank.phase = message.strings.empty() ? "" : message.strings.front();
       return;
@@ -370,6 +382,20 @@ void Supervisor::take_message(Rank& rank, const LinkMessage& message) {
       return;
     default:
       return exchange_.ask(rank.number, message);
+  }
+}
+
+/// For the status server.
+void Supervisor::note_status() {
+  status_.is_ending = ending_.is_near();
+  status_.ranks.clear();
+  for (const Rank& rank : ranks_) {
+    const RankState* const state = watchdog_.state(rank.number);
+    status_.ranks.push_back({.number = rank.number,
+                             .pid = rank.pid,
+                             .is_alive = rank.alive,
+                             .has_updated = rank.has_updated,
+                             .still = state->still + state->silent});
   }
 }
 
@@ -515,10 +541,11 @@ Outcome Supervisor::judged() const {
 }  // namespace
 
 Outcome supervise(const config::Plan& plan, const Attempt& attempt, const RankProgram& program,
-                  const Patience& patience, Machines& machines, SignalQueue& signals) {
-  Supervisor supervisor(plan, attempt, program, patience, machines, signals);
+                  const Patience& patience, Machines& machines, SignalQueue& signals, RunStatus& status) {
+  Supervisor supervisor(plan, attempt, program, patience, machines, signals, status);
   supervisor.start();
   const Outcome outcome = supervisor.watch();
+  status.ranks.clear();
   supervisor.show_last_words();
   return outcome;
 }

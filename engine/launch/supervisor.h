@@ -10,6 +10,7 @@
 #include "engine/launch/machines.h"
 #include "engine/launch/outcome.h"
 #include "engine/launch/rank_places.h"
+#include "engine/launch/run_status.h"
 #include "engine/launch/signals.h"
 #include "engine/launch/terms.h"
 #include "engine/launch/watchdog.h"
@@ -43,9 +44,9 @@ struct RankProgram {
 };
 
 /// Runs `program` as this machine's part of plan.world_size() processes, and returns the outcome; on several machines,
-/// machine 0 decides it. For a rank's environment and what counts as its failure, see run().
+/// machine 0 decides it. For a rank's environment and what counts as its failure, see run(). Keeps `status` up to date.
 /// Errors: MachineError when a rank can't be started.
 Outcome supervise(const config::Plan& plan, const Attempt& attempt, const RankProgram& program,
-                  const Patience& patience, Machines& machines, SignalQueue& signals);
+                  const Patience& patience, Machines& machines, SignalQueue& signals, RunStatus& status);
 
 }  // namespace trainer::launch

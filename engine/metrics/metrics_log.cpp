@@ -84,6 +84,7 @@ std::string to_json_line(const StepRecord& record) {
       .add("grad_norm", record.grad_norm)
       .add("learning_rate", record.learning_rate)
       .add("tokens", record.tokens)
+      .add("samples", record.samples)
       .add("tokens_per_second", record.tokens_per_second)
       .add("step_seconds", record.step_seconds)
       .add("data_wait_seconds", record.data_wait_seconds)
@@ -136,7 +137,7 @@ MetricsLog::MetricsLog(const std::filesystem::path& path, int64_t resume_step, b
   if (!file_) throw machine_error("write", path_, errno);
 }
 
-void MetricsLog::append(const std::string& line) {
+void MetricsLog::write(const std::string& line) {
   write_all(file_.get(), line, path_);
 }
 

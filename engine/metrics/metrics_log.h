@@ -27,14 +27,10 @@ class MetricsLog {
   /// dropped too.
   MetricsLog(const std::filesystem::path& path, int64_t resume_step, bool at_end = false);
 
-  void write(const StepRecord& record) { append(to_json_line(record)); }
-  void write(const EvaluationRecord& record) { append(to_json_line(record)); }
-  void write(const DivergenceRecord& record) { append(to_json_line(record)); }
-  void write(const StragglerRecord& record) { append(to_json_line(record)); }
+  /// Appends a line, which ends with a line break.
+  void write(const std::string& line);
 
  private:
-  void append(const std::string& line);
-
   std::filesystem::path path_;
   FileDescriptor file_;
 };

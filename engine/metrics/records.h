@@ -14,7 +14,8 @@ struct StepRecord {
   double loss = 0.0;
   double grad_norm = 0.0;  // before clipping
   double learning_rate = 0.0;
-  int64_t tokens = 0;  // without padding
+  int64_t tokens = 0;   // so far in the run, without padding
+  int64_t samples = 0;  // so far in the run
   double tokens_per_second = 0.0;
   double step_seconds = 0.0;
   double data_wait_seconds = 0.0;

@@ -1,21 +1,24 @@
 #include "engine/metrics/reporter.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
 namespace trainer::metrics {
 
 Reporter::Reporter(const config::LoggingConfig& logging, const std::filesystem::path& output_dir, int64_t resume_step,
-                   int64_t total_steps)
-    : log_(output_dir / "metrics.jsonl", resume_step, resume_step == total_steps), progress_(resume_step, total_steps) {
+                   int64_t total_steps, Forward forward)
+    : log_(output_dir / "metrics.jsonl", resume_step, resume_step == total_steps),
+      forward_(std::move(forward)),
+      progress_(resume_step, total_steps) {
   const auto& targets = logging.report_to;
   if (std::find(targets.begin(), targets.end(), "tensorboard") != targets.end())
     events_.emplace(output_dir / "tensorboard", resume_step);
 }
 
 void Reporter::report(const DivergenceRecord& record) {
-  log_.write(record);
+  log(record);
   const std::string what =
       record.back_to < 0 ? "the update is skipped" : fmt::format("back to the weights of step {}", record.back_to);
   progress_.print(fmt::format("step {}: diverged (loss {:g}, gradient norm {:g}, samples {} to {}): {}", record.step,
@@ -23,7 +26,7 @@ void Reporter::report(const DivergenceRecord& record) {
 }
 
 void Reporter::report(const StragglerRecord& record) {
-  log_.write(record);
+  log(record);
   const std::string rank = record.one_machine ? fmt::format("rank {}", record.rank)
                                               : fmt::format("rank {} on machine {}", record.rank, record.machine);
   progress_.print(record.over ? fmt::format("step {}: {} is as fast as the others again", record.step, rank)

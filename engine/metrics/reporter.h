@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <string>
 
 #include "engine/config/sections.h"
 #include "engine/metrics/event_file.h"
@@ -17,9 +19,12 @@ namespace trainer::metrics {
 /// Errors: MachineError when a file can't be written.
 class Reporter {
  public:
-  /// `output_dir` must exist. `resume_step` is the step of the loaded checkpoint, 0 for a new run.
+  using Forward = std::function<void(const std::string& line)>;
+
+  /// `output_dir` must exist. `resume_step` is the step of the loaded checkpoint, 0 for a new run. `forward`, if any,
+  /// is called with each line of metrics.jsonl, once it is written.
   Reporter(const config::LoggingConfig& logging, const std::filesystem::path& output_dir, int64_t resume_step,
-           int64_t total_steps);
+           int64_t total_steps, Forward forward = {});
 
   /// A logged update: every `logging.logging_steps`.
   void report(const StepRecord& record) { report_to_all(record); }
@@ -33,12 +38,20 @@ class Reporter {
  private:
   template <class Record>
   void report_to_all(const Record& record) {
-    log_.write(record);
+    log(record);
     if (events_) events_->write(record);
     progress_.report(record);
   }
 
+  template <class Record>
+  void log(const Record& record) {
+    const std::string line = to_json_line(record);
+    log_.write(line);
+    if (forward_) forward_(line);
+  }
+
   MetricsLog log_;
+  Forward forward_;
   std::optional<EventFile> events_;
   Progress progress_;
 };

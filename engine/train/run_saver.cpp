@@ -1,5 +1,6 @@
 #include "engine/train/run_saver.h"
 
+#include <utility>
 #include <vector>
 
 #include "engine/base/errors.h"
@@ -20,12 +21,13 @@ checkpoint::Saver::Options saver_options(const config::Config& config, checkpoin
 }  // namespace
 
 RunSaver::RunSaver(const config::Plan& plan, const prepare::Inputs& inputs, const config::LoraConfig& lora,
-                   parallel::ParallelModel& model, checkpoint::FolderAccess access)
+                   parallel::ParallelModel& model, checkpoint::FolderAccess access, AtEnd at_end)
     : plan_(plan),
       inputs_(inputs),
       lora_(lora),
       model_(model),
-      saver_(saver_options(plan.config, std::move(access)), model.comm()) {}
+      saver_(saver_options(plan.config, std::move(access)), model.comm()),
+      at_end_(std::move(at_end)) {}
 
 void RunSaver::advance() {
   attempt([this] { saver_.advance(); });
@@ -46,9 +48,9 @@ void RunSaver::save(optim::Optimizer& optimizer, const checkpoint::Progress& pro
     const auto begin = [&] {
       saver_.begin(manifest(progress, metrics), {model_, optimizer}, beside_checkpoint(model_, plan_, lora_, inputs_));
     };
-    wait_until_done ? begin() : attempt(begin);
+    wait_until_done ? run(begin, true) : attempt(begin, true);
   }
-  if (wait_until_done) saver_.finish();
+  if (wait_until_done) run([this] { saver_.finish(); });
 }
 
 bool RunSaver::has_saved(int64_t step) {
@@ -57,9 +59,20 @@ bool RunSaver::has_saved(int64_t step) {
   return has_begun(step);
 }
 
-void RunSaver::attempt(const std::function<void()>& part) {
+void RunSaver::run(const std::function<void()>& part, bool begins) {
+  const bool was_busy = begins || saver_.busy();
   try {
     part();
+  } catch (const MachineError&) {
+    if (at_end_) at_end_(false);
+    throw;
+  }
+  if (was_busy && !saver_.busy() && at_end_) at_end_(true);
+}
+
+void RunSaver::attempt(const std::function<void()>& part, bool begins) {
+  try {
+    run(part, begins);
   } catch (const MachineError& error) {  // thrown on all ranks alike
     if (plan_.config.checkpoint.on_error == "stop") throw;
     last_saved_ = -1;

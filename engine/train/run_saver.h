@@ -14,9 +14,12 @@ namespace trainer::train {
 
 class RunSaver {
  public:
+  /// Called with whether a save has succeeded.
+  using AtEnd = std::function<void(bool saved)>;
+
   /// All references must outlive it.
   RunSaver(const config::Plan& plan, const prepare::Inputs& inputs, const config::LoraConfig& lora,
-           parallel::ParallelModel& model, checkpoint::FolderAccess access);
+           parallel::ParallelModel& model, checkpoint::FolderAccess access, AtEnd at_end = {});
 
   /// Before the first update, after resuming. Errors: those of checkpoint::Saver::prepare().
   void prepare(optim::Optimizer& optimizer) { saver_.prepare({model_, optimizer}); }
@@ -43,8 +46,10 @@ class RunSaver {
   void record(int64_t step, const std::map<std::string, double>& metrics) const { saver_.record(step, metrics); }
 
  private:
-  /// Collective. Runs a part of a save; its failure is a warning unless checkpoint.on_error is "stop".
-  void attempt(const std::function<void()>& part);
+  /// Collective. Runs a part of a save, its beginning if `begins`, and calls at_end_ if it is the last one.
+  void run(const std::function<void()>& part, bool begins = false);
+  /// Collective. As run(); a failure is a warning unless checkpoint.on_error is "stop".
+  void attempt(const std::function<void()>& part, bool begins = false);
   checkpoint::Manifest manifest(const checkpoint::Progress& progress,
                                 const std::map<std::string, double>& metrics) const;
 
@@ -53,6 +58,7 @@ class RunSaver {
   const config::LoraConfig& lora_;
   parallel::ParallelModel& model_;
   checkpoint::Saver saver_;
+  AtEnd at_end_;
   int64_t last_saved_ = -1;  // the newest step whose save has begun, and has not failed
 };
 

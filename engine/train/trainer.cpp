@@ -35,7 +35,8 @@ double seconds_since(Clock::time_point start) {
 }  // namespace
 
 Trainer::Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::LoraConfig lora,
-                 std::unique_ptr<parallel::ParallelModel> model, checkpoint::FolderAccess access, Report report)
+                 std::unique_ptr<parallel::ParallelModel> model, checkpoint::FolderAccess access, Report report,
+                 Published published)
     : plan_(plan),
       config_(plan.config),
       inputs_(inputs),
@@ -43,7 +44,7 @@ Trainer::Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::Lora
       model_(std::move(model)),
       access_(std::move(access)),
       report_(std::move(report)),
-      saver_(plan, inputs, lora_, *model_, access_),
+      saver_(plan, inputs, lora_, *model_, access_, std::move(published.save)),
       divergence_(plan.config.training),
       stragglers_(model_->comm().size(), model_->mesh().degrees().pipeline) {
   optimizer_ = optim::make_optimizer(config_.training, model_->logical_tensors(), model_->comm());
@@ -56,7 +57,8 @@ Trainer::Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::Lora
       t.max_steps > 0 ? t.max_steps : progress_.step + batches_->updates().left(progress_.consumed, t.num_train_epochs);
   schedule_.emplace(t.lr_scheduler_type, t.learning_rate, t.warmup_steps, total_steps_, t.lr_scheduler_kwargs);
   if (config_.training.check_first_steps) first_steps_.emplace(*model_);
-  if (is_rank_zero()) reporter_.emplace(config_.logging, config_.output_dir, progress_.step, total_steps_);
+  if (is_rank_zero())
+    reporter_.emplace(config_.logging, config_.output_dir, progress_.step, total_steps_, std::move(published.line));
 }
 
 void Trainer::resume() {
@@ -274,9 +276,9 @@ void Trainer::log_step(const StepResult& result) {
     reporter_->report(metrics::StepRecord{
         progress_.step, batches_->updates().epochs_at(progress_.consumed),
         progress_.loss_since_log / static_cast<double>(progress_.updates_since_log), result.grad_norm,
-        result.learning_rate, progress_.tokens, log_window_.tokens_per_second(), log_window_.step_seconds(),
-        log_window_.data_wait_seconds(), log_window_.efficiency(), memory, tensors, result.digest,
-        loss_scale_ ? loss_scale_->scale() : 0, progress_.loss_scale.skipped});
+        result.learning_rate, progress_.tokens, progress_.consumed, log_window_.tokens_per_second(),
+        log_window_.step_seconds(), log_window_.data_wait_seconds(), log_window_.efficiency(), memory, tensors,
+        result.digest, loss_scale_ ? loss_scale_->scale() : 0, progress_.loss_scale.skipped});
   progress_.loss_since_log = 0;
   progress_.updates_since_log = 0;
   log_window_ = {};

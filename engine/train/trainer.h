@@ -34,10 +34,16 @@ class Trainer {
  public:
   /// Called with this rank's step and phase, for the supervisor's messages.
   using Report = std::function<void(int64_t step, const char* phase)>;
+  /// Called on rank 0, if set: what the supervisor's metrics page shows.
+  struct Published {
+    metrics::Reporter::Forward line;       // each line of metrics.jsonl
+    std::function<void(bool saved)> save;  // the end of each save
+  };
 
   /// Collective. Resumes as start_of() says.
   Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::LoraConfig lora,
-          std::unique_ptr<parallel::ParallelModel> model, checkpoint::FolderAccess access, Report report);
+          std::unique_ptr<parallel::ParallelModel> model, checkpoint::FolderAccess access, Report report,
+          Published published = {});
 
   /// Collective. Trains, evaluates, saves. With `last_step`, a replay: ends after that update and its checkpoint.
   Ending run(std::optional<int64_t> last_step = {});

@@ -123,8 +123,12 @@ train::Ending run(config::Plan& plan, Link& link, const std::shared_ptr<RankBoar
         "DATA_PARALLEL: {0} devices in one process. Every update sums {1} KiB of gradients on the first device after "
         "the backward pass; MULTI_CPU with num_processes: {0} would send them during it.",
         plan.config.devices.size(), model->copied_gradient_bytes() >> 10);
+  train::Trainer::Published published;
+  if (rank == 0 && plan.config.logging.metrics_port > 0)
+    published = {[&link](const std::string& line) { link.report_metrics(line); },
+                 [&link](bool saved) { link.report_save(saved); }};
   train::Trainer trainer(plan, inputs, std::move(lora), std::move(model), meet_for_checkpoints(link, plan.config),
-                         report);
+                         report, std::move(published));
   // Only now: a run that cannot be resumed must leave the earlier run's file unchanged.
   if (rank == 0)
     publish_file(std::filesystem::path(plan.config.output_dir) / "config.resolved.yaml", config::resolved_text(plan));

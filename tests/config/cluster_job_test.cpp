@@ -46,6 +46,30 @@ TEST(ClusterJob, QuotesForTheShellAndForYaml) {
   EXPECT_NE(manifest.find("workingDir: \"/work/\\\"x\\\"\"\n"), std::string::npos) << manifest;
 }
 
+TEST(ClusterJob, ContainersServeMetricsOnTheirAddresses) {
+  Plan plan = two_machines();
+  const std::vector<std::string> given{"a.yaml", "--metrics_address=127.0.0.1", "--seed", "1"};
+  EXPECT_EQ(container_arguments(cluster_job(plan, given, "t", "/")).back(), "1") << "without metrics, as given";
+  plan.config.logging.metrics_port = 9400;
+  EXPECT_EQ(container_arguments(cluster_job(plan, given, "t", "/")),
+            (std::vector<std::string>{"launch", "a.yaml", "--seed", "1", "--metrics_address", "0.0.0.0"}));
+  plan.config.logging.metrics_address = "10.0.0.7";
+  EXPECT_EQ(container_arguments(cluster_job(plan, {"a.yaml"}, "t", "/")).back(), "a.yaml");
+}
+
+TEST(ClusterJob, ReadinessWaitsForTheRunOnlyWhereNamesArePublishedBefore) {
+  Plan plan = two_machines();
+  EXPECT_EQ(pytorchjob_text(cluster_job(plan, {}, "t", "/")).find("Probe"), std::string::npos);
+  plan.config.logging.metrics_port = 9400;
+  const auto probes = [&](const std::string& text, const char* path) {
+    return text.find(std::string("readinessProbe: {httpGet: {path: ") + path + ", port: metrics}") != std::string::npos;
+  };
+  EXPECT_TRUE(probes(jobset_text(cluster_job(plan, {}, "t", "/")), "/readyz"));
+  EXPECT_TRUE(probes(pytorchjob_text(cluster_job(plan, {}, "t", "/")), "/healthz"));
+  plan.config.num_machines = 1;
+  EXPECT_TRUE(probes(pytorchjob_text(cluster_job(plan, {}, "t", "/")), "/readyz"));
+}
+
 TEST(ClusterJob, FillsTemplates) {
   EXPECT_EQ(filled("a $X$XY\n@if X b\n@if Y c\n$Z\n", {{"X", "2"}, {"Y", "1"}}), "a 22Y\nb\n$Z\n");
 }

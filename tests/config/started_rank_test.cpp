@@ -67,6 +67,9 @@ TEST_F(Started, ReadsTorchrun) {
   set(kTorchrun, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}});
   EXPECT_EQ(started_rank()->port, 29401) << "its agent listens on MASTER_PORT";
   EXPECT_NE(started->job, (set(kTorchrun, {{"TORCHELASTIC_RUN_ID", "b"}}), started_rank()->job));
+  EXPECT_NE((set(kTorchrun, {{"GROUP_RANK", "0"}}), started_rank()->job),
+            (set(kTorchrun, {{"GROUP_RANK", "1"}}), started_rank()->job))
+      << "two agents on one machine";
 
   const Plan plan = resolve(kDdp + "num_processes: 2\n");
   EXPECT_EQ(plan.config.num_processes, 8);

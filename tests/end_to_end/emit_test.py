@@ -1,6 +1,7 @@
 """Manifests of `trainer launch --emit` for Kubernetes and Compose: their containers run here as the cluster would start
 them, with the same variables, in networks of their own."""
 
+import signal
 import subprocess
 import unittest
 
@@ -10,7 +11,7 @@ except ImportError:
     yaml = None
 
 from machines_test import SHARDED, SHORT, TwoNetworks
-from support import TRAINER
+from support import TRAINER, until
 
 SIZE = {"num_machines": 2}
 GPUS = {"distributed_type": "MULTI_GPU", "use_cpu": False, "num_machines": 2, "num_processes": 4}
@@ -110,6 +111,33 @@ class Manifests(TwoNetworks):
         service = self.emit("compose", GPUS)["services"]["machine-1"]
         self.assertEqual(service["deploy"]["resources"]["reservations"]["devices"][0]["count"], 2)
         self.assertIn("shm_size", service)
+
+    def check_container_serves(self, arguments):
+        """The launcher in the container is told the port, and to serve on the container's addresses."""
+        self.assertEqual(arguments[-2:], ["--metrics_address", "0.0.0.0"])
+
+    def test_metrics_port(self):
+        port = {"logging": {"metrics_port": 9401}}
+        annotations = {"prometheus.io/scrape": "true", "prometheus.io/port": "9401", "prometheus.io/path": "/metrics"}
+        pytorch, jobs = self.emit("pytorchjob", port)["spec"], self.emit("jobset", port)["spec"]
+        templates = {"/healthz": [replica["template"] for replica in pytorch["pytorchReplicaSpecs"].values()],
+                     "/readyz": [jobs["replicatedJobs"][0]["template"]["spec"]["template"]]}
+        for path, pods in templates.items():
+            for pod in pods:
+                self.assertEqual(pod["metadata"]["annotations"], annotations)
+                container = pod["spec"]["containers"][0]
+                self.check_container_serves(container["args"])
+                self.assertIn({"name": "metrics", "containerPort": 9401}, container["ports"])
+                self.assertEqual(container["readinessProbe"]["httpGet"], {"path": path, "port": "metrics"})
+        service = self.emit("compose", port)["services"]["machine-1"]
+        self.check_container_serves(service["command"])
+        self.assertEqual(service["expose"], ["9401"])
+        run = self.start(self.job("served", {"training": {"max_steps": 100000}}, port))
+        check = lambda: subprocess.run(service["healthcheck"]["test"][1:], capture_output=True, check=False).returncode
+        self.assertNotEqual(check(), 0)
+        until(lambda: check() == 0)
+        run.kill_with(signal.SIGTERM)
+        self.assertEqual(run.wait().code, 143, run.err)
 
     def test_an_unknown_kind_is_refused(self):
         config = self.job("output", SHORT, SHARDED)

@@ -123,6 +123,79 @@ class Mpirun(Starting):
         self.assert_nothing_runs()
 
 
+class ByElastic(Starting):
+    """Started by torchrun's agent, which needs Python and PyTorch; the ranks don't."""
+
+    STARTER = ()
+
+    def start_by_agent(self, config, *flags):
+        return self.start(config, before=(*self.STARTER, *flags))
+
+    def check_same_numbers(self, *flags):
+        run = self.start_by_agent(self.job("output", SHORT, SHARDED), *flags).wait()
+        self.assertEqual(run.code, 0, run.out + run.err)
+        self.assertIn("by torchrun: read as rank 0 of 3", run.out + run.err)
+        self.assert_same_run(self.folder / "output", self.expected())
+        self.assert_nothing_runs()
+
+
+@unittest.skipUnless(shutil.which("torchrun"), "torchrun is not installed (pip install torch)")
+class Torchrun(ByElastic):
+    STARTER = ("torchrun", "--no-python")
+    ONE_AGENT = ("--standalone", "--nproc-per-node", str(RANKS))
+
+    def test_same_numbers(self):
+        self.check_same_numbers(*self.ONE_AGENT)
+
+    def test_two_agents(self):
+        """Both on this machine: each has a first process that runs its ranks."""
+        four = {"num_processes": 4}
+        config = self.job("output", SHORT, SHARDED, four)
+        endpoint = f"127.0.0.1:{free_port()}"
+        agents = [self.start_by_agent(config, "--nnodes", "2", "--nproc-per-node", "2", "--rdzv-backend", "c10d",
+                                      "--rdzv-endpoint", endpoint, "--rdzv-id", self.mark) for _ in range(2)]
+        for agent in agents:
+            self.assertEqual(agent.wait().code, 0, agent.out + agent.err)
+        self.assert_same_run(self.folder / "output", self.expected(four))
+        self.assert_nothing_runs()
+
+    def test_a_dead_rank_ends_all(self):
+        run = self.start_by_agent(self.job("output", LONG, SHARDED), *self.ONE_AGENT)
+        until(lambda: last_step(self.folder / "output") >= 2)
+        os.kill(self.ranks_of_run()[1], signal.SIGKILL)
+        self.assertNotEqual(run.wait().code, 0)
+        self.assertIn("killed by signal 9 (SIGKILL)", run.out + run.err)
+        self.assert_nothing_runs()
+
+    def test_its_restart_resumes_from_the_checkpoint(self):
+        medium = {"training": {"max_steps": 40}, "evaluation": None, "data": {"validation": None},
+                  "checkpoint": {"save_steps": 5}}
+        run = self.start_by_agent(self.job("output", medium, SHARDED), "--max-restarts", "1", *self.ONE_AGENT)
+        until(lambda: last_step(self.folder / "output") >= 7)
+        os.kill(self.ranks_of_run()[2], signal.SIGKILL)
+        self.assertEqual(run.wait().code, 0, run.out + run.err)
+        self.assertRegex(run.out + run.err, r"resuming from .*checkpoint-\d+")
+        self.launch(self.job("expected", medium, SHARDED))
+        self.assert_same_run(self.folder / "output", self.folder / "expected")
+
+    def test_stopped(self):
+        """torchrun passes SIGTERM on to every process; the run is saved once."""
+        run = self.start_by_agent(self.job("output", LONG, SHARDED), *self.ONE_AGENT)
+        until(lambda: last_step(self.folder / "output") >= 2)
+        run.kill_with(signal.SIGTERM)
+        run.wait()
+        self.assertTrue(list((self.folder / "output").glob("checkpoint-*/manifest.json")), run.out + run.err)
+        self.assert_nothing_runs()
+
+
+@unittest.skipUnless(shutil.which("accelerate"), "accelerate is not installed (pip install accelerate)")
+class Accelerate(ByElastic):
+    STARTER = ("accelerate", "launch", "--no_python", "--multi_gpu")
+
+    def test_same_numbers(self):
+        self.check_same_numbers("--num_processes", str(RANKS), "--main_process_port", str(free_port()))
+
+
 def slurm_works():
     try:
         return subprocess.run(["srun", "-n1", "true"], capture_output=True, check=False, timeout=20).returncode == 0

@@ -55,6 +55,27 @@ int finish(Worker& worker) {
   return 0;
 }
 
+/// Makes an update once the note "go" exists, and finishes once "finish" does. Rank 0 publishes a line of metrics, a
+/// save that succeeded and one that failed.
+int publish(Worker& worker) {
+  const auto wait_for_note = [&](const char* name) {
+    while (!fs::exists(worker.notes / name)) usleep(1000);
+  };
+  worker.link->report_step(1, trainer::kForwardAndBackward);
+  worker.link->report_step(1, trainer::kOptimizerStep);
+  worker.note("updates", "");
+  wait_for_note("go");
+  worker.link->report_step(1, "logging");
+  if (worker.rank == 0) {
+    worker.link->report_metrics(R"({"step":1,"loss":2.5,"tokens":8,"samples":2,"order_digest":"a"})");
+    worker.link->report_save(true);
+    worker.link->report_save(false);
+  }
+  wait_for_note("finish");
+  worker.link->report_done();
+  return 0;
+}
+
 /// Finishes once a note of that name exists.
 int finish_at(Worker& worker) {
   worker.note("waits", "");
@@ -286,6 +307,7 @@ int main(int argc, char** argv) {
       {"update_then_stay", update_then_stay},
       {"call_then_lose_peer", call_then_lose_peer},
       {"note_environment", note_environment},
+      {"publish", publish},
   };
   try {
     return verbs.at(verb)(worker);

@@ -3,7 +3,9 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +18,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/launch/address.h"
 
 namespace trainer::launch {
 namespace {
@@ -115,6 +118,41 @@ TEST_F(SupervisorTest, ASuccessfulRunIsSilent) {
   EXPECT_EQ(outcome()["code"], 0);
   EXPECT_EQ(outcome()["cause"], "done");
   EXPECT_TRUE(read_file(output() / ".lock").starts_with("process "));  // for an earlier holder that still runs
+}
+
+TEST_F(SupervisorTest, ServesItsStatus) {
+  const std::string any = own_address(try_listen(resolve("127.0.0.1", 0).front()).get()).text();  // a free port
+  const int port = std::stoi(any.substr(any.rfind(':') + 1));
+  const auto get = [&](const std::string& path) {
+    const FileDescriptor socket = connect_to(resolve("127.0.0.1", port).front(), 1000);
+    const std::string request = "GET " + path + " HTTP/1.0\r\n\r\n";
+    EXPECT_EQ(send(socket.get(), request.data(), request.size(), 0), std::ssize(request));
+    std::string text;
+    char bytes[4096];
+    pollfd event{socket.get(), POLLIN, 0};
+    constexpr int kPatience = 30'000;
+    while (poll(&event, 1, kPatience) == 1) {
+      const ssize_t count = recv(socket.get(), bytes, sizeof(bytes), 0);
+      if (count <= 0) break;
+      text.append(bytes, static_cast<size_t>(count));
+    }
+    return text;
+  };
+  plan_.config.logging.metrics_port = port;
+  start({{"FAKE", "publish"}});
+  for (const char* note : {"updates-0", "updates-1"}) wait_for_note(note);
+  EXPECT_TRUE(get("/healthz").starts_with("HTTP/1.1 200 "));
+  EXPECT_TRUE(get("/readyz").starts_with("HTTP/1.1 503 ")) << "the first update isn't done";
+  publish_file(folder_ / "notes" / "go", "");
+  for (int i = 0; i < 10'000 && !get("/readyz").starts_with("HTTP/1.1 200 "); ++i) usleep(1000);
+  std::string page;
+  for (int i = 0; i < 10'000 && page.find("save_failures_total 1\n") == std::string::npos; ++i) page = get("/metrics");
+  for (const char* line : {"trainer_ready 1\n", "trainer_ranks_alive 2\n", "trainer_loss 2.5\n", "trainer_tokens_total 8\n",
+                           "trainer_checkpoint_saves_total 1\n", "trainer_checkpoint_save_failures_total 1\n"})
+    EXPECT_NE(page.find(line), std::string::npos) << line << page;
+  publish_file(folder_ / "notes" / "finish", "");
+  EXPECT_EQ(finish(), 0);
+  EXPECT_TRUE(on_screen(fmt::format("trainer: metrics at http://127.0.0.1:{}/metrics\n", port))) << screen();
 }
 
 TEST_F(SupervisorTest, RanksGetTheirEnvironmentAndThePlan) {

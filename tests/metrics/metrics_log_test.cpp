@@ -39,10 +39,10 @@ TEST(MetricsJson, KeepsEveryBitOfANumber) {
 }
 
 TEST(MetricsJson, WritesTheContractsKeysInOrder) {
-  StepRecord record{1, 0.5, 2.25, 0.125, 0.75, 64, 1000, 0.5, 0.25, 0.75, 4096, 2048, "ab\"c"};
+  StepRecord record{1, 0.5, 2.25, 0.125, 0.75, 64, 8, 1000, 0.5, 0.25, 0.75, 4096, 2048, "ab\"c"};
   EXPECT_EQ(
       to_json_line(record),
-      R"({"step":1,"epoch":0.5,"loss":2.25,"grad_norm":0.125,"learning_rate":0.75,"tokens":64,)"
+      R"({"step":1,"epoch":0.5,"loss":2.25,"grad_norm":0.125,"learning_rate":0.75,"tokens":64,"samples":8,)"
       R"("tokens_per_second":1000.0,"step_seconds":0.5,"data_wait_seconds":0.25,"efficiency":0.75,"memory_bytes":4096,)"
       R"("tensor_bytes":2048,"order_digest":"ab\"c"})"
       "\n");
@@ -61,10 +61,10 @@ TEST(MetricsJson, IsValidForNonFiniteValues) {
 }
 
 TEST_F(MetricsLogTest, ANewRunStartsEmpty) {
-  MetricsLog(path_, 0).write(StepRecord{.step = 9});
+  MetricsLog(path_, 0).write(to_json_line(StepRecord{.step = 9}));
   MetricsLog log(path_, 0);
   EXPECT_EQ(content(), "");
-  log.write(StepRecord{.step = 1});
+  log.write(to_json_line(StepRecord{.step = 1}));
   EXPECT_EQ(content(), to_json_line(StepRecord{.step = 1}));
 }
 
@@ -73,15 +73,15 @@ TEST_F(MetricsLogTest, AResumedRunDropsLinesAfterItsCheckpoint) {
   {
     MetricsLog log(path_, 0);
     for (int64_t step = 1; step <= 5; ++step)
-      log.write(StepRecord{.step = step, .loss = 1.0 / static_cast<double>(step)});
-    log.write(EvaluationRecord{3, 1.0, {{"eval_loss", 1.0}}});
+      log.write(to_json_line(StepRecord{.step = step, .loss = 1.0 / static_cast<double>(step)}));
+    log.write(to_json_line(EvaluationRecord{3, 1.0, {{"eval_loss", 1.0}}}));
   }
   for (int64_t step = 1; step <= 3; ++step)
     expected += to_json_line(StepRecord{.step = step, .loss = 1.0 / static_cast<double>(step)});
   expected += to_json_line(EvaluationRecord{3, 1.0, {{"eval_loss", 1.0}}});
   MetricsLog log(path_, 3);
   EXPECT_EQ(content(), expected);
-  log.write(StepRecord{.step = 4});
+  log.write(to_json_line(StepRecord{.step = 4}));
   EXPECT_EQ(content(), expected + to_json_line(StepRecord{.step = 4}));
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
 }
@@ -120,7 +120,7 @@ TEST_F(MetricsLogTest, AFullDiskIsAMachineError) {
   getrlimit(RLIMIT_FSIZE, &before);
   const rlimit small{10, before.rlim_max};
   setrlimit(RLIMIT_FSIZE, &small);
-  EXPECT_THROW(log.write(StepRecord{}), MachineError);
+  EXPECT_THROW(log.write(to_json_line(StepRecord{})), MachineError);
   setrlimit(RLIMIT_FSIZE, &before);
   EXPECT_THROW(MetricsLog(folder_ / "none" / "metrics.jsonl", 0), MachineError);
 }

@@ -19,19 +19,20 @@ constexpr int64_t kRestarts = 3;       // by the scheduler, unless max_restarts 
 constexpr std::size_t kLongestName = 40;  // Kubernetes allows 63, with the names of pods
 
 /// Flags that number machines or name machine 0; all take a value.
-bool numbers_machines(std::string flag) {
+const std::vector<std::string> kMachineFlags{"num_machines", "nnodes",          "num_nodes",   "machine_rank",
+                                             "node_rank",    "main_process_ip", "master_addr", "rdzv_endpoint"};
+
+bool is_one_of(std::string flag, const std::vector<std::string>& names) {
   std::replace(flag.begin(), flag.end(), '-', '_');
-  for (const char* name : {"num_machines", "nnodes", "num_nodes", "machine_rank", "node_rank", "main_process_ip",
-                           "master_addr", "rdzv_endpoint"})
-    if (flag == std::string("__") + name) return true;
-  return false;
+  return flag.starts_with("__") && std::find(names.begin(), names.end(), flag.substr(2)) != names.end();
 }
 
-std::vector<std::string> without_machines(const std::vector<std::string>& arguments) {
+/// The arguments without these flags and their values.
+std::vector<std::string> without(const std::vector<std::string>& flags, const std::vector<std::string>& arguments) {
   std::vector<std::string> kept;
   for (auto word = arguments.begin(); word != arguments.end(); ++word) {
     const std::size_t equals = word->find('=');
-    if (!numbers_machines(word->substr(0, equals))) {
+    if (!is_one_of(word->substr(0, equals), flags)) {
       kept.push_back(*word);
     } else if (equals == std::string::npos && word + 1 != arguments.end()) {
       ++word;
@@ -64,15 +65,24 @@ ClusterJob cluster_job(const Plan& plan, const std::vector<std::string>& argumen
   ClusterJob job{.name = plain_name(fs::path(config.output_dir).filename().string()),
                  .folder = folder,
                  .program = program,
-                 .arguments = without_machines(arguments),
+                 .arguments = without(kMachineFlags, arguments),
                  .machines = machines,
                  .cpus = ranks * std::max<int64_t>(1, config.num_cpu_threads_per_process),
                  .gpus = asks_for_gpus(config) ? gpus_needed(config) : 0,
                  .port = config.main_process_port,
+                 .metrics_port = config.logging.metrics_port,
+                 .metrics_are_local = config.logging.metrics_address == LoggingConfig().metrics_address,
                  .grace_seconds = static_cast<int64_t>(std::ceil(config.checkpoint.grace_seconds)),
                  .restarts = config.max_restarts > 0 ? config.max_restarts : kRestarts};
   job.arguments.insert(job.arguments.begin(), "launch");
   return job;
+}
+
+std::vector<std::string> container_arguments(const ClusterJob& job) {
+  if (job.metrics_port == 0 || !job.metrics_are_local) return job.arguments;
+  std::vector<std::string> arguments = without({"metrics_address"}, job.arguments);
+  arguments.insert(arguments.end(), {"--metrics_address", "0.0.0.0"});
+  return arguments;
 }
 
 const std::vector<std::string>& cluster_kinds() {

@@ -18,6 +18,8 @@ struct ClusterJob {
   int64_t machines = 1;
   int64_t cpus = 1, gpus = 0;  // of each machine
   int64_t port = 0;            // where the machines meet; 0: not given
+  int64_t metrics_port = 0;    // of the launcher's metrics page; 0: none
+  bool metrics_are_local = true;  // they are served on 127.0.0.1, where nothing outside a container reaches them
   int64_t grace_seconds = 0;   // for stopping and saving
   int64_t restarts = 0;        // of the whole run, by a scheduler that can
 };
@@ -31,6 +33,9 @@ const std::vector<std::string>& cluster_kinds();
 
 /// The script or manifest of one of cluster_kinds().
 std::string cluster_text(const std::string& kind, const ClusterJob& job);
+
+/// The arguments for a container, which serves metrics on all its addresses: its network is the cluster's.
+std::vector<std::string> container_arguments(const ClusterJob& job);
 
 std::string sbatch_text(const ClusterJob& job);
 std::string pytorchjob_text(const ClusterJob& job);

@@ -6,7 +6,8 @@
 namespace trainer::config {
 namespace {
 
-constexpr const char* kHead = R"(# Written by `trainer launch --emit compose`; see docs/clusters.md. Start it with `docker compose -f FILE up`. It uses the
+constexpr const char* kHead =
+    R"(# Written by `trainer launch --emit compose`; see docs/clusters.md. Start it with `docker compose -f FILE up`. It uses the
 # image `trainer`, built from the Dockerfile: docker build -t trainer .
 @if MACHINES # The file trainer-secret beside this one holds the machines' common secret; only uid 1000 may read it:
 @if MACHINES #   openssl rand -base64 32 >trainer-secret && chmod 400 trainer-secret && chown 1000 trainer-secret
@@ -19,6 +20,10 @@ x-machine: &machine
   volumes: [{type: bind, source: $FOLDER, target: $FOLDER}]
   stop_grace_period: $GRACEs
 @if MACHINES   secrets: [trainer-secret]
+@if METRICS_PORT   expose: ["$METRICS_PORT"]
+@if METRICS_PORT   healthcheck:  # healthy once the run trains; the image has no HTTP client
+@if METRICS_PORT     test: [CMD, bash, -c, 'exec 3<>/dev/tcp/127.0.0.1/$METRICS_PORT && printf "GET /readyz HTTP/1.0\r\n\r\n" >&3 && grep -q "^HTTP/1.1 200 " <&3']
+@if METRICS_PORT     interval: 10s
 @if GPU_LINE   shm_size: 8gb  # NCCL's ranks share memory
 @if GPU_LINE   ulimits: {memlock: -1}
 @if GPU_LINE   deploy: {resources: {reservations: {devices: [{driver: nvidia, count: $GPUS, capabilities: [gpu]}]}}}
@@ -46,8 +51,9 @@ constexpr int64_t kComposeMargin = 10;
 std::string compose_text(const ClusterJob& job) {
   std::vector<TemplateValue> values{{"NAME", job.name},
                                     {"FOLDER", quoted(job.folder)},
-                                    {"ARGUMENTS", quoted(job.arguments)},
+                                    {"ARGUMENTS", quoted(container_arguments(job))},
                                     {"MACHINES", std::to_string(job.machines)},
+                                    {"METRICS_PORT", std::to_string(job.metrics_port)},
                                     {"PORT", std::to_string(job.port > 0 ? job.port : kComposePort)},
                                     {"GPU_LINE", job.gpus > 0 ? "yes" : ""},
                                     {"GPUS", std::to_string(job.gpus)},

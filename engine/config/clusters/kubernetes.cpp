@@ -13,7 +13,9 @@ constexpr const char* kPrerequisites = R"~(# Written by `trainer launch --emit $
 @if MACHINES #   the machines' common secret: kubectl create secret generic $NAME-secret --from-literal=secret="$(openssl rand -base64 32)"
 )~";
 
-// No probes: the launcher is the container's main program, and its watchdog ends it when a rank hangs.
+// No liveness probe: the launcher is the container's main program, and its watchdog ends it when a rank hangs.
+// The training operator's services publish a pod's name only while the pod is ready, and machines have to meet by that
+// name before they can train: with several, such a pod is ready as soon as its launcher serves.
 constexpr const char* kPod = R"(terminationGracePeriodSeconds: $GRACE
 securityContext: {runAsNonRoot: true, runAsUser: 1000, runAsGroup: 1000, fsGroup: 1000}
 containers:
@@ -28,7 +30,8 @@ containers:
 @if INDEXED       - {name: MASTER_ADDR, value: $NAME-machines-0-0.$NAME}
 @if INDEXED       - {name: MASTER_PORT, value: "$PORT"}
       - {name: HOME, value: /home/trainer}
-    ports: [{name: pytorchjob-port, containerPort: $PORT}]
+    ports: [{name: pytorchjob-port, containerPort: $PORT}$METRICS_CONTAINER_PORT]
+@if METRICS_PORT     readinessProbe: {httpGet: {path: $READY_PATH, port: metrics}, periodSeconds: 10}
     resources:
       requests: {cpu: "$CPUS"$GPU_RESOURCE}
       limits: {cpu: "$CPUS"$GPU_RESOURCE}
@@ -53,12 +56,14 @@ spec:
       replicas: 1
       restartPolicy: ExitCode
       template:
+@if METRICS_PORT         metadata: {annotations: $SCRAPED}
         spec:
 $POD
 @if MACHINES     Worker:
 @if MACHINES       replicas: $WORKERS
 @if MACHINES       restartPolicy: ExitCode
 @if MACHINES       template:
+@if WORKERS_SCRAPED         metadata: {annotations: $SCRAPED}
 @if MACHINES         spec:
 @if MACHINES $POD
 )";
@@ -87,6 +92,7 @@ spec:
             rules:
               - {action: FailJob, onExitCodes: {containerName: pytorch, operator: In, values: [1, 2, 3, 5, 7]}}
           template:
+@if METRICS_PORT             metadata: {annotations: $SCRAPED}
             spec:
               restartPolicy: Never
 $POD
@@ -96,16 +102,26 @@ constexpr int64_t kMasterPort = 23456;  // the operator's default
 constexpr int64_t kGraceMargin = 10;
 
 std::string manifest(const ClusterJob& job, const char* kind, const char* text, bool indexed, std::size_t pod_column) {
+  const bool waits_for_name = !indexed && job.machines > 1, has_metrics = job.metrics_port > 0;
+  const std::string metrics_port = std::to_string(job.metrics_port);
   std::vector<TemplateValue> values{
       {"KIND", kind},
       {"NAME", job.name},
       {"FOLDER", quoted(job.folder)},
-      {"ARGUMENTS", quoted(job.arguments)},
+      {"ARGUMENTS", quoted(container_arguments(job))},
       {"MACHINES", std::to_string(job.machines)},
       {"WORKERS", std::to_string(job.machines - 1)},
       {"INDEXED", indexed && job.machines > 1 ? "yes" : ""},
       {"PORT", std::to_string(job.port > 0 ? job.port : kMasterPort)},
       {"CPUS", std::to_string(job.cpus)},
+      {"METRICS_CONTAINER_PORT",
+       has_metrics ? fmt::format(", {{name: metrics, containerPort: {}}}", metrics_port) : ""},
+      {"METRICS_PORT", metrics_port},
+      {"READY_PATH", waits_for_name ? "/healthz" : "/readyz"},
+      {"WORKERS_SCRAPED", has_metrics && job.machines > 1 ? "yes" : ""},
+      {"SCRAPED",
+       fmt::format(R"({{prometheus.io/scrape: "true", prometheus.io/port: "{}", prometheus.io/path: /metrics}})",
+                   metrics_port)},
       {"GPU_LINE", job.gpus > 0 ? "yes" : ""},
       {"GPU_RESOURCE", job.gpus > 0 ? fmt::format(", nvidia.com/gpu: {}", job.gpus) : ""},
       {"GRACE", std::to_string(job.grace_seconds + kGraceMargin)},

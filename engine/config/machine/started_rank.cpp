@@ -31,7 +31,8 @@ const std::vector<Starter>& starters() {
        "WORLD_SIZE",
        "LOCAL_RANK",
        "LOCAL_WORLD_SIZE",
-       {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}},
+       // GROUP_RANK: the agent's number, as two agents can run on one machine.
+       {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "GROUP_RANK"}},
       {"mpirun",  // Open MPI's
        "OMPI_COMM_WORLD_RANK",
        "OMPI_COMM_WORLD_SIZE",
