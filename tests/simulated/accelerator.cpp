@@ -1,11 +1,12 @@
 // libtrainer_simulated.so: the device of Note [Simulated accelerator] as an accelerator of real ranks
-// (TRAINER_ACCELERATOR_LIBRARY).
+// (TRAINER_ACCELERATOR_LIBRARY). With TRAINER_EMULATED_KERNELS, the ranks' layers run the CUDA kernels on it.
 #include "engine/dist/accelerator.h"
 
 #include <cstdlib>
 
 #include "tests/simulated/communicator.h"
 #include "tests/simulated/device.h"
+#include "tests/simulated/kernels.h"
 
 namespace trainer::simulated {
 namespace {
@@ -21,6 +22,9 @@ class Simulated : public dist::Accelerator {
   void use(int index) const override { simulated::use(index); }
   int64_t peak_bytes(int index) const override { return simulated::peak_bytes(index); }
   void forget_peak(int index) const override { simulated::forget_peak(index); }
+  const nn::DeviceKernels* kernels() const override {
+    return std::getenv("TRAINER_EMULATED_KERNELS") != nullptr ? &simulated::kernels() : nullptr;
+  }
   bool has_flash_attention(int) const override { return true; }
   bool has_efficient_attention(int) const override { return true; }
   bool has_fused_norms() const override { return true; }

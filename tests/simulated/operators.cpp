@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <set>
 
 #include <ATen/EmptyTensor.h>
@@ -21,6 +23,10 @@ namespace trainer::simulated {
 namespace {
 
 std::atomic<int64_t> launches{0}, synchronizations{0}, copies{0};
+struct {
+  std::mutex mutex;
+  std::map<std::string, int64_t> launches;
+} names;
 thread_local bool within_operator = false;  // copies of its arguments aren't the host's
 
 struct Hooks : at::PrivateUse1HooksInterface {
@@ -168,8 +174,7 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   if (!top) return;
   for (size_t i = 0; i < schema.returns().size(); ++i)
     append_tensors((*stack)[stack->size() - schema.returns().size() + i], results);
-  --launches;  // one operator
-  note_launch(schema.name(), {}, results);
+  timeline().launch(current_stream(), schema.name(), {}, ranges_of(results));  // the same launch
   if (waits) host_waits();
 }
 
@@ -205,13 +210,26 @@ Counters counters() {
   return {launches, synchronizations, copies};
 }
 
+std::map<std::string, int64_t> launches_by_name() {
+  const std::lock_guard lock(names.mutex);
+  return names.launches;
+}
+
 void note_synchronization() {
   ++synchronizations;
 }
 
 void note_launch(const std::string& what, const std::vector<at::Tensor>& reads, const std::vector<at::Tensor>& writes) {
+  note_kernel(what, ranges_of(reads), ranges_of(writes));
+}
+
+void note_kernel(const std::string& what, const std::vector<Range>& reads, const std::vector<Range>& writes) {
   ++launches;
-  timeline().launch(current_stream(), what, ranges_of(reads), ranges_of(writes));
+  {
+    const std::lock_guard lock(names.mutex);
+    ++names.launches[what];
+  }
+  timeline().launch(current_stream(), what, reads, writes);
 }
 
 at::Tensor on_cpu(const at::Tensor& tensor) {
