@@ -65,8 +65,8 @@ struct DeviceKernels {
                                  int64_t width, void* out, void* stream);
 
   /// `count` blocks of 64 values of 4 bits, the first of two in the high half of its byte: the code's value times the
-  /// scale of the block, which lies in front of its 32 bytes of codes (models/nn/four_bit.h). Blocks whose scales have 4
-  /// bytes begin at a multiple of 4; `out` begins at a multiple of 16.
+  /// scale of the block, which lies in front of its 32 bytes of codes (models/nn/four_bit.h). Blocks whose scales have
+  /// 4 bytes begin at a multiple of 4; `out` begins at a multiple of 16.
   void (*decode_four_bits)(const uint8_t* blocks, int64_t count, const FourBitCode& code, const FourBitScales& scales,
                            ElementType type, void* out, void* stream);
 };

@@ -124,7 +124,8 @@ LayerMemory memory_of_layer(bool doubled, bool with_kernels) {
   LayerMemory found{};
   found.weight = simulated::held_bytes(0) - empty;
   found.same_values = at::equal(layer.matrix(at::kFloat).cpu(), expected);
-  const at::Tensor x = at::randn({kRows, kIn}).to(there).requires_grad_(true), grad = at::randn({kRows, kOut}).to(there);
+  const at::Tensor x = at::randn({kRows, kIn}).to(there).requires_grad_(true),
+                   grad = at::randn({kRows, kOut}).to(there);
   const auto peak_of = [&](const auto& work) {
     simulated::forget_peak(0);
     const int64_t before = simulated::peak_bytes(0);
@@ -139,10 +140,11 @@ LayerMemory memory_of_layer(bool doubled, bool with_kernels) {
   return found;
 }
 
-// Between forward and backward, only the result is on the device besides the 4-bit weight; during each, also the decoded
-// weight, and what groups share: 8 bytes for each block (or, without the kernel, all that its operators need).
+// Between forward and backward, only the result is on the device besides the 4-bit weight; during each, also the
+// decoded weight, and what groups share: 8 bytes for each block (or, without the kernel, all that its operators need).
 TEST(FourBitOnDevice, OneDecodedWeightExistsDuringItsProduct) {
-  constexpr int64_t kWeights = kIn * kOut, kDecoded = 4 * kWeights, kResult = 4 * kRows * kOut, kGradient = 4 * kRows * kIn;
+  constexpr int64_t kWeights = kIn * kOut, kDecoded = 4 * kWeights, kResult = 4 * kRows * kOut,
+                    kGradient = 4 * kRows * kIn;
   for (const bool doubled : {false, true})
     for (const bool with_kernels : {false, true}) {
       const LayerMemory found =

@@ -62,8 +62,8 @@ void draw_mask(const RowDraws& given, int64_t rows, int64_t width, bool* kept, v
 void dropout(ElementType x_type, const void* x, ElementType out_type, const void* residual, const RowDraws& given,
              int64_t rows, int64_t width, void* out, void* stream) {
   Launch launch;
-  const void *const from = launch.reads(x, rows * width, x_type),
-                    *const base = launch.reads(residual, rows * width, out_type);
+  const void *const from = launch.reads(x, rows * width, x_type), *const base =
+                                                                      launch.reads(residual, rows * width, out_type);
   const RowDraws draws = launch.reads(given, rows);
   void* const to = launch.writes(out, rows * width, out_type);
   launch.begin("dropout");
@@ -125,8 +125,8 @@ void cross_entropy_gradient(ElementType type, const void* logits, const int64_t*
   emulated().cross_entropy_gradient(type, x, of, sum, d, own, everywhere, begin, rows, width, to, stream);
 }
 
-void decode_four_bits(const uint8_t* blocks, int64_t count, const nn::FourBitCode& code,
-                      const nn::FourBitScales& given, ElementType type, void* out, void* stream) {
+void decode_four_bits(const uint8_t* blocks, int64_t count, const nn::FourBitCode& code, const nn::FourBitScales& given,
+                      ElementType type, void* out, void* stream) {
   Launch launch;
   const int64_t bytes = nn::kFourBitBytes + (given.shared != nullptr ? 1 : 4);
   const uint8_t* const from = launch.reads(blocks, count, bytes);

@@ -23,8 +23,8 @@ __device__ float scale_of(const uint8_t* block, int64_t index, const FourBitScal
 /// scales.)
 template <class T, bool kDoubled>
 __global__ void __launch_bounds__(kThreads)
-    decode(const uint8_t* blocks, const __grid_constant__ FourBitCode code, const __grid_constant__ FourBitScales scales,
-           int64_t values, T* out) {
+    decode(const uint8_t* blocks, const __grid_constant__ FourBitCode code,
+           const __grid_constant__ FourBitScales scales, int64_t values, T* out) {
   constexpr int kBytes = 8 / sizeof(T);
   TRAINER_SHARED(float, value_of, 16);
   if (threadIdx.x < 16) value_of[threadIdx.x] = code.values[threadIdx.x];

@@ -37,7 +37,10 @@ at::Tensor four_bit_scales(const at::Tensor& blocks, const at::Tensor& shared, c
   const at::Tensor stored = blocks.narrow(1, 0, blocks.size(1) - kFourBitBytes).contiguous();
   if (!shared.defined()) return stored.view(at::kFloat).view(-1);
   const at::Tensor scale_of = table(256, 1, blocks.device(), [&](float* to) { std::copy(map.begin(), map.end(), to); });
-  return scale_of.view(-1).index_select(0, stored.view(-1).to(at::kInt)).mul_(shared.select(1, 0)).add_(shared.select(1, 1));
+  return scale_of.view(-1)
+      .index_select(0, stored.view(-1).to(at::kInt))
+      .mul_(shared.select(1, 0))
+      .add_(shared.select(1, 1));
 }
 
 void decode_four_bits(const at::Tensor& blocks, const at::Tensor& scales, const FourBitCode& code,
