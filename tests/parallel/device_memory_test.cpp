@@ -191,52 +191,5 @@ INSTANTIATE_TEST_SUITE_P(Settings, DeviceMemory, ::testing::ValuesIn(settings())
   return name;
 });
 
-/// Of one update, after the first.
-struct Counts {
-  int64_t copies = 0, synchronizations = 0;
-};
-
-Counts counts_of(const Setting& s) {
-  return in_processes<Counts>(
-             1, /*share_memory=*/false,
-             [&](dist::Comm& host, const std::string&) {
-               const auto comm = dist::device_comm(host.group("device", {0}), nullptr, device());
-               const config::Plan plan = plan_of(s);
-               const auto model = make_model(plan, *comm);
-               nn::Pass pass;
-               pass.training = true;
-               simulated::Counters before;
-               for (int update = 0; update < 2; ++update) {
-                 std::vector<models::Batch> batches;
-                 for (int64_t i = 0; i < s.micro_batches; ++i) batches.push_back(real_batch(s));
-                 before = simulated::counters();
-                 model->update(batches, 1000, pass);
-                 model->zero_grad();
-               }
-               const simulated::Counters after = simulated::counters();
-               return Counts{after.copies - before.copies, after.synchronizations - before.synchronizations};
-             })
-      .front();
-}
-
-// With dropout. Each micro-batch sends its token ids, labels and the layout's numbers, once for all layers; LLaMA its
-// rotary table; GPT-2 and BERT position ids; BERT token types, the first row of each sample and the layout of these; T5
-// the ids and layout of its second sequence, and the buckets of two position biases. The host waits once, to read the
-// loss.
-TEST(DeviceCopies, DoNotDependOnTheLayers) {
-  const auto with = [](Family family, int64_t micro_batches) {
-    return Setting{family, kNo, false, false, false, {12, 40, 3}, micro_batches};
-  };
-  Setting half = with(kLlama, 1);
-  half.bf16 = half.recompute = true;
-  for (const auto& [s, of_micro_batch] : std::vector<std::pair<Setting, int64_t>>{
-           {with(kLlama, 2), 4}, {half, 4}, {with(kGpt2, 1), 4}, {with(kT5, 1), 7}, {with(kBert, 1), 7}}) {
-    const Counts found = counts_of(s);
-    std::printf("| %s | %ld | %ld |\n", s.name().c_str(), found.copies, found.synchronizations);
-    EXPECT_EQ(found.copies, s.micro_batches * of_micro_batch) << s.name();
-    EXPECT_EQ(found.synchronizations, 1) << s.name();
-  }
-}
-
 }  // namespace
 }  // namespace trainer::testing

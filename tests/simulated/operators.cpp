@@ -196,8 +196,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("as_strided", &at::native::as_strided_tensorimpl);
   m.impl("view", static_cast<at::Tensor (*)(const at::Tensor&, c10::IntArrayRef)>(&at::native::view));
   m.impl("_reshape_alias", &at::native::_reshape_alias);
-  // CUDA has a kernel for it; libtorch composes it of others on devices that it doesn't know.
-  m.impl("silu_backward", torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
+  // CUDA has kernels for these; libtorch composes them of others on devices that it doesn't know.
+  for (const char* name : {"silu_backward", "_foreach_norm.Scalar", "_foreach_mul_.Scalar", "_foreach_zero_"})
+    m.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
 }
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {
