@@ -2,8 +2,12 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/addmm.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 #include <torch/csrc/autograd/custom_function.h>
+
+#include "models/nn/kept_elements.h"
+#include "models/nn/saved.h"
 
 namespace trainer::adapters {
 namespace {
@@ -11,43 +15,53 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// x itself if there is no mask.
-at::Tensor dropped(const at::Tensor& x, const at::Tensor& mask, double scale) {
-  return mask.defined() ? nn::apply_mask(x, mask, static_cast<float>(scale)) : x;
+/// scale * a b. On a device in one operator; on the CPU, whose products add up blocks, `scale` would round each of
+/// them.
+at::Tensor scaled_product(const at::Tensor& a, const at::Tensor& b, double scale) {
+  if (a.is_cpu()) return at::mm(a, b).mul_(scale);
+  return at::empty({a.size(0), b.size(1)}, a.options()).addmm_(a, b, /*beta=*/0, scale);
 }
 
 struct AddLowRank : torch::autograd::Function<AddLowRank> {
+  struct State {
+    nn::DropoutRule rule;
+    double scale;
+  };
+
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& base, const at::Tensor& x_in, const at::Tensor& a,
-                            const at::Tensor& b, double scale, const nn::DropoutRule& rule, const nn::LayoutPtr& rows) {
+                            const at::Tensor& b, double scale, const nn::DropoutRule& rule, const nn::LayoutPtr& rows,
+                            BaseUse use) {
     const at::Tensor x = x_in.contiguous();
-    const at::Tensor mask = rule.active() ? nn::dropout_mask(rule, *rows, x) : at::Tensor();
-    const at::Tensor hidden = at::mm(dropped(x, mask, rule.scale), a.t());  // [T, r]
-    ctx->save_for_backward({x, hidden, a, b, mask});
-    ctx->saved_data["scale"] = scale;
-    ctx->saved_data["kept"] = static_cast<double>(rule.scale);
-    return at::addmm(base, hidden, b.t(), 1, scale);
+    const nn::KeptElements kept = nn::kept_elements(rule, *rows, x);
+    const at::Tensor hidden = at::mm(nn::drop_others(kept, x), a.t());  // [T, r]
+    ctx->save_for_backward({x, hidden, a, b, kept.first, kept.second});
+    nn::keep<State>(ctx, {rule, scale});
+    if (use == BaseUse::kKeep) return at::addmm(base, hidden, b.t(), 1, scale);
+    ctx->mark_dirty({base});
+    return at::Tensor(base).addmm_(hidden, b.t(), 1, scale);
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
     const auto saved = ctx->get_saved_variables();
-    const auto &x = saved[0], &hidden = saved[1], &a = saved[2], &b = saved[3], &mask = saved[4];
-    const double scale = ctx->saved_data["scale"].toDouble(), kept = ctx->saved_data["kept"].toDouble();
+    const auto &x = saved[0], &hidden = saved[1], &a = saved[2], &b = saved[3];
+    const State& state = nn::kept<State>(ctx);
+    const nn::KeptElements kept{state.rule, saved[4], saved[5]};
     const at::Tensor grad = grads[0].contiguous();
-    const at::Tensor dhidden = at::mm(grad, b).mul_(scale);  // [T, r]
+    const at::Tensor dhidden = scaled_product(grad, b, state.scale);  // [T, r]
     at::Tensor dx, da, db;
-    if (ctx->needs_input_grad(1)) dx = dropped(at::mm(dhidden, a), mask, kept);
-    if (ctx->needs_input_grad(2)) da = at::mm(dhidden.t(), dropped(x, mask, kept));
-    if (ctx->needs_input_grad(3)) db = at::mm(grad.t(), hidden).mul_(scale);
+    if (ctx->needs_input_grad(1)) dx = nn::drop_others(kept, at::mm(dhidden, a));
+    if (ctx->needs_input_grad(2)) da = at::mm(dhidden.t(), nn::drop_others(kept, x));
+    if (ctx->needs_input_grad(3)) db = scaled_product(grad.t(), hidden, state.scale);
     const at::Tensor none;
-    return {grads[0], dx, da, db, none, none, none};
+    return {grads[0], dx, da, db, none, none, none, none};
   }
 };
 
 }  // namespace
 
 at::Tensor add_low_rank(const at::Tensor& base, const nn::Rows& x, const at::Tensor& a, const at::Tensor& b,
-                        double scale, const nn::DropoutRule& rule) {
-  return AddLowRank::apply(base, x.x, a, b, scale, rule, x.layout);
+                        double scale, const nn::DropoutRule& rule, BaseUse use) {
+  return AddLowRank::apply(base, x.x, a, b, scale, rule, x.layout, use);
 }
 
 LoraLinear::LoraLinear(const nn::Linear& base, const LoraShape& shape) : Linear(base), shape_(shape) {
@@ -66,12 +80,13 @@ LoraLinear::LoraLinear(const nn::Linear& base, const LoraShape& shape) : Linear(
 at::Tensor LoraLinear::base(const nn::Rows& x, const nn::Pass& pass) const {
   const at::Tensor y = Linear::project(x, pass);
   if (start_a_ == nullptr) return y;
-  return add_low_rank(y, x, start_a_->value.to(pass.compute), start_b_->value.to(pass.compute), -shape_.scale, {});
+  return add_low_rank(y, x, start_a_->value.to(pass.compute), start_b_->value.to(pass.compute), -shape_.scale, {},
+                      BaseUse::kOverwrite);
 }
 
 at::Tensor LoraLinear::add_branch(const at::Tensor& base, const nn::Rows& x, const nn::DropoutRule& rule,
-                                  const nn::Pass& pass) const {
-  return add_low_rank(base, x, a_->value.to(pass.compute), b_->value.to(pass.compute), shape_.scale, rule);
+                                  const nn::Pass& pass, BaseUse use) const {
+  return add_low_rank(base, x, a_->value.to(pass.compute), b_->value.to(pass.compute), shape_.scale, rule, use);
 }
 
 nn::DropoutRule LoraLinear::dropout(const nn::Pass& pass) const {
@@ -80,7 +95,7 @@ nn::DropoutRule LoraLinear::dropout(const nn::Pass& pass) const {
 
 at::Tensor LoraLinear::project(const nn::Rows& x_in, const nn::Pass& pass) const {
   const nn::Rows x = x_in.with(x_in.x.to(pass.compute));
-  return add_branch(base(x, pass), x, dropout(pass), pass);
+  return add_branch(base(x, pass), x, dropout(pass), pass, BaseUse::kOverwrite);
 }
 
 }  // namespace trainer::adapters

@@ -12,6 +12,9 @@ struct LoraShape {
   bool subtracts_start = false;  // see Note [Decomposed start]
 };
 
+/// Whether the sum replaces the base's values, which saves a copy of them, and memory.
+enum class BaseUse { kKeep, kOverwrite };
+
 /// A linear layer plus a low-rank branch: y = x W^T + scale * dropout(x) A^T B^T.
 /// A [r, in] and B [out, r] are trained in fp32; W is shared with the layer that this one replaces. Source: Hu et al.
 /// 2021.
@@ -32,8 +35,8 @@ class LoraLinear : public nn::Linear {
   /// The layer without the learned branch, bias included; x [T, in] in the compute dtype.
   at::Tensor base(const nn::Rows& x, const nn::Pass& pass) const;
   /// `base` [T, out] plus the learned branch.
-  at::Tensor add_branch(const at::Tensor& base, const nn::Rows& x, const nn::DropoutRule& rule,
-                        const nn::Pass& pass) const;
+  at::Tensor add_branch(const at::Tensor& base, const nn::Rows& x, const nn::DropoutRule& rule, const nn::Pass& pass,
+                        BaseUse use = BaseUse::kKeep) const;
   nn::DropoutRule dropout(const nn::Pass& pass) const;
 
  private:
@@ -41,8 +44,8 @@ class LoraLinear : public nn::Linear {
   nn::ParameterPtr a_, b_, start_a_, start_b_;
 };
 
-/// scale * dropout(x) A^T B^T added to `base` [T, out]; x [T, in]. Saves x, the [T, r] product and the mask's bits.
+/// scale * dropout(x) A^T B^T added to `base` [T, out]; x [T, in]. Saves x, the [T, r] product and the kept elements.
 at::Tensor add_low_rank(const at::Tensor& base, const nn::Rows& x, const at::Tensor& a, const at::Tensor& b,
-                        double scale, const nn::DropoutRule& rule);
+                        double scale, const nn::DropoutRule& rule, BaseUse use = BaseUse::kKeep);
 
 }  // namespace trainer::adapters

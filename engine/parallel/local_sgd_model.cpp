@@ -5,8 +5,6 @@
 #include <ATen/TensorOperators.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
-#include "engine/parallel/sums.h"
-
 namespace trainer::parallel {
 
 LocalSgdModel::LocalSgdModel(std::unique_ptr<models::Model> model, dist::MeshPtr mesh, Precision precision,
@@ -18,8 +16,14 @@ at::Tensor LocalSgdModel::to_backward(const at::Tensor& loss_sum, int64_t target
   return ParallelModel::to_backward(loss_sum, target_tokens) * static_cast<double>(mesh().data().size());
 }
 
+std::vector<ScalarSum> LocalSgdModel::gradient_squares() const {
+  std::vector<ScalarSum> sums(1);
+  sums[0].add_squares(gradients());
+  return sums;
+}
+
 double LocalSgdModel::clip_grad_norm(double max_norm) {
-  const double squares = sums_of_squares({gradients()}).front();
+  const double squares = take_squares().front();
   // All ranks must know if one of them has overflowed.
   const double of_all = comm().sum(squares);
   const double own = unscale_and_clip(std::isfinite(of_all) ? std::sqrt(squares) : of_all, max_norm);

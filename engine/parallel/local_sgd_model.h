@@ -20,6 +20,7 @@ class LocalSgdModel : public ParallelModel {
 
  protected:
   at::Tensor to_backward(const at::Tensor& loss_sum, int64_t target_tokens) const override;
+  std::vector<ScalarSum> gradient_squares() const override;
 
  private:
   void average(const at::Tensor& tensor);

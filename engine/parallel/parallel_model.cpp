@@ -1,12 +1,12 @@
 #include "engine/parallel/parallel_model.h"
 
 #include <cmath>
+#include <utility>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/_foreach_zero.h>
 #include <torch/csrc/autograd/grad_mode.h>
-
-#include "engine/parallel/sums.h"
 
 namespace trainer::parallel {
 
@@ -22,8 +22,17 @@ double ParallelModel::update(const std::vector<models::Batch>& micro_batches, in
                              const nn::Pass& given) {
   nn::Pass pass = given;
   pass.compute = precision_.compute;
-  return schedule_->update(micro_batches, pass,
-                           [&](const at::Tensor& loss_sum) { return to_backward(loss_sum, target_tokens); });
+  const ScalarSum loss = schedule_->update(
+      micro_batches, pass, [&](const at::Tensor& loss_sum) { return to_backward(loss_sum, target_tokens); });
+  std::vector<ScalarSum> sums{loss};
+  squares_.reset();
+  if (loss.on_device()) {  // see Note [One read]
+    const std::vector<ScalarSum> squares = gradient_squares();
+    sums.insert(sums.end(), squares.begin(), squares.end());
+  }
+  const std::vector<double> values = values_of(sums);
+  if (loss.on_device()) squares_.emplace(values.begin() + 1, values.end());
+  return schedule_->sum_of_parts(values.front());
 }
 
 at::Tensor ParallelModel::to_backward(const at::Tensor& loss_sum, int64_t target_tokens) const {
@@ -52,12 +61,24 @@ void ParallelModel::broadcast_from_last_stage(const at::Tensor& result) {
   if (pipeline.size() > 1 && result.numel() > 0) pipeline.broadcast(result, pipeline.size() - 1);
 }
 
-double ParallelModel::clip_grad_norm(double max_norm) {
+std::vector<ScalarSum> ParallelModel::gradient_squares() const {
   std::vector<at::Tensor> own, replicated;
   for (const LogicalTensor& tensor : logical_tensors())
     if (tensor.grad.defined() && (tensor.replicated || tensor.copy == 0))
       (tensor.replicated ? replicated : own).push_back(tensor.grad);
-  const std::vector<double> sums = sums_of_squares({own, replicated});
+  std::vector<ScalarSum> sums(2);
+  sums[0].add_squares(own);
+  sums[1].add_squares(replicated);
+  return sums;
+}
+
+std::vector<double> ParallelModel::take_squares() {
+  const auto read = std::exchange(squares_, std::nullopt);
+  return read ? *read : values_of(gradient_squares());
+}
+
+double ParallelModel::clip_grad_norm(double max_norm) {
+  const std::vector<double> sums = take_squares();
   const double mine = sums[0], everywhere = sums[1];
   // Replicated values are included in the reduction if not finite, so that all ranks agree on whether the norm is
   // finite.
@@ -80,7 +101,8 @@ std::vector<at::Tensor> ParallelModel::gradients() const {
 }
 
 void ParallelModel::zero_grad() {
-  for (const at::Tensor& gradient : gradients()) gradient.zero_();
+  squares_.reset();
+  if (const std::vector<at::Tensor> all = gradients(); !all.empty()) at::_foreach_zero_(all);
 }
 
 }  // namespace trainer::parallel

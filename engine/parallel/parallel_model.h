@@ -3,11 +3,18 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/parallel/schedule.h"
 
 namespace trainer::parallel {
+
+// Note [One read]
+// Each read of a device makes the host wait for all operators before it, and then the device for the host. So update()
+// reads what the end of an update needs in one copy: the sum of losses, and the squares of the gradients, which
+// clip_grad_norm() takes. Nothing may change the gradients in between. Between micro-batches nothing is read. Values on
+// the CPU are read where they are needed.
 
 /// A model on this rank: its weights, and the schedule by which updates run them. parallelize() makes one.
 class ParallelModel {
@@ -66,6 +73,10 @@ class ParallelModel {
   /// Removes the loss scale from the gradients, whose norm including the scale is `scaled_norm`, and clips them to
   /// `max_norm`. Returns the norm without the scale.
   double unscale_and_clip(double scaled_norm, double max_norm);
+  /// The sums of squares that the norm of the gradients follows from.
+  virtual std::vector<ScalarSum> gradient_squares() const;
+  /// Their values, which update() has read if they are on a device.
+  std::vector<double> take_squares();
   /// Those that exist, in model order.
   std::vector<at::Tensor> gradients() const;
 
@@ -76,6 +87,7 @@ class ParallelModel {
   std::unique_ptr<Weights> weights_;
   std::unique_ptr<Schedule> schedule_;
   double loss_scale_ = 1;
+  std::optional<std::vector<double>> squares_;  // of the last update, if it read them; until they are taken
 };
 
 }  // namespace trainer::parallel

@@ -14,8 +14,8 @@ PipelinedSchedule::PipelinedSchedule(models::DecoderModel& model, dist::MeshPtr 
       runner_(std::move(runner)),
       in_flight_(static_cast<size_t>(runner_->shape().chunks)) {}
 
-double PipelinedSchedule::update(const std::vector<models::Batch>& micro_batches, const nn::Pass& pass,
-                                 const Root& root) {
+ScalarSum PipelinedSchedule::update(const std::vector<models::Batch>& micro_batches, const nn::Pass& pass,
+                                    const Root& root) {
   dist::Comm& pipeline = mesh_->pipeline();
   ScalarSum total;
   weights_.begin();
@@ -27,7 +27,7 @@ double PipelinedSchedule::update(const std::vector<models::Batch>& micro_batches
   for (; !gradients_sent_.empty(); gradients_sent_.pop_front()) gradients_sent_.front().sent->wait();
   weights_.end();
   weights_.reduce_gradients();
-  return pipeline.sum(total.value());
+  return total;
 }
 
 void PipelinedSchedule::forward(int64_t chunk, const models::Batch& given, const nn::Pass& pass, const Root& root,
@@ -86,7 +86,7 @@ double PipelinedSchedule::loss_sum(const models::Batch& given, const nn::Pass& p
   else
     decoder_.states(batch, pass);
   runner_->wait_until_received();
-  return mesh_->pipeline().sum(loss.value());
+  return sum_of_parts(values_of({loss}).front());
 }
 
 at::Tensor PipelinedSchedule::logits(const models::Batch& given, const nn::Pass& pass) {

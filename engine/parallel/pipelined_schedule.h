@@ -16,7 +16,8 @@ class PipelinedSchedule : public Schedule {
   PipelinedSchedule(models::DecoderModel& model, dist::MeshPtr mesh, Weights& weights,
                     std::unique_ptr<StageRunner> runner);
 
-  double update(const std::vector<models::Batch>& micro_batches, const nn::Pass& pass, const Root& root) override;
+  ScalarSum update(const std::vector<models::Batch>& micro_batches, const nn::Pass& pass, const Root& root) override;
+  double sum_of_parts(double losses) override { return mesh_->pipeline().sum(losses); }
   double loss_sum(const models::Batch& batch, const nn::Pass& pass) override;
   at::Tensor logits(const models::Batch& batch, const nn::Pass& pass) override;
   at::Tensor decode(const at::Tensor& tokens, nn::Pass& pass) override;

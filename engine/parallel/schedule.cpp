@@ -1,7 +1,6 @@
 #include "engine/parallel/schedule.h"
 
 #include "engine/parallel/context_parallel.h"
-#include "engine/parallel/sums.h"
 #include "models/virtual_tokens.h"
 
 namespace trainer::parallel {
@@ -12,7 +11,7 @@ Schedule::Schedule(models::Model& model, dist::MeshPtr mesh, Weights& weights)
 double Schedule::loss_sum(const models::Batch& batch, const nn::Pass& pass) {
   ScalarSum loss;
   loss.add(model_.loss_sum(input_of(batch), pass));
-  return mesh_->context().sum(loss.value());
+  return sum_of_parts(values_of({loss}).front());
 }
 
 at::Tensor Schedule::logits(const models::Batch& batch, const nn::Pass& pass) {

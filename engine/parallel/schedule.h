@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/dist/mesh.h"
+#include "engine/parallel/sums.h"
 #include "engine/parallel/weights.h"
 #include "models/model.h"
 
@@ -21,11 +22,13 @@ class Schedule {
   virtual ~Schedule() = default;
 
   /// Collective. Forward and backward of this rank's micro-batches; completes the gradients. Returns the sum of losses
-  /// of this rank's samples, the same on all ranks that work on them.
-  virtual double update(const std::vector<models::Batch>& micro_batches, const nn::Pass& pass, const Root& root) = 0;
+  /// that this rank computed.
+  virtual ScalarSum update(const std::vector<models::Batch>& micro_batches, const nn::Pass& pass, const Root& root) = 0;
+  /// Collective over the ranks that work on the same samples, which get the sum of their `losses`.
+  virtual double sum_of_parts(double losses) { return mesh_->context().sum(losses); }
 
   /// Collective over the ranks of a replica, without gradients, between begin() and end() of the weights: the sum of
-  /// losses of `batch`, as update() returns it.
+  /// losses of `batch`, the same on all ranks that work on it.
   virtual double loss_sum(const models::Batch& batch, const nn::Pass& pass);
   /// Likewise the logits of models::Model::logits and decode; undefined on pipeline stages that don't run the head.
   virtual at::Tensor logits(const models::Batch& batch, const nn::Pass& pass);

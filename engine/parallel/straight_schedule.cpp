@@ -2,12 +2,10 @@
 
 #include <torch/csrc/autograd/autograd.h>
 
-#include "engine/parallel/sums.h"
-
 namespace trainer::parallel {
 
-double StraightSchedule::update(const std::vector<models::Batch>& micro_batches, const nn::Pass& pass,
-                                const Root& root) {
+ScalarSum StraightSchedule::update(const std::vector<models::Batch>& micro_batches, const nn::Pass& pass,
+                                   const Root& root) {
   ScalarSum total;
   for (size_t i = 0; i < micro_batches.size(); ++i) {
     const bool last = i + 1 == micro_batches.size();
@@ -22,7 +20,7 @@ double StraightSchedule::update(const std::vector<models::Batch>& micro_batches,
     if (last) weights_.reduce_gradients();
     weights_.end();
   }
-  return mesh_->context().sum(total.value());
+  return total;
 }
 
 }  // namespace trainer::parallel

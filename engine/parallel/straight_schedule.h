@@ -8,7 +8,7 @@ namespace trainer::parallel {
 class StraightSchedule : public Schedule {
  public:
   using Schedule::Schedule;
-  double update(const std::vector<models::Batch>& micro_batches, const nn::Pass& pass, const Root& root) override;
+  ScalarSum update(const std::vector<models::Batch>& micro_batches, const nn::Pass& pass, const Root& root) override;
 };
 
 }  // namespace trainer::parallel

@@ -3,7 +3,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/stack.h>
-#include <ATen/ops/zeros.h>
 
 #include "engine/dist/dry_trace.h"
 
@@ -18,48 +17,49 @@ double squares_on_host(const at::Tensor& flat) {
   return sum;
 }
 
-at::Tensor squares_on_device(const std::vector<at::Tensor>& list, at::Device device) {
-  if (list.empty()) return at::zeros({}, at::TensorOptions(at::kDouble).device(device));
-  return at::stack(at::_foreach_norm(list, 2, at::kDouble)).square().sum();
-}
-
 }  // namespace
 
 void ScalarSum::add(const at::Tensor& scalar) {
-  is_dry_ = is_dry_ || scalar.is_meta();
-  if (scalar.is_meta()) return;
   if (scalar.is_cpu())
     on_host_ += scalar.item<double>();
   else
-    on_device_ = on_device_.defined() ? on_device_ + scalar.detach() : scalar.detach().to(at::kDouble);
+    add_on_device(scalar.detach());
 }
 
-double ScalarSum::value() const {
-  if (is_dry_) dist::record(dist::DryHostRead{});
-  return on_device_.defined() ? on_host_ + on_device_.item<double>() : on_host_;
-}
-
-std::vector<double> sums_of_squares(const std::vector<std::vector<at::Tensor>>& lists) {
-  std::vector<double> sums(lists.size());
-  const at::Tensor* on_device = nullptr;
-  for (size_t i = 0; i < lists.size(); ++i)
-    for (const at::Tensor& flat : lists[i])
-      if (flat.is_cpu())
-        sums[i] += squares_on_host(flat);
-      else
-        on_device = &flat;
-  if (on_device == nullptr) return sums;
+void ScalarSum::add_squares(const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> there;
-  for (const auto& list : lists) there.push_back(squares_on_device(list, on_device->device()));
-  const at::Tensor on_device_sums = at::stack(there);
-  if (on_device_sums.is_meta()) {
-    dist::record(dist::DryHostRead{});
-    constexpr double kLarge = 1e12;  // a dry run clips
-    return std::vector<double>(lists.size(), kLarge);
+  for (const at::Tensor& flat : tensors)
+    if (flat.is_cpu())
+      on_host_ += squares_on_host(flat);
+    else
+      there.push_back(flat);
+  if (there.empty()) return;
+  if (there.front().is_meta()) on_host_ += 1e12;
+  add_on_device(at::stack(at::_foreach_norm(there, 2, at::kDouble)).square().sum());
+}
+
+void ScalarSum::add_on_device(const at::Tensor& scalar) {
+  on_device_ = on_device_.defined() ? on_device_ + scalar : scalar.to(at::kDouble);
+}
+
+std::vector<double> values_of(const std::vector<ScalarSum>& sums) {
+  std::vector<double> values;
+  std::vector<at::Tensor> there;
+  for (const ScalarSum& sum : sums) {
+    values.push_back(sum.on_host_);
+    if (sum.on_device_.defined()) there.push_back(sum.on_device_);
   }
-  const at::Tensor read = on_device_sums.cpu();
-  for (size_t i = 0; i < sums.size(); ++i) sums[i] = read.const_data_ptr<double>()[i];
-  return sums;
+  if (there.empty()) return values;
+  const at::Tensor together = at::stack(there);
+  if (together.is_meta()) {
+    dist::record(dist::DryHostRead{});
+    return values;
+  }
+  const at::Tensor read = together.cpu();
+  const double* next = read.const_data_ptr<double>();
+  for (size_t i = 0; i < sums.size(); ++i)
+    if (sums[i].on_device_.defined()) values[i] += *next++;
+  return values;
 }
 
 }  // namespace trainer::parallel

@@ -13,6 +13,7 @@
 #include "engine/dist/phase.h"
 #include "engine/parallel/mesh_group.h"
 #include "engine/parallel/sequence_parallel.h"
+#include "models/nn/device/layout_tensors.h"
 #include "models/nn/linear.h"
 #include "models/nn/saved.h"
 #include "models/nn/split_rows.h"
@@ -77,7 +78,7 @@ void look_up(nn::Embedding& embedding, nn::Range mine, const TensorGroupPtr& gro
   embedding.wrap(
       [&embedding, mine, group](const nn::RowsList& in, const nn::Pass& pass, const nn::Module::Forward& next) {
         const dist::Phase phase(embedding.path());
-        const at::Tensor ids = in[0].x.to(embedding.weight()->value.device());
+        const at::Tensor ids = nn::device::sent(in[0].x, embedding.weight()->value.device());
         const at::Tensor here = ids.ge(mine.begin).mul(ids.lt(mine.end));
         const at::Tensor partial = next({in[0].with(ids.sub(mine.begin).mul(here))}, pass)[0].x.mul(here.unsqueeze(1));
         return nn::RowsList{added_up(in[0].with(partial), *group)};

@@ -9,7 +9,6 @@
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include "engine/base/errors.h"
-#include "engine/parallel/sums.h"
 
 namespace trainer::parallel {
 namespace {
@@ -65,8 +64,8 @@ ThreadedSchedule::ThreadedSchedule(models::Model& model, dist::MeshPtr mesh, Wei
   }
 }
 
-double ThreadedSchedule::update(const std::vector<models::Batch>& micro_batches, const nn::Pass& pass,
-                                const Root& root) {
+ScalarSum ThreadedSchedule::update(const std::vector<models::Batch>& micro_batches, const nn::Pass& pass,
+                                   const Root& root) {
   const size_t count = trained_.size();
   std::vector<at::Tensor> losses(micro_batches.size());
   run_together(count, [&](size_t r) {
@@ -80,7 +79,7 @@ double ThreadedSchedule::update(const std::vector<models::Batch>& micro_batches,
   add_gradients_of_replicas();
   ScalarSum total;
   for (const at::Tensor& loss : losses) total.add(loss);
-  return total.value();
+  return total;
 }
 
 /// In a fixed order, so that sums are reproducible.

@@ -13,7 +13,7 @@ class ThreadedSchedule : public Schedule {
   ThreadedSchedule(models::Model& model, dist::MeshPtr mesh, Weights& weights,
                    std::vector<std::unique_ptr<models::Model>> replicas);
 
-  double update(const std::vector<models::Batch>& micro_batches, const nn::Pass& pass, const Root& root) override;
+  ScalarSum update(const std::vector<models::Batch>& micro_batches, const nn::Pass& pass, const Root& root) override;
   int64_t copied_gradient_bytes() const override;
 
  private:

@@ -6,14 +6,14 @@
 
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
-#include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/stack.h>
-#include <ATen/ops/tensor.h>
 
+#include "models/nn/device/four_bit.h"
 #include "models/nn/dynamic_map.h"
 #include "models/nn/four_bit_kernels.h"
 #include "models/nn/kernel.h"
+#include "models/nn/reference/four_bit.h"
+#include "models/nn/reference/reference.h"
 
 namespace trainer::nn {
 namespace {
@@ -101,18 +101,18 @@ struct Format {
     return out;
   }
 
-  static at::Tensor scales_of(const at::Tensor& blocks, const at::Tensor& shared) {
-    if (blocks.is_meta()) return at::empty({blocks.size(0)}, blocks.options().dtype(at::kFloat));
-    const at::Tensor stored = blocks.narrow(1, 0, kScale).contiguous();
-    if constexpr (!doubled) return stored.view(at::kFloat).view(-1);
-    const at::Tensor map = at::tensor(scale_map(), at::kFloat).to(blocks.device());
-    return map.index_select(0, stored.view(-1).to(at::kInt)).mul_(shared.select(1, 0)).add_(shared.select(1, 1));
-  }
-
   static at::Tensor decode(const at::Tensor& given, at::ScalarType dtype, const at::Tensor& shared) {
-    const at::Tensor blocks = given.contiguous(), scales = scales_of(blocks, shared);
-    if (!blocks.is_cpu() && !blocks.is_meta()) return decode_on_device(blocks, scales, dtype);
+    const at::Tensor blocks = given.contiguous();
     at::Tensor out = at::empty({blocks.size(0), kFourBitBlock}, blocks.options().dtype(dtype));
+    if (const DeviceKernels* const kernels = device_kernels(blocks); kernels != nullptr && element_type(dtype)) {
+      device::decode_four_bits(*kernels, blocks, shared, scale_map(), kCode, out);
+      return out;
+    }
+    const at::Tensor scales = reference::four_bit_scales(blocks, shared, scale_map());
+    if (runs_reference(blocks)) {
+      reference::decode_four_bits(blocks, scales, kCode, out);
+      return out;
+    }
     AT_DISPATCH_SWITCH(dtype, "decode_four_bits",
                        AT_DISPATCH_CASE(at::kFloat, [&] { run<scalar_t>(blocks, scales, out); })
                            AT_DISPATCH_CASE(at::kBFloat16, [&] { run<scalar_t>(blocks, scales, out); })
@@ -127,13 +127,6 @@ struct Format {
                        scales.const_data_ptr<float>() + first, kCode, last - first,
                        out.data_ptr<T>() + first * kFourBitBlock);
     });
-  }
-
-  static at::Tensor decode_on_device(const at::Tensor& blocks, const at::Tensor& scales, at::ScalarType dtype) {
-    const at::Tensor codes = blocks.narrow(1, kScale, kFourBitBytes).to(at::kInt);
-    const at::Tensor each = at::stack({codes.bitwise_right_shift(4), codes.bitwise_and(15)}, 2).view(-1);
-    const at::Tensor values = at::tensor(at::ArrayRef<float>(kCode.values, 16), at::kFloat).to(blocks.device());
-    return values.index_select(0, each).view({-1, kFourBitBlock}).mul_(scales.unsqueeze(1)).to(dtype);
   }
 
   static PackedFormat format(const char* name) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "models/nn/activation.h"
+#include "models/nn/four_bit_kernels.h"
 #include "models/nn/philox.h"
 
 namespace trainer::nn {
@@ -21,9 +22,10 @@ struct RowDraws {
   int64_t first = 0;  // index of the first element
 };
 
-/// What the 16 codes of 4 bits stand for.
-struct FourBitTable {
-  float values[16];
+/// The scales of 4-bit blocks: of each one, in fp32 in front of its codes, or, doubly quantized, one byte there.
+struct FourBitScales {
+  const float* shared = nullptr;  // [blocks, 2], on the device; null: not doubly quantized
+  float map[256]{};               // the scale of a block is map[its byte] * shared[block][0] + shared[block][1]
 };
 
 /// Addresses are the device's and tensors are contiguous; `width` is the number of elements of a row. A call enqueues
@@ -62,11 +64,11 @@ struct DeviceKernels {
                                  const float* grad, float own, float everywhere, int64_t begin, int64_t rows,
                                  int64_t width, void* out, void* stream);
 
-  /// Values of 4 bits, the first of two in the high half of its byte: the table's value times the scale of its block of
-  /// `block` values, an even number. The bytes of blocks are `stride` bytes apart; `out` is aligned to two values.
-  /// bitsandbytes' NF4 and FP4 are two tables.
-  void (*decode_four_bits)(const uint8_t* codes, int64_t stride, const float* scales, const FourBitTable& table,
-                           int64_t block, int64_t values, ElementType type, void* out, void* stream);
+  /// `count` blocks of 64 values of 4 bits, the first of two in the high half of its byte: the code's value times the
+  /// scale of the block, which lies in front of its 32 bytes of codes (models/nn/four_bit.h). Blocks whose scales have
+  /// 4 bytes begin at a multiple of 4; `out` begins at a multiple of 16.
+  void (*decode_four_bits)(const uint8_t* blocks, int64_t count, const FourBitCode& code, const FourBitScales& scales,
+                           ElementType type, void* out, void* stream);
 };
 
 }  // namespace trainer::nn

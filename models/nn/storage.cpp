@@ -41,6 +41,10 @@ at::Tensor Storage::shared_by(int64_t first, int64_t count, at::Device device) c
   if (packed->group == 0) return {};
   if (device.is_meta() || count == 0) return at::empty({count, 2}, at::TensorOptions(device).dtype(at::kFloat));
   if (!groups) throw InternalError("a weight stored as {} has no groups", packed->name);
+  if (groups->part.whole() && first == 0) {
+    const at::Tensor shared = groups->shared.to(device);
+    return shared.unsqueeze(1).expand({-1, packed->group, 2}).reshape({-1, 2}).narrow(0, 0, count).contiguous();
+  }
   const auto indices = at::TensorOptions(device).dtype(at::kInt);
   at::Tensor blocks;  // their indices in the whole tensor
   if (groups->part.whole()) {

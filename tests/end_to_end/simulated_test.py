@@ -115,6 +115,33 @@ class Strategies(OnDevices):
         self.assert_same_run(self.folder / "cut", self.folder / "whole")
 
 
+class Synchronizations(OnDevices):
+    def counted(self, name, ranks, steps, *changes):
+        """The times that each rank waited for its device."""
+        folder = self.folder / f"{name}_{steps}_counts"
+        folder.mkdir()
+        self.set_environment("TRAINER_SIMULATED_COUNTS", str(folder))
+        self.launch(self.job_on_devices(f"{name}_{steps}", ranks, {
+            "training": {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2, "max_steps": steps},
+            "evaluation": None, "data": {"validation": None}, "checkpoint": {"save_steps": 100}}, *changes))
+        return [int((folder / str(rank)).read_text().split()[1]) for rank in range(ranks)]
+
+    def test_an_update_waits_for_the_device_once(self):
+        """For the loss and the gradients' norm together, after all micro-batches."""
+        whole = {"training": {"max_grad_norm": 0.0}}
+        for name, ranks, changes in (
+                ("one", 1, {"distributed_type": "NO", "training": {"on_divergence": "skip"}}),
+                ("one_unclipped", 1, {"distributed_type": "NO", **whole}),
+                ("ddp", 2, {}),
+                ("fsdp", 2, {"distributed_type": "FSDP", **whole}),
+                ("fsdp_fp16", 2, {"distributed_type": "FSDP", "mixed_precision": "fp16"}),
+                ("tensor", 2, {"parallelism_config": {"parallelism_config_tp_size": 2}}),
+                ("pipeline", 2, {**CAUSAL, "parallelism_config": {"parallelism_config_pp_size": 2}})):
+            with self.subTest(name):
+                few, more = (self.counted(name, ranks, steps, changes) for steps in (2, 5))
+                self.assertEqual([(b - a) / 3 for a, b in zip(few, more)], [1] * ranks)
+
+
 class Offload(OnDevices):
     """Shards, gradients, optimizer state and the inputs of recomputed blocks in pinned memory of the host. A host that
     doesn't wait for a copy, and two streams that aren't ordered, end a run with an error."""

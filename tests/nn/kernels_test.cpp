@@ -226,26 +226,47 @@ TEST_F(Kernels, CrossEntropyOfSlicesAddsUp) {
 
 // The codebook is bitsandbytes' (functional.py, get_4bit_type).
 TEST_F(Kernels, FourBitValuesAreTheCodeTimesTheScale) {
-  nn::FourBitTable nf4{{-1.0F, -0.6961928F, -0.52507305F, -0.39491749F, -0.28444138F, -0.18477343F, -0.091050036F, 0.0F,
-                        0.0795803F, 0.1609302F, 0.2461123F, 0.33791524F, 0.44070983F, 0.562617F, 0.72295684F, 1.0F}};
+  const nn::FourBitCode nf4{{-1.0F, -0.6961928F, -0.52507305F, -0.39491749F, -0.28444138F, -0.18477343F, -0.091050036F,
+                             0.0F, 0.0795803F, 0.1609302F, 0.2461123F, 0.33791524F, 0.44070983F, 0.562617F, 0.72295684F,
+                             1.0F},
+                            {}};
   for (const at::ScalarType dtype : kDtypes)
-    for (const int64_t stride : {32, 33, 36})  // bitsandbytes' own; with a scale of 1 or 4 bytes in front of each block
-      for (const int64_t values : {1, 2, 7, 64, 65, 640, 64 * 51 + 8, 64 * 200}) {
-        const int64_t blocks = (values + 63) / 64;
+    for (const bool doubled : {false, true})
+      for (const int64_t blocks : {1, 2, 31, 200}) {
+        const int64_t head = doubled ? 1 : 4, stride = head + 32;
         const at::Tensor bytes =
-            at::randint(0, 256, {blocks * stride}, at::detail::createCPUGenerator(3)).to(at::kByte);
-        const at::Tensor scales = random_tensor({blocks}, 4).abs(), out = at::empty({values}, dtype);
-        const uint8_t* const codes = bytes.const_data_ptr<uint8_t>() + (stride - 32);
-        kKernels.decode_four_bits(codes, stride, scales.const_data_ptr<float>(), nf4, 64, values,
-                                  *nn::element_type(dtype), out.data_ptr(), nullptr);
-        at::Tensor expected = at::empty({values});
-        for (int64_t i = 0; i < values; ++i) {
-          const uint8_t byte = codes[i / 64 * stride + i % 64 / 2];
+            at::randint(0, 256, {blocks, stride}, at::detail::createCPUGenerator(3)).to(at::kByte);
+        at::Tensor scales = random_tensor({blocks}, 4).abs();
+        const at::Tensor shared = random_tensor({blocks, 2}, 5), out = at::empty({blocks * 64}, dtype);
+        nn::FourBitScales given;
+        if (doubled) {
+          given.shared = shared.const_data_ptr<float>();
+          const at::Tensor map = random_tensor({256}, 6);
+          std::copy_n(map.const_data_ptr<float>(), 256, given.map);
+          scales = map.index_select(0, bytes.select(1, 0).to(at::kInt)) * shared.select(1, 0) + shared.select(1, 1);
+        } else {
+          bytes.narrow(1, 0, 4).copy_(scales.view(at::kByte).view({blocks, 4}));
+        }
+        const auto* const from = bytes.const_data_ptr<uint8_t>();
+        kKernels.decode_four_bits(from, blocks, nf4, given, *nn::element_type(dtype), out.data_ptr(), nullptr);
+        at::Tensor expected = at::empty({blocks * 64});
+        for (int64_t i = 0; i < blocks * 64; ++i) {
+          const uint8_t byte = from[i / 64 * stride + head + i % 64 / 2];
           expected.data_ptr<float>()[i] =
               nf4.values[i % 2 == 0 ? byte >> 4 : byte & 15] * scales.const_data_ptr<float>()[i / 64];
         }
-        EXPECT_TRUE(at::equal(out, expected.to(dtype))) << values << " values, stride " << stride;
+        EXPECT_TRUE(at::equal(out, expected.to(dtype))) << blocks << " blocks, doubly quantized " << doubled;
       }
+}
+
+TEST_F(Kernels, FourBitBlocksAtOddAddressesAreRefused) {
+  const at::Tensor bytes = at::zeros({37}, at::kByte), out = at::empty({64});
+  EXPECT_THROW(kKernels.decode_four_bits(bytes.const_data_ptr<uint8_t>() + 1, 1, {}, {}, nn::ElementType::kFloat,
+                                         out.data_ptr(), nullptr),
+               std::runtime_error);
+  EXPECT_THROW(kKernels.decode_four_bits(bytes.const_data_ptr<uint8_t>(), 1, {}, {}, nn::ElementType::kFloat,
+                                         out.data_ptr<float>() + 1, nullptr),
+               std::runtime_error);
 }
 
 TEST_F(Kernels, NoRowsAreNoLaunch) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "engine/dist/device_comm.h"
@@ -11,82 +10,13 @@
 #include "engine/evaluation/generate.h"
 #include "engine/train/memory_plan.h"
 #include "engine/weights/export.h"
+#include "tests/parallel/device_setting.h"
 #include "tests/parallel/processes.h"
 #include "tests/simulated/device.h"
 #include "tests/support/device.h"
-#include "tests/support/golden_case.h"
 
 namespace trainer::testing {
 namespace {
-
-using config::DistributedType;
-using Lengths = std::vector<int64_t>;
-
-struct Family {
-  const char* name;
-  config::Task task;
-  const char* config;
-};
-const Family kLlama{
-    "LLaMA", config::Task::kCausalLm,
-    R"({"model_type": "llama", "vocab_size": 512, "hidden_size": 128, "intermediate_size": 320, "num_hidden_layers": 3,
-        "num_attention_heads": 4, "num_key_value_heads": 2})"};
-const Family kGpt2{
-    "GPT-2", config::Task::kCausalLm,
-    R"({"model_type": "gpt2", "vocab_size": 512, "n_embd": 128, "n_layer": 3, "n_head": 4, "n_positions": 512})"};
-const Family kT5{
-    "T5", config::Task::kSeq2SeqLm,
-    R"({"model_type": "t5", "vocab_size": 512, "d_model": 128, "d_kv": 32, "d_ff": 320, "num_layers": 2, "num_heads": 4})"};
-const Family kBert{
-    "BERT", config::Task::kSequenceClassification,
-    R"({"model_type": "bert", "vocab_size": 512, "hidden_size": 128, "intermediate_size": 320, "num_hidden_layers": 3,
-        "num_attention_heads": 4, "max_position_embeddings": 512, "id2label": {"0": "a", "1": "b"}})"};
-
-constexpr auto kNo = DistributedType::kNo, kDdp = DistributedType::kMultiGpu, kFsdp = DistributedType::kFsdp;
-const Lengths kRagged{60, 200, 96, 17}, kEqual{256, 256};
-constexpr int64_t kNewTokens = 4;
-
-struct Setting {
-  Family family;
-  DistributedType type = kNo;
-  bool lora = false, recompute = false, bf16 = false;
-  Lengths lengths = kRagged;
-  int64_t micro_batches = 1, tensor = 1;
-  bool offload = false;
-  bool alone = false;  // on one rank
-
-  int64_t ranks() const { return type == kNo || alone ? 1 : 2; }
-  std::string name() const {
-    return fmt::format("{} {}{}{}{}{}{}{} {}x{}", family.name,
-                       type == kNo     ? "one rank"
-                       : type == kFsdp ? "FSDP"
-                                       : "DDP",
-                       tensor > 1 ? " TP" : "", offload ? " offload" : "", alone ? " alone" : "", lora ? " LoRA" : "",
-                       recompute ? " recompute" : "", bf16 ? " bf16" : "",
-                       lengths.size(), *std::max_element(lengths.begin(), lengths.end()));
-  }
-};
-
-config::Plan plan_of(const Setting& s) {
-  config::Plan plan;
-  config::Config& c = plan.config;
-  c.model.config = s.family.config;
-  c.data.task = s.family.task;
-  c.distributed_type = s.type;
-  c.num_processes = s.ranks();
-  c.training.gradient_checkpointing = s.recompute;
-  if (s.lora) c.lora.emplace().lora_dropout = 0.1;
-  if (s.bf16) c.mixed_precision = config::MixedPrecision::kBf16;
-  if (s.tensor > 1) c.parallelism_config.emplace().tp_size = s.tensor;
-  c.fsdp_config.offload_params = s.offload;
-  return plan;
-}
-
-/// As many labels per sample as the task has: the next tokens, a target, or a class.
-Lengths labels_of(const Setting& s) {
-  if (s.family.task == config::Task::kCausalLm) return s.lengths;
-  return Lengths(s.lengths.size(), s.family.task == config::Task::kSeq2SeqLm ? 24 : 1);
-}
 
 train::Workload workload_of(const Setting& s) {
   const auto sum = [](const Lengths& of) { return std::accumulate(of.begin(), of.end(), int64_t{0}); };
@@ -102,15 +32,6 @@ train::Workload workload_of(const Setting& s) {
   workload.new_tokens = workload.training.kind == data::LabelKind::kClass ? 0 : kNewTokens;
   workload.transport = dist::Transport::kDevicesOverGloo;
   return workload;
-}
-
-models::Batch real_batch(const Setting& s) {
-  std::vector<std::vector<int64_t>> sources, labels;
-  for (const int64_t n : s.lengths) sources.emplace_back(n, 5);
-  for (const int64_t n : labels_of(s)) labels.emplace_back(n, 1);
-  models::Batch batch = make_batch(sources, labels);
-  if (s.family.task == config::Task::kCausalLm) batch.target = batch.source;
-  return batch;
 }
 
 /// Bytes on the device, as measured or planned by one process.
@@ -236,6 +157,13 @@ std::vector<Setting> settings() {
     // DDP alone is missing: c10d's reducer calls the process group directly, which doesn't know this device.
     all.push_back({kLlama, kDdp, lora, false, false, kEqual, 1, /*tensor=*/2});
   }
+  for (const Packed packed : {Packed::kOnce, Packed::kTwice}) {
+    Setting four_bits{kLlama, kNo, /*lora=*/true, /*recompute=*/true, /*bf16=*/true};
+    four_bits.packed = packed;
+    all.push_back(four_bits);
+    four_bits.type = kFsdp;
+    all.push_back(four_bits);
+  }
   return all;
 }
 
@@ -262,53 +190,6 @@ INSTANTIATE_TEST_SUITE_P(Settings, DeviceMemory, ::testing::ValuesIn(settings())
       name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
   return name;
 });
-
-/// Of one update, after the first.
-struct Counts {
-  int64_t copies = 0, synchronizations = 0;
-};
-
-Counts counts_of(const Setting& s) {
-  return in_processes<Counts>(
-             1, /*share_memory=*/false,
-             [&](dist::Comm& host, const std::string&) {
-               const auto comm = dist::device_comm(host.group("device", {0}), nullptr, device());
-               const config::Plan plan = plan_of(s);
-               const auto model = make_model(plan, *comm);
-               nn::Pass pass;
-               pass.training = true;
-               simulated::Counters before;
-               for (int update = 0; update < 2; ++update) {
-                 std::vector<models::Batch> batches;
-                 for (int64_t i = 0; i < s.micro_batches; ++i) batches.push_back(real_batch(s));
-                 before = simulated::counters();
-                 model->update(batches, 1000, pass);
-                 model->zero_grad();
-               }
-               const simulated::Counters after = simulated::counters();
-               return Counts{after.copies - before.copies, after.synchronizations - before.synchronizations};
-             })
-      .front();
-}
-
-// With dropout. Each micro-batch sends its token ids, labels and the layout's numbers, once for all layers; LLaMA its
-// rotary table; GPT-2 and BERT position ids; BERT token types, the first row of each sample and the layout of these; T5
-// the ids and layout of its second sequence, and the buckets of two position biases. The host waits once, to read the
-// loss.
-TEST(DeviceCopies, DoNotDependOnTheLayers) {
-  const auto with = [](Family family, int64_t micro_batches) {
-    return Setting{family, kNo, false, false, false, {12, 40, 3}, micro_batches};
-  };
-  Setting half = with(kLlama, 1);
-  half.bf16 = half.recompute = true;
-  for (const auto& [s, of_micro_batch] : std::vector<std::pair<Setting, int64_t>>{
-           {with(kLlama, 2), 4}, {half, 4}, {with(kGpt2, 1), 4}, {with(kT5, 1), 7}, {with(kBert, 1), 7}}) {
-    const Counts found = counts_of(s);
-    std::printf("| %s | %ld | %ld |\n", s.name().c_str(), found.copies, found.synchronizations);
-    EXPECT_EQ(found.copies, s.micro_batches * of_micro_batch) << s.name();
-    EXPECT_EQ(found.synchronizations, 1) << s.name();
-  }
-}
 
 }  // namespace
 }  // namespace trainer::testing

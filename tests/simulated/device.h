@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,9 +23,13 @@ struct Counters {
   int64_t copies = 0;            // between host and device, in either direction
 };
 Counters counters();
+/// The launches of each operator and kernel.
+std::map<std::string, int64_t> launches_by_name();
 void note_synchronization();
 /// An operator on the current stream. Undefined tensors and those of the host don't count.
 void note_launch(const std::string& what, const std::vector<at::Tensor>& reads, const std::vector<at::Tensor>& writes);
+/// Likewise a kernel of our own.
+void note_kernel(const std::string& what, const std::vector<Range>& reads, const std::vector<Range>& writes);
 
 /// TRAINER_SIMULATED_DEVICES, or 4.
 int device_count();

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -23,6 +25,10 @@ namespace trainer::simulated {
 namespace {
 
 std::atomic<int64_t> launches{0}, synchronizations{0}, copies{0};
+struct {
+  std::mutex mutex;
+  std::map<std::string, int64_t> launches;
+} names;
 thread_local bool within_operator = false;  // copies of its arguments aren't the host's
 
 struct Hooks : at::PrivateUse1HooksInterface {
@@ -192,8 +198,7 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   if (!top) return;
   for (size_t i = 0; i < schema.returns().size(); ++i)
     append_tensors((*stack)[stack->size() - schema.returns().size() + i], results);
-  --launches;  // one operator
-  note_launch(schema.name(), {}, results);
+  timeline().launch(current_stream(), schema.name(), {}, ranges_of(results));  // the same launch
   if (waits) host_waits();
 }
 
@@ -215,8 +220,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("as_strided", &at::native::as_strided_tensorimpl);
   m.impl("view", static_cast<at::Tensor (*)(const at::Tensor&, c10::IntArrayRef)>(&at::native::view));
   m.impl("_reshape_alias", &at::native::_reshape_alias);
-  // CUDA has a kernel for it; libtorch composes it of others on devices that it doesn't know.
-  m.impl("silu_backward", torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
+  // CUDA has kernels for these; libtorch composes them of others on devices that it doesn't know.
+  for (const char* name : {"silu_backward", "_foreach_norm.Scalar", "_foreach_mul_.Scalar", "_foreach_zero_"})
+    m.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
 }
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {
@@ -229,13 +235,26 @@ Counters counters() {
   return {launches, synchronizations, copies};
 }
 
+std::map<std::string, int64_t> launches_by_name() {
+  const std::lock_guard lock(names.mutex);
+  return names.launches;
+}
+
 void note_synchronization() {
   ++synchronizations;
 }
 
 void note_launch(const std::string& what, const std::vector<at::Tensor>& reads, const std::vector<at::Tensor>& writes) {
+  note_kernel(what, ranges_of(reads), ranges_of(writes));
+}
+
+void note_kernel(const std::string& what, const std::vector<Range>& reads, const std::vector<Range>& writes) {
   ++launches;
-  timeline().launch(current_stream(), what, ranges_of(reads), ranges_of(writes));
+  {
+    const std::lock_guard lock(names.mutex);
+    ++names.launches[what];
+  }
+  timeline().launch(current_stream(), what, reads, writes);
 }
 
 at::Tensor on_cpu(const at::Tensor& tensor) {

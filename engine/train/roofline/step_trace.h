@@ -7,8 +7,8 @@ namespace trainer::train {
 
 struct StepTrace {
   int64_t micro_batches = 1;   // of `some`
-  dist::DryTrace some, twice;  // forward, backward and exchange of this many micro-batches, and of twice as many
-  dist::DryTrace end;          // the gradients' norm, clipping, the optimizer, zeroing
+  dist::DryTrace some, twice;  // forward, backward, exchange and norm of this many micro-batches, and of twice as many
+  dist::DryTrace end;          // clipping, the optimizer, zeroing
   dist::DryTrace forward;      // of one micro-batch, without gradients
   double trained = 1;          // the part of the linear layers' weights that is trained
 };

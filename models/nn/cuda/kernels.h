@@ -20,8 +20,8 @@ void cross_entropy_sums(ElementType type, const void* logits, const int64_t* lab
 void cross_entropy_gradient(ElementType type, const void* logits, const int64_t* labels, const float* log_sum,
                             const float* grad, float own, float everywhere, int64_t begin, int64_t rows, int64_t width,
                             void* out, void* stream);
-void decode_four_bits(const uint8_t* codes, int64_t stride, const float* scales, const FourBitTable& table,
-                      int64_t block, int64_t values, ElementType type, void* out, void* stream);
+void decode_four_bits(const uint8_t* blocks, int64_t count, const FourBitCode& code, const FourBitScales& scales,
+                      ElementType type, void* out, void* stream);
 
 inline DeviceKernels kernels(void* (*current_stream)(int index)) {
   return {current_stream,         draw_mask,       dropout, rotate, activate, activate_backward, cross_entropy_sums,

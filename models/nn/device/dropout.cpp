@@ -60,6 +60,13 @@ at::Tensor dropout_add(const DeviceKernels& kernels, const std::optional<at::Ten
   return DeviceDropout::apply(residual, x, rule, layout, &kernels);
 }
 
+at::Tensor dropped(const DeviceKernels& kernels, const at::Tensor& given, const LayoutDraws& draws) {
+  const at::Tensor x = given.contiguous();
+  at::Tensor out = at::empty_like(x);
+  run_dropout(kernels, x, {}, draws, out);
+  return out;
+}
+
 at::Tensor kept_mask(const DeviceKernels& kernels, const DropoutRule& rule, const Layout& layout, const at::Tensor& x) {
   const LayoutDraws draws = draws_of(rule, layout, x.device());
   at::Tensor kept = at::empty({layout.tokens(), x.size(-1)}, x.options().dtype(at::kBool));

@@ -10,6 +10,9 @@ at::Tensor dropout_add(const DeviceKernels& kernels, const std::optional<at::Ten
 /// Whether the kernels support these dtypes.
 bool supports_dropout(const std::optional<at::Tensor>& residual, const at::Tensor& x);
 
+/// x [T, D] without the elements that aren't drawn, times the rule's scale; without autograd.
+at::Tensor dropped(const DeviceKernels& kernels, const at::Tensor& x, const LayoutDraws& draws);
+
 /// reference::kept_mask.
 at::Tensor kept_mask(const DeviceKernels& kernels, const DropoutRule& rule, const Layout& layout, const at::Tensor& x);
 

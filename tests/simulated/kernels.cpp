@@ -1,0 +1,155 @@
+#include "tests/simulated/kernels.h"
+
+#include "tests/simulated/device.h"
+#include "tests/simulated/memory.h"
+#include "tests/support/emulated_kernels.h"
+
+namespace trainer::simulated {
+namespace {
+
+using nn::ElementType;
+using nn::RowDraws;
+
+const nn::DeviceKernels& emulated() {
+  static const nn::DeviceKernels table = testing::emulated_kernels();
+  return table;
+}
+
+/// The memory that a launch uses.
+class Launch {
+ public:
+  /// The valid address of `count` elements of `bytes` that the kernel reads, or writes; null stays null.
+  template <class T>
+  const T* reads(const T* address, int64_t count, int64_t bytes = sizeof(T)) {
+    return static_cast<const T*>(noted(reads_, address, count * bytes));
+  }
+  template <class T>
+  T* writes(T* address, int64_t count, int64_t bytes = sizeof(T)) {
+    return static_cast<T*>(noted(writes_, address, count * bytes));
+  }
+  const void* reads(const void* address, int64_t count, ElementType type) {
+    return noted(reads_, address, count * (type == ElementType::kFloat ? 4 : 2));
+  }
+  void* writes(void* address, int64_t count, ElementType type) {
+    return noted(writes_, address, count * (type == ElementType::kFloat ? 4 : 2));
+  }
+  RowDraws reads(RowDraws draws, int64_t rows) {
+    draws.sample_index = reads(draws.sample_index, rows);
+    draws.token = reads(draws.token, rows);
+    return draws;
+  }
+  void begin(const char* kernel) const { note_kernel(kernel, reads_, writes_); }
+
+ private:
+  static void* noted(std::vector<Range>& ranges, const void* address, int64_t bytes) {
+    if (address == nullptr) return nullptr;
+    const auto begin = reinterpret_cast<uintptr_t>(address);
+    if (bytes > 0) ranges.push_back({begin, begin + static_cast<uintptr_t>(bytes)});
+    return found(address);
+  }
+
+  std::vector<Range> reads_, writes_;
+};
+
+void draw_mask(const RowDraws& given, int64_t rows, int64_t width, bool* kept, void* stream) {
+  Launch launch;
+  const RowDraws draws = launch.reads(given, rows);
+  bool* const to = launch.writes(kept, rows * width);
+  launch.begin("draw_mask");
+  emulated().draw_mask(draws, rows, width, to, stream);
+}
+
+void dropout(ElementType x_type, const void* x, ElementType out_type, const void* residual, const RowDraws& given,
+             int64_t rows, int64_t width, void* out, void* stream) {
+  Launch launch;
+  const void *const from = launch.reads(x, rows * width, x_type), *const base =
+                                                                      launch.reads(residual, rows * width, out_type);
+  const RowDraws draws = launch.reads(given, rows);
+  void* const to = launch.writes(out, rows * width, out_type);
+  launch.begin("dropout");
+  emulated().dropout(x_type, from, out_type, base, draws, rows, width, to, stream);
+}
+
+void rotate(ElementType type, const void* x, const float* table, float direction, int64_t rows, int64_t heads,
+            int64_t pairs, void* out, void* stream) {
+  Launch launch;
+  const void* const from = launch.reads(x, rows * heads * 2 * pairs, type);
+  const float* const angles = launch.reads(table, rows * 2 * pairs);
+  void* const to = launch.writes(out, rows * heads * 2 * pairs, type);
+  launch.begin("rotate");
+  emulated().rotate(type, from, angles, direction, rows, heads, pairs, to, stream);
+}
+
+void activate(ElementType type, nn::Activation activation, const void* gate, const void* up, const RowDraws& given,
+              int64_t rows, int64_t width, void* out, void* stream) {
+  Launch launch;
+  const void *const g = launch.reads(gate, rows * width, type), *const u = launch.reads(up, rows * width, type);
+  const RowDraws draws = launch.reads(given, rows);
+  void* const to = launch.writes(out, rows * width, type);
+  launch.begin("activate");
+  emulated().activate(type, activation, g, u, draws, rows, width, to, stream);
+}
+
+void activate_backward(ElementType type, nn::Activation activation, const void* grad, const void* gate, const void* up,
+                       const RowDraws& given, int64_t rows, int64_t width, void* gate_grad, void* up_grad,
+                       void* stream) {
+  Launch launch;
+  const int64_t all = rows * width;
+  const void *const d = launch.reads(grad, all, type), *const g = launch.reads(gate, all, type),
+                    *const u = launch.reads(up, all, type);
+  const RowDraws draws = launch.reads(given, rows);
+  void *const dg = launch.writes(gate_grad, all, type), *const du = launch.writes(up_grad, all, type);
+  launch.begin("activate_backward");
+  emulated().activate_backward(type, activation, d, g, u, draws, rows, width, dg, du, stream);
+}
+
+void cross_entropy_sums(ElementType type, const void* logits, const int64_t* labels, int64_t begin, int64_t rows,
+                        int64_t width, bool smooth, double* sums, void* stream) {
+  Launch launch;
+  const void* const x = launch.reads(logits, rows * width, type);
+  const int64_t* const of = launch.reads(labels, rows);
+  double* const to = launch.writes(sums, rows * 4);
+  launch.begin("cross_entropy_sums");
+  emulated().cross_entropy_sums(type, x, of, begin, rows, width, smooth, to, stream);
+}
+
+void cross_entropy_gradient(ElementType type, const void* logits, const int64_t* labels, const float* log_sum,
+                            const float* grad, float own, float everywhere, int64_t begin, int64_t rows, int64_t width,
+                            void* out, void* stream) {
+  Launch launch;
+  const void* const x = launch.reads(logits, rows * width, type);
+  const int64_t* const of = launch.reads(labels, rows);
+  const float *const sum = launch.reads(log_sum, rows), *const d = launch.reads(grad, 1);
+  void* const to = launch.writes(out, rows * width, type);
+  launch.begin("cross_entropy_gradient");
+  emulated().cross_entropy_gradient(type, x, of, sum, d, own, everywhere, begin, rows, width, to, stream);
+}
+
+void decode_four_bits(const uint8_t* blocks, int64_t count, const nn::FourBitCode& code, const nn::FourBitScales& given,
+                      ElementType type, void* out, void* stream) {
+  Launch launch;
+  const int64_t bytes = nn::kFourBitBytes + (given.shared != nullptr ? 1 : 4);
+  const uint8_t* const from = launch.reads(blocks, count, bytes);
+  nn::FourBitScales scales = given;
+  scales.shared = launch.reads(given.shared, 2 * count);
+  void* const to = launch.writes(out, count * nn::kFourBitBlock, type);
+  launch.begin("decode_four_bits");
+  emulated().decode_four_bits(from, count, code, scales, type, to, stream);
+}
+
+}  // namespace
+
+const nn::DeviceKernels& kernels() {
+  static const nn::DeviceKernels table{[](int) -> void* { return nullptr; },
+                                       draw_mask,
+                                       dropout,
+                                       rotate,
+                                       activate,
+                                       activate_backward,
+                                       cross_entropy_sums,
+                                       cross_entropy_gradient,
+                                       decode_four_bits};
+  return table;
+}
+
+}  // namespace trainer::simulated
