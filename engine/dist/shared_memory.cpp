@@ -12,7 +12,6 @@
 #include <ATen/ops/from_blob.h>
 
 #include "engine/base/errors.h"
-#include "engine/base/file_descriptor.h"
 #include "engine/base/link_protocol.h"
 #include "engine/dist/memory.h"
 
@@ -37,11 +36,19 @@ bool may_share_memory() {
   return given == nullptr || std::string_view(given) != "0";
 }
 
+std::string path_for_others(const FileDescriptor& memory) {
+  return fmt::format("/proc/{}/fd/{}", getpid(), memory.get());
+}
+
+FileDescriptor open_memory(const std::string& path) {
+  return FileDescriptor(open(path.c_str(), O_RDWR | O_CLOEXEC));
+}
+
 at::Tensor map_shared_memory(Comm& comm, int64_t bytes) {
   if (!may_share_memory()) return {};
   FileDescriptor memory = comm.rank() == 0 ? create(bytes) : FileDescriptor();
-  const auto paths = comm.gather_text(fmt::format("/proc/{}/fd/{}", getpid(), memory.get()));
-  if (comm.rank() != 0) memory = FileDescriptor(open(paths[0].c_str(), O_RDWR | O_CLOEXEC));
+  const auto paths = comm.gather_text(path_for_others(memory));
+  if (comm.rank() != 0) memory = open_memory(paths[0]);
   void* const at =
       memory.get() < 0 ? MAP_FAILED : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
   const bool all_have_it =

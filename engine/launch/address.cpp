@@ -54,25 +54,17 @@ FileDescriptor new_socket(const Address& address) {
 }
 
 MachineError listen_error(const Address& address, int error) {
+  const std::string holder = error == EADDRINUSE ? holder_of(address) : "";
+  const std::string what = fmt::format("cannot listen on {}: {}", address.text(), why_not_listening(error, holder));
   if (error == EADDRNOTAVAIL)
     return MachineError(
-        "cannot listen on {}: no interface of this machine has that address\n  main_process_ip is the "
-        "address of machine 0: on another machine, set another machine_rank (--node_rank)",
-        address.text());
-  if (error == EADDRINUSE) {
-    const std::string holder = holder_of(address);
-    return MachineError(
-        "cannot listen on {}: the port is in use{}\n  stop {}, or set another main_process_port on all "
-        "machines",
-        address.text(), holder.empty() ? "" : " by " + holder,
-        holder.empty() ? "the program that uses it (`ss -tnp state all`)" : "that process");
-  }
-  if (error == EACCES)
-    return MachineError(
-        "cannot listen on {}: this account is not allowed to use ports this low\n  set another main_process_port on "
-        "all machines",
-        address.text());
-  return MachineError("cannot listen on {}: {}", address.text(), std::strerror(error));
+        "{}\n  main_process_ip is the address of machine 0: on another machine, set another machine_rank (--node_rank)",
+        what);
+  if (error == EADDRINUSE)
+    return MachineError("{}\n  stop {}, or set another main_process_port on all machines", what,
+                        holder.empty() ? "the program that uses it (`ss -tnp state all`)" : "that process");
+  if (error == EACCES) return MachineError("{}\n  set another main_process_port on all machines", what);
+  return MachineError("{}", what);
 }
 
 using Interfaces = std::unique_ptr<ifaddrs, void (*)(ifaddrs*)>;
@@ -196,6 +188,13 @@ FileDescriptor try_listen(const Address& address) {
   socket.reset();
   errno = error;
   return socket;
+}
+
+std::string why_not_listening(int error, const std::string& holder) {
+  if (error == EADDRNOTAVAIL) return "no interface of this machine has that address";
+  if (error == EADDRINUSE) return "the port is in use" + (holder.empty() ? "" : " by " + holder);
+  if (error == EACCES) return "this account is not allowed to use ports this low";
+  return std::strerror(error);
 }
 
 FileDescriptor listen_on(const Address& address) {

@@ -51,7 +51,10 @@ std::string interface_of(const std::string& host);
 /// can be created.
 FileDescriptor try_listen(const Address& address);
 
-/// The same for machine 0 of a run. Errors: MachineError.
+/// Why try_listen() failed. `holder`: holder_of() the port, if it is in use.
+std::string why_not_listening(int error, const std::string& holder);
+
+/// try_listen() for machine 0 of a run. Errors: MachineError.
 FileDescriptor listen_on(const Address& address);
 
 /// A connected socket. Errors: PeerError.

@@ -318,6 +318,7 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
   std::optional<Output> output;
   try {
     server = serve_status(plan.config.logging, status);
+    status.is_served = server != nullptr;
     if (place.is_leader()) output.emplace(plan.config.output_dir);
   } catch (const Error& error) {
     if (const auto started = config::started_rank()) report_failed_start(*started, &plan, error);

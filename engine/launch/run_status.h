@@ -21,6 +21,7 @@ struct RunStatus {
     double still = 0;          // seconds since its last progress, as of the watchdog's last look
   };
 
+  bool is_served = false;  // otherwise nobody asks, and `ranks` and `is_ending` aren't kept up to date
   int world_size = 1;
   bool is_leader = true;    // rank 0 runs on this machine
   std::vector<Rank> ranks;  // of this machine; empty: none are started

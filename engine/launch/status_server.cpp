@@ -24,14 +24,10 @@ FileDescriptor listen_for_status(const Address& address) {
   if (socket) return socket;
   const int error = errno;
   const std::string holder = error == EADDRINUSE ? holder_of(address) : "";
-  const char* const why = error == EADDRNOTAVAIL ? "no interface of this machine has that address"
-                          : error == EADDRINUSE  ? "the port is in use"
-                          : error == EACCES      ? "this account is not allowed to use ports this low"
-                                                 : std::strerror(error);
+  const char* const option = error == EADDRNOTAVAIL ? "address" : "port";
   throw MachineError(
-      "cannot serve metrics on {}: {}{}\n  set another logging.metrics_{} (--metrics_{}), or metrics_port: 0 for none",
-      address.text(), why, holder.empty() ? "" : " by " + holder, error == EADDRNOTAVAIL ? "address" : "port",
-      error == EADDRNOTAVAIL ? "address" : "port");
+      "cannot serve metrics on {}: {}\n  set another logging.metrics_{} (--metrics_{}), or metrics_port: 0 for none",
+      address.text(), why_not_listening(error, holder), option, option);
 }
 
 /// The process or the system can't open another file.

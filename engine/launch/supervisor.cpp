@@ -187,7 +187,7 @@ Outcome Supervisor::watch() {
     pass_deadlines();
     let_in();
     if (!ranks_.any_alive()) say_finished();
-    note_status();
+    if (status_.is_served) note_status();
   }
   if (!assignment_.is_alone() && assignment_.is_leader() && !verdict_) end_all();
   return verdict_ ? *verdict_ : judged();

@@ -113,7 +113,7 @@ class Manifests(TwoNetworks):
         self.assertIn("shm_size", service)
 
     def check_container_serves(self, arguments):
-        """The launcher in the container is told the port, and to serve on the container's addresses."""
+        """The launcher in the container gets the port, and serves on all addresses of the container."""
         self.assertEqual(arguments[-2:], ["--metrics_address", "0.0.0.0"])
 
     def test_metrics_port(self):

@@ -102,7 +102,7 @@ class MetricsPage(Served):
         if shutil.which("curl"):
             answer = subprocess.run(["curl", "-sSf", f"http://127.0.0.1:{self.port}/metrics"], capture_output=True,
                                     text=True, check=True).stdout
-            self.assertEqual(samples(answer).keys(), samples(body).keys())
+            self.assertLessEqual(samples(body).keys(), samples(answer).keys(), "values are added as the run reports them")
         if shutil.which("promtool"):
             lint = subprocess.run(["promtool", "check", "metrics"], input=body, capture_output=True, text=True,
                                   check=False)

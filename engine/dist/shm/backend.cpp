@@ -1,7 +1,5 @@
 #include "engine/dist/shm/backend.h"
 
-#include <algorithm>
-
 #include "engine/base/errors.h"
 #include "engine/dist/shm/collectives.h"
 
@@ -21,43 +19,8 @@ c10d::ReduceOp::RedOpType sum_or_maximum(const c10d::ReduceOp& op) {
 
 }  // namespace
 
-class Backend::Collective : public c10d::Work {
- public:
-  Collective(Backend& backend, c10d::OpType kind, std::vector<at::Tensor> results, std::function<void()> run)
-      : Work(backend.getRank(), kind), backend_(backend), results_(std::move(results)), run_(std::move(run)) {}
-
-  void run() {
-    std::exception_ptr error;
-    try {
-      run_();
-    } catch (...) {
-      error = std::current_exception();
-    }
-    run_ = nullptr;
-    finish(error);
-  }
-  bool wait(std::chrono::milliseconds) override {
-    backend_.run_until(*this);
-    if (const auto error = exception()) std::rethrow_exception(error);
-    return true;
-  }
-  std::vector<at::Tensor> result() override { return results_; }
-  /// Runs it: c10d's Reducer waits for the future, which nobody else would complete.
-  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
-    wait(kNoTimeout);
-    auto future = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
-    future->markCompleted(c10::IValue(results_));
-    return future;
-  }
-
- private:
-  Backend& backend_;
-  std::vector<at::Tensor> results_;
-  std::function<void()> run_;
-};
-
 Backend::Backend(std::unique_ptr<Region> region)
-    : c10d::Backend(region->rank(), region->size()), region_(std::move(region)) {
+    : c10d::Backend(region->rank(), region->size()), region_(std::move(region)), calls_(getRank()) {
   for (int peer = 0; peer < getSize(); ++peer) {
     outboxes_.push_back(std::make_unique<Outbox>(*region_, peer));
     inboxes_.push_back(std::make_unique<Inbox>(*region_, peer));
@@ -66,40 +29,25 @@ Backend::Backend(std::unique_ptr<Region> region)
 
 Backend::~Backend() = default;
 
-WorkPtr Backend::add(c10d::OpType kind, std::vector<at::Tensor> results, std::function<void()> run) {
-  auto work = c10::make_intrusive<Collective>(*this, kind, std::move(results), std::move(run));
-  const std::lock_guard lock(mutex_);
-  waiting_.push_back(work);
-  return work;
-}
-
-void Backend::run_until(const Collective& last) {
-  const std::lock_guard lock(mutex_);
-  const auto found = std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& call) { return call.get() == &last; });
-  if (found == waiting_.end()) return;  // it has run
-  for (auto left = found - waiting_.begin(); left >= 0; --left) {
-    waiting_.front()->run();
-    waiting_.pop_front();
-  }
-}
-
 WorkPtr Backend::allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) {
-  return add(c10d::OpType::ALLREDUCE, tensors,
-             [this, tensor = only(tensors), op = sum_or_maximum(options.reduceOp)] { shm::all_reduce(*region_, tensor, op); });
+  return calls_.add(
+      c10d::OpType::ALLREDUCE, tensors,
+      [this, tensor = only(tensors), op = sum_or_maximum(options.reduceOp)] { shm::all_reduce(*region_, tensor, op); });
 }
 
 WorkPtr Backend::_allgather_base(at::Tensor& full, at::Tensor& shard, const c10d::AllgatherOptions&) {
   require(only({full}).nbytes() == only({shard}).nbytes() * static_cast<size_t>(getSize()),
           "a gather's result has the wrong size");
-  return add(c10d::OpType::_ALLGATHER_BASE, {full}, [this, full, shard] { shm::all_gather(*region_, full, shard); });
+  return calls_.add(c10d::OpType::_ALLGATHER_BASE, {full},
+                    [this, full, shard] { shm::all_gather(*region_, full, shard); });
 }
 
 WorkPtr Backend::_reduce_scatter_base(at::Tensor& shard, at::Tensor& full, const c10d::ReduceScatterOptions& options) {
   require(only({full}).nbytes() == only({shard}).nbytes() * static_cast<size_t>(getSize()),
           "a scattered reduction has the wrong size");
-  return add(c10d::OpType::_REDUCE_SCATTER_BASE, {shard}, [this, shard, full, op = sum_or_maximum(options.reduceOp)] {
-    shm::reduce_scatter(*region_, shard, full, op);
-  });
+  return calls_.add(
+      c10d::OpType::_REDUCE_SCATTER_BASE, {shard},
+      [this, shard, full, op = sum_or_maximum(options.reduceOp)] { shm::reduce_scatter(*region_, shard, full, op); });
 }
 
 WorkPtr Backend::send(std::vector<at::Tensor>& tensors, int to, int) {
@@ -111,7 +59,7 @@ WorkPtr Backend::recv(std::vector<at::Tensor>& tensors, int from, int) {
 }
 
 WorkPtr Backend::barrier(const c10d::BarrierOptions&) {
-  return add(c10d::OpType::BARRIER, {}, [this] { shm::barrier(*region_); });
+  return calls_.add(c10d::OpType::BARRIER, {}, [this] { shm::barrier(*region_); });
 }
 
 }  // namespace trainer::dist::shm

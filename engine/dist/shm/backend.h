@@ -1,22 +1,20 @@
 #pragma once
 
-#include <deque>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
+#include "engine/dist/shm/call_queue.h"
 #include "engine/dist/shm/channel.h"
 #include "engine/dist/shm/region.h"
 
 namespace trainer::dist::shm {
 
-/// c10d's collectives among the ranks of one machine, in shared memory: no sockets, no copies by the kernel, no threads.
-/// Tensors must be contiguous and on the CPU. A collective runs in wait(), after those that were called before it; a
-/// reduction adds the ranks' values in Gloo's order (Note [Gloo's order] in collectives.cpp), so its bits are the same on
-/// every rank, in every run, and on any number of machines.
+/// c10d's collectives among the ranks of one machine, in shared memory, without sockets. Tensors must be contiguous and
+/// on the CPU. A collective runs in wait(), after those that were called before it; a reduction adds the ranks' values
+/// in Gloo's order (Note [Gloo's order] in collectives.cpp), so its bits are the same on every rank, in every run, and
+/// on any number of machines.
 class Backend : public c10d::Backend {
  public:
   explicit Backend(std::unique_ptr<Region> region);
@@ -31,15 +29,10 @@ class Backend : public c10d::Backend {
   WorkPtr barrier(const c10d::BarrierOptions& options) override;
 
  private:
-  class Collective;
-  WorkPtr add(c10d::OpType kind, std::vector<at::Tensor> results, std::function<void()> run);
-  void run_until(const Collective& last);
-
   std::unique_ptr<Region> region_;
   std::vector<std::unique_ptr<Outbox>> outboxes_;  // by rank
   std::vector<std::unique_ptr<Inbox>> inboxes_;
-  std::mutex mutex_;
-  std::deque<c10::intrusive_ptr<Collective>> waiting_;  // called, not run yet
+  CallQueue calls_;
 };
 
 }  // namespace trainer::dist::shm

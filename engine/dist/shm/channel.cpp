@@ -6,21 +6,9 @@
 #include "engine/base/errors.h"
 
 namespace trainer::dist::shm {
-
-/// Comes before a message's bytes.
-struct Head {
-  int64_t bytes = 0;
-  int64_t dtype = 0;
-  bool operator==(const Head&) const = default;
-};
-
 namespace {
 
 constexpr auto kRing = static_cast<uint32_t>(kRingBytes);
-
-Head head_of(const at::Tensor& tensor) {
-  return {static_cast<int64_t>(tensor.nbytes()), static_cast<int64_t>(tensor.scalar_type())};
-}
 
 /// Copies what fits of `bytes`, and returns how much that is.
 int64_t put(Ring& ring, const std::byte* from, int64_t bytes) {
@@ -39,11 +27,12 @@ int64_t put(Ring& ring, const std::byte* from, int64_t bytes) {
 
 class Outbox::Message : public c10d::Work {
  public:
-  Message(int rank, const at::Tensor& tensor) : Work(rank, c10d::OpType::SEND), tensor_(tensor), head_(head_of(tensor)) {}
+  Message(int rank, const at::Tensor& tensor)
+      : Work(rank, c10d::OpType::SEND), tensor_(tensor), head_(call_of(c10d::OpType::SEND, tensor)) {}
 
   /// Copies what fits; true when nothing is left.
   bool put_into(Ring& ring) {
-    constexpr auto kHead = static_cast<int64_t>(sizeof(Head));
+    constexpr auto kHead = static_cast<int64_t>(sizeof(Call));
     if (done_ < kHead) done_ += put(ring, reinterpret_cast<const std::byte*>(&head_) + done_, kHead - done_);
     if (done_ < kHead) return false;
     const auto* const values = static_cast<const std::byte*>(tensor_.const_data_ptr());
@@ -57,7 +46,7 @@ class Outbox::Message : public c10d::Work {
 
  private:
   at::Tensor tensor_;
-  Head head_;
+  Call head_;         // comes before the values
   int64_t done_ = 0;  // bytes of head and values
 };
 
@@ -103,51 +92,16 @@ void Outbox::copy_rest() {
   }
 }
 
-class Inbox::Message : public c10d::Work {
- public:
-  Message(Inbox& inbox, const at::Tensor& tensor)
-      : Work(inbox.region_.rank(), c10d::OpType::RECV), inbox_(inbox), tensor_(tensor) {}
-
-  bool wait(std::chrono::milliseconds) override {
-    inbox_.take_until(*this);
-    if (const auto error = exception()) std::rethrow_exception(error);
-    return true;
-  }
-  void take() {
-    try {
-      Head head;
-      inbox_.take(reinterpret_cast<std::byte*>(&head), sizeof head);
-      if (const Head mine = head_of(tensor_); head != mine)
-        throw PeerError("rank {} sent {} bytes of {}, but rank {} expected {} of {}", inbox_.from_, head.bytes,
-                        c10::toString(static_cast<c10::ScalarType>(head.dtype)), inbox_.region_.rank(), mine.bytes,
-                        c10::toString(tensor_.scalar_type()));
-      inbox_.take(static_cast<std::byte*>(tensor_.mutable_data_ptr()), head.bytes);
-      finish();
-    } catch (...) {
-      finish(std::current_exception());
-    }
-  }
-
- private:
-  Inbox& inbox_;
-  at::Tensor tensor_;
-};
-
 WorkPtr Inbox::receive(const at::Tensor& tensor) {
-  auto message = c10::make_intrusive<Message>(*this, tensor);
-  const std::lock_guard lock(mutex_);
-  messages_.push_back(message);
-  return message;
-}
-
-void Inbox::take_until(const Message& last) {
-  const std::lock_guard lock(mutex_);
-  const auto found = std::find_if(messages_.begin(), messages_.end(), [&](const auto& message) { return message.get() == &last; });
-  if (found == messages_.end()) return;  // it has arrived already
-  for (auto left = found - messages_.begin(); left >= 0; --left) {
-    messages_.front()->take();
-    messages_.pop_front();
-  }
+  return calls_.add(c10d::OpType::RECV, {tensor}, [this, tensor] {
+    Call sent;
+    take(reinterpret_cast<std::byte*>(&sent), sizeof sent);
+    if (const Call mine = call_of(c10d::OpType::SEND, tensor); sent != mine)
+      throw PeerError("rank {} sent {} bytes of {}, but rank {} expected {} of {}", from_, sent.bytes,
+                      c10::toString(static_cast<c10::ScalarType>(sent.dtype)), region_.rank(), mine.bytes,
+                      c10::toString(tensor.scalar_type()));
+    take(static_cast<std::byte*>(tensor.mutable_data_ptr()), sent.bytes);
+  });
 }
 
 void Inbox::take(std::byte* to, int64_t bytes) {

@@ -6,15 +6,11 @@
 #include <deque>
 #include <mutex>
 #include <thread>
-#include <vector>
 
-#include <torch/csrc/distributed/c10d/Work.hpp>
-
+#include "engine/dist/shm/call_queue.h"
 #include "engine/dist/shm/region.h"
 
 namespace trainer::dist::shm {
-
-using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
 /// The sender's end. A message is copied at once as far as the ring has space; a thread copies the rest, because the
 /// receiver may be waiting for something else of this rank.
@@ -43,21 +39,19 @@ class Outbox {
 /// The receiver's end.
 class Inbox {
  public:
-  Inbox(Region& region, int from) : region_(region), ring_(region.ring(from, region.rank())), from_(from) {}
+  Inbox(Region& region, int from)
+      : region_(region), ring_(region.ring(from, region.rank())), from_(from), calls_(region.rank()) {}
 
   /// The message arrives during wait() of the result, after those of earlier calls.
   WorkPtr receive(const at::Tensor& tensor);
 
  private:
-  class Message;
-  void take_until(const Message& last);
   void take(std::byte* to, int64_t bytes);
 
   Region& region_;
   Ring& ring_;
   const int from_;
-  std::mutex mutex_;
-  std::deque<c10::intrusive_ptr<Message>> messages_;
+  CallQueue calls_;
 };
 
 }  // namespace trainer::dist::shm

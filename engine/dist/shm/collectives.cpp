@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include <ATen/Dispatch.h>
-#include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include "engine/base/round_up.h"
 
@@ -33,10 +32,6 @@ struct Values {
   at::ScalarType dtype;
 };
 
-Call call_of(OpType kind, const Values& values, int64_t count) {
-  return {static_cast<int32_t>(kind), static_cast<int32_t>(values.dtype), count * values.width};
-}
-
 template <class T>
 void reduce_into(T* to, const T* from, int64_t count, ReduceOp op) {
   if (op == ReduceOp::MAX)
@@ -46,9 +41,9 @@ void reduce_into(T* to, const T* from, int64_t count, ReduceOp op) {
 }
 
 /// Note [Gloo's order]
-/// Sums have the bits of Gloo's ring, so that a run on one machine equals one on several. Gloo cuts a tensor into a part
-/// for each rank, of whole segments, at least two and each of at most a MiB; the sum of part p begins with the values of
-/// rank p - 1 and adds those of p - 2, p - 3, …, p. `dist_test` compares the two bit by bit.
+/// Sums have the bits of Gloo's ring, so that a run on one machine equals one on several. Gloo cuts a tensor into a
+/// part for each rank, of whole segments, at least two and each of at most a MiB; the sum of part p begins with the
+/// values of rank p - 1 and adds those of p - 2, p - 3, …, p. `dist_test` compares the two bit by bit.
 
 /// Values in each rank's part of a tensor.
 int64_t gloo_part(int64_t count, int64_t width, int size) {
@@ -58,8 +53,8 @@ int64_t gloo_part(int64_t count, int64_t width, int size) {
   return segments / size * round_up((bytes + segments - 1) / segments, width) / width;
 }
 
-/// Reduces into `to` the `count` values of all ranks' slots that begin at `offset` there and at `begin` in the tensor of
-/// `total` values.
+/// Reduces into `to` the `count` values of all ranks' slots that begin at `offset` there and at `begin` in the tensor
+/// of `total` values.
 void reduce(const Region& region, const Values& values, int64_t offset, int64_t count, int64_t begin, int64_t total,
             std::byte* to, ReduceOp op) {
   const int size = region.size();
@@ -93,21 +88,24 @@ Part part_of(int rank, int size, int64_t count) {
 
 void all_reduce(Region& region, const at::Tensor& tensor, ReduceOp op) {
   const Values values(tensor);
+  const Call call = call_of(OpType::ALLREDUCE, tensor);
   const int rank = region.rank(), size = region.size();
   int64_t at = 0;
   do {
     const int64_t count = std::min(kSlotBytes / values.width, values.count - at);
     std::byte* const here = values.at + at * values.width;
-    copy_bytes(region.slot(region.rank()), here, count * values.width);
-    region.step(call_of(OpType::ALLREDUCE, values, values.count));
+    copy_bytes(region.own_slot(), here, count * values.width);
+    region.step(call);
     if (count * values.width < kLargeBytes) {
       reduce(region, values, 0, count, at, values.count, here, op);
     } else {
       const Part mine = part_of(rank, size, count);
-      reduce(region, values, mine.begin, mine.count, at + mine.begin, values.count, here + mine.begin * values.width, op);
+      reduce(region, values, mine.begin, mine.count, at + mine.begin, values.count, here + mine.begin * values.width,
+             op);
       // Only this rank reads this part of its slot until now.
-      copy_bytes(region.slot(region.rank()) + mine.begin * values.width, here + mine.begin * values.width, mine.count * values.width);
-      region.step(call_of(OpType::ALLREDUCE, values, values.count));
+      copy_bytes(region.own_slot() + mine.begin * values.width, here + mine.begin * values.width,
+                 mine.count * values.width);
+      region.step(call);
       for (int peer = 0; peer < size; ++peer) {
         const Part theirs = part_of(peer, size, count);
         const int64_t offset = theirs.begin * values.width;
@@ -121,13 +119,14 @@ void all_reduce(Region& region, const at::Tensor& tensor, ReduceOp op) {
 
 void all_gather(Region& region, const at::Tensor& full, const at::Tensor& shard) {
   const Values from(shard);
+  const Call call = call_of(OpType::_ALLGATHER_BASE, shard);
   auto* const to = static_cast<std::byte*>(full.mutable_data_ptr());
   const int64_t bytes = from.count * from.width;
   int64_t at = 0;
   do {
     const int64_t count = std::min(kSlotBytes, bytes - at);
-    copy_bytes(region.slot(region.rank()), from.at + at, count);
-    region.step(call_of(OpType::_ALLGATHER_BASE, from, from.count));
+    copy_bytes(region.own_slot(), from.at + at, count);
+    region.step(call);
     for (int peer = 0; peer < region.size(); ++peer) copy_bytes(to + peer * bytes + at, region.slot(peer), count);
     region.next_turn();
     at += count;
@@ -136,14 +135,17 @@ void all_gather(Region& region, const at::Tensor& full, const at::Tensor& shard)
 
 void reduce_scatter(Region& region, const at::Tensor& shard, const at::Tensor& full, ReduceOp op) {
   const Values to(shard), from(full);
+  const Call call = call_of(OpType::_REDUCE_SCATTER_BASE, shard);
   const int64_t most = kSlotBytes / to.width / region.size();
   int64_t at = 0;
   do {
     const int64_t count = std::min(most, to.count - at);
     for (int peer = 0; peer < region.size(); ++peer)
-      copy_bytes(region.slot(region.rank()) + peer * count * to.width, from.at + (peer * to.count + at) * to.width, count * to.width);
-    region.step(call_of(OpType::_REDUCE_SCATTER_BASE, to, to.count));
-    reduce(region, to, region.rank() * count, count, region.rank() * to.count + at, from.count, to.at + at * to.width, op);
+      copy_bytes(region.own_slot() + peer * count * to.width, from.at + (peer * to.count + at) * to.width,
+                 count * to.width);
+    region.step(call);
+    reduce(region, to, region.rank() * count, count, region.rank() * to.count + at, from.count, to.at + at * to.width,
+           op);
     region.next_turn();
     at += count;
   } while (at < to.count);

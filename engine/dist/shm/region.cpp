@@ -1,6 +1,5 @@
 #include "engine/dist/shm/region.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -8,16 +7,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <new>
 #include <random>
 #include <string>
 
 #include <c10/core/ScalarType.h>
 #include <fmt/format.h>
-#include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include "engine/base/errors.h"
 #include "engine/base/round_up.h"
+#include "engine/dist/shared_memory.h"
 
 namespace trainer::dist::shm {
 namespace {
@@ -37,20 +35,17 @@ int spins_for(int ranks) {
   return sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) >= ranks ? 500 : 0;
 }
 
-std::string text(const std::vector<uint8_t>& bytes) {
-  return {bytes.begin(), bytes.end()};
-}
-
-std::vector<uint8_t> bytes_of(const std::string& text) {
-  return {text.begin(), text.end()};
-}
-
 std::string describe(const Call& call) {
   return fmt::format("{} of {} bytes of {}", c10d::opTypeToString(static_cast<c10d::OpType>(call.kind)), call.bytes,
                      c10::toString(static_cast<c10::ScalarType>(call.dtype)));
 }
 
 }  // namespace
+
+Call call_of(c10d::OpType kind, const at::Tensor& tensor) {
+  return {static_cast<int32_t>(kind), static_cast<int32_t>(tensor.scalar_type()),
+          static_cast<int64_t>(tensor.nbytes())};
+}
 
 /// What one rank shows the others.
 struct Region::Line {
@@ -105,22 +100,22 @@ std::unique_ptr<Region> Region::meet(c10d::Store& store, int rank, int size, std
     region.reset(new Region(memory.get(), rank, size, timeout));
     nonce = std::random_device()() | uint64_t{std::random_device()()} << 32;
     if (region->memory_ != nullptr) region->line(0).nonce = nonce;
-    store.set("memory", bytes_of(fmt::format("{} /proc/{}/fd/{}", nonce, getpid(), memory.get())));
+    store.set("memory", fmt::format("{} {}", nonce, path_for_others(memory)));
   } else {
-    const std::string given = text(store.get("memory"));
+    const std::string given = store.get_to_str("memory");
     nonce = std::stoull(given);
-    memory.reset(open(given.substr(given.find(' ') + 1).c_str(), O_RDWR | O_CLOEXEC));
+    memory = open_memory(given.substr(given.find(' ') + 1));
     region.reset(new Region(memory.get(), rank, size, timeout));
   }
   const bool joins = region->memory_ != nullptr && region->line(0).nonce == nonce && watch(getpid());
   if (joins) region->line(rank).process = getpid();
-  store.set(fmt::format("answer {}", rank), bytes_of(joins ? kJoins : kCannot));
+  store.set(fmt::format("answer {}", rank), std::string(joins ? kJoins : kCannot));
   if (rank == 0) {
     bool all = true;
-    for (int peer = 0; peer < size; ++peer) all = text(store.get(fmt::format("answer {}", peer))) == kJoins && all;
-    store.set("outcome", bytes_of(all ? kJoins : kCannot));
+    for (int peer = 0; peer < size; ++peer) all = store.get_to_str(fmt::format("answer {}", peer)) == kJoins && all;
+    store.set("outcome", std::string(all ? kJoins : kCannot));
   }
-  if (text(store.get("outcome")) != kJoins) return nullptr;
+  if (store.get_to_str("outcome") != kJoins) return nullptr;
   region->watch_peers();
   return region;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
+#include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include "engine/base/file_descriptor.h"
 #include "engine/dist/shm/signal.h"
@@ -20,12 +21,13 @@ constexpr int64_t kSlotBytes = 256 << 10;
 /// Bytes from one rank to another that the receiver hasn't taken yet. A power of two, because its counters wrap around.
 constexpr int64_t kRingBytes = 1 << 20;
 
-/// What a rank is calling, to be compared with the others.
+/// What a rank is calling or sending, to be compared with what the others expect.
 struct Call {
   int32_t kind = 0, dtype = 0;
   int64_t bytes = 0;
   bool operator==(const Call&) const = default;
 };
+Call call_of(c10d::OpType kind, const at::Tensor& tensor);
 
 /// Messages from one rank to another.
 struct Ring {
@@ -51,11 +53,12 @@ class Region {
   /// What a rank offers in this turn. A rank has two slots, used alternately, because it may begin the next turn while
   /// others still read what it offered in this one. A turn has at least one step().
   std::byte* slot(int rank) const { return slot(rank, turn_); }
+  std::byte* own_slot() const { return slot(rank_); }
   void next_turn() { turn_ = 1 - turn_; }
   Ring& ring(int from, int to) const;
 
-  /// The next step of a collective: shows the others this rank's `call`, waits until all have come to the same step, and
-  /// compares. Errors: PeerError when a rank is lost or late, or calls something else.
+  /// The next step of a collective: shows the others this rank's `call`, waits until all have come to the same step,
+  /// and compares. Errors: PeerError when a rank is lost or late, or calls something else.
   void step(const Call& call);
 
   /// Waits until rank `peer` has raised `signal`. Errors: PeerError when it is lost or late.
