@@ -5,6 +5,7 @@
 #include <ATen/ops/index_select.h>
 
 #include "models/nn/device/layout_tensors.h"
+#include "models/nn/soft_cap.h"
 
 namespace trainer::models {
 namespace {
@@ -33,35 +34,47 @@ bool is_last(const nn::Layout& layout, int64_t sample, int64_t row) {
 }  // namespace
 
 nn::RowsList DecoderModel::forward(const nn::RowsList& in, const nn::Pass& pass) {
-  const nn::Rows states = stack()(in[0], pass);
-  if (in.size() == 1) return {head(states, pass)};
-  return {head(in[1].with(at::index_select(states.x, 0, nn::device::sent(in[1].x, states.x.device()))), pass)};
+  nn::Rows states = stack()(in[0], pass);
+  if (in[1].x.defined())
+    states = in[1].with(at::index_select(states.x, 0, nn::device::sent(in[1].x, states.x.device())));
+  return {in.size() == 2 ? capped_head(states, pass) : head_loss(head(), states, in[2].x, pass, logit_soft_cap())};
+}
+
+nn::Rows DecoderModel::capped_head(const nn::Rows& hidden, const nn::Pass& pass) {
+  const nn::Rows logits = head()(hidden, pass);
+  return logit_soft_cap() > 0 ? logits.with(nn::soft_cap(logits.x, logit_soft_cap())) : logits;
 }
 
 at::Tensor DecoderModel::logits_of(const Batch& batch, const nn::Rows& picked, const nn::Pass& pass) {
   return (*this)({{batch.source_ids, batch.source}, picked}, pass)[0].x;
 }
 
+at::Tensor DecoderModel::loss_of_rows(const Batch& batch, const nn::Rows& picked, const at::Tensor& labels,
+                                      const nn::Pass& pass) {
+  return (*this)({{batch.source_ids, batch.source}, picked, {labels}}, pass)[0].x;
+}
+
 at::Tensor DecoderModel::logits(const Batch& batch, const nn::Pass& pass) {
-  if (!classifies()) return (*this)({{batch.source_ids, batch.source}}, pass)[0].x;
+  if (!classifies()) return logits_of(batch, {}, pass);
   const nn::Rows last = pick_rows(*batch.source, batch.source_ids.device(),
                                   [&](int64_t sample, int64_t row) { return is_last(*batch.source, sample, row); });
   return logits_of(batch, last, pass);
 }
 
 at::Tensor DecoderModel::loss_sum(const Batch& batch, const nn::Pass& pass) {
-  if (classifies() || batch.target_tokens == batch.labels.numel()) return Model::loss_sum(batch, pass);
+  if (classifies()) return Model::loss_sum(batch, pass);
+  if (batch.target_tokens == batch.labels.numel()) return loss_of_rows(batch, {}, batch.labels, pass);
   if (batch.labels.is_meta()) {  // only the number of rows that count is known
     auto rows = std::make_shared<nn::Layout>();
     rows->append(batch.target_tokens, 0);
     const at::Tensor some = at::empty({batch.target_tokens}, batch.labels.options());
-    return loss_of(logits_of(batch, {some, rows}, pass), some, pass);
+    return loss_of_rows(batch, {some, rows}, some, pass);
   }
   const at::Tensor labels = batch.labels.contiguous();
   const auto* const label = labels.const_data_ptr<int64_t>();
   const nn::Rows learned =
       pick_rows(*batch.source, labels.device(), [&](int64_t, int64_t row) { return label[row] != -100; });
-  return loss_of(logits_of(batch, learned, pass), at::index_select(labels, 0, learned.x), pass);
+  return loss_of_rows(batch, learned, at::index_select(labels, 0, learned.x), pass);
 }
 
 at::Tensor DecoderModel::begin_decoding(const Batch& batch, nn::Pass& pass, nn::DecodeCache& cache) {
@@ -79,7 +92,7 @@ at::Tensor DecoderModel::begin_decoding(const Batch& batch, nn::Pass& pass, nn::
 }
 
 at::Tensor DecoderModel::decode(const at::Tensor& tokens, nn::Pass& pass) {
-  return head(decode_states(tokens, pass), pass).x;
+  return capped_head(decode_states(tokens, pass), pass).x;
 }
 
 nn::Rows DecoderModel::decode_states(const at::Tensor& tokens, nn::Pass& pass) {

@@ -26,14 +26,19 @@ class DecoderModel : public Model {
   nn::Rows decode_states(const at::Tensor& tokens, nn::Pass& pass);
 
  protected:
-  /// Hidden states [R, D] → logits [R, V].
-  virtual nn::Rows head(const nn::Rows& hidden, const nn::Pass& pass) = 0;
+  /// Hidden states [R, D] → logits [R, V], before the cap.
+  virtual nn::Linear& head() = 0;
+  /// Soft cap of the logits; 0: none.
+  virtual double logit_soft_cap() const { return 0; }
 
-  /// Inputs: ids [T], and optionally the indices [R] of the rows that the head runs on, with the layout of those rows.
+  /// Inputs: ids [T]; the indices [R] of the rows that the head runs on, with the layout of those rows (undefined: all
+  /// rows); and optionally their labels. Returns logits, or with labels the sum of their losses.
   nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
+  nn::Rows capped_head(const nn::Rows& hidden, const nn::Pass& pass);
   at::Tensor logits_of(const Batch& batch, const nn::Rows& picked, const nn::Pass& pass);
+  at::Tensor loss_of_rows(const Batch& batch, const nn::Rows& picked, const at::Tensor& labels, const nn::Pass& pass);
 };
 
 }  // namespace trainer::models

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "models/nn/module.h"
+#include "models/nn/linear.h"
 #include "models/nn/tensor_group.h"
 #include "models/tensor_plan.h"
 
@@ -89,6 +89,9 @@ class Model : public nn::Module {
  protected:
   /// The loss of this model's logits [U, V] for `labels` [U]; a scalar.
   at::Tensor loss_of(const at::Tensor& logits, const at::Tensor& labels, const nn::Pass& pass) const;
+  /// The same for the logits, capped if `soft_cap` > 0, that `head` would compute for rows `hidden` [U, D].
+  nn::Rows head_loss(nn::Linear& head, const nn::Rows& hidden, const at::Tensor& labels, const nn::Pass& pass,
+                     double soft_cap = 0) const;
 
  private:
   Task task_;

@@ -13,6 +13,7 @@
 #include "models/mistral/model.h"
 #include "models/mlp/model.h"
 #include "models/nn/cross_entropy.h"
+#include "models/nn/linear_cross_entropy.h"
 #include "models/qwen2/model.h"
 #include "models/qwen3/model.h"
 #include "models/t5/model.h"
@@ -61,6 +62,11 @@ at::Tensor Model::loss_sum(const Batch& batch, const nn::Pass& pass) {
 
 at::Tensor Model::loss_of(const at::Tensor& logits, const at::Tensor& labels, const nn::Pass& pass) const {
   return nn::cross_entropy_sum(logits, labels, pass.label_smoothing, shared_.group ? &shared_ : nullptr);
+}
+
+nn::Rows Model::head_loss(nn::Linear& head, const nn::Rows& hidden, const at::Tensor& labels, const nn::Pass& pass,
+                          double soft_cap) const {
+  return {nn::linear_cross_entropy_sum(head, hidden, labels, pass, {soft_cap, shared_.group ? &shared_ : nullptr})};
 }
 
 at::Tensor Model::begin_decoding(const Batch&, nn::Pass&, nn::DecodeCache&) {

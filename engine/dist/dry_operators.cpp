@@ -38,7 +38,7 @@ OperatorFacts facts_of(const std::string& name, const c10::FunctionSchema& schem
   OperatorFacts facts;
   facts.allocates = name.starts_with("aten::empty") || name.starts_with("aten::new_empty") ||
                     one_of(name, {"aten::resize_", "aten::set_"});
-  facts.overwrites = one_of(name, {"aten::copy_", "aten::fill_", "aten::zero_"});
+  facts.overwrites = one_of(name, {"aten::copy_", "aten::fill_", "aten::zero_"}) || schema.overload_name() == "out";
   facts.picks = one_of(name, {"aten::index_select", "aten::gather", "aten::embedding", "aten::index"});
   facts.adds_at = one_of(name, {"aten::scatter_add_", "aten::index_add_"});
   for (const c10::Argument& argument : schema.arguments())

@@ -22,6 +22,8 @@ double ParallelModel::update(const std::vector<models::Batch>& micro_batches, in
                              const nn::Pass& given) {
   nn::Pass pass = given;
   pass.compute = precision_.compute;
+  // The division that to_backward() differentiates. Without tokens there are no gradients.
+  if (target_tokens > 0) pass.loss_grad = 1.0F / static_cast<float>(static_cast<double>(target_tokens) / loss_scale_);
   const ScalarSum loss = schedule_->update(
       micro_batches, pass, [&](const at::Tensor& loss_sum) { return to_backward(loss_sum, target_tokens); });
   std::vector<ScalarSum> sums{loss};

@@ -45,7 +45,7 @@ class GPT2WithHead : public DecoderModel {
   std::string config_json() const override { return gpt2::config_json(config_); }
 
  protected:
-  nn::Rows head(const nn::Rows& hidden, const nn::Pass& pass) override { return (*head_)(hidden, pass); }
+  nn::Linear& head() override { return *head_; }
 
  private:
   GPT2Config config_;

@@ -1,7 +1,6 @@
 #include "models/llama/model.h"
 
 #include "models/nn/rope.h"
-#include "models/nn/soft_cap.h"
 
 namespace trainer::models::llama {
 namespace {
@@ -40,12 +39,6 @@ nn::RowsList Decoder::block_inputs(const nn::Rows& states, const nn::Pass& pass)
 LlamaModel::LlamaModel(const Config& c)
     : DecoderModel(c.class_name(), c.task), config_(c), model_(*this, "model", c), head_(make_head(*this, c, *model_)) {
   name_tree();
-}
-
-nn::Rows LlamaModel::head(const nn::Rows& hidden, const nn::Pass& pass) {
-  const nn::Rows logits = (*head_)(hidden, pass);
-  const bool capped = !classifies() && config_.logit_soft_cap > 0;
-  return capped ? logits.with(nn::soft_cap(logits.x, config_.logit_soft_cap)) : logits;
 }
 
 TensorPlan LlamaModel::tensor_plan() const {

@@ -51,7 +51,8 @@ class LlamaModel : public DecoderModel {
   std::string config_json() const override { return llama::config_json(config_); }
 
  protected:
-  nn::Rows head(const nn::Rows& hidden, const nn::Pass& pass) override;
+  nn::Linear& head() override { return *head_; }
+  double logit_soft_cap() const override { return classifies() ? 0 : config_.logit_soft_cap; }
 
  private:
   Config config_;

@@ -2,11 +2,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "models/nn/row_losses.h"
 #include "models/nn/tensor_group.h"
 
 namespace trainer::nn {
-
-constexpr int64_t kIgnored = -100;  // the label of an ignored row
 
 /// Sum over rows of (1 - e) * -log p[label] + e * mean(-log p), p = softmax(logits) and e = `label_smoothing`, in fp32;
 /// rows with label -100 are ignored. logits [U, V] any float dtype, labels [U] int64, which may be on the CPU.
@@ -15,5 +14,9 @@ constexpr int64_t kIgnored = -100;  // the label of an ignored row
 /// then a collective of the tensor-parallel ranks and returns the same sum on all; it sends a few values per row.
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels, double label_smoothing = 0,
                              const PartitionedVocabulary* shared = nullptr);
+
+/// The targets of logits [U, width] on `device`, of the slice `shared` of the vocabulary. Throws as above.
+Targets targets_of(const at::Tensor& labels, at::Device device, int64_t width, double label_smoothing,
+                   const PartitionedVocabulary* shared);
 
 }  // namespace trainer::nn

@@ -7,10 +7,13 @@
 namespace trainer::nn {
 
 RowsList Module::operator()(const RowsList& inputs, const Pass& pass) {
-  Forward call = [this](const RowsList& x, const Pass& p) { return forward(x, p); };
+  return run(inputs, pass, [this](const RowsList& x, const Pass& p) { return forward(x, p); });
+}
+
+RowsList Module::run(const RowsList& inputs, const Pass& pass, Forward work) {
   for (const Wrapper& wrapper : wrappers_)
-    call = [&wrapper, next = std::move(call)](const RowsList& x, const Pass& p) { return wrapper(x, p, next); };
-  return call(inputs, pass);
+    work = [&wrapper, next = std::move(work)](const RowsList& x, const Pass& p) { return wrapper(x, p, next); };
+  return work(inputs, pass);
 }
 
 void Module::visit(const std::function<void(Module&)>& visitor) {

@@ -31,6 +31,8 @@ class Module {
 
   /// Calls forward through this module's wrappers; the last wrapper is the outermost.
   RowsList operator()(const RowsList& inputs, const Pass& pass);
+  /// Calls `work` instead of forward, through this module's wrappers.
+  RowsList run(const RowsList& inputs, const Pass& pass, Forward work);
 
   /// Hugging Face's class name ("T5Block"), as in `fsdp_transformer_layer_cls_to_wrap`.
   const std::string& class_name() const { return class_name_; }

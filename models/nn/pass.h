@@ -32,6 +32,7 @@ struct Pass {
   bool training = false;                 // dropout is drawn
   uint64_t seed = 0;                     // of the run
   double label_smoothing = 0;            // weight of the uniform distribution in the target
+  float loss_grad = 1;                   // the gradient that backward will give a sum of losses, as far as is known
   at::ScalarType compute = at::kFloat;   // dtype of linear layers and of the activations between them
   DecodeCache* cache = nullptr;          // generation only
   std::shared_ptr<const Prefix> prefix;  // of every sample (models/nn/prefix.h); usually null

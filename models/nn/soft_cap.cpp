@@ -48,30 +48,39 @@ void for_each_stretch(const at::Tensor& x, const F& f) {
                    [&](int64_t first, int64_t last) { f(first, last - first); });
 }
 
+/// `out` may be x.
+void cap_tensor(const at::Tensor& x, double cap, const at::Tensor& out) {
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, x.scalar_type(), "soft_cap", [&] {
+    for_each_stretch(x, [&](int64_t at, int64_t n) {
+      cap_values(x.const_data_ptr<scalar_t>() + at, static_cast<float>(cap), n, out.data_ptr<scalar_t>() + at);
+    });
+  });
+}
+
+/// `dx` may be grad.
+void cap_tensor_backward(const at::Tensor& grad, const at::Tensor& capped, double cap, const at::Tensor& dx) {
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, capped.scalar_type(), "soft_cap", [&] {
+    for_each_stretch(capped, [&](int64_t at, int64_t n) {
+      cap_backward(grad.const_data_ptr<scalar_t>() + at, capped.const_data_ptr<scalar_t>() + at,
+                   static_cast<float>(cap), n, dx.data_ptr<scalar_t>() + at);
+    });
+  });
+}
+
 struct SoftCap : torch::autograd::Function<SoftCap> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& given, double cap) {
     const at::Tensor x = given.contiguous();
     at::Tensor out = at::empty_like(x);
-    AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, x.scalar_type(), "soft_cap", [&] {
-      for_each_stretch(x, [&](int64_t at, int64_t n) {
-        cap_values(x.const_data_ptr<scalar_t>() + at, static_cast<float>(cap), n, out.data_ptr<scalar_t>() + at);
-      });
-    });
+    cap_tensor(x, cap, out);
     ctx->save_for_backward({out});
     ctx->saved_data["cap"] = cap;
     return out;
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
-    const at::Tensor out = ctx->get_saved_variables()[0], grad = grads[0].contiguous();
-    const auto cap = static_cast<float>(ctx->saved_data["cap"].toDouble());
+    const at::Tensor out = ctx->get_saved_variables()[0];
     at::Tensor dx = at::empty_like(out);
-    AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, out.scalar_type(), "soft_cap", [&] {
-      for_each_stretch(out, [&](int64_t at, int64_t n) {
-        cap_backward(grad.const_data_ptr<scalar_t>() + at, out.const_data_ptr<scalar_t>() + at, cap, n,
-                     dx.data_ptr<scalar_t>() + at);
-      });
-    });
+    cap_tensor_backward(grads[0].contiguous(), out, ctx->saved_data["cap"].toDouble(), dx);
     return {dx, at::Tensor()};
   }
 };
@@ -83,6 +92,19 @@ at::Tensor soft_cap(const at::Tensor& x, double cap) {
   return reference::recompute({x}, [cap](const std::vector<at::Tensor>& in) {
     return (at::tanh(in[0].to(at::kFloat) / cap) * cap).to(in[0].scalar_type());
   });
+}
+
+void soft_cap_(const at::Tensor& x, double cap) {
+  if (!runs_reference(x)) return cap_tensor(x, cap, x);
+  const at::Tensor wide = x.to(at::kFloat);
+  wide.div_(cap).tanh_().mul_(cap);
+  if (!wide.is_same(x)) x.copy_(wide);
+}
+
+void soft_cap_backward_(const at::Tensor& grad, const at::Tensor& capped, double cap) {
+  if (!runs_reference(grad)) return cap_tensor_backward(grad, capped, cap, grad);
+  const at::Tensor tanh = capped.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true).div_(cap);
+  grad.mul_(tanh.mul_(tanh).neg_().add_(1));
 }
 
 }  // namespace trainer::nn

@@ -50,14 +50,19 @@ at::Tensor T5Model::logits(const Batch& batch, const nn::Pass& pass) {
   return (*this)({{batch.source_ids, batch.source}, {decoder_inputs(batch), batch.target}}, pass)[0].x;
 }
 
-nn::RowsList T5Model::forward(const nn::RowsList& in, const nn::Pass& pass) {
-  const nn::Rows memory = (*encoder_)(in[0], {}, pass);
-  return {head((*decoder_)(in[1], memory, pass), pass)};
+at::Tensor T5Model::loss_sum(const Batch& batch, const nn::Pass& pass) {
+  return (*this)({{batch.source_ids, batch.source}, {decoder_inputs(batch), batch.target}, {batch.labels}}, pass)[0].x;
 }
 
-nn::Rows T5Model::head(const nn::Rows& hidden, const nn::Pass& pass) {
-  if (!config_.scale_outputs) return (*lm_head_)(hidden, pass);
-  return (*lm_head_)(hidden.with(hidden.x * std::pow(static_cast<double>(config_.d_model), -0.5)), pass);
+nn::RowsList T5Model::forward(const nn::RowsList& in, const nn::Pass& pass) {
+  const nn::Rows memory = (*encoder_)(in[0], {}, pass);
+  const nn::Rows states = scaled((*decoder_)(in[1], memory, pass));
+  return {in.size() == 2 ? (*lm_head_)(states, pass) : head_loss(*lm_head_, states, in[2].x, pass)};
+}
+
+nn::Rows T5Model::scaled(const nn::Rows& hidden) const {
+  if (!config_.scale_outputs) return hidden;
+  return hidden.with(hidden.x * std::pow(static_cast<double>(config_.d_model), -0.5));
 }
 
 at::Tensor T5Model::decoder_inputs(const Batch& batch) const {
@@ -84,7 +89,7 @@ at::Tensor T5Model::begin_decoding(const Batch& batch, nn::Pass& pass, nn::Decod
 }
 
 at::Tensor T5Model::decode(const at::Tensor& tokens, nn::Pass& pass) {
-  at::Tensor next = head((*decoder_)({tokens, pass.cache->step}, pass.cache->memory, pass), pass).x;
+  at::Tensor next = (*lm_head_)(scaled((*decoder_)({tokens, pass.cache->step}, pass.cache->memory, pass)), pass).x;
   ++pass.cache->decoded;
   return next;
 }

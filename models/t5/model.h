@@ -29,6 +29,7 @@ class T5Model : public Model {
   explicit T5Model(const T5Config& config);
 
   at::Tensor logits(const Batch& batch, const nn::Pass& pass) override;
+  at::Tensor loss_sum(const Batch& batch, const nn::Pass& pass) override;
   at::Tensor begin_decoding(const Batch& batch, nn::Pass& pass, nn::DecodeCache& cache) override;
   at::Tensor decode(const at::Tensor& tokens, nn::Pass& pass) override;
   std::vector<int64_t> end_tokens() const override { return {config_.eos_token_id}; }
@@ -41,10 +42,13 @@ class T5Model : public Model {
   std::string config_json() const override;
 
  protected:
+  /// Inputs: ids of the encoder, ids of the decoder, and optionally labels. Returns logits, or with labels the sum of
+  /// their losses.
   nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
-  nn::Rows head(const nn::Rows& hidden, const nn::Pass& pass);
+  /// What the head is applied to, [U, D].
+  nn::Rows scaled(const nn::Rows& hidden) const;
   /// Shifts right inside every sample; the first token is the start token, -100 becomes padding.
   at::Tensor decoder_inputs(const Batch& batch) const;
 

@@ -1,13 +1,15 @@
 #pragma once
 
 #include "models/nn/device/device_kernels.h"
-#include "models/nn/vocabulary.h"
+#include "models/nn/row_losses.h"
 
 namespace trainer::nn::device {
 
-/// nn::cross_entropy_sum, for labels already checked. One kernel reads the logits forward, one backward; nothing of
-/// their size is made but the gradient.
-at::Tensor cross_entropy_sum(const DeviceKernels& kernels, const at::Tensor& logits, const at::Tensor& labels,
-                             double label_smoothing, const Vocabulary& vocabulary);
+/// The RowSums of each row of this rank's logits [R, V]: [R, 4] fp64. One kernel, which reads the logits once.
+at::Tensor row_sums(const DeviceKernels& kernels, const at::Tensor& logits, const Targets& targets);
+
+/// nn::row_slopes into `out`, which may be the logits. One kernel.
+void row_slopes(const DeviceKernels& kernels, const at::Tensor& logits, const Targets& targets,
+                const at::Tensor& log_sum, const at::Tensor& factor, const at::Tensor& out);
 
 }  // namespace trainer::nn::device

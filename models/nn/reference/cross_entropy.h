@@ -1,11 +1,14 @@
 #pragma once
 
-#include "models/nn/vocabulary.h"
+#include "models/nn/row_losses.h"
 
 namespace trainer::nn::reference {
 
-/// nn::cross_entropy_sum, for labels already checked.
-at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels, double label_smoothing,
-                             const Vocabulary& vocabulary);
+/// The RowSums of each row of this rank's logits [R, V]: [R, 4] fp64.
+at::Tensor row_sums(const at::Tensor& logits, const Targets& targets);
+
+/// nn::row_slopes.
+at::Tensor row_slopes(const at::Tensor& logits, const Targets& targets, const at::Tensor& log_sum,
+                      const at::Tensor& factor, bool in_place);
 
 }  // namespace trainer::nn::reference

@@ -25,7 +25,10 @@ bool forces_reference() {
 }
 
 bool runs_reference(const at::Tensor& x) {
-  if (forces_reference()) return true;
+  return forces_reference() || on_device(x);
+}
+
+bool on_device(const at::Tensor& x) {
   return x.is_meta() ? t_dry_devices > 0 : !x.is_cpu();
 }
 

@@ -13,6 +13,9 @@ namespace trainer::nn {
 // TRAINER_PLAIN_LAYERS=1 in the environment selects the reference layers on the CPU too, and in every dry run, so that
 // they are tested without another device (tests/models/plain_test.cpp, and the tests named plain.*).
 
+/// Whether `x` is on a device other than the CPU, or in a dry run, stands for a tensor there.
+bool on_device(const at::Tensor& x);
+
 /// Whether a layer on `x` runs as its reference layer.
 bool runs_reference(const at::Tensor& x);
 

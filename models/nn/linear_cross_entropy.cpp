@@ -1,0 +1,212 @@
+#include "models/nn/linear_cross_entropy.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <typeinfo>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/grad_mode.h>
+
+#include "models/nn/cross_entropy.h"
+#include "models/nn/device/layout_tensors.h"
+#include "models/nn/kernel.h"
+#include "models/nn/reference/reference.h"
+#include "models/nn/saved.h"
+#include "models/nn/soft_cap.h"
+
+namespace trainer::nn {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// Note [Chunks of the loss]
+// The logits of a large vocabulary are the largest activation of a model, and their gradient is as large. So the head
+// and the loss run on one chunk of rows after another, in one buffer: logits, losses, then the gradient in place of the
+// logits, and the gradients of the rows and of the weight from it. Backward only multiplies these by the ratio of the
+// gradient it is given to the one that forward assumed (Pass::loss_grad), which is 1 in training: so fp16's loss scale
+// applies before anything is rounded, and where one chunk is enough, results are those of separate layers. Source: Liger
+// Kernel's fused linear cross-entropy.
+// More chunks read the weight, and write its gradient, more often. A product of R rows makes R FLOPs (R / 4 in fp32 on a
+// CPU) for each byte of the weight that it reads.
+
+/// Of `rows`, in as few chunks as `most` allows.
+int64_t rows_of_chunk(int64_t rows, int64_t most) {
+  const int64_t chunks = std::max<int64_t>(1, (rows + most - 1) / most);
+  return (rows + chunks - 1) / chunks;
+}
+
+struct State {
+  double soft_cap;
+  float loss_grad;
+  Storage storage;
+  int64_t most_rows;  // of a chunk
+  bool of_rows, of_weight;  // which gradients are wanted
+};
+
+class Chunks {
+ public:
+  Chunks(const at::Tensor& x, const at::Tensor& weight, const Targets& targets, const State& state)
+      : x_(x), weight_(weight), targets_(targets), state_(state), rows_(x.size(0)) {
+    if (state.of_rows) x_grad = at::empty_like(x);
+    if (state.of_weight && rows_ == 0) weight_grad = at::zeros_like(weight);
+    if (state.of_rows || state.of_weight)
+      factor_ = at::full({}, state.loss_grad, x.options().dtype(at::kFloat));
+  }
+
+  /// The losses of all rows, [U] fp64.
+  at::Tensor run() {
+    const int64_t size = rows_of_chunk(rows_, state_.most_rows);
+    const at::Tensor losses = at::empty({rows_}, x_.options().dtype(at::kDouble)),
+                     buffer = at::empty({size, weight_.size(0)}, x_.options());
+    for (int64_t first = 0; first < rows_; first += size) {
+      const int64_t count = std::min(size, rows_ - first);
+      losses.narrow(0, first, count).copy_(run_chunk(first, count, buffer.narrow(0, 0, count)));
+    }
+    return losses;
+  }
+
+  at::Tensor x_grad;       // [U, D]
+  at::Tensor weight_grad;  // [V, D]
+
+ private:
+  at::Tensor run_chunk(int64_t first, int64_t count, at::Tensor logits) {
+    const at::Tensor x = x_.narrow(0, first, count);
+    const Targets targets = targets_.rows(first, count);
+    const bool capped = state_.soft_cap > 0;
+    at::mm_out(logits, x, weight_.t());
+    if (capped) soft_cap_(logits, state_.soft_cap);
+    const auto [losses, log_sum] = row_losses(logits, targets);
+    if (!state_.of_rows && !state_.of_weight) return losses;
+    const at::Tensor slopes = row_slopes(logits, targets, log_sum, factor_, /*in_place=*/!capped);
+    if (capped) soft_cap_backward_(slopes, logits, state_.soft_cap);
+    if (state_.of_rows) {
+      at::Tensor to = x_grad.narrow(0, first, count);
+      at::mm_out(to, slopes, weight_);
+    }
+    if (state_.of_weight) add_to_weight_grad(slopes, x);
+    return losses;
+  }
+
+  /// The sum over chunks is in fp32.
+  void add_to_weight_grad(const at::Tensor& slopes, const at::Tensor& x) {
+    if (!weight_grad.defined()) {
+      weight_grad = at::mm(slopes.t(), x);
+    } else if (x.scalar_type() == at::kFloat) {
+      weight_grad.addmm_(slopes.t(), x);
+    } else {
+      weight_grad = weight_grad.to(at::kFloat);
+      weight_grad.add_(at::mm(slopes.t(), x));
+    }
+  }
+
+  const at::Tensor &x_, &weight_;
+  const Targets& targets_;
+  const State& state_;
+  int64_t rows_;
+  at::Tensor factor_;
+};
+
+/// Saves gradients, and no logits.
+struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& given, const at::Tensor& value,
+                            const Targets& targets, const State& state) {
+    const at::Tensor x = given.contiguous(), weight = state.storage.decode(value, x.scalar_type());
+    Chunks chunks(x, weight, targets, state);
+    const at::Tensor losses = chunks.run();
+    ctx->save_for_backward({chunks.x_grad, chunks.weight_grad});
+    ctx->saved_data["weight dtype"] = value.scalar_type();
+    ctx->saved_data["rows"] = x.size(0);
+    keep(ctx, state);
+    return losses.sum().to(at::kFloat);
+  }
+
+  static variable_list backward(AutogradContext* ctx, variable_list grads) {
+    const auto& state = kept<State>(ctx);
+    auto saved = ctx->get_saved_variables();
+    at::Tensor &x_grad = saved[0], &weight_grad = saved[1];
+    if (weight_grad.defined()) weight_grad = weight_grad.to(ctx->saved_data["weight dtype"].toScalarType());
+    if (ctx->saved_data["rows"].toInt() > 0 && differs(grads[0], state.loss_grad))
+      for (const at::Tensor& computed : saved)
+        if (computed.defined()) computed.mul_(grads[0] / state.loss_grad);
+    return {x_grad, weight_grad, at::Tensor(), at::Tensor()};
+  }
+
+  /// Whether `grad` may not be what was assumed: the host doesn't wait for a device to tell.
+  static bool differs(const at::Tensor& grad, float assumed) {
+    if (on_device(grad)) return true;
+    return !grad.is_meta() && grad.item<float>() != assumed;
+  }
+};
+
+/// TRAINER_LOSS_ROWS, with which tests make chunks of small models; or as many rows as the note says. Equal on all
+/// tensor-parallel ranks, whose widths may differ by one.
+int64_t most_rows(const at::Tensor& x, const Vocabulary& vocabulary) {
+  static const char* const asked = std::getenv("TRAINER_LOSS_ROWS");
+  if (asked != nullptr) return std::max<int64_t>(1, std::atoll(asked));
+  const int64_t ranks = vocabulary.group ? vocabulary.group->size() : 1, width = (vocabulary.whole + ranks - 1) / ranks;
+  const bool device = on_device(x);
+  const int64_t budget = (device ? int64_t{256} : int64_t{16}) << 20, least = device ? 1024 : 128;
+  return std::max(least, budget / (width * static_cast<int64_t>(x.element_size())));
+}
+
+/// Leaves out the rows whose label is ignored, where the host knows the labels.
+void leave_out_ignored(at::Tensor& x, at::Tensor& labels) {
+  if (!labels.is_cpu()) return;
+  labels = labels.contiguous();
+  const auto* const label = labels.const_data_ptr<int64_t>();
+  const int64_t learned = labels.numel() - std::count(label, label + labels.numel(), kIgnored);
+  if (learned == labels.numel()) return;
+  const at::Tensor rows = device::host_memory({learned}, at::kLong, x.device());
+  for (int64_t row = 0, next = 0; row < labels.numel(); ++row)
+    if (label[row] != kIgnored) rows.data_ptr<int64_t>()[next++] = row;
+  labels = at::index_select(labels, 0, rows);
+  x = at::index_select(x, 0, device::sent(rows, x.device()));
+}
+
+/// An adapter of the head has a forward of its own, and its dropout draws by row; a bias isn't worth its gradient here.
+/// Those heads compute all logits.
+bool runs_in_chunks(const Linear& head) {
+  return typeid(head) == typeid(Linear) && head.bias() == nullptr && head.stored() == Linear::Stored::kOutIn;
+}
+
+}  // namespace
+
+at::Tensor linear_cross_entropy_sum(Linear& head, const Rows& given, const at::Tensor& given_labels,
+                                    const Pass& given_pass, const HeadLoss& options) {
+  if (!runs_in_chunks(head)) {
+    const at::Tensor logits = head(given, given_pass).x;
+    return cross_entropy_sum(options.soft_cap > 0 ? soft_cap(logits, options.soft_cap) : logits, given_labels,
+                             given_pass.label_smoothing, options.shared);
+  }
+  Rows x = given;
+  at::Tensor labels = given_labels;
+  leave_out_ignored(x.x, labels);
+  Pass pass = given_pass;
+  pass.compute = head.weight()->computed_in(pass.compute);
+  return head.run({x}, pass, [&](const RowsList& in, const Pass& p) {
+    const ParameterPtr weight = head.weight();
+    const at::Tensor rows = in[0].x.to(p.compute);
+    const int64_t width = weight->shape[0];
+    const Targets targets = targets_of(labels, rows.device(), width, p.label_smoothing, options.shared);
+    const bool with_grad = at::GradMode::is_enabled();
+    const State state{.soft_cap = options.soft_cap,
+                      .loss_grad = p.loss_grad,
+                      .storage = weight->storage,
+                      .most_rows = options.rows_of_chunk > 0 ? options.rows_of_chunk : most_rows(rows, targets.vocabulary),
+                      .of_rows = with_grad && rows.requires_grad(),
+                      .of_weight = with_grad && weight->value.requires_grad()};
+    return RowsList{Rows{LinearCrossEntropy::apply(rows, weight->value, targets, state)}};
+  })[0].x;
+}
+
+}  // namespace trainer::nn
