@@ -34,10 +34,9 @@ using torch::autograd::variable_list;
 // and the loss run on one chunk of rows after another, in one buffer: logits, losses, then the gradient in place of the
 // logits, and the gradients of the rows and of the weight from it. Backward only multiplies these by the ratio of the
 // gradient it is given to the one that forward assumed (Pass::loss_grad), which is 1 in training: so fp16's loss scale
-// applies before anything is rounded, and where one chunk is enough, results are those of separate layers. Source: Liger
-// Kernel's fused linear cross-entropy.
-// More chunks read the weight, and write its gradient, more often. A product of R rows makes R FLOPs (R / 4 in fp32 on a
-// CPU) for each byte of the weight that it reads.
+// applies before anything is rounded, and where one chunk is enough, results are those of separate layers. Source:
+// Liger Kernel's fused linear cross-entropy. More chunks read the weight, and write its gradient, more often. A product
+// of R rows makes R FLOPs (R / 4 in fp32 on a CPU) for each byte of the weight that it reads.
 
 /// Of `rows`, in as few chunks as `most` allows.
 int64_t rows_of_chunk(int64_t rows, int64_t most) {
@@ -49,7 +48,7 @@ struct State {
   double soft_cap;
   float loss_grad;
   Storage storage;
-  int64_t most_rows;  // of a chunk
+  int64_t most_rows;        // of a chunk
   bool of_rows, of_weight;  // which gradients are wanted
 };
 
@@ -59,8 +58,7 @@ class Chunks {
       : x_(x), weight_(weight), targets_(targets), state_(state), rows_(x.size(0)) {
     if (state.of_rows) x_grad = at::empty_like(x);
     if (state.of_weight && rows_ == 0) weight_grad = at::zeros_like(weight);
-    if (state.of_rows || state.of_weight)
-      factor_ = at::full({}, state.loss_grad, x.options().dtype(at::kFloat));
+    if (state.of_rows || state.of_weight) factor_ = at::full({}, state.loss_grad, x.options().dtype(at::kFloat));
   }
 
   /// The losses of all rows, [U] fp64.
@@ -193,20 +191,24 @@ at::Tensor linear_cross_entropy_sum(Linear& head, const Rows& given, const at::T
   leave_out_ignored(x.x, labels);
   Pass pass = given_pass;
   pass.compute = head.weight()->computed_in(pass.compute);
-  return head.run({x}, pass, [&](const RowsList& in, const Pass& p) {
-    const ParameterPtr weight = head.weight();
-    const at::Tensor rows = in[0].x.to(p.compute);
-    const int64_t width = weight->shape[0];
-    const Targets targets = targets_of(labels, rows.device(), width, p.label_smoothing, options.shared);
-    const bool with_grad = at::GradMode::is_enabled();
-    const State state{.soft_cap = options.soft_cap,
-                      .loss_grad = p.loss_grad,
-                      .storage = weight->storage,
-                      .most_rows = options.rows_of_chunk > 0 ? options.rows_of_chunk : most_rows(rows, targets.vocabulary),
-                      .of_rows = with_grad && rows.requires_grad(),
-                      .of_weight = with_grad && weight->value.requires_grad()};
-    return RowsList{Rows{LinearCrossEntropy::apply(rows, weight->value, targets, state)}};
-  })[0].x;
+  return head
+      .run({x}, pass,
+           [&](const RowsList& in, const Pass& p) {
+             const ParameterPtr weight = head.weight();
+             const at::Tensor rows = in[0].x.to(p.compute);
+             const int64_t width = weight->shape[0];
+             const Targets targets = targets_of(labels, rows.device(), width, p.label_smoothing, options.shared);
+             const bool with_grad = at::GradMode::is_enabled();
+             const State state{
+                 .soft_cap = options.soft_cap,
+                 .loss_grad = p.loss_grad,
+                 .storage = weight->storage,
+                 .most_rows = options.rows_of_chunk > 0 ? options.rows_of_chunk : most_rows(rows, targets.vocabulary),
+                 .of_rows = with_grad && rows.requires_grad(),
+                 .of_weight = with_grad && weight->value.requires_grad()};
+             return RowsList{Rows{LinearCrossEntropy::apply(rows, weight->value, targets, state)}};
+           })[0]
+      .x;
 }
 
 }  // namespace trainer::nn

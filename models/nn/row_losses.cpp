@@ -141,8 +141,7 @@ RowLosses losses_on_device(const at::Tensor& sums, const Targets& targets) {
   const double smoothing = targets.smoothing;
   const at::Tensor log_sum = sums.select(1, 0) + sums.select(1, 1).log();
   at::Tensor loss = (1 - smoothing) * (log_sum - sums.select(1, 2));
-  if (smoothing > 0)
-    loss += smoothing * (log_sum - sums.select(1, 3) / static_cast<double>(targets.vocabulary.whole));
+  if (smoothing > 0) loss += smoothing * (log_sum - sums.select(1, 3) / static_cast<double>(targets.vocabulary.whole));
   return {loss.masked_fill(targets.labels.eq(kIgnored), 0), log_sum.to(at::kFloat)};
 }
 
@@ -152,19 +151,19 @@ void slopes_on_cpu(const at::Tensor& logits, const Targets& targets, const at::T
   const auto smoothing = static_cast<float>(targets.smoothing);
   const float everywhere = smoothing / static_cast<float>(targets.vocabulary.whole);
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, logits.scalar_type(), "cross_entropy", [&] {
-    for_each_row<scalar_t>(
-        logits, targets.labels, [&](int64_t row, int64_t label, const float* x, std::vector<float>& slope) {
-          scalar_t* const to = out.data_ptr<scalar_t>() + row * width;
-          if (label == kIgnored) {
-            std::fill(to, to + width, scalar_t(0));
-            return;
-          }
-          const float scale = *factor.const_data_ptr<float>();
-          slope_row(x, log_sum.const_data_ptr<float>()[row], scale, everywhere, width, slope.data());
-          if (const int64_t place = targets.vocabulary.place(label, width); place >= 0)
-            slope[place] -= scale * (1 - smoothing);
-          narrow(slope.data(), width, to);
-        });
+    for_each_row<scalar_t>(logits, targets.labels,
+                           [&](int64_t row, int64_t label, const float* x, std::vector<float>& slope) {
+                             scalar_t* const to = out.data_ptr<scalar_t>() + row * width;
+                             if (label == kIgnored) {
+                               std::fill(to, to + width, scalar_t(0));
+                               return;
+                             }
+                             const float scale = *factor.const_data_ptr<float>();
+                             slope_row(x, log_sum.const_data_ptr<float>()[row], scale, everywhere, width, slope.data());
+                             if (const int64_t place = targets.vocabulary.place(label, width); place >= 0)
+                               slope[place] -= scale * (1 - smoothing);
+                             narrow(slope.data(), width, to);
+                           });
   });
 }
 

@@ -26,7 +26,6 @@ namespace {
 
 constexpr int64_t kWidth = 19, kVocabulary = 53;
 
-
 at::Tensor labels_of(const std::vector<int64_t>& values) {
   at::Tensor labels = at::zeros({static_cast<int64_t>(values.size())}, at::kLong);
   std::copy(values.begin(), values.end(), labels.data_ptr<int64_t>());
@@ -74,7 +73,8 @@ std::vector<at::Tensor> inputs_for(const Case& c, at::ScalarType dtype = at::kFl
   return {random_tensor({rows, kWidth}, 1, dtype), random_tensor({kVocabulary, kWidth}, 2, dtype)};
 }
 
-const std::vector<std::vector<int64_t>> kLabels{{0, 52, -100, 7, -100, 7, 30}, {3}, {-100, -100}, {}, {1, 2, 3, 4, 5, 6}};
+const std::vector<std::vector<int64_t>> kLabels{
+    {0, 52, -100, 7, -100, 7, 30}, {3}, {-100, -100}, {}, {1, 2, 3, 4, 5, 6}};
 
 TEST(LinearCrossEntropy, MatchesTheReferenceInChunksOfEverySize) {
   for (const auto& labels : kLabels)
@@ -93,9 +93,8 @@ TEST(LinearCrossEntropy, MatchesTheReferenceInHalfPrecision) {
   for (const auto dtype : {at::kBFloat16, at::kHalf})
     for (const int64_t rows : {0, 2, 3}) {
       const Case c{kLabels[0], rows, 0, 0.1};
-      expect_same([&](const auto& in) { return loss_of(in, c); },
-                  [&](const auto& in) { return defined_loss(in, c); }, inputs_for(c, dtype), kBf16Tolerance,
-                  fmt::format("chunks of {}", rows));
+      expect_same([&](const auto& in) { return loss_of(in, c); }, [&](const auto& in) { return defined_loss(in, c); },
+                  inputs_for(c, dtype), kBf16Tolerance, fmt::format("chunks of {}", rows));
     }
 }
 

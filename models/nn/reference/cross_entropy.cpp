@@ -26,9 +26,8 @@ at::Tensor row_sums(const at::Tensor& logits, const Targets& targets) {
   const LabelPlaces places = places_of(targets.labels, targets.vocabulary.begin, logits.size(1));
   const at::Tensor x = logits.to(at::kFloat), largest = at::amax(x, {1}, /*keepdim=*/true);
   const at::Tensor label = at::gather(x, 1, places.column).squeeze(1).masked_fill(places.elsewhere, 0);
-  const at::Tensor all = targets.smoothing > 0
-                             ? at::sum(x, at::IntArrayRef{1}, /*keepdim=*/false, at::kDouble)
-                             : at::zeros_like(label);
+  const at::Tensor all =
+      targets.smoothing > 0 ? at::sum(x, at::IntArrayRef{1}, /*keepdim=*/false, at::kDouble) : at::zeros_like(label);
   const at::Tensor shifted = x.is_same(logits) ? x - largest : x.sub_(largest);
   const at::Tensor exp = at::sum(shifted.exp_(), at::IntArrayRef{1}, /*keepdim=*/false, at::kDouble);
   return at::stack({largest.squeeze(1).to(at::kDouble), exp, label.to(at::kDouble), all.to(at::kDouble)}, 1);
