@@ -32,11 +32,16 @@ using torch::autograd::variable_list;
 // Note [Chunks of the loss]
 // The logits of a large vocabulary are the largest activation of a model, and their gradient is as large. So the head
 // and the loss run on one chunk of rows after another, in one buffer: logits, losses, then the gradient in place of the
-// logits, and the gradients of the rows and of the weight from it. Backward only multiplies these by the ratio of the
-// gradient it is given to the one that forward assumed (Pass::loss_grad), which is 1 in training: so fp16's loss scale
-// applies before anything is rounded, and where one chunk is enough, results are those of separate layers. Source:
-// Liger Kernel's fused linear cross-entropy. More chunks read the weight, and write its gradient, more often. A product
-// of R rows makes R FLOPs (R / 4 in fp32 on a CPU) for each byte of the weight that it reads.
+// logits, and from it the gradients of the rows and of the weight. Backward only multiplies these by the ratio of the
+// gradient it is given to the one that forward assumed (Pass::loss_grad). In training the ratio is 1: fp16's loss scale
+// applies before anything is rounded, and a loss of one chunk has the bits of separate layers. The products of several
+// chunks may round differently. Source: the idea is that of Liger Kernel's fused linear cross-entropy.
+//
+// Small chunks read the weight, and write its gradient, more often: each product makes as many FLOPs per element of the
+// weight as it has rows, times two. On one core of a CPU, 256 rows of 512 to 32,128 values in fp32 are as fast as 512,
+// 128 are 5 to 14 % slower, 32 are 50 to 60 % (tools/bench/head_loss.cpp). An H100 reaches its FLOP/s in bf16 from 300
+// FLOPs per byte of the weight on, that is from 300 rows, and needs several times as many where it adds up the weight's
+// gradient in fp32.
 
 /// Of `rows`, in as few chunks as `most` allows.
 int64_t rows_of_chunk(int64_t rows, int64_t most) {
@@ -153,7 +158,7 @@ int64_t most_rows(const at::Tensor& x, const Vocabulary& vocabulary) {
   if (asked != nullptr) return std::max<int64_t>(1, std::atoll(asked));
   const int64_t ranks = vocabulary.group ? vocabulary.group->size() : 1, width = (vocabulary.whole + ranks - 1) / ranks;
   const bool device = on_device(x);
-  const int64_t budget = (device ? int64_t{256} : int64_t{16}) << 20, least = device ? 1024 : 128;
+  const int64_t budget = (device ? int64_t{256} : int64_t{16}) << 20, least = device ? 1024 : 256;
   return std::max(least, budget / (width * static_cast<int64_t>(x.element_size())));
 }
 
