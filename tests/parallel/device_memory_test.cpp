@@ -1,6 +1,7 @@
 // The memory plan of a GPU run against the memory its tensors hold: like memory_plan_test.cpp, but with tensors off the
 // CPU. Each rank is a separate process, because a process has only one thread per device for backward.
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 
 #include <gtest/gtest.h>
@@ -165,6 +166,27 @@ std::vector<Setting> settings() {
     all.push_back(four_bits);
   }
   return all;
+}
+
+/// 16 MiB in fp32, of which a chunk has an eighth, and the reference layer needs as much again.
+TEST(HeadLoss, NeedsTheMemoryOfAChunkOfTheLogits) {
+  Family wide = kLlama;
+  std::string config = kLlama.config;
+  config.replace(config.find("size\": 512"), 11, "size\": 8192");
+  wide.config = config.c_str();
+  constexpr int64_t kLogits = 512 * 8192 * 4;
+  const auto in_chunks_of = [](const char* rows, const Setting& setting) {
+    setenv("TRAINER_LOSS_ROWS", rows, 1);  // read in the processes of the measurement
+    const Bytes found = expect_near(setting);
+    unsetenv("TRAINER_LOSS_ROWS");
+    return found;
+  };
+  for (const bool lora : {false, true}) {
+    const Setting setting{wide, kNo, lora, /*recompute=*/true, false, kEqual};
+    const Bytes whole = in_chunks_of("512", setting), chunked = in_chunks_of("64", setting);
+    EXPECT_GT(whole.training - chunked.training, lora ? kLogits : 0);
+    EXPECT_GT(whole.evaluation - chunked.evaluation, kLogits);
+  }
 }
 
 /// Of eight blocks, at most two are on the device, instead of all with their gradients and optimizer state.
