@@ -172,7 +172,7 @@ std::vector<Setting> settings() {
 TEST(HeadLoss, NeedsTheMemoryOfAChunkOfTheLogits) {
   Family wide = kLlama;
   std::string config = kLlama.config;
-  config.replace(config.find("size\": 512"), 11, "size\": 8192");
+  config.replace(config.find("size\": 512"), 10, "size\": 8192");
   wide.config = config.c_str();
   constexpr int64_t kLogits = 512 * 8192 * 4;
   const auto in_chunks_of = [](const char* rows, const Setting& setting) {
