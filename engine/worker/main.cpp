@@ -3,6 +3,7 @@
 #include <map>
 
 #include "engine/base/errors.h"
+#include "engine/base/process_end.h"
 #include "engine/base/safe_text.h"
 #include "engine/base/screen.h"
 #include "engine/worker/commands.h"
@@ -35,5 +36,6 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   trainer::screen::open_missing();
+  trainer::end_without_destroying_globals();
   return trainer::screen::finish_output(run(argc, argv));
 }
