@@ -14,8 +14,7 @@
 namespace trainer::launch {
 namespace {
 
-constexpr std::chrono::seconds kGreetingPatience{5};  // for a connection that sends nothing
-constexpr std::size_t kMostVisitors = 4096 + 64;  // in addition to the machines
+constexpr std::chrono::seconds kGreetingPatience{5};  // for a connection to introduce itself, or to read its refusal
 constexpr int kMostStrangersNamed = 5;
 
 std::string listed(const std::vector<int>& machines) {
@@ -48,10 +47,6 @@ void warn_of_openness(const Appointment& appointment) {
 
 }  // namespace
 
-std::string Leader::Visitor::name() const {
-  return who ? fmt::format("machine {} ({}, {})", who->machine, who->name, from.host()) : from.text();
-}
-
 Leader::Leader(const Appointment& appointment, const Introduction& own, SignalQueue& signals)
     : appointment_(appointment), own_(own), signals_(signals) {
   for (int machine = 1; machine < own.machines; ++machine) expected_.insert(machine);
@@ -59,7 +54,7 @@ Leader::Leader(const Appointment& appointment, const Introduction& own, SignalQu
 
 Leader::Gathered Leader::gather(Terms terms) {
   if (phase_ != Phase::kFirstMeeting) phase_ = Phase::kMeeting;
-  if (listeners_.empty()) listen_soon();
+  if (!entrance_.is_open()) listen_soon();
   if (phase_ == Phase::kFirstMeeting) warn_of_openness(appointment_);
   last_call_.reset();
   if (!is_complete() && !last_call_) say_who_is_missing();
@@ -78,7 +73,6 @@ Leader::Gathered Leader::gather(Terms terms) {
     if (now >= end && !is_complete()) give_up();
   }
   check_settings();
-  if (!is_elastic()) listeners_.clear();
   return take_along(std::move(terms));
 }
 
@@ -124,8 +118,7 @@ Leader::Gathered Leader::take_along(Terms terms) {
   expected_ = in_attempt_;
   terms.machine = 0;
   phase_ = Phase::kAttempt;
-  return {Machines(std::move(others), own_address, appointment_.silence, is_elastic() ? this : nullptr),
-          std::move(terms)};
+  return {Machines(std::move(others), own_address, appointment_.silence, this), std::move(terms)};
 }
 
 void Leader::dismiss_all(const LinkMessage& last) {
@@ -137,11 +130,11 @@ void Leader::dismiss_all(const LinkMessage& last) {
   }
   hang_up(lines);
   visitors_.clear();
-  listeners_.clear();
+  entrance_.close();
 }
 
 void Leader::serve() {
-  accept_visitors();
+  entrance_.let_in(visitors_);
   for (Visitor& visitor : visitors_) hear(visitor);
   ping();
   dismiss();
@@ -196,16 +189,16 @@ void Leader::listen() {
   std::string why;
   for (const Address& address : resolve(appointment_.host, appointment_.port)) {
     try {
-      listeners_.push_back(listen_on(address));
+      entrance_.add(listen_on(address));
     } catch (const MachineError& error) {
       why = error.what();
     }
   }
-  if (listeners_.empty()) throw MachineError("{}", why);
+  if (!entrance_.is_open()) throw MachineError("{}", why);
 }
 
 void Leader::add_events(std::vector<pollfd>& events) const {
-  for (const FileDescriptor& listener : listeners_) events.push_back({listener.get(), POLLIN, 0});
+  entrance_.add_events(events);
   for (const Visitor& visitor : visitors_) {
     if (!visitor.line.is_open()) continue;
     const bool writes = visitor.line.has_unsent();
@@ -217,21 +210,6 @@ void Leader::wait(Clock::time_point until) {
   std::vector<pollfd> events;
   add_events(events);
   wait_for(std::move(events), std::min(until, next_ping_), signals_);
-}
-
-void Leader::accept_visitors() {
-  for (const FileDescriptor& listener : listeners_) {
-    while (visitors_.size() < kMostVisitors) {
-      FileDescriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (!socket) break;  // no connection is pending, or it was closed again
-      watch_over(socket);
-      try {
-        const Address from = other_address(socket.get());
-        visitors_.push_back({.line = MachineLine(std::move(socket)), .from = from});
-      } catch (const PeerError&) {  // closed again
-      }
-    }
-  }
 }
 
 void Leader::hear(Visitor& visitor) {
@@ -381,7 +359,7 @@ void Leader::dismiss() {
     if (visitor.who && !visitor.line.is_open()) lose(visitor);
   const Clock::time_point now = Clock::now();
   std::erase_if(visitors_, [&](const Visitor& visitor) {
-    const bool silent = now - visitor.heard > (visitor.who ? appointment_.silence : kGreetingPatience);
+    const bool silent = visitor.who ? now - visitor.heard > appointment_.silence : now - visitor.came > kGreetingPatience;
     if (visitor.line.is_open() && !silent) return false;
     if (visitor.who)
       say("trainer: {} disconnected{}\n", visitor.name(),
@@ -446,7 +424,7 @@ void Leader::say_who_is_missing() const {
                    : "");
 }
 
-Leader::Visitor* Leader::numbered(int machine) {
+Visitor* Leader::numbered(int machine) {
   auto found = std::find_if(visitors_.begin(), visitors_.end(),
                             [&](const Visitor& visitor) { return visitor.who && visitor.who->machine == machine; });
   return found == visitors_.end() ? nullptr : &*found;

@@ -213,7 +213,8 @@ void Supervisor::wait_for_events() {
 int Supervisor::milliseconds_to_next_deadline() const {
   Clock::time_point next = watchdog_.next_look();
   for (const auto& deadline :
-       {exchange_.next_deadline(), ending_.next_deadline(), verdict_deadline_, machines_.next_deadline()}) {
+       {exchange_.next_deadline(), ending_.next_deadline(), verdict_deadline_, machines_.next_deadline(),
+        ranks_.give_up_at()}) {
     if (deadline && *deadline < next) next = *deadline;
   }
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
@@ -299,6 +300,7 @@ void Supervisor::stop(int signal) {
 void Supervisor::pass_deadlines() {
   const Clock::time_point now = Clock::now();
   exchange_.expire(now);
+  if (const auto end = ranks_.give_up_at(); end && now >= *end) ranks_.give_up();
   if (now >= watchdog_.next_look()) look_after_ranks();
   for (Ending::Due due; (due = ending_.passed(now)) != Ending::Due::kNothing;) {
     if (due == Ending::Due::kSave)
