@@ -24,7 +24,8 @@ void report_failed_start(const config::StartedRank& started, const config::Plan*
   if (port == 0 || host.empty()) return;
   try {
     SignalQueue signals;
-    const Appointment appointment{.host = reachable_name(host), .port = static_cast<int>(port), .secret = take_secret()};
+    const Appointment appointment{
+        .host = reachable_name(host), .port = static_cast<int>(port), .key = stretched(take_secret(), kProtocol)};
     const Introduction own{.machine = static_cast<int>(started.machine()),
                            .machines = static_cast<int>(started.machines()),
                            .name = host_name(),

@@ -75,7 +75,7 @@ Follower::Greeted Follower::greet() {
   if (challenge.op != LinkOp::kChallenge || challenge.strings.size() != 2 || challenge.strings[0] != kProtocol ||
       challenge.strings[1].size() != kNonceBytes)
     throw NotYet{stranger, true};
-  Seals seals = make_seals(appointment_.secret, nonce, challenge.strings[1]);
+  Seals seals = make_seals(appointment_.key, nonce, challenge.strings[1]);
   line.seal(std::move(seals.by_follower), std::move(seals.by_leader));
   return {std::move(line), host_address, for_ranks};
 }
@@ -85,8 +85,9 @@ Follower::Joined Follower::try_once() {
   const std::string there = host_address.text();
   line.send(to_message(own_));
   const LinkMessage welcome =
-      answer(line, fmt::format("machine 0 at {} has a different secret{}\n  set the same TRAINER_SECRET on every machine",
-                               there, appointment_.secret.empty() ? "; this machine has none" : ""));
+      answer(line, fmt::format("machine 0 at {} has a different secret{}\n  set the same TRAINER_SECRET on every "
+                               "machine",
+                               there, appointment_.key.empty() ? "; this machine has none" : ""));
   if (welcome.op == LinkOp::kEnd) throw_ending(welcome);
   if (welcome.op != LinkOp::kWelcome || welcome.strings.size() != 1)
     throw PeerError("machine 0 at {} broke the protocol", there);

@@ -7,6 +7,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/config/machine/started_rank.h"
+#include "engine/launch/meeting_key.h"
 #include "engine/launch/messages.h"
 #include "engine/launch/screen.h"
 #include "engine/launch/secret.h"
@@ -14,7 +15,7 @@
 namespace trainer::launch {
 namespace {
 
-constexpr std::chrono::seconds kGreetingPatience{5};  // for a connection to introduce itself, or to read its refusal
+constexpr std::chrono::seconds kGreetingPatience{5};  // for a visitor to introduce itself, or to read its refusal
 constexpr int kMostStrangersNamed = 5;
 
 std::string listed(const std::vector<int>& machines) {
@@ -35,14 +36,10 @@ std::string new_attempt_id() {
 }
 
 void warn_of_openness(const Appointment& appointment) {
-  if (!appointment.secret.empty()) return;
-  for (const Address& address : resolve(appointment.host, appointment.port)) {
-    if (address.is_loopback()) continue;
-    say("trainer: warning: TRAINER_SECRET is not set: anyone who can reach {} may join this run. Set the same secret "
-        "on every machine.\n",
-        address.text());
-    return;
-  }
+  if (!appointment.key.empty()) return;
+  if (const std::string open = open_address(appointment.host, appointment.port); !open.empty())
+    say("trainer: warning: this run has no secret (TRAINER_SECRET_FILE=none): anyone who can reach {} may join it\n",
+        open);
 }
 
 }  // namespace
@@ -255,7 +252,7 @@ void Leader::greet(Visitor& visitor, const LinkMessage& hello) {
                      false);
   const std::string nonce = random_bytes(kNonceBytes);
   visitor.line.send({.op = LinkOp::kChallenge, .strings = {kProtocol, nonce}});
-  Seals seals = make_seals(appointment_.secret, hello.strings[1], nonce);
+  Seals seals = make_seals(appointment_.key, hello.strings[1], nonce);
   visitor.line.seal(std::move(seals.by_leader), std::move(seals.by_follower));
   visitor.greeted = true;
 }
@@ -359,7 +356,8 @@ void Leader::dismiss() {
     if (visitor.who && !visitor.line.is_open()) lose(visitor);
   const Clock::time_point now = Clock::now();
   std::erase_if(visitors_, [&](const Visitor& visitor) {
-    const bool silent = visitor.who ? now - visitor.heard > appointment_.silence : now - visitor.came > kGreetingPatience;
+    const bool silent =
+        visitor.who ? now - visitor.heard > appointment_.silence : now - visitor.came > kGreetingPatience;
     if (visitor.line.is_open() && !silent) return false;
     if (visitor.who)
       say("trainer: {} disconnected{}\n", visitor.name(),

@@ -75,10 +75,10 @@ std::vector<std::string> read_stack(pid_t pid) {
 [[noreturn]] void write_stack(pid_t pid, int descriptor) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (descriptor != kStackOutput) dup3(descriptor, kStackOutput, O_CLOEXEC);
-  close_range(kStackOutput + 1, ~0u, 0);  // nothing of ours, such as a port, stays open if the kernel holds this process too
+  close_range(kStackOutput + 1, ~0u, 0);  // the kernel may hold this process too: our port must not stay open with it
   std::string text;
   for (const std::string& name : read_stack(pid)) text += name + "\n";
-  [[maybe_unused]] const ssize_t written = write(kStackOutput, text.data(), text.size());  // a pipe holds more than 64 names
+  [[maybe_unused]] const ssize_t written = write(kStackOutput, text.data(), text.size());  // a pipe holds it
   _exit(0);
 }
 

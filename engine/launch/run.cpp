@@ -19,6 +19,7 @@
 #include "engine/launch/follower.h"
 #include "engine/launch/leader.h"
 #include "engine/launch/meeting.h"
+#include "engine/launch/meeting_key.h"
 #include "engine/launch/messages.h"
 #include "engine/launch/outcome.h"
 #include "engine/launch/rank_assignment.h"
@@ -211,9 +212,9 @@ class InCompany {
         .patience = run.patience.join,
         .last_call = run.patience.last_call,
         .silence = run.patience.silence,
-        .secret = take_secret(),
         .folder = config.output_dir,
         .starter = single_starter()};
+    appointment.key = key_for(appointment.host, appointment.port);
     for (const int64_t machines : config::usable_machines(config))
       appointment.sizes.push_back(static_cast<int>(machines));
     return appointment;
@@ -337,6 +338,7 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
     InCompany company(run);
     return finish(company.live());
   }
+  forget_secret();  // the ranks would inherit it
   SignalQueue signals;
   if (server) signals.serve_too(*server);
   return finish(run_alone(run, signals));

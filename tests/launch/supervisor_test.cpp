@@ -120,6 +120,11 @@ TEST_F(SupervisorTest, ASuccessfulRunIsSilent) {
   EXPECT_TRUE(read_file(output() / ".lock").starts_with("process "));  // for an earlier holder that still runs
 }
 
+TEST_F(SupervisorTest, RanksDoNotGetTheSecret) {
+  EXPECT_EQ(run_with({{"FAKE", "note_environment"}, {"TRAINER_SECRET", "open sesame"}}), 0);
+  EXPECT_NE(read_file(folder_ / "notes/environment-0").find("TRAINER_SECRET=\n"), std::string::npos);
+}
+
 TEST_F(SupervisorTest, ServesItsStatus) {
   const std::string any = own_address(try_listen(resolve("127.0.0.1", 0).front()).get()).text();  // a free port
   const int port = std::stoi(any.substr(any.rfind(':') + 1));
