@@ -1,6 +1,7 @@
 #include "engine/launch/follower.h"
 
 #include "engine/base/errors.h"
+#include "engine/launch/meeting_key.h"
 #include "engine/launch/screen.h"
 #include "engine/launch/secret.h"
 
@@ -15,6 +16,8 @@ constexpr std::chrono::seconds kFirstReminder{5};
 }  // namespace
 
 Follower::Joined Follower::join() {
+  if (appointment_.key.empty() && !appointment_.wants_no_secret)
+    refuse_open_address(appointment_.host, appointment_.port);
   const std::string where = endpoint_text(appointment_.host, appointment_.port);
   const double seconds = std::chrono::duration<double>(appointment_.patience).count();
   say("trainer: machine {} of {}: looking for machine 0 at {} (for at most {:g} s)\n", own_.machine, own_.machines,

@@ -17,7 +17,8 @@ class Follower {
   };
   /// Retries connecting to machine 0 until it answers, and reports on standard error what it waits for.
   /// Only an answer that proves that it knows the secret ends the search: any program may listen at that address.
-  /// Errors: PeerError when machine 0 doesn't answer in time or rejects this machine; StoppedBeforeStart.
+  /// Errors: PeerError when machine 0 doesn't answer in time or rejects this machine; ConfigError
+  /// when the run has no secret and machine 0's address is open; StoppedBeforeStart.
   Joined join();
   /// Tells machine 0 that this machine ends with `code` before it has joined. Gives up after `patience`.
   void report(int code, const std::string& why, std::chrono::milliseconds patience);

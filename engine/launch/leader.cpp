@@ -35,8 +35,10 @@ std::string new_attempt_id() {
   return text;
 }
 
-void warn_of_openness(const Appointment& appointment) {
+/// Called once the name of this machine is known, before any connection is accepted.
+void check_openness(const Appointment& appointment) {
   if (!appointment.key.empty()) return;
+  if (!appointment.wants_no_secret) refuse_open_address(appointment.host, appointment.port);
   if (const std::string open = open_address(appointment.host, appointment.port); !open.empty())
     say("trainer: warning: this run has no secret (TRAINER_SECRET_FILE=none): anyone who can reach {} may join it\n",
         open);
@@ -52,7 +54,7 @@ Leader::Leader(const Appointment& appointment, const Introduction& own, SignalQu
 Leader::Gathered Leader::gather(Terms terms) {
   if (phase_ != Phase::kFirstMeeting) phase_ = Phase::kMeeting;
   if (!entrance_.is_open()) listen_soon();
-  if (phase_ == Phase::kFirstMeeting) warn_of_openness(appointment_);
+  if (phase_ == Phase::kFirstMeeting) check_openness(appointment_);
   last_call_.reset();
   if (!is_complete() && !last_call_) say_who_is_missing();
   const Clock::time_point end = Clock::now() + appointment_.patience;

@@ -28,7 +28,8 @@ class Leader : public Door {
   /// have and the last call is over; then sends each of them `terms`, completed with its rank assignment. Reports on
   /// standard error which machines it waits for. Errors: PeerError when too few connect in time and, in the first
   /// meeting, when one has a different secret or build; in the first meeting also ConfigError, on every machine, with
-  /// all differences of their configurations; MachineError when it can't listen on that address.
+  /// all differences of their configurations, or when there is no secret and the address is open; MachineError when it
+  /// can't listen on that address.
   Gathered gather(Terms terms);
   /// Sends the outcome of the run to the machines that still wait to join.
   void dismiss_all(const LinkMessage& last);

@@ -22,7 +22,8 @@ struct Appointment {
   std::chrono::milliseconds patience{600'000};  // for all machines to connect
   std::chrono::milliseconds last_call{5'000};   // for more to connect, once there are enough
   std::chrono::milliseconds silence{10'000};    // of a connected machine, before it counts as lost
-  std::string key;                              // that the machines share: key_for(); "": none
+  std::string key;                              // that the machines share: take_key(); "": none
+  bool wants_no_secret = false;                 // TRAINER_SECRET_FILE=none
   std::filesystem::path folder{};               // the output folder, which machines may share
   std::string starter{};  // "srun" or "mpirun", which start each launcher once; "": one that ended may be started again
 };

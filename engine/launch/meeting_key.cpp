@@ -7,27 +7,27 @@
 
 namespace trainer::launch {
 
+std::string take_key() {
+  return stretched(take_secret(), kProtocol);
+}
+
 std::string open_address(const std::string& host, int port) {
   try {
     for (const Address& address : resolve(host, port))
       if (!address.is_loopback()) return address.text();
-  } catch (const PeerError&) {  // a name that isn't known yet is another machine's
-    return endpoint_text(host, port);
+  } catch (const PeerError&) {  // where it matters, the name is resolved again
   }
   return "";
 }
 
-std::string key_for(const std::string& host, int port) {
-  const bool wants_none = is_without_secret();
-  const std::string secret = take_secret();
-  if (const std::string open = open_address(host, port); secret.empty() && !wants_none && !open.empty())
+void refuse_open_address(const std::string& host, int port) {
+  if (const std::string open = open_address(host, port); !open.empty())
     throw ConfigError(
         "the machines of this run have no secret: anyone who can reach {} could join the run or end it\n"
         "  create one: (umask 077 && head -c 32 /dev/urandom | base64 >trainer-secret)\n"
         "  copy the file to every machine, and set TRAINER_SECRET_FILE=trainer-secret there\n"
         "  on a network that only you use, TRAINER_SECRET_FILE=none does without",
         open);
-  return stretched(secret, kProtocol);
 }
 
 }  // namespace trainer::launch

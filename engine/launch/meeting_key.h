@@ -5,13 +5,14 @@
 
 namespace trainer::launch {
 
-/// An address of host:port that others than this machine can reach, or may reach once the name can be resolved; "" when
-/// all are loopback addresses.
+/// The key of a run, from TRAINER_SECRET or TRAINER_SECRET_FILE; "" without a secret. Errors: those of take_secret().
+std::string take_key();
+
+/// An address of host:port that others than this machine can reach; "" when all are loopback addresses, or the name
+/// can't be resolved (yet).
 std::string open_address(const std::string& host, int port);
 
-/// The key of a run whose machines meet at host:port, from TRAINER_SECRET or TRAINER_SECRET_FILE (take_secret()); ""
-/// without a secret. Errors: ConfigError when others can reach that address, there is no secret, and nothing says
-/// that none is wanted; those of take_secret().
-std::string key_for(const std::string& host, int port);
+/// For a run without a secret that didn't ask to be without. Errors: ConfigError when host:port is an open address.
+void refuse_open_address(const std::string& host, int port);
 
 }  // namespace trainer::launch

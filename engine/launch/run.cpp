@@ -23,6 +23,7 @@
 #include "engine/launch/messages.h"
 #include "engine/launch/outcome.h"
 #include "engine/launch/rank_assignment.h"
+#include "engine/launch/rank_threads.h"
 #include "engine/launch/run_status.h"
 #include "engine/launch/screen.h"
 #include "engine/launch/secret.h"
@@ -214,7 +215,8 @@ class InCompany {
         .silence = run.patience.silence,
         .folder = config.output_dir,
         .starter = single_starter()};
-    appointment.key = key_for(appointment.host, appointment.port);
+    appointment.wants_no_secret = is_without_secret();
+    appointment.key = take_key();
     for (const int64_t machines : config::usable_machines(config))
       appointment.sizes.push_back(static_cast<int>(machines));
     return appointment;
@@ -329,6 +331,7 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
     std::error_code ignored;  // the file may not exist
     std::filesystem::remove(std::filesystem::path(plan.config.output_dir) / "outcome.json", ignored);
   }
+  say("{}", about_threads(plan.config.num_cpu_threads_per_process));
   const Run run{plan, program, patience, prepare, output ? &*output : nullptr, status, server.get()};
   const auto finish = [&](const Outcome& outcome) {  // signals stay queued: a late one must not interrupt the report
     report(outcome, plan.config, output ? &*output : nullptr);

@@ -30,6 +30,7 @@
 #include "engine/launch/outcome.h"
 #include "engine/launch/process.h"
 #include "engine/launch/rank_assignment.h"
+#include "engine/launch/rank_threads.h"
 #include "engine/launch/ranks.h"
 #include "engine/launch/screen.h"
 #include "engine/launch/signals.h"
@@ -133,7 +134,7 @@ class Supervisor {
 constexpr const char* kNcclInterface = "NCCL_SOCKET_IFNAME";
 
 Command Supervisor::command(int rank) const {
-  const std::string threads = std::to_string(std::max<int64_t>(1, plan_.config.num_cpu_threads_per_process));
+  const std::string threads = std::to_string(threads_of_rank(plan_.config.num_cpu_threads_per_process));
   Command command{.words = program_.words,
                   .environment = {{"RANK", std::to_string(rank)},
                                   {"LOCAL_RANK", std::to_string(rank - assignment_.first_rank())},
