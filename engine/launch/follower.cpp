@@ -25,12 +25,13 @@ Follower::Joined Follower::join() {
   const Clock::time_point end = Clock::now() + appointment_.patience;
   Clock::time_point reminder = Clock::now() + kFirstReminder;
   std::string why;
-  bool is_new = false;  // the reason, and waiting alone may not help
+  bool is_unproven = false, is_new = false;
   do {
     try {
       return try_once();
     } catch (const NotYet& not_yet) {
-      is_new = not_yet.unproven && why != not_yet.why;
+      is_unproven = not_yet.unproven;
+      is_new = is_unproven && why != not_yet.why;  // to be reported at once: waiting alone may not help
       why = not_yet.why;
     }
     if (is_new || Clock::now() >= reminder) {
@@ -40,10 +41,12 @@ Follower::Joined Follower::join() {
     }
     pause(kRetryEvery, signals_);
   } while (Clock::now() < end);
-  throw PeerError(
-      "machine 0 was not reached at {} within {:g} s: {}\n  is it running there, with --node_rank 0 and the "
-      "same --master_addr and --master_port? does a firewall block port {}?",
-      where, seconds, why, appointment_.port);
+  const std::string advice =
+      is_unproven ? ""
+                  : fmt::format("\n  is it running there, with --node_rank 0 and the same --master_addr and --master_port? "
+                                "does a firewall block port {}?",
+                                appointment_.port);
+  throw PeerError("machine 0 was not reached at {} within {:g} s: {}{}", where, seconds, why, advice);
 }
 
 void Follower::report(int code, const std::string& why, std::chrono::milliseconds patience) {
