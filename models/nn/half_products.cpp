@@ -1,0 +1,212 @@
+#include "models/nn/half_products.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <ATen/ExpandUtils.h>
+#include <ATen/Parallel.h>
+#include <ATen/ops/addmm_cpu_dispatch.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm_cpu_dispatch.h>
+#include <torch/library.h>
+
+#include "models/nn/gemm.h"
+#include "models/nn/kernel.h"
+
+namespace trainer::nn {
+namespace {
+
+// Of a block. Each widened value takes part in some 1,000 operations, and the scratch memory of a thread is 5 MiB.
+constexpr int64_t kRows = 512, kColumns = 512, kTerms = 1024;
+
+TRAINER_KERNEL void widen_values(const at::BFloat16* x, int64_t n, float* out) {
+  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<float>(x[i]);
+}
+TRAINER_KERNEL void widen_values(const at::Half* x, int64_t n, float* out) {
+  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<float>(x[i]);
+}
+/// out = alpha * sums + beta * added, rounded once. `added` may be null, or `out`.
+template <class T>
+inline __attribute__((always_inline)) void round_row(const float* sums, float alpha, const T* added, float beta,
+                                                     int64_t n, T* out) {
+  if (added == nullptr)
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(alpha * sums[i]);
+  else
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(alpha * sums[i] + beta * static_cast<float>(added[i]));
+}
+TRAINER_KERNEL void round_values(const float* sums, float alpha, const at::BFloat16* added, float beta, int64_t n,
+                                 at::BFloat16* out) {
+  round_row(sums, alpha, added, beta, n, out);
+}
+TRAINER_KERNEL void round_values(const float* sums, float alpha, const at::Half* added, float beta, int64_t n,
+                                 at::Half* out) {
+  round_row(sums, alpha, added, beta, n, out);
+}
+
+/// A matrix whose rows or columns are contiguous.
+template <class T>
+struct Operand {
+  const T* data;
+  int64_t stride;
+  bool transposed;  // the columns are contiguous
+
+  explicit Operand(const at::Tensor& x)
+      : data(x.const_data_ptr<T>()),
+        stride(x.stride(1) == 1 ? x.stride(0) : x.stride(1)),
+        transposed(x.stride(1) != 1) {}
+
+  /// Widens the block of `rows` x `columns` from (row, column) on, in the order of memory. The result's stride is
+  /// that of the order.
+  Matrix widened(int64_t row, int64_t column, int64_t rows, int64_t columns, std::vector<float>& to) const {
+    if (transposed) {
+      std::swap(row, column);
+      std::swap(rows, columns);
+    }
+    to.resize(std::max(to.size(), static_cast<size_t>(rows * columns)));
+    at::parallel_for(0, rows, std::max<int64_t>(1, 32768 / columns), [&](int64_t first, int64_t last) {
+      for (int64_t r = first; r < last; ++r)
+        widen_values(data + (row + r) * stride + column, columns, to.data() + r * columns);
+    });
+    return {to.data(), columns};
+  }
+};
+
+bool has_contiguous_side(const at::Tensor& x) {
+  return x.stride(0) == 1 || x.stride(1) == 1;
+}
+
+/// A thread's memory for blocks, kept for the next product.
+struct Scratch {
+  std::vector<float> a, b, sums;
+};
+
+template <class T>
+void multiply(const at::Tensor& tensor_a, const at::Tensor& tensor_b, const at::Tensor& added, float beta, float alpha,
+              const at::Tensor& out) {
+  thread_local Scratch scratch;
+  const Operand<T> a(tensor_a), b(tensor_b);
+  const auto which = a.transposed ? Transposed::kFirst : b.transposed ? Transposed::kSecond : Transposed::kNone;
+  const int64_t m = tensor_a.size(0), k = tensor_a.size(1), n = tensor_b.size(1), grain = 32768 / kColumns;
+  for (int64_t column = 0; column < n; column += kColumns) {
+    for (int64_t row = 0; row < m; row += kRows) {
+      const int64_t rows = std::min(kRows, m - row), columns = std::min(kColumns, n - column);
+      scratch.sums.assign(rows * columns, 0);
+      float* const sums = scratch.sums.data();
+      for (int64_t term = 0; term < k; term += kTerms) {
+        const int64_t terms = std::min(kTerms, k - term);
+        const Matrix wide_a = a.widened(row, term, rows, terms, scratch.a),
+                     wide_b = b.widened(term, column, terms, columns, scratch.b);
+        gemm(which, rows, columns, terms, 1, wide_a, wide_b, 1, sums, columns);
+      }
+      at::parallel_for(row, row + rows, grain, [&](int64_t first, int64_t last) {
+        for (int64_t r = first; r < last; ++r)
+          round_values(sums + (r - row) * columns, alpha,
+                       beta != 0 ? added.const_data_ptr<T>() + r * added.stride(0) + column : nullptr, beta, columns,
+                       out.data_ptr<T>() + r * out.stride(0) + column);
+      });
+    }
+  }
+}
+
+/// Whether libtorch multiplies matrices of `type` in a plain loop on this CPU. (It hands them to oneDNN from the same
+/// instructions on.)
+bool is_slow(at::ScalarType type) {
+#if defined(__x86_64__)
+  static const bool bf16 = !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512vl") ||
+                           !__builtin_cpu_supports("avx512dq");
+  static const bool fp16 = !__builtin_cpu_supports("avx512fp16");
+  return (type == at::kBFloat16 && bf16) || (type == at::kHalf && fp16);
+#else
+  (void)type;
+  return false;
+#endif
+}
+
+/// Not for a single row, for which the plain loop reads the matrix only once; nor for operands that don't fit together,
+/// about which libtorch has the messages.
+bool is_ours(const at::Tensor& a, const at::Tensor& b) {
+  return is_slow(a.scalar_type()) && b.scalar_type() == a.scalar_type() && a.dim() == 2 && b.dim() == 2 &&
+         a.size(1) == b.size(0) && a.size(0) > 1 && b.size(1) > 1 && a.size(1) > 1;
+}
+
+bool is_ours(const at::Tensor& added, const at::Tensor& a, const at::Tensor& b) {
+  return is_ours(a, b) && added.scalar_type() == a.scalar_type() &&
+         at::is_expandable_to(added.sizes(), {a.size(0), b.size(1)});
+}
+
+at::Tensor mm(const at::Tensor& a, const at::Tensor& b) {
+  if (!is_ours(a, b)) return at::cpu::mm(a, b);
+  at::Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
+  half_product(a, b, {}, 0, 1, out);
+  return out;
+}
+
+at::Tensor& mm_out(const at::Tensor& a, const at::Tensor& b, at::Tensor& out) {
+  const bool fits = out.dim() == 2 && out.size(0) == a.size(0) && out.size(1) == b.size(-1);
+  if (!is_ours(a, b) || !fits || out.scalar_type() != a.scalar_type()) return at::cpu::mm_outf(a, b, out);
+  half_product(a, b, {}, 0, 1, out);
+  return out;
+}
+
+at::Tensor addmm(const at::Tensor& added, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
+                 const at::Scalar& alpha) {
+  if (!is_ours(added, a, b)) return at::cpu::addmm(added, a, b, beta, alpha);
+  at::Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
+  half_product(a, b, added, beta.to<float>(), alpha.to<float>(), out);
+  return out;
+}
+
+at::Tensor& addmm_(at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
+                   const at::Scalar& alpha) {
+  const bool fits = out.dim() == 2 && out.size(0) == a.size(0) && out.size(1) == b.size(-1);
+  if (!fits || !is_ours(out, a, b)) return at::cpu::addmm_(out, a, b, beta, alpha);
+  half_product(a, b, out, beta.to<float>(), alpha.to<float>(), out);
+  return out;
+}
+
+/// libtorch warns that an operator is replaced.
+struct Silent : c10::WarningHandler {
+  void process(const c10::Warning&) override {}
+};
+
+torch::Library* replaced_operators() {
+  Silent silent;
+  const c10::WarningUtils::WarningHandlerGuard guard(&silent);
+  auto* const library = new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::CPU, __FILE__, __LINE__);
+  library->impl("mm", TORCH_FN(mm));
+  library->impl("mm.out", TORCH_FN(mm_out));
+  library->impl("addmm", TORCH_FN(addmm));
+  library->impl("addmm_", TORCH_FN(addmm_));
+  return library;
+}
+
+}  // namespace
+
+void use_half_products() {
+  // Never destroyed: that would take the operators away.
+  static const torch::Library* const replaced =
+      is_slow(at::kBFloat16) || is_slow(at::kHalf) ? replaced_operators() : nullptr;
+  (void)replaced;
+}
+
+void half_product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& added, float beta, float alpha,
+                  const at::Tensor& out) {
+  if (out.stride(1) != 1) {
+    const at::Tensor rows = at::empty(out.sizes(), out.options());
+    half_product(a, b, added, beta, alpha, rows);
+    out.copy_(rows);
+    return;
+  }
+  at::Tensor addend;
+  if (beta != 0) addend = added.expand(out.sizes());
+  if (beta != 0 && addend.stride(1) != 1) addend = addend.contiguous();
+  at::Tensor first = has_contiguous_side(a) ? a : a.contiguous();
+  const at::Tensor second = has_contiguous_side(b) ? b : b.contiguous();
+  if (first.stride(1) != 1 && second.stride(1) != 1) first = first.contiguous();  // gemm() transposes only one
+  if (out.scalar_type() == at::kBFloat16)
+    multiply<at::BFloat16>(first, second, addend, beta, alpha, out);
+  else
+    multiply<at::Half>(first, second, addend, beta, alpha, out);
+}
+
+}  // namespace trainer::nn
