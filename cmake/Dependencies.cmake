@@ -7,7 +7,7 @@ find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(sentencepiece REQUIRED IMPORTED_TARGET sentencepiece)
-pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)       # regular expressions in tokenizer.json
+pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)       # regular expressions in tokenizer.json and of adapters
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)   # Unicode normalization
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)       # file names of prepared data

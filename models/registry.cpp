@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/bounded_json.h"
 #include "engine/base/errors.h"
 #include "models/bert/model.h"
 #include "models/gemma/model.h"
@@ -78,7 +79,7 @@ at::Tensor Model::decode(const at::Tensor&, nn::Pass&) {
 }
 
 std::unique_ptr<Model> build_model(const BuildRequest& request) {
-  const auto json = nlohmann::json::parse(request.config_json, nullptr, false);
+  const auto json = bounded_json_or_none(request.config_json);
   if (!json.is_object())
     throw InputError("{}: not a JSON object. Expected a Hugging Face config.json.", request.origin);
   const auto type = json.find("model_type");

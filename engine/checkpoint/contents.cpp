@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/bounded_json.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/checkpoint/digest.h"
@@ -59,7 +60,7 @@ std::string sealed(std::string object) {
 
 json unsealed(const std::string& text, const fs::path& path) {
   const size_t seal = text.rfind(kSeal);
-  const json all = json::parse(text, nullptr, false);
+  const json all = bounded_json_or_none(text);
   if (!all.is_object() || all.value("format", json()) != kFormat)
     throw InputError("{}: not the manifest of a checkpoint, or damaged.", path.string());
   const json version = all.value("version", json());

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/bounded_json.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 
@@ -216,7 +217,7 @@ std::string written_to_text(const std::vector<SavedTensor>& tensors, const std::
 void merge_written(const std::string& text, Manifest& into) {
   std::map<std::pair<std::string, std::string>, size_t> place;
   for (size_t i = 0; i < into.tensors.size(); ++i) place[{into.tensors[i].kind, into.tensors[i].name}] = i;
-  const json written = json::parse(text);
+  const json written = bounded_json(text);
   for (const json& entry : written.at("tensors")) {
     SavedTensor tensor = tensor_from(entry);
     const auto [at, is_new] = place.try_emplace({tensor.kind, tensor.name}, into.tensors.size());

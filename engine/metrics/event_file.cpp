@@ -94,10 +94,9 @@ EventFile::EventFile(const std::filesystem::path& folder, int64_t resume_step) {
   if (error) throw machine_error("create", folder, error.value());
   const double wall_time = now();
   path_ = folder / file_name(wall_time);
-  file_.reset(open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666));
-  if (!file_) throw machine_error("write", path_, errno);
+  file_.emplace(path_, O_TRUNC);
   const int64_t first_step = resume_step > 0 ? resume_step + 1 : 0;
-  write_all(file_.get(), framed(version_event(wall_time)) + framed(restart_event(wall_time, first_step)), path_);
+  file_->write(framed(version_event(wall_time)) + framed(restart_event(wall_time, first_step)));
 }
 
 void EventFile::write(const StepRecord& record) {
@@ -115,7 +114,7 @@ void EventFile::write(const StepRecord& record) {
     events += framed(scalar_event(now(), record.step, tag, static_cast<float>(value)));
   if (record.loss_scale > 0)
     events += framed(scalar_event(now(), record.step, "train/loss_scale", static_cast<float>(record.loss_scale)));
-  write_all(file_.get(), events, path_);
+  file_->write(events);
 }
 
 void EventFile::write(const EvaluationRecord& record) {
@@ -125,7 +124,7 @@ void EventFile::write(const EvaluationRecord& record) {
     const std::string tag = "eval/" + (name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name);
     events += framed(scalar_event(now(), record.step, tag, static_cast<float>(value)));
   }
-  write_all(file_.get(), events, path_);
+  file_->write(events);
 }
 
 }  // namespace trainer::metrics

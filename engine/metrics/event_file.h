@@ -3,10 +3,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
-#include "engine/base/file_descriptor.h"
+#include "engine/metrics/appended_file.h"
 #include "engine/metrics/records.h"
 
 namespace trainer::metrics {
@@ -22,8 +23,8 @@ std::string scalar_event(double wall_time, int64_t step, std::string_view tag, f
 std::string framed(std::string_view event);
 
 /// Appends scalars to a new event file in a folder, under the tags that Hugging Face's Trainer uses: `train/loss`,
-/// `eval/accuracy`. Each record is one write, so a killed process leaves complete events.
-/// Errors: MachineError.
+/// `eval/accuracy`. Each record is one write, so a killed process leaves complete events;
+/// a full disk doesn't end the run (AppendedFile). Errors: MachineError.
 /// Source: TFRecord framing; event.proto and summary.proto of TensorBoard.
 class EventFile {
  public:
@@ -37,7 +38,7 @@ class EventFile {
 
  private:
   std::filesystem::path path_;
-  FileDescriptor file_;
+  std::optional<AppendedFile> file_;
 };
 
 }  // namespace trainer::metrics

@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/bounded_json.h"
+
 namespace trainer::metrics {
 namespace {
 
@@ -60,7 +62,7 @@ double number(const nlohmann::json& line, const std::string& key) {
 }  // namespace
 
 void LatestValues::take(std::string_view line) {
-  const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
+  const nlohmann::json json = bounded_json_or_none(line);
   if (!json.is_object() || json.contains("straggler")) return;
   if (json.contains("diverged")) {  // an update that was not applied
     ++diverged_;

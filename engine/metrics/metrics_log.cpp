@@ -1,14 +1,12 @@
 #include "engine/metrics/metrics_log.h"
 
-#include <fcntl.h>
-
-#include <cerrno>
 #include <cmath>
 #include <limits>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/bounded_json.h"
 #include "engine/base/files.h"
 #include "engine/base/log.h"
 
@@ -47,7 +45,7 @@ struct Line {
 };
 
 Line read_line(std::string_view text) {
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json json = bounded_json_or_none(text);
   if (!json.is_object()) return {};
   const auto step = json.find("step");
   if (step == json.end() || !step->is_number_unsigned()) return {};
@@ -126,19 +124,26 @@ std::string to_json_line(const EvaluationRecord& record) {
   return line.take();
 }
 
-MetricsLog::MetricsLog(const std::filesystem::path& path, int64_t resume_step, bool at_end) : path_(path) {
+namespace {
+
+/// Drops the lines that the resumed run writes again.
+std::filesystem::path rewound(const std::filesystem::path& path, int64_t resume_step, bool at_end) {
   std::error_code ignored;
-  if (std::filesystem::exists(path_, ignored)) {
-    const std::string content = resume_step > 0 ? read_file(path_, std::numeric_limits<int64_t>::max()) : "";
-    const std::string kept = lines_until(content, resume_step, at_end, path_);
-    if (resume_step <= 0 || kept.size() != content.size()) publish_file(path_, kept);
+  if (std::filesystem::exists(path, ignored)) {
+    const std::string content = resume_step > 0 ? read_file(path, std::numeric_limits<int64_t>::max()) : "";
+    const std::string kept = lines_until(content, resume_step, at_end, path);
+    if (resume_step <= 0 || kept.size() != content.size()) publish_file(path, kept);
   }
-  file_.reset(open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  if (!file_) throw machine_error("write", path_, errno);
+  return path;
 }
 
+}  // namespace
+
+MetricsLog::MetricsLog(const std::filesystem::path& path, int64_t resume_step, bool at_end)
+    : file_(rewound(path, resume_step, at_end), 0) {}
+
 void MetricsLog::write(const std::string& line) {
-  write_all(file_.get(), line, path_);
+  file_.write(line);
 }
 
 }  // namespace trainer::metrics

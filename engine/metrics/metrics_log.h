@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "engine/base/file_descriptor.h"
+#include "engine/metrics/appended_file.h"
 #include "engine/metrics/records.h"
 
 namespace trainer::metrics {
@@ -17,8 +17,8 @@ std::string to_json_line(const EvaluationRecord& record);
 std::string to_json_line(const DivergenceRecord& record);
 std::string to_json_line(const StragglerRecord& record);
 
-/// Appends to metrics.jsonl. Each line is written at once, so killing the process loses none.
-/// Errors: MachineError, for example when the disk is full.
+/// Appends to metrics.jsonl. Each line is written at once, so killing the process loses none; a full disk
+/// doesn't end the run (AppendedFile). Errors: MachineError.
 class MetricsLog {
  public:
   /// Continues after `resume_step`, the step of the loaded checkpoint. Drops the lines of later steps, a half-written
@@ -31,8 +31,7 @@ class MetricsLog {
   void write(const std::string& line);
 
  private:
-  std::filesystem::path path_;
-  FileDescriptor file_;
+  AppendedFile file_;
 };
 
 }  // namespace trainer::metrics

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/bounded_json.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/checkpoint/checkpoint_folder.h"
@@ -20,7 +21,7 @@ constexpr int64_t kMaxConfig = int64_t{1} << 20;
 
 /// The classes of a config.json's id2label, in the order of their numbers; empty when it has none.
 Names names_in(const std::string& config_json) {
-  const auto json = nlohmann::json::parse(config_json, nullptr, false);
+  const auto json = bounded_json_or_none(config_json);
   const auto found = json.is_object() ? json.find("id2label") : json.end();
   if (!json.is_object() || found == json.end() || !found->is_object()) return {};
   Names names;

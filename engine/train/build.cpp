@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include "engine/adapters/adapter_config.h"
 #include "engine/adapters/inject.h"
+#include "engine/base/bounded_json.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/base/log.h"
@@ -62,7 +63,7 @@ std::string config_file(const config::Plan& plan) {
 
 /// The storage dtype of the weights, according to config.json.
 at::ScalarType declared_dtype(const std::string& config_json) {
-  const auto json = nlohmann::json::parse(config_json);
+  const auto json = bounded_json(config_json);
   for (const char* key : {"dtype", "torch_dtype"})
     if (const auto found = json.find(key); found != json.end() && found->is_string())
       return dtype_named(found->get<std::string>()).value_or(at::kFloat);
@@ -72,14 +73,14 @@ at::ScalarType declared_dtype(const std::string& config_json) {
 /// Whether config.json says that the output head is not tied to the embedding. (The opposite proves little:
 /// transformers 5 writes it for T5 v1.1 too, whose weights are untied.)
 bool says_untied(const std::string& config_json) {
-  const auto json = nlohmann::json::parse(config_json);
+  const auto json = bounded_json(config_json);
   const auto found = json.find("tie_word_embeddings");
   return found != json.end() && found->is_boolean() && !found->get<bool>();
 }
 
 /// Errors: InputError for a folder of weights that are quantized already.
 void check_unquantized(const std::string& config_json, const std::string& file) {
-  const auto json = nlohmann::json::parse(config_json, nullptr, false);
+  const auto json = bounded_json_or_none(config_json);
   const auto found = json.is_object() ? json.find("quantization_config") : json.end();
   if (!json.is_object() || found == json.end() || !found->is_object()) return;
   throw InputError(

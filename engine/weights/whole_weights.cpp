@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/bounded_json.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/weights/foreign_checkpoint.h"
@@ -21,7 +22,7 @@ constexpr uint64_t kNoSeed = 0;  // unused: no weight may be missing
 /// Errors: ConfigError when config.json is of a family that Megatron's layout doesn't support. (build_model() reports
 /// all other errors.)
 void check_family(const std::string& config_json, const fs::path& path) {
-  const nlohmann::json json = nlohmann::json::parse(config_json, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json json = bounded_json_or_none(config_json);
   if (!json.is_object() || !json.contains("model_type")) return;
   if (json["model_type"].is_string() && has_megatron_layout(json["model_type"].get<std::string>())) return;
   throw ConfigError("Megatron's layout is supported for LLaMA's architecture only; {} is of {}.", path.string(),

@@ -5,6 +5,7 @@
 
 #include <fmt/ranges.h>
 
+#include "engine/base/bounded_json.h"
 #include "engine/base/edit_distance.h"
 #include "engine/base/errors.h"
 
@@ -27,7 +28,7 @@ bool all_of(const nlohmann::json& value, const F& is) {
 }  // namespace
 
 ConfigReader::ConfigReader(const std::string& text, std::string origin, std::string family, bool strict)
-    : json_(std::make_shared<nlohmann::json>(nlohmann::json::parse(text))),
+    : json_(std::make_shared<nlohmann::json>(bounded_json(text))),
       origin_(std::move(origin)),
       family_(std::move(family)),
       strict_(strict),

@@ -74,6 +74,21 @@ TEST(LoraTargets, PatternsMatchTheWholePath) {
   EXPECT_THROW(matched(with_pattern("(q")), ConfigError);
 }
 
+TEST(LoraTargets, RefusesPatternsThatTakeTooLong) {
+  const auto refused = [](const std::string& pattern) {
+    try {
+      matched(with_pattern(pattern));
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(refused("(([a-z._0-9]+)+)+[!?]").find("takes too long"), std::string::npos) << refused("(([a-z._0-9]+)+)+[!?]");
+  const std::string deep = std::string(30'000, '(') + "q" + std::string(30'000, ')');
+  EXPECT_NE(refused(deep).find("is not a regular expression"), std::string::npos);
+  EXPECT_NE(refused(std::string(100'000, '(') + std::string(100'000, ')')).find("at most"), std::string::npos);
+}
+
 TEST(LoraTargets, AllLinearExcludesTheHead) {
   const auto targets = adapters::target_layers(*small_model(), with_pattern("all-linear"));
   EXPECT_EQ(targets.size(), 2U * 7 + 11);

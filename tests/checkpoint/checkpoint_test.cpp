@@ -318,6 +318,13 @@ TEST_F(Damaged, RefusesATruncatedManifest) {
   EXPECT_NE(problem(plan_), "");
 }
 
+TEST_F(Damaged, RefusesADeeplyNestedManifest) {
+  const std::string manifest = read_file((checkpoint_ / "manifest.json").string());
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  write("manifest.json", checkpoint::sealed("{\"conditions\": " + deep + ", " + manifest.substr(manifest.find('{') + 1)));
+  EXPECT_NE(problem(plan_).find("not the manifest of a checkpoint"), std::string::npos) << problem(plan_);
+}
+
 /// Replaces, removes or duplicates one value somewhere in the tree.
 void mutate(nlohmann::json& node, Dice& dice) {
   if (node.is_structured() && !node.empty() && dice(4) != 0) {

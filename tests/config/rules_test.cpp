@@ -241,6 +241,18 @@ TEST_F(Rules, CheckAdapterOfAdapterFolder) {
   for (const std::string kind : {"PROMPT_TUNING", "IA3"}) EXPECT_EQ(refused(kind, tokens, "pp_size"), "");
 }
 
+TEST_F(Rules, RefuseADeeplyNestedAdapterConfig) {
+  std::filesystem::create_directories(folder_ / "adapter");
+  const std::string deep = std::string(400'000, '[') + std::string(400'000, ']');
+  write("adapter/adapter_config.json", adapter_file("LORA", "  \"target_modules\": " + deep + ",\n"));
+  try {
+    problems(kMultiCpu + "lora: {path: adapter}\n");
+    ADD_FAILURE() << "accepted";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("not a JSON object"), std::string::npos) << error.what();
+  }
+}
+
 TEST_F(Rules, AdapterFolderOverridesLoraOptions) {
   std::filesystem::create_directories(folder_ / "adapter");
   const std::string begin = kMultiCpu + "lora: {path: adapter";

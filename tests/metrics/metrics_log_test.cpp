@@ -113,15 +113,39 @@ TEST_F(MetricsLogTest, DropsLinesThatAreNotRecords) {
   EXPECT_EQ(content(), line);
 }
 
-TEST_F(MetricsLogTest, AFullDiskIsAMachineError) {
-  MetricsLog log(path_, 0);
+TEST_F(MetricsLogTest, AFullDiskDelaysLines) {
   signal(SIGXFSZ, SIG_IGN);
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);
   const rlimit small{10, before.rlim_max};
-  setrlimit(RLIMIT_FSIZE, &small);
-  EXPECT_THROW(log.write(to_json_line(StepRecord{})), MachineError);
+  const std::string one = to_json_line(StepRecord{.step = 1}), two = to_json_line(StepRecord{.step = 2});
+  {
+    MetricsLog log(path_, 0);
+    setrlimit(RLIMIT_FSIZE, &small);
+    log.write(one);  // its first 10 bytes fit
+    EXPECT_EQ(content(), one.substr(0, 10));
+    log.write(two);
+    setrlimit(RLIMIT_FSIZE, &before);
+  }
+  EXPECT_EQ(content(), one + two);
+}
+
+TEST_F(MetricsLogTest, DropsWholeLinesWhenTheDiskStaysFull) {
+  signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit none{0, before.rlim_max};
+  const std::string line = std::string(1 << 20, 'x') + "\n", last = "last\n";
+  MetricsLog log(path_, 0);
+  setrlimit(RLIMIT_FSIZE, &none);
+  for (int i = 0; i < 10; ++i) log.write(line);
   setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(content().size(), 0U);
+  log.write(last);
+  EXPECT_TRUE(content() == line + line + line + last) << content().size();
+}
+
+TEST_F(MetricsLogTest, AMissingFolderIsAMachineError) {
   EXPECT_THROW(MetricsLog(folder_ / "none" / "metrics.jsonl", 0), MachineError);
 }
 

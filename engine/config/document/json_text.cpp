@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/bounded_json.h"
 #include "engine/base/errors.h"
 #include "engine/config/document/scalar.h"
 
@@ -68,7 +69,7 @@ std::string sorted_json(const Node& node) {
 
 Node from_json(const std::string& text) {
   try {
-    return node_of(Json::parse(text));
+    return node_of(bounded_json<Json>(text));
   } catch (const Json::exception& error) {
     throw ConfigError("not JSON: {}", error.what());
   }

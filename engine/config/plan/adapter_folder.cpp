@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/bounded_json.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/config/adapters/adapter_kind.h"
@@ -51,7 +52,7 @@ LoraConfig read_adapter_config(const LoraConfig& given) {
         "lora.path: {} {}.\n  It must be an adapter folder as PEFT saves it: adapter_config.json and "
         "adapter_model.safetensors.",
         given.path, std::filesystem::exists(given.path) ? "has no adapter_config.json" : "does not exist");
-  nlohmann::json file = nlohmann::json::parse(read_file(where, kMaxFile), nullptr, false);
+  nlohmann::json file = bounded_json_or_none(read_file(where, kMaxFile));
   if (!file.is_object()) throw InputError("{}: not a JSON object.", where);
   for (auto at = file.begin(); at != file.end();) at = at->is_null() ? file.erase(at) : std::next(at);
   try {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/samples/labels.h"
+#include "engine/base/bounded_json.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/weights/megatron_source.h"
@@ -28,7 +29,7 @@ models::Task task_called(const std::string& name, const std::vector<models::Task
 }
 
 std::string model_type_of(const std::string& config_json) {
-  const auto json = Json::parse(config_json, nullptr, false);
+  const auto json = bounded_json_or_none<Json>(config_json);
   const auto type = json.is_object() ? json.find("model_type") : json.end();
   return json.is_object() && type != json.end() && type->is_string() ? type->get<std::string>() : "";
 }
