@@ -19,11 +19,9 @@
 #include "engine/launch/follower.h"
 #include "engine/launch/leader.h"
 #include "engine/launch/meeting.h"
-#include "engine/launch/meeting_key.h"
 #include "engine/launch/messages.h"
 #include "engine/launch/outcome.h"
 #include "engine/launch/rank_assignment.h"
-#include "engine/launch/rank_threads.h"
 #include "engine/launch/run_status.h"
 #include "engine/launch/screen.h"
 #include "engine/launch/secret.h"
@@ -213,10 +211,9 @@ class InCompany {
         .patience = run.patience.join,
         .last_call = run.patience.last_call,
         .silence = run.patience.silence,
+        .secret = take_secret(),
         .folder = config.output_dir,
         .starter = single_starter()};
-    appointment.wants_no_secret = is_without_secret();
-    appointment.key = take_key();
     for (const int64_t machines : config::usable_machines(config))
       appointment.sizes.push_back(static_cast<int>(machines));
     return appointment;
@@ -331,7 +328,6 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
     std::error_code ignored;  // the file may not exist
     std::filesystem::remove(std::filesystem::path(plan.config.output_dir) / "outcome.json", ignored);
   }
-  say("{}", about_threads(plan.config.num_cpu_threads_per_process));
   const Run run{plan, program, patience, prepare, output ? &*output : nullptr, status, server.get()};
   const auto finish = [&](const Outcome& outcome) {  // signals stay queued: a late one must not interrupt the report
     report(outcome, plan.config, output ? &*output : nullptr);
@@ -341,7 +337,6 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
     InCompany company(run);
     return finish(company.live());
   }
-  forget_secret();  // the ranks would inherit it
   SignalQueue signals;
   if (server) signals.serve_too(*server);
   return finish(run_alone(run, signals));

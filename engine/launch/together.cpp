@@ -10,7 +10,6 @@
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/launch/folder_sign.h"
-#include "engine/launch/held_process.h"
 #include "engine/launch/meeting.h"
 #include "engine/launch/messages.h"
 
@@ -76,9 +75,7 @@ class Preparing {
   ~Preparing() {
     if (child_ <= 0) return;
     kill(child_, SIGTERM);
-    if (reap_within(child_, kReapPatience)) return;
-    kill(child_, SIGKILL);
-    reap_within(child_, kReapPatience);
+    waitpid(child_, nullptr, 0);
   }
 
   int fd() const { return end_.get(); }
