@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -21,7 +22,7 @@ namespace fs = std::filesystem;
 namespace {
 
 /// To be changed when the storage format changes: older caches are then ignored.
-constexpr const char* kFormat = "store 2";
+constexpr const char* kFormat = "store 3";
 
 /// Options of `data` that don't change the samples, or are hashed separately.
 bool is_elsewhere(const std::string& name) {
@@ -61,7 +62,7 @@ std::string recipe(const PrepareRequest& request, const std::vector<std::string>
 /// A lock that one process holds at a time while the others wait. The kernel releases it when the process dies.
 class PreparationLock {
  public:
-  explicit PreparationLock(const fs::path& path) : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+  explicit PreparationLock(const fs::path& path) : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {
     if (!file_) throw machine_error("write", path, errno);
     while (flock(file_.get(), LOCK_EX) != 0)
       if (errno != EINTR) throw machine_error("lock", path, errno);
@@ -95,6 +96,47 @@ std::vector<std::string> states_of(const std::vector<std::string>& files) {
   return states;
 }
 
+/// Whether only this user, or root, can have written `path`. (A group may be the user's own: the mode says nothing.)
+bool is_own(const fs::path& path) {
+  struct stat about {};
+  return lstat(path.c_str(), &about) == 0 && !S_ISLNK(about.st_mode) && (about.st_mode & S_IWOTH) == 0 &&
+         (about.st_uid == geteuid() || about.st_uid == 0);
+}
+
+bool holds_only_own(const fs::path& folder) {
+  if (!is_own(folder)) return false;
+  std::error_code error;
+  for (const fs::directory_entry& file : fs::directory_iterator(folder, error))
+    if (!is_own(file.path())) return false;
+  return !error;
+}
+
+/// Where a cache named `name` is, or is to be. In a folder that others write to as well, their caches are not read:
+/// nothing shows that the samples in them are those of the files.
+fs::path place_of(const fs::path& cache, const std::string& name) {
+  const fs::path folder = cache / name;
+  std::error_code ignored;
+  if (!fs::exists(fs::symlink_status(folder, ignored)) || holds_only_own(folder)) return folder;
+  log::warning("{}: another user can have written it, so it is not used; the samples are cached again", folder.string());
+  return cache / fmt::format("{}-{}", name, geteuid());
+}
+
+fs::path folder_without_home() {
+  return fs::temp_directory_path() / fmt::format("trainer-data-{}", geteuid());
+}
+
+/// A folder for this user alone in a folder that everybody writes to.
+void create_private(const fs::path& folder) {
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) throw machine_error("create", folder, errno);
+  struct stat about {};
+  const bool found = lstat(folder.c_str(), &about) == 0;
+  if (!found || !S_ISDIR(about.st_mode) || about.st_uid != geteuid() || (about.st_mode & 077) != 0)
+    throw MachineError(
+        "{}: is not a folder that only this user can read and write\n  Tokenized samples are cached there, as HOME is "
+        "not set: set HOME, XDG_CACHE_HOME or data.cache_dir.",
+        folder.string());
+}
+
 /// The token cache of an earlier run; null when there is none, or it is invalid.
 std::shared_ptr<const TokenCache> open_store(const fs::path& folder) {
   std::error_code ignored;
@@ -115,22 +157,23 @@ fs::path cache_folder(const config::DataConfig& config) {
   if (cache != nullptr && *cache == '/') return fs::path(cache) / "trainer" / "data";
   const char* const home = std::getenv("HOME");
   if (home != nullptr && *home == '/') return fs::path(home) / ".cache" / "trainer" / "data";
-  return fs::temp_directory_path() / fmt::format("trainer-data-{}", getuid());
+  return folder_without_home();
 }
 
 std::shared_ptr<const TokenCache> prepare(const PrepareRequest& request, const Tokenizer& tokenizer) {
   const fs::path cache = cache_folder(request.config), memory = cache / "hashes";
   std::error_code error;
+  if (cache == folder_without_home()) create_private(cache);
   fs::create_directories(memory, error);
   if (error)
     throw MachineError("{}\n  Tokenized samples are cached there: set data.cache_dir to a writable folder.",
                        machine_error("create", memory, error.value()).what());
   const std::vector<std::string> files = expand_paths(request.source), states = states_of(files);
   const std::string name = text_hash(recipe(request, files, tokenizer, memory));
-  const fs::path folder = cache / name;
-  const PreparationLock lock(cache / (name + ".lock"));
+  const fs::path folder = place_of(cache, name);
+  const PreparationLock lock(cache / (folder.filename().string() + ".lock"));
   if (auto store = open_store(folder)) return store;
-  const PartialFolder partial(cache / ("." + name + ".partial"));
+  const PartialFolder partial(cache / ("." + folder.filename().string() + ".partial"));
   make_store(request, tokenizer, partial.path());
   if (states_of(files) != states)
     throw InputError("{}: changed while it was being read. Try again when it is complete.", files.front());

@@ -4,9 +4,11 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
+#include "data/cache/content_hash.h"
 #include "data/json/parse_json.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
@@ -15,7 +17,7 @@ namespace trainer::data {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 constexpr size_t kFlushBytes = size_t{1} << 20;
 
 /// Element `index` of a file of T; it is aligned because mapped files begin at a page boundary.
@@ -35,9 +37,20 @@ nlohmann::json to_json(const CacheFacts& facts) {
           {"notes", facts.notes}};
 }
 
-CacheFacts read_facts(const fs::path& folder) {
+/// The hash of all that a cache contains: `about` is about.json without the hash itself.
+std::string seal_of(const nlohmann::json& about, const std::vector<std::string_view>& columns) {
+  std::string all = about.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  for (const std::string_view column : columns) all += "\n" + text_hash(column);
+  return text_hash(all);
+}
+
+nlohmann::json read_about(const fs::path& folder) {
   const std::string file = (folder / "about.json").string();
-  const nlohmann::json json = parse_json(read_file(file), file);
+  return parse_json(read_file(file), file);
+}
+
+CacheFacts facts_from(const nlohmann::json& json, const fs::path& folder) {
+  const std::string file = (folder / "about.json").string();
   CacheFacts facts;
   try {
     if (json.at("version") != kVersion) throw InputError("{}: has another version. Remove its folder.", file);
@@ -99,15 +112,27 @@ void TokenCacheWriter::add_text(const SampleText& text) {
 }
 
 void TokenCacheWriter::finish(const CacheFacts& facts) {
-  for (Column* column : {&tokens_, &ends_, &records_, &texts_, &text_ends_}) column->flush();
-  const std::string text = to_json(facts).dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::vector<MappedFile> files;
+  std::vector<std::string_view> columns;
+  for (Column* column : {&tokens_, &ends_, &records_, &texts_, &text_ends_}) {
+    column->flush();
+    files.emplace_back(column->path());
+    columns.push_back(files.back().bytes());
+  }
+  // Parsed again, so that invalid UTF-8 is replaced before it is hashed, as in the file.
+  nlohmann::json json =
+      nlohmann::json::parse(to_json(facts).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  json["hash"] = seal_of(json, columns);
+  const std::string text = json.dump(1);
   Column about(folder_ / "about.json");
   about.append(text.data(), text.size());
   about.flush();
 }
 
-TokenCache::TokenCache(const fs::path& folder)
-    : facts_(read_facts(folder)),
+TokenCache::TokenCache(const fs::path& folder) : TokenCache(folder, read_about(folder)) {}
+
+TokenCache::TokenCache(const fs::path& folder, nlohmann::json about)
+    : facts_(facts_from(about, folder)),
       tokens_(folder / "tokens"),
       ends_(folder / "ends"),
       records_(folder / "records"),
@@ -123,6 +148,11 @@ TokenCache::TokenCache(const fs::path& folder)
                                          static_cast<uint64_t>(element<int64_t>(ends_, 2 * facts_.samples - 1)) * 4);
   if (!fits)
     throw InputError("{}: its files are inconsistent. Remove the folder: it is created again.", folder.string());
+  const nlohmann::json hash = about.value("hash", nlohmann::json());
+  about.erase("hash");
+  if (hash != seal_of(about, {tokens_.bytes(), ends_.bytes(), records_.bytes(), texts_.bytes(), text_ends_.bytes()}))
+    throw InputError("{}: its content is not what was written. Remove the folder: it is created again.",
+                     folder.string());
 }
 
 std::span<const int32_t> TokenCache::part(int64_t number) const {

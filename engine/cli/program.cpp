@@ -10,6 +10,7 @@
 #include "engine/base/log.h"
 #include "engine/base/safe_text.h"
 #include "engine/base/screen.h"
+#include "engine/base/uncaught.h"
 #include "engine/cli/absent.h"
 #include "engine/config/document/problems.h"
 
@@ -58,19 +59,11 @@ int run(const Arguments& arguments) {
   log::open(log::Level::kInfo, "");
   try {
     return dispatch(arguments);
-  } catch (const InternalError& error) {
-    screen::error("{}\nThis is a bug in trainer: please report it, with this message and the configuration.\n",
-                  safe_text(error.what()));
-    return error.code();
-  } catch (const Error& error) {
-    screen::error("{}\n", safe_text(error.what()));
-    return error.code();
   } catch (const std::exception& error) {
     if (screen::is_lost_output(error)) return kDone;
-    screen::error(
-        "unexpected: {}\nThis is a bug in trainer: please report it, with this message and the configuration.\n",
-        safe_text(error.what()));
-    return kInternalFailure;
+    const Uncaught ending = describe_uncaught(error);
+    screen::error("{}\n", safe_text(ending.text));
+    return ending.code;
   }
 }
 

@@ -1,6 +1,7 @@
 #include "engine/cli/worker.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,6 +12,7 @@
 #include "engine/base/beside_program.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/human.h"
 #include "engine/config/plan/handover.h"
 
 namespace trainer::cli {
@@ -37,9 +39,21 @@ std::string path_beside(const char* name) {
   return path;
 }
 
+/// libtorch's own start takes some 450 MB of addresses, and what fails in it is reported by nobody.
+void check_address_space() {
+  constexpr rlim_t kLeast = rlim_t{512} << 20;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur >= kLeast) return;
+  throw MachineError(
+      "out of memory: this process may use {} of addresses (ulimit -v), and libtorch alone takes more than {}.\n"
+      "  Raise the limit, or remove it: ulimit -v unlimited",
+      human_bytes(static_cast<int64_t>(limit.rlim_cur)), human_bytes(static_cast<int64_t>(kLeast)));
+}
+
 }  // namespace
 
 std::string worker_path() {
+  check_address_space();
   return path_beside("trainer-worker");
 }
 

@@ -13,6 +13,7 @@
 #include "engine/base/log.h"
 #include "engine/base/safe_text.h"
 #include "engine/base/screen.h"
+#include "engine/base/uncaught.h"
 #include "engine/config/plan/handover.h"
 #include "engine/prepare/describe.h"
 #include "engine/prepare/inputs.h"
@@ -51,13 +52,11 @@ int run(const std::string& command, const std::vector<std::string>& args) {
     const auto describe = command == "describe-data" ? prepare::describe_data : prepare::describe_tokenizer;
     fmt::print("{}\n", describe(config::inherited_plan()));
     return kDone;
-  } catch (const Error& error) {
-    screen::write(to, safe_text(error.what()) + "\n");
-    return error.code();
   } catch (const std::exception& error) {
     if (screen::is_lost_output(error)) return kDone;
-    screen::write(to, fmt::format("internal error: {}\nPlease report this.\n", safe_text(error.what())));
-    return kInternalFailure;
+    const Uncaught ending = describe_uncaught(error);
+    screen::write(to, safe_text(ending.text) + "\n");
+    return ending.code;
   }
 }
 

@@ -6,6 +6,7 @@
 #include "engine/base/process_end.h"
 #include "engine/base/safe_text.h"
 #include "engine/base/screen.h"
+#include "engine/base/uncaught.h"
 #include "engine/worker/commands.h"
 
 namespace {
@@ -22,13 +23,11 @@ int run(int argc, char** argv) {
     if (command == "export-checkpoint") return worker::export_checkpoint_command(args);
     if (command == "dump-logits") return worker::dump_logits_command(args);
     throw ConfigError("trainer-worker has no command '{}'. It is called by `trainer`.", command);
-  } catch (const Error& error) {
-    screen::error("{}\n", safe_text(error.what()));
-    return error.code();
   } catch (const std::exception& error) {
     if (screen::is_lost_output(error)) return kDone;
-    screen::error("internal error: {}\nPlease report this.\n", safe_text(error.what()));
-    return kInternalFailure;
+    const Uncaught ending = describe_uncaught(error);
+    screen::error("{}\n", safe_text(ending.text));
+    return ending.code;
   }
 }
 

@@ -128,6 +128,81 @@ TEST_F(Prepare, RecreatesABrokenCache) {
   EXPECT_EQ(run()->size(), 2);
 }
 
+/// Overwrites the tokens of a cache with zeros; its sizes stay.
+void clear_tokens(const fs::path& store) {
+  const auto bytes = fs::file_size(store / "tokens");
+  std::ofstream(store / "tokens", std::ios::binary) << std::string(bytes, '\0');
+}
+
+TEST_F(Prepare, RecreatesACacheWhoseContentIsNotWhatWasWritten) {
+  run();
+  const fs::path store = fs::path(config.cache_dir) / *stores().begin();
+  clear_tokens(store);
+  EXPECT_EQ(run()->sample(1).second[1], 'f');
+  std::string about = read_all(store / "about.json");
+  about.replace(about.find("\"too_short\": 0"), 14, "\"too_short\": 1");
+  std::ofstream(store / "about.json") << about;
+  EXPECT_EQ(run()->facts().too_short, 0);
+}
+
+TEST_F(Prepare, DoesNotUseWhatAnotherUserCanHaveWritten) {
+  if (geteuid() != 0) GTEST_SKIP() << "gives files to another user, which needs root";
+  run();
+  const fs::path store = fs::path(config.cache_dir) / *stores().begin();
+  const auto cached_again = [&] {
+    const auto made = run();
+    EXPECT_EQ(made->sample(1).second[1], 'f');
+    EXPECT_EQ(stores().size(), 2U);
+    const fs::path own = store.string() + "-0";
+    EXPECT_TRUE(fs::exists(own));
+    fs::remove_all(own);
+  };
+  ASSERT_EQ(chown((store / "tokens").c_str(), 4711, 4711), 0);
+  cached_again();
+  ASSERT_EQ(chown((store / "tokens").c_str(), 0, 0), 0);
+  ASSERT_EQ(chown(store.c_str(), 4711, 4711), 0);
+  cached_again();
+  ASSERT_EQ(chown(store.c_str(), 0, 0), 0);
+  fs::permissions(store, fs::perms::others_write, fs::perm_options::add);
+  cached_again();
+  fs::permissions(store, fs::perms::others_write, fs::perm_options::remove);
+  fs::rename(store, folder / "elsewhere");
+  fs::create_directory_symlink(folder / "elsewhere", store);
+  cached_again();
+}
+
+/// Without HOME, the cache is in a folder that everybody writes to.
+TEST_F(Prepare, WithoutHomeTheCacheIsPrivate) {
+  const fs::path temporary = folder / "tmp", cache = temporary / fmt::format("trainer-data-{}", geteuid());
+  fs::create_directory(temporary);
+  config.cache_dir.clear();
+  const auto in_child = [&] {
+    const pid_t child = fork();
+    if (child == 0) {
+      unsetenv("HOME");
+      unsetenv("XDG_CACHE_HOME");
+      setenv("TMPDIR", temporary.c_str(), 1);
+      try {
+        _exit(run()->size() == 2 ? 0 : 1);
+      } catch (const MachineError& error) {
+        _exit(std::string(error.what()).find("set HOME") != std::string::npos ? 4 : 5);
+      }
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    return WEXITSTATUS(status);
+  };
+  EXPECT_EQ(in_child(), 0);
+  EXPECT_EQ(fs::status(cache).permissions(), fs::perms::owner_all);
+  fs::permissions(cache, fs::perms::group_read, fs::perm_options::add);
+  EXPECT_EQ(in_child(), 4);
+  fs::remove_all(cache);
+  fs::create_directory(folder / "theirs");
+  fs::permissions(folder / "theirs", fs::perms::owner_all);
+  fs::create_directory_symlink(folder / "theirs", cache);
+  EXPECT_EQ(in_child(), 4);
+}
+
 TEST_F(Prepare, IgnoresTheRemainsOfAKilledPreparation) {
   write_long_file();
   const pid_t child = fork();

@@ -1,0 +1,28 @@
+#include "engine/base/uncaught.h"
+
+#include <new>
+
+namespace trainer {
+namespace {
+
+constexpr const char* kOutOfMemory =
+    "out of memory: this machine has no more, or a limit of this process is reached (ulimit -v, a container's memory).\n"
+    "  Free memory, or raise the limit.";
+constexpr const char* kBug =
+    "This is a bug in trainer: please report it, with this message and the configuration.";
+
+bool is_out_of_memory(const std::exception& error) {
+  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+         std::string(error.what()).find("can't allocate memory") != std::string::npos;  // libtorch's allocator
+}
+
+}  // namespace
+
+Uncaught describe_uncaught(const std::exception& error) {
+  const auto* const ours = dynamic_cast<const Error*>(&error);
+  if (ours != nullptr && ours->code() != kInternalFailure) return {ours->code(), ours->what()};
+  if (is_out_of_memory(error)) return {kMachineFailure, kOutOfMemory};
+  return {kInternalFailure, fmt::format("{}{}\n{}", ours == nullptr ? "unexpected: " : "", error.what(), kBug)};
+}
+
+}  // namespace trainer

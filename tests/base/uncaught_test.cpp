@@ -1,0 +1,35 @@
+#include "engine/base/uncaught.h"
+
+#include <new>
+
+#include <gtest/gtest.h>
+
+namespace trainer {
+namespace {
+
+TEST(Uncaught, HasTheCodeAndTextOfOurErrors) {
+  const Uncaught found = describe_uncaught(ConfigError("a is {}", 1));
+  EXPECT_EQ(found.code, kUsageFailure);
+  EXPECT_EQ(found.text, "a is 1");
+}
+
+TEST(Uncaught, MemoryThatCannotBeHadIsUpToTheMachine) {
+  for (const Uncaught& found : {describe_uncaught(std::bad_alloc()),
+                                describe_uncaught(std::runtime_error("[enforce fail at alloc_cpu.cpp:127] err == 0. "
+                                                                     "DefaultCPUAllocator: can't allocate memory: you "
+                                                                     "tried to allocate 4000000000000 bytes."))}) {
+    EXPECT_EQ(found.code, kMachineFailure);
+    EXPECT_EQ(found.text.find("out of memory"), 0U) << found.text;
+    EXPECT_NE(found.text.find("raise the limit"), std::string::npos);
+  }
+}
+
+TEST(Uncaught, EverythingElseIsABug) {
+  for (const Uncaught& found : {describe_uncaught(std::out_of_range("map::at")), describe_uncaught(InternalError("map::at"))}) {
+    EXPECT_EQ(found.code, kInternalFailure);
+    EXPECT_NE(found.text.find("map::at\nThis is a bug in trainer"), std::string::npos) << found.text;
+  }
+}
+
+}  // namespace
+}  // namespace trainer
