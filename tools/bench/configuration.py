@@ -18,7 +18,8 @@ import sys
 import tempfile
 import time
 
-from bench import ROOT, describe_machine
+import machine
+from programs import ROOT
 
 BAD = ROOT / "tests" / "config" / "bad"
 WRONG = """\
@@ -111,7 +112,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=7)
     arguments = parser.parse_args()
     arguments.accelerate = str(arguments.python.parent / "accelerate")
-    print(f"machine: {describe_machine()}", flush=True)
+    print(f"machine: {machine.describe()}", flush=True)
     with tempfile.TemporaryDirectory(prefix="trainer-bench-") as temporary:
         for what in arguments.what or ["check", "config", "bad"]:
             {"check": check, "config": config, "bad": bad}[what](arguments, pathlib.Path(temporary))

@@ -21,7 +21,8 @@ import zlib
 
 os.environ |= {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1"}
 
-from bench import ROOT, describe_machine
+import machine
+from programs import ROOT
 
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
@@ -185,7 +186,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--only", default="", help="part of the name of a kind of tokenizer")
     arguments = parser.parse_args()
-    print(describe_machine())
+    print(machine.describe())
     {"speed": speed, "length": length}[arguments.what](arguments)
 
 

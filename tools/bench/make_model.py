@@ -8,12 +8,16 @@ import pathlib
 
 import sentencepiece
 import torch
-from transformers import T5Config, T5ForConditionalGeneration
+from transformers import (GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, T5Config,
+                          T5ForConditionalGeneration)
 
 SHAPES = {
     "tiny": dict(d_model=64, d_kv=16, d_ff=128, num_layers=2, num_heads=4, vocab_size=1100),
     "t5-small": dict(d_model=512, d_kv=64, d_ff=2048, num_layers=6, num_heads=8, vocab_size=32128),
     "t5-base": dict(d_model=768, d_kv=64, d_ff=3072, num_layers=12, num_heads=12, vocab_size=32128),
+    "llama-100m": dict(hidden_size=768, intermediate_size=2048, num_hidden_layers=10, num_attention_heads=12,
+                       vocab_size=32000, max_position_embeddings=1024, tie_word_embeddings=True),
+    "gpt2-small": dict(n_embd=768, n_layer=12, n_head=12, n_positions=1024, vocab_size=50257),
 }
 
 
@@ -28,6 +32,15 @@ def train_tokenizer(data: pathlib.Path, pieces: int, folder: pathlib.Path) -> No
     (folder / "spiece.vocab").unlink()
 
 
+def make_model(shape: str, sizes: dict) -> torch.nn.Module:
+    """With T5's special tokens, as the tokenizer is T5's for every family."""
+    if shape.startswith("llama"):
+        return LlamaForCausalLM(LlamaConfig(**sizes, pad_token_id=0, eos_token_id=1, bos_token_id=None))
+    if shape.startswith("gpt2"):
+        return GPT2LMHeadModel(GPT2Config(**sizes, pad_token_id=0, eos_token_id=1, bos_token_id=None))
+    return T5ForConditionalGeneration(T5Config(**sizes, decoder_start_token_id=0))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
@@ -40,7 +53,7 @@ def main() -> None:
     sizes = SHAPES[arguments.shape]
     train_tokenizer(arguments.data, min(8000, sizes["vocab_size"] - 100), arguments.folder)
     torch.manual_seed(arguments.seed)
-    model = T5ForConditionalGeneration(T5Config(**sizes, decoder_start_token_id=0))
+    model = make_model(arguments.shape, sizes)
     model.save_pretrained(arguments.folder)
     print(f"{arguments.folder}: {model.num_parameters() / 1e6:.1f} M parameters")
 

@@ -1,9 +1,10 @@
-"""The job of PEFT's sequence-to-sequence LoRA tutorial, written as a typical Accelerate script.
+"""The job of PEFT's sequence-to-sequence LoRA tutorial, written as a typical Accelerate script; and a causal one.
 
 Trains on sentences `sentence@label`, T5 with LoRA (r 8, alpha 32, dropout 0.1, targets q and v). `--padding max` pads
 every sentence to the maximum length and uses torch's AdamW, as the tutorial does. `--padding dynamic` is the tuned
-form: it pads to the longest sentence of the batch and uses fused AdamW. Samples are used in the file's order, so trainer
-can use the same batches. Rank 0 writes OUTPUT/metrics.jsonl with trainer's keys; `tokens` counts the real source and
+form: it pads to the longest sentence of the batch and uses fused AdamW. A causal model learns the lines as one text, cut
+into samples of `--length` tokens as transformers' run_clm.py cuts them, so that nothing is padded; its attention is
+SDPA, transformers' default. Samples are used in the file's order, so trainer can use the same batches. Rank 0 writes OUTPUT/metrics.jsonl with trainer's keys; `tokens` counts the real source and
 target tokens of all ranks.
 """
 
@@ -15,7 +16,8 @@ import time
 import torch
 from accelerate import Accelerator
 from peft import LoraConfig, get_peft_model
-from transformers import T5ForConditionalGeneration, T5Tokenizer, get_linear_schedule_with_warmup
+from transformers import (AutoConfig, AutoModelForCausalLM, T5ForConditionalGeneration, T5Tokenizer,
+                          get_linear_schedule_with_warmup)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -32,6 +34,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--dropout", type=float, default=0.1, help="dropout of the model and the adapters")
     parser.add_argument("--max-source-length", type=int, default=128)
     parser.add_argument("--max-target-length", type=int, default=8)
+    parser.add_argument("--length", type=int, default=512, help="tokens of a sample of a causal model")
+    parser.add_argument("--targets", nargs="*", default=["q", "v"], help="layers with adapters")
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
 
@@ -47,6 +51,20 @@ def read_samples(arguments: argparse.Namespace, tokenizer: T5Tokenizer, count: i
     sources = ids([sentence for sentence, _, _ in rows], arguments.max_source_length)
     labels = ids([label for _, _, label in rows], arguments.max_target_length)
     return [{"source": source, "labels": target} for source, target in zip(sources, labels)]
+
+
+def read_blocks(arguments: argparse.Namespace, tokenizer: T5Tokenizer, count: int) -> list[dict]:
+    """The ids of the first `count` blocks of the file's lines, each with its end of text, one after another."""
+    lines = [line for line in arguments.data.read_text(encoding="utf-8").splitlines() if line.strip()]
+    ids = [token for line in tokenizer(lines).input_ids for token in line]
+    blocks = [ids[i:i + arguments.length] for i in range(0, len(ids) - arguments.length + 1, arguments.length)]
+    blocks = [blocks[i % len(blocks)] for i in range(count)]
+    return [{"source": block, "labels": []} for block in blocks]
+
+
+def collate_blocks(samples: list[dict]) -> dict[str, torch.Tensor]:
+    ids = torch.tensor([sample["source"] for sample in samples])
+    return {"input_ids": ids, "labels": ids}
 
 
 def collator(arguments: argparse.Namespace):
@@ -67,13 +85,16 @@ def collator(arguments: argparse.Namespace):
     return collate
 
 
-def build_model(arguments: argparse.Namespace, accelerator: Accelerator) -> torch.nn.Module:
-    model = T5ForConditionalGeneration.from_pretrained(arguments.model, dtype=torch.float32,
-                                                       dropout_rate=arguments.dropout)
+def build_model(arguments: argparse.Namespace, accelerator: Accelerator, causal: bool) -> torch.nn.Module:
+    if causal:
+        model = AutoModelForCausalLM.from_pretrained(arguments.model, dtype=torch.float32)
+    else:
+        model = T5ForConditionalGeneration.from_pretrained(arguments.model, dtype=torch.float32,
+                                                           dropout_rate=arguments.dropout)
     base = model
     if not arguments.full:
-        model = get_peft_model(model, LoraConfig(task_type="SEQ_2_SEQ_LM", r=8, lora_alpha=32,
-                                                 lora_dropout=arguments.dropout, target_modules=["q", "v"]))
+        model = get_peft_model(model, LoraConfig(task_type="CAUSAL_LM" if causal else "SEQ_2_SEQ_LM", r=8, lora_alpha=32,
+                                                 lora_dropout=arguments.dropout, target_modules=arguments.targets))
         base = model.get_base_model()
     if arguments.strategy == "fsdp2" and accelerator.num_processes > 1:
         # Accelerate 1.15 shards only on accelerators; torch itself can shard on a CPU.
@@ -94,16 +115,19 @@ def main() -> None:
     accelerator = Accelerator(cpu=True)
     torch.manual_seed(arguments.seed + accelerator.process_index)
     global_batch = arguments.batch * accelerator.num_processes
-    samples = read_samples(arguments, T5Tokenizer.from_pretrained(arguments.model), arguments.steps * global_batch)
+    causal = AutoConfig.from_pretrained(arguments.model).model_type != "t5"
+    samples = (read_blocks if causal else read_samples)(arguments, T5Tokenizer.from_pretrained(arguments.model),
+                                                        arguments.steps * global_batch)
 
-    model = build_model(arguments, accelerator)
+    model = build_model(arguments, accelerator, causal)
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
     fused = {"fused": True} if arguments.padding == "dynamic" else {}
     optimizer = torch.optim.AdamW(trainable, lr=arguments.learning_rate, weight_decay=0.0, **fused)
     # Accelerate's scheduler steps once per process.
     total = arguments.steps * accelerator.num_processes
     scheduler = get_linear_schedule_with_warmup(optimizer, 0, total)
-    loader = torch.utils.data.DataLoader(samples, batch_size=arguments.batch, collate_fn=collator(arguments))
+    loader = torch.utils.data.DataLoader(samples, batch_size=arguments.batch,
+                                         collate_fn=collate_blocks if causal else collator(arguments))
     if arguments.strategy == "ddp":
         model = accelerator.prepare(model)
     optimizer, loader, scheduler = accelerator.prepare(optimizer, loader, scheduler)

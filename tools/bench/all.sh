@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Measures every workload beside its peer and writes docs/performance.md: tools/bench/all.sh PEER_PYTHON [RESULTS]
+# RESULTS (default: docs/performance.jsonl) is begun anew; with CONTINUE=1, what it has is not measured again.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+python=${1:?usage: tools/bench/all.sh PEER_PYTHON [RESULTS]}
+results=$(realpath -m "${2:-docs/performance.jsonl}")
+[[ ${CONTINUE:-} ]] || rm -f "$results"
+
+run() {
+  if [[ -f $results ]] && grep -qF "\"bench.py $*\"" "$results"; then return; fi
+  python3 tools/bench/bench.py "$@" --python "$python" --json "$results" --note "bench.py $*"
+}
+
+run start
+run lora
+run lora --ranks 2
+run lora --shape t5-base --batch 4
+run fsdp
+run causal
+run causal --full
+run causal --shape gpt2-small
+run causal --shape gpt2-small --full
+python3 tools/bench/report.py "$results" docs/performance.md

@@ -1,0 +1,136 @@
+"""Runs a program with all its ranks: starts it, reads what it records, stops and continues it, measures its memory."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+POLL_SECONDS = 0.002
+
+
+def process_group(leader: int) -> list[int]:
+    """The leader and all its descendants, parents first."""
+    parents = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                stat = pathlib.Path("/proc", entry, "stat").read_text()
+            except OSError:
+                continue  # it has ended
+            parents[int(entry)] = int(stat.rpartition(")")[2].split()[1])
+    found = [leader]
+    for process in found:
+        found += [child for child, parent in parents.items() if parent == process]
+    return found
+
+
+def peak_memory(process: int) -> int:
+    """Bytes; 0 if the process has ended."""
+    try:
+        status = pathlib.Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return 0
+    return int(status.split("VmHWM:")[1].split()[0]) * 1024 if "VmHWM:" in status else 0
+
+
+def shared_out(process: int) -> int:
+    """Bytes; a page shared by several processes is split between them. 0 if the process has ended."""
+    try:
+        rollup = pathlib.Path(f"/proc/{process}/smaps_rollup").read_text()
+    except OSError:
+        return 0
+    return int(rollup.split("\nPss:")[1].split()[0]) * 1024 if "\nPss:" in rollup else 0
+
+
+@dataclasses.dataclass
+class Memory:
+    """Peaks in bytes."""
+    largest: int = 0   # of a process
+    every: int = 0     # sum over the processes; shared pages count in each
+    together: int = 0  # of all processes at a time; shared pages count once
+
+
+class Program:
+    """A running `command`, which writes `folder`/out/metrics.jsonl. Ended with its ranks at the end of `with`."""
+
+    def __init__(self, name: str, command: list[str], folder: pathlib.Path, limit: float):
+        self.name, self.command, self.folder = name, command, folder
+        self.ends_at = time.monotonic() + limit
+        self.peaks: dict[int, int] = {}
+        self.together = 0
+        self.start = time.monotonic()
+        with open(folder / "screen.txt", "wb") as sink:
+            # The peer must not wait for a network.
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink,
+                                            start_new_session=True, env={**os.environ, "HF_HUB_OFFLINE": "1"})
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        """torchrun puts its ranks into separate sessions."""
+        if self.process.poll() is None:
+            for member in process_group(self.process.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(member, signal.SIGKILL)
+            self.process.wait()
+
+    def seconds(self) -> float:
+        return time.monotonic() - self.start
+
+    def records(self) -> list[dict]:
+        """Those of updates, from complete lines."""
+        path = self.folder / "out" / "metrics.jsonl"
+        if not path.exists():
+            return []
+        lines = path.read_text().rpartition("\n")[0].splitlines()
+        return [record for record in map(json.loads, lines) if "step_seconds" in record]
+
+    def wait_for_update(self, count: int, look_every: float = 0) -> None:
+        """Until `count` updates are recorded. Looks at the memory every `look_every` seconds, if that isn't 0."""
+        looked = 0.0
+        while len(self.records()) < count:
+            if self.process.poll() is not None:
+                self.fail(f"ended with {self.process.returncode} after {len(self.records())} updates")
+            if time.monotonic() > self.ends_at:
+                self.fail("took too long")
+            if look_every and time.monotonic() - looked > look_every:
+                self.look_at_memory()
+                looked = time.monotonic()
+            time.sleep(POLL_SECONDS)
+
+    def wait_until_it_ends(self) -> None:
+        while self.process.poll() is None:
+            if time.monotonic() > self.ends_at:
+                self.fail("took too long")
+            time.sleep(POLL_SECONDS)
+        if self.process.returncode != 0 or not self.records():
+            self.fail(f"ended with {self.process.returncode} after {len(self.records())} updates")
+
+    def pause(self) -> None:
+        for member in process_group(self.process.pid):
+            os.kill(member, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Parents last: a launcher that looks at its ranks sees them running."""
+        for member in reversed(process_group(self.process.pid)):
+            os.kill(member, signal.SIGCONT)
+
+    def look_at_memory(self) -> None:
+        members = process_group(self.process.pid)
+        for member in members:
+            self.peaks[member] = max(self.peaks.get(member, 0), peak_memory(member))
+        self.together = max(self.together, sum(map(shared_out, members)))
+
+    def memory(self) -> Memory:
+        return Memory(max(self.peaks.values()), sum(self.peaks.values()), self.together)
+
+    def fail(self, why: str) -> None:
+        screen = (self.folder / "screen.txt").read_text(errors="replace").splitlines()[-15:]
+        sys.exit(f"{self.name} {why}: {shlex.join(self.command)}\n" + "\n".join(screen))
