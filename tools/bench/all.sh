@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures every workload beside its peer and writes docs/performance.md: tools/bench/all.sh PEER_PYTHON [RESULTS]
-# RESULTS (default: docs/performance.jsonl) is begun anew; with CONTINUE=1, what it has is not measured again.
+# RESULTS (default: docs/performance.jsonl) is written from scratch; with CONTINUE=1, what it has is not measured again.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
