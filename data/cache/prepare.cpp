@@ -62,7 +62,8 @@ std::string recipe(const PrepareRequest& request, const std::vector<std::string>
 /// A lock that one process holds at a time while the others wait. The kernel releases it when the process dies.
 class PreparationLock {
  public:
-  explicit PreparationLock(const fs::path& path) : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {
+  explicit PreparationLock(const fs::path& path)
+      : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {
     if (!file_) throw machine_error("write", path, errno);
     while (flock(file_.get(), LOCK_EX) != 0)
       if (errno != EINTR) throw machine_error("lock", path, errno);
@@ -117,7 +118,8 @@ fs::path place_of(const fs::path& cache, const std::string& name) {
   const fs::path folder = cache / name;
   std::error_code ignored;
   if (!fs::exists(fs::symlink_status(folder, ignored)) || holds_only_own(folder)) return folder;
-  log::warning("{}: another user can have written it, so it is not used; the samples are cached again", folder.string());
+  log::warning("{}: another user can have written it, so it is not used; the samples are cached again",
+               folder.string());
   return cache / fmt::format("{}-{}", name, geteuid());
 }
 

@@ -74,7 +74,7 @@ class TokenCacheWriter {
 /// A complete token cache.
 class TokenCache {
  public:
-  /// Reads all of it, to compare its hash with the one in about.json: some 0.1 s for 1 GB in memory.
+  /// Reads all of it, to compare its hash with the one in about.json.
   /// Errors: InputError when the files are corrupt or have another version.
   explicit TokenCache(const std::filesystem::path& folder);
 

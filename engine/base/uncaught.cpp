@@ -2,14 +2,17 @@
 
 #include <new>
 
+#include "engine/base/safe_text.h"
+#include "engine/base/screen.h"
+
 namespace trainer {
 namespace {
 
 constexpr const char* kOutOfMemory =
-    "out of memory: this machine has no more, or a limit of this process is reached (ulimit -v, a container's memory).\n"
+    "out of memory: this machine has no more, or a limit of this process is reached (ulimit -v, a container's "
+    "memory).\n"
     "  Free memory, or raise the limit.";
-constexpr const char* kBug =
-    "This is a bug in trainer: please report it, with this message and the configuration.";
+constexpr const char* kBug = "This is a bug in trainer: please report it, with this message and the configuration.";
 
 bool is_out_of_memory(const std::exception& error) {
   return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
@@ -23,6 +26,13 @@ Uncaught describe_uncaught(const std::exception& error) {
   if (ours != nullptr && ours->code() != kInternalFailure) return {ours->code(), ours->what()};
   if (is_out_of_memory(error)) return {kMachineFailure, kOutOfMemory};
   return {kInternalFailure, fmt::format("{}{}\n{}", ours == nullptr ? "unexpected: " : "", error.what(), kBug)};
+}
+
+int end_uncaught(const std::exception& error, int fd) {
+  if (screen::is_lost_output(error)) return kDone;
+  const Uncaught ending = describe_uncaught(error);
+  screen::write(fd, safe_text(ending.text) + "\n");
+  return ending.code;
 }
 
 }  // namespace trainer

@@ -16,4 +16,7 @@ struct Uncaught {
 /// Memory that cannot be had, libtorch's included, is a MachineError; what is neither that nor an Error is a bug.
 Uncaught describe_uncaught(const std::exception& error);
 
+/// Prints that to `fd` and returns the exit code; screen::finish_output() reports output that was lost.
+int end_uncaught(const std::exception& error, int fd);
+
 }  // namespace trainer

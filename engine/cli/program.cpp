@@ -8,8 +8,6 @@
 #include "engine/base/edit_distance.h"
 #include "engine/base/errors.h"
 #include "engine/base/log.h"
-#include "engine/base/safe_text.h"
-#include "engine/base/screen.h"
 #include "engine/base/uncaught.h"
 #include "engine/cli/absent.h"
 #include "engine/config/document/problems.h"
@@ -60,10 +58,7 @@ int run(const Arguments& arguments) {
   try {
     return dispatch(arguments);
   } catch (const std::exception& error) {
-    if (screen::is_lost_output(error)) return kDone;
-    const Uncaught ending = describe_uncaught(error);
-    screen::error("{}\n", safe_text(ending.text));
-    return ending.code;
+    return end_uncaught(error, STDERR_FILENO);
   }
 }
 

@@ -72,6 +72,17 @@ std::string lines_until(std::string_view content, int64_t last_step, bool evalua
   return kept;
 }
 
+/// Drops the lines that the resumed run writes again.
+std::filesystem::path rewound(const std::filesystem::path& path, int64_t resume_step, bool at_end) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored)) {
+    const std::string content = resume_step > 0 ? read_file(path, std::numeric_limits<int64_t>::max()) : "";
+    const std::string kept = lines_until(content, resume_step, at_end, path);
+    if (resume_step <= 0 || kept.size() != content.size()) publish_file(path, kept);
+  }
+  return path;
+}
+
 }  // namespace
 
 std::string to_json_line(const StepRecord& record) {
@@ -123,21 +134,6 @@ std::string to_json_line(const EvaluationRecord& record) {
   for (const auto& [name, value] : record.values) line.add(name, value);
   return line.take();
 }
-
-namespace {
-
-/// Drops the lines that the resumed run writes again.
-std::filesystem::path rewound(const std::filesystem::path& path, int64_t resume_step, bool at_end) {
-  std::error_code ignored;
-  if (std::filesystem::exists(path, ignored)) {
-    const std::string content = resume_step > 0 ? read_file(path, std::numeric_limits<int64_t>::max()) : "";
-    const std::string kept = lines_until(content, resume_step, at_end, path);
-    if (resume_step <= 0 || kept.size() != content.size()) publish_file(path, kept);
-  }
-  return path;
-}
-
-}  // namespace
 
 MetricsLog::MetricsLog(const std::filesystem::path& path, int64_t resume_step, bool at_end)
     : file_(rewound(path, resume_step, at_end), 0) {}

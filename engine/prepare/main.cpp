@@ -11,7 +11,6 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/log.h"
-#include "engine/base/safe_text.h"
 #include "engine/base/screen.h"
 #include "engine/base/uncaught.h"
 #include "engine/config/plan/handover.h"
@@ -53,10 +52,7 @@ int run(const std::string& command, const std::vector<std::string>& args) {
     fmt::print("{}\n", describe(config::inherited_plan()));
     return kDone;
   } catch (const std::exception& error) {
-    if (screen::is_lost_output(error)) return kDone;
-    const Uncaught ending = describe_uncaught(error);
-    screen::write(to, safe_text(ending.text) + "\n");
-    return ending.code;
+    return end_uncaught(error, to);
   }
 }
 

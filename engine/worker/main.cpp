@@ -4,7 +4,6 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/process_end.h"
-#include "engine/base/safe_text.h"
 #include "engine/base/screen.h"
 #include "engine/base/uncaught.h"
 #include "engine/worker/commands.h"
@@ -24,10 +23,7 @@ int run(int argc, char** argv) {
     if (command == "dump-logits") return worker::dump_logits_command(args);
     throw ConfigError("trainer-worker has no command '{}'. It is called by `trainer`.", command);
   } catch (const std::exception& error) {
-    if (screen::is_lost_output(error)) return kDone;
-    const Uncaught ending = describe_uncaught(error);
-    screen::error("{}\n", safe_text(ending.text));
-    return ending.code;
+    return end_uncaught(error, STDERR_FILENO);
   }
 }
 

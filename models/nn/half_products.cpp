@@ -112,8 +112,8 @@ void multiply(const at::Tensor& tensor_a, const at::Tensor& tensor_b, const at::
 /// instructions on.)
 bool is_slow(at::ScalarType type) {
 #if defined(__x86_64__)
-  static const bool bf16 = !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512vl") ||
-                           !__builtin_cpu_supports("avx512dq");
+  static const bool bf16 =
+      !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq");
   static const bool fp16 = !__builtin_cpu_supports("avx512fp16");
   return (type == at::kBFloat16 && bf16) || (type == at::kHalf && fp16);
 #else
@@ -134,6 +134,10 @@ bool is_ours(const at::Tensor& added, const at::Tensor& a, const at::Tensor& b) 
          at::is_expandable_to(added.sizes(), {a.size(0), b.size(1)});
 }
 
+bool has_size_of_product(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
+  return out.dim() == 2 && out.size(0) == a.size(0) && out.size(1) == b.size(1) && out.scalar_type() == a.scalar_type();
+}
+
 at::Tensor mm(const at::Tensor& a, const at::Tensor& b) {
   if (!is_ours(a, b)) return at::cpu::mm(a, b);
   at::Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
@@ -142,8 +146,7 @@ at::Tensor mm(const at::Tensor& a, const at::Tensor& b) {
 }
 
 at::Tensor& mm_out(const at::Tensor& a, const at::Tensor& b, at::Tensor& out) {
-  const bool fits = out.dim() == 2 && out.size(0) == a.size(0) && out.size(1) == b.size(-1);
-  if (!is_ours(a, b) || !fits || out.scalar_type() != a.scalar_type()) return at::cpu::mm_outf(a, b, out);
+  if (!is_ours(a, b) || !has_size_of_product(out, a, b)) return at::cpu::mm_outf(a, b, out);
   half_product(a, b, {}, 0, 1, out);
   return out;
 }
@@ -158,8 +161,7 @@ at::Tensor addmm(const at::Tensor& added, const at::Tensor& a, const at::Tensor&
 
 at::Tensor& addmm_(at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
                    const at::Scalar& alpha) {
-  const bool fits = out.dim() == 2 && out.size(0) == a.size(0) && out.size(1) == b.size(-1);
-  if (!fits || !is_ours(out, a, b)) return at::cpu::addmm_(out, a, b, beta, alpha);
+  if (!is_ours(a, b) || !has_size_of_product(out, a, b)) return at::cpu::addmm_(out, a, b, beta, alpha);
   half_product(a, b, out, beta.to<float>(), alpha.to<float>(), out);
   return out;
 }

@@ -6,7 +6,7 @@
 namespace trainer::nn {
 
 // Note [Half products]
-// Without AVX-512, libtorch multiplies bf16 and fp16 matrices in a plain loop, twenty times slower than fp32. Here a
+// Without AVX-512, libtorch multiplies bf16 and fp16 matrices in a plain loop, many times slower than fp32. Here a
 // block of the operands at a time is widened, multiplied by the BLAS in fp32, and rounded once. libtorch's mm and addmm
 // are replaced in the dispatcher, so that autograd, optimizers and adapters use it too.
 

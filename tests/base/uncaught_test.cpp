@@ -25,7 +25,8 @@ TEST(Uncaught, MemoryThatCannotBeHadIsUpToTheMachine) {
 }
 
 TEST(Uncaught, EverythingElseIsABug) {
-  for (const Uncaught& found : {describe_uncaught(std::out_of_range("map::at")), describe_uncaught(InternalError("map::at"))}) {
+  for (const Uncaught& found :
+       {describe_uncaught(std::out_of_range("map::at")), describe_uncaught(InternalError("map::at"))}) {
     EXPECT_EQ(found.code, kInternalFailure);
     EXPECT_NE(found.text.find("map::at\nThis is a bug in trainer"), std::string::npos) << found.text;
   }

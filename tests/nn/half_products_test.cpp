@@ -47,8 +47,9 @@ TEST_P(HalfProduct, IsThatOfFp32RoundedOnce) {
 
 TEST_P(HalfProduct, AddsWhatIsBroadcast) {
   const at::Tensor a = random(20, 30, GetParam()), b = random(30, 40, GetParam());
-  for (const at::Tensor& added : {random(20, 40, GetParam()), random(20, 40, GetParam(), true), random(1, 40, GetParam()),
-                                  random(20, 1, GetParam()), random(1, 40, GetParam()).squeeze(0)}) {
+  for (const at::Tensor& added :
+       {random(20, 40, GetParam()), random(20, 40, GetParam(), true), random(1, 40, GetParam()),
+        random(20, 1, GetParam()), random(1, 40, GetParam()).squeeze(0)}) {
     const at::Tensor out = at::empty({20, 40}, a.options());
     half_product(a, b, added, -0.5F, 2, out);
     expect_rounded(out, exact(a, b) * 2 - added.to(at::kDouble) * 0.5);

@@ -30,22 +30,22 @@ def process_group(leader: int) -> list[int]:
     return found
 
 
-def peak_memory(process: int) -> int:
-    """Bytes; 0 if the process has ended."""
+def memory_in(file: str, name: str) -> int:
+    """Bytes in the line `name` of a file of /proc; 0 if the process has ended."""
     try:
-        status = pathlib.Path(f"/proc/{process}/status").read_text()
+        lines = pathlib.Path(file).read_text().splitlines()
     except OSError:
         return 0
-    return int(status.split("VmHWM:")[1].split()[0]) * 1024 if "VmHWM:" in status else 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(name + ":")), 0)
+
+
+def peak_memory(process: int) -> int:
+    return memory_in(f"/proc/{process}/status", "VmHWM")
 
 
 def shared_out(process: int) -> int:
-    """Bytes; a page shared by several processes is split between them. 0 if the process has ended."""
-    try:
-        rollup = pathlib.Path(f"/proc/{process}/smaps_rollup").read_text()
-    except OSError:
-        return 0
-    return int(rollup.split("\nPss:")[1].split()[0]) * 1024 if "\nPss:" in rollup else 0
+    """A page shared by several processes is split between them."""
+    return memory_in(f"/proc/{process}/smaps_rollup", "Pss")
 
 
 @dataclasses.dataclass
@@ -61,6 +61,7 @@ class Program:
 
     def __init__(self, name: str, command: list[str], folder: pathlib.Path, limit: float):
         self.name, self.command, self.folder = name, command, folder
+        self.metrics = folder / "out" / "metrics.jsonl"
         self.ends_at = time.monotonic() + limit
         self.peaks: dict[int, int] = {}
         self.together = 0
@@ -86,18 +87,22 @@ class Program:
 
     def records(self) -> list[dict]:
         """Those of updates, from complete lines."""
-        path = self.folder / "out" / "metrics.jsonl"
-        if not path.exists():
+        if not self.metrics.exists():
             return []
-        lines = path.read_text().rpartition("\n")[0].splitlines()
+        lines = self.metrics.read_text().rpartition("\n")[0].splitlines()
         return [record for record in map(json.loads, lines) if "step_seconds" in record]
 
     def wait_for_update(self, count: int, look_every: float = 0) -> None:
         """Until `count` updates are recorded. Looks at the memory every `look_every` seconds, if that isn't 0."""
-        looked = 0.0
-        while len(self.records()) < count:
+        looked, size, recorded = 0.0, -1, 0
+        while True:
+            now = self.metrics.stat().st_size if self.metrics.exists() else 0
+            if now != size:  # reading it takes time from the program that is measured
+                size, recorded = now, len(self.records())
+            if recorded >= count:
+                return
             if self.process.poll() is not None:
-                self.fail(f"ended with {self.process.returncode} after {len(self.records())} updates")
+                self.fail(f"ended with {self.process.returncode} after {recorded} updates")
             if time.monotonic() > self.ends_at:
                 self.fail("took too long")
             if look_every and time.monotonic() - looked > look_every:
