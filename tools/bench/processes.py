@@ -110,14 +110,6 @@ class Program:
                 looked = time.monotonic()
             time.sleep(POLL_SECONDS)
 
-    def wait_until_it_ends(self) -> None:
-        while self.process.poll() is None:
-            if time.monotonic() > self.ends_at:
-                self.fail("took too long")
-            time.sleep(POLL_SECONDS)
-        if self.process.returncode != 0 or not self.records():
-            self.fail(f"ended with {self.process.returncode} after {len(self.records())} updates")
-
     def pause(self) -> None:
         for member in process_group(self.process.pid):
             os.kill(member, signal.SIGSTOP)
