@@ -76,7 +76,7 @@ def turn(program: Program, count: int, quiet: Quiet, before: Look) -> tuple[floa
 
 def compare(commands: dict[str, Callable[[pathlib.Path], list[str]]], work: pathlib.Path, rounds: int,
             limit: float) -> Comparison:
-    """Runs the commands, made for a folder each, for WARM_UP + `rounds` updates and to their end."""
+    """Runs the commands, made for a folder each, for WARM_UP + `rounds` updates."""
     quiet = Quiet()
     with contextlib.ExitStack() as ends:
         programs = []
@@ -98,8 +98,6 @@ def compare(commands: dict[str, Callable[[pathlib.Path], list[str]]], work: path
             print(f"  {number:3} " + "  ".join(f"{name} {1e3 * s:.0f} ms" for name, s in seconds.items()) +
                   ("" if was_quiet else "  not quiet"), flush=True)
         for program in programs:
-            program.go_on()
             program.look_at_memory()
-            program.wait_until_it_ends()
         return Comparison(found, {p.name: p.memory() for p in programs},
                           {p.name: [r["loss"] for r in p.records()] for p in programs})
