@@ -11,8 +11,8 @@ import random
 import statistics
 from collections.abc import Callable
 
-from machine import Look, Quiet
-from processes import Memory, Program
+from machine import Look, look, was_quiet
+from processes import Memory, Program, process_group
 
 WARM_UP = 3        # updates that are not counted; the memory is measured in them, as that takes time
 LOOK_SECONDS = 0.05
@@ -24,7 +24,11 @@ RESAMPLES = 2000
 class Round:
     seconds: dict[str, float]  # of one update, by program
     tokens: dict[str, float]
-    quiet: bool
+    looks: list[Look]  # before, between and after them
+
+    @property
+    def quiet(self) -> bool:
+        return was_quiet(self.looks)
 
 
 @dataclasses.dataclass
@@ -63,21 +67,19 @@ def tokens_of(record: dict) -> float:
     return record["tokens_per_second"] * record["step_seconds"]
 
 
-def turn(program: Program, count: int, quiet: Quiet, before: Look) -> tuple[float, Look, bool]:
-    """Lets `program` make its update number `count`. Returns its seconds, a look after it, and whether it was quiet."""
+def turn(program: Program, count: int) -> float:
+    """Lets `program` make its update number `count`. Returns its seconds."""
     start = program.seconds()
     program.go_on()
     program.wait_for_update(count)
     seconds = program.seconds() - start
     program.pause()
-    after = quiet.look()
-    return seconds, after, quiet.was_quiet(before, after)
+    return seconds
 
 
 def compare(commands: dict[str, Callable[[pathlib.Path], list[str]]], work: pathlib.Path, rounds: int,
             limit: float) -> Comparison:
     """Runs the commands, made for a folder each, for WARM_UP + `rounds` updates."""
-    quiet = Quiet()
     with contextlib.ExitStack() as ends:
         programs = []
         for name, command_of in commands.items():
@@ -89,14 +91,15 @@ def compare(commands: dict[str, Callable[[pathlib.Path], list[str]]], work: path
             programs.append(program)
         found = []
         for number in range(1, rounds + 1):
-            before, seconds, was_quiet = quiet.look(), {}, True
+            pids = [pid for program in programs for pid in process_group(program.process.pid)]
+            looks, seconds = [look(pids)], {}
             for program in programs if number % 2 else reversed(programs):
-                seconds[program.name], before, ok = turn(program, WARM_UP + number, quiet, before)
-                was_quiet = was_quiet and ok
+                seconds[program.name] = turn(program, WARM_UP + number)
+                looks.append(look(pids))
             tokens = {program.name: tokens_of(program.records()[WARM_UP + number - 1]) for program in programs}
-            found.append(Round(seconds, tokens, was_quiet))
+            found.append(Round(seconds, tokens, looks))
             print(f"  {number:3} " + "  ".join(f"{name} {1e3 * s:.0f} ms" for name, s in seconds.items()) +
-                  ("" if was_quiet else "  not quiet"), flush=True)
+                  ("" if found[-1].quiet else "  not quiet"), flush=True)
         for program in programs:
             program.look_at_memory()
         return Comparison(found, {p.name: p.memory() for p in programs},

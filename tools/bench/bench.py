@@ -136,7 +136,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--model", type=pathlib.Path, help="folder to use or create; default: a temporary one")
     parser.add_argument("--shape", choices=["tiny", "t5-small", "t5-base", "llama-100m", "gpt2-small"],
                         help="default: tiny for start, llama-100m for causal, else t5-small")
-    parser.add_argument("--rounds", type=int, help="default: 5 for start, else 12")
+    parser.add_argument("--rounds", type=int, help="default: 5 for start, else 24")
     parser.add_argument("--batch", type=int, help="samples per rank; default: 2 for causal, else 8")
     parser.add_argument("--ranks", type=int, help="default: 1 for lora and causal, else 2")
     parser.add_argument("--strategy", choices=["NO", "MULTI_CPU", "FSDP"],
@@ -149,8 +149,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--json", type=pathlib.Path, help="appends the result to this file, as one line")
     parser.add_argument("--note", help="the command that the line of --json names; default: this one")
     arguments = parser.parse_args()
-    by_what = {"start": ("tiny", 5, 8, 2), "lora": ("t5-small", 12, 8, 1), "fsdp": ("t5-small", 12, 8, 2),
-               "causal": ("llama-100m", 12, 2, 1)}
+    by_what = {"start": ("tiny", 5, 8, 2), "lora": ("t5-small", 24, 8, 1), "fsdp": ("t5-small", 24, 8, 2),
+               "causal": ("llama-100m", 24, 2, 1)}
     shape, rounds, batch, ranks = by_what[arguments.what]
     arguments.shape = arguments.shape or shape
     arguments.rounds = arguments.rounds or rounds

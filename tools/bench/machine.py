@@ -1,16 +1,23 @@
-"""What the machine is, and whether something else is using it."""
+"""What the machine is, and whether something else uses it while programs are compared.
 
+A virtual machine's core is often half of a real one, and runs at half its speed while somebody else uses the other half.
+That doesn't matter as long as it lasts for a whole round. So a round counts if the machine was the same throughout it.
+"""
+
+import contextlib
 import dataclasses
 import hashlib
 import os
 import pathlib
 import platform
+import statistics
 import threading
 import time
 
-TOLERANCE = 0.10  # calibration work that takes longer than its best by more than this: the machine isn't quiet
-STOLEN = 0.02     # of the time of all cores; more than this, taken by the host: the same
+TOLERANCE = 0.15  # by which the slowest calibration work of a round may take longer than its fastest
+TAKEN = 0.03      # of the time of all cores, in a round: at most this may be taken by the host or by other programs
 ROUNDS = 25_000   # of a keyed hash: some 15 ms
+TIMES = 3
 COPIED = bytearray(8 << 20)
 
 
@@ -29,10 +36,22 @@ def describe() -> str:
             f"{platform.system()} {platform.release()}")
 
 
-def stolen() -> float:
-    """Seconds that the host has taken from this machine's cores so far."""
-    fields = pathlib.Path("/proc/stat").read_text().splitlines()[0].split()
-    return int(fields[8]) / os.sysconf("SC_CLK_TCK")
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+def busy() -> float:
+    """Seconds that the machine's cores have worked, or were taken by the host, so far."""
+    user, nice, system, _, _, irq, softirq, steal = map(int, pathlib.Path("/proc/stat").read_text().split()[1:9])
+    return (user + nice + system + irq + softirq + steal) / TICK
+
+
+def worked(pids: list[int]) -> float:
+    """Seconds that these processes have worked so far, with their children that have ended."""
+    total = 0
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            total += sum(map(int, pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:15]))
+    return total / TICK
 
 
 def work_on(core: int) -> None:
@@ -41,7 +60,7 @@ def work_on(core: int) -> None:
     bytes(COPIED)
 
 
-def calibration() -> float:
+def once() -> float:
     """Seconds of the same work on every core at once. Both parts of it run without the interpreter's lock."""
     threads = [threading.Thread(target=work_on, args=(core,)) for core in os.sched_getaffinity(0)]
     start = time.monotonic()
@@ -52,26 +71,27 @@ def calibration() -> float:
     return time.monotonic() - start
 
 
+def calibration() -> float:
+    return statistics.median(once() for _ in range(TIMES))
+
+
 @dataclasses.dataclass
 class Look:
     """At the machine, at one moment."""
-    work: float  # seconds of the calibration work
-    stolen: float
+    work: float    # seconds of the calibration work
+    busy: float    # busy(), without what the compared programs and this one have worked
     when: float
 
 
-class Quiet:
-    """Whether the machine was quiet between two looks."""
+def look(pids: list[int]) -> Look:
+    """`pids`: the processes of the compared programs."""
+    work = calibration()
+    return Look(work, busy() - worked([*pids, os.getpid()]), time.monotonic())
 
-    def __init__(self):
-        self.best = min(calibration() for _ in range(20))
 
-    def look(self) -> Look:
-        work = calibration()
-        self.best = min(self.best, work)
-        return Look(work, stolen(), time.monotonic())
-
-    def was_quiet(self, before: Look, after: Look) -> bool:
-        cores = len(os.sched_getaffinity(0))
-        taken = (after.stolen - before.stolen) / (cores * max(after.when - before.when, 1e-9))
-        return max(before.work, after.work) <= self.best * (1 + TOLERANCE) and taken <= STOLEN
+def was_quiet(looks: list[Look]) -> bool:
+    """Whether the machine was the same, and had nothing else to do, from the first to the last of these looks."""
+    work = [one.work for one in looks]
+    cores = len(os.sched_getaffinity(0))
+    taken = (looks[-1].busy - looks[0].busy) / (cores * max(looks[-1].when - looks[0].when, 1e-9))
+    return max(work) <= min(work) * (1 + TOLERANCE) and taken <= TAKEN
