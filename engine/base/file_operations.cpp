@@ -18,7 +18,7 @@ enum class Needs { kSpace, kNothing };
 
 std::mutex mutex;  // guards what follows
 Fault planned;
-bool armed = false, full = false;
+bool armed = false, full = false, may_exchange = true;
 int64_t count = 0;
 thread_local int scopes = 0;
 
@@ -49,6 +49,11 @@ void plan_fault(const Fault& fault) {
   const std::lock_guard lock(mutex);
   planned = fault;
   armed = full = false;
+}
+
+void forbid_exchange() {
+  const std::lock_guard lock(mutex);
+  may_exchange = false;
 }
 
 void begin_save(int64_t number) {
@@ -113,7 +118,10 @@ int rename(const fs::path& from, const fs::path& to) {
 }
 
 int exchange(const fs::path& one, const fs::path& other) {
-  return allowed(Needs::kNothing) ? renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) : -1;
+  if (!allowed(Needs::kNothing)) return -1;
+  if (may_exchange) return renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE);
+  errno = EINVAL;
+  return -1;
 }
 
 int remove_file(const fs::path& path) {

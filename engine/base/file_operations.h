@@ -25,6 +25,9 @@ struct Fault {
 };
 void plan_fault(const Fault& fault);
 
+/// From now on, exchange() fails with EINVAL, as on NFS.
+void forbid_exchange();
+
 /// Begins a save and restarts the count of operations. `number` (the save's step) grows from save to save.
 void begin_save(int64_t number);
 /// Operations of the newest save so far.

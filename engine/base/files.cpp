@@ -98,6 +98,8 @@ void replace_folder(const fs::path& temp, const fs::path& final) {
     if (errno != EINVAL && errno != ENOSYS) throw machine_error("publish", final, errno);
     // This file system (NFS) cannot exchange two folders: for a moment neither has the final name.
     old += ".old";
+    // Of an earlier process that died in here. Only one of both can be whole.
+    if (fs::exists(final)) ops::remove_tree(old);
     if (ops::rename(final, old) != 0) throw machine_error("move away", final, errno);
     if (ops::rename(temp, final) != 0) {
       const int error = errno;
@@ -163,6 +165,17 @@ void publish_file(const fs::path& path, std::string_view content) {
   if (ops::close(file.release()) != 0) throw machine_error("write", path, errno);
   publish_written(temp, path);
   begun.keep();
+}
+
+bool renew_file(const fs::path& path) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return true;
+  const fs::path temp = folder_of(path) / fmt::format(".{}.{}.tmp", path.filename().string(), getpid());
+  RemoveUnlessKept copy(temp);
+  if (!fs::copy_file(path, temp, fs::copy_options::overwrite_existing, error)) return false;
+  if (ops::rename(temp, path) != 0) return false;
+  copy.keep();
+  return true;
 }
 
 void publish_written(const fs::path& temp, const fs::path& path) {

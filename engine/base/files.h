@@ -21,6 +21,10 @@ std::string first_line(const std::filesystem::path& path);
 /// Errors: MachineError; the old file is then untouched and no other file is left.
 void publish_file(const std::filesystem::path& path, std::string_view content);
 
+/// Gives the file a new inode, if it exists: a process that still has it open no longer writes to it. Returns whether
+/// that succeeded.
+bool renew_file(const std::filesystem::path& path);
+
 /// Publishes the finished file `temp`, in the same folder, as `path`, as publish_file() does. Errors: MachineError.
 void publish_written(const std::filesystem::path& temp, const std::filesystem::path& path);
 

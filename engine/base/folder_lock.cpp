@@ -7,8 +7,11 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <string>
+#include <string_view>
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
@@ -21,27 +24,61 @@ namespace fs = std::filesystem;
 
 constexpr const char* kName = ".lock";
 
-/// The holder of the lock, as it described itself; "" when it couldn't because the disk was full.
-std::string holder(int fd) {
-  char text[200];
+/// What a lock file says.
+struct Holder {
+  std::string who;      // as it described itself; "" when that can't be read
+  std::string problem;  // why not
+  bool is_missing = false;
+};
+
+/// An open lock file.
+Holder holder(int fd) {
+  char text[300];
   const ssize_t count = pread(fd, text, sizeof(text), 0);
-  return count > 0 ? std::string(text, static_cast<size_t>(count)) : "";
+  if (count < 0) return {"", std::strerror(errno)};
+  const std::string_view said(text, static_cast<size_t>(count));
+  const std::string who(said.substr(0, said.find('\n')));
+  return {who, who.empty() ? "it is empty" : ""};
 }
 
-std::string holder(const fs::path& folder) {
+/// A folder's.
+Holder holder(const fs::path& folder) {
   const FileDescriptor file(open((folder / kName).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  return file ? holder(file.get()) : "";
+  if (!file) return {"", std::strerror(errno), errno == ENOENT};
+  return holder(file.get());
 }
 
-void sign(int fd) {
-  std::time_t now = std::time(nullptr);
+/// Replaces the text in place, at no moment by nothing: others may read it.
+void sign(int fd, const fs::path& path) {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
   std::tm local{};
-  localtime_r(&now, &local);
+  localtime_r(&now.tv_sec, &local);
   char since[32];
   std::strftime(since, sizeof(since), "%F %T", &local);
-  const std::string text = fmt::format("process {} on {} since {}", getpid(), host_name(), since);
-  // The text is only used in a message: a full disk must not prevent the run.
-  if (ftruncate(fd, 0) == 0 && pwrite(fd, text.data(), text.size(), 0) < 0) return;
+  // In containers, process ids and host names repeat; the moment doesn't.
+  const std::string text =
+      fmt::format("process {} on {} since {}.{:06}\n", getpid(), host_name(), since, now.tv_nsec / 1000);
+  if (pwrite(fd, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
+      ftruncate(fd, static_cast<off_t>(text.size())) != 0)
+    throw machine_error("write", path, errno);
+}
+
+/// As fs::create_directories(), but the last folder is for this user only.
+void create_private(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder.parent_path(), error);
+  if (error) throw machine_error("create", folder.parent_path(), error.value());
+  if (mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST) throw machine_error("create", folder, errno);
+}
+
+/// The error of a lock that couldn't be taken.
+MachineError lock_error(const fs::path& path, int error) {
+  if (error != ENOSYS && error != ENOLCK && error != EOPNOTSUPP) return machine_error("lock", path, error);
+  return MachineError(
+      "cannot lock {}: {}\n  this file system has no locks (on Lustre, they need the mount option `flock`), and without "
+      "one two runs could write to one folder: set output_dir to another file system",
+      path.string(), std::strerror(error));
 }
 
 /// False when `fd` is a lock file that its last holder has removed since we opened it.
@@ -63,10 +100,8 @@ fs::path first_missing(const fs::path& folder) {
 
 FolderLock::FolderLock(const fs::path& folder) : folder_(fs::absolute(folder).lexically_normal()) {
   if (!folder_.has_filename()) folder_ = folder_.parent_path();
-  std::error_code error;
   first_created_ = first_missing(folder_);
-  fs::create_directories(folder_, error);
-  if (error) throw machine_error("create", folder_, error.value());
+  create_private(folder_);
   acquire();
 }
 
@@ -76,13 +111,13 @@ void FolderLock::acquire() {
     file_.reset(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
     if (!file_) throw machine_error("write", path, errno);
     if (flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
-      if (errno != EWOULDBLOCK) throw machine_error("lock", path, errno);
-      const std::string who = holder(file_.get());
+      if (errno != EWOULDBLOCK) throw lock_error(path, errno);
+      const std::string who = holder(file_.get()).who;
       throw MachineError("output folder in use: {}\n  by {}\n  wait for that run, stop it, or set another output_dir",
                          folder_.string(), who.empty() ? "another process" : who);
     }
   } while (!is_still_at(file_.get(), path));
-  sign(file_.get());
+  sign(file_.get(), path);
 }
 
 FolderLock::~FolderLock() {
@@ -101,10 +136,16 @@ bool FolderLock::folder_is_used() const {
   return false;
 }
 
-FolderOwner::FolderOwner(fs::path folder) : folder_(std::move(folder)), who_(holder(folder_)) {}
+FolderOwner::FolderOwner(fs::path folder, std::string name)
+    : folder_(std::move(folder)), who_(name.empty() ? holder(folder_).who : std::move(name)) {}
+
+FolderOwner FolderOwner::from_environment(fs::path folder) {
+  const char* const name = std::getenv(kOwnerVariable);
+  return FolderOwner(std::move(folder), name != nullptr ? name : "");
+}
 
 std::string FolderOwner::taken_over() const {
-  const std::string now = holder(folder_);
+  const std::string now = holder(folder_).who;
   if (now.empty() || now == who_) return "";
   return fmt::format(
       "output folder taken over: {}\n  by {}\n  while this run ({}) was paused or cut off; this run no longer writes "
@@ -112,10 +153,20 @@ std::string FolderOwner::taken_over() const {
       folder_.string(), now, who_);
 }
 
+void FolderOwner::require() const {
+  if (const std::string why = taken_over(); !why.empty()) throw PeerError("{}", why);
+  const Holder now = holder(folder_);
+  // Without the file, there is no other owner either: it would have created one.
+  if (!now.problem.empty() && !now.is_missing && !who_.empty())
+    throw MachineError("cannot read whose folder {} is: {}: {}\n  nothing is changed in it without knowing that it is "
+                       "still this run's",
+                       folder_.string(), kName, now.problem);
+}
+
 pid_t process_using(const fs::path& folder) {
   const FileDescriptor file(open((folder / kName).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!file || flock(file.get(), LOCK_SH | LOCK_NB) == 0) return 0;
-  const std::string who = holder(file.get());
+  const std::string who = holder(file.get()).who;
   int pid = 0;
   char host[65] = "";
   const std::string own = host_name();

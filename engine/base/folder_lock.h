@@ -11,8 +11,8 @@
 namespace trainer {
 
 /// Holds `folder`/.lock, creating the folder when it doesn't exist. The kernel releases the lock however the process
-/// dies, so a stale lock file never blocks; the file remains and names the last holder. A folder that was created here
-/// and is still empty at the end is removed again. Errors: MachineError when another process, which the message names,
+/// dies, so a stale lock file never blocks; the file remains and names the last holder. A folder that is created here is
+/// for this user only, and removed again if it is still empty at the end. Errors: MachineError when another process, which the message names,
 /// holds the lock, or when the folder can't be written to.
 class FolderLock {
  public:
@@ -32,15 +32,24 @@ class FolderLock {
   FileDescriptor file_;
 };
 
+/// Environment variable: the name of the folder's owner, of which the process is a part.
+inline constexpr const char* kOwnerVariable = "TRAINER_FOLDER_OWNER";
+
 /// Detects that a folder has a new owner. On a network file system, a process that is paused or cut off for long may
 /// lose its lock and not know it when it continues.
 class FolderOwner {
  public:
-  /// Remembers the current or last holder of the lock.
-  explicit FolderOwner(std::filesystem::path folder);
+  /// The owner is `name`; if that is "", the current or last holder of the lock.
+  explicit FolderOwner(std::filesystem::path folder, std::string name = "");
+  /// That of kOwnerVariable, if it is set.
+  static FolderOwner from_environment(std::filesystem::path folder);
 
-  /// "" while no other process has taken the lock, else the error message.
+  const std::string& name() const { return who_; }
+  /// "" while no other process is known to have taken the lock, else the error message.
   std::string taken_over() const;
+  /// Before a change in the folder. Errors: PeerError when another process has taken the lock; MachineError when that
+  /// can't be known, because the lock file can't be read or names nobody.
+  void require() const;
 
  private:
   std::filesystem::path folder_;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -69,6 +70,14 @@ spdlog::level::level_enum level_of(Level level) {
   return spdlog::level::info;
 }
 
+/// One line instead of spdlog's, which come once a second. Training needs no log.
+void report_lost_log(const std::string& why) {
+  static std::atomic<bool> reported = false;
+  if (reported.exchange(true)) return;
+  screen::write(STDERR_FILENO,
+                "warning: the log cannot be written; the run continues without it: " + safe_text(why) + "\n");
+}
+
 }  // namespace
 
 void open(Level least, const std::string& prefix, const std::string& file) {
@@ -84,6 +93,7 @@ void open(Level least, const std::string& prefix, const std::string& file) {
   }
   logger() = std::make_shared<spdlog::logger>("trainer", sinks.begin(), sinks.end());
   logger()->set_level(spdlog::level::debug);
+  logger()->set_error_handler(report_lost_log);
   logger()->flush_on(spdlog::level::info);
 }
 

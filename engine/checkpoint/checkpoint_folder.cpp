@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 namespace ops = file_operations;
 namespace {
 
-constexpr std::string_view kPrefix = "checkpoint-", kPartialPrefix = ".checkpoint-";
+constexpr std::string_view kPrefix = "checkpoint-", kPartialPrefix = ".checkpoint-",
+                           kReplacedSuffix = ".partial.old";
 
 std::optional<int64_t> step_of(const std::string& name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
@@ -111,7 +112,24 @@ void link_latest(const fs::path& output_dir, const fs::path& folder) {
   if (ops::rename(growing, link) != 0) throw machine_error("link", link, errno);
 }
 
+void recover_replaced(const fs::path& output_dir) {
+  for (const fs::path& old : find_unfinished(output_dir)) {
+    const std::string name = old.filename().string();
+    if (!name.ends_with(kReplacedSuffix)) continue;
+    const std::optional<int64_t> step = step_of(name.substr(1, name.find('.', 1) - 1));
+    std::error_code error;
+    if (!step || fs::exists(checkpoint_path(output_dir, *step), error)) continue;
+    try {
+      read_contents(old);
+    } catch (const InputError&) {
+      continue;
+    }
+    if (ops::rename(old, checkpoint_path(output_dir, *step)) != 0) throw machine_error("recover", old, errno);
+  }
+}
+
 void remove_partial(const fs::path& output_dir) {
+  recover_replaced(output_dir);
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(output_dir, error)) {
     const std::string name = entry.path().filename().string();

@@ -41,6 +41,9 @@ std::vector<Found> checkpoints_to_remove(const std::vector<Found>& checkpoints, 
 /// Atomically makes output_dir/latest a link to `folder`, which is in output_dir. Does nothing if the file system
 /// doesn't support links. Errors: MachineError.
 void link_latest(const std::filesystem::path& output_dir, const std::filesystem::path& folder);
+/// Restores a published checkpoint that was moved away to be replaced, if the process died before it was: for a moment,
+/// on file systems that can't exchange two folders, neither has the final name. Errors: MachineError.
+void recover_replaced(const std::filesystem::path& output_dir);
 /// Removes the leftovers of killed saves, including unpublished files.
 void remove_partial(const std::filesystem::path& output_dir);
 /// Removes a checkpoint; an interrupted removal leaves nothing that looks like a checkpoint. Errors: MachineError.

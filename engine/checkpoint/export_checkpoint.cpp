@@ -63,9 +63,15 @@ void export_own(const fs::path& checkpoint, const fs::path& output) {
     return std::any_of(contents.files.begin(), contents.files.end(), [&](const auto& f) { return f.name == name; });
   };
   make_output(output);
-  if (!has("adapter_model.safetensors")) write_model(checkpoint, output);
+  constexpr const char* kAdapter = "adapter_model.safetensors";
+  // Weights come last: a folder with an older configuration must not get them beside it.
   for (const StoredFile& file : contents.files)
-    if (!is_of_the_run(file.name)) publish_file(output / file.name, read_file(checkpoint / file.name));
+    if (!is_of_the_run(file.name) && file.name != kAdapter)
+      publish_file(output / file.name, read_file(checkpoint / file.name));
+  if (has(kAdapter))
+    publish_file(output / kAdapter, read_file(checkpoint / kAdapter));
+  else
+    write_model(checkpoint, output);
 }
 
 void export_megatron_folder(const fs::path& source, const fs::path& output) {
@@ -77,8 +83,8 @@ void export_megatron_folder(const fs::path& source, const fs::path& output) {
     specs.push_back({p->name, weights.source->storage(*p).dtype, p->shape});
     by_name[p->name] = p;
   }
-  write_weights(output, specs, [&](const std::string& name) { return weights.read(*by_name.at(name)); });
   for (const std::string& name : weights.beside) publish_file(output / name, read_file(source / name));
+  write_weights(output, specs, [&](const std::string& name) { return weights.read(*by_name.at(name)); });
 }
 
 }  // namespace

@@ -43,18 +43,14 @@ std::string problem_of(const std::function<void()>& work) {
 }  // namespace
 
 Saver::Saver(Options options, dist::Comm& comm)
-    : options_(std::move(options)), owner_(options_.output_dir), comm_(comm) {}
+    : options_(std::move(options)), owner_(FolderOwner::from_environment(options_.output_dir)), comm_(comm) {}
 
 Saver::~Saver() {
   if (work_.valid()) work_.wait();
 }
 
-void Saver::require_own_folder() const {
-  if (const std::string why = owner_.taken_over(); !why.empty()) throw PeerError("{}", why);
-}
-
 void Saver::remove_unfinished() const {
-  require_own_folder();
+  owner_.require();
   remove_partial(options_.output_dir);
 }
 
@@ -71,7 +67,8 @@ void Saver::take_memory(const RunState& state) {
 
 void Saver::begin(Manifest about, const RunState& state, Also also) {
   finish();
-  if (comm_.rank() == 0) require_own_folder();  // not collectively: it ends the process
+  if (const std::string why = comm_.rank() == 0 ? owner_.taken_over() : ""; !why.empty())
+    throw PeerError("{}", why);  // not collectively: it ends the process
   about_ = std::move(about);
   about_.world_size = comm_.size();
   about_.optimizer = state.optimizer.name();
@@ -79,7 +76,7 @@ void Saver::begin(Manifest about, const RunState& state, Also also) {
   partial_ = partial_path(options_.output_dir, about_.progress.step);
   file_operations::begin_save(about_.progress.step);
   const std::string problem = comm_.rank() != 0 ? "" : problem_of([this] {
-    remove_partial(options_.output_dir);
+    remove_unfinished();
     if (file_operations::make_folder(partial_) != 0) throw machine_error("create", partial_, errno);
   });
   for (const std::string& text : comm_.gather_text(problem))
@@ -125,12 +122,12 @@ Saver::Report Saver::publish() {
     const auto others = other_files(partial_, about_.files, options_.digest);
     about_.files.insert(about_.files.end(), others.begin(), others.end());
     publish_file(partial_ / "manifest.json", to_json(about_));
-    require_own_folder();
+    owner_.require();
     publish_folder(partial_, final);
   });
   if (!problem.empty()) return {problem, ""};
   const std::string trouble = problem_of([&] {
-    require_own_folder();
+    owner_.require();
     link_latest(options_.output_dir, final);
     rotate(options_.output_dir, options_.keep, about_.progress.step);
   });
@@ -154,7 +151,7 @@ void Saver::record(int64_t step, const std::map<std::string, double>& metrics) c
   const std::string problem = problem_of([&] {
     Manifest manifest = read_manifest(folder.string());
     manifest.metrics = metrics;
-    require_own_folder();
+    owner_.require();
     publish_file(folder / "manifest.json", to_json(manifest));
     rotate(options_.output_dir, options_.keep, step);
   });

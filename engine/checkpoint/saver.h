@@ -83,7 +83,6 @@ class Saver {
   void fail(const std::string& problem);
   void take_memory(const RunState& state);
   void remove_unfinished() const;
-  void require_own_folder() const;
 
   const Options options_;
   const FolderOwner owner_;

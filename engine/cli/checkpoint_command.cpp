@@ -1,9 +1,7 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
 #include <thread>
 
@@ -18,6 +16,7 @@
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/checkpoint/contents.h"
 #include "engine/cli/flags.h"
+#include "engine/cli/run_process.h"
 #include "engine/cli/worker.h"
 
 namespace trainer::cli {
@@ -252,8 +251,7 @@ int save_now(const Arguments& arguments) {
   const pid_t launcher = process_using(folder);
   if (launcher == 0) throw InputError("no run is using {}: there is nothing to save", folder);
   const Before before(folder);
-  if (kill(launcher, SIGUSR2) != 0)
-    throw MachineError("cannot reach process {}, which uses {}: {}", launcher, folder, std::strerror(errno));
+  ask_to_save(folder, launcher);
   fmt::print("process {} was asked to save; `trainer checkpoint list {}` shows when it has\n", launcher, folder);
   if (patience == 0) return kDone;
   std::fflush(stdout);

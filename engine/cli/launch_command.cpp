@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 
 #include "engine/base/errors.h"
@@ -16,6 +17,7 @@
 #include "engine/launch/farewell.h"
 #include "engine/launch/local_peers.h"
 #include "engine/launch/run.h"
+#include "engine/launch/secret.h"
 #include "engine/launch/slurm.h"
 
 namespace trainer::cli {
@@ -118,14 +120,26 @@ int launch_for_peers(const PlanFlags& flags, const config::StartedRank& started)
   }
 }
 
+int write_secret(const std::string& file) {
+  launch::create_secret(file);
+  fmt::print(
+      "wrote a new secret to {}, which only you can read\n"
+      "copy the file to every machine of the run, and set the variable there before `trainer launch`:\n"
+      "  export TRAINER_SECRET_FILE={}\n",
+      file, std::filesystem::absolute(file).string());
+  return kDone;
+}
+
 }  // namespace
 
 int run_launch(const Arguments& arguments) {
   CLI::App app("Train as the configuration says.", "launch");
   PlanFlags flags(app);
-  std::string kind;
+  std::string kind, secret_file;
   app.add_option("--emit", kind);
+  app.add_option("--new_secret", secret_file);
   if (!flags.parse(arguments)) return 0;
+  if (!secret_file.empty()) return write_secret(secret_file);
   if (!kind.empty()) return emit(kind, flags, arguments);
   screen::outlive();
   const std::optional<config::StartedRank> started = config::started_rank();

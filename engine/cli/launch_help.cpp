@@ -85,6 +85,7 @@ std::string launch_help(const CLI::App& app) {
       "false. `trainer explain OPTION` describes an option.\n";
   if (command == "launch")
     text += "\nClusters:\n" +
+            row("--new_secret FILE", "Write a new secret for the machines of a run (TRAINER_SECRET_FILE) instead.") +
             row("--emit KIND", fmt::format("Print what starts this run on a cluster instead: {}. See docs/clusters.md.",
                                            fmt::join(config::cluster_kinds(), ", ")));
   for (const Heading& heading : kHeadings) text += group_text(heading);

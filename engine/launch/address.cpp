@@ -197,6 +197,10 @@ std::string why_not_listening(int error, const std::string& holder) {
   return std::strerror(error);
 }
 
+bool lacks_descriptors(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
 FileDescriptor listen_on(const Address& address) {
   FileDescriptor socket = try_listen(address);
   if (!socket) throw listen_error(address, errno);

@@ -54,6 +54,9 @@ FileDescriptor try_listen(const Address& address);
 /// Why try_listen() failed. `holder`: holder_of() the port, if it is in use.
 std::string why_not_listening(int error, const std::string& holder);
 
+/// Whether accept() failed with `error` because the process or the system can't open another file.
+bool lacks_descriptors(int error);
+
 /// try_listen() for machine 0 of a run. Errors: MachineError.
 FileDescriptor listen_on(const Address& address);
 

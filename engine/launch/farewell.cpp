@@ -3,7 +3,7 @@
 #include "engine/base/host_name.h"
 #include "engine/launch/follower.h"
 #include "engine/launch/leader.h"
-#include "engine/launch/secret.h"
+#include "engine/launch/meeting_key.h"
 #include "engine/launch/slurm.h"
 
 namespace trainer::launch {
@@ -24,7 +24,7 @@ void report_failed_start(const config::StartedRank& started, const config::Plan*
   if (port == 0 || host.empty()) return;
   try {
     SignalQueue signals;
-    const Appointment appointment{.host = reachable_name(host), .port = static_cast<int>(port), .secret = take_secret()};
+    const Appointment appointment{.host = reachable_name(host), .port = static_cast<int>(port), .key = take_key()};
     const Introduction own{.machine = static_cast<int>(started.machine()),
                            .machines = static_cast<int>(started.machines()),
                            .name = host_name(),

@@ -1,6 +1,7 @@
 #include "engine/launch/follower.h"
 
 #include "engine/base/errors.h"
+#include "engine/launch/meeting_key.h"
 #include "engine/launch/screen.h"
 #include "engine/launch/secret.h"
 
@@ -15,6 +16,8 @@ constexpr std::chrono::seconds kFirstReminder{5};
 }  // namespace
 
 Follower::Joined Follower::join() {
+  if (appointment_.key.empty() && !appointment_.wants_no_secret)
+    refuse_open_address(appointment_.host, appointment_.port);
   const std::string where = endpoint_text(appointment_.host, appointment_.port);
   const double seconds = std::chrono::duration<double>(appointment_.patience).count();
   say("trainer: machine {} of {}: looking for machine 0 at {} (for at most {:g} s)\n", own_.machine, own_.machines,
@@ -22,23 +25,28 @@ Follower::Joined Follower::join() {
   const Clock::time_point end = Clock::now() + appointment_.patience;
   Clock::time_point reminder = Clock::now() + kFirstReminder;
   std::string why;
+  bool is_unproven = false, is_new = false;
   do {
     try {
       return try_once();
     } catch (const NotYet& not_yet) {
+      is_unproven = not_yet.unproven;
+      is_new = is_unproven && why != not_yet.why;  // to be reported at once: waiting alone may not help
       why = not_yet.why;
     }
-    if (Clock::now() >= reminder) {
+    if (is_new || Clock::now() >= reminder) {
       say("trainer: machine {} of {}: still looking for machine 0, for {:.0f} s more: {}\n", own_.machine,
           own_.machines, std::chrono::duration<double>(end - Clock::now()).count(), why);
       reminder = Clock::now() + kReminderEvery;
     }
     pause(kRetryEvery, signals_);
   } while (Clock::now() < end);
-  throw PeerError(
-      "machine 0 was not reached at {} within {:g} s: {}\n  is it running there, with --node_rank 0 and the "
-      "same --master_addr and --master_port? does a firewall block port {}?",
-      where, seconds, why, appointment_.port);
+  const std::string advice =
+      is_unproven ? ""
+                  : fmt::format("\n  is it running there, with --node_rank 0 and the same --master_addr and --master_port? "
+                                "does a firewall block port {}?",
+                                appointment_.port);
+  throw PeerError("machine 0 was not reached at {} within {:g} s: {}{}", where, seconds, why, advice);
 }
 
 void Follower::report(int code, const std::string& why, std::chrono::milliseconds patience) {
@@ -67,17 +75,13 @@ Follower::Greeted Follower::greet() {
   const std::string there = host_address.text(), for_ranks = address_for_ranks(line.fd()).host();
   const std::string nonce = random_bytes(kNonceBytes);
   line.send({.op = LinkOp::kHello, .strings = {kProtocol, nonce}});
-  LinkMessage challenge;
-  try {
-    challenge = answer(line);
-  } catch (const PeerError& error) {
-    throw PeerError("the program that listens at {} is not a trainer: {}", there, error.what());
-  }
-  if (challenge.op == LinkOp::kEnd) throw_ending(challenge);
+  const std::string stranger =
+      fmt::format("the program at {} is not machine 0 of a run, or is another version of trainer", there);
+  const LinkMessage challenge = answer(line, stranger);
   if (challenge.op != LinkOp::kChallenge || challenge.strings.size() != 2 || challenge.strings[0] != kProtocol ||
       challenge.strings[1].size() != kNonceBytes)
-    throw PeerError("machine 0 at {} runs another version of trainer: install the same on every machine", there);
-  Seals seals = make_seals(appointment_.secret, nonce, challenge.strings[1]);
+    throw NotYet{stranger, true};
+  Seals seals = make_seals(appointment_.key, nonce, challenge.strings[1]);
   line.seal(std::move(seals.by_follower), std::move(seals.by_leader));
   return {std::move(line), host_address, for_ranks};
 }
@@ -86,13 +90,10 @@ Follower::Joined Follower::try_once() {
   auto [line, host_address, for_ranks] = greet();
   const std::string there = host_address.text();
   line.send(to_message(own_));
-  LinkMessage welcome;
-  try {
-    welcome = answer(line);
-  } catch (const PeerError&) {
-    throw PeerError("machine 0 at {} has a different secret{}\n  set the same TRAINER_SECRET on every machine", there,
-                    appointment_.secret.empty() ? "; this machine has none" : "");
-  }
+  const LinkMessage welcome =
+      answer(line, fmt::format("machine 0 at {} has a different secret{}\n  set the same TRAINER_SECRET on every "
+                               "machine",
+                               there, appointment_.key.empty() ? "; this machine has none" : ""));
   if (welcome.op == LinkOp::kEnd) throw_ending(welcome);
   if (welcome.op != LinkOp::kWelcome || welcome.strings.size() != 1)
     throw PeerError("machine 0 at {} broke the protocol", there);
@@ -129,11 +130,16 @@ FileDescriptor Follower::connect() {
   throw NotYet{why};
 }
 
-LinkMessage Follower::answer(MachineLine& line) {
+/// `unproven`: the reason to report when the other end sends anything that isn't a message with a valid seal.
+LinkMessage Follower::answer(MachineLine& line, const std::string& unproven) {
   const Clock::time_point end = Clock::now() + kAnswerPatience;
   for (;;) {
     line.flush();
-    if (auto message = line.next()) return std::move(*message);
+    try {
+      if (auto message = line.next()) return std::move(*message);
+    } catch (const PeerError&) {
+      throw NotYet{unproven, true};
+    }
     if (!line.is_open()) throw NotYet{line.why_closed()};
     if (Clock::now() >= end) throw NotYet{"it accepts the connection, but does not answer"};
     wait_for({{line.fd(), POLLIN, 0}}, end, signals_);

@@ -16,15 +16,18 @@ class Follower {
     bool waits = false;  // for the next generation
   };
   /// Retries connecting to machine 0 until it answers, and reports on standard error what it waits for.
-  /// Errors: PeerError when machine 0 doesn't answer in time, or has a different secret or version; StoppedBeforeStart.
+  /// Only an answer that proves that it knows the secret ends the search: any program may listen at that address.
+  /// Errors: PeerError when machine 0 doesn't answer in time or rejects this machine; ConfigError
+  /// when the run has no secret and machine 0's address is open; StoppedBeforeStart.
   Joined join();
   /// Tells machine 0 that this machine ends with `code` before it has joined. Gives up after `patience`.
   void report(int code, const std::string& why, std::chrono::milliseconds patience);
 
  private:
-  /// Nothing listens or answers yet: another try may succeed.
+  /// Nothing listens or answers yet, or what answers can't prove that it knows the secret: another try may succeed.
   struct NotYet {
-    std::string why;
+    std::string why;  // never what the other end has sent
+    bool unproven = false;
   };
   /// A connection whose messages carry seals.
   struct Greeted {
@@ -36,7 +39,7 @@ class Follower {
   Greeted greet();
   Joined try_once();
   FileDescriptor connect();
-  LinkMessage answer(MachineLine& line);
+  LinkMessage answer(MachineLine& line, const std::string& unproven);
 
   const Appointment& appointment_;
   const Introduction& own_;

@@ -7,6 +7,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/config/machine/started_rank.h"
+#include "engine/launch/meeting_key.h"
 #include "engine/launch/messages.h"
 #include "engine/launch/screen.h"
 #include "engine/launch/secret.h"
@@ -14,8 +15,7 @@
 namespace trainer::launch {
 namespace {
 
-constexpr std::chrono::seconds kGreetingPatience{5};  // for a connection that sends nothing
-constexpr std::size_t kMostVisitors = 4096 + 64;  // in addition to the machines
+constexpr std::chrono::seconds kGreetingPatience{5};  // for a visitor to introduce itself, or to read its refusal
 constexpr int kMostStrangersNamed = 5;
 
 std::string listed(const std::vector<int>& machines) {
@@ -35,22 +35,16 @@ std::string new_attempt_id() {
   return text;
 }
 
-void warn_of_openness(const Appointment& appointment) {
-  if (!appointment.secret.empty()) return;
-  for (const Address& address : resolve(appointment.host, appointment.port)) {
-    if (address.is_loopback()) continue;
-    say("trainer: warning: TRAINER_SECRET is not set: anyone who can reach {} may join this run. Set the same secret "
-        "on every machine.\n",
-        address.text());
-    return;
-  }
+/// Called once the name of this machine is known, before any connection is accepted.
+void check_openness(const Appointment& appointment) {
+  if (!appointment.key.empty()) return;
+  if (!appointment.wants_no_secret) refuse_open_address(appointment.host, appointment.port);
+  if (const std::string open = open_address(appointment.host, appointment.port); !open.empty())
+    say("trainer: warning: this run has no secret (TRAINER_SECRET_FILE=none): anyone who can reach {} may join it\n",
+        open);
 }
 
 }  // namespace
-
-std::string Leader::Visitor::name() const {
-  return who ? fmt::format("machine {} ({}, {})", who->machine, who->name, from.host()) : from.text();
-}
 
 Leader::Leader(const Appointment& appointment, const Introduction& own, SignalQueue& signals)
     : appointment_(appointment), own_(own), signals_(signals) {
@@ -59,8 +53,8 @@ Leader::Leader(const Appointment& appointment, const Introduction& own, SignalQu
 
 Leader::Gathered Leader::gather(Terms terms) {
   if (phase_ != Phase::kFirstMeeting) phase_ = Phase::kMeeting;
-  if (listeners_.empty()) listen_soon();
-  if (phase_ == Phase::kFirstMeeting) warn_of_openness(appointment_);
+  if (!entrance_.is_open()) listen_soon();
+  if (phase_ == Phase::kFirstMeeting) check_openness(appointment_);
   last_call_.reset();
   if (!is_complete() && !last_call_) say_who_is_missing();
   const Clock::time_point end = Clock::now() + appointment_.patience;
@@ -78,7 +72,6 @@ Leader::Gathered Leader::gather(Terms terms) {
     if (now >= end && !is_complete()) give_up();
   }
   check_settings();
-  if (!is_elastic()) listeners_.clear();
   return take_along(std::move(terms));
 }
 
@@ -124,8 +117,7 @@ Leader::Gathered Leader::take_along(Terms terms) {
   expected_ = in_attempt_;
   terms.machine = 0;
   phase_ = Phase::kAttempt;
-  return {Machines(std::move(others), own_address, appointment_.silence, is_elastic() ? this : nullptr),
-          std::move(terms)};
+  return {Machines(std::move(others), own_address, appointment_.silence, this), std::move(terms)};
 }
 
 void Leader::dismiss_all(const LinkMessage& last) {
@@ -137,11 +129,11 @@ void Leader::dismiss_all(const LinkMessage& last) {
   }
   hang_up(lines);
   visitors_.clear();
-  listeners_.clear();
+  entrance_.close();
 }
 
 void Leader::serve() {
-  accept_visitors();
+  entrance_.let_in(visitors_);
   for (Visitor& visitor : visitors_) hear(visitor);
   ping();
   dismiss();
@@ -196,16 +188,16 @@ void Leader::listen() {
   std::string why;
   for (const Address& address : resolve(appointment_.host, appointment_.port)) {
     try {
-      listeners_.push_back(listen_on(address));
+      entrance_.add(listen_on(address));
     } catch (const MachineError& error) {
       why = error.what();
     }
   }
-  if (listeners_.empty()) throw MachineError("{}", why);
+  if (!entrance_.is_open()) throw MachineError("{}", why);
 }
 
 void Leader::add_events(std::vector<pollfd>& events) const {
-  for (const FileDescriptor& listener : listeners_) events.push_back({listener.get(), POLLIN, 0});
+  entrance_.add_events(events);
   for (const Visitor& visitor : visitors_) {
     if (!visitor.line.is_open()) continue;
     const bool writes = visitor.line.has_unsent();
@@ -217,21 +209,6 @@ void Leader::wait(Clock::time_point until) {
   std::vector<pollfd> events;
   add_events(events);
   wait_for(std::move(events), std::min(until, next_ping_), signals_);
-}
-
-void Leader::accept_visitors() {
-  for (const FileDescriptor& listener : listeners_) {
-    while (visitors_.size() < kMostVisitors) {
-      FileDescriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (!socket) break;  // no connection is pending, or it was closed again
-      watch_over(socket);
-      try {
-        const Address from = other_address(socket.get());
-        visitors_.push_back({.line = MachineLine(std::move(socket)), .from = from});
-      } catch (const PeerError&) {  // closed again
-      }
-    }
-  }
 }
 
 void Leader::hear(Visitor& visitor) {
@@ -277,7 +254,7 @@ void Leader::greet(Visitor& visitor, const LinkMessage& hello) {
                      false);
   const std::string nonce = random_bytes(kNonceBytes);
   visitor.line.send({.op = LinkOp::kChallenge, .strings = {kProtocol, nonce}});
-  Seals seals = make_seals(appointment_.secret, hello.strings[1], nonce);
+  Seals seals = make_seals(appointment_.key, hello.strings[1], nonce);
   visitor.line.seal(std::move(seals.by_leader), std::move(seals.by_follower));
   visitor.greeted = true;
 }
@@ -381,7 +358,8 @@ void Leader::dismiss() {
     if (visitor.who && !visitor.line.is_open()) lose(visitor);
   const Clock::time_point now = Clock::now();
   std::erase_if(visitors_, [&](const Visitor& visitor) {
-    const bool silent = now - visitor.heard > (visitor.who ? appointment_.silence : kGreetingPatience);
+    const bool silent =
+        visitor.who ? now - visitor.heard > appointment_.silence : now - visitor.came > kGreetingPatience;
     if (visitor.line.is_open() && !silent) return false;
     if (visitor.who)
       say("trainer: {} disconnected{}\n", visitor.name(),
@@ -446,7 +424,7 @@ void Leader::say_who_is_missing() const {
                    : "");
 }
 
-Leader::Visitor* Leader::numbered(int machine) {
+Visitor* Leader::numbered(int machine) {
   auto found = std::find_if(visitors_.begin(), visitors_.end(),
                             [&](const Visitor& visitor) { return visitor.who && visitor.who->machine == machine; });
   return found == visitors_.end() ? nullptr : &*found;

@@ -6,15 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "engine/launch/address.h"
+#include "engine/launch/entrance.h"
 #include "engine/launch/meeting.h"
 #include "engine/launch/terms.h"
 
 namespace trainer::launch {
 
-/// When the number of machines is a range, the leader also admits machines while the run is in progress: they wait
-/// until the next generation. After the first generation has begun, a machine that must not join is only rejected; it
-/// cannot end the run.
+/// The leader keeps its port until the run ends: another program that took it would make restarts impossible. Machines
+/// that connect while the run is in progress wait for the next attempt; only a run whose number of machines is a range
+/// yields to them. After the first generation has begun, a machine that must not join is only rejected; it cannot end
+/// the run.
 class Leader : public Door {
  public:
   Leader(const Appointment& appointment, const Introduction& own, SignalQueue& signals);
@@ -27,7 +28,8 @@ class Leader : public Door {
   /// have and the last call is over; then sends each of them `terms`, completed with its rank assignment. Reports on
   /// standard error which machines it waits for. Errors: PeerError when too few connect in time and, in the first
   /// meeting, when one has a different secret or build; in the first meeting also ConfigError, on every machine, with
-  /// all differences of their configurations; MachineError when it can't listen on that address.
+  /// all differences of their configurations, or when there is no secret and the address is open; MachineError when it
+  /// can't listen on that address.
   Gathered gather(Terms terms);
   /// Sends the outcome of the run to the machines that still wait to join.
   void dismiss_all(const LinkMessage& last);
@@ -42,24 +44,11 @@ class Leader : public Door {
   void attempt_has_ended() override { phase_ = Phase::kBetween; }
 
  private:
-  /// An accepted connection; a machine once it has introduced itself.
-  struct Visitor {
-    MachineLine line;
-    Address from;
-    Clock::time_point heard = Clock::now();
-    bool greeted = false;
-    bool refused = false;
-    bool prepared = false;  // ready to join at once
-    std::optional<Introduction> who{};
-
-    std::string name() const;
-  };
   enum class Phase { kFirstMeeting, kMeeting, kAttempt, kBetween };
 
   void listen();
   void listen_soon();
   void wait(Clock::time_point until);
-  void accept_visitors();
   void hear(Visitor& visitor);
   void greet(Visitor& visitor, const LinkMessage& hello);
   void admit(Visitor& visitor, Introduction who);
@@ -89,7 +78,7 @@ class Leader : public Door {
   const Introduction& own_;
   SignalQueue& signals_;
   Phase phase_ = Phase::kFirstMeeting;
-  std::vector<FileDescriptor> listeners_;
+  Entrance entrance_;
   std::vector<Visitor> visitors_;
   std::set<int> in_attempt_;  // followers in the current generation, or in the last one
   std::set<int> expected_;    // followers for which the meeting waits

@@ -22,7 +22,8 @@ struct Appointment {
   std::chrono::milliseconds patience{600'000};  // for all machines to connect
   std::chrono::milliseconds last_call{5'000};   // for more to connect, once there are enough
   std::chrono::milliseconds silence{10'000};    // of a connected machine, before it counts as lost
-  std::string secret;                           // "": none
+  std::string key;                              // that the machines share: take_key(); "": none
+  bool wants_no_secret = false;                 // TRAINER_SECRET_FILE=none
   std::filesystem::path folder{};               // the output folder, which machines may share
   std::string starter{};  // "srun" or "mpirun", which start each launcher once; "": one that ended may be started again
 };
@@ -41,10 +42,6 @@ struct StoppedBeforeStart {
 struct EndedBefore {
   Outcome outcome;
 };
-
-/// The protocol between machines; other versions of it are refused.
-inline constexpr const char* kProtocol = "trainer machines 3";
-inline constexpr std::size_t kNonceBytes = 32;
 
 /// Waits for one of `events`, for a signal, or until `until`. Errors: StoppedBeforeStart.
 void wait_for(std::vector<pollfd> events, Clock::time_point until, SignalQueue& signals);

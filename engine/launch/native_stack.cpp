@@ -2,14 +2,26 @@
 
 #include <cxxabi.h>
 #include <elfutils/libdwfl.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <sstream>
+
+#include "engine/base/file_descriptor.h"
+#include "engine/launch/held_process.h"
 
 namespace trainer::launch {
 namespace {
 
 constexpr size_t kMostFrames = 64;
+constexpr int kStackPatience = 5000;  // milliseconds
+constexpr int kStackOutput = 3;       // the first descriptor after the standard ones
 
 struct EndDwfl {
   void operator()(Dwfl* dwfl) const { dwfl_end(dwfl); }
@@ -44,9 +56,8 @@ int add_frame(Dwfl_Frame* frame, void* into) {
   return frames.names.size() < kMostFrames && frames.names.back() != "main" ? DWARF_CB_OK : DWARF_CB_ABORT;
 }
 
-}  // namespace
-
-std::vector<std::string> native_stack(pid_t pid) {
+/// Blocks while the process answers no tracer.
+std::vector<std::string> read_stack(pid_t pid) {
   static char* no_debug_files = nullptr;  // function names are enough
   static const Dwfl_Callbacks callbacks{.find_elf = dwfl_linux_proc_find_elf,
                                         .find_debuginfo = dwfl_standard_find_debuginfo,
@@ -59,6 +70,38 @@ std::vector<std::string> native_stack(pid_t pid) {
   Frames frames{dwfl.get()};
   dwfl_getthread_frames(dwfl.get(), pid, add_frame, &frames);  // after an error, the frames found so far are shown
   return frames.names;
+}
+
+[[noreturn]] void write_stack(pid_t pid, int descriptor) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (descriptor != kStackOutput) dup3(descriptor, kStackOutput, O_CLOEXEC);
+  close_range(kStackOutput + 1, ~0u, 0);  // the kernel may hold this process too: our port must not stay open with it
+  std::string text;
+  for (const std::string& name : read_stack(pid)) text += name + "\n";
+  [[maybe_unused]] const ssize_t written = write(kStackOutput, text.data(), text.size());  // a pipe holds it
+  _exit(0);
+}
+
+}  // namespace
+
+std::vector<std::string> native_stack(pid_t pid) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return {};
+  const FileDescriptor answer(ends[0]);
+  FileDescriptor other(ends[1]);
+  const pid_t reader = fork();
+  if (reader == 0) write_stack(pid, other.get());
+  other.reset();
+  if (reader < 0) return {};
+  pollfd event{answer.get(), POLLIN, 0};
+  std::string text(1 << 16, '\0');
+  const ssize_t size = poll(&event, 1, kStackPatience) == 1 ? read(answer.get(), text.data(), text.size()) : 0;
+  kill(reader, SIGKILL);
+  reap_within(reader, std::chrono::seconds(1));
+  std::istringstream lines(text.substr(0, static_cast<size_t>(std::max<ssize_t>(size, 0))));
+  std::vector<std::string> names;
+  for (std::string name; std::getline(lines, name);) names.push_back(name);
+  return names;
 }
 
 }  // namespace trainer::launch

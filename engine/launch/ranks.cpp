@@ -8,6 +8,7 @@
 
 #include <fmt/ranges.h>
 
+#include "engine/launch/held_process.h"
 #include "engine/launch/native_stack.h"
 #include "engine/launch/screen.h"
 
@@ -28,7 +29,9 @@ void Rank::read_errors() {
 Ranks::~Ranks() {
   kill_all();
   for (const Rank& rank : ranks_) {
-    if (rank.alive) waitpid(rank.pid, nullptr, 0);
+    const Clock::time_point end = *killed_at_ + kReapPatience;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+    if (rank.alive) reap_within(rank.pid, left);
   }
 }
 
@@ -92,7 +95,25 @@ void Ranks::signal(int signal) const {
   }
 }
 
-void Ranks::kill_all() const {
+std::optional<Clock::time_point> Ranks::give_up_at() const {
+  if (!killed_at_ || !any_alive()) return std::nullopt;
+  return *killed_at_ + kReapPatience;
+}
+
+void Ranks::give_up() {
+  for (Rank& rank : ranks_) {
+    if (!rank.alive) continue;
+    say("trainer: rank {} (process {}) was killed but does not end: {}\n  the launcher no longer waits for it; it ends "
+        "when the kernel lets go of it, and may hold a GPU until then\n",
+        rank.number, rank.pid, what_holds(rank.pid));
+    rank.alive = false;
+    rank.line.close();
+    rank.errors.reset();
+  }
+}
+
+void Ranks::kill_all() {
+  if (!killed_at_) killed_at_ = Clock::now();
   for (const Rank& rank : ranks_) {
     if (rank.alive) kill_group(rank.pid);
   }

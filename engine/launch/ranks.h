@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,7 @@ struct Rank {
 class Ranks {
  public:
   Ranks() = default;
-  /// Kills the ranks that are left, with everything they started.
+  /// Kills the ranks that are left, with everything they started. See kReapPatience.
   ~Ranks();
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
@@ -71,7 +72,11 @@ class Ranks {
   }
   /// Sends a signal to the ranks that are alive.
   void signal(int signal) const;
-  void kill_all() const;
+  void kill_all();
+  /// When to stop waiting for killed ranks: the kernel may hold them.
+  std::optional<Clock::time_point> give_up_at() const;
+  /// Reports the ranks that have not ended although they were killed, and no longer counts them as alive.
+  void give_up();
 
   /// Prints the last output of the ranks that died without a report.
   void show_last_words() const;
@@ -82,6 +87,7 @@ class Ranks {
   static bool has_ended(Rank& rank, int& status);
 
   std::vector<Rank> ranks_;
+  std::optional<Clock::time_point> killed_at_;
 };
 
 }  // namespace trainer::launch

@@ -10,6 +10,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/folder_lock.h"
+#include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/config/machine/machines.h"
 #include "engine/config/machine/started_rank.h"
 #include "engine/launch/address.h"
@@ -19,9 +20,11 @@
 #include "engine/launch/follower.h"
 #include "engine/launch/leader.h"
 #include "engine/launch/meeting.h"
+#include "engine/launch/meeting_key.h"
 #include "engine/launch/messages.h"
 #include "engine/launch/outcome.h"
 #include "engine/launch/rank_assignment.h"
+#include "engine/launch/rank_threads.h"
 #include "engine/launch/run_status.h"
 #include "engine/launch/screen.h"
 #include "engine/launch/secret.h"
@@ -159,7 +162,12 @@ Outcome supervise_attempt(const Run& run, Attempts& attempts, const Terms& terms
   const Attempt attempt{.terms = terms,
                         .machine = static_cast<int>(run.plan.config.machine_rank),
                         .judge = [&](Outcome& outcome) { attempts.judge(outcome, why_lost(machines)); },
-                        .shares_folder = shares_folder};
+                        .shares_folder = shares_folder,
+                        .owner = run.output != nullptr ? run.output->owner.name() : ""};
+  if (run.output != nullptr) {
+    run.output->owner.require();
+    checkpoint::recover_replaced(run.plan.config.output_dir);
+  }
   const config::Plan plan = plan_of(run.plan, terms);
   run.status.world_size = static_cast<int>(plan.world_size());
   run.status.restarts = terms.restarts;
@@ -211,9 +219,10 @@ class InCompany {
         .patience = run.patience.join,
         .last_call = run.patience.last_call,
         .silence = run.patience.silence,
-        .secret = take_secret(),
         .folder = config.output_dir,
         .starter = single_starter()};
+    appointment.wants_no_secret = is_without_secret();
+    appointment.key = take_key();
     for (const int64_t machines : config::usable_machines(config))
       appointment.sizes.push_back(static_cast<int>(machines));
     return appointment;
@@ -328,6 +337,7 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
     std::error_code ignored;  // the file may not exist
     std::filesystem::remove(std::filesystem::path(plan.config.output_dir) / "outcome.json", ignored);
   }
+  say("{}", about_threads(plan.config.num_cpu_threads_per_process));
   const Run run{plan, program, patience, prepare, output ? &*output : nullptr, status, server.get()};
   const auto finish = [&](const Outcome& outcome) {  // signals stay queued: a late one must not interrupt the report
     report(outcome, plan.config, output ? &*output : nullptr);
@@ -337,6 +347,7 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
     InCompany company(run);
     return finish(company.live());
   }
+  forget_secret();  // the ranks would inherit it
   SignalQueue signals;
   if (server) signals.serve_too(*server);
   return finish(run_alone(run, signals));

@@ -27,11 +27,10 @@ std::string Seal::hash_of(const LinkMessage& message) const {
   return keyed_hash(key_, text);
 }
 
-Seals make_seals(const std::string& secret, const std::string& guest_nonce, const std::string& host_nonce) {
+Seals make_seals(const std::string& key, const std::string& follower_nonce, const std::string& leader_nonce) {
   // The nonces have the same length, so no two pairs of them concatenate to the same text.
-  const std::string both = guest_nonce + host_nonce;
-  return {Seal(keyed_hash(secret, "trainer: guest to host" + both)),
-          Seal(keyed_hash(secret, "trainer: host to guest" + both))};
+  const std::string both = kProtocol + follower_nonce + leader_nonce;
+  return {Seal(keyed_hash(key, "follower to leader: " + both)), Seal(keyed_hash(key, "leader to follower: " + both))};
 }
 
 }  // namespace trainer::launch

@@ -8,6 +8,10 @@
 
 namespace trainer::launch {
 
+/// The protocol between machines; other versions of it are refused, and have other keys.
+inline constexpr const char* kProtocol = "trainer machines 4";
+inline constexpr std::size_t kNonceBytes = 32;
+
 /// One direction of a connection. Each message carries a seal as its last string: a MAC of its sequence number and its
 /// other content.
 class Seal {
@@ -26,10 +30,10 @@ class Seal {
   uint64_t count_ = 0;
 };
 
-/// The seals of a connection whose two ends know `secret` and have each drawn a nonce.
+/// The seals of a connection whose two ends share `key` and have each drawn a nonce.
 struct Seals {
   Seal by_follower, by_leader;
 };
-Seals make_seals(const std::string& secret, const std::string& guest_nonce, const std::string& host_nonce);
+Seals make_seals(const std::string& key, const std::string& follower_nonce, const std::string& leader_nonce);
 
 }  // namespace trainer::launch

@@ -1,15 +1,19 @@
 #include "engine/launch/secret.h"
 
+#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <climits>
 #include <cstdlib>
 
 #include "engine/base/errors.h"
+#include "engine/base/file_descriptor.h"
 #include "engine/base/files.h"
 
 namespace trainer::launch {
@@ -17,12 +21,21 @@ namespace {
 
 constexpr const char* kVariable = "TRAINER_SECRET";
 constexpr const char* kFileVariable = "TRAINER_SECRET_FILE";
+constexpr const char* kNoSecret = "none";
 
+/// Clears the bytes too: /proc/PID/environ shows them to every process of this user, as long as we run.
 std::string take_variable(const char* name) {
-  const char* const text = std::getenv(name);
+  char* const text = std::getenv(name);
   std::string value = text != nullptr ? text : "";
+  if (text != nullptr) OPENSSL_cleanse(text, value.size());
   unsetenv(name);
   return value;
+}
+
+/// A group of ours may have members. What only the group can read, as an orchestrator mounts a secret, isn't our file.
+bool others_may_read(const struct stat& about) {
+  const bool group_may = about.st_uid == geteuid() && about.st_gid != 0 && (about.st_mode & S_IRWXG) != 0;
+  return group_may || (about.st_mode & S_IRWXO) != 0;
 }
 
 std::string read_secret(const std::string& file) {
@@ -30,9 +43,9 @@ std::string read_secret(const std::string& file) {
   try {
     std::string secret = read_file(file, kMostBytes);
     struct stat about {};
-    if (stat(file.c_str(), &about) == 0 && (about.st_mode & (S_IROTH | S_IWOTH)) != 0)
-      throw ConfigError("{}={}: every user of this machine can read the file: `chmod 600 {}`", kFileVariable, file,
-                        file);
+    if (stat(file.c_str(), &about) == 0 && others_may_read(about))
+      throw ConfigError("{}={}: other users of this machine can read the file (its mode is {:o}): `chmod 600 {}`",
+                        kFileVariable, file, about.st_mode & 0777, file);
     while (secret.ends_with('\n') || secret.ends_with('\r')) secret.pop_back();
     if (secret.empty()) throw ConfigError("{}={}: the file is empty", kFileVariable, file);
     return secret;
@@ -48,7 +61,43 @@ std::string take_secret() {
   const std::string file = take_variable(kFileVariable);
   if (file.empty()) return secret;
   if (!secret.empty()) throw ConfigError("{} and {} are both set: give one of them", kVariable, kFileVariable);
-  return read_secret(file);
+  return file == kNoSecret ? "" : read_secret(file);
+}
+
+bool is_without_secret() {
+  const char* const file = std::getenv(kFileVariable);
+  return file != nullptr && file == std::string(kNoSecret);
+}
+
+void forget_secret() {
+  take_variable(kVariable);
+  take_variable(kFileVariable);
+}
+
+void create_secret(const std::filesystem::path& file) {
+  const FileDescriptor created(open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
+  if (!created && errno == EEXIST) throw ConfigError("{} exists already: its secret is not replaced", file.string());
+  if (!created) throw machine_error("create", file, errno);
+  std::string text;
+  for (const unsigned char byte : random_bytes(32)) text += fmt::format("{:02x}", byte);
+  try {
+    write_all(created.get(), text + "\n", file);
+  } catch (const MachineError&) {
+    unlink(file.c_str());
+    throw;
+  }
+}
+
+std::string stretched(const std::string& secret, const std::string& salt) {
+  if (secret.empty()) return "";
+  constexpr uint64_t kRounds = 1 << 15, kBlock = 8, kParallel = 1;  // 32 MiB
+  constexpr uint64_t kMostMemory = 64 << 20;
+  std::string key(32, '\0');
+  const int done = EVP_PBE_scrypt(secret.data(), secret.size(), reinterpret_cast<const unsigned char*>(salt.data()),
+                                  salt.size(), kRounds, kBlock, kParallel, kMostMemory,
+                                  reinterpret_cast<unsigned char*>(key.data()), key.size());
+  if (done != 1) throw MachineError("cannot derive a key from the secret: scrypt failed (32 MiB of memory are needed)");
+  return key;
 }
 
 std::string random_bytes(std::size_t count) {

@@ -30,11 +30,6 @@ FileDescriptor listen_for_status(const Address& address) {
       address.text(), why_not_listening(error, holder), option, option);
 }
 
-/// The process or the system can't open another file.
-bool lacks_descriptors(int error) {
-  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
-}
-
 }  // namespace
 
 StatusServer::StatusServer(const std::vector<Address>& addresses, Respond respond, std::chrono::milliseconds patience)

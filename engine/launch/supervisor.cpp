@@ -16,6 +16,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/errors.h"
+#include "engine/base/folder_lock.h"
 #include "engine/base/host_name.h"
 #include "engine/base/mpi_slot.h"
 #include "engine/config/machine/device.h"
@@ -30,6 +31,7 @@
 #include "engine/launch/outcome.h"
 #include "engine/launch/process.h"
 #include "engine/launch/rank_assignment.h"
+#include "engine/launch/rank_threads.h"
 #include "engine/launch/ranks.h"
 #include "engine/launch/screen.h"
 #include "engine/launch/signals.h"
@@ -133,7 +135,7 @@ class Supervisor {
 constexpr const char* kNcclInterface = "NCCL_SOCKET_IFNAME";
 
 Command Supervisor::command(int rank) const {
-  const std::string threads = std::to_string(std::max<int64_t>(1, plan_.config.num_cpu_threads_per_process));
+  const std::string threads = std::to_string(threads_of_rank(plan_.config.num_cpu_threads_per_process));
   Command command{.words = program_.words,
                   .environment = {{"RANK", std::to_string(rank)},
                                   {"LOCAL_RANK", std::to_string(rank - assignment_.first_rank())},
@@ -160,6 +162,7 @@ Command Supervisor::command(int rank) const {
       command.environment[kNcclInterface] = "=" + name;  // "=": this one, not all whose names begin with it
   if (!assignment_.is_alone()) command.environment[kAddressVariable] = machines_.own_address();
   if (!attempt_.terms.attempt_id.empty()) command.environment[kAttemptIdVariable] = attempt_.terms.attempt_id;
+  if (!attempt_.owner.empty()) command.environment[kOwnerVariable] = attempt_.owner;
   if (!attempt_.shares_folder) command.environment[kKeepersVariable] = std::to_string(assignment_.ranks);
   if (slots_) command.environment[kSlotsVariable] = slots_->folder();
   return command;
@@ -213,7 +216,8 @@ void Supervisor::wait_for_events() {
 int Supervisor::milliseconds_to_next_deadline() const {
   Clock::time_point next = watchdog_.next_look();
   for (const auto& deadline :
-       {exchange_.next_deadline(), ending_.next_deadline(), verdict_deadline_, machines_.next_deadline()}) {
+       {exchange_.next_deadline(), ending_.next_deadline(), verdict_deadline_, machines_.next_deadline(),
+        ranks_.give_up_at()}) {
     if (deadline && *deadline < next) next = *deadline;
   }
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
@@ -299,6 +303,7 @@ void Supervisor::stop(int signal) {
 void Supervisor::pass_deadlines() {
   const Clock::time_point now = Clock::now();
   exchange_.expire(now);
+  if (const auto end = ranks_.give_up_at(); end && now >= *end) ranks_.give_up();
   if (now >= watchdog_.next_look()) look_after_ranks();
   for (Ending::Due due; (due = ending_.passed(now)) != Ending::Due::kNothing;) {
     if (due == Ending::Due::kSave)

@@ -35,6 +35,7 @@ struct Attempt {
   int machine = 0;                      // this machine's number in the configuration, as shown to users
   std::function<void(Outcome&)> judge;  // decides whether another one follows; called once; if several, by machine 0
   bool shares_folder = true;            // all machines see machine 0's output folder
+  std::string owner;                    // of the output folder (FolderOwner); "" if another machine owns it
 };
 
 /// How ranks are started.

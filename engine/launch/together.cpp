@@ -10,6 +10,7 @@
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/launch/folder_sign.h"
+#include "engine/launch/held_process.h"
 #include "engine/launch/meeting.h"
 #include "engine/launch/messages.h"
 
@@ -75,7 +76,9 @@ class Preparing {
   ~Preparing() {
     if (child_ <= 0) return;
     kill(child_, SIGTERM);
-    waitpid(child_, nullptr, 0);
+    if (reap_within(child_, kReapPatience)) return;
+    kill(child_, SIGKILL);
+    reap_within(child_, kReapPatience);
   }
 
   int fd() const { return end_.get(); }

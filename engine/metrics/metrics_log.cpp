@@ -72,13 +72,14 @@ std::string lines_until(std::string_view content, int64_t last_step, bool evalua
   return kept;
 }
 
-/// Drops the lines that the resumed run writes again.
+/// Drops the lines that the resumed run writes again. Always makes a new file: an earlier process of the run, which was
+/// paused and continues, then writes to the old one, which has no name.
 std::filesystem::path rewound(const std::filesystem::path& path, int64_t resume_step, bool at_end) {
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored)) {
     const std::string content = resume_step > 0 ? read_file(path, std::numeric_limits<int64_t>::max()) : "";
     const std::string kept = lines_until(content, resume_step, at_end, path);
-    if (resume_step <= 0 || kept.size() != content.size()) publish_file(path, kept);
+    publish_file(path, kept);
   }
   return path;
 }

@@ -11,7 +11,8 @@
 namespace trainer::train {
 
 /// Collective. Writes the run's result to `folder`, each file atomically: an adapter folder that PEFT loads, or a model
-/// folder that transformers loads. Both have the tokenizer and its chat template, if any.
+/// folder that transformers loads. Both have the tokenizer and its chat template, if any. Whenever the process dies, the
+/// folder has the old weights with the old files, the new ones with the new, or none.
 void save_model(parallel::ParallelModel& model, const config::Plan& plan, const config::LoraConfig& lora,
                 const prepare::Inputs& inputs, const std::filesystem::path& folder);
 

@@ -8,6 +8,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/folder_lock.h"
 #include "engine/base/log.h"
 #include "engine/base/rank_board.h"
 #include "engine/base/screen.h"
@@ -340,7 +341,10 @@ void Trainer::save_checkpoint(bool wait_until_done) {
 
 void Trainer::finish() {
   save_checkpoint(true);
-  if (is_rank_zero()) checkpoint::remove_partial(config_.output_dir);  // leftovers of a killed export or removal
+  if (is_rank_zero()) {
+    FolderOwner::from_environment(config_.output_dir).require();
+    checkpoint::remove_partial(config_.output_dir);  // leftovers of a killed export or removal
+  }
   report_(progress_.step, "saving the model");
   save_model(*model_, plan_, lora_, inputs_, config_.output_dir);
   if (!validation().empty()) {

@@ -12,6 +12,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/folder_lock.h"
 #include "engine/base/human.h"
 #include "engine/base/link.h"
 #include "engine/base/log.h"
@@ -43,8 +44,10 @@ void open_log(const std::string& output_dir, int rank) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw machine_error("create", folder, error.value());
+  const std::filesystem::path file = folder / fmt::format("rank-{}.log", rank);
+  renew_file(file);  // an earlier process of the run, which was paused and continues, doesn't write to ours
   log::open(rank == 0 ? log::Level::kInfo : log::Level::kError, rank == 0 ? "" : fmt::format("rank {}", rank),
-            (folder / fmt::format("rank-{}.log", rank)).string());
+            file.string());
 }
 
 /// TRAINER_WATCH=0 turns off the recording of collectives, to measure its cost.
@@ -130,8 +133,10 @@ train::Ending run(config::Plan& plan, Link& link, const std::shared_ptr<RankBoar
   train::Trainer trainer(plan, inputs, std::move(lora), std::move(model), meet_for_checkpoints(link, plan.config),
                          report, std::move(published));
   // Only now: a run that cannot be resumed must leave the earlier run's file unchanged.
-  if (rank == 0)
+  if (rank == 0) {
+    FolderOwner::from_environment(plan.config.output_dir).require();
     publish_file(std::filesystem::path(plan.config.output_dir) / "config.resolved.yaml", config::resolved_text(plan));
+  }
   const train::Ending ending = trainer.run(last_step);
   comm->barrier();
   return ending;

@@ -173,6 +173,52 @@ TEST_F(Files, AnOwnerDetectsThatItsFolderWasTakenOver) {
   EXPECT_TRUE(has(owner.taken_over(), "by process 1 on elsewhere"));  // even when that process has ended
 }
 
+TEST_F(Files, AnOwnerThatCannotReadTheLockChangesNothing) {
+  const FolderLock lock(folder_);
+  const FolderOwner owner(folder_);
+  owner.require();
+  write(folder_ / ".lock", "");  // written in place, it is never empty
+  EXPECT_EQ(owner.taken_over(), "");
+  const std::string message = message_of<MachineError>([&] { owner.require(); });
+  EXPECT_TRUE(has(message, "cannot read whose folder " + folder_.string() + " is: .lock: it is empty")) << message;
+  fs::remove(folder_ / ".lock");
+  fs::create_directory(folder_ / ".lock");
+  EXPECT_TRUE(has(message_of<MachineError>([&] { owner.require(); }), "Is a directory"));
+}
+
+TEST_F(Files, AnOwnerIsTheOneThatStartedTheProcess) {
+  const FolderLock lock(folder_);
+  const FolderOwner early(folder_, "process 1 on another, which started this one");
+  EXPECT_THROW(early.require(), PeerError);
+  FolderOwner(folder_, FolderOwner(folder_).name()).require();
+}
+
+TEST_F(Files, EachLockOfAFolderHasItsOwnName) {
+  const auto name = [&] {
+    const FolderLock lock(folder_);
+    return FolderOwner(folder_).name();
+  };
+  const std::string first = name();
+  EXPECT_NE(first, name());
+}
+
+TEST_F(Files, ALockedFolderIsForThisUserOnly) {
+  const FolderLock lock(folder_ / "a" / "b");
+  EXPECT_EQ(fs::status(folder_ / "a" / "b").permissions(), fs::perms::owner_all);
+}
+
+TEST_F(Files, ARenewedFileIsNotTheOneThatOthersHaveOpen) {
+  const fs::path file = folder_ / "log";
+  EXPECT_TRUE(renew_file(file));
+  EXPECT_FALSE(fs::exists(file));
+  write(file, "old\n");
+  std::ofstream other(file, std::ios::app);
+  EXPECT_TRUE(renew_file(file));
+  other << "late\n" << std::flush;
+  EXPECT_EQ(read_file(file), "old\n");
+  EXPECT_EQ(entries(folder_), 1u);
+}
+
 TEST_F(Files, AStaleLockIsTakenOver) {
   write(folder_ / ".lock", "process 1 on elsewhere");
   FolderLock lock(folder_);

@@ -4,6 +4,7 @@
 #include <pty.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -101,6 +102,27 @@ TEST(Screen, AScreenThatAcceptsNothingBlocksOnlyOnce) {
   EXPECT_LT(Clock::now() - begin - waited, 4s);
   pipe.writer.reset();
   EXPECT_GT(read_late(pipe.reader.get()).size(), 4096U);
+}
+
+TEST(Log, AFullDiskIsReportedOnceInOurWords) {
+  Pipe pipe;
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    dup2(pipe.writer.get(), STDERR_FILENO);
+    log::open(log::Level::kError, "", "/dev/full");
+    for (int i = 0; i < 3; ++i) {
+      log::info("to the file only");
+      std::this_thread::sleep_for(400ms);  // longer than a second in all: spdlog reports once a second
+    }
+    _exit(0);
+  }
+  waitpid(child, nullptr, 0);
+  pipe.writer.reset();
+  const std::string text = read_late(pipe.reader.get());
+  EXPECT_EQ(text.find("LOG ERROR"), std::string::npos) << text;
+  EXPECT_TRUE(text.starts_with("warning: the log cannot be written; the run continues without it: ")) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
 }
 
 }  // namespace

@@ -324,6 +324,46 @@ TEST_P(CrashPoints, AnErrorAtAnyOperationLeavesTheRunAndAnIntactCheckpoint) {
   for (const int end : ends) EXPECT_EQ(end, kSaved);
 }
 
+/// NFS can't exchange two folders: a checkpoint that is replaced has no name for a moment.
+TEST(CrashPointsWithoutExchange, AKillAtAnyOperationLeavesTheReplacedCheckpoint) {
+  const TemporaryFolder temporary;
+  const fs::path before = temporary.path() / "before", folder = temporary.path() / "run";
+  const auto save = [](const fs::path& into, std::vector<int64_t> steps, int operation) {
+    return run_processes(1, [&](dist::Comm& comm) {
+      TinyRun run(false, comm);
+      file_operations::forbid_exchange();
+      for (const int64_t step : steps) {
+        file_operations::plan_fault({.operation = operation});
+        run.save(into, step);
+      }
+      return static_cast<int>(file_operations::operations());
+    }).front();
+  };
+  fs::create_directory(before);
+  save(before, {2, 3}, 0);
+  const auto restore = [&] {
+    fs::remove_all(folder);
+    fs::copy(before, folder, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  };
+  restore();
+  const int operations = save(folder, {3}, 0);
+  EXPECT_GT(operations, 20);
+  int moved_away = 0;
+  for (int operation = 1; operation <= operations; ++operation) {
+    restore();
+    EXPECT_EQ(save(folder, {3}, operation), -SIGKILL) << operation;
+    moved_away += fs::exists(folder / "checkpoint-3") ? 0 : 1;
+    checkpoint::recover_replaced(folder);  // as the launcher does before the ranks look for a checkpoint
+    const auto comm = dist::solo_comm();
+    TinyRun run(false, *comm);
+    EXPECT_EQ(run.load_newest(folder).manifest.progress.step, 3) << operation;
+    EXPECT_TRUE(run.is_at(3)) << operation;
+    run.save(folder, 4);
+    EXPECT_TRUE(checkpoint::find_unfinished(folder).empty()) << operation;
+  }
+  EXPECT_EQ(moved_away, 1);
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, CrashPoints, ::testing::ValuesIn(kSettings));
 INSTANTIATE_TEST_SUITE_P(Ranks, Transfers, ::testing::Values(kSettings[6], kSettings[7]));
 

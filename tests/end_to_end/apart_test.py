@@ -160,10 +160,9 @@ class RestartedApart(Apart):
 class ElasticApart(elastic_test.OneAddress):
     """Machines join and leave, and each has its own folder."""
 
-    def start_machine(self, number, secret=SECRET):
+    def start_machine(self, number, *flags, secret=SECRET):
         folder = self.output if number == 0 else self.folder / f"elsewhere-{number}"
-        self.flags = (*elastic_test.OneAddress.flags, "--output_dir", str(folder))
-        return super().start_machine(number, secret)
+        return super().start_machine(number, "--output_dir", str(folder), *flags, secret=secret)
 
     def test_machines_join_and_leave(self):
         super().test_machines_join_and_leave()

@@ -27,10 +27,10 @@ class Elastic(machines_test.Machines):
         self.output = self.folder / "output"
         self.config = self.job("output", LONG)
 
-    def start_machine(self, number, secret=machines_test.SECRET):
+    def start_machine(self, number, *flags, secret=machines_test.SECRET):
         return self.start(self.config, "--nnodes", f"1:{self.machines}", "--node_rank", str(number), "--master_addr",
                           self.address, "--master_port", str(self.port), "--nproc_per_node", "1", *self.flags,
-                          before=(*(self.before[number] if self.before else ()), *secret))
+                          *flags, before=(*(self.before[number] if self.before else ()), *secret))
 
     def go_on(self, runs, ranks, updates=5):
         """Waits until this many ranks train and make some updates."""
@@ -121,7 +121,7 @@ class OneAddress(Elastic):
     def test_stranger_is_rejected_and_the_run_continues(self):
         runs = [self.start_machine(0)]
         self.go_on(runs, 1)
-        stranger = self.start_machine(1, secret=("env", "TRAINER_SECRET=wrong")).wait()
+        stranger = self.start_machine(1, "--join_timeout", "1", secret=("env", "TRAINER_SECRET=wrong")).wait()
         self.assertEqual(stranger.code, 6, stranger.err)
         self.assertIn("was rejected: 127.0.0.1 has a different secret", runs[0].err)
         self.go_on(runs, 1)

@@ -8,7 +8,7 @@ import subprocess
 import unittest
 import uuid
 
-from support import EndToEnd, last_step, results, until
+from support import TRAINER, EndToEnd, last_step, results, until
 
 DATA_PARALLEL = {"distributed_type": "MULTI_CPU", "num_processes": 4}
 SHARDED = {"distributed_type": "FSDP", "num_processes": 4, "fsdp_config": {"fsdp_version": 1}}
@@ -143,6 +143,7 @@ class OneAddress(Machines):
 
     def test_wrong_secret(self):
         runs = self.start_both(self.job("output", SHORT, SHARDED), "127.0.0.1", free_port(),
+                               flags=((), ("--join_timeout", "1")),
                                secrets=(SECRET, ("env", "TRAINER_SECRET=wrong")))
         self.finish(runs[1:], 6)
         for run in runs:
@@ -188,17 +189,20 @@ class TwoNetworks(Networks):
     def setUp(self):
         super().setUp()
         self.spaces = self.make_spaces(0, 1)
-        cables = [f"tr{uuid.uuid4().hex[:6]}{number}" for number in (0, 1)]
-        self.ip("link", "add", cables[0], "netns", self.spaces[0], "type", "veth", "peer", "name", cables[1], "netns",
-                self.spaces[1])
-        for number in (0, 1):
-            inside = ("-n", self.spaces[number])
-            self.ip(*inside, "addr", "add", f"10.99.0.{number + 1}/24", "dev", cables[number])
-            self.ip(*inside, "addr", "add", f"fd99::{number + 1}/64", "dev", cables[number], "nodad")
-            self.ip(*inside, "link", "set", "lo", "up")
-            self.ip(*inside, "link", "set", cables[number], "up")
-        self.cables = cables
+        self.cables = [f"tr{uuid.uuid4().hex[:6]}{number}" for number in (0, 1)]
+        self.connect(*self.spaces)
         self.before = tuple(("ip", "netns", "exec", space) for space in self.spaces)
+
+    def connect(self, *spaces):
+        """A cable between two networks, which get machine 0's and machine 1's addresses."""
+        self.ip("link", "add", self.cables[0], "netns", spaces[0], "type", "veth", "peer", "name", self.cables[1], "netns",
+                spaces[1])
+        for number, (space, cable) in enumerate(zip(spaces, self.cables)):
+            inside = ("-n", space)
+            self.ip(*inside, "addr", "add", f"10.99.0.{number + 1}/24", "dev", cable)
+            self.ip(*inside, "addr", "add", f"fd99::{number + 1}/64", "dev", cable, "nodad")
+            self.ip(*inside, "link", "set", "lo", "up")
+            self.ip(*inside, "link", "set", cable, "up")
 
 
 class Namespaces(TwoNetworks):
@@ -238,17 +242,41 @@ class Namespaces(TwoNetworks):
 
     def test_wrong_secret(self):
         runs = self.start_both(self.job("output", SHORT, SHARDED), "10.99.0.1", 29500, self.before,
+                               flags=((), ("--join_timeout", "1")),
                                secrets=(SECRET, ("env", "TRAINER_SECRET=wrong")))
         self.finish(runs[1:], 6)
         self.assertIn("10.99.0.2 has a different secret", runs[0].err)
         os.kill(runs[0].pid, signal.SIGTERM)
         self.finish(runs[:1], 143)
 
-    def test_missing_secret_is_a_warning(self):
+    def test_missing_secret(self):
         runs = self.start_both(self.job("output", SHORT, DATA_PARALLEL), "10.99.0.1", 29500, self.before,
                                secrets=((), ()))
+        self.finish(runs, 2)
+        for run in runs:
+            self.assertIn("have no secret: anyone who can reach 10.99.0.1:29500 could join", run.err)
+        self.assertFalse((self.folder / "output").exists())
+
+    def test_new_secret(self):
+        file = self.folder / "secret"
+        words = [TRAINER, "launch", "--new_secret", file]
+        said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+        self.assertIn(f"export TRAINER_SECRET_FILE={file}\n", said)
+        self.assertEqual(file.stat().st_mode & 0o777, 0o600)
+        secret = file.read_text()
+        self.assertRegex(secret, r"^[0-9a-f]{64}\n$")
+        again = subprocess.run(words, capture_output=True, text=True)
+        self.assertEqual((again.returncode, file.read_text()), (2, secret), again.stderr)
+        named = ("env", f"TRAINER_SECRET_FILE={file}")
+        self.finish(self.start_both(self.job("output", SHORT, DATA_PARALLEL), "10.99.0.1", 29500, self.before,
+                                    secrets=(named, named)), 0)
+
+    def test_no_secret_by_choice(self):
+        none = ("env", "TRAINER_SECRET_FILE=none")
+        runs = self.start_both(self.job("output", SHORT, DATA_PARALLEL), "10.99.0.1", 29500, self.before,
+                               secrets=(none, none))
         self.finish(runs, 0)
-        self.assertIn("TRAINER_SECRET is not set: anyone who can reach 10.99.0.1:29500 may join", runs[0].err)
+        self.assertIn("(TRAINER_SECRET_FILE=none): anyone who can reach 10.99.0.1:29500 may join", runs[0].err)
 
     def test_named_interface(self):
         named = tuple((*self.before[number], "env", f"GLOO_SOCKET_IFNAME={self.cables[number]}") for number in (0, 1))

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import unittest
 
-from machines_test import RESTARTED, SHARDED, Machines, free_port
+from machines_test import RESTARTED, SHARDED, TwoNetworks
 from support import TRAINER, snapshot, until
 
 STEP = 10  # of the save in which it stops
@@ -21,16 +21,16 @@ def state_of(pid):
     return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
 
 
-class OlderLife(Machines):
+class OlderLife(TwoNetworks):
     def setUp(self):
         super().setUp()
-        self.port = free_port()
         self.output = self.folder / "output"
         self.config = self.job("output", RESTARTED, SHARDED)
 
     def start_machine(self, number, fault=""):
         injected = ("env", f"TRAINER_INJECT={fault}") if fault else ()
-        return self.start_both(self.config, "127.0.0.1", self.port, before=(injected, injected), only=number)[0]
+        before = tuple((*inside, *injected) for inside in self.before)
+        return self.start_both(self.config, "10.99.0.1", 29500, before=before, only=number)[0]
 
     def freeze(self, fault, machine):
         """Two machines train until a rank of `machine` stops in its save; then all processes of that machine are stopped.
@@ -51,9 +51,13 @@ class OlderLife(Machines):
             os.kill(pid, signal.SIGCONT)
 
     def replace_host(self):
-        """Machine 0 starts elsewhere. A file server drops the locks of a machine that doesn't respond; here the lock file
-        is removed instead."""
+        """Another machine gets machine 0's address and starts. A file server drops the locks of a machine that doesn't
+        respond; here the lock file is removed instead."""
         (self.output / ".lock").unlink()
+        other, = self.make_spaces("other")
+        self.ip("-n", self.spaces[0], "link", "del", self.cables[0])
+        self.connect(other, self.spaces[1])
+        self.before = (("ip", "netns", "exec", other), self.before[1])
         return self.start_machine(0)
 
     def check_as_undisturbed(self):

@@ -1,6 +1,7 @@
 """`trainer checkpoint now` at any moment, several times at once and on a busy machine: each request gives one more
 complete checkpoint or a clear answer, and the run's results don't change."""
 
+import fcntl
 import json
 import os
 import pathlib
@@ -41,6 +42,21 @@ class Asked(Machines):
         os.kill(run.pid, signal.SIGTERM)
         self.assertEqual(run.wait().code, 143, run.err)
         self.assert_nothing_runs()
+
+    def test_only_a_launcher_gets_the_signal(self):
+        """A lock file may name any process, also one whose id was reused: the signal would end it."""
+        output = self.folder / "forged"
+        output.mkdir()
+        bystander = subprocess.Popen(["sleep", "60"])
+        self.addCleanup(bystander.wait)
+        self.addCleanup(bystander.kill)
+        with open(output / ".lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            lock.write(f"process {bystander.pid} on {os.uname().nodename}\n")
+            lock.flush()
+            answer = self.answer(self.ask(output, "--timeout", "0"), 4)
+        self.assertIn(f"process {bystander.pid}, which the lock of", answer)
+        self.assertIsNone(bystander.poll(), "the bystander was killed")
 
     def check_whole(self, output, count):
         """Verifies every byte of all `count` checkpoints."""

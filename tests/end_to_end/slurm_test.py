@@ -9,6 +9,7 @@ import subprocess
 import time
 import unittest
 
+from machines_test import SECRET
 from slurm import KILL_WAIT, UNKNOWN_TO_DNS, Slurm, why_no_slurm
 from support import EndToEnd, TRAINER, last_step, merged, processes, until
 
@@ -28,7 +29,7 @@ class Jobs(EndToEnd):
 
     def step(self, config, *flags, nodes="node2,node3", launch=(), tasks=2, before=()):
         """Starts `srun … trainer launch` for one rank on each node."""
-        return self.start(config, *launch, before=(self.slurm.programs / "srun", f"--nodelist={nodes}",
+        return self.start(config, *launch, before=(*SECRET, self.slurm.programs / "srun", f"--nodelist={nodes}",
                                                    f"--ntasks={tasks}", "--mem=100", *flags, *before))
 
     def finish(self, run, code):
@@ -81,6 +82,14 @@ class Steps(Jobs):
         self.assertIn("the other 1 on this machine wait for it", self.finish(run, 0))
         self.assert_same_run(self.folder / "output", self.expected(four))
 
+    def test_two_nodes_without_a_secret(self):
+        """srun passes the variables of the shell on; the message says which one is missing."""
+        run = self.start(self.job("output", SHORT, SHARDED), before=(self.slurm.programs / "srun", "--nodelist=node2,node3",
+                                                                     "--ntasks=2", "--mem=100"))
+        said = self.finish(run, 2)
+        self.assertIn("trainer launch --new_secret trainer-secret", said)
+        self.assertFalse((self.folder / "output").exists())
+
     def test_a_node_whose_name_only_slurm_knows(self):
         run = self.step(self.job("output", SHORT, SHARDED), nodes=f"{UNKNOWN_TO_DNS},node2")
         said = self.finish(run, 0)
@@ -93,7 +102,7 @@ class Steps(Jobs):
         words = " ".join(map(shlex.quote, map(str, (TRAINER, "launch", "--config_file"))))
         script = self.write("tasks.sh", f"if [ $SLURM_PROCID = {rank} ]; then exec {words} {bad}; fi\n"
                                         f"exec {words} {good}\n")
-        return self.trainer(before=(self.slurm.programs / "srun", "--nodelist=node2,node3", "--ntasks=2", "sh",
+        return self.trainer(before=(*SECRET, self.slurm.programs / "srun", "--nodelist=node2,node3", "--ntasks=2", "sh",
                                     script))
 
     def test_a_refused_configuration_on_machine_1_ends_the_step(self):

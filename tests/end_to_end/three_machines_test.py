@@ -167,7 +167,7 @@ class Strangers(Switched):
         config = self.job("output", SHARDED, SHORT)
         runs = [self.start_one(config, number) for number in (0, 1)]
         until(lambda: (HOST, PORT) in self.open_ports())
-        stranger = self.start_one(config, 2, secret=("env", "TRAINER_SECRET=guessed"))
+        stranger = self.start_one(config, 2, "--join_timeout", "1", secret=("env", "TRAINER_SECRET=guessed"))
         self.finish([stranger], 6)
         self.assertIn("a different secret", stranger.err)
         until(lambda: "10.98.0.3 has a different secret" in runs[0].err)

@@ -101,10 +101,12 @@ TEST_F(Elastic, RejectedMachinesDoNotDisturbTheRun) {
   start(0, {{"FAKE", "live:9"}});
   wait_for_attempt(0, 1);
   environment_["TRAINER_SECRET"] = "another";
+  patience_.join = milliseconds(1000);
   start(1, {{"FAKE", "live:9"}});
   EXPECT_EQ(finish(1), 6) << screens();
   EXPECT_TRUE(said(0, "was rejected: 127.0.0.1 has a different secret")) << screen(0);
   environment_["TRAINER_SECRET"] = "a secret";
+  patience_.join = std::chrono::seconds(60);
   plan_.config.seed = 1;
   start(1, {{"FAKE", "live:9"}});
   EXPECT_EQ(finish(1), 2) << screens();

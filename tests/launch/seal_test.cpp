@@ -2,12 +2,15 @@
 #include "engine/launch/seal.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "engine/base/errors.h"
+#include "engine/launch/meeting_key.h"
 #include "engine/launch/secret.h"
 
 namespace trainer::launch {
@@ -55,6 +58,69 @@ TEST(Secret, ComesFromTheEnvironmentOrAFileAndIsNotPassedOn) {
   std::filesystem::remove(file);
   setenv("TRAINER_SECRET_FILE", file.c_str(), 1);
   EXPECT_THROW(take_secret(), ConfigError);
+}
+
+TEST(Secret, AFileThatTheGroupCanReadIsRefused) {
+  const auto file = std::filesystem::temp_directory_path() / fmt::format("group-secret-{}", getpid());
+  std::ofstream(file) << "open sesame\n";
+  using std::filesystem::perms;
+  const auto take = [&](perms mode) {
+    std::filesystem::permissions(file, mode);
+    setenv("TRAINER_SECRET_FILE", file.c_str(), 1);
+    return take_secret();
+  };
+  const perms own = perms::owner_read | perms::owner_write;
+  constexpr gid_t kSomeGroup = 100;
+  if (chown(file.c_str(), getuid(), getuid() == 0 ? kSomeGroup : getgid()) == 0 && (getuid() == 0 || getgid() != 0)) {
+    EXPECT_THROW(take(own | perms::group_read), ConfigError);
+    EXPECT_THROW(take(own | perms::group_write), ConfigError);
+  }
+  EXPECT_EQ(take(own), "open sesame");
+  std::filesystem::remove(file);
+}
+
+TEST(Secret, NoneIsWantedInWords) {
+  EXPECT_FALSE(is_without_secret());
+  setenv("TRAINER_SECRET_FILE", "none", 1);
+  EXPECT_TRUE(is_without_secret());
+  EXPECT_EQ(take_key(), "");
+  EXPECT_EQ(std::getenv("TRAINER_SECRET_FILE"), nullptr);
+  setenv("TRAINER_SECRET", "s", 1);
+  EXPECT_EQ(take_key().size(), 32U);
+  EXPECT_THROW(refuse_open_address("203.0.113.1", 1), ConfigError);
+  EXPECT_NO_THROW(refuse_open_address("127.0.0.1", 1)) << "only this machine's users can reach it";
+}
+
+/// Runs in a process of its own, which has the secret in its first environment.
+TEST(Secret, DISABLED_IsClearedFromTheFirstEnvironment) {
+  ASSERT_EQ(take_secret(), "open sesame");
+  std::ifstream file("/proc/self/environ");
+  const std::string shown(std::istreambuf_iterator<char>(file), {});
+  EXPECT_NE(shown.find("OTHER=kept"), std::string::npos);
+  EXPECT_EQ(shown.find("sesame"), std::string::npos) << "every process of this user can read it";
+}
+
+TEST(Secret, IsClearedFromTheFirstEnvironment) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const char* const words[] = {"launch_test", "--gtest_also_run_disabled_tests",
+                                 "--gtest_filter=Secret.DISABLED_IsClearedFromTheFirstEnvironment", nullptr};
+    const char* const variables[] = {"TRAINER_SECRET=open sesame", "OTHER=kept", nullptr};
+    execve("/proc/self/exe", const_cast<char**>(words), const_cast<char**>(variables));
+    _exit(1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(Secret, IsStretchedByScrypt) {
+  std::string hex;
+  for (const unsigned char byte : stretched("open sesame", kProtocol)) hex += fmt::format("{:02x}", byte);
+  EXPECT_EQ(hex, "a3f135bacb34a23e9970ea8166cb8160210bac9d7a570b2122477818cd4487a1");  // Python: hashlib.scrypt(b"open sesame", salt=b"trainer machines 4", n=2**15, r=8, p=1,
+                             //                        maxmem=2**26, dklen=32).hex()
+  EXPECT_EQ(stretched("", kProtocol), "");
 }
 
 TEST(Seal, OpensOnlyWithTheSameSecret) {

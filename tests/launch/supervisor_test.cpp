@@ -120,6 +120,25 @@ TEST_F(SupervisorTest, ASuccessfulRunIsSilent) {
   EXPECT_TRUE(read_file(output() / ".lock").starts_with("process "));  // for an earlier holder that still runs
 }
 
+TEST_F(SupervisorTest, RanksDoNotGetTheSecret) {
+  EXPECT_EQ(run_with({{"FAKE", "note_environment"}, {"TRAINER_SECRET", "open sesame"}}), 0);
+  EXPECT_NE(read_file(folder_ / "notes/environment-0").find("TRAINER_SECRET=\n"), std::string::npos);
+}
+
+TEST_F(SupervisorTest, RanksGetNoMoreThreadsThanCpus) {
+  cpu_set_t one, before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+  CPU_ZERO(&one);
+  for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu)
+    if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  plan_.config.num_cpu_threads_per_process = 1000;
+  EXPECT_EQ(run_with({{"FAKE_0", "environment"}, {"FAKE", "finish"}}), 0);
+  EXPECT_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
+  EXPECT_NE(read_file(folder_ / "stdout").find("OMP_NUM_THREADS=1\n"), std::string::npos);
+  EXPECT_TRUE(on_screen("num_cpu_threads_per_process (OMP_NUM_THREADS) is 1000, but 1 CPU can be used")) << screen();
+}
+
 TEST_F(SupervisorTest, ServesItsStatus) {
   const std::string any = own_address(try_listen(resolve("127.0.0.1", 0).front()).get()).text();  // a free port
   const int port = std::stoi(any.substr(any.rfind(':') + 1));

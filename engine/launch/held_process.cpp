@@ -1,0 +1,59 @@
+#include "engine/launch/held_process.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include <fmt/format.h>
+
+namespace trainer::launch {
+namespace {
+
+/// The rest of the line of a small file that begins with `key`; "" if there is none.
+std::string line_after(const std::string& file, const std::string& key) {
+  std::ifstream lines(file);
+  for (std::string line; std::getline(lines, line);)
+    if (const auto at = line.find(key); at != std::string::npos) return line.substr(at + key.size());
+  return "";
+}
+
+/// The frozen cgroup of a process; "" if it is in none. Version 1 has a hierarchy of its own for this.
+std::string frozen_cgroup(pid_t pid) {
+  const std::string groups = fmt::format("/proc/{}/cgroup", pid);
+  if (const std::string group = line_after(groups, "freezer:"); !group.empty())
+    if (const std::string state = line_after("/sys/fs/cgroup/freezer" + group + "/freezer.state", "FR");
+        state == "OZEN" || state == "EEZING")
+      return group;
+  if (const std::string group = line_after(groups, "0::"); !group.empty())
+    if (line_after("/sys/fs/cgroup" + group + "/cgroup.events", "frozen ") == "1") return group;
+  return "";
+}
+
+}  // namespace
+
+bool reap_within(pid_t child, std::chrono::milliseconds patience) {
+  constexpr std::chrono::milliseconds kLook{2};
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (waitpid(child, nullptr, WNOHANG) == 0) {
+    if (std::chrono::steady_clock::now() >= end) return false;
+    usleep(std::chrono::microseconds(kLook).count());
+  }
+  return true;
+}
+
+std::string what_holds(pid_t pid) {
+  if (const std::string group = frozen_cgroup(pid); !group.empty())
+    return fmt::format("its cgroup {} is frozen", group);
+  const std::string folder = fmt::format("/proc/{}", pid);
+  const std::string state = line_after(folder + "/status", "State:\t");
+  std::string place;
+  std::getline(std::ifstream(folder + "/wchan"), place);
+  if (const std::string tracer = line_after(folder + "/status", "TracerPid:\t"); !tracer.empty() && tracer != "0")
+    return fmt::format("it is traced by process {}", tracer);
+  if (state.empty()) return "its state can't be read";
+  return fmt::format("it is in state {}{}", state, place.empty() || place == "0" ? "" : " in " + place);
+}
+
+}  // namespace trainer::launch

@@ -1,0 +1,21 @@
+// Processes that the kernel holds: SIGKILL ends them only once it lets go of them, maybe never.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <string>
+
+namespace trainer::launch {
+
+/// How long a killed process may take to end. The kernel needs seconds to free many gigabytes.
+inline constexpr std::chrono::seconds kReapPatience{10};
+
+/// Waits for a killed child. False when it hasn't ended after `patience`: then it stays behind.
+bool reap_within(pid_t child, std::chrono::milliseconds patience);
+
+/// What holds a process that was killed: "it is in state D (disk sleep) in nfs_wait_bit_killable", "its cgroup
+/// /jobs/7 is frozen". From /proc and /sys.
+std::string what_holds(pid_t pid);
+
+}  // namespace trainer::launch

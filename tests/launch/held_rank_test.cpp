@@ -1,0 +1,92 @@
+// Ranks that the kernel holds: nothing that a launcher does to them may block it.
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "engine/launch/native_stack.h"
+#include "tests/launch/several_machines.h"
+
+namespace trainer::launch {
+namespace {
+
+/// A run on one machine, with two ranks.
+class HeldRank : public SeveralMachines {
+ protected:
+  HeldRank() : SeveralMachines(1, 2) { plan_.config.main_process_ip.clear(); }
+
+  /// A process traced by another one stays unreaped after SIGKILL, as one does that a frozen cgroup or a device holds:
+  /// its parent waits in vain.
+  pid_t hold(int rank) {
+    const pid_t held = std::stoi(noted(fmt::format("pid-{}", rank)));
+    if (ptrace(PTRACE_SEIZE, held, nullptr, nullptr) != 0) return 0;
+    return held;
+  }
+
+  /// The launcher ends with `code` within `seconds`; -1 when it doesn't.
+  int finish_within(double seconds) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+    siginfo_t info{};
+    while (waitid(P_PID, static_cast<id_t>(pid_of(0)), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0) {
+      if (std::chrono::steady_clock::now() >= end) return -1;
+      usleep(1000);
+    }
+    return finish(0);
+  }
+};
+
+TEST_F(HeldRank, DoesNotHoldTheLauncher) {
+  patience_.together = milliseconds(0);
+  start(0, {{"FAKE", "hang:stubborn"}});
+  for (const int rank : {0, 1}) wait_for_note(fmt::format("ready-{}", rank));
+  const pid_t held = hold(1);
+  if (held == 0) GTEST_SKIP() << "this system does not permit ptrace of a grandchild";
+  kill(pid_of(0), SIGTERM);
+  wait_for([&] { return said(0, "once more to stop at once"); });
+  kill(pid_of(0), SIGTERM);
+  EXPECT_EQ(finish_within(20), 143) << screen(0);
+  EXPECT_TRUE(said(0, fmt::format("rank 1 (process {}) was killed but does not end", held))) << screen(0);
+  if (pid_of(0) > 0) kill(pid_of(0), SIGKILL);
+  waitpid(held, nullptr, __WALL);
+}
+
+/// A parent that waits for its vfork()ed child sleeps uninterruptibly (D) for everything but SIGKILL, so a tracer waits
+/// for it for ever.
+TEST(NativeStackOfAHeldProcess, EndsWithoutAStack) {
+  const pid_t held = fork();
+  ASSERT_GE(held, 0);
+  if (held == 0) {
+    if (vfork() == 0)
+      for (;;) pause();
+    _exit(0);
+  }
+  const auto state = [&] {
+    std::string text;
+    std::getline(std::ifstream(fmt::format("/proc/{}/stat", held)), text);
+    return text.at(text.rfind(')') + 2);
+  };
+  for (int i = 0; i < 10'000 && state() != 'D'; ++i) usleep(1000);
+  ASSERT_EQ(state(), 'D');
+  const pid_t reader = fork();  // so that the test ends even if the reader doesn't
+  if (reader == 0) {
+    setpgid(0, 0);
+    _exit(native_stack(held).empty() ? 0 : 1);
+  }
+  int status = -1;
+  for (int i = 0; i < 20'000 && waitpid(reader, &status, WNOHANG) == 0; ++i) usleep(1000);
+  EXPECT_TRUE(WIFEXITED(status)) << "the reader of the stack hangs";
+  if (status == -1) {
+    kill(reader, SIGKILL);
+    waitpid(reader, nullptr, 0);
+  }
+  std::string children;
+  std::getline(std::ifstream(fmt::format("/proc/{0}/task/{0}/children", held)), children);
+  kill(held, SIGKILL);
+  waitpid(held, nullptr, 0);
+  if (!children.empty()) kill(std::stoi(children), SIGKILL);
+}
+
+}  // namespace
+}  // namespace trainer::launch
