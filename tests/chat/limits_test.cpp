@@ -1,6 +1,8 @@
 // Templates that are invalid, unsupported, or never terminate.
 #include <gtest/gtest.h>
 
+#include <time.h>
+
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -24,6 +26,12 @@ std::string outcome(const std::string& source) {
     return fmt::format("{}: {}", error.line(), error.what());
   }
   return "none";
+}
+
+timespec thread_time() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return now;
 }
 
 /// tests/chat/bad/NAME.jinja, whose first line is a comment with the message: {# LINE: message #}.
@@ -50,6 +58,22 @@ TEST(Limits, NestingIsBounded) {
         "{{ x" + times(".a", 5000) + " }}", "{{ x" + times("|trim", 5000) + " }}",
         times("{% if 1 %}", 5000) + times("{% endif %}", 5000), "{{ 1" + times(" if 1 else 1", 5000) + " }}"})
     EXPECT_NE(outcome(source).find("nested deeper"), std::string::npos) << source.substr(0, 20);
+}
+
+/// A search that compares the whole part at every place takes 10^11 comparisons.
+TEST(Limits, SearchesTakeLinearTime) {
+  const std::string texts = "{% set n = 'a' * 600000 %}{% set part = 'a' * 300000 + 'b' %}";
+  for (const std::string& search : {"n.count(part)", "n.find(part)", "part in n", "n.replace(part, '')|length",
+                                    "n.split(part)|length", "n.rsplit('b' + 'a' * 300000)|length"}) {
+    const timespec begin = thread_time();
+    EXPECT_NE(outcome(texts + "{{ " + search + " }}"), "") << search;
+    const timespec end = thread_time();
+    EXPECT_LT(end.tv_sec - begin.tv_sec, 5) << search;
+  }
+}
+
+TEST(Limits, RightSplitsBeginAtTheRight) {
+  EXPECT_EQ(Template("{{ 'aaa'.rsplit('aa', 1) }} {{ 'é-ü-x'.rsplit('-', 1) }}").render({}), "['a', ''] ['é-ü', 'x']");
 }
 
 TEST(Limits, RaiseExceptionThrowsRaised) {

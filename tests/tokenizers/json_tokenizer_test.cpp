@@ -284,6 +284,34 @@ TEST(JsonTokenizer, ReadsExpressionsAsOniguruma) {
   EXPECT_EQ(split("^a.|.b$", "ax\nay\nzb"), Parts({"ax", "ay", "zb"}));
 }
 
+/// Each attempt stays below the limit of steps, and there is one for each character.
+TEST(JsonTokenizer, StopsAnExpressionThatTakesLongAtEveryCharacter) {
+  json root = read_golden("llama3");
+  root["/pre_tokenizer/pretokenizers/0/pattern/Regex"_json_pointer] = "(?:a|aa|aaa){1,17}[bc]";
+  auto tokenizer = make(root);
+  EXPECT_THROW(tokenizer->encode(std::string(200'000, 'a')), InputError);
+}
+
+TEST(JsonTokenizer, FindsWhatBeginsFarInTheText) {
+  EXPECT_EQ(split("x", std::string(100'000, '-') + "x" + std::string(100'000, '-')), std::vector<std::string>{"x"});
+  EXPECT_EQ(split("(?<=ü)x$", std::string(16'383, '-') + "üx"), std::vector<std::string>{"x"});  // in a second window
+}
+
+TEST(JsonTokenizer, RefusesANormalizerThatGrowsWithoutEnd) {
+  json root = read_golden("gpt2");
+  const json replace = {{"type", "Replace"}, {"pattern", {{"Regex", "."}}}, {"content", std::string(20, 'x')}};
+  root["normalizer"] = {{"type", "Sequence"}, {"normalizers", std::vector<json>(7, replace)}};
+  auto tokenizer = make(root);
+  try {
+    tokenizer->encode("hello");
+    FAIL() << "it was encoded";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("makes more than"), std::string::npos) << error.what();
+  }
+  root["normalizer"] = {{"type", "NFKD"}};
+  EXPECT_GT(make(root)->encode(std::string(1000, ' ') + "\ufdfa").size(), 10U);  // 18 characters of one
+}
+
 TEST(JsonTokenizer, EncodesLongWordsInLinearTime) {
   auto tokenizer = open(kGolden / "gpt2");
   std::string word(1 << 20, 'x');

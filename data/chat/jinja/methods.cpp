@@ -71,14 +71,15 @@ Value joined(const Value& separator, const std::optional<Value>& list, Budget& b
 }
 
 int64_t find_in(const std::string& text, const std::string& part) {
-  const size_t found = text.find(part);
+  const size_t found = find_text(text, part);
   return found == std::string::npos ? -1 : static_cast<int64_t>(length(std::string_view(text).substr(0, found)));
 }
 
 int64_t count_in(const std::string& text, const std::string& part) {
   if (part.empty()) return static_cast<int64_t>(length(text)) + 1;
   int64_t count = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++count;
+  for (size_t at = find_text(text, part); at != std::string::npos; at = find_text(text, part, at + part.size()))
+    ++count;
   return count;
 }
 

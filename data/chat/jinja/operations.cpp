@@ -193,7 +193,7 @@ bool contains(const Value& container, const Value& item, Budget& budget) {
   if (container.is<Text>()) {
     if (!item.is<Text>()) throw BadOperation("`in` of a {} and a string", item.type());
     budget.step(container.text().size() / 16);
-    return container.text().find(item.text()) != std::string::npos;
+    return find_text(container.text(), item.text()) != std::string::npos;
   }
   if (container.is<DictPtr>()) {
     const Dict& dict = *container.as<DictPtr>();

@@ -1,6 +1,7 @@
 #include "data/chat/jinja/text.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include <utf8proc.h>
 
@@ -48,16 +49,27 @@ std::vector<std::string> split_at_spaces(std::string_view text, int64_t count) {
   return parts;
 }
 
-std::vector<std::string> split_at(std::string_view text, std::string_view separator, int64_t count, bool from_right) {
+std::vector<std::string> split_from_left(std::string_view text, std::string_view separator, int64_t count) {
   std::vector<std::string> parts;
   while (count < 0 || static_cast<int64_t>(parts.size()) < count) {
-    const size_t found = from_right ? text.rfind(separator) : text.find(separator);
+    const size_t found = find_text(text, separator);
     if (found == std::string_view::npos) break;
-    parts.emplace_back(from_right ? text.substr(found + separator.size()) : text.substr(0, found));
-    text = from_right ? text.substr(0, found) : text.substr(found + separator.size());
+    parts.emplace_back(text.substr(0, found));
+    text.remove_prefix(found + separator.size());
   }
   parts.emplace_back(text);
-  if (from_right) std::reverse(parts.begin(), parts.end());
+  return parts;
+}
+
+std::string backward(std::string_view text) {
+  return {text.rbegin(), text.rend()};
+}
+
+std::vector<std::string> split_at(std::string_view text, std::string_view separator, int64_t count, bool from_right) {
+  if (!from_right) return split_from_left(text, separator, count);
+  std::vector<std::string> parts = split_from_left(backward(text), backward(separator), count);
+  for (std::string& part : parts) part = backward(part);
+  std::reverse(parts.begin(), parts.end());
   return parts;
 }
 
@@ -179,11 +191,17 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
+size_t find_text(std::string_view text, std::string_view part, size_t start) {
+  if (start > text.size()) return std::string_view::npos;
+  const void* const found = memmem(text.data() + start, text.size() - start, part.data(), part.size());
+  return found == nullptr ? std::string_view::npos : static_cast<size_t>(static_cast<const char*>(found) - text.data());
+}
+
 std::string replaced(std::string_view text, std::string_view from, std::string_view to, int64_t count) {
   std::string out;
   size_t at = 0;
   while (count != 0) {
-    size_t found = text.find(from, at);
+    size_t found = find_text(text, from, at);
     if (from.empty()) {  // before every character, and at the end
       found = at;
       if (at >= text.size()) {

@@ -28,6 +28,10 @@ std::string capitalized(std::string_view text);
 /// Every run of letters capitalized. `by_words`: as the filter does, only after white space, -, (, {, [ or <.
 std::string titled(std::string_view text, bool by_words);
 
+/// Where `part` begins in `text`, from `start` on; npos if nowhere. In linear time, unlike std::string::find(): a
+/// hostile template searches for a long text that nearly matches everywhere.
+size_t find_text(std::string_view text, std::string_view part, size_t start = 0);
+
 /// Escapes & < > ' " for HTML.
 std::string escaped(std::string_view text);
 std::string replaced(std::string_view text, std::string_view from, std::string_view to, int64_t count = -1);

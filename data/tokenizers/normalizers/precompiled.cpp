@@ -70,9 +70,8 @@ class Precompiled : public Normalizer {
     }
     Rewrite out(text);
     out.copy(0, same);
-    std::string& written = out.text();
     for_each_change(view, same, [&](std::string_view part, std::optional<std::string_view> replacement) {
-      written += replacement.value_or(part);
+      out.insert(replacement.value_or(part), {0, 0});
     });
     out.finish(text);
   }

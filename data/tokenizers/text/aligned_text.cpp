@@ -1,9 +1,19 @@
 #include "data/tokenizers/text/aligned_text.h"
-#include "engine/base/utf8.h"
 
 #include <algorithm>
 
+#include "engine/base/errors.h"
+#include "engine/base/utf8.h"
+
 namespace trainer::data {
+namespace {
+
+constexpr size_t kFree = 1 << 20;  // bytes that a text may always become
+constexpr size_t kMostTimes = 32;  // how many times longer it may become in a step
+constexpr size_t kMostBytes = 128 << 20;
+constexpr size_t kSlack = 4;  // put() asks for the longest character
+
+}  // namespace
 
 Origin AlignedText::origin(size_t at) const {
   if (changed_) return origins_[at];
@@ -12,8 +22,20 @@ Origin AlignedText::origin(size_t at) const {
   return {first, first + char_length(source_, begin)};
 }
 
+Rewrite::Rewrite(const AlignedText& old)
+    : old_(old),
+      most_(std::max(old.view().size() + kSlack, std::min(kMostBytes, kFree + kMostTimes * old.view().size()))) {
+  text_.reserve(old.view().size() + old.view().size() / 8);
+}
+
+void Rewrite::refuse_growth() const {
+  throw InputError("its normalizer or pre-tokenizer makes more than {} bytes of a text of {}, which is too much.",
+                   most_, old_.view().size());
+}
+
 void Rewrite::put(char32_t code, int change) {
   size_t before = text_.size();
+  grow(4);
   append_character(text_, code);
   if (!old_.aligned()) return;
   std::string_view old = old_.view();
@@ -33,18 +55,21 @@ void Rewrite::skip_chars(uint32_t count) {
 }
 
 void Rewrite::copy(size_t begin, size_t end) {
+  grow(end - begin);
   text_ += old_.view().substr(begin, end - begin);
   if (!old_.aligned()) return;
   for (size_t at = begin; at < end; ++at) origins_.push_back(old_.origin(at));
 }
 
 void Rewrite::append(const AlignedText& part) {
+  grow(part.view().size());
   text_ += part.view();
   if (!old_.aligned()) return;
   for (size_t at = 0; at < part.view().size(); ++at) origins_.push_back(part.origin(at));
 }
 
 void Rewrite::insert(std::string_view content, Origin origin) {
+  grow(content.size());
   text_ += content;
   if (old_.aligned()) origins_.insert(origins_.end(), content.size(), origin);
 }
@@ -54,6 +79,7 @@ void Rewrite::insert_for(std::string_view content, size_t at) {
 }
 
 void Rewrite::finish(AlignedText& into) {
+  grow(0);
   bool aligned = old_.aligned();
   into.text_ = std::move(text_);
   into.origins_ = std::move(origins_);

@@ -1,5 +1,7 @@
 #include "data/tokenizers/text/pattern.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <new>
 
@@ -29,6 +31,15 @@ constexpr size_t kMaxExpression = 64 << 10;
 constexpr uint32_t kMatchLimit = 4'000'000;  // steps of backtracking in one match
 constexpr uint32_t kHeapLimit = 64 << 10;    // KiB
 constexpr size_t kJitStack = 1 << 20;
+constexpr size_t kWindow = 16 << 10;  // bytes in which a match may begin, between two looks at the clock
+constexpr uint32_t kMatchesBetweenLooks = 64;
+constexpr double kSeconds = 5, kSecondsPerMebibyte = 4;
+
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
 
 /// The matching state of one thread.
 struct Scratch {
@@ -59,7 +70,8 @@ Code compile(std::string_view expression, uint32_t options, std::string_view wri
       pcre2_compile_context_create(nullptr));
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
   Code code(pcre2_compile(reinterpret_cast<const unsigned char*>(expression.data()), expression.size(),
-                          options | PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &offset, context.get()));
+                          options | PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C | PCRE2_USE_OFFSET_LIMIT, &error,
+                          &offset, context.get()));
   if (!code) {
     std::string_view before = expression.substr(0, offset);
     throw Malformed{
@@ -89,7 +101,17 @@ Pattern Pattern::literal(std::string_view text) {
   return Pattern(std::make_shared<Compiled>(Compiled{nullptr, std::string(text)}));
 }
 
-bool Pattern::find(std::string_view text, size_t from, size_t& begin, size_t& end) const {
+void Pattern::look_at_clock(Effort& effort, std::string_view text) {
+  const double now = thread_seconds();
+  if (effort.began < 0) effort.began = now;
+  const double most = kSeconds + kSecondsPerMebibyte * static_cast<double>(text.size()) / (1 << 20);
+  if (now - effort.began > most)
+    throw InputError(
+        "the tokenizer's regular expression cannot split a text of {} bytes within {:.0f} s of processor time.",
+        text.size(), most);
+}
+
+bool Pattern::find(std::string_view text, size_t from, size_t& begin, size_t& end, Effort& effort) const {
   if (!compiled_->code) {
     begin = text.find(compiled_->literal, from);
     end = begin + compiled_->literal.size();
@@ -97,13 +119,23 @@ bool Pattern::find(std::string_view text, size_t from, size_t& begin, size_t& en
   }
   thread_local Scratch scratch;
   auto subject = reinterpret_cast<const unsigned char*>(text.data() ? text.data() : "");
-  auto match = [&](uint32_t options) {
-    return pcre2_match(compiled_->code.get(), subject, text.size(), from, options | PCRE2_NO_UTF_CHECK,
+  auto match = [&](size_t start, uint32_t options) {
+    return pcre2_match(compiled_->code.get(), subject, text.size(), start, options | PCRE2_NO_UTF_CHECK,
                        scratch.data.get(), scratch.context.get());
   };
-  int result = match(0);
-  if (result == PCRE2_ERROR_JIT_STACKLIMIT) result = match(PCRE2_NO_JIT);  // uses heap memory instead
-  if (result == PCRE2_ERROR_NOMATCH) return false;
+  if (effort.matches++ % kMatchesBetweenLooks == 0) look_at_clock(effort, text);
+  int result = PCRE2_ERROR_NOMATCH;
+  // The limit of steps is one for each place where a match may begin, so the time is limited here.
+  for (size_t start = from;;) {
+    const size_t last = std::min(start + kWindow, text.size());
+    pcre2_set_offset_limit(scratch.context.get(), last);
+    result = match(start, 0);
+    if (result == PCRE2_ERROR_JIT_STACKLIMIT) result = match(start, PCRE2_NO_JIT);  // uses heap memory instead
+    if (result != PCRE2_ERROR_NOMATCH) break;
+    if (last == text.size()) return false;
+    look_at_clock(effort, text);
+    for (start = last; start < text.size() && (text[start] & 0xC0) == 0x80;) ++start;
+  }
   if (result < 0) throw InputError("the tokenizer's regular expression cannot split a text: {}.", message_of(result));
   const size_t* places = pcre2_get_ovector_pointer(scratch.data.get());
   begin = std::max(places[0], from);  // \K can move it back
