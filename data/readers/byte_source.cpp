@@ -6,6 +6,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "engine/base/errors.h"
 #include "engine/base/file_descriptor.h"
@@ -60,6 +64,46 @@ class TextBytes : public ByteSource {
   std::string text_;
   size_t at_ = 0;
   Bytes rest_;
+};
+
+/// Counts the bytes of `inner`.
+class CountedBytes : public ByteSource {
+ public:
+  CountedBytes(Bytes inner, std::shared_ptr<uint64_t> count) : inner_(std::move(inner)), count_(std::move(count)) {}
+  size_t read(char* to, size_t size) override {
+    const size_t got = inner_->read(to, size);
+    *count_ += got;
+    return got;
+  }
+
+ private:
+  Bytes inner_;
+  std::shared_ptr<uint64_t> count_;
+};
+
+/// The content of compressed data, unless it is far longer than text can become by decompression: it would fill the
+/// disk with samples.
+class BoundedBytes : public ByteSource {
+ public:
+  BoundedBytes(Bytes content, std::shared_ptr<uint64_t> packed)
+      : content_(std::move(content)), packed_(std::move(packed)) {}
+
+  size_t read(char* to, size_t size) override {
+    const size_t got = content_->read(to, size);
+    unpacked_ += got;
+    if (unpacked_ > kFree && unpacked_ > kMostTimes * *packed_)
+      throw BrokenBytes(
+          fmt::format("{} compressed bytes unpack to more than {}, over {} times as many, which no text does", *packed_,
+                      unpacked_, kMostTimes));
+    return got;
+  }
+
+ private:
+  static constexpr uint64_t kFree = 1 << 30, kMostTimes = 300;
+
+  Bytes content_;
+  std::shared_ptr<uint64_t> packed_;
+  uint64_t unpacked_ = 0;
 };
 
 /// The first bytes: enough to recognize the kind of file.
@@ -125,8 +169,11 @@ Bytes unpacked(Bytes bytes, const std::string& path) {
   std::string head = read_head(*bytes);
   bool gzip = head.starts_with("\x1F\x8B"), zstd = is_zstd(head);
   if (gzip || zstd) {
+    const auto packed = std::make_shared<uint64_t>(0);
     Bytes whole = std::make_unique<TextBytes>(std::move(head), std::move(bytes));
+    whole = std::make_unique<CountedBytes>(std::move(whole), packed);
     bytes = gzip ? unpack_gzip(std::move(whole)) : unpack_zstd(std::move(whole));
+    bytes = std::make_unique<BoundedBytes>(std::move(bytes), packed);
     try {
       head = read_head(*bytes);
     } catch (const BrokenBytes& error) {

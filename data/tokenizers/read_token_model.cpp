@@ -21,6 +21,7 @@ VocabList read_vocab(const JsonView& view, int64_t& largest_id) {
     view.problem("expected an object that maps pieces to ids");
     return vocab;
   }
+  if (view.value().empty()) view.problem("has no pieces");
   vocab.reserve(view.value().size());
   for (const auto& [piece, id] : view.value().items()) {
     bool fits = id.is_number_integer() && id.get<int64_t>() >= 0 && id.get<int64_t>() < kMaxTokenId;
@@ -112,6 +113,7 @@ ReadTokenModel read_unigram(const JsonView& view) {
     vocab.problem("expected a list of pieces with scores");
     return result;
   }
+  if (vocab.value().empty()) vocab.problem("has no pieces");
   options.pieces.reserve(vocab.value().size());
   for (const json& entry : vocab.value()) {
     if (entry.is_array() && entry.size() == 2 && entry[0].is_string() && entry[1].is_number()) {

@@ -1,7 +1,9 @@
 #include "engine/base/uncaught.h"
 
+#include <filesystem>
 #include <new>
 
+#include "engine/base/files.h"
 #include "engine/base/safe_text.h"
 #include "engine/base/screen.h"
 
@@ -25,6 +27,8 @@ Uncaught describe_uncaught(const std::exception& error) {
   const auto* const ours = dynamic_cast<const Error*>(&error);
   if (ours != nullptr && ours->code() != kInternalFailure) return {ours->code(), ours->what()};
   if (is_out_of_memory(error)) return {kMachineFailure, kOutOfMemory};
+  if (const auto* const files = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
+    return {kMachineFailure, machine_error("access", files->path1(), files->code().value()).what()};
   return {kInternalFailure, fmt::format("{}{}\n{}", ours == nullptr ? "unexpected: " : "", error.what(), kBug)};
 }
 

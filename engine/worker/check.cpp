@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/errors.h"
+#include "engine/base/files.h"
 #include "engine/config/machine/device.h"
 #include "engine/config/machine/gpu_cards.h"
 #include "engine/config/machine/gpu_memory.h"
@@ -76,7 +77,8 @@ void check_uses_gpus(const config::Config& config, const std::string& flag, cons
       config.use_cpu ? "use_cpu: true" : fmt::format("distributed_type {}", config::name_of(config.distributed_type)));
 }
 
-/// The GPU of each rank: the memory that `--gpu_memory` names, else that of the card of `--device`, else this machine's.
+/// The GPU of each rank: the memory that `--gpu_memory` names, else that of the card of `--device`, else this
+/// machine's.
 std::optional<config::GpuMemory> gpu_of(const config::Config& config, const Target& target) {
   if (!target.gpu_memory.empty()) {
     check_uses_gpus(config, "--gpu_memory", target.gpu_memory);
@@ -117,6 +119,7 @@ int check_command(const std::vector<std::string>& args) {
     throw ConfigError("`trainer-worker check`: {}", error.what());
   }
   config::Plan plan = config::inherited_plan();
+  if (target.device.empty()) check_writable(plan.config.output_dir);  // for another machine, it may be there only
   const auto cluster = cluster_of(plan.config, target);
   const train::CheckReport report = located_report(plan, gpu_of(plan.config, target), cluster);
   if (!report.on_gpus)

@@ -267,6 +267,10 @@ LINES = [
              although="expanded as in a shell, and every message shows the result"),
     file(80, "an output path with $VAR", with_("output_dir: output", "output_dir: $HOME/b"), "output_dir", "${HOME}"),
     file(80, "an output path of 5,000 characters", lambda: with_("output_dir: output", "output_dir: " + "a/" * 2500)),
+    [file(80, f"a name of 300 bytes in {option}", with_(old, f"{key}: a/{'x' * 300}/b"), option, "300", "255")
+     for option, old, key in (("output_dir", "output_dir: output", "output_dir"),
+                              ("tokenizer.path", "path: ../tokenizer", "path"),
+                              ("data.train.path", "path: samples.txt", "path"))],
     file(80, "an output path with a newline", with_("output_dir: output", 'output_dir: "a\\nb"'), "output_dir"),
     file(81, "a secret from the environment", with_("path: ../tokenizer", "path: ${HF_TOKEN}"), "secret",
          silent=(TOKEN,), environment={"HF_TOKEN": TOKEN}),

@@ -116,6 +116,10 @@ LINES = [
     model(147, "two unknown pieces", pieces(unknown=2), "unknown"),
     model(148, "a piece twice", pieces(piece("a")), "a"),
     tokenizer_json(148, "an id twice", of_model(vocab={**VOCABULARY, "c": 2}), "2"),
+    [tokenizer_json(149, f"no pieces at all, {kind['type']}", {"model": kind}, "vocab", "has no pieces")
+     for kind in ({**JSON["model"], "vocab": {}, "merges": []}, {"type": "WordLevel", "vocab": {}, "unk_token": "<unk>"},
+                  {"type": "WordPiece", "vocab": {}, "unk_token": "<unk>"},
+                  {"type": "Unigram", "vocab": [], "unk_id": None})],
     model(149, "an empty piece", pieces(piece("")), "piece 30", "empty"),
     model(150, "a piece with NUL", pieces(piece("\0")), "piece 30", "NUL"),
     model(151, "a piece of 200 KB", pieces(piece("x" * 200_000)), "piece 30", "200000 bytes"),

@@ -1,6 +1,8 @@
 #include "engine/base/uncaught.h"
 
+#include <filesystem>
 #include <new>
+#include <system_error>
 
 #include <gtest/gtest.h>
 
@@ -22,6 +24,13 @@ TEST(Uncaught, MemoryThatCannotBeHadIsUpToTheMachine) {
     EXPECT_EQ(found.text.find("out of memory"), 0U) << found.text;
     EXPECT_NE(found.text.find("raise the limit"), std::string::npos);
   }
+}
+
+TEST(Uncaught, AFileSystemThatRefusesIsUpToTheMachine) {
+  const Uncaught found = describe_uncaught(
+      std::filesystem::filesystem_error("status", "/a/b", std::make_error_code(std::errc::permission_denied)));
+  EXPECT_EQ(found.code, kMachineFailure);
+  EXPECT_EQ(found.text.find("cannot access /a/b: Permission denied"), 0U) << found.text;
 }
 
 TEST(Uncaught, EverythingElseIsABug) {

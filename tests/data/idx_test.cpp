@@ -75,6 +75,18 @@ TEST(Idx, ReadsNoMoreThanTheHeaderDeclares) {
   contains(error_of<InputError>([&] { read(gzip("no such file")); }), "f: not an IDX file");
 }
 
+TEST(Gzip, RefusesWhatUnpacksToMoreThanAnyText) {
+  const std::string member = gzip(std::string(64 << 20, '\0'));
+  std::string bomb;
+  for (int i = 0; i < 20; ++i) bomb += member;
+  const Bytes bytes = unpacked(bytes_of(bomb), "bomb.gz");
+  std::string part(1 << 20, '\0');
+  contains(error_of<BrokenBytes>([&] {
+             while (bytes->read(part.data(), part.size()) > 0) continue;
+           }),
+           "over 300 times as many, which no text does");
+}
+
 TEST(Mnist, FindsAllNamesPlainAndGzip) {
   for (const std::string place : {"", "MNIST/raw/"}) {
     for (auto [images, labels] : {std::pair("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),

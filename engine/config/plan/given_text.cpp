@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <filesystem>
 
 #include "engine/base/safe_text.h"
 #include "engine/config/tables.h"
@@ -79,6 +80,10 @@ std::string path_fault(const std::string& text, const std::string& path) {
   constexpr std::size_t kLongest = PATH_MAX - 256;  // leaves room for a file name
   if (path.size() > kLongest)
     return fmt::format("is a path of {} characters, but a path must not have more than {}", path.size(), kLongest);
+  for (const std::filesystem::path& part : std::filesystem::path(path))
+    if (part.native().size() > NAME_MAX)
+      return fmt::format("has a part of {} bytes between slashes, but a name must not have more than {}",
+                         part.native().size(), NAME_MAX);
   if (std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }))
     return fmt::format(
         "is '{}': a path with a newline or another control character, which programs don't list correctly",
