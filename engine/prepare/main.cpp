@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/confinement.h"
 #include "engine/base/errors.h"
 #include "engine/base/log.h"
 #include "engine/base/screen.h"
@@ -61,6 +62,7 @@ int run(const std::string& command, const std::vector<std::string>& args) {
 int main(int argc, char** argv) {
   using namespace trainer;
   screen::open_missing();
+  confine();  // data, tokenizers and templates may be a stranger's
   const std::string command = argc > 1 ? argv[1] : "";
   if (!is_for_people(command)) screen::outlive();
   return screen::finish_output(run(command, {argv + std::min(argc, 2), argv + argc}));
