@@ -253,7 +253,7 @@ class Habits(Machines):
 
     def test_timeout(self):
         """`timeout` signals its child, and then the child's process group."""
-        command = f"timeout --preserve-status 3 {self.launched}"
+        command = f"timeout --preserve-status 6 {self.launched}"  # on a busy machine, training begins after 3 s
         run = subprocess.Popen(command.split(), cwd=self.folder, stdin=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         self.check_saved(run.wait(60), STOPPED)
