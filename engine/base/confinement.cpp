@@ -74,7 +74,8 @@ std::vector<sock_filter> filter() {
   // Returns an errno where the comparison holds, or where it doesn't.
   const auto refuse = [&](uint16_t compare, uint32_t value, int error, bool where_it_holds = true) {
     steps.push_back(BPF_JUMP(static_cast<uint16_t>(BPF_JMP | compare | BPF_K), value,
-                             static_cast<uint8_t>(where_it_holds ? 0 : 1), static_cast<uint8_t>(where_it_holds ? 1 : 0)));
+                             static_cast<uint8_t>(where_it_holds ? 0 : 1),
+                             static_cast<uint8_t>(where_it_holds ? 1 : 0)));
     steps.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<uint32_t>(error)));
   };
   load(kArch);

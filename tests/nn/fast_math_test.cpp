@@ -62,5 +62,21 @@ TEST(FastMath, PreciseTanhIsWithinThreeUlp) {
   EXPECT_TRUE(std::isnan(precise_tanh(std::numeric_limits<float>::quiet_NaN())));
 }
 
+TEST(FastMath, NormalCdfIsWithinTwoUnitsOfRounding) {
+  double worst = 0, worst_relative = 0;
+  for (float x = -12; x < 12; x += 1e-4F) {
+    const double exact = 0.5 * std::erfc(-static_cast<double>(x) / std::sqrt(2.0));
+    const double error = std::abs(normal_cdf(x) - exact);
+    worst = std::max(worst, error);
+    worst_relative = std::max(worst_relative, error / exact);
+  }
+  EXPECT_LT(worst, 2e-7);
+  EXPECT_LT(worst_relative, 2e-5);
+  EXPECT_EQ(normal_cdf(0), 0.5F);
+  EXPECT_EQ(normal_cdf(kInfinity), 1);
+  EXPECT_EQ(normal_cdf(-kInfinity), 0);
+  EXPECT_TRUE(std::isnan(normal_cdf(std::numeric_limits<float>::quiet_NaN())));
+}
+
 }  // namespace
 }  // namespace trainer::nn
