@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <thread>
 
 #include "data/cache/ordered_workers.h"
 #include "data/cache/token_cache.h"
@@ -11,6 +10,7 @@
 #include "data/samples/sample_maker.h"
 #include "engine/base/errors.h"
 #include "engine/base/listed.h"
+#include "engine/base/usable_cpus.h"
 
 namespace trainer::data {
 namespace {
@@ -79,8 +79,7 @@ class StoreMaker {
   }
 
   void run() {
-    const auto asked = static_cast<unsigned>(request_.config.preprocessing_num_workers);
-    const unsigned threads = asked > 0 ? asked : std::max(1U, std::thread::hardware_concurrency());
+    const int64_t asked = request_.config.preprocessing_num_workers, threads = asked > 0 ? asked : usable_cpus();
     OrderedWorkers<Chunk, MadeChunk> workers(
         static_cast<int>(threads), [this](Chunk&& chunk) { return make(std::move(chunk)); },
         [this](MadeChunk&& made) { take(std::move(made)); });

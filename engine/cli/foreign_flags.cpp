@@ -2,9 +2,9 @@
 // file.
 #include <algorithm>
 #include <filesystem>
-#include <thread>
 
 #include "engine/base/gpu_library.h"
+#include "engine/base/usable_cpus.h"
 #include "engine/cli/launch_flags.h"
 #include "engine/config/plan/reader.h"
 
@@ -16,7 +16,7 @@ void set_ranks_per_machine(const std::string& value, const LaunchFlag& flag, Ask
   const int64_t gpus = word == "auto" || word == "gpu" ? count_visible_gpus() : 0;
   int64_t ranks = config::parse_int(value).value_or(0);
   if (gpus > 0) ranks = gpus;
-  if (word == "cpu" || (word == "auto" && gpus == 0)) ranks = std::max(1u, std::thread::hardware_concurrency());
+  if (word == "cpu" || (word == "auto" && gpus == 0)) ranks = usable_cpus();
   if (word == "gpu" && gpus == 0) {
     asked.refuse(flag.name, "is gpu, but this machine has no GPU: give a number, or cpu for one rank per core");
   } else if (ranks < 1) {
@@ -69,9 +69,8 @@ void set_meeting_options(const std::string& value, const LaunchFlag& flag, Asked
     start = end + 1;
   }
   if (idle)
-    asked.sources.without_effect.push_back(
-        {flag.name.substr(2), value, flag.name,
-         "only its join_timeout (or timeout) and last_call_timeout have an effect"});
+    asked.sources.without_effect.push_back({flag.name.substr(2), value, flag.name,
+                                            "only its join_timeout (or timeout) and last_call_timeout have an effect"});
 }
 
 void set_deepspeed_file(const std::string& value, const LaunchFlag& flag, Asked& asked) {
@@ -131,8 +130,7 @@ std::vector<LaunchFlag> foreign_flags() {
   const char* const meeting = "the launcher is the rendezvous of its ranks";
   return {
       // The strategy. Two that differ are refused as two values of one option.
-      acts("--cpu", Group::kCommon, "", "Train on the CPU, whatever the file says: use_cpu=true.",
-           choose<kCpu, kTrue>),
+      acts("--cpu", Group::kCommon, "", "Train on the CPU, whatever the file says: use_cpu=true.", choose<kCpu, kTrue>),
       acts("--use_fsdp", Group::kCommon, "", "distributed_type=FSDP", choose<kType, kFsdp>),
       acts("--multi_gpu", accelerate, "", "distributed_type=MULTI_GPU", choose<kType, kMultiGpu>),
       acts("--use_deepspeed", accelerate, "", "distributed_type=DEEPSPEED", choose<kType, kDeepspeed>),
@@ -163,8 +161,7 @@ std::vector<LaunchFlag> foreign_flags() {
       acts("--standalone", torchrun, "", "num_machines=1", choose<kMachines, kOne>),
       acts("--deepspeed", Group::kDeepspeed, "FILE", "A ds_config.json, as training.deepspeed.", set_deepspeed_file),
       idle("--rdzv_id", torchrun, "TEXT", meeting, {"none"}),
-      acts("--join_timeout", torchrun, "N", "Seconds within which all machines must join (600).",
-           set_join_timeout),
+      acts("--join_timeout", torchrun, "N", "Seconds within which all machines must join (600).", set_join_timeout),
       acts("--rdzv_conf", torchrun, "K=V",
            "join_timeout=N: as --join_timeout. last_call_timeout=N: seconds to wait for more machines once a range has "
            "its minimum (5).",

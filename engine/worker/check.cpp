@@ -1,5 +1,3 @@
-#include <sched.h>
-
 #include <algorithm>
 #include <optional>
 
@@ -9,6 +7,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/usable_cpus.h"
 #include "engine/config/machine/device.h"
 #include "engine/config/machine/gpu_cards.h"
 #include "engine/config/machine/gpu_memory.h"
@@ -26,9 +25,7 @@ namespace {
 /// Ranks that share a core wait for each other at every collective; "" when each rank has its own.
 std::string cores_warning(const config::Plan& plan) {
   const config::Config& config = plan.config;
-  cpu_set_t cpus;
-  if (sched_getaffinity(0, sizeof cpus, &cpus) != 0) return "";
-  const int64_t cores = CPU_COUNT(&cpus), ranks = config::ranks_per_machine(config);
+  const int64_t cores = usable_cpus(), ranks = config::ranks_per_machine(config);
   if (ranks <= cores) return "";
   return fmt::format("num_processes is {}, so {} ranks share the {} cores of this machine: {} would be as fast",
                      config.num_processes, ranks, cores, cores * std::max<int64_t>(1, config.num_machines));

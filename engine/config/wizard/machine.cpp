@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/usable_cpus.h"
 #include "engine/base/visible_gpus.h"
 
 namespace trainer::config {
@@ -45,13 +46,6 @@ int64_t physical_cores(const fs::path& root) {
   return std::max<int64_t>(1, static_cast<int64_t>(cores.size()));
 }
 
-/// A container's share of the processors, or 0 for no limit. The file contains "<quota> <period>" in microseconds.
-int64_t processors_of_container(const fs::path& root) {
-  std::ifstream in(root / "sys/fs/cgroup/cpu.max");
-  double quota = 0, period = 0;
-  return in >> quota >> period && period > 0 ? std::max<int64_t>(1, static_cast<int64_t>(quota / period)) : 0;
-}
-
 int64_t memory(const fs::path& root) {
   int64_t total = 0;
   for (const std::string& line : lines_of(root / "proc/meminfo")) {
@@ -83,7 +77,7 @@ std::string Machine::text() const {
 Machine read_machine(const fs::path& root, const GpuMachine& gpus) {
   Machine machine;
   machine.cores = physical_cores(root);
-  if (const int64_t share = processors_of_container(root); share > 0) machine.cores = std::min(machine.cores, share);
+  if (const int64_t share = cpu_quota(root.string()); share > 0) machine.cores = std::min(machine.cores, share);
   machine.memory_bytes = memory(root);
   machine.gpus = names_of(visible_gpus(gpus, cuda_visible_devices()));
   return machine;

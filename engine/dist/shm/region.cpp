@@ -1,7 +1,6 @@
 #include "engine/dist/shm/region.h"
 
 #include <poll.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,6 +14,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/round_up.h"
+#include "engine/base/usable_cpus.h"
 #include "engine/dist/shared_memory.h"
 
 namespace trainer::dist::shm {
@@ -31,8 +31,7 @@ FileDescriptor watch(pid_t process) {
 
 /// A short poll saves a sleep and a wakeup, but takes the core from a rank that has none.
 int spins_for(int ranks) {
-  cpu_set_t cores;
-  return sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) >= ranks ? 500 : 0;
+  return usable_cpus() >= ranks ? 500 : 0;
 }
 
 std::string describe(const Call& call) {
