@@ -127,7 +127,11 @@ json progress_json(const Progress& p) {
             {"clean_updates", p.loss_scale.clean},
             {"hysteresis_left", p.loss_scale.hysteresis_left},
             {"skipped_updates", p.loss_scale.skipped}}},
-          {"losses", {{"seen", p.losses.seen}, {"mean", p.losses.mean}, {"variance", p.losses.variance}}}};
+          {"losses", {{"seen", p.losses.seen}, {"mean", p.losses.mean}, {"variance", p.losses.variance}}},
+          {"evaluations",
+           {{"best", p.evaluations.best},
+            {"improvements", p.evaluations.improvements},
+            {"without_better", p.evaluations.without_better}}}};
 }
 
 /// Manifests of earlier versions have no loss scale.
@@ -145,6 +149,13 @@ optim::LossWatchState losses_from(const json& progress) {
   return {count_at(from, "seen"), from.at("mean"), from.at("variance")};
 }
 
+/// Manifests of earlier versions have no evaluations.
+EvaluationsSoFar evaluations_from(const json& progress) {
+  if (!progress.contains("evaluations")) return {};
+  const json& from = progress.at("evaluations");
+  return {from.at("best"), count_at(from, "improvements"), count_at(from, "without_better")};
+}
+
 /// `is_here`: the folder's files are on this machine.
 Manifest parsed(const std::string& text, const std::string& folder, bool is_here) {
   const std::string path = folder + "/manifest.json";
@@ -153,7 +164,7 @@ Manifest parsed(const std::string& text, const std::string& folder, bool is_here
     const json& p = all.at("progress");
     Manifest m{{count_at(p, "step"), count_at(p, "consumed_samples"), count_at(p, "global_batch_size"),
                 count_at(p, "optimizer_steps"), p.at("loss_since_log"), count_at(p, "updates_since_log"),
-                count_at(p, "tokens"), loss_scale_from(p), losses_from(p)},
+                count_at(p, "tokens"), loss_scale_from(p), losses_from(p), evaluations_from(p)},
                count_at(all, "world_size"),
                count_at(all, "seed"),
                count_at(all, "samples_per_epoch"),

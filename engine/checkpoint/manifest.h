@@ -30,6 +30,13 @@ struct SavedTensor {
   std::vector<SavedPiece> pieces;
 };
 
+/// What decides about early stopping.
+struct EvaluationsSoFar {
+  double best = 0;             // value of the metric
+  int64_t improvements = 0;    // evaluations that were the best so far; 0: there is no best yet
+  int64_t without_better = 0;  // evaluations in a row that were no better
+};
+
 /// The progress of the run.
 struct Progress {
   int64_t step = 0;          // updates done
@@ -41,6 +48,7 @@ struct Progress {
   int64_t tokens = 0;                // target and source tokens consumed
   optim::LossScaleState loss_scale;  // of fp16
   optim::LossWatchState losses;      // statistics that detect loss spikes
+  EvaluationsSoFar evaluations;
 };
 
 struct Manifest {

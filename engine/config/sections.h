@@ -357,6 +357,9 @@ struct EvaluationConfig {
   int64_t top_k = 0;           // 0: all
   double top_p = 1;
   int64_t show_predictions = 8;
+  bool eval_on_start = false;
+  int64_t early_stopping_patience = 0;  // 0: the run makes all its updates
+  double early_stopping_threshold = 0;
 };
 
 /// `logging`.

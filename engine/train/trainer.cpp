@@ -47,6 +47,7 @@ Trainer::Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::Lora
       report_(std::move(report)),
       saver_(plan, inputs, lora_, *model_, access_, std::move(published.save)),
       divergence_(plan.config.training),
+      early_stopping_(plan.config),
       stragglers_(model_->comm().size(), model_->mesh().degrees().pipeline) {
   optimizer_ = optim::make_optimizer(config_.training, model_->logical_tensors(), model_->comm());
   if (config_.mixed_precision == config::MixedPrecision::kFp16) loss_scale_.emplace(config_.training.loss_scaling);
@@ -96,6 +97,8 @@ void Trainer::resume_from(const std::string& folder, const checkpoint::Manifest&
   progress_.global_batch = chosen_global_batch(manifest.progress.global_batch);
   if (loss_scale_ && progress_.loss_scale.scale > 0) loss_scale_->set_state(progress_.loss_scale);
   divergence_.set_state(progress_.losses);
+  early_stopping_.set_state(progress_.evaluations);
+  if (early_stopping_.stops()) evaluated_ = progress_.step;  // the run had ended; its last evaluation is recorded
   saver_.resumed_at(progress_.step);
 }
 
@@ -116,14 +119,18 @@ Ending Trainer::run(std::optional<int64_t> last_step) {
 
 Ending Trainer::run_updates(std::optional<int64_t> last_step) {
   saver_.prepare(*optimizer_);
-  while (progress_.step < total_steps_) {
+  if (config_.evaluation.eval_on_start && progress_.step == 0 && !validation().empty()) evaluate(false);
+  while (progress_.step < total_steps_ && !early_stopping_.stops()) {
     const auto start = Clock::now();
     const StepResult result = train_step();
     log_window_.add(result.tokens, result.efficiency, seconds_since(start), result.data_seconds);
     log_step(result);
     if (saver_.busy() && result.agreed.all_save_ready) saver_.advance();
     measured_.clear();
-    if (evaluation_due()) evaluate(false);
+    if (evaluation_due()) {
+      evaluate(false);
+      see_evaluation();
+    }
     const bool newly_yields = result.agreed.yield && !yields_;
     yields_ |= result.agreed.yield;
     if (due(config_.checkpoint.save_steps) || result.agreed.save || newly_yields) save_checkpoint(false);
@@ -293,6 +300,13 @@ bool Trainer::evaluation_due() const {
   return progress_.consumed % train().size() == 0;
 }
 
+void Trainer::see_evaluation() {
+  early_stopping_.see(measured_);
+  progress_.evaluations = early_stopping_.state();
+  if (early_stopping_.stops() && is_rank_zero())
+    log::info("stopping after update {}: {}", progress_.step, early_stopping_.text());
+}
+
 void Trainer::evaluate(bool at_end) {
   report_(progress_.step, "evaluating");
   saver_.wait_for_copy();
@@ -316,9 +330,11 @@ void Trainer::evaluate(bool at_end) {
   const evaluation::Result result = evaluation::evaluate(*model_, request);
   for (const auto& [name, value] : result.values)
     if (std::isfinite(value)) measured_[name] = value;
+  const bool is_new = std::exchange(evaluated_, progress_.step) != progress_.step;  // not after an early stop
   if (!reporter_) return;
-  reporter_->report(
-      metrics::EvaluationRecord{progress_.step, batches_->updates().epochs_at(progress_.consumed), result.values});
+  if (is_new)
+    reporter_->report(
+        metrics::EvaluationRecord{progress_.step, batches_->updates().epochs_at(progress_.consumed), result.values});
   if (!at_end || result.predictions.empty()) return;
   reporter_->progress().finish();
   if (options.generate)

@@ -19,6 +19,7 @@
 #include "engine/train/batch_stream.h"
 #include "engine/train/build.h"
 #include "engine/train/divergence.h"
+#include "engine/train/early_stopping.h"
 #include "engine/train/first_steps.h"
 #include "engine/train/log_window.h"
 #include "engine/train/run_saver.h"
@@ -78,6 +79,8 @@ class Trainer {
   void make_update(bool good, double learning_rate);
   void log_step(const StepResult& result);
   void evaluate(bool at_end);
+  /// After an evaluation that early stopping counts.
+  void see_evaluation();
   /// RunSaver::save() of this step.
   void save_checkpoint(bool wait_until_done);
   void finish();
@@ -98,9 +101,11 @@ class Trainer {
   RunSaver saver_;
   std::map<std::string, double> measured_;      // metrics of the evaluation at this step
   std::optional<FirstSteps> first_steps_;       // reset when its checks are done
-  bool first_update_ = true;  // of this attempt
+  bool first_update_ = true;                    // of this attempt
   std::optional<optim::LossScale> loss_scale_;  // fp16 only
   Divergence divergence_;
+  EarlyStopping early_stopping_;
+  int64_t evaluated_ = -1;  // the step of the last evaluation
   Stragglers stragglers_;
   dist::WorkClock work_;
   checkpoint::Progress progress_;

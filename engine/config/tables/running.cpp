@@ -50,6 +50,7 @@ const Entries& checkpoint_table() {
 const Entries& evaluation_table() {
   using C = EvaluationConfig;
   auto generates = [](const Config& c) { return c.evaluation.generate; };
+  auto stops_early = [](const Config& c) { return c.evaluation.early_stopping_patience > 0; };
   static const Entries entries =
       table<C>(option("eval_steps", &C::eval_steps)
                    .help("Updates between evaluations. 0: at the end of each epoch.")
@@ -83,7 +84,19 @@ const Entries& evaluation_table() {
                option("show_predictions", &C::show_predictions)
                    .help("Predictions shown at the end.")
                    .at_least(0)
-                   .when("evaluation.generate is true", generates));
+                   .when("evaluation.generate is true", generates),
+               option("eval_on_start", &C::eval_on_start)
+                   .help("Also evaluates before the first update.")
+                   .when("there are validation samples", validates),
+               option("early_stopping_patience", &C::early_stopping_patience)
+                   .help("Ends the run after this many evaluations in a row that were no better than the best one, by "
+                         "checkpoint.metric_for_best_model (loss if that is none). 0: never.")
+                   .at_least(0)
+                   .when("there are validation samples", validates),
+               option("early_stopping_threshold", &C::early_stopping_threshold)
+                   .help("How much better than the best one an evaluation must be to count as better.")
+                   .at_least(0.0)
+                   .when("evaluation.early_stopping_patience is above 0", stops_early));
   return entries;
 }
 

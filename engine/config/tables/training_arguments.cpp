@@ -116,10 +116,6 @@ Entries computing() {
 
 Entries reporting() {
   const char* const always = "metrics.jsonl always has them";
-  const char* const stops =
-      "a run makes all updates of training.num_train_epochs or training.max_steps; with evaluation.eval_steps, "
-      "checkpoint.metric_for_best_model keeps the best checkpoint, and `trainer checkpoint export` exports it as a "
-      "model";
   const char* const sums = "only the sums of each batch are kept";
   const char* const trackio = "metrics go to metrics.jsonl and TensorBoard only";
   const char* const script = "the sections of this file determine what runs";
@@ -128,7 +124,7 @@ Entries reporting() {
       no_effect("do_eval", "samples in data.validation are evaluated").harmless({"true", "false"}).of<bool>(),
       no_effect("do_predict", "evaluation.generate writes predictions for the validation samples").of<bool>(),
       no_effect("eval_delay", "the first evaluation is the first scheduled one"),
-      no_effect("eval_on_start", "the first evaluation is the first scheduled one").of<bool>(),
+      translated("eval_on_start", "The same as evaluation.eval_on_start.").of<bool>(),
       no_effect("prediction_loss_only", "evaluation.metrics selects what is measured").of<bool>(),
       no_effect("eval_accumulation_steps", sums), no_effect("include_for_metrics", sums),
       no_effect("include_inputs_for_metrics", sums).of<bool>(), no_effect("batch_eval_metrics", sums).of<bool>(),
@@ -139,7 +135,8 @@ Entries reporting() {
                   "the final model is the last one; checkpoint.metric_for_best_model keeps the best checkpoint, and "
                   "`trainer checkpoint export` exports it as a model")
           .of<bool>(),
-      unsupported("early_stopping_patience", stops), unsupported("early_stopping_threshold", stops),
+      translated("early_stopping_patience", "The same as evaluation.early_stopping_patience."),
+      translated("early_stopping_threshold", "The same as evaluation.early_stopping_threshold."),
       translated("metric_for_best_model",
                  "The same as checkpoint.metric_for_best_model: loss or accuracy, also with eval_."),
       no_effect("greater_is_better", "the smallest loss and the greatest accuracy are the best")

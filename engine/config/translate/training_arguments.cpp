@@ -123,6 +123,8 @@ class Arguments {
   }
 
   void evaluation() {
+    for (const char* const same : {"eval_on_start", "early_stopping_patience", "early_stopping_threshold"})
+      move(given(same), fmt::format("evaluation.{}", same));
     const std::string to = "evaluation.eval_steps";
     const GivenKey older = given("evaluation_strategy");
     const GivenKey strategy = given("eval_strategy").value.is_null() ? older : given("eval_strategy");

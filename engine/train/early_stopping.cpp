@@ -1,0 +1,38 @@
+#include "engine/train/early_stopping.h"
+
+#include <fmt/format.h>
+
+namespace trainer::train {
+namespace {
+
+std::string metric_of(const config::CheckpointConfig& checkpoint) {
+  return checkpoint.metric_for_best_model == "none" ? "loss" : checkpoint.metric_for_best_model;
+}
+
+}  // namespace
+
+EarlyStopping::EarlyStopping(const config::Config& config)
+    : metric_("eval_" + metric_of(config.checkpoint)),
+      lower_is_better_(metric_ == "eval_loss"),
+      patience_(config.evaluation.early_stopping_patience),
+      threshold_(config.evaluation.early_stopping_threshold) {}
+
+void EarlyStopping::see(const std::map<std::string, double>& measured) {
+  const auto found = measured.find(metric_);
+  const bool is_first = state_.improvements == 0;
+  const double gain = found == measured.end() || is_first ? 0
+                      : lower_is_better_                  ? state_.best - found->second
+                                                          : found->second - state_.best;
+  const bool is_better = found != measured.end() && (is_first || gain > threshold_);
+  state_.without_better = is_better ? 0 : state_.without_better + 1;
+  if (found == measured.end() || (!is_first && gain <= 0)) return;
+  state_.best = found->second;
+  ++state_.improvements;
+}
+
+std::string EarlyStopping::text() const {
+  return fmt::format("{} has not improved in {} evaluations{}", metric_, state_.without_better,
+                     state_.improvements == 0 ? "" : fmt::format(" (its best is {:.4g})", state_.best));
+}
+
+}  // namespace trainer::train
