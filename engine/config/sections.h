@@ -339,6 +339,7 @@ struct CheckpointConfig {
   int64_t save_steps = 500;                     // 0: only at the end
   int64_t save_total_limit = 0;                 // 0: keep all
   std::string metric_for_best_model = "none";   // none | loss | accuracy: the best checkpoint is kept
+  bool load_best_model_at_end = false;          // the final model is the best checkpoint's
   bool async_save = false;                      // written while training goes on
   std::string on_error = "warn";                // warn | stop: what to do if a save fails
   std::string hash = "xxh3";                    // xxh3 | sha256

@@ -2,9 +2,10 @@
 
 import json
 import shutil
+import subprocess
 import unittest
 
-from support import EndToEnd, last_step
+from support import TRAINER, EndToEnd, last_step
 
 RANKS = {"distributed_type": "MULTI_CPU", "num_processes": 2}
 STUCK = {"training": {"max_steps": 12, "learning_rate": 1e-30}, "checkpoint": {"save_steps": 1},
@@ -53,6 +54,45 @@ class EarlyStopping(EndToEnd):
                  "training": {**STUCK["training"], "early_stopping_patience": 2, "eval_on_start": True}}
         self.launch(self.job("output", stuck))
         self.assertEqual(self.evaluations("output"), [0, 2, 4, 6])
+
+
+class BestModel(EndToEnd):
+    """Training with a learning rate that grows ruins the model: the best checkpoint is an early one."""
+
+    RUINED = {"training": {"max_steps": 8, "learning_rate": 5.0, "warmup_steps": 7, "max_grad_norm": 0.0},
+              "checkpoint": {"save_steps": 2, "metric_for_best_model": "loss", "load_best_model_at_end": True},
+              "evaluation": {"eval_steps": 2}}
+
+    def weights(self, folder):
+        """The exported weights of a checkpoint or an output folder."""
+        path = self.folder / folder / "model.safetensors"
+        if not path.exists():
+            path = self.folder / "exported" / folder.replace("/", "-") / "model.safetensors"
+            subprocess.run([TRAINER, "checkpoint", "export", self.folder / folder, path.parent], check=True,
+                           capture_output=True)
+        return path.read_bytes()
+
+    def check(self, name, *changes):
+        run = self.launch(self.job(name, self.RUINED, *changes))
+        lines = map(json.loads, (self.folder / name / "metrics.jsonl").read_text().splitlines())
+        losses = {record["step"]: record["eval_loss"] for record in lines if "eval_loss" in record}
+        best = min(losses, key=losses.get)
+        self.assertLess(best, 8, losses)
+        self.assertIn(f"the model is that of checkpoint-{best}, which has the best loss", run.out + run.err)
+        self.assertEqual(self.weights(name), self.weights(f"{name}/checkpoint-{best}"))
+        self.assertNotEqual(self.weights(name), self.weights(f"{name}/checkpoint-8"))
+        self.assertEqual(sorted(losses), [2, 4, 6, 8])
+
+    def test_the_final_model_is_the_best(self):
+        self.check("output")
+
+    def test_of_shards(self):
+        self.check("output", {"distributed_type": "FSDP", "num_processes": 2, "fsdp_config": {"fsdp_version": 1}})
+
+    def test_the_last_one_may_be_the_best(self):
+        run = self.launch(self.job("output", self.RUINED, {"training": {"learning_rate": 0.01, "warmup_steps": 0}}))
+        self.assertNotIn("the model is that of", run.out + run.err)
+        self.assertEqual(self.weights("output"), self.weights("output/checkpoint-8"))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ namespace trainer::config {
 const Entries& checkpoint_table() {
   using C = CheckpointConfig;
   auto saves = [](const Config& c) { return c.checkpoint.save_steps > 0; };
+  auto has_metric = [](const Config& c) { return validates(c) && c.checkpoint.metric_for_best_model != "none"; };
   static const Entries entries = table<C>(
       option("save_steps", &C::save_steps)
           .help("Updates between checkpoints. 0: only at the end.")
@@ -22,6 +23,9 @@ const Entries& checkpoint_table() {
                 "checkpoints requested at other steps are not considered.")
           .one_of({"none", "loss", "accuracy"})
           .when("there are validation samples", validates),
+      option("load_best_model_at_end", &C::load_best_model_at_end)
+          .help("The final model or adapter is that of the best checkpoint instead of the last one.")
+          .when("metric_for_best_model is loss or accuracy", has_metric),
       option("async_save", &C::async_save)
           .help("Pauses training only for a copy in memory, which is written in the background. Takes 12 bytes per "
                 "trained parameter, spread over the ranks."),

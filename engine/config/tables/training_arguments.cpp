@@ -131,9 +131,8 @@ Entries reporting() {
       no_effect("eval_use_gather_object", sums).of<bool>(),
       no_effect("eval_do_concat_batches", sums).harmless({"true", "false"}).of<bool>(),
       no_effect("use_legacy_prediction_loop", sums).of<bool>(),
-      unsupported("load_best_model_at_end",
-                  "the final model is the last one; checkpoint.metric_for_best_model keeps the best checkpoint, and "
-                  "`trainer checkpoint export` exports it as a model")
+      translated("load_best_model_at_end",
+                 "The same as checkpoint.load_best_model_at_end; without metric_for_best_model, by the loss.")
           .of<bool>(),
       translated("early_stopping_patience", "The same as evaluation.early_stopping_patience."),
       translated("early_stopping_threshold", "The same as evaluation.early_stopping_threshold."),

@@ -162,7 +162,11 @@ class Arguments {
     } else {
       move_steps("save_steps", to);
     }
-    const GivenKey best = given("metric_for_best_model");
+    const GivenKey best = given("metric_for_best_model"), loads = given("load_best_model_at_end");
+    move(loads, "checkpoint.load_best_model_at_end");
+    if (parse_bool(loads.value.text).value_or(false) && best.value.is_null() &&
+        draft_.config.checkpoint.metric_for_best_model == "none")
+      translation_.set(loads, "checkpoint.metric_for_best_model", Node::scalar("loss"));
     const std::string measured = word(best).starts_with("eval_") ? word(best).substr(5) : word(best);
     if (measured == "loss" || measured == "accuracy")
       translation_.set(best, "checkpoint.metric_for_best_model", Node::scalar(measured));
