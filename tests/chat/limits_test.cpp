@@ -73,7 +73,8 @@ TEST(Limits, SearchesTakeLinearTime) {
 }
 
 TEST(Limits, RightSplitsBeginAtTheRight) {
-  EXPECT_EQ(Template("{{ 'aaa'.rsplit('aa', 1) }} {{ 'é-ü-x'.rsplit('-', 1) }}").render({}), "['a', ''] ['é-ü', 'x']");
+  EXPECT_EQ(Template("{{ 'aaa'.rsplit('aa', 1) }} {{ 'é-ü-x'.rsplit('-', 1) }}").render({}).text,
+            "['a', ''] ['é-ü', 'x']");
 }
 
 TEST(Limits, RaiseExceptionThrowsRaised) {
