@@ -79,7 +79,7 @@ class Trainer {
   void make_update(bool good, double learning_rate);
   void log_step(const StepResult& result);
   void evaluate(bool at_end);
-  /// At the end: replaces the weights by those of the best checkpoint, if checkpoint.load_best_model_at_end says so.
+  /// At the end: replaces the weights by those of the best checkpoint, if checkpoint.load_best_model_at_end is true.
   void restore_best();
   /// After an evaluation that early stopping counts.
   void see_evaluation();

@@ -48,9 +48,6 @@ TEST_F(TrainingArguments, RefusesUnsupportedFieldsThatAreSet) {
                                                "sharded_ddp",
                                                "tp_size",
                                                "parallelism_config",
-                                               "load_best_model_at_end",
-                                               "early_stopping_patience",
-                                               "early_stopping_threshold",
                                                "push_to_hub"}));
   EXPECT_EQ(
       problems(kLeast + "training: {average_tokens_across_devices: false, generation_num_beams: 4, "
@@ -134,13 +131,27 @@ TEST_F(TrainingArguments, RefusalsNameAlternatives) {
             std::string::npos);
   EXPECT_NE(refusal("save_strategy: epok").find("must be one of no, steps; is 'epok'"), std::string::npos)
       << "the reference lists what is accepted";
-  for (const char* wish :
-       {"load_best_model_at_end: true", "early_stopping_patience: 3", "early_stopping_threshold: 0.1"}) {
-    EXPECT_NE(refusal(wish).find("checkpoint.metric_for_best_model keeps the best checkpoint, and `trainer checkpoint "
-                                 "export` exports it as a model"),
-              std::string::npos)
-        << wish;
-  }
+}
+
+TEST_F(TrainingArguments, LoadsTheBestModelByTheLossUnlessAMetricIsGiven) {
+  const std::string validated =
+      "distributed_type: NO\nuse_cpu: true\nmodel: {path: m}\n"
+      "data: {train: {path: a}, validation: {fraction: 0.1}}\n";
+  const Config by_default = resolve(validated +
+                                    "training: {load_best_model_at_end: true, early_stopping_patience: 3, "
+                                    "early_stopping_threshold: 0.1, eval_on_start: true}\n")
+                                .config;
+  EXPECT_TRUE(by_default.checkpoint.load_best_model_at_end);
+  EXPECT_EQ(by_default.checkpoint.metric_for_best_model, "loss");
+  EXPECT_EQ(by_default.evaluation.early_stopping_patience, 3);
+  EXPECT_EQ(by_default.evaluation.early_stopping_threshold, 0.1);
+  EXPECT_TRUE(by_default.evaluation.eval_on_start);
+  EXPECT_EQ(resolve(validated + "training: {load_best_model_at_end: true, metric_for_best_model: eval_accuracy}\n"
+                                "evaluation: {metrics: [loss, accuracy], generate: true}\n")
+                .config.checkpoint.metric_for_best_model,
+            "accuracy");
+  EXPECT_EQ(resolve(validated + "training: {load_best_model_at_end: false}\n").config.checkpoint.metric_for_best_model,
+            "none");
 }
 
 TEST_F(TrainingArguments, HidesSecrets) {
@@ -188,7 +199,7 @@ TEST_F(TrainingArguments, ReadsInlineFsdpConfig) {
   EXPECT_TRUE(resolve(kFsdpFile + "training: {fsdp: {activation_checkpointing: true}}\n")
                   .config.fsdp_config.activation_checkpointing);
   EXPECT_EQ(problems(kFsdpFile + "training: {fsdp: true, fsdp_config: {reshard_after_forward: false, xla: true, "
-                             "backward_prefech: backward_pre, use_orig_params: 7}}\n"),
+                                 "backward_prefech: backward_pre, use_orig_params: 7}}\n"),
             "f.yaml:5:73: fsdp_config.xla: true is not supported: there is no TPU support\n"
             "f.yaml:5:79: training.fsdp_config.backward_prefech is not an option (did you mean 'backward_prefetch'?)");
   EXPECT_EQ(warnings(kLeast + "training: {fsdp_config: {min_num_params: 5}}\n"),
