@@ -51,8 +51,10 @@ void report(const Outcome& outcome, const config::Config& config, const Output* 
             .wrote_nothing = output != nullptr && !output->lock.folder_is_used(),
             .elsewhere = output == nullptr};
   try {
-    if (output != nullptr && !kept.wrote_nothing && output->owner.taken_over().empty())
+    if (output != nullptr && !kept.wrote_nothing && output->owner.taken_over().empty()) {
+      output->owner.require();
       write_outcome(outcome, kept, config.output_dir);
+    }
   } catch (const MachineError& error) {
     say("{}\n", error.what());
   }
