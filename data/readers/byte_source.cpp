@@ -21,7 +21,7 @@ using namespace std::string_view_literals;
 
 class FileBytes : public ByteSource {
  public:
-  FileBytes(std::string path, int64_t* counter) : path_(std::move(path)), counter_(counter) {
+  explicit FileBytes(std::string path) : path_(std::move(path)) {
     file_ = FileDescriptor(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // must not block on a pipe
     if (!file_) fail();
     struct stat about {};
@@ -33,7 +33,6 @@ class FileBytes : public ByteSource {
   size_t read(char* to, size_t size) override {
     for (;;) {
       ssize_t count = ::read(file_.get(), to, size);
-      if (count > 0 && counter_ != nullptr) *counter_ += count;
       if (count >= 0) return static_cast<size_t>(count);
       if (errno != EINTR) fail();
     }
@@ -43,7 +42,6 @@ class FileBytes : public ByteSource {
   [[noreturn]] void fail() const { throw InputError("{}: cannot read the file: {}.", path_, std::strerror(errno)); }
 
   std::string path_;
-  int64_t* counter_;
   FileDescriptor file_;
 };
 
@@ -66,44 +64,45 @@ class TextBytes : public ByteSource {
   Bytes rest_;
 };
 
-/// Counts the bytes of `inner`.
+/// Counts the bytes of `inner`. The count must outlive it.
 class CountedBytes : public ByteSource {
  public:
-  CountedBytes(Bytes inner, std::shared_ptr<uint64_t> count) : inner_(std::move(inner)), count_(std::move(count)) {}
+  CountedBytes(Bytes inner, int64_t* count) : inner_(std::move(inner)), count_(count) {}
   size_t read(char* to, size_t size) override {
     const size_t got = inner_->read(to, size);
-    *count_ += got;
+    *count_ += static_cast<int64_t>(got);
     return got;
   }
 
  private:
   Bytes inner_;
-  std::shared_ptr<uint64_t> count_;
+  int64_t* count_;
 };
 
 /// The content of compressed data, unless it is far longer than text can become by decompression: it would fill the
 /// disk with samples.
 class BoundedBytes : public ByteSource {
  public:
-  BoundedBytes(Bytes content, std::shared_ptr<uint64_t> packed)
-      : content_(std::move(content)), packed_(std::move(packed)) {}
+  /// `unpack`: the decompressor.
+  BoundedBytes(Bytes packed, Bytes (*unpack)(Bytes))
+      : content_(unpack(std::make_unique<CountedBytes>(std::move(packed), &packed_))) {}
+  BoundedBytes(const BoundedBytes&) = delete;
 
   size_t read(char* to, size_t size) override {
     const size_t got = content_->read(to, size);
-    unpacked_ += got;
-    if (unpacked_ > kFree && unpacked_ > kMostTimes * *packed_)
+    unpacked_ += static_cast<int64_t>(got);
+    if (unpacked_ > kFree && unpacked_ > kMostTimes * packed_)
       throw BrokenBytes(
-          fmt::format("{} compressed bytes unpack to more than {}, over {} times as many, which no text does", *packed_,
+          fmt::format("{} compressed bytes unpack to more than {}, over {} times as many, which no text does", packed_,
                       unpacked_, kMostTimes));
     return got;
   }
 
  private:
-  static constexpr uint64_t kFree = 1 << 30, kMostTimes = 300;
+  static constexpr int64_t kFree = 1 << 30, kMostTimes = 300;
 
+  int64_t packed_ = 0, unpacked_ = 0;  // bytes so far
   Bytes content_;
-  std::shared_ptr<uint64_t> packed_;
-  uint64_t unpacked_ = 0;
 };
 
 /// The first bytes: enough to recognize the kind of file.
@@ -169,11 +168,8 @@ Bytes unpacked(Bytes bytes, const std::string& path) {
   std::string head = read_head(*bytes);
   bool gzip = head.starts_with("\x1F\x8B"), zstd = is_zstd(head);
   if (gzip || zstd) {
-    const auto packed = std::make_shared<uint64_t>(0);
-    Bytes whole = std::make_unique<TextBytes>(std::move(head), std::move(bytes));
-    whole = std::make_unique<CountedBytes>(std::move(whole), packed);
-    bytes = gzip ? unpack_gzip(std::move(whole)) : unpack_zstd(std::move(whole));
-    bytes = std::make_unique<BoundedBytes>(std::move(bytes), packed);
+    bytes = std::make_unique<BoundedBytes>(std::make_unique<TextBytes>(std::move(head), std::move(bytes)),
+                                           gzip ? unpack_gzip : unpack_zstd);
     try {
       head = read_head(*bytes);
     } catch (const BrokenBytes& error) {
@@ -185,7 +181,9 @@ Bytes unpacked(Bytes bytes, const std::string& path) {
 }
 
 Bytes open_bytes(const std::string& path, int64_t* counter) {
-  return unpacked(std::make_unique<FileBytes>(path, counter), path);
+  Bytes bytes = std::make_unique<FileBytes>(path);
+  if (counter != nullptr) bytes = std::make_unique<CountedBytes>(std::move(bytes), counter);
+  return unpacked(std::move(bytes), path);
 }
 
 }  // namespace trainer::data

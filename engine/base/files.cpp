@@ -59,6 +59,11 @@ fs::path folder_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
+/// The hidden name of this process's unfinished version of a file.
+fs::path temp_beside(const fs::path& path) {
+  return folder_of(path) / fmt::format(".{}.{}.tmp", path.filename().string(), getpid());
+}
+
 /// Removes an unfinished file, unless keep() was called.
 class RemoveUnlessKept {
  public:
@@ -98,8 +103,7 @@ void replace_folder(const fs::path& temp, const fs::path& final) {
     if (errno != EINVAL && errno != ENOSYS) throw machine_error("publish", final, errno);
     // This file system (NFS) cannot exchange two folders: for a moment neither has the final name.
     old += ".old";
-    // Of an earlier process that died in here. Only one of both can be whole.
-    if (fs::exists(final)) ops::remove_tree(old);
+    ops::remove_tree(old);  // of a process that died in here; `final` exists, so nothing is lost
     if (ops::rename(final, old) != 0) throw machine_error("move away", final, errno);
     if (ops::rename(temp, final) != 0) {
       const int error = errno;
@@ -157,7 +161,7 @@ std::string first_line(const std::filesystem::path& path) {
 }
 
 void publish_file(const fs::path& path, std::string_view content) {
-  const fs::path temp = folder_of(path) / fmt::format(".{}.{}.tmp", path.filename().string(), getpid());
+  const fs::path temp = temp_beside(path);
   FileDescriptor file(ops::create(temp));
   if (!file) throw machine_error("write", path, errno);
   RemoveUnlessKept begun(temp);
@@ -170,7 +174,7 @@ void publish_file(const fs::path& path, std::string_view content) {
 bool renew_file(const fs::path& path) {
   std::error_code error;
   if (!fs::exists(path, error)) return true;
-  const fs::path temp = folder_of(path) / fmt::format(".{}.{}.tmp", path.filename().string(), getpid());
+  const fs::path temp = temp_beside(path);
   RemoveUnlessKept copy(temp);
   if (!fs::copy_file(path, temp, fs::copy_options::overwrite_existing, error)) return false;
   if (ops::rename(temp, path) != 0) return false;

@@ -76,7 +76,8 @@ void create_private(const fs::path& folder) {
 MachineError lock_error(const fs::path& path, int error) {
   if (error != ENOSYS && error != ENOLCK && error != EOPNOTSUPP) return machine_error("lock", path, error);
   return MachineError(
-      "cannot lock {}: {}\n  this file system has no locks (on Lustre, they need the mount option `flock`), and without "
+      "cannot lock {}: {}\n  this file system has no locks (on Lustre, they need the mount option `flock`), and "
+      "without "
       "one two runs could write to one folder: set output_dir to another file system",
       path.string(), std::strerror(error));
 }
@@ -145,7 +146,10 @@ FolderOwner FolderOwner::from_environment(fs::path folder) {
 }
 
 std::string FolderOwner::taken_over() const {
-  const std::string now = holder(folder_).who;
+  return taken_over_by(holder(folder_).who);
+}
+
+std::string FolderOwner::taken_over_by(const std::string& now) const {
   if (now.empty() || now == who_) return "";
   return fmt::format(
       "output folder taken over: {}\n  by {}\n  while this run ({}) was paused or cut off; this run no longer writes "
@@ -154,13 +158,14 @@ std::string FolderOwner::taken_over() const {
 }
 
 void FolderOwner::require() const {
-  if (const std::string why = taken_over(); !why.empty()) throw PeerError("{}", why);
   const Holder now = holder(folder_);
+  if (const std::string why = taken_over_by(now.who); !why.empty()) throw PeerError("{}", why);
   // Without the file, there is no other owner either: it would have created one.
   if (!now.problem.empty() && !now.is_missing && !who_.empty())
-    throw MachineError("cannot read whose folder {} is: {}: {}\n  nothing is changed in it without knowing that it is "
-                       "still this run's",
-                       folder_.string(), kName, now.problem);
+    throw MachineError(
+        "cannot read whose folder {} is: {}: {}\n  nothing is changed in it without knowing that it is "
+        "still this run's",
+        folder_.string(), kName, now.problem);
 }
 
 pid_t process_using(const fs::path& folder) {

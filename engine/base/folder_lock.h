@@ -11,9 +11,9 @@
 namespace trainer {
 
 /// Holds `folder`/.lock, creating the folder when it doesn't exist. The kernel releases the lock however the process
-/// dies, so a stale lock file never blocks; the file remains and names the last holder. A folder that is created here is
-/// for this user only, and removed again if it is still empty at the end. Errors: MachineError when another process, which the message names,
-/// holds the lock, or when the folder can't be written to.
+/// dies, so a stale lock file never blocks; the file remains and names the last holder. A folder that is created here
+/// is for this user only, and removed again if it is still empty at the end. Errors: MachineError when another process,
+/// which the message names, holds the lock, or when the folder can't be written to.
 class FolderLock {
  public:
   explicit FolderLock(const std::filesystem::path& folder);
@@ -52,6 +52,8 @@ class FolderOwner {
   void require() const;
 
  private:
+  std::string taken_over_by(const std::string& now) const;
+
   std::filesystem::path folder_;
   std::string who_;  // "" when the folder never had a lock
 };

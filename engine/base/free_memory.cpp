@@ -8,6 +8,8 @@
 #include <sstream>
 #include <string>
 
+#include "engine/base/cgroups.h"
+
 namespace trainer {
 namespace {
 
@@ -33,18 +35,12 @@ int64_t number_in(const std::string& file) {
 
 /// Bytes still allowed by the cgroup (version 2) and those above it.
 int64_t left_in_cgroups(const std::string& root) {
-  std::ifstream lines(root + "/proc/self/cgroup");
-  std::string group;
-  for (std::string line; std::getline(lines, line);)
-    if (line.starts_with("0::")) group = line.substr(3);
   int64_t left = kUnknown;
-  for (;;) {
-    const std::string folder = root + "/sys/fs/cgroup" + group;
+  for (const std::string& folder : cgroup_folders(root)) {
     const int64_t most = number_in(folder + "/memory.max"), used = number_in(folder + "/memory.current");
     if (most != kUnknown && used != kUnknown) left = std::min(left, std::max<int64_t>(0, most - used));
-    if (group.empty() || group == "/") return left;
-    group.resize(group.rfind('/'));
   }
+  return left;
 }
 
 /// Bytes still allowed by `ulimit -v`.

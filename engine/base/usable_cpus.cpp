@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <fstream>
-#include <functional>
 #include <limits>
 #include <thread>
+
+#include "engine/base/cgroups.h"
 
 namespace trainer {
 namespace {
@@ -27,39 +28,12 @@ double quota_in_cfs(const std::string& folder) {
   return quota_in >> quota && period_in >> period && quota > 0 && period > 0 ? quota / period : kUnlimited;
 }
 
-/// The least of a group and those above it, up to the top of what this process sees.
-double least_upwards(const std::string& top, std::string group, const std::function<double(const std::string&)>& of) {
-  double least = kUnlimited;
-  for (;;) {
-    least = std::min(least, of(top + group));
-    const size_t slash = group.rfind('/');
-    if (group.empty() || slash == std::string::npos) return least;
-    group.resize(slash);
-  }
-}
-
-bool names_cpu(const std::string& controllers) {
-  return ("," + controllers + ",").find(",cpu,") != std::string::npos;
-}
-
 }  // namespace
 
 int64_t cpu_quota(const std::string& root) {
-  double least = quota_in_max(root + "/sys/fs/cgroup");  // in a container, its own group is at the top
-  // Lines "0::GROUP" (version 2) and "NUMBER:CONTROLLERS:GROUP" (version 1).
-  std::ifstream lines(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(lines, line);) {
-    const size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1), group = line.substr(second + 1);
-    if (controllers.empty()) {
-      for (const char* const mount : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"})
-        least = std::min(least, least_upwards(root + mount, group, quota_in_max));
-    } else if (names_cpu(controllers)) {
-      for (const char* const mount : {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"})
-        least = std::min(least, least_upwards(root + mount, group, quota_in_cfs));
-    }
-  }
+  double least = kUnlimited;
+  for (const std::string& folder : cgroup_folders(root)) least = std::min(least, quota_in_max(folder));
+  for (const std::string& folder : cgroup_folders(root, "cpu")) least = std::min(least, quota_in_cfs(folder));
   return least == kUnlimited ? 0 : std::max<int64_t>(1, static_cast<int64_t>(least));
 }
 

@@ -12,6 +12,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/file_descriptor.h"
+#include "engine/base/hex.h"
 
 namespace trainer::checkpoint {
 
@@ -51,9 +52,7 @@ std::string Digest::text() {
   unsigned char hash[EVP_MAX_MD_SIZE];
   unsigned int size = 0;
   EVP_DigestFinal_ex(state_->sha256.get(), hash, &size);
-  std::string text = state_->kind + ":";
-  for (unsigned int i = 0; i < size; ++i) text += fmt::format("{:02x}", hash[i]);
-  return text;
+  return state_->kind + ":" + hex({reinterpret_cast<const char*>(hash), size});
 }
 
 std::string_view kind_of(std::string_view digest) {

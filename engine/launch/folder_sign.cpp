@@ -8,14 +8,15 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/hex.h"
 #include "engine/launch/secret.h"
 
 namespace trainer::launch {
 
 namespace fs = std::filesystem;
 
-FolderSign::FolderSign(const fs::path& folder) : folder_(folder), name_(".machines-"), content_(random_bytes(16)) {
-  for (const unsigned char byte : content_.substr(0, 4)) name_ += fmt::format("{:02x}", byte);
+FolderSign::FolderSign(const fs::path& folder) : folder_(folder), content_(random_bytes(16)) {
+  name_ = ".machines-" + hex(content_.substr(0, 4));
   publish_file(folder_ / name_, content_);
 }
 

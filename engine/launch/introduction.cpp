@@ -13,6 +13,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/hex.h"
 #include "engine/base/host_name.h"
 #include "engine/base/mapped_file.h"
 #include "engine/config/machine/started_rank.h"
@@ -63,11 +64,7 @@ std::string build_id_in(std::string_view notes) {
     const std::size_t content = at + sizeof(head) + padded(head.n_namesz);
     const std::size_t end = content + padded(head.n_descsz);
     if (end > notes.size()) break;
-    if (head.n_type == NT_GNU_BUILD_ID) {
-      std::string text;
-      for (const unsigned char byte : notes.substr(content, head.n_descsz)) text += fmt::format("{:02x}", byte);
-      return text;
-    }
+    if (head.n_type == NT_GNU_BUILD_ID) return hex(notes.substr(content, head.n_descsz));
     at = end;
   }
   return "";

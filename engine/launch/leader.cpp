@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/errors.h"
+#include "engine/base/hex.h"
 #include "engine/config/machine/started_rank.h"
 #include "engine/launch/meeting_key.h"
 #include "engine/launch/messages.h"
@@ -30,9 +31,7 @@ double seconds(std::chrono::milliseconds time) {
 }
 
 std::string new_attempt_id() {
-  std::string text;
-  for (const unsigned char byte : random_bytes(4)) text += fmt::format("{:02x}", byte);
-  return text;
+  return hex(random_bytes(4));
 }
 
 /// Called once the name of this machine is known, before any connection is accepted.
@@ -173,7 +172,8 @@ void Leader::listen_soon() {
   constexpr std::chrono::seconds kNamePatience{60};
   constexpr std::chrono::milliseconds kNextTry{250};
   const bool may_come = !config::environment_value("KUBERNETES_SERVICE_HOST").empty();
-  const Clock::time_point end = Clock::now() + std::min<std::chrono::milliseconds>(kNamePatience, appointment_.patience);
+  const Clock::time_point end =
+      Clock::now() + std::min<std::chrono::milliseconds>(kNamePatience, appointment_.patience);
   for (;;) {
     try {
       return listen();
@@ -288,12 +288,12 @@ void Leader::admit(Visitor& visitor, Introduction who) {
   const Visitor* const same = numbered(who.machine);
   visitor.who = std::move(who);
   if (!visitor.who->job.empty() && !own_.job.empty() && visitor.who->job != own_.job)
-    return send_away(visitor, kPeerFailure,
-                     fmt::format("two jobs meet at {}: {} has {}, and machine 0 has {}\n  set another "
-                                 "main_process_port (MASTER_PORT) for one of them",
-                                 endpoint_text(appointment_.host, appointment_.port), visitor.name(), visitor.who->job,
-                                 own_.job),
-                     false);
+    return send_away(
+        visitor, kPeerFailure,
+        fmt::format("two jobs meet at {}: {} has {}, and machine 0 has {}\n  set another "
+                    "main_process_port (MASTER_PORT) for one of them",
+                    endpoint_text(appointment_.host, appointment_.port), visitor.name(), visitor.who->job, own_.job),
+        false);
   if (farewell_) {
     told_.insert(visitor.who->machine);
     return refuse(visitor, farewell_->code, farewell_->strings.front());

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "engine/base/errors.h"
+#include "engine/base/hex.h"
 #include "engine/launch/screen.h"
 #include "engine/launch/secret.h"
 #include "engine/launch/signals.h"
@@ -37,9 +38,7 @@ struct Hello {
 sockaddr_un address_of(const std::string& job, socklen_t& size) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  std::string name = fmt::format("trainer-{}-", geteuid());
-  for (const char byte : keyed_hash("mates", job).substr(0, 16))
-    name += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  const std::string name = fmt::format("trainer-{}-{}", geteuid(), hex(keyed_hash("mates", job).substr(0, 16)));
   std::memcpy(address.sun_path + 1, name.data(), name.size());
   size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   return address;

@@ -51,10 +51,11 @@ void report(const Outcome& outcome, const config::Config& config, const Output* 
             .wrote_nothing = output != nullptr && !output->lock.folder_is_used(),
             .elsewhere = output == nullptr};
   try {
-    if (output != nullptr && !kept.wrote_nothing && output->owner.taken_over().empty()) {
+    if (output != nullptr && !kept.wrote_nothing) {
       output->owner.require();
       write_outcome(outcome, kept, config.output_dir);
     }
+  } catch (const PeerError&) {  // the folder was taken over, which is the outcome itself
   } catch (const MachineError& error) {
     say("{}\n", error.what());
   }
@@ -108,7 +109,8 @@ std::string single_starter() {
 /// one can.
 std::string why_not_again(Machines& machines, const std::vector<int>& sizes, const std::string& starter) {
   const std::vector<Machine>& others = machines.others();
-  const auto gone = std::count_if(others.begin(), others.end(), [](const Machine& machine) { return machine.is_gone(); });
+  const auto gone =
+      std::count_if(others.begin(), others.end(), [](const Machine& machine) { return machine.is_gone(); });
   if (starter.empty() || gone == 0) return "";
   const bool lost_leader = others.front().number == 0 && others.front().is_gone();
   if (!lost_leader && std::ssize(others) + 1 - gone >= sizes.front()) return "";

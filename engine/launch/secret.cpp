@@ -15,6 +15,7 @@
 #include "engine/base/errors.h"
 #include "engine/base/file_descriptor.h"
 #include "engine/base/files.h"
+#include "engine/base/hex.h"
 
 namespace trainer::launch {
 namespace {
@@ -75,13 +76,12 @@ void forget_secret() {
 }
 
 void create_secret(const std::filesystem::path& file) {
-  const FileDescriptor created(open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
+  const FileDescriptor created(
+      open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
   if (!created && errno == EEXIST) throw ConfigError("{} exists already: its secret is not replaced", file.string());
   if (!created) throw machine_error("create", file, errno);
-  std::string text;
-  for (const unsigned char byte : random_bytes(32)) text += fmt::format("{:02x}", byte);
   try {
-    write_all(created.get(), text + "\n", file);
+    write_all(created.get(), hex(random_bytes(32)) + "\n", file);
   } catch (const MachineError&) {
     unlink(file.c_str());
     throw;
@@ -93,9 +93,9 @@ std::string stretched(const std::string& secret, const std::string& salt) {
   constexpr uint64_t kRounds = 1 << 15, kBlock = 8, kParallel = 1;  // 32 MiB
   constexpr uint64_t kMostMemory = 64 << 20;
   std::string key(32, '\0');
-  const int done = EVP_PBE_scrypt(secret.data(), secret.size(), reinterpret_cast<const unsigned char*>(salt.data()),
-                                  salt.size(), kRounds, kBlock, kParallel, kMostMemory,
-                                  reinterpret_cast<unsigned char*>(key.data()), key.size());
+  const int done =
+      EVP_PBE_scrypt(secret.data(), secret.size(), reinterpret_cast<const unsigned char*>(salt.data()), salt.size(),
+                     kRounds, kBlock, kParallel, kMostMemory, reinterpret_cast<unsigned char*>(key.data()), key.size());
   if (done != 1) throw MachineError("cannot derive a key from the secret: scrypt failed (32 MiB of memory are needed)");
   return key;
 }

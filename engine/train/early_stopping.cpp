@@ -18,14 +18,13 @@ EarlyStopping::EarlyStopping(const config::Config& config)
       threshold_(config.evaluation.early_stopping_threshold) {}
 
 void EarlyStopping::see(const std::map<std::string, double>& measured) {
+  ++state_.without_better;
   const auto found = measured.find(metric_);
+  if (found == measured.end()) return;
   const bool is_first = state_.improvements == 0;
-  const double gain = found == measured.end() || is_first ? 0
-                      : lower_is_better_                  ? state_.best - found->second
-                                                          : found->second - state_.best;
-  const bool is_better = found != measured.end() && (is_first || gain > threshold_);
-  state_.without_better = is_better ? 0 : state_.without_better + 1;
-  if (found == measured.end() || (!is_first && gain <= 0)) return;
+  const double gain = lower_is_better_ ? state_.best - found->second : found->second - state_.best;
+  if (is_first || gain > threshold_) state_.without_better = 0;
+  if (!is_first && gain <= 0) return;
   state_.best = found->second;
   ++state_.improvements;
 }

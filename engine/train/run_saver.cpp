@@ -93,11 +93,17 @@ checkpoint::Manifest RunSaver::manifest(const checkpoint::Progress& progress,
   return about;
 }
 
+std::optional<checkpoint::Found> best_of(const config::Config& config) {
+  const auto checkpoints = checkpoint::find_checkpoints(config.output_dir);
+  const checkpoint::Found* const best =
+      checkpoint::best_checkpoint(checkpoints, config.checkpoint.metric_for_best_model);
+  return best != nullptr ? std::optional(*best) : std::nullopt;
+}
+
 void report_best(const config::Config& config) {
   const std::string& metric = config.checkpoint.metric_for_best_model;
   if (metric == "none") return;
-  const auto checkpoints = checkpoint::find_checkpoints(config.output_dir);
-  if (const checkpoint::Found* const best = checkpoint::best_checkpoint(checkpoints, metric))
+  if (const auto best = best_of(config))
     screen::print("best {}: {}\n", metric, best->folder.filename().string());
   else
     log::warning(

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
+#include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/checkpoint/saver.h"
 #include "engine/config/plan/plan.h"
 #include "engine/prepare/inputs.h"
@@ -62,6 +64,8 @@ class RunSaver {
   int64_t last_saved_ = -1;  // the newest step whose save has begun, and has not failed
 };
 
+/// The best checkpoint by checkpoint.metric_for_best_model; nothing if there is none, or no metric is set.
+std::optional<checkpoint::Found> best_of(const config::Config& config);
 /// At the end of a run, on rank 0: reports the best checkpoint, or that none has the metric.
 void report_best(const config::Config& config);
 

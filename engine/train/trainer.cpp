@@ -355,24 +355,19 @@ void Trainer::save_checkpoint(bool wait_until_done) {
   saver_.save(*optimizer_, progress_, measured_, wait_until_done);
 }
 
-void Trainer::restore_best() {
+bool Trainer::restore_best() {
   const std::string& metric = config_.checkpoint.metric_for_best_model;
-  if (!config_.checkpoint.load_best_model_at_end || metric == "none" || validation().empty()) return;
+  if (!config_.checkpoint.load_best_model_at_end || metric == "none" || validation().empty()) return false;
   if (evaluated_ != progress_.step) evaluate(false);
   saver_.record(progress_.step, measured_);
-  double step = -1;
-  if (is_rank_zero()) {
-    const auto checkpoints = checkpoint::find_checkpoints(config_.output_dir);
-    if (const checkpoint::Found* best = checkpoint::best_checkpoint(checkpoints, metric))
-      step = static_cast<double>(best->step);
-  }
-  const auto best = static_cast<int64_t>(model_->comm().max(step));
-  if (best < 0 || best == progress_.step) return;
+  const auto found = is_rank_zero() ? best_of(config_) : std::nullopt;
+  const auto best = static_cast<int64_t>(model_->comm().max(found ? static_cast<double>(found->step) : -1));
+  if (best < 0 || best == progress_.step) return false;
   report_(progress_.step, "loading the best checkpoint");
   const auto folder = checkpoint::checkpoint_path(config_.output_dir, best);
   checkpoint::load(folder, {*model_, *optimizer_}, access_);
-  restored_ = best;
   if (is_rank_zero()) log::info("the model is that of {}, which has the best {}", folder.filename().string(), metric);
+  return true;
 }
 
 void Trainer::finish() {
@@ -381,13 +376,12 @@ void Trainer::finish() {
     FolderOwner::from_environment(config_.output_dir).require();
     checkpoint::remove_partial(config_.output_dir);  // leftovers of a killed export or removal
   }
-  restore_best();
+  const bool is_best = restore_best();
   report_(progress_.step, "saving the model");
   save_model(*model_, plan_, lora_, inputs_, config_.output_dir);
   if (!validation().empty()) {
-    const bool is_last = restored_ < 0;
     evaluate(true);  // after the save, so that a failure here loses no update
-    if (is_last) saver_.record(progress_.step, measured_);
+    if (!is_best) saver_.record(progress_.step, measured_);
   }
   if (!reporter_) return;
   reporter_->progress().finish();

@@ -80,7 +80,8 @@ class Trainer {
   void log_step(const StepResult& result);
   void evaluate(bool at_end);
   /// At the end: replaces the weights by those of the best checkpoint, if checkpoint.load_best_model_at_end is true.
-  void restore_best();
+  /// Returns whether it did.
+  bool restore_best();
   /// After an evaluation that early stopping counts.
   void see_evaluation();
   /// RunSaver::save() of this step.
@@ -108,7 +109,6 @@ class Trainer {
   Divergence divergence_;
   EarlyStopping early_stopping_;
   int64_t evaluated_ = -1;  // the step of the last evaluation
-  int64_t restored_ = -1;   // the step of the best checkpoint, if its weights have replaced the last ones
   Stragglers stragglers_;
   dist::WorkClock work_;
   checkpoint::Progress progress_;

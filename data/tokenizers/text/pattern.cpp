@@ -31,7 +31,7 @@ constexpr size_t kMaxExpression = 64 << 10;
 constexpr uint32_t kMatchLimit = 4'000'000;  // steps of backtracking in one match
 constexpr uint32_t kHeapLimit = 64 << 10;    // KiB
 constexpr size_t kJitStack = 1 << 20;
-constexpr size_t kWindow = 16 << 10;  // bytes in which a match may begin, between two looks at the clock
+constexpr size_t kWindow = 256;  // bytes in which a match may begin, between two looks: 10 s at the limit of steps
 constexpr uint32_t kMatchesBetweenLooks = 64;
 constexpr double kSeconds = 5, kSecondsPerMebibyte = 4;
 
