@@ -27,9 +27,10 @@ int describe_model_command(const std::vector<std::string>& args);
 /// many ranks.
 int export_checkpoint_command(const std::vector<std::string>& args);
 
-/// `dump-logits --model FOLDER [--adapter FOLDER] --samples FILE --output FILE`: the logits under teacher forcing, for
-/// comparison with other programs. FILE: {"samples": [{"source": [ids], "labels": [ids]}]}; the output holds
-/// `logits_<i>` [labels, vocabulary] for each sample.
+/// `dump-logits --model FOLDER [--adapter FOLDER] [--task TASK] --samples FILE --output FILE`: the logits under teacher
+/// forcing, for comparison with other programs. TASK: as data.task, seq2seq_lm by default. FILE: {"samples": [{"source":
+/// [ids], "labels": [ids]}]}, labels only for seq2seq_lm. The output holds for each sample `logits_<i>` [labels or
+/// source, vocabulary], for classifiers [1, classes].
 int dump_logits_command(const std::vector<std::string>& args);
 
 }  // namespace trainer::worker

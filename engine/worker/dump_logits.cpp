@@ -1,42 +1,66 @@
-#include <filesystem>
+#include <array>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "data/samples/samples.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/batching/collate.h"
+#include "engine/config/names.h"
 #include "engine/config/plan/adapter_folder.h"
 #include "engine/config/plan/plan.h"
 #include "engine/tensorfile/safetensors_writer.h"
 #include "engine/train/build.h"
 #include "engine/worker/commands.h"
 
-#include <ATen/ops/empty.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
 namespace trainer::worker {
 namespace {
 
-models::Batch batch_of(const nlohmann::json& sample) {
-  const auto source = sample.at("source").get<std::vector<int64_t>>(),
-             labels = sample.at("labels").get<std::vector<int64_t>>();
-  auto source_rows = std::make_shared<nn::Layout>(), target_rows = std::make_shared<nn::Layout>();
-  source_rows->append(static_cast<int64_t>(source.size()), 0);
-  target_rows->append(static_cast<int64_t>(labels.size()), 0);
-  models::Batch batch{at::empty({source_rows->tokens()}, at::kLong), at::empty({target_rows->tokens()}, at::kLong),
-                      source_rows, target_rows, target_rows->tokens()};
-  std::copy(source.begin(), source.end(), batch.source_ids.data_ptr<int64_t>());
-  std::copy(labels.begin(), labels.end(), batch.labels.data_ptr<int64_t>());
-  return batch;
+/// One sample of the file, as a model with this task reads it. Its labels only matter as the tokens that a decoder
+/// reads.
+class DumpedSample : public data::Samples {
+ public:
+  DumpedSample(const nlohmann::json& sample, models::Task task) : task_(task) {
+    sample_.source = sample.at("source").get<std::vector<int32_t>>();
+    if (task == models::Task::kSeq2SeqLm)
+      sample_.labels = sample.at("labels").get<std::vector<int32_t>>();
+    else
+      sample_.labels.assign(task == models::Task::kCausalLm ? sample_.source.size() : 1, 0);
+  }
+  int64_t size() const override { return 1; }
+  void read(int64_t, data::Sample& sample) const override { sample = sample_; }
+  data::Lengths lengths(int64_t) const override { return {}; }
+  data::LabelKind label_kind() const override {
+    if (task_ == models::Task::kCausalLm) return data::LabelKind::kNext;
+    return task_ == models::Task::kSeq2SeqLm ? data::LabelKind::kTarget : data::LabelKind::kClass;
+  }
+
+ private:
+  models::Task task_;
+  data::Sample sample_;
+};
+
+models::Batch batch_of(const nlohmann::json& sample, models::Task task) {
+  return batching::collate(DumpedSample(sample, task), std::array<int64_t, 1>{0}, [](int64_t i) { return i; });
+}
+
+config::Task task_called(const std::string& name) {
+  for (const auto& [task, called] : config::EnumNames<config::Task>::values)
+    if (name == called) return task;
+  throw ConfigError("dump-logits: there is no task '{}'", name);
 }
 
 }  // namespace
 
 int dump_logits_command(const std::vector<std::string>& args) {
-  std::string model_folder, adapter, samples_file, output;
+  std::string model_folder, adapter, samples_file, output, task = "seq2seq_lm";
   CLI::App app{"Write the logits under teacher forcing, for comparison with other programs"};
   app.add_option("--model", model_folder)->required();
   app.add_option("--adapter", adapter);
+  app.add_option("--task", task);
   app.add_option("--samples", samples_file)->required();
   app.add_option("--output", output)->required();
   try {
@@ -47,6 +71,7 @@ int dump_logits_command(const std::vector<std::string>& args) {
   config::Plan plan;
   plan.config.num_processes = 1;
   plan.config.model.path = model_folder;
+  plan.config.data.task = task_called(task);
   if (!adapter.empty()) plan.config.lora = config::read_adapter_config({.path = adapter});
   train::Blueprint blueprint = train::make_blueprint(plan);
   const auto comm = dist::solo_comm();
@@ -59,7 +84,7 @@ int dump_logits_command(const std::vector<std::string>& args) {
   std::map<std::string, at::Tensor> logits;
   for (size_t i = 0; i < json["samples"].size(); ++i) {
     const std::string name = fmt::format("logits_{}", i);
-    logits[name] = model->model().logits(batch_of(json["samples"][i]), {}).contiguous();
+    logits[name] = model->model().logits(batch_of(json["samples"][i], model->model().task()), {}).contiguous();
     specs.push_back({name, at::kFloat, logits[name].sizes().vec()});
   }
   tensorfile::SafetensorsWriter writer(output, specs);
