@@ -14,8 +14,8 @@ void Pace::see(const RankState& before, const RankState& now, double seconds) {
   if (before.updates()) seconds_ += seconds;
   const int64_t made = now.step - before.step;  // several, when one takes less than `seconds`
   if (made <= 0) return;
-  if (before.step >= 0 && !is_first_) {
-    const auto counted = std::min(static_cast<size_t>(made), kMost);
+  if (before.step >= 0) {
+    const auto counted = std::min(static_cast<size_t>(is_first_ ? made - 1 : made), kMost);
     updates_.insert(updates_.end(), counted, seconds_ / static_cast<double>(made));
     if (updates_.size() > kMost) updates_.erase(updates_.begin(), updates_.end() - kMost);
   }

@@ -20,7 +20,7 @@ class Pace {
 
  private:
   double seconds_ = 0;             // spent in the current update
-  bool is_first_ = true;           // the current update is the first, which may be slow and is left out
+  bool is_first_ = true;           // the current update is the first, which may be slow and is not counted
   std::vector<double> updates_{};  // seconds of each, newest last
 };
 

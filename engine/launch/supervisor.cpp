@@ -214,7 +214,7 @@ void Supervisor::wait_for_events() {
 }
 
 int Supervisor::milliseconds_to_next_deadline() const {
-  Clock::time_point next = watchdog_.next_look();
+  Clock::time_point next = watchdog_.next_measure();
   for (const auto& deadline :
        {exchange_.next_deadline(), ending_.next_deadline(), verdict_deadline_, machines_.next_deadline(),
         ranks_.give_up_at()}) {
@@ -304,6 +304,7 @@ void Supervisor::pass_deadlines() {
   const Clock::time_point now = Clock::now();
   exchange_.expire(now);
   if (const auto end = ranks_.give_up_at(); end && now >= *end) ranks_.give_up();
+  if (now >= watchdog_.next_measure()) watchdog_.measure_pace();
   if (now >= watchdog_.next_look()) look_after_ranks();
   for (Ending::Due due; (due = ending_.passed(now)) != Ending::Due::kNothing;) {
     if (due == Ending::Due::kSave)

@@ -8,7 +8,7 @@
 namespace trainer::launch {
 namespace {
 
-constexpr std::chrono::milliseconds kLookEvery{500};
+constexpr std::chrono::milliseconds kLookEvery{500}, kMeasureEvery{50};
 constexpr double kUpdates = 10;     // a rank counts as hung only after the duration of this many updates
 constexpr double kInTime = 0.97;    // of the limit, so that a hang is reported within it
 constexpr double kMostSeconds = 1;  // counted per look: more pass only when the supervisor itself did not run
@@ -25,7 +25,8 @@ Watchdog::Watchdog(int first_rank, int ranks, int world_size, const WatchPatienc
       patience_(patience),
       boards_(ranks),
       states_(static_cast<size_t>(ranks)),
-      next_look_(Clock::now() + kLookEvery) {
+      next_look_(Clock::now() + kLookEvery),
+      next_measure_(Clock::now()) {
   for (int r = 0; r < ranks; ++r) states_[static_cast<size_t>(r)].rank = first_rank + r;
 }
 
@@ -43,8 +44,16 @@ void Watchdog::refresh(const std::vector<Subject>& subjects, double seconds) {
     if (now.running && now.beats == before.beats) now.silent = before.silent + seconds;
     if (now.running && waits_as_before(now, before)) now.waited = before.waited + seconds;
     if (now.running && now.stands_as(before)) now.still = before.still + (now.beats != before.beats ? seconds : 0);
-    if (r == 0) pace_.see(before, now, seconds);
   }
+}
+
+void Watchdog::measure_pace() {
+  const Clock::time_point now = Clock::now();
+  const double passed = last_measure_ ? std::chrono::duration<double>(now - *last_measure_).count() : 0;
+  last_measure_ = now;
+  const RankState before = std::exchange(measured_, boards_.read(0, first_rank_));
+  pace_.see(before, measured_, std::min(passed, kMostSeconds));
+  next_measure_ = now + (pace_.median() ? kLookEvery : kMeasureEvery);
 }
 
 std::optional<Failure> Watchdog::look(const std::vector<Subject>& subjects) {
@@ -53,6 +62,7 @@ std::optional<Failure> Watchdog::look(const std::vector<Subject>& subjects) {
   last_look_ = now;
   next_look_ = now + kLookEvery;
   refresh(subjects, std::min(passed, kMostSeconds));
+  measure_pace();
   if (auto failure = differing(states_)) return failure;
   if (auto failure = frozen(states_, world_size_, patience_.frozen)) return failure;
   if (auto failure = stuck(states_, patience_.stuck)) return failure;

@@ -1,6 +1,7 @@
 // Watches the ranks' boards: a run with a rank that hangs or calls the wrong collective ends at once, with the reason.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -49,6 +50,11 @@ class Watchdog {
   int board_fd() const { return boards_.fd(); }
 
   Clock::time_point next_look() const { return next_look_; }
+  /// When measure_pace() is due, or look().
+  Clock::time_point next_measure() const { return std::min(next_look_, next_measure_); }
+  /// Observes how fast updates are made. Due more often than look() until that is known: a fast run makes a hundred
+  /// updates between two looks.
+  void measure_pace();
   /// `subjects`: the ranks of this machine, in order. Returns the failure that must end the run, if any.
   std::optional<Failure> look(const std::vector<Subject>& subjects);
 
@@ -66,9 +72,11 @@ class Watchdog {
   const WatchPatience patience_;
   Boards boards_;
   RankStates states_;
-  Pace pace_;  // of this machine's first rank; all ranks of a run keep the same pace
+  Pace pace_;           // of this machine's first rank; all ranks of a run keep the same pace
+  RankState measured_;  // that rank, when its pace was measured last
+  std::optional<Clock::time_point> last_measure_;
   std::optional<Clock::time_point> last_look_;
-  Clock::time_point next_look_;
+  Clock::time_point next_look_, next_measure_;
   bool told_ = false;  // the current wait was reported
   std::string notice_;
 };

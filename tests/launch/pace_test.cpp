@@ -51,6 +51,19 @@ TEST_F(PaceTest, ShortUpdatesAreCountedTogether) {
   EXPECT_DOUBLE_EQ(*pace_.median(), 0.05);
 }
 
+/// Otherwise a run whose updates all end between two looks would have no usual duration, and no hang would be seen.
+TEST_F(PaceTest, OnlyOneUpdateIsTheFirst) {
+  update(1, 1);
+  update(2, 1);  // the first has ended
+  EXPECT_FALSE(pace_.median());
+  pace_ = {};
+  before_ = {};
+  update(101, 1);
+  update(201, 1);
+  ASSERT_TRUE(pace_.median());
+  EXPECT_DOUBLE_EQ(*pace_.median(), 0.005);
+}
+
 TEST_F(PaceTest, IgnoresOutliersAndFollowsALastingChange) {
   for (int64_t step = 1; step <= 100; ++step) update(step, step % 10 == 0 ? 80 : 2);
   EXPECT_DOUBLE_EQ(*pace_.median(), 1);
