@@ -209,6 +209,13 @@ struct EnumNames<OnDivergence> {
 };
 
 template <>
+struct EnumNames<SaveStrategy> {
+  using E = SaveStrategy;
+  static constexpr std::pair<E, std::string_view> values[] = {
+      {E::kSteps, "steps"}, {E::kEpoch, "epoch"}, {E::kBest, "best"}, {E::kNo, "no"}};
+};
+
+template <>
 struct EnumNames<CommHook> {
   using E = CommHook;
   static constexpr std::pair<E, std::string_view> values[] = {{E::kNo, "no"},

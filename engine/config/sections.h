@@ -45,6 +45,9 @@ enum class Schedule {
 enum class DdpBackend { kGloo, kMpi, kNccl };
 /// What happens to a run when a loss or a gradient is not plausible.
 enum class OnDivergence { kStop, kSkip, kRollback };
+/// When checkpoints are saved: every save_steps updates, after each epoch, after an evaluation that is the best so far,
+/// or only at the end.
+enum class SaveStrategy { kSteps, kEpoch, kBest, kNo };
 /// Compression of gradients between ranks: none, 16 bits, or low-rank products of two matrices.
 enum class CommHook { kNo, kFp16, kBf16, kPowerSgd, kBatchedPowerSgd };
 enum class LoraBias { kNone, kAll, kLoraOnly };
@@ -318,8 +321,8 @@ struct TrainingConfig {
   int64_t max_tokens = 0;  // of a rank in one forward pass; 0: per_device_train_batch_size decides
   bool gradient_checkpointing = false;
   bool activation_offloading = false;  // the inputs of recomputed blocks wait in host memory
-  bool dropout = true;  // false: every dropout of the model is off
-  bool tf32 = false;    // fp32 matrix products of GPUs round their inputs to 10 bits
+  bool dropout = true;                 // false: every dropout of the model is off
+  bool tf32 = false;                   // fp32 matrix products of GPUs round their inputs to 10 bits
   DdpBackend ddp_backend = DdpBackend::kGloo;
   int64_t ddp_timeout = 1800;  // seconds
   CommHook ddp_comm_hook = CommHook::kNo;
@@ -336,6 +339,7 @@ struct TrainingConfig {
 
 /// `checkpoint`: when to save, and where to resume.
 struct CheckpointConfig {
+  SaveStrategy save_strategy = SaveStrategy::kSteps;
   int64_t save_steps = 500;                     // 0: only at the end
   int64_t save_total_limit = 0;                 // 0: keep all
   std::string metric_for_best_model = "none";   // none | loss | accuracy: the best checkpoint is kept
@@ -359,6 +363,7 @@ struct EvaluationConfig {
   double top_p = 1;
   int64_t show_predictions = 8;
   bool eval_on_start = false;
+  double eval_delay = 0;                // updates, or epochs if eval_steps is 0
   int64_t early_stopping_patience = 0;  // 0: the run makes all its updates
   double early_stopping_threshold = 0;
 };

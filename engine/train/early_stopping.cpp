@@ -17,16 +17,17 @@ EarlyStopping::EarlyStopping(const config::Config& config)
       patience_(config.evaluation.early_stopping_patience),
       threshold_(config.evaluation.early_stopping_threshold) {}
 
-void EarlyStopping::see(const std::map<std::string, double>& measured) {
+bool EarlyStopping::see(const std::map<std::string, double>& measured) {
   ++state_.without_better;
   const auto found = measured.find(metric_);
-  if (found == measured.end()) return;
+  if (found == measured.end()) return false;
   const bool is_first = state_.improvements == 0;
   const double gain = lower_is_better_ ? state_.best - found->second : found->second - state_.best;
   if (is_first || gain > threshold_) state_.without_better = 0;
-  if (!is_first && gain <= 0) return;
+  if (!is_first && gain <= 0) return false;
   state_.best = found->second;
   ++state_.improvements;
+  return true;
 }
 
 std::string EarlyStopping::text() const {

@@ -16,8 +16,9 @@ class EarlyStopping {
  public:
   explicit EarlyStopping(const config::Config& config);
 
-  /// `measured`: an evaluation's finite metrics. One without the metric counts as no better.
-  void see(const std::map<std::string, double>& measured);
+  /// `measured`: an evaluation's finite metrics. One without the metric counts as no better. Returns whether it is the
+  /// best so far, by any margin.
+  bool see(const std::map<std::string, double>& measured);
   /// Whether evaluation.early_stopping_patience evaluations in a row were no better.
   bool stops() const { return patience_ > 0 && state_.without_better >= patience_; }
   /// Why, for the log.

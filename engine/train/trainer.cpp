@@ -48,6 +48,7 @@ Trainer::Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::Lora
       saver_(plan, inputs, lora_, *model_, access_, std::move(published.save)),
       divergence_(plan.config.training),
       early_stopping_(plan.config),
+      milestones_(plan.config),
       stragglers_(model_->comm().size(), model_->mesh().degrees().pipeline) {
   optimizer_ = optim::make_optimizer(config_.training, model_->logical_tensors(), model_->comm());
   if (config_.mixed_precision == config::MixedPrecision::kFp16) loss_scale_.emplace(config_.training.loss_scaling);
@@ -127,13 +128,15 @@ Ending Trainer::run_updates(std::optional<int64_t> last_step) {
     log_step(result);
     if (saver_.busy() && result.agreed.all_save_ready) saver_.advance();
     measured_.clear();
-    if (evaluation_due()) {
+    const Milestones::Position position = this->position();
+    bool is_best = false;
+    if (evaluates_at(position)) {
       evaluate(false);
-      see_evaluation();
+      is_best = see_evaluation();
     }
     const bool newly_yields = result.agreed.yield && !yields_;
     yields_ |= result.agreed.yield;
-    if (due(config_.checkpoint.save_steps) || result.agreed.save || newly_yields) save_checkpoint(false);
+    if (milestones_.saves(position, is_best) || result.agreed.save || newly_yields) save_checkpoint(false);
     if (progress_.step == last_step) {
       save_checkpoint(true);
       if (reporter_) reporter_->progress().finish();
@@ -276,7 +279,7 @@ void Trainer::shrink_or_grow_loss_scale(bool overflow) {
 
 void Trainer::log_step(const StepResult& result) {
   if (reporter_) reporter_->progress().advance(progress_.step);
-  if (!due(config_.logging.logging_steps) && progress_.step != total_steps_) return;
+  if (progress_.step % config_.logging.logging_steps != 0 && progress_.step != total_steps_) return;
   const auto memory = static_cast<int64_t>(model_->comm().max(static_cast<double>(dist::peak_resident_bytes())));
   const auto tensors =
       static_cast<int64_t>(model_->comm().max(static_cast<double>(dist::peak_tensor_bytes(model_->comm().device()))));
@@ -292,19 +295,21 @@ void Trainer::log_step(const StepResult& result) {
   log_window_ = {};
 }
 
-bool Trainer::evaluation_due() const {
-  if (validation().empty() || progress_.step == total_steps_) return false;  // finish() evaluates
-  const config::CheckpointConfig& c = config_.checkpoint;
-  if (c.metric_for_best_model != "none" && due(c.save_steps)) return true;  // each saved checkpoint needs its metric
-  if (config_.evaluation.eval_steps > 0) return due(config_.evaluation.eval_steps);
-  return progress_.consumed % train().size() == 0;
+Milestones::Position Trainer::position() const {
+  return {progress_.step, batches_->updates().epochs_at(progress_.consumed), progress_.consumed % train().size() == 0};
 }
 
-void Trainer::see_evaluation() {
-  early_stopping_.see(measured_);
+bool Trainer::evaluates_at(const Milestones::Position& position) const {
+  return !validation().empty() && progress_.step != total_steps_ &&
+         milestones_.evaluates(position);  // finish() evaluates
+}
+
+bool Trainer::see_evaluation() {
+  const bool is_best = early_stopping_.see(measured_);
   progress_.evaluations = early_stopping_.state();
   if (early_stopping_.stops() && is_rank_zero())
     log::info("stopping after update {}: {}", progress_.step, early_stopping_.text());
+  return is_best;
 }
 
 void Trainer::evaluate(bool at_end) {

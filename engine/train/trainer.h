@@ -22,6 +22,7 @@
 #include "engine/train/early_stopping.h"
 #include "engine/train/first_steps.h"
 #include "engine/train/log_window.h"
+#include "engine/train/milestones.h"
 #include "engine/train/run_saver.h"
 #include "engine/train/step_agreement.h"
 #include "engine/train/stragglers.h"
@@ -82,13 +83,13 @@ class Trainer {
   /// At the end: replaces the weights by those of the best checkpoint, if checkpoint.load_best_model_at_end is true.
   /// Returns whether it did.
   bool restore_best();
-  /// After an evaluation that early stopping counts.
-  void see_evaluation();
+  /// After a scheduled evaluation, which early stopping counts. Returns whether it is the best so far.
+  bool see_evaluation();
   /// RunSaver::save() of this step.
   void save_checkpoint(bool wait_until_done);
   void finish();
-  bool evaluation_due() const;
-  bool due(int64_t every) const { return every > 0 && progress_.step % every == 0; }
+  Milestones::Position position() const;
+  bool evaluates_at(const Milestones::Position& position) const;
   const data::Samples& train() const { return *inputs_.datasets.train; }
   const data::Samples& validation() const { return *inputs_.datasets.validation; }
   bool is_rank_zero() const { return model_->comm().rank() == 0; }
@@ -108,6 +109,7 @@ class Trainer {
   std::optional<optim::LossScale> loss_scale_;  // fp16 only
   Divergence divergence_;
   EarlyStopping early_stopping_;
+  Milestones milestones_;
   int64_t evaluated_ = -1;  // the step of the last evaluation
   Stragglers stragglers_;
   dist::WorkClock work_;

@@ -113,13 +113,16 @@ TEST_F(TrainingArguments, TranslatesSaveAndEvalStrategies) {
   EXPECT_EQ(config("eval_strategy: steps, eval_steps: 5").evaluation.eval_steps, 5);
   EXPECT_EQ(config("evaluation_strategy: steps, logging_steps: 6").evaluation.eval_steps, 6);
   EXPECT_EQ(config("eval_strategy: epoch, evaluation_strategy: null, eval_steps: 5").evaluation.eval_steps, 0);
-  EXPECT_EQ(config("save_strategy: no, save_steps: 5").checkpoint.save_steps, 0);
+  EXPECT_EQ(config("save_strategy: no, save_steps: 5").checkpoint.save_strategy, SaveStrategy::kNo);
+  EXPECT_EQ(config("save_strategy: epoch").checkpoint.save_strategy, SaveStrategy::kEpoch);
+  EXPECT_EQ(config("save_strategy: best, metric_for_best_model: eval_loss").checkpoint.save_strategy,
+            SaveStrategy::kBest);
+  EXPECT_EQ(config("save_strategy: steps, save_steps: 5").checkpoint.save_steps, 5);
+  EXPECT_EQ(config("eval_strategy: epoch, eval_delay: 2").evaluation.eval_delay, 2);
   EXPECT_EQ(warnings(validated + "training: {eval_strategy: no, save_strategy: no, save_steps: 5}\n"),
             "f.yaml: these keys have no effect here: eval_strategy, save_steps (see `trainer check`)\n");
   EXPECT_EQ(
       problems(kLeast + "training: {save_strategy: epoch, logging_steps: 0.1, eval_strategy: step}\n"),
-      "f.yaml:5:27: training.save_strategy: epoch is not supported: checkpoints are saved every save_steps updates: "
-      "set save_strategy: steps, and save_steps to the updates of an epoch, which `trainer check` reports\n"
       "f.yaml:5:49: training.logging_steps: 0.1 is not supported: fractions of all updates are not supported; set a "
       "number of updates\n"
       "f.yaml:5:69: training.eval_strategy must be one of no, steps, epoch; is 'step' (did you mean 'steps'?)");
@@ -127,10 +130,11 @@ TEST_F(TrainingArguments, TranslatesSaveAndEvalStrategies) {
 
 TEST_F(TrainingArguments, RefusalsNameAlternatives) {
   const auto refusal = [&](const std::string& training) { return problems(kLeast + "training: {" + training + "}\n"); };
-  EXPECT_NE(refusal("save_strategy: best").find("checkpoint.metric_for_best_model, which keeps the best of them"),
+  EXPECT_NE(refusal("save_strategy: best, metric_for_best_model: loss")
+                .find("checkpoint.save_strategy is best, but there are no validation samples to measure it on: set "
+                      "data.validation"),
             std::string::npos);
-  EXPECT_NE(refusal("save_strategy: epok").find("must be one of no, steps; is 'epok'"), std::string::npos)
-      << "the reference lists what is accepted";
+  EXPECT_NE(refusal("save_strategy: epok").find("must be one of no, steps, epoch, best; is 'epok'"), std::string::npos);
 }
 
 TEST_F(TrainingArguments, LoadsTheBestModelByTheLossUnlessAMetricIsGiven) {

@@ -94,6 +94,27 @@ class BestModel(EndToEnd):
         self.assertNotIn("the model is that of", run.out + run.err)
         self.assertEqual(self.weights("output"), self.weights("output/checkpoint-8"))
 
+    def saved(self, name):
+        return sorted(int(folder.name[11:]) for folder in (self.folder / name).glob("checkpoint-*"))
+
+    def test_saving_only_the_best_and_the_last(self):
+        self.check("output", {"checkpoint": {"save_strategy": "best"}})
+        lines = map(json.loads, (self.folder / "output/metrics.jsonl").read_text().splitlines())
+        losses = {record["step"]: record["eval_loss"] for record in lines if "eval_loss" in record}
+        better = [step for step in losses if losses[step] <= min(losses[s] for s in losses if s <= step)]
+        self.assertEqual(self.saved("output"), sorted({*better, 8}))
+        self.assertLess(len(better), len(losses), "every evaluation was better: nothing is tested")
+
+    def test_a_checkpoint_of_each_epoch(self):
+        run = self.launch(self.job("output", {"training": {"num_train_epochs": 2, "max_steps": 0},
+                                              "checkpoint": {"save_strategy": "epoch", "save_steps": 1},
+                                              "evaluation": {"eval_steps": 0, "eval_delay": 2}}))
+        lines = [json.loads(line) for line in (self.folder / "output/metrics.jsonl").read_text().splitlines()]
+        total = last_step(self.folder / "output")
+        self.assertEqual(self.saved("output"), [total // 2, total])
+        self.assertEqual([record["step"] for record in lines if "eval_loss" in record], [total])
+        self.assertIn("checkpoint.save_steps", run.out + run.err)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -151,10 +151,16 @@ void accuracy(const Config& config, Judge& judge) {
 }
 
 void best(const Config& config, Judge& judge) {
+  const CheckpointConfig& checkpoint = config.checkpoint;
+  if (checkpoint.save_strategy == SaveStrategy::kBest &&
+      (checkpoint.metric_for_best_model == "none" || !validates(config)))
+    judge.refuse("checkpoint.save_strategy", "checkpoint.save_strategy is best, but {}",
+                 validates(config) ? "checkpoint.metric_for_best_model is none: set it to loss or accuracy"
+                                   : "there are no validation samples to measure it on: set data.validation");
   const auto& metrics = config.evaluation.metrics;
   const bool classes =
       config.data.task == Task::kSequenceClassification || config.data.task == Task::kImageClassification;
-  if (config.checkpoint.metric_for_best_model != "accuracy" || classes || !validates(config)) return;
+  if (checkpoint.metric_for_best_model != "accuracy" || classes || !validates(config)) return;
   if (std::find(metrics.begin(), metrics.end(), "accuracy") == metrics.end())
     judge.refuse(
         "checkpoint.metric_for_best_model",

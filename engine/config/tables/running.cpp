@@ -5,21 +5,30 @@ namespace trainer::config {
 
 const Entries& checkpoint_table() {
   using C = CheckpointConfig;
-  auto saves = [](const Config& c) { return c.checkpoint.save_steps > 0; };
+  auto by_steps = [](const Config& c) { return c.checkpoint.save_strategy == SaveStrategy::kSteps; };
+  auto saves = [](const Config& c) {
+    const SaveStrategy strategy = c.checkpoint.save_strategy;
+    return strategy != SaveStrategy::kNo && (strategy != SaveStrategy::kSteps || c.checkpoint.save_steps > 0);
+  };
   auto has_metric = [](const Config& c) { return validates(c) && c.checkpoint.metric_for_best_model != "none"; };
   static const Entries entries = table<C>(
+      option("save_strategy", &C::save_strategy)
+          .help(
+              "When to save, apart from the end: steps: every save_steps updates; epoch: after each epoch; best: after "
+              "each evaluation that is the best so far, by metric_for_best_model; no: never."),
       option("save_steps", &C::save_steps)
           .help("Updates between checkpoints. 0: only at the end.")
           .ask("After how many updates should each checkpoint be saved? (0: only at the end)")
-          .at_least(0),
+          .at_least(0)
+          .when("save_strategy is steps", by_steps),
       option("save_total_limit", &C::save_total_limit)
           .help("Number of checkpoints to keep; older ones are deleted. 0: all.")
           .ask("How many checkpoints should be kept? (0: all)")
           .at_least(0)
-          .when("save_steps is above 0", saves),
+          .when("checkpoints are saved before the end", saves),
       option("metric_for_best_model", &C::metric_for_best_model)
           .help("Metric of the best checkpoint (lowest loss or highest accuracy), which save_total_limit never "
-                "deletes. An evaluation precedes each save of save_steps, even if eval_steps schedules none; "
+                "deletes. An evaluation precedes each scheduled save, even if eval_steps schedules none; "
                 "checkpoints requested at other steps are not considered.")
           .one_of({"none", "loss", "accuracy"})
           .when("there are validation samples", validates),
@@ -91,6 +100,10 @@ const Entries& evaluation_table() {
                    .when("evaluation.generate is true", generates),
                option("eval_on_start", &C::eval_on_start)
                    .help("Also evaluates before the first update.")
+                   .when("there are validation samples", validates),
+               option("eval_delay", &C::eval_delay)
+                   .help("Updates, or epochs if eval_steps is 0, before the first scheduled evaluation.")
+                   .at_least(0.0)
                    .when("there are validation samples", validates),
                option("early_stopping_patience", &C::early_stopping_patience)
                    .help("Ends the run after this many evaluations in a row that were no better than the best one, by "

@@ -30,8 +30,7 @@ Entries moved() {
       translated("eval_steps", "The same as evaluation.eval_steps."),
       translated("predict_with_generate", "true: evaluation.generate.").of<bool>(),
       translated("generation_max_length", "The same as evaluation.max_new_tokens."),
-      translated("save_strategy", "steps: every save_steps updates; no: checkpoint.save_steps: 0.")
-          .one_of({"no", "steps"}, {"epoch", "best"}),
+      translated("save_strategy", "The same as checkpoint.save_strategy.").one_of({"no", "steps", "epoch", "best"}),
       translated("save_steps", "The same as checkpoint.save_steps."),
       translated("save_total_limit", "The same as checkpoint.save_total_limit."),
       translated("resume_from_checkpoint", "The same as checkpoint.resume_from_checkpoint."),
@@ -123,7 +122,6 @@ Entries reporting() {
       no_effect("do_train", script).harmless({"true", "false"}).of<bool>(),
       no_effect("do_eval", "samples in data.validation are evaluated").harmless({"true", "false"}).of<bool>(),
       no_effect("do_predict", "evaluation.generate writes predictions for the validation samples").of<bool>(),
-      no_effect("eval_delay", "the first evaluation is the first scheduled one"),
       translated("eval_on_start", "The same as evaluation.eval_on_start.").of<bool>(),
       no_effect("prediction_loss_only", "evaluation.metrics selects what is measured").of<bool>(),
       no_effect("eval_accumulation_steps", sums), no_effect("include_for_metrics", sums),
@@ -134,6 +132,7 @@ Entries reporting() {
       translated("load_best_model_at_end",
                  "The same as checkpoint.load_best_model_at_end; without metric_for_best_model, by the loss.")
           .of<bool>(),
+      translated("eval_delay", "The same as evaluation.eval_delay."),
       translated("early_stopping_patience", "The same as evaluation.early_stopping_patience."),
       translated("early_stopping_threshold", "The same as evaluation.early_stopping_threshold."),
       translated("metric_for_best_model",

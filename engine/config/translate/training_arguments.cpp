@@ -123,7 +123,8 @@ class Arguments {
   }
 
   void evaluation() {
-    for (const char* const same : {"eval_on_start", "early_stopping_patience", "early_stopping_threshold"})
+    for (const char* const same :
+         {"eval_on_start", "eval_delay", "early_stopping_patience", "early_stopping_threshold"})
       move(given(same), fmt::format("evaluation.{}", same));
     const std::string to = "evaluation.eval_steps";
     const GivenKey older = given("evaluation_strategy");
@@ -144,24 +145,12 @@ class Arguments {
   }
 
   void checkpoints() {
-    const std::string to = "checkpoint.save_steps";
-    const GivenKey strategy = given("save_strategy");
-    if (word(strategy) == "epoch") {
-      translation_.refuse(
-          strategy,
-          "checkpoints are saved every save_steps updates: set save_strategy: steps, and save_steps to the updates of "
-          "an epoch, which `trainer check` reports");
-    } else if (word(strategy) == "best") {
-      translation_.refuse(strategy,
-                          "checkpoints are saved every save_steps updates: set save_strategy: steps, and "
-                          "checkpoint.metric_for_best_model, which keeps the best of them");
-    } else if (word(strategy) == "no") {
-      translation_.set(strategy, to, Node::scalar("0"));
-      const GivenKey steps = given("save_steps");
-      if (!steps.value.is_null()) translation_.no_effect(steps, fmt::format("{} is no", strategy.key));
-    } else {
-      move_steps("save_steps", to);
-    }
+    const GivenKey strategy = given("save_strategy"), steps = given("save_steps");
+    move(strategy, "checkpoint.save_strategy");
+    if (strategy.value.is_null() || word(strategy) == "steps")
+      move_steps("save_steps", "checkpoint.save_steps");
+    else if (!steps.value.is_null())
+      translation_.no_effect(steps, fmt::format("{} is {}", strategy.key, word(strategy)));
     const GivenKey best = given("metric_for_best_model"), loads = given("load_best_model_at_end");
     move(loads, "checkpoint.load_best_model_at_end");
     if (parse_bool(loads.value.text).value_or(false) && best.value.is_null() &&
