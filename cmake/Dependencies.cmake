@@ -19,6 +19,8 @@ if(NOT TARGET yaml-cpp::yaml-cpp)
   add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp) # yaml-cpp before 0.8
 endif()
 
+find_file(TRAINER_CHART_LIBRARY chart.min.js PATHS /usr/share/javascript/chart.js NO_DEFAULT_PATH) # for report.html
+
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # ccache caches the precompiled torch header only with this sloppiness. Without the folders in the hash, all checkouts

@@ -10,6 +10,7 @@ packages=(
   libyaml-cpp-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev libsentencepiece-dev
   libpcre2-dev libutf8proc-dev zlib1g-dev libzstd-dev libxxhash-dev libssl-dev libdw-dev
   libgloo-dev # headers only: torch's Gloo backend includes them
+  libjs-chart.js # the curves of report.html
   libopenmpi-dev openmpi-bin # for training.ddp_backend: mpi; optional
   libgtest-dev libgmock-dev
 )

@@ -30,6 +30,7 @@
 #include "engine/launch/secret.h"
 #include "engine/launch/slurm.h"
 #include "engine/launch/status_server.h"
+#include "engine/report/report.h"
 
 namespace trainer::launch {
 namespace {
@@ -54,9 +55,10 @@ void report(const Outcome& outcome, const config::Config& config, const Output* 
     if (output != nullptr && !kept.wrote_nothing) {
       output->owner.require();
       write_outcome(outcome, kept, config.output_dir);
+      if (std::filesystem::exists(config.output_dir + "/metrics.jsonl")) report::write_report(config.output_dir);
     }
   } catch (const PeerError&) {  // the folder was taken over, which is the outcome itself
-  } catch (const MachineError& error) {
+  } catch (const Error& error) {
     say("{}\n", error.what());
   }
   if (outcome.code != kDone) say("{}", closing_block(outcome, kept, config.output_dir));

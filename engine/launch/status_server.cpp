@@ -19,28 +19,31 @@ namespace {
 constexpr std::size_t kMostAtOnce = 16;  // new connections, and events of others, in one call
 constexpr std::chrono::seconds kPauseWithoutDescriptors{1};
 
-FileDescriptor listen_for_status(const Address& address) {
+FileDescriptor listen_for(const StatusServer::Purpose& purpose, const Address& address) {
   FileDescriptor socket = try_listen(address);
   if (socket) return socket;
   const int error = errno;
   const std::string holder = error == EADDRINUSE ? holder_of(address) : "";
-  const char* const option = error == EADDRNOTAVAIL ? "address" : "port";
-  throw MachineError(
-      "cannot serve metrics on {}: {}\n  set another logging.metrics_{} (--metrics_{}), or metrics_port: 0 for none",
-      address.text(), why_not_listening(error, holder), option, option);
+  throw MachineError("cannot serve {} on {}: {}\n  set another {}", purpose.what, address.text(),
+                     why_not_listening(error, holder),
+                     error == EADDRNOTAVAIL ? purpose.address_option : purpose.port_option);
 }
 
 }  // namespace
 
 StatusServer::StatusServer(const std::vector<Address>& addresses, Respond respond, std::chrono::milliseconds patience)
+    : StatusServer(addresses, std::move(respond), patience, Purpose{}) {}
+
+StatusServer::StatusServer(const std::vector<Address>& addresses, Respond respond, std::chrono::milliseconds patience,
+                           const Purpose& purpose)
     : respond_(std::move(respond)),
       patience_(patience),
       events_(epoll_create1(EPOLL_CLOEXEC)),
       timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
-  if (!events_ || !timer_) throw MachineError("cannot serve metrics: {}", std::strerror(errno));
+  if (!events_ || !timer_) throw MachineError("cannot serve {}: {}", purpose.what, std::strerror(errno));
   watch(timer_.get(), EPOLLIN, EPOLL_CTL_ADD);
   for (const Address& address : addresses) {
-    listeners_.push_back(listen_for_status(address));
+    listeners_.push_back(listen_for(purpose, address));
     watch(listeners_.back().get(), EPOLLIN, EPOLL_CTL_ADD);
   }
 }

@@ -23,10 +23,19 @@ class StatusServer {
 
   static constexpr std::size_t kMostConnections = 32;  // with one more, the oldest is closed
 
+  /// What is served, and the options that say where, for messages.
+  struct Purpose {
+    const char* what = "metrics";
+    const char* address_option = "logging.metrics_address (--metrics_address)";
+    const char* port_option = "logging.metrics_port (--metrics_port), or metrics_port: 0 for none";
+  };
+
   /// Listens on these addresses. `patience`: from the acceptance of a connection to its end.
   /// Errors: MachineError when it can't listen on one of them.
   StatusServer(const std::vector<Address>& addresses, Respond respond,
                std::chrono::milliseconds patience = std::chrono::seconds(5));
+  StatusServer(const std::vector<Address>& addresses, Respond respond, std::chrono::milliseconds patience,
+               const Purpose& purpose);
   StatusServer(const StatusServer&) = delete;
   StatusServer& operator=(const StatusServer&) = delete;
 

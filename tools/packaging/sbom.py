@@ -13,7 +13,7 @@ import subprocess
 import time
 
 TOOLS = pathlib.Path(__file__).resolve().parents[1]
-HEADERS_ONLY = ["libcli11-dev", "nlohmann-json3-dev", "libgloo-dev"]
+HEADERS_ONLY = ["libcli11-dev", "nlohmann-json3-dev", "libgloo-dev", "libjs-chart.js"]
 
 
 def debian_package(library: str) -> str:

@@ -1,0 +1,120 @@
+#include "engine/report/run_folder.h"
+
+#include <algorithm>
+#include <fstream>
+#include <functional>
+#include <string_view>
+
+#include "engine/base/bounded_json.h"
+#include "engine/base/errors.h"
+#include "engine/base/files.h"
+#include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/config/document/document.h"
+#include "engine/config/document/problems.h"
+
+namespace trainer::report {
+namespace fs = std::filesystem;
+namespace {
+
+/// Calls `use` with each line that is a JSON object. The last line may be half-written.
+void for_each_object(const fs::path& file, const std::function<void(const nlohmann::json&)>& use) {
+  std::ifstream in(file, std::ios::binary);
+  for (std::string line; std::getline(in, line) && !in.eof();) {
+    const nlohmann::json json = bounded_json_or_none(line);
+    if (json.is_object()) use(json);
+  }
+}
+
+std::string word(const nlohmann::json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+std::vector<Record> read_records(const fs::path& file) {
+  std::vector<Record> records;
+  for_each_object(file, [&](const nlohmann::json& json) {
+    const auto step = json.find("step");
+    if (step == json.end() || !step->is_number_unsigned()) return;
+    Record record{step->get<int64_t>(), {}, {}};
+    for (const auto& [key, value] : json.items()) {
+      if (value.is_number()) record.numbers[key] = value.get<double>();
+      if (value.is_string()) record.words[key] = value.get<std::string>();
+    }
+    records.push_back(std::move(record));
+  });
+  return records;
+}
+
+std::string line_of(std::string_view text, int number) {
+  for (; number > 1 && !text.empty(); --number) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  return std::string(text.substr(0, text.find('\n')));
+}
+
+/// The comment at the end of a line of config.resolved.yaml: where the value came from. "" if there is none.
+std::string origin_in(const std::string& line) {
+  const size_t at = line.rfind("  # ");
+  return at == std::string::npos ? "" : line.substr(at + 4);
+}
+
+void add_settings(const config::Node& node, const std::string& key, const std::string& text, std::string origin,
+                  std::vector<Setting>& settings) {
+  if (node.is_map() && !node.members.empty()) {
+    for (const config::Member& member : node.members) {
+      const std::string own = origin_in(line_of(text, member.mark.line));
+      add_settings(member.value, key.empty() ? member.key : key + "." + member.key, text, own.empty() ? origin : own,
+                   settings);
+    }
+    return;
+  }
+  settings.push_back({key, config::text_of(node), std::move(origin)});
+}
+
+std::vector<Setting> read_settings(const fs::path& file) {
+  std::vector<Setting> settings;
+  if (!fs::exists(file)) return settings;
+  try {
+    const std::string text = read_file(file, static_cast<int64_t>(config::kMaxBytes));
+    config::Problems problems;
+    add_settings(config::parse_yaml(text, file.string(), problems), "", text, "", settings);
+  } catch (const Error&) {
+    settings.clear();  // someone has edited it; the report has the curves all the same
+  }
+  return settings;
+}
+
+std::vector<Prediction> read_predictions(const fs::path& file) {
+  std::vector<Prediction> predictions;
+  for_each_object(file, [&](const nlohmann::json& json) {
+    if (predictions.size() < kMostPredictions)
+      predictions.push_back({word(json, "input"), word(json, "prediction"), word(json, "label")});
+  });
+  return predictions;
+}
+
+}  // namespace
+
+bool Record::is_evaluation() const {
+  return std::any_of(numbers.begin(), numbers.end(), [](const auto& one) { return one.first.starts_with("eval_"); });
+}
+
+RunFolder read_run(const fs::path& folder) {
+  const fs::path metrics = folder / "metrics.jsonl";
+  if (!fs::exists(metrics))
+    throw InputError("{} is not a run: it has no metrics.jsonl.\n  Give the output_dir of a run that has started.",
+                     folder.string());
+  RunFolder run;
+  const fs::path whole = fs::absolute(folder).lexically_normal();
+  run.name = (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+  run.records = read_records(metrics);
+  run.settings = read_settings(folder / "config.resolved.yaml");
+  run.predictions = read_predictions(folder / "predictions.jsonl");
+  for (const checkpoint::Found& one : checkpoint::find_checkpoints(folder)) run.checkpoints.push_back(one.step);
+  std::error_code ignored;
+  if (const fs::path outcome = folder / "outcome.json"; fs::is_regular_file(outcome, ignored)) {
+    const nlohmann::json json = bounded_json_or_none(read_file(outcome, int64_t{1} << 20));
+    if (json.is_object()) run.ending = {word(json, "cause"), word(json, "message")};
+  }
+  return run;
+}
+
+}  // namespace trainer::report

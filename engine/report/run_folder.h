@@ -1,0 +1,56 @@
+// What a run has left in its output folder, for the report.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace trainer::report {
+
+/// One line of metrics.jsonl. A number that was not finite is missing from `numbers`.
+struct Record {
+  int64_t step = 0;
+  std::map<std::string, double> numbers;
+  std::map<std::string, std::string> words;
+
+  bool is_evaluation() const;
+  /// An update that diverged, or a straggler.
+  bool is_event() const { return words.contains("diverged") || words.contains("straggler"); }
+};
+
+/// One option of config.resolved.yaml.
+struct Setting {
+  std::string key;     // "training.learning_rate"
+  std::string value;   // on one line
+  std::string origin;  // "job.yaml:12:3", "--set" or "default"
+};
+
+struct Prediction {
+  std::string input, prediction, label;
+};
+
+/// How the run ended.
+struct Ending {
+  std::string cause;  // as in outcome.json; "" while it runs, or when it was killed
+  std::string message;
+};
+
+struct RunFolder {
+  std::string name;  // of the folder
+  std::vector<Record> records;
+  std::vector<Setting> settings;
+  std::vector<Prediction> predictions;  // at most kMostPredictions
+  std::vector<int64_t> checkpoints;     // steps
+  Ending ending;
+};
+
+/// Predictions beyond this many are not read.
+constexpr size_t kMostPredictions = 100'000;
+
+/// Reads a run's output folder; it may belong to a running process. Files that are missing leave their part empty, and
+/// lines that are not JSON are skipped. Errors: InputError when `folder` has no metrics.jsonl.
+RunFolder read_run(const std::filesystem::path& folder);
+
+}  // namespace trainer::report
