@@ -168,11 +168,14 @@ bool wants_trial(config::Prompter& prompter) {
 void try_out(const std::string& file) {
   const TemporaryFolder folder("trainer-trial");
   config::Sources sources{file, "", {}};
-  const std::pair<const char*, std::string> overrides[] = {
-      {"output_dir", folder.path() / "run"}, {"training.max_steps", "2"},
-      {"checkpoint.save_steps", "0"},        {"checkpoint.resume_from_checkpoint", "false"},
-      {"evaluation.generate", "false"},      {"evaluation.metrics", "loss"},
-      {"logging.logging_steps", "1"}};
+  const std::pair<const char*, std::string> overrides[] = {{"output_dir", folder.path() / "run"},
+                                                           {"training.max_steps", "2"},
+                                                           {"checkpoint.save_strategy", "no"},
+                                                           {"checkpoint.resume_from_checkpoint", "false"},
+                                                           {"checkpoint.metric_for_best_model", "none"},
+                                                           {"evaluation.generate", "false"},
+                                                           {"evaluation.metrics", "loss"},
+                                                           {"logging.logging_steps", "1"}};
   for (const auto& [path, value] : overrides) sources.overrides.push_back({path, value, "the trial"});
   const int code = launch::run(config::resolve_plan(sources), worker_path());
   fmt::print("\nThe trial {}.\n", code == kDone ? "succeeded" : "failed");

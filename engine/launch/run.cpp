@@ -43,6 +43,15 @@ struct Output {
   explicit Output(const std::string& folder) : lock(folder), owner(folder) {}
 };
 
+/// Writes report.html, unless no update was logged. Whatever happens to it, the run has ended as it has.
+void leave_report(const std::string& output_dir) {
+  try {
+    if (std::filesystem::exists(output_dir + "/metrics.jsonl")) report::write_report(output_dir);
+  } catch (const std::exception& error) {
+    say("trainer: no report.html was written: {}\n", error.what());
+  }
+}
+
 /// Reports the outcome. A failed write is only a warning: it must not hide the cause. Without `output` another machine
 /// writes.
 void report(const Outcome& outcome, const config::Config& config, const Output* output) {
@@ -55,10 +64,10 @@ void report(const Outcome& outcome, const config::Config& config, const Output* 
     if (output != nullptr && !kept.wrote_nothing) {
       output->owner.require();
       write_outcome(outcome, kept, config.output_dir);
-      if (std::filesystem::exists(config.output_dir + "/metrics.jsonl")) report::write_report(config.output_dir);
+      if (outcome.code == kDone || outcome.step >= 0) leave_report(config.output_dir);  // else it made no update
     }
   } catch (const PeerError&) {  // the folder was taken over, which is the outcome itself
-  } catch (const Error& error) {
+  } catch (const MachineError& error) {
     say("{}\n", error.what());
   }
   if (outcome.code != kDone) say("{}", closing_block(outcome, kept, config.output_dir));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <string_view>
 
 #include "engine/base/bounded_json.h"
@@ -30,8 +31,41 @@ std::string word(const nlohmann::json& object, const char* key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
+/// Keeps evaluations, events, and as many of the updates as kMostUpdates says.
+class Records {
+ public:
+  void add(Record record) {
+    if (record.is_event() || record.is_evaluation()) return records_.push_back(std::move(record));
+    last_.reset();
+    if (seen_++ % stride_ != 0) {
+      last_ = std::move(record);
+      return;
+    }
+    records_.push_back(std::move(record));
+    if (++updates_ > kMostUpdates) halve();
+  }
+  std::vector<Record> take() {
+    if (last_) records_.push_back(std::move(*last_));
+    return std::move(records_);
+  }
+
+ private:
+  void halve() {
+    int64_t index = 0;
+    std::erase_if(records_, [&](const Record& record) {
+      return !record.is_event() && !record.is_evaluation() && index++ % 2 == 1;
+    });
+    updates_ = (updates_ + 1) / 2;
+    stride_ *= 2;
+  }
+
+  std::vector<Record> records_;
+  std::optional<Record> last_;  // the newest update, if it was not kept
+  int64_t seen_ = 0, updates_ = 0, stride_ = 1;
+};
+
 std::vector<Record> read_records(const fs::path& file) {
-  std::vector<Record> records;
+  Records records;
   for_each_object(file, [&](const nlohmann::json& json) {
     const auto step = json.find("step");
     if (step == json.end() || !step->is_number_unsigned()) return;
@@ -40,9 +74,9 @@ std::vector<Record> read_records(const fs::path& file) {
       if (value.is_number()) record.numbers[key] = value.get<double>();
       if (value.is_string()) record.words[key] = value.get<std::string>();
     }
-    records.push_back(std::move(record));
+    records.add(std::move(record));
   });
-  return records;
+  return records.take();
 }
 
 std::string line_of(std::string_view text, int number) {

@@ -37,9 +37,13 @@ struct Ending {
   std::string message;
 };
 
+/// Of more logged updates than this, every second one is kept, or every fourth, …: the report of a very long run takes
+/// no more memory than that of a long one.
+constexpr int64_t kMostUpdates = 100'000;
+
 struct RunFolder {
-  std::string name;  // of the folder
-  std::vector<Record> records;
+  std::string name;             // of the folder
+  std::vector<Record> records;  // the last update included
   std::vector<Setting> settings;
   std::vector<Prediction> predictions;  // at most kMostPredictions
   std::vector<int64_t> checkpoints;     // steps

@@ -2,6 +2,7 @@
 
 #include <fstream>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "engine/base/errors.h"
@@ -95,6 +96,20 @@ TEST(ReportCurves, KeepTheirSpikesWhenThinned) {
   EXPECT_TRUE(has(5));
   EXPECT_TRUE(std::is_sorted(thin.begin(), thin.end(), [](const Point& a, const Point& b) { return a.step < b.step; }));
   EXPECT_EQ(thinned(thin, 100).size(), thin.size());
+}
+
+TEST_F(ReportTest, TakesNoMoreMemoryForAVeryLongRun) {
+  std::string text;
+  for (int64_t step = 1; step <= 2 * kMostUpdates + 2; ++step)
+    text += fmt::format("{{\"step\":{},\"loss\":1.0,\"learning_rate\":1.0}}\n", step);
+  text += "{\"step\":7,\"eval_loss\":1.0}\n";
+  write("metrics.jsonl", text);
+  const std::vector<Record> records = run().records;
+  EXPECT_LE(std::ssize(records), kMostUpdates + 2);
+  EXPECT_GE(std::ssize(records), kMostUpdates / 2);
+  EXPECT_EQ(records.front().step, 1);
+  EXPECT_EQ(records.back().step, 2 * kMostUpdates + 2);
+  EXPECT_EQ(records[1].step, 5) << "every fourth update";
 }
 
 TEST_F(ReportTest, ReadsTheConfigurationWithItsOrigins) {
