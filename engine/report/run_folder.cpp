@@ -125,6 +125,15 @@ std::vector<Prediction> read_predictions(const fs::path& file) {
   return predictions;
 }
 
+/// A resumed run leaves the outcome of its last life where it is, and writes to its metrics.
+Ending read_ending(const fs::path& outcome, const fs::path& metrics) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(outcome, ignored)) return {};
+  if (fs::last_write_time(outcome, ignored) < fs::last_write_time(metrics, ignored)) return {};
+  const nlohmann::json json = bounded_json_or_none(read_file(outcome, int64_t{1} << 20));
+  return json.is_object() ? Ending{word(json, "cause"), word(json, "message")} : Ending{};
+}
+
 }  // namespace
 
 bool Record::is_evaluation() const {
@@ -143,11 +152,7 @@ RunFolder read_run(const fs::path& folder) {
   run.settings = read_settings(folder / "config.resolved.yaml");
   run.predictions = read_predictions(folder / "predictions.jsonl");
   for (const checkpoint::Found& one : checkpoint::find_checkpoints(folder)) run.checkpoints.push_back(one.step);
-  std::error_code ignored;
-  if (const fs::path outcome = folder / "outcome.json"; fs::is_regular_file(outcome, ignored)) {
-    const nlohmann::json json = bounded_json_or_none(read_file(outcome, int64_t{1} << 20));
-    if (json.is_object()) run.ending = {word(json, "cause"), word(json, "message")};
-  }
+  run.ending = read_ending(folder / "outcome.json", metrics);
   return run;
 }
 

@@ -1,6 +1,7 @@
 #include "engine/report/report.h"
 
-#include <fstream>
+#include <chrono>
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -168,7 +169,10 @@ TEST_F(ReportTest, SaysHowTheRunEnded) {
   EXPECT_NE(report_page({run()}).find("not finished when this page was made"), std::string::npos);
   write("outcome.json", R"({"code":5,"cause":"numeric","message":"the loss is inf"})");
   EXPECT_NE(report_page({run()}).find("the loss is inf"), std::string::npos);
+  const auto later = std::filesystem::last_write_time(folder_.path() / "outcome.json") + std::chrono::seconds(1);
+  std::filesystem::last_write_time(folder_.path() / "metrics.jsonl", later);
   const std::string page = report_page({run()});
+  EXPECT_EQ(page.find("the loss is inf"), std::string::npos) << "the run was resumed";
   EXPECT_NE(page.find("rank 3 takes 2.1 times as long as the others"), std::string::npos);
   EXPECT_NE(page.find("the update diverged and was rolled back to update 2"), std::string::npos);
 }
