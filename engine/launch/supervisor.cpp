@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include <fmt/ranges.h>
@@ -134,6 +135,9 @@ class Supervisor {
 /// NCCL would otherwise choose an interface by itself, maybe one that doesn't reach the other machines.
 constexpr const char* kNcclInterface = "NCCL_SOCKET_IFNAME";
 
+/// How long the launcher waits, after a transport has failed, for a rank that is on its way into a wrong collective.
+constexpr std::chrono::milliseconds kForAMajority{1000};
+
 Command Supervisor::command(int rank) const {
   const std::string threads = std::to_string(threads_of_rank(plan_.config.num_cpu_threads_per_process));
   Command command{.words = program_.words,
@@ -215,9 +219,8 @@ void Supervisor::wait_for_events() {
 
 int Supervisor::milliseconds_to_next_deadline() const {
   Clock::time_point next = watchdog_.next_measure();
-  for (const auto& deadline :
-       {exchange_.next_deadline(), ending_.next_deadline(), verdict_deadline_, machines_.next_deadline(),
-        ranks_.give_up_at()}) {
+  for (const auto& deadline : {exchange_.next_deadline(), ending_.next_deadline(), verdict_deadline_,
+                               machines_.next_deadline(), ranks_.give_up_at()}) {
     if (deadline && *deadline < next) next = *deadline;
   }
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
@@ -489,6 +492,12 @@ void Supervisor::fail(Rank& rank, Failure failure) {
   if (!ending_.has_failed()) {
     const RankStates before = watchdog_.states();  // from when this rank still ran, and may have waited
     std::optional<Failure> seen = look();
+    // The transport may notice a wrong collective before the rank that shows whose it is has called its own.
+    const Clock::time_point end = Clock::now() + kForAMajority;
+    while (!seen && failure.code == kPeerFailure && will_differ(watchdog_.states()) && Clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      seen = look();
+    }
     ending_.note_states(watchdog_.states());
     if (!seen && failure.code == kPeerFailure) seen = late(before, patience_.watch.tell);
     if (seen && (seen->code == kInternalFailure || failure.code == kPeerFailure)) add_own(*seen);

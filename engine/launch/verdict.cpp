@@ -133,6 +133,14 @@ std::optional<Failure> differing(const RankStates& ranks) {
   return std::nullopt;
 }
 
+bool will_differ(const RankStates& ranks) {
+  for (const RankState& state : ranks)
+    for (const GroupState& group : state.groups)
+      for (const auto& [number, callers] : calls_of(ranks, group))
+        if (two_that_differ(callers) && may_get_a_majority(ranks, group, number, callers)) return true;
+  return false;
+}
+
 std::optional<Failure> frozen(const RankStates& ranks, int world_size, double seconds) {
   const auto stands = [&](const RankState& state) {
     return state.running && state.beats > 0 && state.silent >= seconds && process_letter(state.pid) != 't';

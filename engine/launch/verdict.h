@@ -14,6 +14,8 @@ using RankStates = std::vector<RankState>;
 
 /// Two ranks that called different collectives as the same number of their group: a bug in the engine.
 std::optional<Failure> differing(const RankStates& ranks);
+/// Whether there are two such ranks, and a third one that is on its way will show which of them is wrong.
+bool will_differ(const RankStates& ranks);
 
 /// A process that has not run for `seconds` while others did: stopped by a signal, or its machine swaps.
 std::optional<Failure> frozen(const RankStates& ranks, int world_size, double seconds);

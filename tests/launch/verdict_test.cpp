@@ -102,6 +102,9 @@ TEST(Differing, TwoOfThreeRanksWaitBrieflyForTheThird) {
   const FakeRank first = FakeRank(0, 3).call(kSum, 8), second = FakeRank(2, 3).call(kSum, 16), third(1, 3);
   const auto found = [](FakeRank one, FakeRank other, FakeRank missing) { return differing({one, missing, other}); };
   EXPECT_FALSE(found(FakeRank(first).wait(1), FakeRank(second).wait(1), third));
+  EXPECT_TRUE(will_differ({FakeRank(first).wait(1), third, FakeRank(second).wait(1)}));
+  EXPECT_FALSE(will_differ({FakeRank(first).wait(1), third, FakeRank(first).wait(1)}));
+  EXPECT_FALSE(will_differ({FakeRank(first).wait(1), FakeRank(third).call(kSum, 8), FakeRank(second).wait(1)}));
   EXPECT_TRUE(found(FakeRank(first).wait(3), FakeRank(second).wait(1), third));
   EXPECT_TRUE(found(FakeRank(first).wait(1), FakeRank(second).ended(), third));
   EXPECT_TRUE(found(FakeRank(first).wait(1), FakeRank(second).wait(1), FakeRank(third).ended()));
