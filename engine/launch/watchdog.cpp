@@ -62,7 +62,6 @@ std::optional<Failure> Watchdog::look(const std::vector<Subject>& subjects) {
   last_look_ = now;
   next_look_ = now + kLookEvery;
   refresh(subjects, std::min(passed, kMostSeconds));
-  measure_pace();
   if (auto failure = differing(states_)) return failure;
   if (auto failure = frozen(states_, world_size_, patience_.frozen)) return failure;
   if (auto failure = stuck(states_, patience_.stuck)) return failure;

@@ -50,7 +50,7 @@ class Watchdog {
   int board_fd() const { return boards_.fd(); }
 
   Clock::time_point next_look() const { return next_look_; }
-  /// When measure_pace() is due, or look().
+  /// When measure_pace() is due: not later than look(), which needs what it has measured.
   Clock::time_point next_measure() const { return std::min(next_look_, next_measure_); }
   /// Observes how fast updates are made. Due more often than look() until that is known: a fast run makes a hundred
   /// updates between two looks.
