@@ -11,16 +11,16 @@
 
 namespace trainer::adapters {
 
-/// Reads a whole weight's initial value, in fp32.
+/// Reads a whole weight, in fp32.
 using ReadWeight = std::function<at::Tensor(const nn::Parameter&)>;
-/// Initial values computed from other weights, by parameter name; all other parameters start by their Init.
-using Starts = std::map<std::string, std::function<at::Tensor(const ReadWeight&)>>;
+/// Whole weights that are computed from others, by name.
+using DerivedWeights = std::map<std::string, std::function<at::Tensor(const ReadWeight&)>>;
 /// Encodes a text to token ids.
 using Encode = std::function<std::vector<int32_t>(const std::string&)>;
 
 struct Injected {
-  int64_t layers = 0;  // layers with an adapter
-  Starts starts;
+  int64_t layers = 0;     // layers with an adapter
+  DerivedWeights starts;  // initial values; all other parameters start by their Init
 };
 
 /// Freezes the model, adds adapters of `options.peft_type` (see layers.h), and unfreezes `modules_to_save` (a module

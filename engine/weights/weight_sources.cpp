@@ -56,11 +56,11 @@ std::string FolderSource::find(const nn::Parameter& parameter) const {
   names.insert(names.end(), parameter.aliases.begin(), parameter.aliases.end());
   if (!parameter.copy_of.empty()) names.push_back(parameter.copy_of);
   for (const std::string& name : names)
-    if (const std::string found = find(name); !found.empty()) return found;
+    if (const std::string found = name_in_folder(name); !found.empty()) return found;
   return "";
 }
 
-std::string FolderSource::find(const std::string& name) const {
+std::string FolderSource::name_in_folder(const std::string& name) const {
   std::vector<std::string> names{name};
   if (!base_prefix_.empty() && name.starts_with(base_prefix_)) names.push_back(name.substr(base_prefix_.size()));
   for (const auto& [ours, theirs] : {std::pair{".weight", ".gamma"}, std::pair{".bias", ".beta"}})
@@ -107,10 +107,10 @@ std::vector<std::string> FolderSource::check(models::Model& model) const {
 }
 
 bool FolderSource::head_is_separate(models::Model& model) const {
-  const std::string head = model.output_head() + ".weight", own = find(head);
+  const std::string head = model.output_head() + ".weight", own = name_in_folder(head);
   for (const nn::ParameterPtr& p : model.all_parameters()) {
     if (std::find(p->aliases.begin(), p->aliases.end(), head) == p->aliases.end()) continue;
-    const std::string shared = find(p->name);
+    const std::string shared = name_in_folder(p->name);
     if (own.empty() || shared.empty() || own == shared) continue;
     return !at::equal(folder_.find(own)->tensor(own), folder_.find(shared)->tensor(shared));
   }

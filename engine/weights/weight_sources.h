@@ -49,13 +49,18 @@ class FolderSource : public parallel::WeightSource {
   /// weights that may be initialized from the seed.
   /// Errors: InputError that names the first differences.
   std::vector<std::string> check(models::Model& model) const;
+  /// The names of all weights in the folder, sorted.
+  std::vector<std::string> names() const { return folder_.names(); }
+  /// Whether the folder has a value for the weight.
+  bool has(const nn::Parameter& parameter) const { return !find(parameter).empty(); }
+  /// The name in the folder of the model's weight `name`; "": the folder lacks it.
+  std::string name_in_folder(const std::string& name) const;
   /// Whether the output head that `model` ties to its embedding has different values in the folder.
   bool head_is_separate(models::Model& model) const;
 
  private:
   /// The weight's name in the folder, or "".
   std::string find(const nn::Parameter& parameter) const;
-  std::string find(const std::string& name) const;
 
   tensorfile::TensorFolder folder_;
   std::string base_prefix_;
@@ -103,13 +108,13 @@ class SeededAdapterSource : public parallel::WeightSource {
 /// Adapters derived from other weights; these and all other weights come from `base`.
 class DerivedSource : public parallel::WeightSource {
  public:
-  DerivedSource(adapters::Starts starts, const parallel::WeightSource& base)
+  DerivedSource(adapters::DerivedWeights starts, const parallel::WeightSource& base)
       : starts_(std::move(starts)), base_(base) {}
   nn::Storage storage(const nn::Parameter& parameter) const override;
   void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const override;
 
  private:
-  adapters::Starts starts_;
+  adapters::DerivedWeights starts_;
   const parallel::WeightSource& base_;
 };
 

@@ -48,20 +48,7 @@ TEST_P(Peft, LogitsMatchPeft) {
   const at::NoGradGuard no_grad;
   // PiSSA subtracts the initial singular vectors, which LAPACK computes with CPU-dependent rounding.
   const double tolerance = GetParam().starts_with("pissa") ? 2 * kTolerance : kTolerance;
-  const models::Batch batch = golden.batch();
-  const at::Tensor logits = model->model().logits(batch, {});
-  const auto kept = golden.tensors.names();
-  size_t compared = 0;
-  for (size_t i = 0; i < batch.source->spans.size(); ++i) {
-    const std::string name = "logits_" + std::to_string(i);
-    if (std::count(kept.begin(), kept.end(), name) == 0) continue;  // omitted because large
-    ++compared;
-    const nn::Span span = golden.rows_of(batch, i);
-    const at::Tensor expected = golden.tensors.tensor(name).to(at::kDouble);
-    const at::Tensor found = logits.narrow(0, span.begin, span.length).to(at::kDouble);
-    EXPECT_LT((found - expected).norm().item<double>(), tolerance * expected.norm().item<double>()) << "sample " << i;
-  }
-  EXPECT_GT(compared, 1U);
+  golden.expect_logits(model->model(), tolerance);
 }
 
 /// The name of a gradient in expected.safetensors.
