@@ -35,7 +35,8 @@ bool is_adapter(const std::string& parameter_name);
 /// Number of placeholders (ids -1, -2, …) in front of every sample of a batch.
 int64_t virtual_tokens(const config::LoraConfig& options);
 
-/// Maps parameter names of `model` to their names in an adapter file.
-std::map<std::string, std::string> adapter_names(models::Model& model, const config::LoraConfig& options);
+/// Maps parameter names of `model` to their names in an adapter file: first the one that trainer writes, then others
+/// that PEFT writes.
+std::map<std::string, std::vector<std::string>> adapter_names(models::Model& model, const config::LoraConfig& options);
 
 }  // namespace trainer::adapters

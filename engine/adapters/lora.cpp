@@ -185,11 +185,13 @@ void save_doubled(nn::Module& module, const config::LoraConfig&, AdapterFile& fi
   const auto add = [&](const nn::Parameter& trained, const nn::Parameter& start, std::vector<int64_t> shape,
                        int64_t dim, double sign) {
     file.done.insert(trained.name);
-    file.tensors.push_back(
-        {file.names.at(trained.name), std::move(shape), {trained.name, start.name}, [dim, sign](const auto& parts) {
-           const at::Tensor own = parts[1].to(parts[0].scalar_type());
-           return at::cat({parts[0], sign < 0 ? -own : own}, dim);
-         }});
+    file.tensors.push_back({file.names.at(trained.name).front(),
+                            std::move(shape),
+                            {trained.name, start.name},
+                            [dim, sign](const auto& parts) {
+                              const at::Tensor own = parts[1].to(parts[0].scalar_type());
+                              return at::cat({parts[0], sign < 0 ? -own : own}, dim);
+                            }});
   };
   add(*layer->a(), *layer->start_a(), {r, in}, 0, 1);
   add(*layer->b(), *layer->start_b(), {out, r}, 1, -1);

@@ -132,11 +132,14 @@ std::string adapter_weights(const std::filesystem::path& folder) {
 }  // namespace
 
 AdapterSource::AdapterSource(const std::string& folder, const parallel::WeightSource& base,
-                             std::map<std::string, std::string> names)
+                             std::map<std::string, std::vector<std::string>> names)
     : file_(adapter_weights(folder)), base_(base), names_(std::move(names)) {}
 
 const std::string& AdapterSource::name_of(const nn::Parameter& parameter) const {
-  return names_.at(parameter.name);
+  const auto& names = names_.at(parameter.name);
+  const auto there = [this](const std::string& name) { return file_.find(name) != nullptr; };
+  const auto found = std::find_if(names.begin(), names.end(), there);
+  return found == names.end() ? names.front() : *found;
 }
 
 bool AdapterSource::has(const nn::Parameter& parameter) const {
@@ -158,14 +161,16 @@ void AdapterSource::check(models::Model& model) const {
   for (const nn::ParameterPtr& p : model.all_parameters()) {
     const std::string& name = name_of(*p);
     if (has(*p)) {
-      taken.insert(name);
+      taken.insert(names_.at(p->name).begin(), names_.at(p->name).end());
       if (file_.info(name).shape != p->shape) problems.push_back(shape_problem(name, p->shape, file_.info(name).shape));
     } else if (p->trainable) {
       problems.push_back(fmt::format("{} is missing", name));
     }
   }
+  // PEFT's copy of what a module in modules_to_save was before training isn't used.
+  const auto unused = [](const std::string& name) { return name.find(".original_module.") != std::string::npos; };
   for (const std::string& name : file_.names())
-    if (taken.count(name) == 0) problems.push_back(fmt::format("{} has no place in the model", name));
+    if (taken.count(name) == 0 && !unused(name)) problems.push_back(fmt::format("{} has no place in the model", name));
   if (!problems.empty())
     throw InputError("{}: this adapter does not fit the model:{}", file_.path().string(), first_problems(problems));
 }

@@ -70,9 +70,9 @@ class FolderSource : public parallel::WeightSource {
 /// The weights of an adapter folder (PEFT's names) over those of `base`.
 class AdapterSource : public parallel::WeightSource {
  public:
-  /// `names`: the parameters' names in the folder (adapters::adapter_names).
+  /// `names`: the parameters' possible names in the folder (adapters::adapter_names).
   AdapterSource(const std::string& folder, const parallel::WeightSource& base,
-                std::map<std::string, std::string> names);
+                std::map<std::string, std::vector<std::string>> names);
   nn::Storage storage(const nn::Parameter& parameter) const override;
   void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const override;
 
@@ -82,11 +82,12 @@ class AdapterSource : public parallel::WeightSource {
 
  private:
   bool has(const nn::Parameter& parameter) const;
+  /// Its name in the file if it is there, else the one that it would have.
   const std::string& name_of(const nn::Parameter& parameter) const;
 
   tensorfile::SafetensorsFile file_;
   const parallel::WeightSource& base_;
-  std::map<std::string, std::string> names_;
+  std::map<std::string, std::vector<std::string>> names_;
 };
 
 /// Adapters from the seed, all other weights from `base`.

@@ -110,7 +110,7 @@ class MergeOf : public ::testing::Test {
   void expect_untied(const fs::path& adapter, const std::string& weight) {
     const std::string base = base_of("gpt2_bias");
     const auto result = train::merge_adapter({adapter, base, output_, at::kFloat});
-    EXPECT_EQ(result.untied.size(), 1U);
+    EXPECT_FALSE(result.untied.empty());
     EXPECT_EQ(json::parse(read_file(output_ / "config.json"))["tie_word_embeddings"], false);
     const tensorfile::SafetensorsFile file(output_ / "model.safetensors");
     EXPECT_GT(relative_error(file.tensor("lm_head.weight"), file.tensor(weight)), 0.1);
