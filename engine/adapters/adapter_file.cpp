@@ -6,10 +6,10 @@ namespace trainer::adapters {
 
 void AdapterFile::add(const nn::Parameter& parameter) {
   done.insert(parameter.name);
-  tensors.push_back(
-      {names.at(parameter.name), parameter.whole_shape(), {parameter.name}, [](const std::vector<at::Tensor>& parts) {
-         return parts[0];
-       }});
+  tensors.push_back({names.at(parameter.name).front(),
+                     parameter.whole_shape(),
+                     {parameter.name},
+                     [](const std::vector<at::Tensor>& parts) { return parts[0]; }});
 }
 
 void add_encoded(const nn::Module& network, std::vector<int64_t> shape, const EncodeWeights& encode,

@@ -21,7 +21,7 @@ struct FileTensor {
 
 /// The contents of an adapter file while they are collected.
 struct AdapterFile {
-  std::map<std::string, std::string> names;  // of the parameters in the file
+  std::map<std::string, std::vector<std::string>> names;  // adapter_names
   std::vector<FileTensor> tensors;
   std::set<std::string> done;  // parameters that these cover
 

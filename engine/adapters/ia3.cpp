@@ -1,9 +1,12 @@
 // (IA)^3: vectors that scale the outputs or inputs of layers.
 #include <algorithm>
 
+#include <ATen/TensorOperators.h>
+
 #include "engine/adapters/config_json.h"
 #include "engine/adapters/ia3_linear.h"
 #include "engine/adapters/layers.h"
+#include "engine/adapters/merge.h"
 #include "engine/adapters/model_facts.h"
 #include "engine/adapters/pattern.h"
 #include "engine/adapters/target.h"
@@ -36,6 +39,19 @@ Injected inject_ia3(models::Model& model, config::LoraConfig& options, const Enc
   return {layers, {}};
 }
 
+DerivedWeights merge_ia3(const nn::Module& module) {
+  const auto* layer = dynamic_cast<const Ia3Linear*>(&module);
+  if (layer == nullptr) return {};
+  DerivedWeights merged = merged_matrix(*layer, [layer](const at::Tensor& matrix, const ReadWeight& read) {
+    return matrix * read(*layer->scale());  // a row or a column
+  });
+  if (layer->side() == Ia3Side::kOutput && layer->bias() != nullptr)
+    merged[name_in(*layer, "bias")] = [layer](const ReadWeight& read) {
+      return read(*layer->bias()) * read(*layer->scale()).view(-1);
+    };
+  return merged;
+}
+
 nlohmann::json describe_ia3(const config::LoraConfig& o, models::Model& model, const std::string&) {
   const auto& feedforward = o.feedforward_modules;
   return {{"target_modules", names_or_pattern(o.target_modules)},
@@ -48,7 +64,8 @@ nlohmann::json describe_ia3(const config::LoraConfig& o, models::Model& model, c
 }  // namespace
 
 const KindLayers& ia3_layers() {
-  static const KindLayers layers{.inject = inject_ia3, .describe = describe_ia3, .parts = {".ia3_l"}};
+  static const KindLayers layers{
+      .inject = inject_ia3, .describe = describe_ia3, .parts = {".ia3_l"}, .merge = merge_ia3};
   return layers;
 }
 

@@ -13,6 +13,9 @@ class Ia3Linear : public nn::Linear {
  public:
   Ia3Linear(const nn::Linear& base, Ia3Side side, nn::Init init);
 
+  Ia3Side side() const { return side_; }
+  const nn::ParameterPtr& scale() const { return scale_; }
+
  protected:
   at::Tensor project(const nn::Rows& x, const nn::Pass& pass) const override;
 

@@ -16,10 +16,10 @@ void unfreeze(nn::Module& module) {
       parameter->trainable = true;
       continue;
     }
-    // Tied: training it must not change the other layers.
+    // Tied: training it must not change the other layers. Either weight may lose the name that the files have for both.
+    parameter->copy_of = parameter->name;
     auto own = std::make_shared<nn::Parameter>(*parameter);
     own->trainable = true;
-    own->copy_of = parameter->name;
     // It has the embedding's axes, whose tokens are the outputs of a head.
     if (dynamic_cast<nn::Linear*>(&module) != nullptr) std::swap(own->axes.in, own->axes.out);
     module.set_parameter(name, own);
@@ -64,9 +64,9 @@ int64_t virtual_tokens(const config::LoraConfig& options) {
   return layers_of(options).placeholders ? options.num_virtual_tokens : 0;
 }
 
-std::map<std::string, std::string> adapter_names(models::Model& model, const config::LoraConfig& options) {
+std::map<std::string, std::vector<std::string>> adapter_names(models::Model& model, const config::LoraConfig& options) {
   const KindLayers& layers = layers_of(options);
-  std::map<std::string, std::string> names;
+  std::map<std::string, std::vector<std::string>> names;
   model.visit([&](nn::Module& module) {
     const auto& parameters = module.parameters();
     const bool adapted =
@@ -74,8 +74,10 @@ std::map<std::string, std::string> adapter_names(models::Model& model, const con
     const std::string path = layers.root + (module.path().empty() ? "" : module.path() + ".");
     for (const auto& [name, parameter] : parameters) {
       const std::string own = layers.file_name != nullptr ? layers.file_name(module, name) : "";
-      const bool of_base = adapted && !is_adapter("." + name);
-      names.emplace(parameter->name, own.empty() ? path + (of_base ? "base_layer." : "") + name : own);
+      const bool of_adapter = is_adapter("." + name);
+      auto& found = names[parameter->name];
+      found.push_back(!own.empty() ? own : path + (adapted && !of_adapter ? "base_layer." : "") + name);
+      if (!of_adapter) found.push_back(path + "modules_to_save." + name);  // a bias of bias: all
     }
   });
   return names;

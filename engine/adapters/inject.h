@@ -11,16 +11,16 @@
 
 namespace trainer::adapters {
 
-/// Reads a whole weight's initial value, in fp32.
+/// Reads a whole weight, in fp32.
 using ReadWeight = std::function<at::Tensor(const nn::Parameter&)>;
-/// Initial values computed from other weights, by parameter name; all other parameters start by their Init.
-using Starts = std::map<std::string, std::function<at::Tensor(const ReadWeight&)>>;
+/// Whole weights that are computed from others, by name.
+using DerivedWeights = std::map<std::string, std::function<at::Tensor(const ReadWeight&)>>;
 /// Encodes a text to token ids.
 using Encode = std::function<std::vector<int32_t>(const std::string&)>;
 
 struct Injected {
-  int64_t layers = 0;  // layers with an adapter
-  Starts starts;
+  int64_t layers = 0;     // layers with an adapter
+  DerivedWeights starts;  // initial values; all other parameters start by their Init
 };
 
 /// Freezes the model, adds adapters of `options.peft_type` (see layers.h), and unfreezes `modules_to_save` (a module
@@ -35,7 +35,8 @@ bool is_adapter(const std::string& parameter_name);
 /// Number of placeholders (ids -1, -2, …) in front of every sample of a batch.
 int64_t virtual_tokens(const config::LoraConfig& options);
 
-/// Maps parameter names of `model` to their names in an adapter file.
-std::map<std::string, std::string> adapter_names(models::Model& model, const config::LoraConfig& options);
+/// Maps parameter names of `model` to their names in an adapter file: first the one that trainer writes, then others
+/// that PEFT writes.
+std::map<std::string, std::vector<std::string>> adapter_names(models::Model& model, const config::LoraConfig& options);
 
 }  // namespace trainer::adapters

@@ -28,6 +28,8 @@ struct KindLayers {
   std::string (*file_name)(const nn::Module& module, const std::string& parameter) = nullptr;
   /// Adds the tensors of `module` that aren't trained parameters unchanged. Null: there are none.
   void (*save)(nn::Module& module, const config::LoraConfig& options, AdapterFile& file) = nullptr;
+  /// The weights of `module` with its adapter merged into them; see merge.h. Null: this kind can't be merged.
+  DerivedWeights (*merge)(const nn::Module& module) = nullptr;
 };
 
 #define TRAINER_DECLARE_LAYERS(name) const KindLayers& name##_layers();

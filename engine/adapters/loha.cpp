@@ -8,6 +8,7 @@
 
 #include "engine/adapters/config_json.h"
 #include "engine/adapters/layers.h"
+#include "engine/adapters/merge.h"
 #include "engine/adapters/pattern.h"
 #include "engine/adapters/target.h"
 #include "engine/base/errors.h"
@@ -63,6 +64,11 @@ class LohaLinear : public nn::Linear {
     w2_b_ = add("hada_w2_b", {shape.r, in()}, shape.zero ? nn::Init{nn::Init::kConstant, 0} : bound(in()), {.in = 1});
   }
 
+  /// The change of the matrix [out, in].
+  at::Tensor change(const ReadWeight& read) const {
+    return at::mm(read(*w1_a_), read(*w1_b_)).mul_(at::mm(read(*w2_a_), read(*w2_b_))).mul_(scale_);
+  }
+
  protected:
   at::Tensor project(const nn::Rows& x, const nn::Pass& pass) const override {
     const auto factor = [&](const nn::ParameterPtr& p) { return p->value.to(pass.compute); };
@@ -100,6 +106,13 @@ Injected inject_loha(models::Model& model, config::LoraConfig& options, const En
   return {replace_targets(model, options, [&](nn::Module& base) { return with_loha(base, options); }), {}};
 }
 
+DerivedWeights merge_loha(const nn::Module& module) {
+  const auto* layer = dynamic_cast<const LohaLinear*>(&module);
+  if (layer == nullptr) return {};
+  return merged_matrix(
+      *layer, [layer](const at::Tensor& matrix, const ReadWeight& read) { return matrix + layer->change(read); });
+}
+
 nlohmann::json describe_loha(const config::LoraConfig& o, models::Model&, const std::string&) {
   return {{"r", o.r},
           {"alpha", number(o.alpha)},
@@ -118,7 +131,8 @@ nlohmann::json describe_loha(const config::LoraConfig& o, models::Model&, const 
 }  // namespace
 
 const KindLayers& loha_layers() {
-  static const KindLayers layers{.inject = inject_loha, .describe = describe_loha, .parts = {".hada_"}};
+  static const KindLayers layers{
+      .inject = inject_loha, .describe = describe_loha, .parts = {".hada_"}, .merge = merge_loha};
   return layers;
 }
 

@@ -12,6 +12,8 @@
 #include "engine/adapters/dora_linear.h"
 #include "engine/adapters/layers.h"
 #include "engine/adapters/lora_embedding.h"
+#include "engine/adapters/merge.h"
+#include "engine/adapters/merge_lora.h"
 #include "engine/adapters/pattern.h"
 #include "engine/adapters/target.h"
 #include "engine/base/errors.h"
@@ -87,13 +89,8 @@ std::shared_ptr<nn::Module> adapted(nn::Module& module, const config::LoraConfig
   return std::make_shared<LoraEmbedding>(static_cast<nn::Embedding&>(module), shape);
 }
 
-at::Tensor matrix_of(const nn::Linear& layer, const ReadWeight& read) {
-  const at::Tensor w = read(*layer.weight());
-  return layer.stored() == nn::Linear::Stored::kOutIn ? w : w.t().contiguous();
-}
-
 /// A, B and the start that is subtracted: all four from one decomposition, computed once.
-void start_decomposed(const std::shared_ptr<LoraLinear>& layer, const std::string& init, Starts& starts) {
+void start_decomposed(const std::shared_ptr<LoraLinear>& layer, const std::string& init, DerivedWeights& starts) {
   auto made = std::make_shared<LowRank>();
   const auto make = [layer, init, made](const ReadWeight& read) -> const LowRank& {
     if (!made->a.defined())
@@ -107,7 +104,7 @@ void start_decomposed(const std::shared_ptr<LoraLinear>& layer, const std::strin
 }
 
 /// The magnitude starts as the norms of the rows.
-void start_magnitude(const std::shared_ptr<DoraLinear>& layer, Starts& starts) {
+void start_magnitude(const std::shared_ptr<DoraLinear>& layer, DerivedWeights& starts) {
   starts[layer->magnitude()->name] = [layer](const ReadWeight& read) {
     const at::Tensor w = matrix_of(*layer, read);
     if (layer->shape().subtracts_start) return row_lengths(w, read(*layer->a()), read(*layer->b()), 0);
@@ -188,11 +185,13 @@ void save_doubled(nn::Module& module, const config::LoraConfig&, AdapterFile& fi
   const auto add = [&](const nn::Parameter& trained, const nn::Parameter& start, std::vector<int64_t> shape,
                        int64_t dim, double sign) {
     file.done.insert(trained.name);
-    file.tensors.push_back(
-        {file.names.at(trained.name), std::move(shape), {trained.name, start.name}, [dim, sign](const auto& parts) {
-           const at::Tensor own = parts[1].to(parts[0].scalar_type());
-           return at::cat({parts[0], sign < 0 ? -own : own}, dim);
-         }});
+    file.tensors.push_back({file.names.at(trained.name).front(),
+                            std::move(shape),
+                            {trained.name, start.name},
+                            [dim, sign](const auto& parts) {
+                              const at::Tensor own = parts[1].to(parts[0].scalar_type());
+                              return at::cat({parts[0], sign < 0 ? -own : own}, dim);
+                            }});
   };
   add(*layer->a(), *layer->start_a(), {r, in}, 0, 1);
   add(*layer->b(), *layer->start_b(), {out, r}, 1, -1);
@@ -202,7 +201,7 @@ void save_doubled(nn::Module& module, const config::LoraConfig&, AdapterFile& fi
 
 const KindLayers& lora_layers() {
   static const KindLayers layers{
-      .inject = inject_lora, .describe = describe_lora, .parts = {".lora_"}, .save = save_doubled};
+      .inject = inject_lora, .describe = describe_lora, .parts = {".lora_"}, .save = save_doubled, .merge = merge_lora};
   return layers;
 }
 

@@ -10,11 +10,16 @@ class LoraEmbedding : public nn::Embedding {
  public:
   LoraEmbedding(const nn::Embedding& base, const LoraShape& shape);
 
+  const nn::ParameterPtr& a() const { return a_; }
+  const nn::ParameterPtr& b() const { return b_; }
+  /// Of A^T B^T in the table, before the embedding's own scale.
+  double change_scale() const { return change_scale_; }
+
  protected:
   nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
-  double scale_;
+  double change_scale_;
   nn::ParameterPtr a_, b_;
 };
 

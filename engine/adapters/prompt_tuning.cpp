@@ -61,7 +61,7 @@ std::vector<int64_t> random_ids(int64_t count, int64_t vocabulary) {
 
 /// Initializes the prompt with rows of the embedding.
 void start_as_words(const PromptEmbedding& embedding, const config::LoraConfig& options, const Encode& encode,
-                    Starts& starts) {
+                    DerivedWeights& starts) {
   const int64_t count = embedding.prompt()->shape[0];
   const nn::ParameterPtr table = embedding.weight();
   const bool text = options.prompt_tuning_init == "TEXT";

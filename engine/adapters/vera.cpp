@@ -11,6 +11,7 @@
 
 #include "engine/adapters/config_json.h"
 #include "engine/adapters/layers.h"
+#include "engine/adapters/merge.h"
 #include "engine/adapters/target.h"
 #include "engine/base/errors.h"
 #include "models/nn/linear.h"
@@ -68,6 +69,12 @@ class VeraLinear : public nn::Linear {
     lambda_d_ = add_parameter("vera_lambda_d", {a->shape[0]},
                               zero ? nn::Init{nn::Init::kConstant, options.d_initial} : nn::Init{nn::Init::kNormal, 1});
     lambda_b_ = add_parameter("vera_lambda_b", {out()}, {nn::Init::kConstant, zero ? 0.0 : 1.0}, {.out = 0});
+  }
+
+  /// The change of the matrix [out, in].
+  at::Tensor change(const ReadWeight& read) const {
+    const at::Tensor a = read(*a_).narrow(1, 0, in()), b = read(*b_).narrow(0, 0, out());
+    return at::mm(b * read(*lambda_d_), a).mul_(read(*lambda_b_).unsqueeze(1));
   }
 
  protected:
@@ -137,6 +144,13 @@ Injected inject_vera(models::Model& model, config::LoraConfig& options, const En
   return injected;
 }
 
+DerivedWeights merge_vera(const nn::Module& module) {
+  const auto* layer = dynamic_cast<const VeraLinear*>(&module);
+  if (layer == nullptr) return {};
+  return merged_matrix(
+      *layer, [layer](const at::Tensor& matrix, const ReadWeight& read) { return matrix + layer->change(read); });
+}
+
 nlohmann::json describe_vera(const config::LoraConfig& o, models::Model& model, const std::string&) {
   return {{"r", o.r},
           {"target_modules", names_or_pattern(o.target_modules)},
@@ -173,7 +187,8 @@ const KindLayers& vera_layers() {
                                  .describe = describe_vera,
                                  .parts = {".vera_"},
                                  .file_name = vera_file_name,
-                                 .save = save_projections};
+                                 .save = save_projections,
+                                 .merge = merge_vera};
   return layers;
 }
 

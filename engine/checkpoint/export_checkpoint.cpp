@@ -1,7 +1,6 @@
 #include "engine/checkpoint/export_checkpoint.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 
 #include <torch/csrc/autograd/grad_mode.h>
@@ -11,23 +10,12 @@
 #include "engine/checkpoint/checkpoint_weights.h"
 #include "engine/checkpoint/live_tensor.h"
 #include "engine/checkpoint/whole_tensors.h"
-#include "engine/tensorfile/safetensors_writer.h"
 #include "engine/weights/megatron_source.h"
+#include "engine/weights/write_weights.h"
 
 namespace trainer::checkpoint {
 namespace fs = std::filesystem;
 namespace {
-
-/// Writes model.safetensors; `read` returns the tensor with a name.
-void write_weights(const fs::path& output, const std::vector<tensorfile::TensorSpec>& specs,
-                   const std::function<at::Tensor(const std::string& name)>& read) {
-  const fs::path growing = output / ".model.safetensors.partial";
-  tensorfile::SafetensorsWriter writer(growing, specs);
-  const auto order = writer.order();
-  for (const auto& info : order) writer.write(info.name, read(info.name));
-  writer.finish();
-  publish_written(growing, output / "model.safetensors");
-}
 
 void write_model(const fs::path& folder, const fs::path& output) {
   WholeTensors tensors(folder);

@@ -11,10 +11,6 @@ constexpr char kEvaluation[] =
 constexpr char kGeneration[] =
     "evaluation.generate: true writes predictions.jsonl for data.validation; to generate more, load output_dir with "
     "transformers, whose format it uses";
-constexpr char kMerging[] =
-    "`trainer checkpoint export` writes an adapter in PEFT's format, and PEFT's merge_and_unload() merges it into its "
-    "base model";
-
 struct Absent {
   const char* name;
   const char* instead;
@@ -25,9 +21,8 @@ constexpr Absent kAbsent[] = {
     {"predict", kGeneration},
     {"evaluate", kEvaluation},
     {"eval", kEvaluation},
-    {"merge", kMerging},
-    {"merge-adapter", kMerging},
-    {"merge-lora", kMerging},
+    {"merge-adapter", "`trainer merge` merges an adapter into its base model"},
+    {"merge-lora", "`trainer merge` merges an adapter into its base model"},
     {"merge-weights", "a run saves its model unsharded, and `trainer checkpoint export` makes one from a checkpoint"},
     {"export", "`trainer checkpoint export` makes a model from a checkpoint"},
     {"estimate-memory", "`trainer check` estimates the memory that each rank needs"},

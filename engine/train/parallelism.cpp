@@ -49,13 +49,21 @@ dist::GradientExchange exchange_of(const config::TrainingConfig& training) {
   return exchange;
 }
 
+constexpr std::pair<at::ScalarType, const char*> kDtypes[] = {
+    {at::kFloat, "float32"}, {at::kBFloat16, "bfloat16"}, {at::kHalf, "float16"}};
+
 }  // namespace
 
 std::optional<at::ScalarType> dtype_named(const std::string& name) {
-  if (name == "float32") return at::kFloat;
-  if (name == "bfloat16") return at::kBFloat16;
-  if (name == "float16") return at::kHalf;
+  for (const auto& [dtype, known] : kDtypes)
+    if (name == known) return dtype;
   return std::nullopt;
+}
+
+std::string name_of(at::ScalarType dtype) {
+  for (const auto& [known, name] : kDtypes)
+    if (dtype == known) return name;
+  return at::toString(dtype);
 }
 
 dist::Degrees degrees_of(const config::Plan& plan) {

@@ -11,6 +11,9 @@ namespace trainer::train {
 /// The dtype with a name of config.json; none if it is not a float.
 std::optional<at::ScalarType> dtype_named(const std::string& name);
 
+/// Its name.
+std::string name_of(at::ScalarType dtype);
+
 /// The number of ranks along each mesh axis.
 dist::Degrees degrees_of(const config::Plan& plan);
 

@@ -56,11 +56,11 @@ std::string FolderSource::find(const nn::Parameter& parameter) const {
   names.insert(names.end(), parameter.aliases.begin(), parameter.aliases.end());
   if (!parameter.copy_of.empty()) names.push_back(parameter.copy_of);
   for (const std::string& name : names)
-    if (const std::string found = find(name); !found.empty()) return found;
+    if (const std::string found = name_in_folder(name); !found.empty()) return found;
   return "";
 }
 
-std::string FolderSource::find(const std::string& name) const {
+std::string FolderSource::name_in_folder(const std::string& name) const {
   std::vector<std::string> names{name};
   if (!base_prefix_.empty() && name.starts_with(base_prefix_)) names.push_back(name.substr(base_prefix_.size()));
   for (const auto& [ours, theirs] : {std::pair{".weight", ".gamma"}, std::pair{".bias", ".beta"}})
@@ -107,10 +107,10 @@ std::vector<std::string> FolderSource::check(models::Model& model) const {
 }
 
 bool FolderSource::head_is_separate(models::Model& model) const {
-  const std::string head = model.output_head() + ".weight", own = find(head);
+  const std::string head = model.output_head() + ".weight", own = name_in_folder(head);
   for (const nn::ParameterPtr& p : model.all_parameters()) {
     if (std::find(p->aliases.begin(), p->aliases.end(), head) == p->aliases.end()) continue;
-    const std::string shared = find(p->name);
+    const std::string shared = name_in_folder(p->name);
     if (own.empty() || shared.empty() || own == shared) continue;
     return !at::equal(folder_.find(own)->tensor(own), folder_.find(shared)->tensor(shared));
   }
@@ -132,11 +132,14 @@ std::string adapter_weights(const std::filesystem::path& folder) {
 }  // namespace
 
 AdapterSource::AdapterSource(const std::string& folder, const parallel::WeightSource& base,
-                             std::map<std::string, std::string> names)
+                             std::map<std::string, std::vector<std::string>> names)
     : file_(adapter_weights(folder)), base_(base), names_(std::move(names)) {}
 
 const std::string& AdapterSource::name_of(const nn::Parameter& parameter) const {
-  return names_.at(parameter.name);
+  const auto& names = names_.at(parameter.name);
+  const auto there = [this](const std::string& name) { return file_.find(name) != nullptr; };
+  const auto found = std::find_if(names.begin(), names.end(), there);
+  return found == names.end() ? names.front() : *found;
 }
 
 bool AdapterSource::has(const nn::Parameter& parameter) const {
@@ -158,14 +161,16 @@ void AdapterSource::check(models::Model& model) const {
   for (const nn::ParameterPtr& p : model.all_parameters()) {
     const std::string& name = name_of(*p);
     if (has(*p)) {
-      taken.insert(name);
+      taken.insert(names_.at(p->name).begin(), names_.at(p->name).end());
       if (file_.info(name).shape != p->shape) problems.push_back(shape_problem(name, p->shape, file_.info(name).shape));
     } else if (p->trainable) {
       problems.push_back(fmt::format("{} is missing", name));
     }
   }
+  // PEFT's copy of what a module in modules_to_save was before training isn't used.
+  const auto unused = [](const std::string& name) { return name.find(".original_module.") != std::string::npos; };
   for (const std::string& name : file_.names())
-    if (taken.count(name) == 0) problems.push_back(fmt::format("{} has no place in the model", name));
+    if (taken.count(name) == 0 && !unused(name)) problems.push_back(fmt::format("{} has no place in the model", name));
   if (!problems.empty())
     throw InputError("{}: this adapter does not fit the model:{}", file_.path().string(), first_problems(problems));
 }

@@ -49,13 +49,18 @@ class FolderSource : public parallel::WeightSource {
   /// weights that may be initialized from the seed.
   /// Errors: InputError that names the first differences.
   std::vector<std::string> check(models::Model& model) const;
+  /// The names of all weights in the folder, sorted.
+  std::vector<std::string> names() const { return folder_.names(); }
+  /// Whether the folder has a value for the weight.
+  bool has(const nn::Parameter& parameter) const { return !find(parameter).empty(); }
+  /// The name in the folder of the model's weight `name`; "": the folder lacks it.
+  std::string name_in_folder(const std::string& name) const;
   /// Whether the output head that `model` ties to its embedding has different values in the folder.
   bool head_is_separate(models::Model& model) const;
 
  private:
   /// The weight's name in the folder, or "".
   std::string find(const nn::Parameter& parameter) const;
-  std::string find(const std::string& name) const;
 
   tensorfile::TensorFolder folder_;
   std::string base_prefix_;
@@ -65,9 +70,9 @@ class FolderSource : public parallel::WeightSource {
 /// The weights of an adapter folder (PEFT's names) over those of `base`.
 class AdapterSource : public parallel::WeightSource {
  public:
-  /// `names`: the parameters' names in the folder (adapters::adapter_names).
+  /// `names`: the parameters' possible names in the folder (adapters::adapter_names).
   AdapterSource(const std::string& folder, const parallel::WeightSource& base,
-                std::map<std::string, std::string> names);
+                std::map<std::string, std::vector<std::string>> names);
   nn::Storage storage(const nn::Parameter& parameter) const override;
   void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const override;
 
@@ -77,11 +82,12 @@ class AdapterSource : public parallel::WeightSource {
 
  private:
   bool has(const nn::Parameter& parameter) const;
+  /// Its name in the file if it is there, else the one that it would have.
   const std::string& name_of(const nn::Parameter& parameter) const;
 
   tensorfile::SafetensorsFile file_;
   const parallel::WeightSource& base_;
-  std::map<std::string, std::string> names_;
+  std::map<std::string, std::vector<std::string>> names_;
 };
 
 /// Adapters from the seed, all other weights from `base`.
@@ -103,13 +109,13 @@ class SeededAdapterSource : public parallel::WeightSource {
 /// Adapters derived from other weights; these and all other weights come from `base`.
 class DerivedSource : public parallel::WeightSource {
  public:
-  DerivedSource(adapters::Starts starts, const parallel::WeightSource& base)
+  DerivedSource(adapters::DerivedWeights starts, const parallel::WeightSource& base)
       : starts_(std::move(starts)), base_(base) {}
   nn::Storage storage(const nn::Parameter& parameter) const override;
   void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const override;
 
  private:
-  adapters::Starts starts_;
+  adapters::DerivedWeights starts_;
   const parallel::WeightSource& base_;
 };
 

@@ -42,20 +42,6 @@ std::unique_ptr<models::Model> model_of(const fs::path& folder, bool head_is_sep
   return models::build_model(request);
 }
 
-/// Text files in the folder itself, except those about the weights.
-std::vector<std::string> files_beside(const fs::path& folder) {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string(), ending = entry.path().extension().string();
-    const bool text = ending == ".json" || ending == ".txt" || ending == ".model" || ending == ".jinja";
-    const bool of_weights = name == kMegatronTracker || name == "manifest.json" || name == "trainer_state.json" ||
-                            name.ends_with(".index.json");
-    if (text && !of_weights && entry.is_regular_file()) names.push_back(name);
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 WholeWeights open_megatron(const fs::path& folder) {
   WholeWeights weights = without_source(folder);
   auto source = std::make_unique<MegatronSource>(folder, *weights.model, kNoSeed);
@@ -74,6 +60,19 @@ WholeWeights open_model_folder(const fs::path& folder) {
 }
 
 }  // namespace
+
+std::vector<std::string> files_beside(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string(), ending = entry.path().extension().string();
+    const bool text = ending == ".json" || ending == ".txt" || ending == ".model" || ending == ".jinja";
+    const bool of_run = name == kMegatronTracker || name == "manifest.json" || name == "trainer_state.json" ||
+                        name == "outcome.json" || name == "adapter_config.json" || name.ends_with(".index.json");
+    if (text && !of_run && entry.is_regular_file()) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
 
 at::Tensor WholeWeights::read(const nn::Parameter& parameter) const {
   const at::Tensor whole = at::empty(parameter.whole_shape(), source->storage(parameter).dtype);

@@ -32,4 +32,7 @@ WholeWeights without_source(const std::filesystem::path& folder);
 /// Errors: InputError when it is neither, or is damaged; ConfigError for other families.
 WholeWeights open_foreign_weights(const std::filesystem::path& folder);
 
+/// The names of the text files in a model folder, sorted: configuration and tokenizer, nothing about the weights.
+std::vector<std::string> files_beside(const std::filesystem::path& folder);
+
 }  // namespace trainer::checkpoint

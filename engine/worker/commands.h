@@ -16,8 +16,8 @@ int rank_command(const std::vector<std::string>& args);
 int selftest_command(const std::vector<std::string>& args);
 
 /// `check [--json] [--gpu_memory N|CARD] [--device CARD [--net BANDWIDTH]]`: reads everything a run would read, for the
-/// plan on the file descriptor TRAINER_PLAN_FD, and prints what it would do (engine/train/check/check_report.h). Nothing
-/// is written. Errors: those of the plan's inputs; ConfigError when a rank needs more than its GPU has.
+/// plan on the file descriptor TRAINER_PLAN_FD, and prints what it would do (engine/train/check/check_report.h).
+/// Nothing is written. Errors: those of the plan's inputs; ConfigError when a rank needs more than its GPU has.
 int check_command(const std::vector<std::string>& args);
 
 /// `describe-model FOLDER|CONFIG_JSON [TASK]`: train::describe_model().
@@ -27,10 +27,14 @@ int describe_model_command(const std::vector<std::string>& args);
 /// many ranks.
 int export_checkpoint_command(const std::vector<std::string>& args);
 
+/// `merge ADAPTER FOLDER [--base MODEL] [--dtype NAME] [--verify]`: train::merge_adapter(); with --verify it also
+/// compares the logits.
+int merge_command(const std::vector<std::string>& args);
+
 /// `dump-logits --model FOLDER [--adapter FOLDER] [--task TASK] --samples FILE --output FILE`: the logits under teacher
-/// forcing, for comparison with other programs. TASK: as data.task, seq2seq_lm by default. FILE: {"samples": [{"source":
-/// [ids], "labels": [ids]}]}, labels only for seq2seq_lm. The output holds for each sample `logits_<i>` [labels or
-/// source, vocabulary], for classifiers [1, classes].
+/// forcing, for comparison with other programs. TASK: as data.task, seq2seq_lm by default. FILE: {"samples":
+/// [{"source": [ids], "labels": [ids]}]}, labels only for seq2seq_lm. The output holds for each sample `logits_<i>`
+/// [labels or source, vocabulary], for classifiers [1, classes].
 int dump_logits_command(const std::vector<std::string>& args);
 
 }  // namespace trainer::worker

@@ -1,50 +1,24 @@
-#include <array>
-
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "data/samples/samples.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
-#include "engine/batching/collate.h"
 #include "engine/config/names.h"
 #include "engine/config/plan/adapter_folder.h"
 #include "engine/config/plan/plan.h"
 #include "engine/tensorfile/safetensors_writer.h"
 #include "engine/train/build.h"
 #include "engine/worker/commands.h"
+#include "engine/worker/token_batch.h"
 
 #include <torch/csrc/autograd/grad_mode.h>
 
 namespace trainer::worker {
 namespace {
 
-/// One sample of the file, as a model with this task reads it. Its labels only matter as the tokens that a decoder
-/// reads.
-class DumpedSample : public data::Samples {
- public:
-  DumpedSample(const nlohmann::json& sample, models::Task task) : task_(task) {
-    sample_.source = sample.at("source").get<std::vector<int32_t>>();
-    if (task == models::Task::kSeq2SeqLm)
-      sample_.labels = sample.at("labels").get<std::vector<int32_t>>();
-    else
-      sample_.labels.assign(task == models::Task::kCausalLm ? sample_.source.size() : 1, 0);
-  }
-  int64_t size() const override { return 1; }
-  void read(int64_t, data::Sample& sample) const override { sample = sample_; }
-  data::Lengths lengths(int64_t) const override { return {}; }
-  data::LabelKind label_kind() const override {
-    if (task_ == models::Task::kCausalLm) return data::LabelKind::kNext;
-    return task_ == models::Task::kSeq2SeqLm ? data::LabelKind::kTarget : data::LabelKind::kClass;
-  }
-
- private:
-  models::Task task_;
-  data::Sample sample_;
-};
-
 models::Batch batch_of(const nlohmann::json& sample, models::Task task) {
-  return batching::collate(DumpedSample(sample, task), std::array<int64_t, 1>{0}, [](int64_t i) { return i; });
+  const auto ids = [&](const char* key) { return sample.at(key).get<std::vector<int32_t>>(); };
+  return token_batch(ids("source"), task == models::Task::kSeq2SeqLm ? ids("labels") : std::vector<int32_t>(), task);
 }
 
 config::Task task_called(const std::string& name) {

@@ -83,7 +83,8 @@ TEST(LoraTargets, RefusesPatternsThatTakeTooLong) {
     }
     return std::string();
   };
-  EXPECT_NE(refused("(([a-z._0-9]+)+)+[!?]").find("takes too long"), std::string::npos) << refused("(([a-z._0-9]+)+)+[!?]");
+  EXPECT_NE(refused("(([a-z._0-9]+)+)+[!?]").find("takes too long"), std::string::npos)
+      << refused("(([a-z._0-9]+)+)+[!?]");
   const std::string deep = std::string(30'000, '(') + "q" + std::string(30'000, ')');
   EXPECT_NE(refused(deep).find("is not a regular expression"), std::string::npos);
   EXPECT_NE(refused(std::string(100'000, '(') + std::string(100'000, ')')).find("at most"), std::string::npos);

@@ -2,7 +2,12 @@
 
 #include <fstream>
 
+#include <gtest/gtest.h>
+
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/norm.h>
+#include <torch/csrc/autograd/grad_mode.h>
 
 #include "engine/adapters/inject.h"
 #include "engine/base/files.h"
@@ -148,6 +153,23 @@ nn::Span PeftCase::rows_of(const models::Batch& batch, size_t sample) const {
   if (!causal()) return span;
   const int64_t front = adapters::virtual_tokens(options);
   return {span.begin + front, span.length - front};
+}
+
+void PeftCase::expect_logits(models::Model& model, double tolerance) const {
+  const at::NoGradGuard no_grad;
+  const models::Batch all = batch();
+  const at::Tensor logits = model.logits(all, {});
+  size_t compared = 0;
+  for (size_t i = 0; i < all.source->spans.size(); ++i) {
+    const std::string name = "logits_" + std::to_string(i);
+    if (tensors.find(name) == nullptr) continue;  // omitted because large
+    ++compared;
+    const nn::Span span = rows_of(all, i);
+    const at::Tensor values = tensors.tensor(name).to(at::kDouble);
+    const at::Tensor found = logits.narrow(0, span.begin, span.length).to(at::kDouble);
+    EXPECT_LT((found - values).norm().item<double>(), tolerance * values.norm().item<double>()) << "sample " << i;
+  }
+  EXPECT_GT(compared, 1U);
 }
 
 }  // namespace trainer::testing

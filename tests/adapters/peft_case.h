@@ -21,6 +21,7 @@ class PeftCase {
   config::LoraConfig options;  // from the folder; inject() completes them
 
   const std::string& folder() const { return folder_; }
+  const std::string& base_folder() const { return base_; }
   bool causal() const { return task_ == models::Task::kCausalLm; }
   /// A model without values and without adapters.
   std::unique_ptr<models::Model> base() const;
@@ -30,6 +31,8 @@ class PeftCase {
                                                 bool checkpointed = false);
   /// The samples first, first + step, …, with the placeholders of a virtual prompt.
   models::Batch batch(size_t first = 0, size_t step = 1) const;
+  /// Expects that the logits of `model` have at most this relative error to PEFT's, in every sample.
+  void expect_logits(models::Model& model, double tolerance) const;
   /// The rows of sample i's logits in batch()'s source or target.
   nn::Span rows_of(const models::Batch& batch, size_t sample) const;
 

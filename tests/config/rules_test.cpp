@@ -296,8 +296,8 @@ TEST_F(Rules, BadAdapterFolderIsAnInputError) {
   EXPECT_TRUE(bad(begin).starts_with("f.yaml:5:14: lora.path: adapter has no adapter_config.json.")) << bad(begin);
   write("adapter/adapter_config.json", adapter_file("P_TUNING", ""));
   EXPECT_EQ(bad(begin),
-            "f.yaml:5:14: adapter/adapter_config.json: a P_TUNING adapter contains the output of its network, not the "
-            "network: it can't be trained further.");
+            "f.yaml:5:14: lora.path: adapter/adapter_config.json: a P_TUNING adapter contains the output of its network, "
+            "not the network: it can't be trained further.");
   EXPECT_NE(problems(begin + "seed: x\n"), "") << "problems of the file itself come first";
 }
 

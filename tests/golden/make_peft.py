@@ -39,6 +39,12 @@ CASES = {
         **LORA, bias="lora_only", fan_in_fan_out=True, target_modules=["attn.c_proj", "c_fc"], use_dora=True)),
     "gpt2_pissa": (GPT2, TEXT, peft.LoraConfig(r=3, lora_alpha=5, init_lora_weights="pissa", fan_in_fan_out=True)),
     "gpt2_classes": (CLASSES, CLASS, peft.LoraConfig(**LORA, target_modules=["c_attn"], fan_in_fan_out=True)),
+    # the embedding and the head share a weight in GPT-2: trained, replaced or adapted in one of them
+    "gpt2_saved_embedding": (GPT2, TEXT, peft.LoraConfig(**LORA, fan_in_fan_out=True, modules_to_save=["wte"])),
+    "gpt2_saved_head": (GPT2, TEXT, peft.LoraConfig(**LORA, fan_in_fan_out=True, modules_to_save=["lm_head"])),
+    "gpt2_embedding": (GPT2, TEXT, peft.LoraConfig(**LORA, target_modules=["c_attn", "wte"], fan_in_fan_out=True)),
+    "gpt2_head": (GPT2, TEXT, peft.LoraConfig(**LORA, target_modules=["c_attn", "lm_head"], fan_in_fan_out=True)),
+    "bert_bias": (BERT, CLASS, peft.LoraConfig(**LORA, bias="all")),  # the head's bias, saved under another name
     "ia3": (V1_0, PAIRS, peft.IA3Config()),
     "gpt2_ia3": (GPT2, TEXT, peft.IA3Config(fan_in_fan_out=True)),
     "vera": (V1_0, PAIRS, peft.VeraConfig(

@@ -111,7 +111,7 @@ Found train(const QloraCase& golden, const config::Plan& plan, dist::Comm& comm)
     for (parallel::LogicalTensor tensor : model->logical_tensors()) {
       if (update > 0 || !tensor.trainable) continue;
       tensor.value = tensor.grad;
-      found.gradients["gradient." + names.at(tensor.name)] = parallel::gather(tensor, comm).clone();
+      found.gradients["gradient." + names.at(tensor.name).front()] = parallel::gather(tensor, comm).clone();
     }
     optimizer->step(model->logical_tensors(), 1e-2);
     model->zero_grad();

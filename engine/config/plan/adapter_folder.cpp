@@ -39,6 +39,20 @@ LoraConfig read_options(const LoraConfig& given, const nlohmann::json& file, con
   return options;
 }
 
+/// adapter_config.json without nulls.
+nlohmann::json read_json(const std::string& folder) {
+  const std::string where = adapter_config_file(folder);
+  if (!std::filesystem::exists(where))
+    throw InputError(
+        "{} {}.\n  It must be an adapter folder as PEFT saves it: adapter_config.json and "
+        "adapter_model.safetensors.",
+        folder, std::filesystem::exists(folder) ? "has no adapter_config.json" : "does not exist");
+  nlohmann::json file = bounded_json_or_none(read_file(where, kMaxFile));
+  if (!file.is_object()) throw InputError("{}: not a JSON object.", where);
+  for (auto at = file.begin(); at != file.end();) at = at->is_null() ? file.erase(at) : std::next(at);
+  return file;
+}
+
 }  // namespace
 
 std::string adapter_config_file(const std::string& folder) {
@@ -47,19 +61,20 @@ std::string adapter_config_file(const std::string& folder) {
 
 LoraConfig read_adapter_config(const LoraConfig& given) {
   const std::string where = adapter_config_file(given.path);
-  if (!std::filesystem::exists(where))
-    throw InputError(
-        "lora.path: {} {}.\n  It must be an adapter folder as PEFT saves it: adapter_config.json and "
-        "adapter_model.safetensors.",
-        given.path, std::filesystem::exists(given.path) ? "has no adapter_config.json" : "does not exist");
-  nlohmann::json file = bounded_json_or_none(read_file(where, kMaxFile));
-  if (!file.is_object()) throw InputError("{}: not a JSON object.", where);
-  for (auto at = file.begin(); at != file.end();) at = at->is_null() ? file.erase(at) : std::next(at);
+  const nlohmann::json file = read_json(given.path);
   try {
     return read_options(given, file, where);
   } catch (const nlohmann::json::exception& error) {
     throw InputError("{}: a value has the wrong type: {}", where, error.what());
   }
+}
+
+AdapterBase read_adapter_base(const std::string& folder) {
+  const nlohmann::json file = read_json(folder);
+  const auto text = [&](const char* key) {
+    return file.contains(key) && file[key].is_string() ? file[key].get<std::string>() : "";
+  };
+  return {text("base_model_name_or_path"), text("task_type")};
 }
 
 std::map<std::string, Mark> adapter_config_marks(const std::string& folder) {

@@ -18,6 +18,14 @@ std::string adapter_config_file(const std::string& folder);
 /// can't be trained further.
 LoraConfig read_adapter_config(const LoraConfig& given);
 
+/// What adapter_config.json says about the model that the adapter was trained on; "" where it says nothing.
+struct AdapterBase {
+  std::string model;  // a folder or a Hub name
+  std::string task;   // PEFT's task_type: "CAUSAL_LM"
+};
+/// Errors: InputError for a missing folder or a file that isn't a JSON object.
+AdapterBase read_adapter_base(const std::string& folder);
+
 /// The positions of the keys in that file; empty if it can't be read.
 std::map<std::string, Mark> adapter_config_marks(const std::string& folder);
 

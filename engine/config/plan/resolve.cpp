@@ -144,7 +144,7 @@ Plan resolve_plan(const Sources& sources) {
   check_options(draft);
   check_rules(draft, main_file, sources.job_file.empty() ? main_file : sources.job_file, sources.to_run);
   draft.problems.throw_if_any();
-  if (bad_adapter) throw InputError("{}: {}", to_string(draft.mark("lora.path")), bad_adapter->what());
+  if (bad_adapter) throw InputError("{}: lora.path: {}", to_string(draft.mark("lora.path")), bad_adapter->what());
   draft.warnings.insert(draft.warnings.begin(), draft.problems.warnings().begin(), draft.problems.warnings().end());
 
   const bool shares_folder = draft.config.tokenizer.path.empty();
