@@ -10,20 +10,28 @@
 namespace trainer::adapters {
 namespace {
 
-void unfreeze(nn::Module& module) {
-  for (const auto& [name, parameter] : module.parameters()) {
-    if (parameter->aliases.empty()) {
-      parameter->trainable = true;
-      continue;
-    }
-    // Tied: training it must not change the other layers. Either weight may lose the name that the files have for both.
-    parameter->copy_of = parameter->name;
-    auto own = std::make_shared<nn::Parameter>(*parameter);
-    own->trainable = true;
-    // It has the embedding's axes, whose tokens are the outputs of a head.
-    if (dynamic_cast<nn::Linear*>(&module) != nullptr) std::swap(own->axes.in, own->axes.out);
-    module.set_parameter(name, own);
+/// Whether an embedding uses the weight.
+bool is_table(models::Model& model, const nn::ParameterPtr& weight) {
+  bool found = false;
+  model.visit([&](nn::Module& module) {
+    const auto* embedding = dynamic_cast<const nn::Embedding*>(&module);
+    found = found || (embedding != nullptr && embedding->weight() == weight);
+  });
+  return found;
+}
+
+/// Trains a weight of `module`. If other layers share it (tied), the module gets a copy: training must not change them.
+void unfreeze(models::Model& model, nn::Module& module, const std::string& name, const nn::ParameterPtr& shared) {
+  if (shared->aliases.empty()) {
+    shared->trainable = true;
+    return;
   }
+  shared->copy_of = shared->name;  // either weight may lose the name that the files have for both
+  const auto own = std::make_shared<nn::Parameter>(*shared);
+  own->trainable = true;
+  module.set_parameter(name, own);
+  for (const nn::ParameterPtr& weight : {shared, own})
+    if (!is_table(model, weight)) weight->axes = {.in = 1, .out = 0};  // a head's alone, without the embedding's axes
 }
 
 /// PEFT also trains a classifier's head, under transformers' names for it.
@@ -51,7 +59,11 @@ Injected inject(models::Model& model, config::LoraConfig& options, const Encode&
   add_head(model, options);
   const auto saved = modules_to_save(model, options);
   for (const nn::ParameterPtr& parameter : model.all_parameters()) parameter->trainable = false;
-  for (nn::Module* module : saved) module->visit(unfreeze);
+  for (nn::Module* const top : saved)
+    top->visit([&](nn::Module& module) {
+      const auto parameters = module.parameters();
+      for (const auto& [name, parameter] : parameters) unfreeze(model, module, name, parameter);
+    });
   return layers.inject(model, options, encode);
 }
 

@@ -71,7 +71,8 @@ std::vector<Kind> kinds_for(const TinyModel& model) {
   }
   if (model.name == "T5") return kinds;
   kinds.push_back({"embedding", "r: 3, target_modules: [" + parts.embedding + "]"});
-  kinds.push_back({"whole modules", "r: 3, modules_to_save: [" + parts.head + "]"});
+  kinds.push_back({"whole head", "r: 3, modules_to_save: [" + parts.head + "]"});
+  kinds.push_back({"whole embedding", "r: 3, modules_to_save: [" + parts.embedding + "]"});
   return kinds;
 }
 
