@@ -22,7 +22,7 @@ class DelimitedReader : public RecordReader {
         at_first_(source.split_at == "first") {}
 
   bool next(Record& record) override {
-    for (Piece piece; input_.cut(line_end_, piece);) {
+    for (RawPiece piece; input_.cut(line_end_, piece);) {
       std::string_view line = without_line_end(input_.text_of(piece));
       if (trimmed(line).empty()) continue;
       divide(line, piece, record);
@@ -32,7 +32,7 @@ class DelimitedReader : public RecordReader {
   }
 
  private:
-  void divide(std::string_view line, const Piece& piece, Record& record) const {
+  void divide(std::string_view line, const RawPiece& piece, Record& record) const {
     size_t at = at_first_ ? line.find(delimiter_) : line.rfind(delimiter_);
     if (at == std::string_view::npos) {
       throw BadRecord(Fault::kNoDelimiter, fmt::format("{}:{}", input_.path(), piece.line),

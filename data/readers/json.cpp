@@ -6,7 +6,7 @@
 namespace trainer::data {
 namespace {
 
-void take_object(std::string_view text, const TextInput& input, const Piece& piece, Record& record) {
+void take_object(std::string_view text, const TextInput& input, const RawPiece& piece, Record& record) {
   try {
     read_object(text, record);
   } catch (const JsonFault& fault) {
@@ -20,7 +20,7 @@ class JsonlReader : public RecordReader {
   explicit JsonlReader(TextInput input) : input_(std::move(input)) {}
 
   bool next(Record& record) override {
-    for (Piece piece; input_.cut(line_end_, piece);) {
+    for (RawPiece piece; input_.cut(line_end_, piece);) {
       std::string_view line = without_line_end(input_.text_of(piece));
       if (trimmed(line).empty()) continue;
       take_object(line, input_, piece, record);
@@ -100,7 +100,7 @@ class JsonReader : public RecordReader {
     while (state_ != State::kEnd && !to_element()) close_array();
     if (state_ == State::kEnd) return false;
     state_ = State::kAfterElement;
-    Piece piece;
+    RawPiece piece;
     input_.cut(value_end_, piece);
     if (value_end_.open()) fail("the array has no closing ']'");
     take_object(input_.text_of(piece), input_, piece, record);
@@ -153,7 +153,7 @@ class JsonReader : public RecordReader {
   /// Parses a value that isn't a record; an error in it ends the reading of the file.
   template <class Parse>
   auto parse_piece(Parse parse) {
-    Piece piece;
+    RawPiece piece;
     try {
       input_.cut(value_end_, piece);
       if (value_end_.open()) fail("the file ends inside a value");

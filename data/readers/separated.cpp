@@ -172,7 +172,7 @@ class SeparatedReader : public RecordReader {
   TextInput input_;
   RowEnd row_end_;
   char separator_;
-  Piece piece_;  // the raw row
+  RawPiece piece_;  // the raw row
   Row names_, row_;
   bool may_repeat_names_;
   int64_t line_ = 1;

@@ -9,7 +9,7 @@ class TextReader : public RecordReader {
   TextReader(TextInput input, std::string column) : input_(std::move(input)), column_(std::move(column)) {}
 
   bool next(Record& record) override {
-    for (Piece piece; input_.cut(line_end_, piece);) {
+    for (RawPiece piece; input_.cut(line_end_, piece);) {
       std::string_view line = without_line_end(input_.text_of(piece));
       if (trimmed(line).empty()) continue;
       record.line = piece.line;

@@ -27,7 +27,7 @@ TextInput::TextInput(Bytes bytes, std::string path, std::string encoding)
   }
 }
 
-bool TextInput::cut(PieceEnd& end, Piece& piece) {
+bool TextInput::cut(PieceEnd& end, RawPiece& piece) {
   if (!begun_) begin();
   finish(end);
   if (held().empty() && !more()) return false;
@@ -59,7 +59,7 @@ void TextInput::finish(PieceEnd& end) {
   }
 }
 
-std::string_view TextInput::text_of(const Piece& piece) {
+std::string_view TextInput::text_of(const RawPiece& piece) {
   std::string_view bytes = piece.bytes;
   if (size_t nul = bytes.find('\0'); nul != std::string_view::npos) {
     auto nuls = static_cast<size_t>(std::count(bytes.begin(), bytes.end(), '\0'));
@@ -95,12 +95,12 @@ std::string TextInput::place() const {
   return fmt::format("{}:{}", path_, line_);
 }
 
-std::string TextInput::place(const Piece& piece, size_t offset) const {
+std::string TextInput::place(const RawPiece& piece, size_t offset) const {
   if (latin1_) offset = count_characters(std::string_view(converted_).substr(0, offset));
   return place_of_byte(piece, offset);
 }
 
-std::string TextInput::place_of_byte(const Piece& piece, size_t offset) const {
+std::string TextInput::place_of_byte(const RawPiece& piece, size_t offset) const {
   std::string_view before = piece.bytes.substr(0, offset);
   int64_t line = piece.line + std::count(before.begin(), before.end(), '\n');
   size_t newline = before.rfind('\n');

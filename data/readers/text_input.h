@@ -33,7 +33,7 @@ class LineEnd : public PieceEnd {
 };
 
 /// Raw bytes of a file and their position.
-struct Piece {
+struct RawPiece {
   std::string_view bytes;        // valid until the next call to the TextInput
   int64_t line = 1, column = 1;  // from 1; columns count bytes
 };
@@ -48,14 +48,14 @@ class TextInput {
   /// unchanged, when nothing is left.
   /// Errors: BadRecord for a piece longer than kMaxRecordBytes: the next call first skips the rest of it. InputError,
   /// with the line, when the file is corrupt.
-  bool cut(PieceEnd& end, Piece& piece);
+  bool cut(PieceEnd& end, RawPiece& piece);
 
   /// Skips the rest of a piece that was too long.
   void finish(PieceEnd& end);
 
   /// The text of `piece` in UTF-8, valid as long as the piece.
   /// Errors: BadRecord, with line and column, for NUL bytes and invalid UTF-8.
-  std::string_view text_of(const Piece& piece);
+  std::string_view text_of(const RawPiece& piece);
 
   /// The byte at `ahead` bytes from the current position; -1 past the end. Errors: InputError.
   int peek(size_t ahead = 0);
@@ -70,11 +70,11 @@ class TextInput {
   /// "file:line" of the next byte.
   std::string place() const;
   /// "file:line:column" of byte `offset` of the text of `piece`, the last one returned by text_of.
-  std::string place(const Piece& piece, size_t offset) const;
+  std::string place(const RawPiece& piece, size_t offset) const;
 
  private:
   std::string_view held() const { return {buffer_.data() + begin_, end_ - begin_}; }
-  std::string place_of_byte(const Piece& piece, size_t offset) const;
+  std::string place_of_byte(const RawPiece& piece, size_t offset) const;
   bool more();
   void make_room();
   void begin();

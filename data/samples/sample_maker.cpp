@@ -18,14 +18,6 @@ std::string rendered(const Template& text, const Record& record, const char* opt
   return out;
 }
 
-/// The number of special tokens that the tokenizer appends to a text.
-size_t trailing_special_tokens(const Tokenizer& tokenizer) {
-  const std::string probe = "a";
-  const std::vector<int32_t> inner = tokenizer.encode(probe, false), outer = tokenizer.encode(probe, true);
-  const auto found = std::search(outer.begin(), outer.end(), inner.begin(), inner.end());
-  return found == outer.end() ? 0 : static_cast<size_t>(outer.end() - found) - inner.size();
-}
-
 /// The learned token ranges: begin, end, begin, end, … A token belongs to the byte range in which it begins.
 std::vector<int32_t> learned_tokens(const TokenOffsets& tokens, const std::vector<TextRange>& ranges) {
   std::vector<int32_t> out;

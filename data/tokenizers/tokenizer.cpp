@@ -81,4 +81,11 @@ const std::string* Tokenizer::chat_template(std::string_view name) const {
   return found == chat_templates().end() ? nullptr : &found->second;
 }
 
+size_t trailing_special_tokens(const Tokenizer& tokenizer) {
+  const std::string probe = "a";
+  const std::vector<int32_t> inner = tokenizer.encode(probe, false), outer = tokenizer.encode(probe, true);
+  const auto found = std::search(outer.begin(), outer.end(), inner.begin(), inner.end());
+  return found == outer.end() ? 0 : static_cast<size_t>(outer.end() - found) - inner.size();
+}
+
 }  // namespace trainer::data

@@ -72,6 +72,9 @@ class Tokenizer {
 /// Errors: InputError that names the folder, its content and what to do; InputError for a broken file.
 std::unique_ptr<Tokenizer> open_tokenizer(const config::TokenizerConfig& config, const std::string& model_path);
 
+/// The number of special tokens that the tokenizer appends to a text.
+size_t trailing_special_tokens(const Tokenizer& tokenizer);
+
 /// Checks that every id of the tokenizer has a row in an embedding of `vocab_size` rows.
 /// Errors: InputError with both sizes.
 void check_fits(const Tokenizer& tokenizer, int64_t vocab_size);

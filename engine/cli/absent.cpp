@@ -8,17 +8,14 @@ namespace {
 constexpr char kEvaluation[] =
     "a run evaluates data.validation while it trains; evaluation.eval_steps sets how often, evaluation.metrics what to "
     "measure";
-constexpr char kGeneration[] =
-    "evaluation.generate: true writes predictions.jsonl for data.validation; to generate more, load output_dir with "
-    "transformers, whose format it uses";
 struct Absent {
   const char* name;
   const char* instead;
 };
 constexpr Absent kAbsent[] = {
     {"train", "`trainer launch` trains"},
-    {"generate", kGeneration},
-    {"predict", kGeneration},
+    {"predict", "`trainer generate` answers the prompts of a file"},
+    {"chat", "`trainer generate MODEL` starts a chat"},
     {"evaluate", kEvaluation},
     {"eval", kEvaluation},
     {"merge-adapter", "`trainer merge` merges an adapter into its base model"},

@@ -9,61 +9,88 @@
 namespace trainer::evaluation {
 namespace {
 
-/// Whether `token` ends a text.
-bool ends(const models::Model& model, int64_t token) {
-  const std::vector<int64_t> ends = model.end_tokens();
-  return std::find(ends.begin(), ends.end(), token) != ends.end();
-}
+/// The texts generated so far.
+class Texts {
+ public:
+  Texts(const models::Batch& batch, const models::Model& model, const Generation& options)
+      : options_(options),
+        ends_(options.end_tokens.empty() ? model.end_tokens() : options.end_tokens),
+        tokens_(static_cast<size_t>(batch.source->samples())),
+        ended_(tokens_.size(), false) {
+    if (options.sampling.repetition_penalty == 1 || batch.source_ids.is_meta()) return;
+    seen_.resize(tokens_.size());
+    if (model.task() == models::Task::kCausalLm) read_prompts(batch);
+  }
+
+  /// Appends a token to each text that hasn't ended. Returns whether any continues. A dry run generates one token.
+  bool append(const at::Tensor& next) {
+    bool going = false;
+    for (size_t s = 0; s < tokens_.size() && !next.is_meta(); ++s) {
+      const int64_t token = next.const_data_ptr<int64_t>()[s];
+      if (!ended_[s] && std::find(ends_.begin(), ends_.end(), token) != ends_.end()) ended_[s] = true;
+      if (ended_[s]) continue;
+      tokens_[s].push_back(token);
+      if (!seen_.empty()) seen_[s].push_back(token);
+      if (options_.proceeds && !options_.proceeds(s, token)) ended_[s] = true;
+      going = going || !ended_[s];
+    }
+    return going;
+  }
+
+  /// The tokens that the repetition penalty is about: the prompt, where the model continues it, and the text.
+  const std::vector<std::vector<int64_t>>& seen() const { return seen_; }
+  /// Adds the token that decoding begins with, if it isn't the prompt's last one.
+  void begin(const at::Tensor& first, const models::Model& model) {
+    if (seen_.empty() || model.task() == models::Task::kCausalLm) return;
+    for (size_t s = 0; s < seen_.size(); ++s) seen_[s].push_back(first[static_cast<int64_t>(s)].item<int64_t>());
+  }
+  std::vector<std::vector<int64_t>> take() { return std::move(tokens_); }
+
+ private:
+  void read_prompts(const models::Batch& batch) {
+    const at::Tensor ids = batch.source_ids.to(at::kCPU).contiguous();
+    for (size_t s = 0; s < seen_.size(); ++s) {
+      const nn::Span span = batch.source->spans[s];
+      const int64_t* const first = ids.const_data_ptr<int64_t>() + span.begin;
+      seen_[s].assign(first, first + span.length);
+    }
+  }
+
+  const Generation& options_;
+  std::vector<int64_t> ends_;
+  std::vector<std::vector<int64_t>> tokens_, seen_;
+  std::vector<bool> ended_;
+};
 
 /// Collective over the ranks of a replica. The next token [samples] after `tokens` [samples] of each sample, sampled as
 /// generated token number `step`.
 at::Tensor next_of(parallel::ParallelModel& model, const at::Tensor& tokens, const nn::Layout& samples,
-                   const Sampling& sampling, int64_t step, nn::Pass& pass) {
+                   const Sampling& sampling, const Texts& texts, int64_t step, nn::Pass& pass) {
   const at::Tensor logits = model.decode(tokens, pass);
-  const at::Tensor next = logits.defined()
-                              ? next_tokens(model.model().all_logits(logits), sampling, samples.sample_index, step)
-                              : at::zeros_like(tokens);
+  const at::Tensor next = logits.defined() ? next_tokens(model.model().all_logits(logits), sampling,
+                                                         samples.sample_index, step, texts.seen())
+                                           : at::zeros_like(tokens);
   model.broadcast_from_last_stage(next);
   return next;
 }
 
-/// The texts generated so far.
-struct Texts {
-  std::vector<std::vector<int64_t>> tokens;
-  std::vector<bool> ended;
-
-  explicit Texts(size_t samples) : tokens(samples), ended(samples, false) {}
-
-  /// Appends one token to each text that hasn't ended. Returns whether any continues. A dry run generates one token.
-  bool append(const models::Model& model, const at::Tensor& next) {
-    bool going = false;
-    for (size_t s = 0; s < tokens.size() && !next.is_meta(); ++s) {
-      const int64_t token = next.const_data_ptr<int64_t>()[s];
-      if (ends(model, token)) ended[s] = true;
-      if (!ended[s]) tokens[s].push_back(token);
-      going = going || !ended[s];
-    }
-    return going;
-  }
-};
-
 }  // namespace
 
 std::vector<std::vector<int64_t>> generate(parallel::ParallelModel& model, const models::Batch& batch,
-                                           int64_t max_new_tokens, const nn::Pass& pass, const Sampling& sampling) {
-  Texts texts(static_cast<size_t>(batch.source->samples()));
+                                           const nn::Pass& pass, const Generation& options) {
+  Texts texts(batch, model.model(), options);
   nn::DecodeCache cache;
-  cache.capacity = max_new_tokens;
+  cache.capacity = options.max_new_tokens;
   model.run_forward(pass, [&](nn::Pass& decoding) {
     const models::Batch prompts = models::with_virtual_tokens(batch, model.model().virtual_tokens());
     at::Tensor tokens = model.model().begin_decoding(prompts, decoding, cache);
-    for (int64_t step = 0; step < max_new_tokens; ++step) {
-      tokens = next_of(model, tokens, *batch.source, sampling, step, decoding);
-      const bool going = texts.append(model.model(), tokens);
-      if (model.comm().max(going ? 1 : 0) == 0) break;
+    texts.begin(tokens, model.model());
+    for (int64_t step = 0; step < options.max_new_tokens; ++step) {
+      tokens = next_of(model, tokens, *batch.source, options.sampling, texts, step, decoding);
+      if (model.comm().max(texts.append(tokens) ? 1 : 0) == 0) break;
     }
   });
-  return std::move(texts.tokens);
+  return texts.take();
 }
 
 }  // namespace trainer::evaluation

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "engine/evaluation/sampling.h"
@@ -7,9 +8,23 @@
 
 namespace trainer::evaluation {
 
-/// Collective. The new tokens of each sample of this rank, up to but excluding the end token, chosen by `sampling`.
-/// All ranks decode until every rank is done, so that they make the same number of forward calls.
+struct Generation {
+  int64_t max_new_tokens = 0;
+  Sampling sampling = {};
+  std::vector<int64_t> end_tokens = {};  // empty: the model's own
+  /// Called with each token of each sample's text; false: the text ends with it. It may be null.
+  std::function<bool(size_t sample, int64_t token)> proceeds = nullptr;
+};
+
+/// Collective. The new tokens of each sample of this rank, up to but excluding the end token. All ranks decode until
+/// every rank is done, so that they make the same number of forward calls.
 std::vector<std::vector<int64_t>> generate(parallel::ParallelModel& model, const models::Batch& batch,
-                                           int64_t max_new_tokens, const nn::Pass& pass, const Sampling& sampling = {});
+                                           const nn::Pass& pass, const Generation& options);
+
+inline std::vector<std::vector<int64_t>> generate(parallel::ParallelModel& model, const models::Batch& batch,
+                                                  int64_t max_new_tokens, const nn::Pass& pass,
+                                                  const Sampling& sampling = {}) {
+  return generate(model, batch, pass, {.max_new_tokens = max_new_tokens, .sampling = sampling});
+}
 
 }  // namespace trainer::evaluation

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/empty.h>
@@ -42,16 +43,32 @@ int64_t draw_token(const float* logits, int64_t count, const Sampling& sampling,
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return logits[a] > logits[b]; });
   size_t among = sampling.top_k > 0 ? std::min(order.size(), static_cast<size_t>(sampling.top_k)) : order.size();
   if (sampling.top_p < 1) among = count_with_part(order, weight, among, sampling.top_p);
+  while (among > 1 && weight[static_cast<size_t>(order[among - 1])] < sampling.min_p) --among;  // the largest is 1
   return order[count_with_part(order, weight, among, std::max(u, 1e-300)) - 1];
+}
+
+/// Makes the tokens that a text has less likely.
+void penalize(float* logits, const std::vector<int64_t>& seen, double penalty) {
+  for (const int64_t token : std::set<int64_t>(seen.begin(), seen.end())) {
+    const double value = logits[token];
+    logits[token] = static_cast<float>(value < 0 ? value * penalty : value / penalty);
+  }
 }
 
 }  // namespace
 
 at::Tensor next_tokens(const at::Tensor& logits, const Sampling& sampling, const std::vector<int64_t>& positions,
-                       int64_t step) {
+                       int64_t step, const std::vector<std::vector<int64_t>>& seen) {
   if (logits.is_meta()) return at::argmax(logits, -1);
-  if (sampling.temperature <= 0) return at::argmax(logits, -1).to(at::kCPU);
-  const at::Tensor rows = logits.to(at::kCPU, at::kFloat).contiguous();
+  const bool penalizes = sampling.repetition_penalty != 1;
+  if (sampling.temperature <= 0 && !penalizes) return at::argmax(logits, -1).to(at::kCPU);
+  at::Tensor rows = logits.to(at::kCPU, at::kFloat).contiguous();
+  if (penalizes) {
+    rows = rows.clone();
+    for (int64_t s = 0; s < rows.size(0); ++s)
+      penalize(rows.data_ptr<float>() + s * rows.size(1), seen.at(static_cast<size_t>(s)), sampling.repetition_penalty);
+  }
+  if (sampling.temperature <= 0) return at::argmax(rows, -1);
   const at::Tensor tokens = at::empty({rows.size(0)}, at::kLong);
   for (int64_t s = 0; s < rows.size(0); ++s)
     tokens.data_ptr<int64_t>()[s] = draw_token(rows.const_data_ptr<float>() + s * rows.size(1), rows.size(1), sampling,

@@ -13,11 +13,14 @@ struct Sampling {
   int64_t top_k = 0;       // sample among the k most likely tokens; 0: among all
   double top_p = 1;        // sample among the fewest tokens with this total probability
   uint64_t seed = 0;
+  double min_p = 0;               // sample among the tokens with at least this part of the largest probability
+  double repetition_penalty = 1;  // divides the positive logits of tokens that the text has, and multiplies the others
 };
 
 /// One token for each row of logits [samples, V], int64 [samples]. A draw is a pure function of (seed, `positions`[s],
-/// `step`), independent of ranks and batches.
+/// `step`), independent of ranks and batches. `seen`: the tokens of each text so far, needed for a repetition penalty
+/// only. The filters are those of transformers, in its order: penalty, temperature, top_k, top_p, min_p.
 at::Tensor next_tokens(const at::Tensor& logits, const Sampling& sampling, const std::vector<int64_t>& positions,
-                       int64_t step);
+                       int64_t step, const std::vector<std::vector<int64_t>>& seen = {});
 
 }  // namespace trainer::evaluation

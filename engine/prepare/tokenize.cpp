@@ -115,7 +115,7 @@ void run_ids(const IdsArguments& arguments) {
   auto tokenizer = data::open_tokenizer({.path = arguments.tokenizer}, "");
   data::TextInput input(data::open_bytes(arguments.file), arguments.file, "utf-8");
   data::LineEnd line_end;
-  for (data::Piece piece; input.cut(line_end, piece);) {
+  for (data::RawPiece piece; input.cut(line_end, piece);) {
     const std::string_view line = data::without_line_end(input.text_of(piece));
     if (arguments.decode) {
       fmt::print("{}\n", tokenizer->decode(parse_ids(line, arguments.file, piece.line)));

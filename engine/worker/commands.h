@@ -27,6 +27,9 @@ int describe_model_command(const std::vector<std::string>& args);
 /// many ranks.
 int export_checkpoint_command(const std::vector<std::string>& args);
 
+/// `generate REQUEST`: replies to prompts, as a config::GenerateRequest in JSON says.
+int generate_command(const std::vector<std::string>& args);
+
 /// `merge ADAPTER FOLDER [--base MODEL] [--dtype NAME] [--verify]`: train::merge_adapter(); with --verify it also
 /// compares the logits.
 int merge_command(const std::vector<std::string>& args);

@@ -3,13 +3,13 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/batching/token_batch.h"
 #include "engine/config/names.h"
 #include "engine/config/plan/adapter_folder.h"
 #include "engine/config/plan/plan.h"
 #include "engine/tensorfile/safetensors_writer.h"
 #include "engine/train/build.h"
 #include "engine/worker/commands.h"
-#include "engine/worker/token_batch.h"
 
 #include <torch/csrc/autograd/grad_mode.h>
 
@@ -18,7 +18,8 @@ namespace {
 
 models::Batch batch_of(const nlohmann::json& sample, models::Task task) {
   const auto ids = [&](const char* key) { return sample.at(key).get<std::vector<int32_t>>(); };
-  return token_batch(ids("source"), task == models::Task::kSeq2SeqLm ? ids("labels") : std::vector<int32_t>(), task);
+  if (task != models::Task::kSeq2SeqLm) return batching::token_batch({ids("source")}, {}, task);
+  return batching::token_batch({ids("source")}, {ids("labels")}, task);
 }
 
 config::Task task_called(const std::string& name) {

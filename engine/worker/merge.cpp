@@ -9,12 +9,12 @@
 #include "engine/base/errors.h"
 #include "engine/base/human.h"
 #include "engine/base/listed.h"
-#include "engine/train/adapter_plan.h"
+#include "engine/batching/token_batch.h"
 #include "engine/train/build.h"
 #include "engine/train/merge_adapter.h"
+#include "engine/train/model_plan.h"
 #include "engine/train/parallelism.h"
 #include "engine/worker/commands.h"
-#include "engine/worker/token_batch.h"
 
 namespace trainer::worker {
 namespace {
@@ -35,7 +35,8 @@ std::vector<at::Tensor> logits_of(const config::Plan& plan, const std::vector<st
   std::vector<at::Tensor> logits;
   for (int i = 0; i < kSamples; ++i) {
     const auto source = ids(), target = ids();
-    logits.push_back(model->model().logits(token_batch(source, target, model->model().task()), {}).to(at::kFloat));
+    logits.push_back(
+        model->model().logits(batching::token_batch({source}, {target}, model->model().task()), {}).to(at::kFloat));
   }
   return logits;
 }

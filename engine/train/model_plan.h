@@ -1,3 +1,4 @@
+// Plans for models and adapters that no configuration file describes.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +9,11 @@
 
 namespace trainer::train {
 
-/// The plan of one process for an adapter on its base model, neither of which a configuration file names.
+/// The plan of one process that runs the model of `name`, a folder or a Hub name, with the default task of its family.
+/// Errors: InputError when it isn't on this machine.
+config::Plan plan_of_model(const std::string& name);
+
+/// The plan of one process for an adapter on its base model.
 struct AdapterPlan {
   config::Plan plan;
   std::vector<std::string> labels;  // for make_blueprint

@@ -1,4 +1,4 @@
-#include "engine/train/adapter_plan.h"
+#include "engine/train/model_plan.h"
 
 #include <nlohmann/json.hpp>
 
@@ -18,13 +18,18 @@ namespace {
 
 using nlohmann::json;
 
-std::string base_folder(const std::string& name, const fs::path& adapter) {
+/// The folder of a model; "": it isn't on this machine.
+std::string folder_of(const std::string& name) {
   std::error_code ignored;
+  return fs::is_directory(name, ignored) ? name : config::hub_folder(name);
+}
+
+std::string base_folder(const std::string& name, const fs::path& adapter) {
   if (name.empty())
     throw ConfigError("{} doesn't name its base model: give the model's folder with --base.",
                       config::adapter_config_file(adapter.string()));
-  if (fs::is_directory(name, ignored)) return name;
-  if (std::string cached = config::hub_folder(name); !cached.empty()) return cached;
+  std::string folder = folder_of(name);
+  if (!folder.empty()) return folder;
   throw InputError("{}: its base model {} is not on this machine: give the model's folder with --base.\n  {}",
                    adapter.string(), name, config::hub_hint(name));
 }
@@ -71,6 +76,16 @@ std::vector<std::string> class_names(const std::string& adapter, const json& con
 }
 
 }  // namespace
+
+config::Plan plan_of_model(const std::string& name) {
+  config::Plan plan;
+  plan.config.num_processes = 1;
+  plan.config.model.path = folder_of(name);
+  if (plan.config.model.path.empty())
+    throw InputError("the model {} is not on this machine.\n  {}", name, config::hub_hint(name));
+  plan.config.data.task = task_of("", config_of(plan.config.model.path));
+  return plan;
+}
 
 AdapterPlan plan_of_adapter(const fs::path& adapter, const std::string& base) {
   AdapterPlan made;

@@ -1,0 +1,79 @@
+#include "engine/generation/prompts.h"
+
+#include "data/chat/conversation.h"
+#include "data/chat/turn_ends.h"
+#include "data/readers/readers.h"
+#include "data/samples/record_template.h"
+#include <fmt/ranges.h>
+
+#include "engine/base/errors.h"
+
+namespace trainer::generation {
+namespace {
+
+bool has_template(const config::GenerateRequest& request, const data::Tokenizer& tokenizer) {
+  return !request.chat_template.empty() || !tokenizer.chat_templates().empty();
+}
+
+}  // namespace
+
+Prompts::Prompts(const config::GenerateRequest& request, const data::Tokenizer& tokenizer, models::Task task)
+    : request_(request),
+      tokenizer_(tokenizer),
+      trailing_(data::trailing_special_tokens(tokenizer)),
+      pairs_(task == models::Task::kSeq2SeqLm) {
+  if (!request.chat && !has_template(request, tokenizer)) return;  // a file of dialogues reports what is missing
+  template_.emplace(request.chat_template, tokenizer);
+  if (const auto ends = data::find_turn_ends(*template_, tokenizer); !ends.inner.empty())
+    end_of_reply_ = tokenizer.id_of(ends.inner);
+}
+
+Prompt Prompts::of_text(const std::string& text) const {
+  if (request_.chat) return of_dialogue({{{"role", "user"}, {"content", text}}});
+  Prompt prompt{text, tokenizer_.encode(text, true)};
+  if (!pairs_) prompt.ids.resize(prompt.ids.size() - std::min(trailing_, prompt.ids.size()));
+  if (prompt.ids.empty())  // GPT-2 puts nothing before a text
+    for (const int32_t id : {tokenizer_.bos_id(), tokenizer_.eos_id()})
+      if (prompt.ids.empty() && id >= 0) prompt.ids = {id};
+  if (prompt.ids.empty()) throw InputError("the prompt has no tokens: give a text to continue.");
+  return prompt;
+}
+
+Prompt Prompts::of_dialogue(nlohmann::ordered_json turns, const data::Record& record) const {
+  if (!template_)
+    throw ConfigError(
+        "the prompt is a dialogue, but the tokenizer has no chat template: name one with --chat_template, such as "
+        "chatml.");
+  const bool has_system = !turns.empty() && turns[0].value("role", "") == "system";
+  if (!request_.system.empty() && !has_system)
+    turns.insert(turns.begin(), {{"role", "system"}, {"content", request_.system}});
+  data::Conversation conversation{std::move(turns), nullptr};
+  if (!template_->takes_parts()) data::join_parts(conversation);
+  Prompt prompt;
+  prompt.text = template_->render(conversation, conversation.turns.size(), true, record).text;
+  prompt.ids = tokenizer_.encode(prompt.text, false);
+  return prompt;
+}
+
+Prompt Prompts::of_record(const data::Record& record) const {
+  if (!request_.source.empty()) return of_text(data::Template(request_.source, "--source").render(record));
+  if (record.find("messages") != nullptr)
+    return of_dialogue(data::conversation_of(record, {.dialogue = config::Dialogue::kMessages}).turns, record);
+  for (const char* const column : {"prompt", "text"})
+    if (const std::string* const text = record.find(column)) return of_text(*text);
+  if (record.fields.size() == 1) return of_text(record.fields[0].second);
+  std::vector<std::string> names;
+  for (const auto& field : record.fields) names.push_back(field.first);
+  throw InputError(
+      "{}: no column messages, prompt or text; it has {}.\n  Make the prompt from them with --source, for example "
+      "--source '{{{}}}'.",
+      record.where(), fmt::join(names, ", "), names.front());
+}
+
+void Prompts::read(const std::function<void(Prompt)>& sink) const {
+  config::DataSource source;
+  source.path = {{request_.input}};
+  data::read_records(source, [&](data::Record&& record) { sink(of_record(record)); });
+}
+
+}  // namespace trainer::generation

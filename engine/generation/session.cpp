@@ -1,0 +1,91 @@
+#include "engine/generation/session.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "data/tokenizers/tokenizer_files.h"
+#include "engine/base/errors.h"
+#include "engine/batching/token_batch.h"
+#include "engine/config/plan/adapter_folder.h"
+#include "engine/generation/defaults.h"
+#include "engine/generation/text_stream.h"
+#include "engine/train/build.h"
+#include "engine/train/model_plan.h"
+
+#include <torch/csrc/autograd/grad_mode.h>
+
+namespace trainer::generation {
+namespace fs = std::filesystem;
+namespace {
+
+config::Plan plan_of(const config::GenerateRequest& request) {
+  if (!request.adapter.empty()) return train::plan_of_adapter(request.adapter, request.model).plan;
+  if (fs::exists(config::adapter_config_file(request.model))) return train::plan_of_adapter(request.model, "").plan;
+  return train::plan_of_model(request.model);
+}
+
+/// The folder of the tokenizer: the adapter's, if it has one.
+std::string tokenizer_folder(const config::Config& config) {
+  if (config.lora && !data::tokenizer_files_in(config.lora->path).empty()) return config.lora->path;
+  return config.model.path;
+}
+
+}  // namespace
+
+Session::Session(const config::GenerateRequest& request) : request_(request), comm_(dist::solo_comm()) {
+  const config::Plan plan = plan_of(request);
+  const config::Config& config = plan.config;
+  if (config.data.task != config::Task::kCausalLm && config.data.task != config::Task::kSeq2SeqLm)
+    throw ConfigError("{} is a classifier: it doesn't generate text.", config.model.path);
+  tokenizer_ = data::open_tokenizer({}, tokenizer_folder(config));
+  train::Blueprint blueprint = train::make_blueprint(plan);
+  data::check_fits(*tokenizer_, blueprint.model->vocabulary());
+  for (const nn::ParameterPtr& p : blueprint.model->all_parameters()) p->trainable = false;  // in the file's dtype
+  prompts_ = std::make_unique<Prompts>(request, *tokenizer_, blueprint.model->task());
+  model_ = train::make_parallel(plan, blueprint, *comm_);
+  options_ = generation_for(config.model.path, request);
+  if (options_.end_tokens.empty()) options_.end_tokens = model_->model().end_tokens();
+  if (const auto end = prompts_->end_of_reply()) options_.end_tokens.push_back(*end);
+}
+
+/// The number of tokens that a reply to the prompt can have.
+int64_t Session::room_after(const Prompt& prompt) const {
+  const models::Model& model = model_->model();
+  const auto length = static_cast<int64_t>(prompt.ids.size());
+  if (model.max_positions() == 0 || model.task() != models::Task::kCausalLm) return options_.max_new_tokens;
+  const int64_t room = model.max_positions() - model.virtual_tokens() - length;
+  if (room < 1)
+    throw InputError("a prompt has {} tokens, and {} has {} positions, which leaves no room for a reply: {}…", length,
+                     model.class_name(), model.max_positions(), prompt.text.substr(0, 60));
+  return std::min(room, options_.max_new_tokens);
+}
+
+std::vector<std::string> Session::reply(const std::vector<Prompt>& prompts, int64_t first, const OnText& on_text) {
+  const at::NoGradGuard no_grad;
+  const bool continues = model_->model().task() == models::Task::kCausalLm;
+  std::vector<std::vector<int32_t>> sources;
+  std::vector<TextStream> texts;
+  std::vector<int64_t> room;
+  for (const Prompt& prompt : prompts) {
+    sources.push_back(prompt.ids);
+    texts.emplace_back(*tokenizer_, continues ? prompt.ids : std::vector<int32_t>(), request_.stop);
+    room.push_back(room_after(prompt));
+  }
+  const auto added = [&](size_t i, const std::string& text) { return text.empty() || !on_text || on_text(i, text); };
+  evaluation::Generation options = options_;
+  options.max_new_tokens = *std::max_element(room.begin(), room.end());
+  options.proceeds = [&](size_t i, int64_t token) {
+    const std::string text = texts[i].add(static_cast<int32_t>(token));
+    return added(i, text) && !texts[i].stopped() && --room[i] > 0;
+  };
+  evaluation::generate(*model_, batching::token_batch(std::move(sources), {}, model_->model().task(), first), {},
+                       options);
+  std::vector<std::string> replies;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    added(i, texts[i].finish());
+    replies.push_back(texts[i].text());
+  }
+  return replies;
+}
+
+}  // namespace trainer::generation

@@ -1,0 +1,126 @@
+#include <atomic>
+#include <csignal>
+#include <iostream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/base/errors.h"
+#include "engine/base/files.h"
+#include "engine/generation/session.h"
+#include "engine/worker/commands.h"
+
+namespace trainer::worker {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+std::atomic<bool> interrupted{false};
+
+/// Writes a piece of a reply at once.
+bool show(const std::string& text) {
+  fmt::print("{}", text);
+  std::fflush(stdout);
+  return !interrupted;
+}
+
+void answer(generation::Session& session, const std::string& prompt) {
+  session.reply({session.prompts().of_text(prompt)}, 0, [](size_t, const std::string& text) { return show(text); });
+  fmt::print("\n");
+}
+
+/// Where replies to a file go: a file that appears when it is complete, or standard output.
+class Replies {
+ public:
+  explicit Replies(const std::string& path) : path_(path) {
+    if (path.empty()) return;
+    growing_ = path_.parent_path() / ("." + path_.filename().string() + ".partial");
+    file_ = std::fopen(growing_.c_str(), "we");
+    if (file_ == nullptr) throw machine_error("create", growing_, errno);
+  }
+  ~Replies() {
+    if (file_ == nullptr) return;
+    std::fclose(file_);
+    std::error_code ignored;
+    fs::remove(growing_, ignored);
+  }
+  Replies(const Replies&) = delete;
+  Replies& operator=(const Replies&) = delete;
+
+  void add(const generation::Prompt& prompt, const std::string& reply) {
+    const std::string line =
+        Json{{"prompt", prompt.text}, {"generated", reply}}.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    if (file_ == nullptr) return void(show(line));
+    if (std::fwrite(line.data(), 1, line.size(), file_) != line.size()) throw machine_error("write", growing_, errno);
+    ++count_;
+  }
+  void publish() {
+    if (file_ == nullptr) return;
+    if (std::fflush(file_) != 0) throw machine_error("write", growing_, errno);
+    publish_written(growing_, path_);
+    fmt::print("wrote {} ({} replies)\n", path_.string(), count_);
+  }
+
+ private:
+  fs::path path_, growing_;
+  std::FILE* file_ = nullptr;
+  int64_t count_ = 0;
+};
+
+void answer_file(generation::Session& session, const config::GenerateRequest& request) {
+  Replies replies(request.output);
+  std::vector<generation::Prompt> batch;
+  int64_t first = 0;
+  const auto flush = [&] {
+    const auto texts = session.reply(batch, first);
+    for (size_t i = 0; i < batch.size(); ++i) replies.add(batch[i], texts[i]);
+    first += static_cast<int64_t>(batch.size());
+    batch.clear();
+  };
+  session.prompts().read([&](generation::Prompt prompt) {
+    batch.push_back(std::move(prompt));
+    if (static_cast<int64_t>(batch.size()) == request.batch_size) flush();
+  });
+  if (!batch.empty()) flush();
+  replies.publish();
+}
+
+/// A conversation on the terminal: Ctrl-C ends a reply; at the prompt, it ends the conversation, as Ctrl-D does.
+int converse(generation::Session& session) {
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupted = true; };  // without SA_RESTART: it ends the wait for a line
+  sigaction(SIGINT, &action, nullptr);
+  Json turns = Json::array();
+  std::string line;
+  for (int64_t turn = 0;; ++turn) {
+    show("> ");
+    if (!std::getline(std::cin, line)) break;
+    if (line.empty()) continue;
+    turns.push_back({{"role", "user"}, {"content", line}});
+    interrupted = false;
+    const auto prompt = session.prompts().of_dialogue(turns);
+    const auto replies = session.reply({prompt}, turn, [](size_t, const std::string& text) { return show(text); });
+    fmt::print("\n");
+    turns.push_back({{"role", "assistant"}, {"content", replies[0]}});
+  }
+  fmt::print("\n");
+  return interrupted ? 128 + SIGINT : kDone;
+}
+
+}  // namespace
+
+int generate_command(const std::vector<std::string>& args) {
+  require(args.size() == 1, "generate takes 1 argument, not {}", args.size());
+  const config::GenerateRequest request = config::generate_request(args[0]);
+  generation::Session session(request);
+  if (request.has_prompt)
+    answer(session, request.prompt);
+  else if (!request.input.empty())
+    answer_file(session, request);
+  else
+    return converse(session);
+  return kDone;
+}
+
+}  // namespace trainer::worker
