@@ -33,18 +33,30 @@ size_t count_with_part(const std::vector<int64_t>& order, const std::vector<doub
   return among;
 }
 
-int64_t draw_token(const float* logits, int64_t count, const Sampling& sampling, double u) {
+/// The weight of each token: its probability over the largest one.
+std::vector<double> weights(const float* logits, int64_t count, double temperature) {
   const float largest = *std::max_element(logits, logits + count);
   std::vector<double> weight(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i)
-    weight[static_cast<size_t>(i)] = std::exp((static_cast<double>(logits[i]) - largest) / sampling.temperature);
-  std::vector<int64_t> order(static_cast<size_t>(count));
+    weight[static_cast<size_t>(i)] = std::exp((static_cast<double>(logits[i]) - largest) / temperature);
+  return weight;
+}
+
+std::vector<int64_t> candidates_of(const float* logits, const std::vector<double>& weight, const Sampling& sampling) {
+  std::vector<int64_t> order(weight.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return logits[a] > logits[b]; });
   size_t among = sampling.top_k > 0 ? std::min(order.size(), static_cast<size_t>(sampling.top_k)) : order.size();
   if (sampling.top_p < 1) among = count_with_part(order, weight, among, sampling.top_p);
-  while (among > 1 && weight[static_cast<size_t>(order[among - 1])] < sampling.min_p) --among;  // the largest is 1
-  return order[count_with_part(order, weight, among, std::max(u, 1e-300)) - 1];
+  while (among > 1 && weight[static_cast<size_t>(order[among - 1])] < sampling.min_p) --among;
+  order.resize(among);
+  return order;
+}
+
+int64_t draw_token(const float* logits, int64_t count, const Sampling& sampling, double u) {
+  const std::vector<double> weight = weights(logits, count, sampling.temperature);
+  const std::vector<int64_t> order = candidates_of(logits, weight, sampling);
+  return order[count_with_part(order, weight, order.size(), std::max(u, 1e-300)) - 1];
 }
 
 /// Makes the tokens that a text has less likely.
@@ -56,6 +68,10 @@ void penalize(float* logits, const std::vector<int64_t>& seen, double penalty) {
 }
 
 }  // namespace
+
+std::vector<int64_t> candidates(const float* logits, int64_t count, const Sampling& sampling) {
+  return candidates_of(logits, weights(logits, count, sampling.temperature), sampling);
+}
 
 at::Tensor next_tokens(const at::Tensor& logits, const Sampling& sampling, const std::vector<int64_t>& positions,
                        int64_t step, const std::vector<std::vector<int64_t>>& seen) {

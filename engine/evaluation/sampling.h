@@ -17,9 +17,13 @@ struct Sampling {
   double repetition_penalty = 1;  // divides the positive logits of tokens that the text has, and multiplies the others
 };
 
+/// The tokens among which sampling draws, the likeliest first: those of `logits` [V] that temperature, top_k, top_p and
+/// min_p leave, as in transformers.
+std::vector<int64_t> candidates(const float* logits, int64_t count, const Sampling& sampling);
+
 /// One token for each row of logits [samples, V], int64 [samples]. A draw is a pure function of (seed, `positions`[s],
 /// `step`), independent of ranks and batches. `seen`: the tokens of each text so far, needed for a repetition penalty
-/// only. The filters are those of transformers, in its order: penalty, temperature, top_k, top_p, min_p.
+/// only, which precedes the rest.
 at::Tensor next_tokens(const at::Tensor& logits, const Sampling& sampling, const std::vector<int64_t>& positions,
                        int64_t step, const std::vector<std::vector<int64_t>>& seen = {});
 

@@ -1,10 +1,11 @@
 #include "engine/generation/prompts.h"
 
+#include <fmt/ranges.h>
+#include "data/chat/built_in_templates.h"
 #include "data/chat/conversation.h"
 #include "data/chat/turn_ends.h"
 #include "data/readers/readers.h"
 #include "data/samples/record_template.h"
-#include <fmt/ranges.h>
 
 #include "engine/base/errors.h"
 
@@ -22,7 +23,7 @@ Prompts::Prompts(const config::GenerateRequest& request, const data::Tokenizer& 
       tokenizer_(tokenizer),
       trailing_(data::trailing_special_tokens(tokenizer)),
       pairs_(task == models::Task::kSeq2SeqLm) {
-  if (!request.chat && !has_template(request, tokenizer)) return;  // a file of dialogues reports what is missing
+  if (!has_template(request, tokenizer)) return;
   template_.emplace(request.chat_template, tokenizer);
   if (const auto ends = data::find_turn_ends(*template_, tokenizer); !ends.inner.empty())
     end_of_reply_ = tokenizer.id_of(ends.inner);
@@ -42,8 +43,10 @@ Prompt Prompts::of_text(const std::string& text) const {
 Prompt Prompts::of_dialogue(nlohmann::ordered_json turns, const data::Record& record) const {
   if (!template_)
     throw ConfigError(
-        "the prompt is a dialogue, but the tokenizer has no chat template: name one with --chat_template, such as "
-        "chatml.");
+        "the tokenizer has no chat template.\n  Name a file with --chat_template, or one of {}; or give --prompt "
+        "without "
+        "--chat to continue a text.",
+        fmt::join(data::built_in_template_names(), ", "));
   const bool has_system = !turns.empty() && turns[0].value("role", "") == "system";
   if (!request_.system.empty() && !has_system)
     turns.insert(turns.begin(), {{"role", "system"}, {"content", request_.system}});

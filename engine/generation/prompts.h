@@ -20,7 +20,7 @@ struct Prompt {
 /// Makes prompts as training makes the texts before the learned ones.
 class Prompts {
  public:
-  /// Errors: those of ChatTemplate, if prompts are a chat.
+  /// Errors: those of ChatTemplate, if there is a template.
   Prompts(const config::GenerateRequest& request, const data::Tokenizer& tokenizer, models::Task task);
 
   /// Of a text to continue, or of a user's message in a chat. Errors: InputError when it has no tokens.

@@ -7,6 +7,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/log.h"
 #include "engine/generation/session.h"
 #include "engine/worker/commands.h"
 
@@ -88,6 +89,7 @@ void answer_file(generation::Session& session, const config::GenerateRequest& re
 
 /// A conversation on the terminal: Ctrl-C ends a reply; at the prompt, it ends the conversation, as Ctrl-D does.
 int converse(generation::Session& session) {
+  session.prompts().of_dialogue({{{"role", "user"}, {"content", "?"}}});  // reports at once if that can't work
   struct sigaction action {};
   action.sa_handler = [](int) { interrupted = true; };  // without SA_RESTART: it ends the wait for a line
   sigaction(SIGINT, &action, nullptr);
@@ -112,6 +114,7 @@ int converse(generation::Session& session) {
 
 int generate_command(const std::vector<std::string>& args) {
   require(args.size() == 1, "generate takes 1 argument, not {}", args.size());
+  log::open(log::Level::kInfo, "");
   const config::GenerateRequest request = config::generate_request(args[0]);
   generation::Session session(request);
   if (request.has_prompt)

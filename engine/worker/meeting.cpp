@@ -31,9 +31,9 @@ std::unique_ptr<dist::Comm> meet(Link& link, const config::Config& config) {
   if (!config::trains_on_gpus(config)) return meet_on_cpu(link, config.training);
   const DdpBackend backend = config.training.ddp_backend;
   const bool own = std::getenv(kOwnGpuVariable) != nullptr;  // then it is number 0, and the only one
-  const at::Device device = dist::take_device(own ? 0 : environment_number("LOCAL_RANK"),
-                                              own ? 1 : environment_number("LOCAL_WORLD_SIZE"),
-                                              /*shared=*/backend == DdpBackend::kGloo);
+  const at::Device device =
+      dist::take_device(own ? 0 : environment_number("LOCAL_RANK"), own ? 1 : environment_number("LOCAL_WORLD_SIZE"),
+                        /*shared=*/backend == DdpBackend::kGloo);
   train::use_layers_of(*dist::find_accelerator(), device);
   auto host = meet_on_cpu(link, config.training, /*devices_too=*/backend == DdpBackend::kGloo);
   auto devices = backend == DdpBackend::kNccl

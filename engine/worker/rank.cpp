@@ -20,8 +20,8 @@
 #include "engine/base/screen.h"
 #include "engine/config/plan/plan.h"
 #include "engine/dist/accelerator.h"
-#include "engine/dist/faulty_comm.h"
 #include "engine/dist/backend_comm.h"
+#include "engine/dist/faulty_comm.h"
 #include "engine/dist/memory.h"
 #include "engine/dist/watched_comm.h"
 #include "engine/train/batch_size.h"
@@ -143,9 +143,10 @@ train::Ending run(config::Plan& plan, Link& link, const std::shared_ptr<RankBoar
 }
 
 std::string out_of_memory(const std::string& phase, const std::string& why) {
-  return fmt::format("out of memory while {}.\n{}  Lower training.per_device_train_batch_size, or set "
-                     "training.gradient_checkpointing: true.",
-                     phase, why.empty() ? "" : fmt::format("  {}\n", why.substr(0, why.find('\n'))));
+  return fmt::format(
+      "out of memory while {}.\n{}  Lower training.per_device_train_batch_size, or set "
+      "training.gradient_checkpointing: true.",
+      phase, why.empty() ? "" : fmt::format("  {}\n", why.substr(0, why.find('\n'))));
 }
 
 std::string lost_rank(const std::string& text) {

@@ -29,9 +29,10 @@ std::vector<Case> only(const std::vector<Case>& cases, const std::string& text) 
   for (const Case& one : cases)
     if (one.name().find(text) != std::string::npos) some.push_back(one);
   if (some.empty() && !cases.empty())
-    throw ConfigError(fmt::format("--only '{}': none of the {} cases has a name that contains this text. Names are like "
-                                  "'{}' or '{}'.",
-                                  text, cases.size(), cases.front().name(), cases.back().name()));
+    throw ConfigError(
+        fmt::format("--only '{}': none of the {} cases has a name that contains this text. Names are like "
+                    "'{}' or '{}'.",
+                    text, cases.size(), cases.front().name(), cases.back().name()));
   return some;
 }
 
@@ -53,14 +54,14 @@ std::vector<selftest::Setting> settings_for(const Request& request, const dist::
   const bool on_devices = !comm.device().is_cpu();
   if (request.kind == "random")
     return only(selftest::random_settings(ranks, request.seed, request.count, on_devices), request.text);
-  return only(request.kind == "all" ? selftest::full_matrix(ranks, on_devices)
-                                    : selftest::pairwise_matrix(ranks, on_devices),
-              request.text);
+  return only(
+      request.kind == "all" ? selftest::full_matrix(ranks, on_devices) : selftest::pairwise_matrix(ranks, on_devices),
+      request.text);
 }
 
 std::vector<selftest::ResumeCase> resumes_for(const Request& request, const dist::Comm& comm) {
-  auto cases = only(selftest::resume_cases(comm.size(), request.kind == "resume-all", !comm.device().is_cpu()),
-                    request.text);
+  auto cases =
+      only(selftest::resume_cases(comm.size(), request.kind == "resume-all", !comm.device().is_cpu()), request.text);
   return request.count == 0 ? cases : selftest::drawn(cases, request.seed, request.count);
 }
 

@@ -72,7 +72,7 @@ std::string hub_hint(const std::string& path) {
   // Relative paths were made absolute: with an organization in the name, the parent folder does not exist either.
   const fs::path folder = fs::path(path).lexically_normal(), above = folder.parent_path();
   std::error_code ignored;
-  const std::string organization = fs::exists(above, ignored) ? "" : above.filename().string() + "/";
+  const std::string organization = above.empty() || fs::exists(above, ignored) ? "" : above.filename().string() + "/";
   return fmt::format(
       "If it is a name on the Hugging Face Hub: models are not downloaded automatically; `hf download {}{}` on a "
       "machine with network access puts it into {}.",
