@@ -96,11 +96,11 @@ int converse(generation::Session& session) {
   Json turns = Json::array();
   std::string line;
   for (int64_t turn = 0;; ++turn) {
+    interrupted = false;
     show("> ");
     if (!std::getline(std::cin, line)) break;
     if (line.empty()) continue;
     turns.push_back({{"role", "user"}, {"content", line}});
-    interrupted = false;
     const auto prompt = session.prompts().of_dialogue(turns);
     const auto replies = session.reply({prompt}, turn, [](size_t, const std::string& text) { return show(text); });
     fmt::print("\n");
