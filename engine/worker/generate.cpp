@@ -8,6 +8,7 @@
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/base/log.h"
+#include "engine/base/screen.h"
 #include "engine/generation/session.h"
 #include "engine/worker/commands.h"
 
@@ -23,7 +24,7 @@ std::atomic<bool> interrupted{false};
 bool show(const std::string& text) {
   fmt::print("{}", text);
   std::fflush(stdout);
-  return !interrupted;
+  return true;
 }
 
 void answer(generation::Session& session, const std::string& prompt) {
@@ -52,7 +53,10 @@ class Replies {
   void add(const generation::Prompt& prompt, const std::string& reply) {
     const std::string line =
         Json{{"prompt", prompt.text}, {"generated", reply}}.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-    if (file_ == nullptr) return void(show(line));
+    if (file_ == nullptr) {
+      show(line);
+      return;
+    }
     if (std::fwrite(line.data(), 1, line.size(), file_) != line.size()) throw machine_error("write", growing_, errno);
     ++count_;
   }
@@ -97,16 +101,19 @@ int converse(generation::Session& session) {
   std::string line;
   for (int64_t turn = 0;; ++turn) {
     interrupted = false;
-    show("> ");
+    screen::print("> ");  // a signal can interrupt the C library's output
     if (!std::getline(std::cin, line)) break;
     if (line.empty()) continue;
     turns.push_back({{"role", "user"}, {"content", line}});
     const auto prompt = session.prompts().of_dialogue(turns);
-    const auto replies = session.reply({prompt}, turn, [](size_t, const std::string& text) { return show(text); });
-    fmt::print("\n");
+    const auto replies = session.reply({prompt}, turn, [](size_t, const std::string& text) {
+      screen::print("{}", text);
+      return !interrupted;
+    });
+    screen::print("\n");
     turns.push_back({{"role", "assistant"}, {"content", replies[0]}});
   }
-  fmt::print("\n");
+  screen::print("\n");
   return interrupted ? 128 + SIGINT : kDone;
 }
 
