@@ -1,6 +1,4 @@
-#include <atomic>
 #include <csignal>
-#include <iostream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,6 +8,7 @@
 #include "engine/base/log.h"
 #include "engine/base/screen.h"
 #include "engine/generation/session.h"
+#include "engine/worker/chat_input.h"
 #include "engine/worker/commands.h"
 
 namespace trainer::worker {
@@ -17,8 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-std::atomic<bool> interrupted{false};
 
 /// Writes a piece of a reply at once.
 bool show(const std::string& text) {
@@ -94,27 +91,24 @@ void answer_file(generation::Session& session, const config::GenerateRequest& re
 /// A conversation on the terminal: Ctrl-C ends a reply; at the prompt, it ends the conversation, as Ctrl-D does.
 int converse(generation::Session& session) {
   session.prompts().of_dialogue({{{"role", "user"}, {"content", "?"}}});  // reports at once if that can't work
-  struct sigaction action {};
-  action.sa_handler = [](int) { interrupted = true; };  // without SA_RESTART: it ends the wait for a line
-  sigaction(SIGINT, &action, nullptr);
+  ChatInput input;
   Json turns = Json::array();
   std::string line;
   for (int64_t turn = 0;; ++turn) {
-    interrupted = false;
-    screen::print("> ");  // a signal can interrupt the C library's output
-    if (!std::getline(std::cin, line)) break;
+    screen::print("> ");
+    if (!input.next(line)) break;
     if (line.empty()) continue;
     turns.push_back({{"role", "user"}, {"content", line}});
-    const auto prompt = session.prompts().of_dialogue(turns);
-    const auto replies = session.reply({prompt}, turn, [](size_t, const std::string& text) {
-      screen::print("{}", text);
-      return !interrupted;
-    });
+    const auto replies =
+        session.reply({session.prompts().of_dialogue(turns)}, turn, [&](size_t, const std::string& text) {
+          screen::print("{}", text);
+          return !input.interrupted();
+        });
     screen::print("\n");
     turns.push_back({{"role", "assistant"}, {"content", replies[0]}});
   }
   screen::print("\n");
-  return interrupted ? 128 + SIGINT : kDone;
+  return input.interrupted() ? 128 + SIGINT : kDone;
 }
 
 }  // namespace
