@@ -11,6 +11,7 @@
 #include "engine/base/file_operations.h"
 #include "engine/base/files.h"
 #include "engine/base/link_protocol.h"
+#include "engine/base/metrics.h"
 #include "engine/checkpoint/contents.h"
 
 namespace trainer::checkpoint {
@@ -18,8 +19,7 @@ namespace fs = std::filesystem;
 namespace ops = file_operations;
 namespace {
 
-constexpr std::string_view kPrefix = "checkpoint-", kPartialPrefix = ".checkpoint-",
-                           kReplacedSuffix = ".partial.old";
+constexpr std::string_view kPrefix = "checkpoint-", kPartialPrefix = ".checkpoint-", kReplacedSuffix = ".partial.old";
 
 std::optional<int64_t> step_of(const std::string& name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
@@ -82,7 +82,8 @@ const Found* best_checkpoint(const std::vector<Found>& checkpoints, const std::s
   if (metric == "none") return best;
   for (const Found& checkpoint : checkpoints) {
     const auto value = measured(checkpoint, metric);
-    if (!value || (best != nullptr && (metric == "loss" ? *value >= best_value : *value <= best_value))) continue;
+    if (!value || (best != nullptr && (lower_is_better(metric) ? *value >= best_value : *value <= best_value)))
+      continue;
     best = &checkpoint;
     best_value = *value;
   }

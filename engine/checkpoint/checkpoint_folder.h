@@ -29,11 +29,11 @@ std::vector<std::filesystem::path> find_unfinished(const std::filesystem::path& 
 /// Which checkpoints rotation keeps.
 struct Keep {
   int64_t newest = 0;            // how many of the newest; 0: all
-  std::string best_by = "none";  // and, as one of that number, the best by this metric: loss, accuracy or none
+  std::string best_by = "none";  // and, as one of that number, the best by this metric (engine/base/metrics.h), or none
 };
 
-/// The one among `checkpoints` with the smallest loss or the greatest accuracy, the older one of equals; null when none
-/// has the metric. `metric`: loss, accuracy or none.
+/// The one among `checkpoints` that is best by `metric` (engine/base/metrics.h, or none), the older one of equals; null
+/// when none has the metric.
 const Found* best_checkpoint(const std::vector<Found>& checkpoints, const std::string& metric);
 /// The `checkpoints` that `keep` removes. The newest always stays; if only one is to be kept, the best stays as well.
 std::vector<Found> checkpoints_to_remove(const std::vector<Found>& checkpoints, const Keep& keep);

@@ -5,9 +5,6 @@
 namespace trainer::cli {
 namespace {
 
-constexpr char kEvaluation[] =
-    "a run evaluates data.validation while it trains; evaluation.eval_steps sets how often, evaluation.metrics what to "
-    "measure";
 struct Absent {
   const char* name;
   const char* instead;
@@ -16,8 +13,7 @@ constexpr Absent kAbsent[] = {
     {"train", "`trainer launch` trains"},
     {"predict", "`trainer generate` answers the prompts of a file"},
     {"chat", "`trainer generate MODEL` starts a chat"},
-    {"evaluate", kEvaluation},
-    {"eval", kEvaluation},
+    {"evaluate", "`trainer eval` measures a model on the validation samples"},
     {"merge-adapter", "`trainer merge` merges an adapter into its base model"},
     {"merge-lora", "`trainer merge` merges an adapter into its base model"},
     {"merge-weights", "a run saves its model unsharded, and `trainer checkpoint export` makes one from a checkpoint"},

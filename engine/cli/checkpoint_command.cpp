@@ -13,6 +13,7 @@
 #include "engine/base/human.h"
 #include "engine/base/listed.h"
 #include "engine/base/log.h"
+#include "engine/base/metrics.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/checkpoint/contents.h"
 #include "engine/cli/flags.h"
@@ -70,9 +71,9 @@ std::string marks_of(const Found& one, const std::vector<Found>& all, const fs::
   std::vector<std::string> marks;
   std::error_code none;
   if (fs::read_symlink(output_dir / "latest", none) == one.folder.filename()) marks.emplace_back("latest");
-  for (const char* const metric : {"loss", "accuracy"})
+  for (const std::string& metric : metric_names())
     if (const Found* const best = checkpoint::best_checkpoint(all, metric); best && best->step == one.step)
-      marks.push_back(std::string("best ") + metric);
+      marks.push_back("best " + metric);
   return fmt::format("{}", fmt::join(marks, ", "));
 }
 
@@ -151,8 +152,8 @@ int prune(const Arguments& arguments) {
   bool dry_run = false;
   app.add_option("FOLDER", folder, "a run's output_dir; no run may be using it")->required();
   app.add_option("--keep", keep.newest, "how many of the newest to keep")->required()->check(CLI::Range(1, 1'000'000));
-  app.add_option("--best", keep.best_by, "also keep the best by this metric: loss or accuracy")
-      ->check(CLI::IsMember({"none", "loss", "accuracy"}));
+  app.add_option("--best", keep.best_by, "also keep the best by this metric, such as loss or accuracy")
+      ->check(CLI::IsMember(metric_names()) | CLI::IsMember({"none"}));
   app.add_flag("--dry_run", dry_run, "only print what would be removed");
   if (!parse(app, arguments)) return 0;
   std::vector<Found> all = checkpoints_in(folder);

@@ -10,6 +10,7 @@ const std::vector<Command>& commands() {
       {"explain", "print every option with its value and where the value came from", run_explain},
       {"tokenize", "convert text to ids and back; `tokenize train` trains a tokenizer on text", run_tokenize},
       {"checkpoint", "list, verify, export and prune the checkpoints of a run, or save one now", run_checkpoint},
+      {"eval", "measure a model or an adapter on the validation samples", run_eval},
       {"generate", "answer a prompt or a file of them with a model or an adapter, or chat with it", run_generate},
       {"merge", "merge an adapter into its base model", run_merge},
       {"report", "make a page of a run's curves, figures and predictions, or compare runs", run_report},

@@ -342,7 +342,7 @@ struct CheckpointConfig {
   SaveStrategy save_strategy = SaveStrategy::kSteps;
   int64_t save_steps = 500;                     // 0: only at the end
   int64_t save_total_limit = 0;                 // 0: keep all
-  std::string metric_for_best_model = "none";   // none | loss | accuracy: the best checkpoint is kept
+  std::string metric_for_best_model = "none";   // of the best checkpoint, which is kept
   bool load_best_model_at_end = false;          // the final model is the best checkpoint's
   bool async_save = false;                      // written while training goes on
   std::string on_error = "warn";                // warn | stop: what to do if a save fails
@@ -355,7 +355,7 @@ struct CheckpointConfig {
 /// `evaluation`: what is measured on the validation samples.
 struct EvaluationConfig {
   int64_t eval_steps = 0;                    // 0: at the end of each epoch when there are validation samples
-  std::vector<std::string> metrics{"loss"};  // loss, accuracy
+  std::vector<std::string> metrics{"loss"};  // names of engine/base/metrics.h
   bool generate = false;
   int64_t max_new_tokens = 0;  // 0: data.max_target_length
   double temperature = 0;      // 0: always the most likely token

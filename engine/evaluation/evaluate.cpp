@@ -1,6 +1,7 @@
 #include "engine/evaluation/evaluate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include "engine/batching/prompts.h"
 #include "engine/evaluation/classify.h"
 #include "engine/evaluation/generate.h"
+#include "engine/evaluation/scores.h"
 
 namespace trainer::evaluation {
 namespace {
@@ -114,14 +116,15 @@ Result evaluate(parallel::ParallelModel& model, const Request& request) {
   request.progress("");
   Result result;
   result.values["eval_loss"] = comm.sum(found.loss) / static_cast<double>(count_learned(request.samples));
+  if (std::count(request.metrics.begin(), request.metrics.end(), "perplexity") > 0)
+    result.values["eval_perplexity"] = std::exp(result.values["eval_loss"]);
   if (!predicts) return result;
   using Json = nlohmann::json;
   merge_predictions(comm.gather_text(found.predictions.dump(-1, ' ', false, Json::error_handler_t::replace)), request,
                     result);
-  if (!classifies && !request.score) return result;
-  const auto correct =
-      std::count_if(result.predictions.begin(), result.predictions.end(), [](const auto& p) { return p.correct(); });
-  result.values["eval_accuracy"] = static_cast<double>(correct) / static_cast<double>(request.samples.size());
+  std::vector<std::string> metrics = request.metrics;
+  if (classifies) metrics.emplace_back("accuracy");
+  result.values.merge(scores(result.predictions, metrics));
   return result;
 }
 

@@ -15,7 +15,7 @@
 namespace trainer::evaluation {
 
 struct Result {
-  std::map<std::string, double> values;  // "eval_loss", and "eval_accuracy" if requested
+  std::map<std::string, double> values;  // "eval_loss", and the requested metrics
   std::vector<Prediction> predictions;   // of all samples, in their order; rank 0 only
 };
 
@@ -28,12 +28,13 @@ struct Request {
   double label_smoothing;  // in the loss, as in training: what transformers' Trainer reports
   Sampling sampling;
   bool generate;                                     // text: generate a reply to every sample, for predictions
-  bool score;                                        // and compare them with the labels, for accuracy
+  std::vector<std::string> metrics;                  // names of engine/base/metrics.h
   std::function<void(const std::string&)> progress;  // called with the current activity
 };
 
 /// Collective. Every sample counts once for any number of ranks and batch size; the loss is the mean over unmasked
-/// labels. A classifier's accuracy is always measured, from the same forward pass as the loss.
+/// labels. A classifier's accuracy is always measured, from the same forward pass as the loss. Metrics that compare
+/// predictions need them: a classifier, or `generate`.
 Result evaluate(parallel::ParallelModel& model, const Request& request);
 
 }  // namespace trainer::evaluation

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/metrics.h"
+
 namespace trainer::train {
 namespace {
 
@@ -13,7 +15,7 @@ std::string metric_of(const config::CheckpointConfig& checkpoint) {
 
 EarlyStopping::EarlyStopping(const config::Config& config)
     : metric_("eval_" + metric_of(config.checkpoint)),
-      lower_is_better_(metric_ == "eval_loss"),
+      lower_is_better_(lower_is_better(metric_of(config.checkpoint))),
       patience_(config.evaluation.early_stopping_patience),
       threshold_(config.evaluation.early_stopping_threshold) {}
 

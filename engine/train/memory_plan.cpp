@@ -6,6 +6,7 @@
 #include <ATen/ops/empty.h>
 
 #include "data/sampler/shares.h"
+#include "engine/base/metrics.h"
 #include "engine/checkpoint/snapshot.h"
 #include "engine/config/machine/device.h"
 #include "engine/config/tables.h"
@@ -85,9 +86,8 @@ int64_t micro_batches_under_way(const config::Plan& plan) {
 
 /// Tokens to generate for each sample.
 int64_t new_tokens_of(const config::Config& c, data::LabelKind kind) {
-  const auto& metrics = c.evaluation.metrics;
   if (kind == data::LabelKind::kClass) return 0;
-  if (!c.evaluation.generate && std::find(metrics.begin(), metrics.end(), "accuracy") == metrics.end()) return 0;
+  if (!c.evaluation.generate && !any_compares(c.evaluation.metrics)) return 0;
   return c.evaluation.max_new_tokens > 0 ? c.evaluation.max_new_tokens : c.data.max_target_length;
 }
 

@@ -10,6 +10,7 @@
 #include "engine/base/files.h"
 #include "engine/base/folder_lock.h"
 #include "engine/base/log.h"
+#include "engine/base/metrics.h"
 #include "engine/base/rank_board.h"
 #include "engine/base/screen.h"
 #include "engine/base/terminal_text.h"
@@ -317,8 +318,7 @@ void Trainer::evaluate(bool at_end) {
   saver_.wait_for_copy();
   model_->average_replicas({});
   const config::EvaluationConfig& options = config_.evaluation;
-  const auto& metrics = options.metrics;
-  const bool wants_accuracy = std::find(metrics.begin(), metrics.end(), "accuracy") != metrics.end();
+  const bool compares = any_compares(options.metrics);
   const evaluation::Request request{
       validation(),
       inputs_.tokenizer.get(),
@@ -327,8 +327,8 @@ void Trainer::evaluate(bool at_end) {
       options.max_new_tokens > 0 ? options.max_new_tokens : config_.data.max_target_length,
       config_.training.label_smoothing_factor,
       {options.temperature, options.top_k, options.top_p, static_cast<uint64_t>(config_.seed)},
-      wants_accuracy || (at_end && options.generate),
-      wants_accuracy,
+      compares || (at_end && options.generate),
+      options.metrics,
       [this](const std::string& activity) {
         if (reporter_) reporter_->progress().set_activity(activity);
       }};
@@ -344,7 +344,7 @@ void Trainer::evaluate(bool at_end) {
   reporter_->progress().finish();
   if (options.generate)
     evaluation::write_predictions(std::filesystem::path(config_.output_dir) / "predictions.jsonl", result.predictions);
-  const bool scored = wants_accuracy || model_->model().classifies();
+  const bool scored = result.values.count("eval_accuracy") != 0;
   const auto shown = std::min<size_t>(result.predictions.size(), options.show_predictions);
   screen::print("\n{}", evaluation::prediction_table({result.predictions.begin(), result.predictions.begin() + shown},
                                                      terminal_width(STDOUT_FILENO), scored));

@@ -27,6 +27,10 @@ int describe_model_command(const std::vector<std::string>& args);
 /// many ranks.
 int export_checkpoint_command(const std::vector<std::string>& args);
 
+/// `eval [--model FOLDER] [--predictions FILE] [--json]`: evaluates a model on the validation samples of the plan on
+/// the file descriptor TRAINER_PLAN_FD.
+int evaluate_command(const std::vector<std::string>& args);
+
 /// `generate REQUEST`: replies to prompts, as a config::GenerateRequest in JSON says.
 int generate_command(const std::vector<std::string>& args);
 

@@ -20,6 +20,7 @@ int run(int argc, char** argv) {
     if (command == "check") return worker::check_command(args);
     if (command == "describe-model") return worker::describe_model_command(args);
     if (command == "export-checkpoint") return worker::export_checkpoint_command(args);
+    if (command == "eval") return worker::evaluate_command(args);
     if (command == "generate") return worker::generate_command(args);
     if (command == "merge") return worker::merge_command(args);
     if (command == "dump-logits") return worker::dump_logits_command(args);

@@ -295,9 +295,10 @@ TEST_F(Rules, BadAdapterFolderIsAnInputError) {
   std::filesystem::create_directories(folder_ / "adapter");
   EXPECT_TRUE(bad(begin).starts_with("f.yaml:5:14: lora.path: adapter has no adapter_config.json.")) << bad(begin);
   write("adapter/adapter_config.json", adapter_file("P_TUNING", ""));
-  EXPECT_EQ(bad(begin),
-            "f.yaml:5:14: lora.path: adapter/adapter_config.json: a P_TUNING adapter contains the output of its network, "
-            "not the network: it can't be trained further.");
+  EXPECT_EQ(
+      bad(begin),
+      "f.yaml:5:14: lora.path: adapter/adapter_config.json: a P_TUNING adapter contains the output of its network, "
+      "not the network: it can't be trained further.");
   EXPECT_NE(problems(begin + "seed: x\n"), "") << "problems of the file itself come first";
 }
 
@@ -343,8 +344,11 @@ TEST_F(Rules, CheckEvaluation) {
   EXPECT_EQ(problems(kMultiCpu + "evaluation: {metrics: [loss, accuracy]}\n"),
             "f.yaml:5:23: evaluation.metrics: accuracy compares generated text with labels and needs "
             "evaluation.generate: true");
-  EXPECT_EQ(problems(kMultiCpu + "evaluation: {metrics: [los]}\n"),
-            "f.yaml:5:23: evaluation.metrics must be one of loss, accuracy; is 'los' (did you mean 'loss'?)");
+  EXPECT_EQ(
+      problems(kMultiCpu + "evaluation: {metrics: [los]}\n"),
+      "f.yaml:5:23: evaluation.metrics must be one of loss, perplexity, accuracy, exact_match, precision_macro, "
+      "recall_macro, f1_macro, f1_micro, f1_weighted, matthews_correlation, rouge1, rouge2, rougeL, bleu; is 'los' "
+      "(did you mean 'loss'?)");
 }
 
 TEST_F(Rules, RefuseUnsupportedValues) {

@@ -5,6 +5,8 @@
 
 #include <fmt/ranges.h>
 
+#include "engine/base/metrics.h"
+
 #include "engine/config/plan/optim_args.h"
 #include "engine/config/rules/judge.h"
 #include "engine/config/tables.h"
@@ -138,16 +140,17 @@ void generation(const Config& config, Judge& judge) {
   }
 }
 
-void accuracy(const Config& config, Judge& judge) {
-  const auto& metrics = config.evaluation.metrics;
-  const bool accuracy = std::find(metrics.begin(), metrics.end(), "accuracy") != metrics.end();
-  const bool classes =
-      config.data.task == Task::kSequenceClassification || config.data.task == Task::kImageClassification;
-  if (accuracy && !classes && !config.evaluation.generate && validates(config)) {
-    judge.refuse("evaluation.metrics",
-                 "evaluation.metrics: accuracy compares generated text with labels and needs "
-                 "evaluation.generate: true");
-  }
+bool classifies(const Config& config) {
+  return config.data.task == Task::kSequenceClassification || config.data.task == Task::kImageClassification;
+}
+
+void comparisons(const Config& config, Judge& judge) {
+  if (classifies(config) || config.evaluation.generate || !validates(config)) return;
+  for (const std::string& name : config.evaluation.metrics)
+    if (any_compares({name}))
+      judge.refuse("evaluation.metrics",
+                   "evaluation.metrics: {} compares generated text with labels and needs evaluation.generate: true",
+                   name);
 }
 
 void best(const Config& config, Judge& judge) {
@@ -155,18 +158,17 @@ void best(const Config& config, Judge& judge) {
   if (checkpoint.save_strategy == SaveStrategy::kBest &&
       (checkpoint.metric_for_best_model == "none" || !validates(config)))
     judge.refuse("checkpoint.save_strategy", "checkpoint.save_strategy is best, but {}",
-                 validates(config) ? "checkpoint.metric_for_best_model is none: set it to loss or accuracy"
+                 validates(config) ? "checkpoint.metric_for_best_model is none: set it to loss or another metric"
                                    : "there are no validation samples to measure it on: set data.validation");
   const auto& metrics = config.evaluation.metrics;
-  const bool classes =
-      config.data.task == Task::kSequenceClassification || config.data.task == Task::kImageClassification;
-  if (checkpoint.metric_for_best_model != "accuracy" || classes || !validates(config)) return;
-  if (std::find(metrics.begin(), metrics.end(), "accuracy") == metrics.end())
+  const std::string& wanted = checkpoint.metric_for_best_model;
+  const bool always = wanted == "none" || wanted == "loss" || (wanted == "accuracy" && classifies(config));
+  if (always || !validates(config)) return;
+  if (std::find(metrics.begin(), metrics.end(), wanted) == metrics.end())
     judge.refuse(
         "checkpoint.metric_for_best_model",
-        "checkpoint.metric_for_best_model is accuracy, but evaluation.metrics [{}] does not include it: add accuracy "
-        "there",
-        fmt::join(metrics, ", "));
+        "checkpoint.metric_for_best_model is {}, but evaluation.metrics [{}] does not include it: add {} there", wanted,
+        fmt::join(metrics, ", "), wanted);
 }
 
 }  // namespace
@@ -184,7 +186,8 @@ std::vector<Rule> rules_of_training() {
       {"optim-args-fit", "An optimizer accepts only its own arguments, within their ranges.", optimizer},
       {"compression-fits", "Gradient compression must be supported, and its limits draw a warning.", compression},
       {"generation-has-samples", "Generation needs validation samples.", generation},
-      {"accuracy-has-text", "Accuracy compares generated text, or the class, with the label.", accuracy},
+      {"accuracy-has-text", "Accuracy and most other metrics compare generated text, or the class, with the label.",
+       comparisons},
       {"best-is-measured", "The metric of the best checkpoint must be evaluated.", best},
   };
 }

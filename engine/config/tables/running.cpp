@@ -1,7 +1,18 @@
 // Checkpoints, evaluation and logging.
+#include "engine/base/metrics.h"
 #include "engine/config/tables.h"
 
 namespace trainer::config {
+
+namespace {
+
+std::vector<std::string> metrics_or_none() {
+  std::vector<std::string> names = metric_names();
+  names.insert(names.begin(), "none");
+  return names;
+}
+
+}  // namespace
 
 const Entries& checkpoint_table() {
   using C = CheckpointConfig;
@@ -27,14 +38,15 @@ const Entries& checkpoint_table() {
           .at_least(0)
           .when("checkpoints are saved before the end", saves),
       option("metric_for_best_model", &C::metric_for_best_model)
-          .help("Metric of the best checkpoint (lowest loss or highest accuracy), which save_total_limit never "
+          .help("Metric of the best checkpoint (lowest loss or perplexity, highest of the others), which "
+                "save_total_limit never "
                 "deletes. An evaluation precedes each scheduled save, even if eval_steps schedules none; "
                 "checkpoints requested at other steps are not considered.")
-          .one_of({"none", "loss", "accuracy"})
+          .one_of(metrics_or_none())
           .when("there are validation samples", validates),
       option("load_best_model_at_end", &C::load_best_model_at_end)
           .help("The final model or adapter is that of the best checkpoint instead of the last one.")
-          .when("metric_for_best_model is loss or accuracy", has_metric),
+          .when("metric_for_best_model names a metric", has_metric),
       option("async_save", &C::async_save)
           .help("Pauses training only for a copy in memory, which is written in the background. Takes 12 bytes per "
                 "trained parameter, spread over the ranks."),
@@ -64,56 +76,57 @@ const Entries& evaluation_table() {
   using C = EvaluationConfig;
   auto generates = [](const Config& c) { return c.evaluation.generate; };
   auto stops_early = [](const Config& c) { return c.evaluation.early_stopping_patience > 0; };
-  static const Entries entries =
-      table<C>(option("eval_steps", &C::eval_steps)
-                   .help("Updates between evaluations. 0: at the end of each epoch.")
-                   .at_least(0)
-                   .when("there are validation samples", validates),
-               option("metrics", &C::metrics)
-                   .help("Metrics to compute; accuracy compares the generated text, or the class, with the label.")
-                   .one_of({"loss", "accuracy"})
-                   .when("there are validation samples", validates),
-               option("generate", &C::generate)
-                   .alias("predict_with_generate")
-                   .help("Writes predictions for the validation samples, and shows some next to their labels."),
-               option("max_new_tokens", &C::max_new_tokens)
-                   .alias("generation_max_length")
-                   .help("Maximum tokens of a prediction. 0: data.max_target_length.")
-                   .at_least(0)
-                   .when("evaluation.generate is true", generates),
-               option("temperature", &C::temperature)
-                   .help("Sampling temperature of predictions. 0: always the most likely token.")
-                   .at_least(0.0)
-                   .when("evaluation.generate is true", generates),
-               option("top_k", &C::top_k)
-                   .help("Samples from the k most likely tokens. 0: all.")
-                   .at_least(0)
-                   .when("evaluation.generate is true", generates),
-               option("top_p", &C::top_p)
-                   .help("Samples from the fewest tokens whose probabilities add up to this.")
-                   .above(0.0)
-                   .at_most(1.0)
-                   .when("evaluation.generate is true", generates),
-               option("show_predictions", &C::show_predictions)
-                   .help("Predictions shown at the end.")
-                   .at_least(0)
-                   .when("evaluation.generate is true", generates),
-               option("eval_on_start", &C::eval_on_start)
-                   .help("Also evaluates before the first update.")
-                   .when("there are validation samples", validates),
-               option("eval_delay", &C::eval_delay)
-                   .help("Updates, or epochs if eval_steps is 0, before the first scheduled evaluation.")
-                   .at_least(0.0)
-                   .when("there are validation samples", validates),
-               option("early_stopping_patience", &C::early_stopping_patience)
-                   .help("Ends the run after this many evaluations in a row that were no better than the best one, by "
-                         "checkpoint.metric_for_best_model (loss if that is none). 0: never.")
-                   .at_least(0)
-                   .when("there are validation samples", validates),
-               option("early_stopping_threshold", &C::early_stopping_threshold)
-                   .help("How much better than the best one an evaluation must be to count as better.")
-                   .at_least(0.0)
-                   .when("evaluation.early_stopping_patience is above 0", stops_early));
+  static const Entries entries = table<C>(
+      option("eval_steps", &C::eval_steps)
+          .help("Updates between evaluations. 0: at the end of each epoch.")
+          .at_least(0)
+          .when("there are validation samples", validates),
+      option("metrics", &C::metrics)
+          .help("Metrics to compute. All but loss and perplexity compare the generated text, or the class, with "
+                "the label: precision, recall and F1 as scikit-learn, rouge as rouge-score, bleu as sacrebleu.")
+          .one_of(metric_names())
+          .when("there are validation samples", validates),
+      option("generate", &C::generate)
+          .alias("predict_with_generate")
+          .help("Writes predictions for the validation samples, and shows some next to their labels."),
+      option("max_new_tokens", &C::max_new_tokens)
+          .alias("generation_max_length")
+          .help("Maximum tokens of a prediction. 0: data.max_target_length.")
+          .at_least(0)
+          .when("evaluation.generate is true", generates),
+      option("temperature", &C::temperature)
+          .help("Sampling temperature of predictions. 0: always the most likely token.")
+          .at_least(0.0)
+          .when("evaluation.generate is true", generates),
+      option("top_k", &C::top_k)
+          .help("Samples from the k most likely tokens. 0: all.")
+          .at_least(0)
+          .when("evaluation.generate is true", generates),
+      option("top_p", &C::top_p)
+          .help("Samples from the fewest tokens whose probabilities add up to this.")
+          .above(0.0)
+          .at_most(1.0)
+          .when("evaluation.generate is true", generates),
+      option("show_predictions", &C::show_predictions)
+          .help("Predictions shown at the end.")
+          .at_least(0)
+          .when("evaluation.generate is true", generates),
+      option("eval_on_start", &C::eval_on_start)
+          .help("Also evaluates before the first update.")
+          .when("there are validation samples", validates),
+      option("eval_delay", &C::eval_delay)
+          .help("Updates, or epochs if eval_steps is 0, before the first scheduled evaluation.")
+          .at_least(0.0)
+          .when("there are validation samples", validates),
+      option("early_stopping_patience", &C::early_stopping_patience)
+          .help("Ends the run after this many evaluations in a row that were no better than the best one, by "
+                "checkpoint.metric_for_best_model (loss if that is none). 0: never.")
+          .at_least(0)
+          .when("there are validation samples", validates),
+      option("early_stopping_threshold", &C::early_stopping_threshold)
+          .help("How much better than the best one an evaluation must be to count as better.")
+          .at_least(0.0)
+          .when("evaluation.early_stopping_patience is above 0", stops_early));
   return entries;
 }
 

@@ -135,9 +135,9 @@ Entries reporting() {
       translated("eval_delay", "The same as evaluation.eval_delay."),
       translated("early_stopping_patience", "The same as evaluation.early_stopping_patience."),
       translated("early_stopping_threshold", "The same as evaluation.early_stopping_threshold."),
-      translated("metric_for_best_model",
-                 "The same as checkpoint.metric_for_best_model: loss or accuracy, also with eval_."),
-      no_effect("greater_is_better", "the smallest loss and the greatest accuracy are the best")
+      translated("metric_for_best_model", "The same as checkpoint.metric_for_best_model, also with eval_."),
+      no_effect("greater_is_better",
+                "the smallest loss or perplexity is the best, and the greatest of the other metrics")
           .harmless({"true", "false"})
           .of<bool>(),
       no_effect("logging_first_step", "logging.logging_steps: 1 logs every update").of<bool>(),

@@ -1,4 +1,7 @@
 // TrainingArguments pasted as a whole under `training`: moves keys that are our options in other sections.
+#include <fmt/ranges.h>
+
+#include "engine/base/metrics.h"
 #include "engine/config/tables.h"
 #include "engine/config/translate/translate.h"
 #include "engine/config/translate/translation.h"
@@ -157,10 +160,10 @@ class Arguments {
         draft_.config.checkpoint.metric_for_best_model == "none")
       translation_.set(loads, "checkpoint.metric_for_best_model", Node::scalar("loss"));
     const std::string measured = word(best).starts_with("eval_") ? word(best).substr(5) : word(best);
-    if (measured == "loss" || measured == "accuracy")
+    if (find_metric(measured) != nullptr)
       translation_.set(best, "checkpoint.metric_for_best_model", Node::scalar(measured));
     else if (!best.value.is_null())
-      translation_.refuse(best, "only loss and accuracy are measured");
+      translation_.refuse(best, fmt::format("the metrics are {}", fmt::join(metric_names(), ", ")));
   }
 
   /// Secrets are not shown on the screen.

@@ -1,0 +1,68 @@
+#include "engine/evaluation/rouge.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace trainer::evaluation {
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// The runs of ASCII letters and digits, in lower case: any other character separates words.
+Words words_of(const std::string& text) {
+  Words words(1);
+  for (const char c : text) {
+    const bool upper = c >= 'A' && c <= 'Z';
+    if (upper || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))
+      words.back() += upper ? static_cast<char>(c - 'A' + 'a') : c;
+    else if (!words.back().empty())
+      words.emplace_back();
+  }
+  if (words.back().empty()) words.pop_back();
+  return words;
+}
+
+double f_measure(double common, double predicted, double expected) {
+  return common == 0 ? 0 : 2 * common / (predicted + expected);
+}
+
+double of_ngrams(const Words& prediction, const Words& label, size_t n) {
+  std::map<Words, int64_t> left;
+  const auto count = [n](const Words& words) { return words.size() < n ? 0 : words.size() - n + 1; };
+  const auto at = [n](const Words& words, size_t i) {
+    return Words(words.begin() + static_cast<int64_t>(i), words.begin() + static_cast<int64_t>(i + n));
+  };
+  for (size_t i = 0; i < count(label); ++i) ++left[at(label, i)];
+  int64_t common = 0;
+  for (size_t i = 0; i < count(prediction); ++i)
+    if (const auto found = left.find(at(prediction, i)); found != left.end() && found->second-- > 0) ++common;
+  return f_measure(static_cast<double>(common), static_cast<double>(count(prediction)),
+                   static_cast<double>(count(label)));
+}
+
+double of_common_subsequence(const Words& prediction, const Words& label) {
+  std::vector<int64_t> before(label.size() + 1), now(label.size() + 1);
+  for (const std::string& word : prediction) {
+    for (size_t i = 0; i < label.size(); ++i)
+      now[i + 1] = word == label[i] ? before[i] + 1 : std::max(now[i], before[i + 1]);
+    std::swap(before, now);
+  }
+  return f_measure(static_cast<double>(before.back()), static_cast<double>(prediction.size()),
+                   static_cast<double>(label.size()));
+}
+
+}  // namespace
+
+std::map<std::string, double> rouge_scores(const std::vector<Prediction>& predictions) {
+  double one = 0, two = 0, longest = 0;
+  for (const Prediction& sample : predictions) {
+    const Words prediction = words_of(sample.prediction), label = words_of(sample.label);
+    one += of_ngrams(prediction, label, 1);
+    two += of_ngrams(prediction, label, 2);
+    longest += of_common_subsequence(prediction, label);
+  }
+  const auto count = static_cast<double>(std::max<size_t>(1, predictions.size()));
+  return {{"rouge1", one / count}, {"rouge2", two / count}, {"rougeL", longest / count}};
+}
+
+}  // namespace trainer::evaluation

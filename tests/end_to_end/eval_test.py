@@ -1,0 +1,61 @@
+"""`trainer eval`, and the metrics of evaluations during training."""
+
+import json
+import math
+import unittest
+
+from support import EndToEnd, read_lines
+
+ALL = ["loss", "perplexity", "accuracy", "exact_match", "precision_macro", "recall_macro", "f1_macro", "f1_micro",
+       "f1_weighted", "matthews_correlation", "rouge1", "rouge2", "rougeL", "bleu"]
+MEASURES = {"evaluation": {"metrics": ALL, "generate": True}, "training": {"max_steps": 8}}
+
+
+class Eval(EndToEnd):
+    def eval(self, config, *words, code=0):
+        run = self.trainer("eval", "--config_file", config, *words).wait()
+        self.assertEqual(run.code, code, run.out + run.err)
+        return run
+
+    def test_a_run_measures_what_eval_measures_of_its_model(self):
+        job = self.job("run", MEASURES, {"checkpoint": {"metric_for_best_model": "f1_macro"}})
+        self.launch(job)
+        last = [line for line in read_lines(self.folder / "run") if "eval_loss" in line][-1]
+        predictions = self.folder / "again.jsonl"
+        found = json.loads(self.eval(job, "--json", "--predictions", predictions).out)
+        self.assertEqual(found["samples"], 12)
+        for name in ALL:
+            self.assertAlmostEqual(found["eval_" + name], last["eval_" + name], 5, name)
+        self.assertAlmostEqual(found["eval_perplexity"], math.exp(found["eval_loss"]), 5)
+        self.assertEqual(predictions.read_text(), (self.folder / "run" / "predictions.jsonl").read_text())
+        self.assertTrue(any("eval_f1_macro" in json.loads(line) for line in
+                            (self.folder / "run" / "metrics.jsonl").read_text().splitlines()))
+        best = self.trainer("checkpoint", "list", self.folder / "run").wait().out
+        self.assertIn("best f1_macro", best)
+
+    def test_adapters_and_other_models_are_measured(self):
+        base = {"model": {"config": None, "path": str(self.base_model())}, "tokenizer": None}
+        job = self.job("run", base, {"lora": {"r": 4, "init_lora_weights": False}, "training": {"learning_rate": 0.05},
+                                     "distributed_type": "FSDP", "num_processes": 2})
+        self.launch(job)
+        trained = json.loads(self.eval(job, "--json").out)
+        last = [line for line in read_lines(self.folder / "run") if "eval_loss" in line][-1]
+        self.assertAlmostEqual(trained["eval_loss"], last["eval_loss"], 4)
+        self.assertEqual(json.loads(self.eval(job, "--json", "--model", self.folder / "run" / "checkpoint-12").out)["eval_loss"],
+                         trained["eval_loss"])
+        untrained = json.loads(self.eval(job, "--json", "--model", self.base_model()).out)
+        self.assertNotAlmostEqual(untrained["eval_loss"], trained["eval_loss"], 4)
+        table = self.eval(job, "--metrics", "loss", "exact_match").out
+        self.assertRegex(table, r"run \(LORA adapter on .*base\) on 12 validation samples\n  loss +\d.*\n  exact_match +\d")
+
+    def test_mistakes_are_explained(self):
+        job = self.job("run")
+        self.assertIn("does not exist", self.eval(job, code=3).err)
+        self.assertIn("has neither a model nor an adapter", self.eval(job, "--model", self.folder, code=3).err)
+        self.assertIn("--metrics", self.eval(job, "--metrics", "los", code=2).err)
+        alone = self.job("alone", {"data": {"validation": None}, "evaluation": None})
+        self.assertIn("no validation samples", self.eval(alone, "--model", self.base_model(), code=2).err)
+
+
+if __name__ == "__main__":
+    unittest.main()
