@@ -42,7 +42,7 @@ int dispatch(const Arguments& arguments) {
     return kDone;
   }
   if (name == "--version") {
-    fmt::print("trainer {} ({})\n", TRAINER_VERSION, TRAINER_BUILT_WITH);
+    fmt::print("{}\n", version_text());
     return kDone;
   }
   for (const Command& command : commands()) {
@@ -52,6 +52,10 @@ int dispatch(const Arguments& arguments) {
 }
 
 }  // namespace
+
+std::string version_text() {
+  return fmt::format("trainer {} ({})", TRAINER_VERSION, TRAINER_BUILT_WITH);
+}
 
 int run(const Arguments& arguments) {
   log::open(log::Level::kInfo, "");
