@@ -12,6 +12,8 @@ const std::vector<Command>& commands() {
       {"checkpoint", "list, verify, export and prune the checkpoints of a run, or save one now", run_checkpoint},
       {"report", "make a page of a run's curves, figures and predictions, or compare runs", run_report},
       {"replay", "repeat updates of a run and compare every number with the recorded one", run_replay},
+      {"estimate-memory", "print the memory that loading and training a model takes, from its config.json",
+       run_estimate_memory},
       {"env", "print what a bug report needs about this program, this machine and its settings", run_env},
       {"selftest", "train tiny models under every strategy on this machine and compare the numbers", run_selftest},
   };

@@ -18,7 +18,7 @@ namespace {
 void print_help() {
   fmt::print("trainer {} trains transformer models from one YAML file.\n\nUsage: trainer COMMAND [OPTIONS]\n\n",
              TRAINER_VERSION);
-  for (const Command& command : commands()) fmt::print("  {:<12}{}\n", command.name, command.help);
+  for (const Command& command : commands()) fmt::print("  {:<17}{}\n", command.name, command.help);
   fmt::print("\n`trainer COMMAND --help` describes a command.\n");
 }
 

@@ -19,6 +19,7 @@ int run(int argc, char** argv) {
     if (command == "selftest") return worker::selftest_command(args);
     if (command == "check") return worker::check_command(args);
     if (command == "describe-model") return worker::describe_model_command(args);
+    if (command == "estimate-memory") return worker::estimate_memory_command(args);
     if (command == "export-checkpoint") return worker::export_checkpoint_command(args);
     if (command == "dump-logits") return worker::dump_logits_command(args);
     throw ConfigError("trainer-worker has no command '{}'. It is called by `trainer`.", command);
