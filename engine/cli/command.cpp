@@ -15,6 +15,9 @@ const std::vector<Command>& commands() {
       {"merge", "merge an adapter into its base model", run_merge},
       {"report", "make a page of a run's curves, figures and predictions, or compare runs", run_report},
       {"replay", "repeat updates of a run and compare every number with the recorded one", run_replay},
+      {"estimate-memory", "print the memory that loading and training a model takes, from its config.json",
+       run_estimate_memory},
+      {"env", "print what a bug report needs about this program, this machine and its settings", run_env},
       {"selftest", "train tiny models under every strategy on this machine and compare the numbers", run_selftest},
   };
   return table;

@@ -28,6 +28,8 @@ int run_eval(const Arguments& arguments);
 int run_generate(const Arguments& arguments);
 int run_merge(const Arguments& arguments);
 int run_replay(const Arguments& arguments);
+int run_estimate_memory(const Arguments& arguments);
+int run_env(const Arguments& arguments);
 int run_report(const Arguments& arguments);
 
 }  // namespace trainer::cli

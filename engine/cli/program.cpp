@@ -18,7 +18,7 @@ namespace {
 void print_help() {
   fmt::print("trainer {} trains transformer models from one YAML file.\n\nUsage: trainer COMMAND [OPTIONS]\n\n",
              TRAINER_VERSION);
-  for (const Command& command : commands()) fmt::print("  {:<12}{}\n", command.name, command.help);
+  for (const Command& command : commands()) fmt::print("  {:<17}{}\n", command.name, command.help);
   fmt::print("\n`trainer COMMAND --help` describes a command.\n");
 }
 
@@ -42,7 +42,7 @@ int dispatch(const Arguments& arguments) {
     return kDone;
   }
   if (name == "--version") {
-    fmt::print("trainer {} ({})\n", TRAINER_VERSION, TRAINER_BUILT_WITH);
+    fmt::print("{}\n", version_text());
     return kDone;
   }
   for (const Command& command : commands()) {
@@ -52,6 +52,10 @@ int dispatch(const Arguments& arguments) {
 }
 
 }  // namespace
+
+std::string version_text() {
+  return fmt::format("trainer {} ({})", TRAINER_VERSION, TRAINER_BUILT_WITH);
+}
 
 int run(const Arguments& arguments) {
   log::open(log::Level::kInfo, "");

@@ -8,4 +8,7 @@ namespace trainer::cli {
 /// Runs the command named by the first argument and returns the exit code. Reports every error on standard error.
 int run(const Arguments& arguments);
 
+/// "trainer 1.0 (libtorch …)": the version and what this build was made with.
+std::string version_text();
+
 }  // namespace trainer::cli

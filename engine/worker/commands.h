@@ -23,6 +23,11 @@ int check_command(const std::vector<std::string>& args);
 /// `describe-model FOLDER|CONFIG_JSON [TASK]`: train::describe_model().
 int describe_model_command(const std::vector<std::string>& args);
 
+/// `estimate-memory --config_json FILE --name MODEL [--task TASK] [--dtype D]... [--lora R] [--target T]...
+/// [--num_processes N] [--batch_size B] [--sequence_length L] [--gradient_checkpointing] [--cpu] [--json]`: prints
+/// train::estimate_memory().
+int estimate_memory_command(const std::vector<std::string>& args);
+
 /// `export-checkpoint SOURCE FOLDER [TENSOR PIPELINE]`: checkpoint::export_checkpoint(), or export_megatron() for that
 /// many ranks.
 int export_checkpoint_command(const std::vector<std::string>& args);

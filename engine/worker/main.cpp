@@ -19,6 +19,7 @@ int run(int argc, char** argv) {
     if (command == "selftest") return worker::selftest_command(args);
     if (command == "check") return worker::check_command(args);
     if (command == "describe-model") return worker::describe_model_command(args);
+    if (command == "estimate-memory") return worker::estimate_memory_command(args);
     if (command == "export-checkpoint") return worker::export_checkpoint_command(args);
     if (command == "eval") return worker::evaluate_command(args);
     if (command == "generate") return worker::generate_command(args);

@@ -47,7 +47,6 @@ TEST_F(Program, CommandsOfOtherProgramsNameTheAlternative) {
             "merge_and_unload() merges it into its base model\n");
   for (const auto& [command, way] :
        {std::pair("generate", "evaluation.generate: true"), std::pair("evaluate", "evaluation.eval_steps"),
-        std::pair("estimate-memory", "`trainer check`"),
         std::pair("checkpoint export a b --merge", "merge_and_unload()"),
         std::pair("launch --generate", "evaluation.generate: true"),
         std::pair("launch --early_stopping_patience 3", "--set training.early_stopping_patience=VALUE"),
