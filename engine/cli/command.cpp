@@ -4,21 +4,20 @@ namespace trainer::cli {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> table{
-      {"config", "ask what to train and how, and write the configuration file", run_config},
-      {"check", "find the problems in a configuration and its files, without starting a run", run_check},
+      {"config", "ask what to train and how, and write the file", run_config},
+      {"check", "find problems in a configuration without starting a run", run_check},
       {"launch", "train as the file says", run_launch},
-      {"explain", "print every option with its value and where the value came from", run_explain},
-      {"tokenize", "convert text to ids and back; `tokenize train` trains a tokenizer on text", run_tokenize},
-      {"checkpoint", "list, verify, export and prune the checkpoints of a run, or save one now", run_checkpoint},
-      {"eval", "measure a model or an adapter on the validation samples", run_eval},
-      {"generate", "answer a prompt or a file of them with a model or an adapter, or chat with it", run_generate},
+      {"explain", "print every option, its value and where that came from", run_explain},
+      {"tokenize", "text to ids and back; `tokenize train` makes a tokenizer", run_tokenize},
+      {"checkpoint", "list, verify, export, prune or save a run's checkpoints", run_checkpoint},
+      {"eval", "measure a model or adapter on the validation samples", run_eval},
+      {"generate", "answer prompts with a model or adapter, or chat with it", run_generate},
       {"merge", "merge an adapter into its base model", run_merge},
-      {"report", "make a page of a run's curves, figures and predictions, or compare runs", run_report},
-      {"replay", "repeat updates of a run and compare every number with the recorded one", run_replay},
-      {"estimate-memory", "print the memory that loading and training a model takes, from its config.json",
-       run_estimate_memory},
-      {"env", "print what a bug report needs about this program, this machine and its settings", run_env},
-      {"selftest", "train tiny models under every strategy on this machine and compare the numbers", run_selftest},
+      {"report", "make a page of a run's curves and figures; compare runs", run_report},
+      {"replay", "repeat updates of a run and compare every number", run_replay},
+      {"estimate-memory", "print the memory that training a model takes", run_estimate_memory},
+      {"env", "print what a bug report needs", run_env},
+      {"selftest", "train tiny models under every strategy, and compare", run_selftest},
   };
   return table;
 }

@@ -1,5 +1,6 @@
 // The program `trainer` from outside: its output and its exit codes.
 #include "tests/cli/program.h"
+#include <sstream>
 
 #include <csignal>
 
@@ -19,6 +20,8 @@ TEST_F(Program, HelpAndVersion) {
   EXPECT_EQ(help.code, 0);
   for (const char* name : {"config", "check", "launch", "explain", "tokenize"})
     EXPECT_NE(help.out.find(name), std::string::npos);
+  std::istringstream lines(help.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
   const Outcome launch = run("launch --help");
   EXPECT_EQ(launch.code, 0);
   for (const char* flag :
