@@ -17,6 +17,7 @@ const std::vector<Command>& commands() {
       {"replay", "repeat updates of a run and compare every number", run_replay},
       {"estimate-memory", "print the memory that training a model takes", run_estimate_memory},
       {"env", "print what a bug report needs", run_env},
+      {"completion", "print a script that completes commands in a shell", run_completion},
       {"selftest", "train tiny models under every strategy, and compare", run_selftest},
   };
   return table;

@@ -24,6 +24,7 @@ int run_explain(const Arguments& arguments);
 int run_tokenize(const Arguments& arguments);
 int run_selftest(const Arguments& arguments);
 int run_checkpoint(const Arguments& arguments);
+int run_completion(const Arguments& arguments);
 int run_eval(const Arguments& arguments);
 int run_generate(const Arguments& arguments);
 int run_merge(const Arguments& arguments);
