@@ -15,6 +15,7 @@ const std::vector<Command>& commands() {
       {"estimate-memory", "print the memory that loading and training a model takes, from its config.json",
        run_estimate_memory},
       {"env", "print what a bug report needs about this program, this machine and its settings", run_env},
+      {"test", "train tiny models as a configuration says, to see that it works on this machine", run_test},
       {"selftest", "train tiny models under every strategy on this machine and compare the numbers", run_selftest},
   };
   return table;

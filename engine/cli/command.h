@@ -26,6 +26,7 @@ int run_selftest(const Arguments& arguments);
 int run_checkpoint(const Arguments& arguments);
 int run_replay(const Arguments& arguments);
 int run_estimate_memory(const Arguments& arguments);
+int run_test(const Arguments& arguments);
 int run_env(const Arguments& arguments);
 int run_report(const Arguments& arguments);
 
