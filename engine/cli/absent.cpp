@@ -18,7 +18,6 @@ constexpr Absent kAbsent[] = {
     {"merge-lora", "`trainer merge` merges an adapter into its base model"},
     {"merge-weights", "a run saves its model unsharded, and `trainer checkpoint export` makes one from a checkpoint"},
     {"export", "`trainer checkpoint export` makes a model from a checkpoint"},
-    {"test", "`trainer selftest` trains tiny models under every strategy on this machine"},
     {"to-fsdp2", "configurations for FSDP 1 and for FSDP 2 both work unchanged"},
 };
 

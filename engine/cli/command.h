@@ -30,6 +30,7 @@ int run_generate(const Arguments& arguments);
 int run_merge(const Arguments& arguments);
 int run_replay(const Arguments& arguments);
 int run_estimate_memory(const Arguments& arguments);
+int run_test(const Arguments& arguments);
 int run_env(const Arguments& arguments);
 int run_report(const Arguments& arguments);
 

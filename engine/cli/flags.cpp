@@ -9,6 +9,7 @@
 #include "engine/base/log.h"
 #include "engine/cli/absent.h"
 #include "engine/cli/launch_flags.h"
+#include "engine/config/document/problems.h"
 #include "engine/config/plan/files.h"
 #include "engine/config/tables.h"
 
@@ -19,6 +20,23 @@ namespace {
 bool is_whole(const std::string& file) {
   config::Problems ignored;  // resolve_plan finds them again
   return config::read_document(file, ignored).find("distributed_type") != nullptr;
+}
+
+/// True when one of the files has the section.
+bool has_section(const config::Sources& sources, const std::string& section) {
+  config::Problems ignored;
+  for (const std::string& file : {sources.file, sources.job_file})
+    if (!file.empty() && config::read_document(file, ignored).find(section) != nullptr) return true;
+  return false;
+}
+
+/// Errors: ConfigProblems, those of `found` that aren't about `path`.
+[[noreturn]] void throw_without(const config::ConfigProblems& found, const std::string& path) {
+  config::Problems others;
+  for (const config::Problem& problem : found.problems())
+    if (problem.path != path) others.add(problem.mark, problem.path, problem.message, problem.rule);
+  others.throw_if_any();
+  throw found;
 }
 
 /// A hint for an option that has no flag; "" when no option has that name.
@@ -172,6 +190,19 @@ config::Plan PlanFlags::resolve(bool to_run) const {
   Asked given = asked();
   given.sources.to_run = to_run;
   return config::resolve_plan(given.sources);
+}
+
+config::Plan PlanFlags::resolve_for_test() const {
+  Asked given = asked();
+  given.sources.to_run = false;
+  // Accelerate's own file: the rules about a model and its task then allow every strategy that some model supports.
+  if (!has_section(given.sources, "model")) given.set("model.config", "{model_type: gpt2}", "trainer test");
+  if (!has_section(given.sources, "data")) given.set("data.task", "causal_lm", "trainer test");
+  try {
+    return config::resolve_plan(given.sources);
+  } catch (const config::ConfigProblems& found) {  // reported with others only
+    throw_without(found, "data.train.path");
+  }
 }
 
 config::Plan PlanFlags::resolve_for_scheduler() const {

@@ -35,6 +35,8 @@ class PlanFlags {
   config::Plan resolve(bool to_run = true) const;
   /// The same for a run that a scheduler starts, which sets the address of machine 0.
   config::Plan resolve_for_scheduler() const;
+  /// The same for `trainer test`, which needs neither a model nor data.
+  config::Plan resolve_for_test() const;
   /// Time for all machines of the run to join.
   std::chrono::seconds join_timeout() const { return of_flags().join_timeout; }
   /// Time for more machines to join once a range has its minimum.

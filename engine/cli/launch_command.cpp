@@ -3,15 +3,13 @@
 #include <optional>
 
 #include "engine/base/errors.h"
-#include "engine/base/gpu_faults.h"
-#include "engine/base/gpu_library.h"
 #include "engine/base/log.h"
 #include "engine/base/screen.h"
 #include "engine/cli/emit.h"
 #include "engine/cli/flags.h"
+#include "engine/cli/rank_devices.h"
 #include "engine/cli/worker.h"
 #include "engine/cli/worker_child.h"
-#include "engine/config/machine/device.h"
 #include "engine/config/machine/environment.h"
 #include "engine/config/machine/started_rank.h"
 #include "engine/launch/farewell.h"
@@ -53,21 +51,6 @@ launch::WatchPatience watch_patience(int64_t seconds) {
   patience.hung = std::max(patience.hung, patience.late / 60);
   patience.tell = std::min(patience.tell, patience.late / 2);
   return patience;
-}
-
-/// Logs the GPUs of this machine's ranks, or why they train on the CPU; returns the places of the ranks.
-/// Errors: MachineError for GPUs that no rank can train on; those of launch::rank_places().
-std::vector<launch::RankPlace> check_devices(const config::Config& config, const std::vector<launch::PeerPlace>& peers) {
-  if (const std::string why = config::why_on_cpu(config); !why.empty()) log::info("training on the CPU: {}", why);
-  if (!config::trains_on_gpus(config) || has_other_accelerator()) return launch::rank_places(config, {}, {}, peers);
-  const GpuMachine& machine = gpus_here();
-  const std::optional<std::string> visible = cuda_visible_devices();
-  const std::vector<launch::RankPlace> places = launch::rank_places(config, machine, visible, peers);
-  const std::vector<VisibleGpu> gpus = launch::gpus_in_use(config, machine, visible, places);
-  if (const std::string fault = gpu_fault(machine, gpus); !fault.empty()) throw MachineError(fault);
-  for (const std::string& warning : gpu_warnings(machine, gpus)) log::warning("{}", warning);
-  log::info("{}", config::gpus_text(config, machine, gpus));
-  return places;
 }
 
 /// The checks before this machine meets the others.

@@ -25,8 +25,7 @@ int run_selftest(const Arguments& arguments) {
   app.add_flag("--all", all, "every combination; without it, a few that cover every pair of choices");
   app.add_flag("--resume", resume,
                "test checkpoints instead: each strategy resumes what each has saved; with --all, for more models");
-  app.add_option("--random", random,
-                 "this many cases of random sizes instead; with --resume, this many of its cases")
+  app.add_option("--random", random, "this many cases of random sizes instead; with --resume, this many of its cases")
       ->check(CLI::Range(1, 1'000'000));
   app.add_option("--only", only, "cases whose name contains this text");
   std::map<std::string, config::DdpBackend> backends;
@@ -53,9 +52,11 @@ int run_selftest(const Arguments& arguments) {
       plan.config.use_cpu ? config::DistributedType::kMultiCpu : config::DistributedType::kMultiGpu;
   plan.config.num_processes = ranks;
   plan.config.training.ddp_backend = backend;
-  const TemporaryFolder output("trainer-selftest");
+  TemporaryFolder output("trainer-selftest");
   plan.config.output_dir = output.path();
-  return launch::run(plan, worker_path(), {}, {}, words);
+  const int code = launch::run(plan, worker_path(), {}, {}, words);
+  if (code == kInternalFailure) output.keep();  // the message asks for its logs
+  return code;
 }
 
 }  // namespace trainer::cli

@@ -112,11 +112,6 @@ Strategy offloaded(Strategy strategy) {
   return strategy;
 }
 
-bool can(const TinyModel& model, const Strategy& strategy) {
-  const config::ParallelismConfig& degrees = strategy.degrees;
-  return (degrees.tp_size == 1 || model.splits) && ((degrees.pp_size == 1 && degrees.cp_size == 1) || model.stages);
-}
-
 /// The choices of a setting, as indices: model, LoRA, strategy, micro-batches, recomputation.
 using Choices = std::array<size_t, 5>;
 
@@ -134,7 +129,7 @@ std::vector<Candidate> candidates(int ranks, bool on_devices) {
       for (size_t way = 0; way < ways.size(); ++way)
         for (size_t micro = 0; micro < 2; ++micro)
           for (size_t recompute = 0; recompute < 2; ++recompute)
-            if (can(models[m], ways[way]))
+            if (supports(models[m], ways[way]))
               all.push_back({{m, lora, way, micro, recompute},
                              {models[m], ways[way], lora == 1, micro == 0 ? 1 : 4, recompute == 1, false}});
   return all;
@@ -151,6 +146,11 @@ std::vector<Pair> pairs_of(const Choices& choices) {
 
 }  // namespace
 
+bool supports(const TinyModel& model, const Strategy& strategy) {
+  const config::ParallelismConfig& degrees = strategy.degrees;
+  return (degrees.tp_size == 1 || model.splits) && ((degrees.pp_size == 1 && degrees.cp_size == 1) || model.stages);
+}
+
 std::vector<TinyModel> tiny_models(int64_t head) {
   Sizes shallow;  // T5's attention has no scaling: a deeper one would amplify rounding differences
   shallow.layers = 2;
@@ -158,6 +158,21 @@ std::vector<TinyModel> tiny_models(int64_t head) {
   odd_heads.heads = 3;
   shallow.head = odd_heads.head = plain.head = head;
   return {t5(shallow, false), gpt2(plain), llama(plain), gemma(plain, false), gemma(plain, true), bert(odd_heads)};
+}
+
+std::vector<TinyModel> tiny_models_for(int64_t slices, int64_t chunks) {
+  Sizes shallow, odd_heads, plain;
+  shallow.layers = 2;
+  odd_heads.heads = 3;
+  for (Sizes* sizes : {&shallow, &plain}) {
+    sizes->kv_heads = std::max<int64_t>(2, slices);
+    sizes->heads = 2 * sizes->kv_heads;
+    sizes->inner = 14 * sizes->kv_heads;
+  }
+  plain.layers = std::max(plain.layers, chunks);
+  std::vector<TinyModel> models{t5(shallow, false), gpt2(plain), llama(plain), bert(odd_heads)};
+  for (TinyModel& model : models) model.gradient_tolerance = 1e-5;  // as for random sizes
+  return models;
 }
 
 std::vector<Strategy> strategies(int ranks, bool on_devices) {
@@ -264,7 +279,7 @@ std::vector<Setting> random_settings(int ranks, uint64_t seed, int64_t count, bo
                     draw(0, 1) == 1,
                     false};
     setting.model.gradient_tolerance = 1e-5;  // with some sizes, gradients are small differences of large numbers
-    if (can(setting.model, setting.strategy)) all.push_back(std::move(setting));
+    if (supports(setting.model, setting.strategy)) all.push_back(std::move(setting));
   }
   return all;
 }

@@ -8,6 +8,10 @@
 namespace trainer::selftest {
 
 std::vector<TinyModel> tiny_models(int64_t head = 6);
+/// Models that can be divided into that many tensor-parallel slices and pipeline chunks.
+std::vector<TinyModel> tiny_models_for(int64_t slices, int64_t chunks);
+/// Whether the model has what the strategy needs: tensor, context or pipeline parallelism.
+bool supports(const TinyModel& model, const Strategy& strategy);
 /// Every strategy that `ranks` ranks can run. `on_devices`: they compute on GPUs, from which shards can be offloaded.
 std::vector<Strategy> strategies(int ranks, bool on_devices = false);
 

@@ -67,7 +67,7 @@ std::string table(const std::vector<Result>& results) {
                             "All {} cases match the results of one rank (largest relative difference of losses "
                             "and gradients shown; allowed: 1e-6 for the first loss and gradients (1e-5 for gradients "
                             "of random sizes), 1e-5 for ten "
-                            "losses, 2e-2 in bf16).\n",
+                            "losses, 2e-2 in 16 bits).\n",
                             results.size())
                       : fmt::format("{} of {} cases do not match the results of one rank.\n", differ, results.size());
   return text;

@@ -11,6 +11,7 @@
 #include "engine/base/link.h"
 #include "engine/base/screen.h"
 #include "engine/config/plan/plan.h"
+#include "engine/selftest/configuration.h"
 #include "engine/selftest/matrix.h"
 #include "engine/selftest/resume.h"
 #include "engine/selftest/run.h"
@@ -38,7 +39,7 @@ std::vector<Case> only(const std::vector<Case>& cases, const std::string& text) 
 
 /// The arguments of a self-test.
 struct Request {
-  std::string kind;  // "all", "pairwise", "random", "resume", "resume-all"
+  std::string kind;  // "all", "pairwise", "random", "resume", "resume-all", "configuration"
   uint64_t seed = 0;
   int64_t count = 0;  // cases drawn by the seed; 0: all
   std::string text;   // that the cases' names contain
@@ -70,7 +71,7 @@ class Progress {
  public:
   Progress(Link& link, const Request& request, size_t cases, int ranks) : link_(link), cases_(cases) {
     if (request.count > 0) fmt::print("seed {}\n", request.seed);
-    fmt::print("{} cases on {} ranks\n", cases, ranks);
+    fmt::print("{} cases on {} {}\n", cases, ranks, ranks == 1 ? "rank" : "ranks");
     std::fflush(stdout);
   }
   /// Shows the current case in place of the previous one.
@@ -100,6 +101,17 @@ bool compare_with_one_rank(Link& link, const Request& request, dist::Comm& comm)
   return std::all_of(results.begin(), results.end(), [](const auto& r) { return r.difference.fits(); });
 }
 
+/// True when the strategy of the run's own plan gives the results of one rank.
+bool test_this_configuration(Link& link, const Request& request, const config::Plan& plan, dist::Comm& comm) {
+  const auto cases = selftest::configuration_cases(plan);
+  std::optional<Progress> progress;
+  if (comm.rank() == 0) progress.emplace(link, request, cases.size(), comm.size());
+  const auto results =
+      selftest::test_configuration(cases, comm, [&](const auto& result) { progress->show(result.setting.name()); });
+  if (progress) progress->end(selftest::table(results));
+  return std::all_of(results.begin(), results.end(), [](const auto& r) { return r.difference.fits(); });
+}
+
 bool resume_everywhere(Link& link, const Request& request, const std::string& folder, dist::Comm& comm) {
   const auto cases = resumes_for(request, comm);
   std::optional<Progress> progress;
@@ -113,10 +125,12 @@ bool resume_everywhere(Link& link, const Request& request, const std::string& fo
 int run(Link& link, const Request& request) {
   at::set_num_threads(environment_number("OMP_NUM_THREADS"));
   at::set_num_interop_threads(1);
-  const config::Config config = config::parse_plan(link.plan()).config;
+  const config::Plan plan = config::parse_plan(link.plan());
+  const config::Config& config = plan.config;
   const auto comm = meet(link, config);
-  const bool fit = request.kind.starts_with("resume") ? resume_everywhere(link, request, config.output_dir, *comm)
-                                                      : compare_with_one_rank(link, request, *comm);
+  const bool fit = request.kind == "configuration"      ? test_this_configuration(link, request, plan, *comm)
+                   : request.kind.starts_with("resume") ? resume_everywhere(link, request, config.output_dir, *comm)
+                                                        : compare_with_one_rank(link, request, *comm);
   return fit ? kDone : kInternalFailure;
 }
 
@@ -133,7 +147,9 @@ int selftest_command(const std::vector<std::string>& args) {
     else
       link->report_failure(
           code, -1,
-          request.kind.starts_with("resume")
+          request.kind == "configuration"
+              ? "with this build on this machine, this configuration doesn't give the numbers of one rank."
+          : request.kind.starts_with("resume")
               ? "with this build on this machine, not every strategy resumes what every other has saved."
               : "with this build on this machine, not every strategy gives the same numbers.");
     return code;

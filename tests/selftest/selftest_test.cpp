@@ -10,6 +10,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
+#include "engine/selftest/configuration.h"
 #include "engine/selftest/matrix.h"
 #include "engine/selftest/resume.h"
 #include "engine/selftest/run.h"
@@ -44,6 +45,72 @@ TEST(Matrix, IsDeterministicForASeed) {
   const auto a = random_settings(4, 5, 20), b = random_settings(4, 5, 20), c = random_settings(4, 6, 20);
   for (size_t i = 0; i < a.size(); ++i) EXPECT_EQ(a[i].name() + a[i].model.config, b[i].name() + b[i].model.config);
   EXPECT_TRUE(std::any_of(a.begin(), a.end(), [&](const Setting& s) { return s.model.config != c[0].model.config; }));
+}
+
+TEST(Configuration, TakesTheStrategyAndNothingOfTheModel) {
+  config::Plan user;
+  config::Config& c = user.config;
+  c.distributed_type = config::DistributedType::kFsdp;
+  c.num_processes = 4;
+  c.mixed_precision = config::MixedPrecision::kFp16;
+  c.fsdp_config.sharding_strategy = config::ShardingStrategy::kShardGradOp;
+  c.fsdp_config.transformer_layer_cls_to_wrap = {"SomeBlock"};
+  c.fsdp_config.reduce_dtype = "bfloat16";
+  c.parallelism_config.emplace().tp_size = 2;
+  c.training.gradient_checkpointing = true;
+  c.training.gradient_accumulation_steps = 3;
+  c.model.path = "/somewhere";
+  const auto cases = configuration_cases(user);
+  ASSERT_EQ(cases.size(), 6u);  // not BERT, which has no tensor parallelism
+  for (const ConfigurationCase& one : cases) {
+    const config::Config& tested = one.plan.config;
+    EXPECT_EQ(tested.distributed_type, c.distributed_type);
+    EXPECT_EQ(tested.num_processes, 4);
+    EXPECT_EQ(tested.parallelism_config->tp_size, 2);
+    EXPECT_EQ(tested.mixed_precision, c.mixed_precision);
+    EXPECT_EQ(tested.fsdp_config.sharding_strategy, c.fsdp_config.sharding_strategy);
+    EXPECT_EQ(tested.fsdp_config.reduce_dtype, "bfloat16");
+    EXPECT_TRUE(tested.fsdp_config.transformer_layer_cls_to_wrap.empty());
+    EXPECT_TRUE(tested.training.gradient_checkpointing);
+    EXPECT_EQ(tested.training.per_device_train_batch_size, 2);  // 8 samples over 2 data ranks, in 2 micro-batches
+    EXPECT_TRUE(tested.model.path.empty());
+    const config::Config& alone = one.reference.config;
+    EXPECT_EQ(alone.num_processes, 1);
+    EXPECT_EQ(alone.distributed_type, config::DistributedType::kNo);
+    EXPECT_EQ(alone.mixed_precision, c.mixed_precision);
+    EXPECT_EQ(one.setting.strategy.name, "FSDP SHARD_GRAD_OP, tp_size 2 fp16");
+  }
+}
+
+TEST(Configuration, ModelsHaveEnoughPartsForLargeSizes) {
+  config::Plan user;
+  user.config.distributed_type = config::DistributedType::kMultiCpu;
+  user.config.num_processes = 12;
+  user.config.parallelism_config.emplace().pp_size = 6;
+  user.config.parallelism_config->pp_chunks = 2;
+  const auto cases = configuration_cases(user);
+  ASSERT_EQ(cases.size(), 4u);
+  for (const ConfigurationCase& one : cases) {
+    const std::string key = one.setting.model.name == "GPT-2" ? "\"n_layer\": 12" : "\"num_hidden_layers\": 12";
+    EXPECT_NE(one.plan.config.model.config.find(key), std::string::npos) << one.plan.config.model.config;
+  }
+}
+
+/// A result that differs must fail the test: the case is trained from another seed than its reference.
+TEST(Configuration, ADifferenceIsReported) {
+  config::Plan user;
+  user.config.num_processes = 1;
+  auto cases = configuration_cases(user);
+  ASSERT_EQ(cases.size(), 8u);
+  cases.resize(2);
+  cases[1].plan.config.seed = 5;
+  const auto world = dist::solo_comm();
+  size_t shown = 0;
+  const auto results = test_configuration(cases, *world, [&](const Result&) { ++shown; });
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_EQ(shown, 2u);
+  EXPECT_TRUE(results[0].difference.fits());
+  EXPECT_FALSE(results[1].difference.fits());
 }
 
 Outcome outcome_of(double loss, double gradient) {

@@ -1,0 +1,107 @@
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "engine/base/errors.h"
+#include "engine/base/log.h"
+#include "engine/base/screen.h"
+#include "engine/base/temporary_folder.h"
+#include "engine/cli/flags.h"
+#include "engine/cli/rank_devices.h"
+#include "engine/cli/worker.h"
+#include "engine/config/machine/device.h"
+#include "engine/config/machine/environment.h"
+#include "engine/config/machine/started_rank.h"
+#include "engine/config/names.h"
+#include "engine/launch/run.h"
+
+namespace trainer::cli {
+namespace {
+
+/// Accelerate's question, whose answer a run needs too: what this machine lacks is found before ranks are started.
+void check_machine(const config::Plan& plan) {
+  const config::Config& config = plan.config;
+  if (const auto started = config::started_rank(); started && started->local_ranks > 1)
+    throw ConfigError(
+        "{} started {} processes on this machine ({}), and `trainer test` starts the ranks itself\n  start it once on "
+        "each machine",
+        started->by, started->local_ranks, started->variables);
+  if (!config::trains_on_gpus(config)) return;
+  if (const std::string lacking = config::lacking_for_gpus(config); !lacking.empty())
+    throw ConfigError("{}: trains on GPUs, and {}", plan.source, lacking);
+}
+
+/// The configuration without what tiny models don't use: its model, data, logging and checkpoints.
+config::Plan bare(const config::Plan& configured, const std::filesystem::path& output) {
+  config::Plan plan = configured;
+  config::Config& c = plan.config;
+  c.model = {};
+  c.tokenizer = {};
+  c.data = {};
+  c.lora.reset();
+  c.checkpoint = {};
+  c.evaluation = {};
+  c.logging = {};
+  c.max_restarts = 0;
+  c.min_machines = 0;
+  c.output_dir = output;
+  return plan;
+}
+
+std::string configuration_text(const config::Config& config) {
+  std::string text = config::name_of(config.distributed_type);
+  if (config.distributed_type == config::DistributedType::kFsdp)
+    text += fmt::format(" {}", config::name_of(config.fsdp_config.sharding_strategy));
+  text += fmt::format(", {} {}", config.num_processes, config.num_processes == 1 ? "rank" : "ranks");
+  if (config.num_machines > 1) text += fmt::format(" on {} machines", config.num_machines);
+  return text + fmt::format(", {}, mixed_precision {}", config::trains_on_gpus(config) ? "GPU" : "CPU",
+                            config::name_of(config.mixed_precision));
+}
+
+int test_plan(const PlanFlags& flags) {
+  const config::Plan configured = flags.resolve_for_test();
+  for (const std::string& warning : config::launch_warnings(configured)) log::warning("{}", warning);
+  if (const std::string reading = config::machine_reading(configured); !reading.empty()) log::info("{}", reading);
+  check_machine(configured);
+  const auto places = check_devices(configured.config, {});
+  TemporaryFolder output("trainer-test");
+  const launch::Patience patience{.join = flags.join_timeout(), .last_call = flags.last_call()};
+  const int code = launch::run(bare(configured, output.path()), worker_path(), patience, {},
+                               {"selftest", "configuration", "0", "0", ""}, places);
+  if (code == kInternalFailure) output.keep();  // the message asks for its logs
+  if (code == kDone) {
+    fmt::print("The test is a success: {} works on this machine ({}).\n", configured.source,
+               configuration_text(configured.config));
+  } else {
+    screen::error("The test failed (exit code {}): {} ({}); the reason is above.\n", code, configured.source,
+                  configuration_text(configured.config));
+  }
+  return code;
+}
+
+}  // namespace
+
+int run_test(const Arguments& arguments) {
+  CLI::App app("Train tiny models as a configuration says, and compare losses and gradients with those of one rank.",
+               "test");
+  app.footer(
+      "  The file may be Accelerate's own: a model, data and a tokenizer aren't needed, and aren't used if they are "
+      "there.\n"
+      "  From the file: distributed_type, ranks, machines, devices, precision, sharding, parallel sizes, offload,\n"
+      "  gradient checkpointing and accumulation. Not tested: ddp_comm_hook, local_sgd_steps, quantization.\n"
+      "  On several machines, run it on each, with the flags of `trainer launch`.\n"
+      "Examples:\n  trainer test                              the default configuration file\n"
+      "  trainer test --config_file fsdp.yaml\n"
+      "  trainer test --config_file fsdp.yaml --num_processes 2 --cpu\n");
+  PlanFlags flags(app);
+  if (!flags.parse(arguments)) return 0;
+  screen::outlive();
+  try {
+    return test_plan(flags);
+  } catch (const std::exception&) {  // reported after this line
+    screen::error("The test failed; nothing was trained:\n");
+    throw;
+  }
+}
+
+}  // namespace trainer::cli
