@@ -5,17 +5,26 @@
 namespace trainer::cli {
 namespace {
 
+constexpr char kMerging[] = "`trainer merge` merges an adapter into its base model";
+constexpr char kEvaluation[] =
+    "`trainer eval` measures a model on the validation samples; evaluation.eval_steps sets how often a run does";
+
 struct Absent {
   const char* name;
   const char* instead;
 };
+// Commands of other programs, and names of our commands given as a flag.
 constexpr Absent kAbsent[] = {
     {"train", "`trainer launch` trains"},
     {"predict", "`trainer generate` answers the prompts of a file"},
+    {"generate",
+     "`trainer generate` answers prompts; evaluation.generate: true writes predictions for data.validation"},
     {"chat", "`trainer generate MODEL` starts a chat"},
-    {"evaluate", "`trainer eval` measures a model on the validation samples"},
-    {"merge-adapter", "`trainer merge` merges an adapter into its base model"},
-    {"merge-lora", "`trainer merge` merges an adapter into its base model"},
+    {"eval", kEvaluation},
+    {"evaluate", kEvaluation},
+    {"merge", kMerging},
+    {"merge-adapter", kMerging},
+    {"merge-lora", kMerging},
     {"merge-weights", "a run saves its model unsharded, and `trainer checkpoint export` makes one from a checkpoint"},
     {"export", "`trainer checkpoint export` makes a model from a checkpoint"},
     {"to-fsdp2", "configurations for FSDP 1 and for FSDP 2 both work unchanged"},

@@ -45,12 +45,11 @@ TEST_F(Program, SuggestsTheNearestName) {
 }
 
 TEST_F(Program, CommandsOfOtherProgramsNameTheAlternative) {
-  EXPECT_EQ(run("merge").err,
-            "there is no command 'merge': `trainer checkpoint export` writes an adapter in PEFT's format, and PEFT's "
-            "merge_and_unload() merges it into its base model\n");
+  EXPECT_EQ(run("merge-lora").err,
+            "there is no command 'merge-lora': `trainer merge` merges an adapter into its base model\n");
   for (const auto& [command, way] :
-       {std::pair("generate", "evaluation.generate: true"), std::pair("evaluate", "evaluation.eval_steps"),
-        std::pair("checkpoint export a b --merge", "merge_and_unload()"),
+       {std::pair("predict", "`trainer generate`"), std::pair("evaluate", "`trainer eval`"),
+        std::pair("checkpoint export a b --merge", "`trainer merge`"),
         std::pair("launch --generate", "evaluation.generate: true"),
         std::pair("launch --early_stopping_patience 3", "--set training.early_stopping_patience=VALUE"),
         std::pair("launch --load_best_model_at_end", "--set training.load_best_model_at_end=VALUE")}) {
