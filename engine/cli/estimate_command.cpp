@@ -4,8 +4,8 @@
 #include "engine/base/errors.h"
 #include "engine/cli/flags.h"
 #include "engine/cli/worker.h"
-#include "engine/config/plan/reader.h"
 #include "engine/config/machine/hub_folder.h"
+#include "engine/config/plan/reader.h"
 
 namespace trainer::cli {
 namespace {

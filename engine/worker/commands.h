@@ -10,14 +10,14 @@ namespace trainer::worker {
 /// the exit code and never throws: failures go to the supervisor.
 int rank_command(const std::vector<std::string>& args);
 
-/// `selftest all|pairwise|random|resume|resume-all|configuration SEED COUNT NAME`: one rank of a self-test; started by the
-/// supervisor, like a rank of a run. COUNT cases drawn by SEED (0: all) whose name contains NAME. Rank 0 prints the
+/// `selftest all|pairwise|random|resume|resume-all|configuration SEED COUNT NAME`: one rank of a self-test; started by
+/// the supervisor, like a rank of a run. COUNT cases drawn by SEED (0: all) whose name contains NAME. Rank 0 prints the
 /// table. Returns 0 when every case passes, kInternalFailure otherwise.
 int selftest_command(const std::vector<std::string>& args);
 
 /// `check [--json] [--gpu_memory N|CARD] [--device CARD [--net BANDWIDTH]]`: reads everything a run would read, for the
-/// plan on the file descriptor TRAINER_PLAN_FD, and prints what it would do (engine/train/check/check_report.h). Nothing
-/// is written. Errors: those of the plan's inputs; ConfigError when a rank needs more than its GPU has.
+/// plan on the file descriptor TRAINER_PLAN_FD, and prints what it would do (engine/train/check/check_report.h).
+/// Nothing is written. Errors: those of the plan's inputs; ConfigError when a rank needs more than its GPU has.
 int check_command(const std::vector<std::string>& args);
 
 /// `describe-model FOLDER|CONFIG_JSON [TASK]`: train::describe_model().
@@ -33,9 +33,9 @@ int estimate_memory_command(const std::vector<std::string>& args);
 int export_checkpoint_command(const std::vector<std::string>& args);
 
 /// `dump-logits --model FOLDER [--adapter FOLDER] [--task TASK] --samples FILE --output FILE`: the logits under teacher
-/// forcing, for comparison with other programs. TASK: as data.task, seq2seq_lm by default. FILE: {"samples": [{"source":
-/// [ids], "labels": [ids]}]}, labels only for seq2seq_lm. The output holds for each sample `logits_<i>` [labels or
-/// source, vocabulary], for classifiers [1, classes].
+/// forcing, for comparison with other programs. TASK: as data.task, seq2seq_lm by default. FILE: {"samples":
+/// [{"source": [ids], "labels": [ids]}]}, labels only for seq2seq_lm. The output holds for each sample `logits_<i>`
+/// [labels or source, vocabulary], for classifiers [1, classes].
 int dump_logits_command(const std::vector<std::string>& args);
 
 }  // namespace trainer::worker
