@@ -4,8 +4,8 @@
 #include "engine/base/errors.h"
 #include "engine/cli/flags.h"
 #include "engine/cli/worker.h"
-#include "engine/config/plan/reader.h"
 #include "engine/config/machine/hub_folder.h"
+#include "engine/config/plan/reader.h"
 
 namespace trainer::cli {
 namespace {
@@ -55,7 +55,7 @@ int run_estimate_memory(const Arguments& arguments) {
   app.add_option("--target_modules", targets, "layers with LoRA, or all-linear; default: the family's")->delimiter(',');
   app.add_option("--num_processes", ranks, "ranks; with more than one, adds each rank's memory by strategy")
       ->check(CLI::Range(1, 1 << 16));
-  app.add_option("--batch_size", batch_size, "samples of a rank at a time; default: 1")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--batch_size", batch_size, "samples of a rank at a time; default: 1")->check(CLI::Range(1, 1 << 16));
   app.add_option("--sequence_length", length, "tokens of a sample; default: 512, or the model's positions if fewer")
       ->check(CLI::Range(1, 1 << 24));
   app.add_flag("--gradient_checkpointing", checkpointing, "recompute activations");

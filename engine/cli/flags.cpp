@@ -59,7 +59,8 @@ std::string about_option(const std::string& flag) {
 [[noreturn]] void fail_unknown(const CLI::App& app, const std::string& argument) {
   const std::string name = argument.substr(0, argument.find('='));
   const std::string way = instead_of(name);
-  const std::string hint = way.empty() ? about_option(name) : ": " + way;
+  const bool has_options = app.get_option_no_throw("--set") != nullptr;
+  const std::string hint = !way.empty() ? ": " + way : has_options ? about_option(name) : "";
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) names.push_back(option->get_name());
   throw ConfigError("'{}' is not a flag of `trainer {}`{}", config::shown(name), app.get_name(),

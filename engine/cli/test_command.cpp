@@ -18,7 +18,7 @@
 namespace trainer::cli {
 namespace {
 
-/// Accelerate's question, whose answer a run needs too: what this machine lacks is found before ranks are started.
+/// Finds what this machine lacks before ranks are started. Errors: ConfigError.
 void check_machine(const config::Plan& plan) {
   const config::Config& config = plan.config;
   if (const auto started = config::started_rank(); started && started->local_ranks > 1)
@@ -26,6 +26,7 @@ void check_machine(const config::Plan& plan) {
         "{} started {} processes on this machine ({}), and `trainer test` starts the ranks itself\n  start it once on "
         "each machine",
         started->by, started->local_ranks, started->variables);
+  config::check_started_rank(plan);
   if (!config::trains_on_gpus(config)) return;
   if (const std::string lacking = config::lacking_for_gpus(config); !lacking.empty())
     throw ConfigError("{}: trains on GPUs, and {}", plan.source, lacking);

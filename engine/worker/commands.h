@@ -10,8 +10,8 @@ namespace trainer::worker {
 /// the exit code and never throws: failures go to the supervisor.
 int rank_command(const std::vector<std::string>& args);
 
-/// `selftest all|pairwise|random|resume|resume-all|configuration SEED COUNT NAME`: one rank of a self-test; started by the
-/// supervisor, like a rank of a run. COUNT cases drawn by SEED (0: all) whose name contains NAME. Rank 0 prints the
+/// `selftest all|pairwise|random|resume|resume-all|configuration SEED COUNT NAME`: one rank of a self-test; started by
+/// the supervisor, like a rank of a run. COUNT cases drawn by SEED (0: all) whose name contains NAME. Rank 0 prints the
 /// table. Returns 0 when every case passes, kInternalFailure otherwise.
 int selftest_command(const std::vector<std::string>& args);
 

@@ -182,6 +182,15 @@ def in_both(folder, index):
     return text.replace('"weight_map": {', f'"weight_map": {{"{name}": "model-00003-of-00003.safetensors", ')
 
 
+def estimated(line, what, text, *says):
+    """A config.json of this text, for `trainer estimate-memory`."""
+    def make(place):
+        (place.folder / "model").mkdir()
+        place.write("model/config.json", text)
+        return ["estimate-memory", "model"]
+    return Case(line, what, make, INPUT, ("config.json", *says))
+
+
 def config(line, what, change, *says, code=INPUT, **more):
     """A valid model whose config.json is what `change(its object)` returns; None: missing."""
     def make(place):
@@ -443,6 +452,14 @@ LINES = [
     config(201, "2 MB", lambda content: json.dumps(content) + " " * 2_000_000),
     config(201, "a billion layers", lambda content: {**content, "num_layers": 10**9}, "num_layers"),
     config(201, "a list", lambda content: [content]),
+    estimated(201, "to estimate: not JSON", "{"),
+    estimated(201, "to estimate: deep JSON", "[" * 100_000),
+    estimated(201, "to estimate: no model type", "{}", "model_type"),
+    estimated(201, "to estimate: another model type", '{"model_type": "teleport"}', "teleport"),
+    estimated(201, "to estimate: a billion layers", '{"model_type": "gpt2", "n_layer": 1000000000}', "n_layer"),
+    estimated(201, "to estimate: a negative width", '{"model_type": "gpt2", "n_embd": -1}', "n_embd", "-1"),
+    estimated(201, "to estimate: quantized weights", '{"model_type": "gpt2", "quantization_config": {"quant_method": "gptq"}}',
+              "gptq"),
     config(201, "another model type", lambda content: {**content, "model_type": "teleport"}, "teleport"),
     config(201, "custom model code is never run", lambda content: {**content, "auto_map": {
         "AutoModel": "evil.Model"}}, code=DONE, although="the family is supported; the code is never loaded"),
