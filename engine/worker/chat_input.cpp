@@ -45,6 +45,11 @@ bool ChatInput::interrupted() const {
   return is_readable(signaled[0]);
 }
 
+void ChatInput::forget_interrupt() {
+  char byte = 0;
+  while (read(signaled[0], &byte, 1) > 0) continue;
+}
+
 bool ChatInput::read_more() {
   pollfd inputs[] = {{STDIN_FILENO, POLLIN, 0}, {signaled[0], POLLIN, 0}};
   while (poll(inputs, 2, -1) < 0 && errno == EINTR) continue;
@@ -57,8 +62,6 @@ bool ChatInput::read_more() {
 }
 
 bool ChatInput::next(std::string& line) {
-  char byte = 0;
-  while (read(signaled[0], &byte, 1) > 0) continue;  // what ended the last reply
   while (buffer_.find('\n') == std::string::npos)
     if (!read_more()) {
       if (buffer_.empty() || interrupted()) return false;

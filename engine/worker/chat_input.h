@@ -16,8 +16,9 @@ class ChatInput {
 
   /// Waits for a line. False at the end of the input (Ctrl-D), and when SIGINT arrives.
   bool next(std::string& line);
-  /// Whether SIGINT has arrived since the last call to next().
+  /// Whether SIGINT has arrived since the last call to forget_interrupt().
   bool interrupted() const;
+  void forget_interrupt();
 
  private:
   bool read_more();

@@ -95,6 +95,7 @@ int converse(generation::Session& session) {
   Json turns = Json::array();
   std::string line;
   for (int64_t turn = 0;; ++turn) {
+    input.forget_interrupt();  // which ended the reply; one that follows the prompt counts
     screen::print("> ");
     if (!input.next(line)) break;
     if (line.empty()) continue;
