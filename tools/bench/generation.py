@@ -80,7 +80,8 @@ def main() -> None:
         model = work / "model"
         subprocess.run([os.sys.executable, pathlib.Path(__file__).parent / "make_model.py", model, "--shape",
                         arguments.shape, "--data", arguments.data], check=True, capture_output=True)
-        (model / "generation_config.json").write_text(json.dumps({"eos_token_id": END, "pad_token_id": 0, "decoder_start_token_id": 0}))
+        (model / "generation_config.json").write_text(
+            json.dumps({"eos_token_id": END, "pad_token_id": 0, "decoder_start_token_id": 0}))
         lines = arguments.data.read_text(encoding="latin-1").splitlines()
         prompts = [line.split("@")[0].strip() for line in random.Random(1).sample(lines, arguments.batch)]
         sides = {"peer": Peer(model, token_ids(arguments.trainer, model, prompts, work)),
