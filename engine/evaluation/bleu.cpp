@@ -1,12 +1,11 @@
 #include "engine/evaluation/bleu.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdint>
-#include <map>
 #include <string_view>
 #include <utility>
+
+#include "engine/evaluation/ngrams.h"
 
 namespace trainer::evaluation {
 namespace {
@@ -45,17 +44,6 @@ std::string spaced(const std::string& text, const Matches& matches, const char* 
   return out;
 }
 
-using NgramCounts = std::map<std::vector<std::string>, int64_t>;
-
-NgramCounts ngrams(const std::vector<std::string>& tokens, size_t n) {
-  NgramCounts counts;
-  for (size_t i = 0; i + n <= tokens.size(); ++i)
-    ++counts[{tokens.begin() + static_cast<int64_t>(i), tokens.begin() + static_cast<int64_t>(i + n)}];
-  return counts;
-}
-
-}  // namespace
-
 std::vector<std::string> tokens_13a(const std::string& text) {
   std::string line = text;
   for (const auto& [from, to] : {std::pair{"<skipped>", ""}, std::pair{"-\n", ""}, std::pair{"\n", " "}})
@@ -85,6 +73,8 @@ std::vector<std::string> tokens_13a(const std::string& text) {
   return tokens;
 }
 
+}  // namespace
+
 double bleu_score(const std::vector<Prediction>& predictions) {
   std::array<double, kMaxOrder> correct{}, total{};
   double predicted = 0, expected = 0;
@@ -93,12 +83,8 @@ double bleu_score(const std::vector<Prediction>& predictions) {
     predicted += static_cast<double>(prediction.size());
     expected += static_cast<double>(label.size());
     for (size_t n = 1; n <= kMaxOrder; ++n) {
-      const NgramCounts reference = ngrams(label, n);
-      for (const auto& [ngram, count] : ngrams(prediction, n)) {
-        total[n - 1] += static_cast<double>(count);
-        if (const auto found = reference.find(ngram); found != reference.end())
-          correct[n - 1] += static_cast<double>(std::min(count, found->second));
-      }
+      total[n - 1] += static_cast<double>(ngram_count(prediction, n));
+      correct[n - 1] += static_cast<double>(common_ngrams(prediction, label, n));
     }
   }
   if (correct[0] == 0) return 0;

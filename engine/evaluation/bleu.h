@@ -11,7 +11,4 @@ namespace trainer::evaluation {
 /// tokens, mteval's tokenization 13a, exponential smoothing. Sources: Papineni et al. 2002; Post 2018.
 double bleu_score(const std::vector<Prediction>& predictions);
 
-/// The tokens of 13a.
-std::vector<std::string> tokens_13a(const std::string& text);
-
 }  // namespace trainer::evaluation

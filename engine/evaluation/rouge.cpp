@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "engine/evaluation/ngrams.h"
+
 namespace trainer::evaluation {
 namespace {
 
@@ -27,17 +29,8 @@ double f_measure(double common, double predicted, double expected) {
 }
 
 double of_ngrams(const Words& prediction, const Words& label, size_t n) {
-  std::map<Words, int64_t> left;
-  const auto count = [n](const Words& words) { return words.size() < n ? 0 : words.size() - n + 1; };
-  const auto at = [n](const Words& words, size_t i) {
-    return Words(words.begin() + static_cast<int64_t>(i), words.begin() + static_cast<int64_t>(i + n));
-  };
-  for (size_t i = 0; i < count(label); ++i) ++left[at(label, i)];
-  int64_t common = 0;
-  for (size_t i = 0; i < count(prediction); ++i)
-    if (const auto found = left.find(at(prediction, i)); found != left.end() && found->second-- > 0) ++common;
-  return f_measure(static_cast<double>(common), static_cast<double>(count(prediction)),
-                   static_cast<double>(count(label)));
+  return f_measure(static_cast<double>(common_ngrams(prediction, label, n)),
+                   static_cast<double>(ngram_count(prediction, n)), static_cast<double>(ngram_count(label, n)));
 }
 
 double of_common_subsequence(const Words& prediction, const Words& label) {

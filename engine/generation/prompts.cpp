@@ -1,12 +1,12 @@
 #include "engine/generation/prompts.h"
 
 #include <fmt/ranges.h>
+
 #include "data/chat/built_in_templates.h"
 #include "data/chat/conversation.h"
 #include "data/chat/turn_ends.h"
 #include "data/readers/readers.h"
 #include "data/samples/record_template.h"
-
 #include "engine/base/errors.h"
 
 namespace trainer::generation {

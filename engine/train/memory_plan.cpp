@@ -17,6 +17,7 @@
 #include "engine/prepare/run_length.h"
 #include "engine/train/divergence.h"
 #include "engine/train/dry_model.h"
+#include "engine/train/evaluation_request.h"
 #include "engine/train/parallelism.h"
 #include "engine/weights/export.h"
 
@@ -88,7 +89,7 @@ int64_t micro_batches_under_way(const config::Plan& plan) {
 int64_t new_tokens_of(const config::Config& c, data::LabelKind kind) {
   if (kind == data::LabelKind::kClass) return 0;
   if (!c.evaluation.generate && !any_compares(c.evaluation.metrics)) return 0;
-  return c.evaluation.max_new_tokens > 0 ? c.evaluation.max_new_tokens : c.data.max_target_length;
+  return new_tokens(c);
 }
 
 Workload without_batches(const config::Plan& plan) {

@@ -53,9 +53,7 @@ config::Task task_of(const std::string& peft_name, const json& config) {
   models::Task chosen = tasks.front();
   for (const models::Task task : tasks)
     if (adapters::task_type(task) == peft_name) chosen = task;
-  for (const auto& [task, name] : config::EnumNames<config::Task>::values)
-    if (name == models::name_of(chosen)) return task;
-  return {};
+  return task_named(models::name_of(chosen)).value_or(config::Task{});
 }
 
 /// Names for the classes of a head in the adapter: PEFT saves the head without them. None if config.json has that many.
@@ -76,6 +74,12 @@ std::vector<std::string> class_names(const std::string& adapter, const json& con
 }
 
 }  // namespace
+
+std::optional<config::Task> task_named(const std::string& wanted) {
+  for (const auto& [task, name] : config::EnumNames<config::Task>::values)
+    if (name == wanted) return task;
+  return std::nullopt;
+}
 
 config::Plan plan_of_model(const std::string& name) {
   config::Plan plan;

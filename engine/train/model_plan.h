@@ -2,12 +2,16 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/config/plan/plan.h"
 
 namespace trainer::train {
+
+/// The task that data.task calls `name`; none if there is no such task.
+std::optional<config::Task> task_named(const std::string& name);
 
 /// The plan of one process that runs the model of `name`, a folder or a Hub name, with the default task of its family.
 /// Errors: InputError when it isn't on this machine.

@@ -10,7 +10,6 @@
 #include "engine/base/files.h"
 #include "engine/base/folder_lock.h"
 #include "engine/base/log.h"
-#include "engine/base/metrics.h"
 #include "engine/base/rank_board.h"
 #include "engine/base/screen.h"
 #include "engine/base/terminal_text.h"
@@ -20,6 +19,7 @@
 #include "engine/dist/memory.h"
 #include "engine/prepare/run_length.h"
 #include "engine/train/conditions.h"
+#include "engine/train/evaluation_request.h"
 #include "engine/train/save_model.h"
 #include "engine/train/start.h"
 #include "engine/train/stop_request.h"
@@ -318,20 +318,10 @@ void Trainer::evaluate(bool at_end) {
   saver_.wait_for_copy();
   model_->average_replicas({});
   const config::EvaluationConfig& options = config_.evaluation;
-  const bool compares = any_compares(options.metrics);
-  const evaluation::Request request{
-      validation(),
-      inputs_.tokenizer.get(),
-      inputs_.datasets.labels,
-      config_.training.per_device_eval_batch_size,
-      options.max_new_tokens > 0 ? options.max_new_tokens : config_.data.max_target_length,
-      config_.training.label_smoothing_factor,
-      {options.temperature, options.top_k, options.top_p, static_cast<uint64_t>(config_.seed)},
-      compares || (at_end && options.generate),
-      options.metrics,
-      [this](const std::string& activity) {
+  const auto request =
+      evaluation_request(config_, inputs_, at_end && options.generate, [this](const std::string& activity) {
         if (reporter_) reporter_->progress().set_activity(activity);
-      }};
+      });
   const evaluation::Result result = evaluation::evaluate(*model_, request);
   for (const auto& [name, value] : result.values)
     if (std::isfinite(value)) measured_[name] = value;

@@ -4,11 +4,11 @@
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/batching/token_batch.h"
-#include "engine/config/names.h"
 #include "engine/config/plan/adapter_folder.h"
 #include "engine/config/plan/plan.h"
 #include "engine/tensorfile/safetensors_writer.h"
 #include "engine/train/build.h"
+#include "engine/train/model_plan.h"
 #include "engine/worker/commands.h"
 
 #include <torch/csrc/autograd/grad_mode.h>
@@ -23,8 +23,7 @@ models::Batch batch_of(const nlohmann::json& sample, models::Task task) {
 }
 
 config::Task task_called(const std::string& name) {
-  for (const auto& [task, called] : config::EnumNames<config::Task>::values)
-    if (name == called) return task;
+  if (const auto task = train::task_named(name)) return *task;
   throw ConfigError("dump-logits: there is no task '{}'", name);
 }
 

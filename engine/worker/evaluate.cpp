@@ -12,6 +12,7 @@
 #include "engine/config/plan/handover.h"
 #include "engine/evaluation/evaluate.h"
 #include "engine/train/build.h"
+#include "engine/train/evaluation_request.h"
 #include "engine/worker/commands.h"
 
 namespace trainer::worker {
@@ -76,18 +77,8 @@ int evaluate_command(const std::vector<std::string>& args) {
   for (const nn::ParameterPtr& p : setup.blueprint.model->all_parameters()) p->trainable = false;
   const auto comm = dist::solo_comm();
   const auto model = train::make_parallel(plan, setup.blueprint, *comm);
-  const config::EvaluationConfig& options = config.evaluation;
-  const evaluation::Request request{
-      samples,
-      setup.inputs.tokenizer.get(),
-      setup.inputs.datasets.labels,
-      config.training.per_device_eval_batch_size,
-      options.max_new_tokens > 0 ? options.max_new_tokens : config.data.max_target_length,
-      config.training.label_smoothing_factor,
-      {options.temperature, options.top_k, options.top_p, static_cast<uint64_t>(config.seed)},
-      options.generate || !predictions.empty() || any_compares(options.metrics),
-      options.metrics,
-      [](const std::string&) {}};
+  const bool generates = config.evaluation.generate || !predictions.empty();
+  const auto request = train::evaluation_request(config, setup.inputs, generates, [](const std::string&) {});
   const evaluation::Result result = evaluation::evaluate(*model, request);
   if (!predictions.empty()) evaluation::write_predictions(predictions, result.predictions);
   if (json) {

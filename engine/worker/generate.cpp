@@ -18,14 +18,16 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 /// Writes a piece of a reply at once.
-bool show(const std::string& text) {
+void show(const std::string& text) {
   fmt::print("{}", text);
   std::fflush(stdout);
-  return true;
 }
 
 void answer(generation::Session& session, const std::string& prompt) {
-  session.reply({session.prompts().of_text(prompt)}, 0, [](size_t, const std::string& text) { return show(text); });
+  session.reply({session.prompts().of_text(prompt)}, 0, [](size_t, const std::string& text) {
+    show(text);
+    return true;
+  });
   fmt::print("\n");
 }
 

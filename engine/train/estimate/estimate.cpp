@@ -1,4 +1,5 @@
 #include "engine/train/estimate/estimate.h"
+#include "engine/train/model_plan.h"
 
 #include <algorithm>
 #include <set>
@@ -59,9 +60,8 @@ config::Task task_for(const EstimateRequest& request, const std::string& family)
   const std::string wanted = request.task.empty() && !names.empty() ? names.front() : request.task;
   if (!names.empty() && std::find(names.begin(), names.end(), wanted) == names.end())
     throw ConfigError("--task {}: a model of the family {} is trained for {}", wanted, family, fmt::join(names, ", "));
-  for (const auto& [value, name] : config::EnumNames<config::Task>::values)
-    if (wanted == name) return value;
-  return config::Task::kCausalLm;  // a family that this build doesn't have: building the model reports it
+  // A family that this build doesn't have has no tasks: building the model reports it.
+  return task_named(wanted).value_or(config::Task::kCausalLm);
 }
 
 std::string family_of_folder(const std::string& folder) {
