@@ -1,0 +1,80 @@
+// mm and addmm in fp32, whichever library multiplies (Note [fp32 products]).
+#include <gtest/gtest.h>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/norm.h>
+#include <ATen/ops/randn.h>
+
+#include "models/nn/fp32_products.h"
+
+namespace trainer::nn {
+namespace {
+
+class Fp32Products : public ::testing::TestWithParam<std::array<int64_t, 3>> {
+ protected:
+  Fp32Products() {
+    use_fp32_products();
+    const auto [m, n, k] = GetParam();
+    a_ = at::randn({m, k});
+    b_ = at::randn({k, n});
+    added_ = at::randn({m, n});
+  }
+  static void expect_near(const at::Tensor& found, const at::Tensor& expected) {
+    ASSERT_EQ(found.sizes(), expected.sizes());
+    EXPECT_LT((found.to(at::kDouble) - expected).norm().item<double>(), 2e-6 * expected.norm().item<double>());
+  }
+  at::Tensor exact() const { return at::matmul(a_.to(at::kDouble), b_.to(at::kDouble)); }
+
+  at::Tensor a_, b_, added_;
+};
+
+TEST_P(Fp32Products, AreRightForAnyStrides) {
+  const at::Tensor by_columns_a = a_.t().contiguous().t(), by_columns_b = b_.t().contiguous().t();
+  for (const at::Tensor& a : {a_, by_columns_a})
+    for (const at::Tensor& b : {b_, by_columns_b}) expect_near(at::mm(a, b), exact());
+  const at::Tensor wide = at::randn({a_.size(0), 2 * a_.size(1)});
+  expect_near(at::mm(wide.narrow(1, a_.size(1), a_.size(1)), b_),
+              at::matmul(wide.narrow(1, a_.size(1), a_.size(1)).to(at::kDouble), b_.to(at::kDouble)));
+  at::Tensor out = at::randn({a_.size(0), b_.size(1)});
+  at::mm_out(out, a_, b_);
+  expect_near(out, exact());
+}
+
+TEST_P(Fp32Products, AreAddedWithTheirFactors) {
+  const at::Tensor added = added_.to(at::kDouble);
+  expect_near(at::addmm(added_, a_, b_), added + exact());
+  expect_near(at::addmm(added_, a_, b_, 0, 2), 2 * exact());
+  expect_near(at::addmm(added_[0], a_, b_, 0.5, 3), 0.5 * added[0] + 3 * exact());
+  expect_near(at::linear(a_, b_.t(), added_[0]), added[0] + exact());
+  at::Tensor out = added_.clone();
+  out.addmm_(a_, b_);
+  expect_near(out, added + exact());
+  out = added_.clone();
+  out.addmm_(a_, b_, 0, 2);
+  expect_near(out, 2 * exact());
+  out = added_.clone();
+  out.addmm_(a_, b_, -1, 0.5);
+  expect_near(out, 0.5 * exact() - added);
+}
+
+TEST_P(Fp32Products, AreTheSameEachTime) {
+  EXPECT_TRUE(at::mm(a_, b_).equal(at::mm(a_, b_)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, Fp32Products,
+                         ::testing::Values(std::array<int64_t, 3>{1, 512, 512}, std::array<int64_t, 3>{4, 1000, 300},
+                                           std::array<int64_t, 3>{77, 129, 513}, std::array<int64_t, 3>{256, 64, 64},
+                                           std::array<int64_t, 3>{300, 8, 768}, std::array<int64_t, 3>{300, 768, 8}));
+
+TEST(Fp32Product, ShapesThatDoNotFitAreRefused) {
+  use_fp32_products();
+  EXPECT_ANY_THROW(at::mm(at::randn({64, 300}), at::randn({301, 64})));
+  EXPECT_ANY_THROW(at::addmm(at::randn({3, 64}), at::randn({64, 512}), at::randn({512, 64})));
+}
+
+}  // namespace
+}  // namespace trainer::nn
