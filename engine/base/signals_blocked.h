@@ -4,8 +4,7 @@
 
 namespace trainer {
 
-/// During its lifetime, this thread blocks all signals; threads that it starts block them forever. A rank's signals
-/// belong to its main thread.
+/// During its lifetime, this thread blocks all signals; threads that it starts block them forever.
 class AllSignalsBlocked {
  public:
   AllSignalsBlocked() {

@@ -5,6 +5,7 @@
 #include "engine/base/errors.h"
 #include "engine/base/process_end.h"
 #include "engine/base/screen.h"
+#include "engine/base/signal_thread.h"
 #include "engine/base/uncaught.h"
 #include "engine/worker/commands.h"
 
@@ -15,6 +16,7 @@ int run(int argc, char** argv) {
   const std::vector<std::string> args(argv + std::min(argc, 2), argv + argc);
   const std::string command = argc > 1 ? argv[1] : "";
   try {
+    receive_signals_on_own_thread();
     if (command == "rank") return worker::rank_command(args);
     if (command == "selftest") return worker::selftest_command(args);
     if (command == "check") return worker::check_command(args);

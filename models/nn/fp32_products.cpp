@@ -1,74 +1,76 @@
 #include "models/nn/fp32_products.h"
 
 #include <cstdlib>
-#include <optional>
 #include <string_view>
 
 #include <ATen/ExpandUtils.h>
-#include <ATen/TensorOperators.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/addmm_cpu_dispatch.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/mm_cpu_dispatch.h>
 #include <torch/library.h>
+
+// oneDNN's product with a matrix added, for any strides: out = alpha * a b + beta * out. libtorch exports it without a
+// header; null where it doesn't.
+namespace at::native {
+__attribute__((weak)) void mkldnn_matmul(const Tensor& a, const Tensor& b, const Tensor& out, float beta, float alpha);
+}
 
 namespace trainer::nn {
 namespace {
 
-// Below them, oneDNN's 10 us a call outweigh what it saves.
-constexpr int64_t kLeastRows = 4, kLeastTerms = 32, kLeastOperations = 1 << 20;
+// A smaller product takes less time than oneDNN's 9 us a call save. With few rows, two transposed operands cost it more
+// than MKL.
+constexpr int64_t kLeastOperations = 1 << 20, kLeastRowsOfTransposed = 64;
 
-/// oneDNN's x w^T (+ bias), for any strides.
-using Linear = at::Tensor(const at::Tensor& x, const at::Tensor& w, const std::optional<at::Tensor>& bias,
-                          std::string_view fused, c10::List<std::optional<at::Scalar>> scalars,
-                          std::optional<std::string_view> algorithm);
-
-const c10::TypedOperatorHandle<Linear>& linear_of_onednn() {
-  static const auto found =
-      c10::Dispatcher::singleton().findSchemaOrThrow("mkldnn::_linear_pointwise", "").typed<Linear>();
-  return found;
+bool is_fp32_matrix(const at::Tensor& x) {
+  return x.scalar_type() == at::kFloat && x.dim() == 2;
 }
 
-at::Tensor product(const at::Tensor& a, const at::Tensor& b, const std::optional<at::Tensor>& bias = std::nullopt) {
-  return linear_of_onednn().call(a, b.t(), bias, "none", c10::List<std::optional<at::Scalar>>(), std::nullopt);
+bool is_faster(const at::Tensor& a, const at::Tensor& b) {
+  if (!is_fp32_matrix(a) || !is_fp32_matrix(b) || a.size(1) != b.size(0)) return false;
+  if (a.size(0) < kLeastRowsOfTransposed && a.stride(1) != 1 && b.stride(1) != 1) return false;
+  return a.size(0) * b.size(1) * a.size(1) >= kLeastOperations;
 }
 
-bool is_large_fp32(const at::Tensor& a, const at::Tensor& b) {
-  if (a.scalar_type() != at::kFloat || b.scalar_type() != at::kFloat || a.dim() != 2 || b.dim() != 2) return false;
-  const int64_t m = a.size(0), k = a.size(1), n = b.size(1);
-  return k == b.size(0) && m >= kLeastRows && n >= kLeastRows && k >= kLeastTerms && m * n * k >= kLeastOperations;
+/// out = alpha * a b + beta * out; out is not read if beta is 0.
+void add_product(const at::Tensor& a, const at::Tensor& b, float alpha, float beta, const at::Tensor& out) {
+  at::native::mkldnn_matmul(a, b, out, beta, alpha);
 }
 
-bool is_fp32_product(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
-  return is_large_fp32(a, b) && out.scalar_type() == at::kFloat && out.dim() == 2 && out.size(0) == a.size(0) &&
-         out.size(1) == b.size(1);
+bool is_faster_into(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
+  return is_faster(a, b) && is_fp32_matrix(out) && out.is_contiguous() && out.size(0) == a.size(0) &&
+         out.size(1) == b.size(1) && !out.is_alias_of(a) && !out.is_alias_of(b);
 }
 
 at::Tensor fp32_mm(const at::Tensor& a, const at::Tensor& b) {
-  return is_large_fp32(a, b) ? product(a, b) : at::cpu::mm(a, b);
+  if (!is_faster(a, b)) return at::cpu::mm(a, b);
+  const at::Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
+  add_product(a, b, 1, 0, out);
+  return out;
 }
 
 at::Tensor& fp32_mm_out(const at::Tensor& a, const at::Tensor& b, at::Tensor& out) {
-  return is_fp32_product(out, a, b) ? out.copy_(product(a, b)) : at::cpu::mm_outf(a, b, out);
+  if (!is_faster_into(out, a, b)) return at::cpu::mm_outf(a, b, out);
+  add_product(a, b, 1, 0, out);
+  return out;
 }
 
 at::Tensor fp32_addmm(const at::Tensor& added, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
                       const at::Scalar& alpha) {
-  const bool fits = is_large_fp32(a, b) && added.scalar_type() == at::kFloat &&
+  const bool fits = is_faster(a, b) && added.scalar_type() == at::kFloat &&
                     at::is_expandable_to(added.sizes(), {a.size(0), b.size(1)});
   if (!fits) return at::cpu::addmm(added, a, b, beta, alpha);
-  const bool plain = alpha.to<double>() == 1 && beta.to<double>() == 1;
-  if (plain && added.dim() == 1 && added.size(0) == b.size(1)) return product(a, b, added);
-  at::Tensor out = product(a, b);
-  if (alpha.to<double>() != 1) out.mul_(alpha);
-  return beta.to<double>() == 0 ? out : out.add_(added, beta);
+  const at::Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
+  if (beta.to<double>() != 0) out.copy_(added);
+  add_product(a, b, alpha.to<float>(), beta.to<float>(), out);
+  return out;
 }
 
 at::Tensor& fp32_addmm_(at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
                         const at::Scalar& alpha) {
-  if (!is_fp32_product(out, a, b)) return at::cpu::addmm_(out, a, b, beta, alpha);
-  if (beta.to<double>() == 0) return out.copy_(product(a, b).mul_(alpha));
-  if (beta.to<double>() != 1) out.mul_(beta);
-  return out.add_(product(a, b), alpha);
+  if (!is_faster_into(out, a, b)) return at::cpu::addmm_(out, a, b, beta, alpha);
+  add_product(a, b, alpha.to<float>(), beta.to<float>(), out);
+  return out;
 }
 
 /// libtorch warns that an operator is replaced.
@@ -93,8 +95,7 @@ bool is_slow_fp32() {
   const char* const blas = std::getenv("TRAINER_BLAS");
   if (blas != nullptr && std::string_view(blas) == "mkl") return false;
   return __builtin_cpu_is("amd") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-         __builtin_cpu_supports("avx512dq") &&
-         c10::Dispatcher::singleton().findSchema({"mkldnn::_linear_pointwise", ""}).has_value();
+         __builtin_cpu_supports("avx512dq") && &at::native::mkldnn_matmul != nullptr;
 #else
   return false;
 #endif

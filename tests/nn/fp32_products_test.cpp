@@ -1,14 +1,27 @@
 // mm and addmm in fp32, whichever library multiplies (Note [fp32 products]).
+#include <sys/time.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <deque>
+#include <limits>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/addmm.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/norm.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 
+#include "engine/base/signal_thread.h"
 #include "models/nn/fp32_products.h"
 
 namespace trainer::nn {
@@ -53,7 +66,7 @@ TEST_P(Fp32Products, AreAddedWithTheirFactors) {
   at::Tensor out = added_.clone();
   out.addmm_(a_, b_);
   expect_near(out, added + exact());
-  out = added_.clone();
+  out = at::full_like(added_, std::numeric_limits<float>::quiet_NaN());
   out.addmm_(a_, b_, 0, 2);
   expect_near(out, 2 * exact());
   out = added_.clone();
@@ -74,6 +87,33 @@ TEST(Fp32Product, ShapesThatDoNotFitAreRefused) {
   use_fp32_products();
   EXPECT_ANY_THROW(at::mm(at::randn({64, 300}), at::randn({301, 64})));
   EXPECT_ANY_THROW(at::addmm(at::randn({3, 64}), at::randn({64, 512}), at::randn({512, 64})));
+}
+
+/// Multiplies while a signal arrives every 50 us, and looks at all other memory.
+[[noreturn]] void multiply_under_signals() {
+  receive_signals_on_own_thread();
+  std::signal(SIGALRM, [](int) {});
+  use_fp32_products();
+  const itimerval often{{0, 50}, {0, 50}};
+  setitimer(ITIMER_REAL, &often, nullptr);
+  std::deque<std::vector<char>> others;
+  for (int64_t terms = 100; terms < 700; ++terms) {
+    const at::Tensor a = at::ones({120, terms}), b = at::ones({terms, 192});
+    for (int round = 0; round < 4; ++round) {
+      others.emplace_back(4000, 'x');
+      if (at::mm(a, b).ne(static_cast<float>(terms)).any().item<bool>()) std::_Exit(1);
+    }
+    while (others.size() > 64) others.pop_front();
+    for (const std::vector<char>& other : others)
+      if (std::ranges::count(other, 'x') != 4000) std::_Exit(2);
+  }
+  std::_Exit(0);
+}
+
+// Note [Signals]: without their own thread, this ends with a damaged heap where oneDNN multiplies.
+TEST(Fp32Product, SignalsLeaveMemoryAlone) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(multiply_under_signals(), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
