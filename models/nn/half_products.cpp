@@ -3,12 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include <ATen/ExpandUtils.h>
 #include <ATen/Parallel.h>
-#include <ATen/ops/addmm_cpu_dispatch.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/mm_cpu_dispatch.h>
-#include <torch/library.h>
 
 #include "models/nn/gemm.h"
 #include "models/nn/kernel.h"
@@ -122,73 +118,11 @@ bool is_slow(at::ScalarType type) {
 #endif
 }
 
-/// Not for a single row, for which the plain loop reads the matrix only once; nor for operands that don't fit together,
-/// about which libtorch has the messages.
-bool is_ours(const at::Tensor& a, const at::Tensor& b) {
-  return is_slow(a.scalar_type()) && b.scalar_type() == a.scalar_type() && a.dim() == 2 && b.dim() == 2 &&
-         a.size(1) == b.size(0) && a.size(0) > 1 && b.size(1) > 1 && a.size(1) > 1;
-}
-
-bool is_ours(const at::Tensor& added, const at::Tensor& a, const at::Tensor& b) {
-  return is_ours(a, b) && added.scalar_type() == a.scalar_type() &&
-         at::is_expandable_to(added.sizes(), {a.size(0), b.size(1)});
-}
-
-bool has_size_of_product(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
-  return out.dim() == 2 && out.size(0) == a.size(0) && out.size(1) == b.size(1) && out.scalar_type() == a.scalar_type();
-}
-
-at::Tensor mm(const at::Tensor& a, const at::Tensor& b) {
-  if (!is_ours(a, b)) return at::cpu::mm(a, b);
-  at::Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
-  half_product(a, b, {}, 0, 1, out);
-  return out;
-}
-
-at::Tensor& mm_out(const at::Tensor& a, const at::Tensor& b, at::Tensor& out) {
-  if (!is_ours(a, b) || !has_size_of_product(out, a, b)) return at::cpu::mm_outf(a, b, out);
-  half_product(a, b, {}, 0, 1, out);
-  return out;
-}
-
-at::Tensor addmm(const at::Tensor& added, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
-                 const at::Scalar& alpha) {
-  if (!is_ours(added, a, b)) return at::cpu::addmm(added, a, b, beta, alpha);
-  at::Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
-  half_product(a, b, added, beta.to<float>(), alpha.to<float>(), out);
-  return out;
-}
-
-at::Tensor& addmm_(at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
-                   const at::Scalar& alpha) {
-  if (!is_ours(a, b) || !has_size_of_product(out, a, b)) return at::cpu::addmm_(out, a, b, beta, alpha);
-  half_product(a, b, out, beta.to<float>(), alpha.to<float>(), out);
-  return out;
-}
-
-/// libtorch warns that an operator is replaced.
-struct Silent : c10::WarningHandler {
-  void process(const c10::Warning&) override {}
-};
-
-torch::Library* replaced_operators() {
-  Silent silent;
-  const c10::WarningUtils::WarningHandlerGuard guard(&silent);
-  auto* const library = new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::CPU, __FILE__, __LINE__);
-  library->impl("mm", TORCH_FN(mm));
-  library->impl("mm.out", TORCH_FN(mm_out));
-  library->impl("addmm", TORCH_FN(addmm));
-  library->impl("addmm_", TORCH_FN(addmm_));
-  return library;
-}
-
 }  // namespace
 
-void use_half_products() {
-  // Never destroyed: that would take the operators away.
-  static const torch::Library* const replaced =
-      is_slow(at::kBFloat16) || is_slow(at::kHalf) ? replaced_operators() : nullptr;
-  (void)replaced;
+bool has_half_product(const at::Tensor& a, const at::Tensor& b) {
+  // For a single row, libtorch's loop reads the matrix only once.
+  return is_slow(a.scalar_type()) && a.size(0) > 1 && b.size(1) > 1 && a.size(1) > 1;
 }
 
 void half_product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& added, float beta, float alpha,

@@ -7,15 +7,13 @@ namespace trainer::nn {
 
 // Note [Half products]
 // Without AVX-512, libtorch multiplies bf16 and fp16 matrices in a plain loop, many times slower than fp32. Here a
-// block of the operands at a time is widened, multiplied by the BLAS in fp32, and rounded once. libtorch's mm and addmm
-// are replaced in the dispatcher, so that autograd, optimizers and adapters use it too.
+// block of the operands at a time is widened, multiplied by the BLAS in fp32, and rounded once.
 
-/// Replaces libtorch's mm and addmm on this CPU, if it needs that. Called before the first product; later calls do
-/// nothing.
-void use_half_products();
+/// Whether half_product() is faster than libtorch for a [m, k] and b [k, n], both of one dtype.
+bool has_half_product(const at::Tensor& a, const at::Tensor& b);
 
-/// out [m, n] = alpha * a b + beta * added, summed in fp32 and rounded once; all of one dtype, bf16 or fp16, on the CPU,
-/// with any strides. `added` is broadcast to [m, n], may be `out`, and is not read if beta is 0.
+/// out [m, n] = alpha * a b + beta * added, summed in fp32 and rounded once; all of one dtype, bf16 or fp16, on the
+/// CPU, with any strides. `added` is broadcast to [m, n], may be `out`, and is not read if beta is 0.
 void half_product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& added, float beta, float alpha,
                   const at::Tensor& out);
 

@@ -6,9 +6,8 @@
 #include <ATen/ops/mm.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "models/nn/cpu_products.h"
 #include "models/nn/device/layout_tensors.h"
-#include "models/nn/fp32_products.h"
-#include "models/nn/half_products.h"
 #include "models/nn/saved.h"
 
 namespace trainer::nn {
@@ -46,8 +45,7 @@ struct LinearOfKept : torch::autograd::Function<LinearOfKept> {
 
 Linear::Linear(int64_t in, int64_t out, bool bias, Init init, Stored stored)
     : Module(stored == Stored::kOutIn ? "Linear" : "Conv1D"), stored_(stored) {
-  use_half_products();
-  use_fp32_products();
+  use_cpu_products();
   const ParameterPtr weight = stored == Stored::kOutIn ? add_parameter("weight", {out, in}, init, {.in = 1, .out = 0})
                                                        : add_parameter("weight", {in, out}, init, {.in = 0, .out = 1});
   weight->linear = true;

@@ -22,7 +22,7 @@
 #include <ATen/ops/randn.h>
 
 #include "engine/base/signal_thread.h"
-#include "models/nn/fp32_products.h"
+#include "models/nn/cpu_products.h"
 
 namespace trainer::nn {
 namespace {
@@ -30,7 +30,7 @@ namespace {
 class Fp32Products : public ::testing::TestWithParam<std::array<int64_t, 3>> {
  protected:
   Fp32Products() {
-    use_fp32_products();
+    use_cpu_products();
     const auto [m, n, k] = GetParam();
     a_ = at::randn({m, k});
     b_ = at::randn({k, n});
@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, Fp32Products,
                                            std::array<int64_t, 3>{300, 8, 768}, std::array<int64_t, 3>{300, 768, 8}));
 
 TEST(Fp32Product, ShapesThatDoNotFitAreRefused) {
-  use_fp32_products();
+  use_cpu_products();
   EXPECT_ANY_THROW(at::mm(at::randn({64, 300}), at::randn({301, 64})));
   EXPECT_ANY_THROW(at::addmm(at::randn({3, 64}), at::randn({64, 512}), at::randn({512, 64})));
 }
@@ -93,7 +93,7 @@ TEST(Fp32Product, ShapesThatDoNotFitAreRefused) {
 [[noreturn]] void multiply_under_signals() {
   receive_signals_on_own_thread();
   std::signal(SIGALRM, [](int) {});
-  use_fp32_products();
+  use_cpu_products();
   const itimerval often{{0, 50}, {0, 50}};
   setitimer(ITIMER_REAL, &often, nullptr);
   std::deque<std::vector<char>> others;

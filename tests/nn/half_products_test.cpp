@@ -9,6 +9,8 @@
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
+#include "models/nn/cpu_products.h"
+
 namespace trainer::nn {
 namespace {
 
@@ -74,7 +76,7 @@ TEST_P(HalfProduct, WritesInPlaceAndIntoPartsOfTensors) {
 
 /// On a CPU with the instructions, these are libtorch's own.
 TEST_P(HalfProduct, IsWhatOperatorsCompute) {
-  use_half_products();
+  use_cpu_products();
   const at::Tensor a = random(30, 50, GetParam()), b = random(50, 20, GetParam()), added = random(30, 20, GetParam());
   const at::Tensor product = exact(a, b), bias = random(1, 20, GetParam()).squeeze(0);
   expect_rounded(at::mm(a, b), product);
@@ -90,8 +92,18 @@ TEST_P(HalfProduct, IsWhatOperatorsCompute) {
   expect_rounded(at::mm(a.narrow(0, 0, 1), b), product.narrow(0, 0, 1));
 }
 
+/// Whatever else of mm is replaced: libtorch's loop sums in another order.
+TEST_P(HalfProduct, IsUsedWhereItIsFaster) {
+  use_cpu_products();
+  const at::Tensor a = random(64, 3000, GetParam()), b = random(3000, 64, GetParam());
+  if (!has_half_product(a, b)) GTEST_SKIP() << "this CPU multiplies " << GetParam() << " itself";
+  const at::Tensor out = at::empty({64, 64}, a.options());
+  half_product(a, b, {}, 0, 1, out);
+  EXPECT_TRUE(at::mm(a, b).equal(out));
+}
+
 TEST_P(HalfProduct, HasGradients) {
-  use_half_products();
+  use_cpu_products();
   const at::Tensor a = random(30, 50, GetParam()).requires_grad_(), b = random(50, 20, GetParam()).requires_grad_();
   const at::Tensor grad = random(30, 20, GetParam());
   at::mm(a, b).backward(grad);

@@ -1,5 +1,4 @@
 #include "engine/train/estimate/estimate.h"
-#include "engine/train/model_plan.h"
 
 #include <algorithm>
 #include <set>
@@ -12,6 +11,7 @@
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/config/names.h"
+#include "engine/train/model_plan.h"
 #include "models/registry.h"
 
 namespace trainer::train {

@@ -1,0 +1,14 @@
+// The matrix products of this CPU.
+#pragma once
+
+namespace trainer::nn {
+
+// Note [CPU products]
+// Where libtorch's products are slow on this CPU, ours take their place (Note [Half products], Note [fp32 products]).
+// libtorch's mm and addmm are replaced in the dispatcher, so that autograd, optimizers and adapters use them too. Only
+// here: of two replacements of an operator, the dispatcher forgets the first.
+
+/// Replaces libtorch's mm and addmm. Called before the first product; later calls do nothing.
+void use_cpu_products();
+
+}  // namespace trainer::nn
