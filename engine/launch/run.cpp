@@ -339,6 +339,8 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
   signal(SIGUSR2, [](int) {});  // nothing can be saved while data is prepared; later the queue receives it
   RunStatus status{.world_size = static_cast<int>(plan.world_size()), .is_leader = place.is_leader()};
   std::unique_ptr<StatusServer> server;
+  std::optional<SignalQueue> signals;
+  if (place.is_alone()) signals.emplace();  // first: a signal that ends the program leaves no half-made output folder
   std::optional<Output> output;
   try {
     server = serve_status(plan.config.logging, status);
@@ -363,9 +365,8 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
     return finish(company.live());
   }
   forget_secret();  // the ranks would inherit it
-  SignalQueue signals;
-  if (server) signals.serve_too(*server);
-  return finish(run_alone(run, signals));
+  if (server) signals->serve_too(*server);
+  return finish(run_alone(run, *signals));
 }
 
 }  // namespace trainer::launch
