@@ -40,16 +40,26 @@ struct Output {
   FolderLock lock;
   FolderOwner owner;
 
-  explicit Output(const std::string& folder) : lock(folder), owner(folder) {}
+  explicit Output(const std::string& folder) : lock(folder), owner(folder, lock.who()) {}
 };
 
-/// Writes report.html, unless no update was logged. Whatever happens to it, the run has ended as it has.
-void leave_report(const std::string& output_dir) {
+/// Writes a file about the run. Whatever happens to it, the run has ended as it has.
+void leave(const char* name, const std::function<void()>& write) {
   try {
-    if (std::filesystem::exists(output_dir + "/metrics.jsonl")) report::write_report(output_dir);
+    write();
   } catch (const std::exception& error) {
-    say("trainer: no report.html was written: {}\n", error.what());
+    say("trainer: no {} was written: {}\n", name, error.what());
   }
+}
+
+/// outcome.json, and report.html unless no update was logged. Errors: MachineError, PeerError when the folder isn't
+/// known to be this run's.
+void leave_files(const Outcome& outcome, const Kept& kept, const config::Config& config, const Output& output) {
+  output.owner.require();
+  leave("outcome.json", [&] { write_outcome(outcome, kept, config.output_dir); });
+  const bool has_updates = outcome.code == kDone || outcome.step >= 0;
+  if (has_updates && std::filesystem::exists(config.output_dir + "/metrics.jsonl"))
+    leave("report.html", [&] { report::write_report(config.output_dir); });
 }
 
 /// Reports the outcome. A failed write is only a warning: it must not hide the cause. Without `output` another machine
@@ -61,14 +71,10 @@ void report(const Outcome& outcome, const config::Config& config, const Output* 
             .wrote_nothing = output != nullptr && !output->lock.folder_is_used(),
             .elsewhere = output == nullptr};
   try {
-    if (output != nullptr && !kept.wrote_nothing) {
-      output->owner.require();
-      write_outcome(outcome, kept, config.output_dir);
-      if (outcome.code == kDone || outcome.step >= 0) leave_report(config.output_dir);  // else it made no update
-    }
+    if (output != nullptr && !kept.wrote_nothing) leave_files(outcome, kept, config, *output);
   } catch (const PeerError&) {  // the folder was taken over, which is the outcome itself
   } catch (const MachineError& error) {
-    say("{}\n", error.what());
+    say("trainer: no outcome.json and no report.html were written: {}\n", error.what());
   }
   if (outcome.code != kDone) say("{}", closing_block(outcome, kept, config.output_dir));
 }
