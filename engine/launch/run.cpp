@@ -11,6 +11,7 @@
 #include "engine/base/errors.h"
 #include "engine/base/folder_lock.h"
 #include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/checkpoint/signing_key.h"
 #include "engine/config/machine/machines.h"
 #include "engine/config/machine/started_rank.h"
 #include "engine/launch/address.h"
@@ -42,6 +43,15 @@ struct Output {
 
   explicit Output(const std::string& folder) : lock(folder), owner(folder, lock.who()) {}
 };
+
+/// Before anything is started or written. Errors: ConfigError.
+void check_keys(const config::Plan& plan) {
+  try {
+    checkpoint::check_keys(plan.config.checkpoint.sign, plan.config.checkpoint.trusted_key);
+  } catch (const ConfigError& error) {
+    throw ConfigError("{}", config::located(plan, error.what()));
+  }
+}
 
 /// Writes a file about the run. Whatever happens to it, the run has ended as it has.
 void leave(const char* name, const std::function<void()>& write) {
@@ -351,6 +361,7 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
   try {
     server = serve_status(plan.config.logging, status);
     status.is_served = server != nullptr;
+    if (place.is_leader()) check_keys(plan);
     if (place.is_leader()) output.emplace(plan.config.output_dir);
   } catch (const Error& error) {
     if (const auto started = config::started_rank()) report_failed_start(*started, &plan, error);
