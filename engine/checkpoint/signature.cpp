@@ -85,7 +85,7 @@ std::string reason(const std::string& text, const PublicKey& key) {
     return fmt::format("signed by another key ({}; the trusted one is {})", signer.substr(0, 64), key.id());
   return fmt::format(
       "the signature in {} is not of this content: one of the two was changed after signing, or is of "
-      "another step or run",
+      "another step, run or key",
       kSignature);
 }
 

@@ -140,7 +140,8 @@ int verify_signatures(const fs::path& folder, const fs::path& key_file) {
   for (const fs::path& one : signed_folders(folder)) {
     try {
       const checkpoint::Sums sums = checkpoint::verify_signed(one, key);
-      fmt::print("{}: intact, signed by {} in the run '{}'{} ({} files)\n", one.string(), key.id(), sums.run,
+      fmt::print("{}: intact, signed by {}{}{} ({} files)\n", one.string(), key.id(),
+                 sums.run.empty() ? "" : fmt::format(" in the run '{}'", sums.run),
                  sums.step >= 0 ? fmt::format(" at step {}", sums.step) : "", sums.files.size());
     } catch (const InputError& error) {
       fmt::print("{}\n", error.what());

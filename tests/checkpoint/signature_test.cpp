@@ -203,7 +203,7 @@ TEST_F(Signed, NamesFilesThatWereSwapped) {
 TEST_F(Signed, RefusesASignatureOfAnotherStepOrRun) {
   make(other_, 6);
   fs::copy_file(other_ / "SHA256SUMS.sig", folder_ / "SHA256SUMS.sig", fs::copy_options::overwrite_existing);
-  EXPECT_SAYS(problem(), "another step or run");
+  EXPECT_SAYS(problem(), "another step, run or key");
   fs::copy_file(other_ / "SHA256SUMS", folder_ / "SHA256SUMS", fs::copy_options::overwrite_existing);
   EXPECT_SAYS(problem(), "manifest.json was changed after it was signed");
   fs::remove_all(folder_);
