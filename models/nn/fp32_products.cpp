@@ -7,20 +7,20 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 
-#include "models/nn/gemm_avx512.h"
+#include "models/nn/tiled_gemm.h"
 
 namespace trainer::nn {
 namespace {
 
 // Of a thread: with fewer operations, or fewer columns, splitting a product costs more than it saves.
-constexpr int64_t kLeastOperations = 1 << 19, kLeastColumns = 128;
+constexpr int64_t kLeastOperations = 1 << 19, kLeastColumns = 128, kUnit = 64;
 
-/// Whether MKL leaves this CPU's AVX-512 unused.
+/// Whether MKL isn't made for this CPU.
 bool find_is_slow() {
 #if defined(__x86_64__)
   const char* const blas = std::getenv("TRAINER_BLAS");
   if (blas != nullptr && std::string_view(blas) == "mkl") return false;
-  return __builtin_cpu_is("amd") && has_gemm_avx512();
+  return __builtin_cpu_is("amd") && tile_kernels() != nullptr;
 #else
   return false;
 #endif
@@ -66,9 +66,9 @@ void fp32_product(const at::Tensor& a, const at::Tensor& given_b, const at::Tens
   at::parallel_for(0, row_parts * column_parts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t part = begin; part < end; ++part) {
       const Extent rows = part_of(m, row_parts, part / column_parts, kTileRows),
-                   columns = part_of(n, column_parts, part % column_parts, kPanelColumns);
-      gemm_avx512(rows.size(), columns.size(), k, alpha, first.at(rows.begin, 0), second.at(0, columns.begin), beta,
-                  out.data_ptr<float>() + rows.begin * n + columns.begin, n);
+                   columns = part_of(n, column_parts, part % column_parts, kUnit);
+      tiled_gemm(*tile_kernels(), rows.size(), columns.size(), k, alpha, first.at(rows.begin, 0),
+                 second.at(0, columns.begin), beta, out.data_ptr<float>() + rows.begin * n + columns.begin, n);
     }
   });
 }

@@ -2,25 +2,28 @@
 #include "models/nn/gemm.h"
 
 #include <cmath>
+#include <functional>
 #include <random>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "models/nn/gemm_avx512.h"
+#include "models/nn/tile_kernels.h"
 
 namespace trainer::nn {
 namespace {
 
-using Gemm = void(Transposed, int64_t, int64_t, int64_t, float, Matrix, Matrix, float, float*, int64_t);
+using Gemm = std::function<decltype(gemm)>;
 
-void gemm_by_tiles(Transposed which, int64_t m, int64_t n, int64_t k, float alpha, Matrix a, Matrix b, float beta,
-                   float* c, int64_t c_stride) {
-  const auto strided = [](Matrix x, bool transposed) {
-    return transposed ? Strided{x.data, 1, x.stride} : Strided{x.data, x.stride, 1};
+Gemm gemm_by_tiles(const TileKernels& kernels) {
+  return [&kernels](Transposed which, int64_t m, int64_t n, int64_t k, float alpha, Matrix a, Matrix b, float beta,
+                    float* c, int64_t c_stride) {
+    const auto strided = [](Matrix x, bool transposed) {
+      return transposed ? Strided{x.data, 1, x.stride} : Strided{x.data, x.stride, 1};
+    };
+    tiled_gemm(kernels, m, n, k, alpha, strided(a, which == Transposed::kFirst),
+               strided(b, which == Transposed::kSecond), beta, c, c_stride);
   };
-  gemm_avx512(m, n, k, alpha, strided(a, which == Transposed::kFirst), strided(b, which == Transposed::kSecond), beta,
-              c, c_stride);
 }
 
 struct Size {
@@ -42,7 +45,7 @@ std::vector<float> matrix(int64_t rows, int64_t columns, int64_t stride, std::mt
   return x;
 }
 
-void expect_exact(Gemm* gemm, Transposed which, Size size, float alpha, float beta) {
+void expect_exact(const Gemm& gemm, Transposed which, Size size, float alpha, float beta) {
   SCOPED_TRACE(::testing::Message() << size.m << " x " << size.n << ", " << size.k << " terms, transposed "
                                     << static_cast<int>(which) << ", beta " << beta);
   const auto [m, n, k] = size;
@@ -75,7 +78,7 @@ void expect_exact(Gemm* gemm, Transposed which, Size size, float alpha, float be
   }
 }
 
-void expect_exact_everywhere(Gemm* gemm) {
+void expect_exact_everywhere(const Gemm& gemm) {
   for (const Transposed which : {Transposed::kNone, Transposed::kFirst, Transposed::kSecond})
     for (const Size& size : kSizes)
       for (const float beta : {0.0F, 1.0F, -0.5F}) expect_exact(gemm, which, size, 0.75F, beta);
@@ -86,8 +89,29 @@ TEST(Gemm, IsExactForPartsOfMatrices) {
 }
 
 TEST(Gemm, IsExactInAvx512) {
-  if (!has_gemm_avx512()) GTEST_SKIP() << "this CPU has no AVX-512";
-  expect_exact_everywhere(gemm_by_tiles);
+  if (avx512_tile_kernels() == nullptr) GTEST_SKIP() << "this CPU has no AVX-512";
+  expect_exact_everywhere(gemm_by_tiles(*avx512_tile_kernels()));
+}
+
+TEST(Gemm, IsExactInAvx2) {
+  if (avx2_tile_kernels() == nullptr) GTEST_SKIP() << "this CPU has no AVX2";
+  expect_exact_everywhere(gemm_by_tiles(*avx2_tile_kernels()));
+}
+
+TEST(Gemm, HasTheSameBitsInAvx512AndAvx2AndForEachRowAlone) {
+  if (avx512_tile_kernels() == nullptr) GTEST_SKIP() << "this CPU has no AVX-512";
+  constexpr int64_t kM = 20, kN = 77, kK = 600;
+  std::mt19937 random(1);
+  const auto a = matrix(kM, kK, kK, random), b = matrix(kN, kK, kK, random);
+  std::vector<float> wide(kM * kN), narrow(kM * kN), alone(kM * kN);
+  const Strided transposed{b.data(), 1, kK};
+  tiled_gemm(*avx512_tile_kernels(), kM, kN, kK, 0.3F, {a.data(), kK, 1}, transposed, 0, wide.data(), kN);
+  tiled_gemm(*avx2_tile_kernels(), kM, kN, kK, 0.3F, {a.data(), kK, 1}, transposed, 0, narrow.data(), kN);
+  for (int64_t row = 0; row < kM; ++row)
+    tiled_gemm(*avx512_tile_kernels(), 1, kN, kK, 0.3F, {a.data() + row * kK, kK, 1}, transposed, 0,
+               alone.data() + row * kN, kN);
+  EXPECT_EQ(wide, narrow);
+  EXPECT_EQ(wide, alone);
 }
 
 }  // namespace
