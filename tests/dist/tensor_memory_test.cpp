@@ -30,22 +30,6 @@ TEST(TensorMemory, IsAlignedAndCounted) {
   EXPECT_EQ(tensor_bytes(), before);
 }
 
-TEST(TensorMemory, OfAFreedTensorFitsAnotherOfItsSize) {
-  count_tensor_memory();
-  constexpr int64_t kSize = 50'000;
-  // Between others, so that a freed block stays a block.
-  std::vector<at::Tensor> tensors;
-  for (int i = 0; i < 40; ++i) tensors.push_back(bytes(kSize));
-  const void* const freed = tensors[20].data_ptr();
-  tensors[20].reset();
-  bool reused = false;
-  for (int i = 0; i < 40; ++i) {  // other blocks of the size may have been free before
-    tensors.push_back(bytes(kSize));
-    reused = reused || tensors.back().data_ptr() == freed;
-  }
-  EXPECT_TRUE(reused);
-}
-
 TEST(TensorMemory, ThatCannotBeHadIsRefusedByLibtorch) {
   count_tensor_memory();
   EXPECT_THROW(bytes(int64_t{1} << 60), c10::Error);
