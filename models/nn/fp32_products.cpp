@@ -7,6 +7,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 
+#include "models/nn/parallel.h"
 #include "models/nn/tiled_gemm.h"
 
 namespace trainer::nn {
@@ -63,7 +64,7 @@ void fp32_product(const at::Tensor& a, const at::Tensor& given_b, const at::Tens
   const int64_t m = out.size(0), n = out.size(1), k = a.size(1);
   const int64_t threads = std::clamp<int64_t>(m * n * k / kLeastOperations, 1, at::get_num_threads());
   const int64_t column_parts = std::clamp<int64_t>(n / kLeastColumns, 1, threads), row_parts = threads / column_parts;
-  at::parallel_for(0, row_parts * column_parts, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(0, row_parts * column_parts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t part = begin; part < end; ++part) {
       const Extent rows = part_of(m, row_parts, part / column_parts, kTileRows),
                    columns = part_of(n, column_parts, part % column_parts, kUnit);
