@@ -30,6 +30,7 @@
 #include "engine/launch/secret.h"
 #include "engine/launch/slurm.h"
 #include "engine/launch/status_server.h"
+#include "engine/report/model_card.h"
 #include "engine/report/report.h"
 
 namespace trainer::launch {
@@ -43,13 +44,19 @@ struct Output {
   explicit Output(const std::string& folder) : lock(folder), owner(folder) {}
 };
 
-/// Writes report.html, unless no update was logged. Whatever happens to it, the run has ended as it has.
+/// Writes report.html and, for a run that has saved its model, the model card, unless no update was logged. Whatever
+/// happens to them, the run has ended as it has.
 void leave_report(const std::string& output_dir) {
-  try {
-    if (std::filesystem::exists(output_dir + "/metrics.jsonl")) report::write_report(output_dir);
-  } catch (const std::exception& error) {
-    say("trainer: no report.html was written: {}\n", error.what());
-  }
+  const auto attempt = [](const char* file, const auto& write) {
+    try {
+      write();
+    } catch (const std::exception& error) {
+      say("trainer: no {} was written: {}\n", file, error.what());
+    }
+  };
+  if (!std::filesystem::exists(output_dir + "/metrics.jsonl")) return;
+  attempt("report.html", [&] { report::write_report(output_dir); });
+  attempt("README.md", [&] { report::write_model_card(output_dir, output_dir); });
 }
 
 /// Reports the outcome. A failed write is only a warning: it must not hide the cause. Without `output` another machine
