@@ -27,9 +27,9 @@ constexpr size_t kSumDigits = 64;
 constexpr int64_t kMostSumsBytes = int64_t{64} << 20;
 
 /// What a run writes into its output_dir besides the model; no program reads it as part of one.
-const std::set<std::string, std::less<>> kRunRecords = {"config.resolved.yaml", "latest",       "logs",
-                                                        "metrics.jsonl",        "outcome.json", "predictions.jsonl",
-                                                        "report.html",          "tensorboard"};
+const std::set<std::string, std::less<>> kRunRecords = {
+    "README.md",    "config.resolved.yaml", "latest",      "logs",       "metrics.jsonl",
+    "outcome.json", "predictions.jsonl",    "report.html", "tensorboard"};
 
 bool is_run_record(const std::string& name) {
   return name.starts_with('.') || name.starts_with("checkpoint-") || kRunRecords.contains(name);

@@ -31,6 +31,7 @@
 #include "engine/launch/secret.h"
 #include "engine/launch/slurm.h"
 #include "engine/launch/status_server.h"
+#include "engine/report/model_card.h"
 #include "engine/report/report.h"
 
 namespace trainer::launch {
@@ -62,14 +63,15 @@ void leave(const char* name, const std::function<void()>& write) {
   }
 }
 
-/// outcome.json, and report.html unless no update was logged. Errors: MachineError, PeerError when the folder isn't
-/// known to be this run's.
+/// outcome.json and, unless no update was logged, report.html and, beside a saved model, its card. Errors:
+/// MachineError, PeerError when the folder isn't known to be this run's.
 void leave_files(const Outcome& outcome, const Kept& kept, const config::Config& config, const Output& output) {
   output.owner.require();
   leave("outcome.json", [&] { write_outcome(outcome, kept, config.output_dir); });
   const bool has_updates = outcome.code == kDone || outcome.step >= 0;
-  if (has_updates && std::filesystem::exists(config.output_dir + "/metrics.jsonl"))
-    leave("report.html", [&] { report::write_report(config.output_dir); });
+  if (!has_updates || !std::filesystem::exists(config.output_dir + "/metrics.jsonl")) return;
+  leave("report.html", [&] { report::write_report(config.output_dir); });
+  leave("README.md", [&] { report::write_model_card(config.output_dir, config.output_dir); });
 }
 
 /// Reports the outcome. A failed write is only a warning: it must not hide the cause. Without `output` another machine
