@@ -66,24 +66,21 @@ void prune(const fs::path& folder, const data::CacheLimits& limits, bool dry_run
 }  // namespace
 
 int cache_command(const std::vector<std::string>& args) {
-  CLI::App app(
-      "List the token caches of this machine, or remove old ones. Runs write them, and reuse them while data, "
-      "tokenizer "
-      "and options are the same; a removed one is written again when it is needed.",
-      "trainer cache");
+  CLI::App app("List the token caches of this machine, or remove old ones.", "trainer cache");
   std::string folder;
   bool as_json = false, dry_run = false;
   int64_t days = -1;
-  app.add_option("--cache_dir", folder, "The folder, as data.cache_dir; default: $XDG_CACHE_HOME/trainer/data");
+  app.add_option("--cache_dir", folder, "Their folder, as data.cache_dir");
   app.add_flag("--json", as_json, "Prints the list as JSON");
-  CLI::App* const pruned = app.add_subcommand("prune", "Remove caches that no run has used for long, or beyond a size");
+  CLI::App* const pruned = app.add_subcommand("prune", "Remove unused caches, or the least recently used");
   pruned->add_option("--older_than", days, "Days since the last use")->check(CLI::Range(int64_t{0}, int64_t{100'000}));
   uint64_t most = 0;
-  const auto* const limit =
-      pruned->add_option("--max_size", most, "Of all caches, such as 20GB: the least recently used are removed first")
-          ->transform(CLI::AsSizeValue(false).description(""));
+  const auto* const limit = pruned->add_option("--max_size", most, "Size of all that is kept, such as 20GB")
+                                ->transform(CLI::AsSizeValue(false).description(""));
   pruned->add_flag("--dry_run", dry_run, "Only says what would be removed");
   app.footer(
+      "Runs reuse a cache while data, tokenizer and options are the same. A removed one\n"
+      "is written again when it is needed.\n"
       "Examples:\n"
       "  trainer cache\n"
       "  trainer cache prune --older_than 30\n"

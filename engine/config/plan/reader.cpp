@@ -172,7 +172,8 @@ class Reader {
 
   /// The folder in the Hub's cache of a name that is no path; "" for others.
   static std::string hub_folder_of(const Entry& entry, const std::string& text, const std::string& absolute) {
-    if ((!entry.hub && !entry.hub_dataset) || fs::exists(absolute)) return "";
+    std::error_code ignored;
+    if ((!entry.hub && !entry.hub_dataset) || fs::exists(absolute, ignored)) return "";
     return hub_folder(text, entry.hub ? HubKind::kModel : HubKind::kDataset);
   }
 
