@@ -20,13 +20,20 @@ using arrow::Status;
 using Batch = std::shared_ptr<arrow::RecordBatch>;
 using File = std::shared_ptr<arrow::io::ReadableFile>;
 
-constexpr int64_t kMostMemory = int64_t{4} << 30;  // of a batch of rows and of what it is decoded from
+// Memory for a batch of rows and what it is decoded from. A Parquet file decides on neither, so a dictionary that
+// claims two billion entries is soon refused; a batch of an Arrow file has the size that its writer gave it.
+constexpr int64_t kParquetMemory = int64_t{1} << 30, kArrowMemory = int64_t{4} << 30;
 constexpr int64_t kBatchBytes = int64_t{8} << 20;  // wanted
 constexpr int64_t kMostRows = 4096;                // of a batch
 constexpr int kMaxDepth = 64;
 
-arrow::MemoryPool* pool() {
-  static arrow::CappedMemoryPool capped(arrow::default_memory_pool(), kMostMemory);
+arrow::MemoryPool* parquet_memory() {
+  static arrow::CappedMemoryPool capped(arrow::default_memory_pool(), kParquetMemory);
+  return &capped;
+}
+
+arrow::MemoryPool* arrow_memory() {
+  static arrow::CappedMemoryPool capped(arrow::default_memory_pool(), kArrowMemory);
   return &capped;
 }
 
@@ -40,7 +47,7 @@ int64_t batch_rows(const parquet::FileMetaData& metadata) {
 }
 
 Result<Table> open_parquet(const File& file) {
-  parquet::ReaderProperties properties(pool());
+  parquet::ReaderProperties properties(parquet_memory());
   properties.enable_buffered_stream();  // reads a column page by page instead of its whole part of a row group
   properties.set_schema_depth_limit(kMaxDepth);
   parquet::ArrowReaderProperties arrow_properties(/*use_threads=*/false);
@@ -48,8 +55,8 @@ Result<Table> open_parquet(const File& file) {
   auto parquet_reader = parquet::ParquetFileReader::Open(file, properties);
   arrow_properties.set_batch_size(batch_rows(*parquet_reader->metadata()));
   const int64_t rows = parquet_reader->metadata()->num_rows();
-  ARROW_ASSIGN_OR_RAISE(auto made,
-                        parquet::arrow::FileReader::Make(pool(), std::move(parquet_reader), arrow_properties));
+  ARROW_ASSIGN_OR_RAISE(
+      auto made, parquet::arrow::FileReader::Make(parquet_memory(), std::move(parquet_reader), arrow_properties));
   const std::shared_ptr<parquet::arrow::FileReader> reader = std::move(made);
   Table table;
   ARROW_RETURN_NOT_OK(reader->GetSchema(&table.schema));
@@ -66,7 +73,7 @@ Result<Table> open_parquet(const File& file) {
 
 arrow::ipc::IpcReadOptions ipc_options() {
   arrow::ipc::IpcReadOptions options;
-  options.memory_pool = pool();
+  options.memory_pool = arrow_memory();
   options.use_threads = false;
   options.max_recursion_depth = kMaxDepth;
   return options;
@@ -151,7 +158,7 @@ void fail_table(const std::string& path, const Status& status) {
   constexpr size_t kMostWords = 240;
   std::string why = status.message().substr(0, status.message().find('\n'));
   if (why.size() > kMostWords) why = why.substr(0, kMostWords) + "…";
-  if (status.IsOutOfMemory()) why = "its next rows need more than 4 GiB. Write it in smaller row groups";
+  if (status.IsOutOfMemory()) why = "its next rows need gigabytes of memory. Write it in smaller row groups or batches";
   if (status.IsIOError() && status.message().find("open local file") != std::string::npos)
     throw InputError("{}: cannot read the file: {}", path, why);
   throw InputError("{}: cannot read the file: it is damaged or incomplete, or not what its format says: {}", path, why);
@@ -160,7 +167,7 @@ void fail_table(const std::string& path, const Status& status) {
 Table open_table(const std::string& path) {
   arrow::util::InitializeUTF8();
   try {
-    auto file = arrow::io::ReadableFile::Open(path, pool());
+    auto file = arrow::io::ReadableFile::Open(path, arrow_memory());
     auto table = file.ok() ? open_by_content(*file, path) : file.status();
     if (!table.ok()) fail_table(path, table.status());
     check_columns(*table->schema, path);
