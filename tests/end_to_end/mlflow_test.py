@@ -21,7 +21,8 @@ class Unreachable(EndToEnd):
         with mock.patch.dict(os.environ, {"MLFLOW_TRACKING_URI": url}):
             run = self.launch(self.job("output", REPORTS, {"training": {"max_steps": 2}}))
         self.assertEqual(last_step(self.folder / "output"), 2)
-        self.assertEqual(run.err.count("warning: MLflow at http://127.0.0.1"), 1, run.err)
+        self.assertLessEqual(run.err.count("warning: MLflow"), 1, run.err)  # none if the run was faster than its first try
+        self.assertIn("MLflow at http://127.0.0.1", run.err)
         self.assertNotIn("hunter2", run.err + run.out)
         for path in (self.folder / "output").rglob("*"):
             self.assertNotIn(b"hunter2", path.read_bytes() if path.is_file() else b"", path)
