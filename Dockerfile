@@ -10,7 +10,7 @@ ARG TRAINER_CUDA=OFF
 ENV TRAINER_DEPS=/opt/trainer/deps
 WORKDIR /src
 # Dependencies first: Docker caches this layer until the pinned packages change.
-COPY tools/setup.sh tools/fetch_wheels.py tools/wheels.txt tools/wheels_cuda.txt tools/
+COPY tools/setup.sh tools/fetch_wheels.py tools/wheels.txt tools/wheels_arrow.txt tools/wheels_cuda.txt tools/
 RUN mkdir -p /opt/trainer/deps-cuda && \
     if [ "$TRAINER_CUDA" = ON ]; then tools/setup.sh --cuda; else tools/setup.sh; fi && \
     rm -rf ~/.cache/trainer/downloads
@@ -20,7 +20,7 @@ ARG TRAINER_REVISION=unknown
 RUN cmake --preset release -DTRAINER_CUDA="$TRAINER_CUDA" -DTRAINER_REVISION="$TRAINER_REVISION" && \
     cmake --build --preset release && \
     mkdir -p bin share && cp build/release/bin/trainer build/release/bin/trainer-prepare \
-                             build/release/bin/trainer-worker build/release/bin/libtrainer_*.so bin/ && \
+                             build/release/bin/trainer-worker build/release/bin/trainer-tracker build/release/bin/libtrainer_*.so bin/ && \
     tools/packaging/sbom.py "$(sed -n 's/^project(trainer VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)" \
       "$TRAINER_REVISION" --wheels $([ "$TRAINER_CUDA" != ON ] || echo --cuda) --libraries \
       $(ldd bin/trainer* | awk '$2 == "=>" && $3 ~ /^\/(usr\/)?lib\// {print $3}' | sort -u) > share/sbom.spdx.json
@@ -31,12 +31,13 @@ LABEL org.opencontainers.image.description="Trains transformer models from one Y
 ARG TRAINER_REVISION=unknown
 LABEL org.opencontainers.image.revision=$TRAINER_REVISION
 RUN apt-get update && \
-    apt-get install -y --no-install-recommends libdw1 libfmt9 libopenmpi3 libpcre2-8-0 libsentencepiece0 libspdlog1.10 libssl3 libutf8proc2 libxxhash0 libyaml-cpp0.7 libzstd1 openmpi-bin tini zlib1g && \
+    apt-get install -y --no-install-recommends libcurl4 libdw1 libfmt9 libopenmpi3 libpcre2-8-0 libsentencepiece0 libspdlog1.10 libssl3 libutf8proc2 libxxhash0 libyaml-cpp0.7 libzstd1 openmpi-bin tini zlib1g && \
     rm -rf /var/lib/apt/lists/* && \
     useradd --create-home trainer
 # The programs find these libraries by the path they were linked with.
 COPY --from=build /opt/trainer/deps/torch/lib /opt/trainer/deps/torch/lib
 COPY --from=build /opt/trainer/deps/nvidia /opt/trainer/deps/nvidia
+COPY --from=build /opt/trainer/deps-arrow/pyarrow/*.so.* /opt/trainer/deps-arrow/pyarrow/
 COPY --from=build /opt/trainer/deps-cuda /opt/trainer/deps-cuda
 COPY --from=build /src/bin /opt/trainer/bin
 COPY --from=build /src/share /opt/trainer/share

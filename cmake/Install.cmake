@@ -1,13 +1,16 @@
 # cmake --install build/release [--prefix DIR] [--component NAME]
 #   programs: PREFIX/lib/trainer/bin with the programs and plug-ins, which find each other in that folder, and a link
 #             PREFIX/bin/trainer; PREFIX/share/doc/trainer, and PREFIX/share/trainer with the examples
-#   libtorch: PREFIX/lib/trainer/{torch,nvidia}, in the wheels' layout, through which the libraries find each other
+#   libtorch: PREFIX/lib/trainer/{torch,nvidia,pyarrow}, in the wheels' layout, through which the libraries find each other
 # The folder is relocatable: every library is found relative to the program. A Python package with `bin` uses the libtorch
 # of the environment it is installed in (the second entry of the path).
-set(trainer_rpath "$ORIGIN/../torch/lib:$ORIGIN/../../torch/lib:$ORIGIN/../lib")
+set(trainer_rpath "$ORIGIN/../torch/lib:$ORIGIN/../../torch/lib:$ORIGIN/../lib:$ORIGIN/../pyarrow:$ORIGIN/../../pyarrow")
 set(programs trainer trainer-prepare trainer-worker)
+if(TARGET trainer-tracker)
+  list(APPEND programs trainer-tracker)
+endif()
 set(plugins)
-foreach(name IN ITEMS trainer_mpi trainer_cuda)
+foreach(name IN ITEMS trainer_arrow trainer_mpi trainer_cuda)
   if(TARGET ${name})
     list(APPEND plugins ${name})
   endif()
@@ -28,6 +31,12 @@ install(FILES README.md DESTINATION share/doc/trainer COMPONENT programs)
 install(DIRECTORY docs DESTINATION share/doc/trainer COMPONENT programs)
 install(DIRECTORY configs DESTINATION share/trainer COMPONENT programs)
 install(DIRECTORY data/examples DESTINATION share/trainer/data COMPONENT programs)
+
+if(TARGET parquet)
+  install(FILES ${arrow_libraries} ${parquet_libraries} DESTINATION lib/trainer/pyarrow COMPONENT libtorch)
+  file(GLOB arrow_licenses "${TRAINER_DEPS}-arrow/*.dist-info")
+  install(DIRECTORY ${arrow_licenses} DESTINATION share/doc/trainer/licenses COMPONENT libtorch)
+endif()
 
 # The CUDA libraries go into the same tree, in the layout of the wheels.
 install(DIRECTORY "${TRAINER_DEPS}/torch/lib" DESTINATION lib/trainer/torch COMPONENT libtorch)

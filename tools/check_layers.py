@@ -17,6 +17,7 @@ RULES = [
     ("torch", TORCH, None, ("engine/base", "engine/config", "engine/launch", "engine/cli")),
     ("yaml-cpp", re.compile(r"yaml-cpp/"), ("engine/config",), ()),
     ("sentencepiece", re.compile(r"sentencepiece"), ("data",), ()),
+    ("arrow", re.compile(r"(arrow|parquet)/"), ("data/readers/arrow",), ()),
     ("c10d", re.compile(r"(torch/csrc/distributed/|gloo/|nccl\.h|mpi\.h)"), ("engine/dist",), ()),
 ]
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Downloads and unpacks the libraries in wheels.txt for the build; with --cuda, also those in wheels_cuda.txt. Uses
-only Python's standard library.
+"""Downloads and unpacks the libraries in wheels.txt and wheels_arrow.txt for the build; with --cuda, also those in
+wheels_cuda.txt. Uses only Python's standard library.
 
 Downloads go to $XDG_CACHE_HOME/trainer/downloads and are checked against the pinned SHA-256; an interrupted download
 resumes. The files that the build needs are unpacked atomically to $TRAINER_DEPS (default:
-$XDG_CACHE_HOME/trainer/deps), and the additional files of a GPU build to a folder of the same name with the suffix -cuda.
+$XDG_CACHE_HOME/trainer/deps), and those of Arrow and of a GPU build to folders of the same name with the suffixes -arrow
+and -cuda.
 The index, proxy and certificates come from pip's settings and the environment, so this works on any machine that can
 `pip download`. You can also put a wheel into the downloads folder by hand.
 """
@@ -308,6 +309,7 @@ def main():
     deps = pathlib.Path(os.environ.get("TRAINER_DEPS") or cache / "deps").absolute()
     lists = pathlib.Path(__file__).parent
     install(read_wheels(lists / "wheels.txt"), deps, cache / "downloads")
+    install(read_wheels(lists / "wheels_arrow.txt"), deps.with_name(deps.name + "-arrow"), cache / "downloads")
     if sys.argv[1:] == ["--cuda"]:
         install(read_wheels(lists / "wheels_cuda.txt"), deps.with_name(deps.name + "-cuda"), cache / "downloads")
 

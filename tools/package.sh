@@ -12,7 +12,7 @@ version=$(sed -n 's/^project(trainer VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 torch=$(awk '$1 == "torch" {print $2}' tools/wheels.txt)
 revision=$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 output=build/packages
-programs=(trainer trainer-prepare trainer-worker)
+programs=(trainer trainer-prepare trainer-worker trainer-tracker)
 
 say() { printf '\n== %s\n' "$*"; }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the missing dependencies of a build: Debian or Ubuntu packages (as root or with sudo), then the libraries in
-# tools/wheels.txt into the cache folder. --cuda also installs those in tools/wheels_cuda.txt (3 GB), for a build with
+# tools/wheels.txt and tools/wheels_arrow.txt into the cache folder. --cuda also installs those in tools/wheels_cuda.txt (3 GB), for a build with
 # TRAINER_CUDA=ON; a GPU, its driver and a CUDA toolkit are not needed. --packaging also installs the dependencies of
 # tools/package.sh. For Debian 12 and Ubuntu 24.04.
 set -euo pipefail
@@ -11,6 +11,7 @@ packages=(
   libpcre2-dev libutf8proc-dev zlib1g-dev libzstd-dev libxxhash-dev libssl-dev libdw-dev
   libgloo-dev # headers only: torch's Gloo backend includes them
   libjs-chart.js # the curves of report.html
+  libcurl4-openssl-dev # for logging.report_to: [mlflow]; optional
   libopenmpi-dev openmpi-bin # for training.ddp_backend: mpi; optional
   libgtest-dev libgmock-dev
 )

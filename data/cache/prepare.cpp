@@ -67,6 +67,7 @@ class PreparationLock {
     if (!file_) throw machine_error("write", path, errno);
     while (flock(file_.get(), LOCK_EX) != 0)
       if (errno != EINTR) throw machine_error("lock", path, errno);
+    futimens(file_.get(), nullptr);  // when the cache was last used, for `trainer cache`
   }
 
  private:

@@ -124,7 +124,12 @@ bool is_zstd(std::string_view head) {
 }
 
 void refuse_others(std::string_view head, const std::string& path) {
-  if (head.starts_with("PAR1\x15")) refuse_parquet(path);  // PAR1 alone may be a column name
+  // PAR1 alone may be a column name
+  if (head.starts_with("PAR1\x15") || head.starts_with("ARROW1\0\0"sv))
+    throw InputError(
+        "{}: the file is a {} file, whatever its name.\nSet `format: parquet`, which reads both Parquet and "
+        "Arrow files.",
+        path, head.starts_with("PAR1") ? "Parquet" : "Arrow");
   struct Kind {
     std::string_view head, name, how;
   };
@@ -140,7 +145,6 @@ void refuse_others(std::string_view head, const std::string& path) {
        "compressed with xz", "Decompress it with `unxz`, or compress it with gzip or zstd"},
       {"\x04\x22\x4D\x18", "compressed with lz4", "Decompress it with `unlz4`, or compress it with gzip or zstd"},
       {"7z\xBC\xAF", "a 7z archive", "Unpack it with `7z x`"},
-      {"ARROW1\0\0"sv, "an Arrow file", "Convert it to JSON lines"},
   };
   for (const Kind& kind : kKinds) {
     if (head.starts_with(kind.head)) {
@@ -150,15 +154,6 @@ void refuse_others(std::string_view head, const std::string& path) {
 }
 
 }  // namespace
-
-void refuse_parquet(const std::string& path) {
-  throw InputError(
-      "{0}: Parquet is not supported. Convert it to JSON lines:\n"
-      "  duckdb -c \"COPY (SELECT * FROM '{0}') TO 'train.jsonl' (FORMAT json)\"\n"
-      "or: python3 -c \"import pandas; pandas.read_parquet('{0}').to_json('train.jsonl', orient='records', "
-      "lines=True, force_ascii=False)\"",
-      path);
-}
 
 Bytes bytes_of(std::string text) {
   return std::make_unique<TextBytes>(std::move(text));

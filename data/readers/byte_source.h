@@ -35,9 +35,6 @@ Bytes open_bytes(const std::string& path, int64_t* counter = nullptr);
 /// The bytes of `text`.
 Bytes bytes_of(std::string text);
 
-/// Throws an InputError that explains how to convert a Parquet file.
-[[noreturn]] void refuse_parquet(const std::string& path);
-
 /// The decompression step of open_bytes; `path` is for messages.
 Bytes unpacked(Bytes bytes, const std::string& path);
 

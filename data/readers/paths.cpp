@@ -8,9 +8,11 @@
 #include <map>
 #include <optional>
 
+#include "data/readers/dataset_folder.h"
 #include "engine/base/edit_distance.h"
 #include "engine/base/errors.h"
 #include "engine/config/document/scalar.h"
+#include "engine/config/machine/hub_folder.h"
 #include "engine/config/names.h"
 
 namespace trainer::data {
@@ -25,9 +27,9 @@ std::string ending_of(const fs::path& path) {
 
 std::optional<DataFormat> format_by_ending(const fs::path& path) {
   static const std::map<std::string, DataFormat> kFormats = {
-      {".csv", DataFormat::kCsv},         {".tsv", DataFormat::kTsv},      {".json", DataFormat::kJson},
-      {".jsonl", DataFormat::kJsonl},     {".ndjson", DataFormat::kJsonl}, {".txt", DataFormat::kText},
-      {".parquet", DataFormat::kParquet},
+      {".csv", DataFormat::kCsv},         {".tsv", DataFormat::kTsv},       {".json", DataFormat::kJson},
+      {".jsonl", DataFormat::kJsonl},     {".ndjson", DataFormat::kJsonl},  {".txt", DataFormat::kText},
+      {".parquet", DataFormat::kParquet}, {".arrow", DataFormat::kParquet}, {".feather", DataFormat::kParquet},
   };
   std::string ending = ending_of(path);
   if (ending == ".gz" || ending == ".zst" || ending == ".zstd") ending = ending_of(path.stem());
@@ -56,7 +58,9 @@ std::vector<std::string> names_in(const fs::path& folder) {
   if (fs::is_symlink(path, error)) fail_link(path);
   fs::path parent = fs::path(path).parent_path();
   if (parent.empty()) parent = ".";
-  if (!fs::is_directory(parent)) throw InputError("{}: the folder {} does not exist.", path, parent.string());
+  if (!fs::is_directory(parent))
+    throw InputError("{}: the folder {} does not exist.\n{}", path, parent.string(),
+                     config::hub_hint(path, config::HubKind::kDataset));
   throw InputError("{}: no such file or folder{}.", path,
                    did_you_mean(fs::path(path).filename().string(), names_in(parent)));
 }
@@ -98,6 +102,7 @@ void expect_one_format(const fs::path& folder, const std::vector<std::string>& f
 }
 
 std::vector<std::string> files_of_folder(const fs::path& folder, DataFormat format) {
+  if (auto of_dataset = dataset_files(folder, "train")) return *of_dataset;
   std::vector<std::string> files;
   for (const std::string& name : names_in(folder)) {
     fs::path path = folder / name;
@@ -105,8 +110,9 @@ std::vector<std::string> files_of_folder(const fs::path& folder, DataFormat form
     if (wanted && is_file(path)) files.push_back(path.string());
   }
   if (files.empty()) {
-    throw InputError("{}: the folder has no data files (.csv .tsv .json .jsonl .txt, also with .gz or .zst).",
-                     folder.string());
+    throw InputError(
+        "{}: the folder has no data files (.csv .tsv .json .jsonl .txt, also with .gz or .zst, .parquet .arrow).",
+        folder.string());
   }
   if (format == DataFormat::kAuto) expect_one_format(folder, files);
   expect_different(files);
@@ -158,7 +164,8 @@ std::vector<std::string> expand_paths(const config::DataSource& source) {
 DataFormat format_of(const std::string& path, DataFormat configured) {
   if (configured != DataFormat::kAuto) return configured;
   if (auto format = format_by_ending(path)) return *format;
-  throw InputError("{}: unknown file extension.\nSet `format` to delimited, csv, tsv, json, jsonl or text.", path);
+  throw InputError("{}: unknown file extension.\nSet `format` to delimited, csv, tsv, json, jsonl, text or parquet.",
+                   path);
 }
 
 bool has_known_ending(const std::string& path) {

@@ -20,9 +20,9 @@ struct SourceEntry {
 };
 
 /// Expands files, folders and globs, entry by entry; the files of a folder or glob are sorted by name. A folder stands
-/// for its files that aren't hidden and, with format auto, have the extension of a known format, which must be the same
-/// for all.
-/// Errors: InputError that names similar paths, or the mixed formats.
+/// for the training split of a dataset (dataset_files), or for its files that aren't hidden and, with format auto, have
+/// the extension of a known format, which must be the same for all. Errors: InputError that names similar paths, or the
+/// mixed formats.
 std::vector<SourceEntry> find_sources(const config::DataSource& source);
 
 /// The paths of all files, in order. Errors: as find_sources.

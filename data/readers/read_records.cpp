@@ -24,7 +24,6 @@ Reader make_reader(TextInput input, DataFormat format, const config::DataSource&
     case DataFormat::kText:
       return text_reader(std::move(input), source);
     case DataFormat::kParquet:
-      refuse_parquet(input.path());
     case DataFormat::kMnist:
     case DataFormat::kMegatron:
     case DataFormat::kAuto:
@@ -80,7 +79,10 @@ bool RecordStream::open_next() {
   if (entry_ == entries_.size()) return false;
   const SourceFile& file = entries_[entry_].files[file_++];
   path_ = file.path;
-  reader_ = make_reader(TextInput(open_bytes(path_, &bytes_read_), path_, source_.encoding), file.format, source_);
+  reader_ =
+      file.format == DataFormat::kParquet
+          ? table_reader(path_, &bytes_read_)
+          : make_reader(TextInput(open_bytes(path_, &bytes_read_), path_, source_.encoding), file.format, source_);
   has_records_ = false;
   return true;
 }

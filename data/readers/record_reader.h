@@ -39,7 +39,11 @@ Reader jsonl_reader(TextInput input);
 /// Each line is a record with one column, `text` or the one name in `source.columns`. Errors: ConfigError.
 Reader text_reader(TextInput input, const config::DataSource& source);
 
-/// The reader for `format`. Errors: ConfigError for settings that don't fit it.
+/// Rows of a Parquet or Arrow file. A row's line is its number, from 1; `bytes_read` counts as open_bytes's counter.
+/// Errors: MachineError where the library that reads them is missing; InputError.
+Reader table_reader(const std::string& path, int64_t* bytes_read);
+
+/// The reader for `format`, one of text. Errors: ConfigError for settings that don't fit it.
 Reader make_reader(TextInput input, config::DataFormat format, const config::DataSource& source);
 
 }  // namespace trainer::data

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "data/readers/dataset_folder.h"
 #include "data/sampler/sample_order.h"
 #include "data/samples/image_samples.h"
 #include "data/samples/labels.h"
@@ -39,6 +40,11 @@ Division divide(const TokenCache& store, int64_t seed, double fraction) {
   return division;
 }
 
+/// A dataset's folder stands for its validation split.
+std::vector<std::string> validation_paths(const std::string& path) {
+  return dataset_files(path, "validation").value_or(std::vector<std::string>{path});
+}
+
 Datasets open_tokens(const DatasetsRequest& request, const Tokenizer& tokenizer) {
   const config::DataConfig& c = request.config;
   const bool own_file = !c.validation.path.empty();
@@ -46,7 +52,7 @@ Datasets open_tokens(const DatasetsRequest& request, const Tokenizer& tokenizer)
   Stores stores{prepare({c, c.train, /*keep_texts=*/fraction > 0, c.max_samples, request.progress}, tokenizer)};
   if (own_file) {
     config::DataSource source = c.train;
-    source.path = {c.validation.path};
+    source.path = validation_paths(c.validation.path);
     source.weights.clear();
     stores.push_back(prepare({c, source, /*keep_texts=*/true, 0, request.progress}, tokenizer));
   }

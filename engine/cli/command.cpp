@@ -9,6 +9,7 @@ const std::vector<Command>& commands() {
       {"launch", "train as the file says", run_launch},
       {"explain", "print every option, its value and where that came from", run_explain},
       {"tokenize", "text to ids and back; `tokenize train` makes a tokenizer", run_tokenize},
+      {"cache", "the token caches of this machine: list them, remove old ones", run_cache},
       {"checkpoint", "list, verify, export, prune or save a run's checkpoints", run_checkpoint},
       {"eval", "measure a model or adapter on the validation samples", run_eval},
       {"generate", "answer prompts with a model or adapter, or chat with it", run_generate},

@@ -21,6 +21,7 @@ int run_config(const Arguments& arguments);
 int run_launch(const Arguments& arguments);
 int run_check(const Arguments& arguments);
 int run_explain(const Arguments& arguments);
+int run_cache(const Arguments& arguments);
 int run_tokenize(const Arguments& arguments);
 int run_selftest(const Arguments& arguments);
 int run_checkpoint(const Arguments& arguments);

@@ -141,9 +141,9 @@ template <>
 struct EnumNames<DataFormat> {
   using E = DataFormat;
   static constexpr std::pair<E, std::string_view> values[] = {
-      {E::kAuto, "auto"},   {E::kDelimited, "delimited"}, {E::kCsv, "csv"},   {E::kTsv, "tsv"},
-      {E::kJson, "json"},   {E::kJsonl, "jsonl"},         {E::kText, "text"}, {E::kParquet, "parquet"},
-      {E::kMnist, "mnist"}, {E::kMegatron, "megatron"}};
+      {E::kAuto, "auto"},     {E::kDelimited, "delimited"}, {E::kCsv, "csv"},          {E::kTsv, "tsv"},
+      {E::kJson, "json"},     {E::kJsonl, "jsonl"},         {E::kText, "text"},        {E::kParquet, "parquet"},
+      {E::kParquet, "arrow"}, {E::kMnist, "mnist"},         {E::kMegatron, "megatron"}};
 };
 
 template <>

@@ -38,11 +38,12 @@ struct Entry {
   std::string variable;              // the environment variable that sets it
   std::optional<std::string> flag;   // the flag of `trainer launch` that sets it, if not --name; "": none
   Kind kind;
-  bool accelerate = false;  // belongs to Accelerate's part of the file
-  bool path = false;        // relative to the file it is written in
-  bool works_here = false;  // or, if missing there, to the working folder
-  bool hub = false;         // or a name on the Hugging Face Hub
-  bool omitted = false;     // its default is not written into files
+  bool accelerate = false;   // belongs to Accelerate's part of the file
+  bool path = false;         // relative to the file it is written in
+  bool works_here = false;   // or, if missing there, to the working folder
+  bool hub = false;          // or a name on the Hugging Face Hub
+  bool hub_dataset = false;  // or the name of a dataset there
+  bool omitted = false;      // its default is not written into files
 
   std::string condition;                       // "optim is sgd": otherwise it has no effect
   std::function<bool(const Config&)> applies;  // null: always
@@ -105,6 +106,11 @@ class Field {
   /// A path, or a name on the Hugging Face Hub that is in this machine's Hub cache.
   Field&& path_or_hub_name() && {
     entry.path = entry.hub = true;
+    return std::move(*this);
+  }
+  /// A path, or the name of a dataset on the Hugging Face Hub that is in this machine's Hub cache.
+  Field&& path_or_hub_dataset() && {
+    entry.path = entry.hub_dataset = true;
     return std::move(*this);
   }
   /// Accelerate omits it from its files if it has the default.

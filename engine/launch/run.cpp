@@ -31,6 +31,7 @@
 #include "engine/launch/secret.h"
 #include "engine/launch/slurm.h"
 #include "engine/launch/status_server.h"
+#include "engine/launch/tracking.h"
 #include "engine/report/model_card.h"
 #include "engine/report/report.h"
 
@@ -75,8 +76,8 @@ void leave_files(const Outcome& outcome, const Kept& kept, const config::Config&
 }
 
 /// Reports the outcome. A failed write is only a warning: it must not hide the cause. Without `output` another machine
-/// writes.
-void report(const Outcome& outcome, const config::Config& config, const Output* output) {
+/// writes, and `tracking` is null.
+void report(const Outcome& outcome, const config::Config& config, const Output* output, Tracking* tracking) {
   const std::string& resume = config.checkpoint.resume_from_checkpoint;
   Kept kept{.checkpoint = newest_checkpoint(config.output_dir),
             .resumes = resume == "auto" || resume == "true",
@@ -88,6 +89,7 @@ void report(const Outcome& outcome, const config::Config& config, const Output* 
   } catch (const MachineError& error) {
     say("trainer: no outcome.json and no report.html were written: {}\n", error.what());
   }
+  if (tracking != nullptr) tracking->end(outcome.code);
   if (outcome.code != kDone) say("{}", closing_block(outcome, kept, config.output_dir));
 }
 
@@ -360,11 +362,13 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
   std::optional<SignalQueue> signals;
   if (place.is_alone()) signals.emplace();  // first: a signal that ends the program leaves no half-made output folder
   std::optional<Output> output;
+  std::optional<Tracking> tracking;
   try {
     server = serve_status(plan.config.logging, status);
     status.is_served = server != nullptr;
     if (place.is_leader()) check_keys(plan);
     if (place.is_leader()) output.emplace(plan.config.output_dir);
+    if (place.is_leader()) tracking.emplace(plan.config);
   } catch (const Error& error) {
     if (const auto started = config::started_rank()) report_failed_start(*started, &plan, error);
     throw;
@@ -376,7 +380,7 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
   say("{}", about_threads(plan.config.num_cpu_threads_per_process));
   const Run run{plan, program, patience, prepare, output ? &*output : nullptr, status, server.get()};
   const auto finish = [&](const Outcome& outcome) {  // signals stay queued: a late one must not interrupt the report
-    report(outcome, plan.config, output ? &*output : nullptr);
+    report(outcome, plan.config, output ? &*output : nullptr, tracking ? &*tracking : nullptr);
     return outcome.code;
   };
   if (!place.is_alone()) {

@@ -1,7 +1,7 @@
-// trainer-prepare [show N | tokenize … | describe-data | describe-tokenizer]: tokenizes the samples of a plan into the
-// cache that the ranks read, before they start; with `show`, prints the first ones; `trainer tokenize`; describes
-// inputs for the wizard. Errors go to standard output, where the launcher and the wizard read them, but to standard
-// error for the commands that people call.
+// trainer-prepare [show N | tokenize … | cache … | describe-data | describe-tokenizer]: tokenizes the samples of a plan
+// into the cache that the ranks read, before they start; with `show`, prints the first ones; `trainer tokenize` and
+// `trainer cache`; describes inputs for the wizard. Errors go to standard output, where the launcher and the wizard
+// read them, but to standard error for the commands that people call.
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 #include "engine/base/screen.h"
 #include "engine/base/uncaught.h"
 #include "engine/config/plan/handover.h"
+#include "engine/prepare/cache.h"
 #include "engine/prepare/describe.h"
 #include "engine/prepare/inputs.h"
 #include "engine/prepare/prepare_bar.h"
@@ -39,7 +40,7 @@ int prepare_plan(int64_t show) {
 
 /// Whether a person called the command, and not the launcher or the wizard, which read its output.
 bool is_for_people(const std::string& command) {
-  return command == "show" || command == "tokenize";
+  return command == "show" || command == "tokenize" || command == "cache";
 }
 
 int run(const std::string& command, const std::vector<std::string>& args) {
@@ -47,6 +48,7 @@ int run(const std::string& command, const std::vector<std::string>& args) {
   const int to = is_for_people(command) ? STDERR_FILENO : STDOUT_FILENO;
   try {
     if (command == "tokenize") return prepare::tokenize_command(args);
+    if (command == "cache") return prepare::cache_command(args);
     if (command == "show") return prepare_plan(std::stoll(args.at(0)));
     if (command.empty()) return prepare_plan(0);
     const auto describe = command == "describe-data" ? prepare::describe_data : prepare::describe_tokenizer;

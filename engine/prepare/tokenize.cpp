@@ -38,9 +38,9 @@ void add_source_options(CLI::App& app, config::DataSource& source) {
       {"auto", config::DataFormat::kAuto}, {"delimited", config::DataFormat::kDelimited},
       {"csv", config::DataFormat::kCsv},   {"tsv", config::DataFormat::kTsv},
       {"json", config::DataFormat::kJson}, {"jsonl", config::DataFormat::kJsonl},
-      {"text", config::DataFormat::kText},
+      {"text", config::DataFormat::kText}, {"parquet", config::DataFormat::kParquet},
   };
-  app.add_option("--format", source.format, "auto, delimited, csv, tsv, json, jsonl or text")
+  app.add_option("--format", source.format, "auto, delimited, csv, tsv, json, jsonl, text or parquet")
       ->transform(CLI::CheckedTransformer(kFormats).description(""));
   app.add_option("--delimiter", source.delimiter, "For --format delimited")->capture_default_str();
   app.add_option("--encoding", source.encoding)->check(CLI::IsMember({"utf-8", "latin-1"}))->capture_default_str();

@@ -69,6 +69,9 @@ LINES = [
     words(89, "an unknown flag of env", ["env", "--jsn"], "--jsn", "--json"),
     words(89, "an unknown flag of estimate-memory", ["estimate-memory", ".", "--dtype", "fp32"], "--dtype", "--dtypes"),
     words(89, "an unknown flag of test", ["test", "--config_fil", "job.yaml"], "--config_fil", "--config_file"),
+    words(89, "an unknown flag of cache", ["cache", "--cache_dri", "x"], "--cache_dri"),
+    words(89, "no limit to prune the cache to", ["cache", "prune"], "--older_than", "--max_size"),
+    words(89, "a size to prune to that is none", ["cache", "prune", "--max_size", "many"], "--max_size", "many"),
     launch(89, "an unknown flag", ["--num_procceses", "2"], "--num_procceses", "--num_processes"),
     launch(90, "a flag twice, with the last one wrong", ["--num_processes", "1", "--num_processes", "x"], "num_processes"),
     Case(90, "an option twice: the last one counts", lambda place: (place.job(), [

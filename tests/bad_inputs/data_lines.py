@@ -3,10 +3,11 @@
 import gzip
 import json
 import os
+import pathlib
 import struct
 import zlib
 
-from case import DONE, INPUT, Case
+from case import DONE, INPUT, TRAINER, Case
 
 GOOD = '{"sentence": "profit rose", "label": "better"}\n'
 PIECE = '{"sentence": "profit %s", "label": "better"}\n'
@@ -60,6 +61,15 @@ def bomb():
 def long_line():
     yield GOOD.encode() + b'{"sentence": "'
     yield from [b"x" * 1_000_000] * 200
+
+
+def table():
+    """A Parquet file of 62 records."""
+    return (pathlib.Path(__file__).resolve().parents[1] / "data/tables/reports.parquet").read_bytes()
+
+
+def reads_tables():
+    return pathlib.Path(TRAINER).with_name("libtrainer_arrow.so").exists()
 
 
 def chat(line, what, messages, *says):
@@ -153,6 +163,14 @@ LINES = [
              although="its first bytes identify it, and JSON never begins with them"),
     data(124, "truncated gzip", "samples.jsonl.gz", lambda: gzip.compress((GOOD * 1000).encode())[:-40]),
     data(125, "a gzip bomb", "samples.jsonl.gz", bomb, "samples.jsonl.gz:1"),
+    data(124, "Parquet by another name", "samples.jsonl", lambda: table()[:100], "format: parquet"),
+    data(124, "a truncated Parquet file", "samples.parquet", lambda: table()[:-100], "damaged or incomplete", needs=reads_tables),
+    data(124, "a damaged Parquet file", "samples.parquet", lambda: table()[:-40] + b"\xff" * 32 + table()[-8:],
+         "damaged or incomplete", needs=reads_tables),
+    data(124, "an encrypted Parquet file", "samples.parquet", b"PARE" * 20, "encrypted", needs=reads_tables),
+    data(124, "text called Parquet", "samples.parquet", GOOD, "neither Parquet nor Arrow", needs=reads_tables),
+    data(124, "a truncated Arrow stream", "samples.arrow", b"\xff\xff\xff\xff\x10\x27\x00\x00", "damaged or incomplete",
+         needs=reads_tables),
     csv(126, "a quote that is never closed", 'sentence,label\na,b\n"c,d\n' + "e,f\n" * 100_000, "samples.csv:3"),
     csv(127, "too few columns", "sentence,label\na,b\nc\n", "samples.csv:3"),
     csv(127, "too many columns", "sentence,label\na,b\nc,d,e\n", "samples.csv:3"),

@@ -5,7 +5,7 @@ import os
 import pathlib
 import socket
 
-from case import CONFIGURATION, DONE, MACHINE, PEER, Case, Elsewhere, NotHere, as_nobody, can_be_nobody
+from case import CONFIGURATION, DONE, MACHINE, PEER, TRAINER, Case, Elsewhere, NotHere, as_nobody, can_be_nobody
 
 SEVERAL = {"distributed_type": "MULTI_CPU", "num_processes": 2}
 CORES = os.cpu_count() or 1
@@ -69,6 +69,11 @@ def environment(line, what, variables, *says, code=CONFIGURATION, **more):
     return launch(line, what, [], *says, code=code, environment=variables, **more)
 
 
+def mlflow(line, what, variables, *says, **more):
+    return launch(line, what, [], *says, job={"logging": {"report_to": "mlflow"}}, environment=variables,
+                  needs=lambda: pathlib.Path(TRAINER).with_name("trainer-tracker").exists(), **more)
+
+
 LINES = [
     launch(211, "0 processes", ["--num_processes", "0"], "num_processes", "0"),
     launch(211, "-1 processes", ["--num_processes", "-1"], "num_processes", "-1"),
@@ -113,6 +118,10 @@ LINES = [
                 "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511"}, "WORLD_SIZE", "many"),
     environment(222, "ranks that machines can't divide equally", {"RANK": "0", "WORLD_SIZE": "3", "LOCAL_RANK": "0",
                 "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511"}, "WORLD_SIZE", "same number"),
+    mlflow(222, "no MLflow server", {}, "MLFLOW_TRACKING_URI", "http://127.0.0.1:5000"),
+    mlflow(222, "an MLflow folder", {"MLFLOW_TRACKING_URI": "file:///tmp/runs"}, "MLFLOW_TRACKING_URI", "http://"),
+    mlflow(222, "MLflow's tags that are no object", {"MLFLOW_TRACKING_URI": "https://me:hunter2@example.org",
+           "MLFLOW_TAGS": "[1]"}, "MLFLOW_TAGS", silent=("hunter2",)),
     environment(223, "invalid devices, which a run on the CPU does not use", {"CUDA_VISIBLE_DEVICES": "rubbish"},
                 code=DONE, command="check", although="it is not read: the run is on the CPU"),
     Elsewhere(224, "network_test.Network.test_of_another_run"),

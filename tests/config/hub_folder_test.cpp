@@ -53,6 +53,14 @@ TEST_F(HubFolder, ATildeIsTheHomeFolder) {
   setenv("HOME", old_home.c_str(), 1);
 }
 
+TEST_F(HubFolder, OfADatasetIsAnotherFolder) {
+  add("models--a--b", "1");
+  EXPECT_EQ(hub_folder("a/b", HubKind::kDataset), "");
+  add("datasets--a--b", "2");
+  EXPECT_EQ(hub_folder("a/b", HubKind::kDataset), home.path() / "datasets--a--b" / "snapshots" / "2");
+  EXPECT_NE(hub_hint("/nowhere/a/b", HubKind::kDataset).find("hf download --repo-type dataset a/b"), std::string::npos);
+}
+
 TEST_F(HubFolder, HintNamesWhatToDownload) {
   const std::string hint = hub_hint("/nowhere/google/flan-t5-base");
   EXPECT_NE(hint.find("hf download google/flan-t5-base"), std::string::npos) << hint;

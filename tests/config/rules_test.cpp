@@ -355,7 +355,7 @@ TEST_F(Rules, RefuseUnsupportedValues) {
   EXPECT_EQ(
       problems("distributed_type: NO\nuse_cpu: true\nmodel: {path: m}\ndata: {train: {path: a}}\n"
                "logging: {report_to: [tensorboard, wandb]}\ntraining: {optim: lomo, lr_scheduler_type: greedy}\n"),
-      "f.yaml:5:22: logging.report_to must be one of none, tensorboard; is 'wandb'\n"
+      "f.yaml:5:22: logging.report_to must be one of none, tensorboard, mlflow; is 'wandb'\n"
       "f.yaml:6:19: training.optim lomo is not supported by this version\n"
       "f.yaml:6:44: training.lr_scheduler_type greedy is not supported by this version");
 }

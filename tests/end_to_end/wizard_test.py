@@ -215,7 +215,7 @@ class Wizard(EndToEnd):
         shown = self.converse(answers, terminal=False)
         for told in ("Please choose one of the options; 'translation' is not one of them.", "A model is required", "model_type is 'mamba', which this version does not train",
                      "no weights", "This is a model of type bert, which this version trains for sequence_classification",
-                     "Samples are required", "nowhere.csv does not exist.\n  Type it again", "Parquet is not supported",
+                     "Samples are required", "nowhere.csv does not exist.\n  Type it again", "a.parquet: cannot read the file",
                      "There is only one column: text.", "There is no column 'texts' (did you mean 'text'?)"):
             self.assertIn(told, shown)
         self.assertNotIn("parquet\n", shown.split("In which format?")[1])

@@ -69,6 +69,7 @@ class FetchWheels(unittest.TestCase):
         threading.Thread(target=self.index.serve_forever, args=(0.02,), daemon=True).start()
         shutil.copy(TOOLS / "fetch_wheels.py", self.root)
         digest = hashlib.sha256(self.index.wheel).hexdigest()
+        (self.root / "wheels_arrow.txt").write_text("")
         (self.root / "wheels.txt").write_text(f"# a comment\ntoy 1.0 {FILE} {digest} toy/lib/libtoy*\n")
         self.downloads, self.deps = self.root / "trainer" / "downloads", self.root / "trainer" / "deps"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the bill of materials of a package as SPDX 2.3 JSON: sbom.py VERSION REVISION [--wheels] [--cuda] [--libraries FILE…]
 
-It lists trainer, with --wheels the bundled libraries of tools/wheels.txt, with --cuda those of tools/wheels_cuda.txt, the Debian packages of the bundled libraries,
+It lists trainer, with --wheels the bundled libraries of tools/wheels.txt and wheels_arrow.txt, with --cuda those of tools/wheels_cuda.txt, the Debian packages of the bundled libraries,
 and the header-only libraries that the programs were compiled with. Format: https://spdx.github.io/spdx-spec/v2.3/
 """
 
@@ -71,7 +71,7 @@ def main() -> None:
 
     trainer = entry("trainer", asked.version)
     bundled = [debian_entry(name) for name in sorted({debian_package(file) for file in asked.libraries})]
-    bundled += wheels("wheels.txt") if asked.wheels else []
+    bundled += wheels("wheels.txt") + wheels("wheels_arrow.txt") if asked.wheels else []
     seen = {package["SPDXID"] for package in bundled}
     bundled += [package for package in (wheels("wheels_cuda.txt") if asked.cuda else []) if package["SPDXID"] not in seen]
     compiled_in = [debian_entry(name) for name in HEADERS_ONLY]

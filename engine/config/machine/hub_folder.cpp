@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kMostOfRef = 200;  // bytes
 
-std::string folder_name(const std::string& name) {
-  std::string folder = "models--" + name;
+std::string folder_name(const std::string& name, HubKind kind) {
+  std::string folder = (kind == HubKind::kModel ? "models--" : "datasets--") + name;
   if (const size_t slash = folder.find('/'); slash != std::string::npos) folder.replace(slash, 1, "--");
   return folder;
 }
@@ -56,9 +56,9 @@ fs::path hub_cache() {
   return under_home("~/.cache/huggingface/hub");
 }
 
-std::string hub_folder(const std::string& name) {
+std::string hub_folder(const std::string& name, HubKind kind) {
   if (!is_hub_name(name)) return "";
-  const fs::path model = hub_cache() / folder_name(name);
+  const fs::path model = hub_cache() / folder_name(name, kind);
   const std::string commit = first_line(model / "refs" / "main");
   std::error_code ignored;
   if (!commit.empty() && commit.find('/') == std::string::npos) {
@@ -68,14 +68,15 @@ std::string hub_folder(const std::string& name) {
   return "";
 }
 
-std::string hub_hint(const std::string& path) {
+std::string hub_hint(const std::string& path, HubKind kind) {
   // Relative paths were made absolute: with an organization in the name, the parent folder does not exist either.
   const fs::path folder = fs::path(path).lexically_normal(), above = folder.parent_path();
   std::error_code ignored;
   const std::string organization = above.empty() || fs::exists(above, ignored) ? "" : above.filename().string() + "/";
   return fmt::format(
-      "If it is a name on the Hugging Face Hub: models are not downloaded automatically; `hf download {}{}` on a "
+      "If it is a name on the Hugging Face Hub: {} are not downloaded automatically; `hf download {}{}{}` on a "
       "machine with network access puts it into {}.",
+      kind == HubKind::kModel ? "models" : "datasets", kind == HubKind::kModel ? "" : "--repo-type dataset ",
       organization, folder.filename().string(), hub_cache().string());
 }
 

@@ -165,9 +165,16 @@ class Reader {
         draft_.problems.add(node.mark, path, fmt::format("{} {}", path, why));
         return;
       }
-      const std::string of_hub = entry.hub && !std::filesystem::exists(absolute) ? hub_folder(*text) : "";
+      const std::string of_hub = hub_folder_of(entry, *text, absolute);
       *text = of_hub.empty() ? absolute : of_hub;
     }
+  }
+
+  /// The folder in the Hub's cache of a name that is no path; "" for others.
+  static std::string hub_folder_of(const Entry& entry, const std::string& text, const std::string& absolute) {
+    std::error_code ignored;
+    if ((!entry.hub && !entry.hub_dataset) || fs::exists(absolute, ignored)) return "";
+    return hub_folder(text, entry.hub ? HubKind::kModel : HubKind::kDataset);
   }
 
   /// `text` as an absolute path: relative to the file it is written in or, for some options, to the working folder.

@@ -15,13 +15,14 @@ const Entries& source_table() {
   using C = DataSource;
   static const Entries entries = table<C>(
       option("path", &C::path)
-          .help("A file, a folder, a glob, or a list of them. Required.")
+          .help("A file, a folder, a glob, a dataset in the Hugging Face Hub's cache, or a list of them. Required.")
           .ask("Which file holds the training samples?")
-          .path(),
+          .path_or_hub_dataset(),
       option("weights", &C::weights)
           .help("Sampling weights of the mixture, one number for each `path`. Empty: every sample once per epoch."),
       option("format", &C::format)
-          .help("File format of the samples; auto chooses by the file extension.")
+          .help("File format of the samples; auto chooses by the file extension. parquet and arrow read both kinds of "
+                "file.")
           .ask("In which format?"),
       option("delimiter", &C::delimiter)
           .help("Text that separates the columns of a delimited line.")
@@ -71,7 +72,7 @@ const Entries& validation_table() {
                    .below(1.0),
                option("path", &C::path)
                    .help("Separate files with validation samples, in the format of the training samples.")
-                   .path());
+                   .path_or_hub_dataset());
   return entries;
 }
 

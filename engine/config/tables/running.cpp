@@ -143,25 +143,26 @@ const Entries& evaluation_table() {
 const Entries& logging_table() {
   using C = LoggingConfig;
   auto has_page = [](const Config& c) { return c.logging.metrics_port > 0; };
-  static const Entries entries =
-      table<C>(option("logging_steps", &C::logging_steps)
-                   .help("Updates between lines of metrics.jsonl.")
-                   .ask("After how many updates should each line of metrics be written?")
-                   .at_least(1),
-               option("report_to", &C::report_to)
-                   .help("Where metrics go in addition to metrics.jsonl.")
-                   .one_of({"none", "tensorboard"}),
-               option("metrics_port", &C::metrics_port)
-                   .flag("--metrics_port")
-                   .help("Port on which each machine's launcher serves /metrics for Prometheus, /healthz and /readyz "
-                         "over HTTP (docs/monitoring.md). 0: none.")
-                   .at_least(0)
-                   .at_most(65535),
-               option("metrics_address", &C::metrics_address)
-                   .flag("--metrics_address")
-                   .help("Address on which it listens: 127.0.0.1 admits only programs on the same machine, 0.0.0.0 "
-                         "everyone who can reach it.")
-                   .when("logging.metrics_port is above 0", has_page));
+  static const Entries entries = table<C>(
+      option("logging_steps", &C::logging_steps)
+          .help("Updates between lines of metrics.jsonl.")
+          .ask("After how many updates should each line of metrics be written?")
+          .at_least(1),
+      option("report_to", &C::report_to)
+          .help("Where metrics go in addition to metrics.jsonl: TensorBoard's event files, or the MLflow server "
+                "in MLFLOW_TRACKING_URI (docs/monitoring.md).")
+          .one_of({"none", "tensorboard", "mlflow"}),
+      option("metrics_port", &C::metrics_port)
+          .flag("--metrics_port")
+          .help("Port on which each machine's launcher serves /metrics for Prometheus, /healthz and /readyz "
+                "over HTTP (docs/monitoring.md). 0: none.")
+          .at_least(0)
+          .at_most(65535),
+      option("metrics_address", &C::metrics_address)
+          .flag("--metrics_address")
+          .help("Address on which it listens: 127.0.0.1 admits only programs on the same machine, 0.0.0.0 "
+                "everyone who can reach it.")
+          .when("logging.metrics_port is above 0", has_page));
   return entries;
 }
 

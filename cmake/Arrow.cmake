@@ -1,0 +1,15 @@
+# Arrow's C++ library in the wheel of pyarrow, which tools/setup.sh unpacks next to libtorch: reads Parquet and Arrow
+# files. Optional: without it, such files are refused with a message.
+set(arrow_root "${TRAINER_DEPS}-arrow/pyarrow")
+file(GLOB arrow_libraries "${arrow_root}/libarrow.so.*")
+file(GLOB parquet_libraries "${arrow_root}/libparquet.so.*")
+if(arrow_libraries AND parquet_libraries)
+  add_library(arrow SHARED IMPORTED)
+  set_target_properties(arrow PROPERTIES IMPORTED_LOCATION "${arrow_libraries}")
+  add_library(parquet SHARED IMPORTED)
+  set_target_properties(parquet PROPERTIES IMPORTED_LOCATION "${parquet_libraries}")
+  target_include_directories(arrow SYSTEM INTERFACE "${arrow_root}/include")
+  target_link_libraries(parquet INTERFACE arrow)
+else()
+  message(STATUS "Arrow's library is not at ${arrow_root}: Parquet and Arrow files are neither read nor tested.")
+endif()
