@@ -186,7 +186,7 @@ std::optional<Brief> brief_of(const config::Plan& plan) {
 
 bool wants_trial(config::Prompter& prompter) {
   const config::Question question{
-      "\nDo you want to try it out and measure its speed? (three updates, nothing is saved)",
+      "\nDo you want to try it out? (measures its speed, saves nothing)",
       is_interactive() ? "yes" : "no",
       {},
       config::Question::Kind::kBoolean,

@@ -34,13 +34,20 @@ std::string trimmed(const std::string& text) {
   return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
+/// A default can contain line breaks, as in the template "{instruction}\n{input}".
+std::string in_one_line(const std::string& text) {
+  std::string line;
+  for (const char c : text) line += c == '\n' ? "\\n" : std::string(1, c);
+  return line;
+}
+
 /// The question as one line, or several for a choice, up to where the answer is typed.
 std::string prompt(const Question& question) {
   if (question.kind == Question::Kind::kBoolean)
     return fmt::format("{} [{}]: ", question.text, question.current == "yes" ? "YES/no" : "yes/NO");
   if (question.choices.empty() && question.current.empty())
     return question.text + (question.text.ends_with('?') ? " " : ": ");
-  if (question.choices.empty()) return fmt::format("{} [{}]: ", question.text, question.current);
+  if (question.choices.empty()) return fmt::format("{} [{}]: ", question.text, in_one_line(question.current));
   std::string text = question.text + "\n";
   for (std::size_t i = 0; i < question.choices.size(); ++i)
     text += fmt::format("  {}  {}\n", i + 1, question.choices[i]);

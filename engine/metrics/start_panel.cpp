@@ -47,7 +47,7 @@ std::string updates_text(const config::TrainingConfig& training, const StartFact
 
 std::vector<std::string> start_panel(const config::Config& config, const StartFacts& facts) {
   return {"model    " + model_text(facts), "ranks    " + ranks_text(config, facts),
-          fmt::format("memory   {}{} for weights and gradients, plus optimizer and activations",
+          fmt::format("memory   weights and gradients: {}{}; plus optimizer and activations",
                       human_bytes(facts.rank_bytes), facts.ranks == 1 ? "" : " a rank"),
           "updates  " + updates_text(config.training, facts),
           fmt::format("data     {} to train on, {} for validation", counted(facts.samples, "sample", "samples"),

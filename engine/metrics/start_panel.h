@@ -24,7 +24,7 @@ struct StartFacts {
 /// Lines of at most 80 columns:
 ///   model    T5ForConditionalGeneration: 223M parameters, 885k trained (0.40 %)
 ///   ranks    2 on the CPU, FSDP FULL_SHARD with 25 units, computing in bf16
-///   memory   426 MiB a rank for weights and gradients, plus optimizer and activations
+///   memory   weights and gradients: 426 MiB a rank; plus optimizer and activations
 ///   updates  1638 of 8 samples = 2 ranks x 4
 ///   data     4361 samples to train on, 485 for validation
 std::vector<std::string> start_panel(const config::Config& config, const StartFacts& facts);

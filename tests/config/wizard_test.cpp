@@ -341,7 +341,7 @@ TEST_F(Wizard, AcceptsMissingPathsOnlyWhenRepeated) {
   const std::string folder = "  " + folder_.string(),
                     again = " does not exist.\n  Type it again to keep it for another machine.\n",
                     elsewhere = folder + "/gone/too/far does not exist on this machine.\n";
-  EXPECT_EQ(answers.said, folder + "/gone/too/far" + again + elsewhere + folder + "/a.txt" + again);
+  EXPECT_EQ(answers.said, folder + "/gone/too/far" + again + elsewhere + folder + "/a.txt" + again + elsewhere);
   EXPECT_EQ(draft_.config.model.path, "gone/too/far");
   EXPECT_EQ(draft_.config.data.train.path, std::vector<std::string>{"b.txt"});
 }

@@ -31,7 +31,7 @@ TEST(StartPanel, ShowsWhatARunIsAboutToDo) {
   EXPECT_EQ(start_panel(config, facts),
             (Lines{"model    T5ForConditionalGeneration: 223M parameters, 885k trained (0.40 %)",
                    "ranks    2 on the CPU, FSDP FULL_SHARD with 25 units, computing in bf16",
-                   "memory   426 MiB a rank for weights and gradients, plus optimizer and activations",
+                   "memory   weights and gradients: 426 MiB a rank; plus optimizer and activations",
                    "updates  819 of 16 samples = 2 ranks x 2 accumulated x 4",
                    "data     4361 samples to train on, 485 for validation"}));
 }
