@@ -185,13 +185,12 @@ std::optional<Brief> brief_of(const config::Plan& plan) {
 }
 
 bool wants_trial(config::Prompter& prompter) {
-  const config::Question question{
-      "\nDo you want to try it out? (measures its speed, saves nothing)",
-      is_interactive() ? "yes" : "no",
-      {},
-      config::Question::Kind::kBoolean,
-      "Trains three updates into a folder that is deleted afterwards, and takes the time "
-      "of the last one."};
+  const config::Question question{"\nDo you want to try it out? (measures its speed, saves nothing)",
+                                  is_interactive() ? "yes" : "no",
+                                  {},
+                                  config::Question::Kind::kBoolean,
+                                  "Trains three updates into a folder that is deleted afterwards, and takes the time "
+                                  "of the last one."};
   for (;;) {
     const config::Answer answer = prompter.ask(question);
     if (answer.kind == config::Answer::Kind::kEnd) return false;

@@ -46,10 +46,9 @@ TEST_F(ConfigCommand, AsksTheWorkerAboutTheModelAndChecks) {
                   kDescription));
   const Outcome outcome = run("config --config_file new.yaml", answers("\n"));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  for (const char* const line :
-       {"  T5, 1.0 million parameters, 2 x T5Block\n", "  FSDP wraps T5Block.\n", "  Its linear layers: q 2 x [8, 8]\n",
-        "(empty: the defaults) [q,v]: ", "\nchecked",
-        "Do you want to try it out? (measures its speed, saves nothing) [yes/NO]: "}) {
+  for (const char* const line : {"  T5, 1.0 million parameters, 2 x T5Block\n", "  FSDP wraps T5Block.\n",
+                                 "  Its linear layers: q 2 x [8, 8]\n", "(empty: the defaults) [q,v]: ", "\nchecked",
+                                 "Do you want to try it out? (measures its speed, saves nothing) [yes/NO]: "}) {
     EXPECT_NE(outcome.out.find(line), std::string::npos) << line << "in\n" << outcome.out;
   }
   EXPECT_EQ(outcome.out.find("The trial"), std::string::npos);
