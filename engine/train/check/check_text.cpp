@@ -77,7 +77,7 @@ void add_size(Page& page, const ModelReport& model) {
       model.trained == model.parameters
           ? "all trained"
           : fmt::format("{} trained ({:.2f} %)", human_count(model.trained), 100.0 * model.trained / model.parameters);
-  page.line(fmt::format("{}: {} parameters, {}", model.class_name, human_count(model.parameters), trained));
+  page.words(fmt::format("{}: {} parameters, {}", model.class_name, human_count(model.parameters), trained));
 }
 
 void add_model(Page& page, const ModelReport& model) {
