@@ -15,6 +15,7 @@
 
 #include "engine/base/safe_text.h"
 #include "engine/base/screen.h"
+#include "engine/base/terminal_text.h"
 
 namespace trainer::log {
 namespace {
@@ -37,18 +38,23 @@ class Screen : public spdlog::sinks::base_sink<std::mutex> {
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
     spdlog::memory_buf_t line;
-    formatter_->format(message, line);
+    spdlog::details::log_msg shown = message;
+    const std::string broken =
+        terminal_ ? wrapped({message.payload.data(), message.payload.size()}, terminal_width(STDERR_FILENO), 2) : "";
+    if (terminal_) shown.payload = broken;
+    formatter_->format(shown, line);
     std::string text(line.data(), line.size());
-    if (colors_ && message.color_range_end > message.color_range_start) {
-      text.insert(message.color_range_end, "\x1b[m");
-      text.insert(message.color_range_start, color_of(message.level));
+    if (colors_ && shown.color_range_end > shown.color_range_start) {
+      text.insert(shown.color_range_end, "\x1b[m");
+      text.insert(shown.color_range_start, color_of(shown.level));
     }
     screen::write(STDERR_FILENO, text);
   }
   void flush_() override {}
 
  private:
-  const bool colors_ = isatty(STDERR_FILENO) == 1 && spdlog::details::os::is_color_terminal();
+  const bool terminal_ = isatty(STDERR_FILENO) == 1;
+  const bool colors_ = wants_color() && spdlog::details::os::is_color_terminal();
 };
 
 std::shared_ptr<spdlog::logger>& logger() {

@@ -1,8 +1,10 @@
 #include "engine/base/terminal_text.h"
 
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include <utf8proc.h>
 
@@ -65,6 +67,39 @@ std::string truncated(std::string_view text, size_t columns) {
 std::string fitted(std::string_view text, size_t columns) {
   std::string cut = truncated(text, columns);
   return cut.append(columns - display_width(cut), ' ');
+}
+
+std::string wrapped(std::string_view text, size_t columns, size_t hang) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    const size_t indent = std::min(line.find_first_not_of(' '), line.size());
+    std::string row(line.substr(0, indent));
+    bool first = true;  // on this row
+    for (line.remove_prefix(indent); !line.empty();) {
+      const size_t word = std::min(line.find(' ', 1), line.size());  // with the blank before it
+      if (!first && display_width(row) + display_width(line.substr(0, word)) > columns) {
+        out += row + "\n";
+        row.assign(indent + hang, ' ');
+        line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+        first = true;
+        continue;
+      }
+      row += line.substr(0, word);
+      line.remove_prefix(word);
+      first = false;
+    }
+    out += row;
+    if (end < text.size()) out += '\n';
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+bool wants_color() {
+  const char* const unwanted = std::getenv("NO_COLOR");
+  return isatty(STDERR_FILENO) == 1 && (unwanted == nullptr || *unwanted == '\0');
 }
 
 size_t terminal_width(int fd, size_t otherwise) {

@@ -19,6 +19,13 @@ std::string truncated(std::string_view text, size_t columns);
 /// `truncated`, and filled with spaces to exactly `columns`.
 std::string fitted(std::string_view text, size_t columns);
 
+/// `text` with lines of more than `columns` broken between words. What continues a line is indented as much as the
+/// line, and by `hang` more. A word longer than a line stays whole.
+std::string wrapped(std::string_view text, size_t columns, size_t hang = 0);
+
+/// True when standard error is a terminal and the user wants colors there (https://no-color.org).
+bool wants_color();
+
 /// Columns of the terminal at `fd`; `otherwise` when it is not a terminal.
 size_t terminal_width(int fd, size_t otherwise = 100);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/screen.h"
+#include "engine/base/terminal_text.h"
 #include "engine/cli/flags.h"
 #include "engine/cli/problem_report.h"
 #include "engine/cli/worker.h"

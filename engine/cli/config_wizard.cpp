@@ -2,15 +2,21 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <optional>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/human.h"
+#include "engine/base/indented.h"
 #include "engine/base/temporary_folder.h"
+#include "engine/base/terminal_text.h"
 #include "engine/cli/problem_report.h"
 #include "engine/cli/terminal.h"
 #include "engine/cli/worker.h"
@@ -59,6 +65,21 @@ std::optional<config::TokenizerDescription> describe_tokenizer(const std::string
   });
 }
 
+std::optional<config::SamplesDescription> describe_samples(const config::Config& config) {
+  config::Plan plan;
+  plan.config = config;
+  constexpr int64_t kTexts = 1000, kSamples = 3;  // a few texts fill no sample if they are joined
+  int64_t& most = plan.config.data.max_samples;
+  const int64_t wanted = config.data.group_texts ? kTexts : kSamples;
+  most = most > 0 ? std::min(most, wanted) : wanted;
+  return remembered<config::SamplesDescription>(config::to_text(plan), [&] {
+    const TemporaryFolder cache("trainer-samples");
+    plan.config.data.cache_dir = cache.path();
+    const auto printed = ask_prepare({"describe-samples"}, &plan);
+    return printed ? config::parse_samples(*printed) : std::nullopt;
+  });
+}
+
 /// Forwards to another prompter. On a pipe, input that ends early is an error, since nobody chose the remaining
 /// answers. (At a terminal, Ctrl-D accepts the remaining defaults.)
 class WholePrompter : public config::Prompter {
@@ -101,21 +122,22 @@ void introduce(config::Prompter& prompter, const std::string& file, const config
   prompter.say("This machine has " + around.machine.text() + ".");
   if (!draft.document.members.empty()) prompter.say(fmt::format("Answers from {} are the defaults.", file));
   if (draft.has_comments) prompter.say("Writing the file drops its comments.");
-  prompter.say("Press Enter for the default, < to go back.\n");
+  prompter.say("Press Enter for the default, < to go back, ? for help.\n");
 }
 
 void ask(config::WizardDraft& draft, const WizardOptions& options, const config::Surroundings& around,
          config::Prompter& prompter) {
   if (!options.answers.empty()) config::apply_answers(options.answers, draft);
+  config::Surroundings looking = around;
+  looking.describe_model = describe_model;
+  looking.describe_data = describe_data;
+  looking.describe_samples = describe_samples;
+  looking.describe_tokenizer = describe_tokenizer;
   if (options.yes || !options.answers.empty()) {
     config::SilentPrompter silent;
-    config::ask_questions(draft, silent, around);
+    config::ask_questions(draft, silent, looking);
   } else {
     introduce(prompter, options.file, draft, around);
-    config::Surroundings looking = around;
-    looking.describe_model = describe_model;
-    looking.describe_data = describe_data;
-    looking.describe_tokenizer = describe_tokenizer;
     WholePrompter whole(prompter);
     config::ask_questions(draft, whole, looking);
   }
@@ -140,36 +162,61 @@ std::optional<config::Plan> resolve(const std::string& file) {
   }
 }
 
-/// `trainer check`. False when it finds a problem, or when the worker is missing.
-bool check(const config::Plan& plan) {
+/// What `trainer check` finds, in a few lines.
+struct Brief {
+  std::string text;
+  int64_t updates = 0;  // 0: unknown
+};
+
+/// Nothing when it finds a problem, which is then printed, or when the worker is missing.
+std::optional<Brief> brief_of(const config::Plan& plan) {
   try {
     worker_path();
   } catch (const MachineError&) {
-    return false;
+    return std::nullopt;
+  }
+  if (const auto printed = ask_worker({"check", "--brief"}, &plan)) {
+    const auto json = nlohmann::json::parse(*printed);
+    return Brief{json.at("text"), json.at("updates")};
   }
   fmt::print("\n");
-  return run_worker({"check"}, plan) == kDone;
+  run_worker({"check"}, plan);
+  return std::nullopt;
 }
 
 bool wants_trial(config::Prompter& prompter) {
-  const std::string usual = is_interactive() ? "yes" : "no";
+  const config::Question question{"\nDo you want to try it out? (measures its speed, saves nothing)",
+                                  is_interactive() ? "yes" : "no",
+                                  {},
+                                  config::Question::Kind::kBoolean,
+                                  "Trains three updates into a folder that is deleted afterwards, and takes the time "
+                                  "of the last one."};
   for (;;) {
-    const config::Answer answer = prompter.ask(
-        {"\nDo you want to try it out? (two updates, nothing is saved)", usual, {}, config::Question::Kind::kBoolean});
+    const config::Answer answer = prompter.ask(question);
     if (answer.kind == config::Answer::Kind::kEnd) return false;
-    if (answer.kind == config::Answer::Kind::kKept) return usual == "yes";
+    if (answer.kind == config::Answer::Kind::kKept) return question.current == "yes";
     const auto truth = config::parse_bool(answer.text);
     if (answer.kind == config::Answer::Kind::kGiven && truth) return *truth;
-    prompter.say("  Please enter yes or no.");
+    prompter.say(answer.kind == config::Answer::Kind::kHelp ? indented(question.help) : "  Please enter yes or no.");
   }
 }
 
-/// Trains two updates into a folder that is deleted afterwards.
-void try_out(const std::string& file) {
+/// The time of the last logged update; 0: none.
+double step_seconds(const fs::path& metrics) {
+  std::ifstream file(metrics);
+  double seconds = 0;
+  for (std::string line; std::getline(file, line);)
+    seconds = nlohmann::json::parse(line).value("step_seconds", seconds);
+  return seconds;
+}
+
+/// Trains three updates into a folder that is deleted afterwards.
+void try_out(const std::string& file, int64_t updates) {
   const TemporaryFolder folder("trainer-trial");
+  const fs::path run = folder.path() / "run";
   config::Sources sources{file, "", {}};
-  const std::pair<const char*, std::string> overrides[] = {{"output_dir", folder.path() / "run"},
-                                                           {"training.max_steps", "2"},
+  const std::pair<const char*, std::string> overrides[] = {{"output_dir", run},
+                                                           {"training.max_steps", "3"},
                                                            {"checkpoint.save_strategy", "no"},
                                                            {"checkpoint.resume_from_checkpoint", "false"},
                                                            {"checkpoint.metric_for_best_model", "none"},
@@ -177,8 +224,16 @@ void try_out(const std::string& file) {
                                                            {"evaluation.metrics", "loss"},
                                                            {"logging.logging_steps", "1"}};
   for (const auto& [path, value] : overrides) sources.overrides.push_back({path, value, "the trial"});
-  const int code = launch::run(config::resolve_plan(sources), worker_path());
-  fmt::print("\nThe trial {}.\n", code == kDone ? "succeeded" : "failed");
+  if (launch::run(config::resolve_plan(sources), worker_path()) != kDone) {
+    fmt::print("\nThe trial failed.\n");
+    return;
+  }
+  fmt::print("\nThe trial succeeded.\n");
+  const double seconds = step_seconds(run / "metrics.jsonl");
+  if (updates > 0 && seconds > 0)
+    fmt::print("{:<14}about {}: {} updates of {}, without evaluation and saving\n", "time",
+               human_seconds(seconds * static_cast<double>(updates)), updates,
+               seconds < 1 ? fmt::format("{:.3g} ms", 1e3 * seconds) : human_seconds(seconds));
 }
 
 }  // namespace
@@ -201,7 +256,11 @@ void run_wizard(const WizardOptions& options) {
   fmt::print("\nconfiguration saved at {}\n", options.file);
   const bool asked = !options.yes && options.answers.empty();
   const auto plan = resolve(options.file);
-  if (plan && asked && check(*plan) && wants_trial(*prompter)) try_out(options.file);
+  const auto brief = plan && asked ? brief_of(*plan) : std::nullopt;
+  if (brief) {
+    fmt::print("\n{}", brief->text);
+    if (wants_trial(*prompter)) try_out(options.file, brief->updates);
+  }
   fmt::print("run it with: {}\n", launch_command(options.file));
 }
 

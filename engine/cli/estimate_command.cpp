@@ -49,8 +49,8 @@ int run_estimate_memory(const Arguments& arguments) {
       {"bfloat16", "bfloat16"}, {"bf16", "bfloat16"}, {"int8", "int8"},       {"int4", "int4"}};
   app.add_option("--dtypes", dtypes, "float32, bfloat16, float16, int8, int4; default: all")
       ->delimiter(',')
-      ->transform(CLI::Transformer(known))
-      ->check(CLI::IsMember({"float32", "bfloat16", "float16", "int8", "int4"}));
+      ->transform(CLI::Transformer(known).description(""))
+      ->check(CLI::IsMember({"float32", "bfloat16", "float16", "int8", "int4"}).description(""));
   app.add_option("--lora", lora, "rank of LoRA; default: 8")->check(CLI::Range(1, 1 << 20));
   app.add_option("--target_modules", targets, "layers with LoRA, or all-linear; default: the family's")->delimiter(',');
   app.add_option("--num_processes", ranks, "ranks; with more than one, adds each rank's memory by strategy")

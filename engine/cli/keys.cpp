@@ -86,6 +86,8 @@ Pressed read_key() {
     case kBackspace:
     case kControlH:
       return {Key::kBack};
+    case '?':
+      return {Key::kHelp};
     case kEscape:
       return meaning(read_sequence());
     default:

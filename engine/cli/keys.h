@@ -13,6 +13,7 @@ enum class Key {
   kEnter,
   kDigit,
   kBack,    // left arrow, backspace, <, b
+  kHelp,    // ?
   kEnd,     // Ctrl-D, or the terminal is gone
   kRedraw,  // the window was resized, or the program was stopped and continued
   kOther

@@ -8,7 +8,7 @@
 namespace trainer::cli {
 namespace {
 
-constexpr std::size_t kWidth = 110, kColumn = 44;
+constexpr std::size_t kColumn = 30;
 
 struct Heading {
   Group group;
@@ -24,27 +24,11 @@ constexpr Heading kHeadings[] = {
     {Group::kTorchrun, "torchrun's and torch.distributed.launch's"},
 };
 
-/// Wraps `text` at kWidth; the first line begins at column `start`, the others at `indent`.
-std::string wrapped(const std::string& text, std::size_t start, std::size_t indent) {
-  std::string out, line(start, ' ');
-  std::size_t begin = start;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(' ', at), text.size());
-    const std::string word = text.substr(at, end - at);
-    if (line.size() > begin && line.size() + 1 + word.size() > kWidth) {
-      out += line.substr(out.empty() ? start : 0) + "\n";
-      line.assign(begin = indent, ' ');
-    }
-    line += (line.size() > begin ? " " : "") + word;
-    at = end + 1;
-  }
-  return out + line.substr(out.empty() ? start : 0) + "\n";
-}
-
+/// Long lines are wrapped when they are printed.
 std::string row(const std::string& names, const std::string& help) {
   const std::string left = "  " + names;
-  if (left.size() + 2 > kColumn) return left + "\n" + std::string(kColumn, ' ') + wrapped(help, kColumn, kColumn);
-  return left + std::string(kColumn - left.size(), ' ') + wrapped(help, kColumn, kColumn);
+  if (left.size() + 2 > kColumn) return fmt::format("{}\n{:{}}{}\n", left, "", kColumn, help);
+  return fmt::format("{:<{}}{}\n", left, kColumn, help);
 }
 
 std::string names_of(const LaunchFlag& flag) {
@@ -69,8 +53,8 @@ std::string group_text(const Heading& heading) {
     }
   }
   std::string text = fmt::format("\n{}:\n{}", heading.text, rows);
-  if (!idle.empty()) text += "  " + wrapped("no effect:" + idle, 2, 4);
-  if (!refused.empty()) text += "  " + wrapped("refused:" + refused, 2, 4);
+  if (!idle.empty()) text += fmt::format("  no effect:{}\n", idle);
+  if (!refused.empty()) text += fmt::format("  refused:{}\n", refused);
   return text;
 }
 
@@ -81,7 +65,7 @@ std::string launch_help(const CLI::App& app) {
   std::string text = fmt::format("{}\n\nUsage: trainer {} [--config_file FILE] [JOB.yaml] [FLAGS]\n{}",
                                  app.get_description(), command, app.get_footer());
   text +=
-      "\nSpell flags with - or _, and with = or a space before the value; flags without a value also accept true or\n"
+      "\nSpell flags with - or _, and with = or a space before the value; flags without a value also accept true or "
       "false. `trainer explain OPTION` describes an option.\n";
   if (command == "launch")
     text += "\nClusters:\n" +

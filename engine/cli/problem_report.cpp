@@ -1,9 +1,6 @@
 #include "engine/cli/problem_report.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <optional>
 
 #include "engine/base/safe_text.h"
@@ -101,11 +98,6 @@ std::string problem_json(const std::vector<config::Problem>& problems) {
   Node root = Node::map();
   root["problems"] = std::move(list);
   return config::to_json(root);
-}
-
-bool wants_color() {
-  const char* unwanted = std::getenv("NO_COLOR");
-  return isatty(STDERR_FILENO) && (!unwanted || !*unwanted);
 }
 
 }  // namespace trainer::cli

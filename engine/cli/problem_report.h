@@ -19,7 +19,4 @@ std::string problem_report(const std::vector<config::Problem>& problems, bool co
 /// files has "origin" ("--num_processes", "environment FSDP_VERSION") instead of the place.
 std::string problem_json(const std::vector<config::Problem>& problems);
 
-/// True when standard error is a terminal and the user wants colors there (https://no-color.org).
-bool wants_color();
-
 }  // namespace trainer::cli

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/terminal_text.h"
 #include "engine/cli/keys.h"
 #include "engine/cli/menu.h"
 #include "engine/cli/raw_mode.h"
@@ -28,14 +29,16 @@ winsize window() {
   return size;
 }
 
-bool has_color() {
-  const char* const refused = std::getenv("NO_COLOR");
-  return refused == nullptr || *refused == '\0';
-}
-
 std::string trimmed(const std::string& text) {
   const auto first = text.find_first_not_of(" \t\r");
   return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+/// A default can contain line breaks, as in the template "{instruction}\n{input}".
+std::string in_one_line(const std::string& text) {
+  std::string line;
+  for (const char c : text) line += c == '\n' ? "\\n" : std::string(1, c);
+  return line;
 }
 
 /// The question as one line, or several for a choice, up to where the answer is typed.
@@ -44,11 +47,11 @@ std::string prompt(const Question& question) {
     return fmt::format("{} [{}]: ", question.text, question.current == "yes" ? "YES/no" : "yes/NO");
   if (question.choices.empty() && question.current.empty())
     return question.text + (question.text.ends_with('?') ? " " : ": ");
-  if (question.choices.empty()) return fmt::format("{} [{}]: ", question.text, question.current);
+  if (question.choices.empty()) return fmt::format("{} [{}]: ", question.text, in_one_line(question.current));
   std::string text = question.text + "\n";
   for (std::size_t i = 0; i < question.choices.size(); ++i)
     text += fmt::format("  {}  {}\n", i + 1, question.choices[i]);
-  return fmt::format("{}[{}]: ", text, question.current);
+  return fmt::format("{}[{}]: ", text, question.current.substr(0, question.current.find(": ")));
 }
 
 bool goes_back(const std::string& answer) {
@@ -68,16 +71,17 @@ Answer LinePrompter::ask(const Question& question) {
   if (echo_) out_ << answer << "\n";
   if (answer.empty()) return {Answer::Kind::kKept, ""};
   if (goes_back(answer)) return {Answer::Kind::kBack, ""};
+  if (answer == "?") return {Answer::Kind::kHelp, ""};
   return {Answer::Kind::kGiven, choice_of(answer, question.choices)};
 }
 
 void LinePrompter::say(const std::string& line) {
-  out_ << line << "\n" << std::flush;
+  out_ << (is_interactive() ? wrapped(line, window().ws_col) : line) << "\n" << std::flush;
 }
 
 Answer MenuPrompter::ask(const Question& question) {
   if (question.choices.empty()) return LinePrompter::ask(question);
-  Menu menu(question.choices, question.current, has_color());
+  Menu menu(question.choices, question.current, wants_color());
   const RawMode raw;
   bool headed = false;
   for (;;) {
@@ -111,6 +115,9 @@ Answer MenuPrompter::ask(const Question& question) {
       case Key::kBack:
         menu.erase(out_);
         return {Answer::Kind::kBack, ""};
+      case Key::kHelp:
+        menu.erase(out_);
+        return {Answer::Kind::kHelp, ""};
       case Key::kEnter:
       case Key::kEnd: {
         menu.erase(out_);

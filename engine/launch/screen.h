@@ -7,6 +7,7 @@
 
 #include "engine/base/safe_text.h"
 #include "engine/base/screen.h"
+#include "engine/base/terminal_text.h"
 
 namespace trainer::launch {
 
@@ -14,7 +15,13 @@ namespace trainer::launch {
 template <class... Args>
 void say(fmt::format_string<Args...> format, Args&&... args) {
   const std::string text = safe_text(fmt::format(format, std::forward<Args>(args)...));
-  screen::write(STDERR_FILENO, (isatty(STDERR_FILENO) ? "\r\x1b[K" : "") + text);
+  const bool terminal = isatty(STDERR_FILENO) == 1;
+  screen::write(STDERR_FILENO, terminal ? "\r\x1b[K" + wrapped(text, terminal_width(STDERR_FILENO), 2) : text);
+}
+
+/// Leaves what is in the last line, such as a progress bar with the terminal's ^C after it.
+inline void keep_last_line() {
+  if (isatty(STDERR_FILENO) == 1) screen::write(STDERR_FILENO, "\n");
 }
 
 }  // namespace trainer::launch

@@ -297,6 +297,7 @@ void Supervisor::stop(int signal) {
   ending_.stop(signal);
   if (ending_.has_failed()) return;  // the run is ending anyway
   ranks_.signal(ending_.signal_for_ranks());
+  if (signal == SIGINT) keep_last_line();
   say("trainer: {}: {}{}{}\n", signal_name(signal),
       plan_.config.checkpoint.save_on_signal ? "saving, then stopping" : "stopping after this step",
       StopSignals::can_repeat(signal) ? " (once more to stop at once)" : "",

@@ -7,6 +7,8 @@
 #include "data/tokenizers/tokenizer.h"
 #include "engine/base/errors.h"
 #include "engine/config/names.h"
+#include "engine/prepare/inputs.h"
+#include "engine/prepare/show_samples.h"
 
 namespace trainer::prepare {
 namespace {
@@ -43,6 +45,11 @@ std::string describe_data(const config::Plan& plan) {
             {"features", found.features},
             {"classes", found.classes}};
   });
+}
+
+std::string describe_samples(const config::Plan& plan) {
+  constexpr int64_t kShown = 3;
+  return described([&]() -> Json { return {{"samples", sample_excerpts(load_inputs(plan, {}), kShown)}}; });
 }
 
 std::string describe_tokenizer(const config::Plan& plan) {

@@ -1,7 +1,7 @@
-// trainer-prepare [show N | tokenize … | cache … | describe-data | describe-tokenizer]: tokenizes the samples of a plan
-// into the cache that the ranks read, before they start; with `show`, prints the first ones; `trainer tokenize` and
-// `trainer cache`; describes inputs for the wizard. Errors go to standard output, where the launcher and the wizard
-// read them, but to standard error for the commands that people call.
+// trainer-prepare [show N | tokenize … | cache … | describe-data | describe-samples | describe-tokenizer]: tokenizes
+// the samples of a plan into the cache that the ranks read, before they start; with `show`, prints the first ones;
+// `trainer tokenize` and `trainer cache`; describes inputs for the wizard. Errors go to standard output, where the
+// launcher and the wizard read them, but to standard error for the commands that people call.
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,7 +51,9 @@ int run(const std::string& command, const std::vector<std::string>& args) {
     if (command == "cache") return prepare::cache_command(args);
     if (command == "show") return prepare_plan(std::stoll(args.at(0)));
     if (command.empty()) return prepare_plan(0);
-    const auto describe = command == "describe-data" ? prepare::describe_data : prepare::describe_tokenizer;
+    const auto describe = command == "describe-data"      ? prepare::describe_data
+                          : command == "describe-samples" ? prepare::describe_samples
+                                                          : prepare::describe_tokenizer;
     fmt::print("{}\n", describe(config::inherited_plan()));
     return kDone;
   } catch (const std::exception& error) {

@@ -4,16 +4,29 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/utf8.h"
+
 namespace trainer::prepare {
 namespace {
 
 struct Marks {
   const char *learned, *end_learned, *other, *end_other;
+  size_t most = std::string::npos;  // bytes of each part
 };
-constexpr Marks kPlain{"⟦", "⟧", "", ""}, kDimmed{"", "", "\x1b[2m", "\x1b[0m"};
+constexpr Marks kPlain{"⟦", "⟧", "", ""}, kDimmed{"", "", "\x1b[2m", "\x1b[0m"}, kExcerpt{"⟦", "⟧", "", "", 120};
+
+/// `text` in one line, without its middle if it is longer than `most` bytes.
+std::string excerpt(std::string_view text, size_t most) {
+  std::string line;
+  for (const char c : text) line += c == '\n' ? "↵" : std::string(1, c);
+  if (line.size() <= most) return line;
+  const size_t head = character_begin(line, most / 2), tail = character_begin(line, line.size() - most / 2);
+  return line.substr(0, head) + " … " + line.substr(tail);
+}
 
 /// The text between marks.
-std::string marked(std::string_view text, bool learned, const Marks& marks) {
+std::string marked(std::string_view whole, bool learned, const Marks& marks) {
+  const std::string text = marks.most == std::string::npos ? std::string(whole) : excerpt(whole, marks.most);
   return fmt::format("{}{}{}", learned ? marks.learned : marks.other, text,
                      learned ? marks.end_learned : marks.end_other);
 }
@@ -48,6 +61,13 @@ std::string shown(const data::Sample& sample, data::LabelKind kind, const Inputs
                      marked(number < names.size() ? names[number] : std::to_string(number), true, marks));
 }
 
+/// "12 tokens, 3 learned".
+std::string counts(const data::Samples& samples, int64_t i) {
+  const data::Lengths lengths = samples.lengths(i);
+  return fmt::format("{} tokens, {} learned", lengths.source,
+                     samples.label_kind() == data::LabelKind::kNext ? lengths.learned : lengths.labels);
+}
+
 }  // namespace
 
 std::string show_samples(const Inputs& inputs, int64_t count, bool terminal) {
@@ -56,10 +76,20 @@ std::string show_samples(const Inputs& inputs, int64_t count, bool terminal) {
   for (int64_t i = 0; i < std::min(count, samples.size()); ++i) {
     data::Sample sample;
     samples.read(i, sample);
-    const data::Lengths lengths = samples.lengths(i);
-    out += fmt::format("--- sample {} of {}: {} tokens, {} learned\n{}\n", i + 1, samples.size(), lengths.source,
-                       samples.label_kind() == data::LabelKind::kNext ? lengths.learned : lengths.labels,
+    out += fmt::format("--- sample {} of {}: {}\n{}\n", i + 1, samples.size(), counts(samples, i),
                        shown(sample, samples.label_kind(), inputs, terminal ? kDimmed : kPlain));
+  }
+  return out;
+}
+
+std::vector<std::string> sample_excerpts(const Inputs& inputs, int64_t count) {
+  const data::Samples& samples = *inputs.datasets.train;
+  std::vector<std::string> out;
+  for (int64_t i = 0; i < std::min(count, samples.size()); ++i) {
+    data::Sample sample;
+    samples.read(i, sample);
+    out.push_back(inputs.tokenizer ? counts(samples, i) + ": " : "");
+    out.back() += shown(sample, samples.label_kind(), inputs, kExcerpt);
   }
   return out;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "engine/prepare/inputs.h"
 
@@ -12,5 +13,9 @@ namespace trainer::prepare {
 /// sample, text and class for classification. On a `terminal`, text that is not learned is dimmed; elsewhere learned
 /// text is enclosed in ⟦ and ⟧.
 std::string show_samples(const Inputs& inputs, int64_t count, bool terminal);
+
+/// The same for the wizard: each sample as a paragraph, "12 tokens, 3 learned: …", with learned text in ⟦ and ⟧. The
+/// middle of long parts is left out.
+std::vector<std::string> sample_excerpts(const Inputs& inputs, int64_t count);
 
 }  // namespace trainer::prepare

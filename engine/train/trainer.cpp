@@ -65,6 +65,20 @@ Trainer::Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::Lora
     reporter_.emplace(config_.logging, config_.output_dir, progress_.step, total_steps_, std::move(published.line));
 }
 
+void Trainer::describe_start(metrics::StartFacts& facts) const {
+  facts.ranks = model_->comm().size();
+  facts.data_ranks = model_->mesh().data().size();
+  for (const parallel::LogicalTensor& tensor : model_->logical_tensors()) {
+    if (tensor.value.defined()) facts.rank_bytes += static_cast<int64_t>(tensor.value.nbytes());
+    if (tensor.trainable) facts.rank_bytes += (tensor.end - tensor.begin) * static_cast<int64_t>(sizeof(float));
+  }
+  facts.samples = train().size();
+  facts.validation = validation().size();
+  facts.step = progress_.step;
+  facts.updates = total_steps_;
+  facts.global_batch = progress_.global_batch;
+}
+
 void Trainer::resume() {
   const Start start = agreed_start(config_, model_->comm());
   progress_.global_batch = chosen_global_batch(0);

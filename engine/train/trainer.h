@@ -12,6 +12,7 @@
 #include "engine/dist/work_clock.h"
 #include "engine/evaluation/evaluate.h"
 #include "engine/metrics/reporter.h"
+#include "engine/metrics/start_panel.h"
 #include "engine/optim/loss_scale.h"
 #include "engine/optim/optimizer.h"
 #include "engine/optim/schedule.h"
@@ -46,6 +47,9 @@ class Trainer {
   Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::LoraConfig lora,
           std::unique_ptr<parallel::ParallelModel> model, checkpoint::FolderAccess access, Report report,
           Published published = {});
+
+  /// Sets what the trainer knows of the run's start.
+  void describe_start(metrics::StartFacts& facts) const;
 
   /// Collective. Trains, evaluates, saves. With `last_step`, a replay: ends after that update and its checkpoint.
   Ending run(std::optional<int64_t> last_step = {});

@@ -106,10 +106,11 @@ std::optional<train::Cluster> cluster_of(const config::Config& config, const Tar
 }  // namespace
 
 int check_command(const std::vector<std::string>& args) {
-  bool json = false;
+  bool json = false, brief = false;
   Target target;
   CLI::App app("Check a plan.", "check");
   app.add_flag("--json", json);
+  app.add_flag("--brief", brief);  // for the wizard: {"text", "updates"}
   app.add_option("--gpu_memory", target.gpu_memory);
   app.add_option("--device", target.device);
   app.add_option("--net", target.network);
@@ -126,13 +127,16 @@ int check_command(const std::vector<std::string>& args) {
     for (std::string warning : {train::precision_warning(plan), cores_warning(plan)})
       if (!warning.empty()) plan.warnings.push_back(std::move(warning));
   if (!report.warning.empty()) plan.warnings.push_back(report.warning);
-  if (json) {
+  if (brief) {
+    const nlohmann::json page{{"text", train::to_brief(report, plan)}, {"updates", report.run.length.updates}};
+    fmt::print("{}\n", page.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else if (json) {
     fmt::print("{}\n", train::to_json(report, plan).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
     fmt::print("{}", train::to_text(report, plan));
   }
   if (report.gpu && !report.gpu->fits) throw ConfigError("{}", train::too_much_memory(report, plan));
-  if (json) return kDone;
+  if (json || brief) return kDone;
   fmt::print("\nNothing is wrong with {}{}.\n", plan.source,
              report.missing.empty() ? "" : ", but `trainer launch` needs what is listed as missing");
   return kDone;

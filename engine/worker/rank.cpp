@@ -24,6 +24,8 @@
 #include "engine/dist/faulty_comm.h"
 #include "engine/dist/memory.h"
 #include "engine/dist/watched_comm.h"
+#include "engine/metrics/start_panel.h"
+#include "engine/parallel/wrap_policy.h"
 #include "engine/train/batch_size.h"
 #include "engine/train/build.h"
 #include "engine/train/conditions.h"
@@ -79,6 +81,20 @@ std::string device_text(int rank, const dist::Comm& comm) {
                      visible != nullptr ? ", CUDA_VISIBLE_DEVICES=" : "", visible != nullptr ? visible : "");
 }
 
+/// What the screen shows of a model before it is parallelized.
+metrics::StartFacts start_facts(const config::Config& config, models::Model& model, const dist::Comm& comm) {
+  metrics::StartFacts facts;
+  facts.model_class = model.class_name();
+  for (const nn::ParameterPtr& parameter : model.all_parameters()) {
+    facts.parameters += parameter->numel();
+    if (parameter->trainable) facts.trained += parameter->numel();
+  }
+  if (config.distributed_type == config::DistributedType::kFsdp)
+    facts.units = std::ssize(parallel::plan_units(model, config.fsdp_config));
+  facts.device = comm.device().is_cpu() ? "the CPU" : dist::find_accelerator()->facts(comm.device().index()).name;
+  return facts;
+}
+
 train::Ending run(config::Plan& plan, Link& link, const std::shared_ptr<RankBoard>& board,
                   std::optional<int64_t> last_step, int64_t& step, std::string& phase) {
   const int rank = environment_number("RANK");
@@ -120,6 +136,8 @@ train::Ending run(config::Plan& plan, Link& link, const std::shared_ptr<RankBoar
     if (const auto of_files = dist::file_fault(*fault, rank)) file_operations::plan_fault(*of_files);
   report(-1, "loading the weights");
   config::LoraConfig lora = blueprint.lora;
+  metrics::StartFacts facts;
+  if (rank == 0) facts = start_facts(plan.config, *blueprint.model, *comm);
   auto model = train::make_parallel(plan, blueprint, *comm);
   if (plan.config.distributed_type == config::DistributedType::kDataParallel)
     log::info(
@@ -136,6 +154,10 @@ train::Ending run(config::Plan& plan, Link& link, const std::shared_ptr<RankBoar
   if (rank == 0) {
     FolderOwner::from_environment(plan.config.output_dir).require();
     publish_file(std::filesystem::path(plan.config.output_dir) / "config.resolved.yaml", config::resolved_text(plan));
+  }
+  if (rank == 0) {
+    trainer.describe_start(facts);
+    for (const std::string& line : metrics::start_panel(plan.config, facts)) log::info("{}", line);
   }
   const train::Ending ending = trainer.run(last_step);
   comm->barrier();

@@ -8,7 +8,7 @@ using ConfigCommand = Program;
 
 /// Answers for FSDP on two CPUs, T5 and a delimited file; `rest` answers what comes after the questions.
 std::string answers(const std::string& rest) {
-  return "2\n\n\nyes\n1\n\n\n1\n\n\n\n\n\n2\n\n1\n1\nm\na.txt\n2\n@\nsentence, "
+  return "2\n\n\nyes\n1\n\n\n1\n\n\n\n\n\n2\n\n1\nm\n1\na.txt\n2\n@\nsentence, "
          "label\n\n\n0.2\nmaybe\nyes\n\n\n\n\n\n\n\n\n\n\n" +
          rest;
 }
@@ -40,14 +40,15 @@ TEST_F(ConfigCommand, AsksTheWorkerAboutTheModelAndChecks) {
   write("m/config.json", "{}");
   write("m/spiece.model", "");
   write("a.txt", "");
-  write_worker(fmt::format("case $1 in\n describe-model) echo '{}';;\n check) echo checked;;\n *) exit 5;;\nesac\n",
-                           kDescription));
+  write_worker(
+      fmt::format("case $1 in\n describe-model) echo '{}';;\n check) echo '{{\"text\":\"checked\",\"updates\":9}}';;\n"
+                  " *) exit 5;;\nesac\n",
+                  kDescription));
   const Outcome outcome = run("config --config_file new.yaml", answers("\n"));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  for (const char* const line :
-       {"  T5, 1.0 million parameters, 2 x T5Block\n", "  FSDP wraps T5Block.\n", "  Its linear layers: q 2 x [8, 8]\n",
-        "(empty: the defaults) [q,v]: ", "\nchecked\n",
-        "Do you want to try it out? (two updates, nothing is saved) [yes/NO]: "}) {
+  for (const char* const line : {"  T5, 1.0 million parameters, 2 x T5Block\n", "  FSDP wraps T5Block.\n",
+                                 "  Its linear layers: q 2 x [8, 8]\n", "(empty: the defaults) [q,v]: ", "\nchecked",
+                                 "Do you want to try it out? (measures its speed, saves nothing) [yes/NO]: "}) {
     EXPECT_NE(outcome.out.find(line), std::string::npos) << line << "in\n" << outcome.out;
   }
   EXPECT_EQ(outcome.out.find("The trial"), std::string::npos);
@@ -56,8 +57,9 @@ TEST_F(ConfigCommand, AsksTheWorkerAboutTheModelAndChecks) {
 
 TEST_F(ConfigCommand, TriesItOut) {
   const std::string seen = (folder_ / "seen").string();
-  write_worker("case $1 in\n check) exit 0;;\n rank) cat /proc/self/fd/$TRAINER_PLAN_FD >> " + seen +
-               " 2> /dev/null; echo \"rank $RANK\" >> " + seen + "; exit 5;;\n *) exit 3;;\nesac\n");
+  write_worker(
+      "case $1 in\n check) echo '{\"text\":\"\",\"updates\":9}';;\n rank) cat /proc/self/fd/$TRAINER_PLAN_FD >> " +
+      seen + " 2> /dev/null; echo \"rank $RANK\" >> " + seen + "; exit 5;;\n *) exit 3;;\nesac\n");
   write("old.yaml", "distributed_type: NO\nuse_cpu: true\nmodel: {path: m}\ndata: {train: {path: a.txt}}\n");
   write("m/config.json", "{}");
   write("m/spiece.model", "");

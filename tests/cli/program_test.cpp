@@ -4,6 +4,7 @@
 
 #include <csignal>
 
+#include "engine/base/terminal_text.h"
 #include "engine/config/plan/plan.h"
 
 namespace trainer {
@@ -22,6 +23,11 @@ TEST_F(Program, HelpAndVersion) {
     EXPECT_NE(help.out.find(name), std::string::npos);
   std::istringstream lines(help.out);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+  for (const char* const command : {"config", "check", "launch", "explain", "checkpoint", "eval", "generate", "merge",
+                                    "estimate-memory", "env", "test", "selftest", "report", "replay"}) {
+    std::istringstream rows(run(fmt::format("{} --help", command)).out);
+    for (std::string row; std::getline(rows, row);) EXPECT_LE(display_width(row), 80U) << command << ": " << row;
+  }
   const Outcome launch = run("launch --help");
   EXPECT_EQ(launch.code, 0);
   for (const char* flag :

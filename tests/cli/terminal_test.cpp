@@ -105,6 +105,26 @@ const char* const kUp = "\033[A";
 const char* const kDown = "\033[B";
 const char* const kLeft = "\033[D";
 
+TEST_F(Terminal, QuestionMarkShowsHelpAndAsksAgain) {
+  start();
+  wait_for("multi-GPU\r\n");
+  wait_for_echo(false);
+  type("?");
+  wait_for("multi-GPU: one process for each GPU");
+  wait_for("Which type of machine");
+  wait_for("multi-GPU\r\n");
+  wait_for_echo(false);
+  type("\n");
+  wait_for("[YES/no]: ");
+  wait_for_echo(true);
+  type("?\n");
+  wait_for("In the file: use_cpu");
+  wait_for("[YES/no]: ");
+  type("\x04");
+  wait_for("run it with");
+  EXPECT_EQ(wait_for_end(), 0);
+}
+
 TEST_F(Terminal, KeysMoveAndChoose) {
   start();
   wait_for("multi-GPU\r\n");

@@ -11,7 +11,7 @@
 namespace trainer::config {
 
 /// Answers by the beginning of the question; otherwise keeps the default, and ends the input if that is refused.
-/// Answers are as typed by a user: `<` goes back, `^D` ends the input.
+/// Answers are as typed by a user: `<` goes back, `?` asks for help, `^D` ends the input.
 class Answers : public Prompter {
  public:
   using Given = std::map<std::string, std::deque<std::string>>;
@@ -25,6 +25,7 @@ class Answers : public Prompter {
       const std::string answer = answers.front();
       answers.pop_front();
       if (answer == "<") return {Answer::Kind::kBack, ""};
+      if (answer == "?") return {Answer::Kind::kHelp, ""};
       if (answer == "^D") return {Answer::Kind::kEnd, ""};
       if (answer.empty()) return {Answer::Kind::kKept, ""};
       return {Answer::Kind::kGiven, answer};

@@ -199,8 +199,8 @@ TEST(WizardAccelerate, AsksInSameOrder) {
                                        "Do you want to enable FSDP activation checkpointing?",
                                        kGpus,
                                        kPrecision,
-                                       "What do you want to train?",
-                                       "Where does the model come from?"};
+                                       "What do you want to do?",
+                                       "Which model?"};
   ASSERT_GE(answers.asked.size(), order.size());
   for (std::size_t i = 0; i < order.size(); ++i)
     EXPECT_TRUE(answers.asked[i].text.starts_with(order[i])) << answers.asked[i].text << "\nis not\n" << order[i];

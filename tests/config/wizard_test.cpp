@@ -38,6 +38,17 @@ ModelDescription small_t5() {
   return model;
 }
 
+/// Describes every file as `data`, and refuses other formats.
+void describe_as(const DataDescription& data, Surroundings& around) {
+  around.describe_data = [data](const DataConfig& asked) {
+    DataDescription found = data;
+    if (asked.train.format != DataFormat::kAuto && name_of(asked.train.format) != data.format)
+      found.error = "a.x:1: not " + name_of(asked.train.format);
+    if (!asked.train.columns.empty()) found.columns = asked.train.columns, found.names.clear();
+    return found;
+  };
+}
+
 TEST_F(Wizard, WritesCompleteFile) {
   std::filesystem::create_directories(folder_ / "t5");
   write("t5/config.json", "{}");
@@ -112,7 +123,8 @@ TEST_F(Wizard, WritesCompleteFile) {
 }
 
 TEST_F(Wizard, AsksForVocabularySizeOfModelFromScratch) {
-  Answers answers(Answers::Given{{"Where does the model come from?", {"from scratch"}},
+  Answers answers(Answers::Given{{"What do you want to do?", {"scratch"}},
+                                 {"What should the new model learn?", {"answer"}},
                                  {"Where is its tokenizer?", {"tok", "tok"}},
                                  {"How large is its vocabulary?", {"many", "300"}},
                                  {"Which file holds the training samples?", {"a.csv", "a.csv"}}});
@@ -122,6 +134,122 @@ TEST_F(Wizard, AsksForVocabularySizeOfModelFromScratch) {
   EXPECT_NE(plan.config.model.config.find(R"("model_type":"t5")"), std::string::npos);
   EXPECT_NE(plan.config.model.config.find(R"("vocab_size":300)"), std::string::npos);
   EXPECT_FALSE(plan.config.lora);
+  EXPECT_EQ(answers.count("Do you want to train LoRA adapters"), 0) << "of random weights";
+}
+
+TEST_F(Wizard, OffersOnlySizesThatFitTheMachine) {
+  std::vector<std::string> described;
+  around_.describe_model = [&](const std::string& config, const std::string&) {
+    described.push_back(config);
+    ModelDescription model = small_t5();
+    model.tasks = {"causal_lm"};
+    model.parameters = config.find(R"("hidden_size":2048)") != std::string::npos  ? 1'100'000'000
+                       : config.find(R"("hidden_size":768)") != std::string::npos ? 110'000'000
+                                                                                  : 5'000'000;
+    return model;
+  };
+  around_.describe_tokenizer = [](const std::string&) { return TokenizerDescription{.size = 500}; };
+  const Answers::Given given{{"What do you want to do?", {"scratch"}},
+                             {"What should the new model learn?", {"continue"}},
+                             {"Where is its tokenizer?", {"tok", "tok"}},
+                             {"Which file holds", {"a.csv", "a.csv"}}};
+  const WizardDraft start = draft_;
+  Answers answers(given);
+  const std::string text = run(answers);
+  const Question& sizes = answers.last("How large should it be?");
+  ASSERT_EQ(sizes.choices.size(), 4u) << "1.1 billion parameters take 17.6 GB of the 16 GiB";
+  EXPECT_EQ(sizes.choices.back(), "base: 110M parameters, 1.6 GiB to train");
+  EXPECT_TRUE(sizes.current.starts_with("small: ")) << sizes.current;
+  EXPECT_NE(described.front().find(R"("vocab_size":500)"), std::string::npos) << described.front();
+  EXPECT_NE(text.find("    hidden_size: 256\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("  task: causal_lm\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("  learning_rate: 0.0005\n"), std::string::npos) << text;
+  around_.machine.memory_bytes = int64_t{64} << 30;
+  draft_ = start;
+  Answers larger(given);
+  run(larger);
+  EXPECT_EQ(larger.last("How large should it be?").choices.size(), 5u);
+}
+
+TEST_F(Wizard, EveryQuestionHasHelp) {
+  Answers answers(Answers::Given{{"Which type of machine", {"multi-CPU"}},
+                                 {"Do you want to use FullyShardedDataParallel?", {"yes"}},
+                                 {"What do you want to do?", {"?", ""}},
+                                 {"Which model?", {"m", "m"}},
+                                 {"Which file holds", {"a.csv", "?", "a.csv"}},
+                                 {"Do you want to train LoRA adapters", {"yes"}}});
+  run(answers);
+  EXPECT_GT(answers.asked.size(), 30u);
+  for (const Question& question : answers.asked) EXPECT_NE(question.help, "") << question.text;
+  for (const char* const told : {"Training on\n  preferences (DPO, reward models) is not part of this version.",
+                                 "  A file, a folder, a glob, or a list of them.", "  In the file: data.train.path"})
+    EXPECT_NE(answers.said.find(told), std::string::npos) << told << " in\n" << answers.said;
+}
+
+TEST_F(Wizard, DecoderAnswersAfterLineBreak) {
+  std::filesystem::create_directories(folder_ / "m");
+  write("m/config.json", "{}");
+  write("m/vocab.json", "");
+  write("a.csv", "");
+  around_.describe_model = [](const std::string&, const std::string&) {
+    ModelDescription model = small_t5();
+    model.family = "gpt2";
+    model.tasks = {"causal_lm", "sequence_classification"};
+    return model;
+  };
+  describe_as({.format = "csv", .columns = {"question", "answer"}}, around_);
+  Config shown;
+  around_.describe_samples = [&](const Config& config) {
+    shown = config;
+    return SamplesDescription{.texts = {"6 tokens, 2 learned: Why?↵⟦So.⟧"}};
+  };
+  Answers answers(Answers::Given{{"Which model?", {"m"}}, {"Which file holds", {"a.csv"}}});
+  const std::string text = run(answers);
+  EXPECT_NE(text.find("  source: \"{question}\\n\"\n  target: answer\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("  task: causal_lm\n"), std::string::npos) << text;
+  EXPECT_NE(answers.said.find("it learns what is in ⟦ ⟧:\n  6 tokens, 2 learned: Why?↵⟦So.⟧\n"), std::string::npos)
+      << answers.said;
+  EXPECT_EQ(shown.data.train.path, std::vector<std::string>{(folder_ / "a.csv").string()});
+  EXPECT_EQ(answers.count("In which format?") + answers.count("What are the names of the columns"), 0);
+  EXPECT_EQ(resolve(text).config.data.source, "{question}\n");
+}
+
+TEST_F(Wizard, RefusesAnswersThatGiveNoSamples) {
+  write("a.csv", "");
+  describe_as({.format = "csv", .columns = {"a", "b", "c"}}, around_);
+  around_.describe_samples = [](const Config& config) {
+    return config.data.target == "b" ? SamplesDescription{.error = "a.csv:2: column 'b' is empty"}
+                                     : SamplesDescription{.texts = {"x"}};
+  };
+  Answers answers(Answers::Given{{"Which model?", {"m", "m"}},
+                                 {"Which file holds", {"a.csv"}},
+                                 {"Which column should be predicted?", {"b", "c"}}});
+  run(answers);
+  EXPECT_NE(answers.said.find("  a.csv:2: column 'b' is empty\n"), std::string::npos) << answers.said;
+  EXPECT_EQ(draft_.config.data.target, "c");
+}
+
+TEST_F(Wizard, OffersAdaptersWhenWeightsDoNotFit) {
+  std::filesystem::create_directories(folder_ / "m");
+  write("m/config.json", "{}");
+  write("m/spiece.model", "");
+  int64_t parameters = 7'000'000'000;
+  around_.describe_model = [&](const std::string&, const std::string&) {
+    ModelDescription model = small_t5();
+    model.parameters = parameters;
+    return model;
+  };
+  const Answers::Given given{{"Which model?", {"m"}}, {"Which file holds", {"*.txt"}}};
+  const WizardDraft start = draft_;
+  Answers large(given);
+  EXPECT_NE(run(large).find("  learning_rate: 0.0002\n"), std::string::npos);
+  EXPECT_EQ(large.last("Do you want to train LoRA adapters").current, "yes");
+  EXPECT_NE(large.said.find("  Training all its weights takes 104 GiB and activations"), std::string::npos)
+      << large.said;
+  parameters = 60'000'000;
+  draft_ = start;
+  Answers small(given);
+  EXPECT_EQ(run(small).find("lora"), std::string::npos);
 }
 
 TEST_F(Wizard, RepeatsQuestionAfterInvalidAnswer) {
@@ -207,7 +335,7 @@ TEST_F(Wizard, EndOfInputKeepsRemainingValues) {
 
 TEST_F(Wizard, AcceptsMissingPathsOnlyWhenRepeated) {
   write("b.txt", "");
-  Answers answers(Answers::Given{{"Which model?", {"gone/too/far", "gone/too/far", ""}},
+  Answers answers(Answers::Given{{"Which model?", {"gone/too/far", "gone/too/far"}},
                                  {"Which file holds the training samples?", {"a.txt,*.csv", "<", "b.txt"}}});
   run(answers);
   const std::string folder = "  " + folder_.string(),
@@ -259,7 +387,8 @@ TEST_F(Wizard, RefusesEmptyPaths) {
   Answers answers(Answers::Given{{"Which model?", {"", "m"}}, {"Which file holds", {"", "a.txt"}}});
   run(answers);
   EXPECT_EQ(answers.said,
-            "  A model is required: enter its folder, or type < to go back.\n  Samples are required: enter a file, a "
+            "  A model is required: enter its folder, or type < to go back, where `scratch` builds a new one.\n"
+            "  Samples are required: enter a file, a "
             "folder or a glob.\n");
 }
 
@@ -272,18 +401,17 @@ TEST_F(Wizard, AcceptsOnlyModelsForTheTask) {
   around_.describe_model = [](const std::string& folder, const std::string&) {
     ModelDescription model = small_t5();
     model.family = "llama";
-    model.tasks = {"causal_lm", "sequence_classification"};
+    model.tasks = {"causal_lm"};
     model.positions = 512;
     if (folder.ends_with("mamba")) model.error = "model_type is 'mamba', which this version does not train.";
     return model;
   };
-  Answers answers(Answers::Given{{"What do you want to train?", {"", "causal_lm"}},
-                                 {"Where does the model come from?", {"", "<", ""}},
+  Answers answers(Answers::Given{{"What do you want to do?", {"classify", "continue"}},
                                  {"Which model?", {"mamba", "llama", "<", "llama"}}});
   const std::string text = run(answers);
   EXPECT_NE(answers.said.find("  model_type is 'mamba', which this version does not train.\n"), std::string::npos);
-  EXPECT_NE(answers.said.find("  This is a model of type llama, which this version trains for causal_lm and "
-                              "sequence_classification, not seq2seq_lm.\n"),
+  EXPECT_NE(answers.said.find("  This is a model of type llama, which this version trains for causal_lm; `classify` "
+                              "needs one for sequence_classification.\n"),
             std::string::npos)
       << answers.said;
   for (const char* const line : {"  task: causal_lm\n", "  source: text\n", "  max_length: 512\n"})
@@ -292,19 +420,8 @@ TEST_F(Wizard, AcceptsOnlyModelsForTheTask) {
 }
 
 TEST_F(Wizard, NothingYetWritesOnlyAcceleratesPart) {
-  Answers answers(Answers::Given{{"What do you want to train?", {"nothing yet"}}});
+  Answers answers(Answers::Given{{"What do you want to do?", {"nothing yet"}}});
   EXPECT_EQ(ours(run(answers)), "");
-}
-
-/// Describes every file as `data`, and refuses other formats.
-void describe_as(const DataDescription& data, Surroundings& around) {
-  around.describe_data = [data](const DataConfig& asked) {
-    DataDescription found = data;
-    if (asked.train.format != DataFormat::kAuto && name_of(asked.train.format) != data.format)
-      found.error = "a.x:1: not " + name_of(asked.train.format);
-    if (!asked.train.columns.empty()) found.columns = asked.train.columns, found.names.clear();
-    return found;
-  };
 }
 
 TEST_F(Wizard, RecognizesFormatAndColumns) {
@@ -315,7 +432,7 @@ TEST_F(Wizard, RecognizesFormatAndColumns) {
                .encoding = "latin-1",
                .columns = {"source", "target"}},
               around_);
-  Answers answers(Answers::Given{{"What do you want to train?", {"sequence_classification"}},
+  Answers answers(Answers::Given{{"What do you want to do?", {"classify"}},
                                  {"Which model?", {"m", "m"}},
                                  {"Which file holds", {"a.x"}},
                                  {"In which format?", {"auto", "csv", ""}},
@@ -339,7 +456,7 @@ TEST_F(Wizard, RefusesPlainLinesForPairs) {
   Answers answers(Answers::Given{
       {"Which model?", {"m", "m"}}, {"Which file holds", {"a.txt"}}, {"In which format?", {"auto", "delimited"}}});
   run(answers);
-  EXPECT_NE(answers.said.find("  Plain lines have one column; seq2seq_lm needs a second one"), std::string::npos)
+  EXPECT_NE(answers.said.find("  Plain lines have one column; `answer` needs a second one"), std::string::npos)
       << answers.said;
   EXPECT_NE(answers.said.find("  a.x:1: not delimited\n"), std::string::npos) << "the delimiter is not in it";
 }
@@ -359,7 +476,7 @@ TEST_F(Wizard, RefusesLabelsThatClassifierDoesNotHave) {
     found.labels = data.target == "label" ? std::vector<std::string>{"1"} : std::vector<std::string>{"good"};
     return found;
   };
-  Answers answers(Answers::Given{{"What do you want to train?", {"sequence_classification"}},
+  Answers answers(Answers::Given{{"What do you want to do?", {"classify"}},
                                  {"Which model?", {"m"}},
                                  {"Which file holds", {"a.csv"}},
                                  {"Which column should be predicted?", {"", "mood"}}});
@@ -377,7 +494,7 @@ TEST_F(Wizard, AsksForChatTemplateIfTokenizerHasNone) {
   TokenizerDescription tokenizer{.size = 300, .templates = {"alpaca", "chatml"}};
   around_.describe_tokenizer = [&](const std::string&) { return tokenizer; };
   const Answers::Given given{
-      {"What do you want to train?", {"causal_lm"}}, {"Which model?", {"m"}}, {"Which file holds", {"a.x"}}};
+      {"What do you want to do?", {"dialogue"}}, {"Which model?", {"m"}}, {"Which file holds", {"a.x"}}};
   const WizardDraft start = draft_;
   Answers without(given);
   std::string text = run(without);

@@ -25,9 +25,17 @@ MODELS = {
     "bert": SIZES,
     "mlp": {"input_size": 16, "hidden_sizes": [8], "num_labels": 3},
 }
-TASKS = {"t5": ["seq2seq_lm"], "bert": ["sequence_classification"], "mlp": ["image_classification"],
-         **{family: ["causal_lm", "sequence_classification"]
-            for family in ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "gpt2")}}
+GOALS = ["answer", "classify", "continue", "dialogue", "images", "scratch", "nothing yet"]
+DECODERS = ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "gpt2")
+FAMILIES = {"t5": ["answer"], "bert": ["classify"], "mlp": ["images"],
+            **{family: ["continue", "classify"] for family in DECODERS}, "gpt2": ["answer", "continue", "classify"]}
+
+
+def task_of(family, goal):
+    tasks = {"classify": "sequence_classification", "images": "image_classification"}
+    return tasks.get(goal, "seq2seq_lm" if family == "t5" else "causal_lm")
+
+
 QUESTION = re.compile(r"(\]: |\? |: )$")
 
 DIALOGUES = {
@@ -60,7 +68,7 @@ class Wizard(EndToEnd):
         folder = cls.shared / family
         if folder.exists():
             return folder
-        task = TASKS[family][0]
+        task = task_of(family, FAMILIES[family][0])
         images = {"data": {"task": task, "train": {"path": str(cls.images), "format": "mnist"}}}
         texts = {"tokenizer": {"path": str(cls.tokenizer)},
                  "data": {"task": task, "train": {"path": str(SAMPLES), "format": "delimited"},
@@ -131,71 +139,104 @@ class Wizard(EndToEnd):
         self.assertEqual(len([line for line in read_lines(self.folder / "trainer_output") if "loss" in line]), 2)
         return path.read_text()
 
-    def samples_for(self, task):
-        return self.images if task == "image_classification" else SAMPLES
+    def answers_for(self, family, goal):
+        samples = self.images if goal == "images" else SAMPLES
+        return {"What do you want to do?": str(GOALS.index(goal) + 1),
+                "Which model?": str(self.model(family)), "Which file holds": str(samples)}
 
-    def answers_for(self, family, task):
-        choices = ["seq2seq_lm", "causal_lm", "sequence_classification", "image_classification"]
-        return {"What do you want to train?": str(choices.index(task) + 1),
-                "Where does the model come from?": "1",
-                "Which model?": str(self.model(family)),
-                "Which file holds": str(self.samples_for(task))}
+    def start_again(self):
+        shutil.rmtree(self.folder / "trainer_output", ignore_errors=True)
+        (self.folder / "my.yaml").unlink(missing_ok=True)
 
-    def test_every_family_and_task_through_a_pipe(self):
-        for family, tasks in TASKS.items():
-            for task in tasks:
-                with self.subTest(family=family, task=task):
-                    shutil.rmtree(self.folder / "trainer_output", ignore_errors=True)
-                    (self.folder / "my.yaml").unlink(missing_ok=True)
-                    text = self.check_trains(self.converse(self.answers_for(family, task), terminal=False))
-                    self.assertIn(f"task: {task}\n", text)
+    def test_every_family_and_goal_through_a_pipe(self):
+        for family, goals in FAMILIES.items():
+            for goal in goals:
+                with self.subTest(family=family, goal=goal):
+                    self.start_again()
+                    shown = self.converse(self.answers_for(family, goal), terminal=False)
+                    text = self.check_trains(shown)
+                    self.assertIn(f"task: {task_of(family, goal)}\n", text)
+                    self.assertIn("it learns what is in ⟦ ⟧:", shown)
+                    self.assertRegex(shown, r"\nmodel .*\ndata .*\nmemory .*\nupdates ")
 
-    def test_every_task_on_a_terminal_with_lora_under_fsdp(self):
-        blocks = {"t5": "T5Block", "gpt2": "GPT2Block", "bert": "BertLayer", "mistral": "MistralDecoderLayer"}
-        for family, block in blocks.items():
+    def test_every_goal_on_a_terminal_with_lora_under_fsdp(self):
+        for family, goal, block in (("t5", "answer", "T5Block"), ("gpt2", "answer", "GPT2Block"),
+                                    ("bert", "classify", "BertLayer"), ("mistral", "continue", "MistralDecoderLayer")):
             with self.subTest(family=family):
-                shutil.rmtree(self.folder / "trainer_output", ignore_errors=True)
-                (self.folder / "my.yaml").unlink(missing_ok=True)
-                answers = {**self.answers_for(family, TASKS[family][-1]), "Which type of machine": "2",
+                self.start_again()
+                answers = {**self.answers_for(family, goal), "Which type of machine": "2",
                            "FullyShardedDataParallel?": "y", "LoRA adapters": "Yes", "try it out": "n"}
                 text = self.check_trains(self.converse(answers, terminal=True))
                 self.assertIn(f"fsdp_transformer_layer_cls_to_wrap: {block}\n", text)
                 self.assertIn("target_modules:\n", text)
 
+    def test_the_trial_measures_an_update(self):
+        shown = self.converse({**self.answers_for("t5", "answer"), "try it out": "y"}, terminal=True)
+        self.assertRegex(shown, r"\ntime +about \S+.*: \d+ updates of ")
+        self.assertFalse((self.folder / "trainer_output").exists(), shown)
+
     def test_images_on_a_terminal(self):
-        answers = {"What do you want to train?": "4", "Which file holds": str(self.images), "try it out": "no"}
+        answers = {"What do you want to do?": str(GOALS.index("scratch") + 1), "What should the new model learn?": "5",
+                   "Which file holds": str(self.images), "try it out": "no"}
         text = self.check_trains(self.converse(answers, terminal=True))
         self.assertIn("input_size: 16\n", text)
         self.assertIn("num_labels: 3\n", text)
 
     def test_models_from_scratch(self):
         for number in "123":
-            with self.subTest(task=number):
-                shutil.rmtree(self.folder / "trainer_output", ignore_errors=True)
-                (self.folder / "my.yaml").unlink(missing_ok=True)
-                answers = {"What do you want to train?": number, "Where does the model come from?": "2",
+            with self.subTest(goal=GOALS[int(number) - 1]):
+                self.start_again()
+                answers = {"What do you want to do?": str(GOALS.index("scratch") + 1),
+                           "What should the new model learn?": number, "How large should it be?": "1",
                            "Where is its tokenizer?": ["", str(self.tokenizer)], "Which file holds": str(SAMPLES)}
                 shown = self.converse(answers, terminal=False)
                 self.assertIn("A tokenizer is required", shown)
+                self.assertRegex(shown, r"  1  tiny: \S+ parameters, .* to train")
                 self.check_trains(shown)
 
     def test_dialogues_are_recognized(self):
         for name, record in DIALOGUES.items():
             with self.subTest(file=name):
-                shutil.rmtree(self.folder / "trainer_output", ignore_errors=True)
-                (self.folder / "my.yaml").unlink(missing_ok=True)
+                self.start_again()
                 self.write(name, (json.dumps(record) + "\n") * 9)
-                answers = {**self.answers_for("llama", "causal_lm"), "Which file holds": name}
+                answers = {**self.answers_for("llama", "dialogue"), "Which file holds": name}
                 shown = self.converse(answers, terminal=False)
+                self.assertIn("  Dialogues: ", shown)
                 self.assertIn("Which chat template?", shown)
+                self.assertRegex(shown, "⟦[^⟧]*held steady.", "the reply is learned")
                 self.check_trains(shown)
+
+    def test_a_file_of_answers_for_every_goal(self):
+        self.write("chat.jsonl", (json.dumps(DIALOGUES["messages.jsonl"]) + "\n") * 9)
+        cases = {"answer": ("t5", {}), "classify": ("bert", {}), "continue": ("gpt2", {}), "images": ("mlp", {}),
+                 "dialogue": ("llama", {"dialogue": "messages", "chat_template": "chatml"})}
+        for goal, (family, data) in cases.items():
+            with self.subTest(goal=goal):
+                self.start_again()
+                path = {"images": str(self.images), "dialogue": "chat.jsonl"}.get(goal, str(SAMPLES))
+                answers = {"distributed_type": "NO", "use_cpu": True,
+                           "output_dir": str(self.folder / "trainer_output"), "model": {"path": str(self.model(family))},
+                           "data": {"task": task_of(family, goal), "train": {"path": path}, **data}}
+                self.write("answers.yaml", json.dumps(answers))
+                done = self.trainer("config", "--config_file", self.folder / "my.yaml", "--answers",
+                                    self.folder / "answers.yaml").wait()
+                self.assertEqual(done.code, 0, done.out + done.err)
+                self.check_trains(done.out)
+
+    def test_help_and_going_back(self):
+        answers = {**self.answers_for("t5", "answer"), "What do you want to do?": ["?", "2", "1"],
+                   "Which model?": ["<", "?", str(self.model("t5"))], "Which learning rate?": ["?", ""]}
+        shown = self.converse(answers, terminal=False)
+        for told in ("Training on\n  preferences (DPO, reward models) is not part of this version.",
+                     "  In the file: model.path", "  Peak learning rate.\n  In the file: training.learning_rate"):
+            self.assertIn(told, shown)
 
     def test_a_hub_name_is_kept(self):
         snapshot = self.shared / "hub/models--somebody--tiny/snapshots/1a2b"
         shutil.copytree(self.model("gpt2"), snapshot, dirs_exist_ok=True)
         (snapshot.parents[1] / "refs").mkdir(exist_ok=True)
         (snapshot.parents[1] / "refs/main").write_text("1a2b")
-        answers = {**self.answers_for("gpt2", "causal_lm"), "Which model?": ["nobody/none", "somebody/tiny"]}
+        answers = {**self.answers_for("gpt2", "continue"), "Which model?": ["nobody/none", "somebody/tiny"]}
         shown = self.converse(answers, terminal=False, name="sub/my.yaml")
         self.assertIn("`hf download nobody/none`", shown)
         text = self.folder.joinpath("sub/my.yaml").read_text()
@@ -208,7 +249,7 @@ class Wizard(EndToEnd):
         self.write("a.parquet", b"PAR1\x15\x04")
         self.write("one.csv", "text\n" + "Harvests held steady.\n" * 9)
         self.write("two.csv", "text,label\n" + "Harvests held steady.,same\n" * 9)
-        answers = {"What do you want to train?": ["translation", "seq2seq_lm"],
+        answers = {"What do you want to do?": ["translation", "answer"],
                    "Which model?": ["", "mamba", "bare", str(self.model("bert")), f"'{self.model('t5')}/'"],
                    "Which file holds": ["", "nowhere.csv", "a.parquet", "one.csv", "two.csv"],
                    "Which column is the input?": ["texts", ""]}
@@ -218,11 +259,10 @@ class Wizard(EndToEnd):
                      "Samples are required", "nowhere.csv does not exist.\n  Type it again", "a.parquet: cannot read the file",
                      "There is only one column: text.", "There is no column 'texts' (did you mean 'text'?)"):
             self.assertIn(told, shown)
-        self.assertNotIn("parquet\n", shown.split("In which format?")[1])
         self.check_trains(shown)
 
     def test_only_accelerates_part(self):
-        shown = self.converse({"What do you want to train?": "5"}, terminal=False)
+        shown = self.converse({"What do you want to do?": "7"}, terminal=False)
         text = (self.folder / "my.yaml").read_text()
         self.assertIn("mixed_precision: 'no'\n", text)
         self.assertNotIn("model:", text, shown)

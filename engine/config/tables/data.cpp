@@ -118,7 +118,8 @@ const Entries& data_table() {
           .at_least(1)
           .when("data.task is seq2seq_lm, or evaluation generates with max_new_tokens 0", limits_targets),
       option("max_length", &C::max_length)
-          .help("Maximum tokens per sample.")
+          .help("Maximum tokens per sample: the whole of it, so for causal_lm input and output together, with the chat "
+                "template's tokens. Trainers that call it max_seq_length mean the same. At most the model's positions.")
           .at_least(1)
           .when("data.task is causal_lm or sequence_classification", not_seq2seq),
       option("max_samples", &C::max_samples).help("Uses only this many samples, the first ones. 0: all.").at_least(0),
@@ -127,7 +128,10 @@ const Entries& data_table() {
           .help("What to do with a sample that exceeds its maximum length: cut truncates it, drop leaves it out, error "
                 "stops and reports file and line."),
       option("group_texts", &C::group_texts)
-          .help("Concatenates texts and cuts them into samples of max_length tokens, for pre-training.")
+          .help("Concatenates texts, each followed by the end-of-sequence token, and cuts the result into samples of "
+                "max_length tokens, for pre-training: a sample can begin and end inside a text, and hold several. "
+                "false: each text is a sample of its own, and one longer than max_length follows on_too_long.")
+          .ask("Should the texts be joined and cut into samples of equal length?")
           .when("data.task is causal_lm", causal),
       option("labels", &C::labels)
           .help("Class names, in the order of their ids. Empty: those of the checkpoint or the model's config.json, "
@@ -168,7 +172,10 @@ const Entries& data_table() {
                 "~/.cache/trainer/data.")
           .path(),
       option("packing", &C::packing)
-          .help("Packs samples back to back instead of padding them.")
+          .help("Packs the samples of an update back to back instead of padding them. It changes no sample: attention "
+                "and positions restart at each one, and the update has as many samples as without it. What other "
+                "trainers call packing, samples of "
+                "several texts, is group_texts.")
           .harmless({"true"})
           .no_effect("samples are never padded"),
       option("shuffle", &C::shuffle)

@@ -30,7 +30,7 @@ const Entries& checkpoint_table() {
               "each evaluation that is the best so far, by metric_for_best_model; no: never."),
       option("save_steps", &C::save_steps)
           .help("Updates between checkpoints. 0: only at the end.")
-          .ask("After how many updates should each checkpoint be saved? (0: only at the end)")
+          .ask("How many updates between checkpoints? (0: only at the end)")
           .at_least(0)
           .when("save_strategy is steps", by_steps),
       option("save_total_limit", &C::save_total_limit)
@@ -146,7 +146,7 @@ const Entries& logging_table() {
   static const Entries entries = table<C>(
       option("logging_steps", &C::logging_steps)
           .help("Updates between lines of metrics.jsonl.")
-          .ask("After how many updates should each line of metrics be written?")
+          .ask("How many updates between lines of metrics?")
           .at_least(1),
       option("report_to", &C::report_to)
           .help("Where metrics go in addition to metrics.jsonl: TensorBoard's event files, or the MLflow server "

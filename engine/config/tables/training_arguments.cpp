@@ -46,6 +46,9 @@ Entries learning() {
   const char* const padding = "samples are never padded, so sorting by length is not needed";
   const char* const text =
       "there is no beam search; evaluation.temperature, evaluation.top_k and evaluation.top_p control generation";
+  const char* const length =
+      "use data.max_length, which limits the whole of a causal sample; T5 has data.max_source_length and "
+      "data.max_target_length";
   return foreign_table(
       unsupported("optim_target_modules", "no optimizer can be limited to some modules"),
       unsupported("adafactor", "use optim: adafactor").of<bool>(),
@@ -58,8 +61,7 @@ Entries learning() {
       unsupported("dataloader_drop_last", "the last samples of an epoch form a smaller update; leave it out")
           .of<bool>(),
       unsupported("past_index", "no supported model takes its past states as input").harmless({"-1"}),
-      unsupported("max_seq_length", "use data.max_source_length and data.max_target_length"),
-      unsupported("max_length", "use data.max_source_length and data.max_target_length"),
+      unsupported("max_seq_length", length), unsupported("max_length", length),
       group("accelerator_config", "Accelerate's data loading.", accelerator_table()),
       unsupported("split_batches", "per_device_train_batch_size counts the samples of one rank").of<bool>(),
       no_effect("dispatch_batches", "every rank reads its own samples").of<bool>(),

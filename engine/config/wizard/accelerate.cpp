@@ -25,7 +25,10 @@ MachineType machine_type_of(const Config& config) {
 
 MachineType ask_machine_type(Asker& ask) {
   const std::string& current = kMachineTypes[static_cast<std::size_t>(machine_type_of(ask.config()))];
-  const std::string answer = ask.choice("Which type of machine are you using?", current, kMachineTypes);
+  const std::string answer = ask.choice("Which type of machine are you using?", current, kMachineTypes,
+                                        "No distributed training: one process, on one GPU or the CPU.\n"
+                                        "multi-CPU: several processes that share this machine's cores, or machines "
+                                        "without GPUs.\nmulti-GPU: one process for each GPU, on one or more machines.");
   return static_cast<MachineType>(std::find(kMachineTypes.begin(), kMachineTypes.end(), answer) -
                                   kMachineTypes.begin());
 }
@@ -56,7 +59,9 @@ void ask_machines(Asker& ask) {
   draft.put("same_network",
             encode(ask.yes("Are all the machines on the same local network? Answer `no` if nodes are on "
                            "the cloud and/or on different network hosts",
-                           near == nullptr || parse_bool(near->text) != false)));
+                           near == nullptr || parse_bool(near->text) != false,
+                           "Accelerate's key same_network. It has no effect here: machines find each other by the "
+                           "address of the main process.")));
 }
 
 void ask_device(Asker& ask, MachineType machine) {
@@ -74,7 +79,9 @@ DistributedType ask_strategy(Asker& ask, MachineType machine) {
   // A file for GPUs that is run on the CPU keeps its strategy.
   const auto offered = [&](DistributedType type, bool usually) { return usually || before == type; };
   if (offered(DistributedType::kDeepspeed, machine != MachineType::kMultiCpu) &&
-      ask.yes("Do you want to use DeepSpeed?", before == DistributedType::kDeepspeed)) {
+      ask.yes("Do you want to use DeepSpeed?", before == DistributedType::kDeepspeed,
+              "Asks for ZeRO's stages, by DeepSpeed's names or its JSON. They run on the same code as\n"
+              "FullyShardedDataParallel: ranks share weights, gradients and optimizer state.")) {
     ask_deepspeed(ask);
     const std::string launcher = "deepspeed_config.deepspeed_multinode_launcher";
     if (ask.config().num_machines > 1 && !ask.draft().has(launcher))
@@ -82,12 +89,17 @@ DistributedType ask_strategy(Asker& ask, MachineType machine) {
     return DistributedType::kDeepspeed;
   }
   if (machine == MachineType::kNo) return DistributedType::kNo;
-  if (ask.yes("Do you want to use FullyShardedDataParallel?", before == DistributedType::kFsdp)) {
+  if (ask.yes("Do you want to use FullyShardedDataParallel?", before == DistributedType::kFsdp,
+              "yes: each rank holds a part of the weights, gradients and optimizer state: for\n"
+              "models that don't fit into one rank's memory.\n"
+              "no: each rank holds all of them (DDP), which communicates less.")) {
     ask_fsdp(ask);
     return DistributedType::kFsdp;
   }
   if (offered(DistributedType::kMegatronLm, machine == MachineType::kMultiGpu) &&
-      ask.yes("Do you want to use Megatron-LM ?", before == DistributedType::kMegatronLm)) {
+      ask.yes("Do you want to use Megatron-LM ?", before == DistributedType::kMegatronLm,
+              "Splits each layer over several GPUs (tensor parallelism), and the layers over\n"
+              "stages (pipeline parallelism): for very large models.")) {
     ask_megatron(ask);
     return DistributedType::kMegatronLm;
   }

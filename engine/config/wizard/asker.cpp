@@ -33,6 +33,7 @@ Question Asker::question_for(const Entry& entry, const std::string& path, const 
   const Node value = draft_.value(path);
   const bool given = draft_.has(path) || !same(value, entry.initial);
   Question question{wording.text.empty() ? entry.question : wording.text, shown_answer(entry, value), {}};
+  question.help = fmt::format("{}\nIn the file: {}", entry.help, path);
   if (!given && !wording.fallback.empty()) question.current = wording.fallback;
   if (entry.kind.type == Type::kBoolean) {
     question.kind = Question::Kind::kBoolean;
@@ -85,9 +86,9 @@ void Asker::option(const std::string& path, const Wording& wording) {
   draft_.hold(path);
 }
 
-bool Asker::yes(const std::string& text, bool current) {
+bool Asker::yes(const std::string& text, bool current, const std::string& help) {
   bool answer = current;
-  interview_.ask({text, current ? "yes" : "no", {}, Question::Kind::kBoolean}, [&](const std::string& word) {
+  interview_.ask({text, current ? "yes" : "no", {}, Question::Kind::kBoolean, help}, [&](const std::string& word) {
     const auto truth = parse_bool(word);
     if (truth) answer = *truth;
     return std::string(truth ? "" : "Please enter yes or no.");
@@ -95,10 +96,10 @@ bool Asker::yes(const std::string& text, bool current) {
   return answer;
 }
 
-std::string Asker::choice(const std::string& text, const std::string& current,
-                          const std::vector<std::string>& choices) {
+std::string Asker::choice(const std::string& text, const std::string& current, const std::vector<std::string>& choices,
+                          const std::string& help) {
   std::string answer = current;
-  interview_.ask({text, current, choices, Question::Kind::kChoice}, [&](const std::string& word) -> std::string {
+  interview_.ask({text, current, choices, Question::Kind::kChoice, help}, [&](const std::string& word) -> std::string {
     std::string chosen = spelled(word, choices);
     for (const std::string& full : choices)
       if (full.starts_with(lower(word) + ":")) chosen = full;
@@ -110,8 +111,8 @@ std::string Asker::choice(const std::string& text, const std::string& current,
   return answer;
 }
 
-void Asker::number(const std::string& text, int64_t& value) {
-  interview_.ask({text, std::to_string(value), {}}, [&](const std::string& answer) {
+void Asker::number(const std::string& text, int64_t& value, const std::string& help) {
+  interview_.ask({text, std::to_string(value), {}, Question::Kind::kText, help}, [&](const std::string& answer) {
     const auto wanted = parse_int(answer);
     if (!wanted || *wanted < 1) return fmt::format("Please enter an integer above 0; '{}' is not one.", shown(answer));
     value = *wanted;
@@ -119,15 +120,14 @@ void Asker::number(const std::string& text, int64_t& value) {
   });
 }
 
-void Asker::text(const std::string& text, const std::string& current, const Interview::Take& take) {
-  interview_.ask({text, current, {}}, take, [&] { return take(current); });
-}
-
 std::optional<ModelDescription> Asker::described_model() const {
   const ModelConfig& model = draft_.config.model;
-  if (!around_.describe_model || (model.path.empty() && model.config.empty())) return std::nullopt;
-  return around_.describe_model(model.path.empty() ? model.config : opened_or_cached(model.path),
-                                name_of(draft_.config.data.task));
+  if (model.path.empty() && model.config.empty()) return std::nullopt;
+  return described(model.path.empty() ? model.config : opened_or_cached(model.path));
+}
+
+std::optional<ModelDescription> Asker::described(const std::string& model) const {
+  return around_.describe_model ? around_.describe_model(model, name_of(draft_.config.data.task)) : std::nullopt;
 }
 
 std::optional<ModelDescription> Asker::model() const {
@@ -148,6 +148,21 @@ std::optional<DataDescription> Asker::data() const {
   DataConfig data = draft_.config.data;
   for (std::string& path : data.train.path) path = opened(path);
   return around_.describe_data(data);
+}
+
+std::optional<SamplesDescription> Asker::samples() const {
+  const Config& config = draft_.config;
+  if (!around_.describe_samples || config.data.train.path.empty()) return std::nullopt;
+  Config asked;
+  asked.seed = config.seed;
+  asked.data = config.data;
+  for (std::string& path : asked.data.train.path) path = opened(path);
+  asked.data.validation = {};
+  asked.checkpoint.resume_from_checkpoint = "false";
+  asked.model.config = config.model.config;
+  if (!config.model.path.empty()) asked.model.path = opened_or_cached(config.model.path);
+  if (!config.tokenizer.path.empty()) asked.tokenizer.path = opened_or_cached(config.tokenizer.path);
+  return around_.describe_samples(asked);
 }
 
 std::string Asker::opened(const std::string& path) const {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/config/wizard/aim.h"
 #include "engine/config/wizard/interview.h"
 #include "engine/config/wizard/wizard.h"
 
@@ -32,21 +33,24 @@ class Asker {
 
   /// Asks for the option `path`; afterwards the document contains it, even if it was kept.
   void option(const std::string& path, const Wording& wording = {});
-  bool yes(const std::string& text, bool current);
+  bool yes(const std::string& text, bool current, const std::string& help);
   /// One of `choices`; the text before a colon is enough.
-  std::string choice(const std::string& text, const std::string& current, const std::vector<std::string>& choices);
+  std::string choice(const std::string& text, const std::string& current, const std::vector<std::string>& choices,
+                     const std::string& help);
   /// An integer above 0; `value` is the default and receives the answer.
-  void number(const std::string& text, int64_t& value);
-  /// A text that is not stored in an option as typed; `take` returns why it is refused, or "".
-  void text(const std::string& text, const std::string& current, const Interview::Take& take);
+  void number(const std::string& text, int64_t& value, const std::string& help);
   void say(const std::string& line) { interview_.say(line); }
 
   /// What is known about the draft's model, or why it can't be trained; nullopt if unknown.
   std::optional<ModelDescription> described_model() const;
-  /// The same, but only for a model that can be trained.
+  /// The same of a folder, or of the text of a config.json.
+  std::optional<ModelDescription> described(const std::string& model) const;
+  /// The draft's model, if it is known and can be trained.
   std::optional<ModelDescription> model() const;
   std::optional<TokenizerDescription> tokenizer() const;
   std::optional<DataDescription> data() const;
+  /// The first samples as the model would get them, or why there are none; nullopt if unknown.
+  std::optional<SamplesDescription> samples() const;
   /// A path of the file, as it can be opened from the working folder.
   std::string opened(const std::string& path) const;
   /// The same for a folder, or for a Hub name that is in the cache.
@@ -72,11 +76,11 @@ void ask_megatron(Asker& ask);
 /// What to train, and how.
 void ask_training(Asker& ask);
 
-/// The task; false: none yet.
-bool ask_task(Asker& ask);
-/// The model and its tokenizer, which must match the task.
-void ask_model(Asker& ask);
-/// The samples, which must match the task and the tokenizer.
-void ask_data(Asker& ask);
+/// What the user wants to do; nullopt: nothing yet.
+std::optional<Aim> ask_aim(Asker& ask);
+/// The model and its tokenizer, which must serve the aim. They settle the task.
+void ask_model(Asker& ask, const Aim& aim);
+/// The samples, which must match the goal and the tokenizer.
+void ask_data(Asker& ask, Goal goal);
 
 }  // namespace trainer::config

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/edit_distance.h"
+#include "engine/base/indented.h"
 #include "engine/config/document/json_text.h"
 #include "engine/config/names.h"
 #include "engine/config/wizard/asker.h"
@@ -15,26 +16,31 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kNoTarget = "none";
-
-bool needs_target(Task task) {
-  return task == Task::kSeq2SeqLm || task == Task::kSequenceClassification;
+bool needs_target(Goal goal) {
+  return goal == Goal::kAnswer || goal == Goal::kClassify;
 }
 
-/// "" or why samples of this kind don't match the task.
-std::string unfit_data(const DataDescription& data, Task task) {
-  const bool images = task == Task::kImageClassification;
+bool is_turns(const DataDescription& data) {
+  return data.dialogue == "messages" || data.dialogue == "sharegpt";
+}
+
+/// "" or why samples of this kind don't match the goal.
+std::string unfit_data(const DataDescription& data, Goal goal) {
+  const bool images = goal == Goal::kImages;
   if (images && data.format != "mnist")
-    return "This is not an image file in MNIST's format, which image_classification needs. Enter one, or type < to go "
-           "back and choose another task.";
+    return "This is not an image file in MNIST's format, which `images` needs. Enter one, or type < to go back and "
+           "choose something else to do.";
   if (!images && data.format == "mnist")
-    return "These are images. Enter a text file, or type < to go back and choose image_classification.";
-  if (task != Task::kCausalLm && data.format == "megatron")
-    return fmt::format("These are tokens for causal_lm; {} needs texts. Enter another file, or type < to go back.",
-                       name_of(task));
-  if (needs_target(task) && data.columns.size() == 1 && data.names.empty() && data.format != "text")
-    return fmt::format("There is only one column: {}. {} needs a second one to predict. Enter another file.",
-                       data.columns[0], name_of(task));
+    return "These are images. Enter a text file, or type < to go back and choose `images`.";
+  if (goal != Goal::kContinue && data.format == "megatron")
+    return fmt::format("These are tokens, for `continue`; `{}` needs texts. Enter another file, or type < to go back.",
+                       name_of(goal));
+  if (goal == Goal::kContinue && is_turns(data))
+    return "These records are dialogues. Enter another file, or type < to go back and choose `dialogue`.";
+  if (needs_target(goal) && data.columns.size() == 1 && data.names.empty() && data.format != "text" &&
+      data.dialogue == "none")
+    return fmt::format("There is only one column: {}. `{}` needs a second one to predict. Enter another file.",
+                       data.columns[0], name_of(goal));
   return "";
 }
 
@@ -47,10 +53,14 @@ void forget_source(WizardDraft& draft) {
 }
 
 /// "" or why the files can't be used.
-std::string unfit_files(Asker& ask) {
+std::string unfit_files(Asker& ask, Goal goal) {
   const auto data = ask.data();
   if (!data) return "";
-  return data->error.empty() ? unfit_data(*data, ask.config().data.task) : data->error;
+  if (!data->error.empty()) return data->error;
+  if (goal != Goal::kDialogue || data->format != "text") return unfit_data(*data, goal);
+  ask.draft().assign("data.dialogue", encode(Dialogue::kPlay));  // the only dialogue of plain text
+  const auto play = ask.data();
+  return play && !play->error.empty() ? play->error + "\nEnter another file: a play, or records with turns." : "";
 }
 
 std::string missing_files(Asker& ask) {
@@ -64,11 +74,11 @@ std::string missing_files(Asker& ask) {
   return "";
 }
 
-void ask_files(Asker& ask) {
+void ask_files(Asker& ask, Goal goal) {
   const std::vector<std::string> older = ask.config().data.train.path;
   const auto fits = [&]() -> std::string {
     if (!older.empty() && ask.config().data.train.path != older) forget_source(ask.draft());
-    return missing_files(ask).empty() ? unfit_files(ask) : "";
+    return missing_files(ask).empty() ? unfit_files(ask, goal) : "";
   };
   ask.option("data.train.path", {.needed = "Samples are required: enter a file, a folder or a glob.",
                                  .fits = fits,
@@ -82,36 +92,40 @@ void ask_files(Asker& ask) {
 }
 
 /// "" or what is wrong with the files under the options so far.
-std::string unreadable(Asker& ask) {
+std::string unreadable(Asker& ask, Goal goal) {
   const auto data = ask.data();
   if (!data || !missing_files(ask).empty()) return "";
   if (!data->error.empty()) return data->error;
   if (ask.config().data.train.format == DataFormat::kAuto && !data->by_ending)
     return fmt::format("auto needs a known file extension; these files look like {}.", data->format);
-  const Task task = ask.config().data.task;
-  if (needs_target(task) && data->format == "text")
-    return fmt::format("Plain lines have one column; {} needs a second one to predict. Choose another format.",
-                       name_of(task));
-  return unfit_data(*data, task);
+  if (needs_target(goal) && data->format == "text")
+    return fmt::format("Plain lines have one column; `{}` needs a second one to predict. Choose another format.",
+                       name_of(goal));
+  return unfit_data(*data, goal);
 }
 
-void ask_format(Asker& ask) {
-  const Task task = ask.config().data.task;
-  if (task == Task::kImageClassification) return ask.draft().assign("data.train.format", encode(DataFormat::kMnist));
-  std::vector<std::string> choices{"auto", "delimited", "csv", "tsv", "json", "jsonl"};
-  if (task == Task::kCausalLm) choices.insert(choices.end(), {"text", "megatron"});
+/// The file extension or the content decides, unless the file already says something else. Lines that a delimiter may
+/// divide are asked for.
+void ask_format(Asker& ask, Goal goal) {
+  if (goal == Goal::kImages) return ask.draft().assign("data.train.format", encode(DataFormat::kMnist));
   const auto data = ask.data();
+  const bool found = data && data->error.empty();
+  const bool divides = found && (data->format == "delimited" || (data->format == "text" && needs_target(goal)));
+  if (found && !divides && !ask.draft().has("data.train.format"))
+    return ask.draft().assign("data.train.format", Node::scalar(data->by_ending ? "auto" : data->format));
+  std::vector<std::string> choices{"auto", "delimited", "csv", "tsv", "json", "jsonl"};
+  if (!needs_target(goal)) choices.insert(choices.end(), {"text", "megatron"});
   std::string usual = "auto";
-  if (data && data->error.empty() && !data->by_ending) usual = data->format;
-  if (usual == "auto" && data && data->format == "text" && needs_target(task)) usual = "delimited";
+  if (found && !data->by_ending) usual = data->format;
+  if (usual == "auto" && divides) usual = "delimited";
   // The delimiter is the next question.
   const auto fits = [&] {
-    return ask.config().data.train.format == DataFormat::kDelimited ? std::string() : unreadable(ask);
+    return ask.config().data.train.format == DataFormat::kDelimited ? std::string() : unreadable(ask, goal);
   };
   ask.option("data.train.format", {.fallback = usual, .choices = choices, .fits = fits});
   if (ask.config().data.train.format == DataFormat::kDelimited)
     ask.option("data.train.delimiter",
-               {.fallback = data ? data->delimiter : "", .fits = [&] { return unreadable(ask); }});
+               {.fallback = data ? data->delimiter : "", .fits = [&] { return unreadable(ask, goal); }});
 }
 
 /// The format of the samples, by its name in configuration files; "" if unknown.
@@ -122,17 +136,20 @@ std::string format_of(Asker& ask) {
   return format == DataFormat::kAuto ? "" : name_of(format);
 }
 
-void ask_columns(Asker& ask) {
+/// A file's own names are not asked for.
+void ask_columns(Asker& ask, Goal goal) {
   const std::string format = format_of(ask);
   if (format != "" && format != "csv" && format != "tsv" && format != "delimited") return;
   const auto data = ask.data();
+  const bool found = data && data->error.empty();
+  if (found && format != "delimited" && data->names.empty() && !ask.draft().has("data.train.columns")) return;
   std::string usual;
-  if (data && data->error.empty()) usual = fmt::format("{}", fmt::join(data->names, ","));
+  if (found) usual = fmt::format("{}", fmt::join(data->names, ","));
   if (usual.empty() && format == "delimited") {
     const ColumnRoles roles = guess_roles({}, ask.config().data.task);
     usual = roles.source + "," + (roles.target.empty() ? "target" : roles.target);
   }
-  ask.option("data.train.columns", {.fallback = usual, .fits = [&] { return unreadable(ask); }});
+  ask.option("data.train.columns", {.fallback = usual, .fits = [&] { return unreadable(ask, goal); }});
 }
 
 /// The known columns; empty if unknown.
@@ -166,28 +183,49 @@ std::string unknown_class(Asker& ask) {
   return "";
 }
 
-/// Only for causal_lm: whether records are dialogues. True if they are.
-bool ask_dialogue(Asker& ask, const std::string& format) {
-  if (ask.config().data.task != Task::kCausalLm) {
+/// "" or why no samples can be made of the first records.
+std::string bad_samples(Asker& ask) {
+  const auto samples = ask.samples();
+  return samples && missing_files(ask).empty() ? samples->error : "";
+}
+
+/// How records are dialogues: as recognized, else as the user says. False if the samples are not dialogues.
+bool ask_dialogue(Asker& ask, Goal goal) {
+  const auto data = ask.data();
+  const bool found = data && data->error.empty();
+  const bool known = found && data->dialogue != "none";
+  const bool causal = ask.config().data.task == Task::kCausalLm;
+  // Records of inputs and outputs become questions and answers in a chat template, unless the file names columns.
+  const bool pairs = goal == Goal::kAnswer && known && !ask.draft().has("data.source");
+  if (!causal || (goal != Goal::kDialogue && !pairs)) {
     ask.draft().erase("data.dialogue");
     return false;
   }
-  const auto data = ask.data();
-  std::vector<std::string> choices{"none", "messages", "sharegpt", "alpaca", "prompt"};
-  if (format == "text") choices = {"none", "play"};
-  const bool found = data && data->error.empty();
+  if (ask.config().data.dialogue == Dialogue::kPlay) {
+    ask.say("  Dialogues: a play, whose speeches are the turns.");
+    return true;
+  }
   const auto settle_messages = [&] {
     if (found && !data->messages.empty() && data->dialogue == name_of(ask.config().data.dialogue))
       ask.draft().assign("data.messages", Node::scalar(data->messages));
   };
+  if (known && !ask.draft().has("data.dialogue")) {
+    ask.draft().assign("data.dialogue", Node::scalar(data->dialogue));
+    settle_messages();
+    ask.say("  Dialogues: " + data->dialogue + (data->messages.empty() ? "" : ", in the column " + data->messages) +
+            ".");
+    return true;
+  }
   const auto fits = [&]() -> std::string {
     settle_messages();
     const auto again = ask.data();
     return again && missing_files(ask).empty() ? again->error : "";
   };
-  ask.option("data.dialogue", {.fallback = found ? data->dialogue : "none", .choices = choices, .fits = fits});
+  ask.option("data.dialogue", {.fallback = known ? data->dialogue : "messages",
+                               .choices = {"messages", "sharegpt", "alpaca", "prompt"},
+                               .fits = fits});
   settle_messages();
-  return ask.config().data.dialogue != Dialogue::kNone;
+  return true;
 }
 
 /// If the tokenizer has none, one of the built-in templates.
@@ -200,36 +238,48 @@ void ask_chat_template(Asker& ask) {
   if (!given.empty() && std::count(choices.begin(), choices.end(), given) == 0) choices.push_back(given);
   const Dialogue dialogue = ask.config().data.dialogue;
   const bool plain = dialogue == Dialogue::kAlpaca || dialogue == Dialogue::kPrompt;
-  ask.option("data.chat_template", {.fallback = plain ? "alpaca" : "chatml", .choices = choices});
+  ask.option("data.chat_template",
+             {.fallback = plain ? "alpaca" : "chatml", .choices = choices, .fits = [&] { return bad_samples(ask); }});
 }
 
-/// The target can be empty for causal_lm: there an answer can remove it.
-void ask_target(Asker& ask, const std::string& usual) {
-  WizardDraft& draft = ask.draft();
-  const auto known = [&] {
-    const std::string why = unknown_column(ask, draft.config.data.target);
-    return why.empty() ? unknown_class(ask) : why;
-  };
-  if (needs_target(draft.config.data.task)) return ask.option("data.target", {.fallback = usual, .fits = known});
-  const std::string given = draft.has("data.target") ? draft.config.data.target : usual;
-  std::string target = given;
-  ask.text("Which column should be predicted? (none: all of the text is learned)", given.empty() ? kNoTarget : given,
-           [&](const std::string& answer) {
-             target = lower(answer) == kNoTarget ? "" : answer;
-             return target.empty() ? "" : unknown_column(ask, target);
-           });
-  draft.assign("data.target", Node::scalar(target, target.empty()));
+/// Texts to continue have no target: all of them is learned.
+void ask_text(Asker& ask, const std::string& usual) {
+  const auto known = [&] { return unknown_column(ask, ask.config().data.source); };
+  const std::vector<std::string> columns = known_columns(ask);
+  if (columns.size() == 1 && !ask.draft().has("data.source"))
+    ask.draft().assign("data.source", Node::scalar(columns[0]));
+  else
+    ask.option("data.source", {.text = "Which column holds the texts?", .fallback = usual, .fits = known});
+  ask.draft().assign("data.target", Node::scalar("", true));
+  ask.option("data.group_texts", {.fallback = "yes", .fits = [&] { return bad_samples(ask); }});
 }
 
-void ask_roles(Asker& ask) {
+/// A decoder reads input and output as one text: without anything between them, it couldn't tell where the output
+/// starts.
+void separate_output(Asker& ask) {
+  const std::string source = ask.config().data.source;
+  const bool is_template = source.find_first_of("{}") != std::string::npos;
+  if (ask.config().data.task != Task::kCausalLm || is_template) return;
+  ask.draft().assign("data.source", Node::scalar("{" + source + "}\n", true));
+  ask.say("  A line break will separate the input from the output.");
+}
+
+void ask_pairs(Asker& ask) {
   const std::vector<std::string>& named = ask.config().data.train.columns;
   const auto data = ask.data();
-  const std::vector<std::string> columns = known_columns(ask);
-  ColumnRoles usual = guess_roles(columns, ask.config().data.task);
+  const Task task = ask.config().data.task == Task::kCausalLm ? Task::kSeq2SeqLm : ask.config().data.task;
+  ColumnRoles usual = guess_roles(known_columns(ask), task);
   if (!(data && data->error.empty()) && named.size() >= 2) usual = {named[0], named[1]};
   ask.option("data.source",
              {.fallback = usual.source, .fits = [&] { return unknown_column(ask, ask.config().data.source); }});
-  ask_target(ask, usual.target == ask.config().data.source ? "" : usual.target);
+  const std::string source = ask.config().data.source;
+  separate_output(ask);
+  const auto known = [&] {
+    std::string why = unknown_column(ask, ask.config().data.target);
+    if (why.empty()) why = unknown_class(ask);
+    return why.empty() ? bad_samples(ask) : why;
+  };
+  ask.option("data.target", {.fallback = usual.target == source ? "" : usual.target, .fits = known});
 }
 
 /// A model that is built from scratch for images gets their size and number of classes.
@@ -254,24 +304,45 @@ void settle_length(Asker& ask, const std::string& format) {
   ask.say(fmt::format("  Samples are limited to {} tokens, the maximum of the model.", model->positions));
 }
 
+/// The first samples as the model will read them, so that a mistake above shows before the next question.
+void show_samples(Asker& ask) {
+  const auto samples = ask.samples();
+  if (!samples || samples->texts.empty() || !missing_files(ask).empty()) return;
+  ask.say("  The first samples, as the model reads them; it learns what is in ⟦ ⟧:");
+  for (const std::string& text : samples->texts) ask.say(indented(text));
+}
+
+void ask_validation(Asker& ask, const std::string& format) {
+  if (!ask.config().data.validation.path.empty() || format == "megatron") return;
+  ask.option("data.validation.fraction", {.fallback = "0.1"});
+  const bool classes =
+      ask.config().data.task == Task::kSequenceClassification || ask.config().data.task == Task::kImageClassification;
+  if (classes && ask.config().data.validation.fraction > 0 && !ask.draft().has("evaluation.metrics"))
+    ask.draft().assign("evaluation.metrics", Node::list({"loss", "accuracy"}));
+}
+
 }  // namespace
 
-void ask_data(Asker& ask) {
-  ask_files(ask);
-  ask_format(ask);
-  if (ask.config().data.task == Task::kImageClassification) {
+void ask_data(Asker& ask, Goal goal) {
+  ask_files(ask, goal);
+  ask_format(ask, goal);
+  const std::string format = format_of(ask);
+  if (goal == Goal::kImages) {
     settle_network(ask);
-  } else if (const std::string format = format_of(ask); format == "megatron") {
+  } else if (format == "megatron") {
     settle_length(ask, format);
   } else {
-    ask_columns(ask);
-    if (ask_dialogue(ask, format))
-      ask_chat_template(ask);
-    else
-      ask_roles(ask);
+    ask_columns(ask, goal);
     settle_length(ask, format);
+    if (ask_dialogue(ask, goal))
+      ask_chat_template(ask);
+    else if (goal == Goal::kContinue)
+      ask_text(ask, guess_roles(known_columns(ask), Task::kCausalLm).source);
+    else
+      ask_pairs(ask);
   }
-  if (ask.config().data.validation.path.empty()) ask.option("data.validation.fraction");
+  show_samples(ask);
+  ask_validation(ask, format);
 }
 
 }  // namespace trainer::config

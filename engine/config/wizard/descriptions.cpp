@@ -57,4 +57,9 @@ std::optional<DataDescription> parse_data(const std::string& text) {
   });
 }
 
+std::optional<SamplesDescription> parse_samples(const std::string& text) {
+  return parse<SamplesDescription>(
+      text, [](const auto& json, SamplesDescription& samples) { samples.texts = json.at("samples"); });
+}
+
 }  // namespace trainer::config

@@ -31,8 +31,14 @@ struct DataDescription {
   std::string text() const;
 };
 
+struct SamplesDescription {
+  std::string error;               // why there are none; then nothing else is set
+  std::vector<std::string> texts;  // what is learned is between ⟦ and ⟧
+};
+
 /// Parse the output of `trainer-prepare describe-…`; nullopt if it isn't that.
 std::optional<TokenizerDescription> parse_tokenizer(const std::string& json);
 std::optional<DataDescription> parse_data(const std::string& json);
+std::optional<SamplesDescription> parse_samples(const std::string& json);
 
 }  // namespace trainer::config

@@ -31,6 +31,10 @@ bool Interview::ask(Question question, const Take& take, const Keep& keep) {
       go_back();
       continue;
     }
+    if (answer.kind == Answer::Kind::kHelp) {
+      prompter_.say(indented(question.help));
+      continue;
+    }
     ended_ = ended_ || answer.kind == Answer::Kind::kEnd;
     const bool kept = answer.kind != Answer::Kind::kGiven && !earlier;
     if (answer.kind != Answer::Kind::kGiven && earlier) answer.text = *earlier;

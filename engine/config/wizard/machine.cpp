@@ -56,12 +56,6 @@ int64_t memory(const fs::path& root) {
   return limit > 0 && (total == 0 || limit < total) ? limit : total;
 }
 
-std::vector<std::string> names_of(const std::vector<VisibleGpu>& gpus) {
-  std::vector<std::string> names;
-  for (const VisibleGpu& one : gpus) names.push_back(one.gpu->name);
-  return names;
-}
-
 }  // namespace
 
 std::string Machine::text() const {
@@ -79,7 +73,11 @@ Machine read_machine(const fs::path& root, const GpuMachine& gpus) {
   machine.cores = physical_cores(root);
   if (const int64_t share = cpu_quota(root.string()); share > 0) machine.cores = std::min(machine.cores, share);
   machine.memory_bytes = memory(root);
-  machine.gpus = names_of(visible_gpus(gpus, cuda_visible_devices()));
+  for (const VisibleGpu& one : visible_gpus(gpus, cuda_visible_devices())) {
+    const bool first = machine.gpus.empty();
+    machine.gpus.push_back(one.gpu->name);
+    machine.gpu_bytes = first ? one.total_bytes() : std::min(machine.gpu_bytes, one.total_bytes());
+  }
   return machine;
 }
 

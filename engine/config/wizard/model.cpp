@@ -1,6 +1,6 @@
 #include "engine/config/wizard/model.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 namespace trainer::config {
@@ -8,6 +8,7 @@ namespace trainer::config {
 std::string ModelDescription::text() const {
   std::string out = fmt::format("{}, {:.1f} million parameters", class_name, static_cast<double>(parameters) / 1e6);
   for (const auto& [name, count] : blocks) out += fmt::format(", {} x {}", count, name);
+  if (!labels.empty()) out += fmt::format("; classes: {}", fmt::join(labels, ", "));
   return out;
 }
 

@@ -30,7 +30,7 @@ struct ModelDescription {
   int64_t vocabulary = 0;              // 0: none, or unknown
   int64_t positions = 0;               // maximum tokens of a sample; 0: unlimited, or unknown
 
-  /// "T5ForConditionalGeneration, 222.9 million parameters, 24 x T5Block"
+  /// "BertForSequenceClassification, 109.5 million parameters, 12 x BertLayer; classes: negative, positive"
   std::string text() const;
   /// "q 36 x [768, 768], …"
   std::string linear_text() const;

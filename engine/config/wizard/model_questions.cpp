@@ -1,48 +1,21 @@
-// Questions about the task, the model and its tokenizer.
+// Questions about the model and its tokenizer.
 #include <algorithm>
 #include <filesystem>
 
 #include <fmt/ranges.h>
 
+#include "engine/base/human.h"
 #include "engine/config/document/json_text.h"
+#include "engine/config/machine/device.h"
 #include "engine/config/machine/hub_folder.h"
 #include "engine/config/names.h"
 #include "engine/config/wizard/asker.h"
+#include "engine/config/wizard/sizes.h"
 
 namespace trainer::config {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct TaskChoice {
-  Task task;
-  const char* words;
-  const char* scratch;  // the model that is built from scratch for it
-  const char* config;   // its config.json
-};
-
-constexpr TaskChoice kTasks[] = {
-    {Task::kSeq2SeqLm, "seq2seq_lm: text to text, such as translation or summarization (T5)",
-     "from scratch: a small T5",
-     R"({"model_type":"t5","d_model":256,"d_kv":64,"d_ff":1024,"num_layers":4,"num_decoder_layers":4,"num_heads":4})"},
-    {Task::kCausalLm, "causal_lm: text generation and chat (LLaMA, Mistral, Qwen, GPT-2)",
-     "from scratch: a small LLaMA",
-     R"({"model_type":"llama","hidden_size":256,"intermediate_size":688,"num_hidden_layers":4,)"
-     R"("num_attention_heads":4,"max_position_embeddings":1024})"},
-    {Task::kSequenceClassification, "sequence_classification: the class of a text (BERT, LLaMA, GPT-2 …)",
-     "from scratch: a small BERT",
-     R"({"model_type":"bert","hidden_size":256,"intermediate_size":1024,"num_hidden_layers":4,)"
-     R"("num_attention_heads":4,"max_position_embeddings":512})"},
-    {Task::kImageClassification, "image_classification: the class of an image (MNIST's file format)",
-     "from scratch: a small network (MLP)",
-     R"({"model_type":"mlp","input_size":784,"hidden_sizes":[128],"num_labels":10})"},
-};
-const std::string kNothing = "nothing yet: the file contains only Accelerate's part";
-const std::string kFolder = "a folder, or the cache of the Hugging Face Hub";
-
-const TaskChoice& chosen(Task task) {
-  return *std::find_if(std::begin(kTasks), std::end(kTasks), [&](const TaskChoice& c) { return c.task == task; });
-}
 
 /// Reports what the folder contains instead of a model.
 std::string instead_of_model(const fs::path& folder) {
@@ -62,17 +35,25 @@ std::string instead_of_model(const fs::path& folder) {
       folder.string(), names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", ")), more ? ", …" : "");
 }
 
-std::string unfit_task(const ModelDescription& model, Task task) {
-  const std::string wanted = name_of(task);
-  if (model.tasks.empty() || std::count(model.tasks.begin(), model.tasks.end(), wanted) != 0) return "";
+/// The first of the goal's tasks that the model can be trained for; nullopt: none.
+std::optional<Task> common_task(const ModelDescription& model, Goal goal) {
+  for (const Task task : tasks_of(goal))
+    if (std::count(model.tasks.begin(), model.tasks.end(), name_of(task)) != 0) return task;
+  return std::nullopt;
+}
+
+std::string unfit_task(const ModelDescription& model, Goal goal) {
+  if (model.tasks.empty() || common_task(model, goal)) return "";
+  std::vector<std::string> wanted;
+  for (const Task task : tasks_of(goal)) wanted.push_back(name_of(task));
   return fmt::format(
-      "This is a model of type {}, which this version trains for {}, not {}.\nEnter another model, or type < to go "
-      "back and choose another task.",
-      model.family, fmt::join(model.tasks, " and "), wanted);
+      "This is a model of type {}, which this version trains for {}; `{}` needs one for {}.\nEnter another model, or "
+      "type < to go back and choose something else to do.",
+      model.family, fmt::join(model.tasks, " and "), name_of(goal), fmt::join(wanted, " or "));
 }
 
 /// "" or why the draft's model can't be trained; a model that is not on this machine is accepted.
-std::string unfit_model(Asker& ask) {
+std::string unfit_model(Asker& ask, Goal goal) {
   const fs::path folder = ask.opened_or_cached(ask.config().model.path);
   std::error_code ignored;
   if (fs::is_regular_file(folder, ignored))
@@ -81,7 +62,7 @@ std::string unfit_model(Asker& ask) {
   if (!fs::exists(folder / "config.json", ignored)) return instead_of_model(folder);
   const auto model = ask.described_model();
   if (!model) return "";
-  return model->error.empty() ? unfit_task(*model, ask.config().data.task) : model->error;
+  return model->error.empty() ? unfit_task(*model, goal) : model->error;
 }
 
 /// "" or a message that `path` does not exist.
@@ -149,69 +130,132 @@ void find_tokenizer(Asker& ask) {
   say_tokenizer(ask);
 }
 
-void ask_folder(Asker& ask) {
+/// The task that the model and the goal have in common. If the model is unknown, its kind is asked for where it
+/// matters.
+void settle_task(Asker& ask, Goal goal) {
+  const auto model = ask.model();
+  std::optional<Task> task = model ? common_task(*model, goal) : std::nullopt;
+  if (!task && tasks_of(goal).size() > 1) {
+    const std::string pairs = "seq2seq_lm: an encoder and a decoder (T5)",
+                      texts = "causal_lm: a decoder alone (LLaMA, Mistral, Qwen, Gemma, GPT-2)";
+    const bool causal = ask.config().data.task == Task::kCausalLm;
+    const std::string kind =
+        ask.choice("Which kind of model is it?", causal ? texts : pairs, {pairs, texts},
+                   "The model is not on this machine, so its config.json can't tell.\nIn the file: data.task");
+    task = kind == texts ? Task::kCausalLm : Task::kSeq2SeqLm;
+  }
+  if (task) ask.draft().assign("data.task", encode(*task));
+}
+
+void ask_folder(Asker& ask, Goal goal) {
   ask.draft().erase("model.config");
   ask.config().model.config.clear();
-  ask.option("model.path", {.needed = "A model is required: enter its folder, or type < to go back.",
-                            .fits = [&] { return unfit_model(ask); },
-                            .doubt = [&] { return missing(ask, ask.config().model.path); }});
+  ask.option(
+      "model.path",
+      {.needed = "A model is required: enter its folder, or type < to go back, where `scratch` builds a new one.",
+       .fits = [&] { return unfit_model(ask, goal); },
+       .doubt = [&] { return missing(ask, ask.config().model.path); }});
   if (ask.config().model.path.empty()) return;  // the input has ended
   if (!missing(ask, ask.config().model.path).empty())
     ask.say(fmt::format("  {} does not exist on this machine.", ask.opened_or_cached(ask.config().model.path)));
-  if (ask.config().data.task != Task::kImageClassification) find_tokenizer(ask);
+  settle_task(ask, goal);
+  if (goal != Goal::kImages) find_tokenizer(ask);
 }
 
-/// A model built from scratch has the vocabulary size of its tokenizer.
-void settle_vocabulary(Asker& ask) {
-  Node model = from_json(ask.config().model.config);
-  const auto tokenizer = ask.tokenizer();
+/// A model built from scratch has the vocabulary size of its tokenizer, or a larger one.
+int64_t ask_vocabulary(Asker& ask) {
   int64_t size = 0;
-  if (const Node* given = model.find("vocab_size")) decode(*given, size);
-  if (tokenizer && tokenizer->error.empty()) {
-    size = std::max(size, tokenizer->size);
-  } else {
-    constexpr int64_t kUsualVocabulary = 32128;  // T5's
-    if (size == 0) size = kUsualVocabulary;
-    ask.number("How large is its vocabulary? (`trainer tokenize train` prints it)", size);
-  }
-  model["vocab_size"] = encode(size);
-  ask.draft().assign("model.config", model);
+  if (const std::string& config = ask.config().model.config; !config.empty())
+    if (const Node given = from_json(config); given.find("vocab_size")) decode(*given.find("vocab_size"), size);
+  const auto tokenizer = ask.tokenizer();
+  if (tokenizer && tokenizer->error.empty()) return std::max(size, tokenizer->size);
+  constexpr int64_t kUsualVocabulary = 32128;  // T5's
+  if (size == 0) size = kUsualVocabulary;
+  ask.number("How large is its vocabulary? (`trainer tokenize train` prints it)", size,
+             "The number of tokens that the tokenizer knows.\nIn the file: model.config.vocab_size");
+  return size;
 }
 
-void ask_scratch(Asker& ask) {
-  WizardDraft& draft = ask.draft();
-  const TaskChoice& choice = chosen(draft.config.data.task);
-  draft.erase("model.path");
-  const auto model = ask.described_model();
-  const bool fits = !model || (model->error.empty() && unfit_task(*model, choice.task).empty());
-  if (draft.config.model.config.empty() || !fits) draft.assign("model.config", from_json(choice.config));
-  if (choice.task == Task::kImageClassification) return;
-  ask_tokenizer(ask);
-  say_tokenizer(ask);
-  settle_vocabulary(ask);
+struct SizeChoice {
+  std::string words;
+  Node config;
+  int64_t parameters = 0;  // 0: unknown
+};
+
+std::string words_of(const std::string& name, int64_t parameters) {
+  if (parameters == 0) return name;
+  return fmt::format("{}: {} parameters, {} to train", name, human_count(static_cast<double>(parameters)),
+                     human_bytes(bytes_to_train(parameters)));
+}
+
+SizeChoice size_choice(Asker& ask, const std::string& name, Node config) {
+  const auto model = ask.described(to_json(config));
+  const int64_t parameters = model && model->error.empty() ? model->parameters : 0;
+  return {words_of(name, parameters), std::move(config), parameters};
+}
+
+/// The sizes that fit this machine, at least the smallest one. First the configuration's own model, if it serves the
+/// goal.
+std::vector<SizeChoice> size_choices(Asker& ask, Goal goal, int64_t vocabulary) {
+  std::vector<SizeChoice> choices;
+  const auto own = ask.described_model();
+  const auto with_vocabulary = [&](Node config) {
+    if (vocabulary > 0) config["vocab_size"] = encode(vocabulary);
+    return config;
+  };
+  if (const std::string& config = ask.config().model.config; !config.empty())
+    if (!own || (own->error.empty() && unfit_task(*own, goal).empty()))
+      choices.push_back(size_choice(ask, "the one in the file", with_vocabulary(from_json(config))));
+  const int64_t limit = bytes_for_model(ask.config(), ask.machine());
+  for (const ModelSize& size : sizes_of(goal)) {
+    SizeChoice choice = size_choice(ask, size.name, with_vocabulary(from_json(size.config)));
+    const bool fits = limit == 0 || bytes_to_train(choice.parameters) <= limit;
+    if (fits || choices.empty()) choices.push_back(std::move(choice));
+  }
+  return choices;
+}
+
+/// A few layers on a CPU, where a larger model takes days; otherwise the middle size.
+std::string usual_size(const std::vector<SizeChoice>& choices, bool on_gpus) {
+  if (choices.front().words.starts_with("the one in the file")) return choices.front().words;
+  for (const SizeChoice& choice : choices)
+    if (choice.words.starts_with(on_gpus ? "medium" : "small")) return choice.words;
+  return choices.front().words;
+}
+
+void ask_size(Asker& ask, Goal goal, int64_t vocabulary) {
+  const std::vector<SizeChoice> choices = size_choices(ask, goal, vocabulary);
+  std::vector<std::string> words;
+  for (const SizeChoice& choice : choices) words.push_back(choice.words);
+  const bool on_gpus = asks_for_gpus(ask.config()) && !ask.machine().gpus.empty();
+  const std::string answer =
+      ask.choice("How large should it be?", usual_size(choices, on_gpus), words,
+                 "Only sizes are offered whose weights, gradients and optimizer state (the bytes\n"
+                 "`to train`) leave a quarter of the memory for activations. Training a model well\n"
+                 "takes some 20 tokens of text for each parameter.\nIn the file: model.config, whose values can be "
+                 "changed there.");
+  const auto chosen = std::find(words.begin(), words.end(), answer) - words.begin();
+  ask.draft().assign("model.config", choices[static_cast<std::size_t>(chosen)].config);
+}
+
+void ask_scratch(Asker& ask, Goal goal) {
+  ask.draft().erase("model.path");
+  int64_t vocabulary = 0;
+  if (goal != Goal::kImages) {
+    ask_tokenizer(ask);
+    say_tokenizer(ask);
+    vocabulary = ask_vocabulary(ask);
+  }
+  ask_size(ask, goal, vocabulary);
+  if (const auto model = ask.model()) {
+    if (const auto task = common_task(*model, goal)) ask.draft().assign("data.task", encode(*task));
+  }
 }
 
 }  // namespace
 
-bool ask_task(Asker& ask) {
-  std::vector<std::string> choices;
-  for (const TaskChoice& choice : kTasks) choices.emplace_back(choice.words);
-  choices.push_back(kNothing);
-  const std::string answer = ask.choice("What do you want to train?", chosen(ask.config().data.task).words, choices);
-  if (answer == kNothing) return false;
-  for (const TaskChoice& choice : kTasks)
-    if (answer == choice.words) ask.draft().assign("data.task", encode(choice.task));
-  return true;
-}
-
-void ask_model(Asker& ask) {
-  const Config& config = ask.config();
-  const std::string scratch = chosen(config.data.task).scratch;
-  const bool images = config.data.task == Task::kImageClassification;
-  const bool built = config.model.path.empty() && (images || !config.model.config.empty());
-  const bool builds =
-      ask.choice("Where does the model come from?", built ? scratch : kFolder, {kFolder, scratch}) == scratch;
-  builds ? ask_scratch(ask) : ask_folder(ask);
+void ask_model(Asker& ask, const Aim& aim) {
+  aim.from_scratch ? ask_scratch(ask, aim.goal) : ask_folder(ask, aim.goal);
 }
 
 }  // namespace trainer::config

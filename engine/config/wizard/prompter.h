@@ -13,6 +13,7 @@ struct Question {
   std::string current;               // the meaning of an empty answer; "yes" or "no" for a boolean
   std::vector<std::string> choices;  // of a choice
   Kind kind = Kind::kText;
+  std::string help;  // shown for `?`
 };
 
 struct Answer {
@@ -20,6 +21,7 @@ struct Answer {
     kGiven,  // `text` is the answer
     kKept,   // keeps the current value
     kBack,   // go back to the previous question
+    kHelp,   // show the question's help, and ask it again
     kEnd     // end of the input: keeps all remaining values
   };
 

@@ -21,7 +21,8 @@ void ask_zero(Asker& ask) {
   if (deepspeed.offload_optimizer_device == "nvme")
     ask.option(in + "offload_optimizer_nvme_path", {.fallback = "/nvme"});
   ask.option(in + "gradient_accumulation_steps", {.fallback = "1"});
-  if (ask.yes("Do you want to use gradient clipping?", draft.has(in + "gradient_clipping"))) {
+  if (ask.yes("Do you want to use gradient clipping?", draft.has(in + "gradient_clipping"),
+              "Scales gradients down whose norm exceeds a limit. no: training.max_grad_norm decides.")) {
     ask.option(in + "gradient_clipping", {.fallback = "1.0"});
   } else {
     draft.erase(in + "gradient_clipping");
@@ -48,7 +49,9 @@ void ask_wrapping(Asker& ask, bool again) {
   const auto model = ask.model();
   const bool models_own = again && fsdp.transformer_layer_cls_to_wrap.empty();
   if (ask.yes("Do you want to use the model's `_no_split_modules` to wrap. Only applicable for 🤗 Transformers",
-              models_own)) {
+              models_own,
+              "yes: the model's blocks become FSDP's units, such as T5Block or LlamaDecoderLayer.\n"
+              "no: you name the classes.")) {
     draft.erase(layers);
     return;
   }
@@ -75,7 +78,8 @@ void ask_deepspeed(Asker& ask) {
   const std::string in = "deepspeed_config.", file = in + "deepspeed_config_file";
   WizardDraft& draft = ask.draft();
   if (!draft.config.deepspeed_config) draft.config.deepspeed_config.emplace();
-  if (ask.yes("Do you want to specify a json file to a DeepSpeed config?", draft.has(file))) {
+  if (ask.yes("Do you want to specify a json file to a DeepSpeed config?", draft.has(file),
+              "yes: a ds_config.json sets everything. no: the usual settings are asked for one by one.")) {
     const Node init = draft.value(in + "zero3_init_flag");
     if (!draft.has(file)) draft.erase("deepspeed_config");  // the JSON sets the rest, which must not be set twice
     ask.option(file);
@@ -87,7 +91,8 @@ void ask_deepspeed(Asker& ask) {
   }
   ask.option(in + "zero3_init_flag");
   if (ask.yes("Do you want to enable Mixture-of-Experts training (MoE)?",
-              draft.has(in + "deepspeed_moe_layer_cls_names"))) {
+              draft.has(in + "deepspeed_moe_layer_cls_names"),
+              "For models with mixture-of-experts layers, which this version does not train.")) {
     ask.option(in + "deepspeed_moe_layer_cls_names");
   } else {
     draft.erase(in + "deepspeed_moe_layer_cls_names");

@@ -1,11 +1,13 @@
-// The questions after Accelerate's: task, model, samples, adapters, training, checkpoints, logging.
+// The questions after Accelerate's: aim, model, samples, adapters, training, checkpoints, logging.
 #include <algorithm>
+#include <filesystem>
 
 #include <fmt/ranges.h>
 
 #include "engine/base/edit_distance.h"
-#include "engine/config/tables.h"
+#include "engine/base/human.h"
 #include "engine/config/wizard/asker.h"
+#include "engine/config/wizard/sizes.h"
 
 namespace trainer::config {
 namespace {
@@ -53,9 +55,24 @@ std::string missing_layers(const LoraConfig& lora, const std::optional<ModelDesc
   return "";
 }
 
-void ask_adapters(Asker& ask, const std::optional<ModelDescription>& model) {
+/// Whether training all weights would not fit this machine, and if so, reports it.
+bool needs_adapters(Asker& ask, const std::optional<ModelDescription>& model) {
+  const int64_t limit = bytes_for_model(ask.config(), ask.machine());
+  if (!model || limit == 0 || bytes_to_train(model->parameters) <= limit) return false;
+  ask.say(fmt::format("  Training all its weights takes {} and activations; this machine has {} for them.",
+                      human_bytes(bytes_to_train(model->parameters)), human_bytes(limit)));
+  return true;
+}
+
+/// Weights of a new model are all trained: adapters would leave it random.
+void ask_adapters(Asker& ask, const std::optional<ModelDescription>& model, const Aim& aim) {
   WizardDraft& draft = ask.draft();
-  if (!ask.yes("Do you want to train LoRA adapters instead of all weights?", draft.config.lora.has_value())) {
+  if (aim.from_scratch ||
+      !ask.yes("Do you want to train LoRA adapters instead of all weights?",
+               draft.config.lora.has_value() || needs_adapters(ask, model),
+               "yes: the model's weights stay as they are; small matrices beside some of its layers\n"
+               "are trained, with a fraction of the memory, and saved as a small file.\n"
+               "no: all weights are trained, which can learn more.\nIn the file: lora")) {
     draft.erase("lora");
     return;
   }
@@ -65,21 +82,37 @@ void ask_adapters(Asker& ask, const std::optional<ModelDescription>& model) {
                                      .fits = [&] { return missing_layers(*draft.config.lora, model); }});
 }
 
+/// The Trainer's 5e-5 suits all weights of a pretrained model; adapters and new models need larger steps.
+std::string usual_learning_rate(const Config& config, const Aim& aim) {
+  if (config.lora) return "2e-4";
+  return aim.from_scratch ? "5e-4" : "";
+}
+
+/// Reports an earlier run in the folder, which this one would continue.
+void report_earlier_run(Asker& ask) {
+  const std::string folder = ask.opened(ask.config().output_dir);
+  std::error_code ignored;
+  if (std::filesystem::exists(std::filesystem::path(folder) / "metrics.jsonl", ignored))
+    ask.say(fmt::format("  {} holds an earlier run: with the same data and model, this one continues it.", folder));
+}
+
 }  // namespace
 
 void ask_training(Asker& ask) {
-  if (!ask_task(ask)) return;
-  ask_model(ask);
+  const std::optional<Aim> aim = ask_aim(ask);
+  if (!aim) return;
+  ask_model(ask, *aim);
   const std::optional<ModelDescription> model = ask.model();
   use_model(ask, model);
-  ask_data(ask);
-  ask_adapters(ask, model);
-  for (const char* const option :
-       {"training.per_device_train_batch_size", "training.num_train_epochs", "training.learning_rate",
-        "checkpoint.save_steps", "checkpoint.save_total_limit", "logging.logging_steps"}) {
+  ask_data(ask, aim->goal);
+  ask_adapters(ask, model, *aim);
+  ask.option("training.per_device_train_batch_size");
+  ask.option("training.num_train_epochs");
+  ask.option("training.learning_rate", {.fallback = usual_learning_rate(ask.config(), *aim)});
+  for (const char* const option : {"checkpoint.save_steps", "checkpoint.save_total_limit", "logging.logging_steps"})
     ask.option(option);
-  }
   ask.option("output_dir");
+  report_earlier_run(ask);
 }
 
 }  // namespace trainer::config

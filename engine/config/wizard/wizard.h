@@ -24,6 +24,8 @@ struct Surroundings {
   std::function<std::optional<DataDescription>(const DataConfig& data)> describe_data;
   /// Describes a tokenizer's folder or file.
   std::function<std::optional<TokenizerDescription>(const std::string& path)> describe_tokenizer;
+  /// Describes the first samples of `config`, with paths as they can be opened from the working folder.
+  std::function<std::optional<SamplesDescription>(const Config& config)> describe_samples;
   std::filesystem::path here;    // the working folder: typed paths are relative to it
   std::filesystem::path folder;  // the file's folder: paths in the file are relative to it
 };

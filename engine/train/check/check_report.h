@@ -101,8 +101,11 @@ CheckReport check_report(const config::Plan& plan, const std::optional<config::G
 /// The error message of a plan that doesn't fit into its GPUs, in at most 6 lines.
 std::string too_much_memory(const CheckReport& report, const config::Plan& plan);
 
-/// The report in 80 columns.
+/// The report in 80 columns; what matters most comes last, too.
 std::string to_text(const CheckReport& report, const config::Plan& plan);
+
+/// The report in a few lines: model, data, memory, updates, and the warnings.
+std::string to_brief(const CheckReport& report, const config::Plan& plan);
 
 /// One object; sizes in bytes, lengths in tokens:
 ///   model     {class, parameters, trained, tied: [[name]], quantized: null, or {format, layers, parameters}}

@@ -71,13 +71,17 @@ std::string shortened(const std::string& name) {
   return name.substr(0, kHead) + "…" + name.substr(name.size() - kTail);
 }
 
-void add_model(Page& page, const ModelReport& model) {
+void add_size(Page& page, const ModelReport& model) {
   page.section("model");
   const std::string trained =
       model.trained == model.parameters
           ? "all trained"
           : fmt::format("{} trained ({:.2f} %)", human_count(model.trained), 100.0 * model.trained / model.parameters);
-  page.line(fmt::format("{}: {} parameters, {}", model.class_name, human_count(model.parameters), trained));
+  page.words(fmt::format("{}: {} parameters, {}", model.class_name, human_count(model.parameters), trained));
+}
+
+void add_model(Page& page, const ModelReport& model) {
+  add_size(page, model);
   if (!model.packed_as.empty())
     page.words(fmt::format("stored as {}: {} with {} parameters", model.packed_as,
                            counted(model.packed_layers, "layer", "layers"), human_count(model.packed)));
@@ -347,7 +351,41 @@ void add_notes(Page& page, const config::Plan& plan) {
   each("warning", plan.warnings, [](const std::string& warning) { return warning; });
 }
 
+/// What a run comes to, in four lines.
+void add_brief(Page& page, const CheckReport& report) {
+  const DataReport& data = report.data;
+  const RunReport& run = report.run;
+  add_size(page, report.model);
+  page.section("data");
+  page.line(data.samples == 0 ? "unknown"
+                              : fmt::format("{} to train on, {} for validation",
+                                            counted(data.samples, "sample", "samples"), data.validation_samples));
+  page.section("memory");
+  page.words(fmt::format(
+      "{} at most for the tensors of {}{}", human_bytes(report.memory.peak()),
+      run.ranks == 1 ? "the process" : fmt::format("each of {} ranks", run.ranks),
+      report.gpu ? fmt::format(", of the {} of {}", human_bytes(report.gpu->memory.bytes), report.gpu->memory.name)
+                 : ""));
+  page.section("updates");
+  const std::string batch = counted(run.length.global_batch, "sample", "samples");
+  if (run.epochs > 0)
+    page.line(fmt::format("{} of {}: {} per epoch, {:g} epochs", run.length.updates, batch,
+                          run.length.updates_per_epoch, std::round(run.epochs * 100) / 100));
+  else
+    page.line(fmt::format("{} of {}", run.length.updates > 0 ? std::to_string(run.length.updates) : "?", batch));
+}
+
 }  // namespace
+
+std::string to_brief(const CheckReport& report, const config::Plan& plan) {
+  Page page;
+  add_brief(page, report);
+  for (const std::string& warning : plan.warnings) {
+    page.section("warning");
+    page.words(warning);
+  }
+  return page.text();
+}
 
 std::string to_text(const CheckReport& report, const config::Plan& plan) {
   Page page;
@@ -370,6 +408,9 @@ std::string to_text(const CheckReport& report, const config::Plan& plan) {
   add_run(page, report.run);
   add_missing(page, report.missing);
   add_notes(page, plan);
+  page.gap();
+  page.line("In short");  // what a screen of 24 lines shows of a long page
+  add_brief(page, report);
   return page.text();
 }
 

@@ -1,0 +1,99 @@
+#include "engine/config/wizard/aim.h"
+
+#include <algorithm>
+
+#include "engine/config/wizard/asker.h"
+
+namespace trainer::config {
+namespace {
+
+struct GoalChoice {
+  Goal goal;
+  std::string words;  // the name before the colon
+  std::vector<Task> tasks;
+};
+
+const std::vector<GoalChoice>& goals() {
+  static const std::vector<GoalChoice> all{
+      {Goal::kAnswer,
+       "answer: teach a model to answer (instructions, translation, summaries)",
+       {Task::kSeq2SeqLm, Task::kCausalLm}},
+      {Goal::kClassify, "classify: teach a model the classes of texts", {Task::kSequenceClassification}},
+      {Goal::kContinue, "continue: teach a model to continue texts like yours", {Task::kCausalLm}},
+      {Goal::kDialogue, "dialogue: teach a model to follow a dialogue", {Task::kCausalLm}},
+      {Goal::kImages, "images: teach a model the classes of images", {Task::kImageClassification}}};
+  return all;
+}
+
+const std::string kScratch = "scratch: train a new model from scratch";
+const std::string kNothing = "nothing yet: write only Accelerate's part of the file";
+
+const std::string kHelp =
+    "answer: each record has an input and the output to learn (T5, LLaMA, GPT-2 …).\n"
+    "classify: each record has a text and its class (BERT, LLaMA, GPT-2 …).\n"
+    "continue: texts without inputs: stories, code, articles (LLaMA, GPT-2 …).\n"
+    "dialogue: turns of a user and an assistant, or a play (LLaMA, GPT-2 …).\n"
+    "images: MNIST's file format.\n"
+    "These start from a pretrained model; scratch builds a new one. Training on\n"
+    "preferences (DPO, reward models) is not part of this version.";
+
+const GoalChoice& chosen(Goal goal) {
+  return *std::find_if(goals().begin(), goals().end(), [&](const GoalChoice& choice) { return choice.goal == goal; });
+}
+
+Goal goal_called(const std::string& words) {
+  return std::find_if(goals().begin(), goals().end(), [&](const GoalChoice& c) { return c.words == words; })->goal;
+}
+
+Goal goal_of(const WizardDraft& draft) {
+  const DataConfig& data = draft.config.data;
+  switch (data.task) {
+    case Task::kSeq2SeqLm:
+      return Goal::kAnswer;
+    case Task::kSequenceClassification:
+      return Goal::kClassify;
+    case Task::kImageClassification:
+      return Goal::kImages;
+    case Task::kCausalLm:
+      break;
+  }
+  if (data.dialogue != Dialogue::kNone) return Goal::kDialogue;
+  return draft.has("data.target") && !data.target.empty() ? Goal::kAnswer : Goal::kContinue;
+}
+
+}  // namespace
+
+std::string name_of(Goal goal) {
+  const std::string& words = chosen(goal).words;
+  return words.substr(0, words.find(':'));
+}
+
+const std::vector<Task>& tasks_of(Goal goal) {
+  return chosen(goal).tasks;
+}
+
+Aim aim_of(const WizardDraft& draft) {
+  const Config& config = draft.config;
+  const bool images = config.data.task == Task::kImageClassification;
+  return {goal_of(draft), config.model.path.empty() && (images || !config.model.config.empty())};
+}
+
+std::optional<Aim> ask_aim(Asker& ask) {
+  Aim aim = aim_of(ask.draft());
+  std::vector<std::string> choices;
+  for (const GoalChoice& choice : goals()) choices.push_back(choice.words);
+  const std::vector<std::string> kinds = choices;
+  choices.insert(choices.end(), {kScratch, kNothing});
+  const std::string answer =
+      ask.choice("What do you want to do?", aim.from_scratch ? kScratch : chosen(aim.goal).words, choices, kHelp);
+  if (answer == kNothing) return std::nullopt;
+  aim.from_scratch = answer == kScratch;
+  aim.goal = goal_called(
+      aim.from_scratch ? ask.choice("What should the new model learn?", chosen(aim.goal).words, kinds, kHelp) : answer);
+  const std::vector<Task>& tasks = tasks_of(aim.goal);
+  const bool serves = std::find(tasks.begin(), tasks.end(), ask.config().data.task) != tasks.end();
+  ask.draft().assign("data.task", encode(serves ? ask.config().data.task : tasks.front()));
+  return aim;
+}
+
+}  // namespace trainer::config
