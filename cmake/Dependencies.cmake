@@ -14,7 +14,7 @@ pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)       # file names 
 pkg_check_modules(libdw REQUIRED IMPORTED_TARGET libdw)           # native stacks of stuck ranks
 find_package(ZLIB REQUIRED)
 pkg_check_modules(openmpi IMPORTED_TARGET ompi-c)                   # optional: training.ddp_backend: mpi
-find_package(OpenSSL REQUIRED COMPONENTS Crypto)                   # authentication between machines
+find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)               # authentication and TLS between machines
 if(NOT TARGET yaml-cpp::yaml-cpp)
   add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp) # yaml-cpp before 0.8
 endif()

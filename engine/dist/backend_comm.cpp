@@ -1,6 +1,8 @@
 #include "engine/dist/backend_comm.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include <ATen/ops/empty.h>
 
@@ -40,13 +42,19 @@ void throw_translated(const char* what, const std::exception& error) {
   const auto* const torch = dynamic_cast<const c10::Error*>(&error);
   const std::string text = torch ? torch->what_without_backtrace() : error.what();
   if (is_misuse(error)) throw InternalError("{} failed.\n{}", what, indented(text));
-  throw PeerError("{} failed: another rank was lost.\n{}", what, indented(text));
+  throw PeerError("{} failed: {}.\n{}", what, meaning_of(text), indented(text));
 }
 
 bool tells_of_lost_rank(const std::string& message) {
   for (const char* const sign : {"gloo/transport/", "NCCL error", "Watchdog caught collective operation timeout"})
     if (message.find(sign) != std::string::npos) return true;
   return false;
+}
+
+const char* meaning_of(const std::string& message) {
+  const bool tampered = message.find(std::strerror(EBADMSG)) != std::string::npos;  // of a tls::Session
+  return tampered ? "the connection with another rank was tampered with: what arrived is not what that rank sent"
+                  : "another rank was lost";
 }
 
 BackendComm::BackendComm(c10::intrusive_ptr<c10d::Backend> backend, c10d::ProcessGroup::BackendType type,
