@@ -65,6 +65,7 @@ void Door::shut() {
   thread_.join();
   shutdown(listener_.get(), SHUT_RDWR);  // Gloo's copy too no longer listens
   listener_.reset();
+  for (const Visitor& visitor : visitors_) refuse(visitor, "not before all ranks were connected");
   visitors_.clear();
 }
 
@@ -119,14 +120,12 @@ void Door::take_connections() {
 
 /// Whether the handshake of `visitor` continues; otherwise it is a guest, or refused.
 bool Door::goes_on(Visitor& visitor, bool is_ready) {
-  if (Clock::now() >= visitor.deadline) {
-    refuse(visitor, fmt::format("not within {} s", kPatience.count()));
-    return false;
-  }
-  if (!is_ready) return true;
   try {
-    visitor.need = visitor.session->shake_hands();
-    if (visitor.need != Session::Need::kNothing) return true;
+    if (is_ready) visitor.need = visitor.session->shake_hands();
+    if (visitor.need != Session::Need::kNothing) {
+      if (Clock::now() < visitor.deadline) return true;
+      throw PeerError("not within {} s", kPatience.count());
+    }
   } catch (const PeerError& error) {
     refuse(visitor, error.what());
     return false;
