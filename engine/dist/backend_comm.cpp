@@ -63,7 +63,8 @@ BackendComm::BackendComm(c10::intrusive_ptr<c10d::Backend> backend, c10d::Proces
       group_(c10::make_intrusive<c10d::ProcessGroup>(backend_->getRank(), backend_->getSize())),
       share_memory_(share_memory),
       runs_beside_(type == c10d::ProcessGroup::BackendType::NCCL) {
-  if (const auto device = backend_->getBoundDeviceId()) group_->setBoundDeviceId(device);  // setBackend() copies it back
+  if (const auto device = backend_->getBoundDeviceId())
+    group_->setBoundDeviceId(device);  // setBackend() copies it back
   for (const c10::DeviceType device : devices) group_->setBackend(device, type, backend_);
 }
 

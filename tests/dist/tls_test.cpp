@@ -8,7 +8,9 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <numeric>
 #include <random>
 #include <set>
