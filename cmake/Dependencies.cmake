@@ -15,7 +15,7 @@ pkg_check_modules(libdw REQUIRED IMPORTED_TARGET libdw)           # native stack
 find_package(ZLIB REQUIRED)
 pkg_check_modules(openmpi IMPORTED_TARGET ompi-c)                   # optional: training.ddp_backend: mpi
 pkg_check_modules(libcurl IMPORTED_TARGET libcurl)                   # optional: logging.report_to: [mlflow]
-find_package(OpenSSL REQUIRED COMPONENTS Crypto)                   # authentication between machines
+find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)               # authentication, signatures, and TLS between machines
 if(NOT TARGET yaml-cpp::yaml-cpp)
   add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp) # yaml-cpp before 0.8
 endif()

@@ -43,6 +43,10 @@ std::string Link::plan() {
   return ask({.op = LinkOp::kPlan}).strings.at(0);
 }
 
+std::string Link::peer_key() {
+  return ask({.op = LinkOp::kPeerKey}).strings.at(0);
+}
+
 void Link::set(const std::string& key, const std::string& value) {
   ask({.op = LinkOp::kSet, .strings = {key, value}});
 }

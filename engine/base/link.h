@@ -37,6 +37,8 @@ class Link {
 
   /// The plan of the run, as `config::to_text` wrote it.
   std::string plan();
+  /// The secret that the ranks of this attempt share, 32 bytes; "": none.
+  std::string peer_key();
 
   // The store. Values are any bytes.
   void set(const std::string& key, const std::string& value);

@@ -65,6 +65,8 @@ enum class LinkOp : uint8_t {
   // From rank 0 for the metrics page. Last: other versions know the messages above by their numbers.
   kMetrics,  // strings {a line of metrics.jsonl}; no reply
   kSave,     // a save has ended: code 0 when it succeeded; no reply
+
+  kPeerKey,  // -> strings {the key that this attempt's ranks share, or ""}. Between a rank and its own supervisor only.
 };
 
 enum LinkStatus : int32_t { kLinkOk = 0, kLinkTimedOut = 1, kLinkRefused = 2 };

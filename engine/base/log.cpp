@@ -76,6 +76,33 @@ spdlog::level::level_enum level_of(Level level) {
   return spdlog::level::info;
 }
 
+/// What was logged before there is a file, to which it goes later. A rank connects to others, and may have to report
+/// who else tried to, before it may write into the output folder.
+struct Early {
+  std::mutex mutex;
+  bool is_over = false;
+  std::vector<std::pair<spdlog::level::level_enum, std::string>> lines;
+};
+
+Early& early() {
+  static Early lines;
+  return lines;
+}
+
+/// Keeps a line until a file is opened.
+void keep(spdlog::level::level_enum level, const std::string& line) {
+  constexpr std::size_t kMost = 100;
+  const std::lock_guard lock(early().mutex);
+  if (!early().is_over && early().lines.size() < kMost) early().lines.emplace_back(level, line);
+}
+
+void write_early(spdlog::sinks::sink& file) {
+  const std::lock_guard lock(early().mutex);
+  for (const auto& [level, line] : early().lines) file.log(spdlog::details::log_msg("trainer", level, line));
+  early().lines.clear();
+  early().is_over = true;
+}
+
 /// One line instead of spdlog's, which come once a second. Training needs no log.
 void report_lost_log(const std::string& why) {
   static std::atomic<bool> reported = false;
@@ -95,6 +122,7 @@ void open(Level least, const std::string& prefix, const std::string& file) {
   if (!file.empty()) {
     auto to_file = std::make_shared<spdlog::sinks::basic_file_sink_mt>(file);
     to_file->set_pattern("%Y-%m-%d %H:%M:%S.%e %l %v");
+    write_early(*to_file);
     sinks.push_back(to_file);
   }
   logger() = std::make_shared<spdlog::logger>("trainer", sinks.begin(), sinks.end());
@@ -104,7 +132,9 @@ void open(Level least, const std::string& prefix, const std::string& file) {
 }
 
 void write(Level level, std::string_view message) {
-  logger()->log(level_of(level), "{}", safe_text(message));
+  const std::string line = safe_text(message);
+  keep(level_of(level), line);
+  logger()->log(level_of(level), "{}", line);
 }
 
 }  // namespace trainer::log

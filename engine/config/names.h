@@ -89,6 +89,14 @@ struct EnumNames<DdpBackend> {
       {"smddp", "it is SageMaker's library, which only its GPU images have; on the CPU use gloo or mpi"}};
 };
 
+template <>
+struct EnumNames<GlooTransport> {
+  using E = GlooTransport;
+  static constexpr std::pair<E, std::string_view> values[] = {
+      {E::kTls, "tls"}, {E::kAuthenticated, "authenticated"}, {E::kTcp, "tcp"}};
+  static constexpr std::pair<E, std::string_view> others[] = {{E::kTls, "tcp_tls"}};  // GLOO_DEVICE_TRANSPORT's name
+};
+
 // The digits are Accelerate's numeric codes.
 template <>
 struct EnumNames<ShardingStrategy> {

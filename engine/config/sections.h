@@ -43,6 +43,7 @@ enum class Schedule {
   kWarmupCosineLr
 };
 enum class DdpBackend { kGloo, kMpi, kNccl };
+enum class GlooTransport { kTls, kAuthenticated, kTcp };
 /// What happens to a run when a loss or a gradient is not plausible.
 enum class OnDivergence { kStop, kSkip, kRollback };
 /// When checkpoints are saved: every save_steps updates, after each epoch, after an evaluation that is the best so far,
@@ -324,6 +325,7 @@ struct TrainingConfig {
   bool dropout = true;                 // false: every dropout of the model is off
   bool tf32 = false;                   // fp32 matrix products of GPUs round their inputs to 10 bits
   DdpBackend ddp_backend = DdpBackend::kGloo;
+  GlooTransport gloo_transport = GlooTransport::kTls;
   int64_t ddp_timeout = 1800;  // seconds
   CommHook ddp_comm_hook = CommHook::kNo;
   CommHook ddp_comm_wrapper = CommHook::kNo;

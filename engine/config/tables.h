@@ -37,6 +37,9 @@ const Entries& logging_table();
 inline bool validates(const Config& config) {
   return config.data.validation.fraction > 0 || !config.data.validation.path.empty();
 }
+inline bool several_machines(const Config& config) {
+  return config.num_machines > 1;
+}
 /// Whether every rank holds the whole model and gradients are averaged: where DDP's options apply.
 inline bool uses_ddp(const Config& config) {
   return config.distributed_type == DistributedType::kMultiCpu || config.distributed_type == DistributedType::kMultiGpu;

@@ -1,6 +1,8 @@
 #include "engine/dist/backend_comm.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include <ATen/ops/empty.h>
 
@@ -40,7 +42,7 @@ void throw_translated(const char* what, const std::exception& error) {
   const auto* const torch = dynamic_cast<const c10::Error*>(&error);
   const std::string text = torch ? torch->what_without_backtrace() : error.what();
   if (is_misuse(error)) throw InternalError("{} failed.\n{}", what, indented(text));
-  throw PeerError("{} failed: another rank was lost.\n{}", what, indented(text));
+  throw PeerError("{} failed: {}.\n{}", what, meaning_of(text), indented(text));
 }
 
 bool tells_of_lost_rank(const std::string& message) {
@@ -49,13 +51,20 @@ bool tells_of_lost_rank(const std::string& message) {
   return false;
 }
 
+const char* meaning_of(const std::string& message) {
+  const bool tampered = message.find(std::strerror(EBADMSG)) != std::string::npos;  // of a tls::Session
+  return tampered ? "the connection with another rank was tampered with: what arrived is not what that rank sent"
+                  : "another rank was lost";
+}
+
 BackendComm::BackendComm(c10::intrusive_ptr<c10d::Backend> backend, c10d::ProcessGroup::BackendType type,
                          const std::vector<c10::DeviceType>& devices, bool share_memory)
     : backend_(std::move(backend)),
       group_(c10::make_intrusive<c10d::ProcessGroup>(backend_->getRank(), backend_->getSize())),
       share_memory_(share_memory),
       runs_beside_(type == c10d::ProcessGroup::BackendType::NCCL) {
-  if (const auto device = backend_->getBoundDeviceId()) group_->setBoundDeviceId(device);  // setBackend() copies it back
+  if (const auto device = backend_->getBoundDeviceId())
+    group_->setBoundDeviceId(device);  // setBackend() copies it back
   for (const c10::DeviceType device : devices) group_->setBackend(device, type, backend_);
 }
 

@@ -32,6 +32,8 @@ auto translated(const char* what, const F& f) {
 /// True when an exception's message shows that the library lost its connection to another rank. Needed where no code of
 /// ours is in between to translate exceptions: in the collectives of c10d's own Reducer, and in NCCL's watchdog.
 bool tells_of_lost_rank(const std::string& message);
+/// What such a message means: "another rank was lost", or that its connection was tampered with.
+const char* meaning_of(const std::string& message);
 
 /// A communicator over a c10d backend. Derived classes differ in how they create it; docs/backends.md describes the
 /// requirements.

@@ -14,6 +14,7 @@
 #include "engine/dist/group_stores.h"
 #include "engine/dist/link_store.h"
 #include "engine/dist/shared_memory.h"
+#include "engine/dist/tls/guard.h"
 
 namespace trainer::dist {
 namespace {
@@ -27,7 +28,7 @@ std::string own_address() {
 }
 
 c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> options_for(const std::string& address,
-                                                                 std::chrono::seconds timeout) {
+                                                                std::chrono::seconds timeout) {
   auto options = c10d::ProcessGroupGloo::Options::create();
   options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(address));
   options->timeout = timeout;
@@ -40,6 +41,7 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> options_for(const std::strin
 /// NCCL starts: that one remains as the user has set it, and on by default.
 void keep_no_history() {
   static const bool once = [] {
+    const tls::Rendezvous rendezvous;
     constexpr const char* kVariable = "TORCH_FR_BUFFER_SIZE";
     const char* const set = std::getenv(kVariable);
     const std::optional<std::string> before = set != nullptr ? std::optional<std::string>(set) : std::nullopt;
@@ -54,7 +56,10 @@ void keep_no_history() {
 c10::intrusive_ptr<c10d::Backend> make_gloo(const StorePtr& store, int rank, int size, std::chrono::seconds timeout) {
   return translated("the rendezvous of the ranks", [&] {
     keep_no_history();
-    return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, options_for(own_address(), timeout));
+    const tls::Rendezvous rendezvous;
+    const auto options = options_for(own_address(), timeout);
+    rendezvous.check_guarded();
+    return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, options);
   });
 }
 

@@ -19,7 +19,7 @@ constexpr std::chrono::seconds kPeerTimeout{1800};
 
 /// Ranks over c10d's Gloo: on the loopback interface only, or, if kAddressVariable names an address of this machine, on
 /// that address and without shared memory. Ranks rendezvous through the supervisor's link. `name` must be unique for
-/// each communicator. Collective. Errors: PeerError.
+/// each communicator. Collective. Errors: PeerError. See Note [Protected connections] in engine/dist/tls/guard.h.
 std::unique_ptr<Comm> gloo_comm(Link& link, int rank, int size, std::chrono::seconds timeout = kPeerTimeout,
                                 const std::string& name = "gloo");
 /// The same with another store; `share_memory` false: as if the ranks were on different machines.

@@ -11,6 +11,12 @@ std::string take_key() {
   return stretched(take_secret(), kProtocol);
 }
 
+std::string peer_key(const std::string& run_key, const std::string& attempt_id) {
+  return run_key.empty()
+             ? ""
+             : keyed_hash(run_key, fmt::format("{}: between the ranks of attempt {}", kProtocol, attempt_id));
+}
+
 std::string open_address(const std::string& host, int port) {
   try {
     for (const Address& address : resolve(host, port))

@@ -14,6 +14,7 @@
 #include "engine/checkpoint/signing_key.h"
 #include "engine/config/machine/machines.h"
 #include "engine/config/machine/started_rank.h"
+#include "engine/config/names.h"
 #include "engine/launch/address.h"
 #include "engine/launch/attempts.h"
 #include "engine/launch/failure.h"
@@ -192,13 +193,14 @@ Outcome live(const Run& run, SignalQueue& signals, Door* door, const std::functi
 
 /// Starts the ranks of an attempt, and watches them until they end.
 Outcome supervise_attempt(const Run& run, Attempts& attempts, const Terms& terms, bool shares_folder,
-                          Machines& machines, SignalQueue& signals,
+                          const std::string& peer_key, Machines& machines, SignalQueue& signals,
                           const std::function<std::string(Machines&)>& why_lost) {
   const Attempt attempt{.terms = terms,
                         .machine = static_cast<int>(run.plan.config.machine_rank),
                         .judge = [&](Outcome& outcome) { attempts.judge(outcome, why_lost(machines)); },
                         .shares_folder = shares_folder,
-                        .owner = run.output != nullptr ? run.output->owner.name() : ""};
+                        .owner = run.output != nullptr ? run.output->owner.name() : "",
+                        .peer_key = peer_key};
   if (run.output != nullptr) {
     run.output->owner.require();
     checkpoint::recover_replaced(run.plan.config.output_dir);
@@ -216,8 +218,23 @@ Outcome run_alone(const Run& run, SignalQueue& signals) {
     const Preparation done = prepared ? Preparation{} : prepare_beside(run.prepare, none, signals);
     if (done.code != kDone) return unprepared(done);
     prepared = true;
-    return supervise_attempt(run, attempts, attempts.terms(), true, none, signals, [](Machines&) { return ""; });
+    return supervise_attempt(run, attempts, attempts.terms(), true, random_bytes(kPeerKeyBytes), none, signals,
+                             [](Machines&) { return ""; });
   });
+}
+
+/// Without a secret, ranks have no key; only a user who asked for one must know. Errors: ConfigError.
+void refuse_transport_without_key(const config::Plan& plan) {
+  constexpr const char* kOption = "training.gloo_transport";
+  const config::GlooTransport transport = plan.config.training.gloo_transport;
+  const auto origin = plan.origins.find(kOption);
+  const bool asked = origin != plan.origins.end() && origin->second != "default";
+  if (transport == config::GlooTransport::kTcp || !asked) return;
+  throw ConfigError(
+      "{}: {} is {}, but the machines of this run have no secret, from which their ranks could derive a key\n"
+      "  create one, once: trainer launch --new_secret trainer-secret\n"
+      "  copy the file to every machine, and set TRAINER_SECRET_FILE=trainer-secret there; or set {}: tcp",
+      origin->second, kOption, config::name_of(transport), kOption);
 }
 
 /// A run on several machines, on this machine's side.
@@ -258,6 +275,7 @@ class InCompany {
         .starter = single_starter()};
     appointment.wants_no_secret = is_without_secret();
     appointment.key = take_key();
+    if (appointment.key.empty()) refuse_transport_without_key(run.plan);
     for (const int64_t machines : config::usable_machines(config))
       appointment.sizes.push_back(static_cast<int>(machines));
     return appointment;
@@ -269,7 +287,8 @@ class InCompany {
     attempts.take(with.terms);
     const Outcome ready = get_ready(attempts, with.machines);
     if (ready.code != kDone) return ready;
-    return supervise_attempt(run_, attempts, with.terms, shares_folder_, with.machines, signals_,
+    return supervise_attempt(run_, attempts, with.terms, shares_folder_,
+                             peer_key(appointment_.key, with.terms.attempt_id), with.machines, signals_,
                              [this](Machines& machines) { return why_lost(machines); });
   }
 

@@ -368,6 +368,8 @@ void Supervisor::take_message(Rank& rank, const LinkMessage& message) {
   switch (message.op) {
     case LinkOp::kPlan:
       return rank.line.send({.id = message.id, .strings = {plan_text_}});
+    case LinkOp::kPeerKey:
+      return rank.line.send({.id = message.id, .strings = {attempt_.peer_key}});
     case LinkOp::kMetrics:
       if (!message.strings.empty()) status_.values.take(message.strings.front());
       return;

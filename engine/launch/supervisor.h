@@ -36,6 +36,7 @@ struct Attempt {
   std::function<void(Outcome&)> judge;  // decides whether another one follows; called once; if several, by machine 0
   bool shares_folder = true;            // all machines see machine 0's output folder
   std::string owner;                    // of the output folder (FolderOwner); "" if another machine owns it
+  std::string peer_key{};               // of the connections between this attempt's ranks; "": they have none
 };
 
 /// How ranks are started.

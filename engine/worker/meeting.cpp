@@ -7,7 +7,9 @@
 #include "engine/dist/gloo_comm.h"
 #include "engine/dist/mpi_comm.h"
 #include "engine/dist/nccl_comm.h"
+#include "engine/dist/shared_memory.h"
 #include "engine/dist/shm_comm.h"
+#include "engine/dist/tls/guard.h"
 #include "engine/train/device_layers.h"
 #include "engine/worker/environment.h"
 
@@ -25,9 +27,21 @@ std::unique_ptr<dist::Comm> meet_on_cpu(Link& link, const config::TrainingConfig
   return devices_too ? dist::gloo_comm(link, rank, ranks, timeout) : dist::cpu_comm(link, rank, ranks, timeout);
 }
 
+/// Connections between ranks are protected from now on, if they have a key.
+void guard_connections(Link& link, const config::TrainingConfig& training) {
+  using config::GlooTransport;
+  // On one machine no stranger sees the packets, but any user may connect.
+  const GlooTransport transport =
+      dist::ranks_share_a_machine() ? GlooTransport::kAuthenticated : training.gloo_transport;
+  std::string key = link.peer_key();
+  if (key.empty() || transport == GlooTransport::kTcp) return;
+  dist::tls::guard_connections({std::move(key), transport == GlooTransport::kTls});
+}
+
 }  // namespace
 
 std::unique_ptr<dist::Comm> meet(Link& link, const config::Config& config) {
+  if (environment_number("WORLD_SIZE") > 1) guard_connections(link, config.training);
   if (!config::trains_on_gpus(config)) return meet_on_cpu(link, config.training);
   const DdpBackend backend = config.training.ddp_backend;
   const bool own = std::getenv(kOwnGpuVariable) != nullptr;  // then it is number 0, and the only one

@@ -172,7 +172,7 @@ std::string out_of_memory(const std::string& phase, const std::string& why) {
 }
 
 std::string lost_rank(const std::string& text) {
-  return fmt::format("another rank was lost.\n  {}", text.substr(0, text.find("\nException raised from")));
+  return fmt::format("{}.\n  {}", dist::meaning_of(text), text.substr(0, text.find("\nException raised from")));
 }
 
 Link* link_of_process = nullptr;

@@ -110,6 +110,11 @@ LINES = [
     secret(220, "a file that everybody can read", with_mode(0o644), "chmod", silent=("open sesame",)),
     secret(220, "1 MB", with_mode(0o600, "x" * 1_000_000), "1000000"),
     secret(220, "a named pipe", lambda path: os.mkfifo(path, 0o600), "not a regular file"),
+    machines(220, "an encrypted transport without a secret",
+             lambda place: [*at("127.0.0.1", str(free_port())), "--set", "training.gloo_transport=tls"],
+             "training.gloo_transport is tls", "no secret", "--new_secret", "gloo_transport: tcp"),
+    machines(220, "an unknown transport", [*at("127.0.0.1"), "--set", "training.gloo_transport=ssl"],
+             "training.gloo_transport", "ssl", "tls, authenticated, tcp"),
     NotHere(221, "there are no host files: every machine is started with its number; deepspeed_hostfile is reported to "
                  "have no effect"),
     environment(222, "the variables of another launcher, which disagree", {"RANK": "1", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1",

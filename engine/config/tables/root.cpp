@@ -5,9 +5,6 @@
 namespace trainer::config {
 namespace {
 
-bool several_machines(const Config& config) {
-  return config.num_machines > 1;
-}
 bool fsdp(const Config& config) {
   return config.distributed_type == DistributedType::kFsdp;
 }

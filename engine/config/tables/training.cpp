@@ -116,9 +116,9 @@ const Entries& training_table() {
           .help("Recomputes a block in the backward pass instead of keeping its activations."),
       option("activation_offloading", &C::activation_offloading)
           .alias("enable_activation_offloading")
-          .help(
-              "Keeps the inputs of recomputed blocks in pinned host memory between forward and backward: a GPU holds those "
-              "of at most two blocks. The copies overlap with computation. For runs on GPUs.")
+          .help("Keeps the inputs of recomputed blocks in pinned host memory between forward and backward: a GPU holds "
+                "those "
+                "of at most two blocks. The copies overlap with computation. For runs on GPUs.")
           .harmless({"false"})
           .no_effect_if([](const Config& c) { return !asks_for_gpus(c); },
                         "this run trains on the CPU, whose activations are in host memory already")
@@ -154,6 +154,12 @@ const Entries& training_table() {
           .help("Communication library, for every distributed_type: on the CPU gloo, or mpi (Open MPI, which `trainer "
                 "launch` starts by itself); on GPUs nccl (the default), or gloo, which lets ranks share a GPU. "
                 "docs/backends.md describes what another backend must provide."),
+      option("gloo_transport", &C::gloo_transport)
+          .help("How Gloo carries tensors between machines that share a secret (TRAINER_SECRET_FILE). tls: encrypted "
+                "and authenticated (TLS 1.3). authenticated: each connection starts with a proof of the run's key, "
+                "then is in clear; for networks that encrypt by themselves. tcp: neither; anyone who reaches a rank's "
+                "port may take part.")
+          .when("num_machines is above 1", several_machines),
       option("local_sgd_steps", &C::local_sgd_steps)
           .help("Local SGD: ranks exchange no gradients; each makes this many updates alone, then their weights are "
                 "averaged. Weights are also averaged before an evaluation or a checkpoint, and before a checkpoint the "
