@@ -18,7 +18,7 @@ printf '[storage]\ndriver = "overlay"\ngraphroot = "%s/storage"\nrunroot = "%s/r
 podman() {
   command podman --runtime runc --cgroup-manager cgroupfs --events-backend none --network-config-dir "$work/networks" "$@"
 }
-trap 'podman rm --all --force --time 0 >/dev/null 2>&1; podman network prune --force >/dev/null 2>&1; umount -R "$work/storage/overlay" 2>/dev/null' EXIT
+trap 'podman rm --all --force --time 0 >/dev/null 2>&1; podman network prune --force >/dev/null 2>&1; umount -R "$work/storage/overlay" 2>/dev/null || true' EXIT
 say() { printf '\n== %s\n' "$*"; }
 
 # --- the image --------------------------------------------------------------------------------------------------------
