@@ -22,7 +22,10 @@ set_target_properties(c10 PROPERTIES IMPORTED_LOCATION "${torch_root}/lib/libc10
 add_library(torch_cpu SHARED IMPORTED)
 set_target_properties(torch_cpu PROPERTIES IMPORTED_LOCATION "${torch_root}/lib/libtorch_cpu.so")
 target_include_directories(torch_cpu SYSTEM INTERFACE "${torch_root}/include" "${torch_root}/include/torch/csrc/api/include")
-target_link_libraries(torch_cpu INTERFACE c10 Threads::Threads)
+# The OpenMP that libtorch brings: a second one would have threads of its own.
+add_library(torch_gomp SHARED IMPORTED)
+set_target_properties(torch_gomp PROPERTIES IMPORTED_LOCATION "${torch_root}/lib/libgomp.so.1")
+target_link_libraries(torch_cpu INTERFACE c10 torch_gomp Threads::Threads)
 # Its include folder contains a newer fmt than the system library; header-only use keeps the two apart.
 target_compile_definitions(torch_cpu INTERFACE FMT_HEADER_ONLY=1)
 # libtorch_cpu needs two small CUDA libraries at load time, which it finds through its own RPATH.

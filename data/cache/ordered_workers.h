@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -21,7 +22,11 @@ class OrderedWorkers {
  public:
   OrderedWorkers(int threads, std::function<Out(In&&)> work, std::function<void(Out&&)> take)
       : work_(std::move(work)), take_(std::move(take)), most_waiting_(static_cast<size_t>(threads) * 4) {
-    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+    try {
+      for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+    } catch (const std::system_error&) {  // the limit of threads is reached: fewer do the same work
+      if (threads_.empty()) throw;
+    }
   }
   ~OrderedWorkers() {
     {

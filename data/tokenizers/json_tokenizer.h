@@ -21,6 +21,10 @@ std::unique_ptr<Tokenizer> open_tokenizer_json(const std::filesystem::path& file
 /// Errors: InputError.
 std::unique_ptr<Tokenizer> open_vocab_files(const std::filesystem::path& vocab_file);
 
+/// The tokenizer.json that means the same as these vocabulary files; sets the special tokens that `settings` lacks.
+/// Errors: InputError.
+nlohmann::json read_vocab_files(const std::filesystem::path& vocab_file, TokenizerSettings& settings);
+
 /// The tokenizer that `root`, the content of `file`, and `settings` describe. Errors: InputError.
 std::unique_ptr<Tokenizer> make_json_tokenizer(const nlohmann::json& root, const std::filesystem::path& file,
                                                TokenizerSettings settings);

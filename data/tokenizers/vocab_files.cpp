@@ -136,8 +136,7 @@ void check_class(const fs::path& vocab_file, const std::string& name, std::initi
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> open_vocab_files(const fs::path& vocab_file) {
-  TokenizerSettings settings = read_tokenizer_settings(vocab_file);
+nlohmann::json read_vocab_files(const fs::path& vocab_file, TokenizerSettings& settings) {
   auto default_to = [](std::string& name, const char* value) {
     if (name.empty()) name = value;
   };
@@ -145,13 +144,19 @@ std::unique_ptr<Tokenizer> open_vocab_files(const fs::path& vocab_file) {
     check_class(vocab_file, settings.tokenizer_class, {"Bert", "DistilBert", "Electra"});
     default_to(settings.unk_token, "[UNK]");
     default_to(settings.pad_token, "[PAD]");
-    return make_json_tokenizer(word_piece(vocab_file, settings), vocab_file, settings);
+    return word_piece(vocab_file, settings);
   }
   check_class(vocab_file, settings.tokenizer_class, {"GPT2", "Qwen2", "Roberta"});
   json root = byte_level_bpe(vocab_file, settings);
   bool roberta = settings.tokenizer_class.starts_with("Roberta");
   default_to(settings.eos_token, roberta ? "</s>" : "<|endoftext|>");
   if (!settings.tokenizer_class.starts_with("Qwen")) default_to(settings.bos_token, roberta ? "<s>" : "<|endoftext|>");
+  return root;
+}
+
+std::unique_ptr<Tokenizer> open_vocab_files(const fs::path& vocab_file) {
+  TokenizerSettings settings = read_tokenizer_settings(vocab_file);
+  const json root = read_vocab_files(vocab_file, settings);
   return make_json_tokenizer(root, vocab_file, settings);
 }
 

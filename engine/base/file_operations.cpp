@@ -138,6 +138,16 @@ int remove_tree(const fs::path& folder) {
   return allowed(Needs::kNothing) ? ::rmdir(folder.c_str()) : -1;
 }
 
+int duplicate(const fs::path& from, const fs::path& to) {
+  if (!allowed(Needs::kSpace)) return -1;
+  if (::link(from.c_str(), to.c_str()) == 0) return 0;
+  if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS && errno != EMLINK) return -1;
+  std::error_code error;
+  if (fs::copy_file(from, to, error)) return 0;
+  errno = error.value();
+  return -1;
+}
+
 int make_folder(const fs::path& path) {
   return allowed(Needs::kSpace) ? ::mkdir(path.c_str(), 0777) : -1;
 }

@@ -59,6 +59,8 @@ int exchange(const std::filesystem::path& one, const std::filesystem::path& othe
 int remove_file(const std::filesystem::path& path);
 /// Removes a folder with its content; 0 when it doesn't exist.
 int remove_tree(const std::filesystem::path& folder);
+/// Gives the file `from` a second name, or copies it where the file system has no hard links.
+int duplicate(const std::filesystem::path& from, const std::filesystem::path& to);
 int make_folder(const std::filesystem::path& path);
 /// Creates a symbolic link `path` to `target`.
 int make_link(const std::string& target, const std::filesystem::path& path);

@@ -132,6 +132,7 @@ MachineError machine_error(std::string_view action, const fs::path& path, int er
 
 std::string read_file(const fs::path& path, int64_t limit) {
   FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a named pipe must not block us
+  if (!file && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) throw machine_error("read", path, errno);
   if (!file) throw input_error(path, std::strerror(errno));
   struct stat about {};
   if (fstat(file.get(), &about) != 0) throw input_error(path, std::strerror(errno));

@@ -48,8 +48,8 @@ Holder holder(const fs::path& folder) {
   return holder(file.get());
 }
 
-/// Replaces the text in place, at no moment by nothing: others may read it.
-void sign(int fd, const fs::path& path) {
+/// Replaces the text in place, at no moment by nothing: others may read it. Returns who signed.
+std::string sign(int fd, const fs::path& path) {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   std::tm local{};
@@ -57,11 +57,13 @@ void sign(int fd, const fs::path& path) {
   char since[32];
   std::strftime(since, sizeof(since), "%F %T", &local);
   // In containers, process ids and host names repeat; the moment doesn't.
-  const std::string text =
-      fmt::format("process {} on {} since {}.{:06}\n", getpid(), host_name(), since, now.tv_nsec / 1000);
+  const std::string who =
+      fmt::format("process {} on {} since {}.{:06}", getpid(), host_name(), since, now.tv_nsec / 1000);
+  const std::string text = who + "\n";
   if (pwrite(fd, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
       ftruncate(fd, static_cast<off_t>(text.size())) != 0)
     throw machine_error("write", path, errno);
+  return who;
 }
 
 /// As fs::create_directories(), but the last folder is for this user only.
@@ -111,14 +113,17 @@ void FolderLock::acquire() {
   do {
     file_.reset(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
     if (!file_) throw machine_error("write", path, errno);
-    if (flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+    int locked = 0;
+    do locked = flock(file_.get(), LOCK_EX | LOCK_NB);
+    while (locked != 0 && errno == EINTR);
+    if (locked != 0) {
       if (errno != EWOULDBLOCK) throw lock_error(path, errno);
       const std::string who = holder(file_.get()).who;
       throw MachineError("output folder in use: {}\n  by {}\n  wait for that run, stop it, or set another output_dir",
                          folder_.string(), who.empty() ? "another process" : who);
     }
   } while (!is_still_at(file_.get(), path));
-  sign(file_.get(), path);
+  who_ = sign(file_.get(), path);
 }
 
 FolderLock::~FolderLock() {

@@ -23,6 +23,8 @@ class FolderLock {
 
   /// True when the folder contains anything besides the lock.
   bool folder_is_used() const;
+  /// The name of this holder in the lock's file.
+  const std::string& who() const { return who_; }
 
  private:
   void acquire();
@@ -30,6 +32,7 @@ class FolderLock {
   std::filesystem::path folder_;
   std::filesystem::path first_created_;  // the topmost folder created here; "" when all existed
   FileDescriptor file_;
+  std::string who_;
 };
 
 /// Environment variable: the name of the folder's owner, of which the process is a part.

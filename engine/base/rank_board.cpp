@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
@@ -55,6 +56,8 @@ std::shared_ptr<RankBoard> RankBoard::from_environment() {
   // Mapped from the beginning of the file: a board isn't page-aligned.
   const size_t size = kSize * (static_cast<size_t>(local_rank) + 1);
   void* const at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  if (at == MAP_FAILED && errno == ENOMEM)
+    throw MachineError("cannot map the memory by which the launcher watches ranks: {}", std::strerror(errno));
   if (at == MAP_FAILED)
     throw PeerError("{}={} is not an open file: start ranks with `trainer launch`, not by hand", kBoardVariable, text);
   const std::shared_ptr<void> whole(at, [size](void* p) { munmap(p, size); });

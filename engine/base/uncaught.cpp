@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <new>
+#include <system_error>
 
 #include "engine/base/files.h"
 #include "engine/base/safe_text.h"
@@ -21,6 +22,14 @@ bool is_out_of_memory(const std::exception& error) {
          std::string(error.what()).find("can't allocate memory") != std::string::npos;  // libtorch's allocator
 }
 
+/// Of a call that the C++ library made for us.
+std::string of_system(const std::system_error& error) {
+  if (error.code() == std::errc::resource_unavailable_try_again)  // std::thread
+    return "cannot start a thread: the limit of processes and threads is reached\n  Raise it with `ulimit -u`, "
+           "or in the container's settings.";
+  return fmt::format("this machine refused a system call: {}", error.what());
+}
+
 }  // namespace
 
 Uncaught describe_uncaught(const std::exception& error) {
@@ -29,6 +38,8 @@ Uncaught describe_uncaught(const std::exception& error) {
   if (is_out_of_memory(error)) return {kMachineFailure, kOutOfMemory};
   if (const auto* const files = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
     return {kMachineFailure, machine_error("access", files->path1(), files->code().value()).what()};
+  if (const auto* const system = dynamic_cast<const std::system_error*>(&error))
+    return {kMachineFailure, of_system(*system)};
   return {kInternalFailure, fmt::format("{}{}\n{}", ours == nullptr ? "unexpected: " : "", error.what(), kBug)};
 }
 

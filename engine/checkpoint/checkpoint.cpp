@@ -168,9 +168,10 @@ namespace {
 
 /// Collective. Verifies every byte of a checkpoint; returns the damage, or "". Each rank that sees it reads some of the
 /// files, and all ranks get the result.
-std::string damage(const fs::path& folder, dist::Comm& comm, const FolderAccess& access) {
+std::string damage(const fs::path& folder, dist::Comm& comm, const FolderAccess& access, const Trust* trust) {
   std::string problem;
   try {
+    if (access.this_rank_sees() && trust != nullptr) check_signature(folder, *trust);
     if (access.this_rank_sees()) verify_files(folder, read_contents(folder), comm.rank(), access.seeing(comm.size()));
   } catch (const InputError& error) {
     problem = error.what();
@@ -218,13 +219,13 @@ std::vector<fs::path> found_by_first(const fs::path& output_dir, dist::Comm& com
 
 }  // namespace
 
-Manifest load(const fs::path& folder, const RunState& state, const FolderAccess& access) {
-  if (const std::string problem = damage(folder, state.model.comm(), access); !problem.empty())
+Manifest load(const fs::path& folder, const RunState& state, const FolderAccess& access, const Trust* trust) {
+  if (const std::string problem = damage(folder, state.model.comm(), access, trust); !problem.empty())
     throw InputError("{}\n  Resume from an earlier checkpoint: checkpoint.resume_from_checkpoint: FOLDER.", problem);
   return fill(folder, state, access);
 }
 
-Loaded load_newest(const fs::path& output_dir, const RunState& state, const FolderAccess& access) {
+Loaded load_newest(const fs::path& output_dir, const RunState& state, const FolderAccess& access, const Trust* trust) {
   std::vector<fs::path> checkpoints = found_by_first(output_dir, state.model.comm());
   Loaded loaded;
   for (const fs::path& unfinished : find_unfinished(output_dir))
@@ -233,7 +234,7 @@ Loaded load_newest(const fs::path& output_dir, const RunState& state, const Fold
   std::string first;
   for (; !checkpoints.empty(); checkpoints.pop_back()) {
     loaded.folder = checkpoints.back();
-    const std::string problem = damage(loaded.folder, state.model.comm(), access);
+    const std::string problem = damage(loaded.folder, state.model.comm(), access, trust);
     if (problem.empty()) {
       loaded.manifest = fill(loaded.folder, state, access);
       return loaded;

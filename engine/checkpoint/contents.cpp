@@ -16,7 +16,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kManifest = "manifest.json";
 constexpr const char* kSeal = ",\n \"seal\": \"";
 
 std::string with_seal(const std::string& body) {
@@ -121,7 +120,7 @@ std::vector<StoredFile> files_from(const json& from) {
 }
 
 Contents read_contents(const fs::path& folder) {
-  const fs::path path = folder / kManifest;
+  const fs::path path = folder / kManifestFile;
   const json all = unsealed(read_file(path), path);
   try {
     Contents contents{count_at(all.at("progress"), "step"),
@@ -147,7 +146,7 @@ std::vector<StoredFile> other_files(const fs::path& folder, const std::vector<St
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
     const auto is_it = [&](const StoredFile& file) { return file.name == name; };
-    if (name == kManifest || std::any_of(known.begin(), known.end(), is_it)) continue;
+    if (name == kManifestFile || std::any_of(known.begin(), known.end(), is_it)) continue;
     others.push_back({name, static_cast<int64_t>(entry.file_size()), digest_of_file(digest_kind, entry.path())});
   }
   std::sort(others.begin(), others.end(), [](const auto& a, const auto& b) { return a.name < b.name; });

@@ -14,6 +14,7 @@ namespace trainer::checkpoint {
 
 inline constexpr const char* kFormat = "trainer checkpoint";
 inline constexpr int64_t kFormatVersion = 2;
+inline constexpr const char* kManifestFile = "manifest.json";
 
 /// A file of a checkpoint.
 struct StoredFile {
@@ -61,7 +62,7 @@ void check_step(const std::filesystem::path& folder, int64_t step);
 nlohmann::json to_json(const std::vector<StoredFile>& files);
 std::vector<StoredFile> files_from(const nlohmann::json& from);
 
-/// The files of `folder` that are not in `known`, with their sizes and digests.
+/// The files of `folder` that are not in `known`, with their sizes and digests; not the manifest.
 std::vector<StoredFile> other_files(const std::filesystem::path& folder, const std::vector<StoredFile>& known,
                                     const std::string& digest_kind);
 

@@ -9,6 +9,8 @@
 #include "engine/base/file_operations.h"
 #include "engine/base/files.h"
 #include "engine/base/log.h"
+#include "engine/checkpoint/digest.h"
+#include "engine/checkpoint/signature.h"
 
 namespace trainer::checkpoint {
 namespace fs = std::filesystem;
@@ -121,7 +123,7 @@ Saver::Report Saver::publish() {
   const std::string problem = problem_of([&] {
     const auto others = other_files(partial_, about_.files, options_.digest);
     about_.files.insert(about_.files.end(), others.begin(), others.end());
-    publish_file(partial_ / "manifest.json", to_json(about_));
+    write_manifest(about_, partial_);
     owner_.require();
     publish_folder(partial_, final);
   });
@@ -145,6 +147,35 @@ void Saver::wait_for_copy() {
   if (copy_.valid() && options_.async) copy_.get();
 }
 
+void Saver::write_manifest(const Manifest& manifest, const fs::path& folder) const {
+  const std::string text = to_json(manifest);
+  publish_file(folder / "manifest.json", text);
+  if (!options_.key) return;
+  Sums sums{.run = run_name(options_.output_dir), .step = manifest.progress.step};
+  sums.files["manifest.json"] = sha256_of(text);
+  for (const StoredFile& file : manifest.files) {
+    require(kind_of(file.digest) == "sha256", "{} has the checksum {}", file.name, file.digest);
+    sums.files[file.name] = file.digest.substr(file.digest.find(':') + 1);
+  }
+  for (const auto& [name, content] : signature_files(sums, *options_.key)) publish_file(folder / name, content);
+}
+
+void Saver::replace_manifest(const Manifest& manifest, const fs::path& folder) const {
+  if (!options_.key || !is_signed(folder)) return publish_file(folder / "manifest.json", to_json(manifest));
+  const fs::path next = partial_path(options_.output_dir, manifest.progress.step);
+  try {
+    if (file_operations::make_folder(next) != 0) throw machine_error("create", next, errno);
+    for (const StoredFile& file : manifest.files)
+      if (file_operations::duplicate(folder / file.name, next / file.name) != 0)
+        throw machine_error("link", next / file.name, errno);
+    write_manifest(manifest, next);
+    publish_folder(next, folder);
+  } catch (const MachineError&) {
+    file_operations::remove_tree(next);
+    throw;
+  }
+}
+
 void Saver::record(int64_t step, const std::map<std::string, double>& metrics) const {
   if (comm_.rank() != 0 || metrics.empty()) return;
   const fs::path folder = checkpoint_path(options_.output_dir, step);
@@ -152,7 +183,7 @@ void Saver::record(int64_t step, const std::map<std::string, double>& metrics) c
     Manifest manifest = read_manifest(folder.string());
     manifest.metrics = metrics;
     owner_.require();
-    publish_file(folder / "manifest.json", to_json(manifest));
+    replace_manifest(manifest, folder);
     rotate(options_.output_dir, options_.keep, step);
   });
   if (!problem.empty())

@@ -5,6 +5,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "engine/base/folder_lock.h"
@@ -12,6 +13,7 @@
 #include "engine/checkpoint/folder_access.h"
 #include "engine/checkpoint/live_tensor.h"
 #include "engine/checkpoint/manifest.h"
+#include "engine/checkpoint/signing_key.h"
 #include "engine/checkpoint/snapshot.h"
 
 namespace trainer::checkpoint {
@@ -29,6 +31,10 @@ namespace trainer::checkpoint {
 // another run, owns the folder. Rank 0 therefore checks the owner before it changes anything in the folder, and a new
 // attempt begins by removing unfinished saves, so a folder that was about to be published is gone.
 //
+// A signature (signature.h) is made by rank 0 when it publishes, from the checksums in the manifest, which are SHA-256
+// then: signing reads nothing again. Adding metrics to the manifest later replaces the whole folder by one with links
+// to the same files, since a manifest and its signature are two files.
+//
 // After a crash: a save is written under a hidden name, so it is either published, with all its files on disk, or
 // ignored. A second save begins only when the first one is done.
 
@@ -41,6 +47,7 @@ class Saver {
     std::string digest = "xxh3";
     bool async = false;  // false: begin() returns when the save is done
     FolderAccess access{};
+    std::optional<SigningKey> key{};  // of rank 0, if checkpoints are signed; `digest` is sha256 then
   };
   /// Adds further files to the unpublished folder; called on rank 0, in the writing thread.
   using Also = std::function<void(const std::filesystem::path& folder)>;
@@ -56,6 +63,8 @@ class Saver {
   /// Collective. Begins a save after waiting for a previous one. Errors: MachineError, on all ranks alike; the save
   /// then leaves no trace in the folder. PeerError as prepare().
   void begin(Manifest about, const RunState& state, Also also);
+  /// The key that signs; null: none, or on another rank.
+  const SigningKey* key() const { return options_.key ? &*options_.key : nullptr; }
   bool busy() const { return phase_ != Phase::kIdle; }
   /// Whether this rank's part of the phase is done; false when no save is in progress.
   bool ready() const;
@@ -80,6 +89,8 @@ class Saver {
   std::future<Report> start(std::function<Report()> work);
   Report write(Snapshot& snapshot, const Also& also);
   Report publish();
+  void write_manifest(const Manifest& manifest, const std::filesystem::path& folder) const;
+  void replace_manifest(const Manifest& manifest, const std::filesystem::path& folder) const;
   void fail(const std::string& problem);
   void take_memory(const RunState& state);
   void remove_unfinished() const;

@@ -16,6 +16,7 @@
 #include "engine/base/metrics.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/checkpoint/contents.h"
+#include "engine/checkpoint/signature.h"
 #include "engine/cli/flags.h"
 #include "engine/cli/run_process.h"
 #include "engine/cli/worker.h"
@@ -123,11 +124,44 @@ int list(const Arguments& arguments) {
   return kDone;
 }
 
+/// The folders in `folder` whose signature can be verified: checkpoints and a model.
+std::vector<fs::path> signed_folders(const fs::path& folder) {
+  if (fs::exists(folder / "manifest.json")) return {folder};
+  std::vector<fs::path> folders;
+  for (const Found& one : checkpoint::find_checkpoints(folder)) folders.push_back(one.folder);
+  if (checkpoint::holds_model(folder)) folders.push_back(folder);
+  if (folders.empty()) throw InputError("{} contains no checkpoint, no model and no signature.", folder.string());
+  return folders;
+}
+
+int verify_signatures(const fs::path& folder, const fs::path& key_file) {
+  const checkpoint::PublicKey key(key_file, "--key");
+  int64_t refused = 0;
+  for (const fs::path& one : signed_folders(folder)) {
+    try {
+      const checkpoint::Sums sums = checkpoint::verify_signed(one, key);
+      fmt::print("{}: intact, signed by {}{}{} ({} files)\n", one.string(), key.id(),
+                 sums.run.empty() ? "" : fmt::format(" in the run '{}'", sums.run),
+                 sums.step >= 0 ? fmt::format(" at step {}", sums.step) : "", sums.files.size());
+    } catch (const InputError& error) {
+      fmt::print("{}\n", error.what());
+      ++refused;
+    }
+    std::fflush(stdout);
+  }
+  if (refused > 0) throw InputError("{} of the folders {} refused.", refused, refused == 1 ? "is" : "are");
+  return kDone;
+}
+
 int verify(const Arguments& arguments) {
   CLI::App app("Read every byte of checkpoints and compare it with the recorded checksums.", "checkpoint verify");
-  std::string folder;
-  app.add_option("FOLDER", folder, "a checkpoint, or a run's output_dir for all its checkpoints")->required();
+  std::string folder, key;
+  app.add_option("FOLDER", folder,
+                 "a checkpoint, or a run's output_dir for all its checkpoints; with --key also a model")
+      ->required();
+  app.add_option("--key", key, "file of the Ed25519 public key (PEM or OpenSSH's) that must have signed all files");
   if (!parse(app, arguments)) return 0;
+  if (!key.empty()) return verify_signatures(folder, key);
   int64_t damaged = 0;
   for (const Found& one : checkpoints_in(folder)) {
     const std::string problem = problem_of(one.folder);
@@ -180,7 +214,7 @@ int export_weights(const Arguments& arguments) {
       "Make a model folder that transformers loads, an adapter folder that PEFT loads, or a folder in Megatron's "
       "layout, from a checkpoint of any strategy and number of ranks.",
       "checkpoint export");
-  std::string folder, output, format = "hugging_face";
+  std::string folder, output, format = "hugging_face", key, sign;
   int64_t tensor = 1, pipeline = 1;
   app.add_option("CHECKPOINT", folder, "a checkpoint-N folder, or a model folder to convert to the other layout")
       ->required();
@@ -191,13 +225,15 @@ int export_weights(const Arguments& arguments) {
       app.add_option("--tensor_parallel", tensor, "megatron: ranks that split each layer")->check(CLI::Range(1, 99));
   const auto* const by_stages =
       app.add_option("--pipeline_parallel", pipeline, "megatron: pipeline stages")->check(CLI::Range(1, 999));
+  app.add_option("--key", key, "file of the Ed25519 public key that must have signed CHECKPOINT");
+  app.add_option("--sign", sign, "file of an Ed25519 private key that signs FOLDER, which must be empty or missing");
   if (!parse(app, arguments)) return 0;
   if (format == "megatron")
-    become_worker({"export-checkpoint", folder, output, std::to_string(tensor), std::to_string(pipeline)});
+    become_worker({"export-checkpoint", folder, output, key, sign, std::to_string(tensor), std::to_string(pipeline)});
   for (const auto* const option : {by_layers, by_stages})
     if (option->count() > 0)
       throw ConfigError("{} splits a model among ranks, which needs --format megatron.", option->get_name());
-  become_worker({"export-checkpoint", folder, output});
+  become_worker({"export-checkpoint", folder, output, key, sign});
 }
 
 /// Checkpoints that `now` must not mistake for the one it asked for.

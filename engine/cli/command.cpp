@@ -13,6 +13,7 @@ const std::vector<Command>& commands() {
       {"eval", "measure a model or adapter on the validation samples", run_eval},
       {"generate", "answer prompts with a model or adapter, or chat with it", run_generate},
       {"merge", "merge an adapter into its base model", run_merge},
+      {"export", "write a model or adapter for transformers or llama.cpp", run_export},
       {"report", "make a page of a run's curves and figures; compare runs", run_report},
       {"replay", "repeat updates of a run and compare every number", run_replay},
       {"estimate-memory", "print the memory that training a model takes", run_estimate_memory},

@@ -22,11 +22,7 @@ namespace {
 int memory_file(const std::string& text) {
   const int fd = memfd_create("plan", 0);
   if (fd < 0) throw machine_error("create", "a file in memory", errno);
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t wrote = write(fd, text.data() + done, text.size() - done);
-    if (wrote < 0) throw machine_error("write", "a file in memory", errno);
-    done += static_cast<std::size_t>(wrote);
-  }
+  write_all(fd, text, "a file in memory");
   lseek(fd, 0, SEEK_SET);
   return fd;
 }

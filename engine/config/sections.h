@@ -347,6 +347,8 @@ struct CheckpointConfig {
   bool async_save = false;                      // written while training goes on
   std::string on_error = "warn";                // warn | stop: what to do if a save fails
   std::string hash = "xxh3";                    // xxh3 | sha256
+  std::string sign;                             // file of the private key that signs; "": none
+  std::string trusted_key;                      // file of the public key that must have signed; "": any or none
   std::string resume_from_checkpoint = "auto";  // auto | true | false | a folder
   bool save_on_signal = true;
   double grace_seconds = 25;  // for stopping and saving

@@ -3,7 +3,10 @@
 #include <sys/resource.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <new>
 
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
@@ -21,18 +24,30 @@ void add(int64_t bytes) {
   }
 }
 
-/// Each block is preceded by its size, padded to the alignment that libtorch expects of its allocator.
-constexpr size_t kHeader = c10::gAlignment;
+// Note [Aligned memory]
+// libtorch asks the C library for aligned blocks (posix_memalign). Up to 2.37, glibc then looks for a free block that
+// is larger by the alignment, so that a block which was freed is too small for a tensor of the same size. Memory that
+// the program never uses grows to more than half of what it uses: 350 of 1,240 MB in LoRA training of a LLaMA of 95
+// million parameters. So every block is aligned here, inside an ordinary one.
+struct Header {
+  int64_t bytes;  // of the tensor
+  void* block;    // what malloc returned
+};
 
-at::Allocator* g_inner = nullptr;  // libtorch's own; global, as a deleter is a plain function without state
+Header* header_of(void* data) {
+  return static_cast<Header*>(data) - 1;
+}
 
-void release_block(void* block) {
-  if (block == nullptr) return;
-  auto* const start = static_cast<char*>(block) - kHeader;
-  int64_t bytes = 0;
-  std::memcpy(&bytes, start, sizeof bytes);
-  g_held.fetch_sub(bytes, std::memory_order_relaxed);
-  g_inner->raw_deallocate(start);
+void release_block(void* data) {
+  if (data == nullptr) return;
+  g_held.fetch_sub(header_of(data)->bytes, std::memory_order_relaxed);
+  std::free(header_of(data)->block);
+}
+
+/// With libtorch's own message.
+[[noreturn]] void fail(size_t size) {
+  c10::GetDefaultCPUAllocator()->allocate(size);
+  throw std::bad_alloc();
 }
 
 class CountingAllocator : public at::Allocator {
@@ -40,11 +55,16 @@ class CountingAllocator : public at::Allocator {
   at::DataPtr allocate(size_t size) override {
     const auto device = at::Device(c10::DeviceType::CPU);
     if (size == 0) return {nullptr, nullptr, &release_block, device};
-    auto* const start = static_cast<char*>(g_inner->raw_allocate(size + kHeader));
+    size_t room = size + sizeof(Header) + c10::gAlignment;
+    void* const block = size < room ? std::malloc(room) : nullptr;
+    if (block == nullptr) fail(size);
+    void* data = static_cast<Header*>(block) + 1;
+    room -= sizeof(Header);
+    std::align(c10::gAlignment, size, data, room);
     const auto bytes = static_cast<int64_t>(size);
-    std::memcpy(start, &bytes, sizeof bytes);
+    *header_of(data) = {bytes, block};
     add(bytes);
-    return {start + kHeader, start + kHeader, &release_block, device};
+    return {data, data, &release_block, device};
   }
   at::DeleterFnPtr raw_deleter() const override { return &release_block; }
   void copy_data(void* to, const void* from, std::size_t bytes) const override { std::memcpy(to, from, bytes); }
@@ -54,7 +74,6 @@ class CountingAllocator : public at::Allocator {
 
 void count_tensor_memory() {
   static CountingAllocator counting;
-  g_inner = c10::GetAllocator(c10::DeviceType::CPU);
   constexpr uint8_t kAboveTheDefault = 10;
   c10::SetAllocator(c10::DeviceType::CPU, &counting, kAboveTheDefault);
 }

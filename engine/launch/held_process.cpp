@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <fstream>
 
 #include <fmt/format.h>
@@ -32,6 +33,13 @@ std::string frozen_cgroup(pid_t pid) {
 }
 
 }  // namespace
+
+int wait_for_end(pid_t child) {
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
 
 bool reap_within(pid_t child, std::chrono::milliseconds patience) {
   constexpr std::chrono::milliseconds kLook{2};

@@ -11,6 +11,9 @@ namespace trainer::launch {
 /// How long a killed process may take to end. The kernel needs seconds to free many gigabytes.
 inline constexpr std::chrono::seconds kReapPatience{10};
 
+/// Waits for a child to end; its status, as waitpid() gives it.
+int wait_for_end(pid_t child);
+
 /// Waits for a killed child. False when it hasn't ended after `patience`: then it stays behind.
 bool reap_within(pid_t child, std::chrono::milliseconds patience);
 

@@ -6,6 +6,14 @@
 #include <cstring>
 
 namespace trainer::launch {
+namespace {
+
+/// Whether a call on a socket failed only for the moment. Without memory the other end isn't gone.
+bool may_work_later(int error) {
+  return error == EAGAIN || error == ENOMEM || error == ENOBUFS;
+}
+
+}  // namespace
 
 std::vector<LinkMessage> Line::receive() {
   std::vector<LinkMessage> messages;
@@ -14,7 +22,7 @@ std::vector<LinkMessage> Line::receive() {
   for (int i = 0; is_open() && i < kMostAtOnce; ++i) {
     ssize_t count = recv(fd(), bytes, sizeof(bytes), MSG_DONTWAIT);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && errno == EAGAIN) break;
+    if (count < 0 && may_work_later(errno)) break;
     if (count <= 0) {
       closed_by_peer_ = count == 0 || errno == ECONNRESET;
       why_closed_ = count == 0 ? "it closed the connection" : std::strerror(errno);
@@ -36,7 +44,7 @@ void Line::flush() {
   while (has_unsent()) {
     ssize_t count = ::send(fd(), unsent_.data(), unsent_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && errno == EAGAIN) return;
+    if (count < 0 && may_work_later(errno)) return;
     if (count < 0)
       unsent_.clear();  // the other end is gone; receive() will notice, and may still find messages
     else

@@ -11,6 +11,7 @@
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/base/link_protocol.h"
+#include "engine/launch/held_process.h"
 
 namespace trainer::launch {
 namespace {
@@ -121,8 +122,11 @@ Process start_process(const Command& command, const sigset_t& mask) {
   setpgid(process.pid, process.pid);  // also in the parent, so that the group exists when we return
   prepared.exec_error.reset();
   int error = 0;
-  if (read(exec_error.get(), &error, sizeof(error)) == static_cast<ssize_t>(sizeof(error))) {
-    waitpid(process.pid, nullptr, 0);
+  ssize_t count = 0;
+  do count = read(exec_error.get(), &error, sizeof(error));
+  while (count < 0 && errno == EINTR);
+  if (count == static_cast<ssize_t>(sizeof(error))) {
+    wait_for_end(process.pid);
     throw start_error(program, error);
   }
   return process;

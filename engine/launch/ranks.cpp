@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include <fmt/ranges.h>
 
@@ -81,10 +82,12 @@ std::vector<Watchdog::Subject> Ranks::subjects() const {
 bool Ranks::has_ended(Rank& rank, int& status) {
   if (!rank.alive) return false;
   siginfo_t info{};
-  if (waitid(P_PID, static_cast<id_t>(rank.pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
-    return false;
+  int looked = 0;
+  do looked = waitid(P_PID, static_cast<id_t>(rank.pid), &info, WEXITED | WNOHANG | WNOWAIT);
+  while (looked != 0 && errno == EINTR);
+  if (looked != 0 || info.si_pid == 0) return false;
   kill_group(rank.pid);  // what it started; before the wait below, after which the id may be reused
-  waitpid(rank.pid, &status, 0);
+  status = wait_for_end(rank.pid);
   rank.alive = false;
   return true;
 }

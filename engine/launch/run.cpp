@@ -11,6 +11,7 @@
 #include "engine/base/errors.h"
 #include "engine/base/folder_lock.h"
 #include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/checkpoint/signing_key.h"
 #include "engine/config/machine/machines.h"
 #include "engine/config/machine/started_rank.h"
 #include "engine/launch/address.h"
@@ -30,6 +31,7 @@
 #include "engine/launch/secret.h"
 #include "engine/launch/slurm.h"
 #include "engine/launch/status_server.h"
+#include "engine/report/model_card.h"
 #include "engine/report/report.h"
 
 namespace trainer::launch {
@@ -40,16 +42,36 @@ struct Output {
   FolderLock lock;
   FolderOwner owner;
 
-  explicit Output(const std::string& folder) : lock(folder), owner(folder) {}
+  explicit Output(const std::string& folder) : lock(folder), owner(folder, lock.who()) {}
 };
 
-/// Writes report.html, unless no update was logged. Whatever happens to it, the run has ended as it has.
-void leave_report(const std::string& output_dir) {
+/// Before anything is started or written. Errors: ConfigError.
+void check_keys(const config::Plan& plan) {
   try {
-    if (std::filesystem::exists(output_dir + "/metrics.jsonl")) report::write_report(output_dir);
-  } catch (const std::exception& error) {
-    say("trainer: no report.html was written: {}\n", error.what());
+    checkpoint::check_keys(plan.config.checkpoint.sign, plan.config.checkpoint.trusted_key);
+  } catch (const ConfigError& error) {
+    throw ConfigError("{}", config::located(plan, error.what()));
   }
+}
+
+/// Writes a file about the run. Whatever happens to it, the run has ended as it has.
+void leave(const char* name, const std::function<void()>& write) {
+  try {
+    write();
+  } catch (const std::exception& error) {
+    say("trainer: no {} was written: {}\n", name, error.what());
+  }
+}
+
+/// outcome.json and, unless no update was logged, report.html and, beside a saved model, its card. Errors:
+/// MachineError, PeerError when the folder isn't known to be this run's.
+void leave_files(const Outcome& outcome, const Kept& kept, const config::Config& config, const Output& output) {
+  output.owner.require();
+  leave("outcome.json", [&] { write_outcome(outcome, kept, config.output_dir); });
+  const bool has_updates = outcome.code == kDone || outcome.step >= 0;
+  if (!has_updates || !std::filesystem::exists(config.output_dir + "/metrics.jsonl")) return;
+  leave("report.html", [&] { report::write_report(config.output_dir); });
+  leave("README.md", [&] { report::write_model_card(config.output_dir, config.output_dir); });
 }
 
 /// Reports the outcome. A failed write is only a warning: it must not hide the cause. Without `output` another machine
@@ -61,14 +83,10 @@ void report(const Outcome& outcome, const config::Config& config, const Output* 
             .wrote_nothing = output != nullptr && !output->lock.folder_is_used(),
             .elsewhere = output == nullptr};
   try {
-    if (output != nullptr && !kept.wrote_nothing) {
-      output->owner.require();
-      write_outcome(outcome, kept, config.output_dir);
-      if (outcome.code == kDone || outcome.step >= 0) leave_report(config.output_dir);  // else it made no update
-    }
+    if (output != nullptr && !kept.wrote_nothing) leave_files(outcome, kept, config, *output);
   } catch (const PeerError&) {  // the folder was taken over, which is the outcome itself
   } catch (const MachineError& error) {
-    say("{}\n", error.what());
+    say("trainer: no outcome.json and no report.html were written: {}\n", error.what());
   }
   if (outcome.code != kDone) say("{}", closing_block(outcome, kept, config.output_dir));
 }
@@ -345,6 +363,7 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
   try {
     server = serve_status(plan.config.logging, status);
     status.is_served = server != nullptr;
+    if (place.is_leader()) check_keys(plan);
     if (place.is_leader()) output.emplace(plan.config.output_dir);
   } catch (const Error& error) {
     if (const auto started = config::started_rank()) report_failed_start(*started, &plan, error);

@@ -16,6 +16,7 @@
 #include "engine/base/file_descriptor.h"
 #include "engine/base/files.h"
 #include "engine/base/hex.h"
+#include "engine/base/private_file.h"
 
 namespace trainer::launch {
 namespace {
@@ -33,24 +34,14 @@ std::string take_variable(const char* name) {
   return value;
 }
 
-/// A group of ours may have members. What only the group can read, as an orchestrator mounts a secret, isn't our file.
-bool others_may_read(const struct stat& about) {
-  const bool group_may = about.st_uid == geteuid() && about.st_gid != 0 && (about.st_mode & S_IRWXG) != 0;
-  return group_may || (about.st_mode & S_IRWXO) != 0;
-}
-
 std::string read_secret(const std::string& file) {
   constexpr int64_t kMostBytes = 64 << 10;
   try {
-    std::string secret = read_file(file, kMostBytes);
-    struct stat about {};
-    if (stat(file.c_str(), &about) == 0 && others_may_read(about))
-      throw ConfigError("{}={}: other users of this machine can read the file (its mode is {:o}): `chmod 600 {}`",
-                        kFileVariable, file, about.st_mode & 0777, file);
+    std::string secret = read_private_file(file, kMostBytes);
     while (secret.ends_with('\n') || secret.ends_with('\r')) secret.pop_back();
-    if (secret.empty()) throw ConfigError("{}={}: the file is empty", kFileVariable, file);
+    if (secret.empty()) throw ConfigError("the file is empty");
     return secret;
-  } catch (const InputError& error) {
+  } catch (const ConfigError& error) {
     throw ConfigError("{}={}: {}", kFileVariable, file, error.what());
   }
 }

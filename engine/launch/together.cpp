@@ -31,7 +31,7 @@ void serve_until(Machines& machines, SignalQueue& signals, int more, const F& do
     std::vector<pollfd> events;
     machines.add_events(events);
     if (more >= 0) events.push_back({more, POLLIN, 0});
-    wait_for(std::move(events), machines.next_deadline().value_or(Clock::now()), signals);
+    wait_for(std::move(events), machines.next_deadline().value_or(Clock::time_point::max()), signals);
   }
 }
 
@@ -97,8 +97,7 @@ class Preparing {
   }
 
   Preparation result() {
-    int status = 0;
-    waitpid(std::exchange(child_, 0), &status, 0);
+    const int status = wait_for_end(std::exchange(child_, 0));
     const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     if (code != kDone && said_.empty()) said_ = fmt::format("preparing the data ended with exit code {}", code);
     return {code, said_};

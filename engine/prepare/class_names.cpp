@@ -10,6 +10,7 @@
 #include "engine/base/files.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/checkpoint/contents.h"
+#include "engine/checkpoint/signature.h"
 
 namespace trainer::prepare {
 namespace {
@@ -49,8 +50,10 @@ std::vector<fs::path> checkpoints_of(const config::Config& config) {
   return folders;
 }
 
-std::optional<checkpoint::Contents> contents_of(const fs::path& folder) {
+std::optional<checkpoint::Contents> contents_of(const fs::path& folder, const std::string& trusted_key) {
   try {
+    if (!trusted_key.empty())
+      checkpoint::check_signature(folder, {checkpoint::PublicKey(trusted_key, checkpoint::kTrustedKeyOption), ""});
     return checkpoint::read_contents(folder);
   } catch (const Error&) {
     return std::nullopt;  // loading skips it or reports the damage
@@ -70,7 +73,7 @@ void check_configured(const Names& configured, const SettledClasses& settled) {
 SettledClasses settled_classes(const config::Config& config) {
   SettledClasses settled;
   for (const fs::path& folder : checkpoints_of(config)) {
-    const auto contents = contents_of(folder);
+    const auto contents = contents_of(folder, config.checkpoint.trusted_key);
     if (!contents) continue;
     // Earlier versions recorded no classes and sorted all names as text; an adapter's checkpoint doesn't say it either.
     settled = {contents->classes, data::LabelOrder::kAsText, folder};

@@ -15,6 +15,7 @@
 #include "engine/base/bounded_json.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/growing_folder.h"
 #include "engine/train/build.h"
 #include "engine/train/model_plan.h"
 #include "engine/train/parallelism.h"
@@ -140,36 +141,6 @@ std::map<std::string, fs::path> other_files(const MergeResult& result) {
   files.erase("config.json");
   return files;
 }
-
-/// A folder next to `output` that is removed unless it is published.
-class GrowingFolder {
- public:
-  explicit GrowingFolder(const fs::path& output)
-      : output_(fs::absolute(output).lexically_normal()), path_(hidden(output_)) {
-    std::error_code error;
-    if (fs::exists(output_) && !fs::is_empty(output_))
-      throw ConfigError("{} is not empty: give another folder, or remove it.", output.string());
-    fs::remove_all(path_, error);  // of a process that was killed
-    if (fs::create_directories(path_, error); error) throw machine_error("create", path_, error.value());
-  }
-  ~GrowingFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  GrowingFolder(const GrowingFolder&) = delete;
-  GrowingFolder& operator=(const GrowingFolder&) = delete;
-
-  const fs::path& path() const { return path_; }
-  void publish() { publish_folder(path_, output_); }
-
- private:
-  static fs::path hidden(const fs::path& output) {
-    const fs::path folder = output.has_filename() ? output : output.parent_path();
-    return folder.parent_path() / ("." + folder.filename().string() + ".partial");
-  }
-
-  fs::path output_, path_;
-};
 
 }  // namespace
 

@@ -13,9 +13,15 @@
 namespace trainer::train {
 namespace {
 
-checkpoint::Saver::Options saver_options(const config::Config& config, checkpoint::FolderAccess access) {
+checkpoint::Saver::Options saver_options(const config::Config& config, checkpoint::FolderAccess access, int rank) {
   const config::CheckpointConfig& c = config.checkpoint;
-  return {config.output_dir, {c.save_total_limit, c.metric_for_best_model}, c.hash, c.async_save, std::move(access)};
+  checkpoint::Saver::Options options{.output_dir = config.output_dir,
+                                     .keep = {c.save_total_limit, c.metric_for_best_model},
+                                     .digest = c.sign.empty() ? c.hash : "sha256",
+                                     .async = c.async_save,
+                                     .access = std::move(access)};
+  if (!c.sign.empty() && rank == 0) options.key.emplace(c.sign, checkpoint::kSignOption);
+  return options;
 }
 
 }  // namespace
@@ -26,7 +32,7 @@ RunSaver::RunSaver(const config::Plan& plan, const prepare::Inputs& inputs, cons
       inputs_(inputs),
       lora_(lora),
       model_(model),
-      saver_(saver_options(plan.config, std::move(access)), model.comm()),
+      saver_(saver_options(plan.config, std::move(access), model.comm().rank()), model.comm()),
       at_end_(std::move(at_end)) {}
 
 void RunSaver::advance() {

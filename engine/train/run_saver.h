@@ -46,6 +46,8 @@ class RunSaver {
   bool has_saved(int64_t step);
   /// Adds metrics that were measured after the checkpoint of `step` was saved.
   void record(int64_t step, const std::map<std::string, double>& metrics) const { saver_.record(step, metrics); }
+  /// The key that signs checkpoints; null: none, or on another rank.
+  const checkpoint::SigningKey* key() const { return saver_.key(); }
 
  private:
   /// Collective. Runs a part of a save, its beginning if `begins`, and calls at_end_ if it is the last one.

@@ -7,6 +7,7 @@
 #include "engine/adapters/adapter_config.h"
 #include "engine/adapters/adapter_file.h"
 #include "engine/base/folder_lock.h"
+#include "engine/checkpoint/signature.h"
 #include "engine/train/publish_model.h"
 #include "engine/weights/export.h"
 
@@ -29,10 +30,19 @@ std::vector<data::TokenizerFile> files_beside(const data::TokenizerFile& configu
   return files;
 }
 
+/// Adds the signature of these files and of the weights `growing`, whose final name is `weights`.
+void sign(std::vector<data::TokenizerFile>& files, const fs::path& growing, const fs::path& weights,
+          const checkpoint::SigningKey& key) {
+  checkpoint::Sums sums{.run = checkpoint::run_name(weights.parent_path())};
+  for (const data::TokenizerFile& file : files) sums.files[file.name] = checkpoint::sha256_of(file.content);
+  sums.files[weights.filename().string()] = checkpoint::sha256_of_file(growing);
+  for (const auto& [name, content] : checkpoint::signature_files(sums, key)) files.push_back({name, content});
+}
+
 }  // namespace
 
 void save_model(parallel::ParallelModel& model, const config::Plan& plan, const config::LoraConfig& lora,
-                const prepare::Inputs& inputs, const fs::path& folder) {
+                const prepare::Inputs& inputs, const fs::path& folder, const checkpoint::SigningKey* key) {
   const fs::path weights = folder / (plan.config.lora ? "adapter_model.safetensors" : "model.safetensors");
   const fs::path growing = folder / ("." + weights.filename().string() + ".partial");
   if (plan.config.lora)
@@ -41,7 +51,12 @@ void save_model(parallel::ParallelModel& model, const config::Plan& plan, const 
     checkpoint::export_weights(model, growing, [](const parallel::LogicalTensor& tensor) { return tensor.name; });
   if (model.comm().rank() == 0) {
     FolderOwner::from_environment(folder).require();
-    publish_model(growing, weights, files_beside(configuration(model, plan, lora), inputs));
+    std::vector<data::TokenizerFile> beside = files_beside(configuration(model, plan, lora), inputs);
+    if (key != nullptr)
+      sign(beside, growing, weights, *key);
+    else
+      checkpoint::remove_signature(folder);
+    publish_model(growing, weights, beside);
   }
   model.comm().barrier();
 }

@@ -11,10 +11,12 @@
 namespace trainer::train {
 
 /// Collective. Writes the run's result to `folder`, each file atomically: an adapter folder that PEFT loads, or a model
-/// folder that transformers loads. Both have the tokenizer and its chat template, if any. Whenever the process dies, the
-/// folder has the old weights with the old files, the new ones with the new, or none.
+/// folder that transformers loads. Both have the tokenizer and its chat template, if any. Whenever the process dies,
+/// the folder has the old weights with the old files, the new ones with the new, or none. `key` signs them, if rank 0
+/// has one.
 void save_model(parallel::ParallelModel& model, const config::Plan& plan, const config::LoraConfig& lora,
-                const prepare::Inputs& inputs, const std::filesystem::path& folder);
+                const prepare::Inputs& inputs, const std::filesystem::path& folder,
+                const checkpoint::SigningKey* key = nullptr);
 
 /// Collective. Returns a function that adds to a checkpoint the files that other programs need: the adapter folder's
 /// files, or a model folder's files except weights. It writes the adapters as they are now; `inputs` must outlive it.

@@ -35,4 +35,12 @@ Start agreed_start(const config::Config& config, dist::Comm& comm) {
   return static_cast<Start>(comm.max(comm.rank() == 0 ? static_cast<double>(start_of(config)) : 0.0));
 }
 
+std::optional<checkpoint::Trust> trust_of(const config::Config& config, Start start,
+                                          const checkpoint::FolderAccess& access) {
+  const std::string& key = config.checkpoint.trusted_key;
+  if (key.empty() || !access.this_rank_sees()) return std::nullopt;
+  return checkpoint::Trust{checkpoint::PublicKey(key, checkpoint::kTrustedKeyOption),
+                           start == Start::kNamed ? "" : checkpoint::run_name(config.output_dir)};
+}
+
 }  // namespace trainer::train

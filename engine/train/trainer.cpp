@@ -73,9 +73,11 @@ void Trainer::resume() {
   report_(-1, "resuming");
   const std::string& named = config_.checkpoint.resume_from_checkpoint;
   const checkpoint::RunState state{*model_, *optimizer_};
-  const checkpoint::Loaded loaded = start == Start::kNewest
-                                        ? checkpoint::load_newest(config_.output_dir, state, access_)
-                                        : checkpoint::Loaded{named, checkpoint::load(named, state, access_), {}};
+  const auto trust = trust_of(config_, start, access_);
+  const checkpoint::Trust* const trusted = trust ? &*trust : nullptr;
+  const checkpoint::Loaded loaded =
+      start == Start::kNewest ? checkpoint::load_newest(config_.output_dir, state, access_, trusted)
+                              : checkpoint::Loaded{named, checkpoint::load(named, state, access_, trusted), {}};
   resume_from(loaded.folder.string(), loaded.manifest);
   if (!is_rank_zero()) return;
   for (const std::string& newer : loaded.skipped) log::warning("skipped a newer checkpoint: {}", newer);
@@ -361,7 +363,8 @@ bool Trainer::restore_best() {
   if (best < 0 || best == progress_.step) return false;
   report_(progress_.step, "loading the best checkpoint");
   const auto folder = checkpoint::checkpoint_path(config_.output_dir, best);
-  checkpoint::load(folder, {*model_, *optimizer_}, access_);
+  const auto trust = trust_of(config_, Start::kNewest, access_);
+  checkpoint::load(folder, {*model_, *optimizer_}, access_, trust ? &*trust : nullptr);
   if (is_rank_zero()) log::info("the model is that of {}, which has the best {}", folder.filename().string(), metric);
   return true;
 }
@@ -374,7 +377,7 @@ void Trainer::finish() {
   }
   const bool is_best = restore_best();
   report_(progress_.step, "saving the model");
-  save_model(*model_, plan_, lora_, inputs_, config_.output_dir);
+  save_model(*model_, plan_, lora_, inputs_, config_.output_dir, saver_.key());
   if (!validation().empty()) {
     evaluate(true);  // after the save, so that a failure here loses no update
     if (!is_best) saver_.record(progress_.step, measured_);

@@ -8,6 +8,7 @@
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/base/usable_cpus.h"
+#include "engine/checkpoint/signing_key.h"
 #include "engine/config/machine/device.h"
 #include "engine/config/machine/gpu_cards.h"
 #include "engine/config/machine/gpu_memory.h"
@@ -35,6 +36,8 @@ std::string cores_warning(const config::Plan& plan) {
 train::CheckReport located_report(const config::Plan& plan, const std::optional<config::GpuMemory>& gpu,
                                   const std::optional<train::Cluster>& cluster) {
   try {
+    if (!cluster)  // for another machine, the keys may be there only
+      checkpoint::check_keys(plan.config.checkpoint.sign, plan.config.checkpoint.trusted_key);
     return train::check_report(plan, gpu, cluster);
   } catch (const ConfigError& error) {
     throw ConfigError("{}", config::located(plan, error.what()));

@@ -32,6 +32,10 @@ int estimate_memory_command(const std::vector<std::string>& args);
 /// many ranks.
 int export_checkpoint_command(const std::vector<std::string>& args);
 
+/// `export SOURCE OUTPUT [--gguf TYPE] [--base MODEL] [--merge] [--dtype NAME]`:
+/// train::export_for_others().
+int export_command(const std::vector<std::string>& args);
+
 /// `eval [--model FOLDER] [--predictions FILE] [--json]`: evaluates a model on the validation samples of the plan on
 /// the file descriptor TRAINER_PLAN_FD.
 int evaluate_command(const std::vector<std::string>& args);

@@ -23,6 +23,7 @@ int run(int argc, char** argv) {
     if (command == "describe-model") return worker::describe_model_command(args);
     if (command == "estimate-memory") return worker::estimate_memory_command(args);
     if (command == "export-checkpoint") return worker::export_checkpoint_command(args);
+    if (command == "export") return worker::export_command(args);
     if (command == "eval") return worker::evaluate_command(args);
     if (command == "generate") return worker::generate_command(args);
     if (command == "merge") return worker::merge_command(args);

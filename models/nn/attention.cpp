@@ -2,7 +2,6 @@
 
 #include <limits>
 
-#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -14,6 +13,7 @@
 #include "models/nn/fast_math.h"
 #include "models/nn/gemm.h"
 #include "models/nn/kernel.h"
+#include "models/nn/parallel.h"
 #include "models/nn/reference/reference.h"
 #include "models/nn/saved.h"
 
@@ -160,7 +160,7 @@ void for_each_block(const State& s, const Cell& c, const F& f) {
 template <class F>
 void for_each_cell(const State& s, const Inputs& in, bool together, const F& f) {
   const int64_t each = together ? s.kv_heads() : s.options.heads, inner = s.options.heads / each;
-  at::parallel_for(0, rows_to_compute(in.q, s.queries->samples() * each), 1, [&](int64_t first, int64_t last) {
+  parallel_for(0, rows_to_compute(in.q, s.queries->samples() * each), 1, [&](int64_t first, int64_t last) {
     Scratch scratch;
     for (int64_t i = first * inner; i < last * inner; ++i) {
       const int64_t sample = i / s.options.heads, head = i % s.options.heads;

@@ -3,12 +3,12 @@
 #include <cmath>
 
 #include <ATen/Dispatch.h>
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "models/nn/device/dropout.h"
 #include "models/nn/kernel.h"
+#include "models/nn/parallel.h"
 #include "models/nn/reference/draws.h"
 #include "models/nn/reference/reference.h"
 #include "models/nn/saved.h"
@@ -57,7 +57,7 @@ void scale_rows(const at::Tensor& x, const at::Tensor& mask, float scale, const 
   const T* const from = x.const_data_ptr<T>();
   const B* const add = base.defined() ? base.const_data_ptr<B>() : nullptr;
   B* const to = out.data_ptr<B>();
-  at::parallel_for(0, rows_to_compute(x, mask.size(0)), 16, [&](int64_t first, int64_t last) {
+  parallel_for(0, rows_to_compute(x, mask.size(0)), 16, [&](int64_t first, int64_t last) {
     std::vector<float> keep(width);
     for (int64_t row = first; row < last; ++row) {
       expand_mask_row(mask.const_data_ptr<uint8_t>() + row * bytes, scale, width, keep.data());

@@ -10,6 +10,7 @@
 #include "models/nn/device/activation.h"
 #include "models/nn/fast_math.h"
 #include "models/nn/kernel.h"
+#include "models/nn/parallel.h"
 #include "models/nn/reference/activation.h"
 #include "models/nn/reference/reference.h"
 #include "models/nn/saved.h"
@@ -136,7 +137,7 @@ void with_rows(Activation activation, const F& f) {
 /// Calls f(element offset, the row's keep factors) for every row of `mask` (undefined: no dropout).
 template <class F>
 void for_each_row(int64_t rows, int64_t width, const at::Tensor& mask, float scale, const F& f) {
-  at::parallel_for(0, rows, 16, [&](int64_t first, int64_t last) {
+  parallel_for(0, rows, 16, [&](int64_t first, int64_t last) {
     std::vector<float> keep(width, 1.0F);
     for (int64_t row = first; row < last; ++row) {
       if (mask.defined())

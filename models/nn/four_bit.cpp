@@ -5,13 +5,13 @@
 #include <cstring>
 
 #include <ATen/Dispatch.h>
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 
 #include "models/nn/device/four_bit.h"
 #include "models/nn/dynamic_map.h"
 #include "models/nn/four_bit_kernels.h"
 #include "models/nn/kernel.h"
+#include "models/nn/parallel.h"
 #include "models/nn/reference/four_bit.h"
 #include "models/nn/reference/reference.h"
 
@@ -49,7 +49,7 @@ uint8_t scale_code(float x) {
 
 at::Tensor largest(const at::Tensor& given) {
   const at::Tensor values = given.contiguous(), most = at::empty({values.size(0)}, values.options());
-  at::parallel_for(0, rows_to_compute(values, values.size(0)), kGrain, [&](int64_t first, int64_t last) {
+  parallel_for(0, rows_to_compute(values, values.size(0)), kGrain, [&](int64_t first, int64_t last) {
     largest_of_blocks(values.const_data_ptr<float>() + first * kFourBitBlock, last - first,
                       most.data_ptr<float>() + first);
   });
@@ -84,7 +84,7 @@ struct Format {
     const at::Tensor values = given.contiguous(), scales = largest(values);
     const int64_t blocks = values.size(0);
     at::Tensor out = at::empty({blocks, kBytes}, values.options().dtype(at::kByte));
-    at::parallel_for(0, blocks, kGrain, [&](int64_t first, int64_t last) {
+    parallel_for(0, blocks, kGrain, [&](int64_t first, int64_t last) {
       uint8_t* const to = out.data_ptr<uint8_t>() + first * kBytes;
       const float* const mine = scales.const_data_ptr<float>() + first;
       encode_four_bits(values.const_data_ptr<float>() + first * kFourBitBlock, mine, kCode, last - first, kBytes,
@@ -122,7 +122,7 @@ struct Format {
 
   template <class T>
   static void run(const at::Tensor& blocks, const at::Tensor& scales, at::Tensor& out) {
-    at::parallel_for(0, rows_to_compute(blocks, blocks.size(0)), kGrain, [&](int64_t first, int64_t last) {
+    parallel_for(0, rows_to_compute(blocks, blocks.size(0)), kGrain, [&](int64_t first, int64_t last) {
       decode_four_bits(blocks.const_data_ptr<uint8_t>() + first * kBytes + kScale, kBytes,
                        scales.const_data_ptr<float>() + first, kCode, last - first,
                        out.data_ptr<T>() + first * kFourBitBlock);

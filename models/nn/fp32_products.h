@@ -6,13 +6,9 @@
 namespace trainer::nn {
 
 // Note [fp32 products]
-// libtorch's BLAS is MKL, which uses AVX2 on AMD's CPUs whatever they have. oneDNN, which is also part of libtorch,
-// uses AVX-512 there: a large product takes less than half the time, with the same error. TRAINER_BLAS=mkl leaves all
-// of them to MKL.
-//
-// Some of oneDNN's kernels use the stack pointer as one more register, pointing into the heap (until 3.11.2, see its
-// issue 4845). A signal's frame, which the kernel of the operating system writes below the stack pointer, then lands in
-// somebody else's memory. So a thread that multiplies must not receive signals: Note [Signals].
+// libtorch's BLAS is MKL. On AMD's CPUs it uses AVX2, whatever they have, and products with few rows, columns or terms
+// take several times as long as they need. Ours take its place there (Note [Products by tiles]). TRAINER_BLAS=mkl
+// leaves all of them to MKL.
 
 /// Whether fp32_product() is faster than libtorch for a [m, k] and b [k, n], both of one dtype.
 bool has_fp32_product(const at::Tensor& a, const at::Tensor& b);

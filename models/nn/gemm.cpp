@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "models/nn/tiled_gemm.h"
+
 // The BLAS that libtorch exports is column-major.
 extern "C" void sgemm_(const char* transa, const char* transb, const int* m, const int* n, const int* k,
                        const float* alpha, const float* a, const int* lda, const float* b, const int* ldb,
@@ -14,11 +16,23 @@ int stride_of(int64_t stride) {
   return static_cast<int>(std::max<int64_t>(stride, 1));  // BLAS refuses 0, the stride of a matrix without columns
 }
 
+/// Whether tiled_gemm() takes less time than the BLAS. With fewer rows, transposing `b` costs more than the product.
+bool is_small(Transposed which, int64_t m, int64_t n) {
+  constexpr int64_t kSmall = 128, kLeastRows = 4;
+  return std::min(m, n) <= kSmall && (which != Transposed::kSecond || m >= kLeastRows);
+}
+
 }  // namespace
 
 void gemm(Transposed which, int64_t m, int64_t n, int64_t k, float alpha, Matrix a, Matrix b, float beta, float* c,
           int64_t c_stride) {
   if (m == 0 || n == 0) return;
+  if (tile_kernels() != nullptr && is_small(which, m, n)) {
+    const Strided first = which == Transposed::kFirst ? Strided{a.data, 1, a.stride} : Strided{a.data, a.stride, 1};
+    const Strided second = which == Transposed::kSecond ? Strided{b.data, 1, b.stride} : Strided{b.data, b.stride, 1};
+    tiled_gemm(*tile_kernels(), m, n, k, alpha, first, second, beta, c, c_stride);
+    return;
+  }
   // Row-major through a column-major BLAS: c^T = b^T a^T.
   const char first = which == Transposed::kSecond ? 'T' : 'N', second = which == Transposed::kFirst ? 'T' : 'N';
   const int columns = static_cast<int>(n), rows = static_cast<int>(m), terms = static_cast<int>(k);

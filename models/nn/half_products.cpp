@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <vector>
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 
 #include "models/nn/gemm.h"
 #include "models/nn/kernel.h"
+#include "models/nn/parallel.h"
 
 namespace trainer::nn {
 namespace {
@@ -59,7 +59,7 @@ struct Operand {
       std::swap(rows, columns);
     }
     to.resize(std::max(to.size(), static_cast<size_t>(rows * columns)));
-    at::parallel_for(0, rows, std::max<int64_t>(1, 32768 / columns), [&](int64_t first, int64_t last) {
+    parallel_for(0, rows, std::max<int64_t>(1, 32768 / columns), [&](int64_t first, int64_t last) {
       for (int64_t r = first; r < last; ++r)
         widen_values(data + (row + r) * stride + column, columns, to.data() + r * columns);
     });
@@ -94,7 +94,7 @@ void multiply(const at::Tensor& tensor_a, const at::Tensor& tensor_b, const at::
                      wide_b = b.widened(term, column, terms, columns, scratch.b);
         gemm(which, rows, columns, terms, 1, wide_a, wide_b, 1, sums, columns);
       }
-      at::parallel_for(row, row + rows, grain, [&](int64_t first, int64_t last) {
+      parallel_for(row, row + rows, grain, [&](int64_t first, int64_t last) {
         for (int64_t r = first; r < last; ++r)
           round_values(sums + (r - row) * columns, alpha,
                        beta != 0 ? added.const_data_ptr<T>() + r * added.stride(0) + column : nullptr, beta, columns,

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <numbers>
 
-#include <ATen/Parallel.h>
 
+#include "models/nn/parallel.h"
 #include "models/nn/philox.h"
 
 namespace trainer::nn {
@@ -42,7 +42,7 @@ void draw(const Parameter& parameter, uint64_t seed, int64_t begin, int64_t end,
     return;
   }
   const PhiloxKey key = philox_key(seed, "init " + parameter.name);
-  at::parallel_for(begin / kGroup, (end + kGroup - 1) / kGroup, 4096, [&](int64_t first, int64_t last) {
+  parallel_for(begin / kGroup, (end + kGroup - 1) / kGroup, 4096, [&](int64_t first, int64_t last) {
     float values[kGroup];
     for (int64_t group = first; group < last; ++group) {
       draw_group(parameter.init, key, group, values);

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros_like.h>
@@ -10,6 +9,7 @@
 
 #include "models/nn/device/norms.h"
 #include "models/nn/kernel.h"
+#include "models/nn/parallel.h"
 #include "models/nn/reference/reference.h"
 
 namespace trainer::nn {
@@ -79,7 +79,7 @@ struct LayerNormFunction : torch::autograd::Function<LayerNormFunction> {
     const int64_t width = x.size(-1), rows = x.numel() / width;
     at::Tensor out = at::empty_like(x), means = at::empty({rows}, x.options()), scales = at::empty_like(means);
     const float* const b = bias ? bias->const_data_ptr<float>() : nullptr;
-    at::parallel_for(0, rows_to_compute(x, rows), 64, [&](int64_t first, int64_t last) {
+    parallel_for(0, rows_to_compute(x, rows), 64, [&](int64_t first, int64_t last) {
       forward_rows(x.const_data_ptr<float>() + first * width, weight.const_data_ptr<float>(), b,
                    static_cast<float>(eps), last - first, width, out.data_ptr<float>() + first * width,
                    means.data_ptr<float>() + first, scales.data_ptr<float>() + first);

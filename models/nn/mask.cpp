@@ -1,9 +1,9 @@
 #include "models/nn/mask.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 
 #include "models/nn/kernel.h"
+#include "models/nn/parallel.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -90,7 +90,7 @@ at::Tensor draw_mask(PhiloxKey key, uint32_t threshold, const Layout& layout, in
   const int64_t bytes = mask_bytes(width);
   at::Tensor mask = at::empty({layout.tokens(), bytes}, at::TensorOptions(at::kByte).device(device));
   auto* const bits = mask.data_ptr<uint8_t>();
-  at::parallel_for(0, rows_to_compute(mask, layout.samples()), 1, [&](int64_t first, int64_t last) {
+  parallel_for(0, rows_to_compute(mask, layout.samples()), 1, [&](int64_t first, int64_t last) {
     for (int64_t s = first; s < last; ++s)
       for (int64_t token = 0; token < layout.spans[s].length; ++token)
         draw_mask_row(key, threshold, layout.sample_index[s], layout.start(s) + token, 0, first_element, width,

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include <ATen/Dispatch.h>
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros_like.h>
@@ -11,6 +10,7 @@
 
 #include "models/nn/device/norms.h"
 #include "models/nn/kernel.h"
+#include "models/nn/parallel.h"
 #include "models/nn/reference/reference.h"
 
 namespace trainer::nn {
@@ -67,7 +67,7 @@ struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
     AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, out_dtype, "rms_norm", [&] {
       const auto forward =
           rounding == RmsRounding::kOnce ? Rows<scalar_t, false>::forward : Rows<scalar_t, true>::forward;
-      at::parallel_for(0, rows_to_compute(x, rows), 64, [&](int64_t first, int64_t last) {
+      parallel_for(0, rows_to_compute(x, rows), 64, [&](int64_t first, int64_t last) {
         forward(x.const_data_ptr<float>() + first * width, weight.const_data_ptr<float>(), static_cast<float>(eps),
                 last - first, width, out.data_ptr<scalar_t>() + first * width, scales.data_ptr<float>() + first);
       });

@@ -5,7 +5,6 @@
 #include <numbers>
 
 #include <ATen/Dispatch.h>
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -13,6 +12,7 @@
 #include "models/nn/device/layout_tensors.h"
 #include "models/nn/device/rotation.h"
 #include "models/nn/kernel.h"
+#include "models/nn/parallel.h"
 #include "models/nn/reference/reference.h"
 #include "models/nn/reference/rotation.h"
 #include "models/nn/self_attention.h"
@@ -138,7 +138,7 @@ at::Tensor turned(const at::Tensor& given, const at::Tensor& table, float direct
     const scalar_t* const from = x.const_data_ptr<scalar_t>();
     const float* const angles = table.const_data_ptr<float>();
     scalar_t* const to = out.data_ptr<scalar_t>();
-    at::parallel_for(0, rows_to_compute(x, x.size(0)), 16, [&](int64_t first, int64_t last) {
+    parallel_for(0, rows_to_compute(x, x.size(0)), 16, [&](int64_t first, int64_t last) {
       turn_rows(from + first * width, angles + first * head, direction, last - first, width / head, head / 2,
                 to + first * width);
     });
@@ -183,7 +183,7 @@ at::Tensor rope_table(const RopeOptions& options, int64_t head_dim, const Layout
   // Computed on the host: it is small, and the values are the same for every device.
   at::Tensor table = device::host_memory({rows.tokens(), head_dim}, at::kFloat, device);
   auto* const out = table.data_ptr<float>();
-  at::parallel_for(0, rows_to_compute(table, rows.samples()), 1, [&](int64_t first, int64_t last) {
+  parallel_for(0, rows_to_compute(table, rows.samples()), 1, [&](int64_t first, int64_t last) {
     for (int64_t s = first; s < last; ++s)
       fill_rows(rope_frequencies(options, head_dim, length_of(rows, pass, s)),
                 positions_before(pass, s) + rows.start(s), rows.spans[s].length, out + rows.spans[s].begin * head_dim);

@@ -3,7 +3,6 @@
 #include <limits>
 
 #include <ATen/Dispatch.h>
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -12,6 +11,7 @@
 #include "models/nn/device/cross_entropy.h"
 #include "models/nn/fast_math.h"
 #include "models/nn/kernel.h"
+#include "models/nn/parallel.h"
 #include "models/nn/reference/cross_entropy.h"
 #include "models/nn/reference/reference.h"
 
@@ -93,7 +93,7 @@ RowLoss row_loss(const RowSums& sums, int64_t vocabulary, double smoothing) {
 template <class T, class F>
 void for_each_row(const at::Tensor& logits, const at::Tensor& labels, const F& f) {
   const int64_t width = logits.size(1), rows = rows_to_compute(logits, logits.size(0));
-  at::parallel_for(0, rows, std::max<int64_t>(1, 32768 / std::max<int64_t>(width, 1)),
+  parallel_for(0, rows, std::max<int64_t>(1, 32768 / std::max<int64_t>(width, 1)),
                    [&](int64_t first, int64_t last) {
                      std::vector<float> wide(std::is_same_v<T, float> ? 0 : width), scratch(width);
                      for (int64_t row = first; row < last; ++row) {

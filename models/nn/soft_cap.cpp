@@ -1,7 +1,6 @@
 #include "models/nn/soft_cap.h"
 
 #include <ATen/Dispatch.h>
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/tanh.h>
@@ -9,6 +8,7 @@
 
 #include "models/nn/fast_math.h"
 #include "models/nn/kernel.h"
+#include "models/nn/parallel.h"
 #include "models/nn/reference/recompute.h"
 #include "models/nn/reference/reference.h"
 
@@ -44,7 +44,7 @@ void cap_backward(const T* grad, const T* out, float cap, int64_t n, T* dx) {
 template <class F>
 void for_each_stretch(const at::Tensor& x, const F& f) {
   constexpr int64_t kStretch = 4096;
-  at::parallel_for(0, rows_to_compute(x, x.numel()), kStretch,
+  parallel_for(0, rows_to_compute(x, x.numel()), kStretch,
                    [&](int64_t first, int64_t last) { f(first, last - first); });
 }
 

@@ -3,7 +3,7 @@
 import pathlib
 import sys
 
-from case import CONFIGURATION, DONE, MACHINE, Case, as_nobody, can_be_nobody
+from case import CONFIGURATION, DONE, INPUT, MACHINE, Case, as_nobody, can_be_nobody
 
 INTERRUPTED = 130
 ON_TERMINAL = str(pathlib.Path(__file__).with_name("on_terminal.py"))
@@ -81,6 +81,14 @@ LINES = [
     words(91, "no model to estimate", ["estimate-memory"], "MODEL"),
     words(92, "an unknown dtype to estimate", ["estimate-memory", ".", "--dtypes", "float8"], "--dtypes", "float8"),
     words(92, "text for a number to estimate", ["estimate-memory", ".", "--batch_size", "many"], "--batch_size", "many"),
+    words(91, "an export without a destination", ["export", "."], "OUTPUT"),
+    words(92, "an unknown format to export", ["export", ".", "x", "--format", "ggml"], "--format", "gguf"),
+    words(92, "an unknown type to export", ["export", ".", "x.gguf", "--format", "gguf", "--type", "q4_0"], "--type", "q8_0"),
+    words(92, "a GGUF type for a folder", ["export", ".", "x", "--type", "q8_0"], "--type", "--format gguf"),
+    words(92, "a dtype for a GGUF file", ["export", ".", "x.gguf", "--format", "gguf", "--dtype", "float16"], "--dtype",
+          "--type"),
+    Case(92, "a folder without a model to export", lambda place: ["export", ".", "x"], INPUT, ("config.json",)),
+    Case(92, "a folder that is missing to export", lambda place: ["export", "none", "x"], INPUT, ("none",)),
     words(92, "text for a number to test", ["test", "--config_file", "job.yaml", "--num_processes", "x"], "--num_processes",
           "The test failed"),
     launch(92, "text for a number", ["--set", "training.learning_rate=abc"], "--set", "learning_rate", "abc"),

@@ -8,7 +8,7 @@ import pickle
 import shutil
 import struct
 
-from case import DONE, INPUT, Case, NotHere
+from case import CONFIGURATION, DONE, INPUT, Case, NotHere
 
 NAME = "model.safetensors"
 
@@ -361,6 +361,15 @@ def grows(place):
 
 
 BLOCKS = "encoder.block.0.layer.0.SelfAttention.q.weight"
+def export(line, what, arguments, *says):
+    """`trainer export` of a good T5 model, next to a file x.gguf."""
+    def make(place):
+        place.base_model()
+        place.write("x.gguf", "mine")
+        return ["export", "model", *arguments]
+    return Case(line, what, make, CONFIGURATION, says)
+
+
 LINES = [
     [weights(167, f"{size} bytes", lambda tensors, size=size: tensors.bytes()[:size]) for size in (0, 1, 7, 8)],
     length(168, "a header of 0 bytes", 0),
@@ -502,5 +511,9 @@ LINES = [
     manifest(208, "a newer format", lambda content: content.update(version=99), "manifest.json", "newer"),
     manifest(208, "another program's format", lambda content: content.update(format="other"), "manifest.json"),
     Case(209, "a checkpoint that is a link to /", link_to_root, INPUT, ("manifest.json",)),
+    export(210, "a GGUF file of another ending", ["x.bin", "--format", "gguf"], "x.bin", ".gguf"),
+    export(210, "a GGUF file that exists", ["x.gguf", "--format", "gguf"], "x.gguf", "exists"),
+    export(210, "a family that llama.cpp lacks", ["y.gguf", "--format", "gguf"], "T5ForConditionalGeneration", "llama"),
+    export(210, "a model with --merge", ["x", "--merge"], "--merge", "not an adapter"),
     Case(210, "a file that grows", grows, INPUT, (NAME,)),
 ]

@@ -25,6 +25,7 @@
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/dist/forwarding_comm.h"
 #include "engine/dist/shm_comm.h"
+#include "tests/checkpoint/test_key.h"
 #include "tests/support/golden_case.h"
 #include "tests/support/temporary_folder.h"
 
@@ -78,7 +79,9 @@ std::vector<int> run_processes(int ranks, const std::function<int(dist::Comm&)>&
 /// A tiny model and its optimizer; every value encodes its step.
 class TinyRun {
  public:
-  TinyRun(bool sharded, dist::Comm& comm, checkpoint::FolderAccess access = {}) : access_(std::move(access)) {
+  TinyRun(bool sharded, dist::Comm& comm, checkpoint::FolderAccess access = {}, bool is_signed = false)
+      : access_(std::move(access)) {
+    if (is_signed) key_.emplace(signing_key("openssl.pem"));
     config::Plan plan;
     plan.config.model.config = R"({"model_type": "mlp", "input_size": 5, "hidden_sizes": [4], "num_labels": 3})";
     plan.config.data.task = config::Task::kImageClassification;
@@ -109,14 +112,19 @@ class TinyRun {
     set(step);
     checkpoint::Manifest about;
     about.progress.step = step;
-    checkpoint::Saver saver({folder, {.newest = 2}, "xxh3", async, access_}, model_->comm());
+    checkpoint::Saver saver({folder, {.newest = 2}, key_ ? "sha256" : "xxh3", async, access_, key_}, model_->comm());
     saver.begin(about, state(), [](const fs::path&) {});
     saver.wait_for_copy();
     if (async) set(99);  // training continues, which must not affect what is written
     saver.finish();
+    if (key_) saver.record(step, {{"eval_loss", 1.0}});  // signs again
   }
 
-  checkpoint::Loaded load_newest(const fs::path& folder) { return checkpoint::load_newest(folder, state(), access_); }
+  checkpoint::Loaded load_newest(const fs::path& folder) {
+    if (!key_) return checkpoint::load_newest(folder, state(), access_);
+    const checkpoint::Trust trust{key_->public_key(), "run"};
+    return checkpoint::load_newest(folder, state(), access_, &trust);
+  }
 
   checkpoint::RunState state() { return {*model_, *optimizer_}; }
 
@@ -126,15 +134,16 @@ class TinyRun {
   }
 
   checkpoint::FolderAccess access_;
+  std::optional<checkpoint::SigningKey> key_;
   std::unique_ptr<parallel::ParallelModel> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
 };
 
 /// Checks that a run launched after the crash finds an intact checkpoint of `step` or the step before, and can save
 /// step + 1.
-void expect_recovers(const fs::path& folder, int64_t step, const std::string& where) {
+void expect_recovers(const fs::path& folder, int64_t step, const std::string& where, bool is_signed = false) {
   const auto comm = dist::solo_comm();
-  TinyRun run(false, *comm);
+  TinyRun run(false, *comm, {}, is_signed);
   try {
     const checkpoint::Loaded loaded = run.load_newest(folder);
     const int64_t found = loaded.manifest.progress.step;
@@ -151,22 +160,26 @@ void expect_recovers(const fs::path& folder, int64_t step, const std::string& wh
   }
 }
 
-/// The number of ranks, whether the model is sharded, whether saving is asynchronous, and how many ranks see the folder
-/// (0: all).
+/// The number of ranks, whether the model is sharded, whether saving is asynchronous, how many ranks see the folder
+/// (0: all), and whether checkpoints are signed.
 struct Setting {
   int ranks;
   bool sharded, async;
   int keepers = 0;
+  bool is_signed = false;
 
   std::string text() const {
-    return fmt::format("{} ranks{}{}{}", ranks, sharded ? ", sharded" : "", async ? ", beside training" : "",
+    return fmt::format("{} ranks{}{}{}{}", ranks, is_signed ? ", signed" : "", sharded ? ", sharded" : "",
+                       async ? ", beside training" : "",
                        keepers > 0 ? fmt::format(", {} see the folder", keepers) : "");
   }
   bool sees(int rank) const { return keepers == 0 || rank < keepers; }
 };
 
-const Setting kSettings[] = {{1, false, false}, {1, false, true}, {2, false, false},    {2, true, true},
-                             {4, true, false},  {4, false, true}, {2, false, false, 1}, {4, true, true, 2}};
+const Setting kSettings[] = {{1, false, false},       {1, false, true},   {2, false, false},
+                             {2, true, true},         {4, true, false},   {4, false, true},
+                             {2, false, false, 1},    {4, true, true, 2}, {1, false, false, 0, true},
+                             {2, true, true, 0, true}};
 
 /// Dies at its `last_send`-th send.
 class DyingComm : public dist::ForwardingComm {
@@ -205,7 +218,8 @@ class CrashPoints : public ::testing::TestWithParam<Setting> {
   std::vector<int> codes(const Body& body, const std::map<int, int>& last_sends = {}) {
     return run_processes(GetParam().ranks, [&](dist::Comm& comm) {
       const auto dying = last_sends.find(comm.rank());
-      TinyRun run(GetParam().sharded, comm, access_of(GetParam(), comm, dying == last_sends.end() ? 0 : dying->second));
+      TinyRun run(GetParam().sharded, comm, access_of(GetParam(), comm, dying == last_sends.end() ? 0 : dying->second),
+                  GetParam().is_signed);
       fs::create_directories(folder_);
       comm.barrier();
       return body(run, GetParam().sees(comm.rank()) ? folder_ : folder_ / "not there", comm);
@@ -252,7 +266,7 @@ TEST_P(CrashPoints, AKillAtAnyOperationLeavesAnIntactCheckpoint) {
       EXPECT_EQ(ends[static_cast<size_t>(rank)], -SIGKILL) << where;
       for (const int end : ends)
         EXPECT_TRUE(end == -SIGKILL || end == kSaved || end == kOtherRankLost) << where << ": " << end;
-      expect_recovers(folder_, 4, where);
+      expect_recovers(folder_, 4, where, GetParam().is_signed);
       if (HasFailure()) return;
     }
   }
@@ -329,15 +343,17 @@ TEST(CrashPointsWithoutExchange, AKillAtAnyOperationLeavesTheReplacedCheckpoint)
   const TemporaryFolder temporary;
   const fs::path before = temporary.path() / "before", folder = temporary.path() / "run";
   const auto save = [](const fs::path& into, std::vector<int64_t> steps, int operation) {
-    return run_processes(1, [&](dist::Comm& comm) {
-      TinyRun run(false, comm);
-      file_operations::forbid_exchange();
-      for (const int64_t step : steps) {
-        file_operations::plan_fault({.operation = operation});
-        run.save(into, step);
-      }
-      return static_cast<int>(file_operations::operations());
-    }).front();
+    return run_processes(1,
+                         [&](dist::Comm& comm) {
+                           TinyRun run(false, comm);
+                           file_operations::forbid_exchange();
+                           for (const int64_t step : steps) {
+                             file_operations::plan_fault({.operation = operation});
+                             run.save(into, step);
+                           }
+                           return static_cast<int>(file_operations::operations());
+                         })
+        .front();
   };
   fs::create_directory(before);
   save(before, {2, 3}, 0);

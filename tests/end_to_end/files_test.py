@@ -27,7 +27,7 @@ class Files(EndToEnd):
         output = self.folder / "output"
         self.assertEqual({path.name for path in output.iterdir()},
                          {".lock", "checkpoint-3", "checkpoint-4", "config.json", "config.resolved.yaml", "latest", "logs",
-                          "metrics.jsonl", "model.safetensors", "outcome.json", "predictions.jsonl", "report.html",
+                          "README.md", "metrics.jsonl", "model.safetensors", "outcome.json", "predictions.jsonl", "report.html",
                           "spiece.model", "tensorboard", "tokenizer.json", "tokenizer_config.json"})
         self.assertEqual({path.name for path in (output / "logs").iterdir()}, {"rank-0.log", "rank-1.log"})
         self.assertEqual({path.name for path in (output / "checkpoint-4").iterdir()},

@@ -21,6 +21,7 @@ const Entries& checkpoint_table() {
     const SaveStrategy strategy = c.checkpoint.save_strategy;
     return strategy != SaveStrategy::kNo && (strategy != SaveStrategy::kSteps || c.checkpoint.save_steps > 0);
   };
+  auto is_unsigned = [](const Config& c) { return c.checkpoint.sign.empty(); };
   auto has_metric = [](const Config& c) { return validates(c) && c.checkpoint.metric_for_best_model != "none"; };
   static const Entries entries = table<C>(
       option("save_strategy", &C::save_strategy)
@@ -58,7 +59,16 @@ const Entries& checkpoint_table() {
           .help(
               "Checksum that verifies each file of a checkpoint; sha256 is slower and also detects deliberate changes "
               "(as long as manifest.json is kept safe).")
-          .one_of({"xxh3", "sha256"}),
+          .one_of({"xxh3", "sha256"})
+          .when("checkpoint.sign is empty: signatures need sha256", is_unsigned),
+      option("sign", &C::sign)
+          .help("File of an Ed25519 private key (PEM or OpenSSH's format) that signs checkpoints and the final model. "
+                "Only rank 0 reads it. `trainer checkpoint verify --key` verifies the signature.")
+          .path(),
+      option("trusted_key", &C::trusted_key)
+          .help("File of an Ed25519 public key. The run resumes only from checkpoints that this key has signed, of a "
+                "run with this output_dir's name.")
+          .path(),
       option("resume_from_checkpoint", &C::resume_from_checkpoint)
           .help("auto: the newest checkpoint in output_dir, if there is one; true: the same, but it must exist; false: "
                 "start from scratch; or a checkpoint folder.")

@@ -1,0 +1,60 @@
+#include "engine/train/export.h"
+
+#include <CLI/CLI.hpp>
+
+#include "engine/base/errors.h"
+#include "engine/base/human.h"
+#include "engine/base/log.h"
+#include "engine/report/model_card.h"
+#include "engine/train/parallelism.h"
+#include "engine/worker/commands.h"
+
+namespace trainer::worker {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The model card of a folder that comes from a run: the source, or the folder of a checkpoint-N.
+void leave_model_card(const fs::path& source, const fs::path& folder) {
+  const fs::path whole = fs::weakly_canonical(source);
+  const std::string name = whole.filename().string(), of_checkpoint = "checkpoint-";
+  const bool checkpoint = name.starts_with(of_checkpoint) &&
+                          name.find_first_not_of("0123456789", of_checkpoint.size()) == std::string::npos;
+  const fs::path run = checkpoint ? whole.parent_path() : whole;
+  if (!fs::exists(run / "metrics.jsonl")) return;
+  if (checkpoint)
+    report::write_model_card(run, folder, std::stoll(name.substr(of_checkpoint.size())));
+  else
+    report::write_model_card(run, folder);
+}
+
+}  // namespace
+
+int export_command(const std::vector<std::string>& args) {
+  CLI::App app{"Export a model or adapter"};
+  train::ExportRequest request;
+  std::string source, output, type, dtype;
+  app.add_option("SOURCE", source)->required();
+  app.add_option("OUTPUT", output)->required();
+  app.add_option("--gguf", type);
+  app.add_option("--base", request.base);
+  app.add_flag("--merge", request.merge);
+  app.add_option("--dtype", dtype);
+  app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
+  request.source = source;
+  request.output = output;
+  request.dtype = train::dtype_named(dtype);
+  if (!type.empty()) request.gguf = gguf::tensor_type_named(type);
+  const train::ExportResult result = train::export_for_others(request);
+  for (const std::string& warning : result.warnings) log::warning("{}", warning);
+  if (!request.gguf) {
+    leave_model_card(source, output);
+    fmt::print("exported {} to {}\n", result.what, output);
+    return kDone;
+  }
+  fmt::print("exported {} to {} ({}, {})\n", result.what, output, type,
+             human_bytes(static_cast<int64_t>(fs::file_size(output))));
+  return kDone;
+}
+
+}  // namespace trainer::worker

@@ -1,0 +1,62 @@
+// Included by the file of each set of instructions, after it has defined TRAINER_TILE_TARGET (the functions'
+// attribute).
+#pragma once
+
+#include "models/nn/tile_kernels.h"
+
+namespace trainer::nn {
+
+/// `Isa` has a Vector of kLanes, a Mask of the first lanes, and their operations.
+template <class Isa, int rows, int vectors>
+TRAINER_TILE_TARGET void multiply_tile(const Tile& tile) {
+  constexpr int kLanes = Isa::kLanes;
+  const typename Isa::Mask last = Isa::first_lanes(tile.last);
+  typename Isa::Vector sums[rows][vectors];
+#pragma GCC unroll 6
+  for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) sums[r][v] = Isa::broadcast(0);
+  const float *a = tile.a.data, *b = tile.b;
+  for (int64_t t = 0; t < tile.terms; ++t, a += tile.a.columns, b += tile.b_stride) {
+    typename Isa::Vector values[vectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v)
+      values[v] = v + 1 < vectors ? Isa::load(b + v * kLanes) : Isa::load(last, b + v * kLanes);
+#pragma GCC unroll 6
+    for (int r = 0; r < rows; ++r) {
+      const typename Isa::Vector factor = Isa::broadcast(a[r * tile.a.rows]);
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) sums[r][v] = Isa::multiply_add(factor, values[v], sums[r][v]);
+    }
+  }
+  const typename Isa::Vector alpha = Isa::broadcast(tile.alpha), beta = Isa::broadcast(tile.beta);
+  const bool whole = tile.last == kLanes;  // masked stores take long on some CPUs
+#pragma GCC unroll 6
+  for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) {
+      float* const to = tile.c + r * tile.c_stride + v * kLanes;
+      typename Isa::Vector value = Isa::multiply(alpha, sums[r][v]);
+      if (v + 1 < vectors || whole) {
+        if (tile.beta != 0) value = Isa::multiply_add(beta, Isa::load(to), value);
+        Isa::store(to, value);
+      } else {
+        if (tile.beta != 0) value = Isa::multiply_add(beta, Isa::load(last, to), value);
+        Isa::store(last, to, value);
+      }
+    }
+  }
+}
+
+template <class Isa, int vectors>
+constexpr void add_by_rows(TileKernels& kernels) {
+  auto& by_rows = kernels.multiply[vectors - 1];
+  by_rows[0] = multiply_tile<Isa, 1, vectors>;
+  by_rows[1] = multiply_tile<Isa, 2, vectors>;
+  by_rows[2] = multiply_tile<Isa, 3, vectors>;
+  by_rows[3] = multiply_tile<Isa, 4, vectors>;
+  by_rows[4] = multiply_tile<Isa, 5, vectors>;
+  by_rows[5] = multiply_tile<Isa, 6, vectors>;
+}
+
+}  // namespace trainer::nn

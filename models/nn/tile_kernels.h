@@ -1,0 +1,40 @@
+// The kernels of tiled_gemm(), for one set of instructions each.
+#pragma once
+
+#include <cstdint>
+
+#include "models/nn/tiled_gemm.h"
+
+namespace trainer::nn {
+
+inline constexpr int kMostVectors = 4;  // of a row of a tile
+
+/// rows x columns of c = alpha * a b + beta * c. The columns are `vectors` vectors, of which the last has `last` lanes.
+struct Tile {
+  Strided a;
+  const float* b;
+  int64_t b_stride, terms;
+  int64_t last;
+  float alpha, beta;
+  float* c;
+  int64_t c_stride;
+};
+
+struct TileKernels {
+  using Multiply = void(const Tile& tile);
+  using Transpose = void(const float* from, int64_t stride, int64_t rows, int64_t columns, float* to,
+                         int64_t to_stride);
+
+  int64_t lanes;  // of a vector
+  int64_t vectors;
+  Multiply* multiply[kMostVectors][kTileRows];  // by vectors - 1 and rows - 1
+  Transpose* transpose;                         // up to lanes x lanes elements
+
+  int64_t columns() const { return lanes * vectors; }
+};
+
+/// Null if this CPU, or the processor that the program was compiled for, lacks the instructions.
+const TileKernels* avx512_tile_kernels();
+const TileKernels* avx2_tile_kernels();
+
+}  // namespace trainer::nn

@@ -1,0 +1,90 @@
+#include "models/nn/tiled_gemm.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "models/nn/tile_kernels.h"
+
+namespace trainer::nn {
+namespace {
+
+// A panel is 64 KiB at most, packed rows are 1.5 MiB.
+constexpr int64_t kPanelColumns = 64, kPanelTerms = 256, kPackedRows = 256 * kTileRows;
+
+/// panel[t, c] = b[t, c], for terms x columns of b.
+void fill_panel(const TileKernels& kernels, Strided b, int64_t terms, int64_t columns, float* panel) {
+  const int64_t stride = kernels.columns();
+  if (b.columns == 1) {
+    for (int64_t t = 0; t < terms; ++t) std::copy_n(b.data + t * b.rows, columns, panel + t * stride);
+    return;
+  }
+  for (int64_t c = 0; c < columns; c += kernels.lanes)
+    for (int64_t t = 0; t < terms; t += kernels.lanes)
+      kernels.transpose(b.at(t, c).data, b.columns, std::min(kernels.lanes, columns - c),
+                        std::min(kernels.lanes, terms - t), panel + t * stride + c, stride);
+}
+
+/// The terms of `a`, as its tiles read them: tile after tile, each term's rows together.
+std::vector<float>& packed_rows(Strided a, int64_t m, int64_t terms) {
+  thread_local std::vector<float> packed;
+  packed.resize((m + kTileRows - 1) / kTileRows * kTileRows * kPanelTerms);
+  for (int64_t row = 0; row < m; row += kTileRows) {
+    float* to = packed.data() + row * kPanelTerms;
+    for (int64_t t = 0; t < terms; ++t, to += kTileRows)
+      for (int64_t r = 0; r < std::min(kTileRows, m - row); ++r) to[r] = *a.at(row + r, t).data;
+  }
+  return packed;
+}
+
+const TileKernels* find_kernels() {
+  const TileKernels* const avx512 = avx512_tile_kernels();
+  return avx512 != nullptr ? avx512 : avx2_tile_kernels();
+}
+
+}  // namespace
+
+const TileKernels* tile_kernels() {
+  static const TileKernels* const kernels = find_kernels();
+  return kernels;
+}
+
+void tiled_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided a, Strided b,
+                float beta, float* c, int64_t c_stride) {
+  const int64_t lanes = kernels.lanes, width = kernels.columns();
+  // Whether enough panels read `a` again.
+  const bool packs_a = n > (a.columns == 1 ? 16 : 2) * width;
+  if (packs_a && m > kPackedRows) {
+    for (int64_t row = 0; row < m; row += kPackedRows)
+      tiled_gemm(kernels, std::min(kPackedRows, m - row), n, k, alpha, a.at(row, 0), b, beta, c + row * c_stride,
+                 c_stride);
+    return;
+  }
+  const bool copies_b = b.columns != 1 || m > kTileRows;
+  alignas(64) thread_local float panel[kPanelTerms * kPanelColumns];
+  // Without terms, c is still multiplied by beta.
+  for (int64_t term = 0; term == 0 || term < k; term += kPanelTerms) {
+    const int64_t terms = std::min(kPanelTerms, k - term);
+    const float* const packed = packs_a ? packed_rows(a.at(0, term), m, terms).data() : nullptr;
+    for (int64_t column = 0; column < n; column += width) {
+      const int64_t columns = std::min(width, n - column), vectors = (columns + lanes - 1) / lanes;
+      const Strided part = b.at(term, column);
+      if (copies_b) fill_panel(kernels, part, terms, columns, panel);
+      Tile tile{.a = {},
+                .b = copies_b ? panel : part.data,
+                .b_stride = copies_b ? width : part.rows,
+                .terms = terms,
+                .last = columns - (vectors - 1) * lanes,
+                .alpha = alpha,
+                .beta = term == 0 ? beta : 1,
+                .c = nullptr,
+                .c_stride = c_stride};
+      for (int64_t row = 0; row < m; row += kTileRows) {
+        tile.a = packs_a ? Strided{packed + row * kPanelTerms, 1, kTileRows} : a.at(row, term);
+        tile.c = c + row * c_stride + column;
+        kernels.multiply[vectors - 1][std::min(kTileRows, m - row) - 1](tile);
+      }
+    }
+  }
+}
+
+}  // namespace trainer::nn
