@@ -23,7 +23,8 @@ RUN cmake --preset release -DTRAINER_CUDA="$TRAINER_CUDA" -DTRAINER_REVISION="$T
                              build/release/bin/trainer-worker build/release/bin/trainer-tracker build/release/bin/libtrainer_*.so bin/ && \
     tools/packaging/sbom.py "$(sed -n 's/^project(trainer VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)" \
       "$TRAINER_REVISION" --wheels $([ "$TRAINER_CUDA" != ON ] || echo --cuda) --libraries \
-      $(ldd bin/trainer* | awk '$2 == "=>" && $3 ~ /^\/(usr\/)?lib\// {print $3}' | sort -u) > share/sbom.spdx.json
+      $(ldd bin/trainer* | awk '$2 == "=>" && $3 ~ /^\/(usr\/)?lib\// {print $3}' | sort -u) > share/sbom.spdx.json && \
+    rm -rf $(ls -d /opt/trainer/deps-cuda/nvidia/cu13/* | grep -v /lib$) /opt/trainer/deps-cuda/nvidia/nccl/include
 
 FROM debian:12
 LABEL org.opencontainers.image.title=trainer

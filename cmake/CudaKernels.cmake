@@ -1,8 +1,7 @@
-# The layers' CUDA kernels (models/nn/cuda), compiled by nvcc. Without nvcc, libtrainer_cuda.so has no kernels, and layers
-# run as reference layers. CMake's own support for CUDA isn't used: nvcc is called for these files only.
-find_program(TRAINER_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)
-if(TRAINER_CUDA AND NOT TRAINER_NVCC)
-  message(STATUS "nvcc was not found: GPUs run the layers without kernels of our own, which is slower.")
+# The layers' CUDA kernels (models/nn/cuda), compiled by the nvcc of `tools/setup.sh --cuda`, whose version is that of the
+# libraries. CMake's own support for CUDA isn't used: nvcc is called for these files only.
+if(TRAINER_CUDA)
+  find_program(TRAINER_NVCC nvcc PATHS ${TRAINER_DEPS}-cuda/nvidia/cu13/bin NO_DEFAULT_PATH REQUIRED)
 endif()
 # Machine code for A100, H100 and B200, and PTX, which drivers compile for newer ones. (tools/check_kernels.py reads these flags.)
 set(TRAINER_CUDA_FLAGS -std=c++20 -O3 -Werror all-warnings -Xcompiler=-fPIC,-Wall,-Wextra

@@ -2,6 +2,7 @@
 # Builds the Dockerfile's image with podman, on a Debian 12 made by debootstrap, and tries it as users would: the main job
 # as a user without privileges, a stop and a resume, and one run in two containers. Prints the image's size.
 #   sudo tools/check_image.sh [cuda]
+# The CUDA variant is also tried on GPUs that this machine doesn't show to containers: exit codes and messages.
 # Needs the Debian packages podman, runc and debootstrap. CCACHE_DIR, if set, is used by the image's compiler too.
 set -euo pipefail
 
@@ -17,7 +18,7 @@ printf '[storage]\ndriver = "overlay"\ngraphroot = "%s/storage"\nrunroot = "%s/r
 podman() {
   command podman --runtime runc --cgroup-manager cgroupfs --events-backend none --network-config-dir "$work/networks" "$@"
 }
-trap 'podman rm --all --force --time 0 >/dev/null 2>&1; podman network prune --force >/dev/null 2>&1; umount -R "$work/storage/overlay" 2>/dev/null' EXIT
+trap 'podman rm --all --force --time 0 >/dev/null 2>&1; podman network prune --force >/dev/null 2>&1; umount -R "$work/storage/overlay" 2>/dev/null || true' EXIT
 say() { printf '\n== %s\n' "$*"; }
 
 # --- the image --------------------------------------------------------------------------------------------------------
@@ -66,6 +67,22 @@ ls "$work/runs/stopped" | grep -q '^checkpoint-' || fail "The stop saved nothing
 container resumed --rm trainer "${launch[@]}" "${stopped[@]}" 2>&1 | tail -1
 [ "$(final_losses stopped)" = "$(final_losses quickstart/full)" ] ||
   fail "The resumed run ends with $(final_losses stopped), not $(final_losses quickstart/full)."
+
+if [ "${1:-}" = cuda ]; then
+  say "Without a GPU"
+  refused() { # CODE TEXT COMMAND…
+    local status=0 said
+    said=$(container refused --rm trainer "${@:3}" 2>&1) || status=$?
+    echo "$said"
+    [ "$status" -eq "$1" ] || fail "It ended with $status, not $1."
+    grep -qF -- "$2" <<<"$said" || fail "It doesn't say '$2'."
+  }
+  gpus=(--set output_dir=$runs/gpus --set use_cpu=false)
+  refused 2 "this machine shows no NVIDIA GPU" "${launch[@]}" "${gpus[@]}" --set distributed_type=MULTI_GPU --num_processes 2
+  [ ! -e "$work/runs/gpus" ] || fail "The refused run left files."
+  # libtrainer_cuda.so and all that it is linked with are found, and ask the driver.
+  refused 4 "CUDA driver" selftest --device cuda --num_processes 1
+fi
 
 # --- two containers ---------------------------------------------------------------------------------------------------
 

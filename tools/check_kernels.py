@@ -53,7 +53,10 @@ def plain_names(names):
 
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[1]).resolve()
-    nvcc = shutil.which("nvcc", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/cuda/bin"]))
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    deps = os.environ.get("TRAINER_DEPS") or f"{cache}/trainer/deps"
+    nvcc = shutil.which("nvcc", path=os.pathsep.join([f"{deps}-cuda/nvidia/cu13/bin", os.environ.get("PATH", ""),
+                                                      "/usr/local/cuda/bin"]))
     if nvcc is None:
         print("skipped: nvcc was not found")
         sys.exit(77)

@@ -276,7 +276,8 @@ def unpack(wheels, paths, deps):
             need_space(fresh, sum(member.file_size for member in members), f"the files of {wheel.name}")
             print(f"Unpacking {wheel.name}: {sum(member.file_size for member in members) / 1e6:.0f} MB", flush=True)
             for member in members:
-                archive.extract(member, fresh)
+                path = archive.extract(member, fresh)
+                os.chmod(path, 0o755 if member.external_attr >> 16 & 0o100 else 0o644)  # extract() forgets programs
                 stamp.append(f"{member.file_size} {member.filename}")
     (fresh / STAMP).write_text("\n".join(stamp) + "\n")
     if deps.exists():

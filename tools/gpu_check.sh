@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
 # Runs all checks that need a machine with an NVIDIA GPU, within ten minutes after the build:
-#   tools/gpu_check.sh [BUILD_FOLDER]      (default: build/cuda, built with TRAINER_CUDA=ON if it is missing)
+#   tools/gpu_check.sh [BUILD_FOLDER [PYTHON]]      (default: build/cuda, built with TRAINER_CUDA=ON if it is missing)
+# PYTHON has the packages of tests/golden/requirements.txt; without it, there is no benchmark.
 # - the GPUs that trainer finds, against nvidia-smi: count, names, driver, CUDA_VISIBLE_DEVICES by number and by UUID
 # - gpu_test: every tiny model on the GPU against the CPU's numbers, ranks sharing a GPU, memory, NCCL's collectives
 # - the equivalence matrix on one rank over NCCL, on two over Gloo that share the GPU, and, with several GPUs, on two
 #   over NCCL
 # - a run of `trainer launch` that resumes from its checkpoint
+# - tools/bench/gpu.py: LoRA of 8 (on smaller GPUs: 1) billion weights beside Accelerate with flash attention, and beside a
+#   loop around torch.compile
 # The last line reports whether all checks passed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build/cuda}
+python=${2:-}
 
 step() { printf '\n== %s\n' "$*"; }
 
@@ -74,5 +78,14 @@ launch 5
 launch 10
 expect "rank 0 trains on cuda:0 ($(query 0 name)" "$(cat "$out/run/logs/rank-0.log")"
 grep -q '"step": *10' "$out/run/metrics.jsonl"
+
+step "benchmark"
+if [ -n "$python" ]; then
+  shape=llama-1b
+  [ "$(query 0 memory.total | grep -o '^[0-9]*')" -lt 70000 ] || shape=llama-8b
+  python3 tools/bench/gpu.py --python "$python" --trainer "$trainer" --shape "$shape" --rounds 1
+else
+  echo "skipped: no PYTHON was given"
+fi
 
 step "all checks passed"

@@ -20,15 +20,17 @@ void append_source(const data::Sample& sample, int64_t position, nn::Layout& lay
   }
 }
 
-at::Tensor to_tensor(const std::vector<int64_t>& values) {
-  at::Tensor tensor = at::empty({static_cast<int64_t>(values.size())}, at::kLong);
+at::Tensor to_tensor(const std::vector<int64_t>& values, bool pinned) {
+  at::Tensor tensor =
+      at::empty({static_cast<int64_t>(values.size())}, at::TensorOptions(at::kLong).pinned_memory(pinned));
   std::copy(values.begin(), values.end(), tensor.data_ptr<int64_t>());
   return tensor;
 }
 
 /// Scales bytes to [0, 1].
-at::Tensor to_pixels(const std::vector<uint8_t>& bytes, int64_t features) {
-  at::Tensor tensor = at::empty({static_cast<int64_t>(bytes.size()) / features, features}, at::kFloat);
+at::Tensor to_pixels(const std::vector<uint8_t>& bytes, int64_t features, bool pinned) {
+  at::Tensor tensor = at::empty({static_cast<int64_t>(bytes.size()) / features, features},
+                                at::TensorOptions(at::kFloat).pinned_memory(pinned));
   std::transform(bytes.begin(), bytes.end(), tensor.data_ptr<float>(),
                  [](uint8_t byte) { return static_cast<float>(byte) / 255.0F; });
   return tensor;
@@ -37,7 +39,7 @@ at::Tensor to_pixels(const std::vector<uint8_t>& bytes, int64_t features) {
 }  // namespace
 
 models::Batch collate(const data::Samples& samples, std::span<const int64_t> positions,
-                      const std::function<int64_t(int64_t)>& index_of) {
+                      const std::function<int64_t(int64_t)>& index_of, bool pinned) {
   auto source = std::make_shared<nn::Layout>(), target = std::make_shared<nn::Layout>();
   const bool next = samples.label_kind() == data::LabelKind::kNext;
   std::vector<int64_t> ids, labels;
@@ -55,8 +57,8 @@ models::Batch collate(const data::Samples& samples, std::span<const int64_t> pos
     if (!next) target->append(static_cast<int64_t>(sample.labels.size()), position);
   }
   const auto learned = std::count_if(labels.begin(), labels.end(), [](int64_t label) { return label != -100; });
-  models::Batch batch{to_tensor(ids), to_tensor(labels), source, next ? source : target, learned};
-  if (samples.features() > 0) batch.pixels = to_pixels(pixels, samples.features());
+  models::Batch batch{to_tensor(ids, pinned), to_tensor(labels, pinned), source, next ? source : target, learned};
+  if (samples.features() > 0) batch.pixels = to_pixels(pixels, samples.features(), pinned);
   return batch;
 }
 

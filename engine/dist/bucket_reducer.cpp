@@ -11,6 +11,7 @@
 #include "engine/dist/backend_comm.h"
 #include "engine/dist/dry_buckets.h"
 #include "engine/dist/forwarding_comm.h"
+#include "engine/dist/stream_stall.h"
 #include "engine/dist/watched_comm.h"
 
 namespace trainer::dist {
@@ -23,24 +24,29 @@ class SumHook : public c10d::CommHookInterface {
       : group_(std::move(group)),
         sent_as_(sent_as),
         notes_(notes_of(comm)),
+        waits_(comm.runs_beside() ? comm.device() : at::Device(at::kCPU)),
         runs_in_wait_(beneath<BackendComm>(comm)->runs_in_wait()) {}
 
   c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
     const at::Tensor buffer = bucket.getBufferRef();
     std::vector<at::Tensor> tensors{buffer.to(sent_as_)};
+    ++unread_;
     const uint64_t number = notes_ ? notes_->begin(CollectiveKind::kSum, tensors[0], "gradients") : 0;
     if (notes_ && runs_in_wait_) notes_->wait(number);
     auto sent = group_->allreduce(tensors)->getFuture();
     if (notes_) {
       // All gradients have been computed: the rank only waits from here on.
-      if (bucket.isLast() && !runs_in_wait_) notes_->wait(number);
+      if (bucket.isLast() && !runs_in_wait_) notes_->wait(number, !waits_.is_cpu());
+      if (bucket.isLast()) stall_.emplace(waits_);
       sent->addCallback([notes = *notes_, number](c10::ivalue::Future& done) {
         if (!done.hasError()) notes.end(number);
       });
     }
     return sent_as_ == buffer.scalar_type() ? sent : put_back(*sent, buffer, tensors[0]);
   }
+  /// After the wait for a bucket; that for the last one is the last.
   at::Tensor parseHookResult(const c10::IValue& result) override {
+    if (--unread_ == 0) stall_.reset();
     return c10d::detail::parseCppCommHookResult(result);
   }
 
@@ -61,7 +67,10 @@ class SumHook : public c10d::CommHookInterface {
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
   at::ScalarType sent_as_;
   std::optional<CollectiveNotes> notes_;
+  at::Device waits_;  // the device whose stream waits for the sums; the CPU if this process does
   bool runs_in_wait_;
+  int64_t unread_ = 0;                // buckets
+  std::optional<StreamStall> stall_;  // from the last bucket's sum on
 };
 
 /// Sums a bucket by PowerSGD, synchronously.

@@ -10,6 +10,7 @@
 
 #include "engine/dist/forwarding_comm.h"
 #include "engine/dist/phase.h"
+#include "engine/dist/stream_stall.h"
 #include "engine/dist/work_clock.h"
 
 namespace trainer::dist {
@@ -54,11 +55,15 @@ WaitClock& wait_clock() {
 
 class WatchedPending : public Pending {
  public:
-  WatchedPending(std::unique_ptr<Pending> inner, const CollectiveNotes& notes, uint64_t number)
-      : inner_(std::move(inner)), notes_(notes), number_(number) {}
+  /// `waits`: the device whose stream waits for it; the CPU if this process does.
+  WatchedPending(std::unique_ptr<Pending> inner, const CollectiveNotes& notes, uint64_t number, at::Device waits)
+      : inner_(std::move(inner)), notes_(notes), number_(number), waits_(waits) {}
   void wait() override {
-    notes_.wait(number_);
-    inner_->wait();
+    notes_.wait(number_, !waits_.is_cpu());
+    {
+      const StreamStall stall(waits_);
+      inner_->wait();
+    }
     notes_.end(number_);
   }
 
@@ -66,6 +71,7 @@ class WatchedPending : public Pending {
   std::unique_ptr<Pending> inner_;
   CollectiveNotes notes_;
   uint64_t number_;
+  at::Device waits_;
 };
 
 using Meet = std::function<std::unique_ptr<Comm>()>;
@@ -93,25 +99,28 @@ class WatchedComm : public ForwardingComm {
 
   std::unique_ptr<Pending> all_gather(const at::Tensor& full, const at::Tensor& shard) override {
     const uint64_t number = notes_.begin(CollectiveKind::kAllGather, full, Phase::now());
-    return std::make_unique<WatchedPending>(inner().all_gather(full, shard), notes_, number);
+    return pending(inner().all_gather(full, shard), notes_, number, full);
   }
 
   void all_reduce(const at::Tensor& tensor, Reduce op) override {
     const uint64_t number = enter(op == Reduce::kSum ? CollectiveKind::kSum : CollectiveKind::kMax, tensor);
-    inner().all_reduce(tensor, op);
+    {
+      const StreamStall stall(waits_for(tensor));
+      inner().all_reduce(tensor, op);
+    }
     notes_.end(number);
   }
 
   std::unique_ptr<Pending> send(const at::Tensor& tensor, int to) override {
     const CollectiveNotes notes = transfers(rank(), to);
     const uint64_t number = notes.begin(CollectiveKind::kTransfer, tensor, Phase::now());
-    return std::make_unique<WatchedPending>(inner().send(tensor, to), notes, number);
+    return pending(inner().send(tensor, to), notes, number, tensor);
   }
 
   std::unique_ptr<Pending> receive(const at::Tensor& tensor, int from) override {
     const CollectiveNotes notes = transfers(from, rank());
     const uint64_t number = notes.begin(CollectiveKind::kTransfer, tensor, Phase::now());
-    return std::make_unique<WatchedPending>(inner().receive(tensor, from), notes, number);
+    return pending(inner().receive(tensor, from), notes, number, tensor);
   }
 
   void barrier() override {
@@ -139,15 +148,25 @@ class WatchedComm : public ForwardingComm {
   Scattered start_reduce_scatter(const at::Tensor& full) override {
     const uint64_t number = notes_.begin(CollectiveKind::kSum, full, Phase::now());
     Scattered started = inner().reduce_scatter(full);
-    started.pending = std::make_unique<WatchedPending>(std::move(started.pending), notes_, number);
+    started.pending = pending(std::move(started.pending), notes_, number, full);
     return started;
   }
 
  private:
+  /// The device whose stream waits for a collective of this tensor, or the CPU.
+  at::Device waits_for(const at::Tensor& tensor) {
+    return tensor.defined() && inner().runs_beside() ? tensor.device() : at::Device(at::kCPU);
+  }
+
+  std::unique_ptr<Pending> pending(std::unique_ptr<Pending> started, const CollectiveNotes& notes, uint64_t number,
+                                   const at::Tensor& tensor) {
+    return std::make_unique<WatchedPending>(std::move(started), notes, number, waits_for(tensor));
+  }
+
   /// Begins a blocking collective. When it throws, the board keeps showing that the rank is in it, for the report.
-  uint64_t enter(CollectiveKind kind, const at::Tensor& tensor) const {
+  uint64_t enter(CollectiveKind kind, const at::Tensor& tensor) {
     const uint64_t number = notes_.begin(kind, tensor, Phase::now());
-    notes_.wait(number);
+    notes_.wait(number, !waits_for(tensor).is_cpu());
     return number;
   }
 
@@ -191,8 +210,8 @@ uint64_t CollectiveNotes::begin(CollectiveKind kind, const at::Tensor& tensor, s
   return board_->begin(group_, kind, tensor.defined() ? tensor.numel() : 0, dtype, what);
 }
 
-void CollectiveNotes::wait(uint64_t number) const {
-  wait_clock().begin(group_, number);
+void CollectiveNotes::wait(uint64_t number, bool on_stream) const {
+  if (!on_stream) wait_clock().begin(group_, number);
   board_->wait(group_, number);
 }
 
@@ -202,7 +221,7 @@ void CollectiveNotes::end(uint64_t number) const {
 }
 
 double seconds_waited() {
-  return wait_clock().seconds();
+  return wait_clock().seconds() + seconds_stalled();
 }
 
 std::optional<CollectiveNotes> notes_of(Comm& comm) {

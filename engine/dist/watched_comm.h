@@ -20,7 +20,8 @@ class CollectiveNotes {
   CollectiveNotes(std::shared_ptr<RankBoard> board, int group) : board_(std::move(board)), group_(group) {}
 
   uint64_t begin(CollectiveKind kind, const at::Tensor& tensor, std::string_view what) const;
-  void wait(uint64_t number) const;
+  /// `on_stream`: it is a stream that waits, not this process.
+  void wait(uint64_t number, bool on_stream = false) const;
   void end(uint64_t number) const;
 
  private:

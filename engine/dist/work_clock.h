@@ -4,8 +4,8 @@
 
 namespace trainer::dist {
 
-/// Seconds that this process has waited for other ranks in watched collectives. Collectives on a GPU's own streams
-/// don't block this process and aren't included.
+/// Seconds that this process, or the stream on which its device computes (Note [Waits on streams]), has waited for
+/// other ranks in watched collectives. Those of a device count when it has passed them.
 double seconds_waited();
 
 /// Measures the time that a rank works between collectives.

@@ -6,13 +6,14 @@
 namespace trainer::train {
 
 BatchStream::BatchStream(const data::Samples& samples, const config::Config& config, int64_t global_batch, int rank,
-                         int ranks)
+                         int ranks, at::Device device)
     : samples_(samples),
       options_(config.training),
       order_(order_of(config, samples)),
       updates_(samples.size(), global_batch),
       rank_(rank),
-      ranks_(ranks) {}
+      ranks_(ranks),
+      on_device_(!device.is_cpu()) {}
 
 UpdateBatch BatchStream::next(int64_t consumed) const {
   const auto index_of = [this](int64_t position) { return order_.sample(position); };
@@ -20,7 +21,7 @@ UpdateBatch BatchStream::next(int64_t consumed) const {
   update.positions = updates_.next(consumed);
   const data::PackingPlan plan = plan_update(options_, samples_, order_, update.positions, ranks_);
   for (const auto& positions : plan[static_cast<size_t>(rank_)])
-    update.micro_batches.push_back(batching::collate(samples_, positions, index_of));
+    update.micro_batches.push_back(batching::collate(samples_, positions, index_of, on_device_));
   std::vector<int64_t> tokens;  // of each sample; cached, since a corpus may have to read a sample to count them
   for (int64_t p = update.positions.begin; p < update.positions.end; ++p) {
     const int64_t index = index_of(p);

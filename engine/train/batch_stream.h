@@ -23,10 +23,13 @@ struct UpdateBatch {
 /// The global batches of a run, in an order that does not depend on the number of ranks.
 class BatchStream {
  public:
-  BatchStream(const data::Samples& samples, const config::Config& config, int64_t global_batch, int rank, int ranks);
+  /// `device`: where the model trains; unless it is the CPU, batches are in pinned memory.
+  BatchStream(const data::Samples& samples, const config::Config& config, int64_t global_batch, int rank, int ranks,
+              at::Device device = at::kCPU);
 
   UpdateBatch next(int64_t consumed) const;
   const data::Updates& updates() const { return updates_; }
+  bool on_device() const { return on_device_; }
 
  private:
   const data::Samples& samples_;
@@ -34,6 +37,7 @@ class BatchStream {
   data::SampleOrder order_;
   data::Updates updates_;
   int rank_, ranks_;
+  bool on_device_;
 };
 
 }  // namespace trainer::train

@@ -56,7 +56,8 @@ Trainer::Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::Lora
   resume();
   const config::TrainingConfig& t = config_.training;
   const dist::Comm& data = model_->mesh().data();
-  batches_.emplace(train(), config_, progress_.global_batch, data.rank(), data.size());
+  batches_.emplace(
+      BatchStream(train(), config_, progress_.global_batch, data.rank(), data.size(), model_->comm().device()));
   total_steps_ =
       t.max_steps > 0 ? t.max_steps : progress_.step + batches_->updates().left(progress_.consumed, t.num_train_epochs);
   schedule_.emplace(t.lr_scheduler_type, t.learning_rate, t.warmup_steps, total_steps_, t.lr_scheduler_kwargs);

@@ -17,7 +17,7 @@
 #include "engine/optim/optimizer.h"
 #include "engine/optim/schedule.h"
 #include "engine/parallel/parallel_model.h"
-#include "engine/train/batch_stream.h"
+#include "engine/train/batches_ahead.h"
 #include "engine/train/build.h"
 #include "engine/train/divergence.h"
 #include "engine/train/early_stopping.h"
@@ -118,7 +118,7 @@ class Trainer {
   Stragglers stragglers_;
   dist::WorkClock work_;
   checkpoint::Progress progress_;
-  std::optional<BatchStream> batches_;
+  std::optional<BatchesAhead> batches_;
   std::optional<optim::LearningRate> schedule_;
   int64_t total_steps_ = 0;
   bool yields_ = false;                        // machines are joining: this generation ends after the next good save

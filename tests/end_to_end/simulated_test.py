@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import unittest
+from unittest import mock
 
 import support
 from support import EndToEnd, results
@@ -140,6 +141,17 @@ class Synchronizations(OnDevices):
             with self.subTest(name):
                 few, more = (self.counted(name, ranks, steps, changes) for steps in (2, 5))
                 self.assertEqual([(b - a) / 3 for a, b in zip(few, more)], [1] * ranks)
+
+
+class Stragglers(OnDevices):
+    def test_are_found_though_the_host_waits_for_no_collective(self):
+        """It waits for the device, and so as long as the slowest rank."""
+        steps = {"training": {"max_steps": 50}, "evaluation": None, "checkpoint": {"save_steps": 0}}
+        for strategy in ("MULTI_GPU", "FSDP"):
+            with mock.patch.dict(os.environ, {"TRAINER_INJECT": "slow:rank=1,step=3,seconds=0.2,times=30"}):
+                run = self.launch(self.job_on_devices(strategy, 2, steps, {"distributed_type": strategy}))
+            slow = [line for line in support.read_lines(self.folder / strategy) if line.get("straggler") == "slow"]
+            self.assertEqual([line["rank"] for line in slow], [1], run.err)
 
 
 class Offload(OnDevices):

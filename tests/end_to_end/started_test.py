@@ -1,6 +1,7 @@
 """Launchers started by mpirun, srun or torchrun, one for each rank: the first one of a machine runs its ranks, and the
 others exit with its code."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -109,6 +110,21 @@ class Mpirun(Starting):
         self.assertIn("by mpirun: read as rank 0 of 3", run.out + run.err)
         self.assert_same_run(self.folder / "output", self.expected())
 
+    def test_a_wrong_option_is_reported_once(self):
+        os.environ.update(AS_ROOT)
+        run = self.start(self.job("output", SHORT, SHARDED), "--set", "training.max_stepz=3",
+                         before=("mpirun", "--oversubscribe", "-n", str(RANKS))).wait()
+        self.assertEqual(run.code, 2, run.err)
+        self.assertEqual(run.err.count("training.max_stepz is not an option"), 1, run.err)
+
+    def test_a_dead_rank_ends_all(self):
+        run = self.start_by_mpirun(self.job("output", LONG, SHARDED))
+        until(lambda: last_step(self.folder / "output") >= 2)
+        os.kill(self.ranks_of_run()[1], signal.SIGKILL)
+        self.assertEqual(run.wait().code, 137, run.out + run.err)
+        self.assertIn("killed by signal 9 (SIGKILL)", run.out + run.err)
+        self.assert_nothing_runs()
+
     def test_ranks_run_where_mpirun_put_them(self):
         if len(os.sched_getaffinity(0)) != 2:
             self.skipTest("requires exactly two CPUs")
@@ -131,6 +147,24 @@ class ByElastic(Starting):
     def start_by_agent(self, config, *flags):
         return self.start(config, before=(*self.STARTER, *flags))
 
+    def check_interrupted(self, *flags):
+        """Ctrl-C goes to everything in the terminal's group; the agent passes it on to its processes."""
+        run = self.start(self.job("output", LONG, SHARDED), before=("setsid", *self.STARTER, *flags))
+        until(lambda: last_step(self.folder / "output") >= 2)
+        os.killpg(run.pid, signal.SIGINT)
+        run.wait()
+        outcome = json.loads((self.folder / "output/outcome.json").read_text())
+        self.assertEqual((outcome["code"], outcome["cause"]), (130, "interrupted"), run.out + run.err)
+        self.assertTrue(list((self.folder / "output").glob("checkpoint-*/manifest.json")), run.out + run.err)
+        self.assert_nothing_runs()
+
+    def check_wrong_option(self, *flags):
+        run = self.start(self.job("output", SHORT, SHARDED), "--set", "training.max_stepz=3",
+                         before=(*self.STARTER, *flags)).wait()
+        self.assertNotEqual(run.code, 0)
+        self.assertEqual(run.err.count("training.max_stepz is not an option (did you mean 'max_steps'?)"), 1, run.err)
+        self.assertFalse((self.folder / "output").exists())
+
     def check_same_numbers(self, *flags):
         run = self.start_by_agent(self.job("output", SHORT, SHARDED), *flags).wait()
         self.assertEqual(run.code, 0, run.out + run.err)
@@ -146,6 +180,12 @@ class Torchrun(ByElastic):
 
     def test_same_numbers(self):
         self.check_same_numbers(*self.ONE_AGENT)
+
+    def test_interrupted(self):
+        self.check_interrupted(*self.ONE_AGENT)
+
+    def test_a_wrong_option_is_reported_once(self):
+        self.check_wrong_option(*self.ONE_AGENT)
 
     def test_two_agents(self):
         """Both on this machine: each has a first process that runs its ranks."""
@@ -192,8 +232,27 @@ class Torchrun(ByElastic):
 class Accelerate(ByElastic):
     STARTER = ("accelerate", "launch", "--no_python", "--multi_gpu")
 
+    def ranks(self, count=RANKS):
+        return "--num_processes", str(count), "--main_process_port", str(free_port())
+
     def test_same_numbers(self):
-        self.check_same_numbers("--num_processes", str(RANKS), "--main_process_port", str(free_port()))
+        self.check_same_numbers(*self.ranks())
+
+    def test_interrupted(self):
+        self.check_interrupted(*self.ranks())
+
+    def test_a_wrong_option_is_reported_once(self):
+        self.check_wrong_option(*self.ranks())
+
+    def test_two_machines(self):
+        four = {"num_processes": 4}
+        config, ranks = self.job("output", SHORT, SHARDED, four), self.ranks(4)
+        agents = [self.start_by_agent(config, *ranks, "--num_machines", "2", "--machine_rank", str(machine),
+                                      "--main_process_ip", "127.0.0.1") for machine in range(2)]
+        for agent in agents:
+            self.assertEqual(agent.wait().code, 0, agent.out + agent.err)
+        self.assert_same_run(self.folder / "output", self.expected(four))
+        self.assert_nothing_runs()
 
 
 def slurm_works():

@@ -1,6 +1,7 @@
 // The device's streams and events, as libtorch sees them.
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
+#include <chrono>
 #include <memory>
 
 #include <fmt/format.h>
@@ -24,6 +25,7 @@ StreamNumber number_of(const c10::Stream& stream) {
 
 struct Event {
   Clock clock;
+  std::chrono::steady_clock::time_point time;  // operators run as the host launches them
 };
 
 struct Guard final : c10::impl::DeviceGuardImplInterface {
@@ -60,12 +62,16 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
 
   void record(void** event, const c10::Stream& stream, c10::DeviceIndex, c10::EventFlag) const override {
     if (*event == nullptr) *event = new Event;
-    static_cast<Event*>(*event)->clock = timeline().clock_of(number_of(stream));
+    *static_cast<Event*>(*event) = {timeline().clock_of(number_of(stream)), std::chrono::steady_clock::now()};
   }
   void block(void* event, const c10::Stream& stream) const override {
     if (event != nullptr) timeline().wait(number_of(stream), static_cast<Event*>(event)->clock);
   }
   bool queryEvent(void*) const override { return true; }
+  double elapsedTime(void* from, void* to, c10::DeviceIndex) const override {
+    const auto time = [](void* event) { return static_cast<Event*>(event)->time; };
+    return std::chrono::duration<double, std::milli>(time(to) - time(from)).count();
+  }
   void synchronizeEvent(void* event) const override {
     timeline().wait(kHost, static_cast<Event*>(event)->clock);
     note_synchronization();

@@ -22,6 +22,9 @@ def make_wheel():
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("toy/lib/libtoy.so", os.urandom(3 << 20))
         archive.writestr("toy/lib/libother.so", b"not wanted")
+        program = zipfile.ZipInfo("toy/lib/libtoy-tool")
+        program.external_attr = 0o744 << 16
+        archive.writestr(program, b"#!/bin/sh\n")
     return buffer.getvalue()
 
 
@@ -89,6 +92,11 @@ class FetchWheels(unittest.TestCase):
         self.assertEqual(self.unpacked(), ["toy/lib/libtoy.so"])
         again = self.fetch(PIP_INDEX_URL="http://127.0.0.1:1/simple")
         self.assertEqual((again.returncode, again.stdout), (0, ""))
+
+    def test_programs_can_be_run(self):
+        self.assertEqual(self.fetch().returncode, 0)
+        for name, mode in (("libtoy-tool", 0o755), ("libtoy.so", 0o644)):
+            self.assertEqual((self.deps / "toy/lib" / name).stat().st_mode & 0o777, mode, name)
 
     def test_resumes_a_broken_download(self):
         self.index.breaks = 2

@@ -17,6 +17,10 @@ SHAPES = {
     "t5-base": dict(d_model=768, d_kv=64, d_ff=3072, num_layers=12, num_heads=12, vocab_size=32128),
     "llama-100m": dict(hidden_size=768, intermediate_size=2048, num_hidden_layers=10, num_attention_heads=12,
                        vocab_size=32000, max_position_embeddings=1024, tie_word_embeddings=True),
+    "llama-1b": dict(hidden_size=2048, intermediate_size=8192, num_hidden_layers=16, num_attention_heads=32,
+                     num_key_value_heads=8, vocab_size=128256, max_position_embeddings=8192, tie_word_embeddings=True),
+    "llama-8b": dict(hidden_size=4096, intermediate_size=14336, num_hidden_layers=32, num_attention_heads=32,
+                     num_key_value_heads=8, vocab_size=128256, max_position_embeddings=8192),
     "gpt2-small": dict(n_embd=768, n_layer=12, n_head=12, n_positions=1024, vocab_size=50257),
 }
 
@@ -46,6 +50,8 @@ def main() -> None:
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--shape", choices=SHAPES, default="t5-small")
     parser.add_argument("--data", type=pathlib.Path, required=True, help="lines sentence@label")
+    parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32", help="of the weights")
+    parser.add_argument("--device", default="cpu", help="where they are drawn: billions take minutes on a CPU")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
 
@@ -53,7 +59,9 @@ def main() -> None:
     sizes = SHAPES[arguments.shape]
     train_tokenizer(arguments.data, min(8000, sizes["vocab_size"] - 100), arguments.folder)
     torch.manual_seed(arguments.seed)
-    model = make_model(arguments.shape, sizes)
+    torch.set_default_dtype(getattr(torch, arguments.dtype))
+    with torch.device(arguments.device):
+        model = make_model(arguments.shape, sizes)
     model.save_pretrained(arguments.folder)
     print(f"{arguments.folder}: {model.num_parameters() / 1e6:.1f} M parameters")
 

@@ -4,11 +4,13 @@ Trains on sentences `sentence@label`, T5 with LoRA (r 8, alpha 32, dropout 0.1, 
 every sentence to the maximum length and uses torch's AdamW, as the tutorial does. `--padding dynamic` is the tuned
 form: it pads to the longest sentence of the batch and uses fused AdamW. A causal model learns the lines as one text, cut
 into samples of `--length` tokens as transformers' run_clm.py cuts them, so that nothing is padded; its attention is
-SDPA, transformers' default. Samples are used in the file's order, so trainer can use the same batches. Rank 0 writes OUTPUT/metrics.jsonl with trainer's keys; `tokens` counts the real source and
-target tokens of all ranks.
+SDPA, transformers' default; on a GPU, only its flash attention is allowed, and weights stay in the dtype of the folder.
+Samples are used in the file's order, so trainer can use the same batches. Rank 0 writes OUTPUT/metrics.jsonl with
+trainer's keys; `tokens` counts the real source and target tokens of all ranks.
 """
 
 import argparse
+import contextlib
 import json
 import pathlib
 import time
@@ -36,6 +38,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--max-target-length", type=int, default=8)
     parser.add_argument("--length", type=int, default=512, help="tokens of a sample of a causal model")
     parser.add_argument("--targets", nargs="*", default=["q", "v"], help="layers with adapters")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
 
@@ -85,9 +88,10 @@ def collator(arguments: argparse.Namespace):
     return collate
 
 
-def build_model(arguments: argparse.Namespace, accelerator: Accelerator, causal: bool) -> torch.nn.Module:
+def build_model(arguments: argparse.Namespace, ranks: int, causal: bool) -> torch.nn.Module:
     if causal:
-        model = AutoModelForCausalLM.from_pretrained(arguments.model, dtype=torch.float32)
+        dtype = torch.float32 if arguments.device == "cpu" else "auto"
+        model = AutoModelForCausalLM.from_pretrained(arguments.model, dtype=dtype, device_map=arguments.device)
     else:
         model = T5ForConditionalGeneration.from_pretrained(arguments.model, dtype=torch.float32,
                                                            dropout_rate=arguments.dropout)
@@ -96,7 +100,7 @@ def build_model(arguments: argparse.Namespace, accelerator: Accelerator, causal:
         model = get_peft_model(model, LoraConfig(task_type="CAUSAL_LM" if causal else "SEQ_2_SEQ_LM", r=8, lora_alpha=32,
                                                  lora_dropout=arguments.dropout, target_modules=arguments.targets))
         base = model.get_base_model()
-    if arguments.strategy == "fsdp2" and accelerator.num_processes > 1:
+    if arguments.strategy == "fsdp2" and ranks > 1:
         # Accelerate 1.15 shards only on accelerators; torch itself can shard on a CPU.
         from torch.distributed.fsdp import fully_shard
         for block in [*base.encoder.block, *base.decoder.block]:
@@ -105,21 +109,30 @@ def build_model(arguments: argparse.Namespace, accelerator: Accelerator, causal:
     return model.train()
 
 
+def only_flash_attention(arguments: argparse.Namespace) -> contextlib.AbstractContextManager:
+    if arguments.device == "cpu":
+        return contextlib.nullcontext()
+    return torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.FLASH_ATTENTION)
+
+
 def peak_memory() -> int:
+    """Bytes: of tensors on the GPU, or else of this process."""
+    if torch.cuda.is_initialized():
+        return torch.cuda.max_memory_allocated()
     status = pathlib.Path("/proc/self/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) * 1024
 
 
 def main() -> None:
     arguments = parse_arguments()
-    accelerator = Accelerator(cpu=True)
+    accelerator = Accelerator(cpu=arguments.device == "cpu")
     torch.manual_seed(arguments.seed + accelerator.process_index)
     global_batch = arguments.batch * accelerator.num_processes
     causal = AutoConfig.from_pretrained(arguments.model).model_type != "t5"
     samples = (read_blocks if causal else read_samples)(arguments, T5Tokenizer.from_pretrained(arguments.model),
                                                         arguments.steps * global_batch)
 
-    model = build_model(arguments, accelerator, causal)
+    model = build_model(arguments, accelerator.num_processes, causal)
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
     fused = {"fused": True} if arguments.padding == "dynamic" else {}
     optimizer = torch.optim.AdamW(trainable, lr=arguments.learning_rate, weight_decay=0.0, **fused)
@@ -136,8 +149,9 @@ def main() -> None:
     log = open(arguments.output / "metrics.jsonl", "w") if accelerator.is_main_process else None
     start = time.perf_counter()
     for step, batch in enumerate(loader):
-        loss = model(**batch).loss
-        accelerator.backward(loss)
+        with only_flash_attention(arguments):
+            loss = model(**batch).loss
+            accelerator.backward(loss)
         norm = torch.nn.utils.clip_grad_norm_(trainable, 1.0)
         optimizer.step()
         scheduler.step()

@@ -23,6 +23,8 @@ class Job:
     dropout: float = 0.1
     lora: bool = True  # false: full training
     length: int = 512  # tokens of a sample of a causal model
+    device: str = "cpu"  # or cuda
+    precision: str = "no"  # mixed_precision
 
     @property
     def family(self) -> str:
@@ -54,11 +56,11 @@ def trainer_yaml(job: Job, output: pathlib.Path) -> str:
     config = {
         "compute_environment": "LOCAL_MACHINE",
         "distributed_type": job.strategy,
-        "mixed_precision": "no",
+        "mixed_precision": job.precision,
         "num_machines": 1,
         "num_processes": job.ranks,
         "num_cpu_threads_per_process": job.threads,
-        "use_cpu": True,
+        "use_cpu": job.device == "cpu",
         "seed": 1,
         "output_dir": str(output),
         "model": {"path": str(job.model)},
@@ -87,17 +89,23 @@ def trainer_command(arguments: argparse.Namespace, job: Job, folder: pathlib.Pat
 def peer_command(arguments: argparse.Namespace, job: Job, folder: pathlib.Path, options: list[str]) -> list[str]:
     # Accelerate 1.15 starts several ranks on one CPU machine only through its FSDP launcher (MULTI_CPU starts one).
     # The ranks then run DDP, because it shards only on accelerators.
-    config = {"compute_environment": "LOCAL_MACHINE", "mixed_precision": "no", "num_machines": 1, "machine_rank": 0,
-              "main_process_port": 0, "num_processes": job.ranks, "use_cpu": True, "distributed_type": "NO"}
+    config = {"compute_environment": "LOCAL_MACHINE", "mixed_precision": job.precision, "num_machines": 1,
+              "machine_rank": 0, "main_process_port": 0, "num_processes": job.ranks, "use_cpu": job.device == "cpu",
+              "distributed_type": "NO"}
     if job.ranks > 1:
         config.update(distributed_type="FSDP", fsdp_config={"fsdp_version": 2, "fsdp_auto_wrap_policy": "NO_WRAP",
                                                             "fsdp_cpu_ram_efficient_loading": False})
     (folder / "accelerate.json").write_text(json.dumps(config, indent=2))
     return [str(arguments.python.parent / "accelerate"), "launch", "--config_file", str(folder / "accelerate.json"),
-            "--num_cpu_threads_per_process", str(job.threads), str(HERE / "peer.py"), "--model", str(job.model),
-            "--data", str(job.data), "--output", str(folder / "out"), "--steps", str(job.steps),
-            "--batch", str(job.batch), "--dropout", str(job.dropout), "--length", str(job.length),
-            "--targets", *LORA_TARGETS[job.family], *([] if job.lora else ["--full"]), *options]
+            "--num_cpu_threads_per_process", str(job.threads), str(HERE / "peer.py"),
+            *peer_options(job, folder), *options]
+
+
+def peer_options(job: Job, folder: pathlib.Path) -> list[str]:
+    return ["--model", str(job.model), "--data", str(job.data), "--output", str(folder / "out"),
+            "--steps", str(job.steps), "--batch", str(job.batch), "--dropout", str(job.dropout),
+            "--length", str(job.length), "--device", job.device, "--targets", *LORA_TARGETS[job.family],
+            *([] if job.lora else ["--full"])]
 
 
 def programs(arguments: argparse.Namespace, job: Job, peers: dict[str, list[str]]) -> dict:

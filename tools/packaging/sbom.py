@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Writes the bill of materials of a package as SPDX 2.3 JSON: sbom.py VERSION REVISION [--wheels] [--cuda] [--libraries FILE…]
 
-It lists trainer, with --wheels the bundled libraries of tools/wheels.txt and wheels_arrow.txt, with --cuda those of tools/wheels_cuda.txt, the Debian packages of the bundled libraries,
-and the header-only libraries that the programs were compiled with. Format: https://spdx.github.io/spdx-spec/v2.3/
+It lists trainer, with --wheels the bundled libraries of tools/wheels.txt and wheels_arrow.txt, with --cuda those of
+tools/wheels_cuda.txt, the Debian packages of the bundled libraries, and what the programs were only compiled with:
+header-only libraries, and CUDA's compiler. Format: https://spdx.github.io/spdx-spec/v2.3/
 """
 
 import argparse
@@ -50,10 +51,13 @@ def entry(name: str, version: str, locator: str | None = None) -> dict:
     return found
 
 
-def wheels(file: str) -> list[dict]:
+def wheels(file: str, libraries: bool = True) -> list[dict]:
+    """Those with libraries, which programs load, or the others, which compile them."""
     rows = [line.split() for line in (TOOLS / file).read_text().splitlines() if line and not line.startswith("#")]
     found = []
-    for name, version, file, sha256, _ in rows:
+    for name, version, file, sha256, members in rows:
+        if ("/lib/" in members) != libraries:
+            continue
         found.append(entry(name, version, f"pkg:pypi/{name}@{version}"))
         found[-1]["packageFileName"] = file
         found[-1]["checksums"] = [{"algorithm": "SHA256", "checksumValue": sha256}]
@@ -75,6 +79,7 @@ def main() -> None:
     seen = {package["SPDXID"] for package in bundled}
     bundled += [package for package in (wheels("wheels_cuda.txt") if asked.cuda else []) if package["SPDXID"] not in seen]
     compiled_in = [debian_entry(name) for name in HEADERS_ONLY]
+    compiled_in += wheels("wheels_cuda.txt", libraries=False) if asked.cuda else []
     relationships = [("SPDXRef-DOCUMENT", "DESCRIBES", trainer)]
     relationships += [(trainer["SPDXID"], "CONTAINS", package) for package in bundled]
     relationships += [(package["SPDXID"], "BUILD_DEPENDENCY_OF", trainer) for package in compiled_in]

@@ -11,11 +11,9 @@
 #include <cuda_runtime_api.h>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
-#if defined(TRAINER_CUDA_KERNELS)
 namespace trainer::nn::cuda {
 const DeviceKernels& kernels_on_libtorchs_streams();  // models/nn/cuda/table.cpp
 }
-#endif
 
 namespace trainer::dist::cuda {
 namespace {
@@ -62,11 +60,7 @@ class Gpus : public dist::Accelerator {
   bool has_efficient_attention(int) const override { return true; }
   bool has_fused_norms() const override { return true; }
 
-#if defined(TRAINER_CUDA_KERNELS)
-  const nn::DeviceKernels* kernels() const override {
-    return &nn::cuda::kernels_on_libtorchs_streams();
-  }
-#endif
+  const nn::DeviceKernels* kernels() const override { return &nn::cuda::kernels_on_libtorchs_streams(); }
 
   c10::intrusive_ptr<c10d::Backend> collectives(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                                 int index, std::chrono::seconds timeout) const override {
