@@ -56,7 +56,7 @@ def wheels(file: str, libraries: bool = True) -> list[dict]:
     rows = [line.split() for line in (TOOLS / file).read_text().splitlines() if line and not line.startswith("#")]
     found = []
     for name, version, file, sha256, members in rows:
-        if ("/lib/" in members) != libraries:
+        if ("/lib/" in members or ".so" in members) != libraries:
             continue
         found.append(entry(name, version, f"pkg:pypi/{name}@{version}"))
         found[-1]["packageFileName"] = file
