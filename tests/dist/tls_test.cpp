@@ -213,12 +213,18 @@ TEST_F(TlsPair, WritesAndReadsWhatFits) {
     const iovec rest{expected.data() + written, expected.size() - written};
     if (rest.iov_len > 0) {
       const ssize_t count = writer.write(&rest, 1);
-      if (count < 0) ASSERT_EQ(errno, EAGAIN);
-      count < 0 ? ++waits : static_cast<int>(written += static_cast<std::size_t>(count));
+      if (count < 0) {
+        ASSERT_EQ(errno, EAGAIN);
+        ++waits;
+      } else {
+        written += static_cast<std::size_t>(count);
+      }
     }
     std::vector<char> part(random() % 20'000 + 1);
     const ssize_t count = reader.read(part.data(), part.size());
-    if (count < 0) ASSERT_EQ(errno, EAGAIN);
+    if (count < 0) {
+      ASSERT_EQ(errno, EAGAIN);
+    }
     if (count > 0) found.insert(found.end(), part.begin(), part.begin() + count);
   }
   EXPECT_EQ(found, expected);

@@ -121,9 +121,10 @@ int guarded_connect(int fd, const sockaddr* to, socklen_t size) {
 
 int guarded_listen(int fd, int backlog) {
   const int result = ::listen(fd, backlog);
-  if (result != 0 || !meeting.is_open) return result;
-  meeting.door = std::make_shared<Door>(fd, *credentials);
-  doors.add(fd, meeting.door);
+  if (result != 0) return result;
+  auto door = std::make_shared<Door>(fd, *credentials);
+  doors.add(fd, door);
+  if (meeting.is_open) meeting.door = std::move(door);  // else it closes with Gloo's socket
   return 0;
 }
 

@@ -7,10 +7,10 @@
 // writev() and close() come here (redirect.h). A rank's libtorch makes no TCP connections but Gloo's.
 //   connect() returns once the connection is made and both ends have proved that they have the key of this attempt.
 //   listen() opens a Door. Gloo's event loop waits for the door's guests instead of the listening socket, so a stranger
-//     reaches no code of Gloo's. The port is closed once all ranks are connected.
+//     reaches no code of Gloo's. The port is closed once all ranks are connected
+//     (Rendezvous).
 //   read(), recv(), write() and writev() pass through the connection's Session, on the socket itself: readiness, the
-//   end
-//     of a stream, resets and timeouts are the kernel's, as without it.
+//     end of a stream, resets and timeouts are the kernel's, as without it.
 // The collectives, and so every bit of a result, are Gloo's.
 #pragma once
 
