@@ -32,7 +32,7 @@ LABEL org.opencontainers.image.description="Trains transformer models from one Y
 ARG TRAINER_REVISION=unknown
 LABEL org.opencontainers.image.revision=$TRAINER_REVISION
 RUN apt-get update && \
-    apt-get install -y --no-install-recommends libcurl4 libdw1 libfmt9 libopenmpi3 libpcre2-8-0 libsentencepiece0 libspdlog1.10 libssl3 libutf8proc2 libxxhash0 libyaml-cpp0.7 libzstd1 openmpi-bin tini zlib1g && \
+    apt-get install -y --no-install-recommends ca-certificates libcurl4 libdw1 libfmt9 libopenmpi3 libpcre2-8-0 libsentencepiece0 libspdlog1.10 libssl3 libutf8proc2 libxxhash0 libyaml-cpp0.7 libzstd1 openmpi-bin tini zlib1g && \
     rm -rf /var/lib/apt/lists/* && \
     useradd --create-home trainer
 # The programs find these libraries by the path they were linked with.

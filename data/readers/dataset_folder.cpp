@@ -140,9 +140,14 @@ Files files_of_patterns(const fs::path& folder, const Files& patterns) {
   Files files;
   for (const std::string& pattern : patterns) {
     glob_t found{};
-    if (glob(inside(folder, pattern, folder / "README.md").c_str(), 0, nullptr, &found) == 0)
-      files.insert(files.end(), found.gl_pathv, found.gl_pathv + found.gl_pathc);
+    Files matches;
+    if (glob(inside(folder, pattern, folder / "README.md").c_str(), GLOB_NOESCAPE, nullptr, &found) == 0)
+      matches.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
     globfree(&found);
+    for (const std::string& match : matches) {  // `.*` matches `..`, too
+      inside(folder, fs::path(match).lexically_relative(folder), folder / "README.md");
+      files.push_back(match);
+    }
   }
   if (files.empty())
     throw InputError("{}: README.md names the files {}, and none of them is there.\nIs the download complete?",

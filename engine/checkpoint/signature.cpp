@@ -28,7 +28,7 @@ constexpr int64_t kMostSumsBytes = int64_t{64} << 20;
 
 /// What a run writes into its output_dir besides the model; no program reads it as part of one.
 const std::set<std::string, std::less<>> kRunRecords = {
-    "README.md",    "config.resolved.yaml", "latest",      "logs",       "metrics.jsonl",
+    "README.md",    "config.resolved.yaml", "latest",      "logs",       "metrics.jsonl", "mlflow.json",
     "outcome.json", "predictions.jsonl",    "report.html", "tensorboard"};
 
 bool is_run_record(const std::string& name) {

@@ -222,7 +222,9 @@ void try_out(const std::string& file, int64_t updates) {
                                                            {"checkpoint.metric_for_best_model", "none"},
                                                            {"evaluation.generate", "false"},
                                                            {"evaluation.metrics", "loss"},
-                                                           {"logging.logging_steps", "1"}};
+                                                           {"logging.logging_steps", "1"},
+                                                           {"logging.report_to", "none"},
+                                                           {"logging.metrics_port", "0"}};
   for (const auto& [path, value] : overrides) sources.overrides.push_back({path, value, "the trial"});
   if (launch::run(config::resolve_plan(sources), worker_path()) != kDone) {
     fmt::print("\nThe trial failed.\n");

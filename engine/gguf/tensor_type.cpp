@@ -36,8 +36,8 @@ c10::Half half(float value, float origin, const std::string& name) {
 
 void encode_block(const float* values, char* out, const std::string& name) {
   float largest = 0;
-  for (int64_t i = 0; i < kBlock; ++i)
-    largest = std::isfinite(values[i]) ? std::max(largest, std::abs(values[i])) : values[i];
+  for (int64_t i = 0; i < kBlock && !std::isnan(largest); ++i)
+    if (!(std::abs(values[i]) <= largest)) largest = std::abs(values[i]);  // NaN, too
   const float scale = largest / 127.0F;
   const float inverse = std::isfinite(1 / scale) ? 1 / scale : 0;  // 0 for a block of (nearly) zeros
   const c10::Half stored = half(scale, largest, name);

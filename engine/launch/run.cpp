@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -65,6 +66,17 @@ void leave(const char* name, const std::function<void()>& write) {
   }
 }
 
+/// The update whose weights a finished run has saved.
+int64_t saved_step(const config::Config& config) {
+  const config::CheckpointConfig& options = config.checkpoint;
+  if (options.load_best_model_at_end && options.metric_for_best_model != "none") {
+    const auto checkpoints = checkpoint::find_checkpoints(config.output_dir);
+    const checkpoint::Found* const best = checkpoint::best_checkpoint(checkpoints, options.metric_for_best_model);
+    if (best != nullptr) return best->step;
+  }
+  return std::numeric_limits<int64_t>::max();
+}
+
 /// outcome.json and, unless no update was logged, report.html and, beside a saved model, its card. Errors:
 /// MachineError, PeerError when the folder isn't known to be this run's.
 void leave_files(const Outcome& outcome, const Kept& kept, const config::Config& config, const Output& output) {
@@ -73,7 +85,8 @@ void leave_files(const Outcome& outcome, const Kept& kept, const config::Config&
   const bool has_updates = outcome.code == kDone || outcome.step >= 0;
   if (!has_updates || !std::filesystem::exists(config.output_dir + "/metrics.jsonl")) return;
   leave("report.html", [&] { report::write_report(config.output_dir); });
-  leave("README.md", [&] { report::write_model_card(config.output_dir, config.output_dir); });
+  if (outcome.code == kDone)
+    leave("README.md", [&] { report::write_model_card(config.output_dir, config.output_dir, saved_step(config)); });
 }
 
 /// Reports the outcome. A failed write is only a warning: it must not hide the cause. Without `output` another machine

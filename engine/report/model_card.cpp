@@ -7,7 +7,10 @@
 #include <vector>
 
 #include "engine/base/bounded_json.h"
+#include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/config/document/document.h"
+#include "engine/config/document/problems.h"
 #include "engine/config/machine/hub_folder.h"
 
 namespace trainer::report {
@@ -64,29 +67,29 @@ std::string value_of(const RunFolder& run, const std::string& key) {
   return in_quotes ? value.substr(1, value.size() - 2) : value;
 }
 
-/// The training data: a dataset's name on the Hub, or the names of files. `value`: a path, or a list as YAML writes it.
-std::vector<std::string> data_names(const std::string& value) {
+void add_data_names(const config::Node& node, std::vector<std::string>& names) {
+  for (const config::Node& item : node.items) add_data_names(item, names);
+  if (const config::Node* const path = node.find("path")) add_data_names(*path, names);
+  if (!node.is_scalar() || node.text.empty()) return;
+  const std::string hub = hub_name_in(node.text, "datasets");
+  names.push_back(hub.empty() ? last_part(node.text) : hub);
+}
+
+/// The training data: a dataset's name on the Hub, or the names of files.
+std::vector<std::string> data_names(const RunFolder& run) {
   std::vector<std::string> names;
-  std::string part;
-  for (const char c : value + ",") {
-    if (c != ',' && c != '[' && c != ']' && c != '{' && c != '}' && c != '"') {
-      part += c;
-      continue;
-    }
-    part.erase(0, part.find_first_not_of(' '));
-    if (part.starts_with("path: ")) part.erase(0, 6);
-    if (!part.empty() && part.find(": ") == std::string::npos) {
-      const std::string hub = hub_name_in(part, "datasets");
-      names.push_back(hub.empty() ? last_part(part) : hub);
-    }
-    part.clear();
+  config::Problems problems;
+  const Setting* const path = setting_at(run, "data.train.path");
+  try {
+    if (path != nullptr) add_data_names(config::parse_yaml(path->value, path->key, problems), names);
+  } catch (const ConfigError&) {  // not written by trainer: the card names no data
   }
   return names;
 }
 
 /// Options of the training itself that the user chose. Paths, addresses and accounts are not among these sections, or
 /// are left out: anything with a slash is.
-std::vector<Setting> told_settings(const RunFolder& run) {
+std::vector<Setting> card_settings(const RunFolder& run) {
   static const std::set<std::string> kSingle{
       "seed",         "num_processes",          "distributed_type",      "data.task", "mixed_precision",
       "data.packing", "data.max_source_length", "data.max_target_length"};
@@ -95,8 +98,8 @@ std::vector<Setting> told_settings(const RunFolder& run) {
     const bool section = setting.key.starts_with("training.") || setting.key.starts_with("lora.");
     if (!section && kSingle.count(setting.key) == 0) continue;
     const bool chosen = setting.origin != "default" && !setting.origin.empty();
-    const bool told_always = setting.key == "seed" || setting.key == "data.task";
-    if ((chosen || told_always) && setting.value.find_first_of("/\\@") == std::string::npos) told.push_back(setting);
+    const bool always_listed = setting.key == "seed" || setting.key == "data.task";
+    if ((chosen || always_listed) && setting.value.find_first_of("/\\@") == std::string::npos) told.push_back(setting);
   }
   return told;
 }
@@ -163,7 +166,7 @@ std::string index_of(const std::string& title, const std::string& pipeline, cons
 
 std::string front_matter(const CardSubject& subject, const RunFolder& run, const Results& results) {
   const std::string pipeline = pipeline_of(value_of(run, "data.task"));
-  const std::vector<std::string> data = data_names(value_of(run, "data.train.path"));
+  const std::vector<std::string> data = data_names(run);
   std::vector<std::string> on_hub;
   std::copy_if(data.begin(), data.end(), std::back_inserter(on_hub),
                [](const std::string& name) { return name.find('/') != std::string::npos; });
@@ -259,12 +262,12 @@ std::string model_card(const CardSubject& subject, const RunFolder& run, int64_t
   const Results results = results_of(run, step);
   std::string text = front_matter(subject, run, results);
   text += fmt::format("\n{}\n\n# {}\n\n{}", kMark, in_markdown(subject.title), introduction(subject));
-  const std::vector<std::string> data = data_names(value_of(run, "data.train.path"));
+  const std::vector<std::string> data = data_names(run);
   if (!data.empty()) {
     text += "\n## Data\n\n";
     for (const std::string& name : data) text += "- " + in_markdown(name) + "\n";
   }
-  const std::vector<Setting> settings = told_settings(run);
+  const std::vector<Setting> settings = card_settings(run);
   if (!settings.empty()) text += "\n## Training\n\n| option | value |\n|---|---|\n";
   for (const Setting& setting : settings)
     text += fmt::format("| `{}` | {} |\n", setting.key, in_markdown(setting.value));

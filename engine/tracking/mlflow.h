@@ -68,7 +68,7 @@ class Mlflow {
   std::string checked(const HttpRequest& request);
 
   MlflowSettings settings_;
-  std::chrono::milliseconds patience_ = std::chrono::seconds(30);
+  std::chrono::milliseconds patience_ = std::chrono::seconds(10);
   std::string run_id_, experiment_id_, artifacts_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include <fmt/format.h>
+
 #include "engine/base/bounded_json.h"
 #include "engine/base/errors.h"
 
@@ -40,8 +42,8 @@ HttpServer server_of(const std::string& uri) {
   if (scheme == std::string::npos || (kind != "http" && kind != "https"))
     throw ConfigError(
         "logging.report_to: MLFLOW_TRACKING_URI must begin with http:// or https://: trainer sends to an `mlflow "
-        "server`, not to files or databases; it begins with '{}'",
-        kind.substr(0, 20));
+        "server`, not to files or databases{}",
+        scheme == std::string::npos ? "" : fmt::format("; it begins with '{}'", kind.substr(0, 20)));
   HttpServer server;
   std::string rest = uri.substr(scheme + 3);
   rest = rest.substr(0, rest.find_first_of("?#"));

@@ -85,7 +85,7 @@ Tracker::Tracker(Job job, MlflowSettings settings)
 
 void Tracker::open_run() {
   if (mlflow_.continue_run(earlier_)) {
-    has_parameters_ = !earlier_.empty();  // they can't change in a run
+    has_parameters_ = value_in<int64_t>(state_in(job_.output_dir), "sent_parameters", 0) != 0 && !earlier_.empty();
   } else {
     if (!earlier_.empty()) {  // the server lost it: all of it is sent again
       sent_ = {};
@@ -106,6 +106,7 @@ void Tracker::open_run() {
 void Tracker::remember() {
   const nlohmann::ordered_json state = {{"tracking_uri", mlflow_.address()},
                                         {"run_id", mlflow_.run_id()},
+                                        {"sent_parameters", has_parameters_ ? 1 : 0},
                                         {"sent_step", sent_.step},
                                         {"sent_evaluation", sent_.evaluation}};
   try {
@@ -116,8 +117,13 @@ void Tracker::remember() {
 
 void Tracker::send_metrics() {
   if (const fs::path file = job_.output_dir / "config.resolved.yaml"; !has_parameters_ && fs::exists(file)) {
-    mlflow_.log_parameters(parameters_in(file));
+    try {
+      mlflow_.log_parameters(parameters_in(file));
+    } catch (const ServerRefuses& refusal) {  // such as another value in the run of MLFLOW_RUN_ID
+      warn(refusal.what(), "its options are not sent.");
+    }
     has_parameters_ = true;
+    remember();
   }
   for (;;) {
     if (unsent_.empty()) unsent_ = tail_.next(kMostLines);
@@ -131,7 +137,7 @@ void Tracker::send_metrics() {
 
 void Tracker::warn(const std::string& what, const std::string& then) {
   if (std::exchange(has_warned_, true)) return;
-  say(fmt::format("trainer: warning: MLflow at {}: {}\n  Training goes on; {}\n", mlflow_.address(), what, then));
+  say(fmt::format("trainer: warning: MLflow at {}: {}\n  Training continues; {}\n", mlflow_.address(), what, then));
 }
 
 void Tracker::advance() {
@@ -162,17 +168,15 @@ void Tracker::upload_files() {
   }
 }
 
-void Tracker::finish(const std::string& status) {
+bool Tracker::send_rest(const std::string& status, std::string& why) {
   const Clock::time_point end = Clock::now() + kLastPatience;
-  std::string why;
   while (!is_refused_ && Clock::now() < end) {
     mlflow_.set_patience(std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()) + 100ms);
     try {
       if (!is_open_) open_run();
       send_metrics();
-      upload_files();
       mlflow_.finish(status);
-      return;
+      return true;
     } catch (const ServerAway& away) {
       why = away.what();
       std::this_thread::sleep_for(500ms);
@@ -181,9 +185,22 @@ void Tracker::finish(const std::string& status) {
       break;
     }
   }
-  say(fmt::format(
-      "trainer: MLflow at {} doesn't have all of this run{}{}\n  It is in {}; resuming the run sends the rest.\n",
-      mlflow_.address(), why.empty() ? "." : ": ", why, (job_.output_dir / "metrics.jsonl").string()));
+  return false;
+}
+
+void Tracker::finish(const std::string& status) {
+  std::string why;
+  if (!send_rest(status, why)) {
+    say(fmt::format(
+        "trainer: MLflow at {} doesn't have all of this run{}{}\n  It is in {}; resuming the run sends the rest.\n",
+        mlflow_.address(), why.empty() ? "." : ": ", why, (job_.output_dir / "metrics.jsonl").string()));
+    return;
+  }
+  try {  // last: a large or refused file must not keep the run open
+    upload_files();
+  } catch (const std::exception& error) {
+    say(fmt::format("trainer: MLflow at {}: not all files were uploaded: {}\n", mlflow_.address(), error.what()));
+  }
 }
 
 }  // namespace trainer::tracking

@@ -1,4 +1,4 @@
-// Sends a run's records to an MLflow server while the run goes on.
+// Sends a run's records to an MLflow server during the run.
 #pragma once
 
 #include <chrono>
@@ -34,6 +34,8 @@ class Tracker {
  private:
   void open_run();
   void send_metrics();
+  /// Whether the server has all values and the status.
+  bool send_rest(const std::string& status, std::string& why);
   void upload_files();
   void remember();
   void warn(const std::string& what, const std::string& then);

@@ -234,6 +234,8 @@ def faults(case, place, outcome, before):
 
 def refusal_faults(case, outcome, before, after):
     lines = (outcome.err + (outcome.out if case.tells_on_output else "")).splitlines()
+    first = next((i for i, line in enumerate(lines) if line.startswith("trainer:")), 0)
+    lines = lines[first:]  # a run's start panel may stand before it
     if len(lines) > case.most_lines:
         yield f"{len(lines)} lines of message"
     if not lines:

@@ -181,8 +181,10 @@ TEST_F(Wizard, EveryQuestionHasHelp) {
   run(answers);
   EXPECT_GT(answers.asked.size(), 30u);
   for (const Question& question : answers.asked) EXPECT_NE(question.help, "") << question.text;
-  for (const char* const told : {"Training on\n  preferences (DPO, reward models) is not part of this version.",
-                                 "  A file, a folder, a glob, or a list of them.", "  In the file: data.train.path"})
+  for (const char* const told :
+       {"Training on\n  preferences (DPO, reward models) is not part of this version.",
+        "  A file, a folder, a glob, a dataset in the Hugging Face Hub's cache, or a list of them.",
+        "  In the file: data.train.path"})
     EXPECT_NE(answers.said.find(told), std::string::npos) << told << " in\n" << answers.said;
 }
 

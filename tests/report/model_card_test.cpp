@@ -52,6 +52,15 @@ TEST_F(ModelCardTest, TellsNothingOfTheMachine) {
     EXPECT_FALSE(has(text)) << text;
 }
 
+TEST_F(ModelCardTest, NamesFilesOfPatternsAndListsWithoutTheirFolders) {
+  write("config.resolved.yaml",
+        "data:\n  train:\n    path: [\"/home/anna/[ab]*.jsonl\", {path: \"/home/anna,lab/x.jsonl\", weight: 2}, "
+        "/mnt/anna/y.csv]\n");
+  write_model_card(folder_.path(), folder_.path());
+  for (const char* const text : {"*.jsonl", "x.jsonl", "y.csv"}) EXPECT_TRUE(has(text)) << text << " in\n" << card();
+  EXPECT_FALSE(has("anna")) << card();
+}
+
 TEST_F(ModelCardTest, HasTheResultsOfACheckpoint) {
   write_model_card(folder_.path(), folder_.path(), 2);
   EXPECT_TRUE(has("| validation accuracy (update 2) | 0.5 |"));

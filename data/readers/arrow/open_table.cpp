@@ -53,6 +53,7 @@ Result<Table> open_parquet(const File& file) {
   parquet::ArrowReaderProperties arrow_properties(/*use_threads=*/false);
   arrow_properties.set_pre_buffer(false);
   auto parquet_reader = parquet::ParquetFileReader::Open(file, properties);
+  if (parquet_reader->metadata()->num_columns() == 0) return Status::Invalid("it has no columns");
   arrow_properties.set_batch_size(batch_rows(*parquet_reader->metadata()));
   const int64_t rows = parquet_reader->metadata()->num_rows();
   ARROW_ASSIGN_OR_RAISE(

@@ -57,6 +57,7 @@ class TableReader : public RecordReader {
   /// Like the bound on compressed text: repeated values take next to no space in a file.
   void bound(const Record& record) {
     constexpr int64_t kFree = int64_t{1} << 30, kMostTimes = 300;
+    unpacked_ += 16;  // a record without fields, too
     for (const auto& field : record.fields) unpacked_ += static_cast<int64_t>(field.second.size()) + 16;
     if (unpacked_ > kFree && unpacked_ > kMostTimes * table_.bytes)
       throw InputError("{}:{}: {} bytes of file unpack to more than {}, over {} times as many, which no text does.",

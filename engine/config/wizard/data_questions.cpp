@@ -324,6 +324,7 @@ void ask_validation(Asker& ask, const std::string& format) {
 }  // namespace
 
 void ask_data(Asker& ask, Goal goal) {
+  if (goal != Goal::kContinue) ask.draft().erase("data.group_texts");  // of an earlier answer
   ask_files(ask, goal);
   ask_format(ask, goal);
   const std::string format = format_of(ask);
