@@ -83,7 +83,8 @@ void leave_files(const Outcome& outcome, const Kept& kept, const config::Config&
   output.owner.require();
   leave("outcome.json", [&] { write_outcome(outcome, kept, config.output_dir); });
   const bool has_updates = outcome.code == kDone || outcome.step >= 0;
-  if (!has_updates || !std::filesystem::exists(config.output_dir + "/metrics.jsonl")) return;
+  std::error_code ignored;
+  if (!has_updates || !std::filesystem::exists(config.output_dir + "/metrics.jsonl", ignored)) return;
   leave("report.html", [&] { report::write_report(config.output_dir); });
   if (outcome.code == kDone)
     leave("README.md", [&] { report::write_model_card(config.output_dir, config.output_dir, saved_step(config)); });

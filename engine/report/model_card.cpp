@@ -7,10 +7,8 @@
 #include <vector>
 
 #include "engine/base/bounded_json.h"
-#include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/config/document/document.h"
-#include "engine/config/document/problems.h"
 #include "engine/config/machine/hub_folder.h"
 
 namespace trainer::report {
@@ -78,12 +76,7 @@ void add_data_names(const config::Node& node, std::vector<std::string>& names) {
 /// The training data: a dataset's name on the Hub, or the names of files.
 std::vector<std::string> data_names(const RunFolder& run) {
   std::vector<std::string> names;
-  config::Problems problems;
-  const Setting* const path = setting_at(run, "data.train.path");
-  try {
-    if (path != nullptr) add_data_names(config::parse_yaml(path->value, path->key, problems), names);
-  } catch (const ConfigError&) {  // not written by trainer: the card names no data
-  }
+  if (const Setting* const path = setting_at(run, "data.train.path")) add_data_names(path->node, names);
   return names;
 }
 

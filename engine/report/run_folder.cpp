@@ -100,7 +100,7 @@ void add_settings(const config::Node& node, const std::string& key, const std::s
     }
     return;
   }
-  settings.push_back({key, config::text_of(node), std::move(origin)});
+  settings.push_back({key, config::text_of(node), std::move(origin), node});
 }
 
 std::vector<Setting> read_settings(const fs::path& file) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/config/document/document.h"
+
 namespace trainer::report {
 
 /// One line of metrics.jsonl. A number that was not finite is missing from `numbers`.
@@ -25,6 +27,7 @@ struct Setting {
   std::string key;     // "training.learning_rate"
   std::string value;   // on one line
   std::string origin;  // "job.yaml:12:3", "--set" or "default"
+  config::Node node;   // the value
 };
 
 struct Prediction {

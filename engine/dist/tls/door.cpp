@@ -126,7 +126,7 @@ bool Door::goes_on(Visitor& visitor, bool is_ready) {
       if (Clock::now() < visitor.deadline) return true;
       throw PeerError("not within {} s", kPatience.count());
     }
-  } catch (const PeerError& error) {
+  } catch (const std::exception& error) {
     refuse(visitor, error.what());
     return false;
   }

@@ -24,7 +24,7 @@ std::string endpoint(const sockaddr_storage& address);
 /// under way the oldest makes room, so that strangers who stay silent keep nobody out.
 class Door {
  public:
-  static constexpr std::chrono::seconds kPatience{5};
+  static constexpr std::chrono::seconds kPatience{60};  // as long as a peer that connects waits
   static constexpr std::size_t kMostAtOnce = 256;
 
   struct Guest {

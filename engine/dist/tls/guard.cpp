@@ -30,6 +30,8 @@ using std::chrono::steady_clock;
 /// For a rank that is alive but gets no processor time. A lost one is the launcher's concern.
 constexpr std::chrono::seconds kConnectPatience{60};
 
+constexpr int kPartPatience = 5000;  // ms; Gloo's event loop waits
+
 std::optional<Credentials> credentials;  // set once, before any connection
 
 /// What this process has by descriptor. Empty most of the time for most descriptors: libtorch also reads files.
@@ -172,7 +174,7 @@ ssize_t guarded_read(int fd, void* to, std::size_t count) {
     const ssize_t result = session->read(to, count);
     pollfd event{fd, POLLIN, 0};
     const bool is_part = result < 0 && errno == EAGAIN;  // of a record; the rest comes from a peer
-    if (!is_part || poll(&event, 1, 1000 * static_cast<int>(Door::kPatience.count())) == 0) return reported(fd, result);
+    if (!is_part || poll(&event, 1, kPartPatience) == 0) return reported(fd, result);
   }
 }
 
