@@ -174,7 +174,7 @@ bool holds_model(const fs::path& folder) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
-    if (is_of_signature(name) || name.ends_with(".safetensors")) return true;
+    if (is_of_signature(name) || !is_run_record(name)) return true;
   }
   return false;
 }

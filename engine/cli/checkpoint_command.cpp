@@ -129,6 +129,11 @@ std::vector<fs::path> signed_folders(const fs::path& folder) {
   if (fs::exists(folder / "manifest.json")) return {folder};
   std::vector<fs::path> folders;
   for (const Found& one : checkpoint::find_checkpoints(folder)) folders.push_back(one.folder);
+  // What resuming skips, but a person might load: refused by name.
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.is_directory() && entry.path().filename().string().starts_with("checkpoint-") &&
+        !fs::exists(entry.path() / "manifest.json"))
+      folders.push_back(entry.path());
   if (checkpoint::holds_model(folder)) folders.push_back(folder);
   if (folders.empty()) throw InputError("{} contains no checkpoint, no model and no signature.", folder.string());
   return folders;

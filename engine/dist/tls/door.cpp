@@ -20,6 +20,7 @@ namespace trainer::dist::tls {
 namespace {
 
 constexpr int kMostRefusalsLogged = 20;
+constexpr int kMostAtATime = 16;                          // connections; then visitors, and the end, have their turn
 constexpr std::chrono::milliseconds kForDescriptors{50};  // until a visitor may have left
 
 void add_one(int event) {
@@ -101,7 +102,7 @@ void Door::serve() {
 
 void Door::take_connections() {
   sockaddr_storage address{};
-  for (;;) {
+  for (int i = 0; i < kMostAtATime; ++i) {
     socklen_t size = sizeof(address);
     FileDescriptor socket(
         accept4(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));

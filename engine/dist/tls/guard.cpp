@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -207,6 +208,8 @@ void guard_connections(Credentials given) {
   const void* const inside = dlsym(RTLD_DEFAULT, "_ZN4gloo9transport3tcp6Socket6acceptEv");
   require(inside != nullptr, "libtorch has no gloo::transport::tcp::Socket::accept()");
   credentials = std::move(given);
+  setenv("GLOO_DISABLE_CONNECTION_RETRIES", "1", 1);  // a retry would run, and throw, in Gloo's event loop
+  unsetenv("GLOO_DEVICE_TRANSPORT");                  // Gloo's own TLS
   redirect_calls(inside, {redirection("connect", guarded_connect), redirection("listen", guarded_listen),
                           redirection("accept", guarded_accept), redirection("epoll_ctl", guarded_epoll_ctl),
                           redirection("recv", guarded_recv), redirection("read", guarded_read),

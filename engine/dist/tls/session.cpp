@@ -2,6 +2,7 @@
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -141,10 +142,20 @@ ssize_t Session::write(const iovec* parts, int count) {
       if (result != 1) return written > 0 ? written : failed(result);
       at += done;
       written += static_cast<ssize_t>(done);
-      if (++records_ % records_per_key_ == 0) SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED);
+      if (++records_ >= records_per_key_) update_key();
     }
   }
   return written;
+}
+
+/// Only while there is room, and at once: OpenSSL sends a pending update before it reads, so that two ends with full
+/// buffers would wait for each other.
+void Session::update_key() {
+  pollfd event{SSL_get_fd(ssl_.get()), POLLOUT, 0};
+  const bool has_room = poll(&event, 1, 0) == 1 && (event.revents & POLLOUT) != 0;
+  if (!has_room || SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED) != 1) return;
+  records_ = 0;
+  SSL_do_handshake(ssl_.get());
 }
 
 /// What a system call would return instead.

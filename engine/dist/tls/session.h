@@ -49,11 +49,12 @@ class Session {
   struct Free {
     void operator()(ssl_st* ssl) const;
   };
+  void update_key();
   ssize_t failed(int result);
 
   const std::string key_, name_;
   const int64_t records_per_key_;
-  int64_t records_ = 0;  // written
+  int64_t records_ = 0;  // written with the key
   std::mutex mutex_;
   std::unique_ptr<ssl_st, Free> ssl_;
 
