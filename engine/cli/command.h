@@ -18,6 +18,7 @@ struct Command {
 const std::vector<Command>& commands();
 
 int run_config(const Arguments& arguments);
+int run_convert(const Arguments& arguments);
 int run_launch(const Arguments& arguments);
 int run_check(const Arguments& arguments);
 int run_explain(const Arguments& arguments);

@@ -7,6 +7,7 @@ import unittest
 
 import command_lines
 import config_lines
+import convert_lines
 import data_lines
 import file_lines
 import launch_lines
@@ -15,7 +16,8 @@ from case import DONE, TRAINER, Case, Elsewhere, Shared, expand, faults, run, ru
 
 SECTIONS = {"Configuration": (config_lines, 1, 86), "CommandLine": (command_lines, 87, 101),
             "Data": (data_lines, 102, 140), "Tokenizer": (tokenizer_lines, 141, 166),
-            "Files": (file_lines, 167, 210), "Launch": (launch_lines, 211, 229)}
+            "Files": (file_lines, 167, 210), "Launch": (launch_lines, 211, 229),
+            "Convert": (convert_lines, 230, 234)}
 AT_ONCE = 4
 
 
@@ -59,6 +61,13 @@ class Configuration(Section):
 
 class CommandLine(Section):
     module = command_lines
+
+    def test_lines(self):
+        self.check(needs_model=False)
+
+
+class Convert(Section):
+    module = convert_lines
 
     def test_lines(self):
         self.check(needs_model=False)

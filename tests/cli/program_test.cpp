@@ -23,8 +23,8 @@ TEST_F(Program, HelpAndVersion) {
     EXPECT_NE(help.out.find(name), std::string::npos);
   std::istringstream lines(help.out);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
-  for (const char* const command : {"config", "check", "launch", "explain", "checkpoint", "eval", "generate", "merge",
-                                    "estimate-memory", "env", "test", "selftest", "report", "replay"}) {
+  for (const char* const command : {"config", "convert", "check", "launch", "explain", "checkpoint", "eval", "generate",
+                                    "merge", "estimate-memory", "env", "test", "selftest", "report", "replay"}) {
     std::istringstream rows(run(fmt::format("{} --help", command)).out);
     for (std::string row; std::getline(rows, row);) EXPECT_LE(display_width(row), 80U) << command << ": " << row;
   }

@@ -8,7 +8,7 @@ import unittest
 
 from support import TRAINER, EndToEnd
 
-COMMANDS = {"config", "check", "launch", "checkpoint", "generate", "merge", "estimate-memory", "env", "completion"}
+COMMANDS = {"config", "convert", "check", "launch", "checkpoint", "generate", "merge", "estimate-memory", "env", "completion"}
 
 
 class Completion(EndToEnd):

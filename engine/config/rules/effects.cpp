@@ -7,27 +7,6 @@
 namespace trainer::config {
 namespace {
 
-/// True for values that request nothing: an empty value, false, 0, none, and those in `harmless`. If `harmless` has
-/// true but not false, false does request something. A group that is disabled requests nothing.
-bool asks_nothing(const Node& node, const std::vector<std::string>& harmless) {
-  if (node.is_null()) return true;
-  if (node.is_scalar()) {
-    auto is_harmless = [&](const std::string& text) {
-      return std::any_of(harmless.begin(), harmless.end(),
-                         [&](const std::string& value) { return lower(value) == text; });
-    };
-    const std::string text = lower(node.text);
-    if (text.empty() || text == "none" || is_harmless(text)) return true;
-    const auto truth = parse_bool(text);
-    if (!truth) return parse_double(text) == 0.0;
-    return *truth ? is_harmless("true") : is_harmless("false") || !is_harmless("true");
-  }
-  if (const Node* enabled = node.find("enabled")) return asks_nothing(*enabled, harmless);
-  return std::all_of(node.items.begin(), node.items.end(), [&](const Node& n) { return asks_nothing(n, harmless); }) &&
-         std::all_of(node.members.begin(), node.members.end(),
-                     [&](const Member& m) { return asks_nothing(m.value, harmless); });
-}
-
 class Checker {
  public:
   explicit Checker(Draft& draft) : draft_(draft) {}
@@ -110,6 +89,25 @@ class Checker {
 };
 
 }  // namespace
+
+bool asks_nothing(const Node& node, const std::vector<std::string>& harmless) {
+  if (node.is_null()) return true;
+  if (node.is_scalar()) {
+    auto is_harmless = [&](const std::string& text) {
+      return std::any_of(harmless.begin(), harmless.end(),
+                         [&](const std::string& value) { return lower(value) == text; });
+    };
+    const std::string text = lower(node.text);
+    if (text.empty() || text == "none" || is_harmless(text)) return true;
+    const auto truth = parse_bool(text);
+    if (!truth) return parse_double(text) == 0.0;
+    return *truth ? is_harmless("true") : is_harmless("false") || !is_harmless("true");
+  }
+  if (const Node* enabled = node.find("enabled")) return asks_nothing(*enabled, harmless);
+  return std::all_of(node.items.begin(), node.items.end(), [&](const Node& n) { return asks_nothing(n, harmless); }) &&
+         std::all_of(node.members.begin(), node.members.end(),
+                     [&](const Member& m) { return asks_nothing(m.value, harmless); });
+}
 
 void check_options(Draft& draft) {
   Checker(draft).check_all(root_table(), &draft.config, "");

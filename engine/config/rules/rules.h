@@ -25,6 +25,10 @@ void check_section(Draft& draft, const std::string& path);
 /// The same for a standalone section, as in `apply`.
 void check_section(Draft& draft, const Entries& table, const void* section, const std::string& prefix);
 
+/// True for values that request nothing: an empty value, false, 0, none, and those in `harmless`. If `harmless` has
+/// true but not false, false does request something. A group that is disabled requests nothing.
+bool asks_nothing(const Node& node, const std::vector<std::string>& harmless);
+
 /// Checks options against each other, and that the required ones are present. A missing one is reported for `file` if
 /// it is Accelerate's, for `job_file` if it is ours. `to_run`: see Sources.
 void check_rules(Draft& draft, const std::string& file, const std::string& job_file, bool to_run = true);

@@ -1,0 +1,83 @@
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "engine/base/errors.h"
+#include "engine/cli/config_wizard.h"
+#include "engine/cli/flags.h"
+#include "engine/config/convert/convert.h"
+#include "engine/config/pages/file_text.h"
+
+namespace trainer::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// On standard error, because the file itself can be on standard output.
+void list_rest(const std::string& file, const config::Conversion& done) {
+  fmt::print(stderr, "{} is {}'s: {} options set, {} keys not honored, {} unknown\n", file, done.dialect->program,
+             done.translated.size(), done.not_honored.size(), done.unknown.size());
+  for (const config::Note& note : done.not_honored)
+    fmt::print(stderr, "{}: {}: {} is not honored: {}\n", note.origin, note.key, config::shown(note.value), note.text);
+  for (const config::Note& note : done.unknown)  // without its value, which can be a secret
+    fmt::print(stderr, "{}: {} is not honored: the key is unknown{}\n", note.origin, config::shown(note.key),
+               note.text);
+}
+
+/// The options that no run can do without, and that `document` lacks.
+std::string missing(const config::Node& document) {
+  const config::Node* const model = document.find("model");
+  const config::Node* const data = document.find("data");
+  std::string list;
+  if (!model || !model->find("path")) list += " model.path";
+  if (!data || !data->find("train")) list += " data.train.path";
+  if (!document.find("num_processes")) list += " num_processes";
+  return list;
+}
+
+}  // namespace
+
+int run_convert(const Arguments& arguments) {
+  CLI::App app(
+      "Convert the file of another trainer to a configuration file: axolotl's or LLaMA-Factory's YAML, or a JSON or "
+      "YAML "
+      "file of TrainingArguments. Each key sets an option, or is listed with the reason why it is not honored and what "
+      "to "
+      "write instead.",
+      "convert");
+  app.footer(
+      "Examples:\n  trainer convert qlora.yml -o job.yaml     then check it: trainer check job.yaml\n"
+      "  trainer convert training_args.json        to standard output\n"
+      "\nRun it in the folder where the other trainer runs: relative paths that\nexist there are rewritten for the new "
+      "file. "
+      "docs/converting.md lists the keys.\n");
+  std::string file, output, from;
+  bool overwrite = false, keys = false;
+  app.add_option("FILE", file, "the file to convert");
+  app.add_option("-o,--output", output, "the file to write; default: standard output");
+  app.add_option("--from", from, "axolotl, llamafactory or training_arguments; default: recognized by its keys");
+  app.add_flag("--overwrite", overwrite, "replace an existing file");
+  app.add_flag("--keys", keys, "print a table of all keys instead, in Markdown");
+  if (!parse(app, arguments)) return 0;
+  if (keys) {
+    fmt::print("{}", config::conversion_tables());
+    return 0;
+  }
+  if (file.empty()) throw ConfigError("convert needs the file to convert; `trainer convert --help` has examples");
+  if (!output.empty() && !overwrite && fs::exists(output))
+    throw ConfigError("{} exists; give another file, or --overwrite to replace it", output);
+  const fs::path folder = output.empty() ? fs::current_path() : fs::absolute(output).parent_path();
+  const config::Conversion done = config::convert(file, from, folder);
+  const std::string text = config::file_text(done.document, config::format_of(output));
+  if (output.empty())
+    fmt::print("{}", text);
+  else
+    write_configuration(output, text);
+  list_rest(file, done);
+  if (const std::string list = missing(done.document); !list.empty()) fmt::print(stderr, "to be added:{}\n", list);
+  if (!output.empty())
+    fmt::print(stderr, "written to {}; check it with: trainer check --config_file {}\n", output, output);
+  return 0;
+}
+
+}  // namespace trainer::cli

@@ -1,0 +1,128 @@
+#include "engine/config/convert/convert.h"
+
+#include <algorithm>
+
+#include "engine/config/convert/source.h"
+#include "engine/config/plan/files.h"
+#include "engine/config/tables.h"
+
+namespace trainer::config {
+namespace {
+
+/// The file must have a few of TrainingArguments' keys to be taken for one: single ones occur in many files.
+constexpr int64_t kFewKeys = 3;
+
+/// The tables of `training` have every key of TrainingArguments.
+const Entries& no_keys() {
+  static const Entries none;
+  return none;
+}
+
+const Dialect* recognized(const Node& document) {
+  for (const Dialect& dialect : dialects())
+    if (*dialect.only && document.find(dialect.only)) return &dialect;
+  const Entries& table = training_table();
+  const auto known = std::count_if(document.members.begin(), document.members.end(), [&](const Member& member) {
+    return std::any_of(table.begin(), table.end(), [&](const Entry& entry) { return entry.has_key(member.key); });
+  });
+  const bool most = 2 * known > static_cast<int64_t>(document.members.size());
+  return known >= kFewKeys && most ? &dialects().back() : nullptr;
+}
+
+const Dialect& dialect_of(const Node& document, const std::string& from, const std::string& file) {
+  std::vector<std::string> names;
+  for (const Dialect& dialect : dialects()) {
+    if (dialect.name == from) return dialect;
+    names.emplace_back(dialect.name);
+  }
+  if (!from.empty())
+    throw ConfigError("--from {}: must be one of {}{}", shown(from), fmt::join(names, ", "), did_you_mean(from, names));
+  if (const Dialect* const dialect = recognized(document)) return *dialect;
+  throw ConfigError(
+      "{}: is none of the files that can be converted: axolotl's have base_model, LLaMA-Factory's have "
+      "model_name_or_path, and TrainingArguments consist of their own keys\n  --from names the program if you know it; "
+      "Accelerate's files need no conversion",
+      file);
+}
+
+/// Values out of range. The rules between options are left to `trainer check`.
+void check_ranges(Draft& draft) {
+  for (const auto& [path, mark] : draft.origins) {
+    const Place place = find_option(draft.config, path);
+    if (!place.entry || place.entry->children) continue;
+    for (const auto& check : place.entry->checks)
+      if (const std::string why = check(place.section); !why.empty())
+        draft.problems.add(mark, path, fmt::format("{} {}", path, why));
+  }
+}
+
+/// The other program's launcher chooses the ranks; one is what a file alone stands for.
+void add_strategy(Draft& draft) {
+  const auto& mesh = draft.config.parallelism_config;
+  const bool several = mesh && (mesh->dp_replicate_size > 1 || mesh->dp_shard_size > 1 || mesh->tp_size > 1 ||
+                                mesh->cp_size > 1 || mesh->sp_size > 1 || mesh->pp_size > 1);
+  if (several || draft.is_set("distributed_type")) return;
+  draft.config.num_processes = 1;
+  for (const char* const path : {"distributed_type", "num_processes"}) draft.origins[path] = Mark();
+}
+
+/// The options that were set, as a document.
+Node set_options(Draft& draft) {
+  Node document = Node::map();
+  for (const auto& [path, mark] : draft.origins) {
+    const Place place = find_option(draft.config, path);
+    if (!place.entry || place.entry->children || !place.entry->write) continue;
+    Node* at = &document;
+    std::size_t begin = 0;
+    for (std::size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', begin)) {
+      at = &(*at)[path.substr(begin, dot - begin)];
+      at->kind = Node::Kind::kMap;
+      begin = dot + 1;
+    }
+    (*at)[path.substr(begin)] = place.entry->write(place.section);
+  }
+  return document;
+}
+
+}  // namespace
+
+const std::vector<Dialect>& dialects() {
+  static const std::vector<Dialect> all{
+      {"axolotl", "axolotl", "base_model", axolotl::table, axolotl::convert},
+      {"llamafactory", "LLaMA-Factory", "model_name_or_path", llama_factory::table, llama_factory::convert},
+      {"training_arguments", "TrainingArguments", "", no_keys, [](Source&) {}}};
+  return all;
+}
+
+Conversion convert(const std::string& file, const std::string& from, const std::string& folder) {
+  Draft draft;
+  const Node document = read_document(file, draft.problems);
+  if (!document.is_map()) throw ConfigError("{}: must be lines of 'key: value'; is {}", file, described(document));
+  const Dialect& dialect = dialect_of(document, from, file);
+  Source source(document, folder, draft);
+  source.read(document, dialect.table(), "", true);
+  dialect.translate(source);
+  source.finish(dialect.table());
+  check_ranges(draft);
+  draft.problems.throw_if_any();
+  add_strategy(draft);
+  return {&dialect, set_options(draft), std::move(draft.translated), std::move(draft.without_effect),
+          std::move(source.unknown)};
+}
+
+std::string conversion_tables() {
+  std::string page;
+  for (const Dialect& dialect : dialects()) {
+    if (dialect.table().empty()) continue;
+    page += fmt::format("### {}\n\n| key | what happens to it |\n|---|---|\n", dialect.program);
+    for (const Entry& entry : dialect.table()) {
+      const bool honored = entry.foreign == Foreign::kTranslated;
+      const char* const fate = entry.foreign == Foreign::kUnsupported ? "refused: " : "not honored: ";
+      page += fmt::format("| `{}` | {}{} |\n", entry.name, honored ? "" : fate, honored ? entry.help : entry.reason);
+    }
+    page += "\n";
+  }
+  return page;
+}
+
+}  // namespace trainer::config

@@ -1,0 +1,151 @@
+// Files of other trainers, converted.
+#include "engine/config/convert/convert.h"
+
+#include "engine/base/files.h"
+#include "engine/config/pages/file_text.h"
+#include "tests/config/given.h"
+#include "tests/support/source_dir.h"
+
+namespace trainer::config {
+namespace {
+
+class Convert : public Given {
+ protected:
+  Conversion converted(const std::string& text, const std::string& from = "") {
+    return convert(write("theirs.yaml", text), from, folder_.string());
+  }
+  std::string yaml(const std::string& text) { return file_text(converted(text).document, FileFormat::kYaml); }
+  std::string failure(const std::string& text, const std::string& from = "") {
+    try {
+      converted(text, from);
+      return "";
+    } catch (const ConfigError& error) {
+      return without_folder(error.what());
+    }
+  }
+  /// The keys that are not honored, then a bar and the unknown ones.
+  std::string rest(const std::string& text) {
+    std::string keys;
+    const Conversion done = converted(text);
+    for (const Note& note : done.not_honored) keys += note.key + " ";
+    keys += "|";
+    for (const Note& note : done.unknown) keys += " " + note.key;
+    return keys;
+  }
+};
+
+const std::string kAxolotl = "base_model: org/model\nmicro_batch_size: 2\n";
+const std::string kLlamaFactory = "model_name_or_path: org/model\nfinetuning_type: full\n";
+
+TEST_F(Convert, Axolotl) {
+  EXPECT_EQ(yaml("base_model: org/model\nload_in_4bit: true\nadapter: qlora\nlora_r: 32\nlora_target_linear: true\n"
+                 "datasets:\n  - path: org/talks\n    type: chat_template\n    field_messages: conversations\n"
+                 "    message_property_mappings: {role: from, content: value}\n"
+                 "sequence_len: 4096\nbf16: auto\nlr_scheduler: cosine\ncosine_min_lr_ratio: 0.1\nwarmup_ratio: 0.1\n"
+                 "batch_size: 8\nmicro_batch_size: 2\ngradient_checkpointing: offload\nsaves_per_epoch: 1\n"
+                 "output_dir: out\n"),
+            "# By `trainer config`. A last line says that the file is whole.\n"
+            "distributed_type: 'NO'\nmixed_precision: bf16\nnum_processes: 1\n"
+            "# What to train, and how. Accelerate itself does not know these sections.\n"
+            "output_dir: out\n"
+            "model:\n  path: org/model\n  quantization_config:\n    load_in_4bit: true\n    bnb_4bit_quant_type: nf4\n"
+            "    bnb_4bit_use_double_quant: true\n"
+            "data:\n  task: causal_lm\n  train:\n    path:\n    - org/talks\n  max_length: 4096\n  on_too_long: drop\n"
+            "  dialogue: sharegpt\n  messages: conversations\n"
+            "lora:\n  r: 32\n  target_modules: all-linear\n"
+            "training:\n  per_device_train_batch_size: 2\n  gradient_accumulation_steps: 4\n  num_train_epochs: 1\n"
+            "  lr_scheduler_type: cosine_with_min_lr\n  lr_scheduler_kwargs:\n    min_lr_rate: 0.1\n"
+            "  warmup_steps: 0.1\n  gradient_checkpointing: true\n  activation_offloading: true\n"
+            "checkpoint:\n  save_strategy: epoch\n"
+            "# This is the end of the file.\n");
+}
+
+TEST_F(Convert, LlamaFactoryHasItsOwnDefaults) {
+  write("dataset_info.json", R"({"a": {"file_name": "a.json"}})");
+  const Config config = resolve(yaml("model_name_or_path: org/model\nstage: sft\nlora_rank: 4\n"
+                                     "lora_target: q_proj, v_proj\ndataset: a\ndataset_dir: " +
+                                     folder_.string() + "\n") +
+                                "use_cpu: true\n")
+                            .config;
+  EXPECT_EQ(config.lora->r, 4);
+  EXPECT_EQ(config.lora->lora_alpha, 8);  // twice the rank
+  EXPECT_EQ(config.lora->target_modules.names, (std::vector<std::string>{"q_proj", "v_proj"}));
+  EXPECT_TRUE(config.training.gradient_checkpointing);
+  EXPECT_EQ(config.data.max_length, 2048);
+}
+
+TEST_F(Convert, ReadsLlamaFactorysDatasetInfo) {
+  write("dataset_info.json", R"({"a": {"file_name": "a.json"}, "b": {"file_name": "b.json"},
+    "talks": {"file_name": "t.json", "formatting": "sharegpt", "columns": {"messages": "turns"}}})");
+  for (const char* const name : {"a.json", "b.json", "t.json"}) write(name, "[]");
+  const std::string text = kLlamaFactory + "dataset_dir: " + folder_.string() + "\nmax_samples: 5\ndataset: ";
+  const std::string two = without_folder(yaml(text + "a, b\n"));
+  EXPECT_NE(two.find("path:\n    - a.json\n    - b.json\n"), std::string::npos) << two;
+  EXPECT_NE(two.find("dialogue: alpaca"), std::string::npos) << two;
+  EXPECT_EQ(two.find("max_samples"), std::string::npos) << two;
+  EXPECT_EQ(rest(text + "a, b\n"), "max_samples |");
+  const std::string talks = yaml(text + "talks\n");
+  EXPECT_NE(talks.find("max_samples: 5\n"), std::string::npos) << talks;
+  EXPECT_NE(talks.find("dialogue: sharegpt\n  messages: turns\n"), std::string::npos) << talks;
+  EXPECT_EQ(rest(text + "a, talks\n"), "dataset |");
+  EXPECT_NE(failure(text + "c\n").find("c is not in "), std::string::npos);
+}
+
+TEST_F(Convert, TrainingArguments) {
+  const Conversion done = converted(
+      R"({"learning_rate": 1e-4, "bf16": true, "eval_strategy": "steps", "eval_steps": 7, "neftune_noise_alpha": 5,
+          "torch_compile": true, "logging_dir": null, "hub_token": "<HUB_TOKEN>", "of_a_subclass": 1})");
+  EXPECT_STREQ(done.dialect->name, "training_arguments");
+  const std::string text = file_text(done.document, FileFormat::kYaml);
+  for (const char* const line : {"mixed_precision: bf16\n", "  learning_rate: 0.0001\n", "  eval_steps: 7\n"})
+    EXPECT_NE(text.find(line), std::string::npos) << text;
+  std::vector<std::string> keys;
+  for (const Note& note : done.not_honored) {
+    keys.push_back(note.key);
+    EXPECT_NE(note.origin.find("theirs.yaml:"), std::string::npos) << note.origin;
+    EXPECT_EQ(note.value.find("HUB"), std::string::npos);
+  }
+  EXPECT_EQ(keys, (std::vector<std::string>{"neftune_noise_alpha", "torch_compile", "hub_token"}));
+  ASSERT_EQ(done.unknown.size(), 1U);
+  EXPECT_EQ(done.unknown.front().key, "of_a_subclass");
+}
+
+TEST_F(Convert, ListsWhatIsNotHonored) {
+  EXPECT_EQ(rest(kAxolotl + "sample_packing: true\noptimizer: came_pytorch\nlora_r: 8\nxyz: 1\nwandb_project:\n"
+                            "report_to: [tensorboard, wandb]\nval_set_size: 20\ndeepspeed: zero3.json\n"
+                            "datasets: [{path: a, type: alpaca, split: test, odd: 1}, {path: b, type: jeopardy}]\n"),
+            "report_to deepspeed optimizer lora_r datasets[0].split datasets[1].type val_set_size sample_packing "
+            "| xyz datasets[0].odd");
+}
+
+TEST_F(Convert, KeysOfAdaptersNeedAnAdapter) {
+  const std::string text = yaml(kAxolotl + "lora_r: 8\n");
+  EXPECT_EQ(text.find("lora"), std::string::npos) << text;
+}
+
+TEST_F(Convert, RefusesPreferencesAndBadValuesTogether) {
+  EXPECT_EQ(failure(kAxolotl + "rl: dpo\nnum_epochs: many\nload_in_4bit: perhaps\nlearning_rate: fast\ndatasets: 5\n"),
+            "theirs.yaml:3:1: rl: dpo is not supported: the loss of a run is the next token's or a class's; there are "
+            "no preferences or rewards\n"
+            "theirs.yaml:4:13: training.num_train_epochs must be a number; is 'many'\n"
+            "theirs.yaml:5:15: load_in_4bit must be true or false; is 'perhaps'\n"
+            "theirs.yaml:6:16: training.learning_rate must be a number; is 'fast'\n"
+            "theirs.yaml:7:11: datasets must be a list; is '5'");
+  for (const char* const stage : {"dpo", "kto", "ppo", "rm"})
+    EXPECT_NE(failure(kLlamaFactory + "stage: " + stage + "\n").find("is not supported"), std::string::npos) << stage;
+}
+
+TEST_F(Convert, RefusesOtherFiles) {
+  EXPECT_NE(failure("distributed_type: FSDP\nnum_processes: 2\n").find("none of the files"), std::string::npos);
+  EXPECT_NE(failure("- a\n- b\n").find("key: value"), std::string::npos);
+  EXPECT_NE(failure(kAxolotl, "axolot").find("did you mean 'axolotl'"), std::string::npos);
+}
+
+TEST_F(Convert, PageHasTheTables) {
+  const std::string page = read_file(source_dir() + "/docs/converting.md");
+  EXPECT_NE(page.find(conversion_tables()), std::string::npos)
+      << "replace the tables at the end by the output of: trainer convert --keys";
+}
+
+}  // namespace
+}  // namespace trainer::config
