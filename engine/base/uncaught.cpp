@@ -22,7 +22,14 @@ bool is_out_of_memory(const std::exception& error) {
          std::string(error.what()).find("can't allocate memory") != std::string::npos;  // libtorch's allocator
 }
 
-/// Of a call that the C++ library made for us.
+/// A call that the C++ library made for us failed. (Streams throw system_error too, and locks that are misused.)
+bool is_of_system(const std::system_error& error) {
+  const bool is_errno = error.code().category() == std::generic_category() ||
+                        error.code().category() == std::system_category();
+  return is_errno && error.code() != std::errc::resource_deadlock_would_occur &&
+         error.code() != std::errc::operation_not_permitted && error.code() != std::errc::invalid_argument;
+}
+
 std::string of_system(const std::system_error& error) {
   if (error.code() == std::errc::resource_unavailable_try_again)  // std::thread
     return "cannot start a thread: the limit of processes and threads is reached\n  Raise it with `ulimit -u`, "
@@ -38,7 +45,7 @@ Uncaught describe_uncaught(const std::exception& error) {
   if (is_out_of_memory(error)) return {kMachineFailure, kOutOfMemory};
   if (const auto* const files = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
     return {kMachineFailure, machine_error("access", files->path1(), files->code().value()).what()};
-  if (const auto* const system = dynamic_cast<const std::system_error*>(&error))
+  if (const auto* const system = dynamic_cast<const std::system_error*>(&error); system && is_of_system(*system))
     return {kMachineFailure, of_system(*system)};
   return {kInternalFailure, fmt::format("{}{}\n{}", ours == nullptr ? "unexpected: " : "", error.what(), kBug)};
 }

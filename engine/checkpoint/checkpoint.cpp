@@ -184,7 +184,7 @@ std::string damage(const fs::path& folder, dist::Comm& comm, const FolderAccess&
 /// Collective. The manifest, which rank 0 broadcasts unless all ranks see it.
 Manifest manifest_for_all(const fs::path& folder, dist::Comm& comm, const FolderAccess& access) {
   if (access.all_see()) return read_manifest(folder.string());
-  std::string text = comm.rank() == 0 ? read_file(folder / "manifest.json") : "";
+  std::string text = comm.rank() == 0 ? read_file(folder / kManifestFile) : "";
   const auto length = static_cast<int64_t>(comm.max(static_cast<double>(text.size())));
   const at::Tensor bytes = at::empty({length}, at::kByte);
   if (comm.rank() == 0) std::memcpy(bytes.data_ptr(), text.data(), text.size());

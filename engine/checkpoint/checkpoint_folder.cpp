@@ -42,6 +42,10 @@ std::optional<double> measured(const Found& checkpoint, const std::string& metri
 
 }  // namespace
 
+bool is_checkpoint(const fs::path& folder) {
+  return fs::exists(folder / kManifestFile);
+}
+
 fs::path checkpoint_path(const fs::path& output_dir, int64_t step) {
   return output_dir / (std::string(kPrefix) + std::to_string(step));
 }
@@ -56,7 +60,7 @@ std::vector<Found> find_checkpoints(const fs::path& output_dir) {
   std::vector<Found> found;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(output_dir, error))
-    if (const auto step = step_of(entry.path().filename().string()); step && fs::exists(entry.path() / "manifest.json"))
+    if (const auto step = step_of(entry.path().filename().string()); step && is_checkpoint(entry.path()))
       found.push_back({*step, entry.path()});
   std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.step < b.step; });
   return found;

@@ -9,6 +9,10 @@
 
 namespace trainer::checkpoint {
 
+/// Written last: a folder that has it is a checkpoint.
+inline constexpr const char* kManifestFile = "manifest.json";
+bool is_checkpoint(const std::filesystem::path& folder);
+
 struct Found {
   int64_t step;
   std::filesystem::path folder;

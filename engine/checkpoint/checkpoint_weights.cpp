@@ -53,7 +53,7 @@ WholeWeights open_checkpoint(const fs::path& folder) {
 }  // namespace
 
 WholeWeights open_whole_weights(const fs::path& folder) {
-  return fs::exists(folder / "manifest.json") ? open_checkpoint(folder) : open_foreign_weights(folder);
+  return is_checkpoint(folder) ? open_checkpoint(folder) : open_foreign_weights(folder);
 }
 
 }  // namespace trainer::checkpoint

@@ -10,11 +10,12 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "engine/checkpoint/checkpoint_folder.h"
+
 namespace trainer::checkpoint {
 
 inline constexpr const char* kFormat = "trainer checkpoint";
 inline constexpr int64_t kFormatVersion = 2;
-inline constexpr const char* kManifestFile = "manifest.json";
 
 /// A file of a checkpoint.
 struct StoredFile {

@@ -149,10 +149,10 @@ void Saver::wait_for_copy() {
 
 void Saver::write_manifest(const Manifest& manifest, const fs::path& folder) const {
   const std::string text = to_json(manifest);
-  publish_file(folder / "manifest.json", text);
+  publish_file(folder / kManifestFile, text);
   if (!options_.key) return;
   Sums sums{.run = run_name(options_.output_dir), .step = manifest.progress.step};
-  sums.files["manifest.json"] = sha256_of(text);
+  sums.files[kManifestFile] = sha256_of(text);
   for (const StoredFile& file : manifest.files) {
     require(kind_of(file.digest) == "sha256", "{} has the checksum {}", file.name, file.digest);
     sums.files[file.name] = file.digest.substr(file.digest.find(':') + 1);
@@ -161,7 +161,7 @@ void Saver::write_manifest(const Manifest& manifest, const fs::path& folder) con
 }
 
 void Saver::replace_manifest(const Manifest& manifest, const fs::path& folder) const {
-  if (!options_.key || !is_signed(folder)) return publish_file(folder / "manifest.json", to_json(manifest));
+  if (!options_.key || !is_signed(folder)) return publish_file(folder / kManifestFile, to_json(manifest));
   const fs::path next = partial_path(options_.output_dir, manifest.progress.step);
   try {
     if (file_operations::make_folder(next) != 0) throw machine_error("create", next, errno);

@@ -140,6 +140,11 @@ std::string run_name(const fs::path& output_dir) {
   return path.filename().string();
 }
 
+std::optional<Trust> trust_in(const std::string& trusted_key, const fs::path& output_dir) {
+  if (trusted_key.empty()) return std::nullopt;
+  return Trust{PublicKey(trusted_key, kTrustedKeyOption), output_dir.empty() ? "" : run_name(output_dir)};
+}
+
 std::string sha256_of_file(const fs::path& path) {
   return digest_of_file("sha256", path).substr(kDigest.size());
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,6 +47,10 @@ struct Trust {
   PublicKey key;
   std::string run;  // "": any
 };
+
+/// The trust in the public key `trusted_key`; null: it is "". What a run finds in its own `output_dir` must be its own;
+/// without output_dir ("": the user named a checkpoint) it may be of any run. Errors: ConfigError.
+std::optional<Trust> trust_in(const std::string& trusted_key, const std::filesystem::path& output_dir);
 
 /// Verifies that the folder of a checkpoint has exactly the files that were signed, for the step that its name says,
 /// and that its manifest is the signed one. Together with verify_files(), which compares their bytes with the manifest,

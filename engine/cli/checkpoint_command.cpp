@@ -31,7 +31,7 @@ using checkpoint::Found;
 /// `folder` itself if it is a checkpoint, else the checkpoints in it, oldest first. Errors: InputError when there are
 /// none.
 std::vector<Found> checkpoints_in(const fs::path& folder) {
-  if (fs::exists(folder / "manifest.json")) return {{-1, fs::canonical(folder)}};
+  if (checkpoint::is_checkpoint(folder)) return {{-1, fs::canonical(folder)}};
   auto found = checkpoint::find_checkpoints(folder);
   if (found.empty())
     throw InputError(
@@ -126,13 +126,13 @@ int list(const Arguments& arguments) {
 
 /// The folders in `folder` whose signature can be verified: checkpoints and a model.
 std::vector<fs::path> signed_folders(const fs::path& folder) {
-  if (fs::exists(folder / "manifest.json")) return {folder};
+  if (checkpoint::is_checkpoint(folder)) return {folder};
   std::vector<fs::path> folders;
   for (const Found& one : checkpoint::find_checkpoints(folder)) folders.push_back(one.folder);
   // What resuming skips, but a person might load: refused by name.
   for (const auto& entry : fs::directory_iterator(folder))
     if (entry.is_directory() && entry.path().filename().string().starts_with("checkpoint-") &&
-        !fs::exists(entry.path() / "manifest.json"))
+        !checkpoint::is_checkpoint(entry.path()))
       folders.push_back(entry.path());
   if (checkpoint::holds_model(folder)) folders.push_back(folder);
   if (folders.empty()) throw InputError("{} contains no checkpoint, no model and no signature.", folder.string());

@@ -86,7 +86,7 @@ Comparison compare_checkpoints(const fs::path& run, const fs::path& again, Steps
   Comparison comparison;
   for (const checkpoint::Found& one : checkpoint::find_checkpoints(again)) {
     const fs::path other = run / one.folder.filename();
-    if (one.step < steps.first || !fs::exists(other / "manifest.json")) continue;
+    if (one.step < steps.first || !checkpoint::is_checkpoint(other)) continue;
     comparison.add(difference(checkpoint::read_contents(other), checkpoint::read_contents(one.folder),
                               one.folder.filename().string()));
   }

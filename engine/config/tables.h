@@ -40,6 +40,12 @@ inline bool validates(const Config& config) {
 inline bool several_machines(const Config& config) {
   return config.num_machines > 1;
 }
+inline bool data_parallel(const Config& config) {
+  return config.distributed_type == DistributedType::kDataParallel;
+}
+inline bool several_ranks(const Config& config) {
+  return config.distributed_type != DistributedType::kNo && !data_parallel(config);
+}
 /// Whether every rank holds the whole model and gradients are averaged: where DDP's options apply.
 inline bool uses_ddp(const Config& config) {
   return config.distributed_type == DistributedType::kMultiCpu || config.distributed_type == DistributedType::kMultiGpu;

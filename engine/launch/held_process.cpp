@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/errors.h"
+
 namespace trainer::launch {
 namespace {
 
@@ -36,9 +38,10 @@ std::string frozen_cgroup(pid_t pid) {
 
 int wait_for_end(pid_t child) {
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status;
+  pid_t ended = 0;
+  do ended = waitpid(child, &status, 0);
+  while (ended < 0 && errno == EINTR);
+  return ended == child ? status : W_EXITCODE(kInternalFailure, 0);
 }
 
 bool reap_within(pid_t child, std::chrono::milliseconds patience) {

@@ -39,21 +39,25 @@ Names names_in_folder(const fs::path& folder) {
   return fs::exists(file) ? names_in(read_file(file, kMaxConfig)) : Names();
 }
 
+bool names_checkpoint(const config::Config& config) {
+  const std::string& choice = config.checkpoint.resume_from_checkpoint;
+  return choice != "auto" && choice != "true" && choice != "false";
+}
+
 /// The checkpoints that the run may resume from, best first.
 std::vector<fs::path> checkpoints_of(const config::Config& config) {
   const std::string& choice = config.checkpoint.resume_from_checkpoint;
   if (choice == "false") return {};
-  if (choice != "auto" && choice != "true") return {choice};
+  if (names_checkpoint(config)) return {choice};
   std::vector<fs::path> folders;
   for (const checkpoint::Found& found : checkpoint::find_checkpoints(config.output_dir))
     folders.insert(folders.begin(), found.folder);
   return folders;
 }
 
-std::optional<checkpoint::Contents> contents_of(const fs::path& folder, const std::string& trusted_key) {
+std::optional<checkpoint::Contents> contents_of(const fs::path& folder, const std::optional<checkpoint::Trust>& trust) {
   try {
-    if (!trusted_key.empty())
-      checkpoint::check_signature(folder, {checkpoint::PublicKey(trusted_key, checkpoint::kTrustedKeyOption), ""});
+    if (trust) checkpoint::check_signature(folder, *trust);
     return checkpoint::read_contents(folder);
   } catch (const Error&) {
     return std::nullopt;  // loading skips it or reports the damage
@@ -72,8 +76,10 @@ void check_configured(const Names& configured, const SettledClasses& settled) {
 
 SettledClasses settled_classes(const config::Config& config) {
   SettledClasses settled;
+  const auto trust = checkpoint::trust_in(config.checkpoint.trusted_key,
+                                          names_checkpoint(config) ? fs::path() : fs::path(config.output_dir));
   for (const fs::path& folder : checkpoints_of(config)) {
-    const auto contents = contents_of(folder, config.checkpoint.trusted_key);
+    const auto contents = contents_of(folder, trust);
     if (!contents) continue;
     // Earlier versions recorded no classes and sorted all names as text; an adapter's checkpoint doesn't say it either.
     settled = {contents->classes, data::LabelOrder::kAsText, folder};

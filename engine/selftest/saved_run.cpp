@@ -55,7 +55,7 @@ SavedRun read_saved_run(const fs::path& folder, int64_t step) {
   checkpoint::WholeTensors tensors(checkpoint);
   for (const checkpoint::SavedTensor& tensor : tensors.manifest().tensors)
     run.tensors[tensor.kind + "/" + tensor.name] = tensors.read(tensor).clone();
-  const fs::path manifest = checkpoint / "manifest.json";
+  const fs::path manifest = checkpoint / checkpoint::kManifestFile;
   run.progress = checkpoint::unsealed(read_file(manifest), manifest).at("progress").dump();
   std::istringstream lines(read_file(folder / "metrics.jsonl"));
   for (std::string line; std::getline(lines, line);) {

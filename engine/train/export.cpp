@@ -26,15 +26,15 @@ namespace {
 
 enum class Kind { kModel, kAdapter };
 
-bool is_checkpoint(const fs::path& folder) {
-  return fs::exists(folder / "manifest.json") || checkpoint::is_megatron(folder);
+bool has_checkpoint_weights(const fs::path& folder) {
+  return checkpoint::is_checkpoint(folder) || checkpoint::is_megatron(folder);
 }
 
 /// Errors: InputError.
 Kind kind_of(const fs::path& source) {
   if (!fs::is_directory(source)) throw InputError("{} is not a folder.", source.string());
   if (fs::exists(config::adapter_config_file(source.string()))) return Kind::kAdapter;
-  if (is_checkpoint(source) || fs::exists(source / "config.json")) return Kind::kModel;
+  if (has_checkpoint_weights(source) || fs::exists(source / "config.json")) return Kind::kModel;
   throw InputError(
       "{} has neither config.json nor adapter_config.json nor manifest.json{}.\n  Give the output folder of a finished "
       "run, one of its checkpoint-N folders, or a model or adapter folder.",
@@ -79,7 +79,7 @@ void copy_folder(const fs::path& source, const fs::path& output, bool adapter) {
 void to_hugging_face(const ExportRequest& request, Kind kind) {
   if (kind == Kind::kAdapter && request.merge)
     merge_adapter({request.source, request.base, request.output, request.dtype});
-  else if (is_checkpoint(request.source))
+  else if (has_checkpoint_weights(request.source))
     checkpoint::export_checkpoint(request.source, request.output);
   else if (kind == Kind::kAdapter)
     copy_folder(request.source, request.output, true);
@@ -110,7 +110,7 @@ gguf::Exported to_gguf(const ExportRequest& request, Kind kind) {
     throw ConfigError("{} already exists: give another name, or remove it.", request.output.string());
   check_writable(fs::absolute(request.output).parent_path());
   if (kind == Kind::kAdapter && !request.merge) return adapter_to_gguf(request);
-  if (kind == Kind::kModel && !is_checkpoint(request.source)) return model_to_gguf(request, request.source);
+  if (kind == Kind::kModel && !has_checkpoint_weights(request.source)) return model_to_gguf(request, request.source);
   const GrowingFolder work(request.output.string() + ".model");  // never published: the model folder on the way
   ExportRequest model = request;
   model.output = work.path() / "model";

@@ -1,7 +1,5 @@
 #include "engine/train/start.h"
 
-#include <filesystem>
-
 #include "engine/base/errors.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/weights/foreign_checkpoint.h"
@@ -25,9 +23,9 @@ Start start_of(const config::Config& config) {
         "when there is none.",
         config.output_dir);
   if (choice == "auto" || choice == "true") return newest ? Start::kNewest : Start::kFromScratch;
-  if (!std::filesystem::exists(std::filesystem::path(choice) / "manifest.json"))
-    throw InputError("checkpoint.resume_from_checkpoint: {} is not a checkpoint: it has no manifest.json{}", choice,
-                     checkpoint::foreign_checkpoint(choice));
+  if (!checkpoint::is_checkpoint(choice))
+    throw InputError("checkpoint.resume_from_checkpoint: {} is not a checkpoint: it has no {}{}", choice,
+                     checkpoint::kManifestFile, checkpoint::foreign_checkpoint(choice));
   return Start::kNamed;
 }
 
@@ -37,10 +35,8 @@ Start agreed_start(const config::Config& config, dist::Comm& comm) {
 
 std::optional<checkpoint::Trust> trust_of(const config::Config& config, Start start,
                                           const checkpoint::FolderAccess& access) {
-  const std::string& key = config.checkpoint.trusted_key;
-  if (key.empty() || !access.this_rank_sees()) return std::nullopt;
-  return checkpoint::Trust{checkpoint::PublicKey(key, checkpoint::kTrustedKeyOption),
-                           start == Start::kNamed ? "" : checkpoint::run_name(config.output_dir)};
+  if (!access.this_rank_sees()) return std::nullopt;
+  return checkpoint::trust_in(config.checkpoint.trusted_key, start == Start::kNamed ? "" : config.output_dir);
 }
 
 }  // namespace trainer::train

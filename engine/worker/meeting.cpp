@@ -30,12 +30,11 @@ std::unique_ptr<dist::Comm> meet_on_cpu(Link& link, const config::TrainingConfig
 /// Connections between ranks are protected from now on, if they have a key.
 void guard_connections(Link& link, const config::TrainingConfig& training) {
   using config::GlooTransport;
-  // On one machine no stranger sees the packets, but any user may connect.
-  const GlooTransport transport =
-      dist::ranks_share_a_machine() ? GlooTransport::kAuthenticated : training.gloo_transport;
   std::string key = link.peer_key();
-  if (key.empty() || transport == GlooTransport::kTcp) return;
-  dist::tls::guard_connections({std::move(key), transport == GlooTransport::kTls});
+  if (key.empty() || training.gloo_transport == GlooTransport::kTcp) return;
+  // On one machine no stranger sees the packets, but any user may connect.
+  const bool encrypts = training.gloo_transport == GlooTransport::kTls && !dist::ranks_share_a_machine();
+  dist::tls::guard_connections({std::move(key), encrypts});
 }
 
 }  // namespace

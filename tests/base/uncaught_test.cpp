@@ -1,6 +1,7 @@
 #include "engine/base/uncaught.h"
 
 #include <filesystem>
+#include <ios>
 #include <new>
 #include <system_error>
 
@@ -33,11 +34,21 @@ TEST(Uncaught, AFileSystemThatRefusesIsUpToTheMachine) {
   EXPECT_EQ(found.text.find("cannot access /a/b: Permission denied"), 0U) << found.text;
 }
 
+TEST(Uncaught, AThreadThatCannotStartIsUpToTheMachine) {
+  const Uncaught found =
+      describe_uncaught(std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again)));
+  EXPECT_EQ(found.code, kMachineFailure);
+  EXPECT_NE(found.text.find("ulimit -u"), std::string::npos) << found.text;
+}
+
 TEST(Uncaught, EverythingElseIsABug) {
   for (const Uncaught& found :
-       {describe_uncaught(std::out_of_range("map::at")), describe_uncaught(InternalError("map::at"))}) {
+       {describe_uncaught(std::out_of_range("map::at")), describe_uncaught(InternalError("map::at")),
+        describe_uncaught(std::ios_base::failure("map::at")),  // a system_error too, but not the system's
+        describe_uncaught(std::system_error(std::make_error_code(std::errc::operation_not_permitted), "map::at"))}) {
     EXPECT_EQ(found.code, kInternalFailure);
-    EXPECT_NE(found.text.find("map::at\nThis is a bug in trainer"), std::string::npos) << found.text;
+    EXPECT_NE(found.text.find("map::at"), std::string::npos) << found.text;
+    EXPECT_NE(found.text.find("\nThis is a bug in trainer"), std::string::npos) << found.text;
   }
 }
 

@@ -414,7 +414,7 @@ void nothing() {}
 TEST(TlsRedirect, RefusesACallThatTheLibraryDoesNotMake) {
   const auto inside = reinterpret_cast<const void*>(&c10d::ProcessGroupGloo::createDeviceForHostname);
   EXPECT_THROW(dist::tls::redirect_calls(inside, {{"no_such_function", reinterpret_cast<void*>(nothing)}}),
-               InternalError);
+               MachineError);
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 
 #include "engine/base/errors.h"
 #include "engine/checkpoint/contents.h"
+#include "engine/checkpoint/signature.h"
+#include "tests/checkpoint/test_key.h"
 #include "tests/support/temporary_folder.h"
 
 namespace trainer::prepare {
@@ -49,6 +51,13 @@ class ClassNames : public ::testing::Test {
     return folder;
   }
 
+  static void sign(const fs::path& folder, int64_t step, const std::string& run) {
+    const checkpoint::Sums sums{
+        .run = run, .step = step, .files = {{"manifest.json", checkpoint::sha256_of_file(folder / "manifest.json")}}};
+    for (const auto& [name, content] : checkpoint::signature_files(sums, testing::signing_key("openssl.pem")))
+      write(folder / name, content);
+  }
+
   const testing::TemporaryFolder folder_;
   config::Config config_;
 };
@@ -72,6 +81,19 @@ TEST_F(ClassNames, AreTheCheckpointsWhenResuming) {
   EXPECT_EQ(settled_classes(config_).names, (Names{"1", "10", "2"}));
   config_.checkpoint.resume_from_checkpoint = "auto";
   write(newest / "manifest.json", "{");  // damaged: it is skipped
+  EXPECT_EQ(settled_classes(config_).names, (Names{"1", "10", "2"}));
+}
+
+TEST_F(ClassNames, AreThoseOfTheRunThatSignedThem) {
+  config_.checkpoint.trusted_key = testing::key_file("openssl.pub.pem");
+  const fs::path folder = write_checkpoint(3, {"1", "10", "2"});
+  EXPECT_EQ(settled_classes(config_).names, Names());  // nobody signed it
+  sign(folder, 3, "another");
+  EXPECT_EQ(settled_classes(config_).names, Names());
+  sign(folder, 3, "output");
+  EXPECT_EQ(settled_classes(config_).names, (Names{"1", "10", "2"}));
+  sign(folder, 3, "another");
+  config_.checkpoint.resume_from_checkpoint = folder.string();  // as the user asks
   EXPECT_EQ(settled_classes(config_).names, (Names{"1", "10", "2"}));
 }
 

@@ -14,12 +14,6 @@ bool deepspeed(const Config& config) {
 bool megatron(const Config& config) {
   return config.distributed_type == DistributedType::kMegatronLm;
 }
-bool data_parallel(const Config& config) {
-  return config.distributed_type == DistributedType::kDataParallel;
-}
-bool several_ranks(const Config& config) {
-  return config.distributed_type != DistributedType::kNo && !data_parallel(config);
-}
 
 Node text(const char* value) {
   return Node::scalar(value, true);

@@ -158,8 +158,9 @@ const Entries& training_table() {
           .help("How Gloo carries tensors between machines that share a secret (TRAINER_SECRET_FILE). tls: encrypted "
                 "and authenticated (TLS 1.3). authenticated: each connection starts with a proof of the run's key, "
                 "then is in clear; for networks that encrypt by themselves. tcp: neither; anyone who reaches a rank's "
-                "port may take part.")
-          .when("num_machines is above 1", several_machines),
+                "port may take part. On one machine, where ranks that can't share memory use Gloo, tls is as "
+                "authenticated.")
+          .when("distributed_type is not NO", several_ranks),
       option("local_sgd_steps", &C::local_sgd_steps)
           .help("Local SGD: ranks exchange no gradients; each makes this many updates alone, then their weights are "
                 "averaged. Weights are also averaged before an evaluation or a checkpoint, and before a checkpoint the "

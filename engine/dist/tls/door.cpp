@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kMostRefusalsLogged = 20;
 constexpr int kMostAtATime = 16;                          // connections; then visitors, and the end, have their turn
-constexpr std::chrono::milliseconds kForDescriptors{50};  // until a visitor may have left
+constexpr std::chrono::milliseconds kForResources{50};  // until a visitor may have left
 
 void add_one(int event) {
   eventfd_write(event, 1);
@@ -81,23 +81,33 @@ Door::Guest Door::next() {
 }
 
 void Door::serve() {
-  for (;;) {
-    std::vector<pollfd> events{{end_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
-    for (const Visitor& visitor : visitors_)
-      events.push_back(
-          {visitor.socket.get(), static_cast<short>(visitor.need == Session::Need::kWrite ? POLLOUT : POLLIN), 0});
-    int wait = -1;
-    if (!visitors_.empty()) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(visitors_.front().deadline - Clock::now());
-      wait = static_cast<int>(std::max<int64_t>(left.count(), 0));
+  for (bool open = true; open;) {
+    try {
+      open = serve_once();
+    } catch (const std::exception&) {  // no memory: it ends no rank; the connection that needed it is closed
+      std::this_thread::sleep_for(kForResources);
     }
-    if (poll(events.data(), events.size(), wait) < 0) continue;  // only EINTR, or memory that may be there again
-    if (events[0].revents != 0) return;
-    auto event = events.begin() + 2;
-    for (auto visitor = visitors_.begin(); visitor != visitors_.end(); ++event)
-      visitor = goes_on(*visitor, event->revents != 0) ? std::next(visitor) : visitors_.erase(visitor);
-    if (events[1].revents != 0) take_connections();
   }
+}
+
+/// False at the end.
+bool Door::serve_once() {
+  std::vector<pollfd> events{{end_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+  for (const Visitor& visitor : visitors_)
+    events.push_back(
+        {visitor.socket.get(), static_cast<short>(visitor.need == Session::Need::kWrite ? POLLOUT : POLLIN), 0});
+  int wait = -1;
+  if (!visitors_.empty()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(visitors_.front().deadline - Clock::now());
+    wait = static_cast<int>(std::max<int64_t>(left.count(), 0));
+  }
+  if (poll(events.data(), events.size(), wait) < 0) return true;  // only EINTR, or memory that may be there again
+  if (events[0].revents != 0) return false;
+  auto event = events.begin() + 2;
+  for (auto visitor = visitors_.begin(); visitor != visitors_.end(); ++event)
+    visitor = goes_on(*visitor, event->revents != 0) ? std::next(visitor) : visitors_.erase(visitor);
+  if (events[1].revents != 0) take_connections();
+  return true;
 }
 
 void Door::take_connections() {
@@ -107,7 +117,7 @@ void Door::take_connections() {
     FileDescriptor socket(
         accept4(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) {
-      if (errno == EMFILE || errno == ENFILE) std::this_thread::sleep_for(kForDescriptors);
+      if (errno == EMFILE || errno == ENFILE) std::this_thread::sleep_for(kForResources);
       return;
     }
     if (visitors_.size() >= kMostAtOnce) {

@@ -56,6 +56,7 @@ class Door {
   };
 
   void serve();
+  bool serve_once();
   void take_connections();
   bool goes_on(Visitor& visitor, bool is_ready);
   void refuse(const Visitor& visitor, const std::string& why);

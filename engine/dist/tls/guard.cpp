@@ -76,6 +76,10 @@ struct Meeting {
 };
 thread_local Meeting meeting;
 
+bool is_tcp(int family) {
+  return family == AF_INET || family == AF_INET6;
+}
+
 /// Waits until `fd` is ready. Errors: PeerError at `deadline`.
 void wait_for(int fd, short events, steady_clock::time_point deadline, const std::string& peer) {
   for (;;) {
@@ -101,7 +105,7 @@ int connect_now(int fd, const sockaddr* to, socklen_t size, steady_clock::time_p
 }
 
 int guarded_connect(int fd, const sockaddr* to, socklen_t size) {
-  if (to->sa_family != AF_INET && to->sa_family != AF_INET6) return ::connect(fd, to, size);
+  if (!is_tcp(to->sa_family)) return ::connect(fd, to, size);
   sockaddr_storage address{};
   std::memcpy(&address, to, std::min<std::size_t>(size, sizeof(address)));
   const std::string peer = endpoint(address);
@@ -124,7 +128,10 @@ int guarded_connect(int fd, const sockaddr* to, socklen_t size) {
 
 int guarded_listen(int fd, int backlog) {
   const int result = ::listen(fd, backlog);
-  if (result != 0) return result;
+  sockaddr own{};
+  socklen_t size = sizeof(own);
+  const bool known = getsockname(fd, &own, &size) == 0;
+  if (result != 0 || (known && !is_tcp(own.sa_family))) return result;
   auto door = std::make_shared<Door>(fd, *credentials);
   doors.add(fd, door);
   if (meeting.is_open) meeting.door = std::move(door);  // else it closes with Gloo's socket
@@ -201,13 +208,10 @@ Redirection redirection(const char* name, F* to) {
   return {name, reinterpret_cast<void*>(to)};
 }
 
-}  // namespace
-
-void guard_connections(Credentials given) {
-  require(!credentials && given.key.size() == 32, "connections are guarded once, with a key of 32 bytes");
+/// Redirects libtorch's calls. Errors: MachineError.
+void take_calls() try {
   const void* const inside = dlsym(RTLD_DEFAULT, "_ZN4gloo9transport3tcp6Socket6acceptEv");
-  require(inside != nullptr, "libtorch has no gloo::transport::tcp::Socket::accept()");
-  credentials = std::move(given);
+  if (inside == nullptr) throw MachineError("libtorch has no gloo::transport::tcp::Socket::accept()");
   setenv("GLOO_DISABLE_CONNECTION_RETRIES", "1", 1);  // a retry would run, and throw, in Gloo's event loop
   unsetenv("GLOO_DEVICE_TRANSPORT");                  // Gloo's own TLS
   redirect_calls(inside, {redirection("connect", guarded_connect), redirection("listen", guarded_listen),
@@ -215,9 +219,23 @@ void guard_connections(Credentials given) {
                           redirection("recv", guarded_recv), redirection("read", guarded_read),
                           redirection("writev", guarded_writev), redirection("write", guarded_write),
                           redirection("close", guarded_close)});
+} catch (const MachineError& error) {
+  throw MachineError(
+      "connections between ranks cannot be protected: {}.\n  Use the libtorch that trainer was built with, or set "
+      "training.gloo_transport: tcp.",
+      error.what());
+}
+
+}  // namespace
+
+void guard_connections(Credentials given) {
+  require(!credentials && given.key.size() == 32, "connections are guarded once, with a key of 32 bytes");
+  credentials = std::move(given);
 }
 
 Rendezvous::Rendezvous() {
+  static std::once_flag once;
+  if (credentials) std::call_once(once, take_calls);
   meeting = {.is_open = credentials.has_value()};
 }
 

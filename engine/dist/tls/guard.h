@@ -8,7 +8,7 @@
 //   connect() returns once the connection is made and both ends have proved that they have the key of this attempt.
 //   listen() opens a Door. Gloo's event loop waits for the door's guests instead of the listening socket, so a stranger
 //     reaches no code of Gloo's. The port is closed once all ranks are connected
-//     (Rendezvous).
+//     (Rendezvous). Nothing is redirected before the first one: ranks in shared memory have no Gloo.
 //   read(), recv(), write() and writev() pass through the connection's Session, on the socket itself: readiness, the
 //     end of a stream, resets and timeouts are the kernel's, as without it.
 // The collectives, and so every bit of a result, are Gloo's.
@@ -20,14 +20,15 @@
 
 namespace trainer::dist::tls {
 
-/// From now on every connection of Gloo's in this process is protected. To be called once, before the first one.
-/// Errors: InternalError when libtorch doesn't make the expected calls.
+/// From the next Rendezvous on, every connection of Gloo's in this process is protected. To be called once, before the
+/// first one.
 void guard_connections(Credentials credentials);
 
 /// While ranks rendezvous: the port that Gloo opens in this thread, which is closed at the end. Does nothing in a
 /// process whose connections aren't guarded.
 class Rendezvous {
  public:
+  /// Errors: MachineError when this libtorch doesn't make the expected calls.
   Rendezvous();
   ~Rendezvous();
   Rendezvous(const Rendezvous&) = delete;

@@ -59,12 +59,11 @@ void redirect_calls(const void* inside, std::initializer_list<Redirection> redir
   std::vector<void**> slots;
   for (const Redirection& redirection : redirections) {
     void** const slot = calls.slot(redirection.name);
-    require(slot != nullptr, "{} does not call {}(): connections between ranks cannot be protected", library.l_name,
-            redirection.name);
+    if (slot == nullptr) throw MachineError("{} does not call {}()", library.l_name, redirection.name);
     const auto page = reinterpret_cast<uintptr_t>(slot) & ~(static_cast<uintptr_t>(sysconf(_SC_PAGESIZE)) - 1);
     // Writable already, unless the library was linked with -z now.
     const int allowed = mprotect(reinterpret_cast<void*>(page), 1, PROT_READ | PROT_WRITE);
-    require(allowed == 0, "the calls of {} cannot be redirected: {}", library.l_name, std::strerror(errno));
+    if (allowed != 0) throw MachineError("the calls of {} cannot be redirected: {}", library.l_name, std::strerror(errno));
     slots.push_back(slot);
   }
   auto slot = slots.begin();

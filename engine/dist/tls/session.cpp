@@ -51,6 +51,19 @@ struct Callbacks {
 
 namespace {
 
+/// OpenSSL's reason for the last failure in this thread: "binder does not verify".
+std::string reason() {
+  const char* const text = ERR_reason_error_string(ERR_peek_last_error());
+  return text != nullptr ? text : "the connection was closed";
+}
+
+/// Of a failure in OpenSSL: what arrived is not what the other end sent, unless the reason is one of any library's.
+int errno_of_failure() {
+  const unsigned long error = ERR_peek_last_error();
+  if (!ERR_COMMON_ERROR(error)) return EBADMSG;
+  return ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE ? ENOMEM : EIO;
+}
+
 struct FreeContext {
   void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
 };
@@ -58,10 +71,14 @@ using Context = std::unique_ptr<SSL_CTX, FreeContext>;
 
 Context make_context() {
   Context context(SSL_CTX_new(TLS_method()));
-  require(context && SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION) == 1 &&
-              SSL_CTX_set_ciphersuites(context.get(), "TLS_AES_128_GCM_SHA256") == 1 &&
-              SSL_CTX_set_num_tickets(context.get(), 0) == 1,
-          "OpenSSL has no TLS 1.3 with AES-128-GCM");
+  const bool done = context && SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION) == 1 &&
+                    SSL_CTX_set_ciphersuites(context.get(), "TLS_AES_128_GCM_SHA256") == 1 &&
+                    SSL_CTX_set_num_tickets(context.get(), 0) == 1;
+  if (!done)
+    throw MachineError(
+        "connections between ranks cannot be protected: this machine's OpenSSL has no TLS 1.3 with AES-128-GCM ({}).\n"
+        "  Allow it in OpenSSL's configuration (OPENSSL_CONF), or set training.gloo_transport: tcp.",
+        reason());
   SSL_CTX_set_psk_use_session_callback(context.get(), Callbacks::use);
   SSL_CTX_set_psk_find_session_callback(context.get(), Callbacks::find);
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
@@ -78,12 +95,6 @@ SSL* new_session() {
   return SSL_new(context.get());
 }
 
-/// OpenSSL's reason for the last failure in this thread: "binder does not verify".
-std::string reason() {
-  const char* const text = ERR_reason_error_string(ERR_peek_last_error());
-  return text != nullptr ? text : "the connection was closed";
-}
-
 }  // namespace
 
 void Session::Free::operator()(ssl_st* ssl) const {
@@ -92,7 +103,8 @@ void Session::Free::operator()(ssl_st* ssl) const {
 
 Session::Session(int fd, const Credentials& credentials, std::string name, bool accepts, int64_t records_per_key)
     : key_(credentials.key), name_(std::move(name)), records_per_key_(records_per_key), ssl_(new_session()) {
-  require(ssl_ && SSL_set_fd(ssl_.get(), fd) == 1, "OpenSSL cannot create a session: {}", reason());
+  if (!ssl_ || SSL_set_fd(ssl_.get(), fd) != 1)
+    throw MachineError("OpenSSL cannot protect a connection between ranks: {}", reason());
   SSL_set_app_data(ssl_.get(), this);
   accepts ? SSL_set_accept_state(ssl_.get()) : SSL_set_connect_state(ssl_.get());
   if (!accepts) SSL_set_verify(ssl_.get(), SSL_VERIFY_PEER, nullptr);  // no certificate stands in for the key
@@ -172,7 +184,7 @@ ssize_t Session::failed(int result) {
       errno = error != 0 ? error : ECONNRESET;
       return -1;
     default:
-      errno = EBADMSG;
+      errno = errno_of_failure();
       return -1;
   }
 }
