@@ -29,22 +29,27 @@ struct Holder {
   std::string who;      // as it described itself; "" when that can't be read
   std::string problem;  // why not
   bool is_missing = false;
+  std::string line{};  // that it has added
 };
 
 /// An open lock file.
 Holder holder(int fd) {
-  char text[300];
+  char text[2 * FolderLock::kMostLine];
   const ssize_t count = pread(fd, text, sizeof(text), 0);
-  if (count < 0) return {"", std::strerror(errno)};
+  if (count < 0) return {.problem = std::strerror(errno)};
   const std::string_view said(text, static_cast<size_t>(count));
-  const std::string who(said.substr(0, said.find('\n')));
-  return {who, who.empty() ? "it is empty" : ""};
+  const size_t end = said.find('\n');
+  const std::string who(said.substr(0, end));
+  std::string line;
+  if (end != said.npos)
+    if (const size_t next = said.find('\n', end + 1); next != said.npos) line = said.substr(end + 1, next - end - 1);
+  return {.who = who, .problem = who.empty() ? "it is empty" : "", .line = std::move(line)};
 }
 
 /// A folder's.
 Holder holder(const fs::path& folder) {
   const FileDescriptor file(open((folder / kName).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!file) return {"", std::strerror(errno), errno == ENOENT};
+  if (!file) return {.problem = std::strerror(errno), .is_missing = errno == ENOENT};
   return holder(file.get());
 }
 
@@ -119,7 +124,7 @@ void FolderLock::acquire() {
     if (locked != 0) {
       if (errno != EWOULDBLOCK) throw lock_error(path, errno);
       const std::string who = holder(file_.get()).who;
-      throw MachineError("output folder in use: {}\n  by {}\n  wait for that run, stop it, or set another output_dir",
+      throw FolderInUse("output folder in use: {}\n  by {}\n  wait for that run, stop it, or set another output_dir",
                          folder_.string(), who.empty() ? "another process" : who);
     }
   } while (!is_still_at(file_.get(), path));
@@ -140,6 +145,17 @@ bool FolderLock::folder_is_used() const {
     if (entry.path().filename() != kName) return true;
   }
   return false;
+}
+
+void FolderLock::add_line(const std::string& line) const {
+  const std::string text = line.substr(0, kMostLine) + "\n";
+  if (pwrite(file_.get(), text.data(), text.size(), static_cast<off_t>(who_.size()) + 1) !=
+      static_cast<ssize_t>(text.size()))
+    throw machine_error("write", folder_ / kName, errno);
+}
+
+std::string line_of_holder(const fs::path& folder) {
+  return holder(folder).line;
 }
 
 FolderOwner::FolderOwner(fs::path folder, std::string name)

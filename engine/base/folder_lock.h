@@ -6,14 +6,21 @@
 #include <filesystem>
 #include <string>
 
+#include "engine/base/errors.h"
 #include "engine/base/file_descriptor.h"
 
 namespace trainer {
 
+/// Another process holds the lock of a folder.
+class FolderInUse : public MachineError {
+ public:
+  using MachineError::MachineError;
+};
+
 /// Holds `folder`/.lock, creating the folder when it doesn't exist. The kernel releases the lock however the process
 /// dies, so a stale lock file never blocks; the file remains and names the last holder. A folder that is created here
-/// is for this user only, and removed again if it is still empty at the end. Errors: MachineError when another process,
-/// which the message names, holds the lock, or when the folder can't be written to.
+/// is for this user only, and removed again if it is still empty at the end. Errors: FolderInUse, which names the holder;
+/// MachineError when the folder can't be written to.
 class FolderLock {
  public:
   explicit FolderLock(const std::filesystem::path& folder);
@@ -25,6 +32,9 @@ class FolderLock {
   bool folder_is_used() const;
   /// The name of this holder in the lock's file.
   const std::string& who() const { return who_; }
+  /// Adds a line of at most kMostLine bytes to the lock's file, for those who wait for the lock. Errors: MachineError.
+  static constexpr std::size_t kMostLine = 300;
+  void add_line(const std::string& line) const;
 
  private:
   void acquire();
@@ -34,6 +44,9 @@ class FolderLock {
   FileDescriptor file_;
   std::string who_;
 };
+
+/// The line that the current or last holder of `folder`'s lock has added; "" if it has none.
+std::string line_of_holder(const std::filesystem::path& folder);
 
 /// Environment variable: the name of the folder's owner, of which the process is a part.
 inline constexpr const char* kOwnerVariable = "TRAINER_FOLDER_OWNER";

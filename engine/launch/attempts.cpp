@@ -45,6 +45,7 @@ Terms Attempts::terms() const {
 void Attempts::take(const Terms& terms) {
   number_ = terms.attempt;
   restarts_ = terms.restarts;
+  resumes_ |= terms.resumes;
 }
 
 void Attempts::judge(Outcome& outcome, const std::string& why_not) {

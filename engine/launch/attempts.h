@@ -25,8 +25,8 @@ namespace trainer::launch {
 // and these are prepared, the ranks save after their update and stop, and the next generation includes the new
 // machines; this costs no restart. (If the save fails, the ranks continue until one succeeds.) When a machine is lost,
 // the next generation starts without it if it doesn't return within last_call and enough machines are left.
-// The run depends on machine 0, where the others meet. When it is lost, all others look for it, for as long as in the
-// first meeting; a machine that was waiting to join has lost no attempt, so this costs it no restart. Ranks of a
+// When machine 0 is lost, the others look for it, for as long as in the first meeting, or one of them succeeds it (Note
+// [Succession]); a machine that was waiting to join has lost no attempt, so this costs it no restart. Ranks of a
 // machine that the network has cut off may run on for seconds, in parallel with those of the next attempt. Nothing they
 // do counts: their messages are lost with their connection, and their part of a checkpoint goes to a folder that bears
 // the id of their own attempt, which is removed. If machine 0 itself was started elsewhere, the old one finds its
@@ -55,7 +55,7 @@ class Attempts {
   std::string text(const Outcome& ended) const;
 
  private:
-  bool has_saved() const { return newest_checkpoint(output_dir_) != checkpoint_before_; }
+  bool has_saved() const { return resumes_ || newest_checkpoint(output_dir_) != checkpoint_before_; }
 
   int64_t max_;
   std::filesystem::path output_dir_;
@@ -64,6 +64,7 @@ class Attempts {
   std::string checkpoint_before_;  // the newest one of earlier runs
   int number_ = 0;
   int restarts_ = 0;
+  bool resumes_ = false;  // the leader has said so: the run had saved before this machine joined
   int without_progress_ = 0;                                 // attempts in a row that ended where the one before did
   std::optional<std::pair<std::string, int64_t>> last_end_;  // the newest checkpoint, and the step
 };

@@ -15,7 +15,7 @@ constexpr std::chrono::seconds kFirstReminder{5};
 
 }  // namespace
 
-Follower::Joined Follower::join() {
+std::optional<Follower::Joined> Follower::join(const Alternatives& alternatives) {
   if (appointment_.key.empty() && !appointment_.wants_no_secret)
     refuse_open_address(appointment_.host, appointment_.port);
   const std::string where = endpoint_text(appointment_.host, appointment_.port);
@@ -28,7 +28,7 @@ Follower::Joined Follower::join() {
   bool is_unproven = false, is_new = false;
   do {
     try {
-      return try_once();
+      return try_all(alternatives);
     } catch (const NotYet& not_yet) {
       is_unproven = not_yet.unproven;
       is_new = is_unproven && why != not_yet.why;  // to be reported at once: waiting alone may not help
@@ -52,7 +52,7 @@ Follower::Joined Follower::join() {
 void Follower::report(int code, const std::string& why, std::chrono::milliseconds patience) {
   for (const Clock::time_point end = Clock::now() + patience; Clock::now() < end;) {
     try {
-      Greeted greeted = greet();
+      Greeted greeted = greet(appointed());
       greeted.line.send({.op = LinkOp::kEnd, .code = code, .number = own_.machine, .strings = {why, own_.job}});
       return hang_up({&greeted.line});
     } catch (const NotYet&) {
@@ -62,8 +62,8 @@ void Follower::report(int code, const std::string& why, std::chrono::millisecond
 }
 
 /// Connects, and exchanges the nonces of the seals.
-Follower::Greeted Follower::greet() {
-  MachineLine line(connect());
+Follower::Greeted Follower::greet(const LeaderPlace& place) {
+  MachineLine line(connect(place));
   // Read the address now: the leader may hang up at any time.
   const Address host_address = [&] {
     try {
@@ -86,8 +86,30 @@ Follower::Greeted Follower::greet() {
   return {std::move(line), host_address, for_ranks};
 }
 
-Follower::Joined Follower::try_once() {
-  auto [line, host_address, for_ranks] = greet();
+/// Without a secret, only a loopback address, unless the user allows any.
+bool Follower::may_connect_to(const LeaderPlace& place) const {
+  if (place.machine == own_.machine || (place.host == appointment_.host && place.port == appointment_.port)) return false;
+  return !appointment_.key.empty() || appointment_.wants_no_secret || open_address(place.host, place.port).empty();
+}
+
+/// Null: this machine leads. Errors: NotYet, of the appointed address.
+std::optional<Follower::Joined> Follower::try_all(const Alternatives& alternatives) {
+  try {
+    return try_once(appointed());
+  } catch (const NotYet&) {
+    if (const auto place = alternatives.place(); place && may_connect_to(*place)) {
+      try {
+        return try_once(*place);
+      } catch (const NotYet&) {  // it is lost too, or not ready
+      }
+    }
+    if (alternatives.takes_over()) return std::nullopt;
+    throw;
+  }
+}
+
+Follower::Joined Follower::try_once(const LeaderPlace& place) {
+  auto [line, host_address, for_ranks] = greet(place);
   const std::string there = host_address.text();
   line.send(to_message(own_));
   const LinkMessage welcome =
@@ -99,7 +121,7 @@ Follower::Joined Follower::try_once() {
     throw PeerError("machine 0 at {} broke the protocol", there);
   line.trust();
   Machine host{.number = 0,
-               .name = fmt::format("machine 0 ({}, {})", welcome.strings[0], host_address.host()),
+               .name = fmt::format("machine {} ({}, {})", welcome.number, welcome.strings[0], host_address.host()),
                .line = std::move(line)};
   Joined joined;
   joined.waits = welcome.code == 1;
@@ -111,11 +133,11 @@ Follower::Joined Follower::try_once() {
   return joined;
 }
 
-/// Connects to the first address of machine 0 that answers.
-FileDescriptor Follower::connect() {
+/// Connects to the first address of the leader that answers.
+FileDescriptor Follower::connect(const LeaderPlace& place) {
   std::string why;
   try {
-    for (const Address& address : resolve(appointment_.host, appointment_.port)) {
+    for (const Address& address : resolve(place.host, place.port)) {
       try {
         FileDescriptor socket = connect_to(address, kConnectPatience);
         watch_over(socket);

@@ -1,8 +1,12 @@
 // A follower: a machine that connects to machine 0.
 #pragma once
 
+#include <functional>
+#include <optional>
+
 #include "engine/launch/address.h"
 #include "engine/launch/meeting.h"
+#include "engine/launch/succession.h"
 
 namespace trainer::launch {
 
@@ -15,11 +19,17 @@ class Follower {
     Machines machines;
     bool waits = false;  // for the next generation
   };
-  /// Retries connecting to machine 0 until it answers, and reports on standard error what it waits for.
+  /// Where else to look for a leader, and whether to lead instead: see Note [Succession].
+  struct Alternatives {
+    std::function<std::optional<LeaderPlace>()> place = [] { return std::nullopt; };
+    std::function<bool()> takes_over = [] { return false; };
+  };
+  /// Retries connecting to machine 0, or to the leader in its place, until it answers, and reports on standard error
+  /// what it waits for. Null when this machine has taken over.
   /// Only an answer that proves that it knows the secret ends the search: any program may listen at that address.
   /// Errors: PeerError when machine 0 doesn't answer in time or rejects this machine; ConfigError
   /// when the run has no secret and machine 0's address is open; StoppedBeforeStart.
-  Joined join();
+  std::optional<Joined> join(const Alternatives& alternatives);
   /// Tells machine 0 that this machine ends with `code` before it has joined. Gives up after `patience`.
   void report(int code, const std::string& why, std::chrono::milliseconds patience);
 
@@ -36,9 +46,12 @@ class Follower {
     std::string for_ranks;  // the address at which other machines' ranks reach this machine's
   };
 
-  Greeted greet();
-  Joined try_once();
-  FileDescriptor connect();
+  Greeted greet(const LeaderPlace& place);
+  Joined try_once(const LeaderPlace& place);
+  std::optional<Joined> try_all(const Alternatives& alternatives);
+  FileDescriptor connect(const LeaderPlace& place);
+  LeaderPlace appointed() const { return {.host = appointment_.host, .port = appointment_.port}; }
+  bool may_connect_to(const LeaderPlace& place) const;
   LinkMessage answer(MachineLine& line, const std::string& unproven);
 
   const Appointment& appointment_;

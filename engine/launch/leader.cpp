@@ -47,7 +47,13 @@ void check_openness(const Appointment& appointment) {
 
 Leader::Leader(const Appointment& appointment, const Introduction& own, SignalQueue& signals)
     : appointment_(appointment), own_(own), signals_(signals) {
-  for (int machine = 1; machine < own.machines; ++machine) expected_.insert(machine);
+  for (int machine = 0; machine < own.machines; ++machine)
+    if (is_follower(machine)) expected_.insert(machine);
+}
+
+void Leader::succeed() {
+  listen();
+  phase_ = Phase::kBetween;
 }
 
 Leader::Gathered Leader::gather(Terms terms) {
@@ -298,7 +304,7 @@ void Leader::admit(Visitor& visitor, Introduction who) {
     told_.insert(visitor.who->machine);
     return refuse(visitor, farewell_->code, farewell_->strings.front());
   }
-  if (visitor.who->machines != own_.machines || visitor.who->machine < 1 || visitor.who->machine >= own_.machines)
+  if (visitor.who->machines != own_.machines || !is_follower(visitor.who->machine))
     return send_away(
         visitor, kUsageFailure,
         fmt::format("{} says it is machine {} of {}, but this run has {}\n  give every machine the same --nnodes "
@@ -318,7 +324,7 @@ void Leader::admit(Visitor& visitor, Introduction who) {
 void Leader::welcome(Visitor& visitor) {
   const bool waits = phase_ == Phase::kAttempt;
   visitor.line.trust();
-  visitor.line.send({.op = LinkOp::kWelcome, .code = waits ? 1 : 0, .strings = {own_.name}});
+  visitor.line.send({.op = LinkOp::kWelcome, .code = waits ? 1 : 0, .number = own_.machine, .strings = {own_.name}});
   if (waits && in_attempt_.contains(visitor.who->machine))
     return say("trainer: {} connected, but a machine with its number is training: it waits for the next generation\n",
                visitor.name());
@@ -411,8 +417,9 @@ std::vector<int> Leader::here() const {
 std::vector<int> Leader::missing() const {
   const std::vector<int> followers = here();
   std::vector<int> machines;
-  for (int machine = 1; machine < own_.machines; ++machine)
-    if (!std::binary_search(followers.begin(), followers.end(), machine)) machines.push_back(machine);
+  for (int machine = 0; machine < own_.machines; ++machine)
+    if (is_follower(machine) && !std::binary_search(followers.begin(), followers.end(), machine))
+      machines.push_back(machine);
   return machines;
 }
 

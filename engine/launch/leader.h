@@ -1,4 +1,4 @@
-// The leader: machine 0, which the others connect to.
+// The leader: the machine which the others connect to; machine 0, unless it was lost (Note [Succession]).
 #pragma once
 
 #include <optional>
@@ -19,6 +19,8 @@ namespace trainer::launch {
 class Leader : public Door {
  public:
   Leader(const Appointment& appointment, const Introduction& own, SignalQueue& signals);
+  /// Instead of the first meeting, when this machine succeeds a leader that was lost: listens. Errors: MachineError.
+  void succeed();
 
   struct Gathered {
     Machines machines;
@@ -46,6 +48,8 @@ class Leader : public Door {
  private:
   enum class Phase { kFirstMeeting, kMeeting, kAttempt, kBetween };
 
+  /// Whether a follower can have this number.
+  bool is_follower(int machine) const { return machine >= 0 && machine < own_.machines && machine != own_.machine; }
   void listen();
   void listen_soon();
   void wait(Clock::time_point until);

@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <optional>
 
 #include "engine/base/errors.h"
 #include "engine/base/folder_lock.h"
 #include "engine/checkpoint/checkpoint_folder.h"
-#include "engine/checkpoint/signing_key.h"
 #include "engine/config/machine/machines.h"
 #include "engine/config/machine/started_rank.h"
 #include "engine/config/names.h"
@@ -22,6 +20,7 @@
 #include "engine/launch/farewell.h"
 #include "engine/launch/follower.h"
 #include "engine/launch/leader.h"
+#include "engine/launch/leadership.h"
 #include "engine/launch/meeting.h"
 #include "engine/launch/meeting_key.h"
 #include "engine/launch/messages.h"
@@ -33,79 +32,36 @@
 #include "engine/launch/secret.h"
 #include "engine/launch/slurm.h"
 #include "engine/launch/status_server.h"
-#include "engine/launch/tracking.h"
-#include "engine/report/model_card.h"
-#include "engine/report/report.h"
+#include "engine/launch/succession.h"
 
 namespace trainer::launch {
 namespace {
 
-/// The output folder's lock and owner, on the machine that writes into it.
-struct Output {
-  FolderLock lock;
-  FolderOwner owner;
+/// Between the first tries of two machines to succeed a leader. The folder's lock decides; this only prefers the lowest.
+constexpr std::chrono::milliseconds kBetweenHeirs{300};
 
-  explicit Output(const std::string& folder) : lock(folder), owner(folder, lock.who()) {}
-};
-
-/// Before anything is started or written. Errors: ConfigError.
-void check_keys(const config::Plan& plan) {
-  try {
-    checkpoint::check_keys(plan.config.checkpoint.sign, plan.config.checkpoint.trusted_key);
-  } catch (const ConfigError& error) {
-    throw ConfigError("{}", config::located(plan, error.what()));
-  }
-}
-
-/// Writes a file about the run. Whatever happens to it, the run has ended as it has.
-void leave(const char* name, const std::function<void()>& write) {
-  try {
-    write();
-  } catch (const std::exception& error) {
-    say("trainer: no {} was written: {}\n", name, error.what());
-  }
-}
-
-/// The update whose weights a finished run has saved.
-int64_t saved_step(const config::Config& config) {
-  const config::CheckpointConfig& options = config.checkpoint;
-  if (options.load_best_model_at_end && options.metric_for_best_model != "none") {
-    const auto checkpoints = checkpoint::find_checkpoints(config.output_dir);
-    const checkpoint::Found* const best = checkpoint::best_checkpoint(checkpoints, options.metric_for_best_model);
-    if (best != nullptr) return best->step;
-  }
-  return std::numeric_limits<int64_t>::max();
-}
-
-/// outcome.json and, unless no update was logged, report.html and, beside a saved model, its card. Errors:
-/// MachineError, PeerError when the folder isn't known to be this run's.
-void leave_files(const Outcome& outcome, const Kept& kept, const config::Config& config, const Output& output) {
-  output.owner.require();
-  leave("outcome.json", [&] { write_outcome(outcome, kept, config.output_dir); });
-  const bool has_updates = outcome.code == kDone || outcome.step >= 0;
-  std::error_code ignored;
-  if (!has_updates || !std::filesystem::exists(config.output_dir + "/metrics.jsonl", ignored)) return;
-  leave("report.html", [&] { report::write_report(config.output_dir); });
-  if (outcome.code == kDone)
-    leave("README.md", [&] { report::write_model_card(config.output_dir, config.output_dir, saved_step(config)); });
-}
-
-/// Reports the outcome. A failed write is only a warning: it must not hide the cause. Without `output` another machine
-/// writes, and `tracking` is null.
-void report(const Outcome& outcome, const config::Config& config, const Output* output, Tracking* tracking) {
+/// Reports the outcome; the leader also to files and servers. `leads`: null on a follower.
+void report(const Outcome& outcome, const config::Config& config, Leadership* leads) {
   const std::string& resume = config.checkpoint.resume_from_checkpoint;
-  Kept kept{.checkpoint = newest_checkpoint(config.output_dir),
-            .resumes = resume == "auto" || resume == "true",
-            .wrote_nothing = output != nullptr && !output->lock.folder_is_used(),
-            .elsewhere = output == nullptr};
-  try {
-    if (output != nullptr && !kept.wrote_nothing) leave_files(outcome, kept, config, *output);
-  } catch (const PeerError&) {  // the folder was taken over, which is the outcome itself
-  } catch (const MachineError& error) {
-    say("trainer: no outcome.json and no report.html were written: {}\n", error.what());
-  }
-  if (tracking != nullptr) tracking->end(outcome.code);
+  const Kept kept{.checkpoint = newest_checkpoint(config.output_dir),
+                  .resumes = resume == "auto" || resume == "true",
+                  .wrote_nothing = leads != nullptr && leads->wrote_nothing(),
+                  .elsewhere = leads == nullptr};
+  if (leads != nullptr && !kept.wrote_nothing) leads->leave_files(outcome, kept);
+  if (leads != nullptr) leads->end_tracking(outcome.code);
   if (outcome.code != kDone) say("{}", closing_block(outcome, kept, config.output_dir));
+}
+
+/// For machine 0. Null when another machine leads the elastic run, since machine 0 was lost: Note [Succession]. Errors:
+/// those of Leadership.
+std::unique_ptr<Leadership> lead_unless_succeeded(const config::Plan& plan) {
+  try {
+    return std::make_unique<Leadership>(plan);
+  } catch (const FolderInUse&) {
+    const auto leader = leader_of(plan.config.output_dir);
+    if (!leader || leader->machine == 0 || config::usable_machines(plan.config).size() < 2) throw;
+    return nullptr;
+  }
 }
 
 Outcome unprepared(const Preparation& prepared) {
@@ -118,7 +74,7 @@ struct Run {
   const RankProgram& program;
   const Patience& patience;
   const Prepare& prepare;
-  const Output* output;  // null: another machine owns it
+  std::unique_ptr<Leadership>& leads;  // null: another machine does
   RunStatus& status;
   StatusServer* server;  // null: none is wanted
 };
@@ -151,15 +107,15 @@ std::string single_starter() {
   return started && started->starts_once() ? started->by : "";
 }
 
-/// Why no attempt can follow: too few machines are left, and what started the launchers doesn't start them again. "" if
-/// one can.
-std::string why_not_again(Machines& machines, const std::vector<int>& sizes, const std::string& starter) {
+/// Why no attempt of at least `least` machines can follow the loss of some of `of_attempt`: what started the launchers
+/// doesn't start them again. "" if one can.
+std::string why_not_again(Machines& machines, int of_attempt, int least, bool may_lead, const std::string& starter) {
   const std::vector<Machine>& others = machines.others();
   const auto gone =
       std::count_if(others.begin(), others.end(), [](const Machine& machine) { return machine.is_gone(); });
   if (starter.empty() || gone == 0) return "";
-  const bool lost_leader = others.front().number == 0 && others.front().is_gone();
-  if (!lost_leader && std::ssize(others) + 1 - gone >= sizes.front()) return "";
+  const bool needs_leader = others.front().number == 0 && others.front().is_gone() && !may_lead;
+  if (!needs_leader && of_attempt - gone >= least) return "";
   return fmt::format("{} does not restart it, so max_restarts has no effect; start the job again to continue", starter);
 }
 
@@ -184,7 +140,8 @@ void begin_next(Attempts& attempts, const Outcome& ended, Door* door, SignalQueu
 }
 
 /// Runs attempts until none follows.
-Outcome live(const Run& run, SignalQueue& signals, Door* door, const std::function<Outcome(Attempts&)>& one) {
+Outcome live(const Run& run, SignalQueue& signals, const std::function<Door*()>& door,
+             const std::function<Outcome(Attempts&)>& one) {
   Attempts attempts(run.plan.config, run.patience.pause);
   try {
     for (;;) {
@@ -194,10 +151,10 @@ Outcome live(const Run& run, SignalQueue& signals, Door* door, const std::functi
       } catch (const EndedBefore& before) {
         ended = before.outcome;
       }
-      if (const std::string why = run.output != nullptr ? run.output->owner.taken_over() : ""; !why.empty())
+      if (const std::string why = run.leads ? run.leads->owner().taken_over() : ""; !why.empty())
         return {.code = kMachineFailure, .step = ended.step, .message = why};
       if (!ended.again) return ended;
-      begin_next(attempts, ended, door, signals, run.status);
+      begin_next(attempts, ended, door(), signals, run.status);
     }
   } catch (const StoppedBeforeStart& stopped) {
     return {.code = 128 + stopped.signal,
@@ -213,10 +170,10 @@ Outcome supervise_attempt(const Run& run, Attempts& attempts, const Terms& terms
                         .machine = static_cast<int>(run.plan.config.machine_rank),
                         .judge = [&](Outcome& outcome) { attempts.judge(outcome, why_lost(machines)); },
                         .shares_folder = shares_folder,
-                        .owner = run.output != nullptr ? run.output->owner.name() : "",
+                        .owner = run.leads ? run.leads->owner().name() : "",
                         .peer_key = peer_key};
-  if (run.output != nullptr) {
-    run.output->owner.require();
+  if (run.leads) {
+    run.leads->owner().require();
     checkpoint::recover_replaced(run.plan.config.output_dir);
   }
   const config::Plan plan = plan_of(run.plan, terms);
@@ -227,7 +184,8 @@ Outcome supervise_attempt(const Run& run, Attempts& attempts, const Terms& terms
 
 Outcome run_alone(const Run& run, SignalQueue& signals) {
   bool prepared = !run.prepare;
-  return live(run, signals, nullptr, [&](Attempts& attempts) {
+  const auto no_door = [] { return nullptr; };
+  return live(run, signals, no_door, [&](Attempts& attempts) {
     Machines none;
     const Preparation done = prepared ? Preparation{} : prepare_beside(run.prepare, none, signals);
     if (done.code != kDone) return unprepared(done);
@@ -257,12 +215,13 @@ class InCompany {
   explicit InCompany(const Run& run)
       : run_(run), appointment_(appointment_of(run)), own_(introduce(run.plan, run.program.words.front())) {
     if (run.server != nullptr) signals_.serve_too(*run.server);
-    if (appointment_.place.is_leader()) leader_.emplace(appointment_, own_, signals_);
+    if (run.leads) lead(appointment_);
   }
 
   Outcome live() {
+    const auto door = [this]() -> Door* { return leader_ ? &*leader_ : nullptr; };
     const Outcome outcome =
-        launch::live(run_, signals_, leader_ ? &*leader_ : nullptr, [&](Attempts& attempts) -> Outcome {
+        launch::live(run_, signals_, door, [&](Attempts& attempts) -> Outcome {
           try {
             return one_attempt(attempts);
           } catch (const Error& error) {
@@ -297,8 +256,9 @@ class InCompany {
 
   /// One attempt, beginning with the meeting of its machines.
   Outcome one_attempt(Attempts& attempts) {
-    Leader::Gathered with = leader_ ? leader_->gather(attempts.terms()) : join();
+    Leader::Gathered with = leader_ ? leader_->gather(attempts.terms()) : join(attempts);
     attempts.take(with.terms);
+    of_attempt_ = with.terms.machines;
     const Outcome ready = get_ready(attempts, with.machines);
     if (ready.code != kDone) return ready;
     return supervise_attempt(run_, attempts, with.terms, shares_folder_,
@@ -307,22 +267,60 @@ class InCompany {
   }
 
   std::string why_lost(Machines& machines) const {
-    return why_not_again(machines, appointment_.sizes, appointment_.starter);
+    return why_not_again(machines, of_attempt_, appointment_.sizes.front(), may_lead_, appointment_.starter);
   }
 
-  Leader::Gathered join() {
+  /// Joins the leader, or leads.
+  Leader::Gathered join(Attempts& attempts) {
+    const Clock::time_point turn = Clock::now() + kBetweenHeirs * own_.machine;
+    const Follower::Alternatives alternatives{
+        .place = [this] { return is_elastic() ? leader_of(appointment_.folder) : std::nullopt; },
+        .takes_over = [&] { return may_lead_ && Clock::now() >= turn && take_over(); }};
     for (;;) {
-      Follower::Joined joined = Follower(appointment_, own_, signals_).join();
+      std::optional<Follower::Joined> joined = Follower(appointment_, own_, signals_).join(alternatives);
+      if (!joined) return leader_->gather(attempts.terms());
       try {
-        if (joined.waits) prepare_early(joined);
-        const Terms terms = hear_terms(joined.machines, signals_);
-        return {std::move(joined.machines), terms};
+        if (joined->waits) prepare_early(*joined);
+        const Terms terms = hear_terms(joined->machines, signals_);
+        return {std::move(joined->machines), terms};
       } catch (const LostBeforeStart& lost) {
         // This machine lost no attempt, so this costs it no restart. Machine 0 may be started again.
-        if (run_.plan.config.max_restarts == 0 || !why_lost(joined.machines).empty()) throw;
+        if (run_.plan.config.max_restarts == 0 || !why_lost(joined->machines).empty()) throw;
         say("trainer: {}\n", lost.what());
       }
     }
+  }
+
+  bool is_elastic() const { return appointment_.sizes.size() > 1; }
+
+  /// Listens where `appointment` says.
+  void lead(const Appointment& appointment) {
+    leader_.emplace(appointment, own_, signals_);
+    if (is_elastic()) run_.leads->announce(to_line({own_.machine, appointment.host, appointment.port}));
+  }
+
+  /// Leads the run if the leader is dead, so that the folder isn't locked: Note [Succession].
+  bool take_over() {
+    // Without the last leader's line this isn't the folder that the machines share: it isn't mounted any more.
+    if (!leader_of(appointment_.folder)) return false;
+    heir_ = appointment_;
+    heir_.host = own_address_;
+    try {
+      run_.leads = std::make_unique<Leadership>(run_.plan);
+      lead(heir_);
+      leader_->succeed();
+    } catch (const FolderInUse&) {  // the leader is alive, or another machine was faster
+      return false;
+    } catch (const Error& error) {
+      say("trainer: machine {} of {} cannot lead the run: {}\n", own_.machine, own_.machines, error.what());
+      leader_.reset();
+      run_.leads.reset();
+      return may_lead_ = false;
+    }
+    run_.status.is_leader = true;
+    say("trainer: machine {} of {} leads the run from now on, at {}: the last leader is lost\n", own_.machine,
+        own_.machines, endpoint_text(heir_.host, heir_.port));
+    return true;
   }
 
   /// Prepares while an attempt runs without this machine, so that the attempt yields to it only once it is ready.
@@ -364,6 +362,8 @@ class InCompany {
   void share_folder(Machines& machines) {
     const std::string who = who_sees_another_folder(appointment_.folder, leader_.has_value(), machines, signals_);
     shares_folder_ = who.empty();
+    may_lead_ = shares_folder_ && is_elastic();
+    own_address_ = machines.own_address();
     if (!who.empty() && !std::exchange(told_of_folder_, true))
       say("trainer: output_dir is not shared: machine 0 keeps the checkpoints, the others send it theirs\n  {}\n", who);
   }
@@ -375,11 +375,15 @@ class InCompany {
 
   const Run& run_;
   const Appointment appointment_;
+  Appointment heir_{};  // where this machine listens as a successor
   const Introduction own_;
   SignalQueue signals_;
   std::optional<Leader> leader_;
   bool prepared_ = false;
   bool shares_folder_ = true, told_of_folder_ = false;
+  int of_attempt_ = 1;       // machines of the last attempt
+  std::string own_address_;  // at which they have reached this one
+  bool may_lead_ = false;    // it took part, and sees their output folder
 };
 
 }  // namespace
@@ -390,30 +394,28 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
   program.words.insert(program.words.end(), words.begin(), words.end());
   const RankAssignment place = rank_assignment_of(plan);
   signal(SIGUSR2, [](int) {});  // nothing can be saved while data is prepared; later the queue receives it
-  RunStatus status{.world_size = static_cast<int>(plan.world_size()), .is_leader = place.is_leader()};
+  RunStatus status{.world_size = static_cast<int>(plan.world_size()), };
   std::unique_ptr<StatusServer> server;
   std::optional<SignalQueue> signals;
   if (place.is_alone()) signals.emplace();  // first: a signal that ends the program leaves no half-made output folder
-  std::optional<Output> output;
-  std::optional<Tracking> tracking;
+  std::unique_ptr<Leadership> leads;
   try {
     server = serve_status(plan.config.logging, status);
     status.is_served = server != nullptr;
-    if (place.is_leader()) check_keys(plan);
-    if (place.is_leader()) output.emplace(plan.config.output_dir);
-    if (place.is_leader()) tracking.emplace(plan.config);
+    if (place.is_leader()) leads = lead_unless_succeeded(plan);
+    status.is_leader = leads != nullptr;
   } catch (const Error& error) {
     if (const auto started = config::started_rank()) report_failed_start(*started, &plan, error);
     throw;
   }
-  if (output) {
+  if (leads) {
     std::error_code ignored;  // the file may not exist
     std::filesystem::remove(std::filesystem::path(plan.config.output_dir) / "outcome.json", ignored);
   }
   say("{}", about_threads(plan.config.num_cpu_threads_per_process));
-  const Run run{plan, program, patience, prepare, output ? &*output : nullptr, status, server.get()};
+  const Run run{plan, program, patience, prepare, leads, status, server.get()};
   const auto finish = [&](const Outcome& outcome) {  // signals stay queued: a late one must not interrupt the report
-    report(outcome, plan.config, output ? &*output : nullptr, tracking ? &*tracking : nullptr);
+    report(outcome, plan.config, leads.get());
     return outcome.code;
   };
   if (!place.is_alone()) {

@@ -164,6 +164,19 @@ class ElasticApart(elastic_test.OneAddress):
         folder = self.output if number == 0 else self.folder / f"elsewhere-{number}"
         return super().start_machine(number, "--output_dir", str(folder), *flags, secret=secret)
 
+    def test_machine_0_is_lost_and_comes_back(self):
+        """It has the checkpoints, so nobody succeeds it."""
+        runs = [self.start_machine(number) for number in range(3)]
+        self.go_on(runs, 3, updates=25)  # so that a checkpoint exists
+        runs.pop(0).kill()
+        for run in runs:
+            until(lambda: "restart 1 of 3" in run.err)
+        runs.insert(0, self.start_machine(0))
+        self.go_on(runs, 3)
+        self.assertFalse(any("leads the run" in run.err for run in runs))
+        self.stop(runs)
+        self.assert_undisturbed()
+
     def test_machines_join_and_leave(self):
         super().test_machines_join_and_leave()
         for number in (1, 2):

@@ -64,10 +64,13 @@ class Elastic(machines_test.Machines):
         runs = [self.start_machine(number) for number in range(3)]
         self.go_on(runs, 3, updates=25)  # so that a checkpoint exists
         runs.pop(0).kill()
-        for run in runs:
-            until(lambda: "restart 1 of 3" in run.err)
-        runs.insert(0, self.start_machine(0))
+        until(lambda: "trainer: machine 1 of 3 leads the run from now on, at 1" in runs[0].err)
+        self.go_on(runs, 2)
+        runs.append(self.start_machine(0))
         self.go_on(runs, 3)
+        self.assertRegex(runs[2].err, r"machine 0 of 3: connected to machine 1 \(")
+        for run in runs[:2]:
+            self.assertEqual(run.err.count("trainer: restart "), 1, run.err)
         self.stop(runs)
         self.assert_undisturbed()
 
@@ -142,6 +145,19 @@ class Namespaces(Elastic, three_machines_test.Switched):
     def setUp(self):
         super().setUp()
         self.before = tuple(("ip", "netns", "exec", space) for space in self.spaces)
+
+    def test_leader_is_cut_off_and_not_succeeded(self):
+        """It holds the folder's lock, and goes on alone; the others must not start a second history."""
+        runs = [self.start_machine(number) for number in range(3)]
+        self.go_on(runs, 3)
+        self.cable(0, "down")
+        until(lambda: all("restart 1 of 3" in run.err for run in runs))
+        self.go_on(runs, 1)
+        self.cable(0, "up")
+        self.go_on(runs, 3)
+        self.assertFalse(any("leads the run" in run.err for run in runs), runs[1].err)
+        self.stop(runs)
+        self.assert_undisturbed()
 
     def test_network_is_cut_and_restored(self):
         runs = [self.start_machine(number) for number in range(3)]

@@ -149,6 +149,60 @@ TEST_F(Elastic, AStopIsNotMistakenForAJoin) {
   EXPECT_FALSE(anyone_left());
 }
 
+TEST_F(Elastic, AFollowerSucceedsALostLeader) {
+  const Behaviors two{{"FAKE", "live:2"}};
+  for (const int number : {0, 1, 2}) start(number, two);
+  wait_for_attempt(0, 3);
+  kill(pid_of(0), SIGKILL);
+  EXPECT_EQ(finish(0), 137);
+  wait_for_attempt(1, 2);
+  EXPECT_TRUE(said(1, "machine 1 of 3 leads the run from now on, at 127.0.0.1:")) << screen(1);
+  EXPECT_TRUE(said(2, "connected to machine 1 (")) << screen(2);
+  start(0, two);
+  wait_for_attempt(2, 3);
+  EXPECT_TRUE(said(0, "connected to machine 1 (")) << screen(0);
+  for (const int number : {0, 1, 2}) EXPECT_EQ(finish(number), 0) << screens();
+  EXPECT_EQ(nlohmann::json::parse(read_file(output() / "outcome.json"))["restarts"], 1);
+  EXPECT_FALSE(anyone_left());
+  EXPECT_TRUE(port_is_free());
+}
+
+TEST_F(Elastic, TheSuccessorIsSucceeded) {
+  plan_.config.max_restarts = 2;
+  for (const int number : {0, 1, 2}) start(number, {{"FAKE", "live:2"}});
+  wait_for_attempt(0, 3);
+  kill(pid_of(0), SIGKILL);
+  wait_for_attempt(1, 2);
+  kill(pid_of(1), SIGKILL);
+  wait_for_attempt(2, 1);
+  EXPECT_EQ(finish(2), 0) << screens();
+  EXPECT_TRUE(said(2, "restart 2 of 2")) << screen(2);
+}
+
+TEST_F(Elastic, ALeaderThatIsPausedIsNotSucceeded) {
+  patience_.silence = milliseconds(1000);
+  for (const int number : {0, 1, 2}) start(number, {{"FAKE", "live:1"}});
+  wait_for_attempt(0, 3);
+  kill(pid_of(0), SIGSTOP);
+  wait_for([&] { return said(1, "restart 1 of 1") && said(2, "restart 1 of 1"); });
+  usleep(1'500'000);
+  for (const int number : {1, 2}) EXPECT_FALSE(said(number, "leads the run")) << screen(number);
+  kill(pid_of(0), SIGCONT);
+  wait_for_attempt(1, 3);
+  for (const int number : {0, 1, 2}) EXPECT_EQ(finish(number), 0) << screens();
+}
+
+TEST_F(Elastic, NobodySucceedsInAFolderWithoutTheLeadersLine) {
+  patience_.join = milliseconds(1500);
+  for (const int number : {0, 1}) start(number, {{"FAKE", "live:9"}});
+  wait_for_attempt(0, 2);
+  fs::remove(output() / ".lock");  // as if the file system were gone, and an empty folder in its place
+  kill(pid_of(0), SIGKILL);
+  EXPECT_EQ(finish(1), 6) << screen(1);
+  EXPECT_FALSE(fs::exists(output() / ".lock"));
+  EXPECT_TRUE(said(1, "machine 0 was not reached at")) << screen(1);
+}
+
 TEST_F(FourInPairs, AnUnusableMachineWaitsForALaterGeneration) {
   for (const int number : {0, 1}) start(number, {{"FAKE", "live:1"}});
   wait_for_attempt(0, 2);
@@ -160,7 +214,7 @@ TEST_F(FourInPairs, AnUnusableMachineWaitsForALaterGeneration) {
   for (const int number : {0, 1, 2, 3}) EXPECT_EQ(finish(number), 0) << screens();
 }
 
-TEST_F(FourInPairs, AllReconnectToMachine0WhenItIsLost) {
+TEST_F(FourInPairs, AWaitingMachineFindsTheSuccessorOfMachine0) {
   for (const int number : {0, 1}) start(number, {{"FAKE", "finish_at:go"}});
   wait_for_note("waits-1");
   start(2, {{"FAKE", "finish_at:go"}});
@@ -168,20 +222,22 @@ TEST_F(FourInPairs, AllReconnectToMachine0WhenItIsLost) {
   kill(pid_of(0), SIGKILL);
   EXPECT_EQ(finish(0), 137);
   wait_for([&] { return said(1, "restart 1 of 1") && said(2, ") was lost before the ranks were started: "); });
+  wait_for([&] { return said(1, "machine 1 of 4 leads the run from now on") && said(2, "connected to machine 1 ("); });
   start(0, {{"FAKE", "finish_at:go"}});
+  wait_for([&] { return said(0, "connected to machine 1 ("); });
   std::ofstream(folder_ / "notes/go") << "";
   for (const int number : {0, 1, 2}) EXPECT_EQ(finish(number), 0) << screens();
   EXPECT_FALSE(said(2, "restart")) << screen(2);
   EXPECT_FALSE(anyone_left());
 }
 
-TEST_F(FourInPairs, AWaitingMachineGivesUpWhenMachine0DoesNotReturn) {
+TEST_F(FourInPairs, AMachineThatHasNotTakenPartDoesNotLead) {
   for (const int number : {0, 1}) start(number, {{"FAKE", "finish_at:go"}});
   wait_for_note("waits-1");
   patience_.join = milliseconds(1500);
   start(2, {{"FAKE", "finish_at:go"}});
   wait_for([&] { return said(2, "joins its next generation"); });
-  kill(pid_of(0), SIGKILL);
+  for (const int number : {1, 0}) kill(pid_of(number), SIGKILL);
   EXPECT_EQ(finish(2), 6) << screen(2);
   EXPECT_TRUE(said(2, "machine 0 was not reached at 127.0.0.1:")) << screen(2);
 }

@@ -1,5 +1,6 @@
-"""Machines join and leave at random during a tiny elastic run, `num_machines: 1:N`. Measures the time from each change
-to the first update of the next generation, and checks at the end that the updates are those of an undisturbed run.
+"""Machines join and are killed at random, the leader too, during a tiny elastic run, `num_machines: 1:N`. Measures the
+time from each change to the first update of the next generation, and checks at the end that the updates are those of an
+undisturbed run.
 
     python3 tools/bench/elastic.py --events 20                  # launchers on one machine, one rank each
 """
@@ -14,7 +15,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CAME, KILLED = "a machine joins", "a machine is killed"
+CAME, KILLED, LED = "a machine joins", "a follower is killed", "the leader is killed"
 
 
 def load_helpers(trainer):
@@ -46,44 +47,51 @@ class Bench:
         self.seconds = collections.defaultdict(list)  # from a change to the first update with the new number of ranks
         self.pauses = collections.defaultdict(list)  # the part of these without any update
 
-    def lives(self):
-        return self.runs[0].err.count("continuing with more machines") + self.runs[0].err.count("trainer: restart ")
+    def ranks(self):
+        return set(next(iter(self.runs.values())).ranks().values())
+
+    def leader(self):
+        words = (self.test.output / ".lock").read_text().splitlines()[1].split()
+        return int(words[1])
 
     def step(self):
         return self.support.last_step(self.test.output)
 
     def change(self):
         """Adds or kills one machine."""
-        absent = [number for number in range(1, self.options.machines) if number not in self.runs]
-        present = [number for number in self.runs if number > 0]
-        comes = bool(absent) and (not present or self.random.random() < 0.5)
-        lives = self.lives()
+        absent = [number for number in range(self.options.machines) if number not in self.runs]
+        what = CAME if absent and (len(self.runs) == 1 or self.random.random() < 0.5) else KILLED
+        before = self.ranks()
         begin = time.monotonic()
-        if comes:
+        if what == CAME:
             number = self.random.choice(absent)
             self.runs[number] = self.test.start_machine(number)
         else:
-            self.runs.pop(self.random.choice(present)).kill()
+            number = self.random.choice(list(self.runs))
+            what = LED if number == self.leader() else KILLED
+            self.runs.pop(number).kill()
         step, last_update = self.step(), time.monotonic()
-        while self.lives() == lives:
+        while self.ranks() & before or len(self.ranks()) != len(self.runs):
             if self.step() != step:
                 step, last_update = self.step(), time.monotonic()
             self.check()
+            time.sleep(0.02)
         base = self.step()
         self.wait(lambda: self.step() != base)
         if self.step() < base:  # updates that the lost generation made after its last save are dropped
             base = self.step()
             self.wait(lambda: self.step() > base)
         now = time.monotonic()
-        self.seconds[CAME if comes else KILLED].append(now - begin)
-        self.pauses[CAME if comes else KILLED].append(now - last_update)
+        self.seconds[what].append(now - begin)
+        self.pauses[what].append(now - last_update)
         # A random number of updates: three failures in a row at the same step would end the run.
         self.test.go_on(list(self.runs.values()), len(self.runs), self.random.randint(1, 25))
 
     def check(self):
         for number, run in self.runs.items():
             if run.ended():
-                raise SystemExit(f"machine {number} ended:\n{run.err}\nmachine 0:\n{self.runs[0].err}")
+                others = "".join(f"machine {other}:\n{one.err}\n" for other, one in self.runs.items())
+                raise SystemExit(f"machine {number} ended:\n{others}")
 
     def wait(self, condition):
         self.support.until(lambda: condition() or self.check())
@@ -94,7 +102,8 @@ class Bench:
         for event in range(self.options.events):
             self.change()
             print(f"\r{event + 1} events, step {self.step()}, {len(self.runs)} machines", end="", flush=True)
-        self.test.stop([self.runs[0], *(run for number, run in self.runs.items() if number > 0)])
+        leader = self.runs.pop(self.leader())
+        self.test.stop([leader, *self.runs.values()])
         print("\nseconds (median, lowest, highest)")
         for name in sorted(self.seconds):
             for what, values in (("until the first update after it", self.seconds[name]),
