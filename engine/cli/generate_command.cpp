@@ -15,6 +15,9 @@ void check(const config::GenerateRequest& request, bool has_terminal) {
     throw ConfigError("--output is for the replies to a file: it needs --input.");
   if (!request.source.empty() && request.input.empty())
     throw ConfigError("--source makes prompts from the columns of a file: it needs --input.");
+  if (request.num_beams.value_or(1) > 1 && request.temperature.value_or(0) > 0)
+    throw ConfigError("--num_beams {} searches for the likeliest text, and --temperature {} draws one: give one of them.",
+                      *request.num_beams, *request.temperature);
   if (!request.has_prompt && request.input.empty() && !request.chat && !has_terminal)
     throw ConfigError("standard input is not a terminal to chat on: give --prompt TEXT, --input FILE or --chat.");
 }
@@ -58,6 +61,14 @@ int run_generate(const Arguments& arguments) {
       ->check(CLI::Range(0.0, 1.0));
   app.add_option("--repetition_penalty", request.repetition_penalty, "above 1: tokens that occurred become less likely")
       ->check(CLI::Range(1e-3, 1e3));
+  app.add_option("--num_beams", request.num_beams, "beam search: follow the n best texts, and print the best one")
+      ->check(CLI::Range(1, 1000));
+  app.add_option("--length_penalty", request.length_penalty,
+                 "of beam search: above 0 favors long texts, below 0 short ones; otherwise 1")
+      ->check(CLI::Range(-100.0, 100.0));
+  app.add_option("--early_stopping", request.early_stopping,
+                 "of beam search: true ends it with n texts; never: when no longer text can be better")
+      ->check(CLI::IsMember({"true", "false", "never"}));
   app.add_option("--stop", request.stop, "a text that ends the reply, which doesn't include it; repeatable");
   app.add_option("--seed", request.seed, "of the draws; default: 42");
   app.add_option("--batch_size", request.batch_size, "prompts of a file at a time; default: 8")

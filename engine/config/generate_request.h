@@ -25,8 +25,9 @@ struct GenerateRequest {
   uint64_t seed = 42;
   std::vector<std::string> stop;
   // Without a value: as the model's generation_config.json says.
-  std::optional<int64_t> max_new_tokens, top_k;
-  std::optional<double> temperature, top_p, min_p, repetition_penalty;
+  std::optional<int64_t> max_new_tokens, top_k, num_beams;
+  std::optional<double> temperature, top_p, min_p, repetition_penalty, length_penalty;
+  std::optional<std::string> early_stopping;  // of beam search: true, false or never
 };
 
 /// One row for each field: none is forgotten on one side.
@@ -51,6 +52,9 @@ void each_field(GenerateRequest& r, Visitor&& visit) {
   visit("top_p", r.top_p);
   visit("min_p", r.min_p);
   visit("repetition_penalty", r.repetition_penalty);
+  visit("num_beams", r.num_beams);
+  visit("length_penalty", r.length_penalty);
+  visit("early_stopping", r.early_stopping);
 }
 
 inline std::string to_json(GenerateRequest request) {

@@ -2,7 +2,13 @@
 
 #include <algorithm>
 
+#include <ATen/ops/cat.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros_like.h>
+
+#include "engine/base/errors.h"
 
 #include "models/virtual_tokens.h"
 
@@ -74,10 +80,83 @@ at::Tensor next_of(parallel::ParallelModel& model, const at::Tensor& tokens, con
   return next;
 }
 
+/// Each sample's source `count` times in a row.
+models::Batch repeated(const models::Batch& batch, int64_t count) {
+  auto layout = std::make_shared<nn::Layout>();
+  std::vector<at::Tensor> ids;
+  for (int64_t s = 0; s < batch.source->samples(); ++s) {
+    const nn::Span span = batch.source->spans[static_cast<size_t>(s)];
+    for (int64_t i = 0; i < count; ++i) {
+      layout->append(span.length, batch.source->sample_index[static_cast<size_t>(s)]);
+      ids.push_back(batch.source_ids.narrow(0, span.begin, span.length));
+    }
+  }
+  return {.source_ids = at::cat(ids), .source = layout};
+}
+
+/// The cache of the texts that continue: number i is that of text parents[i] so far.
+void reorder(nn::DecodeCache& cache, const std::vector<int64_t>& parents) {
+  bool is_same = true;
+  for (size_t i = 0; i < parents.size(); ++i) is_same = is_same && parents[i] == static_cast<int64_t>(i);
+  if (is_same) return;
+  const at::Tensor index = at::tensor(parents, at::kLong);
+  for (nn::DecodeCache::Block& block : cache.blocks)
+    for (at::Tensor* const kept : {&block.self_k, &block.self_v})
+      if (kept->defined()) *kept = at::index_select(*kept, 0, index.to(kept->device()));
+}
+
+/// As generate(), for several beams.
+std::vector<std::vector<int64_t>> search(parallel::ParallelModel& model, const models::Batch& batch,
+                                         const nn::Pass& pass, const Generation& options) {
+  const int64_t count = options.beams.count, samples = batch.source->samples();
+  const double penalty = options.sampling.repetition_penalty;
+  const BeamSearch fresh(options.beams, options.end_tokens.empty() ? model.model().end_tokens() : options.end_tokens,
+                         options.max_new_tokens);
+  std::vector<BeamSearch> searches(static_cast<size_t>(samples), fresh);
+  const models::Batch each = repeated(batch, count);
+  Texts prompts(each, model.model(), options);
+  nn::DecodeCache cache;
+  cache.capacity = options.max_new_tokens;
+  model.run_forward(pass, [&](nn::Pass& decoding) {
+    at::Tensor tokens = model.model().begin_decoding(
+        models::with_virtual_tokens(each, model.model().virtual_tokens()), decoding, cache);
+    prompts.begin(tokens, model.model());
+    for (bool going = samples > 0 && options.max_new_tokens > 0; going;) {
+      const at::Tensor logits = model.decode(tokens, decoding);
+      require(logits.defined(), "beam search on a stage of a pipeline");
+      at::Tensor scores =
+          at::log_softmax(model.model().all_logits(logits).to(at::kCPU, at::kFloat), -1).contiguous();
+      const int64_t vocabulary = scores.size(1);
+      std::vector<int64_t> next, parents;
+      going = false;
+      for (int64_t s = 0; s < samples; ++s) {
+        BeamSearch& one = searches[static_cast<size_t>(s)];
+        float* const first = scores.data_ptr<float>() + s * count * vocabulary;
+        for (int64_t beam = 0; beam < count && penalty != 1; ++beam) {
+          std::vector<int64_t> seen = prompts.seen().at(static_cast<size_t>(s * count + beam));
+          seen.insert(seen.end(), one.tokens(beam).begin(), one.tokens(beam).end());
+          penalize(first + beam * vocabulary, seen, penalty);
+        }
+        for (const BeamSearch::Step& step : one.advance(first, vocabulary)) {
+          parents.push_back(s * count + step.beam);
+          next.push_back(step.token);
+        }
+        going = going || !one.is_done();
+      }
+      reorder(cache, parents);
+      tokens = at::tensor(next, at::kLong).to(tokens.device());
+    }
+  });
+  std::vector<std::vector<int64_t>> texts;
+  for (const BeamSearch& one : searches) texts.push_back(one.best());
+  return texts;
+}
+
 }  // namespace
 
 std::vector<std::vector<int64_t>> generate(parallel::ParallelModel& model, const models::Batch& batch,
                                            const nn::Pass& pass, const Generation& options) {
+  if (options.beams.count > 1) return search(model, batch, pass, options);
   Texts texts(batch, model.model(), options);
   nn::DecodeCache cache;
   cache.capacity = options.max_new_tokens;

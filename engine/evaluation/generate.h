@@ -3,6 +3,7 @@
 #include <functional>
 #include <vector>
 
+#include "engine/evaluation/beam_search.h"
 #include "engine/evaluation/sampling.h"
 #include "engine/parallel/parallel_model.h"
 
@@ -11,6 +12,8 @@ namespace trainer::evaluation {
 struct Generation {
   int64_t max_new_tokens = 0;
   Sampling sampling = {};
+  Beams beams = {};  // several: the best text is searched for, on one stage of a pipeline; of `sampling`, only its
+                     // repetition penalty counts, and `proceeds` isn't called
   std::vector<int64_t> end_tokens = {};  // empty: the model's own
   /// Called with each token of each sample's text; false: the text ends with it. It may be null.
   std::function<bool(size_t sample, int64_t token)> proceeds = nullptr;

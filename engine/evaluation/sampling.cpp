@@ -59,15 +59,14 @@ int64_t draw_token(const float* logits, int64_t count, const Sampling& sampling,
   return order[count_with_part(order, weight, order.size(), std::max(u, 1e-300)) - 1];
 }
 
-/// Makes the tokens that a text has less likely.
+}  // namespace
+
 void penalize(float* logits, const std::vector<int64_t>& seen, double penalty) {
   for (const int64_t token : std::set<int64_t>(seen.begin(), seen.end())) {
     const double value = logits[token];
     logits[token] = static_cast<float>(value < 0 ? value * penalty : value / penalty);
   }
 }
-
-}  // namespace
 
 std::vector<int64_t> candidates(const float* logits, int64_t count, const Sampling& sampling) {
   return candidates_of(logits, weights(logits, count, sampling.temperature), sampling);

@@ -21,6 +21,9 @@ struct Sampling {
 /// min_p leave, as in transformers.
 std::vector<int64_t> candidates(const float* logits, int64_t count, const Sampling& sampling);
 
+/// Applies a repetition penalty to the logits, or log-probabilities, of the tokens that a text has.
+void penalize(float* logits, const std::vector<int64_t>& seen, double penalty);
+
 /// One token for each row of logits [samples, V], int64 [samples]. A draw is a pure function of (seed, `positions`[s],
 /// `step`), independent of ranks and batches. `seen`: the tokens of each text so far, needed for a repetition penalty
 /// only, which precedes the rest.

@@ -32,6 +32,15 @@ class ModelDefaults {
                        most);
     return value;
   }
+  /// transformers' early_stopping; by default, false.
+  evaluation::Beams::Stop stop() const {
+    using Stop = evaluation::Beams::Stop;
+    const auto found = values_.find("early_stopping");
+    if (found == values_.end() || found->is_null()) return Stop::kHeuristic;
+    if (found->is_boolean()) return found->get<bool>() ? Stop::kWhenFull : Stop::kHeuristic;
+    if (*found == "never") return Stop::kNever;
+    throw InputError("{}: early_stopping is {}, but must be true, false or \"never\".", file_.string(), found->dump());
+  }
   bool flag(const char* key) const {
     const auto found = values_.find(key);
     return found != values_.end() && found->is_boolean() && found->get<bool>();
@@ -50,11 +59,27 @@ class ModelDefaults {
   json values_ = json::object();
 };
 
+evaluation::Beams beams_for(const ModelDefaults& model, const config::GenerateRequest& asked) {
+  using Stop = evaluation::Beams::Stop;
+  evaluation::Beams beams;
+  beams.count = asked.num_beams.value_or(static_cast<int64_t>(model.number("num_beams", 1, 1, 1000)));
+  beams.length_penalty = asked.length_penalty.value_or(model.number("length_penalty", 1, -100, 100));
+  beams.stop = model.stop();
+  if (asked.early_stopping)
+    beams.stop = *asked.early_stopping == "true"    ? Stop::kWhenFull
+                 : *asked.early_stopping == "never" ? Stop::kNever
+                                                    : Stop::kHeuristic;
+  if (beams.count == 1 && (asked.length_penalty || asked.early_stopping))
+    log::warning("length_penalty and early_stopping have no effect without beam search: give --num_beams, for example 4");
+  return beams;
+}
+
 }  // namespace
 
 evaluation::Generation generation_for(const std::filesystem::path& folder, const config::GenerateRequest& asked) {
   const ModelDefaults model(folder);
-  const bool samples = asked.temperature ? *asked.temperature > 0 : model.flag("do_sample");
+  const bool searches = asked.num_beams.value_or(1) > 1;
+  const bool samples = asked.temperature ? *asked.temperature > 0 : model.flag("do_sample") && !searches;
   evaluation::Generation made;
   evaluation::Sampling& how = made.sampling;
   how.seed = asked.seed;
@@ -62,6 +87,7 @@ evaluation::Generation generation_for(const std::filesystem::path& folder, const
   made.max_new_tokens =
       asked.max_new_tokens.value_or(static_cast<int64_t>(model.number("max_new_tokens", kNewTokens, 1, 1e9)));
   made.end_tokens = model.ids("eos_token_id");
+  if (!samples) made.beams = beams_for(model, asked);
   if (samples) {
     how.temperature = asked.temperature.value_or(model.number("temperature", 1, 1e-6, 1e6));
     how.top_k = asked.top_k.value_or(static_cast<int64_t>(model.number("top_k", 0, 0, 1e9)));

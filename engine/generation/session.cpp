@@ -60,6 +60,18 @@ int64_t Session::room_after(const Prompt& prompt) const {
   return std::min(room, options_.max_new_tokens);
 }
 
+namespace {
+
+/// Texts of a beam search become known at its end, not token by token.
+void add_whole(const std::vector<std::vector<int64_t>>& texts,
+               const std::function<bool(size_t sample, int64_t token)>& proceeds) {
+  for (size_t i = 0; i < texts.size(); ++i)
+    for (const int64_t token : texts[i])
+      if (!proceeds(i, token)) break;
+}
+
+}  // namespace
+
 std::vector<std::string> Session::reply(const std::vector<Prompt>& prompts, int64_t first, const OnText& on_text) {
   const at::NoGradGuard no_grad;
   const bool continues = model_->model().task() == models::Task::kCausalLm;
@@ -78,8 +90,9 @@ std::vector<std::string> Session::reply(const std::vector<Prompt>& prompts, int6
     const std::string text = texts[i].add(static_cast<int32_t>(token));
     return added(i, text) && !texts[i].stopped() && --room[i] > 0;
   };
-  evaluation::generate(*model_, batching::token_batch(std::move(sources), {}, model_->model().task(), first), {},
-                       options);
+  const auto found = evaluation::generate(
+      *model_, batching::token_batch(std::move(sources), {}, model_->model().task(), first), {}, options);
+  if (options.beams.count > 1) add_whole(found, options.proceeds);
   std::vector<std::string> replies;
   for (size_t i = 0; i < texts.size(); ++i) {
     added(i, texts[i].finish());
