@@ -51,12 +51,13 @@ def main() -> None:
     parser.add_argument("--shape", choices=SHAPES, default="t5-small")
     parser.add_argument("--data", type=pathlib.Path, required=True, help="lines sentence@label")
     parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32", help="of the weights")
+    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=NUMBER", help="sizes other than the shape's")
     parser.add_argument("--device", default="cpu", help="where they are drawn: billions take minutes on a CPU")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
 
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    sizes = SHAPES[arguments.shape]
+    sizes = SHAPES[arguments.shape] | {key: int(value) for key, value in (word.split("=") for word in arguments.set)}
     train_tokenizer(arguments.data, min(8000, sizes["vocab_size"] - 100), arguments.folder)
     torch.manual_seed(arguments.seed)
     torch.set_default_dtype(getattr(torch, arguments.dtype))

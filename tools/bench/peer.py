@@ -17,8 +17,8 @@ import time
 
 import torch
 from accelerate import Accelerator
-from peft import LoraConfig, get_peft_model
-from transformers import (AutoConfig, AutoModelForCausalLM, T5ForConditionalGeneration, T5Tokenizer,
+from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
+from transformers import (AutoConfig, AutoModelForCausalLM, BitsAndBytesConfig, T5ForConditionalGeneration, T5Tokenizer,
                           get_linear_schedule_with_warmup)
 
 
@@ -30,6 +30,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--padding", choices=["max", "dynamic"], default="dynamic")
     parser.add_argument("--strategy", choices=["ddp", "fsdp2"], default="ddp", help="strategy for several ranks")
     parser.add_argument("--full", action="store_true", help="train every weight, without LoRA")
+    parser.add_argument("--quantize", action="store_true", help="the base of a causal model in nf4, by bitsandbytes")
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--batch", type=int, default=8, help="samples per rank")
     parser.add_argument("--learning-rate", type=float, default=1e-3)
@@ -91,7 +92,12 @@ def collator(arguments: argparse.Namespace):
 def build_model(arguments: argparse.Namespace, ranks: int, causal: bool) -> torch.nn.Module:
     if causal:
         dtype = torch.float32 if arguments.device == "cpu" else "auto"
-        model = AutoModelForCausalLM.from_pretrained(arguments.model, dtype=dtype, device_map=arguments.device)
+        quantization = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True,
+                                          bnb_4bit_compute_dtype=torch.float32) if arguments.quantize else None
+        model = AutoModelForCausalLM.from_pretrained(arguments.model, dtype=dtype, device_map=arguments.device,
+                                                     quantization_config=quantization)
+        if arguments.quantize:
+            model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)
     else:
         model = T5ForConditionalGeneration.from_pretrained(arguments.model, dtype=torch.float32,
                                                            dropout_rate=arguments.dropout)

@@ -25,6 +25,7 @@ class Job:
     length: int = 512  # tokens of a sample of a causal model
     device: str = "cpu"  # or cuda
     precision: str = "no"  # mixed_precision
+    quantized: bool = False  # the frozen base is in nf4, with double quantization
 
     @property
     def family(self) -> str:
@@ -74,6 +75,9 @@ def trainer_yaml(job: Job, output: pathlib.Path) -> str:
     }
     if not job.lora:
         del config["lora"]
+    if job.quantized:
+        config["model"]["quantization_config"] = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4",
+                                                  "bnb_4bit_use_double_quant": True}
     if job.strategy == "FSDP":
         config["fsdp_config"] = {"fsdp_sharding_strategy": "FULL_SHARD",
                                  "fsdp_auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
@@ -105,7 +109,7 @@ def peer_options(job: Job, folder: pathlib.Path) -> list[str]:
     return ["--model", str(job.model), "--data", str(job.data), "--output", str(folder / "out"),
             "--steps", str(job.steps), "--batch", str(job.batch), "--dropout", str(job.dropout),
             "--length", str(job.length), "--device", job.device, "--targets", *LORA_TARGETS[job.family],
-            *([] if job.lora else ["--full"])]
+            *([] if job.lora else ["--full"]), *(["--quantize"] if job.quantized else [])]
 
 
 def programs(arguments: argparse.Namespace, job: Job, peers: dict[str, list[str]]) -> dict:

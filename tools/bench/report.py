@@ -10,7 +10,9 @@ Written by `tools/bench/all.sh`, which runs trainer and Accelerate + PEFT (torch
 PEFT 0.21) on the same job: the same weights, batches, number of threads and fp32. All programs are in memory, and one at a
 time makes an update; a ratio is the median over the updates, with its 95 % interval. Rounds in which the machine's speed changed,
 or in which something else used it, aren't counted (`tools/bench/machine.py`), and without enough of the others there is no ratio.
-Memory is the peak of the largest process, and of all processes at a time.
+Memory is the peak of the largest process, and of all processes at a time. Where the peer already runs at the processor's fp32 speed
+(LLaMA and GPT-2 in blocks of 512 tokens), a ratio is bounded by what it does besides its matrix products. Rows of an earlier day
+measured an earlier version.
 """
 
 
@@ -40,10 +42,27 @@ def comparison(results: dict) -> list[str]:
     return lines
 
 
+def summary(lines: list[dict]) -> list[str]:
+    """A row for each comparison: how much faster, and what part of the peer's memory."""
+    rows = ["| job | peer | faster | memory | machine | day |", "|---|---|---|---|---|---|"]
+    for line in lines:
+        tables = [line["results"]] if "void" in line["results"] else [
+            rows for rows in line["results"].values() if "trainer" in rows] or [line["results"]]
+        for table in tables:
+            for name, row in table.items():
+                if not isinstance(row, dict) or "ratio" not in row:
+                    continue
+                memory = "largest_process" in row
+                part = f"{table['trainer']['largest_process'] / row['largest_process']:.0%}" if memory else ""
+                rows.append(f"| {line['title'].split(', dropout')[0]} | {name} | {ratio(row)} | {part} | "
+                            f"{line['machine'].split(', Linux')[0]} | {line['day']} |")
+    return rows
+
+
 def main() -> None:
     results, page = map(pathlib.Path, sys.argv[1:])
     lines = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
-    text = [HEAD]
+    text = [HEAD, *summary(lines), ""]
     for line in lines:
         found = line["results"]
         is_times = all(name.endswith("[s]") for name in found)
