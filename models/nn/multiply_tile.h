@@ -2,6 +2,8 @@
 // attribute).
 #pragma once
 
+#include <algorithm>
+
 #include "models/nn/tile_kernels.h"
 
 namespace trainer::nn {
@@ -17,16 +19,22 @@ TRAINER_TILE_TARGET void multiply_tile(const Tile& tile) {
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v) sums[r][v] = Isa::broadcast(0);
   const float *a = tile.a.data, *b = tile.b;
-  for (int64_t t = 0; t < tile.terms; ++t, a += tile.a.columns, b += tile.b_stride) {
-    typename Isa::Vector values[vectors];
+  const float* fetch = tile.fetch;
+  for (int64_t t = 0; t < tile.terms; fetch += tile.fetch_stride) {
+    for (int64_t line = 0; line < kLinesPerFetch; ++line)  // few at a time: the core waits for few without stopping
+      __builtin_prefetch(fetch + line * kLine, /*rw=*/0, /*locality=*/2);
+    for (const int64_t end = std::min(tile.terms, t + kTermsPerFetch); t < end;
+         ++t, a += tile.a.columns, b += tile.b_stride) {
+      typename Isa::Vector values[vectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v)
-      values[v] = v + 1 < vectors ? Isa::load(b + v * kLanes) : Isa::load(last, b + v * kLanes);
+      for (int v = 0; v < vectors; ++v)
+        values[v] = v + 1 < vectors ? Isa::load(b + v * kLanes) : Isa::load(last, b + v * kLanes);
 #pragma GCC unroll 6
-    for (int r = 0; r < rows; ++r) {
-      const typename Isa::Vector factor = Isa::broadcast(a[r * tile.a.rows]);
+      for (int r = 0; r < rows; ++r) {
+        const typename Isa::Vector factor = Isa::broadcast(a[r * tile.a.rows]);
 #pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v) sums[r][v] = Isa::multiply_add(factor, values[v], sums[r][v]);
+        for (int v = 0; v < vectors; ++v) sums[r][v] = Isa::multiply_add(factor, values[v], sums[r][v]);
+      }
     }
   }
   const typename Isa::Vector alpha = Isa::broadcast(tile.alpha), beta = Isa::broadcast(tile.beta);

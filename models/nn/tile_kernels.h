@@ -18,7 +18,12 @@ struct Tile {
   float alpha, beta;
   float* c;
   int64_t c_stride;
+  // Lines to bring into the cache for a later tile, kLinesPerFetch every kTermsPerFetch terms, and the distance to the
+  // next ones.
+  const float* fetch;
+  int64_t fetch_stride;
 };
+inline constexpr int64_t kLine = 16, kLinesPerFetch = 4, kTermsPerFetch = 16;  // a line: in floats
 
 struct TileKernels {
   using Multiply = void(const Tile& tile);

@@ -24,6 +24,29 @@ void fill_panel(const TileKernels& kernels, Strided b, int64_t terms, int64_t co
                         std::min(kernels.lanes, terms - t), panel + t * stride + c, stride);
 }
 
+/// The lines of a part of `b`, which the tiles of the part before it fetch into the cache: weights come from memory, and
+/// waiting for them takes as long as a seventh of the products.
+class Ahead {
+ public:
+  Ahead(Strided b, int64_t terms, int64_t columns)
+      : b_(b),
+        stride_(b.columns == 1 ? b.rows : b.columns),
+        runs_(b.columns == 1 ? terms : columns),
+        fetches_(runs_ * ((b.columns == 1 ? columns : terms) / (kLine * kLinesPerFetch))) {}
+
+  /// Has `tile` fetch the next ones: the first of every run before the second of any, so that they are equally far apart.
+  void fetch_with(Tile& tile) {
+    const bool some = next_ < fetches_;
+    tile.fetch_stride = some ? stride_ : 0;
+    tile.fetch = some ? b_.data + next_ / runs_ * kLine * kLinesPerFetch + next_ % runs_ * stride_ : tile.b;
+    next_ += tile.terms / kTermsPerFetch;
+  }
+
+ private:
+  Strided b_;
+  int64_t stride_, runs_, fetches_, next_ = 0;
+};
+
 /// The terms of `a`, as its tiles read them: tile after tile, each term's rows together.
 std::vector<float>& packed_rows(Strided a, int64_t m, int64_t terms) {
   thread_local std::vector<float> packed;
@@ -77,10 +100,17 @@ void tiled_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, flo
                 .alpha = alpha,
                 .beta = term == 0 ? beta : 1,
                 .c = nullptr,
-                .c_stride = c_stride};
+                .c_stride = c_stride,
+                .fetch = nullptr,
+                .fetch_stride = 0};
+      const bool has_next = column + width < n;
+      Ahead ahead(has_next ? b.at(term, column + width) : b.at(term + terms, 0),
+                  has_next ? terms : std::min(kPanelTerms, k - term - terms),
+                  std::min(width, has_next ? n - column - width : n));
       for (int64_t row = 0; row < m; row += kTileRows) {
         tile.a = packs_a ? Strided{packed + row * kPanelTerms, 1, kTileRows} : a.at(row, term);
         tile.c = c + row * c_stride + column;
+        ahead.fetch_with(tile);
         kernels.multiply[vectors - 1][std::min(kTileRows, m - row) - 1](tile);
       }
     }
