@@ -30,10 +30,11 @@ struct Size {
   int64_t m, n, k;
 };
 
-// Around the sizes of tiles (6 x 64), of vectors (16) and of panels (256 terms).
+// Around the sizes of tiles (6 x 64), of vectors (16) and of panels (256 terms; for few rows 1,024 or 2,048).
 constexpr Size kSizes[] = {{1, 1, 1},     {1, 16, 5},     {5, 17, 3},     {6, 64, 16},    {7, 65, 17},   {13, 48, 64},
                            {64, 31, 64},  {64, 64, 64},   {30, 30, 64},   {12, 96, 255},  {3, 100, 256}, {4, 33, 257},
-                           {64, 64, 600}, {100, 129, 70}, {31, 200, 300}, {1600, 130, 9}, {2, 3, 0}};
+                           {64, 64, 600}, {100, 129, 70}, {31, 200, 300}, {1600, 130, 9}, {2, 3, 0},
+                           {12, 40, 2300}};
 constexpr float kUntouched = 12345;
 
 /// Rows of random numbers, `stride` apart; what lies between them is NaN.
@@ -100,7 +101,7 @@ TEST(Gemm, IsExactInAvx2) {
 
 TEST(Gemm, HasTheSameBitsInAvx512AndAvx2AndForEachRowAlone) {
   if (avx512_tile_kernels() == nullptr) GTEST_SKIP() << "this CPU has no AVX-512";
-  constexpr int64_t kM = 20, kN = 77, kK = 600;
+  constexpr int64_t kM = 20, kN = 77, kK = 2300;
   std::mt19937 random(1);
   const auto a = matrix(kM, kK, kK, random), b = matrix(kN, kK, kK, random);
   std::vector<float> wide(kM * kN), narrow(kM * kN), alone(kM * kN);
