@@ -82,7 +82,7 @@ milliseconds Attempts::begin_next(const Outcome& ended) {
 std::string Attempts::text(const Outcome& ended) const {
   const std::string from = has_saved() ? "from " + newest_checkpoint(output_dir_)
                            : is_host_  ? "from where the run started"
-                                       : "from where machine 0 reports";  // its folder may not be visible here
+                                       : "from where the leader reports";  // its folder may not be visible here
   return ended.grows ? "continuing with more machines, " + from
                      : fmt::format("restart {} of {}, {}", restarts_, max_, from);
 }

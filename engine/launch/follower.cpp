@@ -20,8 +20,13 @@ std::optional<Follower::Joined> Follower::join(const Alternatives& alternatives)
     refuse_open_address(appointment_.host, appointment_.port);
   const std::string where = endpoint_text(appointment_.host, appointment_.port);
   const double seconds = std::chrono::duration<double>(appointment_.patience).count();
-  say("trainer: machine {} of {}: looking for machine 0 at {} (for at most {:g} s)\n", own_.machine, own_.machines,
-      where, seconds);
+  const auto leader = alternatives.place();
+  if (leader && may_connect_to(*leader))
+    say("trainer: machine {} of {}: looking for machine {}, which leads the run, at {} (for at most {:g} s)\n",
+        own_.machine, own_.machines, leader->machine, endpoint_text(leader->host, leader->port), seconds);
+  else
+    say("trainer: machine {} of {}: looking for machine 0 at {} (for at most {:g} s)\n", own_.machine, own_.machines,
+        where, seconds);
   const Clock::time_point end = Clock::now() + appointment_.patience;
   Clock::time_point reminder = Clock::now() + kFirstReminder;
   std::string why;
