@@ -6,6 +6,8 @@
 namespace trainer::launch {
 namespace {
 
+constexpr milliseconds kLongCall{2000};  // for all machines to be there; a successor waits for the lost one too
+
 /// Machines with one rank each. A rank notes each attempt, "life-<number>-<rank>", with the number of ranks.
 class Elastic : public SeveralMachines {
  protected:
@@ -72,6 +74,7 @@ TEST_F(Elastic, MachinesThatConnectAtOnceStartTogether) {
 }
 
 TEST_F(Elastic, ALossWithoutRestartsLeftEndsTheRun) {
+  patience_.last_call = kLongCall;
   for (const int number : {0, 1}) start(number, {{"FAKE", "live:9"}});
   wait_for_attempt(0, 2);
   kill(pid_of(1), SIGKILL);
@@ -150,6 +153,7 @@ TEST_F(Elastic, AStopIsNotMistakenForAJoin) {
 }
 
 TEST_F(Elastic, AFollowerSucceedsALostLeader) {
+  patience_.last_call = kLongCall;
   const Behaviors two{{"FAKE", "live:2"}};
   for (const int number : {0, 1, 2}) start(number, two);
   wait_for_attempt(0, 3);
@@ -169,6 +173,7 @@ TEST_F(Elastic, AFollowerSucceedsALostLeader) {
 
 TEST_F(Elastic, TheSuccessorIsSucceeded) {
   plan_.config.max_restarts = 2;
+  patience_.last_call = kLongCall;
   for (const int number : {0, 1, 2}) start(number, {{"FAKE", "live:2"}});
   wait_for_attempt(0, 3);
   kill(pid_of(0), SIGKILL);
@@ -181,6 +186,7 @@ TEST_F(Elastic, TheSuccessorIsSucceeded) {
 
 TEST_F(Elastic, ALeaderThatIsPausedIsNotSucceeded) {
   patience_.silence = milliseconds(1000);
+  patience_.last_call = std::chrono::seconds(60);  // all return
   for (const int number : {0, 1, 2}) start(number, {{"FAKE", "live:1"}});
   wait_for_attempt(0, 3);
   kill(pid_of(0), SIGSTOP);
@@ -193,7 +199,8 @@ TEST_F(Elastic, ALeaderThatIsPausedIsNotSucceeded) {
 }
 
 TEST_F(Elastic, NobodySucceedsInAFolderWithoutTheLeadersLine) {
-  patience_.join = milliseconds(1500);
+  patience_.join = milliseconds(3000);
+  patience_.last_call = kLongCall;
   for (const int number : {0, 1}) start(number, {{"FAKE", "live:9"}});
   wait_for_attempt(0, 2);
   fs::remove(output() / ".lock");  // as if the file system were gone, and an empty folder in its place
