@@ -7,6 +7,7 @@
 #include "data/cache/token_cache.h"
 #include "data/chat/play_records.h"
 #include "data/readers/readers.h"
+#include "data/sampler/random_subset.h"
 #include "data/samples/sample_maker.h"
 #include "engine/base/errors.h"
 #include "engine/base/listed.h"
@@ -90,10 +91,12 @@ class StoreMaker {
       chunk = Chunk{{}, next, 0};
     };
     try {
+      const auto play = [&] { return PlayRecords(request_.source, request_.config.character); };
+      const auto records = [&] { return RecordStream(request_.source); };
       if (request_.config.dialogue == config::Dialogue::kPlay)
-        read(PlayRecords(request_.source, request_.config.character), chunk, push);
+        read(play, chunk, push);
       else
-        read(RecordStream(request_.source), chunk, push);
+        read(records, chunk, push);
     } catch (...) {
       const std::exception_ptr error = std::current_exception();
       push();
@@ -107,11 +110,15 @@ class StoreMaker {
   }
 
  private:
-  template <class Stream, class Push>
-  void read(Stream stream, Chunk& chunk, const Push& push) {
+  template <class Open, class Push>
+  void read(const Open& open, Chunk& chunk, const Push& push) {
+    const bool draws = request_.seed && request_.max_records > 0;
+    const RandomSubset subset(request_.seed.value_or(0), draws ? count(open()) : 0, request_.max_records);
+    auto stream = open();
     Record record;
     int64_t so_far = 0;
-    while ((request_.max_records == 0 || so_far < request_.max_records) && stream.next(record)) {
+    for (int64_t i = 0; (request_.max_records == 0 || so_far < request_.max_records) && stream.next(record); ++i) {
+      if (draws && !subset.has(i)) continue;
       ++so_far;
       for (const auto& [name, text] : record.fields) chunk.bytes += text.size();
       chunk.records.push_back(std::move(record));
@@ -120,6 +127,15 @@ class StoreMaker {
       push();
     }
     summary_ = stream.summary();
+  }
+
+  /// Only a second pass knows which records are drawn; they are not tokenized in the first.
+  template <class Stream>
+  static int64_t count(Stream stream) {
+    Record record;
+    int64_t records = 0;
+    while (stream.next(record)) ++records;
+    return records;
   }
 
   MadeChunk make(Chunk&& chunk) const {

@@ -27,7 +27,7 @@ constexpr const char* kFormat = "store 3";
 /// Options of `data` that don't change the samples, or are hashed separately.
 bool is_elsewhere(const std::string& name) {
   for (const char* other : {"path", "weights", "validation", "megatron", "labels", "shuffle", "packing", "cache_dir",
-                            "preprocessing_num_workers", "max_samples"})
+                            "preprocessing_num_workers", "max_samples", "max_samples_choice"})
     if (name == other) return true;
   return false;
 }
@@ -46,6 +46,7 @@ void append_options(const config::Entries& entries, const void* section, std::st
 std::string recipe(const PrepareRequest& request, const std::vector<std::string>& files, const Tokenizer& tokenizer,
                    const fs::path& memory) {
   std::string text = fmt::format("{}\ntexts {}\nrecords {}\n", kFormat, request.keep_texts, request.max_records);
+  if (request.seed) text += fmt::format("seed {}\n", *request.seed);
   config::DataConfig config = request.config;
   config.train = request.source;
   std::vector<std::string> more;

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "data/cache/token_cache.h"
 #include "data/tokenizers/tokenizer.h"
@@ -18,6 +19,8 @@ struct PrepareRequest {
   const config::DataSource& source;
   bool keep_texts = false;
   int64_t max_records = 0;  // 0: all
+  /// Which ones: the first, or those that this seed draws. Their order is that of the files either way.
+  std::optional<int64_t> seed{};
   PrepareProgress progress{};
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "data/json/parse_json.h"
+#include "data/readers/record_template.h"
 #include "data/readers/text_input.h"
 #include "engine/base/errors.h"
 
@@ -101,9 +102,9 @@ Json alpaca(const Record& record) {
   return Json::array({turn_of("user", question), turn_of("assistant", column(record, "output", "alpaca"))});
 }
 
-Json prompt(const Record& record) {
-  return Json::array({turn_of("user", column(record, "prompt", "prompt")),
-                      turn_of("assistant", column(record, "completion", "prompt"))});
+Json prompt(const Record& record, const config::DataConfig& config) {
+  return Json::array({turn_of("user", Template(config.source, "data.source").render(record)),
+                      turn_of("assistant", Template(config.target, "data.target").render(record))});
 }
 
 /// The character's speeches are the assistant's turns; the speeches of others between them form one user turn.
@@ -135,7 +136,7 @@ Json read(const Record& record, const config::DataConfig& config) {
     case config::Dialogue::kAlpaca:
       return alpaca(record);
     case config::Dialogue::kPrompt:
-      return prompt(record);
+      return prompt(record, config);
     case config::Dialogue::kPlay:
       return play(record, config);
     case config::Dialogue::kNone:

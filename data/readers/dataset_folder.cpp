@@ -48,10 +48,10 @@ nlohmann::json json_of(const fs::path& file) {
 }
 
 /// A name in a dataset's own description, which must not lead out of its folder.
-fs::path inside(const fs::path& folder, const std::string& name, const fs::path& said_in) {
+fs::path inside(const fs::path& folder, const std::string& name, const fs::path& description) {
   const fs::path path(name);
   if (path.is_absolute() || std::find(path.begin(), path.end(), "..") != path.end())
-    throw InputError("{}: names the file {}, which is outside of the dataset's folder.", said_in.string(), name);
+    throw InputError("{}: names the file {}, which is outside of the dataset's folder.", description.string(), name);
   return folder / path;
 }
 

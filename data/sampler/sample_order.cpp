@@ -9,7 +9,8 @@
 namespace trainer::data {
 namespace {
 
-constexpr uint64_t kOrderPurpose = 1, kBlockPurpose = 3, kRunPurpose = 4, kSourcePurpose = 1000;  // 2: validation
+constexpr uint64_t kOrderPurpose = 1, kBlockPurpose = 3, kRunPurpose = 4,
+                   kSourcePurpose = 1000;     // 2: validation, 5: subset
 constexpr int64_t kBlock = 4096;              // sample indices with the same mixture
 constexpr int64_t kStride = 1237;             // odd: prime to kBlock
 constexpr int64_t kWindow = 4096, kRun = 64;  // sample indices sorted by length, and those that stay together

@@ -49,12 +49,20 @@ Datasets open_tokens(const DatasetsRequest& request, const Tokenizer& tokenizer)
   const config::DataConfig& c = request.config;
   const bool own_file = !c.validation.path.empty();
   const double fraction = own_file ? 0.0 : c.validation.fraction;
-  Stores stores{prepare({c, c.train, /*keep_texts=*/fraction > 0, c.max_samples, request.progress}, tokenizer)};
+  const bool random = c.max_samples > 0 && c.max_samples_choice == config::RecordChoice::kRandom;
+  Stores stores{prepare({.config = c,
+                         .source = c.train,
+                         .keep_texts = fraction > 0,
+                         .max_records = c.max_samples,
+                         .seed = random ? std::optional(request.seed) : std::nullopt,
+                         .progress = request.progress},
+                        tokenizer)};
   if (own_file) {
     config::DataSource source = c.train;
     source.path = validation_paths(c.validation.path);
     source.weights.clear();
-    stores.push_back(prepare({c, source, /*keep_texts=*/true, 0, request.progress}, tokenizer));
+    stores.push_back(
+        prepare({.config = c, .source = source, .keep_texts = true, .progress = request.progress}, tokenizer));
   }
   Datasets datasets;
   const bool classes = c.task == config::Task::kSequenceClassification;

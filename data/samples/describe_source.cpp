@@ -164,6 +164,8 @@ void find_dialogue(const Record& record, DataConfig config, SourceDescription& f
   const auto holds = [&](Dialogue dialogue, const std::string& messages) {
     config.dialogue = dialogue;
     config.messages = messages;
+    config.source = config::kPromptColumn;
+    config.target = config::kCompletionColumn;
     try {
       conversation_of(record, config);
     } catch (const InputError&) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "data/sampler/random_subset.h"
 #include "engine/base/errors.h"
 
 namespace trainer::data {
@@ -14,6 +15,17 @@ std::shared_ptr<const Images> read_images(const std::string& path, MnistPart par
 std::vector<int64_t> numbers_below(int64_t count) {
   std::vector<int64_t> numbers(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) numbers[static_cast<size_t>(i)] = i;
+  return numbers;
+}
+
+/// The images that data.max_samples leaves, ascending.
+std::vector<int64_t> used_images(const config::DataConfig& config, int64_t count, int64_t seed) {
+  if (config.max_samples == 0 || config.max_samples >= count) return numbers_below(count);
+  if (config.max_samples_choice == config::RecordChoice::kFirst) return numbers_below(config.max_samples);
+  const RandomSubset subset(seed, count, config.max_samples);
+  std::vector<int64_t> numbers;
+  for (const int64_t number : numbers_below(count))
+    if (subset.has(number)) numbers.push_back(number);
   return numbers;
 }
 
@@ -46,11 +58,13 @@ Datasets open_images(const config::DataConfig& config, int64_t seed) {
     throw ConfigError("data.train.path: {} paths given; MNIST takes one folder or one file of images.",
                       config.train.path.size());
   const auto images = read_images(config.train.path[0], MnistPart::kTrain);
-  const int64_t count = config.max_samples > 0 ? std::min(config.max_samples, images->count) : images->count;
+  const std::vector<int64_t> used = used_images(config, images->count, seed);
+  const auto count = static_cast<int64_t>(used.size());
   const bool own = !config.validation.path.empty();
   std::vector<int64_t> train, validation;
-  for (const int64_t number : numbers_below(count))
-    (!own && is_validation(seed, number, count, config.validation.fraction) ? validation : train).push_back(number);
+  int64_t at = 0;
+  for (const int64_t number : used)
+    (!own && is_validation(seed, at++, count, config.validation.fraction) ? validation : train).push_back(number);
   if (train.empty()) throw InputError("{}: no image is left to train on.", config.train.path[0]);
   Datasets datasets;
   datasets.train = std::make_shared<ImageSamples>(images, std::move(train));

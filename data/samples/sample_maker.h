@@ -8,7 +8,7 @@
 
 #include "data/chat/rendered.h"
 #include "data/readers/record.h"
-#include "data/samples/record_template.h"
+#include "data/readers/record_template.h"
 #include "data/samples/samples.h"
 #include "data/tokenizers/tokenizer.h"
 #include "engine/config/sections.h"

@@ -72,6 +72,7 @@ std::optional<config::SamplesDescription> describe_samples(const config::Config&
   int64_t& most = plan.config.data.max_samples;
   const int64_t wanted = config.data.group_texts ? kTexts : kSamples;
   most = most > 0 ? std::min(most, wanted) : wanted;
+  plan.config.data.max_samples_choice = config::RecordChoice::kFirst;  // without a pass over all of the files
   return remembered<config::SamplesDescription>(config::to_text(plan), [&] {
     const TemporaryFolder cache("trainer-samples");
     plan.config.data.cache_dir = cache.path();

@@ -68,7 +68,8 @@ int run_convert(const Arguments& arguments) {
     throw ConfigError("{} exists; give another file, or --overwrite to replace it", output);
   const fs::path folder = output.empty() ? fs::current_path() : fs::absolute(output).parent_path();
   const config::Conversion done = config::convert(file, from, folder);
-  const std::string text = config::file_text(done.document, config::format_of(output));
+  const std::string text = config::file_text(done.document, config::format_of(output),
+                                             fmt::format("`trainer convert` from {}", config::shown(file)));
   if (output.empty())
     fmt::print("{}", text);
   else

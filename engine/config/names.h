@@ -161,6 +161,12 @@ struct EnumNames<OnBadSample> {
 };
 
 template <>
+struct EnumNames<RecordChoice> {
+  using E = RecordChoice;
+  static constexpr std::pair<E, std::string_view> values[] = {{E::kFirst, "first"}, {E::kRandom, "random"}};
+};
+
+template <>
 struct EnumNames<TooLong> {
   using E = TooLong;
   static constexpr std::pair<E, std::string_view> values[] = {

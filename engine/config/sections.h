@@ -22,6 +22,8 @@ enum class StateDictType { kFull, kLocal, kSharded };
 enum class Task { kCausalLm, kSeq2SeqLm, kSequenceClassification, kImageClassification };
 enum class DataFormat { kAuto, kDelimited, kCsv, kTsv, kJson, kJsonl, kText, kParquet, kMnist, kMegatron };
 enum class OnBadSample { kError, kSkip };
+/// Which records data.max_samples uses: those at the beginning, or some drawn from all of them.
+enum class RecordChoice { kFirst, kRandom };
 enum class TooLong { kCut, kDrop, kError };
 /// Dialogue format of a record; kNone: not a dialogue, but a source and a target.
 enum class Dialogue { kNone, kMessages, kShareGpt, kAlpaca, kPrompt, kPlay };
@@ -174,6 +176,10 @@ struct MegatronDataConfig {
   bool reset_attention_mask = false;
 };
 
+/// Of data.dialogue: prompt, unless data.source and data.target name others.
+inline constexpr const char* kPromptColumn = "prompt";
+inline constexpr const char* kCompletionColumn = "completion";
+
 /// `data`: the samples, and how they are converted to model input.
 struct DataConfig {
   Task task = Task::kSeq2SeqLm;
@@ -185,7 +191,8 @@ struct DataConfig {
   int64_t max_target_length = 128;
   int64_t max_length = 1024;  // of a causal sample, or of a text to classify
   int64_t max_samples = 0;    // 0: all
-  int64_t min_length = 1;     // tokens; shorter samples are dropped
+  RecordChoice max_samples_choice = RecordChoice::kFirst;
+  int64_t min_length = 1;  // tokens; shorter samples are dropped
   TooLong on_too_long = TooLong::kCut;
   bool group_texts = false;         // causal: concatenated texts, cut into samples of max_length
   std::vector<std::string> labels;  // class names; empty: those of the model, or of the samples, sorted

@@ -6,7 +6,7 @@
 #include "data/chat/conversation.h"
 #include "data/chat/turn_ends.h"
 #include "data/readers/readers.h"
-#include "data/samples/record_template.h"
+#include "data/readers/record_template.h"
 #include "engine/base/errors.h"
 
 namespace trainer::generation {

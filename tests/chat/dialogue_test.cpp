@@ -272,8 +272,16 @@ TEST(Dialogue, ReadsOtherKindsOfRecords) {
   EXPECT_EQ(shown(options(Dialogue::kAlpaca, "mistral"), alpaca), "[INST] add\n\n1 2 [/INST]⟦ 3</s>⟧");
   const auto prompt = record({{"prompt", "p"}, {"completion", "c"}});
   config::DataConfig config = options(Dialogue::kPrompt, "mistral");
+  config.source = config::kPromptColumn;
+  config.target = config::kCompletionColumn;
   config.system = "S";
   EXPECT_EQ(shown(config, prompt), "[INST] S\n\np [/INST]⟦ c</s>⟧");
+  config.source = "{title}: {question}";
+  config.target = "answer";
+  const auto named = record({{"title", "t"}, {"question", "q"}, {"answer", "a"}});
+  EXPECT_EQ(shown(config, named), "[INST] S\n\nt: q [/INST]⟦ a</s>⟧");
+  EXPECT_NE(error_of<InputError>([&] { shown(config, prompt); }).find("no column 'title', which `data.source` uses"),
+            std::string::npos);
 }
 
 TEST(Dialogue, BadRecordsAreReportedWithFileAndLine) {

@@ -14,7 +14,9 @@ class Convert : public Given {
   Conversion converted(const std::string& text, const std::string& from = "") {
     return convert(write("theirs.yaml", text), from, folder_.string());
   }
-  std::string yaml(const std::string& text) { return file_text(converted(text).document, FileFormat::kYaml); }
+  std::string yaml(const std::string& text) {
+    return file_text(converted(text).document, FileFormat::kYaml, "`trainer convert`");
+  }
   std::string failure(const std::string& text, const std::string& from = "") {
     try {
       converted(text, from);
@@ -44,7 +46,7 @@ TEST_F(Convert, Axolotl) {
                  "sequence_len: 4096\nbf16: auto\nlr_scheduler: cosine\ncosine_min_lr_ratio: 0.1\nwarmup_ratio: 0.1\n"
                  "batch_size: 8\nmicro_batch_size: 2\ngradient_checkpointing: offload\nsaves_per_epoch: 1\n"
                  "output_dir: out\n"),
-            "# By `trainer config`. A last line says that the file is whole.\n"
+            "# By `trainer convert`. A last line says that the file is whole.\n"
             "distributed_type: 'NO'\nmixed_precision: bf16\nnum_processes: 1\n"
             "# What to train, and how. Accelerate itself does not know these sections.\n"
             "output_dir: out\n"
@@ -91,6 +93,63 @@ TEST_F(Convert, ReadsLlamaFactorysDatasetInfo) {
   EXPECT_NE(failure(text + "c\n").find("c is not in "), std::string::npos);
 }
 
+TEST_F(Convert, AxolotlsDatasetTypes) {
+  const auto type = [&](const std::string& keys) {
+    const std::string text = yaml(kAxolotl + "datasets: [{path: org/data, " + keys + "}]\n");
+    const std::size_t at = text.find("data:\n");
+    return text.substr(at, text.find("training:\n") - at);
+  };
+  const auto contains = [&](const std::string& keys, const std::string& part) {
+    EXPECT_NE(type(keys).find(part), std::string::npos) << type(keys);
+  };
+  contains("type: completion, field: body",
+           "  source: body\n  max_length: 512\n  on_too_long: drop\n  group_texts: true\n");
+  contains("type: alpaca", "  dialogue: alpaca\n  system: Below is an instruction that describes a task. Write a");
+  contains("type: 'alpaca:chat'", "USER: ");
+  contains("type: oasst", "{INSTRUCTION}\\n\\n### Response:\\n\"\n  target: '{RESPONSE}'\n");
+  contains("type: jeopardy", "  target: what is {answer}\n");
+  contains("type: chat_template, message_property_mappings: {role: from, content: value}", "  messages: messages\n");
+  contains("type: {field_instruction: q, field_output: a, no_input_format: 'Q: {instruction} {{A}}:'}",
+           "  source: 'Q: {q} {{A}}:'\n  target: '{a}'\n");
+  contains("type: {field_instruction: input, field_input: b, field_output: a, format: '{instruction} {input}'}",
+           "  source: '{input} {b}'\n");
+  for (const char* const name :
+       {"input_output", "pygmalion", "reflection", "metharme", "chat_template.argilla", "''"}) {
+    const std::string text = kAxolotl + "datasets: [{path: org/data, type: " + std::string(name) + "}]\n";
+    EXPECT_EQ(yaml(text).find("train:"), std::string::npos) << name;
+    EXPECT_NE(rest(text), "|") << name;
+  }
+}
+
+TEST_F(Convert, LlamaFactorysColumnsAndTags) {
+  write("dataset_info.json", R"({
+    "named": {"file_name": "a.json", "columns": {"prompt": "q", "response": "a", "system": "s"}, "num_samples": 9},
+    "two": {"file_name": "a.json", "columns": {"prompt": "q", "query": "more", "response": "a"}},
+    "usual": {"file_name": "a.json", "columns": {"prompt": "instruction", "query": "input", "response": "output"}},
+    "openai": {"file_name": "a.json", "formatting": "sharegpt", "columns": {"messages": "turns"},
+      "tags": {"role_tag": "role", "content_tag": "content", "user_tag": "user", "assistant_tag": "assistant"}},
+    "odd": {"file_name": "a.json", "formatting": "sharegpt", "tags": {"role_tag": "role", "content_tag": "content"}},
+    "liked": {"file_name": "a.json", "ranking": true}, "seen": {"file_name": "a.json", "columns": {"images": "i"}}})");
+  const std::string text = kLlamaFactory + "dataset_dir: " + folder_.string() + "\ndataset: ";
+  const auto contains = [&](const std::string& name, const std::string& part) {
+    EXPECT_NE(yaml(text + name + "\n").find(part), std::string::npos) << yaml(text + name + "\n");
+  };
+  contains("named", "  source: q\n  target: a\n");
+  contains("named", "  max_samples: 9\n  max_samples_choice: random\n");
+  EXPECT_EQ(rest(text + "named\n"), "named.system |");
+  contains("two", "  source: \"{q}\\n{more}\"\n  target: a\n");
+  contains("usual", "dialogue: alpaca\n");
+  contains("openai", "dialogue: messages\n  messages: turns\n");
+  for (const char* const name : {"odd", "liked", "seen"}) EXPECT_EQ(rest(text + name + "\n"), "dataset |") << name;
+}
+
+TEST_F(Convert, ListsValuesThatAreNotSupported) {
+  const std::string text = kAxolotl + "metric_for_best_model: rouge9\nload_best_model_at_end: true\nsave_steps: 0.25\n";
+  EXPECT_EQ(rest(text), "save_steps metric_for_best_model |");
+  EXPECT_NE(yaml(text).find("  metric_for_best_model: loss\n  load_best_model_at_end: true\n"), std::string::npos);
+  EXPECT_EQ(rest(kAxolotl + "metric_for_best_model: eval_accuracy\n"), "|");
+}
+
 TEST_F(Convert, TrainingArguments) {
   const Conversion done = converted(
       R"({"learning_rate": 1e-4, "bf16": true, "eval_strategy": "steps", "eval_steps": 7, "neftune_noise_alpha": 5,
@@ -111,11 +170,12 @@ TEST_F(Convert, TrainingArguments) {
 }
 
 TEST_F(Convert, ListsWhatIsNotHonored) {
-  EXPECT_EQ(rest(kAxolotl + "sample_packing: true\noptimizer: came_pytorch\nlora_r: 8\nxyz: 1\nwandb_project:\n"
-                            "report_to: [tensorboard, wandb]\nval_set_size: 20\ndeepspeed: zero3.json\n"
-                            "datasets: [{path: a, type: alpaca, split: test, odd: 1}, {path: b, type: jeopardy}]\n"),
-            "report_to deepspeed optimizer lora_r datasets[0].split datasets[1].type val_set_size sample_packing "
-            "| xyz datasets[0].odd");
+  EXPECT_EQ(
+      rest(kAxolotl + "sample_packing: true\noptimizer: came_pytorch\nlora_r: 8\nxyz: 1\nwandb_project:\n"
+                      "report_to: [tensorboard, wandb]\nval_set_size: 20\ndeepspeed: zero3.json\n"
+                      "datasets: [{path: a, type: alpaca, split: test, odd: 1}, {path: b, type: jeopardy}]\n"),
+      "report_to deepspeed optimizer lora_r datasets[0].split datasets[0].type datasets[1] val_set_size sample_packing "
+      "| xyz datasets[0].odd");
 }
 
 TEST_F(Convert, KeysOfAdaptersNeedAnAdapter) {

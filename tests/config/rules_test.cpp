@@ -466,8 +466,8 @@ TEST_F(Rules, ColumnsFitTheFormat) {
 TEST_F(Rules, KeysThatADialogueOrATaskIgnoresAreReported) {
   const std::string start = "distributed_type: NO\nuse_cpu: true\nmodel: {path: m}\n";
   EXPECT_EQ(warnings(start + "data: {task: causal_lm, dialogue: messages, source: q, target: a, train: {path: a}}\n"),
-            "f.yaml:4:53: data.source has no effect unless data.dialogue is none\n"
-            "f.yaml:4:64: data.target has no effect unless data.dialogue is none\n");
+            "f.yaml:4:53: data.source has no effect unless data.dialogue is none or prompt\n"
+            "f.yaml:4:64: data.target has no effect unless data.dialogue is none or prompt\n");
   const std::string lengths =
       start + "data: {task: causal_lm, max_target_length: 9, train: {path: a}, validation: {fraction: 0.5}}\n";
   EXPECT_EQ(warnings(lengths),

@@ -113,7 +113,7 @@ TEST_F(WizardFile, UpdateKeepsOurSections) {
 
 TEST_F(WizardFile, TruncatedFilesAreRefused) {
   const std::string text = kept(kLeast + "lora: {r: 4}\ntraining: {max_steps: 120}\n");
-  ASSERT_TRUE(text.starts_with(std::string(kFirstComment) + "\n")) << text;
+  ASSERT_TRUE(text.starts_with(first_comment("`trainer config`") + "\n")) << text;
   ASSERT_TRUE(text.ends_with(std::string(kLastComment) + "\n")) << text;
   const std::string whole = to_text(resolve(text));
   for (std::size_t size = 0; size + 1 < text.size(); ++size) EXPECT_NE(problems(text.substr(0, size)), "") << size;

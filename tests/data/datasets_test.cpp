@@ -1,5 +1,6 @@
 #include "data/samples/datasets.h"
 
+#include <algorithm>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -182,6 +183,59 @@ TEST(OpenDatasets, ReadsValidationFromASeparateFile) {
   MajorityClass majority = majority_class(*datasets.validation);
   EXPECT_EQ(majority.label, "yes");
   EXPECT_DOUBLE_EQ(majority.share, 0.75);
+}
+
+std::vector<std::string> sources_of(const Datasets& datasets, const Samples& samples) {
+  std::vector<std::string> texts;
+  for (int64_t i = 0; i < samples.size(); ++i) texts.push_back(datasets.validation->text(i).source);
+  return texts;
+}
+
+TEST(OpenDatasets, DrawsARandomSubset) {
+  TempFolder folder;
+  config::DataConfig config = config_for(folder.write("a.txt", numbered_lines(103)));
+  config.validation.fraction = 0.25;
+  config.max_samples = 40;
+  config.max_samples_choice = config::RecordChoice::kRandom;
+  const auto drawn = [&](int64_t seed) {
+    const Datasets datasets = load_datasets(config, ByteTokenizer(), seed);
+    EXPECT_EQ(datasets.train->size(), 30);
+    EXPECT_EQ(datasets.validation->size(), 10);
+    std::vector<std::vector<int32_t>> samples;
+    for (int64_t i = 0; i < datasets.train->size(); ++i) samples.push_back(sample_of(*datasets.train, i).source);
+    return std::pair(samples, sources_of(datasets, *datasets.validation));
+  };
+  const auto seven = drawn(7);
+  EXPECT_EQ(drawn(7), seven);
+  EXPECT_NE(drawn(8).first, seven.first);
+  const std::set<std::vector<int32_t>> distinct(seven.first.begin(), seven.first.end());
+  EXPECT_EQ(distinct.size(), 30u);
+  const auto beyond_the_first_40 = [](const std::string& text) { return std::stoi(text.substr(9)) >= 40; };
+  EXPECT_TRUE(std::any_of(seven.second.begin(), seven.second.end(), beyond_the_first_40));
+  config.max_samples_choice = config::RecordChoice::kFirst;  // has a cache of its own
+  EXPECT_NE(drawn(7).first, seven.first);
+}
+
+TEST(OpenDatasets, DrawsAllIfThereAreFewer) {
+  TempFolder folder;
+  config::DataConfig config = config_for(folder.write("a.txt", numbered_lines(9)));
+  config.max_samples = 40;
+  config.max_samples_choice = config::RecordChoice::kRandom;
+  const Datasets datasets = load_datasets(config, ByteTokenizer(), 7);
+  ASSERT_EQ(datasets.train->size(), 9);
+  for (int64_t i = 0; i < 9; ++i) EXPECT_EQ(record_of(*datasets.train, i), i);
+}
+
+TEST(OpenDatasets, JoinsOnlyTheTextsThatWereDrawn) {
+  TempFolder folder;
+  config::DataConfig config = config_for(folder.write("a.txt", "aa@x\nbb@x\ncc@x\ndd@x\nee@x\nff@x\n"));
+  config.task = config::Task::kCausalLm;
+  config.target = "";
+  config.group_texts = true;
+  config.max_length = 100;
+  config.max_samples = 2;
+  config.max_samples_choice = config::RecordChoice::kRandom;
+  EXPECT_EQ(sample_of(*load_datasets(config, ByteTokenizer(), 7).train, 0).source.size(), 6u);  // with end tokens
 }
 
 TEST(OpenDatasets, RejectsUselessData) {

@@ -51,6 +51,9 @@ class Convert(unittest.TestCase):
         self.assertEqual(done.stdout, "")
         job = self.folder / "jobs" / "job.yaml"
         self.assertIn("- ../data.jsonl", job.read_text())
+        job.write_text(job.read_text()[:-20])
+        self.assertIn("the file is truncated", self.trainer("check", "jobs/job.yaml").stderr)
+        self.trainer("convert", "axolotl.yml", "-o", "jobs/job.yaml", "--overwrite")
         run = self.trainer("launch", "--config_file", "jobs/job.yaml", "--cpu", "--set", "model.path=", "--set",
                            "model.config=" + json.dumps(LLAMA), "--set", f"tokenizer.path={self.folder / 'tokenizer'}",
                            "--set", f"output_dir={self.folder / 'run'}")
@@ -68,7 +71,7 @@ class Convert(unittest.TestCase):
 
     def test_standard_output_has_nothing_but_the_file(self):
         done = self.trainer("convert", "axolotl.yml")
-        self.assertTrue(done.stdout.startswith("#"))
+        self.assertTrue(done.stdout.startswith("# By `trainer convert` from axolotl.yml. A last line"))
         self.assertTrue(done.stdout.endswith("# This is the end of the file.\n"))
         self.assertNotIn("honored", done.stdout)
 

@@ -134,6 +134,22 @@ class Elsewhere(EndToEnd):
         self.assertEqual(rates[1], rates[0])
         self.assertEqual(rates[2], rates[0])
 
+    def test_a_random_subset_is_the_same_on_any_number_of_ranks_and_after_a_resume(self):
+        def losses(name):
+            return [line["loss"] for line in read_lines(self.folder / name) if "loss" in line]
+
+        batch = {"training": {"global_batch_size": 8}}
+        random = {"data": {"max_samples": 40, "max_samples_choice": "random"}}
+        self.launch(self.job("expected", random, batch))
+        self.launch(self.job("first", {"data": {"max_samples": 40}}, batch))
+        self.launch(self.job("resumed", random, batch, SHARDED, {"training": {"max_steps": 6}}))
+        self.launch(self.job("resumed", random, batch))
+        for name, same in (("resumed", True), ("first", False)):
+            with self.subTest(name):
+                close = [abs(left / right - 1) < 1e-5 for left, right in zip(losses(name), losses("expected"))]
+                self.assertEqual(len(close), 12)
+                (self.assertTrue if same else self.assertFalse)(all(close))
+
     def test_two_shards_resume_as_one_process_and_as_two_replicas(self):
         """The global batch of 8 comes from the checkpoint: a single process would default to 4."""
         expected, output = self.folder / "expected", self.folder / "output"

@@ -88,12 +88,13 @@ Entries idle() {
   const char* const trackers = "logging.report_to can be tensorboard or mlflow";
   const char* const roles = "set the turns that are learned with data.learn";
   const char* const cache = "the token cache is in data.cache_dir";
+  const char* const gptq = "weights that GPTQ quantized aren't read";
+  const char* const quantized = "write model.quantization_config: {load_in_4bit: true}, or model.dtype: bfloat16";
   const char* const experts = "mixtures of experts are computed in one way";
   Entries all = foreign_table(
       no_effect("sample_packing", packed), no_effect("eval_sample_packing", packed),
       no_effect("pad_to_sequence_len", packed), no_effect("sample_packing_sequentially", packed),
-      no_effect("max_packed_sequence_len", packed),
-      no_effect("load_in_8bit", "write model.quantization_config: {load_in_4bit: true}, or model.dtype: bfloat16"),
+      no_effect("max_packed_sequence_len", packed), no_effect("load_in_8bit", quantized),
       no_effect("quantize_moe_experts", "quantization_config covers the linear layers"),
       no_effect("attn_implementation", kernels), no_effect("flash_attention", kernels),
       no_effect("sdp_attention", kernels), no_effect("xformers_attention", kernels),
@@ -104,7 +105,16 @@ Entries idle() {
       no_effect("liger_layer_norm", kernels), no_effect("liger_glu_activation", kernels),
       no_effect("liger_fused_linear_cross_entropy", kernels), no_effect("lora_mlp_kernel", kernels),
       no_effect("lora_qkv_kernel", kernels), no_effect("lora_o_kernel", kernels), no_effect("use_kernels", kernels),
-      no_effect("use_scattermoe", experts), no_effect("experts_implementation", experts), no_effect("plugins", python),
+      no_effect("liger_rms_norm_gated", kernels), no_effect("fused_attn_kernel", kernels),
+      no_effect("flex_attn_compile_kwargs", kernels), no_effect("use_scattermoe", experts),
+      no_effect("use_sonicmoe", experts), no_effect("expert_parallel_size", experts),
+      no_effect("llama4_linearized_experts", experts), no_effect("gptq_groupsize", gptq),
+      no_effect("gptq_model_v1", gptq), no_effect("model_quantization_config", quantized),
+      no_effect("model_quantization_config_kwargs", quantized), no_effect("torchdistx_path", python),
+      no_effect("tokenizer_use_mistral_common", "tokenizers are native"),
+      no_effect("resize_token_embeddings_to_32x", tokens), no_effect("push_dataset_to_hub", "nothing is uploaded"),
+      no_effect("experimental_skip_move_to_device", "ranks hold the model"),
+      no_effect("experts_implementation", experts), no_effect("plugins", python),
       no_effect("trust_remote_code", python), no_effect("strict", "unknown keys are errors"),
       no_effect("model_type", "the model's config.json decides").harmless({"AutoModelForCausalLM"}),
       no_effect("tokenizer_type", "the tokenizer's files decide").harmless({"AutoTokenizer"}),
@@ -127,9 +137,9 @@ Entries idle() {
       no_effect("model_config", "change the model's config.json"),
       no_effect("low_cpu_mem_usage", "weights are always read in place"),
       no_effect("device_map", "ranks hold the model"));
-  for (const char* const key :
-       {"use_wandb", "wandb_project", "wandb_entity", "wandb_watch", "wandb_name", "wandb_run_id", "wandb_log_model",
-        "use_comet", "comet_project_name", "use_swanlab", "swanlab_project"})
+  for (const char* const key : {"use_wandb", "wandb_project", "wandb_entity", "wandb_watch", "wandb_name",
+                                "wandb_run_id", "wandb_log_model", "use_comet", "comet_project_name", "use_swanlab",
+                                "swanlab_project", "use_trackio", "trackio_project_name", "trackio_run_name"})
     all.push_back(no_effect(key, trackers).entry);
   return all;
 }

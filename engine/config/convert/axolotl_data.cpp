@@ -1,6 +1,7 @@
 // axolotl's `datasets`: a list of files and Hub names, each with a `type`.
 #include <algorithm>
 
+#include "engine/config/convert/axolotl_types.h"
 #include "engine/config/convert/source.h"
 
 namespace trainer::config::axolotl {
@@ -10,32 +11,33 @@ const Entries& dataset_table() {
   const char* const roles = "data.learn selects the turns that are learned: assistant, all or last_turn";
   const char* const files = "data.train.path stands for the training split; give the files of another one";
   const char* const names = "roles are user, assistant and system, or sharegpt's human, gpt and system";
+  const char* const python = "no Python code runs";
   const char* const types = "data.train.format is recognized by the files' names";
   static const Entries entries = foreign_table(
       translated("path", "data.train.path"), translated("data_files", "data.train.path, instead of `path`"),
-      translated("type", "alpaca, chat_template, sharegpt or completion"),
+      translated("type", "data.dialogue, or data.source and data.target"),
       translated("field", "data.source of completion"), translated("field_messages", "data.messages"),
       translated("message_property_mappings", "role and content, or from and value"),
       translated("message_field_role", "role or from"), translated("message_field_content", "content or value"),
-      translated("chat_template", "as at the top"), translated("text_column", "data.source"),
-      no_effect("split", files).harmless({"train"}),
+      translated("chat_template", "as at the top"), translated("chat_template_jinja", "as at the top"),
+      translated("text_column", "data.source"), no_effect("split", files).harmless({"train"}),
       no_effect("name", "give the files of this configuration in data.train.path"), no_effect("train_on_split", files),
       no_effect("revision", "the newest snapshot in the Hub's cache is read"),
+      no_effect("field_tools", "tools are read from the column `tools`").harmless({"tools"}),
+      no_effect("input_format", python), no_effect("input_transform", python), no_effect("trust_remote_code", python),
+      no_effect("split_thinking", "turns have one text"), no_effect("message_field_training_detail", roles),
+      no_effect("train_on_eot", roles).harmless({"turn"}), no_effect("skip", "all samples are read"),
+      no_effect("shards_idx", "data.max_samples limits the samples"),
+      no_effect("preprocess_shards", "samples are read one by one"),
       no_effect("ds_type", types).harmless({"json", "csv", "parquet", "arrow", "text"}), no_effect("roles", names),
-      no_effect("roles_to_train", roles), no_effect("train_on_eos", roles).harmless({"turn"}),
-      no_effect("train_on_last_step_only", roles), no_effect("message_field_training", roles),
-      no_effect("drop_system_message", "system messages are kept"), no_effect("field_thinking", "turns have one text"),
-      no_effect("template_thinking_key", "turns have one text"),
+      no_effect("roles_to_train", roles).harmless({"assistant", "gpt"}),
+      no_effect("train_on_eos", roles).harmless({"turn"}), no_effect("train_on_last_step_only", roles),
+      no_effect("message_field_training", roles), no_effect("drop_system_message", "system messages are kept"),
+      no_effect("field_thinking", "turns have one text"), no_effect("template_thinking_key", "turns have one text"),
       no_effect("shards", "data.max_samples limits the samples"),
       no_effect("conversation", "data.chat_template names the template"));
   return entries;
 }
-
-/// How records are read: the same for all files of a run.
-struct Reading {
-  std::string dialogue = "none", messages, source, chat_template;
-  bool operator==(const Reading&) const = default;
-};
 
 class Datasets {
  public:
@@ -61,11 +63,16 @@ class Datasets {
   void finish() {
     if (!first_) return;
     const auto& [from, reading] = *first_;
-    if (reading.dialogue != "none") source_.set(from, "data.dialogue", Node::scalar(reading.dialogue));
-    if (!reading.messages.empty()) source_.set(from, "data.messages", Node::scalar(reading.messages));
-    if (!reading.source.empty()) source_.set(from, "data.source", Node::scalar(reading.source));
-    if (!reading.chat_template.empty()) source_.set(from, "data.chat_template", Node::scalar(reading.chat_template));
-    if (reading.dialogue == "none") source_.set(from, "data.group_texts", Node::scalar("true"));
+    const auto set = [&](const char* to, const std::string& text) {
+      if (!text.empty()) source_.set(from, to, Node::scalar(text, true));
+    };
+    if (reading.dialogue != "none") set("data.dialogue", reading.dialogue);
+    set("data.messages", reading.messages);
+    set("data.source", reading.source);
+    set("data.target", reading.target);
+    set("data.chat_template", reading.chat_template);
+    if (!source_.asks("default_system_message")) set("data.system", reading.system);
+    if (reading.groups) source_.set(from, "data.group_texts", Node::scalar("true"));
   }
 
  private:
@@ -95,19 +102,26 @@ class Datasets {
 
   std::optional<Reading> reading_of(const std::string& prefix, bool pretraining) {
     const GivenKey type = source_.key(prefix + "type");
-    const std::string word = source_.word(prefix + "type");
+    const std::string name = type.value.is_scalar() ? type.value.text : "";
     const auto text = [&](const std::string& key, const std::string& otherwise) {
       const GivenKey given = source_.key(prefix + key);
       return given.value.is_scalar() && !given.value.text.empty() ? given.value.text : otherwise;
     };
-    if (pretraining) return Reading{.source = text("text_column", "text")};
-    if (word == "completion") return Reading{.source = text("field", "text")};
-    if (word == "alpaca") return Reading{.dialogue = "alpaca", .chat_template = "alpaca"};
-    if (word == "chat_template" || word == "sharegpt") return dialogue_of(prefix, word == "sharegpt");
-    source_.not_honored(type.value.is_null() ? source_.key(prefix + "path") : type,
-                        "types are alpaca, chat_template, sharegpt and completion; for others write data.source and "
-                        "data.target, which can be templates of columns, or data.dialogue");
-    return std::nullopt;
+    if (pretraining && (name.empty() || name == "pretrain"))
+      return Reading{.source = text("text_column", "text"), .groups = true};
+    if (name == "completion") return Reading{.source = text("field", "text"), .groups = true};
+    const bool sharegpt = name == "sharegpt" || name.starts_with("sharegpt.") || name.starts_with("sharegpt:");
+    if (name == "chat_template" || name == "chat_template.default" || sharegpt) return dialogue_of(prefix, sharegpt);
+    if (name.empty() && !type.value.is_map()) {
+      source_.not_honored(source_.key(prefix + "path"),
+                          "without a type, records hold token ids; give texts, or Megatron's "
+                          ".bin and .idx files, as data.train.path");
+      return std::nullopt;
+    }
+    const TypeReading found = type.value.is_map() ? reading_of_own_type(type.value) : reading_of_type(name);
+    const std::string& listed = found.reason.empty() ? found.differs : found.reason;
+    if (!listed.empty()) source_.not_honored(type, listed);
+    return found.reason.empty() ? std::optional(found.reading) : std::nullopt;
   }
 
   std::optional<Reading> dialogue_of(const std::string& prefix, bool sharegpt) {
@@ -125,6 +139,7 @@ class Datasets {
       reading.dialogue = "messages";
     } else if (role == "from" && content == "value") {
       reading.dialogue = "sharegpt";
+      if (reading.messages.empty() && !sharegpt) reading.messages = "messages";
     } else {
       source_.not_honored({prefix + "type", Node::scalar(role + ", " + content), names.mark},
                           "a turn has role and content, or from and value; rename the columns");
@@ -136,13 +151,18 @@ class Datasets {
   std::string chat_template(const std::string& prefix) {
     const GivenKey own = source_.key(prefix + "chat_template");
     const GivenKey given = own.value.is_null() ? source_.key("chat_template") : own;
+    const GivenKey own_jinja = source_.key(prefix + "chat_template_jinja");
+    const GivenKey jinja = own_jinja.value.is_null() ? source_.key("chat_template_jinja") : own_jinja;
     const std::string word = lower(given.value.text);
-    if (given.value.is_null() || word == "tokenizer_default") return "";
-    if (word == "jinja") return source_.key("chat_template_jinja").value.text;
+    if (given.value.is_null() || word == "jinja") return source_.path(jinja.value.text);
+    if (word == "tokenizer_default") return "";
     for (const char* const built_in : {"chatml", "llama3", "alpaca"})
-      if (word == built_in || word == std::string("tokenizer_default_fallback_") + built_in) return built_in;
+      if (word == built_in) return built_in;
+    const std::string fallback = "tokenizer_default_fallback_";
+    const std::string other = word.starts_with(fallback) ? word.substr(fallback.size()) : "";
     if (!reported_)
-      source_.not_honored(given, "the tokenizer's own template is used; write data.chat_template for another one");
+      source_.not_honored(given, "the tokenizer's own template is used; write data.chat_template for another one" +
+                                     (other.empty() ? "" : ", such as " + other + ", if it has none"));
     reported_ = true;
     return "";
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/config/convert/axolotl_types.h"
 #include "engine/config/convert/source.h"
 #include "engine/config/plan/files.h"
 #include "engine/config/tables.h"
@@ -122,6 +123,7 @@ std::string conversion_tables() {
     }
     page += "\n";
   }
+  page += "### axolotl's dataset types\n\n| type | what happens to it |\n|---|---|\n" + axolotl::type_table();
   return page;
 }
 

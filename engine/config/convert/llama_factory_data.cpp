@@ -16,9 +16,32 @@ std::string text_at(const Node& map, const char* section, const char* key, const
 }
 
 struct Reading {
-  std::string dialogue, messages, source;
+  std::string dialogue, messages, source, target;
   bool operator==(const Reading&) const = default;
 };
+
+/// What an entry can ask for, apart from its columns, and why it is not honored.
+struct Unread {
+  const char* section;  // "": the entry itself
+  const char* key;
+  const char* reason;
+  const char* harmless = "";  // the value that asks for nothing
+};
+constexpr Unread kUnread[] = {
+    {"", "subset", "give the files of this configuration in data.train.path"},
+    {"", "split", "data.train.path stands for the training split; give the files of another one", "train"},
+    {"", "folder", "give the files of this folder in data.train.path"},
+    {"columns", "system", "a column with the system text is not read; put it into the turns, or set data.system"},
+    {"columns", "history", "a column with earlier turns is not read; put them into a column of turns"},
+    {"columns", "tools", "tools are read from the column `tools`", "tools"}};
+
+/// Records that are no text to learn from.
+constexpr Unread kOthers[] = {{"", "ranking", "it holds preferences", "false"},
+                              {"columns", "chosen", "it holds preferences"},
+                              {"columns", "kto_tag", "it holds preferences"},
+                              {"columns", "images", "it holds images, and models read text only"},
+                              {"columns", "videos", "it holds videos, and models read text only"},
+                              {"columns", "audios", "it holds sound, and models read text only"}};
 
 class Datasets {
  public:
@@ -34,18 +57,30 @@ class Datasets {
       for (const std::string& name : split(node.text, ',')) one({key, Node::scalar(name), given.mark}, name, paths);
     if (paths.items.empty()) return;
     set_paths(source_, given, to, paths);
-    if (key == "dataset" && paths.items.size() == 1) source_.set("max_samples", "data.max_samples");
-    if (key == "dataset" && paths.items.size() > 1 && source_.asks("max_samples"))
-      source_.not_honored("max_samples", "it limits each dataset; data.max_samples limits all of them together");
+    if (key == "dataset") limit(paths.items.size() == 1);
     if (reading_ && !set_) {
       if (!reading_->dialogue.empty()) source_.set(given, "data.dialogue", Node::scalar(reading_->dialogue));
       if (!reading_->messages.empty()) source_.set(given, "data.messages", Node::scalar(reading_->messages));
       if (!reading_->source.empty()) source_.set(given, "data.source", Node::scalar(reading_->source));
+      if (!reading_->target.empty()) source_.set(given, "data.target", Node::scalar(reading_->target));
     }
     set_ = true;
   }
 
  private:
+  void limit(bool single) {
+    const char* const each = "it limits each dataset; data.max_samples limits all of them together";
+    if (single && source_.asks("max_samples"))
+      source_.set("max_samples", "data.max_samples");
+    else if (source_.asks("max_samples"))
+      source_.not_honored("max_samples", each);
+    if (drawn_.value.is_null()) return;
+    if (!single || source_.asks("max_samples"))
+      return source_.not_honored(drawn_, single ? "max_samples is given too" : each);
+    source_.set(drawn_, "data.max_samples", drawn_.value);
+    source_.set(drawn_, "data.max_samples_choice", Node::scalar("random"));
+  }
+
   bool read_info(const GivenKey& given) {
     if (!info_.is_null()) return true;
     const GivenKey named = source_.key("dataset_dir");
@@ -75,6 +110,9 @@ class Datasets {
       return source_.not_honored(from,
                                  "its records are read in another way than the first ones; convert it to their format");
     reading_ = reading;
+    list_unread(name, *entry);
+    if (const Node* const drawn = entry->find("num_samples"); drawn && !drawn->is_null())
+      drawn_ = {name + ".num_samples", *drawn, drawn->mark};
     const Node* const file = entry->find("file_name");
     const Node* const hub = entry->find("hf_hub_url");
     if (file)
@@ -85,37 +123,61 @@ class Datasets {
       source_.not_honored(from, "it is neither a file nor on the Hugging Face Hub; write data.train.path");
   }
 
+  /// What `entry` asks for in `unread`; null if it is absent or asks for nothing.
+  static const Node* asked(const Node& entry, const Unread& unread) {
+    const Node* const map = *unread.section ? entry.find(unread.section) : &entry;
+    const Node* const value = map ? map->find(unread.key) : nullptr;
+    const bool nothing = !value || value->is_null() || value->text.empty() || lower(value->text) == unread.harmless;
+    return nothing ? nullptr : value;
+  }
+
+  void list_unread(const std::string& name, const Node& entry) {
+    for (const Unread& unread : kUnread)
+      if (const Node* const value = asked(entry, unread))
+        source_.not_honored({fmt::format("{}.{}", name, unread.key), *value, value->mark}, unread.reason);
+  }
+
   std::optional<Reading> reading_of(const GivenKey& from, const Node& entry) {
     const Node* const formatting = entry.find("formatting");
     const std::string format = formatting ? formatting->text : "alpaca";
-    const Node* const ranking = entry.find("ranking");
-    if (ranking && parse_bool(ranking->text) == true) {
-      source_.not_honored(from, "it holds preferences");
-      return std::nullopt;
-    }
-    if (pretraining_)
-      return Reading{.dialogue = "", .messages = "", .source = text_at(entry, "columns", "prompt", "text")};
-    if (format == "alpaca") {
-      const bool usual = text_at(entry, "columns", "prompt", "instruction") == "instruction" &&
-                         text_at(entry, "columns", "query", "input") == "input" &&
-                         text_at(entry, "columns", "response", "output") == "output";
-      if (usual) return Reading{.dialogue = "alpaca", .messages = "", .source = ""};
-    } else if (format == "sharegpt" || format == "openai") {
-      const bool openai = format == "openai";
-      const std::string role = text_at(entry, "tags", "role_tag", openai ? "role" : "from");
-      const std::string content = text_at(entry, "tags", "content_tag", openai ? "content" : "value");
-      const std::string messages = text_at(entry, "columns", "messages", openai ? "messages" : "conversations");
-      for (const char* const media : {"images", "videos", "audios"})
-        if (!text_at(entry, "columns", media, "").empty()) {
-          source_.not_honored(from, "it holds images, video or sound, and models read text only");
-          return std::nullopt;
-        }
-      if (role == "role" && content == "content")
-        return Reading{.dialogue = "messages", .messages = messages, .source = ""};
-      if (role == "from" && content == "value")
-        return Reading{.dialogue = "sharegpt", .messages = messages, .source = ""};
-    }
-    source_.not_honored(from, "its columns have names of their own; write data.source and data.target, or rename them");
+    for (const Unread& other : kOthers)
+      if (asked(entry, other)) {
+        source_.not_honored(from, other.reason);
+        return std::nullopt;
+      }
+    if (pretraining_) return Reading{.source = text_at(entry, "columns", "prompt", "text")};
+    if (format == "alpaca") return instruction_of(entry);
+    if (format == "sharegpt" || format == "openai") return turns_of(from, entry, format == "openai");
+    source_.not_honored(from, fmt::format("its formatting is {}; alpaca, sharegpt and openai are read", format));
+    return std::nullopt;
+  }
+
+  /// With `columns`, those that it leaves out don't exist.
+  static Reading instruction_of(const Node& entry) {
+    const bool named = entry.find("columns") != nullptr;
+    const std::string prompt = text_at(entry, "columns", "prompt", "instruction");
+    const std::string query = text_at(entry, "columns", "query", named ? "" : "input");
+    const std::string response = text_at(entry, "columns", "response", "output");
+    if (prompt == "instruction" && query == "input" && response == "output") return {.dialogue = "alpaca"};
+    const std::string both = query.empty() ? prompt : fmt::format("{{{}}}\n{{{}}}", prompt, query);
+    return {.dialogue = "prompt", .source = both, .target = response};
+  }
+
+  std::optional<Reading> turns_of(const GivenKey& from, const Node& entry, bool openai) {
+    const auto tag = [&](const char* key, const char* otherwise) { return text_at(entry, "tags", key, otherwise); };
+    const std::string role = tag("role_tag", openai ? "role" : "from");
+    const std::string content = tag("content_tag", openai ? "content" : "value");
+    const std::string user = tag("user_tag", openai ? "user" : "human");
+    const std::string assistant = tag("assistant_tag", openai ? "assistant" : "gpt");
+    const std::string messages = text_at(entry, "columns", "messages", openai ? "messages" : "conversations");
+    const bool usual = user == "user" && assistant == "assistant" && tag("system_tag", "system") == "system";
+    if (role == "role" && content == "content" && usual) return Reading{.dialogue = "messages", .messages = messages};
+    const bool known = (user == "human" || user == "user") && (assistant == "gpt" || assistant == "assistant");
+    if (role == "from" && content == "value" && known) return Reading{.dialogue = "sharegpt", .messages = messages};
+    source_.not_honored(
+        from, fmt::format("its turns have {} ({}, {}) and {}; role (user, assistant) and content, or from (human, gpt) "
+                          "and value, are read",
+                          role, user, assistant, content));
     return std::nullopt;
   }
 
@@ -124,6 +186,7 @@ class Datasets {
   fs::path folder_;
   Node info_;
   std::optional<Reading> reading_;
+  GivenKey drawn_;  // the entry's num_samples
 };
 
 void convert_template(Source& source) {

@@ -14,6 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+const std::string kTraining = "training.";
+
 const Entry* find_key(const Entries& table, const std::string& key) {
   const auto found = std::find_if(table.begin(), table.end(), [&](const Entry& entry) { return entry.has_key(key); });
   return found == table.end() ? nullptr : &*found;
@@ -106,7 +108,7 @@ void Source::pass(const std::string& name, const Node& value) {
   if (name == "deepspeed") return pass_deepspeed(value);
   if (name == "output_dir")
     return set(given, name, value.is_scalar() ? Node::scalar(path(value.text), value.quoted) : value);
-  const std::string to = "training." + name;
+  const std::string to = kTraining + name;
   if (const std::string why = lacks(to, value); !why.empty()) return not_honored(given, fmt::format("{} {}", to, why));
   training_.members.push_back({name, value, value.mark});
 }
@@ -147,6 +149,11 @@ void Source::not_honored(const GivenKey& from, const std::string& reason) {
   draft_.without_effect.push_back({from.key, text_of(from.value), to_string(from.mark), reason});
 }
 
+void Source::refuse(const GivenKey& from, const std::string& reason) {
+  draft_.problems.add(from.mark, from.key,
+                      fmt::format("{}: {} is not supported: {}", from.key, text_of(from.value), reason));
+}
+
 std::string Source::path(const std::string& text) const {
   std::error_code none;
   if (text.empty() || fs::path(text).is_absolute() || !fs::exists(text, none)) return text;
@@ -158,12 +165,16 @@ void Source::finish(const Entries& table) {
   document["training"] = training_;
   document["training"].mark = document_.mark;
   apply(document, "", draft_);
+  draft_.lists_unsupported = true;
   translate_training_arguments(draft_);
   translate_fsdp_argument(draft_);
   translate_deepspeed(draft_);
+  draft_.lists_unsupported = false;
+  for (Note& note : draft_.without_effect)
+    if (note.key.starts_with(kTraining)) note.key.erase(0, kTraining.size());  // as the file has it
   list_idle(table, "");
   for (const Entry& entry : training_table()) {
-    const GivenKey given = key("training." + entry.name);
+    const GivenKey given = key(kTraining + entry.name);
     const bool listed = entry.foreign == Foreign::kNoEffect || entry.foreign == Foreign::kUnsupported;
     if (listed && !asks_nothing(given.value, entry.harmless))
       not_honored({entry.name, given.value, given.mark}, entry.reason);
@@ -174,7 +185,7 @@ void Source::list_idle(const Entries& table, const std::string& prefix) {
   for (const Entry& entry : table) {
     const GivenKey given = key(prefix + entry.name);
     if (asks_nothing(given.value, entry.harmless)) continue;
-    if (entry.foreign == Foreign::kUnsupported) translation_.refuse(given, entry.reason);
+    if (entry.foreign == Foreign::kUnsupported) refuse(given, entry.reason);
     if (entry.foreign == Foreign::kNoEffect) not_honored(given, entry.reason);
   }
 }

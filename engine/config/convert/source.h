@@ -55,7 +55,8 @@ class Source {
 
   void not_honored(const std::string& path, const std::string& reason) { not_honored(key(path), reason); }
   void not_honored(const GivenKey& from, const std::string& reason);
-  void refuse(const std::string& path, const std::string& reason) { translation_.refuse(key(path), reason); }
+  /// The whole file: what it asks for is another kind of training.
+  void refuse(const std::string& path, const std::string& reason) { refuse(key(path), reason); }
 
   /// `text` as a path for the new file.
   std::string path(const std::string& text) const;
@@ -70,6 +71,7 @@ class Source {
 
  private:
   void set_if_given(const std::string& path, const std::string& to);
+  void refuse(const GivenKey& from, const std::string& reason);
   void pass_deepspeed(const Node& value);
   void report_to(const Node& value);
 

@@ -64,11 +64,21 @@ std::string_view take_line(std::string_view& text) {
   return line.substr(0, line.find_last_not_of(" \t\r") + 1);
 }
 
+constexpr std::string_view kBy = "# By `trainer ", kHasLastLine = ". A last line says that the file is whole.";
+
 }  // namespace
+
+std::string first_comment(const std::string& by) {
+  return fmt::format("# By {}{}", by, kHasLastLine);
+}
+
+bool is_first_comment(std::string_view line) {
+  return line.starts_with(kBy) && line.ends_with(kHasLastLine);
+}
 
 void refuse_cut(const std::string& text, const std::string& file) {
   std::string_view rest = text;
-  if (take_line(rest) != kFirstComment) return;
+  if (!is_first_comment(take_line(rest))) return;
   while (!rest.empty())
     if (take_line(rest) == kLastComment) return;
   throw ConfigError(
@@ -81,7 +91,7 @@ FileFormat format_of(const std::string& file) {
   return file.ends_with(".json") ? FileFormat::kJson : FileFormat::kYaml;
 }
 
-std::string file_text(const Node& document, FileFormat format) {
+std::string file_text(const Node& document, FileFormat format, const std::string& by) {
   Node theirs = Node::map();
   for (const Member& member : document.members) {
     const Entry* entry = find_entry(root_table(), member.key);
@@ -95,7 +105,7 @@ std::string file_text(const Node& document, FileFormat format) {
   }
   const std::string text = to_yaml(accelerate);
   if (ours.members.empty()) return text;
-  return fmt::format("{}\n{}{}\n{}{}\n", kFirstComment, text, kSectionsComment, to_yaml(ours), kLastComment);
+  return fmt::format("{}\n{}{}\n{}{}\n", first_comment(by), text, kSectionsComment, to_yaml(ours), kLastComment);
 }
 
 }  // namespace trainer::config

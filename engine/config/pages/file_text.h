@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "engine/config/document/document.h"
 
@@ -13,7 +14,8 @@ inline constexpr const char* kSectionsComment =
 
 /// The first and the last line of such a file: YAML has no end marker, so a file truncated by a full disk or a broken
 /// copy would be read as a shorter one.
-inline constexpr const char* kFirstComment = "# By `trainer config`. A last line says that the file is whole.";
+std::string first_comment(const std::string& by);
+bool is_first_comment(std::string_view line);
 inline constexpr const char* kLastComment = "# This is the end of the file.";
 
 /// Errors: ConfigError if `text`, the content of `file`, has the first line but not the last.
@@ -25,7 +27,7 @@ FileFormat format_of(const std::string& file);
 
 /// The text of a file that contains `document`. Accelerate's part: sorted keys, quotes around texts that YAML would
 /// read as booleans, no empty values. Our part: in the order of the tables, between the two comments. JSON: all keys
-/// sorted.
-std::string file_text(const Node& document, FileFormat format);
+/// sorted. `by`: what wrote it, for the first line.
+std::string file_text(const Node& document, FileFormat format, const std::string& by = "`trainer config`");
 
 }  // namespace trainer::config

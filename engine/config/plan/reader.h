@@ -21,6 +21,7 @@ struct Draft {
   Problems problems;
   std::vector<std::string> warnings;
   std::vector<Note> translated, without_effect;
+  bool lists_unsupported = false;  // a translated key whose value isn't supported is without effect, not a problem
 
   bool is_set(const std::string& path) const { return origins.contains(path); }
   Mark mark(const std::string& path) const;

@@ -57,12 +57,14 @@ void apply_ranks_per_machine(const Sources& sources, Draft& draft) {
   apply_override({"num_processes", std::to_string(total), given.source}, draft);
 }
 
-/// Defaults that depend on the task: causal_lm has a single text column and no separate target.
+/// Defaults that depend on the task: causal_lm has a single text column and no separate target, or prompts.
 void default_by_task(Draft& draft) {
   DataConfig& data = draft.config.data;
   if (data.task == Task::kSeq2SeqLm) return;
-  if (!draft.is_set("data.source")) data.source = "text";
-  if (!draft.is_set("data.target")) data.target = data.task == Task::kSequenceClassification ? "label" : "";
+  const bool prompts = data.dialogue == Dialogue::kPrompt;
+  if (!draft.is_set("data.source")) data.source = prompts ? kPromptColumn : "text";
+  if (!draft.is_set("data.target"))
+    data.target = prompts ? kCompletionColumn : data.task == Task::kSequenceClassification ? "label" : "";
 }
 
 /// Lion's moments have other decay rates than Adam's.

@@ -57,6 +57,8 @@ void task(const Config& config, Judge& judge) {
     judge.refuse("data.group_texts", "data.group_texts is for plain texts; data.dialogue is {}", name_of(d.dialogue));
   if (d.target.empty() && !causal && !images)
     judge.refuse("data.target", "data.target is empty: {} needs a column to predict", name_of(d.task));
+  if (d.target.empty() && d.dialogue == Dialogue::kPrompt)
+    judge.refuse("data.target", "data.target is empty: data.dialogue: prompt needs a column with the replies");
 }
 
 void weights(const Config& config, Judge& judge) {

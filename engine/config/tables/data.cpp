@@ -85,7 +85,9 @@ const Entries& data_table() {
   auto causal = [](const Config& c) { return c.data.task == Task::kCausalLm; };
   auto classes = [](const Config& c) { return c.data.task == Task::kSequenceClassification; };
   auto dialogue = [](const Config& c) { return c.data.dialogue != Dialogue::kNone; };
-  auto plain_text = [](const Config& c) { return c.data.dialogue == Dialogue::kNone; };
+  auto columns = [](const Config& c) {
+    return c.data.dialogue == Dialogue::kNone || c.data.dialogue == Dialogue::kPrompt;
+  };
   auto limits_targets = [=](const Config& c) {
     const auto& metrics = c.evaluation.metrics;
     const bool generates =
@@ -94,20 +96,23 @@ const Entries& data_table() {
   };
   auto play = [](const Config& c) { return c.data.dialogue == Dialogue::kPlay; };
   auto megatron = [](const Config& c) { return c.data.train.format == DataFormat::kMegatron; };
+  auto not_megatron = [](const Config& c) { return c.data.train.format != DataFormat::kMegatron; };
+  auto limited = [=](const Config& c) { return c.data.max_samples > 0 && not_megatron(c); };
   static const Entries entries = table<C>(
       option("task", &C::task).help("The task to train for."),
       section("train", &C::train, source_table()).help("The training samples."),
       section("validation", &C::validation, validation_table()).help("The validation samples."),
       option("source", &C::source)
-          .help("The input: a column, or a template such as \"{sentence}\". Default: source for seq2seq_lm, otherwise "
-                "text.")
+          .help("The input: a column, or a template such as \"{sentence}\". Default: source for seq2seq_lm, prompt for "
+                "data.dialogue: prompt, otherwise text.")
           .ask("Which column is the input?")
-          .when("data.dialogue is none", plain_text),
+          .when("data.dialogue is none or prompt", columns),
       option("target", &C::target)
           .help("The text or label to predict: a column, or a template. Default: target for seq2seq_lm, label for "
-                "sequence_classification, none for causal_lm, which learns all of the source.")
+                "sequence_classification, completion for data.dialogue: prompt, otherwise none for causal_lm, which "
+                "learns all of the source.")
           .ask("Which column should be predicted?")
-          .when("data.dialogue is none", plain_text),
+          .when("data.dialogue is none or prompt", columns),
       option("max_source_length", &C::max_source_length)
           .help("Maximum tokens of an input; longer ones are truncated.")
           .at_least(1)
@@ -122,7 +127,15 @@ const Entries& data_table() {
                 "template's tokens. Trainers that call it max_seq_length mean the same. At most the model's positions.")
           .at_least(1)
           .when("data.task is causal_lm or sequence_classification", not_seq2seq),
-      option("max_samples", &C::max_samples).help("Uses only this many samples, the first ones. 0: all.").at_least(0),
+      option("max_samples", &C::max_samples)
+          .help("Uses only this many records for training and data.validation.fraction. 0: all.")
+          .at_least(0)
+          .when("data.train.format is not megatron", not_megatron),
+      option("max_samples_choice", &C::max_samples_choice)
+          .help(
+              "Which ones: first, those at the beginning of the files; or random, drawn from all of them by seed: the "
+              "same ones on any number of ranks, and after a resume.")
+          .when("data.max_samples is above 0", limited),
       option("min_length", &C::min_length).help("Samples with fewer tokens are dropped.").at_least(0),
       option("on_too_long", &C::on_too_long)
           .help("What to do with a sample that exceeds its maximum length: cut truncates it, drop leaves it out, error "
@@ -139,7 +152,8 @@ const Entries& data_table() {
           .when("data.task is sequence_classification", classes),
       option("dialogue", &C::dialogue)
           .help("Dialogue format of the records: messages (role and content), sharegpt (from and value), alpaca "
-                "(instruction, input, output), prompt (prompt, completion), or play (SPEAKER: lines of a text).")
+                "(instruction, input, output), prompt (the columns or templates data.source and data.target), or play "
+                "(SPEAKER: lines of a text).")
           .ask("Which dialogue format do the records have? (none: plain text)")
           .when("data.task is causal_lm", causal),
       option("messages", &C::messages)

@@ -156,14 +156,13 @@ class Arguments {
       translation_.no_effect(steps, fmt::format("{} is {}", strategy.key, word(strategy)));
     const GivenKey best = given("metric_for_best_model"), loads = given("load_best_model_at_end");
     move(loads, "checkpoint.load_best_model_at_end");
-    if (parse_bool(loads.value.text).value_or(false) && best.value.is_null() &&
-        draft_.config.checkpoint.metric_for_best_model == "none")
-      translation_.set(loads, "checkpoint.metric_for_best_model", Node::scalar("loss"));
     const std::string measured = word(best).starts_with("eval_") ? word(best).substr(5) : word(best);
     if (find_metric(measured) != nullptr)
       translation_.set(best, "checkpoint.metric_for_best_model", Node::scalar(measured));
     else if (!best.value.is_null())
       translation_.refuse(best, fmt::format("the metrics are {}", fmt::join(metric_names(), ", ")));
+    if (parse_bool(loads.value.text).value_or(false) && draft_.config.checkpoint.metric_for_best_model == "none")
+      translation_.set(loads, "checkpoint.metric_for_best_model", Node::scalar("loss"));
   }
 
   /// Secrets are not shown on the screen.

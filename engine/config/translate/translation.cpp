@@ -31,8 +31,7 @@ void Translation::set(const GivenKey& from, const std::string& to, const Node& v
     draft_.origins.erase(to);  // still a default
     return;
   }
-  draft_.translated.push_back(
-      translated_note(from.key, text_of(from.value), to_string(from.mark), to, text_of(after)));
+  draft_.translated.push_back(translated_note(from.key, text_of(from.value), to_string(from.mark), to, text_of(after)));
 }
 
 void Translation::set_if_true(const std::string& path, const std::string& to) {
@@ -41,6 +40,7 @@ void Translation::set_if_true(const std::string& path, const std::string& to) {
 }
 
 void Translation::refuse(const GivenKey& from, const std::string& reason) {
+  if (draft_.lists_unsupported) return no_effect(from, reason);
   draft_.problems.add(from.mark, from.key,
                       fmt::format("{}: {} is not supported: {}", from.key, text_of(from.value), reason));
 }

@@ -95,7 +95,7 @@ void reset(const Entry& entry, void* section) {
 bool comments_in(const std::string& text) {
   for (const std::string& line : split(text, '\n')) {
     const bool comment = line.front() == '#' || line.find(" #") != std::string::npos;
-    const bool own = line == kFirstComment || line == kSectionsComment || line == kLastComment;
+    const bool own = is_first_comment(line) || line == kSectionsComment || line == kLastComment;
     if (comment && !own) return true;
   }
   return false;

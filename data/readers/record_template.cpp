@@ -1,4 +1,4 @@
-#include "data/samples/record_template.h"
+#include "data/readers/record_template.h"
 
 #include <algorithm>
 #include <utility>
