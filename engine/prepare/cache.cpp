@@ -77,7 +77,7 @@ int cache_command(const std::vector<std::string>& args) {
   uint64_t most = 0;
   const auto* const limit = pruned->add_option("--max_size", most, "Size of all that is kept, such as 20GB")
                                 ->transform(CLI::AsSizeValue(false).description(""));
-  pruned->add_flag("--dry_run", dry_run, "Only says what would be removed");
+  pruned->add_flag("--dry_run", dry_run, "Prints what would be removed, and removes nothing");
   app.footer(
       "Runs reuse a cache while data, tokenizer and options are the same. A removed one\n"
       "is written again when it is needed.\n"

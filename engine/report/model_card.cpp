@@ -8,6 +8,7 @@
 
 #include "engine/base/bounded_json.h"
 #include "engine/base/files.h"
+#include "engine/config/adapters/adapter_kind.h"
 #include "engine/config/document/document.h"
 #include "engine/config/machine/hub_folder.h"
 
@@ -176,12 +177,13 @@ std::string front_matter(const CardSubject& subject, const RunFolder& run, const
 
 std::string introduction(const CardSubject& subject) {
   const std::string what = subject.adapter.empty() ? (subject.architecture.empty() ? "model" : subject.architecture)
-                                                   : subject.adapter + " adapter";
+                                                   : config::adapter_title(subject.adapter) + " adapter";
   const std::string base = subject.base_on_hub
                                ? fmt::format("[{}](https://huggingface.co/{})", subject.base, subject.base)
                                : "`" + subject.base + "`";
   if (subject.base.empty()) return fmt::format("A {} trained from scratch.\n", in_markdown(what));
-  return fmt::format("A {} {} {}.\n", in_markdown(what), subject.adapter.empty() ? "fine-tuned from" : "for", base);
+  return fmt::format("{} {} {} {}.\n", what.starts_with("I") ? "An" : "A", in_markdown(what),
+                     subject.adapter.empty() ? "fine-tuned from" : "for", base);
 }
 
 std::string results_table(const Results& results) {

@@ -8,6 +8,7 @@
 #include "engine/base/log.h"
 #include "engine/base/metrics.h"
 #include "engine/base/screen.h"
+#include "engine/config/adapters/adapter_kind.h"
 #include "engine/config/plan/adapter_folder.h"
 #include "engine/config/plan/handover.h"
 #include "engine/evaluation/evaluate.h"
@@ -34,7 +35,8 @@ std::string use_model(config::Config& config, const fs::path& folder) {
   if (fs::exists(config::adapter_config_file(folder.string()))) {
     if (config.model.path.empty()) config.model.path = config::read_adapter_base(folder.string()).model;
     config.lora = config::read_adapter_config({.path = folder.string()});
-    return fmt::format("{} ({} adapter on {})", folder.string(), config.lora->peft_type, config.model.path);
+    return fmt::format("{} ({} adapter on {})", folder.string(), config::adapter_title(config.lora->peft_type),
+                       config.model.path);
   }
   if (!fs::exists(folder / "config.json"))
     throw InputError(

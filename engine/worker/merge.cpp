@@ -10,6 +10,7 @@
 #include "engine/base/human.h"
 #include "engine/base/listed.h"
 #include "engine/batching/token_batch.h"
+#include "engine/config/adapters/adapter_kind.h"
 #include "engine/train/build.h"
 #include "engine/train/merge_adapter.h"
 #include "engine/train/model_plan.h"
@@ -58,8 +59,8 @@ double largest_error(const train::MergeRequest& request, const config::Plan& wit
 
 void report(const train::MergeRequest& request, const train::MergeResult& result) {
   const config::Config& config = result.plan.config;
-  fmt::print("merged the {} adapter {} ({}) into {}\n", config.lora->peft_type, config.lora->path,
-             counted(result.layers, "layer", "layers"), config.model.path);
+  fmt::print("merged the {} adapter {} ({}) into {}\n", config::adapter_title(config.lora->peft_type),
+             config.lora->path, counted(result.layers, "layer", "layers"), config.model.path);
   if (!result.replaced.empty())
     fmt::print("replaced by the adapter's own values: {}\n", fmt::join(result.replaced, ", "));
   if (!result.untied.empty())

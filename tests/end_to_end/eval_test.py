@@ -46,7 +46,7 @@ class Eval(EndToEnd):
         untrained = json.loads(self.eval(job, "--json", "--model", self.base_model()).out)
         self.assertNotAlmostEqual(untrained["eval_loss"], trained["eval_loss"], 4)
         table = self.eval(job, "--metrics", "loss", "exact_match").out
-        self.assertRegex(table, r"run \(LORA adapter on .*base\) on 12 validation samples\n  loss +\d.*\n  exact_match +\d")
+        self.assertRegex(table, r"run \(LoRA adapter on .*base\) on 12 validation samples\n  loss +\d.*\n  exact_match +\d")
 
     def test_mistakes_are_explained(self):
         job = self.job("run")

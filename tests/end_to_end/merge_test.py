@@ -24,7 +24,7 @@ class Merge(EndToEnd):
         adapter = self.adapter(distributed_type="FSDP", num_processes=2)
         merged = self.folder / "merged"
         run = self.merge(adapter, merged, "--verify")
-        self.assertRegex(run.out, r"merged the LORA adapter .*adapter \(\d+ layers\) into .*base")
+        self.assertRegex(run.out, r"merged the LoRA adapter .*adapter \(\d+ layers\) into .*base")
         self.assertRegex(run.out, r"largest relative error of the merged model's logits: \d\.\de-0[789]")
         self.assertFalse((merged / "adapter_config.json").exists())
         for name in ("tokenizer.json", "config.json", "model.safetensors"):

@@ -39,9 +39,9 @@ class ModelCardTest : public ::testing::Test {
 TEST_F(ModelCardTest, HasBaseDataSettingsAndResults) {
   ASSERT_TRUE(write_model_card(folder_.path(), folder_.path()));
   for (const char* const text :
-       {"library_name: peft\n", "pipeline_tag: text-generation\n", "- \"lora\"\n", "secret-base", "- chats.jsonl\n",
-        "| `training.learning_rate` | 0.003 |", "| `seed` | 42 |", "| validation accuracy (update 4) | 0.75 |",
-        "| training loss | 3 |", "      value: 0.75\n"})
+       {"library_name: peft\n", "A LoRA adapter for `", "pipeline_tag: text-generation\n", "- \"lora\"\n",
+        "secret-base", "- chats.jsonl\n", "| `training.learning_rate` | 0.003 |", "| `seed` | 42 |",
+        "| validation accuracy (update 4) | 0.75 |", "| training loss | 3 |", "      value: 0.75\n"})
     EXPECT_TRUE(has(text)) << text << "\n" << card();
   EXPECT_FALSE(has("max_steps")) << "a default";
 }

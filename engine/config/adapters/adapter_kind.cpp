@@ -24,6 +24,11 @@ const AdapterKind* find_adapter_kind(const std::string& name) {
   return nullptr;
 }
 
+std::string adapter_title(const std::string& name) {
+  const AdapterKind* const kind = find_adapter_kind(name);
+  return kind ? kind->title : name;
+}
+
 std::string adapter_kinds_that(const std::function<bool(const AdapterKind&)>& property, const char* last) {
   std::vector<std::string> names;
   for (const AdapterKind* kind : adapter_kinds())

@@ -23,6 +23,7 @@ struct AdapterMesh {
 /// One kind of adapter, as PEFT calls it.
 struct AdapterKind {
   std::string name;                      // lora.peft_type
+  std::string title;                     // as its paper and PEFT's pages write it: "LoRA"
   LoraConfig defaults;                   // PEFT's, where they differ from the struct's
   Entries options;                       // the options of `lora` that it declares
   std::vector<std::string> more;         // those that it shares with a kind above it in the table
@@ -54,6 +55,8 @@ TRAINER_ADAPTER_KINDS(TRAINER_DECLARE_KIND)
 const std::vector<const AdapterKind*>& adapter_kinds();
 /// The kind that `lora.peft_type` names; null: unknown.
 const AdapterKind* find_adapter_kind(const std::string& name);
+/// Its title; the name itself if the kind is unknown.
+std::string adapter_title(const std::string& name);
 /// "LORA or IA3": the names of the kinds with this property, joined by commas and `last`.
 std::string adapter_kinds_that(const std::function<bool(const AdapterKind&)>& property, const char* last);
 

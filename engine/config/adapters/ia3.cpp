@@ -41,6 +41,7 @@ void read_ia3(const nlohmann::json& file, const std::string&, LoraConfig& o) {
 
 const AdapterKind& ia3_kind() {
   static const AdapterKind kind{.name = "IA3",
+                                .title = "IA3",
                                 .defaults = {.peft_type = "IA3"},
                                 .options = ia3_options(),
                                 .more = {"target_modules", "exclude_modules"},

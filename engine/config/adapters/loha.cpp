@@ -49,6 +49,7 @@ void read_loha(const nlohmann::json& file, const std::string& where, LoraConfig&
 
 const AdapterKind& loha_kind() {
   static const AdapterKind kind{.name = "LOHA",
+                                .title = "LoHa",
                                 .defaults = {.peft_type = "LOHA"},
                                 .options = loha_options(),
                                 .more = {"r", "target_modules", "exclude_modules", "layers_to_transform",

@@ -117,6 +117,7 @@ void read_lora(const nlohmann::json& file, const std::string& where, LoraConfig&
 
 const AdapterKind& lora_kind() {
   static const AdapterKind kind{.name = "LORA",
+                                .title = "LoRA",
                                 .options = lora_options(),
                                 .overridable = {"lora_dropout"},
                                 .check = check_init,

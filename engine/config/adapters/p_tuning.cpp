@@ -29,6 +29,7 @@ void check_dropout(const LoraConfig& lora, Judge& judge) {
 
 const AdapterKind& p_tuning_kind() {
   static const AdapterKind kind{.name = "P_TUNING",
+                                .title = "p-tuning",
                                 .defaults = {.peft_type = "P_TUNING"},
                                 .options = encoder_options(),
                                 .more = {"num_virtual_tokens", "encoder_hidden_size"},

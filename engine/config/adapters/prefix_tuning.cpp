@@ -35,6 +35,7 @@ void read_prefix(const nlohmann::json& file, const std::string& where, LoraConfi
 
 const AdapterKind& prefix_tuning_kind() {
   static const AdapterKind kind{.name = "PREFIX_TUNING",
+                                .title = "prefix tuning",
                                 .defaults = {.peft_type = "PREFIX_TUNING"},
                                 .options = prefix_options(),
                                 .check_mesh = check_stages,

@@ -25,6 +25,7 @@ void check_text(const LoraConfig& lora, Judge& judge) {
 
 const AdapterKind& prompt_tuning_kind() {
   static const AdapterKind kind{.name = "PROMPT_TUNING",
+                                .title = "prompt tuning",
                                 .defaults = {.peft_type = "PROMPT_TUNING"},
                                 .options = prompt_options(),
                                 .more = {"num_virtual_tokens"},

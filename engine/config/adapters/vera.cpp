@@ -46,6 +46,7 @@ void read_vera(const nlohmann::json& file, const std::string& where, LoraConfig&
 
 const AdapterKind& vera_kind() {
   static const AdapterKind kind{.name = "VERA",
+                                .title = "VeRA",
                                 .defaults = {.peft_type = "VERA", .r = 256},
                                 .options = vera_options(),
                                 .more = {"r", "target_modules", "layers_to_transform", "layers_pattern"},
