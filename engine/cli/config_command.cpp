@@ -5,6 +5,7 @@
 #include "engine/base/errors.h"
 #include "engine/cli/config_wizard.h"
 #include "engine/cli/flags.h"
+#include "engine/cli/foreign_tables.h"
 #include "engine/config/pages/file_text.h"
 #include "engine/config/pages/json_schema.h"
 #include "engine/config/pages/reference.h"
@@ -51,11 +52,12 @@ int run_config(const Arguments& arguments) {
   CLI::App app("Ask what to train and how, and write the configuration file.", "config");
   WizardOptions options;
   std::string what, mixed_precision = "no";
-  app.add_option("what", what,
-                 "default: write a file with Accelerate's defaults for this machine. update: rewrite a file with the "
-                 "current key names and defaults. reference: print a page that lists every option. schema: print a "
-                 "JSON schema for editors")
-      ->check(CLI::IsMember({"default", "update", "reference", "schema"}));
+  app.add_option(
+         "what", what,
+         "default: write a file with Accelerate's defaults for this machine. update: rewrite a file with the "
+         "current key names and defaults. reference: print a page that lists every option. foreign: print tables of "
+         "what happens to other programs' keys and flags. schema: print a JSON schema for editors")
+      ->check(CLI::IsMember({"default", "update", "reference", "foreign", "schema"}));
   app.add_option("--config_file", options.file, "File to write; if it exists, its values are the defaults");
   app.add_option("--answers", options.answers,
                  "YAML file with the answers, keyed by option name; no questions are asked");
@@ -66,6 +68,8 @@ int run_config(const Arguments& arguments) {
   if (options.file.empty()) options.file = config::own_default_file();
   if (what == "reference") {
     fmt::print("{}", config::reference_page());
+  } else if (what == "foreign") {
+    fmt::print("{}", foreign_tables());
   } else if (what == "schema") {
     fmt::print("{}", config::json_schema());
   } else if (what == "default") {

@@ -12,6 +12,7 @@ import data_lines
 import file_lines
 import launch_lines
 import tokenizer_lines
+import troubleshooting
 from case import DONE, TRAINER, Case, Elsewhere, Shared, expand, faults, run, runnable
 
 SECTIONS = {"Configuration": (config_lines, 1, 86), "CommandLine": (command_lines, 87, 101),
@@ -115,6 +116,21 @@ class Catalogue(unittest.TestCase):
             for case in expand(module.LINES):
                 if isinstance(case, Case) and case.code == DONE and case.line not in accept:
                     self.assertTrue(case.although, case.name)
+
+    def test_every_refused_line_is_in_the_documentation(self):
+        rows, above = {}, None
+        for row in troubleshooting.PAGE.read_text().splitlines():
+            if row.startswith('| <a id="'):
+                _, anchor, what, message, remedy, _ = row.replace("\\|", "/").split("|")
+                above = above if remedy.strip() == troubleshooting.SAME else remedy.strip()
+                rows[int(anchor.split(">")[-1])] = what.strip(), message.strip(), above
+        for _, module in troubleshooting.SECTIONS:
+            for line, case in troubleshooting.first_cases(module).items():
+                with self.subTest(case.name):
+                    self.assertIn(line, rows, "run tests/bad_inputs/troubleshooting.py")
+                    what, message, remedy = rows[line]
+                    self.assertEqual((what, remedy), (case.what, troubleshooting.remedy(line)))
+                    self.assertTrue(not case.says or any(text in message for text in case.says), message)
 
     def test_tests_elsewhere_exist(self):
         for module, _, _ in SECTIONS.values():

@@ -138,7 +138,7 @@ class Elsewhere(EndToEnd):
         def losses(name):
             return [line["loss"] for line in read_lines(self.folder / name) if "loss" in line]
 
-        batch = {"training": {"global_batch_size": 8}}
+        batch = {"training": {"global_batch_size": 8, "lr_scheduler_type": "constant"}}
         random = {"data": {"max_samples": 40, "max_samples_choice": "random"}}
         self.launch(self.job("expected", random, batch))
         self.launch(self.job("first", {"data": {"max_samples": 40}}, batch))
