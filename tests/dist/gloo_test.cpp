@@ -17,5 +17,11 @@ TEST(Gloo, KeepsNoHistoryAndLeavesNcclsAsSet) {
   unsetenv("TORCH_FR_BUFFER_SIZE");
 }
 
+TEST(Gloo, LeavesNcclsHistoryOnByDefault) {
+  unsetenv("TORCH_FR_BUFFER_SIZE");
+  run_gloo_ranks(2, [](dist::Comm& comm) { comm.sum(1.0); });
+  EXPECT_EQ(std::getenv("TORCH_FR_BUFFER_SIZE"), nullptr);
+}
+
 }  // namespace
 }  // namespace trainer::testing

@@ -16,7 +16,6 @@ TINY_LLAMA = {"model_type": "llama", "vocab_size": 400, "hidden_size": 16, "inte
               "num_hidden_layers": 4, "num_attention_heads": 4, "attention_dropout": 0.1}
 CAUSAL = {"model": {"config": TINY_LLAMA}, "data": {"task": "causal_lm", "max_length": 48}}
 
-
 class OnDevices(EndToEnd):
     def setUp(self):
         super().setUp()
@@ -74,6 +73,21 @@ class Strategies(OnDevices):
                 os.environ["TRAINER_ACCELERATOR_LIBRARY"] = LIBRARY
                 found, expected = results(self.folder / name), results(self.folder / (name + "_cpu"))
                 self.assert_near(found, expected, 2e-5)
+
+    def test_hybrid_sharding_trains_as_one_rank_on_the_cpu(self):
+        """Shards within two groups of two ranks, whose gradients are summed over both groups."""
+        common = {"deterministic": True, "evaluation": {"eval_steps": 2, "generate": True},
+                  "training": {"per_device_train_batch_size": 1, "global_batch_size": 8, "max_grad_norm": 0.5, "max_steps": 4}}
+        os.environ.pop("TRAINER_ACCELERATOR_LIBRARY")
+        self.launch(self.job_on_devices("cpu", 1, common, {"use_cpu": True, "distributed_type": "NO"}))
+        os.environ["TRAINER_ACCELERATOR_LIBRARY"] = LIBRARY
+        for strategy in ("HYBRID_SHARD", "HYBRID_SHARD_ZERO2"):
+            with self.subTest(strategy):
+                self.launch(self.job_on_devices(strategy, 4, common, {
+                    "distributed_type": "FSDP", "fsdp_config": {"fsdp_sharding_strategy": strategy},
+                    "parallelism_config": {"parallelism_config_dp_replicate_size": 2,
+                                           "parallelism_config_dp_shard_size": 2}}))
+                self.assert_near(results(self.folder / strategy), results(self.folder / "cpu"), 2e-5)
 
     def test_fused_attention_trains_as_the_cpu(self):
         """With grouped heads and a window, which no dropout within attention keeps from libtorch's fused operators. In
@@ -215,6 +229,24 @@ class Offload(OnDevices):
             "training": {"per_device_train_batch_size": 25, "auto_find_batch_size": True, "max_steps": 2},
             "evaluation": None, "data": {"validation": None}}))
         self.assertRegex(run.out + run.err, r"per_device_train_batch_size \d+ instead of 25 fits into 2 MiB")
+
+
+class FlightRecorder(OnDevices):
+    def test_nccls_recorder_is_as_the_user_has_set_it(self):
+        """Gloo's is off, and both read the same variables: Gloo's when its first group is made, before NCCL's. Ranks of
+        one machine need no Gloo; these believe that they are on several."""
+        self.set_environment("TRAINER_ADDRESS", "127.0.0.1")
+        for given in (None, "77"):
+            with self.subTest(given), mock.patch.dict(os.environ):
+                os.environ.pop("TORCH_FR_BUFFER_SIZE", None)
+                if given is not None:
+                    os.environ["TORCH_FR_BUFFER_SIZE"] = given
+                folder = self.folder / f"recorder_{given}"
+                folder.mkdir()
+                os.environ["TRAINER_SIMULATED_RECORDER"] = str(folder)
+                self.launch(self.job_on_devices(f"out_{given}", 2, {
+                    "training": {"max_steps": 1}, "evaluation": None, "data": {"validation": None}}))
+                self.assertEqual([(folder / str(rank)).read_text() for rank in range(2)], [given or "unset"] * 2)
 
 
 class Failures(OnDevices):

@@ -13,6 +13,15 @@
 namespace trainer::simulated {
 namespace {
 
+/// With TRAINER_SIMULATED_RECORDER, the name of a folder, a rank writes there what NCCL's flight recorder, which starts
+/// with the communicator, would read.
+void note_recorder(int rank) {
+  const char* const folder = std::getenv("TRAINER_SIMULATED_RECORDER");
+  if (folder == nullptr) return;
+  const char* const entries = std::getenv("TORCH_FR_BUFFER_SIZE");
+  std::ofstream(std::string(folder) + "/" + std::to_string(rank)) << (entries != nullptr ? entries : "unset");
+}
+
 class Simulated : public dist::Accelerator {
  public:
   c10::DeviceType type() const override { return c10::DeviceType::PrivateUse1; }
@@ -32,6 +41,7 @@ class Simulated : public dist::Accelerator {
   bool has_fused_norms() const override { return true; }
   c10::intrusive_ptr<c10d::Backend> collectives(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                                 int index, std::chrono::seconds timeout) const override {
+    note_recorder(rank);
     const char* const shorter = std::getenv("TRAINER_SIMULATED_TIMEOUT_MS");
     return c10::make_intrusive<Communicator>(store, rank, size, index,
                                              shorter ? std::chrono::milliseconds(std::atoll(shorter)) : timeout);
