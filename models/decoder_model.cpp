@@ -49,11 +49,6 @@ at::Tensor DecoderModel::logits_of(const Batch& batch, const nn::Rows& picked, c
   return (*this)({{batch.source_ids, batch.source}, picked}, pass)[0].x;
 }
 
-at::Tensor DecoderModel::loss_of_rows(const Batch& batch, const nn::Rows& picked, const at::Tensor& labels,
-                                      const nn::Pass& pass) {
-  return (*this)({{batch.source_ids, batch.source}, picked, {labels}}, pass)[0].x;
-}
-
 at::Tensor DecoderModel::logits(const Batch& batch, const nn::Pass& pass) {
   if (!classifies()) return logits_of(batch, {}, pass);
   const nn::Rows last = pick_rows(*batch.source, batch.source_ids.device(),
@@ -62,19 +57,23 @@ at::Tensor DecoderModel::logits(const Batch& batch, const nn::Pass& pass) {
 }
 
 at::Tensor DecoderModel::loss_sum(const Batch& batch, const nn::Pass& pass) {
-  if (classifies()) return Model::loss_sum(batch, pass);
-  if (batch.target_tokens == batch.labels.numel()) return loss_of_rows(batch, {}, batch.labels, pass);
+  return classifies() ? Model::loss_sum(batch, pass) : loss_of_inputs(loss_inputs(batch), pass);
+}
+
+nn::RowsList DecoderModel::loss_inputs(const Batch& batch) {
+  const nn::Rows ids{batch.source_ids, batch.source};
+  if (batch.target_tokens == batch.labels.numel()) return {ids, {}, {batch.labels}};
   if (batch.labels.is_meta()) {  // only the number of rows that count is known
     auto rows = std::make_shared<nn::Layout>();
     rows->append(batch.target_tokens, 0);
     const at::Tensor some = at::empty({batch.target_tokens}, batch.labels.options());
-    return loss_of_rows(batch, {some, rows}, some, pass);
+    return {ids, {some, rows}, {some}};
   }
   const at::Tensor labels = batch.labels.contiguous();
   const auto* const label = labels.const_data_ptr<int64_t>();
   const nn::Rows learned =
       pick_rows(*batch.source, labels.device(), [&](int64_t, int64_t row) { return label[row] != -100; });
-  return loss_of_rows(batch, learned, at::index_select(labels, 0, learned.x), pass);
+  return {ids, learned, {at::index_select(labels, 0, learned.x)}};
 }
 
 at::Tensor DecoderModel::begin_decoding(const Batch& batch, nn::Pass& pass, nn::DecodeCache& cache) {

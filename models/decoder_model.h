@@ -13,6 +13,11 @@ class DecoderModel : public Model {
   at::Tensor logits(const Batch& batch, const nn::Pass& pass) override;
   /// Like Model's, but runs the head only on rows whose label counts.
   at::Tensor loss_sum(const Batch& batch, const nn::Pass& pass) override;
+  /// What loss_sum() computes the loss of, on the host: the ids [T] with their layout, the indices [R] of the rows
+  /// whose label counts with the layout of these (undefined: all rows), and their labels. Not for models that classify.
+  static nn::RowsList loss_inputs(const Batch& batch);
+  /// Sum of the cross-entropy over such inputs, which may be on the model's device.
+  at::Tensor loss_of_inputs(const nn::RowsList& inputs, const nn::Pass& pass) { return (*this)(inputs, pass)[0].x; }
   at::Tensor begin_decoding(const Batch& batch, nn::Pass& pass, nn::DecodeCache& cache) override;
   at::Tensor decode(const at::Tensor& tokens, nn::Pass& pass) override;
   std::vector<nn::Module*> blocks() override { return stack().blocks(); }
@@ -38,7 +43,6 @@ class DecoderModel : public Model {
  private:
   nn::Rows capped_head(const nn::Rows& hidden, const nn::Pass& pass);
   at::Tensor logits_of(const Batch& batch, const nn::Rows& picked, const nn::Pass& pass);
-  at::Tensor loss_of_rows(const Batch& batch, const nn::Rows& picked, const at::Tensor& labels, const nn::Pass& pass);
 };
 
 }  // namespace trainer::models

@@ -7,6 +7,7 @@
 # - the equivalence matrix on one rank over NCCL, on two over Gloo that share the GPU, and, with several GPUs, on two
 #   over NCCL
 # - a run of `trainer launch` that resumes from its checkpoint
+# - a run with training.cuda_graphs, against the same one without
 # - tools/bench/gpu.py: LoRA of 8 (on smaller GPUs: 1) billion weights beside Accelerate with flash attention, and beside a
 #   loop around torch.compile
 # The last line reports whether all checks passed.
@@ -78,6 +79,36 @@ launch 5
 launch 10
 expect "rank 0 trains on cuda:0 ($(query 0 name)" "$(cat "$out/run/logs/rank-0.log")"
 grep -q '"step": *10' "$out/run/metrics.jsonl"
+
+step "CUDA graphs"
+cat >"$out/graphs.yaml" <<JOB
+distributed_type: NO
+use_cpu: false
+num_processes: 1
+mixed_precision: bf16
+model: {config: {model_type: gpt2, vocab_size: 400, n_embd: 128, n_layer: 4, n_head: 4, n_positions: 64, attn_pdrop: 0.0}}
+tokenizer: {path: $out/tokenizer}
+data:
+  task: causal_lm
+  train: {path: $PWD/data/examples/reports.txt, format: delimited, columns: [sentence, label]}
+  source: "{sentence}"
+  max_length: 64
+  group_texts: true
+training: {per_device_train_batch_size: 4, gradient_accumulation_steps: 2, max_steps: 20}
+logging: {logging_steps: 1}
+JOB
+for graphs in false true; do
+  timeout 120 "$trainer" launch --config_file "$out/graphs.yaml" --set training.cuda_graphs=$graphs \
+    --set output_dir="$out/graphs_$graphs" 2>&1 | tee "$out/graphs_$graphs.log"
+done
+expect "are replayed from now on" "$(cat "$out/graphs_true.log")"
+python3 - "$out"/graphs_{false,true}/metrics.jsonl <<'COMPARE'
+import json, sys
+losses = [[line["loss"] for line in map(json.loads, open(name)) if "loss" in line] for name in sys.argv[1:]]
+worst = max(abs(a - b) / a for a, b in zip(*losses, strict=True))
+print(f"the losses of {len(losses[0])} updates differ by at most {worst:.1e}")
+sys.exit(worst > 1e-3)
+COMPARE
 
 step "benchmark"
 if [ -n "$python" ]; then

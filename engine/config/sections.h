@@ -331,6 +331,7 @@ struct TrainingConfig {
   bool activation_offloading = false;  // the inputs of recomputed blocks wait in host memory
   bool dropout = true;                 // false: every dropout of the model is off
   bool tf32 = false;                   // fp32 matrix products of GPUs round their inputs to 10 bits
+  bool cuda_graphs = false;            // passes of repeated shapes are recorded on GPUs and replayed
   DdpBackend ddp_backend = DdpBackend::kGloo;
   GlooTransport gloo_transport = GlooTransport::kTls;
   int64_t ddp_timeout = 1800;  // seconds

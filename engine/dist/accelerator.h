@@ -3,10 +3,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include <c10/core/Device.h>
 #include <c10/util/intrusive_ptr.h>
+
+#include "engine/dist/graph.h"
 
 namespace c10d {
 class Backend;
@@ -46,6 +49,8 @@ class Accelerator {
   virtual bool has_efficient_attention(int) const { return false; }
   /// Whether libtorch's fused norms do (models/nn/device/norms.h).
   virtual bool has_fused_norms() const { return false; }
+  /// A recorder of graphs on the device; null: it has none.
+  virtual std::unique_ptr<GraphRecorder> graph_recorder(int) const { return nullptr; }
   /// Collective. c10d's collectives among devices; `index` is this rank's device. Ranks rendezvous through `store`.
   virtual c10::intrusive_ptr<c10d::Backend> collectives(const c10::intrusive_ptr<c10d::Store>& store, int rank,
                                                         int size, int index, std::chrono::seconds timeout) const = 0;

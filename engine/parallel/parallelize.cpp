@@ -5,6 +5,7 @@
 #include "engine/base/listed.h"
 #include "engine/parallel/activation_checkpoint.h"
 #include "engine/parallel/context_parallel.h"
+#include "engine/parallel/graphed_schedule.h"
 #include "engine/parallel/local_sgd_model.h"
 #include "engine/parallel/pipelined_schedule.h"
 #include "engine/parallel/sequence_parallel.h"
@@ -35,6 +36,20 @@ void recompute_activations(models::Model& model, const Parallelism& how) {
   for (const auto& replica : how.replicas) checkpoint_activations(*replica, how.offload_activations);
 }
 
+/// Null if the model's passes aren't recorded.
+std::unique_ptr<Schedule> make_graphed_schedule(models::Model& model, const dist::MeshPtr& mesh, Weights& weights,
+                                                const Parallelism& how) {
+  auto* const decoder = dynamic_cast<models::DecoderModel*>(&model);
+  const at::Device device = mesh->world().device();
+  if (!how.graphs || decoder == nullptr || model.classifies() || model.virtual_tokens() > 0) return nullptr;
+  const dist::Degrees degrees = mesh->degrees();
+  if (how.sharding || degrees.tensor * degrees.context * degrees.pipeline > 1) return nullptr;
+  if (device.is_cpu() || device.is_meta()) return nullptr;
+  auto recorder = how.graphs(device);
+  if (recorder == nullptr) return nullptr;
+  return std::make_unique<GraphedSchedule>(*decoder, mesh, weights, std::move(recorder));
+}
+
 /// Null with one stage.
 std::unique_ptr<StageRunner> make_stages(models::Model& model, const dist::MeshPtr& mesh, const PipelineShape& shape,
                                          const std::vector<models::Chunk>& chunks) {
@@ -46,8 +61,9 @@ std::unique_ptr<Weights> make_weights(models::Model& model, const std::vector<mo
                                       const dist::Mesh& mesh, const Parallelism& how, const WeightSource& source) {
   if (how.sharding && (chunks.empty() || mesh.degrees().shard > 1 || how.sharding->offload_params))
     return std::make_unique<ShardedWeights>(model, chunks, mesh, how.precision, *how.sharding, source);
-  const auto exchange = how.local_sgd_steps > 0 ? std::nullopt : std::optional(how.exchange);
-  return std::make_unique<WholeWeights>(model, chunks, mesh, how.precision, exchange, source);
+  using enum WholeWeights::Sums;
+  const auto when = how.local_sgd_steps > 0 ? kNever : how.graphs ? kAfterBackward : kInBackward;
+  return std::make_unique<WholeWeights>(model, chunks, mesh, how.precision, when, how.exchange, source);
 }
 
 std::unique_ptr<Schedule> make_schedule(models::Model& model, const dist::MeshPtr& mesh, Weights& weights,
@@ -80,7 +96,8 @@ std::unique_ptr<ParallelModel> parallelize(std::unique_ptr<models::Model> model,
   // After the stages have replaced the layer stack, whose input and output bound the sequence-parallel region.
   if (how.sequence_parallel) share_rows(*model, mesh);
   auto weights = make_weights(*model, chunks, *mesh, how, source);
-  auto schedule = make_schedule(*model, mesh, *weights, std::move(stages), std::move(how.replicas));
+  auto schedule = make_graphed_schedule(*model, mesh, *weights, how);
+  if (!schedule) schedule = make_schedule(*model, mesh, *weights, std::move(stages), std::move(how.replicas));
   if (how.local_sgd_steps > 0)
     return std::make_unique<LocalSgdModel>(std::move(model), mesh, how.precision, std::move(weights),
                                            std::move(schedule), how.local_sgd_steps);

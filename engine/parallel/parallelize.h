@@ -1,11 +1,13 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "engine/config/sections.h"
 #include "engine/dist/bucket_reducer.h"
+#include "engine/dist/graph.h"
 #include "engine/parallel/parallel_model.h"
 #include "engine/parallel/pipeline_stages.h"
 
@@ -20,6 +22,8 @@ struct Parallelism {
   PipelineOptions pipeline;
   std::optional<config::FsdpConfig> sharding;  // of values over the mesh's shard axis
   dist::GradientExchange exchange;             // of unsharded gradients
+  /// Makes the recorder of a device; null, or no function: passes aren't recorded (Note [Graphs of micro-batches]).
+  std::function<std::unique_ptr<dist::GraphRecorder>(at::Device)> graphs;
   int64_t local_sgd_steps = 0;                 // updates between averagings of weights; 0: gradients are summed
   std::vector<std::unique_ptr<models::Model>> replicas;  // DATA_PARALLEL: the models of the other devices, no values
 };

@@ -9,12 +9,12 @@
 namespace trainer::parallel {
 
 WholeWeights::WholeWeights(models::Model& model, const std::vector<models::Chunk>& chunks, const dist::Mesh& mesh,
-                           const Precision& precision, const std::optional<dist::GradientExchange>& exchange,
+                           const Precision& precision, Sums when, const dist::GradientExchange& exchange,
                            const WeightSource& source)
     : Weights(model, chunks, mesh, precision, source) {
   for (const Parameter& one : parameters_)
     if (held(one)) load(one, source);
-  add_gradients(exchange);
+  add_gradients(when, exchange);
   std::vector<LogicalTensor> tensors;
   for (const Parameter& one : parameters_)
     if (held(one)) tensors.push_back(tensor_of(one));
@@ -30,17 +30,19 @@ void WholeWeights::load(const Parameter& one, const WeightSource& source) {
   if (p.trainable) trained_.push_back(one.parameter);
 }
 
-void WholeWeights::add_gradients(const std::optional<dist::GradientExchange>& exchange) {
-  if (mesh_.pipeline().size() > 1) {
-    int64_t total = 0, at = 0;
-    for (const nn::ParameterPtr& p : trained_) total += p->numel();
-    gradients_ = at::zeros({total}, at::TensorOptions(mesh_.world().device()).dtype(at::kFloat));
-    for (const nn::ParameterPtr& p : trained_) {
-      p->value.mutable_grad() = gradients_.narrow(0, at, p->numel()).view(p->shape);
-      at += p->numel();
-    }
-    return;
+void WholeWeights::concatenate_gradients() {
+  int64_t total = 0, at = 0;
+  for (const nn::ParameterPtr& p : trained_) total += p->numel();
+  gradients_ = at::zeros({total}, at::TensorOptions(mesh_.world().device()).dtype(at::kFloat));
+  for (const nn::ParameterPtr& p : trained_) {
+    p->value.mutable_grad() = gradients_.narrow(0, at, p->numel()).view(p->shape);
+    at += p->numel();
   }
+}
+
+void WholeWeights::add_gradients(Sums when, const dist::GradientExchange& exchange) {
+  const bool after = when == Sums::kAfterBackward && mesh_.tokens().size() > 1;
+  if (mesh_.pipeline().size() > 1 || after) return concatenate_gradients();
   std::vector<at::Tensor> values;
   for (const nn::ParameterPtr& p : trained_) {
     p->value.mutable_grad() = at::zeros_like(p->value);
@@ -48,8 +50,8 @@ void WholeWeights::add_gradients(const std::optional<dist::GradientExchange>& ex
   }
   // The reducer makes these gradients views of its buckets. (Gradients that don't exist yet would be allocated next
   // to the buckets in the first update with accumulation: twice the memory.)
-  if (mesh_.tokens().size() > 1 && exchange && !values.empty())
-    reducer_ = std::make_unique<dist::BucketReducer>(std::move(values), mesh_.tokens(), *exchange);
+  if (mesh_.tokens().size() > 1 && when == Sums::kInBackward && !values.empty())
+    reducer_ = std::make_unique<dist::BucketReducer>(std::move(values), mesh_.tokens(), exchange);
 }
 
 LogicalTensor WholeWeights::tensor_of(const Parameter& one) const {

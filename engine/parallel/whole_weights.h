@@ -1,7 +1,5 @@
 #pragma once
 
-#include <optional>
-
 #include "engine/dist/bucket_reducer.h"
 #include "engine/parallel/weights.h"
 
@@ -11,9 +9,12 @@ namespace trainer::parallel {
 /// if it is announced (reduce_in_backward), which a pipeline with its several backwards does not do; else after it.
 class WholeWeights : public Weights {
  public:
-  /// Collective. Loads the values from `source`. `exchange`: how gradients are summed; none: they are not.
+  /// When gradients are summed over ranks: kInBackward, by the exchange, or, with several stages, after it.
+  enum class Sums { kNever, kInBackward, kAfterBackward };
+
+  /// Collective. Loads the values from `source`.
   WholeWeights(models::Model& model, const std::vector<models::Chunk>& chunks, const dist::Mesh& mesh,
-               const Precision& precision, const std::optional<dist::GradientExchange>& exchange,
+               const Precision& precision, Sums when, const dist::GradientExchange& exchange,
                const WeightSource& source);
 
   void reduce_in_backward(const at::Tensor& loss) override;
@@ -23,12 +24,13 @@ class WholeWeights : public Weights {
 
  private:
   void load(const Parameter& parameter, const WeightSource& source);
-  void add_gradients(const std::optional<dist::GradientExchange>& exchange);
+  void add_gradients(Sums when, const dist::GradientExchange& exchange);
+  void concatenate_gradients();
   LogicalTensor tensor_of(const Parameter& parameter) const;
 
   std::vector<nn::ParameterPtr> trained_;         // of this rank's parameters
   std::unique_ptr<dist::BucketReducer> reducer_;  // of one stage on several ranks
-  at::Tensor gradients_;                          // of one stage of several: all its gradients, concatenated
+  at::Tensor gradients_;                          // summed after backward: all of them, concatenated
 };
 
 }  // namespace trainer::parallel

@@ -6,6 +6,7 @@
 
 #include "engine/config/machine/device.h"
 #include "engine/config/tables.h"
+#include "engine/dist/accelerator.h"
 #include "engine/train/quantization.h"
 
 namespace trainer::train {
@@ -92,6 +93,8 @@ parallel::Parallelism parallelism_of(const config::Plan& plan) {
   if (c.distributed_type == config::DistributedType::kFsdp) how.sharding = c.fsdp_config;
   how.exchange = exchange_of(c.training);
   how.local_sgd_steps = c.training.local_sgd_steps;
+  if (c.training.cuda_graphs && config::trains_on_gpus(c))
+    how.graphs = [](at::Device device) { return dist::find_accelerator()->graph_recorder(device.index()); };
   return how;
 }
 

@@ -14,15 +14,6 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-void check_labels(const at::Tensor& labels, int64_t classes) {
-  const int64_t rows = rows_to_compute(labels, labels.numel());
-  for (int64_t row = 0; row < rows; ++row)
-    if (const int64_t label = labels.const_data_ptr<int64_t>()[row];
-        label != kIgnored && (label < 0 || label >= classes))
-      throw InternalError(
-          fmt::format("row {} of a batch has label {}, but the model has {} outputs", row, label, classes));
-}
-
 /// Saves the logits and one value per row; the gradient is the only other tensor of the logits' size.
 struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
   struct State {
@@ -49,11 +40,20 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
 
 }  // namespace
 
+void check_labels(const at::Tensor& labels, int64_t classes) {
+  const int64_t rows = rows_to_compute(labels, labels.numel());
+  for (int64_t row = 0; row < rows; ++row)
+    if (const int64_t label = labels.const_data_ptr<int64_t>()[row];
+        label != kIgnored && (label < 0 || label >= classes))
+      throw InternalError(
+          fmt::format("row {} of a batch has label {}, but the model has {} outputs", row, label, classes));
+}
+
 Targets targets_of(const at::Tensor& labels, at::Device device, int64_t width, double label_smoothing,
                    const PartitionedVocabulary* shared) {
   Vocabulary vocabulary{0, width, nullptr};
   if (shared != nullptr) vocabulary = {shared->mine.begin, shared->whole, shared->group};
-  check_labels(labels.is_meta() ? labels : labels.to(at::kCPU).contiguous(), vocabulary.whole);
+  if (labels.is_cpu()) check_labels(labels.contiguous(), vocabulary.whole);
   return {labels.to(device, /*non_blocking=*/true).contiguous(), label_smoothing, std::move(vocabulary)};
 }
 

@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 namespace trainer::nn {
 
@@ -33,10 +37,12 @@ struct LayoutCache {
   LayoutCache(const LayoutCache&) {}
   LayoutCache& operator=(const LayoutCache&) {
     tensors.reset();
+    others.clear();
     return *this;
   }
 
   std::shared_ptr<const device::LayoutTensors> tensors;
+  std::map<std::string, at::Tensor> others;  // of a layout that is only a shape: what layers make of it, by name
   std::mutex mutex;
 };
 
@@ -54,6 +60,10 @@ struct Layout {
   // tensor-parallel regions, and all rows, within them.
   bool is_sequence_slice = false;                // this is the slice, of `whole`
   std::shared_ptr<const Layout> sequence_slice;  // the slice of these rows, which the region returns; null: no slices
+
+  /// It stands for the rows of any batch with these spans: `sample_index` is empty, and only the tensors on the device
+  /// have the samples of the batch at hand (Note [Shapes]).
+  bool shape_only = false;
 
   mutable LayoutCache on_device;
 

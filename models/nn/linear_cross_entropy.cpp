@@ -52,6 +52,7 @@ int64_t rows_of_chunk(int64_t rows, int64_t most) {
 struct State {
   double soft_cap;
   float loss_grad;
+  at::Tensor factor;  // the same where the rows are; undefined if no gradient is wanted
   Storage storage;
   int64_t most_rows;        // of a chunk
   bool of_rows, of_weight;  // which gradients are wanted
@@ -63,7 +64,6 @@ class Chunks {
       : x_(x), weight_(weight), targets_(targets), state_(state), rows_(x.size(0)) {
     if (state.of_rows) x_grad = at::empty_like(x);
     if (state.of_weight && rows_ == 0) weight_grad = at::zeros_like(weight);
-    if (state.of_rows || state.of_weight) factor_ = at::full({}, state.loss_grad, x.options().dtype(at::kFloat));
   }
 
   /// The losses of all rows, [U] fp64.
@@ -90,7 +90,7 @@ class Chunks {
     if (capped) soft_cap_(logits, state_.soft_cap);
     const auto [losses, log_sum] = row_losses(logits, targets);
     if (!state_.of_rows && !state_.of_weight) return losses;
-    const at::Tensor slopes = row_slopes(logits, targets, log_sum, factor_, /*in_place=*/!capped);
+    const at::Tensor slopes = row_slopes(logits, targets, log_sum, state_.factor, /*in_place=*/!capped);
     if (capped) soft_cap_backward_(slopes, logits, state_.soft_cap);
     if (state_.of_rows) {
       at::Tensor to = x_grad.narrow(0, first, count);
@@ -116,7 +116,6 @@ class Chunks {
   const Targets& targets_;
   const State& state_;
   int64_t rows_;
-  at::Tensor factor_;
 };
 
 /// Saves gradients, and no logits.
@@ -140,7 +139,7 @@ struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
     if (weight_grad.defined()) weight_grad = weight_grad.to(ctx->saved_data["weight dtype"].toScalarType());
     if (ctx->saved_data["rows"].toInt() > 0 && differs(grads[0], state.loss_grad))
       for (const at::Tensor& computed : saved)
-        if (computed.defined()) computed.mul_(grads[0] / state.loss_grad);
+        if (computed.defined()) computed.mul_(grads[0] / state.factor);
     return {x_grad, weight_grad, at::Tensor(), at::Tensor()};
   }
 
@@ -176,6 +175,11 @@ void leave_out_ignored(at::Tensor& x, at::Tensor& labels) {
   x = at::index_select(x, 0, device::sent(rows, x.device()));
 }
 
+at::Tensor loss_grad_of(const Pass& pass, at::Device device) {
+  if (pass.device_loss_grad.defined()) return pass.device_loss_grad;
+  return at::full({}, pass.loss_grad, at::TensorOptions(at::kFloat).device(device));
+}
+
 /// An adapter of the head has a forward of its own, and its dropout draws by row; a bias isn't worth its gradient here.
 /// Those heads compute all logits.
 bool runs_in_chunks(const Linear& head) {
@@ -203,14 +207,16 @@ at::Tensor linear_cross_entropy_sum(Linear& head, const Rows& given, const at::T
              const at::Tensor rows = in[0].x.to(p.compute);
              const int64_t width = weight->shape[0];
              const Targets targets = targets_of(labels, rows.device(), width, p.label_smoothing, options.shared);
-             const bool with_grad = at::GradMode::is_enabled();
+             const bool of_rows = at::GradMode::is_enabled() && rows.requires_grad();
+             const bool of_weight = at::GradMode::is_enabled() && weight->value.requires_grad();
              const State state{
                  .soft_cap = options.soft_cap,
                  .loss_grad = p.loss_grad,
+                 .factor = of_rows || of_weight ? loss_grad_of(p, rows.device()) : at::Tensor(),
                  .storage = weight->storage,
                  .most_rows = options.rows_of_chunk > 0 ? options.rows_of_chunk : most_rows(rows, targets.vocabulary),
-                 .of_rows = with_grad && rows.requires_grad(),
-                 .of_weight = with_grad && weight->value.requires_grad()};
+                 .of_rows = of_rows,
+                 .of_weight = of_weight};
              return RowsList{Rows{LinearCrossEntropy::apply(rows, weight->value, targets, state)}};
            })[0]
       .x;

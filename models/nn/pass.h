@@ -33,6 +33,7 @@ struct Pass {
   uint64_t seed = 0;                     // of the run
   double label_smoothing = 0;            // weight of the uniform distribution in the target
   float loss_grad = 1;                   // the gradient that backward will give a sum of losses, as far as is known
+  at::Tensor device_loss_grad;           // its value in a graph, fp32 on the device; undefined: loss_grad
   at::ScalarType compute = at::kFloat;   // dtype of linear layers and of the activations between them
   DecodeCache* cache = nullptr;          // generation only
   std::shared_ptr<const Prefix> prefix;  // of every sample (models/nn/prefix.h); usually null

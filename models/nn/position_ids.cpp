@@ -14,9 +14,11 @@ at::Tensor position_ids(const Layout& rows, const Pass& pass, int64_t count, con
   if (last != positions.end() && *last >= count)
     throw InputError("a sample has {} tokens, but this model has {} positions ({}): shorten the sample.", *last + 1,
                      count, key);
-  const at::Tensor ids = device::host_memory({static_cast<int64_t>(positions.size())}, at::kLong, device);
-  if (!ids.is_meta()) std::copy(positions.begin(), positions.end(), ids.data_ptr<int64_t>());
-  return device::sent(ids, device);
+  return device::tensor_of_spans(rows, "position ids", device, [&] {
+    const at::Tensor ids = device::host_memory({static_cast<int64_t>(positions.size())}, at::kLong, device);
+    if (!ids.is_meta()) std::copy(positions.begin(), positions.end(), ids.data_ptr<int64_t>());
+    return ids;
+  });
 }
 
 }  // namespace trainer::nn

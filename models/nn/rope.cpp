@@ -7,6 +7,7 @@
 #include <ATen/Dispatch.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <fmt/format.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "models/nn/device/layout_tensors.h"
@@ -181,14 +182,17 @@ RopeFrequencies rope_frequencies(const RopeOptions& o, int64_t head_dim, int64_t
 at::Tensor rope_table(const RopeOptions& options, int64_t head_dim, const Layout& rows, const Pass& pass,
                       at::Device device) {
   // Computed on the host: it is small, and the values are the same for every device.
-  at::Tensor table = device::host_memory({rows.tokens(), head_dim}, at::kFloat, device);
-  auto* const out = table.data_ptr<float>();
-  parallel_for(0, rows_to_compute(table, rows.samples()), 1, [&](int64_t first, int64_t last) {
-    for (int64_t s = first; s < last; ++s)
-      fill_rows(rope_frequencies(options, head_dim, length_of(rows, pass, s)),
-                positions_before(pass, s) + rows.start(s), rows.spans[s].length, out + rows.spans[s].begin * head_dim);
+  return device::tensor_of_spans(rows, fmt::format("rotary table of {}", fmt::ptr(&options)), device, [&] {
+    at::Tensor table = device::host_memory({rows.tokens(), head_dim}, at::kFloat, device);
+    auto* const out = table.data_ptr<float>();
+    parallel_for(0, rows_to_compute(table, rows.samples()), 1, [&](int64_t first, int64_t last) {
+      for (int64_t s = first; s < last; ++s)
+        fill_rows(rope_frequencies(options, head_dim, length_of(rows, pass, s)),
+                  positions_before(pass, s) + rows.start(s), rows.spans[s].length,
+                  out + rows.spans[s].begin * head_dim);
+    });
+    return table;
   });
-  return device::sent(table, device);
 }
 
 at::Tensor rotate(const at::Tensor& x, const at::Tensor& table) {

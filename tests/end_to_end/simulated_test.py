@@ -157,6 +157,118 @@ class Synchronizations(OnDevices):
                 self.assertEqual([(b - a) / 3 for a, b in zip(few, more)], [1] * ranks)
 
 
+class WithGraphs(OnDevices):
+    """training.cuda_graphs: the passes of micro-batches of a repeated shape are recorded and replayed."""
+    GPT2 = {"model_type": "gpt2", "vocab_size": 400, "n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 48}
+    LLAMA = TINY_LLAMA | {"attention_dropout": 0.0}
+    UPDATES = {"distributed_type": "NO", "data": {"task": "causal_lm", "source": "{sentence}", "target": None, "max_length": 32,
+                                                  "group_texts": True, "max_target_length": None,
+                                                  "max_source_length": None, "validation": None},
+               "training": {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2, "max_steps": 8},
+               "evaluation": None}
+    EVALUATED = {"data": {"validation": {"fraction": 0.2}}, "evaluation": {"eval_steps": 4, "generate": True}}
+
+    FOUR_BITS = {"model": {"config": LLAMA | {"hidden_size": 64, "intermediate_size": 64},
+                           "quantization_config": {"load_in_4bit": True}}, "lora": {"r": 4}}
+
+    def graphed(self, name, *changes, ranks=1):
+        """Trains without graphs and with them, which must make no difference. Returns the screen and, for each rank, the
+        number of launches of both."""
+        launches = []
+        for graphs in (False, True):
+            folder = self.folder / f"{name}_{graphs}"
+            counts = self.folder / f"{name}_{graphs}_counts"
+            counts.mkdir()
+            self.set_environment("TRAINER_SIMULATED_COUNTS", str(counts))
+            model = [] if any("config" in change.get("model", {}) for change in changes) else [{"model": {"config": self.LLAMA}}]
+            run = self.launch(self.job_on_devices(folder.name, ranks, self.UPDATES, *model, *changes,
+                                                  {"model": {}, "training": {"cuda_graphs": graphs}}))
+            launches.append([int((counts / str(rank)).read_text().split()[0]) for rank in range(ranks)])
+        self.assert_same_run(self.folder / f"{name}_True", self.folder / f"{name}_False")
+        return run.out + run.err, list(zip(*launches))
+
+
+class Graphs(WithGraphs):
+    def test_change_no_bit_of_a_run(self):
+        """With dropout and accumulation. The last update of an epoch has fewer samples, so micro-batches of two shapes."""
+        gpt2 = {"model": {"config": self.GPT2 | {"attn_pdrop": 0.0}}}
+        for name, changes in (
+                ("full", {}),
+                ("bf16", {"mixed_precision": "bf16"}),
+                ("lora", {"mixed_precision": "bf16", "lora": {"r": 4, "lora_dropout": 0.1, "target_modules": "all-linear"}}),
+                ("gpt2", gpt2),
+                ("gpt2_own_masks", {"model": {"config": self.GPT2}, "deterministic": True}),
+                ("recomputed", {**gpt2, "training": {"gradient_checkpointing": True}}),
+                ("fp16", {"mixed_precision": "fp16"})):
+            with self.subTest(name):
+                screen, [(without, having)] = self.graphed(name, changes)
+                self.assertIn("micro-batches of 64 tokens in 2 samples are replayed from now on", screen)
+                self.assertLess(having, 0.5 * without)
+
+    def test_evaluation_and_generation_run_as_usual(self):
+        screen, _ = self.graphed("evaluated", self.EVALUATED)
+        self.assertIn("are replayed from now on", screen)
+
+    def test_with_kernels(self):
+        self.set_environment("TRAINER_EMULATED_KERNELS", "1")
+        for name, changes in (("gpt2", {"model": {"config": self.GPT2 | {"attn_pdrop": 0.0}}}),
+                              ("four_bits", self.FOUR_BITS)):
+            with self.subTest(name):
+                screen, _ = self.graphed(name, changes)
+                self.assertIn("are replayed from now on", screen)
+
+    def test_sum_the_gradients_of_ranks_after_backward(self):
+        screen, launches = self.graphed("ddp", {"distributed_type": "MULTI_GPU"}, ranks=2)
+        self.assertIn("are replayed from now on", screen)
+        for without, having in launches:
+            self.assertLess(having, 0.5 * without)
+
+    def test_a_resumed_run_is_the_uninterrupted_one(self):
+        graphs = {"training": {"cuda_graphs": True}, "checkpoint": {"save_steps": 4}}
+        graphs["model"] = {"config": self.LLAMA}
+        self.launch(self.job_on_devices("whole", 1, self.UPDATES, graphs))
+        shutil.copytree(self.folder / "whole", self.folder / "cut")
+        shutil.rmtree(self.folder / "cut/checkpoint-8")
+        self.launch(self.job_on_devices("cut", 1, self.UPDATES, graphs))
+        self.assert_same_run(self.folder / "cut", self.folder / "whole")
+
+
+class GraphLimits(WithGraphs):
+    def test_dropout_that_the_host_seeds_ends_them(self):
+        """Attention's, within libtorch's operators."""
+        screen, [(without, having)] = self.graphed("seeded", {"mixed_precision": "bf16", "model": {"config": self.GPT2}})
+        self.assertIn("training.cuda_graphs has no effect in this run, whose passes can't be recorded: libtorch's "
+                      "attention seeds its dropout on the host", screen)
+        self.assertLess(abs(having - without), 0.1 * without)
+
+    def test_numbers_that_a_layer_sends_end_them(self):
+        """4-bit weights without a kernel: the table of their codes."""
+        screen, _ = self.graphed("sent", self.FOUR_BITS)
+        self.assertIn("whose passes can't be recorded: a layer sends numbers from the host to the device in every pass",
+                      screen)
+
+    def test_other_lengths_each_time_draw_a_warning(self):
+        screen, _ = self.graphed("ragged", {"data": {"group_texts": False, "max_length": 48},
+                                            "training": {"max_steps": 40}})
+        self.assertRegex(screen, r"training.cuda_graphs has replayed \d+ of the first 64 micro-batches")
+        self.assertIn("data.group_texts", screen)
+
+    def test_what_cannot_be_recorded_is_refused(self):
+        for reason, changes in (
+                ("distributed_type is FSDP, which allocates and frees", {"distributed_type": "FSDP"}),
+                ("parallelism_config splits the model", {"parallelism_config": {"parallelism_config_tp_size": 2}}),
+                ("data.task is seq2seq_lm", {"data": {"task": "seq2seq_lm", "group_texts": None, "max_length": None}}),
+                ("lora.peft_type is PROMPT_TUNING", {"lora": {"peft_type": "PROMPT_TUNING", "num_virtual_tokens": 4}}),
+                ("activation_offloading is true", {"training": {"gradient_checkpointing": True, "activation_offloading": True}}),
+                ("local_sgd_steps is 2", {"training": {"local_sgd_steps": 2}}),
+                ("ddp_comm_hook is bf16", {"training": {"ddp_comm_hook": "bf16"}})):
+            with self.subTest(reason):
+                run = self.launch(self.job_on_devices("refused", 2, self.UPDATES, {"distributed_type": "MULTI_GPU"}, changes,
+                                                      {"model": {"config": self.LLAMA}, "training": {"cuda_graphs": True}}), code=2)
+                self.assertIn("training.cuda_graphs is true, but", run.err)
+                self.assertIn(reason, run.err)
+
+
 class Stragglers(OnDevices):
     def test_are_found_though_the_host_waits_for_no_collective(self):
         """It waits for the device, and so as long as the slowest rank."""

@@ -8,6 +8,7 @@
 
 #include "tests/simulated/communicator.h"
 #include "tests/simulated/device.h"
+#include "tests/simulated/graphs.h"
 #include "tests/simulated/kernels.h"
 
 namespace trainer::simulated {
@@ -39,6 +40,7 @@ class Simulated : public dist::Accelerator {
   bool has_flash_attention(int) const override { return true; }
   bool has_efficient_attention(int) const override { return true; }
   bool has_fused_norms() const override { return true; }
+  std::unique_ptr<dist::GraphRecorder> graph_recorder(int) const override { return simulated::graph_recorder(); }
   c10::intrusive_ptr<c10d::Backend> collectives(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                                 int index, std::chrono::seconds timeout) const override {
     note_recorder(rank);

@@ -21,6 +21,7 @@
 
 #include "engine/base/round_up.h"
 #include "tests/simulated/device.h"
+#include "tests/simulated/graphs.h"
 
 namespace trainer::simulated {
 namespace {
@@ -33,7 +34,10 @@ using MaybeInt = std::optional<int64_t>;
 struct DeviceGenerator : c10::GeneratorImpl {
   explicit DeviceGenerator(c10::Device device)
       : GeneratorImpl(device, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)) {}
-  void set_current_seed(uint64_t seed) override { seed_ = seed, offset_ = 0; }
+  void set_current_seed(uint64_t seed) override {
+    refuse_while_recording("a new seed of the generator");
+    seed_ = seed, offset_ = 0;
+  }
   void set_offset(uint64_t offset) override { offset_ = offset; }
   uint64_t get_offset() const override { return offset_; }
   uint64_t current_seed() const override { return seed_; }
@@ -56,6 +60,7 @@ struct Draws {
 
 /// Takes `count` numbers of the generator, which moves on.
 Draws take_draws(uint64_t count) {
+  refuse_while_recording("draws of the generator, which the simulated device doesn't record");
   at::Generator generator = default_generator(current_device().index());
   const std::lock_guard lock(generator.mutex());
   auto* const impl = generator.unsafeGetGeneratorImpl();
@@ -225,24 +230,31 @@ struct Flash {
   }
 };
 
+MaybeTensor maybe_alias_of(const MaybeTensor& tensor) {
+  return tensor && tensor->defined() ? MaybeTensor(alias_of(*tensor)) : std::nullopt;
+}
+
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> flash_forward(
     const Tensor& q, const Tensor& k, const Tensor& v, const MaybeTensor& starts_q, const MaybeTensor& starts_k,
     int64_t max_q, int64_t max_k, double p, bool causal, bool return_debug_mask, std::optional<double> scale,
     MaybeInt left, MaybeInt right, const MaybeTensor& used, const MaybeTensor& alibi) {
   TORCH_CHECK(starts_q && starts_k && !return_debug_mask && !alibi, "the simulated device has only variable lengths");
-  const Flash flash(q, k, v, *starts_q, *starts_k, max_q, max_k, p, causal, scale, left, right);
+  const Flash flash(alias_of(q), alias_of(k), alias_of(v), alias_of(*starts_q), alias_of(*starts_k), max_q, max_k, p,
+                    causal, scale, left, right);
   if (used)
     TORCH_CHECK(used->scalar_type() == at::kInt && used->is_privateuseone() && used->numel() == flash.samples(),
                 "seqused_k must be int32 [batch] on the device");
   const Draws draws = p > 0 ? take_draws(static_cast<uint64_t>(flash.samples() * q.size(1) * 32)) : Draws{};
   const Tensor out = at::empty_like(q), sums = at::empty({q.size(1), q.size(0)}, q.options().dtype(at::kFloat));
   const Tensor random = at::empty({2}, q.options().dtype(at::kUInt64)), unused = at::empty({}, random.options());
-  auto* const words = on_cpu(random).mutable_data_ptr<uint64_t>();
-  words[0] = draws.seed, words[1] = draws.offset;
-  note_launch("aten::_flash_attention_forward", {q, k, v, *starts_q, *starts_k}, {out, sums, random});
-  flash.for_each(draws, used, [&](const Sequence& one, int64_t at_q, int64_t queries, int64_t, int64_t) {
-    one.forward(on_cpu(out).narrow(0, at_q, queries), on_cpu(sums).narrow(1, at_q, queries));
-  });
+  launch("aten::_flash_attention_forward", {q, k, v, *starts_q, *starts_k}, {out, sums, random},
+         [flash, draws, used = maybe_alias_of(used), out = on_cpu(out), sums = on_cpu(sums), random = on_cpu(random)] {
+           auto* const words = random.mutable_data_ptr<uint64_t>();
+           words[0] = draws.seed, words[1] = draws.offset;
+           flash.for_each(draws, used, [&](const Sequence& one, int64_t at_q, int64_t queries, int64_t, int64_t) {
+             one.forward(out.narrow(0, at_q, queries), sums.narrow(1, at_q, queries));
+           });
+         });
   return {out, sums, random, unused, at::empty({0}, q.options())};
 }
 
@@ -253,7 +265,8 @@ std::tuple<Tensor, Tensor, Tensor> flash_backward(const Tensor& given, const Ten
                                                   const Tensor&, std::optional<double> scale, MaybeInt left,
                                                   MaybeInt right) {
   const Tensor grad = given.contiguous();
-  const Flash flash(q, k, v, starts_q, starts_k, max_q, max_k, p, causal, scale, left, right);
+  const Flash flash(alias_of(q), alias_of(k), alias_of(v), alias_of(starts_q), alias_of(starts_k), max_q, max_k, p,
+                    causal, scale, left, right);
   TORCH_CHECK(grad.scalar_type() == q.scalar_type() && out.scalar_type() == q.scalar_type(),
               "query, out and dout must have the same dtype");
   TORCH_CHECK(grad.sizes() == q.sizes() && out.sizes() == q.sizes(), "out and dout must have query's shape");
@@ -267,15 +280,18 @@ std::tuple<Tensor, Tensor, Tensor> flash_backward(const Tensor& given, const Ten
                accumulated = at::empty({rows, q.size(1), round_up(width, width <= 128 ? 32 : 64)}, in_fp32);
   const bool grouped = q.size(1) != k.size(1);
   const Tensor expanded = at::empty({grouped ? 2 * k.size(0) : 0, q.size(1), width}, q.options());
-  const auto* const words = on_cpu(random).const_data_ptr<uint64_t>();
-  note_launch("aten::_flash_attention_backward", {grad, q, k, v, out, sums, starts_q, starts_k, random}, {dq, dk, dv});
-  flash.for_each({words[0], words[1]}, {},
-                 [&](const Sequence& one, int64_t at_q, int64_t queries, int64_t at_k, int64_t keys) {
-                   const auto q_rows = [&](const Tensor& x) { return on_cpu(x).narrow(0, at_q, queries); };
-                   const auto k_rows = [&](const Tensor& x) { return on_cpu(x).narrow(0, at_k, keys); };
-                   one.backward(q_rows(grad), q_rows(out), on_cpu(sums).narrow(1, at_q, queries), q_rows(dq),
-                                k_rows(dk), k_rows(dv), {});
-                 });
+  launch("aten::_flash_attention_backward", {grad, q, k, v, out, sums, starts_q, starts_k, random}, {dq, dk, dv},
+         [flash, grad = on_cpu(grad), out = on_cpu(out), sums = on_cpu(sums), random = on_cpu(random), dq = on_cpu(dq),
+          dk = on_cpu(dk), dv = on_cpu(dv)] {
+           const auto* const words = random.const_data_ptr<uint64_t>();
+           flash.for_each({words[0], words[1]}, {},
+                          [&](const Sequence& one, int64_t at_q, int64_t queries, int64_t at_k, int64_t keys) {
+                            const auto q_rows = [&](const Tensor& x) { return x.narrow(0, at_q, queries); };
+                            const auto k_rows = [&](const Tensor& x) { return x.narrow(0, at_k, keys); };
+                            one.backward(q_rows(grad), q_rows(out), sums.narrow(1, at_q, queries), q_rows(dq),
+                                         k_rows(dk), k_rows(dv), {});
+                          });
+         });
   return {dq, dk, dv};
 }
 
@@ -367,17 +383,19 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt> efficient_f
     const MaybeTensor& starts_k, MaybeInt max_q, MaybeInt max_k, double p, int64_t mask, bool compute_sums,
     std::optional<double> scale, const MaybeTensor& used, MaybeInt window) {
   TORCH_CHECK(compute_sums && !used && !window, "the simulated device has no seqlen_k and no window_size");
-  const Efficient efficient(q, k, v, bias, starts_q, starts_k, max_q, max_k, p, mask, scale);
+  const Efficient efficient(alias_of(q), alias_of(k), alias_of(v), maybe_alias_of(bias), maybe_alias_of(starts_q),
+                            maybe_alias_of(starts_k), max_q, max_k, p, mask, scale);
   const Draws draws =
       p > 0 ? take_draws(static_cast<uint64_t>(q.size(0) * q.size(2) * q.size(1) * k.size(1))) : Draws{};
   const Tensor out = at::empty(q.sizes(), q.options());
   const Tensor sums =
       at::empty({efficient.samples(), q.size(2), efficient.rows_of_sums()}, q.options().dtype(at::kFloat));
-  note_launch("aten::_efficient_attention_forward", {q, k, v, efficient.bias, efficient.starts_q, efficient.starts_k},
-              {out, sums});
-  efficient.for_each(draws, [&](const Sequence& one, int64_t s, const auto& of_queries, const auto&) {
-    one.forward(of_queries(out), on_cpu(sums).select(0, s).narrow(1, 0, one.q.size(0)));
-  });
+  launch("aten::_efficient_attention_forward", {q, k, v, efficient.bias, efficient.starts_q, efficient.starts_k},
+         {out, sums}, [efficient, draws, out = on_cpu(out), sums = on_cpu(sums)] {
+           efficient.for_each(draws, [&](const Sequence& one, int64_t s, const auto& of_queries, const auto&) {
+             one.forward(of_queries(out), sums.select(0, s).narrow(1, 0, one.q.size(0)));
+           });
+         });
   const auto word = [](uint64_t value) { return at::scalar_tensor(static_cast<int64_t>(value), at::kLong); };
   return {out, sums, word(draws.seed), word(draws.offset), efficient.most_q, efficient.most_k};
 }
@@ -389,7 +407,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> efficient_backward(
     MaybeInt, MaybeInt window, bool shared_storage) {
   TORCH_CHECK(!window && !shared_storage, "the simulated device has no window_size");
   const Tensor grad = given.contiguous();
-  const Efficient efficient(q, k, v, bias, starts_q, starts_k, max_q, max_k, p, mask, scale);
+  const Efficient efficient(alias_of(q), alias_of(k), alias_of(v), maybe_alias_of(bias), maybe_alias_of(starts_q),
+                            maybe_alias_of(starts_k), max_q, max_k, p, mask, scale);
   TORCH_CHECK(grad.sizes() == q.sizes() && grad.scalar_type() == q.scalar_type(), "grad_out must be like query");
   TORCH_CHECK(out.sizes() == q.sizes(), "out must have query's shape");
   TORCH_CHECK(sums.scalar_type() == at::kFloat &&
@@ -402,14 +421,17 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> efficient_backward(
   if (learns_bias)
     dbias = at::empty({q.size(0), q.size(2), q.size(1), round_up(k.size(1), 16)}, q.options()).narrow(3, 0, k.size(1));
   const Tensor delta = at::empty({q.size(0), q.size(2), q.size(1)}, q.options().dtype(at::kFloat));
-  note_launch("aten::_efficient_attention_backward",
-              {grad, q, k, v, efficient.bias, out, sums, efficient.starts_q, efficient.starts_k}, {dq, dk, dv, dbias});
   const Draws draws{static_cast<uint64_t>(*seed.const_data_ptr<int64_t>()),
                     static_cast<uint64_t>(*offset.const_data_ptr<int64_t>())};
-  efficient.for_each(draws, [&](const Sequence& one, int64_t s, const auto& of_queries, const auto& of_keys) {
-    one.backward(of_queries(grad), of_queries(out), on_cpu(sums).select(0, s).narrow(1, 0, one.q.size(0)),
-                 of_queries(dq), of_keys(dk), of_keys(dv), dbias.defined() ? on_cpu(dbias).select(0, s) : Tensor());
-  });
+  launch("aten::_efficient_attention_backward",
+         {grad, q, k, v, efficient.bias, out, sums, efficient.starts_q, efficient.starts_k}, {dq, dk, dv, dbias},
+         [efficient, draws, grad = on_cpu(grad), out = on_cpu(out), sums = on_cpu(sums), dq = on_cpu(dq),
+          dk = on_cpu(dk), dv = on_cpu(dv), dbias = dbias.defined() ? on_cpu(dbias) : dbias] {
+           efficient.for_each(draws, [&](const Sequence& one, int64_t s, const auto& of_queries, const auto& of_keys) {
+             one.backward(of_queries(grad), of_queries(out), sums.select(0, s).narrow(1, 0, one.q.size(0)),
+                          of_queries(dq), of_keys(dk), of_keys(dv), dbias.defined() ? dbias.select(0, s) : Tensor());
+           });
+         });
   return {dq, dk, dv, dbias};
 }
 

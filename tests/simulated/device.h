@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -25,11 +26,30 @@ struct Counters {
 Counters counters();
 /// The launches of each operator and kernel.
 std::map<std::string, int64_t> launches_by_name();
+/// Errors: while a stream is recorded.
 void note_synchronization();
 /// An operator on the current stream. Undefined tensors and those of the host don't count.
 void note_launch(const std::string& what, const std::vector<at::Tensor>& reads, const std::vector<at::Tensor>& writes);
 /// Likewise a kernel of our own.
 void note_kernel(const std::string& what, const std::vector<Range>& reads, const std::vector<Range>& writes);
+
+/// Likewise, and runs it: `run` refers to memory by address only (on_cpu()), because a graph may run it again.
+void launch(const std::string& what, const std::vector<at::Tensor>& reads, const std::vector<at::Tensor>& writes,
+            const std::function<void()>& run);
+void launch_kernel(const std::string& what, const std::vector<Range>& reads, const std::vector<Range>& writes,
+                   const std::function<void()>& run);
+/// During its lifetime, the calling thread's operators are part of another one, and aren't noted.
+class WithinOperator {
+ public:
+  WithinOperator();
+  ~WithinOperator();
+  WithinOperator(const WithinOperator&) = delete;
+  WithinOperator& operator=(const WithinOperator&) = delete;
+  bool outermost() const { return !before_; }
+
+ private:
+  bool before_;
+};
 
 /// TRAINER_SIMULATED_DEVICES, or 4.
 int device_count();
@@ -51,8 +71,12 @@ Timeline& timeline();
 StreamNumber communication_stream(const std::string& name);
 /// The calling thread's stream of its current device.
 StreamNumber current_stream();
+/// Of the calling thread's current device.
+StreamNumber default_stream();
 std::vector<Range> ranges_of(const std::vector<at::Tensor>& tensors);
-/// The tensor's memory as a CPU tensor.
+/// The tensor's memory as a CPU tensor, which doesn't keep it.
 at::Tensor on_cpu(const at::Tensor& tensor);
+/// A tensor of the same memory, shape and device, which doesn't keep the memory.
+at::Tensor alias_of(const at::Tensor& tensor);
 
 }  // namespace trainer::simulated

@@ -38,7 +38,10 @@ class Launch {
     draws.token = reads(draws.token, rows);
     return draws;
   }
-  void begin(const char* kernel) const { note_kernel(kernel, reads_, writes_); }
+  template <class F>
+  void run(const char* kernel, const F& work) const {
+    launch_kernel(kernel, reads_, writes_, work);
+  }
 
  private:
   static void* noted(std::vector<Range>& ranges, const void* address, int64_t bytes) {
@@ -55,8 +58,7 @@ void draw_mask(const RowDraws& given, int64_t rows, int64_t width, bool* kept, v
   Launch launch;
   const RowDraws draws = launch.reads(given, rows);
   bool* const to = launch.writes(kept, rows * width);
-  launch.begin("draw_mask");
-  emulated().draw_mask(draws, rows, width, to, stream);
+  launch.run("draw_mask", [=] { emulated().draw_mask(draws, rows, width, to, stream); });
 }
 
 void dropout(ElementType x_type, const void* x, ElementType out_type, const void* residual, const RowDraws& given,
@@ -66,8 +68,7 @@ void dropout(ElementType x_type, const void* x, ElementType out_type, const void
                                                                       launch.reads(residual, rows * width, out_type);
   const RowDraws draws = launch.reads(given, rows);
   void* const to = launch.writes(out, rows * width, out_type);
-  launch.begin("dropout");
-  emulated().dropout(x_type, from, out_type, base, draws, rows, width, to, stream);
+  launch.run("dropout", [=] { emulated().dropout(x_type, from, out_type, base, draws, rows, width, to, stream); });
 }
 
 void rotate(ElementType type, const void* x, const float* table, float direction, int64_t rows, int64_t heads,
@@ -76,8 +77,7 @@ void rotate(ElementType type, const void* x, const float* table, float direction
   const void* const from = launch.reads(x, rows * heads * 2 * pairs, type);
   const float* const angles = launch.reads(table, rows * 2 * pairs);
   void* const to = launch.writes(out, rows * heads * 2 * pairs, type);
-  launch.begin("rotate");
-  emulated().rotate(type, from, angles, direction, rows, heads, pairs, to, stream);
+  launch.run("rotate", [=] { emulated().rotate(type, from, angles, direction, rows, heads, pairs, to, stream); });
 }
 
 void activate(ElementType type, nn::Activation activation, const void* gate, const void* up, const RowDraws& given,
@@ -86,8 +86,7 @@ void activate(ElementType type, nn::Activation activation, const void* gate, con
   const void *const g = launch.reads(gate, rows * width, type), *const u = launch.reads(up, rows * width, type);
   const RowDraws draws = launch.reads(given, rows);
   void* const to = launch.writes(out, rows * width, type);
-  launch.begin("activate");
-  emulated().activate(type, activation, g, u, draws, rows, width, to, stream);
+  launch.run("activate", [=] { emulated().activate(type, activation, g, u, draws, rows, width, to, stream); });
 }
 
 void activate_backward(ElementType type, nn::Activation activation, const void* grad, const void* gate, const void* up,
@@ -99,8 +98,8 @@ void activate_backward(ElementType type, nn::Activation activation, const void* 
                     *const u = launch.reads(up, all, type);
   const RowDraws draws = launch.reads(given, rows);
   void *const dg = launch.writes(gate_grad, all, type), *const du = launch.writes(up_grad, all, type);
-  launch.begin("activate_backward");
-  emulated().activate_backward(type, activation, d, g, u, draws, rows, width, dg, du, stream);
+  launch.run("activate_backward",
+             [=] { emulated().activate_backward(type, activation, d, g, u, draws, rows, width, dg, du, stream); });
 }
 
 void cross_entropy_sums(ElementType type, const void* logits, const int64_t* labels, int64_t begin, int64_t rows,
@@ -109,8 +108,8 @@ void cross_entropy_sums(ElementType type, const void* logits, const int64_t* lab
   const void* const x = launch.reads(logits, rows * width, type);
   const int64_t* const of = launch.reads(labels, rows);
   double* const to = launch.writes(sums, rows * 4);
-  launch.begin("cross_entropy_sums");
-  emulated().cross_entropy_sums(type, x, of, begin, rows, width, smooth, to, stream);
+  launch.run("cross_entropy_sums",
+             [=] { emulated().cross_entropy_sums(type, x, of, begin, rows, width, smooth, to, stream); });
 }
 
 void cross_entropy_gradient(ElementType type, const void* logits, const int64_t* labels, const float* log_sum,
@@ -121,8 +120,9 @@ void cross_entropy_gradient(ElementType type, const void* logits, const int64_t*
   const int64_t* const of = launch.reads(labels, rows);
   const float *const sum = launch.reads(log_sum, rows), *const d = launch.reads(grad, 1);
   void* const to = launch.writes(out, rows * width, type);
-  launch.begin("cross_entropy_gradient");
-  emulated().cross_entropy_gradient(type, x, of, sum, d, own, everywhere, begin, rows, width, to, stream);
+  launch.run("cross_entropy_gradient", [=] {
+    emulated().cross_entropy_gradient(type, x, of, sum, d, own, everywhere, begin, rows, width, to, stream);
+  });
 }
 
 void decode_four_bits(const uint8_t* blocks, int64_t count, const nn::FourBitCode& code, const nn::FourBitScales& given,
@@ -133,8 +133,7 @@ void decode_four_bits(const uint8_t* blocks, int64_t count, const nn::FourBitCod
   nn::FourBitScales scales = given;
   scales.shared = launch.reads(given.shared, 2 * count);
   void* const to = launch.writes(out, count * nn::kFourBitBlock, type);
-  launch.begin("decode_four_bits");
-  emulated().decode_four_bits(from, count, code, scales, type, to, stream);
+  launch.run("decode_four_bits", [=] { emulated().decode_four_bits(from, count, code, scales, type, to, stream); });
 }
 
 }  // namespace

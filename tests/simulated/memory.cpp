@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include <c10/util/Exception.h>
 
@@ -26,27 +27,99 @@ std::array<Usage, kMostDevices> usage;
 struct Header {
   int64_t bytes;
   int device;
+  Pool* pool;  // null: none
 };
+
+/// What is allocated, by address.
+class Blocks {
+ public:
+  void add(const void* address, size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    blocks_[address] = {bytes, ++last_};
+  }
+  /// Returns its size; 0 if there was none.
+  size_t remove(const void* address) {
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(address);
+    if (found == blocks_.end()) return 0;
+    const size_t bytes = found->second.bytes;
+    blocks_.erase(found);
+    return bytes;
+  }
+  /// The block that the address lies in, or none.
+  std::optional<BlockId> block_at(const void* address) const {
+    const std::lock_guard lock(mutex_);
+    const auto after = blocks_.upper_bound(address);
+    if (after == blocks_.begin()) return {};
+    const auto& [begin, block] = *std::prev(after);
+    if (static_cast<const char*>(address) >= static_cast<const char*>(begin) + block.bytes) return {};
+    return BlockId{begin, block.number};
+  }
+  std::vector<std::pair<const void*, size_t>> all() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::pair<const void*, size_t>> list;
+    for (const auto& [address, block] : blocks_) list.emplace_back(address, block.bytes);
+    return list;
+  }
+
+ private:
+  struct Block {
+    size_t bytes;
+    uint64_t number;
+  };
+  mutable std::mutex mutex_;
+  std::map<const void*, Block> blocks_;
+  static inline std::atomic<uint64_t> last_{0};
+};
+Blocks& device_blocks() {
+  static auto* const one = new Blocks;  // never destroyed, as the timeline
+  return *one;
+}
+Blocks& pinned_blocks() {
+  static auto* const one = new Blocks;
+  return *one;
+}
+
+struct {
+  std::atomic<Pool*> pool{nullptr};
+  std::atomic<StreamNumber> stream{kHost};
+} recorded;
+
+Pool* pool_of_current_stream() {
+  return recorded.pool != nullptr && recorded.stream == current_stream() ? recorded.pool.load() : nullptr;
+}
 
 int64_t environment_number(const char* name, int64_t otherwise) {
   const char* const value = std::getenv(name);
   return value == nullptr ? otherwise : std::atoll(value);
 }
 
+Header* header_of(const void* address) {
+  return reinterpret_cast<Header*>(static_cast<char*>(found(address)) - kHeader);
+}
+
+void free_block(void* address) {
+  timeline().freed(reinterpret_cast<uintptr_t>(address));
+  device_blocks().remove(address);
+  Header* const block = header_of(address);
+  usage[static_cast<size_t>(block->device)].held -= block->bytes;
+  std::free(block);
+}
+
 void release(void* address) {
   if (address == nullptr) return;
-  timeline().freed(reinterpret_cast<uintptr_t>(address));
-  auto* const block = static_cast<char*>(found(address)) - kHeader;
-  Header header{};
-  std::memcpy(&header, block, sizeof header);
-  usage[static_cast<size_t>(header.device)].held -= header.bytes;
-  std::free(block);
+  if (Pool* const pool = header_of(address)->pool)
+    pool->give_back(address);
+  else
+    free_block(address);
 }
 
 struct Memory : c10::Allocator {
   c10::DataPtr allocate(size_t bytes) override {
     const c10::Device device = current_device();
     if (bytes == 0) return {nullptr, nullptr, &release, device};
+    Pool* const pool = pool_of_current_stream();
+    if (void* const again = pool != nullptr ? pool->take(bytes) : nullptr) return {again, again, &release, device};
     Usage& of = usage[static_cast<size_t>(device.index())];
     const auto size = static_cast<int64_t>(bytes);
     static const int64_t lost = environment_number("TRAINER_SIMULATED_LOST_BYTES", 0);
@@ -57,11 +130,14 @@ struct Memory : c10::Allocator {
     for (int64_t peak = of.peak; now > peak && !of.peak.compare_exchange_weak(peak, now);) {
     }
     auto* const block = static_cast<char*>(std::malloc(bytes + kHeader));
-    const Header header{size, device.index()};
+    const Header header{size, device.index(), pool};
     std::memcpy(block, &header, sizeof header);
-    const uintptr_t address = reinterpret_cast<uintptr_t>(block + kHeader) | kNowhere;
-    timeline().allocated({address, address + bytes}, current_stream());
-    return {reinterpret_cast<void*>(address), reinterpret_cast<void*>(address), &release, device};
+    const uintptr_t begin = reinterpret_cast<uintptr_t>(block + kHeader) | kNowhere;
+    auto* const address = reinterpret_cast<void*>(begin);
+    timeline().allocated({begin, begin + bytes}, current_stream());
+    device_blocks().add(address, bytes);
+    if (pool != nullptr) pool->add(address, bytes);
+    return {address, address, &release, device};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &release; }
   void copy_data(void* to, const void* from, size_t bytes) const override {
@@ -69,28 +145,11 @@ struct Memory : c10::Allocator {
   }
 };
 
-/// Blocks of pinned memory, by address.
-struct PinnedBlocks {
-  std::mutex mutex;
-  std::map<const void*, size_t> bytes;
-};
-PinnedBlocks& pinned_blocks() {
-  static auto* const one = new PinnedBlocks;  // never destroyed, as the timeline
-  return *one;
-}
-
 std::atomic<int64_t> pinned_bytes{0};
 
 void unpin(void* address) {
   if (address == nullptr) return;
-  {
-    const std::lock_guard lock(pinned_blocks().mutex);
-    const auto found = pinned_blocks().bytes.find(address);
-    if (found != pinned_blocks().bytes.end()) {
-      pinned_bytes -= static_cast<int64_t>(found->second);
-      pinned_blocks().bytes.erase(found);
-    }
-  }
+  pinned_bytes -= static_cast<int64_t>(pinned_blocks().remove(address));
   timeline().freed(reinterpret_cast<uintptr_t>(address));
   std::free(address);
 }
@@ -101,8 +160,7 @@ struct Pinned : c10::Allocator {
     void* const address = std::aligned_alloc(kHeader, (bytes + kHeader - 1) / kHeader * kHeader);
     const auto begin = reinterpret_cast<uintptr_t>(address);
     timeline().allocated({begin, begin + bytes}, kHost);
-    const std::lock_guard lock(pinned_blocks().mutex);
-    pinned_blocks().bytes[address] = bytes;
+    pinned_blocks().add(address, bytes);
     pinned_bytes += static_cast<int64_t>(bytes);
     return {address, address, &unpin, c10::DeviceType::CPU};
   }
@@ -122,12 +180,7 @@ bool any_pinned() {
 }
 
 bool is_pinned(const void* address) {
-  if (!any_pinned()) return false;
-  const std::lock_guard lock(pinned_blocks().mutex);
-  const auto after = pinned_blocks().bytes.upper_bound(address);
-  if (after == pinned_blocks().bytes.begin()) return false;
-  const auto& [begin, bytes] = *std::prev(after);
-  return static_cast<const char*>(address) < static_cast<const char*>(begin) + bytes;
+  return any_pinned() && pinned_blocks().block_at(address).has_value();
 }
 
 void* found(const void* address) {
@@ -137,6 +190,82 @@ void* found(const void* address) {
 c10::Allocator& device_memory() {
   static Memory memory;
   return memory;
+}
+
+Pool::~Pool() {
+  for (const auto& [address, block] : blocks_) {
+    auto* const begin = const_cast<void*>(address);
+    header_of(begin)->pool = nullptr;  // what is still in use is freed when it no longer is
+    if (block.free) free_block(begin);
+  }
+}
+
+void Pool::add(void* address, size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  blocks_[address] = {bytes, false};
+}
+
+void* Pool::take(size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [address, block] : blocks_)
+    if (block.free && block.bytes == bytes) {
+      block.free = false;
+      return const_cast<void*>(address);
+    }
+  return nullptr;
+}
+
+void Pool::give_back(void* address) {
+  const std::lock_guard lock(mutex_);
+  blocks_.at(address).free = true;
+}
+
+std::vector<Range> Pool::ranges() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Range> all;
+  for (const auto& [address, block] : blocks_) {
+    const auto begin = reinterpret_cast<uintptr_t>(address);
+    all.push_back({begin, begin + block.bytes});
+  }
+  return all;
+}
+
+bool Pool::is_free(const void* address) const {
+  const std::lock_guard lock(mutex_);
+  return blocks_.at(address).free;
+}
+
+void use_pool(Pool* pool, StreamNumber stream) {
+  recorded.stream = stream;
+  recorded.pool = pool;
+}
+
+bool is_in_pool(const void* address) {
+  const auto block = device_blocks().block_at(address);
+  return block && header_of(block->begin)->pool != nullptr;
+}
+
+std::vector<std::pair<const void*, size_t>> all_blocks() {
+  return device_blocks().all();
+}
+
+std::vector<std::pair<const void*, size_t>> blocks_in_use() {
+  auto list = device_blocks().all();
+  std::erase_if(list, [](const auto& block) {
+    const Pool* const pool = header_of(block.first)->pool;
+    return pool != nullptr && pool->is_free(block.first);
+  });
+  return list;
+}
+
+BlockId block_at(const void* address) {
+  for (const Blocks* blocks : {&device_blocks(), &pinned_blocks()})
+    if (const auto block = blocks->block_at(address)) return *block;
+  return {};
+}
+
+bool is_alive(const BlockId& block) {
+  return block.begin != nullptr && block_at(block.begin).number == block.number;
 }
 
 int device_count() {

@@ -41,19 +41,20 @@ MaybeTensor maybe_on_cpu(const MaybeTensor& tensor) {
   return tensor && tensor->defined() ? MaybeTensor(on_cpu(*tensor)) : std::nullopt;
 }
 
-void store_result(const Tensor& result, const Tensor& computed) {
-  if (result.defined()) on_cpu(result).copy_(computed);
+void store_result(const MaybeTensor& result, const Tensor& computed) {
+  if (result) result->copy_(computed);
 }
 
 std::tuple<Tensor, Tensor> rms_norm(const Tensor& x, at::IntArrayRef normalized, const MaybeTensor& weight,
                                     std::optional<double> eps) {
   check_norm(x, normalized, weight, std::nullopt);
   const Tensor out = at::empty_like(x), scales = statistic_of_rows(x);
-  note_launch("aten::_fused_rms_norm", {x, weight.value_or(Tensor())}, {out, scales});
-  const Tensor rows = on_cpu(x), scale = at::rsqrt((rows * rows).mean(-1, true) + eps.value());
-  const MaybeTensor factor = maybe_on_cpu(weight);
-  store_result(scales, scale);
-  store_result(out, factor ? rows * scale * *factor : rows * scale);
+  launch("aten::_fused_rms_norm", {x, weight.value_or(Tensor())}, {out, scales},
+         [rows = on_cpu(x), factor = maybe_on_cpu(weight), to = on_cpu(out), to_scales = on_cpu(scales), eps] {
+           const Tensor scale = at::rsqrt((rows * rows).mean(-1, true) + eps.value());
+           to_scales.copy_(scale);
+           to.copy_(factor ? rows * scale * *factor : rows * scale);
+         });
   return {out, scales};
 }
 
@@ -63,12 +64,13 @@ std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& grad, const Tensor& x
   check_norm(x, normalized, weight, std::nullopt);
   TORCH_CHECK(grad.sizes() == x.sizes() && scales.numel() * x.size(-1) == x.numel(), "shapes differ from forward's");
   const Tensor dx = like_if(wanted[0], x), dweight = like_if(wanted[1], weight.value_or(Tensor()));
-  note_launch("aten::_fused_rms_norm_backward", {grad, x, scales, weight.value_or(Tensor())}, {dx, dweight});
-  const Tensor g = on_cpu(grad), rows = on_cpu(x), s = on_cpu(scales);
-  const MaybeTensor factor = maybe_on_cpu(weight);
-  const Tensor scaled = factor ? g * *factor : g;
-  store_result(dx, s * (scaled - rows * s * s * (scaled * rows).mean(-1, true)));
-  if (wanted[1]) store_result(dweight, (g * rows * s).reshape({-1, x.size(-1)}).sum(0));
+  launch("aten::_fused_rms_norm_backward", {grad, x, scales, weight.value_or(Tensor())}, {dx, dweight},
+         [g = on_cpu(grad), rows = on_cpu(x), s = on_cpu(scales), factor = maybe_on_cpu(weight), to_x = maybe_on_cpu(dx),
+          to_weight = maybe_on_cpu(dweight)] {
+           const Tensor scaled = factor ? g * *factor : g;
+           store_result(to_x, s * (scaled - rows * s * s * (scaled * rows).mean(-1, true)));
+           if (to_weight) store_result(to_weight, (g * rows * s).reshape({-1, rows.size(-1)}).sum(0));
+         });
   return {dx, dweight};
 }
 
@@ -76,10 +78,12 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm(const Tensor& x, at::IntArrayRef n
                                               const MaybeTensor& bias, double eps) {
   check_norm(x, normalized, weight, bias);
   const Tensor out = at::empty_like(x), means = statistic_of_rows(x), scales = statistic_of_rows(x);
-  note_launch("aten::native_layer_norm", {x, weight.value_or(Tensor()), bias.value_or(Tensor())}, {out, means, scales});
-  const auto [computed, mean, scale] =
-      at::native_layer_norm(on_cpu(x), normalized, maybe_on_cpu(weight), maybe_on_cpu(bias), eps);
-  store_result(out, computed), store_result(means, mean), store_result(scales, scale);
+  launch("aten::native_layer_norm", {x, weight.value_or(Tensor()), bias.value_or(Tensor())}, {out, means, scales},
+         [rows = on_cpu(x), width = normalized.vec(), factor = maybe_on_cpu(weight), added = maybe_on_cpu(bias), eps,
+          to = on_cpu(out), to_means = on_cpu(means), to_scales = on_cpu(scales)] {
+           const auto [computed, mean, scale] = at::native_layer_norm(rows, width, factor, added, eps);
+           to.copy_(computed), to_means.copy_(mean), to_scales.copy_(scale);
+         });
   return {out, means, scales};
 }
 
@@ -91,13 +95,15 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_backward(const Tensor& grad, const
   TORCH_CHECK(grad.sizes() == x.sizes() && means.sizes() == scales.sizes(), "shapes differ from forward's");
   const Tensor dx = like_if(wanted[0], x), dweight = like_if(wanted[1], weight.value_or(Tensor())),
                dbias = like_if(wanted[2], bias.value_or(Tensor()));
-  note_launch("aten::native_layer_norm_backward",
-              {grad, x, means, scales, weight.value_or(Tensor()), bias.value_or(Tensor())}, {dx, dweight, dbias});
-  const auto [of_x, of_weight, of_bias] =
-      at::native_layer_norm_backward(on_cpu(grad), on_cpu(x), normalized,
-                                     on_cpu(means), on_cpu(scales), maybe_on_cpu(weight), maybe_on_cpu(bias),
-                                     wanted);
-  store_result(dx, of_x), store_result(dweight, of_weight), store_result(dbias, of_bias);
+  launch("aten::native_layer_norm_backward",
+         {grad, x, means, scales, weight.value_or(Tensor()), bias.value_or(Tensor())}, {dx, dweight, dbias},
+         [g = on_cpu(grad), rows = on_cpu(x), width = normalized.vec(), mean = on_cpu(means), scale = on_cpu(scales),
+          factor = maybe_on_cpu(weight), added = maybe_on_cpu(bias), wanted, to_x = maybe_on_cpu(dx),
+          to_weight = maybe_on_cpu(dweight), to_bias = maybe_on_cpu(dbias)] {
+           const auto [of_x, of_weight, of_bias] =
+               at::native_layer_norm_backward(g, rows, width, mean, scale, factor, added, wanted);
+           store_result(to_x, of_x), store_result(to_weight, of_weight), store_result(to_bias, of_bias);
+         });
   return {dx, dweight, dbias};
 }
 

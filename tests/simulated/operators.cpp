@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -19,6 +20,7 @@
 #include <torch/library.h>
 
 #include "tests/simulated/device.h"
+#include "tests/simulated/graphs.h"
 #include "tests/simulated/memory.h"
 
 namespace trainer::simulated {
@@ -56,14 +58,9 @@ at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride, std::op
 }
 
 void host_waits() {
-  timeline().synchronize(current_stream());
   note_synchronization();
+  timeline().synchronize(current_stream());
 }
-
-struct WithinOperator {
-  const bool before = std::exchange(within_operator, true);
-  ~WithinOperator() { within_operator = before; }
-};
 
 bool in_pinned_memory(const at::Tensor& tensor) {
   return tensor.is_cpu() && is_pinned(tensor.unsafeGetTensorImpl()->data());
@@ -75,16 +72,26 @@ bool host_waits_for_copy(const at::Tensor& from, const at::Tensor& to) {
   return !in_pinned_memory(to) || from.scalar_type() != to.scalar_type() || !to.is_contiguous();
 }
 
+/// A copy that a recorded stream is given.
+void record_copy(const at::Tensor& from, const at::Tensor& to, bool waits) {
+  if (to.is_cpu()) refuse_while_recording("a copy to the host");
+  if (waits || (from.is_cpu() && !in_pinned_memory(from))) refuse_while_recording("a copy from unpinned memory");
+  record_step(ranges_of({from}), ranges_of({to}), [from = on_cpu(alias_of(from)), to = on_cpu(to)] { to.copy_(from); });
+}
+
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
   const bool between = from.is_cpu() || to.is_cpu();
   const bool waits = between && (!non_blocking || host_waits_for_copy(from, to));
-  if (!within_operator) {
+  const bool noted = !within_operator, records = noted && recording();
+  if (records) {
+    record_copy(from, to, waits);
+  } else if (noted) {
     note_launch("a copy", {from}, {to});
     if (between) ++copies;
     if (waits) host_waits();
   }
   const WithinOperator guard;
-  if (to.is_cpu() && !waits && !guard.before) {
+  if (to.is_cpu() && !waits && guard.outermost()) {
     const at::Tensor values = on_cpu(from).contiguous();
     const auto* const bytes = static_cast<const char*>(values.const_data_ptr());
     timeline().writes_later(current_stream(), ranges_of({to}).front(), {bytes, bytes + values.nbytes()});
@@ -180,6 +187,50 @@ std::unique_ptr<at::ObserverContext> note_operator_of_host(const at::RecordFunct
   return nullptr;
 }
 
+/// The value with aliases of its tensors. Tensors of the host are those of the recording.
+c10::IValue without_owner(const c10::IValue& value) {
+  if (value.isTensor()) {
+    const at::Tensor& tensor = value.toTensor();
+    if (!tensor.defined()) return value;
+    if (tensor.is_cpu() && tensor.dim() > 0) refuse_while_recording("an operator on a tensor of the host");
+    return tensor.is_cpu() ? tensor.clone() : alias_of(tensor);
+  }
+  if (!value.isList()) return value;
+  c10::List<c10::IValue> copy = value.toList().copy();
+  for (size_t i = 0; i < copy.size(); ++i) copy.set(i, without_owner(copy.get(i)));
+  return copy;
+}
+
+/// An operator that a recorded stream was given: its arguments then, and its results.
+class RecordedOperator {
+ public:
+  RecordedOperator(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) : op_(op) {
+    for (const c10::IValue& argument : arguments) arguments_.push_back(without_owner(argument));
+  }
+  void set_results(const torch::jit::Stack& stack) {
+    for (const at::Tensor& result : results_on(stack)) results_.push_back(on_cpu(result));
+  }
+  void operator()() const {
+    torch::jit::Stack stack = arguments_;
+    at::native::cpu_fallback(op_, &stack);
+    const std::vector<at::Tensor> computed = results_on(stack);
+    for (size_t i = 0; i < results_.size(); ++i)  // one that is an argument may have got other memory: it was resized
+      if (const at::Tensor from = on_cpu(computed[i]); from.data_ptr() != results_[i].data_ptr()) results_[i].copy_(from);
+  }
+
+ private:
+  std::vector<at::Tensor> results_on(const torch::jit::Stack& stack) const {
+    const size_t count = op_.schema().returns().size();
+    std::vector<at::Tensor> found;
+    for (size_t i = 0; i < count; ++i) append_tensors(stack[stack.size() - count + i], found);
+    return found;
+  }
+
+  c10::OperatorHandle op_;
+  torch::jit::Stack arguments_;
+  std::vector<at::Tensor> results_;
+};
+
 void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const c10::FunctionSchema& schema = op.schema();
   const size_t count = schema.arguments().size(), first = stack->size() - count;
@@ -188,9 +239,12 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     const c10::AliasInfo* const alias = schema.arguments()[i].alias_info();
     append_tensors((*stack)[first + i], alias != nullptr && alias->isWrite() ? writes : reads);
   }
-  const bool top = !within_operator;
+  const bool top = !within_operator, records = top && recording();
   const bool waits = top && host_waits_in(schema, reads);
-  if (top) note_launch(schema.name(), reads, writes);
+  if (waits) refuse_while_recording(schema.name() + ", for which the host waits");
+  std::optional<RecordedOperator> recorded;
+  if (records) recorded.emplace(op, c10::ArrayRef<c10::IValue>(*stack).slice(first));
+  if (top && !records) note_launch(schema.name(), reads, writes);
   {
     const WithinOperator guard;
     at::native::cpu_fallback(op, stack);
@@ -198,6 +252,12 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   if (!top) return;
   for (size_t i = 0; i < schema.returns().size(); ++i)
     append_tensors((*stack)[stack->size() - schema.returns().size() + i], results);
+  if (records) {
+    recorded->set_results(*stack);
+    writes.insert(writes.end(), results.begin(), results.end());
+    record_step(ranges_of(reads), ranges_of(writes), *recorded);
+    return;
+  }
   timeline().launch(current_stream(), schema.name(), {}, ranges_of(results));  // the same launch
   if (waits) host_waits();
 }
@@ -241,7 +301,13 @@ std::map<std::string, int64_t> launches_by_name() {
 }
 
 void note_synchronization() {
+  refuse_while_recording("a wait of the host");
   ++synchronizations;
+}
+
+WithinOperator::WithinOperator() : before_(std::exchange(within_operator, true)) {}
+WithinOperator::~WithinOperator() {
+  within_operator = before_;
 }
 
 void note_launch(const std::string& what, const std::vector<at::Tensor>& reads, const std::vector<at::Tensor>& writes) {
@@ -255,6 +321,34 @@ void note_kernel(const std::string& what, const std::vector<Range>& reads, const
     ++names.launches[what];
   }
   timeline().launch(current_stream(), what, reads, writes);
+}
+
+void launch(const std::string& what, const std::vector<at::Tensor>& reads, const std::vector<at::Tensor>& writes,
+            const std::function<void()>& run) {
+  launch_kernel(what, ranges_of(reads), ranges_of(writes), run);
+}
+
+void launch_kernel(const std::string& what, const std::vector<Range>& reads, const std::vector<Range>& writes,
+                   const std::function<void()>& run) {
+  if (recording())
+    record_step(reads, writes, run);
+  else
+    note_kernel(what, reads, writes);
+  run();
+}
+
+at::Tensor alias_of(const at::Tensor& tensor) {
+  if (!tensor.defined()) return tensor;
+  if (tensor.is_cpu())
+    return at::from_blob(tensor.mutable_data_ptr(), tensor.sizes(), tensor.strides(), tensor.options());
+  const auto* const owner = tensor.unsafeGetTensorImpl();
+  const auto bytes = static_cast<int64_t>(tensor.storage().nbytes());
+  c10::Storage storage(c10::Storage::use_byte_size_t(), bytes,
+                       at::DataPtr(tensor.storage().mutable_data(), tensor.device()), nullptr, /*resizable=*/false);
+  at::Tensor alias = at::detail::make_tensor<at::TensorImpl>(std::move(storage), owner->key_set(), owner->dtype());
+  alias.unsafeGetTensorImpl()->set_storage_offset(tensor.storage_offset());
+  alias.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides());
+  return alias;
 }
 
 at::Tensor on_cpu(const at::Tensor& tensor) {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "tests/simulated/device.h"
+#include "tests/simulated/graphs.h"
 
 namespace trainer::simulated {
 namespace {
@@ -26,6 +27,7 @@ StreamNumber number_of(const c10::Stream& stream) {
 struct Event {
   Clock clock;
   std::chrono::steady_clock::time_point time;  // operators run as the host launches them
+  bool recorded = false;                       // by a stream that is recorded
 };
 
 struct Guard final : c10::impl::DeviceGuardImplInterface {
@@ -62,10 +64,15 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
 
   void record(void** event, const c10::Stream& stream, c10::DeviceIndex, c10::EventFlag) const override {
     if (*event == nullptr) *event = new Event;
-    *static_cast<Event*>(*event) = {timeline().clock_of(number_of(stream)), std::chrono::steady_clock::now()};
+    *static_cast<Event*>(*event) = {timeline().clock_of(number_of(stream)), std::chrono::steady_clock::now(),
+                                    is_recorded(number_of(stream))};
   }
   void block(void* event, const c10::Stream& stream) const override {
-    if (event != nullptr) timeline().wait(number_of(stream), static_cast<Event*>(event)->clock);
+    if (event == nullptr) return;
+    const Event& of = *static_cast<Event*>(event);
+    if (of.recorded != is_recorded(number_of(stream)))
+      refuse_while_recording("a stream that waits for an event of another one");
+    timeline().wait(number_of(stream), of.clock);
   }
   bool queryEvent(void*) const override { return true; }
   double elapsedTime(void* from, void* to, c10::DeviceIndex) const override {
@@ -73,8 +80,8 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     return std::chrono::duration<double, std::milli>(time(to) - time(from)).count();
   }
   void synchronizeEvent(void* event) const override {
-    timeline().wait(kHost, static_cast<Event*>(event)->clock);
     note_synchronization();
+    timeline().wait(kHost, static_cast<Event*>(event)->clock);
   }
   void destroyEvent(void* event, c10::DeviceIndex) const noexcept override { delete static_cast<Event*>(event); }
   void recordDataPtrOnStream(const c10::DataPtr& data, const c10::Stream& stream) const override {
@@ -83,8 +90,8 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
 
  private:
   static void host_waits_for(StreamNumber stream) {
-    timeline().synchronize(stream);
     note_synchronization();
+    timeline().synchronize(stream);
   }
 };
 
@@ -108,6 +115,11 @@ void use(int index) {
 StreamNumber current_stream() {
   const Guard guard;
   return number_of(guard.getStream(current_device()));
+}
+
+StreamNumber default_stream() {
+  const Guard guard;
+  return number_of(guard.getDefaultStream(current_device()));
 }
 
 StreamNumber communication_stream(const std::string& name) {

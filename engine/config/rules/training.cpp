@@ -7,6 +7,8 @@
 
 #include "engine/base/metrics.h"
 
+#include "engine/config/adapters/adapter_kind.h"
+#include "engine/config/machine/device.h"
 #include "engine/config/plan/optim_args.h"
 #include "engine/config/rules/judge.h"
 #include "engine/config/tables.h"
@@ -133,6 +135,41 @@ void compression(const Config& config, Judge& judge) {
                name_of(t.ddp_comm_hook));
 }
 
+/// What keeps a run's passes from being recorded and repeated, with what it conflicts with.
+std::vector<std::string> reasons_against_graphs(const Config& config, const Judge& judge) {
+  const TrainingConfig& t = config.training;
+  const ParallelismConfig mesh = config.parallelism_config.value_or(ParallelismConfig{});
+  std::vector<std::string> reasons;
+  if (config.distributed_type != DistributedType::kNo && !uses_ddp(config)) {
+    const auto [key, value] = type_as_given(config, judge);
+    reasons.push_back(
+        fmt::format("{} is {}, which allocates and frees the memory of its units within a pass", key, value));
+  }
+  if (mesh.tp_size * mesh.cp_size * mesh.pp_size > 1)
+    reasons.emplace_back("parallelism_config splits the model, so ranks exchange values within a pass");
+  if (config.data.task != Task::kCausalLm)
+    reasons.push_back(
+        fmt::format("data.task is {}, and only the passes of causal_lm are recorded", name_of(config.data.task)));
+  if (config.lora && virtual_tokens(*config.lora) > 0)
+    reasons.push_back(
+        fmt::format("lora.peft_type is {}, whose virtual tokens are added on the host", config.lora->peft_type));
+  if (recomputes(config) && t.activation_offloading)
+    reasons.emplace_back("activation_offloading is true, which copies to the host within a pass");
+  if (t.local_sgd_steps > 0) reasons.push_back(fmt::format("local_sgd_steps is {}", t.local_sgd_steps));
+  if (uses_ddp(config) && t.ddp_comm_hook != CommHook::kNo)
+    reasons.push_back(
+        fmt::format("ddp_comm_hook is {}, which compresses gradients during a pass", name_of(t.ddp_comm_hook)));
+  return reasons;
+}
+
+void graphs(const Config& config, Judge& judge) {
+  if (!config.training.cuda_graphs || !asks_for_gpus(config) || judge.failed("distributed_type")) return;
+  const std::vector<std::string> reasons = reasons_against_graphs(config, judge);
+  if (!reasons.empty())
+    judge.refuse("training.cuda_graphs", "training.cuda_graphs is true, but {}: leave cuda_graphs out, or change that",
+                 fmt::join(reasons, "; and "));
+}
+
 void generation(const Config& config, Judge& judge) {
   if (config.evaluation.generate && !validates(config)) {
     judge.refuse("evaluation.generate",
@@ -185,6 +222,7 @@ std::vector<Rule> rules_of_training() {
       {"schedule-is-whole", "A schedule needs the parameters of its formula.", schedule},
       {"optim-args-fit", "An optimizer accepts only its own arguments, within their ranges.", optimizer},
       {"compression-fits", "Gradient compression must be supported, and its limits draw a warning.", compression},
+      {"graphs-repeat-passes", "Passes are recorded only where nothing but the values of a batch changes.", graphs},
       {"generation-has-samples", "Generation needs validation samples.", generation},
       {"accuracy-has-text", "Accuracy and most other metrics compare generated text, or the class, with the label.",
        comparisons},

@@ -128,6 +128,13 @@ const Entries& training_table() {
           .help("fp32 matrix products on GPUs use TF32: faster, with inputs rounded to 10 bits of mantissa. Needs "
                 "compute capability 8.0 or newer. With mixed_precision, it affects only what stays in fp32.")
           .when("ranks train on GPUs", asks_for_gpus),
+      option("cuda_graphs", &C::cuda_graphs)
+          .help(
+              "Records the forward and backward pass of micro-batches whose samples have the same lengths as an "
+              "earlier one's, and replays it as one CUDA graph, so that the host doesn't launch each operator. For "
+              "causal_lm on blocks of one length (data.group_texts), where the host is slower than the GPU. Gradients "
+              "of several ranks are summed after backward. The graphs' activations remain in memory.")
+          .when("ranks train on GPUs", asks_for_gpus),
       option("ddp_bucket_cap_mb", &C::ddp_bucket_cap_mb)
           .help("Size of a gradient bucket in megabytes; ranks exchange one bucket at a time.")
           .above(0.0)

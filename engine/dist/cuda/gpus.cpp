@@ -1,5 +1,5 @@
-// libtrainer_cuda.so: implements engine/dist/accelerator.h for NVIDIA's GPUs. Loaded when a run asks for them; the only
-// code that includes CUDA's headers.
+// libtrainer_cuda.so: implements engine/dist/accelerator.h for NVIDIA's GPUs. Loaded when a run asks for them; with the
+// other files of this folder, the only code that includes CUDA's headers.
 #define USE_C10D_NCCL
 
 #include "engine/dist/accelerator.h"
@@ -10,6 +10,8 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <cuda_runtime_api.h>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+
+#include "engine/dist/cuda/graphs.h"
 
 namespace trainer::nn::cuda {
 const DeviceKernels& kernels_on_libtorchs_streams();  // models/nn/cuda/table.cpp
@@ -61,6 +63,8 @@ class Gpus : public dist::Accelerator {
   bool has_fused_norms() const override { return true; }
 
   const nn::DeviceKernels* kernels() const override { return &nn::cuda::kernels_on_libtorchs_streams(); }
+
+  std::unique_ptr<GraphRecorder> graph_recorder(int) const override { return cuda::graph_recorder(); }
 
   c10::intrusive_ptr<c10d::Backend> collectives(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                                 int index, std::chrono::seconds timeout) const override {

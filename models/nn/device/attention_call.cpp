@@ -5,6 +5,8 @@
 #include <ATen/Context.h>
 #include <ATen/core/Generator.h>
 
+#include "models/nn/device/layout_tensors.h"
+
 namespace trainer::nn::device {
 namespace {
 
@@ -68,6 +70,10 @@ at::Tensor summed_over_groups(const at::Tensor& grad, const AttentionCall& call)
 void seed_masks(const AttentionCall& call, at::Device device) {
   const DropoutRule& rule = call.options.dropout;
   if (!rule.active() || device.is_meta()) return;
+  if (call.queries->shape_only)
+    throw NeedsSamples(
+        "libtorch's attention seeds its dropout on the host, by the samples of each batch. deterministic: true draws "
+        "masks that need no seed");
   uint64_t seed = mixed(uint64_t{rule.key.high} << 32 | rule.key.low, static_cast<uint64_t>(rule.first));
   for (int64_t s = 0; s < call.queries->samples(); ++s)
     seed = mixed(mixed(seed, static_cast<uint64_t>(call.queries->sample_index[s])),

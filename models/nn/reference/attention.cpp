@@ -11,6 +11,7 @@
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/tanh.h>
 
+#include "models/nn/device/layout_tensors.h"
 #include "models/nn/reference/draws.h"
 #include "models/nn/reference/recompute.h"
 #include "models/nn/reference/rows.h"
@@ -31,7 +32,11 @@ Block block_of(const Layout& queries, const Layout& keys, int64_t query_rows, in
   for (int64_t s = 0; s < queries.samples(); ++s) before.push_back(keys.spans[s].length - queries.spans[s].length);
   if (std::all_of(before.begin(), before.end(), [&](int64_t b) { return b == before.front(); }))
     before.assign(1, before.empty() ? 0 : before.front());
-  block.before = numbers(before, device).view({-1, 1, 1});
+  const auto values = [&] { return numbers(before, device); };
+  const bool own = &queries == &keys;  // as in training
+  block.before =
+      (own ? device::tensor_of_spans(queries, "keys before", device, values) : device::sent(values(), device))
+          .view({-1, 1, 1});
   block.query = at::arange(block.queries.longest, block.before.options()).unsqueeze(1);
   block.key = at::arange(block.keys.longest, block.before.options());
   return block;
@@ -63,10 +68,9 @@ at::Tensor bias_of(const Block& b, const at::Tensor& table) {
 
 /// Which probabilities dropout keeps: [S, H, Q, K].
 at::Tensor kept_keys(const Block& b, const Layout& queries, const AttentionOptions& options) {
-  std::vector<int64_t> starts;
-  for (int64_t s = 0; s < queries.samples(); ++s) starts.push_back(queries.start(s));
-  const at::Tensor position = numbers(queries.sample_index, b.key.device()).view({-1, 1, 1});
-  const at::Tensor token = numbers(starts, b.key.device()).view({-1, 1, 1}) + b.query.view({1, 1, -1});
+  const device::LayoutTensors& tensors = device::tensors_of(queries, b.key.device());
+  const at::Tensor position = tensors.sample.view({-1, 1, 1});
+  const at::Tensor token = tensors.first_token.view({-1, 1, 1}) + b.query.view({1, 1, -1});
   const at::Tensor head = at::arange(options.dropout.first, options.dropout.first + options.heads, b.key.options());
   return kept_elements(options.dropout, position, token, head.view({1, -1, 1}), 0, b.keys.longest);
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "models/nn/device/layout_tensors.h"
 
 namespace trainer::nn::reference {
@@ -9,7 +11,7 @@ namespace trainer::nn::reference {
 at::Tensor numbers(const std::vector<int64_t>& values, at::Device to) {
   const at::Tensor all = device::host_memory({static_cast<int64_t>(values.size())}, at::kLong, to);
   if (!all.is_meta()) std::copy(values.begin(), values.end(), all.data_ptr<int64_t>());
-  return device::sent(all, to);
+  return all;
 }
 
 RowNumbers row_numbers(const Layout& layout, at::Device to) {
@@ -29,9 +31,12 @@ PaddedRows padded_rows(const Layout& layout, int64_t count, at::Device device) {
       if (i < span.length) places.push_back(s * padded.longest + i);
     }
   }
-  padded.rows = numbers(rows, device).view({padded.samples, padded.longest});
-  padded.lengths = numbers(lengths, device).unsqueeze(1);
-  padded.places = numbers(places, device);
+  const auto on_device = [&](const std::string& name, const std::vector<int64_t>& values) {
+    return device::tensor_of_spans(layout, name, device, [&] { return numbers(values, device); });
+  };
+  padded.rows = on_device(fmt::format("padded rows of {}", count), rows).view({padded.samples, padded.longest});
+  padded.lengths = on_device("padded lengths", lengths).unsqueeze(1);
+  padded.places = on_device("padded places", places);
   return padded;
 }
 

@@ -9,7 +9,7 @@
 
 namespace trainer::nn::reference {
 
-/// int64 [n] on `device`.
+/// int64 [n] on the host, to be sent to `device`.
 at::Tensor numbers(const std::vector<int64_t>& values, at::Device device);
 
 /// The counters of each row for dropout: [T] int64 each.
