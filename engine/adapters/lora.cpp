@@ -1,4 +1,6 @@
 // LoRA, rsLoRA and DoRA.
+#include "engine/adapters/lora.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -22,16 +24,6 @@
 namespace trainer::adapters {
 namespace {
 
-LoraShape shape_of(const config::LoraConfig& options, const std::string& path) {
-  LoraShape shape;
-  shape.r = by_pattern(options.rank_pattern, path, options.r, "rank_pattern");
-  const double alpha = by_pattern(options.alpha_pattern, path, options.lora_alpha, "alpha_pattern");
-  const auto r = static_cast<double>(shape.r);
-  shape.scale = alpha / (options.use_rslora ? std::sqrt(r) : r);
-  shape.dropout = options.lora_dropout;
-  return shape;
-}
-
 /// The highest rank that a change to the layer's weight can have.
 int64_t highest_rank(const nn::Module& layer) {
   if (const auto* linear = dynamic_cast<const nn::Linear*>(&layer)) return std::min(linear->in(), linear->out());
@@ -46,13 +38,13 @@ void check_rank(const std::vector<nn::Module*>& layers, const config::LoraConfig
   if (options.r <= config::LoraConfig{}.r) return;  // PEFT's default: a trial on a tiny model
   const nn::Module* widest = nullptr;
   for (const nn::Module* layer : layers) {
-    if (shape_of(options, layer->path()).r <= highest_rank(*layer)) return;
+    if (lora_shape(options, layer->path()).r <= highest_rank(*layer)) return;
     if (!widest || highest_rank(*layer) > highest_rank(*widest)) widest = layer;
   }
   if (widest)
     throw ConfigError(
         "lora.r is {}, but no target layer has that high a rank: the highest, of {}, is {}\n  set lora.r to at most {}",
-        shape_of(options, widest->path()).r, widest->path(), highest_rank(*widest), highest_rank(*widest));
+        lora_shape(options, widest->path()).r, widest->path(), highest_rank(*widest), highest_rank(*widest));
 }
 
 /// Sets the initialization of A and B for a linear layer.
@@ -77,7 +69,7 @@ void start_embedding(LoraShape& shape, const config::LoraConfig& options) {
 }
 
 std::shared_ptr<nn::Module> adapted(nn::Module& module, const config::LoraConfig& options) {
-  LoraShape shape = shape_of(options, module.path());
+  LoraShape shape = lora_shape(options, module.path());
   if (auto* linear = dynamic_cast<nn::Linear*>(&module)) {
     start_linear(shape, options, *linear);
     if (options.use_dora) return std::make_shared<DoraLinear>(*linear, shape);
@@ -198,6 +190,16 @@ void save_doubled(nn::Module& module, const config::LoraConfig&, AdapterFile& fi
 }
 
 }  // namespace
+
+LoraShape lora_shape(const config::LoraConfig& options, const std::string& path) {
+  LoraShape shape;
+  shape.r = by_pattern(options.rank_pattern, path, options.r, "rank_pattern");
+  const double alpha = by_pattern(options.alpha_pattern, path, options.lora_alpha, "alpha_pattern");
+  const auto r = static_cast<double>(shape.r);
+  shape.scale = alpha / (options.use_rslora ? std::sqrt(r) : r);
+  shape.dropout = options.lora_dropout;
+  return shape;
+}
 
 const KindLayers& lora_layers() {
   static const KindLayers layers{

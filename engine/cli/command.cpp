@@ -14,7 +14,7 @@ const std::vector<Command>& commands() {
       {"checkpoint", "list, verify, export, prune or save a run's checkpoints", run_checkpoint},
       {"eval", "measure a model or adapter on the validation samples", run_eval},
       {"generate", "answer prompts with a model or adapter, or chat with it", run_generate},
-      {"merge", "merge an adapter into its base model", run_merge},
+      {"merge", "merge an adapter, or several, into their base model", run_merge},
       {"export", "write a model or adapter for transformers or llama.cpp", run_export},
       {"report", "make a page of a run's curves and figures; compare runs", run_report},
       {"replay", "repeat updates of a run and compare every number", run_replay},

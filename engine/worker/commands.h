@@ -43,8 +43,9 @@ int evaluate_command(const std::vector<std::string>& args);
 /// `generate REQUEST`: replies to prompts, as a config::GenerateRequest in JSON says.
 int generate_command(const std::vector<std::string>& args);
 
-/// `merge ADAPTER FOLDER [--base MODEL] [--dtype NAME] [--verify]`: train::merge_adapter(); with --verify it also
-/// compares the logits.
+/// `merge FOLDER ADAPTER... [--base MODEL] [--dtype NAME] [--verify] [--adapter_only] [--weight=W]...
+/// [--combination NAME] [--rank R] [--density D] [--majority_sign NAME] [--seed S]`: train::merge_adapter(), with
+/// weights or --adapter_only of what train::combine_adapters() makes; with --verify it also compares the logits.
 int merge_command(const std::vector<std::string>& args);
 
 /// `dump-logits --model FOLDER [--adapter FOLDER] [--task TASK] --samples FILE --output FILE`: the logits under teacher

@@ -7,11 +7,15 @@
 #include <CLI/CLI.hpp>
 
 #include "engine/base/errors.h"
+#include "engine/base/growing_folder.h"
 #include "engine/base/human.h"
 #include "engine/base/listed.h"
+#include "engine/base/log.h"
 #include "engine/batching/token_batch.h"
 #include "engine/config/adapters/adapter_kind.h"
+#include "engine/config/plan/adapter_folder.h"
 #include "engine/train/build.h"
+#include "engine/train/combine/combine_adapters.h"
 #include "engine/train/merge_adapter.h"
 #include "engine/train/model_plan.h"
 #include "engine/train/parallelism.h"
@@ -57,10 +61,9 @@ double largest_error(const train::MergeRequest& request, const config::Plan& wit
   return worst;
 }
 
-void report(const train::MergeRequest& request, const train::MergeResult& result) {
+void report(const train::MergeRequest& request, const train::MergeResult& result, const std::string& what) {
   const config::Config& config = result.plan.config;
-  fmt::print("merged the {} adapter {} ({}) into {}\n", config::adapter_title(config.lora->peft_type),
-             config.lora->path, counted(result.layers, "layer", "layers"), config.model.path);
+  fmt::print("merged {} ({}) into {}\n", what, counted(result.layers, "layer", "layers"), config.model.path);
   if (!result.replaced.empty())
     fmt::print("replaced by the adapter's own values: {}\n", fmt::join(result.replaced, ", "));
   if (!result.untied.empty())
@@ -72,25 +75,77 @@ void report(const train::MergeRequest& request, const train::MergeResult& result
   fmt::print("wrote {} ({} of weights)\n", request.output.string(), human_bytes(static_cast<int64_t>(weights)));
 }
 
+void report(const train::CombineRequest& request, const train::CombineResult& result) {
+  std::vector<std::string> parts;
+  for (const train::WeightedAdapter& one : request.adapters)
+    parts.push_back(fmt::format("{} x {}", one.weight, one.folder.string()));
+  fmt::print("combined {} ({}, rank {}, {})\n", fmt::join(parts, " + "), request.how->name, result.rank,
+             counted(result.layers, "layer", "layers"));
+  if (result.error) fmt::print("relative error of the sum of their changes: {:.1e}\n", *result.error);
+  if (!result.whole.empty()) fmt::print("replaced by an adapter's own values: {}\n", fmt::join(result.whole, ", "));
+  for (const std::string& warning : result.warnings) log::warning("{}", warning);
+}
+
+/// Merges, and compares the logits if asked. `what`: the adapter, for the report; "": by its kind and path.
+int merge(const train::MergeRequest& request, bool verify, std::string what = "") {
+  const train::MergeResult result = train::merge_adapter(request);
+  const config::LoraConfig& lora = *result.plan.config.lora;
+  if (what.empty()) what = fmt::format("the {} adapter {}", config::adapter_title(lora.peft_type), lora.path);
+  report(request, result, what);
+  if (verify)
+    fmt::print("largest relative error of the merged model's logits: {:.1e} ({} samples of {} random tokens)\n",
+               largest_error(request, result.plan), kSamples, kTokens);
+  return kDone;
+}
+
+/// Writes the combined adapter, or merges it from a folder that is removed afterwards.
+int combine(train::CombineRequest request, bool adapter_only, const train::MergeRequest& merged, bool verify) {
+  if (adapter_only) {
+    report(request, train::combine_adapters(request));
+    fmt::print("wrote the adapter {}\n", request.output.string());
+    return kDone;
+  }
+  const GrowingFolder work(request.output.string() + ".adapter");  // never published
+  request.output = work.path() / "combined";
+  const train::CombineResult result = train::combine_adapters(request);
+  report(request, result);
+  if (result.base.empty())
+    throw ConfigError("{} doesn't name its base model: give the model's folder with --base.",
+                      config::adapter_config_file(merged.adapter.string()));
+  return merge({request.output, merged.base, merged.output, merged.dtype}, verify, "the combined adapter");
+}
+
 }  // namespace
 
 int merge_command(const std::vector<std::string>& args) {
   CLI::App app{"Merge an adapter into its base model"};
-  std::string adapter, output, base, dtype;
-  bool verify = false;
-  app.add_option("ADAPTER", adapter)->required();
+  std::string output, base, dtype, combination = "linear", majority_sign;
+  std::vector<std::string> folders;
+  std::vector<double> weights;
+  train::CombineRequest combined;
+  bool verify = false, adapter_only = false;
   app.add_option("FOLDER", output)->required();
+  app.add_option("ADAPTER", folders)->required();
   app.add_option("--base", base);
   app.add_option("--dtype", dtype);
   app.add_flag("--verify", verify);
+  app.add_flag("--adapter_only", adapter_only);
+  app.add_option("--weight", weights);
+  app.add_option("--combination", combination);
+  app.add_option("--rank", combined.rank);
+  app.add_option("--density", combined.density);
+  app.add_option("--majority_sign", majority_sign);
+  app.add_option("--seed", combined.seed);
   app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
-  const train::MergeRequest request{adapter, base, output, train::dtype_named(dtype)};
-  const train::MergeResult result = train::merge_adapter(request);
-  report(request, result);
-  if (!verify) return kDone;
-  fmt::print("largest relative error of the merged model's logits: {:.1e} ({} samples of {} random tokens)\n",
-             largest_error(request, result.plan), kSamples, kTokens);
-  return kDone;
+  const train::MergeRequest request{folders.front(), base, output, train::dtype_named(dtype)};
+  if (weights.empty() && !adapter_only) return merge(request, verify);
+  for (size_t i = 0; i < folders.size(); ++i)
+    combined.adapters.push_back({folders[i], i < weights.size() ? weights[i] : 1});
+  combined.how = config::find_combination(combination);
+  combined.sign_by_frequency = majority_sign == "frequency";
+  combined.base = base;
+  combined.output = output;
+  return combine(combined, adapter_only, request, verify);
 }
 
 }  // namespace trainer::worker

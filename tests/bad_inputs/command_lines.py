@@ -72,6 +72,13 @@ LINES = [
     words(89, "an unknown flag of cache", ["cache", "--cache_dri", "x"], "--cache_dri"),
     words(89, "no limit to prune the cache to", ["cache", "prune"], "--older_than", "--max_size"),
     words(89, "a size to prune to that is none", ["cache", "prune", "--max_size", "many"], "--max_size", "many"),
+    words(89, "an unknown flag of merge", ["merge", "a:1", "b:1", "c", "--combinaton", "cat"], "--combinaton", "--combination"),
+    words(89, "an unknown combination", ["merge", "a:1", "b:1", "c", "--combination", "tie"], "--combination", "tie"),
+    words(89, "adapters without weights", ["merge", "a", "b", "c"], "a has no weight", "b has no weight", "a:0.5"),
+    words(89, "a weight that is none", ["merge", "a:much", "b:inf", "c"], "much", "inf", "not a number"),
+    words(89, "a density for a sum", ["merge", "a:1", "b:1", "c", "--density", "0.5"], "--density", "svd", "ties"),
+    words(89, "a density of 0", ["merge", "a:1", "b:1", "c", "--combination", "ties", "--density", "0"], "--density 0"),
+    words(89, "a rank of 0", ["merge", "a:1", "b:1", "c", "--rank", "0"], "--rank 0", "at least 1"),
     launch(89, "an unknown flag", ["--num_procceses", "2"], "--num_procceses", "--num_processes"),
     launch(90, "a flag twice, with the last one wrong", ["--num_processes", "1", "--num_processes", "x"], "num_processes"),
     Case(90, "an option twice: the last one counts", lambda place: (place.job(), [

@@ -50,6 +50,38 @@ class Merge(EndToEnd):
         self.assertLess(half, 0.7 * whole)
         self.assertEqual(json.loads((self.folder / "half" / "config.json").read_text())["dtype"], "bfloat16")
 
+    def test_several_adapters_are_combined(self):
+        one, two = self.adapter("one"), self.adapter("two", lora={"r": 2, "target_modules": ["v"]})
+        run = self.merge(f"{one}:0.7", f"{two}:-0.3", self.folder / "both", "--combination", "cat", "--adapter_only")
+        self.assertRegex(run.out, rf"combined 0.7 x {one} \+ -0.3 x {two} \(cat, rank 6, \d+ layers\)")
+        self.assertRegex(run.out, r"relative error of the sum of their changes: \de-0[789]|\d\.\de-0[789]|0\.0e\+00")
+        config = json.loads((self.folder / "both" / "adapter_config.json").read_text())
+        self.assertEqual((config["r"], config["lora_alpha"], config["target_modules"]), (6, 6, ["q", "v", "wo"]))
+        self.merge(self.folder / "both", self.folder / "in_two_steps")
+        run = self.merge(f"{one}:0.7", f"{two}:-0.3", self.folder / "merged", "--combination", "cat", "--verify")
+        self.assertRegex(run.out, r"merged the combined adapter \(\d+ layers\) into .*base")
+        self.assertRegex(run.out, r"largest relative error of the merged model's logits: \d\.\de-0[789]")
+        weights = [(self.folder / name / "model.safetensors").read_bytes() for name in ("in_two_steps", "merged")]
+        self.assertEqual(*weights)
+        self.assertEqual([], [path.name for path in self.folder.iterdir() if path.name.startswith(".merged")])
+
+    def test_one_adapter_of_weight_1_is_merged_as_without(self):
+        adapter = self.adapter()
+        self.merge(adapter, self.folder / "plain", "--dtype", "float32")
+        self.merge(f"{adapter}:1", self.folder / "weighted", "--dtype", "float32")
+        sizes = [(self.folder / name / "model.safetensors").stat().st_size for name in ("plain", "weighted")]
+        self.assertEqual(*sizes)
+
+    def test_mistakes_in_a_combination_are_explained_together(self):
+        run = self.merge("a", "b:many", "c:nan", "folder", "--density", "2", code=2)
+        for text in ("a has no weight: write a:0.5", "'many' is not a number", "'nan' is not a number", "--density"):
+            self.assertIn(text, run.err)
+        run = self.merge("a:1", "b:1", "folder", "--combination", "ties", "--rank", "4", "--seed", "1", code=2)
+        for text in ("--rank has no effect with --combination ties", "svd", "--seed", "needs --density"):
+            self.assertIn(text, run.err)
+        self.assertIn("--combination", self.merge("a:1", "folder", "--combination", "cat", code=2).err)
+        self.assertIn("--verify", self.merge("a:1", "b:1", "folder", "--verify", "--adapter_only", code=2).err)
+
     def test_mistakes_are_explained_and_nothing_is_written(self):
         adapter = self.adapter()
         merged = self.folder / "merged"
