@@ -18,6 +18,7 @@ const std::vector<Command>& commands() {
       {"export", "write a model or adapter for transformers or llama.cpp", run_export},
       {"report", "make a page of a run's curves and figures; compare runs", run_report},
       {"replay", "repeat updates of a run and compare every number", run_replay},
+      {"profile", "measure where the time of an update goes", run_profile},
       {"estimate-memory", "print the memory that training a model takes", run_estimate_memory},
       {"env", "print what a bug report needs", run_env},
       {"completion", "print a script that completes commands in a shell", run_completion},

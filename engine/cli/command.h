@@ -31,6 +31,7 @@ int run_eval(const Arguments& arguments);
 int run_generate(const Arguments& arguments);
 int run_merge(const Arguments& arguments);
 int run_export(const Arguments& arguments);
+int run_profile(const Arguments& arguments);
 int run_replay(const Arguments& arguments);
 int run_estimate_memory(const Arguments& arguments);
 int run_test(const Arguments& arguments);

@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "engine/dist/phase.h"
+#include "engine/dist/step_phase.h"
 
 namespace trainer::parallel {
 
@@ -32,6 +33,7 @@ ScalarSum PipelinedSchedule::update(const std::vector<models::Batch>& micro_batc
 
 void PipelinedSchedule::forward(int64_t chunk, const models::Batch& given, const nn::Pass& pass, const Root& root,
                                 ScalarSum& total) {
+  const dist::StepPhase step_phase(dist::step_phase::kForward);
   const StageRunner::Stage& stage = runner_->stage(chunk);
   const models::Batch batch = input_of(given);
   InFlight flight;
@@ -50,6 +52,7 @@ void PipelinedSchedule::forward(int64_t chunk, const models::Batch& given, const
 }
 
 void PipelinedSchedule::backward(int64_t chunk) {
+  const dist::StepPhase step_phase(dist::step_phase::kBackward);
   const StageRunner::Stage& stage = runner_->stage(chunk);
   const dist::Phase phase(runner_->place_of(stage));
   auto& waiting = in_flight_[static_cast<size_t>(chunk)];

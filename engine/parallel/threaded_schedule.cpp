@@ -9,6 +9,7 @@
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include "engine/base/errors.h"
+#include "engine/dist/step_phase.h"
 
 namespace trainer::parallel {
 namespace {
@@ -71,8 +72,13 @@ ScalarSum ThreadedSchedule::update(const std::vector<models::Batch>& micro_batch
   run_together(count, [&](size_t r) {
     models::Model& replica = r == 0 ? model_ : *replicas_[r - 1];
     for (size_t i = r; i < micro_batches.size(); i += count) {
-      const at::Tensor loss = replica.loss_sum(input_of(micro_batches[i]), pass);
+      at::Tensor loss;
+      {
+        const dist::StepPhase phase(dist::step_phase::kForward);
+        loss = replica.loss_sum(input_of(micro_batches[i]), pass);
+      }
       losses[i] = loss.detach();
+      const dist::StepPhase phase(dist::step_phase::kBackward);
       torch::autograd::backward({root(loss)}, {});
     }
   });

@@ -17,6 +17,7 @@
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/dist/accelerator.h"
 #include "engine/dist/memory.h"
+#include "engine/dist/step_phase.h"
 #include "engine/prepare/run_length.h"
 #include "engine/train/conditions.h"
 #include "engine/train/evaluation_request.h"
@@ -176,7 +177,7 @@ Trainer::StepResult Trainer::train_step() {
   const int64_t step = progress_.step, skipped_before = progress_.loss_scale.skipped;
   divergence_.keep(*model_, *optimizer_, step);
   const auto start = Clock::now();
-  const UpdateBatch batch = batches_->next(progress_.consumed);
+  const UpdateBatch batch = next_batch();
   const double data_seconds = seconds_since(start);
   report_(step + 1, kForwardAndBackward);
   if (first_steps_) first_steps_->check_batch(batch);
@@ -192,7 +193,7 @@ Trainer::StepResult Trainer::train_step() {
   const StepAgreement agreed = agree_on_step(mine);
   report_stragglers(agreed.work_seconds);
   const double loss = agreed.loss / static_cast<double>(batch.target_tokens);
-  const double grad_norm = model_->clip_grad_norm(config_.training.max_grad_norm);
+  const double grad_norm = clip();
   const StepOutcome outcome = outcome_of_update(loss, grad_norm, batch);
   report_(step + 1, kOptimizerStep);
   const double learning_rate = schedule_->at(step - skipped_before);
@@ -207,6 +208,21 @@ Trainer::StepResult Trainer::train_step() {
   if (outcome == StepOutcome::kRollBack) divergence_.roll_back(*model_, *optimizer_);
   report_(step + 1, "logging and reading the next batch");
   return {outcome, loss, grad_norm, learning_rate, batch.tokens, batch.efficiency, batch.digest, data_seconds, agreed};
+}
+
+Trainer::Update Trainer::update() {
+  const StepResult result = train_step();
+  return {result.tokens, result.agreed.stop};
+}
+
+UpdateBatch Trainer::next_batch() {
+  const dist::StepPhase phase(dist::step_phase::kData);
+  return batches_->next(progress_.consumed);
+}
+
+double Trainer::clip() {
+  const dist::StepPhase phase(dist::step_phase::kClipping);
+  return model_->clip_grad_norm(config_.training.max_grad_norm);
 }
 
 StepAgreement Trainer::agree_on_step(double loss) {
@@ -233,6 +249,7 @@ void Trainer::report_stragglers(const std::vector<double>& seconds) {
 }
 
 void Trainer::make_update(bool good, double learning_rate) {
+  const dist::StepPhase phase(dist::step_phase::kOptimizer);
   saver_.wait_for_copy();
   if (good) {
     if (first_steps_) first_steps_->see_gradients();

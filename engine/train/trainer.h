@@ -54,6 +54,15 @@ class Trainer {
   /// Collective. Trains, evaluates, saves. With `last_step`, a replay: ends after that update and its checkpoint.
   Ending run(std::optional<int64_t> last_step = {});
 
+  struct Update {
+    int64_t tokens = 0;  // of all ranks
+    bool stop = false;   // the run was asked to stop; the same on all ranks
+  };
+  /// Collective. One update by itself: nothing is logged, evaluated or saved.
+  Update update();
+  /// The dtype of matrix products.
+  at::ScalarType compute_dtype() const { return model_->precision().compute; }
+
  private:
   /// The outcome of an update: applied, or not because it overflowed fp16 or diverged (Note [Divergence]).
   enum class StepOutcome { kMake, kOverflow, kSkip, kRollBack };
@@ -72,6 +81,9 @@ class Trainer {
   Ending run_updates(std::optional<int64_t> last_step);
   int64_t chosen_global_batch(int64_t of_checkpoint) const;
   StepResult train_step();
+  UpdateBatch next_batch();
+  /// Collective. Clips the gradients and returns their norm before.
+  double clip();
   /// Collective. `loss`: this rank's sum.
   StepAgreement agree_on_step(double loss);
   /// `seconds`: how long each rank worked on the update.

@@ -10,6 +10,10 @@ namespace trainer::worker {
 /// the exit code and never throws: failures go to the supervisor.
 int rank_command(const std::vector<std::string>& args);
 
+/// `profile [--warmup N] [--steps N] [--trace FILE] [--json]`: one rank of a run that ends after train::profile(), which
+/// rank 0 prints; started by the supervisor. As rank_command otherwise.
+int profile_command(const std::vector<std::string>& args);
+
 /// `selftest all|pairwise|random|resume|resume-all|configuration SEED COUNT NAME`: one rank of a self-test; started by
 /// the supervisor, like a rank of a run. COUNT cases drawn by SEED (0: all) whose name contains NAME. Rank 0 prints the
 /// table. Returns 0 when every case passes, kInternalFailure otherwise.

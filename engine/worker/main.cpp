@@ -18,6 +18,7 @@ int run(int argc, char** argv) {
   try {
     receive_signals_on_own_thread();
     if (command == "rank") return worker::rank_command(args);
+    if (command == "profile") return worker::profile_command(args);
     if (command == "selftest") return worker::selftest_command(args);
     if (command == "check") return worker::check_command(args);
     if (command == "describe-model") return worker::describe_model_command(args);

@@ -33,10 +33,10 @@
 #include "engine/train/same_inputs.h"
 #include "engine/train/start.h"
 #include "engine/train/stop_request.h"
-#include "engine/train/trainer.h"
 #include "engine/worker/commands.h"
 #include "engine/worker/environment.h"
 #include "engine/worker/meeting.h"
+#include "engine/worker/rank.h"
 
 namespace trainer::worker {
 namespace {
@@ -95,8 +95,8 @@ metrics::StartFacts start_facts(const config::Config& config, models::Model& mod
   return facts;
 }
 
-train::Ending run(config::Plan& plan, Link& link, const std::shared_ptr<RankBoard>& board,
-                  std::optional<int64_t> last_step, int64_t& step, std::string& phase) {
+train::Ending run(config::Plan& plan, Link& link, const std::shared_ptr<RankBoard>& board, const RankWork& work,
+                  int64_t& step, std::string& phase) {
   const int rank = environment_number("RANK");
   const auto report = [&](int64_t at, const char* doing) {
     step = at;
@@ -161,7 +161,7 @@ train::Ending run(config::Plan& plan, Link& link, const std::shared_ptr<RankBoar
     trainer.describe_start(facts);
     for (const std::string& line : metrics::start_panel(plan.config, facts)) log::info("{}", line);
   }
-  const train::Ending ending = trainer.run(last_step);
+  const train::Ending ending = work(trainer, *comm);
   comm->barrier();
   return ending;
 }
@@ -196,6 +196,12 @@ void report_uncaught() {
 }  // namespace
 
 int rank_command(const std::vector<std::string>& args) {
+  return run_rank([&](train::Trainer& trainer, dist::Comm&) {
+    return trainer.run(args.empty() ? std::nullopt : std::optional<int64_t>(std::stoll(args.front())));
+  });
+}
+
+int run_rank(const RankWork& work) {
   screen::outlive();
   train::note_signals();
   const auto link = Link::from_environment();
@@ -211,9 +217,8 @@ int rank_command(const std::vector<std::string>& args) {
     std::_Exit(code);  // skips destructors, which would wait for lost ranks
   };
   try {
-    const auto last_step = args.empty() ? std::nullopt : std::optional<int64_t>(std::stoll(args.front()));
     plan = config::parse_plan(link->plan());
-    const train::Ending ending = run(plan, *link, board, last_step, step, phase);
+    const train::Ending ending = run(plan, *link, board, work, step, phase);
     if (ending == train::Ending::kStopped) return train::stop_signal() == SIGINT ? kInterrupted : kStopRequested;
     link->report_done();
     return kDone;

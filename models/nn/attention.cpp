@@ -285,6 +285,7 @@ void attend_backward(const State& s, const Inputs& in, const at::Tensor& grad, c
 struct PackedAttention : torch::autograd::Function<PackedAttention> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                             const std::optional<at::Tensor>& bias, State state) {
+    RECORD_USER_SCOPE("PackedAttention");  // for profilers: its products are no operators of libtorch
     const Inputs in = inputs_of(q, k, v, bias.value_or(at::Tensor()));
     at::Tensor out = at::empty_like(in.q), kept = at::empty({state.kept}, in.q.options());
     for_each_cell(state, in, false, [&](const Cell& cell, Scratch& scratch) {
@@ -297,6 +298,7 @@ struct PackedAttention : torch::autograd::Function<PackedAttention> {
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
+    RECORD_USER_SCOPE("PackedAttention");
     const auto saved = ctx->get_saved_variables();
     const State& state = kept<State>(ctx);
     const Inputs in = inputs_of(saved[0], saved[1], saved[2], saved[3]);

@@ -1,12 +1,17 @@
 #include "models/nn/module.h"
 
 #include <algorithm>
+#include <string_view>
+
+#include <ATen/record_function.h>
 
 #include "engine/base/errors.h"
 
 namespace trainer::nn {
 
 RowsList Module::operator()(const RowsList& inputs, const Pass& pass) {
+  at::RecordFunction scope(at::RecordScope::USER_SCOPE);  // for profilers; nothing happens without one
+  if (scope.isActive()) scope.before(std::string_view(class_name_));
   return run(inputs, pass, [this](const RowsList& x, const Pass& p) { return forward(x, p); });
 }
 
