@@ -1,6 +1,7 @@
 # cmake --install build/release [--prefix DIR] [--component NAME]
 #   programs: PREFIX/lib/trainer/bin with the programs and plug-ins, which find each other in that folder, and a link
-#             PREFIX/bin/trainer; PREFIX/share/doc/trainer, and PREFIX/share/trainer with the examples
+#             PREFIX/bin/trainer; PREFIX/share/doc/trainer, and PREFIX/share/trainer with the examples; manual pages
+#             in PREFIX/share/man/man1, and completions where bash, zsh and fish look for them
 #   libtorch: PREFIX/lib/trainer/{torch,nvidia,pyarrow}, in the wheels' layout, through which the libraries find each other
 # The folder is relocatable: every library is found relative to the program. A Python package with `bin` uses the libtorch
 # of the environment it is installed in (the second entry of the path).
@@ -24,6 +25,20 @@ endif()
 install(CODE [[
   file(MAKE_DIRECTORY "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/bin")
   file(CREATE_LINK ../lib/trainer/bin/trainer "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/bin/trainer" SYMBOLIC)
+]] COMPONENT programs)
+# The program itself writes them, so that they fit it.
+install(CODE "set(trainer \"${CMAKE_BINARY_DIR}/bin/trainer\")" COMPONENT programs)
+install(CODE [[
+  set(share "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share")
+  execute_process(COMMAND "${trainer}" man --all "${share}/man/man1" COMMAND_ERROR_IS_FATAL ANY OUTPUT_QUIET)
+  foreach(place IN ITEMS "bash:bash-completion/completions/trainer" "zsh:zsh/site-functions/_trainer"
+                         "fish:fish/vendor_completions.d/trainer.fish")
+    string(REGEX MATCH "^[a-z]+" shell "${place}")
+    string(REGEX REPLACE "^[a-z]+:" "${share}/" file "${place}")
+    cmake_path(GET file PARENT_PATH folder)
+    file(MAKE_DIRECTORY "${folder}")
+    execute_process(COMMAND "${trainer}" completion ${shell} OUTPUT_FILE "${file}" COMMAND_ERROR_IS_FATAL ANY)
+  endforeach()
 ]] COMPONENT programs)
 file(GLOB wheel_licenses "${TRAINER_DEPS}/*.dist-info")
 install(DIRECTORY ${wheel_licenses} DESTINATION share/doc/trainer/licenses COMPONENT libtorch)

@@ -192,7 +192,7 @@ int prune(const Arguments& arguments) {
   app.add_option("FOLDER", folder, "a run's output_dir; no run may be using it")->required();
   app.add_option("--keep", keep.newest, "how many of the newest to keep")->required()->check(CLI::Range(1, 1'000'000));
   app.add_option("--best", keep.best_by, "also keep the best by this metric, such as loss or accuracy")
-      ->check(CLI::IsMember(metric_names()) | CLI::IsMember({"none"}));
+      ->check((CLI::IsMember(metric_names()) | CLI::IsMember({"none"})).description("METRIC"));
   app.add_flag("--dry_run", dry_run, "only print what would be removed");
   if (!parse(app, arguments)) return 0;
   std::vector<Found> all = checkpoints_in(folder);

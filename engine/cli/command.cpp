@@ -22,6 +22,7 @@ const std::vector<Command>& commands() {
       {"estimate-memory", "print the memory that training a model takes", run_estimate_memory},
       {"env", "print what a bug report needs", run_env},
       {"completion", "print a script that completes commands in a shell", run_completion},
+      {"man", "show the manual page of a command", run_man},
       {"test", "train tiny models as a configuration says, on this machine", run_test},
       {"selftest", "train tiny models under every strategy, and compare", run_selftest},
   };

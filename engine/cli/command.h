@@ -29,6 +29,7 @@ int run_checkpoint(const Arguments& arguments);
 int run_completion(const Arguments& arguments);
 int run_eval(const Arguments& arguments);
 int run_generate(const Arguments& arguments);
+int run_man(const Arguments& arguments);
 int run_merge(const Arguments& arguments);
 int run_export(const Arguments& arguments);
 int run_profile(const Arguments& arguments);

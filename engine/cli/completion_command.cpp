@@ -17,6 +17,8 @@ _trainer() {
     COMPREPLY=($(compgen -W "$(trainer --help | sed -n 's/^  \([a-z][a-z-]*\)  *.*/\1/p')" -- "$current"))
   elif [[ $current == -* ]]; then
     COMPREPLY=($(compgen -W "$(trainer "$command" --help 2>/dev/null | grep -oE -- '--[A-Za-z0-9_]+' | sort -u)" -- "$current"))
+  elif [[ $command == man && COMP_CWORD -eq 2 ]]; then
+    COMPREPLY=($(compgen -W "$(trainer --help | sed -n 's/^  \([a-z][a-z-]*\)  *.*/\1/p')" -- "$current"))
   elif [[ $command == checkpoint && COMP_CWORD -eq 2 ]]; then
     COMPREPLY=($(compgen -W "$(trainer checkpoint --help | sed -n 's/^  \([a-z]*\)  *.*/\1/p')" -- "$current"))
   fi
@@ -27,7 +29,7 @@ complete -o default -F _trainer trainer
 constexpr std::string_view kZsh = R"sh(#compdef trainer
 # zsh completion for trainer
 _trainer() {
-  if ((CURRENT == 2)); then
+  if ((CURRENT == 2)) || [[ ${words[2]} == man && CURRENT -eq 3 ]]; then
     compadd -- ${(f)"$(trainer --help | sed -n 's/^  \([a-z][a-z-]*\)  *.*/\1/p')"}
   elif [[ ${words[CURRENT]} == -* ]]; then
     compadd -- ${(f)"$(trainer ${words[2]} --help 2>/dev/null | grep -oE -- '--[A-Za-z0-9_]+' | sort -u)"}
@@ -37,7 +39,8 @@ _trainer() {
     _files
   fi
 }
-compdef _trainer trainer
+# Read as a file of $fpath, this runs as the function; sourced, it defines it.
+if [[ $funcstack[1] == _trainer ]]; then _trainer "$@"; else compdef _trainer trainer; fi
 )sh";
 
 constexpr std::string_view kFish = R"sh(# fish completion for trainer
@@ -46,6 +49,7 @@ function __trainer_flags
     trainer $words[2] --help 2>/dev/null | string match -ra -- '--[A-Za-z0-9_]+' | sort -u
 end
 complete -c trainer -n __fish_use_subcommand -f -a "(trainer --help | string match -r '^  [a-z][a-z-]*' | string trim)"
+complete -c trainer -n '__fish_seen_subcommand_from man' -f -a "(trainer --help | string match -r '^  [a-z][a-z-]*' | string trim)"
 complete -c trainer -n '__fish_seen_subcommand_from checkpoint' -f -a "list verify export now prune"
 complete -c trainer -n 'string match -q -- "-*" (commandline -ct)' -f -a "(__trainer_flags)"
 )sh";

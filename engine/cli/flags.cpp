@@ -6,8 +6,8 @@
 
 #include "engine/base/edit_distance.h"
 #include "engine/base/errors.h"
+#include "engine/base/help_text.h"
 #include "engine/base/log.h"
-#include "engine/base/terminal_text.h"
 #include "engine/cli/absent.h"
 #include "engine/cli/launch_flags.h"
 #include "engine/config/document/problems.h"
@@ -80,21 +80,6 @@ void refuse_script(const Arguments& arguments, const std::string& command) {
   }
 }
 
-/// Wraps CLI11's help, which leaves a description in one line, under the column where it begins.
-std::string in_80_columns(const std::string& help) {
-  std::string out;
-  for (size_t begin = 0; begin < help.size();) {
-    const size_t end = std::min(help.find('\n', begin), help.size());
-    const std::string line = help.substr(begin, end - begin);
-    const size_t indent = std::min(line.find_first_not_of(' '), line.size());
-    const size_t gap = line.find("  ", indent);
-    const size_t column = gap == std::string::npos ? indent : line.find_first_not_of(' ', gap);
-    out += wrapped(line, 80, column == std::string::npos ? 0 : column - indent) + "\n";
-    begin = end + 1;
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string with_underscores(const std::string& argument) {
@@ -111,7 +96,7 @@ bool parse(CLI::App& app, const Arguments& arguments) {
   try {
     app.parse(std::move(reversed));
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", in_80_columns(app.help()));
+    fmt::print("{}", help_in_80_columns(app.help()));
     return false;
   } catch (const CLI::ParseError& error) {
     throw ConfigError("{}; `trainer {} --help` lists the flags", config::shown(error.what(), 300), app.get_name());
@@ -135,7 +120,7 @@ PlanFlags::PlanFlags(CLI::App& app) : app_(app) {
 bool PlanFlags::parse(const Arguments& arguments) {
   for (const char* help : {"-h", "--help"}) {
     if (std::find(arguments.begin(), arguments.end(), help) == arguments.end()) continue;
-    fmt::print("{}", in_80_columns(launch_help(app_)));
+    fmt::print("{}", help_in_80_columns(launch_help(app_)));
     return false;
   }
   refuse_script(arguments, app_.get_name());

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/beside_program.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/cli/worker.h"
@@ -89,6 +90,10 @@ std::optional<std::string> ask_worker(const Arguments& arguments, const config::
 
 std::optional<std::string> ask_prepare(const Arguments& arguments, const config::Plan* plan) {
   return ask_program(prepare_path, arguments, plan);
+}
+
+std::optional<std::string> ask_trainer(const Arguments& arguments) {
+  return ask_program([] { return beside_program("trainer").string(); }, arguments, nullptr);
 }
 
 int run_worker(const Arguments& arguments, const config::Plan& plan) {

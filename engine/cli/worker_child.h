@@ -15,6 +15,9 @@ std::optional<std::string> ask_worker(const Arguments& arguments, const config::
 /// The same of trainer-prepare.
 std::optional<std::string> ask_prepare(const Arguments& arguments, const config::Plan* plan);
 
+/// The same of this program.
+std::optional<std::string> ask_trainer(const Arguments& arguments);
+
 /// Runs the worker with its output on the screen, and returns its exit code (128+n when it died of signal n).
 /// Errors: MachineError when it isn't there.
 int run_worker(const Arguments& arguments, const config::Plan& plan);

@@ -9,6 +9,7 @@
 #include "data/cache/cache_list.h"
 #include "data/cache/prepare.h"
 #include "engine/base/errors.h"
+#include "engine/base/help_text.h"
 #include "engine/base/human.h"
 
 namespace trainer::prepare {
@@ -79,9 +80,8 @@ int cache_command(const std::vector<std::string>& args) {
                                 ->transform(CLI::AsSizeValue(false).description(""));
   pruned->add_flag("--dry_run", dry_run, "Prints what would be removed, and removes nothing");
   app.footer(
-      "Runs reuse a cache while data, tokenizer and options are the same. A removed one\n"
-      "is written again when it is needed.\n"
-      "Examples:\n"
+      "Runs reuse a cache while data, tokenizer and options are the same. A removed one is written again when it is "
+      "needed.\n\nExamples:\n"
       "  trainer cache\n"
       "  trainer cache prune --older_than 30\n"
       "  trainer cache prune --max_size 20GB --dry_run");
@@ -89,6 +89,9 @@ int cache_command(const std::vector<std::string>& args) {
     app.parse(std::vector<std::string>(args.rbegin(), args.rend()));  // CLI11 expects them reversed
     if (*pruned && days < 0 && limit->count() == 0)
       throw CLI::RequiredError("prune: --older_than DAYS or --max_size SIZE");
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", help_in_80_columns(app.help()));
+    return kDone;
   } catch (const CLI::ParseError& error) {
     return app.exit(error, std::cout, std::cerr) == 0 ? kDone : kUsageFailure;
   }

@@ -16,6 +16,7 @@
 #include "data/tokenizers/tokenizer_trainer.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/help_text.h"
 
 namespace trainer::prepare {
 namespace {
@@ -137,9 +138,14 @@ void run_corpus(const data::CorpusRequest& request, const std::string& tokenizer
 int tokenize_command(const std::vector<std::string>& args) {
   CLI::App app("Train a tokenizer, write texts as token ids, or show the ids of a text.", "trainer tokenize");
   app.footer(
-      "--show N [--config_file FILE] [JOB.yaml]\n"
-      "                              Prints the first N samples of a configuration as the model reads them, and which\n"
-      "                              part it learns; takes the flags of `trainer launch`");
+      "With --show N [--config_file FILE] [JOB.yaml] it prints the first N samples of a configuration as the model "
+      "reads "
+      "them, and which part it learns; then it takes the flags of `trainer launch`.\n"
+      "\nExamples:\n"
+      "  trainer tokenize --show 3 t5.yaml\n"
+      "  trainer tokenize --tokenizer models/t5 --ids lines.txt\n"
+      "  trainer tokenize --tokenizer models/gpt2 --input 'books/*.txt' --output books\n"
+      "  trainer tokenize train --input books --output tokenizer --vocab_size 8000");
   TrainArguments train;
   IdsArguments ids;
   data::CorpusRequest corpus;
@@ -155,6 +161,9 @@ int tokenize_command(const std::vector<std::string>& args) {
     if (!*train_app && (ids.tokenizer.empty() || ids.file.empty() == !writes)) {
       throw CLI::RequiredError("`train`, or --tokenizer FOLDER with --ids FILE or with --input FILES --output PREFIX");
     }
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", help_in_80_columns(app.help()));
+    return kDone;
   } catch (const CLI::ParseError& error) {
     return app.exit(error, std::cout, std::cerr) == 0 ? kDone : kUsageFailure;
   }

@@ -82,6 +82,7 @@ LINES = [
     words(89, "an unknown flag of profile", ["profile", "job.yaml", "--step", "3"], "--step", "--steps"),
     words(89, "a profile of no updates", ["profile", "job.yaml", "--steps", "0", "--warmup", "-1"], "--steps 0", "--warmup -1"),
     words(89, "a trace in a folder", ["profile", "job.yaml", "--trace", "."], "--trace", "is a folder"),
+    words(89, "a page of no command", ["man", "lanch"], "lanch", "launch"),
     launch(89, "an unknown flag", ["--num_procceses", "2"], "--num_procceses", "--num_processes"),
     launch(90, "a flag twice, with the last one wrong", ["--num_processes", "1", "--num_processes", "x"], "num_processes"),
     Case(90, "an option twice: the last one counts", lambda place: (place.job(), [
