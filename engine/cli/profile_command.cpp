@@ -18,14 +18,14 @@ namespace trainer::cli {
 namespace fs = std::filesystem;
 namespace {
 
-struct Wanted {
+struct ProfileFlags {
   int64_t steps = 10, warmup = 3;
   std::string trace;
   bool json = false;
 };
 
 /// Errors: ConfigError, with all problems; MachineError when the trace can't be written.
-void check(const Wanted& wanted, const config::Plan& plan) {
+void check(const ProfileFlags& wanted, const config::Plan& plan) {
   std::vector<std::string> problems;
   const auto check_number = [&](const char* flag, int64_t value, int64_t least) {
     if (value < least || value > 10'000)
@@ -49,7 +49,7 @@ void check(const Wanted& wanted, const config::Plan& plan) {
 }
 
 /// The same updates without what surrounds them: nothing is resumed, saved, evaluated or reported.
-config::Plan measured(const config::Plan& configured, const fs::path& output, const Wanted& wanted) {
+config::Plan measured(const config::Plan& configured, const fs::path& output, const ProfileFlags& wanted) {
   config::Plan plan = configured;
   config::Config& c = plan.config;
   c.output_dir = output.string();
@@ -81,7 +81,7 @@ int run_profile(const Arguments& arguments) {
       "  trainer profile t5.yaml\n"
       "  trainer profile t5.yaml --num_processes 2 --steps 20 --trace t5.json\n");
   PlanFlags flags(app);
-  Wanted wanted;
+  ProfileFlags wanted;
   app.add_option("--steps", wanted.steps);
   app.add_option("--warmup", wanted.warmup);
   app.add_option("--trace", wanted.trace);
