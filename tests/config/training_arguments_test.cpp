@@ -55,7 +55,7 @@ TEST_F(TrainingArguments, RefusesUnsupportedFieldsThatAreSet) {
       "f.yaml:5:12: training.average_tokens_across_devices: false is not supported: the loss is always averaged over "
       "the target tokens of all ranks, so it does not depend on the number of ranks; leave it out\n"
       "f.yaml:5:50: training.generation_num_beams: 4 is not supported: evaluation has no beam search "
-      "(`trainer generate --num_beams` has); "
+      "(`trainer generate` has); "
       "evaluation.temperature, evaluation.top_k and evaluation.top_p control generation\n"
       "f.yaml:5:96: training.accelerator_config.split_batches: true is not supported: "
       "per_device_train_batch_size counts the samples of one rank; global_batch_size those of all");

@@ -45,7 +45,7 @@ Entries moved() {
 Entries learning() {
   const char* const padding = "samples are never padded, so sorting by length is not needed";
   const char* const text =
-      "evaluation has no beam search (`trainer generate --num_beams` has); evaluation.temperature, evaluation.top_k and "
+      "evaluation has no beam search (`trainer generate` has); evaluation.temperature, evaluation.top_k and "
       "evaluation.top_p control generation";
   const char* const length =
       "use data.max_length, which limits the whole of a causal sample; T5 has data.max_source_length and "
